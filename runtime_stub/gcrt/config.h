@@ -1,0 +1,63 @@
+// Names, widths and compiler switches shared by every runtime header.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// Each model compiles the runtime in a namespace of its own, so that two models built with different
+// machine flags never share one copy of an inline function.
+#ifndef GCRT_NAMESPACE
+#define GCRT_NAMESPACE gcrt
+#endif
+
+// Bytes of one machine vector. Override with -DGCRT_VECTOR_BYTES=16|32|64 to try a width: packs are legal
+// at every width, the compiler splits those that are wider than the machine.
+#ifndef GCRT_VECTOR_BYTES
+#if defined(__AVX512F__)
+#define GCRT_VECTOR_BYTES 64
+#elif defined(__AVX__)
+#define GCRT_VECTOR_BYTES 32
+#else
+#define GCRT_VECTOR_BYTES 16
+#endif
+#endif
+
+#define GCRT_INLINE __attribute__((always_inline)) inline
+#define GCRT_LAMBDA_INLINE __attribute__((always_inline))
+#define GCRT_NOINLINE __attribute__((noinline))
+#define GCRT_RESTRICT __restrict__
+
+// Full unrolling of a loop over registers. Without it an array of accumulators lives on the stack.
+#define GCRT_UNROLL _Pragma("GCC unroll 64")
+
+// g++ 12 hoists the products of integer kernels and spills every accumulator; this empty statement after
+// each accumulation pins the value to a vector register and keeps the order. `value` must be an lvalue.
+#if defined(__x86_64__) || defined(__i386__)
+#define GCRT_KEEP_IN_REGISTER(value) asm volatile("" : "+x"(value))
+#elif defined(__aarch64__)
+#define GCRT_KEEP_IN_REGISTER(value) asm volatile("" : "+w"(value))
+#else
+#define GCRT_KEEP_IN_REGISTER(value) static_cast<void>(value)
+#endif
+
+// Packs wider than the machine travel between inlined functions only, so their calling convention never
+// shows in an object file. g++ prints its notes on them all the same unless -Wno-psabi is given.
+#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wpsabi"
+#endif
+
+// Bytes of the widest vector the compiler may use, whatever GCRT_VECTOR_BYTES says.
+#if defined(__AVX512F__)
+#define GCRT_NATIVE_BYTES 64
+#elif defined(__AVX__)
+#define GCRT_NATIVE_BYTES 32
+#else
+#define GCRT_NATIVE_BYTES 16
+#endif
+
+namespace GCRT_NAMESPACE {
+
+// Lanes of 32 bits in one machine vector.
+constexpr int kLanes = GCRT_VECTOR_BYTES / 4;
+
+}  // namespace GCRT_NAMESPACE

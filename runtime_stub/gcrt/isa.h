@@ -1,0 +1,57 @@
+// Every machine-specific instruction of the runtime, each with a portable body. Results do not depend on
+// the instruction set, except that fma rounds twice where the machine has no fused multiply-add.
+#pragma once
+
+#include "gcrt/isa_convert.h"
+#include "gcrt/isa_dot.h"
+#include "gcrt/isa_intrinsics.h"
+#include "gcrt/pack_types.h"
+
+namespace GCRT_NAMESPACE {
+
+#if defined(__FMA__) || defined(__aarch64__)
+#define GCRT_HAS_FMA 1
+#else
+#define GCRT_HAS_FMA 0
+#endif
+
+// a * b + c with one rounding where the machine can, else with two. Element type float or double.
+template <class V>
+GCRT_INLINE V fma(V a, V b, V c) {
+#if GCRT_HAS_FMA
+  using T = ElementOf<V>;
+  if constexpr (std::is_same<V, float>::value) {
+    return __builtin_fmaf(a, b, c);
+  } else if constexpr (std::is_same<V, double>::value) {
+    return __builtin_fma(a, b, c);
+#if defined(__FMA__)
+#if defined(__AVX512F__)
+  } else if constexpr (sizeof(V) == 64 && sizeof(T) == 4) {
+    return (V)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+  } else if constexpr (sizeof(V) == 64 && sizeof(T) == 8) {
+    return (V)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#endif
+  } else if constexpr (sizeof(V) == 32 && sizeof(T) == 4) {
+    return (V)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+  } else if constexpr (sizeof(V) == 32 && sizeof(T) == 8) {
+    return (V)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+  } else if constexpr (sizeof(V) == 16 && sizeof(T) == 4) {
+    return (V)_mm_fmadd_ps((__m128)a, (__m128)b, (__m128)c);
+  } else if constexpr (sizeof(V) == 16 && sizeof(T) == 8) {
+    return (V)_mm_fmadd_pd((__m128d)a, (__m128d)b, (__m128d)c);
+#else
+  } else if constexpr (sizeof(V) == 16 && sizeof(T) == 4) {
+    return (V)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+  } else if constexpr (sizeof(V) == 16 && sizeof(T) == 8) {
+    return (V)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+#endif
+  } else {
+    return concatenate(fma(low_half(a), low_half(b), low_half(c)),
+                       fma(high_half(a), high_half(b), high_half(c)));
+  }
+#else
+  return a * b + c;
+#endif
+}
+
+}  // namespace GCRT_NAMESPACE

@@ -1,0 +1,80 @@
+// Integer dot products with exact 32-bit accumulation.
+#pragma once
+
+#include "gcrt/isa_intrinsics.h"
+#include "gcrt/pack_types.h"
+
+namespace GCRT_NAMESPACE {
+
+// Each int32 lane holds two int16, the lower first. Returns acc + a0 * b0 + a1 * b1, modulo 2^32.
+template <class V>
+GCRT_INLINE V madd_s16(V acc, V a, V b) {
+  static_assert(std::is_same<ElementOf<V>, std::int32_t>::value, "lanes are int32");
+#if defined(__AVX512VNNI__)
+  if constexpr (sizeof(V) == 64) return (V)_mm512_dpwssd_epi32((__m512i)acc, (__m512i)a, (__m512i)b);
+#elif defined(__AVX512BW__)
+  if constexpr (sizeof(V) == 64) return (V)_mm512_madd_epi16((__m512i)a, (__m512i)b) + acc;
+#endif
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+  if constexpr (sizeof(V) == 32) return (V)_mm256_dpwssd_epi32((__m256i)acc, (__m256i)a, (__m256i)b);
+  if constexpr (sizeof(V) == 16) return (V)_mm_dpwssd_epi32((__m128i)acc, (__m128i)a, (__m128i)b);
+#elif defined(__AVX2__)
+  if constexpr (sizeof(V) == 32) {
+    return (V)_mm256_add_epi32((__m256i)acc, _mm256_madd_epi16((__m256i)a, (__m256i)b));
+  }
+#endif
+#if defined(__SSE2__)
+  if constexpr (sizeof(V) == 16)
+    return (V)_mm_add_epi32((__m128i)acc, _mm_madd_epi16((__m128i)a, (__m128i)b));
+#endif
+  using U = Rebind<V, std::uint32_t>;
+  if constexpr (kLanesOf<V> == 1) {
+    const auto product = [](std::int32_t x, std::int32_t y) { return static_cast<std::uint32_t>(x * y); };
+    return static_cast<V>(static_cast<U>(acc) +
+                          product(static_cast<std::int16_t>(a), static_cast<std::int16_t>(b)) +
+                          product(a >> 16, b >> 16));
+  } else {
+    const auto low = [](V x) { return (V)((U)x << 16) >> 16; };
+    return (V)((U)acc + (U)(low(a) * low(b)) + (U)((a >> 16) * (b >> 16)));
+  }
+}
+
+// Each int32 lane holds four bytes, the lowest first. Returns acc + the sum of u8[j] * s8[j], modulo 2^32.
+// Exact: nothing saturates on the way, as vpmaddubsw would.
+template <class V>
+GCRT_INLINE V dot4_u8s8(V acc, V u8x4, V s8x4) {
+  static_assert(std::is_same<ElementOf<V>, std::int32_t>::value, "lanes are int32");
+#if defined(__AVX512VNNI__)
+  if constexpr (sizeof(V) == 64) return (V)_mm512_dpbusd_epi32((__m512i)acc, (__m512i)u8x4, (__m512i)s8x4);
+#endif
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+  if constexpr (sizeof(V) == 32) return (V)_mm256_dpbusd_epi32((__m256i)acc, (__m256i)u8x4, (__m256i)s8x4);
+  if constexpr (sizeof(V) == 16) return (V)_mm_dpbusd_epi32((__m128i)acc, (__m128i)u8x4, (__m128i)s8x4);
+#elif defined(__AVXVNNI__)
+  if constexpr (sizeof(V) == 32)
+    return (V)_mm256_dpbusd_avx_epi32((__m256i)acc, (__m256i)u8x4, (__m256i)s8x4);
+  if constexpr (sizeof(V) == 16) return (V)_mm_dpbusd_avx_epi32((__m128i)acc, (__m128i)u8x4, (__m128i)s8x4);
+#elif defined(__ARM_FEATURE_MATMUL_INT8)
+  if constexpr (sizeof(V) == 16) return (V)vusdotq_s32((int32x4_t)acc, (uint8x16_t)u8x4, (int8x16_t)s8x4);
+#endif
+  if constexpr (kLanesOf<V> == 1) {
+    std::uint32_t sum = static_cast<std::uint32_t>(acc);
+    for (int j = 0; j < 4; ++j) {
+      const std::int32_t u = static_cast<std::uint8_t>(u8x4 >> (8 * j));
+      const std::int32_t s = static_cast<std::int8_t>(s8x4 >> (8 * j));
+      sum += static_cast<std::uint32_t>(u * s);
+    }
+    return static_cast<V>(sum);
+  } else {
+    // Bytes 0 and 2 of each lane, then bytes 1 and 3, widened to int16 in place.
+    using S = Pack<std::int16_t, kLanesOf<V> * 2>;
+    using U = Pack<std::uint16_t, kLanesOf<V> * 2>;
+    const V u_even = (V)((U)u8x4 & 0xff);
+    const V u_odd = (V)((U)u8x4 >> 8);
+    const V s_even = (V)((S)((U)s8x4 << 8) >> 8);
+    const V s_odd = (V)((S)s8x4 >> 8);
+    return madd_s16(madd_s16(acc, u_even, s_even), u_odd, s_odd);
+  }
+}
+
+}  // namespace GCRT_NAMESPACE

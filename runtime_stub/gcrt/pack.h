@@ -1,0 +1,133 @@
+// Loads, stores, vector loops and horizontal reductions over packs.
+#pragma once
+
+#include "gcrt/isa.h"
+
+namespace GCRT_NAMESPACE {
+
+// Unaligned.
+template <int N, class T>
+GCRT_INLINE Pack<T, N> load(Lanes<N>, const T* p) {
+  if constexpr (N == 1) {
+    return *p;
+  } else {
+    Pack<T, N> result;
+    __builtin_memcpy(&result, p, sizeof(result));
+    return result;
+  }
+}
+
+template <int N, class T>
+GCRT_INLINE void store(Lanes<N>, T* p, Pack<T, N> value) {
+  if constexpr (N == 1) {
+    *p = value;
+  } else {
+    __builtin_memcpy(p, &value, sizeof(value));
+  }
+}
+
+template <class T, int... I>
+GCRT_INLINE Pack<T, static_cast<int>(sizeof...(I))> load_lanes(const T* p, std::ptrdiff_t stride,
+                                                               std::integer_sequence<int, I...>) {
+  return Pack<T, static_cast<int>(sizeof...(I))>{p[I * stride]...};
+}
+
+// Lane i is p[i * stride].
+template <int N, class T>
+GCRT_INLINE Pack<T, N> load_strided(Lanes<N>, const T* p, std::ptrdiff_t stride) {
+  if constexpr (N == 1) {
+    static_cast<void>(stride);
+    return *p;
+  } else {
+    return load_lanes(p, stride, std::make_integer_sequence<int, N>{});
+  }
+}
+
+template <int N, class T>
+GCRT_INLINE void store_strided(Lanes<N>, T* p, std::ptrdiff_t stride, Pack<T, N> value) {
+  if constexpr (N == 1) {
+    static_cast<void>(stride);
+    *p = value;
+  } else {
+    GCRT_UNROLL
+    for (int i = 0; i < N; ++i) p[i * stride] = value[i];
+  }
+}
+
+template <class T, class Index, int... I>
+GCRT_INLINE Pack<T, static_cast<int>(sizeof...(I))> gather_lanes(const T* p, Index index,
+                                                                 std::integer_sequence<int, I...>) {
+  return Pack<T, static_cast<int>(sizeof...(I))>{p[index[I]]...};
+}
+
+// Lane i is p[index[i]]; indices count elements and are not checked.
+template <int N, class T>
+GCRT_INLINE Pack<T, N> gather(Lanes<N>, const T* p, Pack<std::int64_t, N> index) {
+  if constexpr (N == 1) {
+    return p[index];
+  } else {
+    return gather_lanes(p, index, std::make_integer_sequence<int, N>{});
+  }
+}
+
+template <int... I>
+GCRT_INLINE Pack<std::int64_t, static_cast<int>(sizeof...(I))> iota_lanes(std::int64_t base,
+                                                                          std::integer_sequence<int, I...>) {
+  return Pack<std::int64_t, static_cast<int>(sizeof...(I))>{(base + I)...};
+}
+
+// base, base + 1, ..., base + N - 1.
+template <int N>
+GCRT_INLINE Pack<std::int64_t, N> iota(Lanes<N>, std::int64_t base) {
+  if constexpr (N == 1) {
+    return base;
+  } else {
+    return iota_lanes(base, std::make_integer_sequence<int, N>{});
+  }
+}
+
+// 16-bit floats live in registers as float. Stores round to nearest even.
+template <int N>
+GCRT_INLINE Pack<float, N> load_as_float(Lanes<N> lane, const Half* p) {
+  Pack<std::uint16_t, N> bits;
+  __builtin_memcpy(&bits, p, sizeof(bits));
+  static_cast<void>(lane);
+  return half_to_float(bits);
+}
+template <int N>
+GCRT_INLINE Pack<float, N> load_as_float(Lanes<N> lane, const BFloat16* p) {
+  Pack<std::uint16_t, N> bits;
+  __builtin_memcpy(&bits, p, sizeof(bits));
+  static_cast<void>(lane);
+  return bfloat16_to_float(bits);
+}
+template <int N>
+GCRT_INLINE Pack<float, N> load_as_float(Lanes<N> lane, const float* p) {
+  return load(lane, p);
+}
+template <int N>
+GCRT_INLINE void store_from_float(Lanes<N>, Half* p, Pack<float, N> value) {
+  const Pack<std::uint16_t, N> bits = float_to_half(value);
+  __builtin_memcpy(p, &bits, sizeof(bits));
+}
+template <int N>
+GCRT_INLINE void store_from_float(Lanes<N>, BFloat16* p, Pack<float, N> value) {
+  const Pack<std::uint16_t, N> bits = float_to_bfloat16(value);
+  __builtin_memcpy(p, &bits, sizeof(bits));
+}
+template <int N>
+GCRT_INLINE void store_from_float(Lanes<N> lane, float* p, Pack<float, N> value) {
+  store(lane, p, value);
+}
+
+// body(Lanes<L>{}, i) for the full vectors of [0, count), then body(Lanes<1>{}, i) for the rest.
+template <int L = kLanes, class F>
+GCRT_INLINE void vectorize(std::ptrdiff_t count, const F& body) {
+  std::ptrdiff_t i = 0;
+  if constexpr (L > 1) {
+    for (; i + L <= count; i += L) body(Lanes<L>{}, i);
+  }
+  for (; i < count; ++i) body(Lanes<1>{}, i);
+}
+
+}  // namespace GCRT_NAMESPACE
