@@ -1,0 +1,217 @@
+// Matrix product C = A * B with B in packed panels and the result handed to an epilogue.
+//
+// A is M x K, rows `lda` elements apart, contiguous along k. B is packed as [ceil(N / 16)][K][16], zero
+// padded (pack_b, or the compiler for constant weights). The epilogue is called as
+//   epilogue(Lanes<L>{}, Pack<T, L> sums, std::ptrdiff_t m, std::ptrdiff_t n)
+// once for every element, on final sums, with lanes along n and n + L <= N. T is float, double or an integer
+// type (sums modulo 2^bits). Nothing is allocated; at most 24 KiB of stack is used.
+#pragma once
+
+#include "gcrt/cpu/tile.h"
+
+namespace GCRT_NAMESPACE {
+
+// Elements of the packed form of a K x N matrix.
+constexpr std::ptrdiff_t packed_b_size(std::ptrdiff_t depth, std::ptrdiff_t columns) {
+  return (columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns * depth;
+}
+
+// Where column n (a multiple of the lanes of a vector) starts in a packed B.
+constexpr std::ptrdiff_t packed_b_offset(std::ptrdiff_t depth, std::ptrdiff_t n) {
+  return n / kPanelColumns * kPanelColumns * depth + n % kPanelColumns;
+}
+
+// Packs b[k * stride_k + n * stride_n] for 0 <= k < depth, 0 <= n < columns.
+template <class T>
+inline void pack_b(std::ptrdiff_t depth, std::ptrdiff_t columns, const T* b, std::ptrdiff_t stride_k,
+                   std::ptrdiff_t stride_n, T* packed) {
+  for (std::ptrdiff_t n = 0; n < columns; n += kPanelColumns) {
+    const T* source = b + n * stride_n;
+    const std::ptrdiff_t width = columns - n < kPanelColumns ? columns - n : kPanelColumns;
+    if (width < kPanelColumns) {
+      for (std::ptrdiff_t k = 0; k < depth; ++k) {
+        for (std::ptrdiff_t j = 0; j < kPanelColumns; ++j) {
+          packed[k * kPanelColumns + j] = j < width ? source[k * stride_k + j * stride_n] : T(0);
+        }
+      }
+    } else if (stride_n == 1) {
+      for (std::ptrdiff_t k = 0; k < depth; ++k) {
+        __builtin_memcpy(packed + k * kPanelColumns, source + k * stride_k, kPanelColumns * sizeof(T));
+      }
+    } else {
+      for (std::ptrdiff_t k = 0; k < depth; ++k) {
+        GCRT_UNROLL
+        for (std::ptrdiff_t j = 0; j < kPanelColumns; ++j) {
+          packed[k * kPanelColumns + j] = source[k * stride_k + j * stride_n];
+        }
+      }
+    }
+    packed += depth * kPanelColumns;
+  }
+}
+
+// One row times several panels at once: as many independent sums as hide the latency of an FMA.
+template <int Vectors, class T, class E>
+GCRT_NOINLINE void gemv_kernel(std::ptrdiff_t depth, const T* a, const T* b, std::ptrdiff_t panel_stride,
+                               std::ptrdiff_t m, std::ptrdiff_t n, const E& epilogue) {
+  constexpr int L = kVectorLanes<T>;
+  constexpr int kPhases = 2;
+  using V = Pack<T, L>;
+  V acc[kPhases][Vectors];
+  GCRT_UNROLL
+  for (int j = 0; j < Vectors; ++j) acc[0][j] = acc[1][j] = V{};
+  const auto step = [&](int phase, std::ptrdiff_t k) GCRT_LAMBDA_INLINE {
+    const V av = splat(Lanes<L>{}, a[k]);
+    const T* row = b + k * kPanelColumns;
+    GCRT_UNROLL
+    for (int j = 0; j < Vectors; ++j) {
+      const V bv = load(Lanes<L>{}, row + (j * L / kPanelColumns) * panel_stride + j * L % kPanelColumns);
+      acc[phase][j] = multiply_add(av, bv, acc[phase][j]);
+    }
+  };
+  std::ptrdiff_t k = 0;
+  for (; k + 2 <= depth; k += 2) {
+    step(0, k);
+    step(1, k + 1);
+  }
+  if (k < depth) step(0, k);
+  GCRT_UNROLL
+  for (int j = 0; j < Vectors; ++j) epilogue(Lanes<L>{}, acc[0][j] + acc[1][j], m, n + j * L);
+}
+
+// K is cut into parts of about this many steps when many rows share a panel, so that the panel stays in
+// cache.
+constexpr std::ptrdiff_t kDepthBlock = 512;
+// Rows whose sums may be parked on the stack between two parts of K.
+constexpr std::ptrdiff_t kParkedRows = 16 * kTileRows;
+// Bytes of A that are used for all columns before the next rows are taken.
+constexpr std::ptrdiff_t kRowBlockBytes = 512 * 1024;
+
+// Number of row tiles that fetch the next columns of B, one line per 4 steps of k and row tile.
+template <class T>
+constexpr int kPrefetchTiles = 4 * kTileColumns<T>* static_cast<int>(sizeof(T)) / 64;
+
+// Rows [row_begin, row_end) and columns [column_begin, column_end); column_begin is a multiple of 16.
+template <class T, class E>
+inline void gemm_block(std::ptrdiff_t row_begin, std::ptrdiff_t row_end, std::ptrdiff_t column_begin,
+                       std::ptrdiff_t column_end, std::ptrdiff_t depth, const T* a, std::ptrdiff_t lda,
+                       const T* b_packed, T* partial, const E& epilogue) {
+  const std::ptrdiff_t parts = partial != nullptr ? (depth + kDepthBlock - 1) / kDepthBlock : 1;
+  const std::ptrdiff_t part = parts > 1 ? ((depth + parts - 1) / parts + 3) / 4 * 4 : depth;
+  const T* rows[kTileRows];
+  TileRun run{0, 0};
+  TileTask<T> task;
+  task.rows = rows;
+  task.rows_step = 0;
+  task.runs = &run;
+  task.run_count = 1;
+  task.panel_stride = depth * kPanelColumns;
+  for (std::ptrdiff_t n = column_begin; n < column_end; n += kTileColumns<T>) {
+    task.b = b_packed + packed_b_offset(depth, n);
+    task.n = n;
+    task.valid_columns =
+        static_cast<int>(column_end - n < kTileColumns<T> ? column_end - n : kTileColumns<T>);
+    const T* const next = b_packed + packed_b_offset(depth, n + kTileColumns<T>);
+    std::ptrdiff_t k = 0;
+    do {
+      task.run_length = depth - k < part ? depth - k : part;
+      run.a_offset = k;
+      run.b_offset = k * kPanelColumns;
+      task.resume = k > 0;
+      task.finish = k + part >= depth;
+      int tile = 0;
+      for (std::ptrdiff_t m = row_begin; m < row_end;) {
+        const int tile_rows = next_tile_rows(row_end - m);
+        const int valid = static_cast<int>(row_end - m < tile_rows ? row_end - m : tile_rows);
+        for (int i = 0; i < tile_rows; ++i) rows[i] = a + (m + (i < valid ? i : valid - 1)) * lda;
+        task.prefetch = next + (tile++ % kPrefetchTiles<T>)*(depth / 4) * kPanelColumns;
+        task.partial = partial == nullptr ? nullptr : partial + (m - row_begin) * kTileColumns<T>;
+        task.m = m;
+        task.valid_rows = valid;
+        run_tile(tile_rows, task, epilogue);
+        m += tile_rows;
+      }
+      k += part;
+    } while (k < depth);
+  }
+}
+
+template <class T, class E>
+GCRT_NOINLINE void gemm_long_block(std::ptrdiff_t row_begin, std::ptrdiff_t row_end,
+                                   std::ptrdiff_t column_begin, std::ptrdiff_t column_end,
+                                   std::ptrdiff_t depth, const T* a, std::ptrdiff_t lda, const T* b_packed,
+                                   const E& epilogue) {
+  // One row more than kParkedRows may be computed and dropped.
+  alignas(64) T partial[(kParkedRows + 1) * kTileColumns<T>];
+  for (std::ptrdiff_t m = row_begin; m < row_end; m += kParkedRows) {
+    const std::ptrdiff_t end = row_end - m < kParkedRows ? row_end : m + kParkedRows;
+    gemm_block(m, end, column_begin, column_end, depth, a, lda, b_packed, partial, epilogue);
+  }
+}
+
+template <class T, class E>
+inline void gemm_part(std::ptrdiff_t row_begin, std::ptrdiff_t row_end, std::ptrdiff_t column_begin,
+                      std::ptrdiff_t column_end, std::ptrdiff_t depth, const T* a, std::ptrdiff_t lda,
+                      const T* b_packed, const E& epilogue) {
+  const std::ptrdiff_t rows = row_end - row_begin;
+  if (rows == 1) {
+    constexpr std::ptrdiff_t kWide = 4 * kVectorLanes<T>;
+    const T* const row = a + row_begin * lda;
+    for (; column_begin + kWide <= column_end; column_begin += kWide) {
+      gemv_kernel<4>(depth, row, b_packed + packed_b_offset(depth, column_begin), depth * kPanelColumns,
+                     row_begin, column_begin, epilogue);
+    }
+  }
+  if (rows > 2 * kTileRows && depth > 2 * kDepthBlock) {
+    gemm_long_block(row_begin, row_end, column_begin, column_end, depth, a, lda, b_packed, epilogue);
+    return;
+  }
+  std::ptrdiff_t block = kRowBlockBytes / static_cast<std::ptrdiff_t>(sizeof(T)) / (depth + 1);
+  block = (block < kParkedRows ? kParkedRows : block) / kTileRows * kTileRows;
+  for (std::ptrdiff_t m = row_begin; m < row_end; m += block) {
+    const std::ptrdiff_t end = row_end - m < block ? row_end : m + block;
+    gemm_block<T>(m, end, column_begin, column_end, depth, a, lda, b_packed, nullptr, epilogue);
+  }
+}
+
+// Rows per work item when rows are split; fewer rows than two items are split by columns instead.
+constexpr std::ptrdiff_t kItemRows = 4 * kTileRows;
+
+// Columns per work item otherwise: whole panels.
+template <class T>
+constexpr std::ptrdiff_t kItemColumns = kTileColumns<T> < kPanelColumns ? kPanelColumns : kTileColumns<T>;
+
+// How many pieces a thread pool may split a product into.
+template <class T>
+constexpr std::ptrdiff_t gemm_work_items(std::ptrdiff_t rows, std::ptrdiff_t columns) {
+  return rows >= 2 * kItemRows ? (rows + kItemRows - 1) / kItemRows
+                               : (columns + kItemColumns<T> - 1) / kItemColumns<T>;
+}
+
+// Work items [work_begin, work_end) of gemm. Each element is computed by exactly one item.
+template <class T, class E>
+inline void gemm(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, const T* a,
+                 std::ptrdiff_t lda, const T* b_packed, const E& epilogue, std::ptrdiff_t work_begin,
+                 std::ptrdiff_t work_end) {
+  const bool by_rows = rows >= 2 * kItemRows;
+  const std::ptrdiff_t unit = by_rows ? kItemRows : kItemColumns<T>;
+  const std::ptrdiff_t count = by_rows ? rows : columns;
+  const std::ptrdiff_t begin = work_begin * unit;
+  const std::ptrdiff_t end = work_end * unit < count ? work_end * unit : count;
+  if (begin >= end) return;
+  if (by_rows) {
+    gemm_part(begin, end, std::ptrdiff_t{0}, columns, depth, a, lda, b_packed, epilogue);
+  } else {
+    gemm_part(std::ptrdiff_t{0}, rows, begin, end, depth, a, lda, b_packed, epilogue);
+  }
+}
+
+// The whole product.
+template <class T, class E>
+inline void gemm(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, const T* a,
+                 std::ptrdiff_t lda, const T* b_packed, const E& epilogue) {
+  if (rows > 0)
+    gemm_part(std::ptrdiff_t{0}, rows, std::ptrdiff_t{0}, columns, depth, a, lda, b_packed, epilogue);
+}
+
+}  // namespace GCRT_NAMESPACE

@@ -1,0 +1,122 @@
+// Matrix products against three plain loops, over sizes around every tile edge.
+#include "gcrt/cpu/gemm.h"
+
+#include "kernel_test.h"
+
+namespace kernel_test {
+namespace {
+
+template <class T, class Wide>
+std::vector<Wide> reference(int rows, int columns, int depth, const std::vector<T>& a, int lda,
+                            const std::vector<T>& b, int ldb) {
+  std::vector<Wide> c(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns));
+  for (int m = 0; m < rows; ++m) {
+    for (int n = 0; n < columns; ++n) {
+      Wide sum = 0;
+      for (int k = 0; k < depth; ++k) {
+        sum += static_cast<Wide>(a[static_cast<std::size_t>(m * lda + k)]) *
+               static_cast<Wide>(b[static_cast<std::size_t>(k * ldb + n)]);
+      }
+      c[static_cast<std::size_t>(m * columns + n)] = sum;
+    }
+  }
+  return c;
+}
+
+template <class T, class Wide>
+void check_product(int rows, int columns, int depth, double tolerance, int pieces = 0) {
+  SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " x " << depth << " in " << pieces);
+  const int lda = depth + 3;
+  const int ldb = columns + 1;
+  const auto a = random_values<T>(static_cast<std::size_t>(rows * lda), 1);
+  const auto b = random_values<T>(static_cast<std::size_t>(depth * ldb + 1), 2);
+  std::vector<T> packed(static_cast<std::size_t>(packed_b_size(depth, columns)) + 1);
+  pack_b(depth, columns, b.data(), ldb, 1, packed.data());
+  Recorded<T> result(rows, columns);
+  if (pieces == 0) {
+    gemm(rows, columns, depth, a.data(), lda, packed.data(), result.epilogue());
+  } else {
+    const std::ptrdiff_t items = gemm_work_items<T>(rows, columns);
+    for (std::ptrdiff_t p = 0; p < pieces; ++p) {
+      gemm(rows, columns, depth, a.data(), lda, packed.data(), result.epilogue(), items * p / pieces,
+           items * (p + 1) / pieces);
+    }
+  }
+  result.check(reference<T, Wide>(rows, columns, depth, a, lda, b, ldb), tolerance);
+}
+
+TEST(Gemm, FloatAroundTileEdges) {
+  for (int rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 17, 25, 33, 49}) {
+    for (int columns : {1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 58, 64, 65}) {
+      for (int depth : {1, 3, 4, 7, 33}) check_product<float, double>(rows, columns, depth, 1e-5);
+    }
+  }
+}
+
+TEST(Gemm, FloatLongDepthIsSplit) {
+  for (int rows : {1, 12, 13, 26, 49, 200}) {
+    for (int columns : {5, 48, 70}) check_product<float, double>(rows, columns, 2051, 1e-4);
+  }
+}
+
+TEST(Gemm, FloatManyRows) {
+  check_product<float, double>(1601, 33, 58, 1e-5);
+  check_product<float, double>(400, 17, 700, 2e-5);
+}
+
+TEST(Gemm, EmptyDepthGivesZeros) {
+  check_product<float, double>(5, 19, 0, 0.0);
+  check_product<float, double>(1, 200, 0, 0.0);
+}
+
+TEST(Gemm, WorkItemsCoverTheResultOnce) {
+  for (int pieces : {1, 2, 3, 7}) {
+    check_product<float, double>(1, 200, 31, 1e-5, pieces);
+    check_product<float, double>(50, 130, 31, 1e-5, pieces);
+    check_product<float, double>(241, 40, 31, 1e-5, pieces);
+  }
+}
+
+TEST(Gemm, DoubleAndIntegers) {
+  for (int rows : {1, 2, 5, 13, 24}) {
+    for (int columns : {1, 9, 16, 35, 66}) {
+      for (int depth : {1, 6, 17}) {
+        check_product<double, double>(rows, columns, depth, 1e-14);
+        check_product<std::uint32_t, std::uint32_t>(rows, columns, depth, 0.0);
+        check_product<std::uint64_t, std::uint64_t>(rows, columns, depth, 0.0);
+      }
+    }
+  }
+}
+
+TEST(Gemm, SignedIntegersWrap) {
+  const std::int32_t a[2] = {2147483647, 65536};
+  const std::int32_t b[2] = {2, 65536};
+  std::int32_t packed[2 * kPanelColumns];
+  pack_b(2, 1, b, 1, 1, packed);
+  Recorded<std::int32_t> result(1, 1);
+  gemm(1, 1, 2, a, 2, packed, result.epilogue());
+  EXPECT_EQ(result.y[0], -2);
+}
+
+TEST(Gemm, PackTransposed) {
+  const int depth = 7, columns = 37;
+  const auto b = random_values<float>(depth * columns, 3);
+  std::vector<float> transposed(b.size());
+  for (int k = 0; k < depth; ++k) {
+    for (int n = 0; n < columns; ++n) {
+      transposed[static_cast<std::size_t>(n * depth + k)] = b[static_cast<std::size_t>(k * columns + n)];
+    }
+  }
+  std::vector<float> from_rows(static_cast<std::size_t>(packed_b_size(depth, columns)), 5.0f);
+  std::vector<float> from_columns(from_rows.size(), 6.0f);
+  pack_b(depth, columns, b.data(), columns, 1, from_rows.data());
+  pack_b(depth, columns, transposed.data(), 1, depth, from_columns.data());
+  EXPECT_EQ(from_rows, from_columns);
+  EXPECT_EQ(from_rows[static_cast<std::size_t>(packed_b_offset(depth, 32) + 3 * kPanelColumns + 4)],
+            b[3 * columns + 36]);
+  EXPECT_EQ(from_rows.back(), 0.0f);
+}
+
+}  // namespace
+}  // namespace kernel_test

@@ -1,0 +1,103 @@
+// Helpers of the kernel tests: reproducible operands, an epilogue that checks its calls, tolerant comparison.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "gcrt/pack.h"
+
+namespace kernel_test {
+
+using namespace GCRT_NAMESPACE;
+
+// A small reproducible generator; the values are the same on every machine.
+class Random {
+ public:
+  explicit Random(std::uint32_t seed) : state_(seed * 2654435761u + 1u) {}
+  std::uint32_t next() {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 17;
+    state_ ^= state_ << 5;
+    return state_;
+  }
+  // In [-1, 1).
+  float unit() { return static_cast<float>(static_cast<std::int32_t>(next())) * (1.0f / 2147483648.0f); }
+  int below(int bound) { return static_cast<int>(next() % static_cast<std::uint32_t>(bound)); }
+
+ private:
+  std::uint32_t state_;
+};
+
+template <class T>
+std::vector<T> random_values(std::size_t count, std::uint32_t seed) {
+  Random random(seed);
+  std::vector<T> values(count);
+  for (T& value : values) {
+    if constexpr (std::is_floating_point<T>::value) {
+      value = static_cast<T>(random.unit());
+    } else {
+      value = static_cast<T>(random.next());
+    }
+  }
+  return values;
+}
+
+// Stores each element and counts how often it was handed over. Rows are `stride` apart.
+template <class T>
+struct RecordingEpilogue {
+  T* y;
+  int* calls;
+  std::ptrdiff_t rows;
+  std::ptrdiff_t columns;
+  template <class L, class V>
+  GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    if (m < 0 || m >= rows || n < 0 || n + L::value > columns) {
+      ++calls[rows * columns];
+      return;
+    }
+    store(lane, y + m * columns + n, sums);
+    for (int i = 0; i < L::value; ++i) ++calls[m * columns + n + i];
+  }
+};
+
+// The output of a kernel with the record of its epilogue calls.
+template <class T>
+struct Recorded {
+  Recorded(std::ptrdiff_t row_count, std::ptrdiff_t column_count)
+      : y(static_cast<std::size_t>(row_count * column_count), static_cast<T>(77)),
+        calls(static_cast<std::size_t>(row_count * column_count + 1), 0),
+        rows(row_count),
+        columns(column_count) {}
+  RecordingEpilogue<T> epilogue() { return {y.data(), calls.data(), rows, columns}; }
+
+  // Every element was written exactly once, and equals the reference up to rounding.
+  template <class R>
+  void check(const std::vector<R>& expected, double tolerance) const {
+    ASSERT_EQ(expected.size(), y.size());
+    EXPECT_EQ(calls.back(), 0) << "calls outside the result";
+    int shown = 0;
+    for (std::size_t i = 0; i < y.size() && shown < 5; ++i) {
+      if (calls[i] != 1) {
+        ADD_FAILURE() << "element " << i << " written " << calls[i] << " times";
+        ++shown;
+      }
+      const double got = static_cast<double>(y[i]);
+      const double want = static_cast<double>(expected[i]);
+      if (!(std::fabs(got - want) <= tolerance * (1.0 + std::fabs(want)))) {
+        ADD_FAILURE() << "element " << i << " is " << got << ", expected " << want;
+        ++shown;
+      }
+    }
+  }
+
+  std::vector<T> y;
+  std::vector<int> calls;
+  std::ptrdiff_t rows;
+  std::ptrdiff_t columns;
+};
+
+}  // namespace kernel_test
