@@ -1,0 +1,1 @@
+BprobabilitiesJá¢´=€hi?—<8q“M6À|	2

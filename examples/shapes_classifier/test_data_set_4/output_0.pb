@@ -1,0 +1,1 @@
+BprobabilitiesJ,*}mÇ6{eì3M: 9“ë?

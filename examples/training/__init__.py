@@ -1,0 +1,1 @@
+"""Small networks trained with NumPy alone, for the examples of gcompile."""
