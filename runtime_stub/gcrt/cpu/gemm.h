@@ -84,8 +84,11 @@ GCRT_NOINLINE void gemv_kernel(std::ptrdiff_t depth, const T* a, const T* b, std
 constexpr std::ptrdiff_t kDepthBlock = 512;
 // Rows whose sums may be parked on the stack between two parts of K.
 constexpr std::ptrdiff_t kParkedRows = 16 * kTileRows;
-// Bytes of A that are used for all columns before the next rows are taken.
+// Bytes of A that are used for all columns before the next rows are taken: a part of the second-level cache,
+// or of the first-level cache when all of B lies there too.
 constexpr std::ptrdiff_t kRowBlockBytes = 512 * 1024;
+constexpr std::ptrdiff_t kSmallRowBlockBytes = 12 * 1024;
+constexpr std::ptrdiff_t kSmallPanelBytes = 24 * 1024;
 
 // Number of row tiles that fetch the next columns of B, one line per 4 steps of k and row tile.
 template <class T>
@@ -98,11 +101,11 @@ inline void gemm_block(std::ptrdiff_t row_begin, std::ptrdiff_t row_end, std::pt
                        const T* b_packed, T* partial, const E& epilogue) {
   const std::ptrdiff_t parts = partial != nullptr ? (depth + kDepthBlock - 1) / kDepthBlock : 1;
   const std::ptrdiff_t part = parts > 1 ? ((depth + parts - 1) / parts + 3) / 4 * 4 : depth;
-  const T* rows[kTileRows];
+  const T* clamped[kTileRows];
   TileRun run{0, 0};
   TileTask<T> task;
-  task.rows = rows;
   task.rows_step = 0;
+  task.row_stride = lda;
   task.runs = &run;
   task.run_count = 1;
   task.panel_stride = depth * kPanelColumns;
@@ -123,7 +126,12 @@ inline void gemm_block(std::ptrdiff_t row_begin, std::ptrdiff_t row_end, std::pt
       for (std::ptrdiff_t m = row_begin; m < row_end;) {
         const int tile_rows = next_tile_rows(row_end - m);
         const int valid = static_cast<int>(row_end - m < tile_rows ? row_end - m : tile_rows);
-        for (int i = 0; i < tile_rows; ++i) rows[i] = a + (m + (i < valid ? i : valid - 1)) * lda;
+        task.base = a + m * lda;
+        task.rows = nullptr;
+        if (valid < tile_rows) {
+          for (int i = 0; i < tile_rows; ++i) clamped[i] = task.base + (i < valid ? i : valid - 1) * lda;
+          task.rows = clamped;
+        }
         task.prefetch = next + (tile++ % kPrefetchTiles<T>)*(depth / 4) * kPanelColumns;
         task.partial = partial == nullptr ? nullptr : partial + (m - row_begin) * kTileColumns<T>;
         task.m = m;
@@ -166,8 +174,10 @@ inline void gemm_part(std::ptrdiff_t row_begin, std::ptrdiff_t row_end, std::ptr
     gemm_long_block(row_begin, row_end, column_begin, column_end, depth, a, lda, b_packed, epilogue);
     return;
   }
-  std::ptrdiff_t block = kRowBlockBytes / static_cast<std::ptrdiff_t>(sizeof(T)) / (depth + 1);
-  block = (block < kParkedRows ? kParkedRows : block) / kTileRows * kTileRows;
+  const std::ptrdiff_t row_bytes = (depth + 1) * static_cast<std::ptrdiff_t>(sizeof(T));
+  const bool small = row_bytes * (column_end - column_begin) <= kSmallPanelBytes;
+  std::ptrdiff_t block = (small ? kSmallRowBlockBytes : kRowBlockBytes) / row_bytes / kTileRows * kTileRows;
+  if (block < kTileRows) block = kTileRows;
   for (std::ptrdiff_t m = row_begin; m < row_end; m += block) {
     const std::ptrdiff_t end = row_end - m < block ? row_end : m + block;
     gemm_block<T>(m, end, column_begin, column_end, depth, a, lda, b_packed, nullptr, epilogue);

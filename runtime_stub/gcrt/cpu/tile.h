@@ -43,8 +43,10 @@ struct TileRun {
 
 template <class T>
 struct TileTask {
-  const T* const* rows;      // row pointers of the first run
+  const T* const* rows;      // row pointers of the first run, or null: row i is base + i * row_stride
   std::ptrdiff_t rows_step;  // row pointers from one run to the next; 0: all runs share them
+  const T* base;
+  std::ptrdiff_t row_stride;
   const TileRun* runs;
   std::ptrdiff_t run_count;
   std::ptrdiff_t run_length;
@@ -72,26 +74,25 @@ GCRT_INLINE V multiply_add(V a, V b, V c) {
   }
 }
 
-// The epilogue on `columns` consecutive sums of one row: full vectors, then halves down to one lane, so that
-// nothing past the last column is read or written.
+// The epilogue on a block of sums that lie in memory with `stride` elements from row to row: full vectors,
+// then halves down to one lane, so that nothing past the last column is read or written.
 template <int L, class T, class E>
-GCRT_INLINE void finish_columns(const T* sums, std::ptrdiff_t columns, std::ptrdiff_t m, std::ptrdiff_t n,
-                                const E& epilogue) {
-  std::ptrdiff_t j = 0;
-  for (; j + L <= columns; j += L) epilogue(Lanes<L>{}, load(Lanes<L>{}, sums + j), m, n + j);
+GCRT_INLINE void finish_lanes(const T* sums, std::ptrdiff_t stride, int rows, int columns, std::ptrdiff_t m,
+                              std::ptrdiff_t n, const E& epilogue) {
+  for (; columns >= L; columns -= L) {
+    for (int i = 0; i < rows; ++i) epilogue(Lanes<L>{}, load(Lanes<L>{}, sums + i * stride), m + i, n);
+    sums += L;
+    n += L;
+  }
   if constexpr (L > 1) {
-    if (j < columns) finish_columns<L / 2>(sums + j, columns - j, m, n + j, epilogue);
+    if (columns > 0) finish_lanes<L / 2>(sums, stride, rows, columns, m, n, epilogue);
   }
 }
 
-// The epilogue on a block of sums that lie in memory with `stride` elements from row to row.
 template <class T, class E>
-GCRT_NOINLINE void finish_block(const T* sums, std::ptrdiff_t stride, std::ptrdiff_t rows,
-                                std::ptrdiff_t columns, std::ptrdiff_t m, std::ptrdiff_t n,
-                                const E& epilogue) {
-  for (std::ptrdiff_t i = 0; i < rows; ++i) {
-    finish_columns<kVectorLanes<T>>(sums + i * stride, columns, m + i, n, epilogue);
-  }
+GCRT_NOINLINE void finish_block(const T* sums, std::ptrdiff_t stride, int rows, int columns, std::ptrdiff_t m,
+                                std::ptrdiff_t n, const E& epilogue) {
+  finish_lanes<kVectorLanes<T>>(sums, stride, rows, columns, m, n, epilogue);
 }
 
 // Small tiles do not have enough independent sums to hide the latency of an FMA; they keep several sums per
@@ -124,6 +125,42 @@ GCRT_INLINE void tile_step(TileSums<Rows, Vectors, T>& acc, const T* const (&a)[
   }
 }
 
+// Hands the sums to the epilogue straight from registers where whole vectors exist, through the stack at the
+// right and lower edge, or parks them for the next part of K.
+template <int Rows, int Vectors, class T, class E>
+GCRT_INLINE void finish_tile(const TileSums<Rows, Vectors, T>& acc, const TileTask<T>& task,
+                             const E& epilogue) {
+  constexpr int L = kVectorLanes<T>;
+  const bool from_registers = task.finish && task.valid_rows == Rows;
+  if (from_registers) {
+    GCRT_UNROLL
+    for (int i = 0; i < Rows; ++i) {
+      GCRT_UNROLL
+      for (int j = 0; j + 1 < Vectors; ++j)
+        epilogue(Lanes<L>{}, acc.sum[0][i][j], task.m + i, task.n + j * L);
+    }
+    if (task.valid_columns == Vectors * L) {
+      GCRT_UNROLL
+      for (int i = 0; i < Rows; ++i) {
+        epilogue(Lanes<L>{}, acc.sum[0][i][Vectors - 1], task.m + i, task.n + (Vectors - 1) * L);
+      }
+      return;
+    }
+  }
+  alignas(64) T spilled[Rows * Vectors * L];
+  T* const sums = task.finish ? spilled : task.partial;
+  const std::ptrdiff_t stride = task.finish ? Vectors * L : kTileColumns<T>;
+  GCRT_UNROLL
+  for (int i = 0; i < Rows; ++i) {
+    GCRT_UNROLL
+    for (int j = 0; j < Vectors; ++j) store(Lanes<L>{}, sums + i * stride + j * L, acc.sum[0][i][j]);
+  }
+  if (!task.finish) return;
+  const int done = from_registers ? (Vectors - 1) * L : 0;
+  finish_block(spilled + done, stride, task.valid_rows, task.valid_columns - done, task.m, task.n + done,
+               epilogue);
+}
+
 // One noinline instance per tile shape and epilogue.
 template <int Rows, int Vectors, class T, class E>
 GCRT_NOINLINE void tile_kernel(const TileTask<T>& task, const E& epilogue) {
@@ -154,9 +191,15 @@ GCRT_NOINLINE void tile_kernel(const TileTask<T>& task, const E& epilogue) {
   const TileRun* const runs_end = task.runs + task.run_count;
   for (const TileRun* run = task.runs; run != runs_end; ++run) {
     const T* a[Rows];
-    GCRT_UNROLL
-    for (int i = 0; i < Rows; ++i) a[i] = rows[i];
-    rows += task.rows_step;
+    if (rows == nullptr) {
+      a[0] = task.base;
+      GCRT_UNROLL
+      for (int i = 1; i < Rows; ++i) a[i] = a[i - 1] + task.row_stride;
+    } else {
+      GCRT_UNROLL
+      for (int i = 0; i < Rows; ++i) a[i] = rows[i];
+      rows += task.rows_step;
+    }
     const T* b = task.b + run->b_offset;
     std::ptrdiff_t k = run->a_offset;
     const std::ptrdiff_t end = k + length;
@@ -182,25 +225,7 @@ GCRT_NOINLINE void tile_kernel(const TileTask<T>& task, const E& epilogue) {
       for (int j = 0; j < Vectors; ++j) acc.sum[0][i][j] = acc.sum[0][i][j] + acc.sum[p][i][j];
     }
   }
-  if (task.finish && task.valid_rows == Rows && task.valid_columns == Vectors * L) {
-    GCRT_UNROLL
-    for (int i = 0; i < Rows; ++i) {
-      GCRT_UNROLL
-      for (int j = 0; j < Vectors; ++j) epilogue(Lanes<L>{}, acc.sum[0][i][j], task.m + i, task.n + j * L);
-    }
-    return;
-  }
-  alignas(64) T spilled[Rows * Vectors * L];
-  T* const sums = task.finish ? spilled : task.partial;
-  const std::ptrdiff_t stride = task.finish ? Vectors * L : kTileColumns<T>;
-  GCRT_UNROLL
-  for (int i = 0; i < Rows; ++i) {
-    GCRT_UNROLL
-    for (int j = 0; j < Vectors; ++j) store(Lanes<L>{}, sums + i * stride + j * L, acc.sum[0][i][j]);
-  }
-  if (task.finish) {
-    finish_block(spilled, Vectors * L, task.valid_rows, task.valid_columns, task.m, task.n, epilogue);
-  }
+  finish_tile<Rows, Vectors>(acc, task, epilogue);
 }
 
 // Rows of the next tile when `remaining` rows are left. The tile sizes are kTileRows, 8, 6, 4, 2 and 1; one
