@@ -1,0 +1,87 @@
+#pragma once
+// Expressions of fused kernels: a hash-consed DAG of typed scalar operators over operand elements at computed
+// indices. Never a tree: x*sigmoid(x) repeated would grow exponentially (DESIGN law 1).
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/index.h"
+#include "ir/scalar_op.h"
+
+namespace gcompile::ir {
+
+struct ScalarNode {
+  ScalarOp op = ScalarOp::kConstant;
+  ElementType type = ElementType::kFloat32;
+  std::vector<int> arguments;  // ids of earlier nodes
+  int operand = -1;            // kLoad: operand of the kernel. kAccumulator: which
+  std::vector<Index> index;    // kLoad: one per axis of the operand. kIota: one
+  Scalar constant;             // kConstant
+};
+
+/// Nodes are in topological order: arguments and loaded indices have smaller ids.
+/// Arithmetic is in float32, float64, integers and bool; 16-bit floats are loaded, cast and stored, never
+/// computed in.
+class Dag {
+ public:
+  const std::vector<ScalarNode>& nodes() const { return nodes_; }
+  const ScalarNode& operator[](int id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  ElementType type(int id) const { return (*this)[id].type; }
+
+  int load(int operand, ElementType type, std::vector<Index> index);
+  int constant(const Scalar& value);
+  int constant(ElementType type, double value);  // converted to the type
+  int iota(const Index& index);                  // int64
+  int accumulator(int which, ElementType type);
+  int cast(int argument, ElementType to);  // folds no-op casts
+  int round(int argument);                 // no-op on non-floats and on nodes already exact in their type
+  /// Checks arity and equal argument types; folds constants.
+  int apply(ScalarOp op, std::vector<int> arguments);
+
+  /// Copies expression `root` of `other` here. Loads and accumulators go through the callbacks (which receive
+  /// the node with its indices already rewritten and return an id here), axes through `axes` with ranges
+  /// `ranges`.
+  int import(const Dag& other, int root, std::span<const Index> axes, std::span<const Range> ranges,
+             const std::function<int(const ScalarNode&)>& leaf);
+
+  /// Ids reachable from the roots, ascending.
+  std::vector<int> reachable(std::span<const int> roots) const;
+  /// Whether the value can change along the axis (through indices, iotas and loaded indices).
+  bool depends_on_axis(int root, int axis) const;
+  bool index_depends_on_axis(const Index& index, int axis) const;
+
+ private:
+  int intern(ScalarNode node);
+  std::vector<ScalarNode> nodes_;
+  std::map<std::string, int> ids_;  // content key -> id
+};
+
+/// float32 for the 16-bit floats, the type itself otherwise.
+ElementType compute_type(ElementType type);
+
+std::string to_string(const Dag& dag, int root);
+
+/// Value of a root at one iteration point. `load` and `accumulator` supply leaves.
+struct ExpressionInputs {
+  std::function<Scalar(const ScalarNode&, std::span<const std::int64_t> position)> load;
+  std::function<Scalar(int which)> accumulator;
+};
+class ExpressionEvaluator {
+ public:
+  ExpressionEvaluator(const Dag& dag, int root, ExpressionInputs inputs);
+  /// Floats are not rounded at the end: the caller stores through Scalar::of_real.
+  Scalar operator()(std::span<const std::int64_t> axes);
+
+ private:
+  std::int64_t index_value(const Index& index, std::span<const std::int64_t> axes) const;
+  const Dag& dag_;
+  int root_;
+  ExpressionInputs inputs_;
+  std::vector<int> order_;
+  std::vector<Scalar> values_;
+};
+
+}  // namespace gcompile::ir

@@ -1,0 +1,104 @@
+#pragma once
+// The four forms every operator lowers to, which are also the four kinds of kernel (DESIGN, "How a model
+// flows"). Map and Reduce share one structure, LoopForm: a Map is a LoopForm without stages.
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/expression.h"
+
+namespace gcompile::ir {
+
+/// How a stage folds its values. Arg* keep the first index of the extremum unless `select_last`.
+enum class Combine : std::uint8_t { kSum, kProduct, kMax, kMin, kArgMax, kArgMin };
+
+/// One reduction over the reduced axes for every point of the parallel axes. Its value is Accumulator(k) in
+/// later stages and in the regions. Sums of float32 are accumulated by the emitted code in float32 lanes.
+struct Stage {
+  Combine combine = Combine::kSum;
+  int root = 0;  // scalar in the form's dag; type of the accumulator (int64 for Arg*)
+  bool select_last = false;
+};
+
+/// A box of the axes the final expression runs over, and the expression there.
+struct Region {
+  std::vector<Range> box;
+  int root = 0;
+};
+
+/// A run-time index that must lie in `range` wherever the kernel uses it; checked before the kernel runs.
+struct BoundsCheck {
+  int scalar = 0;  // int64 scalar in the dag
+  Range range;
+};
+
+/// result[store(i)] = root(i) for i in the regions. Axes 0..parallel-1 are parallel, the rest are reduced by
+/// the stages. The final expression runs over all axes (`final_over_reduced`, softmax) or over the parallel
+/// ones only (sum). Operand k of Load nodes is operand k of the node. Regions are disjoint and cover the axes
+/// the final runs over; `store` is injective and covers the result.
+struct LoopForm {
+  Shape extents;
+  int parallel = 0;
+  Dag dag;
+  std::vector<Stage> stages;
+  bool final_over_reduced = false;
+  std::vector<Region> regions;
+  std::vector<Index> store;  // one per result axis
+  std::vector<BoundsCheck> checks;
+
+  bool is_map() const { return stages.empty(); }
+  /// Number of axes the final expression runs over.
+  int final_axes() const {
+    return final_over_reduced || is_map() ? static_cast<int>(extents.size()) : parallel;
+  }
+  /// Map over `shape` with identity store and no region yet.
+  static LoopForm over(const Shape& shape);
+  /// Adds the region that covers everything.
+  void set_root(int root);
+  /// Axes as indices: {axis(0), axis(1), ...}.
+  std::vector<Index> identity() const;
+  std::vector<Range> ranges() const { return full_ranges(extents); }
+  /// Whether the store is result[i] = root(i) with the result's own axes.
+  bool has_identity_store() const;
+};
+
+/// A hand-tuned kernel of two operands applied to the final accumulators by an epilogue: the node's own
+/// operator (Conv, MatMul, ...) evaluated on its first `base_operands` operands gives Accumulator(0) over the
+/// epilogue's axes.
+struct ContractForm {
+  int base_operands = 2;
+  ElementType accumulator = ElementType::kFloat32;
+  LoopForm epilogue;  // a Map; axes are the result axes of the contraction
+};
+
+/// One runtime kernel with its own control; named after the header in gcrt that implements it.
+struct LibraryForm {
+  std::string kernel;
+  /// Operand that result 0 overwrites in place when nothing else needs it (scatter's data); -1: none.
+  int in_place_operand = -1;
+};
+
+/// Runs one of two subgraphs.
+struct IfForm {};
+
+using Form = std::variant<LoopForm, ContractForm, LibraryForm, IfForm>;
+
+/// When the form is result = operand seen through affine indices (Reshape of mergeable axes, Transpose,
+/// Slice, Squeeze, ...): the operand and one affine index per operand axis over the result's axes.
+struct View {
+  int operand = 0;
+  std::vector<Index> index;
+};
+std::optional<View> as_view(const LoopForm& form);
+
+/// Multi-line dump.
+std::string to_string(const LoopForm& form);
+
+/// Interprets a loop form in double; the result has `type`. `accumulator`: elements of Accumulator(0) over
+/// the axes for contract epilogues (nullptr otherwise). Throws CompileError when a bounds check fails.
+Tensor evaluate(const LoopForm& form, const std::vector<const Tensor*>& operands, const TensorType& type,
+                const Tensor* accumulator = nullptr);
+
+}  // namespace gcompile::ir

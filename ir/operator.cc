@@ -1,0 +1,298 @@
+#include "ir/operator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gcompile::ir {
+
+// Every record is a function `operator_NAME()` defined in one of ir/ops/*.cc: one that is listed but not
+// defined is a link error that names it, and no static initialisation order is involved.
+#define GC_OPERATOR(identifier) const Operator& operator_##identifier();
+#include "ir/ops/operators.def"
+#undef GC_OPERATOR
+
+namespace {
+
+std::string_view canonical_domain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
+
+bool before(const Operator* a, std::string_view domain, std::string_view name) {
+  return std::pair(a->domain, a->name) < std::pair(domain, name);
+}
+
+const std::vector<const Operator*>& table() {
+  static const std::vector<const Operator*> sorted = [] {
+    std::vector<const Operator*> all = {
+#define GC_OPERATOR(identifier) &operator_##identifier(),
+#include "ir/ops/operators.def"
+#undef GC_OPERATOR
+    };
+    std::sort(all.begin(), all.end(),
+              [](const Operator* a, const Operator* b) { return before(a, b->domain, b->name); });
+    return all;
+  }();
+  return sorted;
+}
+
+std::string describe_arity(const Arity& arity) {
+  if (arity.max < 0) return fmt::format("at least {}", arity.min);
+  return arity.min == arity.max ? fmt::format("{}", arity.min)
+                                : fmt::format("{} to {}", arity.min, arity.max);
+}
+
+std::string_view kind_name(AttributeKind kind) {
+  constexpr std::string_view kNames[] = {
+      "an int", "a float", "a string", "a list of ints", "a list of floats", "a list of strings", "a tensor"};
+  return kNames[static_cast<int>(kind)];
+}
+
+}  // namespace
+
+void operator_error(std::string message, std::string help) {
+  throw OperatorError{std::move(message), std::move(help)};
+}
+
+const TensorType& NodeView::operand(int i) const {
+  GC_CHECK(has_operand(i));
+  return graph_.value(node().operands[static_cast<std::size_t>(i)]).type;
+}
+
+const TensorType& NodeView::result(int i) const {
+  GC_CHECK(has_result(i));
+  return graph_.value(node().results[static_cast<std::size_t>(i)]).type;
+}
+
+const Tensor* NodeView::constant(int i) const {
+  return has_operand(i) ? graph_.constant(node().operands[static_cast<std::size_t>(i)]) : nullptr;
+}
+
+std::vector<std::int64_t> NodeView::constant_ints(int i, std::string_view what) const {
+  const Tensor* tensor = constant(i);
+  if (!tensor) {
+    operator_error(
+        fmt::format("{} must be known at compile time", what),
+        "shapes are fixed when the model is compiled; bind the value with --set or --dim, or simplify "
+        "the part of the model that computes it");
+  }
+  if (is_float(tensor->element())) operator_error(fmt::format("{} must be integers", what));
+  return tensor->ints();
+}
+
+void InferContext::set_result(int i, TensorType type) {
+  if (has_result(i)) {
+    element_count(type.shape);  // refuses shapes beyond 63 bits
+    mutable_graph_.value(node().results[static_cast<std::size_t>(i)]).type = std::move(type);
+  }
+}
+
+void RewriteContext::set_operand(int i, ValueId value) {
+  std::vector<ValueId> operands = node().operands;
+  if (i >= static_cast<int>(operands.size())) operands.resize(static_cast<std::size_t>(i) + 1);
+  operands[static_cast<std::size_t>(i)] = value;
+  mutable_graph_.set_operands(id_, std::move(operands));
+}
+
+ValueId RewriteContext::constant_ints(std::span<const std::int64_t> values) {
+  return constant(Tensor::of_ints(values, {static_cast<std::int64_t>(values.size())}));
+}
+
+ValueId RewriteContext::constant_scalar(ElementType type, double value) {
+  return constant(Tensor::scalar(cast(Scalar::of_real(ElementType::kFloat64, value), type)));
+}
+
+void RewriteContext::attribute_to_operand(std::string_view name, int i) {
+  if (!attributes().has(name)) return;
+  set_operand(i, constant_ints(attributes().ints_of(name)));
+  mutable_attributes().erase(name);
+}
+
+NodeId RewriteContext::emit_node(std::string_view op_name, std::vector<ValueId> operands,
+                                 Attributes attributes, int result_count) {
+  const Operator& op = operator_named(op_name);
+  complete_attributes(op, attributes);
+  const std::string node_name = node().name;
+  const std::vector<std::string> origins = node().origins;
+  const NodeId added =
+      mutable_graph_.add_node(op, std::move(operands), std::move(attributes), result_count, node_name);
+  mutable_graph_.node(added).origins = origins;
+  infer_node(mutable_graph_, added);
+  return added;
+}
+
+ValueId RewriteContext::emit(std::string_view op, std::vector<ValueId> operands, Attributes attributes) {
+  return mutable_graph_.node(emit_node(op, std::move(operands), std::move(attributes), 1)).results[0];
+}
+
+void RewriteContext::replace_with(std::string_view op, std::vector<ValueId> operands, Attributes attributes) {
+  mutable_graph_.set_operands(id_, std::move(operands));
+  Node& node = mutable_graph_.node(id_);
+  node.op = &operator_named(op);
+  node.attributes = std::move(attributes);
+}
+
+void RewriteContext::replace_result(int i, ValueId value) {
+  if (!has_result(i)) return;
+  const ValueId old = node().results[static_cast<std::size_t>(i)];
+  GC_CHECK(graph_.value(old).type == graph_.value(value).type);
+  Value& replacement = mutable_graph_.value(value);
+  if (replacement.name.empty()) replacement.name = graph_.value(old).name;
+  mutable_graph_.replace_uses(old, value);
+}
+
+const Operator* find_operator(std::string_view domain, std::string_view name) {
+  const std::string_view wanted = canonical_domain(domain);
+  const auto at = std::lower_bound(table().begin(), table().end(), 0,
+                                   [&](const Operator* a, int) { return before(a, wanted, name); });
+  return at != table().end() && (*at)->domain == wanted && (*at)->name == name ? *at : nullptr;
+}
+
+const Operator& operator_named(std::string_view name) {
+  for (const std::string_view domain : {"", "gcompile"}) {
+    if (const Operator* op = find_operator(domain, name)) return *op;
+  }
+  internal_error(__FILE__, __LINE__, fmt::format("operator {} exists", name).c_str());
+}
+
+std::span<const Operator* const> all_operators() { return table(); }
+
+void complete_attributes(const Operator& op, Attributes& attributes) {
+  for (const auto& [name, value] : attributes.all()) {
+    const auto spec = std::find_if(op.attributes.begin(), op.attributes.end(),
+                                   [&](const AttributeSpec& s) { return s.name == name; });
+    if (spec == op.attributes.end()) {
+      operator_error(fmt::format("attribute '{}' is not known for {}", printable(name), op.name));
+    }
+    if (spec->kind != kind_of(value)) {
+      operator_error(fmt::format("attribute '{}' must be {}, not {}", name, kind_name(spec->kind),
+                                 kind_name(kind_of(value))));
+    }
+  }
+  for (const AttributeSpec& spec : op.attributes) {
+    if (attributes.has(spec.name)) continue;
+    if (spec.required) operator_error(fmt::format("attribute '{}' is missing", spec.name));
+    if (spec.default_value) attributes.set(std::string(spec.name), *spec.default_value);
+  }
+}
+
+void infer_node(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  const Operator& op = *node.op;
+  const int operands = static_cast<int>(node.operands.size());
+  if (operands < op.operands.min || (op.operands.max >= 0 && operands > op.operands.max)) {
+    operator_error(fmt::format("{} inputs given, {} expected", operands, describe_arity(op.operands)));
+  }
+  for (int i = 0; i < op.operands.min; ++i) {
+    if (!node.operands[static_cast<std::size_t>(i)].valid())
+      operator_error(fmt::format("input {} is missing", i));
+  }
+  const int results = static_cast<int>(node.results.size());
+  if (results < op.results.min || (op.results.max >= 0 && results > op.results.max)) {
+    operator_error(fmt::format("{} outputs wanted, {} exist", results, describe_arity(op.results)));
+  }
+  InferContext context(graph, id);
+  op.infer(context);
+}
+
+Form form_of(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.form) return *node.form;
+  if (!node.op->lower) operator_error(fmt::format("{} has no kernel", node.op->name));
+  return node.op->lower(LowerContext(graph, id));
+}
+
+namespace {
+
+std::vector<Tensor> evaluate_if(const Graph& graph, NodeId id, const std::vector<const Tensor*>& operands) {
+  const Node& node = graph.node(id);
+  const Graph& branch = node.subgraphs[operands[0]->int_at(0) ? 0 : 1];
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 1; i < operands.size(); ++i) inputs.push_back(*operands[i]);
+  return evaluate_graph(branch, inputs);
+}
+
+std::vector<Tensor> evaluate_base(const Graph& graph, NodeId id, const std::vector<const Tensor*>& operands) {
+  const Operator& op = *graph.node(id).op;
+  const EvaluateContext context(graph, id, operands);
+  if (op.evaluate) return op.evaluate(context);
+  const Form form = op.lower(LowerContext(graph, id));
+  const auto* loops = std::get_if<LoopForm>(&form);
+  GC_CHECK(loops);
+  return {evaluate(*loops, operands, context.result(0))};
+}
+
+}  // namespace
+
+std::vector<Tensor> evaluate_node(const Graph& graph, NodeId id, const std::vector<const Tensor*>& operands) {
+  const Node& node = graph.node(id);
+  if (!node.trap.empty()) throw CompileError(ExitCode::kModel, node.trap);
+  if (!node.subgraphs.empty()) return evaluate_if(graph, id, operands);
+  if (!node.form) return evaluate_base(graph, id, operands);
+  const TensorType& type = graph.value(node.results[0]).type;
+  if (const auto* loops = std::get_if<LoopForm>(node.form.get())) return {evaluate(*loops, operands, type)};
+  if (const auto* contract = std::get_if<ContractForm>(node.form.get())) {
+    const std::vector<const Tensor*> base(operands.begin(), operands.begin() + contract->base_operands);
+    const EvaluateContext context(graph, id, base);
+    GC_CHECK(node.op->evaluate);
+    const Tensor accumulator = node.op->evaluate(context).at(0);
+    return {evaluate(contract->epilogue, operands, type, &accumulator)};
+  }
+  return evaluate_base(graph, id, operands);
+}
+
+std::vector<std::optional<Tensor>> evaluate_all(const Graph& graph, const std::vector<Tensor>& inputs) {
+  GC_CHECK(inputs.size() == graph.inputs().size());
+  std::uint32_t slots = 0;
+  for (const ValueId id : graph.values()) slots = std::max(slots, id.index + 1);
+  std::vector<std::optional<Tensor>> values(slots);
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[graph.inputs()[i].index] = inputs[i];
+  for (const ValueId id : graph.values()) {
+    if (const Tensor* constant = graph.constant(id)) values[id.index] = *constant;
+  }
+  for (const NodeId id : graph.topological_order()) {
+    const Node& node = graph.node(id);
+    std::vector<const Tensor*> operands;
+    for (const ValueId operand : node.operands) {
+      operands.push_back(operand.valid() ? &*values[operand.index] : nullptr);
+    }
+    std::vector<Tensor> results = evaluate_node(graph, id, operands);
+    for (std::size_t i = 0; i < node.results.size(); ++i) {
+      if (node.results[i].valid()) values[node.results[i].index] = std::move(results.at(i));
+    }
+  }
+  return values;
+}
+
+std::vector<Tensor> evaluate_graph(const Graph& graph, const std::vector<Tensor>& inputs) {
+  const std::vector<std::optional<Tensor>> values = evaluate_all(graph, inputs);
+  std::vector<Tensor> outputs;
+  for (const ValueId id : graph.outputs()) outputs.push_back(*values[id.index]);
+  return outputs;
+}
+
+Diagnostic diagnose(const Graph& graph, NodeId id, std::string code, const OperatorError& error) {
+  const Node& node = graph.node(id);
+  Diagnostic diagnostic;
+  diagnostic.code = std::move(code);
+  const std::string_view domain = node.op->domain;
+  diagnostic.message = fmt::format("{}{}{} '{}': {}", domain, domain.empty() ? "" : ".", node.op->name,
+                                   printable(node.name), error.message);
+  diagnostic.location =
+      fmt::format("graph '{}', node '{}' ({})", printable(graph.name), printable(node.name), node.op->name);
+  for (std::size_t i = 0; i < node.operands.size(); ++i) {
+    if (!node.operands[i].valid()) continue;
+    const Value& operand = graph.value(node.operands[i]);
+    std::string origin = "graph input";
+    if (operand.producer.valid()) {
+      const Node& producer = graph.node(operand.producer);
+      origin = fmt::format("from {} '{}'", producer.op->name, printable(producer.name));
+    } else if (operand.constant) {
+      origin = "constant";
+    }
+    diagnostic.details.push_back(
+        fmt::format("input {} '{}' {} {}", i, printable(operand.name), to_string(operand.type), origin));
+  }
+  diagnostic.help = error.help;
+  return diagnostic;
+}
+
+}  // namespace gcompile::ir

@@ -1,0 +1,55 @@
+// Transpose: result[i_perm...] = x[...]; a view whenever the consumer takes strides.
+
+#include <algorithm>
+
+#include "ir/ops/support.h"
+
+namespace gcompile::ir {
+namespace {
+
+void normalise(RewriteContext& context) {
+  if (context.attributes().has("perm")) return;
+  std::vector<std::int64_t> reversed;
+  for (int axis = static_cast<int>(context.shape(0).size()); axis-- > 0;) reversed.push_back(axis);
+  context.mutable_attributes().set("perm", reversed);
+}
+
+void infer(InferContext& context) {
+  const auto& perm = context.attributes().ints_of("perm");
+  const Shape& shape = context.shape(0);
+  std::vector<int> sorted = normalise_axes(perm, static_cast<int>(shape.size()));
+  if (sorted.size() != shape.size()) operator_error("perm must name every axis once");
+  Shape out;
+  for (const std::int64_t axis : perm) out.push_back(shape[static_cast<std::size_t>(axis)]);
+  context.set_result(0, context.element(0), std::move(out));
+}
+
+Form lower(const LowerContext& context) {
+  LoopForm form = LoopForm::over(context.result(0).shape);
+  const auto& perm = context.attributes().ints_of("perm");
+  std::vector<Index> index(perm.size());
+  for (std::size_t i = 0; i < perm.size(); ++i) {
+    index[static_cast<std::size_t>(perm[i])] = Index::axis(static_cast<int>(i));
+  }
+  form.set_root(form.dag.load(0, context.element(0), std::move(index)));
+  return form;
+}
+
+}  // namespace
+
+const Operator& operator_Transpose() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "Transpose";
+    o.versions = {1, 13, 21};
+    o.attributes = {{"perm", AttributeKind::kInts, std::nullopt}};
+    o.summary = "permutes axes";
+    o.normalise = normalise;
+    o.infer = infer;
+    o.lower = lower;
+    return o;
+  }();
+  return op;
+}
+
+}  // namespace gcompile::ir

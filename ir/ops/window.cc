@@ -1,0 +1,80 @@
+#include "ir/ops/window.h"
+
+#include <fmt/format.h>
+
+namespace gcompile::ir {
+namespace {
+
+void fill(Attributes& attributes, const char* name, std::size_t count, std::int64_t value,
+          std::int64_t lowest) {
+  if (!attributes.has(name)) attributes.set(name, std::vector<std::int64_t>(count, value));
+  const auto& values = attributes.ints_of(name);
+  if (values.size() != count) {
+    operator_error(fmt::format("attribute '{}' has {} values, {} expected", name, values.size(), count));
+  }
+  for (const std::int64_t v : values) {
+    if (v < lowest || v > (1 << 30)) operator_error(fmt::format("attribute '{}' has the value {}", name, v));
+  }
+}
+
+}  // namespace
+
+void normalise_window(RewriteContext& context, std::vector<std::int64_t> kernel) {
+  Attributes& attributes = context.mutable_attributes();
+  const Shape shape = context.shape(0);
+  if (shape.size() < 3)
+    operator_error(fmt::format("input 0 must have spatial axes, its shape is {}", to_string(shape)));
+  const std::size_t spatial = shape.size() - 2;
+  if (!attributes.has("kernel_shape")) attributes.set("kernel_shape", std::move(kernel));
+  fill(attributes, "kernel_shape", spatial, 1, 1);
+  fill(attributes, "strides", spatial, 1, 1);
+  fill(attributes, "dilations", spatial, 1, 1);
+  const std::string mode = attributes.has("auto_pad") ? attributes.string_of("auto_pad") : "NOTSET";
+  attributes.erase("auto_pad");
+  if (mode != "NOTSET") attributes.erase("pads");
+  fill(attributes, "pads", 2 * spatial, 0, 0);
+  if (mode == "NOTSET" || mode == "VALID") return;
+  if (mode != "SAME_UPPER" && mode != "SAME_LOWER") {
+    operator_error(fmt::format("auto_pad '{}' is not known", printable(mode)));
+  }
+  Window window = window_of(attributes);
+  for (int i = 0; i < window.spatial(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const std::int64_t input = shape[at + 2];
+    const std::int64_t output = ceil_div(input, window.strides[at]);
+    const std::int64_t total =
+        std::max<std::int64_t>(0, (output - 1) * window.strides[at] + window.span(i) - input);
+    const std::int64_t small = total / 2;
+    window.pads[at] = mode == "SAME_UPPER" ? small : total - small;
+    window.pads[at + spatial] = total - window.pads[at];
+  }
+  attributes.set("pads", window.pads);
+}
+
+Window window_of(const Attributes& attributes) {
+  return {attributes.ints_of("kernel_shape"), attributes.ints_of("strides"), attributes.ints_of("dilations"),
+          attributes.ints_of("pads")};
+}
+
+std::int64_t window_count(const Window& window, int i, std::int64_t input, bool ceil_mode) {
+  const auto at = static_cast<std::size_t>(i);
+  const std::int64_t room = input + window.begin(i) + window.end(i) - window.span(i);
+  if (room < 0) {
+    operator_error(
+        fmt::format("a window of {} does not fit spatial axis {} of size {}", window.span(i), i, input));
+  }
+  const std::int64_t stride = window.strides[at];
+  std::int64_t count = (ceil_mode ? ceil_div(room, stride) : room / stride) + 1;
+  if (ceil_mode && (count - 1) * stride >= input + window.begin(i)) --count;
+  return count;
+}
+
+std::vector<AttributeSpec> window_attributes() {
+  return {{"auto_pad", AttributeKind::kString, std::nullopt},
+          {"kernel_shape", AttributeKind::kInts, std::nullopt},
+          {"strides", AttributeKind::kInts, std::nullopt},
+          {"dilations", AttributeKind::kInts, std::nullopt},
+          {"pads", AttributeKind::kInts, std::nullopt}};
+}
+
+}  // namespace gcompile::ir

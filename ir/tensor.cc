@@ -1,0 +1,263 @@
+#include "ir/tensor.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+
+#include "ir/diagnostics.h"
+
+namespace gcompile::ir {
+namespace {
+
+template <class T>
+T read(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+template <class T>
+void write(std::byte* at, T value) {
+  std::memcpy(at, &value, sizeof value);
+}
+
+}  // namespace
+
+std::int64_t element_count(const Shape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t dim : shape) {
+    if (dim < 0 || __builtin_mul_overflow(count, dim, &count)) {
+      throw CompileError(ExitCode::kModel, fmt::format("shape {} has too many elements", to_string(shape)));
+    }
+  }
+  return count;
+}
+
+Shape row_major_strides(const Shape& shape) {
+  Shape strides(shape.size(), 1);
+  for (int axis = static_cast<int>(shape.size()) - 2; axis >= 0; --axis) {
+    strides[axis] = strides[axis + 1] * shape[axis + 1];
+  }
+  return strides;
+}
+
+std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+std::string to_string(const TensorType& type) {
+  return fmt::format("{}{}", name_of(type.element), to_string(type.shape));
+}
+
+Scalar Scalar::of_real(ElementType type, double value) {
+  Scalar scalar;
+  scalar.type = type;
+  scalar.real = round_to(type, value);
+  return scalar;
+}
+
+Scalar Scalar::of_integer(ElementType type, std::int64_t value) {
+  Scalar scalar;
+  scalar.type = type;
+  switch (type) {
+    case ElementType::kInt8:
+      scalar.integer = static_cast<std::int8_t>(value);
+      break;
+    case ElementType::kInt16:
+      scalar.integer = static_cast<std::int16_t>(value);
+      break;
+    case ElementType::kInt32:
+      scalar.integer = static_cast<std::int32_t>(value);
+      break;
+    case ElementType::kUInt8:
+      scalar.integer = static_cast<std::uint8_t>(value);
+      break;
+    case ElementType::kUInt16:
+      scalar.integer = static_cast<std::uint16_t>(value);
+      break;
+    case ElementType::kUInt32:
+      scalar.integer = static_cast<std::uint32_t>(value);
+      break;
+    case ElementType::kBool:
+      scalar.integer = value != 0;
+      break;
+    case ElementType::kInt4:
+      scalar.integer = static_cast<std::int64_t>((static_cast<std::uint64_t>(value) & 15u) ^ 8u) - 8;
+      break;
+    case ElementType::kUInt4:
+      scalar.integer = value & 15;
+      break;
+    default:
+      scalar.integer = value;
+  }
+  return scalar;
+}
+
+double Scalar::as_double() const {
+  if (is_float(type)) return real;
+  return type == ElementType::kUInt64 ? static_cast<double>(static_cast<std::uint64_t>(integer))
+                                      : static_cast<double>(integer);
+}
+
+Tensor::Tensor(TensorType type)
+    : type_(std::move(type)),
+      count_(type_.count()),
+      bytes_(std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(type_.bytes()))) {}
+
+Tensor::Tensor(TensorType type, std::vector<std::byte> bytes)
+    : type_(std::move(type)),
+      count_(type_.count()),
+      bytes_(std::make_shared<std::vector<std::byte>>(std::move(bytes))) {
+  GC_CHECK(static_cast<std::int64_t>(bytes_->size()) == type_.bytes());
+}
+
+Tensor Tensor::of_ints(std::span<const std::int64_t> values, Shape shape) {
+  Tensor tensor(TensorType{ElementType::kInt64, std::move(shape)});
+  GC_CHECK(tensor.count() == static_cast<std::int64_t>(values.size()));
+  if (!values.empty()) std::memcpy(tensor.bytes_->data(), values.data(), values.size_bytes());
+  return tensor;
+}
+
+Tensor Tensor::of_floats(std::span<const float> values, Shape shape) {
+  Tensor tensor(TensorType{ElementType::kFloat32, std::move(shape)});
+  GC_CHECK(tensor.count() == static_cast<std::int64_t>(values.size()));
+  if (!values.empty()) std::memcpy(tensor.bytes_->data(), values.data(), values.size_bytes());
+  return tensor;
+}
+
+Tensor Tensor::scalar(const Scalar& value) { return filled(TensorType{value.type, {}}, value); }
+
+Tensor Tensor::filled(TensorType type, const Scalar& value) {
+  Tensor tensor(std::move(type));
+  for (std::int64_t i = 0; i < tensor.count(); ++i) tensor.set(i, value);
+  return tensor;
+}
+
+std::span<const std::byte> Tensor::bytes() const {
+  if (!bytes_) return {};
+  return {bytes_->data(), bytes_->size()};
+}
+
+std::span<std::byte> Tensor::mutable_bytes() {
+  if (bytes_ && bytes_.use_count() > 1) bytes_ = std::make_shared<std::vector<std::byte>>(*bytes_);
+  if (!bytes_) return {};
+  return {bytes_->data(), bytes_->size()};
+}
+
+Scalar Tensor::at(std::int64_t index) const {
+  GC_CHECK(index >= 0 && index < count_);
+  const ElementType type = type_.element;
+  const std::byte* base = bytes_->data();
+  const std::byte* at = base + (bits_of(type) >= 8 ? index * (bits_of(type) / 8) : index / 2);
+  Scalar out;
+  out.type = type;
+  switch (type) {
+    case ElementType::kFloat32:
+      out.real = read<float>(at);
+      break;
+    case ElementType::kFloat64:
+      out.real = read<double>(at);
+      break;
+    case ElementType::kFloat16:
+      out.real = half_to_float(read<std::uint16_t>(at));
+      break;
+    case ElementType::kBFloat16:
+      out.real = bfloat16_to_float(read<std::uint16_t>(at));
+      break;
+    case ElementType::kInt8:
+      out.integer = read<std::int8_t>(at);
+      break;
+    case ElementType::kInt16:
+      out.integer = read<std::int16_t>(at);
+      break;
+    case ElementType::kInt32:
+      out.integer = read<std::int32_t>(at);
+      break;
+    case ElementType::kInt64:
+      out.integer = read<std::int64_t>(at);
+      break;
+    case ElementType::kUInt8:
+      out.integer = read<std::uint8_t>(at);
+      break;
+    case ElementType::kUInt16:
+      out.integer = read<std::uint16_t>(at);
+      break;
+    case ElementType::kUInt32:
+      out.integer = read<std::uint32_t>(at);
+      break;
+    case ElementType::kUInt64:
+      out.integer = static_cast<std::int64_t>(read<std::uint64_t>(at));
+      break;
+    case ElementType::kBool:
+      out.integer = read<std::uint8_t>(at) != 0;
+      break;
+    case ElementType::kInt4:
+    case ElementType::kUInt4: {
+      const auto pair = read<std::uint8_t>(at);
+      return Scalar::of_integer(type, index % 2 ? pair >> 4 : pair & 15);
+    }
+    default:
+      out.real = float8_to_float(type, read<std::uint8_t>(at));
+  }
+  return out;
+}
+
+void Tensor::set(std::int64_t index, const Scalar& value) {
+  GC_CHECK(index >= 0 && index < count_ && value.type == type_.element && is_computable(value.type));
+  std::byte* at = mutable_bytes().data() + index * (bits_of(type_.element) / 8);
+  switch (type_.element) {
+    case ElementType::kFloat32:
+      write(at, static_cast<float>(value.real));
+      break;
+    case ElementType::kFloat64:
+      write(at, value.real);
+      break;
+    case ElementType::kFloat16:
+      write(at, float_to_half(static_cast<float>(value.real)));
+      break;
+    case ElementType::kBFloat16:
+      write(at, float_to_bfloat16(static_cast<float>(value.real)));
+      break;
+    case ElementType::kInt64:
+    case ElementType::kUInt64:
+      write(at, value.integer);
+      break;
+    case ElementType::kInt32:
+    case ElementType::kUInt32:
+      write(at, static_cast<std::uint32_t>(value.integer));
+      break;
+    case ElementType::kInt16:
+    case ElementType::kUInt16:
+      write(at, static_cast<std::uint16_t>(value.integer));
+      break;
+    default:
+      write(at, static_cast<std::uint8_t>(value.integer));
+  }
+}
+
+std::int64_t Tensor::int_at(std::int64_t index) const {
+  GC_CHECK(!is_float(type_.element));
+  return at(index).integer;
+}
+
+std::vector<std::int64_t> Tensor::ints() const {
+  std::vector<std::int64_t> values(static_cast<std::size_t>(count_));
+  for (std::int64_t i = 0; i < count_; ++i) values[static_cast<std::size_t>(i)] = int_at(i);
+  return values;
+}
+
+Tensor Tensor::reshaped(Shape shape) const {
+  GC_CHECK(element_count(shape) == count_);
+  Tensor out = *this;
+  out.type_.shape = std::move(shape);
+  return out;
+}
+
+bool Tensor::identical(const Tensor& other) const {
+  if (type_ != other.type_) return false;
+  if (bytes_ == other.bytes_) return true;
+  const auto a = bytes();
+  const auto b = other.bytes();
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+}
+
+}  // namespace gcompile::ir
