@@ -48,8 +48,9 @@ class GreedyPlacer {
   int64_t work_ = 0;
 };
 
-/// Runs the ensemble of orders and fits, each only until it is no better than the best so far, and stops at the lower
-/// bound. Ties go to the earlier rule. Greedy by size first-fit always runs; the others while `work_limit` lasts.
+/// Runs the ensemble of orders and fits, each only until it is no better than the best so far, and stops at
+/// the lower bound. Ties go to the earlier rule. Greedy by size first-fit always runs; the others while
+/// `work_limit` lasts.
 Placement best_greedy(const Packing& packing, int64_t work_limit);
 
 }  // namespace gcompile::memory

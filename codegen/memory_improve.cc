@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
 #include "codegen/memory_search.h"
@@ -9,9 +8,33 @@ namespace {
 
 constexpr int64_t kPairLimit = 4'000'000;
 
-std::vector<int32_t> rank_by(const Packing& packing, const std::function<double(const Block&)>& key) {
-  std::vector<double> keys;
-  for (const Block& block : packing.blocks) keys.push_back(key(block));
+enum class RankKey { kLife, kArea, kSize };
+constexpr int kRankKeys = 3;
+
+double rank_key(const Block& block, RankKey key) {
+  const auto size = static_cast<double>(block.size);
+  const double life = block.end - block.begin;
+  switch (key) {
+    case RankKey::kLife:
+      return life;
+    case RankKey::kArea:
+      return life * size;
+    case RankKey::kSize:
+      return size;
+  }
+  return 0.0;
+}
+
+/// Ranks the blocks by falling key, ties by larger area. From round 1 on the keys are shaken by up to a
+/// third, another way each round: the run time of such searches has a heavy tail, which restarts cut off.
+std::vector<int32_t> make_rank(const Packing& packing, RankKey key, uint64_t round) {
+  uint64_t state = 0x9E3779B97F4A7C15u * (round + 1);
+  std::vector<std::pair<double, double>> keys;
+  for (const Block& block : packing.blocks) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const double noise = round == 0 ? 0.0 : static_cast<double>(state >> 40) / static_cast<double>(1 << 24);
+    keys.emplace_back(rank_key(block, key) * (1.0 + noise / 3.0), rank_key(block, RankKey::kArea));
+  }
   std::vector<int32_t> order(packing.blocks.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
@@ -22,18 +45,8 @@ std::vector<int32_t> rank_by(const Packing& packing, const std::function<double(
   return rank;
 }
 
-std::vector<std::vector<int32_t>> make_ranks(const Packing& packing) {
-  auto size = [](const Block& b) { return static_cast<double>(b.size); };
-  auto life = [](const Block& b) { return static_cast<double>(b.end - b.begin); };
-  return {
-      rank_by(packing, life),
-      rank_by(packing, [=](const Block& b) { return life(b) * size(b); }),
-      rank_by(packing, size),
-  };
-}
-
-/// Every height that a pushed-down placement can have is a multiple of this: the offsets are sums of sizes, rounded up
-/// where an alignment asks for more than the sizes give by themselves.
+/// Every height that a pushed-down placement can have is a multiple of this: the offsets are sums of sizes,
+/// rounded up where an alignment asks for more than the sizes give by themselves.
 int64_t common_unit(const Packing& packing) {
   int64_t sizes = 0;
   for (const Block& block : packing.blocks) sizes = std::gcd(sizes, block.size);
@@ -52,16 +65,18 @@ SearchResult improve_placement(const Packing& packing, Placement& best, int64_t 
   for (const Block& block : packing.blocks) pairs += block.end - block.begin;
   if (packing.has_fixed || pairs > kPairLimit) return result;
   const int64_t unit = common_unit(packing);
-  const std::vector<std::vector<int32_t>> ranks = make_ranks(packing);
   CapacitySearch search(packing);
-  int64_t slice = std::max<int64_t>(work_limit / 64, 1);
-  // No placement is known at or below `low`; none exists below `floor`. Both and best.height are multiples of
-  // the unit.
-  int64_t floor = packing.lower_bound;
-  size_t turn = 0;
+  // At least what a descent without a wrong turn takes.
+  int64_t slice = std::max(work_limit / 200, 400 * pairs);
+  int64_t floor = packing.lower_bound;  // nothing is possible below it
+  uint64_t turn = 0;
   auto attempt = [&](int64_t capacity) {
-    const std::vector<int32_t>& rank = ranks[turn++ % ranks.size()];
-    const auto outcome = search.run(capacity, rank, std::min(slice, work_limit - search.work()));
+    const auto focus =
+        turn % 2 == 0 ? CapacitySearch::Focus::kLowestValley : CapacitySearch::Focus::kFewestCases;
+    const std::vector<int32_t> rank =
+        make_rank(packing, static_cast<RankKey>(turn / 2 % kRankKeys), turn / (2 * kRankKeys));
+    ++turn;
+    const auto outcome = search.run(capacity, focus, rank, std::min(slice, work_limit - search.work()));
     if (outcome == CapacitySearch::Outcome::kFound) {
       best.offsets = search.offsets();
       best.height = 0;
@@ -74,16 +89,16 @@ SearchResult improve_placement(const Packing& packing, Placement& best, int64_t 
     }
   };
   while (search.work() < work_limit && best.height > floor) {
-    for (size_t i = 0; i < ranks.size() && best.height > floor && search.work() < work_limit; ++i)
+    for (int i = 0; i < 2 * kRankKeys && best.height > floor && search.work() < work_limit; ++i)
       attempt(floor);
     // Halve the rest of the way from above while it works, so that missing the bound still gains something.
     int64_t low = floor;
-    while (best.height - low > unit && search.work() < work_limit) {
+    while (best.height - low > std::max(unit, floor / 500) && search.work() < work_limit) {
       const int64_t middle = low + (best.height - low) / unit / 2 * unit;
       attempt(middle);
       if (best.height > middle) low = middle;
     }
-    slice *= 2;
+    slice = slice * 3 / 2;
   }
   result.work = search.work();
   result.proven_optimal = best.height <= floor;

@@ -25,9 +25,9 @@ struct Block {
   int64_t lifetime = 0;
 };
 
-/// The problem with empty buffers left out and time squeezed to sections. A section is a longest run of steps in which
-/// no buffer begins after another has ended; all its buffers are live together at one moment, so two buffers conflict
-/// exactly if they share a section, and the sections' sums are the peaks of live bytes.
+/// The problem with empty buffers left out and time squeezed to sections. A section is a longest run of steps
+/// in which no buffer begins after another has ended; all its buffers are live together at one moment, so two
+/// buffers conflict exactly if they share a section, and the sections' sums are the peaks of live bytes.
 struct Packing {
   std::vector<Block> blocks;
   int32_t section_count = 0;
@@ -47,6 +47,8 @@ struct Placement {
   std::string rule;
 };
 
-inline int64_t align_up(int64_t value, int64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
+inline int64_t align_up(int64_t value, int64_t alignment) {
+  return (value + alignment - 1) & ~(alignment - 1);
+}
 
 }  // namespace gcompile::memory

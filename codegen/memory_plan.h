@@ -23,7 +23,8 @@ struct Buffer {
   int64_t alignment = 64;
   /// The planner must put it here.
   std::optional<int64_t> fixed_offset;
-  /// The planner puts it here if the arena gets no larger by it (keeps plans stable between versions of a model).
+  /// The planner puts it here if the arena gets no larger by it (keeps plans stable between versions of a
+  /// model).
   std::optional<int64_t> hint;
 };
 
@@ -42,26 +43,28 @@ struct MemoryPlan {
 };
 
 struct MemoryPlanOptions {
-  /// Elementary steps the search may take once the greedy rules miss the bound (about 10^8 per second). A count and not a
-  /// time, so that the same model gives the same bytes on every machine. 0 turns the search off.
-  int64_t search_budget = 100'000'000;
+  /// Elementary steps the search may take once the greedy rules miss the bound (about 2 * 10^8 per second). A
+  /// count and not a time, so that the same model gives the same bytes on every machine. 0 turns the search
+  /// off.
+  int64_t search_budget = 200'000'000;
 };
 
-/// The buffers contradict themselves (negative size, empty life, alignment not a power of two, fixed offsets that
-/// collide) or need more than 2^62 bytes together. The text names the buffer.
+/// The buffers contradict themselves (negative size, empty life, alignment not a power of two, fixed offsets
+/// that collide) or need more than 2^62 bytes together. The text names the buffer.
 class MemoryPlanError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Gives every buffer an offset such that no two that live at the same time share a byte, in as small an arena as it
-/// can. Tries an ensemble of greedy rules, and if none reaches the lower bound, searches (memory_search.h).
-/// Throws MemoryPlanError. Never worse than greedy-by-size first-fit (TensorFlow Lite Micro's planner).
+/// Gives every buffer an offset such that no two that live at the same time share a byte, in as small an
+/// arena as it can. Tries an ensemble of greedy rules, and if none reaches the lower bound, searches
+/// (memory_search.h). Throws MemoryPlanError. Never worse than greedy-by-size first-fit (TensorFlow Lite
+/// Micro's planner).
 MemoryPlan plan_memory(const std::vector<Buffer>& buffers, const MemoryPlanOptions& options = {});
 
-/// The arena that the same buffers need without planning ahead: each is placed first-fit when its life begins (ties in
-/// the given order) and freed after its last use. In bytes; the report prints it beside the plan. Fixed offsets and
-/// hints are ignored. Throws MemoryPlanError.
+/// The arena that the same buffers need without planning ahead: each is placed first-fit when its life begins
+/// (ties in the given order) and freed after its last use. In bytes; the report prints it beside the plan.
+/// Fixed offsets and hints are ignored. Throws MemoryPlanError.
 int64_t first_fit_reference(const std::vector<Buffer>& buffers);
 
 /// "activation", "scratch", "input", "output", "state".
