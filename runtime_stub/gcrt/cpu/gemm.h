@@ -94,46 +94,62 @@ constexpr std::ptrdiff_t kSmallPanelBytes = 24 * 1024;
 template <class T>
 constexpr int kPrefetchTiles = 4 * kTileColumns<T>* static_cast<int>(sizeof(T)) / 64;
 
-// Rows [row_begin, row_end) and columns [column_begin, column_end); column_begin is a multiple of 16.
+template <class T>
+struct Product {
+  std::ptrdiff_t depth;
+  const T* a;
+  std::ptrdiff_t lda;
+  const T* b_packed;
+  std::ptrdiff_t n_origin;  // added to the columns that the epilogue is told: groups of a convolution
+};
+
+// Rows and columns of the result; column_begin is a multiple of 16.
+struct Block {
+  std::ptrdiff_t row_begin;
+  std::ptrdiff_t row_end;
+  std::ptrdiff_t column_begin;
+  std::ptrdiff_t column_end;
+};
+
+// For each tile of columns, for each part of K, for each tile of rows. `partial` holds the sums of the rows
+// of the block between two parts of K; null: K is one part.
 template <class T, class E>
-inline void gemm_block(std::ptrdiff_t row_begin, std::ptrdiff_t row_end, std::ptrdiff_t column_begin,
-                       std::ptrdiff_t column_end, std::ptrdiff_t depth, const T* a, std::ptrdiff_t lda,
-                       const T* b_packed, T* partial, const E& epilogue) {
+inline void gemm_block(const Product<T>& product, const Block& block, T* partial, const E& epilogue) {
+  const std::ptrdiff_t depth = product.depth;
   const std::ptrdiff_t parts = partial != nullptr ? (depth + kDepthBlock - 1) / kDepthBlock : 1;
   const std::ptrdiff_t part = parts > 1 ? ((depth + parts - 1) / parts + 3) / 4 * 4 : depth;
   const T* clamped[kTileRows];
   TileRun run{0, 0};
   TileTask<T> task;
   task.rows_step = 0;
-  task.row_stride = lda;
+  task.row_stride = product.lda;
   task.runs = &run;
   task.run_count = 1;
   task.panel_stride = depth * kPanelColumns;
-  for (std::ptrdiff_t n = column_begin; n < column_end; n += kTileColumns<T>) {
-    task.b = b_packed + packed_b_offset(depth, n);
-    task.n = n;
-    task.valid_columns =
-        static_cast<int>(column_end - n < kTileColumns<T> ? column_end - n : kTileColumns<T>);
-    const T* const next = b_packed + packed_b_offset(depth, n + kTileColumns<T>);
+  for (std::ptrdiff_t n = block.column_begin; n < block.column_end; n += kTileColumns<T>) {
+    task.b = product.b_packed + packed_b_offset(depth, n);
+    task.n = product.n_origin + n;
+    task.valid_columns = static_cast<int>(smaller(block.column_end - n, kTileColumns<T>));
+    const T* const next = product.b_packed + packed_b_offset(depth, n + kTileColumns<T>);
     std::ptrdiff_t k = 0;
     do {
-      task.run_length = depth - k < part ? depth - k : part;
+      task.run_length = smaller(depth - k, part);
       run.a_offset = k;
       run.b_offset = k * kPanelColumns;
       task.resume = k > 0;
       task.finish = k + part >= depth;
       int tile = 0;
-      for (std::ptrdiff_t m = row_begin; m < row_end;) {
-        const int tile_rows = next_tile_rows(row_end - m);
-        const int valid = static_cast<int>(row_end - m < tile_rows ? row_end - m : tile_rows);
-        task.base = a + m * lda;
+      for (std::ptrdiff_t m = block.row_begin; m < block.row_end;) {
+        const int tile_rows = next_tile_rows(block.row_end - m);
+        const int valid = static_cast<int>(smaller(block.row_end - m, tile_rows));
+        task.base = product.a + m * product.lda;
         task.rows = nullptr;
         if (valid < tile_rows) {
-          for (int i = 0; i < tile_rows; ++i) clamped[i] = task.base + (i < valid ? i : valid - 1) * lda;
+          for (int i = 0; i < tile_rows; ++i) clamped[i] = task.base + smaller(i, valid - 1) * product.lda;
           task.rows = clamped;
         }
         task.prefetch = next + (tile++ % kPrefetchTiles<T>)*(depth / 4) * kPanelColumns;
-        task.partial = partial == nullptr ? nullptr : partial + (m - row_begin) * kTileColumns<T>;
+        task.partial = partial == nullptr ? nullptr : partial + (m - block.row_begin) * kTileColumns<T>;
         task.m = m;
         task.valid_rows = valid;
         run_tile(tile_rows, task, epilogue);
@@ -145,42 +161,40 @@ inline void gemm_block(std::ptrdiff_t row_begin, std::ptrdiff_t row_end, std::pt
 }
 
 template <class T, class E>
-GCRT_NOINLINE void gemm_long_block(std::ptrdiff_t row_begin, std::ptrdiff_t row_end,
-                                   std::ptrdiff_t column_begin, std::ptrdiff_t column_end,
-                                   std::ptrdiff_t depth, const T* a, std::ptrdiff_t lda, const T* b_packed,
-                                   const E& epilogue) {
+GCRT_NOINLINE void gemm_in_parts(const Product<T>& product, Block block, const E& epilogue) {
   // One row more than kParkedRows may be computed and dropped.
   alignas(64) T partial[(kParkedRows + 1) * kTileColumns<T>];
-  for (std::ptrdiff_t m = row_begin; m < row_end; m += kParkedRows) {
-    const std::ptrdiff_t end = row_end - m < kParkedRows ? row_end : m + kParkedRows;
-    gemm_block(m, end, column_begin, column_end, depth, a, lda, b_packed, partial, epilogue);
+  const std::ptrdiff_t row_end = block.row_end;
+  for (; block.row_begin < row_end; block.row_begin += kParkedRows) {
+    block.row_end = smaller(row_end, block.row_begin + kParkedRows);
+    gemm_block(product, block, partial, epilogue);
   }
 }
 
 template <class T, class E>
-inline void gemm_part(std::ptrdiff_t row_begin, std::ptrdiff_t row_end, std::ptrdiff_t column_begin,
-                      std::ptrdiff_t column_end, std::ptrdiff_t depth, const T* a, std::ptrdiff_t lda,
-                      const T* b_packed, const E& epilogue) {
-  const std::ptrdiff_t rows = row_end - row_begin;
+inline void gemm_rectangle(const Product<T>& product, Block block, const E& epilogue) {
+  const std::ptrdiff_t rows = block.row_end - block.row_begin;
+  const std::ptrdiff_t depth = product.depth;
   if (rows == 1) {
     constexpr std::ptrdiff_t kWide = 4 * kVectorLanes<T>;
-    const T* const row = a + row_begin * lda;
-    for (; column_begin + kWide <= column_end; column_begin += kWide) {
-      gemv_kernel<4>(depth, row, b_packed + packed_b_offset(depth, column_begin), depth * kPanelColumns,
-                     row_begin, column_begin, epilogue);
+    for (; block.column_begin + kWide <= block.column_end; block.column_begin += kWide) {
+      gemv_kernel<4>(depth, product.a + block.row_begin * product.lda,
+                     product.b_packed + packed_b_offset(depth, block.column_begin), depth * kPanelColumns,
+                     block.row_begin, product.n_origin + block.column_begin, epilogue);
     }
   }
   if (rows > 2 * kTileRows && depth > 2 * kDepthBlock) {
-    gemm_long_block(row_begin, row_end, column_begin, column_end, depth, a, lda, b_packed, epilogue);
+    gemm_in_parts(product, block, epilogue);
     return;
   }
   const std::ptrdiff_t row_bytes = (depth + 1) * static_cast<std::ptrdiff_t>(sizeof(T));
-  const bool small = row_bytes * (column_end - column_begin) <= kSmallPanelBytes;
-  std::ptrdiff_t block = (small ? kSmallRowBlockBytes : kRowBlockBytes) / row_bytes / kTileRows * kTileRows;
-  if (block < kTileRows) block = kTileRows;
-  for (std::ptrdiff_t m = row_begin; m < row_end; m += block) {
-    const std::ptrdiff_t end = row_end - m < block ? row_end : m + block;
-    gemm_block<T>(m, end, column_begin, column_end, depth, a, lda, b_packed, nullptr, epilogue);
+  const bool small = row_bytes * (block.column_end - block.column_begin) <= kSmallPanelBytes;
+  std::ptrdiff_t step = (small ? kSmallRowBlockBytes : kRowBlockBytes) / row_bytes / kTileRows * kTileRows;
+  if (step < kTileRows) step = kTileRows;
+  const std::ptrdiff_t row_end = block.row_end;
+  for (; block.row_begin < row_end; block.row_begin += step) {
+    block.row_end = smaller(row_end, block.row_begin + step);
+    gemm_block(product, block, static_cast<T*>(nullptr), epilogue);
   }
 }
 
@@ -203,16 +217,13 @@ template <class T, class E>
 inline void gemm(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, const T* a,
                  std::ptrdiff_t lda, const T* b_packed, const E& epilogue, std::ptrdiff_t work_begin,
                  std::ptrdiff_t work_end) {
-  const bool by_rows = rows >= 2 * kItemRows;
-  const std::ptrdiff_t unit = by_rows ? kItemRows : kItemColumns<T>;
-  const std::ptrdiff_t count = by_rows ? rows : columns;
-  const std::ptrdiff_t begin = work_begin * unit;
-  const std::ptrdiff_t end = work_end * unit < count ? work_end * unit : count;
-  if (begin >= end) return;
-  if (by_rows) {
-    gemm_part(begin, end, std::ptrdiff_t{0}, columns, depth, a, lda, b_packed, epilogue);
+  const Product<T> product{depth, a, lda, b_packed, 0};
+  if (rows >= 2 * kItemRows) {
+    const Block block{work_begin * kItemRows, smaller(rows, work_end * kItemRows), 0, columns};
+    if (block.row_begin < block.row_end) gemm_rectangle(product, block, epilogue);
   } else {
-    gemm_part(std::ptrdiff_t{0}, rows, begin, end, depth, a, lda, b_packed, epilogue);
+    const Block block{0, rows, work_begin * kItemColumns<T>, smaller(columns, work_end * kItemColumns<T>)};
+    if (block.column_begin < block.column_end) gemm_rectangle(product, block, epilogue);
   }
 }
 
@@ -220,8 +231,7 @@ inline void gemm(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t dep
 template <class T, class E>
 inline void gemm(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, const T* a,
                  std::ptrdiff_t lda, const T* b_packed, const E& epilogue) {
-  if (rows > 0)
-    gemm_part(std::ptrdiff_t{0}, rows, std::ptrdiff_t{0}, columns, depth, a, lda, b_packed, epilogue);
+  if (rows > 0) gemm_rectangle(Product<T>{depth, a, lda, b_packed, 0}, Block{0, rows, 0, columns}, epilogue);
 }
 
 }  // namespace GCRT_NAMESPACE

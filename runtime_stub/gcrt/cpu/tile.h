@@ -36,6 +36,9 @@ constexpr int kVectorLanes = GCRT_VECTOR_BYTES / static_cast<int>(sizeof(T));
 template <class T>
 constexpr int kTileColumns = 2 * kVectorLanes<T>;
 
+constexpr std::ptrdiff_t smaller(std::ptrdiff_t a, std::ptrdiff_t b) { return a < b ? a : b; }
+constexpr std::ptrdiff_t larger(std::ptrdiff_t a, std::ptrdiff_t b) { return a < b ? b : a; }
+
 struct TileRun {
   std::ptrdiff_t a_offset;  // elements past each row pointer
   std::ptrdiff_t b_offset;  // elements past TileTask::b

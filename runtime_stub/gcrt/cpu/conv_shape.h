@@ -1,0 +1,39 @@
+// The geometry of a 2-D convolution or pooling over channels-last images. 1-D is height 1.
+#pragma once
+
+#include "gcrt/config.h"
+
+namespace GCRT_NAMESPACE {
+
+// Input element (b, h, w, c) lies at b * in_image_stride + h * in_row_stride + w * in_pixel_stride + c; a
+// pixel stride larger than in_c reads a slice of a wider tensor. Output sizes are given, so that ceil_mode,
+// output_padding and asymmetric end padding need no field of their own: taps outside the input are skipped.
+struct ConvShape {
+  int batch;
+  int in_h, in_w, in_c;
+  int out_h, out_w, out_c;
+  int kernel_h, kernel_w;
+  int stride_h, stride_w;
+  int pad_top, pad_left;
+  int dilation_h, dilation_w;
+  int groups;
+  std::ptrdiff_t in_pixel_stride;
+  std::ptrdiff_t in_row_stride;
+  std::ptrdiff_t in_image_stride;
+};
+
+// Kernel positions [begin, end) whose input coordinate origin + k * dilation lies in [0, size).
+struct TapRange {
+  int begin;
+  int end;
+};
+GCRT_INLINE TapRange valid_taps(int origin, int dilation, int taps, int size) {
+  int begin = 0;
+  int end = taps;
+  if (origin < 0) begin = (-origin + dilation - 1) / dilation;
+  if (origin + (taps - 1) * dilation >= size)
+    end = size > origin ? (size - origin + dilation - 1) / dilation : 0;
+  return {begin < end ? begin : end, end};
+}
+
+}  // namespace GCRT_NAMESPACE

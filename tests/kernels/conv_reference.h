@@ -1,0 +1,89 @@
+// Convolutions written as plain loops in double, and the packing of their weights.
+#pragma once
+
+#include "gcrt/cpu/conv_shape.h"
+#include "kernel_test.h"
+
+namespace kernel_test {
+
+struct ConvOptions {
+  int pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  int stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+  int groups = 1, batch = 1;
+  int extra_pixel_stride = 0, extra_row_stride = 0;
+};
+
+inline ConvShape make_shape(int in_h, int in_w, int in_c, int out_c, int kernel_h, int kernel_w,
+                            const ConvOptions& o) {
+  ConvShape s{};
+  s.batch = o.batch;
+  s.in_h = in_h;
+  s.in_w = in_w;
+  s.in_c = in_c;
+  s.out_c = out_c;
+  s.kernel_h = kernel_h;
+  s.kernel_w = kernel_w;
+  s.stride_h = o.stride_h;
+  s.stride_w = o.stride_w;
+  s.dilation_h = o.dilation_h;
+  s.dilation_w = o.dilation_w;
+  s.pad_top = o.pad_top;
+  s.pad_left = o.pad_left;
+  s.groups = o.groups;
+  s.out_h = (in_h + o.pad_top + o.pad_bottom - (kernel_h - 1) * o.dilation_h - 1) / o.stride_h + 1;
+  s.out_w = (in_w + o.pad_left + o.pad_right - (kernel_w - 1) * o.dilation_w - 1) / o.stride_w + 1;
+  s.in_pixel_stride = in_c + o.extra_pixel_stride;
+  s.in_row_stride = in_w * s.in_pixel_stride + o.extra_row_stride;
+  s.in_image_stride = in_h * s.in_row_stride;
+  return s;
+}
+
+inline bool is_possible(const ConvShape& s) { return s.out_h > 0 && s.out_w > 0; }
+
+inline std::ptrdiff_t out_pixels(const ConvShape& s) { return std::ptrdiff_t{s.batch} * s.out_h * s.out_w; }
+
+inline std::size_t input_size(const ConvShape& s) {
+  return static_cast<std::size_t>(s.batch * s.in_image_stride);
+}
+
+// Calls visit(pixel, tap, input offset of channel 0) for every tap inside the image.
+template <class F>
+void for_each_tap(const ConvShape& s, const F& visit) {
+  std::ptrdiff_t pixel = 0;
+  for (int b = 0; b < s.batch; ++b) {
+    for (int oh = 0; oh < s.out_h; ++oh) {
+      for (int ow = 0; ow < s.out_w; ++ow, ++pixel) {
+        for (int kh = 0; kh < s.kernel_h; ++kh) {
+          for (int kw = 0; kw < s.kernel_w; ++kw) {
+            const int y = oh * s.stride_h - s.pad_top + kh * s.dilation_h;
+            const int x = ow * s.stride_w - s.pad_left + kw * s.dilation_w;
+            if (y < 0 || y >= s.in_h || x < 0 || x >= s.in_w) continue;
+            visit(pixel, kh * s.kernel_w + kw,
+                  b * s.in_image_stride + y * s.in_row_stride + x * s.in_pixel_stride);
+          }
+        }
+      }
+    }
+  }
+}
+
+// w: [tap][in_c / groups][out_c], out channels of all groups side by side.
+template <class T>
+std::vector<double> conv_reference(const ConvShape& s, const std::vector<T>& x, const std::vector<T>& w) {
+  std::vector<double> y(static_cast<std::size_t>(out_pixels(s) * s.out_c), 0.0);
+  const int channels = s.in_c / s.groups;
+  const int columns = s.out_c / s.groups;
+  for_each_tap(s, [&](std::ptrdiff_t pixel, int tap, std::ptrdiff_t offset) {
+    for (int oc = 0; oc < s.out_c; ++oc) {
+      for (int c = 0; c < channels; ++c) {
+        const T value = x[static_cast<std::size_t>(offset + oc / columns * channels + c)];
+        const T weight = w[static_cast<std::size_t>((tap * channels + c) * s.out_c + oc)];
+        y[static_cast<std::size_t>(pixel * s.out_c + oc)] +=
+            static_cast<double>(value) * static_cast<double>(weight);
+      }
+    }
+  });
+  return y;
+}
+
+}  // namespace kernel_test
