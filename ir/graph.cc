@@ -27,6 +27,7 @@ Graph& Graph::operator=(const Graph& other) {
     }
   };
   name = other.name;
+  trap = other.trap;
   copy(other.values_, values_);
   copy(other.nodes_, nodes_);
   live_nodes_ = other.live_nodes_;

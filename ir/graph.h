@@ -61,9 +61,6 @@ struct Node {
   std::shared_ptr<const Form> form;
   /// Model nodes this one came from: "Conv 'conv1'"; merged by fusion.
   std::vector<std::string> origins;
-  /// A branch of an If that cannot be typed (DESIGN law 8): running it returns a shape status with this
-  /// reason.
-  std::string trap;
 };
 
 class Graph {
@@ -76,6 +73,9 @@ class Graph {
   ~Graph();
 
   std::string name;
+  /// Not empty: a branch of an If that cannot be typed (DESIGN law 8). It has the captures as inputs, no nodes
+  /// and no outputs; running it returns a shape status with this reason.
+  std::string trap;
 
   ValueId add_input(std::string name, TensorType type);
   ValueId add_constant(Tensor tensor, std::string name = {});

@@ -53,7 +53,8 @@ void operator_error(std::string message, std::string help) {
 }
 
 const TensorType& NodeView::operand(int i) const {
-  GC_CHECK(has_operand(i));
+  // Also reached by normalise(), which runs before operands are counted: a mistake of the model, not ours.
+  if (!has_operand(i)) operator_error(fmt::format("input {} is missing", i));
   return graph_.value(node().operands[static_cast<std::size_t>(i)]).type;
 }
 
@@ -205,6 +206,7 @@ namespace {
 std::vector<Tensor> evaluate_if(const Graph& graph, NodeId id, const std::vector<const Tensor*>& operands) {
   const Node& node = graph.node(id);
   const Graph& branch = node.subgraphs[operands[0]->int_at(0) ? 0 : 1];
+  if (!branch.trap.empty()) throw CompileError(ExitCode::kModel, branch.trap);
   std::vector<Tensor> inputs;
   for (std::size_t i = 1; i < operands.size(); ++i) inputs.push_back(*operands[i]);
   return evaluate_graph(branch, inputs);
@@ -224,7 +226,6 @@ std::vector<Tensor> evaluate_base(const Graph& graph, NodeId id, const std::vect
 
 std::vector<Tensor> evaluate_node(const Graph& graph, NodeId id, const std::vector<const Tensor*>& operands) {
   const Node& node = graph.node(id);
-  if (!node.trap.empty()) throw CompileError(ExitCode::kModel, node.trap);
   if (!node.subgraphs.empty()) return evaluate_if(graph, id, operands);
   if (!node.form) return evaluate_base(graph, id, operands);
   const TensorType& type = graph.value(node.results[0]).type;

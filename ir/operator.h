@@ -94,7 +94,10 @@ class RewriteContext : public NodeView {
   Graph& mutable_graph() { return mutable_graph_; }
   Attributes& mutable_attributes() { return mutable_graph_.node(id_).attributes; }
   int opset() const { return opset_; }  // of the operator's domain in the model; normalise only
-  ValueId operand_id(int i) const { return node().operands[static_cast<std::size_t>(i)]; }
+  /// Operand i; invalid when omitted.
+  ValueId operand_id(int i) const {
+    return has_operand(i) ? node().operands[static_cast<std::size_t>(i)] : ValueId{};
+  }
   /// Sets operand i (growing the list with omitted operands).
   void set_operand(int i, ValueId value);
   ValueId constant_ints(std::span<const std::int64_t> values);  // 1-D int64
