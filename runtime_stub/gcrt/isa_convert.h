@@ -94,6 +94,21 @@ GCRT_INLINE Rebind<V, To> widen_integer(V value) {
 }
 #undef GCRT_WIDEN
 
+// Elements of FromBytes in two registers to half or a quarter of their size, without saturating.
+template <class R, int FromBytes>
+GCRT_INLINE R narrow_registers(__m128i low, __m128i high) {
+  const __m128i byte = FromBytes == 4 ? _mm_set1_epi32(0xff) : _mm_set1_epi16(0xff);
+  if constexpr (FromBytes == 2) {
+    return from_register<R>(_mm_packus_epi16(_mm_and_si128(low, byte), _mm_and_si128(high, byte)));
+  } else if constexpr (sizeof(ElementOf<R>) == 1) {
+    const __m128i words = _mm_packs_epi32(_mm_and_si128(low, byte), _mm_and_si128(high, byte));
+    return from_register<R>(_mm_packus_epi16(words, words));
+  } else {
+    return from_register<R>(_mm_packs_epi32(_mm_srai_epi32(_mm_slli_epi32(low, 16), 16),
+                                            _mm_srai_epi32(_mm_slli_epi32(high, 16), 16)));
+  }
+}
+
 // Integers to narrower integers, modulo 2^bits; the source is at most one machine vector.
 template <class To, class V>
 GCRT_INLINE Rebind<V, To> narrow_integer(V value) {
@@ -109,23 +124,10 @@ GCRT_INLINE Rebind<V, To> narrow_integer(V value) {
     const __m256i even = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
     return (R)_mm256_castsi256_si128(_mm256_permutevar8x32_epi32((__m256i)value, even));
   } else if constexpr (sizeof(V) == 32) {
-    const __m128i low = (__m128i)low_half(value);
-    const __m128i high = (__m128i)high_half(value);
-#else
-  } else if constexpr (sizeof(V) == 16 && sizeof(E) < 8) {
-    const __m128i low = (__m128i)value;
-    const __m128i high = low;
+    return narrow_registers<R, sizeof(E)>((__m128i)low_half(value), (__m128i)high_half(value));
 #endif
-    const __m128i byte = sizeof(E) == 4 ? _mm_set1_epi32(0xff) : _mm_set1_epi16(0xff);
-    if constexpr (sizeof(E) == 2) {
-      return from_register<R>(_mm_packus_epi16(_mm_and_si128(low, byte), _mm_and_si128(high, byte)));
-    } else if constexpr (sizeof(To) == 1) {
-      const __m128i words = _mm_packs_epi32(_mm_and_si128(low, byte), _mm_and_si128(high, byte));
-      return from_register<R>(_mm_packus_epi16(words, words));
-    } else {
-      return from_register<R>(_mm_packs_epi32(_mm_srai_epi32(_mm_slli_epi32(low, 16), 16),
-                                              _mm_srai_epi32(_mm_slli_epi32(high, 16), 16)));
-    }
+  } else if constexpr (sizeof(V) == 16 && sizeof(E) < 8) {
+    return narrow_registers<R, sizeof(E)>((__m128i)value, (__m128i)value);
   } else {
     return __builtin_convertvector(value, R);
   }
@@ -173,6 +175,9 @@ GCRT_INLINE Rebind<U, float> half_to_float(U half) {
 #endif
 #if defined(__F16C__)
   if constexpr (kLanesOf<U> == 1) return _cvtsh_ss(half);
+  if constexpr (kLanesOf<U> == 4) {
+    return (Pack<float, 4>)_mm_cvtph_ps(_mm_cvtsi64_si128(bit_cast_whole<long long>(half)));
+  }
   if constexpr (kLanesOf<U> == 8) return (Pack<float, 8>)_mm256_cvtph_ps((__m128i)half);
   if constexpr (kLanesOf < U >> 8) {
     return concatenate(half_to_float(low_half(half)), half_to_float(high_half(half)));
@@ -201,6 +206,10 @@ GCRT_INLINE Rebind<V, std::uint16_t> float_to_half(V value) {
 #endif
 #if defined(__F16C__)
   if constexpr (kLanesOf<V> == 1) return _cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT);
+  if constexpr (kLanesOf<V> == 4) {
+    const __m128i halves = _mm_cvtps_ph((__m128)value, _MM_FROUND_TO_NEAREST_INT);
+    return bit_cast_whole<Pack<std::uint16_t, 4>>(static_cast<long long>(_mm_cvtsi128_si64(halves)));
+  }
   if constexpr (kLanesOf<V> == 8) {
     return (Pack<std::uint16_t, 8>)_mm256_cvtps_ph((__m256)value, _MM_FROUND_TO_NEAREST_INT);
   }

@@ -107,6 +107,15 @@ GCRT_INLINE Rebind<V, To> bit_cast(V value) {
   }
 }
 
+// The same bytes as another type altogether.
+template <class To, class From>
+GCRT_INLINE To bit_cast_whole(From value) {
+  static_assert(sizeof(To) == sizeof(From), "the same size");
+  To result;
+  __builtin_memcpy(&result, &value, sizeof(result));
+  return result;
+}
+
 template <class T, int... I>
 GCRT_INLINE Pack<T, static_cast<int>(sizeof...(I))> splat_lanes(T value, std::integer_sequence<int, I...>) {
   return Pack<T, static_cast<int>(sizeof...(I))>{(static_cast<void>(I), value)...};
@@ -191,16 +200,20 @@ GCRT_INLINE V blend(M mask, V a, V b) {
   }
 }
 
-// function(lane of a, ...) for every lane; for what has no vector form.
-template <class F, class V, class... Rest>
-GCRT_INLINE V map_lanes(const F& function, V first, Rest... rest) {
+// function(lane of a, ...) for every lane, with results of type T; for what has no vector form.
+template <class T, class F, class V, class... Rest>
+GCRT_INLINE Rebind<V, T> map_lanes_to(const F& function, V first, Rest... rest) {
   if constexpr (kLanesOf<V> == 1) {
     return function(first, rest...);
   } else {
-    V result = first;
+    Rebind<V, T> result = {};
     for (int i = 0; i < kLanesOf<V>; ++i) result[i] = function(first[i], rest[i]...);
     return result;
   }
+}
+template <class F, class V, class... Rest>
+GCRT_INLINE V map_lanes(const F& function, V first, Rest... rest) {
+  return map_lanes_to<ElementOf<V>>(function, first, rest...);
 }
 
 }  // namespace GCRT_NAMESPACE

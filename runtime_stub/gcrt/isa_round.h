@@ -1,0 +1,118 @@
+// Square roots and rounding to whole numbers, which vector extensions do not offer.
+#pragma once
+
+#include "gcrt/isa_intrinsics.h"
+#include "gcrt/pack_types.h"
+
+namespace GCRT_NAMESPACE {
+
+// Correctly rounded; of negative numbers NaN.
+template <class V>
+GCRT_INLINE V sqrt(V a) {
+  using T = ElementOf<V>;
+  if constexpr (kLanesOf<V> == 1) {
+#if defined(__SSE2__)
+    // The instruction itself: the library function would set errno.
+    if constexpr (sizeof(T) == 4) {
+      return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(a)));
+    } else {
+      return _mm_cvtsd_f64(_mm_sqrt_sd(_mm_setzero_pd(), _mm_set_sd(a)));
+    }
+#else
+    if constexpr (sizeof(T) == 4) {
+      return __builtin_sqrtf(a);
+    } else {
+      return __builtin_sqrt(a);
+    }
+#endif
+#if defined(__AVX512F__)
+  } else if constexpr (sizeof(V) == 64 && sizeof(T) == 4) {
+    return (V)_mm512_maskz_sqrt_ps(0xffff, (__m512)a);
+  } else if constexpr (sizeof(V) == 64) {
+    return (V)_mm512_maskz_sqrt_pd(0xff, (__m512d)a);
+#endif
+#if defined(__AVX__)
+  } else if constexpr (sizeof(V) == 32 && sizeof(T) == 4) {
+    return (V)_mm256_sqrt_ps((__m256)a);
+  } else if constexpr (sizeof(V) == 32) {
+    return (V)_mm256_sqrt_pd((__m256d)a);
+#endif
+#if defined(__SSE2__)
+  } else if constexpr (sizeof(V) == 16 && sizeof(T) == 4) {
+    return (V)_mm_sqrt_ps((__m128)a);
+  } else if constexpr (sizeof(V) == 16) {
+    return (V)_mm_sqrt_pd((__m128d)a);
+#elif defined(__aarch64__)
+  } else if constexpr (sizeof(V) == 16 && sizeof(T) == 4) {
+    return (V)vsqrtq_f32((float32x4_t)a);
+  } else if constexpr (sizeof(V) == 16) {
+    return (V)vsqrtq_f64((float64x2_t)a);
+#endif
+  } else {
+    return concatenate(sqrt(low_half(a)), sqrt(high_half(a)));
+  }
+}
+
+// Integers below this bound only: 2^23 for float, 2^52 for double.
+template <class T>
+constexpr T kFirstWhole = sizeof(T) == 4 ? static_cast<T>(8388608.0) : static_cast<T>(4503599627370496.0);
+
+template <class V>
+GCRT_INLINE V copy_sign(V magnitude, V from) {
+  using U = UnsignedBits<ElementOf<V>>;
+  constexpr U sign_bit = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
+  return bit_cast<ElementOf<V>>((bit_cast<U>(magnitude) & ~sign_bit) | (bit_cast<U>(from) & sign_bit));
+}
+
+// The portable body: adding 2^23 (2^52) to the magnitude leaves no bit for a fraction, and the addition
+// rounds to nearest even. Larger magnitudes, infinities and NaN are whole already.
+template <class V>
+GCRT_INLINE V round_half_even_by_addition(V a) {
+  const V whole = splat_like<V>(kFirstWhole<ElementOf<V>>);
+  const V magnitude = copy_sign(a, V{});
+  const V rounded = copy_sign((magnitude + whole) - whole, a);
+  return blend(magnitude < whole, rounded, a);
+}
+
+// To the nearest whole number, ties to even. Keeps the sign of zero.
+template <class V>
+GCRT_INLINE V round_half_even(V a) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(V) == 64 && sizeof(ElementOf<V>) == 4) {
+    return (V)_mm512_maskz_roundscale_ps(0xffff, (__m512)a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+#endif
+#if defined(__AVX__)
+  if constexpr (kLanesOf < V >> 1 && sizeof(V) == 32 && sizeof(ElementOf<V>) == 4) {
+    return (V)_mm256_round_ps((__m256)a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+#endif
+#if defined(__SSE4_1__)
+  if constexpr (kLanesOf < V >> 1 && sizeof(V) == 16 && sizeof(ElementOf<V>) == 4) {
+    return (V)_mm_round_ps((__m128)a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+#endif
+  return round_half_even_by_addition(a);
+}
+
+// Toward minus infinity, plus infinity and zero. Keep the sign of zero: ceil(-0.5) is -0.
+template <class V>
+GCRT_INLINE V floor(V a) {
+  const V rounded = round_half_even(a);
+  const V one = splat_like<V>(1);
+  return copy_sign(blend(rounded > a, rounded - one, rounded), a);
+}
+template <class V>
+GCRT_INLINE V ceil(V a) {
+  const V rounded = round_half_even(a);
+  const V one = splat_like<V>(1);
+  return copy_sign(blend(rounded < a, rounded + one, rounded), a);
+}
+template <class V>
+GCRT_INLINE V trunc(V a) {
+  const V magnitude = copy_sign(a, V{});
+  const V rounded = round_half_even(magnitude);
+  return copy_sign(blend(rounded > magnitude, rounded - splat_like<V>(1), rounded), a);
+}
+
+}  // namespace GCRT_NAMESPACE
