@@ -1,0 +1,176 @@
+#include "ir/ops/convolution.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gcompile::ir {
+namespace {
+
+/// Row-major coordinates of `position` in `shape`.
+void unravel(std::int64_t position, const Shape& shape, Shape& at) {
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    at[i] = position % shape[i];
+    position /= shape[i];
+  }
+}
+
+std::int64_t product(const Shape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t dim : shape) count *= dim;
+  return count;
+}
+
+}  // namespace
+
+RealTensor reals_of(const Tensor& tensor) {
+  RealTensor out{tensor.shape(), std::vector<double>(static_cast<std::size_t>(tensor.count()))};
+  for (std::int64_t i = 0; i < tensor.count(); ++i)
+    out.values[static_cast<std::size_t>(i)] = tensor.real_at(i);
+  return out;
+}
+
+void normalise_convolution(RewriteContext& context) {
+  const Shape& weights = context.shape(1);
+  if (weights.size() < 3) operator_error("input 1 must be (M, C/group, kernel...)");
+  normalise_window(context, {weights.begin() + 2, weights.end()});
+}
+
+Shape convolution_shape(const NodeView& node) {
+  const Shape& x = node.shape(0);
+  const Shape& w = node.shape(1);
+  const Window window = window_of(node.attributes());
+  const std::int64_t group = node.attributes().int_of("group");
+  if (w.size() != x.size()) operator_error("inputs 0 and 1 must have the same rank");
+  if (!std::equal(window.kernel.begin(), window.kernel.end(), w.begin() + 2, w.end())) {
+    operator_error("kernel_shape disagrees with the weight's shape");
+  }
+  if (group < 1 || w[0] % group != 0 || w[1] * group != x[1]) {
+    operator_error(
+        fmt::format("the weight does not fit the input channels: W[1] = {}, expected {} / group {}", w[1],
+                    x[1], group),
+        "the weight must be (M, C/group, kernel...) and M a multiple of group");
+  }
+  Shape y = {x[0], w[0]};
+  for (int i = 0; i < window.spatial(); ++i) {
+    y.push_back(window_count(window, i, x[static_cast<std::size_t>(i + 2)], false));
+  }
+  return y;
+}
+
+RealTensor convolve(const RealTensor& x, const RealTensor& w, const Window& window, std::int64_t group) {
+  const int spatial = window.spatial();
+  RealTensor y;
+  y.shape = {x.shape[0], w.shape[0]};
+  for (int i = 0; i < spatial; ++i) {
+    y.shape.push_back(window_count(window, i, x.shape[static_cast<std::size_t>(i + 2)], false));
+  }
+  y.values.assign(static_cast<std::size_t>(product(y.shape)), 0.0);
+  const std::int64_t group_inputs = w.shape[1];
+  const std::int64_t group_outputs = w.shape[0] / group;
+  const Shape x_strides = row_major_strides(x.shape);
+  const std::int64_t taps = product(window.kernel);
+  Shape at(y.shape.size(), 0);
+  for (std::size_t position = 0; position < y.values.size(); ++position) {
+    unravel(static_cast<std::int64_t>(position), y.shape, at);
+    double sum = 0;
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      std::int64_t offset = at[0] * x_strides[0] + at[1] / group_outputs * group_inputs * x_strides[1];
+      std::int64_t left = tap;
+      bool inside = true;
+      for (int i = spatial; i-- > 0 && inside;) {
+        const auto s = static_cast<std::size_t>(i);
+        const std::int64_t k = left % window.kernel[s];
+        left /= window.kernel[s];
+        const std::int64_t coordinate =
+            at[s + 2] * window.strides[s] + k * window.dilations[s] - window.begin(i);
+        inside = coordinate >= 0 && coordinate < x.shape[s + 2];
+        offset += coordinate * x_strides[s + 2];
+      }
+      if (!inside) continue;
+      const double* xp = x.values.data() + offset;
+      const double* wp = w.values.data() + at[1] * group_inputs * taps + tap;
+      for (std::int64_t c = 0; c < group_inputs; ++c) sum += xp[c * x_strides[1]] * wp[c * taps];
+    }
+    y.values[position] = sum;
+  }
+  return y;
+}
+
+std::int64_t transposed_count(const Window& window, int i, std::int64_t input) {
+  return (input - 1) * window.strides[static_cast<std::size_t>(i)] + window.span(i) - window.begin(i) -
+         window.end(i);
+}
+
+RealTensor convolve_transposed(const RealTensor& x, const RealTensor& w, const Window& window,
+                               std::int64_t group) {
+  const int spatial = window.spatial();
+  RealTensor y;
+  const std::int64_t group_outputs = w.shape[1];
+  const std::int64_t group_inputs = w.shape[0] / group;
+  y.shape = {x.shape[0], group_outputs * group};
+  for (int i = 0; i < spatial; ++i) {
+    y.shape.push_back(transposed_count(window, i, x.shape[static_cast<std::size_t>(i + 2)]));
+  }
+  y.values.assign(static_cast<std::size_t>(product(y.shape)), 0.0);
+  const std::int64_t taps = product(window.kernel);
+  const Shape y_strides = row_major_strides(y.shape);
+  Shape at(x.shape.size(), 0);
+  for (std::size_t position = 0; position < x.values.size(); ++position) {
+    unravel(static_cast<std::int64_t>(position), x.shape, at);
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      std::int64_t offset = at[0] * y_strides[0] + at[1] / group_inputs * group_outputs * y_strides[1];
+      std::int64_t left = tap;
+      bool inside = true;
+      for (int i = spatial; i-- > 0 && inside;) {
+        const auto s = static_cast<std::size_t>(i);
+        const std::int64_t k = left % window.kernel[s];
+        left /= window.kernel[s];
+        const std::int64_t coordinate =
+            at[s + 2] * window.strides[s] + k * window.dilations[s] - window.begin(i);
+        inside = coordinate >= 0 && coordinate < y.shape[s + 2];
+        offset += coordinate * y_strides[s + 2];
+      }
+      if (!inside) continue;
+      const double* wp = w.values.data() + at[1] * group_outputs * taps + tap;
+      for (std::int64_t m = 0; m < group_outputs; ++m) {
+        y.values[static_cast<std::size_t>(offset + m * y_strides[1])] += x.values[position] * wp[m * taps];
+      }
+    }
+  }
+  return y;
+}
+
+ContractForm spatial_contract(const TensorType& result, ElementType accumulator, int base_operands) {
+  if (result.rank() > 4) operator_error("three and more spatial axes have no kernel yet");
+  ContractForm form;
+  form.base_operands = base_operands;
+  form.accumulator = accumulator;
+  form.epilogue = LoopForm::over(result.shape);
+  Dag& dag = form.epilogue.dag;
+  form.epilogue.set_root(dag.cast(dag.accumulator(0, accumulator), result.element));
+  return form;
+}
+
+ContractForm biased_contract(const LowerContext& context) {
+  const TensorType& result = context.result(0);
+  ContractForm form = spatial_contract(result, compute_type(result.element), 2);
+  if (!context.has_operand(2)) return form;
+  Dag& dag = form.epilogue.dag;
+  const int bias = dag.cast(dag.load(2, context.element(2), {Index::axis(1)}), form.accumulator);
+  const int root = dag.apply(ScalarOp::kAdd, {dag.accumulator(0, form.accumulator), bias});
+  form.epilogue.set_root(dag.cast(root, result.element));
+  return form;
+}
+
+Tensor with_bias(const RealTensor& sums, ElementType type, const Tensor* bias) {
+  Tensor y(TensorType{type, sums.shape});
+  const std::int64_t plane = y.count() == 0 ? 1 : y.count() / (sums.shape[0] * sums.shape[1]);
+  for (std::int64_t i = 0; i < y.count(); ++i) {
+    const double start = bias ? bias->real_at(i / plane % sums.shape[1]) : 0;
+    y.set(i, Scalar::of_real(type, start + sums.values[static_cast<std::size_t>(i)]));
+  }
+  return y;
+}
+
+}  // namespace gcompile::ir

@@ -1,0 +1,40 @@
+#pragma once
+// What Conv, ConvInteger and ConvTranspose share: shapes, and the direct sum in double.
+
+#include <vector>
+
+#include "ir/ops/window.h"
+
+namespace gcompile::ir {
+
+/// A tensor's elements as double, row-major.
+struct RealTensor {
+  Shape shape;
+  std::vector<double> values;
+};
+RealTensor reals_of(const Tensor& tensor);
+
+/// Fills the window attributes with operand 1, (M, C/group, kernel...), as source of the kernel.
+void normalise_convolution(RewriteContext& context);
+/// Shape of the result of a convolution of operand 0 with operand 1. Throws OperatorError when they do not
+/// fit.
+Shape convolution_shape(const NodeView& node);
+/// Y[n, m, o...] = sum over c, k of X[n, g*C + c, o*stride + k*dilation - pad] * W[m, c, k], `out` is the
+/// shape of Y; taps in the padding count as 0.
+RealTensor convolve(const RealTensor& x, const RealTensor& w, const Window& window, std::int64_t group);
+/// Y[n, g*M + m, i*stride + k*dilation - pad] += X[n, g*C + c, i...] * W[g*C + c, m, k...]; pads at the end
+/// may be negative (output_padding).
+RealTensor convolve_transposed(const RealTensor& x, const RealTensor& w, const Window& window,
+                               std::int64_t group);
+/// Length of spatial axis i after a transposed convolution.
+std::int64_t transposed_count(const Window& window, int i, std::int64_t input);
+
+/// The sums plus one value per channel (`bias` may be null), rounded to the type.
+Tensor with_bias(const RealTensor& sums, ElementType type, const Tensor* bias);
+
+/// Contract form over (N, C, spatial...) whose epilogue only casts; refuses more than two spatial axes.
+ContractForm spatial_contract(const TensorType& result, ElementType accumulator, int base_operands);
+/// The same for two operands, with operand 2 as bias in the epilogue when given.
+ContractForm biased_contract(const LowerContext& context);
+
+}  // namespace gcompile::ir

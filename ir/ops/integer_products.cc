@@ -1,0 +1,222 @@
+// ConvInteger and MatMulInteger: exact products of 8-bit integers less their zero points, in int32.
+
+#include <fmt/format.h>
+
+#include "ir/ops/convolution.h"
+
+namespace gcompile::ir {
+namespace {
+
+void require_bytes(const NodeView& node, int i) {
+  const ElementType type = node.element(i);
+  if (type != ElementType::kInt8 && type != ElementType::kUInt8) {
+    operator_error(fmt::format("input {} must be int8 or uint8, not {}", i, name_of(type)));
+  }
+}
+
+/// Types of operands 0, 1 and of their zero points 2, 3.
+void require_quantised(const NodeView& node) {
+  for (int i = 0; i < 2; ++i) {
+    require_bytes(node, i);
+    if (node.has_operand(i + 2) && node.element(i + 2) != node.element(i)) {
+      operator_error(fmt::format("zero point {} and input {} have different types", i + 2, i));
+    }
+  }
+}
+
+Tensor wrapped(const RealTensor& sums) {
+  // Differences of bytes are below 2^9: every sum below 2^35 taps is exact in double.
+  Tensor y(TensorType{ElementType::kInt32, sums.shape});
+  for (std::int64_t i = 0; i < y.count(); ++i) {
+    const auto exact = static_cast<std::int64_t>(sums.values[static_cast<std::size_t>(i)]);
+    y.set(i, Scalar::of_integer(ElementType::kInt32, exact));
+  }
+  return y;
+}
+
+void infer_conv(InferContext& context) {
+  require_quantised(context);
+  Shape y = convolution_shape(context);
+  if (context.has_operand(2) && context.operand(2).count() != 1) {
+    operator_error("x_zero_point must be one value");
+  }
+  if (context.has_operand(3) && context.operand(3).count() != 1 && context.shape(3) != Shape{y[1]}) {
+    operator_error("w_zero_point must be one value or one per output channel");
+  }
+  context.set_result(0, ElementType::kInt32, std::move(y));
+}
+
+std::vector<Tensor> evaluate_conv(const EvaluateContext& context) {
+  RealTensor x = reals_of(*context.value(0));
+  RealTensor w = reals_of(*context.value(1));
+  if (const Tensor* zero = context.value(2)) {
+    for (double& v : x.values) v -= zero->real_at(0);
+  }
+  if (const Tensor* zero = context.value(3)) {
+    const std::size_t per_channel =
+        w.shape[0] == 0 ? 1 : w.values.size() / static_cast<std::size_t>(w.shape[0]);
+    for (std::size_t i = 0; i < w.values.size(); ++i) {
+      w.values[i] -= zero->real_at(zero->count() == 1 ? 0 : static_cast<std::int64_t>(i / per_channel));
+    }
+  }
+  const Attributes& attributes = context.attributes();
+  return {wrapped(convolve(x, w, window_of(attributes), attributes.int_of("group")))};
+}
+
+Form lower_conv(const LowerContext& context) {
+  return spatial_contract(context.result(0), ElementType::kInt32, context.operand_count());
+}
+
+/// Shape of a * b for operands of rank >= 2.
+Shape product_shape(const Shape& a, const Shape& b) {
+  if (a.size() < 2 || b.size() < 2) operator_error("both inputs must have rank 2 or more");
+  if (a[a.size() - 1] != b[b.size() - 2]) {
+    operator_error(fmt::format("inner dimensions differ: {} x {}", to_string(a), to_string(b)));
+  }
+  Shape out = broadcast(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
+  out.push_back(a[a.size() - 2]);
+  out.push_back(b[b.size() - 1]);
+  return out;
+}
+
+void normalise_matmul(RewriteContext& context) {
+  Shape a = context.shape(0);
+  Shape b = context.shape(1);
+  if (a.empty() || b.empty()) operator_error("scalars cannot be multiplied as matrices");
+  const bool a_vector = a.size() == 1;
+  const bool b_vector = b.size() == 1;
+  if (!a_vector && !b_vector) return;
+  std::vector<ValueId> operands = context.node().operands;
+  if (a_vector) {
+    a = {1, a[0]};
+    operands[0] = context.emit("Reshape", {operands[0], context.constant_ints(a)});
+  }
+  if (b_vector) {
+    b = {b[0], 1};
+    operands[1] = context.emit("Reshape", {operands[1], context.constant_ints(b)});
+  }
+  Shape out = product_shape(a, b);
+  const ValueId product = context.emit("MatMulInteger", operands);
+  if (b_vector) out.pop_back();
+  if (a_vector) out.erase(out.end() - (b_vector ? 1 : 2));
+  context.replace_with("Reshape", {product, context.constant_ints(out)});
+}
+
+/// A zero point is one value, one per row of A (column of B), or the operand's shape with the inner dimension
+/// 1. Returns the shape it broadcasts with.
+Shape zero_point_shape(const Shape& zero, const Shape& operand, bool rows) {
+  const std::int64_t lines = rows ? operand[operand.size() - 2] : operand.back();
+  if (zero.empty() || zero == Shape{1}) return {1, 1};
+  if (zero.size() == 1 && zero[0] == lines) return rows ? Shape{lines, 1} : Shape{1, lines};
+  Shape expected = operand;
+  expected[operand.size() - (rows ? 1 : 2)] = 1;
+  if (zero != expected) {
+    operator_error(
+        fmt::format("the zero point's shape {} does not fit {}", to_string(zero), to_string(operand)));
+  }
+  return expected;
+}
+
+void infer_matmul(InferContext& context) {
+  require_quantised(context);
+  Shape out = product_shape(context.shape(0), context.shape(1));
+  for (int i = 0; i < 2; ++i) {
+    if (context.has_operand(i + 2)) zero_point_shape(context.shape(i + 2), context.shape(i), i == 0);
+  }
+  context.set_result(0, ElementType::kInt32, std::move(out));
+}
+
+/// Position in an operand of `shape` that broadcasts (right-aligned) to coordinates `at`.
+std::int64_t broadcast_position(const Shape& shape, const Shape& at) {
+  std::int64_t position = 0;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    position = position * shape[i] + (shape[i] == 1 ? 0 : at[at.size() - shape.size() + i]);
+  }
+  return position;
+}
+
+std::vector<Tensor> evaluate_matmul(const EvaluateContext& context) {
+  const Tensor& a = *context.value(0);
+  const Tensor& b = *context.value(1);
+  const Tensor* a_zero = context.value(2);
+  const Tensor* b_zero = context.value(3);
+  const Shape a_zero_shape = a_zero ? zero_point_shape(a_zero->shape(), a.shape(), true) : Shape{};
+  const Shape b_zero_shape = b_zero ? zero_point_shape(b_zero->shape(), b.shape(), false) : Shape{};
+  Tensor y(TensorType{ElementType::kInt32, product_shape(a.shape(), b.shape())});
+  const std::int64_t depth = a.shape().back();
+  const std::size_t rank = y.shape().size();
+  Shape at(rank, 0), a_at, b_at;
+  for (std::int64_t position = 0; position < y.count(); ++position) {
+    std::int64_t rest = position;
+    for (std::size_t i = rank; i-- > 0;) {
+      at[i] = rest % y.shape()[i];
+      rest /= y.shape()[i];
+    }
+    a_at = b_at = at;
+    std::int64_t sum = 0;
+    for (std::int64_t k = 0; k < depth; ++k) {
+      a_at[rank - 1] = k;
+      b_at[rank - 2] = k;
+      std::int64_t p = a.int_at(broadcast_position(a.shape(), a_at));
+      std::int64_t q = b.int_at(broadcast_position(b.shape(), b_at));
+      if (a_zero) p -= a_zero->int_at(broadcast_position(a_zero_shape, a_at));
+      if (b_zero) q -= b_zero->int_at(broadcast_position(b_zero_shape, b_at));
+      sum += p * q;
+    }
+    y.set(position, Scalar::of_integer(ElementType::kInt32, sum));
+  }
+  return {y};
+}
+
+Form lower_matmul(const LowerContext& context) {
+  for (int i = 2; i < 4; ++i) {
+    if (context.has_operand(i) && context.operand(i).rank() > 1) {
+      operator_error(fmt::format("a zero point of rank {} has no kernel yet", context.operand(i).rank()),
+                     "zero points of one value, or one per row or column, have one");
+    }
+  }
+  ContractForm form;
+  form.base_operands = context.operand_count();
+  form.accumulator = ElementType::kInt32;
+  form.epilogue = LoopForm::over(context.result(0).shape);
+  form.epilogue.set_root(form.epilogue.dag.accumulator(0, ElementType::kInt32));
+  return form;
+}
+
+}  // namespace
+
+const Operator& operator_ConvInteger() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "ConvInteger";
+    o.versions = {10};
+    o.operands = {2, 4};
+    o.attributes = window_attributes();
+    o.attributes.push_back({"group", AttributeKind::kInt, std::int64_t{1}});
+    o.summary = "convolution of 8-bit integers in int32";
+    o.normalise = normalise_convolution;
+    o.infer = infer_conv;
+    o.evaluate = evaluate_conv;
+    o.lower = lower_conv;
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_MatMulInteger() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "MatMulInteger";
+    o.versions = {10};
+    o.operands = {2, 4};
+    o.summary = "matrix product of 8-bit integers in int32, batched";
+    o.normalise = normalise_matmul;
+    o.infer = infer_matmul;
+    o.evaluate = evaluate_matmul;
+    o.lower = lower_matmul;
+    return o;
+  }();
+  return op;
+}
+
+}  // namespace gcompile::ir

@@ -1,0 +1,206 @@
+// MaxPool and AveragePool: a maximum or mean over sliding windows.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ir/ops/convolution.h"
+
+namespace gcompile::ir {
+namespace {
+
+void normalise(RewriteContext& context) {
+  if (!context.attributes().has("kernel_shape")) operator_error("attribute 'kernel_shape' is missing");
+  normalise_window(context, {});
+}
+
+Shape pooled_shape(const NodeView& node) {
+  const Window window = window_of(node.attributes());
+  const Shape& x = node.shape(0);
+  Shape y = {x[0], x[1]};
+  for (int i = 0; i < window.spatial(); ++i) {
+    y.push_back(
+        window_count(window, i, x[static_cast<std::size_t>(i + 2)], node.attributes().flag("ceil_mode")));
+  }
+  return y;
+}
+
+/// Calls tap(position in the plane, or -1 in the padding) for every tap of the window whose result is at
+/// `at` (spatial coordinates), in row-major order. Taps beyond the padding, which ceil_mode reaches, are not
+/// visited.
+template <class Tap>
+void visit_window(const Window& window, const Shape& input, const Shape& at, Tap tap) {
+  Shape k(window.kernel.size(), 0);
+  for (;;) {
+    std::int64_t position = 0;
+    bool inside = true, padded = true;
+    for (std::size_t i = 0; i < k.size(); ++i) {
+      const int axis = static_cast<int>(i);
+      const std::int64_t coordinate =
+          at[i] * window.strides[i] + k[i] * window.dilations[i] - window.begin(axis);
+      inside = inside && coordinate >= 0 && coordinate < input[i];
+      padded = padded && coordinate < input[i] + window.end(axis);
+      position = position * input[i] + coordinate;
+    }
+    if (padded) tap(inside ? position : -1);
+    std::size_t i = k.size();
+    while (i > 0 && ++k[i - 1] == window.kernel[i - 1]) k[--i] = 0;
+    if (i == 0) return;
+  }
+}
+
+/// Calls plane(result position, plane's first input position, spatial coordinates) for every result.
+template <class Each>
+void visit_results(const Shape& x, const Shape& y, Each each) {
+  const Shape spatial_out(y.begin() + 2, y.end());
+  const std::int64_t outputs = element_count(spatial_out);
+  const std::int64_t inputs = element_count(Shape(x.begin() + 2, x.end()));
+  Shape at(spatial_out.size(), 0);
+  for (std::int64_t plane = 0; plane < y[0] * y[1]; ++plane) {
+    for (std::int64_t i = 0; i < outputs; ++i) {
+      std::int64_t rest = i;
+      for (std::size_t axis = at.size(); axis-- > 0;) {
+        at[axis] = rest % spatial_out[axis];
+        rest /= spatial_out[axis];
+      }
+      each(plane * outputs + i, plane * inputs, at);
+    }
+  }
+}
+
+void infer_max(InferContext& context) {
+  require_computable(context, 0);
+  const ElementType type = context.element(0);
+  if (!is_float(type) && type != ElementType::kInt8 && type != ElementType::kUInt8) {
+    operator_error(fmt::format("input 0 must be floating point, int8 or uint8, not {}", name_of(type)));
+  }
+  const Shape y = pooled_shape(context);
+  context.set_result(0, type, y);
+  context.set_result(1, ElementType::kInt64, y);
+}
+
+/// Position in the whole tensor as Indices counts it: row-major, or with the first spatial axis fastest when
+/// storage_order is 1.
+std::int64_t reported_position(std::int64_t base, std::int64_t position, const Shape& input,
+                               bool column_major) {
+  if (!column_major) return base + position;
+  std::int64_t out = 0;
+  std::int64_t stride = element_count(input);
+  for (std::size_t i = input.size(); i-- > 0;) {
+    stride /= input[i];
+    out += position % input[i] * stride;
+    position /= input[i];
+  }
+  return base + out;
+}
+
+std::vector<Tensor> evaluate_max(const EvaluateContext& context) {
+  const Tensor& x = *context.value(0);
+  const Window window = window_of(context.attributes());
+  const Shape shape = context.result(0).shape;
+  const Shape input(x.shape().begin() + 2, x.shape().end());
+  const bool column_major = context.attributes().flag("storage_order");
+  Tensor y(TensorType{x.element(), shape});
+  Tensor indices(TensorType{ElementType::kInt64, shape});
+  visit_results(x.shape(), shape, [&](std::int64_t result, std::int64_t base, const Shape& at) {
+    Scalar best = is_float(x.element())
+                      ? Scalar::of_real(x.element(), -std::numeric_limits<double>::infinity())
+                      : Scalar::of_integer(x.element(), integer_lowest(x.element()));
+    std::int64_t best_position = -1;
+    visit_window(window, input, at, [&](std::int64_t position) {
+      if (position < 0) return;
+      const Scalar v = x.at(base + position);
+      const bool better = is_float(v.type)
+                              ? v.real > best.real || (std::isnan(v.real) && !std::isnan(best.real))
+                              : v.integer > best.integer;
+      if (!better && best_position >= 0) return;
+      best = v;
+      best_position = position;
+    });
+    y.set(result, best);
+    const std::int64_t reported =
+        best_position < 0 ? -1 : reported_position(base, best_position, input, column_major);
+    indices.set(result, Scalar::of_integer(ElementType::kInt64, reported));
+  });
+  return {y, indices};
+}
+
+Form lower_max(const LowerContext& context) {
+  if (context.has_result(1) && context.graph().use_count(context.node().results[1]) > 0) {
+    operator_error("the output Indices has no kernel yet");
+  }
+  const TensorType& result = context.result(0);
+  return spatial_contract(result, compute_type(result.element), 1);
+}
+
+void infer_average(InferContext& context) {
+  require_float(context, 0);
+  context.set_result(0, context.element(0), pooled_shape(context));
+}
+
+std::vector<Tensor> evaluate_average(const EvaluateContext& context) {
+  const Tensor& x = *context.value(0);
+  const Window window = window_of(context.attributes());
+  const Shape shape = context.result(0).shape;
+  const Shape input(x.shape().begin() + 2, x.shape().end());
+  const bool include_padding = context.attributes().flag("count_include_pad");
+  Tensor y(TensorType{x.element(), shape});
+  visit_results(x.shape(), shape, [&](std::int64_t result, std::int64_t base, const Shape& at) {
+    double sum = 0;
+    std::int64_t count = 0;
+    visit_window(window, input, at, [&](std::int64_t position) {
+      if (position >= 0) sum += x.real_at(base + position);
+      if (position >= 0 || include_padding) ++count;
+    });
+    // A window that lies in the padding alone has the mean 0.
+    y.set(result, Scalar::of_real(x.element(), count == 0 ? 0 : sum / static_cast<double>(count)));
+  });
+  return {y};
+}
+
+Form lower_average(const LowerContext& context) {
+  const TensorType& result = context.result(0);
+  return spatial_contract(result, compute_type(result.element), 1);
+}
+
+Operator record(std::string_view name, std::vector<int> versions, std::string_view summary) {
+  Operator o;
+  o.name = name;
+  o.versions = std::move(versions);
+  o.attributes = window_attributes();
+  o.attributes.push_back({"ceil_mode", AttributeKind::kInt, std::int64_t{0}});
+  o.summary = summary;
+  o.normalise = normalise;
+  return o;
+}
+
+}  // namespace
+
+const Operator& operator_AveragePool() {
+  static const Operator op = [] {
+    Operator o = record("AveragePool", {1, 7, 10, 11, 19, 22}, "mean over sliding windows");
+    o.attributes.push_back({"count_include_pad", AttributeKind::kInt, std::int64_t{0}});
+    o.accuracy = Accuracy::kSum;
+    o.infer = infer_average;
+    o.evaluate = evaluate_average;
+    o.lower = lower_average;
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_MaxPool() {
+  static const Operator op = [] {
+    Operator o = record("MaxPool", {1, 8, 10, 11, 12, 22}, "maximum over sliding windows");
+    o.attributes.push_back({"storage_order", AttributeKind::kInt, std::int64_t{0}});
+    o.results = {1, 2};
+    o.infer = infer_max;
+    o.evaluate = evaluate_max;
+    o.lower = lower_max;
+    return o;
+  }();
+  return op;
+}
+
+}  // namespace gcompile::ir
