@@ -101,6 +101,36 @@ std::vector<int32_t> hinted_first(const Packing& packing, std::vector<int32_t> o
   return order;
 }
 
+/// Takes the placed conflicts of a block from the bottom up and finds the gap for it.
+class GapFinder {
+ public:
+  GapFinder(const Block& block, Fit fit) : block_(block), fit_(fit) {}
+
+  /// True once no later conflict can change the offset.
+  bool feed(int64_t conflict_offset, int64_t conflict_top) {
+    if (done_) return true;
+    const int64_t offset = align_up(floor_, block_.alignment);
+    const int64_t slack = conflict_offset - offset - block_.size;
+    if (slack >= 0 && slack < best_slack_) {
+      best_ = offset;
+      best_slack_ = slack;
+      done_ = fit_ == Fit::kFirst || slack == 0;
+    }
+    floor_ = std::max(floor_, conflict_top);
+    return done_;
+  }
+
+  int64_t offset() const { return best_ >= 0 ? best_ : align_up(floor_, block_.alignment); }
+
+ private:
+  const Block& block_;
+  Fit fit_;
+  bool done_ = false;
+  int64_t floor_ = 0;
+  int64_t best_ = -1;
+  int64_t best_slack_ = std::numeric_limits<int64_t>::max();
+};
+
 }  // namespace
 
 GreedyPlacer::GreedyPlacer(const Packing& packing) : packing_(packing) {
@@ -135,50 +165,53 @@ void GreedyPlacer::list_conflicts() {
   listed_ = true;
 }
 
-void GreedyPlacer::collect(int32_t index, const std::vector<int64_t>& offsets) {
-  neighbours_.clear();
+void GreedyPlacer::collect_listed(int32_t index, const std::vector<int64_t>& offsets) {
   const auto block = static_cast<size_t>(index);
+  neighbours_.clear();
+  for (int64_t i = conflict_start_[block]; i < conflict_start_[block + 1]; ++i) {
+    const auto other = static_cast<size_t>(conflicts_[static_cast<size_t>(i)]);
+    const int64_t offset = offsets[other];
+    if (offset >= 0) neighbours_.push_back({offset, offset + packing_.blocks[other].size, 0, 0});
+  }
+  work_ += conflict_start_[block + 1] - conflict_start_[block];
+  std::sort(neighbours_.begin(), neighbours_.end(),
+            [](const Placed& a, const Placed& b) { return a.offset < b.offset; });
+}
+
+/// Without branches: which of the placed share time with the block is as good as random.
+void GreedyPlacer::collect_chunk(const std::vector<Placed>& chunk, const Block& block) {
+  neighbours_.resize(kChunkLimit);
+  size_t count = 0;
+  for (const Placed& placed : chunk) {
+    neighbours_[count] = placed;
+    count += static_cast<size_t>(placed.begin < block.end) & static_cast<size_t>(block.begin < placed.end);
+  }
+  neighbours_.resize(count);
+  work_ += static_cast<int64_t>(chunk.size());
+}
+
+int64_t GreedyPlacer::choose_offset(int32_t index, Fit fit, bool use_hints,
+                                    const std::vector<int64_t>& offsets) {
+  const Block& block = packing_.blocks[static_cast<size_t>(index)];
+  GapFinder finder(block, fit);
+  bool hint_free = use_hints && block.hint >= 0 && block.hint % block.alignment == 0;
+  const auto feed = [&] {
+    for (const Placed& placed : neighbours_) {
+      hint_free = hint_free && (block.hint + block.size <= placed.offset || placed.top <= block.hint);
+      if (finder.feed(placed.offset, placed.top) && !hint_free) return true;
+    }
+    return false;
+  };
   if (listed_) {
-    for (int64_t i = conflict_start_[block]; i < conflict_start_[block + 1]; ++i) {
-      const auto other = static_cast<size_t>(conflicts_[static_cast<size_t>(i)]);
-      const int64_t offset = offsets[other];
-      if (offset >= 0) neighbours_.push_back({offset, offset + packing_.blocks[other].size, 0, 0});
+    collect_listed(index, offsets);
+    feed();
+  } else {
+    for (const std::vector<Placed>& chunk : chunks_) {
+      collect_chunk(chunk, block);
+      if (feed()) break;
     }
-    work_ += conflict_start_[block + 1] - conflict_start_[block];
-    std::sort(neighbours_.begin(), neighbours_.end(),
-              [](const Placed& a, const Placed& b) { return a.offset < b.offset; });
-    return;
   }
-  const Block& wanted = packing_.blocks[block];
-  for (const std::vector<Placed>& chunk : chunks_) {
-    for (const Placed& placed : chunk) {
-      if (placed.begin < wanted.end && wanted.begin < placed.end) neighbours_.push_back(placed);
-    }
-    work_ += static_cast<int64_t>(chunk.size());
-  }
-}
-
-int64_t GreedyPlacer::find_gap(const Block& block, Fit fit) const {
-  int64_t floor = 0;
-  int64_t best = -1;
-  int64_t best_slack = std::numeric_limits<int64_t>::max();
-  for (const Placed& placed : neighbours_) {
-    const int64_t offset = align_up(floor, block.alignment);
-    const int64_t slack = placed.offset - offset - block.size;
-    if (slack >= 0) {
-      if (fit == Fit::kFirst) return offset;
-      if (slack < best_slack) best_slack = slack, best = offset;
-    }
-    floor = std::max(floor, placed.top);
-  }
-  return best >= 0 ? best : align_up(floor, block.alignment);
-}
-
-bool GreedyPlacer::is_free(const Block& block, int64_t offset) const {
-  if (offset % block.alignment != 0) return false;
-  return std::none_of(neighbours_.begin(), neighbours_.end(), [&](const Placed& placed) {
-    return placed.offset < offset + block.size && offset < placed.top;
-  });
+  return hint_free ? block.hint : finder.offset();
 }
 
 void GreedyPlacer::remember(int32_t index, int64_t offset) {
@@ -219,9 +252,7 @@ Placement GreedyPlacer::place(const std::vector<int32_t>& order, Fit fit, int64_
   for (int32_t index : order) {
     const Block& block = packing_.blocks[static_cast<size_t>(index)];
     if (block.fixed_offset >= 0) continue;
-    collect(index, result.offsets);
-    const bool hinted = use_hints && block.hint >= 0 && is_free(block, block.hint);
-    put(index, hinted ? block.hint : find_gap(block, fit));
+    put(index, choose_offset(index, fit, use_hints, result.offsets));
     if (result.height >= give_up_at) {
       result.height = -1;
       return result;

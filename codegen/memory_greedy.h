@@ -32,9 +32,9 @@ class GreedyPlacer {
   static constexpr size_t kChunkLimit = 256;
 
   void list_conflicts();
-  void collect(int32_t block, const std::vector<int64_t>& offsets);
-  int64_t find_gap(const Block& block, Fit fit) const;
-  bool is_free(const Block& block, int64_t offset) const;
+  int64_t choose_offset(int32_t block, Fit fit, bool use_hints, const std::vector<int64_t>& offsets);
+  void collect_listed(int32_t block, const std::vector<int64_t>& offsets);
+  void collect_chunk(const std::vector<Placed>& chunk, const Block& block);
   void remember(int32_t block, int64_t offset);
 
   const Packing& packing_;
@@ -43,7 +43,7 @@ class GreedyPlacer {
   std::vector<int32_t> conflicts_;
   /// Sorted by offset over all chunks; used if the conflicts are not listed.
   std::vector<std::vector<Placed>> chunks_;
-  /// The placed conflicts of the block at hand, sorted by offset.
+  /// Placed conflicts of the block at hand, sorted by offset: all, or those of one chunk.
   std::vector<Placed> neighbours_;
   int64_t work_ = 0;
 };

@@ -37,7 +37,7 @@ struct Packing {
   bool has_hints = false;
 };
 
-/// Checks the buffers and squeezes time. Throws MemoryPlanError.
+/// Checks the buffers and squeezes time. Throws like plan_memory().
 Packing make_packing(const std::vector<Buffer>& buffers);
 
 /// Offsets of all blocks of a Packing and the top of the highest.

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -49,22 +48,17 @@ struct MemoryPlanOptions {
   int64_t search_budget = 200'000'000;
 };
 
-/// The buffers contradict themselves (negative size, empty life, alignment not a power of two, fixed offsets
-/// that collide) or need more than 2^62 bytes together. The text names the buffer.
-class MemoryPlanError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
 /// Gives every buffer an offset such that no two that live at the same time share a byte, in as small an
 /// arena as it can. Tries an ensemble of greedy rules, and if none reaches the lower bound, searches
-/// (memory_search.h). Throws MemoryPlanError. Never worse than greedy-by-size first-fit (TensorFlow Lite
-/// Micro's planner).
+/// (memory_search.h). Never worse than greedy-by-size first-fit (TensorFlow Lite Micro's planner).
+/// Throws ir::CompileError: exit code 70 if the buffers contradict themselves (negative size, empty life,
+/// alignment not a power of two, fixed offsets that collide), 1 if they need more than 2^62 bytes together.
+/// The text names the buffer.
 MemoryPlan plan_memory(const std::vector<Buffer>& buffers, const MemoryPlanOptions& options = {});
 
 /// The arena that the same buffers need without planning ahead: each is placed first-fit when its life begins
 /// (ties in the given order) and freed after its last use. In bytes; the report prints it beside the plan.
-/// Fixed offsets and hints are ignored. Throws MemoryPlanError.
+/// Fixed offsets and hints are ignored. Throws like plan_memory().
 int64_t first_fit_reference(const std::vector<Buffer>& buffers);
 
 /// "activation", "scratch", "input", "output", "state".

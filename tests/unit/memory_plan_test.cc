@@ -1,0 +1,435 @@
+#include "codegen/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "codegen/memory_plan_check.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ir/diagnostics.h"
+#include "tests/unit/memory_csv.h"
+#include "tests/unit/memory_instances.h"
+
+namespace gcompile {
+namespace {
+
+using memory_instances::cut_rectangle;
+using memory_instances::Dice;
+using memory_instances::make_buffer;
+using memory_instances::network_buffers;
+using memory_instances::random_buffers;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+MemoryPlan checked_plan(const std::vector<Buffer>& buffers, const MemoryPlanOptions& options = {}) {
+  MemoryPlan plan = plan_memory(buffers, options);
+  EXPECT_THAT(check_memory_plan(buffers, plan), IsEmpty());
+  return plan;
+}
+
+/// The rule of TensorFlow Lite Micro, written anew as the yardstick: by falling size, first gap in space
+/// among those that share a step.
+int64_t greedy_by_size(const std::vector<Buffer>& buffers, const std::vector<size_t>& order) {
+  struct Placed {
+    int64_t offset, top, begin, end;
+  };
+  std::vector<Placed> placed;
+  int64_t height = 0;
+  for (size_t i : order) {
+    const Buffer& b = buffers[i];
+    const int64_t size = (b.size + b.alignment - 1) / b.alignment * b.alignment;
+    if (size == 0) continue;
+    std::sort(placed.begin(), placed.end(),
+              [](const Placed& x, const Placed& y) { return x.offset < y.offset; });
+    int64_t at = 0;
+    for (const Placed& p : placed) {
+      if (p.begin >= b.end_step || b.begin_step >= p.end) continue;
+      if (at + size <= p.offset) break;
+      at = std::max(at, (p.top + b.alignment - 1) / b.alignment * b.alignment);
+    }
+    placed.push_back({at, at + size, b.begin_step, b.end_step});
+    height = std::max(height, at + size);
+  }
+  return height;
+}
+
+int64_t greedy_by_size(const std::vector<Buffer>& buffers) {
+  std::vector<size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  auto rounded = [&](size_t i) {
+    return (buffers[i].size + buffers[i].alignment - 1) / buffers[i].alignment * buffers[i].alignment;
+  };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rounded(a) > rounded(b); });
+  return greedy_by_size(buffers, order);
+}
+
+/// First-fit in the order of the offsets of an optimal plan is an optimal plan, so the best order of all is
+/// optimal.
+int64_t optimum_by_brute_force(const std::vector<Buffer>& buffers) {
+  std::vector<size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  int64_t best = greedy_by_size(buffers, order);
+  while (std::next_permutation(order.begin(), order.end()))
+    best = std::min(best, greedy_by_size(buffers, order));
+  return best;
+}
+
+int64_t most_live_bytes(const std::vector<Buffer>& buffers) {
+  int64_t most = 0;
+  for (const Buffer& at : buffers) {
+    int64_t live = 0;
+    for (const Buffer& b : buffers) {
+      if (b.begin_step > at.begin_step || b.end_step <= at.begin_step) continue;
+      live += (b.size + b.alignment - 1) / b.alignment * b.alignment;
+    }
+    most = std::max(most, live);
+  }
+  return most;
+}
+
+TEST(MemoryPlan, NothingNeedsNothing) {
+  const MemoryPlan plan = checked_plan({});
+  EXPECT_EQ(plan.arena_bytes, 0);
+  EXPECT_EQ(plan.lower_bound, 0);
+  EXPECT_TRUE(plan.proven_optimal);
+  EXPECT_EQ(first_fit_reference({}), 0);
+}
+
+TEST(MemoryPlan, OneBufferStartsAtZeroAndOwnsItsPadding) {
+  const MemoryPlan plan = checked_plan({make_buffer(100, 3, 9, 64)});
+  EXPECT_THAT(plan.offsets, ElementsAre(0));
+  EXPECT_EQ(plan.arena_bytes, 128);
+}
+
+TEST(MemoryPlan, LivesAreHalfOpen) {
+  EXPECT_EQ(checked_plan({make_buffer(10, 0, 5), make_buffer(10, 5, 9)}).arena_bytes, 10);
+  EXPECT_EQ(checked_plan({make_buffer(10, 0, 6), make_buffer(10, 5, 9)}).arena_bytes, 20);
+}
+
+TEST(MemoryPlan, EmptyBuffersTakeNoSpaceAndBlockNobody) {
+  const MemoryPlan plan =
+      checked_plan({make_buffer(0, 0, 9, 64), make_buffer(64, 0, 9, 64), make_buffer(0, 2, 3)});
+  EXPECT_EQ(plan.arena_bytes, 64);
+}
+
+TEST(MemoryPlan, IdenticalBuffersStack) {
+  const std::vector<Buffer> buffers(50, make_buffer(1000, 2, 7, 8));
+  EXPECT_EQ(checked_plan(buffers).arena_bytes, 50'000);
+}
+
+TEST(MemoryPlan, HugeSizesDoNotOverflow) {
+  const int64_t tera = int64_t{1} << 40;
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < 1000; ++i) buffers.push_back(make_buffer(tera, i, i + 3, 4096));
+  EXPECT_EQ(checked_plan(buffers).arena_bytes, 3 * tera);
+}
+
+void expect_error(const std::vector<Buffer>& buffers, ir::ExitCode code, const std::string& text) {
+  for (int function = 0; function < 2; ++function) {
+    try {
+      function == 0 ? static_cast<void>(plan_memory(buffers))
+                    : static_cast<void>(first_fit_reference(buffers));
+      ADD_FAILURE() << "no error: " << text;
+    } catch (const ir::CompileError& error) {
+      EXPECT_EQ(error.exit_code(), code);
+      EXPECT_THAT(error.what(), HasSubstr(text));
+    }
+  }
+}
+
+TEST(MemoryPlan, RefusesWhatCannotBe) {
+  const auto internal = ir::ExitCode::kInternal;
+  expect_error({make_buffer(-1, 0, 1)}, internal, "negative size");
+  expect_error({make_buffer(1, 4, 4)}, internal, "empty life [4, 4)");
+  expect_error({make_buffer(1, 4, 3)}, internal, "empty life");
+  expect_error({make_buffer(1, 0, 1, 24)}, internal, "no power of two");
+  expect_error({make_buffer(1, 0, 1, 0)}, internal, "no power of two");
+  expect_error({make_buffer(1, INT64_MIN, INT64_MAX)}, internal, "2^63 steps");
+  const int64_t big = int64_t{1} << 61;
+  expect_error({make_buffer(big, 0, 1), make_buffer(big, 1, 2)}, ir::ExitCode::kModel, "2^62 bytes");
+  expect_error({make_buffer(INT64_MAX, 0, 1, 64)}, ir::ExitCode::kModel, "2^62 bytes");
+  Buffer fixed = make_buffer(64, 0, 4, 64);
+  fixed.fixed_offset = 32;
+  expect_error({fixed}, internal, "fixed at 32");
+  fixed.fixed_offset = -64;
+  expect_error({fixed}, internal, "negative");
+  fixed.fixed_offset = 64;
+  Buffer other = make_buffer(128, 3, 5, 64);
+  other.fixed_offset = 0;
+  expect_error({fixed, other}, internal, "is fixed where");
+  expect_error({other, fixed}, internal, "is fixed where");
+}
+
+TEST(MemoryPlan, KeepsFixedOffsets) {
+  Buffer fixed = make_buffer(100, 2, 6);
+  fixed.fixed_offset = 150;
+  Buffer after = make_buffer(100, 6, 8);
+  after.fixed_offset = 200;
+  const std::vector<Buffer> buffers{make_buffer(120, 0, 4), fixed, after, make_buffer(30, 3, 8)};
+  const MemoryPlan plan = checked_plan(buffers);
+  EXPECT_EQ(plan.offsets[1], 150);
+  EXPECT_EQ(plan.offsets[2], 200);
+  EXPECT_EQ(plan.arena_bytes, 300);
+  Buffer empty = make_buffer(0, 0, 1);
+  empty.fixed_offset = 77;
+  EXPECT_EQ(checked_plan({empty}).arena_bytes, 77);
+}
+
+TEST(MemoryPlan, FollowsHintsThatCostNothing) {
+  Dice dice(5);
+  std::vector<Buffer> buffers = network_buffers(dice, 60);
+  const MemoryPlan before = checked_plan(buffers);
+  // Any other plan of the same height will do: turn it upside down.
+  std::vector<int64_t> flipped;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const int64_t size = (buffers[i].size + 63) / 64 * 64;
+    flipped.push_back(before.arena_bytes - before.offsets[i] - size);
+    buffers[i].hint = flipped.back();
+  }
+  const MemoryPlan again = checked_plan(buffers);
+  EXPECT_EQ(again.offsets, flipped);
+  EXPECT_EQ(again.order_used, "hints");
+}
+
+TEST(MemoryPlan, IgnoresHintsThatWouldCost) {
+  Buffer hinted = make_buffer(10, 0, 2);
+  for (int64_t hint : {int64_t{5}, int64_t{1} << 40, INT64_MAX, int64_t{-3}}) {
+    hinted.hint = hint;
+    EXPECT_EQ(checked_plan({make_buffer(20, 0, 2), hinted}).arena_bytes, 30) << hint;
+  }
+}
+
+TEST(MemoryPlan, FindsTheOptimumOfSmallInstances) {
+  Dice dice(11);
+  for (int round = 0; round < 200; ++round) {
+    const std::vector<Buffer> buffers = random_buffers(dice, 7, 8, 5, 12, 0);
+    const MemoryPlan plan = checked_plan(buffers);
+    ASSERT_EQ(plan.arena_bytes, optimum_by_brute_force(buffers)) << memory_csv::write(buffers, plan.offsets);
+    EXPECT_TRUE(plan.proven_optimal);
+  }
+}
+
+/// Tries every offset of every buffer, in the given order, for sizes of a few bytes.
+bool fits_by_enumeration(const std::vector<Buffer>& buffers, int64_t capacity,
+                         std::vector<int64_t>& offsets) {
+  const size_t i = offsets.size();
+  if (i == buffers.size()) return true;
+  for (int64_t offset = 0; offset + buffers[i].size <= capacity; ++offset) {
+    bool free = true;
+    for (size_t j = 0; j < i && free; ++j) {
+      const bool same_time =
+          buffers[j].begin_step < buffers[i].end_step && buffers[i].begin_step < buffers[j].end_step;
+      free = !same_time || offset + buffers[i].size <= offsets[j] || offsets[j] + buffers[j].size <= offset;
+    }
+    if (!free) continue;
+    offsets.push_back(offset);
+    if (fits_by_enumeration(buffers, capacity, offsets)) return true;
+    offsets.pop_back();
+  }
+  return false;
+}
+
+/// The planner is asked which bounds cannot be reached; that it is right is checked by enumeration.
+TEST(MemoryPlan, ProvesThatTheBoundIsOutOfReach) {
+  Dice dice(14);
+  int refuted = 0;
+  int refuted_holed = 0;
+  for (int round = 0; round < 40'000 && refuted + refuted_holed < 12; ++round) {
+    std::vector<Buffer> buffers = memory_instances::weld_rectangles(dice, 12, 8, 8);
+    // Every other one with a hole, so that there is waste to reckon with.
+    const bool holed = round % 2 == 1;
+    if (holed) buffers.erase(buffers.begin() + dice.roll(0, static_cast<int64_t>(buffers.size()) - 1));
+    const MemoryPlan plan = plan_memory(buffers);
+    if (plan.arena_bytes == plan.lower_bound) continue;
+    ++(holed ? refuted_holed : refuted);
+    EXPECT_TRUE(plan.proven_optimal);
+    EXPECT_THAT(check_memory_plan(buffers, plan), IsEmpty());
+    std::stable_sort(buffers.begin(), buffers.end(),
+                     [](const Buffer& a, const Buffer& b) { return a.begin_step < b.begin_step; });
+    std::vector<int64_t> offsets;
+    EXPECT_FALSE(fits_by_enumeration(buffers, plan.arena_bytes - 1, offsets))
+        << memory_csv::write(buffers, offsets);
+  }
+  EXPECT_GE(refuted, 1);
+  EXPECT_GE(refuted_holed, 1);
+}
+
+TEST(MemoryPlan, FindsTheOptimumWithMixedAlignments) {
+  Dice dice(12);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Buffer> buffers = random_buffers(dice, 6, 7, 5, 40, 4);
+    const MemoryPlan plan = checked_plan(buffers);
+    ASSERT_EQ(plan.arena_bytes, optimum_by_brute_force(buffers)) << memory_csv::write(buffers, plan.offsets);
+  }
+}
+
+TEST(MemoryPlan, IsValidBoundedAndRepeatableOnRandomInstances) {
+  Dice dice(13);
+  MemoryPlanOptions quick;
+  quick.search_budget = 300'000;
+  for (int round = 0; round < 200; ++round) {
+    const int count = static_cast<int>(dice.roll(1, 120));
+    std::vector<Buffer> buffers =
+        random_buffers(dice, count, dice.roll(1, 60), dice.roll(1, 40), dice.roll(1, 5000), round % 8);
+    const MemoryPlan plan = checked_plan(buffers, quick);
+    EXPECT_EQ(plan.lower_bound, most_live_bytes(buffers));
+    EXPECT_LE(plan.arena_bytes, greedy_by_size(buffers));
+    const MemoryPlan again = plan_memory(buffers, quick);
+    EXPECT_EQ(plan.offsets, again.offsets);
+    EXPECT_EQ(plan.order_used, again.order_used);
+    EXPECT_GE(first_fit_reference(buffers), plan.lower_bound);
+  }
+}
+
+TEST(MemoryPlan, FillsCutRectangles) {
+  Dice dice(17);
+  const int64_t height = 64 * 4096;
+  for (int pieces : {5, 20, 60, 100, 150}) {
+    for (int round = 0; round < 4; ++round) {
+      const std::vector<Buffer> buffers = cut_rectangle(dice, pieces, 200, height, 64);
+      const MemoryPlan plan = checked_plan(buffers);
+      EXPECT_EQ(plan.lower_bound, height);
+      EXPECT_EQ(plan.arena_bytes, height) << pieces << " pieces, round " << round << ", " << plan.order_used;
+    }
+  }
+  // Without a byte to spare, more pieces can outlast the budget.
+  const std::vector<Buffer> many = cut_rectangle(dice, 400, 200, height, 64);
+  EXPECT_LE(checked_plan(many).arena_bytes, height + height / 5);
+}
+
+TEST(MemoryPlan, PutsNetworksAtTheBound) {
+  Dice dice(19);
+  for (int layers : {20, 100, 400}) {
+    for (int round = 0; round < 5; ++round) {
+      const std::vector<Buffer> buffers = network_buffers(dice, layers);
+      const MemoryPlan plan = checked_plan(buffers);
+      EXPECT_EQ(plan.arena_bytes, plan.lower_bound) << layers << " layers, round " << round;
+      EXPECT_LE(plan.arena_bytes, first_fit_reference(buffers));
+    }
+  }
+}
+
+TEST(MemoryPlan, HandlesTwentyThousandBuffers) {
+  Dice dice(23);
+  MemoryPlanOptions greedy_only;
+  greedy_only.search_budget = 0;
+  const std::vector<Buffer> sparse = network_buffers(dice, 13'000);
+  const std::vector<Buffer> dense = random_buffers(dice, 20'000, 20'000, 8'000, 1 << 20, 6);
+  for (const std::vector<Buffer>* buffers : {&sparse, &dense}) {
+    const auto start = std::chrono::steady_clock::now();
+    const MemoryPlan plan = plan_memory(*buffers, greedy_only);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    fmt::print("{} buffers: {:.4f} of the bound in {:.2f} s\n", buffers->size(),
+               static_cast<double>(plan.arena_bytes) / static_cast<double>(plan.lower_bound),
+               seconds.count());
+    EXPECT_THAT(check_memory_plan(*buffers, plan), IsEmpty());
+    // One second on a quiet machine; the margin is for busy ones and for sanitizers.
+    EXPECT_LT(seconds.count(), 20.0);
+  }
+}
+
+TEST(FirstFitReference, PlacesInOrderAndFreesAfterTheLastUse) {
+  // a [0,2) 10, b [1,3) 20 above it, c [2,4) 15 does not fit under b (10), so on top: 45.
+  const std::vector<Buffer> buffers{make_buffer(10, 0, 2), make_buffer(20, 1, 3), make_buffer(15, 2, 4)};
+  EXPECT_EQ(first_fit_reference(buffers), 45);
+  EXPECT_EQ(plan_memory(buffers).arena_bytes, 35);
+}
+
+TEST(MemoryPlanCheck, SeesEveryKindOfViolation) {
+  Buffer fixed = make_buffer(8, 0, 4, 8);
+  fixed.fixed_offset = 32;
+  const std::vector<Buffer> buffers{make_buffer(16, 0, 4, 16), make_buffer(8, 3, 5, 8), fixed};
+  MemoryPlan plan;
+  plan.arena_bytes = 40;
+  plan.lower_bound = 32;
+  plan.offsets = {0, 16, 32};
+  EXPECT_THAT(check_memory_plan(buffers, plan), IsEmpty());
+  auto violation = [&](std::vector<int64_t> offsets, int64_t arena) {
+    MemoryPlan bad = plan;
+    bad.offsets = std::move(offsets);
+    bad.arena_bytes = arena;
+    return check_memory_plan(buffers, bad);
+  };
+  EXPECT_THAT(violation({0, 8, 32}, 40), ElementsAre(HasSubstr("overlap while both live")));
+  EXPECT_THAT(violation({0, 12, 32}, 40), ElementsAre(HasSubstr("not aligned to 8")));
+  EXPECT_THAT(violation({0, -8, 32}, 40), ElementsAre(HasSubstr("negative offset")));
+  EXPECT_THAT(violation({0, 40, 32}, 40), ElementsAre(HasSubstr("outside the arena")));
+  EXPECT_THAT(violation({0, INT64_MAX - 7, 32}, 40), ElementsAre(HasSubstr("outside the arena")));
+  EXPECT_THAT(violation({0, 16, 24}, 40), ElementsAre(HasSubstr("moved to 24")));
+  EXPECT_THAT(violation({0, 16}, 40), ElementsAre(HasSubstr("3 buffers, but 2 offsets")));
+  EXPECT_THAT(violation({0, 16, 32}, 31), testing::Contains(HasSubstr("below the bound")));
+}
+
+TEST(MemoryPlanCheck, CountsThePaddingAsOwned) {
+  const std::vector<Buffer> buffers{make_buffer(10, 0, 2, 16), make_buffer(4, 0, 2, 4)};
+  MemoryPlan plan;
+  plan.arena_bytes = 20;
+  plan.offsets = {0, 12};
+  EXPECT_THAT(check_memory_plan(buffers, plan), ElementsAre(HasSubstr("overlap")));
+  plan.offsets = {0, 16};
+  EXPECT_THAT(check_memory_plan(buffers, plan), IsEmpty());
+}
+
+TEST(MemoryPlanCheck, StopsAtItsLimit) {
+  const std::vector<Buffer> buffers(30, make_buffer(4, 0, 1));
+  MemoryPlan plan;
+  plan.arena_bytes = 4;
+  plan.offsets.assign(buffers.size(), 0);
+  EXPECT_THAT(check_memory_plan(buffers, plan, 7), SizeIs(7));
+}
+
+TEST(MemoryCsv, ReadsWhatItWrites) {
+  const std::vector<Buffer> buffers{make_buffer(4, 0, 3), make_buffer(5, 2, 9)};
+  const std::string text = memory_csv::write(buffers, {0, 4});
+  const auto read = memory_csv::read(text);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_THAT(read->offsets, ElementsAre(0, 4));
+  EXPECT_EQ(memory_csv::write(read->buffers, read->offsets), text);
+  EXPECT_FALSE(memory_csv::read("id,lower,upper\na,0,1\n").has_value());
+  EXPECT_FALSE(memory_csv::read("id,lower,upper,size\na,0,x,3\n").has_value());
+  EXPECT_FALSE(memory_csv::read("").has_value());
+}
+
+/// Published instances, where the developer has them beside the sources; they are not part of the project.
+TEST(MemoryPlan, PlansPublishedInstances) {
+  const std::filesystem::path folder =
+      std::filesystem::path(GCOMPILE_SOURCE_DIR) / ".." / "shared/sets/memory-plan";
+  if (!std::filesystem::exists(folder))
+    GTEST_SKIP() << "no published instances at ../shared/sets/memory-plan";
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".csv") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  ASSERT_THAT(files, testing::Not(IsEmpty()));
+  fmt::print("{:<14}{:>8}{:>10}{:>10}{:>10}  {}\n", "instance", "buffers", "by size", "first-fit", "plan",
+             "by");
+  for (const auto& file : files) {
+    std::ifstream stream(file);
+    std::stringstream text;
+    text << stream.rdbuf();
+    const auto instance = memory_csv::read(text.str());
+    ASSERT_TRUE(instance.has_value()) << file;
+    const MemoryPlan plan = checked_plan(instance->buffers);
+    const auto bound = static_cast<double>(plan.lower_bound);
+    const int64_t tflm = instance->buffers.size() < 5000 ? greedy_by_size(instance->buffers) : INT64_MAX;
+    EXPECT_LE(plan.arena_bytes, tflm) << file;
+    EXPECT_LE(static_cast<double>(plan.arena_bytes), 1.08 * bound) << file;
+    fmt::print("{:<14}{:>8}{:>10.4f}{:>10.4f}{:>10.4f}  {}{}\n", file.stem().string(),
+               instance->buffers.size(), tflm == INT64_MAX ? 0.0 : static_cast<double>(tflm) / bound,
+               static_cast<double>(first_fit_reference(instance->buffers)) / bound,
+               static_cast<double>(plan.arena_bytes) / bound, plan.order_used,
+               plan.proven_optimal ? ", optimal" : "");
+  }
+}
+
+}  // namespace
+}  // namespace gcompile
