@@ -5,11 +5,14 @@
 // Usage: kernel_bench [substring of the names to run]
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <string>
 #include <vector>
 
+#include "gcrt/cpu/conv.h"
+#include "gcrt/cpu/depthwise.h"
 #include "gcrt/cpu/gemm.h"
 
 namespace {
@@ -50,7 +53,6 @@ const char* g_filter = "";
 // Runs `body` until about 0.1 s and 30 rounds have passed. `flops` and `bytes` are those of one call.
 template <class F>
 void bench(const std::string& name, double flops, double bytes, const F& body) {
-  if (std::strstr(name.c_str(), g_filter) == nullptr) return;
   body();
   const double once_start = seconds();
   body();
@@ -69,21 +71,40 @@ void bench(const std::string& name, double flops, double bytes, const F& body) {
   }
   std::sort(times.begin(), times.end());
   std::sort(shares.begin(), shares.end());
-  std::printf("%-44s min %9.2f us  median %9.2f us  %6.1f GF/s  %6.1f GB/s  share of peak %.2f\n", name.c_str(),
-              times.front() * 1e6, times[times.size() / 2] * 1e6, flops / times.front() * 1e-9,
+  std::printf("%-44s min %9.2f us  median %9.2f us  %6.1f GF/s  %6.1f GB/s  share of peak %.2f\n",
+              name.c_str(), times.front() * 1e6, times[times.size() / 2] * 1e6, flops / times.front() * 1e-9,
               bytes / times.front() * 1e-9, shares[shares.size() * 3 / 4]);
   std::fflush(stdout);
 }
 
-std::vector<float> values(std::size_t count) {
-  std::vector<float> result(count);
-  std::uint32_t state = 12345;
-  for (float& v : result) {
-    state = state * 1664525u + 1013904223u;
-    v = static_cast<float>(static_cast<std::int32_t>(state)) * (1.0f / 2147483648.0f);
+// Floats on a cache line boundary, as the emitted arena and weights are.
+class Buffer {
+ public:
+  explicit Buffer(double count) : data_(static_cast<float*>(std::aligned_alloc(64, bytes(count)))) {
+    if (data_ == nullptr) std::abort();
+    std::memset(data_, 0, bytes(count));
   }
-  return result;
-}
+  ~Buffer() { std::free(data_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  float* data() const { return data_; }
+
+ private:
+  static std::size_t bytes(double count) { return (static_cast<std::size_t>(count) * 4 + 127) / 64 * 64; }
+  float* data_;
+};
+
+struct Values : Buffer {
+  explicit Values(double count) : Buffer(count) {
+    std::uint32_t state = 12345;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      state = state * 1664525u + 1013904223u;
+      data()[i] = static_cast<float>(static_cast<std::int32_t>(state)) * (1.0f / 2147483648.0f);
+    }
+  }
+};
+
+bool is_wanted(const std::string& name) { return std::strstr(name.c_str(), g_filter) != nullptr; }
 
 // Bias and ReLU, the commonest epilogue.
 struct BiasRelu {
@@ -105,24 +126,88 @@ std::string shape_name(const char* kind, std::initializer_list<int> sizes) {
 }
 
 void bench_gemm(int rows, int columns, int depth) {
-  const auto a = values(static_cast<std::size_t>(rows * depth));
-  const auto b = values(static_cast<std::size_t>(depth * columns));
-  const auto bias = values(static_cast<std::size_t>(columns));
-  std::vector<float> packed(static_cast<std::size_t>(packed_b_size(depth, columns)));
-  std::vector<float> y(static_cast<std::size_t>(rows * columns));
+  const std::string name = shape_name("gemm", {rows, columns, depth});
+  if (!is_wanted(name)) return;
+  const double m = rows, n = columns, k = depth;
+  const Values a(m * k), b(k * n), bias(n);
+  const Buffer packed(static_cast<double>(packed_b_size(depth, columns))), y(m * n);
   pack_b(depth, columns, b.data(), columns, 1, packed.data());
-  bench(shape_name("gemm", {rows, columns, depth}), 2.0 * rows * columns * depth,
-        4.0 * (rows * depth + depth * columns + rows * columns),
-        [&] { gemm(rows, columns, depth, a.data(), depth, packed.data(), BiasRelu{y.data(), columns, bias.data()}); });
+  bench(name, 2.0 * m * n * k, 4.0 * (m * k + k * n + m * n), [&] {
+    gemm(rows, columns, depth, a.data(), depth, packed.data(), BiasRelu{y.data(), columns, bias.data()});
+  });
 }
 
 void bench_gemms() {
-  const int shapes[][3] = {{1600, 58, 58},   {400, 116, 116}, {100, 232, 232}, {1600, 96, 58},  {400, 64, 64},
-                           {1600, 232, 232}, {784, 128, 512}, {196, 1024, 256}, {49, 2048, 512}, {49, 512, 4608},
-                           {128, 768, 768},  {128, 3072, 768}, {128, 768, 3072}, {9, 96, 96},     {25, 48, 48},
-                           {100, 24, 16},    {16, 16, 16},    {1, 64, 64},     {1, 10, 84},     {1, 512, 512},
-                           {1, 1000, 1280},  {2, 512, 512},   {3, 512, 512},   {4, 512, 512}};
+  const int shapes[][3] = {
+      {1600, 58, 58},   {400, 116, 116},  {100, 232, 232}, {1600, 96, 58},  {400, 64, 64},   {1600, 232, 232},
+      {784, 128, 512},  {196, 1024, 256}, {49, 2048, 512}, {49, 512, 4608}, {128, 768, 768}, {128, 3072, 768},
+      {128, 768, 3072}, {9, 96, 96},      {25, 48, 48},    {100, 24, 16},   {16, 16, 16},    {1, 64, 64},
+      {1, 10, 84},      {1, 512, 512},    {1, 1000, 1280}, {2, 512, 512},   {3, 512, 512},   {4, 512, 512}};
   for (const auto& s : shapes) bench_gemm(s[0], s[1], s[2]);
+}
+
+ConvShape square_shape(int size, int in_c, int out_c, int kernel, int stride, int pad) {
+  ConvShape s{};
+  s.batch = 1;
+  s.in_h = s.in_w = size;
+  s.in_c = in_c;
+  s.out_c = out_c;
+  s.out_h = s.out_w = (size + 2 * pad - kernel) / stride + 1;
+  s.kernel_h = s.kernel_w = kernel;
+  s.stride_h = s.stride_w = stride;
+  s.pad_top = s.pad_left = pad;
+  s.dilation_h = s.dilation_w = 1;
+  s.groups = 1;
+  s.in_pixel_stride = in_c;
+  s.in_row_stride = std::ptrdiff_t{size} * in_c;
+  s.in_image_stride = s.in_row_stride * size;
+  return s;
+}
+
+void bench_conv(int size, int in_c, int out_c, int kernel, int stride) {
+  const std::string name = shape_name("conv", {size, in_c, out_c, kernel, stride});
+  if (!is_wanted(name)) return;
+  const ConvShape s = square_shape(size, in_c, out_c, kernel, stride, kernel / 2);
+  const double depth = in_c * kernel * kernel;
+  const double pixels = static_cast<double>(s.out_h) * s.out_w;
+  const Values x(static_cast<double>(s.in_image_stride)), w(depth * (out_c + 16)), bias(out_c);
+  const Buffer zeros(in_c + 16), y(pixels * out_c);
+  bench(name, 2.0 * pixels * out_c * depth,
+        4.0 * (static_cast<double>(s.in_image_stride) + pixels * out_c + depth * out_c), [&] {
+          conv2d(s, x.data(), w.data(), zeros.data(), BiasRelu{y.data(), out_c, bias.data()});
+        });
+}
+
+void bench_convs() {
+  const int shapes[][5] = {
+      {56, 64, 64, 3, 1},  {28, 128, 128, 3, 1}, {14, 256, 256, 3, 1}, {7, 512, 512, 3, 1},
+      {56, 64, 128, 3, 2}, {20, 96, 96, 3, 1},   {10, 96, 96, 3, 1},   {10, 64, 64, 3, 1},
+      {5, 64, 64, 3, 1},   {3, 64, 64, 3, 1},    {10, 16, 16, 3, 1},   {20, 16, 32, 3, 1},
+      {40, 32, 32, 3, 1},  {160, 3, 24, 3, 2},   {224, 3, 64, 7, 2},   {28, 1, 8, 5, 1},
+      {320, 3, 16, 3, 2},  {14, 8, 16, 5, 1},    {56, 64, 256, 1, 1},  {56, 64, 64, 1, 2}};
+  for (const auto& c : shapes) bench_conv(c[0], c[1], c[2], c[3], c[4]);
+}
+
+void bench_depthwise(int size, int channels, int kernel, int stride) {
+  const std::string name = shape_name("depthwise", {size, channels, kernel, stride});
+  if (!is_wanted(name)) return;
+  ConvShape s = square_shape(size, channels, channels, kernel, stride, kernel / 2);
+  s.groups = channels;
+  const double pixels = static_cast<double>(s.out_h) * s.out_w;
+  const Values x(static_cast<double>(s.in_image_stride)), w(kernel * kernel * channels), bias(channels);
+  const Buffer y(pixels * channels);
+  bench(name, 2.0 * pixels * channels * kernel * kernel,
+        4.0 * (static_cast<double>(s.in_image_stride) + pixels * channels), [&] {
+          depthwise2d(s, x.data(), w.data(), BiasRelu{y.data(), channels, bias.data()});
+        });
+}
+
+void bench_depthwises() {
+  const int shapes[][4] = {{40, 96, 3, 1},  {40, 58, 3, 1},  {20, 116, 3, 1}, {10, 232, 3, 1},
+                           {40, 96, 5, 1},  {20, 96, 5, 1},  {40, 116, 3, 2}, {112, 32, 3, 1},
+                           {56, 144, 3, 1}, {14, 576, 3, 1}, {56, 144, 3, 2}, {7, 960, 3, 1},
+                           {5, 96, 5, 1},   {5, 16, 3, 1},   {14, 96, 7, 1}};
+  for (const auto& d : shapes) bench_depthwise(d[0], d[1], d[2], d[3]);
 }
 
 }  // namespace
@@ -131,5 +216,7 @@ int main(int argc, char** argv) {
   if (argc > 1) g_filter = argv[1];
   std::printf("%d lanes, FMA peak %.1f GF/s\n", kLanes, measure_peak());
   bench_gemms();
+  bench_convs();
+  bench_depthwises();
   return 0;
 }
