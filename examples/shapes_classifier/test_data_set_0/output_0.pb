@@ -1,1 +1,1 @@
-BprobabilitiesJ¬ç~?"*Œ;gªÉ/¨±‚0ý|†,
+BprobabilitiesJC/W?™@#>,ì³6¯sl6Áò3

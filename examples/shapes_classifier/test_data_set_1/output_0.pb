@@ -1,1 +1,1 @@
-BprobabilitiesJá¢´=€hi?—<8q“M6À|	2
+BprobabilitiesJ5AÄ=×wg?XùÄ37p¶2NÔt/

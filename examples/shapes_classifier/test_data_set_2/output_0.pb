@@ -1,1 +1,1 @@
-BprobabilitiesJ}Ω΅/m)92~?ΝΆ;ΣΏ:
+BprobabilitiesJιθx1pXV;„cx?ϊΞ9Υ<

@@ -1,1 +1,1 @@
-BprobabilitiesJ2Éz,Ðæ5óƒ8ñº?Ø¥:
+BprobabilitiesJ)±J1w£k;v™!>H@)?Û¶5>

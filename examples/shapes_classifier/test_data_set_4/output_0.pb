@@ -1,1 +1,1 @@
-BprobabilitiesJ,*}mÇ6{eì3M: 9“ë?
+BprobabilitiesJ;Ï®4éëY<£Ã>éf¨=…ZE?

@@ -1,0 +1,1 @@
+BprobabilitiesJÛŒQ?Ãe8>ðh³:

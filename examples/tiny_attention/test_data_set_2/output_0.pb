@@ -1,0 +1,1 @@
+BprobabilitiesJµH=Ãüå85ws?

@@ -1,0 +1,92 @@
+#!/bin/sh
+# Installs the Debian packages that are missing, and nothing else.
+#
+#     scripts/install_packages.sh [build|test|bench]
+#
+# build  what the tool is built from
+# test   build, and what the tests need (default)
+# bench  test, and a Python environment with ONNX Runtime for the tests and benchmarks that compare with it, in
+#        ${BUILD_DIR:-build}/bench_venv; its interpreter is ${BUILD_DIR:-build}/bench_venv/bin/python
+#
+# Prints one line. Uses sudo when it is not run by root and a package is missing. Exit: 0 done, 1 failed, 2 usage.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+set_name=${1:-test}
+
+build_packages="g++ cmake ninja-build make python3 libonnx-dev libprotobuf-dev protobuf-compiler libfmt-dev
+    libcli11-dev nlohmann-json3-dev zlib1g-dev"
+test_packages="$build_packages libgtest-dev libgmock-dev python3-jinja2 python3-numpy python3-onnx clang-14
+    clang-format-14 libclang-rt-14-dev"
+bench_packages="$test_packages python3-venv"
+# Pinned, so that a comparison means the same thing next year.
+bench_modules="onnxruntime==1.31.1 numpy==2.4.6"
+
+case $#:$set_name in
+    [01]:build) wanted=$build_packages ;;
+    [01]:test) wanted=$test_packages ;;
+    [01]:bench) wanted=$bench_packages ;;
+    *)
+        echo "usage: scripts/install_packages.sh [build|test|bench]" >&2
+        exit 2
+        ;;
+esac
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# Runs a command quietly; on failure shows what it said.
+quietly() {
+    "$@" >"$log" 2>&1 || {
+        cat "$log" >&2
+        echo "install_packages: failed: $*" >&2
+        exit 1
+    }
+}
+
+is_installed() {
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        env DEBIAN_FRONTEND=noninteractive "$@"
+    else
+        sudo env DEBIAN_FRONTEND=noninteractive "$@"
+    fi
+}
+
+for tool in dpkg-query apt-get; do
+    command -v "$tool" >/dev/null || {
+        echo "install_packages: no $tool here; this is for Debian 12. Install the like of: $wanted" >&2
+        exit 1
+    }
+done
+
+missing=
+for package in $wanted; do
+    is_installed "$package" || missing="$missing $package"
+done
+if [ -n "$missing" ]; then
+    quietly as_root apt-get update -q
+    # shellcheck disable=SC2086  # a list of words
+    quietly as_root apt-get install -q -y --no-install-recommends $missing
+fi
+report="packages for $set_name: installed$missing"
+[ -n "$missing" ] || report="packages for $set_name: all present"
+
+if [ "$set_name" = bench ]; then
+    venv=${BUILD_DIR:-$root/build}/bench_venv
+    # The stamp names what is inside, so that a changed pin makes the environment anew.
+    if [ "$(cat "$venv/modules.txt" 2>/dev/null)" = "$bench_modules" ]; then
+        report="$report; $venv present"
+    else
+        rm -rf "$venv"
+        quietly /usr/bin/python3 -m venv "$venv"
+        # shellcheck disable=SC2086
+        quietly "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $bench_modules
+        echo "$bench_modules" >"$venv/modules.txt"
+        report="$report; $venv made with $bench_modules"
+    fi
+fi
+echo "$report"
