@@ -1,0 +1,67 @@
+// CumSum: running sum along an axis, optionally exclusive of the element itself or from the end.
+
+#include "ir/ops/support.h"
+
+namespace gcompile::ir {
+namespace {
+
+int axis_of(const NodeView& node) {
+  const std::vector<std::int64_t> axis = node.constant_ints(1, "axis");
+  if (axis.size() != 1) operator_error("axis must be one value");
+  return normalise_axis(axis[0], node.operand(0).rank());
+}
+
+void infer(InferContext& context) {
+  require_computable(context, 0);
+  axis_of(context);
+  context.set_result(0, context.operand(0));
+}
+
+std::vector<Tensor> evaluate(const EvaluateContext& context) {
+  const Tensor& x = *context.value(0);
+  const auto axis = static_cast<std::size_t>(axis_of(context));
+  const bool exclusive = context.attributes().flag("exclusive");
+  const bool reverse = context.attributes().flag("reverse");
+  const std::int64_t extent = x.shape()[axis];
+  const std::int64_t inner = row_major_strides(x.shape())[axis];
+  const std::int64_t lines = extent == 0 ? 0 : x.count() / extent;
+  Tensor y(x.type());
+  for (std::int64_t line = 0; line < lines; ++line) {
+    const std::int64_t base = line / inner * extent * inner + line % inner;
+    Scalar sum;
+    sum.type = x.element();
+    for (std::int64_t i = 0; i < extent; ++i) {
+      const std::int64_t at = base + (reverse ? extent - 1 - i : i) * inner;
+      const Scalar pair[] = {sum, x.at(at)};
+      const Scalar next = evaluate(ScalarOp::kAdd, pair);
+      const Scalar& out = exclusive ? sum : next;
+      y.set(at, is_float(out.type) ? Scalar::of_real(out.type, out.real) : out);
+      sum = next;
+    }
+  }
+  return {y};
+}
+
+Form lower(const LowerContext&) { return LibraryForm{"cumsum"}; }
+
+}  // namespace
+
+const Operator& operator_CumSum() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "CumSum";
+    o.versions = {11, 14};
+    o.operands = {2, 2};
+    o.attributes = {{"exclusive", AttributeKind::kInt, std::int64_t{0}},
+                    {"reverse", AttributeKind::kInt, std::int64_t{0}}};
+    o.accuracy = Accuracy::kSum;
+    o.summary = "running sum along an axis";
+    o.infer = infer;
+    o.evaluate = evaluate;
+    o.lower = lower;
+    return o;
+  }();
+  return op;
+}
+
+}  // namespace gcompile::ir

@@ -1,0 +1,61 @@
+// NonZero: coordinates of the elements that are not zero. The size of its result depends on data, so only
+// values known at compile time have one.
+
+#include "ir/ops/support.h"
+
+namespace gcompile::ir {
+namespace {
+
+bool is_set(const Scalar& value) { return is_float(value.type) ? value.real != 0 : value.integer != 0; }
+
+void infer(InferContext& context) {
+  const Tensor* x = context.constant(0);
+  if (!x) {
+    operator_error("the size of the result depends on data",
+                   "every shape must be known at compile time; NonZero works only on values that are");
+  }
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < x->count(); ++i) count += is_set(x->at(i));
+  context.set_result(0, ElementType::kInt64, {context.operand(0).rank(), count});
+}
+
+std::vector<Tensor> evaluate(const EvaluateContext& context) {
+  const Tensor& x = *context.value(0);
+  const Shape& shape = x.shape();
+  std::vector<std::vector<std::int64_t>> rows(shape.size());
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < x.count(); ++i) {
+    if (!is_set(x.at(i))) continue;
+    ++count;
+    std::int64_t rest = i;
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+      rows[axis].push_back(rest % shape[axis]);
+      rest /= shape[axis];
+    }
+  }
+  std::vector<std::int64_t> all;
+  for (const auto& row : rows) all.insert(all.end(), row.begin(), row.end());
+  return {Tensor::of_ints(all, {static_cast<std::int64_t>(shape.size()), count})};
+}
+
+Form lower(const LowerContext&) {
+  operator_error("the size of the result depends on data; constant folding must remove this node");
+}
+
+}  // namespace
+
+const Operator& operator_NonZero() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "NonZero";
+    o.versions = {9, 13};
+    o.summary = "coordinates of elements that are not zero; of known values only";
+    o.infer = infer;
+    o.evaluate = evaluate;
+    o.lower = lower;
+    return o;
+  }();
+  return op;
+}
+
+}  // namespace gcompile::ir

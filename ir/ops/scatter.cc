@@ -1,0 +1,184 @@
+// ScatterND and ScatterElements: copies of data with some elements replaced or combined. Updates are applied
+// in row-major order and rounded one by one, so that kernels can agree bit for bit.
+
+#include <fmt/format.h>
+
+#include "ir/ops/support.h"
+
+namespace gcompile::ir {
+namespace {
+
+void require_reduction(const NodeView& node) {
+  const std::string& name = node.attributes().string_of("reduction");
+  if (name != "none" && name != "add" && name != "mul" && name != "max" && name != "min") {
+    operator_error(fmt::format("reduction '{}' is not known", printable(name)));
+  }
+  if (name != "none") require_computable(node, 0);
+}
+
+void require_operands(const NodeView& node) {
+  require_computable(node, 0);
+  if (node.element(0) != node.element(2)) operator_error("data and updates have different types");
+  if (node.element(1) != ElementType::kInt64 && node.element(1) != ElementType::kInt32) {
+    operator_error(fmt::format("indices must be int32 or int64, not {}", name_of(node.element(1))));
+  }
+  require_reduction(node);
+}
+
+Scalar combined(const std::string& reduction, const Scalar& old, const Scalar& update) {
+  if (reduction == "none") return update;
+  const Scalar pair[] = {old, update};
+  const ScalarOp op = reduction == "add"   ? ScalarOp::kAdd
+                      : reduction == "mul" ? ScalarOp::kMul
+                      : reduction == "max" ? ScalarOp::kMax
+                                           : ScalarOp::kMin;
+  const Scalar value = evaluate(op, pair);
+  return is_float(value.type) ? Scalar::of_real(value.type, value.real) : value;
+}
+
+/// Index in [0, extent), counted from the end when negative.
+std::int64_t checked(std::int64_t index, std::int64_t extent) {
+  if (index < -extent || index >= extent) {
+    throw CompileError(ExitCode::kModel, fmt::format("index {} is outside [{}, {})", index, -extent, extent));
+  }
+  return index < 0 ? index + extent : index;
+}
+
+void infer_nd(InferContext& context) {
+  require_operands(context);
+  const Shape& data = context.shape(0);
+  const Shape& indices = context.shape(1);
+  if (indices.empty()) operator_error("indices must have rank 1 or more");
+  const std::int64_t depth = indices.back();
+  if (depth > static_cast<std::int64_t>(data.size())) {
+    operator_error(fmt::format("indices address {} axes, data has {}", depth, data.size()));
+  }
+  Shape expected(indices.begin(), indices.end() - 1);
+  expected.insert(expected.end(), data.begin() + depth, data.end());
+  if (context.shape(2) != expected) {
+    operator_error(fmt::format("updates must have the shape {}, not {}", to_string(expected),
+                               to_string(context.shape(2))));
+  }
+  context.set_result(0, context.operand(0));
+}
+
+std::vector<Tensor> evaluate_nd(const EvaluateContext& context) {
+  Tensor y = *context.value(0);
+  const Tensor& indices = *context.value(1);
+  const Tensor& updates = *context.value(2);
+  const std::string& reduction = context.attributes().string_of("reduction");
+  const Shape strides = row_major_strides(y.shape());
+  const std::int64_t depth = indices.shape().back();
+  std::int64_t slice = 1;
+  for (auto axis = static_cast<std::size_t>(depth); axis < y.shape().size(); ++axis) slice *= y.shape()[axis];
+  const std::int64_t tuples = slice == 0 ? 0 : updates.count() / slice;
+  for (std::int64_t tuple = 0; tuple < tuples; ++tuple) {
+    std::int64_t base = 0;
+    for (std::int64_t i = 0; i < depth; ++i) {
+      const auto axis = static_cast<std::size_t>(i);
+      base += checked(indices.int_at(tuple * depth + i), y.shape()[axis]) * strides[axis];
+    }
+    for (std::int64_t i = 0; i < slice; ++i) {
+      y.set(base + i, combined(reduction, y.at(base + i), updates.at(tuple * slice + i)));
+    }
+  }
+  return {y};
+}
+
+Form lower_nd(const LowerContext&) { return LibraryForm{"scatter_nd", 0}; }
+
+void infer_elements(InferContext& context) {
+  require_operands(context);
+  const Shape& data = context.shape(0);
+  const Shape& indices = context.shape(1);
+  const int axis = normalise_axis(context.attributes().int_of("axis"), static_cast<int>(data.size()));
+  if (indices.size() != data.size()) operator_error("data and indices must have the same rank");
+  if (context.shape(2) != indices) operator_error("indices and updates must have the same shape");
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    if (static_cast<int>(i) != axis && indices[i] > data[i]) {
+      operator_error(fmt::format("indices of shape {} reach beyond data of shape {}", to_string(indices),
+                                 to_string(data)));
+    }
+  }
+  context.set_result(0, context.operand(0));
+}
+
+std::vector<Tensor> evaluate_elements(const EvaluateContext& context) {
+  Tensor y = *context.value(0);
+  const Tensor& indices = *context.value(1);
+  const Tensor& updates = *context.value(2);
+  const std::string& reduction = context.attributes().string_of("reduction");
+  const Shape strides = row_major_strides(y.shape());
+  const Shape& box = indices.shape();
+  const auto axis = static_cast<std::size_t>(
+      normalise_axis(context.attributes().int_of("axis"), static_cast<int>(box.size())));
+  for (std::int64_t i = 0; i < indices.count(); ++i) {
+    std::int64_t rest = i, at = 0;
+    for (std::size_t k = box.size(); k-- > 0;) {
+      const std::int64_t coordinate = k == axis ? checked(indices.int_at(i), y.shape()[k]) : rest % box[k];
+      at += coordinate * strides[k];
+      rest /= box[k];
+    }
+    y.set(at, combined(reduction, y.at(at), updates.at(i)));
+  }
+  return {y};
+}
+
+Form lower_elements(const LowerContext&) { return LibraryForm{"scatter_elements", 0}; }
+
+/// Scatter is the deprecated name of ScatterElements.
+void rename(RewriteContext& context) {
+  const std::vector<ValueId> operands = context.node().operands;
+  const Attributes attributes = context.attributes();
+  context.replace_with("ScatterElements", operands, attributes);
+}
+
+Operator record(std::string_view name, std::vector<int> versions, std::string_view summary) {
+  Operator o;
+  o.name = name;
+  o.versions = std::move(versions);
+  o.operands = {3, 3};
+  o.attributes = {{"reduction", AttributeKind::kString, std::string("none")}};
+  o.summary = summary;
+  return o;
+}
+
+}  // namespace
+
+const Operator& operator_Scatter() {
+  static const Operator op = [] {
+    Operator o = record("Scatter", {9, 11}, "old name of ScatterElements");
+    o.attributes.push_back({"axis", AttributeKind::kInt, std::int64_t{0}});
+    o.normalise = rename;
+    o.infer = infer_elements;
+    o.evaluate = evaluate_elements;
+    o.lower = lower_elements;
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_ScatterElements() {
+  static const Operator op = [] {
+    Operator o = record("ScatterElements", {11, 13, 16, 18}, "data with elements replaced along an axis");
+    o.attributes.push_back({"axis", AttributeKind::kInt, std::int64_t{0}});
+    o.infer = infer_elements;
+    o.evaluate = evaluate_elements;
+    o.lower = lower_elements;
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_ScatterND() {
+  static const Operator op = [] {
+    Operator o = record("ScatterND", {11, 13, 16, 18}, "data with slices replaced");
+    o.infer = infer_nd;
+    o.evaluate = evaluate_nd;
+    o.lower = lower_nd;
+    return o;
+  }();
+  return op;
+}
+
+}  // namespace gcompile::ir
