@@ -91,6 +91,8 @@ class RewriteContext : public NodeView {
  public:
   RewriteContext(Graph& graph, NodeId id, int opset)
       : NodeView(graph, id), mutable_graph_(graph), opset_(opset) {}
+  using NodeView::constant;
+  using NodeView::constant_ints;
   Graph& mutable_graph() { return mutable_graph_; }
   Attributes& mutable_attributes() { return mutable_graph_.node(id_).attributes; }
   int opset() const { return opset_; }  // of the operator's domain in the model; normalise only

@@ -86,6 +86,95 @@ void require_float(const NodeView& node, int i) {
   }
 }
 
+namespace {
+
+// onnx.proto, enum TensorProto.DataType.
+constexpr std::pair<int, ElementType> kOnnxNumbers[] = {
+    {1, ElementType::kFloat32},
+    {2, ElementType::kUInt8},
+    {3, ElementType::kInt8},
+    {4, ElementType::kUInt16},
+    {5, ElementType::kInt16},
+    {6, ElementType::kInt32},
+    {7, ElementType::kInt64},
+    {9, ElementType::kBool},
+    {10, ElementType::kFloat16},
+    {11, ElementType::kFloat64},
+    {12, ElementType::kUInt32},
+    {13, ElementType::kUInt64},
+    {16, ElementType::kBFloat16},
+    {17, ElementType::kFloat8E4M3FN},
+    {18, ElementType::kFloat8E4M3FNUZ},
+    {19, ElementType::kFloat8E5M2},
+    {20, ElementType::kFloat8E5M2FNUZ},
+    {21, ElementType::kUInt4},
+    {22, ElementType::kInt4},
+};
+
+}  // namespace
+
+std::optional<ElementType> element_type_of_onnx(std::int64_t number) {
+  for (const auto& [code, type] : kOnnxNumbers) {
+    if (code == number) return type;
+  }
+  return std::nullopt;
+}
+
+std::int64_t onnx_number_of(ElementType type) {
+  for (const auto& [code, candidate] : kOnnxNumbers) {
+    if (candidate == type) return code;
+  }
+  internal_error(__FILE__, __LINE__, "every element type has a number");
+}
+
+ValueId emit_cast(RewriteContext& context, ValueId value, ElementType type) {
+  if (context.type(value).element == type) return value;
+  Attributes attributes;
+  attributes.set("to", onnx_number_of(type));
+  return context.emit("Cast", {value}, std::move(attributes));
+}
+
+ValueId emit_reshape(RewriteContext& context, ValueId value, const Shape& shape) {
+  if (context.type(value).shape == shape) return value;
+  return context.emit("Reshape", {value, context.constant_ints(shape)});
+}
+
+ElementType computable_type_of(const Attributes& attributes, std::string_view name) {
+  const std::int64_t number = attributes.int_of(name);
+  const std::optional<ElementType> type = element_type_of_onnx(number);
+  if (!type)
+    operator_error(fmt::format("attribute '{}' names element type {}, which is not supported", name, number));
+  if (!is_computable(*type)) {
+    operator_error(fmt::format("attribute '{}' names {}, in which nothing computes", name, name_of(*type)));
+  }
+  return *type;
+}
+
+std::optional<Scalar> constant_scalar(const NodeView& node, int i) {
+  const Tensor* tensor = node.constant(i);
+  if (!tensor || tensor->count() != 1) return std::nullopt;
+  return tensor->at(0);
+}
+
+int load_scalar(Dag& dag, const NodeView& node, int i) {
+  if (const std::optional<Scalar> value = constant_scalar(node, i)) return dag.constant(*value);
+  return dag.load(i, node.element(i), std::vector<Index>(node.shape(i).size(), Index(0)));
+}
+
+void require_scalar(const NodeView& node, int i, std::string_view what) {
+  if (node.shape(i).size() > 1 || element_count(node.shape(i)) != 1) {
+    operator_error(fmt::format("{} must be a scalar, its shape is {}", what, to_string(node.shape(i))));
+  }
+}
+
+int wrap_index(Dag& dag, int id, std::int64_t extent) {
+  const int index = dag.cast(id, ElementType::kInt64);
+  const int zero = dag.constant(ElementType::kInt64, 0);
+  const int from_end =
+      dag.apply(ScalarOp::kAdd, {index, dag.constant(Scalar::of_integer(ElementType::kInt64, extent))});
+  return dag.apply(ScalarOp::kSelect, {dag.apply(ScalarOp::kLess, {index, zero}), from_end, index});
+}
+
 void require_computable(const NodeView& node, int i) {
   if (!is_computable(node.element(i))) {
     operator_error(

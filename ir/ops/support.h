@@ -2,6 +2,8 @@
 // What operator records share: broadcasting, axes, and builders of element-wise forms.
 
 #include <functional>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "ir/operator.h"
@@ -29,6 +31,29 @@ void infer_elementwise(InferContext& context, ElementType result);
 /// All operands have one type, else OperatorError.
 ElementType same_type(const NodeView& node, int first = 0);
 void require_float(const NodeView& node, int i);
+
+/// The type that ONNX's TensorProto.DataType numbers `number`, as attributes `to` and `dtype` give it;
+/// nullopt for strings, complex numbers and numbers unknown.
+std::optional<ElementType> element_type_of_onnx(std::int64_t number);
+/// The same; OperatorError when nothing computes in the type.
+ElementType computable_type_of(const Attributes& attributes, std::string_view name);
+
+/// ONNX's number of a type (the inverse of element_type_of_onnx).
+std::int64_t onnx_number_of(ElementType type);
+/// Adds a Cast of `value` to `type`; `value` itself when it has the type.
+ValueId emit_cast(RewriteContext& context, ValueId value, ElementType type);
+/// Adds a Reshape of `value` to `shape`; `value` itself when it has the shape.
+ValueId emit_reshape(RewriteContext& context, ValueId value, const Shape& shape);
+
+/// Value of operand `i` when it is known and has one element.
+std::optional<Scalar> constant_scalar(const NodeView& node, int i);
+/// Operand `i` of at most one element as a scalar of the form in its own type: a literal when known.
+int load_scalar(Dag& dag, const NodeView& node, int i);
+/// Shape checks of operands that must be scalars ([] or [1]).
+void require_scalar(const NodeView& node, int i, std::string_view what);
+
+/// Integer index `id` (any integer type) as int64 with negative values counted from the end of `extent`.
+int wrap_index(Dag& dag, int id, std::int64_t extent);
 
 /// Smallest form of a type test used by many records: "float16, float32, ..." is refused when not computable.
 void require_computable(const NodeView& node, int i);

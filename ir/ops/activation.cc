@@ -1,0 +1,189 @@
+// Activations with attributes: rows of a name, an expression over x, and attribute defaults.
+
+#include <numbers>
+
+#include "ir/ops/support.h"
+
+namespace gcompile::ir {
+namespace {
+
+/// Writes scalar expressions over x without naming the dag at every step.
+struct Builder {
+  Dag& dag;
+  int x;
+  const Attributes& attributes;
+
+  int number(double value) const { return dag.constant(dag.type(x), value); }
+  int attribute(const char* name) const { return number(static_cast<double>(attributes.float_of(name))); }
+  int add(int a, int b) const { return dag.apply(ScalarOp::kAdd, {a, b}); }
+  int sub(int a, int b) const { return dag.apply(ScalarOp::kSub, {a, b}); }
+  int mul(int a, int b) const { return dag.apply(ScalarOp::kMul, {a, b}); }
+  int div(int a, int b) const { return dag.apply(ScalarOp::kDiv, {a, b}); }
+  int less(int a, int b) const { return dag.apply(ScalarOp::kLess, {a, b}); }
+  int select(int condition, int a, int b) const { return dag.apply(ScalarOp::kSelect, {condition, a, b}); }
+  int unary(ScalarOp op, int a) const { return dag.apply(op, {a}); }
+  int clip(int a, double low, double high) const {
+    return dag.apply(ScalarOp::kMin, {dag.apply(ScalarOp::kMax, {a, number(low)}), number(high)});
+  }
+};
+
+int elu(const Builder& b) {
+  const int negative = b.mul(b.attribute("alpha"), b.unary(ScalarOp::kExpm1, b.x));
+  return b.select(b.less(b.x, b.number(0)), negative, b.x);
+}
+
+int selu(const Builder& b) {
+  const int negative = b.mul(b.attribute("alpha"), b.unary(ScalarOp::kExpm1, b.x));
+  return b.mul(b.attribute("gamma"), b.select(b.less(b.x, b.number(0)), negative, b.x));
+}
+
+int celu(const Builder& b) {
+  const int alpha = b.attribute("alpha");
+  const int negative = b.mul(alpha, b.unary(ScalarOp::kExpm1, b.div(b.x, alpha)));
+  return b.select(b.less(b.x, b.number(0)), negative, b.x);
+}
+
+int leaky_relu(const Builder& b) {
+  return b.select(b.less(b.x, b.number(0)), b.mul(b.attribute("alpha"), b.x), b.x);
+}
+
+int thresholded_relu(const Builder& b) {
+  return b.select(b.less(b.attribute("alpha"), b.x), b.x, b.number(0));
+}
+
+int hard_sigmoid(const Builder& b) {
+  return b.clip(b.add(b.mul(b.attribute("alpha"), b.x), b.attribute("beta")), 0, 1);
+}
+
+int shrink(const Builder& b) {
+  // Integers shrink in float32, as the attributes are floats.
+  const int high = b.select(b.less(b.attribute("lambd"), b.x), b.sub(b.x, b.attribute("bias")), b.number(0));
+  return b.select(b.less(b.x, b.unary(ScalarOp::kNeg, b.attribute("lambd"))), b.add(b.x, b.attribute("bias")),
+                  high);
+}
+
+int swish(const Builder& b) {
+  return b.mul(b.x, b.unary(ScalarOp::kSigmoid, b.mul(b.attribute("alpha"), b.x)));
+}
+
+int gelu(const Builder& b) {
+  int gate = 0;
+  if (b.attributes.string_of("approximate") == "tanh") {
+    const int cube = b.mul(b.x, b.mul(b.x, b.x));
+    const int inner = b.add(b.x, b.mul(b.number(0.044715), cube));
+    gate = b.unary(ScalarOp::kTanh, b.mul(b.number(std::numbers::sqrt2 * std::numbers::inv_sqrtpi), inner));
+  } else {
+    gate = b.unary(ScalarOp::kErf, b.mul(b.x, b.number(std::numbers::sqrt2 / 2)));
+  }
+  return b.mul(b.mul(b.number(0.5), b.x), b.add(b.number(1), gate));
+}
+
+void infer_float(InferContext& context) {
+  require_float(context, 0);
+  context.set_result(0, context.operand(0));
+}
+
+void infer_gelu(InferContext& context) {
+  const std::string& mode = context.attributes().string_of("approximate");
+  if (mode != "none" && mode != "tanh") operator_error("attribute 'approximate' must be 'none' or 'tanh'");
+  infer_float(context);
+}
+
+void infer_numeric(InferContext& context) {
+  require_computable(context, 0);
+  context.set_result(0, context.operand(0));
+}
+
+template <int (*kBody)(const Builder&)>
+Form lower(const LowerContext& context) {
+  return elementwise(context, [&](Dag& dag, const std::vector<int>& operands) {
+    const int x =
+        is_float(dag.type(operands[0])) ? operands[0] : dag.cast(operands[0], ElementType::kFloat32);
+    return kBody({dag, x, context.attributes()});
+  });
+}
+
+template <int (*kBody)(const Builder&)>
+Operator record(std::string_view name, std::vector<int> versions, Accuracy accuracy, std::string_view summary,
+                std::vector<std::pair<std::string_view, float>> attributes) {
+  Operator op;
+  op.name = name;
+  op.versions = std::move(versions);
+  for (const auto& [attribute, value] : attributes) {
+    op.attributes.push_back({attribute, AttributeKind::kFloat, value});
+  }
+  op.accuracy = accuracy;
+  op.summary = summary;
+  op.infer = infer_float;
+  op.lower = lower<kBody>;
+  return op;
+}
+
+}  // namespace
+
+const Operator& operator_Elu() {
+  static const Operator op =
+      record<elu>("Elu", {6, 22}, Accuracy::kFunction, "x < 0 ? alpha * (e^x - 1) : x", {{"alpha", 1.0f}});
+  return op;
+}
+
+const Operator& operator_Selu() {
+  static const Operator op =
+      record<selu>("Selu", {6, 22}, Accuracy::kFunction, "gamma * (x < 0 ? alpha * (e^x - 1) : x)",
+                   {{"alpha", 1.67326319217681884765625f}, {"gamma", 1.05070102214813232421875f}});
+  return op;
+}
+
+const Operator& operator_Celu() {
+  static const Operator op = record<celu>("Celu", {12, 28}, Accuracy::kFunction,
+                                          "x < 0 ? alpha * (e^(x / alpha) - 1) : x", {{"alpha", 1.0f}});
+  return op;
+}
+
+const Operator& operator_LeakyRelu() {
+  static const Operator op = record<leaky_relu>("LeakyRelu", {6, 16}, Accuracy::kRounding,
+                                                "x < 0 ? alpha * x : x", {{"alpha", 0.01f}});
+  return op;
+}
+
+const Operator& operator_ThresholdedRelu() {
+  static const Operator op = record<thresholded_relu>("ThresholdedRelu", {10, 22}, Accuracy::kExact,
+                                                      "x > alpha ? x : 0", {{"alpha", 1.0f}});
+  return op;
+}
+
+const Operator& operator_HardSigmoid() {
+  static const Operator op =
+      record<hard_sigmoid>("HardSigmoid", {6, 22}, Accuracy::kRounding, "clip(alpha * x + beta, 0, 1)",
+                           {{"alpha", 0.2f}, {"beta", 0.5f}});
+  return op;
+}
+
+const Operator& operator_Shrink() {
+  static const Operator op = [] {
+    Operator o =
+        record<shrink>("Shrink", {9}, Accuracy::kRounding, "x < -lambd ? x + bias : x > lambd ? x - bias : 0",
+                       {{"bias", 0.0f}, {"lambd", 0.5f}});
+    o.infer = infer_numeric;
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_Swish() {
+  static const Operator op =
+      record<swish>("Swish", {24}, Accuracy::kFunction, "x * sigmoid(alpha * x)", {{"alpha", 1.0f}});
+  return op;
+}
+
+const Operator& operator_Gelu() {
+  static const Operator op = [] {
+    Operator o = record<gelu>("Gelu", {20}, Accuracy::kFunction, "x * (1 + erf(x / sqrt(2))) / 2", {});
+    o.attributes = {{"approximate", AttributeKind::kString, std::string("none")}};
+    o.infer = infer_gelu;
+    return o;
+  }();
+  return op;
+}
+
+}  // namespace gcompile::ir

@@ -1,0 +1,247 @@
+// Element-wise operators whose operands differ in type or role: Cast, CastLike, Clip, Dropout, Identity, Pow,
+// Where.
+
+#include <fmt/format.h>
+
+#include "ir/ops/support.h"
+
+namespace gcompile::ir {
+namespace {
+
+// Cast ------------------------------------------------------------------------------------------------------
+
+void infer_cast(InferContext& context) {
+  context.set_result(0, computable_type_of(context.attributes(), "to"), context.shape(0));
+}
+
+/// Storage-only operands (int4, float8) are converted element by element like any other.
+Form lower_cast(const LowerContext& context) {
+  LoopForm form = LoopForm::over(context.result(0).shape);
+  const int x = form.dag.load(0, context.element(0), form.identity());
+  form.set_root(form.dag.cast(x, context.result(0).element));
+  return form;
+}
+
+void infer_cast_like(InferContext& context) {
+  require_computable(context, 1);
+  context.set_result(0, context.element(1), context.shape(0));
+}
+
+// Clip ------------------------------------------------------------------------------------------------------
+
+/// Bounds became inputs in opset 11.
+void normalise_clip(RewriteContext& context) {
+  const ElementType type = context.element(0);
+  for (const auto& [name, slot] : {std::pair("min", 1), std::pair("max", 2)}) {
+    if (!context.attributes().has(name)) continue;
+    const double bound = static_cast<double>(context.attributes().float_of(name));
+    context.mutable_attributes().erase(name);
+    context.set_operand(slot, context.constant_scalar(type, bound));
+  }
+}
+
+void infer_clip(InferContext& context) {
+  const ElementType type = same_type(context);
+  require_computable(context, 0);
+  for (int i = 1; i < context.operand_count(); ++i) {
+    if (context.has_operand(i)) require_scalar(context, i, i == 1 ? "min" : "max");
+  }
+  context.set_result(0, type, context.shape(0));
+}
+
+/// The upper bound wins when the bounds cross (ONNX: min(max(x, low), high)).
+Form lower_clip(const LowerContext& context) {
+  const TensorType& type = context.result(0);
+  LoopForm form = LoopForm::over(type.shape);
+  Dag& dag = form.dag;
+  const ElementType compute = compute_type(type.element);
+  int x = load_compute(dag, context, 0, type.shape);
+  if (context.has_operand(1)) {
+    x = dag.apply(ScalarOp::kMax, {x, dag.cast(load_scalar(dag, context, 1), compute)});
+  }
+  if (context.has_operand(2)) {
+    x = dag.apply(ScalarOp::kMin, {x, dag.cast(load_scalar(dag, context, 2), compute)});
+  }
+  form.set_root(dag.cast(x, type.element));
+  return form;
+}
+
+// Dropout ---------------------------------------------------------------------------------------------------
+
+/// Opsets before 12 have the ratio as attribute and know inference only.
+void normalise_dropout(RewriteContext& context) { context.mutable_attributes().erase("ratio"); }
+
+void infer_dropout(InferContext& context) {
+  if (context.has_operand(2)) {
+    const std::vector<std::int64_t> training = context.constant_ints(2, "training_mode");
+    if (training.size() != 1) operator_error("training_mode must be a scalar");
+    const std::optional<Scalar> ratio = constant_scalar(context, 1);
+    const bool nothing_dropped = context.has_operand(1) && ratio && ratio->real == 0;
+    if (training[0] != 0 && !nothing_dropped) {
+      operator_error("training mode is not supported", "export the model for inference");
+    }
+  }
+  context.set_result(0, context.operand(0));
+  context.set_result(1, ElementType::kBool, context.shape(0));
+}
+
+bool decompose_dropout(RewriteContext& context) {
+  context.replace_result(0, context.operand_id(0));
+  if (context.has_result(1)) {
+    const TensorType mask{ElementType::kBool, context.shape(0)};
+    context.replace_result(1,
+                           context.constant(Tensor::filled(mask, Scalar::of_integer(ElementType::kBool, 1))));
+  }
+  return true;
+}
+
+// Identity --------------------------------------------------------------------------------------------------
+
+void infer_identity(InferContext& context) { context.set_result(0, context.operand(0)); }
+
+std::vector<Tensor> evaluate_identity(const EvaluateContext& context) { return {*context.value(0)}; }
+
+Form lower_identity(const LowerContext& context) {
+  LoopForm form = LoopForm::over(context.result(0).shape);
+  form.set_root(form.dag.load(0, context.element(0), form.identity()));
+  return form;
+}
+
+// Pow -------------------------------------------------------------------------------------------------------
+
+void infer_pow(InferContext& context) { infer_elementwise(context, context.element(0)); }
+
+/// Exponents met in practice as products, roots and quotients; -1 when there is no such form.
+int special_power(Dag& dag, int x, double exponent) {
+  const bool real = is_float(dag.type(x));
+  if (exponent == 1) return x;
+  if (exponent == 2) return dag.apply(ScalarOp::kMul, {x, x});
+  if (exponent == 3) return dag.apply(ScalarOp::kMul, {dag.apply(ScalarOp::kMul, {x, x}), x});
+  if (exponent == 0.5 && real) return dag.apply(ScalarOp::kSqrt, {x});
+  if (exponent == -1 && real) return dag.apply(ScalarOp::kReciprocal, {x});
+  return -1;
+}
+
+/// The base's type is the result's. An integer base with a floating exponent is raised in float64.
+Form lower_pow(const LowerContext& context) {
+  const TensorType& result = context.result(0);
+  LoopForm form = LoopForm::over(result.shape);
+  Dag& dag = form.dag;
+  int base = load_compute(dag, context, 0, result.shape);
+  int power = -1;
+  if (const std::optional<Scalar> exponent = constant_scalar(context, 1)) {
+    power = special_power(dag, base, exponent->as_double());
+  }
+  if (power < 0) {
+    int exponent = load_compute(dag, context, 1, result.shape);
+    if (!is_float(dag.type(base)) && is_float(dag.type(exponent))) {
+      base = dag.cast(base, ElementType::kFloat64);
+    }
+    exponent = dag.cast(exponent, dag.type(base));
+    power = dag.apply(ScalarOp::kPow, {base, exponent});
+  }
+  form.set_root(dag.cast(power, result.element));
+  return form;
+}
+
+// Where -----------------------------------------------------------------------------------------------------
+
+void infer_where(InferContext& context) {
+  if (context.element(0) != ElementType::kBool) operator_error("input 0, the condition, must be bool");
+  infer_elementwise(context, same_type(context, 1));
+}
+
+Form lower_where(const LowerContext& context) {
+  return elementwise(context, [](Dag& dag, const std::vector<int>& x) {
+    return dag.apply(ScalarOp::kSelect, {x[0], x[1], x[2]});
+  });
+}
+
+Operator record(std::string_view name, std::vector<int> versions, Arity operands, std::string_view summary,
+                void (*infer)(InferContext&), Form (*lower)(const LowerContext&)) {
+  Operator op;
+  op.name = name;
+  op.versions = std::move(versions);
+  op.operands = operands;
+  op.summary = summary;
+  op.infer = infer;
+  op.lower = lower;
+  return op;
+}
+
+}  // namespace
+
+const Operator& operator_Cast() {
+  static const Operator op = [] {
+    Operator o = record("Cast", {6, 9, 13, 19, 21, 23, 24, 25, 28}, {1, 1},
+                        "conversion to another element type; floats to integers truncate and saturate",
+                        infer_cast, lower_cast);
+    // saturate and round_mode concern the float8 results, which nothing here computes.
+    o.attributes = {{"to", AttributeKind::kInt, std::nullopt, true},
+                    {"saturate", AttributeKind::kInt, std::int64_t{1}},
+                    {"round_mode", AttributeKind::kString, std::string("up")}};
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_CastLike() {
+  static const Operator op = [] {
+    Operator o = record("CastLike", {15, 19, 21, 23, 24, 25}, {2, 2},
+                        "conversion to the element type of another tensor", infer_cast_like, lower_cast);
+    o.attributes = {{"saturate", AttributeKind::kInt, std::int64_t{1}},
+                    {"round_mode", AttributeKind::kString, std::string("up")}};
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_Clip() {
+  static const Operator op = [] {
+    Operator o = record("Clip", {6, 11, 12, 13}, {1, 3}, "min(max(x, low), high); absent bounds do not bind",
+                        infer_clip, lower_clip);
+    o.normalise = normalise_clip;
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_Dropout() {
+  static const Operator op = [] {
+    Operator o =
+        record("Dropout", {7, 10, 12, 13, 22}, {1, 3}, "identity (inference only)", infer_dropout, nullptr);
+    o.results = {1, 2};
+    o.attributes = {{"seed", AttributeKind::kInt, std::int64_t{0}}};
+    o.normalise = normalise_dropout;
+    o.decompose = decompose_dropout;
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_Identity() {
+  static const Operator op = [] {
+    Operator o =
+        record("Identity", {1, 13, 14, 16, 19, 21, 23, 24, 25}, {1, 1}, "x", infer_identity, lower_identity);
+    o.evaluate = evaluate_identity;
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_Pow() {
+  static const Operator op = [] {
+    Operator o =
+        record("Pow", {7, 12, 13, 15}, {2, 2}, "a to the power of b, in the type of a", infer_pow, lower_pow);
+    o.accuracy = Accuracy::kFunction;
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_Where() {
+  static const Operator op = record("Where", {9, 16}, {3, 3}, "condition ? a : b", infer_where, lower_where);
+  return op;
+}
+
+}  // namespace gcompile::ir
