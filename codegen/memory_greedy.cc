@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "ir/diagnostics.h"
+
 namespace gcompile::memory {
 namespace {
 
@@ -285,6 +287,19 @@ Placement best_greedy(const Packing& packing, int64_t work_limit) {
     }
   }
   return best;
+}
+
+void sink_blocks(const Packing& packing, Placement& placement) {
+  std::vector<int32_t> order(packing.blocks.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return placement.offsets[static_cast<size_t>(a)] < placement.offsets[static_cast<size_t>(b)];
+  });
+  GreedyPlacer placer(packing);
+  Placement sunk = placer.place(order, Fit::kFirst, std::numeric_limits<int64_t>::max());
+  GC_CHECK(sunk.height <= placement.height);
+  sunk.rule = placement.rule;
+  placement = std::move(sunk);
 }
 
 }  // namespace gcompile::memory

@@ -53,4 +53,8 @@ class GreedyPlacer {
 /// `work_limit` lasts.
 Placement best_greedy(const Packing& packing, int64_t work_limit);
 
+/// Lets every free block sink as far as it can, the lowest first. None ends higher than it was: what it stood
+/// on has sunk as well, so its old place is still free.
+void sink_blocks(const Packing& packing, Placement& placement);
+
 }  // namespace gcompile::memory

@@ -84,6 +84,7 @@ SearchResult improve_placement(const Packing& packing, Placement& best, int64_t 
         best.height = std::max(best.height, best.offsets[i] + packing.blocks[i].size);
       }
       best.rule = "search";
+      result.improved = true;
     } else if (outcome == CapacitySearch::Outcome::kImpossible) {
       floor = std::max(floor, capacity + unit);
     }

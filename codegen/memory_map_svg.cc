@@ -105,7 +105,9 @@ void draw_axes(const Scale& scale, std::string& svg) {
                    scale.y(bytes) + 4, human_bytes(bytes));
   }
   const int64_t step = step_between_ticks(scale.last() - scale.first());
-  for (int64_t at = scale.first(); at <= scale.last(); at += step) {
+  // From the first multiple on; the remainder of a negative first step is negative.
+  const int64_t remainder = ((scale.first() % step) + step) % step;
+  for (int64_t at = scale.first() + (step - remainder) % step; at <= scale.last(); at += step) {
     fmt::format_to(out, "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", scale.x(at),
                    kHeight - kBottom + 16, at);
   }

@@ -26,6 +26,7 @@ MemoryPlan plan_memory(const std::vector<Buffer>& buffers, const MemoryPlanOptio
     const memory::SearchResult found = memory::improve_placement(packing, best, options.search_budget);
     plan.search_work = found.work;
     plan.proven_optimal = found.proven_optimal;
+    if (found.improved) memory::sink_blocks(packing, best);
   }
   plan.order_used = best.rule;
   plan.arena_bytes = std::max(best.height, packing.lower_bound);

@@ -159,6 +159,7 @@ class CapacitySearch {
 
 struct SearchResult {
   int64_t work = 0;
+  bool improved = false;
   bool proven_optimal = false;
 };
 
