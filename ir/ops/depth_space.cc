@@ -1,0 +1,99 @@
+// DepthToSpace and SpaceToDepth: blocks of channels become blocks of pixels and back.
+
+#include <fmt/format.h>
+
+#include "ir/ops/support.h"
+
+namespace gcompile::ir {
+namespace {
+
+std::int64_t block_of(const NodeView& node) {
+  const std::int64_t block = node.attributes().int_of("blocksize");
+  if (block < 1 || block > 1 << 15) operator_error(fmt::format("blocksize is {}", block));
+  if (node.shape(0).size() != 4) operator_error("input 0 must be (N, C, H, W)");
+  return block;
+}
+
+void infer_depth_to_space(InferContext& context) {
+  require_computable(context, 0);
+  const std::int64_t block = block_of(context);
+  const std::string& mode = context.attributes().string_of("mode");
+  if (mode != "DCR" && mode != "CRD") operator_error("attribute 'mode' must be 'DCR' or 'CRD'");
+  const Shape& x = context.shape(0);
+  if (x[1] % (block * block) != 0) {
+    operator_error(fmt::format("{} channels are no multiple of blocksize squared, {}", x[1], block * block));
+  }
+  context.set_result(0, context.element(0), {x[0], x[1] / (block * block), x[2] * block, x[3] * block});
+}
+
+Form lower_depth_to_space(const LowerContext& context) {
+  const std::int64_t block = block_of(context);
+  const Shape& out = context.result(0).shape;
+  const bool depth_first = context.attributes().string_of("mode") == "DCR";
+  LoopForm form = LoopForm::over(out);
+  const std::vector<Index> axes = form.identity();
+  const std::vector<Range> ranges = form.ranges();
+  const Index inside = modulo(axes[2], block, ranges) * block + modulo(axes[3], block, ranges);
+  const Index channel = depth_first ? inside * out[1] + axes[1] : axes[1] * (block * block) + inside;
+  form.set_root(form.dag.load(
+      0, context.element(0),
+      {axes[0], channel, floor_div(axes[2], block, ranges), floor_div(axes[3], block, ranges)}));
+  return form;
+}
+
+void infer_space_to_depth(InferContext& context) {
+  require_computable(context, 0);
+  const std::int64_t block = block_of(context);
+  const Shape& x = context.shape(0);
+  if (x[2] % block != 0 || x[3] % block != 0) {
+    operator_error(fmt::format("{} x {} pixels are no multiple of blocksize {}", x[2], x[3], block));
+  }
+  context.set_result(0, context.element(0), {x[0], x[1] * block * block, x[2] / block, x[3] / block});
+}
+
+Form lower_space_to_depth(const LowerContext& context) {
+  const std::int64_t block = block_of(context);
+  const std::int64_t channels = context.shape(0)[1];
+  LoopForm form = LoopForm::over(context.result(0).shape);
+  const std::vector<Index> axes = form.identity();
+  const std::vector<Range> ranges = form.ranges();
+  const Index inside = floor_div(axes[1], std::max<std::int64_t>(channels, 1), ranges);
+  form.set_root(form.dag.load(
+      0, context.element(0),
+      {axes[0], modulo(axes[1], std::max<std::int64_t>(channels, 1), ranges),
+       axes[2] * block + floor_div(inside, block, ranges), axes[3] * block + modulo(inside, block, ranges)}));
+  return form;
+}
+
+}  // namespace
+
+const Operator& operator_DepthToSpace() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "DepthToSpace";
+    o.versions = {1, 11, 13, 28};
+    o.attributes = {{"blocksize", AttributeKind::kInt, std::nullopt, true},
+                    {"mode", AttributeKind::kString, std::string("DCR")}};
+    o.summary = "channels to blocks of pixels";
+    o.infer = infer_depth_to_space;
+    o.lower = lower_depth_to_space;
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_SpaceToDepth() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "SpaceToDepth";
+    o.versions = {1, 13, 28};
+    o.attributes = {{"blocksize", AttributeKind::kInt, std::nullopt, true}};
+    o.summary = "blocks of pixels to channels";
+    o.infer = infer_space_to_depth;
+    o.lower = lower_space_to_depth;
+    return o;
+  }();
+  return op;
+}
+
+}  // namespace gcompile::ir

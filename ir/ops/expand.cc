@@ -1,0 +1,73 @@
+// Expand and Tile: the same elements read more than once.
+
+#include <fmt/format.h>
+
+#include "ir/ops/support.h"
+
+namespace gcompile::ir {
+namespace {
+
+void infer_expand(InferContext& context) {
+  require_computable(context, 0);
+  const std::vector<std::int64_t> shape = context.constant_ints(1, "the shape to expand to");
+  context.set_result(0, context.element(0), broadcast(context.shape(0), shape));
+}
+
+Form lower_expand(const LowerContext& context) {
+  const Shape& shape = context.result(0).shape;
+  LoopForm form = LoopForm::over(shape);
+  form.set_root(load_broadcast(form.dag, context, 0, shape));
+  return form;
+}
+
+void infer_tile(InferContext& context) {
+  require_computable(context, 0);
+  const std::vector<std::int64_t> repeats = context.constant_ints(1, "repeats");
+  Shape shape = context.shape(0);
+  if (repeats.size() != shape.size()) {
+    operator_error(fmt::format("{} repeats given for {} axes", repeats.size(), shape.size()));
+  }
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (repeats[i] < 0) operator_error(fmt::format("axis {} is repeated {} times", i, repeats[i]));
+    shape[i] *= repeats[i];
+  }
+  context.set_result(0, context.element(0), std::move(shape));
+}
+
+Form lower_tile(const LowerContext& context) {
+  const Shape& in = context.shape(0);
+  LoopForm form = LoopForm::over(context.result(0).shape);
+  std::vector<Index> index;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    index.push_back(
+        modulo(Index::axis(static_cast<int>(i)), std::max<std::int64_t>(in[i], 1), form.ranges()));
+  }
+  form.set_root(form.dag.load(0, context.element(0), std::move(index)));
+  return form;
+}
+
+Operator record(std::string_view name, std::vector<int> versions, std::string_view summary,
+                void (*infer)(InferContext&), Form (*lower)(const LowerContext&)) {
+  Operator op;
+  op.name = name;
+  op.versions = std::move(versions);
+  op.operands = {2, 2};
+  op.summary = summary;
+  op.infer = infer;
+  op.lower = lower;
+  return op;
+}
+
+}  // namespace
+
+const Operator& operator_Expand() {
+  static const Operator op = record("Expand", {8, 13}, "broadcast to a shape", infer_expand, lower_expand);
+  return op;
+}
+
+const Operator& operator_Tile() {
+  static const Operator op = record("Tile", {6, 13}, "repeated along every axis", infer_tile, lower_tile);
+  return op;
+}
+
+}  // namespace gcompile::ir

@@ -1,0 +1,203 @@
+// Pad: every axis is cut into segments at compile time, in each of which the source index is affine; the
+// regions are the products of the segments (constant mode: the centre and its shell). No per-element selects.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/ops/support.h"
+
+namespace gcompile::ir {
+namespace {
+
+constexpr std::size_t kRegionLimit = 4096;
+
+struct Pads {
+  std::vector<std::int64_t> begin, end;
+};
+
+Pads pads_of(const NodeView& node) {
+  const int rank = node.operand(0).rank();
+  const std::vector<std::int64_t> pads = node.constant_ints(1, "pads");
+  std::vector<int> axes;
+  if (node.has_operand(3)) {
+    const std::vector<std::int64_t> given = node.constant_ints(3, "axes");
+    normalise_axes(given, rank);  // refuses repeated axes
+    for (const std::int64_t axis : given) axes.push_back(normalise_axis(axis, rank));
+  } else {
+    for (int axis = 0; axis < rank; ++axis) axes.push_back(axis);
+  }
+  if (pads.size() != 2 * axes.size()) {
+    operator_error(fmt::format("{} pads given, {} expected", pads.size(), 2 * axes.size()));
+  }
+  Pads out{Shape(static_cast<std::size_t>(rank)), Shape(static_cast<std::size_t>(rank))};
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    out.begin[static_cast<std::size_t>(axes[i])] = pads[i];
+    out.end[static_cast<std::size_t>(axes[i])] = pads[i + axes.size()];
+  }
+  return out;
+}
+
+/// pads and value became inputs in opset 11.
+void normalise(RewriteContext& context) {
+  if (context.attributes().has("value")) {
+    const double value = static_cast<double>(context.attributes().float_of("value"));
+    context.mutable_attributes().erase("value");
+    context.set_operand(2, context.constant_scalar(context.element(0), value));
+  }
+  context.attribute_to_operand("pads", 1);
+}
+
+void infer(InferContext& context) {
+  require_computable(context, 0);
+  const std::string& mode = context.attributes().string_of("mode");
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") {
+    operator_error(fmt::format("mode '{}' is not known", printable(mode)));
+  }
+  if (context.has_operand(2)) {
+    require_scalar(context, 2, "the value to pad with");
+    if (context.element(2) != context.element(0)) operator_error("the value to pad with has another type");
+  }
+  const Pads pads = pads_of(context);
+  Shape out = context.shape(0);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::int64_t size = out[i] + pads.begin[i] + pads.end[i];
+    if (size < 0) operator_error(fmt::format("axis {} would have {} elements", i, size));
+    if (mode != "constant" && out[i] == 0 && size > 0) {
+      operator_error(fmt::format("axis {} has no elements to pad with", i));
+    }
+    out[i] = size;
+  }
+  context.set_result(0, context.element(0), std::move(out));
+}
+
+struct Segment {
+  Range range;
+  Index source;
+};
+
+/// Segments of one axis of `n` elements seen through result[i] = extended[i - begin].
+std::vector<Segment> segments_of(const std::string& mode, int axis, std::int64_t n, std::int64_t begin,
+                                 std::int64_t size) {
+  std::vector<Segment> out;
+  const Index i = Index::axis(axis);
+  std::int64_t at = 0;
+  while (at < size) {
+    const std::int64_t position = at - begin;
+    Segment segment{{at, size}, i - Index(begin)};
+    if (mode == "edge") {
+      if (position < 0) {
+        segment = {{at, std::min(size, begin)}, Index(0)};
+      } else if (position >= n) {
+        segment.source = Index(n - 1);
+      } else {
+        segment.range.high = std::min(size, begin + n);
+      }
+    } else if (mode == "wrap") {
+      const std::int64_t turn = floor_div(position, n) * n;
+      segment = {{at, std::min(size, begin + turn + n)}, i - Index(begin + turn)};
+    } else if (n == 1) {
+      segment.source = Index(0);
+    } else {
+      // The reflected sequence has the period 2 * (n - 1): up over [0, n), down over (n - 1, 2n - 2).
+      const std::int64_t period = 2 * (n - 1);
+      const std::int64_t turn = floor_div(position, period) * period;
+      if (position - turn < n) {
+        segment = {{at, std::min(size, begin + turn + n)}, i - Index(begin + turn)};
+      } else {
+        segment = {{at, std::min(size, begin + turn + period)}, Index(period + begin + turn) - i};
+      }
+    }
+    at = segment.range.high;
+    out.push_back(std::move(segment));
+  }
+  return out;
+}
+
+void add_products(LoopForm& form, const std::vector<std::vector<Segment>>& segments, ElementType type) {
+  std::size_t count = 1;
+  for (const auto& axis : segments) {
+    count *= axis.size();
+    if (count > kRegionLimit) operator_error("the padding repeats the input too many times");
+  }
+  for (std::size_t product = 0; product < count; ++product) {
+    Region region;
+    std::vector<Index> index;
+    std::size_t rest = product;
+    std::size_t below = count;
+    for (const auto& axis : segments) {
+      below /= axis.size();
+      const Segment& segment = axis[rest / below];
+      rest %= below;
+      region.box.push_back(segment.range);
+      index.push_back(segment.source);
+    }
+    region.root = form.dag.load(0, type, std::move(index));
+    form.regions.push_back(std::move(region));
+  }
+}
+
+/// The box that the input fills, and the shell around it: for each axis the slabs before and after, with the
+/// earlier axes already inside.
+void add_shell(LoopForm& form, const Pads& pads, const Shape& in, int fill, ElementType type) {
+  std::vector<Range> box = form.ranges();
+  std::vector<Index> index = form.identity();
+  for (std::size_t axis = 0; axis < box.size(); ++axis) {
+    const std::int64_t size = form.extents[axis];
+    const std::int64_t low = std::clamp<std::int64_t>(pads.begin[axis], 0, size);
+    const std::int64_t high = std::clamp<std::int64_t>(pads.begin[axis] + in[axis], low, size);
+    for (const Range slab : {Range{0, low}, Range{high, size}}) {
+      if (slab.high <= slab.low) continue;
+      Region region{box, fill};
+      region.box[axis] = slab;
+      form.regions.push_back(std::move(region));
+    }
+    box[axis] = {low, high};
+    index[axis] = index[axis] - Index(pads.begin[axis]);
+    if (high == low) return;  // the input fills nothing
+  }
+  form.regions.push_back({box, form.dag.load(0, type, std::move(index))});
+}
+
+Form lower(const LowerContext& context) {
+  const TensorType& result = context.result(0);
+  const Shape& in = context.shape(0);
+  const Pads pads = pads_of(context);
+  const std::string& mode = context.attributes().string_of("mode");
+  LoopForm form = LoopForm::over(result.shape);
+  if (mode == "constant") {
+    const int fill =
+        context.has_operand(2)
+            ? load_scalar(form.dag, context, 2)
+            : form.dag.constant(ir::cast(Scalar::of_integer(ElementType::kInt64, 0), result.element));
+    add_shell(form, pads, in, fill, result.element);
+    return form;
+  }
+  std::vector<std::vector<Segment>> segments;
+  for (std::size_t axis = 0; axis < in.size(); ++axis) {
+    segments.push_back(
+        segments_of(mode, static_cast<int>(axis), in[axis], pads.begin[axis], result.shape[axis]));
+  }
+  add_products(form, segments, result.element);
+  return form;
+}
+
+}  // namespace
+
+const Operator& operator_Pad() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "Pad";
+    o.versions = {2, 11, 13, 18, 19, 21, 23, 24, 25};
+    o.operands = {2, 4};
+    o.attributes = {{"mode", AttributeKind::kString, std::string("constant")}};
+    o.summary = "elements before and after every axis: constant, reflect, edge or wrap; negative pads crop";
+    o.normalise = normalise;
+    o.infer = infer;
+    o.lower = lower;
+    return o;
+  }();
+  return op;
+}
+
+}  // namespace gcompile::ir

@@ -1,0 +1,184 @@
+// Slice: result[i] = x[start + i * step] per axis, an affine view. Split is one Slice per output.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/ops/support.h"
+
+namespace gcompile::ir {
+namespace {
+
+struct AxisSlice {
+  std::int64_t start = 0;
+  std::int64_t step = 1;
+  std::int64_t count = 0;
+};
+
+/// ONNX Slice-13: negative positions count from the end, then clamp to [0, n] for a positive step and to
+/// [0, n - 1] (start) and [-1, n - 1] (end) for a negative one.
+AxisSlice slice_axis(std::int64_t start, std::int64_t end, std::int64_t step, std::int64_t n) {
+  if (step == 0) operator_error("a step is 0");
+  if (start < 0) start += n;
+  if (end < 0) end += n;
+  AxisSlice slice;
+  slice.step = step;
+  if (step > 0) {
+    slice.start = std::clamp<std::int64_t>(start, 0, n);
+    end = std::clamp<std::int64_t>(end, 0, n);
+    const std::int64_t span = std::max<std::int64_t>(0, end - slice.start);
+    slice.count = span / step + (span % step != 0);
+  } else {
+    slice.start = std::clamp<std::int64_t>(start, 0, std::max<std::int64_t>(n - 1, 0));
+    end = std::clamp<std::int64_t>(end, -1, n - 1);
+    const std::int64_t span = std::max<std::int64_t>(0, slice.start - end);
+    // -(step + 1) + 1 avoids the overflow of -INT64_MIN.
+    const std::uint64_t stride = static_cast<std::uint64_t>(-(step + 1)) + 1;
+    slice.count = static_cast<std::int64_t>((static_cast<std::uint64_t>(span) + stride - 1) / stride);
+  }
+  if (slice.count <= 1) slice.step = 1;
+  return slice;
+}
+
+std::vector<AxisSlice> slices_of(const NodeView& node) {
+  const Shape& shape = node.shape(0);
+  std::vector<AxisSlice> slices;
+  for (const std::int64_t n : shape) slices.push_back({0, 1, n});
+  const std::vector<std::int64_t> starts = node.constant_ints(1, "starts");
+  const std::vector<std::int64_t> ends = node.constant_ints(2, "ends");
+  std::vector<std::int64_t> axes, steps(starts.size(), 1);
+  for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  if (node.has_operand(3)) axes = node.constant_ints(3, "axes");
+  if (node.has_operand(4)) steps = node.constant_ints(4, "steps");
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
+    operator_error("starts, ends, axes and steps must have equal lengths");
+  }
+  const int rank = static_cast<int>(shape.size());
+  normalise_axes(axes, rank);  // refuses repeated axes
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<std::size_t>(normalise_axis(axes[i], rank));
+    slices[axis] = slice_axis(starts[i], ends[i], steps[i], shape[axis]);
+  }
+  return slices;
+}
+
+/// starts, ends and axes became inputs in opset 10.
+void normalise_slice(RewriteContext& context) {
+  context.attribute_to_operand("starts", 1);
+  context.attribute_to_operand("ends", 2);
+  context.attribute_to_operand("axes", 3);
+}
+
+void infer_slice(InferContext& context) {
+  require_computable(context, 0);
+  Shape out;
+  for (const AxisSlice& slice : slices_of(context)) out.push_back(slice.count);
+  context.set_result(0, context.element(0), std::move(out));
+}
+
+Form lower_slice(const LowerContext& context) {
+  LoopForm form = LoopForm::over(context.result(0).shape);
+  std::vector<Index> index;
+  for (const AxisSlice& slice : slices_of(context)) {
+    const int axis = static_cast<int>(index.size());
+    index.push_back(Index::axis(axis) * slice.step + Index(slice.start));
+  }
+  form.set_root(form.dag.load(0, context.element(0), std::move(index)));
+  return form;
+}
+
+/// Lengths became an input in opset 13.
+void normalise_split(RewriteContext& context) { context.attribute_to_operand("split", 1); }
+
+std::vector<std::int64_t> split_lengths(const NodeView& node) {
+  const int axis = normalise_axis(node.attributes().int_of("axis"), node.operand(0).rank());
+  const std::int64_t n = node.shape(0)[static_cast<std::size_t>(axis)];
+  const std::int64_t parts = node.result_count();
+  std::vector<std::int64_t> lengths;
+  if (node.has_operand(1)) {
+    lengths = node.constant_ints(1, "split");
+  } else {
+    // Equal chunks; the last one is smaller when they do not come out even (opset 18).
+    const std::int64_t chunk = ceil_div(n, parts);
+    for (std::int64_t i = 0; i < parts; ++i) {
+      lengths.push_back(std::clamp<std::int64_t>(n - i * chunk, 0, chunk));
+    }
+  }
+  std::int64_t sum = 0;
+  for (const std::int64_t length : lengths) {
+    if (length < 0) operator_error(fmt::format("a part has the length {}", length));
+    sum += length;
+  }
+  if (static_cast<std::int64_t>(lengths.size()) != parts || sum != n) {
+    operator_error(
+        fmt::format("lengths {} do not split {} elements into {} outputs", to_string(lengths), n, parts));
+  }
+  return lengths;
+}
+
+void infer_split(InferContext& context) {
+  require_computable(context, 0);
+  const Attributes& attributes = context.attributes();
+  if (attributes.has("num_outputs") && attributes.int_of("num_outputs") != context.result_count()) {
+    operator_error("num_outputs disagrees with the number of outputs");
+  }
+  const std::vector<std::int64_t> lengths = split_lengths(context);
+  const int axis = normalise_axis(attributes.int_of("axis"), context.operand(0).rank());
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    TensorType type = context.operand(0);
+    type.shape[static_cast<std::size_t>(axis)] = lengths[i];
+    context.set_result(static_cast<int>(i), std::move(type));
+  }
+}
+
+bool decompose_split(RewriteContext& context) {
+  const std::vector<std::int64_t> lengths = split_lengths(context);
+  const std::vector<std::int64_t> axis = {context.attributes().int_of("axis")};
+  std::int64_t start = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const std::vector<std::int64_t> from = {start}, to = {start + lengths[i]};
+    start += lengths[i];
+    if (!context.has_result(static_cast<int>(i))) continue;
+    const ValueId part = context.emit("Slice", {context.operand_id(0), context.constant_ints(from),
+                                                context.constant_ints(to), context.constant_ints(axis)});
+    context.replace_result(static_cast<int>(i), part);
+  }
+  return true;
+}
+
+}  // namespace
+
+const Operator& operator_Slice() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "Slice";
+    o.versions = {1, 10, 11, 13};
+    o.operands = {3, 5};
+    o.summary = "a range of every axis";
+    o.normalise = normalise_slice;
+    o.infer = infer_slice;
+    o.lower = lower_slice;
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_Split() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "Split";
+    o.versions = {2, 11, 13, 18};
+    o.operands = {1, 2};
+    o.results = {1, -1};
+    o.attributes = {{"axis", AttributeKind::kInt, std::int64_t{0}},
+                    {"num_outputs", AttributeKind::kInt, std::nullopt}};
+    o.summary = "consecutive parts along an axis";
+    o.normalise = normalise_split;
+    o.infer = infer_split;
+    o.decompose = decompose_split;
+    return o;
+  }();
+  return op;
+}
+
+}  // namespace gcompile::ir
