@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "ir/ops/support.h"
+#include "ir/ops/rewrite.h"
 
 namespace gcompile::ir {
 namespace {
@@ -41,26 +41,15 @@ void infer(InferContext& context) {
   context.set_result(0, type, std::move(y));
 }
 
-ValueId transposed(RewriteContext& context, ValueId matrix) {
-  Attributes attributes;
-  attributes.set("perm", std::vector<std::int64_t>{1, 0});
-  return context.emit("Transpose", {matrix}, attributes);
-}
-
-ValueId scaled(RewriteContext& context, ValueId value, float factor) {
-  if (factor == 1) return value;
-  return context.emit("Mul", {value, context.constant_scalar(context.type(value).element, factor)});
-}
-
 bool decompose(RewriteContext& context) {
   const Attributes attributes = context.attributes();
   ValueId a = context.operand_id(0);
   ValueId b = context.operand_id(1);
-  if (attributes.flag("transA")) a = transposed(context, a);
-  if (attributes.flag("transB")) b = transposed(context, b);
-  ValueId y = scaled(context, context.emit("MatMul", {a, b}), attributes.float_of("alpha"));
+  if (attributes.flag("transA")) a = emit_transpose(context, a, {1, 0});
+  if (attributes.flag("transB")) b = emit_transpose(context, b, {1, 0});
+  ValueId y = emit_scale(context, context.emit("MatMul", {a, b}), attributes.float_of("alpha"));
   if (context.has_operand(2)) {
-    y = context.emit("Add", {y, scaled(context, context.operand_id(2), attributes.float_of("beta"))});
+    y = context.emit("Add", {y, emit_scale(context, context.operand_id(2), attributes.float_of("beta"))});
   }
   context.replace_result(0, y);
   return true;

@@ -89,11 +89,11 @@ void normalise_matmul(RewriteContext& context) {
   std::vector<ValueId> operands = context.node().operands;
   if (a_vector) {
     a = {1, a[0]};
-    operands[0] = context.emit("Reshape", {operands[0], context.constant_ints(a)});
+    operands[0] = emit_reshape(context, operands[0], a);
   }
   if (b_vector) {
     b = {b[0], 1};
-    operands[1] = context.emit("Reshape", {operands[1], context.constant_ints(b)});
+    operands[1] = emit_reshape(context, operands[1], b);
   }
   Shape out = product_shape(a, b);
   const ValueId product = context.emit("MatMulInteger", operands);

@@ -9,7 +9,7 @@
 #include <array>
 #include <cmath>
 
-#include "ir/ops/support.h"
+#include "ir/ops/rewrite.h"
 
 namespace gcompile::ir {
 namespace {
@@ -123,12 +123,6 @@ void infer(InferContext& context) {
   if (kCell.has_cell_state) context.set_result(2, type, state);
 }
 
-ValueId permuted(RewriteContext& context, ValueId value, std::vector<std::int64_t> perm) {
-  Attributes attributes;
-  attributes.set("perm", std::move(perm));
-  return context.emit("Transpose", {value}, attributes);
-}
-
 bool decompose(RewriteContext& context) {
   if (!context.attributes().flag("layout")) return false;
   Attributes attributes = context.attributes();
@@ -137,7 +131,7 @@ bool decompose(RewriteContext& context) {
   for (const int i : {0, kInitialH, kInitialC}) {
     if (context.has_operand(i)) {
       operands[static_cast<std::size_t>(i)] =
-          permuted(context, operands[static_cast<std::size_t>(i)], {1, 0, 2});
+          emit_transpose(context, operands[static_cast<std::size_t>(i)], {1, 0, 2});
     }
   }
   const int results = context.result_count();
@@ -147,7 +141,7 @@ bool decompose(RewriteContext& context) {
     const ValueId result = context.graph().node(inner).results[static_cast<std::size_t>(i)];
     const std::vector<std::int64_t> perm =
         i == 0 ? std::vector<std::int64_t>{2, 0, 1, 3} : std::vector<std::int64_t>{1, 0, 2};
-    context.replace_result(i, permuted(context, result, perm));
+    context.replace_result(i, emit_transpose(context, result, perm));
   }
   return true;
 }

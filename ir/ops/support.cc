@@ -136,7 +136,9 @@ ValueId emit_cast(RewriteContext& context, ValueId value, ElementType type) {
 
 ValueId emit_reshape(RewriteContext& context, ValueId value, const Shape& shape) {
   if (context.type(value).shape == shape) return value;
-  return context.emit("Reshape", {value, context.constant_ints(shape)});
+  Attributes attributes;
+  attributes.set("allowzero", std::int64_t{1});  // dims of 0 mean 0
+  return context.emit("Reshape", {value, context.constant_ints(shape)}, std::move(attributes));
 }
 
 ElementType computable_type_of(const Attributes& attributes, std::string_view name) {

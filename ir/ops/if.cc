@@ -1,0 +1,103 @@
+// If: runs one of two subgraphs. Operand 0 is the condition, the others are the values that the branches
+// capture; both branches take all of them as inputs, in order.
+
+#include <fmt/format.h>
+
+#include "ir/inline.h"
+#include "ir/ops/support.h"
+
+namespace gcompile::ir {
+namespace {
+
+const TensorType& output_type(const Graph& branch, int i) {
+  return branch.value(branch.outputs()[static_cast<std::size_t>(i)]).type;
+}
+
+/// The branch that a known condition selects, or nullptr.
+const Graph* selected_branch(const NodeView& node) {
+  const Tensor* condition = node.constant(0);
+  return condition ? &node.node().subgraphs[condition->int_at(0) != 0 ? 0 : 1] : nullptr;
+}
+
+void require_branches(const NodeView& node) {
+  if (node.element(0) != ElementType::kBool || node.operand(0).count() != 1) {
+    operator_error(fmt::format("the condition must be one bool, not {}", to_string(node.operand(0))));
+  }
+  if (node.node().subgraphs.size() != 2) operator_error("both branches must be given");
+  for (const Graph& branch : node.node().subgraphs) {
+    if (branch.trap.empty() && static_cast<int>(branch.outputs().size()) != node.result_count()) {
+      operator_error(fmt::format("branch '{}' has {} outputs, the node {}", printable(branch.name),
+                                 branch.outputs().size(), node.result_count()));
+    }
+    if (static_cast<int>(branch.inputs().size()) != node.operand_count() - 1) {
+      operator_error(fmt::format("branch '{}' captures {} values, the node passes {}", printable(branch.name),
+                                 branch.inputs().size(), node.operand_count() - 1));
+    }
+  }
+}
+
+void infer(InferContext& context) {
+  require_branches(context);
+  if (const Graph* branch = selected_branch(context)) {
+    if (!branch->trap.empty()) {
+      operator_error(
+          fmt::format("the condition is known and selects a branch that cannot run: {}", branch->trap));
+    }
+    for (int i = 0; i < context.result_count(); ++i) context.set_result(i, output_type(*branch, i));
+    return;
+  }
+  const Graph& then_branch = context.node().subgraphs[0];
+  const Graph& else_branch = context.node().subgraphs[1];
+  if (!then_branch.trap.empty() && !else_branch.trap.empty()) {
+    operator_error(fmt::format("neither branch can run: {}; {}", then_branch.trap, else_branch.trap));
+  }
+  for (int i = 0; i < context.result_count(); ++i) {
+    if (!then_branch.trap.empty() || !else_branch.trap.empty()) {
+      context.set_result(i, output_type(then_branch.trap.empty() ? then_branch : else_branch, i));
+      continue;
+    }
+    const TensorType& a = output_type(then_branch, i);
+    const TensorType& b = output_type(else_branch, i);
+    if (a != b) {
+      operator_error(
+          fmt::format("output {} is {} in one branch and {} in the other", i, to_string(a), to_string(b)),
+          "shapes are fixed when the model is compiled; when the condition comes from an input that never "
+          "changes, bind it with --set NAME=VALUE so that one branch remains");
+    }
+    context.set_result(i, a);
+  }
+}
+
+/// A known condition -> the nodes of its branch.
+bool decompose(RewriteContext& context) {
+  const Graph* branch = selected_branch(context);
+  if (!branch) return false;
+  const std::vector<ValueId> arguments(context.node().operands.begin() + 1, context.node().operands.end());
+  const std::vector<ValueId> values = inline_graph(context.mutable_graph(), *branch, arguments);
+  for (int i = 0; i < context.result_count(); ++i) {
+    context.replace_result(i, values[static_cast<std::size_t>(i)]);
+  }
+  return true;
+}
+
+Form lower(const LowerContext&) { return IfForm{}; }
+
+}  // namespace
+
+const Operator& operator_If() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "If";
+    o.versions = {1, 11, 13, 16, 19, 21, 23, 24, 25};
+    o.operands = {1, -1};
+    o.results = {1, -1};
+    o.summary = "one of two subgraphs, chosen by a condition";
+    o.infer = infer;
+    o.decompose = decompose;
+    o.lower = lower;
+    return o;
+  }();
+  return op;
+}
+
+}  // namespace gcompile::ir

@@ -1,0 +1,20 @@
+#pragma once
+// Short spellings of nodes that decompositions emit again and again; emit_cast and emit_reshape are
+// in support.h.
+
+#include <vector>
+
+#include "ir/ops/support.h"
+
+namespace gcompile::ir {
+
+/// Transpose: result axis i is axis perm[i]; `value` itself when perm is the identity.
+ValueId emit_transpose(RewriteContext& context, ValueId value, const std::vector<std::int64_t>& perm);
+/// value * factor, a constant of the value's type; `value` itself for 1.
+ValueId emit_scale(RewriteContext& context, ValueId value, double factor);
+/// Elements [begin, end) of an axis, every step-th.
+ValueId emit_slice(RewriteContext& context, ValueId value, std::int64_t axis, std::int64_t begin,
+                   std::int64_t end, std::int64_t step = 1);
+ValueId emit_concat(RewriteContext& context, std::vector<ValueId> values, std::int64_t axis);
+
+}  // namespace gcompile::ir
