@@ -1,0 +1,15 @@
+#pragma once
+
+namespace gcompile {
+
+/// Lets SIGINT, SIGTERM and SIGHUP set a flag, that the stages poll, in place of ending the process at once.
+/// A second signal of the same kind ends it the hard way.
+void catch_interrupts();
+
+/// Whether such a signal has come.
+bool interrupted();
+
+/// Throws ir::CompileError(ExitCode::kInterrupted) if such a signal has come.
+void throw_if_interrupted();
+
+}  // namespace gcompile
