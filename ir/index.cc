@@ -271,6 +271,24 @@ Index substitute(const Index& index, std::span<const Index> axes, std::span<cons
   return out;
 }
 
+Index recombine(const Index& index, std::span<const Range> ranges) {
+  Index out = index;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Index::Term& t : out.terms()) {
+      if (t.atom.kind != IndexAtom::Kind::kMod) continue;
+      const Index quotient =
+          floor_div(*t.atom.inner, t.atom.divisor, ranges) * (t.coefficient * t.atom.divisor);
+      const Index merged = out - Index::of(t.atom) * t.coefficient - quotient + *t.atom.inner * t.coefficient;
+      if (merged.terms().size() >= out.terms().size()) continue;
+      out = merged;
+      changed = true;
+      break;
+    }
+  }
+  return out;
+}
+
 Index linearise(std::span<const Index> index, std::span<const std::int64_t> shape) {
   GC_CHECK(index.size() == shape.size());
   Index position;

@@ -83,6 +83,9 @@ Index modulo(const Index& index, std::int64_t divisor, std::span<const Range> ax
 Index substitute(const Index& index, std::span<const Index> axes, std::span<const Range> ranges,
                  const std::function<int(int)>& scalar);
 
+/// Undoes divisions that meet again: k*b*floor(e/b) + k*(e mod b) becomes k*e.
+Index recombine(const Index& index, std::span<const Range> ranges);
+
 /// Row-major position of `index` in `shape`.
 Index linearise(std::span<const Index> index, std::span<const std::int64_t> shape);
 /// Coordinates in `shape` of a row-major position.

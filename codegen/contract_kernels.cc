@@ -1,0 +1,291 @@
+// Calls of the float contractions: convolutions, matrix products, pools.
+
+#include <fmt/format.h>
+
+#include "codegen/c_types.h"
+#include "codegen/kernel_call.h"
+#include "codegen/loop_printer.h"
+#include "ir/ops/window.h"
+
+namespace gcompile {
+
+using ir::NodeId;
+using ir::Shape;
+
+namespace {
+
+/// Geometry of a sliding window over channels-last images; 1-D is height 1.
+struct ImageShape {
+  std::int64_t batch, in_h, in_w, in_c, out_h, out_w, out_c, kernel_h, kernel_w, stride_h, stride_w, pad_top,
+      pad_left, dilation_h, dilation_w, groups, pixel, row, image;
+
+  std::string text(const std::string& name) const {
+    return fmt::format(
+        "  constexpr ConvShape {}{{/*batch*/ {},\n"
+        "                            /*in h, w, c*/ {}, {}, {}, /*out h, w, c*/ {}, {}, {},\n"
+        "                            /*kernel*/ {}, {}, /*stride*/ {}, {}, /*pad top, left*/ {}, {},\n"
+        "                            /*dilation*/ {}, {}, /*groups*/ {},\n"
+        "                            /*strides of pixel, row, image*/ {}, {}, {}}};\n",
+        name, batch, in_h, in_w, in_c, out_h, out_w, out_c, kernel_h, kernel_w, stride_h, stride_w, pad_top,
+        pad_left, dilation_h, dilation_w, groups, pixel, row, image);
+  }
+};
+
+ImageShape image_shape(const Shape& x, const std::vector<std::int64_t>& strides, const Shape& y,
+                       const ir::Window& window, std::int64_t groups) {
+  const bool flat = x.size() == 3;
+  const std::size_t h = 2, w = flat ? 2 : 3;
+  const auto of = [&](const std::vector<std::int64_t>& values, bool height) {
+    return flat ? (height ? 1 : values[0]) : values[height ? 0 : 1];
+  };
+  ImageShape s{};
+  s.batch = x[0];
+  s.in_c = x[1];
+  s.out_c = y[1];
+  s.in_h = flat ? 1 : x[h];
+  s.in_w = x[w];
+  s.out_h = flat ? 1 : y[h];
+  s.out_w = y[w];
+  s.kernel_h = of(window.kernel, true);
+  s.kernel_w = of(window.kernel, false);
+  s.stride_h = of(window.strides, true);
+  s.stride_w = of(window.strides, false);
+  s.dilation_h = of(window.dilations, true);
+  s.dilation_w = of(window.dilations, false);
+  s.pad_top = flat ? 0 : window.begin(0);
+  s.pad_left = window.begin(flat ? 0 : 1);
+  s.groups = groups;
+  s.pixel = strides[w];
+  s.row = flat ? s.pixel * s.in_w : strides[h];
+  s.image = strides[0];
+  return s;
+}
+
+/// Result axes that count pixels, for an N, C, spatial... result.
+std::vector<int> pixel_axes(std::size_t rank) {
+  std::vector<int> rows = {0};
+  for (std::size_t axis = 2; axis < rank; ++axis) rows.push_back(static_cast<int>(axis));
+  return rows;
+}
+
+void require_float32(const ir::Graph& graph, const ir::Node& node) {
+  const ir::ElementType type = graph.value(node.operands[0]).type.element;
+  if (type != ir::ElementType::kFloat32) {
+    ir::operator_error(fmt::format("{} has no kernel for {} yet", node.op->name, name_of(type)));
+  }
+}
+
+}  // namespace
+
+std::optional<std::vector<int>> KernelBuilder::needed_order(NodeId id, const ir::Form& form, int i) const {
+  const ir::Node& n = node(id);
+  const ir::ValueId value = n.operands[static_cast<std::size_t>(i)];
+  if (!value.valid() || graph_.constant(value)) return std::nullopt;
+  const Shape& shape = graph_.value(value).type.shape;
+  const std::vector<std::int64_t>& strides = stored(value).strides;
+  if (std::holds_alternative<ir::LibraryForm>(form)) {
+    // Library kernels read dense row-major tensors.
+    const std::vector<std::int64_t> dense = ir::row_major_strides(shape);
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      if (shape[axis] > 1 && strides[axis] != dense[axis]) return std::vector<int>{};
+    }
+    return std::nullopt;
+  }
+  const auto* contract = std::get_if<ir::ContractForm>(&form);
+  if (!contract || i >= contract->base_operands) return std::nullopt;
+  const std::string_view name = n.op->name;
+  if (name == "MatMul" || name == "MatMulInteger") {
+    const std::size_t last = shape.size() - 1;
+    const bool rows = i == 0;
+    if (rows && shape[last] > 1 && strides[last] != 1) return std::vector<int>{};
+    return std::nullopt;
+  }
+  if (i != 0) return std::nullopt;  // weights are constants or refused by the kernel
+  if (shape[1] == 1 || strides[1] == 1) return std::nullopt;
+  std::vector<int> channels_last = {0};
+  for (std::size_t axis = 2; axis < shape.size(); ++axis) channels_last.push_back(static_cast<int>(axis));
+  channels_last.push_back(1);
+  return channels_last;
+}
+
+KernelCall KernelBuilder::conv(NodeId id, const ir::ContractForm& form) {
+  const ir::Node& n = node(id);
+  require_float32(graph_, n);
+  const ir::Tensor* weights = graph_.constant(n.operands[1]);
+  if (!weights) ir::operator_error("convolution weights must be constants");
+  const Shape& x = graph_.value(n.operands[0]).type.shape;
+  const Shape& w = weights->shape();
+  const std::int64_t groups = n.attributes.int_of("group");
+  const ir::Window window = ir::window_of(n.attributes);
+  const std::int64_t group_inputs = w[1], group_outputs = w[0] / groups;
+  std::int64_t taps = 1;
+  for (const std::int64_t k : window.kernel) taps *= k;
+  const bool depthwise = group_inputs == 1 && groups > 1;
+
+  KernelCall call;
+  call.threaded = true;
+  call.multiply_adds = ir::element_count(form.epilogue.extents) * group_inputs * taps;
+  const KernelTensor input = operand_parameter(call, id, 0, "x");
+  const ImageShape shape = image_shape(x, input.strides, form.epilogue.extents, window, groups);
+  const auto weight = [&](std::int64_t oc, std::int64_t ic, std::int64_t tap) {
+    return static_cast<float>(weights->real_at((oc * group_inputs + ic) * taps + tap));
+  };
+  std::vector<float> packed;
+  if (depthwise) {
+    call.family = "depthwise2d";
+    call.headers = {"gcrt/cpu/depthwise.h"};
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      for (std::int64_t c = 0; c < w[0]; ++c) packed.push_back(weight(c, 0, tap));
+    }
+  } else {
+    call.family = "conv2d";
+    call.headers = {"gcrt/cpu/conv.h"};
+    for (std::int64_t g = 0; g < groups; ++g) {
+      const std::vector<float> part =
+          pack_panels(taps * group_inputs, group_outputs, [&](std::int64_t k, std::int64_t oc) {
+            return weight(g * group_outputs + oc, k % group_inputs, k / group_inputs);
+          });
+      packed.insert(packed.end(), part.begin(), part.end());
+    }
+  }
+  weights_parameter(
+      call,
+      weights_.add_floats(packed, graph_.value(n.operands[1]).name,
+                          fmt::format("{} packed for {}", to_string(weights->type()), call.family)),
+      "w", "float");
+  if (!depthwise) {
+    weights_parameter(call, weights_.zeros((group_inputs + 16) * 4), "zeros", "float");
+  }
+  const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
+  call.body = shape.text("shape");
+  call.body += fmt::format("  const {} epilogue{};\n", KernelCall::kFunctor,
+                           epilogue.construction().substr(std::string(KernelCall::kFunctor).size()));
+  std::string function = "conv2d";
+  std::string extra = ", zeros";
+  if (depthwise) {
+    extra.clear();
+    const bool multiplied = shape.out_c != shape.in_c;
+    const bool square = shape.kernel_h == shape.kernel_w && shape.dilation_w == 1 && !multiplied;
+    const std::int64_t k = square && ((shape.kernel_w == 3 && shape.stride_w <= 2) ||
+                                      (shape.kernel_w == 5 && shape.stride_w == 1))
+                               ? shape.kernel_w
+                               : 0;
+    function = fmt::format("depthwise2d_fixed<{}, {}, {}>", k, k ? shape.stride_w : 0, multiplied);
+  }
+  call.body += fmt::format(
+      "  parallel_for(threads, {}_work_items(shape), [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{\n"
+      "    {}(shape, x, w{}, epilogue, begin, end);\n"
+      "  }});\n",
+      call.family, function, extra);
+  return call;
+}
+
+KernelCall KernelBuilder::matmul(NodeId id, const ir::ContractForm& form) {
+  const ir::Node& n = node(id);
+  const ir::TensorType& a_type = graph_.value(n.operands[0]).type;
+  const ir::TensorType& b_type = graph_.value(n.operands[1]).type;
+  if (a_type.element != ir::ElementType::kFloat32) require_float32(graph_, n);
+  const Shape& out = form.epilogue.extents;
+  const std::size_t rank = out.size();
+  const Shape& as = a_type.shape;
+  const Shape& bs = b_type.shape;
+  const std::int64_t depth = as.back(), columns = out[rank - 1];
+  const ir::Tensor* b_constant = graph_.constant(n.operands[1]);
+
+  KernelCall call;
+  call.family = "gemm";
+  call.headers = {"gcrt/cpu/gemm.h"};
+  call.threaded = true;
+  call.multiply_adds = ir::element_count(out) * depth;
+  const KernelTensor a = operand_parameter(call, id, 0, "a");
+
+  // Strides of the operands along the result's axes (0 where an operand broadcasts).
+  const auto along = [&](const Shape& shape, const std::vector<std::int64_t>& strides, std::size_t axis) {
+    const std::size_t lead = rank - shape.size();
+    return axis < lead || shape[axis - lead] == 1 ? std::int64_t{0} : strides[axis - lead];
+  };
+  // Batch axes with a shared right side and rows that continue the matrix are rows of one larger matrix.
+  std::vector<int> rows = {static_cast<int>(rank) - 2};
+  std::int64_t row_count = out[rank - 2];
+  const std::int64_t lda = a.strides[as.size() - 2];
+  bool b_batched = false;
+  for (std::size_t axis = 0; axis + 2 < rank; ++axis) {
+    const std::size_t lead = rank - bs.size();
+    b_batched |= axis >= lead && bs[axis - lead] != 1;
+  }
+  std::size_t batch_axes = rank - 2;
+  while (batch_axes > 0) {
+    const std::size_t axis = batch_axes - 1;
+    const bool b_shared = along(bs, ir::row_major_strides(bs), axis) == 0;
+    const std::int64_t step = along(as, a.strides, axis);
+    if (out[axis] != 1 && (!b_shared || step != lda * row_count)) break;
+    rows.insert(rows.begin(), static_cast<int>(axis));
+    row_count *= out[axis];
+    --batch_axes;
+  }
+  std::string a_pointer = "a", b_pointer = "b";
+  const std::int64_t panel_floats = (columns + 15) / 16 * 16 * depth;
+  std::string pack;
+  std::vector<std::int64_t> b_strides;
+  if (b_constant) {
+    // One packed matrix per batch entry of the constant.
+    std::int64_t matrices = ir::element_count(bs) / std::max<std::int64_t>(1, depth * columns);
+    std::vector<float> packed;
+    for (std::int64_t m = 0; m < matrices; ++m) {
+      const std::vector<float> part = pack_panels(depth, columns, [&](std::int64_t k, std::int64_t c) {
+        return static_cast<float>(b_constant->real_at((m * depth + k) * columns + c));
+      });
+      packed.insert(packed.end(), part.begin(), part.end());
+    }
+    weights_parameter(call,
+                      weights_.add_floats(packed, graph_.value(n.operands[1]).name,
+                                          fmt::format("{} packed for gemm", to_string(b_type))),
+                      "b", "float");
+    b_strides = ir::row_major_strides(bs);
+    for (std::size_t i = 0; i + 2 < bs.size(); ++i)
+      b_strides[i] = b_strides[i] / (depth * columns) * panel_floats;
+  } else {
+    const KernelTensor b = operand_parameter(call, id, 1, "b");
+    b_strides = b.strides;
+    scratch_parameter(call, panel_floats * 4, "packed", "float");
+    b_pointer = "packed";
+  }
+  const EpilogueWriter epilogue(*this, call, id, form, rows, static_cast<int>(rank) - 1);
+  std::string b_source = "b";
+  CodeText code(1);
+  for (std::size_t axis = 0; axis < batch_axes; ++axis) {
+    if (out[axis] == 1) {
+      code.line(fmt::format("constexpr std::ptrdiff_t b{} = 0;", axis));
+      code.line(fmt::format("static_cast<void>(b{});", axis));
+      continue;
+    }
+    code.open(fmt::format("for (std::ptrdiff_t b{0} = 0; b{0} < {1}; ++b{0}) {{", axis, out[axis]));
+    if (const std::int64_t step = along(as, a.strides, axis))
+      a_pointer += fmt::format(" + {} * b{}", step, axis);
+    if (const std::int64_t step = along(bs, b_strides, axis))
+      b_source += fmt::format(" + {} * b{}", step, axis);
+  }
+  if (b_constant) {
+    b_pointer = b_source;
+  } else {
+    const std::size_t last = bs.size() - 1;
+    code.line(fmt::format("pack_b({}, {}, {}, {}, {}, packed);", depth, columns, b_source,
+                          b_strides[last - 1], b_strides[last]));
+  }
+  code.line(fmt::format("const {} epilogue{};", KernelCall::kFunctor,
+                        epilogue.construction().substr(std::string(KernelCall::kFunctor).size())));
+  code.open(
+      fmt::format("parallel_for(threads, gemm_work_items<float>({}, {}), [&](std::ptrdiff_t begin, "
+                  "std::ptrdiff_t end) {{",
+                  row_count, columns));
+  code.line(fmt::format("gemm({}, {}, {}, {}, {}, {}, epilogue, begin, end);", row_count, columns, depth,
+                        a_pointer, lda, b_pointer));
+  code.close("});");
+  for (std::size_t axis = 0; axis < batch_axes; ++axis) {
+    if (out[axis] != 1) code.close();
+  }
+  call.body = code.text();
+  return call;
+}
+
+}  // namespace gcompile

@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/c_types.h"
+#include "codegen/kernel_call.h"
+#include "codegen/loop_printer.h"
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+
+using ir::Index;
+using ir::ScalarNode;
+using ir::ScalarOp;
+
+EpilogueWriter::Access EpilogueWriter::access(const Index& address, const std::string& pointer,
+                                              const std::string& field) {
+  GC_CHECK(address.is_affine());
+  Access out;
+  out.field = field;
+  out.column = address.coefficient_of(column_);
+  // Batch axes move the pointer; row axes must walk as one, or are recovered from m by division.
+  std::string base = pointer;
+  for (std::size_t axis = 0; axis < loops_.extents.size(); ++axis) {
+    const int a = static_cast<int>(axis);
+    const std::int64_t step = address.coefficient_of(a);
+    if (a == column_ || step == 0 || loops_.extents[axis] == 1) continue;
+    if (std::find(rows_.begin(), rows_.end(), a) == rows_.end()) base += fmt::format(" + {} * b{}", step, a);
+  }
+  if (address.constant() != 0) base += fmt::format(" + {}", address.constant());
+  bool collapses = true;
+  std::int64_t row = -1, inner = 1;
+  for (auto at = rows_.rbegin(); at != rows_.rend(); ++at) {
+    const std::int64_t extent = loops_.extents[static_cast<std::size_t>(*at)];
+    if (extent == 1) continue;
+    const std::int64_t step = address.coefficient_of(*at);
+    if (row < 0) row = step;
+    collapses = collapses && step == row * inner;
+    inner *= extent;
+  }
+  members_.push_back({field, base});
+  std::string position;
+  if (!collapses) {
+    std::int64_t below = 1;
+    for (auto at = rows_.rbegin(); at != rows_.rend(); ++at) {
+      const std::int64_t extent = loops_.extents[static_cast<std::size_t>(*at)];
+      const std::int64_t step = address.coefficient_of(*at);
+      if (extent != 1 && step != 0) {
+        std::string coordinate = below == 1 ? "m" : fmt::format("m / {}", below);
+        if (below * extent != inner) coordinate = fmt::format("({}) % {}", coordinate, extent);
+        position += fmt::format(" + {} * ({})", step, coordinate);
+      }
+      below *= extent;
+    }
+  } else if (row > 0) {
+    members_.push_back({field + "_row", fmt::format("{}", row)});
+    position = fmt::format(" + m * {}_row", field);
+  }
+  if (out.column == 1) {
+    position += " + n";
+  } else if (out.column != 0) {
+    position += fmt::format(" + n * {}", out.column);
+  }
+  out.position = field + position;
+  return out;
+}
+
+EpilogueWriter::EpilogueWriter(KernelBuilder& builder, KernelCall& call, ir::NodeId id,
+                               const ir::ContractForm& form, std::vector<int> rows, int column)
+    : call_(call), loops_(form.epilogue), rows_(std::move(rows)), column_(column) {
+  GC_CHECK(loops_.is_map() && loops_.regions.size() == 1);
+  const int root = loops_.regions[0].root;
+  const int roots[] = {root};
+  std::map<int, Access> loads;
+  std::map<int, std::string> parameter_of;
+  std::map<std::string, std::string> types;
+  std::vector<std::uint64_t> dependence(loops_.dag.nodes().size(), 0);
+  const std::vector<ir::Range> ranges = loops_.ranges();
+  for (const int n : loops_.dag.reachable(roots)) {
+    const ScalarNode& node = loops_.dag[n];
+    std::uint64_t& mask = dependence[static_cast<std::size_t>(n)];
+    for (const int argument : node.arguments) mask |= dependence[static_cast<std::size_t>(argument)];
+    if (node.op == ScalarOp::kAccumulator) mask = 1;
+    GC_CHECK(node.op != ScalarOp::kIota);
+    if (node.op != ScalarOp::kLoad) continue;
+    KernelTensor tensor;
+    if (!parameter_of.count(node.operand)) {
+      parameter_of[node.operand] = fmt::format("x{}", node.operand);
+      tensor = builder.operand_parameter(call, id, node.operand, parameter_of[node.operand]);
+    } else {
+      tensor = {parameter_of[node.operand], node.type, call.arguments.back().storage.strides};
+      for (const CallArgument& argument : call.arguments) {
+        if (argument.parameter != tensor.pointer) continue;
+        tensor.strides =
+            argument.kind == CallArgument::Kind::kStorage
+                ? argument.storage.strides
+                : ir::row_major_strides(
+                      builder.graph_.value(builder.node(id).operands[static_cast<std::size_t>(node.operand)])
+                          .type.shape);
+      }
+    }
+    const std::string field = fmt::format("x{}{}", node.operand, loads.empty() ? "" : fmt::format("_{}", n));
+    const std::string type = kernel_type(node.type);
+    Access a = access(ir::recombine(address_of(node.index, tensor.strides), ranges), tensor.pointer, field);
+    types[field] = "const " + type + "*";
+    mask = a.column != 0 ? 1 : 0;
+    loads[n] = std::move(a);
+  }
+  const KernelTensor result = builder.result_parameter(call, id, 0, "y");
+  const Access store =
+      access(ir::recombine(address_of(loops_.store, result.strides), ranges), result.pointer, "y");
+  types["y"] = kernel_type(result.element) + "*";
+
+  CodeText code;
+  code.open(fmt::format("struct {} {{", KernelCall::kFunctor));
+  for (const auto& [member, value] : members_) {
+    code.line(types.count(member) ? fmt::format("{} {};", types[member], member)
+                                  : fmt::format("std::ptrdiff_t {};", member));
+  }
+  code.line("template <class L, class V>");
+  code.open("GCRT_INLINE void operator()(L lane, V acc0, std::ptrdiff_t m, std::ptrdiff_t n) const {");
+  const bool uses_m = std::any_of(members_.begin(), members_.end(), [](const auto& member) {
+    return member.first.size() > 4 && member.first.compare(member.first.size() - 4, 4, "_row") == 0;
+  });
+  if (!uses_m) code.line("static_cast<void>(m);");
+  const auto half = [](ir::ElementType type) { return compute_type(type) != type; };
+  ExpressionPrinter printer(loops_.dag, dependence, [&](int n, bool vector) -> std::string {
+    const ScalarNode& node = loops_.dag[n];
+    if (node.op == ScalarOp::kAccumulator) return "acc0";
+    const Access& a = loads.at(n);
+    const char* function = half(node.type) ? "load_as_float" : "load";
+    if (!vector) return fmt::format("{}(Lanes<1>{{}}, {})", function, a.position);
+    return a.column == 1 ? fmt::format("{}(lane, {})", function, a.position)
+                         : fmt::format("{}_strided(lane, {}, {})", function, a.position, a.column);
+  });
+  printer.set_vector_mask(1);
+  printer.declare(code, {root}, 1);
+  const std::string value = printer.text(root, true);
+  const char* function = half(result.element) ? "store_from_float" : "store";
+  code.line(
+      store.column == 1 || loops_.extents[static_cast<std::size_t>(column_)] == 1
+          ? fmt::format("{}(lane, {}, {});", function, store.position, value)
+          : fmt::format("{}_strided(lane, {}, {}, {});", function, store.position, store.column, value));
+  code.close();
+  code.close("};");
+  call_.functor = code.text();
+  construction_ = fmt::format("{}{{", KernelCall::kFunctor);
+  for (std::size_t i = 0; i < members_.size(); ++i) construction_ += (i ? ", " : "") + members_[i].second;
+  construction_ += "}";
+}
+
+}  // namespace gcompile

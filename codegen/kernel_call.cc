@@ -1,0 +1,135 @@
+#include "codegen/kernel_call.h"
+
+#include <fmt/format.h>
+
+#include "codegen/c_types.h"
+#include "codegen/loop_printer.h"
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+
+using ir::NodeId;
+using ir::ValueId;
+
+KernelTensor KernelBuilder::operand_parameter(KernelCall& call, NodeId id, int i,
+                                              const std::string& parameter) {
+  const ValueId value = node(id).operands[static_cast<std::size_t>(i)];
+  const ir::TensorType& type = graph_.value(value).type;
+  if (const ir::Tensor* constant = graph_.constant(value)) {
+    weights_parameter(call, weights_.add_tensor(*constant, graph_.value(value).name), parameter,
+                      kernel_type(type.element));
+    return {parameter, type.element, ir::row_major_strides(type.shape)};
+  }
+  CallArgument argument;
+  argument.storage = stored(value);
+  argument.element = type.element;
+  argument.c_type = kernel_type(type.element);
+  argument.parameter = parameter;
+  call.add(argument);
+  return {parameter, type.element, argument.storage.strides};
+}
+
+KernelTensor KernelBuilder::result_parameter(KernelCall& call, NodeId id, int i,
+                                             const std::string& parameter) {
+  const ValueId value = node(id).results[static_cast<std::size_t>(i)];
+  const ir::TensorType& type = graph_.value(value).type;
+  CallArgument argument;
+  argument.storage = stored(value);
+  argument.element = type.element;
+  argument.c_type = kernel_type(type.element);
+  argument.parameter = parameter;
+  argument.writes = true;
+  call.add(argument);
+  return {parameter, type.element, argument.storage.strides};
+}
+
+void KernelBuilder::weights_parameter(KernelCall& call, int entry, const std::string& parameter,
+                                      const std::string& c_type) {
+  CallArgument argument;
+  argument.kind = CallArgument::Kind::kWeights;
+  argument.weights = entry;
+  argument.c_type = c_type;
+  argument.parameter = parameter;
+  call.add(std::move(argument));
+}
+
+void KernelBuilder::scratch_parameter(KernelCall& call, std::int64_t bytes, const std::string& parameter,
+                                      const std::string& c_type) {
+  CallArgument argument;
+  argument.kind = CallArgument::Kind::kScratch;
+  argument.scratch_bytes = bytes;
+  argument.c_type = c_type;
+  argument.parameter = parameter;
+  argument.writes = true;
+  call.add(std::move(argument));
+}
+
+KernelCall KernelBuilder::loops(NodeId id, const ir::LoopForm& form) {
+  KernelCall call;
+  call.family = form.is_map() ? "map" : "reduce";
+  call.headers = {"gcrt/loops.h"};
+  std::vector<bool> used(node(id).operands.size(), false);
+  std::vector<int> roots;
+  for (const ir::Stage& stage : form.stages) roots.push_back(stage.root);
+  for (const ir::Region& region : form.regions) roots.push_back(region.root);
+  for (const ir::BoundsCheck& check : form.checks) roots.push_back(check.scalar);
+  for (const int n : form.dag.reachable(roots)) {
+    if (form.dag[n].op == ir::ScalarOp::kLoad) used[static_cast<std::size_t>(form.dag[n].operand)] = true;
+  }
+  std::vector<KernelTensor> operands(used.size());
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    if (used[i]) operands[i] = operand_parameter(call, id, static_cast<int>(i), fmt::format("x{}", i));
+  }
+  const KernelTensor result = result_parameter(call, id, 0, "y");
+  call.checked = !form.checks.empty();
+  if (call.checked) {
+    std::string checks = print_checks(form, operands, 1);
+    checks.resize(checks.size() - std::string("  return true;\n").size());
+    call.body += checks;
+  }
+  call.body += print_loops(form, operands, result, 1);
+  if (call.checked) call.body += "  return true;\n";
+  return call;
+}
+
+KernelCall KernelBuilder::copy(const ir::TensorType& type, const Storage& from, const Storage& to) {
+  KernelCall call;
+  call.family = "copy";
+  call.headers = {"gcrt/loops.h"};
+  CallArgument source;
+  source.storage = from;
+  source.element = type.element;
+  source.c_type = kernel_type(type.element);
+  source.parameter = "x0";
+  call.add(source);
+  CallArgument target = source;
+  target.storage = to;
+  target.parameter = "y";
+  target.writes = true;
+  call.add(target);
+  ir::LoopForm form = ir::LoopForm::over(type.shape);
+  form.set_root(form.dag.load(0, type.element, form.identity()));
+  call.body = print_loops(form, {{"x0", type.element, from.strides}}, {"y", type.element, to.strides}, 1);
+  return call;
+}
+
+KernelCall KernelBuilder::contract(NodeId id, const ir::ContractForm& form) {
+  const std::string_view name = node(id).op->name;
+  if (name == "Conv") return conv(id, form);
+  if (name == "ConvTranspose") return conv_transpose(id, form);
+  if (name == "MatMul") return matmul(id, form);
+  if (name == "MaxPool" || name == "AveragePool") return pool(id, form);
+  if (name == "ConvInteger") return conv_integer(id, form);
+  if (name == "MatMulInteger") return matmul_integer(id, form);
+  ir::operator_error(fmt::format("{} has no kernel for --target cpp", name));
+}
+
+KernelCall KernelBuilder::library(NodeId id, const ir::LibraryForm& form) {
+  if (form.kernel == "lstm" || form.kernel == "gru" || form.kernel == "rnn") return recurrent(id);
+  if (form.kernel == "topk") return top_k(id);
+  if (form.kernel == "scatter_nd" || form.kernel == "scatter_elements") return scatter(id);
+  if (form.kernel == "cumsum") return cumulative_sum(id);
+  ir::operator_error(fmt::format("{} has no kernel for --target cpp", node(id).op->name));
+}
+
+}  // namespace gcompile

@@ -1,0 +1,50 @@
+#pragma once
+// The iteration space of one region of a LoopForm over placed operands: splits axes so that constant
+// divisions disappear, merges axes that every operand walks as one, and chooses the vector axis (DESIGN laws
+// 1 and 2).
+
+#include <string>
+#include <vector>
+
+#include "ir/form.h"
+
+namespace gcompile {
+
+/// A tensor as a kernel sees it: a typed pointer and element strides per logical axis.
+struct KernelTensor {
+  std::string pointer;  // parameter name
+  ir::ElementType element = ir::ElementType::kFloat32;
+  std::vector<std::int64_t> strides;
+};
+
+struct NestAxis {
+  ir::Range range;
+  bool reduced = false;
+  bool dead = false;  // split away, merged away or of extent one
+  std::int64_t extent() const { return range.high - range.low; }
+};
+
+/// Addresses of the dag's loads are element positions from the operand's pointer; iotas keep their value.
+struct LoopNest {
+  const ir::LoopForm* form = nullptr;
+  std::vector<NestAxis> axes;
+  std::vector<ir::Index> address;  // per dag node: loads and iotas
+  ir::Index store;
+  std::vector<int> nodes;     // dag nodes of this region and of the stages, ascending
+  std::vector<int> parallel;  // loop order, outermost first
+  std::vector<int> reduced;
+  int vector_axis = -1;  // -1: nothing to vectorise (no axis of extent > 1)
+
+  std::vector<ir::Range> ranges() const;
+  /// Bit i: the node's value changes along axis i. Accumulator(k) depends on bit 32 + k.
+  std::vector<std::uint64_t> dependence() const;
+};
+
+/// `stage_roots` false: only the region (maps). The region's box restricts the final axes.
+LoopNest build_nest(const ir::LoopForm& form, const ir::Region& region,
+                    const std::vector<KernelTensor>& operands, const KernelTensor& result);
+
+/// sum of strides[i] * index[i].
+ir::Index address_of(std::span<const ir::Index> index, std::span<const std::int64_t> strides);
+
+}  // namespace gcompile

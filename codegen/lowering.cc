@@ -1,0 +1,425 @@
+#include "codegen/lowering.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "codegen/c_types.h"
+#include "codegen/memory_plan_check.h"
+#include "codegen/schedule.h"
+#include "codegen/text.h"
+
+namespace gcompile {
+namespace {
+
+constexpr std::int64_t kAlignment = 64;
+
+std::int64_t align_up(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+/// Lower-case words of a name joined by `_`, at most `limit` characters; never empty.
+std::string identifier_words(std::string_view text, std::size_t limit) {
+  std::string out;
+  for (const char c : text) {
+    if (out.size() >= limit) break;
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+      out += c;
+    } else if (c >= 'A' && c <= 'Z') {
+      out += static_cast<char>(c - 'A' + 'a');
+    } else if (!out.empty() && out.back() != '_') {
+      out += '_';
+    }
+  }
+  while (!out.empty() && out.back() == '_') out.pop_back();
+  return out.empty() ? "value" : out;
+}
+
+/// Words that C99 or C++17 reserve, or that emitted code uses for itself.
+bool is_reserved_word(const std::string& word) {
+  static const std::set<std::string> kWords = {
+      "alignas",       "alignof",     "and",       "and_eq",   "asm",       "auto",
+      "bitand",        "bitor",       "bool",      "break",    "case",      "catch",
+      "char",          "class",       "compl",     "const",    "constexpr", "const_cast",
+      "continue",      "decltype",    "default",   "delete",   "do",        "double",
+      "dynamic_cast",  "else",        "enum",      "explicit", "export",    "extern",
+      "false",         "float",       "for",       "friend",   "goto",      "if",
+      "inline",        "int",         "long",      "mutable",  "namespace", "new",
+      "noexcept",      "not",         "not_eq",    "nullptr",  "operator",  "or",
+      "or_eq",         "private",     "protected", "public",   "register",  "reinterpret_cast",
+      "restrict",      "return",      "short",     "signed",   "sizeof",    "static",
+      "static_assert", "static_cast", "struct",    "switch",   "template",  "this",
+      "thread_local",  "throw",       "true",      "try",      "typedef",   "typeid",
+      "typename",      "union",       "unsigned",  "using",    "virtual",   "void",
+      "volatile",      "wchar_t",     "while",     "xor",      "xor_eq",    "linux",
+      "unix",          "errno",       "stdin",     "stdout",   "stderr"};
+  return kWords.count(word) != 0;
+}
+
+/// Distinct identifiers for a list of names, in order.
+class Names {
+ public:
+  std::string operator()(std::string_view wanted, std::string_view prefix) {
+    std::string base = std::string(prefix) + identifier_words(wanted, 40);
+    if (base[0] >= '0' && base[0] <= '9') base = "t_" + base;
+    std::string name = base;
+    for (int i = 2; !taken_.insert({name, 0}).second || is_reserved_word(name); ++i)
+      name = fmt::format("{}_{}", base, i);
+    return name;
+  }
+
+ private:
+  std::map<std::string, int> taken_;
+};
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const ir::Graph& graph, const LoweringOptions& options) : graph_(graph), options_(options) {}
+
+  Program run() {
+    program_.name = options_.name;
+    make_ports();
+    ir::Diagnostics diagnostics;
+    Scheduler scheduler(buffers_, weights_, diagnostics);
+    std::vector<LoweredStep> steps = scheduler.run(graph_, inputs_, outputs_);
+    diagnostics.throw_if_errors();
+    plan(scheduler.now());
+    program_.weights = weights_.finish();
+    program_.weights_bytes = static_cast<std::int64_t>(program_.weights.size());
+    name_offsets();
+    program_.steps = convert(steps);
+    commit_states();
+    collect_headers();
+    return std::move(program_);
+  }
+
+ private:
+  void make_ports() {
+    Names input_names, output_names, state_names;
+    const auto state_of = [&](const std::string& name, bool input) {
+      for (std::size_t i = 0; i < options_.states.size(); ++i) {
+        if ((input ? options_.states[i].first : options_.states[i].second) == name)
+          return static_cast<int>(i);
+      }
+      return -1;
+    };
+    for (const auto& [input, output] : options_.states) {
+      const auto find = [](const auto& ids, const std::string& name, const auto& name_of) {
+        return std::find_if(ids.begin(), ids.end(), [&](const auto& id) { return name_of(id) == name; });
+      };
+      const auto value_name = [&](ir::ValueId id) { return graph_.value(id).name; };
+      const auto in = find(graph_.inputs(), input, value_name);
+      const auto out = std::find(graph_.output_names().begin(), graph_.output_names().end(), output);
+      if (in == graph_.inputs().end()) {
+        throw ir::CompileError(ir::ExitCode::kUsage,
+                               fmt::format("--state: the model has no input '{}'", ir::printable(input)));
+      }
+      if (out == graph_.output_names().end()) {
+        throw ir::CompileError(ir::ExitCode::kUsage,
+                               fmt::format("--state: the model has no output '{}'", ir::printable(output)));
+      }
+      const ir::TensorType& type = graph_.value(*in).type;
+      const ir::ValueId from =
+          graph_.outputs()[static_cast<std::size_t>(out - graph_.output_names().begin())];
+      if (graph_.value(from).type != type) {
+        throw ir::CompileError(
+            ir::ExitCode::kUsage,
+            fmt::format("--state {}={}: the types differ, {} and {}", ir::printable(input),
+                        ir::printable(output), to_string(type), to_string(graph_.value(from).type)));
+      }
+      StateTensor state;
+      state.c_name = state_names(input, "");
+      state.input_name = input;
+      state.output_name = output;
+      state.type = type;
+      state.c_type = api_type(type.element);
+      state.offset = program_.state_bytes;
+      program_.state_bytes += align_up(type.bytes());
+      program_.states.push_back(std::move(state));
+    }
+    for (const ir::ValueId id : graph_.inputs()) {
+      const ir::Value& value = graph_.value(id);
+      StorageBuffer buffer;
+      buffer.bytes = value.type.bytes();
+      buffer.name = value.name;
+      buffer.type = value.type;
+      if (const int state = state_of(value.name, true); state >= 0) {
+        buffer.space = Space::kState;
+        buffer.port = state;
+      } else {
+        buffer.space = Space::kInput;
+        buffer.port = static_cast<int>(program_.inputs.size());
+        program_.inputs.push_back(
+            {input_names(value.name, ""), value.name, value.type, api_type(value.type.element)});
+      }
+      buffers_.push_back(std::move(buffer));
+      inputs_.push_back({static_cast<int>(buffers_.size()) - 1, 0, ir::row_major_strides(value.type.shape)});
+    }
+    for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
+      const ir::Value& value = graph_.value(graph_.outputs()[i]);
+      const std::string& name = graph_.output_names()[i];
+      StorageBuffer buffer;
+      buffer.bytes = value.type.bytes();
+      buffer.name = name;
+      buffer.type = value.type;
+      if (state_of(name, false) < 0) {
+        buffer.space = Space::kOutput;
+        buffer.port = static_cast<int>(program_.outputs.size());
+        program_.outputs.push_back({output_names(name, ""), name, value.type, api_type(value.type.element)});
+      }
+      // A state's next value waits in the arena until the run has read the old one.
+      buffers_.push_back(std::move(buffer));
+      outputs_.push_back({static_cast<int>(buffers_.size()) - 1, 0, ir::row_major_strides(value.type.shape)});
+    }
+  }
+
+  void plan(std::int64_t end) {
+    for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
+      StorageBuffer& buffer = buffers_[static_cast<std::size_t>(outputs_[i].buffer)];
+      if (buffer.space == Space::kArena) buffer.end_step = end + 1;  // read by the commit of the state
+    }
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      const StorageBuffer& from = buffers_[i];
+      if (from.space != Space::kArena || from.first_step < 0) continue;
+      Buffer buffer;
+      buffer.name = from.name;
+      buffer.kind = from.scratch ? BufferKind::kScratch : BufferKind::kActivation;
+      buffer.size = std::max<std::int64_t>(from.bytes, 1);
+      buffer.begin_step = from.first_step;
+      buffer.end_step = from.end_step;
+      buffer.alignment = kAlignment;
+      planned_.push_back(static_cast<int>(i));
+      program_.buffers.push_back(std::move(buffer));
+      if (from.scratch) {
+        program_.statistics.scratch_bytes = std::max(program_.statistics.scratch_bytes, align_up(from.bytes));
+      }
+    }
+    program_.plan = plan_memory(program_.buffers);
+    const auto violations = check_memory_plan(program_.buffers, program_.plan);
+    GC_CHECK(violations.empty());
+    program_.arena_bytes = align_up(program_.plan.arena_bytes);
+    program_.statistics.arena_lower_bound = program_.plan.lower_bound;
+  }
+
+  void name_offsets() {
+    Names names;
+    for (std::size_t i = 0; i < planned_.size(); ++i) {
+      const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(planned_[i])];
+      Offset offset;
+      offset.name = names(buffer.name.empty() ? "value" : buffer.name, "at_");
+      offset.value = program_.plan.offsets[i];
+      offset.bytes = buffer.bytes;
+      offset.what =
+          buffer.scratch ? "scratch of one step" : fmt::format("{} {}", buffer.name, to_string(buffer.type));
+      arena_name_[planned_[i]] = offset.name;
+      program_.arena_offsets.push_back(std::move(offset));
+    }
+    for (const WeightBlob::Entry& entry : weights_.entries()) {
+      Offset offset;
+      offset.name = names(entry.name.empty() ? "constant" : entry.name, "w_");
+      offset.value = entry.offset;
+      offset.bytes = entry.bytes;
+      offset.what = fmt::format("{} {}", entry.name, entry.what);
+      program_.weight_offsets.push_back(std::move(offset));
+    }
+  }
+
+  Argument convert(const Storage& storage, ir::ElementType element) const {
+    const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(storage.buffer)];
+    Argument argument;
+    argument.extra = storage.offset * (bits_of(element) / 8);
+    switch (buffer.space) {
+      case Space::kArena:
+        argument.space = Argument::Space::kArena;
+        argument.offset_constant = arena_name_.at(storage.buffer);
+        break;
+      case Space::kInput:
+        argument.space = Argument::Space::kInput;
+        break;
+      case Space::kOutput:
+        argument.space = Argument::Space::kOutput;
+        break;
+      case Space::kState:
+        argument.space = Argument::Space::kState;
+        argument.offset_constant =
+            fmt::format("state_{}", program_.states[static_cast<std::size_t>(buffer.port)].c_name);
+        break;
+      case Space::kWeights:
+        argument.space = Argument::Space::kWeights;
+        argument.offset_constant =
+            program_.weight_offsets[static_cast<std::size_t>(buffer.weights_entry)].name;
+        break;
+    }
+    argument.port = buffer.port;
+    argument.c_type = kernel_type(element);
+    return argument;
+  }
+
+  std::vector<Step> convert(const std::vector<LoweredStep>& steps) {
+    std::vector<Step> out;
+    for (const LoweredStep& from : steps) {
+      Step step;
+      step.comment = from.comment;
+      step.result = from.result;
+      switch (from.kind) {
+        case LoweredStep::Kind::kTrap:
+          step.kind = Step::Kind::kTrap;
+          step.comment = from.trap;
+          break;
+        case LoweredStep::Kind::kIf:
+          step.kind = Step::Kind::kIf;
+          step.arguments = {convert(from.condition, ir::ElementType::kBool)};
+          step.then_steps = convert(from.then_steps);
+          step.else_steps = convert(from.else_steps);
+          break;
+        case LoweredStep::Kind::kCall:
+          step.function = kernel_for(from);
+          step.checked = from.call.checked;
+          step.threaded = from.call.threaded;
+          for (const CallArgument& a : from.call.arguments) step.arguments.push_back(convert(a));
+          Layer layer;
+          layer.function = step.function;
+          layer.family = from.call.family;
+          layer.origins = from.comment;
+          layer.result = from.result;
+          layer.multiply_adds = from.call.multiply_adds;
+          layer.bytes_read = from.bytes_read;
+          layer.bytes_written = from.bytes_written;
+          program_.statistics.multiply_adds += from.call.multiply_adds;
+          program_.layers.push_back(std::move(layer));
+      }
+      out.push_back(std::move(step));
+    }
+    return out;
+  }
+
+  Argument convert(const CallArgument& from) const {
+    Argument argument;
+    if (from.kind == CallArgument::Kind::kWeights) {
+      argument.space = Argument::Space::kWeights;
+      argument.offset_constant = program_.weight_offsets[static_cast<std::size_t>(from.weights)].name;
+    } else {
+      argument = convert(from.storage, from.element);
+    }
+    argument.c_type = from.c_type;
+    argument.writes = from.writes;
+    return argument;
+  }
+
+  static std::string replace_all(std::string text, const std::string& from, const std::string& to) {
+    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+      text.replace(at, from.size(), to);
+    }
+    return text;
+  }
+
+  std::string signature(const KernelCall& call) const {
+    std::string text = fmt::format("{} {}(", call.checked ? "bool" : "void", KernelCall::kName);
+    for (std::size_t i = 0; i < call.arguments.size(); ++i) {
+      const CallArgument& a = call.arguments[i];
+      text += fmt::format("{}{}{}* {}", i ? ", " : "", a.writes ? "" : "const ", a.c_type, a.parameter);
+    }
+    if (call.threaded) text += fmt::format("{}const Threads* threads", call.arguments.empty() ? "" : ", ");
+    return text + ")";
+  }
+
+  /// Operator names of the origins, shortened: "conv_relu_12".
+  std::string kernel_name(const LoweredStep& step) {
+    std::string words;
+    std::string_view rest = step.comment;
+    int count = 0;
+    while (!rest.empty() && count < 3) {
+      const std::size_t end = rest.find_first_of(" ,");
+      const std::string word = identifier_words(rest.substr(0, end), 20);
+      words += (words.empty() ? "" : "_") + word;
+      ++count;
+      const std::size_t next = rest.find("', ");
+      if (next == std::string_view::npos) break;
+      rest = rest.substr(next + 3);
+    }
+    if (words.empty()) words = step.call.family;
+    return fmt::format("{}_{}", words, program_.kernels.size());
+  }
+
+  std::string kernel_for(const LoweredStep& step) {
+    const KernelCall& call = step.call;
+    std::string functor_name;
+    if (!call.functor.empty()) {
+      const auto [at, inserted] =
+          functors_.try_emplace(call.functor, static_cast<int>(program_.functors.size()));
+      if (inserted) {
+        Functor functor;
+        functor.name = fmt::format("Epilogue{}", program_.functors.size());
+        functor.text = replace_all(call.functor, KernelCall::kFunctor, functor.name);
+        program_.functors.push_back(std::move(functor));
+      }
+      functor_name = program_.functors[static_cast<std::size_t>(at->second)].name;
+    }
+    const std::string body = replace_all(call.body, KernelCall::kFunctor, functor_name);
+    const std::string text = signature(call) + " {\n" + body + "}\n";
+    const auto [at, inserted] = kernels_.try_emplace(text, static_cast<int>(program_.kernels.size()));
+    if (inserted) {
+      Kernel kernel;
+      kernel.name = kernel_name(step);
+      kernel.family = call.family;
+      kernel.declaration = replace_all(signature(call), KernelCall::kName, kernel.name) + ";";
+      kernel.text = replace_all(text, KernelCall::kName, kernel.name);
+      kernel.headers = call.headers;
+      if (!functor_name.empty()) kernel.functors = {functor_name};
+      program_.kernels.push_back(std::move(kernel));
+    }
+    Kernel& kernel = program_.kernels[static_cast<std::size_t>(at->second)];
+    ++kernel.calls;
+    return kernel.name;
+  }
+
+  /// New states are copied over the old ones when nothing reads those any more.
+  void commit_states() {
+    for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
+      const auto at = std::find_if(program_.states.begin(), program_.states.end(), [&](const StateTensor& s) {
+        return s.output_name == graph_.output_names()[i];
+      });
+      if (at == program_.states.end()) continue;
+      Step step;
+      step.kind = Step::Kind::kCopy;
+      Argument from = convert(outputs_[i], at->type.element);
+      Argument to;
+      to.space = Argument::Space::kState;
+      to.offset_constant = fmt::format("state_{}", at->c_name);
+      to.c_type = from.c_type;
+      to.writes = true;
+      step.arguments = {std::move(from), std::move(to)};
+      step.bytes = at->type.bytes();
+      step.comment = fmt::format("state '{}' for the next run", at->input_name);
+      step.result = to_string(at->type);
+      program_.steps.push_back(std::move(step));
+    }
+  }
+
+  void collect_headers() {
+    std::vector<std::string>& headers = program_.headers;
+    for (const Kernel& kernel : program_.kernels) {
+      headers.insert(headers.end(), kernel.headers.begin(), kernel.headers.end());
+    }
+    std::sort(headers.begin(), headers.end());
+    headers.erase(std::unique(headers.begin(), headers.end()), headers.end());
+  }
+
+  const ir::Graph& graph_;
+  const LoweringOptions& options_;
+  Program program_;
+  std::vector<StorageBuffer> buffers_;
+  WeightBlob weights_;
+  std::vector<Storage> inputs_, outputs_;
+  std::vector<int> planned_;
+  std::map<int, std::string> arena_name_;
+  std::map<std::string, int> kernels_, functors_;
+};
+
+}  // namespace
+
+Program lower_graph(const ir::Graph& graph, const LoweringOptions& options) {
+  return ProgramBuilder(graph, options).run();
+}
+
+}  // namespace gcompile

@@ -1,0 +1,125 @@
+#pragma once
+// The Program: plain data, everything a template may see. Built by codegen, dumped as JSON, rendered by emit.
+// All decisions are made here; templates only loop, name and include (DESIGN, rule 1).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "codegen/memory_plan.h"
+#include "ir/tensor.h"
+
+namespace gcompile {
+
+/// A graph input or output as the C API shows it.
+struct Port {
+  std::string c_name;      // unique [a-z0-9_] identifier within inputs or outputs
+  std::string model_name;  // as in the model; reaches text only through escape filters
+  ir::TensorType type;
+  std::string c_type;  // "float", "int64_t", "uint16_t" (16-bit floats as bits), "uint8_t" for bool
+};
+
+/// A persistent tensor: an input that the caller declared to be fed by an output.
+struct StateTensor {
+  std::string c_name;
+  std::string input_name, output_name;  // model names
+  ir::TensorType type;
+  std::string c_type;
+  std::int64_t offset = 0;  // bytes in the state memory
+};
+
+/// Where a kernel argument points to.
+struct Argument {
+  enum class Space : std::uint8_t { kArena, kWeights, kInput, kOutput, kState };
+  Space space = Space::kArena;
+  int port = -1;                // kInput, kOutput: index of the port
+  std::string offset_constant;  // kArena, kWeights, kState: name of the constant that holds the byte offset
+  std::int64_t extra = 0;       // further bytes (views)
+  std::string c_type;           // pointee
+  bool writes = false;
+};
+
+/// One call of the schedule, or a conditional.
+struct Step {
+  enum class Kind : std::uint8_t { kCall, kCopy, kIf, kTrap };
+  Kind kind = Kind::kCall;
+  std::string function;             // kCall: kernel function
+  bool checked = false;             // kCall: the function returns false when a run-time index is out of range
+  bool threaded = false;            // kCall: takes the thread pool as last argument
+  std::vector<Argument> arguments;  // kCall: in parameter order; kCopy: {from, to}; kIf: {condition}
+  std::int64_t bytes = 0;           // kCopy
+  std::string comment;              // "Conv 'conv1', Relu 'r1'"; escaped when rendered
+  std::string result;               // "float32[1, 8, 4, 4]"
+  std::vector<Step> then_steps, else_steps;
+};
+
+/// One kernel function with its text, shared by all calls that need the same text.
+struct Kernel {
+  std::string name;
+  std::string family;                 // "loops", "conv2d", "gemm", ...: for the report
+  std::string declaration;            // "void relu_3(const float* x0, float* y);"
+  std::string text;                   // complete definition, C++17
+  std::vector<std::string> headers;   // gcrt headers, "gcrt/cpu/conv.h"
+  std::vector<std::string> functors;  // names of Functor it uses
+  int calls = 0;
+};
+
+/// An epilogue functor type, shared by all kernels with the same expression.
+struct Functor {
+  std::string name;
+  std::string text;
+};
+
+/// A named byte offset in arena, weights or state.
+struct Offset {
+  std::string name;  // "kRelu1"
+  std::int64_t value = 0;
+  std::int64_t bytes = 0;
+  std::string what;  // "relu_1 float32[1, 8, 4, 4]"; escaped when rendered
+};
+
+/// A line of the fusion log and the report.
+struct Remark {
+  std::string subject;
+  std::string text;
+};
+
+/// One layer as the report lists it.
+struct Layer {
+  std::string function, family, origins, result;
+  std::int64_t multiply_adds = 0;
+  std::int64_t bytes_read = 0, bytes_written = 0;
+};
+
+struct Statistics {
+  std::int64_t nodes_imported = 0, nodes_optimised = 0;
+  std::int64_t arena_lower_bound = 0;  // max live bytes of the planned buffers
+  std::int64_t bare_first_fit = 0;     // what bare tensors need, freed after last use, placed first-fit
+  std::int64_t scratch_bytes = 0;      // largest scratch of one step, within the arena
+  std::int64_t multiply_adds = 0;
+  std::int64_t parameter_bytes = 0;
+};
+
+struct Program {
+  std::string name;  // the prefix of every symbol, [a-z][a-z0-9_]*
+  std::string tool_version;
+  std::string model_sha256, producer, opset;  // provenance; escaped when rendered
+  std::string options;                        // command line options that shape the output, canonical order
+  std::vector<Port> inputs, outputs;
+  std::vector<StateTensor> states;
+  std::vector<Offset> arena_offsets, weight_offsets;
+  std::int64_t arena_bytes = 0, state_bytes = 0, weights_bytes = 0, instance_bytes = 0;
+  std::int64_t alignment = 64;
+  std::vector<std::uint8_t> weights;  // payload without header
+  std::vector<Functor> functors;
+  std::vector<Kernel> kernels;
+  std::vector<Step> steps;
+  std::vector<std::string> headers;  // gcrt headers of all kernels, sorted, with what they include
+  std::vector<Layer> layers;
+  std::vector<Remark> remarks;
+  std::vector<Buffer> buffers;  // what was planned, with lives; offsets in plan
+  MemoryPlan plan;
+  Statistics statistics;
+};
+
+}  // namespace gcompile

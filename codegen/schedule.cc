@@ -1,0 +1,207 @@
+#include "codegen/schedule.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace gcompile {
+
+using ir::NodeId;
+using ir::ValueId;
+
+struct Scheduler::Scope {
+  const ir::Graph& graph;
+  StorageAssigner::Forms forms;
+  StorageAssigner::Result homes;
+  std::vector<LoweredStep> steps;
+};
+
+Storage Scheduler::temporary(const ir::TensorType& type, const std::vector<int>& order,
+                             const std::string& name) {
+  StorageBuffer buffer;
+  buffer.bytes = type.bytes();
+  buffer.name = name;
+  buffer.type = type;
+  buffers_.push_back(std::move(buffer));
+  return {static_cast<int>(buffers_.size()) - 1, 0, strides_in_order(type.shape, order)};
+}
+
+void Scheduler::touch(const Storage& storage) {
+  StorageBuffer& buffer = buffers_[static_cast<std::size_t>(storage.buffer)];
+  if (buffer.first_step < 0) buffer.first_step = now_;
+  buffer.end_step = std::max(buffer.end_step, now_ + 1);
+}
+
+void Scheduler::emit(Scope& scope, KernelCall call, std::string comment, std::string result) {
+  LoweredStep step;
+  for (CallArgument& argument : call.arguments) {
+    if (argument.kind == CallArgument::Kind::kScratch) {
+      StorageBuffer scratch;
+      scratch.bytes = argument.scratch_bytes;
+      scratch.name = "scratch";
+      scratch.scratch = true;
+      buffers_.push_back(std::move(scratch));
+      argument.storage.buffer = static_cast<int>(buffers_.size()) - 1;
+    }
+    if (argument.kind == CallArgument::Kind::kWeights) {
+      step.bytes_read += weights_.entries()[static_cast<std::size_t>(argument.weights)].bytes;
+      continue;
+    }
+    touch(argument.storage);
+    const std::int64_t bytes = buffers_[static_cast<std::size_t>(argument.storage.buffer)].bytes;
+    (argument.writes ? step.bytes_written : step.bytes_read) += bytes;
+  }
+  step.call = std::move(call);
+  step.comment = std::move(comment);
+  step.result = std::move(result);
+  scope.steps.push_back(std::move(step));
+  ++now_;
+}
+
+namespace {
+
+std::string comment_of(const ir::Node& node) {
+  if (!node.origins.empty()) return fmt::format("{}", fmt::join(node.origins, ", "));
+  return fmt::format("{} '{}'", node.op->name, node.name);
+}
+
+}  // namespace
+
+void Scheduler::lower_node(Scope& scope, NodeId id) {
+  const ir::Graph& graph = scope.graph;
+  const ir::Node& node = graph.node(id);
+  if (scope.homes.elided.count(id)) return;
+  const ir::Form& form = scope.forms.at(id);
+  if (std::holds_alternative<ir::IfForm>(form)) {
+    lower_if(scope, id);
+    return;
+  }
+  const std::string comment = comment_of(node);
+  const std::string result = to_string(graph.value(node.results[0]).type);
+  // Operands in a layout that the kernel does not take are copied first; `homes` then names the copy for this
+  // call.
+  std::map<ValueId, Storage> homes = scope.homes.storage;
+  for (std::size_t i = 0; i < node.operands.size(); ++i) {
+    KernelBuilder probe(graph, homes, weights_);
+    const auto order = probe.needed_order(id, form, static_cast<int>(i));
+    if (!order) continue;
+    const ValueId operand = node.operands[i];
+    const ir::Value& value = graph.value(operand);
+    const Storage copied = temporary(value.type, *order, value.name);
+    emit(scope, probe.copy(value.type, homes.at(operand), copied), "layout of the next step",
+         to_string(value.type));
+    homes[operand] = copied;
+  }
+  KernelBuilder builder(graph, homes, weights_);
+  if (const auto* loops = std::get_if<ir::LoopForm>(&form)) {
+    ir::LoopForm remaining = *loops;
+    if (const auto at = scope.homes.elided_regions.find(id); at != scope.homes.elided_regions.end()) {
+      for (auto r = at->second.rbegin(); r != at->second.rend(); ++r) {
+        remaining.regions.erase(remaining.regions.begin() + static_cast<std::ptrdiff_t>(*r));
+      }
+    }
+    emit(scope, builder.loops(id, remaining), comment, result);
+  } else if (const auto* contract = std::get_if<ir::ContractForm>(&form)) {
+    emit(scope, builder.contract(id, *contract), comment, result);
+  } else {
+    emit(scope, builder.library(id, std::get<ir::LibraryForm>(form)), comment, result);
+  }
+}
+
+void Scheduler::lower_if(Scope& scope, NodeId id) {
+  const ir::Node& node = scope.graph.node(id);
+  LoweredStep step;
+  step.kind = LoweredStep::Kind::kIf;
+  step.comment = comment_of(node);
+  const auto home_of = [&](ValueId value) {
+    const ir::Tensor* constant = scope.graph.constant(value);
+    if (!constant) return scope.homes.storage.at(value);
+    StorageBuffer buffer;
+    buffer.space = Space::kWeights;
+    buffer.type = constant->type();
+    buffer.weights_entry = weights_.add_tensor(*constant, scope.graph.value(value).name);
+    buffers_.push_back(std::move(buffer));
+    return Storage{static_cast<int>(buffers_.size()) - 1, 0, ir::row_major_strides(constant->shape())};
+  };
+  step.condition = home_of(node.operands[0]);
+  touch(step.condition);
+  ++now_;
+  std::vector<Storage> inputs, outputs;
+  for (std::size_t i = 1; i < node.operands.size(); ++i) inputs.push_back(home_of(node.operands[i]));
+  for (const ValueId result : node.results) {
+    outputs.push_back(result.valid() ? scope.homes.storage.at(result) : Storage{});
+    if (result.valid()) touch(outputs.back());
+  }
+  for (std::size_t b = 0; b < 2; ++b) {
+    const ir::Graph& branch = node.subgraphs[b];
+    std::vector<LoweredStep>& steps = b == 0 ? step.then_steps : step.else_steps;
+    if (!branch.trap.empty()) {
+      LoweredStep trap;
+      trap.kind = LoweredStep::Kind::kTrap;
+      trap.trap = branch.trap;
+      steps.push_back(std::move(trap));
+    } else {
+      steps = run(branch, inputs, outputs);
+    }
+    ++now_;
+  }
+  // Captures and results live until both branches have ended.
+  for (const Storage& s : inputs) touch(s);
+  for (const Storage& s : outputs) {
+    if (s.valid()) touch(s);
+  }
+  scope.steps.push_back(std::move(step));
+  ++now_;
+}
+
+void Scheduler::copy_outputs(Scope& scope, const std::vector<Storage>& outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].valid()) continue;
+    const ValueId id = scope.graph.outputs()[i];
+    const ir::Value& value = scope.graph.value(id);
+    KernelBuilder builder(scope.graph, scope.homes.storage, weights_);
+    if (value.constant) {
+      KernelCall call = builder.copy(value.type, {}, outputs[i]);
+      CallArgument source;
+      source.kind = CallArgument::Kind::kWeights;
+      source.weights = weights_.add_tensor(*value.constant, value.name);
+      source.c_type = call.arguments[0].c_type;
+      source.parameter = "x0";
+      call.arguments[0] = source;
+      emit(scope, std::move(call), "constant output", to_string(value.type));
+      continue;
+    }
+    const Storage& at = scope.homes.storage.at(id);
+    const bool there = at.buffer == outputs[i].buffer && at.offset == outputs[i].offset;
+    if (!there) emit(scope, builder.copy(value.type, at, outputs[i]), "output", to_string(value.type));
+  }
+}
+
+std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vector<Storage>& inputs,
+                                        const std::vector<Storage>& outputs) {
+  Scope scope{graph, {}, {}, {}};
+  const std::vector<NodeId> order = graph.topological_order();
+  std::map<NodeId, std::int64_t> time;
+  for (std::size_t i = 0; i < order.size(); ++i) time[order[i]] = static_cast<std::int64_t>(i);
+  for (const NodeId id : order) {
+    try {
+      scope.forms.emplace(id, ir::form_of(graph, id));
+    } catch (const ir::OperatorError& error) {
+      diagnostics_.add(ir::diagnose(graph, id, "E0301", error));
+    }
+  }
+  if (scope.forms.size() != order.size()) return {};
+  scope.homes = StorageAssigner(graph, scope.forms, buffers_).run(order, inputs, outputs, time);
+  for (const NodeId id : order) {
+    try {
+      lower_node(scope, id);
+    } catch (const ir::OperatorError& error) {
+      diagnostics_.add(ir::diagnose(graph, id, "E0302", error));
+    }
+  }
+  copy_outputs(scope, outputs);
+  return std::move(scope.steps);
+}
+
+}  // namespace gcompile

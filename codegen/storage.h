@@ -1,0 +1,81 @@
+#pragma once
+// Where every value of the scheduled graph lives: which buffer, at which element offset, with which strides
+// (DESIGN law 4). Views are aliases; Concat operands are placed inside the result; outputs are written in
+// place.
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "codegen/loop_nest.h"
+#include "codegen/memory_plan.h"
+#include "ir/operator.h"
+
+namespace gcompile {
+
+enum class Space : std::uint8_t { kArena, kWeights, kInput, kOutput, kState };
+
+/// One contiguous piece of memory that values live in.
+struct StorageBuffer {
+  Space space = Space::kArena;
+  int port = -1;  // kInput, kOutput: position in the graph's lists; kState: state tensor
+  std::int64_t bytes = 0;
+  std::string name;     // of the value it was made for
+  ir::TensorType type;  // likewise, for comments
+  bool scratch = false;
+  std::int64_t first_step = -1;  // kArena: life in schedule time, half-open
+  std::int64_t end_step = -1;
+  int weights_entry = -1;  // kWeights: entry of the blob
+};
+
+struct Storage {
+  int buffer = -1;
+  std::int64_t offset = 0;  // elements of the value's type
+  std::vector<std::int64_t> strides;
+  bool valid() const { return buffer >= 0; }
+};
+
+/// Strides of a fresh tensor of `shape` whose axes lie in `order` (outermost first; empty: row-major).
+std::vector<std::int64_t> strides_in_order(const ir::Shape& shape, const std::vector<int>& order);
+
+/// Strides and offset of `operand` seen through a form that only loads it (a view), over the view's own axes;
+/// nullopt when the composition is not affine.
+std::optional<Storage> view_storage(const ir::LoopForm& form, const Storage& operand);
+
+/// Decides homes for the values of one graph (not its subgraphs), given homes of its inputs.
+/// `forms`: one per node. Fills `storage`; nodes in `elided` need no kernel.
+class StorageAssigner {
+ public:
+  using Forms = std::map<ir::NodeId, ir::Form>;
+  struct Result {
+    std::map<ir::ValueId, Storage> storage;
+    std::set<ir::NodeId> elided;                                 // pure aliases
+    std::map<ir::NodeId, std::set<std::size_t>> elided_regions;  // Concat parts already in place
+  };
+
+  /// `inputs`: storage of the graph's inputs. `outputs`: where outputs must end up; an invalid entry lets the
+  /// output live anywhere. `time`: step of every node; `end`: time after the last node.
+  StorageAssigner(const ir::Graph& graph, const Forms& forms, std::vector<StorageBuffer>& buffers)
+      : graph_(graph), forms_(forms), buffers_(buffers) {}
+  Result run(const std::vector<ir::NodeId>& order, const std::vector<Storage>& inputs,
+             const std::vector<Storage>& outputs, const std::map<ir::NodeId, std::int64_t>& time);
+
+ private:
+  const ir::LoopForm* loops(ir::NodeId id) const;
+  bool is_alias_candidate(ir::NodeId id) const;
+  bool placeable(ir::ValueId id, const std::vector<std::int64_t>& strides) const;
+  void place_operands(ir::NodeId id);
+  void place_view_operand(ir::NodeId id, const Storage& home);
+  void place_parts(ir::NodeId id, const Storage& home);
+  Storage fresh(ir::ValueId id);
+  std::optional<Storage> in_place(ir::NodeId id, std::int64_t now,
+                                  const std::map<ir::ValueId, std::int64_t>& last_use);
+
+  const ir::Graph& graph_;
+  const Forms& forms_;
+  std::vector<StorageBuffer>& buffers_;
+  Result result_;
+  std::set<ir::ValueId> fixed_;  // homes decided by a consumer
+};
+
+}  // namespace gcompile

@@ -1,0 +1,124 @@
+#include "frontend/attribute_import.h"
+
+#include <fmt/format.h>
+
+#include "frontend/tensor_import.h"
+#include "ir/operator.h"
+
+namespace gcompile::frontend {
+namespace {
+
+using ir::operator_error;
+using onnx::AttributeProto;
+
+ir::AttributeValue import_value(const AttributeProto& attribute, const Limits& limits,
+                                ExternalData* external) {
+  switch (attribute_type(attribute)) {
+    case AttributeProto::FLOAT:
+      return attribute.f();
+    case AttributeProto::INT:
+      return static_cast<std::int64_t>(attribute.i());
+    case AttributeProto::STRING:
+      return attribute.s();
+    case AttributeProto::TENSOR:
+      return import_tensor(attribute.t(), limits, external);
+    case AttributeProto::FLOATS:
+      return std::vector<float>(attribute.floats().begin(), attribute.floats().end());
+    case AttributeProto::INTS:
+      return std::vector<std::int64_t>(attribute.ints().begin(), attribute.ints().end());
+    case AttributeProto::STRINGS:
+      return std::vector<std::string>(attribute.strings().begin(), attribute.strings().end());
+    case AttributeProto::GRAPH:
+    case AttributeProto::GRAPHS:
+      operator_error("graphs are attributes of If only");
+    case AttributeProto::SPARSE_TENSOR:
+    case AttributeProto::SPARSE_TENSORS:
+      operator_error("sparse tensors are not supported");
+    case AttributeProto::TENSORS:
+      operator_error("lists of tensors are not supported");
+    case AttributeProto::TYPE_PROTO:
+    case AttributeProto::TYPE_PROTOS:
+      operator_error("types as attributes are not supported");
+    default:
+      operator_error("it has no type");
+  }
+}
+
+}  // namespace
+
+const AttributeProto* resolve(const AttributeProto& attribute, const AttributeEnvironment* environment) {
+  if (attribute.ref_attr_name().empty()) return &attribute;
+  if (!environment) {
+    operator_error(
+        fmt::format("attribute '{}' refers to '{}', but only functions have attributes to refer to",
+                    ir::printable(attribute.name()), ir::printable(attribute.ref_attr_name())));
+  }
+  const auto at = environment->find(attribute.ref_attr_name());
+  return at == environment->end() ? nullptr : at->second;
+}
+
+int attribute_type(const AttributeProto& attribute) {
+  if (attribute.type() != AttributeProto::UNDEFINED) return attribute.type();
+  if (attribute.has_f()) return AttributeProto::FLOAT;
+  if (attribute.has_i()) return AttributeProto::INT;
+  if (attribute.has_s()) return AttributeProto::STRING;
+  if (attribute.has_t()) return AttributeProto::TENSOR;
+  if (attribute.has_g()) return AttributeProto::GRAPH;
+  if (attribute.floats_size() > 0) return AttributeProto::FLOATS;
+  if (attribute.ints_size() > 0) return AttributeProto::INTS;
+  if (attribute.strings_size() > 0) return AttributeProto::STRINGS;
+  return AttributeProto::UNDEFINED;
+}
+
+ir::Attributes import_attributes(const onnx::NodeProto& node, const AttributeEnvironment* environment,
+                                 const Limits& limits, ExternalData* external) {
+  ir::Attributes attributes;
+  for (const AttributeProto& written : node.attribute()) {
+    const AttributeProto* attribute = resolve(written, environment);
+    if (!attribute) continue;
+    const std::string shown = ir::printable(written.name());
+    if (attributes.has(written.name())) operator_error(fmt::format("attribute '{}' is given twice", shown));
+    try {
+      attributes.set(written.name(), import_value(*attribute, limits, external));
+    } catch (const ir::OperatorError& error) {
+      operator_error(fmt::format("attribute '{}': {}", shown, error.message), error.help);
+    }
+  }
+  return attributes;
+}
+
+ir::Tensor constant_value(const ir::Attributes& attributes) {
+  if (attributes.all().size() != 1) {
+    operator_error(fmt::format("a Constant has exactly one attribute, not {}", attributes.all().size()));
+  }
+  const auto& [name, value] = *attributes.all().begin();
+  const auto wrong_kind = [&name = name](bool right) {
+    if (!right) operator_error(fmt::format("attribute '{}' has the wrong kind", ir::printable(name)));
+  };
+  if (name == "value") {
+    wrong_kind(std::holds_alternative<ir::Tensor>(value));
+    return std::get<ir::Tensor>(value);
+  }
+  if (name == "value_float") {
+    wrong_kind(std::holds_alternative<float>(value));
+    return ir::Tensor::of_floats(std::vector<float>{std::get<float>(value)}, {});
+  }
+  if (name == "value_int") {
+    wrong_kind(std::holds_alternative<std::int64_t>(value));
+    return ir::Tensor::of_ints(std::vector<std::int64_t>{std::get<std::int64_t>(value)}, {});
+  }
+  if (name == "value_floats") {
+    wrong_kind(std::holds_alternative<std::vector<float>>(value));
+    const auto& floats = std::get<std::vector<float>>(value);
+    return ir::Tensor::of_floats(floats, {static_cast<std::int64_t>(floats.size())});
+  }
+  if (name == "value_ints") {
+    wrong_kind(std::holds_alternative<std::vector<std::int64_t>>(value));
+    const auto& ints = std::get<std::vector<std::int64_t>>(value);
+    return ir::Tensor::of_ints(ints, {static_cast<std::int64_t>(ints.size())});
+  }
+  operator_error(name == "value_string" || name == "value_strings" ? "strings are not supported"
+                                                                   : "its attribute is not known");
+}
+
+}  // namespace gcompile::frontend

@@ -1,0 +1,311 @@
+#include "frontend/dims.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <set>
+
+#include "frontend/names.h"
+
+namespace gcompile::frontend {
+namespace {
+
+using ir::printable;
+
+/// One dimension of one input while sizes are gathered; `source` says where its size came from.
+struct Slot {
+  std::optional<std::int64_t> size;
+  std::string name;
+  std::string source;
+};
+
+struct Pending {
+  const DeclaredInput* input = nullptr;
+  std::optional<std::vector<Slot>> dims;
+};
+
+class Resolver {
+ public:
+  Resolver(const std::vector<DeclaredInput>& inputs, const InputBindings& bindings, const Limits& limits,
+           ir::Diagnostics& diagnostics)
+      : inputs_(inputs), bindings_(bindings), limits_(limits), diagnostics_(diagnostics) {
+    for (const DeclaredInput& input : inputs) {
+      Pending& pending = pending_.emplace_back();
+      pending.input = &input;
+      if (!input.dims) continue;
+      pending.dims.emplace();
+      for (const DeclaredDim& dim : *input.dims) pending.dims->push_back({dim.size, dim.name, "the model"});
+    }
+  }
+
+  std::vector<ResolvedInput> run() {
+    for (const DimBinding& dim : bindings_.dims) bind_name(dim);
+    for (const ShapeBinding& shape : bindings_.shapes) {
+      if (Pending* pending = find(shape.input, "--shape")) bind_shape(*pending, shape.dims, "--shape");
+    }
+    for (const auto& [name, shape] : bindings_.data_shapes) {
+      const auto at = std::find_if(pending_.begin(), pending_.end(),
+                                   [&, &wanted = name](const Pending& p) { return p.input->name == wanted; });
+      if (at != pending_.end()) bind_shape(*at, {shape.begin(), shape.end()}, "the data");
+    }
+    for (const SetBinding& set : bindings_.sets) bind_list_length(set);
+    spread_names();
+    report_open();
+    return finish();
+  }
+
+ private:
+  void error(std::string code, std::string message, std::string help = {},
+             std::vector<std::string> details = {}) {
+    diagnostics_.add(
+        {ir::Severity::kError, std::move(code), std::move(message), {}, std::move(details), std::move(help)});
+  }
+
+  Pending* find(const std::string& name, std::string_view flag) {
+    if (name.empty() && pending_.size() == 1) return &pending_[0];
+    std::vector<std::string> names;
+    for (Pending& pending : pending_) {
+      if (pending.input->name == name) return &pending;
+      names.push_back(pending.input->name);
+    }
+    std::vector<std::string> shown;
+    for (const std::string& n : names) shown.push_back(printable(n));
+    error("E0402", fmt::format("{}: the model has no input '{}'", flag, printable(name)),
+          did_you_mean(name, names), {fmt::format("inputs: {}", fmt::join(shown, ", "))});
+    return nullptr;
+  }
+
+  void bind_slot(const Pending& pending, std::size_t axis, std::int64_t size, const std::string& source) {
+    Slot& slot = (*pending_[static_cast<std::size_t>(&pending - pending_.data())].dims)[axis];
+    if (slot.size && *slot.size != size) {
+      error("E0403",
+            fmt::format("input '{}', axis {}: {} says {}, but {} says {}", printable(pending.input->name),
+                        axis, source, size, slot.source, *slot.size));
+      return;
+    }
+    if (!slot.size) slot.source = source;
+    slot.size = size;
+  }
+
+  void bind_name(const DimBinding& dim) {
+    const std::string source = fmt::format("--dim {}", printable(dim.name));
+    if (!is_dim_identifier(dim.name)) {
+      error("E0404",
+            fmt::format("{}: only dimensions whose name is an identifier can be bound by name", source),
+            "use --shape INPUT:SIZExSIZEx...");
+      return;
+    }
+    bool found = false;
+    std::vector<std::string> names;
+    for (Pending& pending : pending_) {
+      for (std::size_t axis = 0; pending.dims && axis < pending.dims->size(); ++axis) {
+        const Slot& slot = (*pending.dims)[axis];
+        if (is_dim_identifier(slot.name)) names.push_back(slot.name);
+        if (slot.name != dim.name) continue;
+        found = true;
+        bind_slot(pending, axis, dim.size, source);
+      }
+    }
+    if (found) return;
+    error("E0404", fmt::format("{}: no input has a dimension of that name", source),
+          did_you_mean(dim.name, names),
+          {names.empty() ? "no dimension of the inputs has a name"
+                         : fmt::format("dimensions: {}",
+                                       fmt::join(std::set<std::string>(names.begin(), names.end()), ", "))});
+  }
+
+  void bind_shape(Pending& pending, const std::vector<std::optional<std::int64_t>>& dims,
+                  const std::string& source) {
+    if (!pending.dims) pending.dims.emplace(dims.size());
+    if (pending.dims->size() != dims.size()) {
+      error("E0403", fmt::format("input '{}' has {} dimensions, but {} gives {}",
+                                 printable(pending.input->name), pending.dims->size(), source, dims.size()));
+      return;
+    }
+    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+      if (dims[axis]) bind_slot(pending, axis, *dims[axis], source);
+    }
+  }
+
+  /// A list given by --set also tells the length of a vector.
+  void bind_list_length(const SetBinding& set) {
+    Pending* pending = find(set.input, "--set");
+    if (!pending) return;
+    if (!pending->dims) pending->dims.emplace(set.values.size() == 1 ? 0 : 1);
+    if (pending->dims->size() == 1 && !pending->dims->front().size) {
+      bind_slot(*pending, 0, static_cast<std::int64_t>(set.values.size()), "--set");
+    }
+  }
+
+  /// One size of an identifier is the size of all dimensions of that name; two sizes say nothing about a
+  /// third.
+  void spread_names() {
+    std::map<std::string, std::set<std::int64_t>> sizes;
+    for (const Pending& pending : pending_) {
+      for (std::size_t axis = 0; pending.dims && axis < pending.dims->size(); ++axis) {
+        const Slot& slot = (*pending.dims)[axis];
+        if (slot.size && is_dim_identifier(slot.name)) sizes[slot.name].insert(*slot.size);
+      }
+    }
+    for (Pending& pending : pending_) {
+      if (!pending.dims) continue;
+      for (Slot& slot : *pending.dims) {
+        const auto at = sizes.find(slot.name);
+        if (!slot.size && at != sizes.end() && at->second.size() == 1) slot.size = *at->second.begin();
+      }
+    }
+    for (const auto& [name, found] : sizes) {
+      if (found.size() < 2) continue;
+      ir::Diagnostic warning;
+      warning.severity = ir::Severity::kWarning;
+      warning.code = "W0405";
+      warning.message =
+          fmt::format("dimensions named '{}' have different sizes: {}", name, fmt::join(found, ", "));
+      diagnostics_.add(std::move(warning));
+    }
+  }
+
+  void report_open() {
+    std::vector<std::string> details;
+    std::vector<std::string> flags;
+    const auto add_flag = [&](const std::string& flag) {
+      if (std::find(flags.begin(), flags.end(), flag) == flags.end()) flags.push_back(flag);
+    };
+    for (const Pending& pending : pending_) {
+      const std::string name = printable(pending.input->name);
+      if (!pending.dims) {
+        details.push_back(fmt::format("input '{}': the model declares no shape", name));
+        add_flag(fmt::format("--shape {}:SIZExSIZEx...", name));
+        continue;
+      }
+      std::vector<std::string> shown;
+      bool unnamed = false;
+      for (std::size_t axis = 0; axis < pending.dims->size(); ++axis) {
+        const Slot& slot = (*pending.dims)[axis];
+        shown.push_back(slot.size ? fmt::format("{}", *slot.size) : "?");
+        if (slot.size) continue;
+        const bool named = is_dim_identifier(slot.name);
+        unnamed |= !named;
+        details.push_back(
+            fmt::format("input '{}', axis {}: {}", name, axis,
+                        slot.name.empty() ? "no name" : fmt::format("'{}'", printable(slot.name))));
+        if (named) add_flag(fmt::format("--dim {}=1", slot.name));
+      }
+      if (unnamed) add_flag(fmt::format("--shape {}:{}", name, fmt::join(shown, "x")));
+    }
+    if (details.empty()) return;
+    error("E0401",
+          fmt::format("{} of the inputs {} open; every size is fixed when the model is compiled",
+                      details.size() == 1 ? "one dimension" : fmt::format("{} dimensions", details.size()),
+                      details.size() == 1 ? "is" : "are"),
+          fmt::format("give sizes, for example {}", fmt::join(flags, " ")), std::move(details));
+  }
+
+  std::vector<ResolvedInput> finish() {
+    std::vector<ResolvedInput> resolved;
+    for (const Pending& pending : pending_) {
+      ResolvedInput& input = resolved.emplace_back();
+      input.type.element = pending.input->element;
+      std::int64_t count = 1;
+      bool too_large = pending.dims && pending.dims->size() > static_cast<std::size_t>(limits_.rank);
+      for (std::size_t axis = 0; pending.dims && axis < pending.dims->size(); ++axis) {
+        const std::int64_t size = (*pending.dims)[axis].size.value_or(1);
+        input.type.shape.push_back(size);
+        const std::int64_t factor = std::max<std::int64_t>(size, 1);
+        too_large = too_large || factor > limits_.tensor_elements / count;
+        if (!too_large) count *= factor;
+      }
+      if (too_large) {
+        error("E0303",
+              fmt::format("input '{}' of shape {} is larger than the limit of {} elements and {} dimensions",
+                          printable(pending.input->name), ir::to_string(input.type.shape),
+                          limits_.tensor_elements, limits_.rank));
+        input.type.shape.clear();
+      }
+    }
+    if (diagnostics_.has_errors()) return resolved;
+    for (const SetBinding& set : bindings_.sets) {
+      for (std::size_t i = 0; i < inputs_.size(); ++i) {
+        if (inputs_[i].name == set.input) make_constant(resolved[i], set);
+      }
+    }
+    return resolved;
+  }
+
+  void make_constant(ResolvedInput& input, const SetBinding& set) {
+    const std::int64_t count = input.type.count();
+    const auto given = static_cast<std::int64_t>(set.values.size());
+    if (given != count && given != 1) {
+      error("E0406", fmt::format("--set {}: {} values given, {} has {}", printable(set.input), given,
+                                 ir::to_string(input.type), count));
+      return;
+    }
+    ir::Tensor tensor(input.type);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::string& text = set.values[static_cast<std::size_t>(given == 1 ? 0 : i)];
+      const auto value = parse_value(input.type.element, text);
+      if (!value) {
+        error("E0406", fmt::format("--set {}: '{}' is not a value of {}", printable(set.input),
+                                   printable(text), ir::name_of(input.type.element)));
+        return;
+      }
+      tensor.set(i, *value);
+    }
+    input.constant = std::move(tensor);
+  }
+
+  static std::optional<ir::Scalar> parse_value(ir::ElementType type, const std::string& text) {
+    if (type == ir::ElementType::kBool) {
+      if (text == "true" || text == "1") return ir::Scalar::of_integer(type, 1);
+      if (text == "false" || text == "0") return ir::Scalar::of_integer(type, 0);
+      return std::nullopt;
+    }
+    if (!ir::is_computable(type)) return std::nullopt;
+    if (ir::is_float(type)) {
+      char* end = nullptr;
+      const double value = std::strtod(text.c_str(), &end);
+      if (text.empty() || end != text.c_str() + text.size()) return std::nullopt;
+      return ir::Scalar::of_real(type, value);
+    }
+    const char* const last = text.data() + text.size();
+    if (ir::is_signed(type)) {
+      std::int64_t value = 0;
+      const auto [end, failure] = std::from_chars(text.data(), last, value);
+      const bool good = failure == std::errc() && end == last && value >= ir::integer_lowest(type) &&
+                        (value < 0 || static_cast<std::uint64_t>(value) <= ir::integer_highest(type));
+      return good ? std::optional(ir::Scalar::of_integer(type, value)) : std::nullopt;
+    }
+    std::uint64_t value = 0;
+    const auto [end, failure] = std::from_chars(text.data(), last, value);
+    const bool good = failure == std::errc() && end == last && value <= ir::integer_highest(type);
+    return good ? std::optional(ir::Scalar::of_integer(type, static_cast<std::int64_t>(value)))
+                : std::nullopt;
+  }
+
+  const std::vector<DeclaredInput>& inputs_;
+  const InputBindings& bindings_;
+  const Limits& limits_;
+  ir::Diagnostics& diagnostics_;
+  std::vector<Pending> pending_;
+};
+
+}  // namespace
+
+bool is_dim_identifier(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  return !name.empty() && letter(name[0]) &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || digit(c); });
+}
+
+std::vector<ResolvedInput> resolve_inputs(const std::vector<DeclaredInput>& inputs,
+                                          const InputBindings& bindings, const Limits& limits,
+                                          ir::Diagnostics& diagnostics) {
+  return Resolver(inputs, bindings, limits, diagnostics).run();
+}
+
+}  // namespace gcompile::frontend

@@ -1,0 +1,79 @@
+#pragma once
+// Shapes of graph inputs: symbolic dimensions keyed (input, axis), and what the user binds them to.
+// Names of dimensions are merged only when they are identifiers: '?' and '' are used for unlike sizes (DESIGN
+// law 9).
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/limits.h"
+#include "ir/diagnostics.h"
+#include "ir/tensor.h"
+
+namespace gcompile::frontend {
+
+/// `--dim N=4`.
+struct DimBinding {
+  std::string name;
+  std::int64_t size = 0;
+};
+
+/// `--shape input:1x3x?x224`; an empty input name means the model's only input.
+struct ShapeBinding {
+  std::string input;
+  std::vector<std::optional<std::int64_t>> dims;
+};
+
+/// `--set input=16000` or `--set input=1,2,3`: the input becomes a constant of its declared type.
+struct SetBinding {
+  std::string input;
+  std::vector<std::string> values;
+};
+
+// Each throws CompileError (kUsage) that shows the expected form.
+DimBinding parse_dim_binding(std::string_view text);
+/// Separators `x` or `,` between sizes, `:` or `=` after the name; `?` leaves a dimension open; `input:` or
+/// `input:[]` is a scalar. The name may contain ':' itself ("input:0").
+ShapeBinding parse_shape_binding(std::string_view text);
+SetBinding parse_set_binding(std::string_view text);
+
+struct InputBindings {
+  std::vector<DimBinding> dims;
+  std::vector<ShapeBinding> shapes;
+  std::vector<SetBinding> sets;
+  /// Shapes of test data by input name. They bind what is open; where they differ from a size that the model
+  /// declares, or the user gave, that is an error.
+  std::map<std::string, ir::Shape> data_shapes;
+};
+
+/// A dimension as the model declares it: a size, or open with a name that may be empty.
+struct DeclaredDim {
+  std::optional<std::int64_t> size;
+  std::string name;
+};
+
+struct DeclaredInput {
+  std::string name;
+  ir::ElementType element = ir::ElementType::kFloat32;
+  std::optional<std::vector<DeclaredDim>> dims;  // nullopt: not even the rank is declared
+};
+
+struct ResolvedInput {
+  ir::TensorType type;
+  std::optional<ir::Tensor> constant;  // by --set
+};
+
+/// Whether dimensions of this name are one dimension: [A-Za-z_][A-Za-z0-9_]*.
+bool is_dim_identifier(std::string_view name);
+
+/// The type of every input, in order. Everything that is wrong or still open goes to `diagnostics`: one error
+/// lists all open dimensions with the flags to type. The result is only usable without errors.
+std::vector<ResolvedInput> resolve_inputs(const std::vector<DeclaredInput>& inputs,
+                                          const InputBindings& bindings, const Limits& limits,
+                                          ir::Diagnostics& diagnostics);
+
+}  // namespace gcompile::frontend

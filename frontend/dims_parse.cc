@@ -1,0 +1,86 @@
+// The texts of --dim, --shape and --set.
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "frontend/dims.h"
+
+namespace gcompile::frontend {
+namespace {
+
+[[noreturn]] void usage(std::string_view flag, std::string_view text, std::string_view expected) {
+  throw ir::CompileError(ir::ExitCode::kUsage, fmt::format("{} '{}' is not understood, expected {}", flag,
+                                                           ir::printable(text), expected));
+}
+
+/// A size of 0 or more.
+std::optional<std::int64_t> parse_size(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || value < 0)
+    return std::nullopt;
+  return value;
+}
+
+std::vector<std::string> split(std::string_view text, std::string_view separators) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (separators.find(c) != std::string_view::npos) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+/// The sizes of a shape text, or nothing.
+std::optional<std::vector<std::optional<std::int64_t>>> parse_sizes(std::string_view text) {
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') text = text.substr(1, text.size() - 2);
+  std::vector<std::optional<std::int64_t>> dims;
+  if (text.empty()) return dims;
+  for (std::string& part : split(text, "x,")) {
+    while (!part.empty() && part.front() == ' ') part.erase(part.begin());
+    if (part == "?") {
+      dims.emplace_back();
+      continue;
+    }
+    const auto size = parse_size(part);
+    if (!size) return std::nullopt;
+    dims.emplace_back(size);
+  }
+  return dims;
+}
+
+}  // namespace
+
+DimBinding parse_dim_binding(std::string_view text) {
+  constexpr std::string_view kExpected = "NAME=SIZE, for example --dim batch=1";
+  const std::size_t at = text.rfind('=');
+  if (at == std::string_view::npos || at == 0) usage("--dim", text, kExpected);
+  const auto size = parse_size(text.substr(at + 1));
+  if (!size) usage("--dim", text, kExpected);
+  return {std::string(text.substr(0, at)), *size};
+}
+
+ShapeBinding parse_shape_binding(std::string_view text) {
+  // The last separator before which a name and after which sizes stand.
+  const std::size_t at = text.find_last_of(":=");
+  const bool named = at != std::string_view::npos;
+  const auto dims = parse_sizes(named ? text.substr(at + 1) : text);
+  if (!dims || (named && at == 0) || text.empty()) {
+    usage("--shape", text, "INPUT:SIZExSIZEx..., for example --shape input:1x3x224x224");
+  }
+  return {std::string(named ? text.substr(0, at) : std::string_view()), *dims};
+}
+
+SetBinding parse_set_binding(std::string_view text) {
+  const std::size_t at = text.find('=');
+  if (at == std::string_view::npos || at == 0 || at + 1 == text.size()) {
+    usage("--set", text, "INPUT=VALUE or INPUT=VALUE,VALUE,..., for example --set sr=16000");
+  }
+  return {std::string(text.substr(0, at)), split(text.substr(at + 1), ",")};
+}
+
+}  // namespace gcompile::frontend

@@ -1,0 +1,195 @@
+#include "frontend/import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontend/file_bytes.h"
+#include "frontend/importer.h"
+#include "frontend/model_file.h"
+#include "frontend/tensor_import.h"
+
+namespace gcompile::frontend {
+
+using ir::printable;
+
+Importer::Importer(const onnx::ModelProto& model, const std::string& folder, const ImportOptions& options,
+                   ir::Diagnostics& diagnostics)
+    : model_(model),
+      options_(options),
+      diagnostics_(diagnostics),
+      external_(folder, options.allow_symlinks, options.limits),
+      opsets_(model.opset_import(), "the model", nullptr, diagnostics) {}
+
+ImportedModel Importer::run() {
+  ImportedModel imported;
+  imported.info = {
+      model_.ir_version(), model_.model_version(), model_.producer_name(), model_.producer_version(),
+      model_.domain(),     model_.graph().name(),  opsets_.all()};
+  imported.graph.name = model_.graph().name();
+  if (model_.training_info_size() > 0) warning("W0115", "the model's training information is ignored");
+  import_functions();
+  Scope scope;
+  scope.graph = &imported.graph;
+  scope.opsets = &opsets_;
+  scope.findings = &diagnostics_;
+  scope.graph_name = model_.graph().name();
+  import_initializers(model_.graph(), scope);
+  import_inputs(model_.graph(), scope);
+  import_nodes(model_.graph().node(), scope);
+  import_outputs(model_.graph(), scope);
+  unsupported_.report(diagnostics_);
+  diagnostics_.throw_if_errors();
+  imported.graph.erase_unused_constants();
+  return imported;
+}
+
+void Importer::import_functions() {
+  for (const onnx::FunctionProto& function : model_.functions()) {
+    const std::string shown = printable(function.name());
+    const auto [at, added] =
+        functions_.emplace(FunctionKey{canonical_domain(function.domain()), function.name()}, Function());
+    if (!added) {
+      error("E0121", fmt::format("the function '{}' is defined twice", shown));
+      continue;
+    }
+    at->second.proto = &function;
+    at->second.opsets =
+        OpsetTable(function.opset_import(), fmt::format("function '{}'", shown), &opsets_, diagnostics_);
+    at->second.defaults = attribute_defaults(function);
+  }
+}
+
+std::optional<DeclaredInput> Importer::declared_input(const onnx::ValueInfoProto& info) {
+  const std::string where =
+      fmt::format("graph '{}', input '{}'", printable(model_.graph().name()), printable(info.name()));
+  if (!info.type().has_tensor_type()) {
+    error("E0304", fmt::format("input '{}' is no tensor", printable(info.name())), where,
+          "sequences, maps, optional and sparse values are not supported");
+    return std::nullopt;
+  }
+  const onnx::TypeProto::Tensor& type = info.type().tensor_type();
+  const auto element = element_type_of(type.elem_type());
+  if (!element) {
+    error("E0304",
+          fmt::format("input '{}' has elements of {}, which is not supported", printable(info.name()),
+                      onnx_type_name(type.elem_type())),
+          where);
+    return std::nullopt;
+  }
+  DeclaredInput declared;
+  declared.name = info.name();
+  declared.element = *element;
+  if (!type.has_shape()) return declared;
+  declared.dims.emplace();
+  for (const onnx::TensorShapeProto::Dimension& dim : type.shape().dim()) {
+    DeclaredDim& added = declared.dims->emplace_back();
+    if (dim.has_dim_value() && dim.dim_value() >= 0) added.size = dim.dim_value();
+    if (dim.has_dim_param()) added.name = dim.dim_param();
+  }
+  return declared;
+}
+
+void Importer::import_inputs(const onnx::GraphProto& graph, Scope& scope) {
+  std::vector<DeclaredInput> declared;
+  std::set<std::string> seen;
+  for (const onnx::ValueInfoProto& info : graph.input()) {
+    if (!seen.insert(info.name()).second) {
+      error("E0502", fmt::format("the input '{}' is declared twice", printable(info.name())));
+      continue;
+    }
+    if (scope.names.count(info.name()) > 0) continue;  // an initializer: a constant
+    if (auto input = declared_input(info)) {
+      declared.push_back(std::move(*input));
+    } else {
+      bind(scope, info.name(), Binding{});
+    }
+  }
+  ir::Diagnostics findings;
+  const std::vector<ResolvedInput> resolved =
+      resolve_inputs(declared, options_.bindings, options_.limits, findings);
+  for (const ir::Diagnostic& finding : findings.all()) diagnostics_.add(finding);
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    const std::string& name = declared[i].name;
+    if (findings.has_errors()) {
+      bind(scope, name, Binding{});
+    } else if (resolved[i].constant) {
+      bind(scope, name, Binding::of(scope.graph->add_constant(*resolved[i].constant, name)));
+    } else {
+      bind(scope, name, Binding::of(scope.graph->add_input(name, resolved[i].type)));
+    }
+  }
+}
+
+void Importer::import_outputs(const onnx::GraphProto& graph, Scope& scope) {
+  if (graph.output_size() == 0) error("E0505", "the graph has no output");
+  std::set<std::string> seen;
+  for (const onnx::ValueInfoProto& info : graph.output()) {
+    const std::string shown = printable(info.name());
+    if (!seen.insert(info.name()).second) {
+      error("E0502", fmt::format("the output '{}' is listed twice", shown));
+      continue;
+    }
+    const Binding* made = scope.find(info.name());
+    if (!made) {
+      error("E0501", fmt::format("nothing makes the graph's output '{}'", shown));
+    } else if (made->state == Binding::State::kValue) {
+      check_output_type(info, scope.graph->value(made->value).type);
+      scope.graph->add_output(made->value, info.name());
+    }
+  }
+}
+
+/// Declared shapes of outputs are hints (DESIGN law 9), declared element types are not.
+void Importer::check_output_type(const onnx::ValueInfoProto& info, const ir::TensorType& type) {
+  if (!info.type().has_tensor_type()) return;
+  const onnx::TypeProto::Tensor& declared = info.type().tensor_type();
+  const std::string shown = printable(info.name());
+  if (declared.elem_type() != 0 && element_type_of(declared.elem_type()) != type.element) {
+    error("E0204", fmt::format("the output '{}' is declared as {}, but its elements are {}", shown,
+                               onnx_type_name(declared.elem_type()), ir::name_of(type.element)));
+  }
+  if (!declared.has_shape()) return;
+  const auto& dims = declared.shape().dim();
+  bool same = dims.size() == type.rank();
+  std::string text;
+  for (int i = 0; i < dims.size(); ++i) {
+    const bool given = dims[i].has_dim_value() && dims[i].dim_value() > 0;
+    text += fmt::format("{}{}", i > 0 ? ", " : "", given ? fmt::format("{}", dims[i].dim_value()) : "?");
+    same = same && (!given || dims[i].dim_value() == type.shape[static_cast<std::size_t>(i)]);
+  }
+  if (same) return;
+  warning("W0205",
+          fmt::format("the output '{}' is declared with shape [{}], but has {}; the declaration is ignored",
+                      shown, text, ir::to_string(type.shape)));
+}
+
+namespace {
+
+ImportedModel import_proto(const onnx::ModelProto& model, const std::string& folder,
+                           const ImportOptions& options, ir::Diagnostics& diagnostics) {
+  return Importer(model, folder, options, diagnostics).run();
+}
+
+}  // namespace
+
+ImportedModel import_model_file(const std::string& path, const ImportOptions& options,
+                                ir::Diagnostics& diagnostics) {
+  std::string bytes = read_file(path, options.limits.file_bytes);
+  onnx::ModelProto model =
+      is_text_name(path) ? parse_model_text(bytes, options.limits) : parse_model_bytes(bytes, options.limits);
+  std::string().swap(bytes);
+  return import_proto(model, folder_of(path), options, diagnostics);
+}
+
+ImportedModel import_model_bytes(std::string_view bytes, const std::string& folder,
+                                 const ImportOptions& options, ir::Diagnostics& diagnostics) {
+  return import_proto(parse_model_bytes(bytes, options.limits), folder, options, diagnostics);
+}
+
+ImportedModel import_model_text(const std::string& text, const ImportOptions& options,
+                                ir::Diagnostics& diagnostics) {
+  return import_proto(parse_model_text(text, options.limits), "", options, diagnostics);
+}
+
+}  // namespace gcompile::frontend

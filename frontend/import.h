@@ -1,0 +1,54 @@
+#pragma once
+// A model file, its bytes or its ONNX text -> ir::Graph: functions inlined, nodes sorted and normalised to
+// one internal form, every type known. No protobuf in this header.
+//
+// Codes: E00xx file, E01xx operators and opsets, E02xx types and shapes, E03xx tensors and their data, E04xx
+// sizes of inputs, E05xx structure of the graph; W.... warnings.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "frontend/dims.h"
+#include "frontend/limits.h"
+#include "ir/diagnostics.h"
+#include "ir/graph.h"
+
+namespace gcompile::frontend {
+
+struct ImportOptions {
+  InputBindings bindings;
+  bool allow_symlinks = false;  // external data through symbolic links
+  Limits limits;
+};
+
+/// What the model says about itself; for the manifest.
+struct ModelInfo {
+  std::int64_t ir_version = 0;
+  std::int64_t model_version = 0;
+  std::string producer_name;
+  std::string producer_version;
+  std::string domain;
+  std::string graph_name;
+  std::map<std::string, std::int64_t> opsets;  // by domain; "" is ai.onnx
+};
+
+struct ImportedModel {
+  ir::Graph graph;
+  ModelInfo info;
+};
+
+// Warnings go to `diagnostics`. Errors of the model are collected and thrown together as one CompileError
+// (kModel); unreadable files throw CompileError (kInputOutput).
+
+/// `.onnxtxt` and `.txt` are ONNX text, everything else is a binary ModelProto.
+ImportedModel import_model_file(const std::string& path, const ImportOptions& options,
+                                ir::Diagnostics& diagnostics);
+/// `folder` is where external data may lie; empty: external data is refused.
+ImportedModel import_model_bytes(std::string_view bytes, const std::string& folder,
+                                 const ImportOptions& options, ir::Diagnostics& diagnostics);
+ImportedModel import_model_text(const std::string& text, const ImportOptions& options,
+                                ir::Diagnostics& diagnostics);
+
+}  // namespace gcompile::frontend

@@ -1,0 +1,296 @@
+// One node of the model: operator, attributes, normal form, types, and its value where that is known.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "frontend/importer.h"
+#include "frontend/legacy_attributes.h"
+
+namespace gcompile::frontend {
+
+using ir::printable;
+
+namespace {
+
+std::string operator_name(const onnx::NodeProto& node) {
+  const std::string domain = canonical_domain(node.domain());
+  return printable(domain.empty() ? node.op_type() : domain + "." + node.op_type());
+}
+
+/// Runs `body`; a CompileError about the model (sizes beyond 63 bits) becomes an OperatorError.
+template <class Body>
+void as_operator_error(Body body) {
+  try {
+    body();
+  } catch (const ir::CompileError& error) {
+    if (error.exit_code() != ir::ExitCode::kModel) throw;
+    const ir::Diagnostic& first = error.diagnostics().front();
+    ir::operator_error(first.message, first.help);
+  }
+}
+
+}  // namespace
+
+void Importer::import_node(const onnx::NodeProto& node, Scope& scope) {
+  if (++nodes_ > options_.limits.nodes) {
+    throw ir::CompileError(ir::ExitCode::kModel, fmt::format("the model has more nodes than the limit of {}",
+                                                             options_.limits.nodes));
+  }
+  const std::string domain = canonical_domain(node.domain());
+  if (const auto at = functions_.find({domain, node.op_type()}); at != functions_.end()) {
+    import_call(node, *at->second.proto, scope);
+    return;
+  }
+  if (domain.empty() && node.op_type() == "Constant") {
+    import_constant(node, scope);
+    return;
+  }
+  const ir::Operator* op = domain == "gcompile" ? nullptr : ir::find_operator(domain, node.op_type());
+  if (!op) {
+    unsupported_.add(node, scope.opsets->version(domain), describe_operands(node, scope), scope.place);
+    poison_results(node, scope);
+    return;
+  }
+  check_opset(node, *op, scope);
+  if (domain.empty() && node.op_type() == "If") {
+    import_if(node, scope);
+  } else {
+    import_operator(node, *op, scope);
+  }
+}
+
+void Importer::check_opset(const onnx::NodeProto& node, const ir::Operator& op, const Scope& scope) {
+  const std::string domain(op.domain);
+  const std::optional<int> opset = scope.opsets->version(domain);
+  if (!opset) {
+    if (!warned_.insert("domain " + domain).second) return;
+    if (domain.empty()) {
+      error("E0102", "the model uses operators of ai.onnx but does not import the domain",
+            location(node, scope), "add opset_import [\"\" : 21]");
+    } else {
+      warning("W0113", fmt::format("the model uses operators of {} but does not import the domain", domain),
+              location(node, scope));
+    }
+    return;
+  }
+  if (op.versions.empty() || *opset >= op.versions.front() || op.versions.front() <= kOldestOpset) return;
+  if (!warned_.insert("operator " + domain + "." + std::string(op.name)).second) return;
+  warning("W0114",
+          fmt::format("{} exists from opset {} on, but the model imports opset {}; it is read as the former",
+                      operator_name(node), op.versions.front(), *opset),
+          location(node, scope));
+}
+
+void Importer::import_constant(const onnx::NodeProto& node, Scope& scope) {
+  try {
+    if (node.output_size() != 1 || node.input_size() != 0)
+      ir::operator_error("a Constant has no input and one output");
+    ir::Tensor value =
+        constant_value(import_attributes(node, scope.environment, options_.limits, &external_));
+    bind(scope, node.output(0),
+         Binding::of(scope.graph->add_constant(std::move(value), scope.prefix + node.output(0))));
+  } catch (const ir::OperatorError& failure) {
+    node_error(diagnostics_, node, scope, "E0301", failure);
+    poison_results(node, scope);
+  }
+}
+
+void Importer::import_operator(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope) {
+  ir::Attributes attributes;
+  try {
+    attributes = import_attributes(node, scope.environment, options_.limits, &external_);
+    check_legacy_attributes(op, scope.opsets->version(op.domain).value_or(1), attributes);
+  } catch (const ir::OperatorError& failure) {
+    node_error(diagnostics_, node, scope, "E0103", failure);
+    poison_results(node, scope);
+    return;
+  }
+  auto operands = operands_of(node, scope);
+  if (!operands) {
+    poison_results(node, scope);
+    return;
+  }
+  const ir::NodeId id = add_node(node, op, std::move(*operands), std::move(attributes), scope);
+  if (type_node(id, scope, scope.opsets->version(op.domain).value_or(1))) {
+    bind_results(node, id, scope);
+  } else {
+    poison_results(node, scope);
+  }
+}
+
+std::optional<std::vector<ir::ValueId>> Importer::operands_of(const onnx::NodeProto& node,
+                                                              const Scope& scope) {
+  std::vector<ir::ValueId> operands;
+  for (const std::string& name : node.input()) {
+    operands.emplace_back();
+    if (name.empty()) continue;
+    const Binding* binding = scope.find(name);
+    if (!binding || binding->state == Binding::State::kPoisoned) return std::nullopt;
+    operands.back() = binding->value;
+  }
+  while (!operands.empty() && !operands.back().valid()) operands.pop_back();
+  return operands;
+}
+
+ir::NodeId Importer::add_node(const onnx::NodeProto& node, const ir::Operator& op,
+                              std::vector<ir::ValueId> operands, ir::Attributes attributes, Scope& scope) {
+  ir::Graph& graph = *scope.graph;
+  const std::string name = scope.prefix + name_of(node);
+  const ir::NodeId id = graph.add_node(op, std::move(operands), std::move(attributes), 0, name);
+  int last = node.output_size();
+  while (last > 0 && node.output(last - 1).empty()) --last;
+  for (int i = 0; i < last; ++i) {
+    if (node.output(i).empty()) {
+      graph.node(id).results.emplace_back();
+    } else {
+      graph.add_result(id, scope.prefix + node.output(i));
+    }
+  }
+  graph.node(id).origins = {fmt::format("{} '{}'", operator_name(node), printable(name))};
+  return id;
+}
+
+bool Importer::type_node(ir::NodeId id, Scope& scope, int opset) {
+  ir::Graph& graph = *scope.graph;
+  try {
+    as_operator_error([&] {
+      if (graph.node(id).op->normalise) {
+        ir::RewriteContext context(graph, id, opset);
+        graph.node(id).op->normalise(context);
+      }
+      // Slots are never used twice while importing: what normalise() added follows the node.
+      for (ir::NodeId added{id.index + 1, 0}; graph.alive(added); ++added.index) propagate(graph, added);
+      ir::Node& node = graph.node(id);
+      ir::complete_attributes(*node.op, node.attributes);
+      ir::infer_node(graph, id);
+      check_result_sizes(graph, id);
+    });
+  } catch (const ir::OperatorError& failure) {
+    ir::Diagnostic diagnostic = ir::diagnose(graph, id, "E0201", failure);
+    diagnostic.location += scope.place;
+    scope.findings->add(std::move(diagnostic));
+    return false;
+  }
+  propagate(graph, id);
+  return true;
+}
+
+void Importer::check_result_sizes(const ir::Graph& graph, ir::NodeId id) {
+  for (const ir::ValueId result : graph.node(id).results) {
+    if (!result.valid()) continue;
+    const ir::TensorType& type = graph.value(result).type;
+    if (type.rank() > options_.limits.rank) {
+      ir::operator_error(fmt::format("the result has {} dimensions, more than the limit of {}", type.rank(),
+                                     options_.limits.rank));
+    }
+    if (type.count() > options_.limits.tensor_elements) {
+      ir::operator_error(fmt::format("the result {} has more elements than the limit of {}",
+                                     ir::to_string(type), options_.limits.tensor_elements));
+    }
+  }
+}
+
+/// Values that steer shapes are computed at once, so that inference may ask for them; everything else is left
+/// to the folding pass. The producer stays.
+void Importer::propagate(ir::Graph& graph, ir::NodeId id) {
+  const ir::Node& node = graph.node(id);
+  if (!node.op->deterministic || !node.subgraphs.empty()) return;
+  // Shape and Size need the operand's type only.
+  const bool type_only = node.op->domain.empty() && (node.op->name == "Shape" || node.op->name == "Size");
+  std::vector<const ir::Tensor*> operands;
+  for (const ir::ValueId operand : node.operands) {
+    const ir::Tensor* value = graph.constant(operand);
+    if (operand.valid() && !value && !type_only) return;
+    if (value && !type_only && value->count() > options_.limits.shape_value_elements) return;
+    operands.push_back(value);
+  }
+  std::int64_t bytes = 0;
+  for (const ir::ValueId result : node.results) {
+    if (!result.valid()) continue;
+    const ir::TensorType& type = graph.value(result).type;
+    const std::int64_t limit = ir::is_float(type.element) ? options_.limits.propagated_elements
+                                                          : options_.limits.shape_value_elements;
+    if (type.count() > limit) return;
+    bytes += type.bytes();
+  }
+  if (folded_bytes_ + bytes > options_.limits.folded_bytes) return;
+  std::vector<ir::Tensor> values;
+  try {
+    values = ir::evaluate_node(graph, id, operands);
+  } catch (const ir::OperatorError&) {
+    return;  // nothing evaluates it: the value stays unknown
+  } catch (const ir::CompileError& failure) {
+    // An index out of range: that is found again when the model runs.
+    if (failure.exit_code() != ir::ExitCode::kModel) throw;
+    return;
+  }
+  folded_bytes_ += bytes;
+  for (std::size_t i = 0; i < node.results.size(); ++i) {
+    if (!node.results[i].valid()) continue;
+    ir::Value& result = graph.value(node.results[i]);
+    GC_CHECK(i < values.size() && values[i].type() == result.type);
+    result.constant = std::move(values[i]);
+  }
+}
+
+void Importer::bind_results(const onnx::NodeProto& node, ir::NodeId id, Scope& scope) {
+  const std::vector<ir::ValueId>& results = scope.graph->node(id).results;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].valid()) bind(scope, node.output(static_cast<int>(i)), Binding::of(results[i]));
+  }
+}
+
+void Importer::poison_results(const onnx::NodeProto& node, Scope& scope) {
+  for (const std::string& name : node.output()) {
+    if (!name.empty()) bind(scope, name, Binding{});
+  }
+}
+
+/// Names made twice have been reported; the first definition stays.
+void Importer::bind(Scope& scope, const std::string& name, Binding binding) {
+  scope.names.emplace(name, binding);
+}
+
+std::string Importer::describe_operands(const onnx::NodeProto& node, const Scope& scope) {
+  std::vector<std::string> shown;
+  for (const std::string& name : node.input()) {
+    const Binding* binding = name.empty() ? nullptr : scope.find(name);
+    if (name.empty() || (binding && binding->state == Binding::State::kOmitted)) {
+      shown.push_back("none");
+    } else if (!binding || binding->state == Binding::State::kPoisoned) {
+      shown.push_back("?");
+    } else {
+      shown.push_back(ir::to_string(scope.graph->value(binding->value).type));
+    }
+  }
+  return fmt::format("{}", fmt::join(shown, ", "));
+}
+
+std::string Importer::location(const onnx::NodeProto& node, const Scope& scope) {
+  return fmt::format("graph '{}', node {} ({}){}", printable(scope.graph_name), shown_name(node),
+                     operator_name(node), scope.place);
+}
+
+void Importer::node_error(ir::Diagnostics& to, const onnx::NodeProto& node, const Scope& scope,
+                          std::string code, const ir::OperatorError& failure) {
+  to.add({ir::Severity::kError,
+          std::move(code),
+          fmt::format("{} {}: {}", operator_name(node), shown_name(node), failure.message),
+          location(node, scope),
+          {fmt::format("inputs: {}", describe_operands(node, scope))},
+          failure.help});
+}
+
+void Importer::error(std::string code, std::string message, std::string where, std::string help) {
+  diagnostics_.add(
+      {ir::Severity::kError, std::move(code), std::move(message), std::move(where), {}, std::move(help)});
+}
+
+void Importer::warning(std::string code, std::string message, std::string where, std::string help) {
+  diagnostics_.add(
+      {ir::Severity::kWarning, std::move(code), std::move(message), std::move(where), {}, std::move(help)});
+}
+
+}  // namespace gcompile::frontend

@@ -1,0 +1,136 @@
+#pragma once
+// The work behind import.h; for frontend/import*.cc only.
+
+#include <onnx/onnx_pb.h>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "frontend/attribute_import.h"
+#include "frontend/external_data.h"
+#include "frontend/import.h"
+#include "frontend/name_order.h"
+#include "frontend/opset_table.h"
+#include "frontend/unsupported.h"
+#include "ir/operator.h"
+
+namespace gcompile::frontend {
+
+/// What a name of the model stands for. Users of a poisoned name are left out without a word: the error is
+/// elsewhere.
+struct Binding {
+  enum class State { kValue, kPoisoned, kOmitted };
+  State state = State::kPoisoned;
+  ir::ValueId value;
+
+  static Binding of(ir::ValueId value) { return {State::kValue, value}; }
+  static Binding omitted() { return {State::kOmitted, {}}; }
+};
+
+/// Names of one graph, function body or branch.
+struct Scope {
+  ir::Graph* graph = nullptr;
+  const Scope* outer = nullptr;  // a branch imported into the graph around it: its names are visible too
+  std::map<std::string, Binding> names;
+  const OpsetTable* opsets = nullptr;
+  const AttributeEnvironment* environment = nullptr;  // of the function call
+  ir::Diagnostics* findings = nullptr;                // where errors of types and shapes go
+  std::string graph_name;
+  std::string prefix;  // of names that come from a function body: "call/"
+  std::string place;   // for messages: ", in function 'f'"
+  int graph_depth = 0;
+  std::vector<const onnx::FunctionProto*> calls;  // functions being inlined, outermost first
+
+  const Binding* find(const std::string& name) const;
+  bool knows(const std::string& name) const { return find(name) != nullptr; }
+  const ir::Tensor* constant(const std::string& name) const;
+};
+
+class Importer {
+ public:
+  Importer(const onnx::ModelProto& model, const std::string& folder, const ImportOptions& options,
+           ir::Diagnostics& diagnostics);
+  ImportedModel run();
+
+ private:
+  // import.cc: the model
+  void import_functions();
+  void import_inputs(const onnx::GraphProto& graph, Scope& scope);
+  std::optional<DeclaredInput> declared_input(const onnx::ValueInfoProto& info);
+  void import_outputs(const onnx::GraphProto& graph, Scope& scope);
+  void check_output_type(const onnx::ValueInfoProto& info, const ir::TensorType& type);
+
+  // import_graph.cc: graphs, branches and functions
+  void import_initializers(const onnx::GraphProto& graph, Scope& scope);
+  void import_nodes(const NodeList& nodes, Scope& scope);
+  void import_call(const onnx::NodeProto& node, const onnx::FunctionProto& function, Scope& scope);
+  AttributeEnvironment call_environment(const onnx::NodeProto& node, const onnx::FunctionProto& function,
+                                        const Scope& scope);
+  void import_if(const onnx::NodeProto& node, Scope& scope);
+  bool check_branch(const onnx::NodeProto& node, const onnx::GraphProto& branch, const char* name,
+                    const Scope& scope);
+  void inline_branch(const onnx::NodeProto& node, const onnx::GraphProto& branch, Scope& scope);
+  struct Captures {
+    std::vector<std::string> names;         // run-time values, in the order of the If's operands 1...
+    std::map<std::string, Binding> others;  // constants of the graph around, poisoned and omitted names
+  };
+  Captures captures_of(const std::vector<const onnx::GraphProto*>& branches, const Scope& scope);
+  struct Branch {
+    ir::Graph graph;
+    bool poisoned = false;
+  };
+  Branch import_branch(const onnx::GraphProto& proto, const Captures& captures, const Scope& scope,
+                       const std::string& node_name);
+
+  /// What stands for a branch with errors of types: the same inputs and the reason, which becomes a warning.
+  static ir::Graph trapped_branch(const ir::Graph& branch, const ir::Diagnostics& findings,
+                                  ir::Diagnostics& to);
+
+  // import_node.cc: one node
+  void import_node(const onnx::NodeProto& node, Scope& scope);
+  void import_constant(const onnx::NodeProto& node, Scope& scope);
+  void import_operator(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
+  void check_opset(const onnx::NodeProto& node, const ir::Operator& op, const Scope& scope);
+  /// Operands in order; nullopt when one is poisoned.
+  std::optional<std::vector<ir::ValueId>> operands_of(const onnx::NodeProto& node, const Scope& scope);
+  ir::NodeId add_node(const onnx::NodeProto& node, const ir::Operator& op, std::vector<ir::ValueId> operands,
+                      ir::Attributes attributes, Scope& scope);
+  /// Normalises, completes and infers; false after a diagnosed error.
+  bool type_node(ir::NodeId id, Scope& scope, int opset);
+  void propagate(ir::Graph& graph, ir::NodeId id);
+  void check_result_sizes(const ir::Graph& graph, ir::NodeId id);
+  void bind_results(const onnx::NodeProto& node, ir::NodeId id, Scope& scope);
+  void poison_results(const onnx::NodeProto& node, Scope& scope);
+  void bind(Scope& scope, const std::string& name, Binding binding);
+  std::string describe_operands(const onnx::NodeProto& node, const Scope& scope);
+
+  void error(std::string code, std::string message, std::string location = {}, std::string help = {});
+  void warning(std::string code, std::string message, std::string location = {}, std::string help = {});
+  /// An error of one node, with operator, name and place.
+  void node_error(ir::Diagnostics& to, const onnx::NodeProto& node, const Scope& scope, std::string code,
+                  const ir::OperatorError& error);
+  std::string location(const onnx::NodeProto& node, const Scope& scope);
+
+  const onnx::ModelProto& model_;
+  const ImportOptions& options_;
+  ir::Diagnostics& diagnostics_;
+  ExternalData external_;
+  OpsetTable opsets_;
+  using FunctionKey = std::pair<std::string, std::string>;  // domain, name
+  struct Function {
+    const onnx::FunctionProto* proto = nullptr;
+    OpsetTable opsets;
+    std::vector<onnx::AttributeProto> defaults;
+  };
+  std::map<FunctionKey, Function> functions_;
+  Unsupported unsupported_;
+  std::set<std::string> warned_;  // operators older models do not have; domains not imported
+  int nodes_ = 0;
+  std::int64_t folded_bytes_ = 0;
+};
+
+}  // namespace gcompile::frontend

@@ -1,0 +1,45 @@
+#include "frontend/names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "ir/diagnostics.h"
+
+namespace gcompile::frontend {
+
+int edit_distance(std::string_view a, std::string_view b, int limit) {
+  const auto difference = static_cast<int>(a.size() > b.size() ? a.size() - b.size() : b.size() - a.size());
+  if (difference > limit) return limit + 1;
+  std::vector<int> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    int diagonal = row[0];
+    row[0] = static_cast<int>(i) + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const int substituted = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return std::min(row[b.size()], limit + 1);
+}
+
+std::string did_you_mean(std::string_view wanted, const std::vector<std::string>& names) {
+  // Longer names are not typed by hand, and the distance is quadratic.
+  if (wanted.size() > 200) return "";
+  const int limit = static_cast<int>(std::max<std::size_t>(wanted.size() / 3, 1));
+  int best = limit + 1;
+  std::string nearest;
+  for (const std::string& name : names) {
+    const int distance = edit_distance(wanted, name, limit);
+    if (distance < best || (distance == best && best <= limit && name < nearest)) {
+      best = distance;
+      nearest = name;
+    }
+  }
+  return best <= limit ? fmt::format("did you mean '{}'?", ir::printable(nearest)) : "";
+}
+
+}  // namespace gcompile::frontend
