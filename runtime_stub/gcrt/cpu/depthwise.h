@@ -14,7 +14,7 @@ namespace GCRT_NAMESPACE {
 // Output pixels per step: as many as fill the latency of an FMA without spilling.
 constexpr int kDepthwisePixels = GCRT_VECTOR_BYTES == 64 ? 8 : 4;
 // Output rows through which one vector of channels is carried.
-constexpr int kDepthwiseRows = 8;
+constexpr int kDepthwiseRows = 4;
 
 // Input channels of L consecutive output channels, of which `multiplier` share one input channel.
 template <bool IsMultiplied, int L>
@@ -51,66 +51,159 @@ struct DepthwiseRow {
   TapRange rows;
   std::ptrdiff_t m;  // output pixel of column 0
   std::ptrdiff_t channel;
+  int skip;  // leading lanes that another vector has handed over already
 };
 
-// `Pixels` output pixels whose kernel columns are all inside. KernelW and StrideW are 0 if not known.
-template <int Pixels, int KernelW, int StrideW, int L, class Load, class T, class E>
-GCRT_INLINE void depthwise_pixels(const DepthwiseRow<T>& row, const Load& load_channels, int ow,
+// Hands `Pixels` sums to the epilogue.
+template <int Pixels, int L, class T, class E>
+GCRT_INLINE void depthwise_finish(const DepthwiseRow<T>& row, const Pack<T, L> (&sum)[Pixels], int ow,
                                   const E& epilogue) {
+  if (row.skip == 0) {
+    GCRT_UNROLL
+    for (int p = 0; p < Pixels; ++p) epilogue(Lanes<L>{}, sum[p], row.m + ow + p, row.channel);
+    return;
+  }
+  alignas(64) T spilled[Pixels * L];
+  GCRT_UNROLL
+  for (int p = 0; p < Pixels; ++p) store(Lanes<L>{}, spilled + p * L, sum[p]);
+  finish_block(spilled + row.skip, L, Pixels, L - row.skip, row.m + ow, row.channel + row.skip, epilogue);
+}
+
+// Adds one kernel row to the sums of `Pixels` output pixels. Each input vector is loaded once and used by
+// every kernel column that reaches it. `in(i)` gives input pixel i counted from the first tap, `weight(kw)` a
+// tap.
+template <int Pixels, int KernelW, int StrideW, class V, class In>
+GCRT_INLINE void depthwise_kernel_row(V (&sum)[Pixels], const In& in, const V (&weights)[KernelW]) {
+  GCRT_UNROLL
+  for (int i = 0; i < (Pixels - 1) * StrideW + KernelW; ++i) {
+    const V value = in(i);
+    GCRT_UNROLL
+    for (int kw = 0; kw < KernelW; ++kw) {
+      const int shift = i - kw;
+      if (shift >= 0 && shift % StrideW == 0 && shift / StrideW < Pixels) {
+        sum[shift / StrideW] = multiply_add(value, weights[kw], sum[shift / StrideW]);
+      }
+    }
+  }
+}
+
+// Where the taps of a tile of output pixels lie.
+enum class DepthwisePlace { inside, at_side, anywhere };
+
+// `Pixels` output pixels of a square kernel. inside: no tap leaves the image. at_side: all kernel rows are
+// inside; pixels left and right of the image count as zero. anywhere: kernel rows are clipped as well.
+template <DepthwisePlace Place, int Pixels, int Kernel, int StrideW, int L, class T, class E>
+GCRT_INLINE void depthwise_known(const DepthwiseRow<T>& row, const Pack<T, L> (&w)[Kernel][Kernel], int ow,
+                                 const E& epilogue) {
   using V = Pack<T, L>;
   const ConvShape& s = row.shape;
   const std::ptrdiff_t pixel = s.in_pixel_stride;
-  const std::ptrdiff_t taps = s.out_c;
+  const std::ptrdiff_t step = s.dilation_h * s.in_row_stride;
+  const T* const x = row.x + (ow * StrideW * pixel + row.channel);
+  const int first = ow * StrideW - s.pad_left;
+  V sum[Pixels];
+  GCRT_UNROLL
+  for (int p = 0; p < Pixels; ++p) sum[p] = V{};
+  const auto add_row = [&](const T* line, const V(&weights)[Kernel]) GCRT_LAMBDA_INLINE {
+    depthwise_kernel_row<Pixels, Kernel, StrideW>(
+        sum,
+        [&](int i) GCRT_LAMBDA_INLINE {
+          if constexpr (Place != DepthwisePlace::inside) {
+            if (static_cast<unsigned>(first + i) >= static_cast<unsigned>(s.in_w)) return V{};
+          }
+          return load(Lanes<L>{}, line + i * pixel);
+        },
+        weights);
+  };
+  if constexpr (Place == DepthwisePlace::anywhere) {
+    for (int kh = row.rows.begin; kh < row.rows.end; ++kh) {
+      V weights[Kernel];
+      GCRT_UNROLL
+      for (int kw = 0; kw < Kernel; ++kw) {
+        weights[kw] = load(Lanes<L>{}, row.w + (kh * Kernel + kw) * std::ptrdiff_t{s.out_c});
+      }
+      add_row(x + kh * step, weights);
+    }
+  } else {
+    GCRT_UNROLL
+    for (int kh = 0; kh < Kernel; ++kh) add_row(x + kh * step, w[kh]);
+  }
+  depthwise_finish<Pixels, L>(row, sum, ow, epilogue);
+}
+
+// Output columns [ow, out_w), the largest tiles first.
+template <DepthwisePlace Place, int Pixels, int Kernel, int StrideW, int L, class T, class E>
+GCRT_INLINE void depthwise_rest(const DepthwiseRow<T>& row, const Pack<T, L> (&w)[Kernel][Kernel], int ow,
+                                const E& epilogue) {
+  for (; ow + Pixels <= row.shape.out_w; ow += Pixels) {
+    depthwise_known<Place, Pixels, Kernel, StrideW, L>(row, w, ow, epilogue);
+  }
+  if constexpr (Pixels > 1) {
+    if (ow < row.shape.out_w) depthwise_rest<Place, Pixels / 2, Kernel, StrideW, L>(row, w, ow, epilogue);
+  }
+}
+
+// All output columns of a square kernel with known width and stride.
+template <int Kernel, int StrideW, int L, class T, class E>
+GCRT_INLINE void depthwise_known_row(const DepthwiseRow<T>& row, const Pack<T, L> (&w)[Kernel][Kernel],
+                                     const TapRange& inner, const E& epilogue) {
+  constexpr int P = kDepthwisePixels;
+  if (row.rows.begin > 0 || row.rows.end < Kernel) {
+    depthwise_rest<DepthwisePlace::anywhere, P, Kernel, StrideW, L>(row, w, 0, epilogue);
+    return;
+  }
+  int ow = 0;
+  if (inner.end >= 2 * P) {
+    if (inner.begin > 0) {
+      depthwise_known<DepthwisePlace::at_side, P, Kernel, StrideW, L>(row, w, 0, epilogue);
+      ow = P;
+    }
+    for (; ow + P <= inner.end; ow += P) {
+      depthwise_known<DepthwisePlace::inside, P, Kernel, StrideW, L>(row, w, ow, epilogue);
+    }
+  }
+  depthwise_rest<DepthwisePlace::at_side, P, Kernel, StrideW, L>(row, w, ow, epilogue);
+}
+
+// Output columns [begin, end) of any kernel, `Pixels` at a time; the taps of all of them are columns of
+// `taps`.
+template <int Pixels, int L, class Load, class T, class E>
+GCRT_INLINE void depthwise_any(const DepthwiseRow<T>& row, const Load& load_channels, const TapRange& taps,
+                               int ow, const E& epilogue) {
+  using V = Pack<T, L>;
+  const ConvShape& s = row.shape;
+  const std::ptrdiff_t step = s.stride_w * s.in_pixel_stride;
   V sum[Pixels];
   GCRT_UNROLL
   for (int p = 0; p < Pixels; ++p) sum[p] = V{};
   for (int kh = row.rows.begin; kh < row.rows.end; ++kh) {
-    const T* const x = row.x + (kh * s.dilation_h * s.in_row_stride + ow * s.stride_w * pixel);
-    const T* const w = row.w + std::ptrdiff_t{kh} * s.kernel_w * taps;
-    if constexpr (KernelW != 0) {
-      constexpr int kInputs = (Pixels - 1) * StrideW + KernelW;
-      V in[kInputs];
+    const T* const line = row.x + (kh * s.dilation_h * s.in_row_stride + ow * step);
+    const T* const w = row.w + std::ptrdiff_t{kh} * s.kernel_w * s.out_c;
+    for (int kw = taps.begin; kw < taps.end; ++kw) {
+      const V weight = load(Lanes<L>{}, w + kw * std::ptrdiff_t{s.out_c});
+      const T* const x = line + kw * s.dilation_w * s.in_pixel_stride;
       GCRT_UNROLL
-      for (int i = 0; i < kInputs; ++i) in[i] = load_channels(x + i * pixel);
-      GCRT_UNROLL
-      for (int kw = 0; kw < KernelW; ++kw) {
-        const V weight = load(Lanes<L>{}, w + kw * taps);
-        GCRT_UNROLL
-        for (int p = 0; p < Pixels; ++p) sum[p] = multiply_add(in[p * StrideW + kw], weight, sum[p]);
-      }
-    } else {
-      for (int kw = 0; kw < s.kernel_w; ++kw) {
-        const V weight = load(Lanes<L>{}, w + kw * taps);
-        const T* const tap = x + kw * s.dilation_w * pixel;
-        GCRT_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
-          sum[p] = multiply_add(load_channels(tap + p * s.stride_w * pixel), weight, sum[p]);
-        }
-      }
+      for (int p = 0; p < Pixels; ++p) sum[p] = multiply_add(load_channels(x + p * step), weight, sum[p]);
     }
   }
-  GCRT_UNROLL
-  for (int p = 0; p < Pixels; ++p) epilogue(Lanes<L>{}, sum[p], row.m + ow + p, row.channel);
+  depthwise_finish<Pixels, L>(row, sum, ow, epilogue);
 }
 
-// Output columns [begin, end) whose taps are clipped at the left or right.
 template <int L, class Load, class T, class E>
-GCRT_INLINE void depthwise_edge(const DepthwiseRow<T>& row, const Load& load_channels, int begin, int end,
-                                const E& epilogue) {
-  using V = Pack<T, L>;
+GCRT_INLINE void depthwise_any_row(const DepthwiseRow<T>& row, const Load& load_channels,
+                                   const TapRange& inner, const E& epilogue) {
+  constexpr int P = kDepthwisePixels;
   const ConvShape& s = row.shape;
-  for (int ow = begin; ow < end; ++ow) {
-    const TapRange columns = valid_taps(ow * s.stride_w - s.pad_left, s.dilation_w, s.kernel_w, s.in_w);
-    V sum = {};
-    for (int kh = row.rows.begin; kh < row.rows.end; ++kh) {
-      const T* const x = row.x + (kh * s.dilation_h * s.in_row_stride + ow * s.stride_w * s.in_pixel_stride);
-      const T* const w = row.w + std::ptrdiff_t{kh} * s.kernel_w * s.out_c;
-      for (int kw = columns.begin; kw < columns.end; ++kw) {
-        sum = multiply_add(load_channels(x + kw * s.dilation_w * s.in_pixel_stride),
-                           load(Lanes<L>{}, w + kw * std::ptrdiff_t{s.out_c}), sum);
-      }
+  int ow = 0;
+  while (ow < s.out_w) {
+    if (ow >= inner.begin && ow + P <= inner.end) {
+      depthwise_any<P, L>(row, load_channels, {0, s.kernel_w}, ow, epilogue);
+      ow += P;
+    } else {
+      const TapRange taps = valid_taps(ow * s.stride_w - s.pad_left, s.dilation_w, s.kernel_w, s.in_w);
+      depthwise_any<1, L>(row, load_channels, taps, ow, epilogue);
+      ++ow;
     }
-    epilogue(Lanes<L>{}, sum, row.m + ow, row.channel);
   }
 }
 
@@ -125,63 +218,64 @@ GCRT_INLINE TapRange inner_columns(const ConvShape& s) {
   return {begin, end};
 }
 
-// Output rows [row_begin, row_end) of one image for one vector of channels.
-template <int KernelW, int StrideW, bool IsMultiplied, int L, class T, class E>
+// Output rows [row_begin, row_end) of one image for one vector of channels. Kernel is 0 if not known.
+template <int Kernel, int StrideW, bool IsMultiplied, int L, class T, class E>
 GCRT_NOINLINE void depthwise_channels(const ConvShape& s, const T* image, const T* w, std::ptrdiff_t channel,
-                                      int b, int row_begin, int row_end, const E& epilogue) {
-  constexpr int P = kDepthwisePixels;
-  const ChannelLoad<IsMultiplied, L> load_channels(channel, s.out_c / s.in_c);
+                                      int skip, int b, int row_begin, int row_end, const E& epilogue) {
   const TapRange inner = inner_columns(s);
-  DepthwiseRow<T> row{s, nullptr, w + channel, {0, 0}, 0, channel};
-  for (int oh = row_begin; oh < row_end; ++oh) {
+  DepthwiseRow<T> row{s, nullptr, w + channel, {0, 0}, 0, channel, skip};
+  const auto start_row = [&](int oh) GCRT_LAMBDA_INLINE {
     const int y = oh * s.stride_h - s.pad_top;
     row.x = image + (y * s.in_row_stride - s.pad_left * s.in_pixel_stride);
     row.rows = valid_taps(y, s.dilation_h, s.kernel_h, s.in_h);
     row.m = (std::ptrdiff_t{b} * s.out_h + oh) * s.out_w;
-    depthwise_edge<L>(row, load_channels, 0, inner.begin, epilogue);
-    int ow = inner.begin;
-    for (; ow + P <= inner.end; ow += P) {
-      depthwise_pixels<P, KernelW, StrideW, L>(row, load_channels, ow, epilogue);
-    }
-    if constexpr (P > 4) {
-      if (ow + 4 <= inner.end) {
-        depthwise_pixels<4, KernelW, StrideW, L>(row, load_channels, ow, epilogue);
-        ow += 4;
+  };
+  if constexpr (Kernel != 0) {
+    Pack<T, L> weights[Kernel][Kernel];
+    GCRT_UNROLL
+    for (int kh = 0; kh < Kernel; ++kh) {
+      GCRT_UNROLL
+      for (int kw = 0; kw < Kernel; ++kw) {
+        weights[kh][kw] = load(Lanes<L>{}, row.w + (kh * Kernel + kw) * std::ptrdiff_t{s.out_c});
       }
     }
-    if (ow + 2 <= inner.end) {
-      depthwise_pixels<2, KernelW, StrideW, L>(row, load_channels, ow, epilogue);
-      ow += 2;
+    for (int oh = row_begin; oh < row_end; ++oh) {
+      start_row(oh);
+      depthwise_known_row<Kernel, StrideW, L>(row, weights, inner, epilogue);
     }
-    if (ow < inner.end) {
-      depthwise_pixels<1, KernelW, StrideW, L>(row, load_channels, ow, epilogue);
-      ++ow;
+  } else {
+    const ChannelLoad<IsMultiplied, L> load_channels(channel, s.out_c / s.in_c);
+    for (int oh = row_begin; oh < row_end; ++oh) {
+      start_row(oh);
+      depthwise_any_row<L>(row, load_channels, inner, epilogue);
     }
-    depthwise_edge<L>(row, load_channels, ow, s.out_w, epilogue);
   }
 }
 
-// Channels from `channel` on: full vectors, then halves down to one. The tail shares one kernel for all
-// sizes.
-template <int KernelW, int StrideW, bool IsMultiplied, int L, class T, class E>
-GCRT_INLINE void depthwise_rows(const ConvShape& s, const T* image, const T* w, std::ptrdiff_t channel, int b,
+// All channels. The last vector of channels overlaps the one before it and skips what that has done; with
+// fewer channels than lanes, vectors are halved.
+template <int Kernel, int StrideW, bool IsMultiplied, int L, class T, class E>
+GCRT_INLINE void depthwise_rows(const ConvShape& s, const T* image, const T* w, int channel, int b,
                                 int row_begin, int row_end, const E& epilogue) {
   for (; channel + L <= s.out_c; channel += L) {
-    depthwise_channels<KernelW, StrideW, IsMultiplied, L>(s, image, w, channel, b, row_begin, row_end,
-                                                          epilogue);
+    depthwise_channels<Kernel, StrideW, IsMultiplied, L>(s, image, w, channel, 0, b, row_begin, row_end,
+                                                         epilogue);
   }
-  if constexpr (L > 1) {
-    if (channel < s.out_c) {
-      depthwise_rows<0, 0, IsMultiplied, L / 2>(s, image, w, channel, b, row_begin, row_end, epilogue);
-    }
+  if (channel == s.out_c) return;
+  if (s.out_c >= L) {
+    const int last = s.out_c - L;
+    depthwise_channels<Kernel, StrideW, IsMultiplied, L>(s, image, w, last, channel - last, b, row_begin,
+                                                         row_end, epilogue);
+  } else if constexpr (L > 1) {
+    depthwise_rows<0, 0, IsMultiplied, L / 2>(s, image, w, channel, b, row_begin, row_end, epilogue);
   }
 }
 
 inline std::ptrdiff_t depthwise2d_work_items(const ConvShape& s) { return std::ptrdiff_t{s.batch} * s.out_h; }
 
-// Work items [work_begin, work_end) of a depthwise convolution whose kernel width and stride are known (0:
-// any). KernelW and StrideW other than 0 require dilation_w 1 and out_c == in_c.
-template <int KernelW, int StrideW, bool IsMultiplied, class T, class E>
+// Work items [work_begin, work_end) of a depthwise convolution with a square Kernel x Kernel window and
+// stride StrideW along the row, dilation_w 1 and out_c == in_c; or of any other, with Kernel 0.
+template <int Kernel, int StrideW, bool IsMultiplied, class T, class E>
 inline void depthwise2d_fixed(const ConvShape& s, const T* x, const T* w, const E& epilogue,
                               std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
   while (work_begin < work_end) {
@@ -189,8 +283,8 @@ inline void depthwise2d_fixed(const ConvShape& s, const T* x, const T* w, const 
     const int row = static_cast<int>(work_begin - std::ptrdiff_t{b} * s.out_h);
     const int end =
         static_cast<int>(smaller(smaller(s.out_h, row + kDepthwiseRows), row + (work_end - work_begin)));
-    depthwise_rows<KernelW, StrideW, IsMultiplied, kVectorLanes<T>>(s, x + b * s.in_image_stride, w, 0, b,
-                                                                    row, end, epilogue);
+    depthwise_rows<Kernel, StrideW, IsMultiplied, kVectorLanes<T>>(s, x + b * s.in_image_stride, w, 0, b, row,
+                                                                   end, epilogue);
     work_begin += end - row;
   }
 }
@@ -203,13 +297,14 @@ inline void depthwise2d_fixed(const ConvShape& s, const T* x, const T* w, const 
 template <class T, class E>
 inline void depthwise2d(const ConvShape& s, const T* x, const T* w, const E& epilogue,
                         std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
+  const int kernel = s.dilation_w == 1 && s.kernel_h == s.kernel_w ? s.kernel_w : 0;
   if (s.out_c != s.in_c) {
     depthwise2d_fixed<0, 0, true>(s, x, w, epilogue, work_begin, work_end);
-  } else if (s.dilation_w == 1 && s.kernel_w == 3 && s.stride_w == 1) {
+  } else if (kernel == 3 && s.stride_w == 1) {
     depthwise2d_fixed<3, 1, false>(s, x, w, epilogue, work_begin, work_end);
-  } else if (s.dilation_w == 1 && s.kernel_w == 3 && s.stride_w == 2) {
+  } else if (kernel == 3 && s.stride_w == 2) {
     depthwise2d_fixed<3, 2, false>(s, x, w, epilogue, work_begin, work_end);
-  } else if (s.dilation_w == 1 && s.kernel_w == 5 && s.stride_w == 1) {
+  } else if (kernel == 5 && s.stride_w == 1) {
     depthwise2d_fixed<5, 1, false>(s, x, w, epilogue, work_begin, work_end);
   } else {
     depthwise2d_fixed<0, 0, false>(s, x, w, epilogue, work_begin, work_end);
