@@ -28,14 +28,23 @@ GCRT_INLINE bool all_within(V x, float bound) {
   return reduce_min(less_equal(abs(x), splat_like<V>(bound))) != 0;
 }
 
+// sin_reduced where it holds, libm elsewhere; a lane's result does not depend on its neighbours.
+template <class V, class F>
+GCRT_INLINE V sin_or_libm(V x, std::int32_t quarter_turns, const F& libm) {
+  const V bound = splat_like<V>(8192.0f);
+  const V reduced = sin_reduced(x, quarter_turns);
+  if (reduce_min(less_equal(abs(x), bound)) != 0) return reduced;
+  return blend(abs(x) <= bound, reduced, map_lanes(libm, x));
+}
+
 // 2 ulp for |x| <= 8192, 0.501 ulp beyond (through libm, slowly). Of infinities NaN; sin keeps -0.
 template <class V>
 GCRT_INLINE V sin(V x) {
   if constexpr (kIsDouble<V>) {
     return GCRT_LIBM_LANES(std::sin, x);
   } else {
-    if (!all_within(x, 8192.0f)) return GCRT_LIBM_LANES(std::sin, x);
-    return blend(x == V{}, x, sin_reduced(x, 0));
+    const auto libm = [](float lane) { return static_cast<float>(std::sin(static_cast<double>(lane))); };
+    return blend(x == V{}, x, sin_or_libm(x, 0, libm));
   }
 }
 template <class V>
@@ -43,8 +52,8 @@ GCRT_INLINE V cos(V x) {
   if constexpr (kIsDouble<V>) {
     return GCRT_LIBM_LANES(std::cos, x);
   } else {
-    if (!all_within(x, 8192.0f)) return GCRT_LIBM_LANES(std::cos, x);
-    return sin_reduced(x, 1);
+    const auto libm = [](float lane) { return static_cast<float>(std::cos(static_cast<double>(lane))); };
+    return sin_or_libm(x, 1, libm);
   }
 }
 
@@ -112,45 +121,47 @@ GCRT_INLINE T integer_power(T base, T exponent) {
   return result;
 }
 
+// x^y for the exponents that need no logarithm. `known` says whether y is one of them.
 template <class V>
-GCRT_INLINE V pow_lanes(V base, V exponent) {
+GCRT_INLINE V simple_power(V x, ElementOf<V> y, bool& known) {
   using T = ElementOf<V>;
-  if constexpr (kIsFloating<V>) {
-    return map_lanes(
-        [](T x, T y) GCRT_LAMBDA_INLINE {
-          return static_cast<T>(std::pow(static_cast<double>(x), static_cast<double>(y)));
-        },
-        base, exponent);
-  } else {
-    return map_lanes([](T x, T y) GCRT_LAMBDA_INLINE { return integer_power(x, y); }, base, exponent);
+  known = true;
+  if (y == T{2}) return x * x;
+  if (y == T{1}) return x;
+  if (y == T{-1}) return reciprocal(x);
+  if (y == T{3}) return x * x * x;
+  if (y == T(0.5)) {
+    // pow(-0, 0.5) is +0 and pow(-infinity, 0.5) is +infinity, which sqrt denies.
+    const V infinity = splat_like<V>(std::numeric_limits<T>::infinity());
+    return blend(x == -infinity, infinity, sqrt(x + V{}));
   }
+  known = false;
+  return x;
 }
 
-// base^exponent with C's special cases. float: 0.501 ulp, through double; an exponent of 2, 0.5, 1 or -1 in
-// every lane is correctly rounded, 3 is within 1 ulp, and all of these run at vector speed.
+// base^exponent with C's special cases. float: 0.501 ulp, through double; an exponent of 2, 0.5, 1 or -1 is
+// correctly rounded, 3 is within 1.1 ulp, and these run at vector speed where all lanes share the exponent.
 template <class V>
 GCRT_INLINE V pow(V base, V exponent) {
+  using T = ElementOf<V>;
   if constexpr (!kIsFloating<V>) {
-    return pow_lanes(base, exponent);
+    return map_lanes([](T x, T y) GCRT_LAMBDA_INLINE { return integer_power(x, y); }, base, exponent);
   } else {
-    using T = ElementOf<V>;
-    T y;
-    if constexpr (kLanesOf<V> == 1) {
-      y = exponent;
-    } else {
-      y = exponent[0];
-      if (reduce_min(equal(exponent, splat_like<V>(y))) == 0) return pow_lanes(base, exponent);
+    bool known = false;
+    if constexpr (kLanesOf < V >> 1) {
+      const T shared = exponent[0];
+      if (reduce_min(equal(exponent, splat_like<V>(shared))) != 0) {
+        const V result = simple_power(base, shared, known);
+        if (known) return result;
+      }
     }
-    if (y == T{2}) return base * base;
-    if (y == T{1}) return base;
-    if (y == T{-1}) return reciprocal(base);
-    if (y == T{3}) return base * base * base;
-    // pow(-0, 0.5) is +0 and pow(-infinity, 0.5) is +infinity, which sqrt denies.
-    if (y == T(0.5)) {
-      const V infinity = splat_like<V>(std::numeric_limits<T>::infinity());
-      return blend(base == -infinity, infinity, sqrt(base + V{}));
-    }
-    return pow_lanes(base, exponent);
+    return map_lanes(
+        [](T x, T y) {
+          bool simple = false;
+          const T result = simple_power(x, y, simple);
+          return simple ? result : static_cast<T>(std::pow(static_cast<double>(x), static_cast<double>(y)));
+        },
+        base, exponent);
   }
 }
 

@@ -1,0 +1,143 @@
+// The runner's threads. A model only sees Threads (parallel.h); any pool of the caller's own does as well.
+// Work is claimed by an atomic counter and the caller claims too, so that it can finish every piece alone:
+// nobody ever waits for a thread that has not begun.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "gcrt/parallel.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace GCRT_NAMESPACE {
+
+class ThreadPool {
+ public:
+  // `count` threads in all, the caller's included; 1 starts none.
+  explicit ThreadPool(int count) : threads_{this, count < 1 ? 1 : count, &ThreadPool::run} {
+    for (int i = 1; i < threads_.count; ++i) workers_.emplace_back([this] { work(); });
+  }
+  ~ThreadPool() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      stop_ = true;
+      generation_.fetch_add(1, std::memory_order_release);
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  // What a model takes. One thread at a time may use it.
+  const Threads* threads() const { return &threads_; }
+
+ private:
+  using Body = void (*)(void* argument, std::ptrdiff_t begin, std::ptrdiff_t end);
+
+  // One call of parallel_for. Written only while the door is shut; workers read it only through the open
+  // door.
+  struct Job {
+    Body body = nullptr;
+    void* argument = nullptr;
+    std::ptrdiff_t count = 0;
+    std::ptrdiff_t chunk = 1;
+    std::atomic<std::ptrdiff_t> next{0};
+  };
+
+  static void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+    _mm_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+
+  static void run(void* context, std::ptrdiff_t count, Body body, void* argument) {
+    static_cast<ThreadPool*>(context)->run_job(count, body, argument);
+  }
+
+  void run_job(std::ptrdiff_t count, Body body, void* argument) {
+    job_.body = body;
+    job_.argument = argument;
+    job_.count = count;
+    // Pieces smaller than a thread's share let the faster threads take more.
+    job_.chunk = count / (static_cast<std::ptrdiff_t>(threads_.count) * 4) + 1;
+    job_.next.store(0, std::memory_order_relaxed);
+    open_.store(true, std::memory_order_seq_cst);
+    generation_.fetch_add(1, std::memory_order_seq_cst);
+    if (sleepers_.load(std::memory_order_seq_cst) > 0) {
+      { const std::lock_guard<std::mutex> lock(mutex_); }
+      wake_.notify_all();
+    }
+    claim();
+    // Close the door, then wait for those inside; a worker that comes now finds it shut.
+    open_.store(false, std::memory_order_seq_cst);
+    for (int spins = 0; inside_.load(std::memory_order_seq_cst) > 0; ++spins) {
+      if (spins < 4000) {
+        pause();
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  }
+
+  void claim() {
+    for (;;) {
+      const std::ptrdiff_t begin = job_.next.fetch_add(job_.chunk, std::memory_order_relaxed);
+      if (begin >= job_.count) return;
+      const std::ptrdiff_t end = begin + job_.chunk;
+      job_.body(job_.argument, begin, end < job_.count ? end : job_.count);
+    }
+  }
+
+  void work() {
+    unsigned seen = 0;
+    for (;;) {
+      seen = wait_for_generation(seen);
+      if (stop_.load(std::memory_order_acquire)) return;
+      // Announce first, look second: the caller shuts the door first and counts second, so one of the two
+      // sees the other.
+      inside_.fetch_add(1, std::memory_order_seq_cst);
+      if (open_.load(std::memory_order_seq_cst)) claim();
+      inside_.fetch_sub(1, std::memory_order_seq_cst);
+    }
+  }
+
+  // Spins for about 30 microseconds, the gap between two layers, then sleeps.
+  unsigned wait_for_generation(unsigned seen) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::microseconds(30);
+    do {
+      for (int i = 0; i < 32; ++i) {
+        const unsigned now = generation_.load(std::memory_order_acquire);
+        if (now != seen) return now;
+        pause();
+      }
+    } while (std::chrono::steady_clock::now() < deadline);
+    std::unique_lock<std::mutex> lock(mutex_);
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    wake_.wait(lock, [&] { return generation_.load(std::memory_order_seq_cst) != seen; });
+    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    return generation_.load(std::memory_order_acquire);
+  }
+
+  Threads threads_;
+  Job job_;
+  alignas(64) std::atomic<unsigned> generation_{0};
+  alignas(64) std::atomic<int> inside_{0};
+  std::atomic<bool> open_{false};
+  std::atomic<int> sleepers_{0};
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace GCRT_NAMESPACE
