@@ -3,8 +3,8 @@
 
     /usr/bin/python3 examples/make_models.py [shapes_classifier] [streaming_denoiser] [tiny_attention] [--out DIR]
 
-Needs Debian's python3-numpy and python3-onnx, nothing else; about four minutes in all on one core (a third of that when
-libopenblas0 is installed). The training data is drawn by the script, seeds are fixed and one thread computes, so a
+Needs Debian's python3-numpy and python3-onnx, nothing else; about four minutes in all on one core, less with
+libopenblas0. The training data is drawn by the script, seeds are fixed and one thread computes, so a
 second run on the same machine writes the same bytes. Another version of NumPy, of the BLAS behind it, or another
 processor may round sums differently and so train slightly different weights: that is why the results are committed.
 

@@ -84,10 +84,7 @@ class Network:
 
     def frame64(self, frame, state, history):
         """One call of the model in float64: (frame, state, history)."""
-        saved = self.parameters
-        self.parameters = {k: tape.constant(v.value.astype(np.float64)) for k, v in saved.items()}
-        samples, after = self.run(windows(history, frame), state)
-        self.parameters = saved
+        samples, after = tape.in_float64(self).run(windows(history, frame), state)
         return samples.value[:, 0].reshape(1, FRAME), after, np.concatenate([history, frame], axis=1)[:, -HISTORY:]
 
 

@@ -7,6 +7,7 @@ float32, and the expected outputs of the examples are the same functions run in 
 Images are channels last (batch, height, width, channels); the ONNX writers transpose the weights.
 """
 
+import copy
 import math
 
 import numpy as np
@@ -57,6 +58,13 @@ def constant(value):
     tensor = Tensor(value)
     tensor.needs_grad = False
     return tensor
+
+
+def in_float64(network):
+    """A copy of the network whose `parameters` are float64 constants of the same values."""
+    twin = copy.copy(network)
+    twin.parameters = {name: constant(p.value.astype(np.float64)) for name, p in network.parameters.items()}
+    return twin
 
 
 def backward(loss):

@@ -114,11 +114,7 @@ class Network:
 
     def probabilities64(self, tokens):
         """The forward pass in float64 with the float32 weights."""
-        saved = self.parameters
-        self.parameters = {k: tape.constant(v.value.astype(np.float64)) for k, v in saved.items()}
-        result = tape.softmax(self.logits(tokens)).value
-        self.parameters = saved
-        return result
+        return tape.softmax(tape.in_float64(self).logits(tokens)).value
 
 
 def losses(network, probe, tokens, labels):
