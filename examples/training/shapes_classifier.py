@@ -17,7 +17,8 @@ PIXEL_DEVIATION = np.array([0.27, 0.26, 0.25], np.float32)
 
 
 def draw(random, count):
-    """`count` images (count, 32, 32, 3) in 0..1 and their classes: one shape each, of any colour, size, place and angle."""
+    """`count` images (count, 32, 32, 3) in 0..1 and their classes: one shape each, lighter than its ground, of any size,
+    place and angle."""
     labels = random.integers(0, len(CLASSES), count)
 
     def column(low, high):
