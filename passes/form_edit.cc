@@ -1,0 +1,104 @@
+#include "passes/form_edit.h"
+
+#include <algorithm>
+
+#include "ir/diagnostics.h"
+
+namespace gcompile::passes {
+
+using ir::Dag;
+using ir::LoopForm;
+using ir::ScalarNode;
+using ir::ScalarOp;
+
+void set_form(ir::Graph& graph, ir::NodeId id, ir::Form form) {
+  graph.node(id).form = std::make_shared<const ir::Form>(std::move(form));
+}
+
+const LoopForm* loops_of(const ir::Node& node) {
+  if (!node.form) return nullptr;
+  if (const auto* loops = std::get_if<LoopForm>(node.form.get())) return loops;
+  if (const auto* contract = std::get_if<ir::ContractForm>(node.form.get())) return &contract->epilogue;
+  return nullptr;
+}
+
+int base_operands(const ir::Node& node) {
+  const auto* contract = std::get_if<ir::ContractForm>(node.form.get());
+  return contract ? contract->base_operands : 0;
+}
+
+LoopForm rebuild(const LoopForm& form, const std::function<int(Dag&, const ScalarNode&)>& leaf) {
+  LoopForm out = form;
+  out.dag = Dag();
+  const std::vector<ir::Index> axes = form.identity();
+  const std::vector<ir::Range> ranges = form.ranges();
+  const auto move = [&](int root) {
+    return out.dag.import(form.dag, root, axes, ranges,
+                          [&](const ScalarNode& node) { return leaf(out.dag, node); });
+  };
+  for (ir::Stage& stage : out.stages) stage.root = move(stage.root);
+  for (ir::Region& region : out.regions) region.root = move(region.root);
+  for (ir::BoundsCheck& check : out.checks) check.scalar = move(check.scalar);
+  return out;
+}
+
+namespace {
+
+int same_leaf(Dag& dag, const ScalarNode& node, int operand) {
+  return node.op == ScalarOp::kLoad ? dag.load(operand, node.type, node.index)
+                                    : dag.accumulator(node.operand, node.type);
+}
+
+}  // namespace
+
+void set_loops(ir::Graph& graph, ir::NodeId id, LoopForm loops, std::vector<ir::ValueId> operands) {
+  const int base = base_operands(graph.node(id));
+  std::vector<int> renumber(operands.size(), -1);
+  std::vector<ir::ValueId> kept(operands.begin(), operands.begin() + base);
+  for (int i = 0; i < base; ++i) renumber[static_cast<std::size_t>(i)] = i;
+  std::vector<int> roots;
+  for (const ir::Stage& stage : loops.stages) roots.push_back(stage.root);
+  for (const ir::Region& region : loops.regions) roots.push_back(region.root);
+  for (const ir::BoundsCheck& check : loops.checks) roots.push_back(check.scalar);
+  for (const int n : loops.dag.reachable(roots)) {
+    const ScalarNode& node = loops.dag[n];
+    if (node.op != ScalarOp::kLoad) continue;
+    int& number = renumber[static_cast<std::size_t>(node.operand)];
+    if (number >= base || (number >= 0 && node.operand < base)) continue;
+    const ir::ValueId value = operands[static_cast<std::size_t>(node.operand)];
+    const auto at = std::find(kept.begin() + base, kept.end(), value);
+    number = static_cast<int>(at - kept.begin());
+    if (at == kept.end()) kept.push_back(value);
+  }
+  LoopForm renumbered = rebuild(loops, [&](Dag& dag, const ScalarNode& node) {
+    return same_leaf(dag, node,
+                     node.op == ScalarOp::kLoad ? renumber[static_cast<std::size_t>(node.operand)] : 0);
+  });
+  graph.set_operands(id, std::move(kept));
+  if (const auto* contract = std::get_if<ir::ContractForm>(graph.node(id).form.get())) {
+    ir::ContractForm changed = *contract;
+    changed.epilogue = std::move(renumbered);
+    set_form(graph, id, std::move(changed));
+  } else {
+    set_form(graph, id, std::move(renumbered));
+  }
+}
+
+void inline_scalars(ir::Graph& graph, ir::NodeId id) {
+  const ir::Node& node = graph.node(id);
+  const LoopForm* loops = loops_of(node);
+  if (!loops) return;
+  const auto scalar_of = [&](const ScalarNode& load) -> const ir::Tensor* {
+    const ir::Tensor* constant = graph.constant(node.operands[static_cast<std::size_t>(load.operand)]);
+    return constant && constant->count() == 1 && is_computable(constant->element()) ? constant : nullptr;
+  };
+  LoopForm changed = rebuild(*loops, [&](Dag& dag, const ScalarNode& leaf) {
+    if (leaf.op == ScalarOp::kLoad) {
+      if (const ir::Tensor* constant = scalar_of(leaf)) return dag.constant(constant->at(0));
+    }
+    return same_leaf(dag, leaf, leaf.operand);
+  });
+  set_loops(graph, id, std::move(changed), node.operands);
+}
+
+}  // namespace gcompile::passes

@@ -1,0 +1,83 @@
+#pragma once
+// Runs passes over a graph and its subgraphs: verification, dumps, timing, bisection and remarks.
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace gcompile::passes {
+
+/// How far a rewrite may change results (DESIGN rule 3). A pass or rule of a higher tier than allowed does
+/// not run.
+enum class Tier : std::uint8_t {
+  kExact,        // bit for bit
+  kReassociate,  // another order of the same real arithmetic
+  kApproximate,  // another formula
+};
+
+struct Options {
+  int level = 3;  // -O0 ... -O3
+  bool optimize_for_size = false;
+  Tier tier = Tier::kReassociate;
+  std::set<std::string> disabled;  // pass or rule names
+  int pass_limit = -1;  // bisection: passes after the first N are skipped (required ones still run)
+  /// Called after every pass that changed something (--dump-dir).
+  std::function<void(const std::string& pass, int position, const ir::Graph&)> dump;
+};
+
+/// Why something was done or refused, for the fusion log.
+struct Remark {
+  std::string pass, subject, text;
+  bool refused = false;
+};
+
+struct PassStatistics {
+  std::string name;
+  int runs = 0, changes = 0;
+  double seconds = 0;
+};
+
+struct Report {
+  std::vector<Remark> remarks;
+  std::vector<PassStatistics> passes;
+  std::map<std::string, int> rule_counts;
+};
+
+class PassContext {
+ public:
+  PassContext(const Options& options, Report& report) : options_(options), report_(report) {}
+  const Options& options() const { return options_; }
+  bool enabled(const std::string& name, Tier tier = Tier::kExact) const {
+    return tier <= options_.tier && options_.disabled.count(name) == 0;
+  }
+  void did(const std::string& subject, const std::string& text) { remark(subject, text, false); }
+  void refused(const std::string& subject, const std::string& text) { remark(subject, text, true); }
+  void count(const std::string& rule) { ++report_.rule_counts[rule]; }
+  void enter(std::string pass) { pass_ = std::move(pass); }
+
+ private:
+  void remark(const std::string& subject, const std::string& text, bool refused);
+  const Options& options_;
+  Report& report_;
+  std::string pass_;
+};
+
+struct Pass {
+  std::string name;
+  std::string summary;
+  int level = 0;          // runs at this -O level and above
+  bool required = false;  // cannot be disabled or bisected away: later stages rely on it
+  bool (*run)(ir::Graph&, PassContext&) = nullptr;  // one graph, not its subgraphs; true: changed
+};
+
+/// The pipeline table, in order.
+const std::vector<Pass>& pipeline();
+
+/// Runs the pipeline. Afterwards every node carries a form.
+Report optimise(ir::Graph& graph, const Options& options);
+
+}  // namespace gcompile::passes
