@@ -87,7 +87,7 @@ struct Recorded {
       }
       const double got = static_cast<double>(y[i]);
       const double want = static_cast<double>(expected[i]);
-      if (!(std::fabs(got - want) <= tolerance * (1.0 + std::fabs(want)))) {
+      if (got != want && !(std::fabs(got - want) <= tolerance * (1.0 + std::fabs(want)))) {
         ADD_FAILURE() << "element " << i << " is " << got << ", expected " << want;
         ++shown;
       }
