@@ -1,0 +1,206 @@
+// Transposed 2-D convolution, channels last, without a scatter: the output pixels of one phase (row and
+// column modulo the stride) see the same taps, so each phase is a direct convolution of stride 1 over those
+// taps.
+#pragma once
+
+#include "gcrt/cpu/conv_shape.h"
+#include "gcrt/cpu/gemm.h"
+
+namespace GCRT_NAMESPACE {
+
+// Taps summed in one pass over a tile; more are summed in parts.
+constexpr int kPhaseTaps = 16;
+
+// The rows of a tile are output pixels `stride_w` apart: maps their index to the output pixel.
+template <class E>
+struct PhaseEpilogue {
+  const E& epilogue;
+  const std::ptrdiff_t* pixels;
+  template <class L, class V>
+  GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    epilogue(lane, sums, pixels[m], n);
+  }
+};
+
+// Kernel positions that reach output coordinates congruent to `phase` modulo the stride:
+// k = first, first + step, ... (count of them). Input coordinate = origin(out) - (k * dilation) / stride.
+struct PhaseTaps {
+  int first;
+  int step;
+  int count;
+};
+inline PhaseTaps phase_taps(int phase, int pad, int stride, int dilation, int taps) {
+  PhaseTaps result{0, 1, 0};
+  int last = -1;
+  for (int k = 0; k < taps; ++k) {
+    if ((phase + pad - k * dilation) % stride != 0) continue;
+    if (result.count == 0) result.first = k;
+    if (result.count == 1) result.step = k - last;
+    last = k;
+    ++result.count;
+  }
+  return result;
+}
+
+// One phase of one group of one image.
+template <class T>
+struct TransposePhase {
+  const ConvShape& shape;
+  const T* image;  // first channel of the group
+  const T* zero_row;
+  std::ptrdiff_t channels;
+  int row_phase, column_phase;
+  PhaseTaps rows, columns;
+  int phase_columns;         // output columns of this phase
+  std::ptrdiff_t out_image;  // first output pixel of the image
+};
+
+// The output pixels of one tile, and their input pixels for some taps.
+template <class T>
+struct TransposeTile {
+  std::ptrdiff_t pixels[kTileRows];
+  int oh[kTileRows];
+  int ow[kTileRows];
+  const T* pointers[kPhaseTaps * kTileRows];
+  TileRun runs[kPhaseTaps];
+
+  // Pixels index, index + 1, ... of a phase, row by row; those past the last valid one repeat it.
+  void locate(const TransposePhase<T>& phase, std::ptrdiff_t index, int rows, int valid) {
+    const ConvShape& s = phase.shape;
+    int r = static_cast<int>(index / phase.phase_columns);
+    int c = static_cast<int>(index % phase.phase_columns);
+    for (int i = 0; i < rows; ++i) {
+      oh[i] = r * s.stride_h + phase.row_phase;
+      ow[i] = c * s.stride_w + phase.column_phase;
+      pixels[i] = phase.out_image + std::ptrdiff_t{oh[i]} * s.out_w + ow[i];
+      if (i + 1 < valid && ++c == phase.phase_columns) {
+        c = 0;
+        ++r;
+      }
+    }
+  }
+
+  // Row pointers for taps [begin, end) of the phase; taps outside the image for every row are left out.
+  void point(const TransposePhase<T>& phase, int rows, int begin, int end, TileTask<T>& task) {
+    const ConvShape& s = phase.shape;
+    const T** out = pointers;
+    TileRun* run = runs;
+    for (int tap = begin; tap < end; ++tap) {
+      const int kh = phase.rows.first + tap / phase.columns.count * phase.rows.step;
+      const int kw = phase.columns.first + tap % phase.columns.count * phase.columns.step;
+      bool used = false;
+      for (int i = 0; i < rows; ++i) {
+        // Both are multiples of the stride, so that the division is exact.
+        const int y = oh[i] + s.pad_top - kh * s.dilation_h;
+        const int x = ow[i] + s.pad_left - kw * s.dilation_w;
+        const bool is_valid = y >= 0 && x >= 0 && y < s.in_h * s.stride_h && x < s.in_w * s.stride_w;
+        out[i] = is_valid
+                     ? phase.image + (y / s.stride_h * s.in_row_stride + x / s.stride_w * s.in_pixel_stride)
+                     : phase.zero_row;
+        used = used || is_valid;
+      }
+      if (!used) continue;
+      out += rows;
+      *run++ = {0, (std::ptrdiff_t{kh} * s.kernel_w + kw) * phase.channels * kPanelColumns};
+    }
+    task.rows = pointers;
+    task.rows_step = rows;
+    task.runs = runs;
+    task.run_count = run - runs;
+    task.run_length = phase.channels;
+  }
+};
+
+// All columns of pixels [begin, end) of one phase.
+template <class T, class E>
+inline void conv_transpose2d_phase(const TransposePhase<T>& phase, std::ptrdiff_t begin, std::ptrdiff_t end,
+                                   const T* w_packed, std::ptrdiff_t columns, std::ptrdiff_t n_origin,
+                                   const E& epilogue) {
+  const std::ptrdiff_t depth = phase.channels * phase.shape.kernel_h * phase.shape.kernel_w;
+  const int taps = phase.rows.count * phase.columns.count;
+  TransposeTile<T> tile;
+  alignas(64) T partial[kTileRows * kTileColumns<T>];
+  const PhaseEpilogue<E> to_pixels{epilogue, tile.pixels};
+  TileTask<T> task;
+  task.panel_stride = depth * kPanelColumns;
+  task.partial = partial;
+  task.m = 0;
+  for (std::ptrdiff_t index = begin; index < end;) {
+    const int rows = next_tile_rows(end - index);
+    task.valid_rows = static_cast<int>(smaller(end - index, rows));
+    tile.locate(phase, index, rows, task.valid_rows);
+    for (std::ptrdiff_t n = 0; n < columns; n += kTileColumns<T>) {
+      task.b = w_packed + packed_b_offset(depth, n);
+      task.n = n_origin + n;
+      task.valid_columns = static_cast<int>(smaller(columns - n, kTileColumns<T>));
+      task.prefetch = task.b;
+      int tap = 0;
+      do {
+        const int tap_end = static_cast<int>(smaller(taps, tap + kPhaseTaps));
+        if (n == 0 || taps > kPhaseTaps) tile.point(phase, rows, tap, tap_end, task);
+        task.resume = tap > 0;
+        task.finish = tap_end == taps;
+        run_tile(rows, task, to_pixels);
+        tap = tap_end;
+      } while (tap < taps);
+    }
+    index += rows;
+  }
+}
+
+// How many pieces a thread pool may split a transposed convolution into: bands of stride_h output rows.
+inline std::ptrdiff_t conv_transpose2d_work_items(const ConvShape& s) {
+  return std::ptrdiff_t{s.batch} * ((s.out_h + s.stride_h - 1) / s.stride_h);
+}
+
+// Work items [work_begin, work_end) of a transposed convolution. `s` names the input and output of the
+// transposed operator: output pixel (oh, ow) sums the taps with oh + pad_top = ih * stride_h + kh *
+// dilation_h, and the same along the row; output_padding is just a larger out_h or out_w.
+//   x         input, see ConvShape
+//   w_packed  per group [ceil(OC / g / 16)][kernel_h * kernel_w][in_c / g][16], zero padded, taps not flipped
+//   zero_row  at least in_c / g zeros
+// The epilogue gets m = index of the output pixel in (image, row, column) order and n = output channel.
+template <class T, class E>
+inline void conv_transpose2d(const ConvShape& s, const T* x, const T* w_packed, const T* zero_row,
+                             const E& epilogue, std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
+  const std::ptrdiff_t channels = s.in_c / s.groups;
+  const std::ptrdiff_t columns = s.out_c / s.groups;
+  const std::ptrdiff_t bands = (s.out_h + s.stride_h - 1) / s.stride_h;
+  const std::ptrdiff_t group_weights = packed_b_size(channels * s.kernel_h * s.kernel_w, columns);
+  for (std::ptrdiff_t b = work_begin / bands; b < s.batch && b * bands < work_end; ++b) {
+    const std::ptrdiff_t first_band = larger(0, work_begin - b * bands);
+    const std::ptrdiff_t last_band = smaller(bands, work_end - b * bands);
+    for (int phase = 0; phase < s.stride_h * s.stride_w; ++phase) {
+      const int row_phase = phase / s.stride_w;
+      const int column_phase = phase % s.stride_w;
+      if (row_phase >= s.out_h || column_phase >= s.out_w) continue;
+      const std::ptrdiff_t phase_rows = (s.out_h - row_phase + s.stride_h - 1) / s.stride_h;
+      const int phase_columns = (s.out_w - column_phase + s.stride_w - 1) / s.stride_w;
+      for (int g = 0; g < s.groups; ++g) {
+        const TransposePhase<T> one{
+            s,
+            x + (b * s.in_image_stride + g * channels),
+            zero_row,
+            channels,
+            row_phase,
+            column_phase,
+            phase_taps(row_phase, s.pad_top, s.stride_h, s.dilation_h, s.kernel_h),
+            phase_taps(column_phase, s.pad_left, s.stride_w, s.dilation_w, s.kernel_w),
+            phase_columns,
+            b * s.out_h * s.out_w};
+        conv_transpose2d_phase(one, first_band * phase_columns,
+                               smaller(last_band, phase_rows) * phase_columns, w_packed + g * group_weights,
+                               columns, g * columns, epilogue);
+      }
+    }
+  }
+}
+
+// The whole transposed convolution.
+template <class T, class E>
+inline void conv_transpose2d(const ConvShape& s, const T* x, const T* w_packed, const T* zero_row,
+                             const E& epilogue) {
+  conv_transpose2d(s, x, w_packed, zero_row, epilogue, 0, conv_transpose2d_work_items(s));
+}
+
+}  // namespace GCRT_NAMESPACE

@@ -1,0 +1,127 @@
+// Transposed convolution against a plain scatter.
+#include "gcrt/cpu/conv_transpose.h"
+
+#include "conv_reference.h"
+
+namespace kernel_test {
+namespace {
+
+ConvShape make_transposed(int in_h, int in_w, int in_c, int out_c, int kernel, const ConvOptions& o,
+                          int output_padding) {
+  ConvShape s = make_shape(in_h, in_w, in_c, out_c, kernel, kernel, o);
+  s.out_h =
+      (in_h - 1) * o.stride_h + (kernel - 1) * o.dilation_h + 1 - o.pad_top - o.pad_bottom + output_padding;
+  s.out_w =
+      (in_w - 1) * o.stride_w + (kernel - 1) * o.dilation_w + 1 - o.pad_left - o.pad_right + output_padding;
+  return s;
+}
+
+void check_transposed(const ConvShape& s, int pieces = 0) {
+  SCOPED_TRACE(::testing::Message() << "in " << s.batch << "x" << s.in_h << "x" << s.in_w << "x" << s.in_c
+                                    << " out " << s.out_h << "x" << s.out_w << "x" << s.out_c << " kernel "
+                                    << s.kernel_h << " stride " << s.stride_h << "," << s.stride_w << " pad "
+                                    << s.pad_top << "," << s.pad_left << " dilation " << s.dilation_h
+                                    << " groups " << s.groups << " pieces " << pieces);
+  const int channels = s.in_c / s.groups;
+  const int columns = s.out_c / s.groups;
+  const std::ptrdiff_t depth = std::ptrdiff_t{channels} * s.kernel_h * s.kernel_w;
+  const auto x = random_values<float>(input_size(s), 41);
+  const auto w = random_values<float>(static_cast<std::size_t>(depth * s.out_c), 42);
+  std::vector<float> packed(static_cast<std::size_t>(packed_b_size(depth, columns) * s.groups));
+  for (int g = 0; g < s.groups; ++g) {
+    pack_b(depth, columns, w.data() + g * columns, s.out_c, 1,
+           packed.data() + g * packed_b_size(depth, columns));
+  }
+  std::vector<double> expected(static_cast<std::size_t>(out_pixels(s) * s.out_c), 0.0);
+  for (int b = 0; b < s.batch; ++b) {
+    for (int i = 0; i < s.in_h * s.in_w * s.kernel_h * s.kernel_w; ++i) {
+      const int kw = i % s.kernel_w;
+      const int kh = i / s.kernel_w % s.kernel_h;
+      const int iw = i / (s.kernel_w * s.kernel_h) % s.in_w;
+      const int ih = i / (s.kernel_w * s.kernel_h * s.in_w);
+      const int oh = ih * s.stride_h + kh * s.dilation_h - s.pad_top;
+      const int ow = iw * s.stride_w + kw * s.dilation_w - s.pad_left;
+      if (oh < 0 || ow < 0 || oh >= s.out_h || ow >= s.out_w) continue;
+      const std::ptrdiff_t in = b * s.in_image_stride + ih * s.in_row_stride + iw * s.in_pixel_stride;
+      for (int oc = 0; oc < s.out_c; ++oc) {
+        double& sum = expected[static_cast<std::size_t>(((b * s.out_h + oh) * s.out_w + ow) * s.out_c + oc)];
+        for (int c = 0; c < channels; ++c) {
+          sum += static_cast<double>(x[static_cast<std::size_t>(in + oc / columns * channels + c)]) *
+                 static_cast<double>(
+                     w[static_cast<std::size_t>(((kh * s.kernel_w + kw) * channels + c) * s.out_c + oc)]);
+        }
+      }
+    }
+  }
+  const std::vector<float> zeros(static_cast<std::size_t>(channels), 0.0f);
+  Recorded<float> result(out_pixels(s), s.out_c);
+  if (pieces == 0) {
+    conv_transpose2d(s, x.data(), packed.data(), zeros.data(), result.epilogue());
+  } else {
+    const std::ptrdiff_t items = conv_transpose2d_work_items(s);
+    for (std::ptrdiff_t p = 0; p < pieces; ++p) {
+      conv_transpose2d(s, x.data(), packed.data(), zeros.data(), result.epilogue(), items * p / pieces,
+                       items * (p + 1) / pieces);
+    }
+  }
+  result.check(expected, 2e-5);
+}
+
+TEST(ConvTranspose, KernelsStridesPads) {
+  for (int kernel : {1, 2, 3, 4, 5, 7}) {
+    for (int stride : {1, 2, 3}) {
+      for (int pad : {0, 1}) {
+        for (int dilation : {1, 2}) {
+          for (int extra : {0, 1}) {
+            if (extra >= stride) continue;
+            ConvOptions o;
+            o.stride_h = o.stride_w = stride;
+            o.pad_top = o.pad_left = pad;
+            o.pad_bottom = 0;
+            o.pad_right = pad;
+            o.dilation_h = dilation;
+            o.dilation_w = dilation;
+            const ConvShape s = make_transposed(4, 5, 7, 19, kernel, o, extra);
+            if (is_possible(s)) check_transposed(s);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(ConvTranspose, SizesAndChannels) {
+  for (int size : {1, 2, 3, 9}) {
+    for (int in_c : {1, 5, 16}) {
+      for (int out_c : {1, 17, 40}) {
+        ConvOptions o;
+        o.stride_h = o.stride_w = 2;
+        check_transposed(make_transposed(size, size + 2, in_c, out_c, 2, o, 0));
+        o.pad_top = o.pad_left = o.pad_bottom = o.pad_right = 1;
+        check_transposed(make_transposed(size, size + 2, in_c, out_c, 4, o, 0));
+      }
+    }
+  }
+}
+
+TEST(ConvTranspose, GroupsBatchesSlicesPieces) {
+  ConvOptions o;
+  o.batch = 2;
+  o.groups = 3;
+  o.stride_h = 2;
+  o.stride_w = 3;
+  o.extra_pixel_stride = 5;
+  o.extra_row_stride = 1;
+  o.pad_top = 1;
+  for (int pieces : {0, 1, 2, 5}) check_transposed(make_transposed(5, 4, 6, 60, 3, o, 1), pieces);
+}
+
+TEST(ConvTranspose, ManyTaps) {
+  ConvOptions o;
+  check_transposed(make_transposed(3, 4, 3, 20, 6, o, 0));
+  o.pad_left = o.pad_right = 4;
+  check_transposed(make_transposed(3, 20, 3, 40, 9, o, 0));
+}
+
+}  // namespace
+}  // namespace kernel_test
