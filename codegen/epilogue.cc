@@ -101,14 +101,15 @@ EpilogueWriter::EpilogueWriter(KernelBuilder& builder, KernelCall& call, ir::Nod
     }
     const std::string field = fmt::format("x{}{}", node.operand, loads.empty() ? "" : fmt::format("_{}", n));
     const std::string type = kernel_type(node.type);
-    Access a = access(ir::recombine(address_of(node.index, tensor.strides), ranges), tensor.pointer, field);
+    Access a =
+        access(ir::recombine(ir::address_of(node.index, tensor.strides), ranges), tensor.pointer, field);
     types[field] = "const " + type + "*";
     mask = a.column != 0 ? 1 : 0;
     loads[n] = std::move(a);
   }
   const KernelTensor result = builder.result_parameter(call, id, 0, "y");
   const Access store =
-      access(ir::recombine(address_of(loops_.store, result.strides), ranges), result.pointer, "y");
+      access(ir::recombine(ir::address_of(loops_.store, result.strides), ranges), result.pointer, "y");
   types["y"] = kernel_type(result.element) + "*";
 
   CodeText code;

@@ -226,13 +226,6 @@ std::vector<std::uint64_t> LoopNest::dependence() const {
   return out;
 }
 
-Index address_of(std::span<const Index> index, std::span<const std::int64_t> strides) {
-  GC_CHECK(index.size() == strides.size());
-  Index address;
-  for (std::size_t i = 0; i < index.size(); ++i) address = address + index[i] * strides[i];
-  return address;
-}
-
 LoopNest build_nest(const ir::LoopForm& form, const ir::Region& region,
                     const std::vector<KernelTensor>& operands, const KernelTensor& result) {
   LoopNest nest;
@@ -250,8 +243,9 @@ LoopNest build_nest(const ir::LoopForm& form, const ir::Region& region,
   for (const int id : nest.nodes) {
     const ir::ScalarNode& node = form.dag[id];
     if (node.op == ScalarOp::kLoad) {
-      nest.address[static_cast<std::size_t>(id)] = ir::recombine(
-          address_of(node.index, operands[static_cast<std::size_t>(node.operand)].strides), nest.ranges());
+      nest.address[static_cast<std::size_t>(id)] =
+          ir::recombine(ir::address_of(node.index, operands[static_cast<std::size_t>(node.operand)].strides),
+                        nest.ranges());
     } else if (node.op == ScalarOp::kIota) {
       nest.address[static_cast<std::size_t>(id)] = node.index[0];
     }

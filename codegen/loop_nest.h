@@ -44,7 +44,4 @@ struct LoopNest {
 LoopNest build_nest(const ir::LoopForm& form, const ir::Region& region,
                     const std::vector<KernelTensor>& operands, const KernelTensor& result);
 
-/// sum of strides[i] * index[i].
-ir::Index address_of(std::span<const ir::Index> index, std::span<const std::int64_t> strides);
-
 }  // namespace gcompile

@@ -24,7 +24,7 @@ Storage Scheduler::temporary(const ir::TensorType& type, const std::vector<int>&
   buffer.name = name;
   buffer.type = type;
   buffers_.push_back(std::move(buffer));
-  return {static_cast<int>(buffers_.size()) - 1, 0, strides_in_order(type.shape, order)};
+  return {static_cast<int>(buffers_.size()) - 1, 0, ir::strides_in_order(type.shape, order)};
 }
 
 void Scheduler::touch(const Storage& storage) {

@@ -9,46 +9,19 @@ namespace gcompile {
 using ir::Index;
 using ir::LoopForm;
 using ir::NodeId;
+using ir::same_layout;
 using ir::ScalarNode;
 using ir::ScalarOp;
 using ir::Shape;
+using ir::strides_in_order;
 using ir::ValueId;
-
-std::vector<std::int64_t> strides_in_order(const Shape& shape, const std::vector<int>& order) {
-  if (order.empty()) return ir::row_major_strides(shape);
-  std::vector<std::int64_t> strides(shape.size(), 1);
-  std::int64_t stride = 1;
-  for (std::size_t i = order.size(); i-- > 0;) {
-    strides[static_cast<std::size_t>(order[i])] = stride;
-    stride *= shape[static_cast<std::size_t>(order[i])];
-  }
-  return strides;
-}
-
-std::optional<Storage> view_storage(const LoopForm& form, const Storage& operand) {
-  if (!form.is_map() || form.regions.size() != 1 || !form.has_identity_store()) return std::nullopt;
-  const ScalarNode& root = form.dag[form.regions[0].root];
-  if (root.op != ScalarOp::kLoad) return std::nullopt;
-  const std::vector<ir::Range> ranges = form.ranges();
-  const Index address = ir::recombine(address_of(root.index, operand.strides), ranges);
-  if (!address.is_affine()) return std::nullopt;
-  Storage view;
-  view.buffer = operand.buffer;
-  view.offset = operand.offset + address.constant();
-  for (std::size_t axis = 0; axis < form.extents.size(); ++axis) {
-    view.strides.push_back(address.coefficient_of(static_cast<int>(axis)));
-  }
-  return view;
-}
+using ir::view_strides;
 
 const LoopForm* StorageAssigner::loops(NodeId id) const { return std::get_if<LoopForm>(&forms_.at(id)); }
 
 bool StorageAssigner::is_alias_candidate(NodeId id) const {
-  const LoopForm* form = loops(id);
-  if (!form || !form->is_map() || form->regions.size() != 1 || !form->has_identity_store()) return false;
-  const ScalarNode& root = form->dag[form->regions[0].root];
-  return root.op == ScalarOp::kLoad &&
-         !graph_.constant(graph_.node(id).operands[static_cast<std::size_t>(root.operand)]);
+  const ScalarNode* load = loops(id) ? ir::pure_load(*loops(id)) : nullptr;
+  return load && !graph_.constant(graph_.node(id).operands[static_cast<std::size_t>(load->operand)]);
 }
 
 namespace {
@@ -56,13 +29,6 @@ namespace {
 /// Library kernels and recurrences write dense row-major results; loops and contractions write any strides.
 bool writes_any_strides(const ir::Form& form) {
   return std::holds_alternative<LoopForm>(form) || std::holds_alternative<ir::ContractForm>(form);
-}
-
-bool same_layout(const Shape& shape, const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] != 1 && a[i] != b[i]) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -92,16 +58,14 @@ void StorageAssigner::place_view_operand(NodeId id, const Storage& home) {
   const Shape& shape = graph_.value(operand).type.shape;
   if (ir::element_count(shape) != ir::element_count(form.extents)) return;
   std::vector<std::int64_t> strides(shape.size(), 0);
-  const std::vector<std::int64_t> dense = ir::row_major_strides(shape);
   const bool split =
       std::any_of(root.index.begin(), root.index.end(), [](const Index& i) { return !i.is_affine(); });
   if (split) {
-    // A reshape that splits operand axes: only possible when both sides are dense in row-major order.
-    Storage candidate{home.buffer, home.offset, dense};
-    const auto view = view_storage(form, candidate);
-    if (!view || view->offset != home.offset || !same_layout(form.extents, view->strides, home.strides))
-      return;
-    strides = dense;
+    // A reshape that merges operand axes: possible when the operand, dense in its own order, looks like the
+    // home.
+    strides = strides_in_order(shape, graph_.value(operand).order);
+    const auto view = view_strides(form, strides);
+    if (!view || view->offset != 0 || !same_layout(form.extents, view->strides, home.strides)) return;
   } else {
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
       std::optional<std::int64_t> stride;
@@ -172,6 +136,18 @@ void StorageAssigner::place_operands(NodeId id) {
     if (!result_.storage.count(result)) result_.storage[result] = fresh(result);
     place_parts(id, result_.storage.at(result));
   }
+}
+
+std::optional<Storage> StorageAssigner::alias(const LoopForm& form, const Storage& operand,
+                                              const ir::Value& result) const {
+  const auto view = view_strides(form, operand.strides);
+  if (!view) return std::nullopt;
+  // Layout assignment wants this axis dense; a view that is not would only move the copy to every reader.
+  if (!result.order.empty()) {
+    const auto inner = static_cast<std::size_t>(result.order.back());
+    if (result.type.shape[inner] > 1 && view->strides[inner] != 1) return std::nullopt;
+  }
+  return Storage{operand.buffer, operand.offset + view->offset, view->strides};
 }
 
 Storage StorageAssigner::fresh(ValueId id) {
@@ -292,7 +268,7 @@ StorageAssigner::Result StorageAssigner::run(const std::vector<NodeId>& order,
         const LoopForm& form = *loops(id);
         const ValueId operand =
             node.operands[static_cast<std::size_t>(form.dag[form.regions[0].root].operand)];
-        home = view_storage(form, result_.storage.at(operand));
+        home = alias(form, result_.storage.at(operand), graph_.value(result));
         if (home) result_.elided.insert(id);
       } else if (result == node.results[0]) {
         home = in_place(id, time.at(id), last_use);

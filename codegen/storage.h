@@ -35,13 +35,6 @@ struct Storage {
   bool valid() const { return buffer >= 0; }
 };
 
-/// Strides of a fresh tensor of `shape` whose axes lie in `order` (outermost first; empty: row-major).
-std::vector<std::int64_t> strides_in_order(const ir::Shape& shape, const std::vector<int>& order);
-
-/// Strides and offset of `operand` seen through a form that only loads it (a view), over the view's own axes;
-/// nullopt when the composition is not affine.
-std::optional<Storage> view_storage(const ir::LoopForm& form, const Storage& operand);
-
 /// Decides homes for the values of one graph (not its subgraphs), given homes of its inputs.
 /// `forms`: one per node. Fills `storage`; nodes in `elided` need no kernel.
 class StorageAssigner {
@@ -67,6 +60,8 @@ class StorageAssigner {
   void place_operands(ir::NodeId id);
   void place_view_operand(ir::NodeId id, const Storage& home);
   void place_parts(ir::NodeId id, const Storage& home);
+  std::optional<Storage> alias(const ir::LoopForm& form, const Storage& operand,
+                               const ir::Value& result) const;
   Storage fresh(ir::ValueId id);
   std::optional<Storage> in_place(ir::NodeId id, std::int64_t now,
                                   const std::map<ir::ValueId, std::int64_t>& last_use);

@@ -265,14 +265,41 @@ bool LoopForm::has_identity_store() const {
   return true;
 }
 
-std::optional<View> as_view(const LoopForm& form) {
-  if (!form.is_map() || form.regions.size() != 1 || !form.has_identity_store()) return std::nullopt;
+const ScalarNode* pure_load(const LoopForm& form) {
+  if (!form.is_map() || form.regions.size() != 1 || !form.has_identity_store() || !form.checks.empty())
+    return nullptr;
   const ScalarNode& root = form.dag[form.regions[0].root];
-  if (root.op != ScalarOp::kLoad) return std::nullopt;
-  for (const Index& index : root.index) {
-    if (!index.is_affine()) return std::nullopt;
+  return root.op == ScalarOp::kLoad ? &root : nullptr;
+}
+
+std::optional<ViewStrides> view_strides(const LoopForm& form, std::span<const std::int64_t> operand_strides) {
+  const ScalarNode* load = pure_load(form);
+  if (!load) return std::nullopt;
+  const std::vector<Range> ranges = form.ranges();
+  const Index address = recombine(address_of(load->index, operand_strides), ranges);
+  if (!address.is_affine()) return std::nullopt;
+  ViewStrides view;
+  view.offset = address.constant();
+  for (int axis = 0; axis < form.parallel; ++axis) view.strides.push_back(address.coefficient_of(axis));
+  return view;
+}
+
+Shape strides_in_order(const Shape& shape, const std::vector<int>& order) {
+  if (order.empty()) return row_major_strides(shape);
+  Shape strides(shape.size(), 1);
+  std::int64_t stride = 1;
+  for (std::size_t i = order.size(); i-- > 0;) {
+    strides[static_cast<std::size_t>(order[i])] = stride;
+    stride *= shape[static_cast<std::size_t>(order[i])];
   }
-  return View{root.operand, root.index};
+  return strides;
+}
+
+bool same_layout(const Shape& shape, std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] != 1 && a[i] != b[i]) return false;
+  }
+  return true;
 }
 
 std::string to_string(const LoopForm& form) {

@@ -3,6 +3,7 @@
 // flows"). Map and Reduce share one structure, LoopForm: a Map is a LoopForm without stages.
 
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -70,6 +71,8 @@ struct LoopForm {
 struct ContractForm {
   int base_operands = 2;
   ElementType accumulator = ElementType::kFloat32;
+  /// Operand 0 and the result are (N, C, spatial...) and the kernel walks them channels-last.
+  bool channels_last = false;
   LoopForm epilogue;  // a Map; axes are the result axes of the contraction
 };
 
@@ -85,13 +88,22 @@ struct IfForm {};
 
 using Form = std::variant<LoopForm, ContractForm, LibraryForm, IfForm>;
 
-/// When the form is result = operand seen through affine indices (Reshape of mergeable axes, Transpose,
-/// Slice, Squeeze, ...): the operand and one affine index per operand axis over the result's axes.
-struct View {
-  int operand = 0;
-  std::vector<Index> index;
+/// The single Load that a pure data movement of one operand consists of: result[i] = operand[index(i)];
+/// nullptr for everything else.
+const ScalarNode* pure_load(const LoopForm& form);
+
+/// Element strides of a pure load's result, over its own axes, as a view of the operand's memory.
+struct ViewStrides {
+  std::int64_t offset = 0;
+  Shape strides;
 };
-std::optional<View> as_view(const LoopForm& form);
+/// nullopt when the composition with the operand's strides is not affine: then the movement needs a kernel.
+std::optional<ViewStrides> view_strides(const LoopForm& form, std::span<const std::int64_t> operand_strides);
+
+/// Strides of a dense tensor of `shape` whose axes lie in `order` (outermost first; empty: row-major).
+Shape strides_in_order(const Shape& shape, const std::vector<int>& order);
+/// Equal wherever the extent is not one.
+bool same_layout(const Shape& shape, std::span<const std::int64_t> a, std::span<const std::int64_t> b);
 
 /// Multi-line dump.
 std::string to_string(const LoopForm& form);

@@ -289,6 +289,13 @@ Index recombine(const Index& index, std::span<const Range> ranges) {
   return out;
 }
 
+Index address_of(std::span<const Index> index, std::span<const std::int64_t> strides) {
+  GC_CHECK(index.size() == strides.size());
+  Index address;
+  for (std::size_t i = 0; i < index.size(); ++i) address = address + index[i] * strides[i];
+  return address;
+}
+
 Index linearise(std::span<const Index> index, std::span<const std::int64_t> shape) {
   GC_CHECK(index.size() == shape.size());
   Index position;

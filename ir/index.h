@@ -86,6 +86,9 @@ Index substitute(const Index& index, std::span<const Index> axes, std::span<cons
 /// Undoes divisions that meet again: k*b*floor(e/b) + k*(e mod b) becomes k*e.
 Index recombine(const Index& index, std::span<const Range> ranges);
 
+/// sum of strides[i] * index[i].
+Index address_of(std::span<const Index> index, std::span<const std::int64_t> strides);
+
 /// Row-major position of `index` in `shape`.
 Index linearise(std::span<const Index> index, std::span<const std::int64_t> shape);
 /// Coordinates in `shape` of a row-major position.

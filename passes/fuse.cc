@@ -1,5 +1,329 @@
+// Fusion on forms, in three sweeps (legality by form, DESIGN "How a model flows"):
+//   1. element-wise chains:  map(map(x)) with every element read at its own index      -> one map
+//   2. epilogues:            map(contraction or reduction)                             -> the kernel's last
+//   expression
+//   3. inlining:             map or reduction reading a map at any computed index      -> the reader computes
+//   it
+// Element edges of former nodes keep their rounding (Dag::round), so a fused graph evaluates to the same
+// bits.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/operator.h"
+#include "passes/form_edit.h"
 #include "passes/passes.h"
 
 namespace gcompile::passes {
-bool fuse(ir::Graph&, PassContext&) { return false; }
+namespace {
+
+using ir::Dag;
+using ir::Index;
+using ir::LoopForm;
+using ir::NodeId;
+using ir::Range;
+using ir::ScalarNode;
+using ir::ScalarOp;
+using ir::ValueId;
+
+constexpr std::size_t kMaxExpression = 96;  // scalar nodes of one kernel
+constexpr std::size_t kMaxOperands = 12;
+/// Work in additions that a reader may repeat per element to save writing and reading it.
+constexpr int kMaxRepeatedWork = 12;
+
+std::vector<int> roots_of(const LoopForm& form) {
+  std::vector<int> roots;
+  for (const ir::Stage& stage : form.stages) roots.push_back(stage.root);
+  for (const ir::Region& region : form.regions) roots.push_back(region.root);
+  return roots;
+}
+
+int work_of(const LoopForm& form) {
+  int work = 0;
+  for (const int id : form.dag.reachable(roots_of(form))) work += row_of(form.dag[id].op).cost;
+  return work;
+}
+
+bool is_identity_load(const LoopForm& form, const ScalarNode& load) {
+  if (load.index.size() != form.extents.size()) return false;
+  for (std::size_t i = 0; i < load.index.size(); ++i) {
+    const bool single = form.extents[i] == 1 && load.index[i] == Index(0);
+    if (!single && load.index[i].as_axis() != static_cast<int>(i)) return false;
+  }
+  return true;
+}
+
+/// Every index is a bare axis or a constant: what an epilogue can address from (m, n).
+bool is_broadcast_load(const ScalarNode& load) {
+  return std::all_of(load.index.begin(), load.index.end(),
+                     [](const Index& i) { return i.is_constant() || i.as_axis().has_value(); });
+}
+
+bool is_pure_movement(const LoopForm& form) {
+  return form.is_map() &&
+         std::all_of(form.regions.begin(), form.regions.end(),
+                     [&](const ir::Region& region) { return form.dag[region.root].op == ScalarOp::kLoad; });
+}
+
+class Fuser {
+ public:
+  Fuser(ir::Graph& graph, PassContext& context) : graph_(graph), context_(context) {}
+
+  bool run() {
+    sweep([this](NodeId id) { return merge_chain(id); });
+    sweep([this](NodeId id) { return join_producer(id); });
+    sweep([this](NodeId id) { return inline_producers(id); });
+    sweep([this](NodeId id) { return merge_chain(id); });
+    sweep([this](NodeId id) { return join_producer(id); });
+    return changed_;
+  }
+
+ private:
+  template <class F>
+  void sweep(const F& visit) {
+    for (const NodeId id : graph_.topological_order()) {
+      while (graph_.alive(id) && visit(id)) changed_ = true;
+    }
+  }
+
+  const ir::Node& node(NodeId id) const { return graph_.node(id); }
+  const LoopForm* map_form(NodeId id) const {
+    const auto* loops = std::get_if<LoopForm>(node(id).form.get());
+    return loops && loops->is_map() ? loops : nullptr;
+  }
+
+  /// The node that computes operand k when nobody else needs it: not an output, one reading node.
+  std::optional<NodeId> private_producer(NodeId reader, std::size_t k) const {
+    const ValueId value = node(reader).operands[k];
+    if (!value.valid()) return std::nullopt;
+    const ir::Value& v = graph_.value(value);
+    if (!v.producer.valid() || v.constant || node(v.producer).results.size() != 1) return std::nullopt;
+    for (const ir::Use& use : v.uses) {
+      if (use.node != reader) return std::nullopt;
+    }
+    return v.producer;
+  }
+
+  std::string subject(NodeId id) const {
+    return fmt::format("{} '{}'", node(id).op->name, ir::printable(node(id).name));
+  }
+
+  bool within_bounds(const LoopForm& a, const LoopForm& b, std::size_t operands, NodeId reader) {
+    const std::size_t size = a.dag.reachable(roots_of(a)).size() + b.dag.reachable(roots_of(b)).size();
+    if (size <= kMaxExpression && operands <= kMaxOperands) return true;
+    context_.refused(
+        subject(reader),
+        fmt::format("the fused kernel would have {} scalar operations and {} operands", size, operands));
+    return false;
+  }
+
+  void merge_origins(NodeId into, const std::vector<std::string>& earlier) {
+    std::vector<std::string>& origins = graph_.node(into).origins;
+    std::vector<std::string> merged = earlier;
+    for (const std::string& origin : origins) {
+      if (std::find(merged.begin(), merged.end(), origin) == merged.end()) merged.push_back(origin);
+    }
+    origins = std::move(merged);
+  }
+
+  /// Sweep 1. The reader is a map of one region that reads the producer at its own index.
+  bool merge_chain(NodeId reader) {
+    const LoopForm* form = map_form(reader);
+    if (!form || form->regions.size() != 1) return false;
+    for (std::size_t k = 0; k < node(reader).operands.size(); ++k) {
+      const auto producer = private_producer(reader, k);
+      if (!producer) continue;
+      const LoopForm* inner = map_form(*producer);
+      if (!inner || inner->regions.size() != 1 || !inner->checks.empty() || !inner->has_identity_store())
+        continue;
+      if (ir::pure_load(*inner) || ir::pure_load(*form)) continue;  // views cost nothing where they are
+      bool identity = true;
+      for (const int id : form->dag.reachable(roots_of(*form))) {
+        const ScalarNode& load = form->dag[id];
+        if (load.op == ScalarOp::kLoad && load.operand == static_cast<int>(k))
+          identity &= is_identity_load(*form, load);
+      }
+      if (identity && substitute(reader, k, *producer, *inner)) return true;
+    }
+    return false;
+  }
+
+  /// Sweep 3. The reader may be a reduction, and may read at any index.
+  bool inline_producers(NodeId reader) {
+    const auto* form = std::get_if<LoopForm>(node(reader).form.get());
+    if (!form || (is_pure_movement(*form) && form->regions.size() > 1)) return false;
+    if (ir::pure_load(*form)) return false;  // a movement is an alias, or waits to be read itself
+    for (std::size_t k = 0; k < node(reader).operands.size(); ++k) {
+      const auto producer = private_producer(reader, k);
+      if (!producer) continue;
+      const LoopForm* inner = map_form(*producer);
+      if (!inner || !inner->checks.empty() || !inner->has_identity_store() || inner->regions.size() != 1)
+        continue;
+      if (is_free_view(*producer, *inner)) continue;
+      int reads = 0;
+      bool indirect = false;
+      const std::vector<int> roots = roots_of(*form);
+      // Every stage walks its expression anew, so a load counts once for each root that reaches it.
+      for (const int root : roots) {
+        const int one[] = {root};
+        for (const int id : form->dag.reachable(one)) {
+          const ScalarNode& load = form->dag[id];
+          if (load.op != ScalarOp::kLoad || load.operand != static_cast<int>(k)) continue;
+          ++reads;
+          for (const Index& index : load.index) indirect |= index.has_loaded();
+        }
+      }
+      std::int64_t points = ir::element_count(form->extents);
+      const std::int64_t elements = std::max<std::int64_t>(1, ir::element_count(inner->extents));
+      const double repeats = static_cast<double>(points) * reads / static_cast<double>(elements);
+      const int work = work_of(*inner);
+      if (repeats > 1.01 && repeats * work > kMaxRepeatedWork) {
+        context_.refused(subject(reader), fmt::format("would compute {} {:.1f} times per element",
+                                                      subject(*producer), repeats));
+        continue;
+      }
+      if (indirect && work > kMaxRepeatedWork) continue;
+      if (substitute(reader, k, *producer, *inner)) return true;
+    }
+    return false;
+  }
+
+  /// A pure load that storage assignment turns into an alias: affine per axis, or a reshape.
+  bool is_free_view(NodeId id, const LoopForm& form) const {
+    const ScalarNode* load = ir::pure_load(form);
+    if (!load) return false;
+    const ValueId operand = node(id).operands[static_cast<std::size_t>(load->operand)];
+    const ir::Value& value = graph_.value(operand);
+    const ir::Value& result = graph_.value(node(id).results[0]);
+    const auto view = ir::view_strides(form, ir::strides_in_order(value.type.shape, value.order));
+    if (!view) return false;
+    if (result.order.empty()) return true;
+    const auto inner = static_cast<std::size_t>(result.order.back());
+    return result.type.shape[inner] == 1 || view->strides[inner] == 1;
+  }
+
+  /// reader := reader with loads of operand k replaced by the producer's expression at the load's index.
+  bool substitute(NodeId reader, std::size_t k, NodeId producer, const LoopForm& inner) {
+    const auto form = *std::get_if<LoopForm>(node(reader).form.get());
+    std::vector<ValueId> operands = node(reader).operands;
+    const std::size_t shift = operands.size();
+    const std::vector<ValueId>& added = node(producer).operands;
+    if (!within_bounds(form, inner, shift + added.size() - 1, reader)) return false;
+    operands.insert(operands.end(), added.begin(), added.end());
+    const std::vector<Range> ranges = form.ranges();
+    LoopForm fused = rebuild(form, [&](Dag& dag, const ScalarNode& leaf) {
+      if (leaf.op == ScalarOp::kAccumulator) return dag.accumulator(leaf.operand, leaf.type);
+      if (leaf.operand != static_cast<int>(k)) return dag.load(leaf.operand, leaf.type, leaf.index);
+      const int value =
+          dag.import(inner.dag, inner.regions[0].root, leaf.index, ranges, [&](const ScalarNode& load) {
+            return dag.load(load.operand + static_cast<int>(shift), load.type, load.index);
+          });
+      return dag.round(value);
+    });
+    const std::vector<std::string> origins = node(producer).origins;
+    context_.did(subject(reader), fmt::format("computes {} itself", subject(producer)));
+    set_loops(graph_, reader, std::move(fused), std::move(operands));
+    merge_origins(reader, origins);
+    GC_CHECK(graph_.use_count(node(producer).results[0]) == 0);
+    graph_.erase_node(producer);
+    return true;
+  }
+
+  /// Sweep 2. The map becomes the last expression of the contraction or reduction it reads.
+  bool join_producer(NodeId reader) {
+    const LoopForm* form = map_form(reader);
+    if (!form || form->regions.size() != 1 || !form->checks.empty() || !form->has_identity_store())
+      return false;
+    if (ir::pure_load(*form)) return false;
+    // Of several candidates the one computed last is joined: the others exist by then.
+    std::optional<std::size_t> best;
+    for (std::size_t k = 0; k < node(reader).operands.size(); ++k) {
+      const auto producer = private_producer(reader, k);
+      if (!producer || !can_join(reader, *form, k, *producer)) continue;
+      if (!best || later(*producer, graph_.value(node(reader).operands[*best]).producer)) best = k;
+    }
+    if (!best) return false;
+    join(reader, *form, *best, graph_.value(node(reader).operands[*best]).producer);
+    return true;
+  }
+
+  bool later(NodeId a, NodeId b) const {
+    const std::vector<NodeId> order = graph_.topological_order();
+    return std::find(order.begin(), order.end(), a) > std::find(order.begin(), order.end(), b);
+  }
+
+  bool can_join(NodeId reader, const LoopForm& form, std::size_t k, NodeId producer) {
+    const LoopForm* target = loops_of(node(producer));
+    if (!target) return false;
+    const bool contract = std::holds_alternative<ir::ContractForm>(*node(producer).form);
+    if (!contract && target->is_map()) return false;
+    const ir::Value& before = graph_.value(node(producer).results[0]);
+    const ir::Value& after = graph_.value(node(reader).results[0]);
+    if (before.type.shape != after.type.shape) return false;
+    for (const int id : form.dag.reachable(roots_of(form))) {
+      const ScalarNode& load = form.dag[id];
+      if (load.op == ScalarOp::kIota && contract) return false;
+      if (load.op != ScalarOp::kLoad) continue;
+      const bool own = load.operand == static_cast<int>(k);
+      if (own ? !is_identity_load(form, load) : contract && !is_broadcast_load(load)) {
+        context_.refused(subject(reader),
+                         fmt::format("reads {} at other places than {} writes",
+                                     own ? "its producer" : "an operand", subject(producer)));
+        return false;
+      }
+    }
+    if (!ir::same_layout(before.type.shape, ir::strides_in_order(before.type.shape, before.order),
+                         ir::strides_in_order(after.type.shape, after.order))) {
+      context_.refused(subject(reader), fmt::format("its layout differs from that of {}", subject(producer)));
+      return false;
+    }
+    return within_bounds(*target, form, node(reader).operands.size() + node(producer).operands.size() - 1,
+                         reader);
+  }
+
+  void join(NodeId reader, const LoopForm& form, std::size_t k, NodeId producer) {
+    const LoopForm target = *loops_of(node(producer));
+    std::vector<ValueId> operands = node(producer).operands;
+    const int shift = static_cast<int>(operands.size());
+    for (const ValueId operand : node(reader).operands) operands.push_back(operand);
+    LoopForm fused = target;
+    const std::vector<Range> ranges = fused.ranges();
+    // Axes of the reader are result axes of the producer; a kept reduced axis of extent one has index 0.
+    for (ir::Region& region : fused.regions) {
+      const int value = fused.dag.round(region.root);
+      region.root =
+          fused.dag.import(form.dag, form.regions[0].root, fused.store, ranges, [&](const ScalarNode& load) {
+            return load.operand == static_cast<int>(k)
+                       ? value
+                       : fused.dag.load(load.operand + shift, load.type, load.index);
+          });
+    }
+    context_.did(subject(reader), fmt::format("joins {}", subject(producer)));
+    const ValueId old_result = node(producer).results[0];
+    const ValueId new_result = node(reader).results[0];
+    // The reader's slot keeps its result; the producer's kernel moves there, so that operands of both exist
+    // by then.
+    ir::Node& moved = graph_.node(reader);
+    const ir::Node& from = node(producer);
+    const std::vector<std::string> origins = from.origins;
+    moved.op = from.op;
+    moved.name = from.name;
+    moved.attributes = from.attributes;
+    moved.form = from.form;
+    set_loops(graph_, reader, std::move(fused), std::move(operands));
+    merge_origins(reader, origins);
+    GC_CHECK(graph_.use_count(old_result) == 0 && new_result.valid());
+    graph_.erase_node(producer);
+  }
+
+  ir::Graph& graph_;
+  PassContext& context_;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+bool fuse(ir::Graph& graph, PassContext& context) { return Fuser(graph, context).run(); }
+
 }  // namespace gcompile::passes

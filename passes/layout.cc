@@ -1,5 +1,230 @@
+// Layout assignment (DESIGN law 4): the physical axis order of every value. Contractions over images walk
+// channels-last, so inside convolution regions values lie channels-last; graph inputs and outputs are
+// row-major. A conversion is a kernel of its own only where a contraction meets a graph input or output;
+// everywhere else the data movement or element-wise kernel that is there anyway writes the order that its
+// reader wants.
+
+#include <algorithm>
+#include <numeric>
+
+#include "ir/operator.h"
+#include "passes/form_edit.h"
 #include "passes/passes.h"
 
 namespace gcompile::passes {
-bool assign_layout(ir::Graph&, PassContext&) { return false; }
+namespace {
+
+using ir::LoopForm;
+using ir::NodeId;
+using ir::ScalarNode;
+using ir::ScalarOp;
+using ir::Shape;
+using ir::ValueId;
+using Order = std::vector<int>;
+
+Order channels_last(int rank) {
+  Order order = {0};
+  for (int axis = 2; axis < rank; ++axis) order.push_back(axis);
+  order.push_back(1);
+  return order;
+}
+
+/// Axes by descending stride: the physical order of a strided tensor. Empty when it is row-major.
+Order order_of(const Shape& shape, const Shape& strides) {
+  Order order(shape.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    const auto x = static_cast<std::size_t>(a), y = static_cast<std::size_t>(b);
+    if (shape[x] == 1 || shape[y] == 1) return false;  // extent one: any place will do
+    return strides[x] > strides[y];
+  });
+  return std::is_sorted(order.begin(), order.end()) ? Order{} : order;
+}
+
+const ir::ContractForm* image_contract(const ir::Node& node) {
+  const auto* contract = std::get_if<ir::ContractForm>(node.form.get());
+  return contract && contract->channels_last ? contract : nullptr;
+}
+
+/// Whether the load walks result axis i along operand axis i only (element-wise, Pad, Slice, Concat, Resize).
+bool keeps_axes(const LoopForm& form, const ScalarNode& load) {
+  if (load.index.size() != form.store.size()) return false;
+  for (std::size_t i = 0; i < load.index.size(); ++i) {
+    for (std::size_t j = 0; j < form.extents.size(); ++j) {
+      if (form.dag.index_depends_on_axis(load.index[i], static_cast<int>(j)) !=
+              form.store[i].mentions(static_cast<int>(j)) &&
+          form.dag.index_depends_on_axis(load.index[i], static_cast<int>(j))) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+class Assigner {
+ public:
+  explicit Assigner(ir::Graph& graph) : graph_(graph) {}
+
+  bool run() {
+    const std::vector<NodeId> order = graph_.topological_order();
+    for (const ValueId input : graph_.inputs())
+      strides_[input] = ir::row_major_strides(graph_.value(input).type.shape);
+    for (const NodeId id : order) forward(id);
+    for (auto at = order.rbegin(); at != order.rend(); ++at) backward(*at);
+    // Choices made backwards change what views look like: settle strides once more, then convert at the
+    // edges.
+    settled_ = true;
+    for (const NodeId id : order) forward(id);
+    for (const NodeId id : order) convert_operand(id);
+    for (std::size_t i = 0; i < graph_.outputs().size(); ++i) convert_output(i);
+    return true;
+  }
+
+ private:
+  const Shape& shape(ValueId id) const { return graph_.value(id).type.shape; }
+  void decide(ValueId id, Order order) {
+    strides_[id] = ir::strides_in_order(shape(id), order);
+    graph_.value(id).order = std::move(order);
+  }
+
+  void forward(NodeId id) {
+    const ir::Node& node = graph_.node(id);
+    for (const ValueId result : node.results) {
+      if (!result.valid()) continue;
+      if (image_contract(node)) {
+        decide(result, channels_last(static_cast<int>(shape(result).size())));
+      } else if (const auto* loops = std::get_if<LoopForm>(node.form.get())) {
+        forward_loops(node, *loops, result);
+      } else {
+        decide(result, settled_ ? graph_.value(result).order : merged_heads_order(node, result));
+      }
+    }
+  }
+
+  void forward_loops(const ir::Node& node, const LoopForm& loops, ValueId result) {
+    if (const ScalarNode* load = ir::pure_load(loops)) {
+      const ValueId operand = node.operands[static_cast<std::size_t>(load->operand)];
+      if (const auto known = strides_.find(operand); known != strides_.end()) {
+        if (const auto view = ir::view_strides(loops, known->second); view && !wanted_.count(result)) {
+          graph_.value(result).order = order_of(shape(result), view->strides);
+          strides_[result] = view->strides;
+          return;
+        }
+      }
+    }
+    if (wanted_.count(result)) {
+      decide(result, wanted_.at(result));
+      return;
+    }
+    // The largest operand whose axes the result keeps passes its order on.
+    std::int64_t largest = 0;
+    Order order;
+    for (const ScalarNode& load : loops.dag.nodes()) {
+      if (load.op != ScalarOp::kLoad || !keeps_axes(loops, load)) continue;
+      const ValueId operand = node.operands[static_cast<std::size_t>(load.operand)];
+      const auto known = strides_.find(operand);
+      if (known == strides_.end() || ir::element_count(shape(operand)) <= largest) continue;
+      largest = ir::element_count(shape(operand));
+      order = order_of(shape(operand), known->second);
+    }
+    decide(result, std::move(order));
+  }
+
+  /// A product whose only reader permutes its axes is written in the permuted order at once, when the last
+  /// axis (along which the kernel stores) stays last: the heads of attention are merged for free.
+  Order merged_heads_order(const ir::Node& node, ValueId result) const {
+    if (!std::holds_alternative<ir::ContractForm>(*node.form)) return {};
+    const auto& uses = graph_.value(result).uses;
+    if (uses.size() != 1 || !uses[0].node.valid()) return {};
+    const ir::Node& reader = graph_.node(uses[0].node);
+    const auto* loops = std::get_if<LoopForm>(reader.form.get());
+    const ScalarNode* load = loops ? ir::pure_load(*loops) : nullptr;
+    if (!load || load->index.size() != loops->extents.size()) return {};
+    Order order(load->index.size(), -1);
+    for (std::size_t axis = 0; axis < load->index.size(); ++axis) {
+      const auto to = load->index[axis].as_axis();
+      if (!to || order[static_cast<std::size_t>(*to)] != -1) return {};
+      order[static_cast<std::size_t>(*to)] = static_cast<int>(axis);
+    }
+    const bool dense =
+        loops->extents.size() == shape(result).size() && order.back() == static_cast<int>(order.size()) - 1;
+    return dense && !std::is_sorted(order.begin(), order.end()) ? order : Order{};
+  }
+
+  /// Values that a map writes anyway take the order that their reader wants.
+  void backward(NodeId id) {
+    const ir::Node& node = graph_.node(id);
+    const auto* loops = std::get_if<LoopForm>(node.form.get());
+    if (!loops) return;
+    const ValueId result = node.results[0];
+    if (graph_.is_output(result)) {
+      if (!ir::pure_load(*loops)) wanted_[result] = {};
+      return;
+    }
+    const int rank = static_cast<int>(shape(result).size());
+    if (rank < 3) return;
+    bool image = false;
+    for (const ir::Use& use : graph_.value(result).uses) {
+      const ir::Node& reader = graph_.node(use.node);
+      image |= use.slot == 0 && image_contract(reader);
+      const auto* map = std::get_if<LoopForm>(reader.form.get());
+      if (!map || shape(reader.results[0]).size() != shape(result).size()) continue;
+      const auto wanted = wanted_.find(reader.results[0]);
+      if (wanted == wanted_.end() || wanted->second != channels_last(rank)) continue;
+      for (const ScalarNode& load : map->dag.nodes()) {
+        image |= load.op == ScalarOp::kLoad && load.operand == use.slot && keeps_axes(*map, load);
+      }
+    }
+    if (!image) return;
+    // A view that already lies channels-last stays a view.
+    const auto inner = static_cast<std::size_t>(1);
+    if (shape(result)[inner] == 1 || strides_.at(result)[inner] == 1) return;
+    wanted_[result] = channels_last(rank);
+  }
+
+  ValueId converted(ValueId from, const Order& order) {
+    Order key = order;
+    const auto [at, inserted] = conversions_.try_emplace({from, key});
+    if (!inserted) return at->second;
+    const NodeId copy = graph_.add_node(ir::operator_named("Identity"), {from}, {}, 1);
+    ir::infer_node(graph_, copy);
+    LoopForm form = LoopForm::over(shape(from));
+    form.set_root(form.dag.load(0, graph_.value(from).type.element, form.identity()));
+    set_form(graph_, copy, std::move(form));
+    const ValueId result = graph_.node(copy).results[0];
+    graph_.value(result).name = graph_.value(from).name;
+    graph_.node(copy).origins = {"layout"};
+    decide(result, order);
+    return at->second = result;
+  }
+
+  void convert_operand(NodeId id) {
+    const ir::Node& node = graph_.node(id);
+    if (!image_contract(node)) return;
+    const ValueId operand = node.operands[0];
+    const auto known = strides_.find(operand);
+    if (known == strides_.end() || shape(operand)[1] == 1 || known->second[1] == 1) return;
+    const ValueId copy = converted(operand, channels_last(static_cast<int>(shape(operand).size())));
+    graph_.set_operand(id, 0, copy);
+  }
+
+  void convert_output(std::size_t position) {
+    const ValueId id = graph_.outputs()[position];
+    const auto known = strides_.find(id);
+    if (known == strides_.end() || !graph_.value(id).producer.valid()) return;
+    if (ir::same_layout(shape(id), known->second, ir::row_major_strides(shape(id)))) return;
+    graph_.set_output(position, converted(id, {}));
+  }
+
+  ir::Graph& graph_;
+  bool settled_ = false;
+  std::map<ValueId, Shape> strides_;  // predicted; absent for constants
+  std::map<ValueId, Order> wanted_;
+  std::map<std::pair<ValueId, Order>, ValueId> conversions_;
+};
+
+}  // namespace
+
+bool assign_layout(ir::Graph& graph, PassContext&) { return Assigner(graph).run(); }
+
 }  // namespace gcompile::passes

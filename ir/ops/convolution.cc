@@ -146,6 +146,7 @@ ContractForm spatial_contract(const TensorType& result, ElementType accumulator,
   ContractForm form;
   form.base_operands = base_operands;
   form.accumulator = accumulator;
+  form.channels_last = true;
   form.epilogue = LoopForm::over(result.shape);
   Dag& dag = form.epilogue.dag;
   form.epilogue.set_root(dag.cast(dag.accumulator(0, accumulator), result.element));
