@@ -288,4 +288,80 @@ KernelCall KernelBuilder::matmul(NodeId id, const ir::ContractForm& form) {
   return call;
 }
 
+KernelCall KernelBuilder::conv_transpose(NodeId id, const ir::ContractForm& form) {
+  const ir::Node& n = node(id);
+  require_float32(graph_, n);
+  const ir::Tensor* weights = graph_.constant(n.operands[1]);
+  if (!weights) ir::operator_error("convolution weights must be constants");
+  const Shape& x = graph_.value(n.operands[0]).type.shape;
+  const Shape& w = weights->shape();  // (C, M / group, kernel...)
+  const std::int64_t groups = n.attributes.int_of("group");
+  const ir::Window window = ir::window_of(n.attributes);
+  const std::int64_t group_inputs = w[0] / groups, group_outputs = w[1];
+  std::int64_t taps = 1;
+  for (const std::int64_t k : window.kernel) taps *= k;
+
+  KernelCall call;
+  call.family = "conv_transpose2d";
+  call.headers = {"gcrt/cpu/conv_transpose.h"};
+  call.threaded = true;
+  call.multiply_adds = ir::element_count(x) * group_outputs * taps;
+  const KernelTensor input = operand_parameter(call, id, 0, "x");
+  std::vector<float> packed;
+  for (std::int64_t g = 0; g < groups; ++g) {
+    const std::vector<float> part =
+        pack_panels(taps * group_inputs, group_outputs, [&](std::int64_t k, std::int64_t oc) {
+          const std::int64_t ic = g * group_inputs + k % group_inputs;
+          return static_cast<float>(weights->real_at((ic * group_outputs + oc) * taps + k / group_inputs));
+        });
+    packed.insert(packed.end(), part.begin(), part.end());
+  }
+  weights_parameter(
+      call,
+      weights_.add_floats(packed, graph_.value(n.operands[1]).name,
+                          fmt::format("{} packed for {}", to_string(weights->type()), call.family)),
+      "w", "float");
+  weights_parameter(call, weights_.zeros((group_inputs + 16) * 4), "zeros", "float");
+  const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
+  call.body = image_shape(x, input.strides, form.epilogue.extents, window, groups).text("shape");
+  call.body += fmt::format(
+      "  const {} epilogue{};\n"
+      "  parallel_for(threads, conv_transpose2d_work_items(shape), [&](std::ptrdiff_t begin, std::ptrdiff_t "
+      "end) {{\n"
+      "    conv_transpose2d(shape, x, w, zeros, epilogue, begin, end);\n"
+      "  }});\n",
+      KernelCall::kFunctor, epilogue.construction().substr(std::string(KernelCall::kFunctor).size()));
+  return call;
+}
+
+KernelCall KernelBuilder::pool(NodeId id, const ir::ContractForm& form) {
+  const ir::Node& n = node(id);
+  const bool max = n.op->name == "MaxPool";
+  const ir::TensorType& type = graph_.value(n.operands[0]).type;
+  if (compute_type(type.element) != type.element) require_float32(graph_, n);
+  const ir::Window window = ir::window_of(n.attributes);
+  KernelCall call;
+  call.family = max ? "max_pool2d" : "average_pool2d";
+  call.headers = {"gcrt/cpu/pool.h"};
+  call.threaded = true;
+  const KernelTensor input = operand_parameter(call, id, 0, "x");
+  const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(type.shape.size()), 1);
+  call.body = image_shape(type.shape, input.strides, form.epilogue.extents, window, 1).text("shape");
+  std::string options;
+  if (!max) {
+    const bool flat = window.spatial() == 1;
+    options = fmt::format("/*count_include_pad*/ {}, /*pad bottom, right*/ {}, {}, ",
+                          n.attributes.flag("count_include_pad"), flat ? 0 : window.end(0),
+                          window.end(flat ? 0 : 1));
+  }
+  call.body += fmt::format(
+      "  const {} epilogue{};\n"
+      "  parallel_for(threads, pool2d_work_items(shape), [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{\n"
+      "    {}(shape, x, {}epilogue, begin, end);\n"
+      "  }});\n",
+      KernelCall::kFunctor, epilogue.construction().substr(std::string(KernelCall::kFunctor).size()),
+      call.family, options);
+  return call;
+}
+
 }  // namespace gcompile

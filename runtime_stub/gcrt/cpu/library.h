@@ -1,0 +1,195 @@
+// Kernels with their own control: TopK, ScatterND, ScatterElements, CumSum. Dense row-major tensors; nothing
+// is allocated. Functions that take run-time indices return false when one is out of range.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gcrt/config.h"
+#include "gcrt/scalar.h"
+
+namespace GCRT_NAMESPACE {
+
+// Order of TopK: larger (or smaller) first; NaN counts as the largest value; ties go to the smaller position.
+template <class T, bool Largest>
+struct TopKOrder {
+  static GCRT_INLINE bool less(T a, T b) { return b != b ? !(a != a) : a < b; }
+  static GCRT_INLINE bool before(T a, std::int64_t i, T b, std::int64_t j) {
+    if (Largest ? less(b, a) : less(a, b)) return true;
+    if (Largest ? less(a, b) : less(b, a)) return false;
+    return i < j;
+  }
+};
+
+// A binary heap in the output itself whose root is the worst of the values kept so far.
+template <class T, bool Largest>
+class TopKHeap {
+ public:
+  TopKHeap(T* values, std::int64_t* positions, std::ptrdiff_t stride)
+      : values_(values), positions_(positions), stride_(stride) {}
+
+  void push(std::ptrdiff_t count, T value, std::int64_t position) {
+    std::ptrdiff_t at = count;
+    while (at > 0) {
+      const std::ptrdiff_t parent = (at - 1) / 2;
+      if (!before(parent, value, position)) break;
+      move(parent, at);
+      at = parent;
+    }
+    set(at, value, position);
+  }
+  bool better_than_worst(T value, std::int64_t position) const { return !before(0, value, position); }
+  void replace_worst(std::ptrdiff_t count, T value, std::int64_t position) { sift(count, value, position); }
+  // Best first.
+  void sort(std::ptrdiff_t count) {
+    for (std::ptrdiff_t last = count - 1; last > 0; --last) {
+      const T value = values_[last * stride_];
+      const std::int64_t position = positions_[last * stride_];
+      move(0, last);
+      sift(last, value, position);
+    }
+  }
+
+ private:
+  // Whether the entry at `at` comes before (value, position) in the result.
+  bool before(std::ptrdiff_t at, T value, std::int64_t position) const {
+    return TopKOrder<T, Largest>::before(values_[at * stride_], positions_[at * stride_], value, position);
+  }
+  void set(std::ptrdiff_t at, T value, std::int64_t position) {
+    values_[at * stride_] = value;
+    positions_[at * stride_] = position;
+  }
+  void move(std::ptrdiff_t from, std::ptrdiff_t to) {
+    set(to, values_[from * stride_], positions_[from * stride_]);
+  }
+  void sift(std::ptrdiff_t count, T value, std::int64_t position) {
+    std::ptrdiff_t at = 0;
+    for (;;) {
+      std::ptrdiff_t child = 2 * at + 1;
+      if (child >= count) break;
+      if (child + 1 < count &&
+          before(child, values_[(child + 1) * stride_], positions_[(child + 1) * stride_]))
+        ++child;
+      // A child that comes before the new entry is better than it: the worst must be on top.
+      if (before(child, value, position)) break;
+      move(child, at);
+      at = child;
+    }
+    set(at, value, position);
+  }
+  T* values_;
+  std::int64_t* positions_;
+  std::ptrdiff_t stride_;
+};
+
+// x [outer][extent][inner] -> values, positions [outer][k][inner], best first.
+template <bool Largest, class T>
+inline void top_k(std::ptrdiff_t outer, std::ptrdiff_t extent, std::ptrdiff_t inner, std::ptrdiff_t k,
+                  const T* x, T* values, std::int64_t* positions) {
+  if (k == 0) return;
+  for (std::ptrdiff_t o = 0; o < outer; ++o) {
+    for (std::ptrdiff_t i = 0; i < inner; ++i) {
+      const T* line = x + o * extent * inner + i;
+      TopKHeap<T, Largest> heap(values + o * k * inner + i, positions + o * k * inner + i, inner);
+      for (std::ptrdiff_t j = 0; j < k; ++j) heap.push(j, line[j * inner], j);
+      for (std::ptrdiff_t j = k; j < extent; ++j) {
+        if (heap.better_than_worst(line[j * inner], j)) heap.replace_worst(k, line[j * inner], j);
+      }
+      heap.sort(k);
+    }
+  }
+}
+
+struct ScatterReplace {
+  template <class T>
+  GCRT_INLINE T operator()(T, T update) const {
+    return update;
+  }
+};
+#define GCRT_SCATTER(name, function)                  \
+  struct name {                                       \
+    template <class T>                                \
+    GCRT_INLINE T operator()(T old, T update) const { \
+      return function(old, update);                   \
+    }                                                 \
+  };
+GCRT_SCATTER(ScatterAdd, add)
+GCRT_SCATTER(ScatterMul, mul)
+GCRT_SCATTER(ScatterMax, max)
+GCRT_SCATTER(ScatterMin, min)
+#undef GCRT_SCATTER
+
+// Index in [0, extent), counted from the end when negative; -1 when out of range.
+GCRT_INLINE std::int64_t wrapped_index(std::int64_t index, std::int64_t extent) {
+  const std::int64_t wrapped = index < 0 ? index + extent : index;
+  return wrapped >= 0 && wrapped < extent ? wrapped : -1;
+}
+
+// y = data with y[indices[t]...] combined with updates[t]: `tuples` index tuples of `depth` axes with extents
+// and strides, each addressing `slice` consecutive elements. data may be y. Nothing is written when an index
+// is bad.
+template <class Combine, class T, class I>
+inline bool scatter_nd(std::ptrdiff_t count, std::ptrdiff_t tuples, std::ptrdiff_t depth,
+                       std::ptrdiff_t slice, const std::int64_t* extents, const std::int64_t* strides,
+                       const T* data, const I* indices, const T* updates, T* y) {
+  for (std::ptrdiff_t t = 0; t < tuples; ++t) {
+    for (std::ptrdiff_t d = 0; d < depth; ++d) {
+      if (wrapped_index(static_cast<std::int64_t>(indices[t * depth + d]), extents[d]) < 0) return false;
+    }
+  }
+  if (data != y) __builtin_memcpy(y, data, static_cast<std::size_t>(count) * sizeof(T));
+  for (std::ptrdiff_t t = 0; t < tuples; ++t) {
+    std::int64_t base = 0;
+    for (std::ptrdiff_t d = 0; d < depth; ++d) {
+      base += wrapped_index(static_cast<std::int64_t>(indices[t * depth + d]), extents[d]) * strides[d];
+    }
+    for (std::ptrdiff_t i = 0; i < slice; ++i) y[base + i] = Combine()(y[base + i], updates[t * slice + i]);
+  }
+  return true;
+}
+
+// y = data with y[..., indices[p], ...] combined with updates[p] along `axis`; p runs over the box of the
+// indices.
+template <class Combine, class T, class I>
+inline bool scatter_elements(std::ptrdiff_t count, int rank, int axis, const std::int64_t* extents,
+                             const std::int64_t* strides, const std::int64_t* box, const T* data,
+                             const I* indices, const T* updates, T* y) {
+  std::ptrdiff_t positions = 1;
+  for (int i = 0; i < rank; ++i) positions *= box[i];
+  for (std::ptrdiff_t p = 0; p < positions; ++p) {
+    if (wrapped_index(static_cast<std::int64_t>(indices[p]), extents[axis]) < 0) return false;
+  }
+  if (data != y) __builtin_memcpy(y, data, static_cast<std::size_t>(count) * sizeof(T));
+  for (std::ptrdiff_t p = 0; p < positions; ++p) {
+    std::int64_t rest = p;
+    std::int64_t at = 0;
+    for (int i = rank; i-- > 0;) {
+      const std::int64_t coordinate =
+          i == axis ? wrapped_index(static_cast<std::int64_t>(indices[p]), extents[axis]) : rest % box[i];
+      at += coordinate * strides[i];
+      rest /= box[i];
+    }
+    y[at] = Combine()(y[at], updates[p]);
+  }
+  return true;
+}
+
+// Running sums along the middle axis of [outer][extent][inner]. Exclusive: the element itself is not counted.
+template <class T>
+inline void cumulative_sum(std::ptrdiff_t outer, std::ptrdiff_t extent, std::ptrdiff_t inner, bool exclusive,
+                           bool reverse, const T* x, T* y) {
+  for (std::ptrdiff_t o = 0; o < outer; ++o) {
+    for (std::ptrdiff_t i = 0; i < inner; ++i) {
+      T sum = T(0);
+      for (std::ptrdiff_t j = 0; j < extent; ++j) {
+        const std::ptrdiff_t at = (o * extent + (reverse ? extent - 1 - j : j)) * inner + i;
+        const T value = x[at];
+        if (exclusive) y[at] = sum;
+        sum = add(sum, value);
+        if (!exclusive) y[at] = sum;
+      }
+    }
+  }
+}
+
+}  // namespace GCRT_NAMESPACE
