@@ -212,10 +212,55 @@ std::vector<Tensor> evaluate_if(const Graph& graph, NodeId id, const std::vector
   return evaluate_graph(branch, inputs);
 }
 
+/// The node alone in a graph, decomposed there; nullopt when it does not decompose. Known operands stay
+/// known.
+std::optional<std::vector<Tensor>> evaluate_decomposed(const Graph& graph, NodeId id,
+                                                       const std::vector<const Tensor*>& operands) {
+  const Node& node = graph.node(id);
+  Graph alone;
+  std::vector<ValueId> ids;
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 0; i < node.operands.size(); ++i) {
+    ids.emplace_back();
+    if (!node.operands[i].valid()) continue;
+    if (const Tensor* known = graph.constant(node.operands[i])) {
+      ids.back() = alone.add_constant(*known);
+    } else {
+      ids.back() = alone.add_input({}, graph.value(node.operands[i]).type);
+      inputs.push_back(*operands[i]);
+    }
+  }
+  const NodeId copy = alone.add_node(*node.op, ids, node.attributes, static_cast<int>(node.results.size()));
+  std::vector<int> outputs(node.results.size(), -1);
+  for (std::size_t i = 0; i < node.results.size(); ++i) {
+    if (!node.results[i].valid()) {
+      alone.node(copy).results[i] = ValueId{};
+      continue;
+    }
+    alone.value(alone.node(copy).results[i]).type = graph.value(node.results[i]).type;
+    outputs[i] = static_cast<int>(alone.outputs().size());
+    alone.add_output(alone.node(copy).results[i], {});
+  }
+  RewriteContext context(alone, copy, 0);
+  if (!node.op->decompose(context)) return std::nullopt;
+  alone.erase_node(copy);
+  const std::vector<Tensor> values = evaluate_graph(alone, inputs);
+  std::vector<Tensor> results(node.results.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (outputs[i] >= 0) results[i] = values[static_cast<std::size_t>(outputs[i])];
+  }
+  return results;
+}
+
 std::vector<Tensor> evaluate_base(const Graph& graph, NodeId id, const std::vector<const Tensor*>& operands) {
   const Operator& op = *graph.node(id).op;
   const EvaluateContext context(graph, id, operands);
   if (op.evaluate) return op.evaluate(context);
+  if (op.decompose) {
+    if (std::optional<std::vector<Tensor>> results = evaluate_decomposed(graph, id, operands))
+      return *results;
+  }
+  if (!op.lower) operator_error(fmt::format("{} has no reference evaluation", op.name));
   const Form form = op.lower(LowerContext(graph, id));
   const auto* loops = std::get_if<LoopForm>(&form);
   GC_CHECK(loops);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/ops/support.h"
+#include "ir/ops/reduced.h"
 
 namespace gcompile::ir {
 namespace {
@@ -11,17 +11,29 @@ struct Reduction {
   Combine combine;
   int (*before)(Dag&, int x);
   int (*after)(Dag&, int accumulated, double elements);
+  /// Roots and logarithms of integers are computed in float64.
+  bool real = false;
 };
 
 int same(Dag&, int x) { return x; }
 int same_after(Dag&, int accumulated, double) { return accumulated; }
+int absolute(Dag& dag, int x) { return dag.apply(ScalarOp::kAbs, {x}); }
+int square(Dag& dag, int x) { return dag.apply(ScalarOp::kMul, {x, x}); }
 int mean(Dag& dag, int sum, double elements) {
   return dag.apply(ScalarOp::kDiv, {sum, dag.constant(dag.type(sum), elements)});
 }
+int root(Dag& dag, int sum, double) { return dag.apply(ScalarOp::kSqrt, {sum}); }
+int logarithm(Dag& dag, int sum, double) { return dag.apply(ScalarOp::kLog, {sum}); }
 
 constexpr Reduction kSum = {Combine::kSum, same, same_after};
 constexpr Reduction kMean = {Combine::kSum, same, mean};
 constexpr Reduction kMax = {Combine::kMax, same, same_after};
+constexpr Reduction kMin = {Combine::kMin, same, same_after};
+constexpr Reduction kProduct = {Combine::kProduct, same, same_after};
+constexpr Reduction kSumSquare = {Combine::kSum, square, same_after};
+constexpr Reduction kAbsolute = {Combine::kSum, absolute, same_after};
+constexpr Reduction kNorm = {Combine::kSum, square, root, true};
+constexpr Reduction kLogSum = {Combine::kSum, same, logarithm, true};
 
 /// Axes became an input in opset 13 (ReduceSum) and 18 (the others).
 void normalise(RewriteContext& context) { context.attribute_to_operand("axes", 1); }
@@ -38,55 +50,45 @@ std::vector<int> reduced_axes(const NodeView& node) {
 
 void infer(InferContext& context) {
   require_computable(context, 0);
-  const std::vector<int> axes = reduced_axes(context);
   const bool keep = context.attributes().flag("keepdims");
-  Shape out;
-  for (int i = 0; i < context.operand(0).rank(); ++i) {
-    if (!std::binary_search(axes.begin(), axes.end(), i)) {
-      out.push_back(context.shape(0)[static_cast<std::size_t>(i)]);
-    } else if (keep) {
-      out.push_back(1);
-    }
-  }
-  context.set_result(0, context.element(0), std::move(out));
+  context.set_result(0, context.element(0), reduced_shape(context.shape(0), reduced_axes(context), keep));
 }
 
 template <const Reduction& kReduction>
 Form lower(const LowerContext& context) {
   const TensorType& type = context.operand(0);
-  const std::vector<int> axes = reduced_axes(context);
-  const bool keep = context.attributes().flag("keepdims");
-  LoopForm form;
-  std::vector<Index> index(type.shape.size());
-  double elements = 1;
-  for (int i = 0; i < type.rank(); ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    if (std::binary_search(axes.begin(), axes.end(), i)) {
-      if (keep) form.store.emplace_back(0);
-      elements *= static_cast<double>(type.shape[at]);
-      continue;
-    }
-    index[at] = Index::axis(static_cast<int>(form.extents.size()));
-    form.store.push_back(index[at]);
-    form.extents.push_back(type.shape[at]);
-  }
-  form.parallel = static_cast<int>(form.extents.size());
-  for (const int axis : axes) {
-    index[static_cast<std::size_t>(axis)] = Index::axis(static_cast<int>(form.extents.size()));
-    form.extents.push_back(type.shape[static_cast<std::size_t>(axis)]);
-  }
+  ReducedAxes reduced(type.shape, reduced_axes(context), context.attributes().flag("keepdims"));
+  LoopForm& form = reduced.form;
   Dag& dag = form.dag;
-  const ElementType compute = compute_type(type.element);
-  const int x = kReduction.before(dag, dag.cast(dag.load(0, type.element, index), compute));
+  const bool widen = kReduction.real && !is_float(type.element);
+  const ElementType compute = widen ? ElementType::kFloat64 : compute_type(type.element);
+  const int x = kReduction.before(dag, dag.cast(dag.load(0, type.element, reduced.index), compute));
   form.stages = {Stage{kReduction.combine, x}};
-  const int root = kReduction.after(dag, dag.accumulator(0, compute), elements);
-  form.set_root(dag.cast(root, type.element));
+  const int value = kReduction.after(dag, dag.accumulator(0, compute), reduced.elements);
+  form.set_root(dag.cast(value, type.element));
   return form;
 }
 
-template <const Reduction& kReduction>
-Operator record(std::string_view name, std::vector<int> versions, Accuracy accuracy,
-                std::string_view summary) {
+/// log(sum(exp(x - max))) + max; the maximum is left out where it is infinite.
+Form lower_log_sum_exp(const LowerContext& context) {
+  const TensorType& type = context.operand(0);
+  ReducedAxes reduced(type.shape, reduced_axes(context), context.attributes().flag("keepdims"));
+  LoopForm& form = reduced.form;
+  Dag& dag = form.dag;
+  const ElementType compute = is_float(type.element) ? compute_type(type.element) : ElementType::kFloat64;
+  const int x = dag.cast(dag.load(0, type.element, reduced.index), compute);
+  const int max = dag.accumulator(0, compute);
+  const int infinite = dag.apply(ScalarOp::kIsInf, {max});
+  const int shift = dag.apply(ScalarOp::kSelect, {infinite, dag.constant(compute, 0), max});
+  const int power = dag.apply(ScalarOp::kExp, {dag.apply(ScalarOp::kSub, {x, shift})});
+  form.stages = {Stage{Combine::kMax, x}, Stage{Combine::kSum, power}};
+  const int log = dag.apply(ScalarOp::kLog, {dag.accumulator(1, compute)});
+  form.set_root(dag.cast(dag.apply(ScalarOp::kAdd, {log, shift}), type.element));
+  return form;
+}
+
+Operator record(std::string_view name, std::vector<int> versions, Accuracy accuracy, std::string_view summary,
+                Form (*lower_to)(const LowerContext&)) {
   Operator op;
   op.name = name;
   op.versions = std::move(versions);
@@ -97,20 +99,28 @@ Operator record(std::string_view name, std::vector<int> versions, Accuracy accur
   op.summary = summary;
   op.normalise = normalise;
   op.infer = infer;
-  op.lower = lower<kReduction>;
+  op.lower = lower_to;
   return op;
 }
 
 }  // namespace
 
-#define GC_REDUCTION(name, reduction, accuracy, summary, ...)                                        \
-  const Operator& operator_##name() {                                                                \
-    static const Operator op = record<reduction>(#name, {__VA_ARGS__}, Accuracy::accuracy, summary); \
-    return op;                                                                                       \
+#define GC_REDUCTION(name, lower_to, accuracy, summary, ...)                                        \
+  const Operator& operator_##name() {                                                               \
+    static const Operator op = record(#name, {__VA_ARGS__}, Accuracy::accuracy, summary, lower_to); \
+    return op;                                                                                      \
   }
 
-GC_REDUCTION(ReduceSum, kSum, kSum, "sum over axes", 1, 11, 13)
-GC_REDUCTION(ReduceMean, kMean, kSum, "mean over axes", 1, 11, 13, 18)
-GC_REDUCTION(ReduceMax, kMax, kExact, "maximum over axes", 1, 11, 12, 13, 18, 20)
+GC_REDUCTION(ReduceSum, lower<kSum>, kSum, "sum over axes", 1, 11, 13)
+GC_REDUCTION(ReduceMean, lower<kMean>, kSum, "mean over axes", 1, 11, 13, 18)
+GC_REDUCTION(ReduceMax, lower<kMax>, kExact, "maximum over axes", 1, 11, 12, 13, 18, 20)
+GC_REDUCTION(ReduceMin, lower<kMin>, kExact, "minimum over axes", 1, 11, 12, 13, 18, 20)
+GC_REDUCTION(ReduceProd, lower<kProduct>, kSum, "product over axes", 1, 11, 13, 18)
+GC_REDUCTION(ReduceSumSquare, lower<kSumSquare>, kSum, "sum of squares over axes", 1, 11, 13, 18)
+GC_REDUCTION(ReduceL1, lower<kAbsolute>, kSum, "sum of absolute values over axes", 1, 11, 13, 18)
+GC_REDUCTION(ReduceL2, lower<kNorm>, kSum, "root of the sum of squares over axes", 1, 11, 13, 18)
+GC_REDUCTION(ReduceLogSum, lower<kLogSum>, kSum, "logarithm of the sum over axes", 1, 11, 13, 18, 28)
+GC_REDUCTION(ReduceLogSumExp, lower_log_sum_exp, kSum, "logarithm of the sum of exponentials over axes", 1,
+             11, 13, 18, 28)
 
 }  // namespace gcompile::ir

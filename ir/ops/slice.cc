@@ -146,6 +146,29 @@ bool decompose_split(RewriteContext& context) {
   return true;
 }
 
+/// Copies whole blocks: shapes are often split while the model computes them.
+std::vector<Tensor> evaluate_split(const EvaluateContext& context) {
+  const Tensor& x = *context.value(0);
+  const auto axis =
+      static_cast<std::size_t>(normalise_axis(context.attributes().int_of("axis"), x.type().rank()));
+  std::int64_t inner = 1;
+  for (std::size_t i = axis + 1; i < x.shape().size(); ++i) inner *= x.shape()[i];
+  std::vector<Tensor> parts;
+  std::int64_t start = 0;
+  for (const std::int64_t length : split_lengths(context)) {
+    TensorType type = x.type();
+    type.shape[axis] = length;
+    Tensor part(type);
+    const std::int64_t block = length * inner;
+    for (std::int64_t i = 0; i < part.count(); ++i) {
+      part.set(i, x.at((i / block * x.shape()[axis] + start) * inner + i % block));
+    }
+    parts.push_back(std::move(part));
+    start += length;
+  }
+  return parts;
+}
+
 }  // namespace
 
 const Operator& operator_Slice() {
@@ -176,6 +199,7 @@ const Operator& operator_Split() {
     o.normalise = normalise_split;
     o.infer = infer_split;
     o.decompose = decompose_split;
+    o.evaluate = evaluate_split;
     return o;
   }();
   return op;

@@ -177,6 +177,26 @@ int wrap_index(Dag& dag, int id, std::int64_t extent) {
   return dag.apply(ScalarOp::kSelect, {dag.apply(ScalarOp::kLess, {index, zero}), from_end, index});
 }
 
+void normalise_flattened_axis(RewriteContext& context) {
+  if (context.opset() >= 13) return;
+  const Shape shape = context.shape(0);
+  const int rank = static_cast<int>(shape.size());
+  const std::int64_t given = context.attributes().has("axis") ? context.attributes().int_of("axis") : 1;
+  if (given == rank - 1 || given == -1) {
+    context.mutable_attributes().set("axis", std::int64_t{-1});
+    return;
+  }
+  const int axis = given == rank ? rank : normalise_axis(given, rank);
+  Shape matrix = {1, 1};
+  for (int i = 0; i < rank; ++i) matrix[i < axis ? 0 : 1] *= shape[static_cast<std::size_t>(i)];
+  const ValueId flat = context.emit("Reshape", {context.operand_id(0), context.constant_ints(matrix)});
+  Attributes attributes;
+  attributes.set("axis", std::int64_t{-1});
+  const ValueId result = context.emit(std::string(context.node().op->name), {flat}, attributes);
+  // The node itself becomes the reshape back: types are inferred when the importer visits it next.
+  context.replace_with("Reshape", {result, context.constant_ints(shape)});
+}
+
 void require_computable(const NodeView& node, int i) {
   if (!is_computable(node.element(i))) {
     operator_error(

@@ -1,0 +1,214 @@
+// QLinearConv and QLinearMatMul: an exact integer product, the bias in int32, and one requantisation with
+// m = f32(f32(sx * sw) / sy) (DESIGN law 7).
+
+#include <fmt/format.h>
+
+#include "ir/ops/window.h"
+
+namespace gcompile::ir {
+namespace {
+
+/// Value of the node that made `value`, as a constant, when its operands are known.
+ValueId folded(RewriteContext& context, ValueId value) {
+  Graph& graph = context.mutable_graph();
+  const NodeId producer = graph.value(value).producer;
+  if (!producer.valid()) return value;
+  std::vector<const Tensor*> operands;
+  for (const ValueId operand : graph.node(producer).operands) {
+    operands.push_back(graph.constant(operand));
+    if (!operands.back()) return value;
+  }
+  const ValueId constant = context.constant(evaluate_node(graph, producer, operands).at(0));
+  graph.erase_node(producer);
+  return constant;
+}
+
+ValueId float32_scale(RewriteContext& context, ValueId scale, const Shape& shape) {
+  const bool same_type = context.type(scale).element == ElementType::kFloat32;
+  if (!same_type) scale = folded(context, emit_cast(context, scale, ElementType::kFloat32));
+  if (context.type(scale).shape != shape) scale = folded(context, emit_reshape(context, scale, shape));
+  return scale;
+}
+
+ValueId multiplier_of(RewriteContext& context, ValueId x, ValueId w, ValueId y) {
+  const ValueId product = folded(context, context.emit("Mul", {x, w}));
+  return folded(context, context.emit("Div", {product, y}));
+}
+
+bool is_scalar(const Shape& shape) { return shape.empty() || shape == Shape{1}; }
+
+void require_scales(const NodeView& node) {
+  for (const int i : {1, 4, 6}) require_float(node, i);
+  for (const int i : {2, 5, 7}) {
+    if (!is_integer(node.element(i)))
+      operator_error(fmt::format("input {}, a zero point, must be an integer", i));
+  }
+  if (node.element(2) != node.element(0) || node.element(5) != node.element(3)) {
+    operator_error("a zero point must have the type of its tensor");
+  }
+}
+
+// QLinearConv: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias --------------------------------
+
+void normalise_conv(RewriteContext& context) {
+  const Shape& weights = context.shape(3);
+  if (weights.size() < 3) operator_error("input 3 must be (M, C/group, kernel...)");
+  normalise_window(context, {weights.begin() + 2, weights.end()});
+}
+
+void infer_conv(InferContext& context) {
+  require_scales(context);
+  const Shape& x = context.shape(0);
+  const Shape& w = context.shape(3);
+  const Window window = window_of(context.attributes());
+  const std::int64_t group = context.attributes().int_of("group");
+  if (w.size() != x.size()) operator_error("x and w must have the same rank");
+  if (group < 1 || w[0] % group != 0 || w[1] * group != x[1]) {
+    operator_error("the weight does not fit the input channels",
+                   "the weight must be (M, C/group, kernel...) and M a multiple of group");
+  }
+  for (const int i : {1, 2, 6, 7}) require_scalar(context, i, "scale and zero point of x and y");
+  for (const int i : {4, 5}) {
+    if (!is_scalar(context.shape(i)) && context.shape(i) != Shape{w[0]}) {
+      operator_error("scale and zero point of w must be scalars or (M)");
+    }
+  }
+  if (context.has_operand(8) &&
+      (context.shape(8) != Shape{w[0]} || context.element(8) != ElementType::kInt32)) {
+    operator_error("the bias must be (M) of int32");
+  }
+  Shape y = {x[0], w[0]};
+  for (int i = 0; i < window.spatial(); ++i) {
+    y.push_back(window_count(window, i, x[static_cast<std::size_t>(i + 2)], false));
+  }
+  context.set_result(0, context.element(7), std::move(y));
+}
+
+bool decompose_conv(RewriteContext& context) {
+  const std::vector<ValueId> operands = context.node().operands;
+  const Shape weights = context.shape(3);
+  const Shape scales = is_scalar(context.shape(4)) ? Shape{} : Shape{weights[0]};
+  ValueId sum =
+      context.emit("ConvInteger", {operands[0], operands[3], operands[2], operands[5]}, context.attributes());
+  if (context.has_operand(8)) {
+    Shape channels(weights.size() - 1, 1);
+    channels[0] = weights[0];
+    const bool known = context.constant(8) != nullptr;
+    const ValueId reshaped = emit_reshape(context, operands[8], channels);
+    sum = context.emit("Add", {sum, known ? folded(context, reshaped) : reshaped});
+  }
+  const ValueId multiplier =
+      multiplier_of(context, float32_scale(context, operands[1], {}),
+                    float32_scale(context, operands[4], scales), float32_scale(context, operands[6], {}));
+  Attributes attributes;
+  attributes.set("axis", std::int64_t{1});
+  context.replace_result(0,
+                         context.emit("Requantize", {sum, multiplier, operands[7]}, std::move(attributes)));
+  return true;
+}
+
+// QLinearMatMul: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
+// -------------------------------------
+
+Shape product_shape(const Shape& a, const Shape& b) {
+  if (a.size() < 2 || b.size() < 2) operator_error("a and b must have two axes or more");
+  if (a[a.size() - 1] != b[b.size() - 2]) {
+    operator_error(fmt::format("inner dimensions differ: {} x {}", to_string(a), to_string(b)));
+  }
+  Shape out = broadcast(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
+  out.push_back(a[a.size() - 2]);
+  out.push_back(b[b.size() - 1]);
+  return out;
+}
+
+/// A scale or zero point aligned from the right to the product: one, (rows) as (rows, 1), (columns), or with
+/// all axes of its tensor.
+Shape aligned(const Shape& parameter, const Shape& tensor, bool rows) {
+  if (is_scalar(parameter)) return {};
+  const std::int64_t lines = tensor[tensor.size() - (rows ? 2 : 1)];
+  if (parameter == Shape{lines}) return rows ? Shape{lines, 1} : Shape{lines};
+  Shape full = tensor;
+  full[full.size() - (rows ? 1 : 2)] = 1;
+  if (parameter != full) {
+    operator_error(fmt::format("a scale or zero point of shape {} does not fit {}", to_string(parameter),
+                               to_string(tensor)));
+  }
+  return full;
+}
+
+/// Rank 1 operands become matrices; the result loses the added axis again.
+void normalise_matmul(RewriteContext& context) {
+  std::vector<ValueId> operands = context.node().operands;
+  Shape a = context.shape(0), b = context.shape(3);
+  if (a.empty() || b.empty()) operator_error("scalars cannot be multiplied as matrices");
+  const bool a_vector = a.size() == 1, b_vector = b.size() == 1;
+  if (!a_vector && !b_vector) return;
+  if (a_vector) operands[0] = emit_reshape(context, operands[0], a = {1, a[0]});
+  if (b_vector) operands[3] = emit_reshape(context, operands[3], b = {b[0], 1});
+  const ValueId product = context.emit("QLinearMatMul", operands);
+  Shape out = context.type(product).shape;
+  if (b_vector) out.pop_back();
+  if (a_vector) out.erase(out.end() - (b_vector ? 1 : 2));
+  context.replace_with("Reshape", {product, context.constant_ints(out)});
+}
+
+void infer_matmul(InferContext& context) {
+  require_scales(context);
+  const Shape out = product_shape(context.shape(0), context.shape(3));
+  for (const int i : {1, 2}) aligned(context.shape(i), context.shape(0), true);
+  for (const int i : {4, 5}) aligned(context.shape(i), context.shape(3), false);
+  for (const int i : {6, 7}) aligned(context.shape(i), out, true);
+  context.set_result(0, context.element(7), out);
+}
+
+bool decompose_matmul(RewriteContext& context) {
+  const std::vector<ValueId> operands = context.node().operands;
+  const Shape a = context.shape(0), b = context.shape(3), y = context.result(0).shape;
+  const ValueId sum = context.emit("MatMulInteger", {operands[0], operands[3], operands[2], operands[5]});
+  const auto scale = [&](int i, const Shape& tensor, bool rows) {
+    return float32_scale(context, context.operand_id(i), aligned(context.shape(i), tensor, rows));
+  };
+  const ValueId multiplier = multiplier_of(context, scale(1, a, true), scale(4, b, false), scale(6, y, true));
+  const ValueId zero = emit_reshape(context, operands[7], aligned(context.shape(7), y, true));
+  const ValueId known = context.constant(7) ? folded(context, zero) : zero;
+  context.replace_result(0, context.emit("Requantize", {sum, multiplier, known}));
+  return true;
+}
+
+}  // namespace
+
+const Operator& operator_QLinearConv() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "QLinearConv";
+    o.versions = {10};
+    o.operands = {8, 9};
+    o.attributes = window_attributes();
+    o.attributes.push_back({"group", AttributeKind::kInt, std::int64_t{1}});
+    o.accuracy = Accuracy::kRounding;
+    o.summary = "quantised convolution";
+    o.normalise = normalise_conv;
+    o.infer = infer_conv;
+    o.decompose = decompose_conv;
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_QLinearMatMul() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "QLinearMatMul";
+    o.versions = {10, 21};
+    o.operands = {8, 8};
+    o.accuracy = Accuracy::kRounding;
+    o.summary = "quantised matrix product";
+    o.normalise = normalise_matmul;
+    o.infer = infer_matmul;
+    o.decompose = decompose_matmul;
+    return o;
+  }();
+  return op;
+}
+
+}  // namespace gcompile::ir
