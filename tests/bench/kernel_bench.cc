@@ -12,8 +12,11 @@
 #include <vector>
 
 #include "gcrt/cpu/conv.h"
+#include "gcrt/cpu/conv_transpose.h"
 #include "gcrt/cpu/depthwise.h"
 #include "gcrt/cpu/gemm.h"
+#include "gcrt/cpu/pool.h"
+#include "gcrt/cpu/rnn.h"
 
 namespace {
 
@@ -78,7 +81,8 @@ void bench(const std::string& name, double flops, double bytes, const F& body) {
 }
 
 // Floats on a cache line boundary, as the emitted arena and weights are. Buffers start at different distances
-// from a page, else every load of an input waits for the store to the same place of the output (4 KiB aliasing).
+// from a page, else every load of an input waits for the store to the same place of the output (4 KiB
+// aliasing).
 class Buffer {
  public:
   explicit Buffer(double count) {
@@ -209,11 +213,81 @@ void bench_depthwise(int size, int channels, int kernel, int stride) {
 }
 
 void bench_depthwises() {
-  const int shapes[][4] = {{40, 96, 3, 1},  {40, 58, 3, 1},  {20, 116, 3, 1}, {10, 232, 3, 1},
-                           {40, 96, 5, 1},  {20, 96, 5, 1},  {40, 116, 3, 2}, {112, 32, 3, 1},
-                           {56, 144, 3, 1}, {14, 576, 3, 1}, {56, 144, 3, 2}, {7, 960, 3, 1},
-                           {5, 96, 5, 1},   {5, 16, 3, 1},   {14, 96, 7, 1}, {20, 16, 3, 1}, {18, 32, 3, 1}, {34, 16, 3, 1}};
+  const int shapes[][4] = {
+      {40, 96, 3, 1},  {40, 58, 3, 1},  {20, 116, 3, 1}, {10, 232, 3, 1}, {40, 96, 5, 1},  {20, 96, 5, 1},
+      {40, 116, 3, 2}, {112, 32, 3, 1}, {56, 144, 3, 1}, {14, 576, 3, 1}, {56, 144, 3, 2}, {7, 960, 3, 1},
+      {5, 96, 5, 1},   {5, 16, 3, 1},   {14, 96, 7, 1},  {20, 16, 3, 1},  {18, 32, 3, 1},  {34, 16, 3, 1}};
   for (const auto& d : shapes) bench_depthwise(d[0], d[1], d[2], d[3]);
+}
+
+void bench_transposed(int size, int in_c, int out_c, int kernel, int stride) {
+  const std::string name = shape_name("conv_transpose", {size, in_c, out_c, kernel, stride});
+  if (!is_wanted(name)) return;
+  ConvShape s = square_shape(size, in_c, out_c, kernel, 1, (kernel - stride) / 2);
+  s.stride_h = s.stride_w = stride;
+  s.out_h = s.out_w = size * stride;
+  const double depth = in_c * kernel * kernel;
+  const double pixels = static_cast<double>(s.out_h) * s.out_w;
+  const Values x(static_cast<double>(s.in_image_stride)), w(depth * (out_c + 16)), bias(out_c);
+  const Buffer zeros(in_c + 16), y(pixels * out_c);
+  bench(name, 2.0 * size * size * out_c * depth,
+        4.0 * (static_cast<double>(s.in_image_stride) + pixels * out_c + depth * out_c), [&] {
+          conv_transpose2d(s, x.data(), w.data(), zeros.data(), BiasRelu{y.data(), out_c, bias.data()});
+        });
+}
+
+// One addition or comparison per tap and element counts as one operation.
+void bench_pool(int size, int channels, int kernel, int stride) {
+  const std::string name = shape_name("pool", {size, channels, kernel, stride});
+  if (!is_wanted(name)) return;
+  const ConvShape s = square_shape(size, channels, channels, kernel, stride, kernel == 3 ? 1 : 0);
+  const double pixels = static_cast<double>(s.out_h) * s.out_w;
+  const Values x(static_cast<double>(s.in_image_stride)), bias(channels);
+  const Buffer y(pixels * channels);
+  const double operations = pixels * channels * kernel * kernel;
+  const double bytes = 4.0 * (static_cast<double>(s.in_image_stride) + pixels * channels);
+  bench("max " + name, operations, bytes, [&] {
+    max_pool2d(s, x.data(), BiasRelu{y.data(), channels, bias.data()});
+  });
+  bench("average " + name, operations, bytes, [&] {
+    average_pool2d(s, x.data(), true, 1, 1, BiasRelu{y.data(), channels, bias.data()});
+  });
+}
+
+// GF/s of both products; GB/s of the recurrence weights, read once per step.
+void bench_rnn(bool is_lstm, int hidden, int input, int steps) {
+  const std::string name = shape_name(is_lstm ? "lstm" : "gru", {hidden, input, steps});
+  if (!is_wanted(name)) return;
+  const RnnShape shape{steps, 1, input, hidden, 1, false};
+  const int gates = is_lstm ? 4 : 3;
+  const double units = static_cast<double>(rnn_padded_units(hidden));
+  const Values x(1.0 * steps * input), w(gates * units * input), r(gates * units * hidden),
+      bias(gates * units);
+  const Buffer y(1.0 * steps * hidden), scratch(static_cast<double>(rnn_scratch_floats(shape, gates)));
+  const RnnActivation s{RnnFunction::sigmoid, 0, 0}, t{RnnFunction::tanh, 0, 0};
+  const RnnOptions options{{{s, t, t}, {s, t, t}}, 0.0f, false, true};
+  for (double i = 0; i < gates * units * hidden; ++i) r.data()[static_cast<std::size_t>(i)] *= 0.01f;
+  RnnOperands o{};
+  o.x = x.data();
+  o.w_packed = w.data();
+  o.r_packed = r.data();
+  o.bias = bias.data();
+  o.y = y.data();
+  o.scratch = scratch.data();
+  bench(name, 2.0 * steps * gates * hidden * (hidden + input), 4.0 * steps * gates * units * hidden,
+        [&] { is_lstm ? lstm(shape, o, options) : gru(shape, o, options); });
+}
+
+void bench_others() {
+  bench_transposed(20, 64, 64, 2, 2);
+  bench_transposed(20, 64, 32, 4, 2);
+  bench_transposed(10, 96, 24, 2, 2);
+  bench_pool(112, 64, 3, 2);
+  bench_pool(80, 24, 3, 2);
+  bench_pool(20, 116, 2, 2);
+  bench_pool(10, 96, 10, 1);
+  for (int hidden : {32, 64, 128, 256, 512}) bench_rnn(true, hidden, 64, 100);
+  for (int hidden : {64, 128, 256}) bench_rnn(false, hidden, 64, 100);
 }
 
 }  // namespace
@@ -224,5 +298,6 @@ int main(int argc, char** argv) {
   bench_gemms();
   bench_convs();
   bench_depthwises();
+  bench_others();
   return 0;
 }
