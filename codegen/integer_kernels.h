@@ -1,0 +1,25 @@
+#pragma once
+// Packing of integer weights (DESIGN law 5): as int8 in groups of four depths when every (weight - zero
+// point) fits, else as int16 in groups of two; both accumulate exactly in int32.
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace gcompile {
+
+struct IntegerWeights {
+  bool narrow = true;               // int8, else int16
+  std::vector<std::uint8_t> bytes;  // panels of 16 columns
+  /// -x_zero_point * sum over k of the column: what the kernel starts from.
+  std::vector<std::int32_t> offsets;
+};
+
+/// `at(tap, k, n)` is weight - zero point; `depth` rows for each of `taps`, padded to the group for each tap.
+bool fits_int8(std::int64_t taps, std::int64_t depth, std::int64_t columns,
+               const std::function<int(std::int64_t, std::int64_t, std::int64_t)>& at);
+void append_packed(IntegerWeights& weights, std::int64_t taps, std::int64_t depth, std::int64_t columns,
+                   std::int64_t x_zero_point,
+                   const std::function<int(std::int64_t, std::int64_t, std::int64_t)>& at);
+
+}  // namespace gcompile
