@@ -87,38 +87,4 @@ ir::Attributes import_attributes(const onnx::NodeProto& node, const AttributeEnv
   return attributes;
 }
 
-ir::Tensor constant_value(const ir::Attributes& attributes) {
-  if (attributes.all().size() != 1) {
-    operator_error(fmt::format("a Constant has exactly one attribute, not {}", attributes.all().size()));
-  }
-  const auto& [name, value] = *attributes.all().begin();
-  const auto wrong_kind = [&name = name](bool right) {
-    if (!right) operator_error(fmt::format("attribute '{}' has the wrong kind", ir::printable(name)));
-  };
-  if (name == "value") {
-    wrong_kind(std::holds_alternative<ir::Tensor>(value));
-    return std::get<ir::Tensor>(value);
-  }
-  if (name == "value_float") {
-    wrong_kind(std::holds_alternative<float>(value));
-    return ir::Tensor::of_floats(std::vector<float>{std::get<float>(value)}, {});
-  }
-  if (name == "value_int") {
-    wrong_kind(std::holds_alternative<std::int64_t>(value));
-    return ir::Tensor::of_ints(std::vector<std::int64_t>{std::get<std::int64_t>(value)}, {});
-  }
-  if (name == "value_floats") {
-    wrong_kind(std::holds_alternative<std::vector<float>>(value));
-    const auto& floats = std::get<std::vector<float>>(value);
-    return ir::Tensor::of_floats(floats, {static_cast<std::int64_t>(floats.size())});
-  }
-  if (name == "value_ints") {
-    wrong_kind(std::holds_alternative<std::vector<std::int64_t>>(value));
-    const auto& ints = std::get<std::vector<std::int64_t>>(value);
-    return ir::Tensor::of_ints(ints, {static_cast<std::int64_t>(ints.size())});
-  }
-  operator_error(name == "value_string" || name == "value_strings" ? "strings are not supported"
-                                                                   : "its attribute is not known");
-}
-
 }  // namespace gcompile::frontend

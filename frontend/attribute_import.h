@@ -28,7 +28,4 @@ int attribute_type(const onnx::AttributeProto& attribute);
 ir::Attributes import_attributes(const onnx::NodeProto& node, const AttributeEnvironment* environment,
                                  const Limits& limits, ExternalData* external);
 
-/// The value of a Constant node, from whichever attribute holds it. Throws ir::OperatorError.
-ir::Tensor constant_value(const ir::Attributes& attributes);
-
 }  // namespace gcompile::frontend

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <cstdlib>
 #include <set>
 
 #include "frontend/names.h"
@@ -79,8 +77,8 @@ class Resolver {
     return nullptr;
   }
 
-  void bind_slot(const Pending& pending, std::size_t axis, std::int64_t size, const std::string& source) {
-    Slot& slot = (*pending_[static_cast<std::size_t>(&pending - pending_.data())].dims)[axis];
+  void bind_slot(Pending& pending, std::size_t axis, std::int64_t size, const std::string& source) {
+    Slot& slot = (*pending.dims)[axis];
     if (slot.size && *slot.size != size) {
       error("E0403",
             fmt::format("input '{}', axis {}: {} says {}, but {} says {}", printable(pending.input->name),
@@ -198,11 +196,12 @@ class Resolver {
       if (unnamed) add_flag(fmt::format("--shape {}:{}", name, fmt::join(shown, "x")));
     }
     if (details.empty()) return;
-    error("E0401",
-          fmt::format("{} of the inputs {} open; every size is fixed when the model is compiled",
-                      details.size() == 1 ? "one dimension" : fmt::format("{} dimensions", details.size()),
-                      details.size() == 1 ? "is" : "are"),
-          fmt::format("give sizes, for example {}", fmt::join(flags, " ")), std::move(details));
+    const std::string message =
+        fmt::format("{} of the inputs {} open; every size is fixed when the model is compiled",
+                    details.size() == 1 ? "one dimension" : fmt::format("{} dimensions", details.size()),
+                    details.size() == 1 ? "is" : "are");
+    error("E0401", message, fmt::format("give sizes, for example {}", fmt::join(flags, " ")),
+          std::move(details));
   }
 
   std::vector<ResolvedInput> finish() {
@@ -265,13 +264,13 @@ class Resolver {
       return std::nullopt;
     }
     if (!ir::is_computable(type)) return std::nullopt;
+    const char* const last = text.data() + text.size();
     if (ir::is_float(type)) {
-      char* end = nullptr;
-      const double value = std::strtod(text.c_str(), &end);
-      if (text.empty() || end != text.c_str() + text.size()) return std::nullopt;
+      double value = 0;
+      const auto [end, failure] = std::from_chars(text.data(), last, value);
+      if (failure != std::errc() || end != last) return std::nullopt;
       return ir::Scalar::of_real(type, value);
     }
-    const char* const last = text.data() + text.size();
     if (ir::is_signed(type)) {
       std::int64_t value = 0;
       const auto [end, failure] = std::from_chars(text.data(), last, value);

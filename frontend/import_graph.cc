@@ -49,13 +49,13 @@ void Importer::import_initializers(const onnx::GraphProto& graph, Scope& scope) 
 }
 
 void Importer::import_nodes(const NodeList& nodes, Scope& scope) {
-  std::set<std::string> unknown;
+  std::set<std::string> unusable;
   const auto known = [&](const std::string& name) { return scope.knows(name); };
   // A name of the graph around may be defined again inside; only names of this very graph may not.
   const auto order = order_nodes(
       nodes, known, [&](const std::string& name) { return scope.names.count(name) > 0; }, scope.graph_name,
-      diagnostics_, unknown);
-  for (const std::string& name : unknown) bind(scope, name, Binding{});
+      diagnostics_, unusable);
+  for (const std::string& name : unusable) scope.names[name] = Binding{};
   std::vector<bool> imported(static_cast<std::size_t>(nodes.size()), false);
   for (const int i : order) {
     import_node(nodes[i], scope);
@@ -161,7 +161,7 @@ bool Importer::check_branch(const onnx::NodeProto& node, const onnx::GraphProto&
   return false;
 }
 
-void Importer::import_if(const onnx::NodeProto& node, Scope& scope) {
+void Importer::import_if(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope) {
   const onnx::GraphProto* branches[2] = {nullptr, nullptr};
   constexpr const char* kNames[2] = {"then_branch", "else_branch"};
   for (const onnx::AttributeProto& attribute : node.attribute()) {
@@ -202,7 +202,7 @@ void Importer::import_if(const onnx::NodeProto& node, Scope& scope) {
   }
   std::vector<ir::ValueId> operands = *operands_of(node, scope);
   for (const std::string& captured : captures.names) operands.push_back(scope.find(captured)->value);
-  const ir::NodeId id = add_node(node, *ir::find_operator("", "If"), std::move(operands), {}, scope);
+  const ir::NodeId id = add_node(node, op, std::move(operands), {}, scope);
   std::vector<ir::Graph>& graphs = scope.graph->node(id).subgraphs;
   graphs.push_back(std::move(then_branch.graph));
   graphs.push_back(std::move(else_branch.graph));

@@ -43,10 +43,6 @@ void Importer::import_node(const onnx::NodeProto& node, Scope& scope) {
     import_call(node, *at->second.proto, scope);
     return;
   }
-  if (domain.empty() && node.op_type() == "Constant") {
-    import_constant(node, scope);
-    return;
-  }
   const ir::Operator* op = domain == "gcompile" ? nullptr : ir::find_operator(domain, node.op_type());
   if (!op) {
     unsupported_.add(node, scope.opsets->version(domain), describe_operands(node, scope), scope.place);
@@ -55,7 +51,9 @@ void Importer::import_node(const onnx::NodeProto& node, Scope& scope) {
   }
   check_opset(node, *op, scope);
   if (domain.empty() && node.op_type() == "If") {
-    import_if(node, scope);
+    import_if(node, *op, scope);
+  } else if (domain.empty() && node.op_type() == "Constant") {
+    import_constant(node, *op, scope);
   } else {
     import_operator(node, *op, scope);
   }
@@ -83,12 +81,21 @@ void Importer::check_opset(const onnx::NodeProto& node, const ir::Operator& op, 
           location(node, scope));
 }
 
-void Importer::import_constant(const onnx::NodeProto& node, Scope& scope) {
+/// Constant nodes do not become nodes: their record, in a graph of its own, says the value.
+void Importer::import_constant(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope) {
+  ir::Graph alone;
   try {
     if (node.output_size() != 1 || node.input_size() != 0)
-      ir::operator_error("a Constant has no input and one output");
-    ir::Tensor value =
-        constant_value(import_attributes(node, scope.environment, options_.limits, &external_));
+      ir::operator_error("a Constant has one output and no input");
+    ir::Attributes attributes = import_attributes(node, scope.environment, options_.limits, &external_);
+    const int opset = scope.opsets->version("").value_or(1);
+    check_legacy_attributes(op, opset, attributes);
+    const ir::NodeId id = alone.add_node(op, {}, std::move(attributes), 1);
+    ir::RewriteContext context(alone, id, opset);
+    op.normalise(context);
+    ir::complete_attributes(op, alone.node(id).attributes);
+    ir::infer_node(alone, id);
+    ir::Tensor value = ir::evaluate_node(alone, id, {}).at(0);
     bind(scope, node.output(0),
          Binding::of(scope.graph->add_constant(std::move(value), scope.prefix + node.output(0))));
   } catch (const ir::OperatorError& failure) {

@@ -70,7 +70,7 @@ class Importer {
   void import_call(const onnx::NodeProto& node, const onnx::FunctionProto& function, Scope& scope);
   AttributeEnvironment call_environment(const onnx::NodeProto& node, const onnx::FunctionProto& function,
                                         const Scope& scope);
-  void import_if(const onnx::NodeProto& node, Scope& scope);
+  void import_if(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
   bool check_branch(const onnx::NodeProto& node, const onnx::GraphProto& branch, const char* name,
                     const Scope& scope);
   void inline_branch(const onnx::NodeProto& node, const onnx::GraphProto& branch, Scope& scope);
@@ -92,7 +92,7 @@ class Importer {
 
   // import_node.cc: one node
   void import_node(const onnx::NodeProto& node, Scope& scope);
-  void import_constant(const onnx::NodeProto& node, Scope& scope);
+  void import_constant(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
   void import_operator(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
   void check_opset(const onnx::NodeProto& node, const ir::Operator& op, const Scope& scope);
   /// Operands in order; nullopt when one is poisoned.

@@ -31,28 +31,33 @@ std::optional<ir::AttributeKind> kind_of(onnx::AttributeProto::AttributeType typ
   }
 }
 
+/// The kind that this or any older opset gives an attribute: exporters write `axes` as an attribute after it
+/// became an input, too. nullopt: no opset has the attribute, or libonnx does not know the operator.
+std::optional<ir::AttributeKind> kind_in_schemas(const ir::Operator& op, int opset,
+                                                 const std::string& attribute) {
+  while (opset > 0) {
+    const onnx::OpSchema* schema =
+        onnx::OpSchemaRegistry::Schema(std::string(op.name), opset, std::string(op.domain));
+    if (!schema) return std::nullopt;
+    const auto at = schema->attributes().find(attribute);
+    if (at != schema->attributes().end()) return kind_of(at->second.type);
+    opset = schema->SinceVersion() - 1;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void check_legacy_attributes(const ir::Operator& op, int opset, const ir::Attributes& attributes) {
-  const onnx::OpSchema* schema = nullptr;
-  bool looked_up = false;
   for (const auto& [name, value] : attributes.all()) {
     const auto spec = std::find_if(op.attributes.begin(), op.attributes.end(),
                                    [&name = name](const ir::AttributeSpec& s) { return s.name == name; });
-    std::optional<ir::AttributeKind> kind;
-    if (spec != op.attributes.end()) {
-      kind = spec->kind;
-    } else {
-      if (!looked_up)
-        schema = onnx::OpSchemaRegistry::Schema(std::string(op.name), opset, std::string(op.domain));
-      looked_up = true;
-      // Domains whose schemas libonnx does not have: complete_attributes() decides after normalise().
-      if (!schema) continue;
-      const auto at = schema->attributes().find(name);
-      if (at == schema->attributes().end()) continue;
-      kind = kind_of(at->second.type);
+    const std::optional<ir::AttributeKind> kind =
+        spec != op.attributes.end() ? std::optional(spec->kind) : kind_in_schemas(op, opset, name);
+    if (!kind) {
+      ir::operator_error(fmt::format("attribute '{}' is not known for {}", ir::printable(name), op.name));
     }
-    if (!kind || *kind != ir::kind_of(value)) {
+    if (*kind != ir::kind_of(value)) {
       ir::operator_error(fmt::format("attribute '{}' has the wrong kind", ir::printable(name)));
     }
   }

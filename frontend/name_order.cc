@@ -17,25 +17,30 @@ void append_new(std::vector<std::string>& names, std::set<std::string>& seen, co
   if (!name.empty() && seen.insert(name).second) names.push_back(name);
 }
 
-/// Producers of every name; names made twice are errors.
+/// Producers of every name; names made twice are one error that lists them.
 std::map<std::string, int> producers_of(const NodeList& nodes, const NameTest& defined_here,
-                                        const std::string& graph_name, ir::Diagnostics& diagnostics) {
+                                        const std::string& graph_name, ir::Diagnostics& diagnostics,
+                                        std::set<std::string>& unusable) {
   std::map<std::string, int> producers;
+  std::vector<std::string> details;
   for (int i = 0; i < nodes.size(); ++i) {
     for (const std::string& output : nodes[i].output()) {
       if (output.empty()) continue;
       const auto [at, added] = producers.emplace(output, i);
       if (added && !defined_here(output)) continue;
-      diagnostics.add({ir::Severity::kError,
-                       "E0502",
-                       fmt::format("the value '{}' is made twice", printable(output)),
-                       fmt::format("graph '{}', node {} ({})", printable(graph_name), shown_name(nodes[i]),
-                                   printable(nodes[i].op_type())),
-                       {added ? "it is also an input or initializer of the graph"
-                              : fmt::format("also by node {}", shown_name(nodes[at->second]))},
-                       "every name must have one definition"});
+      unusable.insert(output);
+      details.push_back(fmt::format(
+          "'{}' by node {} ({}) and by {}", printable(output), shown_name(nodes[i]),
+          printable(nodes[i].op_type()),
+          added ? "an input or initializer of the graph" : "node " + shown_name(nodes[at->second])));
     }
   }
+  if (details.empty()) return producers;
+  const std::string what =
+      details.size() == 1 ? "one value is" : fmt::format("{} values are", details.size());
+  diagnostics.add({ir::Severity::kError, "E0502", fmt::format("{} made twice", what),
+                   fmt::format("graph '{}'", printable(graph_name)), std::move(details),
+                   "every name must have one definition"});
   return producers;
 }
 
@@ -123,8 +128,9 @@ std::vector<std::string> used_names(const onnx::NodeProto& node) {
 
 std::vector<int> order_nodes(const NodeList& nodes, const NameTest& known, const NameTest& defined_here,
                              const std::string& graph_name, ir::Diagnostics& diagnostics,
-                             std::set<std::string>& unknown) {
-  const std::map<std::string, int> producers = producers_of(nodes, defined_here, graph_name, diagnostics);
+                             std::set<std::string>& unusable) {
+  const std::map<std::string, int> producers =
+      producers_of(nodes, defined_here, graph_name, diagnostics, unusable);
   const auto count = static_cast<std::size_t>(nodes.size());
   std::vector<std::vector<int>> users(count), inputs(count);
   std::vector<int> waiting(count, 0);
@@ -135,7 +141,7 @@ std::vector<int> order_nodes(const NodeList& nodes, const NameTest& known, const
         users[static_cast<std::size_t>(at->second)].push_back(i);
         inputs[static_cast<std::size_t>(i)].push_back(at->second);
         ++waiting[static_cast<std::size_t>(i)];
-      } else if (!known(name) && unknown.insert(name).second) {
+      } else if (!known(name) && unusable.insert(name).second) {
         report_unknown(nodes[i], name, producers, graph_name, diagnostics);
       }
     }
