@@ -74,45 +74,77 @@ GCRT_INLINE V round_half_even_by_addition(V a) {
   return blend(magnitude < whole, rounded, a);
 }
 
-// To the nearest whole number, ties to even. Keeps the sign of zero.
-template <class V>
-GCRT_INLINE V round_half_even(V a) {
+// Rounding modes, numbered as the x86 instructions number them.
+enum RoundingMode : int { kToNearestEven = 0, kDown = 1, kUp = 2, kTowardZero = 3 };
+
 #if defined(__AVX512F__)
-  if constexpr (sizeof(V) == 64 && sizeof(ElementOf<V>) == 4) {
-    return (V)_mm512_maskz_roundscale_ps(0xffff, (__m512)a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+constexpr int kWidestNativeRounding = 64;
+#elif defined(__AVX__)
+constexpr int kWidestNativeRounding = 32;
+#elif defined(__SSE4_1__)
+constexpr int kWidestNativeRounding = 16;
+#else
+constexpr int kWidestNativeRounding = 0;
+#endif
+
+// Whether one instruction rounds a pack of this type.
+template <class V>
+constexpr bool kRoundsNatively = sizeof(ElementOf<V>) == 4 && sizeof(V) >= 16 &&
+                                 static_cast<int>(sizeof(V)) <= kWidestNativeRounding;
+
+template <RoundingMode Mode, class V>
+GCRT_INLINE V round_natively(V a) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(V) == 64) {
+    return (V)_mm512_maskz_roundscale_ps(0xffff, (__m512)a, Mode | _MM_FROUND_NO_EXC);
   }
 #endif
 #if defined(__AVX__)
-  if constexpr (kLanesOf < V >> 1 && sizeof(V) == 32 && sizeof(ElementOf<V>) == 4) {
-    return (V)_mm256_round_ps((__m256)a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  }
+  if constexpr (sizeof(V) == 32) return (V)_mm256_round_ps((__m256)a, Mode | _MM_FROUND_NO_EXC);
 #endif
 #if defined(__SSE4_1__)
-  if constexpr (kLanesOf < V >> 1 && sizeof(V) == 16 && sizeof(ElementOf<V>) == 4) {
-    return (V)_mm_round_ps((__m128)a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  }
+  if constexpr (sizeof(V) == 16) return (V)_mm_round_ps((__m128)a, Mode | _MM_FROUND_NO_EXC);
 #endif
-  return round_half_even_by_addition(a);
+  return a;
+}
+
+// To the nearest whole number, ties to even. Keeps the sign of zero.
+template <class V>
+GCRT_INLINE V round_half_even(V a) {
+  if constexpr (kRoundsNatively<V>) {
+    return round_natively<kToNearestEven>(a);
+  } else {
+    return round_half_even_by_addition(a);
+  }
 }
 
 // Toward minus infinity, plus infinity and zero. Keep the sign of zero: ceil(-0.5) is -0.
 template <class V>
 GCRT_INLINE V floor(V a) {
-  const V rounded = round_half_even(a);
-  const V one = splat_like<V>(1);
-  return copy_sign(blend(rounded > a, rounded - one, rounded), a);
+  if constexpr (kRoundsNatively<V>) {
+    return round_natively<kDown>(a);
+  } else {
+    const V rounded = round_half_even(a);
+    return copy_sign(blend(rounded > a, rounded - splat_like<V>(1), rounded), a);
+  }
 }
 template <class V>
 GCRT_INLINE V ceil(V a) {
-  const V rounded = round_half_even(a);
-  const V one = splat_like<V>(1);
-  return copy_sign(blend(rounded < a, rounded + one, rounded), a);
+  if constexpr (kRoundsNatively<V>) {
+    return round_natively<kUp>(a);
+  } else {
+    const V rounded = round_half_even(a);
+    return copy_sign(blend(rounded < a, rounded + splat_like<V>(1), rounded), a);
+  }
 }
 template <class V>
 GCRT_INLINE V trunc(V a) {
-  const V magnitude = copy_sign(a, V{});
-  const V rounded = round_half_even(magnitude);
-  return copy_sign(blend(rounded > magnitude, rounded - splat_like<V>(1), rounded), a);
+  if constexpr (kRoundsNatively<V>) {
+    return round_natively<kTowardZero>(a);
+  } else {
+    const V magnitude = copy_sign(a, V{});
+    return copy_sign(floor(magnitude), a);
+  }
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -123,11 +123,15 @@ GCRT_INLINE void store_from_float(Lanes<N> lane, float* p, Pack<float, N> value)
 // body(Lanes<L>{}, i) for the full vectors of [0, count), then body(Lanes<1>{}, i) for the rest.
 template <int L = kLanes, class F>
 GCRT_INLINE void vectorize(std::ptrdiff_t count, const F& body) {
-  std::ptrdiff_t i = 0;
+  // Counted this way, a literal count that L divides leaves no tail; otherwise g++ 12 compiles one that
+  // never runs and warns that it would overflow.
+  const std::ptrdiff_t full = count < L ? 0 : count - count % L;
   if constexpr (L > 1) {
-    for (; i + L <= count; i += L) body(Lanes<L>{}, i);
+    for (std::ptrdiff_t i = 0; i < full; i += L) body(Lanes<L>{}, i);
+    for (std::ptrdiff_t i = full; i < count; ++i) body(Lanes<1>{}, i);
+  } else {
+    for (std::ptrdiff_t i = 0; i < count; ++i) body(Lanes<1>{}, i);
   }
-  for (; i < count; ++i) body(Lanes<1>{}, i);
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -87,7 +87,8 @@ GCRT_INLINE V div(V a, V b) {
     return a / b;
   } else if constexpr (kLanesOf<V> > 1 && sizeof(T) < 4) {
     // Exact: quotients of 16-bit integers that are not whole are at least 2^-16 (relative) from a whole one.
-    const auto quotient = convert<std::int32_t>(convert<float>(a) / convert<float>(blend(b == 0, b + 1, b)));
+    const auto quotient =
+        convert<std::int32_t>(convert<float>(a) / convert<float>(blend(b == 0, splat_like<V>(1), b)));
     return blend(b == 0, V{}, convert<T>(quotient));
   } else {
     return map_lanes(
