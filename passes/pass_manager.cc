@@ -1,11 +1,18 @@
 #include "passes/pass_manager.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <chrono>
 
 #include "ir/diagnostics.h"
+#include "ir/verify.h"
 
 namespace gcompile::passes {
 namespace {
+
+/// Rounds of a loop of passes. Each round of the required ones takes apart one level of nested Ifs.
+constexpr int kRoundLimit = 100;
 
 /// The graph and every subgraph below it, innermost last.
 std::vector<ir::Graph*> all_graphs(ir::Graph& graph) {
@@ -18,37 +25,90 @@ std::vector<ir::Graph*> all_graphs(ir::Graph& graph) {
   return graphs;
 }
 
-}  // namespace
-
-void PassContext::remark(const std::string& subject, const std::string& text, bool refused) {
-  report_.remarks.push_back({pass_, subject, text, refused});
+/// A bug of ours: the graph was sound before the pass.
+void verify_after(const std::string& pass, const ir::Graph& graph) {
+  const std::vector<ir::Violation> violations = ir::verify(graph);
+  if (violations.empty()) return;
+  std::string text = fmt::format("internal compiler error: pass '{}' broke the graph", pass);
+  for (const ir::Violation& violation : violations) text += "\n  " + ir::to_string(violation);
+  throw ir::CompileError(ir::ExitCode::kInternal, text);
 }
 
-Report optimise(ir::Graph& graph, const Options& options) {
-  Report report;
-  PassContext context(options, report);
-  int position = 0;
-  for (const Pass& pass : pipeline()) {
-    const bool wanted = pass.level <= options.level && options.disabled.count(pass.name) == 0 &&
-                        (options.pass_limit < 0 || position < options.pass_limit);
-    if (!pass.required && !wanted) continue;
-    ++position;
-    context.enter(pass.name);
+class Runner {
+ public:
+  Runner(ir::Graph& graph, const Options& options) : graph_(graph), options_(options) {}
+
+  /// Runs passes [begin, end) of a loop, or the one pass that stands alone.
+  void run(const Pass* begin, const Pass* end) {
+    for (int round = 0; round < kRoundLimit; ++round) {
+      bool changed = false;
+      for (const Pass* pass = begin; pass != end; ++pass) changed |= run(*pass);
+      if (!changed || begin->loop == 0) return;
+    }
+  }
+  Report take_report() { return std::move(report_); }
+
+ private:
+  bool run(const Pass& pass) {
+    const bool wanted = pass.level <= options_.level && options_.disabled.count(pass.name) == 0 &&
+                        (options_.pass_limit < 0 || position_ < options_.pass_limit);
+    if (!pass.required && !wanted) return false;
+    ++position_;
+    context_.enter(pass.name);
     const auto start = std::chrono::steady_clock::now();
     bool changed = false;
     // Inlining a branch deletes the graph it came from, so the list is taken anew after every change outside.
-    std::vector<ir::Graph*> graphs = all_graphs(graph);
+    std::vector<ir::Graph*> graphs = all_graphs(graph_);
     for (std::size_t i = 0; i < graphs.size(); ++i) {
-      if (!pass.run(*graphs[i], context)) continue;
+      if (!pass.run(*graphs[i], context_)) continue;
       changed = true;
-      graphs = all_graphs(graph);
+      graphs = all_graphs(graph_);
     }
-    PassStatistics statistics{pass.name, 1, changed ? 1 : 0, 0};
-    statistics.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    report.passes.push_back(std::move(statistics));
-    if (changed && options.dump) options.dump(pass.name, position, graph);
+    PassStatistics& statistics = statistics_of(pass.name);
+    ++statistics.runs;
+    statistics.changes += changed ? 1 : 0;
+    statistics.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (changed) {
+      verify_after(pass.name, graph_);
+      if (options_.dump) options_.dump(pass.name, position_, graph_);
+    }
+    return changed;
   }
-  return report;
+
+  PassStatistics& statistics_of(const std::string& name) {
+    const auto at = std::find_if(report_.passes.begin(), report_.passes.end(),
+                                 [&](const PassStatistics& row) { return row.name == name; });
+    if (at != report_.passes.end()) return *at;
+    report_.passes.push_back({name});
+    return report_.passes.back();
+  }
+
+  ir::Graph& graph_;
+  const Options& options_;
+  Report report_;
+  PassContext context_{options_, report_};
+  int position_ = 0;
+};
+
+}  // namespace
+
+void PassContext::remark(const std::string& subject, const std::string& text, bool refused) {
+  if (refused && !refusals_.insert({subject, text}).second) return;
+  report_.remarks.push_back({pass_, subject, text, refused});
 }
+
+Report run_passes(ir::Graph& graph, const std::vector<Pass>& passes, const Options& options) {
+  Runner runner(graph, options);
+  const Pass* const last = passes.data() + passes.size();
+  for (const Pass* pass = passes.data(); pass != last;) {
+    const Pass* end = pass + 1;
+    while (pass->loop != 0 && end != last && end->loop == pass->loop) ++end;
+    runner.run(pass, end);
+    pass = end;
+  }
+  return runner.take_report();
+}
+
+Report optimise(ir::Graph& graph, const Options& options) { return run_passes(graph, pipeline(), options); }
 
 }  // namespace gcompile::passes

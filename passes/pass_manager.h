@@ -64,6 +64,7 @@ class PassContext {
   const Options& options_;
   Report& report_;
   std::string pass_;
+  std::set<std::pair<std::string, std::string>> refusals_;  // said once, however often a pass comes by
 };
 
 struct Pass {
@@ -72,12 +73,17 @@ struct Pass {
   int level = 0;          // runs at this -O level and above
   bool required = false;  // cannot be disabled or bisected away: later stages rely on it
   bool (*run)(ir::Graph&, PassContext&) = nullptr;  // one graph, not its subgraphs; true: changed
+  /// Neighbours of one number other than 0 are run in turn until a round changes nothing.
+  int loop = 0;
 };
 
 /// The pipeline table, in order.
 const std::vector<Pass>& pipeline();
 
-/// Runs the pipeline. Afterwards every node carries a form.
+/// Runs the pipeline. Afterwards every node carries a form. After each pass that changed something the graph
+/// is verified; a violation is an internal error that names the pass.
 Report optimise(ir::Graph& graph, const Options& options);
+/// The same with another table, for tests.
+Report run_passes(ir::Graph& graph, const std::vector<Pass>& passes, const Options& options);
 
 }  // namespace gcompile::passes

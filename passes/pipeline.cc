@@ -4,10 +4,17 @@ namespace gcompile::passes {
 
 const std::vector<Pass>& pipeline() {
   static const std::vector<Pass> passes = {
-      {"fold", "evaluates nodes whose operands are known", 0, true, fold_constants},
-      {"decompose", "expresses operators in simpler ones", 0, true, decompose},
-      {"fold-again", "evaluates what decomposition left constant", 0, true, fold_constants},
-      {"dce", "removes what no output needs", 0, true, eliminate_dead_code},
+      // Every level of nested Ifs whose condition becomes known takes one round.
+      {"captures", "moves constants into the branches of Ifs", 0, true, simplify_captures, 1},
+      {"fold", "evaluates nodes whose operands are known", 0, true, fold_constants, 1},
+      {"decompose", "expresses operators in simpler ones", 0, true, decompose, 1},
+      {"half", "contracts 16-bit floats in float32", 0, true, legalise_half, 1},
+      {"dce", "removes what no output needs", 0, true, eliminate_dead_code, 1},
+      // Again from the start: what rules simplify can be folded, merged and simplified further.
+      {"cse", "merges equal constants and equal nodes", 1, false, eliminate_common_subexpressions, 2},
+      {"rules", "applies the rewrite rules", 1, false, rewrite_by_rules, 2},
+      {"fold-again", "evaluates what rules left constant", 1, false, fold_constants, 2},
+      {"dce-again", "removes what rules left behind", 1, false, eliminate_dead_code, 2},
       {"forms", "lowers every node to its form", 0, true, attach_forms},
       {"layout", "chooses channels-last or row-major for every value", 0, true, assign_layout},
       {"fuse", "merges element-wise chains into loops and epilogues", 1, false, fuse},

@@ -1,0 +1,108 @@
+// Common subexpressions: of nodes with the same operator, attributes and operands the first one serves all.
+// Constants are merged first, by content, so that "the same operands" is a comparison of ids.
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <tuple>
+
+#include "ir/operator.h"
+#include "passes/passes.h"
+
+namespace gcompile::passes {
+namespace {
+
+std::uint64_t hash_of(const ir::Tensor& tensor) {
+  // FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/) by words instead of bytes; equality decides anyway.
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  const std::span<const std::byte> bytes = tensor.bytes();
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof hash) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
+    hash = (hash ^ word) * 0x100000001b3u;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+bool merge_constants(ir::Graph& graph) {
+  // Only tensors that share their type with another one are worth a look at their bytes.
+  std::map<std::pair<ir::ElementType, ir::Shape>, std::vector<ir::ValueId>> by_type;
+  for (const ir::ValueId id : graph.values()) {
+    const ir::Value& value = graph.value(id);
+    if (!value.constant || value.producer.valid() || graph.is_input(id)) continue;
+    by_type[{value.type.element, value.type.shape}].push_back(id);
+  }
+  bool changed = false;
+  for (const auto& [type, ids] : by_type) {
+    if (ids.size() == 1) continue;
+    std::map<std::uint64_t, std::vector<ir::ValueId>> by_content;
+    for (const ir::ValueId id : ids) {
+      std::vector<ir::ValueId>& alike = by_content[hash_of(*graph.constant(id))];
+      ir::ValueId first;
+      for (const ir::ValueId other : alike) {
+        if (!first.valid() && graph.constant(other)->identical(*graph.constant(id))) first = other;
+      }
+      if (!first.valid()) {
+        alike.push_back(id);
+        continue;
+      }
+      if (graph.use_count(id) == 0) continue;
+      graph.replace_uses(id, first);
+      changed = true;
+    }
+  }
+  if (changed) graph.erase_unused_constants();
+  return changed;
+}
+
+/// Whether `first` computes everything that is asked of `second`.
+bool serves(const ir::Graph& graph, const ir::Node& first, const ir::Node& second) {
+  if (first.results.size() < second.results.size() || !first.attributes.identical(second.attributes)) {
+    return false;
+  }
+  for (std::size_t i = 0; i < second.results.size(); ++i) {
+    const ir::ValueId result = second.results[i];
+    if (!result.valid() || graph.use_count(result) == 0) continue;
+    if (!first.results[i].valid() || graph.value(first.results[i]).type != graph.value(result).type) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void replace(ir::Graph& graph, ir::NodeId from, ir::NodeId to) {
+  for (std::size_t i = 0; i < graph.node(from).results.size(); ++i) {
+    const ir::ValueId result = graph.node(from).results[i];
+    if (result.valid() && graph.use_count(result) > 0) graph.replace_uses(result, graph.node(to).results[i]);
+  }
+  for (const std::string& origin : graph.node(from).origins) {
+    std::vector<std::string>& kept = graph.node(to).origins;
+    if (std::find(kept.begin(), kept.end(), origin) == kept.end()) kept.push_back(origin);
+  }
+  graph.erase_node(from);
+}
+
+}  // namespace
+
+bool eliminate_common_subexpressions(ir::Graph& graph, PassContext&) {
+  bool changed = merge_constants(graph);
+  using Key = std::tuple<std::string_view, std::string_view, std::vector<ir::ValueId>>;
+  std::map<Key, std::vector<ir::NodeId>> seen;
+  for (const ir::NodeId id : graph.topological_order()) {
+    const ir::Node& node = graph.node(id);
+    if (!node.op->deterministic || !node.subgraphs.empty() || node.form) continue;
+    std::vector<ir::NodeId>& alike = seen[{node.op->domain, node.op->name, node.operands}];
+    const auto first = std::find_if(alike.begin(), alike.end(),
+                                    [&](ir::NodeId other) { return serves(graph, graph.node(other), node); });
+    if (first == alike.end()) {
+      alike.push_back(id);
+    } else {
+      replace(graph, id, *first);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace gcompile::passes

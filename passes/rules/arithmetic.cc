@@ -1,0 +1,230 @@
+// Element-wise arithmetic with constants.
+
+#include <cmath>
+#include <limits>
+
+#include "passes/rules/support.h"
+
+namespace gcompile::passes {
+namespace {
+
+using ir::Scalar;
+using ir::Tensor;
+using ir::ValueId;
+
+bool is_real(const Match& match) { return ir::is_float(match.result_type().element); }
+
+// Powers of two ---------------------------------------------------------------------------------------------
+
+/// Whether the number has an exact reciprocal that is a normal number of the type.
+bool has_exact_reciprocal(ir::ElementType type, double number) {
+  int exponent = 0;
+  if (number == 0 || !std::isfinite(number) || std::abs(std::frexp(number, &exponent)) != 0.5) return false;
+  const double reciprocal = 1 / number;
+  const double smallest = type == ir::ElementType::kFloat64   ? std::numeric_limits<double>::min()
+                          : type == ir::ElementType::kFloat16 ? 0x1p-14
+                                                              : 0x1p-126;  // float32, bfloat16
+  return ir::round_to(type, reciprocal) == reciprocal && std::abs(reciprocal) >= smallest;
+}
+
+std::string guard_reciprocal(const Match& match) {
+  if (!is_real(match)) return "integers divide with truncation";
+  const Tensor& c = match.constant("c");
+  for (std::int64_t i = 0; i < c.count(); ++i) {
+    if (!has_exact_reciprocal(c.element(), c.real_at(i))) return "a divisor is not a power of two";
+  }
+  return "";
+}
+
+ValueId build_reciprocal(Rewriter& rewriter) {
+  const Tensor& c = rewriter.constant("c");
+  const Tensor factors = computed(c.type(), [&](std::int64_t i) { return 1 / c.real_at(i); });
+  return rewriter.emit("Mul", {rewriter.value("x"), rewriter.add_constant(factors)});
+}
+
+std::string guard_numerator(const Match& match) {
+  if (!is_real(match)) return "integers divide with truncation";
+  return all_equal(match.constant("c"), 1) && keeps_type(match, "x") ? "" : "the numerator is not 1";
+}
+
+ValueId build_numerator(Rewriter& rewriter) { return rewriter.emit("Reciprocal", {rewriter.value("x")}); }
+
+// Powers ----------------------------------------------------------------------------------------------------
+
+std::string guard_exponent(const Match& match, double exponent) {
+  if (match.constant("c").count() != 1 || !all_equal(match.constant("c"), exponent))
+    return "another exponent";
+  return unless_type_is_kept(match);
+}
+std::string guard_square(const Match& match) { return guard_exponent(match, 2); }
+std::string guard_root(const Match& match) {
+  return is_real(match) ? guard_exponent(match, 0.5) : "the base is an integer";
+}
+
+ValueId build_square(Rewriter& rewriter) {
+  return rewriter.emit("Mul", {rewriter.value("x"), rewriter.value("x")});
+}
+ValueId build_root(Rewriter& rewriter) { return rewriter.emit("Sqrt", {rewriter.value("x")}); }
+
+// Constants meet --------------------------------------------------------------------------------------------
+
+/// Elements of a + b or a * b with broadcasting, in double, rounded once; integers wrap.
+ValueId combined(Rewriter& rewriter, std::string_view op) {
+  ir::Graph scratch;
+  const ValueId a = scratch.add_constant(rewriter.constant("a")),
+                b = scratch.add_constant(rewriter.constant("b"));
+  const ir::NodeId node = scratch.add_node(ir::operator_named(op), {a, b}, {}, 1);
+  ir::infer_node(scratch, node);
+  return rewriter.add_constant(
+      ir::evaluate_node(scratch, node, {scratch.constant(a), scratch.constant(b)}).at(0));
+}
+
+/// Integers wrap, so their order does not matter anywhere.
+std::string guard_meet(const Match& match) {
+  if (match.shape("inner") != match.result_type().shape) return "the outer constant enlarges the result";
+  return is_real(match) ? unless_decisions_stay(match) : "";
+}
+
+ValueId build_sum(Rewriter& rewriter) {
+  return rewriter.emit("Add", {rewriter.value("x"), combined(rewriter, "Add")});
+}
+ValueId build_product(Rewriter& rewriter) {
+  return rewriter.emit("Mul", {rewriter.value("x"), combined(rewriter, "Mul")});
+}
+
+std::string guard_negated(const Match& match) {
+  return ir::is_computable(match.result_type().element) ? "" : "nothing computes in this type";
+}
+
+/// x - c and x + (-c) are the same number for every x, rounded once; integers wrap.
+ValueId build_negated(Rewriter& rewriter) {
+  const Tensor& c = rewriter.constant("c");
+  Tensor negated(c.type());
+  for (std::int64_t i = 0; i < c.count(); ++i) {
+    const Scalar value = c.at(i);
+    negated.set(i, ir::is_float(c.element())
+                       ? Scalar::of_real(c.element(), -value.real)
+                       : Scalar::of_integer(c.element(), static_cast<std::int64_t>(
+                                                             0 - static_cast<std::uint64_t>(value.integer))));
+  }
+  return rewriter.emit("Add", {rewriter.value("x"), rewriter.add_constant(std::move(negated))});
+}
+
+// Clamps: a lattice, so they merge exactly ------------------------------------------------------------------
+
+bool greater(const Scalar& a, const Scalar& b) {
+  if (ir::is_float(a.type)) return a.real > b.real;
+  if (a.type == ir::ElementType::kUInt64) {
+    return static_cast<std::uint64_t>(a.integer) > static_cast<std::uint64_t>(b.integer);
+  }
+  return a.integer > b.integer;
+}
+
+/// min(max(x, low), high) with absent bounds.
+struct Clamp {
+  std::optional<Scalar> low, high;
+
+  void raise(const Scalar& bound) {
+    if (!low || greater(bound, *low)) low = bound;
+    if (high && greater(bound, *high)) high = bound;
+  }
+  void lower(const Scalar& bound) {
+    if (!high || greater(*high, bound)) high = bound;
+  }
+};
+
+Scalar zero_of(ir::ElementType type) {
+  return ir::is_float(type) ? Scalar::of_real(type, 0) : Scalar::of_integer(type, 0);
+}
+
+/// Applies the clamp that the node is, with `low` and `high` naming its bounds in the match.
+void apply(const Match& match, const ir::Node& node, std::string_view low, std::string_view high,
+           Clamp& clamp) {
+  if (node.op->name == "Relu") {
+    clamp.raise(zero_of(match.result_type().element));
+    return;
+  }
+  if (match.has(low)) clamp.raise(match.constant(low).at(0));
+  if (match.has(high)) clamp.lower(match.constant(high).at(0));
+}
+
+bool is_bound(const Match& match, std::string_view name) {
+  if (!match.has(name)) return true;
+  const Tensor& bound = match.constant(name);
+  return bound.count() == 1 && !std::isnan(bound.real_at(0));
+}
+
+std::string guard_clamps(const Match& match) {
+  for (const std::string_view name : {"low1", "high1", "low2", "high2"}) {
+    if (!is_bound(match, name)) return "a bound is not one number";
+  }
+  return "";
+}
+
+ValueId emit_clamp(Rewriter& rewriter, const Clamp& clamp) {
+  std::vector<ValueId> operands = {rewriter.value("x"), ValueId{}, ValueId{}};
+  if (clamp.low) operands[1] = rewriter.add_constant(Tensor::scalar(*clamp.low));
+  if (clamp.high) operands[2] = rewriter.add_constant(Tensor::scalar(*clamp.high));
+  while (!operands.back().valid()) operands.pop_back();
+  return rewriter.emit("Clip", std::move(operands));
+}
+
+ValueId build_clamps(Rewriter& rewriter) {
+  Clamp clamp;
+  apply(rewriter, rewriter.node("inner"), "low1", "high1", clamp);
+  apply(rewriter, rewriter.graph().node(rewriter.root()), "low2", "high2", clamp);
+  return emit_clamp(rewriter, clamp);
+}
+
+std::string guard_bound(const Match& match) {
+  return is_bound(match, "c") ? unless_type_is_kept(match) : "the bound is not one number";
+}
+
+ValueId build_bound(Rewriter& rewriter) {
+  Clamp clamp;
+  const bool max = rewriter.graph().node(rewriter.root()).op->name == "Max";
+  (max ? clamp.low : clamp.high) = rewriter.constant("c").at(0);
+  return emit_clamp(rewriter, clamp);
+}
+
+Pattern clip_of(Pattern x, std::string_view low, std::string_view high, std::string_view bound) {
+  return op("Clip", {std::move(x), constant(low).optional(), constant(high).optional()}, bound);
+}
+
+}  // namespace
+
+const RuleTable& arithmetic_rules() {
+  static const RuleTable rules = [] {
+    const Pattern x = any("x"), c = constant("c");
+    const Pattern relu = op("Relu", {x}, "inner");
+    const Pattern clip = clip_of(x, "low1", "high1", "inner");
+    return RuleTable{
+        // x - c -> x + (-c)
+        {"sub-constant", Tier::kExact, op("Sub", {x, c}), guard_negated, build_negated},
+        // x / 2^k -> x * 2^-k
+        {"div-by-power-of-two", Tier::kExact, op("Div", {x, c}), guard_reciprocal, build_reciprocal},
+        // 1 / x -> Reciprocal(x)
+        {"one-over", Tier::kExact, op("Div", {c, x}), guard_numerator, build_numerator},
+        // x ^ 2 -> x * x
+        {"pow-two", Tier::kExact, op("Pow", {x, c}), guard_square, build_square},
+        // x ^ 0.5 -> Sqrt(x), as Pow itself computes it
+        {"pow-half", Tier::kExact, op("Pow", {x, c}), guard_root, build_root},
+        // (x + a) + b -> x + (a + b)
+        {"add-constants", Tier::kReassociate,
+         op("Add", {op("Add", {x, constant("a")}, "inner"), constant("b")}), guard_meet, build_sum},
+        // (x * a) * b -> x * (a * b)
+        {"mul-constants", Tier::kReassociate,
+         op("Mul", {op("Mul", {x, constant("a")}, "inner"), constant("b")}), guard_meet, build_product},
+        // Max(x, c) -> Clip(x, c); Min(x, c) -> Clip(x, , c)
+        {"max-to-clip", Tier::kExact, op("Max", {x, c}), guard_bound, build_bound},
+        {"min-to-clip", Tier::kExact, op("Min", {x, c}), guard_bound, build_bound},
+        // Clip(Clip(x, a, b), c, d) -> Clip(x, max(a, c), min(max(b, c), d)); Relu is Clip(x, 0)
+        {"clip-of-clip", Tier::kExact, clip_of(clip, "low2", "high2", {}), guard_clamps, build_clamps},
+        {"clip-of-relu", Tier::kExact, clip_of(relu, "low2", "high2", {}), guard_clamps, build_clamps},
+        {"relu-of-clip", Tier::kExact, op("Relu", {clip}), guard_clamps, build_clamps},
+    };
+  }();
+  return rules;
+}
+
+}  // namespace gcompile::passes

@@ -1,0 +1,89 @@
+// Reductions of reductions, and reductions of nothing.
+
+#include <algorithm>
+
+#include "passes/rules/support.h"
+
+namespace gcompile::passes {
+namespace {
+
+using ir::ValueId;
+using Ints = std::vector<std::int64_t>;
+
+/// Axes that a reduction of `rank` axes runs over, sorted.
+Ints axes_of(const Match& match, std::string_view node, std::string_view axes, int rank) {
+  Ints out;
+  if (match.has(axes)) out = normalised(ints_of(match, axes), rank);
+  if (out.empty() && !match.attributes(node).flag("noop_with_empty_axes")) {
+    for (int i = 0; i < rank; ++i) out.push_back(i);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::string guard_twice(const Match& match) {
+  if (match.node("inner").op != match.node("outer").op) return "the reductions are of different kinds";
+  if (!match.attributes("inner").flag("keepdims")) return "the inner reduction drops its axes";
+  const int rank = match.type("x").rank();
+  const Ints inner = axes_of(match, "inner", "axes1", rank), outer = axes_of(match, "outer", "axes2", rank);
+  Ints both;
+  std::set_intersection(inner.begin(), inner.end(), outer.begin(), outer.end(), std::back_inserter(both));
+  if (!both.empty()) return "an axis is reduced twice";
+  return inner.empty() || outer.empty() ? "a reduction has no axes" : "";
+}
+
+std::string guard_sums(const Match& match) {
+  const std::string reason = guard_twice(match);
+  return reason.empty() && ir::is_float(match.result_type().element) ? unless_decisions_stay(match) : reason;
+}
+
+/// Means over whole axes are uniform, so that the mean of means is the mean.
+ValueId build_twice(Rewriter& rewriter) {
+  const int rank = rewriter.type("x").rank();
+  Ints axes = axes_of(rewriter, "inner", "axes1", rank);
+  const Ints more = axes_of(rewriter, "outer", "axes2", rank);
+  axes.insert(axes.end(), more.begin(), more.end());
+  std::sort(axes.begin(), axes.end());
+  return rewriter.emit(rewriter.node("outer").op->name, {rewriter.value("x"), rewriter.add_ints(axes)},
+                       rewriter.attributes("outer"));
+}
+
+std::string guard_single(const Match& match) {
+  const int rank = match.type("x").rank();
+  for (const std::int64_t axis : axes_of(match, "outer", "axes2", rank)) {
+    if (match.shape("x")[static_cast<std::size_t>(axis)] != 1) return "an axis has several elements, or none";
+  }
+  return "";
+}
+
+ValueId build_single(Rewriter& rewriter) {
+  if (rewriter.type("x") == rewriter.result_type()) return rewriter.value("x");
+  ir::Attributes attributes;
+  attributes.set("allowzero", std::int64_t{1});
+  return rewriter.emit("Reshape", {rewriter.value("x"), rewriter.add_ints(rewriter.result_type().shape)},
+                       std::move(attributes));
+}
+
+}  // namespace
+
+const RuleTable& reduce_rules() {
+  static const RuleTable rules = [] {
+    const Pattern x = any("x"), axes1 = constant("axes1").optional(), axes2 = constant("axes2").optional();
+    const auto twice = [&](const std::vector<std::string_view>& names) {
+      return one_of(names, {one_of(names, {x, axes1}, "inner"), axes2}, "outer");
+    };
+    return RuleTable{
+        // Reduce of axes with one element -> Reshape
+        {"reduce-of-one", Tier::kExact,
+         one_of({"ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"}, {x, axes2}, "outer"),
+         guard_single, build_single},
+        // Max(Max(x, p), q) -> Max(x, p and q), for disjoint axes
+        {"reduce-extremum-twice", Tier::kExact, twice({"ReduceMax", "ReduceMin"}), guard_twice, build_twice},
+        // Mean(Mean(x, p), q) -> Mean(x, p and q), for disjoint axes
+        {"reduce-sum-twice", Tier::kReassociate, twice({"ReduceMean", "ReduceSum"}), guard_sums, build_twice},
+    };
+  }();
+  return rules;
+}
+
+}  // namespace gcompile::passes

@@ -1,0 +1,123 @@
+#include "passes/rules/support.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace gcompile::passes {
+
+std::optional<std::vector<double>> along_axis(const ir::Tensor& tensor, const ir::Shape& shape, int axis) {
+  const ir::Shape& dims = tensor.shape();
+  if (dims.size() > shape.size()) return std::nullopt;
+  const std::size_t lead = shape.size() - dims.size();
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const bool here = static_cast<int>(i + lead) == axis;
+    if (dims[i] != 1 && (!here || dims[i] != shape[i + lead])) return std::nullopt;
+  }
+  const std::int64_t extent = shape[static_cast<std::size_t>(axis)];
+  std::vector<double> values(static_cast<std::size_t>(extent));
+  for (std::int64_t i = 0; i < extent; ++i) {
+    values[static_cast<std::size_t>(i)] = tensor.real_at(tensor.count() == 1 ? 0 : i);
+  }
+  return values;
+}
+
+bool all_equal(const ir::Tensor& tensor, double number) {
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    if (tensor.real_at(i) != number) return false;
+  }
+  return true;
+}
+
+bool all_finite(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+}
+
+bool keeps_type(const Match& match, std::string_view name) { return match.type(name) == match.result_type(); }
+
+std::string unless_type_is_kept(const Match& match) {
+  return keeps_type(match, "x") ? "" : "the result has another type or shape than the operand";
+}
+
+namespace {
+
+enum class Reader { kFollow, kDecides, kEnds };
+
+Reader reader_of(const ir::Graph& graph, const ir::Node& node, int slot) {
+  static const std::set<std::string_view> decides = {"ArgMax",
+                                                     "ArgMin",
+                                                     "Ceil",
+                                                     "DynamicQuantizeLinear",
+                                                     "Equal",
+                                                     "Floor",
+                                                     "Greater",
+                                                     "GreaterOrEqual",
+                                                     "If",
+                                                     "IsInf",
+                                                     "IsNaN",
+                                                     "Less",
+                                                     "LessOrEqual",
+                                                     "Mod",
+                                                     "NonMaxSuppression",
+                                                     "NonZero",
+                                                     "OneHot",
+                                                     "QuantizeLinear",
+                                                     "Round",
+                                                     "Sign",
+                                                     "ThresholdedRelu",
+                                                     "TopK",
+                                                     "Unique"};
+  const std::string_view name = node.op->name;
+  if (decides.count(name)) return Reader::kDecides;
+  const auto is_real = [&](ir::ValueId id) {
+    return id.valid() && ir::is_float(graph.value(id).type.element);
+  };
+  if (name == "Cast" || name == "CastLike") {
+    return slot == 0 && !is_real(node.results[0]) ? Reader::kDecides : Reader::kFollow;
+  }
+  // Subgraphs are not looked into.
+  if (!node.subgraphs.empty()) return Reader::kDecides;
+  const bool sums = node.op->accuracy == ir::Accuracy::kSum || !node.op->lower;
+  return sums || !is_real(node.results[0]) ? Reader::kEnds : Reader::kFollow;
+}
+
+}  // namespace
+
+bool feeds_integer_decision(const ir::Graph& graph, ir::ValueId value) {
+  constexpr std::size_t kLimit = 64;
+  std::set<ir::ValueId> seen = {value};
+  std::vector<ir::ValueId> open = {value};
+  while (!open.empty()) {
+    const ir::ValueId next = open.back();
+    open.pop_back();
+    for (const ir::Use& use : graph.value(next).uses) {
+      if (!use.node.valid()) continue;
+      const ir::Node& node = graph.node(use.node);
+      const Reader reader = reader_of(graph, node, use.slot);
+      if (reader == Reader::kDecides) return true;
+      if (reader == Reader::kEnds) continue;
+      for (const ir::ValueId result : node.results) {
+        if (result.valid() && seen.insert(result).second) open.push_back(result);
+      }
+      if (seen.size() > kLimit) return true;
+    }
+  }
+  return false;
+}
+
+std::string unless_decisions_stay(const Match& match) {
+  return feeds_integer_decision(match.graph(), match.result())
+             ? "an integer, a comparison or a rounding is decided by the result"
+             : "";
+}
+
+std::vector<std::int64_t> ints_of(const Match& match, std::string_view name) {
+  return match.constant(name).ints();
+}
+
+std::vector<std::int64_t> normalised(std::vector<std::int64_t> axes, int rank) {
+  for (std::int64_t& axis : axes) axis = axis < 0 ? axis + rank : axis;
+  return axes;
+}
+
+}  // namespace gcompile::passes

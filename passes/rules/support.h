@@ -1,0 +1,42 @@
+#pragma once
+// What the tables of rules share: questions about constants, axes and readers.
+
+#include <optional>
+#include <vector>
+
+#include "passes/rule.h"
+
+namespace gcompile::passes {
+
+/// Elements of `tensor` along `axis` of `shape`, one per position, when it broadcasts to the shape without
+/// enlarging it and varies along that axis alone.
+std::optional<std::vector<double>> along_axis(const ir::Tensor& tensor, const ir::Shape& shape, int axis);
+/// Every element equals the number (-0 equals 0).
+bool all_equal(const ir::Tensor& tensor, double number);
+bool all_finite(const std::vector<double>& values);
+/// Shape and element type of the value bound to `name` are those of the result.
+bool keeps_type(const Match& match, std::string_view name);
+/// The guard of rules whose law is "the operand itself".
+std::string unless_type_is_kept(const Match& match);
+
+/// Whether an integer, a comparison or a rounding is decided by this value with no contraction or reduction
+/// in between (DESIGN law 6): a last bit more or less would flip it. Data movement and element-wise
+/// arithmetic are followed for at most 64 nodes; beyond that the answer is yes.
+bool feeds_integer_decision(const ir::Graph& graph, ir::ValueId value);
+/// The guard of rules that reassociate element-wise arithmetic.
+std::string unless_decisions_stay(const Match& match);
+
+/// Elements of an int64 constant.
+std::vector<std::int64_t> ints_of(const Match& match, std::string_view name);
+/// Axes in [0, rank), in the given order.
+std::vector<std::int64_t> normalised(std::vector<std::int64_t> axes, int rank);
+
+/// A tensor of floats whose elements are computed in double and rounded once.
+template <class Element>
+ir::Tensor computed(const ir::TensorType& type, Element element) {
+  ir::Tensor out(type);
+  for (std::int64_t i = 0; i < out.count(); ++i) out.set(i, ir::Scalar::of_real(type.element, element(i)));
+  return out;
+}
+
+}  // namespace gcompile::passes

@@ -1,0 +1,381 @@
+// Scales, shifts and paddings around contractions go into their weights, biases and attributes: what batch
+// normalisation, input normalisation and explicit padding leave behind. New weights are computed in double
+// and rounded once; constants are values, so weights that another node shares stay as they are for it.
+
+#include <cmath>
+
+#include "ir/ops/window.h"
+#include "passes/rules/support.h"
+
+namespace gcompile::passes {
+namespace {
+
+using ir::Shape;
+using ir::Tensor;
+using ir::ValueId;
+using Factors = std::vector<double>;
+
+constexpr std::string_view kNotPerChannel = "the constant is not a scalar or one value per channel";
+constexpr std::string_view kNotFinite = "a folded weight would not be finite";
+
+Pattern convolution() {
+  return Pattern::node({"Conv", "ConvTranspose"}, {any("x"), constant("w"), constant("b").optional()},
+                       "conv");
+}
+
+// Weights ---------------------------------------------------------------------------------------------------
+
+enum class Side { kOutput, kInput };
+
+/// Channel of the convolution's output or input that the weight at `position` belongs to.
+class WeightChannels {
+ public:
+  WeightChannels(const Match& match, Side side) : side_(side) {
+    const Shape& w = match.shape("w");
+    transposed_ = match.node("conv").op->name == "ConvTranspose";
+    taps_ = match.constant("w").count() / std::max<std::int64_t>(w[0] * w[1], 1);
+    inner_ = w[1];
+    const std::int64_t group = match.attributes("conv").int_of("group");
+    outer_per_group_ = std::max<std::int64_t>(w[0] / group, 1);
+  }
+
+  /// Conv: W[oc, ic of the group, taps]. ConvTranspose: W[ic, oc of the group, taps].
+  std::size_t operator()(std::int64_t position) const {
+    const std::int64_t outer = position / taps_ / inner_;
+    const std::int64_t inner = position / taps_ % inner_;
+    const bool want_outer = (side_ == Side::kOutput) != transposed_;
+    return static_cast<std::size_t>(want_outer ? outer : outer / outer_per_group_ * inner_ + inner);
+  }
+
+ private:
+  Side side_;
+  bool transposed_ = false;
+  std::int64_t taps_ = 1, inner_ = 1, outer_per_group_ = 1;
+};
+
+template <class Channel>
+Tensor scaled(const Tensor& w, const Factors& factors, Channel channel) {
+  return computed(w.type(), [&](std::int64_t i) { return w.real_at(i) * factors[channel(i)]; });
+}
+
+bool is_finite(const Tensor& tensor) {
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    if (!std::isfinite(tensor.real_at(i))) return false;
+  }
+  return true;
+}
+
+Factors inverted(Factors factors) {
+  for (double& factor : factors) factor = 1 / factor;
+  return factors;
+}
+
+bool real(const Match& match) { return ir::is_float(match.result_type().element); }
+
+// Conv(x, W) * c + d -> Conv(x, W * c) + b * c + d ----------------------------------------------------------
+
+/// The factors of a Mul, or Div, by constant "c" per channel of "conv".
+std::optional<Factors> output_factors(const Match& match) {
+  if (match.shape("conv") != match.result_type().shape) return std::nullopt;
+  auto factors = along_axis(match.constant("c"), match.shape("conv"), 1);
+  if (factors && match.graph().node(match.root()).op->name == "Div") factors = inverted(*factors);
+  return factors;
+}
+
+Tensor scaled_bias(const Match& match, const Factors& factors) {
+  const Tensor& b = match.constant("b");
+  return scaled(b, factors, [](std::int64_t i) { return static_cast<std::size_t>(i); });
+}
+
+std::string guard_scale_output(const Match& match) {
+  const auto factors = output_factors(match);
+  if (!factors) return std::string(kNotPerChannel);
+  const bool finite =
+      all_finite(*factors) &&
+      is_finite(scaled(match.constant("w"), *factors, WeightChannels(match, Side::kOutput))) &&
+      (!match.has("b") || is_finite(scaled_bias(match, *factors)));
+  return finite ? "" : std::string(kNotFinite);
+}
+
+ValueId build_scale_output(Rewriter& rewriter) {
+  const Factors factors = *output_factors(rewriter);
+  std::vector<ValueId> operands = {rewriter.value("x"),
+                                   rewriter.add_constant(scaled(rewriter.constant("w"), factors,
+                                                                WeightChannels(rewriter, Side::kOutput)))};
+  if (rewriter.has("b")) operands.push_back(rewriter.add_constant(scaled_bias(rewriter, factors)));
+  return rewriter.emit(rewriter.node("conv").op->name, std::move(operands), rewriter.attributes("conv"));
+}
+
+std::string guard_shift_output(const Match& match) {
+  if (match.shape("conv") != match.result_type().shape) return "the addition enlarges the result";
+  const auto shifts = along_axis(match.constant("c"), match.shape("conv"), 1);
+  if (!shifts) return std::string(kNotPerChannel);
+  return all_finite(*shifts) ? "" : std::string(kNotFinite);
+}
+
+/// The bias of "conv" (zero when it has none) plus `shifts`.
+Tensor shifted_bias(const Match& match, const Factors& shifts) {
+  const ir::TensorType type{match.type("w").element, {static_cast<std::int64_t>(shifts.size())}};
+  return computed(type, [&](std::int64_t i) {
+    return shifts[static_cast<std::size_t>(i)] + (match.has("b") ? match.constant("b").real_at(i) : 0);
+  });
+}
+
+ValueId build_shift_output(Rewriter& rewriter) {
+  const Factors shifts = *along_axis(rewriter.constant("c"), rewriter.shape("conv"), 1);
+  return rewriter.emit(
+      rewriter.node("conv").op->name,
+      {rewriter.value("x"), rewriter.value("w"), rewriter.add_constant(shifted_bias(rewriter, shifts))},
+      rewriter.attributes("conv"));
+}
+
+// Conv(x * c, W) -> Conv(x, W * c); zero padding stays zero -------------------------------------------------
+
+std::optional<Factors> input_factors(const Match& match) {
+  if (match.shape("x") != match.shape("scaled")) return std::nullopt;
+  auto factors = along_axis(match.constant("c"), match.shape("x"), 1);
+  if (factors && match.node("scaled").op->name == "Div") factors = inverted(*factors);
+  return factors;
+}
+
+std::string guard_scale_input(const Match& match) {
+  const auto factors = input_factors(match);
+  if (!factors) return std::string(kNotPerChannel);
+  const bool finite = all_finite(*factors) &&
+                      is_finite(scaled(match.constant("w"), *factors, WeightChannels(match, Side::kInput)));
+  return finite ? "" : std::string(kNotFinite);
+}
+
+ValueId build_scale_input(Rewriter& rewriter) {
+  const Tensor w =
+      scaled(rewriter.constant("w"), *input_factors(rewriter), WeightChannels(rewriter, Side::kInput));
+  std::vector<ValueId> operands = {rewriter.value("x"), rewriter.add_constant(w)};
+  if (rewriter.has("b")) operands.push_back(rewriter.value("b"));
+  return rewriter.emit(rewriter.node("conv").op->name, std::move(operands), rewriter.attributes("conv"));
+}
+
+// Conv(x + c, W) -> Conv(x, W) + sum over input channels and taps of W * c; only without padding, whose zeros
+// the addition does not reach -------------------------------------------------------------------------------
+
+std::string guard_shift_input(const Match& match) {
+  for (const std::int64_t pad : match.attributes("conv").ints_of("pads")) {
+    if (pad != 0) return "the convolution pads with zeros, which the shift does not reach";
+  }
+  if (match.shape("x") != match.shape("scaled")) return "the addition enlarges the operand";
+  const auto shifts = along_axis(match.constant("c"), match.shape("x"), 1);
+  if (!shifts) return std::string(kNotPerChannel);
+  return all_finite(*shifts) ? "" : std::string(kNotFinite);
+}
+
+ValueId build_shift_input(Rewriter& rewriter) {
+  const Factors shifts = *along_axis(rewriter.constant("c"), rewriter.shape("x"), 1);
+  const Tensor& w = rewriter.constant("w");
+  const WeightChannels input(rewriter, Side::kInput), output(rewriter, Side::kOutput);
+  Factors sums(static_cast<std::size_t>(w.shape()[0]), 0.0);
+  for (std::int64_t i = 0; i < w.count(); ++i) sums[output(i)] += w.real_at(i) * shifts[input(i)];
+  return rewriter.emit(
+      "Conv", {rewriter.value("x"), rewriter.value("w"), rewriter.add_constant(shifted_bias(rewriter, sums))},
+      rewriter.attributes("conv"));
+}
+
+// MatMul ----------------------------------------------------------------------------------------------------
+
+int last_axis(const Shape& shape) { return static_cast<int>(shape.size()) - 1; }
+
+/// W(..., K, N): the column or the row of a weight.
+std::size_t column_of(const Shape& w, std::int64_t position) {
+  return static_cast<std::size_t>(position % w.back());
+}
+std::size_t row_of(const Shape& w, std::int64_t position) {
+  return static_cast<std::size_t>(position / w.back() % w[w.size() - 2]);
+}
+
+Tensor columns_scaled(const Tensor& w, const Factors& factors) {
+  return scaled(w, factors, [&](std::int64_t i) { return column_of(w.shape(), i); });
+}
+Tensor rows_scaled(const Tensor& w, const Factors& factors) {
+  return scaled(w, factors, [&](std::int64_t i) { return row_of(w.shape(), i); });
+}
+
+std::optional<Factors> column_factors(const Match& match) {
+  if (match.shape("product") != match.result_type().shape) return std::nullopt;
+  auto factors = along_axis(match.constant("c"), match.shape("product"), last_axis(match.shape("product")));
+  if (factors && match.graph().node(match.root()).op->name == "Div") factors = inverted(*factors);
+  return factors;
+}
+
+std::string guard_scale_columns(const Match& match) {
+  if (!real(match)) return "the product is one of integers";
+  const auto factors = column_factors(match);
+  if (!factors) return "the constant is not a scalar or one value per column";
+  const bool finite = all_finite(*factors) && is_finite(columns_scaled(match.constant("w"), *factors));
+  return finite ? "" : std::string(kNotFinite);
+}
+
+ValueId build_scale_columns(Rewriter& rewriter) {
+  const Tensor w = columns_scaled(rewriter.constant("w"), *column_factors(rewriter));
+  return rewriter.emit("MatMul", {rewriter.value("x"), rewriter.add_constant(w)});
+}
+
+std::string guard_scale_past_bias(const Match& match) {
+  const std::string reason = guard_scale_columns(match);
+  if (!reason.empty()) return reason;
+  if (match.shape("sum") != match.shape("product")) return "the addition enlarges the result";
+  const Shape& shape = match.shape("product");
+  return along_axis(match.constant("b"), shape, last_axis(shape)) ? ""
+                                                                  : "the addend is not one value per column";
+}
+
+ValueId build_scale_past_bias(Rewriter& rewriter) {
+  const Factors factors = *column_factors(rewriter);
+  const Shape& shape = rewriter.shape("product");
+  const Factors addends = *along_axis(rewriter.constant("b"), shape, last_axis(shape));
+  const Tensor w = columns_scaled(rewriter.constant("w"), factors);
+  const Tensor b = computed({w.element(), {shape.back()}}, [&](std::int64_t i) {
+    return addends[static_cast<std::size_t>(i)] * factors[static_cast<std::size_t>(i)];
+  });
+  const ValueId product = rewriter.emit("MatMul", {rewriter.value("x"), rewriter.add_constant(w)});
+  return rewriter.emit("Add", {product, rewriter.add_constant(b)});
+}
+
+std::optional<Factors> row_factors(const Match& match) {
+  if (match.shape("x") != match.shape("scaled")) return std::nullopt;
+  auto factors = along_axis(match.constant("c"), match.shape("x"), last_axis(match.shape("x")));
+  if (factors && match.node("scaled").op->name == "Div") factors = inverted(*factors);
+  return factors;
+}
+
+std::string guard_scale_rows(const Match& match) {
+  if (!real(match)) return "the product is one of integers";
+  const auto factors = row_factors(match);
+  if (!factors) return "the constant is not a scalar or one value per row of the weights";
+  const bool finite = all_finite(*factors) && is_finite(rows_scaled(match.constant("w"), *factors));
+  return finite ? "" : std::string(kNotFinite);
+}
+
+ValueId build_scale_rows(Rewriter& rewriter) {
+  const Tensor w = rows_scaled(rewriter.constant("w"), *row_factors(rewriter));
+  return rewriter.emit("MatMul", {rewriter.value("x"), rewriter.add_constant(w)});
+}
+
+// Conv(Pad(x, zeros), W, pads p) -> Conv(x, W, pads p + zeros) ----------------------------------------------
+
+/// Begin and end pads per spatial axis in ONNX order, or why the Pad cannot be absorbed.
+struct SpatialPads {
+  std::vector<std::int64_t> pads;
+  std::string reason;
+};
+
+SpatialPads spatial_pads(const Match& match) {
+  if (match.attributes("pad").string_of("mode") != "constant")
+    return {{}, "the Pad does not fill with a constant"};
+  if (match.has("value") && !all_equal(match.constant("value"), 0)) {
+    return {{}, "the Pad fills with a number other than 0"};
+  }
+  const auto rank = match.shape("x").size();
+  std::vector<std::int64_t> axes;
+  for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
+  if (match.has("axes")) axes = normalised(ints_of(match, "axes"), static_cast<int>(rank));
+  const std::vector<std::int64_t> given = ints_of(match, "pads");
+  SpatialPads out;
+  out.pads.assign(2 * (rank - 2), 0);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const auto axis = static_cast<std::size_t>(axes[i % axes.size()]);
+    if (given[i] == 0) continue;
+    if (given[i] < 0) return {{}, "the Pad removes elements"};
+    if (axis < 2) return {{}, "the Pad is not along spatial axes only"};
+    out.pads[axis - 2 + (i < axes.size() ? 0 : rank - 2)] += given[i];
+  }
+  return out;
+}
+
+std::string guard_pad(const Match& match) { return spatial_pads(match).reason; }
+
+ir::Attributes with_more_pads(const Match& match, std::string_view window) {
+  ir::Attributes attributes = match.attributes(window);
+  std::vector<std::int64_t> pads = attributes.ints_of("pads");
+  const std::vector<std::int64_t> more = spatial_pads(match).pads;
+  for (std::size_t i = 0; i < pads.size(); ++i) pads[i] += more[i];
+  attributes.set("pads", pads);
+  return attributes;
+}
+
+ValueId build_pad_into_conv(Rewriter& rewriter) {
+  std::vector<ValueId> operands = {rewriter.value("x"), rewriter.value("w")};
+  if (rewriter.has("b")) operands.push_back(rewriter.value("b"));
+  return rewriter.emit("Conv", std::move(operands), with_more_pads(rewriter, "conv"));
+}
+
+/// The mean over a window of an explicitly padded image counts the padding; so must the pool then, for its
+/// own padding too.
+std::string guard_pad_into_average(const Match& match) {
+  const ir::Attributes& pool = match.attributes("pool");
+  if (pool.flag("ceil_mode")) return "ceil_mode lets windows reach beyond the padding";
+  if (!pool.flag("count_include_pad")) {
+    for (const std::int64_t pad : pool.ints_of("pads")) {
+      if (pad != 0) return "the pool does not count its own padding";
+    }
+  }
+  return guard_pad(match);
+}
+
+ValueId build_pad_into_average(Rewriter& rewriter) {
+  ir::Attributes attributes = with_more_pads(rewriter, "pool");
+  attributes.set("count_include_pad", std::int64_t{1});
+  return rewriter.emit("AveragePool", {rewriter.value("x")}, std::move(attributes));
+}
+
+}  // namespace
+
+const RuleTable& weight_rules() {
+  static const RuleTable rules = [] {
+    const Tier tier = Tier::kReassociate;
+    const Pattern c = constant("c"), w = constant("w"), x = any("x");
+    const Pattern scaled_x = op("Mul", {x, c}, "scaled"), divided_x = op("Div", {x, c}, "scaled");
+    const Pattern shifted_x = op("Add", {x, c}, "scaled");
+    const Pattern product = op("MatMul", {x, w}, "product");
+    const Pattern sum = op("Add", {product, constant("b")}, "sum");
+    const auto conv_of = [&](const Pattern& operand) {
+      return one_of({"Conv", "ConvTranspose"}, {operand, w, any("b").optional()}, "conv");
+    };
+    const Pattern pad =
+        op("Pad", {x, constant("pads"), constant("value").optional(), constant("axes").optional()}, "pad");
+    return RuleTable{
+        // Pad(x) of zeros, then Conv -> Conv with larger pads
+        {"pad-into-conv", Tier::kExact, op("Conv", {pad, any("w"), any("b").optional()}, "conv"), guard_pad,
+         build_pad_into_conv},
+        // Pad(x) of zeros, then AveragePool -> AveragePool that counts its padding
+        {"pad-into-average-pool", Tier::kExact, op("AveragePool", {pad}, "pool"), guard_pad_into_average,
+         build_pad_into_average},
+        // Conv(x, W, b) * c -> Conv(x, W * c, b * c)
+        {"scale-into-conv", tier, op("Mul", {convolution(), c}), guard_scale_output, build_scale_output},
+        // Conv(x, W, b) / c -> Conv(x, W / c, b / c)
+        {"divisor-into-conv", tier, op("Div", {convolution(), c}), guard_scale_output, build_scale_output},
+        // Conv(x, W, b) + c -> Conv(x, W, b + c)
+        {"shift-into-conv", tier, op("Add", {convolution(), c}), guard_shift_output, build_shift_output},
+        // Conv(x * c, W, b) -> Conv(x, W * c, b)
+        {"scale-before-conv", tier, conv_of(scaled_x), guard_scale_input, build_scale_input},
+        // Conv(x / c, W, b) -> Conv(x, W / c, b)
+        {"divisor-before-conv", tier, conv_of(divided_x), guard_scale_input, build_scale_input},
+        // Conv(x + c, W, b) without padding -> Conv(x, W, b + sum(W * c))
+        {"shift-before-conv", tier, op("Conv", {shifted_x, w, constant("b").optional()}, "conv"),
+         guard_shift_input, build_shift_input},
+        // (x W) * c -> x (W * c)
+        {"scale-into-matmul", tier, op("Mul", {product, c}), guard_scale_columns, build_scale_columns},
+        // (x W) / c -> x (W / c)
+        {"divisor-into-matmul", tier, op("Div", {product, c}), guard_scale_columns, build_scale_columns},
+        // (x W + b) * c -> x (W * c) + b * c
+        {"scale-into-biased-matmul", tier, op("Mul", {sum, c}), guard_scale_past_bias, build_scale_past_bias},
+        // (x W + b) / c -> x (W / c) + b / c
+        {"divisor-into-biased-matmul", tier, op("Div", {sum, c}), guard_scale_past_bias,
+         build_scale_past_bias},
+        // (x * c) W -> x (c * W)
+        {"scale-before-matmul", tier, op("MatMul", {scaled_x, w}), guard_scale_rows, build_scale_rows},
+        // (x / c) W -> x (W / c)
+        {"divisor-before-matmul", tier, op("MatMul", {divided_x, w}), guard_scale_rows, build_scale_rows},
+    };
+  }();
+  return rules;
+}
+
+}  // namespace gcompile::passes
