@@ -137,6 +137,8 @@ void RewriteContext::replace_result(int i, ValueId value) {
   GC_CHECK(graph_.value(old).type == graph_.value(value).type);
   Value& replacement = mutable_graph_.value(value);
   if (replacement.name.empty()) replacement.name = graph_.value(old).name;
+  // Later inference may ask for the value, which is known before folding removes the producer.
+  if (!replacement.constant) replacement.constant = graph_.value(old).constant;
   mutable_graph_.replace_uses(old, value);
 }
 

@@ -22,6 +22,7 @@ void normalise(RewriteContext& context) {
     attributes.erase("training_mode");
   }
   attributes.erase("momentum");
+  attributes.erase("is_test");  // opset 6
 }
 
 void infer(InferContext& context) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/ops/support.h"
 
 namespace gcompile::ir {
@@ -56,6 +58,7 @@ Operator record(std::string_view name, std::vector<int> versions, Accuracy accur
   op.operands = operands < 0 ? Arity{1, -1} : Arity{operands, operands};
   op.accuracy = accuracy;
   op.summary = summary;
+  if (operands == 2) op.normalise = normalise_legacy_broadcast;
   op.infer = infer;
   op.lower = lower<kOp>;
   return op;
@@ -91,6 +94,14 @@ Form lower_shift(const LowerContext& context) {
   return elementwise(context, [left](Dag& dag, const std::vector<int>& x) {
     return dag.apply(left ? ScalarOp::kShiftLeft : ScalarOp::kShiftRight, {x[0], x[1]});
   });
+}
+
+/// Before opset 7 a slope of more than one element had one per channel.
+void normalise_prelu(RewriteContext& context) {
+  if (context.opset() >= 7 || element_count(context.shape(1)) == 1) return;
+  Shape shape(std::max<std::size_t>(context.shape(0).size(), 2) - 1, 1);
+  shape[0] = element_count(context.shape(1));
+  context.set_operand(1, emit_reshape(context, context.operand_id(1), shape));
 }
 
 void infer_prelu(InferContext& context) {
@@ -174,6 +185,7 @@ const Operator& operator_PRelu() {
   static const Operator op = [] {
     Operator o = record<ScalarOp::kMul>("PRelu", {7, 9, 16}, Accuracy::kRounding, "x < 0 ? slope * x : x",
                                         infer_prelu, 2);
+    o.normalise = normalise_prelu;
     o.lower = lower_prelu;
     return o;
   }();

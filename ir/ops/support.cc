@@ -177,6 +177,21 @@ int wrap_index(Dag& dag, int id, std::int64_t extent) {
   return dag.apply(ScalarOp::kSelect, {dag.apply(ScalarOp::kLess, {index, zero}), from_end, index});
 }
 
+void normalise_legacy_broadcast(RewriteContext& context) {
+  if (context.opset() >= 7) return;
+  Attributes& attributes = context.mutable_attributes();
+  const bool aligned = attributes.has("broadcast") && attributes.flag("broadcast") && attributes.has("axis");
+  if (aligned) {
+    const auto rank = static_cast<std::int64_t>(context.shape(0).size());
+    const int axis = normalise_axis(attributes.int_of("axis"), static_cast<int>(rank));
+    Shape shape = context.shape(1);
+    while (static_cast<std::int64_t>(shape.size()) + axis < rank) shape.push_back(1);
+    context.set_operand(1, emit_reshape(context, context.operand_id(1), shape));
+  }
+  attributes.erase("broadcast");
+  attributes.erase("axis");
+}
+
 void normalise_flattened_axis(RewriteContext& context) {
   if (context.opset() >= 13) return;
   const Shape shape = context.shape(0);

@@ -69,7 +69,10 @@ Form lower_clip(const LowerContext& context) {
 // Dropout ---------------------------------------------------------------------------------------------------
 
 /// Opsets before 12 have the ratio as attribute and know inference only.
-void normalise_dropout(RewriteContext& context) { context.mutable_attributes().erase("ratio"); }
+void normalise_dropout(RewriteContext& context) {
+  context.mutable_attributes().erase("ratio");
+  context.mutable_attributes().erase("is_test");  // opset 6
+}
 
 void infer_dropout(InferContext& context) {
   if (context.has_operand(2)) {
@@ -234,6 +237,7 @@ const Operator& operator_Pow() {
     Operator o =
         record("Pow", {7, 12, 13, 15}, {2, 2}, "a to the power of b, in the type of a", infer_pow, lower_pow);
     o.accuracy = Accuracy::kFunction;
+    o.normalise = normalise_legacy_broadcast;
     return o;
   }();
   return op;
