@@ -1,0 +1,35 @@
+#pragma once
+// The core that all attention operators share.
+
+#include <array>
+#include <optional>
+
+#include "ir/ops/rewrite.h"
+
+namespace gcompile::ir {
+
+/// softmax(scale * Q K' + mask) V, Q of (batch, query heads, rows, size), K and V of (batch, heads, columns,
+/// size) with the past in front. Query heads are a multiple of the heads.
+struct AttentionCore {
+  ValueId q, k, v;
+  double scale = 1;
+  double softcap = 0;                    // > 0: scores are cap * tanh(scores / cap)
+  ValueId mask;                          // bool (true: takes part) or added; broadcasts to the scores
+  bool empties = true;                   // a mask can leave a row without columns: such rows give zeros
+  ValueId lengths;                       // int64 (batch): columns from there on are masked
+  bool causal = false;                   // row i sees columns up to i + the columns before the queries
+  std::int64_t past = 0;                 // that number, without lengths
+  std::optional<ElementType> precision;  // of the softmax
+};
+struct AttentionValues {
+  ValueId result;  // (batch, query heads, rows, value size), type of V
+  /// Scores: scaled products, after softcap, after masks, after the softmax (type of the softmax).
+  std::array<ValueId, 4> scores;
+};
+AttentionValues emit_attention(RewriteContext& context, const AttentionCore& core);
+
+/// (batch, rows, heads * size) -> (batch, heads, rows, size), and back.
+ValueId emit_split_heads(RewriteContext& context, ValueId value, std::int64_t heads);
+ValueId emit_join_heads(RewriteContext& context, ValueId value);
+
+}  // namespace gcompile::ir

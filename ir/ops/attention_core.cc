@@ -1,0 +1,134 @@
+// Grouped query heads are rows of one product: Q is seen as (batch, heads, group * rows, size), so that K and
+// V are never repeated.
+
+#include <cmath>
+#include <limits>
+
+#include "ir/ops/attention.h"
+
+namespace gcompile::ir {
+namespace {
+
+class Emitter {
+ public:
+  Emitter(RewriteContext& context, const AttentionCore& core) : context_(context), core_(core) {
+    const Shape& q = context.type(core.q).shape;
+    const Shape& k = context.type(core.k).shape;
+    batch_ = q[0];
+    query_heads_ = q[1];
+    rows_ = q[2];
+    size_ = q[3];
+    heads_ = k[1];
+    columns_ = k[2];
+  }
+
+  AttentionValues run() {
+    AttentionValues values;
+    ValueId scores = values.scores[0] = product();
+    if (core_.softcap > 0) {
+      scores = context_.emit("Tanh", {emit_scale(context_, scores, 1 / core_.softcap)});
+      scores = emit_scale(context_, scores, core_.softcap);
+    }
+    values.scores[1] = scores;
+    values.scores[2] = scores = masked(scores);
+    values.scores[3] = softmax(scores);
+    const ElementType type = context_.type(core_.v).element;
+    const ValueId weights = emit_reshape(context_, emit_cast(context_, values.scores[3], type),
+                                         {batch_, heads_, folded_rows(), columns_});
+    const ValueId y = context_.emit("MatMul", {weights, core_.v});
+    values.result = emit_reshape(context_, y, {batch_, query_heads_, rows_, context_.type(core_.v).shape[3]});
+    return values;
+  }
+
+ private:
+  std::int64_t folded_rows() const { return query_heads_ / heads_ * rows_; }
+
+  /// scale * Q K' as (batch, query heads, rows, columns). 16-bit floats are scaled before, by the root on
+  /// each side, so that the product does not overflow.
+  ValueId product() {
+    ValueId q = core_.q, k = core_.k;
+    const ElementType type = context_.type(q).element;
+    const bool both = compute_type(type) != type && core_.scale > 0;
+    if (both) {
+      q = emit_scale(context_, q, std::sqrt(core_.scale));
+      k = emit_scale(context_, k, std::sqrt(core_.scale));
+    }
+    q = emit_reshape(context_, q, {batch_, heads_, folded_rows(), size_});
+    ValueId scores = context_.emit("MatMul", {q, emit_transpose(context_, k, {0, 1, 3, 2})});
+    scores = emit_reshape(context_, scores, {batch_, query_heads_, rows_, columns_});
+    return both ? scores : emit_scale(context_, scores, core_.scale);
+  }
+
+  ValueId infinity(ValueId like) {
+    return context_.constant_scalar(context_.type(like).element, -std::numeric_limits<double>::infinity());
+  }
+
+  ValueId keep_where(ValueId allowed, ValueId scores) {
+    return context_.emit("Where", {allowed, scores, infinity(scores)});
+  }
+
+  /// first, first + 1, ... along one axis of four.
+  ValueId counting(std::int64_t first, std::int64_t count, std::size_t axis) {
+    std::vector<std::int64_t> values;
+    for (std::int64_t i = 0; i < count; ++i) values.push_back(first + i);
+    Shape shape = {1, 1, 1, 1};
+    shape[axis] = count;
+    return context_.constant(Tensor::of_ints(values, shape));
+  }
+
+  ValueId masked(ValueId scores) {
+    if (core_.mask.valid()) {
+      const ElementType type = context_.type(scores).element;
+      scores = context_.type(core_.mask).element == ElementType::kBool
+                   ? keep_where(core_.mask, scores)
+                   : context_.emit("Add", {scores, emit_cast(context_, core_.mask, type)});
+    }
+    ValueId lengths;
+    if (core_.lengths.valid()) {
+      lengths =
+          emit_reshape(context_, emit_cast(context_, core_.lengths, ElementType::kInt64), {batch_, 1, 1, 1});
+      scores = keep_where(context_.emit("Less", {counting(0, columns_, 3), lengths}), scores);
+    }
+    if (core_.causal) {
+      const ValueId last = lengths.valid() ? context_.emit("Add", {lengths, counting(-rows_, rows_, 2)})
+                                           : counting(core_.past, rows_, 2);
+      scores = keep_where(context_.emit("LessOrEqual", {counting(0, columns_, 3), last}), scores);
+    }
+    return scores;
+  }
+
+  ValueId softmax(ValueId scores) {
+    if (core_.precision) scores = emit_cast(context_, scores, *core_.precision);
+    const ValueId weights = context_.emit("Softmax", {scores});
+    if (!core_.lengths.valid() && !(core_.mask.valid() && core_.empties)) return weights;
+    const std::vector<std::int64_t> last = {3};
+    const ValueId top = context_.emit("ReduceMax", {scores, context_.constant_ints(last)});
+    const ValueId empty = context_.emit("Equal", {top, infinity(scores)});
+    const ValueId zero = context_.constant_scalar(context_.type(weights).element, 0);
+    return context_.emit("Where", {empty, zero, weights});
+  }
+
+  RewriteContext& context_;
+  const AttentionCore& core_;
+  std::int64_t batch_, query_heads_, heads_, rows_, columns_, size_;
+};
+
+}  // namespace
+
+AttentionValues emit_attention(RewriteContext& context, const AttentionCore& core) {
+  return Emitter(context, core).run();
+}
+
+ValueId emit_split_heads(RewriteContext& context, ValueId value, std::int64_t heads) {
+  const Shape shape = context.type(value).shape;
+  const ValueId split = emit_reshape(context, value, {shape[0], shape[1], heads, shape[2] / heads});
+  return emit_transpose(context, split, {0, 2, 1, 3});
+}
+
+ValueId emit_join_heads(RewriteContext& context, ValueId value) {
+  const Shape shape = context.type(value).shape;
+  const ValueId rows_first = emit_transpose(context, value, {0, 2, 1, 3});
+  return emit_reshape(context, rows_first, {shape[0], shape[2], shape[1] * shape[3]});
+}
+
+}  // namespace gcompile::ir
