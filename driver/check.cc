@@ -1,0 +1,30 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "codegen/text.h"
+#include "driver/commands.h"
+
+namespace gcompile {
+
+int run_check(const Options& options, Terminal& terminal) {
+  const Compilation compilation = compile_model(options, terminal);
+  terminal.finish();
+  const Program& program = compilation.program;
+  const std::string text =
+      fmt::format("{}: supported; {} nodes, {} calls of {} kernels", program.name,
+                  grouped(program.statistics.nodes_imported), program.layers.size(), program.kernels.size());
+  if (options.json) {
+    const nlohmann::ordered_json out = {{"name", program.name},
+                                        {"supported", true},
+                                        {"nodes", program.statistics.nodes_imported},
+                                        {"arena_bytes", program.arena_bytes},
+                                        {"weights_bytes", program.weights_bytes}};
+    std::fputs(json_text(out).c_str(), stdout);
+  } else {
+    std::puts(text.c_str());
+  }
+  return static_cast<int>(ir::ExitCode::kOk);
+}
+
+}  // namespace gcompile

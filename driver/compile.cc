@@ -1,0 +1,240 @@
+#include "driver/compile.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+
+#include "codegen/emit.h"
+#include "codegen/lowering.h"
+#include "codegen/memory_map_svg.h"
+#include "codegen/sha256.h"
+#include "codegen/text.h"
+#include "driver/file_system.h"
+#include "driver/golden.h"
+#include "driver/interrupt.h"
+#include "driver/local_files.h"
+#include "driver/publish.h"
+#include "driver/version.h"
+#include "frontend/export.h"
+#include "frontend/file_bytes.h"
+#include "ir/print.h"
+
+namespace gcompile {
+namespace {
+
+constexpr int kStages = 5;
+
+/// What the arena would need if every tensor of the model had a buffer of its own, placed first-fit and freed
+/// after its last use.
+std::int64_t bare_tensors_first_fit(const ir::Graph& graph) {
+  std::vector<Buffer> buffers;
+  std::map<ir::ValueId, std::size_t> buffer_of;
+  std::int64_t step = 0;
+  for (const ir::NodeId id : graph.topological_order()) {
+    const ir::Node& node = graph.node(id);
+    for (const ir::ValueId operand : node.operands) {
+      const auto found = buffer_of.find(operand);
+      if (found != buffer_of.end()) buffers[found->second].end_step = step + 1;
+    }
+    for (const ir::ValueId result : node.results) {
+      if (!result.valid() || graph.value(result).constant || graph.is_output(result)) continue;
+      Buffer buffer;
+      buffer.name = graph.value(result).name;
+      buffer.size = graph.value(result).type.bytes();
+      buffer.begin_step = step;
+      buffer.end_step = step + 1;
+      buffer_of[result] = buffers.size();
+      buffers.push_back(std::move(buffer));
+    }
+    ++step;
+  }
+  return first_fit_reference(buffers);
+}
+
+std::int64_t parameter_bytes(const ir::Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const ir::ValueId id : graph.values()) {
+    const ir::Value& value = graph.value(id);
+    if (value.constant && !value.producer.valid()) bytes += value.type.bytes();
+  }
+  return bytes;
+}
+
+std::string producer_text(const frontend::ModelInfo& info) {
+  std::string text = info.producer_name;
+  if (!info.producer_version.empty()) text += (text.empty() ? "" : " ") + info.producer_version;
+  return text.empty() ? "unknown producer" : text;
+}
+
+std::string opset_text(const frontend::ModelInfo& info) {
+  std::string text;
+  for (const auto& [domain, version] : info.opsets) {
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "opset " : ", ", domain.empty() ? "ai.onnx" : domain, version);
+  }
+  return text;
+}
+
+void check_pass_names(const Options& options) {
+  for (const std::string& name : options.disabled) {
+    for (const passes::Pass& pass : passes::pipeline()) {
+      if (pass.name == name && pass.required) {
+        throw ir::CompileError(ir::ExitCode::kUsage,
+                               fmt::format("--disable-pass: '{}' is needed by later stages", name));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+frontend::ImportedModel import_model(const Options& options, Terminal& terminal) {
+  ir::Diagnostics diagnostics;
+  frontend::ImportedModel model = frontend::import_model_file(options.model, options.import, diagnostics);
+  for (const ir::Diagnostic& diagnostic : diagnostics.all()) terminal.diagnostic(diagnostic);
+  throw_if_interrupted();
+  return model;
+}
+
+passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal) {
+  check_pass_names(options);
+  passes::Options pass_options;
+  pass_options.level = options.level;
+  pass_options.optimize_for_size = options.optimize_for_size;
+  pass_options.tier = options.exact ? passes::Tier::kExact : passes::Tier::kReassociate;
+  pass_options.disabled = {options.disabled.begin(), options.disabled.end()};
+  pass_options.pass_limit = options.pass_limit;
+  // The last graph that still consists of standard operators alone.
+  ir::Graph standard;
+  if (!options.save_onnx.empty()) standard = graph;
+  std::map<std::string, int> position_of;
+  for (const passes::Pass& pass : passes::pipeline()) {
+    position_of.emplace(pass.name, static_cast<int>(position_of.size()));
+  }
+  const int layout =
+      position_of.count("layout") ? position_of["layout"] : static_cast<int>(position_of.size());
+  if (!options.dump_dir.empty()) write_text_file(options.dump_dir, "00-imported.txt", ir::print(graph));
+  pass_options.dump = [&](const std::string& pass, int position, const ir::Graph& after) {
+    throw_if_interrupted();
+    terminal.detail(fmt::format("  pass {}: {} nodes", pass, after.node_count()));
+    if (!options.save_onnx.empty() && position_of.at(pass) < layout) standard = after;
+    if (options.dump_dir.empty()) return;
+    ir::PrintOptions print_options;
+    print_options.forms = true;
+    write_text_file(options.dump_dir, fmt::format("{:02}-{}.txt", position, pass),
+                    ir::print(after, print_options));
+  };
+  passes::Report report = passes::optimise(graph, pass_options);
+  if (!options.save_onnx.empty()) write_local_file(options.save_onnx, frontend::export_model(standard));
+  return report;
+}
+
+Compilation compile_imported(frontend::ImportedModel model, const Options& options, Terminal& terminal) {
+  Compilation out;
+  out.info = std::move(model.info);
+  out.imported = std::move(model.graph);
+  out.optimised = out.imported;
+  const std::size_t before = out.imported.node_count();
+  terminal.stage(2, kStages, "optimise", fmt::format("{} nodes", grouped(static_cast<std::int64_t>(before))));
+  out.report = optimise_graph(out.optimised, options, terminal);
+  throw_if_interrupted();
+
+  terminal.stage(3, kStages, "lower",
+                 fmt::format("{} -> {} nodes", grouped(static_cast<std::int64_t>(before)),
+                             grouped(static_cast<std::int64_t>(out.optimised.node_count()))));
+  LoweringOptions lowering;
+  lowering.name = program_name(options);
+  lowering.states = options.states;
+  lowering.optimize_for_size = options.optimize_for_size;
+  out.program = lower_graph(out.optimised, lowering);
+  throw_if_interrupted();
+
+  Program& program = out.program;
+  program.tool_version = kVersion;
+  program.model_sha256 = sha256_hex(frontend::read_file(options.model, options.import.limits.file_bytes));
+  program.producer = producer_text(out.info);
+  program.opset = opset_text(out.info);
+  program.options = canonical_options(options);
+  program.statistics.nodes_imported = static_cast<std::int64_t>(before);
+  program.statistics.nodes_optimised = static_cast<std::int64_t>(out.optimised.node_count());
+  program.statistics.bare_first_fit = bare_tensors_first_fit(out.imported);
+  program.statistics.parameter_bytes = parameter_bytes(out.optimised);
+  for (const passes::Remark& remark : out.report.remarks) {
+    program.remarks.push_back({fmt::format("{}: {}", remark.pass, remark.subject),
+                               remark.refused ? "not " + remark.text : remark.text});
+  }
+  return out;
+}
+
+Compilation compile_model(const Options& options, Terminal& terminal) {
+  program_name(options);  // a bad --name is found before the work
+  terminal.stage(1, kStages, "read", options.model);
+  return compile_imported(import_model(options, terminal), options, terminal);
+}
+
+FileSet emit_project(const Compilation& compilation, const Options& options) {
+  EmitOptions emit_options;
+  emit_options.weights = options.weights;
+  emit_options.cpu = options.cpu;
+  if (options.selftest) emit_options.golden = golden_vectors(compilation);
+  if (!options.dump_dir.empty()) {
+    write_text_file(options.dump_dir, "program.json",
+                    json_text(program_json(compilation.program, emit_options)));
+  }
+  return emit(compilation.program, emit_options);
+}
+
+int run_compile(const Options& options, Terminal& terminal) {
+  const Compilation compilation = compile_model(options, terminal);
+  const Program& program = compilation.program;
+  terminal.stage(4, kStages, "emit", fmt::format("{} kernels", program.kernels.size()));
+  const FileSet files = emit_project(compilation, options);
+  throw_if_interrupted();
+  terminal.stage(5, kStages, "write", options.output);
+  PublishOptions publish_options;
+  publish_options.force = options.force;
+  const PublishResult result = publish(files, options.output, publish_options);
+  terminal.finish();
+  for (const std::string& warning : result.warnings) {
+    ir::Diagnostic diagnostic;
+    diagnostic.severity = ir::Severity::kWarning;
+    diagnostic.message = warning;
+    terminal.diagnostic(diagnostic);
+  }
+  const Statistics& s = program.statistics;
+  terminal.note(fmt::format("{}: {} nodes -> {} calls of {} kernels; arena {} (bound {}), weights {}{}",
+                            program.name, grouped(s.nodes_imported),
+                            grouped(static_cast<std::int64_t>(program.layers.size())), program.kernels.size(),
+                            human_bytes(program.arena_bytes), human_bytes(s.arena_lower_bound),
+                            human_bytes(program.weights_bytes),
+                            program.state_bytes > 0 ? ", state " + human_bytes(program.state_bytes) : ""));
+  terminal.note(fmt::format("{} files in {}, {} of them changed", files.files().size(), options.output,
+                            result.changed));
+  terminal.note(
+      fmt::format("next: cmake -S {0} -B {0}/build && cmake --build {0}/build -j && "
+                  "{0}/build/{1}_run --random 1",
+                  shell_quoted(options.output), program.name));
+  if (options.json) {
+    nlohmann::ordered_json summary = {{"name", program.name},
+                                      {"output", options.output},
+                                      {"nodes_imported", s.nodes_imported},
+                                      {"nodes_optimised", s.nodes_optimised},
+                                      {"kernels", program.kernels.size()},
+                                      {"calls", program.layers.size()},
+                                      {"arena_bytes", program.arena_bytes},
+                                      {"arena_lower_bound", s.arena_lower_bound},
+                                      {"bare_first_fit", s.bare_first_fit},
+                                      {"scratch_bytes", s.scratch_bytes},
+                                      {"state_bytes", program.state_bytes},
+                                      {"weights_bytes", program.weights_bytes},
+                                      {"multiply_adds", s.multiply_adds},
+                                      {"files", files.files().size()},
+                                      {"changed", result.changed}};
+    std::fputs(json_text(summary).c_str(), stdout);
+  }
+  return static_cast<int>(ir::ExitCode::kOk);
+}
+
+}  // namespace gcompile

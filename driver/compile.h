@@ -1,0 +1,42 @@
+#pragma once
+// Model -> graph -> optimised graph -> program -> files: the stages in order.
+
+#include <string>
+
+#include "codegen/file_set.h"
+#include "codegen/program.h"
+#include "driver/options.h"
+#include "driver/terminal.h"
+#include "frontend/import.h"
+#include "passes/pass_manager.h"
+
+namespace gcompile {
+
+/// A model on its way to files.
+struct Compilation {
+  frontend::ModelInfo info;
+  ir::Graph imported;   // as read: the oracle's input
+  ir::Graph optimised;  // every node has a form
+  passes::Report report;
+  Program program;
+};
+
+/// Reads and checks the model; warnings go to the terminal.
+frontend::ImportedModel import_model(const Options& options, Terminal& terminal);
+
+/// Runs the passes that the options ask for on `graph`.
+passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal);
+
+/// Everything up to the program.
+Compilation compile_model(const Options& options, Terminal& terminal);
+
+/// From an imported model on; `compile_model` is this after `import_model`.
+Compilation compile_imported(frontend::ImportedModel model, const Options& options, Terminal& terminal);
+
+/// The files of the project.
+FileSet emit_project(const Compilation& compilation, const Options& options);
+
+/// The command `gcompile MODEL -o DIR`. Returns the exit code.
+int run_compile(const Options& options, Terminal& terminal);
+
+}  // namespace gcompile

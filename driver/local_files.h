@@ -1,0 +1,34 @@
+#pragma once
+// Small files that the user asked for by name, and temporary folders.
+
+#include <string>
+#include <string_view>
+
+namespace gcompile {
+
+/// Writes a file; its folder must exist. Throws CompileError (kInputOutput).
+void write_local_file(const std::string& path, std::string_view bytes);
+
+/// Writes folder/name, making the folder when it is missing. Throws CompileError (kInputOutput).
+void write_text_file(const std::string& folder, const std::string& name, std::string_view text);
+
+/// The whole file. Throws CompileError (kInputOutput).
+std::string read_local_file(const std::string& path);
+
+/// `word` as one word of a POSIX shell.
+std::string shell_quoted(const std::string& word);
+
+/// A new folder in $TMPDIR or /tmp that goes with all its contents when the object does.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace gcompile

@@ -1,0 +1,41 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "codegen/text.h"
+#include "driver/commands.h"
+#include "ir/print.h"
+
+namespace gcompile {
+
+int run_opt(const Options& options, Terminal& terminal) {
+  frontend::ImportedModel model = import_model(options, terminal);
+  const passes::Report report = optimise_graph(model.graph, options, terminal);
+  terminal.finish();
+  if (!options.json) {
+    ir::PrintOptions print_options;
+    print_options.forms = options.verbosity == Verbosity::kVerbose;
+    std::fputs(ir::print(model.graph, print_options).c_str(), stdout);
+    return static_cast<int>(ir::ExitCode::kOk);
+  }
+  nlohmann::ordered_json passes = nlohmann::ordered_json::array();
+  for (const passes::PassStatistics& pass : report.passes) {
+    passes.push_back(
+        {{"name", pass.name}, {"runs", pass.runs}, {"changes", pass.changes}, {"seconds", pass.seconds}});
+  }
+  nlohmann::ordered_json remarks = nlohmann::ordered_json::array();
+  for (const passes::Remark& remark : report.remarks) {
+    remarks.push_back({{"pass", remark.pass},
+                       {"subject", remark.subject},
+                       {"text", remark.text},
+                       {"refused", remark.refused}});
+  }
+  const nlohmann::ordered_json out = {{"graph", ir::print(model.graph)},
+                                      {"passes", passes},
+                                      {"rules", report.rule_counts},
+                                      {"remarks", remarks}};
+  std::fputs(json_text(out).c_str(), stdout);
+  return static_cast<int>(ir::ExitCode::kOk);
+}
+
+}  // namespace gcompile

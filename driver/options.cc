@@ -1,0 +1,259 @@
+#include "driver/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <set>
+
+#include "codegen/text.h"
+#include "driver/version.h"
+#include "frontend/dims.h"
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+namespace {
+
+[[noreturn]] void usage_error(const std::string& message) {
+  throw ir::CompileError(ir::ExitCode::kUsage, message);
+}
+
+const std::map<std::string, Command>& commands() {
+  static const std::map<std::string, Command> table = {{"compile", Command::kCompile},
+                                                       {"verify", Command::kVerify},
+                                                       {"check", Command::kCheck},
+                                                       {"opt", Command::kOpt},
+                                                       {"ops", Command::kOps}};
+  return table;
+}
+
+constexpr const char* kFooter =
+    "Commands: gcompile [compile] MODEL -o DIR, gcompile verify MODEL, gcompile check MODEL, gcompile opt "
+    "MODEL,\n"
+    "gcompile ops; each has --help.\n"
+    "Exit codes: 0 ok, 1 the model, 2 usage, 3 verification mismatch, 4 files, 70 bug in gcompile, 130 "
+    "interrupted";
+
+const char* description(Command command) {
+  switch (command) {
+    case Command::kCompile:
+      return "Turns an ONNX model into a C++ project that stands alone.";
+    case Command::kVerify:
+      return "Compiles, builds and runs a model and compares its outputs with expected ones.";
+    case Command::kCheck:
+      return "Says whether a model can be compiled, with all problems at once.";
+    case Command::kOpt:
+      return "Runs the passes on a model and prints the graph.";
+    case Command::kOps:
+      return "Lists the supported operators.";
+  }
+  GC_CHECK(false);
+}
+
+/// Options that CLI11 leaves as text until all are known.
+struct RawOptions {
+  std::vector<std::string> states;
+  std::string weights = "incbin";
+  std::string optimize_for = "speed";
+  std::string color = "auto";
+  bool verbose = false;
+  bool quiet = false;
+};
+
+void add_model_options(CLI::App& app, Options& options) {
+  app.add_option("model", options.model, "An .onnx file, or ONNX text (.onnxtxt)")->required();
+  app.add_option("--dim", options.dims, "Binds a symbolic dimension: N=4")->take_all();
+  app.add_option("--shape", options.shapes, "Gives an input its shape: input:1x3x224x224")->take_all();
+  app.add_option("--set", options.sets, "Turns an input into a constant: sr=16000")->take_all();
+  app.add_flag("--allow-symlinks", options.import.allow_symlinks,
+               "Lets external data be reached through symbolic links");
+}
+
+void add_pass_options(CLI::App& app, Options& options, RawOptions& raw) {
+  app.add_option("-O", options.level, "Optimisation level, 0 to 3 (-O3)")->check(CLI::Range(0, 3));
+  app.add_option("--optimize-for", raw.optimize_for, "speed or size")
+      ->check(CLI::IsMember({"speed", "size"}));
+  app.add_flag("--exact", options.exact, "Only rewrites that keep every bit");
+  app.add_option("--disable-pass", options.disabled, "A pass or rule that must not run")->take_all();
+  app.add_option("--pass-limit", options.pass_limit, "Runs only the first N passes (to find a faulty one)");
+  app.add_option("--save-onnx", options.save_onnx, "Writes the optimised graph as an ONNX file");
+  app.add_option("--dump-dir", options.dump_dir,
+                 "Writes the graph after every pass, and the program, to a folder");
+}
+
+void add_output_options(CLI::App& app, Options& options, RawOptions& raw) {
+  app.add_option("--target", options.target, "cpp")->check(CLI::IsMember({"cpp", "cuda"}));
+  app.add_option("--name", options.name, "Prefix of all names in the output, [a-z][a-z0-9_]*");
+  app.add_option("--state", raw.states, "An input that the previous run's output feeds: in=out")->take_all();
+  app.add_option("--cpu", options.cpu, "-march= that the output's build files ask for (native)");
+  app.add_option("--weights", raw.weights, "incbin, array, file or extern")
+      ->check(CLI::IsMember({"incbin", "array", "file", "extern"}));
+}
+
+void add_verify_options(CLI::App& app, Options& options) {
+  app.add_option("--data", options.data,
+                 "Folder with input_K.pb and output_K.pb, with inputs.npz and outputs.npz, or with "
+                 "test_data_set_* folders of them. Without it: random inputs, and the evaluator's outputs");
+  app.add_flag("--layers", options.layers, "Compares every value that survives in the program");
+  app.add_option("--seed", options.seed, "Of the random inputs (1)");
+  app.add_option("--cases", options.random_cases, "How many random inputs (1)")->check(CLI::Range(1, 1000));
+  app.add_option("--threads", options.threads, "Threads of the runner (1)")->check(CLI::Range(1, 1024));
+  app.add_option("--cxx", options.cxx, "The C++ compiler ($CXX, else c++)");
+  app.add_option("--keep", options.keep, "Folder in which project, inputs and outputs stay");
+}
+
+void add_talk_options(CLI::App& app, Options& options, RawOptions& raw) {
+  app.add_flag("-v,--verbose", raw.verbose, "Says more");
+  app.add_flag("-q,--quiet", raw.quiet, "Says only what is wrong");
+  app.add_flag("--json", options.json, "Prints the result as JSON");
+  app.add_option("--color", raw.color, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+}
+
+void interpret(Options& options, const RawOptions& raw) {
+  for (const std::string& text : options.dims)
+    options.import.bindings.dims.push_back(frontend::parse_dim_binding(text));
+  for (const std::string& text : options.shapes)
+    options.import.bindings.shapes.push_back(frontend::parse_shape_binding(text));
+  for (const std::string& text : options.sets)
+    options.import.bindings.sets.push_back(frontend::parse_set_binding(text));
+  for (const std::string& text : raw.states) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+      usage_error(fmt::format("--state '{}' is not of the form input=output", ir::printable(text)));
+    }
+    options.states.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  for (const WeightsMode mode :
+       {WeightsMode::kIncbin, WeightsMode::kArray, WeightsMode::kFile, WeightsMode::kExtern}) {
+    if (raw.weights == weights_mode_name(mode)) options.weights = mode;
+  }
+  options.optimize_for_size = raw.optimize_for == "size";
+  options.color = *parse_color_mode(raw.color);
+  if (raw.verbose && raw.quiet) usage_error("-v and -q contradict each other");
+  if (raw.verbose) options.verbosity = Verbosity::kVerbose;
+  if (raw.quiet) options.verbosity = Verbosity::kQuiet;
+}
+
+void validate(const Options& options) {
+  if (options.command == Command::kCompile && options.output.empty()) {
+    usage_error("no output folder; add -o DIR");
+  }
+  if (options.target == "cuda") {
+    usage_error("--target cuda is not available yet; use --target cpp");
+  }
+  const auto is_cpu_character = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_.+").find(c) != std::string_view::npos;
+  };
+  if (!std::all_of(options.cpu.begin(), options.cpu.end(), is_cpu_character)) {
+    usage_error(fmt::format("--cpu '{}' is not a name that -march= takes", ir::printable(options.cpu)));
+  }
+}
+
+/// Names that would collide with a keyword, a namespace or a function of C or C++.
+bool is_unusable_name(const std::string& name) {
+  static const std::set<std::string> names = {
+      "alignas",   "alignof",  "and",      "asm",      "auto",    "bitand",   "bitor",    "bool",
+      "break",     "case",     "catch",    "char",     "class",   "compl",    "const",    "constexpr",
+      "continue",  "decltype", "default",  "delete",   "do",      "double",   "else",     "enum",
+      "explicit",  "export",   "extern",   "false",    "float",   "for",      "friend",   "gcrt",
+      "goto",      "if",       "inline",   "int",      "linux",   "long",     "main",     "mutable",
+      "namespace", "new",      "noexcept", "not",      "nullptr", "operator", "or",       "private",
+      "protected", "public",   "register", "return",   "short",   "signed",   "sizeof",   "static",
+      "std",       "struct",   "switch",   "template", "test",    "this",     "throw",    "true",
+      "try",       "typedef",  "typeid",   "typename", "union",   "unix",     "unsigned", "using",
+      "virtual",   "void",     "volatile", "while",    "xor",     "all",      "install",  "clean",
+      "help"};
+  return names.count(name) > 0;
+}
+
+}  // namespace
+
+std::optional<Options> parse_command_line(int argc, const char* const* argv) {
+  Options options;
+  RawOptions raw;
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty()) {
+    if (const auto found = commands().find(words[0]); found != commands().end()) {
+      options.command = found->second;
+      words.erase(words.begin());
+    }
+  }
+  CLI::App app(description(options.command), "gcompile");
+  app.footer(kFooter);
+  app.set_version_flag("--version", std::string("gcompile ") + kVersion);
+  if (options.command != Command::kOps) {
+    add_model_options(app, options);
+    add_pass_options(app, options, raw);
+    add_output_options(app, options, raw);
+  }
+  if (options.command == Command::kCompile) {
+    app.add_option("-o,--output", options.output, "Folder of the project");
+    app.add_flag("--selftest", options.selftest,
+                 "Adds a test with inputs and outputs computed by the compiler");
+    app.add_flag("--force", options.force, "Writes into a folder that gcompile did not make");
+  }
+  if (options.command == Command::kVerify) add_verify_options(app, options);
+  add_talk_options(app, options, raw);
+  // CLI11 takes the words from the back.
+  std::reverse(words.begin(), words.end());
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {
+      app.exit(error, std::cout, std::cerr);
+      return std::nullopt;
+    }
+    usage_error(fmt::format("{}; see gcompile --help", error.what()));
+  }
+  interpret(options, raw);
+  validate(options);
+  return options;
+}
+
+std::string canonical_options(const Options& options) {
+  std::string text = fmt::format("--target {} -O{}", options.target, options.level);
+  const auto add = [&](std::string_view flag, const std::string& value) {
+    text += fmt::format(" {} {}", flag, value);
+  };
+  if (options.optimize_for_size) add("--optimize-for", "size");
+  if (options.exact) text += " --exact";
+  for (const std::string& dim : options.dims) add("--dim", dim);
+  for (const std::string& shape : options.shapes) add("--shape", shape);
+  for (const std::string& set : options.sets) add("--set", set);
+  for (const auto& [input, output] : options.states) add("--state", input + "=" + output);
+  std::vector<std::string> disabled = options.disabled;
+  std::sort(disabled.begin(), disabled.end());
+  for (const std::string& pass : disabled) add("--disable-pass", pass);
+  if (options.pass_limit >= 0) add("--pass-limit", std::to_string(options.pass_limit));
+  if (options.cpu != "native") add("--cpu", options.cpu);
+  if (options.weights != WeightsMode::kIncbin) add("--weights", weights_mode_name(options.weights));
+  if (options.selftest) text += " --selftest";
+  return text;
+}
+
+std::string program_name(const Options& options) {
+  if (!options.name.empty()) {
+    const std::string& name = options.name;
+    const bool good =
+        name[0] >= 'a' && name[0] <= 'z' && c_identifier_stem(name) == name && !is_unusable_name(name);
+    if (!good) {
+      usage_error(
+          fmt::format("--name '{}' cannot be a prefix; use lower-case words of at most 40 characters, "
+                      "such as 'face_detector'",
+                      ir::printable(name)));
+    }
+    return name;
+  }
+  std::string stem = options.model.substr(options.model.find_last_of('/') + 1);
+  stem = stem.substr(0, stem.rfind('.'));
+  stem = c_identifier_stem(stem);
+  if (stem.empty()) return "model";
+  if (stem[0] >= '0' && stem[0] <= '9') return "model_" + stem;
+  return is_unusable_name(stem) ? stem + "_model" : stem;
+}
+
+}  // namespace gcompile

@@ -1,0 +1,69 @@
+#pragma once
+// The command line.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/program_json.h"
+#include "driver/terminal.h"
+#include "frontend/import.h"
+
+namespace gcompile {
+
+enum class Command { kCompile, kVerify, kCheck, kOpt, kOps };
+
+struct Options {
+  Command command = Command::kCompile;
+  std::string model;
+
+  // How to read the model.
+  frontend::ImportOptions import;
+  std::vector<std::string> dims, shapes, sets;  // as typed
+
+  // What to do with the graph.
+  int level = 3;
+  bool optimize_for_size = false;
+  bool exact = false;
+  std::vector<std::string> disabled;
+  int pass_limit = -1;
+  std::vector<std::pair<std::string, std::string>> states;
+  std::string save_onnx;
+  std::string dump_dir;
+
+  // What to emit.
+  std::string output;  // -o
+  std::string target = "cpp";
+  std::string name;  // prefix; empty: from the file's name
+  std::string cpu = "native";
+  WeightsMode weights = WeightsMode::kIncbin;
+  bool selftest = false;
+  bool force = false;
+
+  // verify
+  std::string data;
+  bool layers = false;
+  std::uint64_t seed = 1;
+  int random_cases = 1;
+  int threads = 1;
+  std::string cxx;
+  std::string keep;  // folder in which project, inputs and outputs stay
+
+  // How to talk.
+  Verbosity verbosity = Verbosity::kNormal;
+  ColorMode color = ColorMode::kAuto;
+  bool json = false;
+};
+
+/// Reads the command line. Nothing: help or version was asked for and printed. Throws CompileError (kUsage).
+std::optional<Options> parse_command_line(int argc, const char* const* argv);
+
+/// The options that shape the output, in one order whatever was typed; for the manifest.
+std::string canonical_options(const Options& options);
+
+/// The prefix of every symbol: --name, or made from the model's file name.
+std::string program_name(const Options& options);
+
+}  // namespace gcompile
