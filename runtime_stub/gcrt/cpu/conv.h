@@ -61,6 +61,10 @@ struct ConvGroup {
 // The row pointers and runs of one tile of output pixels.
 template <class T>
 struct ConvTile {
+  // Position of output pixel `next`: tiles are taken in order, so that divisions are rare.
+  std::ptrdiff_t next = -1;
+  int image, row, column;
+
   int count;  // rows including the dropped ones
   int ih[kTileRows];
   int iw[kTileRows];
@@ -73,43 +77,66 @@ struct ConvTile {
   void prepare(const ConvGroup<T>& group, std::ptrdiff_t m, int rows, int valid, TileTask<T>& task);
 
  private:
-  bool locate(const ConvShape& s, std::ptrdiff_t m, int valid);
-  void inside(const ConvGroup<T>& group, TileTask<T>& task);
+  GCRT_INLINE void seek(const ConvShape& s, std::ptrdiff_t m);
+  GCRT_INLINE void advance(const ConvShape& s, int pixels);
+  GCRT_INLINE bool is_inside_row(const ConvShape& s) const;
+  bool locate(const ConvShape& s, int valid);
+  GCRT_INLINE void inside(const ConvGroup<T>& group, TileTask<T>& task);
   void border_by_taps(const ConvGroup<T>& group, TileTask<T>& task);
   void border_by_rows(const ConvGroup<T>& group, TileTask<T>& task);
 };
 
+template <class T>
+GCRT_INLINE void ConvTile<T>::seek(const ConvShape& s, std::ptrdiff_t m) {
+  if (m == next) return;
+  next = m;
+  const std::ptrdiff_t rows = m / s.out_w;
+  column = static_cast<int>(m - rows * s.out_w);
+  image = static_cast<int>(rows / s.out_h);
+  row = static_cast<int>(rows - std::ptrdiff_t{image} * s.out_h);
+}
+
+// Moves on by pixels of the same output row.
+template <class T>
+GCRT_INLINE void ConvTile<T>::advance(const ConvShape& s, int pixels) {
+  next += pixels;
+  column += pixels;
+  if (column < s.out_w) return;
+  column = 0;
+  if (++row < s.out_h) return;
+  row = 0;
+  ++image;
+}
+
+// True if the tile lies in one output row and no tap leaves the image.
+template <class T>
+GCRT_INLINE bool ConvTile<T>::is_inside_row(const ConvShape& s) const {
+  const int y = row * s.stride_h - s.pad_top;
+  const int x = column * s.stride_w - s.pad_left;
+  return column + count <= s.out_w && y >= 0 && x >= 0 && y + (s.kernel_h - 1) * s.dilation_h < s.in_h &&
+         x + (count - 1) * s.stride_w + (s.kernel_w - 1) * s.dilation_w < s.in_w;
+}
+
 // Input coordinates of tap (0, 0) for every row; true if no tap of any row leaves the image.
 template <class T>
-bool ConvTile<T>::locate(const ConvShape& s, std::ptrdiff_t m, int valid) {
-  const int row = static_cast<int>(m / s.out_w);
-  int ow = static_cast<int>(m - std::ptrdiff_t{row} * s.out_w);
-  int b = s.batch == 1 ? 0 : row / s.out_h;
-  int oh = row - b * s.out_h;
+bool ConvTile<T>::locate(const ConvShape& s, int valid) {
   const int reach_h = (s.kernel_h - 1) * s.dilation_h;
   const int reach_w = (s.kernel_w - 1) * s.dilation_w;
   bool is_inside = true;
   for (int i = 0; i < count; ++i) {
-    const int y = oh * s.stride_h - s.pad_top;
-    const int x = ow * s.stride_w - s.pad_left;
+    const int y = row * s.stride_h - s.pad_top;
+    const int x = column * s.stride_w - s.pad_left;
     ih[i] = y;
     iw[i] = x;
-    offset[i] = b * s.in_image_stride + y * s.in_row_stride + x * s.in_pixel_stride;
+    offset[i] = image * s.in_image_stride + y * s.in_row_stride + x * s.in_pixel_stride;
     is_inside &= (y >= 0) & (x >= 0) & (y + reach_h < s.in_h) & (x + reach_w < s.in_w);
-    if (i + 1 < valid && ++ow == s.out_w) {
-      ow = 0;
-      if (++oh == s.out_h) {
-        oh = 0;
-        ++b;
-      }
-    }
+    if (i + 1 < valid || valid == count) advance(s, 1);
   }
   return is_inside;
 }
 
 template <class T>
-void ConvTile<T>::inside(const ConvGroup<T>& group, TileTask<T>& task) {
-  for (int i = 0; i < count; ++i) pointers[i] = group.x + offset[i];
+GCRT_INLINE void ConvTile<T>::inside(const ConvGroup<T>& group, TileTask<T>& task) {
   const TapRectangle& taps = group.taps;
   const int columns = group.contiguous ? 1 : taps.columns();
   TileRun* run = runs;
@@ -156,13 +183,15 @@ void ConvTile<T>::border_by_taps(const ConvGroup<T>& group, TileTask<T>& task) {
   task.run_length = group.channels;
 }
 
-// One run per kernel row even at the border: the few pixels whose run leaves the image are copied next to
-// zeros.
+// One run per kernel row even at the border: where the runs of neighbouring pixels leave the image, the part
+// of the input row that they read is copied next to zeros.
 template <class T>
 void ConvTile<T>::border_by_rows(const ConvGroup<T>& group, TileTask<T>& task) {
   const ConvShape& s = group.shape;
   const TapRectangle& taps = group.taps;
-  const std::ptrdiff_t length = taps.columns() * group.channels;
+  const std::ptrdiff_t channels = group.channels;
+  const std::ptrdiff_t length = taps.columns() * channels;
+  const std::ptrdiff_t step = s.stride_w * channels;
   for (std::ptrdiff_t j = 0; j < length; ++j) edge[j] = T(0);
   T* copy = edge + length;
   const T** out = pointers;
@@ -170,24 +199,28 @@ void ConvTile<T>::border_by_rows(const ConvGroup<T>& group, TileTask<T>& task) {
   for (int kh = taps.row_begin; kh < taps.row_end; ++kh) {
     const std::ptrdiff_t shift = group.tap_offset(kh, taps.column_begin);
     bool used = false;
-    for (int i = 0; i < count; ++i) {
-      out[i] = edge;
-      if (static_cast<unsigned>(ih[i] + kh * s.dilation_h) >= static_cast<unsigned>(s.in_h)) continue;
-      const TapRange range = valid_taps(iw[i] + taps.column_begin, 1, taps.columns(), s.in_w);
-      if (range.begin >= range.end) continue;
-      used = true;
-      const std::ptrdiff_t begin = range.begin * group.channels;
-      const std::ptrdiff_t end = range.end * group.channels;
-      const T* const source = group.x + (offset[i] + shift + begin);
-      if (end - begin == length) {
-        out[i] = source;
+    for (int i = 0; i < count;) {
+      int end = i + 1;
+      while (end < count && iw[end] > iw[end - 1]) ++end;
+      const int first = iw[i] + taps.column_begin;
+      const int pixels = (end - 1 - i) * s.stride_w + taps.columns();
+      const TapRange range = valid_taps(first, 1, pixels, s.in_w);
+      const bool is_row = static_cast<unsigned>(ih[i] + kh * s.dilation_h) < static_cast<unsigned>(s.in_h);
+      if (!is_row || range.begin >= range.end) {
+        for (; i < end; ++i) out[i] = edge;
         continue;
       }
-      for (std::ptrdiff_t j = 0; j < begin; ++j) copy[j] = T(0);
-      for (std::ptrdiff_t j = begin; j < end; ++j) copy[j] = source[j - begin];
-      for (std::ptrdiff_t j = end; j < length; ++j) copy[j] = T(0);
-      out[i] = copy;
-      copy += length;
+      used = true;
+      const T* source = group.x + (offset[i] + shift);
+      if (range.end - range.begin < pixels) {
+        const std::ptrdiff_t begin = range.begin * channels;
+        for (std::ptrdiff_t j = 0; j < begin; ++j) copy[j] = T(0);
+        for (std::ptrdiff_t j = begin; j < range.end * channels; ++j) copy[j] = source[j];
+        for (std::ptrdiff_t j = range.end * channels; j < pixels * channels; ++j) copy[j] = T(0);
+        source = copy;
+        copy += pixels * channels;
+      }
+      for (; i < end; ++i, source += step) out[i] = source;
     }
     if (!used) continue;
     out += count;
@@ -201,20 +234,33 @@ void ConvTile<T>::border_by_rows(const ConvGroup<T>& group, TileTask<T>& task) {
 template <class T>
 void ConvTile<T>::prepare(const ConvGroup<T>& group, std::ptrdiff_t m, int rows, int valid,
                           TileTask<T>& task) {
+  const ConvShape& s = group.shape;
   count = rows;
-  const bool is_inside = locate(group.shape, m, valid);
-  const TapRectangle& taps = group.taps;
-  const std::ptrdiff_t copied =
-      taps.columns() * group.channels * ((taps.row_end - taps.row_begin) * count + 1);
-  if (is_inside) {
+  seek(s, m);
+  task.rows = pointers;
+  task.runs = runs;
+  if (valid == rows && is_inside_row(s)) {
+    task.rows = nullptr;
+    task.base = group.x + (image * s.in_image_stride + (row * s.stride_h - s.pad_top) * s.in_row_stride +
+                           (column * s.stride_w - s.pad_left) * s.in_pixel_stride);
+    task.row_stride = s.stride_w * s.in_pixel_stride;
     inside(group, task);
-  } else if (group.contiguous && group.channels < 16 && copied <= kEdgeElements) {
+    advance(s, rows);
+    return;
+  }
+  const TapRectangle& taps = group.taps;
+  // A strip of input per kernel row is at most as long as the runs of all pixels together.
+  const std::ptrdiff_t copied =
+      taps.columns() * group.channels * ((taps.row_end - taps.row_begin) * count + 1) +
+      (taps.row_end - taps.row_begin) * count * (s.stride_w - 1) * group.channels;
+  if (locate(s, valid)) {
+    for (int i = 0; i < count; ++i) pointers[i] = group.x + offset[i];
+    inside(group, task);
+  } else if (group.contiguous && group.channels <= 16 && copied <= kEdgeElements) {
     border_by_rows(group, task);
   } else {
     border_by_taps(group, task);
   }
-  task.rows = pointers;
-  task.runs = runs;
 }
 
 // Some output pixels and columns of one group. `partial` as in gemm_block.

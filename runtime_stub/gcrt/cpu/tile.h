@@ -46,19 +46,19 @@ struct TileRun {
 
 template <class T>
 struct TileTask {
-  const T* const* rows;      // row pointers of the first run, or null: row i is base + i * row_stride
-  std::ptrdiff_t rows_step;  // row pointers from one run to the next; 0: all runs share them
-  const T* base;
-  std::ptrdiff_t row_stride;
+  const T* const* rows = nullptr;  // row pointers of the first run, or null: row i is base + i * row_stride
+  std::ptrdiff_t rows_step = 0;    // row pointers from one run to the next; 0: all runs share them
+  const T* base = nullptr;
+  std::ptrdiff_t row_stride = 0;
   const TileRun* runs;
   std::ptrdiff_t run_count;
   std::ptrdiff_t run_length;
   const T* b;                   // first column of the tile inside its panel
   std::ptrdiff_t panel_stride;  // elements from one panel to the next
   const T* prefetch;            // B that will be wanted soon: one line is fetched every 4 steps of k
-  T* partial;                   // [rows][kTileColumns] sums carried between parts of a long K, or null
-  bool resume;                  // start from `partial` instead of zero
-  bool finish;                  // call the epilogue instead of storing to `partial`
+  T* partial = nullptr;         // [rows][kTileColumns] sums carried between parts of a long K, or null
+  bool resume = false;          // start from `partial` instead of zero
+  bool finish = true;           // call the epilogue instead of storing to `partial`
   int valid_rows;               // rows and columns that exist; the rest is computed and dropped
   int valid_columns;
   std::ptrdiff_t m;  // what the epilogue is told about the first row and column
@@ -134,23 +134,28 @@ template <int Rows, int Vectors, class T, class E>
 GCRT_INLINE void finish_tile(const TileSums<Rows, Vectors, T>& acc, const TileTask<T>& task,
                              const E& epilogue) {
   constexpr int L = kVectorLanes<T>;
-  const bool from_registers = task.finish && task.valid_rows == Rows;
-  if (from_registers) {
+  alignas(64) T spilled[Rows * Vectors * L];
+  const int columns = task.valid_columns;
+  if (task.finish && task.valid_rows == Rows) {
+    constexpr int kLast = (Vectors - 1) * L;
     GCRT_UNROLL
     for (int i = 0; i < Rows; ++i) {
       GCRT_UNROLL
       for (int j = 0; j + 1 < Vectors; ++j)
         epilogue(Lanes<L>{}, acc.sum[0][i][j], task.m + i, task.n + j * L);
     }
-    if (task.valid_columns == Vectors * L) {
+    if (columns == Vectors * L) {
       GCRT_UNROLL
       for (int i = 0; i < Rows; ++i) {
-        epilogue(Lanes<L>{}, acc.sum[0][i][Vectors - 1], task.m + i, task.n + (Vectors - 1) * L);
+        epilogue(Lanes<L>{}, acc.sum[0][i][Vectors - 1], task.m + i, task.n + kLast);
       }
       return;
     }
+    GCRT_UNROLL
+    for (int i = 0; i < Rows; ++i) store(Lanes<L>{}, spilled + i * L, acc.sum[0][i][Vectors - 1]);
+    finish_block(spilled, L, Rows, columns - kLast, task.m, task.n + kLast, epilogue);
+    return;
   }
-  alignas(64) T spilled[Rows * Vectors * L];
   T* const sums = task.finish ? spilled : task.partial;
   const std::ptrdiff_t stride = task.finish ? Vectors * L : kTileColumns<T>;
   GCRT_UNROLL
@@ -158,10 +163,7 @@ GCRT_INLINE void finish_tile(const TileSums<Rows, Vectors, T>& acc, const TileTa
     GCRT_UNROLL
     for (int j = 0; j < Vectors; ++j) store(Lanes<L>{}, sums + i * stride + j * L, acc.sum[0][i][j]);
   }
-  if (!task.finish) return;
-  const int done = from_registers ? (Vectors - 1) * L : 0;
-  finish_block(spilled + done, stride, task.valid_rows, task.valid_columns - done, task.m, task.n + done,
-               epilogue);
+  if (task.finish) finish_block(spilled, stride, task.valid_rows, columns, task.m, task.n, epilogue);
 }
 
 // One noinline instance per tile shape and epilogue.
