@@ -177,6 +177,14 @@ ValueId emit_resample(RewriteContext& context, ValueId x, const std::vector<Axis
   return context.emit("Resample", std::move(operands), std::move(attributes));
 }
 
+bool keeps_axis(const AxisTable& table, std::int64_t size) {
+  if (table.taps != 1 || table.rows != size) return false;
+  for (std::int64_t i = 0; i < size; ++i) {
+    if (table.positions[static_cast<std::size_t>(i)] != i) return false;
+  }
+  return true;
+}
+
 ValueId emit_passes(RewriteContext& context, ValueId x, const std::vector<AxisTable>& tables) {
   std::int64_t taps = 1;
   for (const AxisTable& table : tables) taps *= table.taps;
@@ -187,8 +195,7 @@ ValueId emit_passes(RewriteContext& context, ValueId x, const std::vector<AxisTa
   for (std::size_t i = 0; i < tables.size(); ++i) {
     std::vector<bool> chosen(tables.size(), false);
     chosen[i] = true;
-    const bool idle =
-        formula_of(tables[i]) == AxisFormula{} && tables[i].rows == context.type(value).shape[i];
+    const bool idle = keeps_axis(tables[i], context.type(value).shape[i]);
     if (!idle) value = emit_resample(context, value, tables, chosen);
   }
   return emit_cast(context, value, type);

@@ -1,0 +1,112 @@
+// Resize and Upsample: which axes get a formula, which a table, and the histories before opset 19.
+
+#include <gtest/gtest.h>
+
+#include "ir/ops/resize_plan.h"
+#include "tests/unit/one_node.h"
+
+namespace gcompile::testing {
+namespace {
+
+using ir::AxisFormula;
+using ir::AxisTable;
+using ir::ResizeAxis;
+using ir::ResizeMethod;
+using ir::Tensor;
+
+std::vector<double> reals(const Tensor& tensor) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < tensor.count(); ++i) values.push_back(tensor.real_at(i));
+  return values;
+}
+
+TEST(ResizePlan, IntegralFactorsAreFormulas) {
+  for (const char* nearest : {"floor", "round_prefer_floor", "round_prefer_ceil"}) {
+    ResizeMethod method;
+    method.nearest = nearest;
+    const AxisTable doubled = ir::axis_table({5, 10, 2}, method);
+    const AxisFormula half = ir::formula_of(doubled).value_or(AxisFormula{0, 0, 0});
+    if (std::string(nearest) == "floor") continue;  // -0.25 is clamped: no formula of this kind
+    EXPECT_EQ(half.multiplier, 1);
+    EXPECT_EQ(half.divisor, 2);
+    EXPECT_EQ(half.offset, 0);
+  }
+  ResizeMethod asymmetric;
+  asymmetric.coordinates = "asymmetric";
+  asymmetric.nearest = "floor";
+  EXPECT_EQ(ir::formula_of(ir::axis_table({4, 12, 3}, asymmetric)), (AxisFormula{1, 0, 3}));
+  EXPECT_EQ(ir::formula_of(ir::axis_table({8, 4, 0.5}, asymmetric)), (AxisFormula{2, 0, 1}));
+  EXPECT_EQ(ir::formula_of(ir::axis_table({4, 6, 1.5}, asymmetric)), (AxisFormula{2, 0, 3}));
+}
+
+TEST(ResizePlan, AnAxisThatKeepsItsSizeHasNoTable) {
+  ResizeMethod linear;
+  linear.mode = "linear";
+  const AxisTable table = ir::axis_table({7, 7, 1}, linear);
+  EXPECT_EQ(table.taps, 1);
+  EXPECT_EQ(ir::formula_of(table), AxisFormula{});
+}
+
+TEST(ResizePlan, LinearWeightsSumToOneAndClampAtTheEdges) {
+  ResizeMethod linear;
+  linear.mode = "linear";
+  const AxisTable table = ir::axis_table({2, 4, 2}, linear);
+  ASSERT_EQ(table.taps, 2);
+  EXPECT_EQ(table.positions, (std::vector<std::int64_t>{0, 0, 0, 1, 0, 1, 1, 1}));
+  EXPECT_EQ(table.weights, (std::vector<double>{0.25, 0.75, 0.75, 0.25, 0.25, 0.75, 0.75, 0.25}));
+}
+
+TEST(Resize, NearestByTwoIsOneMapWithoutTables) {
+  const Tensor x = floats({1, 2, 3, 4}, {1, 1, 2, 2}), none = floats({}, {0});
+  const Tensor scales = floats({1, 1, 2, 2}, {4});
+  const OneNode resize{.op = "Resize", .operands = {&x, &none, &scales}, .known = true};
+  ir::Graph graph = graph_of(resize);
+  decompose_all(graph);
+  ASSERT_EQ(graph.node_count(), 1u);
+  EXPECT_EQ(graph.node(graph.nodes()[0]).operands.size(), 1u);
+  EXPECT_EQ(reals(evaluate_inputs(graph, resize)[0]),
+            (std::vector<double>{1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4}));
+}
+
+TEST(Resize, CubicOverThreeAxesGoesAxisByAxis) {
+  std::vector<float> values(27);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  const Tensor x = floats(values, {1, 1, 3, 3, 3}), scales = floats({1, 1, 2, 2, 2}, {5});
+  OneNode resize{.op = "Resize", .operands = {&x, nullptr, &scales}, .known = true};
+  resize.attributes.set("mode", std::string("cubic"));
+  ir::Graph graph = graph_of(resize);
+  decompose_all(graph);
+  EXPECT_EQ(graph.node_count(), 3u);
+  const std::vector<double> y = reals(evaluate_inputs(graph, resize)[0]);
+  EXPECT_NEAR(y.front() + y.back(), 26, 1e-4);  // the ramp is symmetric
+}
+
+TEST(Resize, Opset10ReadsAtXOverScale) {
+  const Tensor x = floats({1, 2, 3, 4}, {4}), scales = floats({0.5f}, {1}), up = floats({1.5f}, {1});
+  EXPECT_EQ(reals(run({.op = "Resize", .operands = {&x, &scales}, .opset = 10, .known = true})[0]),
+            (std::vector<double>{1, 3}));
+  EXPECT_EQ(reals(run({.op = "Resize", .operands = {&x, &up}, .opset = 10, .known = true})[0]),
+            (std::vector<double>{1, 1, 2, 3, 3, 4}));
+}
+
+TEST(Upsample, IsAResize) {
+  const Tensor x = floats({1, 2}, {1, 1, 1, 2}), scales = floats({1, 1, 1, 2}, {4});
+  OneNode attribute{.op = "Upsample", .operands = {&x}, .opset = 7, .known = true};
+  attribute.attributes.set("scales", std::vector<float>{1, 1, 2, 1});
+  EXPECT_EQ(reals(run(attribute)[0]), (std::vector<double>{1, 2, 1, 2}));
+  OneNode linear{.op = "Upsample", .operands = {&x, &scales}, .opset = 9, .known = true};
+  linear.attributes.set("mode", std::string("linear"));
+  EXPECT_EQ(reals(run(linear)[0]), (std::vector<double>{1, 1.5, 2, 2}));
+}
+
+TEST(Resize, SaysWhatItDoesNotKnow) {
+  const Tensor x = floats({1, 2}, {2}), scales = floats({2}, {1});
+  OneNode resize{.op = "Resize", .operands = {&x, nullptr, &scales}};
+  EXPECT_EQ(error_of([&] { run(resize); }), "scales must be known at compile time");
+  resize.known = true;
+  resize.attributes.set("mode", std::string("lanczos"));
+  EXPECT_EQ(error_of([&] { run(resize); }), "attribute 'mode' is 'lanczos', which is not known");
+}
+
+}  // namespace
+}  // namespace gcompile::testing
