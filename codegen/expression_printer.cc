@@ -44,6 +44,25 @@ const char* infix(ScalarOp op, ElementType type) {
   }
 }
 
+const char* comparison(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::kLess:
+      return "<";
+    case ScalarOp::kLessEqual:
+      return "<=";
+    case ScalarOp::kGreater:
+      return ">";
+    case ScalarOp::kGreaterEqual:
+      return ">=";
+    case ScalarOp::kEqual:
+      return "==";
+    case ScalarOp::kNotEqual:
+      return "!=";
+    default:
+      return nullptr;
+  }
+}
+
 /// Whether the text must be parenthesised inside another operator.
 bool is_compound(const std::string& text) {
   int depth = 0;
@@ -84,6 +103,16 @@ std::string ExpressionPrinter::apply(const ScalarNode& node, bool vector) const 
       return fmt::format("is_inf({}, true, false)", argument(0));
     default:
       break;
+  }
+  if (node.op == ScalarOp::kSelect) {
+    // A comparison in place keeps its mask in the width of its operands instead of going through bytes.
+    const ScalarNode& condition = dag_[node.arguments[0]];
+    const char* symbol = comparison(condition.op);
+    if (symbol && scope_.count(node.arguments[0]) == 0 &&
+        bits_of(compute_type(dag_.type(condition.arguments[0]))) == bits_of(node.type)) {
+      return fmt::format("blend({} {} {}, {}, {})", enclosed(text(condition.arguments[0], vector)), symbol,
+                         enclosed(text(condition.arguments[1], vector)), argument(1), argument(2));
+    }
   }
   if (const char* symbol = infix(node.op, node.type)) {
     // A pack and a scalar mix freely around an arithmetic sign; at least one side must be a pack.
@@ -149,7 +178,6 @@ void ExpressionPrinter::declare(CodeText& code, const std::vector<int>& roots, s
     if (!live[static_cast<std::size_t>(id)] || !settled(id) || scope_.count(id)) continue;
     const ScalarNode& node = dag_[id];
     if (node.op == ScalarOp::kConstant || node.op == ScalarOp::kAccumulator) continue;
-    if (node.op == ScalarOp::kRound && !used_deeper[id]) continue;
     const bool root = std::find(roots.begin(), roots.end(), id) != roots.end();
     std::string value = compute(id, is_vector(id));
     const bool short_enough = value.size() <= 56;

@@ -147,9 +147,9 @@ void choose_vector_axis(LoopNest& nest) {
   for (std::size_t i = 0; i < nest.axes.size(); ++i) {
     if (nest.axes[i].dead) continue;
     const int axis = static_cast<int>(i);
-    // A vector axis shorter than a vector wastes the loop: prefer long ones strongly.
+    // A vector axis shorter than a vector runs element by element: anything longer is better.
     const std::int64_t extent = nest.axes[i].extent();
-    const int length = extent >= 16 ? 8 : extent >= 8 ? 5 : extent >= 4 ? 2 : 0;
+    const int length = extent >= 16 ? 8 : extent >= 8 ? 4 : extent >= 4 ? -4 : -64;
     const int score = 4 * stream_score(nest, axis) + length;
     if (nest.vector_axis < 0 || score > best_score) {
       nest.vector_axis = axis;

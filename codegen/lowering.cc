@@ -21,15 +21,19 @@ std::int64_t align_up(std::int64_t bytes) { return (bytes + kAlignment - 1) / kA
 /// Lower-case words of a name joined by `_`, at most `limit` characters; never empty.
 std::string identifier_words(std::string_view text, std::size_t limit) {
   std::string out;
+  char previous = 0;
   for (const char c : text) {
     if (out.size() >= limit) break;
     if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
       out += c;
     } else if (c >= 'A' && c <= 'Z') {
+      // "LeakyRelu" -> "leaky_relu", "QLinearAdd" -> "qlinear_add"
+      if (!out.empty() && out.back() != '_' && previous >= 'a' && previous <= 'z') out += '_';
       out += static_cast<char>(c - 'A' + 'a');
     } else if (!out.empty() && out.back() != '_') {
       out += '_';
     }
+    previous = c;
   }
   while (!out.empty() && out.back() == '_') out.pop_back();
   return out.empty() ? "value" : out;
@@ -365,6 +369,7 @@ class ProgramBuilder {
       kernel.declaration = replace_all(signature(call), KernelCall::kName, kernel.name) + ";";
       kernel.text = replace_all(text, KernelCall::kName, kernel.name);
       kernel.headers = call.headers;
+      if (call.threaded) kernel.headers.push_back("gcrt/parallel.h");
       if (!functor_name.empty()) kernel.functors = {functor_name};
       program_.kernels.push_back(std::move(kernel));
     }

@@ -60,18 +60,19 @@ template <class T, class Combine, class F>
 GCRT_INLINE T reduce_range(std::ptrdiff_t count, T identity, const Combine& combine, const F& body) {
   constexpr int n = kLanesFor<T>;
   T result = identity;
-  std::ptrdiff_t i = 0;
+  // Counted this way, literal counts leave no dead tail, about which g++ 12 would warn.
+  const std::ptrdiff_t full = n == 1 || count < n ? 0 : count - count % n;
   if constexpr (n > 1) {
-    if (count >= n) {
-      const Lanes<n> lane{};
-      auto a = body(lane, i);
-      i += n;
-      if (count - i >= 3 * n) {
-        auto b = body(lane, i);
-        auto c = body(lane, i + n);
-        auto d = body(lane, i + 2 * n);
-        i += 3 * n;
-        for (; count - i >= 4 * n; i += 4 * n) {
+    const Lanes<n> lane{};
+    const std::ptrdiff_t quads = full - full % (4 * n);
+    if (full > 0) {
+      auto a = body(lane, 0);
+      std::ptrdiff_t i = n;
+      if (quads > 0) {
+        auto b = body(lane, n);
+        auto c = body(lane, 2 * n);
+        auto d = body(lane, 3 * n);
+        for (i = 4 * n; i < quads; i += 4 * n) {
           a = combine(a, body(lane, i));
           b = combine(b, body(lane, i + n));
           c = combine(c, body(lane, i + 2 * n));
@@ -79,11 +80,11 @@ GCRT_INLINE T reduce_range(std::ptrdiff_t count, T identity, const Combine& comb
         }
         a = combine(combine(a, b), combine(c, d));
       }
-      for (; count - i >= n; i += n) a = combine(a, body(lane, i));
+      for (; i < full; i += n) a = combine(a, body(lane, i));
       result = combine(result, reduce_lanes(combine, a));
     }
   }
-  for (; i < count; ++i) result = combine(result, body(Lanes<1>{}, i));
+  for (std::ptrdiff_t i = full; i < count; ++i) result = combine(result, body(Lanes<1>{}, i));
   return result;
 }
 
