@@ -1,0 +1,187 @@
+// com.microsoft.Attention: projections of Q, K and V as one product, then attention per head.
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "ir/ops/attention.h"
+
+namespace gcompile::ir {
+namespace {
+
+constexpr int kWeights = 1, kBias = 2, kMask = 3, kPast = 4, kAttentionBias = 5, kPastLength = 6;
+
+struct Sizes {
+  std::int64_t batch, rows, heads, past;
+  std::vector<std::int64_t> widths;  // of Q, K, V
+  std::int64_t columns() const { return past + rows; }
+};
+
+Sizes sizes_of(const NodeView& node) {
+  const Attributes& attributes = node.attributes();
+  const Shape& x = node.shape(0);
+  const Shape& w = node.shape(kWeights);
+  if (x.size() != 3 || w.size() != 2 || w[0] != x[2]) {
+    operator_error(fmt::format("the input {} and the weights {} do not fit", to_string(x), to_string(w)));
+  }
+  Sizes s{x[0], x[1], attributes.int_of("num_heads"), 0, {w[1] / 3, w[1] / 3, w[1] / 3}};
+  if (attributes.has("qkv_hidden_sizes")) s.widths = attributes.ints_of("qkv_hidden_sizes");
+  if (s.widths.size() != 3 || s.widths[0] + s.widths[1] + s.widths[2] != w[1] || s.widths[0] != s.widths[1]) {
+    operator_error("qkv_hidden_sizes must be the widths of Q, K and V in the weights");
+  }
+  for (const std::int64_t width : s.widths) {
+    if (s.heads < 1 || width < 0 || width % s.heads != 0) {
+      operator_error(fmt::format("a width of {} is no multiple of {} heads", width, s.heads));
+    }
+  }
+  if (node.has_operand(kPast)) {
+    const Shape& past = node.shape(kPast);
+    if (past.size() != 5) operator_error("past must have rank 5");
+    s.past = past[3];
+    if (s.widths[0] != s.widths[2] || past != Shape{2, s.batch, s.heads, s.past, s.widths[0] / s.heads}) {
+      operator_error("past must be (2, batch, heads, past rows, head size)");
+    }
+  }
+  return s;
+}
+
+void infer(InferContext& context) {
+  require_float(context, 0);
+  const Attributes& attributes = context.attributes();
+  for (const char* name : {"do_rotary", "past_present_share_buffer"}) {
+    if (attributes.flag(name)) operator_error(fmt::format("{} is not supported", name));
+  }
+  if (context.has_operand(kPastLength)) operator_error("past_sequence_length is not supported");
+  const Sizes s = sizes_of(context);
+  const std::int64_t total = s.widths[0] + s.widths[1] + s.widths[2];
+  if (context.has_operand(kBias) && context.shape(kBias) != Shape{total}) {
+    operator_error(fmt::format("the bias must have {} elements", total));
+  }
+  if (context.has_operand(kMask)) {
+    const Shape& mask = context.shape(kMask);
+    const bool fits = mask == Shape{s.batch} || mask == Shape{2 * s.batch} ||
+                      mask == Shape{s.batch, s.columns()} || mask == Shape{s.batch, s.rows, s.columns()} ||
+                      (mask.size() == 4 && mask[0] == s.batch && mask[1] == 1 && mask[2] >= s.columns() &&
+                       mask[3] >= s.columns());
+    if (!fits) {
+      operator_error(fmt::format("mask_index of shape {} is not supported", to_string(mask)),
+                     "key lengths (batch), ends and starts (2 * batch), and masks (batch, total), (batch, "
+                     "sequence, total) and (batch, 1, max, max) are");
+    }
+  }
+  const Shape scores = {s.batch, s.heads, s.rows, s.columns()};
+  if (context.has_operand(kAttentionBias) && broadcast(context.shape(kAttentionBias), scores) != scores) {
+    operator_error("attention_bias does not broadcast to the scores");
+  }
+  context.set_result(0, context.element(0), {s.batch, s.rows, s.widths[2]});
+  context.set_result(1, context.element(0), {2, s.batch, s.heads, s.columns(), s.widths[0] / s.heads});
+}
+
+/// Which columns take part, bool, broadcasting to the scores.
+ValueId allowed_columns(RewriteContext& context, const Sizes& s) {
+  ValueId mask = context.operand_id(kMask);
+  const Shape shape = context.shape(kMask);
+  const ValueId zero = context.constant_scalar(context.element(kMask), 0);
+  if (shape.size() == 1) {
+    std::vector<std::int64_t> columns;
+    for (std::int64_t i = 0; i < s.columns(); ++i) columns.push_back(i);
+    const ValueId column = context.constant(Tensor::of_ints(columns, {1, 1, 1, s.columns()}));
+    mask = emit_cast(context, mask, ElementType::kInt64);
+    const auto bound = [&](std::int64_t begin) {
+      const ValueId part = shape[0] == s.batch ? mask : emit_slice(context, mask, 0, begin, begin + s.batch);
+      return emit_reshape(context, part, {s.batch, 1, 1, 1});
+    };
+    const ValueId before_end = context.emit("Less", {column, bound(0)});
+    if (shape[0] == s.batch) return before_end;
+    return context.emit("And", {before_end, context.emit("LessOrEqual", {bound(s.batch), column})});
+  }
+  if (shape.size() == 2) mask = emit_reshape(context, mask, {s.batch, 1, 1, s.columns()});
+  if (shape.size() == 3) mask = emit_reshape(context, mask, {s.batch, 1, s.rows, s.columns()});
+  if (shape.size() == 4) {
+    mask = emit_slice(context, mask, 2, s.past, s.columns());
+    mask = emit_slice(context, mask, 3, 0, s.columns());
+  }
+  return context.emit("Less", {zero, mask});
+}
+
+/// What is added to the scores; masked columns get the filter value, which is finite.
+ValueId score_bias(RewriteContext& context, const Sizes& s) {
+  ValueId bias;
+  if (context.has_operand(kMask)) {
+    const ElementType type = context.element(0);
+    const ValueId zero = context.constant_scalar(type, 0);
+    const ValueId filter = context.constant_scalar(type, context.attributes().float_of("mask_filter_value"));
+    bias = context.emit("Where", {allowed_columns(context, s), zero, filter});
+  }
+  if (!context.has_operand(kAttentionBias)) return bias;
+  const ValueId given = context.operand_id(kAttentionBias);
+  return bias.valid() ? context.emit("Add", {bias, given}) : given;
+}
+
+bool decompose(RewriteContext& context) {
+  const Sizes s = sizes_of(context);
+  const Attributes attributes = context.attributes();
+  ValueId projected = context.emit("MatMul", {context.operand_id(0), context.operand_id(kWeights)});
+  if (context.has_operand(kBias)) projected = context.emit("Add", {projected, context.operand_id(kBias)});
+  std::vector<ValueId> parts;
+  std::int64_t begin = 0;
+  for (const std::int64_t width : s.widths) {
+    parts.push_back(
+        emit_split_heads(context, emit_slice(context, projected, 2, begin, begin + width), s.heads));
+    begin += width;
+  }
+  for (std::int64_t i = 0; i < 2 && context.has_operand(kPast); ++i) {
+    const Shape shape = {s.batch, s.heads, s.past, s.widths[0] / s.heads};
+    const ValueId past =
+        emit_reshape(context, emit_slice(context, context.operand_id(kPast), 0, i, i + 1), shape);
+    ValueId& part = parts[static_cast<std::size_t>(i) + 1];
+    part = emit_concat(context, {past, part}, 2);
+  }
+  AttentionCore core;
+  core.q = parts[0];
+  core.k = parts[1];
+  core.v = parts[2];
+  const double size = static_cast<double>(s.widths[0] / s.heads);
+  core.scale = attributes.float_of("scale") != 0 ? attributes.float_of("scale") : 1 / std::sqrt(size);
+  core.mask = score_bias(context, s);
+  core.empties = false;
+  core.causal = attributes.flag("unidirectional");
+  core.past = s.past;
+  context.replace_result(0, emit_join_heads(context, emit_attention(context, core).result));
+  if (context.has_result(1)) {
+    Shape one = context.type(core.k).shape;
+    one.insert(one.begin(), 1);
+    const ValueId k = emit_reshape(context, core.k, one);
+    context.replace_result(1, emit_concat(context, {k, emit_reshape(context, core.v, one)}, 0));
+  }
+  return true;
+}
+
+}  // namespace
+
+const Operator& operator_MicrosoftAttention() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "Attention";
+    o.domain = "com.microsoft";
+    o.versions = {1};
+    o.operands = {2, 7};
+    o.results = {1, 2};
+    o.attributes = {{"do_rotary", AttributeKind::kInt, std::int64_t{0}},
+                    {"mask_filter_value", AttributeKind::kFloat, -10000.0f},
+                    {"num_heads", AttributeKind::kInt, std::nullopt, true},
+                    {"past_present_share_buffer", AttributeKind::kInt, std::int64_t{0}},
+                    {"qkv_hidden_sizes", AttributeKind::kInts, std::nullopt},
+                    {"rotary_embedding_dim", AttributeKind::kInt, std::int64_t{0}},
+                    {"scale", AttributeKind::kFloat, 0.0f},
+                    {"unidirectional", AttributeKind::kInt, std::int64_t{0}}};
+    o.accuracy = Accuracy::kSum;
+    o.summary = "projections and scaled dot-product attention";
+    o.infer = infer;
+    o.decompose = decompose;
+    return o;
+  }();
+  return op;
+}
+
+}  // namespace gcompile::ir
