@@ -1,0 +1,149 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "frontend/dims.h"
+#include "tests/unit/frontend_fixture.h"
+
+namespace gcompile {
+namespace {
+
+using frontend::ImportOptions;
+using frontend_test::import_text;
+using frontend_test::model_text;
+using frontend_test::Outcome;
+using frontend_test::output_types;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string add_model(const std::string& a, const std::string& b) {
+  return model_text(fmt::format("({} a, {} b) => (float y)", a, b), "y = Add(a, b)");
+}
+
+TEST(FrontendDims, ParsesTheFlags) {
+  EXPECT_EQ(frontend::parse_dim_binding("N=4").size, 4);
+  EXPECT_EQ(frontend::parse_dim_binding("past=0").size, 0);
+  for (const char* text : {"x:1x3x?x224", "x=1,3,?,224", "x:[1,3,?,224]", "x:1,3,?x224"}) {
+    const frontend::ShapeBinding binding = frontend::parse_shape_binding(text);
+    EXPECT_EQ(binding.input, "x");
+    EXPECT_EQ(binding.dims, (std::vector<std::optional<std::int64_t>>{1, 3, std::nullopt, 224}));
+  }
+  EXPECT_EQ(frontend::parse_shape_binding("input:0:2x3").input, "input:0");
+  EXPECT_EQ(frontend::parse_shape_binding("2x3").input, "");
+  EXPECT_TRUE(frontend::parse_shape_binding("x:[]").dims.empty());
+  EXPECT_EQ(frontend::parse_set_binding("a=1,2,3").values, (std::vector<std::string>{"1", "2", "3"}));
+}
+
+TEST(FrontendDims, RefusesMalformedFlagsAsUsageErrors) {
+  const auto code_of = [](auto parse, const char* text) {
+    try {
+      parse(text);
+    } catch (const ir::CompileError& error) {
+      return error.exit_code();
+    }
+    return ir::ExitCode::kOk;
+  };
+  for (const char* text : {"N", "=4", "N=", "N=-1", "N=4x", "N=99999999999999999999"}) {
+    EXPECT_EQ(code_of(frontend::parse_dim_binding, text), ir::ExitCode::kUsage) << text;
+  }
+  for (const char* text : {"", ":1x2", "x:1xx2", "x:1x-2", "x:a"}) {
+    EXPECT_EQ(code_of(frontend::parse_shape_binding, text), ir::ExitCode::kUsage) << text;
+  }
+  for (const char* text : {"", "sr", "sr=", "=1"}) {
+    EXPECT_EQ(code_of(frontend::parse_set_binding, text), ir::ExitCode::kUsage) << text;
+  }
+}
+
+TEST(FrontendDims, OpenDimensionsAreOneErrorThatShowsTheFlags) {
+  const Outcome outcome = import_text(add_model("float[batch, ?, 3]", "float[batch, 2, 3]"));
+  EXPECT_EQ(outcome.code, ir::ExitCode::kModel);
+  EXPECT_THAT(outcome.errors, HasSubstr("E0401"));
+  EXPECT_THAT(outcome.errors, HasSubstr("3 dimensions of the inputs are open"));
+  EXPECT_THAT(outcome.errors, HasSubstr("input 'a', axis 0: 'batch'"));
+  EXPECT_THAT(outcome.errors, HasSubstr("input 'a', axis 1"));
+  EXPECT_THAT(outcome.errors, HasSubstr("input 'b', axis 0: 'batch'"));
+  EXPECT_THAT(outcome.errors, HasSubstr("--dim batch=1 --shape a:?x?x3"));
+}
+
+TEST(FrontendDims, IdentifiersAreMergedQuestionMarksAreNot) {
+  ImportOptions options;
+  options.bindings.shapes = {frontend::parse_shape_binding("a:4x5")};
+  EXPECT_EQ(output_types(import_text(add_model("float[n, 5]", "float[n, 1]"), options).graph()),
+            "float32[4, 5]");
+  // 'a' has both axes bound; the '?' of 'b' stays open.
+  EXPECT_THAT(import_text(add_model("float[?, ?]", "float[?, 1]"), options).errors,
+              HasSubstr("input 'b', axis 0"));
+}
+
+TEST(FrontendDims, BindsByNameShapeAndData) {
+  ImportOptions by_name;
+  by_name.bindings.dims = {{"n", 4}};
+  EXPECT_EQ(output_types(import_text(add_model("float[n, 5]", "float[n, 5]"), by_name).graph()),
+            "float32[4, 5]");
+  ImportOptions by_data;
+  by_data.bindings.data_shapes = {{"a", {2, 5}}};
+  EXPECT_EQ(output_types(import_text(add_model("float[n, 5]", "float[1, 5]"), by_data).graph()),
+            "float32[2, 5]");
+}
+
+TEST(FrontendDims, ContradictionsAreErrors) {
+  ImportOptions options;
+  options.bindings.dims = {{"n", 4}};
+  options.bindings.shapes = {frontend::parse_shape_binding("a:3x5")};
+  EXPECT_THAT(import_text(add_model("float[n, 5]", "float[1, 5]"), options).errors,
+              HasSubstr("input 'a', axis 0: --shape says 3, but --dim n says 4"));
+  options = {};
+  options.bindings.shapes = {frontend::parse_shape_binding("a:3x6")};
+  EXPECT_THAT(import_text(add_model("float[3, 5]", "float[1, 5]"), options).errors,
+              HasSubstr("but the model says 5"));
+  options.bindings.shapes = {frontend::parse_shape_binding("a:3")};
+  EXPECT_THAT(import_text(add_model("float[3, 5]", "float[1, 5]"), options).errors,
+              HasSubstr("has 2 dimensions"));
+}
+
+TEST(FrontendDims, UnknownNamesAreErrorsWithAHint) {
+  ImportOptions options;
+  options.bindings.dims = {{"bach", 4}};
+  const std::string model = add_model("float[batch, 5]", "float[1, 5]");
+  EXPECT_THAT(import_text(model, options).errors, HasSubstr("did you mean 'batch'?"));
+  options = {};
+  options.bindings.shapes = {frontend::parse_shape_binding("c:1x5")};
+  EXPECT_THAT(import_text(model, options).errors, HasSubstr("the model has no input 'c'"));
+  options = {};
+  options.bindings.dims = {{"?", 4}};
+  EXPECT_THAT(import_text(model, options).errors, HasSubstr("only dimensions whose name is an identifier"));
+}
+
+TEST(FrontendDims, DimensionsOfOneNameMayDifferInTheDataWithAWarning) {
+  ImportOptions options;
+  options.bindings.data_shapes = {{"a", {4, 1}}, {"b", {1, 3}}};
+  const Outcome outcome = import_text(add_model("float[dim, 1]", "float[1, dim]"), options);
+  EXPECT_EQ(output_types(outcome.graph()), "float32[4, 3]");
+  EXPECT_THAT(outcome.warnings, HasSubstr("dimensions named 'dim' have different sizes: 3, 4"));
+}
+
+TEST(FrontendDims, SetMakesAConstantOfTheDeclaredType) {
+  ImportOptions options;
+  options.bindings.sets = {frontend::parse_set_binding("b=1,2.5")};
+  const Outcome outcome = import_text(add_model("float[2]", "float[n]"), options);
+  ASSERT_TRUE(outcome.model) << outcome.errors;
+  ASSERT_EQ(outcome.graph().inputs().size(), 1u);
+  const auto sum =
+      ir::evaluate_graph(outcome.graph(), {ir::Tensor::of_floats(std::vector<float>{1, 1}, {2})});
+  EXPECT_EQ(sum[0].real_at(1), 3.5);
+
+  options.bindings.sets = {frontend::parse_set_binding("b=1,2,3")};
+  EXPECT_THAT(import_text(add_model("float[2]", "float[2]"), options).errors, HasSubstr("3 values given"));
+  options.bindings.sets = {frontend::parse_set_binding("b=300")};
+  const std::string bytes = model_text("(uint8[2] a, uint8[2] b) => (uint8[2] y)", "y = Add(a, b)");
+  EXPECT_THAT(import_text(bytes, options).errors, HasSubstr("'300' is not a value of uint8"));
+}
+
+TEST(FrontendDims, SizesAreBounded) {
+  ImportOptions options;
+  options.bindings.dims = {{"n", std::int64_t{1} << 40}};
+  EXPECT_THAT(import_text(add_model("float[n, n]", "float[1]"), options).errors,
+              HasSubstr("larger than the limit"));
+}
+
+}  // namespace
+}  // namespace gcompile
