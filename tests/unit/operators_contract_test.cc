@@ -175,13 +175,22 @@ TEST(Gemm, WithoutFactorsIsOneProduct) {
   EXPECT_EQ(graph.node(graph.nodes()[0]).origins, (std::vector<std::string>{"Gemm 'node'"}));
 }
 
+TEST(Gemm, MultipliesBatchesLikeMatrices) {
+  const Tensor a = floats({1, 2, 3, 4}, {2, 1, 2});
+  const Tensor b = floats({5, 6}, {1, 1, 2});
+  const Tensor y =
+      run({.op = "Gemm", .attributes = attributes({{"transB", std::int64_t{1}}}), .operands = {&a, &b}})[0];
+  EXPECT_EQ(y.shape(), (Shape{2, 1, 1}));
+  EXPECT_EQ(reals(y), (std::vector<double>{17, 39}));
+}
+
 TEST(Gemm, RefusesWhatDoesNotFit) {
   const Tensor a = ramp({2, 3});
   const Tensor wide = ramp({3, 2, 2});
   EXPECT_EQ(error_of([&] {
               run({.op = "Gemm", .operands = {&a, &a}});
             }),
-            "inner dimensions differ: A [2, 3] x B [2, 3]");
+            "inner dimensions differ: [2, 3] x [2, 3]");
   EXPECT_EQ(error_of([&] {
               run({.op = "Gemm",
                    .attributes = attributes({{"transB", std::int64_t{1}}}),
