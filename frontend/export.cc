@@ -200,15 +200,16 @@ class Exporter {
     }
   }
 
-  /// An output that is an input, a constant or listed twice is written through Identity.
+  /// An output that is a constant, listed twice or an input of another name is written through Identity.
   void write_outputs(const ir::Graph& graph, const Names& names, onnx::GraphProto& proto) {
     const bool outermost = &graph == &root_;
     std::set<std::string> written;
     for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
       const ir::ValueId id = graph.outputs()[i];
       std::string name = names.at(id);
-      const bool own = graph.value(id).producer.valid() && written.count(name) == 0 &&
-                       (!outermost || name == graph.output_names()[i]);
+      // ONNX lets an input be an output under its own name.
+      const bool own = written.count(name) == 0 &&
+                       (outermost ? name == graph.output_names()[i] : graph.value(id).producer.valid());
       if (!own) {
         onnx::NodeProto& identity = *proto.add_node();
         identity.set_op_type("Identity");
