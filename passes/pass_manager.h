@@ -23,10 +23,10 @@ struct Options {
   int level = 3;  // -O0 ... -O3
   bool optimize_for_size = false;
   Tier tier = Tier::kReassociate;
-  std::set<std::string> disabled;  // pass or rule names
+  std::set<std::string> disabled = {};  // pass or rule names
   int pass_limit = -1;  // bisection: passes after the first N are skipped (required ones still run)
   /// Called after every pass that changed something (--dump-dir).
-  std::function<void(const std::string& pass, int position, const ir::Graph&)> dump;
+  std::function<void(const std::string& pass, int position, const ir::Graph&)> dump = {};
 };
 
 /// Why something was done or refused, for the fusion log.

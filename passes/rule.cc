@@ -289,18 +289,25 @@ class RuleDriver {
     GC_CHECK(graph_.value(replacement).type == graph_.value(old).type);
     if (graph_.value(replacement).name.empty()) graph_.value(replacement).name = graph_.value(old).name;
     graph_.replace_uses(old, replacement);
-    for (const auto& matched : rewriter.nodes_) erase_if_dead(matched.id);
+    erase_dead(rewriter.nodes_);
   }
 
-  /// The root comes first, so that what only it read is dead when its turn comes; nodes between several
-  /// readers wait until the last one has gone, or for dead code elimination.
-  void erase_if_dead(NodeId id) {
-    if (!graph_.alive(id)) return;
+  /// A node that several matched nodes read dies after the last of them, whatever the order of matching.
+  void erase_dead(const std::vector<Match::MatchedNode>& nodes) {
+    for (bool again = true; again;) {
+      again = false;
+      for (const auto& matched : nodes) {
+        if (!graph_.alive(matched.id) || !is_dead(matched.id)) continue;
+        graph_.erase_node(matched.id);
+        again = true;
+      }
+    }
+  }
+
+  bool is_dead(NodeId id) const {
     const auto& results = graph_.node(id).results;
-    const bool dead = std::all_of(results.begin(), results.end(), [&](ValueId result) {
-      return !result.valid() || graph_.use_count(result) == 0;
-    });
-    if (dead) graph_.erase_node(id);
+    return std::all_of(results.begin(), results.end(),
+                       [&](ValueId result) { return !result.valid() || graph_.use_count(result) == 0; });
   }
 
   ir::Graph& graph_;

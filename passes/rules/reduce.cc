@@ -21,11 +21,26 @@ Ints axes_of(const Match& match, std::string_view node, std::string_view axes, i
   return out;
 }
 
+/// Axes of x that the outer reduction runs over; the inner one may have dropped its own.
+Ints outer_axes(const Match& match) {
+  const Ints inner = axes_of(match, "inner", "axes1", match.type("x").rank());
+  const Ints outer = axes_of(match, "outer", "axes2", match.type("inner").rank());
+  if (match.attributes("inner").flag("keepdims")) return outer;
+  Ints left;
+  for (int i = 0; i < match.type("x").rank(); ++i) {
+    if (!std::binary_search(inner.begin(), inner.end(), i)) left.push_back(i);
+  }
+  Ints out;
+  for (const std::int64_t axis : outer) out.push_back(left[static_cast<std::size_t>(axis)]);
+  return out;
+}
+
 std::string guard_twice(const Match& match) {
   if (match.node("inner").op != match.node("outer").op) return "the reductions are of different kinds";
-  if (!match.attributes("inner").flag("keepdims")) return "the inner reduction drops its axes";
-  const int rank = match.type("x").rank();
-  const Ints inner = axes_of(match, "inner", "axes1", rank), outer = axes_of(match, "outer", "axes2", rank);
+  if (match.attributes("inner").flag("keepdims") != match.attributes("outer").flag("keepdims")) {
+    return "one reduction keeps its axes, the other drops them";
+  }
+  const Ints inner = axes_of(match, "inner", "axes1", match.type("x").rank()), outer = outer_axes(match);
   Ints both;
   std::set_intersection(inner.begin(), inner.end(), outer.begin(), outer.end(), std::back_inserter(both));
   if (!both.empty()) return "an axis is reduced twice";
@@ -39,9 +54,8 @@ std::string guard_sums(const Match& match) {
 
 /// Means over whole axes are uniform, so that the mean of means is the mean.
 ValueId build_twice(Rewriter& rewriter) {
-  const int rank = rewriter.type("x").rank();
-  Ints axes = axes_of(rewriter, "inner", "axes1", rank);
-  const Ints more = axes_of(rewriter, "outer", "axes2", rank);
+  Ints axes = axes_of(rewriter, "inner", "axes1", rewriter.type("x").rank());
+  const Ints more = outer_axes(rewriter);
   axes.insert(axes.end(), more.begin(), more.end());
   std::sort(axes.begin(), axes.end());
   return rewriter.emit(rewriter.node("outer").op->name, {rewriter.value("x"), rewriter.add_ints(axes)},
