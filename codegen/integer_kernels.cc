@@ -77,6 +77,11 @@ ZeroPoints zero_points(const ir::NodeView& view) {
   return zero;
 }
 
+/// What the kernel subtracts from x, where it reads signed x as x + 128 to multiply it by int8 weights.
+std::int64_t read_zero_point(std::int64_t zero_point, ElementType x, bool narrow) {
+  return zero_point + (narrow && x == ElementType::kInt8 ? 128 : 0);
+}
+
 std::vector<std::uint8_t> as_bytes(const std::vector<std::int32_t>& values) {
   std::vector<std::uint8_t> bytes;
   for (const std::int32_t v : values) {
@@ -139,8 +144,9 @@ KernelCall KernelBuilder::conv_integer(NodeId id, const ir::ContractForm& form) 
     for (std::int64_t g = 0; g < groups; ++g) {
       packed.narrow = packed.narrow && fits_int8(taps, group_inputs, group_outputs, at_group(g));
     }
+    const std::int64_t x_zero_point = read_zero_point(zero.x, view.element(0), packed.narrow);
     for (std::int64_t g = 0; g < groups; ++g) {
-      append_packed(packed, taps, group_inputs, group_outputs, zero.x, at_group(g));
+      append_packed(packed, taps, group_inputs, group_outputs, x_zero_point, at_group(g));
     }
   }
   weights_parameter(call,
@@ -188,7 +194,7 @@ KernelCall KernelBuilder::matmul_integer(NodeId id, const ir::ContractForm& form
   };
   IntegerWeights packed;
   packed.narrow = fits_int8(1, depth, columns, at);
-  append_packed(packed, 1, depth, columns, zero.x, at);
+  append_packed(packed, 1, depth, columns, read_zero_point(zero.x, view.element(0), packed.narrow), at);
   const std::string& name = graph_.value(n.operands[1]).name;
   weights_parameter(call,
                     weights_.add(packed.bytes, name, fmt::format("{} packed for gemm", to_string(b->type()))),

@@ -11,7 +11,8 @@ namespace gcompile {
 struct IntegerWeights {
   bool narrow = true;               // int8, else int16
   std::vector<std::uint8_t> bytes;  // panels of 16 columns
-  /// -x_zero_point * sum over k of the column: what the kernel starts from.
+  /// -x_zero_point * sum over k of the column: what the kernel starts from. For signed x and narrow weights
+  /// the zero point is taken 128 higher, since the kernel reads x + 128.
   std::vector<std::int32_t> offsets;
 };
 

@@ -32,7 +32,9 @@
 
 // g++ 12 hoists the products of integer kernels and spills every accumulator; this empty statement after
 // each accumulation pins the value to a vector register and keeps the order. `value` must be an lvalue.
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__AVX512F__)
+#define GCRT_KEEP_IN_REGISTER(value) asm volatile("" : "+v"(value))  // "x" would name only the first 16
+#elif defined(__x86_64__) || defined(__i386__)
 #define GCRT_KEEP_IN_REGISTER(value) asm volatile("" : "+x"(value))
 #elif defined(__aarch64__)
 #define GCRT_KEEP_IN_REGISTER(value) asm volatile("" : "+w"(value))

@@ -1,0 +1,396 @@
+// Integer contractions against plain 64-bit loops: every kind of operand, awkward sizes, borders, extremes.
+#include <limits>
+#include <memory>
+
+#include "conv_reference.h"
+#include "gcrt/cpu/conv_int8.h"
+#include "gcrt/cpu/gemm_int8.h"
+
+namespace kernel_test {
+namespace {
+
+// A copy that ends where its memory block ends, so that a sanitizer sees reads past it.
+template <class T>
+struct Exact {
+  explicit Exact(const std::vector<T>& values) : data(new T[values.size()]) {
+    for (std::size_t i = 0; i < values.size(); ++i) data[i] = values[i];
+  }
+  std::unique_ptr<T[]> data;
+};
+
+enum class Values { random, extreme };
+
+// Operands of a contraction; weights are stored without their zero point.
+template <class TX, class TW>
+struct Operands {
+  std::vector<TX> x;
+  std::vector<TW> w;
+  int zero_point;
+};
+
+template <class TX, class TW>
+Operands<TX, TW> make_operands(std::size_t x_count, std::size_t w_count, Values values, std::uint32_t seed) {
+  constexpr int kLow = std::numeric_limits<TX>::min();
+  constexpr int kHigh = std::numeric_limits<TX>::max();
+  constexpr int kWeight = sizeof(TW) == 1 ? 128 : 255;
+  Operands<TX, TW> o{std::vector<TX>(x_count), std::vector<TW>(w_count), 0};
+  Random random(seed);
+  if (values == Values::extreme) {
+    const bool is_high = (seed & 1) != 0;
+    o.zero_point = is_high ? kLow : kHigh;
+    for (TX& x : o.x) x = static_cast<TX>(is_high ? kHigh : kLow);
+    for (TW& w : o.w) w = static_cast<TW>(-kWeight);
+  } else {
+    o.zero_point = kLow + random.below(256);
+    for (TX& x : o.x) x = static_cast<TX>(kLow + random.below(256));
+    for (TW& w : o.w) w = static_cast<TW>(random.below(2 * kWeight) - kWeight);
+  }
+  return o;
+}
+
+// w(tap, k, n) in the packed form, appended to `packed`; returns nothing that the compiler would not know.
+template <class TX, class TW, class F>
+void append_packed(int taps, int depth, int columns, int zero_point, const F& w, std::vector<TW>& packed,
+                   std::vector<std::int32_t>& offsets) {
+  constexpr int G = 4 / static_cast<int>(sizeof(TW));
+  const int read_zero = zero_point + (sizeof(TW) == 1 && std::is_signed<TX>::value ? 128 : 0);
+  for (int panel = 0; panel < columns; panel += 16) {
+    for (int tap = 0; tap < taps; ++tap) {
+      for (int k = 0; k < depth; k += G) {
+        for (int n = panel; n < panel + 16; ++n) {
+          for (int j = k; j < k + G; ++j) {
+            packed.push_back(n < columns && j < depth ? w(tap, j, n) : TW(0));
+          }
+        }
+      }
+    }
+  }
+  for (int n = 0; n < columns; ++n) {
+    std::int32_t sum = 0;
+    for (int tap = 0; tap < taps; ++tap) {
+      for (int k = 0; k < depth; ++k) sum += w(tap, k, n);
+    }
+    offsets.push_back(-read_zero * sum);
+  }
+}
+
+template <class TX, class TW>
+void check_gemm(int rows, int columns, int depth, int gap, int pieces, Values values, std::uint32_t seed) {
+  SCOPED_TRACE(::testing::Message() << rows << "x" << columns << "x" << depth << " gap " << gap << " pieces "
+                                    << pieces << " seed " << seed);
+  const int lda = depth + gap;
+  const auto o = make_operands<TX, TW>(static_cast<std::size_t>((rows - 1) * lda + depth),
+                                       static_cast<std::size_t>(depth * columns), values, seed);
+  const auto w = [&](int, int k, int n) { return o.w[static_cast<std::size_t>(k * columns + n)]; };
+  std::vector<TW> packed;
+  std::vector<std::int32_t> offsets;
+  append_packed<TX>(1, depth, columns, o.zero_point, w, packed, offsets);
+  std::vector<std::int64_t> expected;
+  for (int m = 0; m < rows; ++m) {
+    for (int n = 0; n < columns; ++n) {
+      std::int64_t sum = 0;
+      for (int k = 0; k < depth; ++k) {
+        sum += (std::int64_t{o.x[static_cast<std::size_t>(m * lda + k)]} - o.zero_point) * w(0, k, n);
+      }
+      expected.push_back(sum);
+    }
+  }
+  const Exact<TX> a(o.x);
+  const Exact<TW> b(packed);
+  const Exact<std::int32_t> c(offsets);
+  Recorded<std::int32_t> result(rows, columns);
+  const std::ptrdiff_t items = gemm_integer_work_items(rows, columns);
+  for (std::ptrdiff_t p = 0; p < pieces; ++p) {
+    gemm_integer(rows, columns, depth, a.data.get(), lda, b.data.get(), c.data.get(), result.epilogue(),
+                 items * p / pieces, items * (p + 1) / pieces);
+  }
+  result.check(expected, 0.0);
+}
+
+template <class T>
+class Integer : public ::testing::Test {};
+template <class X, class W>
+struct Kinds {
+  using TX = X;
+  using TW = W;
+};
+using AllKinds = ::testing::Types<Kinds<std::uint8_t, std::int8_t>, Kinds<std::int8_t, std::int8_t>,
+                                  Kinds<std::uint8_t, std::int16_t>, Kinds<std::int8_t, std::int16_t>>;
+TYPED_TEST_SUITE(Integer, AllKinds);
+
+TYPED_TEST(Integer, GemmSmallSizes) {
+  using TX = typename TypeParam::TX;
+  using TW = typename TypeParam::TW;
+  std::uint32_t seed = 1;
+  for (int depth = 1; depth <= 40; ++depth) {
+    for (int columns = 1; columns <= 40; columns += depth % 5 + 1) {
+      check_gemm<TX, TW>(1 + (depth + columns) % 15, columns, depth, depth % 3, 1, Values::random, ++seed);
+    }
+  }
+  for (int columns = 1; columns <= 70; ++columns) {
+    check_gemm<TX, TW>(14, columns, 19, 0, 1, Values::random, ++seed);
+  }
+  for (int rows = 1; rows <= 40; ++rows) {
+    check_gemm<TX, TW>(rows, 33, 23, 0, 1, Values::random, ++seed);
+    check_gemm<TX, TW>(rows, 16, 8, 1, 1, Values::random, ++seed);
+  }
+}
+
+TYPED_TEST(Integer, GemmLargeAndExtreme) {
+  using TX = typename TypeParam::TX;
+  using TW = typename TypeParam::TW;
+  for (std::uint32_t seed : {1u, 2u}) {
+    for (int rows : {1, 7, 40}) {
+      check_gemm<TX, TW>(rows, 33, 1031, 0, 1, Values::extreme, seed);
+      check_gemm<TX, TW>(rows, 48, 64, 5, 1, Values::extreme, seed);
+    }
+  }
+  check_gemm<TX, TW>(130, 100, 310, 0, 1, Values::random, 9);
+  check_gemm<TX, TW>(700, 40, 900, 3, 1, Values::random, 10);
+}
+
+TYPED_TEST(Integer, GemmWorkItemsCoverTheResultOnce) {
+  using TX = typename TypeParam::TX;
+  using TW = typename TypeParam::TW;
+  for (int pieces : {1, 2, 5, 11}) {
+    check_gemm<TX, TW>(3, 170, 9, 0, pieces, Values::random, 5);
+    check_gemm<TX, TW>(211, 37, 9, 0, pieces, Values::random, 6);
+  }
+}
+
+template <class TX, class TW>
+std::vector<std::int64_t> integer_reference(const ConvShape& s, const Operands<TX, TW>& o) {
+  std::vector<std::int64_t> y(static_cast<std::size_t>(out_pixels(s) * s.out_c), 0);
+  const int channels = s.in_c / s.groups;
+  const int columns = s.out_c / s.groups;
+  for_each_tap(s, [&](std::ptrdiff_t pixel, int tap, std::ptrdiff_t offset) {
+    for (int oc = 0; oc < s.out_c; ++oc) {
+      std::int64_t sum = 0;
+      for (int c = 0; c < channels; ++c) {
+        const int x = o.x[static_cast<std::size_t>(offset + oc / columns * channels + c)];
+        sum += std::int64_t{x - o.zero_point} *
+               o.w[static_cast<std::size_t>((tap * channels + c) * s.out_c + oc)];
+      }
+      y[static_cast<std::size_t>(pixel * s.out_c + oc)] += sum;
+    }
+  });
+  return y;
+}
+
+// Elements up to the last channel of the last pixel.
+std::size_t used_size(const ConvShape& s) {
+  return static_cast<std::size_t>((s.batch - 1) * s.in_image_stride + (s.in_h - 1) * s.in_row_stride +
+                                  (s.in_w - 1) * s.in_pixel_stride + s.in_c);
+}
+
+template <class TX, class TW>
+void check_conv(const ConvShape& s, int pieces = 1, Values values = Values::random, std::uint32_t seed = 3) {
+  SCOPED_TRACE(::testing::Message() << "in " << s.batch << "x" << s.in_h << "x" << s.in_w << "x" << s.in_c
+                                    << " out " << s.out_h << "x" << s.out_w << "x" << s.out_c << " kernel "
+                                    << s.kernel_h << "x" << s.kernel_w << " stride " << s.stride_h << ","
+                                    << s.stride_w << " pad " << s.pad_top << "," << s.pad_left << " dilation "
+                                    << s.dilation_h << "," << s.dilation_w << " groups " << s.groups
+                                    << " pieces " << pieces);
+  const int channels = s.in_c / s.groups;
+  const int columns = s.out_c / s.groups;
+  const int taps = s.kernel_h * s.kernel_w;
+  const auto o =
+      make_operands<TX, TW>(used_size(s), static_cast<std::size_t>(taps * channels * s.out_c), values, seed);
+  std::vector<TW> packed;
+  std::vector<std::int32_t> offsets;
+  for (int g = 0; g < s.groups; ++g) {
+    const auto w = [&](int tap, int k, int n) {
+      return o.w[static_cast<std::size_t>((tap * channels + k) * s.out_c + g * columns + n)];
+    };
+    append_packed<TX>(taps, channels, columns, o.zero_point, w, packed, offsets);
+  }
+  const Exact<TX> x(o.x);
+  const Exact<TW> b(packed);
+  const Exact<std::int32_t> c(offsets);
+  const Exact<TX> border(
+      std::vector<TX>(static_cast<std::size_t>(channels + 3), static_cast<TX>(o.zero_point)));
+  Recorded<std::int32_t> result(out_pixels(s), s.out_c);
+  const std::ptrdiff_t items = conv2d_integer_work_items(s);
+  for (std::ptrdiff_t p = 0; p < pieces; ++p) {
+    conv2d_integer(s, x.data.get(), b.data.get(), c.data.get(), border.data.get(), result.epilogue(),
+                   items * p / pieces, items * (p + 1) / pieces);
+  }
+  result.check(integer_reference(s, o), 0.0);
+}
+
+ConvOptions padded(int pad) {
+  ConvOptions o;
+  o.pad_top = o.pad_left = o.pad_bottom = o.pad_right = pad;
+  return o;
+}
+
+TYPED_TEST(Integer, ConvSmallImagesAndAwkwardChannels) {
+  using TX = typename TypeParam::TX;
+  using TW = typename TypeParam::TW;
+  for (int size : {1, 3, 7, 15}) {
+    for (int in_c : {1, 2, 3, 4, 5, 8, 17}) {
+      for (int out_c : {1, 7, 16, 33}) {
+        check_conv<TX, TW>(make_shape(size, size + 1, in_c, out_c, 3, 3, padded(1)));
+      }
+    }
+  }
+}
+
+TYPED_TEST(Integer, ConvStridesDilationsPads) {
+  using TX = typename TypeParam::TX;
+  using TW = typename TypeParam::TW;
+  for (int stride : {1, 2, 3}) {
+    for (int dilation : {1, 2}) {
+      for (int kernel : {1, 2, 3, 5}) {
+        for (int pad : {0, 1, 3}) {
+          for (int in_c : {2, 3, 8, 18}) {
+            ConvOptions o;
+            o.stride_h = stride;
+            o.stride_w = stride == 3 ? 1 : stride;
+            o.dilation_h = dilation;
+            o.dilation_w = kernel == 5 ? 1 : dilation;
+            o.pad_top = pad;
+            o.pad_left = pad == 3 ? 1 : pad;
+            o.pad_right = pad == 1 ? 0 : pad;
+            const ConvShape s = make_shape(11, 17, in_c, 20, kernel, kernel, o);
+            if (is_possible(s)) check_conv<TX, TW>(s);
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(Integer, ConvPointwiseSlicesBatches) {
+  using TX = typename TypeParam::TX;
+  using TW = typename TypeParam::TW;
+  for (int extra : {0, 5}) {
+    for (int in_c : {3, 8, 19}) {
+      ConvOptions o;
+      o.batch = 2;
+      o.extra_pixel_stride = extra;
+      check_conv<TX, TW>(make_shape(7, 9, in_c, 40, 1, 1, o));
+      o.extra_row_stride = extra;
+      check_conv<TX, TW>(make_shape(7, 9, in_c, 40, 1, 1, o));
+      o.stride_h = o.stride_w = 2;
+      check_conv<TX, TW>(make_shape(7, 9, in_c, 40, 1, 1, o));
+      o.pad_top = o.pad_left = o.pad_bottom = o.pad_right = 1;
+      check_conv<TX, TW>(make_shape(7, 9, in_c, 40, 3, 3, o));
+    }
+  }
+}
+
+TYPED_TEST(Integer, ConvGroups) {
+  using TX = typename TypeParam::TX;
+  using TW = typename TypeParam::TW;
+  for (int groups : {2, 3, 12}) {
+    ConvOptions o = padded(1);
+    o.groups = groups;
+    check_conv<TX, TW>(make_shape(6, 7, 12, 24, 3, 3, o));
+    check_conv<TX, TW>(make_shape(6, 7, 12, 60, 1, 1, o));
+    check_conv<TX, TW>(make_shape(17, 16, 24, 12, 3, 3, o));
+    o = {};
+    o.groups = groups;
+    check_conv<TX, TW>(make_shape(8, 9, 24, 24, 1, 1, o));
+  }
+}
+
+TYPED_TEST(Integer, ConvManyTapsAndLongDepth) {
+  using TX = typename TypeParam::TX;
+  using TW = typename TypeParam::TW;
+  ConvOptions o;
+  o.pad_left = 40;
+  o.pad_right = 20;
+  o.stride_w = 3;
+  check_conv<TX, TW>(make_shape(1, 200, 1, 20, 1, 101, o));
+  check_conv<TX, TW>(make_shape(1, 200, 17, 20, 1, 101, o));
+  check_conv<TX, TW>(make_shape(9, 22, 17, 20, 11, 11, padded(5)));
+  check_conv<TX, TW>(make_shape(9, 22, 3, 20, 7, 7, padded(5)));
+  check_conv<TX, TW>(make_shape(40, 1, 4, 9, 9, 1, o = {}));
+  check_conv<TX, TW>(make_shape(7, 8, 600, 70, 3, 3, padded(1)));
+}
+
+TYPED_TEST(Integer, ConvExtremes) {
+  using TX = typename TypeParam::TX;
+  using TW = typename TypeParam::TW;
+  for (std::uint32_t seed : {1u, 2u}) {
+    for (int in_c : {3, 17, 64}) {
+      check_conv<TX, TW>(make_shape(6, 7, in_c, 33, 3, 3, padded(1)), 1, Values::extreme, seed);
+      check_conv<TX, TW>(make_shape(6, 7, in_c, 33, 1, 1, padded(0)), 1, Values::extreme, seed);
+    }
+  }
+}
+
+TYPED_TEST(Integer, ConvWorkItemsCoverTheResultOnce) {
+  using TX = typename TypeParam::TX;
+  using TW = typename TypeParam::TW;
+  for (int pieces : {1, 2, 5, 9}) {
+    for (int groups : {1, 2}) {
+      ConvOptions o = padded(1);
+      o.groups = groups;
+      check_conv<TX, TW>(make_shape(4, 4, 8, 100 * groups, 3, 3, o), pieces);
+      check_conv<TX, TW>(make_shape(13, 13, 8, 20, 3, 3, o), pieces);
+    }
+  }
+}
+
+template <class TX>
+void check_depthwise(const ConvShape& s, int pieces = 1, Values values = Values::random,
+                     std::uint32_t seed = 4) {
+  SCOPED_TRACE(::testing::Message() << "in " << s.batch << "x" << s.in_h << "x" << s.in_w << "x" << s.in_c
+                                    << " out " << s.out_h << "x" << s.out_w << "x" << s.out_c << " kernel "
+                                    << s.kernel_h << "x" << s.kernel_w << " stride " << s.stride_h << ","
+                                    << s.stride_w << " pad " << s.pad_top << "," << s.pad_left << " dilation "
+                                    << s.dilation_h << "," << s.dilation_w << " pieces " << pieces);
+  const int taps = s.kernel_h * s.kernel_w;
+  const auto o =
+      make_operands<TX, std::int16_t>(used_size(s), static_cast<std::size_t>(taps * s.out_c), values, seed);
+  std::vector<std::int32_t> offsets(static_cast<std::size_t>(s.out_c), 0);
+  for (std::size_t i = 0; i < o.w.size(); ++i) {
+    offsets[i % static_cast<std::size_t>(s.out_c)] -= o.zero_point * o.w[i];
+  }
+  const Exact<TX> x(o.x);
+  const Exact<std::int16_t> w(o.w);
+  const Exact<std::int32_t> c(offsets);
+  Recorded<std::int32_t> result(out_pixels(s), s.out_c);
+  const std::ptrdiff_t items = depthwise2d_integer_work_items(s);
+  for (std::ptrdiff_t p = 0; p < pieces; ++p) {
+    depthwise2d_integer(s, x.data.get(), w.data.get(), c.data.get(), static_cast<TX>(o.zero_point),
+                        result.epilogue(), items * p / pieces, items * (p + 1) / pieces);
+  }
+  result.check(integer_reference(s, o), 0.0);
+}
+
+template <class TX>
+void check_depthwise_shapes() {
+  for (int channels : {1, 3, 8, 16, 21, 64, 75}) {
+    for (int kernel : {1, 3, 5}) {
+      for (int stride : {1, 2}) {
+        ConvOptions o = padded(kernel / 2);
+        o.stride_h = o.stride_w = stride;
+        o.groups = channels;
+        check_depthwise<TX>(make_shape(9, 21, channels, channels, kernel, kernel, o));
+        check_depthwise<TX>(make_shape(3, 2, channels, channels, kernel, kernel, o));
+        check_depthwise<TX>(make_shape(9, 12, channels, channels * 3, kernel, kernel, o));
+        o.pad_left = 2;
+        o.pad_bottom = 0;
+        o.dilation_h = o.dilation_w = 2;
+        o.batch = 2;
+        o.extra_pixel_stride = 3;
+        o.extra_row_stride = 2;
+        check_depthwise<TX>(make_shape(10, 23, channels, channels, kernel, 3, o), 3);
+      }
+    }
+    ConvOptions o = padded(1);
+    o.groups = channels;
+    for (std::uint32_t seed : {1u, 2u}) {
+      check_depthwise<TX>(make_shape(5, 6, channels, channels, 3, 3, o), 1, Values::extreme, seed);
+    }
+  }
+}
+
+TEST(IntegerDepthwise, Unsigned) { check_depthwise_shapes<std::uint8_t>(); }
+TEST(IntegerDepthwise, Signed) { check_depthwise_shapes<std::int8_t>(); }
+
+}  // namespace
+}  // namespace kernel_test
