@@ -71,6 +71,7 @@ Json port_json(const std::string& c_name, const std::string& model_name, const s
   port["elements"] = type.count();
   port["element_bytes"] = bits_of(type.element) / 8;
   port["bytes"] = type.bytes();
+  port["offset"] = 0;
   port["float_kind"] = is_float(type.element) ? (bits_of(type.element) == 16 ? 2 : 1) : 0;
   return port;
 }
@@ -168,6 +169,7 @@ void add_ports(Json& out, const Program& program) {
     states.push_back(std::move(entry));
   }
   out["states"] = std::move(states);
+  out["state_count"] = program.states.size();
   out["has_states"] = !program.states.empty();
 }
 

@@ -131,6 +131,30 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
   return report;
 }
 
+void lower_compilation(Compilation& compilation, const Options& options) {
+  LoweringOptions lowering;
+  lowering.name = program_name(options);
+  lowering.states = options.states;
+  lowering.optimize_for_size = options.optimize_for_size;
+  compilation.program = lower_graph(compilation.optimised, lowering);
+  throw_if_interrupted();
+
+  Program& program = compilation.program;
+  program.tool_version = kVersion;
+  program.model_sha256 = sha256_hex(frontend::read_file(options.model, options.import.limits.file_bytes));
+  program.producer = producer_text(compilation.info);
+  program.opset = opset_text(compilation.info);
+  program.options = canonical_options(options);
+  program.statistics.nodes_imported = static_cast<std::int64_t>(compilation.imported.node_count());
+  program.statistics.nodes_optimised = static_cast<std::int64_t>(compilation.optimised.node_count());
+  program.statistics.bare_first_fit = bare_tensors_first_fit(compilation.imported);
+  program.statistics.parameter_bytes = parameter_bytes(compilation.optimised);
+  for (const passes::Remark& remark : compilation.report.remarks) {
+    program.remarks.push_back({fmt::format("{}: {}", remark.pass, remark.subject),
+                               remark.refused ? "not " + remark.text : remark.text});
+  }
+}
+
 Compilation compile_imported(frontend::ImportedModel model, const Options& options, Terminal& terminal) {
   Compilation out;
   out.info = std::move(model.info);
@@ -144,27 +168,7 @@ Compilation compile_imported(frontend::ImportedModel model, const Options& optio
   terminal.stage(3, kStages, "lower",
                  fmt::format("{} -> {} nodes", grouped(static_cast<std::int64_t>(before)),
                              grouped(static_cast<std::int64_t>(out.optimised.node_count()))));
-  LoweringOptions lowering;
-  lowering.name = program_name(options);
-  lowering.states = options.states;
-  lowering.optimize_for_size = options.optimize_for_size;
-  out.program = lower_graph(out.optimised, lowering);
-  throw_if_interrupted();
-
-  Program& program = out.program;
-  program.tool_version = kVersion;
-  program.model_sha256 = sha256_hex(frontend::read_file(options.model, options.import.limits.file_bytes));
-  program.producer = producer_text(out.info);
-  program.opset = opset_text(out.info);
-  program.options = canonical_options(options);
-  program.statistics.nodes_imported = static_cast<std::int64_t>(before);
-  program.statistics.nodes_optimised = static_cast<std::int64_t>(out.optimised.node_count());
-  program.statistics.bare_first_fit = bare_tensors_first_fit(out.imported);
-  program.statistics.parameter_bytes = parameter_bytes(out.optimised);
-  for (const passes::Remark& remark : out.report.remarks) {
-    program.remarks.push_back({fmt::format("{}: {}", remark.pass, remark.subject),
-                               remark.refused ? "not " + remark.text : remark.text});
-  }
+  lower_compilation(out, options);
   return out;
 }
 

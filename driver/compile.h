@@ -33,6 +33,9 @@ Compilation compile_model(const Options& options, Terminal& terminal);
 /// From an imported model on; `compile_model` is this after `import_model`.
 Compilation compile_imported(frontend::ImportedModel model, const Options& options, Terminal& terminal);
 
+/// Makes the program anew from the optimised graph.
+void lower_compilation(Compilation& compilation, const Options& options);
+
 /// The files of the project.
 FileSet emit_project(const Compilation& compilation, const Options& options);
 

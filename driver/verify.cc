@@ -1,6 +1,304 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+
+#include "codegen/text.h"
+#include "driver/build_project.h"
 #include "driver/commands.h"
+#include "driver/compare.h"
+#include "driver/local_files.h"
+#include "driver/process.h"
+#include "driver/random_inputs.h"
+#include "driver/tensor_files.h"
+#include "driver/test_cases.h"
+#include "driver/verify_reference.h"
+#include "ir/operator.h"
+
 namespace gcompile {
-int run_verify(const Options&, Terminal&) {
-  throw ir::CompileError(ir::ExitCode::kUsage, "gcompile verify is not available yet");
+namespace {
+
+using Tensors = std::map<std::string, ir::Tensor>;
+using Json = nlohmann::ordered_json;
+
+/// One compared tensor of one case.
+struct Finding {
+  std::string case_name;
+  std::string value;  // name in the model
+  ir::TensorType type;
+  Comparison comparison;
+};
+
+std::string finding_text(const Finding& f) {
+  const Comparison& c = f.comparison;
+  std::string text = fmt::format("{}  {}: {} {}", c.same ? "ok  " : "FAIL", f.case_name,
+                                 ir::printable(f.value), to_string(f.type));
+  if (!c.mismatch.empty()) return text + ": " + c.mismatch;
+  if (c.worst < 0) return text + ": equal";
+  const bool is_float = ir::is_float(f.type.element);
+  text += fmt::format(": worst {:.3g}{} at {}: expected {:.9g}, got {:.9g}", c.worst_ratio,
+                      is_float ? " of the tolerance" : " off", position_text(f.type.shape, c.worst),
+                      c.expected, c.actual);
+  if (c.wrong > 0) text += fmt::format("; {} of {} elements outside", c.wrong, f.type.count());
+  return text;
 }
+
+Json finding_json(const Finding& f) {
+  const Comparison& c = f.comparison;
+  Json out = {{"case", f.case_name}, {"value", f.value}, {"type", to_string(f.type)}, {"ok", c.same}};
+  if (!c.mismatch.empty()) out["mismatch"] = c.mismatch;
+  if (c.worst >= 0) {
+    // JSON has no infinity.
+    out["worst_ratio"] = std::isfinite(c.worst_ratio) ? Json(c.worst_ratio) : Json("infinite");
+    out["at"] = position_text(f.type.shape, c.worst);
+    out["expected"] = fmt::format("{:.9g}", c.expected);
+    out["actual"] = fmt::format("{:.9g}", c.actual);
+    out["wrong"] = c.wrong;
+  }
+  return out;
+}
+
+/// As a .npy file has it: bfloat16 comes back as float32 there.
+ir::Tensor narrowed(const ir::Tensor& tensor, ir::ElementType element) {
+  if (tensor.element() == element || element != ir::ElementType::kBFloat16) return tensor;
+  ir::Tensor out(ir::TensorType{element, tensor.shape()});
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    out.set(i, ir::Scalar::of_real(element, tensor.real_at(i)));
+  }
+  return out;
+}
+
+class Verifier {
+ public:
+  Verifier(const Options& options, Terminal& terminal)
+      : options_(options),
+        terminal_(terminal),
+        root_(options.keep.empty() ? temporary_.path() : options.keep) {}
+
+  int run() {
+    program_name(options_);
+    if (options_.data.empty()) {
+      Options options = options_;
+      verify_group(options, {});
+    } else {
+      // Cases of one shape share one program.
+      std::map<std::string, std::vector<TestCase>> groups;
+      std::vector<std::string> order;
+      for (TestCase& test : read_test_cases(options_.data, options_)) {
+        std::string shapes;
+        for (const auto& [name, tensor] : test.inputs) shapes += name + ir::to_string(tensor.shape());
+        if (groups.count(shapes) == 0) order.push_back(shapes);
+        groups[shapes].push_back(std::move(test));
+      }
+      for (const std::string& shapes : order) {
+        Options options = options_;
+        bind_shapes(options, groups[shapes].front());
+        verify_group(options, std::move(groups[shapes]));
+      }
+    }
+    return finish();
+  }
+
+ private:
+  void bind_shapes(Options& options, const TestCase& test) const {
+    for (const auto& [name, tensor] : test.inputs) {
+      bool is_set = false;
+      for (const auto& set : options.import.bindings.sets) is_set = is_set || set.input == name;
+      if (!is_set) options.import.bindings.data_shapes[name] = tensor.shape();
+    }
+  }
+
+  void verify_group(const Options& options, std::vector<TestCase> cases) {
+    terminal_.stage(1, 5, "read", options.model);
+    Compilation compilation = compile_imported(import_model(options, terminal_), options, terminal_);
+    const Reference reference(compilation.imported);
+    if (options_.data.empty()) {
+      for (int i = 0; i < options_.random_cases; ++i) cases.push_back(random_case(compilation.imported, i));
+    }
+    if (options_.layers) expose_layers(compilation, options);
+    const std::string folder = fmt::format("{}/{}", root_, group_++);
+    terminal_.stage(4, 5, "build", fmt::format("{} kernels", compilation.program.kernels.size()));
+    const std::string runner = build_runner(emit_project(compilation, options), compilation.program.name,
+                                            folder, options, terminal_);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      terminal_.stage(5, 5, "run", cases[i].name);
+      verify_case(compilation, reference, cases[i], runner, fmt::format("{}/case_{}", folder, i));
+    }
+  }
+
+  TestCase random_case(const ir::Graph& graph, int index) const {
+    TestCase test;
+    test.name = fmt::format("random {}", options_.seed + static_cast<std::uint64_t>(index));
+    RandomInputs random(options_.seed + static_cast<std::uint64_t>(index));
+    for (const ir::ValueId id : graph.inputs()) {
+      test.inputs[graph.value(id).name] = random.tensor(graph.value(id).type);
+    }
+    return test;
+  }
+
+  /// Makes every value that survived the passes an output, and lowers again.
+  void expose_layers(Compilation& compilation, const Options& options) {
+    ir::Graph& graph = compilation.optimised;
+    std::set<std::string> taken(graph.output_names().begin(), graph.output_names().end());
+    for (const ir::NodeId id : graph.topological_order()) {
+      for (const ir::ValueId result : graph.node(id).results) {
+        if (!result.valid() || graph.value(result).name.empty()) continue;
+        if (!taken.insert(graph.value(result).name).second) continue;
+        layer_order_.push_back(graph.value(result).name);
+        graph.add_output(result, graph.value(result).name);
+      }
+    }
+    lower_compilation(compilation, options);
+  }
+
+  void verify_case(const Compilation& compilation, const Reference& reference, const TestCase& test,
+                   const std::string& runner, const std::string& folder) {
+    const Program& program = compilation.program;
+    CommandLine command = {runner, "--output-dir", folder, "--threads", std::to_string(options_.threads)};
+    for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+      const std::string path = fmt::format("{}/input_{}.npy", folder, i);
+      const ir::Tensor& tensor = input_of(test, program.inputs[i].model_name, program.inputs[i].type);
+      write_text_file(folder, fmt::format("input_{}.npy", i), "");
+      write_npy(path, tensor);
+      command.push_back(path);
+    }
+    for (std::size_t i = 0; i < program.states.size(); ++i) {
+      if (test.inputs.count(program.states[i].input_name) == 0) continue;  // zero
+      const std::string path = fmt::format("{}/state_input_{}.npy", folder, i);
+      write_text_file(folder, fmt::format("state_input_{}.npy", i), "");
+      write_npy(path, input_of(test, program.states[i].input_name, program.states[i].type));
+      command.insert(command.end(), {"--state", fmt::format("{}={}", program.states[i].c_name, path)});
+    }
+    write_text_file(folder, "command", command_text(command) + "\n");
+    const ProcessResult result = run_process(command);
+    if (result.status != 0) {
+      failures_.push_back(
+          fmt::format("{}: the program ended with {}: {}", test.name, result.status, result.output));
+      terminal_.note("FAIL  " + failures_.back());
+      return;
+    }
+    Tensors actual;
+    const auto read = [&](const std::string& name, const std::string& file, ir::ElementType element) {
+      actual[name] = narrowed(read_npy(folder + "/" + file), element);
+    };
+    for (std::size_t i = 0; i < program.outputs.size(); ++i) {
+      const Port& port = program.outputs[i];
+      read(port.model_name, fmt::format("{}_{}.npy", i, port.c_name), port.type.element);
+    }
+    for (std::size_t i = 0; i < program.states.size(); ++i) {
+      const StateTensor& state = program.states[i];
+      read(state.output_name, fmt::format("state_{}_{}.npy", i, state.c_name), state.type.element);
+    }
+    compare_case(compilation.imported, reference, test, actual);
+  }
+
+  static const ir::Tensor& input_of(const TestCase& test, const std::string& name,
+                                    const ir::TensorType& type) {
+    const auto found = test.inputs.find(name);
+    if (found == test.inputs.end()) {
+      throw ir::CompileError(ir::ExitCode::kInputOutput,
+                             fmt::format("{}: no tensor for the input '{}'", test.name, ir::printable(name)));
+    }
+    if (found->second.type() != type) {
+      throw ir::CompileError(
+          ir::ExitCode::kInputOutput,
+          fmt::format("{}: the input '{}' is {}, the model takes {}", test.name, ir::printable(name),
+                      to_string(found->second.type()), to_string(type)));
+    }
+    return found->second;
+  }
+
+  void compare_case(const ir::Graph& imported, const Reference& reference, const TestCase& test,
+                    const Tensors& actual) {
+    const std::vector<std::string>& names = imported.output_names();
+    const bool needs_evaluation = options_.layers || test.outputs.empty();
+    ReferenceValues values;
+    if (needs_evaluation) values = reference.evaluate(test.inputs);
+    if (test.outputs.empty()) {
+      for (std::size_t i = 0; i < names.size(); ++i)
+        add(test, reference, names[i], values.outputs[i], actual.at(names[i]));
+    } else if (test.outputs_named) {
+      for (const auto& [name, tensor] : test.outputs) {
+        const auto found = actual.find(name);
+        if (found == actual.end())
+          throw ir::CompileError(ir::ExitCode::kInputOutput, fmt::format("{}: the model has no output '{}'",
+                                                                         test.name, ir::printable(name)));
+        add(test, reference, name, tensor, found->second);
+      }
+    } else {
+      if (test.outputs.size() != names.size()) {
+        throw ir::CompileError(ir::ExitCode::kInputOutput,
+                               fmt::format("{}: {} expected outputs for a model with {}", test.name,
+                                           test.outputs.size(), names.size()));
+      }
+      for (std::size_t i = 0; i < names.size(); ++i)
+        add(test, reference, names[i], test.outputs[i].second, actual.at(names[i]));
+    }
+    if (!options_.layers) return;
+    bool first = true;
+    for (const std::string& name : layer_order_) {
+      const auto expected = values.by_name.find(name);
+      const auto found = actual.find(name);
+      if (expected == values.by_name.end() || found == actual.end()) continue;
+      if (expected->second.type() != found->second.type()) continue;  // a pass gave the name to another value
+      const Comparison comparison = compare(expected->second, found->second, reference.is_quantised());
+      ++layers_compared_;
+      if (comparison.same) continue;
+      findings_.push_back({test.name, name, expected->second.type(), comparison});
+      terminal_.note(finding_text(findings_.back()) + (first ? "   <- the first value that is off" : ""));
+      first = false;
+    }
+  }
+
+  void add(const TestCase& test, const Reference& reference, const std::string& name,
+           const ir::Tensor& expected, const ir::Tensor& actual) {
+    Finding finding{test.name, name, expected.type(), compare(expected, actual, reference.is_quantised())};
+    if (!finding.comparison.same && finding.comparison.mismatch.empty() &&
+        reference.is_close_decision(name, test.inputs, expected, actual)) {
+      finding.comparison.same = true;
+    }
+    findings_.push_back(std::move(finding));
+    terminal_.note(finding_text(findings_.back()));
+  }
+
+  int finish() {
+    terminal_.finish();
+    std::size_t failed = failures_.size();
+    Json list = Json::array();
+    for (const Finding& finding : findings_) {
+      failed += finding.comparison.same ? 0 : 1;
+      list.push_back(finding_json(finding));
+    }
+    std::string summary = failed == 0 ? fmt::format("verified: {} tensors are right", findings_.size())
+                                      : fmt::format("MISMATCH: {} of {} tensors are off", failed,
+                                                    findings_.size() + failures_.size());
+    if (options_.layers) summary += fmt::format("; {} inner values compared", layers_compared_);
+    if (options_.json) {
+      const Json out = {{"ok", failed == 0},
+                        {"findings", list},
+                        {"failures", failures_},
+                        {"inner_values", layers_compared_}};
+      std::fputs(json_text(out).c_str(), stdout);
+    }
+    terminal_.note(summary);
+    return static_cast<int>(failed == 0 ? ir::ExitCode::kOk : ir::ExitCode::kMismatch);
+  }
+
+  const Options& options_;
+  Terminal& terminal_;
+  const TemporaryFolder temporary_;
+  const std::string root_;
+  int group_ = 0;
+  std::vector<std::string> layer_order_;
+  std::int64_t layers_compared_ = 0;
+  std::vector<Finding> findings_;
+  std::vector<std::string> failures_;
+};
+
+}  // namespace
+
+int run_verify(const Options& options, Terminal& terminal) { return Verifier(options, terminal).run(); }
+
 }  // namespace gcompile

@@ -1,0 +1,109 @@
+#include "driver/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace gcompile {
+namespace {
+
+/// Of the finite elements.
+double root_mean_square(const ir::Tensor& tensor) {
+  double sum = 0;
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    const double value = tensor.real_at(i);
+    if (!std::isfinite(value)) continue;
+    sum += value * value;
+    ++count;
+  }
+  return count > 0 ? std::sqrt(sum / static_cast<double>(count)) : 0;
+}
+
+/// The error in units of what is allowed.
+double error_ratio(double expected, double actual, const Tolerance& tolerance, double scale) {
+  if (std::isnan(expected) || std::isnan(actual)) {
+    return std::isnan(expected) && std::isnan(actual) ? 0 : std::numeric_limits<double>::infinity();
+  }
+  if (expected == actual) return 0;
+  if (!std::isfinite(expected) || !std::isfinite(actual)) return std::numeric_limits<double>::infinity();
+  const double allowed = tolerance.relative * std::fabs(expected) + tolerance.absolute * scale;
+  const double error = std::fabs(expected - actual);
+  return allowed > 0 ? error / allowed : std::numeric_limits<double>::infinity();
+}
+
+void compare_integers(const ir::Tensor& expected, const ir::Tensor& actual, bool quantised, Comparison& out) {
+  std::int64_t different = 0;
+  for (std::int64_t i = 0; i < expected.count(); ++i) {
+    const ir::Scalar a = expected.at(i), b = actual.at(i);
+    if (a.integer == b.integer) continue;
+    ++different;
+    const double distance = std::fabs(a.as_double() - b.as_double());
+    const bool near = quantised && distance <= 1;
+    if (!near) ++out.wrong;
+    if (distance > out.worst_ratio || out.worst < 0) {
+      out.worst = i;
+      out.worst_ratio = distance;
+      out.expected = a.as_double();
+      out.actual = b.as_double();
+    }
+  }
+  if (different * 1000 > expected.count()) out.wrong = std::max(out.wrong, different);
+}
+
+}  // namespace
+
+Tolerance tolerance_of(ir::ElementType type) {
+  switch (type) {
+    case ir::ElementType::kFloat32:
+    case ir::ElementType::kFloat64:
+      return {1e-4, 1e-5};
+    case ir::ElementType::kFloat16:
+      return {1e-2, 1e-3};
+    case ir::ElementType::kBFloat16:
+      return {8e-2, 8e-3};
+    default:
+      return {};
+  }
+}
+
+Comparison compare(const ir::Tensor& expected, const ir::Tensor& actual, bool quantised) {
+  Comparison out;
+  if (expected.type() != actual.type()) {
+    out.same = false;
+    out.mismatch = fmt::format("expected {}, got {}", to_string(expected.type()), to_string(actual.type()));
+    return out;
+  }
+  if (!is_float(expected.element())) {
+    compare_integers(expected, actual, quantised, out);
+  } else {
+    const Tolerance tolerance = tolerance_of(expected.element());
+    const double scale = std::max(1.0, root_mean_square(expected));
+    for (std::int64_t i = 0; i < expected.count(); ++i) {
+      const double a = expected.real_at(i), b = actual.real_at(i);
+      const double ratio = error_ratio(a, b, tolerance, scale);
+      if (ratio > 1) ++out.wrong;
+      if (ratio > out.worst_ratio) {
+        out.worst = i;
+        out.worst_ratio = ratio;
+        out.expected = a;
+        out.actual = b;
+      }
+    }
+  }
+  out.same = out.wrong == 0;
+  return out;
+}
+
+std::string position_text(const ir::Shape& shape, std::int64_t index) {
+  std::string text;
+  for (auto dim = shape.rbegin(); dim != shape.rend(); ++dim) {
+    text = fmt::format("{}{}{}", index % *dim, text.empty() ? "" : ", ", text);
+    index /= *dim;
+  }
+  return "[" + text + "]";
+}
+
+}  // namespace gcompile

@@ -1,0 +1,115 @@
+#include "driver/verify_reference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "driver/compare.h"
+#include "ir/operator.h"
+
+namespace gcompile {
+namespace {
+
+/// The node that decides an index output, seen through casts and changes of shape.
+ir::NodeId deciding_node(const ir::Graph& graph, ir::ValueId value) {
+  static const std::set<std::string_view> kTransparent = {"Cast",      "Reshape", "Squeeze",
+                                                          "Unsqueeze", "Flatten", "Identity"};
+  for (;;) {
+    const ir::NodeId id = graph.value(value).producer;
+    if (!id.valid()) return {};
+    const ir::Node& node = graph.node(id);
+    if (kTransparent.count(node.op->name) == 0) return id;
+    value = node.operands[0];
+  }
+}
+
+}  // namespace
+
+std::vector<ir::Tensor> Reference::in_order(const std::map<std::string, ir::Tensor>& inputs) const {
+  std::vector<ir::Tensor> out;
+  for (const ir::ValueId id : graph_.inputs()) {
+    const ir::Value& value = graph_.value(id);
+    const auto found = inputs.find(value.name);
+    if (found == inputs.end()) {
+      throw ir::CompileError(ir::ExitCode::kInputOutput,
+                             fmt::format("no tensor for the input '{}'", ir::printable(value.name)));
+    }
+    out.push_back(found->second);
+  }
+  return out;
+}
+
+ReferenceValues Reference::evaluate(const std::map<std::string, ir::Tensor>& inputs) const {
+  ReferenceValues out;
+  std::vector<std::optional<ir::Tensor>> all = ir::evaluate_all(graph_, in_order(inputs));
+  for (const ir::ValueId id : graph_.outputs()) {
+    const std::optional<ir::Tensor>& value = all.at(id.index);
+    GC_CHECK(value.has_value());
+    out.outputs.push_back(*value);
+  }
+  std::set<std::string> ambiguous;
+  for (const ir::ValueId id : graph_.values()) {
+    const std::string& name = graph_.value(id).name;
+    if (name.empty() || id.index >= all.size() || !all[id.index]) continue;
+    if (!out.by_name.emplace(name, *all[id.index]).second) ambiguous.insert(name);
+  }
+  for (const std::string& name : ambiguous) out.by_name.erase(name);
+  return out;
+}
+
+bool Reference::is_quantised() const {
+  for (const ir::NodeId id : graph_.nodes()) {
+    const std::string_view name = graph_.node(id).op->name;
+    if (name == "QuantizeLinear" || name == "DynamicQuantizeLinear" || name.substr(0, 7) == "QLinear" ||
+        name == "ConvInteger" || name == "MatMulInteger") {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Reference::is_close_decision(const std::string& output, const std::map<std::string, ir::Tensor>& inputs,
+                                  const ir::Tensor& expected, const ir::Tensor& actual) const {
+  if (is_float(expected.element()) || expected.type() != actual.type()) return false;
+  const auto& names = graph_.output_names();
+  const auto at = std::find(names.begin(), names.end(), output);
+  if (at == names.end()) return false;
+  const ir::NodeId id = deciding_node(graph_, graph_.outputs()[static_cast<std::size_t>(at - names.begin())]);
+  if (!id.valid()) return false;
+  const ir::Node& node = graph_.node(id);
+  const bool is_top_k = node.op->name == "TopK";
+  if (!is_top_k && node.op->name != "ArgMax" && node.op->name != "ArgMin") return false;
+
+  const auto all = ir::evaluate_all(graph_, in_order(inputs));
+  const std::optional<ir::Tensor>& data = all.at(node.operands[0].index);
+  if (!data || !is_float(data->element())) return false;
+  const ir::Shape& shape = data->shape();
+  std::int64_t axis = node.attributes.int_of("axis");
+  if (axis < 0) axis += static_cast<std::int64_t>(shape.size());
+  std::int64_t inner = 1, length = shape[static_cast<std::size_t>(axis)];
+  for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < shape.size(); ++i) inner *= shape[i];
+  if (length == 0 || data->count() == 0) return false;
+  const std::int64_t kept = expected.count() / (data->count() / length);  // indices along the axis
+  double square_sum = 0;
+  for (std::int64_t i = 0; i < data->count(); ++i) square_sum += data->real_at(i) * data->real_at(i);
+  const double scale = std::max(1.0, std::sqrt(square_sum / static_cast<double>(data->count())));
+  const Tolerance tolerance = tolerance_of(data->element());
+  for (std::int64_t i = 0; i < expected.count(); ++i) {
+    const std::int64_t e = expected.int_at(i), a = actual.int_at(i);
+    if (e == a) continue;
+    if (a < 0 || a >= length || e < 0 || e >= length) return false;
+    const std::int64_t row = i / (inner * kept), column = i % inner;
+    const auto value = [&](std::int64_t position) {
+      return data->real_at((row * length + position) * inner + column);
+    };
+    // Both values may have moved, each by the tolerance.
+    const double margin = std::fabs(value(e) - value(a));
+    if (!(margin <= 2 * (tolerance.relative * std::fabs(value(e)) + tolerance.absolute * scale)))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace gcompile
