@@ -84,9 +84,9 @@ TEST(Fold, KnownOperandsAndUnusedNodes) {
 }
 
 TEST(Fold, LeavesConstantsThatWouldGrowTooFar) {
-  // 2^26 + 1 floats are more than 256 MiB.
+  // 2^26 + 136 floats are more than 256 MiB.
   ir::Graph large = parse(
-      "g (float[1] x, float[1] w_a) => (float[67108865] y) <int64[1] n = {67108865}> {"
+      "g (float[1] x, float[1] w_a) => (float[67109000] y) <int64[1] n = {67109000}> {"
       " e = Expand(w_a, n)\n y = Add(e, x) }");
   const passes::Report report = run_pass(large, "fold");
   EXPECT_EQ(operators(large), "Expand Add");
