@@ -15,7 +15,9 @@
 namespace gcompile::frontend {
 namespace {
 
-constexpr int kLeastOpset = 21;  // int4 constants need it
+/// int4 constants need it. Later definitions of the same operators only add element types, and ONNX Runtime
+/// refuses opsets that are newer than itself.
+constexpr int kLeastOpset = 21;
 
 /// IR version that came with an opset (onnx/docs/Versioning.md).
 int ir_version_of(int opset) {
@@ -59,14 +61,14 @@ class Exporter {
     diagnostics_.add(std::move(diagnostic));
   }
 
-  /// Refuses what ONNX cannot say; notes the newest version of every domain used.
+  /// Refuses what ONNX cannot say; notes the version of every domain in which all its operators exist.
   void check(const ir::Graph& graph) {
     for (const ir::NodeId id : graph.nodes()) {
       const ir::Node& node = graph.node(id);
       if (node.op->domain == "gcompile") refuse(graph, node, "it is an operator of this compiler");
       if (node.form) refuse(graph, node, "a pass has fused it; save the model with -O0");
       int& version = versions_[std::string(node.op->domain)];
-      version = std::max(version, node.op->versions.empty() ? 1 : node.op->versions.back());
+      version = std::max(version, node.op->versions.empty() ? 1 : node.op->versions.front());
       for (const ir::Graph& branch : node.subgraphs) {
         if (!branch.trap.empty())
           refuse(graph, node, fmt::format("one branch cannot be typed: {}", branch.trap));
@@ -135,6 +137,21 @@ class Exporter {
     }
   }
 
+  /// Those that differ from their default: newer definitions have more attributes, which opset 21 does not
+  /// know.
+  static void write_attributes(const ir::Node& node, onnx::NodeProto& proto) {
+    ir::Attributes defaults;
+    for (const ir::AttributeSpec& spec : node.op->attributes) {
+      if (spec.default_value) defaults.set(std::string(spec.name), *spec.default_value);
+    }
+    for (const auto& [name, value] : node.attributes.all()) {
+      ir::Attributes given, standard;
+      given.set(name, value);
+      if (defaults.has(name)) standard.set(name, defaults.all().find(name)->second);
+      if (!given.identical(standard)) set_attribute(name, value, proto);
+    }
+  }
+
   /// Names of all values. Outputs of the outermost graph keep theirs; `captured` names the inputs of a
   /// branch.
   Names name_values(const ir::Graph& graph, const std::vector<std::string>& captured) {
@@ -179,18 +196,22 @@ class Exporter {
     const ir::Node& node = graph.node(id);
     proto.set_op_type(std::string(node.op->name));
     if (!node.op->domain.empty()) proto.set_domain(std::string(node.op->domain));
-    proto.set_name(node.name);
+    // Rewriting gives several nodes the name of the one they came from.
+    std::string name = node.name;
+    for (int k = 1; !name.empty() && !node_names_.insert(name).second; ++k)
+      name = fmt::format("{}_{}", node.name, k);
+    proto.set_name(name);
     std::vector<std::string> captured;
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
-      const std::string name = node.operands[i].valid() ? names.at(node.operands[i]) : "";
+      const std::string operand = node.operands[i].valid() ? names.at(node.operands[i]) : "";
       if (node.subgraphs.empty() || i == 0) {
-        proto.add_input(name);
+        proto.add_input(operand);
       } else {
-        captured.push_back(name);
+        captured.push_back(operand);
       }
     }
     for (const ir::ValueId result : node.results) proto.add_output(result.valid() ? names.at(result) : "");
-    for (const auto& [name, value] : node.attributes.all()) set_attribute(name, value, proto);
+    write_attributes(node, proto);
     constexpr const char* kBranches[2] = {"then_branch", "else_branch"};
     for (std::size_t i = 0; i < node.subgraphs.size(); ++i) {
       onnx::AttributeProto& attribute = *proto.add_attribute();
@@ -224,7 +245,8 @@ class Exporter {
 
   const ir::Graph& root_;
   std::map<std::string, int> versions_;
-  std::set<std::string> used_;
+  std::set<std::string> used_;  // names of values
+  std::set<std::string> node_names_;
   ir::Diagnostics diagnostics_;
 };
 

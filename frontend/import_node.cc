@@ -146,8 +146,9 @@ ir::NodeId Importer::add_node(const onnx::NodeProto& node, const ir::Operator& o
   ir::Graph& graph = *scope.graph;
   const std::string name = scope.prefix + name_of(node);
   const ir::NodeId id = graph.add_node(op, std::move(operands), std::move(attributes), 0, name);
+  // Omitted results count where an operator takes any number (Split); beyond what it has they say nothing.
   int last = node.output_size();
-  while (last > 0 && node.output(last - 1).empty()) --last;
+  while (op.results.max >= 0 && last > op.results.max && node.output(last - 1).empty()) --last;
   for (int i = 0; i < last; ++i) {
     if (node.output(i).empty()) {
       graph.node(id).results.emplace_back();

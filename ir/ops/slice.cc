@@ -88,7 +88,12 @@ Form lower_slice(const LowerContext& context) {
 }
 
 /// Lengths became an input in opset 13.
-void normalise_split(RewriteContext& context) { context.attribute_to_operand("split", 1); }
+void normalise_split(RewriteContext& context) {
+  context.attribute_to_operand("split", 1);
+  // Required from opset 18 on when no lengths are given.
+  if (context.has_operand(1) || context.attributes().has("num_outputs")) return;
+  context.mutable_attributes().set("num_outputs", std::int64_t{context.result_count()});
+}
 
 std::vector<std::int64_t> split_lengths(const NodeView& node) {
   const int axis = normalise_axis(node.attributes().int_of("axis"), node.operand(0).rank());
