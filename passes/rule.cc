@@ -266,7 +266,9 @@ class RuleDriver {
       if (!match) continue;
       const std::string reason = rule->guard ? rule->guard(*match) : "";
       if (!reason.empty()) {
-        context_.refused(subject(id), fmt::format("{}: {}", rule->name, reason));
+        if (!rule->quiet || context_.options().all_remarks) {
+          context_.refused(subject(id), fmt::format("{}: {}", rule->name, reason));
+        }
         continue;
       }
       apply(*rule, *std::move(match));

@@ -118,6 +118,8 @@ struct Rule {
   std::string (*guard)(const Match&) = nullptr;
   /// The value that replaces result 0 of the root; of the same type.
   ir::ValueId (*build)(Rewriter&) = nullptr;
+  /// The guard completes the pattern, and its refusals say nothing about a chance missed: not remarked.
+  bool quiet = false;
   int level = 1;  // of -O
 };
 

@@ -198,7 +198,7 @@ const RuleTable& arithmetic_rules() {
     const Pattern x = any("x"), c = constant("c");
     const Pattern relu = op("Relu", {x}, "inner");
     const Pattern clip = clip_of(x, "low1", "high1", "inner");
-    return RuleTable{
+    RuleTable table = {
         // x - c -> x + (-c)
         {"sub-constant", Tier::kExact, op("Sub", {x, c}), guard_negated, build_negated},
         // x / 2^k -> x * 2^-k
@@ -223,6 +223,8 @@ const RuleTable& arithmetic_rules() {
         {"clip-of-relu", Tier::kExact, clip_of(relu, "low2", "high2", {}), guard_clamps, build_clamps},
         {"relu-of-clip", Tier::kExact, op("Relu", {clip}), guard_clamps, build_clamps},
     };
+    for (Rule& rule : table) rule.quiet = rule.tier == Tier::kExact;
+    return table;
   }();
   return rules;
 }

@@ -127,10 +127,10 @@ void add_normalisations(RuleTable& rules) {
   rules.push_back(
       {"rms-norm-by-reciprocal", tier, op("Mul", {x, op("Reciprocal", {rms})}), guard_layer, build_rms});
   // Norm(x, 1) * g -> Norm(x, g)
-  rules.push_back(
-      {"norm-gain", tier,
-       op("Mul", {one_of({"LayerNormalization", "RMSNormalization"}, {x, constant("scale")}, "y"), constant("g")}),
-       guard_gain, build_gain});
+  rules.push_back({"norm-gain", tier,
+                   op("Mul", {one_of({"LayerNormalization", "RMSNormalization"}, {x, constant("scale")}, "y"),
+                              constant("g")}),
+                   guard_gain, build_gain});
   // LayerNormalization(x, s) + g -> LayerNormalization(x, s, g)
   rules.push_back({"norm-bias", tier,
                    op("Add", {op("LayerNormalization", {x, any("scale")}, "y"), constant("g")}),

@@ -313,6 +313,7 @@ const RuleTable& identity_rules() {
     add_movements(table, x, c);
     add_pairs(table, x);
     add_neutral(table, x, c);
+    for (Rule& rule : table) rule.quiet = true;
     return table;
   }();
   return rules;

@@ -86,7 +86,7 @@ const RuleTable& reduce_rules() {
     const auto twice = [&](const std::vector<std::string_view>& names) {
       return one_of(names, {one_of(names, {x, axes1}, "inner"), axes2}, "outer");
     };
-    return RuleTable{
+    RuleTable table = {
         // Reduce of axes with one element -> Reshape
         {"reduce-of-one", Tier::kExact,
          one_of({"ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"}, {x, axes2}, "outer"),
@@ -96,6 +96,8 @@ const RuleTable& reduce_rules() {
         // Mean(Mean(x, p), q) -> Mean(x, p and q), for disjoint axes
         {"reduce-sum-twice", Tier::kReassociate, twice({"ReduceMean", "ReduceSum"}), guard_sums, build_twice},
     };
+    for (Rule& rule : table) rule.quiet = rule.tier == Tier::kExact;
+    return table;
   }();
   return rules;
 }

@@ -139,6 +139,7 @@ inline passes::Report apply_rule(ir::Graph& graph, const std::string& name, pass
     if (rule->name == name) rules.push_back(rule);
   }
   if (rules.empty()) throw std::runtime_error("no rule " + name);
+  options.all_remarks = true;
   passes::Report report;
   passes::PassContext context(options, report);
   context.enter("rules");
