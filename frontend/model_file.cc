@@ -119,7 +119,7 @@ std::vector<onnx::AttributeProto> defaults_of(const FunctionProto& function) {
     for (int i = 0; i < unknown.field_count(); ++i) {
       const auto& field = unknown.field(i);
       if (field.number() != kAttributeProto ||
-          field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+          field.type() != std::decay_t<decltype(field)>::TYPE_LENGTH_DELIMITED)
         continue;
       if (!defaults.emplace_back().ParseFromString(field.length_delimited())) {
         fail("E0002",

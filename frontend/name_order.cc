@@ -17,30 +17,56 @@ void append_new(std::vector<std::string>& names, std::set<std::string>& seen, co
   if (!name.empty() && seen.insert(name).second) names.push_back(name);
 }
 
-/// Producers of every name; names made twice are one error that lists them.
-std::map<std::string, int> producers_of(const NodeList& nodes, const NameTest& defined_here,
-                                        const std::string& graph_name, ir::Diagnostics& diagnostics,
-                                        std::set<std::string>& unusable) {
-  std::map<std::string, int> producers;
-  std::vector<std::string> details;
+bool is_constant(const onnx::NodeProto& node) {
+  return node.op_type() == "Constant" && (node.domain().empty() || node.domain() == "ai.onnx");
+}
+
+struct Producers {
+  std::map<std::string, int> node_of;  // by name
+  std::set<int> superseded;            // Constant nodes that a later one replaces
+};
+
+void report_duplicates(ir::Severity severity, std::vector<std::string> details, const std::string& graph_name,
+                       ir::Diagnostics& diagnostics) {
+  if (details.empty()) return;
+  const bool error = severity == ir::Severity::kError;
+  const std::string what =
+      details.size() == 1 ? "one value is" : fmt::format("{} values are", details.size());
+  diagnostics.add(
+      {severity, error ? "E0502" : "W0506",
+       fmt::format("{} made twice{}", what, error ? "" : ", by Constant nodes; the last one counts"),
+       fmt::format("graph '{}'", printable(graph_name)), std::move(details),
+       error ? "every name must have one definition" : ""});
+}
+
+/// Names made twice are one error that lists them. Of Constant nodes the last one counts, as in ONNX Runtime:
+/// tools that fold constants leave the old ones behind.
+Producers producers_of(const NodeList& nodes, const NameTest& defined_here, const std::string& graph_name,
+                       ir::Diagnostics& diagnostics, std::set<std::string>& unusable) {
+  Producers producers;
+  std::vector<std::string> errors;
+  std::vector<std::string> warnings;
   for (int i = 0; i < nodes.size(); ++i) {
     for (const std::string& output : nodes[i].output()) {
       if (output.empty()) continue;
-      const auto [at, added] = producers.emplace(output, i);
+      const auto [at, added] = producers.node_of.emplace(output, i);
       if (added && !defined_here(output)) continue;
-      unusable.insert(output);
-      details.push_back(fmt::format(
+      std::string detail = fmt::format(
           "'{}' by node {} ({}) and by {}", printable(output), shown_name(nodes[i]),
           printable(nodes[i].op_type()),
-          added ? "an input or initializer of the graph" : "node " + shown_name(nodes[at->second])));
+          added ? "an input or initializer of the graph" : "node " + shown_name(nodes[at->second]));
+      if (!added && is_constant(nodes[i]) && is_constant(nodes[at->second]) && !defined_here(output)) {
+        producers.superseded.insert(at->second);
+        at->second = i;
+        warnings.push_back(std::move(detail));
+      } else {
+        unusable.insert(output);
+        errors.push_back(std::move(detail));
+      }
     }
   }
-  if (details.empty()) return producers;
-  const std::string what =
-      details.size() == 1 ? "one value is" : fmt::format("{} values are", details.size());
-  diagnostics.add({ir::Severity::kError, "E0502", fmt::format("{} made twice", what),
-                   fmt::format("graph '{}'", printable(graph_name)), std::move(details),
-                   "every name must have one definition"});
+  report_duplicates(ir::Severity::kError, std::move(errors), graph_name, diagnostics);
+  report_duplicates(ir::Severity::kWarning, std::move(warnings), graph_name, diagnostics);
   return producers;
 }
 
@@ -129,8 +155,8 @@ std::vector<std::string> used_names(const onnx::NodeProto& node) {
 std::vector<int> order_nodes(const NodeList& nodes, const NameTest& known, const NameTest& defined_here,
                              const std::string& graph_name, ir::Diagnostics& diagnostics,
                              std::set<std::string>& unusable) {
-  const std::map<std::string, int> producers =
-      producers_of(nodes, defined_here, graph_name, diagnostics, unusable);
+  const Producers found = producers_of(nodes, defined_here, graph_name, diagnostics, unusable);
+  const std::map<std::string, int>& producers = found.node_of;
   const auto count = static_cast<std::size_t>(nodes.size());
   std::vector<std::vector<int>> users(count), inputs(count);
   std::vector<int> waiting(count, 0);
@@ -145,7 +171,7 @@ std::vector<int> order_nodes(const NodeList& nodes, const NameTest& known, const
         report_unknown(nodes[i], name, producers, graph_name, diagnostics);
       }
     }
-    if (waiting[static_cast<std::size_t>(i)] == 0) ready.push(i);
+    if (waiting[static_cast<std::size_t>(i)] == 0 && found.superseded.count(i) == 0) ready.push(i);
   }
   std::vector<int> order;
   while (!ready.empty()) {
@@ -156,7 +182,7 @@ std::vector<int> order_nodes(const NodeList& nodes, const NameTest& known, const
       if (--waiting[static_cast<std::size_t>(user)] == 0) ready.push(user);
     }
   }
-  if (order.size() == count) return order;
+  if (order.size() + found.superseded.size() == count) return order;
 
   const auto start = std::find_if(waiting.begin(), waiting.end(), [](int w) { return w > 0; });
   ir::Diagnostic cycle;

@@ -30,7 +30,7 @@ using NameTest = std::function<bool(const std::string&)>;
 /// Indices of the nodes, producers before users, otherwise as in the model. `known` tells names that exist
 /// before the first node, `defined_here` those of them that this graph must not define again. Names made
 /// twice, names nobody makes (both collected in `unusable`) and cycles are errors; the nodes of a cycle are
-/// left out.
+/// left out, as are Constant nodes that a later one of the same name replaces.
 std::vector<int> order_nodes(const NodeList& nodes, const NameTest& known, const NameTest& defined_here,
                              const std::string& graph_name, ir::Diagnostics& diagnostics,
                              std::set<std::string>& unusable);

@@ -68,6 +68,15 @@ TEST(FrontendImport, NamesHaveOneDefinition) {
               HasSubstr("an input or initializer of the graph"));
 }
 
+TEST(FrontendImport, OfConstantsWithOneNameTheLastCountsWithAWarning) {
+  const Outcome outcome = import_text(model_text("(float[2] a) => (float y)",
+                                                 "k = Constant <value_float = 1.0> ()\ny = Add(a, k)\n"
+                                                 "k = Constant <value_float = 5.0> ()"));
+  ASSERT_TRUE(outcome.model) << outcome.errors;
+  EXPECT_THAT(outcome.warnings, HasSubstr("W0506"));
+  EXPECT_EQ(ir::evaluate_graph(outcome.graph(), {floats({1, 1})})[0].real_at(0), 6);
+}
+
 TEST(FrontendImport, EveryUnsupportedNodeIsNamedInOneRun) {
   const Outcome outcome = import_text(
       "<ir_version: 8, opset_import: [\"\" : 17, \"acme\" : 2]>\n"
