@@ -74,9 +74,8 @@ constexpr std::ptrdiff_t rnn_scratch_floats(const RnnShape& s, int gates) {
   return rnn_padded_units(s.hidden) * s.batch * (gates * (rnn_steps_per_block(s) + 1) + 3);
 }
 
-// Any activation. Not inlined: the usual functions have paths of their own.
 template <class V>
-GCRT_NOINLINE V rnn_activate(const RnnActivation& a, V x) {
+GCRT_INLINE V rnn_function(const RnnActivation& a, V x) {
   const V alpha = splat_like<V>(a.alpha);
   const V beta = splat_like<V>(a.beta);
   const V zero = {};
@@ -104,6 +103,17 @@ GCRT_NOINLINE V rnn_activate(const RnnActivation& a, V x) {
     case RnnFunction::softplus:
       return softplus(x);
   }
+  return x;
+}
+
+// Any activation. Not inlined: the usual functions have paths of their own.
+template <class V>
+GCRT_NOINLINE void rnn_activate_in_memory(const RnnActivation& a, V& x) {
+  x = rnn_function(a, x);
+}
+template <class V>
+GCRT_INLINE V rnn_activate(const RnnActivation& a, V x) {
+  rnn_activate_in_memory(a, x);
   return x;
 }
 
