@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Every test on this machine: installs what is missing, builds gcompile with its tests, and runs them.
+#
+#     scripts/test.sh [--all] [--sanitize] [--offline] [-- CTEST_ARGUMENT...]
+#
+# --all       also the long tests: fuzzing and benchmarks (CTest label "long")
+# --sanitize  the tool and its tests under AddressSanitizer and UBSan, in ${BUILD_DIR}_sanitize
+# --offline   installs nothing from PyPI: what compares with ONNX Runtime is skipped
+#
+# Builds in ${BUILD_DIR:-build} with ${JOBS:-all processors} processes and ${TEST_JOBS:-2} tests at a time; uses ccache
+# where there is one. Ends with one line: "N passed, N failed", or "N passed, N failed, N skipped" after a line
+# for each thing that was skipped. Exit: 0 nothing failed, 1 something did, 2 usage.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+long=OFF
+sanitize=OFF
+offline=
+build=${BUILD_DIR:-build}
+jobs=${JOBS:-$(nproc)}
+test_jobs=${TEST_JOBS:-2}
+while [ $# -gt 0 ]; do
+    case $1 in
+        --all) long=ON ;;
+        --sanitize) sanitize=ON build=${build}_sanitize ;;
+        --offline) offline=1 ;;
+        --) shift && break ;;
+        *)
+            echo "usage: scripts/test.sh [--all] [--sanitize] [--offline] [-- CTEST_ARGUMENT...]" >&2
+            exit 2
+            ;;
+    esac
+    shift
+done
+export BUILD_DIR=$build
+
+# A stage that has to succeed before any test can run.
+stage() {
+    local started=$SECONDS
+    echo "== $1"
+    shift
+    "$@" || {
+        echo "test: failed: $*"
+        echo "0 passed, 1 failed"
+        exit 1
+    }
+    echo "== $((SECONDS - started)) s"
+}
+
+stage "packages" scripts/install_packages.sh test
+if [ -z "$offline" ] && ! scripts/install_packages.sh bench; then
+    echo "test: PyPI cannot be reached: what compares with ONNX Runtime will be skipped"
+fi
+
+# The official cases of single operators: a folder that is given, else Debian's copy.
+official=/usr/lib/python3/dist-packages/onnx/backend/test/data/node
+if [ -z "${GCOMPILE_ONNX_CASES:-}" ] && [ -d "$official" ]; then export GCOMPILE_ONNX_CASES=$official; fi
+
+generator=(-G Ninja)
+# A folder that is configured keeps its generator.
+[ ! -f "$build/CMakeCache.txt" ] || generator=()
+stage "configure in $build" cmake -S . -B "$build" "${generator[@]}" -DGCOMPILE_TESTS=ON \
+    -DGCOMPILE_LONG_TESTS=$long -DGCOMPILE_SANITIZE=$sanitize
+stage "build" cmake --build "$build" -j "$jobs"
+
+echo "== test"
+started=$SECONDS
+status=0
+ctest --test-dir "$build" -j "$test_jobs" --output-on-failure --no-tests=error --test-output-size-passed 1000000 \
+    --output-junit ctest.xml "$@" || status=$?
+echo "== $((SECONDS - started)) s"
+python3 scripts/summarise_tests.py "$build/ctest.xml" "$status"
