@@ -15,6 +15,9 @@ namespace GCRT_NAMESPACE {
 
 // Taps handled by one pass over a tile; longer kernels are cut into parts.
 constexpr int kMaxIntegerTaps = 64;
+// Row pointers per tap, a whole number of vectors of them.
+constexpr int kPointerLanes = GCRT_VECTOR_BYTES / static_cast<int>(sizeof(std::intptr_t));
+constexpr int kPointerRows = (kIntegerRows + kPointerLanes - 1) / kPointerLanes * kPointerLanes;
 
 // One group of one convolution, restricted to kernel rows [row_begin, row_end) and columns [column_begin,
 // column_end).
@@ -52,10 +55,10 @@ struct IntegerConvTile {
   int image, row, column;
 
   int count;  // rows including the dropped ones
-  int ih[kIntegerRows];
-  int iw[kIntegerRows];
-  std::ptrdiff_t offset[kIntegerRows];  // of tap (0, 0), which may lie outside the image
-  const TX* pointers[kMaxIntegerTaps * kIntegerRows];
+  std::intptr_t ih[kPointerRows];
+  std::intptr_t iw[kPointerRows];
+  std::intptr_t offset[kPointerRows];  // of tap (0, 0), which may lie outside the image
+  const TX* pointers[kMaxIntegerTaps * kPointerRows];
   TileRun runs[kMaxIntegerTaps];
 
   // Fills in the rows of `task` for output pixels m, m + 1, ...; pixels past the last valid one repeat it.
@@ -102,13 +105,18 @@ struct IntegerConvTile {
     const int reach_w = (s.kernel_w - 1) * s.dilation_w;
     bool is_inside = true;
     for (int i = 0; i < count; ++i) {
-      const int y = row * s.stride_h - s.pad_top;
-      const int x = column * s.stride_w - s.pad_left;
+      const std::intptr_t y = row * s.stride_h - s.pad_top;
+      const std::intptr_t x = column * s.stride_w - s.pad_left;
       ih[i] = y;
       iw[i] = x;
       offset[i] = image * s.in_image_stride + y * s.in_row_stride + x * s.in_pixel_stride;
       is_inside &= (y >= 0) & (x >= 0) & (y + reach_h < s.in_h) & (x + reach_w < s.in_w);
       if (i + 1 < valid || valid == count) advance(s);
+    }
+    for (int i = count; i < kPointerRows; ++i) {
+      ih[i] = ih[0];
+      iw[i] = iw[0];
+      offset[i] = offset[0];
     }
     return is_inside;
   }
@@ -136,26 +144,39 @@ struct IntegerConvTile {
   // One run per tap; rows whose tap is outside read the border row, taps that are outside for all rows too,
   // since `offsets` counts on them.
   void border(const Group& group, Task& task) {
+    using V = Pack<std::intptr_t, kPointerLanes>;
+    constexpr Lanes<kPointerLanes> lane{};
     const ConvShape& s = group.shape;
+    const V zero{};
+    const V outside = splat(lane, reinterpret_cast<std::intptr_t>(group.border_row));
+    const auto is_in = [&](const std::intptr_t* origins, int shift, int size) GCRT_LAMBDA_INLINE {
+      const V at = load(lane, origins) + std::intptr_t{shift};
+      return (at >= zero) & (at < splat(lane, std::intptr_t{size}));
+    };
     const TX** out = pointers;
     TileRun* run = runs;
-    bool may_read_on = true;
+    V last = zero;
     for (int kh = group.row_begin; kh < group.row_end; ++kh) {
       for (int kw = group.column_begin; kw < group.column_end; ++kw) {
         const std::ptrdiff_t shift = group.tap_offset(kh, kw);
-        for (int i = 0; i < count; ++i) {
-          const bool is_valid =
-              (static_cast<unsigned>(ih[i] + kh * s.dilation_h) < static_cast<unsigned>(s.in_h)) &
-              (static_cast<unsigned>(iw[i] + kw * s.dilation_w) < static_cast<unsigned>(s.in_w));
-          *out++ = is_valid ? group.x + (offset[i] + shift) : group.border_row;
-          may_read_on &= !is_valid | group.may_read_on(offset[i] + shift);
+        GCRT_UNROLL
+        for (int i = 0; i < kPointerRows; i += kPointerLanes) {
+          const auto is_valid =
+              is_in(ih + i, kh * s.dilation_h, s.in_h) & is_in(iw + i, kw * s.dilation_w, s.in_w);
+          const V at = load(lane, offset + i) + std::intptr_t{shift};
+          const V address = blend(is_valid, at + reinterpret_cast<std::intptr_t>(group.x), outside);
+          last = blend(is_valid & (at > last), at, last);
+          __builtin_memcpy(out + i, &address, sizeof(address));
         }
+        out += kPointerRows;
         *run++ = {0, group.weight_offset(kh, kw)};
       }
     }
-    task.rows_step = count;
+    std::intptr_t end = 0;
+    for (int i = 0; i < kPointerLanes; ++i) end = larger(end, last[i]);
+    task.rows_step = kPointerRows;
     task.run_count = run - runs;
-    set_run_depth(task, group.channels, may_read_on);
+    set_run_depth(task, group.channels, group.may_read_on(end));
   }
 };
 
@@ -175,8 +196,8 @@ inline void conv2d_integer_block(IntegerGroup<TX, TW>& group, const TW* w_packed
   IntegerTask<TX, TW> task;
   task.partial = partial;
   std::ptrdiff_t prepared = -1;
-  for (std::ptrdiff_t n = block.column_begin; n < block.column_end; n += kIntegerColumns) {
-    select_columns(task, w_packed, words, offsets, n, block.column_end, padded);
+  for (std::ptrdiff_t n = block.column_begin; n < block.column_end;) {
+    const int columns = select_columns(task, w_packed, words, offsets, n, block.column_end, padded);
     task.n = n_origin + n;
     for (std::ptrdiff_t m = block.row_begin; m < block.row_end;) {
       const int rows = next_integer_rows(block.row_end - m);
@@ -193,11 +214,12 @@ inline void conv2d_integer_block(IntegerGroup<TX, TW>& group, const TW* w_packed
           task.finish = group.row_end == s.kernel_h && group.column_end == s.kernel_w;
           if (!is_single || prepared != m) tile.prepare(group, m, rows, valid, task);
           prepared = m;
-          run_integer_tile(rows, task, epilogue);
+          run_integer_tile(rows, columns, task, epilogue);
         }
       }
       m += rows;
     }
+    n += columns;
   }
 }
 

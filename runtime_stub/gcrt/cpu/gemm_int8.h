@@ -24,19 +24,22 @@ struct IntegerProduct {
   std::ptrdiff_t n_origin;  // added to the columns that the epilogue is told: groups of a convolution
 };
 
-// The weights and offsets of the tile of columns from n on. `padded` serves at the right edge.
+// Points the task to the weights and offsets of the tile of columns from n on and returns its columns,
+// existing or not. `padded` serves at the right edge.
 template <class TX, class TW>
-GCRT_INLINE void select_columns(IntegerTask<TX, TW>& task, const TW* b_packed, std::ptrdiff_t words,
-                                const std::int32_t* offsets, std::ptrdiff_t n, std::ptrdiff_t column_end,
-                                std::int32_t (&padded)[kIntegerColumns]) {
+GCRT_INLINE int select_columns(IntegerTask<TX, TW>& task, const TW* b_packed, std::ptrdiff_t words,
+                               const std::int32_t* offsets, std::ptrdiff_t n, std::ptrdiff_t column_end,
+                               std::int32_t (&padded)[kIntegerColumns]) {
+  const int columns = next_integer_columns(column_end - n);
   task.b = b_packed + packed_word_offset<TW>(words, n);
   task.panel_stride = words * kPanelColumns * kWordDepth<TW>;
-  task.valid_columns = static_cast<int>(smaller(column_end - n, kIntegerColumns));
+  task.valid_columns = static_cast<int>(smaller(column_end - n, columns));
   task.offsets = offsets + n;
-  if (task.valid_columns < kIntegerColumns) {
-    for (int j = 0; j < kIntegerColumns; ++j) padded[j] = j < task.valid_columns ? offsets[n + j] : 0;
+  if (task.valid_columns < columns) {
+    for (int j = 0; j < columns; ++j) padded[j] = j < task.valid_columns ? offsets[n + j] : 0;
     task.offsets = padded;
   }
+  return columns;
 }
 
 // How the words of a run of `depth` values are read.
@@ -58,8 +61,9 @@ inline void gemm_integer_block(const IntegerProduct<TX, TW>& product, const Bloc
   task.row_stride = product.lda;
   task.runs = &run;
   task.run_count = 1;
-  for (std::ptrdiff_t n = block.column_begin; n < block.column_end; n += kIntegerColumns) {
-    select_columns(task, product.b_packed, words, product.offsets, n, block.column_end, padded);
+  for (std::ptrdiff_t n = block.column_begin; n < block.column_end;) {
+    const int columns =
+        select_columns(task, product.b_packed, words, product.offsets, n, block.column_end, padded);
     task.n = product.n_origin + n;
     for (std::ptrdiff_t m = block.row_begin; m < block.row_end;) {
       const int rows = next_integer_rows(block.row_end - m);
@@ -74,9 +78,10 @@ inline void gemm_integer_block(const IntegerProduct<TX, TW>& product, const Bloc
       set_run_depth(task, product.depth, end <= product.a_size);
       task.m = m;
       task.valid_rows = valid;
-      run_integer_tile(rows, task, epilogue);
+      run_integer_tile(rows, columns, task, epilogue);
       m += rows;
     }
+    n += columns;
   }
 }
 

@@ -18,14 +18,17 @@ namespace GCRT_NAMESPACE {
 template <class TW>
 constexpr int kWordDepth = 4 / static_cast<int>(sizeof(TW));
 
-// Rows of the largest integer tile. Without an instruction for four products, the widened halves of the
-// operands take registers as well.
+// Rows and vectors per row of the largest integer tile. A wide tile reuses the words of A, which cost more to
+// prepare than those of B. Without an instruction for four products, the widened halves of the operands take
+// registers as well.
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || defined(__ARM_FEATURE_MATMUL_INT8)
-constexpr int kIntegerRows = kTileRows;
+constexpr int kIntegerRows = 6;
+constexpr int kIntegerVectors = GCRT_VECTOR_BYTES == 64 ? 4 : 2;
 #else
-constexpr int kIntegerRows = kTileRows > 8 ? 8 : 4;
+constexpr int kIntegerRows = 4;
+constexpr int kIntegerVectors = GCRT_VECTOR_BYTES == 64 ? 4 : 2;
 #endif
-constexpr int kIntegerColumns = 2 * kLanes;
+constexpr int kIntegerColumns = kIntegerVectors * kLanes;
 
 constexpr std::ptrdiff_t words_of(std::ptrdiff_t depth, std::ptrdiff_t word_depth) {
   return (depth + word_depth - 1) / word_depth;
@@ -137,25 +140,42 @@ GCRT_INLINE void start_integer_tile(TileSums<Rows, Vectors, std::int32_t>& acc, 
   }
 }
 
-// Whole tiles go to the epilogue straight from registers, others through the stack.
+// Whole vectors of the largest tile go to the epilogue straight from registers, the rest through the stack.
 template <int Rows, int Vectors, class Task, class E>
 GCRT_INLINE void finish_integer_tile(const TileSums<Rows, Vectors, std::int32_t>& acc, const Task& task,
                                      const E& epilogue) {
   constexpr int L = kLanes;
-  if (task.finish && task.valid_rows == Rows && task.valid_columns == Vectors * L) {
-    GCRT_UNROLL
-    for (int i = 0; i < Rows; ++i) {
-      GCRT_UNROLL
-      for (int j = 0; j < Vectors; ++j) epilogue(Lanes<L>{}, acc.sum[0][i][j], task.m + i, task.n + j * L);
-    }
-    return;
-  }
+  constexpr int kLast = (Vectors - 1) * L;
   alignas(64) std::int32_t spilled[Rows * kIntegerColumns];
   std::int32_t* const sums = task.finish ? spilled : task.partial;
+  if constexpr (Rows == kIntegerRows) {
+    if (task.finish && task.valid_rows == Rows) {
+      GCRT_UNROLL
+      for (int i = 0; i < Rows; ++i) {
+        GCRT_UNROLL
+        for (int j = 0; j + 1 < Vectors; ++j) {
+          epilogue(Lanes<L>{}, acc.sum[0][i][j], task.m + i, task.n + j * L);
+        }
+      }
+      if (task.valid_columns == Vectors * L) {
+        GCRT_UNROLL
+        for (int i = 0; i < Rows; ++i) {
+          epilogue(Lanes<L>{}, acc.sum[0][i][Vectors - 1], task.m + i, task.n + kLast);
+        }
+        return;
+      }
+      GCRT_UNROLL
+      for (int i = 0; i < Rows; ++i) store(Lanes<L>{}, spilled + i * L, acc.sum[0][i][Vectors - 1]);
+      finish_block(spilled, L, Rows, task.valid_columns - kLast, task.m, task.n + kLast, epilogue);
+      return;
+    }
+  }
   GCRT_UNROLL
   for (int i = 0; i < Rows; ++i) {
     GCRT_UNROLL
-    for (int j = 0; j < Vectors; ++j) store(Lanes<L>{}, sums + i * kIntegerColumns + j * L, acc.sum[0][i][j]);
+    for (int j = 0; j < Vectors; ++j) {
+      store(Lanes<L>{}, sums + i * kIntegerColumns + j * L, acc.sum[0][i][j]);
+    }
   }
   if (task.finish) {
     finish_block(spilled, kIntegerColumns, task.valid_rows, task.valid_columns, task.m, task.n, epilogue);
@@ -225,34 +245,32 @@ GCRT_NOINLINE void integer_kernel(const IntegerTask<TX, TW>& task, const E& epil
   finish_integer_tile(acc, task, epilogue);
 }
 
-// Rows of the next tile when `remaining` rows are left: kIntegerRows, 8, 4, 2 or 1. Rows too many are
+// Rows of the next tile when `remaining` rows are left: kIntegerRows, half of them, or 1. Rows too many are
 // computed and dropped where that is cheaper than another tile.
 constexpr int next_integer_rows(std::ptrdiff_t remaining) {
-  if (remaining + 1 >= kIntegerRows) return kIntegerRows;
-  if (kIntegerRows > 8 && remaining >= 6) return 8;
-  if (kIntegerRows > 4 && remaining >= 3) return 4;
-  return remaining >= 2 ? 2 : 1;
+  return remaining > kIntegerRows / 2 ? kIntegerRows : remaining > 1 ? kIntegerRows / 2 : 1;
 }
 
-// Runs the instance for `rows` (a result of next_integer_rows) and the columns of the task.
+// Columns of the next tile when `remaining` columns are left: kIntegerVectors, 2 or 1 vectors, of which at
+// most the last has columns too many.
+constexpr int next_integer_columns(std::ptrdiff_t remaining) {
+  if (remaining > (kIntegerVectors - 1) * kLanes) return kIntegerColumns;
+  return remaining > kLanes ? 2 * kLanes : kLanes;
+}
+
+// Runs the instance for `rows` and `columns`, results of the two functions above.
 template <class TX, class TW, class E>
-GCRT_INLINE void run_integer_tile(int rows, const IntegerTask<TX, TW>& task, const E& epilogue) {
+GCRT_INLINE void run_integer_tile(int rows, int columns, const IntegerTask<TX, TW>& task, const E& epilogue) {
   const auto run = [&](auto row_count) GCRT_LAMBDA_INLINE {
     constexpr int R = decltype(row_count)::value;
-    if (task.valid_columns > kLanes) {
-      integer_kernel<R, 2>(task, epilogue);
-    } else {
-      integer_kernel<R, 1>(task, epilogue);
+    if (columns == kIntegerColumns) return integer_kernel<R, kIntegerVectors>(task, epilogue);
+    if constexpr (kIntegerVectors > 2) {
+      if (columns == 2 * kLanes) return integer_kernel<R, 2>(task, epilogue);
     }
+    integer_kernel<R, 1>(task, epilogue);
   };
   if (rows == kIntegerRows) return run(Lanes<kIntegerRows>{});
-  if constexpr (kIntegerRows > 8) {
-    if (rows == 8) return run(Lanes<8>{});
-  }
-  if constexpr (kIntegerRows > 4) {
-    if (rows == 4) return run(Lanes<4>{});
-  }
-  if (rows == 2) return run(Lanes<2>{});
+  if (rows > 1) return run(Lanes<kIntegerRows / 2>{});
   run(Lanes<1>{});
 }
 
