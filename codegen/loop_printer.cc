@@ -78,12 +78,21 @@ class NestPrinter {
   }
 
   void open_vector_loop(int loop) {
-    code_.open(fmt::format("vectorize({}, [&](auto lane, std::ptrdiff_t {}) GCRT_LAMBDA_INLINE {{",
-                           axis(loop).extent(), axis_name(loop)));
+    code_.open(fmt::format("vectorize{}({}, [&](auto lane, std::ptrdiff_t {}) GCRT_LAMBDA_INLINE {{",
+                           has_wide_elements(loop) ? "<kLanes / 2>" : "", axis(loop).extent(),
+                           axis_name(loop)));
     bound_ |= bit(loop);
     vector_axis_ = loop;
     vector_mask_ = bit(loop);
     expressions_.set_vector_mask(vector_mask_);
+  }
+
+  /// Packs of 8-byte elements fill a machine vector with half as many lanes.
+  bool has_wide_elements(int loop) const {
+    return std::any_of(nest_.nodes.begin(), nest_.nodes.end(), [&](int id) {
+      return (dependence_[static_cast<std::size_t>(id)] & bit(loop)) != 0 &&
+             bits_of(nest_.form->dag.type(id)) == 64;
+    });
   }
 
   void close_vector_loop() {
