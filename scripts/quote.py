@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Keeps the code that README.md and docs/ show equal to the code that there is.
+
+    scripts/quote.py GCOMPILE            rewrites the quoted blocks
+    scripts/quote.py GCOMPILE --check    exit 1 unless they are what the files say
+
+A block of code after a line `<!-- quote FILE "START" TO "END" -->` is the part of FILE from the first line that
+contains START to the next one that contains END, both included. `shapes:src/shapes.cpp` is a file of the project that
+GCOMPILE makes of examples/shapes_classifier; other names are files of the repository. Lines that begin with + in a
+block of kind `diff` must be lines of the file that the last `+++ b/FILE` names. Links to files must lead somewhere.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+QUOTE = re.compile(r'(<!-- quote (\S+) "([^\n]*?)" TO "([^\n]*?)" -->\n+```\w*\n)(.*?)(\n```\n)', re.DOTALL)
+DIFF = re.compile(r"```diff\n(.*?)```", re.DOTALL)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def part(text, start, end):
+    """The lines from START to END without their common indentation."""
+    lines = text.split("\n")
+    first = next((i for i, line in enumerate(lines) if start in line), None)
+    if first is None:
+        raise LookupError(f"no line contains {start!r}")
+    last = next((i for i in range(first, len(lines)) if end in lines[i]), None)
+    if last is None:
+        raise LookupError(f"no line after {start!r} contains {end!r}")
+    taken = lines[first:last + 1]
+    indent = min(len(line) - len(line.lstrip(" ")) for line in taken if line)
+    return "\n".join(line[indent:] for line in taken)
+
+
+def diff_complaints(name, text):
+    found = []
+    for block in DIFF.findall(text):
+        target = None
+        for line in block.splitlines():
+            if line.startswith("+++ b/"):
+                path = ROOT / line[6:]
+                target = set(path.read_text(encoding="utf-8").split("\n")) if path.exists() else set()
+            elif line.startswith("+") and not line.startswith("+++"):
+                if target is None or line[1:] not in target:
+                    found.append(f"{name}: this line of a diff is in no file: {line}")
+    return found
+
+
+def main():
+    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--check"]):
+        sys.exit(__doc__)
+    check = len(sys.argv) == 3
+    assert part("a\n  b\n    c\nd", "b", "c") == "b\n  c"
+    assert diff_complaints("x", "```diff\n+++ b/LICENSE\n+no such line\n```")
+    found, blocks = [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        project = pathlib.Path(folder) / "shapes"
+        subprocess.run([sys.argv[1], "compile", str(ROOT / "examples/shapes_classifier/model.onnx"), "--name", "shapes",
+                        "-o", str(project), "-q"], check=True)
+
+        def renewed(match):
+            nonlocal blocks
+            blocks += 1
+            kind, _, path = match[2].rpartition(":")
+            text = ((project if kind else ROOT) / path).read_text(encoding="utf-8")
+            return match[1] + part(text, match[3], match[4]) + match[6]
+
+        for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("examples/**/*.md"))]:
+            name, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+            try:
+                new = QUOTE.sub(renewed, text)
+            except (LookupError, OSError) as error:
+                found.append(f"{name}: {error}")
+                continue
+            if len(QUOTE.findall(text)) != text.count("<!-- quote"):
+                found.append(f"{name}: a quote without a block of code after it")
+            if new != text and check:
+                found.append(f"{name}: quoted code is out of date; run scripts/quote.py GCOMPILE")
+            elif new != text:
+                path.write_text(new, encoding="utf-8")
+            found += diff_complaints(name, new)
+            for link in LINK.findall(new):
+                if "://" not in link and not (path.parent / link).exists():
+                    found.append(f"{name}: no file {link}")
+    print("\n".join(found) or f"{blocks} quoted blocks are up to date")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Who may include whom, over every #include of the rooms (docs/design.md, "Rooms").
+
+    layering.py SOURCE_DIR
+
+First tries its own rules on includes that must be refused. Exit: 0 clean, 1 not.
+"""
+
+import pathlib
+import re
+import sys
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:<([^>]+)>|"([^"]+)")', re.MULTILINE)
+ROOMS = {
+    "ir": {"ir"},
+    "frontend": {"frontend", "ir"},
+    "passes": {"passes", "ir"},
+    "codegen": {"codegen", "ir"},
+    "driver": {"driver", "frontend", "passes", "codegen", "ir"},
+    "runtime_stub": {"gcrt"},
+}
+# Libraries by the first words of a header, and the rooms that may know them.
+LIBRARIES = {
+    "fmt/": {"ir", "frontend", "passes", "codegen", "driver"},
+    "nlohmann/": {"codegen", "driver"},
+    "onnx/": {"frontend"},
+    "google/protobuf/": {"frontend"},
+    "CLI/": {"driver"},
+    "zlib.h": {"driver"},
+}
+# The compiler's own logic sees no machine: files and processes are the business of frontend and driver.
+MACHINE = {"sys/", "linux/", "unistd.h", "fcntl.h", "dirent.h", "spawn.h", "signal.h", "errno.h", "filesystem",
+           "fstream", "iostream", "thread", "mutex", "atomic"}
+# Their order differs from run to run, or they are another thing on another day.
+UNSTEADY = {"unordered_map", "unordered_set", "ctime", "time.h", "random"}
+# Headers of the runtime that belong to the runner, not to the library that is emitted.
+HOST_HEADERS = {"gcrt/npy.h", "gcrt/thread_pool.h"}
+LIBRARY_MAY_INCLUDE = {"arm_neon.h", "immintrin.h", "cmath", "cstddef", "cstdint", "cstring", "limits", "type_traits",
+                       "utility", "algorithm", "atomic"}
+
+
+def is_one_of(header, prefixes):
+    return any(header == prefix or (prefix.endswith("/") and header.startswith(prefix)) for prefix in prefixes)
+
+
+def complaint(room, file, header):
+    """Why `file` of `room` may not include `header`, or an empty string. `file` is relative to the room."""
+    first = header.split("/")[0]
+    if first in ROOMS or first == "gcrt" or first == "tests":
+        return "" if first in ROOMS[room] else f"{room} must not know {first}"
+    if room == "runtime_stub":
+        if file not in HOST_HEADERS and header not in LIBRARY_MAY_INCLUDE:
+            return "the emitted library includes this header"
+        return ""
+    for prefix, rooms in LIBRARIES.items():
+        if is_one_of(header, {prefix}) and room not in rooms:
+            return f"only {', '.join(sorted(rooms))} may know {prefix.rstrip('/')}"
+    if room in ("ir", "passes", "codegen") and is_one_of(header, MACHINE):
+        return f"{room} must not touch the machine"
+    if header in UNSTEADY:
+        return "same input, same bytes"
+    return ""
+
+
+def try_rules():
+    refused = [("ir", "graph.h", "passes/rule.h"), ("passes", "cse.cc", "codegen/text.h"),
+               ("codegen", "emit.cc", "passes/passes.h"), ("frontend", "dims.cc", "driver/npy.h"),
+               ("driver", "main.cc", "onnx/onnx_pb.h"), ("driver", "main.cc", "google/protobuf/message.h"),
+               ("runtime_stub", "gcrt/pack.h", "ir/graph.h"), ("runtime_stub", "gcrt/pack.h", "vector"),
+               ("ir", "graph.h", "sys/stat.h"), ("codegen", "emit.cc", "unordered_map"),
+               ("ir", "graph.h", "nlohmann/json.hpp"), ("codegen", "emit.cc", "gcrt/pack.h")]
+    allowed = [("ir", "graph.h", "ir/tensor.h"), ("driver", "main.cc", "passes/passes.h"),
+               ("frontend", "import.cc", "onnx/onnx_pb.h"), ("runtime_stub", "gcrt/npy.h", "vector"),
+               ("codegen", "emit.cc", "nlohmann/json.hpp"), ("driver", "options.cc", "unistd.h")]
+    for example in refused:
+        assert complaint(*example), f"the rules allow {example}"
+    for example in allowed:
+        assert not complaint(*example), f"the rules refuse {example}"
+
+
+def main():
+    try_rules()
+    root = pathlib.Path(sys.argv[1])
+    complaints, includes = [], 0
+    for room in ROOMS:
+        for path in sorted((root / room).rglob("*")):
+            if path.suffix not in (".h", ".cc", ".cuh", ".def"):
+                continue
+            file = path.relative_to(root / room).as_posix()
+            text = path.read_text(encoding="utf-8")
+            for match in INCLUDE.finditer(text):
+                includes += 1
+                reason = complaint(room, file, match[1] or match[2])
+                if reason:
+                    line = text.count("\n", 0, match.start(match.lastindex)) + 1
+                    complaints.append(f"{room}/{file}:{line}: {match[1] or match[2]}: {reason}")
+    assert includes > 500, f"only {includes} includes found"
+    print("\n".join(complaints) or f"{includes} includes, none that the rooms may not have")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
