@@ -196,5 +196,63 @@ TEST(Half, LeavesElementwiseOperatorsAndWiderTypes) {
   EXPECT_EQ(after("g (double[2,2] x) => (double[2,2] y) { y = MatMul(x, x) }"), "MatMul");
 }
 
+// Traps -----------------------------------------------------------------------------------------------------
+
+/// Everything before forms, at the default tier.
+void expect_survives(const std::string& text, int opset = 20) {
+  SCOPED_TRACE(text);
+  ir::Graph graph = parse(text, opset);
+  const ir::Graph before = graph;
+  std::vector<passes::Pass> table;
+  for (const passes::Pass& pass : passes::pipeline()) {
+    if (pass.loop != 0) table.push_back(pass);
+  }
+  passes::run_passes(graph, table, {});
+  expect_same(before, graph, 2e-5);
+}
+
+TEST(Traps, OutputsThatAreInputsConstantsOrTwiceTheSame) {
+  expect_survives("g (float[2] x) => (float[2] y) { y = Identity(x) }");
+  expect_survives("g (float[2] x) => (float[2] y, float[2] z) { y = Identity(x)\n z = Identity(x) }");
+  expect_survives("g (float[2] x) => (float[2] y) <float[2] a = {1.0, 2.0}> { y = Neg(a) }");
+  expect_survives("g (float[2] x) => (float[2] y, float[2] z) { z = Exp(x)\n y = Identity(z) }");
+  expect_survives("g (float[2] x) => (float[2] y, bool[2] m) { y, m = Dropout(x) }");
+}
+
+TEST(Traps, NothingAndScalars) {
+  expect_survives("g (float[0,3] x, float[3] w_c) => (float[0,3] y) { s = Mul(x, w_c)\n y = Add(s, w_c) }");
+  expect_survives(
+      "g (float[0,3] x, float[3,4] w_w, float[4] w_c) => (float[0,4] y) { s = MatMul(x, w_w)\n y = Mul(s, "
+      "w_c) }");
+  expect_survives(
+      "g (float[2,0] x, float[0,4] w_w, float[4] w_c) => (float[2,4] y) { s = MatMul(x, w_w)\n y = Mul(s, "
+      "w_c) }");
+  expect_survives(
+      "g (float x) => (float y) <float one = {1.0}, float two = {2.0}> { s = Mul(x, one)\n y = Pow(s, two) "
+      "}");
+  expect_survives("g (float[0] x, float[2] z) => (float[2] y) { c = Concat<axis = 0>(x, z)\n y = Relu(c) }");
+}
+
+TEST(Traps, OtherElementTypes) {
+  for (const std::string type : {"float16", "bfloat16", "double"}) {
+    expect_survives("g (" + type + "[2,3] x, " + type + "[3,4] w_w, " + type + "[4] w_c) => (" + type +
+                    "[2,4] y) {"
+                    " s = MatMul(x, w_w)\n t = Mul(s, w_c)\n y = Relu(t) }");
+  }
+  for (const std::string type : {"int8", "uint8", "int32", "int64", "uint64"}) {
+    expect_survives("g (" + type + "[2,3] x, " + type + "[3] w_a, " + type + "[3] w_b) => (" + type +
+                    "[2,3] y) {"
+                    " s = Sub(x, w_a)\n t = Add(s, w_b)\n u = Max(t, w_a)\n y = Mul(u, w_b) }");
+  }
+}
+
+TEST(Traps, NodesOutOfOrderAndOldOpsets) {
+  expect_survives(
+      "g (float[2,3] x) => (float[2,3] y) <float two = {2.0}> { y = Relu(b)\n b = Mul(a, two)\n a = Neg(x) "
+      "}");
+  expect_survives(
+      "g (float[2,3] x) => (float[2,1] y) { m = ReduceMean<axes = [1]>(x)\n y = Clip<min = 0.0>(m) }", 10);
+}
+
 }  // namespace
 }  // namespace gcompile::testing
