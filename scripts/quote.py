@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-QUOTE = re.compile(r'(<!-- quote (\S+) "([^\n]*?)" TO "([^\n]*?)" -->\n+```\w*\n)(.*?)(\n```\n)', re.DOTALL)
+QUOTE = re.compile(r'(<!-- quote (\S+) "([^\n]*?)" TO "([^\n]*?)" -->\n+```\w*\n)((?:(?!```).*\n)*)(```\n)')
 DIFF = re.compile(r"```diff\n(.*?)```", re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
@@ -28,7 +28,8 @@ def part(text, start, end):
     first = next((i for i, line in enumerate(lines) if start in line), None)
     if first is None:
         raise LookupError(f"no line contains {start!r}")
-    last = next((i for i in range(first, len(lines)) if end in lines[i]), None)
+    # A lone brace has to be the whole line.
+    last = next((i for i in range(first, len(lines)) if (lines[i] == end if end == "}" else end in lines[i])), None)
     if last is None:
         raise LookupError(f"no line after {start!r} contains {end!r}")
     taken = lines[first:last + 1]
@@ -67,7 +68,7 @@ def main():
             blocks += 1
             kind, _, path = match[2].rpartition(":")
             text = ((project if kind else ROOT) / path).read_text(encoding="utf-8")
-            return match[1] + part(text, match[3], match[4]) + match[6]
+            return match[1] + part(text, match[3], match[4]) + "\n" + match[6]
 
         for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("examples/**/*.md"))]:
             name, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
