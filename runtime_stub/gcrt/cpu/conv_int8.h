@@ -63,15 +63,32 @@ struct IntegerConvTile {
 
   // Fills in the rows of `task` for output pixels m, m + 1, ...; pixels past the last valid one repeat it.
   void prepare(const Group& group, std::ptrdiff_t m, int rows, int valid, Task& task) {
+    const ConvShape& s = group.shape;
     count = rows;
-    seek(group.shape, m);
-    const bool is_inside = locate(group.shape, valid);
+    seek(s, m);
+    task.word_step = kWordDepth<TW>;
+    task.runs = runs;
+    if (valid == rows && is_inside_row(s)) {
+      const std::ptrdiff_t first = image * s.in_image_stride +
+                                   (row * s.stride_h - s.pad_top) * s.in_row_stride +
+                                   (column * s.stride_w - s.pad_left) * s.in_pixel_stride;
+      task.row_stride = s.stride_w * s.in_pixel_stride;
+      if (group.may_read_on(first + (rows - 1) * task.row_stride +
+                            group.tap_offset(group.row_end - 1, group.column_end - 1))) {
+        task.rows = nullptr;
+        task.base = group.x + first;
+        inside(group, task);
+        next += rows;
+        column += rows;
+        carry(s);
+        return;
+      }
+    }
+    const bool is_inside = locate(s, valid);
     std::ptrdiff_t last = 0;
     for (int i = 0; i < count; ++i) last = larger(last, offset[i]);
     last += group.tap_offset(group.row_end - 1, group.column_end - 1);
     task.rows = pointers;
-    task.runs = runs;
-    task.word_step = kWordDepth<TW>;
     if (is_inside && group.may_read_on(last)) {
       for (int i = 0; i < count; ++i) pointers[i] = group.x + offset[i];
       inside(group, task);
@@ -90,13 +107,21 @@ struct IntegerConvTile {
     row = static_cast<int>(rows - std::ptrdiff_t{image} * s.out_h);
   }
 
-  GCRT_INLINE void advance(const ConvShape& s) {
-    ++next;
-    if (++column < s.out_w) return;
+  // From the end of an output row to the start of the next one.
+  GCRT_INLINE void carry(const ConvShape& s) {
+    if (column < s.out_w) return;
     column = 0;
     if (++row < s.out_h) return;
     row = 0;
     ++image;
+  }
+
+  // True if the tile lies in one output row and no tap leaves the image.
+  GCRT_INLINE bool is_inside_row(const ConvShape& s) const {
+    const int y = row * s.stride_h - s.pad_top;
+    const int x = column * s.stride_w - s.pad_left;
+    return column + count <= s.out_w && y >= 0 && x >= 0 && y + (s.kernel_h - 1) * s.dilation_h < s.in_h &&
+           x + (count - 1) * s.stride_w + (s.kernel_w - 1) * s.dilation_w < s.in_w;
   }
 
   // Input coordinates of tap (0, 0) for every row; true if no tap of any row leaves the image.
@@ -111,7 +136,11 @@ struct IntegerConvTile {
       iw[i] = x;
       offset[i] = image * s.in_image_stride + y * s.in_row_stride + x * s.in_pixel_stride;
       is_inside &= (y >= 0) & (x >= 0) & (y + reach_h < s.in_h) & (x + reach_w < s.in_w);
-      if (i + 1 < valid || valid == count) advance(s);
+      if (i + 1 < valid || valid == count) {
+        ++next;
+        ++column;
+        carry(s);
+      }
     }
     for (int i = count; i < kPointerRows; ++i) {
       ih[i] = ih[0];
