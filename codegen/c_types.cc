@@ -53,9 +53,9 @@ std::string literal(const ir::Scalar& value) {
   }
   const bool is_double = value.type == ElementType::kFloat64;
   const char* type = is_double ? "double" : "float";
-  if (std::isnan(value.real)) return fmt::format("std::numeric_limits<{}>::quiet_NaN()", type);
+  if (std::isnan(value.real)) return fmt::format("kNan<{}>", type);
   if (std::isinf(value.real)) {
-    return fmt::format("{}std::numeric_limits<{}>::infinity()", value.real < 0 ? "-" : "", type);
+    return fmt::format("{}kInfinity<{}>", value.real < 0 ? "-" : "", type);
   }
   // fmt prints the shortest text that reads back to the same value; it always has a point or an exponent.
   std::string text =

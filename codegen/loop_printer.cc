@@ -130,16 +130,16 @@ class NestPrinter {
   }
 
   static std::string identity_of(Combine combine, ElementType type) {
-    const std::string limits = fmt::format("std::numeric_limits<{}>", kernel_type(type));
+    const std::string of_type = fmt::format("<{}>", kernel_type(type));
     switch (combine) {
       case Combine::kSum:
         return literal(ir::cast(ir::Scalar::of_real(ElementType::kFloat64, 0), type));
       case Combine::kProduct:
         return literal(ir::cast(ir::Scalar::of_real(ElementType::kFloat64, 1), type));
       case Combine::kMax:
-        return is_float(type) ? "-" + limits + "::infinity()" : limits + "::lowest()";
+        return is_float(type) ? "-kInfinity" + of_type : "kLowest" + of_type;
       default:
-        return is_float(type) ? limits + "::infinity()" : limits + "::max()";
+        return is_float(type) ? "kInfinity" + of_type : "kLargest" + of_type;
     }
   }
 

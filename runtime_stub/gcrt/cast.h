@@ -1,8 +1,6 @@
 // ONNX Cast, with stated results where C++ leaves them undefined, equal on every instruction set.
 #pragma once
 
-#include <limits>
-
 #include "gcrt/scalar_arithmetic.h"
 
 namespace GCRT_NAMESPACE {
@@ -34,17 +32,16 @@ template <class To, class V>
 GCRT_INLINE Rebind<V, To> saturate_to_integer(V value) {
   using From = ElementOf<V>;
   using R = Rebind<V, To>;
-  using Limits = std::numeric_limits<To>;
   const V number = blend(value == value, value, V{});
-  const V low = splat_like<V>(static_cast<From>(Limits::min()));
+  const V low = splat_like<V>(static_cast<From>(kLowest<To>));
   const V raised = blend(number < low, low, number);
   if constexpr (sizeof(To) < 4) {
     // Both bounds are exact in float, so clamping decides.
-    const V high = splat_like<V>(static_cast<From>(Limits::max()));
+    const V high = splat_like<V>(static_cast<From>(kLargest<To>));
     return convert<To>(convert<std::int32_t>(blend(raised > high, high, raised)));
   } else {
     // 2^31, 2^32, 2^63 or 2^64: the first value above the range, exact in any floating type.
-    constexpr From beyond = static_cast<From>(Limits::max() / 2 + 1) * From{2};
+    constexpr From beyond = static_cast<From>(kLargest<To> / 2 + 1) * From{2};
     const auto too_large = raised >= splat_like<V>(beyond);
     const V inside = blend(too_large, V{}, raised);
     R result;
@@ -53,7 +50,7 @@ GCRT_INLINE Rebind<V, To> saturate_to_integer(V value) {
     } else {
       result = convert_to_unsigned<To>(inside);
     }
-    return blend(resize_mask<To>(too_large), splat_like<R>(Limits::max()), result);
+    return blend(resize_mask<To>(too_large), splat_like<R>(kLargest<To>), result);
   }
 }
 

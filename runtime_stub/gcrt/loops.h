@@ -96,12 +96,8 @@ GCRT_INLINE T reduce_range(std::ptrdiff_t count, T identity, const Combine& comb
   }
 GCRT_REDUCE_RANGE(reduce_add, add, T(0))
 GCRT_REDUCE_RANGE(reduce_mul, mul, T(1))
-GCRT_REDUCE_RANGE(reduce_max, max,
-                  std::numeric_limits<T>::has_infinity ? T(-std::numeric_limits<T>::infinity())
-                                                       : std::numeric_limits<T>::lowest())
-GCRT_REDUCE_RANGE(reduce_min, min,
-                  std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
-                                                       : std::numeric_limits<T>::max())
+GCRT_REDUCE_RANGE(reduce_max, max, std::numeric_limits<T>::has_infinity ? T(-kInfinity<T>) : kLowest<T>)
+GCRT_REDUCE_RANGE(reduce_min, min, std::numeric_limits<T>::has_infinity ? kInfinity<T> : kLargest<T>)
 #undef GCRT_REDUCE_RANGE
 
 /// Position of the extremum of the values offered in order. NaN counts as the extremum, the first one wins

@@ -2,6 +2,7 @@
 // function body serves full vectors and the tail. Loads and stores are in pack.h.
 #pragma once
 
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -31,6 +32,19 @@ using Pack = typename PackOf<T, N>::type;
 // The lanes of a loop whose widest element type is one of T: none of its packs exceeds one vector.
 template <class... T>
 constexpr int kLanesFor = ((sizeof(T) > 4) || ...) ? kLanes / 2 : kLanes;
+
+// The special values of T as constants. The functions of std::numeric_limits would stand in unoptimised
+// object files under names that two models built for different machines share.
+template <class T>
+constexpr T kLowest = std::numeric_limits<T>::lowest();
+template <class T>
+constexpr T kLargest = std::numeric_limits<T>::max();
+template <class T>
+constexpr T kSmallestNormal = std::numeric_limits<T>::min();
+template <class T>
+constexpr T kInfinity = std::numeric_limits<T>::infinity();
+template <class T>
+constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
 
 // The element type and the number of lanes of a pack or scalar.
 template <class V, bool IsScalar = std::is_arithmetic<V>::value>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 
 #include "gcrt/pack.h"
 
@@ -108,7 +107,11 @@ template <class V>
 GCRT_INLINE V fmod(V a, V b) {
   using T = ElementOf<V>;
   if constexpr (kIsFloating<V>) {
-    return map_lanes([](T x, T y) GCRT_LAMBDA_INLINE -> T { return std::fmod(x, y); }, a, b);
+    return map_lanes(
+        [](T x, T y) GCRT_LAMBDA_INLINE -> T {
+          return static_cast<T>(std::fmod(static_cast<double>(x), static_cast<double>(y)));
+        },
+        a, b);
   } else {
     return blend(b == 0, V{}, sub(a, mul(div(a, b), b)));
   }
@@ -297,7 +300,7 @@ GCRT_INLINE Rebind<V, std::uint8_t> is_nan(V a) {
 template <class V>
 GCRT_INLINE Rebind<V, std::uint8_t> is_inf(V a, bool detect_negative = true, bool detect_positive = true) {
   using T = ElementOf<V>;
-  const V infinity = splat_like<V>(std::numeric_limits<T>::infinity());
+  const V infinity = splat_like<V>(kInfinity<T>);
   const auto none = splat_like<Rebind<V, std::uint8_t>>(0);
   const auto positive = detect_positive ? equal(a, infinity) : none;
   const auto negative = detect_negative ? equal(a, -infinity) : none;

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 
 #include "gcrt/scalar_arithmetic.h"
 #include "gcrt/scalar_coefficients.h"
@@ -147,16 +146,16 @@ GCRT_INLINE V log(V x) {
   if constexpr (kIsDouble<V>) {
     return GCRT_LIBM_LANES(std::log, x);
   } else {
-    const V infinity = splat_like<V>(std::numeric_limits<float>::infinity());
+    const V infinity = splat_like<V>(kInfinity<float>);
     const V zero = {};
-    const auto subnormal = x < splat_like<V>(std::numeric_limits<float>::min());
+    const auto subnormal = x < splat_like<V>(kSmallestNormal<float>);
     const V normal = blend(subnormal, x * splat_like<V>(16777216.0f), x);
     const auto parts = decompose(normal);
     using I = Rebind<V, std::int32_t>;
     const I exponent = parts.exponent - blend(subnormal, splat_like<I>(24), I{});
     const V result = log_of_reduced(parts.mantissa - splat_like<V>(1.0f), exponent);
     const V positive = blend(x == infinity, infinity, blend(x == zero, -infinity, result));
-    return blend(x >= zero, positive, splat_like<V>(std::numeric_limits<float>::quiet_NaN()));
+    return blend(x >= zero, positive, splat_like<V>(kNan<float>));
   }
 }
 
@@ -167,7 +166,7 @@ GCRT_INLINE V log1p(V x) {
     return GCRT_LIBM_LANES(std::log1p, x);
   } else {
     const V one = splat_like<V>(1.0f);
-    const V infinity = splat_like<V>(std::numeric_limits<float>::infinity());
+    const V infinity = splat_like<V>(kInfinity<float>);
     const V sum = x + one;
     // What the addition lost, scaled to the mantissa of the sum. Above 2^25 it no longer matters.
     const V lost = blend(x < one, x - (sum - one), one - (sum - x));
@@ -178,7 +177,7 @@ GCRT_INLINE V log1p(V x) {
     const V result = log_of_reduced((parts.mantissa - one) + correction, parts.exponent);
     const V finite = blend(abs(x) < splat_like<V>(1e-8f), x, result);
     const V positive = blend(x == infinity, infinity, blend(x == -one, -infinity, finite));
-    return blend(x >= -one, positive, splat_like<V>(std::numeric_limits<float>::quiet_NaN()));
+    return blend(x >= -one, positive, splat_like<V>(kNan<float>));
   }
 }
 

@@ -132,7 +132,7 @@ GCRT_INLINE V simple_power(V x, ElementOf<V> y, bool& known) {
   if (y == T{3}) return x * x * x;
   if (y == T(0.5)) {
     // pow(-0, 0.5) is +0 and pow(-infinity, 0.5) is +infinity, which sqrt denies.
-    const V infinity = splat_like<V>(std::numeric_limits<T>::infinity());
+    const V infinity = splat_like<V>(kInfinity<T>);
     return blend(x == -infinity, infinity, sqrt(x + V{}));
   }
   known = false;

@@ -16,8 +16,8 @@ constexpr int kPoolVectors = 4;
 struct MaxPooling {
   template <class V>
   GCRT_INLINE V start() const {
-    using Limits = std::numeric_limits<ElementOf<V>>;
-    return splat_like<V>(Limits::has_infinity ? -Limits::infinity() : Limits::lowest());
+    using T = ElementOf<V>;
+    return splat_like<V>(std::numeric_limits<T>::has_infinity ? static_cast<T>(-kInfinity<T>) : kLowest<T>);
   }
   template <class V>
   GCRT_INLINE V combine(V sum, V value) const {

@@ -1,0 +1,218 @@
+#include "tests/conformance/case_project.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <span>
+#include <sstream>
+
+#include "codegen/emit.h"
+#include "driver/local_files.h"
+#include "driver/process.h"
+#include "ir/diagnostics.h"
+
+namespace gcompile::conformance {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The flags of emitted projects, and the warnings that they promise to pass.
+constexpr const char* kFlags =
+    "-std=c++17 -march=native -ffp-contract=off -fno-math-errno -fno-exceptions -fno-rtti -Wall -Wextra "
+    "-Wconversion -Wshadow -Werror";
+
+std::string byte_counts(const std::string& name, const std::vector<Port>& ports) {
+  std::string text = fmt::format("constexpr std::size_t {}[] = {{", name);
+  for (const Port& port : ports) text += fmt::format("{}, ", port.type.bytes());
+  return text + "0};\n";
+}
+
+/// From void pointers to the model's own structs.
+std::string glue(const Program& program) {
+  const std::string& name = program.name;
+  std::string upper = name;
+  for (char& c : upper) c = static_cast<char>(std::toupper(c));
+  std::string text = fmt::format("namespace {0}_case {{\n", name);
+  text += byte_counts("kIn", program.inputs) + byte_counts("kOut", program.outputs);
+  text += fmt::format(
+      "int run(const EmittedMemory& given, const void* const* from, void* const* to) {{\n"
+      "  const {0}_memory memory = {{given.arena, given.weights, given.state, given.instance, nullptr, "
+      "nullptr}};\n"
+      "  const int status = {0}_init(&memory);\n"
+      "  if (status != 0) return status;\n"
+      "  {0}_inputs in{{}};\n"
+      "  {0}_outputs out{{}};\n"
+      "  static_cast<void>(from);\n"
+      "  static_cast<void>(to);\n",
+      name);
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    const Port& port = program.inputs[i];
+    text += fmt::format("  in.{} = static_cast<const {}*>(from[{}]);\n", port.c_name, port.c_type, i);
+  }
+  for (std::size_t i = 0; i < program.outputs.size(); ++i) {
+    const Port& port = program.outputs[i];
+    text += fmt::format("  out.{} = static_cast<{}*>(to[{}]);\n", port.c_name, port.c_type, i);
+  }
+  text += fmt::format("  return {0}_run(&memory, &in, &out);\n}}\n", name);
+  text += fmt::format(
+      "constexpr EmittedCase kCase = {{\"{0}\", {1}_ARENA_BYTES, {1}_WEIGHTS_BYTES, {1}_STATE_BYTES, "
+      "{1}_INSTANCE_BYTES, {2}, {3}, kIn, kOut, run}};\n}}\n",
+      name, upper, program.inputs.size(), program.outputs.size());
+  return text;
+}
+
+bool is_library_source(const std::string& path, const std::string& name) {
+  return path.rfind("src/", 0) == 0 && path.substr(path.size() - 4) == ".cpp" &&
+         path != fmt::format("src/{}_threads.cpp", name);
+}
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+CaseProject::CaseProject(const ProjectOptions& options, std::string source_root)
+    : options_(options), source_root_(std::move(source_root)) {
+  fs::remove_all(options_.folder);
+  fs::create_directories(options_.folder + "/data");
+}
+
+void CaseProject::add(const Program& program, const std::vector<ir::Tensor>& inputs) {
+  const std::string& name = program.name;
+  GC_CHECK(inputs.size() == program.inputs.size());
+  EmitOptions emit_options;
+  emit_options.weights = WeightsMode::kExtern;
+  const FileSet files = emit(program, emit_options);
+  Entry entry;
+  entry.name = name;
+  entry.text = fmt::format("namespace {0}_unit {{\n", name);
+  for (const auto& [path, file] : files.files()) {
+    const bool is_source = is_library_source(path, name);
+    if (!is_source && path.rfind("include/", 0) != 0 && path.rfind("src/", 0) != 0) continue;
+    const std::size_t slash = path.rfind('/');
+    write_text_file(options_.folder + "/" + path.substr(0, slash), path.substr(slash + 1), file.bytes);
+    if (is_source) entry.text += fmt::format("#include \"{}\"\n", path);
+  }
+  entry.text += "#undef GCRT_NAMESPACE\n" + glue(program) + "}\n";
+  entry.headers = runtime_headers(program.headers);
+  if (program.weights_bytes > 0) {
+    write_text_file(options_.folder + "/data", name + ".weights", weights_file(program));
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    write_text_file(options_.folder + "/data", fmt::format("{}.in{}", name, i), as_text(inputs[i].bytes()));
+  }
+  entries_.push_back(std::move(entry));
+}
+
+void CaseProject::write_unit(const Unit& unit) const {
+  std::set<std::string> headers = {"gcrt/pack_types.h", "gcrt/parallel.h"};
+  for (const Entry* entry : unit.entries) headers.insert(entry->headers.begin(), entry->headers.end());
+  std::string text =
+      "#include <cstddef>\n#include <cstdint>\n#include <cstring>\n#include <cmath>\n#include "
+      "\"case_abi.h\"\n"
+      "#define GCRT_NAMESPACE conformance_gcrt\n";
+  for (const std::string& header : headers) text += fmt::format("#include \"{}\"\n", header);
+  // Inside the runtime's namespace, so that the cases find it as if it were compiled into their own.
+  text += "#undef GCRT_NAMESPACE\nnamespace conformance_gcrt {\n";
+  for (const Entry* entry : unit.entries) text += entry->text;
+  text += "constexpr EmittedCase kCases[] = {\n";
+  for (const Entry* entry : unit.entries)
+    text += fmt::format("    {0}_unit::{0}_case::kCase,\n", entry->name);
+  text += fmt::format(
+      "}};\n}}\nextern const EmittedUnit {0};\nconst EmittedUnit {0} = {{conformance_gcrt::kCases, {1}}};\n",
+      unit.name, unit.entries.size());
+  write_text_file(options_.folder, unit.name + ".cpp", text);
+}
+
+std::vector<CaseProject::Unit> CaseProject::compile(const std::vector<Unit>& units) const {
+  std::string rules = "all:", recipes;
+  for (const Unit& unit : units) {
+    write_unit(unit);
+    rules += fmt::format(" {}.o", unit.name);
+    recipes += fmt::format(
+        "{0}.o: {0}.cpp\n\t{1} {2} {3} -I. -Iinclude -I{4}/runtime_stub -I{4}/tests/conformance -c $< -o $@ "
+        "> {0}.log 2>&1\n",
+        unit.name, options_.compiler, kFlags, options_.flags, source_root_);
+  }
+  write_text_file(options_.folder, "Makefile", rules + "\n" + recipes);
+  run_process({"make", "-s", "-k", fmt::format("-j{}", options_.jobs), "-C", options_.folder});
+  std::vector<Unit> failed;
+  for (const Unit& unit : units) {
+    if (!fs::exists(fmt::format("{}/{}.o", options_.folder, unit.name))) failed.push_back(unit);
+  }
+  return failed;
+}
+
+std::string CaseProject::first_error(const std::string& unit) const {
+  std::istringstream lines(read_local_file(fmt::format("{}/{}.log", options_.folder, unit)));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("error") != std::string::npos) return line;
+  }
+  return "the compiler did not say why";
+}
+
+void CaseProject::link(const std::vector<Unit>& units) const {
+  std::string text = "#include \"case_abi.h\"\n";
+  CommandLine command = {"sh", "-c"};
+  std::string shell = fmt::format("cd {} && {} -std=c++17 -O1 -I{}/tests/conformance main.cpp",
+                                  options_.folder, options_.compiler, source_root_);
+  for (const Unit& unit : units) {
+    text += fmt::format("extern const EmittedUnit {};\n", unit.name);
+    shell += fmt::format(" {}.o", unit.name);
+  }
+  text += "extern const EmittedUnit* const kUnits[];\nextern const int kUnitCount;\n";
+  text += "const EmittedUnit* const kUnits[] = {";
+  for (const Unit& unit : units) text += fmt::format("&{}, ", unit.name);
+  text += fmt::format("nullptr}};\nconst int kUnitCount = {};\n", units.size());
+  write_text_file(options_.folder, "main.cpp", text);
+  command.push_back(shell + fmt::format(" {}/tests/conformance/case_runner.cc -o runner", source_root_));
+  const ProcessResult result = run_process(command);
+  if (result.status != 0) throw ir::CompileError(ir::ExitCode::kInternal, "linking failed: " + result.output);
+}
+
+std::map<std::string, std::string> CaseProject::build_and_run() {
+  std::map<std::string, std::string> results;
+  if (entries_.empty()) return results;
+  std::vector<Unit> units;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (i % static_cast<std::size_t>(options_.cases_per_unit) == 0)
+      units.push_back({fmt::format("unit_{}", units.size()), {}});
+    units.back().entries.push_back(&entries_[i]);
+  }
+  std::vector<Unit> single;
+  for (const Unit& unit : compile(units)) {
+    for (const Entry* entry : unit.entries) single.push_back({"unit_" + entry->name, {entry}});
+    units.erase(std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == unit.name; }));
+  }
+  std::set<std::string> broken;
+  if (!single.empty()) {
+    for (const Unit& unit : compile(single)) {
+      broken.insert(unit.name);
+      results[unit.entries.front()->name] = "does not compile: " + first_error(unit.name);
+    }
+  }
+  for (const Unit& unit : single) {
+    if (broken.count(unit.name) == 0) units.push_back(unit);
+  }
+  link(units);
+  const ProcessResult run = run_process({options_.folder + "/runner", options_.folder + "/data"});
+  std::istringstream lines(run.output);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t space = line.find(' ');
+    if (space != std::string::npos) results[line.substr(0, space)] = line.substr(space + 1);
+  }
+  return results;
+}
+
+ir::Tensor CaseProject::output(const std::string& name, int index, const ir::TensorType& type) const {
+  const std::string text = read_local_file(fmt::format("{}/data/{}.out{}", options_.folder, name, index));
+  std::vector<std::byte> bytes(text.size());
+  if (!text.empty()) std::memcpy(bytes.data(), text.data(), text.size());
+  return ir::Tensor(type, std::move(bytes));
+}
+
+}  // namespace gcompile::conformance

@@ -1,0 +1,235 @@
+// The official cases of ONNX, emitted, compiled, run and compared.
+//
+//     conformance_cases --cases FOLDER --expected FILE --build FOLDER [options]
+//
+// FOLDER holds node/test_*/, and perhaps simple/, pytorch-operator/ and pytorch-converted/. Each case is
+// compiled at -O3 and at -O0; where both give the same program it runs once. Exit: 0 all as expected, 1 not,
+// 2 usage, 77 there are no cases.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <set>
+
+#include "codegen/emit.h"
+#include "driver/compare.h"
+#include "ir/diagnostics.h"
+#include "tests/conformance/case_project.h"
+#include "tests/conformance/expectations.h"
+#include "tests/conformance/official_case.h"
+
+namespace gcompile::conformance {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string cases, expected, only;
+  ProjectOptions project;
+  int stride = 1;
+  bool bless = false;
+};
+
+struct Folder {
+  std::string name, path;
+};
+
+std::vector<Folder> all_cases(const std::string& root) {
+  std::vector<Folder> out;
+  for (const char* group : {"node", "simple", "pytorch-operator", "pytorch-converted"}) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(root + "/" + group, error)) {
+      if (!fs::exists(entry.path() / "model.onnx")) continue;
+      const std::string name = entry.path().filename().string();
+      out.push_back(
+          {std::string(group) == "node" ? name : fmt::format("{}/{}", group, name), entry.path().string()});
+    }
+  }
+  std::sort(out.begin(), out.end(), [](const Folder& a, const Folder& b) { return a.name < b.name; });
+  return out;
+}
+
+/// Every stride-th, and the first of every operator.
+std::vector<Folder> chosen(const std::vector<Folder>& all, const Options& options) {
+  std::vector<Folder> out;
+  std::set<std::string> covered;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!options.only.empty() && all[i].name.find(options.only) == std::string::npos) continue;
+    bool wanted = options.stride <= 1 || i % static_cast<std::size_t>(options.stride) == 0;
+    if (options.stride > 1) {
+      for (const std::string& kind : operator_kinds(all[i].path))
+        wanted = covered.insert(kind).second || wanted;
+    }
+    if (wanted) out.push_back(all[i]);
+  }
+  return out;
+}
+
+bool same_bits(const ir::Tensor& expected, const ir::Tensor& actual, std::int64_t i) {
+  const ir::Scalar a = expected.at(i), b = actual.at(i);
+  if (!ir::is_float(a.type)) return a.integer == b.integer;
+  return (a.real == b.real && std::signbit(a.real) == std::signbit(b.real)) ||
+         (std::isnan(a.real) && std::isnan(b.real));
+}
+
+/// Empty: right.
+std::string difference(const ir::Tensor& expected, const ir::Tensor& actual, bool is_exact) {
+  const Comparison c = compare(expected, actual);
+  if (!c.mismatch.empty()) return c.mismatch;
+  if (!c.same) {
+    return fmt::format("{} of {} elements, worst at {}: {:.9g} instead of {:.9g}", c.wrong, expected.count(),
+                       position_text(expected.shape(), c.worst), c.actual, c.expected);
+  }
+  for (std::int64_t i = 0; is_exact && i < expected.count(); ++i) {
+    if (same_bits(expected, actual, i)) continue;
+    return fmt::format("not the same bits at {}: {:.9g} instead of {:.9g}",
+                       position_text(expected.shape(), i), actual.real_at(i), expected.real_at(i));
+  }
+  return {};
+}
+
+/// Whether two programs of one name have the same sources and weights.
+bool are_same(const Program& a, const Program& b) {
+  EmitOptions options;
+  options.weights = WeightsMode::kExtern;
+  const FileSet x = emit(a, options), y = emit(b, options);
+  for (const auto& [path, file] : x.files()) {
+    if (path.rfind("src/", 0) != 0 && path.rfind("data/", 0) != 0) continue;
+    const OutputFile* const other = y.find(path);
+    if (other == nullptr || other->bytes != file.bytes) return false;
+  }
+  return true;
+}
+
+class Test {
+ public:
+  Test(const Options& options) : options_(options), project_(options.project, GCOMPILE_SOURCE_DIR) {}
+
+  int run() {
+    const std::vector<Folder> all = all_cases(options_.cases);
+    if (all.empty()) {
+      std::cout << fmt::format("skipped: no official cases in {}\n", options_.cases);
+      return 77;
+    }
+    for (const Folder& folder : chosen(all, options_)) emit_case(folder);
+    std::cout << fmt::format("{} cases read, {} programs\n", results_.size(), running_.size()) << std::flush;
+    const std::map<std::string, std::string> ran = project_.build_and_run();
+    for (const auto& [program, running] : running_) judge(program, running, ran);
+    return report();
+  }
+
+ private:
+  struct Running {
+    OfficialCase given;
+    int level;
+    std::vector<ir::TensorType> outputs;
+  };
+
+  void emit_case(const Folder& folder) {
+    OfficialCase given = read_official_case(folder.path, folder.name);
+    const std::string number = fmt::format("{:04}", results_.size());
+    std::string& result = results_[folder.name];
+    if (!given.refusal.empty()) {
+      const std::string reason = refusal_reason(given.refusal);
+      result = reason.empty() || given.is_bug ? "wrong: refused: " + given.refusal : "unsupported: " + reason;
+      return;
+    }
+    result = given.known.empty() ? "pass" : fmt::format("pass, {} constant", given.known);
+    try {
+      const Program best = lower_case(given, 3, "c" + number);
+      add(best, given, 3);
+      if (!are_same(best, lower_case(given, 0, "c" + number)))
+        add(lower_case(given, 0, "b" + number), given, 0);
+    } catch (const ir::CompileError& error) {
+      result = fmt::format("wrong: {}", error.what());
+    }
+  }
+
+  void add(const Program& program, const OfficialCase& given, int level) {
+    project_.add(program, given.inputs);
+    Running running{given, level, {}};
+    for (const Port& port : program.outputs) running.outputs.push_back(port.type);
+    running_.emplace(program.name, std::move(running));
+  }
+
+  void judge(const std::string& program, const Running& running,
+             const std::map<std::string, std::string>& ran) {
+    const OfficialCase& given = running.given;
+    const auto found = ran.find(program);
+    std::string problem = found == ran.end() ? "did not run" : found->second == "ok" ? "" : found->second;
+    if (problem.empty() && given.outputs.size() != running.outputs.size())
+      problem = "another number of outputs";
+    for (std::size_t i = 0; problem.empty() && i < given.outputs.size(); ++i) {
+      const ir::Tensor actual = project_.output(program, static_cast<int>(i), running.outputs[i]);
+      problem = difference(given.outputs[i], actual, given.is_exact);
+      if (!problem.empty()) problem = fmt::format("output {}: {}", i, problem);
+    }
+    if (!problem.empty())
+      results_[given.name] = fmt::format("wrong: -O{} {}: {}", running.level, program, problem);
+  }
+
+  int report() {
+    Expectations expected;
+    if (fs::exists(options_.expected) || !options_.bless) expected = read_expectations(options_.expected);
+    int right = 0, unsupported = 0, known_wrong = 0, surprises = 0;
+    for (const auto& [name, result] : results_) {
+      right += result.rfind("pass", 0) == 0 ? 1 : 0;
+      unsupported += result.rfind("unsupported", 0) == 0 ? 1 : 0;
+      const auto found = expected.find(name);
+      if (found != expected.end() && agrees(found->second, result)) {
+        known_wrong += result.rfind("wrong", 0) == 0 ? 1 : 0;
+        continue;
+      }
+      ++surprises;
+      std::cout << fmt::format("{}: {}, expected {}\n", name, result,
+                               found == expected.end() ? "nothing: it is not on the list" : found->second);
+      expected[name] = result;
+    }
+    std::cout << fmt::format("{} cases: {} right, {} unsupported, {} known to be wrong, {} unexpected\n",
+                             results_.size(), right, unsupported, known_wrong, surprises);
+    if (options_.bless) write_expectations(options_.expected, expected);
+    return surprises == 0 || options_.bless ? 0 : 1;
+  }
+
+  const Options& options_;
+  CaseProject project_;
+  std::map<std::string, std::string> results_;  // by case
+  std::map<std::string, Running> running_;      // by program
+};
+
+int run_main(int argc, char** argv) {
+  Options options;
+  CLI::App app("The official cases of ONNX, emitted, compiled, run and compared.");
+  app.add_option("--cases", options.cases, "Folder with node/, simple/, ...")->required();
+  app.add_option("--expected", options.expected, "List of expectations")->required();
+  app.add_option("--build", options.project.folder, "Folder for the emitted code; emptied")->required();
+  app.add_option("--cxx", options.project.compiler, "Compiler")->default_val("c++");
+  app.add_option("--cxxflags", options.project.flags, "Its further flags");
+  app.add_option("--stride", options.stride, "Every Nth case, and one of each operator");
+  app.add_option("--only", options.only, "Cases whose name contains this");
+  app.add_option("--jobs", options.project.jobs, "Compiler processes");
+  app.add_flag("--bless", options.bless, "Writes what happens into the list");
+  CLI11_PARSE(app, argc, argv);
+  // The same switch as for the other long tests.
+  const char* const is_long = std::getenv("GCOMPILE_LONG_TESTS");
+  if (is_long != nullptr && std::string(is_long) == "1") options.stride = 1;
+  return Test(options).run();
+}
+
+}  // namespace
+}  // namespace gcompile::conformance
+
+int main(int argc, char** argv) {
+  try {
+    return gcompile::conformance::run_main(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "conformance_cases: " << error.what() << '\n';
+    return 1;
+  }
+}

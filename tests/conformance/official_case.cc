@@ -1,0 +1,181 @@
+#include "tests/conformance/official_case.h"
+
+#include <fmt/format.h>
+#include <onnx/onnx_pb.h>
+
+#include "codegen/lowering.h"
+#include "frontend/data_files.h"
+#include "frontend/file_bytes.h"
+#include "frontend/import.h"
+#include "ir/operator.h"
+#include "passes/pass_manager.h"
+
+namespace gcompile::conformance {
+namespace {
+
+enum class Known { kNone, kIntegers, kSmall, kAll };
+
+constexpr const char* kKnownNames[] = {"", "integers", "small", "all"};
+
+bool is_known(Known known, const ir::Tensor& value, std::size_t position) {
+  if (known == Known::kAll) return true;
+  if (position == 0 || known == Known::kNone) return false;
+  return known == Known::kSmall ? value.count() <= 32 : !ir::is_float(value.element());
+}
+
+onnx::ModelProto read_model(const std::string& folder) {
+  onnx::ModelProto model;
+  const std::string path = folder + "/model.onnx";
+  if (!model.ParseFromString(frontend::read_file(path, INT32_MAX))) {
+    throw ir::CompileError(ir::ExitCode::kModel, path + " is no model");
+  }
+  return model;
+}
+
+/// The inputs that are no initializers, in order: data files are numbered like them.
+std::vector<onnx::ValueInfoProto> fed_inputs(const onnx::GraphProto& graph) {
+  std::set<std::string> initializers;
+  for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
+  std::vector<onnx::ValueInfoProto> out;
+  for (const auto& input : graph.input()) {
+    if (initializers.count(input.name()) == 0) out.push_back(input);
+  }
+  return out;
+}
+
+bool has_other_values(const onnx::GraphProto& graph) {
+  for (const auto& infos : {graph.input(), graph.output()}) {
+    for (const auto& info : infos) {
+      if (!info.type().has_tensor_type()) return true;
+    }
+  }
+  return false;
+}
+
+/// The model with known inputs as initializers.
+void import_bound(const onnx::ModelProto& model, const frontend::TestData& data, const std::string& folder,
+                  Known known, OfficialCase& out) {
+  onnx::ModelProto bound = model;
+  frontend::ImportOptions options;
+  out.inputs.clear();
+  const std::vector<onnx::ValueInfoProto> fed = fed_inputs(model.graph());
+  std::set<std::string> removed;
+  for (std::size_t i = 0; i < fed.size(); ++i) {
+    if (i >= data.inputs.size()) {
+      removed.insert(fed[i].name());
+      continue;
+    }
+    const ir::Tensor& value = data.inputs[i].value;
+    if (is_known(known, value, i)) {
+      onnx::TensorProto& tensor = *bound.mutable_graph()->add_initializer();
+      const std::string path = fmt::format("{}/test_data_set_0/input_{}.pb", folder, i);
+      tensor.ParseFromString(frontend::read_file(path, INT32_MAX));
+      tensor.set_name(fed[i].name());
+      removed.insert(fed[i].name());
+    } else {
+      options.bindings.data_shapes[fed[i].name()] = value.shape();
+      out.inputs.push_back(value);
+    }
+  }
+  bound.mutable_graph()->clear_input();
+  for (const auto& input : model.graph().input()) {
+    if (removed.count(input.name()) == 0) *bound.mutable_graph()->add_input() = input;
+  }
+  ir::Diagnostics diagnostics;
+  out.graph = frontend::import_model_bytes(bound.SerializeAsString(), folder, options, diagnostics).graph;
+}
+
+std::string first_line(const ir::CompileError& error) {
+  if (!error.diagnostics().empty()) return error.diagnostics().front().message;
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+std::set<std::string> operator_kinds(const std::string& folder) {
+  std::set<std::string> kinds;
+  try {
+    const onnx::ModelProto model = read_model(folder);
+    for (const auto& node : model.graph().node()) kinds.insert(node.op_type());
+  } catch (const ir::CompileError&) {
+    // read_official_case says so.
+  }
+  return kinds;
+}
+
+OfficialCase read_official_case(const std::string& folder, const std::string& name) {
+  OfficialCase out;
+  out.name = name;
+  onnx::ModelProto model;
+  frontend::TestData data;
+  try {
+    model = read_model(folder);
+    if (has_other_values(model.graph())) {
+      out.refusal = "the model has a sequence or optional as value of its interface";
+      return out;
+    }
+    data = frontend::read_test_data(folder + "/test_data_set_0", {});
+  } catch (const ir::CompileError& error) {
+    out.refusal = first_line(error);
+    return out;
+  }
+  for (const auto& output : data.outputs) out.outputs.push_back(output.value);
+  for (const Known known : {Known::kNone, Known::kIntegers, Known::kSmall, Known::kAll}) {
+    try {
+      out.refusal.clear();
+      out.known = kKnownNames[static_cast<int>(known)];
+      import_bound(model, data, folder, known, out);
+      out.is_exact = true;
+      for (const ir::NodeId id : out.graph.nodes()) {
+        out.is_exact = out.is_exact && out.graph.node(id).op->accuracy == ir::Accuracy::kExact;
+      }
+      lower_case(out, 3, "c");
+      return out;
+    } catch (const ir::CompileError& error) {
+      out.refusal = first_line(error);
+      out.is_bug = error.exit_code() == ir::ExitCode::kInternal;
+    }
+    if (out.is_bug || out.refusal.find("must be known at compile time") == std::string::npos) break;
+  }
+  return out;
+}
+
+Program lower_case(const OfficialCase& given, int level, const std::string& name) {
+  ir::Graph graph = given.graph;
+  passes::Options options;
+  options.level = level;
+  passes::optimise(graph, options);
+  LoweringOptions lowering;
+  lowering.name = name;
+  Program program = lower_graph(graph, lowering);
+  program.tool_version = "test";
+  return program;
+}
+
+std::string refusal_reason(const std::string& message) {
+  struct Row {
+    const char* text;
+    const char* reason;
+  };
+  static constexpr Row kRows[] = {
+      {"the size of the result depends on data", "the result's size depends on data"},
+      {"training mode is not supported", "training"},
+      {"opsets before", "opset too old"},
+      {"in which nothing computes", "element type without arithmetic"},
+      {"quantising to", "element type without arithmetic"},
+      {"tensors of", "element type that is not read"},
+      {"as value of", "sequence, optional or map"},
+  };
+  // "operator Foo is not supported; the model has ..."
+  if (const std::size_t end = message.find(" is not supported; the model has"); end != std::string::npos) {
+    const std::string head = message.substr(0, end);
+    return "operator " + head.substr(head.rfind(' ') + 1);
+  }
+  for (const Row& row : kRows) {
+    if (message.find(row.text) != std::string::npos) return row.reason;
+  }
+  return {};
+}
+
+}  // namespace gcompile::conformance

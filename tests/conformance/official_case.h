@@ -1,0 +1,38 @@
+#pragma once
+// One official case of ONNX: a folder with model.onnx and test_data_set_0.
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/program.h"
+#include "ir/graph.h"
+
+namespace gcompile::conformance {
+
+/// A case that was read and imported, or the reason why not.
+struct OfficialCase {
+  std::string name;                         // "test_abs", "simple/test_strnorm"
+  std::set<std::string> kinds;              // operators in the model
+  std::string refusal;                      // first line of the error; empty: imported
+  bool is_bug = false;                      // the refusal is an internal error
+  std::string known;                        // which inputs became constants: "", "integers", "small", "all"
+  ir::Graph graph;                          // as imported
+  std::vector<ir::Tensor> inputs, outputs;  // of the graph, in its order
+  bool is_exact = false;                    // every operator is exact: outputs are equal bit for bit
+};
+
+/// The operators in a model's main graph; empty when the file cannot be read.
+std::set<std::string> operator_kinds(const std::string& folder);
+
+/// Inputs that an operator must know at compile time become constants, as few as it takes.
+OfficialCase read_official_case(const std::string& folder, const std::string& name);
+
+/// Optimised at `level` and lowered under the prefix `name`. Throws ir::CompileError.
+Program lower_case(const OfficialCase& given, int level, const std::string& name);
+
+/// "operator Foo", "strings", ...: why a case is refused, by what the message says; empty when a refusal of
+/// this kind is not expected.
+std::string refusal_reason(const std::string& message);
+
+}  // namespace gcompile::conformance
