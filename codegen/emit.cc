@@ -8,7 +8,6 @@
 #include <set>
 
 #include "codegen/embedded.h"
-#include "codegen/memory_map_svg.h"
 #include "codegen/template_engine.h"
 #include "ir/diagnostics.h"
 
@@ -95,8 +94,6 @@ class Emitter {
     for (const std::string& header : runtime) {
       files_.add(header, std::string(find_embedded_file(fmt::format("{}{}", kRuntime, header))->contents));
     }
-    data_["memory_map"] = memory_map_svg(program_.buffers, program_.plan);
-    add_human_sizes();
     render("README.md.j2", "README.md");
     render("report.html.j2", "report.html");
     add_manifest();
@@ -141,17 +138,6 @@ class Emitter {
       render("weights.S.j2", fmt::format("src/{}_weights.S", program_.name));
     }
     files_.add(fmt::format("data/{}.weights.bin", program_.name), bytes);
-  }
-
-  /// Sizes as people read them, beside the numbers.
-  void add_human_sizes() {
-    const Statistics& s = program_.statistics;
-    data_["human"] = {{"arena", human_bytes(program_.arena_bytes)},
-                      {"lower_bound", human_bytes(s.arena_lower_bound)},
-                      {"bare_first_fit", human_bytes(s.bare_first_fit)},
-                      {"scratch", human_bytes(s.scratch_bytes)},
-                      {"weights", human_bytes(data_["weights_bytes"].get<std::int64_t>())},
-                      {"state", human_bytes(program_.state_bytes)}};
   }
 
   void add_manifest() {

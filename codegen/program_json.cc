@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "codegen/memory_map_svg.h"
+#include "codegen/report_json.h"
 #include "codegen/schedule_json.h"
 #include "codegen/sha256.h"
 #include "ir/diagnostics.h"
@@ -71,6 +71,7 @@ Json port_json(const std::string& c_name, const std::string& model_name, const s
   port["elements"] = type.count();
   port["element_bytes"] = bits_of(type.element) / 8;
   port["bytes"] = type.bytes();
+  port["has_elements"] = type.count() > 0;
   port["offset"] = 0;
   port["float_kind"] = is_float(type.element) ? (bits_of(type.element) == 16 ? 2 : 1) : 0;
   return port;
@@ -146,6 +147,14 @@ void add_ports(Json& out, const Program& program) {
   };
   out["inputs"] = list(program.inputs);
   out["outputs"] = list(program.outputs);
+  // The braces of an initialiser in examples: "input3, mask".
+  const auto names = [](const std::vector<Port>& ports) {
+    std::string text;
+    for (const Port& port : ports) text += (text.empty() ? "" : ", ") + port.c_name;
+    return text;
+  };
+  out["example_inputs"] = names(program.inputs);
+  out["example_outputs"] = names(program.outputs);
   out["has_inputs"] = !program.inputs.empty();
   out["has_outputs"] = !program.outputs.empty();
   out["input_count"] = program.inputs.size();
@@ -165,7 +174,6 @@ void add_ports(Json& out, const Program& program) {
         i + 1 < program.states.size() ? program.states[i + 1].offset : program.state_bytes;
     entry["padding"] = end - state.offset - state.type.bytes();
     entry["has_padding"] = end - state.offset - state.type.bytes() > 0;
-    entry["has_elements"] = state.type.count() > 0;
     states.push_back(std::move(entry));
   }
   out["states"] = std::move(states);
@@ -209,29 +217,13 @@ void add_weights_mode(Json& out, const Program& program, WeightsMode mode) {
   out["weights"] = std::move(weights);
 }
 
-void add_report(Json& out, const Program& program) {
-  out["layers"] = Json::array();
-  for (const Layer& layer : program.layers) {
-    out["layers"].push_back({{"function", layer.function},
-                             {"family", layer.family},
-                             {"origins", layer.origins},
-                             {"result", layer.result},
-                             {"multiply_adds", layer.multiply_adds},
-                             {"bytes_read", layer.bytes_read},
-                             {"bytes_written", layer.bytes_written}});
-  }
-  out["remarks"] = Json::array();
-  for (const Remark& remark : program.remarks) {
-    out["remarks"].push_back({{"subject", remark.subject}, {"text", remark.text}});
-  }
+void add_statistics(Json& out, const Program& program) {
   const Statistics& s = program.statistics;
   out["statistics"] = {{"nodes_imported", s.nodes_imported},       {"nodes_optimised", s.nodes_optimised},
-                       {"kernels", program.kernels.size()},        {"layers", program.layers.size()},
+                       {"kernels", program.kernels.size()},        {"calls", program.layers.size()},
                        {"arena_lower_bound", s.arena_lower_bound}, {"bare_first_fit", s.bare_first_fit},
                        {"scratch_bytes", s.scratch_bytes},         {"multiply_adds", s.multiply_adds},
                        {"parameter_bytes", s.parameter_bytes}};
-  out["plan_order"] = program.plan.order_used;
-  out["plan_proven"] = program.plan.proven_optimal;
 }
 
 }  // namespace
@@ -302,6 +294,8 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["headers"] = program.headers;
   out["cpu"] = options.cpu;
   out["selftest"] = !options.golden.empty();
+  out["quantised"] = options.quantised;
+  add_statistics(out, program);
   add_report(out, program);
   return out;
 }

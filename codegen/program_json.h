@@ -21,6 +21,8 @@ struct EmitOptions {
   WeightsMode weights = WeightsMode::kIncbin;
   /// data/NAME.golden.bin: test vectors in the layout of tests/selftest.cpp; empty: no self test.
   std::string golden;
+  /// The model computes with quantised integers: the self test lets 0.1 % of them be off by one.
+  bool quantised = false;
   int kernels_per_file = 40;
   /// -march= that the output's own build asks for.
   std::string cpu = "native";

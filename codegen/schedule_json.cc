@@ -63,6 +63,8 @@ class ScheduleWriter {
     entry["indent"] = std::string(static_cast<std::size_t>(depth) * 2, ' ');
     entry["comment"] = step.comment;
     entry["result"] = step.result;
+    const std::size_t width = 2 * static_cast<std::size_t>(depth) + step.comment.size() + step.result.size();
+    entry["is_long"] = width + std::string_view("//  -> ").size() > kLineWidth;
     if (entry["is_copy"].get<bool>()) used_.insert("copies");
     steps_.push_back(std::move(entry));
     return steps_.back();

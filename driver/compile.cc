@@ -16,6 +16,7 @@
 #include "driver/interrupt.h"
 #include "driver/local_files.h"
 #include "driver/publish.h"
+#include "driver/verify_reference.h"
 #include "driver/version.h"
 #include "frontend/export.h"
 #include "frontend/file_bytes.h"
@@ -183,6 +184,7 @@ FileSet emit_project(const Compilation& compilation, const Options& options) {
   emit_options.weights = options.weights;
   emit_options.cpu = options.cpu;
   if (options.selftest) emit_options.golden = golden_vectors(compilation);
+  emit_options.quantised = is_quantised(compilation.imported);
   if (!options.dump_dir.empty()) {
     write_text_file(options.dump_dir, "program.json",
                     json_text(program_json(compilation.program, emit_options)));

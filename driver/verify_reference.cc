@@ -27,6 +27,17 @@ ir::NodeId deciding_node(const ir::Graph& graph, ir::ValueId value) {
 
 }  // namespace
 
+bool is_quantised(const ir::Graph& graph) {
+  for (const ir::NodeId id : graph.nodes()) {
+    const std::string_view name = graph.node(id).op->name;
+    if (name == "QuantizeLinear" || name == "DynamicQuantizeLinear" || name.substr(0, 7) == "QLinear" ||
+        name == "ConvInteger" || name == "MatMulInteger") {
+      return true;
+    }
+  }
+  return false;
+}
+
 std::vector<ir::Tensor> Reference::in_order(const std::map<std::string, ir::Tensor>& inputs) const {
   std::vector<ir::Tensor> out;
   for (const ir::ValueId id : graph_.inputs()) {
@@ -57,17 +68,6 @@ ReferenceValues Reference::evaluate(const std::map<std::string, ir::Tensor>& inp
   }
   for (const std::string& name : ambiguous) out.by_name.erase(name);
   return out;
-}
-
-bool Reference::is_quantised() const {
-  for (const ir::NodeId id : graph_.nodes()) {
-    const std::string_view name = graph_.node(id).op->name;
-    if (name == "QuantizeLinear" || name == "DynamicQuantizeLinear" || name.substr(0, 7) == "QLinear" ||
-        name == "ConvInteger" || name == "MatMulInteger") {
-      return true;
-    }
-  }
-  return false;
 }
 
 bool Reference::is_close_decision(const std::string& output, const std::map<std::string, ir::Tensor>& inputs,

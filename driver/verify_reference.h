@@ -9,6 +9,9 @@
 
 namespace gcompile {
 
+/// Whether the model computes with quantised integers.
+bool is_quantised(const ir::Graph& graph);
+
 struct ReferenceValues {
   std::vector<ir::Tensor> outputs;
   std::map<std::string, ir::Tensor> by_name;  // values along the way whose name is theirs alone
@@ -17,12 +20,10 @@ struct ReferenceValues {
 class Reference {
  public:
   explicit Reference(const ir::Graph& imported) : graph_(imported) {}
+  const ir::Graph& graph() const { return graph_; }
 
   /// Throws CompileError (kInputOutput) when an input is missing.
   ReferenceValues evaluate(const std::map<std::string, ir::Tensor>& inputs) const;
-
-  /// Whether the model computes with quantised integers.
-  bool is_quantised() const;
 
   /// Whether `output` is an index found by comparing floats (ArgMax, ArgMin, TopK), and wherever the two
   /// differ, the floats they point at differ by less than the float tolerance: both are right.
