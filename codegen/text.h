@@ -28,8 +28,9 @@ std::string c_identifier(std::string_view name, std::size_t index, std::string_v
 /// three then being dots.
 std::string comment_escape(std::string_view name);
 
-/// The inside of a C string literal that denotes `bytes`: printable ASCII stays, `"` and `\` get a backslash, and
-/// all else, `?` too because of trigraphs, is a three-digit octal escape (hexadecimal ones run on into digits).
+/// The inside of a C string literal that denotes `bytes`: printable ASCII stays, `"` and `\` get a backslash,
+/// and all else, `?` too because of trigraphs, is a three-digit octal escape (hexadecimal ones run on into
+/// digits).
 std::string c_string_escape(std::string_view bytes);
 
 /// `text` for HTML element content and quoted attribute values. Bytes that are not UTF-8, and control

@@ -24,7 +24,7 @@ struct Options {
   bool optimize_for_size = false;
   Tier tier = Tier::kReassociate;
   std::set<std::string> disabled = {};  // pass or rule names
-  int pass_limit = -1;  // bisection: passes after the first N are skipped (required ones still run)
+  int pass_limit = -1;       // bisection: passes after the first N are skipped (required ones still run)
   bool all_remarks = false;  // also refusals of rules whose guards only complete their patterns
   /// Called after every pass that changed something (--dump-dir).
   std::function<void(const std::string& pass, int position, const ir::Graph&)> dump = {};

@@ -60,7 +60,9 @@ if [ -z "${GCOMPILE_ONNX_CASES:-}" ] && [ -d "$official" ]; then export GCOMPILE
 generator=(-G Ninja)
 # A folder that is configured keeps its generator.
 [ ! -f "$build/CMakeCache.txt" ] || generator=()
+# Debian's Python modules belong to Debian's interpreter, which need not be the first on the path.
 stage "configure in $build" cmake -S . -B "$build" "${generator[@]}" -DGCOMPILE_TESTS=ON \
+    -DPython3_EXECUTABLE=/usr/bin/python3 \
     -DGCOMPILE_LONG_TESTS=$long -DGCOMPILE_SANITIZE=$sanitize
 stage "build" cmake --build "$build" -j "$jobs"
 

@@ -55,8 +55,8 @@ void require_scalar(const NodeView& node, int i, std::string_view what);
 /// Integer index `id` (any integer type) as int64 with negative values counted from the end of `extent`.
 int wrap_index(Dag& dag, int id, std::int64_t extent);
 
-/// Before opset 7 the attributes `broadcast` and `axis` said where operand 1 lies in operand 0: it is reshaped
-/// to the same effect.
+/// Before opset 7 the attributes `broadcast` and `axis` said where operand 1 lies in operand 0: it is
+/// reshaped to the same effect.
 void normalise_legacy_broadcast(RewriteContext& context);
 
 /// Operators of the softmax family before opset 13: the axis split a matrix. The node becomes a Reshape
