@@ -41,7 +41,7 @@ generator="-G Ninja"
 [ ! -f "$build/CMakeCache.txt" ] || generator=
 # shellcheck disable=SC2086  # two words or none
 step "configure gcompile in $build" cmake -S . -B "$build" $generator -DGCOMPILE_TESTS=OFF
-step "build gcompile" cmake --build "$build" -j "$jobs" --target gcompile
+step "build gcompile (a few minutes)" cmake --build "$build" -j "$jobs" --target gcompile
 
 project=$build/demo/shapes
 echo "== gcompile examples/shapes_classifier/model.onnx --name shapes -o $project"
