@@ -49,7 +49,7 @@ stage() {
 }
 
 stage "packages" scripts/install_packages.sh test
-if [ -z "$offline" ] && ! scripts/install_packages.sh bench; then
+if [ -z "$offline" ] && ! PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=60 scripts/install_packages.sh bench 2>/dev/null; then
     echo "test: PyPI cannot be reached: what compares with ONNX Runtime will be skipped"
 fi
 
