@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "codegen/c_types.h"
 #include "codegen/kernel_call.h"
@@ -12,6 +13,21 @@ namespace gcompile {
 using ir::Index;
 using ir::ScalarNode;
 using ir::ScalarOp;
+
+namespace {
+
+/// Work up to which an epilogue runs on every register of a tile; beyond, its code is kept once
+/// (gcrt/cpu/tile.h).
+constexpr int kLightEpilogue = 6;
+
+/// Constants that say what an operation is rather than how much: they stay literals. All others are fields of
+/// the functor, so that layers which differ only in scales and zero points share one type (DESIGN law 3).
+bool is_plain(const ir::Scalar& value) {
+  const double v = value.as_double();
+  return v == 0 || v == 1 || v == -1 || !std::isfinite(v);
+}
+
+}  // namespace
 
 EpilogueWriter::Access EpilogueWriter::access(const Index& address, const std::string& pointer,
                                               const std::string& field) {
@@ -74,12 +90,19 @@ EpilogueWriter::EpilogueWriter(KernelBuilder& builder, KernelCall& call, ir::Nod
   std::map<int, Access> loads;
   std::map<int, std::string> parameter_of;
   std::map<std::string, std::string> types;
+  std::map<int, std::string> constants;
   std::vector<std::uint64_t> dependence(loops_.dag.nodes().size(), 0);
   const std::vector<ir::Range> ranges = loops_.ranges();
   for (const int n : loops_.dag.reachable(roots)) {
     const ScalarNode& node = loops_.dag[n];
     std::uint64_t& mask = dependence[static_cast<std::size_t>(n)];
     for (const int argument : node.arguments) mask |= dependence[static_cast<std::size_t>(argument)];
+    if (node.op == ScalarOp::kConstant && !is_plain(node.constant)) {
+      const std::string field = fmt::format("c{}", constants.size());
+      constants[n] = field;
+      types[field] = kernel_type(compute_type(node.type));
+      members_.push_back({field, literal(node.constant)});
+    }
     if (node.op == ScalarOp::kAccumulator) mask = 1;
     GC_CHECK(node.op != ScalarOp::kIota);
     if (node.op != ScalarOp::kLoad) continue;
@@ -118,6 +141,9 @@ EpilogueWriter::EpilogueWriter(KernelBuilder& builder, KernelCall& call, ir::Nod
     code.line(types.count(member) ? fmt::format("{} {};", types[member], member)
                                   : fmt::format("std::ptrdiff_t {};", member));
   }
+  int work = 0;
+  for (const int n : loops_.dag.reachable(roots)) work += row_of(loops_.dag[n].op).cost;
+  if (work > kLightEpilogue) code.line("static constexpr bool kIsHeavy = true;");
   code.line("template <class L, class V>");
   code.open("GCRT_INLINE void operator()(L lane, V acc0, std::ptrdiff_t m, std::ptrdiff_t n) const {");
   const bool uses_m = std::any_of(members_.begin(), members_.end(), [](const auto& member) {
@@ -134,6 +160,7 @@ EpilogueWriter::EpilogueWriter(KernelBuilder& builder, KernelCall& call, ir::Nod
     return a.column == 1 ? fmt::format("{}(lane, {})", function, a.position)
                          : fmt::format("{}_strided(lane, {}, {})", function, a.position, a.column);
   });
+  printer.name_constants(std::move(constants));
   printer.set_vector_mask(1);
   printer.declare(code, {root}, 1);
   const std::string value = printer.text(root, true);

@@ -130,8 +130,10 @@ std::string ExpressionPrinter::apply(const ScalarNode& node, bool vector) const 
 std::string ExpressionPrinter::compute(int id, bool vector) const {
   const ScalarNode& node = dag_[id];
   switch (node.op) {
-    case ScalarOp::kConstant:
-      return literal(node.constant);
+    case ScalarOp::kConstant: {
+      const auto named = constants_.find(id);
+      return named != constants_.end() ? named->second : literal(node.constant);
+    }
     case ScalarOp::kLoad:
     case ScalarOp::kIota:
     case ScalarOp::kAccumulator:

@@ -39,6 +39,9 @@ class ExpressionPrinter {
   ExpressionPrinter(const ir::Dag& dag, std::vector<std::uint64_t> dependence, LeafPrinter leaf)
       : dag_(dag), dependence_(std::move(dependence)), leaf_(std::move(leaf)) {}
 
+  /// Spells constants by name instead of as literals (fields of a functor).
+  void name_constants(std::map<int, std::string> names) { constants_ = std::move(names); }
+
   /// Which axes (and accumulators) vary per lane; 0 outside vector loops.
   void set_vector_mask(std::uint64_t mask) { vector_mask_ = mask; }
   bool is_vector(int id) const { return (dependence_[static_cast<std::size_t>(id)] & vector_mask_) != 0; }
@@ -60,6 +63,7 @@ class ExpressionPrinter {
   const ir::Dag& dag_;
   std::vector<std::uint64_t> dependence_;
   LeafPrinter leaf_;
+  std::map<int, std::string> constants_;
   std::uint64_t vector_mask_ = 0;
   std::map<int, Binding> scope_;
   int next_ = 0;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <bit>
+#include <cmath>
 
 #include "ir/diagnostics.h"
 
@@ -117,8 +118,27 @@ int Dag::apply(ScalarOp op, std::vector<int> arguments) {
     const Scalar value = evaluate(op, values);
     return constant(is_float(value.type) ? Scalar::of_real(value.type, value.real) : value);
   }
+  if (const auto same = neutral(op, arguments)) return *same;
   node.arguments = std::move(arguments);
   return intern(std::move(node));
+}
+
+/// x * 1, x / 1 and x - 0 are x; for integers x + 0 too (for floats -0.0 + 0 is not -0.0).
+std::optional<int> Dag::neutral(ScalarOp op, const std::vector<int>& arguments) const {
+  if (arguments.size() != 2) return std::nullopt;
+  const auto is = [&](int id, double value) {
+    const ScalarNode& node = (*this)[id];
+    return node.op == ScalarOp::kConstant && node.constant.as_double() == value &&
+           !std::signbit(node.constant.as_double());
+  };
+  const bool exact_sum = !is_float(type(arguments[0]));
+  const int x = arguments[0], y = arguments[1];
+  if ((op == ScalarOp::kMul || op == ScalarOp::kDiv) && is(y, 1)) return x;
+  if (op == ScalarOp::kMul && is(x, 1)) return y;
+  if (op == ScalarOp::kSub && is(y, 0)) return x;
+  if (op == ScalarOp::kAdd && exact_sum && is(y, 0)) return x;
+  if (op == ScalarOp::kAdd && exact_sum && is(x, 0)) return y;
+  return std::nullopt;
 }
 
 int Dag::import(const Dag& other, int root, std::span<const Index> axes, std::span<const Range> ranges,

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,6 +56,7 @@ class Dag {
 
  private:
   int intern(ScalarNode node);
+  std::optional<int> neutral(ScalarOp op, const std::vector<int>& arguments) const;
   std::vector<ScalarNode> nodes_;
   std::map<std::string, int> ids_;  // content key -> id
 };

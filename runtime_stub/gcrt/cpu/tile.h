@@ -10,6 +10,8 @@
 // 12x32.
 #pragma once
 
+#include <type_traits>
+
 #include "gcrt/config.h"
 #include "gcrt/isa.h"
 #include "gcrt/pack.h"
@@ -128,6 +130,14 @@ GCRT_INLINE void tile_step(TileSums<Rows, Vectors, T>& acc, const T* const (&a)[
   }
 }
 
+// An epilogue of many operations says `static constexpr bool kIsHeavy = true`: it is called from one loop
+// over sums parked on the stack. Unrolled over every register of every tile shape it would only bloat the
+// code.
+template <class E, class = void>
+struct HeavyEpilogue : std::false_type {};
+template <class E>
+struct HeavyEpilogue<E, std::enable_if_t<E::kIsHeavy>> : std::true_type {};
+
 // Hands the sums to the epilogue straight from registers where whole vectors exist, through the stack at the
 // right and lower edge, or parks them for the next part of K.
 template <int Rows, int Vectors, class T, class E>
@@ -136,25 +146,27 @@ GCRT_INLINE void finish_tile(const TileSums<Rows, Vectors, T>& acc, const TileTa
   constexpr int L = kVectorLanes<T>;
   alignas(64) T spilled[Rows * Vectors * L];
   const int columns = task.valid_columns;
-  if (task.finish && task.valid_rows == Rows) {
-    constexpr int kLast = (Vectors - 1) * L;
-    GCRT_UNROLL
-    for (int i = 0; i < Rows; ++i) {
-      GCRT_UNROLL
-      for (int j = 0; j + 1 < Vectors; ++j)
-        epilogue(Lanes<L>{}, acc.sum[0][i][j], task.m + i, task.n + j * L);
-    }
-    if (columns == Vectors * L) {
+  if constexpr (!HeavyEpilogue<E>::value) {
+    if (task.finish && task.valid_rows == Rows) {
+      constexpr int kLast = (Vectors - 1) * L;
       GCRT_UNROLL
       for (int i = 0; i < Rows; ++i) {
-        epilogue(Lanes<L>{}, acc.sum[0][i][Vectors - 1], task.m + i, task.n + kLast);
+        GCRT_UNROLL
+        for (int j = 0; j + 1 < Vectors; ++j)
+          epilogue(Lanes<L>{}, acc.sum[0][i][j], task.m + i, task.n + j * L);
       }
+      if (columns == Vectors * L) {
+        GCRT_UNROLL
+        for (int i = 0; i < Rows; ++i) {
+          epilogue(Lanes<L>{}, acc.sum[0][i][Vectors - 1], task.m + i, task.n + kLast);
+        }
+        return;
+      }
+      GCRT_UNROLL
+      for (int i = 0; i < Rows; ++i) store(Lanes<L>{}, spilled + i * L, acc.sum[0][i][Vectors - 1]);
+      finish_block(spilled, L, Rows, columns - kLast, task.m, task.n + kLast, epilogue);
       return;
     }
-    GCRT_UNROLL
-    for (int i = 0; i < Rows; ++i) store(Lanes<L>{}, spilled + i * L, acc.sum[0][i][Vectors - 1]);
-    finish_block(spilled, L, Rows, columns - kLast, task.m, task.n + kLast, epilogue);
-    return;
   }
   T* const sums = task.finish ? spilled : task.partial;
   const std::ptrdiff_t stride = task.finish ? Vectors * L : kTileColumns<T>;

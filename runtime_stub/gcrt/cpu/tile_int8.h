@@ -148,7 +148,7 @@ GCRT_INLINE void finish_integer_tile(const TileSums<Rows, Vectors, std::int32_t>
   constexpr int kLast = (Vectors - 1) * L;
   alignas(64) std::int32_t spilled[Rows * kIntegerColumns];
   std::int32_t* const sums = task.finish ? spilled : task.partial;
-  if constexpr (Rows == kIntegerRows) {
+  if constexpr (Rows == kIntegerRows && !HeavyEpilogue<E>::value) {
     if (task.finish && task.valid_rows == Rows) {
       GCRT_UNROLL
       for (int i = 0; i < Rows; ++i) {
