@@ -82,8 +82,10 @@ class ProgramBuilder {
 
   Program run() {
     program_.name = options_.name;
-    make_ports();
     ir::Diagnostics diagnostics;
+    check_elements(diagnostics);
+    diagnostics.throw_if_errors();
+    make_ports();
     Scheduler scheduler(buffers_, weights_, diagnostics);
     std::vector<LoweredStep> steps = scheduler.run(graph_, inputs_, outputs_);
     diagnostics.throw_if_errors();
@@ -98,6 +100,24 @@ class ProgramBuilder {
   }
 
  private:
+  /// Only constants may have elements in which nothing computes.
+  void check_elements(ir::Diagnostics& diagnostics) const {
+    const auto check = [&](const char* what, const std::string& name, const ir::TensorType& type) {
+      if (is_computable(type.element)) return;
+      ir::Diagnostic diagnostic;
+      diagnostic.code = "E0304";
+      diagnostic.message = fmt::format("{} '{}' has elements of {}, which is not supported", what,
+                                       ir::printable(name), name_of(type.element));
+      diagnostics.add(std::move(diagnostic));
+    };
+    for (const ir::ValueId id : graph_.inputs()) {
+      check("input", graph_.value(id).name, graph_.value(id).type);
+    }
+    for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
+      check("output", graph_.output_names()[i], graph_.value(graph_.outputs()[i]).type);
+    }
+  }
+
   void make_ports() {
     Names input_names, output_names, state_names;
     const auto state_of = [&](const std::string& name, bool input) {
