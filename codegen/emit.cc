@@ -117,8 +117,7 @@ class Emitter {
 
   void add_kernels() {
     for (const Json& file : data_["kernel_files"]) {
-      Json data = data_;
-      data["file"] = file;
+      const Json data = {{"name", data_["name"]}, {"tool_version", data_["tool_version"]}, {"file", file}};
       files_.add(fmt::format("src/{}.cpp", file["stem"].get<std::string>()),
                  engine_.render("kernels.cpp.j2", data));
     }
@@ -128,9 +127,10 @@ class Emitter {
     if (program_.weights_bytes == 0) return;
     const std::string bytes = weights_file(program_);
     if (options_.weights == WeightsMode::kArray) {
-      Json data = data_;
-      data["weights_words"] = words_of(bytes);
-      data["weights_words_count"] = (bytes.size() + 3) / 4;
+      const Json data = {{"name", data_["name"]},
+                         {"alignment", data_["alignment"]},
+                         {"weights_words", words_of(bytes)},
+                         {"weights_words_count", (bytes.size() + 3) / 4}};
       files_.add(fmt::format("src/{}_weights.c", program_.name), engine_.render("weights.c.j2", data));
       return;
     }
