@@ -78,6 +78,27 @@ std::string opset_text(const frontend::ModelInfo& info) {
   return text;
 }
 
+struct Snapshot {
+  std::string pass;
+  ir::Graph graph;
+};
+
+/// Writes the latest of the graphs that ONNX can express: operators of our own and forms come in on the way.
+void save_onnx(const std::vector<Snapshot>& snapshots, const std::string& path, Terminal& terminal) {
+  std::string bytes;
+  for (std::size_t i = snapshots.size(); i-- > 0;) {
+    try {
+      bytes = frontend::export_model(snapshots[i].graph);
+    } catch (const ir::CompileError& error) {
+      if (i == 0 || error.exit_code() != ir::ExitCode::kModel) throw;
+      continue;
+    }
+    terminal.note(fmt::format("saved {} as it was after '{}'", path, snapshots[i].pass));
+    break;
+  }
+  write_local_file(path, bytes);
+}
+
 void check_pass_names(const Options& options) {
   for (const std::string& name : options.disabled) {
     for (const passes::Pass& pass : passes::pipeline()) {
@@ -107,20 +128,13 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
   pass_options.tier = options.exact ? passes::Tier::kExact : passes::Tier::kReassociate;
   pass_options.disabled = {options.disabled.begin(), options.disabled.end()};
   pass_options.pass_limit = options.pass_limit;
-  // The last graph that still consists of standard operators alone.
-  ir::Graph standard;
-  if (!options.save_onnx.empty()) standard = graph;
-  std::map<std::string, int> position_of;
-  for (const passes::Pass& pass : passes::pipeline()) {
-    position_of.emplace(pass.name, static_cast<int>(position_of.size()));
-  }
-  const int layout =
-      position_of.count("layout") ? position_of["layout"] : static_cast<int>(position_of.size());
+  std::vector<Snapshot> snapshots;
+  if (!options.save_onnx.empty()) snapshots.push_back({"import", graph});
   if (!options.dump_dir.empty()) write_text_file(options.dump_dir, "00-imported.txt", ir::print(graph));
   pass_options.dump = [&](const std::string& pass, int position, const ir::Graph& after) {
     throw_if_interrupted();
     terminal.detail(fmt::format("  pass {}: {} nodes", pass, after.node_count()));
-    if (!options.save_onnx.empty() && position_of.at(pass) < layout) standard = after;
+    if (!options.save_onnx.empty()) snapshots.push_back({pass, after});
     if (options.dump_dir.empty()) return;
     ir::PrintOptions print_options;
     print_options.forms = true;
@@ -128,7 +142,7 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
                     ir::print(after, print_options));
   };
   passes::Report report = passes::optimise(graph, pass_options);
-  if (!options.save_onnx.empty()) write_local_file(options.save_onnx, frontend::export_model(standard));
+  if (!options.save_onnx.empty()) save_onnx(snapshots, options.save_onnx, terminal);
   return report;
 }
 

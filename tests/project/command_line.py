@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""gcompile as a person or a script meets it: exit codes, messages, results for programs, and what stays behind.
+
+    command_line.py --gcompile GCOMPILE [CASE...]
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from support import EXAMPLES, ROOT, Failure, check, contains, equal, run_main, tree
+
+CLASSIFIER = EXAMPLES / "shapes_classifier"
+DENOISER = EXAMPLES / "streaming_denoiser"
+
+# Two operators that do not exist, one that does, one whose operand cannot be.
+UNSUPPORTED = """<ir_version: 8, opset_import: ["" : 13, "acme" : 1]>
+broken (float[2, 3] x) => (float[2, 3] y) {
+  a = acme.Frobnicate (x)
+  b = Relu (a)
+  y = NoSuchOperator (b)
+}
+"""
+
+DYNAMIC = """<ir_version: 8, opset_import: ["" : 13]>
+dynamic (float[N, 3] x) => (float[N, 3] y) {
+  y = Relu (x)
+}
+"""
+
+
+def case_help(world):
+    for command in ([], ["compile"], ["verify"], ["check"], ["opt"], ["ops"]):
+        contains(world.run([world.gcompile, *command, "--help"]).stdout, "Usage:", "--json")
+    contains(world.run([world.gcompile, "--version"]).stdout, "gcompile ")
+
+
+def case_usage(world):
+    model = CLASSIFIER / "model.onnx"
+    for words, part in (
+        ([], "model"),
+        ([model], "-o DIR"),
+        ([model, "-o", "x", "--no-such-option"], "--no-such-option"),
+        ([model, "-o", "x", "-O7"], "-O"),
+        ([model, "-o", "x", "--name", "Not-A-Name"], "--name"),
+        ([model, "-o", "x", "--name", "while"], "--name"),
+        ([model, "-o", "x", "--state", "in"], "--state"),
+        ([model, "-o", "x", "--state", "no=such"], "--state"),
+        ([model, "-o", "x", "--dim", "N"], "--dim"),
+        ([model, "-o", "x", "--cpu", "native;evil"], "--cpu"),
+        ([model, "-o", "x", "--weights", "elsewhere"], "--weights"),
+        ([model, "-o", "x", "--target", "cuda"], "not available yet"),
+        ([model, "-o", "x", "--disable-pass", "forms"], "forms"),
+        ([model, "-o", "x", "-q", "-v"], "contradict"),
+    ):
+        done = world.run([world.gcompile, *words], status=2, cwd=world.folder)
+        contains(done.stderr, "error: ", part)
+        equal(done.stdout, "", f"standard output of {words}")
+        check(not world.path("x").exists(), f"{words} left something behind")
+
+
+def case_files(world):
+    missing = world.run([world.gcompile, world.path("missing.onnx"), "-o", world.path("x")], status=4)
+    contains(missing.stderr, "missing.onnx", "No such file")
+    nowhere = world.run([world.gcompile, CLASSIFIER / "model.onnx", "-o", "/proc/nowhere/x"], status=4)
+    contains(nowhere.stderr, "error: ", "/proc/nowhere")
+    world.run([world.gcompile, "verify", CLASSIFIER / "model.onnx", "--data", world.path("missing")], status=4)
+
+
+def case_model_errors(world):
+    broken = world.path("broken.onnxtxt")
+    broken.write_text(UNSUPPORTED)
+    for command in (["check", broken], [broken, "-o", world.path("x")]):
+        done = world.run([world.gcompile, *command], status=1)
+        contains(done.stderr, "Frobnicate", "acme", "NoSuchOperator")
+    check(not world.path("x").exists(), "an unsupported model left something behind")
+    told = json.loads(world.run([world.gcompile, "check", broken, "--json"], status=1).stdout)
+    equal(told["exit_code"], 1, "exit code in JSON")
+    check(all(error["message"] for error in told["errors"]), "errors in JSON have messages")
+    garbage = world.path("garbage.onnx")
+    garbage.write_bytes(b"\x07not a model")
+    contains(world.run([world.gcompile, "check", garbage], status=1).stderr, "garbage")
+
+
+def case_open_dimension(world):
+    model = world.path("dynamic.onnxtxt")
+    model.write_text(DYNAMIC)
+    contains(world.run([world.gcompile, "check", model], status=1).stderr, "N", "--dim N=")
+    world.run([world.gcompile, "check", model, "--dim", "N=4"])
+    world.run([world.gcompile, "check", model, "--shape", "x:5x3"])
+
+
+def case_foreign_folder(world):
+    target = world.path("precious")
+    target.mkdir()
+    (target / "thesis.txt").write_text("my only copy")
+    contains(world.compile(CLASSIFIER / "model.onnx", target, status=4), "precious", "--force")
+    equal(tree(target), {"thesis.txt": (0o644, b"my only copy")}, "a foreign folder")
+    world.compile(CLASSIFIER / "model.onnx", target, "--force", "-q")
+    equal((target / "thesis.txt").read_text(), "my only copy", "a foreign file after --force")
+    check((target / "CMakeLists.txt").exists(), "--force wrote the project")
+
+
+def case_same_bytes(world):
+    """Two folders, two locales, two time zones, two working directories."""
+    worlds = [
+        ({"LC_ALL": "C", "TZ": "UTC", "HOME": "/nonexistent"}, world.folder, "a"),
+        ({"LC_ALL": "de_DE.UTF-8", "LANG": "tr_TR.UTF-8", "TZ": "Asia/Kathmandu"}, ROOT, "b/deeper/still"),
+    ]
+    trees = []
+    for environment, place, name in worlds:
+        output = world.path(name)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        world.compile(DENOISER / "model.onnx", output, "--selftest", "--state", "h_in=h_out",
+                      env={**os.environ, **environment}, cwd=place)
+        trees.append(tree(output))
+    check(trees[0] == trees[1], f"differ: {[k for k in trees[0] if trees[0].get(k) != trees[1].get(k)]}")
+    for path, (_, content) in trees[0].items():
+        for secret in (str(world.folder).encode(), str(ROOT).encode()):
+            check(secret not in content, f"{path} holds the path {secret}")
+    # A second run changes nothing, not even a time.
+    before = {path: path.stat().st_mtime_ns for path in world.path("a").rglob("*") if path.is_file()}
+    contains(world.compile(DENOISER / "model.onnx", world.path("a"), "--selftest", "--state", "h_in=h_out"),
+             "0 of them changed")
+    equal({path: path.stat().st_mtime_ns for path in before}, before, "modification times")
+
+
+def case_results_for_programs(world):
+    done = world.run([world.gcompile, CLASSIFIER / "model.onnx", "-o", world.path("p"), "--json", "-q"])
+    equal(done.stderr, "", "standard error with -q")
+    told = json.loads(done.stdout)
+    manifest = json.loads((world.path("p") / "meta" / "model.json").read_text())
+    equal(told["arena_bytes"], manifest["arena_bytes"], "arena in JSON and manifest")
+    check(told["arena_bytes"] >= told["arena_lower_bound"] > 0, "the arena is at least its bound")
+    equal(manifest["generator"], "gcompile", "generator")
+    ops = json.loads(world.run([world.gcompile, "ops", "--json"]).stdout)
+    check({"Conv", "Relu", "LSTM", "If"} <= {op["name"] for op in ops}, "ops lists the operators")
+    opt = json.loads(world.run([world.gcompile, "opt", CLASSIFIER / "model.onnx", "--json", "-q"]).stdout)
+    check("Conv" in opt["graph"] and opt["passes"], "opt tells graph and passes")
+    check(json.loads(world.run([world.gcompile, "check", CLASSIFIER / "model.onnx", "--json"]).stdout)["supported"],
+          "check says yes")
+
+
+def case_dumps(world):
+    dumps = world.path("dumps")
+    world.compile(CLASSIFIER / "model.onnx", world.path("p"), "--dump-dir", dumps, "--save-onnx",
+                  world.path("saved.onnx"))
+    names = sorted(path.name for path in dumps.iterdir())
+    equal(names[0], "00-imported.txt", "first dump")
+    check("program.json" in names and len(names) > 4, f"dumps: {names}")
+    check(json.loads((dumps / "program.json").read_text())["steps"], "the program's steps are dumped")
+    # What was saved is a model again, and the same function.
+    world.run([world.gcompile, "check", world.path("saved.onnx")])
+    shutil.copytree(CLASSIFIER / "test_data_set_0", world.path("data"))
+    world.run([world.gcompile, "verify", world.path("saved.onnx"), "--data", world.path("data"), "-q"])
+
+
+def case_colors(world):
+    command = [world.gcompile, world.path("missing.onnx"), "-o", world.path("x")]
+    check("\x1b" not in world.run(command, status=4).stderr, "colour in a pipe")
+    check("\x1b[" in world.run([*command, "--color", "always"], status=4).stderr, "no colour with --color always")
+
+
+def case_verify(world):
+    done = world.run([world.gcompile, "verify", CLASSIFIER / "model.onnx", "--data", CLASSIFIER, "--json", "-q"])
+    told = json.loads(done.stdout)
+    check(told["ok"] and len(told["findings"]) == 5, f"five data sets verify: {done.stdout}")
+    # States are fed with those of the data.
+    world.run([world.gcompile, "verify", DENOISER / "model.onnx", "--data", DENOISER / "test_data_set_2", "-q",
+               "--state", "h_in=h_out", "--state", "cache_in=cache_out"])
+    # Inner values, against the evaluator; without data the inputs are random.
+    told = json.loads(world.run([world.gcompile, "verify", DENOISER / "model.onnx", "--layers", "--cases", "2",
+                                 "--json", "-q"]).stdout)
+    check(told["ok"] and told["inner_values"] >= 4, f"inner values: {told}")
+
+
+def case_verify_finds_a_mismatch(world):
+    data = world.path("data")
+    shutil.copytree(CLASSIFIER / "test_data_set_0", data)
+    expected = bytearray((data / "output_0.pb").read_bytes())
+    expected[-1] ^= 0x40  # the exponent of the last float
+    (data / "output_0.pb").write_bytes(expected)
+    done = world.run([world.gcompile, "verify", CLASSIFIER / "model.onnx", "--data", data], status=3)
+    contains(done.stderr, "FAIL", "MISMATCH", "expected ", "got ")
+
+
+def case_interrupt(world):
+    """Ctrl-C while the compiler runs: exit code 130, nothing left."""
+    temporary = world.path("tmp")
+    temporary.mkdir()
+    slow = world.path("slow_cxx")
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    process = subprocess.Popen([world.gcompile, "verify", CLASSIFIER / "model.onnx", "--cxx", str(slow)],
+                               env={**os.environ, "TMPDIR": str(temporary)}, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    deadline = time.monotonic() + 60
+    while not list(temporary.glob("*/*/model/Makefile")):
+        if time.monotonic() > deadline:
+            process.kill()
+            raise Failure("verify did not begin to build")
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    equal(process.returncode, 130, f"exit code after SIGINT; {output.decode(errors='replace')}")
+    equal(list(temporary.iterdir()), [], "what is left in TMPDIR")
+
+
+def case_a_compiler_that_fails(world):
+    failing = world.path("failing_cxx")
+    failing.write_text("#!/bin/sh\necho no such flag >&2\nexit 1\n")
+    failing.chmod(0o755)
+    done = world.run([world.gcompile, "verify", CLASSIFIER / "model.onnx", "--cxx", failing], status=70)
+    contains(done.stderr, "does not build", "no such flag")
+
+
+if __name__ == "__main__":
+    run_main(globals())
