@@ -222,7 +222,8 @@ TEST(Pow, KnownExponentsBecomeProductsAndRoots) {
   for (const auto& [exponent, expected] : cases) {
     const Tensor y = floats({exponent}, {});
     const OneNode pow{.op = "Pow", .operands = {&x, &y}, .known = true};
-    for (const ir::ScalarNode& node : loops_of(graph_of(pow)).dag.nodes()) {
+    const ir::LoopForm form = loops_of(graph_of(pow));
+    for (const ir::ScalarNode& node : form.dag.nodes()) {
       EXPECT_NE(node.op, ir::ScalarOp::kPow) << exponent;
     }
     const std::vector<double> got = reals(run(pow)[0]);
