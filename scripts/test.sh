@@ -64,7 +64,11 @@ generator=(-G Ninja)
 stage "configure in $build" cmake -S . -B "$build" "${generator[@]}" -DGCOMPILE_TESTS=ON \
     -DPython3_EXECUTABLE=/usr/bin/python3 \
     -DGCOMPILE_LONG_TESTS=$long -DGCOMPILE_SANITIZE=$sanitize
-stage "build" cmake --build "$build" -j "$jobs"
+# Every error in one run.
+keep_going=0
+[ -f "$build/build.ninja" ] || keep_going=
+# shellcheck disable=SC2086  # make's -k takes no number
+stage "build" cmake --build "$build" -j "$jobs" -- -k $keep_going
 
 echo "== test"
 started=$SECONDS
