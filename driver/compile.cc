@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <map>
+#include <set>
 
 #include "codegen/emit.h"
 #include "codegen/lowering.h"
@@ -21,6 +22,7 @@
 #include "frontend/export.h"
 #include "frontend/file_bytes.h"
 #include "ir/print.h"
+#include "passes/rule.h"
 
 namespace gcompile {
 namespace {
@@ -99,14 +101,23 @@ void save_onnx(const std::vector<Snapshot>& snapshots, const std::string& path, 
   write_local_file(path, bytes);
 }
 
+/// --disable-pass must name a pass that may be left out, or a rule.
 void check_pass_names(const Options& options) {
+  std::set<std::string, std::less<>> known;
+  for (const passes::Rule* rule : passes::all_rules()) known.insert(std::string(rule->name));
+  for (const passes::Pass& pass : passes::pipeline()) {
+    if (!pass.required) known.insert(pass.name);
+  }
   for (const std::string& name : options.disabled) {
-    for (const passes::Pass& pass : passes::pipeline()) {
-      if (pass.name == name && pass.required) {
-        throw ir::CompileError(ir::ExitCode::kUsage,
-                               fmt::format("--disable-pass: '{}' is needed by later stages", name));
-      }
-    }
+    if (known.count(name) > 0) continue;
+    const auto& all = passes::pipeline();
+    const bool is_required =
+        std::any_of(all.begin(), all.end(), [&](const passes::Pass& pass) { return pass.name == name; });
+    throw ir::CompileError(ir::ExitCode::kUsage,
+                           is_required
+                               ? fmt::format("--disable-pass: '{}' is needed by later stages", name)
+                               : fmt::format("--disable-pass: there is no pass or rule '{}'; there are {}",
+                                             ir::printable(name), fmt::join(known, ", ")));
   }
 }
 

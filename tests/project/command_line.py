@@ -54,6 +54,7 @@ def case_usage(world):
         ([model, "-o", "x", "--weights", "elsewhere"], "--weights"),
         ([model, "-o", "x", "--target", "cuda"], "not available yet"),
         ([model, "-o", "x", "--disable-pass", "forms"], "forms"),
+        ([model, "-o", "x", "--disable-pass", "no-such-pass"], "fuse"),
         ([model, "-o", "x", "-q", "-v"], "contradict"),
     ):
         done = world.run([world.gcompile, *words], status=2, cwd=world.folder)
