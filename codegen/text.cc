@@ -108,9 +108,11 @@ std::string html_escape(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = utf8_sequence_length(text.substr(i));
     const char character = text[i];
-    const bool forbidden =
+    const bool control =
         length == 1 && !is_printable(to_byte(character)) && character != '\n' && character != '\t';
-    if (length == 0 || forbidden) {
+    // U+0080 to U+009F.
+    const bool second_control = length == 2 && to_byte(character) == 0xC2 && to_byte(text[i + 1]) < 0xA0;
+    if (length == 0 || control || second_control) {
       escaped += kReplacementCharacter;
     } else if (character == '&') {
       escaped += "&amp;";
