@@ -1,0 +1,103 @@
+#include "driver/options.h"
+
+#include <gtest/gtest.h>
+
+#include "driver/process.h"
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+namespace {
+
+Options parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "gcompile");
+  const auto options = parse_command_line(static_cast<int>(words.size()), words.data());
+  EXPECT_TRUE(options.has_value());
+  return options.value_or(Options());
+}
+
+std::string name_of_model(const char* path) { return program_name(parse({path, "-o", "out"})); }
+
+TEST(Options, CompileIsTheDefaultCommand) {
+  EXPECT_EQ(parse({"m.onnx", "-o", "out"}).command, Command::kCompile);
+  EXPECT_EQ(parse({"compile", "m.onnx", "-o", "out"}).command, Command::kCompile);
+  EXPECT_EQ(parse({"verify", "m.onnx"}).command, Command::kVerify);
+  EXPECT_EQ(parse({"ops"}).command, Command::kOps);
+  // A model may be called like a command.
+  const Options options = parse({"check", "verify"});
+  EXPECT_EQ(options.command, Command::kCheck);
+  EXPECT_EQ(options.model, "verify");
+}
+
+TEST(Options, ReadsTheFlagsOfAnInterface) {
+  const Options options =
+      parse({"m.onnx",         "-o",      "out",       "-O1",   "--dim",          "N=4",
+             "--dim",          "M=5",     "--shape",   "x:1x3", "--set",          "sr=16000",
+             "--state",        "h=h_out", "--weights", "array", "--optimize-for", "size",
+             "--disable-pass", "fuse"});
+  EXPECT_EQ(options.level, 1);
+  ASSERT_EQ(options.import.bindings.dims.size(), 2u);
+  EXPECT_EQ(options.import.bindings.dims[1].size, 5);
+  EXPECT_EQ(options.import.bindings.shapes[0].input, "x");
+  EXPECT_EQ(options.import.bindings.sets[0].values[0], "16000");
+  EXPECT_EQ(options.states[0], (std::pair<std::string, std::string>("h", "h_out")));
+  EXPECT_EQ(options.weights, WeightsMode::kArray);
+  EXPECT_TRUE(options.optimize_for_size);
+  EXPECT_EQ(options.disabled, std::vector<std::string>{"fuse"});
+}
+
+TEST(Options, CanonicalTextHoldsWhatShapesTheOutputOnly) {
+  EXPECT_EQ(canonical_options(parse({"m.onnx", "-o", "out"})), "--target cpp -O3");
+  EXPECT_EQ(canonical_options(parse({"-q", "m.onnx", "-o", "elsewhere", "--json", "--force"})),
+            "--target cpp -O3");
+  EXPECT_EQ(canonical_options(parse({"m.onnx", "--disable-pass", "b", "--weights", "file", "--disable-pass",
+                                     "a", "--dim", "N=4", "-O0", "-o", "out"})),
+            "--target cpp -O0 --dim N=4 --disable-pass a --disable-pass b --weights file");
+}
+
+TEST(Options, NamesComeFromTheFile) {
+  EXPECT_EQ(name_of_model("folder.d/MobileNet-v2 1.0.onnx"), "mobilenet_v2_1_0");
+  EXPECT_EQ(name_of_model("/models/3d.onnx"), "model_3d");
+  EXPECT_EQ(name_of_model("while.onnx"), "while_model");
+  EXPECT_EQ(name_of_model("std.onnx"), "std_model");
+  EXPECT_EQ(name_of_model("\xc3\xa4\xc3\xb6.onnx"), "model");
+  EXPECT_EQ(name_of_model("net"), "net");
+}
+
+TEST(Options, BadNamesAreRefused) {
+  for (const char* name : {"Upper", "1st", "_x", "a__b", "x-y", "int", "std", "gcrt", "main", "x_"}) {
+    const Options options = parse({"m.onnx", "-o", "out", "--name", name});
+    EXPECT_THROW(program_name(options), ir::CompileError) << name;
+  }
+}
+
+TEST(Process, TellsStatusAndOutputInOrder) {
+  const std::vector<ProcessResult> results = run_processes(
+      {{"sh", "-c", "sleep 0.2; echo one"}, {"sh", "-c", "echo two >&2"}, {"sh", "-c", "kill -9 $$"}}, 3);
+  EXPECT_EQ(results[0].output, "one\n");
+  EXPECT_EQ(results[1].output, "two\n");
+  EXPECT_EQ(results[1].status, 0);
+  EXPECT_EQ(results[2].status, 128 + 9);
+}
+
+TEST(Process, NoShellReadsTheArguments) {
+  EXPECT_EQ(run_process({"printf", "%s", "$(echo evil); *"}).output, "$(echo evil); *");
+  EXPECT_EQ(command_text({"g++", "a b", "it's"}), "g++ 'a b' 'it'\\''s'");
+}
+
+TEST(Process, StopsAfterTheFirstFailure) {
+  const std::vector<ProcessResult> results = run_processes({{"false"}, {"sh", "-c", "echo no"}}, 1);
+  EXPECT_EQ(results[0].status, 1);
+  EXPECT_EQ(results[1].output, "");
+}
+
+TEST(Process, AMissingProgramIsAnErrorOfFiles) {
+  try {
+    run_process({"/no/such/program"});
+    FAIL();
+  } catch (const ir::CompileError& error) {
+    EXPECT_EQ(error.exit_code(), ir::ExitCode::kInputOutput);
+  }
+}
+
+}  // namespace
+}  // namespace gcompile
