@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t kMaxStemBytes = 40;
 constexpr std::size_t kMaxCommentBytes = 200;
+constexpr std::size_t kMaxHtmlBytes = 1000;
 constexpr std::string_view kEllipsis = "...";
 constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
@@ -106,6 +107,7 @@ std::string c_string_escape(std::string_view bytes) {
 std::string html_escape(std::string_view text) {
   std::string escaped;
   for (std::size_t i = 0; i < text.size();) {
+    if (i >= kMaxHtmlBytes) return escaped.append(kEllipsis);
     const std::size_t length = utf8_sequence_length(text.substr(i));
     const char character = text[i];
     const bool control =

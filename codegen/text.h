@@ -34,7 +34,7 @@ std::string comment_escape(std::string_view name);
 std::string c_string_escape(std::string_view bytes);
 
 /// `text` for HTML element content and quoted attribute values. Bytes that are not UTF-8, and control
-/// characters that HTML forbids, become U+FFFD.
+/// characters that HTML forbids, become U+FFFD. Cut after 1,000 bytes of `text`, with three dots.
 std::string html_escape(std::string_view text);
 
 /// JSON text in ASCII, indented by two blanks, with a newline at the end. Bytes that are not UTF-8 become

@@ -172,6 +172,8 @@ TEST(HtmlEscape, LeavesNoMarkup) {
   EXPECT_EQ(html_escape("\xC3\xA9\n\t"), "\xC3\xA9\n\t");
   EXPECT_EQ(html_escape(std::string("\0\x7F\xFF", 3)), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
   EXPECT_EQ(html_escape("\xC2\x85\xC2\xA0"), "\xEF\xBF\xBD\xC2\xA0");
+  EXPECT_EQ(html_escape(std::string(1000, 'x')), std::string(1000, 'x'));
+  EXPECT_EQ(html_escape(std::string(1001, '<')).size(), 1000 * 4 + 3u);
   EXPECT_EQ(html_escape("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");  // a surrogate
   EXPECT_EQ(html_escape("\xC0\xAF"), "\xEF\xBF\xBD\xEF\xBF\xBD");                  // an overlong slash
   EXPECT_EQ(html_escape("\xF0\x9F\x98\x80"), "\xF0\x9F\x98\x80");
