@@ -11,6 +11,7 @@ import os
 import pathlib
 import platform
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -105,6 +106,41 @@ class World:
             objects.append(target)
         self._objects[key] = objects
         return objects
+
+
+    def runner(self, project, name, flags=("-O0",)):
+        """Builds apps/run.cpp with the library and returns the program."""
+        objects = self.library_objects(project, name, "g++", flags)
+        program = self.path(f"{pathlib.Path(project).name}_run")
+        self.run(["g++", "-std=c++17", "-O0", "-pthread", f"-I{project}", f"-I{project}/include", f"-I{project}/apps",
+                  pathlib.Path(project) / "apps" / "run.cpp", pathlib.Path(project) / "src" / f"{name}_threads.cpp",
+                  *objects, "-o", program])
+        return program
+
+
+NPY_TYPES = {"float32": ("<f4", "f"), "int64": ("<i8", "q"), "bool": ("|b1", "?")}
+
+
+def write_npy(path, element, shape, values):
+    """The .npy format, version 1.0."""
+    code, letter = NPY_TYPES[element]
+    dims = "".join(f"{dim}, " for dim in shape)
+    header = f"{{'descr': '{code}', 'fortran_order': False, 'shape': ({dims}), }}"
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    data = struct.pack(f"<{len(values)}{letter}", *values)
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
+    return path
+
+
+def read_npy(path):
+    """The values of a .npy file in row-major order."""
+    data = path.read_bytes()
+    start = 10 + struct.unpack("<H", data[8:10])[0]
+    header = data[10:start].decode()
+    for code, letter in NPY_TYPES.values():
+        if f"'{code}'" in header:
+            return list(struct.unpack(f"<{(len(data) - start) // struct.calcsize(letter)}{letter}", data[start:]))
+    raise Failure(f"{path.name}: {header}")
 
 
 def library_sources(project, name):

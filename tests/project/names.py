@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""Whatever a model calls things, the emitted project is the same code: names reach it as identifiers of [a-z0-9_] and
+in comments and strings that they cannot leave.
+
+    names.py --gcompile GCOMPILE [CASE...]
+"""
+
+import html.parser
+import re
+
+from onnx_bytes import FLOAT, Graph
+from support import WARNINGS, World, c_compiler, check, compilers, equal, library_sources, manifest, run_main
+
+HOSTILE = {
+    "comment_end": "a*/int injected;/*",
+    "newline": "a\nint injected;\r\nb\x0bc\x0cd\x85e\u2028f",
+    "backslash": "a\\",
+    "backslash_newline": "a\\\nint injected;",
+    "trigraph": "a??/",
+    "trigraph_quote": "??/\"??'??<??>??=",
+    "nul": b"a\0int injected;\0",
+    "long": "n" * 100_000,
+    "long_wide": "\u00e4" * 50_000,
+    "non_ascii": "\u00fcn\u00efc\u00f6d\u00e9\u202e\u65e5\u672c\u8a9e\U0001f600",
+    "quote": 'a"; int injected; "',
+    "semicolon": "a;b",
+    "cmake": "${X}$ENV{PATH}$<1:x>@X@",
+    "make": "$(shell touch injected)#",
+    "parenthesis": ")) + f((",
+    "template": "{{ name }}{% if x %}{# y #}",
+    "html": "</svg></td><script>injected()</script>&amp;",
+    "json": '","injected":"',
+    "format": "%s%n%d{}{0}",
+    "keyword": "for",
+    "keyword_class": "class",
+    "macro": "NULL",
+    "own_name": "plain_run",
+    "reserved": "__LINE__",
+    "digits": "1234",
+    "space": "  ",
+    "dot": "../../etc/passwd",
+    "raw_string": ')"',
+    "line_comment": "//",
+    "include": "\n#include \"/etc/passwd\"\n",
+}
+
+
+def model(names):
+    """A convolution, arithmetic that fuses, a reduction, a gather that is checked at run time, and a branch; `names`
+    gives each thing its name."""
+    graph = Graph(names("graph"))
+    x = graph.input(names("input"), FLOAT, [1, 2, 6, 6])
+    where = graph.input(names("where"), 7, [3])
+    choose = graph.input(names("choose"), 9, [])
+    weights = graph.constant(names("weights"), FLOAT, [4, 2, 3, 3], [0.01 * i for i in range(72)])
+    bias = graph.constant(names("bias"), FLOAT, [4], [0.5, -0.5, 0.25, 1.0])
+    graph.node("Conv", [x, weights, bias], [names("conv")], names("conv_node"), documentation=names("documentation"),
+               pads=[1, 1, 1, 1])
+    graph.node("Sigmoid", [names("conv")], [names("sigmoid")], names("sigmoid_node"))
+    graph.node("Mul", [names("conv"), names("sigmoid")], [names("swish")], names("mul_node"))
+    graph.node("Gather", [names("swish"), where], [names("gather")], names("gather_node"), axis=2)
+    graph.node("ReduceMean", [names("gather")], [names("mean")], names("mean_node"), axes=[3], keepdims=0)
+    branches = []
+    for operator in ("Exp", "Neg"):
+        branch = Graph(names(operator + "_graph"))
+        branch.node(operator, [names("mean")], [names(operator)], names(operator + "_node"))
+        branch.output(names(operator), FLOAT, [1, 4, 3])
+        branches.append(branch)
+    graph.node("If", [choose], [names("output")], names("if_node"), then_branch=branches[0], else_branch=branches[1])
+    graph.node("Tanh", [names("conv")], [names("second")], names("tanh_node"))
+    graph.output(names("output"), FLOAT, [1, 4, 3])
+    graph.output(names("second"), FLOAT, [1, 4, 6, 6])
+    return graph.model(producer=names("producer"), documentation=names("description"))
+
+
+def plain(what):
+    return what
+
+
+def hostile(name):
+    """Every thing has the hostile name and its own; they must differ, and both ends must be hostile."""
+    if isinstance(name, str):
+        name = name.encode()
+    return lambda what: name + what.encode() + name
+
+
+TOKEN = re.compile(rb"""
+    (?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>"(?:\\.|[^"\\\n])*")|(?P<char>'(?:\\.|[^'\\\n])*')|
+    (?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>\.?[0-9](?:[eEpP][+-]|['.A-Za-z0-9_])*)|(?P<blank>\s+)|
+    (?P<other>.)""", re.VERBOSE | re.DOTALL)
+
+
+def splice(text):
+    """Phases 1 and 2 of translation: trigraphs are not replaced in gnu++17, but are in c++17 and c99."""
+    for letter, character in zip(b"=/'()!<>-", b"#\\^[]|{}~"):
+        text = text.replace(b"??" + bytes([letter]), bytes([character]))
+    return text.replace(b"\\\n", b"")
+
+
+def tokens(path):
+    """The tokens that a compiler sees, without comments and with strings and numbers as such."""
+    return [(match.lastgroup, match.group()) for match in TOKEN.finditer(splice(path.read_bytes()))
+            if match.lastgroup not in ("comment", "blank")]
+
+
+IDENTIFIER = re.compile(rb"[A-Za-z0-9_]+")
+
+
+def check_same_tokens(one, other, path):
+    """The same tokens, where identifiers may differ from place to place by their readable part only, always in the
+    same way. Strings may differ: they hold names. So may the instance's mark, which is derived from the file's hash."""
+    equal(len(one), len(other), f"tokens of {path}")
+    renamed = {}
+    for index, ((kind, text), (other_kind, other_text)) in enumerate(zip(one, other)):
+        equal(other_kind, kind, f"kind of a token in {path}, {text[:80]!r} or {other_text[:80]!r}")
+        if text == other_text and kind != "word":
+            continue
+        if kind == "word":
+            check(renamed.setdefault(text, other_text) == other_text,
+                  f"{path}: {text!r} has two names, {renamed[text][:80]!r} and {other_text[:80]!r}")
+            check(IDENTIFIER.fullmatch(other_text) and len(other_text) < 200, f"{path}: identifier {other_text[:300]!r}")
+        elif one[index - 2][1] != b"kMark":
+            equal(kind, "string", f"{path}: token {text[:80]!r} became {other_text[:80]!r}")
+
+
+class Tags(html.parser.HTMLParser):
+    """The elements of a page with their attributes, in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, tuple(name for name, _ in attrs)))
+
+    def handle_endtag(self, tag):
+        self.found.append(tag)
+
+
+def check_bytes(project):
+    """Everything but the page is printable ASCII, and lines stay short enough to read but for the two files that keep
+    names whole: the manifest, and the source that holds what plain_describe() returns."""
+    for path in sorted(project.rglob("*")):
+        if path.is_dir() or path.suffix in (".bin", ".npy"):
+            continue
+        text = path.read_text(encoding="utf-8")
+        odd = re.search("[^\t\n -~]+" if path.suffix != ".html" else "[\0-\x08\x0b-\x1f\x7f-\x9f]+", text)
+        check(odd is None, f"{path.name}: {odd.group()[:80] if odd else None!r} is not plain text")
+        longest = max(map(len, text.split("\n")), default=0)
+        check(longest < 2_000 or path.name in ("plain.json", "plain.cpp"), f"{path.name}: a line of {longest} characters")
+
+
+def compile_project(world: World, names, folder, *flags):
+    source = world.path(f"{folder}.onnx")
+    source.write_bytes(model(names))
+    world.compile(source, world.path(folder), "--name", "plain", *flags)
+    return world.path(folder)
+
+
+def check_name(world, title, reference, level):
+    project = compile_project(world, hostile(HOSTILE[title]), f"{title}{level}", level)
+    equal(sorted(path.relative_to(project).as_posix() for path in project.rglob("*")),
+          sorted(path.relative_to(reference).as_posix() for path in reference.rglob("*")), f"{title}: files")
+    check_bytes(project)
+    for path in sorted(project.rglob("*")):
+        if path.suffix not in (".h", ".hpp", ".cpp", ".c", ".S") or path.is_dir():
+            continue
+        name = path.relative_to(project)
+        check_same_tokens(tokens(reference / name), tokens(path), f"{title}: {name}")
+    equal(Tags((project / "report.html").read_text(encoding="utf-8")).found,
+          Tags((reference / "report.html").read_text(encoding="utf-8")).found, f"{title}: elements of report.html")
+    equal(list(manifest(project, "plain")), list(manifest(reference, "plain")), f"{title}: keys of the manifest")
+    for name in ("CMakeLists.txt", "Makefile", "LICENSE"):
+        equal((project / name).read_bytes(), (reference / name).read_bytes(), f"{title}: {name}")
+    return project
+
+
+def compile_quickly(world, project, compiler):
+    """Every source once, without optimisation and code: warnings are what counts."""
+    for source in library_sources(project, "plain"):
+        if source.suffix == ".cpp":
+            done = world.run([compiler, "-std=c++17", *WARNINGS, "-Wcomment", "-O0", "-fsyntax-only", f"-I{project}",
+                              f"-I{project}/include", source])
+            equal(done.stderr, "", source.name)
+    header = world.path("header.c")
+    header.write_text('#include "plain/plain.h"\nint main(void) { return 0; }\n', encoding="utf-8")
+    done = world.run([c_compiler(compiler), "-std=c99", "-pedantic", *WARNINGS, "-Wcomment", "-fsyntax-only",
+                      f"-I{project}/include", header])
+    equal(done.stderr, "", "plain.h")
+
+
+def case_tokens(world):
+    for level in ("-O3", "-O0"):
+        reference = compile_project(world, plain, f"reference{level}", level)
+        for title in HOSTILE:
+            check_name(world, title, reference, level)
+
+
+def case_compiles(world):
+    reference = compile_project(world, plain, "reference", "-O3")
+    for title in HOSTILE:
+        project = check_name(world, title, reference, "-O3")
+        for compiler in compilers():
+            compile_quickly(world, project, compiler)
+
+
+def case_all_at_once(world):
+    """Every thing has another hostile name; the program runs and says the names again in its description."""
+    kinds = list(HOSTILE.values())
+
+    def names(what):
+        number = sum(what.encode())
+        name = kinds[number % len(kinds)]
+        return (name.encode() if isinstance(name, str) else name) + what.encode()
+
+    project = compile_project(world, names, "mixed", "--selftest")
+    check_bytes(project)
+    build = world.path("build")
+    world.run(["cmake", "-S", project, "-B", build, "-G", "Unix Makefiles", "-DCMAKE_BUILD_TYPE=Debug"])
+    world.run(["cmake", "--build", build])
+    world.run([build / "plain_run", "--random", "1"])
+    world.run(["ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error"])
+
+
+def case_description_keeps_names(world):
+    """plain_describe() gives back the very bytes of a name, up to a NUL."""
+    for title in ("comment_end", "newline", "backslash", "trigraph_quote", "non_ascii", "quote", "format", "raw_string"):
+        project = compile_project(world, hostile(HOSTILE[title]), title)
+        source = world.path(f"{title}.cpp")
+        source.write_text('#include <cstdio>\n#include "plain/plain.h"\n'
+                          "int main() {\n"
+                          "  const char* name = plain_describe()->outputs[0].name;\n"
+                          '  for (; *name != 0; ++name) std::printf("%02x", static_cast<unsigned char>(*name));\n}\n',
+                          encoding="utf-8")
+        program = world.path(f"{title}_program")
+        world.run(["g++", "-std=c++17", "-O0", f"-I{project}", f"-I{project}/include", f"-I{project}/data", source,
+                   *library_sources(project, "plain"), "-o", program])
+        text = HOSTILE[title].encode()
+        equal(bytes.fromhex(world.run([program]).stdout), text + b"output" + text, f"{title}: name of the output")
+
+
+def case_colliding_names(world):
+    """Names that differ only in what identifiers cannot hold, or are all empty where they may be."""
+    graph = Graph("")
+    graph.input("a b", FLOAT, [4])
+    graph.input("a_b", FLOAT, [4])
+    graph.input("A_B", FLOAT, [4])
+    graph.input("a\tb", FLOAT, [4])
+    graph.node("Sum", ["a b", "a_b", "A_B", "a\tb"], ["a.b"])
+    graph.node("Exp", ["a.b"], ["a-b"])
+    graph.output("a.b", FLOAT, [4])
+    graph.output("a-b", FLOAT, [4])
+    source = world.path("collide.onnx")
+    source.write_bytes(graph.model())
+    world.compile(source, world.path("collide"), "--name", "plain")
+    for compiler in compilers():
+        compile_quickly(world, world.path("collide"), compiler)
+
+
+def case_token_check_detects(world):
+    reference, bad = world.path("a.h"), world.path("b.h")
+    for text, other in ((b"/* a */ int a;", b"/* a*/int injected;/* */ int a;"), (b"// a\nint b;", b"// a??/\nint b;"),
+                        (b'f("a");', b'f("a", "b");'), (b"int a = 1;", b"int a = 2;"), (b"a + a;", b"b + c;")):
+        reference.write_bytes(text)
+        bad.write_bytes(other)
+        try:
+            check_same_tokens(tokens(reference), tokens(bad), "b.h")
+        except Exception:  # pylint: disable=broad-except
+            continue
+        check(False, f"{other!r} passes for {text!r}")
+
+
+if __name__ == "__main__":
+    run_main(globals())
