@@ -15,6 +15,8 @@ namespace gcompile {
 namespace {
 
 constexpr std::int64_t kAlignment = 64;
+/// Of buffers when size counts more than speed: still a whole vector of the smallest instruction sets.
+constexpr std::int64_t kSmallAlignment = 16;
 
 std::int64_t align_up(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -78,7 +80,8 @@ class Names {
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const ir::Graph& graph, const LoweringOptions& options) : graph_(graph), options_(options) {}
+  ProgramBuilder(const ir::Graph& graph, const LoweringOptions& options, bool lowest_peak)
+      : graph_(graph), options_(options), lowest_peak_(lowest_peak) {}
 
   Program run() {
     program_.name = options_.name;
@@ -86,7 +89,7 @@ class ProgramBuilder {
     check_elements(diagnostics);
     diagnostics.throw_if_errors();
     make_ports();
-    Scheduler scheduler(buffers_, weights_, diagnostics);
+    Scheduler scheduler(buffers_, weights_, diagnostics, lowest_peak_);
     std::vector<LoweredStep> steps = scheduler.run(graph_, inputs_, outputs_);
     diagnostics.throw_if_errors();
     plan(scheduler.now());
@@ -211,7 +214,7 @@ class ProgramBuilder {
       buffer.size = std::max<std::int64_t>(from.bytes, 1);
       buffer.begin_step = from.first_step;
       buffer.end_step = from.end_step;
-      buffer.alignment = kAlignment;
+      buffer.alignment = options_.optimize_for_size ? kSmallAlignment : kAlignment;
       planned_.push_back(static_cast<int>(i));
       program_.buffers.push_back(std::move(buffer));
       if (from.scratch) {
@@ -432,6 +435,7 @@ class ProgramBuilder {
 
   const ir::Graph& graph_;
   const LoweringOptions& options_;
+  bool lowest_peak_;
   Program program_;
   std::vector<StorageBuffer> buffers_;
   WeightBlob weights_;
@@ -444,7 +448,11 @@ class ProgramBuilder {
 }  // namespace
 
 Program lower_graph(const ir::Graph& graph, const LoweringOptions& options) {
-  return ProgramBuilder(graph, options).run();
+  Program program = ProgramBuilder(graph, options, false).run();
+  if (!options.optimize_for_size) return program;
+  // The order is chosen before in-place results and shared buffers are known, so the plans decide.
+  Program reordered = ProgramBuilder(graph, options, true).run();
+  return reordered.arena_bytes < program.arena_bytes ? std::move(reordered) : std::move(program);
 }
 
 }  // namespace gcompile

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "codegen/schedule_order.h"
+
 namespace gcompile {
 
 using ir::NodeId;
@@ -178,12 +180,66 @@ void Scheduler::copy_outputs(Scope& scope, const std::vector<Storage>& outputs) 
   }
 }
 
+namespace {
+
+/// An order of the nodes in which fewer bytes live at a time. Views count as their operand.
+std::vector<NodeId> lowest_peak_order(const ir::Graph& graph, const StorageAssigner::Forms& forms,
+                                      const std::vector<NodeId>& given) {
+  std::vector<ScheduleStep> steps;
+  std::vector<ScheduleValue> values;
+  std::map<ValueId, std::int32_t> index;               // of the value that holds the bytes
+  std::map<ValueId, std::vector<std::int32_t>> views;  // steps that a reader of a view comes after
+  const auto index_of = [&](ValueId id) {
+    const auto [at, inserted] = index.try_emplace(id, static_cast<std::int32_t>(values.size()));
+    if (inserted) {
+      const ir::Value& value = graph.value(id);
+      const bool arena = value.producer.valid() && !graph.is_output(id);
+      values.push_back({arena ? value.type.bytes() : 0, graph.is_output(id)});
+    }
+    return at->second;
+  };
+  for (const NodeId id : given) {
+    const ir::Node& node = graph.node(id);
+    ScheduleStep step;
+    for (const ValueId operand : node.operands) {
+      if (!operand.valid() || graph.constant(operand)) continue;
+      step.uses.push_back(index_of(operand));
+      const auto after = views.find(operand);
+      if (after != views.end())
+        step.after.insert(step.after.end(), after->second.begin(), after->second.end());
+    }
+    const auto number = static_cast<std::int32_t>(steps.size());
+    const auto* loops = std::get_if<ir::LoopForm>(&forms.at(id));
+    const ir::ScalarNode* load = loops ? ir::pure_load(*loops) : nullptr;
+    const bool view = load && !step.uses.empty() && !graph.is_output(node.results[0]);
+    for (const ValueId result : node.results) {
+      if (!result.valid()) continue;
+      if (view) {
+        const ValueId operand = node.operands[static_cast<std::size_t>(load->operand)];
+        index[result] = index.at(operand);
+        views[result] = views[operand];
+        views[result].push_back(number);
+      } else {
+        step.makes.push_back(index_of(result));
+      }
+    }
+    std::sort(step.uses.begin(), step.uses.end());
+    step.uses.erase(std::unique(step.uses.begin(), step.uses.end()), step.uses.end());
+    steps.push_back(std::move(step));
+  }
+  std::vector<NodeId> order;
+  for (const std::int32_t step : choose_schedule_order(steps, values).steps) {
+    order.push_back(given[static_cast<std::size_t>(step)]);
+  }
+  return order;
+}
+
+}  // namespace
+
 std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vector<Storage>& inputs,
                                         const std::vector<Storage>& outputs) {
   Scope scope{graph, {}, {}, {}};
-  const std::vector<NodeId> order = graph.topological_order();
-  std::map<NodeId, std::int64_t> time;
-  for (std::size_t i = 0; i < order.size(); ++i) time[order[i]] = static_cast<std::int64_t>(i);
+  std::vector<NodeId> order = graph.topological_order();
   for (const NodeId id : order) {
     try {
       scope.forms.emplace(id, ir::form_of(graph, id));
@@ -192,6 +248,9 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
     }
   }
   if (scope.forms.size() != order.size()) return {};
+  if (lowest_peak_) order = lowest_peak_order(graph, scope.forms, order);
+  std::map<NodeId, std::int64_t> time;
+  for (std::size_t i = 0; i < order.size(); ++i) time[order[i]] = static_cast<std::int64_t>(i);
   scope.homes = StorageAssigner(graph, scope.forms, buffers_).run(order, inputs, outputs, time);
   for (const NodeId id : order) {
     try {

@@ -25,8 +25,10 @@ struct LoweredStep {
 /// way.
 class Scheduler {
  public:
-  Scheduler(std::vector<StorageBuffer>& buffers, WeightBlob& weights, ir::Diagnostics& diagnostics)
-      : buffers_(buffers), weights_(weights), diagnostics_(diagnostics) {}
+  /// `lowest_peak`: reorder independent nodes so that fewer bytes live at a time; else the graph's own order.
+  Scheduler(std::vector<StorageBuffer>& buffers, WeightBlob& weights, ir::Diagnostics& diagnostics,
+            bool lowest_peak)
+      : buffers_(buffers), weights_(weights), diagnostics_(diagnostics), lowest_peak_(lowest_peak) {}
 
   /// `inputs`: homes of the graph's inputs; `outputs`: homes its outputs must have.
   std::vector<LoweredStep> run(const ir::Graph& graph, const std::vector<Storage>& inputs,
@@ -45,6 +47,7 @@ class Scheduler {
   std::vector<StorageBuffer>& buffers_;
   WeightBlob& weights_;
   ir::Diagnostics& diagnostics_;
+  bool lowest_peak_;
   std::int64_t now_ = 0;
 };
 
