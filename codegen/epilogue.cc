@@ -172,6 +172,16 @@ EpilogueWriter::EpilogueWriter(KernelBuilder& builder, KernelCall& call, ir::Nod
   code.close();
   code.close("};");
   call_.functor = code.text();
+  // Loads, stores and plain arithmetic come with every kernel's own header.
+  for (const int n : loops_.dag.reachable(roots)) {
+    const ScalarOp op = loops_.dag[n].op;
+    if (op == ScalarOp::kAccumulator || op == ScalarOp::kLoad || op == ScalarOp::kConstant ||
+        op == ScalarOp::kAdd || op == ScalarOp::kMul) {
+      continue;
+    }
+    call_.headers.push_back("gcrt/scalar.h");
+    break;
+  }
   construction_ = fmt::format("{}{{", KernelCall::kFunctor);
   for (std::size_t i = 0; i < members_.size(); ++i) construction_ += (i ? ", " : "") + members_[i].second;
   construction_ += "}";

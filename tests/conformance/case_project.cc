@@ -198,6 +198,7 @@ std::map<std::string, std::string> CaseProject::build_and_run() {
   for (const Unit& unit : single) {
     if (broken.count(unit.name) == 0) units.push_back(unit);
   }
+  if (units.empty()) return results;
   link(units);
   const ProcessResult run = run_process({options_.folder + "/runner", options_.folder + "/data"});
   std::istringstream lines(run.output);

@@ -34,6 +34,7 @@ struct Options {
   ProjectOptions project;
   int stride = 1;
   bool bless = false;
+  bool verbose = false;
 };
 
 struct Folder {
@@ -132,6 +133,7 @@ class Test {
   };
 
   void emit_case(const Folder& folder) {
+    if (options_.verbose) std::cout << folder.name << std::endl;
     OfficialCase given = read_official_case(folder.path, folder.name);
     const std::string number = fmt::format("{:04}", results_.size());
     std::string& result = results_[folder.name];
@@ -215,6 +217,7 @@ int run_main(int argc, char** argv) {
   app.add_option("--only", options.only, "Cases whose name contains this");
   app.add_option("--jobs", options.project.jobs, "Compiler processes");
   app.add_flag("--bless", options.bless, "Writes what happens into the list");
+  app.add_flag("--verbose", options.verbose, "Prints every case before it is compiled");
   CLI11_PARSE(app, argc, argv);
   // The same switch as for the other long tests.
   const char* const is_long = std::getenv("GCOMPILE_LONG_TESTS");
