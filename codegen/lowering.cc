@@ -80,8 +80,8 @@ class Names {
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const ir::Graph& graph, const LoweringOptions& options, bool lowest_peak)
-      : graph_(graph), options_(options), lowest_peak_(lowest_peak) {}
+  ProgramBuilder(const ir::Graph& graph, const LoweringOptions& options, ScheduleOptions schedule)
+      : graph_(graph), options_(options), schedule_(schedule) {}
 
   Program run() {
     program_.name = options_.name;
@@ -89,7 +89,7 @@ class ProgramBuilder {
     check_elements(diagnostics);
     diagnostics.throw_if_errors();
     make_ports();
-    Scheduler scheduler(buffers_, weights_, diagnostics, lowest_peak_);
+    Scheduler scheduler(buffers_, weights_, diagnostics, schedule_);
     std::vector<LoweredStep> steps = scheduler.run(graph_, inputs_, outputs_);
     diagnostics.throw_if_errors();
     plan(scheduler.now());
@@ -435,7 +435,7 @@ class ProgramBuilder {
 
   const ir::Graph& graph_;
   const LoweringOptions& options_;
-  bool lowest_peak_;
+  ScheduleOptions schedule_;
   Program program_;
   std::vector<StorageBuffer> buffers_;
   WeightBlob weights_;
@@ -448,11 +448,17 @@ class ProgramBuilder {
 }  // namespace
 
 Program lower_graph(const ir::Graph& graph, const LoweringOptions& options) {
-  Program program = ProgramBuilder(graph, options, false).run();
-  if (!options.optimize_for_size) return program;
-  // The order is chosen before in-place results and shared buffers are known, so the plans decide.
-  Program reordered = ProgramBuilder(graph, options, true).run();
-  return reordered.arena_bytes < program.arena_bytes ? std::move(reordered) : std::move(program);
+  Program best = ProgramBuilder(graph, options, {}).run();
+  if (!options.optimize_for_size) return best;
+  // What an order or a copy saves shows only in the plan: every combination is planned, the first smallest
+  // wins.
+  for (const bool place_parts : {true, false}) {
+    for (const bool lowest_peak : {false, true}) {
+      Program program = ProgramBuilder(graph, options, {lowest_peak, place_parts}).run();
+      if (program.arena_bytes < best.arena_bytes) best = std::move(program);
+    }
+  }
+  return best;
 }
 
 }  // namespace gcompile

@@ -248,10 +248,11 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
     }
   }
   if (scope.forms.size() != order.size()) return {};
-  if (lowest_peak_) order = lowest_peak_order(graph, scope.forms, order);
+  if (options_.lowest_peak) order = lowest_peak_order(graph, scope.forms, order);
   std::map<NodeId, std::int64_t> time;
   for (std::size_t i = 0; i < order.size(); ++i) time[order[i]] = static_cast<std::int64_t>(i);
-  scope.homes = StorageAssigner(graph, scope.forms, buffers_).run(order, inputs, outputs, time);
+  scope.homes =
+      StorageAssigner(graph, scope.forms, buffers_, options_.place_parts).run(order, inputs, outputs, time);
   for (const NodeId id : order) {
     try {
       lower_node(scope, id);

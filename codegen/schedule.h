@@ -21,14 +21,20 @@ struct LoweredStep {
   std::vector<LoweredStep> then_steps, else_steps;
 };
 
+/// Choices that trade copies for memory.
+struct ScheduleOptions {
+  bool lowest_peak =
+      false;  // reorder independent nodes so that fewer bytes live at a time; else the graph's order
+  bool place_parts = true;  // see StorageAssigner
+};
+
 /// Builds the schedule of a graph and, inside If steps, of its branches. Storage lives are filled in on the
 /// way.
 class Scheduler {
  public:
-  /// `lowest_peak`: reorder independent nodes so that fewer bytes live at a time; else the graph's own order.
   Scheduler(std::vector<StorageBuffer>& buffers, WeightBlob& weights, ir::Diagnostics& diagnostics,
-            bool lowest_peak)
-      : buffers_(buffers), weights_(weights), diagnostics_(diagnostics), lowest_peak_(lowest_peak) {}
+            ScheduleOptions options)
+      : buffers_(buffers), weights_(weights), diagnostics_(diagnostics), options_(options) {}
 
   /// `inputs`: homes of the graph's inputs; `outputs`: homes its outputs must have.
   std::vector<LoweredStep> run(const ir::Graph& graph, const std::vector<Storage>& inputs,
@@ -47,7 +53,7 @@ class Scheduler {
   std::vector<StorageBuffer>& buffers_;
   WeightBlob& weights_;
   ir::Diagnostics& diagnostics_;
-  bool lowest_peak_;
+  ScheduleOptions options_;
   std::int64_t now_ = 0;
 };
 

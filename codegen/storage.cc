@@ -132,7 +132,7 @@ void StorageAssigner::place_operands(NodeId id) {
     if (fixed_.count(result)) place_view_operand(id, result_.storage.at(result));
     return;
   }
-  if (loops(id)->is_map() && loops(id)->regions.size() >= 2) {
+  if (place_parts_ && loops(id)->is_map() && loops(id)->regions.size() >= 2) {
     if (!result_.storage.count(result)) result_.storage[result] = fresh(result);
     place_parts(id, result_.storage.at(result));
   }

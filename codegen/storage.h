@@ -48,8 +48,11 @@ class StorageAssigner {
 
   /// `inputs`: storage of the graph's inputs. `outputs`: where outputs must end up; an invalid entry lets the
   /// output live anywhere. `time`: step of every node; `end`: time after the last node.
-  StorageAssigner(const ir::Graph& graph, const Forms& forms, std::vector<StorageBuffer>& buffers)
-      : graph_(graph), forms_(forms), buffers_(buffers) {}
+  /// `place_parts`: write operands of Concat where the result lies (no copy, but the result lives from the
+  /// first part).
+  StorageAssigner(const ir::Graph& graph, const Forms& forms, std::vector<StorageBuffer>& buffers,
+                  bool place_parts)
+      : graph_(graph), forms_(forms), buffers_(buffers), place_parts_(place_parts) {}
   Result run(const std::vector<ir::NodeId>& order, const std::vector<Storage>& inputs,
              const std::vector<Storage>& outputs, const std::map<ir::NodeId, std::int64_t>& time);
 
@@ -69,6 +72,7 @@ class StorageAssigner {
   const ir::Graph& graph_;
   const Forms& forms_;
   std::vector<StorageBuffer>& buffers_;
+  bool place_parts_;
   Result result_;
   std::set<ir::ValueId> fixed_;  // homes decided by a consumer
 };
