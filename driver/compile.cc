@@ -31,12 +31,13 @@ constexpr int kStages = 5;
 
 /// What the arena would need if every tensor of the model had a buffer of its own, placed first-fit and freed
 /// after its last use.
-std::int64_t bare_tensors_first_fit(const ir::Graph& graph) {
-  std::vector<Buffer> buffers;
+/// Adds the tensors of a graph and, at the step of their If, of its branches.
+void collect_bare_tensors(const ir::Graph& graph, std::int64_t& step, std::vector<Buffer>& buffers) {
   std::map<ir::ValueId, std::size_t> buffer_of;
-  std::int64_t step = 0;
   for (const ir::NodeId id : graph.topological_order()) {
     const ir::Node& node = graph.node(id);
+    const std::int64_t begin = step;
+    for (const ir::Graph& branch : node.subgraphs) collect_bare_tensors(branch, step, buffers);
     for (const ir::ValueId operand : node.operands) {
       const auto found = buffer_of.find(operand);
       if (found != buffer_of.end()) buffers[found->second].end_step = step + 1;
@@ -46,13 +47,19 @@ std::int64_t bare_tensors_first_fit(const ir::Graph& graph) {
       Buffer buffer;
       buffer.name = graph.value(result).name;
       buffer.size = graph.value(result).type.bytes();
-      buffer.begin_step = step;
+      buffer.begin_step = begin;
       buffer.end_step = step + 1;
       buffer_of[result] = buffers.size();
       buffers.push_back(std::move(buffer));
     }
     ++step;
   }
+}
+
+std::int64_t bare_tensors_first_fit(const ir::Graph& graph) {
+  std::vector<Buffer> buffers;
+  std::int64_t step = 0;
+  collect_bare_tensors(graph, step, buffers);
   return first_fit_reference(buffers);
 }
 
