@@ -29,8 +29,6 @@ namespace {
 
 constexpr int kStages = 5;
 
-/// What the arena would need if every tensor of the model had a buffer of its own, placed first-fit and freed
-/// after its last use.
 /// Adds the tensors of a graph and, at the step of their If, of its branches.
 void collect_bare_tensors(const ir::Graph& graph, std::int64_t& step, std::vector<Buffer>& buffers) {
   std::map<ir::ValueId, std::size_t> buffer_of;
@@ -56,6 +54,8 @@ void collect_bare_tensors(const ir::Graph& graph, std::int64_t& step, std::vecto
   }
 }
 
+/// What the arena would need if every tensor of the model had a buffer of its own, placed first-fit and freed
+/// after its last use.
 std::int64_t bare_tensors_first_fit(const ir::Graph& graph) {
   std::vector<Buffer> buffers;
   std::int64_t step = 0;
