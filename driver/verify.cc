@@ -33,8 +33,7 @@ struct Finding {
 
 std::string finding_text(const Finding& f) {
   const Comparison& c = f.comparison;
-  std::string text = fmt::format("{}  {}: {} {}", c.same ? "ok  " : "FAIL", f.case_name,
-                                 ir::printable(f.value), to_string(f.type));
+  std::string text = fmt::format("{}: {} {}", f.case_name, ir::printable(f.value), to_string(f.type));
   if (!c.mismatch.empty()) return text + ": " + c.mismatch;
   if (c.worst < 0) return text + ": equal";
   const bool is_float = ir::is_float(f.type.element);
@@ -176,7 +175,7 @@ class Verifier {
     if (result.status != 0) {
       failures_.push_back(
           fmt::format("{}: the program ended with {}: {}", test.name, result.status, result.output));
-      terminal_.note("FAIL  " + failures_.back());
+      show_error(failures_.back(), "");
       return;
     }
     Tensors actual;
@@ -247,7 +246,7 @@ class Verifier {
       ++layers_compared_;
       if (comparison.same) continue;
       findings_.push_back({test.name, name, expected->second.type(), comparison});
-      terminal_.note(finding_text(findings_.back()) + (first ? "   <- the first value that is off" : ""));
+      show_error(finding_text(findings_.back()), first ? "the first value that is off" : "");
       first = false;
     }
   }
@@ -261,7 +260,21 @@ class Verifier {
       finding.comparison.same = true;
     }
     findings_.push_back(std::move(finding));
-    terminal_.note(finding_text(findings_.back()));
+    const std::string text = finding_text(findings_.back());
+    if (findings_.back().comparison.same) {
+      terminal_.note("ok  " + text);
+    } else {
+      show_error(text, "");
+    }
+  }
+
+  /// Also when quiet: what is off is what verify is there to tell.
+  void show_error(const std::string& text, const std::string& detail) {
+    ir::Diagnostic diagnostic;
+    diagnostic.code = "E0701";
+    diagnostic.message = text;
+    if (!detail.empty()) diagnostic.details.push_back(detail);
+    terminal_.diagnostic(diagnostic);
   }
 
   int finish() {
