@@ -85,6 +85,7 @@ class ProgramBuilder {
 
   Program run() {
     program_.name = options_.name;
+    program_.buffer_alignment = options_.optimize_for_size ? kSmallAlignment : kAlignment;
     ir::Diagnostics diagnostics;
     check_elements(diagnostics);
     diagnostics.throw_if_errors();
@@ -214,7 +215,7 @@ class ProgramBuilder {
       buffer.size = std::max<std::int64_t>(from.bytes, 1);
       buffer.begin_step = from.first_step;
       buffer.end_step = from.end_step;
-      buffer.alignment = options_.optimize_for_size ? kSmallAlignment : kAlignment;
+      buffer.alignment = program_.buffer_alignment;
       planned_.push_back(static_cast<int>(i));
       program_.buffers.push_back(std::move(buffer));
       if (from.scratch) {

@@ -109,8 +109,9 @@ struct Program {
   std::vector<StateTensor> states;
   std::vector<Offset> arena_offsets, weight_offsets;
   std::int64_t arena_bytes = 0, state_bytes = 0, weights_bytes = 0, instance_bytes = 0;
-  std::int64_t alignment = 64;
-  std::vector<std::uint8_t> weights;  // payload without header
+  std::int64_t alignment = 64;         // of the memory blocks that the caller gives
+  std::int64_t buffer_alignment = 64;  // of buffers within the arena
+  std::vector<std::uint8_t> weights;   // payload without header
   std::vector<Functor> functors;
   std::vector<Kernel> kernels;
   std::vector<Step> steps;

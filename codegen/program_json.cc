@@ -191,6 +191,7 @@ void add_sizes(Json& out, const Program& program) {
   out["weights_checksum"] = fmt::format("0x{:016x}u", weights_checksum(program.weights));
   out["instance_bytes"] = std::max(program.instance_bytes, kInstanceBytes);
   out["alignment"] = program.alignment;
+  out["buffer_alignment"] = program.buffer_alignment;
   // Marks an instance as initialised by this very program.
   out["instance_mark"] = fmt::format(
       "0x{}u",
