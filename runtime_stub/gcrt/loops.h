@@ -29,7 +29,7 @@ GCRT_INLINE Pack<float, N> load_as_float_strided(Lanes<N>, const T* p, std::ptrd
   return load_as_float(Lanes<N>{}, lanes);
 }
 template <int N, class T>
-GCRT_INLINE Pack<float, N> gather_as_float(Lanes<N>, const T* p, Pack<std::int64_t, N> index) {
+GCRT_INLINE Pack<float, N> gather_as_float(Lanes<N>, const T* p, const Pack<std::int64_t, N>& index) {
   if constexpr (N == 1) {
     return load_as_float(Lanes<1>{}, p + index);
   } else {

@@ -55,14 +55,15 @@ GCRT_INLINE void store_strided(Lanes<N>, T* p, std::ptrdiff_t stride, Pack<T, N>
 }
 
 template <class T, class Index, int... I>
-GCRT_INLINE Pack<T, static_cast<int>(sizeof...(I))> gather_lanes(const T* p, Index index,
+GCRT_INLINE Pack<T, static_cast<int>(sizeof...(I))> gather_lanes(const T* p, const Index& index,
                                                                  std::integer_sequence<int, I...>) {
   return Pack<T, static_cast<int>(sizeof...(I))>{p[index[I]]...};
 }
 
-// Lane i is p[index[i]]; indices count elements and are not checked.
+// Lane i is p[index[i]]; indices count elements and are not checked. By reference: beside 16 floats they are
+// 128 bytes, and g++ tells of every such parameter that its ABI changed once.
 template <int N, class T>
-GCRT_INLINE Pack<T, N> gather(Lanes<N>, const T* p, Pack<std::int64_t, N> index) {
+GCRT_INLINE Pack<T, N> gather(Lanes<N>, const T* p, const Pack<std::int64_t, N>& index) {
   if constexpr (N == 1) {
     return p[index];
   } else {
