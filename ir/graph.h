@@ -73,8 +73,8 @@ class Graph {
   ~Graph();
 
   std::string name;
-  /// Not empty: a branch of an If that cannot be typed (DESIGN law 8). It has the captures as inputs, no nodes
-  /// and no outputs; running it returns a shape status with this reason.
+  /// Not empty: a branch of an If that cannot be typed (DESIGN law 8). It has the captures as inputs, no
+  /// nodes and no outputs; running it returns a shape status with this reason.
   std::string trap;
 
   ValueId add_input(std::string name, TensorType type);

@@ -23,6 +23,7 @@ GROUPS = {
     "04": "Sizes of the inputs",
     "05": "The graph",
     "06": "Writing ONNX",
+    "07": "Verification",
 }
 
 # What to do about it.
@@ -69,6 +70,8 @@ HELP = {
     "E0505": "A model without outputs computes nothing.",
     "W0506": "Nothing, if the Constant nodes agree.",
     "E0601": "`--save-onnx` writes standard operators; use `--dump-dir` to see this graph.",
+    "E0701": "`--layers` names the first value that is off; `--disable-pass` and `--pass-limit` find the pass that makes "
+             "it so. Exit code 3.",
 }
 
 CODE = re.compile(r'"([EW]\d{4})"')
@@ -108,7 +111,7 @@ def document(found):
     lines = ["# Errors and warnings", "",
              "Written by `scripts/list_errors.py` from the sources; do not edit. `{}` stands for what the message",
              "names. Errors are collected and shown together, each with the node, its operands and a hint; errors",
-             "end with exit code 1, warnings do not. Mistakes on the command line (exit code 2), of files (4) and in",
+             "end with exit code 1 if no other is named, warnings do not. Mistakes on the command line (exit code 2), of files (4) and in",
              "gcompile itself (70) have no codes. `--json` prints codes, messages and places for programs.", ""]
     for digits, title in GROUPS.items():
         lines += [f"## {title}", ""]
