@@ -115,7 +115,7 @@ TEST(FrontendImport, OldOpsetsAreNormalised) {
 
 TEST(FrontendImport, OpsetImportsAreChecked) {
   const std::string graph = "agraph (float[2] a) => (float[2] y) { y = Relu(a) }";
-  EXPECT_THAT(import_text("<ir_version: 8, opset_import: [\"\" : 6]>" + graph).errors, HasSubstr("E0111"));
+  EXPECT_THAT(import_text("<ir_version: 8, opset_import: [\"\" : 5]>" + graph).errors, HasSubstr("E0111"));
   EXPECT_THAT(import_text("<ir_version: 8, opset_import: [\"acme\" : 6]>" + graph).errors,
               HasSubstr("E0102"));
   EXPECT_THAT(import_text("<ir_version: 8, opset_import: [\"\" : 9999]>" + graph).warnings,

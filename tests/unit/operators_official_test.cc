@@ -35,7 +35,7 @@ constexpr const char* kRefusals[] = {
     "in which nothing computes",        // 4-bit integers and 8-bit floats
     "quantising to",                    // the same, as results
     "training mode is not supported",
-    "opsets before 7 are not supported",
+    "opsets before 6 are not supported",
     "the size of the result depends on data",
     "tensors of",   // data of types that are not read
     "as value of",  // sequences and optionals
