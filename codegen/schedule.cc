@@ -79,6 +79,10 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
     lower_if(scope, id);
     return;
   }
+  const bool is_empty = std::all_of(node.results.begin(), node.results.end(), [&](ValueId result) {
+    return !result.valid() || graph.value(result).type.count() == 0;
+  });
+  if (is_empty) return;
   const std::string comment = comment_of(node);
   const std::string result = to_string(graph.value(node.results[0]).type);
   // Operands in a layout that the kernel does not take are copied first; `homes` then names the copy for this
@@ -162,9 +166,11 @@ void Scheduler::copy_outputs(Scope& scope, const std::vector<Storage>& outputs) 
     if (!outputs[i].valid()) continue;
     const ValueId id = scope.graph.outputs()[i];
     const ir::Value& value = scope.graph.value(id);
+    if (value.type.count() == 0) continue;
     KernelBuilder builder(scope.graph, scope.homes.storage, weights_);
     if (value.constant) {
-      KernelCall call = builder.copy(value.type, {}, outputs[i]);
+      KernelCall call =
+          builder.copy(value.type, {-1, 0, ir::row_major_strides(value.type.shape)}, outputs[i]);
       CallArgument source;
       source.kind = CallArgument::Kind::kWeights;
       source.weights = weights_.add_tensor(*value.constant, value.name);

@@ -12,11 +12,11 @@
 namespace gcompile::conformance {
 
 struct ProjectOptions {
-  std::string folder;    // emptied first
-  std::string compiler;  // "g++", "ccache clang++-14"
-  std::string flags = "-O1";
+  std::string folder;         // emptied first
+  std::string compiler;       // "g++", "ccache clang++-14"
+  std::string flags = "-O0";  // the time goes into compiling, not running
   int jobs = 2;
-  int cases_per_unit = 30;
+  int cases_per_unit = 48;
 };
 
 class CaseProject {

@@ -173,13 +173,14 @@ std::string refusal_reason(const std::string& message) {
       {"opsets before", "opset too old"},
       {"in which nothing computes", "element type without arithmetic"},
       {"quantising to", "element type without arithmetic"},
+      {"has elements of", "element type without arithmetic"},
       {"tensors of", "element type that is not read"},
       {"as value of", "sequence, optional or map"},
   };
-  // "operator Foo is not supported; the model has ..."
-  if (const std::size_t end = message.find(" is not supported; the model has"); end != std::string::npos) {
-    const std::string head = message.substr(0, end);
-    return "operator " + head.substr(head.rfind(' ') + 1);
+  // "operator Foo (opset 9) is not supported; the model has ..."
+  if (message.rfind("operator ", 0) == 0 &&
+      message.find(" is not supported; the model has") != std::string::npos) {
+    return message.substr(0, message.find(" ("));
   }
   for (const Row& row : kRows) {
     if (message.find(row.text) != std::string::npos) return row.reason;

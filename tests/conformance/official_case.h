@@ -12,12 +12,12 @@ namespace gcompile::conformance {
 
 /// A case that was read and imported, or the reason why not.
 struct OfficialCase {
-  std::string name;                         // "test_abs", "simple/test_strnorm"
-  std::set<std::string> kinds;              // operators in the model
-  std::string refusal;                      // first line of the error; empty: imported
-  bool is_bug = false;                      // the refusal is an internal error
-  std::string known;                        // which inputs became constants: "", "integers", "small", "rest", "all"
-  ir::Graph graph;                          // as imported
+  std::string name;             // "test_abs", "simple/test_strnorm"
+  std::set<std::string> kinds;  // operators in the model
+  std::string refusal;          // first line of the error; empty: imported
+  bool is_bug = false;          // the refusal is an internal error
+  std::string known;            // which inputs became constants: "", "integers", "small", "rest", "all"
+  ir::Graph graph;              // as imported
   std::vector<ir::Tensor> inputs, outputs;  // of the graph, in its order
   bool is_exact = false;                    // every operator is exact: outputs are equal bit for bit
 };
