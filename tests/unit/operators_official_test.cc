@@ -44,6 +44,29 @@ constexpr const char* kRefusals[] = {
 /// Cases whose expected output is itself rounded to four digits.
 const std::set<std::string> kRoundedOutputs = {"test_averagepool_2d_ceil_last_window_starts_on_pad"};
 
+/// Cases of ONNX 1.12, which Debian has, that later versions corrected: there pi has four digits, bfloat16 is
+/// uint16, the shape of `like` is not that of its data, the global pools are of opset 1, and
+/// tf_half_pixel_for_nn is a mode that opset 13 took back.
+const std::set<std::string> kCorrectedSince112 = {
+    "test_blackmanwindow_expanded",
+    "test_blackmanwindow_symmetric_expanded",
+    "test_cast_BFLOAT16_to_FLOAT",
+    "test_cast_FLOAT_to_BFLOAT16",
+    "test_castlike_BFLOAT16_to_FLOAT",
+    "test_castlike_BFLOAT16_to_FLOAT_expanded",
+    "test_castlike_FLOAT_to_BFLOAT16",
+    "test_castlike_FLOAT_to_BFLOAT16_expanded",
+    "test_globalaveragepool",
+    "test_globalaveragepool_precomputed",
+    "test_globalmaxpool",
+    "test_globalmaxpool_precomputed",
+    "test_hammingwindow_expanded",
+    "test_hammingwindow_symmetric_expanded",
+    "test_hannwindow_expanded",
+    "test_hannwindow_symmetric_expanded",
+    "test_resize_downsample_sizes_nearest_tf_half_pixel_for_nn",
+};
+
 /// Where results differ, or an empty string.
 std::string difference(const Tensor& got, const Tensor& want) {
   if (got.type() != want.type()) return to_string(got.type()) + " instead of " + to_string(want.type());
@@ -181,7 +204,7 @@ TEST(OfficialCases, EvaluateRightOrAreRefusedWithAReason) {
       EXPECT_NE(result, "") << name << " is right after all: remove it from the list";
     } else if (result.empty()) {
       ++right;
-    } else {
+    } else if (kCorrectedSince112.count(name) == 0) {
       EXPECT_TRUE(is_expected(result)) << name << ": " << result;
     }
   }
