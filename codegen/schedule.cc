@@ -84,7 +84,9 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
   });
   if (is_empty) return;
   const std::string comment = comment_of(node);
-  const std::string result = to_string(graph.value(node.results[0]).type);
+  const ValueId first =
+      *std::find_if(node.results.begin(), node.results.end(), [](ValueId result) { return result.valid(); });
+  const std::string result = to_string(graph.value(first).type);
   // Operands in a layout that the kernel does not take are copied first; `homes` then names the copy for this
   // call.
   std::map<ValueId, Storage> homes = scope.homes.storage;
