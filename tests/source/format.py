@@ -24,10 +24,15 @@ def files_of(root):
     return sorted(names)
 
 
+def is_data(name):
+    """Lists that a program writes are as long as what they list."""
+    return name.endswith(".txt") and not name.endswith("CMakeLists.txt")
+
+
 def complaints_of(name, text):
     found = []
     lines = text.split("\n")
-    if len(lines) - 1 > MOST_LINES:
+    if len(lines) - 1 > MOST_LINES and not is_data(name):
         found.append(f"{name}: {len(lines) - 1} lines; at most {MOST_LINES}")
     if text and not text.endswith("\n"):
         found.append(f"{name}: no newline at the end")
@@ -42,6 +47,7 @@ def complaints_of(name, text):
 def main():
     root, clang_format = pathlib.Path(sys.argv[1]), sys.argv[2]
     assert complaints_of("x.cc", "a \n") and complaints_of("x.cc", "a") and complaints_of("x.cc", "a\n" * 501)
+    assert not complaints_of("x.txt", "a\n" * 501)
     names = files_of(root)
     sources = [name for name in names if name.endswith((".cc", ".h"))]
     assert len(sources) > 100, f"only {len(sources)} sources found"
