@@ -26,6 +26,15 @@ void CodeText::close(const std::string& text) {
   line(text);
 }
 
+void CodeText::append(const std::string& text, int deeper) {
+  const std::string margin(static_cast<std::size_t>(2 * deeper), ' ');
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin) + 1;
+    text_ += margin + text.substr(begin, end - begin);
+    begin = end;
+  }
+}
+
 namespace {
 
 const char* infix(ScalarOp op, ElementType type) {

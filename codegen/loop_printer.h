@@ -18,6 +18,8 @@ class CodeText {
   void line(const std::string& text);
   void open(const std::string& text);         // text, then one level deeper
   void close(const std::string& text = "}");  // one level back, then text
+  /// Text that is indented already, some levels deeper.
+  void append(const std::string& text, int deeper = 0);
   const std::string& text() const { return text_; }
 
  private:

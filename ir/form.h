@@ -2,6 +2,7 @@
 // The four forms every operator lowers to, which are also the four kinds of kernel (DESIGN, "How a model
 // flows"). Map and Reduce share one structure, LoopForm: a Map is a LoopForm without stages.
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,6 +28,9 @@ struct Stage {
 struct Region {
   std::vector<Range> box;
   int root = 0;
+  bool is_empty() const {
+    return std::any_of(box.begin(), box.end(), [](const Range& r) { return r.high <= r.low; });
+  }
 };
 
 /// A run-time index that must lie in `range` wherever the kernel uses it; checked before the kernel runs.

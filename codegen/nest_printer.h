@@ -1,0 +1,74 @@
+#pragma once
+// Prints the body of one loop nest: addresses, reductions and stores. How the nest is walked (loops over
+// packs on the CPU, a grid of threads on CUDA) is up to the class derived from it.
+
+#include <string>
+#include <vector>
+
+#include "codegen/loop_nest.h"
+#include "codegen/loop_printer.h"
+
+namespace gcompile {
+
+class NestPrinter {
+ public:
+  NestPrinter(LoopNest nest, const std::vector<KernelTensor>& operands, const KernelTensor* result,
+              CodeText& code);
+  NestPrinter(const NestPrinter&) = delete;
+  NestPrinter& operator=(const NestPrinter&) = delete;
+  virtual ~NestPrinter() = default;
+
+ protected:
+  static std::uint64_t bit(int axis) { return std::uint64_t{1} << axis; }
+  static std::string axis_name(int i);
+  const NestAxis& axis(int i) const { return nest_.axes[static_cast<std::size_t>(i)]; }
+  /// The final expression's root, then those of all stages.
+  std::vector<int> roots(int region_root) const;
+
+  /// A serial loop; values that it settles are declared at its top.
+  void open_loop(int loop, const std::vector<int>& roots);
+  /// From here on `lane` is in scope and values may vary per lane along the axis.
+  void enter_lanes(int loop);
+  void leave_lanes();
+  /// All parallel axes are bound: reductions, then the final expression.
+  void point(int region_root);
+  void store(int root);
+  /// Whether values along the axis have 8-byte elements.
+  bool has_wide_elements(int loop) const;
+  /// Index as an integer expression; inside lanes the vector axis stands for the first lane.
+  std::string scalar_index(const ir::Index& index) const { return index_text(index, false); }
+
+  /// Type of loop counters.
+  virtual std::string counter_type() const { return "std::ptrdiff_t"; }
+  /// "vectorize<4>(group, " with what the target needs before the count.
+  virtual std::string vectorize_call(int loop) const = 0;
+  /// "reduce_add<float>(" likewise.
+  virtual std::string reduce_call(const char* function, ir::ElementType type, int loop) const = 0;
+  /// Stores the value of a finished reduction.
+  virtual void store_reduced(int region_root) { store(region_root); }
+
+  LoopNest nest_;
+  const std::vector<KernelTensor>& operands_;
+  const KernelTensor* result_;
+  CodeText& code_;
+  std::vector<std::uint64_t> dependence_;
+  ExpressionPrinter expressions_;
+  std::uint64_t bound_ = 0;
+
+ private:
+  void reduce(int k, int region_root);
+  void reduce_lanes(const ir::Stage& stage, const std::string& name, std::vector<int> loops);
+  void arg_reduce(const ir::Stage& stage, const std::string& name, const std::vector<int>& loops);
+  void open_vector_loop(int loop);
+  void close_vector_loop();
+  std::string position(const std::string& pointer, const ir::Index& index) const;
+  bool may_be_negative(const ir::Index& index) const;
+  std::string index_text(const ir::Index& index, bool vector) const;
+  bool index_varies_only_affinely(const ir::Index& index) const;
+  std::string leaf(int id, bool vector) const;
+
+  std::uint64_t vector_mask_ = 0;
+  int vector_axis_ = -1;
+};
+
+}  // namespace gcompile
