@@ -97,28 +97,28 @@ def tables():
     """(name, comment, coefficients, error) of each polynomial."""
     half_ln2 = log(2) / 2 * mpf("1.003")  # the rounded multiple of ln 2 may be off by a little
     exp_tail = away_from_zero(lambda r: (expm1(r) - r) / r**2, series(lambda k: 1 / factorial(k + 2)))
-    yield ("kExpTail", "exp(r) = 1 + r + r^2 * P(r), |r| <= ln(2) / 2",
+    yield ("ExpTail", "exp(r) = 1 + r + r^2 * P(r), |r| <= ln(2) / 2",
            *derive(exp_tail, lambda r: abs(r) / (abs(expm1(r) / r) if r else 1) + mpf("1e-9"), -half_ln2, half_ln2, 4))
     log_tail = away_from_zero(lambda f: (log1p(f) - f + f**2 / 2) / f**3,
                               series(lambda k: mpf((-1)**k) / (k + 3)))
-    yield ("kLogTail", "log(1 + f) = f - f^2 / 2 + f^3 * P(f), sqrt(1/2) <= 1 + f <= sqrt(2)",
+    yield ("LogTail", "log(1 + f) = f - f^2 / 2 + f^3 * P(f), sqrt(1/2) <= 1 + f <= sqrt(2)",
            *derive(log_tail, lambda f: f**2 / (abs(log1p(f) / f) if f else 1) + mpf("1e-9"),
                    sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1, 8))
     erf_small = away_from_zero(lambda z: erf(sqrt(z)) / sqrt(z) - 1,
                                series(lambda k: 2 / sqrt(pi) * (-1)**k / (factorial(k) * (2 * k + 1)) -
                                       (1 if k == 0 else 0)))
-    yield ("kErfSmall", "erf(x) = x + x * P(x^2), |x| <= 0.925",
+    yield ("ErfSmall", "erf(x) = x + x * P(x^2), |x| <= 0.925",
            *derive(erf_small, lambda z: mpf(1), mpf(0), mpf("0.925")**2, 6))
-    yield ("kErfLarge", "log(1 - erf(x)) = x * P(x), 0.925 <= x <= 3.93",
+    yield ("ErfLarge", "log(1 - erf(x)) = x * P(x), 0.925 <= x <= 3.93",
            *derive(lambda a: log(erfc(a)) / a, lambda a: a * erfc(a) / erf(a), mpf("0.925"), mpf("3.93"), 7))
     quarter = (pi / 4 * mpf("1.002"))**2
     sin_tail = away_from_zero(lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z,
                               series(lambda k: mpf((-1)**(k + 1)) / factorial(2 * k + 3)))
-    yield ("kSinTail", "sin(r) = r + r^3 * P(r^2), |r| <= pi / 4",
+    yield ("SinTail", "sin(r) = r + r^3 * P(r^2), |r| <= pi / 4",
            *derive(sin_tail, lambda z: z + mpf("1e-9"), mpf(0), quarter, 2))
     cos_tail = away_from_zero(lambda z: (cos(sqrt(z)) - 1 + z / 2) / z**2,
                               series(lambda k: mpf((-1)**k) / factorial(2 * k + 4)))
-    yield ("kCosTail", "cos(r) = 1 - r^2 / 2 + r^4 * P(r^2), |r| <= pi / 4",
+    yield ("CosTail", "cos(r) = 1 - r^2 / 2 + r^4 * P(r^2), |r| <= pi / 4",
            *derive(cos_tail, lambda z: z**2 / cos(sqrt(z)) + mpf("1e-9"), mpf(0), quarter, 2))
 
 
@@ -140,19 +140,26 @@ def literal(value):
     return shortest + ("f" if any(c in shortest for c in ".e") else ".0f")
 
 
+def table(name, coefficients):
+    return ["struct %s {" % name, "static constexpr int kCount = %d;" % len(coefficients),
+            "static constexpr float kValues[] = {%s};" % ", ".join(literal(c) for c in coefficients), "};"]
+
+
 def header():
     lines = ["// Written by scripts/derive_polynomials.py; do not edit. Lowest order first.", "#pragma once", "",
              '#include "gcrt/config.h"', "", "namespace GCRT_NAMESPACE {", ""]
     for name, comment, coefficients, error in tables():
         lines.append("// %s; relative error %s." % (comment, nstr(error, 2)))
-        lines.append("constexpr float %s[] = {%s};" % (name, ", ".join(literal(c) for c in coefficients)))
+        lines += table(name, coefficients)
         lines.append("")
     lines.append("// ln(2) as a sum; the product of the first part and an exponent is exact.")
-    lines.append("constexpr float kLn2Parts[] = {%s};" % ", ".join(literal(c) for c in split(log(2), 15, 2)))
+    lines += table("Ln2Parts", split(log(2), 15, 2))
     lines.append("")
     lines.append("// pi / 2 as a sum; products of the first three parts and integers below 2^13 are exact.")
-    lines.append("constexpr float kHalfPiParts[] = {%s};" % ", ".join(literal(c) for c in split(pi / 2, 11, 4)))
-    lines += ["", "}  // namespace GCRT_NAMESPACE", ""]
+    lines += table("HalfPiParts", split(pi / 2, 11, 4))
+    lines += ["", "// One of them, as a constant that device code may use: it may not refer to the arrays.",
+              "template <class Table, int I>", "constexpr float kCoefficient = Table::kValues[I];",
+              "", "}  // namespace GCRT_NAMESPACE", ""]
     return "\n".join(lines)
 
 

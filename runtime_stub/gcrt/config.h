@@ -10,10 +10,20 @@
 #define GCRT_NAMESPACE gcrt
 #endif
 
+// CUDA code, compiled by nvcc or for the CPU emulator (cuda/device.h, which such code includes first), has
+// packs of its own (cuda/pack.h) and none of the machine's instructions: GCRT_CUDA is 1.
+#if defined(__CUDACC__) && !defined(GCRT_CUDA)
+#define GCRT_CUDA 1
+#elif !defined(GCRT_CUDA)
+#define GCRT_CUDA 0
+#endif
+
 // Bytes of one machine vector. Override with -DGCRT_VECTOR_BYTES=16|32|64 to try a width: packs are legal
 // at every width, the compiler splits those that are wider than the machine.
 #ifndef GCRT_VECTOR_BYTES
-#if defined(__AVX512F__)
+#if GCRT_CUDA
+#define GCRT_VECTOR_BYTES 16
+#elif defined(__AVX512F__)
 #define GCRT_VECTOR_BYTES 64
 #elif defined(__AVX__)
 #define GCRT_VECTOR_BYTES 32
@@ -22,17 +32,33 @@
 #endif
 #endif
 
+#if GCRT_CUDA
+#define GCRT_INLINE __host__ __device__ __forceinline__
+#else
 #define GCRT_INLINE __attribute__((always_inline)) inline
+#endif
+#if defined(__CUDACC__)
+#define GCRT_LAMBDA_INLINE
+#else
 #define GCRT_LAMBDA_INLINE __attribute__((always_inline))
+#endif
 #define GCRT_NOINLINE __attribute__((noinline))
 #define GCRT_RESTRICT __restrict__
 
 // Full unrolling of a loop over registers. Without it an array of accumulators lives on the stack.
+#if defined(__CUDA_ARCH__)
+#define GCRT_UNROLL _Pragma("unroll")
+#elif defined(__CUDACC__)
+#define GCRT_UNROLL
+#else
 #define GCRT_UNROLL _Pragma("GCC unroll 64")
+#endif
 
 // g++ 12 hoists the products of integer kernels and spills every accumulator; this empty statement after
 // each accumulation pins the value to a vector register and keeps the order. `value` must be an lvalue.
-#if defined(__AVX512F__)
+#if GCRT_CUDA
+#define GCRT_KEEP_IN_REGISTER(value) static_cast<void>(value)
+#elif defined(__AVX512F__)
 #define GCRT_KEEP_IN_REGISTER(value) asm volatile("" : "+v"(value))  // "x" would name only the first 16
 #elif defined(__x86_64__) || defined(__i386__)
 #define GCRT_KEEP_IN_REGISTER(value) asm volatile("" : "+x"(value))
@@ -44,12 +70,15 @@
 
 // Packs wider than the machine travel between inlined functions only, so their calling convention never
 // shows in an object file. g++ prints its notes on them all the same unless -Wno-psabi is given.
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !GCRT_CUDA
 #pragma GCC diagnostic ignored "-Wpsabi"
 #endif
 
-// Bytes of the widest vector the compiler may use, whatever GCRT_VECTOR_BYTES says.
-#if defined(__AVX512F__)
+// Bytes of the widest vector the compiler may use, whatever GCRT_VECTOR_BYTES says. Packs that are no vectors
+// have no such bound.
+#if GCRT_CUDA
+#define GCRT_NATIVE_BYTES 4096
+#elif defined(__AVX512F__)
 #define GCRT_NATIVE_BYTES 64
 #elif defined(__AVX__)
 #define GCRT_NATIVE_BYTES 32

@@ -10,7 +10,7 @@
 
 namespace GCRT_NAMESPACE {
 
-#if defined(__FMA__) || defined(__aarch64__)
+#if defined(__FMA__) || defined(__aarch64__) || defined(__CUDA_ARCH__)
 #define GCRT_HAS_FMA 1
 #else
 #define GCRT_HAS_FMA 0
@@ -22,10 +22,18 @@ GCRT_INLINE V fma(V a, V b, V c) {
 #if GCRT_HAS_FMA
   using T = ElementOf<V>;
   if constexpr (std::is_same<V, float>::value) {
+#if defined(__CUDACC__)
+    return ::fmaf(a, b, c);
+#else
     return __builtin_fmaf(a, b, c);
+#endif
   } else if constexpr (std::is_same<V, double>::value) {
+#if defined(__CUDACC__)
+    return ::fma(a, b, c);
+#else
     return __builtin_fma(a, b, c);
-#if defined(__FMA__)
+#endif
+#if GCRT_X86
 #if defined(__AVX512F__)
   } else if constexpr (sizeof(V) == 64 && sizeof(T) == 4) {
     return (V)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -40,7 +48,7 @@ GCRT_INLINE V fma(V a, V b, V c) {
     return (V)_mm_fmadd_ps((__m128)a, (__m128)b, (__m128)c);
   } else if constexpr (sizeof(V) == 16 && sizeof(T) == 8) {
     return (V)_mm_fmadd_pd((__m128d)a, (__m128d)b, (__m128d)c);
-#else
+#elif !GCRT_CUDA
   } else if constexpr (sizeof(V) == 16 && sizeof(T) == 4) {
     return (V)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
   } else if constexpr (sizeof(V) == 16 && sizeof(T) == 8) {

@@ -7,7 +7,7 @@
 
 namespace GCRT_NAMESPACE {
 
-#if defined(__SSE2__) && !defined(__clang__)
+#if GCRT_X86 && defined(__SSE2__) && !defined(__clang__)
 #define GCRT_SPELL_CONVERSIONS 1
 #else
 #define GCRT_SPELL_CONVERSIONS 0
@@ -140,7 +140,7 @@ GCRT_INLINE Rebind<V, To> narrow_integer(V value) {
 template <class To, class V>
 GCRT_INLINE Rebind<V, To> convert(V value) {
   using From = ElementOf<V>;
-  using R = Rebind<V, To>;
+  using R [[maybe_unused]] = Rebind<V, To>;
   if constexpr (std::is_same<To, From>::value) {
     return value;
   } else if constexpr (kLanesOf<V> == 1) {
@@ -162,7 +162,11 @@ GCRT_INLINE Rebind<V, To> convert(V value) {
     return convert<To>(convert<std::int32_t>(value));
 #endif
   } else {
+#if GCRT_CUDA
+    return convert_lanes<To>(value);
+#else
     return __builtin_convertvector(value, R);
+#endif
   }
 }
 
@@ -170,10 +174,13 @@ GCRT_INLINE Rebind<V, To> convert(V value) {
 template <class U>
 GCRT_INLINE Rebind<U, float> half_to_float(U half) {
   static_assert(std::is_same<ElementOf<U>, std::uint16_t>::value, "16-bit patterns");
-#if defined(__AVX512F__)
+#if defined(__CUDA_ARCH__)
+  return map_lanes_to<float>([](std::uint16_t bits) { return half_to_float_on_device(bits); }, half);
+#else
+#if GCRT_X86 && defined(__AVX512F__)
   if constexpr (kLanesOf<U> == 16) return (Pack<float, 16>)_mm512_maskz_cvtph_ps(0xffff, (__m256i)half);
 #endif
-#if defined(__F16C__)
+#if GCRT_X86 && defined(__F16C__)
   if constexpr (kLanesOf<U> == 1) return _cvtsh_ss(half);
   if constexpr (kLanesOf<U> == 4) {
     return (Pack<float, 4>)_mm_cvtph_ps(_mm_cvtsi64_si128(bit_cast_whole<long long>(half)));
@@ -190,25 +197,29 @@ GCRT_INLINE Rebind<U, float> half_to_float(U half) {
   const auto quiet = blend(magnitude > 0x7c00u, splat_like<decltype(rebiased)>(1u << 22), rebiased & 0u);
   const auto large = (rebiased + (112u << 23)) | quiet;
   const auto small = bit_cast<std::uint32_t>(convert<float>(bit_cast<std::int32_t>(magnitude)) *
-                                             splat_like<Rebind<U, float>>(5.9604644775390625e-8f));
+                                             splat_like<Rebind<U, float> >(5.9604644775390625e-8f));
   const auto finite = blend(magnitude < 0x0400u, small, rebiased);
   return bit_cast<float>(blend(magnitude >= 0x7c00u, large, finite) | sign);
+#endif
 }
 
 // Float to IEEE binary16, to nearest even; overflow gives infinity; NaN stays NaN and becomes quiet.
 template <class V>
 GCRT_INLINE Rebind<V, std::uint16_t> float_to_half(V value) {
   static_assert(std::is_same<ElementOf<V>, float>::value, "float lanes");
-#if defined(__AVX512F__)
+#if defined(__CUDA_ARCH__)
+  return map_lanes_to<std::uint16_t>([](float lane) { return float_to_half_on_device(lane); }, value);
+#else
+#if GCRT_X86 && defined(__AVX512F__)
   if constexpr (kLanesOf<V> == 16) {
     return (Pack<std::uint16_t, 16>)_mm512_maskz_cvtps_ph(0xffff, (__m512)value, _MM_FROUND_TO_NEAREST_INT);
   }
 #endif
-#if defined(__F16C__)
+#if GCRT_X86 && defined(__F16C__)
   if constexpr (kLanesOf<V> == 1) return _cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT);
   if constexpr (kLanesOf<V> == 4) {
     const __m128i halves = _mm_cvtps_ph((__m128)value, _MM_FROUND_TO_NEAREST_INT);
-    return bit_cast_whole<Pack<std::uint16_t, 4>>(static_cast<long long>(_mm_cvtsi128_si64(halves)));
+    return bit_cast_whole<Pack<std::uint16_t, 4> >(static_cast<long long>(_mm_cvtsi128_si64(halves)));
   }
   if constexpr (kLanesOf<V> == 8) {
     return (Pack<std::uint16_t, 8>)_mm256_cvtps_ph((__m256)value, _MM_FROUND_TO_NEAREST_INT);
@@ -230,6 +241,7 @@ GCRT_INLINE Rebind<V, std::uint16_t> float_to_half(V value) {
   const U limited = blend(magnitude >= 0x477ff000u, splat_like<U>(0x7c00u), finite);
   const U nan = ((magnitude >> 13) & 0x3ffu) | 0x7e00u;
   return convert<std::uint16_t>(blend(magnitude > 0x7f800000u, nan, limited) | sign);
+#endif
 }
 
 template <class U>

@@ -4,6 +4,7 @@
 #include "gcrt/isa_intrinsics.h"
 #include "gcrt/pack_types.h"
 
+#if !GCRT_CUDA  // there: dot4 of cuda/tensor_core.h
 namespace GCRT_NAMESPACE {
 
 // Each int32 lane holds two int16, the lower first. Returns acc + a0 * b0 + a1 * b1, modulo 2^32.
@@ -78,3 +79,4 @@ GCRT_INLINE V dot4_u8s8(V acc, V u8x4, V s8x4) {
 }
 
 }  // namespace GCRT_NAMESPACE
+#endif

@@ -11,12 +11,18 @@ template <class V>
 GCRT_INLINE V sqrt(V a) {
   using T = ElementOf<V>;
   if constexpr (kLanesOf<V> == 1) {
-#if defined(__SSE2__)
+#if GCRT_X86 && defined(__SSE2__)
     // The instruction itself: the library function would set errno.
     if constexpr (sizeof(T) == 4) {
       return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(a)));
     } else {
       return _mm_cvtsd_f64(_mm_sqrt_sd(_mm_setzero_pd(), _mm_set_sd(a)));
+    }
+#elif defined(__CUDACC__)
+    if constexpr (sizeof(T) == 4) {
+      return ::sqrtf(a);
+    } else {
+      return ::sqrt(a);
     }
 #else
     if constexpr (sizeof(T) == 4) {
@@ -25,24 +31,24 @@ GCRT_INLINE V sqrt(V a) {
       return __builtin_sqrt(a);
     }
 #endif
-#if defined(__AVX512F__)
+#if GCRT_X86 && defined(__AVX512F__)
   } else if constexpr (sizeof(V) == 64 && sizeof(T) == 4) {
     return (V)_mm512_maskz_sqrt_ps(0xffff, (__m512)a);
   } else if constexpr (sizeof(V) == 64) {
     return (V)_mm512_maskz_sqrt_pd(0xff, (__m512d)a);
 #endif
-#if defined(__AVX__)
+#if GCRT_X86 && defined(__AVX__)
   } else if constexpr (sizeof(V) == 32 && sizeof(T) == 4) {
     return (V)_mm256_sqrt_ps((__m256)a);
   } else if constexpr (sizeof(V) == 32) {
     return (V)_mm256_sqrt_pd((__m256d)a);
 #endif
-#if defined(__SSE2__)
+#if GCRT_X86 && defined(__SSE2__)
   } else if constexpr (sizeof(V) == 16 && sizeof(T) == 4) {
     return (V)_mm_sqrt_ps((__m128)a);
   } else if constexpr (sizeof(V) == 16) {
     return (V)_mm_sqrt_pd((__m128d)a);
-#elif defined(__aarch64__)
+#elif !GCRT_CUDA && defined(__aarch64__)
   } else if constexpr (sizeof(V) == 16 && sizeof(T) == 4) {
     return (V)vsqrtq_f32((float32x4_t)a);
   } else if constexpr (sizeof(V) == 16) {
@@ -77,11 +83,20 @@ GCRT_INLINE V round_half_even_by_addition(V a) {
 // Rounding modes, numbered as the x86 instructions number them.
 enum RoundingMode : int { kToNearestEven = 0, kDown = 1, kUp = 2, kTowardZero = 3 };
 
-#if defined(__AVX512F__)
+#if defined(__CUDA_ARCH__)
+template <class V>
+constexpr bool kRoundsNatively = true;
+
+template <RoundingMode Mode, class V>
+GCRT_INLINE V round_natively(V a) {
+  return map_lanes([](auto lane) { return round_on_device<static_cast<int>(Mode)>(lane); }, a);
+}
+#else
+#if GCRT_X86 && defined(__AVX512F__)
 constexpr int kWidestNativeRounding = 64;
-#elif defined(__AVX__)
+#elif GCRT_X86 && defined(__AVX__)
 constexpr int kWidestNativeRounding = 32;
-#elif defined(__SSE4_1__)
+#elif GCRT_X86 && defined(__SSE4_1__)
 constexpr int kWidestNativeRounding = 16;
 #else
 constexpr int kWidestNativeRounding = 0;
@@ -94,19 +109,20 @@ constexpr bool kRoundsNatively = sizeof(ElementOf<V>) == 4 && sizeof(V) >= 16 &&
 
 template <RoundingMode Mode, class V>
 GCRT_INLINE V round_natively(V a) {
-#if defined(__AVX512F__)
+#if GCRT_X86 && defined(__AVX512F__)
   if constexpr (sizeof(V) == 64) {
     return (V)_mm512_maskz_roundscale_ps(0xffff, (__m512)a, Mode | _MM_FROUND_NO_EXC);
   }
 #endif
-#if defined(__AVX__)
+#if GCRT_X86 && defined(__AVX__)
   if constexpr (sizeof(V) == 32) return (V)_mm256_round_ps((__m256)a, Mode | _MM_FROUND_NO_EXC);
 #endif
-#if defined(__SSE4_1__)
+#if GCRT_X86 && defined(__SSE4_1__)
   if constexpr (sizeof(V) == 16) return (V)_mm_round_ps((__m128)a, Mode | _MM_FROUND_NO_EXC);
 #endif
   return a;
 }
+#endif
 
 // To the nearest whole number, ties to even. Keeps the sign of zero.
 template <class V>

@@ -5,15 +5,19 @@
 
 namespace GCRT_NAMESPACE {
 
-// Unaligned.
+// Of any alignment; in CUDA code of the pack's own, at most 16 bytes.
 template <int N, class T>
 GCRT_INLINE Pack<T, N> load(Lanes<N>, const T* p) {
   if constexpr (N == 1) {
     return *p;
   } else {
+#if GCRT_CUDA
+    return load_aligned<T, N>(p);
+#else
     Pack<T, N> result;
     __builtin_memcpy(&result, p, sizeof(result));
     return result;
+#endif
   }
 }
 
@@ -22,7 +26,11 @@ GCRT_INLINE void store(Lanes<N>, T* p, Pack<T, N> value) {
   if constexpr (N == 1) {
     *p = value;
   } else {
+#if GCRT_CUDA
+    store_aligned<T, N>(p, value);
+#else
     __builtin_memcpy(p, &value, sizeof(value));
+#endif
   }
 }
 
@@ -90,31 +98,23 @@ GCRT_INLINE Pack<std::int64_t, N> iota(Lanes<N>, std::int64_t base) {
 // 16-bit floats live in registers as float. Stores round to nearest even.
 template <int N>
 GCRT_INLINE Pack<float, N> load_as_float(Lanes<N> lane, const Half* p) {
-  Pack<std::uint16_t, N> bits;
-  __builtin_memcpy(&bits, p, sizeof(bits));
-  static_cast<void>(lane);
-  return half_to_float(bits);
+  return half_to_float(load(lane, reinterpret_cast<const std::uint16_t*>(p)));
 }
 template <int N>
 GCRT_INLINE Pack<float, N> load_as_float(Lanes<N> lane, const BFloat16* p) {
-  Pack<std::uint16_t, N> bits;
-  __builtin_memcpy(&bits, p, sizeof(bits));
-  static_cast<void>(lane);
-  return bfloat16_to_float(bits);
+  return bfloat16_to_float(load(lane, reinterpret_cast<const std::uint16_t*>(p)));
 }
 template <int N>
 GCRT_INLINE Pack<float, N> load_as_float(Lanes<N> lane, const float* p) {
   return load(lane, p);
 }
 template <int N>
-GCRT_INLINE void store_from_float(Lanes<N>, Half* p, Pack<float, N> value) {
-  const Pack<std::uint16_t, N> bits = float_to_half(value);
-  __builtin_memcpy(p, &bits, sizeof(bits));
+GCRT_INLINE void store_from_float(Lanes<N> lane, Half* p, Pack<float, N> value) {
+  store(lane, reinterpret_cast<std::uint16_t*>(p), float_to_half(value));
 }
 template <int N>
-GCRT_INLINE void store_from_float(Lanes<N>, BFloat16* p, Pack<float, N> value) {
-  const Pack<std::uint16_t, N> bits = float_to_bfloat16(value);
-  __builtin_memcpy(p, &bits, sizeof(bits));
+GCRT_INLINE void store_from_float(Lanes<N> lane, BFloat16* p, Pack<float, N> value) {
+  store(lane, reinterpret_cast<std::uint16_t*>(p), float_to_bfloat16(value));
 }
 template <int N>
 GCRT_INLINE void store_from_float(Lanes<N> lane, float* p, Pack<float, N> value) {

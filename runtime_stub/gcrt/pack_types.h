@@ -8,6 +8,10 @@
 
 #include "gcrt/config.h"
 
+#if GCRT_CUDA && !defined(GCRT_CUDA_DEVICE)
+#error "CUDA code includes gcrt/cuda/device.h before any other header of gcrt"
+#endif
+
 namespace GCRT_NAMESPACE {
 
 template <int N>
@@ -16,7 +20,11 @@ using Lanes = std::integral_constant<int, N>;
 template <class T, int N>
 struct PackOf {
   static_assert(N > 1 && (N & (N - 1)) == 0, "a pack has a power of two of lanes");
+#if GCRT_CUDA
+  using type = LanePack<T, N>;
+#else
   typedef T type __attribute__((vector_size(sizeof(T) * N)));
+#endif
 };
 template <class T>
 struct PackOf<T, 1> {
@@ -153,7 +161,11 @@ GCRT_INLINE V splat_like(ElementOf<V> value) {
 template <int Offset, class V, int... I>
 GCRT_INLINE Pack<ElementOf<V>, static_cast<int>(sizeof...(I))> shuffle_run(V value,
                                                                            std::integer_sequence<int, I...>) {
+#if GCRT_CUDA
+  return lanes_from<Offset, static_cast<int>(sizeof...(I))>(value);
+#else
   return __builtin_shufflevector(value, value, (Offset + I)...);
+#endif
 }
 
 // Lanes [Half * N / 2, (Half + 1) * N / 2) of a pack of N.
@@ -183,7 +195,11 @@ GCRT_INLINE auto high_half(V value) {
 template <class V, int... I>
 GCRT_INLINE Pack<ElementOf<V>, static_cast<int>(sizeof...(I))> concatenate_lanes(
     V low, V high, std::integer_sequence<int, I...>) {
+#if GCRT_CUDA
+  return lanes_after(low, high);
+#else
   return __builtin_shufflevector(low, high, I...);
+#endif
 }
 
 // The lanes of `low`, then the lanes of `high`.
@@ -202,13 +218,17 @@ GCRT_INLINE Pack<ElementOf<V>, kLanesOf<V> * 2> concatenate(V low, V high) {
   }
 }
 
-// mask ? a : b with the native mask of a comparison: bool, or a vector of 0 and -1.
+// mask ? a : b with the native mask of a comparison: bool, or a vector of 0 and -1 (LaneMask in CUDA code).
 template <class M, class V>
 GCRT_INLINE V blend(M mask, V a, V b) {
   if constexpr (kIsWide<V>) {
     using U = UnsignedBits<ElementOf<V>>;
     const auto bits = bit_cast<U>(mask);
     return bit_cast<ElementOf<V>>((bit_cast<U>(a) & bits) | (bit_cast<U>(b) & ~bits));
+#if GCRT_CUDA
+  } else if constexpr (kLanesOf<V> > 1) {
+    return blend_lanes(mask, a, b);
+#endif
   } else {
     return mask ? a : b;
   }

@@ -230,7 +230,11 @@ GCRT_INLINE Pack<std::uint8_t, N> mask_to_bool(M mask) {
   if constexpr (N == 1) {
     return static_cast<std::uint8_t>(mask);
   } else {
+#if GCRT_CUDA
+    return mask_lanes<std::uint8_t>(mask);
+#else
     return (Pack<std::uint8_t, N>)convert<std::int8_t>(bit_cast<SignedBits<ElementOf<M>>>(mask)) & 1;
+#endif
   }
 }
 template <class T, class B>

@@ -21,13 +21,15 @@ constexpr bool kIsDouble = std::is_same<ElementOf<V>, double>::value;
           GCRT_LAMBDA_INLINE { return static_cast<decltype(lane)>(function(static_cast<double>(lane))); }, \
       value)
 
-// c[0] + c[1] x + ... by Horner's rule.
-template <class V, int N>
-GCRT_INLINE V polynomial(const float (&c)[N], V x) {
-  V sum = splat_like<V>(c[N - 1]);
-  GCRT_UNROLL
-  for (int i = N - 2; i >= 0; --i) sum = fma(sum, x, splat_like<V>(c[i]));
-  return sum;
+// The coefficients of Table from number First on, by Horner's rule: c[First] + c[First + 1] x + ...
+template <class Table, int First = 0, class V>
+GCRT_INLINE V polynomial(V x) {
+  const V c = splat_like<V>(kCoefficient<Table, First>);
+  if constexpr (First + 1 == Table::kCount) {
+    return c;
+  } else {
+    return fma(polynomial<Table, First + 1>(x), x, c);
+  }
 }
 
 // n in the place of the exponent field; unsigned, because shifting a negative number is undefined.
@@ -56,16 +58,16 @@ GCRT_INLINE ReducedExp<V> reduce_exp(V x) {
   const V magic = splat_like<V>(12582912.0f);
   const V shifted = fma(x, splat_like<V>(1.44269504f), magic);
   const V n = shifted - magic;
-  V r = fma(n, splat_like<V>(-kLn2Parts[0]), x);
-  r = fma(n, splat_like<V>(-kLn2Parts[1]), r);
-  const V tail = fma(r * r, polynomial(kExpTail, r), r);
+  V r = fma(n, splat_like<V>(-kCoefficient<Ln2Parts, 0>), x);
+  r = fma(n, splat_like<V>(-kCoefficient<Ln2Parts, 1>), r);
+  const V tail = fma(r * r, polynomial<ExpTail>(r), r);
   return {bit_cast<std::int32_t>(shifted) - bit_cast<std::int32_t>(magic), tail};
 }
 
 // value * 2^n for n in [-150, 128], rounded once even where the result is subnormal.
 template <class V>
 GCRT_INLINE V scale_by_power(V value, Rebind<V, std::int32_t> n) {
-#if defined(__AVX512F__)
+#if GCRT_X86 && defined(__AVX512F__)
   if constexpr (sizeof(V) == 64) {
     return (V)_mm512_maskz_scalef_ps(0xffff, (__m512)value, (__m512)convert<float>(n));
   }
@@ -118,10 +120,10 @@ template <class V>
 GCRT_INLINE V log_of_reduced(V f, Rebind<V, std::int32_t> exponent) {
   const V e = convert<float>(exponent);
   const V square = f * f;
-  V tail = f * square * polynomial(kLogTail, f);
-  tail = fma(e, splat_like<V>(kLn2Parts[1]), tail);
+  V tail = f * square * polynomial<LogTail>(f);
+  tail = fma(e, splat_like<V>(kCoefficient<Ln2Parts, 1>), tail);
   tail = fma(splat_like<V>(-0.5f), square, tail);
-  return fma(e, splat_like<V>(kLn2Parts[0]), f + tail);
+  return fma(e, splat_like<V>(kCoefficient<Ln2Parts, 0>), f + tail);
 }
 
 template <class V>
@@ -228,9 +230,9 @@ GCRT_INLINE V erf(V x) {
     const V one = splat_like<V>(1.0f);
     const V limit = splat_like<V>(3.93f);
     const V magnitude = abs(x);
-    const V small = fma(magnitude, polynomial(kErfSmall, magnitude * magnitude), magnitude);
+    const V small = fma(magnitude, polynomial<ErfSmall>(magnitude * magnitude), magnitude);
     const V limited = blend(magnitude > limit, limit, magnitude);
-    const auto reduced = reduce_exp(limited * polynomial(kErfLarge, limited));
+    const auto reduced = reduce_exp(limited * polynomial<ErfLarge>(limited));
     const V scale = power_of_two(reduced.n);
     const V large = one - fma(scale, reduced.tail, scale);
     return copy_sign(blend(magnitude < splat_like<V>(0.925f), small, large), x);

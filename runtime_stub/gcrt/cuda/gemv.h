@@ -1,0 +1,156 @@
+// Products of up to 8 rows: B is streamed once from memory, no tensor cores.
+//
+// A warp owns 4 columns; where columns are few, the warps of a block share the depth of the same columns.
+// Sums meet by shuffles inside a warp and through shared memory between warps, in a fixed order.
+#pragma once
+
+#include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/tile_load.h"
+
+namespace GCRT_NAMESPACE {
+
+constexpr int kGemvThreads = 256;
+constexpr int kGemvWarps = kGemvThreads / 32;
+constexpr int kGemvColumns = 4;  // per warp
+constexpr int kGemvGoal = 2048;  // warps that keep the memory of a large device busy
+
+// What one block computes: blockIdx.x columns, blockIdx.y batch entry.
+struct GemvGrid {
+  int depth;
+  int parts;  // warps that share the depth of one set of columns
+  int first_entry;
+};
+
+// Four values of a row from p on, of which `valid` exist.
+template <class T>
+GCRT_INLINE Pack<float, 4> read_four(const T* p, int valid, bool is_aligned) {
+  if (is_aligned && valid >= 4) return load_as_float(Lanes<4>{}, p);
+  Pack<float, 4> values = {};
+  GCRT_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    if (i < valid) values[i] = load_as_float(Lanes<1>{}, p + i);
+  }
+  return values;
+}
+
+// Sums values[i] over the lanes of a warp; lane l receives the sum of values[l / (32 / kCount)].
+template <int kOffset, int kCount>
+GCRT_INLINE float reduce_scatter(const float (&values)[kCount], int lane) {
+  if constexpr (kCount > 1) {
+    constexpr int kHalf = kCount / 2;
+    const bool is_upper = (lane & kOffset) != 0;
+    float kept[kHalf];
+    GCRT_UNROLL
+    for (int i = 0; i < kHalf; ++i) {
+      const float sent = is_upper ? values[i] : values[i + kHalf];
+      kept[i] = (is_upper ? values[i + kHalf] : values[i]) + shuffle_xor(sent, kOffset);
+    }
+    if constexpr (kOffset > 1) {
+      return reduce_scatter<kOffset / 2>(kept, lane);
+    } else {
+      return kept[0];
+    }
+  } else {
+    float sum = values[0];
+    GCRT_UNROLL
+    for (int offset = kOffset; offset > 0; offset /= 2) sum += shuffle_xor(sum, offset);
+    return sum;
+  }
+}
+
+// Adds the products of one chunk of 4 values of k.
+template <int kRows>
+GCRT_INLINE void multiply_four(float (&sums)[kRows * kGemvColumns], const Pack<float, 4> (&rows)[kRows],
+                               const Pack<float, 4> (&columns)[kGemvColumns]) {
+  GCRT_UNROLL
+  for (int m = 0; m < kRows; ++m) {
+    GCRT_UNROLL
+    for (int n = 0; n < kGemvColumns; ++n) {
+      GCRT_UNROLL
+      for (int k = 0; k < 4; ++k) sums[m * kGemvColumns + n] += rows[m][k] * columns[n][k];
+    }
+  }
+}
+
+template <int kRows, class TB, class Output>
+GCRT_GLOBAL(kGemvThreads)
+void gemv_kernel(DenseSource<float> a, DenseSource<TB> b, GemvGrid grid, Output output) {
+  constexpr int kCount = kRows * kGemvColumns;
+  constexpr int kChunk = 16 / static_cast<int>(sizeof(TB));  // values of k per load of B
+  GCRT_DYNAMIC_SHARED(float, shared);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int part = warp % grid.parts;
+  const int groups = kGemvWarps / grid.parts;
+  const int entry = grid.first_entry + static_cast<int>(blockIdx.y);
+  const int first = static_cast<int>(blockIdx.x) * groups * kGemvColumns;
+  const int column = first + warp / grid.parts * kGemvColumns;
+
+  const TB* b_rows[kGemvColumns];
+  const float* a_rows[kRows];
+  GCRT_UNROLL
+  for (int n = 0; n < kGemvColumns; ++n) {
+    const int clamped = column + n < b.rows ? column + n : b.rows - 1;
+    b_rows[n] = b.data + b.batch.offset(entry) + clamped * b.row_stride;
+  }
+  GCRT_UNROLL
+  for (int m = 0; m < kRows; ++m) {
+    a_rows[m] = a.data + a.batch.offset(entry) + (m < a.rows ? m : a.rows - 1) * a.row_stride;
+  }
+  float sums[kCount] = {};
+  const bool is_a_aligned = a.bytes == 16;
+  const bool is_b_aligned = b.bytes == 16;
+  for (int k = (part * 32 + lane) * kChunk; k < grid.depth; k += grid.parts * 32 * kChunk) {
+    GCRT_UNROLL
+    for (int i = 0; i < kChunk; i += 4) {
+      const int valid = grid.depth - k - i;
+      Pack<float, 4> rows[kRows], columns[kGemvColumns];
+      GCRT_UNROLL
+      for (int n = 0; n < kGemvColumns; ++n) columns[n] = read_four(b_rows[n] + k + i, valid, is_b_aligned);
+      GCRT_UNROLL
+      for (int m = 0; m < kRows; ++m) rows[m] = read_four(a_rows[m] + k + i, valid, is_a_aligned);
+      multiply_four<kRows>(sums, rows, columns);
+    }
+  }
+  const float sum = reduce_scatter<16>(sums, lane);
+  constexpr int kHolders = 32 / kCount;  // lanes that hold the same sum
+  if (lane % kHolders == 0) shared[warp * kCount + lane / kHolders] = sum;
+  barrier();
+  const int thread = static_cast<int>(threadIdx.x);
+  const int m = thread % kRows;
+  const int n = first + thread / kRows * kGemvColumns;
+  if (thread >= groups * kRows || m >= a.rows || n >= b.rows) return;
+  const float* const parts = shared + thread / kRows * grid.parts * kCount + m * kGemvColumns;
+  const auto total = [&](auto lanes, int i) GCRT_LAMBDA_INLINE {
+    auto result = load(lanes, parts + i);
+    for (int p = 1; p < grid.parts; ++p) result = result + load(lanes, parts + p * kCount + i);
+    return result;
+  };
+  finish_columns(output.at(entry, 0), total, b.rows - n < 4 ? b.rows - n : 4, m,
+                 output.first_column(entry) + n);
+}
+
+// Products of rows of `a` with all rows of `b`; the tile says for how many rows at most.
+template <Tile kTile, class TB, class Output>
+inline void gemv(Queue& queue, const DenseSource<float>& a, const DenseSource<TB>& b, int entries,
+                 const Output& output) {
+  constexpr int kRows = size_of(kTile).rows;
+  constexpr int kChunk = 16 / static_cast<int>(sizeof(TB));
+  if (a.rows <= 0 || b.rows <= 0) return;
+  GemvGrid grid{a.depth, 1, 0};
+  const auto wants_more = [&](int parts) {
+    return parts < kGemvWarps && a.depth > parts * 32 * kChunk &&
+           ceil_div(b.rows, kGemvColumns) * entries * parts < kGemvGoal;
+  };
+  while (wants_more(grid.parts)) grid.parts *= 2;
+  const int columns = kGemvWarps / grid.parts * kGemvColumns;
+  const unsigned blocks = static_cast<unsigned>((b.rows + columns - 1) / columns);
+  constexpr std::size_t kSharedBytes = kGemvWarps * kRows * kGemvColumns * sizeof(float);
+  for (grid.first_entry = 0; grid.first_entry < entries; grid.first_entry += kMaxGridZ) {
+    const int left = entries - grid.first_entry;
+    launch(queue, dim3(blocks, static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ)),
+           dim3(kGemvThreads), kSharedBytes, gemv_kernel<kRows, TB, Output>, a, b, grid, output);
+  }
+}
+
+}  // namespace GCRT_NAMESPACE

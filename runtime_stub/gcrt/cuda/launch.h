@@ -1,0 +1,166 @@
+// How the host starts work on the device: every launch and copy of an emitted schedule goes through here,
+// directly or as the node of a graph. Nothing waits, nothing allocates.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gcrt/config.h"
+
+namespace GCRT_NAMESPACE {
+
+using Stream = cudaStream_t;
+
+// A node of a captured graph, and a fingerprint of what it was captured with.
+struct GraphStep {
+  cudaGraphNode_t node;
+  std::uint64_t fingerprint;
+};
+
+// What a queue does with the work it is given.
+enum class QueueMode : int {
+  kRun,     // starts it
+  kRecord,  // the stream captures it; the nodes are noted in `steps`
+  kUpdate   // nothing runs; nodes of `exec` whose arguments differ from the recorded ones are changed
+};
+
+// Where the work of one run goes, and the first error that it met. After an error nothing more is started.
+struct Queue {
+  Stream stream = nullptr;
+  cudaError_t error = cudaSuccess;
+  QueueMode mode = QueueMode::kRun;
+  cudaGraphExec_t exec = nullptr;
+  GraphStep* steps = nullptr;
+  int capacity = 0;
+  int count = 0;  // of steps recorded, or passed in an update
+};
+
+inline void keep_error(Queue& queue, cudaError_t error) {
+  if (queue.error == cudaSuccess) queue.error = error;
+}
+
+// FNV-1a over the bytes of `value`. Padding may differ between equal arguments: then a node is set again, no
+// more.
+inline std::uint64_t mix_bytes(std::uint64_t hash, const void* value, std::size_t bytes) {
+  const unsigned char* p = static_cast<const unsigned char*>(value);
+  for (std::size_t i = 0; i < bytes; ++i) hash = (hash ^ p[i]) * 1099511628211u;
+  return hash;
+}
+constexpr std::uint64_t kEmptyFingerprint = 14695981039346656037u;
+
+// The node that the stream captured last joins the steps of the queue.
+inline void record_step(Queue& queue, std::uint64_t fingerprint) {
+  if (queue.error != cudaSuccess) return;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaGraphNode_t* nodes = nullptr;
+  std::size_t count = 0;
+#if CUDART_VERSION >= 13000
+  keep_error(queue,
+             cudaStreamGetCaptureInfo(queue.stream, &status, nullptr, nullptr, &nodes, nullptr, &count));
+#else
+  keep_error(queue, cudaStreamGetCaptureInfo_v2(queue.stream, &status, nullptr, nullptr, &nodes, &count));
+#endif
+  if (queue.error != cudaSuccess) return;
+  if (status != cudaStreamCaptureStatusActive || count != 1 || queue.count >= queue.capacity) {
+    queue.error = cudaErrorInvalidValue;
+    return;
+  }
+  queue.steps[queue.count++] = {nodes[0], fingerprint};
+}
+
+// The next recorded step if it must be changed, else null. Passes it either way.
+inline GraphStep* changed_step(Queue& queue, std::uint64_t fingerprint) {
+  if (queue.count >= queue.capacity) {
+    queue.error = cudaErrorInvalidValue;
+    return nullptr;
+  }
+  GraphStep& step = queue.steps[queue.count++];
+  if (step.fingerprint == fingerprint) return nullptr;
+  step.fingerprint = fingerprint;
+  return &step;
+}
+
+// Without dynamic shared memory beyond this many bytes a kernel needs no permission.
+constexpr std::size_t kSharedBytesWithoutAsking = 48 * 1024;
+
+// Starts kernel(arguments...), converted to the kernel's parameter types. A grid without blocks is no work.
+template <class... P, class... A>
+void launch(Queue& queue, dim3 grid, dim3 block, std::size_t shared_bytes, void (*kernel)(P...),
+            A&&... arguments) {
+  static_assert(sizeof...(P) == sizeof...(A), "one argument for each parameter of the kernel");
+  if (queue.error != cudaSuccess || grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+#if !defined(__CUDACC__)
+  cuda_on_cpu::declare_kernel(kernel);
+#endif
+  const auto start = [&](P... converted) {
+    void* pointers[] = {static_cast<void*>(&converted)..., nullptr};
+    const void* function = reinterpret_cast<const void*>(kernel);
+    std::uint64_t fingerprint = kEmptyFingerprint;
+    if (queue.mode != QueueMode::kRun) {
+      const void* bytes[] = {&grid, &block, &shared_bytes, &function};
+      const std::size_t sizes[] = {sizeof(grid), sizeof(block), sizeof(shared_bytes), sizeof(function)};
+      for (int i = 0; i < 4; ++i) fingerprint = mix_bytes(fingerprint, bytes[i], sizes[i]);
+      static_cast<void>(((fingerprint = mix_bytes(fingerprint, &converted, sizeof(P))), ...));
+    }
+    if (queue.mode == QueueMode::kUpdate) {
+      if (GraphStep* step = changed_step(queue, fingerprint)) {
+        cudaKernelNodeParams parameters = {};
+        parameters.func = const_cast<void*>(function);
+        parameters.gridDim = grid;
+        parameters.blockDim = block;
+        parameters.sharedMemBytes = static_cast<unsigned>(shared_bytes);
+        parameters.kernelParams = pointers;
+        keep_error(queue, cudaGraphExecKernelNodeSetParams(queue.exec, step->node, &parameters));
+      }
+      return;
+    }
+    if (shared_bytes > kSharedBytesWithoutAsking) {
+      keep_error(queue, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                             static_cast<int>(shared_bytes)));
+    }
+    if (queue.error != cudaSuccess) return;
+    keep_error(queue, cudaLaunchKernel(function, grid, block, pointers, shared_bytes, queue.stream));
+    if (queue.mode == QueueMode::kRecord) record_step(queue, fingerprint);
+  };
+  start(static_cast<A&&>(arguments)...);
+}
+
+// Copies between any two of host and device. Host memory must be page-locked to be copied while the host goes
+// on.
+inline void copy(Queue& queue, void* target, const void* source, std::size_t bytes,
+                 cudaMemcpyKind kind = cudaMemcpyDefault) {
+  if (queue.error != cudaSuccess || bytes == 0) return;
+  std::uint64_t fingerprint = mix_bytes(kEmptyFingerprint, &target, sizeof(target));
+  fingerprint = mix_bytes(mix_bytes(fingerprint, &source, sizeof(source)), &bytes, sizeof(bytes));
+  if (queue.mode == QueueMode::kUpdate) {
+    if (GraphStep* step = changed_step(queue, fingerprint)) {
+      keep_error(queue,
+                 cudaGraphExecMemcpyNodeSetParams1D(queue.exec, step->node, target, source, bytes, kind));
+    }
+    return;
+  }
+  keep_error(queue, cudaMemcpyAsync(target, source, bytes, kind, queue.stream));
+  if (queue.mode == QueueMode::kRecord) record_step(queue, fingerprint);
+}
+
+// Sets every byte of device memory. Not for the caller's buffers: an update refuses to move it.
+inline void fill_bytes(Queue& queue, void* target, int value, std::size_t bytes) {
+  if (queue.error != cudaSuccess || bytes == 0) return;
+  std::uint64_t fingerprint = mix_bytes(kEmptyFingerprint, &target, sizeof(target));
+  fingerprint = mix_bytes(mix_bytes(fingerprint, &value, sizeof(value)), &bytes, sizeof(bytes));
+  if (queue.mode == QueueMode::kUpdate) {
+    if (changed_step(queue, fingerprint) != nullptr) keep_error(queue, cudaErrorInvalidValue);
+    return;
+  }
+  keep_error(queue, cudaMemsetAsync(target, value, bytes, queue.stream));
+  if (queue.mode == QueueMode::kRecord) record_step(queue, fingerprint);
+}
+
+// How many blocks of `threads` threads cover `count` things.
+constexpr unsigned blocks_for(std::ptrdiff_t count, std::ptrdiff_t threads) {
+  return static_cast<unsigned>((count + threads - 1) / threads);
+}
+
+}  // namespace GCRT_NAMESPACE

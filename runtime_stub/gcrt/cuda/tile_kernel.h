@@ -1,0 +1,233 @@
+// The kernel of every contraction over tiles: a pipeline of asynchronous copies, products of warps, and the
+// epilogue on the final sums.
+#pragma once
+
+#include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/tile_load.h"
+
+namespace GCRT_NAMESPACE {
+
+// Slabs per step of the pipeline.
+constexpr int kStepSlabs = 2;
+
+// What the blocks of one launch compute. blockIdx: x rows, y columns, z batch entry and part of the depth.
+struct TileGrid {
+  int rows;
+  int columns;
+  int slabs;        // of the whole depth
+  int split_slabs;  // per part
+  int splits;
+  int first_z;
+};
+
+// The depth of a product is cut into `splits` parts that are summed apart, then added in order.
+struct SplitDepth {
+  int splits = 1;
+  float* workspace = nullptr;  // gemm_workspace_size floats, 16-byte aligned; not read where splits is 1
+};
+
+// The epilogue of each batch entry.
+template <class E>
+struct BatchedOutput {
+  E epilogue;
+  GCRT_INLINE E at(int entry, int) const { return epilogue.at_batch(entry); }
+  GCRT_INLINE std::ptrdiff_t first_column(int) const { return 0; }
+};
+
+// One epilogue for all groups of a convolution: group z writes the columns from z * columns on.
+template <class E>
+struct GroupedOutput {
+  E epilogue;
+  int columns;
+  GCRT_INLINE const E& at(int, int) const { return epilogue; }
+  GCRT_INLINE std::ptrdiff_t first_column(int entry) const { return std::ptrdiff_t{entry} * columns; }
+};
+
+// The sums of each part of the depth, to be added by add_parts_kernel: [entry][part][rows][row_stride].
+template <class T>
+struct StorePart {
+  static constexpr int kMaxLanes = 4;
+  T* data;
+  std::ptrdiff_t row_stride;
+  template <class L, class V>
+  GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    store(lane, data + m * row_stride + n, sums);
+  }
+};
+template <class T>
+struct PartOutput {
+  T* data;
+  std::ptrdiff_t row_stride;
+  std::ptrdiff_t part_stride;
+  int splits;
+  GCRT_INLINE StorePart<T> at(int entry, int part) const {
+    return {data + (std::ptrdiff_t{entry} * splits + part) * part_stride, row_stride};
+  }
+  GCRT_INLINE std::ptrdiff_t first_column(int) const { return 0; }
+};
+
+// The stages of one block in shared memory.
+template <class Config, class Product, class A, class B>
+struct TileStages {
+  using ElementA = typename A::Element;
+  using ElementB = typename B::Element;
+  static constexpr int kSlabA = Config::kRows * Product::kDepth;
+  static constexpr int kSlabB = Config::kColumns * Product::kDepth;
+  static constexpr int kBytesA = kStepSlabs * kSlabA * static_cast<int>(sizeof(ElementA));
+  static constexpr int kStageBytes = kBytesA + kStepSlabs * kSlabB * static_cast<int>(sizeof(ElementB));
+  static constexpr int kSumBytes = Config::kRows * Config::kSumStride * 4;
+  static constexpr int kSharedBytes =
+      Config::kStages * kStageBytes > kSumBytes ? Config::kStages* kStageBytes : kSumBytes;
+
+  unsigned char* shared;
+  GCRT_INLINE ElementA* a(int stage, int slab) const {
+    return reinterpret_cast<ElementA*>(shared + stage * kStageBytes) + slab * kSlabA;
+  }
+  GCRT_INLINE ElementB* b(int stage, int slab) const {
+    return reinterpret_cast<ElementB*>(shared + stage * kStageBytes + kBytesA) + slab * kSlabB;
+  }
+};
+
+// Adds the products of one slab to the sums of the warp at (warp_row, warp_column) of the tile.
+template <class Config, class Product, class A, class B>
+GCRT_INLINE void multiply_slabs(
+    Sums<typename Product::Sum, Config::kRowFragments, Config::kColumnFragments>& sums,
+    const typename A::Element* a, const typename B::Element* b, int warp_row, int warp_column) {
+  constexpr int kDepth = Product::kDepth;
+  const LanePosition at = lane_position();
+  const RowSlab<typename A::Element, kDepth> slab_a{a + warp_row * kDepth};
+  if constexpr (B::kIsDepthMajor) {
+    const DepthMajorSlab<typename B::Element, Config::kColumns> slab_b{b, warp_column};
+    Product::multiply(sums, slab_a, slab_b, at);
+  } else {
+    const RowSlab<typename B::Element, kDepth> slab_b{b + warp_column * kDepth};
+    Product::multiply(sums, slab_a, slab_b, at);
+  }
+}
+
+template <class Config, class Product, class A, class B, class Output>
+GCRT_GLOBAL(Config::kThreads)
+void tile_kernel(A source_a, B source_b, TileGrid grid, Output output) {
+  using Sum = typename Product::Sum;
+  using Stages = TileStages<Config, Product, A, B>;
+  GCRT_DYNAMIC_SHARED(unsigned char, shared);
+  const Stages stages{shared};
+  const int z = grid.first_z + static_cast<int>(blockIdx.z);
+  const int entry = z / grid.splits;
+  const int part = z % grid.splits;
+  const int first_slab = part * grid.split_slabs;
+  const int slabs = first_slab + grid.split_slabs < grid.slabs ? grid.split_slabs : grid.slabs - first_slab;
+  const int row = static_cast<int>(blockIdx.x) * Config::kRows;
+  const int column = static_cast<int>(blockIdx.y) * Config::kColumns;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp_row = warp % Config::kSize.warps_along_rows * Config::kWarpRows;
+  const int warp_column = warp / Config::kSize.warps_along_rows * Config::kWarpColumns;
+
+  typename A::template Cursor<Config::kRows, Config::kThreads, Product::kDepth> cursor_a(
+      source_a, entry, row, first_slab * Product::kDepth);
+  typename B::template Cursor<Config::kColumns, Config::kThreads, Product::kDepth> cursor_b(
+      source_b, entry, column, first_slab * Product::kDepth);
+  const auto load_step = [&](int step) {
+    const int stage = step % Config::kStages;
+    GCRT_UNROLL
+    for (int i = 0; i < kStepSlabs; ++i) {
+      if (step * kStepSlabs + i < slabs) {
+        cursor_a.load(stages.a(stage, i));
+        cursor_b.load(stages.b(stage, i));
+      }
+    }
+    cp_async_commit();
+  };
+
+  Sums<Sum, Config::kRowFragments, Config::kColumnFragments> sums = {};
+  const int steps = (slabs + kStepSlabs - 1) / kStepSlabs;
+  for (int step = 0; step < Config::kStages - 1; ++step) load_step(step);
+  for (int step = 0; step < steps; ++step) {
+    cp_async_wait<Config::kStages - 2>();
+    barrier();
+    load_step(step + Config::kStages - 1);
+    const int stage = step % Config::kStages;
+    GCRT_UNROLL
+    for (int i = 0; i < kStepSlabs; ++i) {
+      if (step * kStepSlabs + i < slabs) {
+        multiply_slabs<Config, Product, A, B>(sums, stages.a(stage, i), stages.b(stage, i), warp_row,
+                                              warp_column);
+      }
+    }
+  }
+  cp_async_wait<0>();
+  barrier();
+  Sum* const parked = reinterpret_cast<Sum*>(shared);
+  park_sums<Config>(sums, parked, warp_row, warp_column);
+  barrier();
+  finish_tile<Config>(output.at(entry, part), parked, grid.rows - row, grid.columns - column, row,
+                      output.first_column(entry) + column);
+}
+
+// Adds the parts of a split depth in order and hands the sums to the epilogue. blockIdx.y is the entry.
+constexpr int kAddThreads = 256;
+template <class T, class Output>
+GCRT_GLOBAL(kAddThreads)
+void add_parts_kernel(PartOutput<T> parts, int rows, int columns, int first_entry, Output output) {
+  const int quads = (columns + 3) / 4;
+  const std::ptrdiff_t index = std::ptrdiff_t{blockIdx.x} * kAddThreads + threadIdx.x;
+  const std::ptrdiff_t m = index / quads;
+  const int n = static_cast<int>(index % quads) * 4;
+  if (m >= rows) return;
+  const int entry = first_entry + static_cast<int>(blockIdx.y);
+  const T* const source = parts.at(entry, 0).data + m * parts.row_stride + n;
+  const auto total = [&](auto lanes, int i) GCRT_LAMBDA_INLINE {
+    auto sum = load(lanes, source + i);
+    for (int part = 1; part < parts.splits; ++part) {
+      sum = sum + load(lanes, source + part * parts.part_stride + i);
+    }
+    return sum;
+  };
+  finish_columns(output.at(entry, 0), total, columns - n < 4 ? columns - n : 4, m,
+                 output.first_column(entry) + n);
+}
+
+// Launches one kernel over all tiles of `entries` products.
+template <class Config, class Product, class A, class B, class Output>
+inline void launch_tiles(Queue& queue, const A& a, const B& b, TileGrid grid, int entries,
+                         const Output& output) {
+  using Stages = TileStages<Config, Product, A, B>;
+  const unsigned blocks_x = static_cast<unsigned>((grid.rows + Config::kRows - 1) / Config::kRows);
+  const unsigned blocks_y = static_cast<unsigned>((grid.columns + Config::kColumns - 1) / Config::kColumns);
+  const int count = entries * grid.splits;
+  for (grid.first_z = 0; grid.first_z < count; grid.first_z += kMaxGridZ) {
+    const int left = count - grid.first_z;
+    const unsigned blocks_z = static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ);
+    launch(queue, dim3(blocks_x, blocks_y, blocks_z), dim3(Config::kThreads), Stages::kSharedBytes,
+           tile_kernel<Config, Product, A, B, Output>, a, b, grid, output);
+  }
+}
+
+// All products of A and B, entry by entry along blockIdx.z, the depth split if asked for.
+template <Tile kTile, class Product, class A, class B, class Output>
+inline void multiply_tiles(Queue& queue, const A& a, const B& b, int rows, int columns, int depth,
+                           int entries, const SplitDepth& split, const Output& output) {
+  using Config = TileConfig<kTile>;
+  using Sum = typename Product::Sum;
+  if (rows <= 0 || columns <= 0 || entries <= 0) return;
+  const int slabs = (depth + Product::kDepth - 1) / Product::kDepth;
+  const int split_slabs = (slabs + split.splits - 1) / split.splits;
+  const TileGrid grid{rows, columns, slabs, split_slabs, split.splits, 0};
+  if (split.splits == 1) {
+    launch_tiles<Config, Product>(queue, a, b, grid, entries, output);
+    return;
+  }
+  const std::ptrdiff_t row_stride = (columns + 3) / 4 * 4;
+  const PartOutput<Sum> parts{reinterpret_cast<Sum*>(split.workspace), row_stride, rows * row_stride,
+                              split.splits};
+  launch_tiles<Config, Product>(queue, a, b, grid, entries, parts);
+  const std::ptrdiff_t quads = rows * (row_stride / 4);
+  const unsigned blocks = static_cast<unsigned>((quads + kAddThreads - 1) / kAddThreads);
+  for (int entry = 0; entry < entries; entry += kMaxGridZ) {
+    const int left = entries - entry;
+    launch(queue, dim3(blocks, static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ)), dim3(kAddThreads),
+           0, add_parts_kernel<Sum, Output>, parts, rows, columns, entry, output);
+  }
+}
+
+}  // namespace GCRT_NAMESPACE

@@ -1,0 +1,182 @@
+// How a matrix comes into shared memory: sources describe an operand, their cursors copy it slab by slab.
+//
+// A source is passed to the kernel by value. Its cursor belongs to one thread of one block: it is made for
+// the tile's first row and a first k, and each load() starts the asynchronous copies of the next slab. What
+// lies outside the operand is filled with zeros, so that products need no bounds.
+#pragma once
+
+#include "gcrt/cuda/device.h"
+#include "gcrt/cuda/tile.h"
+
+namespace GCRT_NAMESPACE {
+
+// Blocks along z or y in one launch.
+constexpr int kMaxGridZ = 65535;
+
+// Offset of batch entry z: two nested batch axes, so that one of them can be broadcast (stride 0).
+struct BatchStrides {
+  int inner_count = 1;
+  std::ptrdiff_t outer = 0;
+  std::ptrdiff_t inner = 0;
+
+  GCRT_INLINE std::ptrdiff_t offset(int z) const {
+    return inner_count == 1 ? z * outer : z / inner_count * outer + z % inner_count * inner;
+  }
+};
+
+// Bytes that one copy may move: 16 or 4 if address and all strides (in elements) allow it, else one element.
+template <class T, class... Strides>
+inline int copy_bytes(const T* data, Strides... strides) {
+  const auto fits = [&](std::size_t bytes) {
+    const std::size_t elements = bytes / sizeof(T);
+    return reinterpret_cast<std::uintptr_t>(data) % bytes == 0 &&
+           ((static_cast<std::size_t>(strides) % elements == 0) && ...);
+  };
+  if (fits(16)) return 16;
+  return sizeof(T) < 4 && fits(4) ? 4 : static_cast<int>(sizeof(T));
+}
+
+// Starts copies of the first `valid` of 16 / sizeof(T) elements and zeros the rest. A single element of less
+// than 4 bytes has no asynchronous copy.
+template <class T>
+GCRT_INLINE void copy_chunk(T* shared, const T* source, int valid, int bytes) {
+  constexpr int kSize = static_cast<int>(sizeof(T));
+  if (bytes == 16) {
+    cp_async<16>(shared, source, valid * kSize);
+  } else if (bytes == 4) {
+    GCRT_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int left = valid * kSize - 4 * i;
+      cp_async<4>(shared + i * 4 / kSize, source + i * 4 / kSize, left < 0 ? 0 : (left < 4 ? left : 4));
+    }
+  } else if constexpr (kSize < 4) {
+    GCRT_UNROLL
+    for (int i = 0; i < 16 / kSize; ++i) shared[i] = i < valid ? source[i] : T{};
+  }
+}
+
+// Which chunks of 16 bytes of a slab a thread copies: the same part of rows first, first + step, ...
+template <class T, int kRows, int kThreads, int kDepth>
+struct ChunkShare {
+  static constexpr int kElements = 16 / static_cast<int>(sizeof(T));
+  static constexpr int kChunks = kDepth / kElements;  // per row
+  static constexpr int kRowStep = kThreads / kChunks;
+  static constexpr int kCopies = (kRows + kRowStep - 1) / kRowStep;
+  static constexpr bool kIsExact = kRows % kRowStep == 0;
+
+  int row;     // of the first chunk
+  int offset;  // in elements from the start of the row
+
+  GCRT_INLINE ChunkShare() {
+    const int thread = static_cast<int>(threadIdx.x);
+    row = thread / kChunks;
+    offset = thread % kChunks * kElements;
+  }
+  GCRT_INLINE bool has(int copy) const { return kIsExact || row + copy * kRowStep < kRows; }
+  GCRT_INLINE int row_of(int copy) const { return row + copy * kRowStep; }
+};
+
+// A matrix whose rows are contiguous along k: A, and B stored as [columns][k].
+template <class T>
+struct DenseSource {
+  using Element = T;
+  static constexpr bool kIsDepthMajor = false;
+
+  const T* data;
+  std::ptrdiff_t row_stride;
+  int rows;
+  int depth;  // elements of a row that may be read
+  int bytes;  // of one copy
+  BatchStrides batch;
+
+  template <int kRows, int kThreads, int kDepth>
+  struct Cursor {
+    using Share = ChunkShare<T, kRows, kThreads, kDepth>;
+    Share share;
+    const T* data;
+    std::ptrdiff_t step;  // between the rows of this thread
+    int rows_left;        // rows of the operand from the first row of this thread on
+    int left;             // elements of the rows from `data` on
+    int bytes;
+
+    GCRT_DEVICE Cursor(const DenseSource& s, int z, int first_row, int first_k) {
+      data = s.data + s.batch.offset(z) + (first_row + share.row) * s.row_stride + (first_k + share.offset);
+      step = Share::kRowStep * s.row_stride;
+      rows_left = s.rows - first_row - share.row;
+      left = s.depth - first_k - share.offset;
+      bytes = s.bytes;
+    }
+    GCRT_DEVICE void load(T* shared) {
+      const int valid = left < 0 ? 0 : (left < Share::kElements ? left : Share::kElements);
+      GCRT_UNROLL
+      for (int i = 0; i < Share::kCopies; ++i) {
+        if (!share.has(i)) continue;
+        copy_chunk(shared + share.row_of(i) * kDepth + share.offset, data + i * step,
+                   i * Share::kRowStep < rows_left ? valid : 0, bytes);
+      }
+      data += kDepth;
+      left -= kDepth;
+    }
+  };
+};
+
+// B of any strides, kept as [k][columns] in shared memory.
+struct StridedSource {
+  using Element = float;
+  static constexpr bool kIsDepthMajor = true;
+
+  const float* data;
+  std::ptrdiff_t stride_k;
+  std::ptrdiff_t stride_n;
+  int columns;
+  int depth;
+  int bytes;  // 16 only where stride_n is 1
+  BatchStrides batch;
+
+  template <int kColumns, int kThreads, int kDepth>
+  struct Cursor {
+    static constexpr int kQuads = kColumns / 4;
+    static constexpr int kStep = kThreads / kQuads;  // of k, between the copies of one thread
+    static constexpr int kCopies = (kDepth + kStep - 1) / kStep;
+    const float* data;
+    std::ptrdiff_t stride_k;
+    std::ptrdiff_t stride_n;
+    int k;
+    int column;
+    int columns_left;
+    int left;
+    int bytes;
+
+    GCRT_DEVICE Cursor(const StridedSource& s, int z, int first_column, int first_k) {
+      const int thread = static_cast<int>(threadIdx.x);
+      k = thread / kQuads;
+      column = thread % kQuads * 4;
+      stride_k = s.stride_k;
+      stride_n = s.stride_n;
+      data = s.data + s.batch.offset(z) + (first_k + k) * stride_k + (first_column + column) * stride_n;
+      columns_left = s.columns - first_column - column;
+      left = s.depth - first_k - k;
+      bytes = s.bytes;
+    }
+    GCRT_DEVICE void load(float* shared) {
+      const int valid = columns_left < 0 ? 0 : (columns_left < 4 ? columns_left : 4);
+      GCRT_UNROLL
+      for (int i = 0; i < kCopies; ++i) {
+        if (kDepth % kStep != 0 && k + i * kStep >= kDepth) continue;
+        const int count = i * kStep < left ? valid : 0;
+        const float* const source = data + i * kStep * stride_k;
+        float* const to = shared + depth_major_offset<kColumns>(k + i * kStep, column);
+        if (bytes == 16) {
+          cp_async<16>(to, source, count * 4);
+        } else {
+          GCRT_UNROLL
+          for (int j = 0; j < 4; ++j) cp_async<4>(to + j, source + j * stride_n, j < count ? 4 : 0);
+        }
+      }
+      data += kDepth * stride_k;
+      left -= kDepth;
+    }
+  };
+};
+
+}  // namespace GCRT_NAMESPACE

@@ -1,0 +1,42 @@
+// What the parts of the emulator share. Kernels and emitted projects see cuda_runtime.h only.
+#pragma once
+
+#include "cuda_runtime.h"
+
+namespace cuda_on_cpu {
+
+#if defined(__SANITIZE_ADDRESS__)
+#define CUDA_ON_CPU_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CUDA_ON_CPU_ADDRESS_SANITIZER 1
+#endif
+#endif
+#ifndef CUDA_ON_CPU_ADDRESS_SANITIZER
+#define CUDA_ON_CPU_ADDRESS_SANITIZER 0
+#endif
+
+/// What memory holds before a kernel writes it: NaN as any floating type, -1 as an integer.
+constexpr int kPoison = 0xff;
+
+/// A block of exactly `bytes` bytes, poisoned. Its end is guarded: by AddressSanitizer where that is compiled
+/// in, else by bytes behind it that ends_are_whole() compares.
+unsigned char* allocate_exact(std::size_t bytes, std::size_t alignment);
+void free_exact(unsigned char* memory);
+bool end_is_whole(const unsigned char* memory, std::size_t bytes);
+
+struct Launch {
+  const void* kernel;
+  const Signature* signature;
+  dim3 grid;
+  dim3 block;
+  std::size_t shared_bytes;
+  void* const* arguments;
+};
+/// Runs every block to its end. `launch` is a valid configuration.
+void run_grid(const Launch& launch);
+
+/// The value of an environment variable, or `otherwise` where it is not set.
+long environment_number(const char* name, long otherwise);
+
+}  // namespace cuda_on_cpu

@@ -1,0 +1,273 @@
+// CUDA on a CPU: the part of the CUDA runtime that emitted projects use, as ordinary C++. Sources written for
+// nvcc compile with `g++ -x c++ -I tests/cuda_on_cpu` and link with cuda_on_cpu.cc; kernels then run on the
+// CPU, to the letter of the programming model and as unkindly as it allows:
+//
+//   - one thread runs until it waits, so whatever a missing barrier should have ordered is not ordered;
+//   - asynchronous copies to shared memory land at the wait that makes them visible, not before;
+//   - device and shared memory start as 0xFF, blocks of memory have their exact size and guarded ends;
+//   - CUDA_ON_CPU_SEED=n shuffles the order of blocks and warps, CUDA_ON_CPU_THREADS=n sets the host threads.
+//
+// A kernel that breaks the rules ends the process with one line "cuda_on_cpu: ..." that names block and
+// thread. Not modelled: races inside a warp between two waits, memory ordering, bank conflicts, registers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#define __host__
+#define __device__
+#define __global__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __align__(bytes) alignas(bytes)
+
+#define CUDART_VERSION 13000
+
+struct uint3 {
+  unsigned x, y, z;
+};
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x_size = 1, unsigned y_size = 1, unsigned z_size = 1)
+      : x(x_size), y(y_size), z(z_size) {}
+};
+
+// Of the running thread; all 0 outside kernels.
+extern __thread uint3 threadIdx;
+extern __thread uint3 blockIdx;
+extern __thread dim3 blockDim;
+extern __thread dim3 gridDim;
+
+enum cudaError {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorInvalidDeviceFunction = 98,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorInvalidResourceHandle = 400,
+  cudaErrorIllegalState = 401,
+  cudaErrorNotReady = 600,
+  cudaErrorStreamCaptureUnsupported = 900
+};
+using cudaError_t = cudaError;
+
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost = 0,
+  cudaMemcpyHostToDevice = 1,
+  cudaMemcpyDeviceToHost = 2,
+  cudaMemcpyDeviceToDevice = 3,
+  cudaMemcpyDefault = 4
+};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+enum cudaDeviceAttr {
+  cudaDevAttrMaxThreadsPerBlock = 1,
+  cudaDevAttrWarpSize = 10,
+  cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrIntegrated = 18,
+  cudaDevAttrL2CacheSize = 38,
+  cudaDevAttrComputeCapabilityMajor = 75,
+  cudaDevAttrComputeCapabilityMinor = 76,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
+};
+enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal };
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
+constexpr unsigned cudaStreamDefault = 0;
+constexpr unsigned cudaStreamNonBlocking = 1;
+constexpr unsigned cudaEventDefault = 0;
+constexpr unsigned cudaEventDisableTiming = 2;
+constexpr unsigned cudaHostAllocDefault = 0;
+
+using cudaStream_t = struct CUstream_st*;
+using cudaEvent_t = struct CUevent_st*;
+using cudaGraph_t = struct CUgraph_st*;
+using cudaGraphNode_t = struct CUgraphNode_st*;
+using cudaGraphExec_t = struct CUgraphExec_st*;
+struct cudaGraphEdgeData;
+
+struct cudaKernelNodeParams {
+  void* func;
+  dim3 gridDim;
+  dim3 blockDim;
+  unsigned sharedMemBytes;
+  void** kernelParams;
+  void** extra;
+};
+struct cudaPointerAttributes {
+  cudaMemoryType type;
+  int device;
+  void* devicePointer;
+  void* hostPointer;
+};
+struct cudaDeviceProp {
+  char name[256];
+  std::size_t totalGlobalMem;
+  std::size_t sharedMemPerBlockOptin;
+  int major;
+  int minor;
+  int multiProcessorCount;
+};
+
+const char* cudaGetErrorString(cudaError_t error);
+const char* cudaGetErrorName(cudaError_t error);
+cudaError_t cudaGetLastError();
+cudaError_t cudaPeekAtLastError();
+
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDeviceSynchronize();
+cudaError_t cudaDriverGetVersion(int* version);
+cudaError_t cudaRuntimeGetVersion(int* version);
+
+cudaError_t cudaMalloc(void** pointer, std::size_t bytes);
+cudaError_t cudaFree(void* pointer);
+cudaError_t cudaMallocHost(void** pointer, std::size_t bytes);
+cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void* pointer);
+cudaError_t cudaMemGetInfo(std::size_t* available, std::size_t* total);
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer);
+cudaError_t cudaMemcpy(void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream = nullptr);
+cudaError_t cudaMemset(void* target, int value, std::size_t bytes);
+cudaError_t cudaMemsetAsync(void* target, int value, std::size_t bytes, cudaStream_t stream = nullptr);
+template <class T>
+cudaError_t cudaMalloc(T** pointer, std::size_t bytes) {
+  return cudaMalloc(reinterpret_cast<void**>(pointer), bytes);
+}
+template <class T>
+cudaError_t cudaMallocHost(T** pointer, std::size_t bytes) {
+  return cudaMallocHost(reinterpret_cast<void**>(pointer), bytes);
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
+cudaError_t cudaEventCreate(cudaEvent_t* event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id = nullptr, cudaGraph_t* graph = nullptr,
+                                     const cudaGraphNode_t** dependencies = nullptr,
+                                     const cudaGraphEdgeData** edges = nullptr, std::size_t* count = nullptr);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags = 0);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
+                                          unsigned long long flags = 0);
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const cudaKernelNodeParams* parameters);
+cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node, void* target,
+                                               const void* source, std::size_t bytes, cudaMemcpyKind kind);
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value);
+template <class... P>
+cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute attribute, int value) {
+  return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
+}
+/// The kernel must have been made known by cuda_on_cpu::declare_kernel.
+cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                             std::size_t shared_bytes, cudaStream_t stream);
+
+namespace cuda_on_cpu {
+
+/// Ends the process with "cuda_on_cpu: MESSAGE", the kernel's grid position and the thread.
+[[noreturn]] __attribute__((format(printf, 1, 2))) void die(const char* format, ...);
+
+inline void check_alignment(const void* pointer, std::size_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(pointer) % bytes != 0) {
+    die("misaligned access: %zu bytes at an address that is %zu beyond a multiple", bytes,
+        static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(pointer) % bytes));
+  }
+}
+/// The running thread's place in its block, x fastest.
+unsigned linear_thread();
+/// The block's dynamic shared memory; dies if the launch gave none.
+unsigned char* shared_memory();
+
+/// Dies unless the `bytes` bytes lie in the block's shared memory and are aligned to their number.
+void check_shared_access(const void* pointer, std::size_t bytes);
+
+/// All threads of the block that have not returned.
+void block_barrier();
+/// The same, and how many of them (or whether any, all) hold `condition`.
+int block_barrier_count(bool condition);
+void warp_barrier();
+
+/// Called once when the last live lane of a warp arrives; lanes[i] is what lane i published, null if it has
+/// returned.
+using Collective = void (*)(void* const (&lanes)[32]);
+/// Waits for all live lanes of the warp, which must all come with the same `name`.
+void warp_collective(const char* name, void* operands, Collective function);
+
+/// `value` of `bytes` bytes becomes that of `source_lane`; 0xFF where that lane has returned.
+void shuffle(void* value, std::size_t bytes, unsigned source_lane);
+std::uint32_t ballot(bool condition);
+
+/// Copies of `valid` bytes, then zeros up to `bytes`; they land when `wait_copies` says so.
+void copy_async(void* shared, const void* global, int bytes, int valid);
+void commit_copies();
+void wait_copies(int groups_left);
+
+/// `count` 8x8 matrices of 16-bit elements; the rows of matrix i are at the addresses given by lanes 8i to
+/// 8i+7.
+void load_matrices(std::uint32_t* registers, int count, bool transposed, const void* row);
+
+/// rows x columns tiles of mma.sync; d[row][column][4], a[row][4], b[column][2] in the fragment layouts of
+/// PTX. Floating sums run over k in order, each product rounded once.
+void mma_f16(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns);
+void mma_bf16(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns);
+void mma_tf32(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns);
+void mma_int8(std::int32_t* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns,
+              bool a_is_signed, bool b_is_signed);
+
+/// How a kernel of one signature is called and how large its parameters are.
+struct Signature {
+  void (*call)(const void* kernel, void* const* arguments);
+  const std::size_t* sizes;
+  std::size_t count;
+};
+void declare_kernel(const void* kernel, const Signature* signature);
+
+template <class... P>
+struct SignatureOf {
+  static_assert((std::is_trivially_copyable<std::decay_t<P>>::value && ...), "arguments are copied as bytes");
+  static_assert((!std::is_reference<P>::value && ...), "a kernel cannot take references");
+  template <std::size_t... I>
+  static void call_with(const void* kernel, void* const* arguments, std::index_sequence<I...>) {
+    static_cast<void>(arguments);
+    reinterpret_cast<void (*)(P...)>(const_cast<void*>(kernel))(*static_cast<P*>(arguments[I])...);
+  }
+  static void call(const void* kernel, void* const* arguments) {
+    call_with(kernel, arguments, std::index_sequence_for<P...>{});
+  }
+  static constexpr std::size_t sizes[] = {sizeof(P)..., 0};
+  static constexpr Signature signature = {&call, sizes, sizeof...(P)};
+};
+template <class... P>
+void declare_kernel(void (*kernel)(P...)) {
+  declare_kernel(reinterpret_cast<const void*>(kernel), &SignatureOf<P...>::signature);
+}
+
+}  // namespace cuda_on_cpu

@@ -1,0 +1,23 @@
+// What the host side of the emulator shares: limits, errors, checks of copies.
+#pragma once
+
+#include "cuda_on_cpu.h"
+
+namespace cuda_on_cpu {
+
+// An sm_80 with few multiprocessors, so that kernels which size their grids by the device stay small.
+constexpr int kMultiprocessors = 4;
+constexpr int kMostThreads = 1024;
+constexpr std::size_t kSharedBytesWithoutAsking = 48 << 10;
+constexpr std::size_t kMostSharedBytes = 163 << 10;
+
+/// Keeps `error` for cudaGetLastError and returns it.
+cudaError_t fail(cudaError_t error);
+
+/// Dies if the guard behind a block of device memory has been written.
+void check_ends();
+
+/// Both ranges lie inside their allocations, and those are what `kind` says.
+bool copy_is_valid(const void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind);
+
+}  // namespace cuda_on_cpu

@@ -1,0 +1,329 @@
+// Launches, streams, events and graphs. Work runs when it is given to a stream; a stream that captures keeps
+// it as the nodes of a graph instead.
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cuda_on_cpu.h"
+#include "host_state.h"
+
+using namespace cuda_on_cpu;
+
+struct CUgraphNode_st {
+  enum class Kind { kKernel, kCopy, kFill };
+  Kind kind = Kind::kKernel;
+  // Kernel.
+  const void* kernel = nullptr;
+  const Signature* signature = nullptr;
+  dim3 grid;
+  dim3 block;
+  std::size_t shared_bytes = 0;
+  std::vector<std::unique_ptr<unsigned char[]>> arguments;
+  // Copy and fill.
+  void* target = nullptr;
+  const void* source = nullptr;
+  std::size_t bytes = 0;
+  cudaMemcpyKind direction = cudaMemcpyDefault;
+  int value = 0;
+};
+
+struct CUgraph_st {
+  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // each after the one before
+};
+struct CUgraphExec_st {
+  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;
+  std::vector<cudaGraphNode_t> originals;
+};
+struct CUstream_st {
+  std::unique_ptr<CUgraph_st> capture;
+  cudaGraphNode_t last = nullptr;
+};
+struct CUevent_st {
+  std::chrono::steady_clock::time_point time;
+  bool recorded = false;
+};
+
+namespace {
+
+struct Kernel {
+  const Signature* signature;
+  std::size_t shared_limit;
+};
+std::mutex kernels_mutex;
+std::map<const void*, Kernel>& kernels() {
+  static std::map<const void*, Kernel> kernels;
+  return kernels;
+}
+
+void keep_arguments(CUgraphNode_st& node, void* const* arguments) {
+  node.arguments.clear();
+  for (std::size_t i = 0; i < node.signature->count; ++i) {
+    node.arguments.emplace_back(new unsigned char[node.signature->sizes[i]]);
+    std::memcpy(node.arguments.back().get(), arguments[i], node.signature->sizes[i]);
+  }
+}
+
+// Fills in what a launch needs from its kernel; refuses what a device would refuse.
+cudaError_t check_launch(CUgraphNode_st& node) {
+  std::size_t limit = 0;
+  {
+    const std::lock_guard<std::mutex> lock(kernels_mutex);
+    const auto found = kernels().find(node.kernel);
+    if (found == kernels().end()) return fail(cudaErrorInvalidDeviceFunction);
+    node.signature = found->second.signature;
+    limit = found->second.shared_limit;
+  }
+  const auto within = [](dim3 size, unsigned x, unsigned y, unsigned z) {
+    return size.x >= 1 && size.y >= 1 && size.z >= 1 && size.x <= x && size.y <= y && size.z <= z;
+  };
+  const std::size_t threads = std::size_t{node.block.x} * node.block.y * node.block.z;
+  if (!within(node.block, 1024, 1024, 64) || threads > kMostThreads ||
+      !within(node.grid, 0x7fffffff, 65535, 65535)) {
+    return fail(cudaErrorInvalidConfiguration);
+  }
+  return node.shared_bytes > limit ? fail(cudaErrorInvalidValue) : cudaSuccess;
+}
+
+void execute(const CUgraphNode_st& node) {
+  if (node.kind == CUgraphNode_st::Kind::kCopy) {
+    std::memmove(node.target, node.source, node.bytes);
+  } else if (node.kind == CUgraphNode_st::Kind::kFill) {
+    std::memset(node.target, node.value, node.bytes);
+  } else {
+    std::vector<void*> arguments;
+    for (const auto& argument : node.arguments) arguments.push_back(argument.get());
+    run_grid({node.kernel, node.signature, node.grid, node.block, node.shared_bytes, arguments.data()});
+    check_ends();
+  }
+}
+
+cudaError_t submit(cudaStream_t stream, std::unique_ptr<CUgraphNode_st> node) {
+  if (stream != nullptr && stream->capture != nullptr) {
+    stream->last = node.get();
+    stream->capture->nodes.push_back(std::move(node));
+  } else {
+    execute(*node);
+  }
+  return cudaSuccess;
+}
+
+cudaGraphNode_t find_node(cudaGraphExec_t exec, cudaGraphNode_t node, CUgraphNode_st::Kind kind) {
+  for (std::size_t i = 0; i < exec->nodes.size(); ++i) {
+    if (exec->originals[i] == node && exec->nodes[i]->kind == kind) return exec->nodes[i].get();
+  }
+  return nullptr;
+}
+
+std::unique_ptr<CUgraphNode_st> copy_of(const CUgraphNode_st& node) {
+  auto copy = std::make_unique<CUgraphNode_st>();
+  copy->kind = node.kind;
+  copy->kernel = node.kernel;
+  copy->signature = node.signature;
+  copy->grid = node.grid;
+  copy->block = node.block;
+  copy->shared_bytes = node.shared_bytes;
+  copy->target = node.target;
+  copy->source = node.source;
+  copy->bytes = node.bytes;
+  copy->direction = node.direction;
+  copy->value = node.value;
+  if (node.kind == CUgraphNode_st::Kind::kKernel) {
+    std::vector<void*> arguments;
+    for (const auto& argument : node.arguments) arguments.push_back(argument.get());
+    keep_arguments(*copy, arguments.data());
+  }
+  return copy;
+}
+
+}  // namespace
+
+void cuda_on_cpu::declare_kernel(const void* kernel, const Signature* signature) {
+  const std::lock_guard<std::mutex> lock(kernels_mutex);
+  kernels().insert({kernel, {signature, kSharedBytesWithoutAsking}});
+}
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  const std::size_t bytes = static_cast<std::size_t>(value);
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || bytes > kMostSharedBytes) {
+    return fail(cudaErrorInvalidValue);
+  }
+  const std::lock_guard<std::mutex> lock(kernels_mutex);
+  const auto found = kernels().find(kernel);
+  if (found == kernels().end()) return fail(cudaErrorInvalidDeviceFunction);
+  found->second.shared_limit = bytes > kSharedBytesWithoutAsking ? bytes : kSharedBytesWithoutAsking;
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                             std::size_t shared_bytes, cudaStream_t stream) {
+  auto node = std::make_unique<CUgraphNode_st>();
+  node->kernel = kernel;
+  node->grid = grid;
+  node->block = block;
+  node->shared_bytes = shared_bytes;
+  if (const cudaError_t error = check_launch(*node); error != cudaSuccess) return error;
+  keep_arguments(*node, arguments);
+  return submit(stream, std::move(node));
+}
+
+cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  if (!copy_is_valid(target, source, bytes, kind)) return fail(cudaErrorInvalidValue);
+  auto node = std::make_unique<CUgraphNode_st>();
+  node->kind = CUgraphNode_st::Kind::kCopy;
+  node->target = target;
+  node->source = source;
+  node->bytes = bytes;
+  node->direction = kind;
+  return submit(stream, std::move(node));
+}
+cudaError_t cudaMemcpy(void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind) {
+  return cudaMemcpyAsync(target, source, bytes, kind, nullptr);
+}
+cudaError_t cudaMemsetAsync(void* target, int value, std::size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  if (!copy_is_valid(target, target, bytes, cudaMemcpyDeviceToDevice)) return fail(cudaErrorInvalidValue);
+  auto node = std::make_unique<CUgraphNode_st>();
+  node->kind = CUgraphNode_st::Kind::kFill;
+  node->target = target;
+  node->value = value;
+  node->bytes = bytes;
+  return submit(stream, std::move(node));
+}
+cudaError_t cudaMemset(void* target, int value, std::size_t bytes) {
+  return cudaMemsetAsync(target, value, bytes, nullptr);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new CUstream_st;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, 0); }
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (stream != nullptr && stream->capture != nullptr) return fail(cudaErrorStreamCaptureUnsupported);
+  return cudaDeviceSynchronize();
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+  event->time = std::chrono::steady_clock::now();
+  event->recorded = true;
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  if (!start->recorded || !end->recorded) return fail(cudaErrorInvalidResourceHandle);
+  *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  if (stream == nullptr) return fail(cudaErrorStreamCaptureUnsupported);
+  if (stream->capture != nullptr) return fail(cudaErrorIllegalState);
+  stream->capture = std::make_unique<CUgraph_st>();
+  stream->last = nullptr;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  if (stream == nullptr || stream->capture == nullptr) return fail(cudaErrorIllegalState);
+  *graph = stream->capture.release();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  return cudaStreamGetCaptureInfo(stream, status);
+}
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id, cudaGraph_t* graph,
+                                     const cudaGraphNode_t** dependencies, const cudaGraphEdgeData** edges,
+                                     std::size_t* count) {
+  const bool active = stream != nullptr && stream->capture != nullptr;
+  *status = active ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  if (!active) return cudaSuccess;
+  if (id != nullptr) *id = 1;
+  if (graph != nullptr) *graph = stream->capture.get();
+  if (dependencies != nullptr) *dependencies = &stream->last;
+  if (edges != nullptr) *edges = nullptr;
+  if (count != nullptr) *count = stream->last == nullptr ? 0 : 1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
+  if (nodes != nullptr) {
+    for (std::size_t i = 0; i < *count && i < graph->nodes.size(); ++i) nodes[i] = graph->nodes[i].get();
+  }
+  *count = graph->nodes.size();
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
+  auto made = std::make_unique<CUgraphExec_st>();
+  for (const auto& node : graph->nodes) {
+    made->originals.push_back(node.get());
+    made->nodes.push_back(copy_of(*node));
+  }
+  *exec = made.release();
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
+  return cudaGraphInstantiateWithFlags(exec, graph, flags);
+}
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+  if (stream != nullptr && stream->capture != nullptr) {
+    for (const auto& node : exec->nodes) submit(stream, copy_of(*node));
+    return cudaSuccess;
+  }
+  for (const auto& node : exec->nodes) execute(*node);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+  delete exec;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const cudaKernelNodeParams* parameters) {
+  cudaGraphNode_t mine = find_node(exec, node, CUgraphNode_st::Kind::kKernel);
+  if (mine == nullptr || parameters->kernelParams == nullptr) return fail(cudaErrorInvalidValue);
+  CUgraphNode_st changed;
+  changed.kernel = parameters->func;
+  changed.grid = parameters->gridDim;
+  changed.block = parameters->blockDim;
+  changed.shared_bytes = parameters->sharedMemBytes;
+  if (const cudaError_t error = check_launch(changed); error != cudaSuccess) return error;
+  keep_arguments(changed, parameters->kernelParams);
+  *mine = std::move(changed);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node, void* target,
+                                               const void* source, std::size_t bytes, cudaMemcpyKind kind) {
+  cudaGraphNode_t mine = find_node(exec, node, CUgraphNode_st::Kind::kCopy);
+  if (mine == nullptr || !copy_is_valid(target, source, bytes, kind)) return fail(cudaErrorInvalidValue);
+  mine->target = target;
+  mine->source = source;
+  mine->bytes = bytes;
+  mine->direction = kind;
+  return cudaSuccess;
+}
