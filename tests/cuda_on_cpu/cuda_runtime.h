@@ -202,7 +202,7 @@ inline void check_alignment(const void* pointer, std::size_t bytes) {
   }
 }
 /// The running thread's place in its block, x fastest.
-unsigned linear_thread();
+extern __thread unsigned linear_thread;
 /// The block's dynamic shared memory; dies if the launch gave none.
 unsigned char* shared_memory();
 
@@ -230,9 +230,9 @@ void copy_async(void* shared, const void* global, int bytes, int valid);
 void commit_copies();
 void wait_copies(int groups_left);
 
-/// `count` 8x8 matrices of 16-bit elements; the rows of matrix i are at the addresses given by lanes 8i to
-/// 8i+7.
-void load_matrices(std::uint32_t* registers, int count, bool transposed, const void* row);
+/// `loads` times `count` (1, 2 or 4) 8x8 matrices of 16-bit elements into registers[load][count]; the rows of
+/// matrix i of a load are at the addresses rows[load] of lanes 8i to 8i+7.
+void load_matrices(std::uint32_t* registers, int loads, int count, bool transposed, const void* const* rows);
 
 /// rows x columns tiles of mma.sync; d[row][column][4], a[row][4], b[column][2] in the fragment layouts of
 /// PTX. Floating sums run over k in order, each product rounded once.

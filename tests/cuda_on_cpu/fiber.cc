@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "cuda_on_cpu.h"
-
 #if CUDA_ON_CPU_ADDRESS_SANITIZER
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -15,7 +13,6 @@
 #include <ucontext.h>
 #endif
 
-// Saves the callee-saved registers on the stack and the stack pointer to *first, then continues from second.
 #if defined(__x86_64__)
 asm(R"(
 .text
@@ -76,10 +73,6 @@ cuda_on_cpu_switch:
 .size cuda_on_cpu_switch, .-cuda_on_cpu_switch
 )");
 #endif
-#if defined(__x86_64__) || defined(__aarch64__)
-extern "C" void cuda_on_cpu_switch(void** saved, void* continued);
-#endif
-
 namespace cuda_on_cpu {
 namespace {
 
@@ -87,17 +80,21 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kStackBytes = 256 << 10;
 constexpr std::size_t kSpread = 128 << 10;
 
-// What a new fiber runs, and the fiber that was left last: its entry has to be told to AddressSanitizer.
+// What a new fiber runs; it is switched to by the host thread that made it.
 __thread void (*entry_main)(void*) = nullptr;
 __thread void* entry_argument = nullptr;
+
+#if CUDA_ON_CPU_ADDRESS_SANITIZER
+// AddressSanitizer is told of every arrival on another stack.
 __thread Fiber* left_fiber = nullptr;
 __thread Fiber* entered_fiber = nullptr;
 
-void arrive() {
-#if CUDA_ON_CPU_ADDRESS_SANITIZER
+__attribute__((noinline)) void arrive() {
   __sanitizer_finish_switch_fiber(entered_fiber->fake_stack, &left_fiber->bottom, &left_fiber->bytes);
-#endif
 }
+#else
+void arrive() {}
+#endif
 
 [[noreturn]] void enter() {
   arrive();
@@ -140,19 +137,29 @@ void create_fiber(Fiber& fiber, unsigned number, void (*main)(void*), void* argu
 #endif
 }
 
-void switch_fiber(Fiber& from, Fiber& to) {
+#if CUDA_ON_CPU_ADDRESS_SANITIZER
+__attribute__((noinline)) static void depart(Fiber& from, Fiber& to) {
   left_fiber = &from;
   entered_fiber = &to;
-#if CUDA_ON_CPU_ADDRESS_SANITIZER
   __sanitizer_start_switch_fiber(&from.fake_stack, to.bottom, to.bytes);
+}
 #endif
-#if defined(__x86_64__) || defined(__aarch64__)
-  cuda_on_cpu_switch(&from.stack_pointer, to.stack_pointer);
-#else
+
+#if !defined(__x86_64__) && !defined(__aarch64__)
+void switch_fiber(Fiber& from, Fiber& to) {
+#if CUDA_ON_CPU_ADDRESS_SANITIZER
+  depart(from, to);
+#endif
   if (from.context == nullptr) from.context = new ucontext_t;
   swapcontext(static_cast<ucontext_t*>(from.context), static_cast<ucontext_t*>(to.context));
-#endif
   arrive();
 }
+#elif CUDA_ON_CPU_ADDRESS_SANITIZER
+void switch_fiber(Fiber& from, Fiber& to) {
+  depart(from, to);
+  cuda_on_cpu_switch(&from.stack_pointer, to.stack_pointer);
+  arrive();
+}
+#endif
 
 }  // namespace cuda_on_cpu

@@ -4,6 +4,14 @@
 
 #include <cstddef>
 
+#include "cuda_on_cpu.h"
+
+#if defined(__x86_64__) || defined(__aarch64__)
+/// Saves the callee-saved registers on the stack and the stack pointer in *saved, then goes on from
+/// `continued`.
+extern "C" void cuda_on_cpu_switch(void** saved, void* continued);
+#endif
+
 namespace cuda_on_cpu {
 
 struct Fiber {
@@ -21,6 +29,12 @@ struct Fiber {
 void create_fiber(Fiber& fiber, unsigned number, void (*main)(void*), void* argument);
 
 /// Leaves `from` for `to`; returns when something switches back to `from`.
+#if (defined(__x86_64__) || defined(__aarch64__)) && !CUDA_ON_CPU_ADDRESS_SANITIZER
+inline void switch_fiber(Fiber& from, Fiber& to) {
+  cuda_on_cpu_switch(&from.stack_pointer, to.stack_pointer);
+}
+#else
 void switch_fiber(Fiber& from, Fiber& to);
+#endif
 
 }  // namespace cuda_on_cpu

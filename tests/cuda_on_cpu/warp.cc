@@ -55,7 +55,8 @@ void require_whole_warp(Lanes32 lanes, const char* what) {
 
 struct MatrixLoad {
   std::uint32_t* registers;
-  const void* row;
+  const void* const* rows;
+  int loads;
   int count;
   bool transposed;
 };
@@ -64,20 +65,25 @@ struct MatrixLoad {
 // elements (l % 4 * 2, l / 4) and the one below.
 void do_load_matrices(Lanes32 lanes) {
   require_whole_warp(lanes, "ldmatrix");
-  for (unsigned l = 0; l < 32; ++l) {
-    const auto* mine = static_cast<const MatrixLoad*>(lanes[l]);
-    for (int matrix = 0; matrix < mine->count; ++matrix) {
-      const auto element = [&](unsigned row, unsigned column) {
-        const auto* owner = static_cast<const MatrixLoad*>(lanes[static_cast<unsigned>(matrix) * 8 + row]);
-        std::uint16_t bits;
-        std::memcpy(&bits, static_cast<const char*>(owner->row) + column * 2, 2);
-        return std::uint32_t{bits};
-      };
-      const unsigned outer = l / 4;
-      const unsigned inner = l % 4 * 2;
-      const std::uint32_t low = mine->transposed ? element(inner, outer) : element(outer, inner);
-      const std::uint32_t high = mine->transposed ? element(inner + 1, outer) : element(outer, inner + 1);
-      mine->registers[matrix] = low | high << 16;
+  const auto* first = static_cast<const MatrixLoad*>(lanes[0]);
+  for (int i = 0; i < first->loads * first->count; ++i) {
+    const int load = i / first->count;
+    const int matrix = i % first->count;
+    std::uint32_t registers[8][4];
+    std::uint16_t elements[8][8];
+    for (int row = 0; row < 8; ++row) {
+      const void* from = static_cast<const MatrixLoad*>(lanes[matrix * 8 + row])->rows[load];
+      std::memcpy(first->transposed ? static_cast<void*>(elements[row]) : registers[row], from, 16);
+    }
+    if (first->transposed) {
+      for (int row = 0; row < 8; ++row) {
+        for (int pair = 0; pair < 4; ++pair) {
+          registers[row][pair] = elements[2 * pair][row] | std::uint32_t{elements[2 * pair + 1][row]} << 16;
+        }
+      }
+    }
+    for (int l = 0; l < 32; ++l) {
+      static_cast<const MatrixLoad*>(lanes[l])->registers[i] = registers[l / 4][l % 4];
     }
   }
 }
@@ -120,6 +126,28 @@ struct Tf32 {
   static float value(std::uint32_t bits, int) { return float_of(bits & 0xffffe000u); }
 };
 
+// The sums of two floats that lie side by side in a fragment.
+struct Pair {
+  float value[2];
+};
+
+// Adds the products of a tile of 16 rows of `a` and all columns of `b` to `sums`: 4 rows and 8 columns at a
+// time.
+template <int Depth>
+__attribute__((always_inline)) inline void multiply_rows(const float (*a)[Depth], const Row8 (*b)[Depth],
+                                                         Row8 (*sums)[kMostTiles], int columns) {
+  for (int c = 0; c < columns; ++c) {
+    for (int g = 0; g < 16; g += 4) {
+      Row8 sum[4] = {sums[g][c], sums[g + 1][c], sums[g + 2][c], sums[g + 3][c]};
+      for (int k = 0; k < Depth; ++k) {
+        const Row8 row = b[c][k];
+        for (int i = 0; i < 4; ++i) sum[i] += a[g + i][k] * row;
+      }
+      for (int i = 0; i < 4; ++i) sums[g + i][c] = sum[i];
+    }
+  }
+}
+
 // Gathers the operands from the fragments, multiplies, and adds to d in the fragments. With p elements in a
 // register and lane l: a[i] holds row l/4 + 8 (i % 2), columns p (l%4 + 4 (i/2)) and on; b[i] the column l/4,
 // rows p (l%4 + 4i) and on; d[i] row l/4 + 8 (i/2), column 2 (l%4) + i%2.
@@ -130,47 +158,37 @@ __attribute__((always_inline)) inline void multiply(Lanes32 lanes) {
   const auto* first = static_cast<const Product*>(lanes[0]);
   const int rows = first->rows;
   const int columns = first->columns;
-  float a[kMostTiles * 16][depth];
   Row8 b[kMostTiles][depth];
   for (int l = 0; l < 32; ++l) {
-    const auto* mine = static_cast<const Product*>(lanes[l]);
-    for (int r = 0; r < rows; ++r) {
-      for (int i = 0; i < 4; ++i) {
-        for (int e = 0; e < per; ++e) {
-          a[r * 16 + l / 4 + i % 2 * 8][per * (l % 4 + i / 2 * 4) + e] = Type::value(mine->a[r * 4 + i], e);
-        }
-      }
-    }
+    const std::uint32_t* mine = static_cast<const Product*>(lanes[l])->b;
+    float* target = reinterpret_cast<float*>(b) + l % 4 * per * 8 + l / 4;
     for (int c = 0; c < columns; ++c) {
       for (int i = 0; i < 2; ++i) {
-        for (int e = 0; e < per; ++e) {
-          b[c][per * (l % 4 + i * 4) + e][l / 4] = Type::value(mine->b[c * 2 + i], e);
-        }
+        for (int e = 0; e < per; ++e)
+          target[(c * depth + i * 4 * per + e) * 8] = Type::value(mine[c * 2 + i], e);
       }
     }
   }
   for (int r = 0; r < rows; ++r) {
-    for (int c = 0; c < columns; ++c) {
-      for (int g = 0; g < 8; ++g) {
-        Row8 low;
-        Row8 high;
-        const auto fragment = [&](int j) {
-          const auto* owner = static_cast<const Product*>(lanes[g * 4 + j / 2]);
-          return static_cast<float*>(owner->d) + (r * columns + c) * 4 + j % 2;
-        };
-        for (int j = 0; j < 8; ++j) {
-          low[j] = fragment(j)[0];
-          high[j] = fragment(j)[2];
-        }
-        for (int k = 0; k < depth; ++k) {
-          low += a[r * 16 + g][k] * b[c][k];
-          high += a[r * 16 + g + 8][k] * b[c][k];
-        }
-        for (int j = 0; j < 8; ++j) {
-          fragment(j)[0] = low[j];
-          fragment(j)[2] = high[j];
-        }
+    float a[16][depth];
+    Row8 sums[16][kMostTiles];
+    for (int l = 0; l < 32; ++l) {
+      const auto* mine = static_cast<const Product*>(lanes[l]);
+      for (int i = 0; i < 4; ++i) {
+        float* target = &a[l / 4 + i % 2 * 8][per * (l % 4 + i / 2 * 4)];
+        for (int e = 0; e < per; ++e) target[e] = Type::value(mine->a[r * 4 + i], e);
       }
+      const auto* d = static_cast<const Pair*>(mine->d) + r * columns * 2;
+      auto* low = reinterpret_cast<Pair*>(sums[l / 4]) + l % 4;
+      auto* high = reinterpret_cast<Pair*>(sums[l / 4 + 8]) + l % 4;
+      for (int c = 0; c < columns; ++c) low[4 * c] = d[2 * c], high[4 * c] = d[2 * c + 1];
+    }
+    multiply_rows<depth>(a, b, sums, columns);
+    for (int l = 0; l < 32; ++l) {
+      auto* d = static_cast<Pair*>(static_cast<const Product*>(lanes[l])->d) + r * columns * 2;
+      const auto* low = reinterpret_cast<const Pair*>(sums[l / 4]) + l % 4;
+      const auto* high = reinterpret_cast<const Pair*>(sums[l / 4 + 8]) + l % 4;
+      for (int c = 0; c < columns; ++c) d[2 * c] = low[4 * c], d[2 * c + 1] = high[4 * c];
     }
   }
 }
@@ -255,9 +273,10 @@ std::uint32_t ballot(bool condition) {
   return operands.result;
 }
 
-void load_matrices(std::uint32_t* registers, int count, bool transposed, const void* row) {
-  if (linear_thread() % 32 < 8u * static_cast<unsigned>(count)) check_shared_access(row, 16);
-  MatrixLoad operands = {registers, row, count, transposed};
+void load_matrices(std::uint32_t* registers, int loads, int count, bool transposed, const void* const* rows) {
+  const bool has_row = linear_thread % 32 < 8u * static_cast<unsigned>(count);
+  for (int i = 0; has_row && i < loads; ++i) check_shared_access(rows[i], 16);
+  MatrixLoad operands = {registers, rows, loads, count, transposed};
   warp_collective("ldmatrix", &operands, &do_load_matrices);
 }
 

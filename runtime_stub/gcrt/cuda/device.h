@@ -87,7 +87,7 @@ GCRT_DEVICE int thread_rank() {
 #if defined(__CUDACC__)
   return static_cast<int>(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
 #else
-  return static_cast<int>(cuda_on_cpu::linear_thread());
+  return static_cast<int>(cuda_on_cpu::linear_thread);
 #endif
 }
 GCRT_DEVICE int lane_rank() { return thread_rank() % kWarpThreads; }

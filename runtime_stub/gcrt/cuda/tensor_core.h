@@ -21,7 +21,7 @@ template <int Count, bool Transposed>
 GCRT_DEVICE void ldmatrix(std::uint32_t (&r)[Count], const void* row) {
   static_assert(Count == 1 || Count == 2 || Count == 4, "matrices of one instruction");
 #if !defined(__CUDACC__)
-  cuda_on_cpu::load_matrices(r, Count, Transposed, row);
+  cuda_on_cpu::load_matrices(r, 1, Count, Transposed, &row);
 #else
   const std::uint32_t address = shared_address(row);
 #define GCRT_LDMATRIX(suffix)                                                                 \
@@ -53,6 +53,18 @@ GCRT_DEVICE void ldmatrix_x4(std::uint32_t (&r)[4], const void* row) { ldmatrix<
 GCRT_DEVICE void ldmatrix_x2(std::uint32_t (&r)[2], const void* row) { ldmatrix<2, false>(r, row); }
 GCRT_DEVICE void ldmatrix_x4_trans(std::uint32_t (&r)[4], const void* row) { ldmatrix<4, true>(r, row); }
 GCRT_DEVICE void ldmatrix_x2_trans(std::uint32_t (&r)[2], const void* row) { ldmatrix<2, true>(r, row); }
+
+// Several loads of four matrices: on the machine one after another, on the emulator in one meeting of the
+// warp.
+template <bool Transposed, int Loads>
+GCRT_DEVICE void ldmatrix_x4_several(std::uint32_t (&r)[Loads][4], const void* const (&rows)[Loads]) {
+#if defined(__CUDACC__)
+  GCRT_UNROLL
+  for (int i = 0; i < Loads; ++i) ldmatrix<4, Transposed>(r[i], rows[i]);
+#else
+  cuda_on_cpu::load_matrices(r[0], Loads, 4, Transposed, rows);
+#endif
+}
 
 #if defined(__CUDACC__)
 // The operands of one mma.sync in the order of the instruction; d is read and written.
