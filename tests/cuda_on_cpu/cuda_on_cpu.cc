@@ -119,7 +119,7 @@ void die(const char* format, ...) {
     }
   }
   std::fprintf(stderr, "\n");
-  std::abort();
+  std::_Exit(1);
 }
 
 }  // namespace cuda_on_cpu

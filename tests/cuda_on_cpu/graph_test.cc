@@ -1,0 +1,169 @@
+// Queues that run, record a graph, and update it: what a replay computes and which nodes an update touches.
+#include "device_memory.h"
+#include "gcrt/cuda/device.h"
+#include "gcrt/cuda/launch.h"
+
+namespace GCRT_NAMESPACE {
+namespace {
+
+using cuda_test::Device;
+
+GCRT_GLOBAL(64) void add_scaled(const float* x, float* y, float factor, int count) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x) + thread_rank();
+  if (i < count) y[i] = y[i] + x[i] * factor;
+}
+
+constexpr int kCount = 100;
+
+// A schedule as it is emitted: input to the arena, two kernels, result to the output.
+struct Schedule {
+  const float* input;
+  float* output;
+  float* arena;
+  float factor = 2.0f;
+  void run(Queue& queue) const {
+    fill_bytes(queue, arena + kCount, 0, kCount * 4);
+    copy(queue, arena, input, kCount * 4);
+    launch(queue, blocks_for(kCount, 64), 64, 0, &add_scaled, arena, arena + kCount, 3.0f, kCount);
+    launch(queue, 0, 64, 0, &add_scaled, arena, arena + kCount, 3.0f, kCount);
+    launch(queue, blocks_for(kCount, 64), 64, 0, &add_scaled, arena, arena + kCount, factor, kCount);
+    copy(queue, output, arena + kCount, kCount * 4);
+  }
+};
+
+std::vector<float> counting(float start) {
+  std::vector<float> values(kCount);
+  for (int i = 0; i < kCount; ++i) values[static_cast<std::size_t>(i)] = start + static_cast<float>(i);
+  return values;
+}
+
+void expect_output(const std::vector<float>& input, const std::vector<float>& output, float factor) {
+  for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(output[i], input[i] * factor);
+}
+
+struct Captured {
+  static constexpr int kCapacity = 5;
+  explicit Captured(const Schedule& schedule) {
+    EXPECT_EQ(cudaStreamCreateWithFlags(&queue.stream, cudaStreamNonBlocking), cudaSuccess);
+    queue.mode = QueueMode::kRecord;
+    queue.steps = steps;
+    queue.capacity = kCapacity;
+    EXPECT_EQ(cudaStreamBeginCapture(queue.stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    schedule.run(queue);
+    EXPECT_EQ(cudaStreamEndCapture(queue.stream, &graph), cudaSuccess);
+    EXPECT_EQ(queue.error, cudaSuccess);
+    EXPECT_EQ(queue.count, kCapacity);
+    EXPECT_EQ(cudaGraphInstantiateWithFlags(&queue.exec, graph, 0), cudaSuccess);
+  }
+  ~Captured() {
+    EXPECT_EQ(cudaGraphExecDestroy(queue.exec), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    EXPECT_EQ(cudaStreamDestroy(queue.stream), cudaSuccess);
+  }
+  void replay() { EXPECT_EQ(cudaGraphLaunch(queue.exec, queue.stream), cudaSuccess); }
+  // Returns how many steps changed.
+  int update(const Schedule& schedule) {
+    GraphStep before[kCapacity];
+    for (int i = 0; i < kCapacity; ++i) before[i] = steps[i];
+    queue.mode = QueueMode::kUpdate;
+    queue.count = 0;
+    schedule.run(queue);
+    int changed = 0;
+    for (int i = 0; i < kCapacity; ++i) changed += steps[i].fingerprint != before[i].fingerprint ? 1 : 0;
+    return changed;
+  }
+  Queue queue;
+  GraphStep steps[kCapacity] = {};
+  cudaGraph_t graph = nullptr;
+};
+
+TEST(Graph, ReplaysWhatWasCaptured) {
+  Device<float> arena(2 * kCount);
+  std::vector<float> input = counting(1);
+  std::vector<float> output(kCount, 0);
+  Captured captured({input.data(), output.data(), arena.data()});
+  EXPECT_EQ(output[5], 0.0f) << "capturing runs nothing";
+  captured.replay();
+  expect_output(input, output, 5);
+  const std::vector<float> later = counting(50);
+  std::copy(later.begin(), later.end(), input.begin());
+  captured.replay();
+  expect_output(input, output, 5);
+}
+
+TEST(Graph, UpdatesOnlyTheNodesThatChanged) {
+  Device<float> arena(2 * kCount);
+  const std::vector<float> input = counting(1);
+  const std::vector<float> other_input = counting(-30);
+  Device<float> output(kCount);
+  std::vector<float> host_output(kCount);
+  Captured captured({input.data(), output.data(), arena.data()});
+  captured.replay();
+  expect_output(input, output.read(), 5);
+  EXPECT_EQ(captured.update({input.data(), output.data(), arena.data()}), 0);
+  EXPECT_EQ(captured.update({other_input.data(), output.data(), arena.data()}), 1);
+  captured.replay();
+  expect_output(other_input, output.read(), 5);
+  EXPECT_EQ(captured.update({other_input.data(), host_output.data(), arena.data(), 4.0f}), 2);
+  captured.replay();
+  expect_output(other_input, host_output, 7);
+  EXPECT_EQ(captured.queue.error, cudaSuccess);
+}
+
+TEST(Graph, SaysWhenThereAreMoreStepsThanRoom) {
+  Device<float> arena(2 * kCount);
+  std::vector<float> host(kCount, 1);
+  GraphStep steps[2];
+  Queue queue;
+  ASSERT_EQ(cudaStreamCreate(&queue.stream), cudaSuccess);
+  queue.mode = QueueMode::kRecord;
+  queue.steps = steps;
+  queue.capacity = 2;
+  ASSERT_EQ(cudaStreamBeginCapture(queue.stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  Schedule{host.data(), host.data(), arena.data()}.run(queue);
+  EXPECT_EQ(queue.error, cudaErrorInvalidValue);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(queue.stream, &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(queue.stream), cudaSuccess);
+}
+
+TEST(Graph, RecordsOnlyInsideACapture) {
+  Device<float> arena(2 * kCount);
+  GraphStep step;
+  Queue queue;
+  queue.mode = QueueMode::kRecord;
+  queue.steps = &step;
+  queue.capacity = 1;
+  fill_bytes(queue, arena.data(), 0, 16);
+  EXPECT_EQ(queue.error, cudaErrorInvalidValue);
+}
+
+TEST(Queue, RunsAtOnceWithoutAGraph) {
+  Device<float> arena(2 * kCount);
+  const std::vector<float> input = counting(7);
+  std::vector<float> output(kCount);
+  Queue queue;
+  Schedule{input.data(), output.data(), arena.data()}.run(queue);
+  EXPECT_EQ(queue.error, cudaSuccess);
+  expect_output(input, output, 5);
+}
+
+TEST(Events, MeasureTime) {
+  cudaEvent_t start;
+  cudaEvent_t end;
+  ASSERT_EQ(cudaEventCreate(&start), cudaSuccess);
+  ASSERT_EQ(cudaEventCreate(&end), cudaSuccess);
+  float milliseconds = -1;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaEventRecord(start), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(end), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaSuccess);
+  EXPECT_GE(milliseconds, 0.0f);
+  EXPECT_EQ(cudaEventDestroy(start), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(end), cudaSuccess);
+  cudaGetLastError();
+}
+
+}  // namespace
+}  // namespace GCRT_NAMESPACE

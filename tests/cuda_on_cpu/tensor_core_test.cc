@@ -1,0 +1,234 @@
+// ldmatrix, mma.sync and dot4 against plain loops. The fragments are filled through ldmatrix from matrices in
+// shared memory, and also element by element from the tables of the PTX manual, so neither layout vouches for
+// itself.
+#include <cmath>
+#include <cstring>
+
+#include "device_memory.h"
+#include "gcrt/cuda/device.h"
+#include "gcrt/cuda/launch.h"
+#include "gcrt/scalar.h"
+
+namespace GCRT_NAMESPACE {
+namespace {
+
+using cuda_test::Device;
+
+enum Kind { kF16, kBf16, kTf32, kS8S8, kS8U8, kU8S8, kU8U8 };
+
+// Elements by type: how many bytes, the value of a pattern, the pattern of a small integer.
+int bytes_of(int kind) { return kind == kTf32 ? 4 : kind < kS8S8 ? 2 : 1; }
+double value_of(int kind, std::uint32_t bits, bool is_a) {
+  switch (kind) {
+    case kF16:
+      return static_cast<double>(half_to_float(static_cast<std::uint16_t>(bits)));
+    case kBf16:
+      return static_cast<double>(bfloat16_to_float(static_cast<std::uint16_t>(bits)));
+    case kTf32:
+      return static_cast<double>(bit_cast<float>(bits & 0xffffe000u));
+    default: {
+      const bool is_signed = is_a ? kind == kS8S8 || kind == kS8U8 : kind == kS8S8 || kind == kU8S8;
+      return is_signed ? static_cast<std::int8_t>(bits) : static_cast<std::uint8_t>(bits);
+    }
+  }
+}
+
+template <int K, class D>
+GCRT_DEVICE void multiply_add(D (&d)[2][3][4], const std::uint32_t (&a)[2][4], const std::uint32_t (&b)[3][2],
+                              bool tiles) {
+  const auto each = [&](auto product) {
+    for (int r = 0; r < 2; ++r) {
+      for (int c = 0; c < 3; ++c) product(d[r][c], a[r], b[c]);
+    }
+  };
+  if constexpr (K == kF16) {
+    tiles ? mma_f16_tiles(d, a, b) : each([](auto& x, auto& y, auto& z) { mma_f16(x, y, z); });
+  } else if constexpr (K == kBf16) {
+    tiles ? mma_bf16_tiles(d, a, b) : each([](auto& x, auto& y, auto& z) { mma_bf16(x, y, z); });
+  } else if constexpr (K == kTf32) {
+    tiles ? mma_tf32_tiles(d, a, b) : each([](auto& x, auto& y, auto& z) { mma_tf32(x, y, z); });
+  } else {
+    using TA = std::conditional_t<K == kS8S8 || K == kS8U8, std::int8_t, std::uint8_t>;
+    using TB = std::conditional_t<K == kS8S8 || K == kU8S8, std::int8_t, std::uint8_t>;
+    tiles ? mma_int8_tiles<TA, TB>(d, a, b)
+          : each([](auto& x, auto& y, auto& z) { mma_int8<TA, TB>(x, y, z); });
+  }
+}
+
+// D[32][24] += A[32][k] * B[k][24], one warp. A row is 32 bytes; B is stored with its columns as rows of 32
+// bytes.
+template <int K, class D>
+GCRT_GLOBAL(32)
+void product(const std::uint32_t* a, const std::uint32_t* b, D* d, bool tiles, bool by_ldmatrix) {
+  GCRT_DYNAMIC_SHARED(std::uint32_t, shared);
+  const int lane = lane_rank();
+  for (int i = lane; i < 32 * 8; i += 32) shared[i] = a[i];
+  for (int i = lane; i < 24 * 8; i += 32) shared[256 + i] = b[i];
+  warp_sync();
+  const int group = lane / 4;
+  const int place = lane % 4;
+  std::uint32_t fa[2][4];
+  std::uint32_t fb[3][2];
+  if (by_ldmatrix) {
+    const void* rows[2];
+    for (int r = 0; r < 2; ++r) rows[r] = shared + (r * 16 + lane % 16) * 8 + lane / 16 * 4;
+    ldmatrix_x4_several<false>(fa, rows);
+    for (int c = 0; c < 3; ++c) ldmatrix_x2(fb[c], shared + 256 + (c * 8 + lane % 8) * 8 + lane / 8 % 2 * 4);
+  } else {
+    for (int r = 0; r < 2; ++r) {
+      for (int i = 0; i < 4; ++i) fa[r][i] = a[(r * 16 + group + i % 2 * 8) * 8 + place + i / 2 * 4];
+    }
+    for (int c = 0; c < 3; ++c) {
+      for (int i = 0; i < 2; ++i) fb[c][i] = b[(c * 8 + group) * 8 + place + i * 4];
+    }
+  }
+  D sums[2][3][4];
+  const auto at = [&](int r, int c, int i) {
+    return d + (r * 16 + group + i / 2 * 8) * 24 + c * 8 + place * 2 + i % 2;
+  };
+  for (int i = 0; i < 24; ++i) sums[i / 12][i / 4 % 3][i % 4] = *at(i / 12, i / 4 % 3, i % 4);
+  multiply_add<K>(sums, fa, fb, tiles);
+  for (int i = 0; i < 24; ++i) *at(i / 12, i / 4 % 3, i % 4) = sums[i / 12][i / 4 % 3][i % 4];
+}
+
+// Matrices of patterns that mean values between -8 and 8 (any byte for integers), and the product in double.
+template <int K, class D>
+void check_product() {
+  constexpr int bytes = K == kTf32 ? 4 : K < kS8S8 ? 2 : 1;
+  ASSERT_EQ(bytes, bytes_of(K));
+  constexpr int depth = 32 / bytes;
+  std::uint32_t state = 1 + K;
+  const auto pattern = [&]() -> std::uint32_t {
+    state = state * 1664525u + 1013904223u;
+    const float value = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-28f;
+    if (K == kF16) return float_to_half(value);
+    if (K == kBf16) return float_to_bfloat16(value);
+    return K == kTf32 ? bit_cast<std::uint32_t>(value) : state >> 24;
+  };
+  std::vector<std::uint32_t> a(32 * 8, 0);
+  std::vector<std::uint32_t> b(24 * 8, 0);
+  std::vector<double> va(32 * depth);
+  std::vector<double> vb(24 * depth);
+  const auto fill = [&](std::vector<std::uint32_t>& words, std::vector<double>& values, bool is_a) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::uint32_t bits = pattern();
+      values[i] = value_of(K, bits, is_a);
+      words[i * bytes / 4] |= bits << (i * bytes % 4 * 8);
+    }
+  };
+  fill(a, va, true);
+  fill(b, vb, false);
+  std::vector<D> start(32 * 24);
+  for (std::size_t i = 0; i < start.size(); ++i) start[i] = static_cast<D>(static_cast<int>(i % 17) - 8);
+  for (int way = 0; way < 4; ++way) {
+    Device<std::uint32_t> da(a);
+    Device<std::uint32_t> db(b);
+    Device<D> dd(start);
+    Queue queue;
+    launch(queue, 1, 32, (256 + 192) * 4, &product<K, D>, da.data(), db.data(), dd.data(), way % 2 == 1,
+           way / 2 == 1);
+    ASSERT_EQ(queue.error, cudaSuccess);
+    const std::vector<D> got = dd.read();
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      double sum = static_cast<double>(start[i]);
+      double scale = 1;
+      for (int k = 0; k < depth; ++k) {
+        const double term = va[i / 24 * depth + static_cast<std::size_t>(k)] *
+                            vb[i % 24 * depth + static_cast<std::size_t>(k)];
+        sum += term;
+        scale += std::fabs(term);
+      }
+      ASSERT_NEAR(static_cast<double>(got[i]), sum, K < kS8S8 ? scale * 1e-6 : 0.0)
+          << "way " << way << " at " << i;
+    }
+  }
+}
+
+TEST(TensorCore, MultipliesFloats) {
+  check_product<kF16, float>();
+  check_product<kBf16, float>();
+  check_product<kTf32, float>();
+}
+TEST(TensorCore, MultipliesBytes) {
+  check_product<kS8S8, std::int32_t>();
+  check_product<kS8U8, std::int32_t>();
+  check_product<kU8S8, std::int32_t>();
+  check_product<kU8U8, std::int32_t>();
+}
+
+template <bool Transposed>
+GCRT_GLOBAL(32)
+void load_fragments(std::uint32_t* out) {
+  GCRT_DYNAMIC_SHARED(std::uint16_t, shared);
+  const int lane = lane_rank();
+  for (int i = lane; i < 4 * 64; i += 32) shared[i] = static_cast<std::uint16_t>(i);
+  warp_sync();
+  std::uint32_t four[4];
+  std::uint32_t two[2];
+  const std::uint16_t* row = shared + lane * 8;
+  if constexpr (Transposed) {
+    ldmatrix_x4_trans(four, row);
+    ldmatrix_x2_trans(two, row);
+  } else {
+    ldmatrix_x4(four, row);
+    ldmatrix_x2(two, row);
+  }
+  for (int i = 0; i < 4; ++i) out[lane * 6 + i] = four[i];
+  for (int i = 0; i < 2; ++i) out[lane * 6 + 4 + i] = two[i];
+}
+
+template <bool Transposed>
+void check_fragments() {
+  Device<std::uint32_t> out(32 * 6);
+  Queue queue;
+  launch(queue, 1, 32, 512, &load_fragments<Transposed>, out.data());
+  const std::vector<std::uint32_t> got = out.read();
+  for (std::uint32_t lane = 0; lane < 32; ++lane) {
+    for (std::uint32_t i = 0; i < 6; ++i) {
+      const std::uint32_t matrix = i % 4;
+      const std::uint32_t row = lane / 4;
+      const std::uint32_t column = lane % 4 * 2;
+      const std::uint32_t low = Transposed ? column * 8 + row : row * 8 + column;
+      const std::uint32_t high = Transposed ? low + 8 : low + 1;
+      ASSERT_EQ(got[lane * 6 + i], (matrix * 64 + low) | (matrix * 64 + high) << 16);
+    }
+  }
+}
+
+TEST(LoadMatrix, GivesEachLaneItsPairs) {
+  check_fragments<false>();
+  check_fragments<true>();
+}
+
+TEST(Tf32, RoundsToNearestAwayAndTruncatesInTheProduct) {
+  EXPECT_EQ(float_to_tf32(1.0f), 0x3f800000u);
+  EXPECT_EQ(float_to_tf32(bit_cast<float>(0x3f800fffu)), 0x3f800000u);
+  EXPECT_EQ(float_to_tf32(bit_cast<float>(0x3f801000u)), 0x3f802000u);
+  EXPECT_EQ(float_to_tf32(bit_cast<float>(0xbf801000u)), 0xbf802000u);
+  EXPECT_EQ(float_to_tf32(kInfinity<float>), 0x7f800000u);
+  EXPECT_EQ(float_to_tf32(kLargest<float>), 0x7f800000u);
+}
+
+template <class TA, class TB>
+void check_dot() {
+  std::uint32_t state = 99;
+  for (int round = 0; round < 200; ++round) {
+    state = state * 1664525u + 1013904223u;
+    const std::uint32_t a = state ^ state >> 15;
+    state = state * 1664525u + 1013904223u;
+    const std::uint32_t b = state ^ state >> 15;
+    std::int64_t sum = 2147483000;
+    for (int i = 0; i < 4; ++i) sum += static_cast<TA>(a >> (8 * i)) * static_cast<TB>(b >> (8 * i));
+    EXPECT_EQ((dot4<TA, TB>(2147483000, a, b)), static_cast<std::int32_t>(sum));
+  }
+}
+
+TEST(Dot4, IsExactModulo32Bits) {
+  check_dot<std::int8_t, std::int8_t>();
+  check_dot<std::int8_t, std::uint8_t>();
+  check_dot<std::uint8_t, std::int8_t>();
+  check_dot<std::uint8_t, std::uint8_t>();
+}
+
+}  // namespace
+}  // namespace GCRT_NAMESPACE
