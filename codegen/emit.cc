@@ -23,6 +23,7 @@ constexpr std::size_t kWeightsHeaderBytes = 64;
 
 /// What the apps, the thread pool and NAME.cpp include beside the kernels' headers.
 constexpr std::string_view kAlwaysIncluded[] = {"gcrt/npy.h", "gcrt/parallel.h", "gcrt/thread_pool.h"};
+constexpr std::string_view kAlwaysIncludedCuda[] = {"gcrt/npy.h", "gcrt/cuda/launch.h"};
 
 std::optional<std::string> load_template(const std::string& name) {
   const EmbeddedFile* file = find_embedded_file(fmt::format("{}{}", kTemplates, name));
@@ -71,17 +72,21 @@ class Emitter {
   FileSet run() {
     const std::string& name = program_.name;
     std::set<std::string> headers(program_.headers.begin(), program_.headers.end());
-    headers.insert(std::begin(kAlwaysIncluded), std::end(kAlwaysIncluded));
+    if (is_cuda()) {
+      headers.insert(std::begin(kAlwaysIncludedCuda), std::end(kAlwaysIncludedCuda));
+    } else {
+      headers.insert(std::begin(kAlwaysIncluded), std::end(kAlwaysIncluded));
+    }
     if (data_["uses_halves"].get<bool>()) headers.insert("gcrt/pack_types.h");
     const std::vector<std::string> runtime = runtime_headers({headers.begin(), headers.end()});
     data_["runtime_headers"] = runtime;
 
     add_build_files();
     render("model.h.j2", fmt::format("include/{0}/{0}.h", name));
-    render("model.hpp.j2", fmt::format("include/{0}/{0}.hpp", name));
-    render("model.cpp.j2", fmt::format("src/{}.cpp", name));
+    render(is_cuda() ? "model_cuda.hpp.j2" : "model.hpp.j2", fmt::format("include/{0}/{0}.hpp", name));
+    render(is_cuda() ? "model.cu.j2" : "model.cpp.j2", source_path(name));
     render("internal.h.j2", fmt::format("src/{}_internal.h", name));
-    render("threads.cpp.j2", fmt::format("src/{}_threads.cpp", name));
+    if (!is_cuda()) render("threads.cpp.j2", fmt::format("src/{}_threads.cpp", name));
     add_kernels();
     add_weights();
     render("support.h.j2", "apps/support.h");
@@ -101,25 +106,29 @@ class Emitter {
   }
 
  private:
+  bool is_cuda() const { return program_.target == Target::kCuda; }
+  /// src/NAME.cpp, or .cu.
+  std::string source_path(const std::string& stem) const {
+    return fmt::format("src/{}.{}", stem, is_cuda() ? "cu" : "cpp");
+  }
   void render(const std::string& from, const std::string& to) { files_.add(to, engine_.render(from, data_)); }
 
   void add_build_files() {
     Json sources = Json::array();
-    sources.push_back(fmt::format("src/{}.cpp", program_.name));
+    sources.push_back(source_path(program_.name));
     for (const KernelFile& file : split_kernels(program_, options_.kernels_per_file)) {
-      sources.push_back(fmt::format("src/{}.cpp", file.stem));
+      sources.push_back(source_path(file.stem));
     }
     data_["sources"] = std::move(sources);
-    render("CMakeLists.txt.j2", "CMakeLists.txt");
-    render("Makefile.j2", "Makefile");
+    render(is_cuda() ? "CMakeLists_cuda.txt.j2" : "CMakeLists.txt.j2", "CMakeLists.txt");
+    render(is_cuda() ? "Makefile_cuda.j2" : "Makefile.j2", "Makefile");
     render("LICENSE.j2", "LICENSE");
   }
 
   void add_kernels() {
     for (const Json& file : data_["kernel_files"]) {
       const Json data = {{"name", data_["name"]}, {"tool_version", data_["tool_version"]}, {"file", file}};
-      files_.add(fmt::format("src/{}.cpp", file["stem"].get<std::string>()),
-                 engine_.render("kernels.cpp.j2", data));
+      files_.add(source_path(file["stem"].get<std::string>()), engine_.render("kernels.cpp.j2", data));
     }
   }
 
@@ -144,7 +153,7 @@ class Emitter {
     Json content;
     content["version"] = program_.tool_version;
     content["name"] = program_.name;
-    content["target"] = "cpp";
+    content["target"] = is_cuda() ? "cuda" : "cpp";
     content["model_sha256"] = program_.model_sha256;
     content["producer"] = program_.producer;
     content["opset"] = program_.opset;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "codegen/c_types.h"
+#include "codegen/cuda_loop_printer.h"
 #include "codegen/loop_printer.h"
 #include "ir/diagnostics.h"
 
@@ -11,6 +12,36 @@ namespace gcompile {
 using ir::NodeId;
 using ir::ValueId;
 
+namespace {
+
+/// Of the memory blocks that the caller gives on CUDA, and of inputs and outputs there.
+constexpr std::int64_t kBlockAlignment = 16;
+
+/// Proven alignment in bytes, at most kBlockAlignment, of element `offset` of a block.
+std::int64_t alignment_of(std::int64_t offset, ir::ElementType element) {
+  const std::int64_t bytes = offset * (bits_of(element) / 8);
+  std::int64_t alignment = kBlockAlignment;
+  while (bytes % alignment != 0) alignment /= 2;
+  return alignment;
+}
+
+}  // namespace
+
+std::string parameter_list(const KernelCall& call) {
+  std::string text;
+  for (const CallArgument& a : call.arguments) {
+    text +=
+        fmt::format("{}{}{}* {}", text.empty() ? "" : ", ", a.writes ? "" : "const ", a.c_type, a.parameter);
+  }
+  return text;
+}
+
+std::string argument_list(const KernelCall& call) {
+  std::string text;
+  for (const CallArgument& a : call.arguments) text += (text.empty() ? "" : ", ") + a.parameter;
+  return text;
+}
+
 KernelTensor KernelBuilder::operand_parameter(KernelCall& call, NodeId id, int i,
                                               const std::string& parameter) {
   const ValueId value = node(id).operands[static_cast<std::size_t>(i)];
@@ -18,7 +49,7 @@ KernelTensor KernelBuilder::operand_parameter(KernelCall& call, NodeId id, int i
   if (const ir::Tensor* constant = graph_.constant(value)) {
     weights_parameter(call, weights_.add_tensor(*constant, graph_.value(value).name), parameter,
                       kernel_type(type.element));
-    return {parameter, type.element, ir::row_major_strides(type.shape)};
+    return {parameter, type.element, ir::row_major_strides(type.shape), kBlockAlignment};
   }
   CallArgument argument;
   argument.storage = stored(value);
@@ -26,7 +57,8 @@ KernelTensor KernelBuilder::operand_parameter(KernelCall& call, NodeId id, int i
   argument.c_type = kernel_type(type.element);
   argument.parameter = parameter;
   call.add(argument);
-  return {parameter, type.element, argument.storage.strides};
+  return {parameter, type.element, argument.storage.strides,
+          alignment_of(argument.storage.offset, type.element)};
 }
 
 KernelTensor KernelBuilder::result_parameter(KernelCall& call, NodeId id, int i,
@@ -40,7 +72,8 @@ KernelTensor KernelBuilder::result_parameter(KernelCall& call, NodeId id, int i,
   argument.parameter = parameter;
   argument.writes = true;
   call.add(argument);
-  return {parameter, type.element, argument.storage.strides};
+  return {parameter, type.element, argument.storage.strides,
+          alignment_of(argument.storage.offset, type.element)};
 }
 
 void KernelBuilder::weights_parameter(KernelCall& call, int entry, const std::string& parameter,
@@ -67,7 +100,6 @@ void KernelBuilder::scratch_parameter(KernelCall& call, std::int64_t bytes, cons
 KernelCall KernelBuilder::loops(NodeId id, const ir::LoopForm& form) {
   KernelCall call;
   call.family = form.is_map() ? "map" : "reduce";
-  call.headers = {"gcrt/loops.h"};
   std::vector<bool> used(node(id).operands.size(), false);
   std::vector<int> roots;
   for (const ir::Stage& stage : form.stages) roots.push_back(stage.root);
@@ -81,6 +113,22 @@ KernelCall KernelBuilder::loops(NodeId id, const ir::LoopForm& form) {
     if (used[i]) operands[i] = operand_parameter(call, id, static_cast<int>(i), fmt::format("x{}", i));
   }
   const KernelTensor result = result_parameter(call, id, 0, "y");
+  print_body(call, form, operands, result);
+  return call;
+}
+
+void KernelBuilder::print_body(KernelCall& call, const ir::LoopForm& form,
+                               const std::vector<KernelTensor>& operands, const KernelTensor& result) const {
+  if (target_ == Target::kCuda) {
+    call.headers = {"gcrt/cuda/loops.h"};
+    CudaLoops loops = print_cuda_loops(form, operands, result, parameter_list(call), argument_list(call));
+    call.device = std::move(loops.device);
+    call.body = std::move(loops.launches);
+    call.launches = loops.count;
+    call.traps = !form.checks.empty();
+    return;
+  }
+  call.headers = {"gcrt/loops.h"};
   call.checked = !form.checks.empty();
   if (call.checked) {
     std::string checks = print_checks(form, operands, 1);
@@ -89,13 +137,11 @@ KernelCall KernelBuilder::loops(NodeId id, const ir::LoopForm& form) {
   }
   call.body += print_loops(form, operands, result, 1);
   if (call.checked) call.body += "  return true;\n";
-  return call;
 }
 
 KernelCall KernelBuilder::copy(const ir::TensorType& type, const Storage& from, const Storage& to) {
   KernelCall call;
   call.family = "copy";
-  call.headers = {"gcrt/loops.h"};
   CallArgument source;
   source.storage = from;
   source.element = type.element;
@@ -109,12 +155,14 @@ KernelCall KernelBuilder::copy(const ir::TensorType& type, const Storage& from, 
   call.add(target);
   ir::LoopForm form = ir::LoopForm::over(type.shape);
   form.set_root(form.dag.load(0, type.element, form.identity()));
-  call.body = print_loops(form, {{"x0", type.element, from.strides}}, {"y", type.element, to.strides}, 1);
+  print_body(call, form, {{"x0", type.element, from.strides, alignment_of(from.offset, type.element)}},
+             {"y", type.element, to.strides, alignment_of(to.offset, type.element)});
   return call;
 }
 
 KernelCall KernelBuilder::contract(NodeId id, const ir::ContractForm& form) {
   const std::string_view name = node(id).op->name;
+  if (target_ == Target::kCuda) return cuda_contract(id, form);
   if (name == "Conv") return conv(id, form);
   if (name == "ConvTranspose") return conv_transpose(id, form);
   if (name == "MatMul") return matmul(id, form);
@@ -125,6 +173,7 @@ KernelCall KernelBuilder::contract(NodeId id, const ir::ContractForm& form) {
 }
 
 KernelCall KernelBuilder::library(NodeId id, const ir::LibraryForm& form) {
+  if (target_ == Target::kCuda) return cuda_library(id, form);
   if (form.kernel == "lstm" || form.kernel == "gru" || form.kernel == "rnn") return recurrent(id);
   if (form.kernel == "topk") return top_k(id);
   if (form.kernel == "scatter_nd" || form.kernel == "scatter_elements") return scatter(id);

@@ -4,8 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "codegen/loop_printer.h"
+#include "codegen/program.h"
 #include "codegen/storage.h"
 #include "codegen/weights.h"
+#include "gcrt/cuda/tile_model.h"
 
 namespace gcompile {
 
@@ -21,21 +24,21 @@ struct CallArgument {
   std::string parameter;
 };
 
-struct FunctorText {
-  std::string text;  // with the placeholder kFunctorName
-};
-
 struct KernelCall {
   static constexpr const char* kName = "@KERNEL@";      // placeholder for the function's name
   static constexpr const char* kFunctor = "@FUNCTOR@";  // placeholder for the functor's name in `body`
   std::string family;
   std::vector<std::string> headers;
   std::string functor;  // text of the functor type; empty: none
+  std::string device;   // CUDA: __global__ functions that the body launches
   std::string body;     // statements of the function, indented by one level
   std::vector<CallArgument> arguments;
   bool checked = false;   // body ends by returning bool
+  bool traps = false;     // CUDA: kernels set the queue's trap word
   bool threaded = false;  // last parameter `const Threads* threads`
   std::int64_t multiply_adds = 0;
+  int launches = 1;         // CUDA: at most
+  double microseconds = 0;  // CUDA: predicted; 0: not modelled
 
   CallArgument& add(CallArgument argument) {
     arguments.push_back(std::move(argument));
@@ -43,11 +46,20 @@ struct KernelCall {
   }
 };
 
+/// "const float* x0, float* y" and "x0, y".
+std::string parameter_list(const KernelCall& call);
+std::string argument_list(const KernelCall& call);
+
 /// Builds calls for nodes of one graph. Throws ir::OperatorError when a kernel does not take the node.
 class KernelBuilder {
  public:
-  KernelBuilder(const ir::Graph& graph, const std::map<ir::ValueId, Storage>& storage, WeightBlob& weights)
-      : graph_(graph), storage_(storage), weights_(weights) {}
+  KernelBuilder(const ir::Graph& graph, const std::map<ir::ValueId, Storage>& storage, WeightBlob& weights,
+                Target target, int capability)
+      : graph_(graph),
+        storage_(storage),
+        weights_(weights),
+        target_(target),
+        device_(gcrt::device_model(capability)) {}
 
   KernelCall loops(ir::NodeId id, const ir::LoopForm& form);
   KernelCall contract(ir::NodeId id, const ir::ContractForm& form);
@@ -72,12 +84,23 @@ class KernelBuilder {
   void scratch_parameter(KernelCall& call, std::int64_t bytes, const std::string& parameter,
                          const std::string& c_type);
 
+  /// Body of a kernel that walks loops, for the target.
+  void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
+                  const KernelTensor& result) const;
   KernelCall conv(ir::NodeId id, const ir::ContractForm& form);
   KernelCall conv_transpose(ir::NodeId id, const ir::ContractForm& form);
   KernelCall matmul(ir::NodeId id, const ir::ContractForm& form);
   KernelCall pool(ir::NodeId id, const ir::ContractForm& form);
   KernelCall conv_integer(ir::NodeId id, const ir::ContractForm& form);
   KernelCall matmul_integer(ir::NodeId id, const ir::ContractForm& form);
+  KernelCall cuda_contract(ir::NodeId id, const ir::ContractForm& form);
+  KernelCall cuda_conv(ir::NodeId id, const ir::ContractForm& form);
+  KernelCall cuda_conv_transpose(ir::NodeId id, const ir::ContractForm& form);
+  KernelCall cuda_pool(ir::NodeId id, const ir::ContractForm& form);
+  KernelCall cuda_matmul(ir::NodeId id, const ir::ContractForm& form);
+  std::string split_argument(KernelCall& call, int splits, std::int64_t floats);
+  int packed_weights(KernelCall& call, const std::vector<float>& packed, ir::NodeId id);
+  KernelCall cuda_library(ir::NodeId id, const ir::LibraryForm& form);
   KernelCall recurrent(ir::NodeId id);
   KernelCall top_k(ir::NodeId id);
   KernelCall scatter(ir::NodeId id);
@@ -86,15 +109,18 @@ class KernelBuilder {
   const ir::Graph& graph_;
   const std::map<ir::ValueId, Storage>& storage_;
   WeightBlob& weights_;
+  Target target_;
+  gcrt::DeviceModel device_;
 };
 
 /// The epilogue functor of a contraction whose accumulators lie at (row m, column n).
 class EpilogueWriter {
  public:
   /// `rows`: result axes that m counts, outermost first; `column`: the axis n runs along; other axes are
-  /// batch axes, walked by loops b<axis> outside the kernel.
+  /// batch axes, walked by loops b<axis> outside the kernel. CUDA: those of `grid_axes`, outermost first, are
+  /// walked by the grid.
   EpilogueWriter(KernelBuilder& builder, KernelCall& call, ir::NodeId id, const ir::ContractForm& form,
-                 std::vector<int> rows, int column);
+                 std::vector<int> rows, int column, std::vector<int> grid_axes = {});
   /// "@FUNCTOR@{x2, y, 58}": constructor expression inside the batch loops.
   const std::string& construction() const { return construction_; }
 
@@ -104,12 +130,18 @@ class EpilogueWriter {
     std::string position;     // "m * x2_row + n" or literal formula
     std::int64_t column = 0;  // stride along n
   };
-  Access access(const ir::Index& address, const std::string& pointer, const std::string& field);
+  Access access(const ir::Index& address, const KernelTensor& tensor, const std::string& field);
+  /// Lanes of an aligned access along n, at most `lanes`.
+  int aligned_lanes(const ir::Index& address, const KernelTensor& tensor, int lanes) const;
+  void write_at_batch(CodeText& code) const;
   KernelCall& call_;
   const ir::LoopForm& loops_;
   std::vector<int> rows_;
   int column_;
-  std::vector<std::pair<std::string, std::string>> members_;  // declaration, initialiser
+  std::vector<int> grid_axes_;
+  int lanes_ = 4;
+  std::vector<std::pair<std::string, std::string>> batch_steps_;  // field, elements per grid axis
+  std::vector<std::pair<std::string, std::string>> members_;      // declaration, initialiser
   std::string construction_;
 };
 

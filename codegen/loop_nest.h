@@ -15,6 +15,7 @@ struct KernelTensor {
   std::string pointer;  // parameter name
   ir::ElementType element = ir::ElementType::kFloat32;
   std::vector<std::int64_t> strides;
+  std::int64_t alignment = 1;  // bytes, a power of two: of the pointer, proven
 };
 
 struct NestAxis {

@@ -56,7 +56,7 @@ class CpuNestPrinter final : public NestPrinter {
   std::string vectorize_call(int loop) const override {
     return has_wide_elements(loop) ? "vectorize<kLanes / 2>(" : "vectorize(";
   }
-  std::string reduce_call(const char* function, ir::ElementType type, int) const override {
+  std::string reduce_call(const char* function, ir::ElementType type, int, bool) const override {
     return fmt::format("reduce_{}<{}>(", function, kernel_type(type));
   }
 };

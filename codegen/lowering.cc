@@ -8,6 +8,7 @@
 
 #include "codegen/c_types.h"
 #include "codegen/memory_plan_check.h"
+#include "codegen/names.h"
 #include "codegen/schedule.h"
 #include "codegen/text.h"
 
@@ -20,70 +21,13 @@ constexpr std::int64_t kSmallAlignment = 16;
 
 std::int64_t align_up(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// Lower-case words of a name joined by `_`, at most `limit` characters; never empty.
-std::string identifier_words(std::string_view text, std::size_t limit) {
-  std::string out;
-  char previous = 0;
-  for (const char c : text) {
-    if (out.size() >= limit) break;
-    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
-      out += c;
-    } else if (c >= 'A' && c <= 'Z') {
-      // "LeakyRelu" -> "leaky_relu", "QLinearAdd" -> "qlinear_add"
-      if (!out.empty() && out.back() != '_' && previous >= 'a' && previous <= 'z') out += '_';
-      out += static_cast<char>(c - 'A' + 'a');
-    } else if (!out.empty() && out.back() != '_') {
-      out += '_';
-    }
-    previous = c;
-  }
-  while (!out.empty() && out.back() == '_') out.pop_back();
-  return out.empty() ? "value" : out;
-}
-
-/// Words that C99 or C++17 reserve, or that emitted code uses for itself.
-bool is_reserved_word(const std::string& word) {
-  static const std::set<std::string> kWords = {
-      "alignas",       "alignof",     "and",       "and_eq",   "asm",       "auto",
-      "bitand",        "bitor",       "bool",      "break",    "case",      "catch",
-      "char",          "class",       "compl",     "const",    "constexpr", "const_cast",
-      "continue",      "decltype",    "default",   "delete",   "do",        "double",
-      "dynamic_cast",  "else",        "enum",      "explicit", "export",    "extern",
-      "false",         "float",       "for",       "friend",   "goto",      "if",
-      "inline",        "int",         "long",      "mutable",  "namespace", "new",
-      "noexcept",      "not",         "not_eq",    "nullptr",  "operator",  "or",
-      "or_eq",         "private",     "protected", "public",   "register",  "reinterpret_cast",
-      "restrict",      "return",      "short",     "signed",   "sizeof",    "static",
-      "static_assert", "static_cast", "struct",    "switch",   "template",  "this",
-      "thread_local",  "throw",       "true",      "try",      "typedef",   "typeid",
-      "typename",      "union",       "unsigned",  "using",    "virtual",   "void",
-      "volatile",      "wchar_t",     "while",     "xor",      "xor_eq",    "linux",
-      "unix",          "errno",       "stdin",     "stdout",   "stderr"};
-  return kWords.count(word) != 0;
-}
-
-/// Distinct identifiers for a list of names, in order.
-class Names {
- public:
-  std::string operator()(std::string_view wanted, std::string_view prefix) {
-    std::string base = std::string(prefix) + identifier_words(wanted, 40);
-    if (base[0] >= '0' && base[0] <= '9') base = "t_" + base;
-    std::string name = base;
-    for (int i = 2; !taken_.insert({name, 0}).second || is_reserved_word(name); ++i)
-      name = fmt::format("{}_{}", base, i);
-    return name;
-  }
-
- private:
-  std::map<std::string, int> taken_;
-};
-
 class ProgramBuilder {
  public:
   ProgramBuilder(const ir::Graph& graph, const LoweringOptions& options, ScheduleOptions schedule)
       : graph_(graph), options_(options), schedule_(schedule) {}
 
   Program run() {
+    program_.target = options_.target;
     program_.name = options_.name;
     program_.buffer_alignment = options_.optimize_for_size ? kSmallAlignment : kAlignment;
     ir::Diagnostics diagnostics;
@@ -94,16 +38,24 @@ class ProgramBuilder {
     std::vector<LoweredStep> steps = scheduler.run(graph_, inputs_, outputs_);
     diagnostics.throw_if_errors();
     plan(scheduler.now());
+    if (has_traps(steps)) add_trap_word();
     program_.weights = weights_.finish();
     program_.weights_bytes = static_cast<std::int64_t>(program_.weights.size());
     name_offsets();
-    program_.steps = convert(steps);
+    if (on_device()) copy_inputs();
+    for (Step& step : convert(steps)) program_.steps.push_back(std::move(step));
     commit_states();
+    if (on_device()) copy_outputs();
+    for (const Step& step : program_.steps) program_.graph_steps += step.kind == Step::Kind::kCopy;
+    program_.graph_steps += program_.trap_offset >= 0;
     collect_headers();
     return std::move(program_);
   }
 
  private:
+  /// Inputs and outputs then are parts of the arena, and copies join them with the caller's.
+  bool on_device() const { return options_.target == Target::kCuda; }
+
   /// Only constants may have elements in which nothing computes.
   void check_elements(ir::Diagnostics& diagnostics) const {
     const auto check = [&](const char* what, const std::string& name, const ir::TensorType& type) {
@@ -175,8 +127,9 @@ class ProgramBuilder {
         buffer.space = Space::kState;
         buffer.port = state;
       } else {
-        buffer.space = Space::kInput;
+        buffer.space = on_device() ? Space::kArena : Space::kInput;
         buffer.port = static_cast<int>(program_.inputs.size());
+        input_ports_.push_back(static_cast<int>(buffers_.size()));
         program_.inputs.push_back(
             {input_names(value.name, ""), value.name, value.type, api_type(value.type.element)});
       }
@@ -191,8 +144,9 @@ class ProgramBuilder {
       buffer.name = name;
       buffer.type = value.type;
       if (state_of(name, false) < 0) {
-        buffer.space = Space::kOutput;
+        buffer.space = on_device() ? Space::kArena : Space::kOutput;
         buffer.port = static_cast<int>(program_.outputs.size());
+        output_ports_.push_back(static_cast<int>(buffers_.size()));
         program_.outputs.push_back({output_names(name, ""), name, value.type, api_type(value.type.element)});
       }
       // A state's next value waits in the arena until the run has read the old one.
@@ -204,7 +158,11 @@ class ProgramBuilder {
   void plan(std::int64_t end) {
     for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
       StorageBuffer& buffer = buffers_[static_cast<std::size_t>(outputs_[i].buffer)];
-      if (buffer.space == Space::kArena) buffer.end_step = end + 1;  // read by the commit of the state
+      if (buffer.space == Space::kArena) buffer.end_step = end + 1;  // read by the copy behind the last step
+    }
+    for (const int i : input_ports_) {
+      StorageBuffer& buffer = buffers_[static_cast<std::size_t>(i)];
+      if (buffer.space == Space::kArena && buffer.first_step >= 0) buffer.first_step = 0;
     }
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
       const StorageBuffer& from = buffers_[i];
@@ -313,6 +271,8 @@ class ProgramBuilder {
           layer.multiply_adds = from.call.multiply_adds;
           layer.bytes_read = from.bytes_read;
           layer.bytes_written = from.bytes_written;
+          layer.microseconds = from.call.microseconds;
+          program_.graph_steps += from.call.launches;
           program_.statistics.multiply_adds += from.call.multiply_adds;
           program_.layers.push_back(std::move(layer));
       }
@@ -342,13 +302,10 @@ class ProgramBuilder {
   }
 
   std::string signature(const KernelCall& call) const {
-    std::string text = fmt::format("{} {}(", call.checked ? "bool" : "void", KernelCall::kName);
-    for (std::size_t i = 0; i < call.arguments.size(); ++i) {
-      const CallArgument& a = call.arguments[i];
-      text += fmt::format("{}{}{}* {}", i ? ", " : "", a.writes ? "" : "const ", a.c_type, a.parameter);
-    }
-    if (call.threaded) text += fmt::format("{}const Threads* threads", call.arguments.empty() ? "" : ", ");
-    return text + ")";
+    const std::string parameters = parameter_list(call);
+    const std::string last = on_device() ? "Queue& queue" : call.threaded ? "const Threads* threads" : "";
+    return fmt::format("{} {}({}{}{})", call.checked ? "bool" : "void", KernelCall::kName, parameters,
+                       parameters.empty() || last.empty() ? "" : ", ", last);
   }
 
   /// Operator names of the origins, shortened: "conv_relu_12".
@@ -384,7 +341,8 @@ class ProgramBuilder {
       functor_name = program_.functors[static_cast<std::size_t>(at->second)].name;
     }
     const std::string body = replace_all(call.body, KernelCall::kFunctor, functor_name);
-    const std::string text = signature(call) + " {\n" + body + "}\n";
+    const std::string device = replace_all(call.device, KernelCall::kFunctor, functor_name);
+    const std::string text = device + (device.empty() ? "" : "\n") + signature(call) + " {\n" + body + "}\n";
     const auto [at, inserted] = kernels_.try_emplace(text, static_cast<int>(program_.kernels.size()));
     if (inserted) {
       Kernel kernel;
@@ -393,7 +351,7 @@ class ProgramBuilder {
       kernel.declaration = replace_all(signature(call), KernelCall::kName, kernel.name) + ";";
       kernel.text = replace_all(text, KernelCall::kName, kernel.name);
       kernel.headers = call.headers;
-      if (call.threaded) kernel.headers.push_back("gcrt/parallel.h");
+      if (call.threaded && !on_device()) kernel.headers.push_back("gcrt/parallel.h");
       if (!functor_name.empty()) kernel.functors = {functor_name};
       program_.kernels.push_back(std::move(kernel));
     }
@@ -425,6 +383,55 @@ class ProgramBuilder {
     }
   }
 
+  static bool has_traps(const std::vector<LoweredStep>& steps) {
+    return std::any_of(steps.begin(), steps.end(), [](const LoweredStep& s) {
+      return s.call.traps || has_traps(s.then_steps) || has_traps(s.else_steps);
+    });
+  }
+
+  /// A word that kernels set when an index is out of range, in an arena block of its own.
+  void add_trap_word() {
+    program_.trap_offset = program_.arena_bytes;
+    program_.arena_bytes += kAlignment;
+  }
+
+  Step copy_step(const Argument& from, const Argument& to, const Port& port, const char* what) const {
+    Step step;
+    step.kind = Step::Kind::kCopy;
+    step.arguments = {from, to};
+    step.arguments[1].writes = true;
+    step.bytes = port.type.bytes();
+    step.comment = fmt::format("{} '{}'", what, port.model_name);
+    step.result = to_string(port.type);
+    return step;
+  }
+
+  void copy_inputs() {
+    for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
+      const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(input_ports_[i])];
+      if (buffer.first_step < 0) continue;  // nothing reads it
+      Argument from;
+      from.space = Argument::Space::kInput;
+      from.port = static_cast<int>(i);
+      from.c_type = program_.inputs[i].c_type;
+      const Argument to = convert(Storage{input_ports_[i], 0, {}}, buffer.type.element);
+      program_.steps.push_back(copy_step(from, to, program_.inputs[i], "input"));
+    }
+  }
+
+  void copy_outputs() {
+    for (std::size_t i = 0; i < program_.outputs.size(); ++i) {
+      const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(output_ports_[i])];
+      if (buffer.bytes == 0) continue;
+      Argument to;
+      to.space = Argument::Space::kOutput;
+      to.port = static_cast<int>(i);
+      to.c_type = program_.outputs[i].c_type;
+      const Argument from = convert(Storage{output_ports_[i], 0, {}}, buffer.type.element);
+      program_.steps.push_back(copy_step(from, to, program_.outputs[i], "output"));
+    }
+  }
+
   void collect_headers() {
     std::vector<std::string>& headers = program_.headers;
     for (const Kernel& kernel : program_.kernels) {
@@ -441,6 +448,7 @@ class ProgramBuilder {
   std::vector<StorageBuffer> buffers_;
   WeightBlob weights_;
   std::vector<Storage> inputs_, outputs_;
+  std::vector<int> input_ports_, output_ports_;  // their buffers
   std::vector<int> planned_;
   std::map<int, std::string> arena_name_;
   std::map<std::string, int> kernels_, functors_;
@@ -449,13 +457,15 @@ class ProgramBuilder {
 }  // namespace
 
 Program lower_graph(const ir::Graph& graph, const LoweringOptions& options) {
-  Program best = ProgramBuilder(graph, options, {}).run();
+  Program best = ProgramBuilder(graph, options, {false, true, options.target, options.capability}).run();
   if (!options.optimize_for_size) return best;
   // What an order or a copy saves shows only in the plan: every combination is planned, the first smallest
   // wins.
   for (const bool place_parts : {true, false}) {
     for (const bool lowest_peak : {false, true}) {
-      Program program = ProgramBuilder(graph, options, {lowest_peak, place_parts}).run();
+      Program program =
+          ProgramBuilder(graph, options, {lowest_peak, place_parts, options.target, options.capability})
+              .run();
       if (program.arena_bytes < best.arena_bytes) best = std::move(program);
     }
   }

@@ -10,7 +10,9 @@
 namespace gcompile {
 
 struct LoweringOptions {
-  std::string name;  // prefix of every symbol
+  Target target = Target::kCpp;
+  int capability = 80;  // of the GPU that tiles are chosen for: 10 * major + minor
+  std::string name;     // prefix of every symbol
   /// Model names of (input, output) pairs that become persistent state.
   std::vector<std::pair<std::string, std::string>> states;
   bool optimize_for_size = false;

@@ -85,8 +85,8 @@ void NestPrinter::open_loop(int loop, const std::vector<int>& roots) {
 }
 
 void NestPrinter::open_vector_loop(int loop) {
-  code_.open(fmt::format("{}{}, [&](auto lane, {} {}) GCRT_LAMBDA_INLINE {{", vectorize_call(loop),
-                         axis(loop).extent(), counter_type(), axis_name(loop)));
+  code_.open(fmt::format("{}{}, [&](auto lane, std::ptrdiff_t {}) GCRT_LAMBDA_INLINE {{",
+                         vectorize_call(loop), axis(loop).extent(), axis_name(loop)));
   enter_lanes(loop);
 }
 
@@ -175,8 +175,8 @@ void NestPrinter::reduce_lanes(const ir::Stage& stage, const std::string& name, 
   for (const int loop : loops) open_loop(loop, {stage.root});
   const int inner = nest_.vector_axis;
   const std::string call =
-      fmt::format("{}{}, [&](auto lane, {} {}) GCRT_LAMBDA_INLINE {{", reduce_call(function, type, inner),
-                  axis(inner).extent(), counter_type(), axis_name(inner));
+      fmt::format("{}{}, [&](auto lane, std::ptrdiff_t {}) GCRT_LAMBDA_INLINE {{",
+                  reduce_call(function, type, inner, !loops.empty()), axis(inner).extent(), axis_name(inner));
   code_.open(loops.empty() ? fmt::format("const {} {} = {}", kernel_type(type), name, call)
                            : fmt::format("{0} = {1}({0}, {2}", name, function, call));
   enter_lanes(inner);
@@ -185,6 +185,7 @@ void NestPrinter::reduce_lanes(const ir::Stage& stage, const std::string& name, 
   leave_lanes();
   code_.close(loops.empty() ? "});" : "}));");
   for (std::size_t i = 0; i < loops.size(); ++i) code_.close();
+  if (!loops.empty()) finish_parts(function, name);
 }
 
 void NestPrinter::arg_reduce(const ir::Stage& stage, const std::string& name, const std::vector<int>& loops) {

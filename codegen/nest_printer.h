@@ -42,8 +42,11 @@ class NestPrinter {
   virtual std::string counter_type() const { return "std::ptrdiff_t"; }
   /// "vectorize<4>(group, " with what the target needs before the count.
   virtual std::string vectorize_call(int loop) const = 0;
-  /// "reduce_add<float>(" likewise.
-  virtual std::string reduce_call(const char* function, ir::ElementType type, int loop) const = 0;
+  /// "reduce_add<float>(" likewise; `is_part`: inside loops over further reduced axes.
+  virtual std::string reduce_call(const char* function, ir::ElementType type, int loop,
+                                  bool is_part) const = 0;
+  /// Behind such loops: joins what the members of a group have summed.
+  virtual void finish_parts(const char* /*function*/, const std::string& /*name*/) {}
   /// Stores the value of a finished reduction.
   virtual void store_reduced(int region_root) { store(region_root); }
 

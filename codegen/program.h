@@ -11,6 +11,8 @@
 
 namespace gcompile {
 
+enum class Target : std::uint8_t { kCpp, kCuda };
+
 /// A graph input or output as the C API shows it.
 struct Port {
   std::string c_name;      // unique [a-z0-9_] identifier within inputs or outputs
@@ -89,6 +91,7 @@ struct Layer {
   std::string function, family, origins, result;
   std::int64_t multiply_adds = 0;
   std::int64_t bytes_read = 0, bytes_written = 0;
+  double microseconds = 0;  // CUDA: predicted; 0: not modelled
 };
 
 struct Statistics {
@@ -101,6 +104,7 @@ struct Statistics {
 };
 
 struct Program {
+  Target target = Target::kCpp;
   std::string name;  // the prefix of every symbol, [a-z][a-z0-9_]*
   std::string tool_version;
   std::string model_sha256, producer, opset;  // provenance; escaped when rendered
@@ -108,6 +112,8 @@ struct Program {
   std::vector<Port> inputs, outputs;
   std::vector<StateTensor> states;
   std::vector<Offset> arena_offsets, weight_offsets;
+  std::int64_t graph_steps = 0;   // CUDA: launches and copies of one run, at most
+  std::int64_t trap_offset = -1;  // CUDA: of the word in the arena that tells of an index out of range
   std::int64_t arena_bytes = 0, state_bytes = 0, weights_bytes = 0, instance_bytes = 0;
   std::int64_t alignment = 64;         // of the memory blocks that the caller gives
   std::int64_t buffer_alignment = 64;  // of buffers within the arena

@@ -77,6 +77,16 @@ Json port_json(const std::string& c_name, const std::string& model_name, const s
   return port;
 }
 
+/// A mark and the weights that were checked; on CUDA also the graph, 16 bytes for each of its steps, and the
+/// pointers that it copies from and to.
+std::int64_t instance_bytes(const Program& program) {
+  if (program.target == Target::kCpp) return kInstanceBytes;
+  const auto ports = static_cast<std::int64_t>(std::max<std::size_t>(1, program.inputs.size()) +
+                                               std::max<std::size_t>(1, program.outputs.size()));
+  const std::int64_t bytes = 64 + 8 * ports + 16 * std::max<std::int64_t>(1, program.graph_steps);
+  return (bytes + kInstanceBytes - 1) / kInstanceBytes * kInstanceBytes;
+}
+
 Json offset_json(const Offset& offset) {
   return {{"name", offset.name}, {"value", offset.value}, {"bytes", offset.bytes}, {"what", offset.what}};
 }
@@ -189,7 +199,10 @@ void add_sizes(Json& out, const Program& program) {
   out["weights_bytes"] = has_weights ? program.weights_bytes + kWeightsHeaderBytes : 0;
   out["weights_header_bytes"] = kWeightsHeaderBytes;
   out["weights_checksum"] = fmt::format("0x{:016x}u", weights_checksum(program.weights));
-  out["instance_bytes"] = std::max(program.instance_bytes, kInstanceBytes);
+  out["instance_bytes"] = instance_bytes(program);
+  out["graph_steps"] = std::max<std::int64_t>(1, program.graph_steps);
+  out["has_trap"] = program.trap_offset >= 0;
+  out["trap_offset"] = program.trap_offset;
   out["alignment"] = program.alignment;
   out["buffer_alignment"] = program.buffer_alignment;
   // Marks an instance as initialised by this very program.
@@ -256,7 +269,9 @@ std::uint64_t weights_checksum(const std::vector<std::uint8_t>& bytes) {
 
 std::vector<KernelFile> split_kernels(const Program& program, int kernels_per_file) {
   const std::size_t count = program.kernels.size();
-  const std::size_t limit = static_cast<std::size_t>(std::max(kernels_per_file, 1));
+  // One translation unit of CUDA costs seconds; several build at a time.
+  const int target_limit = program.target == Target::kCuda ? 12 : kernels_per_file;
+  const std::size_t limit = static_cast<std::size_t>(std::max(target_limit, 1));
   const std::size_t files = std::max<std::size_t>(1, (count + limit - 1) / limit);
   std::vector<KernelFile> out;
   for (std::size_t f = 0; f < files; ++f) {
@@ -273,6 +288,11 @@ Json program_json(const Program& program, const EmitOptions& options) {
   Json out;
   out["name"] = program.name;
   out["upper"] = upper(program.name);
+  out["cuda"] = program.target == Target::kCuda;
+  out["cuda_default_arch"] = options.cuda_arch;
+  std::string list = options.cuda_arch;
+  std::replace(list.begin(), list.end(), ' ', ';');
+  out["cuda_cmake_archs"] = list;
   out["tool_version"] = program.tool_version;
   out["producer"] = program.producer;
   out["opset"] = program.opset;

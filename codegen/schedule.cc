@@ -91,7 +91,7 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
   // call.
   std::map<ValueId, Storage> homes = scope.homes.storage;
   for (std::size_t i = 0; i < node.operands.size(); ++i) {
-    KernelBuilder probe(graph, homes, weights_);
+    KernelBuilder probe(graph, homes, weights_, options_.target, options_.capability);
     const auto order = probe.needed_order(id, form, static_cast<int>(i));
     if (!order) continue;
     const ValueId operand = node.operands[i];
@@ -101,7 +101,7 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
          to_string(value.type));
     homes[operand] = copied;
   }
-  KernelBuilder builder(graph, homes, weights_);
+  KernelBuilder builder(graph, homes, weights_, options_.target, options_.capability);
   if (const auto* loops = std::get_if<ir::LoopForm>(&form)) {
     ir::LoopForm remaining = *loops;
     if (const auto at = scope.homes.elided_regions.find(id); at != scope.homes.elided_regions.end()) {
@@ -169,7 +169,7 @@ void Scheduler::copy_outputs(Scope& scope, const std::vector<Storage>& outputs) 
     const ValueId id = scope.graph.outputs()[i];
     const ir::Value& value = scope.graph.value(id);
     if (value.type.count() == 0) continue;
-    KernelBuilder builder(scope.graph, scope.homes.storage, weights_);
+    KernelBuilder builder(scope.graph, scope.homes.storage, weights_, options_.target, options_.capability);
     if (value.constant) {
       KernelCall call =
           builder.copy(value.type, {-1, 0, ir::row_major_strides(value.type.shape)}, outputs[i]);

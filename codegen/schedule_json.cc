@@ -77,7 +77,9 @@ class ScheduleWriter {
     checked_ = checked_ || step.checked;
     std::vector<std::string> arguments;
     for (const Argument& a : step.arguments) arguments.push_back(argument(a));
-    if (step.threaded) {
+    if (program_.target == Target::kCuda) {
+      arguments.push_back("queue");
+    } else if (step.threaded) {
       arguments.push_back("threads");
       used_.insert("threads");
     }

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <thread>
 
+#include "codegen/embedded.h"
 #include "driver/local_files.h"
 #include "driver/process.h"
 #include "ir/diagnostics.h"
@@ -56,6 +57,51 @@ CommandLine compile_command(const CommandLine& compiler, const std::string& proj
   return command;
 }
 
+constexpr std::string_view kEmulator = "tests/cuda_on_cpu/";
+
+/// Writes the emulator that stands for a GPU; returns its sources.
+std::vector<std::string> write_emulator(const std::string& folder) {
+  std::vector<std::string> sources;
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (file.path.substr(0, kEmulator.size()) != kEmulator) continue;
+    const std::string name(file.path.substr(kEmulator.size()));
+    write_text_file(folder, name, std::string(file.contents));
+    if (has_suffix(name, ".cc")) sources.push_back(name);
+  }
+  return sources;
+}
+
+/// Kernels and host code of a CUDA project as plain C++ over the emulator, or by nvcc.
+CommandLine cuda_compile_command(const CommandLine& compiler, const std::string& source,
+                                 const std::string& object, const std::vector<std::string>& folders,
+                                 const Options& options) {
+  if (has_suffix(source, ".S") || has_suffix(source, ".c")) {
+    CommandLine command = {"cc", "-c", source, "-o", object};
+    for (const std::string& folder : folders) command.push_back("-I" + folder);
+    return command;
+  }
+  CommandLine command = compiler;
+  const auto add = [&](std::initializer_list<std::string> words) { command.insert(command.end(), words); };
+  add({"-std=c++17"});
+  if (options.emulate) {
+    add({"-x", "c++", has_suffix(source, "/apps/run.cpp") ? "-O0" : "-O2", "-ffp-contract=off",
+         "-march=native", "-pthread"});
+  } else {
+    add({"-O3", "--fmad=false", "-arch=native"});
+  }
+  for (const std::string& folder : folders) add({"-I" + folder});
+  add({"-c", source, "-o", object});
+  return command;
+}
+
+/// $NVCC, else the toolkit's usual place, else by PATH.
+std::string nvcc_path() {
+  if (const char* from_environment = std::getenv("NVCC")) return from_environment;
+  std::error_code ignored;
+  const std::string usual = "/usr/local/cuda/bin/nvcc";
+  return std::filesystem::exists(usual, ignored) ? usual : "nvcc";
+}
+
 void write_files(const FileSet& files, const std::string& folder) {
   for (const auto& [path, file] : files.files()) {
     const std::size_t slash = path.rfind('/');
@@ -78,25 +124,48 @@ void write_files(const FileSet& files, const std::string& folder) {
 
 }  // namespace
 
+bool has_gpu() {
+  std::error_code ignored;
+  return std::filesystem::exists("/dev/nvidiactl", ignored) &&
+         std::filesystem::exists("/dev/nvidia0", ignored);
+}
+
 std::string build_runner(const FileSet& files, const std::string& name, const std::string& folder,
                          const Options& options, Terminal& terminal) {
   const std::string project = folder + "/" + name;
   write_files(files, project);
   std::error_code ignored;
   std::filesystem::create_directories(folder + "/objects", ignored);
-  const CommandLine compiler = compiler_command(options);
+  const bool cuda = options.target == "cuda";
+  const CommandLine compiler =
+      cuda && !options.emulate ? CommandLine{nvcc_path()} : compiler_command(options);
   const std::string runner = folder + "/" + name + "_run";
   std::vector<CommandLine> commands;
   CommandLine link = compiler;
+  const std::string emulator = folder + "/emulator";
+  std::vector<std::string> cuda_folders = {project, project + "/include", project + "/apps",
+                                           project + "/data"};
+  const auto object_path = [&] { return fmt::format("{}/objects/{}.o", folder, commands.size()); };
+  if (cuda && options.emulate) {
+    cuda_folders.insert(cuda_folders.begin(), emulator);
+    for (const std::string& source : write_emulator(emulator)) {
+      link.push_back(object_path());
+      commands.push_back(
+          cuda_compile_command(compiler, emulator + "/" + source, link.back(), cuda_folders, options));
+    }
+  }
   for (const auto& [path, file] : files.files()) {
     const bool in_library = path.rfind("src/", 0) == 0 && !has_suffix(path, ".h");
     if (!in_library && path != "apps/run.cpp") continue;
     const bool is_host = path == "apps/run.cpp" || path == fmt::format("src/{}_threads.cpp", name);
-    const std::string object = fmt::format("{}/objects/{}.o", folder, commands.size());
-    commands.push_back(compile_command(compiler, project, path, object, options, !is_host));
+    const std::string object = object_path();
+    commands.push_back(
+        cuda ? cuda_compile_command(compiler, project + "/" + path, object, cuda_folders, options)
+             : compile_command(compiler, project, path, object, options, !is_host));
     link.push_back(object);
   }
-  link.insert(link.end(), {"-pthread", "-o", runner});
+  if (!cuda || options.emulate) link.push_back("-pthread");
+  link.insert(link.end(), {"-o", runner});
   const int jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   terminal.detail(fmt::format("  {} compiler calls, {} at a time", commands.size(), jobs));
   const std::vector<ProcessResult> results = run_processes(commands, jobs);

@@ -38,6 +38,7 @@ struct Options {
   std::string target = "cpp";
   std::string name;  // prefix; empty: from the file's name
   std::string cpu = "native";
+  std::string arch = "sm_80";  // of CUDA, "sm_87,sm_90a"
   WeightsMode weights = WeightsMode::kIncbin;
   bool selftest = false;
   bool force = false;
@@ -49,7 +50,8 @@ struct Options {
   int random_cases = 1;
   int threads = 1;
   std::string cxx;
-  std::string keep;  // folder in which project, inputs and outputs stay
+  bool emulate = false;  // runs CUDA on the CPU
+  std::string keep;      // folder in which project, inputs and outputs stay
 
   // How to talk.
   Verbosity verbosity = Verbosity::kNormal;
@@ -62,6 +64,11 @@ std::optional<Options> parse_command_line(int argc, const char* const* argv);
 
 /// The options that shape the output, in one order whatever was typed; for the manifest.
 std::string canonical_options(const Options& options);
+
+/// The architectures of --arch without "sm_", joined by `separator`: "87;90a". Throws CompileError (kUsage).
+std::string cuda_architectures(const std::string& arch, char separator);
+/// Of --arch: 87 for "sm_87,sm_90a".
+int lowest_capability(const std::string& arch);
 
 /// The prefix of every symbol: --name, or made from the model's file name.
 std::string program_name(const Options& options);

@@ -78,6 +78,10 @@ class Verifier {
 
   int run() {
     program_name(options_);
+    if (options_.target == "cuda" && options_.emulate) {
+      terminal_.note(
+          "no GPU is used: the kernels run on the CPU, thread by thread, some hundred times slower");
+    }
     if (options_.data.empty()) {
       Options options = options_;
       verify_group(options, {});
@@ -313,6 +317,10 @@ class Verifier {
 
 }  // namespace
 
-int run_verify(const Options& options, Terminal& terminal) { return Verifier(options, terminal).run(); }
+int run_verify(const Options& options, Terminal& terminal) {
+  Options chosen = options;
+  if (chosen.target == "cuda" && !has_gpu()) chosen.emulate = true;
+  return Verifier(chosen, terminal).run();
+}
 
 }  // namespace gcompile

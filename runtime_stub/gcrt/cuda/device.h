@@ -93,6 +93,12 @@ GCRT_DEVICE int thread_rank() {
 GCRT_DEVICE int lane_rank() { return thread_rank() % kWarpThreads; }
 GCRT_DEVICE int warp_rank() { return thread_rank() / kWarpThreads; }
 
+// The place of the thread in a grid of one dimension, as an int where all places fit one.
+template <class I>
+GCRT_DEVICE I global_thread() {
+  return static_cast<I>(blockIdx.x) * static_cast<I>(blockDim.x) + static_cast<I>(threadIdx.x);
+}
+
 // Which lanes hold `condition`, one bit each.
 GCRT_DEVICE std::uint32_t ballot(bool condition) {
 #if defined(__CUDACC__)

@@ -35,6 +35,7 @@ struct Queue {
   GraphStep* steps = nullptr;
   int capacity = 0;
   int count = 0;  // of steps recorded, or passed in an update
+  int* trap = nullptr;  // a word on the device that kernels set when an index is out of range; null: none does
 };
 
 inline void keep_error(Queue& queue, cudaError_t error) {

@@ -1,0 +1,378 @@
+// Calls of the contractions on CUDA: the kernels of gcrt/cuda with weights in their layouts, and tiles from
+// the model of the device.
+
+#include <fmt/format.h>
+
+#include "codegen/c_types.h"
+#include "codegen/image_shape.h"
+#include "codegen/kernel_call.h"
+#include "gcrt/cuda/conv_plan.h"
+
+namespace gcompile {
+
+using ir::NodeId;
+using ir::Shape;
+
+namespace {
+
+const char* tile_name(gcrt::Tile tile) {
+  switch (tile) {
+    case gcrt::Tile::k16x64:
+      return "k16x64";
+    case gcrt::Tile::k32x64:
+      return "k32x64";
+    case gcrt::Tile::k64x64:
+      return "k64x64";
+    case gcrt::Tile::k128x32:
+      return "k128x32";
+    case gcrt::Tile::k128x64:
+      return "k128x64";
+    case gcrt::Tile::k128x128:
+      return "k128x128";
+    case gcrt::Tile::kGemv1:
+      return "kGemv1";
+    case gcrt::Tile::kGemv2:
+      return "kGemv2";
+    case gcrt::Tile::kGemv4:
+      return "kGemv4";
+    case gcrt::Tile::kGemv8:
+      return "kGemv8";
+  }
+  GC_CHECK(false);
+}
+
+gcrt::ConvShape conv_shape(const ImageShape& s) {
+  const auto narrow = [](std::int64_t value) {
+    if (value > INT32_MAX || value < INT32_MIN) ir::operator_error("a dimension does not fit 32 bits");
+    return static_cast<int>(value);
+  };
+  return {narrow(s.batch),
+          narrow(s.in_h),
+          narrow(s.in_w),
+          narrow(s.in_c),
+          narrow(s.out_h),
+          narrow(s.out_w),
+          narrow(s.out_c),
+          narrow(s.kernel_h),
+          narrow(s.kernel_w),
+          narrow(s.stride_h),
+          narrow(s.stride_w),
+          narrow(s.pad_top),
+          narrow(s.pad_left),
+          narrow(s.dilation_h),
+          narrow(s.dilation_w),
+          narrow(s.groups),
+          s.pixel,
+          s.row,
+          s.image};
+}
+
+std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+void require_float32(const ir::Graph& graph, const ir::Node& node) {
+  const ir::ElementType type = graph.value(node.operands[0]).type.element;
+  if (type != ir::ElementType::kFloat32) {
+    ir::operator_error(fmt::format("{} has no CUDA kernel for {} yet", node.op->name, name_of(type)));
+  }
+}
+
+const ir::Tensor& constant_weights(const ir::Graph& graph, const ir::Node& node) {
+  const ir::Tensor* weights = graph.constant(node.operands[1]);
+  if (!weights) ir::operator_error("convolution weights must be constants");
+  return *weights;
+}
+
+std::int64_t taps_of(const ir::Window& window) {
+  std::int64_t taps = 1;
+  for (const std::int64_t k : window.kernel) taps *= k;
+  return taps;
+}
+
+/// "  const @FUNCTOR@ epilogue{...};"
+std::string epilogue_line(const EpilogueWriter& epilogue) {
+  return fmt::format("  const {} epilogue{};\n", KernelCall::kFunctor,
+                     epilogue.construction().substr(std::string(KernelCall::kFunctor).size()));
+}
+
+}  // namespace
+
+/// Adds the workspace of split sums, and returns the argument: "{4, workspace}" or "{}".
+std::string KernelBuilder::split_argument(KernelCall& call, int splits, std::int64_t floats) {
+  if (splits <= 1) return "SplitDepth{}";
+  scratch_parameter(call, floats * 4, "workspace", "float");
+  return fmt::format("SplitDepth{{{}, workspace}}", splits);
+}
+
+int KernelBuilder::packed_weights(KernelCall& call, const std::vector<float>& packed, NodeId id) {
+  const ir::ValueId value = node(id).operands[1];
+  return weights_.add_floats(
+      packed, graph_.value(value).name,
+      fmt::format("{} packed for {}", to_string(graph_.value(value).type), call.family));
+}
+
+KernelCall KernelBuilder::cuda_conv(NodeId id, const ir::ContractForm& form) {
+  const ir::Node& n = node(id);
+  require_float32(graph_, n);
+  const ir::Tensor& weights = constant_weights(graph_, n);
+  const Shape& x = graph_.value(n.operands[0]).type.shape;
+  const Shape& w = weights.shape();
+  const std::int64_t groups = n.attributes.int_of("group");
+  const ir::Window window = ir::window_of(n.attributes);
+  const std::int64_t group_inputs = w[1], taps = taps_of(window);
+  const bool depthwise = group_inputs == 1 && groups > 1;
+
+  KernelCall call;
+  call.family = depthwise ? "depthwise2d" : "conv2d";
+  call.headers = {depthwise ? "gcrt/cuda/depthwise.h" : "gcrt/cuda/conv.h"};
+  call.multiply_adds = ir::element_count(form.epilogue.extents) * group_inputs * taps;
+  const KernelTensor input = operand_parameter(call, id, 0, "x");
+  const ImageShape image = image_shape(x, input.strides, form.epilogue.extents, window, groups);
+  const gcrt::ConvShape shape = conv_shape(image);
+  const auto weight = [&](std::int64_t oc, std::int64_t ic, std::int64_t tap) {
+    return static_cast<float>(weights.real_at((oc * group_inputs + ic) * taps + tap));
+  };
+  std::vector<float> packed;
+  if (depthwise) {
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      for (std::int64_t c = 0; c < w[0]; ++c) packed.push_back(weight(c, 0, tap));
+    }
+  } else {
+    const std::int64_t stride = gcrt::conv_weight_stride(shape);
+    packed.assign(static_cast<std::size_t>(w[0] * stride), 0.0f);
+    for (std::int64_t oc = 0; oc < w[0]; ++oc) {
+      for (std::int64_t tap = 0; tap < taps; ++tap) {
+        for (std::int64_t ic = 0; ic < group_inputs; ++ic) {
+          packed[static_cast<std::size_t>(oc * stride + tap * group_inputs + ic)] = weight(oc, ic, tap);
+        }
+      }
+    }
+  }
+  weights_parameter(call, packed_weights(call, packed, id), "w", "float");
+  const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
+  call.body = image.text("shape") + epilogue_line(epilogue);
+  if (depthwise) {
+    const bool square = shape.kernel_h == shape.kernel_w && shape.dilation_w == 1 && shape.dilation_h == 1 &&
+                        shape.stride_h == shape.stride_w && shape.in_c == shape.out_c;
+    const char* variant = square && shape.kernel_w == 3 && shape.stride_w == 1   ? "k3"
+                          : square && shape.kernel_w == 3 && shape.stride_w == 2 ? "k3Stride2"
+                          : square && shape.kernel_w == 5 && shape.stride_w == 1 ? "k5"
+                                                                                 : "kAny";
+    call.body += fmt::format("  depthwise2d<DepthwiseWindow::{}>(queue, shape, x, w, epilogue);\n", variant);
+    return call;
+  }
+  const gcrt::Plan plan = gcrt::plan_conv2d(device_, gcrt::Precision::kFp32, shape);
+  const std::string split =
+      split_argument(call, plan.splits, gcrt::conv2d_workspace_size(shape, plan.splits));
+  call.microseconds = plan.microseconds;
+  call.launches = plan.splits > 1 ? 2 : 1;
+  call.body +=
+      fmt::format("  {}<Precision::kFp32, Tile::{}>(queue, shape, x, w, {}, epilogue);\n",
+                  gcrt::is_pointwise(shape) ? "conv2d_pointwise" : "conv2d", tile_name(plan.tile), split);
+  return call;
+}
+
+KernelCall KernelBuilder::cuda_conv_transpose(NodeId id, const ir::ContractForm& form) {
+  const ir::Node& n = node(id);
+  require_float32(graph_, n);
+  const ir::Tensor& weights = constant_weights(graph_, n);
+  const Shape& x = graph_.value(n.operands[0]).type.shape;
+  const Shape& w = weights.shape();  // (C, M / group, kernel...)
+  const std::int64_t groups = n.attributes.int_of("group");
+  const ir::Window window = ir::window_of(n.attributes);
+  const std::int64_t group_inputs = w[0] / groups, group_outputs = w[1], taps = taps_of(window);
+
+  KernelCall call;
+  call.family = "conv_transpose2d";
+  call.headers = {"gcrt/cuda/conv_transpose.h"};
+  call.multiply_adds = ir::element_count(x) * group_outputs * taps;
+  const KernelTensor input = operand_parameter(call, id, 0, "x");
+  const ImageShape image = image_shape(x, input.strides, form.epilogue.extents, window, groups);
+  const gcrt::ConvShape shape = conv_shape(image);
+  std::vector<float> packed;
+  for (int row = 0; row < shape.stride_h; ++row) {
+    for (int column = 0; column < shape.stride_w; ++column) {
+      const gcrt::TransposePhase phase = gcrt::transpose_phase(shape, row, column);
+      const std::int64_t stride = gcrt::conv_weight_stride(phase.shape);
+      std::size_t at = packed.size();
+      packed.resize(at + static_cast<std::size_t>(shape.out_c * stride), 0.0f);
+      for (std::int64_t g = 0; g < groups; ++g) {
+        for (std::int64_t oc = 0; oc < group_outputs; ++oc, at += static_cast<std::size_t>(stride)) {
+          std::size_t k = at;
+          for (int i = 0; i < phase.shape.kernel_h; ++i) {
+            for (int j = 0; j < phase.shape.kernel_w; ++j) {
+              const std::int64_t tap = (phase.rows.first + i * phase.rows.step) * image.kernel_w +
+                                       phase.columns.first + j * phase.columns.step;
+              for (std::int64_t ic = 0; ic < group_inputs; ++ic) {
+                packed[k++] = static_cast<float>(
+                    weights.real_at(((g * group_inputs + ic) * group_outputs + oc) * taps + tap));
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  weights_parameter(call, packed_weights(call, packed, id), "w", "float");
+  const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
+  const gcrt::Plan plan = gcrt::plan_conv_transpose2d(device_, gcrt::Precision::kFp32, shape);
+  call.launches = shape.stride_h * shape.stride_w;
+  call.microseconds = plan.microseconds * call.launches;
+  call.body = image.text("shape") + epilogue_line(epilogue);
+  call.body += fmt::format("  conv_transpose2d<Precision::kFp32, Tile::{}>(queue, shape, x, w, epilogue);\n",
+                           tile_name(plan.tile));
+  return call;
+}
+
+KernelCall KernelBuilder::cuda_pool(NodeId id, const ir::ContractForm& form) {
+  const ir::Node& n = node(id);
+  const bool max = n.op->name == "MaxPool";
+  const ir::TensorType& type = graph_.value(n.operands[0]).type;
+  if (compute_type(type.element) != type.element) require_float32(graph_, n);
+  const ir::Window window = ir::window_of(n.attributes);
+  KernelCall call;
+  call.family = max ? "max_pool2d" : "average_pool2d";
+  call.headers = {"gcrt/cuda/pool.h"};
+  const KernelTensor input = operand_parameter(call, id, 0, "x");
+  const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(type.shape.size()), 1);
+  call.body = image_shape(type.shape, input.strides, form.epilogue.extents, window, 1).text("shape") +
+              epilogue_line(epilogue);
+  std::string options;
+  if (!max) {
+    const bool flat = window.spatial() == 1;
+    options = fmt::format("/*count_include_pad*/ {}, /*pad bottom, right*/ {}, {}, ",
+                          n.attributes.flag("count_include_pad"), flat ? 0 : window.end(0),
+                          window.end(flat ? 0 : 1));
+  }
+  call.body += fmt::format("  {}(queue, shape, x, {}epilogue);\n", call.family, options);
+  return call;
+}
+
+KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
+  const ir::Node& n = node(id);
+  require_float32(graph_, n);
+  const Shape& as = graph_.value(n.operands[0]).type.shape;
+  const Shape& bs = graph_.value(n.operands[1]).type.shape;
+  const Shape& out = form.epilogue.extents;
+  const std::size_t rank = out.size();
+  const std::int64_t depth = as.back(), columns = out[rank - 1];
+  const ir::Tensor* b_constant = graph_.constant(n.operands[1]);
+
+  KernelCall call;
+  call.family = "gemm";
+  call.headers = {"gcrt/cuda/gemm.h"};
+  call.multiply_adds = ir::element_count(out) * depth;
+  const KernelTensor a = operand_parameter(call, id, 0, "a");
+  const auto along = [&](const Shape& shape, const std::vector<std::int64_t>& strides, std::size_t axis) {
+    const std::size_t lead = rank - shape.size();
+    return axis < lead || shape[axis - lead] == 1 ? std::int64_t{0} : strides[axis - lead];
+  };
+  // Batch axes with a shared right side and rows that continue the matrix are rows of one larger matrix.
+  std::vector<int> rows = {static_cast<int>(rank) - 2};
+  std::int64_t row_count = out[rank - 2];
+  const std::int64_t lda = a.strides[as.size() - 2];
+  std::size_t batch_axes = rank - 2;
+  while (batch_axes > 0) {
+    const std::size_t axis = batch_axes - 1;
+    const bool b_shared = along(bs, ir::row_major_strides(bs), axis) == 0;
+    if (out[axis] != 1 && (!b_shared || along(as, a.strides, axis) != lda * row_count)) break;
+    rows.insert(rows.begin(), static_cast<int>(axis));
+    row_count *= out[axis];
+    --batch_axes;
+  }
+  // The grid walks the two innermost batch axes that are longer than one; the host walks the others.
+  std::vector<int> grid_axes, host_axes;
+  for (std::size_t axis = batch_axes; axis-- > 0;) {
+    if (out[axis] == 1) continue;
+    std::vector<int>& list = grid_axes.size() < 2 ? grid_axes : host_axes;
+    list.insert(list.begin(), static_cast<int>(axis));
+  }
+  const std::int64_t ldb = round_up(depth, 16);
+  std::vector<std::int64_t> b_strides;
+  if (b_constant) {
+    const std::int64_t matrices = ir::element_count(bs) / std::max<std::int64_t>(1, depth * columns);
+    std::vector<float> packed(static_cast<std::size_t>(matrices * columns * ldb), 0.0f);
+    for (std::int64_t m = 0; m < matrices; ++m) {
+      for (std::int64_t k = 0; k < depth; ++k) {
+        for (std::int64_t c = 0; c < columns; ++c) {
+          packed[static_cast<std::size_t>((m * columns + c) * ldb + k)] =
+              static_cast<float>(b_constant->real_at((m * depth + k) * columns + c));
+        }
+      }
+    }
+    weights_parameter(call, packed_weights(call, packed, id), "b", "float");
+    b_strides = ir::row_major_strides(bs);
+    for (std::size_t i = 0; i + 2 < bs.size(); ++i)
+      b_strides[i] = b_strides[i] / (depth * columns) * (columns * ldb);
+  } else {
+    b_strides = operand_parameter(call, id, 1, "b").strides;
+  }
+  const EpilogueWriter epilogue(*this, call, id, form, rows, static_cast<int>(rank) - 1, grid_axes);
+  std::int64_t entries = 1, host_entries = 1;
+  for (const int axis : grid_axes) entries *= out[static_cast<std::size_t>(axis)];
+  for (const int axis : host_axes) host_entries *= out[static_cast<std::size_t>(axis)];
+  const gcrt::Precision precision = gcrt::Precision::kFp32;
+  const gcrt::Plan plan =
+      b_constant ? gcrt::plan_gemm(device_, precision, row_count, columns, depth, entries, true)
+                 : gcrt::plan_tiles(device_, precision, row_count, columns, depth, entries, true);
+  const std::string split =
+      split_argument(call, plan.splits, gcrt::gemm_workspace_size(row_count, columns, entries, plan.splits));
+  call.launches = static_cast<int>(host_entries * (plan.splits > 1 ? 2 : 1));
+  call.microseconds = plan.microseconds * static_cast<double>(host_entries);
+
+  CodeText code(1);
+  std::string a_pointer = "a", b_pointer = "b";
+  for (std::size_t axis = 0; axis < batch_axes; ++axis) {
+    if (out[axis] == 1) {
+      code.line(fmt::format("[[maybe_unused]] constexpr std::ptrdiff_t b{} = 0;", axis));
+    }
+  }
+  for (const int axis : host_axes) {
+    const auto at = static_cast<std::size_t>(axis);
+    code.open(fmt::format("for (std::ptrdiff_t b{0} = 0; b{0} < {1}; ++b{0}) {{", axis, out[at]));
+    if (const std::int64_t step = along(as, a.strides, at))
+      a_pointer += fmt::format(" + {} * b{}", step, axis);
+    if (const std::int64_t step = along(bs, b_strides, at))
+      b_pointer += fmt::format(" + {} * b{}", step, axis);
+  }
+  code.line(fmt::format("const {} epilogue{};", KernelCall::kFunctor,
+                        epilogue.construction().substr(std::string(KernelCall::kFunctor).size())));
+  std::string batch = "GemmBatch{}";
+  if (entries > 1) {
+    const bool two = grid_axes.size() == 2;
+    const auto inner = static_cast<std::size_t>(grid_axes.back());
+    const auto outer = static_cast<std::size_t>(grid_axes.front());
+    batch =
+        fmt::format("GemmBatch{{/*count, inner*/ {}, {}, /*steps of a*/ {}, {}, /*steps of b*/ {}, {}}}",
+                    entries, out[inner], two ? along(as, a.strides, outer) : 0, along(as, a.strides, inner),
+                    two ? along(bs, b_strides, outer) : 0, along(bs, b_strides, inner));
+  }
+  const std::size_t last = bs.size() - 1;
+  const bool is_dense = b_constant || (b_strides[last - 1] == 1 || bs[last - 1] == 1);
+  const std::string b_steps =
+      b_constant ? fmt::format("{}", ldb)
+      : is_dense ? fmt::format("{}", b_strides[last])
+                 : fmt::format("/*strides of k, n*/ {}, {}", b_strides[last - 1], b_strides[last]);
+  code.line(fmt::format(
+      "gemm{}<Precision::kFp32, Tile::{}>(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, {}, {},",
+      is_dense ? "" : "_strided", tile_name(plan.tile), row_count, columns, depth, a_pointer, lda, b_pointer,
+      b_steps));
+  code.line(fmt::format("    {}, {}, epilogue);", batch, split));
+  for (std::size_t i = 0; i < host_axes.size(); ++i) code.close();
+  call.body = code.text();
+  return call;
+}
+
+KernelCall KernelBuilder::cuda_contract(NodeId id, const ir::ContractForm& form) {
+  const std::string_view name = node(id).op->name;
+  if (name == "Conv") return cuda_conv(id, form);
+  if (name == "ConvTranspose") return cuda_conv_transpose(id, form);
+  if (name == "MatMul") return cuda_matmul(id, form);
+  if (name == "MaxPool" || name == "AveragePool") return cuda_pool(id, form);
+  ir::operator_error(fmt::format("{} has no kernel for --target cuda yet", name));
+}
+
+KernelCall KernelBuilder::cuda_library(NodeId id, const ir::LibraryForm&) {
+  ir::operator_error(fmt::format("{} has no kernel for --target cuda yet", node(id).op->name));
+}
+
+}  // namespace gcompile

@@ -1,0 +1,24 @@
+#pragma once
+// Prints loop forms as CUDA kernels: the expressions are those of the CPU, walked by a grid of threads.
+
+#include <string>
+#include <vector>
+
+#include "codegen/loop_nest.h"
+
+namespace gcompile {
+
+/// Text of the kernels of one loop form, and of the launches in order.
+struct CudaLoops {
+  std::string device;    // definitions of __global__ functions
+  std::string launches;  // statements of the host function; `queue` is in scope
+  int count = 0;         // of launches
+};
+
+/// `parameters`: "const float* x0, float* y"; `arguments`: "x0, y". Kernels are named @KERNEL@_kernel...;
+/// with `form.checks`, indices out of range set the queue's trap word and the kernels behind do nothing.
+CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
+                           const KernelTensor& result, const std::string& parameters,
+                           const std::string& arguments);
+
+}  // namespace gcompile

@@ -1,0 +1,22 @@
+#pragma once
+// Identifiers of emitted code made from names in models, which may hold anything.
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace gcompile {
+
+/// Lower-case words of a name joined by `_`, at most `limit` characters; never empty.
+std::string identifier_words(std::string_view text, std::size_t limit);
+
+/// Distinct identifiers for a list of names, in order.
+class Names {
+ public:
+  std::string operator()(std::string_view wanted, std::string_view prefix);
+
+ private:
+  std::map<std::string, int> taken_;
+};
+
+}  // namespace gcompile

@@ -1,0 +1,105 @@
+// The arithmetic of convolutions that the compiler shares with the kernels: sizes of packed weights, tiles,
+// phases of transposed convolutions. Needs no CUDA header.
+#pragma once
+
+#include "gcrt/cpu/conv_shape.h"
+#include "gcrt/cuda/tile_model.h"
+
+namespace GCRT_NAMESPACE {
+
+// True if pixel i of the output sees pixel i of the input only, and pixels are evenly spaced.
+constexpr bool is_pointwise(const ConvShape& s) {
+  return s.kernel_h == 1 && s.kernel_w == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_top == 0 &&
+         s.pad_left == 0 && s.out_h == s.in_h && s.out_w == s.in_w &&
+         (s.out_h == 1 || s.in_row_stride == s.in_w * s.in_pixel_stride) &&
+         (s.batch == 1 || s.in_image_stride == s.in_h * s.in_w * s.in_pixel_stride);
+}
+
+constexpr std::ptrdiff_t output_pixels(const ConvShape& s) {
+  return std::ptrdiff_t{s.batch} * s.out_h * s.out_w;
+}
+
+// Elements between the rows of packed weights: one row per output channel, k = (tap, channel of the group).
+constexpr std::ptrdiff_t conv_weight_stride(const ConvShape& s) {
+  return ceil_div(std::ptrdiff_t{s.kernel_h} * s.kernel_w * (s.in_c / s.groups), 16) * 16;
+}
+
+// The tile of a convolution; a product of vectors for pointwise convolutions of up to 8 pixels.
+constexpr Plan plan_conv2d(const DeviceModel& device, Precision precision, const ConvShape& s,
+                           bool allow_split = true) {
+  const std::ptrdiff_t depth = std::ptrdiff_t{s.kernel_h} * s.kernel_w * (s.in_c / s.groups);
+  if (is_pointwise(s)) {
+    return plan_gemm(device, precision, output_pixels(s), s.out_c / s.groups, depth, s.groups, allow_split);
+  }
+  return plan_tiles(device, precision, output_pixels(s), s.out_c / s.groups, depth, s.groups, allow_split);
+}
+
+// Floats of workspace for the plan's splits.
+constexpr std::ptrdiff_t conv2d_workspace_size(const ConvShape& s, int splits) {
+  return gemm_workspace_size(output_pixels(s), s.out_c / s.groups, s.groups, splits);
+}
+
+// Kernel positions that reach output coordinates congruent to `phase` modulo the stride: first, first + step,
+// ..., `count` of them.
+struct PhaseTaps {
+  int first;
+  int step;
+  int count;
+};
+constexpr PhaseTaps phase_taps(int phase, int pad, int stride, int dilation, int taps) {
+  PhaseTaps result{0, 1, 0};
+  int last = -1;
+  for (int k = 0; k < taps; ++k) {
+    if ((phase + pad - k * dilation) % stride != 0) continue;
+    if (result.count == 0) result.first = k;
+    if (result.count == 1) result.step = k - last;
+    last = k;
+    ++result.count;
+  }
+  return result;
+}
+
+// One phase of a transposed convolution as a convolution of its own.
+struct TransposePhase {
+  PhaseTaps rows;
+  PhaseTaps columns;
+  ConvShape shape;  // out_h and out_w are 0 where the phase has no pixels
+};
+constexpr TransposePhase transpose_phase(const ConvShape& s, int row_phase, int column_phase) {
+  const PhaseTaps rows = phase_taps(row_phase, s.pad_top, s.stride_h, s.dilation_h, s.kernel_h);
+  const PhaseTaps columns = phase_taps(column_phase, s.pad_left, s.stride_w, s.dilation_w, s.kernel_w);
+  ConvShape shape = s;
+  shape.out_h = row_phase < s.out_h ? (s.out_h - row_phase + s.stride_h - 1) / s.stride_h : 0;
+  shape.out_w = column_phase < s.out_w ? (s.out_w - column_phase + s.stride_w - 1) / s.stride_w : 0;
+  shape.kernel_h = columns.count == 0 ? 0 : rows.count;
+  shape.kernel_w = shape.kernel_h == 0 ? 1 : columns.count;
+  shape.stride_h = 1;
+  shape.stride_w = 1;
+  shape.pad_top = -(row_phase + s.pad_top - rows.first * s.dilation_h) / s.stride_h;
+  shape.pad_left = -(column_phase + s.pad_left - columns.first * s.dilation_w) / s.stride_w;
+  shape.dilation_h = -(rows.step * s.dilation_h) / s.stride_h;
+  shape.dilation_w = -(columns.step * s.dilation_w) / s.stride_w;
+  return {rows, columns, shape};
+}
+
+// Elements of packed weights: for each phase (row phase, then column phase), [groups][OC / groups][stride],
+// where a row holds k = (tap of the phase, channel of the group), zero padded to conv_weight_stride of the
+// phase. The taps of a phase are the products of its rows and columns, not flipped.
+constexpr std::ptrdiff_t conv_transpose_weight_size(const ConvShape& s) {
+  std::ptrdiff_t size = 0;
+  for (int row = 0; row < s.stride_h; ++row) {
+    for (int column = 0; column < s.stride_w; ++column) {
+      size += s.out_c * conv_weight_stride(transpose_phase(s, row, column).shape);
+    }
+  }
+  return size;
+}
+
+// The tile that suits the first phase, which has the most taps and pixels, or nearly so.
+constexpr Plan plan_conv_transpose2d(const DeviceModel& device, Precision precision, const ConvShape& s) {
+  const ConvShape phase = transpose_phase(s, 0, 0).shape;
+  const std::ptrdiff_t depth = std::ptrdiff_t{phase.kernel_h} * phase.kernel_w * (s.in_c / s.groups);
+  return plan_tiles(device, precision, output_pixels(phase), s.out_c / s.groups, depth, s.groups, false);
+}
+
+}  // namespace GCRT_NAMESPACE
