@@ -3,7 +3,8 @@
 
     onnxruntime_test.py GCOMPILE [MODEL...]
 
-Each model on two seeded random inputs; each dynamic one at three sizes. Without MODEL a few models; with
+Each model on two seeded random inputs; each dynamic one at three sizes. Then, at the first size, a copy of the model
+whose outputs are also all integers that it computes from floats (float_decisions.py). Without MODEL a few models; with
 GCOMPILE_LONG_TESTS=1 the whole suite. Needs the interpreter of `scripts/install_packages.sh bench`.
 Exit: 0 right, 1 not, 77 there are no models, or no ONNX Runtime.
 """
@@ -18,11 +19,12 @@ try:
     import numpy as np
     import onnx
     import onnxruntime
+    import float_decisions
 except ImportError as error:
     real_models.skip(f"{error}; `scripts/install_packages.sh bench` installs ONNX Runtime")
 
 SEEDS = (1, 2)
-SUBSET = ["deeploy_cct_opset20", "dtln_2", "tract_byte_bidi_lstm", "yunet_n_dynamic"]
+SUBSET = ["deeploy_cct_opset20", "dtln_2", "mlperf_tiny_ic_resnet8_int8", "tract_byte_bidi_lstm", "yunet_n_dynamic"]
 
 # Sizes of the dynamic models: by input, three shapes each. What is not named keeps the shape of its test data.
 SIZES = {
@@ -105,25 +107,71 @@ def write_case(folder, inputs, names, outputs):
         (folder / f"output_{i}.pb").write_bytes(onnx.numpy_helper.from_array(value).SerializeToString())
 
 
-def check_model(gcompile, model, name):
-    """Problems; one folder of cases for each model, so that cases of one shape share one program."""
-    session = runtime_session(model / "model.onnx")
-    names = [value.name for value in session.get_inputs()]
-    samples = sample_inputs(model, names)
-    with tempfile.TemporaryDirectory() as folder:
+class Subject:
+    """One model of the suite, with its names and samples."""
+
+    def __init__(self, folder, name):
+        self.name = name
+        self.path = folder / name / "model.onnx"
+        self.session = runtime_session(self.path)
+        self.names = [value.name for value in self.session.get_inputs()]
+        self.samples = sample_inputs(folder / name, self.names)
+        self.shapes = shapes_of(name, self.names, self.samples)
+
+    def inputs(self, shapes, seed):
+        random = np.random.default_rng(seed)
+        limits = INTEGER_LIMITS.get(self.name, {})
+        result = {key: random_like(self.samples[key], shapes[key], random, limits.get(i))
+                  for i, key in enumerate(self.names)}
+        fix_lengths(self.name, result, self.names)
+        return result
+
+    def write_cases(self, folder, session, all_shapes):
+        """One folder of cases, so that cases of one shape share one program; how many."""
         count = 0
-        for shapes in shapes_of(name, names, samples):
+        for shapes in all_shapes:
             for seed in SEEDS:
-                random = np.random.default_rng(seed)
-                limits = INTEGER_LIMITS.get(name, {})
-                inputs = {key: random_like(samples[key], shapes[key], random, limits.get(i))
-                          for i, key in enumerate(names)}
-                fix_lengths(name, inputs, names)
-                write_case(pathlib.Path(folder) / f"test_data_set_{count}", inputs, names, session.run(None, inputs))
+                inputs = self.inputs(shapes, seed)
+                write_case(folder / f"test_data_set_{count}", inputs, self.names, session.run(None, inputs))
                 count += 1
-        problem, _ = real_models.verify(gcompile, model / "model.onnx", folder, ["--name", "m"])
-    print(f"{name}: {count} cases: {problem or 'as ONNX Runtime'}", flush=True)
+        return count
+
+
+def check_outputs(gcompile, subject):
+    with tempfile.TemporaryDirectory() as folder:
+        count = subject.write_cases(pathlib.Path(folder), subject.session, subject.shapes)
+        problem, _ = real_models.verify(gcompile, subject.path, folder, ["--name", "m"])
+    print(f"{subject.name}: {count} cases: {problem or 'as ONNX Runtime'}", flush=True)
     return problem
+
+
+def check_decisions(gcompile, subject):
+    """Every integer that the model computes from floats."""
+    model = onnx.load(subject.path)
+    names, hidden = float_decisions.expose(model)
+    if hidden:
+        print(f"{subject.name}: out of sight in branches of If: {hidden}")
+    if not names:
+        print(f"{subject.name}: computes no integers from floats", flush=True)
+        return ""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        onnx.save(model, folder / "model.onnx")
+        count = subject.write_cases(folder, runtime_session(folder / "model.onnx"), subject.shapes[:1])
+        problem, report = real_models.verify(gcompile, folder / "model.onnx", folder, ["--name", "m"])
+    findings = [finding for finding in report.get("findings", []) if finding["value"] in names]
+    if not problem and len(findings) != count * len(names):
+        problem = f"{len(findings)} tensors compared instead of {count * len(names)}"
+    unequal = sum("at" in finding for finding in findings)
+    print(f"{subject.name}: {len(names)} integers from floats, {count} cases: "
+          f"{problem or f'as ONNX Runtime, {unequal} of {len(findings)} tensors not bit for bit'}", flush=True)
+    return problem
+
+
+def check_model(gcompile, folder, name):
+    """Whether something is wrong."""
+    subject = Subject(folder, name)
+    return any([check_outputs(gcompile, subject), check_decisions(gcompile, subject)])
 
 
 def main():
@@ -133,7 +181,7 @@ def main():
         real_models.skip(f"no models in {folder}")
     if not names:
         names = real_models.main_suite(folder) if real_models.is_long() else SUBSET
-    failures = [name for name in names if check_model(gcompile, folder / name, name)]
+    failures = [name for name in names if check_model(gcompile, folder, name)]
     print(f"{len(names) - len(failures)} of {len(names)} models agree with ONNX Runtime")
     return 1 if failures else 0
 
