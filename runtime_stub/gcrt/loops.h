@@ -15,7 +15,7 @@ namespace GCRT_NAMESPACE {
 template <class I>
 GCRT_INLINE I floor_divide(I a, std::int64_t b) {
   const I quotient = a / b;
-  return quotient - (quotient * b > a ? 1 : 0);
+  return quotient - blend(quotient * b > a, splat_like<I>(1), I{});
 }
 template <class I>
 GCRT_INLINE I floor_modulo(I a, std::int64_t b) {
