@@ -7,34 +7,9 @@
 #pragma once
 
 #include "gcrt/cpu/gemm.h"
-#include "gcrt/scalar.h"
+#include "gcrt/rnn_cell.h"
 
 namespace GCRT_NAMESPACE {
-
-enum class RnnFunction : std::uint8_t {
-  sigmoid,
-  tanh,
-  relu,
-  affine,            // alpha * x + beta
-  leaky_relu,        // x < 0 ? alpha * x : x
-  thresholded_relu,  // x > alpha ? x : 0
-  scaled_tanh,       // alpha * tanh(beta * x)
-  hard_sigmoid,      // min(max(alpha * x + beta, 0), 1)
-  elu,               // x < 0 ? alpha * (exp(x) - 1) : x
-  softsign,          // x / (1 + |x|)
-  softplus           // log(1 + exp(x))
-};
-struct RnnActivation {
-  RnnFunction function;
-  float alpha;
-  float beta;
-};
-
-struct RnnShape {
-  int steps, batch, input, hidden;
-  int directions;  // 2: forward, then reverse
-  bool reverse;    // of a single direction
-};
 
 // D directions, T steps, B images of the batch, I inputs, H units, P = H rounded up to a multiple of 16.
 // Gates: LSTM i o f c, GRU z r h, RNN one. Optional pointers may be null.
@@ -55,13 +30,6 @@ struct RnnOperands {
   float* scratch;               // rnn_scratch_floats
 };
 
-struct RnnOptions {
-  RnnActivation activations[2][3];  // per direction: f, g, h (GRU: f, g; RNN: f)
-  float clip;                       // bound of what enters an activation; 0: none
-  bool input_forget;                // LSTM: forget gate = 1 - input gate
-  bool linear_before_reset;         // GRU
-};
-
 constexpr std::ptrdiff_t rnn_padded_units(int hidden) { return (hidden + 15) / 16 * 16; }
 
 // Steps whose X * W is computed at once: enough rows for the matrix product to run at full speed.
@@ -73,74 +41,6 @@ constexpr std::ptrdiff_t rnn_steps_per_block(const RnnShape& s) {
 constexpr std::ptrdiff_t rnn_scratch_floats(const RnnShape& s, int gates) {
   return rnn_padded_units(s.hidden) * s.batch * (gates * (rnn_steps_per_block(s) + 1) + 3);
 }
-
-template <class V>
-GCRT_INLINE V rnn_function(const RnnActivation& a, V x) {
-  const V alpha = splat_like<V>(a.alpha);
-  const V beta = splat_like<V>(a.beta);
-  const V zero = {};
-  switch (a.function) {
-    case RnnFunction::sigmoid:
-      return sigmoid(x);
-    case RnnFunction::tanh:
-      return tanh(x);
-    case RnnFunction::relu:
-      return max(x, zero);
-    case RnnFunction::affine:
-      return alpha * x + beta;
-    case RnnFunction::leaky_relu:
-      return blend(x < zero, alpha * x, x);
-    case RnnFunction::thresholded_relu:
-      return blend(x > alpha, x, zero);
-    case RnnFunction::scaled_tanh:
-      return alpha * tanh(beta * x);
-    case RnnFunction::hard_sigmoid:
-      return min(max(alpha * x + beta, zero), splat_like<V>(1.0f));
-    case RnnFunction::elu:
-      return blend(x < zero, alpha * expm1(x), x);
-    case RnnFunction::softsign:
-      return x / (splat_like<V>(1.0f) + abs(x));
-    case RnnFunction::softplus:
-      return softplus(x);
-  }
-  return x;
-}
-
-// Any activation. Not inlined: the usual functions have paths of their own.
-template <class V>
-GCRT_NOINLINE void rnn_activate_in_memory(const RnnActivation& a, V& x) {
-  x = rnn_function(a, x);
-}
-template <class V>
-GCRT_INLINE V rnn_activate(const RnnActivation& a, V x) {
-  rnn_activate_in_memory(a, x);
-  return x;
-}
-
-// Sigmoid for the gates and tanh for the rest, without clip; `count` activations are looked at.
-GCRT_INLINE bool is_usual(const RnnOptions& options, int direction, int count) {
-  const RnnActivation* a = options.activations[direction];
-  bool result = options.clip <= 0.0f && a[0].function == RnnFunction::sigmoid;
-  for (int i = 1; i < count; ++i) result = result && a[i].function == RnnFunction::tanh;
-  return result;
-}
-
-// Applies the clip and one of the activations of a direction. IsUsual: sigmoid, tanh, tanh without clip.
-template <bool IsUsual>
-struct RnnGate {
-  const RnnOptions& options;
-  int direction;
-  template <int Index, class V>
-  GCRT_INLINE V apply(V x) const {
-    if constexpr (IsUsual) {
-      if constexpr (Index == 0) return sigmoid(x);
-      return tanh(x);
-    } else {
-      if (options.clip > 0.0f) x = min(max(x, splat_like<V>(-options.clip)), splat_like<V>(options.clip));
-      return rnn_activate(options.activations[direction][Index], x);
-    }
-  }
-};
 
 // Stores sums, plus the elements at `addend` if that is not null.
 struct RnnSumEpilogue {
@@ -203,27 +103,12 @@ struct LstmCell {
     float* const c = step.c + b * units;
     float* const h = step.h + b * units;
     for_each_unit(units, [&](std::ptrdiff_t u) GCRT_LAMBDA_INLINE {
-      auto old = load(lane, c + u);
-      auto i = load(lane, gates + u);
-      auto o = load(lane, gates + units + u);
-      auto f = load(lane, gates + 2 * units + u);
-      if (peep != nullptr) {
-        i = fma(load(lane, peep + u), old, i);
-        f = fma(load(lane, peep + 2 * units + u), old, f);
-      }
-      i = gate.template apply<0>(i);
-      f = step.options.input_forget ? splat_like<decltype(i)>(1.0f) - i : gate.template apply<0>(f);
-      const auto candidate = gate.template apply<1>(load(lane, gates + 3 * units + u));
-      const auto state = fma(f, old, i * candidate);
-      if (peep != nullptr) o = fma(load(lane, peep + units + u), state, o);
+      auto state = load(lane, c + u);
+      const auto peephole = [&](int k) GCRT_LAMBDA_INLINE { return load(lane, peep + k * units + u); };
+      const auto sum = [&](int k) GCRT_LAMBDA_INLINE { return load(lane, gates + k * units + u); };
+      store(lane, h + u, lstm_unit(gate, sum(0), sum(1), sum(2), sum(3), peep != nullptr, peephole, state));
       store(lane, c + u, state);
-      store(lane, h + u, gate.template apply<0>(o) * (IsUsual ? tanh(state) : apply_output(step, state)));
     });
-  }
-  // The clip does not apply to the cell state.
-  template <class V>
-  GCRT_INLINE static V apply_output(const RnnStep& step, V state) {
-    return rnn_activate(step.options.activations[step.direction][2], state);
   }
 };
 
@@ -268,15 +153,12 @@ struct GruCell {
     const float* const xw = step.xw + b * kGates * units;
     float* const h = step.h + b * units;
     for_each_unit(units, [&](std::ptrdiff_t u) GCRT_LAMBDA_INLINE {
-      const auto z = gate.template apply<0>(load(lane, gates + u));
       auto candidate = load(lane, gates + 2 * units + u);
       if (step.options.linear_before_reset) {
         const auto r = gate.template apply<0>(load(lane, gates + units + u));
         candidate = fma(r, candidate, load(lane, xw + 2 * units + u));
       }
-      candidate = gate.template apply<1>(candidate);
-      // (1 - z) * candidate + z * h
-      store(lane, h + u, fma(z, load(lane, h + u) - candidate, candidate));
+      store(lane, h + u, gru_unit(gate, load(lane, gates + u), candidate, load(lane, h + u)));
     });
   }
 };
