@@ -20,13 +20,13 @@ struct DepthwisePlace {
 
 // False for the threads behind the last one.
 GCRT_INLINE bool depthwise_place(const ConvShape& s, DepthwisePlace& place) {
-  const int quads = (s.out_c + kDepthwiseChannels - 1) / kDepthwiseChannels;
+  const unsigned quads = static_cast<unsigned>((s.out_c + kDepthwiseChannels - 1) / kDepthwiseChannels);
   const int strips = (s.out_w + kDepthwisePixels - 1) / kDepthwisePixels;
-  const std::ptrdiff_t index = std::ptrdiff_t{blockIdx.x} * kDepthwiseThreads + threadIdx.x;
-  const std::ptrdiff_t line = index / quads;  // strip of a row of an image
-  place.channel = static_cast<int>(index - line * quads) * kDepthwiseChannels;
-  const int rows = static_cast<int>(line / strips);
-  place.column = static_cast<int>(line - std::ptrdiff_t{rows} * strips) * kDepthwisePixels;
+  const unsigned index = blockIdx.x * kDepthwiseThreads + threadIdx.x;
+  const int line = static_cast<int>(index / quads);  // strip of a row of an image
+  const int rows = line / strips;
+  place.channel = static_cast<int>(index % quads) * kDepthwiseChannels;
+  place.column = (line - rows * strips) * kDepthwisePixels;
   place.image = rows / s.out_h;
   place.row = rows - place.image * s.out_h;
   const int columns_left = s.out_w - place.column;
@@ -112,7 +112,7 @@ void depthwise_kernel(ConvShape s, const TX* x, const TW* w, const Sum* offsets,
       for (int kw = 0; kw < kKernel; ++kw) {
         const V weight = read_weights(kh * kKernel + kw);
         GCRT_UNROLL
-        for (int p = 0; p < kPixels; ++p) sums[p] = sums[p] + inputs[p * kStride + kw] * weight;
+        for (int p = 0; p < kPixels; ++p) sums[p] = multiply_add(inputs[p * kStride + kw], weight, sums[p]);
       }
     } else {
       for (int kw = 0; kw < s.kernel_w; ++kw) {
@@ -120,7 +120,7 @@ void depthwise_kernel(ConvShape s, const TX* x, const TW* w, const Sum* offsets,
         GCRT_UNROLL
         for (int p = 0; p < kPixels; ++p) {
           const V input = read_input(line, is_row, left + p * s.stride_w + kw * s.dilation_w);
-          sums[p] = sums[p] + input * weight;
+          sums[p] = multiply_add(input, weight, sums[p]);
         }
       }
     }

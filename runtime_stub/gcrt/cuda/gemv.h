@@ -67,7 +67,10 @@ GCRT_INLINE void multiply_four(float (&sums)[kRows * kGemvColumns], const Pack<f
     GCRT_UNROLL
     for (int n = 0; n < kGemvColumns; ++n) {
       GCRT_UNROLL
-      for (int k = 0; k < 4; ++k) sums[m * kGemvColumns + n] += rows[m][k] * columns[n][k];
+      for (int k = 0; k < 4; ++k) {
+        float& sum = sums[m * kGemvColumns + n];
+        sum = multiply_add(rows[m][k], columns[n][k], sum);
+      }
     }
   }
 }

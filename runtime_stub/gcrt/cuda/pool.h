@@ -68,15 +68,15 @@ GCRT_INLINE Pack<T, L> pool_window(const ConvShape& s, const T* pixel, const Tap
 template <int L, class T, class P, class E>
 GCRT_GLOBAL(kPoolThreads)
 void pool_kernel(ConvShape s, const T* x, P pooling, PoolCount counted, E epilogue) {
-  const int runs = s.in_c / L;
-  const std::ptrdiff_t index = std::ptrdiff_t{blockIdx.x} * kPoolThreads + threadIdx.x;
-  const std::ptrdiff_t m = index / runs;
-  const int channel = static_cast<int>(index - m * runs) * L;
-  const int line = static_cast<int>(m / s.out_w);
+  const unsigned runs = static_cast<unsigned>(s.in_c / L);
+  const unsigned index = blockIdx.x * kPoolThreads + threadIdx.x;
+  const int m = static_cast<int>(index / runs);
+  const int channel = static_cast<int>(index % runs) * L;
+  const int line = m / s.out_w;
   const int image = line / s.out_h;
   if (image >= s.batch) return;
   const int top = (line - image * s.out_h) * s.stride_h - s.pad_top;
-  const int left = static_cast<int>(m - std::ptrdiff_t{line} * s.out_w) * s.stride_w - s.pad_left;
+  const int left = (m - line * s.out_w) * s.stride_w - s.pad_left;
   const TapRange rows = valid_taps(top, s.dilation_h, s.kernel_h, s.in_h);
   const TapRange columns = valid_taps(left, s.dilation_w, s.kernel_w, s.in_w);
   int count = (rows.end - rows.begin) * (columns.end - columns.begin);

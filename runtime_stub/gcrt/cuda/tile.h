@@ -12,14 +12,43 @@
 #include "gcrt/cuda/tile_model.h"
 #include "gcrt/pack.h"
 
+// A loop that must stay one: its body holds as many registers as there are.
+#if defined(__CUDACC__)
+#define GCRT_NO_UNROLL _Pragma("unroll 1")
+#else
+#define GCRT_NO_UNROLL
+#endif
+
 namespace GCRT_NAMESPACE {
 
-// Without tensor cores for these types (sm_75), or with -DGCRT_CUDA_SIMT, the same tiles are summed by FFMA.
-#if defined(GCRT_CUDA_SIMT) || !GCRT_SM_80
+// Below sm_80 there are no tensor cores for TF32 and bf16: the same tiles are then summed by FFMA. With
+// -DGCRT_CUDA_SIMT all floats are.
+#if defined(GCRT_CUDA_SIMT)
+template <Precision P>
 constexpr bool kHasTensorCores = false;
 #else
-constexpr bool kHasTensorCores = true;
+template <Precision P>
+constexpr bool kHasTensorCores = P == Precision::kFp16 || GCRT_SM_80 != 0;
 #endif
+
+// a * b + c in one rounding on the device, where it is one instruction. Integers wrap.
+template <class V>
+GCRT_INLINE V multiply_add(V a, V b, V c) {
+  if constexpr (kLanesOf < V >> 1) {
+    GCRT_UNROLL
+    for (int i = 0; i < kLanesOf<V>; ++i) c[i] = multiply_add(a[i], b[i], c[i]);
+    return c;
+  } else if constexpr (std::is_integral<V>::value) {
+    return static_cast<V>(static_cast<std::uint32_t>(a) * static_cast<std::uint32_t>(b) +
+                          static_cast<std::uint32_t>(c));
+  } else {
+#if defined(__CUDA_ARCH__)
+    return ::fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
+  }
+}
 
 template <Tile kTile>
 struct TileConfig {
@@ -86,7 +115,7 @@ using Sums = T[kRowFragments][kColumnFragments][4];
 // Adds the products of one slab of 16 values of k to the sums of a warp, without tensor cores.
 template <int M, int N, class A, class B>
 GCRT_INLINE void multiply_floats_simt(float (&sums)[M][N][4], const A& a, const B& b, LanePosition at) {
-  GCRT_UNROLL
+  GCRT_NO_UNROLL
   for (int step = 0; step < 4; ++step) {
     const int t = (step + (at.group >> 1)) & 3;  // the groups read different banks
     float rows[M][2][4];
@@ -105,8 +134,8 @@ GCRT_INLINE void multiply_floats_simt(float (&sums)[M][N][4], const A& a, const 
         for (int i = 0; i < M; ++i) {
           GCRT_UNROLL
           for (int k = 0; k < 4; ++k) {
-            sums[i][j][column] += rows[i][0][k] * values[k];
-            sums[i][j][2 + column] += rows[i][1][k] * values[k];
+            sums[i][j][column] = multiply_add(rows[i][0][k], values[k], sums[i][j][column]);
+            sums[i][j][2 + column] = multiply_add(rows[i][1][k], values[k], sums[i][j][2 + column]);
           }
         }
       }
@@ -235,7 +264,7 @@ struct FloatProduct {
 
   template <int M, int N, class A, class B>
   GCRT_INLINE static void multiply(float (&sums)[M][N][4], const A& a, const B& b, LanePosition at) {
-    if constexpr (!kHasTensorCores) {
+    if constexpr (!kHasTensorCores<P>) {
       multiply_floats_simt(sums, a, b, at);
     } else if constexpr (P == Precision::kFp32 || P == Precision::kTf32) {
       multiply_tf32<P == Precision::kFp32>(sums, a, b, at);
@@ -258,6 +287,7 @@ GCRT_INLINE void finish_columns(const E& epilogue, const F& values, int count, s
       return;
     }
   }
+  GCRT_NO_UNROLL
   for (int i = 0; i < count; ++i) epilogue(Lanes<1>{}, values(Lanes<1>{}, i), m, n + i);
 }
 

@@ -106,7 +106,7 @@ GCRT_INLINE void multiply_slabs(
 }
 
 template <class Config, class Product, class A, class B, class Output>
-GCRT_GLOBAL(Config::kThreads)
+GCRT_GLOBAL_BLOCKS(Config::kThreads, 1)
 void tile_kernel(A source_a, B source_b, TileGrid grid, Output output) {
   using Sum = typename Product::Sum;
   using Stages = TileStages<Config, Product, A, B>;
@@ -167,11 +167,11 @@ void tile_kernel(A source_a, B source_b, TileGrid grid, Output output) {
 // Adds the parts of a split depth in order and hands the sums to the epilogue. blockIdx.y is the entry.
 constexpr int kAddThreads = 256;
 template <class T, class Output>
-GCRT_GLOBAL(kAddThreads)
+GCRT_GLOBAL_BLOCKS(kAddThreads, 1)
 void add_parts_kernel(PartOutput<T> parts, int rows, int columns, int first_entry, Output output) {
-  const int quads = (columns + 3) / 4;
-  const std::ptrdiff_t index = std::ptrdiff_t{blockIdx.x} * kAddThreads + threadIdx.x;
-  const std::ptrdiff_t m = index / quads;
+  const unsigned quads = static_cast<unsigned>((columns + 3) / 4);
+  const unsigned index = blockIdx.x * kAddThreads + threadIdx.x;
+  const int m = static_cast<int>(index / quads);
   const int n = static_cast<int>(index % quads) * 4;
   if (m >= rows) return;
   const int entry = first_entry + static_cast<int>(blockIdx.y);

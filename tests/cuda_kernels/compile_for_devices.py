@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Compiles the typical instantiations of the CUDA kernels with nvcc for every architecture of the release.
+
+    compile_for_devices.py RUNTIME_DIR WORK_DIR
+
+Exit: 0 no error and no register spilled, 1 otherwise, 77 without nvcc.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ARCHITECTURES = ["sm_75", "sm_80", "sm_87", "sm_90a", "sm_110"]
+SPILL = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+FUNCTION = re.compile(r"Function properties for (\S+)")
+
+
+def find_nvcc():
+    home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    for candidate in (shutil.which("nvcc"), f"{home}/bin/nvcc"):
+        if candidate and os.access(candidate, os.X_OK):
+            return candidate
+    return None
+
+
+def knows(nvcc, architecture):
+    listed = subprocess.run([nvcc, "--list-gpu-code"], capture_output=True, text=True, check=False).stdout
+    return architecture.rstrip("a") in listed.split()
+
+
+def spills_of(log):
+    """(function, bytes) of every function that spills."""
+    found = []
+    function = "?"
+    for line in log.splitlines():
+        if match := FUNCTION.search(line):
+            function = match.group(1)
+        elif match := SPILL.search(line):
+            spilled = int(match.group(1)) + int(match.group(2))
+            if spilled and "warning" not in line:
+                found.append((function, spilled))
+    return found
+
+
+def compile_one(nvcc, architecture, runtime, work):
+    source = pathlib.Path(__file__).with_name("instances.cu")
+    number = architecture.removeprefix("sm_")
+    command = [nvcc, "-std=c++17", "-O2", "--fmad=false", "-gencode", f"arch=compute_{number},code={architecture}",
+               "-I", str(runtime), "-Xptxas", "-v,--warn-on-spills", "-c", str(source),
+               "-o", str(work / f"instances_{architecture}.o")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    log = done.stdout + done.stderr
+    if done.returncode != 0:
+        print(log[-4000:])
+        print(f"{architecture}: nvcc failed")
+        return False
+    spills = spills_of(log)
+    for function, spilled in spills:
+        print(f"{architecture}: {spilled} bytes spilled in {function}")
+    registers = [int(n) for n in re.findall(r"Used (\d+) registers", log)]
+    print(f"{architecture}: {len(registers)} kernels, at most {max(registers)} registers, {len(spills)} spill")
+    return not spills
+
+
+def main():
+    nvcc = find_nvcc()
+    if nvcc is None:
+        print("skipped: no nvcc in PATH or in CUDA_HOME")
+        return 77
+    runtime = pathlib.Path(sys.argv[1])
+    work = pathlib.Path(sys.argv[2])
+    is_good = True
+    for architecture in ARCHITECTURES:
+        if not knows(nvcc, architecture):
+            print(f"{architecture}: not known to this nvcc")
+            continue
+        is_good &= compile_one(nvcc, architecture, runtime, work)
+    return 0 if is_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,193 @@
+// Helpers of the tests of CUDA kernels, which run on the emulator: operands in device memory of exact size,
+// an epilogue that checks its calls, comparison within a bound per element.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/tile.h"
+
+namespace cuda_kernel_test {
+
+using namespace GCRT_NAMESPACE;
+
+// A small reproducible generator; the values are the same on every machine.
+class Random {
+ public:
+  explicit Random(std::uint32_t seed) : state_(seed * 2654435761u + 1u) {}
+  std::uint32_t next() {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 17;
+    state_ ^= state_ << 5;
+    return state_;
+  }
+  // In [-1, 1).
+  float unit() { return static_cast<float>(static_cast<std::int32_t>(next())) * (1.0f / 2147483648.0f); }
+
+ private:
+  std::uint32_t state_;
+};
+
+template <class T>
+std::vector<T> random_values(std::size_t count, std::uint32_t seed) {
+  Random random(seed);
+  std::vector<T> values(count);
+  for (T& value : values) {
+    if constexpr (std::is_floating_point<T>::value) {
+      value = static_cast<T>(random.unit());
+    } else {
+      value = static_cast<T>(random.next());
+    }
+  }
+  return values;
+}
+
+// A copy in device memory: exact size, so that the emulator sees every access outside.
+template <class T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
+    if (count_ > 0) std::memcpy(data_, values.data(), count_ * sizeof(T));
+  }
+  explicit DeviceArray(std::size_t count) : count_(count) {
+    EXPECT_EQ(cudaMalloc(&data_, count * sizeof(T) + (count == 0 ? 1 : 0)), cudaSuccess);
+  }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+  ~DeviceArray() { cudaFree(data_); }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  std::size_t size() const { return count_; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t count_;
+};
+
+// Stores each element and counts how often it was handed over. Batch entries follow each other.
+template <class T, int kLanesTaken>
+struct RecordingEpilogue {
+  static constexpr int kMaxLanes = kLanesTaken;
+  T* y;
+  int* calls;
+  std::ptrdiff_t rows;
+  std::ptrdiff_t columns;
+  std::ptrdiff_t entry;  // elements before this batch entry
+  std::ptrdiff_t total;
+  template <class L, class V>
+  GCRT_INLINE void operator()(L, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    constexpr int kCount = L::value;
+    static_assert(kCount <= kMaxLanes && kLanesOf<V> == kCount, "as many lanes as promised");
+    if (m < 0 || m >= rows || n < 0 || n + kCount > columns || n % kCount != 0) {
+      ++calls[total];
+      return;
+    }
+    T values[kCount];
+    std::memcpy(values, &sums, sizeof(values));
+    for (int i = 0; i < kCount; ++i) {
+      y[entry + m * columns + n + i] = values[i];
+      ++calls[entry + m * columns + n + i];
+    }
+  }
+  GCRT_INLINE RecordingEpilogue at_batch(std::ptrdiff_t z) const {
+    RecordingEpilogue result = *this;
+    result.entry = z * rows * columns;
+    return result;
+  }
+};
+
+// The output of a kernel with the record of its epilogue calls.
+template <class T>
+struct Recorded {
+  Recorded(std::ptrdiff_t row_count, std::ptrdiff_t column_count, std::ptrdiff_t entry_count = 1)
+      : y(static_cast<std::size_t>(row_count * column_count * entry_count)),
+        calls(y.size() + 1),
+        rows(row_count),
+        columns(column_count) {
+    std::memset(calls.data(), 0, calls.size() * sizeof(int));
+  }
+  template <int kLanesTaken>
+  RecordingEpilogue<T, kLanesTaken> epilogue() {
+    return {y.data(), calls.data(), rows, columns, 0, static_cast<std::ptrdiff_t>(y.size())};
+  }
+
+  // Every element was handed over exactly once and differs by no more than tolerance * bound[i].
+  void check(const std::vector<double>& expected, const std::vector<double>& bound, double tolerance) const {
+    ASSERT_EQ(expected.size(), y.size());
+    EXPECT_EQ(calls.data()[y.size()], 0) << "calls outside the result";
+    int shown = 0;
+    for (std::size_t i = 0; i < y.size() && shown < 5; ++i) {
+      if (calls.data()[i] != 1) {
+        ADD_FAILURE() << "element " << i << " written " << calls.data()[i] << " times";
+        ++shown;
+      }
+      const double got = static_cast<double>(y.data()[i]);
+      if (!(std::fabs(got - expected[i]) <= tolerance * bound[i])) {
+        ADD_FAILURE() << "element " << i << " is " << got << ", expected " << expected[i] << " within "
+                      << tolerance * bound[i];
+        ++shown;
+      }
+    }
+  }
+  void check_exact(const std::vector<double>& expected) const { check(expected, expected, 0.0); }
+
+  DeviceArray<T> y;
+  DeviceArray<int> calls;
+  std::ptrdiff_t rows;
+  std::ptrdiff_t columns;
+};
+
+inline void expect_no_error(const Queue& queue) {
+  EXPECT_EQ(queue.error, cudaSuccess) << cudaGetErrorString(queue.error);
+}
+
+// How weights are stored for a precision, and the error of a product relative to the sum of magnitudes.
+template <Precision P>
+struct PrecisionOf {
+  using Weight = float;
+  static constexpr double kTolerance = P == Precision::kFp32 ? 1e-6 : 1.1e-3;  // TF32: 2 * 2^-11 and a little
+};
+template <>
+struct PrecisionOf<Precision::kFp16> {
+  using Weight = Half;
+  static constexpr double kTolerance = 1.1e-3;
+};
+template <>
+struct PrecisionOf<Precision::kBf16> {
+  using Weight = BFloat16;
+  static constexpr double kTolerance = 8.5e-3;
+};
+
+template <class T>
+T to_weight(float value) {
+  if constexpr (std::is_same<T, float>::value) {
+    return value;
+  } else {
+    T result;
+    store_from_float(Lanes<1>{}, &result, value);
+    return result;
+  }
+}
+
+// [rows][depth] as the compiler stores constant weights: rows padded with zeros to a multiple of `unit`.
+template <class T>
+std::vector<T> pad_rows(const std::vector<float>& values, int rows, int depth, int unit) {
+  const int stride = (depth + unit - 1) / unit * unit;
+  std::vector<T> padded(static_cast<std::size_t>(rows) * static_cast<std::size_t>(stride),
+                        to_weight<T>(0.0f));
+  for (int r = 0; r < rows; ++r) {
+    for (int k = 0; k < depth; ++k) {
+      padded[static_cast<std::size_t>(r * stride + k)] =
+          to_weight<T>(values[static_cast<std::size_t>(r * depth + k)]);
+    }
+  }
+  return padded;
+}
+
+}  // namespace cuda_kernel_test

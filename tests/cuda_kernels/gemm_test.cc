@@ -1,0 +1,232 @@
+// Matrix products on the emulator against three plain loops, over sizes around every tile edge.
+#include "gcrt/cuda/gemm.h"
+
+#include "cuda_kernel_test.h"
+
+namespace cuda_kernel_test {
+namespace {
+
+struct Reference {
+  std::vector<double> sums;
+  std::vector<double> magnitudes;  // sums of absolute products
+};
+
+// b[n * depth + k].
+void add_reference(Reference& reference, int rows, int columns, int depth, const float* a, int lda,
+                   const float* b) {
+  for (int m = 0; m < rows; ++m) {
+    for (int n = 0; n < columns; ++n) {
+      double sum = 0;
+      double magnitude = 0;
+      for (int k = 0; k < depth; ++k) {
+        const double product = double{a[m * lda + k]} * double{b[n * depth + k]};
+        sum += product;
+        magnitude += std::fabs(product);
+      }
+      reference.sums.push_back(sum);
+      reference.magnitudes.push_back(magnitude);
+    }
+  }
+}
+
+std::size_t size(int count) { return static_cast<std::size_t>(count); }
+
+// Constant weights. `padding` is added to the row stride of A.
+template <Precision P, Tile kTile, int kLanesTaken = 4>
+void check_product(int rows, int columns, int depth, int padding = 0, int splits = 1) {
+  SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " x " << depth << " + " << padding
+                                    << " in " << splits);
+  using Weight = typename PrecisionOf<P>::Weight;
+  const int lda = depth + padding;
+  const auto a = random_values<float>(size((rows - 1) * lda + depth), 1);
+  const auto b = random_values<float>(size(columns * depth), 2);
+  const DeviceArray<float> a_device(a);
+  const DeviceArray<Weight> b_device(pad_rows<Weight>(b, columns, depth, 16));
+  DeviceArray<float> workspace(size(static_cast<int>(gemm_workspace_size(rows, columns, 1, splits))));
+  Recorded<float> result(rows, columns);
+  Queue queue;
+  gemm<P, kTile>(queue, rows, columns, depth, a_device.data(), lda, b_device.data(), (depth + 15) / 16 * 16,
+                 GemmBatch{}, SplitDepth{splits, workspace.data()}, result.epilogue<kLanesTaken>());
+  expect_no_error(queue);
+  Reference reference;
+  add_reference(reference, rows, columns, depth, a.data(), lda, b.data());
+  result.check(reference.sums, reference.magnitudes, PrecisionOf<P>::kTolerance);
+}
+
+constexpr int kAwkward[] = {1, 7, 8, 9, 16, 17, 33, 63, 65, 129};
+
+// Every tile with every size, one dimension at a time, and all small ones together.
+template <Precision P, Tile kTile>
+void check_sizes() {
+  for (const int size : kAwkward) {
+    check_product<P, kTile>(size, 33, 20);
+    check_product<P, kTile>(17, size, 36);
+    check_product<P, kTile>(17, 9, size, 1);
+    check_product<P, kTile>(9, 65, size, (4 - size % 4) % 4);
+  }
+}
+
+TEST(CudaGemm, SmallTileFp32) { check_sizes<Precision::kFp32, Tile::k16x64>(); }
+TEST(CudaGemm, FlatTileFp32) { check_sizes<Precision::kFp32, Tile::k32x64>(); }
+TEST(CudaGemm, SquareTileFp32) { check_sizes<Precision::kFp32, Tile::k64x64>(); }
+TEST(CudaGemm, TallTileFp32) { check_sizes<Precision::kFp32, Tile::k128x32>(); }
+TEST(CudaGemm, LargeTileFp32) { check_sizes<Precision::kFp32, Tile::k128x64>(); }
+TEST(CudaGemm, LargestTileFp32) {
+  check_product<Precision::kFp32, Tile::k128x128>(129, 129, 68);
+  check_product<Precision::kFp32, Tile::k128x128>(257, 130, 65, 2);
+}
+TEST(CudaGemm, Tf32) { check_sizes<Precision::kTf32, Tile::k64x64>(); }
+TEST(CudaGemm, Fp16) { check_sizes<Precision::kFp16, Tile::k64x64>(); }
+TEST(CudaGemm, Bf16) { check_sizes<Precision::kBf16, Tile::k64x64>(); }
+
+TEST(CudaGemm, LongDepth) {
+  check_product<Precision::kFp32, Tile::k64x64>(65, 65, 1031, 1);
+  check_product<Precision::kFp16, Tile::k32x64>(33, 65, 1032);
+}
+
+TEST(CudaGemm, FewerLanes) {
+  for (const int columns : {1, 2, 7, 64, 66}) {
+    check_product<Precision::kFp32, Tile::k32x64, 1>(33, columns, 24);
+    check_product<Precision::kFp32, Tile::k32x64, 2>(33, columns, 24);
+  }
+}
+
+TEST(CudaGemm, SplitDepthIsDeterministic) {
+  for (const int splits : {2, 3, 5}) {
+    check_product<Precision::kFp32, Tile::k64x64>(49, 70, 600, 0, splits);
+    check_product<Precision::kFp32, Tile::k16x64>(16, 33, 130, 1, splits);
+  }
+  // More parts than there are slabs.
+  check_product<Precision::kFp16, Tile::k16x64>(16, 33, 20, 0, 4);
+}
+
+TEST(CudaGemm, EmptyDepthGivesZero) { check_product<Precision::kFp32, Tile::k16x64>(5, 5, 0, 1); }
+
+template <Tile kTile, int kMostRows>
+void check_vectors() {
+  for (int rows = kMostRows / 2 + 1; rows <= kMostRows; ++rows) {
+    for (const int size : kAwkward) {
+      check_product<Precision::kFp32, kTile>(rows, size, 36);
+      check_product<Precision::kFp32, kTile>(rows, 18, size, 1);
+      check_product<Precision::kFp16, kTile>(rows, 18, size, 1);
+    }
+    check_product<Precision::kFp32, kTile>(rows, 37, 1000);
+    check_product<Precision::kBf16, kTile, 2>(rows, 37, 2056);
+  }
+}
+TEST(CudaGemv, OneRow) { check_vectors<Tile::kGemv1, 1>(); }
+TEST(CudaGemv, TwoRows) { check_vectors<Tile::kGemv2, 2>(); }
+TEST(CudaGemv, FourRows) { check_vectors<Tile::kGemv4, 4>(); }
+TEST(CudaGemv, EightRows) { check_vectors<Tile::kGemv8, 8>(); }
+
+// Run-time B: where element (k, n) of a batch entry lies.
+struct Strides {
+  int k;
+  int n;
+  int outer;
+  int inner;
+};
+
+template <Precision P, Tile kTile, bool kIsColumns>
+void check_batch(int rows, int columns, int depth, int outer, int inner, bool is_broadcast) {
+  SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " x " << depth << ", " << outer << " of "
+                                    << inner << (is_broadcast ? " broadcast" : ""));
+  const int entries = outer * inner;
+  const int b_count = is_broadcast ? inner : entries;
+  const auto a = random_values<float>(size(entries * rows * depth), 3);
+  const auto b = random_values<float>(size(b_count * depth * columns), 4);  // [n][k] per entry
+  std::vector<float> stored(b);
+  if (!kIsColumns) {
+    for (int e = 0; e < b_count; ++e) {
+      for (int k = 0; k < depth; ++k) {
+        for (int n = 0; n < columns; ++n) {
+          stored[size((e * depth + k) * columns + n)] = b[size((e * columns + n) * depth + k)];
+        }
+      }
+    }
+  }
+  const DeviceArray<float> a_device(a);
+  const DeviceArray<float> b_device(stored);
+  const int b_size = depth * columns;
+  const GemmBatch batch{entries,
+                        inner,
+                        std::ptrdiff_t{inner} * rows * depth,
+                        std::ptrdiff_t{rows} * depth,
+                        is_broadcast ? 0 : std::ptrdiff_t{inner} * b_size,
+                        b_size};
+  Recorded<float> result(rows, columns, entries);
+  Queue queue;
+  if constexpr (kIsColumns) {
+    gemm<P, kTile>(queue, rows, columns, depth, a_device.data(), depth, b_device.data(), depth, batch,
+                   SplitDepth{}, result.epilogue<4>());
+  } else {
+    gemm_strided<P, kTile>(queue, rows, columns, depth, a_device.data(), depth, b_device.data(), columns, 1,
+                           batch, SplitDepth{}, result.epilogue<4>());
+  }
+  expect_no_error(queue);
+  Reference reference;
+  for (int z = 0; z < entries; ++z) {
+    const int e = is_broadcast ? z % inner : z;
+    add_reference(reference, rows, columns, depth, a.data() + z * rows * depth, depth, b.data() + e * b_size);
+  }
+  result.check(reference.sums, reference.magnitudes, PrecisionOf<P>::kTolerance);
+}
+
+TEST(CudaGemm, BatchOfColumns) {
+  check_batch<Precision::kFp32, Tile::k32x64, true>(33, 17, 20, 2, 3, false);
+  check_batch<Precision::kFp16, Tile::k32x64, true>(17, 33, 19, 2, 3, true);
+  check_batch<Precision::kFp32, Tile::kGemv1, true>(1, 33, 19, 2, 3, true);
+}
+
+TEST(CudaGemm, BatchOfRows) {
+  for (const int columns : {1, 7, 16, 33, 65}) {
+    check_batch<Precision::kFp32, Tile::k32x64, false>(33, columns, 20, 2, 2, false);
+  }
+  for (const int depth : {1, 7, 16, 33, 65}) {
+    check_batch<Precision::kFp32, Tile::k64x64, false>(9, 40, depth, 1, 3, false);
+    check_batch<Precision::kFp16, Tile::k128x32, false>(9, 17, depth, 3, 1, true);
+  }
+}
+
+// B as every second element of every third row.
+TEST(CudaGemm, AnyStrides) {
+  const int rows = 18, columns = 35, depth = 21;
+  const auto a = random_values<float>(size(rows * depth), 5);
+  const auto wide = random_values<float>(size(depth * 3 * columns * 2), 6);
+  std::vector<float> b(size(columns * depth));
+  for (int k = 0; k < depth; ++k) {
+    for (int n = 0; n < columns; ++n) {
+      b[size(n * depth + k)] = wide[size(k * 3 * columns * 2 + n * 2)];
+    }
+  }
+  const DeviceArray<float> a_device(a);
+  const DeviceArray<float> b_device(wide);
+  Recorded<float> result(rows, columns);
+  Queue queue;
+  gemm_strided<Precision::kFp32, Tile::k16x64>(queue, rows, columns, depth, a_device.data(), depth,
+                                               b_device.data(), 6 * columns, 2, GemmBatch{}, SplitDepth{},
+                                               result.epilogue<4>());
+  expect_no_error(queue);
+  Reference reference;
+  add_reference(reference, rows, columns, depth, a.data(), depth, b.data());
+  result.check(reference.sums, reference.magnitudes, 1e-6);
+}
+
+TEST(CudaGemm, ModelFitsDevices) {
+  for (const DeviceModel& device : kDeviceModels) {
+    for (const int rows : {1, 9, 128, 5000}) {
+      const Plan plan = plan_gemm(device, Precision::kFp32, rows, 512, 768);
+      EXPECT_EQ(is_gemv(plan.tile), rows <= 8);
+      EXPECT_LE(shared_bytes_of(plan.tile), device.shared_bytes);
+      EXPECT_GT(plan.microseconds, 0);
+    }
+  }
+  // Enough blocks for all multiprocessors need no split; few of them with a long depth do.
+  const DeviceModel h100 = device_model(90);
+  EXPECT_EQ(plan_gemm(h100, Precision::kFp16, 8192, 8192, 4096).tile, Tile::k128x128);
+  EXPECT_EQ(plan_gemm(h100, Precision::kFp16, 8192, 8192, 4096).splits, 1);
+  EXPECT_GT(plan_gemm(h100, Precision::kFp32, 49, 512, 4608).splits, 1);
+}
+
+}  // namespace
+}  // namespace cuda_kernel_test

@@ -1,0 +1,72 @@
+// The kernels as emitted projects instantiate them, for nvcc: compiled for every architecture, never run.
+#include "gcrt/cuda/conv.h"
+#include "gcrt/cuda/conv_transpose.h"
+#include "gcrt/cuda/depthwise.h"
+#include "gcrt/cuda/gemm.h"
+#include "gcrt/cuda/pool.h"
+#include "gcrt/scalar.h"
+
+namespace GCRT_NAMESPACE {
+namespace {
+
+// Bias, residual and an activation: what an epilogue of a network holds.
+template <class T>
+struct TypicalEpilogue {
+  static constexpr int kMaxLanes = 4;
+  const float* bias;
+  const float* residual;
+  T* y;
+  std::ptrdiff_t stride;
+  template <class L, class V>
+  GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    const auto x = sums + load(lane, bias + n) + load(lane, residual + m * stride + n);
+    store_from_float(lane, y + m * stride + n, x / (splat(lane, 1.0f) + exp(-x)));
+  }
+  GCRT_INLINE TypicalEpilogue at_batch(std::ptrdiff_t z) const {
+    return {bias, residual + z * stride, y + z * stride, stride};
+  }
+};
+
+}  // namespace
+
+template <Precision P, Tile kTile, class TW>
+void products(Queue& queue, const float* a, const TW* w, float* y, float* workspace) {
+  const TypicalEpilogue<float> epilogue{y, y, y, 64};
+  gemm<P, kTile>(queue, 64, 64, 64, a, 64, w, 64, GemmBatch{}, SplitDepth{2, workspace}, epilogue);
+  if constexpr (!is_gemv(kTile)) {
+    ConvShape s{};
+    conv2d<P, kTile>(queue, s, a, w, epilogue);
+  }
+}
+
+template void products<Precision::kFp32, Tile::k16x64>(Queue&, const float*, const float*, float*, float*);
+template void products<Precision::kFp32, Tile::k64x64>(Queue&, const float*, const float*, float*, float*);
+template void products<Precision::kFp32, Tile::k128x64>(Queue&, const float*, const float*, float*, float*);
+template void products<Precision::kFp32, Tile::k128x128>(Queue&, const float*, const float*, float*, float*);
+template void products<Precision::kFp32, Tile::kGemv1>(Queue&, const float*, const float*, float*, float*);
+template void products<Precision::kFp32, Tile::kGemv8>(Queue&, const float*, const float*, float*, float*);
+template void products<Precision::kTf32, Tile::k128x128>(Queue&, const float*, const float*, float*, float*);
+template void products<Precision::kFp16, Tile::k128x128>(Queue&, const float*, const Half*, float*, float*);
+template void products<Precision::kFp16, Tile::kGemv8>(Queue&, const float*, const Half*, float*, float*);
+template void products<Precision::kBf16, Tile::k64x64>(Queue&, const float*, const BFloat16*, float*, float*);
+
+void strided(Queue& queue, const float* a, float* y) {
+  const TypicalEpilogue<float> epilogue{y, y, y, 64};
+  gemm_strided<Precision::kFp32, Tile::k64x64>(queue, 64, 64, 64, a, 64, a, 64, 1, GemmBatch{}, SplitDepth{},
+                                               epilogue);
+  gemm_strided<Precision::kFp16, Tile::k128x64>(queue, 64, 64, 64, a, 64, a, 64, 1, GemmBatch{}, SplitDepth{},
+                                                epilogue);
+}
+
+void windows(Queue& queue, const ConvShape& s, const float* x, float* y, const Half* w) {
+  const TypicalEpilogue<float> epilogue{y, y, y, 64};
+  depthwise2d<DepthwiseWindow::kAny>(queue, s, x, x, epilogue);
+  depthwise2d<DepthwiseWindow::k3>(queue, s, x, x, epilogue);
+  depthwise2d<DepthwiseWindow::k3Stride2>(queue, s, x, x, epilogue);
+  depthwise2d<DepthwiseWindow::k5>(queue, s, x, x, epilogue);
+  max_pool2d(queue, s, x, epilogue);
+  average_pool2d(queue, s, x, true, 1, 1, epilogue);
+  conv_transpose2d<Precision::kFp16, Tile::k64x64>(queue, s, x, w, epilogue);
+}
+
+}  // namespace GCRT_NAMESPACE
