@@ -34,6 +34,7 @@ struct KernelCall {
   std::string body;     // statements of the function, indented by one level
   std::vector<CallArgument> arguments;
   bool checked = false;   // body ends by returning bool
+  bool on_host = false;   // of a CUDA program: a function of the host
   bool traps = false;     // CUDA: kernels set the queue's trap word
   bool threaded = false;  // last parameter `const Threads* threads`
   std::int64_t multiply_adds = 0;

@@ -35,7 +35,8 @@ class ProgramBuilder {
     diagnostics.throw_if_errors();
     make_ports();
     Scheduler scheduler(buffers_, weights_, diagnostics, schedule_);
-    std::vector<LoweredStep> steps = scheduler.run(graph_, inputs_, outputs_);
+    std::vector<LoweredStep> steps = scheduler.run(graph_, inputs_, outputs_, host_inputs_);
+    program_.host_bytes = scheduler.host_bytes();
     diagnostics.throw_if_errors();
     plan(scheduler.now());
     if (has_traps(steps)) add_trap_word();
@@ -135,6 +136,7 @@ class ProgramBuilder {
       }
       buffers_.push_back(std::move(buffer));
       inputs_.push_back({static_cast<int>(buffers_.size()) - 1, 0, ir::row_major_strides(value.type.shape)});
+      host_inputs_.push_back(host_input(value.type, buffers_.back()));
     }
     for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
       const ir::Value& value = graph_.value(graph_.outputs()[i]);
@@ -153,6 +155,15 @@ class ProgramBuilder {
       buffers_.push_back(std::move(buffer));
       outputs_.push_back({static_cast<int>(buffers_.size()) - 1, 0, ir::row_major_strides(value.type.shape)});
     }
+  }
+
+  /// Where the host finds an input of a CUDA program: at the caller's pointer. States lie on the device.
+  Storage host_input(const ir::TensorType& type, const StorageBuffer& on_device_buffer) {
+    if (!on_device() || on_device_buffer.space != Space::kArena) return {};
+    StorageBuffer buffer = on_device_buffer;
+    buffer.space = Space::kInput;
+    buffers_.push_back(std::move(buffer));
+    return {static_cast<int>(buffers_.size()) - 1, 0, ir::row_major_strides(type.shape)};
   }
 
   void plan(std::int64_t end) {
@@ -230,6 +241,10 @@ class ProgramBuilder {
         argument.offset_constant =
             fmt::format("state_{}", program_.states[static_cast<std::size_t>(buffer.port)].c_name);
         break;
+      case Space::kHost:
+        argument.space = Argument::Space::kHost;
+        argument.offset_constant = std::to_string(buffer.port);
+        break;
       case Space::kWeights:
         argument.space = Argument::Space::kWeights;
         argument.offset_constant =
@@ -254,6 +269,7 @@ class ProgramBuilder {
           break;
         case LoweredStep::Kind::kIf:
           step.kind = Step::Kind::kIf;
+          ++program_.graph_steps;
           step.arguments = {convert(from.condition, ir::ElementType::kBool)};
           step.then_steps = convert(from.then_steps);
           step.else_steps = convert(from.else_steps);
@@ -262,7 +278,14 @@ class ProgramBuilder {
           step.function = kernel_for(from);
           step.checked = from.call.checked;
           step.threaded = from.call.threaded;
+          step.on_host = from.call.on_host;
           for (const CallArgument& a : from.call.arguments) step.arguments.push_back(convert(a));
+          if (step.on_host) {
+            for (Argument& a : step.arguments) {
+              if (a.space == Argument::Space::kWeights) a.space = Argument::Space::kHostWeights;
+            }
+            break;
+          }
           Layer layer;
           layer.function = step.function;
           layer.family = from.call.family;
@@ -303,7 +326,10 @@ class ProgramBuilder {
 
   std::string signature(const KernelCall& call) const {
     const std::string parameters = parameter_list(call);
-    const std::string last = on_device() ? "Queue& queue" : call.threaded ? "const Threads* threads" : "";
+    const std::string last = call.on_host    ? ""
+                             : on_device()   ? "Queue& queue"
+                             : call.threaded ? "const Threads* threads"
+                                             : "";
     return fmt::format("{} {}({}{}{})", call.checked ? "bool" : "void", KernelCall::kName, parameters,
                        parameters.empty() || last.empty() ? "" : ", ", last);
   }
@@ -447,7 +473,7 @@ class ProgramBuilder {
   Program program_;
   std::vector<StorageBuffer> buffers_;
   WeightBlob weights_;
-  std::vector<Storage> inputs_, outputs_;
+  std::vector<Storage> inputs_, outputs_, host_inputs_;
   std::vector<int> input_ports_, output_ports_;  // their buffers
   std::vector<int> planned_;
   std::map<int, std::string> arena_name_;

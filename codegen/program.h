@@ -32,7 +32,7 @@ struct StateTensor {
 
 /// Where a kernel argument points to.
 struct Argument {
-  enum class Space : std::uint8_t { kArena, kWeights, kInput, kOutput, kState };
+  enum class Space : std::uint8_t { kArena, kWeights, kInput, kOutput, kState, kHost, kHostWeights };
   Space space = Space::kArena;
   int port = -1;                // kInput, kOutput: index of the port
   std::string offset_constant;  // kArena, kWeights, kState: name of the constant that holds the byte offset
@@ -47,6 +47,7 @@ struct Step {
   Kind kind = Kind::kCall;
   std::string function;             // kCall: kernel function
   bool checked = false;             // kCall: the function returns false when a run-time index is out of range
+  bool on_host = false;             // kCall: a function of the host in a CUDA program
   bool threaded = false;            // kCall: takes the thread pool as last argument
   std::vector<Argument> arguments;  // kCall: in parameter order; kCopy: {from, to}; kIf: {condition}
   std::int64_t bytes = 0;           // kCopy
@@ -113,6 +114,7 @@ struct Program {
   std::vector<StateTensor> states;
   std::vector<Offset> arena_offsets, weight_offsets;
   std::int64_t graph_steps = 0;   // CUDA: launches and copies of one run, at most
+  std::int64_t host_bytes = 0;    // CUDA: what the host computes to choose branches
   std::int64_t trap_offset = -1;  // CUDA: of the word in the arena that tells of an index out of range
   std::int64_t arena_bytes = 0, state_bytes = 0, weights_bytes = 0, instance_bytes = 0;
   std::int64_t alignment = 64;         // of the memory blocks that the caller gives

@@ -83,7 +83,8 @@ std::int64_t instance_bytes(const Program& program) {
   if (program.target == Target::kCpp) return kInstanceBytes;
   const auto ports = static_cast<std::int64_t>(std::max<std::size_t>(1, program.inputs.size()) +
                                                std::max<std::size_t>(1, program.outputs.size()));
-  const std::int64_t bytes = 64 + 8 * ports + 16 * std::max<std::int64_t>(1, program.graph_steps);
+  const std::int64_t bytes =
+      128 + program.host_bytes + 8 * ports + 16 * std::max<std::int64_t>(1, program.graph_steps);
   return (bytes + kInstanceBytes - 1) / kInstanceBytes * kInstanceBytes;
 }
 
@@ -201,6 +202,8 @@ void add_sizes(Json& out, const Program& program) {
   out["weights_checksum"] = fmt::format("0x{:016x}u", weights_checksum(program.weights));
   out["instance_bytes"] = instance_bytes(program);
   out["graph_steps"] = std::max<std::int64_t>(1, program.graph_steps);
+  out["has_host"] = program.host_bytes > 0;
+  out["host_bytes"] = program.host_bytes;
   out["has_trap"] = program.trap_offset >= 0;
   out["trap_offset"] = program.trap_offset;
   out["alignment"] = program.alignment;

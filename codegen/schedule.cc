@@ -16,6 +16,7 @@ struct Scheduler::Scope {
   const ir::Graph& graph;
   StorageAssigner::Forms forms;
   StorageAssigner::Result homes;
+  std::map<ValueId, Storage> host_homes;  // CUDA: of the values that the host knows
   std::vector<LoweredStep> steps;
 };
 
@@ -75,6 +76,7 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
   const ir::Node& node = graph.node(id);
   if (scope.homes.elided.count(id)) return;
   const ir::Form& form = scope.forms.at(id);
+  if (options_.target == Target::kCuda && is_host_only(scope, id)) return;
   if (std::holds_alternative<ir::IfForm>(form)) {
     lower_if(scope, id);
     return;
@@ -117,6 +119,60 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
   }
 }
 
+/// Steering values are a few scalars; more is work for the device.
+constexpr std::int64_t kMostHostElements = 4096;
+
+Storage Scheduler::steer(Scope& scope, ValueId value) {
+  const ir::Graph& graph = scope.graph;
+  if (const auto known = scope.host_homes.find(value); known != scope.host_homes.end()) return known->second;
+  const auto refuse = [&](const std::string& why) {
+    ir::operator_error(fmt::format(
+        "the condition depends on {}, which --target cuda has on the device only; --set fixes an input",
+        why));
+  };
+  const NodeId producer = graph.value(value).producer;
+  if (!producer.valid()) refuse(fmt::format("'{}'", ir::printable(graph.value(value).name)));
+  const ir::Node& node = graph.node(producer);
+  const auto* loops = std::get_if<ir::LoopForm>(&scope.forms.at(producer));
+  if (!loops || !loops->checks.empty() || graph.value(value).type.count() > kMostHostElements) {
+    refuse(fmt::format("{} '{}'", node.op->name, ir::printable(node.name)));
+  }
+  for (const ValueId operand : node.operands) {
+    if (operand.valid() && !graph.constant(operand)) steer(scope, operand);
+  }
+  StorageBuffer buffer;
+  buffer.space = Space::kHost;
+  buffer.type = graph.value(value).type;
+  buffer.bytes = buffer.type.bytes();
+  buffer.name = graph.value(value).name;
+  buffer.port = static_cast<int>(host_bytes_);
+  host_bytes_ += (buffer.bytes + 63) / 64 * 64;
+  buffers_.push_back(std::move(buffer));
+  const Storage home{static_cast<int>(buffers_.size()) - 1, 0,
+                     ir::row_major_strides(graph.value(value).type.shape)};
+  scope.host_homes[value] = home;
+  KernelCall call = KernelBuilder(graph, scope.host_homes, weights_, Target::kCpp, options_.capability)
+                        .loops(producer, *loops);
+  call.on_host = true;
+  call.family = "host";
+  emit(scope, std::move(call), comment_of(node) + " on the host", to_string(graph.value(value).type));
+  return home;
+}
+
+/// Whether nothing but the choice of branches needs the node.
+bool Scheduler::is_host_only(const Scope& scope, NodeId id) const {
+  for (const ValueId result : scope.graph.node(id).results) {
+    if (!result.valid() || scope.graph.is_output(result)) return false;
+    const std::vector<ir::Use>& uses = scope.graph.value(result).uses;
+    if (uses.empty()) return false;
+    for (const ir::Use& use : uses) {
+      const bool steers = std::holds_alternative<ir::IfForm>(scope.forms.at(use.node)) && use.slot == 0;
+      if (!steers && !is_host_only(scope, use.node)) return false;
+    }
+  }
+  return true;
+}
+
 void Scheduler::lower_if(Scope& scope, NodeId id) {
   const ir::Node& node = scope.graph.node(id);
   LoweredStep step;
@@ -132,11 +188,16 @@ void Scheduler::lower_if(Scope& scope, NodeId id) {
     buffers_.push_back(std::move(buffer));
     return Storage{static_cast<int>(buffers_.size()) - 1, 0, ir::row_major_strides(constant->shape())};
   };
-  step.condition = home_of(node.operands[0]);
+  const bool cuda = options_.target == Target::kCuda;
+  step.condition = cuda ? steer(scope, node.operands[0]) : home_of(node.operands[0]);
   touch(step.condition);
   ++now_;
-  std::vector<Storage> inputs, outputs;
-  for (std::size_t i = 1; i < node.operands.size(); ++i) inputs.push_back(home_of(node.operands[i]));
+  std::vector<Storage> inputs, outputs, host_inputs;
+  for (std::size_t i = 1; i < node.operands.size(); ++i) {
+    inputs.push_back(home_of(node.operands[i]));
+    const auto known = scope.host_homes.find(node.operands[i]);
+    host_inputs.push_back(known == scope.host_homes.end() ? Storage{} : known->second);
+  }
   for (const ValueId result : node.results) {
     outputs.push_back(result.valid() ? scope.homes.storage.at(result) : Storage{});
     if (result.valid()) touch(outputs.back());
@@ -150,7 +211,7 @@ void Scheduler::lower_if(Scope& scope, NodeId id) {
       trap.trap = branch.trap;
       steps.push_back(std::move(trap));
     } else {
-      steps = run(branch, inputs, outputs);
+      steps = run(branch, inputs, outputs, host_inputs);
     }
     ++now_;
   }
@@ -245,8 +306,12 @@ std::vector<NodeId> lowest_peak_order(const ir::Graph& graph, const StorageAssig
 }  // namespace
 
 std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vector<Storage>& inputs,
-                                        const std::vector<Storage>& outputs) {
-  Scope scope{graph, {}, {}, {}};
+                                        const std::vector<Storage>& outputs,
+                                        const std::vector<Storage>& host_inputs) {
+  Scope scope{graph, {}, {}, {}, {}};
+  for (std::size_t i = 0; i < host_inputs.size(); ++i) {
+    if (host_inputs[i].valid()) scope.host_homes[graph.inputs()[i]] = host_inputs[i];
+  }
   std::vector<NodeId> order = graph.topological_order();
   for (const NodeId id : order) {
     try {

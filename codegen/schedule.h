@@ -39,14 +39,20 @@ class Scheduler {
       : buffers_(buffers), weights_(weights), diagnostics_(diagnostics), options_(options) {}
 
   /// `inputs`: homes of the graph's inputs; `outputs`: homes its outputs must have.
+  /// CUDA: `host_inputs`: where the host finds them; invalid entries are on the device only.
   std::vector<LoweredStep> run(const ir::Graph& graph, const std::vector<Storage>& inputs,
-                               const std::vector<Storage>& outputs);
+                               const std::vector<Storage>& outputs, const std::vector<Storage>& host_inputs);
+  /// Of the values that the host computes to choose branches.
+  std::int64_t host_bytes() const { return host_bytes_; }
   std::int64_t now() const { return now_; }
 
  private:
   struct Scope;
   void lower_node(Scope& scope, ir::NodeId id);
   void lower_if(Scope& scope, ir::NodeId id);
+  /// CUDA: computes on the host what the value depends on.
+  Storage steer(Scope& scope, ir::ValueId value);
+  bool is_host_only(const Scope& scope, ir::NodeId id) const;
   void copy_outputs(Scope& scope, const std::vector<Storage>& outputs);
   void emit(Scope& scope, KernelCall call, std::string comment, std::string result);
   Storage temporary(const ir::TensorType& type, const std::vector<int>& order, const std::string& name);
@@ -57,6 +63,7 @@ class Scheduler {
   ir::Diagnostics& diagnostics_;
   ScheduleOptions options_;
   std::int64_t now_ = 0;
+  std::int64_t host_bytes_ = 0;
 };
 
 }  // namespace gcompile

@@ -45,13 +45,14 @@ class ScheduleWriter {
 
   void finish(Json& out) {
     out["steps"] = std::move(steps_);
-    for (const char* space : {"arena", "weights", "inputs", "outputs", "state"}) {
+    for (const char* space : {"arena", "weights", "inputs", "outputs", "state", "host_weights"}) {
       out[fmt::format("uses_{}", space)] = used_.count(space) > 0;
     }
     out["uses_threads"] = used_.count("threads") > 0;
     out["uses_copies"] = used_.count("copies") > 0;
     out["calls_checked"] = checked_;
     out["has_traps"] = trapped_;
+    out["has_branches"] = branches_;
   }
 
  private:
@@ -78,7 +79,7 @@ class ScheduleWriter {
     std::vector<std::string> arguments;
     for (const Argument& a : step.arguments) arguments.push_back(argument(a));
     if (program_.target == Target::kCuda) {
-      arguments.push_back("queue");
+      if (!step.on_host) arguments.push_back("queue");
     } else if (step.threaded) {
       arguments.push_back("threads");
       used_.insert("threads");
@@ -106,6 +107,7 @@ class ScheduleWriter {
   void add_if(const Step& step, int depth) {
     Json& entry = open(step, depth, "is_if");
     entry["condition"] = argument(step.arguments.at(0));
+    branches_ = true;
     add(step.then_steps, depth + 1);
     open(step, depth, "is_else");
     add(step.else_steps, depth + 1);
@@ -126,6 +128,11 @@ class ScheduleWriter {
       case Argument::Space::kWeights:
         used_.insert("weights");
         return fmt::format("weight<{}>(weights, {})", a.c_type, offset);
+      case Argument::Space::kHost:
+        return fmt::format("at<{}>(host, {})", a.c_type, offset);
+      case Argument::Space::kHostWeights:
+        used_.insert("host_weights");
+        return fmt::format("weight<{}>(host_weights, {})", a.c_type, offset);
       case Argument::Space::kInput:
         used_.insert("inputs");
         return port("inputs", program_.inputs.at(static_cast<std::size_t>(a.port)), a);
@@ -152,6 +159,7 @@ class ScheduleWriter {
   std::set<std::string> used_;
   bool checked_ = false;
   bool trapped_ = false;
+  bool branches_ = false;
 };
 
 }  // namespace

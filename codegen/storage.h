@@ -13,12 +13,12 @@
 
 namespace gcompile {
 
-enum class Space : std::uint8_t { kArena, kWeights, kInput, kOutput, kState };
+enum class Space : std::uint8_t { kArena, kWeights, kInput, kOutput, kState, kHost };
 
 /// One contiguous piece of memory that values live in.
 struct StorageBuffer {
   Space space = Space::kArena;
-  int port = -1;  // kInput, kOutput: position in the graph's lists; kState: state tensor
+  int port = -1;  // kInput, kOutput: position in the graph's lists; kState: state tensor; kHost: byte offset
   std::int64_t bytes = 0;
   std::string name;     // of the value it was made for
   ir::TensorType type;  // likewise, for comments

@@ -83,6 +83,21 @@ inline GraphStep* changed_step(Queue& queue, std::uint64_t fingerprint) {
   return &step;
 }
 
+// Which branch of the schedule is taken: a value on the host. A recorded run holds that branch alone; an update that
+// would take the other one fails, and the run must be recorded again.
+inline bool branch(Queue& queue, bool taken) {
+  const std::uint64_t fingerprint = taken ? 1 : 2;
+  if (queue.error != cudaSuccess || queue.mode == QueueMode::kRun) return taken;
+  if (queue.count >= queue.capacity) {
+    queue.error = cudaErrorInvalidValue;
+  } else if (queue.mode == QueueMode::kRecord) {
+    queue.steps[queue.count++] = {nullptr, fingerprint};
+  } else if (queue.steps[queue.count++].fingerprint != fingerprint) {
+    queue.error = cudaErrorInvalidValue;
+  }
+  return taken;
+}
+
 // Without dynamic shared memory beyond this many bytes a kernel needs no permission.
 constexpr std::size_t kSharedBytesWithoutAsking = 48 * 1024;
 
