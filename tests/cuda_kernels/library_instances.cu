@@ -1,0 +1,33 @@
+// The kernels of recurrences, TopK, scatters and running sums as emitted projects instantiate them, for nvcc:
+// compiled for every architecture, never run.
+#include "gcrt/cuda/library.h"
+#include "gcrt/cuda/rnn.h"
+#include "gcrt/cuda/scan.h"
+#include "gcrt/cuda/scatter.h"
+namespace GCRT_NAMESPACE {
+
+void recurrences(Queue& q, RnnShape s, RnnOperands o, RnnOptions op) {
+  lstm<Tile::k16x64, RnnTile<1, 16>, true>(q, s, o, op, 4, {});
+  lstm<Tile::k16x64, RnnTile<4, 8>, false>(q, s, o, op, 4, {});
+  lstm<Tile::kGemv1, RnnTile<4, 0>, true>(q, s, o, op, 4, {});
+  gru<Tile::kGemv1, RnnTile<4, 4>, true>(q, s, o, op, 4, {});
+  gru<Tile::kGemv1, RnnTile<1, 8>, false>(q, s, o, op, 4, {});
+  gru<Tile::kGemv1, RnnTile<1, 0>, false>(q, s, o, op, 4, {});
+  gru_linear<Tile::kGemv1, RnnTile<4, 8>, false>(q, s, o, op, 4, {});
+  rnn<Tile::kGemv1, RnnTile<1, 16>, false>(q, s, o, op, 4, {});
+  lstm<Tile::k16x64, RnnTile<1, 16>, false>(q, s, o, op, 4, {});
+}
+
+void library(Queue& q, float* f, std::int64_t* p, double* d, std::uint32_t* u, const Half* from, Half* to) {
+  top_k<true>(q, 1, 5, 1, 2, f, f, p);
+  top_k<false>(q, 1, 5, 1, 2, d, d, p);
+  top_k<false>(q, 1, 5, 1, 2, p, p, p);
+  std::int64_t e[3] = {};
+  scatter_nd<ScatterAdd>(q, 1, 1, 1, 1, e, f, p, f, f, u);
+  scatter_nd<ScatterReplace>(q, 1, 1, 1, 1, e, from, p, from, to, u);
+  scatter_elements<ScatterMax>(q, 1, 1, 1, e, e, e, d, p, d, d, u);
+  cumulative_sum(q, 1, 1, 1, false, false, f, f);
+  cumulative_sum(q, 1, 1, 1, false, false, p, p);
+}
+
+}  // namespace GCRT_NAMESPACE
