@@ -147,6 +147,57 @@ GCRT_DEVICE T shuffle_down(T value, int distance) {
   return shuffle(value, lane_rank() + distance >= kWarpThreads ? lane_rank() : lane_rank() + distance);
 }
 
+#if !defined(__CUDACC__)
+template <class T, class Combine>
+struct CombineOperands {
+  T value;
+  const Combine* combine;
+  int width;
+};
+template <class T, class Combine>
+void combine_published(void* const (&lanes)[32]) {
+  using Operands = CombineOperands<T, Combine>;
+  T values[32];
+  std::memset(static_cast<void*>(values), 0xff,
+              sizeof(values));  // what a shuffle gets from a lane that is gone
+  const Operands* any = nullptr;
+  for (int i = 0; i < 32; ++i) {
+    if (lanes[i] == nullptr) continue;
+    any = static_cast<const Operands*>(lanes[i]);
+    values[i] = any->value;
+  }
+  for (int distance = 1; distance < any->width; distance *= 2) {
+    for (int i = 0; i < 32; i += 2 * distance) {
+      for (int j = i; j < i + distance; ++j) {
+        values[j] = values[j + distance] = (*any->combine)(values[j], values[j + distance]);
+      }
+    }
+  }
+  for (int i = 0; i < 32; ++i) {
+    if (lanes[i] != nullptr) static_cast<Operands*>(lanes[i])->value = values[i];
+  }
+}
+#endif
+
+// combine(earlier, later) over aligned runs of Width lanes, neighbours first; every lane gets its run's
+// result. The lower lane is always the earlier operand, so all lanes compute the same.
+template <int Width, class T, class Combine>
+GCRT_DEVICE T combine_lanes(T value, const Combine& combine) {
+#if defined(__CUDACC__)
+  GCRT_UNROLL
+  for (int distance = 1; distance < Width; distance *= 2) {
+    const T other = shuffle_xor(value, distance);
+    const bool is_upper = (lane_rank() & distance) != 0;
+    value = combine(is_upper ? other : value, is_upper ? value : other);
+  }
+  return value;
+#else
+  CombineOperands<T, Combine> operands = {value, &combine, Width};
+  if (Width > 1) cuda_on_cpu::warp_collective("combine_lanes", &operands, &combine_published<T, Combine>);
+  return operands.value;
+#endif
+}
+
 // ---- Memory.
 
 // Registers of an access of several bytes at once.

@@ -54,19 +54,6 @@ class Group {
   }
 
  private:
-  // Over aligned runs of Width lanes; every lane gets the result. The lower lane is always the earlier
-  // operand, so all lanes compute the same.
-  template <int Width, class T, class Combine>
-  static GCRT_DEVICE T combine_lanes(T value, const Combine& combine_two) {
-    GCRT_UNROLL
-    for (int distance = 1; distance < Width; distance *= 2) {
-      const T other = shuffle_xor(value, distance);
-      const bool is_upper = (lane_rank() & distance) != 0;
-      value = combine_two(is_upper ? other : value, is_upper ? value : other);
-    }
-    return value;
-  }
-
   unsigned char* scratch_;
   int set_ = 0;
 };
