@@ -3,7 +3,7 @@
 #
 #     scripts/test.sh [--all] [--sanitize] [--offline] [-- CTEST_ARGUMENT...]
 #
-# --all       also the long tests: fuzzing and benchmarks (CTest label "long")
+# --all       also the long tests: every official case, every model of ../shared/models where that folder is
 # --sanitize  the tool and its tests under AddressSanitizer and UBSan, in ${BUILD_DIR}_sanitize
 # --offline   installs nothing from PyPI: what compares with ONNX Runtime is skipped
 #
