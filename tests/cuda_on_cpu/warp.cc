@@ -88,12 +88,14 @@ void do_load_matrices(Lanes32 lanes) {
   }
 }
 
+// d += a[0] * b[0] + ... + a[terms - 1] * b[terms - 1].
 struct Product {
   void* d;
-  const std::uint32_t* a;
-  const std::uint32_t* b;
   int rows;
   int columns;
+  int terms;
+  const std::uint32_t* a[3];
+  const std::uint32_t* b[3];
 };
 
 float float_of(std::uint32_t bits) {
@@ -155,35 +157,37 @@ template <class Type>
 __attribute__((always_inline)) inline void multiply(Lanes32 lanes) {
   constexpr int per = Type::kPerRegister;
   constexpr int depth = 8 * per;
-  const auto* first = static_cast<const Product*>(lanes[0]);
-  const int rows = first->rows;
-  const int columns = first->columns;
-  Row8 b[kMostTiles][depth];
-  for (int l = 0; l < 32; ++l) {
-    const std::uint32_t* mine = static_cast<const Product*>(lanes[l])->b;
-    float* target = reinterpret_cast<float*>(b) + l % 4 * per * 8 + l / 4;
-    for (int c = 0; c < columns; ++c) {
-      for (int i = 0; i < 2; ++i) {
-        for (int e = 0; e < per; ++e)
-          target[(c * depth + i * 4 * per + e) * 8] = Type::value(mine[c * 2 + i], e);
+  const Product first = *static_cast<const Product*>(lanes[0]);
+  const int columns = first.columns;
+  Row8 b[3][kMostTiles][depth];
+  for (int term = 0; term < first.terms; ++term) {
+    for (int l = 0; l < 32; ++l) {
+      const std::uint32_t* mine = static_cast<const Product*>(lanes[l])->b[term];
+      float* target = reinterpret_cast<float*>(b[term]) + l % 4 * per * 8 + l / 4;
+      for (int i = 0; i < 2 * columns; ++i) {
+        for (int e = 0; e < per; ++e) target[(i * 4 * per + e) * 8] = Type::value(mine[i], e);
       }
     }
   }
-  for (int r = 0; r < rows; ++r) {
+  for (int r = 0; r < first.rows; ++r) {
     float a[16][depth];
     Row8 sums[16][kMostTiles];
     for (int l = 0; l < 32; ++l) {
-      const auto* mine = static_cast<const Product*>(lanes[l]);
-      for (int i = 0; i < 4; ++i) {
-        float* target = &a[l / 4 + i % 2 * 8][per * (l % 4 + i / 2 * 4)];
-        for (int e = 0; e < per; ++e) target[e] = Type::value(mine->a[r * 4 + i], e);
-      }
-      const auto* d = static_cast<const Pair*>(mine->d) + r * columns * 2;
+      const auto* d = static_cast<const Pair*>(static_cast<const Product*>(lanes[l])->d) + r * columns * 2;
       auto* low = reinterpret_cast<Pair*>(sums[l / 4]) + l % 4;
       auto* high = reinterpret_cast<Pair*>(sums[l / 4 + 8]) + l % 4;
       for (int c = 0; c < columns; ++c) low[4 * c] = d[2 * c], high[4 * c] = d[2 * c + 1];
     }
-    multiply_rows<depth>(a, b, sums, columns);
+    for (int term = 0; term < first.terms; ++term) {
+      for (int l = 0; l < 32; ++l) {
+        const std::uint32_t* mine = static_cast<const Product*>(lanes[l])->a[term] + r * 4;
+        for (int i = 0; i < 4; ++i) {
+          float* target = &a[l / 4 + i % 2 * 8][per * (l % 4 + i / 2 * 4)];
+          for (int e = 0; e < per; ++e) target[e] = Type::value(mine[i], e);
+        }
+      }
+      multiply_rows<depth>(a, b[term], sums, columns);
+    }
     for (int l = 0; l < 32; ++l) {
       auto* d = static_cast<Pair*>(static_cast<const Product*>(lanes[l])->d) + r * columns * 2;
       const auto* low = reinterpret_cast<const Pair*>(sums[l / 4]) + l % 4;
@@ -228,12 +232,12 @@ void do_multiply_int8(Lanes32 lanes) {
       for (int r = 0; r < rows; ++r) {
         for (int i = 0; i < 4; ++i) {
           a[r * 16 + l / 4 + i % 2 * 8][4 * (l % 4 + i / 2 * 4) + e] =
-              element(mine->a[r * 4 + i], e, ASigned);
+              element(mine->a[0][r * 4 + i], e, ASigned);
         }
       }
       for (int c = 0; c < columns; ++c) {
         for (int i = 0; i < 2; ++i) {
-          b[c * 8 + l / 4][4 * (l % 4 + i * 4) + e] = element(mine->b[c * 2 + i], e, BSigned);
+          b[c * 8 + l / 4][4 * (l % 4 + i * 4) + e] = element(mine->b[0][c * 2 + i], e, BSigned);
         }
       }
     }
@@ -251,10 +255,9 @@ void do_multiply_int8(Lanes32 lanes) {
   }
 }
 
-void run_product(const char* name, void* d, const std::uint32_t* a, const std::uint32_t* b, int rows,
-                 int columns, Collective function) {
-  if (rows > kMostTiles || columns > kMostTiles) die("%s of more than %d tiles", name, kMostTiles);
-  Product product = {d, a, b, rows, columns};
+void run_product(const char* name, Product product, Collective function) {
+  if (product.rows > kMostTiles || product.columns > kMostTiles)
+    die("%s of more than %d tiles", name, kMostTiles);
   warp_collective(name, &product, function);
 }
 
@@ -281,13 +284,21 @@ void load_matrices(std::uint32_t* registers, int loads, int count, bool transpos
 }
 
 void mma_f16(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns) {
-  run_product("mma_f16", d, a, b, rows, columns, &do_multiply<F16>);
+  run_product("mma_f16", {d, rows, columns, 1, {a, nullptr, nullptr}, {b, nullptr, nullptr}},
+              &do_multiply<F16>);
 }
 void mma_bf16(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns) {
-  run_product("mma_bf16", d, a, b, rows, columns, &do_multiply<Bf16>);
+  run_product("mma_bf16", {d, rows, columns, 1, {a, nullptr, nullptr}, {b, nullptr, nullptr}},
+              &do_multiply<Bf16>);
 }
 void mma_tf32(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns) {
-  run_product("mma_tf32", d, a, b, rows, columns, &do_multiply<Tf32>);
+  run_product("mma_tf32", {d, rows, columns, 1, {a, nullptr, nullptr}, {b, nullptr, nullptr}},
+              &do_multiply<Tf32>);
+}
+void mma_tf32_by_parts(float* d, const std::uint32_t* a_large, const std::uint32_t* a_small,
+                       const std::uint32_t* b_large, const std::uint32_t* b_small, int rows, int columns) {
+  const Product product = {d, rows, columns, 3, {a_small, a_large, a_large}, {b_large, b_small, b_large}};
+  run_product("mma_tf32_by_parts", product, &do_multiply<Tf32>);
 }
 void mma_int8(std::int32_t* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns,
               bool a_is_signed, bool b_is_signed) {
@@ -295,7 +306,8 @@ void mma_int8(std::int32_t* d, const std::uint32_t* a, const std::uint32_t* b, i
                                   &do_multiply_int8<true, false>, &do_multiply_int8<true, true>};
   const char* names[] = {"mma_u8u8", "mma_u8s8", "mma_s8u8", "mma_s8s8"};
   const int kind = (a_is_signed ? 2 : 0) + (b_is_signed ? 1 : 0);
-  run_product(names[kind], d, a, b, rows, columns, functions[kind]);
+  run_product(names[kind], {d, rows, columns, 1, {a, nullptr, nullptr}, {b, nullptr, nullptr}},
+              functions[kind]);
 }
 
 }  // namespace cuda_on_cpu

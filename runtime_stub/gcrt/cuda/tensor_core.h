@@ -178,6 +178,22 @@ GCRT_MMA_TILES(mma_bf16_tiles, float, mma_bf16, cuda_on_cpu::mma_bf16(&d[0][0][0
 GCRT_MMA_TILES(mma_tf32_tiles, float, mma_tf32, cuda_on_cpu::mma_tf32(&d[0][0][0], a[0], b[0], Rows, Columns))
 #undef GCRT_MMA_TILES
 
+// The products of floats that are sums of two: large * large and both mixed ones, the mixed ones first. With
+// parts that are rounded to tf32 this keeps all but the last bits of a float product ("3xTF32").
+template <int Rows, int Columns>
+GCRT_DEVICE void mma_tf32_by_parts(float (&d)[Rows][Columns][4], const std::uint32_t (&a_large)[Rows][4],
+                                   const std::uint32_t (&a_small)[Rows][4],
+                                   const std::uint32_t (&b_large)[Columns][2],
+                                   const std::uint32_t (&b_small)[Columns][2]) {
+#if defined(__CUDACC__)
+  mma_tf32_tiles(d, a_small, b_large);
+  mma_tf32_tiles(d, a_large, b_small);
+  mma_tf32_tiles(d, a_large, b_large);
+#else
+  cuda_on_cpu::mma_tf32_by_parts(&d[0][0][0], a_large[0], a_small[0], b_large[0], b_small[0], Rows, Columns);
+#endif
+}
+
 template <class TA, class TB, int Rows, int Columns>
 GCRT_DEVICE void mma_int8_tiles(std::int32_t (&d)[Rows][Columns][4], const std::uint32_t (&a)[Rows][4],
                                 const std::uint32_t (&b)[Columns][2]) {
