@@ -13,8 +13,6 @@ namespace gcompile {
 using ir::NodeId;
 using ir::Shape;
 
-namespace {
-
 const char* tile_name(gcrt::Tile tile) {
   switch (tile) {
     case gcrt::Tile::k16x64:
@@ -40,6 +38,8 @@ const char* tile_name(gcrt::Tile tile) {
   }
   GC_CHECK(false);
 }
+
+namespace {
 
 gcrt::ConvShape conv_shape(const ImageShape& s) {
   const auto narrow = [](std::int64_t value) {
@@ -369,10 +369,6 @@ KernelCall KernelBuilder::cuda_contract(NodeId id, const ir::ContractForm& form)
   if (name == "MatMul") return cuda_matmul(id, form);
   if (name == "MaxPool" || name == "AveragePool") return cuda_pool(id, form);
   ir::operator_error(fmt::format("{} has no kernel for --target cuda yet", name));
-}
-
-KernelCall KernelBuilder::cuda_library(NodeId id, const ir::LibraryForm&) {
-  ir::operator_error(fmt::format("{} has no kernel for --target cuda yet", node(id).op->name));
 }
 
 }  // namespace gcompile

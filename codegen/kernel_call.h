@@ -47,6 +47,9 @@ struct KernelCall {
   }
 };
 
+/// Enumerator of the tile: "k64x64".
+const char* tile_name(gcrt::Tile tile);
+
 /// "const float* x0, float* y" and "x0, y".
 std::string parameter_list(const KernelCall& call);
 std::string argument_list(const KernelCall& call);
@@ -74,6 +77,7 @@ class KernelBuilder {
 
  private:
   friend class EpilogueWriter;
+  friend class RecurrentCall;
   const ir::Node& node(ir::NodeId id) const { return graph_.node(id); }
   const Storage& stored(ir::ValueId id) const { return storage_.at(id); }
   /// Adds the parameter for operand i of a node: a weights entry for constants, the value's storage
@@ -91,6 +95,7 @@ class KernelBuilder {
   KernelCall conv(ir::NodeId id, const ir::ContractForm& form);
   KernelCall conv_transpose(ir::NodeId id, const ir::ContractForm& form);
   KernelCall matmul(ir::NodeId id, const ir::ContractForm& form);
+  KernelCall attention(ir::NodeId id, const ir::ContractForm& form);
   KernelCall pool(ir::NodeId id, const ir::ContractForm& form);
   KernelCall conv_integer(ir::NodeId id, const ir::ContractForm& form);
   KernelCall matmul_integer(ir::NodeId id, const ir::ContractForm& form);
@@ -102,6 +107,10 @@ class KernelBuilder {
   std::string split_argument(KernelCall& call, int splits, std::int64_t floats);
   int packed_weights(KernelCall& call, const std::vector<float>& packed, ir::NodeId id);
   KernelCall cuda_library(ir::NodeId id, const ir::LibraryForm& form);
+  KernelCall cuda_recurrent(ir::NodeId id);
+  /// Adds what a scatter of `updates` over `targets` places needs on CUDA: scratch and launches.
+  void scatter_on_device(KernelCall& call, bool replaces, std::int64_t targets, std::int64_t updates);
+  const char* queue_argument() const { return target_ == Target::kCuda ? "queue, " : ""; }
   KernelCall recurrent(ir::NodeId id);
   KernelCall top_k(ir::NodeId id);
   KernelCall scatter(ir::NodeId id);
