@@ -55,6 +55,7 @@ void warps(const float* x, float* y, std::int32_t* z, std::uint64_t* many) {
 #if GCRT_SM_80
   mma_bf16_tiles(d, a, b);
   mma_tf32_tiles(d, a, b);
+  mma_tf32_by_parts(d, a, a, b, b);
 #endif
   mma_int8_tiles<std::int8_t, std::int8_t>(e, a, b);
   mma_int8_tiles<std::int8_t, std::uint8_t>(e, a, b);

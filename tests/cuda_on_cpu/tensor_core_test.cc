@@ -156,6 +156,54 @@ TEST(TensorCore, MultipliesBytes) {
   check_product<kU8U8, std::int32_t>();
 }
 
+// Fragments of random floats in two parts; the combined product and its three steps, side by side.
+GCRT_GLOBAL(32) void multiply_parts(const float* values, float* combined, float* steps) {
+  std::uint32_t large[2][20];
+  const int lane = lane_rank();
+  for (int i = 0; i < 20; ++i) {
+    const float value = values[lane * 20 + i];
+    large[0][i] = float_to_tf32(value);
+    large[1][i] = float_to_tf32(value - bit_cast<float>(large[0][i]));
+  }
+  std::uint32_t a[2][2][4];
+  std::uint32_t b[2][3][2];
+  for (int part = 0; part < 2; ++part) {
+    for (int i = 0; i < 8; ++i) a[part][i / 4][i % 4] = large[part][i];
+    for (int i = 0; i < 6; ++i) b[part][i / 2][i % 2] = large[part][8 + i];
+  }
+  float together[2][3][4] = {};
+  float apart[2][3][4] = {};
+  mma_tf32_by_parts(together, a[0], a[1], b[0], b[1]);
+  mma_tf32_tiles(apart, a[1], b[0]);
+  mma_tf32_tiles(apart, a[0], b[1]);
+  mma_tf32_tiles(apart, a[0], b[0]);
+  for (int i = 0; i < 24; ++i) {
+    combined[lane * 24 + i] = together[i / 12][i / 4 % 3][i % 4];
+    steps[lane * 24 + i] = apart[i / 12][i / 4 % 3][i % 4];
+  }
+}
+
+TEST(TensorCore, MultipliesFloatsByParts) {
+  std::vector<float> values(32 * 20);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i) * 1.7f);
+  Device<float> device_values(values);
+  Device<float> combined(32 * 24);
+  Device<float> steps(32 * 24);
+  Queue queue;
+  launch(queue, 1, 32, 0, &multiply_parts, device_values.data(), combined.data(), steps.data());
+  ASSERT_EQ(queue.error, cudaSuccess);
+  const std::vector<float> got = combined.read();
+  EXPECT_EQ(got, steps.read());
+  // Row 0 of A is a[0] and a[2] of lanes 0 to 3, column 0 of B is b[0] and b[1] of the same lanes.
+  double sum = 0;
+  for (std::size_t lane = 0; lane < 4; ++lane) {
+    const float* mine = values.data() + lane * 20;
+    sum += static_cast<double>(mine[0]) * static_cast<double>(mine[8]);
+    sum += static_cast<double>(mine[2]) * static_cast<double>(mine[9]);
+  }
+  EXPECT_NEAR(static_cast<double>(got[0]), sum, 2e-6);
+}
+
 template <bool Transposed>
 GCRT_GLOBAL(32)
 void load_fragments(std::uint32_t* out) {
