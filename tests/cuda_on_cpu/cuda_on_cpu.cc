@@ -47,30 +47,33 @@ class Pool {
       next_block_ = 0;
       blocks_ = blocks;
       ++generation_;
-      busy_ = blocks > 1 ? static_cast<unsigned>(workers_.size()) : 0;
     }
     if (blocks > 1) wake_.notify_all();
-    run_blocks(*runners_[0]);
+    run_blocks(*runners_[0], launch);
+    // Workers that have not woken up by now find nothing to do; the others finish their blocks.
     std::unique_lock<std::mutex> lock(mutex_);
+    launch_ = nullptr;
     done_.wait(lock, [this] { return busy_ == 0; });
   }
 
  private:
-  void run_blocks(BlockRunner& my) {
+  void run_blocks(BlockRunner& my, const Launch& launch) {
     const unsigned shift = seed_ == 0 ? 0 : mix(seed_, 77) % blocks_;
     for (unsigned i = next_block_++; i < blocks_; i = next_block_++) {
-      my.run_block(*launch_, i < blocks_ - shift ? i + shift : i + shift - blocks_, seed_);
+      my.run_block(launch, i < blocks_ - shift ? i + shift : i + shift - blocks_, seed_);
     }
   }
   void work(unsigned index) {
     unsigned seen = 0;
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
-      wake_.wait(lock, [&] { return stopping_ || (generation_ != seen && busy_ != 0); });
+      wake_.wait(lock, [&] { return stopping_ || (launch_ != nullptr && generation_ != seen); });
       if (stopping_) return;
       seen = generation_;
+      ++busy_;
+      const Launch& launch = *launch_;
       lock.unlock();
-      run_blocks(*runners_[index]);
+      run_blocks(*runners_[index], launch);
       lock.lock();
       if (--busy_ == 0) done_.notify_one();
     }
@@ -86,7 +89,7 @@ class Pool {
   const Launch* launch_ = nullptr;
   unsigned blocks_ = 0;
   unsigned generation_ = 0;
-  unsigned busy_ = 0;
+  unsigned busy_ = 0;  // workers that run blocks
   std::uint32_t seed_ = 0;
   bool stopping_ = false;
 };
