@@ -85,7 +85,11 @@ struct Data {
 };
 
 inline Data::Data(const Case& arguments) {
-  const auto& [kind, shape, options, has_bias, has_peepholes, has_lengths, has_initial] = arguments;
+  const Kind kind = arguments.kind;
+  const RnnShape& shape = arguments.shape;
+  const RnnOptions& options = arguments.options;
+  const bool has_bias = arguments.has_bias, has_peepholes = arguments.has_peepholes;
+  const bool has_lengths = arguments.has_lengths, has_initial = arguments.has_initial;
   const int H = shape.hidden, I = shape.input, B = shape.batch, T = shape.steps, D = shape.directions,
             G = arguments.gates();
   const auto size = [](int a, int b, int c, int d = 1) { return static_cast<std::size_t>(a * b * c * d); };
