@@ -35,7 +35,8 @@ struct Queue {
   GraphStep* steps = nullptr;
   int capacity = 0;
   int count = 0;  // of steps recorded, or passed in an update
-  int* trap = nullptr;  // a word on the device that kernels set when an index is out of range; null: none does
+  int* trap =
+      nullptr;  // a word on the device that kernels set when an index is out of range; null: none does
 };
 
 inline void keep_error(Queue& queue, cudaError_t error) {
@@ -83,8 +84,8 @@ inline GraphStep* changed_step(Queue& queue, std::uint64_t fingerprint) {
   return &step;
 }
 
-// Which branch of the schedule is taken: a value on the host. A recorded run holds that branch alone; an update that
-// would take the other one fails, and the run must be recorded again.
+// Which branch of the schedule is taken: a value on the host. A recorded run holds that branch alone; an
+// update that would take the other one fails, and the run must be recorded again.
 inline bool branch(Queue& queue, bool taken) {
   const std::uint64_t fingerprint = taken ? 1 : 2;
   if (queue.error != cudaSuccess || queue.mode == QueueMode::kRun) return taken;
