@@ -24,6 +24,10 @@ constexpr std::ptrdiff_t conv_weight_stride(const ConvShape& s) {
   return ceil_div(std::ptrdiff_t{s.kernel_h} * s.kernel_w * (s.in_c / s.groups), 16) * 16;
 }
 
+constexpr std::ptrdiff_t conv_integer_weight_stride(const ConvShape& s) {
+  return integer_weight_stride(std::ptrdiff_t{s.kernel_h} * s.kernel_w * (s.in_c / s.groups));
+}
+
 // The tile of a convolution; a product of vectors for pointwise convolutions of up to 8 pixels.
 constexpr Plan plan_conv2d(const DeviceModel& device, Precision precision, const ConvShape& s,
                            bool allow_split = true) {
@@ -37,6 +41,15 @@ constexpr Plan plan_conv2d(const DeviceModel& device, Precision precision, const
 // Floats of workspace for the plan's splits.
 constexpr std::ptrdiff_t conv2d_workspace_size(const ConvShape& s, int splits) {
   return gemm_workspace_size(output_pixels(s), s.out_c / s.groups, s.groups, splits);
+}
+
+// Kernels along the row for which input pixels are read once into registers.
+enum class DepthwiseWindow { kAny, k3, k3Stride2, k5 };
+constexpr DepthwiseWindow depthwise_window(const ConvShape& s) {
+  if (s.dilation_w != 1) return DepthwiseWindow::kAny;
+  if (s.kernel_w == 3 && s.stride_w == 1) return DepthwiseWindow::k3;
+  if (s.kernel_w == 3 && s.stride_w == 2) return DepthwiseWindow::k3Stride2;
+  return s.kernel_w == 5 && s.stride_w == 1 ? DepthwiseWindow::k5 : DepthwiseWindow::kAny;
 }
 
 // Kernel positions that reach output coordinates congruent to `phase` modulo the stride: first, first + step,

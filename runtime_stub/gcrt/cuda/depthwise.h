@@ -69,7 +69,7 @@ struct DepthwiseAccess {
 // Sums start at offsets[channel], if there are any; taps outside the image read `fill`. kKernel and kStride
 // are those along the row, and dilation_w is 1, or kKernel is 0: not known.
 template <int kKernel, int kStride, class Sum, class TX, class TW, class E>
-GCRT_GLOBAL(kDepthwiseThreads)
+GCRT_GLOBAL_BLOCKS(kDepthwiseThreads, 1)
 void depthwise_kernel(ConvShape s, const TX* x, const TW* w, const Sum* offsets, TX fill,
                       DepthwiseAccess access, E epilogue) {
   using V = Pack<Sum, 4>;
@@ -130,15 +130,6 @@ void depthwise_kernel(ConvShape s, const TX* x, const TW* w, const Sum* offsets,
   for (int p = 0; p < kPixels; ++p) {
     if (p < at.pixels) finish_pack(epilogue, sums[p], at.channels, m + p, at.channel);
   }
-}
-
-// Kernels along the row for which input pixels are read once into registers.
-enum class DepthwiseWindow { kAny, k3, k3Stride2, k5 };
-constexpr DepthwiseWindow depthwise_window(const ConvShape& s) {
-  if (s.dilation_w != 1) return DepthwiseWindow::kAny;
-  if (s.kernel_w == 3 && s.stride_w == 1) return DepthwiseWindow::k3;
-  if (s.kernel_w == 3 && s.stride_w == 2) return DepthwiseWindow::k3Stride2;
-  return s.kernel_w == 5 && s.stride_w == 1 ? DepthwiseWindow::k5 : DepthwiseWindow::kAny;
 }
 
 template <DepthwiseWindow kWindow, class Sum, class TX, class TW, class E>

@@ -76,7 +76,7 @@ GCRT_INLINE void multiply_four(float (&sums)[kRows * kGemvColumns], const Pack<f
 }
 
 template <int kRows, class TB, class Output>
-GCRT_GLOBAL(kGemvThreads)
+GCRT_GLOBAL_BLOCKS(kGemvThreads, 1)
 void gemv_kernel(DenseSource<float> a, DenseSource<TB> b, GemvGrid grid, Output output) {
   constexpr int kCount = kRows * kGemvColumns;
   constexpr int kChunk = 16 / static_cast<int>(sizeof(TB));  // values of k per load of B

@@ -66,7 +66,7 @@ GCRT_INLINE Pack<T, L> pool_window(const ConvShape& s, const T* pixel, const Tap
 
 // L channels per thread; C is a multiple of L, and reads of L channels are aligned.
 template <int L, class T, class P, class E>
-GCRT_GLOBAL(kPoolThreads)
+GCRT_GLOBAL_BLOCKS(kPoolThreads, 1)
 void pool_kernel(ConvShape s, const T* x, P pooling, PoolCount counted, E epilogue) {
   const unsigned runs = static_cast<unsigned>(s.in_c / L);
   const unsigned index = blockIdx.x * kPoolThreads + threadIdx.x;

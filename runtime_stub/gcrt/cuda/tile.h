@@ -185,10 +185,10 @@ GCRT_INLINE void multiply_tf32(float (&sums)[M][N][4], const A& a, const B& b, L
           b_small[j][r] = float_to_tf32(columns[j][2 * step + r] - bit_cast<float>(b_big[j][r]));
         }
       }
-      mma_tf32_tiles(sums, a_small, b_big);
-      mma_tf32_tiles(sums, a_big, b_small);
+      mma_tf32_by_parts(sums, a_big, a_small, b_big, b_small);
+    } else {
+      mma_tf32_tiles(sums, a_big, b_big);
     }
-    mma_tf32_tiles(sums, a_big, b_big);
   }
 }
 
