@@ -10,7 +10,7 @@ function(gcompile_embed TARGET)
     file(GLOB_RECURSE FOUND RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS ${DIRECTORY}/*)
     list(APPEND FILES ${FOUND})
   endforeach()
-  list(FILTER FILES EXCLUDE REGEX "(^|/)[.][^/]*$|~$|/__pycache__/|_test[.]cc$|/planted_[a-z_]*[.](cc|h)$|/CMakeLists[.]txt$")
+  list(FILTER FILES EXCLUDE REGEX "(^|/)[.][^/]*$|~$|/__pycache__/|_test[.]cc$|/(planted|every)_[a-z_]*[.](cc|h)$|cuda_on_cpu/[a-z_]*[.](cu|sh)$|/CMakeLists[.]txt$")
   # Byte order, as std::string compares: the lookup is a binary search.
   list(SORT FILES COMPARE STRING)
 

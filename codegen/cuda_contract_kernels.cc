@@ -4,68 +4,16 @@
 #include <fmt/format.h>
 
 #include "codegen/c_types.h"
+#include "codegen/cuda_shape.h"
 #include "codegen/image_shape.h"
 #include "codegen/kernel_call.h"
-#include "gcrt/cuda/conv_plan.h"
 
 namespace gcompile {
 
 using ir::NodeId;
 using ir::Shape;
 
-const char* tile_name(gcrt::Tile tile) {
-  switch (tile) {
-    case gcrt::Tile::k16x64:
-      return "k16x64";
-    case gcrt::Tile::k32x64:
-      return "k32x64";
-    case gcrt::Tile::k64x64:
-      return "k64x64";
-    case gcrt::Tile::k128x32:
-      return "k128x32";
-    case gcrt::Tile::k128x64:
-      return "k128x64";
-    case gcrt::Tile::k128x128:
-      return "k128x128";
-    case gcrt::Tile::kGemv1:
-      return "kGemv1";
-    case gcrt::Tile::kGemv2:
-      return "kGemv2";
-    case gcrt::Tile::kGemv4:
-      return "kGemv4";
-    case gcrt::Tile::kGemv8:
-      return "kGemv8";
-  }
-  GC_CHECK(false);
-}
-
 namespace {
-
-gcrt::ConvShape conv_shape(const ImageShape& s) {
-  const auto narrow = [](std::int64_t value) {
-    if (value > INT32_MAX || value < INT32_MIN) ir::operator_error("a dimension does not fit 32 bits");
-    return static_cast<int>(value);
-  };
-  return {narrow(s.batch),
-          narrow(s.in_h),
-          narrow(s.in_w),
-          narrow(s.in_c),
-          narrow(s.out_h),
-          narrow(s.out_w),
-          narrow(s.out_c),
-          narrow(s.kernel_h),
-          narrow(s.kernel_w),
-          narrow(s.stride_h),
-          narrow(s.stride_w),
-          narrow(s.pad_top),
-          narrow(s.pad_left),
-          narrow(s.dilation_h),
-          narrow(s.dilation_w),
-          narrow(s.groups),
-          s.pixel,
-          s.row,
-          s.image};
-}
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -86,12 +34,6 @@ std::int64_t taps_of(const ir::Window& window) {
   std::int64_t taps = 1;
   for (const std::int64_t k : window.kernel) taps *= k;
   return taps;
-}
-
-/// "  const @FUNCTOR@ epilogue{...};"
-std::string epilogue_line(const EpilogueWriter& epilogue) {
-  return fmt::format("  const {} epilogue{};\n", KernelCall::kFunctor,
-                     epilogue.construction().substr(std::string(KernelCall::kFunctor).size()));
 }
 
 }  // namespace
@@ -151,13 +93,8 @@ KernelCall KernelBuilder::cuda_conv(NodeId id, const ir::ContractForm& form) {
   const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
   call.body = image.text("shape") + epilogue_line(epilogue);
   if (depthwise) {
-    const bool square = shape.kernel_h == shape.kernel_w && shape.dilation_w == 1 && shape.dilation_h == 1 &&
-                        shape.stride_h == shape.stride_w && shape.in_c == shape.out_c;
-    const char* variant = square && shape.kernel_w == 3 && shape.stride_w == 1   ? "k3"
-                          : square && shape.kernel_w == 3 && shape.stride_w == 2 ? "k3Stride2"
-                          : square && shape.kernel_w == 5 && shape.stride_w == 1 ? "k5"
-                                                                                 : "kAny";
-    call.body += fmt::format("  depthwise2d<DepthwiseWindow::{}>(queue, shape, x, w, epilogue);\n", variant);
+    call.body += fmt::format("  depthwise2d<DepthwiseWindow::{}>(queue, shape, x, w, epilogue);\n",
+                             window_name(shape));
     return call;
   }
   const gcrt::Plan plan = gcrt::plan_conv2d(device_, gcrt::Precision::kFp32, shape);
@@ -368,6 +305,8 @@ KernelCall KernelBuilder::cuda_contract(NodeId id, const ir::ContractForm& form)
   if (name == "ConvTranspose") return cuda_conv_transpose(id, form);
   if (name == "MatMul") return cuda_matmul(id, form);
   if (name == "MaxPool" || name == "AveragePool") return cuda_pool(id, form);
+  if (name == "ConvInteger") return cuda_conv_integer(id, form);
+  if (name == "MatMulInteger") return cuda_matmul_integer(id, form);
   ir::operator_error(fmt::format("{} has no kernel for --target cuda yet", name));
 }
 

@@ -223,14 +223,23 @@ struct Printed {
   std::string body;
 };
 
+/// Whether `word` occurs in the text by itself.
+bool mentions_word(const std::string& text, const std::string& word) {
+  const auto is_word = [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]))) return true;
+  }
+  return false;
+}
+
 class KernelWriter {
  public:
-  KernelWriter(std::string parameters, std::string arguments, bool checked)
-      : parameters_(std::move(parameters)), arguments_(std::move(arguments)), checked_(checked) {
-    if (checked_) {
-      parameters_ += ", int* trap";
-      arguments_ += ", queue.trap";
-    }
+  KernelWriter(std::vector<CudaParameter> parameters, bool checked)
+      : parameters_(std::move(parameters)), checked_(checked) {
+    if (checked_) parameters_.push_back({"int* trap", "trap", "queue.trap"});
   }
 
   /// Parts in which every thread works alone share one launch: each takes whole blocks of it.
@@ -238,8 +247,8 @@ class KernelWriter {
     std::int64_t total = 0;
     for (const Printed& part : parts) total += part.plan.workers;
     const int threads = block_threads(total);
-    CodeText code;
-    open(code, name, threads, guarded);
+    CodeText code(1);
+    if (guarded && checked_) code.line("if (*trap != 0) return;");
     const bool narrow =
         std::all_of(parts.begin(), parts.end(), [](const Printed& part) { return part.counter == "int"; });
     const std::string type = narrow ? "int" : "std::int64_t";
@@ -261,16 +270,14 @@ class KernelWriter {
       }
       first += (count + threads - 1) / threads * threads;
     }
-    code.close();
-    device_ += code.text();
-    launch(name, first / threads, threads);
+    add(name, code.text(), first / threads, threads, "0");
   }
 
   void add_groups(const Printed& part, const std::string& name, bool guarded) {
     const bool warp = part.plan.worker == Worker::kWarp;
     const int rows = warp ? kBlockThreads / kWarpThreads : 1;
-    CodeText code;
-    open(code, name, kBlockThreads, guarded);
+    CodeText code(1);
+    if (guarded && checked_) code.line("if (*trap != 0) return;");
     if (warp) {
       code.line(fmt::format("auto group = make_group<{}>();", kWarpThreads));
       code.line(fmt::format("const {0} worker = global_thread<{0}>() / {1};", part.counter, kWarpThreads));
@@ -281,27 +288,29 @@ class KernelWriter {
       code.line(fmt::format("const {0} worker = static_cast<{0}>(blockIdx.x);", part.counter));
     }
     code.append(part.body);
-    code.close();
-    device_ += code.text();
-    launch(name, (part.plan.workers + rows - 1) / rows, kBlockThreads,
-           warp ? "0" : fmt::format("Group<{}>::kScratchBytes", kBlockThreads));
+    add(name, code.text(), (part.plan.workers + rows - 1) / rows, kBlockThreads,
+        warp ? "0" : fmt::format("Group<{}>::kScratchBytes", kBlockThreads));
   }
 
   CudaLoops finish() { return {std::move(device_), std::move(launches_), count_}; }
 
  private:
-  void open(CodeText& code, const std::string& name, int threads, bool guarded) const {
-    code.open(fmt::format("GCRT_GLOBAL({}) void {}({}) {{", threads, name, parameters_));
-    if (guarded && checked_) code.line("if (*trap != 0) return;");
-  }
-
-  void launch(const std::string& name, std::int64_t blocks, int threads, const std::string& shared = "0") {
-    ++count_;
+  /// A kernel takes only the parameters that its body names.
+  void add(const std::string& name, const std::string& body, std::int64_t blocks, int threads,
+           const std::string& shared) {
+    std::string declarations, arguments;
+    for (const CudaParameter& p : parameters_) {
+      if (!mentions_word(body, p.name)) continue;
+      declarations += (declarations.empty() ? "" : ", ") + p.declaration;
+      arguments += ", " + p.argument;
+    }
+    device_ += fmt::format("GCRT_GLOBAL({}) void {}({}) {{\n{}}}\n", threads, name, declarations, body);
     launches_ +=
-        fmt::format("  launch(queue, {}, {}, {}, {}, {});\n", blocks, threads, shared, name, arguments_);
+        fmt::format("  launch(queue, {}, {}, {}, {}{});\n", blocks, threads, shared, name, arguments);
+    ++count_;
   }
 
-  std::string parameters_, arguments_;
+  std::vector<CudaParameter> parameters_;
   bool checked_;
   std::string device_, launches_;
   int count_ = 0;
@@ -310,10 +319,9 @@ class KernelWriter {
 }  // namespace
 
 CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
-                           const KernelTensor& result, const std::string& parameters,
-                           const std::string& arguments) {
+                           const KernelTensor& result, const std::vector<CudaParameter>& parameters) {
   const std::string base = std::string(KernelCall::kName) + "_kernel";
-  KernelWriter writer(parameters, arguments, !form.checks.empty());
+  KernelWriter writer(parameters, !form.checks.empty());
   int checks = 0;
   for (const ir::BoundsCheck& check : form.checks) {
     ir::LoopForm probe = form;

@@ -15,10 +15,15 @@ struct CudaLoops {
   int count = 0;         // of launches
 };
 
-/// `parameters`: "const float* x0, float* y"; `arguments`: "x0, y". Kernels are named @KERNEL@_kernel...;
-/// with `form.checks`, indices out of range set the queue's trap word and the kernels behind do nothing.
+struct CudaParameter {
+  std::string declaration;  // "const float* x0"
+  std::string name;         // "x0"
+  std::string argument;     // what the host passes
+};
+
+/// `parameters`: those of the host function. Kernels are named @KERNEL@_kernel...; with `form.checks`,
+/// indices out of range set the queue's trap word and the kernels behind do nothing.
 CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
-                           const KernelTensor& result, const std::string& parameters,
-                           const std::string& arguments);
+                           const KernelTensor& result, const std::vector<CudaParameter>& parameters);
 
 }  // namespace gcompile

@@ -53,14 +53,6 @@ void append_packed(IntegerWeights& weights, std::int64_t taps, std::int64_t dept
   }
 }
 
-namespace {
-
-struct ZeroPoints {
-  std::int64_t x = 0;
-  std::vector<std::int64_t> w;  // one, or one per output channel
-  std::int64_t of_column(std::int64_t n) const { return w[w.size() == 1 ? 0 : static_cast<std::size_t>(n)]; }
-};
-
 ZeroPoints zero_points(const ir::NodeView& view) {
   ZeroPoints zero;
   zero.w = {0};
@@ -77,11 +69,6 @@ ZeroPoints zero_points(const ir::NodeView& view) {
   return zero;
 }
 
-/// What the kernel subtracts from x, where it reads signed x as x + 128 to multiply it by int8 weights.
-std::int64_t read_zero_point(std::int64_t zero_point, ElementType x, bool narrow) {
-  return zero_point + (narrow && x == ElementType::kInt8 ? 128 : 0);
-}
-
 std::vector<std::uint8_t> as_bytes(const std::vector<std::int32_t>& values) {
   std::vector<std::uint8_t> bytes;
   for (const std::int32_t v : values) {
@@ -90,6 +77,13 @@ std::vector<std::uint8_t> as_bytes(const std::vector<std::int32_t>& values) {
     }
   }
   return bytes;
+}
+
+namespace {
+
+/// What the kernel subtracts from x, where it reads signed x as x + 128 to multiply it by int8 weights.
+std::int64_t read_zero_point(std::int64_t zero_point, ElementType x, bool narrow) {
+  return zero_point + (narrow && x == ElementType::kInt8 ? 128 : 0);
 }
 
 }  // namespace

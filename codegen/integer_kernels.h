@@ -6,6 +6,8 @@
 #include <functional>
 #include <vector>
 
+#include "ir/operator.h"
+
 namespace gcompile {
 
 struct IntegerWeights {
@@ -22,5 +24,18 @@ bool fits_int8(std::int64_t taps, std::int64_t depth, std::int64_t columns,
 void append_packed(IntegerWeights& weights, std::int64_t taps, std::int64_t depth, std::int64_t columns,
                    std::int64_t x_zero_point,
                    const std::function<int(std::int64_t, std::int64_t, std::int64_t)>& at);
+
+struct ZeroPoints {
+  std::int64_t x = 0;
+  std::vector<std::int64_t> w;  // one, or one per output channel
+  std::int64_t of_column(std::int64_t n) const { return w[w.size() == 1 ? 0 : static_cast<std::size_t>(n)]; }
+};
+
+/// Operands 2 and 3 of an integer product. Throws ir::OperatorError unless they are constants, and that of x
+/// one.
+ZeroPoints zero_points(const ir::NodeView& view);
+
+/// Little-endian.
+std::vector<std::uint8_t> as_bytes(const std::vector<std::int32_t>& values);
 
 }  // namespace gcompile

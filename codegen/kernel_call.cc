@@ -27,18 +27,18 @@ std::int64_t alignment_of(std::int64_t offset, ir::ElementType element) {
 
 }  // namespace
 
-std::string parameter_list(const KernelCall& call) {
-  std::string text;
+std::vector<CudaParameter> parameters_of(const KernelCall& call) {
+  std::vector<CudaParameter> out;
   for (const CallArgument& a : call.arguments) {
-    text +=
-        fmt::format("{}{}{}* {}", text.empty() ? "" : ", ", a.writes ? "" : "const ", a.c_type, a.parameter);
+    out.push_back(
+        {fmt::format("{}{}* {}", a.writes ? "" : "const ", a.c_type, a.parameter), a.parameter, a.parameter});
   }
-  return text;
+  return out;
 }
 
-std::string argument_list(const KernelCall& call) {
+std::string parameter_list(const KernelCall& call) {
   std::string text;
-  for (const CallArgument& a : call.arguments) text += (text.empty() ? "" : ", ") + a.parameter;
+  for (const CudaParameter& p : parameters_of(call)) text += (text.empty() ? "" : ", ") + p.declaration;
   return text;
 }
 
@@ -121,7 +121,7 @@ void KernelBuilder::print_body(KernelCall& call, const ir::LoopForm& form,
                                const std::vector<KernelTensor>& operands, const KernelTensor& result) const {
   if (target_ == Target::kCuda) {
     call.headers = {"gcrt/cuda/loops.h"};
-    CudaLoops loops = print_cuda_loops(form, operands, result, parameter_list(call), argument_list(call));
+    CudaLoops loops = print_cuda_loops(form, operands, result, parameters_of(call));
     call.device = std::move(loops.device);
     call.body = std::move(loops.launches);
     call.launches = loops.count;

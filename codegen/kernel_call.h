@@ -50,9 +50,8 @@ struct KernelCall {
 /// Enumerator of the tile: "k64x64".
 const char* tile_name(gcrt::Tile tile);
 
-/// "const float* x0, float* y" and "x0, y".
+/// "const float* x0, float* y".
 std::string parameter_list(const KernelCall& call);
-std::string argument_list(const KernelCall& call);
 
 /// Builds calls for nodes of one graph. Throws ir::OperatorError when a kernel does not take the node.
 class KernelBuilder {
@@ -104,6 +103,8 @@ class KernelBuilder {
   KernelCall cuda_conv_transpose(ir::NodeId id, const ir::ContractForm& form);
   KernelCall cuda_pool(ir::NodeId id, const ir::ContractForm& form);
   KernelCall cuda_matmul(ir::NodeId id, const ir::ContractForm& form);
+  KernelCall cuda_conv_integer(ir::NodeId id, const ir::ContractForm& form);
+  KernelCall cuda_matmul_integer(ir::NodeId id, const ir::ContractForm& form);
   std::string split_argument(KernelCall& call, int splits, std::int64_t floats);
   int packed_weights(KernelCall& call, const std::vector<float>& packed, ir::NodeId id);
   KernelCall cuda_library(ir::NodeId id, const ir::LibraryForm& form);

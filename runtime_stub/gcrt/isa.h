@@ -20,7 +20,7 @@ namespace GCRT_NAMESPACE {
 template <class V>
 GCRT_INLINE V fma(V a, V b, V c) {
 #if GCRT_HAS_FMA
-  using T = ElementOf<V>;
+  using T [[maybe_unused]] = ElementOf<V>;
   if constexpr (std::is_same<V, float>::value) {
 #if defined(__CUDACC__)
     return ::fmaf(a, b, c);

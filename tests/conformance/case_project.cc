@@ -9,6 +9,7 @@
 #include <span>
 #include <sstream>
 
+#include "codegen/embedded.h"
 #include "codegen/emit.h"
 #include "driver/local_files.h"
 #include "driver/process.h"
@@ -30,18 +31,33 @@ std::string byte_counts(const std::string& name, const std::vector<Port>& ports)
   return text + "0};\n";
 }
 
-/// From void pointers to the model's own structs.
+/// From void pointers to the model's own structs. On CUDA arena, weights and state are copied to the device.
 std::string glue(const Program& program) {
   const std::string& name = program.name;
+  const bool cuda = program.target == Target::kCuda;
   std::string upper = name;
   for (char& c : upper) c = static_cast<char>(std::toupper(c));
   std::string text = fmt::format("namespace {0}_case {{\n", name);
   text += byte_counts("kIn", program.inputs) + byte_counts("kOut", program.outputs);
+  text += "int run(const EmittedMemory& given, const void* const* from, void* const* to) {\n";
+  if (cuda) {
+    text += fmt::format(
+        "  const auto upload = [](const void* data, std::size_t bytes) {{\n"
+        "    void* device = nullptr;\n"
+        "    if (cudaMalloc(&device, bytes > 0 ? bytes : 1) != cudaSuccess) return "
+        "static_cast<void*>(nullptr);\n"
+        "    if (bytes > 0) cudaMemcpy(device, data, bytes, cudaMemcpyHostToDevice);\n"
+        "    return device;\n"
+        "  }};\n"
+        "  void* const arena = upload(given.arena, {0}_ARENA_BYTES);\n"
+        "  void* const weights = upload(given.weights, {0}_WEIGHTS_BYTES);\n"
+        "  void* const state = upload(given.state, {0}_STATE_BYTES);\n",
+        upper);
+  }
+  text += fmt::format("  const {}_memory memory = {{{}, given.instance, nullptr, nullptr}};\n", name,
+                      cuda ? "arena, weights, state" : "given.arena, given.weights, given.state");
   text += fmt::format(
-      "int run(const EmittedMemory& given, const void* const* from, void* const* to) {{\n"
-      "  const {0}_memory memory = {{given.arena, given.weights, given.state, given.instance, nullptr, "
-      "nullptr}};\n"
-      "  const int status = {0}_init(&memory);\n"
+      "  int status = {0}_init(&memory);\n"
       "  if (status != 0) return status;\n"
       "  {0}_inputs in{{}};\n"
       "  {0}_outputs out{{}};\n"
@@ -56,7 +72,15 @@ std::string glue(const Program& program) {
     const Port& port = program.outputs[i];
     text += fmt::format("  out.{} = static_cast<{}*>(to[{}]);\n", port.c_name, port.c_type, i);
   }
-  text += fmt::format("  return {0}_run(&memory, &in, &out);\n}}\n", name);
+  text += fmt::format("  status = {0}_run(&memory, &in, &out);\n", name);
+  if (cuda) {
+    text += fmt::format(
+        "  if (status == 0) status = {0}_finish(&memory);\n"
+        "  {0}_release(&memory);\n"
+        "  for (void* const block : {{arena, weights, state}}) cudaFree(block);\n",
+        name);
+  }
+  text += "  return status;\n}\n";
   text += fmt::format(
       "constexpr EmittedCase kCase = {{\"{0}\", {1}_ARENA_BYTES, {1}_WEIGHTS_BYTES, {1}_STATE_BYTES, "
       "{1}_INSTANCE_BYTES, {2}, {3}, kIn, kOut, run}};\n}}\n",
@@ -65,8 +89,9 @@ std::string glue(const Program& program) {
 }
 
 bool is_library_source(const std::string& path, const std::string& name) {
-  return path.rfind("src/", 0) == 0 && path.substr(path.size() - 4) == ".cpp" &&
-         path != fmt::format("src/{}_threads.cpp", name);
+  if (path.rfind("src/", 0) != 0) return false;
+  const std::string suffix = path.substr(path.rfind('.'));
+  return (suffix == ".cpp" || suffix == ".cu") && path != fmt::format("src/{}_threads.cpp", name);
 }
 
 std::string_view as_text(std::span<const std::byte> bytes) {
@@ -109,12 +134,14 @@ void CaseProject::add(const Program& program, const std::vector<ir::Tensor>& inp
 }
 
 void CaseProject::write_unit(const Unit& unit) const {
-  std::set<std::string> headers = {"gcrt/pack_types.h", "gcrt/parallel.h"};
+  std::set<std::string> headers = {"gcrt/pack_types.h"};
+  headers.insert(is_cuda() ? "gcrt/cuda/launch.h" : "gcrt/parallel.h");
   for (const Entry* entry : unit.entries) headers.insert(entry->headers.begin(), entry->headers.end());
   std::string text =
       "#include <cstddef>\n#include <cstdint>\n#include <cstring>\n#include <cmath>\n#include "
       "\"case_abi.h\"\n"
       "#define GCRT_NAMESPACE conformance_gcrt\n";
+  if (is_cuda()) text += "#include \"gcrt/cuda/device.h\"\n";
   for (const std::string& header : headers) text += fmt::format("#include \"{}\"\n", header);
   // Inside the runtime's namespace, so that the cases find it as if it were compiled into their own.
   text += "#undef GCRT_NAMESPACE\nnamespace conformance_gcrt {\n";
@@ -134,9 +161,11 @@ std::vector<CaseProject::Unit> CaseProject::compile(const std::vector<Unit>& uni
     write_unit(unit);
     rules += fmt::format(" {}.o", unit.name);
     recipes += fmt::format(
-        "{0}.o: {0}.cpp\n\t{1} {2} {3} -I. -Iinclude -I{4}/runtime_stub -I{4}/tests/conformance -c $< -o $@ "
+        "{0}.o: {0}.cpp\n\t{1} {2} {3} -I. -Iinclude {5} -I{4}/runtime_stub -I{4}/tests/conformance -c $< -o "
+        "$@ "
         "> {0}.log 2>&1\n",
-        unit.name, options_.compiler, kFlags, options_.flags, source_root_);
+        unit.name, options_.compiler, kFlags, options_.flags, source_root_,
+        is_cuda() ? fmt::format("-I{}/tests/cuda_on_cpu", source_root_) : "");
   }
   write_text_file(options_.folder, "Makefile", rules + "\n" + recipes);
   run_process({"make", "-s", "-k", fmt::format("-j{}", options_.jobs), "-C", options_.folder});
@@ -169,7 +198,17 @@ void CaseProject::link(const std::vector<Unit>& units) const {
   for (const Unit& unit : units) text += fmt::format("&{}, ", unit.name);
   text += fmt::format("nullptr}};\nconst int kUnitCount = {};\n", units.size());
   write_text_file(options_.folder, "main.cpp", text);
-  command.push_back(shell + fmt::format(" {}/tests/conformance/case_runner.cc -o runner", source_root_));
+  shell += fmt::format(" {}/tests/conformance/case_runner.cc", source_root_);
+  if (is_cuda()) {
+    shell += fmt::format(" -I{}/tests/cuda_on_cpu", source_root_);
+    for (const EmbeddedFile& file : embedded_files()) {
+      const std::string path(file.path);
+      if (path.rfind("tests/cuda_on_cpu/", 0) == 0 && path.substr(path.size() - 3) == ".cc")
+        shell += fmt::format(" {}/{}", source_root_, path);
+    }
+    shell += " -pthread";
+  }
+  command.push_back(shell + " -o runner");
   const ProcessResult result = run_process(command);
   if (result.status != 0) throw ir::CompileError(ir::ExitCode::kInternal, "linking failed: " + result.output);
 }

@@ -16,6 +16,7 @@ struct ProjectOptions {
   std::string compiler;       // "g++", "ccache clang++-14"
   std::string flags = "-O0";  // the time goes into compiling, not running
   int jobs = 2;
+  Target target = Target::kCpp;
   int cases_per_unit = 48;
 };
 
@@ -45,6 +46,7 @@ class CaseProject {
     std::vector<const Entry*> entries;
   };
 
+  bool is_cuda() const { return options_.target == Target::kCuda; }
   void write_unit(const Unit& unit) const;
   /// Compiles; the units whose object is missing afterwards.
   std::vector<Unit> compile(const std::vector<Unit>& units) const;

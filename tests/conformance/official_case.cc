@@ -113,7 +113,7 @@ std::set<std::string> operator_kinds(const std::string& folder) {
   return kinds;
 }
 
-OfficialCase read_official_case(const std::string& folder, const std::string& name) {
+OfficialCase read_official_case(const std::string& folder, const std::string& name, Target target) {
   OfficialCase out;
   out.name = name;
   onnx::ModelProto model;
@@ -139,7 +139,7 @@ OfficialCase read_official_case(const std::string& folder, const std::string& na
       for (const ir::NodeId id : out.graph.nodes()) {
         out.is_exact = out.is_exact && out.graph.node(id).op->accuracy == ir::Accuracy::kExact;
       }
-      lower_case(out, 3, "c");
+      lower_case(out, 3, "c", target);
       return out;
     } catch (const ir::CompileError& error) {
       out.refusal = first_line(error);
@@ -150,12 +150,13 @@ OfficialCase read_official_case(const std::string& folder, const std::string& na
   return out;
 }
 
-Program lower_case(const OfficialCase& given, int level, const std::string& name) {
+Program lower_case(const OfficialCase& given, int level, const std::string& name, Target target) {
   ir::Graph graph = given.graph;
   passes::Options options;
   options.level = level;
   passes::optimise(graph, options);
   LoweringOptions lowering;
+  lowering.target = target;
   lowering.name = name;
   Program program = lower_graph(graph, lowering);
   program.tool_version = "test";
@@ -168,6 +169,8 @@ std::string refusal_reason(const std::string& message) {
     const char* reason;
   };
   static constexpr Row kRows[] = {
+      {"CUDA kernel", "no CUDA kernel yet"},
+      {"--target cuda yet", "no CUDA kernel yet"},
       {"the size of the result depends on data", "size known at run time only"},
       {"training mode is not supported", "training"},
       {"tf_half_pixel_for_nn", "coordinates that opset 13 removed"},

@@ -26,10 +26,10 @@ struct OfficialCase {
 std::set<std::string> operator_kinds(const std::string& folder);
 
 /// Inputs that an operator must know at compile time become constants, as few as it takes.
-OfficialCase read_official_case(const std::string& folder, const std::string& name);
+OfficialCase read_official_case(const std::string& folder, const std::string& name, Target target);
 
 /// Optimised at `level` and lowered under the prefix `name`. Throws ir::CompileError.
-Program lower_case(const OfficialCase& given, int level, const std::string& name);
+Program lower_case(const OfficialCase& given, int level, const std::string& name, Target target);
 
 /// "operator Foo", "strings", ...: why a case is refused, by what the message says; empty when a refusal of
 /// this kind is not expected.

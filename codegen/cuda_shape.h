@@ -1,0 +1,24 @@
+#pragma once
+// What the CUDA kernels of contractions share: shapes and tiles as gcrt has them, and their spelling.
+
+#include <string>
+
+#include "codegen/image_shape.h"
+#include "codegen/kernel_call.h"
+#include "gcrt/cuda/conv_plan.h"
+
+namespace gcompile {
+
+/// "k64x64", of gcrt's Tile.
+const char* tile_name(gcrt::Tile tile);
+
+/// Throws ir::OperatorError when a dimension does not fit 32 bits.
+gcrt::ConvShape conv_shape(const ImageShape& shape);
+
+/// "k3", of gcrt's DepthwiseWindow.
+const char* window_name(const gcrt::ConvShape& shape);
+
+/// "  const @FUNCTOR@ epilogue{...};"
+std::string epilogue_line(const EpilogueWriter& epilogue);
+
+}  // namespace gcompile
