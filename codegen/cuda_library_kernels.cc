@@ -68,6 +68,8 @@ KernelCall KernelBuilder::cuda_recurrent(NodeId id) {
   }
   const bool is_reset_first = call.family == "gru" && !recurrent.linear_before_reset();
   const gcrt::RnnPlan plan = gcrt::plan_rnn(shape, gates, is_reset_first);
+  if (gcrt::ceil_div(shape.batch, plan.batch_tile) > UINT16_MAX)
+    ir::operator_error("a recurrence of that many sequences has no CUDA kernel");
   const gcrt::Plan product = gcrt::plan_rnn_input(device_, shape, gates, plan);
   const std::int64_t units = gcrt::rnn_row_units(shape.hidden);
   recurrent.weights(pack_input_weights(recurrent, units), pack_state_weights(recurrent, units));

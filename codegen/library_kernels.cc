@@ -69,6 +69,7 @@ KernelCall KernelBuilder::top_k(NodeId id) {
   const ir::Tensor* k = graph_.constant(n.operands[1]);
   const auto at = static_cast<std::size_t>(axis);
   const std::int64_t inner = ir::row_major_strides(type.shape)[at];
+  const std::int64_t lines = type.count() / std::max<std::int64_t>(1, type.shape[at]);
   KernelCall call;
   call.family = "topk";
   call.headers = {target_ == Target::kCuda ? "gcrt/cuda/library.h" : "gcrt/cpu/library.h"};
@@ -77,14 +78,14 @@ KernelCall KernelBuilder::top_k(NodeId id) {
     if (i < n.results.size() && n.results[i].valid()) {
       result_parameter(call, id, static_cast<int>(i), parameter);
     } else {
-      const std::int64_t count = type.count() / std::max<std::int64_t>(1, type.shape[at]) * k->int_at(0);
+      const std::int64_t count = lines * k->int_at(0);
       scratch_parameter(call, bytes_of(element, count), parameter, kernel_type(element));
     }
   };
   result(0, "values", type.element);
   result(1, "positions", ElementType::kInt64);
-  if (target_ == Target::kCuda && type.shape[at] >= 1 << 30)
-    ir::operator_error("TopK has no CUDA kernel for lines of 2^30 elements");
+  if (target_ == Target::kCuda && (type.shape[at] >= 1 << 30 || lines > INT32_MAX))
+    ir::operator_error("TopK has no CUDA kernel for lines of 2^30 elements, or for 2^31 lines");
   call.body = fmt::format(
       "  top_k<{}>({}/*outer, extent, inner, k*/ {}, {}, {}, {}, x, values, positions);\n",
       n.attributes.flag("largest"), queue_argument(),

@@ -45,23 +45,22 @@ def spills_of(log):
     return found
 
 
-def compile_one(nvcc, architecture, runtime, work):
-    source = pathlib.Path(__file__).with_name("instances.cu")
+def compile_one(nvcc, architecture, source, runtime, work):
     number = architecture.removeprefix("sm_")
     command = [nvcc, "-std=c++17", "-O2", "--fmad=false", "-gencode", f"arch=compute_{number},code={architecture}",
                "-I", str(runtime), "-Xptxas", "-v,--warn-on-spills", "-c", str(source),
-               "-o", str(work / f"instances_{architecture}.o")]
+               "-o", str(work / f"{source.stem}_{architecture}.o")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     log = done.stdout + done.stderr
     if done.returncode != 0:
         print(log[-4000:])
-        print(f"{architecture}: nvcc failed")
+        print(f"{source.name}, {architecture}: nvcc failed")
         return False
     spills = spills_of(log)
     for function, spilled in spills:
         print(f"{architecture}: {spilled} bytes spilled in {function}")
     registers = [int(n) for n in re.findall(r"Used (\d+) registers", log)]
-    print(f"{architecture}: {len(registers)} kernels, at most {max(registers)} registers, {len(spills)} spill")
+    print(f"{source.name}, {architecture}: {len(registers)} kernels, at most {max(registers)} registers, {len(spills)} spill")
     return not spills
 
 
@@ -77,7 +76,8 @@ def main():
         if not knows(nvcc, architecture):
             print(f"{architecture}: not known to this nvcc")
             continue
-        is_good &= compile_one(nvcc, architecture, runtime, work)
+        for source in sorted(pathlib.Path(__file__).parent.glob("*instances.cu")):
+            is_good &= compile_one(nvcc, architecture, source, runtime, work)
     return 0 if is_good else 1
 
 

@@ -4,18 +4,19 @@
 #include "gcrt/cuda/rnn.h"
 #include "gcrt/cuda/scan.h"
 #include "gcrt/cuda/scatter.h"
+
 namespace GCRT_NAMESPACE {
 
 void recurrences(Queue& q, RnnShape s, RnnOperands o, RnnOptions op) {
-  lstm<Tile::k16x64, RnnTile<1, 16>, true>(q, s, o, op, 4, {});
+  lstm<Tile::k16x64, RnnTile<1, 12>, true>(q, s, o, op, 4, {});
   lstm<Tile::k16x64, RnnTile<4, 8>, false>(q, s, o, op, 4, {});
   lstm<Tile::kGemv1, RnnTile<4, 0>, true>(q, s, o, op, 4, {});
   gru<Tile::kGemv1, RnnTile<4, 4>, true>(q, s, o, op, 4, {});
-  gru<Tile::kGemv1, RnnTile<1, 8>, false>(q, s, o, op, 4, {});
+  gru<Tile::kGemv1, RnnTile<1, 6>, false>(q, s, o, op, 4, {});
   gru<Tile::kGemv1, RnnTile<1, 0>, false>(q, s, o, op, 4, {});
   gru_linear<Tile::kGemv1, RnnTile<4, 8>, false>(q, s, o, op, 4, {});
-  rnn<Tile::kGemv1, RnnTile<1, 16>, false>(q, s, o, op, 4, {});
-  lstm<Tile::k16x64, RnnTile<1, 16>, false>(q, s, o, op, 4, {});
+  rnn<Tile::kGemv1, RnnTile<1, 12>, false>(q, s, o, op, 4, {});
+  lstm<Tile::k16x64, RnnTile<1, 12>, false>(q, s, o, op, 4, {});
 }
 
 void library(Queue& q, float* f, std::int64_t* p, double* d, std::uint32_t* u, const Half* from, Half* to) {

@@ -127,8 +127,8 @@ TEST(CudaRnn, OneLaunch) {
       run_all<RnnTile<4, 8>>(shape, {3});
     }
   }
-  run_all<RnnTile<1, 8>>({2, 2, 17, 131, 1, false}, {2});
-  run<RnnTile<1, 8>>({Kind::lstm, {2, 1, 3, 509, 1, false}, usual(), true, false, false, true}, {2});
+  run_all<RnnTile<1, 12>>({2, 2, 17, 131, 1, false}, {2});
+  run<RnnTile<1, 12>>({Kind::lstm, {2, 1, 3, 509, 1, false}, usual(), true, false, false, true}, {2});
 }
 
 TEST(CudaRnn, LaunchPerStep) {

@@ -55,9 +55,9 @@ constexpr RnnPlan plan_rnn(const RnnShape& s, int gates, bool is_reset_first) {
       plan.batch_tile *= 2;
     }
     const std::ptrdiff_t needed = ceil_div(s.hidden, rnn_parts((is_reset_first ? 2 : gates) * units));
-    const int most = (plan.batch_tile > 1 ? 8 : 16) / plan.step_launches;  // that fit the registers
+    const int most = (plan.batch_tile > 1 ? 8 : 12) / plan.step_launches;  // that fit the registers
     plan.kept = 1;
-    while (plan.kept < needed && plan.kept < most) plan.kept *= 2;
+    while (plan.kept < needed && plan.kept < most) plan.kept = 2 * plan.kept < most ? 2 * plan.kept : most;
   } else {
     while (plan.batch_tile < 4 && plan.batch_tile < s.batch &&
            2 * plan.batch_tile * s.hidden <= kRnnMostUnits) {
