@@ -134,18 +134,19 @@ struct Pair {
 };
 
 // Adds the products of a tile of 16 rows of `a` and all columns of `b` to `sums`: 4 rows and 8 columns at a
-// time.
+// time. The products of one instruction are summed before they meet the accumulator, which therefore is rounded
+// once, as the hardware has it (there the inner sum has a few more bits, and is cut off instead of rounded).
 template <int Depth>
 __attribute__((always_inline)) inline void multiply_rows(const float (*a)[Depth], const Row8 (*b)[Depth],
                                                          Row8 (*sums)[kMostTiles], int columns) {
   for (int c = 0; c < columns; ++c) {
     for (int g = 0; g < 16; g += 4) {
-      Row8 sum[4] = {sums[g][c], sums[g + 1][c], sums[g + 2][c], sums[g + 3][c]};
+      Row8 sum[4] = {};
       for (int k = 0; k < Depth; ++k) {
         const Row8 row = b[c][k];
         for (int i = 0; i < 4; ++i) sum[i] += a[g + i][k] * row;
       }
-      for (int i = 0; i < 4; ++i) sums[g + i][c] = sum[i];
+      for (int i = 0; i < 4; ++i) sums[g + i][c] += sum[i];
     }
   }
 }
