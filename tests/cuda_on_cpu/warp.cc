@@ -134,8 +134,9 @@ struct Pair {
 };
 
 // Adds the products of a tile of 16 rows of `a` and all columns of `b` to `sums`: 4 rows and 8 columns at a
-// time. The products of one instruction are summed before they meet the accumulator, which therefore is rounded
-// once, as the hardware has it (there the inner sum has a few more bits, and is cut off instead of rounded).
+// time. The products of one instruction are summed before they meet the accumulator, which therefore is
+// rounded once, as the hardware has it (there the inner sum has a few more bits, and is cut off instead of
+// rounded).
 template <int Depth>
 __attribute__((always_inline)) inline void multiply_rows(const float (*a)[Depth], const Row8 (*b)[Depth],
                                                          Row8 (*sums)[kMostTiles], int columns) {
