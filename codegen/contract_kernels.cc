@@ -46,6 +46,12 @@ std::optional<std::vector<int>> KernelBuilder::needed_order(NodeId id, const ir:
     if (rows && shape[last] > 1 && strides[last] != 1) return std::vector<int>{};
     return std::nullopt;
   }
+  if (name == "FusedAttention") {
+    // K and V are packed from any strides; rows of Q are read as they are, masks along the columns.
+    const std::size_t last = shape.size() - 1;
+    const bool any = shape.empty() || shape[last] == 1 || strides[last] == 1;
+    return any || i == 1 || i == 2 ? std::nullopt : std::optional(std::vector<int>{});
+  }
   if (i != 0) return std::nullopt;  // weights are constants or refused by the kernel
   if (shape[1] == 1 || strides[1] == 1) return std::nullopt;
   std::vector<int> channels_last = {0};

@@ -166,6 +166,7 @@ KernelCall KernelBuilder::contract(NodeId id, const ir::ContractForm& form) {
   if (name == "Conv") return conv(id, form);
   if (name == "ConvTranspose") return conv_transpose(id, form);
   if (name == "MatMul") return matmul(id, form);
+  if (name == "FusedAttention") return attention(id, form);
   if (name == "MaxPool" || name == "AveragePool") return pool(id, form);
   if (name == "ConvInteger") return conv_integer(id, form);
   if (name == "MatMulInteger") return matmul_integer(id, form);

@@ -12,6 +12,7 @@ bool simplify_captures(ir::Graph& graph, PassContext& context);
 bool eliminate_common_subexpressions(ir::Graph& graph, PassContext& context);
 bool legalise_half(ir::Graph& graph, PassContext& context);
 bool rewrite_by_rules(ir::Graph& graph, PassContext& context);
+bool fuse_attention(ir::Graph& graph, PassContext& context);
 bool assign_layout(ir::Graph& graph, PassContext& context);
 bool attach_forms(ir::Graph& graph, PassContext& context);
 bool fuse(ir::Graph& graph, PassContext& context);

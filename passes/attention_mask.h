@@ -1,0 +1,37 @@
+#pragma once
+// What stands between a product and its softmax, brought into the one scale and the one mask of
+// FusedAttention.
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "ir/operator.h"
+
+namespace gcompile::passes {
+
+struct AttentionStep {
+  enum class Kind { kScale, kAdd, kKeep };
+  Kind kind = Kind::kScale;
+  double number = 1;  // kScale: factor; kKeep: the score of what is left out
+  ir::ValueId mask;
+  bool inverted = false;  // kKeep: true leaves out
+};
+
+/// softmax(scale * product + added), or with `fill` for the scores that are not `kept`.
+struct AttentionMask {
+  double scale = 1;
+  ir::ValueId added, kept;  // at most one is valid
+  double fill = -std::numeric_limits<double>::infinity();
+  bool causal = false;  // row i sees columns up to i + past
+  std::int64_t past = 0;
+};
+
+/// Joins the steps, given from the softmax back to the product, with what `mask` says already of the product.
+/// Returns why that cannot be, or an empty string. Without a context no nodes are added, and the operands of
+/// `mask` mean nothing.
+std::string combine_masks(const ir::Graph& graph, ir::RewriteContext* context,
+                          const std::vector<AttentionStep>& steps, std::int64_t rows, std::int64_t columns,
+                          AttentionMask& mask);
+
+}  // namespace gcompile::passes
