@@ -100,8 +100,7 @@ KernelCall KernelBuilder::cuda_conv(NodeId id, const ir::ContractForm& form) {
   const gcrt::Plan plan = gcrt::plan_conv2d(device_, gcrt::Precision::kFp32, shape);
   const std::string split =
       split_argument(call, plan.splits, gcrt::conv2d_workspace_size(shape, plan.splits));
-  call.microseconds = plan.microseconds;
-  call.launches = plan.splits > 1 ? 2 : 1;
+  note_plan(call, plan, 1);
   call.body +=
       fmt::format("  {}<Precision::kFp32, Tile::{}>(queue, shape, x, w, {}, epilogue);\n",
                   gcrt::is_pointwise(shape) ? "conv2d_pointwise" : "conv2d", tile_name(plan.tile), split);
@@ -152,8 +151,7 @@ KernelCall KernelBuilder::cuda_conv_transpose(NodeId id, const ir::ContractForm&
   weights_parameter(call, packed_weights(call, packed, id), "w", "float");
   const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
   const gcrt::Plan plan = gcrt::plan_conv_transpose2d(device_, gcrt::Precision::kFp32, shape);
-  call.launches = shape.stride_h * shape.stride_w;
-  call.microseconds = plan.microseconds * call.launches;
+  note_plan(call, plan, shape.stride_h * shape.stride_w);
   call.body = image.text("shape") + epilogue_line(epilogue);
   call.body += fmt::format("  conv_transpose2d<Precision::kFp32, Tile::{}>(queue, shape, x, w, epilogue);\n",
                            tile_name(plan.tile));
@@ -253,8 +251,7 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
                  : gcrt::plan_tiles(device_, precision, row_count, columns, depth, entries, true);
   const std::string split =
       split_argument(call, plan.splits, gcrt::gemm_workspace_size(row_count, columns, entries, plan.splits));
-  call.launches = static_cast<int>(host_entries * (plan.splits > 1 ? 2 : 1));
-  call.microseconds = plan.microseconds * static_cast<double>(host_entries);
+  note_plan(call, plan, host_entries);
 
   CodeText code(1);
   std::string a_pointer = "a", b_pointer = "b";

@@ -112,8 +112,7 @@ KernelCall KernelBuilder::cuda_conv_integer(NodeId id, const ir::ContractForm& f
   const gcrt::Plan plan = gcrt::plan_conv2d(device_, gcrt::Precision::kInt8, shape);
   const std::string split =
       split_argument(call, plan.splits, gcrt::conv2d_workspace_size(shape, plan.splits));
-  call.microseconds = plan.microseconds;
-  call.launches = plan.splits > 1 ? 2 : 1;
+  note_plan(call, plan, 1);
   const bool pointwise = gcrt::is_pointwise(shape);
   call.body +=
       fmt::format("  conv2d_integer{}<Tile::{}>(queue, shape, x, w, offsets, {}{}, epilogue);\n",
@@ -164,8 +163,7 @@ KernelCall KernelBuilder::cuda_matmul_integer(NodeId id, const ir::ContractForm&
       gcrt::plan_gemm(device_, gcrt::Precision::kInt8, out[rank - 2], columns, depth, 1, true);
   const std::string split =
       split_argument(call, plan.splits, gcrt::gemm_workspace_size(out[rank - 2], columns, 1, plan.splits));
-  call.launches = static_cast<int>(entries * (plan.splits > 1 ? 2 : 1));
-  call.microseconds = plan.microseconds * static_cast<double>(entries);
+  note_plan(call, plan, entries);
   code.append(epilogue_line(epilogue), static_cast<int>(rank) - 2);
   code.line(fmt::format(
       "gemm_integer<Tile::{}>(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, b, {}, offsets, {},",

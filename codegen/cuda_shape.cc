@@ -58,6 +58,13 @@ gcrt::ConvShape conv_shape(const ImageShape& s) {
           s.image};
 }
 
+void note_plan(KernelCall& call, const gcrt::Plan& plan, std::int64_t products) {
+  call.microseconds = plan.microseconds * static_cast<double>(products);
+  call.launches = static_cast<int>(products * (plan.splits > 1 ? 2 : 1));
+  call.choice = tile_name(plan.tile) + 1;
+  if (plan.splits > 1) call.choice += fmt::format(", depth in {} parts", plan.splits);
+}
+
 const char* window_name(const gcrt::ConvShape& shape) {
   switch (gcrt::depthwise_window(shape)) {
     case gcrt::DepthwiseWindow::k3:

@@ -15,6 +15,9 @@ const char* tile_name(gcrt::Tile tile);
 /// Throws ir::OperatorError when a dimension does not fit 32 bits.
 gcrt::ConvShape conv_shape(const ImageShape& shape);
 
+/// Notes the tile, the predicted time of `products` such products, and their launches, in the call.
+void note_plan(KernelCall& call, const gcrt::Plan& plan, std::int64_t products);
+
 /// "k3", of gcrt's DepthwiseWindow.
 const char* window_name(const gcrt::ConvShape& shape);
 

@@ -99,7 +99,7 @@ class Emitter {
     for (const std::string& header : runtime) {
       files_.add(header, std::string(find_embedded_file(fmt::format("{}{}", kRuntime, header))->contents));
     }
-    render("README.md.j2", "README.md");
+    render(is_cuda() ? "README_cuda.md.j2" : "README.md.j2", "README.md");
     render("report.html.j2", "report.html");
     add_manifest();
     return std::move(files_);

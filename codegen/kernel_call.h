@@ -40,6 +40,7 @@ struct KernelCall {
   std::int64_t multiply_adds = 0;
   int launches = 1;         // CUDA: at most
   double microseconds = 0;  // CUDA: predicted; 0: not modelled
+  std::string choice;       // CUDA: the tile, for the report
 
   CallArgument& add(CallArgument argument) {
     arguments.push_back(std::move(argument));

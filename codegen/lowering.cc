@@ -295,6 +295,7 @@ class ProgramBuilder {
           layer.bytes_read = from.bytes_read;
           layer.bytes_written = from.bytes_written;
           layer.microseconds = from.call.microseconds;
+          layer.choice = from.call.choice;
           program_.graph_steps += from.call.launches;
           program_.statistics.multiply_adds += from.call.multiply_adds;
           program_.layers.push_back(std::move(layer));

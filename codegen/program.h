@@ -93,6 +93,7 @@ struct Layer {
   std::int64_t multiply_adds = 0;
   std::int64_t bytes_read = 0, bytes_written = 0;
   double microseconds = 0;  // CUDA: predicted; 0: not modelled
+  std::string choice;       // CUDA: the tile
 };
 
 struct Statistics {

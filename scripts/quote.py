@@ -6,7 +6,8 @@
 
 A block of code after a line `<!-- quote FILE "START" TO "END" -->` is the part of FILE from the first line that
 contains START to the next one that contains END, both included. `shapes:src/shapes.cpp` is a file of the project that
-GCOMPILE makes of examples/shapes_classifier; other names are files of the repository. Lines that begin with + in a
+GCOMPILE makes of examples/shapes_classifier, `attention:src/attention.cu` one of examples/tiny_attention for CUDA; other
+names are files of the repository. Lines that begin with + in a
 block of kind `diff` must be lines of the file that the last `+++ b/FILE` names. Links to files must lead somewhere.
 """
 
@@ -17,6 +18,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROJECTS = {"shapes": ["examples/shapes_classifier/model.onnx"],
+            "attention": ["examples/tiny_attention/model.onnx", "--target", "cuda"]}
 QUOTE = re.compile(r'(<!-- quote (\S+) "([^\n]*?)" TO "([^\n]*?)" -->\n+```\w*\n)((?:(?!```).*\n)*)(```\n)')
 DIFF = re.compile(r"```diff\n(.*?)```", re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -59,15 +62,15 @@ def main():
     assert diff_complaints("x", "```diff\n+++ b/LICENSE\n+no such line\n```")
     found, blocks = [], 0
     with tempfile.TemporaryDirectory() as folder:
-        project = pathlib.Path(folder) / "shapes"
-        subprocess.run([sys.argv[1], "compile", str(ROOT / "examples/shapes_classifier/model.onnx"), "--name", "shapes",
-                        "-o", str(project), "-q"], check=True)
+        for project, (model, *options) in PROJECTS.items():
+            subprocess.run([sys.argv[1], "compile", str(ROOT / model), *options, "--name", project,
+                            "-o", str(pathlib.Path(folder) / project), "-q"], check=True)
 
         def renewed(match):
             nonlocal blocks
             blocks += 1
-            kind, _, path = match[2].rpartition(":")
-            text = ((project if kind else ROOT) / path).read_text(encoding="utf-8")
+            project, _, path = match[2].rpartition(":")
+            text = ((pathlib.Path(folder) / project if project else ROOT) / path).read_text(encoding="utf-8")
             return match[1] + part(text, match[3], match[4]) + "\n" + match[6]
 
         for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("examples/**/*.md"))]:
