@@ -318,13 +318,6 @@ class ProgramBuilder {
     return argument;
   }
 
-  static std::string replace_all(std::string text, const std::string& from, const std::string& to) {
-    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-      text.replace(at, from.size(), to);
-    }
-    return text;
-  }
-
   std::string signature(const KernelCall& call) const {
     const std::string parameters = parameter_list(call);
     const std::string last = call.on_host    ? ""

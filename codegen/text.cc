@@ -151,4 +151,11 @@ std::string double_literal(double value) {
   return with_decimal_point(fmt::format("{}", value));
 }
 
+std::string replace_all(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
 }  // namespace gcompile

@@ -49,4 +49,7 @@ std::string float_literal(float value);
 /// As float_literal for double, without suffix; infinities and NaN are casts of the same macros.
 std::string double_literal(double value);
 
+/// Every occurrence of `from` becomes `to`.
+std::string replace_all(std::string text, std::string_view from, std::string_view to);
+
 }  // namespace gcompile
