@@ -13,6 +13,7 @@ bool eliminate_common_subexpressions(ir::Graph& graph, PassContext& context);
 bool legalise_half(ir::Graph& graph, PassContext& context);
 bool rewrite_by_rules(ir::Graph& graph, PassContext& context);
 bool fuse_attention(ir::Graph& graph, PassContext& context);
+bool join_products(ir::Graph& graph, PassContext& context);
 bool assign_layout(ir::Graph& graph, PassContext& context);
 bool attach_forms(ir::Graph& graph, PassContext& context);
 bool fuse(ir::Graph& graph, PassContext& context);

@@ -15,6 +15,8 @@ const std::vector<Pass>& pipeline() {
       {"rules", "applies the rewrite rules", 1, false, rewrite_by_rules, 2},
       {"fold-again", "evaluates what rules left constant", 1, false, fold_constants, 2},
       {"attention", "fuses products around a softmax", 1, false, fuse_attention, 2},
+      {"join-products", "makes one product of those for queries, keys and values", 1, false, join_products,
+       2},
       {"dce-again", "removes what rules left behind", 1, false, eliminate_dead_code, 2},
       {"forms", "lowers every node to its form", 0, true, attach_forms},
       {"layout", "chooses channels-last or row-major for every value", 0, true, assign_layout},

@@ -1,0 +1,246 @@
+// Products of one value with several constants, as the queries, keys and values of attention are:
+//   x A + a, x B + b -> slices of x (A | B) + (a | b)
+// The slices are views. Parts live as long as the longest-lived one, so only products that meet again in one
+// attention are joined.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "ir/ops/rewrite.h"
+#include "passes/passes.h"
+
+namespace gcompile::passes {
+namespace {
+
+using ir::Node;
+using ir::NodeId;
+using ir::Shape;
+using ir::Tensor;
+using ir::ValueId;
+
+/// Nodes between a product and the attention that reads it.
+constexpr std::size_t kMostBetween = 48;
+
+struct Part {
+  NodeId product;
+  const Tensor* weights = nullptr;  // (depth, columns)
+  const Tensor* bias = nullptr;     // one value per column
+  ValueId result;                   // with the bias
+  std::int64_t columns() const { return weights->shape()[1]; }
+};
+
+class Joiner {
+ public:
+  Joiner(ir::Graph& graph, PassContext& context) : graph_(graph), context_(context) {}
+
+  bool run() {
+    bool changed = false;
+    for (const NodeId id : graph_.topological_order()) {
+      if (!graph_.alive(id) || graph_.node(id).op->name != "FusedAttention") continue;
+      std::vector<std::pair<ValueId, std::vector<Part>>> groups;  // by left side, in the order of Q, K, V
+      for (const NodeId product : products_before(id)) add(groups, product);
+      for (const auto& [left, parts] : groups) changed |= join(left, parts);
+    }
+    return changed;
+  }
+
+ private:
+  bool is(NodeId id, std::string_view op) const {
+    return graph_.node(id).op->domain.empty() && graph_.node(id).op->name == op;
+  }
+
+  /// Matrix products with element-wise operators and movements only between them and the attention.
+  std::vector<NodeId> products_before(NodeId attention) const {
+    std::vector<NodeId> products;
+    std::set<NodeId> seen;
+    const std::vector<ValueId>& operands = graph_.node(attention).operands;
+    for (std::size_t i = 0; i < 3; ++i) {
+      std::vector<ValueId> open = {operands[i]};
+      while (!open.empty() && seen.size() < kMostBetween) {
+        const NodeId id = graph_.value(open.back()).producer;
+        open.pop_back();
+        if (!id.valid() || !seen.insert(id).second) continue;
+        const Node& node = graph_.node(id);
+        if (is(id, "MatMul")) {
+          products.push_back(id);
+          continue;
+        }
+        if (!node.subgraphs.empty() || !node.op->lower) continue;
+        if (!std::holds_alternative<ir::LoopForm>(ir::form_of(graph_, id))) continue;
+        for (const ValueId operand : node.operands) {
+          if (operand.valid() && !graph_.constant(operand)) open.push_back(operand);
+        }
+      }
+    }
+    return products;
+  }
+
+  void add(std::vector<std::pair<ValueId, std::vector<Part>>>& groups, NodeId id) const {
+    const Node& node = graph_.node(id);
+    Part part;
+    part.product = id;
+    part.result = node.results[0];
+    part.weights = graph_.constant(node.operands[1]);
+    if (!part.weights || part.weights->shape().size() != 2 || graph_.constant(node.operands[0])) return;
+    find_bias(part);
+    const auto at = std::find_if(groups.begin(), groups.end(),
+                                 [&](const auto& group) { return group.first == node.operands[0]; });
+    if (at == groups.end()) {
+      groups.push_back({node.operands[0], {part}});
+    } else {
+      at->second.push_back(part);
+    }
+  }
+
+  void find_bias(Part& part) const {
+    const std::vector<ir::Use>& uses = graph_.value(part.result).uses;
+    if (uses.size() != 1 || !uses[0].node.valid() || !is(uses[0].node, "Add")) return;
+    const Node& add = graph_.node(uses[0].node);
+    const Tensor* bias = graph_.constant(add.operands[static_cast<std::size_t>(1 - uses[0].slot)]);
+    if (!bias || bias->count() != part.columns() || bias->shape().empty() ||
+        bias->shape().back() != part.columns() ||
+        graph_.value(add.results[0]).type != graph_.value(part.result).type) {
+      return;
+    }
+    part.bias = bias;
+    part.result = add.results[0];
+  }
+
+  bool join(ValueId left, const std::vector<Part>& all) {
+    if (all.size() < 2) return false;
+    std::int64_t columns = 0;
+    for (const Part& part : all) columns += part.columns();
+    std::vector<Part> parts;
+    for (const Part& part : all) {
+      const std::string reason = unless_it_joins(part, columns);
+      if (reason.empty()) {
+        parts.push_back(part);
+      } else {
+        context_.refused(subject(part.product), fmt::format("join-products: {}", reason));
+      }
+    }
+    if (parts.size() < 2) return false;
+    for (const Part& part : parts) context_.did(subject(part.product), "join-products");
+    context_.count("join-products");
+    rewrite(left, parts);
+    return true;
+  }
+
+  std::string subject(NodeId id) const {
+    return fmt::format("{} '{}'", graph_.node(id).op->name, ir::printable(graph_.node(id).name));
+  }
+
+  std::string unless_it_joins(const Part& part, std::int64_t columns) const {
+    const ir::Value& value = graph_.value(part.result);
+    if (graph_.is_output(part.result)) return "the product is an output";
+    if (joins_epilogue(part.result)) return "its reader would no longer be its epilogue";
+    Shape whole = value.type.shape;
+    whole.back() = columns;
+    return unless_views_reach(part.result, ir::row_major_strides(whole));
+  }
+
+  /// Whether fusion would compute the only reader together with the product.
+  bool joins_epilogue(ValueId value) const {
+    const std::vector<ir::Use>& uses = graph_.value(value).uses;
+    const NodeId reader = uses.empty() ? NodeId{} : uses[0].node;
+    for (const ir::Use& use : uses) {
+      if (use.node != reader) return false;
+    }
+    if (!reader.valid() || !graph_.node(reader).op->lower) return false;
+    const ir::Form form = ir::form_of(graph_, reader);
+    const auto* loops = std::get_if<ir::LoopForm>(&form);
+    return loops && loops->is_map() && !ir::pure_load(*loops) &&
+           graph_.value(graph_.node(reader).results[0]).type.shape == graph_.value(value).type.shape;
+  }
+
+  /// Every reader takes the part where it lies, through views of it.
+  std::string unless_views_reach(ValueId first, Shape first_strides) const {
+    std::vector<std::pair<ValueId, Shape>> open = {{first, std::move(first_strides)}};
+    while (!open.empty()) {
+      const auto [value, strides] = open.back();
+      open.pop_back();
+      for (const ir::Use& use : graph_.value(value).uses) {
+        if (!use.node.valid()) return "a view of the product is an output";
+        const Node& reader = graph_.node(use.node);
+        const std::string copies = fmt::format("{} would copy its part", subject(use.node));
+        if (!reader.subgraphs.empty() || !reader.op->lower) return copies;
+        const ir::Form form = ir::form_of(graph_, use.node);
+        if (const auto* loops = std::get_if<ir::LoopForm>(&form)) {
+          if (!ir::pure_load(*loops)) continue;
+          auto view = ir::view_strides(*loops, strides);
+          if (!view) return copies;
+          open.emplace_back(reader.results[0], std::move(view->strides));
+          continue;
+        }
+        const bool rows = use.slot == 0;
+        const bool strided = reader.op->name == "FusedAttention" || reader.op->name == "MatMul";
+        if (!strided || (rows && strides.back() != 1)) return copies;
+      }
+    }
+    return "";
+  }
+
+  void rewrite(ValueId left, const std::vector<Part>& parts) {
+    const std::int64_t depth = parts[0].weights->shape()[0];
+    const ir::ElementType type = parts[0].weights->element();
+    std::int64_t columns = 0;
+    bool biased = false;
+    for (const Part& part : parts) {
+      columns += part.columns();
+      biased |= part.bias != nullptr;
+    }
+    Tensor weights(ir::TensorType{type, {depth, columns}});
+    Tensor bias(ir::TensorType{type, {columns}});
+    std::int64_t first = 0;
+    for (const Part& part : parts) {
+      for (std::int64_t k = 0; k < depth; ++k) {
+        for (std::int64_t n = 0; n < part.columns(); ++n) {
+          weights.set(k * columns + first + n, part.weights->at(k * part.columns() + n));
+        }
+      }
+      for (std::int64_t n = 0; part.bias && n < part.columns(); ++n) bias.set(first + n, part.bias->at(n));
+      first += part.columns();
+    }
+    ir::RewriteContext context(graph_, parts[0].product, 0);
+    ValueId joined = context.emit("MatMul", {left, context.constant(std::move(weights))});
+    const NodeId product = graph_.value(joined).producer;
+    if (biased) joined = context.emit("Add", {joined, context.constant(std::move(bias))});
+    const NodeId sum = graph_.value(joined).producer;
+    std::vector<std::string> product_origins, sum_origins;
+    const auto append = [](std::vector<std::string>& all, const std::vector<std::string>& more) {
+      all.insert(all.end(), more.begin(), more.end());
+    };
+    const std::int64_t axis = graph_.value(joined).type.rank() - 1;
+    first = 0;
+    for (const Part& part : parts) {
+      const NodeId old = graph_.value(part.result).producer;
+      append(product_origins, graph_.node(part.product).origins);
+      if (old != part.product) append(sum_origins, graph_.node(old).origins);
+      const ValueId view = ir::emit_slice(context, joined, axis, first, first + part.columns());
+      graph_.value(view).name = graph_.value(part.result).name;
+      graph_.replace_uses(part.result, view);
+      first += part.columns();
+    }
+    graph_.node(product).origins = std::move(product_origins);
+    if (sum != product) graph_.node(sum).origins = std::move(sum_origins);
+    for (const Part& part : parts) {
+      const NodeId old = graph_.value(part.result).producer;
+      graph_.erase_node(old);
+      if (old != part.product) graph_.erase_node(part.product);
+    }
+  }
+
+  ir::Graph& graph_;
+  PassContext& context_;
+};
+
+}  // namespace
+
+bool join_products(ir::Graph& graph, PassContext& context) {
+  if (!context.enabled("join-products", Tier::kReassociate)) return false;
+  return Joiner(graph, context).run();
+}
+
+}  // namespace gcompile::passes

@@ -1,0 +1,102 @@
+// Products that share their left side, before one attention: one product, whose parts are views.
+
+#include "tests/unit/pass_fixture.h"
+
+namespace gcompile::testing {
+namespace {
+
+/// Two heads of 4 over 5 rows. `products` defines q, k and v of (1, 5, 8).
+std::string model(const std::string& products, const std::string& more_inputs = "",
+                  const std::string& more_outputs = "", const std::string& more = "") {
+  return "g (float[1,5,8] x, float[8,8] w_q, float[8,8] w_k, float[8,8] w_v, float[8] w_a, float[8] w_b" +
+         more_inputs + ") => (float[1,5,8] y" + more_outputs +
+         ") <int64[4] s = {1,5,2,4}, int64[3] t = {1,5,8}> { " + products + more +
+         "\n qs = Reshape(q, s)\n ks = Reshape(k, s)\n vs = Reshape(v, s)\n qh = Transpose<perm = "
+         "[0,2,1,3]>(qs)\n"
+         " kh = Transpose<perm = [0,2,3,1]>(ks)\n vh = Transpose<perm = [0,2,1,3]>(vs)\n scores = MatMul(qh, "
+         "kh)\n"
+         " p = Softmax(scores)\n oh = MatMul(p, vh)\n os = Transpose<perm = [0,2,1,3]>(oh)\n y = Reshape(os, "
+         "t) }";
+}
+
+const char kPlain[] = "q = MatMul(x, w_q)\n k = MatMul(x, w_k)\n v = MatMul(x, w_v)";
+
+struct Outcome {
+  ir::Graph graph;
+  passes::Report report;
+  int products = 0;
+};
+
+Outcome run(const std::string& text) {
+  ir::Graph graph = parse(text);
+  prepare(graph);
+  const ir::Graph before = graph;
+  run_pass(graph, "attention");
+  run_pass(graph, "dce-again");
+  Outcome out;
+  out.report = run_pass(graph, "join-products");
+  expect_same(before, graph, 2e-5);
+  for (const ir::NodeId id : graph.nodes()) out.products += graph.node(id).op->name == "MatMul";
+  out.graph = std::move(graph);
+  return out;
+}
+
+void expect_products(const std::string& text, int products, const std::string& reason = "") {
+  SCOPED_TRACE(text);
+  const Outcome out = run(text);
+  EXPECT_EQ(out.products, products) << ir::print(out.graph);
+  if (reason.empty()) return;
+  bool said = false;
+  for (const passes::Remark& remark : out.report.remarks) {
+    said |= remark.refused && remark.text.find(reason) != std::string::npos;
+  }
+  EXPECT_TRUE(said) << "not said: " << reason;
+}
+
+TEST(JoinProducts, QueriesKeysAndValues) { expect_products(model(kPlain), 1); }
+
+TEST(JoinProducts, WithBiasesOfSomeParts) {
+  expect_products(model("q0 = MatMul(x, w_q)\n q = Add(q0, w_a)\n k = MatMul(x, w_k)\n v0 = MatMul(x, w_v)\n"
+                        " v = Add(w_b, v0)"),
+                  1);
+}
+
+TEST(JoinProducts, PartsOfOtherWidthsAndLeftSides) {
+  expect_products(model("q = MatMul(z, w_q)\n k = MatMul(x, w_k)\n v = MatMul(x, w_v)", ", float[1,5,8] z"),
+                  2);
+  expect_products(
+      "g (float[1,5,8] x, float[8,4] w_q, float[8,4] w_k, float[8,6] w_v) => (float[1,5,6] y) {"
+      " q = MatMul(x, w_q)\n k = MatMul(x, w_k)\n v = MatMul(x, w_v)\n kt = Transpose<perm = [0,2,1]>(k)\n"
+      " s = MatMul(q, kt)\n p = Softmax(s)\n y = MatMul(p, v) }",
+      1);
+}
+
+TEST(JoinProducts, BehindArithmeticThatReadsItTwice) {
+  // Rotated queries: the product has two readers, so no epilogue is lost.
+  expect_products(model("q0 = MatMul(x, w_q)\n q1 = Sigmoid(q0)\n q = Mul(q0, q1)\n k = MatMul(x, w_k)\n"
+                        " v = MatMul(x, w_v)"),
+                  1);
+}
+
+TEST(JoinProducts, Refusals) {
+  expect_products(model(kPlain, "", ", float[1,5,8] k"), 2, "is an output");
+  expect_products(model("q0 = MatMul(x, w_q)\n q = Relu(q0)\n k = MatMul(x, w_k)\n v = MatMul(x, w_v)"), 2,
+                  "no longer be its epilogue");
+  // Rows and columns merge into one axis: no view of a slice is that.
+  expect_products(
+      "g (float[1,5,8] x, float[8,8] w_q, float[8,8] w_k, float[8,8] w_v) => (float[1,5,8] y,"
+      " float[40] z) <int64[1] all = {40}> { q = MatMul(x, w_q)\n k = MatMul(x, w_k)\n"
+      " v = MatMul(x, w_v)\n f = Reshape(v, all)\n z = Relu(f)\n kt = Transpose<perm = [0,2,1]>(k)\n"
+      " s = MatMul(q, kt)\n p = Softmax(s)\n y = MatMul(p, v) }",
+      2, "would copy its part");
+}
+
+TEST(JoinProducts, ProductsThatMeetInNoAttentionStay) {
+  expect_products(
+      "g (float[5,8] x, float[8,8] w_q, float[8,8] w_k) => (float[5,8] y) {"
+      " q = MatMul(x, w_q)\n k = MatMul(x, w_k)\n y = Mul(q, k) }",
+      2);
+}
+
+}  // namespace
+}  // namespace gcompile::testing
