@@ -1,9 +1,10 @@
 // The kernels as emitted projects instantiate them, for nvcc: compiled for every architecture, never run.
-#include "gcrt/cuda/conv.h"
+#include "gcrt/cuda/attention.h"
+#include "gcrt/cuda/conv_integer.h"
 #include "gcrt/cuda/conv_transpose.h"
-#include "gcrt/cuda/depthwise.h"
-#include "gcrt/cuda/gemm.h"
+#include "gcrt/cuda/depthwise_integer.h"
 #include "gcrt/cuda/pool.h"
+#include "gcrt/cast.h"
 #include "gcrt/scalar.h"
 
 namespace GCRT_NAMESPACE {
@@ -24,6 +25,19 @@ struct TypicalEpilogue {
   }
   GCRT_INLINE TypicalEpilogue at_batch(std::ptrdiff_t z) const {
     return {bias, residual + z * stride, y + z * stride, stride};
+  }
+};
+
+// Requantisation to bytes.
+struct TypicalIntegerEpilogue {
+  static constexpr int kMaxLanes = 4;
+  const float* scale;
+  std::int8_t* y;
+  std::ptrdiff_t stride;
+  template <class L, class V>
+  GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    const auto x = cast<float>(lane, sums) * load(lane, scale + n);
+    store(lane, y + m * stride + n, cast<std::int8_t>(lane, min(max(x, splat(lane, -128.0f)), splat(lane, 127.0f))));
   }
 };
 
@@ -68,5 +82,38 @@ void windows(Queue& queue, const ConvShape& s, const float* x, float* y, const H
   average_pool2d(queue, s, x, true, 1, 1, epilogue);
   conv_transpose2d<Precision::kFp16, Tile::k64x64>(queue, s, x, w, epilogue);
 }
+
+template <Tile kTile, class TX, class TW>
+void integers(Queue& queue, const ConvShape& s, const TX* x, const TW* w, const std::int32_t* offsets,
+              const float* scale, std::int8_t* y) {
+  const TypicalIntegerEpilogue epilogue{scale, y, 64};
+  gemm_integer<kTile>(queue, 64, 64, 64, x, 64, w, 64, offsets, epilogue);
+  conv2d_integer<kTile>(queue, s, x, w, offsets, TX{3}, SplitDepth{}, epilogue);
+  if constexpr (sizeof(TW) == 2) {
+    depthwise2d_integer<DepthwiseWindow::k3>(queue, s, x, w, offsets, TX{3}, epilogue);
+  }
+}
+template void integers<Tile::k128x128>(Queue&, const ConvShape&, const std::uint8_t*, const std::int8_t*,
+                                       const std::int32_t*, const float*, std::int8_t*);
+template void integers<Tile::k64x64>(Queue&, const ConvShape&, const std::int8_t*, const std::int8_t*,
+                                     const std::int32_t*, const float*, std::int8_t*);
+template void integers<Tile::k64x64>(Queue&, const ConvShape&, const std::uint8_t*, const std::int16_t*,
+                                     const std::int32_t*, const float*, std::int8_t*);
+
+template <Precision P, AttentionTile kTile, int kSize, AttentionMaskKind kMask>
+void attend(Queue& queue, const AttentionShape& s, const float* x, float* y, const AttentionMask& mask) {
+  const TypicalEpilogue<float> epilogue{y, y, y, 64};
+  attention<P, kTile, kSize, kSize, kMask>(queue, s, x, x, x, mask, SplitDepth{2, y}, epilogue);
+}
+template void attend<Precision::kFp32, AttentionTile::k64, 64, AttentionMaskKind::kNone>(
+    Queue&, const AttentionShape&, const float*, float*, const AttentionMask&);
+template void attend<Precision::kFp32, AttentionTile::k64, 128, AttentionMaskKind::kAdditive>(
+    Queue&, const AttentionShape&, const float*, float*, const AttentionMask&);
+template void attend<Precision::kFp32, AttentionTile::k64, 256, AttentionMaskKind::kNone>(
+    Queue&, const AttentionShape&, const float*, float*, const AttentionMask&);
+template void attend<Precision::kFp16, AttentionTile::k64, 128, AttentionMaskKind::kBoolean>(
+    Queue&, const AttentionShape&, const float*, float*, const AttentionMask&);
+template void attend<Precision::kTf32, AttentionTile::k16, 64, AttentionMaskKind::kAdditive>(
+    Queue&, const AttentionShape&, const float*, float*, const AttentionMask&);
 
 }  // namespace GCRT_NAMESPACE

@@ -79,7 +79,7 @@ struct ConvSource {
    private:
     // Copies the chunk of every row in pieces of kBytes; a piece never reaches into another tap.
     template <int kBytes>
-    GCRT_INLINE void load_pieces(T* shared) {
+    GCRT_DEVICE void load_pieces(T* shared) {
       constexpr int kPiece = kBytes / static_cast<int>(sizeof(T));
       const ConvShape& shape = source.shape;
       Place at = place;
@@ -103,7 +103,7 @@ struct ConvSource {
     }
 
     template <int kBytes>
-    GCRT_INLINE void copy_piece(T* to, const T* from, bool is_inside) {
+    GCRT_DEVICE void copy_piece(T* to, const T* from, bool is_inside) {
       constexpr int kPiece = kBytes / static_cast<int>(sizeof(T));
       if constexpr (kBytes < 4) {
         *to = is_inside ? *from : source.fill;

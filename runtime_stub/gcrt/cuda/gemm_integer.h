@@ -20,7 +20,7 @@ GCRT_INLINE Pack<std::uint32_t, 2> read_bytes(const RowSlab<T, 32>& slab, int ro
 
 // Bytes: one product of the tensor cores per slab.
 template <class TX, class TW, int M, int N>
-GCRT_INLINE void multiply_bytes(std::int32_t (&sums)[M][N][4], const RowSlab<TX, 32>& a,
+GCRT_DEVICE void multiply_bytes(std::int32_t (&sums)[M][N][4], const RowSlab<TX, 32>& a,
                                 const RowSlab<TW, 32>& b, LanePosition at) {
   std::uint32_t rows[M][4], columns[N][2];
   GCRT_UNROLL
@@ -43,7 +43,7 @@ GCRT_INLINE void multiply_bytes(std::int32_t (&sums)[M][N][4], const RowSlab<TX,
 
 // 16-bit weights, which no tensor core multiplies. Four k at a time.
 template <class TX, class TW, int M, int N>
-GCRT_INLINE void multiply_words(std::int32_t (&sums)[M][N][4], const RowSlab<TX, 32>& a,
+GCRT_DEVICE void multiply_words(std::int32_t (&sums)[M][N][4], const RowSlab<TX, 32>& a,
                                 const RowSlab<TW, 32>& b, LanePosition at) {
   GCRT_NO_UNROLL
   for (int step = 0; step < 8; ++step) {
@@ -79,7 +79,7 @@ struct IntegerProduct {
   static constexpr int kDepth = 32;  // of a slab
 
   template <int M, int N>
-  GCRT_INLINE static void multiply(std::int32_t (&sums)[M][N][4], const RowSlab<TX, 32>& a,
+  GCRT_DEVICE static void multiply(std::int32_t (&sums)[M][N][4], const RowSlab<TX, 32>& a,
                                    const RowSlab<TW, 32>& b, LanePosition at) {
     if constexpr (sizeof(TW) == 1) {
       multiply_bytes(sums, a, b, at);

@@ -35,7 +35,7 @@ GCRT_INLINE Pack<float, 4> read_four(const T* p, int valid, bool is_aligned) {
 
 // Sums values[i] over the lanes of a warp; lane l receives the sum of values[l / (32 / kCount)].
 template <int kOffset, int kCount>
-GCRT_INLINE float reduce_scatter(const float (&values)[kCount], int lane) {
+GCRT_DEVICE float reduce_scatter(const float (&values)[kCount], int lane) {
   if constexpr (kCount > 1) {
     constexpr int kHalf = kCount / 2;
     const bool is_upper = (lane & kOffset) != 0;

@@ -69,7 +69,7 @@ struct LanePosition {
   int group;   // row of a slab, 0 to 7
   int thread;  // quarter of a slab row, 0 to 3
 };
-GCRT_INLINE LanePosition lane_position() {
+GCRT_DEVICE LanePosition lane_position() {
   const int lane = static_cast<int>(threadIdx.x) & 31;
   return {lane >> 2, lane & 3};
 }
@@ -96,13 +96,13 @@ template <class T, int kDepth>
 struct RowSlab {
   const T* data;  // of the warp's first row
   GCRT_INLINE const T* row(int r) const { return data + r * kDepth; }
-  GCRT_INLINE void quarter(float (&values)[4], int r, int t) const { read_quarter(values, row(r) + 4 * t); }
+  GCRT_DEVICE void quarter(float (&values)[4], int r, int t) const { read_quarter(values, row(r) + 4 * t); }
 };
 template <class T, int kColumns>
 struct DepthMajorSlab {
   const T* data;  // of the slab
   int first;      // the warp's first column
-  GCRT_INLINE void quarter(float (&values)[4], int n, int t) const {
+  GCRT_DEVICE void quarter(float (&values)[4], int n, int t) const {
     GCRT_UNROLL
     for (int i = 0; i < 4; ++i) values[i] = data[depth_major_offset<kColumns>(4 * t + i, first + n)];
   }
@@ -114,7 +114,7 @@ using Sums = T[kRowFragments][kColumnFragments][4];
 
 // Adds the products of one slab of 16 values of k to the sums of a warp, without tensor cores.
 template <int M, int N, class A, class B>
-GCRT_INLINE void multiply_floats_simt(float (&sums)[M][N][4], const A& a, const B& b, LanePosition at) {
+GCRT_DEVICE void multiply_floats_simt(float (&sums)[M][N][4], const A& a, const B& b, LanePosition at) {
   GCRT_NO_UNROLL
   for (int step = 0; step < 4; ++step) {
     const int t = (step + (at.group >> 1)) & 3;  // the groups read different banks
@@ -146,7 +146,7 @@ GCRT_INLINE void multiply_floats_simt(float (&sums)[M][N][4], const A& a, const 
 // TF32: a slab is two products of k = 8. With kIsSplit every operand is the sum of two TF32 numbers, and the
 // product of the two small ones is dropped.
 template <bool kIsSplit, int M, int N, class A, class B>
-GCRT_INLINE void multiply_tf32(float (&sums)[M][N][4], const A& a, const B& b, LanePosition at) {
+GCRT_DEVICE void multiply_tf32(float (&sums)[M][N][4], const A& a, const B& b, LanePosition at) {
   float rows[M][2][4];
   float columns[N][4];
   GCRT_UNROLL
@@ -209,7 +209,7 @@ GCRT_INLINE std::uint32_t pack_pair(float low, float high) {
 
 // The two registers that a quarter of a slab row gives to a product of 16-bit values.
 template <Precision P, class S>
-GCRT_INLINE void read_pairs(std::uint32_t& low, std::uint32_t& high, const S& slab, int row, int t) {
+GCRT_DEVICE void read_pairs(std::uint32_t& low, std::uint32_t& high, const S& slab, int row, int t) {
   float values[4];
   slab.quarter(values, row, t);
   low = pack_pair<P>(values[0], values[1]);
@@ -225,20 +225,20 @@ GCRT_INLINE void read_stored_pairs(std::uint32_t& low, std::uint32_t& high, cons
   high = words[1];
 }
 template <Precision P>
-GCRT_INLINE void read_pairs(std::uint32_t& low, std::uint32_t& high, const RowSlab<Half, 16>& slab, int row,
+GCRT_DEVICE void read_pairs(std::uint32_t& low, std::uint32_t& high, const RowSlab<Half, 16>& slab, int row,
                             int t) {
   static_assert(P == Precision::kFp16, "weights are stored in the precision of the product");
   read_stored_pairs(low, high, slab, row, t);
 }
 template <Precision P>
-GCRT_INLINE void read_pairs(std::uint32_t& low, std::uint32_t& high, const RowSlab<BFloat16, 16>& slab,
+GCRT_DEVICE void read_pairs(std::uint32_t& low, std::uint32_t& high, const RowSlab<BFloat16, 16>& slab,
                             int row, int t) {
   static_assert(P == Precision::kBf16, "weights are stored in the precision of the product");
   read_stored_pairs(low, high, slab, row, t);
 }
 
 template <Precision P, int M, int N, class A, class B>
-GCRT_INLINE void multiply_16_bits(float (&sums)[M][N][4], const A& a, const B& b, LanePosition at) {
+GCRT_DEVICE void multiply_16_bits(float (&sums)[M][N][4], const A& a, const B& b, LanePosition at) {
   std::uint32_t rows[M][4], columns[N][2];
   GCRT_UNROLL
   for (int i = 0; i < M; ++i) {
@@ -263,7 +263,7 @@ struct FloatProduct {
   static constexpr int kDepth = 16;  // of a slab
 
   template <int M, int N, class A, class B>
-  GCRT_INLINE static void multiply(float (&sums)[M][N][4], const A& a, const B& b, LanePosition at) {
+  GCRT_DEVICE static void multiply(float (&sums)[M][N][4], const A& a, const B& b, LanePosition at) {
     if constexpr (!kHasTensorCores<P>) {
       multiply_floats_simt(sums, a, b, at);
     } else if constexpr (P == Precision::kFp32 || P == Precision::kTf32) {

@@ -90,7 +90,7 @@ struct TileStages {
 
 // Adds the products of one slab to the sums of the warp at (warp_row, warp_column) of the tile.
 template <class Config, class Product, class A, class B>
-GCRT_INLINE void multiply_slabs(
+GCRT_DEVICE void multiply_slabs(
     Sums<typename Product::Sum, Config::kRowFragments, Config::kColumnFragments>& sums,
     const typename A::Element* a, const typename B::Element* b, int warp_row, int warp_column) {
   constexpr int kDepth = Product::kDepth;

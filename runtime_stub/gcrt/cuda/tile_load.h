@@ -39,7 +39,7 @@ inline int copy_bytes(const T* data, Strides... strides) {
 // Starts copies of the first `valid` of 16 / sizeof(T) elements and zeros the rest. A single element of less
 // than 4 bytes has no asynchronous copy.
 template <class T>
-GCRT_INLINE void copy_chunk(T* shared, const T* source, int valid, int bytes) {
+GCRT_DEVICE void copy_chunk(T* shared, const T* source, int valid, int bytes) {
   constexpr int kSize = static_cast<int>(sizeof(T));
   if (bytes == 16) {
     cp_async<16>(shared, source, valid * kSize);
@@ -67,7 +67,7 @@ struct ChunkShare {
   int row;     // of the first chunk
   int offset;  // in elements from the start of the row
 
-  GCRT_INLINE ChunkShare() {
+  GCRT_DEVICE ChunkShare() {
     const int thread = static_cast<int>(threadIdx.x);
     row = thread / kChunks;
     offset = thread % kChunks * kElements;

@@ -1,0 +1,269 @@
+// Fused attention on the emulator against the formula in double.
+#include "gcrt/cuda/attention.h"
+
+#include <algorithm>
+
+#include "cuda_kernel_test.h"
+
+namespace cuda_kernel_test {
+namespace {
+
+std::size_t size(std::ptrdiff_t count) { return static_cast<std::size_t>(count); }
+
+struct AttentionCase {
+  int batch = 1, heads = 1, kv_heads = 1, queries = 1, keys = 1, head_size = 16, value_size = 16;
+  bool is_causal = false;
+  int causal_offset = 0;
+  bool is_heads_inside = false;  // [batch][row][head][column] in place of [batch][head][row][column]
+  bool is_k_transposed = false;  // [batch][head][column][row]
+  int splits = 1;
+};
+
+AttentionStrides strides_of(int heads, int rows, int columns, bool is_heads_inside) {
+  if (is_heads_inside)
+    return {std::ptrdiff_t{heads} * rows * columns, columns, std::ptrdiff_t{heads} * columns, 1};
+  return {std::ptrdiff_t{heads} * rows * columns, std::ptrdiff_t{rows} * columns, columns, 1};
+}
+
+AttentionShape shape_of(const AttentionCase& c) {
+  AttentionShape s{c.batch, c.heads,     c.kv_heads,      c.queries, c.keys, c.head_size, c.value_size,
+                   0.37f,   c.is_causal, c.causal_offset, {},        {},     {}};
+  s.q = strides_of(c.heads, c.queries, c.head_size, c.is_heads_inside);
+  s.k = strides_of(c.kv_heads, c.keys, c.head_size, c.is_heads_inside);
+  s.v = strides_of(c.kv_heads, c.keys, c.value_size, c.is_heads_inside);
+  if (c.is_k_transposed) {
+    s.k = {std::ptrdiff_t{c.kv_heads} * c.keys * c.head_size, std::ptrdiff_t{c.keys} * c.head_size, 1,
+           c.keys};
+  }
+  return s;
+}
+
+struct HostMask {
+  AttentionMask strides;  // data is not used
+  std::vector<float> additive;
+  std::vector<std::uint8_t> keep;
+};
+
+// The sums, and their magnitudes: what |v| weighs.
+void add_reference(const AttentionShape& s, const std::vector<float>& q, const std::vector<float>& k,
+                   const std::vector<float>& v, const HostMask& mask, std::vector<double>& expected,
+                   std::vector<double>& bound) {
+  const auto place = [](const AttentionStrides& t, int b, int h, int row, int column) {
+    return size(b * t.batch + h * t.head + row * t.row + column * t.column);
+  };
+  for (int b = 0; b < s.batch; ++b) {
+    for (int h = 0; h < s.heads; ++h) {
+      const int g = h / (s.heads / s.kv_heads);
+      for (int i = 0; i < s.queries; ++i) {
+        std::vector<double> scores(size(s.keys), -std::numeric_limits<double>::infinity());
+        double largest = -std::numeric_limits<double>::infinity();
+        for (int j = 0; j < s.keys; ++j) {
+          if (s.is_causal && j > i + s.causal_offset) continue;
+          const std::size_t m = size(b * mask.strides.batch + h * mask.strides.head + i * mask.strides.query +
+                                     j * mask.strides.key);
+          if (!mask.keep.empty() && mask.keep[m] == 0) continue;
+          double dot = 0;
+          for (int d = 0; d < s.head_size; ++d) {
+            dot += double{q[place(s.q, b, h, i, d)]} * double{k[place(s.k, b, g, j, d)]};
+          }
+          scores[size(j)] = double{s.scale} * dot + (mask.additive.empty() ? 0.0 : double{mask.additive[m]});
+          largest = std::max(largest, scores[size(j)]);
+        }
+        double total = 0;
+        for (double& score : scores) {
+          score = score == -std::numeric_limits<double>::infinity() ? 0 : std::exp(score - largest);
+          total += score;
+        }
+        for (int d = 0; d < s.value_size; ++d) {
+          double sum = 0;
+          for (int j = 0; j < s.keys; ++j) sum += scores[size(j)] * double{v[place(s.v, b, g, j, d)]};
+          expected.push_back(total > 0 ? sum / total : 0);
+          bound.push_back(1.0);
+        }
+      }
+    }
+  }
+}
+
+template <Precision P, AttentionTile kTile, int kHeadSize, int kValueSize,
+          AttentionMaskKind kMask = AttentionMaskKind::kNone>
+void check_attention(const AttentionCase& c, const HostMask& mask = {}) {
+  SCOPED_TRACE(::testing::Message() << c.heads << " heads of " << c.kv_heads << ", " << c.queries
+                                    << " queries, " << c.keys << " keys, sizes " << c.head_size << " and "
+                                    << c.value_size << ", splits " << c.splits
+                                    << (c.is_causal ? ", causal" : ""));
+  const AttentionShape s = shape_of(c);
+  ASSERT_EQ(kHeadSize, attention_padded(c.head_size));
+  ASSERT_EQ(kValueSize, attention_padded(c.value_size));
+  const auto q = random_values<float>(size(c.batch * c.heads * c.queries * c.head_size), 1);
+  const auto k = random_values<float>(size(c.batch * c.kv_heads * c.keys * c.head_size), 2);
+  const auto v = random_values<float>(size(c.batch * c.kv_heads * c.keys * c.value_size), 3);
+  const DeviceArray<float> q_device(q);
+  const DeviceArray<float> k_device(k);
+  const DeviceArray<float> v_device(v);
+  const DeviceArray<float> additive(mask.additive);
+  const DeviceArray<std::uint8_t> keep(mask.keep);
+  DeviceArray<float> workspace(size(attention_workspace_size(s, c.splits)));
+  AttentionMask device_mask = mask.strides;
+  device_mask.data = nullptr;
+  if (kMask == AttentionMaskKind::kAdditive) device_mask.data = additive.data();
+  if (kMask == AttentionMaskKind::kBoolean) device_mask.data = keep.data();
+  Recorded<float> result(c.queries, c.value_size, c.batch * c.heads);
+  Queue queue;
+  attention<P, kTile, kHeadSize, kValueSize, kMask>(
+      queue, s, q_device.data(), k_device.data(), v_device.data(), device_mask,
+      SplitDepth{c.splits, workspace.data()}, result.epilogue<4>());
+  expect_no_error(queue);
+  std::vector<double> expected, bound;
+  add_reference(s, q, k, v, mask, expected, bound);
+  const double tolerance = P == Precision::kFp32 ? 3e-6 : PrecisionOf<P>::kTolerance * 2;
+  result.check(expected, bound, tolerance);
+}
+
+AttentionCase self_attention(int heads, int tokens, int head_size) {
+  AttentionCase c;
+  c.heads = c.kv_heads = heads;
+  c.queries = c.keys = tokens;
+  c.head_size = c.value_size = head_size;
+  return c;
+}
+
+TEST(CudaAttention, TokensAroundTheTiles) {
+  for (const int tokens : {1, 7, 8, 16, 17, 31, 32, 33, 63, 64, 65, 129}) {
+    check_attention<Precision::kFp32, AttentionTile::k64, 32, 32>(self_attention(2, tokens, 32));
+    check_attention<Precision::kFp32, AttentionTile::k16, 32, 32>(self_attention(2, tokens, 32));
+  }
+}
+
+TEST(CudaAttention, HeadSizes) {
+  check_attention<Precision::kFp32, AttentionTile::k64, 16, 16>(self_attention(1, 40, 7));
+  check_attention<Precision::kFp32, AttentionTile::k64, 64, 64>(self_attention(1, 40, 64));
+  check_attention<Precision::kFp32, AttentionTile::k64, 80, 80>(self_attention(1, 40, 72));
+  check_attention<Precision::kFp32, AttentionTile::k64, 96, 96>(self_attention(1, 40, 90));
+  check_attention<Precision::kFp32, AttentionTile::k64, 128, 128>(self_attention(1, 70, 128));
+  check_attention<Precision::kFp32, AttentionTile::k16, 192, 192>(self_attention(1, 40, 192));
+  check_attention<Precision::kFp32, AttentionTile::k64, 256, 256>(self_attention(1, 40, 256));
+  AttentionCase c = self_attention(2, 50, 64);
+  c.value_size = 30;
+  check_attention<Precision::kFp32, AttentionTile::k64, 64, 32>(c);
+}
+
+TEST(CudaAttention, OtherPrecisions) {
+  const AttentionCase c = self_attention(2, 70, 64);
+  check_attention<Precision::kTf32, AttentionTile::k64, 64, 64>(c);
+  check_attention<Precision::kFp16, AttentionTile::k64, 64, 64>(c);
+  check_attention<Precision::kBf16, AttentionTile::k64, 64, 64>(c);
+}
+
+TEST(CudaAttention, Layouts) {
+  AttentionCase c = self_attention(3, 37, 32);
+  c.batch = 2;
+  c.is_heads_inside = true;
+  check_attention<Precision::kFp32, AttentionTile::k64, 32, 32>(c);
+  c.is_k_transposed = true;
+  check_attention<Precision::kFp32, AttentionTile::k64, 32, 32>(c);
+  c.queries = 21;
+  c.keys = 75;
+  check_attention<Precision::kFp32, AttentionTile::k16, 32, 32>(c);
+}
+
+TEST(CudaAttention, Causal) {
+  for (const int tokens : {1, 31, 64, 100}) {
+    AttentionCase c = self_attention(2, tokens, 32);
+    c.is_causal = true;
+    check_attention<Precision::kFp32, AttentionTile::k64, 32, 32>(c);
+    check_attention<Precision::kFp32, AttentionTile::k16, 32, 32>(c);
+    c.keys = tokens + 20;  // 20 keys of the past
+    c.causal_offset = 20;
+    check_attention<Precision::kFp32, AttentionTile::k64, 32, 32>(c);
+    c.keys = tokens;  // the first queries see nothing
+    c.causal_offset = -5;
+    check_attention<Precision::kFp32, AttentionTile::k64, 32, 32>(c);
+  }
+}
+
+TEST(CudaAttention, GroupedQueries) {
+  for (const bool is_causal : {false, true}) {
+    AttentionCase c = self_attention(6, 45, 32);
+    c.kv_heads = 2;
+    c.batch = 2;
+    c.is_causal = is_causal;
+    check_attention<Precision::kFp32, AttentionTile::k64, 32, 32>(c);
+    check_attention<Precision::kFp32, AttentionTile::k16, 32, 32>(c);
+  }
+}
+
+TEST(CudaAttention, SplitKeys) {
+  for (const int splits : {2, 3, 8}) {
+    AttentionCase c = self_attention(8, 300, 64);
+    c.kv_heads = 2;
+    c.queries = 1;
+    c.splits = splits;
+    check_attention<Precision::kFp32, AttentionTile::k16, 64, 64>(c);
+    c.value_size = 30;
+    c.queries = 5;
+    c.is_causal = true;
+    c.causal_offset = 40;  // the last parts see nothing
+    check_attention<Precision::kFp32, AttentionTile::k16, 64, 32>(c);
+  }
+}
+
+// Every combination of broadcast axes.
+template <AttentionMaskKind kMask>
+void check_masks() {
+  AttentionCase c = self_attention(2, 40, 32);
+  c.batch = 2;
+  c.keys = 70;
+  for (int axes = 0; axes < 16; ++axes) {
+    HostMask mask;
+    std::ptrdiff_t count = 1;
+    const auto stride = [&](int axis, int length) {
+      if ((axes >> axis & 1) == 0) return std::ptrdiff_t{0};
+      const std::ptrdiff_t result = count;
+      count *= length;
+      return result;
+    };
+    mask.strides.key = stride(0, c.keys);
+    mask.strides.query = stride(1, c.queries);
+    mask.strides.head = stride(2, c.heads);
+    mask.strides.batch = stride(3, c.batch);
+    if (kMask == AttentionMaskKind::kAdditive) {
+      mask.additive = random_values<float>(size(count), 9);
+      // Not on all keys of a row: float forgets the scores beside 1e9.
+      for (std::size_t i = 0; axes % 2 == 1 && i < mask.additive.size(); i += 3) mask.additive[i] = -1e9f;
+    } else {
+      Random random(static_cast<std::uint32_t>(axes) + 3);
+      for (std::ptrdiff_t i = 0; i < count; ++i) mask.keep.push_back(random.unit() > 0 ? 1 : 0);
+    }
+    check_attention<Precision::kFp32, AttentionTile::k64, 32, 32, kMask>(c, mask);
+  }
+}
+TEST(CudaAttention, AdditiveMask) { check_masks<AttentionMaskKind::kAdditive>(); }
+TEST(CudaAttention, BooleanMask) { check_masks<AttentionMaskKind::kBoolean>(); }
+
+TEST(CudaAttention, LargeScoresDoNotOverflow) {
+  AttentionCase c = self_attention(1, 40, 32);
+  HostMask mask;
+  mask.strides.key = 1;
+  for (int i = 0; i < c.keys; ++i) mask.additive.push_back(i % 2 == 0 ? 3e4f : 3e4f - static_cast<float>(i));
+  check_attention<Precision::kTf32, AttentionTile::k64, 32, 32, AttentionMaskKind::kAdditive>(c, mask);
+}
+
+TEST(CudaAttention, PlanFillsTheDevice) {
+  AttentionCase c = self_attention(12, 197, 64);
+  const DeviceModel h100 = device_model(90);
+  EXPECT_EQ(plan_attention(h100, shape_of(c)).tile, AttentionTile::k64);
+  c.queries = 1;
+  c.keys = 2048;
+  EXPECT_EQ(plan_attention(h100, shape_of(c)).tile, AttentionTile::k16);
+  EXPECT_GT(plan_attention(h100, shape_of(c)).splits, 4);
+  for (const DeviceModel& device : kDeviceModels) {
+    for (const int head_size : {16, 64, 128, 192, 256}) {
+      const AttentionPlan plan = plan_attention(device, shape_of(self_attention(4, 200, head_size)));
+      EXPECT_LE(attention_shared_bytes(plan.tile, head_size, head_size), device.shared_bytes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cuda_kernel_test
