@@ -302,7 +302,7 @@ void attention_kernel(AttentionShape s, const float* q, const float* k, const fl
     barrier();  // K is there, and V of the step before is no longer read
     load_values(key);
     float scores[1][kKeys / 8][4] = {};
-    GCRT_UNROLL
+    GCRT_NO_UNROLL
     for (int slab = 0; slab < kSlabs; ++slab) {
       const RowSlab<float, 16> slab_q{shared_q + (slab * kRows + warp_row) * 16};
       const RowSlab<float, 16> slab_k{shared_k + slab * kKeys * 16};
