@@ -154,6 +154,7 @@ Program lower_case(const OfficialCase& given, int level, const std::string& name
   ir::Graph graph = given.graph;
   passes::Options options;
   options.level = level;
+  if (target == Target::kCuda) options.disabled.insert("attention");  // as the driver has it
   passes::optimise(graph, options);
   LoweringOptions lowering;
   lowering.target = target;
