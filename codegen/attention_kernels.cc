@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "codegen/c_types.h"
 #include "codegen/kernel_call.h"
 #include "codegen/loop_printer.h"
+#include "gcrt/cuda/attention_plan.h"
 #include "ir/ops/fused_attention.h"
 
 namespace gcompile {
@@ -17,6 +20,10 @@ namespace {
 
 /// gcrt/cpu/attention.h, kAttentionValueSize.
 constexpr std::int64_t kLargestValue = 256;
+
+/// Key heads are packed for so many blocks of rows at a time: work for that many threads.
+constexpr std::int64_t kBlocksTogether = 16;
+constexpr std::int64_t kBlockRows = 24;  // of the widest vectors
 
 std::int64_t whole_panels(std::int64_t columns) { return (columns + 15) / 16 * 16; }
 
@@ -92,7 +99,12 @@ KernelCall KernelBuilder::attention(ir::NodeId id, const ir::ContractForm& form)
   const std::int64_t key_heads = ir::element_count(shape.key_heads);
   const std::int64_t panels =
       shape.size * whole_panels(shape.columns) + shape.columns * whole_panels(shape.value_size);
-  scratch_parameter(call, key_heads * panels * 4, "packed", "float");
+  const std::int64_t blocks = shape.group * ((shape.rows + kBlockRows - 1) / kBlockRows);
+  // Work for all threads, but no more scratch than the result has, where one head does not need more.
+  const std::int64_t results = ir::element_count(form.epilogue.extents);
+  const std::int64_t most = smallest_scratch_ ? 1 : std::max<std::int64_t>(1, results / panels);
+  const std::int64_t slots = std::min({key_heads, most, (kBlocksTogether + blocks - 1) / blocks});
+  scratch_parameter(call, slots * panels * 4, "packed", "float");
   const EpilogueWriter epilogue(*this, call, id, form, {static_cast<int>(batch)},
                                 static_cast<int>(batch) + 1);
 
@@ -107,8 +119,10 @@ KernelCall KernelBuilder::attention(ir::NodeId id, const ir::ContractForm& form)
       fmt::format("                                  /*causal*/ {}, /*past*/ {}, /*zero if empty*/ {}}};",
                   shape.causal, shape.past, shape.zero_if_empty));
   code.open("attention(");
-  code.line(fmt::format("threads, shape, /*heads of K and V*/ {}, /*query heads for each*/ {}, packed,",
-                        key_heads, shape.group));
+  code.line(
+      fmt::format("threads, shape, /*heads of K and V*/ {}, /*query heads for each*/ {}, /*packed at a "
+                  "time*/ {}, packed,",
+                  key_heads, shape.group, slots));
   const auto strides = [&](const KernelTensor& tensor) {
     return fmt::format("{{{}, {}}}", tensor.strides[batch], tensor.strides[batch + 1]);
   };
@@ -133,6 +147,99 @@ KernelCall KernelBuilder::attention(ir::NodeId id, const ir::ContractForm& form)
   code.line(functor);
   code.line(run);
   code.close("});");
+  call.body = code.text();
+  return call;
+}
+
+namespace {
+
+/// The two axes of heads that the kernel of CUDA knows: the last one, and the only other one longer than 1.
+struct HeadAxes {
+  std::optional<std::size_t> batch, head;
+  explicit HeadAxes(const Shape& heads) {
+    if (heads.empty()) return;
+    head = heads.size() - 1;
+    for (std::size_t axis = 0; axis + 1 < heads.size(); ++axis) {
+      if (heads[axis] == 1) continue;
+      if (batch) ir::operator_error("heads along more than two axes have no attention kernel");
+      batch = axis;
+    }
+  }
+  static std::int64_t of(const std::vector<std::int64_t>& list, std::optional<std::size_t> axis,
+                         std::int64_t absent) {
+    return axis ? list[*axis] : absent;
+  }
+};
+
+}  // namespace
+
+KernelCall KernelBuilder::cuda_attention(ir::NodeId id, const ir::ContractForm& form) {
+  const ir::FusedAttention shape = ir::fused_attention_of(ir::NodeView(graph_, id));
+  const HeadAxes axes(shape.heads);
+  const std::size_t rank = shape.heads.size() + 2;
+  KernelCall call;
+  call.family = "attention";
+  call.headers = {"gcrt/cuda/attention.h"};
+  call.multiply_adds = ir::element_count(shape.scores()) * (shape.size + shape.value_size);
+  gcrt::AttentionShape sizes{};
+  const auto narrow = [](std::int64_t value) {
+    if (value > INT32_MAX) ir::operator_error("the attention is too large for its CUDA kernel");
+    return static_cast<int>(value);
+  };
+  sizes.batch = narrow(HeadAxes::of(shape.heads, axes.batch, 1));
+  sizes.heads = narrow(HeadAxes::of(shape.heads, axes.head, 1));
+  sizes.kv_heads = narrow(HeadAxes::of(shape.key_heads, axes.head, 1));
+  if (std::int64_t{sizes.batch} * sizes.kv_heads > 65535) narrow(INT64_MAX);
+  sizes.queries = narrow(shape.rows);
+  sizes.keys = narrow(shape.columns);
+  sizes.head_size = narrow(shape.size);
+  sizes.value_size = narrow(shape.value_size);
+  const gcrt::AttentionPlan plan = gcrt::plan_attention(device_, sizes);
+
+  const auto strides = [&](const std::vector<std::int64_t>& all) {
+    return fmt::format("{}, {}, {}, {}", HeadAxes::of(all, axes.batch, 0), HeadAxes::of(all, axes.head, 0),
+                       all[rank - 2], all[rank - 1]);
+  };
+  const KernelTensor q = operand_parameter(call, id, 0, "q");
+  const KernelTensor k = operand_parameter(call, id, 1, "k");
+  const KernelTensor v = operand_parameter(call, id, 2, "v");
+  std::string mask = "AttentionMask{}";
+  const char* kind = "kNone";
+  if (shape.has_mask) {
+    const KernelTensor operand = operand_parameter(call, id, ir::FusedAttention::kMask, "mask");
+    const Shape& own = graph_.value(node(id).operands[ir::FusedAttention::kMask]).type.shape;
+    const bool kept = operand.element == ir::ElementType::kBool;
+    if (kept && std::isfinite(shape.fill)) {
+      ir::operator_error("a mask that leaves a finite score has no CUDA kernel");
+    }
+    kind = kept ? "kBoolean" : "kAdditive";
+    mask = fmt::format("AttentionMask{{mask, {}}}", strides(mask_strides(own, operand.strides, rank)));
+  }
+  const std::string split =
+      split_argument(call, plan.splits, gcrt::attention_workspace_size(sizes, plan.splits));
+  call.launches = plan.splits > 1 ? 2 : 1;
+  std::vector<int> grid_axes;
+  if (axes.batch) grid_axes.push_back(static_cast<int>(*axes.batch));
+  if (axes.head && sizes.heads > 1) grid_axes.push_back(static_cast<int>(*axes.head));
+  const EpilogueWriter epilogue(*this, call, id, form, {static_cast<int>(rank) - 2},
+                                static_cast<int>(rank) - 1, grid_axes);
+  CodeText code(1);
+  code.line(fmt::format("const AttentionShape shape = {{/*batch, heads, heads of K and V*/ {}, {}, {},",
+                        sizes.batch, sizes.heads, sizes.kv_heads));
+  code.line(
+      fmt::format("    /*queries, keys*/ {}, {}, /*sizes*/ {}, {}, /*scale*/ {}, /*causal, past*/ {}, {},",
+                  sizes.queries, sizes.keys, sizes.head_size, sizes.value_size,
+                  literal(ir::Scalar::of_real(ir::ElementType::kFloat32, static_cast<double>(shape.scale))),
+                  shape.causal, shape.past));
+  code.line(fmt::format("    /*strides of q, k, v*/ {{{}}}, {{{}}}, {{{}}}}};", strides(q.strides),
+                        strides(k.strides), strides(v.strides)));
+  code.line(fmt::format("const {} epilogue{};", KernelCall::kFunctor,
+                        epilogue.construction().substr(std::string(KernelCall::kFunctor).size())));
+  code.line(fmt::format("attention<Precision::kFp32, AttentionTile::{}, {}, {}, AttentionMaskKind::{}>(",
+                        plan.tile == gcrt::AttentionTile::k16 ? "k16" : "k64",
+                        gcrt::attention_padded(sizes.head_size), gcrt::attention_padded(sizes.value_size),
+                        kind));
+  code.line(fmt::format("    queue, shape, q, k, v, {}, {}, epilogue);", mask, split));
   call.body = code.text();
   return call;
 }

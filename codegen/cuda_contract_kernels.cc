@@ -301,6 +301,7 @@ KernelCall KernelBuilder::cuda_contract(NodeId id, const ir::ContractForm& form)
   if (name == "Conv") return cuda_conv(id, form);
   if (name == "ConvTranspose") return cuda_conv_transpose(id, form);
   if (name == "MatMul") return cuda_matmul(id, form);
+  if (name == "FusedAttention") return cuda_attention(id, form);
   if (name == "MaxPool" || name == "AveragePool") return cuda_pool(id, form);
   if (name == "ConvInteger") return cuda_conv_integer(id, form);
   if (name == "MatMulInteger") return cuda_matmul_integer(id, form);

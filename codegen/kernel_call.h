@@ -54,16 +54,23 @@ const char* tile_name(gcrt::Tile tile);
 /// "const float* x0, float* y".
 std::string parameter_list(const KernelCall& call);
 
+struct KernelOptions {
+  Target target = Target::kCpp;
+  int capability = 80;            // CUDA: of the GPU that tiles are chosen for, 10 * major + minor
+  bool smallest_scratch = false;  // rather than the fastest
+};
+
 /// Builds calls for nodes of one graph. Throws ir::OperatorError when a kernel does not take the node.
 class KernelBuilder {
  public:
   KernelBuilder(const ir::Graph& graph, const std::map<ir::ValueId, Storage>& storage, WeightBlob& weights,
-                Target target, int capability)
+                const KernelOptions& options)
       : graph_(graph),
         storage_(storage),
         weights_(weights),
-        target_(target),
-        device_(gcrt::device_model(capability)) {}
+        target_(options.target),
+        smallest_scratch_(options.smallest_scratch),
+        device_(gcrt::device_model(options.capability)) {}
 
   KernelCall loops(ir::NodeId id, const ir::LoopForm& form);
   KernelCall contract(ir::NodeId id, const ir::ContractForm& form);
@@ -104,6 +111,7 @@ class KernelBuilder {
   KernelCall cuda_conv_transpose(ir::NodeId id, const ir::ContractForm& form);
   KernelCall cuda_pool(ir::NodeId id, const ir::ContractForm& form);
   KernelCall cuda_matmul(ir::NodeId id, const ir::ContractForm& form);
+  KernelCall cuda_attention(ir::NodeId id, const ir::ContractForm& form);
   KernelCall cuda_conv_integer(ir::NodeId id, const ir::ContractForm& form);
   KernelCall cuda_matmul_integer(ir::NodeId id, const ir::ContractForm& form);
   std::string split_argument(KernelCall& call, int splits, std::int64_t floats);
@@ -122,6 +130,7 @@ class KernelBuilder {
   const std::map<ir::ValueId, Storage>& storage_;
   WeightBlob& weights_;
   Target target_;
+  bool smallest_scratch_;
   gcrt::DeviceModel device_;
 };
 

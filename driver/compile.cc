@@ -145,8 +145,7 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
   pass_options.optimize_for_size = options.optimize_for_size;
   pass_options.tier = options.exact ? passes::Tier::kExact : passes::Tier::kReassociate;
   pass_options.disabled = {options.disabled.begin(), options.disabled.end()};
-  // It has no kernel for --target cuda yet: there the products and the softmax stay.
-  if (options.target == "cuda") pass_options.disabled.insert("attention");
+  pass_options.hidden_scores_are_finite = options.target != "cuda";
   pass_options.pass_limit = options.pass_limit;
   std::vector<Snapshot> snapshots;
   if (!options.save_onnx.empty()) snapshots.push_back({"import", graph});

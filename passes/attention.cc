@@ -288,6 +288,10 @@ class Recogniser {
       return fmt::format("its heads have more than {} elements", kLargestHead);
     }
     if (ir::element_count(found.scores) == 0 || values.back() == 0 || q.back() == 0) return "it is empty";
+    const auto is_axis = [](std::int64_t extent) { return extent != 1; };
+    if (found.scores.size() > 4 && std::count_if(found.scores.begin(), found.scores.end() - 3, is_axis) > 1) {
+      return "its heads lie along more than two axes";
+    }
     const auto key_heads = heads_of(found.scores, matrices_of(found.k));
     if (!key_heads || key_heads != heads_of(found.scores, matrices_of(v)))
       return "Q, K and V have unlike heads";
@@ -296,7 +300,8 @@ class Recogniser {
 
   std::string combine(const Found& found, ir::RewriteContext* context, AttentionMask& mask) const {
     mask.scale = found.factor;
-    return combine_masks(graph_, context, found.steps, rows(found), found.scores.back(), mask);
+    return combine_masks(graph_, context, found.steps, rows(found), found.scores.back(),
+                         context_.options().hidden_scores_are_finite, mask);
   }
 
   // The new node ------------------------------------------------------------------------------------------

@@ -12,15 +12,16 @@ using ir::Tensor;
 using ir::ValueId;
 using Step = AttentionStep;
 
-/// A score of this much or less has weight zero beside any that is not masked, and what is added to it is
-/// lost in rounding.
-constexpr double kMasked = -1e30;
-
 class Joiner {
  public:
   Joiner(const ir::Graph& graph, ir::RewriteContext* context, std::int64_t rows, std::int64_t columns,
-         AttentionMask& mask)
-      : graph_(graph), context_(context), rows_(rows), columns_(columns), mask_(mask) {}
+         bool finite_fill, AttentionMask& mask)
+      : graph_(graph),
+        context_(context),
+        rows_(rows),
+        columns_(columns),
+        finite_fill_(finite_fill),
+        mask_(mask) {}
 
   std::string run(const std::vector<Step>& steps) {
     masks_ =
@@ -31,6 +32,10 @@ class Joiner {
                                  : step->kind == Step::Kind::kAdd ? add(step->mask)
                                                                   : keep(*step);
       if (!reason.empty()) return reason;
+    }
+    if (!finite_fill_ && mask_.kept.valid() && std::isfinite(mask_.fill)) {
+      if (mask_.fill > kHiddenScore) return "its mask does not hide";
+      keep_by_adding();
     }
     return std::isfinite(static_cast<float>(mask_.scale)) ? "" : "the scale is not finite";
   }
@@ -80,7 +85,7 @@ class Joiner {
         if (is_kept(step, *tensor, at) != (j <= i + past)) return false;
         if (j <= i + past) continue;
         const double left = hidden(step, *tensor, at);
-        if (!(left <= kMasked) || (std::isfinite(left) && !finite_is_hidden)) return false;
+        if (!(left <= kHiddenScore) || (std::isfinite(left) && !finite_is_hidden)) return false;
       }
     }
     mask_.causal = true;
@@ -88,13 +93,17 @@ class Joiner {
     return true;
   }
 
-  /// (kept ? s : fill) + m is s + ((kept ? 0 : fill) + m), as fill swallows s.
+  /// kept ? s : fill is s + (kept ? 0 : fill), as fill swallows s.
+  void keep_by_adding() {
+    mask_.added = context_ ? emit("Where", {mask_.kept, number(0), number(mask_.fill)}) : mask_.kept;
+    mask_.kept = {};
+  }
+
+  /// (kept ? s : fill) + m is s + ((kept ? 0 : fill) + m) likewise.
   std::string add(ValueId added) {
     if (mask_.kept.valid()) {
-      if (mask_.fill > kMasked) return "a mask is added to one that does not hide";
-      mask_.added = emit("Where", {mask_.kept, number(0), number(mask_.fill)});
-      if (!context_) mask_.added = mask_.kept;
-      mask_.kept = {};
+      if (mask_.fill > kHiddenScore) return "a mask is added to one that does not hide";
+      keep_by_adding();
     }
     mask_.added = mask_.added.valid() ? emit("Add", {mask_.added, added}) : added;
     return "";
@@ -104,7 +113,7 @@ class Joiner {
   std::string keep(const Step& step) {
     const ValueId kept = step.inverted ? emit("Not", {step.mask}) : step.mask;
     if (mask_.added.valid()) {
-      if (step.number > kMasked) return "a mask that does not hide follows another";
+      if (step.number > kHiddenScore) return "a mask that does not hide follows another";
       const ValueId before = mask_.added;
       mask_.added = emit("Where", {kept, before, number(step.number)});
       if (!context_) mask_.added = before;
@@ -122,6 +131,7 @@ class Joiner {
   const ir::Graph& graph_;
   ir::RewriteContext* context_;
   const std::int64_t rows_, columns_;
+  const bool finite_fill_;
   AttentionMask& mask_;
   std::int64_t masks_ = 0;
 };
@@ -130,8 +140,8 @@ class Joiner {
 
 std::string combine_masks(const ir::Graph& graph, ir::RewriteContext* context,
                           const std::vector<AttentionStep>& steps, std::int64_t rows, std::int64_t columns,
-                          AttentionMask& mask) {
-  return Joiner(graph, context, rows, columns, mask).run(steps);
+                          bool finite_fill, AttentionMask& mask) {
+  return Joiner(graph, context, rows, columns, finite_fill, mask).run(steps);
 }
 
 }  // namespace gcompile::passes

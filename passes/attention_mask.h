@@ -27,11 +27,15 @@ struct AttentionMask {
   std::int64_t past = 0;
 };
 
+/// A score of this much or less has weight zero beside any that is not hidden, and what is added to it is
+/// lost in rounding.
+constexpr double kHiddenScore = -1e30;
+
 /// Joins the steps, given from the softmax back to the product, with what `mask` says already of the product.
 /// Returns why that cannot be, or an empty string. Without a context no nodes are added, and the operands of
-/// `mask` mean nothing.
+/// `mask` mean nothing. Without `finite_fill` a number that is not -infinity becomes part of an added mask.
 std::string combine_masks(const ir::Graph& graph, ir::RewriteContext* context,
                           const std::vector<AttentionStep>& steps, std::int64_t rows, std::int64_t columns,
-                          AttentionMask& mask);
+                          bool finite_fill, AttentionMask& mask);
 
 }  // namespace gcompile::passes

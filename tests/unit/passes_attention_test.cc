@@ -210,6 +210,23 @@ TEST(Attention, Refusals) {
   expect_unfused(model("t = Tanh(s)\n p = Softmax(t)"), "");
 }
 
+TEST(Attention, TargetsWithoutFiniteFill) {
+  passes::Options options;
+  options.hidden_scores_are_finite = false;
+  const auto fuse = [&](const std::string& low) {
+    ir::Graph graph =
+        parse(model("t = Where(m, s, low)\n p = Softmax(t)", ", bool[5,7] m", "float low = {" + low + "}"));
+    const ir::Graph before = graph;
+    const passes::Report report = run_pass(graph, "attention", options);
+    run_pass(graph, "dce-again");
+    expect_same(before, graph, 2e-5);
+    return report.rule_counts.empty() ? report.remarks.at(0).text : operators(graph);
+  };
+  // The mask is added: rows of which nothing is kept still are the mean of V.
+  EXPECT_EQ(fuse("-3e38"), "Transpose Where Transpose FusedAttention");
+  EXPECT_NE(fuse("-10.0").find("does not hide"), std::string::npos);
+}
+
 TEST(Attention, ExactTierLeavesIt) {
   ir::Graph graph = parse(model("p = Softmax(s)"));
   passes::Options options;

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""A transformer encoder of two layers becomes at most seven kernels per layer, and computes what it did before.
+
+    encoder.py --gcompile GCOMPILE [CASE...]
+"""
+
+import json
+
+from support import check, equal, run_main
+
+BATCH, ROWS, HEADS, SIZE, INNER, LAYERS = 2, 24, 2, 16, 64, 2
+WIDTH = HEADS * SIZE
+MOST_KERNELS = 7
+
+
+class Numbers:
+    """Small numbers that are a function of their position."""
+
+    def __init__(self):
+        self.state = 1
+
+    def next(self):
+        self.state = (self.state * 1103515245 + 12345) % 2**31
+        return round((self.state / 2**31 - 0.5) / 4, 5)
+
+
+class Encoder:
+    """The model in ONNX text, as exporters write it. `norm_first`: before attention and products, not behind."""
+
+    def __init__(self, norm_first):
+        self.norm_first = norm_first
+        self.numbers = Numbers()
+        self.constants = [f"int64[4] split = {{{BATCH}, {ROWS}, {HEADS}, {SIZE}}}",
+                          f"int64[3] merged = {{{BATCH}, {ROWS}, {WIDTH}}}", "float root = {4.0}"]
+        self.nodes = []
+
+    def constant(self, name, shape):
+        count = 1
+        for dim in shape:
+            count *= dim
+        values = ", ".join(str(self.numbers.next()) for _ in range(count))
+        self.constants.append(f"float[{', '.join(map(str, shape))}] {name} = {{{values}}}")
+        return name
+
+    def linear(self, x, name, inputs, outputs):
+        self.nodes.append(f"{name}_p = MatMul({x}, {self.constant(name + '_w', (inputs, outputs))})")
+        self.nodes.append(f"{name} = Add({name}_p, {self.constant(name + '_b', (outputs,))})")
+        return name
+
+    def norm(self, x, name):
+        scale, bias = self.constant(name + "_s", (WIDTH,)), self.constant(name + "_b", (WIDTH,))
+        self.nodes.append(f"{name} = LayerNormalization<axis = -1>({x}, {scale}, {bias})")
+        return name
+
+    def heads(self, x, permutation):
+        self.nodes.append(f"{x}_s = Reshape({x}, split)")
+        self.nodes.append(f"{x}_h = Transpose<perm = {permutation}>({x}_s)")
+        return f"{x}_h"
+
+    def attention(self, x, at):
+        q = self.heads(self.linear(x, f"{at}q", WIDTH, WIDTH), [0, 2, 1, 3])
+        k = self.heads(self.linear(x, f"{at}k", WIDTH, WIDTH), [0, 2, 3, 1])
+        v = self.heads(self.linear(x, f"{at}v", WIDTH, WIDTH), [0, 2, 1, 3])
+        self.nodes += [f"{at}a = MatMul({q}, {k})", f"{at}d = Div({at}a, root)", f"{at}m = Add({at}d, mask)",
+                       f"{at}p = Softmax({at}m)", f"{at}o = MatMul({at}p, {v})",
+                       f"{at}t = Transpose<perm = [0, 2, 1, 3]>({at}o)", f"{at}j = Reshape({at}t, merged)"]
+        return self.linear(f"{at}j", f"{at}out", WIDTH, WIDTH)
+
+    def products(self, x, at):
+        inner = self.linear(x, f"{at}in", WIDTH, INNER)
+        self.nodes.append(f"{at}g = Gelu({inner})")
+        return self.linear(f"{at}g", f"{at}back", INNER, WIDTH)
+
+    def block(self, x, at, inside):
+        if self.norm_first:
+            self.nodes.append(f"{at}r = Add({x}, {inside(self.norm(x, at + 'n'), at)})")
+            return f"{at}r"
+        self.nodes.append(f"{at}r = Add({inside(x, at)}, {x})")
+        return self.norm(f"{at}r", at + "n")
+
+    def text(self):
+        x = "x"
+        for layer in range(LAYERS):
+            x = self.block(x, f"l{layer}_attention_", self.attention)
+            x = self.block(x, f"l{layer}_products_", self.products)
+        self.nodes.append(f"y = Identity({x})")
+        shape = f"float[{BATCH}, {ROWS}, {WIDTH}]"
+        return ("<ir_version: 9, opset_import: [\"\" : 20]>\n"
+                f"encoder ({shape} x, float[{BATCH}, 1, 1, {ROWS}] mask) => ({shape} y)\n"
+                f"<{', '.join(self.constants)}>\n{{\n" + "\n".join(self.nodes) + "\n}\n")
+
+
+def write_model(world, norm_first):
+    path = world.path("norm_first.onnxtxt" if norm_first else "norm_last.onnxtxt")
+    path.write_text(Encoder(norm_first).text())
+    return path
+
+
+def count(world, target):
+    for norm_first in (False, True):
+        model = write_model(world, norm_first)
+        dump = world.path(f"dump_{target}_{model.stem}")
+        world.compile(model, world.path(f"{target}_{model.stem}"), "--target", target, "--dump-dir", dump)
+        layers = json.loads((dump / "program.json").read_text())["report"]["layers"]
+        families = [layer["family"] for layer in layers]
+        listed = "\n".join(f"{layer['family']}: {layer['origins']}" for layer in layers)
+        check(len(layers) <= MOST_KERNELS * LAYERS, f"{len(layers)} kernels for {LAYERS} layers:\n{listed}")
+        equal(families.count("attention"), LAYERS, f"attention kernels in\n{listed}")
+        equal(families.count("copy"), 0, f"copies in\n{listed}")
+
+
+def verify(world, *flags):
+    for norm_first in (False, True):
+        done = world.run([world.gcompile, "verify", write_model(world, norm_first), "--cases", "1", *flags])
+        check("verified" in done.stdout + done.stderr, f"not verified:\n{done.stdout}{done.stderr}")
+
+
+def case_kernels(world):
+    count(world, "cpp")
+
+
+def case_kernels_cuda(world):
+    count(world, "cuda")
+
+
+def case_results(world):
+    verify(world)
+    verify(world, "--exact")
+
+
+def case_results_cuda(world):
+    verify(world, "--target", "cuda", "--emulate")
+
+
+if __name__ == "__main__":
+    run_main(globals())
