@@ -25,6 +25,21 @@ std::string int64_array(const std::string& name, const Shape& values) {
 
 }  // namespace
 
+namespace {
+
+/// Steps whose X * W is one product. Rows beyond 96 gain nothing; the sums wait in scratch, which stays below
+/// the size of the result unless that holds less than a few steps.
+std::int64_t steps_per_block(const ir::Recurrence& r, int gates, std::int64_t units, bool smallest) {
+  if (smallest) return 1;
+  const std::int64_t batch = std::max<std::int64_t>(1, r.batch);
+  const std::int64_t result = r.steps * r.directions * batch * r.hidden;
+  const std::int64_t fits = result / std::max<std::int64_t>(1, units * batch * gates) - 1;
+  constexpr std::int64_t kFewSteps = 4;
+  return std::max<std::int64_t>(1, std::min({r.steps, 96 / batch, std::max(kFewSteps, fits)}));
+}
+
+}  // namespace
+
 KernelCall KernelBuilder::recurrent(NodeId id) {
   KernelCall call;
   call.headers = {"gcrt/cpu/rnn.h"};
@@ -46,16 +61,16 @@ KernelCall KernelBuilder::recurrent(NodeId id) {
   };
   recurrent.weights(pack(recurrent.input_weights(), r.inputs), pack(recurrent.state_weights(), r.hidden));
   recurrent.rest(units);
-  const std::int64_t block_steps =
-      std::min(r.steps, std::max<std::int64_t>(1, 96 / std::max<std::int64_t>(1, r.batch)));
-  scratch_parameter(call, units * r.batch * (gates * (block_steps + 1) + 3) * 4, "scratch", "float");
+  const std::int64_t block = steps_per_block(r, gates, units, smallest_scratch_);
+  scratch_parameter(call, units * r.batch * (gates * (block + 1) + 3) * 4, "scratch", "float");
 
   CodeText code(1);
   code.line(recurrent.shape_line());
-  code.line(fmt::format("static_assert(rnn_scratch_floats(shape, {}) * 4 <= {});", gates,
+  code.line(fmt::format("static_assert(rnn_scratch_floats(shape, {}, {}) * 4 <= {});", gates, block,
                         call.arguments.back().scratch_bytes));
   code.line(recurrent.options_line());
-  code.line(fmt::format("{}(shape, {}, options);", call.family, recurrent.operands()));
+  code.line(
+      fmt::format("{}(shape, {}, options, /*steps at once*/ {});", call.family, recurrent.operands(), block));
   call.body = code.text();
   return call;
 }

@@ -477,15 +477,15 @@ class ProgramBuilder {
 }  // namespace
 
 Program lower_graph(const ir::Graph& graph, const LoweringOptions& options) {
-  Program best = ProgramBuilder(graph, options, {false, true, options.target, options.capability}).run();
+  KernelOptions kernels{options.target, options.capability, false};
+  Program best = ProgramBuilder(graph, options, {false, true, kernels}).run();
   if (!options.optimize_for_size) return best;
   // What an order or a copy saves shows only in the plan: every combination is planned, the first smallest
   // wins.
+  kernels.smallest_scratch = true;
   for (const bool place_parts : {true, false}) {
     for (const bool lowest_peak : {false, true}) {
-      Program program =
-          ProgramBuilder(graph, options, {lowest_peak, place_parts, options.target, options.capability})
-              .run();
+      Program program = ProgramBuilder(graph, options, {lowest_peak, place_parts, kernels}).run();
       if (program.arena_bytes < best.arena_bytes) best = std::move(program);
     }
   }

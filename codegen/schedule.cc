@@ -76,7 +76,7 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
   const ir::Node& node = graph.node(id);
   if (scope.homes.elided.count(id)) return;
   const ir::Form& form = scope.forms.at(id);
-  if (options_.target == Target::kCuda && is_host_only(scope, id)) return;
+  if (options_.kernels.target == Target::kCuda && is_host_only(scope, id)) return;
   if (std::holds_alternative<ir::IfForm>(form)) {
     lower_if(scope, id);
     return;
@@ -93,7 +93,7 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
   // call.
   std::map<ValueId, Storage> homes = scope.homes.storage;
   for (std::size_t i = 0; i < node.operands.size(); ++i) {
-    KernelBuilder probe(graph, homes, weights_, options_.target, options_.capability);
+    KernelBuilder probe(graph, homes, weights_, options_.kernels);
     const auto order = probe.needed_order(id, form, static_cast<int>(i));
     if (!order) continue;
     const ValueId operand = node.operands[i];
@@ -103,7 +103,7 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
          to_string(value.type));
     homes[operand] = copied;
   }
-  KernelBuilder builder(graph, homes, weights_, options_.target, options_.capability);
+  KernelBuilder builder(graph, homes, weights_, options_.kernels);
   if (const auto* loops = std::get_if<ir::LoopForm>(&form)) {
     ir::LoopForm remaining = *loops;
     if (const auto at = scope.homes.elided_regions.find(id); at != scope.homes.elided_regions.end()) {
@@ -151,8 +151,7 @@ Storage Scheduler::steer(Scope& scope, ValueId value) {
   const Storage home{static_cast<int>(buffers_.size()) - 1, 0,
                      ir::row_major_strides(graph.value(value).type.shape)};
   scope.host_homes[value] = home;
-  KernelCall call = KernelBuilder(graph, scope.host_homes, weights_, Target::kCpp, options_.capability)
-                        .loops(producer, *loops);
+  KernelCall call = KernelBuilder(graph, scope.host_homes, weights_, KernelOptions{}).loops(producer, *loops);
   call.on_host = true;
   call.family = "host";
   emit(scope, std::move(call), comment_of(node) + " on the host", to_string(graph.value(value).type));
@@ -188,7 +187,7 @@ void Scheduler::lower_if(Scope& scope, NodeId id) {
     buffers_.push_back(std::move(buffer));
     return Storage{static_cast<int>(buffers_.size()) - 1, 0, ir::row_major_strides(constant->shape())};
   };
-  const bool cuda = options_.target == Target::kCuda;
+  const bool cuda = options_.kernels.target == Target::kCuda;
   step.condition = cuda ? steer(scope, node.operands[0]) : home_of(node.operands[0]);
   touch(step.condition);
   ++now_;
@@ -230,7 +229,7 @@ void Scheduler::copy_outputs(Scope& scope, const std::vector<Storage>& outputs) 
     const ValueId id = scope.graph.outputs()[i];
     const ir::Value& value = scope.graph.value(id);
     if (value.type.count() == 0) continue;
-    KernelBuilder builder(scope.graph, scope.homes.storage, weights_, options_.target, options_.capability);
+    KernelBuilder builder(scope.graph, scope.homes.storage, weights_, options_.kernels);
     if (value.constant) {
       KernelCall call =
           builder.copy(value.type, {-1, 0, ir::row_major_strides(value.type.shape)}, outputs[i]);

@@ -26,8 +26,7 @@ struct ScheduleOptions {
   bool lowest_peak =
       false;  // reorder independent nodes so that fewer bytes live at a time; else the graph's order
   bool place_parts = true;  // see StorageAssigner
-  Target target = Target::kCpp;
-  int capability = 80;
+  KernelOptions kernels;
 };
 
 /// Builds the schedule of a graph and, inside If steps, of its branches. Storage lives are filled in on the

@@ -240,6 +240,7 @@ class Joiner {
 
 bool join_products(ir::Graph& graph, PassContext& context) {
   if (!context.enabled("join-products", Tier::kReassociate)) return false;
+  if (context.options().optimize_for_size) return false;  // joined results live at the same time
   return Joiner(graph, context).run();
 }
 

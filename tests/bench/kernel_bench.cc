@@ -264,7 +264,7 @@ void bench_rnn(bool is_lstm, int hidden, int input, int steps) {
   const double units = static_cast<double>(rnn_padded_units(hidden));
   const Values x(1.0 * steps * input), w(gates * units * input), r(gates * units * hidden),
       bias(gates * units);
-  const Buffer y(1.0 * steps * hidden), scratch(static_cast<double>(rnn_scratch_floats(shape, gates)));
+  const Buffer y(1.0 * steps * hidden), scratch(static_cast<double>(rnn_scratch_floats(shape, gates, steps)));
   const RnnActivation s{RnnFunction::sigmoid, 0, 0}, t{RnnFunction::tanh, 0, 0};
   const RnnOptions options{{{s, t, t}, {s, t, t}}, 0.0f, false, true};
   for (double i = 0; i < gates * units * hidden; ++i) r.data()[static_cast<std::size_t>(i)] *= 0.01f;
@@ -276,7 +276,7 @@ void bench_rnn(bool is_lstm, int hidden, int input, int steps) {
   o.y = y.data();
   o.scratch = scratch.data();
   bench(name, 2.0 * steps * gates * hidden * (hidden + input), 4.0 * steps * gates * units * hidden,
-        [&] { is_lstm ? lstm(shape, o, options) : gru(shape, o, options); });
+        [&] { is_lstm ? lstm(shape, o, options, steps) : gru(shape, o, options, steps); });
 }
 
 void bench_others() {

@@ -7,6 +7,9 @@
 namespace kernel_test {
 namespace {
 
+// Steps of one product: tests have fewer, more, and a rest.
+constexpr int kBlock = 5;
+
 using rnn_reference::Data;
 using rnn_reference::Kind;
 using rnn_reference::usual;
@@ -40,7 +43,7 @@ void Case::run() const {
   const auto padded_recurrent = pad_units(data.recurrent_bias(*this));
   const auto padded_peep = pad_units(data.peep);
   std::vector<float> got_y(data.y.size(), 9.0f), got_h(states(), 9.0f), got_c(states(), 9.0f);
-  std::vector<float> scratch(static_cast<std::size_t>(rnn_scratch_floats(shape, gates())));
+  std::vector<float> scratch(static_cast<std::size_t>(rnn_scratch_floats(shape, gates(), kBlock)));
   RnnOperands o{};
   o.x = data.x.data();
   o.w_packed = w_packed.data();
@@ -55,9 +58,9 @@ void Case::run() const {
   o.y_h = got_h.data();
   o.y_c = got_c.data();
   o.scratch = scratch.data();
-  if (kind == Kind::lstm) lstm(shape, o, options);
-  if (kind == Kind::gru) gru(shape, o, options);
-  if (kind == Kind::rnn) rnn(shape, o, options);
+  if (kind == Kind::lstm) lstm(shape, o, options, kBlock);
+  if (kind == Kind::gru) gru(shape, o, options, kBlock);
+  if (kind == Kind::rnn) rnn(shape, o, options, kBlock);
   rnn_reference::compare("Y", got_y.data(), data.y);
   rnn_reference::compare("Y_h", got_h.data(), data.y_h);
   if (kind == Kind::lstm) rnn_reference::compare("Y_c", got_c.data(), data.y_c);
@@ -130,7 +133,7 @@ TEST(Rnn, OptionalOutputs) {
   const auto x = random_values<float>(12, 1);
   const auto w = random_values<float>(4 * 16 * 4, 2);
   const auto r = random_values<float>(4 * 16 * 6, 3);
-  std::vector<float> scratch(static_cast<std::size_t>(rnn_scratch_floats(shape, 4)));
+  std::vector<float> scratch(static_cast<std::size_t>(rnn_scratch_floats(shape, 4, kBlock)));
   std::vector<float> y(18), y_h(6);
   RnnOperands o{};
   o.x = x.data();
@@ -138,10 +141,10 @@ TEST(Rnn, OptionalOutputs) {
   o.r_packed = r.data();
   o.scratch = scratch.data();
   o.y = y.data();
-  lstm(shape, o, usual());
+  lstm(shape, o, usual(), kBlock);
   o.y = nullptr;
   o.y_h = y_h.data();
-  lstm(shape, o, usual());
+  lstm(shape, o, usual(), kBlock);
   for (std::size_t u = 0; u < 6; ++u) EXPECT_EQ(y_h[u], y[12 + u]);
 }
 

@@ -32,14 +32,9 @@ struct RnnOperands {
 
 constexpr std::ptrdiff_t rnn_padded_units(int hidden) { return (hidden + 15) / 16 * 16; }
 
-// Steps whose X * W is computed at once: enough rows for the matrix product to run at full speed.
-constexpr std::ptrdiff_t rnn_steps_per_block(const RnnShape& s) {
-  return smaller(s.steps, larger(1, 96 / (s.batch > 0 ? s.batch : 1)));
-}
-
-// Floats of scratch; gates: LSTM 4, GRU 3, RNN 1.
-constexpr std::ptrdiff_t rnn_scratch_floats(const RnnShape& s, int gates) {
-  return rnn_padded_units(s.hidden) * s.batch * (gates * (rnn_steps_per_block(s) + 1) + 3);
+// Floats of scratch; gates: LSTM 4, GRU 3, RNN 1; block: steps whose X * W is computed at once.
+constexpr std::ptrdiff_t rnn_scratch_floats(const RnnShape& s, int gates, int block) {
+  return rnn_padded_units(s.hidden) * s.batch * (gates * (block + 1) + 3);
 }
 
 // Stores sums, plus the elements at `addend` if that is not null.
@@ -220,13 +215,13 @@ inline void rnn_step(const RnnStep& step, bool is_usual_cell, int t) {
 }
 
 template <class Cell>
-inline void rnn_direction(const RnnShape& s, const RnnOperands& o, const RnnOptions& options, int direction) {
+inline void rnn_direction(const RnnShape& s, const RnnOperands& o, const RnnOptions& options, int block,
+                          int direction) {
   constexpr int kGates = Cell::kGates;
   const std::ptrdiff_t units = rnn_padded_units(s.hidden);
   const std::ptrdiff_t row = kGates * units;
   const std::ptrdiff_t states = std::ptrdiff_t{direction} * s.batch * s.hidden;
   const bool reverse = s.directions == 2 ? direction == 1 : s.reverse;
-  const int block = static_cast<int>(rnn_steps_per_block(s));
   float* const h = o.scratch;
   float* const c = h + s.batch * units;
   float* const reset_h = c + s.batch * units;
@@ -253,18 +248,19 @@ inline void rnn_direction(const RnnShape& s, const RnnOperands& o, const RnnOpti
 }
 
 template <class Cell>
-inline void run_recurrence(const RnnShape& s, const RnnOperands& operands, const RnnOptions& options) {
-  for (int d = 0; d < s.directions; ++d) rnn_direction<Cell>(s, operands, options, d);
+inline void run_recurrence(const RnnShape& s, const RnnOperands& operands, const RnnOptions& options,
+                           int block) {
+  for (int d = 0; d < s.directions; ++d) rnn_direction<Cell>(s, operands, options, block, d);
 }
 
-inline void lstm(const RnnShape& s, const RnnOperands& operands, const RnnOptions& options) {
-  run_recurrence<LstmCell>(s, operands, options);
+inline void lstm(const RnnShape& s, const RnnOperands& operands, const RnnOptions& options, int block) {
+  run_recurrence<LstmCell>(s, operands, options, block);
 }
-inline void gru(const RnnShape& s, const RnnOperands& operands, const RnnOptions& options) {
-  run_recurrence<GruCell>(s, operands, options);
+inline void gru(const RnnShape& s, const RnnOperands& operands, const RnnOptions& options, int block) {
+  run_recurrence<GruCell>(s, operands, options, block);
 }
-inline void rnn(const RnnShape& s, const RnnOperands& operands, const RnnOptions& options) {
-  run_recurrence<RnnCell>(s, operands, options);
+inline void rnn(const RnnShape& s, const RnnOperands& operands, const RnnOptions& options, int block) {
+  run_recurrence<RnnCell>(s, operands, options, block);
 }
 
 }  // namespace GCRT_NAMESPACE
