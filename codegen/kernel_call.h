@@ -112,7 +112,6 @@ class KernelBuilder {
   KernelCall cuda_pool(ir::NodeId id, const ir::ContractForm& form);
   KernelCall cuda_matmul(ir::NodeId id, const ir::ContractForm& form);
   KernelCall cuda_attention(ir::NodeId id, const ir::ContractForm& form);
-  KernelCall cuda_attention(ir::NodeId id, const ir::ContractForm& form);
   KernelCall cuda_conv_integer(ir::NodeId id, const ir::ContractForm& form);
   KernelCall cuda_matmul_integer(ir::NodeId id, const ir::ContractForm& form);
   std::string split_argument(KernelCall& call, int splits, std::int64_t floats);
