@@ -65,6 +65,7 @@ class Recogniser {
     std::string reason;
     if (!find_product(found, reason)) return false;
     if (reason.empty()) reason = unless_it_fits(found);
+    if (reason.empty() && context_.options().optimize_for_size) reason = unless_it_saves_memory(found);
     AttentionMask mask;
     if (reason.empty()) reason = combine(found, nullptr, mask);
     if (!reason.empty()) {
@@ -75,6 +76,12 @@ class Recogniser {
     context_.count("attention");
     rewrite(found);
     return true;
+  }
+
+  /// Apart, queries and keys can be forgotten before the values are computed; together, there are no scores.
+  std::string unless_it_saves_memory(const Found& found) const {
+    const std::int64_t scores = ir::element_count(shape(graph_.node(found.softmax).results[0]));
+    return scores > ir::element_count(shape(found.q)) ? "" : "the scores take less memory than the queries";
   }
 
   bool is(NodeId id, std::string_view op) const {
