@@ -16,6 +16,7 @@ namespace gcompile {
 namespace {
 
 constexpr std::int64_t kAlignment = 64;
+constexpr std::size_t kLineWidth = 110;  // of emitted code
 /// Of buffers when size counts more than speed: still a whole vector of the smallest instruction sets.
 constexpr std::int64_t kSmallAlignment = 16;
 
@@ -368,8 +369,11 @@ class ProgramBuilder {
       Kernel kernel;
       kernel.name = kernel_name(step);
       kernel.family = call.family;
-      kernel.declaration = replace_all(signature(call), KernelCall::kName, kernel.name) + ";";
-      kernel.text = replace_all(text, KernelCall::kName, kernel.name);
+      const auto named = [&](const std::string& with_placeholder) {
+        return wrap_signatures(replace_all(with_placeholder, KernelCall::kName, kernel.name), kLineWidth);
+      };
+      kernel.declaration = named(signature(call) + ";");
+      kernel.text = named(text);
       kernel.headers = call.headers;
       if (call.threaded && !on_device()) kernel.headers.push_back("gcrt/parallel.h");
       if (!functor_name.empty()) kernel.functors = {functor_name};

@@ -151,6 +151,31 @@ std::string double_literal(double value) {
   return with_decimal_point(fmt::format("{}", value));
 }
 
+std::string wrap_signatures(std::string_view text, std::size_t width) {
+  std::string out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    // The parameter list opens behind the name: the last opening parenthesis.
+    const std::size_t open = line.rfind('(');
+    if (line.size() <= width || line[0] == ' ' || open == std::string_view::npos) {
+      out += line;
+    } else {
+      std::string_view rest = line.substr(open + 1);
+      out += line.substr(0, open + 1);
+      for (std::size_t comma; open + 1 + rest.size() > width; rest.remove_prefix(comma + 2)) {
+        comma = rest.substr(0, std::max(width - std::min(width, open + 1), std::size_t{40})).rfind(", ");
+        if (comma == std::string_view::npos) break;
+        out += std::string(rest.substr(0, comma + 1)) + "\n" + std::string(open + 1, ' ');
+      }
+      out += rest;
+    }
+    if (end < text.size()) out += '\n';
+    begin = end + 1;
+  }
+  return out;
+}
+
 std::string replace_all(std::string text, std::string_view from, std::string_view to) {
   for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
     text.replace(at, from.size(), to);

@@ -229,4 +229,18 @@ static_assert(1e-45f > 0.0f && 3.4028235e+38f == std::numeric_limits<float>::max
               1e+10f == 10000000000.0f);
 
 }  // namespace
+TEST(WrapSignatures, BreaksLongParameterLists) {
+  EXPECT_EQ(
+      wrap_signatures("void f(int a, int b) {\n  g(aaaaaaaaaaaaaaaaaaaaaaaaaaaa, "
+                      "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb);\n}\n",
+                      50),
+      "void f(int a, int b) {\n  g(aaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb);\n}\n");
+  EXPECT_EQ(
+      wrap_signatures("GLOBAL(64) void name(const float* first, const float* second, float* third);", 60),
+      "GLOBAL(64) void name(const float* first,\n"
+      "                     const float* second, float* third);");
+  EXPECT_EQ(wrap_signatures("void a_name_without_parameters_that_is_longer_than_the_line();", 20),
+            "void a_name_without_parameters_that_is_longer_than_the_line();");
+}
+
 }  // namespace gcompile
