@@ -49,8 +49,8 @@ std::string float_literal(float value);
 /// As float_literal for double, without suffix; infinities and NaN are casts of the same macros.
 std::string double_literal(double value);
 
-/// Lines of C++ that begin at the margin and are longer than `width`, broken after commas of the parameter list,
-/// each part below the first parameter.
+/// Lines of C++ that begin at the margin and are longer than `width`, broken after commas of the parameter
+/// list, each part below the first parameter.
 std::string wrap_signatures(std::string_view text, std::size_t width);
 
 /// Every occurrence of `from` becomes `to`.
