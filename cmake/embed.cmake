@@ -1,7 +1,6 @@
 # gcompile_embed(TARGET DIR...): a static library that carries every file below the given directories, so that
 # the installed tool is one executable. The files come back through codegen/embedded.h, sorted by path, named
-# relative to the top of the source tree ("templates/model.h.j2"). Hidden files, editor
-# backups, tests and CMake's files stay out.
+# relative to the top of the source tree ("templates/model.h.j2"). Hidden files and editor backups stay out.
 #
 # The library is rebuilt when a file changes, appears or disappears.
 function(gcompile_embed TARGET)
@@ -10,7 +9,7 @@ function(gcompile_embed TARGET)
     file(GLOB_RECURSE FOUND RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS ${DIRECTORY}/*)
     list(APPEND FILES ${FOUND})
   endforeach()
-  list(FILTER FILES EXCLUDE REGEX "(^|/)[.][^/]*$|~$|/__pycache__/|_test[.]cc$|/(planted|every)_[a-z_]*[.](cc|h)$|cuda_on_cpu/[a-z_]*[.](cu|sh)$|/CMakeLists[.]txt$")
+  list(FILTER FILES EXCLUDE REGEX "(^|/)[.][^/]*$|~$|/__pycache__/")
   # Byte order, as std::string compares: the lookup is a binary search.
   list(SORT FILES COMPARE STRING)
 

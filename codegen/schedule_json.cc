@@ -53,6 +53,7 @@ class ScheduleWriter {
     out["calls_checked"] = checked_;
     out["has_traps"] = trapped_;
     out["has_branches"] = branches_;
+    for (const int port : steering_) out["inputs"][static_cast<std::size_t>(port)]["steers"] = true;
   }
 
  private:
@@ -77,7 +78,9 @@ class ScheduleWriter {
     entry["function"] = step.function;
     checked_ = checked_ || step.checked;
     std::vector<std::string> arguments;
+    on_host_ = step.on_host;
     for (const Argument& a : step.arguments) arguments.push_back(argument(a));
+    on_host_ = false;
     if (program_.target == Target::kCuda) {
       if (!step.on_host) arguments.push_back("queue");
     } else if (step.threaded) {
@@ -106,7 +109,9 @@ class ScheduleWriter {
 
   void add_if(const Step& step, int depth) {
     Json& entry = open(step, depth, "is_if");
+    on_host_ = program_.target == Target::kCuda;
     entry["condition"] = argument(step.arguments.at(0));
+    on_host_ = false;
     branches_ = true;
     add(step.then_steps, depth + 1);
     open(step, depth, "is_else");
@@ -135,6 +140,7 @@ class ScheduleWriter {
         return fmt::format("weight<{}>(host_weights, {})", a.c_type, offset);
       case Argument::Space::kInput:
         used_.insert("inputs");
+        if (on_host_) steering_.insert(a.port);
         return port("inputs", program_.inputs.at(static_cast<std::size_t>(a.port)), a);
       case Argument::Space::kOutput:
         used_.insert("outputs");
@@ -160,6 +166,8 @@ class ScheduleWriter {
   bool checked_ = false;
   bool trapped_ = false;
   bool branches_ = false;
+  bool on_host_ = false;    // of the arguments that are being written
+  std::set<int> steering_;  // inputs that the host reads
 };
 
 }  // namespace

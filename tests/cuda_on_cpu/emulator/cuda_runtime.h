@@ -1,6 +1,6 @@
 // CUDA on a CPU: the part of the CUDA runtime that emitted projects use, as ordinary C++. Sources written for
-// nvcc compile with `g++ -x c++ -I tests/cuda_on_cpu` and link with cuda_on_cpu.cc; kernels then run on the
-// CPU, to the letter of the programming model and as unkindly as it allows:
+// nvcc compile with `g++ -x c++ -I tests/cuda_on_cpu/emulator` and link with cuda_on_cpu.cc; kernels then run
+// on the CPU, to the letter of the programming model and as unkindly as it allows:
 //
 //   - one thread runs until it waits, so whatever a missing barrier should have ordered is not ordered;
 //   - asynchronous copies to shared memory land at the wait that makes them visible, not before;
