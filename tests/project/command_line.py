@@ -52,7 +52,7 @@ def case_usage(world):
         ([model, "-o", "x", "--dim", "N"], "--dim"),
         ([model, "-o", "x", "--cpu", "native;evil"], "--cpu"),
         ([model, "-o", "x", "--weights", "elsewhere"], "--weights"),
-        ([model, "-o", "x", "--target", "cuda"], "not available yet"),
+        ([model, "-o", "x", "--target", "cuda", "--arch", "sm_20"], "not an architecture of sm_75 or later"),
         ([model, "-o", "x", "--disable-pass", "forms"], "forms"),
         ([model, "-o", "x", "--disable-pass", "no-such-pass"], "fuse"),
         ([model, "-o", "x", "-q", "-v"], "contradict"),
