@@ -227,10 +227,11 @@ KernelCall KernelBuilder::cuda_attention(ir::NodeId id, const ir::ContractForm& 
   code.line(fmt::format("const AttentionShape shape = {{/*batch, heads, heads of K and V*/ {}, {}, {},",
                         sizes.batch, sizes.heads, sizes.kv_heads));
   code.line(
-      fmt::format("    /*queries, keys*/ {}, {}, /*sizes*/ {}, {}, /*scale*/ {}, /*causal, past*/ {}, {},",
+      fmt::format("    /*queries, keys*/ {}, {}, /*sizes*/ {}, {}, /*scale*/ {}, /*causal, past, zero if "
+                  "empty*/ {}, {}, {},",
                   sizes.queries, sizes.keys, sizes.head_size, sizes.value_size,
                   literal(ir::Scalar::of_real(ir::ElementType::kFloat32, static_cast<double>(shape.scale))),
-                  shape.causal, shape.past));
+                  shape.causal, shape.past, shape.zero_if_empty));
   code.line(fmt::format("    /*strides of q, k, v*/ {{{}}}, {{{}}}, {{{}}}}};", strides(q.strides),
                         strides(k.strides), strides(v.strides)));
   code.line(fmt::format("const {} epilogue{};", KernelCall::kFunctor,

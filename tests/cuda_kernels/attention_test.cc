@@ -17,6 +17,7 @@ struct AttentionCase {
   bool is_heads_inside = false;  // [batch][row][head][column] in place of [batch][head][row][column]
   bool is_k_transposed = false;  // [batch][head][column][row]
   int splits = 1;
+  bool is_zero_where_empty = true;
 };
 
 AttentionStrides strides_of(int heads, int rows, int columns, bool is_heads_inside) {
@@ -26,8 +27,20 @@ AttentionStrides strides_of(int heads, int rows, int columns, bool is_heads_insi
 }
 
 AttentionShape shape_of(const AttentionCase& c) {
-  AttentionShape s{c.batch, c.heads,     c.kv_heads,      c.queries, c.keys, c.head_size, c.value_size,
-                   0.37f,   c.is_causal, c.causal_offset, {},        {},     {}};
+  AttentionShape s{c.batch,
+                   c.heads,
+                   c.kv_heads,
+                   c.queries,
+                   c.keys,
+                   c.head_size,
+                   c.value_size,
+                   0.37f,
+                   c.is_causal,
+                   c.causal_offset,
+                   c.is_zero_where_empty,
+                   {},
+                   {},
+                   {}};
   s.q = strides_of(c.heads, c.queries, c.head_size, c.is_heads_inside);
   s.k = strides_of(c.kv_heads, c.keys, c.head_size, c.is_heads_inside);
   s.v = strides_of(c.kv_heads, c.keys, c.value_size, c.is_heads_inside);
@@ -77,7 +90,8 @@ void add_reference(const AttentionShape& s, const std::vector<float>& q, const s
         for (int d = 0; d < s.value_size; ++d) {
           double sum = 0;
           for (int j = 0; j < s.keys; ++j) sum += scores[size(j)] * double{v[place(s.v, b, g, j, d)]};
-          expected.push_back(total > 0 ? sum / total : 0);
+          const double empty = s.is_zero_where_empty ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+          expected.push_back(total > 0 ? sum / total : empty);
           bound.push_back(1.0);
         }
       }
@@ -179,6 +193,8 @@ TEST(CudaAttention, Causal) {
     c.keys = tokens;  // the first queries see nothing
     c.causal_offset = -5;
     check_attention<Precision::kFp32, AttentionTile::k64, 32, 32>(c);
+    c.is_zero_where_empty = false;
+    check_attention<Precision::kFp32, AttentionTile::k64, 32, 32>(c);
   }
 }
 
@@ -204,6 +220,9 @@ TEST(CudaAttention, SplitKeys) {
     c.queries = 5;
     c.is_causal = true;
     c.causal_offset = 40;  // the last parts see nothing
+    check_attention<Precision::kFp32, AttentionTile::k16, 64, 32>(c);
+    c.causal_offset = -2;  // and the first queries see nothing at all
+    c.is_zero_where_empty = false;
     check_attention<Precision::kFp32, AttentionTile::k16, 64, 32>(c);
   }
 }

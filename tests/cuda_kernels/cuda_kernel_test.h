@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "../kernels/random_values.h"
 #include "gcrt/cuda/launch.h"
 #include "gcrt/cuda/tile.h"
 
@@ -17,36 +18,8 @@ namespace cuda_kernel_test {
 
 using namespace GCRT_NAMESPACE;
 
-// A small reproducible generator; the values are the same on every machine.
-class Random {
- public:
-  explicit Random(std::uint32_t seed) : state_(seed * 2654435761u + 1u) {}
-  std::uint32_t next() {
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 17;
-    state_ ^= state_ << 5;
-    return state_;
-  }
-  // In [-1, 1).
-  float unit() { return static_cast<float>(static_cast<std::int32_t>(next())) * (1.0f / 2147483648.0f); }
-
- private:
-  std::uint32_t state_;
-};
-
-template <class T>
-std::vector<T> random_values(std::size_t count, std::uint32_t seed) {
-  Random random(seed);
-  std::vector<T> values(count);
-  for (T& value : values) {
-    if constexpr (std::is_floating_point<T>::value) {
-      value = static_cast<T>(random.unit());
-    } else {
-      value = static_cast<T>(random.next());
-    }
-  }
-  return values;
-}
+using kernel_test::Random;
+using kernel_test::random_values;
 
 // A copy in device memory: exact size, so that the emulator sees every access outside.
 template <class T>
@@ -128,7 +101,9 @@ struct Recorded {
         ++shown;
       }
       const double got = static_cast<double>(y.data()[i]);
-      if (!(std::fabs(got - expected[i]) <= tolerance * bound[i])) {
+      const bool is_right =
+          std::isnan(expected[i]) ? std::isnan(got) : std::fabs(got - expected[i]) <= tolerance * bound[i];
+      if (!is_right) {
         ADD_FAILURE() << "element " << i << " is " << got << ", expected " << expected[i] << " within "
                       << tolerance * bound[i];
         ++shown;

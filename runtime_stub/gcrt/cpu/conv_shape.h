@@ -36,4 +36,24 @@ GCRT_INLINE TapRange valid_taps(int origin, int dilation, int taps, int size) {
   return {begin < end ? begin : end, end};
 }
 
+// Kernel positions that reach output coordinates congruent to `phase` modulo the stride: first, first + step,
+// ..., `count` of them: the taps of one phase of a transposed convolution.
+struct PhaseTaps {
+  int first;
+  int step;
+  int count;
+};
+constexpr PhaseTaps phase_taps(int phase, int pad, int stride, int dilation, int taps) {
+  PhaseTaps result{0, 1, 0};
+  int last = -1;
+  for (int k = 0; k < taps; ++k) {
+    if ((phase + pad - k * dilation) % stride != 0) continue;
+    if (result.count == 0) result.first = k;
+    if (result.count == 1) result.step = k - last;
+    last = k;
+    ++result.count;
+  }
+  return result;
+}
+
 }  // namespace GCRT_NAMESPACE

@@ -22,26 +22,6 @@ struct PhaseEpilogue {
   }
 };
 
-// Kernel positions that reach output coordinates congruent to `phase` modulo the stride:
-// k = first, first + step, ... (count of them). Input coordinate = origin(out) - (k * dilation) / stride.
-struct PhaseTaps {
-  int first;
-  int step;
-  int count;
-};
-inline PhaseTaps phase_taps(int phase, int pad, int stride, int dilation, int taps) {
-  PhaseTaps result{0, 1, 0};
-  int last = -1;
-  for (int k = 0; k < taps; ++k) {
-    if ((phase + pad - k * dilation) % stride != 0) continue;
-    if (result.count == 0) result.first = k;
-    if (result.count == 1) result.step = k - last;
-    last = k;
-    ++result.count;
-  }
-  return result;
-}
-
 // One phase of one group of one image.
 template <class T>
 struct TransposePhase {

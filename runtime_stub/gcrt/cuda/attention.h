@@ -20,6 +20,12 @@ enum class AttentionMaskKind {
   kBoolean,   // uint8_t, 0 hides the key
 };
 
+// Factor of a row whose weights sum up to `total`. Without a visible key the row's sums are zero, and the
+// factor of infinity makes them NaN, as a softmax over nothing is.
+GCRT_INLINE float attention_scale(const AttentionShape& s, float total) {
+  return total == 0.0f && s.is_zero_where_empty ? 0.0f : 1.0f / total;
+}
+
 // A mask of the shape (batch, heads, queries, keys) by strides in elements, 0 where it is broadcast.
 struct AttentionMask {
   const void* data = nullptr;
@@ -351,7 +357,7 @@ void attention_kernel(AttentionShape s, const float* q, const float* k, const fl
       to[0] = state.largest[h];
       to[1] = total[h];
     }
-    const float scale = parts.splits > 1 || total[h] == 0.0f ? 1.0f : 1.0f / total[h];
+    const float scale = parts.splits > 1 ? 1.0f : attention_scale(s, total[h]);
     float* const to = shared + row * Config::kResultStride + 2 * at.thread;
     GCRT_UNROLL
     for (int c = 0; c < Config::kChunks; ++c) {
@@ -393,7 +399,7 @@ void join_attention_kernel(AttentionShape s, AttentionParts parts, E epilogue) {
     sums = multiply_add(load(Lanes<4>{}, parts.sums + at * parts.stride + column), splat(Lanes<4>{}, factor),
                         sums);
   }
-  sums = sums * splat(Lanes<4>{}, total == 0.0f ? 1.0f : 1.0f / total);
+  sums = sums * splat(Lanes<4>{}, attention_scale(s, total));
   const AttentionRow to = attention_row(s, z % s.kv_heads, row);
   const int count = s.value_size - column < 4 ? s.value_size - column : 4;
   finish_pack(epilogue.at_batch(std::ptrdiff_t{z / s.kv_heads} * s.heads + to.head), sums, count, to.query,

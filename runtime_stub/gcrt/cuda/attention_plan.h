@@ -27,6 +27,7 @@ struct AttentionShape {
   float scale;
   bool is_causal;
   int causal_offset;
+  bool is_zero_where_empty;  // a row that sees no key is zero, not NaN
   AttentionStrides q;
   AttentionStrides k;
   AttentionStrides v;

@@ -52,26 +52,6 @@ constexpr DepthwiseWindow depthwise_window(const ConvShape& s) {
   return s.kernel_w == 5 && s.stride_w == 1 ? DepthwiseWindow::k5 : DepthwiseWindow::kAny;
 }
 
-// Kernel positions that reach output coordinates congruent to `phase` modulo the stride: first, first + step,
-// ..., `count` of them.
-struct PhaseTaps {
-  int first;
-  int step;
-  int count;
-};
-constexpr PhaseTaps phase_taps(int phase, int pad, int stride, int dilation, int taps) {
-  PhaseTaps result{0, 1, 0};
-  int last = -1;
-  for (int k = 0; k < taps; ++k) {
-    if ((phase + pad - k * dilation) % stride != 0) continue;
-    if (result.count == 0) result.first = k;
-    if (result.count == 1) result.step = k - last;
-    last = k;
-    ++result.count;
-  }
-  return result;
-}
-
 // One phase of a transposed convolution as a convolution of its own.
 struct TransposePhase {
   PhaseTaps rows;
