@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "codegen/c_types.h"
+#include "codegen/cuda_shape.h"
 #include "codegen/kernel_call.h"
 #include "codegen/loop_printer.h"
 #include "gcrt/cuda/attention_plan.h"
@@ -135,9 +136,7 @@ KernelCall KernelBuilder::attention(ir::NodeId id, const ir::ContractForm& form)
   declare_coordinates(code, pack, shape.key_heads);
   code.line(pack);
   code.close("},");
-  const std::string functor =
-      fmt::format("const {} epilogue{};", KernelCall::kFunctor,
-                  epilogue.construction().substr(std::string(KernelCall::kFunctor).size()));
+  const std::string& functor = epilogue.declaration();
   const std::string run =
       fmt::format("task(q{}, {}, {}, epilogue);", moved(q.strides, shape.heads), q.strides[batch], mask);
   const std::string used = functor + run;
@@ -182,14 +181,11 @@ KernelCall KernelBuilder::cuda_attention(ir::NodeId id, const ir::ContractForm& 
   call.headers = {"gcrt/cuda/attention.h"};
   call.multiply_adds = ir::element_count(shape.scores()) * (shape.size + shape.value_size);
   gcrt::AttentionShape sizes{};
-  const auto narrow = [](std::int64_t value) {
-    if (value > INT32_MAX) ir::operator_error("the attention is too large for its CUDA kernel");
-    return static_cast<int>(value);
-  };
   sizes.batch = narrow(HeadAxes::of(shape.heads, axes.batch, 1));
   sizes.heads = narrow(HeadAxes::of(shape.heads, axes.head, 1));
   sizes.kv_heads = narrow(HeadAxes::of(shape.key_heads, axes.head, 1));
-  if (std::int64_t{sizes.batch} * sizes.kv_heads > 65535) narrow(INT64_MAX);
+  if (std::int64_t{sizes.batch} * sizes.kv_heads > UINT16_MAX)
+    ir::operator_error("attention of that many heads has no CUDA kernel");
   sizes.queries = narrow(shape.rows);
   sizes.keys = narrow(shape.columns);
   sizes.head_size = narrow(shape.size);
@@ -234,8 +230,7 @@ KernelCall KernelBuilder::cuda_attention(ir::NodeId id, const ir::ContractForm& 
                   shape.causal, shape.past, shape.zero_if_empty));
   code.line(fmt::format("    /*strides of q, k, v*/ {{{}}}, {{{}}}, {{{}}}}};", strides(q.strides),
                         strides(k.strides), strides(v.strides)));
-  code.line(fmt::format("const {} epilogue{};", KernelCall::kFunctor,
-                        epilogue.construction().substr(std::string(KernelCall::kFunctor).size())));
+  code.line(epilogue.declaration());
   code.line(fmt::format("attention<Precision::kFp32, AttentionTile::{}, {}, {}, AttentionMaskKind::{}>(",
                         plan.tile == gcrt::AttentionTile::k16 ? "k16" : "k64",
                         gcrt::attention_padded(sizes.head_size), gcrt::attention_padded(sizes.value_size),

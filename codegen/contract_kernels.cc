@@ -6,6 +6,7 @@
 #include "codegen/image_shape.h"
 #include "codegen/kernel_call.h"
 #include "codegen/loop_printer.h"
+#include "codegen/matrix_product.h"
 
 namespace gcompile {
 
@@ -110,8 +111,7 @@ KernelCall KernelBuilder::conv(NodeId id, const ir::ContractForm& form) {
   }
   const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
   call.body = shape.text("shape");
-  call.body += fmt::format("  const {} epilogue{};\n", KernelCall::kFunctor,
-                           epilogue.construction().substr(std::string(KernelCall::kFunctor).size()));
+  call.body += "  " + epilogue.declaration() + "\n";
   std::string function = "conv2d";
   std::string extra = ", zeros";
   if (depthwise) {
@@ -151,33 +151,12 @@ KernelCall KernelBuilder::matmul(NodeId id, const ir::ContractForm& form) {
   call.multiply_adds = ir::element_count(out) * depth;
   const KernelTensor a = operand_parameter(call, id, 0, "a");
 
-  // Strides of the operands along the result's axes (0 where an operand broadcasts).
+  const ProductAxes axes = product_axes(out, as, a.strides, bs);
   const auto along = [&](const Shape& shape, const std::vector<std::int64_t>& strides, std::size_t axis) {
-    const std::size_t lead = rank - shape.size();
-    return axis < lead || shape[axis - lead] == 1 ? std::int64_t{0} : strides[axis - lead];
+    return stride_along(rank, shape, strides, axis);
   };
-  // Batch axes with a shared right side and rows that continue the matrix are rows of one larger matrix.
-  std::vector<int> rows = {static_cast<int>(rank) - 2};
-  std::int64_t row_count = out[rank - 2];
-  const std::int64_t lda = a.strides[as.size() - 2];
-  bool b_batched = false;
-  for (std::size_t axis = 0; axis + 2 < rank; ++axis) {
-    const std::size_t lead = rank - bs.size();
-    b_batched |= axis >= lead && bs[axis - lead] != 1;
-  }
-  std::size_t batch_axes = rank - 2;
-  while (batch_axes > 0) {
-    const std::size_t axis = batch_axes - 1;
-    const bool b_shared = along(bs, ir::row_major_strides(bs), axis) == 0;
-    const std::int64_t step = along(as, a.strides, axis);
-    if (out[axis] != 1 && (!b_shared || step != lda * row_count)) break;
-    rows.insert(rows.begin(), static_cast<int>(axis));
-    row_count *= out[axis];
-    --batch_axes;
-  }
   std::string a_pointer = "a", b_pointer = "b";
   const std::int64_t panel_floats = (columns + 15) / 16 * 16 * depth;
-  std::string pack;
   std::vector<std::int64_t> b_strides;
   if (b_constant) {
     // One packed matrix per batch entry of the constant.
@@ -202,15 +181,11 @@ KernelCall KernelBuilder::matmul(NodeId id, const ir::ContractForm& form) {
     scratch_parameter(call, panel_floats * 4, "packed", "float");
     b_pointer = "packed";
   }
-  const EpilogueWriter epilogue(*this, call, id, form, rows, static_cast<int>(rank) - 1);
+  const EpilogueWriter epilogue(*this, call, id, form, axes.rows, static_cast<int>(rank) - 1);
   std::string b_source = "b";
   CodeText code(1);
-  for (std::size_t axis = 0; axis < batch_axes; ++axis) {
-    if (out[axis] == 1) {
-      code.line(fmt::format("constexpr std::ptrdiff_t b{} = 0;", axis));
-      code.line(fmt::format("static_cast<void>(b{});", axis));
-      continue;
-    }
+  for (std::size_t axis = 0; axis < axes.batch; ++axis) {
+    if (out[axis] == 1) continue;
     code.open(fmt::format("for (std::ptrdiff_t b{0} = 0; b{0} < {1}; ++b{0}) {{", axis, out[axis]));
     if (const std::int64_t step = along(as, a.strides, axis))
       a_pointer += fmt::format(" + {} * b{}", step, axis);
@@ -224,16 +199,15 @@ KernelCall KernelBuilder::matmul(NodeId id, const ir::ContractForm& form) {
     code.line(fmt::format("pack_b({}, {}, {}, {}, {}, packed);", depth, columns, b_source,
                           b_strides[last - 1], b_strides[last]));
   }
-  code.line(fmt::format("const {} epilogue{};", KernelCall::kFunctor,
-                        epilogue.construction().substr(std::string(KernelCall::kFunctor).size())));
+  code.line(epilogue.declaration());
   code.open(
       fmt::format("parallel_for(threads, gemm_work_items<float>({}, {}), [&](std::ptrdiff_t begin, "
                   "std::ptrdiff_t end) {{",
-                  row_count, columns));
-  code.line(fmt::format("gemm({}, {}, {}, {}, {}, {}, epilogue, begin, end);", row_count, columns, depth,
-                        a_pointer, lda, b_pointer));
+                  axes.row_count, columns));
+  code.line(fmt::format("gemm({}, {}, {}, {}, {}, {}, epilogue, begin, end);", axes.row_count, columns, depth,
+                        a_pointer, axes.row_stride, b_pointer));
   code.close("});");
-  for (std::size_t axis = 0; axis < batch_axes; ++axis) {
+  for (std::size_t axis = 0; axis < axes.batch; ++axis) {
     if (out[axis] != 1) code.close();
   }
   call.body = code.text();
@@ -277,12 +251,12 @@ KernelCall KernelBuilder::conv_transpose(NodeId id, const ir::ContractForm& form
   const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
   call.body = image_shape(x, input.strides, form.epilogue.extents, window, groups).text("shape");
   call.body += fmt::format(
-      "  const {} epilogue{};\n"
+      "  {}\n"
       "  parallel_for(threads, conv_transpose2d_work_items(shape), [&](std::ptrdiff_t begin, std::ptrdiff_t "
       "end) {{\n"
       "    conv_transpose2d(shape, x, w, zeros, epilogue, begin, end);\n"
       "  }});\n",
-      KernelCall::kFunctor, epilogue.construction().substr(std::string(KernelCall::kFunctor).size()));
+      epilogue.declaration());
   return call;
 }
 
@@ -307,12 +281,11 @@ KernelCall KernelBuilder::pool(NodeId id, const ir::ContractForm& form) {
                           window.end(flat ? 0 : 1));
   }
   call.body += fmt::format(
-      "  const {} epilogue{};\n"
+      "  {}\n"
       "  parallel_for(threads, pool2d_work_items(shape), [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{\n"
       "    {}(shape, x, {}epilogue, begin, end);\n"
       "  }});\n",
-      KernelCall::kFunctor, epilogue.construction().substr(std::string(KernelCall::kFunctor).size()),
-      call.family, options);
+      epilogue.declaration(), call.family, options);
   return call;
 }
 

@@ -7,6 +7,7 @@
 #include "codegen/cuda_shape.h"
 #include "codegen/image_shape.h"
 #include "codegen/kernel_call.h"
+#include "codegen/matrix_product.h"
 
 namespace gcompile {
 
@@ -91,7 +92,7 @@ KernelCall KernelBuilder::cuda_conv(NodeId id, const ir::ContractForm& form) {
   }
   weights_parameter(call, packed_weights(call, packed, id), "w", "float");
   const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
-  call.body = image.text("shape") + epilogue_line(epilogue);
+  call.body = image.text("shape") + "  " + epilogue.declaration() + "\n";
   if (depthwise) {
     call.body += fmt::format("  depthwise2d<DepthwiseWindow::{}>(queue, shape, x, w, epilogue);\n",
                              window_name(shape));
@@ -152,7 +153,7 @@ KernelCall KernelBuilder::cuda_conv_transpose(NodeId id, const ir::ContractForm&
   const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
   const gcrt::Plan plan = gcrt::plan_conv_transpose2d(device_, gcrt::Precision::kFp32, shape);
   note_plan(call, plan, shape.stride_h * shape.stride_w);
-  call.body = image.text("shape") + epilogue_line(epilogue);
+  call.body = image.text("shape") + "  " + epilogue.declaration() + "\n";
   call.body += fmt::format("  conv_transpose2d<Precision::kFp32, Tile::{}>(queue, shape, x, w, epilogue);\n",
                            tile_name(plan.tile));
   return call;
@@ -169,8 +170,8 @@ KernelCall KernelBuilder::cuda_pool(NodeId id, const ir::ContractForm& form) {
   call.headers = {"gcrt/cuda/pool.h"};
   const KernelTensor input = operand_parameter(call, id, 0, "x");
   const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(type.shape.size()), 1);
-  call.body = image_shape(type.shape, input.strides, form.epilogue.extents, window, 1).text("shape") +
-              epilogue_line(epilogue);
+  call.body = image_shape(type.shape, input.strides, form.epilogue.extents, window, 1).text("shape") + "  " +
+              epilogue.declaration() + "\n";
   std::string options;
   if (!max) {
     const bool flat = window.spatial() == 1;
@@ -197,26 +198,13 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
   call.headers = {"gcrt/cuda/gemm.h"};
   call.multiply_adds = ir::element_count(out) * depth;
   const KernelTensor a = operand_parameter(call, id, 0, "a");
+  const ProductAxes axes = product_axes(out, as, a.strides, bs);
   const auto along = [&](const Shape& shape, const std::vector<std::int64_t>& strides, std::size_t axis) {
-    const std::size_t lead = rank - shape.size();
-    return axis < lead || shape[axis - lead] == 1 ? std::int64_t{0} : strides[axis - lead];
+    return stride_along(rank, shape, strides, axis);
   };
-  // Batch axes with a shared right side and rows that continue the matrix are rows of one larger matrix.
-  std::vector<int> rows = {static_cast<int>(rank) - 2};
-  std::int64_t row_count = out[rank - 2];
-  const std::int64_t lda = a.strides[as.size() - 2];
-  std::size_t batch_axes = rank - 2;
-  while (batch_axes > 0) {
-    const std::size_t axis = batch_axes - 1;
-    const bool b_shared = along(bs, ir::row_major_strides(bs), axis) == 0;
-    if (out[axis] != 1 && (!b_shared || along(as, a.strides, axis) != lda * row_count)) break;
-    rows.insert(rows.begin(), static_cast<int>(axis));
-    row_count *= out[axis];
-    --batch_axes;
-  }
   // The grid walks the two innermost batch axes that are longer than one; the host walks the others.
   std::vector<int> grid_axes, host_axes;
-  for (std::size_t axis = batch_axes; axis-- > 0;) {
+  for (std::size_t axis = axes.batch; axis-- > 0;) {
     if (out[axis] == 1) continue;
     std::vector<int>& list = grid_axes.size() < 2 ? grid_axes : host_axes;
     list.insert(list.begin(), static_cast<int>(axis));
@@ -241,25 +229,20 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
   } else {
     b_strides = operand_parameter(call, id, 1, "b").strides;
   }
-  const EpilogueWriter epilogue(*this, call, id, form, rows, static_cast<int>(rank) - 1, grid_axes);
+  const EpilogueWriter epilogue(*this, call, id, form, axes.rows, static_cast<int>(rank) - 1, grid_axes);
   std::int64_t entries = 1, host_entries = 1;
   for (const int axis : grid_axes) entries *= out[static_cast<std::size_t>(axis)];
   for (const int axis : host_axes) host_entries *= out[static_cast<std::size_t>(axis)];
   const gcrt::Precision precision = gcrt::Precision::kFp32;
   const gcrt::Plan plan =
-      b_constant ? gcrt::plan_gemm(device_, precision, row_count, columns, depth, entries, true)
-                 : gcrt::plan_tiles(device_, precision, row_count, columns, depth, entries, true);
-  const std::string split =
-      split_argument(call, plan.splits, gcrt::gemm_workspace_size(row_count, columns, entries, plan.splits));
+      b_constant ? gcrt::plan_gemm(device_, precision, axes.row_count, columns, depth, entries, true)
+                 : gcrt::plan_tiles(device_, precision, axes.row_count, columns, depth, entries, true);
+  const std::string split = split_argument(
+      call, plan.splits, gcrt::gemm_workspace_size(axes.row_count, columns, entries, plan.splits));
   note_plan(call, plan, host_entries);
 
   CodeText code(1);
   std::string a_pointer = "a", b_pointer = "b";
-  for (std::size_t axis = 0; axis < batch_axes; ++axis) {
-    if (out[axis] == 1) {
-      code.line(fmt::format("[[maybe_unused]] constexpr std::ptrdiff_t b{} = 0;", axis));
-    }
-  }
   for (const int axis : host_axes) {
     const auto at = static_cast<std::size_t>(axis);
     code.open(fmt::format("for (std::ptrdiff_t b{0} = 0; b{0} < {1}; ++b{0}) {{", axis, out[at]));
@@ -268,8 +251,7 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
     if (const std::int64_t step = along(bs, b_strides, at))
       b_pointer += fmt::format(" + {} * b{}", step, axis);
   }
-  code.line(fmt::format("const {} epilogue{};", KernelCall::kFunctor,
-                        epilogue.construction().substr(std::string(KernelCall::kFunctor).size())));
+  code.line(epilogue.declaration());
   std::string batch = "GemmBatch{}";
   if (entries > 1) {
     const bool two = grid_axes.size() == 2;
@@ -288,8 +270,8 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
                  : fmt::format("/*strides of k, n*/ {}, {}", b_strides[last - 1], b_strides[last]);
   code.line(fmt::format(
       "gemm{}<Precision::kFp32, Tile::{}>(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, {}, {},",
-      is_dense ? "" : "_strided", tile_name(plan.tile), row_count, columns, depth, a_pointer, lda, b_pointer,
-      b_steps));
+      is_dense ? "" : "_strided", tile_name(plan.tile), axes.row_count, columns, depth, a_pointer,
+      axes.row_stride, b_pointer, b_steps));
   code.line(fmt::format("    {}, {}, epilogue);", batch, split));
   for (std::size_t i = 0; i < host_axes.size(); ++i) code.close();
   call.body = code.text();

@@ -13,37 +13,26 @@ using ir::Shape;
 
 namespace {
 
-/// Rows of one output channel each, `stride` elements apart, k contiguous; and minus the zero point of x
-/// times their sums.
-struct WeightRows {
-  bool narrow = true;  // int8, else int16
-  std::vector<std::uint8_t> bytes;
-  std::vector<std::int32_t> offsets;
-};
-
-WeightRows weight_rows(std::int64_t rows, std::int64_t depth, std::int64_t stride, std::int64_t x_zero_point,
-                       const std::function<int(std::int64_t row, std::int64_t k)>& at) {
-  WeightRows out;
-  for (std::int64_t row = 0; row < rows && out.narrow; ++row) {
-    for (std::int64_t k = 0; k < depth; ++k) {
-      const int w = at(row, k);
-      out.narrow = out.narrow && w >= -128 && w <= 127;
-    }
-  }
+/// Rows of one output channel each, `stride` elements apart, k contiguous.
+IntegerWeights weight_rows(std::int64_t rows, std::int64_t depth, std::int64_t stride,
+                           std::int64_t x_zero_point,
+                           const std::function<int(std::int64_t row, std::int64_t k)>& at) {
+  IntegerWeights out;
+  out.narrow =
+      fits_int8(1, depth, rows, [&](std::int64_t, std::int64_t k, std::int64_t row) { return at(row, k); });
   for (std::int64_t row = 0; row < rows; ++row) {
     std::int64_t sum = 0;
     for (std::int64_t k = 0; k < stride; ++k) {
       const int w = k < depth ? at(row, k) : 0;
       sum += w;
-      out.bytes.push_back(static_cast<std::uint8_t>(w & 255));
-      if (!out.narrow) out.bytes.push_back(static_cast<std::uint8_t>((w >> 8) & 255));
+      out.add(w);
     }
-    out.offsets.push_back(static_cast<std::int32_t>(static_cast<std::uint32_t>(-x_zero_point * sum)));
+    out.add_offset(x_zero_point, sum);
   }
   return out;
 }
 
-const char* weight_type(const WeightRows& rows) { return rows.narrow ? "std::int8_t" : "std::int16_t"; }
+const char* weight_type(const IntegerWeights& rows) { return rows.narrow ? "std::int8_t" : "std::int16_t"; }
 
 }  // namespace
 
@@ -73,21 +62,10 @@ KernelCall KernelBuilder::cuda_conv_integer(NodeId id, const ir::ContractForm& f
   const KernelTensor input = operand_parameter(call, id, 0, "x");
   const ImageShape image = image_shape(x, input.strides, form.epilogue.extents, window, groups);
   const gcrt::ConvShape shape = conv_shape(image);
-  WeightRows packed;
+  IntegerWeights packed;
   if (depthwise) {
-    packed.narrow = false;  // [taps][C]
-    for (std::int64_t tap = 0; tap < taps; ++tap) {
-      for (std::int64_t c = 0; c < w[0]; ++c) {
-        const int value = weight(c, 0, tap);
-        packed.bytes.push_back(static_cast<std::uint8_t>(value & 255));
-        packed.bytes.push_back(static_cast<std::uint8_t>((value >> 8) & 255));
-      }
-    }
-    for (std::int64_t c = 0; c < w[0]; ++c) {
-      std::int64_t sum = 0;
-      for (std::int64_t tap = 0; tap < taps; ++tap) sum += weight(c, 0, tap);
-      packed.offsets.push_back(static_cast<std::int32_t>(-zero.x * sum));
-    }
+    packed = depthwise_weights(taps, w[0], zero.x,
+                               [&](std::int64_t c, std::int64_t tap) { return weight(c, 0, tap); });
   } else {
     packed = weight_rows(
         w[0], taps * group_inputs, gcrt::conv_integer_weight_stride(shape), zero.x,
@@ -101,7 +79,7 @@ KernelCall KernelBuilder::cuda_conv_integer(NodeId id, const ir::ContractForm& f
   weights_parameter(call, weights_.add(as_bytes(packed.offsets), name, "zero point times sums of rows"),
                     "offsets", "std::int32_t");
   const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
-  call.body = image.text("shape") + epilogue_line(epilogue);
+  call.body = image.text("shape") + "  " + epilogue.declaration() + "\n";
   const std::string border = fmt::format("{}{{{}}}", x_type, zero.x);
   if (depthwise) {
     call.body += fmt::format(
@@ -137,7 +115,7 @@ KernelCall KernelBuilder::cuda_matmul_integer(NodeId id, const ir::ContractForm&
   call.multiply_adds = ir::element_count(out) * depth;
   const KernelTensor a = operand_parameter(call, id, 0, "a");
   const std::int64_t stride = gcrt::integer_weight_stride(depth);
-  const WeightRows packed =
+  const IntegerWeights packed =
       weight_rows(columns, depth, stride, zero.x, [&](std::int64_t column, std::int64_t k) {
         return static_cast<int>(b->int_at(k * columns + column) - zero.of_column(column));
       });
@@ -164,7 +142,7 @@ KernelCall KernelBuilder::cuda_matmul_integer(NodeId id, const ir::ContractForm&
   const std::string split =
       split_argument(call, plan.splits, gcrt::gemm_workspace_size(out[rank - 2], columns, 1, plan.splits));
   note_plan(call, plan, entries);
-  code.append(epilogue_line(epilogue), static_cast<int>(rank) - 2);
+  code.append("  " + epilogue.declaration() + "\n", static_cast<int>(rank) - 2);
   code.line(fmt::format(
       "gemm_integer<Tile::{}>(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, b, {}, offsets, {},",
       tile_name(plan.tile), out[rank - 2], columns, depth, pointer, a.strides[as.size() - 2], stride, split));

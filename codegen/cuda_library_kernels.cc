@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen/cuda_shape.h"
 #include "codegen/kernel_call.h"
 #include "codegen/recurrent_call.h"
 #include "gcrt/cuda/rnn_plan.h"
@@ -12,11 +13,6 @@ namespace gcompile {
 using ir::NodeId;
 
 namespace {
-
-int narrow(std::int64_t value) {
-  if (value > INT32_MAX) ir::operator_error("a dimension does not fit 32 bits");
-  return static_cast<int>(value);
-}
 
 /// [D][gates * H][I] -> [D][gates][P][K], where units are padded to P and inputs to K.
 std::vector<float> pack_input_weights(const RecurrentCall& call, std::int64_t units) {

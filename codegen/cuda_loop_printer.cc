@@ -164,7 +164,6 @@ class CudaNestPrinter final : public NestPrinter {
     constexpr std::int64_t kLimit = INT32_MAX / 2;
     const std::vector<ir::Range> ranges = nest_.ranges();
     const auto fits = [&](const Index& index) {
-      if (index.has_loaded()) return true;  // loaded parts are 64-bit and widen the sum
       const ir::Range range = ir::range_of(index, ranges);
       return range.low > -kLimit && range.high < kLimit;
     };

@@ -32,11 +32,12 @@ const char* tile_name(gcrt::Tile tile) {
   GC_CHECK(false);
 }
 
+int narrow(std::int64_t value) {
+  if (value > INT32_MAX || value < INT32_MIN) ir::operator_error("a dimension does not fit 32 bits");
+  return static_cast<int>(value);
+}
+
 gcrt::ConvShape conv_shape(const ImageShape& s) {
-  const auto narrow = [](std::int64_t value) {
-    if (value > INT32_MAX || value < INT32_MIN) ir::operator_error("a dimension does not fit 32 bits");
-    return static_cast<int>(value);
-  };
   return {narrow(s.batch),
           narrow(s.in_h),
           narrow(s.in_w),
@@ -77,11 +78,6 @@ const char* window_name(const gcrt::ConvShape& shape) {
       return "kAny";
   }
   GC_CHECK(false);
-}
-
-std::string epilogue_line(const EpilogueWriter& epilogue) {
-  return fmt::format("  const {} epilogue{};\n", KernelCall::kFunctor,
-                     epilogue.construction().substr(std::string(KernelCall::kFunctor).size()));
 }
 
 }  // namespace gcompile

@@ -12,7 +12,8 @@ namespace gcompile {
 /// "k64x64", of gcrt's Tile.
 const char* tile_name(gcrt::Tile tile);
 
-/// Throws ir::OperatorError when a dimension does not fit 32 bits.
+/// Throws ir::OperatorError when it does not fit.
+int narrow(std::int64_t value);
 gcrt::ConvShape conv_shape(const ImageShape& shape);
 
 /// Notes the tile, the predicted time of `products` such products, and their launches, in the call.
@@ -20,8 +21,5 @@ void note_plan(KernelCall& call, const gcrt::Plan& plan, std::int64_t products);
 
 /// "k3", of gcrt's DepthwiseWindow.
 const char* window_name(const gcrt::ConvShape& shape);
-
-/// "  const @FUNCTOR@ epilogue{...};"
-std::string epilogue_line(const EpilogueWriter& epilogue);
 
 }  // namespace gcompile

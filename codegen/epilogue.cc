@@ -232,9 +232,9 @@ EpilogueWriter::EpilogueWriter(KernelBuilder& builder, KernelCall& call, ir::Nod
     call_.headers.push_back("gcrt/scalar.h");
     break;
   }
-  construction_ = fmt::format("{}{{", KernelCall::kFunctor);
-  for (std::size_t i = 0; i < members_.size(); ++i) construction_ += (i ? ", " : "") + members_[i].second;
-  construction_ += "}";
+  std::string fields;
+  for (const auto& [member, value] : members_) fields += (fields.empty() ? "" : ", ") + value;
+  declaration_ = fmt::format("const {} epilogue{{{}}};", KernelCall::kFunctor, fields);
 }
 
 }  // namespace gcompile

@@ -37,8 +37,7 @@ void append_packed(IntegerWeights& weights, std::int64_t taps, std::int64_t dept
         for (std::int64_t n = panel; n < panel + 16; ++n) {
           for (std::int64_t k = g * group; k < (g + 1) * group; ++k) {
             const int w = n < columns && k < depth ? at(tap, k, n) : 0;
-            weights.bytes.push_back(static_cast<std::uint8_t>(w & 255));
-            if (!weights.narrow) weights.bytes.push_back(static_cast<std::uint8_t>((w >> 8) & 255));
+            weights.add(w);
           }
         }
       }
@@ -49,8 +48,24 @@ void append_packed(IntegerWeights& weights, std::int64_t taps, std::int64_t dept
     for (std::int64_t tap = 0; tap < taps; ++tap) {
       for (std::int64_t k = 0; k < depth; ++k) sum += at(tap, k, n);
     }
-    weights.offsets.push_back(static_cast<std::int32_t>(static_cast<std::uint32_t>(-x_zero_point * sum)));
+    weights.add_offset(x_zero_point, sum);
   }
+}
+
+IntegerWeights depthwise_weights(std::int64_t taps, std::int64_t channels, std::int64_t x_zero_point,
+                                 const std::function<int(std::int64_t, std::int64_t)>& at) {
+  IntegerWeights out;
+  out.narrow = false;
+  std::vector<std::int64_t> sums(static_cast<std::size_t>(channels), 0);
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const int w = at(c, tap);
+      out.add(w);
+      sums[static_cast<std::size_t>(c)] += w;
+    }
+  }
+  for (const std::int64_t sum : sums) out.add_offset(x_zero_point, sum);
+  return out;
 }
 
 ZeroPoints zero_points(const ir::NodeView& view) {
@@ -116,19 +131,8 @@ KernelCall KernelBuilder::conv_integer(NodeId id, const ir::ContractForm& form) 
   const std::string& name = graph_.value(n.operands[1]).name;
   IntegerWeights packed;
   if (depthwise) {
-    packed.narrow = false;
-    for (std::int64_t tap = 0; tap < taps; ++tap) {
-      for (std::int64_t c = 0; c < w[0]; ++c) {
-        const int value = weight(c, 0, tap);
-        packed.bytes.push_back(static_cast<std::uint8_t>(value & 255));
-        packed.bytes.push_back(static_cast<std::uint8_t>((value >> 8) & 255));
-      }
-    }
-    for (std::int64_t c = 0; c < w[0]; ++c) {
-      std::int64_t sum = 0;
-      for (std::int64_t tap = 0; tap < taps; ++tap) sum += weight(c, 0, tap);
-      packed.offsets.push_back(static_cast<std::int32_t>(-zero.x * sum));
-    }
+    packed = depthwise_weights(taps, w[0], zero.x,
+                               [&](std::int64_t c, std::int64_t tap) { return weight(c, 0, tap); });
   } else {
     const auto at_group = [&](std::int64_t g) {
       return [&, g](std::int64_t tap, std::int64_t k, std::int64_t oc) {
@@ -157,12 +161,12 @@ KernelCall KernelBuilder::conv_integer(NodeId id, const ir::ContractForm& form) 
   const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
   call.body = image_shape(x, input.strides, form.epilogue.extents, window, groups).text("shape");
   call.body += fmt::format(
-      "  const {} epilogue{};\n"
+      "  {}\n"
       "  parallel_for(threads, {}_work_items(shape), [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{\n"
       "    {}(shape, x, w, offsets, {}, epilogue, begin, end);\n"
       "  }});\n",
-      KernelCall::kFunctor, epilogue.construction().substr(std::string(KernelCall::kFunctor).size()),
-      call.family, call.family, depthwise ? fmt::format("{}{{{}}}", x_type, zero.x) : "border");
+      epilogue.declaration(), call.family, call.family,
+      depthwise ? fmt::format("{}{{{}}}", x_type, zero.x) : "border");
   return call;
 }
 
@@ -205,8 +209,7 @@ KernelCall KernelBuilder::matmul_integer(NodeId id, const ir::ContractForm& form
     if (axis >= lead && as[axis - lead] != 1)
       pointer += fmt::format(" + {} * b{}", a.strides[axis - lead], axis);
   }
-  code.line(fmt::format("const {} epilogue{};", KernelCall::kFunctor,
-                        epilogue.construction().substr(std::string(KernelCall::kFunctor).size())));
+  code.line(epilogue.declaration());
   code.open(
       fmt::format("parallel_for(threads, gemm_integer_work_items({}, {}), [&](std::ptrdiff_t begin, "
                   "std::ptrdiff_t end) {{",

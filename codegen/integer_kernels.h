@@ -12,10 +12,18 @@ namespace gcompile {
 
 struct IntegerWeights {
   bool narrow = true;               // int8, else int16
-  std::vector<std::uint8_t> bytes;  // panels of 16 columns
+  std::vector<std::uint8_t> bytes;  // cpp: panels of 16 columns; cuda: rows of one output channel each
   /// -x_zero_point * sum over k of the column: what the kernel starts from. For signed x and narrow weights
   /// the zero point is taken 128 higher, since the kernel reads x + 128.
   std::vector<std::int32_t> offsets;
+
+  void add(int weight) {
+    bytes.push_back(static_cast<std::uint8_t>(weight & 255));
+    if (!narrow) bytes.push_back(static_cast<std::uint8_t>((weight >> 8) & 255));
+  }
+  void add_offset(std::int64_t x_zero_point, std::int64_t sum) {
+    offsets.push_back(static_cast<std::int32_t>(static_cast<std::uint32_t>(-x_zero_point * sum)));
+  }
 };
 
 /// `at(tap, k, n)` is weight - zero point; `depth` rows for each of `taps`, padded to the group for each tap.
@@ -24,6 +32,10 @@ bool fits_int8(std::int64_t taps, std::int64_t depth, std::int64_t columns,
 void append_packed(IntegerWeights& weights, std::int64_t taps, std::int64_t depth, std::int64_t columns,
                    std::int64_t x_zero_point,
                    const std::function<int(std::int64_t, std::int64_t, std::int64_t)>& at);
+
+/// int16 weights in the order [taps][channels], of both targets; `at(channel, tap)`.
+IntegerWeights depthwise_weights(std::int64_t taps, std::int64_t channels, std::int64_t x_zero_point,
+                                 const std::function<int(std::int64_t, std::int64_t)>& at);
 
 struct ZeroPoints {
   std::int64_t x = 0;

@@ -48,9 +48,6 @@ struct KernelCall {
   }
 };
 
-/// Enumerator of the tile: "k64x64".
-const char* tile_name(gcrt::Tile tile);
-
 /// "const float* x0, float* y".
 std::string parameter_list(const KernelCall& call);
 
@@ -142,8 +139,8 @@ class EpilogueWriter {
   /// walked by the grid.
   EpilogueWriter(KernelBuilder& builder, KernelCall& call, ir::NodeId id, const ir::ContractForm& form,
                  std::vector<int> rows, int column, std::vector<int> grid_axes = {});
-  /// "@FUNCTOR@{x2, y, 58}": constructor expression inside the batch loops.
-  const std::string& construction() const { return construction_; }
+  /// "const @FUNCTOR@ epilogue{x2, y, 58};", inside the batch loops.
+  const std::string& declaration() const { return declaration_; }
 
  private:
   struct Access {
@@ -163,7 +160,7 @@ class EpilogueWriter {
   int lanes_ = 4;
   std::vector<std::pair<std::string, std::string>> batch_steps_;  // field, elements per grid axis
   std::vector<std::pair<std::string, std::string>> members_;      // declaration, initialiser
-  std::string construction_;
+  std::string declaration_;
 };
 
 }  // namespace gcompile

@@ -24,14 +24,10 @@ class CpuNestPrinter final : public NestPrinter {
     expressions_.declare(code_, all, bound_);
     for (const int loop : loops) open_loop(loop, all);
     if (parallel_vector) {
-      const int inner = nest_.vector_axis;
-      code_.open(fmt::format("{}{}, [&](auto lane, std::ptrdiff_t {}) GCRT_LAMBDA_INLINE {{",
-                             vectorize_call(inner), axis(inner).extent(), axis_name(inner)));
-      enter_lanes(inner);
+      open_vector_loop(nest_.vector_axis);
       expressions_.declare(code_, all, bound_);
       point(region_root);
-      leave_lanes();
-      code_.close("});");
+      close_vector_loop();
     } else {
       point(region_root);
     }

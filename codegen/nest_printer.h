@@ -30,6 +30,9 @@ class NestPrinter {
   /// From here on `lane` is in scope and values may vary per lane along the axis.
   void enter_lanes(int loop);
   void leave_lanes();
+  /// A loop over packs along the axis.
+  void open_vector_loop(int loop);
+  void close_vector_loop();
   /// All parallel axes are bound: reductions, then the final expression.
   void point(int region_root);
   void store(int root);
@@ -62,8 +65,6 @@ class NestPrinter {
   void reduce(int k, int region_root);
   void reduce_lanes(const ir::Stage& stage, const std::string& name, std::vector<int> loops);
   void arg_reduce(const ir::Stage& stage, const std::string& name, const std::vector<int>& loops);
-  void open_vector_loop(int loop);
-  void close_vector_loop();
   std::string position(const std::string& pointer, const ir::Index& index) const;
   bool may_be_negative(const ir::Index& index) const;
   std::string index_text(const ir::Index& index, bool vector) const;
