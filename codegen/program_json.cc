@@ -73,7 +73,7 @@ Json port_json(const std::string& c_name, const std::string& model_name, const s
   port["bytes"] = type.bytes();
   port["has_elements"] = type.count() > 0;
   port["offset"] = 0;
-  port["steers"] = false;
+  port["remark"] = "";
   port["float_kind"] = is_float(type.element) ? (bits_of(type.element) == 16 ? 2 : 1) : 0;
   return port;
 }

@@ -83,6 +83,20 @@ Json families(const Program& program) {
   return out;
 }
 
+/// What a target adds to a layer's row: on CUDA the tile and its predicted time.
+Json further_headings(const Program& program) {
+  if (program.target != Target::kCuda) return Json::array();
+  return {"tile", "predicted \u00b5s"};
+}
+
+Json further_cells(const Program& program, const Layer& layer) {
+  Json cells = Json::array();
+  if (program.target != Target::kCuda) return cells;
+  cells.push_back(layer.choice);
+  cells.push_back(layer.microseconds > 0 ? fmt::format("{:.1f}", layer.microseconds) : "");
+  return cells;
+}
+
 }  // namespace
 
 void add_report(Json& out, const Program& program) {
@@ -97,6 +111,7 @@ void add_report(Json& out, const Program& program) {
                                 {"output_name", markdown_escape(state.output_name)},
                                 {"type", to_string(state.type)}});
   }
+  report["layer_headings"] = further_headings(program);
   report["layers"] = Json::array();
   for (std::size_t i = 0; i < program.layers.size(); ++i) {
     const Layer& layer = program.layers[i];
@@ -109,9 +124,7 @@ void add_report(Json& out, const Program& program) {
          {"multiply_adds", grouped(layer.multiply_adds)},
          {"share", share(layer.multiply_adds, s.multiply_adds)},
          {"bytes", human_bytes(layer.bytes_read + layer.bytes_written)},
-         {"choice", layer.choice},
-         {"microseconds",
-          layer.microseconds > 0 ? fmt::format("{:.1f}", layer.microseconds) : std::string()}});
+         {"cells", further_cells(program, layer)}});
   }
   report["families"] = families(program);
   report["remarks"] = Json::array();
@@ -133,8 +146,8 @@ void add_report(Json& out, const Program& program) {
   report["weights"] = human_bytes(program.weights_bytes);
   report["state"] = human_bytes(program.state_bytes);
   report["buffers"] = grouped(static_cast<std::int64_t>(program.buffers.size()));
-  report["plan_order"] = program.plan.order_used;
-  report["plan_proven"] = program.plan.proven_optimal;
+  report["plan_order"] =
+      program.plan.order_used + (program.plan.proven_optimal ? "; no plan for this schedule is smaller" : "");
   report["memory_map"] = memory_map_svg(program.buffers, program.plan);
   out["report"] = std::move(report);
 }

@@ -53,7 +53,9 @@ class ScheduleWriter {
     out["calls_checked"] = checked_;
     out["has_traps"] = trapped_;
     out["has_branches"] = branches_;
-    for (const int port : steering_) out["inputs"][static_cast<std::size_t>(port)]["steers"] = true;
+    for (const int port : steering_) {
+      out["inputs"][static_cast<std::size_t>(port)]["remark"] = "; host memory, for it chooses a branch";
+    }
   }
 
  private:

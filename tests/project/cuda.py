@@ -75,6 +75,7 @@ def compile_for_gpus(world, model):
             equal(int(spilled), 0, f"{source.name}: bytes spilled")
         most = max([most, *map(int, re.findall(r"Used (\d+) registers", text))])
     check(most > 0, "nvcc did not say how many registers the kernels use")
+    print(f"         {model}: at most {most} registers", flush=True)
     check(most <= budget()[model], f"{most} registers, the budget is {budget()[model]}")
 
 
