@@ -288,15 +288,24 @@ std::vector<KernelFile> split_kernels(const Program& program, int kernels_per_fi
   return out;
 }
 
+/// {"sm_87", "compute_90"} as CMAKE_CUDA_ARCHITECTURES has it: "87-real;90-virtual".
+std::string cmake_architectures(const std::vector<std::string>& architectures) {
+  std::string out;
+  for (const std::string& word : architectures) {
+    const std::size_t number = word.find('_') + 1;
+    out += fmt::format("{}{}-{}", out.empty() ? "" : ";", word.substr(number),
+                       word[0] == 's' ? "real" : "virtual");
+  }
+  return out;
+}
+
 Json program_json(const Program& program, const EmitOptions& options) {
   Json out;
   out["name"] = program.name;
   out["upper"] = upper(program.name);
   out["cuda"] = program.target == Target::kCuda;
-  out["cuda_default_arch"] = options.cuda_arch;
-  std::string list = options.cuda_arch;
-  std::replace(list.begin(), list.end(), ' ', ';');
-  out["cuda_cmake_archs"] = list;
+  out["cuda_archs"] = fmt::format("{}", fmt::join(options.cuda_archs, " "));
+  out["cuda_cmake_archs"] = cmake_architectures(options.cuda_archs);
   out["tool_version"] = program.tool_version;
   out["producer"] = program.producer;
   out["opset"] = program.opset;

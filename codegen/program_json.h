@@ -26,8 +26,8 @@ struct EmitOptions {
   int kernels_per_file = 40;
   /// -march= that the output's own build asks for.
   std::string cpu = "native";
-  /// Architectures that nvcc builds for, "80" or "87 90a".
-  std::string cuda_arch = "80";
+  /// What nvcc builds for: machine code, "sm_87", or PTX, "compute_90".
+  std::vector<std::string> cuda_archs = {"sm_80"};
 };
 
 /// The kernels of one source file: indices into Program::kernels.

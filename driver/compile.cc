@@ -168,7 +168,7 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
 void lower_compilation(Compilation& compilation, const Options& options) {
   LoweringOptions lowering;
   lowering.target = options.target == "cuda" ? Target::kCuda : Target::kCpp;
-  lowering.capability = lowest_capability(options.arch);
+  lowering.capability = lowest_capability(cuda_architectures(options.arch));
   lowering.name = program_name(options);
   lowering.states = options.states;
   lowering.optimize_for_size = options.optimize_for_size;
@@ -216,7 +216,7 @@ Compilation compile_model(const Options& options, Terminal& terminal) {
 
 FileSet emit_project(const Compilation& compilation, const Options& options) {
   EmitOptions emit_options;
-  emit_options.cuda_arch = cuda_architectures(options.arch, ' ');
+  emit_options.cuda_archs = cuda_architectures(options.arch);
   emit_options.weights = options.weights;
   emit_options.cpu = options.cpu;
   if (options.selftest) emit_options.golden = golden_vectors(compilation);

@@ -88,8 +88,9 @@ void add_output_options(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("--name", options.name, "Prefix of all names in the output, [a-z][a-z0-9_]*");
   app.add_option("--state", raw.states, "An input that the previous run's output feeds: in=out")->take_all();
   app.add_option("--cpu", options.cpu, "-march= that the output's build files ask for (native)");
-  app.add_option("--arch", options.arch,
-                 "With --target cuda: GPU architectures, such as sm_87,sm_90a (sm_80)");
+  app.add_option(
+      "--arch", options.arch,
+      fmt::format("With --target cuda: the GPUs to build for; compute_NN is PTX ({})", kDefaultCudaArch));
   app.add_option("--weights", raw.weights, "incbin, array, file or extern")
       ->check(CLI::IsMember({"incbin", "array", "file", "extern"}));
 }
@@ -145,7 +146,7 @@ void validate(const Options& options) {
   if (options.command == Command::kCompile && options.output.empty()) {
     usage_error("no output folder; add -o DIR");
   }
-  static_cast<void>(cuda_architectures(options.arch, ','));
+  static_cast<void>(cuda_architectures(options.arch));
   const auto is_cpu_character = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("-_.+").find(c) != std::string_view::npos;
@@ -214,36 +215,6 @@ std::optional<Options> parse_command_line(int argc, const char* const* argv) {
   interpret(options, raw);
   validate(options);
   return options;
-}
-
-std::string cuda_architectures(const std::string& arch, char separator) {
-  std::string out;
-  for (std::size_t begin = 0; begin <= arch.size();) {
-    const std::size_t end = std::min(arch.find(',', begin), arch.size());
-    const std::string word = arch.substr(begin, end - begin);
-    const bool good =
-        word.size() >= 5 && word.compare(0, 3, "sm_") == 0 &&
-        std::all_of(word.begin() + 3, word.begin() + 5, [](char c) { return c >= '0' && c <= '9'; }) &&
-        word.size() <= 7 && std::stoi(word.substr(3)) >= 75;
-    if (!good) {
-      usage_error(
-          fmt::format("--arch '{}': '{}' is not an architecture of sm_75 or later, such as sm_87 or sm_90a",
-                      ir::printable(arch), ir::printable(word)));
-    }
-    out += (out.empty() ? "" : std::string(1, separator)) + word.substr(3);
-    begin = end + 1;
-  }
-  return out;
-}
-
-int lowest_capability(const std::string& arch) {
-  const std::string list = cuda_architectures(arch, ' ');
-  int lowest = INT32_MAX;
-  for (std::size_t begin = 0; begin < list.size();) {
-    lowest = std::min(lowest, std::stoi(list.substr(begin)));
-    begin = std::min(list.find(' ', begin), list.size() - 1) + 1;
-  }
-  return lowest;
 }
 
 std::string canonical_options(const Options& options) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/program_json.h"
+#include "driver/cuda_arch.h"
 #include "driver/terminal.h"
 #include "frontend/import.h"
 
@@ -38,7 +39,7 @@ struct Options {
   std::string target = "cpp";
   std::string name;  // prefix; empty: from the file's name
   std::string cpu = "native";
-  std::string arch = "sm_80";  // of CUDA, "sm_87,sm_90a"
+  std::string arch = kDefaultCudaArch;
   WeightsMode weights = WeightsMode::kIncbin;
   bool selftest = false;
   bool force = false;
@@ -64,11 +65,6 @@ std::optional<Options> parse_command_line(int argc, const char* const* argv);
 
 /// The options that shape the output, in one order whatever was typed; for the manifest.
 std::string canonical_options(const Options& options);
-
-/// The architectures of --arch without "sm_", joined by `separator`: "87;90a". Throws CompileError (kUsage).
-std::string cuda_architectures(const std::string& arch, char separator);
-/// Of --arch: 87 for "sm_87,sm_90a".
-int lowest_capability(const std::string& arch);
 
 /// The prefix of every symbol: --name, or made from the model's file name.
 std::string program_name(const Options& options);

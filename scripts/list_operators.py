@@ -25,8 +25,9 @@ def document(operators):
              "Opsets are those in which the definition changed: older ones from opset 7 on are read too, and brought to",
              "the newest form at import. A limit of one operator, such as an operand that must be known when the model",
              "is compiled, is an error that says so; `gcompile check MODEL` tells without writing anything.", "",
-             "Every operator is there for both targets, `cpp` and `cuda`: the test conformance.cuda_cases runs cases of each",
-             "on the emulator. What one target takes and the other does not is on its list, tests/conformance/expected_cuda.txt.",
+             "Every operator is there for both targets, `cpp` and `cuda`. The test conformance.cuda_cases runs official cases of",
+             "each standard operator on the emulator; tests/conformance/expected_cuda.txt lists those that only `cpp` takes. The",
+             "operators of com.microsoft have no official cases: models that use them run on both targets.",
              ""]
     for domain in sorted({op["domain"] for op in operators}):
         rows = [op for op in operators if op["domain"] == domain]

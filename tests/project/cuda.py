@@ -91,11 +91,20 @@ def case_nvcc_attention(world):
     compile_for_gpus(world, "attention")
 
 
+def case_architectures(world):
+    """--arch in the build files: machine code and PTX, each once."""
+    for flags, make, cmake in (((), "sm_80 sm_87 sm_90 compute_90", "80-real;87-real;90-real;90-virtual"),
+                               (("--arch", "sm_90a,compute_90,sm_90a"), "sm_90a compute_90", "90a-real;90-virtual")):
+        project = world.example(MODELS["attention"], f"for_{len(flags)}", "--target", "cuda", "--name", "m", *flags)
+        contains((project / "Makefile").read_text(), f"ARCH ?= {make}\n")
+        contains((project / "CMakeLists.txt").read_text(), f'set(CMAKE_CUDA_ARCHITECTURES "{cmake}")')
+
+
 def case_make(world):
     """By make alone; the runner needs nothing but the C++ library, and is small."""
     compiler = nvcc()
     project = world.example(MODELS["classifier"], "made", "--target", "cuda", "--name", "m")
-    world.run(["make", "-j2", f"NVCC={compiler}", "ARCH=80", "build/m_run"], cwd=project)
+    world.run(["make", "-j2", f"NVCC={compiler}", "ARCH=sm_80", "build/m_run"], cwd=project)
     runner = project / "build" / "m_run"
     needed = {pathlib.Path(word).name for word in re.findall(r"\S+\.so\S*", world.run(["ldd", runner]).stdout)}
     check(needed <= LIBRARIES, f"the runner needs {sorted(needed - LIBRARIES)}")
@@ -110,7 +119,7 @@ def case_without_a_gpu(world):
     if pathlib.Path("/dev/nvidiactl").exists():
         raise Skip("there is a GPU")
     project = world.example(MODELS["classifier"], "alone", "--target", "cuda", "--name", "m")
-    world.run(["make", "-j2", f"NVCC={compiler}", "ARCH=80", "build/m_run"], cwd=project)
+    world.run(["make", "-j2", f"NVCC={compiler}", "ARCH=sm_80", "build/m_run"], cwd=project)
     done = world.run([project / "build" / "m_run", "--random", "1"], status=1)
     contains(done.stderr, "error: cuda")
 

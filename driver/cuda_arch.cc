@@ -1,0 +1,61 @@
+#include "driver/cuda_arch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <string>
+#include <string_view>
+
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+
+namespace {
+
+constexpr int kLowest = 75;
+
+/// 90 of "sm_90a", "compute_90"; -1 of anything else.
+int capability_of(std::string_view word) {
+  for (const std::string_view prefix : {"sm_", "compute_"}) {
+    if (word.substr(0, prefix.size()) == prefix) {
+      word.remove_prefix(prefix.size());
+      const bool has_suffix = !word.empty() && (word.back() == 'a' || word.back() == 'f');
+      const std::string_view digits = word.substr(0, word.size() - (has_suffix ? 1 : 0));
+      const bool is_number =
+          (digits.size() == 2 || digits.size() == 3) &&
+          std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+      return is_number ? std::stoi(std::string(digits)) : -1;
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
+std::vector<std::string> cuda_architectures(const std::string& list) {
+  std::vector<std::string> out;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string word = list.substr(begin, end - begin);
+    if (capability_of(word) < kLowest) {
+      throw ir::CompileError(
+          ir::ExitCode::kUsage,
+          fmt::format(
+              "--arch '{}': '{}' is not an architecture of sm_{} or later, such as sm_87, sm_90a or, as PTX, "
+              "compute_90",
+              ir::printable(list), ir::printable(word), kLowest));
+    }
+    if (std::find(out.begin(), out.end(), word) == out.end()) out.push_back(word);
+    begin = end + 1;
+  }
+  return out;
+}
+
+int lowest_capability(const std::vector<std::string>& architectures) {
+  int lowest = INT_MAX;
+  for (const std::string& word : architectures) lowest = std::min(lowest, capability_of(word));
+  return lowest;
+}
+
+}  // namespace gcompile
