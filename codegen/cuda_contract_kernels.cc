@@ -237,9 +237,25 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
   const gcrt::Plan plan =
       b_constant ? gcrt::plan_gemm(device_, precision, axes.row_count, columns, depth, entries, true)
                  : gcrt::plan_tiles(device_, precision, axes.row_count, columns, depth, entries, true);
-  const std::string split = split_argument(
-      call, plan.splits, gcrt::gemm_workspace_size(axes.row_count, columns, entries, plan.splits));
-  note_plan(call, plan, host_entries);
+  const std::int64_t stride_k = b_constant ? 1 : b_strides[bs.size() - 2];
+  const std::int64_t stride_n = b_constant ? ldb : b_strides[bs.size() - 1];
+  const bool by_library = cublaslt_ && !gcrt::is_gemv(plan.tile) && axes.row_count * columns * depth > 0 &&
+                          axes.row_stride >= depth &&
+                          ((stride_k == 1 && stride_n >= depth) || (stride_n == 1 && stride_k >= columns));
+  const std::string split =
+      by_library ? "workspace"
+                 : split_argument(call, plan.splits,
+                                  gcrt::gemm_workspace_size(axes.row_count, columns, entries, plan.splits));
+  if (by_library) {
+    call.headers = {"gcrt/cuda/cublaslt.h"};
+    scratch_parameter(call, gcrt::cublaslt_workspace_size(axes.row_count, columns, entries) * 4, "workspace",
+                      "float");
+    const std::int64_t calls = grid_axes.size() == 2 ? out[static_cast<std::size_t>(grid_axes[0])] : 1;
+    call.launches = narrow(host_entries * (calls + 1));
+    call.choice = "cuBLASLt";
+  } else {
+    note_plan(call, plan, host_entries);
+  }
 
   CodeText code(1);
   std::string a_pointer = "a", b_pointer = "b";
@@ -262,16 +278,14 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
                     entries, out[inner], two ? along(as, a.strides, outer) : 0, along(as, a.strides, inner),
                     two ? along(bs, b_strides, outer) : 0, along(bs, b_strides, inner));
   }
-  const std::size_t last = bs.size() - 1;
-  const bool is_dense = b_constant || (b_strides[last - 1] == 1 || bs[last - 1] == 1);
+  const bool is_dense = !by_library && (b_constant || stride_k == 1 || depth == 1);
   const std::string b_steps =
-      b_constant ? fmt::format("{}", ldb)
-      : is_dense ? fmt::format("{}", b_strides[last])
-                 : fmt::format("/*strides of k, n*/ {}, {}", b_strides[last - 1], b_strides[last]);
-  code.line(fmt::format(
-      "gemm{}<Precision::kFp32, Tile::{}>(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, {}, {},",
-      is_dense ? "" : "_strided", tile_name(plan.tile), axes.row_count, columns, depth, a_pointer,
-      axes.row_stride, b_pointer, b_steps));
+      is_dense ? fmt::format("{}", stride_n) : fmt::format("/*strides of k, n*/ {}, {}", stride_k, stride_n);
+  const std::string kernel = by_library ? "gemm_cublaslt<Precision::kFp32>"
+                                        : fmt::format("gemm{}<Precision::kFp32, Tile::{}>",
+                                                      is_dense ? "" : "_strided", tile_name(plan.tile));
+  code.line(fmt::format("{}(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, {}, {},", kernel,
+                        axes.row_count, columns, depth, a_pointer, axes.row_stride, b_pointer, b_steps));
   code.line(fmt::format("    {}, {}, epilogue);", batch, split));
   for (std::size_t i = 0; i < host_axes.size(); ++i) code.close();
   call.body = code.text();

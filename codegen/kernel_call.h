@@ -54,6 +54,7 @@ std::string parameter_list(const KernelCall& call);
 struct KernelOptions {
   Target target = Target::kCpp;
   int capability = 80;            // CUDA: of the GPU that tiles are chosen for, 10 * major + minor
+  bool cublaslt = false;          // CUDA: products of more than eight rows are left to cuBLASLt
   bool smallest_scratch = false;  // rather than the fastest
 };
 
@@ -66,6 +67,7 @@ class KernelBuilder {
         storage_(storage),
         weights_(weights),
         target_(options.target),
+        cublaslt_(options.cublaslt),
         smallest_scratch_(options.smallest_scratch),
         device_(gcrt::device_model(options.capability)) {}
 
@@ -127,6 +129,7 @@ class KernelBuilder {
   const std::map<ir::ValueId, Storage>& storage_;
   WeightBlob& weights_;
   Target target_;
+  bool cublaslt_;
   bool smallest_scratch_;
   gcrt::DeviceModel device_;
 };

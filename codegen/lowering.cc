@@ -481,7 +481,7 @@ class ProgramBuilder {
 }  // namespace
 
 Program lower_graph(const ir::Graph& graph, const LoweringOptions& options) {
-  KernelOptions kernels{options.target, options.capability, false};
+  KernelOptions kernels{options.target, options.capability, options.cublaslt, false};
   Program best = ProgramBuilder(graph, options, {false, true, kernels}).run();
   if (!options.optimize_for_size) return best;
   // What an order or a copy saves shows only in the plan: every combination is planned, the first smallest

@@ -326,6 +326,8 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["uses_halves"] = halves;
   out["kernel_files"] = kernel_files_json(program, options.kernels_per_file);
   out["headers"] = program.headers;
+  out["uses_cublaslt"] = std::find(program.headers.begin(), program.headers.end(), "gcrt/cuda/cublaslt.h") !=
+                         program.headers.end();
   out["cpu"] = options.cpu;
   out["selftest"] = !options.golden.empty();
   out["quantised"] = options.quantised;

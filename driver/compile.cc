@@ -169,6 +169,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   LoweringOptions lowering;
   lowering.target = options.target == "cuda" ? Target::kCuda : Target::kCpp;
   lowering.capability = lowest_capability(cuda_architectures(options.arch));
+  lowering.cublaslt = options.gemm == "cublaslt";
   lowering.name = program_name(options);
   lowering.states = options.states;
   lowering.optimize_for_size = options.optimize_for_size;

@@ -91,6 +91,9 @@ void add_output_options(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option(
       "--arch", options.arch,
       fmt::format("With --target cuda: the GPUs to build for; compute_NN is PTX ({})", kDefaultCudaArch));
+  app.add_option("--gemm", options.gemm,
+                 "With --target cuda: builtin, or cublaslt for products of more than 8 rows")
+      ->check(CLI::IsMember({"builtin", "cublaslt"}));
   app.add_option("--weights", raw.weights, "incbin, array, file or extern")
       ->check(CLI::IsMember({"incbin", "array", "file", "extern"}));
 }
@@ -147,6 +150,8 @@ void validate(const Options& options) {
     usage_error("no output folder; add -o DIR");
   }
   static_cast<void>(cuda_architectures(options.arch));
+  if (options.gemm != "builtin" && options.target != "cuda")
+    usage_error("--gemm cublaslt needs --target cuda");
   const auto is_cpu_character = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("-_.+").find(c) != std::string_view::npos;
@@ -234,6 +239,7 @@ std::string canonical_options(const Options& options) {
   if (options.pass_limit >= 0) add("--pass-limit", std::to_string(options.pass_limit));
   if (options.cpu != "native") add("--cpu", options.cpu);
   if (options.target == "cuda") add("--arch", options.arch);
+  if (options.gemm != "builtin") add("--gemm", options.gemm);
   if (options.weights != WeightsMode::kIncbin) add("--weights", weights_mode_name(options.weights));
   if (options.selftest) text += " --selftest";
   return text;

@@ -40,6 +40,7 @@ struct Options {
   std::string name;  // prefix; empty: from the file's name
   std::string cpu = "native";
   std::string arch = kDefaultCudaArch;
+  std::string gemm = "builtin";  // of CUDA: or "cublaslt"
   WeightsMode weights = WeightsMode::kIncbin;
   bool selftest = false;
   bool force = false;

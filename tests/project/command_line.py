@@ -52,6 +52,7 @@ def case_usage(world):
         ([model, "-o", "x", "--dim", "N"], "--dim"),
         ([model, "-o", "x", "--cpu", "native;evil"], "--cpu"),
         ([model, "-o", "x", "--weights", "elsewhere"], "--weights"),
+        ([model, "-o", "x", "--gemm", "cublaslt"], "--gemm cublaslt needs --target cuda"),
         ([model, "-o", "x", "--target", "cuda", "--arch", "sm_20"], "not an architecture of sm_75 or later"),
         ([model, "-o", "x", "--target", "cuda", "--arch", "sm_80,"], "'' is not an architecture"),
         ([model, "-o", "x", "--target", "cuda", "--arch", "sm_80x"], "'sm_80x' is not an architecture"),

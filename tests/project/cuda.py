@@ -44,6 +44,11 @@ def case_emulate_attention(world):
     verify(world, "attention", "-O0")
 
 
+def case_emulate_cublaslt(world):
+    """Products left to the library, which the emulator has too."""
+    verify(world, "attention", "--gemm", "cublaslt")
+
+
 def budget():
     """Most registers and bytes of shared memory of any kernel, by model: cuda_budget.txt."""
     rows = {}
@@ -111,6 +116,21 @@ def case_make(world):
     weights = next((project / "data").glob("*.weights.bin")).stat().st_size
     size = runner.stat().st_size - weights
     check(size < MOST_BYTES, f"the runner has {size} bytes beside its weights")
+
+
+def case_cublaslt(world):
+    """An opt-in: products are the library's, and only then is it needed."""
+    compiler = nvcc()
+    if not (pathlib.Path(compiler).resolve().parent.parent / "include" / "cublasLt.h").exists():
+        raise Skip("there is no cuBLASLt")
+    plain = world.example(MODELS["attention"], "plain", "--target", "cuda", "--name", "m")
+    project = world.example(MODELS["attention"], "library", "--target", "cuda", "--name", "m", "--gemm", "cublaslt")
+    for folder, wanted in ((plain, False), (project, True)):
+        equal((folder / "gcrt" / "cuda" / "cublaslt.h").exists(), wanted, "brings the header")
+        for build in ("Makefile", "CMakeLists.txt"):
+            equal("cublasLt" in (folder / build).read_text(), wanted, f"{build} links the library")
+    world.run(["make", "-j2", f"NVCC={compiler}", "ARCH=sm_80", "build/m_run"], cwd=project)
+    contains(world.run(["ldd", project / "build" / "m_run"]).stdout, "libcublasLt.so")
 
 
 def case_without_a_gpu(world):

@@ -37,6 +37,7 @@ struct Queue {
   int count = 0;  // of steps recorded, or passed in an update
   int* trap =
       nullptr;  // a word on the device that kernels set when an index is out of range; null: none does
+  void* cublaslt = nullptr;  // handle of the library, of projects that call it
 };
 
 inline void keep_error(Queue& queue, cudaError_t error) {
@@ -144,6 +145,19 @@ void launch(Queue& queue, dim3 grid, dim3 block, std::size_t shared_bytes, void 
   start(static_cast<A&&>(arguments)...);
 }
 
+// Work that a library starts on the stream with pointers that no run changes: an update refuses to move it.
+// `start` returns an error.
+template <class F>
+void call_library(Queue& queue, std::uint64_t fingerprint, const F& start) {
+  if (queue.error != cudaSuccess) return;
+  if (queue.mode == QueueMode::kUpdate) {
+    if (changed_step(queue, fingerprint) != nullptr) keep_error(queue, cudaErrorInvalidValue);
+    return;
+  }
+  keep_error(queue, start());
+  if (queue.mode == QueueMode::kRecord) record_step(queue, fingerprint);
+}
+
 // Copies between any two of host and device. Host memory must be page-locked to be copied while the host goes
 // on.
 inline void copy(Queue& queue, void* target, const void* source, std::size_t bytes,
@@ -162,17 +176,12 @@ inline void copy(Queue& queue, void* target, const void* source, std::size_t byt
   if (queue.mode == QueueMode::kRecord) record_step(queue, fingerprint);
 }
 
-// Sets every byte of device memory. Not for the caller's buffers: an update refuses to move it.
+// Sets every byte of device memory. Not for the caller's buffers.
 inline void fill_bytes(Queue& queue, void* target, int value, std::size_t bytes) {
-  if (queue.error != cudaSuccess || bytes == 0) return;
+  if (bytes == 0) return;
   std::uint64_t fingerprint = mix_bytes(kEmptyFingerprint, &target, sizeof(target));
   fingerprint = mix_bytes(mix_bytes(fingerprint, &value, sizeof(value)), &bytes, sizeof(bytes));
-  if (queue.mode == QueueMode::kUpdate) {
-    if (changed_step(queue, fingerprint) != nullptr) keep_error(queue, cudaErrorInvalidValue);
-    return;
-  }
-  keep_error(queue, cudaMemsetAsync(target, value, bytes, queue.stream));
-  if (queue.mode == QueueMode::kRecord) record_step(queue, fingerprint);
+  call_library(queue, fingerprint, [&] { return cudaMemsetAsync(target, value, bytes, queue.stream); });
 }
 
 // How many blocks of `threads` threads cover `count` things.

@@ -187,6 +187,19 @@ void add_parts_kernel(PartOutput<T> parts, int rows, int columns, int first_entr
                  output.first_column(entry) + n);
 }
 
+// Launches add_parts_kernel for all entries.
+template <class T, class Output>
+inline void add_parts(Queue& queue, const PartOutput<T>& parts, int rows, int columns, int entries,
+                      const Output& output) {
+  const std::ptrdiff_t quads = rows * (parts.row_stride / 4);
+  const unsigned blocks = static_cast<unsigned>((quads + kAddThreads - 1) / kAddThreads);
+  for (int entry = 0; entry < entries; entry += kMaxGridZ) {
+    const int left = entries - entry;
+    launch(queue, dim3(blocks, static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ)), dim3(kAddThreads),
+           0, add_parts_kernel<T, Output>, parts, rows, columns, entry, output);
+  }
+}
+
 // Launches one kernel over all tiles of `entries` products.
 template <class Config, class Product, class A, class B, class Output>
 inline void launch_tiles(Queue& queue, const A& a, const B& b, TileGrid grid, int entries,
@@ -221,13 +234,7 @@ inline void multiply_tiles(Queue& queue, const A& a, const B& b, int rows, int c
   const PartOutput<Sum> parts{reinterpret_cast<Sum*>(split.workspace), row_stride, rows * row_stride,
                               split.splits};
   launch_tiles<Config, Product>(queue, a, b, grid, entries, parts);
-  const std::ptrdiff_t quads = rows * (row_stride / 4);
-  const unsigned blocks = static_cast<unsigned>((quads + kAddThreads - 1) / kAddThreads);
-  for (int entry = 0; entry < entries; entry += kMaxGridZ) {
-    const int left = entries - entry;
-    launch(queue, dim3(blocks, static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ)), dim3(kAddThreads),
-           0, add_parts_kernel<Sum, Output>, parts, rows, columns, entry, output);
-  }
+  add_parts(queue, parts, rows, columns, entries, output);
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -132,6 +132,16 @@ constexpr std::ptrdiff_t gemm_workspace_size(std::ptrdiff_t rows, std::ptrdiff_t
   return splits > 1 ? batch * splits * rows * (ceil_div(columns, 4) * 4) : 0;
 }
 
+// The library asks for a multiple of 256; the block's own alignment may be less.
+constexpr std::ptrdiff_t kCublasltAlignment = 256;
+constexpr std::ptrdiff_t kCublasltWorkspaceBytes = std::ptrdiff_t{4} << 20;
+
+// Floats of workspace of gemm_cublaslt: the library's, and the sums.
+constexpr std::ptrdiff_t cublaslt_workspace_size(std::ptrdiff_t rows, std::ptrdiff_t columns,
+                                                 std::ptrdiff_t batch) {
+  return kCublasltWorkspaceBytes / 4 + batch * rows * (ceil_div(columns, 4) * 4);
+}
+
 // Microseconds of one launch that computes `batch` products of `rows` x `depth` by `depth` x `columns`. Work
 // is spread over the multiprocessors in whole blocks; a block is bound by products, by what it reads through
 // the second-level cache, or by the latency of its steps, which other blocks on the same multiprocessor hide.

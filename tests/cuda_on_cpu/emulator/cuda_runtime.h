@@ -51,7 +51,9 @@ enum cudaError {
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorIllegalState = 401,
   cudaErrorNotReady = 600,
-  cudaErrorStreamCaptureUnsupported = 900
+  cudaErrorNotSupported = 801,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorUnknown = 999
 };
 using cudaError_t = cudaError;
 

@@ -140,8 +140,12 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorIllegalState";
     case cudaErrorNotReady:
       return "cudaErrorNotReady";
+    case cudaErrorNotSupported:
+      return "cudaErrorNotSupported";
     case cudaErrorStreamCaptureUnsupported:
       return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorUnknown:
+      return "cudaErrorUnknown";
   }
   return "unknown error";
 }
