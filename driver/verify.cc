@@ -23,6 +23,26 @@ namespace {
 using Tensors = std::map<std::string, ir::Tensor>;
 using Json = nlohmann::ordered_json;
 
+/// Without a GPU, a run that takes longer must be asked for by --emulate.
+constexpr double kLongEmulation = 600;
+
+/// Seconds that the emulator takes for one run on one core: multiply-adds and bytes per second as measured on
+/// x86-64 at 2 to 3 GHz.
+double emulation_seconds(const Program& program) {
+  constexpr double kMultiplyAdds = 2e8, kBytes = 1e8;
+  double bytes = 0;
+  for (const Layer& layer : program.layers)
+    bytes += static_cast<double>(layer.bytes_read + layer.bytes_written);
+  return static_cast<double>(program.statistics.multiply_adds) / kMultiplyAdds + bytes / kBytes;
+}
+
+std::string duration_text(double seconds) {
+  if (seconds < 1) return "less than a second";
+  if (seconds < 120) return fmt::format("about {:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("about {:.0f} minutes", seconds / 60);
+  return fmt::format("about {:.0f} hours", seconds / 3600);
+}
+
 /// One compared tensor of one case.
 struct Finding {
   std::string case_name;
@@ -71,17 +91,14 @@ ir::Tensor narrowed(const ir::Tensor& tensor, ir::ElementType element) {
 
 class Verifier {
  public:
-  Verifier(const Options& options, Terminal& terminal)
+  Verifier(const Options& options, bool is_emulation_asked_for, Terminal& terminal)
       : options_(options),
+        is_emulation_asked_for_(is_emulation_asked_for),
         terminal_(terminal),
         root_(options.keep.empty() ? temporary_.path() : options.keep) {}
 
   int run() {
     program_name(options_);
-    if (options_.target == "cuda" && options_.emulate) {
-      terminal_.note(
-          "no GPU is used: the kernels run on the CPU, thread by thread, some hundred times slower");
-    }
     if (options_.data.empty()) {
       Options options = options_;
       verify_group(options, {});
@@ -116,6 +133,7 @@ class Verifier {
   void verify_group(const Options& options, std::vector<TestCase> cases) {
     terminal_.stage(1, 5, "read", options.model);
     Compilation compilation = compile_imported(import_model(options, terminal_), options, terminal_);
+    if (options_.target == "cuda" && options_.emulate) announce_emulation(compilation.program);
     const Reference reference(compilation.imported);
     if (options_.data.empty()) {
       for (int i = 0; i < options_.random_cases; ++i) cases.push_back(random_case(compilation.imported, i));
@@ -129,6 +147,17 @@ class Verifier {
       terminal_.stage(5, 5, "run", cases[i].name);
       verify_case(compilation, reference, cases[i], runner, fmt::format("{}/case_{}", folder, i));
     }
+  }
+
+  void announce_emulation(const Program& program) {
+    const double seconds = emulation_seconds(program);
+    const std::string text = fmt::format(
+        "no GPU is used: the kernels run on the CPU, {} of one core for each run", duration_text(seconds));
+    if (seconds > kLongEmulation && !is_emulation_asked_for_) {
+      throw ir::CompileError(ir::ExitCode::kUsage,
+                             text + "; --emulate if it shall, or smaller shapes by --dim and --shape");
+    }
+    terminal_.note(text);
   }
 
   TestCase random_case(const ir::Graph& graph, int index) const {
@@ -305,6 +334,7 @@ class Verifier {
   }
 
   const Options& options_;
+  const bool is_emulation_asked_for_;
   Terminal& terminal_;
   const TemporaryFolder temporary_;
   const std::string root_;
@@ -320,7 +350,7 @@ class Verifier {
 int run_verify(const Options& options, Terminal& terminal) {
   Options chosen = options;
   if (chosen.target == "cuda" && !has_gpu()) chosen.emulate = true;
-  return Verifier(chosen, terminal).run();
+  return Verifier(chosen, options.emulate, terminal).run();
 }
 
 }  // namespace gcompile

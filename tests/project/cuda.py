@@ -133,6 +133,17 @@ def case_cublaslt(world):
     contains(world.run(["ldd", project / "build" / "m_run"]).stdout, "libcublasLt.so")
 
 
+def case_long_emulation(world):
+    """What would take long is not begun unless it is asked for."""
+    if pathlib.Path("/dev/nvidiactl").exists():
+        raise Skip("there is a GPU")
+    world.path("large.onnxtxt").write_text(
+        '<ir_version: 8, opset_import: ["" : 17]>\n'
+        "g (float[9000, 9000] x, float[9000, 9000] y) => (float[9000, 9000] z) { z = MatMul(x, y) }\n")
+    done = world.run([world.gcompile, "verify", world.path("large.onnxtxt"), "--target", "cuda"], status=2)
+    contains(done.stderr, "about 61 minutes of one core for each run; --emulate if it shall")
+
+
 def case_without_a_gpu(world):
     """The runner says what is missing."""
     compiler = nvcc()
