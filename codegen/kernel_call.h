@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "codegen/loop_printer.h"
+#include "codegen/precision.h"
 #include "codegen/program.h"
 #include "codegen/storage.h"
 #include "codegen/weights.h"
-#include "gcrt/cuda/tile_model.h"
 
 namespace gcompile {
 
@@ -41,6 +41,7 @@ struct KernelCall {
   int launches = 1;         // CUDA: at most
   double microseconds = 0;  // CUDA: predicted; 0: not modelled
   std::string choice;       // CUDA: the tile, for the report
+  std::string warning;      // CUDA: why the products are not formed as asked for; empty: they are
 
   CallArgument& add(CallArgument argument) {
     arguments.push_back(std::move(argument));
@@ -54,7 +55,8 @@ std::string parameter_list(const KernelCall& call);
 struct KernelOptions {
   Target target = Target::kCpp;
   int capability = 80;            // CUDA: of the GPU that tiles are chosen for, 10 * major + minor
-  bool smallest_scratch = false;  // rather than the fastest
+  Precision precision = Precision::kFp32;  // CUDA: of products of floats
+  bool smallest_scratch = false;           // rather than the fastest
 };
 
 /// Builds calls for nodes of one graph. Throws ir::OperatorError when a kernel does not take the node.
@@ -66,6 +68,7 @@ class KernelBuilder {
         storage_(storage),
         weights_(weights),
         target_(options.target),
+        precision_(options.precision),
         smallest_scratch_(options.smallest_scratch),
         device_(gcrt::device_model(options.capability)) {}
 
@@ -112,7 +115,12 @@ class KernelBuilder {
   KernelCall cuda_conv_integer(ir::NodeId id, const ir::ContractForm& form);
   KernelCall cuda_matmul_integer(ir::NodeId id, const ir::ContractForm& form);
   std::string split_argument(KernelCall& call, int splits, std::int64_t floats);
-  int packed_weights(KernelCall& call, const std::vector<float>& packed, ir::NodeId id);
+  /// How the products of a node are formed: as asked for, or in TF32 where float16 cannot hold its constant
+  /// weights, with a warning. The one place that decides it.
+  Precision precision_of(KernelCall& call, ir::NodeId id) const;
+  /// Adds the parameter for the constant operand 1 of a node, packed, in the type that the precision stores.
+  void packed_parameter(KernelCall& call, ir::NodeId id, const std::vector<float>& packed,
+                        const std::string& parameter, Precision precision);
   KernelCall cuda_library(ir::NodeId id, const ir::LibraryForm& form);
   KernelCall cuda_recurrent(ir::NodeId id);
   /// Adds what a scatter of `updates` over `targets` places needs on CUDA: scratch and launches.
@@ -127,6 +135,7 @@ class KernelBuilder {
   const std::map<ir::ValueId, Storage>& storage_;
   WeightBlob& weights_;
   Target target_;
+  Precision precision_;
   bool smallest_scratch_;
   gcrt::DeviceModel device_;
 };

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/precision.h"
 #include "codegen/program.h"
 #include "ir/graph.h"
 
@@ -12,7 +13,8 @@ namespace gcompile {
 struct LoweringOptions {
   Target target = Target::kCpp;
   int capability = 80;  // of the GPU that tiles are chosen for: 10 * major + minor
-  std::string name;     // prefix of every symbol
+  Precision precision = Precision::kFp32;
+  std::string name;  // prefix of every symbol
   /// Model names of (input, output) pairs that become persistent state.
   std::vector<std::pair<std::string, std::string>> states;
   bool optimize_for_size = false;

@@ -169,6 +169,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   LoweringOptions lowering;
   lowering.target = options.target == "cuda" ? Target::kCuda : Target::kCpp;
   lowering.capability = lowest_capability(options.arch);
+  lowering.precision = options.precision;
   lowering.name = program_name(options);
   lowering.states = options.states;
   lowering.optimize_for_size = options.optimize_for_size;
@@ -205,6 +206,7 @@ Compilation compile_imported(frontend::ImportedModel model, const Options& optio
                  fmt::format("{} -> {} nodes", grouped(static_cast<std::int64_t>(before)),
                              grouped(static_cast<std::int64_t>(out.optimised.node_count()))));
   lower_compilation(out, options);
+  for (const ir::Diagnostic& warning : out.program.warnings) terminal.diagnostic(warning);
   return out;
 }
 

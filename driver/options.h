@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/precision.h"
 #include "codegen/program_json.h"
 #include "driver/terminal.h"
 #include "frontend/import.h"
@@ -39,6 +40,7 @@ struct Options {
   std::string name;  // prefix; empty: from the file's name
   std::string cpu = "native";
   std::string arch = "sm_80";  // of CUDA, "sm_87,sm_90a"
+  Precision precision = Precision::kFp32;
   WeightsMode weights = WeightsMode::kIncbin;
   bool selftest = false;
   bool force = false;
