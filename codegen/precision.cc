@@ -21,6 +21,10 @@ std::optional<Precision> precision_from_name(std::string_view name) {
   return {};
 }
 
+double product_tolerance(Precision precision) {
+  return precision == Precision::kFp32 ? 0 : std::ldexp(16.0, -facts_of(precision).significant_bits);
+}
+
 bool fits_float16(const ir::Tensor& weights) {
   double largest = 0;
   for (std::int64_t i = 0; i < weights.count(); ++i) {

@@ -244,6 +244,17 @@ void add_statistics(Json& out, const Program& program) {
                        {"parameter_bytes", s.parameter_bytes}};
 }
 
+/// How products are formed, where it is not as exactly as float32.
+Json precision_json(Precision precision) {
+  const PrecisionFacts& facts = facts_of(precision);
+  return {{"is_reduced", precision != Precision::kFp32},
+          {"name", facts.name},
+          {"significant_bits", facts.significant_bits},
+          {"has_small_weights", facts.weight != ir::ElementType::kFloat32},
+          {"weight", name_of(facts.weight)},
+          {"tolerance", fmt::format("{:.4g}", product_tolerance(precision))}};
+}
+
 }  // namespace
 
 const char* weights_mode_name(WeightsMode mode) {
@@ -297,6 +308,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   std::string list = options.cuda_arch;
   std::replace(list.begin(), list.end(), ' ', ';');
   out["cuda_cmake_archs"] = list;
+  out["precision"] = precision_json(program.precision);
   out["tool_version"] = program.tool_version;
   out["producer"] = program.producer;
   out["opset"] = program.opset;
