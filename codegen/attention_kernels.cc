@@ -231,8 +231,9 @@ KernelCall KernelBuilder::cuda_attention(ir::NodeId id, const ir::ContractForm& 
   code.line(fmt::format("    /*strides of q, k, v*/ {{{}}}, {{{}}}, {{{}}}}};", strides(q.strides),
                         strides(k.strides), strides(v.strides)));
   code.line(epilogue.declaration());
-  code.line(fmt::format("attention<Precision::kFp32, AttentionTile::{}, {}, {}, AttentionMaskKind::{}>(",
-                        plan.tile == gcrt::AttentionTile::k16 ? "k16" : "k64",
+  const Precision precision = precision_of(call, id);
+  code.line(fmt::format("attention<{}, AttentionTile::{}, {}, {}, AttentionMaskKind::{}>(",
+                        precision_argument(precision), plan.tile == gcrt::AttentionTile::k16 ? "k16" : "k64",
                         gcrt::attention_padded(sizes.head_size), gcrt::attention_padded(sizes.value_size),
                         kind));
   code.line(fmt::format("    queue, shape, q, k, v, {}, {}, epilogue);", mask, split));

@@ -46,11 +46,30 @@ std::string KernelBuilder::split_argument(KernelCall& call, int splits, std::int
   return fmt::format("SplitDepth{{{}, workspace}}", splits);
 }
 
-int KernelBuilder::packed_weights(KernelCall& call, const std::vector<float>& packed, NodeId id) {
-  const ir::ValueId value = node(id).operands[1];
-  return weights_.add_floats(
-      packed, graph_.value(value).name,
-      fmt::format("{} packed for {}", to_string(graph_.value(value).type), call.family));
+Precision KernelBuilder::precision_of(KernelCall& call, NodeId id) const {
+  if (precision_ != Precision::kFp16) return precision_;
+  const std::size_t factors = node(id).op->name == "FusedAttention" ? 3 : 2;
+  for (std::size_t i = 0; i < factors; ++i) {
+    const ir::ValueId operand = node(id).operands[i];
+    const ir::Tensor* constant = graph_.constant(operand);
+    if (!constant || fits_float16(*constant)) continue;
+    call.warning = fmt::format("the constant '{}' is out of the range of float16: multiplied in TF32",
+                               ir::printable(graph_.value(operand).name));
+    return Precision::kTf32;
+  }
+  return precision_;
+}
+
+void KernelBuilder::packed_parameter(KernelCall& call, NodeId id, const std::vector<float>& packed,
+                                     const std::string& parameter, Precision precision) {
+  const ir::Value& value = graph_.value(node(id).operands[1]);
+  const ir::ElementType stored = facts_of(precision).weight;
+  const bool is_float = stored == ir::ElementType::kFloat32;
+  std::string what = fmt::format("{} packed for {}", to_string(value.type), call.family);
+  if (!is_float) what += fmt::format(" as {}", name_of(stored));
+  const int entry = is_float ? weights_.add_floats(packed, value.name, what)
+                             : weights_.add_halves(packed, stored, value.name, what);
+  weights_parameter(call, entry, parameter, kernel_type(stored));
 }
 
 KernelCall KernelBuilder::cuda_conv(NodeId id, const ir::ContractForm& form) {
@@ -90,7 +109,9 @@ KernelCall KernelBuilder::cuda_conv(NodeId id, const ir::ContractForm& form) {
       }
     }
   }
-  weights_parameter(call, packed_weights(call, packed, id), "w", "float");
+  // The depthwise kernel has no tensor cores to feed, and its weights are few: float32 in every mode.
+  const Precision precision = depthwise ? Precision::kFp32 : precision_of(call, id);
+  packed_parameter(call, id, packed, "w", precision);
   const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
   call.body = image.text("shape") + "  " + epilogue.declaration() + "\n";
   if (depthwise) {
@@ -98,13 +119,13 @@ KernelCall KernelBuilder::cuda_conv(NodeId id, const ir::ContractForm& form) {
                              window_name(shape));
     return call;
   }
-  const gcrt::Plan plan = gcrt::plan_conv2d(device_, gcrt::Precision::kFp32, shape);
+  const gcrt::Plan plan = gcrt::plan_conv2d(device_, precision, shape);
   const std::string split =
       split_argument(call, plan.splits, gcrt::conv2d_workspace_size(shape, plan.splits));
-  note_plan(call, plan, 1);
-  call.body +=
-      fmt::format("  {}<Precision::kFp32, Tile::{}>(queue, shape, x, w, {}, epilogue);\n",
-                  gcrt::is_pointwise(shape) ? "conv2d_pointwise" : "conv2d", tile_name(plan.tile), split);
+  note_plan(call, plan, precision, 1);
+  call.body += fmt::format("  {}<{}, Tile::{}>(queue, shape, x, w, {}, epilogue);\n",
+                           gcrt::is_pointwise(shape) ? "conv2d_pointwise" : "conv2d",
+                           precision_argument(precision), tile_name(plan.tile), split);
   return call;
 }
 
@@ -149,13 +170,14 @@ KernelCall KernelBuilder::cuda_conv_transpose(NodeId id, const ir::ContractForm&
       }
     }
   }
-  weights_parameter(call, packed_weights(call, packed, id), "w", "float");
+  const Precision precision = precision_of(call, id);
+  packed_parameter(call, id, packed, "w", precision);
   const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
-  const gcrt::Plan plan = gcrt::plan_conv_transpose2d(device_, gcrt::Precision::kFp32, shape);
-  note_plan(call, plan, shape.stride_h * shape.stride_w);
+  const gcrt::Plan plan = gcrt::plan_conv_transpose2d(device_, precision, shape);
+  note_plan(call, plan, precision, shape.stride_h * shape.stride_w);
   call.body = image.text("shape") + "  " + epilogue.declaration() + "\n";
-  call.body += fmt::format("  conv_transpose2d<Precision::kFp32, Tile::{}>(queue, shape, x, w, epilogue);\n",
-                           tile_name(plan.tile));
+  call.body += fmt::format("  conv_transpose2d<{}, Tile::{}>(queue, shape, x, w, epilogue);\n",
+                           precision_argument(precision), tile_name(plan.tile));
   return call;
 }
 
@@ -209,6 +231,16 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
     std::vector<int>& list = grid_axes.size() < 2 ? grid_axes : host_axes;
     list.insert(list.begin(), static_cast<int>(axis));
   }
+  std::int64_t entries = 1, host_entries = 1;
+  for (const int axis : grid_axes) entries *= out[static_cast<std::size_t>(axis)];
+  for (const int axis : host_axes) host_entries *= out[static_cast<std::size_t>(axis)];
+  const Precision precision = precision_of(call, id);
+  const gcrt::Plan plan =
+      b_constant ? gcrt::plan_gemm(device_, precision, axes.row_count, columns, depth, entries, true)
+                 : gcrt::plan_tiles(device_, precision, axes.row_count, columns, depth, entries, true);
+  // The library takes matrices with one contiguous axis whose columns do not overlap, and weights of 32 bits.
+  bool by_library = cublaslt_ && !gcrt::is_gemv(plan.tile) && axes.row_count * columns * depth > 0 &&
+                    axes.row_stride >= depth;
   const std::int64_t ldb = round_up(depth, 16);
   std::vector<std::int64_t> b_strides;
   if (b_constant) {
@@ -222,7 +254,7 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
         }
       }
     }
-    weights_parameter(call, packed_weights(call, packed, id), "b", "float");
+    packed_parameter(call, id, packed, "b", by_library ? Precision::kFp32 : precision);
     b_strides = ir::row_major_strides(bs);
     for (std::size_t i = 0; i + 2 < bs.size(); ++i)
       b_strides[i] = b_strides[i] / (depth * columns) * (columns * ldb);
@@ -230,18 +262,9 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
     b_strides = operand_parameter(call, id, 1, "b").strides;
   }
   const EpilogueWriter epilogue(*this, call, id, form, axes.rows, static_cast<int>(rank) - 1, grid_axes);
-  std::int64_t entries = 1, host_entries = 1;
-  for (const int axis : grid_axes) entries *= out[static_cast<std::size_t>(axis)];
-  for (const int axis : host_axes) host_entries *= out[static_cast<std::size_t>(axis)];
-  const gcrt::Precision precision = gcrt::Precision::kFp32;
-  const gcrt::Plan plan =
-      b_constant ? gcrt::plan_gemm(device_, precision, axes.row_count, columns, depth, entries, true)
-                 : gcrt::plan_tiles(device_, precision, axes.row_count, columns, depth, entries, true);
   const std::int64_t stride_k = b_constant ? 1 : b_strides[bs.size() - 2];
   const std::int64_t stride_n = b_constant ? ldb : b_strides[bs.size() - 1];
-  const bool by_library = cublaslt_ && !gcrt::is_gemv(plan.tile) && axes.row_count * columns * depth > 0 &&
-                          axes.row_stride >= depth &&
-                          ((stride_k == 1 && stride_n >= depth) || (stride_n == 1 && stride_k >= columns));
+  by_library = by_library && ((stride_k == 1 && stride_n >= depth) || (stride_n == 1 && stride_k >= columns));
   const std::string split =
       by_library ? "workspace"
                  : split_argument(call, plan.splits,
@@ -254,7 +277,7 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
     call.launches = narrow(host_entries * (calls + 1));
     call.choice = "cuBLASLt";
   } else {
-    note_plan(call, plan, host_entries);
+    note_plan(call, plan, precision, host_entries);
   }
 
   CodeText code(1);
@@ -281,9 +304,9 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
   const bool is_dense = !by_library && (b_constant || stride_k == 1 || depth == 1);
   const std::string b_steps =
       is_dense ? fmt::format("{}", stride_n) : fmt::format("/*strides of k, n*/ {}, {}", stride_k, stride_n);
-  const std::string kernel = by_library ? "gemm_cublaslt<Precision::kFp32>"
-                                        : fmt::format("gemm{}<Precision::kFp32, Tile::{}>",
-                                                      is_dense ? "" : "_strided", tile_name(plan.tile));
+  const std::string kernel = by_library ? fmt::format("gemm_cublaslt<{}>", precision_argument(precision))
+                                        : fmt::format("gemm{}<{}, Tile::{}>", is_dense ? "" : "_strided",
+                                                      precision_argument(precision), tile_name(plan.tile));
   code.line(fmt::format("{}(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, {}, {},", kernel,
                         axes.row_count, columns, depth, a_pointer, axes.row_stride, b_pointer, b_steps));
   code.line(fmt::format("    {}, {}, epilogue);", batch, split));

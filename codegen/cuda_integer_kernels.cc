@@ -87,10 +87,10 @@ KernelCall KernelBuilder::cuda_conv_integer(NodeId id, const ir::ContractForm& f
         window_name(shape), border);
     return call;
   }
-  const gcrt::Plan plan = gcrt::plan_conv2d(device_, gcrt::Precision::kInt8, shape);
+  const gcrt::Plan plan = gcrt::plan_conv2d(device_, Precision::kInt8, shape);
   const std::string split =
       split_argument(call, plan.splits, gcrt::conv2d_workspace_size(shape, plan.splits));
-  note_plan(call, plan, 1);
+  note_plan(call, plan, Precision::kInt8, 1);
   const bool pointwise = gcrt::is_pointwise(shape);
   call.body +=
       fmt::format("  conv2d_integer{}<Tile::{}>(queue, shape, x, w, offsets, {}{}, epilogue);\n",
@@ -137,11 +137,10 @@ KernelCall KernelBuilder::cuda_matmul_integer(NodeId id, const ir::ContractForm&
     if (axis >= lead && as[axis - lead] != 1)
       pointer += fmt::format(" + {} * b{}", a.strides[axis - lead], axis);
   }
-  const gcrt::Plan plan =
-      gcrt::plan_gemm(device_, gcrt::Precision::kInt8, out[rank - 2], columns, depth, 1, true);
+  const gcrt::Plan plan = gcrt::plan_gemm(device_, Precision::kInt8, out[rank - 2], columns, depth, 1, true);
   const std::string split =
       split_argument(call, plan.splits, gcrt::gemm_workspace_size(out[rank - 2], columns, 1, plan.splits));
-  note_plan(call, plan, entries);
+  note_plan(call, plan, Precision::kInt8, entries);
   code.append("  " + epilogue.declaration() + "\n", static_cast<int>(rank) - 2);
   code.line(fmt::format(
       "gemm_integer<Tile::{}>(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, b, {}, offsets, {},",

@@ -59,11 +59,18 @@ gcrt::ConvShape conv_shape(const ImageShape& s) {
           s.image};
 }
 
-void note_plan(KernelCall& call, const gcrt::Plan& plan, std::int64_t products) {
+std::string precision_argument(Precision precision) {
+  return fmt::format("Precision::{}", facts_of(precision).enumerator);
+}
+
+void note_plan(KernelCall& call, const gcrt::Plan& plan, Precision precision, std::int64_t products) {
   call.microseconds = plan.microseconds * static_cast<double>(products);
   call.launches = static_cast<int>(products * (plan.splits > 1 ? 2 : 1));
   call.choice = tile_name(plan.tile) + 1;
   if (plan.splits > 1) call.choice += fmt::format(", depth in {} parts", plan.splits);
+  if (precision != Precision::kFp32 && precision != Precision::kInt8) {
+    call.choice += fmt::format(", {}", facts_of(precision).name);
+  }
 }
 
 const char* window_name(const gcrt::ConvShape& shape) {

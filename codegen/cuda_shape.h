@@ -16,8 +16,12 @@ const char* tile_name(gcrt::Tile tile);
 int narrow(std::int64_t value);
 gcrt::ConvShape conv_shape(const ImageShape& shape);
 
-/// Notes the tile, the predicted time of `products` such products, and their launches, in the call.
-void note_plan(KernelCall& call, const gcrt::Plan& plan, std::int64_t products);
+/// "Precision::kFp32", of gcrt's Precision.
+std::string precision_argument(Precision precision);
+
+/// Notes the tile, the precision if it is a choice, the predicted time of `products` such products, and their
+/// launches, in the call.
+void note_plan(KernelCall& call, const gcrt::Plan& plan, Precision precision, std::int64_t products);
 
 /// "k3", of gcrt's DepthwiseWindow.
 const char* window_name(const gcrt::ConvShape& shape);

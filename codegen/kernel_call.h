@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "codegen/kernel_options.h"
 #include "codegen/loop_printer.h"
 #include "codegen/program.h"
 #include "codegen/storage.h"
 #include "codegen/weights.h"
-#include "gcrt/cuda/tile_model.h"
 
 namespace gcompile {
 
@@ -41,6 +41,7 @@ struct KernelCall {
   int launches = 1;         // CUDA: at most
   double microseconds = 0;  // CUDA: predicted; 0: not modelled
   std::string choice;       // CUDA: the tile, for the report
+  std::string warning;      // CUDA: why the products are not formed as asked for; empty: they are
 
   CallArgument& add(CallArgument argument) {
     arguments.push_back(std::move(argument));
@@ -50,13 +51,6 @@ struct KernelCall {
 
 /// "const float* x0, float* y".
 std::string parameter_list(const KernelCall& call);
-
-struct KernelOptions {
-  Target target = Target::kCpp;
-  int capability = 80;            // CUDA: of the GPU that tiles are chosen for, 10 * major + minor
-  bool cublaslt = false;          // CUDA: products of more than eight rows are left to cuBLASLt
-  bool smallest_scratch = false;  // rather than the fastest
-};
 
 /// Builds calls for nodes of one graph. Throws ir::OperatorError when a kernel does not take the node.
 class KernelBuilder {
@@ -68,6 +62,7 @@ class KernelBuilder {
         weights_(weights),
         target_(options.target),
         cublaslt_(options.cublaslt),
+        precision_(options.precision),
         smallest_scratch_(options.smallest_scratch),
         device_(gcrt::device_model(options.capability)) {}
 
@@ -114,7 +109,12 @@ class KernelBuilder {
   KernelCall cuda_conv_integer(ir::NodeId id, const ir::ContractForm& form);
   KernelCall cuda_matmul_integer(ir::NodeId id, const ir::ContractForm& form);
   std::string split_argument(KernelCall& call, int splits, std::int64_t floats);
-  int packed_weights(KernelCall& call, const std::vector<float>& packed, ir::NodeId id);
+  /// How the products of a node are formed: as asked for, or in TF32 where float16 cannot hold its constant
+  /// weights, with a warning. The one place that decides it.
+  Precision precision_of(KernelCall& call, ir::NodeId id) const;
+  /// Adds the parameter for the constant operand 1 of a node, packed, in the type that the precision stores.
+  void packed_parameter(KernelCall& call, ir::NodeId id, const std::vector<float>& packed,
+                        const std::string& parameter, Precision precision);
   KernelCall cuda_library(ir::NodeId id, const ir::LibraryForm& form);
   KernelCall cuda_recurrent(ir::NodeId id);
   /// Adds what a scatter of `updates` over `targets` places needs on CUDA: scratch and launches.
@@ -130,6 +130,7 @@ class KernelBuilder {
   WeightBlob& weights_;
   Target target_;
   bool cublaslt_;
+  Precision precision_;
   bool smallest_scratch_;
   gcrt::DeviceModel device_;
 };

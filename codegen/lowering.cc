@@ -28,12 +28,14 @@ class ProgramBuilder {
       : graph_(graph), options_(options), schedule_(schedule) {}
 
   Program run() {
-    program_.target = options_.target;
+    program_.target = options_.kernels.target;
     program_.name = options_.name;
+    program_.precision = options_.kernels.precision;
     program_.buffer_alignment = options_.optimize_for_size ? kSmallAlignment : kAlignment;
     ir::Diagnostics diagnostics;
     check_elements(diagnostics);
     diagnostics.throw_if_errors();
+    warn_without_tensor_cores();
     make_ports();
     Scheduler scheduler(buffers_, weights_, diagnostics, schedule_);
     std::vector<LoweredStep> steps = scheduler.run(graph_, inputs_, outputs_, host_inputs_);
@@ -56,7 +58,7 @@ class ProgramBuilder {
 
  private:
   /// Inputs and outputs then are parts of the arena, and copies join them with the caller's.
-  bool on_device() const { return options_.target == Target::kCuda; }
+  bool on_device() const { return options_.kernels.target == Target::kCuda; }
 
   /// Only constants may have elements in which nothing computes.
   void check_elements(ir::Diagnostics& diagnostics) const {
@@ -297,6 +299,7 @@ class ProgramBuilder {
           layer.bytes_written = from.bytes_written;
           layer.microseconds = from.call.microseconds;
           layer.choice = from.call.choice;
+          if (!from.call.warning.empty()) warn(from.comment, from.call.warning);
           program_.graph_steps += from.call.launches;
           program_.statistics.multiply_adds += from.call.multiply_adds;
           program_.layers.push_back(std::move(layer));
@@ -304,6 +307,25 @@ class ProgramBuilder {
       out.push_back(std::move(step));
     }
     return out;
+  }
+
+  /// What the user may not expect of the products: for the terminal, and among the report's remarks.
+  void warn(const std::string& subject, const std::string& text) {
+    ir::Diagnostic diagnostic;
+    diagnostic.severity = ir::Severity::kWarning;
+    diagnostic.code = "W0305";
+    diagnostic.message = fmt::format("{}: {}", subject, text);
+    program_.warnings.push_back(std::move(diagnostic));
+    program_.remarks.push_back({"precision: " + subject, text});
+  }
+
+  void warn_without_tensor_cores() {
+    const Precision precision = options_.kernels.precision;
+    if (!on_device() || precision == Precision::kFp32) return;
+    if (gcrt::has_tensor_cores(options_.kernels.capability, precision)) return;
+    warn(fmt::format("sm_{}", options_.kernels.capability),
+         fmt::format("no tensor core there multiplies {}: products are float32 (FFMA)",
+                     facts_of(precision).name));
   }
 
   Argument convert(const CallArgument& from) const {
@@ -481,7 +503,7 @@ class ProgramBuilder {
 }  // namespace
 
 Program lower_graph(const ir::Graph& graph, const LoweringOptions& options) {
-  KernelOptions kernels{options.target, options.capability, options.cublaslt, false};
+  KernelOptions kernels = options.kernels;
   Program best = ProgramBuilder(graph, options, {false, true, kernels}).run();
   if (!options.optimize_for_size) return best;
   // What an order or a copy saves shows only in the plan: every combination is planned, the first smallest

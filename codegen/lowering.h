@@ -4,16 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "codegen/program.h"
+#include "codegen/kernel_options.h"
 #include "ir/graph.h"
 
 namespace gcompile {
 
 struct LoweringOptions {
-  Target target = Target::kCpp;
-  int capability = 80;    // of the GPU that tiles are chosen for: 10 * major + minor
-  bool cublaslt = false;  // CUDA: products are left to cuBLASLt where it takes them
-  std::string name;       // prefix of every symbol
+  KernelOptions kernels;
+  std::string name;  // prefix of every symbol
   /// Model names of (input, output) pairs that become persistent state.
   std::vector<std::pair<std::string, std::string>> states;
   bool optimize_for_size = false;

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "codegen/memory_plan.h"
+#include "codegen/precision.h"
+#include "ir/diagnostics.h"
 #include "ir/tensor.h"
 
 namespace gcompile {
@@ -107,7 +109,8 @@ struct Statistics {
 
 struct Program {
   Target target = Target::kCpp;
-  std::string name;  // the prefix of every symbol, [a-z][a-z0-9_]*
+  Precision precision = Precision::kFp32;  // CUDA: of products of floats
+  std::string name;                        // the prefix of every symbol, [a-z][a-z0-9_]*
   std::string tool_version;
   std::string model_sha256, producer, opset;  // provenance; escaped when rendered
   std::string options;                        // command line options that shape the output, canonical order
@@ -127,7 +130,8 @@ struct Program {
   std::vector<std::string> headers;  // gcrt headers of all kernels, sorted, with what they include
   std::vector<Layer> layers;
   std::vector<Remark> remarks;
-  std::vector<Buffer> buffers;  // what was planned, with lives; offsets in plan
+  std::vector<ir::Diagnostic> warnings;  // for the terminal; among the remarks too
+  std::vector<Buffer> buffers;           // what was planned, with lives; offsets in plan
   MemoryPlan plan;
   Statistics statistics;
 };

@@ -244,6 +244,17 @@ void add_statistics(Json& out, const Program& program) {
                        {"parameter_bytes", s.parameter_bytes}};
 }
 
+/// How products are formed, where it is not as exactly as float32.
+Json precision_json(Precision precision) {
+  const PrecisionFacts& facts = facts_of(precision);
+  return {{"is_reduced", precision != Precision::kFp32},
+          {"name", facts.name},
+          {"significant_bits", facts.significant_bits},
+          {"has_small_weights", facts.weight != ir::ElementType::kFloat32},
+          {"weight", name_of(facts.weight)},
+          {"tolerance", fmt::format("{:.4g}", product_tolerance(precision))}};
+}
+
 }  // namespace
 
 const char* weights_mode_name(WeightsMode mode) {
@@ -306,6 +317,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["cuda"] = program.target == Target::kCuda;
   out["cuda_archs"] = fmt::format("{}", fmt::join(options.cuda_archs, " "));
   out["cuda_cmake_archs"] = cmake_architectures(options.cuda_archs);
+  out["precision"] = precision_json(program.precision);
   out["tool_version"] = program.tool_version;
   out["producer"] = program.producer;
   out["opset"] = program.opset;

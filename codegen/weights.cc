@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "codegen/sha256.h"
+#include "ir/diagnostics.h"
 
 namespace gcompile {
 namespace {
@@ -49,6 +50,18 @@ int WeightBlob::add_floats(const std::vector<float>& values, std::string name, s
   for (std::size_t i = 0; i < values.size(); ++i) {
     const float value = without_denormals(values[i]);
     std::memcpy(bytes.data() + i * sizeof(float), &value, sizeof value);
+  }
+  return add(std::move(bytes), std::move(name), std::move(what));
+}
+
+int WeightBlob::add_halves(const std::vector<float>& values, ir::ElementType type, std::string name,
+                           std::string what) {
+  GC_CHECK(type == ir::ElementType::kFloat16 || type == ir::ElementType::kBFloat16);
+  const auto rounded = type == ir::ElementType::kFloat16 ? ir::float_to_half : ir::float_to_bfloat16;
+  std::vector<std::uint8_t> bytes(values.size() * sizeof(std::uint16_t));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint16_t bits = rounded(values[i]);
+    std::memcpy(bytes.data() + i * sizeof(bits), &bits, sizeof bits);
   }
   return add(std::move(bytes), std::move(name), std::move(what));
 }

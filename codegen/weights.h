@@ -26,6 +26,8 @@ class WeightBlob {
   /// The tensor's elements in row-major order, denormal float32 flushed to zero.
   int add_tensor(const ir::Tensor& tensor, std::string name);
   int add_floats(const std::vector<float>& values, std::string name, std::string what);
+  /// The same rounded to a floating type of 16 bits, to nearest even.
+  int add_halves(const std::vector<float>& values, ir::ElementType type, std::string name, std::string what);
   /// An entry of at least `bytes` zero bytes (the zero row of border taps); grows to the largest request.
   int zeros(std::int64_t bytes);
 

@@ -9,27 +9,14 @@
 namespace gcompile {
 namespace {
 
-/// Of the finite elements.
-double root_mean_square(const ir::Tensor& tensor) {
-  double sum = 0;
-  std::int64_t count = 0;
-  for (std::int64_t i = 0; i < tensor.count(); ++i) {
-    const double value = tensor.real_at(i);
-    if (!std::isfinite(value)) continue;
-    sum += value * value;
-    ++count;
-  }
-  return count > 0 ? std::sqrt(sum / static_cast<double>(count)) : 0;
-}
-
 /// The error in units of what is allowed.
-double error_ratio(double expected, double actual, const Tolerance& tolerance, double scale) {
+double error_ratio(double expected, double actual, const Tolerance& tolerance, double rms) {
   if (std::isnan(expected) || std::isnan(actual)) {
     return std::isnan(expected) && std::isnan(actual) ? 0 : std::numeric_limits<double>::infinity();
   }
   if (expected == actual) return 0;
   if (!std::isfinite(expected) || !std::isfinite(actual)) return std::numeric_limits<double>::infinity();
-  const double allowed = tolerance.relative * std::fabs(expected) + tolerance.absolute * scale;
+  const double allowed = tolerance.allowed(expected, rms);
   const double error = std::fabs(expected - actual);
   return allowed > 0 ? error / allowed : std::numeric_limits<double>::infinity();
 }
@@ -55,21 +42,40 @@ void compare_integers(const ir::Tensor& expected, const ir::Tensor& actual, bool
 
 }  // namespace
 
-Tolerance tolerance_of(ir::ElementType type) {
+double Tolerance::allowed(double ref, double rms) const {
+  const double magnitude = std::fabs(ref);
+  return relative * magnitude + absolute * std::max(1.0, rms) + product * (magnitude + rms);
+}
+
+double root_mean_square(const ir::Tensor& tensor) {
+  double sum = 0;
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    const double value = tensor.real_at(i);
+    if (!std::isfinite(value)) continue;
+    sum += value * value;
+    ++count;
+  }
+  return count > 0 ? std::sqrt(sum / static_cast<double>(count)) : 0;
+}
+
+Tolerance tolerance_of(ir::ElementType type, Precision precision) {
+  const double product = product_tolerance(precision);
   switch (type) {
     case ir::ElementType::kFloat32:
     case ir::ElementType::kFloat64:
-      return {1e-4, 1e-5};
+      return {1e-4, 1e-5, product};
     case ir::ElementType::kFloat16:
-      return {1e-2, 1e-3};
+      return {1e-2, 1e-3, product};
     case ir::ElementType::kBFloat16:
-      return {8e-2, 8e-3};
+      return {8e-2, 8e-3, product};
     default:
       return {};
   }
 }
 
-Comparison compare(const ir::Tensor& expected, const ir::Tensor& actual, bool quantised) {
+Comparison compare(const ir::Tensor& expected, const ir::Tensor& actual, bool quantised,
+                   Precision precision) {
   Comparison out;
   if (expected.type() != actual.type()) {
     out.same = false;
@@ -79,11 +85,11 @@ Comparison compare(const ir::Tensor& expected, const ir::Tensor& actual, bool qu
   if (!is_float(expected.element())) {
     compare_integers(expected, actual, quantised, out);
   } else {
-    const Tolerance tolerance = tolerance_of(expected.element());
-    const double scale = std::max(1.0, root_mean_square(expected));
+    const Tolerance tolerance = tolerance_of(expected.element(), precision);
+    const double rms = root_mean_square(expected);
     for (std::int64_t i = 0; i < expected.count(); ++i) {
       const double a = expected.real_at(i), b = actual.real_at(i);
-      const double ratio = error_ratio(a, b, tolerance, scale);
+      const double ratio = error_ratio(a, b, tolerance, rms);
       if (ratio > 1) ++out.wrong;
       if (ratio > out.worst_ratio) {
         out.worst = i;

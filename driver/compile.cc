@@ -167,9 +167,10 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
 
 void lower_compilation(Compilation& compilation, const Options& options) {
   LoweringOptions lowering;
-  lowering.target = options.target == "cuda" ? Target::kCuda : Target::kCpp;
-  lowering.capability = lowest_capability(cuda_architectures(options.arch));
-  lowering.cublaslt = options.gemm == "cublaslt";
+  lowering.kernels.target = options.target == "cuda" ? Target::kCuda : Target::kCpp;
+  lowering.kernels.capability = lowest_capability(cuda_architectures(options.arch));
+  lowering.kernels.cublaslt = options.gemm == "cublaslt";
+  lowering.kernels.precision = options.precision;
   lowering.name = program_name(options);
   lowering.states = options.states;
   lowering.optimize_for_size = options.optimize_for_size;
@@ -206,6 +207,7 @@ Compilation compile_imported(frontend::ImportedModel model, const Options& optio
                  fmt::format("{} -> {} nodes", grouped(static_cast<std::int64_t>(before)),
                              grouped(static_cast<std::int64_t>(out.optimised.node_count()))));
   lower_compilation(out, options);
+  for (const ir::Diagnostic& warning : out.program.warnings) terminal.diagnostic(warning);
   return out;
 }
 

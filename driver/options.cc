@@ -57,6 +57,7 @@ struct RawOptions {
   std::vector<std::string> states;
   std::string weights = "incbin";
   std::string optimize_for = "speed";
+  std::string precision = "fp32";
   std::string color = "auto";
   bool verbose = false;
   bool quiet = false;
@@ -83,6 +84,12 @@ void add_pass_options(CLI::App& app, Options& options, RawOptions& raw) {
                  "Writes the graph after every pass, and the program, to a folder");
 }
 
+std::vector<std::string> precision_names() {
+  std::vector<std::string> names;
+  for (const PrecisionFacts& facts : kPrecisions) names.push_back(facts.name);
+  return names;
+}
+
 void add_output_options(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("--target", options.target, "cpp or cuda")->check(CLI::IsMember({"cpp", "cuda"}));
   app.add_option("--name", options.name, "Prefix of all names in the output, [a-z][a-z0-9_]*");
@@ -94,6 +101,9 @@ void add_output_options(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("--gemm", options.gemm,
                  "With --target cuda: builtin, or cublaslt for products of more than 8 rows")
       ->check(CLI::IsMember({"builtin", "cublaslt"}));
+  app.add_option("--precision", raw.precision,
+                 "With --target cuda: how floats are multiplied, fp32, tf32, fp16 or bf16 (fp32)")
+      ->check(CLI::IsMember(precision_names()));
   app.add_option("--weights", raw.weights, "incbin, array, file or extern")
       ->check(CLI::IsMember({"incbin", "array", "file", "extern"}));
 }
@@ -138,6 +148,7 @@ void interpret(Options& options, const RawOptions& raw) {
        {WeightsMode::kIncbin, WeightsMode::kArray, WeightsMode::kFile, WeightsMode::kExtern}) {
     if (raw.weights == weights_mode_name(mode)) options.weights = mode;
   }
+  options.precision = precision_from_name(raw.precision).value();
   options.optimize_for_size = raw.optimize_for == "size";
   options.color = *parse_color_mode(raw.color);
   if (raw.verbose && raw.quiet) usage_error("-v and -q contradict each other");
@@ -152,6 +163,10 @@ void validate(const Options& options) {
   static_cast<void>(cuda_architectures(options.arch));
   if (options.gemm != "builtin" && options.target != "cuda")
     usage_error("--gemm cublaslt needs --target cuda");
+  if (options.target != "cuda" && options.precision != Precision::kFp32) {
+    usage_error(fmt::format("--precision {} needs --target cuda: C++ projects multiply in float32",
+                            facts_of(options.precision).name));
+  }
   const auto is_cpu_character = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("-_.+").find(c) != std::string_view::npos;
@@ -240,6 +255,7 @@ std::string canonical_options(const Options& options) {
   if (options.cpu != "native") add("--cpu", options.cpu);
   if (options.target == "cuda") add("--arch", options.arch);
   if (options.gemm != "builtin") add("--gemm", options.gemm);
+  if (options.precision != Precision::kFp32) add("--precision", facts_of(options.precision).name);
   if (options.weights != WeightsMode::kIncbin) add("--weights", weights_mode_name(options.weights));
   if (options.selftest) text += " --selftest";
   return text;

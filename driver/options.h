@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/precision.h"
 #include "codegen/program_json.h"
 #include "driver/cuda_arch.h"
 #include "driver/terminal.h"
@@ -41,6 +42,7 @@ struct Options {
   std::string cpu = "native";
   std::string arch = kDefaultCudaArch;
   std::string gemm = "builtin";  // of CUDA: or "cublaslt"
+  Precision precision = Precision::kFp32;
   WeightsMode weights = WeightsMode::kIncbin;
   bool selftest = false;
   bool force = false;

@@ -275,7 +275,8 @@ class Verifier {
       const auto found = actual.find(name);
       if (expected == values.by_name.end() || found == actual.end()) continue;
       if (expected->second.type() != found->second.type()) continue;  // a pass gave the name to another value
-      const Comparison comparison = compare(expected->second, found->second, is_quantised(reference.graph()));
+      const Comparison comparison =
+          compare(expected->second, found->second, is_quantised(reference.graph()), options_.precision);
       ++layers_compared_;
       if (comparison.same) continue;
       findings_.push_back({test.name, name, expected->second.type(), comparison});
@@ -287,9 +288,9 @@ class Verifier {
   void add(const TestCase& test, const Reference& reference, const std::string& name,
            const ir::Tensor& expected, const ir::Tensor& actual) {
     Finding finding{test.name, name, expected.type(),
-                    compare(expected, actual, is_quantised(reference.graph()))};
+                    compare(expected, actual, is_quantised(reference.graph()), options_.precision)};
     if (!finding.comparison.same && finding.comparison.mismatch.empty() &&
-        reference.is_close_decision(name, test.inputs, expected, actual)) {
+        reference.is_close_decision(name, test.inputs, expected, actual, options_.precision)) {
       finding.comparison.same = true;
     }
     findings_.push_back(std::move(finding));

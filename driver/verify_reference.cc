@@ -71,7 +71,8 @@ ReferenceValues Reference::evaluate(const std::map<std::string, ir::Tensor>& inp
 }
 
 bool Reference::is_close_decision(const std::string& output, const std::map<std::string, ir::Tensor>& inputs,
-                                  const ir::Tensor& expected, const ir::Tensor& actual) const {
+                                  const ir::Tensor& expected, const ir::Tensor& actual,
+                                  Precision precision) const {
   if (is_float(expected.element()) || expected.type() != actual.type()) return false;
   const auto& names = graph_.output_names();
   const auto at = std::find(names.begin(), names.end(), output);
@@ -92,10 +93,8 @@ bool Reference::is_close_decision(const std::string& output, const std::map<std:
   for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < shape.size(); ++i) inner *= shape[i];
   if (length == 0 || data->count() == 0) return false;
   const std::int64_t kept = expected.count() / (data->count() / length);  // indices along the axis
-  double square_sum = 0;
-  for (std::int64_t i = 0; i < data->count(); ++i) square_sum += data->real_at(i) * data->real_at(i);
-  const double scale = std::max(1.0, std::sqrt(square_sum / static_cast<double>(data->count())));
-  const Tolerance tolerance = tolerance_of(data->element());
+  const double rms = root_mean_square(*data);
+  const Tolerance tolerance = tolerance_of(data->element(), precision);
   for (std::int64_t i = 0; i < expected.count(); ++i) {
     const std::int64_t e = expected.int_at(i), a = actual.int_at(i);
     if (e == a) continue;
@@ -106,8 +105,7 @@ bool Reference::is_close_decision(const std::string& output, const std::map<std:
     };
     // Both values may have moved, each by the tolerance.
     const double margin = std::fabs(value(e) - value(a));
-    if (!(margin <= 2 * (tolerance.relative * std::fabs(value(e)) + tolerance.absolute * scale)))
-      return false;
+    if (!(margin <= 2 * tolerance.allowed(value(e), rms))) return false;
   }
   return true;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/precision.h"
 #include "ir/graph.h"
 
 namespace gcompile {
@@ -26,9 +27,10 @@ class Reference {
   ReferenceValues evaluate(const std::map<std::string, ir::Tensor>& inputs) const;
 
   /// Whether `output` is an index found by comparing floats (ArgMax, ArgMin, TopK), and wherever the two
-  /// differ, the floats they point at differ by less than the float tolerance: both are right.
+  /// differ, the floats they point at differ by less than the float tolerance of `precision`: both are
+  /// right.
   bool is_close_decision(const std::string& output, const std::map<std::string, ir::Tensor>& inputs,
-                         const ir::Tensor& expected, const ir::Tensor& actual) const;
+                         const ir::Tensor& expected, const ir::Tensor& actual, Precision precision) const;
 
  private:
   std::vector<ir::Tensor> in_order(const std::map<std::string, ir::Tensor>& inputs) const;

@@ -21,14 +21,14 @@
 
 namespace GCRT_NAMESPACE {
 
-// Below sm_80 there are no tensor cores for TF32 and bf16: the same tiles are then summed by FFMA. With
-// -DGCRT_CUDA_SIMT all floats are.
+// Where tensor cores do not multiply a precision the same tiles are summed by FFMA. With -DGCRT_CUDA_SIMT all
+// floats are.
 #if defined(GCRT_CUDA_SIMT)
 template <Precision P>
 constexpr bool kHasTensorCores = false;
 #else
 template <Precision P>
-constexpr bool kHasTensorCores = P == Precision::kFp16 || GCRT_SM_80 != 0;
+constexpr bool kHasTensorCores = has_tensor_cores(GCRT_SM_80 != 0 ? 80 : 75, P);
 #endif
 
 // a * b + c in one rounding on the device, where it is one instruction. Integers wrap.

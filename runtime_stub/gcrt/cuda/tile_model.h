@@ -103,9 +103,14 @@ struct Plan {
   double microseconds;  // predicted
 };
 
+// Below sm_80 tensor cores multiply fp16 and 8-bit integers only; other products are FFMA.
+constexpr bool has_tensor_cores(int capability, Precision precision) {
+  return capability >= 80 || precision == Precision::kFp16 || precision == Precision::kInt8;
+}
+
 constexpr double products_per_clock(const DeviceModel& device, Precision precision) {
   const double fp16 = device.products_per_clock;
-  if (device.capability < 80) return 64;  // FFMA
+  if (!has_tensor_cores(device.capability, precision)) return 64;  // FFMA
   switch (precision) {
     case Precision::kFp32:
       return fp16 / 2 / 3.5;
