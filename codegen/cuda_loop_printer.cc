@@ -23,6 +23,18 @@ using Worker = CudaLoopPlan::Worker;
 
 constexpr int kWarpThreads = 32;
 
+/// Whether `word` occurs in the text by itself.
+bool mentions_word(const std::string& text, const std::string& word) {
+  const auto is_word = [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]))) return true;
+  }
+  return false;
+}
+
 /// One nest, walked by the grid. The index of the worker is in scope as `worker`.
 class CudaNestPrinter final : public NestPrinter {
  public:
@@ -110,8 +122,18 @@ class CudaNestPrinter final : public NestPrinter {
   }
   void enter_body(int loop) override {
     enter_lanes(loop);
+    body_ = code_.mark();
+    if (walks_rows()) {
+      for (const int a : nest_.reduced) bound_ |= bit(a);
+    }
+  }
+  /// Of several reduced axes those are declared that the body names.
+  void leave_body(int loop) override {
+    NestPrinter::leave_body(loop);
     if (!walks_rows() || nest_.reduced.size() == 1) return;
-    bind_axes(nest_.reduced, place(), extent_of(nest_, nest_.reduced), -1);
+    for (const Digit& digit : digits(nest_.reduced, place(), extent_of(nest_, nest_.reduced), -1)) {
+      if (mentions_word(code_.text().substr(body_), axis_name(digit.axis))) code_.line_at(body_, digit.line);
+    }
   }
 
   /// const auto kept0 = keep(group, row, [&](auto lane, auto i1) { return load(lane, x0 + i1); });
@@ -158,7 +180,7 @@ class CudaNestPrinter final : public NestPrinter {
     code_.line(fmt::format("// Read along {}, written along {}.", axis_name(i), axis_name(j)));
     code_.line(fmt::format("const {} tile{{{}, {}, {}, {}}};", tile_type(), first(1, across, tile.read_side),
                            axis(i).extent(), first(across, down, tile.write_side), axis(j).extent()));
-    bind_axes(others, "worker", plan_.workers, -1, across * down);
+    declare_axes(digits(others, "worker", plan_.workers, -1, across * down));
     expressions_.declare(code_, {region_root}, bound_);
     std::string offset = "0";
     for (std::size_t k = 0; k < tile.staged.size(); ++k) {
@@ -203,29 +225,41 @@ class CudaNestPrinter final : public NestPrinter {
   /// neighbouring memory.
   void bind_parallel_axes() {
     const int packed = plan_.worker == Worker::kThread ? nest_.vector_axis : -1;
-    bind_axes(nest_.parallel, "worker", plan_.workers, packed);
+    declare_axes(digits(nest_.parallel, "worker", plan_.workers, packed));
     if (nest_.parallel.empty()) code_.line("static_cast<void>(worker);");
   }
 
-  /// Axes as digits of `number`, which counts to `total`; digits below `below` are something else's. The axis
-  /// `packed` counts in packs.
-  void bind_axes(const std::vector<int>& axes, const std::string& number, std::int64_t total, int packed,
-                 std::int64_t below = 1) {
+  struct Digit {
+    int axis;
+    std::string line;  // "const int i0 = worker / 64;"
+  };
+  /// Axes as digits of `number`, the last first, which counts to `total`; digits below `below` are something
+  /// else's. The axis `packed` counts in packs.
+  std::vector<Digit> digits(const std::vector<int>& axes, const std::string& number, std::int64_t total, int packed,
+                            std::int64_t below = 1) const {
+    std::vector<Digit> out;
     for (auto at = axes.rbegin(); at != axes.rend(); ++at) {
       const std::int64_t lanes = *at == packed ? plan_.lanes : 1;
       const std::int64_t count = axis(*at).extent() / lanes;
       std::string text = below == 1 ? number : fmt::format("{} / {}", number, below);
       if (below * count < total) text += fmt::format(" % {}", count);
       if (lanes > 1) text += fmt::format(" * {}", lanes);
-      code_.line(fmt::format("const {} {} = {};", counter_type(), axis_name(*at), text));
-      bound_ |= bit(*at);
+      out.push_back({*at, fmt::format("const {} {} = {};", counter_type(), axis_name(*at), text)});
       below *= count;
+    }
+    return out;
+  }
+  void declare_axes(const std::vector<Digit>& digits) {
+    for (const Digit& digit : digits) {
+      code_.line(digit.line);
+      bound_ |= bit(digit.axis);
     }
   }
 
   const CudaLoopPlan& plan_;
   bool narrow_;
   int kept_ = 0;
+  std::size_t body_ = 0;  // where the body of a loop over packs begins
   std::map<int, ExpressionPrinter::Binding> outer_scope_;
 };
 
@@ -238,18 +272,6 @@ struct Printed {
   std::string body;
   std::string shared;  // of tiles: bytes
 };
-
-/// Whether `word` occurs in the text by itself.
-bool mentions_word(const std::string& text, const std::string& word) {
-  const auto is_word = [](char c) {
-    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    if ((at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]))) return true;
-  }
-  return false;
-}
 
 class KernelWriter {
  public:

@@ -100,9 +100,13 @@ bool NestPrinter::has_wide_elements(int loop) const {
   });
 }
 
-void NestPrinter::close_vector_loop() {
-  bound_ &= ~bit(vector_axis_);
+void NestPrinter::leave_body(int loop) {
+  bound_ &= ~bit(loop);
   leave_lanes();
+}
+
+void NestPrinter::close_vector_loop() {
+  leave_body(vector_axis_);
   code_.close("});");
 }
 
@@ -193,7 +197,7 @@ void NestPrinter::reduce_lanes(const ir::Stage& stage, const std::string& name, 
   enter_body(inner);
   expressions_.declare(code_, {stage.root}, bound_);
   code_.line(fmt::format("return {};", expressions_.text(stage.root, true)));
-  leave_lanes();
+  leave_body(inner);
   code_.close(loops.empty() ? "});" : "}));");
   for (std::size_t i = 0; i < loops.size(); ++i) code_.close();
   if (!loops.empty()) finish_parts(function, name);

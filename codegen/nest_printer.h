@@ -54,8 +54,9 @@ class NestPrinter {
   virtual std::string body_parameter(int loop) const { return "std::ptrdiff_t " + axis_name(loop); }
   /// Whether one such loop goes over all reduced axes.
   virtual bool walks_rows() const { return false; }
-  /// Inside such a loop.
+  /// Around the statements of its body.
   virtual void enter_body(int loop) { enter_lanes(loop); }
+  virtual void leave_body(int loop);
   /// Before the loops of a stage.
   virtual void begin_stage(std::size_t /*k*/) {}
   /// What stands for the body of a reduction when the root's values are at hand; empty: they are not.

@@ -31,20 +31,20 @@ struct RowPlace {
   GCRT_DEVICE operator int() const { return element; }
 };
 
-template <int Slot, int Threads, int Count, int L, class F>
+template <int Slot, int Count, int L, int Threads, class F>
 GCRT_DEVICE void visit_slot(const Group<Threads>& group, Row<Count, L>, const F& visit) {
   constexpr int packs = Row<Count, L>::kPacks;
   const int pack = Slot * Threads + group.rank();
   if ((Slot + 1) * Threads <= packs || pack < packs) visit(RowPlace{pack * L, Slot});
 }
-template <int Threads, int Count, int L, class F, int... Slot>
+template <int Count, int L, int Threads, class F, int... Slot>
 GCRT_DEVICE void visit_slots(const Group<Threads>& group, Row<Count, L> row, const F& visit,
                              std::integer_sequence<int, Slot...>) {
   (visit_slot<Slot>(group, row, visit), ...);
 }
 
 // visit(place) for the packs of the calling thread, written out: every slot is a constant.
-template <int Threads, int Count, int L, class F>
+template <int Count, int L, int Threads, class F>
 GCRT_DEVICE void each_pack(const Group<Threads>& group, Row<Count, L> row, const F& visit) {
   visit_slots(group, row, visit, std::make_integer_sequence<int, Row<Count, L>::template kSlots<Threads>>{});
 }
@@ -59,7 +59,7 @@ struct Kept {
   }
 };
 
-template <int Threads, int Count, int L, class F>
+template <int Count, int L, int Threads, class F>
 GCRT_DEVICE auto keep(const Group<Threads>& group, Row<Count, L> row, const F& body) {
   Kept<decltype(body(Lanes<L>{}, RowPlace{})), Row<Count, L>::template kSlots<Threads>> kept;
   each_pack(group, row, [&](RowPlace place)
@@ -67,12 +67,12 @@ GCRT_DEVICE auto keep(const Group<Threads>& group, Row<Count, L> row, const F& b
   return kept;
 }
 
-template <int Threads, int Count, int L, class F>
+template <int Count, int L, int Threads, class F>
 GCRT_DEVICE void vectorize(const Group<Threads>& group, Row<Count, L> row, const F& body) {
   each_pack(group, row, [&](RowPlace place) GCRT_LAMBDA_INLINE { body(Lanes<L>{}, place); });
 }
 
-template <class T, int Threads, int Count, int L, class Combine, class F>
+template <class T, int Count, int L, int Threads, class Combine, class F>
 GCRT_DEVICE T reduce_row_part(const Group<Threads>& group, Row<Count, L> row, T identity,
                               const Combine& combine, const F& body) {
   auto result = splat(Lanes<L>{}, identity);
@@ -83,7 +83,7 @@ GCRT_DEVICE T reduce_row_part(const Group<Threads>& group, Row<Count, L> row, T 
 
 // reduce_add<T>(group, row, body or what is kept).
 #define GCRT_ROW_REDUCTION(name, function, identity)                                                       \
-  template <class T, int Threads, int Count, int L, class F>                                               \
+  template <class T, int Count, int L, int Threads, class F>                                               \
   GCRT_DEVICE T reduce_##name(Group<Threads>& group, Row<Count, L> row, const F& body) {                   \
     return combine_##name(                                                                                 \
         group, reduce_row_part<T>(                                                                         \
