@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "codegen/c_types.h"
+#include "codegen/cuda_loop_plan.h"
 #include "codegen/kernel_call.h"
 #include "codegen/nest_printer.h"
 #include "ir/diagnostics.h"
@@ -18,138 +19,56 @@ using ir::ScalarOp;
 
 namespace {
 
-/// Bytes that one thread moves by one instruction.
-constexpr std::int64_t kAccessBytes = 16;
-/// Rows up to this length are reduced by one warp: shuffles alone, no barrier.
-constexpr std::int64_t kWarpRow = 1024;
+using Worker = CudaLoopPlan::Worker;
+
 constexpr int kWarpThreads = 32;
-constexpr int kBlockThreads = 256;
-/// A grid of fewer threads leaves most of a large GPU idle: then a reduction is shared by a whole group.
-constexpr std::int64_t kFewThreads = 4096;
-constexpr std::int64_t kLongReduction = 64;
 
-enum class Worker { kThread, kWarp, kBlock };
-
-/// How one nest is spread over the grid.
-struct Plan {
-  Worker worker = Worker::kThread;  // who computes one point of the parallel axes (or one pack of points)
-  std::int64_t lanes = 1;
-  std::int64_t workers = 1;
-};
-
-std::int64_t bytes_of_element(ElementType type) { return bits_of(type) / 8; }
-
-std::int64_t extent_of(const LoopNest& nest, const std::vector<int>& axes) {
-  std::int64_t product = 1;
-  for (const int a : axes) product *= nest.axes[static_cast<std::size_t>(a)].extent();
-  return product;
-}
-
-/// Whether packs of `lanes` elements along the axis are aligned at every point: the stride is one, and
-/// everything else moves by whole packs.
-bool is_aligned(const Index& address, int axis, std::int64_t lanes, std::int64_t alignment,
-                std::int64_t element_bytes) {
-  if (alignment % (lanes * element_bytes) != 0 || address.constant() % lanes != 0) return false;
-  return std::all_of(address.terms().begin(), address.terms().end(), [&](const Index::Term& t) {
-    const bool own = t.atom.kind == ir::IndexAtom::Kind::kAxis && t.atom.axis == axis;
-    return own ? t.coefficient == 1 : t.coefficient % lanes == 0;
-  });
-}
-
-/// Elements that one thread handles at a time along the axis: as many as one aligned access of every stream
-/// holds.
-std::int64_t lanes_along(const LoopNest& nest, int axis, const std::vector<KernelTensor>& operands,
-                         const KernelTensor& result) {
-  struct Stream {
-    const Index* address;
-    const KernelTensor* tensor;
+/// Whether `word` occurs in the text by itself.
+bool mentions_word(const std::string& text, const std::string& word) {
+  const auto is_word = [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   };
-  std::vector<Stream> streams;
-  const std::vector<std::uint64_t> dependence = nest.dependence();
-  const auto is_gathered = [&](const Index& address) {
-    return std::any_of(address.terms().begin(), address.terms().end(), [&](const Index::Term& t) {
-      const bool loaded = t.atom.kind == ir::IndexAtom::Kind::kLoaded;
-      return loaded ? (dependence[static_cast<std::size_t>(t.atom.axis)] >> axis & 1) != 0
-                    : t.atom.inner && t.atom.inner->mentions(axis);
-    });
-  };
-  for (const int id : nest.nodes) {
-    const ScalarNode& node = nest.form->dag[id];
-    if (node.op != ScalarOp::kLoad) continue;
-    const Index& address = nest.address[static_cast<std::size_t>(id)];
-    if (!is_gathered(address) && address.coefficient_of(axis) == 1)
-      streams.push_back({&address, &operands[static_cast<std::size_t>(node.operand)]});
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]))) return true;
   }
-  const bool stores = !nest.axes[static_cast<std::size_t>(axis)].reduced || nest.form->final_over_reduced;
-  if (stores && nest.store.coefficient_of(axis) == 1) streams.push_back({&nest.store, &result});
-  if (streams.empty()) return 1;
-  std::int64_t widest = 1;
-  for (const Stream& s : streams) widest = std::max(widest, bytes_of_element(s.tensor->element));
-  std::int64_t lanes = kAccessBytes / widest;
-  const auto fits = [&] {
-    return nest.axes[static_cast<std::size_t>(axis)].extent() % lanes == 0 &&
-           std::all_of(streams.begin(), streams.end(), [&](const Stream& s) {
-             return is_aligned(*s.address, axis, lanes, s.tensor->alignment,
-                               bytes_of_element(s.tensor->element));
-           });
-  };
-  while (lanes > 1 && !fits()) lanes /= 2;
-  return lanes;
-}
-
-/// Chooses who works on what; may change the nest's vector axis.
-Plan plan_of(LoopNest& nest, const std::vector<KernelTensor>& operands, const KernelTensor& result) {
-  Plan plan;
-  const bool arg = std::any_of(nest.form->stages.begin(), nest.form->stages.end(), [](const ir::Stage& s) {
-    return s.combine == ir::Combine::kArgMax || s.combine == ir::Combine::kArgMin;
-  });
-  const std::int64_t points = extent_of(nest, nest.parallel), depth = extent_of(nest, nest.reduced);
-  const bool reduces = !nest.form->is_map() && !nest.reduced.empty();
-  bool shared =
-      reduces && nest.vector_axis >= 0 && nest.axes[static_cast<std::size_t>(nest.vector_axis)].reduced;
-  shared = !arg && (shared || (reduces && points < kFewThreads && depth >= kLongReduction));
-  if (shared) {
-    if (nest.vector_axis < 0 || !nest.axes[static_cast<std::size_t>(nest.vector_axis)].reduced) {
-      // The longest reduced axis is shared among the group's threads.
-      const auto longest = std::max_element(nest.reduced.begin(), nest.reduced.end(), [&](int a, int b) {
-        return nest.axes[static_cast<std::size_t>(a)].extent() <
-               nest.axes[static_cast<std::size_t>(b)].extent();
-      });
-      nest.vector_axis = *longest;
-      std::rotate(longest, longest + 1, nest.reduced.end());
-    }
-    const std::int64_t row = nest.axes[static_cast<std::size_t>(nest.vector_axis)].extent();
-    plan.worker = row <= kWarpRow ? Worker::kWarp : Worker::kBlock;
-    plan.lanes = lanes_along(nest, nest.vector_axis, operands, result);
-    plan.workers = points;
-    return plan;
-  }
-  const bool parallel =
-      nest.vector_axis >= 0 && !nest.axes[static_cast<std::size_t>(nest.vector_axis)].reduced;
-  if (parallel && !arg) plan.lanes = lanes_along(nest, nest.vector_axis, operands, result);
-  if (plan.lanes == 1) nest.vector_axis = -1;
-  plan.workers = points / plan.lanes;
-  return plan;
+  return false;
 }
 
 /// One nest, walked by the grid. The index of the worker is in scope as `worker`.
 class CudaNestPrinter final : public NestPrinter {
  public:
   CudaNestPrinter(LoopNest nest, const std::vector<KernelTensor>& operands, const KernelTensor* result,
-                  const Plan& plan, CodeText& code)
+                  const CudaLoopPlan& plan, CodeText& code)
       : NestPrinter(std::move(nest), operands, result, code), plan_(plan), narrow_(fits_32_bits()) {}
 
   std::string counter_type() const override { return narrow_ ? "int" : "std::int64_t"; }
 
   void print(int region_root) {
+    if (plan_.worker == Worker::kTile) {
+      print_tile(region_root);
+      return;
+    }
     bind_parallel_axes();
     const std::vector<int> all = roots(region_root);
     if (plan_.worker == Worker::kThread && plan_.lanes > 1) {
       code_.line(fmt::format("constexpr Lanes<{}> lane{{}};", plan_.lanes));
       enter_lanes(nest_.vector_axis);
     }
+    if (walks_rows()) {
+      code_.line(fmt::format("constexpr Row<{}, {}> row{{}};", extent_of(nest_, nest_.reduced), plan_.lanes));
+    }
     expressions_.declare(code_, all, bound_);
     point(region_root);
+  }
+
+  /// Bytes of shared memory of a tile.
+  std::string shared_bytes() const {
+    std::string sum;
+    for (const int id : plan_.tile.staged) {
+      sum += fmt::format("{}{}::bytes({})", sum.empty() ? "" : " + ", tile_type(), staged_bytes(nest_, id));
+    }
+    return sum;
   }
 
   void print_check(int scalar, ir::Range range) {
@@ -173,10 +92,15 @@ class CudaNestPrinter final : public NestPrinter {
            });
   }
 
-  std::string vectorize_call(int) const override { return fmt::format("vectorize<{}>(group, ", plan_.lanes); }
-  std::string reduce_call(const char* function, ElementType type, int, bool is_part) const override {
-    return fmt::format("reduce_{}{}<{}, {}>(group, ", function, is_part ? "_part" : "", kernel_type(type),
-                       plan_.lanes);
+  bool walks_rows() const override { return !plan_.kept.is_empty(); }
+  std::string vectorize_call(int loop) const override {
+    return walks_rows() ? "vectorize(group, row"
+                        : fmt::format("vectorize<{}>(group, {}", plan_.lanes, axis(loop).extent());
+  }
+  std::string reduce_call(const char* function, ElementType type, int loop, bool is_part) const override {
+    if (walks_rows()) return fmt::format("reduce_{}<{}>(group, row", function, kernel_type(type));
+    return fmt::format("reduce_{}{}<{}, {}>(group, {}", function, is_part ? "_part" : "", kernel_type(type),
+                       plan_.lanes, axis(loop).extent());
   }
   void finish_parts(const char* function, const std::string& name) override {
     code_.line(fmt::format("{0} = combine_{1}(group, {0});", name, function));
@@ -191,48 +115,163 @@ class CudaNestPrinter final : public NestPrinter {
     code_.close();
   }
 
+  /// A place in a row is its position over all reduced axes.
+  std::string place() const { return nest_.reduced.size() == 1 ? axis_name(nest_.reduced[0]) : "place"; }
+  std::string body_parameter(int loop) const override {
+    return walks_rows() ? "auto " + place() : NestPrinter::body_parameter(loop);
+  }
+  void enter_body(int loop) override {
+    enter_lanes(loop);
+    body_ = code_.mark();
+    if (walks_rows()) {
+      for (const int a : nest_.reduced) bound_ |= bit(a);
+    }
+  }
+  /// Of several reduced axes those are declared that the body names.
+  void leave_body(int loop) override {
+    NestPrinter::leave_body(loop);
+    if (!walks_rows() || nest_.reduced.size() == 1) return;
+    for (const Digit& digit : digits(nest_.reduced, place(), extent_of(nest_, nest_.reduced), -1)) {
+      if (mentions_word(code_.text().substr(body_), axis_name(digit.axis))) code_.line_at(body_, digit.line);
+    }
+  }
+
+  /// const auto kept0 = keep(group, row, [&](auto lane, auto i1) { return load(lane, x0 + i1); });
+  void begin_stage(std::size_t k) override {
+    if (!walks_rows()) return;
+    for (const int id : plan_.kept.nodes[k]) {
+      const auto scope = expressions_.scope();
+      const std::uint64_t bound = bound_;
+      const int inner = nest_.vector_axis;
+      const std::string name = fmt::format("kept{}", kept_++);
+      code_.open(fmt::format("const auto {} = keep(group, row{}", name, body_head(inner)));
+      enter_body(inner);
+      const bool vector = expressions_.is_vector(id);
+      expressions_.declare(code_, {id}, bound_);
+      code_.line(fmt::format("return {};", expressions_.text(id, vector)));
+      close_vector_loop();
+      bound_ = bound;
+      expressions_.restore(scope);
+      expressions_.bind(id, fmt::format("{}(lane, {})", name, place()), vector);
+    }
+  }
+  std::string values_of(int root) const override {
+    const auto at = expressions_.scope().find(root);
+    if (!walks_rows() || at == expressions_.scope().end() || !at->second.vector) return {};
+    return at->second.name.substr(0, at->second.name.find('('));
+  }
+
+  /// A tile of the reads' axis by the writes', staged in shared memory in one order and visited in the other.
+  void print_tile(int region_root) {
+    const TilePlan& tile = plan_.tile;
+    const int i = tile.read_axis, j = tile.write_axis;
+    const auto tiles = [](std::int64_t extent, int side) { return (extent + side - 1) / side; };
+    const std::int64_t across = tiles(axis(i).extent(), tile.read_side),
+                       down = tiles(axis(j).extent(), tile.write_side);
+    std::vector<int> others;
+    std::copy_if(nest_.parallel.begin(), nest_.parallel.end(), std::back_inserter(others),
+                 [&](int a) { return a != i && a != j; });
+    const auto first = [&](std::int64_t below, std::int64_t count, int side) {
+      if (count == 1) return std::string("0");
+      std::string text = below == 1 ? "worker" : fmt::format("worker / {}", below);
+      if (below * count < plan_.workers) text += fmt::format(" % {}", count);
+      return fmt::format("{} * {}", text, side);
+    };
+    code_.line(fmt::format("// Read along {}, written along {}.", axis_name(i), axis_name(j)));
+    code_.line(fmt::format("const {} tile{{{}, {}, {}, {}}};", tile_type(), first(1, across, tile.read_side),
+                           axis(i).extent(), first(across, down, tile.write_side), axis(j).extent()));
+    declare_axes(digits(others, "worker", plan_.workers, -1, across * down));
+    expressions_.declare(code_, {region_root}, bound_);
+    std::string offset = "0";
+    for (std::size_t k = 0; k < tile.staged.size(); ++k) {
+      const int id = tile.staged[k];
+      open_tile_body(fmt::format("const auto tile{} = tile.stage<{}, {}>({}, ", k,
+                                 kernel_type(ir::compute_type(nest_.form->dag.type(id))), tile.read_lanes, offset),
+                     i);
+      expressions_.declare(code_, {id}, bound_);
+      code_.line(fmt::format("return {};", expressions_.text(id, true)));
+      close_tile_body();
+      const std::string bytes = fmt::format("tile.bytes({})", staged_bytes(nest_, id));
+      offset = k == 0 ? bytes : offset + " + " + bytes;
+    }
+    code_.line("barrier();");
+    open_tile_body(fmt::format("tile.visit<{}>(", plan_.lanes), j);
+    for (std::size_t k = 0; k < tile.staged.size(); ++k) {
+      expressions_.bind(tile.staged[k], fmt::format("tile{}(lane, {}, {})", k, axis_name(i), axis_name(j)), true);
+    }
+    store(region_root);
+    close_tile_body();
+  }
+  std::string tile_type() const {
+    return fmt::format("Tile<{}, {}{}>", plan_.tile.read_side, plan_.tile.write_side,
+                       narrow_ ? "" : ", std::int64_t");
+  }
+  void open_tile_body(const std::string& call, int lanes_axis) {
+    outer_scope_ = expressions_.scope();
+    code_.open(fmt::format("{2}[&](auto lane, {3} {0}, {3} {1}) GCRT_LAMBDA_INLINE {{",
+                           axis_name(plan_.tile.read_axis), axis_name(plan_.tile.write_axis), call,
+                           counter_type()));
+    bound_ |= bit(plan_.tile.read_axis) | bit(plan_.tile.write_axis);
+    enter_lanes(lanes_axis);
+  }
+  void close_tile_body() {
+    leave_lanes();
+    bound_ &= ~(bit(plan_.tile.read_axis) | bit(plan_.tile.write_axis));
+    expressions_.restore(outer_scope_);
+    code_.close("});");
+  }
+
   /// i0 = worker / 64, i1 = worker % 64 * 4: the last axis varies fastest, so that neighbouring threads touch
   /// neighbouring memory.
   void bind_parallel_axes() {
-    std::int64_t below = 1;
-    const std::int64_t total = plan_.workers;
-    for (auto at = nest_.parallel.rbegin(); at != nest_.parallel.rend(); ++at) {
-      const bool packed = plan_.worker == Worker::kThread && *at == nest_.vector_axis;
-      const std::int64_t count = axis(*at).extent() / (packed ? plan_.lanes : 1);
-      std::string text = below == 1 ? "worker" : fmt::format("worker / {}", below);
-      if (below * count < total) text += fmt::format(" % {}", count);
-      if (packed && plan_.lanes > 1) text += fmt::format(" * {}", plan_.lanes);
-      code_.line(fmt::format("const {} {} = {};", counter_type(), axis_name(*at), text));
-      bound_ |= bit(*at);
-      below *= count;
-    }
+    const int packed = plan_.worker == Worker::kThread ? nest_.vector_axis : -1;
+    declare_axes(digits(nest_.parallel, "worker", plan_.workers, packed));
     if (nest_.parallel.empty()) code_.line("static_cast<void>(worker);");
   }
 
-  Plan plan_;
+  struct Digit {
+    int axis;
+    std::string line;  // "const int i0 = worker / 64;"
+  };
+  /// Axes as digits of `number`, the last first, which counts to `total`; digits below `below` are something
+  /// else's. The axis `packed` counts in packs.
+  std::vector<Digit> digits(const std::vector<int>& axes, const std::string& number, std::int64_t total, int packed,
+                            std::int64_t below = 1) const {
+    std::vector<Digit> out;
+    for (auto at = axes.rbegin(); at != axes.rend(); ++at) {
+      const std::int64_t lanes = *at == packed ? plan_.lanes : 1;
+      const std::int64_t count = axis(*at).extent() / lanes;
+      std::string text = below == 1 ? number : fmt::format("{} / {}", number, below);
+      if (below * count < total) text += fmt::format(" % {}", count);
+      if (lanes > 1) text += fmt::format(" * {}", lanes);
+      out.push_back({*at, fmt::format("const {} {} = {};", counter_type(), axis_name(*at), text)});
+      below *= count;
+    }
+    return out;
+  }
+  void declare_axes(const std::vector<Digit>& digits) {
+    for (const Digit& digit : digits) {
+      code_.line(digit.line);
+      bound_ |= bit(digit.axis);
+    }
+  }
+
+  const CudaLoopPlan& plan_;
   bool narrow_;
+  int kept_ = 0;
+  std::size_t body_ = 0;  // where the body of a loop over packs begins
+  std::map<int, ExpressionPrinter::Binding> outer_scope_;
 };
 
 /// Threads of a block of a kernel in which every thread works alone: small grids are spread over more blocks.
 int block_threads(std::int64_t workers) { return workers >= 65536 ? 256 : workers >= 8192 ? 128 : 64; }
 
 struct Printed {
-  Plan plan;
+  CudaLoopPlan plan;
   std::string counter;  // type of `worker`
   std::string body;
+  std::string shared;  // of tiles: bytes
 };
-
-/// Whether `word` occurs in the text by itself.
-bool mentions_word(const std::string& text, const std::string& word) {
-  const auto is_word = [](char c) {
-    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    if ((at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]))) return true;
-  }
-  return false;
-}
 
 class KernelWriter {
  public:
@@ -272,26 +311,28 @@ class KernelWriter {
     add(name, code.text(), first / threads, threads, "0");
   }
 
+  /// Every block works on one tile or row, or its warps on one row each.
   void add_groups(const Printed& part, const std::string& name, bool guarded) {
-    const bool warp = part.plan.worker == Worker::kWarp;
-    const int rows = warp ? kBlockThreads / kWarpThreads : 1;
+    const CudaLoopPlan& plan = part.plan;
+    const bool warp = plan.worker == Worker::kWarp;
+    const int threads = warp ? block_threads(plan.workers * kWarpThreads) : plan.threads;
+    const int rows = threads / plan.threads;
     CodeText code(1);
     if (guarded && checked_) code.line("if (*trap != 0) return;");
+    std::string shared = "0";
+    if (plan.worker != Worker::kTile) code.line(fmt::format("auto group = make_group<{}>();", plan.threads));
     if (warp) {
-      code.line(fmt::format("auto group = make_group<{}>();", kWarpThreads));
       code.line(fmt::format("const {0} worker = global_thread<{0}>() / {1};", part.counter, kWarpThreads));
-      if (part.plan.workers % rows != 0)
-        code.line(fmt::format("if (worker >= {}) return;", part.plan.workers));
+      if (plan.workers % rows != 0) code.line(fmt::format("if (worker >= {}) return;", plan.workers));
     } else {
-      code.line(fmt::format("auto group = make_group<{}>();", kBlockThreads));
       code.line(fmt::format("const {0} worker = static_cast<{0}>(blockIdx.x);", part.counter));
+      shared = part.shared.empty() ? fmt::format("Group<{}>::kScratchBytes", plan.threads) : part.shared;
     }
     code.append(part.body);
-    add(name, code.text(), (part.plan.workers + rows - 1) / rows, kBlockThreads,
-        warp ? "0" : fmt::format("Group<{}>::kScratchBytes", kBlockThreads));
+    add(name, code.text(), (plan.workers + rows - 1) / rows, threads, shared);
   }
 
-  CudaLoops finish() { return {std::move(device_), std::move(launches_), count_}; }
+  CudaLoops finish() { return {std::move(device_), std::move(launches_), count_, {"gcrt/cuda/loops.h"}}; }
 
  private:
   /// A kernel takes only the parameters that its body names.
@@ -348,16 +389,20 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   }
   std::vector<Printed> alone;
   int groups = 0;
+  bool rows = false, tiles = false;
   for (const ir::Region& region : form.regions) {
     if (region.is_empty()) continue;
     LoopNest nest = build_nest(form, region, operands, result);
     Printed part;
-    part.plan = plan_of(nest, operands, result);
+    part.plan = plan_cuda_loops(nest, region.root, operands, result);
     CodeText code(1);
     CudaNestPrinter printer(std::move(nest), operands, &result, part.plan, code);
     printer.print(region.root);
     part.counter = printer.counter_type();
     part.body = code.text();
+    part.shared = printer.shared_bytes();
+    if (!part.plan.kept.is_empty()) rows = true;
+    if (part.plan.worker == Worker::kTile) tiles = true;
     if (part.plan.worker == Worker::kThread) {
       alone.push_back(std::move(part));
     } else {
@@ -365,7 +410,10 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     }
   }
   if (!alone.empty()) writer.add_threads(alone, groups ? base + "_rest" : base, true);
-  return writer.finish();
+  CudaLoops loops = writer.finish();
+  if (rows) loops.headers.push_back("gcrt/cuda/row.h");
+  if (tiles) loops.headers.push_back("gcrt/cuda/transpose.h");
+  return loops;
 }
 
 }  // namespace gcompile

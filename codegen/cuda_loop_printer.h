@@ -13,6 +13,7 @@ struct CudaLoops {
   std::string device;    // definitions of __global__ functions
   std::string launches;  // statements of the host function; `queue` is in scope
   int count = 0;         // of launches
+  std::vector<std::string> headers;
 };
 
 struct CudaParameter {

@@ -16,6 +16,10 @@ void CodeText::line(const std::string& text) {
   text_ += std::string(static_cast<std::size_t>(2 * depth_), ' ') + text + "\n";
 }
 
+void CodeText::line_at(std::size_t mark, const std::string& text) {
+  text_.insert(mark, std::string(static_cast<std::size_t>(2 * depth_), ' ') + text + "\n");
+}
+
 void CodeText::open(const std::string& text) {
   line(text);
   ++depth_;

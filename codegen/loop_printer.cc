@@ -50,10 +50,10 @@ class CpuNestPrinter final : public NestPrinter {
  private:
   /// Packs of 8-byte elements fill a machine vector with half as many lanes.
   std::string vectorize_call(int loop) const override {
-    return has_wide_elements(loop) ? "vectorize<kLanes / 2>(" : "vectorize(";
+    return fmt::format("vectorize{}({}", has_wide_elements(loop) ? "<kLanes / 2>" : "", axis(loop).extent());
   }
-  std::string reduce_call(const char* function, ir::ElementType type, int, bool) const override {
-    return fmt::format("reduce_{}<{}>(", function, kernel_type(type));
+  std::string reduce_call(const char* function, ir::ElementType type, int loop, bool) const override {
+    return fmt::format("reduce_{}<{}>({}", function, kernel_type(type), axis(loop).extent());
   }
 };
 

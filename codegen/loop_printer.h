@@ -20,6 +20,10 @@ class CodeText {
   void close(const std::string& text = "}");  // one level back, then text
   /// Text that is indented already, some levels deeper.
   void append(const std::string& text, int deeper = 0);
+  /// A place to which lines may be added later.
+  std::size_t mark() const { return text_.size(); }
+  /// A line at an earlier place, as deep as the current one.
+  void line_at(std::size_t mark, const std::string& text);
   const std::string& text() const { return text_; }
 
  private:

@@ -84,10 +84,13 @@ void NestPrinter::open_loop(int loop, const std::vector<int>& roots) {
   expressions_.declare(code_, roots, bound_);
 }
 
+std::string NestPrinter::body_head(int loop) const {
+  return fmt::format(", [&](auto lane, {}) GCRT_LAMBDA_INLINE {{", body_parameter(loop));
+}
+
 void NestPrinter::open_vector_loop(int loop) {
-  code_.open(fmt::format("{}{}, [&](auto lane, std::ptrdiff_t {}) GCRT_LAMBDA_INLINE {{",
-                         vectorize_call(loop), axis(loop).extent(), axis_name(loop)));
-  enter_lanes(loop);
+  code_.open(vectorize_call(loop) + body_head(loop));
+  enter_body(loop);
 }
 
 bool NestPrinter::has_wide_elements(int loop) const {
@@ -97,9 +100,13 @@ bool NestPrinter::has_wide_elements(int loop) const {
   });
 }
 
-void NestPrinter::close_vector_loop() {
-  bound_ &= ~bit(vector_axis_);
+void NestPrinter::leave_body(int loop) {
+  bound_ &= ~bit(loop);
   leave_lanes();
+}
+
+void NestPrinter::close_vector_loop() {
+  leave_body(vector_axis_);
   code_.close("});");
 }
 
@@ -109,7 +116,10 @@ void NestPrinter::point(int region_root) {
     store(region_root);
     return;
   }
-  for (std::size_t k = 0; k < nest_.form->stages.size(); ++k) reduce(static_cast<int>(k), region_root);
+  for (std::size_t k = 0; k < nest_.form->stages.size(); ++k) {
+    begin_stage(k);
+    reduce(static_cast<int>(k), region_root);
+  }
   if (!nest_.form->final_over_reduced) {
     store_reduced(region_root);
     return;
@@ -119,6 +129,7 @@ void NestPrinter::point(int region_root) {
   std::vector<int> loops = nest_.reduced;
   const bool vector = nest_.vector_axis >= 0 && axis(nest_.vector_axis).reduced;
   if (vector) loops.pop_back();
+  if (walks_rows()) loops.clear();
   for (const int loop : loops) open_loop(loop, {region_root});
   if (vector) open_vector_loop(nest_.vector_axis);
   store(region_root);
@@ -167,6 +178,7 @@ void NestPrinter::reduce(int k, int region_root) {
 /// Lanes run along the reduced axis; partial results are folded at its end.
 void NestPrinter::reduce_lanes(const ir::Stage& stage, const std::string& name, std::vector<int> loops) {
   loops.pop_back();
+  if (walks_rows()) loops.clear();
   const ElementType type = nest_.form->dag.type(stage.root);
   const char* function = function_of(stage.combine);
   if (!loops.empty()) {
@@ -174,15 +186,18 @@ void NestPrinter::reduce_lanes(const ir::Stage& stage, const std::string& name, 
   }
   for (const int loop : loops) open_loop(loop, {stage.root});
   const int inner = nest_.vector_axis;
-  const std::string call =
-      fmt::format("{}{}, [&](auto lane, std::ptrdiff_t {}) GCRT_LAMBDA_INLINE {{",
-                  reduce_call(function, type, inner, !loops.empty()), axis(inner).extent(), axis_name(inner));
-  code_.open(loops.empty() ? fmt::format("const {} {} = {}", kernel_type(type), name, call)
-                           : fmt::format("{0} = {1}({0}, {2}", name, function, call));
-  enter_lanes(inner);
+  const std::string call = reduce_call(function, type, inner, !loops.empty());
+  if (const std::string values = values_of(stage.root); !values.empty()) {
+    code_.line(fmt::format("const {} {} = {}, {});", kernel_type(type), name, call, values));
+    return;
+  }
+  const std::string head = call + body_head(inner);
+  code_.open(loops.empty() ? fmt::format("const {} {} = {}", kernel_type(type), name, head)
+                           : fmt::format("{0} = {1}({0}, {2}", name, function, head));
+  enter_body(inner);
   expressions_.declare(code_, {stage.root}, bound_);
   code_.line(fmt::format("return {};", expressions_.text(stage.root, true)));
-  leave_lanes();
+  leave_body(inner);
   code_.close(loops.empty() ? "});" : "}));");
   for (std::size_t i = 0; i < loops.size(); ++i) code_.close();
   if (!loops.empty()) finish_parts(function, name);

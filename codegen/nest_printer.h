@@ -33,6 +33,8 @@ class NestPrinter {
   /// A loop over packs along the axis.
   void open_vector_loop(int loop);
   void close_vector_loop();
+  /// ", [&](auto lane, std::ptrdiff_t i1) GCRT_LAMBDA_INLINE {": the rest of such a loop's head.
+  std::string body_head(int loop) const;
   /// All parallel axes are bound: reductions, then the final expression.
   void point(int region_root);
   void store(int root);
@@ -43,11 +45,22 @@ class NestPrinter {
 
   /// Type of loop counters.
   virtual std::string counter_type() const { return "std::ptrdiff_t"; }
-  /// "vectorize<4>(group, " with what the target needs before the count.
+  /// "vectorize<4>(group, 64" with what the target needs up to the count.
   virtual std::string vectorize_call(int loop) const = 0;
-  /// "reduce_add<float>(" likewise; `is_part`: inside loops over further reduced axes.
+  /// "reduce_add<float>(64" likewise; `is_part`: inside loops over further reduced axes.
   virtual std::string reduce_call(const char* function, ir::ElementType type, int loop,
                                   bool is_part) const = 0;
+  /// Parameter of the body of such a loop.
+  virtual std::string body_parameter(int loop) const { return "std::ptrdiff_t " + axis_name(loop); }
+  /// Whether one such loop goes over all reduced axes.
+  virtual bool walks_rows() const { return false; }
+  /// Around the statements of its body.
+  virtual void enter_body(int loop) { enter_lanes(loop); }
+  virtual void leave_body(int loop);
+  /// Before the loops of a stage.
+  virtual void begin_stage(std::size_t /*k*/) {}
+  /// What stands for the body of a reduction when the root's values are at hand; empty: they are not.
+  virtual std::string values_of(int /*root*/) const { return {}; }
   /// Behind such loops: joins what the members of a group have summed.
   virtual void finish_parts(const char* /*function*/, const std::string& /*name*/) {}
   /// Stores the value of a finished reduction.
