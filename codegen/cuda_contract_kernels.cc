@@ -290,10 +290,9 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
       b_constant ? fmt::format("{}", ldb)
       : is_dense ? fmt::format("{}", b_strides[last])
                  : fmt::format("/*strides of k, n*/ {}, {}", b_strides[last - 1], b_strides[last]);
-  code.line(fmt::format(
-      "gemm{}<{}, Tile::{}>(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, {}, {},",
-      is_dense ? "" : "_strided", precision_argument(precision), tile_name(plan.tile), axes.row_count,
-      columns, depth, a_pointer, axes.row_stride, b_pointer, b_steps));
+  code.line(fmt::format("gemm{}<{}, Tile::{}>(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, {}, {},",
+                        is_dense ? "" : "_strided", precision_argument(precision), tile_name(plan.tile),
+                        axes.row_count, columns, depth, a_pointer, axes.row_stride, b_pointer, b_steps));
   code.line(fmt::format("    {}, {}, epilogue);", batch, split));
   for (std::size_t i = 0; i < host_axes.size(); ++i) code.close();
   call.body = code.text();

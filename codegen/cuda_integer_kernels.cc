@@ -137,8 +137,7 @@ KernelCall KernelBuilder::cuda_matmul_integer(NodeId id, const ir::ContractForm&
     if (axis >= lead && as[axis - lead] != 1)
       pointer += fmt::format(" + {} * b{}", a.strides[axis - lead], axis);
   }
-  const gcrt::Plan plan =
-      gcrt::plan_gemm(device_, Precision::kInt8, out[rank - 2], columns, depth, 1, true);
+  const gcrt::Plan plan = gcrt::plan_gemm(device_, Precision::kInt8, out[rank - 2], columns, depth, 1, true);
   const std::string split =
       split_argument(call, plan.splits, gcrt::gemm_workspace_size(out[rank - 2], columns, 1, plan.splits));
   note_plan(call, plan, Precision::kInt8, entries);

@@ -54,7 +54,7 @@ std::string parameter_list(const KernelCall& call);
 
 struct KernelOptions {
   Target target = Target::kCpp;
-  int capability = 80;            // CUDA: of the GPU that tiles are chosen for, 10 * major + minor
+  int capability = 80;                     // CUDA: of the GPU that tiles are chosen for, 10 * major + minor
   Precision precision = Precision::kFp32;  // CUDA: of products of floats
   bool smallest_scratch = false;           // rather than the fastest
 };

@@ -31,8 +31,8 @@ bool fits_float16(const ir::Tensor& weights) {
     const double magnitude = std::fabs(weights.real_at(i));
     if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
   }
-  return largest == 0 || (largest >= std::ldexp(1.0, -14) &&
-                          std::isfinite(ir::round_to(ir::ElementType::kFloat16, largest)));
+  return largest == 0 ||
+         (largest >= std::ldexp(1.0, -14) && std::isfinite(ir::round_to(ir::ElementType::kFloat16, largest)));
 }
 
 }  // namespace gcompile

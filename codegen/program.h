@@ -110,7 +110,7 @@ struct Statistics {
 struct Program {
   Target target = Target::kCpp;
   Precision precision = Precision::kFp32;  // CUDA: of products of floats
-  std::string name;  // the prefix of every symbol, [a-z][a-z0-9_]*
+  std::string name;                        // the prefix of every symbol, [a-z][a-z0-9_]*
   std::string tool_version;
   std::string model_sha256, producer, opset;  // provenance; escaped when rendered
   std::string options;                        // command line options that shape the output, canonical order
@@ -131,7 +131,7 @@ struct Program {
   std::vector<Layer> layers;
   std::vector<Remark> remarks;
   std::vector<ir::Diagnostic> warnings;  // for the terminal; among the remarks too
-  std::vector<Buffer> buffers;  // what was planned, with lives; offsets in plan
+  std::vector<Buffer> buffers;           // what was planned, with lives; offsets in plan
   MemoryPlan plan;
   Statistics statistics;
 };

@@ -248,8 +248,8 @@ class Verifier {
       const auto found = actual.find(name);
       if (expected == values.by_name.end() || found == actual.end()) continue;
       if (expected->second.type() != found->second.type()) continue;  // a pass gave the name to another value
-      const Comparison comparison = compare(expected->second, found->second, is_quantised(reference.graph()),
-                                            options_.precision);
+      const Comparison comparison =
+          compare(expected->second, found->second, is_quantised(reference.graph()), options_.precision);
       ++layers_compared_;
       if (comparison.same) continue;
       findings_.push_back({test.name, name, expected->second.type(), comparison});

@@ -53,6 +53,8 @@ def case_usage(world):
         ([model, "-o", "x", "--cpu", "native;evil"], "--cpu"),
         ([model, "-o", "x", "--weights", "elsewhere"], "--weights"),
         ([model, "-o", "x", "--target", "cuda", "--arch", "sm_20"], "not an architecture of sm_75 or later"),
+        ([model, "-o", "x", "--target", "cuda", "--precision", "int4"], "fp32,tf32,fp16,bf16"),
+        ([model, "-o", "x", "--precision", "bf16"], "--precision bf16 needs --target cuda"),
         ([model, "-o", "x", "--disable-pass", "forms"], "forms"),
         ([model, "-o", "x", "--disable-pass", "no-such-pass"], "fuse"),
         ([model, "-o", "x", "-q", "-v"], "contradict"),
