@@ -10,17 +10,15 @@
 #include "codegen/memory_plan_check.h"
 #include "codegen/names.h"
 #include "codegen/schedule.h"
+#include "codegen/state_tensors.h"
 #include "codegen/text.h"
 
 namespace gcompile {
 namespace {
 
-constexpr std::int64_t kAlignment = 64;
 constexpr std::size_t kLineWidth = 110;  // of emitted code
 /// Of buffers when size counts more than speed: still a whole vector of the smallest instruction sets.
 constexpr std::int64_t kSmallAlignment = 16;
-
-std::int64_t align_up(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 class ProgramBuilder {
  public:
@@ -31,7 +29,7 @@ class ProgramBuilder {
     program_.target = options_.kernels.target;
     program_.name = options_.name;
     program_.precision = options_.kernels.precision;
-    program_.buffer_alignment = options_.optimize_for_size ? kSmallAlignment : kAlignment;
+    program_.buffer_alignment = options_.optimize_for_size ? kSmallAlignment : kBlockUnit;
     ir::Diagnostics diagnostics;
     check_elements(diagnostics);
     diagnostics.throw_if_errors();
@@ -79,7 +77,7 @@ class ProgramBuilder {
   }
 
   void make_ports() {
-    Names input_names, output_names, state_names;
+    Names input_names, output_names;
     const auto state_of = [&](const std::string& name, bool input) {
       for (std::size_t i = 0; i < options_.states.size(); ++i) {
         if ((input ? options_.states[i].first : options_.states[i].second) == name)
@@ -87,40 +85,8 @@ class ProgramBuilder {
       }
       return -1;
     };
-    for (const auto& [input, output] : options_.states) {
-      const auto find = [](const auto& ids, const std::string& name, const auto& name_of) {
-        return std::find_if(ids.begin(), ids.end(), [&](const auto& id) { return name_of(id) == name; });
-      };
-      const auto value_name = [&](ir::ValueId id) { return graph_.value(id).name; };
-      const auto in = find(graph_.inputs(), input, value_name);
-      const auto out = std::find(graph_.output_names().begin(), graph_.output_names().end(), output);
-      if (in == graph_.inputs().end()) {
-        throw ir::CompileError(ir::ExitCode::kUsage,
-                               fmt::format("--state: the model has no input '{}'", ir::printable(input)));
-      }
-      if (out == graph_.output_names().end()) {
-        throw ir::CompileError(ir::ExitCode::kUsage,
-                               fmt::format("--state: the model has no output '{}'", ir::printable(output)));
-      }
-      const ir::TensorType& type = graph_.value(*in).type;
-      const ir::ValueId from =
-          graph_.outputs()[static_cast<std::size_t>(out - graph_.output_names().begin())];
-      if (graph_.value(from).type != type) {
-        throw ir::CompileError(
-            ir::ExitCode::kUsage,
-            fmt::format("--state {}={}: the types differ, {} and {}", ir::printable(input),
-                        ir::printable(output), to_string(type), to_string(graph_.value(from).type)));
-      }
-      StateTensor state;
-      state.c_name = state_names(input, "");
-      state.input_name = input;
-      state.output_name = output;
-      state.type = type;
-      state.c_type = api_type(type.element);
-      state.offset = program_.state_bytes;
-      program_.state_bytes += align_up(type.bytes());
-      program_.states.push_back(std::move(state));
-    }
+    program_.states = state_tensors(graph_, options_.states);
+    for (const StateTensor& state : program_.states) program_.state_bytes += whole_units(state.type.bytes());
     for (const ir::ValueId id : graph_.inputs()) {
       const ir::Value& value = graph_.value(id);
       StorageBuffer buffer;
@@ -191,13 +157,14 @@ class ProgramBuilder {
       planned_.push_back(static_cast<int>(i));
       program_.buffers.push_back(std::move(buffer));
       if (from.scratch) {
-        program_.statistics.scratch_bytes = std::max(program_.statistics.scratch_bytes, align_up(from.bytes));
+        program_.statistics.scratch_bytes =
+            std::max(program_.statistics.scratch_bytes, whole_units(from.bytes));
       }
     }
     program_.plan = plan_memory(program_.buffers);
     const auto violations = check_memory_plan(program_.buffers, program_.plan);
     GC_CHECK(violations.empty());
-    program_.arena_bytes = align_up(program_.plan.arena_bytes);
+    program_.arena_bytes = whole_units(program_.plan.arena_bytes);
     program_.statistics.arena_lower_bound = program_.plan.lower_bound;
   }
 
@@ -324,7 +291,7 @@ class ProgramBuilder {
     if (!on_device() || precision == Precision::kFp32) return;
     if (gcrt::has_tensor_cores(options_.kernels.capability, precision)) return;
     warn(fmt::format("sm_{}", options_.kernels.capability),
-         fmt::format("no tensor core there multiplies {}: products are float32 (FFMA)",
+         fmt::format("its tensor cores do not take {}: products are float32 (FFMA)",
                      facts_of(precision).name));
   }
 
@@ -438,7 +405,7 @@ class ProgramBuilder {
   /// A word that kernels set when an index is out of range, in an arena block of its own.
   void add_trap_word() {
     program_.trap_offset = program_.arena_bytes;
-    program_.arena_bytes += kAlignment;
+    program_.arena_bytes += kBlockUnit;
   }
 
   Step copy_step(const Argument& from, const Argument& to, const Port& port, const char* what) const {

@@ -32,9 +32,10 @@ constexpr std::array<PrecisionFacts, 4> kPrecisions = {{
 const PrecisionFacts& facts_of(Precision precision);
 std::optional<Precision> precision_from_name(std::string_view name);
 
-/// By how much the rounding of factors may move an output, in units of the element's magnitude plus the
-/// output's root mean square (docs/cuda.md, "Precision"): 16 roundings; 0 for kFp32.
+/// What the rounding of factors may add to the root mean square of an output's error, in units of the output's
+/// own, or of 1/16 if that is more: 16 roundings; 0 for kFp32 (docs/cuda.md, "Precision").
 double product_tolerance(Precision precision);
+constexpr double kSmallestScale = 1.0 / 16;
 
 /// Whether float16 keeps 11 significant bits of the largest finite element: it is zero, or from 2^-14 to
 /// 65504. What is smaller beside it then errs by at most 2^-11 of the largest one.

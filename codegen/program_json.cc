@@ -252,7 +252,8 @@ Json precision_json(Precision precision) {
           {"significant_bits", facts.significant_bits},
           {"has_small_weights", facts.weight != ir::ElementType::kFloat32},
           {"weight", name_of(facts.weight)},
-          {"tolerance", fmt::format("{:.4g}", product_tolerance(precision))}};
+          {"tolerance", fmt::format("{:.6g}", product_tolerance(precision))},
+          {"smallest_scale", fmt::format("{}", kSmallestScale)}};
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ double error_ratio(double expected, double actual, const Tolerance& tolerance, d
   }
   if (expected == actual) return 0;
   if (!std::isfinite(expected) || !std::isfinite(actual)) return std::numeric_limits<double>::infinity();
-  const double allowed = tolerance.allowed(expected, rms);
+  const double allowed = tolerance.largest(expected, rms);
   const double error = std::fabs(expected - actual);
   return allowed > 0 ? error / allowed : std::numeric_limits<double>::infinity();
 }
@@ -42,9 +42,12 @@ void compare_integers(const ir::Tensor& expected, const ir::Tensor& actual, bool
 
 }  // namespace
 
-double Tolerance::allowed(double ref, double rms) const {
-  const double magnitude = std::fabs(ref);
-  return relative * magnitude + absolute * std::max(1.0, rms) + product * (magnitude + rms);
+double Tolerance::typical(double ref, double rms) const {
+  return relative * std::fabs(ref) + absolute * std::max(1.0, rms) + product * std::max(kSmallestScale, rms);
+}
+
+double Tolerance::largest(double ref, double rms) const {
+  return typical(ref, rms) + product * (4 * std::fabs(ref) + 3 * std::max(kSmallestScale, rms));
 }
 
 double root_mean_square(const ir::Tensor& tensor) {
@@ -87,6 +90,8 @@ Comparison compare(const ir::Tensor& expected, const ir::Tensor& actual, bool qu
   } else {
     const Tolerance tolerance = tolerance_of(expected.element(), precision);
     const double rms = root_mean_square(expected);
+    double squares = 0;
+    std::int64_t finite = 0;
     for (std::int64_t i = 0; i < expected.count(); ++i) {
       const double a = expected.real_at(i), b = actual.real_at(i);
       const double ratio = error_ratio(a, b, tolerance, rms);
@@ -97,9 +102,16 @@ Comparison compare(const ir::Tensor& expected, const ir::Tensor& actual, bool qu
         out.expected = a;
         out.actual = b;
       }
+      if (std::isfinite(a) && std::isfinite(b)) {
+        squares += (a - b) * (a - b);
+        ++finite;
+      }
+    }
+    if (tolerance.product > 0 && finite > 0) {
+      out.rms_ratio = std::sqrt(squares / static_cast<double>(finite)) / tolerance.typical(rms, rms);
     }
   }
-  out.same = out.wrong == 0;
+  out.same = out.wrong == 0 && out.rms_ratio <= 1;
   return out;
 }
 

@@ -16,15 +16,21 @@ struct Comparison {
   std::int64_t worst = -1;  // element with the largest error in units of its tolerance; -1: all equal
   double worst_ratio = 0;   // that error; infinite where one side is NaN or infinite and the other not
   double expected = 0, actual = 0;  // of the worst element
+  double rms_ratio =
+      0;  // root mean square of the errors, in units of what is typical; products of float32: 0
 };
 
-/// How far an element may be from `ref`, in an output whose finite elements have the root mean square `rms`:
-/// relative |ref| + absolute max(1, rms) + product (|ref| + rms).
+/// How far an output may be from its reference, whose finite elements have the root mean square `rms`.
+/// Rounded factors let single elements move further than all of them together, so there are two bounds.
 struct Tolerance {
   double relative = 0, absolute = 0;
   double product = 0;  // product_tolerance of the precision
 
-  double allowed(double ref, double rms) const;
+  /// relative |ref| + absolute max(1, rms) + product max(1/16, rms): at `rms` the bound of the error's root
+  /// mean square.
+  double typical(double ref, double rms) const;
+  /// Of one element: of the product's share four times as much, and as much again of the element.
+  double largest(double ref, double rms) const;
 };
 
 /// float32 and float64: 1e-4 and 1e-5; float16: 1e-2 and 1e-3; bfloat16, with three bits less, 8e-2 and 8e-3;

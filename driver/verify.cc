@@ -61,6 +61,7 @@ std::string finding_text(const Finding& f) {
                       is_float ? " of the tolerance" : " off", position_text(f.type.shape, c.worst),
                       c.expected, c.actual);
   if (c.wrong > 0) text += fmt::format("; {} of {} elements outside", c.wrong, f.type.count());
+  if (c.rms_ratio > 0) text += fmt::format("; together {:.3g} of the tolerance", c.rms_ratio);
   return text;
 }
 
@@ -75,6 +76,7 @@ Json finding_json(const Finding& f) {
     out["expected"] = fmt::format("{:.9g}", c.expected);
     out["actual"] = fmt::format("{:.9g}", c.actual);
     out["wrong"] = c.wrong;
+    if (c.rms_ratio > 0) out["rms_ratio"] = c.rms_ratio;
   }
   return out;
 }

@@ -105,7 +105,7 @@ bool Reference::is_close_decision(const std::string& output, const std::map<std:
     };
     // Both values may have moved, each by the tolerance.
     const double margin = std::fabs(value(e) - value(a));
-    if (!(margin <= 2 * tolerance.allowed(value(e), rms))) return false;
+    if (!(margin <= 2 * tolerance.typical(value(e), rms))) return false;
   }
   return true;
 }

@@ -57,6 +57,8 @@ HELP = {
     "E0302": "The message says what is not supported.",
     "E0303": "The message says which limit or condition is not met.",
     "E0304": "Only dense tensors can be inputs.",
+    "W0305": "Nothing is less exact than asked for: these products keep more bits, and are slower or have larger "
+             "weights. Another `--precision` or `--arch` may suit the model better.",
     "E0401": "Give every open dimension a size with the flags that the message shows.",
     "E0402": "The flag names an input that the model does not have; the message lists those it has.",
     "E0403": "Two sources give one dimension different sizes.",

@@ -3,7 +3,8 @@
 
     cuda_models_test.py GCOMPILE [MODEL...]
 
-The tolerances are those of the CPU. Exit: 0 right, 1 not, 77 there are no models.
+In float32 the tolerances are those of the CPU. Then a few models in lower precisions, with the tolerances of those
+(docs/cuda.md). Exit: 0 right, 1 not, 77 there are no models.
 """
 
 import sys
@@ -12,20 +13,27 @@ import time
 import real_models
 
 
+# A transformer, transposed convolutions, products of vectors and a recurrence, quantised convolutions in floats.
+REDUCED = [("deeploy_cct_opset20", "fp16"), ("deeploy_autoencoder2d", "bf16"), ("ten_vad", "bf16"),
+           ("micro_kws_m_static_qdq", "tf32")]
+
+
 def main():
     gcompile, *names = sys.argv[1:]
     folder = real_models.models_folder()
     if not (folder / "INDEX.md").exists():
         real_models.skip(f"no models in {folder}")
-    names = names or real_models.main_suite(folder)
+    runs = [(name, "fp32") for name in names or real_models.main_suite(folder)]
+    if not names:
+        runs += REDUCED
     failures = 0
-    for name in names:
+    for name, precision in runs:
         started = time.monotonic()
         problem, _ = real_models.verify(gcompile, folder / name / "model.onnx", folder / name / "test_data_set_0",
-                                        ["--target", "cuda", "--emulate", "--name", "m"])
+                                        ["--target", "cuda", "--emulate", "--precision", precision, "--name", "m"])
         failures += bool(problem)
-        print(f"{name}: {problem or 'verifies'}, {time.monotonic() - started:.0f} s", flush=True)
-    print(f"{len(names) - failures} of {len(names)} models verify on CUDA")
+        print(f"{name}, {precision}: {problem or 'verifies'}, {time.monotonic() - started:.0f} s", flush=True)
+    print(f"{len(runs) - failures} of {len(runs)} models verify on CUDA")
     return 1 if failures else 0
 
 

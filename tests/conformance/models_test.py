@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real models: compiled, built, run on every test_data_set_*, compared ("Right means" in docs/design.md).
+"""Real models: compiled, built, run on every test_data_set_*, compared ("What right means" in README.md).
 
     models_test.py GCOMPILE [--levels 0,3] [MODEL...]
 

@@ -220,6 +220,8 @@ TEST(CudaConvTranspose, StridesAndKernels) {
 TEST(CudaConvTranspose, PadsDilationsAndOutputPadding) {
   check_transposed<Precision::kFp32, Tile::k32x64>(square(1, 5, 8, 6, 3, 2, 1), 1);
   check_transposed<Precision::kFp16, Tile::k32x64>(square(1, 5, 8, 6, 4, 2, 1), 0);
+  check_transposed<Precision::kBf16, Tile::k32x64>(square(1, 5, 7, 6, 3, 2, 1), 1);
+  check_transposed<Precision::kTf32, Tile::k32x64>(square(1, 5, 8, 6, 3, 2, 1), 1);
   ConvCase c = square(1, 5, 12, 6, 3, 2, 1);
   c.dilation_h = 2;
   c.dilation_w = 3;

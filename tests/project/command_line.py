@@ -57,6 +57,8 @@ def case_usage(world):
         ([model, "-o", "x", "--target", "cuda", "--arch", "sm_80,"], "'' is not an architecture"),
         ([model, "-o", "x", "--target", "cuda", "--arch", "sm_80x"], "'sm_80x' is not an architecture"),
         ([model, "-o", "x", "--target", "cuda", "--arch", "compute_70"], "'compute_70' is not an architecture"),
+        ([model, "-o", "x", "--target", "cuda", "--precision", "int4"], "fp32,tf32,fp16,bf16"),
+        ([model, "-o", "x", "--precision", "bf16"], "--precision bf16 needs --target cuda"),
         ([model, "-o", "x", "--disable-pass", "forms"], "forms"),
         ([model, "-o", "x", "--disable-pass", "no-such-pass"], "fuse"),
         ([model, "-o", "x", "-q", "-v"], "contradict"),

@@ -4,6 +4,7 @@
     cuda.py --gcompile GCOMPILE [CASE...]
 """
 
+import json
 import os
 import pathlib
 import re
@@ -23,6 +24,12 @@ def nvcc():
         if candidate and os.access(candidate, os.X_OK):
             return candidate
     raise Skip("there is no nvcc")
+
+
+def cxx():
+    """CXX if it is set, through ccache where there is one: the emulator is the same in every case."""
+    name = os.environ.get("CXX", "c++")
+    return f"ccache {name}" if shutil.which("ccache") and "ccache" not in name else name
 
 
 def verify(world, model, *flags):
@@ -49,6 +56,91 @@ def case_emulate_cublaslt(world):
     verify(world, "attention", "--gemm", "cublaslt")
 
 
+PRECISIONS = ["tf32", "fp16", "bf16"]
+# Of weights in 16 bits. Biases, tables, depthwise filters and recurrences stay float32.
+SHARES = {"classifier": "0.55", "denoiser": "0.82", "attention": "0.53"}
+
+
+def weights_bytes(project):
+    return int(re.search(r"M_WEIGHTS_BYTES (\d+)u", (project / "include" / "m" / "m.h").read_text())[1])
+
+
+def reduced(world, model):
+    """Right by the tolerance of each precision on every data set, and further off than float32 may be."""
+    plain = weights_bytes(world.example(MODELS[model], f"{model}_fp32", "--target", "cuda", "--name", "m"))
+    for precision in PRECISIONS:
+        flags = ["--target", "cuda", "--precision", precision, "--name", "m"]
+        project = world.example(MODELS[model], f"{model}_{precision}", *flags)
+        kernels = "".join(path.read_text() for path in (project / "src").glob("m_kernels*.cu"))
+        contains(kernels, f"<Precision::k{precision.capitalize()}, ")
+        check("Precision::kFp32" not in kernels, f"products in float32 beside {precision}")
+        contains((project / "meta" / "m.json").read_text(), f"--precision {precision}")
+        contains((project / "README.md").read_text(), f"multiply in {precision}")
+        share = weights_bytes(project) / plain
+        if precision == "tf32":
+            equal(share, 1, "weights of tf32")
+        else:
+            equal(f"{share:.2f}", SHARES[model], f"weights of {precision}, of those of fp32")
+        done = world.run([world.gcompile, "verify", EXAMPLES / MODELS[model] / "model.onnx", "--data",
+                          EXAMPLES / MODELS[model], "--emulate", "--json", "-q", "--cxx", cxx(), *flags,
+                          *EXAMPLE_FLAGS.get(MODELS[model], [])])
+        findings = json.loads(done.stdout)["findings"]
+        check(len(findings) >= 3, f"{precision}: {len(findings)} findings")
+        # These outputs have a root mean square below 1: float32 may be off by 1e-4 of the element and 1e-5.
+        errors = [(abs(float(f["expected"]) - float(f["actual"])), abs(float(f["expected"]))) for f in findings if "at" in f]
+        check(any(error > 1e-4 * value + 1e-5 for error, value in errors), f"{precision} is as exact as float32: {errors}")
+        print(f"         {model}, {precision}: weights {share:.3f}, at most "
+              f"{max(f.get('rms_ratio', 0) for f in findings):.2f} of the tolerance", flush=True)
+
+
+def case_precision_classifier(world):
+    reduced(world, "classifier")
+
+
+def case_precision_denoiser(world):
+    reduced(world, "denoiser")
+
+
+def case_precision_attention(world):
+    reduced(world, "attention")
+
+
+# Weights that float16 holds, that are too large for it, and that it would round to a few bits.
+RANGES = """<ir_version: 8, opset_import: ["" : 13]>
+ranges (float[9, 4] x) => (float[9, 2] a, float[9, 2] b, float[9, 2] c)
+<float[4, 2] usual = {0.5, -0.25, 1.5, 0.1, 0.3, 2.0, -1.0, 0.7},
+ float[4, 2] large = {70000.0, 1.0, 2.0, -80000.0, 90000.0, 3.0, 4.0, 5.0},
+ float[4, 2] small = {0.00001, 0.00002, -0.00003, 0.00001, 0.000015, 0.00002, 0.00001, -0.00001}> {
+  a = MatMul (x, usual)
+  b = MatMul (x, large)
+  c = MatMul (x, small)
+}
+"""
+
+
+def case_range_of_float16(world):
+    """Products with weights out of its range stay TF32, with a warning and a line in the report."""
+    model = world.path("ranges.onnxtxt")
+    model.write_text(RANGES)
+    told = world.compile(model, world.path("ranges"), "--target", "cuda", "--precision", "fp16", "--name", "m")
+    contains(told, "warning[W0305]", "'large' is out of the range of float16", "'small' is out of the range")
+    check("usual" not in told, f"a warning too many:\n{told}")
+    kernels = (world.path("ranges") / "src" / "m_kernels.cu").read_text()
+    contains(kernels, "Precision::kFp16", "const Half* b", "Precision::kTf32", "const float* b")
+    contains((world.path("ranges") / "report.html").read_text(), "out of the range of float16", ", tf32<", ", fp16<")
+    done = world.run([world.gcompile, "verify", model, "--target", "cuda", "--precision", "fp16", "--emulate", "--cxx",
+                      cxx()])
+    contains(done.stderr, "verified: 3 tensors")
+
+
+def case_tensor_cores_of_sm_75(world):
+    """What they do not multiply is said to be float32."""
+    for precision, is_told in (("fp32", False), ("fp16", False), ("tf32", True), ("bf16", True)):
+        told = world.compile(EXAMPLES / MODELS["attention"] / "model.onnx", world.path("old"), "--target", "cuda", "--arch",
+                             "sm_75,sm_90a", "--precision", precision)
+        equal(f"sm_75: its tensor cores do not take {precision}" in told, is_told, f"a warning of {precision}")
+
+
 def budget():
     """Most registers and bytes of shared memory of any kernel, by model: cuda_budget.txt."""
     rows = {}
@@ -59,13 +151,13 @@ def budget():
     return rows
 
 
-def compile_for_gpus(world, model):
+def compile_for_gpus(world, model, precision="fp32", architectures=tuple(ARCHITECTURES)):
     """Every source for every architecture: no warning, no spill, registers within the budget."""
     compiler = nvcc()
-    project = world.example(MODELS[model], model, "--target", "cuda", "--name", "m")
+    project = world.example(MODELS[model], model, "--target", "cuda", "--precision", precision, "--name", "m")
     known = world.run([compiler, "--list-gpu-code"]).stdout
     flags = []
-    for number in ARCHITECTURES:
+    for number in architectures:
         if f"sm_{number.rstrip('a')}" in known:
             flags += ["-gencode", f"arch=compute_{number},code=sm_{number}"]
     check(flags, "nvcc knows none of the architectures")
@@ -103,6 +195,14 @@ def case_architectures(world):
         project = world.example(MODELS["attention"], f"for_{len(flags)}", "--target", "cuda", "--name", "m", *flags)
         contains((project / "Makefile").read_text(), f"ARCH ?= {make}\n")
         contains((project / "CMakeLists.txt").read_text(), f'set(CMAKE_CUDA_ARCHITECTURES "{cmake}")')
+
+
+def case_nvcc_classifier_bf16(world):
+    compile_for_gpus(world, "classifier", "bf16", ("80", "90a"))
+
+
+def case_nvcc_attention_fp16(world):
+    compile_for_gpus(world, "attention", "fp16", ("80", "90a"))
 
 
 def case_make(world):

@@ -43,6 +43,43 @@ TEST(Compare, FloatsByRelativeAndAbsoluteError) {
           .same);
 }
 
+Comparison reduced(const std::vector<double>& expected, const std::vector<double>& actual,
+                   Precision precision) {
+  return compare(reals(ElementType::kFloat32, expected), reals(ElementType::kFloat32, actual), false,
+                 precision);
+}
+
+TEST(Compare, RoundedFactorsMayMoveAnOutputByItsMagnitude) {
+  const std::vector<double> expected = {1, -1, 1, -1};
+  const auto moved = [&](double by) { return std::vector<double>{1 + by, -1 - by, 1 - by, -1 + by}; };
+  // 16 roundings of 2^-8 of bf16, of 2^-11 of tf32 and fp16, beside 1.1e-4.
+  EXPECT_TRUE(reduced(expected, moved(0.0625), Precision::kBf16).same);
+  EXPECT_FALSE(reduced(expected, moved(0.0627), Precision::kBf16).same);
+  for (const Precision precision : {Precision::kTf32, Precision::kFp16}) {
+    EXPECT_TRUE(reduced(expected, moved(0.0078), precision).same);
+    EXPECT_FALSE(reduced(expected, moved(0.008), precision).same);
+  }
+  EXPECT_FALSE(reduced(expected, moved(2e-4), Precision::kFp32).same);
+  EXPECT_NEAR(reduced(expected, moved(0.03125), Precision::kBf16).rms_ratio, 0.5, 1e-2);
+}
+
+TEST(Compare, OneElementMayMoveFurtherThanAll) {
+  std::vector<double> expected(100, 1.0), actual = expected;
+  actual[7] = 1.49;  // 4 * 16 roundings of the element and of the root mean square
+  EXPECT_TRUE(reduced(expected, actual, Precision::kBf16).same);
+  actual[7] = 1.51;
+  const Comparison c = reduced(expected, actual, Precision::kBf16);
+  EXPECT_FALSE(c.same);
+  EXPECT_EQ(c.wrong, 1);
+  EXPECT_EQ(c.worst, 7);
+}
+
+TEST(Compare, SmallOutputsOfRoundedFactors) {
+  // What is below 1/16 is a difference of larger terms, and errs as they do; what is 0 too.
+  EXPECT_TRUE(reduced({0, 0.001}, {0.0038, -0.002}, Precision::kBf16).same);
+  EXPECT_FALSE(reduced({0, 0.001}, {0.006, -0.004}, Precision::kBf16).same);
+}
+
 TEST(Compare, NamesTheWorstElement) {
   const Comparison c =
       compare(reals(ElementType::kFloat32, {1, 2, 3}), reals(ElementType::kFloat32, {1, 2.5, 3.1}));

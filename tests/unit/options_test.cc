@@ -54,6 +54,29 @@ TEST(Options, CanonicalTextHoldsWhatShapesTheOutputOnly) {
             "--target cpp -O0 --dim N=4 --disable-pass a --disable-pass b --weights file");
 }
 
+TEST(Options, PrecisionIsOfCuda) {
+  EXPECT_EQ(parse({"m.onnx", "-o", "out"}).precision, Precision::kFp32);
+  const Options options = parse({"m.onnx", "-o", "out", "--target", "cuda", "--precision", "bf16"});
+  EXPECT_EQ(options.precision, Precision::kBf16);
+  EXPECT_EQ(canonical_options(options), "--target cuda -O3 --arch sm_80 --precision bf16");
+  EXPECT_EQ(canonical_options(parse({"m.onnx", "-o", "out", "--target", "cuda", "--precision", "fp32"})),
+            "--target cuda -O3 --arch sm_80");
+  const auto message_of = [](std::vector<const char*> words) -> std::string {
+    words.insert(words.begin(), {"gcompile", "m.onnx", "-o", "out"});
+    try {
+      parse_command_line(static_cast<int>(words.size()), words.data());
+    } catch (const ir::CompileError& error) {
+      EXPECT_EQ(error.exit_code(), ir::ExitCode::kUsage);
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_NE(message_of({"--precision", "tf32"}).find("needs --target cuda"), std::string::npos);
+  EXPECT_NE(message_of({"--target", "cuda", "--precision", "fp8"}).find("{fp32,tf32,fp16,bf16}"),
+            std::string::npos);
+  EXPECT_EQ(message_of({"--precision", "fp32"}), "no error");
+}
+
 TEST(Options, NamesComeFromTheFile) {
   EXPECT_EQ(name_of_model("folder.d/MobileNet-v2 1.0.onnx"), "mobilenet_v2_1_0");
   EXPECT_EQ(name_of_model("/models/3d.onnx"), "model_3d");
