@@ -1,6 +1,9 @@
 #include "codegen/cuda_loop_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
 #include <set>
 
 
@@ -246,6 +249,21 @@ void choose_group(CudaLoopPlan& plan, KeptRow kept, std::int64_t row, std::int64
 }
 
 }  // namespace
+
+std::string CudaLoopPlan::summary() const {
+  const char* what = kept.is_empty() ? "" : ", kept in registers";
+  switch (worker) {
+    case Worker::kThread:
+      return lanes > 1 ? fmt::format("{} per thread", lanes) : "";
+    case Worker::kWarp:
+      return fmt::format("warp per row{}", what);
+    case Worker::kBlock:
+      return fmt::format("{} threads per row{}", threads, what);
+    case Worker::kTile:
+      return fmt::format("{}x{}, transposed", tile.read_side, tile.write_side);
+  }
+  return "";
+}
 
 std::int64_t extent_of(const LoopNest& nest, const std::vector<int>& axes) {
   std::int64_t product = 1;

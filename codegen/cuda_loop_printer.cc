@@ -332,7 +332,7 @@ class KernelWriter {
     add(name, code.text(), (plan.workers + rows - 1) / rows, threads, shared);
   }
 
-  CudaLoops finish() { return {std::move(device_), std::move(launches_), count_, {"gcrt/cuda/loops.h"}}; }
+  CudaLoops finish() { return {std::move(device_), std::move(launches_), count_, {"gcrt/cuda/loops.h"}, ""}; }
 
  private:
   /// A kernel takes only the parameters that its body names.
@@ -390,6 +390,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   std::vector<Printed> alone;
   int groups = 0;
   bool rows = false, tiles = false;
+  std::string choice;
   for (const ir::Region& region : form.regions) {
     if (region.is_empty()) continue;
     LoopNest nest = build_nest(form, region, operands, result);
@@ -401,6 +402,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     part.counter = printer.counter_type();
     part.body = code.text();
     part.shared = printer.shared_bytes();
+    if (choice.empty()) choice = part.plan.summary();
     if (!part.plan.kept.is_empty()) rows = true;
     if (part.plan.worker == Worker::kTile) tiles = true;
     if (part.plan.worker == Worker::kThread) {
@@ -411,6 +413,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   }
   if (!alone.empty()) writer.add_threads(alone, groups ? base + "_rest" : base, true);
   CudaLoops loops = writer.finish();
+  loops.choice = std::move(choice);
   if (rows) loops.headers.push_back("gcrt/cuda/row.h");
   if (tiles) loops.headers.push_back("gcrt/cuda/transpose.h");
   return loops;
