@@ -47,8 +47,8 @@ class RowKeeper {
     while (drop_unwanted()) {
     }
     KeptRow row;
-    row.nodes.resize(roots_.size());
-    for (std::size_t phase = 0; phase < roots_.size(); ++phase) {
+    row.nodes.resize(nest_.form->stages.size());
+    for (std::size_t phase = 0; phase < row.nodes.size(); ++phase) {
       row.nodes[phase].assign(kept_[phase].begin(), kept_[phase].end());
     }
     for (std::size_t phase = 0; phase + 1 < roots_.size(); ++phase) row.words = std::max(row.words, words_after(phase));
