@@ -203,7 +203,7 @@ class CudaNestPrinter final : public NestPrinter {
     close_tile_body();
   }
   std::string tile_type() const {
-    return fmt::format("Tile<{}, {}{}>", plan_.tile.read_side, plan_.tile.write_side,
+    return fmt::format("SharedTile<{}, {}{}>", plan_.tile.read_side, plan_.tile.write_side,
                        narrow_ ? "" : ", std::int64_t");
   }
   void open_tile_body(const std::string& call, int lanes_axis) {
