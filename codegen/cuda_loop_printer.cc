@@ -185,9 +185,10 @@ class CudaNestPrinter final : public NestPrinter {
     std::string offset = "0";
     for (std::size_t k = 0; k < tile.staged.size(); ++k) {
       const int id = tile.staged[k];
-      open_tile_body(fmt::format("const auto tile{} = tile.stage<{}, {}>({}, ", k,
-                                 kernel_type(ir::compute_type(nest_.form->dag.type(id))), tile.read_lanes, offset),
-                     i);
+      open_tile_body(
+          fmt::format("const auto tile{} = tile.stage<{}, {}>({}, ", k,
+                      kernel_type(ir::compute_type(nest_.form->dag.type(id))), tile.read_lanes, offset),
+          i);
       expressions_.declare(code_, {id}, bound_);
       code_.line(fmt::format("return {};", expressions_.text(id, true)));
       close_tile_body();
@@ -197,7 +198,8 @@ class CudaNestPrinter final : public NestPrinter {
     code_.line("barrier();");
     open_tile_body(fmt::format("tile.visit<{}>(", plan_.lanes), j);
     for (std::size_t k = 0; k < tile.staged.size(); ++k) {
-      expressions_.bind(tile.staged[k], fmt::format("tile{}(lane, {}, {})", k, axis_name(i), axis_name(j)), true);
+      expressions_.bind(tile.staged[k], fmt::format("tile{}(lane, {}, {})", k, axis_name(i), axis_name(j)),
+                        true);
     }
     store(region_root);
     close_tile_body();
@@ -235,8 +237,8 @@ class CudaNestPrinter final : public NestPrinter {
   };
   /// Axes as digits of `number`, the last first, which counts to `total`; digits below `below` are something
   /// else's. The axis `packed` counts in packs.
-  std::vector<Digit> digits(const std::vector<int>& axes, const std::string& number, std::int64_t total, int packed,
-                            std::int64_t below = 1) const {
+  std::vector<Digit> digits(const std::vector<int>& axes, const std::string& number, std::int64_t total,
+                            int packed, std::int64_t below = 1) const {
     std::vector<Digit> out;
     for (auto at = axes.rbegin(); at != axes.rend(); ++at) {
       const std::int64_t lanes = *at == packed ? plan_.lanes : 1;

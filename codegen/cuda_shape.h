@@ -19,6 +19,10 @@ gcrt::ConvShape conv_shape(const ImageShape& shape);
 /// Notes the tile, the predicted time of `products` such products, and their launches, in the call.
 void note_plan(KernelCall& call, const gcrt::Plan& plan, std::int64_t products);
 
+/// On a GPU of the capability. A kernel that knows nothing better is bound by the bytes that it moves or by
+/// its multiply-adds.
+double predicted_microseconds(const KernelCall& call, int capability, std::int64_t bytes);
+
 /// "k3", of gcrt's DepthwiseWindow.
 const char* window_name(const gcrt::ConvShape& shape);
 

@@ -118,7 +118,8 @@ KernelCall KernelBuilder::loops(NodeId id, const ir::LoopForm& form) {
     operands[i] = operand_parameter(call, id, static_cast<int>(i), fmt::format("x{}", i));
     // Of a table that is looked up in, no more than each point of the loops reads.
     const ir::TensorType& type = graph_.value(node(id).operands[i]).type;
-    const std::int64_t elements = std::min(ir::element_count(type.shape), loads[i] * ir::element_count(form.extents));
+    const std::int64_t elements =
+        std::min(ir::element_count(type.shape), loads[i] * ir::element_count(form.extents));
     call.arguments.back().bytes = elements * bits_of(type.element) / 8;
   }
   const KernelTensor result = result_parameter(call, id, 0, "y");

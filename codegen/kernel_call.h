@@ -39,8 +39,8 @@ struct KernelCall {
   bool traps = false;     // CUDA: kernels set the queue's trap word
   bool threaded = false;  // last parameter `const Threads* threads`
   std::int64_t multiply_adds = 0;
-  int launches = 1;         // CUDA: at most
-  double microseconds = 0;  // CUDA: predicted; 0: as long as its bytes and multiply-adds take
+  int launches = 1;               // CUDA: at most
+  double microseconds = 0;        // CUDA: predicted; 0: as long as its bytes and multiply-adds take
   double products_per_clock = 0;  // CUDA: of its multiply-adds by a multiprocessor; 0: without tensor cores
   std::string choice;             // CUDA: how it is spread over the grid, for the report
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "codegen/c_types.h"
+#include "codegen/cuda_shape.h"
 #include "codegen/memory_plan_check.h"
 #include "codegen/names.h"
 #include "codegen/schedule.h"
@@ -295,7 +296,10 @@ class ProgramBuilder {
           layer.multiply_adds = from.call.multiply_adds;
           layer.bytes_read = from.bytes_read;
           layer.bytes_written = from.bytes_written;
-          if (on_device()) layer.microseconds = predicted_microseconds(from);
+          if (on_device()) {
+            layer.microseconds =
+                predicted_microseconds(from.call, options_.capability, from.bytes_read + from.bytes_written);
+          }
           layer.choice = from.call.choice;
           program_.graph_steps += from.call.launches;
           program_.statistics.multiply_adds += from.call.multiply_adds;
@@ -304,18 +308,6 @@ class ProgramBuilder {
       out.push_back(std::move(step));
     }
     return out;
-  }
-
-  /// On the GPU that tiles are chosen for. A kernel that knows nothing better is bound by the memory that it
-  /// touches or by its multiply-adds.
-  double predicted_microseconds(const LoweredStep& step) const {
-    if (step.call.microseconds > 0) return step.call.microseconds;
-    const gcrt::DeviceModel device = gcrt::device_model(options_.capability);
-    const double per_clock = step.call.products_per_clock > 0 ? step.call.products_per_clock
-                                                              : gcrt::scalar_products_per_clock(device);
-    return gcrt::streaming_microseconds(device, step.call.launches,
-                                        static_cast<double>(step.bytes_read + step.bytes_written),
-                                        static_cast<double>(step.call.multiply_adds), per_clock);
   }
 
   Argument convert(const CallArgument& from) const {
