@@ -214,6 +214,7 @@ KernelCall KernelBuilder::cuda_attention(ir::NodeId id, const ir::ContractForm& 
   const std::string split =
       split_argument(call, plan.splits, gcrt::attention_workspace_size(sizes, plan.splits));
   call.launches = plan.splits > 1 ? 2 : 1;
+  call.products_per_clock = gcrt::products_per_clock(device_, gcrt::Precision::kFp32);
   std::vector<int> grid_axes;
   if (axes.batch) grid_axes.push_back(static_cast<int>(*axes.batch));
   if (axes.head && sizes.heads > 1) grid_axes.push_back(static_cast<int>(*axes.head));

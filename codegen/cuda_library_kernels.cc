@@ -75,6 +75,7 @@ KernelCall KernelBuilder::cuda_recurrent(NodeId id) {
       call, product.splits,
       gcrt::gemm_workspace_size(r.batch * plan.chunk_steps, gates * units, r.directions, product.splits));
   call.launches = narrow(gcrt::rnn_launches(shape, plan, product.splits));
+  call.microseconds = gcrt::rnn_microseconds(device_, shape, gates, plan, product);
 
   CodeText code(1);
   code.line(recurrent.shape_line());

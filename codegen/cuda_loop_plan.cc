@@ -1,8 +1,10 @@
 #include "codegen/cuda_loop_plan.h"
 
-#include <algorithm>
-#include <set>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+#include <set>
 
 namespace gcompile {
 
@@ -104,10 +106,15 @@ class TilePlanner {
  public:
   TilePlanner(const LoopNest& nest, int region_root, const std::vector<KernelTensor>& operands,
               const KernelTensor& result)
-      : nest_(nest), root_(region_root), operands_(operands), result_(result), dependence_(nest.dependence()) {}
+      : nest_(nest),
+        root_(region_root),
+        operands_(operands),
+        result_(result),
+        dependence_(nest.dependence()) {}
 
   std::optional<CudaLoopPlan> plan() {
-    if (!nest_.form->is_map() || extent_of(nest_, nest_.parallel) < kTiledElements || !choose_axes()) return {};
+    if (!nest_.form->is_map() || extent_of(nest_, nest_.parallel) < kTiledElements || !choose_axes())
+      return {};
     classify();
     CudaLoopPlan plan;
     plan.worker = Worker::kTile;
@@ -132,7 +139,8 @@ class TilePlanner {
     plan.tile.staged.assign(staged.begin(), staged.end());
     plan.lanes = std::min(kTileLanes, lanes_along(nest_, write_, direct, true, operands_, result_));
     plan.tile.read_lanes = std::min(
-        kTileLanes, lanes_along(nest_, read_, nest_.form->dag.reachable(plan.tile.staged), false, operands_, result_));
+        kTileLanes,
+        lanes_along(nest_, read_, nest_.form->dag.reachable(plan.tile.staged), false, operands_, result_));
     if (!choose_sides(plan)) return {};
     return plan;
   }
@@ -163,8 +171,8 @@ class TilePlanner {
     std::ptrdiff_t most = 0;
     for (const int a : nest_.parallel) {
       if (a == write_ || extent(a) < kTiledExtent || is_gathered(dependence_, nest_.store, a)) continue;
-      const std::ptrdiff_t loads = std::count_if(nest_.nodes.begin(), nest_.nodes.end(),
-                                                 [&](int id) { return is_transposed(id, a); });
+      const std::ptrdiff_t loads =
+          std::count_if(nest_.nodes.begin(), nest_.nodes.end(), [&](int id) { return is_transposed(id, a); });
       if (loads > most) read_ = a;
       most = std::max(most, loads);
     }
@@ -183,7 +191,8 @@ class TilePlanner {
         kind = std::max(kind, kind_[static_cast<std::size_t>(source)]);
       }
       // An index that is read along the axis serves a load that is not.
-      if (node.op == ScalarOp::kLoad && kind == Kind::kStaged && !is_transposed(id, read_)) kind = Kind::kDirect;
+      if (node.op == ScalarOp::kLoad && kind == Kind::kStaged && !is_transposed(id, read_))
+        kind = Kind::kDirect;
       kind_[static_cast<std::size_t>(id)] = kind;
     }
   }
@@ -204,7 +213,8 @@ class TilePlanner {
     };
     const auto bytes = [&] {
       int sum = 0;
-      for (const int id : tile.staged) sum += (tile.read_side + 1) * tile.write_side * staged_bytes(nest_, id) + 16;
+      for (const int id : tile.staged)
+        sum += (tile.read_side + 1) * tile.write_side * staged_bytes(nest_, id) + 16;
       return sum;
     };
     tile.read_side = side_of(read_);
@@ -214,7 +224,8 @@ class TilePlanner {
       longer /= 2;
     };
     while (tiles() < kManyTiles && std::max(tile.read_side, tile.write_side) > kLongestSide / 2) shorten();
-    while (bytes() > kSharedBytes && tile.read_side * tile.write_side > kTiledExtent * kTiledExtent) shorten();
+    while (bytes() > kSharedBytes && tile.read_side * tile.write_side > kTiledExtent * kTiledExtent)
+      shorten();
     plan.workers = tiles();
     return bytes() <= kSharedBytes;
   }
@@ -247,6 +258,21 @@ void choose_group(CudaLoopPlan& plan, KeptRow kept, std::int64_t row, std::int64
 
 }  // namespace
 
+std::string CudaLoopPlan::summary() const {
+  const char* what = kept.is_empty() ? "" : ", kept in registers";
+  switch (worker) {
+    case Worker::kThread:
+      return lanes > 1 ? fmt::format("{} per thread", lanes) : "";
+    case Worker::kWarp:
+      return fmt::format("warp per row{}", what);
+    case Worker::kBlock:
+      return fmt::format("{} threads per row{}", threads, what);
+    case Worker::kTile:
+      return fmt::format("{}x{}, transposed", tile.read_side, tile.write_side);
+  }
+  return "";
+}
+
 std::int64_t extent_of(const LoopNest& nest, const std::vector<int>& axes) {
   std::int64_t product = 1;
   for (const int a : axes) product *= nest.axes[static_cast<std::size_t>(a)].extent();
@@ -278,7 +304,8 @@ CudaLoopPlan plan_cuda_loops(LoopNest& nest, int region_root, const std::vector<
       nest.vector_axis = *longest;
       std::rotate(longest, longest + 1, nest.reduced.end());
     }
-    plan.lanes = lanes_along(nest, nest.vector_axis, nest.nodes, nest.form->final_over_reduced, operands, result);
+    plan.lanes =
+        lanes_along(nest, nest.vector_axis, nest.nodes, nest.form->final_over_reduced, operands, result);
     plan.workers = points;
     choose_group(plan, keep_row(nest, region_root), extent(nest.vector_axis), depth);
     return plan;

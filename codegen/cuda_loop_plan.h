@@ -2,7 +2,7 @@
 // How one loop nest is spread over a grid of threads: who works on what, in packs of how many elements, and
 // what stays in registers or goes through shared memory.
 
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "codegen/kept_row.h"
@@ -29,6 +29,9 @@ struct CudaLoopPlan {
   int threads = 1;           // of one worker
   KeptRow kept;              // kWarp and kBlock
   TilePlan tile;             // kTile
+
+  /// "warp per row, kept in registers": for the report.
+  std::string summary() const;
 };
 
 /// May change the nest's vector axis and the order of its axes.

@@ -185,9 +185,10 @@ class CudaNestPrinter final : public NestPrinter {
     std::string offset = "0";
     for (std::size_t k = 0; k < tile.staged.size(); ++k) {
       const int id = tile.staged[k];
-      open_tile_body(fmt::format("const auto tile{} = tile.stage<{}, {}>({}, ", k,
-                                 kernel_type(ir::compute_type(nest_.form->dag.type(id))), tile.read_lanes, offset),
-                     i);
+      open_tile_body(
+          fmt::format("const auto tile{} = tile.stage<{}, {}>({}, ", k,
+                      kernel_type(ir::compute_type(nest_.form->dag.type(id))), tile.read_lanes, offset),
+          i);
       expressions_.declare(code_, {id}, bound_);
       code_.line(fmt::format("return {};", expressions_.text(id, true)));
       close_tile_body();
@@ -197,13 +198,14 @@ class CudaNestPrinter final : public NestPrinter {
     code_.line("barrier();");
     open_tile_body(fmt::format("tile.visit<{}>(", plan_.lanes), j);
     for (std::size_t k = 0; k < tile.staged.size(); ++k) {
-      expressions_.bind(tile.staged[k], fmt::format("tile{}(lane, {}, {})", k, axis_name(i), axis_name(j)), true);
+      expressions_.bind(tile.staged[k], fmt::format("tile{}(lane, {}, {})", k, axis_name(i), axis_name(j)),
+                        true);
     }
     store(region_root);
     close_tile_body();
   }
   std::string tile_type() const {
-    return fmt::format("Tile<{}, {}{}>", plan_.tile.read_side, plan_.tile.write_side,
+    return fmt::format("SharedTile<{}, {}{}>", plan_.tile.read_side, plan_.tile.write_side,
                        narrow_ ? "" : ", std::int64_t");
   }
   void open_tile_body(const std::string& call, int lanes_axis) {
@@ -235,8 +237,8 @@ class CudaNestPrinter final : public NestPrinter {
   };
   /// Axes as digits of `number`, the last first, which counts to `total`; digits below `below` are something
   /// else's. The axis `packed` counts in packs.
-  std::vector<Digit> digits(const std::vector<int>& axes, const std::string& number, std::int64_t total, int packed,
-                            std::int64_t below = 1) const {
+  std::vector<Digit> digits(const std::vector<int>& axes, const std::string& number, std::int64_t total,
+                            int packed, std::int64_t below = 1) const {
     std::vector<Digit> out;
     for (auto at = axes.rbegin(); at != axes.rend(); ++at) {
       const std::int64_t lanes = *at == packed ? plan_.lanes : 1;
@@ -332,7 +334,7 @@ class KernelWriter {
     add(name, code.text(), (plan.workers + rows - 1) / rows, threads, shared);
   }
 
-  CudaLoops finish() { return {std::move(device_), std::move(launches_), count_, {"gcrt/cuda/loops.h"}}; }
+  CudaLoops finish() { return {std::move(device_), std::move(launches_), count_, {"gcrt/cuda/loops.h"}, ""}; }
 
  private:
   /// A kernel takes only the parameters that its body names.
@@ -390,6 +392,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   std::vector<Printed> alone;
   int groups = 0;
   bool rows = false, tiles = false;
+  std::string choice;
   for (const ir::Region& region : form.regions) {
     if (region.is_empty()) continue;
     LoopNest nest = build_nest(form, region, operands, result);
@@ -401,6 +404,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     part.counter = printer.counter_type();
     part.body = code.text();
     part.shared = printer.shared_bytes();
+    if (choice.empty()) choice = part.plan.summary();
     if (!part.plan.kept.is_empty()) rows = true;
     if (part.plan.worker == Worker::kTile) tiles = true;
     if (part.plan.worker == Worker::kThread) {
@@ -411,6 +415,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   }
   if (!alone.empty()) writer.add_threads(alone, groups ? base + "_rest" : base, true);
   CudaLoops loops = writer.finish();
+  loops.choice = std::move(choice);
   if (rows) loops.headers.push_back("gcrt/cuda/row.h");
   if (tiles) loops.headers.push_back("gcrt/cuda/transpose.h");
   return loops;

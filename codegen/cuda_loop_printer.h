@@ -14,6 +14,7 @@ struct CudaLoops {
   std::string launches;  // statements of the host function; `queue` is in scope
   int count = 0;         // of launches
   std::vector<std::string> headers;
+  std::string choice;  // how the first is spread over the grid, for the report
 };
 
 struct CudaParameter {

@@ -73,6 +73,15 @@ void note_plan(KernelCall& call, const gcrt::Plan& plan, Precision precision, st
   }
 }
 
+double predicted_microseconds(const KernelCall& call, int capability, std::int64_t bytes) {
+  if (call.microseconds > 0) return call.microseconds;
+  const gcrt::DeviceModel device = gcrt::device_model(capability);
+  const double per_clock =
+      call.products_per_clock > 0 ? call.products_per_clock : gcrt::scalar_products_per_clock(device);
+  return gcrt::streaming_microseconds(device, call.launches, static_cast<double>(bytes),
+                                      static_cast<double>(call.multiply_adds), per_clock);
+}
+
 const char* window_name(const gcrt::ConvShape& shape) {
   switch (gcrt::depthwise_window(shape)) {
     case gcrt::DepthwiseWindow::k3:

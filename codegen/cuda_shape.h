@@ -23,6 +23,10 @@ std::string precision_argument(Precision precision);
 /// launches, in the call.
 void note_plan(KernelCall& call, const gcrt::Plan& plan, Precision precision, std::int64_t products);
 
+/// On a GPU of the capability. A kernel that knows nothing better is bound by the bytes that it moves or by
+/// its multiply-adds.
+double predicted_microseconds(const KernelCall& call, int capability, std::int64_t bytes);
+
 /// "k3", of gcrt's DepthwiseWindow.
 const char* window_name(const gcrt::ConvShape& shape);
 

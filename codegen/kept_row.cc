@@ -35,10 +35,10 @@ class RowKeeper {
     for (const int id : nest.nodes) {
       const ScalarNode& node = nest.form->dag[id];
       const std::vector<int> sources = sources_of(node);
-      reads_[static_cast<std::size_t>(id)] =
-          (node.op == ScalarOp::kLoad && varies(id)) ||
-          std::any_of(sources.begin(), sources.end(),
-                      [&](int source) { return reads_[static_cast<std::size_t>(source)]; });
+      reads_[static_cast<std::size_t>(id)] = (node.op == ScalarOp::kLoad && varies(id)) ||
+                                             std::any_of(sources.begin(), sources.end(), [&](int source) {
+                                               return reads_[static_cast<std::size_t>(source)];
+                                             });
     }
   }
 
@@ -47,11 +47,12 @@ class RowKeeper {
     while (drop_unwanted()) {
     }
     KeptRow row;
-    row.nodes.resize(roots_.size());
-    for (std::size_t phase = 0; phase < roots_.size(); ++phase) {
+    row.nodes.resize(nest_.form->stages.size());
+    for (std::size_t phase = 0; phase < row.nodes.size(); ++phase) {
       row.nodes[phase].assign(kept_[phase].begin(), kept_[phase].end());
     }
-    for (std::size_t phase = 0; phase + 1 < roots_.size(); ++phase) row.words = std::max(row.words, words_after(phase));
+    for (std::size_t phase = 0; phase + 1 < roots_.size(); ++phase)
+      row.words = std::max(row.words, words_after(phase));
     return row;
   }
 
@@ -60,8 +61,9 @@ class RowKeeper {
 
   /// Nodes that vary along the row and that `phase` computes, or takes from what phases before `known` keep.
   /// Nothing is looked for behind the latter, nor behind nodes that `stops` holds.
-  std::set<int> wanted(std::size_t phase, std::size_t known,
-                       const std::function<bool(int)>& stops = [](int) { return false; }) const {
+  std::set<int> wanted(
+      std::size_t phase, std::size_t known,
+      const std::function<bool(int)>& stops = [](int) { return false; }) const {
     std::set<int> out;
     std::vector<int> open = {roots_[phase]};
     while (!open.empty()) {

@@ -17,7 +17,8 @@ struct KeptRow {
   bool is_empty() const { return words == 0; }
 };
 
-/// Empty when there is nothing to keep: one stage and nothing after it goes over the row, or values that need no memory.
+/// Empty when there is nothing to keep: one stage and nothing after it goes over the row, or values that need
+/// no memory.
 KeptRow keep_row(const LoopNest& nest, int region_root);
 
 /// Ids that a node is computed from: its arguments and the loaded parts of its indices.

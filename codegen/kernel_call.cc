@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/c_types.h"
 #include "codegen/cuda_loop_printer.h"
 #include "codegen/loop_printer.h"
@@ -53,6 +55,7 @@ KernelTensor KernelBuilder::operand_parameter(KernelCall& call, NodeId id, int i
   }
   CallArgument argument;
   argument.storage = stored(value);
+  argument.bytes = type.bytes();
   argument.element = type.element;
   argument.c_type = kernel_type(type.element);
   argument.parameter = parameter;
@@ -67,6 +70,7 @@ KernelTensor KernelBuilder::result_parameter(KernelCall& call, NodeId id, int i,
   const ir::TensorType& type = graph_.value(value).type;
   CallArgument argument;
   argument.storage = stored(value);
+  argument.bytes = type.bytes();
   argument.element = type.element;
   argument.c_type = kernel_type(type.element);
   argument.parameter = parameter;
@@ -100,17 +104,23 @@ void KernelBuilder::scratch_parameter(KernelCall& call, std::int64_t bytes, cons
 KernelCall KernelBuilder::loops(NodeId id, const ir::LoopForm& form) {
   KernelCall call;
   call.family = form.is_map() ? "map" : "reduce";
-  std::vector<bool> used(node(id).operands.size(), false);
+  std::vector<int> loads(node(id).operands.size(), 0);
   std::vector<int> roots;
   for (const ir::Stage& stage : form.stages) roots.push_back(stage.root);
   for (const ir::Region& region : form.regions) roots.push_back(region.root);
   for (const ir::BoundsCheck& check : form.checks) roots.push_back(check.scalar);
   for (const int n : form.dag.reachable(roots)) {
-    if (form.dag[n].op == ir::ScalarOp::kLoad) used[static_cast<std::size_t>(form.dag[n].operand)] = true;
+    if (form.dag[n].op == ir::ScalarOp::kLoad) ++loads[static_cast<std::size_t>(form.dag[n].operand)];
   }
-  std::vector<KernelTensor> operands(used.size());
-  for (std::size_t i = 0; i < used.size(); ++i) {
-    if (used[i]) operands[i] = operand_parameter(call, id, static_cast<int>(i), fmt::format("x{}", i));
+  std::vector<KernelTensor> operands(loads.size());
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    if (loads[i] == 0) continue;
+    operands[i] = operand_parameter(call, id, static_cast<int>(i), fmt::format("x{}", i));
+    // Of a table that is looked up in, no more than each point of the loops reads.
+    const ir::TensorType& type = graph_.value(node(id).operands[i]).type;
+    const std::int64_t elements =
+        std::min(ir::element_count(type.shape), loads[i] * ir::element_count(form.extents));
+    call.arguments.back().bytes = elements * bits_of(type.element) / 8;
   }
   const KernelTensor result = result_parameter(call, id, 0, "y");
   print_body(call, form, operands, result);
@@ -125,6 +135,7 @@ void KernelBuilder::print_body(KernelCall& call, const ir::LoopForm& form,
     call.device = std::move(loops.device);
     call.body = std::move(loops.launches);
     call.launches = loops.count;
+    call.choice = std::move(loops.choice);
     call.traps = !form.checks.empty();
     return;
   }
@@ -144,6 +155,7 @@ KernelCall KernelBuilder::copy(const ir::TensorType& type, const Storage& from, 
   call.family = "copy";
   CallArgument source;
   source.storage = from;
+  source.bytes = type.bytes();
   source.element = type.element;
   source.c_type = kernel_type(type.element);
   source.parameter = "x0";

@@ -19,6 +19,7 @@ struct CallArgument {
   ir::ElementType element = ir::ElementType::kFloat32;
   int weights = -1;                // kWeights: entry of the blob
   std::int64_t scratch_bytes = 0;  // kScratch
+  std::int64_t bytes = -1;         // of it that the kernel reads or writes; -1: all
   bool writes = false;
   std::string c_type;  // pointee in the signature, without const
   std::string parameter;
@@ -38,10 +39,11 @@ struct KernelCall {
   bool traps = false;     // CUDA: kernels set the queue's trap word
   bool threaded = false;  // last parameter `const Threads* threads`
   std::int64_t multiply_adds = 0;
-  int launches = 1;         // CUDA: at most
-  double microseconds = 0;  // CUDA: predicted; 0: not modelled
-  std::string choice;       // CUDA: the tile, for the report
-  std::string warning;      // CUDA: why the products are not formed as asked for; empty: they are
+  int launches = 1;               // CUDA: at most
+  double microseconds = 0;        // CUDA: predicted; 0: as long as its bytes and multiply-adds take
+  double products_per_clock = 0;  // CUDA: of its multiply-adds by a multiprocessor; 0: without tensor cores
+  std::string choice;             // CUDA: how it is spread over the grid, for the report
+  std::string warning;            // CUDA: why the products are not formed as asked for; empty: they are
 
   CallArgument& add(CallArgument argument) {
     arguments.push_back(std::move(argument));

@@ -94,8 +94,8 @@ struct Layer {
   std::string function, family, origins, result;
   std::int64_t multiply_adds = 0;
   std::int64_t bytes_read = 0, bytes_written = 0;
-  double microseconds = 0;  // CUDA: predicted; 0: not modelled
-  std::string choice;       // CUDA: the tile
+  double microseconds = 0;  // CUDA: predicted
+  std::string choice;       // CUDA: how it is spread over the grid
 };
 
 struct Statistics {

@@ -206,6 +206,7 @@ void add_sizes(Json& out, const Program& program) {
   out["has_host"] = program.host_bytes > 0;
   out["host_bytes"] = program.host_bytes;
   out["has_trap"] = program.trap_offset >= 0;
+  out["has_steps"] = !program.steps.empty();
   out["trap_offset"] = program.trap_offset;
   out["alignment"] = program.alignment;
   out["buffer_alignment"] = program.buffer_alignment;

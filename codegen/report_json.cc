@@ -83,17 +83,17 @@ Json families(const Program& program) {
   return out;
 }
 
-/// What a target adds to a layer's row: on CUDA the tile and its predicted time.
+/// What a target adds to a layer's row: on CUDA how it is spread over the grid and its predicted time.
 Json further_headings(const Program& program) {
   if (program.target != Target::kCuda) return Json::array();
-  return {"tile", "predicted \u00b5s"};
+  return {"grid", "predicted \u00b5s"};
 }
 
 Json further_cells(const Program& program, const Layer& layer) {
   Json cells = Json::array();
   if (program.target != Target::kCuda) return cells;
   cells.push_back(layer.choice);
-  cells.push_back(layer.microseconds > 0 ? fmt::format("{:.1f}", layer.microseconds) : "");
+  cells.push_back(fmt::format("{:.1f}", layer.microseconds));
   return cells;
 }
 

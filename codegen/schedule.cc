@@ -48,12 +48,13 @@ void Scheduler::emit(Scope& scope, KernelCall call, std::string comment, std::st
       argument.storage.buffer = static_cast<int>(buffers_.size()) - 1;
     }
     if (argument.kind == CallArgument::Kind::kWeights) {
-      step.bytes_read += weights_.entries()[static_cast<std::size_t>(argument.weights)].bytes;
+      const std::int64_t all = weights_.entries()[static_cast<std::size_t>(argument.weights)].bytes;
+      step.bytes_read += argument.bytes >= 0 ? argument.bytes : all;
       continue;
     }
     touch(argument.storage);
-    const std::int64_t bytes = buffers_[static_cast<std::size_t>(argument.storage.buffer)].bytes;
-    (argument.writes ? step.bytes_written : step.bytes_read) += bytes;
+    const std::int64_t all = buffers_[static_cast<std::size_t>(argument.storage.buffer)].bytes;
+    (argument.writes ? step.bytes_written : step.bytes_read) += argument.bytes >= 0 ? argument.bytes : all;
   }
   step.call = std::move(call);
   step.comment = std::move(comment);

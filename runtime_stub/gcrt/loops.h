@@ -24,7 +24,7 @@ GCRT_INLINE I floor_modulo(I a, std::int64_t b) {
 
 template <int N, class T>
 GCRT_INLINE Pack<float, N> load_as_float_strided(Lanes<N>, const T* p, std::ptrdiff_t stride) {
-  T lanes[N];
+  alignas(16) T lanes[N];  // read and written as a pack
   for (int i = 0; i < N; ++i) lanes[i] = p[i * stride];
   return load_as_float(Lanes<N>{}, lanes);
 }
@@ -33,14 +33,14 @@ GCRT_INLINE Pack<float, N> gather_as_float(Lanes<N>, const T* p, const Pack<std:
   if constexpr (N == 1) {
     return load_as_float(Lanes<1>{}, p + index);
   } else {
-    T lanes[N];
+    alignas(16) T lanes[N];  // read and written as a pack
     for (int i = 0; i < N; ++i) lanes[i] = p[index[i]];
     return load_as_float(Lanes<N>{}, lanes);
   }
 }
 template <int N, class T>
 GCRT_INLINE void store_from_float_strided(Lanes<N>, T* p, std::ptrdiff_t stride, Pack<float, N> value) {
-  T lanes[N];
+  alignas(16) T lanes[N];  // read and written as a pack
   store_from_float(Lanes<N>{}, lanes, value);
   for (int i = 0; i < N; ++i) p[i * stride] = lanes[i];
 }
@@ -49,7 +49,7 @@ GCRT_INLINE void store_from_float_strided(Lanes<N>, T* p, std::ptrdiff_t stride,
 template <class T, class V>
 GCRT_INLINE V round_to(V value) {
   constexpr int n = kLanesOf<V>;
-  T lanes[n];
+  alignas(16) T lanes[n];  // read and written as a pack
   store_from_float(Lanes<n>{}, lanes, value);
   return load_as_float(Lanes<n>{}, lanes);
 }

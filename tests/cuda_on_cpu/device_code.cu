@@ -3,6 +3,8 @@
 
 #include "gcrt/cuda/launch.h"
 #include "gcrt/cuda/loops.h"
+#include "gcrt/cuda/row.h"
+#include "gcrt/cuda/transpose.h"
 #include "tests/cuda_on_cpu/every_function.h"
 
 namespace GCRT_NAMESPACE {
@@ -30,6 +32,28 @@ GCRT_GLOBAL(Threads) void reduce(const float* x, std::ptrdiff_t count, float* y,
   group.sync();
   position[0] = arg_reduce<float, true, false>(group, count, value);
   position[1] = arg_reduce<float, false, true>(group, count, value);
+}
+
+template <int Threads, int Count, int L>
+GCRT_GLOBAL(Threads) void reduce_row(const float* x, float* y) {
+  auto group = make_group<Threads>();
+  constexpr Row<Count, L> row{};
+  const auto kept = keep(group, row, [&](auto lane, auto i) GCRT_LAMBDA_INLINE { return load(lane, x + i); });
+  const float sum = reduce_add<float>(group, row, kept) + reduce_mul<float>(group, row, kept);
+  const float range = reduce_max<float>(group, row, kept) - reduce_min<float>(group, row, kept);
+  vectorize(group, row, [&](auto lane, auto i) GCRT_LAMBDA_INLINE {
+    store(lane, y + i, exp(kept(lane, i)) * splat(lane, sum / range));
+  });
+}
+
+template <class T, int SideI, int SideJ, int L, class I>
+GCRT_GLOBAL(kTileThreads) void transpose(const T* x, T* y, I extent_i, I extent_j) {
+  const SharedTile<SideI, SideJ, I> tile{0, extent_i, static_cast<I>(blockIdx.x) * SideJ, extent_j};
+  const auto tile0 = tile.template stage<T, L>(
+      0, [&](auto lane, I i, I j) GCRT_LAMBDA_INLINE { return load(lane, x + extent_i * j + i); });
+  barrier();
+  tile.template visit<L>(
+      [&](auto lane, I i, I j) GCRT_LAMBDA_INLINE { store(lane, y + extent_j * i + j, tile0(lane, i, j)); });
 }
 
 GCRT_GLOBAL_BLOCKS(128, 2)
@@ -84,6 +108,11 @@ void launch_all(Queue& queue, const float* x, float* y, std::int32_t* z, std::in
   launch(queue, blocks_for(1000, 128), 128, 60000, &warps, x, y, z, many);
   launch(queue, 1, 32, Group<32>::kScratchBytes, &reduce<32>, x, 100, y, w);
   launch(queue, 1, 256, Group<256>::kScratchBytes, &reduce<256>, x, 100, y, w);
+  launch(queue, 1, 32, 0, &reduce_row<32, 1000, 4>, x, y);
+  launch(queue, 1, 512, Group<512>::kScratchBytes, &reduce_row<512, 16384, 4>, x, y);
+  launch(queue, 1, kTileThreads, SharedTile<64, 64>::bytes(4), &transpose<float, 64, 64, 4, int>, x, y, 100, 200);
+  launch(queue, 1, kTileThreads, SharedTile<64, 32>::bytes(8), &transpose<std::int64_t, 64, 32, 1, std::int64_t>, w, w,
+         99, 201);
   launch(queue, 1, 128, 0, &halves<4>, 0, x, y);
   launch(queue, 1, 128, 0, &apply<float, 1>, 0, x, x, x, y);
   launch(queue, 1, 128, 0, &apply<float, 4>, 0, x, x, x, y);

@@ -117,9 +117,11 @@ GCRT_GLOBAL(64)
 void keep_scalars(float* y) {
   auto group = make_group<Threads>();
   constexpr Row<96, 4> row{};
-  const auto kept = keep(group, row, [&](auto, auto i) GCRT_LAMBDA_INLINE { return static_cast<float>(i / 4); });
+  const auto kept =
+      keep(group, row, [&](auto, auto i) GCRT_LAMBDA_INLINE { return static_cast<float>(i / 4); });
   static_assert(sizeof(kept) == 4, "one float for the only slot");
-  vectorize(group, row, [&](auto lane, auto i) GCRT_LAMBDA_INLINE { store(lane, y + i, splat(lane, kept(lane, i))); });
+  vectorize(group, row,
+            [&](auto lane, auto i) GCRT_LAMBDA_INLINE { store(lane, y + i, splat(lane, kept(lane, i))); });
 }
 
 TEST(Row, KeepsOneValueForAPack) {

@@ -17,7 +17,8 @@ GCRT_GLOBAL(256)
 void transpose_add(const T* x, const T* z, T* y, int extent_i, int extent_j) {
   const int across = (extent_i + SideI - 1) / SideI, down = (extent_j + SideJ - 1) / SideJ;
   const I worker = static_cast<I>(blockIdx.x);
-  const Tile<SideI, SideJ, I> tile{worker % across * SideI, extent_i, worker / across % down * SideJ, extent_j};
+  const SharedTile<SideI, SideJ, I> tile{worker % across * SideI, extent_i, worker / across % down * SideJ,
+                                         extent_j};
   const I first = worker / (across * down) * extent_i * extent_j;
   const auto tile0 = tile.template stage<T, ReadLanes>(
       0, [&](auto lane, I i, I j) GCRT_LAMBDA_INLINE { return load(lane, x + first + extent_i * j + i); });
@@ -28,7 +29,8 @@ void transpose_add(const T* x, const T* z, T* y, int extent_i, int extent_j) {
   barrier();
   tile.template visit<WriteLanes>([&](auto lane, I i, I j) GCRT_LAMBDA_INLINE {
     const I at = first + extent_j * i + j;
-    store(lane, y + at, add(sub(add(tile0(lane, i, j), tile1(lane, i, j)), tile0(lane, i, j)), load(lane, z + at)));
+    store(lane, y + at,
+          add(sub(add(tile0(lane, i, j), tile1(lane, i, j)), tile0(lane, i, j)), load(lane, z + at)));
   });
 }
 
@@ -43,10 +45,10 @@ void check_transpose(int batch, int extent_i, int extent_j) {
   Device<T> device_x(x), device_z(z), y(x.size());
   Queue queue;
   const unsigned tiles = blocks_for(extent_i, SideI) * blocks_for(extent_j, SideJ);
-  constexpr int bytes = Tile<SideI, SideJ, I>::bytes(sizeof(T));
+  constexpr int bytes = SharedTile<SideI, SideJ, I>::bytes(sizeof(T));
   launch(queue, tiles * static_cast<unsigned>(batch), kTileThreads, 2 * bytes,
-         &transpose_add<T, SideI, SideJ, ReadLanes, WriteLanes, I>, device_x.data(), device_z.data(), y.data(),
-         extent_i, extent_j);
+         &transpose_add<T, SideI, SideJ, ReadLanes, WriteLanes, I>, device_x.data(), device_z.data(),
+         y.data(), extent_i, extent_j);
   ASSERT_EQ(queue.error, cudaSuccess);
   const auto got = y.read();
   for (int b = 0; b < batch; ++b) {

@@ -95,4 +95,23 @@ constexpr std::ptrdiff_t rnn_launches(const RnnShape& s, const RnnPlan& plan, in
   return chunks * (splits > 1 ? 2 : 1) + (plan.kept > 0 ? chunks : steps * plan.step_launches);
 }
 
+// Microseconds of a recurrence: the products X * W, then steps that wait for one another, each as long as a
+// block takes for its sequences, or as launches of its own take.
+constexpr double rnn_microseconds(const DeviceModel& device, const RnnShape& s, int gates,
+                                  const RnnPlan& plan, const Plan& product) {
+  constexpr double kStepClocks = 600;  // two barriers, the functions of the gates
+  const double chunks = static_cast<double>(ceil_div(s.steps > 0 ? s.steps : 1, plan.chunk_steps));
+  const double weights = 1.0 * gates * rnn_row_units(s.hidden) * s.hidden;
+  const double steps = static_cast<double>(s.steps);
+  if (plan.kept > 0) {
+    const double step = kStepClocks + weights * plan.batch_tile / scalar_products_per_clock(device);
+    return chunks * (product.microseconds + kLaunchClocks / device.gigahertz * 1e-3) +
+           steps * step / device.gigahertz * 1e-3;
+  }
+  const double products = weights * s.batch * s.directions;
+  return chunks * product.microseconds + steps * streaming_microseconds(device, plan.step_launches,
+                                                                        4 * weights * s.directions, products,
+                                                                        scalar_products_per_clock(device));
+}
+
 }  // namespace GCRT_NAMESPACE

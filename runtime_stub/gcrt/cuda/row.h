@@ -62,8 +62,8 @@ struct Kept {
 template <int Count, int L, int Threads, class F>
 GCRT_DEVICE auto keep(const Group<Threads>& group, Row<Count, L> row, const F& body) {
   Kept<decltype(body(Lanes<L>{}, RowPlace{})), Row<Count, L>::template kSlots<Threads>> kept;
-  each_pack(group, row, [&](RowPlace place)
-                            GCRT_LAMBDA_INLINE { kept.slot[place.slot] = body(Lanes<L>{}, place); });
+  each_pack(group, row,
+            [&](RowPlace place) GCRT_LAMBDA_INLINE { kept.slot[place.slot] = body(Lanes<L>{}, place); });
   return kept;
 }
 
@@ -76,19 +76,19 @@ template <class T, int Count, int L, int Threads, class Combine, class F>
 GCRT_DEVICE T reduce_row_part(const Group<Threads>& group, Row<Count, L> row, T identity,
                               const Combine& combine, const F& body) {
   auto result = splat(Lanes<L>{}, identity);
-  each_pack(group, row, [&](RowPlace place)
-                            GCRT_LAMBDA_INLINE { result = combine(result, body(Lanes<L>{}, place)); });
+  each_pack(group, row,
+            [&](RowPlace place) GCRT_LAMBDA_INLINE { result = combine(result, body(Lanes<L>{}, place)); });
   return reduce_lanes(combine, result);
 }
 
 // reduce_add<T>(group, row, body or what is kept).
-#define GCRT_ROW_REDUCTION(name, function, identity)                                                       \
-  template <class T, int Count, int L, int Threads, class F>                                               \
-  GCRT_DEVICE T reduce_##name(Group<Threads>& group, Row<Count, L> row, const F& body) {                   \
-    return combine_##name(                                                                                 \
-        group, reduce_row_part<T>(                                                                         \
-                   group, row, identity,                                                                   \
-                   [](auto a, auto b) GCRT_LAMBDA_INLINE { return function(a, b); }, body));               \
+#define GCRT_ROW_REDUCTION(name, function, identity)                                                        \
+  template <class T, int Count, int L, int Threads, class F>                                                \
+  GCRT_DEVICE T reduce_##name(Group<Threads>& group, Row<Count, L> row, const F& body) {                    \
+    return combine_##name(                                                                                  \
+        group,                                                                                              \
+        reduce_row_part<T>(                                                                                 \
+            group, row, identity, [](auto a, auto b) GCRT_LAMBDA_INLINE { return function(a, b); }, body)); \
   }
 GCRT_ROW_REDUCTION(add, add, T(0))
 GCRT_ROW_REDUCTION(mul, mul, T(1))

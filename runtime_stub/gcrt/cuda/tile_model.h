@@ -147,6 +147,25 @@ constexpr std::ptrdiff_t cublaslt_workspace_size(std::ptrdiff_t rows, std::ptrdi
   return kCublasltWorkspaceBytes / 4 + batch * rows * (ceil_div(columns, 4) * 4);
 }
 
+constexpr double kLaunchClocks = 2500;
+constexpr double kBlockClocks = 1500;  // of a block: first loads, last stores
+
+// Multiply-adds without tensor cores, per clock and multiprocessor.
+constexpr double scalar_products_per_clock(const DeviceModel& device) {
+  return device.capability <= 80 ? 64 : 128;
+}
+
+// Microseconds of `launches` kernels, one behind the other, that together move `bytes` between the device's
+// memory and the multiprocessors and form `products`: bound by the slower of the two.
+constexpr double streaming_microseconds(const DeviceModel& device, std::ptrdiff_t launches, double bytes,
+                                        double products, double products_per_clock) {
+  const double moving = bytes / device.gigabytes_per_second * 1e-3;
+  const double computing = products / (products_per_clock * device.multiprocessors * device.gigahertz) * 1e-3;
+  const double starting =
+      static_cast<double>(launches) * (kLaunchClocks + kBlockClocks) / device.gigahertz * 1e-3;
+  return starting + (moving > computing ? moving : computing);
+}
+
 // Microseconds of one launch that computes `batch` products of `rows` x `depth` by `depth` x `columns`. Work
 // is spread over the multiprocessors in whole blocks; a block is bound by products, by what it reads through
 // the second-level cache, or by the latency of its steps, which other blocks on the same multiprocessor hide.
@@ -155,8 +174,6 @@ constexpr double tile_microseconds(const DeviceModel& device, Precision precisio
                                    std::ptrdiff_t batch) {
   constexpr double kCacheBytesPerClock = 48;  // per multiprocessor
   constexpr double kStepClocks = 180;         // latency of one step
-  constexpr double kBlockClocks = 1500;       // first loads, last stores
-  constexpr double kLaunchClocks = 2500;
   const TileSize size = size_of(tile);
   const double sms = device.multiprocessors;
   const double element = precision == Precision::kInt8 ? 1 : 4;
@@ -213,7 +230,7 @@ constexpr Plan plan_gemm(const DeviceModel& device, Precision precision, std::pt
       rows == 1 ? Tile::kGemv1 : (rows == 2 ? Tile::kGemv2 : (rows <= 4 ? Tile::kGemv4 : Tile::kGemv8));
   const double bytes = static_cast<double>(columns * depth * batch) *
                        (precision == Precision::kFp16 || precision == Precision::kBf16 ? 2 : 4);
-  return {tile, 1, 2.0 + bytes / device.gigabytes_per_second * 1e-3};
+  return {tile, 1, streaming_microseconds(device, 1, bytes, 0, 1)};
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -1,7 +1,7 @@
 // Tiles through shared memory, for maps that read along one axis and write along another: then what a warp
 // reads lies side by side in memory, and so does what it writes.
 //
-//     const Tile<64, 32> tile{worker % 4 * 64, 200, worker / 4 * 32, 300};
+//     const SharedTile<64, 32> tile{worker % 4 * 64, 200, worker / 4 * 32, 300};
 //     const auto tile0 = tile.stage<float, 4>(0, [&](auto lane, int i, int j) {
 //       return load(lane, x + 200 * j + i);
 //     });
@@ -34,7 +34,7 @@ struct StagedTile {
 // The part of a tensor that a block of kTileThreads moves: of an axis i along which is read, and of an axis j
 // along which is written, SideI elements from first_i and SideJ from first_j, as far as the axes reach.
 template <int SideI, int SideJ, class I = int>
-struct Tile {
+struct SharedTile {
   I first_i, extent_i;
   I first_j, extent_j;
 

@@ -1,0 +1,174 @@
+// How loop nests are spread over a GPU: what a group keeps of its row, which reads pass through tiles, and
+// that small or awkward shapes keep the simple form.
+#include "codegen/cuda_loop_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace gcompile {
+namespace {
+
+using ir::Combine;
+using ir::ElementType;
+using ir::Index;
+using ir::ScalarOp;
+using Worker = CudaLoopPlan::Worker;
+
+constexpr ElementType kFloat = ElementType::kFloat32;
+
+KernelTensor tensor(std::vector<std::int64_t> strides, ElementType element = kFloat) {
+  return {"x", element, std::move(strides), 64};
+}
+
+/// Rows of `count` elements, reduced by stages and walked once more at the end.
+struct Rows {
+  ir::LoopForm form;
+  std::vector<KernelTensor> operands;
+  KernelTensor result;
+
+  Rows(std::int64_t rows, std::int64_t count) : result(tensor({count, 1})) {
+    form.extents = {rows, count};
+    form.parallel = 1;
+    form.final_over_reduced = true;
+    form.store = form.identity();
+    operands = {tensor({count, 1}), tensor({1})};
+  }
+  int x() { return form.dag.load(0, kFloat, form.identity()); }
+  int weight() { return form.dag.load(1, kFloat, {Index::axis(1)}); }
+  int stage(Combine combine, int root) {
+    form.stages.push_back({combine, root, false});
+    return form.dag.accumulator(static_cast<int>(form.stages.size()) - 1, kFloat);
+  }
+  CudaLoopPlan plan(int root) {
+    form.set_root(root);
+    LoopNest nest = build_nest(form, form.regions[0], operands, result);
+    return plan_cuda_loops(nest, root, operands, result);
+  }
+};
+
+using Nodes = std::vector<std::vector<int>>;
+
+/// softmax(x); the exponentials are `*exponentials`.
+CudaLoopPlan softmax(Rows& rows, int* exponentials = nullptr) {
+  ir::Dag& dag = rows.form.dag;
+  const int shifted = dag.apply(ScalarOp::kSub, {rows.x(), rows.stage(Combine::kMax, rows.x())});
+  const int e = dag.apply(ScalarOp::kExp, {shifted});
+  if (exponentials) *exponentials = e;
+  return rows.plan(dag.apply(ScalarOp::kDiv, {e, rows.stage(Combine::kSum, e)}));
+}
+
+TEST(KeptRow, HoldsWhatALaterStageWantsAgain) {
+  Rows rows(64, 128);
+  int e = 0;
+  const CudaLoopPlan plan = softmax(rows, &e);
+  EXPECT_EQ(plan.kept.nodes, (Nodes{{rows.x()}, {e}}));
+  EXPECT_EQ(plan.kept.words, 1) << "x is not wanted behind exp(x - max)";
+  EXPECT_EQ(plan.worker, Worker::kWarp);
+  EXPECT_EQ(plan.lanes, 4);
+}
+
+TEST(KeptRow, HoldsDifferencesButNotTheWeightsOfTheEnd) {
+  Rows rows(64, 128);
+  ir::Dag& dag = rows.form.dag;
+  const int x = rows.x();
+  const int centred = dag.apply(ScalarOp::kSub, {x, rows.stage(Combine::kSum, x)});
+  const int variance = rows.stage(Combine::kSum, dag.apply(ScalarOp::kMul, {centred, centred}));
+  const int scaled = dag.apply(ScalarOp::kDiv, {centred, variance});
+  const CudaLoopPlan plan = rows.plan(dag.apply(ScalarOp::kMul, {scaled, rows.weight()}));
+  EXPECT_EQ(plan.kept.nodes, (Nodes{{x}, {centred}}));
+}
+
+TEST(KeptRow, DropsWhatIsOnlyWantedForSomethingKept) {
+  // The stage sums a * x, where a = exp(x); the end wants a and x.
+  Rows rows(64, 128);
+  ir::Dag& dag = rows.form.dag;
+  const int x = rows.x();
+  const int product = dag.apply(ScalarOp::kMul, {dag.apply(ScalarOp::kExp, {x}), x});
+  const int sum = rows.stage(Combine::kSum, dag.apply(ScalarOp::kAdd, {product, x}));
+  const CudaLoopPlan plan = rows.plan(dag.apply(ScalarOp::kDiv, {product, sum}));
+  EXPECT_EQ(plan.kept.nodes, (Nodes{{product}})) << "x and exp(x) serve nothing but the product";
+}
+
+TEST(KeptRow, IsEmptyWithoutASecondWalkOrWithoutMemory) {
+  Rows once(64, 128);
+  once.form.final_over_reduced = false;
+  once.form.store = {Index::axis(0)};
+  once.result = tensor({1});
+  EXPECT_TRUE(once.plan(once.stage(Combine::kSum, once.x())).kept.is_empty());
+
+  Rows counted(64, 128);
+  ir::Dag& dag = counted.form.dag;
+  const int place = dag.cast(dag.iota(Index::axis(1)), kFloat);
+  const int sum = counted.stage(Combine::kSum, place);
+  EXPECT_TRUE(counted.plan(dag.apply(ScalarOp::kDiv, {place, sum})).kept.is_empty());
+}
+
+TEST(KeptRow, ChoosesTheGroupThatHasTheRegisters) {
+  const auto plan_of = [](std::int64_t count, std::int64_t points) {
+    Rows rows(points, count);
+    return softmax(rows);
+  };
+  EXPECT_EQ(plan_of(1024, 5000).threads, 32);
+  EXPECT_EQ(plan_of(1024, 50).threads, 128) << "few rows are shared by more threads";
+  EXPECT_EQ(plan_of(1028, 5000).threads, 128);
+  EXPECT_EQ(plan_of(8192, 5000).threads, 256);
+  EXPECT_EQ(plan_of(16384, 5000).threads, 512);
+  EXPECT_FALSE(plan_of(16384, 5000).kept.is_empty());
+  const CudaLoopPlan longer = plan_of(16388, 5000);
+  EXPECT_TRUE(longer.kept.is_empty());
+  EXPECT_EQ(longer.worker, Worker::kBlock);
+}
+
+/// y[i][j] = f(x[j][i]) + z[i][j].
+struct Transposed {
+  ir::LoopForm form;
+  std::vector<KernelTensor> operands;
+  KernelTensor result;
+  int staged = 0;
+
+  Transposed(std::int64_t rows, std::int64_t columns, ElementType element = kFloat)
+      : form(ir::LoopForm::over({rows, columns})),
+        operands({tensor({rows, 1}, element), tensor({columns, 1}, element)}),
+        result(tensor({columns, 1}, element)) {
+    ir::Dag& dag = form.dag;
+    const int x = dag.load(0, element, {Index::axis(1), Index::axis(0)});
+    staged = dag.apply(ScalarOp::kNeg, {x});
+    form.set_root(dag.apply(ScalarOp::kAdd, {staged, dag.load(1, element, form.identity())}));
+  }
+  CudaLoopPlan plan() {
+    LoopNest nest = build_nest(form, form.regions[0], operands, result);
+    return plan_cuda_loops(nest, form.regions[0].root, operands, result);
+  }
+};
+
+TEST(Tile, StagesTheOutermostValueOfTheOtherOrder) {
+  Transposed map(1000, 2000);
+  const CudaLoopPlan plan = map.plan();
+  EXPECT_EQ(plan.worker, Worker::kTile);
+  EXPECT_EQ(plan.tile.staged, std::vector<int>{map.staged});
+  EXPECT_EQ(plan.tile.read_axis, 0);
+  EXPECT_EQ(plan.tile.write_axis, 1);
+  EXPECT_EQ(plan.tile.read_lanes, 4);
+  EXPECT_EQ(plan.lanes, 4);
+  EXPECT_EQ(plan.tile.read_side, 64);
+  EXPECT_EQ(plan.workers, 16 * 32);
+}
+
+TEST(Tile, MovesAsManyElementsAtATimeAsAreAligned) {
+  const CudaLoopPlan odd = Transposed(1001, 2002).plan();
+  EXPECT_EQ(odd.tile.read_lanes, 1);
+  EXPECT_EQ(odd.lanes, 2);
+  EXPECT_EQ(Transposed(1000, 2000, ElementType::kFloat64).plan().lanes, 2) << "16 bytes";
+  EXPECT_EQ(Transposed(1024, 2048, ElementType::kInt8).plan().lanes, 4);
+}
+
+TEST(Tile, IsLeftToLargeTensorsWithTwoLongAxes) {
+  EXPECT_EQ(Transposed(16, 256).plan().worker, Worker::kTile);
+  EXPECT_EQ(Transposed(16, 252).plan().worker, Worker::kThread) << "few elements";
+  EXPECT_EQ(Transposed(3, 50000).plan().worker, Worker::kThread) << "a short axis";
+  const CudaLoopPlan small = Transposed(64, 64).plan();
+  EXPECT_EQ(small.tile.read_side, 32) << "more blocks where there are few tiles";
+  EXPECT_EQ(small.workers, 4);
+}
+
+}  // namespace
+}  // namespace gcompile
