@@ -24,16 +24,20 @@ import peers_on_gpu
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "tests" / "conformance"))
+
+import real_models  # noqa: E402
+
 EXAMPLES = ("shapes_classifier", "streaming_denoiser", "tiny_attention")
 EXAMPLE_FLAGS = {"streaming_denoiser": ["--state", "h_in=h_out", "--state", "cache_in=cache_out"]}
 PARTS = ("models", "kernels", "timing")
 # Distance to the reference over its norm. float32 sums in another order; else operands are rounded to 11 or 8 bits.
 MOST_DISTANCE = {"fp32": 1e-4, "tf32": 1e-2, "fp16": 1e-2, "bf16": 6e-2}
 # Small shapes of every kernel: what the sanitizers, which slow kernels down by tens, get through.
-SANITIZED = ("Barrier*:Threads*:Shuffle*:AsyncCopy*:TensorCore*:LoadMatrix*:Reduce*:CudaGemm.SmallTileFp32:CudaGemm.Fp16:"
-             "CudaGemm.LongDepth:CudaGemm.SplitDepth*:CudaGemv.*:CudaConv*:CudaGemmInteger.*:CudaAttention.TokensAroundTheTiles:"
-             "CudaAttention.*Mask*:CudaRnn.OneLaunch:CudaTopK.ShortLines:CudaScatter*:CudaCumulativeSum.Sizes:CudaDepthwise*:"
-             "CudaMaxPool*:CudaAveragePool*")
+SANITIZED = ":".join("""Barrier* Threads* Warp* CopyAsync* TensorCore* LoadMatrix* Reduce* CudaGemm.SmallTileFp32 CudaGemm.Fp16
+CudaGemm.LongDepth CudaGemm.SplitDepth* CudaGemv.* CudaConv* CudaGemmInteger.* CudaAttention.TokensAroundTheTiles
+CudaAttention.*Mask* CudaAttention.SplitKeys CudaRnn.OneLaunch CudaRnn.LaunchPerStep CudaTopK.ShortLines CudaScatter*
+CudaCumulativeSum.Sizes CudaDepthwise* CudaPool*""".split())
 
 
 class Check:
@@ -46,6 +50,10 @@ class Check:
         self.steps = []
         self.gcompile = None
         self.programs = None  # folder of cuda_kernels_on_gpu and cuda_kernel_bench
+        self.library_path = None  # of a gcompile that was built elsewhere
+        self.architecture = "sm_90"
+        self.precisions = ["fp32"]
+        self.has_precision = False
         self.environment = dict(os.environ)
         self.nvcc = next((p for p in (os.environ.get("NVCC"), shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc")
                           if p and os.access(p, os.X_OK)), None)
@@ -72,14 +80,14 @@ class Check:
         print(f"== {name}: {state} in {seconds:.0f} s{': ' + said if said else ''}", flush=True)
         return state == "ok"
 
-    def run(self, command, limit, log=None, **options):
+    def run(self, command, limit, log=None, environment=None):
         """Output of a command that must succeed within `limit` seconds, or within what is left."""
         limit = min(limit, self.left())
         if limit <= 1:
             raise Failure(f"no time left for {short(command)}")
         try:
             done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=limit,
-                                  env=self.environment, check=False, **options)
+                                  env=environment or self.environment, check=False)
         except subprocess.TimeoutExpired as error:
             raise Failure(f"not done after {limit:.0f} s: {short(command)}") from error
         text = done.stdout + done.stderr
@@ -154,19 +162,14 @@ def build(check):
 
 def gcompile_environment(check):
     environment = dict(check.environment)
-    if getattr(check, "library_path", None):
+    if check.library_path:
         environment["LD_LIBRARY_PATH"] = os.pathsep.join(
             filter(None, [environment.get("LD_LIBRARY_PATH"), check.library_path]))
     return environment
 
 
 def compile_model(check, model, folder, *flags):
-    limit = min(120, check.left())
-    command = [str(check.gcompile), str(model), "-o", str(folder), "--force", "-q", *map(str, flags)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=max(limit, 1), check=False,
-                          env=gcompile_environment(check))
-    if done.returncode != 0:
-        raise Failure(f"exit status {done.returncode}: {short(command)}\n{done.stdout}{done.stderr}"[:1500])
+    check.run([check.gcompile, model, "-o", folder, "--force", "-q", *flags], 120, environment=gcompile_environment(check))
 
 
 def pack(check):
@@ -191,14 +194,19 @@ def write_models(check):
     return str(check.work / "models")
 
 
-def precisions(check):
-    """Those that this gcompile knows."""
-    said = subprocess.run([str(check.gcompile), "--help"], capture_output=True, text=True, check=False,
-                          env=gcompile_environment(check)).stdout
+def find_precisions(check):
+    """Those that are asked for and that this gcompile knows."""
+    said = check.run([check.gcompile, "--help"], 30, environment=gcompile_environment(check))
+    check.precisions = ["fp32"]
     if "--precision" not in said:
-        print("gcompile has no --precision: fp32 only", flush=True)
-        return ["fp32"]
-    return [p for p in gpu_table.PRECISIONS if p in check.arguments.precisions]
+        return "gcompile has no --precision: fp32 only"
+    check.precisions = [p for p in gpu_table.PRECISIONS if p in check.arguments.precisions]
+    check.has_precision = True
+    return ", ".join(check.precisions)
+
+
+def precision_flags(check, precision):
+    return ["--precision", precision] if check.has_precision else []
 
 
 def project_name(model, batch, precision):
@@ -208,9 +216,8 @@ def project_name(model, batch, precision):
 def build_project(check, model, batch, precision):
     """An emitted CUDA project, built by make."""
     folder = check.work / "projects" / project_name(model, batch, precision)
-    flags = ["--precision", precision] if check.has_precision else []
     compile_model(check, check.work / "models" / model / "model.onnx", folder, "--dim", f"batch={batch}", "--target", "cuda",
-                  "--arch", check.architecture, "--weights", "file", "--name", model, *flags)
+                  "--arch", check.architecture, "--weights", "file", "--name", model, *precision_flags(check, precision))
     check.run(["make", "-C", folder, "-j4", f"NVCC={check.nvcc}"], 400)
 
 
@@ -260,18 +267,18 @@ class Background:
 def verify_cases(check):
     """(name, arguments of gcompile verify)."""
     for name in EXAMPLES:
-        yield name, [ROOT / "examples" / name / "model.onnx", "--data", ROOT / "examples" / name, *EXAMPLE_FLAGS.get(name, [])]
+        folder = ROOT / "examples" / name
+        yield name, [folder / "model.onnx", "--data", folder, *EXAMPLE_FLAGS.get(name, [])]
     for name in check.arguments.models:
         for precision in check.precisions:
-            flags = ["--precision", precision] if check.has_precision else []
-            yield f"{name}_small {precision}", [check.work / "models" / f"{name}_small" / "model.onnx", "--dim", "batch=2", *flags]
-    suite = ROOT.parent / "shared" / "models"
-    if not suite.is_dir():
-        print(f"the main suite is not here ({suite})", flush=True)
+            yield f"{name}_small {precision}", [check.work / "models" / f"{name}_small" / "model.onnx", "--dim", "batch=2",
+                                                *precision_flags(check, precision)]
+    suite = real_models.models_folder()
+    if not (suite / "INDEX.md").exists():
+        print(f"the main suite is not here: {suite}", flush=True)
         return
-    from compare_suite import MAIN_SUITE
-    for name in MAIN_SUITE:
-        yield name, [suite / name / "model.onnx", "--data", suite / name]
+    for name in real_models.main_suite(suite):
+        yield name, [suite / name / "model.onnx", "--data", suite / name / "test_data_set_0"]
 
 
 def verify(check):
@@ -331,7 +338,9 @@ def compare_large(check):
 def run_once(check, model, project, *flags):
     folder = check.work / "outputs" / project
     folder.mkdir(parents=True, exist_ok=True)
-    check.run([check.work / "projects" / project / "build" / f"{model}_run", "--random", "1", "--output-dir", folder, *flags], 120)
+    place = check.work / "projects" / project
+    check.run([place / "build" / f"{model}_run", "--weights", place / "data" / f"{model}.weights.bin", "--random", "1",
+               "--output-dir", folder, *flags], 120)
     return folder
 
 
@@ -374,7 +383,8 @@ def kernel_bench(check):
     program = check.programs / "cuda_kernel_bench"
     if check.arguments.dry_run:
         raise Skip(f"{program} was built" if program.exists() else "nothing was built")
-    rows = [json.loads(line) for line in check.run([program, "--json"], 90, "kernel_bench.log").splitlines() if line.startswith("{")]
+    said = check.run([program, "--json"], 90, "kernel_bench.log").splitlines()
+    rows = [json.loads(line) for line in said if line.startswith("{")]
     save(check, "kernels", rows)
     return "; ".join(f"{row['name']} {row['percent']:.0f} %" for row in rows if row["percent"] < 100)
 
@@ -389,7 +399,7 @@ def timing(check, with_compile):
     command = [sys.executable, "-u", HERE / "peers_on_gpu.py", "--projects", check.work / "projects", "--results",
                check.arguments.results]
     if not with_compile:
-        limit = min(240, check.left() - 10)
+        limit = min(150, 0.6 * check.left())  # torch.compile has the rest
         text = check.run([*command, "--cells", ",".join(wanted), "--seconds", limit - 20], limit, "timing.log")
         print(text, flush=True)
         return f"{len(wanted)} cells"
@@ -445,7 +455,6 @@ def parse():
 
 def run_steps(check):
     arguments = check.arguments
-    check.architecture = "sm_90"
     if not arguments.dry_run:
         check.step("device", device, check)
     has_tools = check.step("build", build, check)
@@ -453,10 +462,9 @@ def run_steps(check):
         check.step("pack", pack, check)
         return
     background = None
-    if check.gcompile and check.step("models", write_models, check):
-        check.precisions = precisions(check)
-        check.has_precision = len(check.precisions) > 1 or arguments.precisions != ["fp32"] and check.precisions != ["fp32"]
-        if {"models", "timing"} & set(arguments.parts) and check.nvcc:
+    if has_tools and {"models", "timing"} & set(arguments.parts) and check.step("models", write_models, check):
+        check.step("precisions", find_precisions, check)
+        if check.nvcc:
             background = Background(check)
         if "models" in arguments.parts:
             check.step("emitted projects on the GPU", verify, check)

@@ -25,14 +25,26 @@ def milliseconds(row):
 
 
 def timing_rows(timings):
+    """A row for each model, precision and batch of which something was measured, and how many there are in all."""
     found = {(t["model"], t["precision"], t["batch"], t["peer"]): t for t in timings}
+    rows, possible = [], 0
     for precision in PRECISIONS:
         for batch in BATCHES:
             for model, title in MODELS.items():
+                possible += 1
                 ours, graph, compiled = (found.get((model, precision, batch, peer)) for peer in PEERS)
+                if not (ours or graph or compiled):
+                    continue
                 ratio = f"{ours['min_ms'] / compiled['min_ms']:.2f}" if ours and compiled else ""
-                yield (f"| {title} | {precision} | {batch} | {milliseconds(ours)} | {milliseconds(graph)} | "
-                       f"{milliseconds(compiled)} | {ratio} |")
+                rows.append(f"| {title} | {precision} | {batch} | {milliseconds(ours)} | {milliseconds(graph)} | "
+                            f"{milliseconds(compiled)} | {ratio} |")
+    if not rows:
+        missing = f"{NOT_MEASURED} | {NOT_MEASURED} | {NOT_MEASURED}"
+        rows.append(f"| {'; '.join(MODELS.values())} | {', '.join(PRECISIONS)} | {', '.join(map(str, BATCHES))} | {missing} | |")
+        return rows
+    if len(rows) < possible:
+        rows += ["", f"{possible - len(rows)} of {possible} rows were not measured."]
+    return rows
 
 
 def kernel_rows(kernels):
