@@ -14,8 +14,10 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import gpu_table
@@ -83,18 +85,13 @@ class Check:
     def run(self, command, limit, log=None, environment=None):
         """Output of a command that must succeed within `limit` seconds, or within what is left."""
         limit = min(limit, self.left())
-        if limit <= 1:
-            raise Failure(f"no time left for {short(command)}")
-        try:
-            done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=limit,
-                                  env=environment or self.environment, check=False)
-        except subprocess.TimeoutExpired as error:
-            raise Failure(f"not done after {limit:.0f} s: {short(command)}") from error
-        text = done.stdout + done.stderr
+        status, text = limited(command, limit, environment or self.environment)
         if log:
             (self.work / log).write_text(text, encoding="utf-8")
-        if done.returncode != 0:
-            raise Failure(f"exit status {done.returncode}: {short(command)}\n{text[-1500:]}")
+        if status is None:
+            raise Failure(f"not done after {limit:.0f} s: {short(command)}")
+        if status != 0:
+            raise Failure(f"exit status {status}: {short(command)}\n{text[-1500:]}")
         return text
 
 
@@ -104,6 +101,23 @@ class Failure(Exception):
 
 class Skip(Exception):
     pass
+
+
+def limited(command, seconds, environment):
+    """Exit status, None where it took too long, and what it said. What it started ends with it."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+        process = subprocess.Popen([str(word) for word in command], stdout=said, stderr=subprocess.STDOUT, env=environment,
+                                   start_new_session=True)
+        try:
+            status = process.wait(max(seconds, 0))
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            status = None
+        said.seek(0)
+        return status, said.read()
 
 
 def short(command):
@@ -284,31 +298,24 @@ def verify_cases(check):
 def verify(check):
     """Emitted projects on the GPU against expected outputs or the evaluator."""
 
-    def one(case):
-        name, arguments = case
-        text = subprocess.run([str(check.gcompile), "verify", *map(str, arguments), "--target", "cuda", "--name", "m"],
-                              capture_output=True, text=True, check=False, timeout=max(1, min(200, check.left())),
-                              env=gcompile_environment(check))
-        said = text.stdout + text.stderr
-        if "no GPU is used" in said:
-            return f"{name}: gcompile sees no GPU"
-        return None if text.returncode == 0 else f"{name}: {said[-600:]}"
-
     all_cases = list(verify_cases(check))
     if check.arguments.dry_run:
         raise Skip(f"{len(all_cases)} models would be verified")
+    deadline = time.monotonic() + min(200, check.left())
+
+    def complaint(case):
+        name, arguments = case
+        command = [check.gcompile, "verify", *arguments, "--target", "cuda", "--name", "m"]
+        status, said = limited(command, deadline - time.monotonic(), gcompile_environment(check))
+        if "no GPU is used" in said:
+            return f"{name}: gcompile sees no GPU"
+        return None if status == 0 else f"{name}: {'not done in time' if status is None else said[-600:]}"
+
     with concurrent.futures.ThreadPoolExecutor(max(1, jobs() // 4)) as pool:
-        wrong = [complaint for complaint in pool.map(lambda c: guarded(one, c), all_cases) if complaint]
+        wrong = list(filter(None, pool.map(complaint, all_cases)))
     if wrong:
         raise Failure(f"{len(wrong)} of {len(all_cases)} models:\n" + "\n".join(wrong))
     return f"{len(all_cases)} models are right"
-
-
-def guarded(function, case):
-    try:
-        return function(case)
-    except (subprocess.SubprocessError, OSError) as error:
-        return f"{case[0]}: {error}"
 
 
 def compare_large(check):
@@ -357,23 +364,17 @@ def kernel_tests(check, limit, tool=None):
         command = [sanitizer, "--tool", tool, "--error-exitcode", "9", *command, f"--gtest_filter={SANITIZED}"]
         shards = max(1, min(6, jobs() // 2))
     limit = min(limit, check.left())
-    processes = []
-    for shard in range(shards):
-        log = open(check.work / f"kernels_{tool or 'plain'}_{shard}.log", "w", encoding="utf-8")
+
+    def complaint(shard):
         environment = dict(check.environment, GTEST_TOTAL_SHARDS=str(shards), GTEST_SHARD_INDEX=str(shard))
-        processes.append((subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment), log.name))
-    deadline = time.monotonic() + limit
-    wrong = []
-    for process, log in processes:
-        try:
-            status = process.wait(max(0.1, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            wrong.append(f"not done after {limit:.0f} s; {log}")
-            continue
-        if status != 0:
-            wrong.append(f"exit status {status}; {log}: " + pathlib.Path(log).read_text(encoding="utf-8")[-1200:])
+        status, said = limited(command, limit, environment)
+        (check.work / f"kernels_{tool or 'plain'}_{shard}.log").write_text(said, encoding="utf-8")
+        if status is None:
+            return f"part {shard} of {shards}: not done after {limit:.0f} s: {said[-300:]}"
+        return None if status == 0 else f"part {shard} of {shards}: exit status {status}: {said[-1200:]}"
+
+    with concurrent.futures.ThreadPoolExecutor(shards) as pool:
+        wrong = list(filter(None, pool.map(complaint, range(shards))))
     if wrong:
         raise Failure("\n".join(wrong))
     return f"{shards} processes" if tool else "all tests"
