@@ -8,6 +8,9 @@
 #     scripts/gpu_check.sh --pack DIR        the same, and leaves in DIR what --prebuilt takes: for a machine that has
 #                                            a GPU but neither a network nor the packages gcompile is built from
 #
+# ${PYTHON:-python3} needs numpy and onnx, and torch for the columns of torch; without torch they stay empty. CUDA comes from
+# $NVCC, the PATH or /usr/local/cuda. Builds in ${BUILD_DIR:-build}; installs what scripts/install_packages.sh does, if it can.
+#
 # Exit: 0 all is well, 1 something failed, 2 usage, 3 there is no GPU (nothing was done).
 set -euo pipefail
 
@@ -25,18 +28,14 @@ if [ -n "$needs_gpu" ] && ! nvidia-smi -L 2>/dev/null | grep -q GPU; then
     exit 3
 fi
 
-# What writes the models must import numpy and onnx; what times PyTorch is the first that has torch.
-python=
+if [ -z "$is_built" ] && [ "${1:-}" != --help ] && ! "$root/scripts/install_packages.sh" test; then
+    echo "gpu_check: packages could not be installed; going on with what is here"
+fi
+python=/usr/bin/python3
 for candidate in ${PYTHON:-} python3 /usr/bin/python3; do
     if "$candidate" -c "import numpy, onnx" 2>/dev/null; then
         python=$candidate
         break
     fi
 done
-if [ -z "$is_built" ] && [ "${1:-}" != --help ] && ! "$root/scripts/install_packages.sh" test; then
-    echo "gpu_check: packages could not be installed; going on with what is here"
-    for candidate in ${PYTHON:-} python3 /usr/bin/python3; do
-        [ -n "$python" ] || ! "$candidate" -c "import numpy, onnx" 2>/dev/null || python=$candidate
-    done
-fi
-exec "${python:-/usr/bin/python3}" "$root/tests/bench/gpu_check.py" "$@"
+exec "$python" "$root/tests/bench/gpu_check.py" "$@"

@@ -387,6 +387,7 @@ def kernel_bench(check):
     said = check.run([program, "--json"], 90, "kernel_bench.log").splitlines()
     rows = [json.loads(line) for line in said if line.startswith("{")]
     save(check, "kernels", rows)
+    device(check)  # the clock right after work, not that of an idle device
     return "; ".join(f"{row['name']} {row['percent']:.0f} %" for row in rows if row["percent"] < 100)
 
 
@@ -463,7 +464,7 @@ def run_steps(check):
         check.step("pack", pack, check)
         return
     background = None
-    if has_tools and {"models", "timing"} & set(arguments.parts) and check.step("models", write_models, check):
+    if check.gcompile and {"models", "timing"} & set(arguments.parts) and check.step("models", write_models, check):
         check.step("precisions", find_precisions, check)
         if check.nvcc:
             background = Background(check)

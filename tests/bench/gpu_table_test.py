@@ -5,6 +5,7 @@ import json
 import pathlib
 import tempfile
 import unittest
+import unittest.mock
 
 import gpu_table
 import peers_on_gpu
@@ -64,6 +65,21 @@ class Table(unittest.TestCase):
             document.write_text(f"{gpu_table.BEGIN}\n{gpu_table.END}\n", encoding="utf-8")
             gpu_table.write(path, document)
             self.assertIn("| 1.000 / 1.000 | 3.000 / 3.000 | not measured |", document.read_text(encoding="utf-8"))
+
+    def test_times_of_emitted_programs(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(peers_on_gpu, "torch", None):
+            folder = pathlib.Path(folder)
+            program = folder / "vit_b16_b8_bf16" / "build" / "vit_b16_bench"
+            program.parent.mkdir(parents=True)
+            program.write_text('#!/bin/sh\n[ -d build ] || exit 1\n'
+                               'echo \'{"min_ms": 9, "device_min_ms": 0.5, "device_median_ms": 0.75}\'\n', encoding="utf-8")
+            program.chmod(0o755)
+            rows, complaints = peers_on_gpu.measure(folder, "vit_b16", 8, "bf16", False)
+            self.assertEqual(rows[0], row("gcompile", 0.5, 0.75, "vit_b16", 8, "bf16"))
+            self.assertEqual(complaints, [])
+            rows, complaints = peers_on_gpu.measure(folder, "vit_b16", 1, "bf16", False)
+            self.assertEqual([r for r in rows if r["peer"] == "gcompile"], [])
+            self.assertIn("vit_b16_b1_bf16", complaints[0])
 
 
 if __name__ == "__main__":

@@ -1,13 +1,11 @@
-// What this GPU can do and what the kernels get out of it: the rates of mma.sync and of device memory, measured,
-// then attention and matrix products in percent of the first, products with a vector in percent of the second.
+// What this GPU can do and what the kernels get out of it: the rates of mma.sync and of device memory,
+// measured, then attention and matrix products in percent of the first, products with a vector in percent of
+// the second.
 //
 //     cuda_kernel_bench [--json]
 //
 // Times are minima and medians over rounds between two events, several launches each, so that the gap between
 // launches stays hidden. Operands are random: zeros take less power, and are faster.
-#include "gcrt/cuda/attention.h"
-#include "gcrt/cuda/gemm.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "gcrt/cuda/attention.h"
+#include "gcrt/cuda/gemm.h"
 #include "gcrt/scalar.h"
 
 namespace GCRT_NAMESPACE {
@@ -34,8 +34,10 @@ GCRT_HOST_DEVICE std::uint32_t scramble(std::uint32_t x) {
 
 // Numbers from [-1, 1).
 template <class T>
-GCRT_GLOBAL(256) void fill(T* values, std::size_t count) {
-  for (std::size_t i = blockIdx.x * std::size_t{256} + threadIdx.x; i < count; i += std::size_t{256} * gridDim.x) {
+GCRT_GLOBAL(256)
+void fill(T* values, std::size_t count) {
+  for (std::size_t i = blockIdx.x * std::size_t{256} + threadIdx.x; i < count;
+       i += std::size_t{256} * gridDim.x) {
     const float value = static_cast<float>(scramble(static_cast<std::uint32_t>(i)) >> 8) * 0x1p-23f - 1.0f;
     store_from_float(Lanes<1>{}, values + i, value);
   }
@@ -60,7 +62,7 @@ class Memory {
 };
 
 struct Time {
-  double least;   // milliseconds of one call
+  double least;  // milliseconds of one call
   double median;
 };
 
@@ -99,17 +101,21 @@ Time measure(const F& body) {
 
 bool g_json = false;
 
-// `work`: operations or bytes of one call; `ceiling`: the most of them per second, 0 where this is the ceiling.
+// `work`: operations or bytes of one call; `ceiling`: the most of them per second, 0 where this is the
+// ceiling.
 double report(const std::string& name, const char* unit, Time time, double work, double ceiling) {
   const double rate = work / time.least * 1e3;
   const double part = ceiling > 0 ? 100 * rate / ceiling : 100;
   const bool is_bytes = std::strcmp(unit, "GB/s") == 0;
   const double shown = rate * (is_bytes ? 1e-9 : 1e-12);
   if (g_json) {
-    std::printf("{\"name\": \"%s\", \"min_ms\": %.6f, \"median_ms\": %.6f, \"rate\": %.3f, \"unit\": \"%s\", "
-                "\"percent\": %.2f}\n", name.c_str(), time.least, time.median, shown, unit, part);
+    std::printf(
+        "{\"name\": \"%s\", \"min_ms\": %.6f, \"median_ms\": %.6f, \"rate\": %.3f, \"unit\": \"%s\", "
+        "\"percent\": %.2f}\n",
+        name.c_str(), time.least, time.median, shown, unit, part);
   } else {
-    std::printf("%-44s min %9.4f ms, median %9.4f ms %9.1f %s", name.c_str(), time.least, time.median, shown, unit);
+    std::printf("%-44s min %9.4f ms, median %9.4f ms %9.1f %s", name.c_str(), time.least, time.median, shown,
+                unit);
     if (ceiling > 0) std::printf(", %.0f %%", part);
     std::printf("\n");
   }
@@ -122,10 +128,15 @@ constexpr int kProductColumns = 4;
 constexpr int kProductSteps = 2048;
 
 template <Precision P>
-GCRT_GLOBAL(128) void multiply(float* out, std::uint32_t seed) {
+GCRT_GLOBAL(128)
+void multiply(float* out, std::uint32_t seed) {
   // Exponents of numbers from [0.25, 0.5), signs and mantissas at random.
-  constexpr std::uint32_t kKept = P == Precision::kTf32 ? 0x807fe000u : P == Precision::kFp16 ? 0x83ff83ffu : 0x807f807fu;
-  constexpr std::uint32_t kSet = P == Precision::kFp16 ? 0x34003400u : P == Precision::kTf32 ? 0x3e800000u : 0x3e803e80u;
+  constexpr std::uint32_t kKept = P == Precision::kTf32   ? 0x807fe000u
+                                  : P == Precision::kFp16 ? 0x83ff83ffu
+                                                          : 0x807f807fu;
+  constexpr std::uint32_t kSet = P == Precision::kFp16   ? 0x34003400u
+                                 : P == Precision::kTf32 ? 0x3e800000u
+                                                         : 0x3e803e80u;
   std::uint32_t a[kProductRows][4];
   std::uint32_t b[kProductColumns][2];
   float d[kProductRows][kProductColumns][4] = {};
@@ -159,35 +170,48 @@ double product_ceiling(const char* name, int multiprocessors) {
   const int blocks = multiprocessors * 8;
   const Memory<float> out(static_cast<std::size_t>(blocks) * 128);
   const Time time = measure([&](Queue& queue, int call) {
-    launch(queue, static_cast<unsigned>(blocks), 128, 0, &multiply<P>, out.data(), static_cast<std::uint32_t>(call));
+    launch(queue, static_cast<unsigned>(blocks), 128, 0, &multiply<P>, out.data(),
+           static_cast<std::uint32_t>(call));
   });
   const double depth = P == Precision::kTf32 ? 8 : 16;
   const double work = 2.0 * 16 * 8 * depth * kProductRows * kProductColumns * kProductSteps * 4 * blocks;
   return report(std::string("mma.sync ") + name, "TFLOP/s", time, work, 0);
 }
 
-GCRT_GLOBAL(256) void read_all(const float* x, float* out, std::size_t count) {
+constexpr unsigned kReadBlocks = 1024;
+constexpr int kReadLoads = 4;  // of 16 bytes, in flight at once
+constexpr std::size_t kReadCount = std::size_t{1} << 28;
+
+GCRT_GLOBAL(256) void read_all(const float* x, float* out) {
+  constexpr std::size_t kStep = std::size_t{kReadBlocks} * 256 * 4;
+  static_assert(kReadCount % (kStep * kReadLoads) == 0, "every sweep is whole");
   float sum = 0;
-  const std::size_t step = std::size_t{1024} * gridDim.x;
-  _Pragma("unroll 4")
-  for (std::size_t i = (blockIdx.x * std::size_t{256} + threadIdx.x) * 4; i < count; i += step) {
-    const Bytes16 loaded = load_streaming_16(x + i);
-    for (int k = 0; k < 4; ++k) sum += bit_cast<float>(loaded.word[k]);
+  for (std::size_t i = (blockIdx.x * std::size_t{256} + threadIdx.x) * 4; i < kReadCount;
+       i += kStep * kReadLoads) {
+    Bytes16 loaded[kReadLoads];
+    GCRT_UNROLL
+    for (int load = 0; load < kReadLoads; ++load) {
+      loaded[load] = load_streaming_16(x + i + kStep * static_cast<std::size_t>(load));
+    }
+    GCRT_UNROLL
+    for (int load = 0; load < kReadLoads; ++load) {
+      GCRT_UNROLL
+      for (int k = 0; k < 4; ++k) sum += bit_cast<float>(loaded[load].word[k]);
+    }
   }
-  if (sum == 12345.678f) out[0] = sum;  // never, which the compiler cannot know
+  if (sum == 12345.678f) out[0] = sum;  // hardly ever, which the compiler cannot know
 }
 
 // Reading is what products with a vector do; copying is what is usually quoted.
-double memory_ceiling(int multiprocessors) {
-  constexpr std::size_t kCount = std::size_t{1} << 28;
-  const Memory<float> from(kCount);
-  const Memory<float> to(kCount);
-  const Time copied = measure([&](Queue& queue, int) { copy(queue, to.data(), from.data(), kCount * 4); });
-  const double copy_rate = report("copy, bytes read and written", "GB/s", copied, 2.0 * 4 * kCount, 0);
-  const Time read = measure([&](Queue& queue, int) {
-    launch(queue, static_cast<unsigned>(multiprocessors * 8), 256, 0, &read_all, from.data(), to.data(), kCount);
-  });
-  return std::max(copy_rate, report("read", "GB/s", read, 4.0 * kCount, 0));
+double memory_ceiling() {
+  const Memory<float> from(kReadCount);
+  const Memory<float> to(kReadCount);
+  const Time copied =
+      measure([&](Queue& queue, int) { copy(queue, to.data(), from.data(), kReadCount * 4); });
+  const double copy_rate = report("copy, bytes read and written", "GB/s", copied, 2.0 * 4 * kReadCount, 0);
+  const Time read = measure(
+      [&](Queue& queue, int) { launch(queue, kReadBlocks, 256, 0, &read_all, from.data(), to.data()); });
+  return std::max(copy_rate, report("read", "GB/s", read, 4.0 * kReadCount, 0));
 }
 
 struct StoreEpilogue {
@@ -207,8 +231,8 @@ void bench_attention(const char* name, int tokens, double ceiling) {
   constexpr int kHeads = 12;
   constexpr int kSize = 64;
   const AttentionStrides strides = {0, std::ptrdiff_t{tokens} * kSize, kSize, 1};
-  const AttentionShape shape = {1,     kHeads, kHeads, tokens, tokens,  kSize,   kSize,  0.125f,
-                                false, 0,      false,  strides, strides, strides};
+  const AttentionShape shape = {1,      kHeads, kHeads, tokens, tokens,  kSize,   kSize,
+                                0.125f, false,  0,      false,  strides, strides, strides};
   const std::size_t count = static_cast<std::size_t>(kHeads) * static_cast<std::size_t>(tokens) * kSize;
   const Memory<float> q(count), k(count), v(count), y(count);
   const StoreEpilogue epilogue{y.data(), kSize, std::ptrdiff_t{tokens} * kSize};
@@ -234,7 +258,8 @@ void bench_vector(const char* name, int rows, int columns, int depth, double cei
                    weights.data() + one * static_cast<std::size_t>(call % copies), depth, epilogue);
   });
   report("gemv " + std::string(name) + " " + std::to_string(rows) + " x " + std::to_string(columns) + " x " +
-             std::to_string(depth), "GB/s", time, static_cast<double>(one) * sizeof(W), ceiling);
+             std::to_string(depth),
+         "GB/s", time, static_cast<double>(one) * sizeof(W), ceiling);
 }
 
 template <Precision P, class W>
@@ -263,7 +288,7 @@ int run() {
   require(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
   const int multiprocessors = device.multiProcessorCount;
   if (!g_json) std::printf("%s, %d multiprocessors\n", device.name, multiprocessors);
-  const double bytes = memory_ceiling(multiprocessors);
+  const double bytes = memory_ceiling();
   const double fp16 = product_ceiling<Precision::kFp16>("fp16", multiprocessors);
   const double bf16 = product_ceiling<Precision::kBf16>("bf16", multiprocessors);
   const double tf32 = product_ceiling<Precision::kTf32>("tf32", multiprocessors);
