@@ -214,7 +214,8 @@ KernelCall KernelBuilder::cuda_attention(ir::NodeId id, const ir::ContractForm& 
   const std::string split =
       split_argument(call, plan.splits, gcrt::attention_workspace_size(sizes, plan.splits));
   call.launches = plan.splits > 1 ? 2 : 1;
-  call.products_per_clock = gcrt::products_per_clock(device_, gcrt::Precision::kFp32);
+  const Precision precision = precision_of(call, id);
+  call.products_per_clock = gcrt::products_per_clock(device_, precision);
   std::vector<int> grid_axes;
   if (axes.batch) grid_axes.push_back(static_cast<int>(*axes.batch));
   if (axes.head && sizes.heads > 1) grid_axes.push_back(static_cast<int>(*axes.head));
@@ -232,7 +233,6 @@ KernelCall KernelBuilder::cuda_attention(ir::NodeId id, const ir::ContractForm& 
   code.line(fmt::format("    /*strides of q, k, v*/ {{{}}}, {{{}}}, {{{}}}}};", strides(q.strides),
                         strides(k.strides), strides(v.strides)));
   code.line(epilogue.declaration());
-  const Precision precision = precision_of(call, id);
   code.line(fmt::format("attention<{}, AttentionTile::{}, {}, {}, AttentionMaskKind::{}>(",
                         precision_argument(precision), plan.tile == gcrt::AttentionTile::k16 ? "k16" : "k64",
                         gcrt::attention_padded(sizes.head_size), gcrt::attention_padded(sizes.value_size),

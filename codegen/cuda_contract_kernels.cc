@@ -276,6 +276,7 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
     const std::int64_t calls = grid_axes.size() == 2 ? out[static_cast<std::size_t>(grid_axes[0])] : 1;
     call.launches = narrow(host_entries * (calls + 1));
     call.choice = "cuBLASLt";
+    call.products_per_clock = gcrt::products_per_clock(device_, precision);
   } else {
     note_plan(call, plan, precision, host_entries);
   }

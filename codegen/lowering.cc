@@ -266,8 +266,8 @@ class ProgramBuilder {
           layer.bytes_read = from.bytes_read;
           layer.bytes_written = from.bytes_written;
           if (on_device()) {
-            layer.microseconds =
-                predicted_microseconds(from.call, options_.capability, from.bytes_read + from.bytes_written);
+            layer.microseconds = predicted_microseconds(from.call, options_.kernels.capability,
+                                                        from.bytes_read + from.bytes_written);
           }
           layer.choice = from.call.choice;
           if (!from.call.warning.empty()) warn(from.comment, from.call.warning);

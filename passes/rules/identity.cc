@@ -78,6 +78,25 @@ ValueId build_reshape(Rewriter& rewriter) {
   return reshaped(rewriter, rewriter.value("x"), rewriter.result_type().shape);
 }
 
+/// A linear layer as some exporters write it: rows are counted, multiplied, and given their axes back. In
+/// front of the product the axes are in nobody's way; behind it they keep it from what follows.
+std::string guard_rows(const Match& match) {
+  if (match.shape("a").size() != 2 || match.shape("w").size() != 2) return "the product is not of rows";
+  const Shape& shape = match.result_type().shape;
+  if (shape.size() < 3 || shape.back() != match.shape("w").back()) return "the columns change";
+  if (!match.has("c")) return "";
+  const Shape& c = match.shape("c");
+  return c.size() <= 1 || c.front() == 1 ? "" : "the addend is another one in each row";
+}
+
+ValueId build_rows(Rewriter& rewriter) {
+  Shape shape = rewriter.result_type().shape;
+  shape.back() = rewriter.shape("a").back();
+  const ValueId rows = reshaped(rewriter, rewriter.value("a"), shape);
+  const ValueId product = rewriter.emit("MatMul", {rows, rewriter.value("w")});
+  return rewriter.has("c") ? rewriter.emit("Add", {product, rewriter.value("c")}) : product;
+}
+
 /// Concat of one operand, and of operands of which only one has elements.
 ValueId build_concat(Rewriter& rewriter) {
   for (const ValueId id : rewriter.graph().node(rewriter.root()).operands) {
@@ -271,6 +290,12 @@ void add_movements(RuleTable& rules, const Pattern& x, const Pattern& c) {
   // Transpose that moves only axes of one element -> Reshape
   rules.push_back({"transpose-of-unit-axes", Tier::kExact, op("Transpose", {x}, "transpose"), guard_transpose,
                    build_reshape});
+  // Reshape(a w) -> Reshape(a) w; Reshape(a w + c) -> Reshape(a) w + c
+  const Pattern product = op("MatMul", {any("a"), any("w")});
+  rules.push_back(
+      {"reshape-of-rows", Tier::kExact, op("Reshape", {product, any("shape")}), guard_rows, build_rows});
+  rules.push_back({"reshape-of-rows", Tier::kExact,
+                   op("Reshape", {op("Add", {product, any("c")}), any("shape")}), guard_rows, build_rows});
   // Concat(x) -> x; Concat(x, nothing) -> x
   rules.push_back({"concat-of-one", Tier::kExact, op_of_any("Concat"), guard_concat, build_concat});
   // Where(true, a, b) -> a; Where(false, a, b) -> b

@@ -1,5 +1,5 @@
-// Helpers of the tests of CUDA kernels, which run on the emulator: operands in device memory of exact size,
-// an epilogue that checks its calls, comparison within a bound per element.
+// Helpers of the tests of CUDA kernels, which run on the emulator and, where there is one, on a GPU: operands
+// in device memory of exact size, an epilogue that checks its calls, comparison within a bound per element.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "../cuda_on_cpu/device_memory.h"
 #include "../kernels/random_values.h"
 #include "gcrt/cuda/launch.h"
 #include "gcrt/cuda/tile.h"
@@ -21,27 +22,9 @@ using namespace GCRT_NAMESPACE;
 using kernel_test::Random;
 using kernel_test::random_values;
 
-// A copy in device memory: exact size, so that the emulator sees every access outside.
+// Exact size, so that every access outside is seen.
 template <class T>
-class DeviceArray {
- public:
-  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
-    if (count_ > 0) std::memcpy(data_, values.data(), count_ * sizeof(T));
-  }
-  explicit DeviceArray(std::size_t count) : count_(count) {
-    EXPECT_EQ(cudaMalloc(&data_, count * sizeof(T) + (count == 0 ? 1 : 0)), cudaSuccess);
-  }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-  ~DeviceArray() { cudaFree(data_); }
-  T* data() { return data_; }
-  const T* data() const { return data_; }
-  std::size_t size() const { return count_; }
-
- private:
-  T* data_ = nullptr;
-  std::size_t count_;
-};
+using DeviceArray = cuda_test::Device<T>;
 
 // Stores each element and counts how often it was handed over. Batch entries follow each other.
 template <class T, int kLanesTaken>
@@ -54,18 +37,18 @@ struct RecordingEpilogue {
   std::ptrdiff_t entry;  // elements before this batch entry
   std::ptrdiff_t total;
   template <class L, class V>
-  GCRT_INLINE void operator()(L, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
+  GCRT_DEVICE void operator()(L, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
     constexpr int kCount = L::value;
     static_assert(kCount <= kMaxLanes && kLanesOf<V> == kCount, "as many lanes as promised");
     if (m < 0 || m >= rows || n < 0 || n + kCount > columns || n % kCount != 0) {
-      ++calls[total];
+      atomic_add(&calls[total], 1);
       return;
     }
     T values[kCount];
     std::memcpy(values, &sums, sizeof(values));
     for (int i = 0; i < kCount; ++i) {
       y[entry + m * columns + n + i] = values[i];
-      ++calls[entry + m * columns + n + i];
+      atomic_add(&calls[entry + m * columns + n + i], 1);
     }
   }
   GCRT_INLINE RecordingEpilogue at_batch(std::ptrdiff_t z) const {
@@ -80,11 +63,9 @@ template <class T>
 struct Recorded {
   Recorded(std::ptrdiff_t row_count, std::ptrdiff_t column_count, std::ptrdiff_t entry_count = 1)
       : y(static_cast<std::size_t>(row_count * column_count * entry_count)),
-        calls(y.size() + 1),
+        calls(std::vector<int>(y.size() + 1, 0)),
         rows(row_count),
-        columns(column_count) {
-    std::memset(calls.data(), 0, calls.size() * sizeof(int));
-  }
+        columns(column_count) {}
   template <int kLanesTaken>
   RecordingEpilogue<T, kLanesTaken> epilogue() {
     return {y.data(), calls.data(), rows, columns, 0, static_cast<std::ptrdiff_t>(y.size())};
@@ -93,14 +74,16 @@ struct Recorded {
   // Every element was handed over exactly once and differs by no more than tolerance * bound[i].
   void check(const std::vector<double>& expected, const std::vector<double>& bound, double tolerance) const {
     ASSERT_EQ(expected.size(), y.size());
-    EXPECT_EQ(calls.data()[y.size()], 0) << "calls outside the result";
+    const std::vector<T> values = y.read();
+    const std::vector<int> counts = calls.read();
+    EXPECT_EQ(counts.back(), 0) << "calls outside the result";
     int shown = 0;
-    for (std::size_t i = 0; i < y.size() && shown < 5; ++i) {
-      if (calls.data()[i] != 1) {
-        ADD_FAILURE() << "element " << i << " written " << calls.data()[i] << " times";
+    for (std::size_t i = 0; i < values.size() && shown < 5; ++i) {
+      if (counts[i] != 1) {
+        ADD_FAILURE() << "element " << i << " written " << counts[i] << " times";
         ++shown;
       }
-      const double got = static_cast<double>(y.data()[i]);
+      const double got = static_cast<double>(values[i]);
       const bool is_right =
           std::isnan(expected[i]) ? std::isnan(got) : std::fabs(got - expected[i]) <= tolerance * bound[i];
       if (!is_right) {

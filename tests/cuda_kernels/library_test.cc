@@ -18,11 +18,12 @@ std::size_t size(std::ptrdiff_t n) { return static_cast<std::size_t>(n); }
 
 template <class T>
 void expect_same(const DeviceArray<T>& got, const std::vector<T>& expected, const char* name) {
-  ASSERT_EQ(got.size(), expected.size());
+  const std::vector<T> values = got.read();
+  ASSERT_EQ(values.size(), expected.size());
   int shown = 0;
   for (std::size_t i = 0; i < expected.size() && shown < 3; ++i) {
-    if (std::memcmp(got.data() + i, &expected[i], sizeof(T)) != 0) {
-      ADD_FAILURE() << name << "[" << i << "] is " << +got.data()[i] << ", expected " << +expected[i];
+    if (std::memcmp(&values[i], &expected[i], sizeof(T)) != 0) {
+      ADD_FAILURE() << name << "[" << i << "] is " << +values[i] << ", expected " << +expected[i];
       ++shown;
     }
   }
@@ -168,7 +169,7 @@ void check_scatter_nd(std::vector<std::int64_t> shape, int depth, int tuples, bo
                       is_in_place ? y.data() : data_device.data(), indices_device.data(),
                       updates_device.data(), y.data(), scratch.data());
   expect_no_error(q.queue);
-  EXPECT_EQ(*q.trap.data(), 0);
+  EXPECT_EQ(q.trap.read()[0], 0);
   expect_same(y, expected, "y");
 }
 
@@ -199,7 +200,7 @@ void check_scatter_elements(std::vector<std::int64_t> shape, std::vector<std::in
   scatter_elements<Combine>(q.queue, count, rank, axis, extents, strides, boxes, data_device.data(),
                             indices_device.data(), updates_device.data(), y.data(), scratch.data());
   expect_no_error(q.queue);
-  EXPECT_EQ(*q.trap.data(), 0);
+  EXPECT_EQ(q.trap.read()[0], 0);
   expect_same(y, expected, "y");
 }
 
@@ -245,14 +246,14 @@ void check_trap(int tuples, std::int64_t bad) {
   scatter_nd<Combine>(q.queue, 60, tuples, 1, 6, extents, data_device.data(), indices_device.data(),
                       updates_device.data(), y.data(), scratch.data());
   expect_no_error(q.queue);
-  EXPECT_EQ(*q.trap.data(), 1);
+  EXPECT_EQ(q.trap.read()[0], 1);
   expect_same(y, data, "y");
-  *q.trap.data() = 0;
+  q.trap.write({0});
   DeviceArray<float> line(10);
   scatter_elements<Combine>(q.queue, 10, 1, 0, extents, strides, box, data_device.data(),
                             indices_device.data(), updates_device.data(), line.data(), scratch.data());
   expect_no_error(q.queue);
-  EXPECT_EQ(*q.trap.data(), 1);
+  EXPECT_EQ(q.trap.read()[0], 1);
   expect_same(line, std::vector<float>(10, 1.0f), "line");
 }
 TEST(CudaScatter, IndexOutOfRange) {
@@ -284,8 +285,9 @@ void check_sum(int outer, int extent, int inner) {
         expect_same(y, expected, "y");
         continue;
       }
+      const std::vector<T> got = y.read();
       for (std::size_t i = 0; i < expected.size(); ++i) {
-        ASSERT_NEAR(static_cast<double>(y.data()[i]), static_cast<double>(expected[i]),
+        ASSERT_NEAR(static_cast<double>(got[i]), static_cast<double>(expected[i]),
                     extent * (sizeof(T) == 4 ? 1e-6 : 1e-14))
             << i;
       }
@@ -313,9 +315,10 @@ TEST(CudaCumulativeSum, Infinities) {
   DeviceArray<float> y(x.size());
   Queue queue;
   cumulative_sum(queue, 1, 2000, 1, true, false, x_device.data(), y.data());
-  EXPECT_EQ(y.data()[500], 500.0f);
-  EXPECT_EQ(y.data()[501], kInfinity<float>);
-  EXPECT_EQ(y.data()[1999], kInfinity<float>);
+  const std::vector<float> got = y.read();
+  EXPECT_EQ(got[500], 500.0f);
+  EXPECT_EQ(got[501], kInfinity<float>);
+  EXPECT_EQ(got[1999], kInfinity<float>);
 }
 
 }  // namespace

@@ -102,9 +102,9 @@ void run(const Case& c, const Walk& walk) {
   }
   expect_no_error(queue);
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  if (walk.has_y) rnn_reference::compare("Y", y.data(), data.y);
-  if (walk.has_states) rnn_reference::compare("Y_h", y_h.data(), data.y_h);
-  if (o.y_c != nullptr) rnn_reference::compare("Y_c", y_c.data(), data.y_c);
+  if (walk.has_y) rnn_reference::compare("Y", y.read().data(), data.y);
+  if (walk.has_states) rnn_reference::compare("Y_h", y_h.read().data(), data.y_h);
+  if (o.y_c != nullptr) rnn_reference::compare("Y_c", y_c.read().data(), data.y_c);
 }
 
 // All three operators.

@@ -174,7 +174,14 @@ TEST(Atomics, LoseNothingBetweenBlocks) {
   for (std::size_t i = 1; i < got.size(); ++i) ASSERT_EQ(got[i], 1u);
 }
 
-// Copies with `valid` bytes of each chunk; what shared memory holds before and after the wait.
+// Copies with `valid` bytes of each chunk; what shared memory holds before and after the wait. Only the
+// emulator promises something before.
+#if defined(__CUDACC__)
+constexpr bool kLooksEarly = false;
+#else
+constexpr bool kLooksEarly = true;
+#endif
+
 template <int Bytes>
 GCRT_GLOBAL(32)
 void copy_chunks(const unsigned char* source, unsigned char* before, unsigned char* after, int valid) {
@@ -184,7 +191,7 @@ void copy_chunks(const unsigned char* source, unsigned char* before, unsigned ch
   cp_async_commit();
   cp_async_commit();
   cp_async_wait<2>();
-  for (int i = 0; i < Bytes; ++i) before[at + i] = shared[at + i];
+  for (int i = 0; i < Bytes && kLooksEarly; ++i) before[at + i] = shared[at + i];
   cp_async_wait<1>();
   for (int i = 0; i < Bytes; ++i) after[at + i] = shared[at + i];
   cp_async_wait<0>();
@@ -249,10 +256,12 @@ TEST(Launch, RefusesWhatADeviceRefuses) {
   EXPECT_EQ(error_of(1, 2048, 8192), cudaErrorInvalidConfiguration);
   EXPECT_EQ(error_of(1, dim3(1, 1, 65), 1024), cudaErrorInvalidConfiguration);
   EXPECT_EQ(error_of(dim3(1, 65536), 32, 128), cudaErrorInvalidConfiguration);
-  EXPECT_EQ(error_of(1, 32, 200 << 10), cudaErrorInvalidValue);
+  EXPECT_EQ(error_of(1, 32, 1 << 20), cudaErrorInvalidValue);
   EXPECT_EQ(error_of(1, 32, 100 << 10), cudaSuccess) << "launch asks for what exceeds 48 KiB";
 }
 
+// What the emulator finds out and a device does not.
+#if !defined(__CUDACC__)
 TEST(Memory, CopiesStayInsideTheirBlocks) {
   std::vector<int> host(8, 3);
   Device<int> device(host);
@@ -271,6 +280,7 @@ TEST(Memory, CopiesStayInsideTheirBlocks) {
   EXPECT_EQ(cudaPointerGetAttributes(&attributes, host.data()), cudaSuccess);
   EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
 }
+#endif
 
 }  // namespace
 }  // namespace GCRT_NAMESPACE

@@ -7,6 +7,7 @@ namespace GCRT_NAMESPACE {
 namespace {
 
 using cuda_test::Device;
+using cuda_test::Pinned;
 
 GCRT_GLOBAL(64) void add_scaled(const float* x, float* y, float factor, int count) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x) + thread_rank();
@@ -60,7 +61,10 @@ struct Captured {
     EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
     EXPECT_EQ(cudaStreamDestroy(queue.stream), cudaSuccess);
   }
-  void replay() { EXPECT_EQ(cudaGraphLaunch(queue.exec, queue.stream), cudaSuccess); }
+  void replay() {
+    EXPECT_EQ(cudaGraphLaunch(queue.exec, queue.stream), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(queue.stream), cudaSuccess);
+  }
   // Returns how many steps changed.
   int update(const Schedule& schedule) {
     GraphStep before[kCapacity];
@@ -79,40 +83,39 @@ struct Captured {
 
 TEST(Graph, ReplaysWhatWasCaptured) {
   Device<float> arena(2 * kCount);
-  std::vector<float> input = counting(1);
-  std::vector<float> output(kCount, 0);
+  const Pinned<float> input(counting(1));
+  const Pinned<float> output(std::vector<float>(kCount, 0));
   Captured captured({input.data(), output.data(), arena.data()});
-  EXPECT_EQ(output[5], 0.0f) << "capturing runs nothing";
+  EXPECT_EQ(output.read()[5], 0.0f) << "capturing runs nothing";
   captured.replay();
-  expect_output(input, output, 5);
-  const std::vector<float> later = counting(50);
-  std::copy(later.begin(), later.end(), input.begin());
+  expect_output(input.read(), output.read(), 5);
+  input.write(counting(50));
   captured.replay();
-  expect_output(input, output, 5);
+  expect_output(input.read(), output.read(), 5);
 }
 
 TEST(Graph, UpdatesOnlyTheNodesThatChanged) {
   Device<float> arena(2 * kCount);
-  const std::vector<float> input = counting(1);
-  const std::vector<float> other_input = counting(-30);
+  const Pinned<float> input(counting(1));
+  const Pinned<float> other_input(counting(-30));
   Device<float> output(kCount);
-  std::vector<float> host_output(kCount);
+  Device<float> other_output(kCount);
   Captured captured({input.data(), output.data(), arena.data()});
   captured.replay();
-  expect_output(input, output.read(), 5);
+  expect_output(input.read(), output.read(), 5);
   EXPECT_EQ(captured.update({input.data(), output.data(), arena.data()}), 0);
   EXPECT_EQ(captured.update({other_input.data(), output.data(), arena.data()}), 1);
   captured.replay();
-  expect_output(other_input, output.read(), 5);
-  EXPECT_EQ(captured.update({other_input.data(), host_output.data(), arena.data(), 4.0f}), 2);
+  expect_output(other_input.read(), output.read(), 5);
+  EXPECT_EQ(captured.update({other_input.data(), other_output.data(), arena.data(), 4.0f}), 2);
   captured.replay();
-  expect_output(other_input, host_output, 7);
+  expect_output(other_input.read(), other_output.read(), 7);
   EXPECT_EQ(captured.queue.error, cudaSuccess);
 }
 
 TEST(Graph, SaysWhenThereAreMoreStepsThanRoom) {
   Device<float> arena(2 * kCount);
-  std::vector<float> host(kCount, 1);
+  const Pinned<float> host(counting(1));
   GraphStep steps[2];
   Queue queue;
   ASSERT_EQ(cudaStreamCreate(&queue.stream), cudaSuccess);
@@ -141,12 +144,13 @@ TEST(Graph, RecordsOnlyInsideACapture) {
 
 TEST(Queue, RunsAtOnceWithoutAGraph) {
   Device<float> arena(2 * kCount);
-  const std::vector<float> input = counting(7);
-  std::vector<float> output(kCount);
+  const Pinned<float> input(counting(7));
+  const Pinned<float> output(counting(0));
   Queue queue;
   Schedule{input.data(), output.data(), arena.data()}.run(queue);
   EXPECT_EQ(queue.error, cudaSuccess);
-  expect_output(input, output, 5);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  expect_output(input.read(), output.read(), 5);
 }
 
 TEST(Events, MeasureTime) {
@@ -158,6 +162,7 @@ TEST(Events, MeasureTime) {
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(cudaEventRecord(start), cudaSuccess);
   EXPECT_EQ(cudaEventRecord(end), cudaSuccess);
+  EXPECT_EQ(cudaEventSynchronize(end), cudaSuccess);
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaSuccess);
   EXPECT_GE(milliseconds, 0.0f);
   EXPECT_EQ(cudaEventDestroy(start), cudaSuccess);

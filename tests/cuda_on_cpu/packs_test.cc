@@ -1,11 +1,14 @@
 // Packs in kernels against scalars: memory access at every lane count, and every element-wise function bit
 // for bit against the packs of the CPU, which every_function_on_cpu.cc runs.
+// clang-format off
+#include "gcrt/cuda/device.h"  // before any other header of gcrt
+// clang-format on
+
 #include <cstring>
 #include <random>
 
 #include "device_memory.h"
 #include "every_function.h"
-#include "gcrt/cuda/device.h"
 #include "gcrt/cuda/launch.h"
 
 #define DECLARE_ON_CPU(T) \

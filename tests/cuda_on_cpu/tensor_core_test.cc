@@ -248,27 +248,55 @@ TEST(LoadMatrix, GivesEachLaneItsPairs) {
   check_fragments<true>();
 }
 
+GCRT_GLOBAL(32) void round_to_tf32(const float* x, std::uint32_t* y) {
+  y[thread_rank()] = float_to_tf32(x[thread_rank()]);
+}
+
 TEST(Tf32, RoundsToNearestAwayAndTruncatesInTheProduct) {
-  EXPECT_EQ(float_to_tf32(1.0f), 0x3f800000u);
-  EXPECT_EQ(float_to_tf32(bit_cast<float>(0x3f800fffu)), 0x3f800000u);
-  EXPECT_EQ(float_to_tf32(bit_cast<float>(0x3f801000u)), 0x3f802000u);
-  EXPECT_EQ(float_to_tf32(bit_cast<float>(0xbf801000u)), 0xbf802000u);
-  EXPECT_EQ(float_to_tf32(kInfinity<float>), 0x7f800000u);
-  EXPECT_EQ(float_to_tf32(kLargest<float>), 0x7f800000u);
+  const Device<float> x(std::vector<float>{1.0f, bit_cast<float>(0x3f800fffu), bit_cast<float>(0x3f801000u),
+                                           bit_cast<float>(0xbf801000u), kInfinity<float>, kLargest<float>});
+  const Device<std::uint32_t> y(x.size());
+  Queue queue;
+  launch(queue, 1, static_cast<unsigned>(x.size()), 0, &round_to_tf32, x.data(), y.data());
+  ASSERT_EQ(queue.error, cudaSuccess);
+  EXPECT_EQ(y.read(), (std::vector<std::uint32_t>{0x3f800000u, 0x3f800000u, 0x3f802000u, 0xbf802000u,
+                                                  0x7f800000u, 0x7f800000u}));
+}
+
+constexpr std::int32_t kDotStart = 2147483000;
+
+template <class TA, class TB>
+GCRT_GLOBAL(64)
+void dot_all(const std::uint32_t* a, const std::uint32_t* b, std::int32_t* y) {
+  const int i = thread_rank();
+  y[i] = dot4<TA, TB>(kDotStart, a[i], b[i]);
 }
 
 template <class TA, class TB>
 void check_dot() {
+  constexpr std::size_t kCount = 64;
+  std::vector<std::uint32_t> a;
+  std::vector<std::uint32_t> b;
+  std::vector<std::int32_t> expected;
   std::uint32_t state = 99;
-  for (int round = 0; round < 200; ++round) {
+  const auto next = [&] {
     state = state * 1664525u + 1013904223u;
-    const std::uint32_t a = state ^ state >> 15;
-    state = state * 1664525u + 1013904223u;
-    const std::uint32_t b = state ^ state >> 15;
-    std::int64_t sum = 2147483000;
-    for (int i = 0; i < 4; ++i) sum += static_cast<TA>(a >> (8 * i)) * static_cast<TB>(b >> (8 * i));
-    EXPECT_EQ((dot4<TA, TB>(2147483000, a, b)), static_cast<std::int32_t>(sum));
+    return state ^ state >> 15;
+  };
+  for (std::size_t n = 0; n < kCount; ++n) {
+    a.push_back(next());
+    b.push_back(next());
+    std::int64_t sum = kDotStart;
+    for (int i = 0; i < 4; ++i) sum += static_cast<TA>(a[n] >> (8 * i)) * static_cast<TB>(b[n] >> (8 * i));
+    expected.push_back(static_cast<std::int32_t>(sum));
   }
+  const Device<std::uint32_t> a_device(a);
+  const Device<std::uint32_t> b_device(b);
+  const Device<std::int32_t> y(kCount);
+  Queue queue;
+  launch(queue, 1, kCount, 0, &dot_all<TA, TB>, a_device.data(), b_device.data(), y.data());
+  ASSERT_EQ(queue.error, cudaSuccess);
+  EXPECT_EQ(y.read(), expected);
 }
 
 TEST(Dot4, IsExactModulo32Bits) {

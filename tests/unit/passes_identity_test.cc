@@ -73,6 +73,38 @@ TEST(Movements, ThatDoNotMove) {
                "g (float[2,2] x, float[2,0] n) => (float[2,2] y) { y = Concat<axis = -1>(n, x) }", "");
 }
 
+/// A linear layer over rows [4, 3] that becomes [2, 2, 5].
+std::string linear(const std::string& layer, const std::string& addend = "float[5] c") {
+  return "g (float[4,3] x, float[3,5] w, " + addend + ") => (float[2,2,5] y) <int64[3] s = {2,2,5}> { " +
+         layer + " y = Reshape(p, s) }";
+}
+
+TEST(ReshapeOfRows, GoesInFrontOfTheProduct) {
+  expect_fires("reshape-of-rows", linear("m = MatMul(x, w) p = Add(m, c)"), "Reshape MatMul Add");
+  expect_fires("reshape-of-rows", linear("m = MatMul(x, w) p = Add(c, m)", "float[1,5] c"),
+               "Reshape MatMul Add");
+  expect_fires("reshape-of-rows", linear("m = MatMul(x, w) p = Add(m, c)", "float c"), "Reshape MatMul Add");
+  expect_fires("reshape-of-rows", linear("p = MatMul(x, w)"), "Reshape MatMul");
+}
+
+TEST(ReshapeOfRows, StaysWhereColumnsOrAddendsChange) {
+  const std::string layer = "m = MatMul(x, w) p = Add(m, c)";
+  expect_refuses("reshape-of-rows", linear(layer, "float[4,5] c"), "in each row");
+  expect_refuses("reshape-of-rows", linear(layer, "float[4,1] c"), "in each row");
+  expect_refuses("reshape-of-rows",
+                 "g (float[4,3] x, float[3,6] w) => (float[4,2,3] y) <int64[3] s = {4,2,3}>"
+                 " { p = MatMul(x, w) y = Reshape(p, s) }",
+                 "columns change");
+  expect_refuses("reshape-of-rows",
+                 "g (float[1,3] x, float[3,6] w) => (float[6] y) <int64[1] s = {6}>"
+                 " { p = MatMul(x, w) y = Reshape(p, s) }",
+                 "columns change");
+  expect_refuses("reshape-of-rows",
+                 "g (float[2,4,3] x, float[3,5] w) => (float[4,2,5] y) <int64[3] s = {4,2,5}>"
+                 " { p = MatMul(x, w) y = Reshape(p, s) }",
+                 "not of rows");
+}
+
 TEST(Movements, ThatMove) {
   expect_refuses("cast-to-same", "g (float[2] x) => (double[2] y) { y = Cast<to = 11>(x) }", "another type");
   expect_refuses("reshape-to-same",

@@ -1,0 +1,319 @@
+// What this GPU can do and what the kernels get out of it: the rates of mma.sync and of device memory,
+// measured, then attention and matrix products in percent of the first, products with a vector in percent of
+// the second.
+//
+//     cuda_kernel_bench [--json]
+//
+// Times are minima and medians over rounds between two events, several launches each, so that the gap between
+// launches stays hidden. Operands are random: zeros take less power, and are faster.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "gcrt/cuda/attention.h"
+#include "gcrt/cuda/gemm.h"
+#include "gcrt/scalar.h"
+
+namespace GCRT_NAMESPACE {
+namespace {
+
+void require(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "error: %s: %s\n", what, cudaGetErrorString(error));
+  std::exit(1);
+}
+
+GCRT_HOST_DEVICE std::uint32_t scramble(std::uint32_t x) {
+  x = (x ^ (x >> 16)) * 0x7feb352du;
+  x = (x ^ (x >> 15)) * 0x846ca68bu;
+  return x ^ (x >> 16);
+}
+
+// Numbers from [-1, 1).
+template <class T>
+GCRT_GLOBAL(256)
+void fill(T* values, std::size_t count) {
+  for (std::size_t i = blockIdx.x * std::size_t{256} + threadIdx.x; i < count;
+       i += std::size_t{256} * gridDim.x) {
+    const float value = static_cast<float>(scramble(static_cast<std::uint32_t>(i)) >> 8) * 0x1p-23f - 1.0f;
+    store_from_float(Lanes<1>{}, values + i, value);
+  }
+}
+
+template <class T>
+class Memory {
+ public:
+  explicit Memory(std::size_t count) {
+    require(cudaMalloc(&data_, std::max<std::size_t>(count, 4) * sizeof(T)), "cudaMalloc");
+    Queue queue;
+    launch(queue, 1024, 256, 0, &fill<T>, data_, count);
+    require(queue.error, "fill");
+  }
+  ~Memory() { cudaFree(data_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  T* data() const { return data_; }
+
+ private:
+  T* data_ = nullptr;
+};
+
+struct Time {
+  double least;  // milliseconds of one call
+  double median;
+};
+
+// `body(queue, round)` starts one call.
+template <class F>
+Time measure(const F& body) {
+  constexpr int kRounds = 25;
+  cudaEvent_t start;
+  cudaEvent_t end;
+  require(cudaEventCreate(&start), "cudaEventCreate");
+  require(cudaEventCreate(&end), "cudaEventCreate");
+  int calls = 4;  // of a round: 4 to learn how long one takes, then as many as fill 2 ms
+  std::vector<double> times;
+  for (int round = -1; round < kRounds; ++round) {
+    Queue queue;
+    body(queue, 0);  // the device is busy when the first event comes
+    require(cudaEventRecord(start), "cudaEventRecord");
+    for (int call = 0; call < calls; ++call) body(queue, call);
+    require(cudaEventRecord(end), "cudaEventRecord");
+    require(queue.error, "launch");
+    require(cudaEventSynchronize(end), "cudaEventSynchronize");
+    float milliseconds = 0;
+    require(cudaEventElapsedTime(&milliseconds, start, end), "cudaEventElapsedTime");
+    const double one = static_cast<double>(milliseconds) / calls;
+    if (round < 0) {
+      calls = std::max(1, std::min(200, static_cast<int>(2.0 / std::max(one, 1e-3))));
+    } else {
+      times.push_back(one);
+    }
+  }
+  cudaEventDestroy(start);
+  cudaEventDestroy(end);
+  std::sort(times.begin(), times.end());
+  return {times.front(), times[times.size() / 2]};
+}
+
+bool g_json = false;
+
+// `work`: operations or bytes of one call; `ceiling`: the most of them per second, 0 where this is the
+// ceiling.
+double report(const std::string& name, const char* unit, Time time, double work, double ceiling) {
+  const double rate = work / time.least * 1e3;
+  const double part = ceiling > 0 ? 100 * rate / ceiling : 100;
+  const bool is_bytes = std::strcmp(unit, "GB/s") == 0;
+  const double shown = rate * (is_bytes ? 1e-9 : 1e-12);
+  if (g_json) {
+    std::printf(
+        "{\"name\": \"%s\", \"min_ms\": %.6f, \"median_ms\": %.6f, \"rate\": %.3f, \"unit\": \"%s\", "
+        "\"percent\": %.2f}\n",
+        name.c_str(), time.least, time.median, shown, unit, part);
+  } else {
+    std::printf("%-44s min %9.4f ms, median %9.4f ms %9.1f %s", name.c_str(), time.least, time.median, shown,
+                unit);
+    if (ceiling > 0) std::printf(", %.0f %%", part);
+    std::printf("\n");
+  }
+  return rate;
+}
+
+// Warps that only multiply, eight independent products at a time.
+constexpr int kProductRows = 2;
+constexpr int kProductColumns = 4;
+constexpr int kProductSteps = 2048;
+
+template <Precision P>
+GCRT_GLOBAL(128)
+void multiply(float* out, std::uint32_t seed) {
+  // Exponents of numbers from [0.25, 0.5), signs and mantissas at random.
+  constexpr std::uint32_t kKept = P == Precision::kTf32   ? 0x807fe000u
+                                  : P == Precision::kFp16 ? 0x83ff83ffu
+                                                          : 0x807f807fu;
+  constexpr std::uint32_t kSet = P == Precision::kFp16   ? 0x34003400u
+                                 : P == Precision::kTf32 ? 0x3e800000u
+                                                         : 0x3e803e80u;
+  std::uint32_t a[kProductRows][4];
+  std::uint32_t b[kProductColumns][2];
+  float d[kProductRows][kProductColumns][4] = {};
+  std::uint32_t state = seed + threadIdx.x * 97u + blockIdx.x * 131071u;
+  GCRT_UNROLL
+  for (int r = 0; r < kProductRows; ++r) {
+    GCRT_UNROLL
+    for (int i = 0; i < 4; ++i) a[r][i] = (scramble(state++) & kKept) | kSet;
+  }
+  GCRT_UNROLL
+  for (int c = 0; c < kProductColumns; ++c) {
+    GCRT_UNROLL
+    for (int i = 0; i < 2; ++i) b[c][i] = (scramble(state++) & kKept) | kSet;
+  }
+  for (int step = 0; step < kProductSteps; ++step) {
+    if constexpr (P == Precision::kFp16) mma_f16_tiles(d, a, b);
+    if constexpr (P == Precision::kBf16) mma_bf16_tiles(d, a, b);
+    if constexpr (P == Precision::kTf32) mma_tf32_tiles(d, a, b);
+  }
+  float sum = 0;
+  GCRT_UNROLL
+  for (int r = 0; r < kProductRows; ++r) {
+    GCRT_UNROLL
+    for (int c = 0; c < kProductColumns; ++c) sum += d[r][c][0] + d[r][c][1] + d[r][c][2] + d[r][c][3];
+  }
+  out[blockIdx.x * 128 + threadIdx.x] = sum;
+}
+
+template <Precision P>
+double product_ceiling(const char* name, int multiprocessors) {
+  const int blocks = multiprocessors * 8;
+  const Memory<float> out(static_cast<std::size_t>(blocks) * 128);
+  const Time time = measure([&](Queue& queue, int call) {
+    launch(queue, static_cast<unsigned>(blocks), 128, 0, &multiply<P>, out.data(),
+           static_cast<std::uint32_t>(call));
+  });
+  const double depth = P == Precision::kTf32 ? 8 : 16;
+  const double work = 2.0 * 16 * 8 * depth * kProductRows * kProductColumns * kProductSteps * 4 * blocks;
+  return report(std::string("mma.sync ") + name, "TFLOP/s", time, work, 0);
+}
+
+constexpr unsigned kReadBlocks = 1024;
+constexpr int kReadLoads = 4;  // of 16 bytes, in flight at once
+constexpr std::size_t kReadCount = std::size_t{1} << 28;
+
+GCRT_GLOBAL(256) void read_all(const float* x, float* out) {
+  constexpr std::size_t kStep = std::size_t{kReadBlocks} * 256 * 4;
+  static_assert(kReadCount % (kStep * kReadLoads) == 0, "every sweep is whole");
+  float sum = 0;
+  for (std::size_t i = (blockIdx.x * std::size_t{256} + threadIdx.x) * 4; i < kReadCount;
+       i += kStep * kReadLoads) {
+    Bytes16 loaded[kReadLoads];
+    GCRT_UNROLL
+    for (int load = 0; load < kReadLoads; ++load) {
+      loaded[load] = load_streaming_16(x + i + kStep * static_cast<std::size_t>(load));
+    }
+    GCRT_UNROLL
+    for (int load = 0; load < kReadLoads; ++load) {
+      GCRT_UNROLL
+      for (int k = 0; k < 4; ++k) sum += bit_cast<float>(loaded[load].word[k]);
+    }
+  }
+  if (sum == 12345.678f) out[0] = sum;  // hardly ever, which the compiler cannot know
+}
+
+// Reading is what products with a vector do; copying is what is usually quoted.
+double memory_ceiling() {
+  const Memory<float> from(kReadCount);
+  const Memory<float> to(kReadCount);
+  const Time copied =
+      measure([&](Queue& queue, int) { copy(queue, to.data(), from.data(), kReadCount * 4); });
+  const double copy_rate = report("copy, bytes read and written", "GB/s", copied, 2.0 * 4 * kReadCount, 0);
+  const Time read = measure(
+      [&](Queue& queue, int) { launch(queue, kReadBlocks, 256, 0, &read_all, from.data(), to.data()); });
+  return std::max(copy_rate, report("read", "GB/s", read, 4.0 * kReadCount, 0));
+}
+
+struct StoreEpilogue {
+  static constexpr int kMaxLanes = 4;
+  float* y;
+  std::ptrdiff_t stride;
+  std::ptrdiff_t entry;
+  template <class L, class V>
+  GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    store(lane, y + m * stride + n, sums);
+  }
+  GCRT_INLINE StoreEpilogue at_batch(std::ptrdiff_t z) const { return {y + z * entry, stride, entry}; }
+};
+
+template <Precision P>
+void bench_attention(const char* name, int tokens, double ceiling) {
+  constexpr int kHeads = 12;
+  constexpr int kSize = 64;
+  const AttentionStrides strides = {0, std::ptrdiff_t{tokens} * kSize, kSize, 1};
+  const AttentionShape shape = {1,      kHeads, kHeads, tokens, tokens,  kSize,   kSize,
+                                0.125f, false,  0,      false,  strides, strides, strides};
+  const std::size_t count = static_cast<std::size_t>(kHeads) * static_cast<std::size_t>(tokens) * kSize;
+  const Memory<float> q(count), k(count), v(count), y(count);
+  const StoreEpilogue epilogue{y.data(), kSize, std::ptrdiff_t{tokens} * kSize};
+  const Time time = measure([&](Queue& queue, int) {
+    attention<P, AttentionTile::k64, kSize, kSize, AttentionMaskKind::kNone>(
+        queue, shape, q.data(), k.data(), v.data(), AttentionMask{}, SplitDepth{}, epilogue);
+  });
+  report("attention " + std::string(name) + " 1x12x" + std::to_string(tokens) + "x64", "TFLOP/s", time,
+         4.0 * kHeads * tokens * tokens * kSize, ceiling);
+}
+
+// One or eight rows times weights of which there are so many copies that none waits in a cache.
+template <Precision P, Tile kTile, class W>
+void bench_vector(const char* name, int rows, int columns, int depth, double ceiling) {
+  const std::size_t one = static_cast<std::size_t>(columns) * static_cast<std::size_t>(depth);
+  const int copies = static_cast<int>((std::size_t{1} << 30) / (one * sizeof(W)));
+  const Memory<W> weights(one * static_cast<std::size_t>(copies));
+  const Memory<float> x(static_cast<std::size_t>(rows) * static_cast<std::size_t>(depth));
+  const Memory<float> y(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns));
+  const StoreEpilogue epilogue{y.data(), columns, 0};
+  const Time time = measure([&](Queue& queue, int call) {
+    gemm<P, kTile>(queue, rows, columns, depth, x.data(), depth,
+                   weights.data() + one * static_cast<std::size_t>(call % copies), depth, epilogue);
+  });
+  report("gemv " + std::string(name) + " " + std::to_string(rows) + " x " + std::to_string(columns) + " x " +
+             std::to_string(depth),
+         "GB/s", time, static_cast<double>(one) * sizeof(W), ceiling);
+}
+
+template <Precision P, class W>
+void bench_product(const char* name, int size, double ceiling) {
+  const std::size_t count = static_cast<std::size_t>(size) * static_cast<std::size_t>(size);
+  const Memory<float> a(count), y(count);
+  const Memory<W> b(count);
+  const StoreEpilogue epilogue{y.data(), size, 0};
+  const Time time = measure([&](Queue& queue, int) {
+    gemm<P, Tile::k128x128>(queue, size, size, size, a.data(), size, b.data(), size, epilogue);
+  });
+  report("gemm " + std::string(name) + " " + std::to_string(size) + " cubed", "TFLOP/s", time,
+         2.0 * size * size * size, ceiling);
+}
+
+template <Precision P, class W>
+void bench_vectors(const char* name, double ceiling) {
+  bench_vector<P, Tile::kGemv1, W>(name, 1, 4096, 4096, ceiling);
+  bench_vector<P, Tile::kGemv1, W>(name, 1, 11008, 4096, ceiling);
+  bench_vector<P, Tile::kGemv1, W>(name, 1, 4096, 11008, ceiling);
+  bench_vector<P, Tile::kGemv8, W>(name, 8, 11008, 4096, ceiling);
+}
+
+int run() {
+  cudaDeviceProp device;
+  require(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
+  const int multiprocessors = device.multiProcessorCount;
+  if (!g_json) std::printf("%s, %d multiprocessors\n", device.name, multiprocessors);
+  const double bytes = memory_ceiling();
+  const double fp16 = product_ceiling<Precision::kFp16>("fp16", multiprocessors);
+  const double bf16 = product_ceiling<Precision::kBf16>("bf16", multiprocessors);
+  const double tf32 = product_ceiling<Precision::kTf32>("tf32", multiprocessors);
+  for (const int tokens : {512, 1024, 2048, 4096}) bench_attention<Precision::kFp16>("fp16", tokens, fp16);
+  bench_attention<Precision::kBf16>("bf16", 4096, bf16);
+  bench_attention<Precision::kTf32>("tf32", 4096, tf32);
+  bench_vectors<Precision::kFp32, float>("fp32", bytes);
+  bench_vectors<Precision::kFp16, Half>("fp16", bytes);
+  bench_product<Precision::kFp16, Half>("fp16", 4096, fp16);
+  bench_product<Precision::kTf32, float>("tf32", 4096, tf32);
+  // Three products for each.
+  bench_product<Precision::kFp32, float>("fp32", 4096, tf32 / 3);
+  return 0;
+}
+
+}  // namespace
+}  // namespace GCRT_NAMESPACE
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--json") != 0) {
+      std::fprintf(stderr, "usage: cuda_kernel_bench [--json]\n");
+      return 2;
+    }
+    GCRT_NAMESPACE::g_json = true;
+  }
+  return GCRT_NAMESPACE::run();
+}

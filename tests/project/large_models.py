@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""The models of the CUDA benchmarks in small: right on both targets, and as few kernels as their structure needs.
+
+    large_models.py --gcompile GCOMPILE [CASE...]
+"""
+
+import json
+import sys
+
+from support import ROOT, check, contains, equal, run_main
+
+sys.path.insert(0, str(ROOT / "tests" / "bench"))
+
+MODELS = ("resnet50", "bert_base", "vit_b16", "gpt2_decode")
+# Most kernels of a layer, and all others: embeddings, masks, patches, heads. GPT-2 also carries its cache along.
+MOST_KERNELS = {"resnet50": (0, 17), "bert_base": (7, 7), "vit_b16": (7, 8), "gpt2_decode": (11, 5)}
+LAYERS = 2
+
+
+def write(world, *models):
+    world.run(["/usr/bin/python3", ROOT / "tests" / "bench" / "big_models.py", "--small", "--out", world.path("models"),
+               *models])
+    return [world.path("models") / f"{name}_small" / "model.onnx" for name in models]
+
+
+def case_same_bytes(world):
+    """A second run writes the same files."""
+    first = {path: path.read_bytes() for path in write(world, *MODELS)}
+    for path in write(world, *MODELS):
+        check(path.read_bytes() == first[path], f"{path} differs in a second run")
+
+
+def verify(world, name, *flags):
+    (model,) = write(world, name)
+    done = world.run([world.gcompile, "verify", model, "--dim", "batch=2", *flags])
+    contains(done.stdout + done.stderr, "verified")
+
+
+def case_resnet50(world):
+    verify(world, "resnet50")
+
+
+def case_bert_base(world):
+    verify(world, "bert_base")
+
+
+def case_vit_b16(world):
+    verify(world, "vit_b16")
+
+
+def case_gpt2_decode(world):
+    verify(world, "gpt2_decode")
+
+
+def case_resnet50_cuda(world):
+    verify(world, "resnet50", "--target", "cuda", "--emulate")
+
+
+def case_bert_base_cuda(world):
+    verify(world, "bert_base", "--target", "cuda", "--emulate")
+
+
+def case_vit_b16_cuda(world):
+    verify(world, "vit_b16", "--target", "cuda", "--emulate")
+
+
+def case_gpt2_decode_cuda(world):
+    verify(world, "gpt2_decode", "--target", "cuda", "--emulate")
+
+
+def case_kernels(world):
+    for name, model in zip(MODELS, write(world, *MODELS)):
+        for target in ("cpp", "cuda"):
+            dump = world.path(f"dump_{name}_{target}")
+            world.compile(model, world.path(f"{name}_{target}"), "--target", target, "--dim", "batch=1", "--dump-dir", dump)
+            layers = json.loads((dump / "program.json").read_text())["report"]["layers"]
+            listed = "\n".join(f"{layer['family']}: {layer['origins']}" for layer in layers)
+            of_layer, others = MOST_KERNELS[name]
+            check(len(layers) <= of_layer * LAYERS + others, f"{name}, {target}: {len(layers)} kernels:\n{listed}")
+            families = [layer["family"] for layer in layers]
+            equal(families.count("attention"), 0 if name == "resnet50" else LAYERS, f"attention kernels in\n{listed}")
+
+
+if __name__ == "__main__":
+    run_main(globals())
