@@ -7,7 +7,6 @@
 #include <set>
 
 #include "codegen/c_types.h"
-#include "codegen/cuda_shape.h"
 #include "codegen/memory_plan_check.h"
 #include "codegen/names.h"
 #include "codegen/schedule.h"
@@ -296,10 +295,7 @@ class ProgramBuilder {
           layer.multiply_adds = from.call.multiply_adds;
           layer.bytes_read = from.bytes_read;
           layer.bytes_written = from.bytes_written;
-          if (on_device()) {
-            layer.microseconds =
-                predicted_microseconds(from.call, options_.capability, from.bytes_read + from.bytes_written);
-          }
+          layer.microseconds = from.call.microseconds;
           layer.choice = from.call.choice;
           program_.graph_steps += from.call.launches;
           program_.statistics.multiply_adds += from.call.multiply_adds;
