@@ -115,8 +115,10 @@ class CudaNestPrinter final : public NestPrinter {
     code_.close();
   }
 
-  /// A place in a row is its position over all reduced axes.
-  std::string place() const { return nest_.reduced.size() == 1 ? axis_name(nest_.reduced[0]) : "place"; }
+  /// A place in a row is its position over all reduced axes, as an int: axes of which there are several, or
+  /// whose addresses need 64 bits, are variables of their own.
+  bool is_place_an_axis() const { return nest_.reduced.size() == 1 && narrow_; }
+  std::string place() const { return is_place_an_axis() ? axis_name(nest_.reduced[0]) : "place"; }
   std::string body_parameter(int loop) const override {
     return walks_rows() ? "auto " + place() : NestPrinter::body_parameter(loop);
   }
@@ -127,10 +129,10 @@ class CudaNestPrinter final : public NestPrinter {
       for (const int a : nest_.reduced) bound_ |= bit(a);
     }
   }
-  /// Of several reduced axes those are declared that the body names.
+  /// Of such axes those are declared that the body names.
   void leave_body(int loop) override {
     NestPrinter::leave_body(loop);
-    if (!walks_rows() || nest_.reduced.size() == 1) return;
+    if (!walks_rows() || is_place_an_axis()) return;
     for (const Digit& digit : digits(nest_.reduced, place(), extent_of(nest_, nest_.reduced), -1)) {
       if (mentions_word(code_.text().substr(body_), axis_name(digit.axis))) code_.line_at(body_, digit.line);
     }

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "codegen/c_types.h"
-#include "codegen/cuda_shape.h"
 #include "codegen/memory_plan_check.h"
 #include "codegen/names.h"
 #include "codegen/schedule.h"
@@ -265,10 +264,7 @@ class ProgramBuilder {
           layer.multiply_adds = from.call.multiply_adds;
           layer.bytes_read = from.bytes_read;
           layer.bytes_written = from.bytes_written;
-          if (on_device()) {
-            layer.microseconds = predicted_microseconds(from.call, options_.kernels.capability,
-                                                        from.bytes_read + from.bytes_written);
-          }
+          layer.microseconds = from.call.microseconds;
           layer.choice = from.call.choice;
           if (!from.call.warning.empty()) warn(from.comment, from.call.warning);
           program_.graph_steps += from.call.launches;

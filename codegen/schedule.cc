@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "codegen/cuda_shape.h"
 #include "codegen/schedule_order.h"
 
 namespace gcompile {
@@ -55,6 +56,10 @@ void Scheduler::emit(Scope& scope, KernelCall call, std::string comment, std::st
     touch(argument.storage);
     const std::int64_t all = buffers_[static_cast<std::size_t>(argument.storage.buffer)].bytes;
     (argument.writes ? step.bytes_written : step.bytes_read) += argument.bytes >= 0 ? argument.bytes : all;
+  }
+  if (options_.kernels.target == Target::kCuda) {
+    call.microseconds =
+        predicted_microseconds(call, options_.kernels.capability, step.bytes_read + step.bytes_written);
   }
   step.call = std::move(call);
   step.comment = std::move(comment);

@@ -3,7 +3,7 @@
 
     compile_for_devices.py RUNTIME_DIR WORK_DIR
 
-Exit: 0 no error and no register spilled, 1 otherwise, 77 without nvcc.
+Exit: 0 no error, no register spilled, no local memory where there must be none; 1 otherwise, 77 without nvcc.
 """
 
 import os
@@ -17,7 +17,9 @@ import sys
 ARCHITECTURES = ["sm_75", "sm_80", "sm_87", "sm_90a", "sm_110"]
 if os.environ.get("GCOMPILE_LONG_TESTS") != "1":
     ARCHITECTURES = ["sm_80"]
+WITHOUT_LOCAL_MEMORY = {"loop_instances.cu"}
 SPILL = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+STACK = re.compile(r"(\d+) bytes stack frame")
 FUNCTION = re.compile(r"Function properties for (\S+)")
 
 
@@ -48,6 +50,18 @@ def spills_of(log):
     return found
 
 
+def stacks_of(log):
+    """(function, bytes) of every function that has local memory."""
+    found = []
+    function = "?"
+    for line in log.splitlines():
+        if match := FUNCTION.search(line):
+            function = match.group(1)
+        elif (match := STACK.search(line)) and int(match.group(1)):
+            found.append((function, int(match.group(1))))
+    return found
+
+
 def compile_one(nvcc, architecture, source, runtime, work):
     number = architecture.removeprefix("sm_")
     command = [nvcc, "-std=c++17", "-O2", "--fmad=false", "-gencode", f"arch=compute_{number},code={architecture}",
@@ -62,9 +76,12 @@ def compile_one(nvcc, architecture, source, runtime, work):
     spills = spills_of(log)
     for function, spilled in spills:
         print(f"{architecture}: {spilled} bytes spilled in {function}")
+    stacks = stacks_of(log) if source.name in WITHOUT_LOCAL_MEMORY else []
+    for function, size in stacks:
+        print(f"{architecture}: {size} bytes of local memory in {function}")
     registers = [int(n) for n in re.findall(r"Used (\d+) registers", log)]
     print(f"{source.name}, {architecture}: {len(registers)} kernels, at most {max(registers)} registers, {len(spills)} spill")
-    return not spills
+    return not spills and not stacks
 
 
 def main():

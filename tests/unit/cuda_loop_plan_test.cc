@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "codegen/cuda_loop_printer.h"
+#include "codegen/cuda_shape.h"
+
 namespace gcompile {
 namespace {
 
@@ -168,6 +171,37 @@ TEST(Tile, IsLeftToLargeTensorsWithTwoLongAxes) {
   const CudaLoopPlan small = Transposed(64, 64).plan();
   EXPECT_EQ(small.tile.read_side, 32) << "more blocks where there are few tiles";
   EXPECT_EQ(small.workers, 4);
+}
+
+TEST(KeptRow, CountsIn64BitsWhereAddressesDo) {
+  constexpr std::int64_t kFar = 200'000;
+  Rows rows(64, 1 << 14);
+  rows.operands[0] = tensor({1, kFar});
+  rows.result = tensor({1, kFar});
+  softmax(rows);
+  const CudaLoops loops =
+      print_cuda_loops(rows.form, rows.operands, rows.result, {{"const float* x", "x", "x"}});
+  EXPECT_NE(loops.device.find("const std::int64_t i1 = place;"), std::string::npos) << loops.device;
+  EXPECT_NE(loops.device.find("kept0(lane, place)"), std::string::npos) << loops.device;
+}
+
+TEST(PredictedTime, IsThatOfTheMemoryOrOfTheProductsWhicheverIsLonger) {
+  constexpr std::int64_t kGigabyte = 1'000'000'000;
+  KernelCall call;
+  const double launch = predicted_microseconds(call, 90, 0);
+  EXPECT_GT(launch, 0.5);
+  EXPECT_LT(launch, 10);
+  EXPECT_NEAR(predicted_microseconds(call, 90, 4 * kGigabyte), launch + 1000, 1) << "4000 GB/s";
+  call.multiply_adds = 1'000'000;
+  EXPECT_NEAR(predicted_microseconds(call, 90, 4 * kGigabyte), launch + 1000, 1);
+  call.multiply_adds = 100 * kGigabyte;
+  EXPECT_GT(predicted_microseconds(call, 90, 4 * kGigabyte), 3000);
+  call.products_per_clock = 1e4;
+  EXPECT_NEAR(predicted_microseconds(call, 90, 4 * kGigabyte), launch + 1000, 1);
+  call.launches = 3;
+  EXPECT_NEAR(predicted_microseconds(call, 90, 0) - launch * 3, 43, 1);
+  call.microseconds = 7;
+  EXPECT_EQ(predicted_microseconds(call, 90, 4 * kGigabyte), 7) << "known better";
 }
 
 }  // namespace
