@@ -264,7 +264,8 @@ class Background:
 
     def wait(self, check):
         """Raises what went wrong, of all of them."""
-        concurrent.futures.wait(self.builds.values(), timeout=max(1, min(400, check.left())))
+        limit = check.left() if check.arguments.dry_run else min(300, check.left())
+        concurrent.futures.wait(self.builds.values(), timeout=max(1, limit))
         wrong = []
         for name, build_of_it in self.builds.items():
             if not build_of_it.done():
