@@ -94,7 +94,8 @@ TEST_F(CublasltTest, IsRecordedOnce) {
   expect_no_error(queue_);
   EXPECT_EQ(queue_.count, 2);
   EXPECT_EQ(cudaGraphLaunch(queue_.exec, nullptr), cudaSuccess);
-  EXPECT_EQ(result.calls.data()[kSize * kSize - 1], 1);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(result.calls.read()[kSize * kSize - 1], 1);
 
   queue_.mode = QueueMode::kUpdate;
   queue_.count = 0;
