@@ -32,8 +32,8 @@ constexpr std::array<PrecisionFacts, 4> kPrecisions = {{
 const PrecisionFacts& facts_of(Precision precision);
 std::optional<Precision> precision_from_name(std::string_view name);
 
-/// What the rounding of factors may add to the root mean square of an output's error, in units of the output's
-/// own, or of 1/16 if that is more: 16 roundings; 0 for kFp32 (docs/cuda.md, "Precision").
+/// What the rounding of factors may add to the root mean square of an output's error, in units of the
+/// output's own, or of 1/16 if that is more: 16 roundings; 0 for kFp32 (docs/cuda.md, "Precision").
 double product_tolerance(Precision precision);
 constexpr double kSmallestScale = 1.0 / 16;
 

@@ -115,16 +115,15 @@ void add_report(Json& out, const Program& program) {
   report["layers"] = Json::array();
   for (std::size_t i = 0; i < program.layers.size(); ++i) {
     const Layer& layer = program.layers[i];
-    report["layers"].push_back(
-        {{"step", i},
-         {"function", layer.function},
-         {"family", layer.family},
-         {"origins", layer.origins},
-         {"result", layer.result},
-         {"multiply_adds", grouped(layer.multiply_adds)},
-         {"share", share(layer.multiply_adds, s.multiply_adds)},
-         {"bytes", human_bytes(layer.bytes_read + layer.bytes_written)},
-         {"cells", further_cells(program, layer)}});
+    report["layers"].push_back({{"step", i},
+                                {"function", layer.function},
+                                {"family", layer.family},
+                                {"origins", layer.origins},
+                                {"result", layer.result},
+                                {"multiply_adds", grouped(layer.multiply_adds)},
+                                {"share", share(layer.multiply_adds, s.multiply_adds)},
+                                {"bytes", human_bytes(layer.bytes_read + layer.bytes_written)},
+                                {"cells", further_cells(program, layer)}});
   }
   report["families"] = families(program);
   report["remarks"] = Json::array();
