@@ -1,5 +1,6 @@
 #include "driver/options.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "driver/process.h"
@@ -58,9 +59,10 @@ TEST(Options, PrecisionIsOfCuda) {
   EXPECT_EQ(parse({"m.onnx", "-o", "out"}).precision, Precision::kFp32);
   const Options options = parse({"m.onnx", "-o", "out", "--target", "cuda", "--precision", "bf16"});
   EXPECT_EQ(options.precision, Precision::kBf16);
-  EXPECT_EQ(canonical_options(options), "--target cuda -O3 --arch sm_80 --precision bf16");
+  EXPECT_EQ(canonical_options(options),
+            fmt::format("--target cuda -O3 --arch {} --precision bf16", kDefaultCudaArch));
   EXPECT_EQ(canonical_options(parse({"m.onnx", "-o", "out", "--target", "cuda", "--precision", "fp32"})),
-            "--target cuda -O3 --arch sm_80");
+            fmt::format("--target cuda -O3 --arch {}", kDefaultCudaArch));
   const auto message_of = [](std::vector<const char*> words) -> std::string {
     words.insert(words.begin(), {"gcompile", "m.onnx", "-o", "out"});
     try {
