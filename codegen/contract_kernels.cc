@@ -13,17 +13,6 @@ namespace gcompile {
 using ir::NodeId;
 using ir::Shape;
 
-namespace {
-
-void require_float32(const ir::Graph& graph, const ir::Node& node) {
-  const ir::ElementType type = graph.value(node.operands[0]).type.element;
-  if (type != ir::ElementType::kFloat32) {
-    ir::operator_error(fmt::format("{} has no kernel for {} yet", node.op->name, name_of(type)));
-  }
-}
-
-}  // namespace
-
 std::optional<std::vector<int>> KernelBuilder::needed_order(NodeId id, const ir::Form& form, int i) const {
   const ir::Node& n = node(id);
   const ir::ValueId value = n.operands[static_cast<std::size_t>(i)];
@@ -63,11 +52,10 @@ std::optional<std::vector<int>> KernelBuilder::needed_order(NodeId id, const ir:
 
 KernelCall KernelBuilder::conv(NodeId id, const ir::ContractForm& form) {
   const ir::Node& n = node(id);
-  require_float32(graph_, n);
-  const ir::Tensor* weights = graph_.constant(n.operands[1]);
-  if (!weights) ir::operator_error("convolution weights must be constants");
+  require_float32(id);
+  const ir::Tensor& weights = constant_weights(id);
   const Shape& x = graph_.value(n.operands[0]).type.shape;
-  const Shape& w = weights->shape();
+  const Shape& w = weights.shape();
   const std::int64_t groups = n.attributes.int_of("group");
   const ir::Window window = ir::window_of(n.attributes);
   const std::int64_t group_inputs = w[1], group_outputs = w[0] / groups;
@@ -81,7 +69,7 @@ KernelCall KernelBuilder::conv(NodeId id, const ir::ContractForm& form) {
   const KernelTensor input = operand_parameter(call, id, 0, "x");
   const ImageShape shape = image_shape(x, input.strides, form.epilogue.extents, window, groups);
   const auto weight = [&](std::int64_t oc, std::int64_t ic, std::int64_t tap) {
-    return static_cast<float>(weights->real_at((oc * group_inputs + ic) * taps + tap));
+    return static_cast<float>(weights.real_at((oc * group_inputs + ic) * taps + tap));
   };
   std::vector<float> packed;
   if (depthwise) {
@@ -104,7 +92,7 @@ KernelCall KernelBuilder::conv(NodeId id, const ir::ContractForm& form) {
   weights_parameter(
       call,
       weights_.add_floats(packed, graph_.value(n.operands[1]).name,
-                          fmt::format("{} packed for {}", to_string(weights->type()), call.family)),
+                          fmt::format("{} packed for {}", to_string(weights.type()), call.family)),
       "w", "float");
   if (!depthwise) {
     weights_parameter(call, weights_.zeros((group_inputs + 16) * 4), "zeros", "float");
@@ -136,7 +124,7 @@ KernelCall KernelBuilder::matmul(NodeId id, const ir::ContractForm& form) {
   const ir::Node& n = node(id);
   const ir::TensorType& a_type = graph_.value(n.operands[0]).type;
   const ir::TensorType& b_type = graph_.value(n.operands[1]).type;
-  if (a_type.element != ir::ElementType::kFloat32) require_float32(graph_, n);
+  require_float32(id);
   const Shape& out = form.epilogue.extents;
   const std::size_t rank = out.size();
   const Shape& as = a_type.shape;
@@ -216,11 +204,10 @@ KernelCall KernelBuilder::matmul(NodeId id, const ir::ContractForm& form) {
 
 KernelCall KernelBuilder::conv_transpose(NodeId id, const ir::ContractForm& form) {
   const ir::Node& n = node(id);
-  require_float32(graph_, n);
-  const ir::Tensor* weights = graph_.constant(n.operands[1]);
-  if (!weights) ir::operator_error("convolution weights must be constants");
+  require_float32(id);
+  const ir::Tensor& weights = constant_weights(id);
   const Shape& x = graph_.value(n.operands[0]).type.shape;
-  const Shape& w = weights->shape();  // (C, M / group, kernel...)
+  const Shape& w = weights.shape();  // (C, M / group, kernel...)
   const std::int64_t groups = n.attributes.int_of("group");
   const ir::Window window = ir::window_of(n.attributes);
   const std::int64_t group_inputs = w[0] / groups, group_outputs = w[1];
@@ -238,14 +225,14 @@ KernelCall KernelBuilder::conv_transpose(NodeId id, const ir::ContractForm& form
     const std::vector<float> part =
         pack_panels(taps * group_inputs, group_outputs, [&](std::int64_t k, std::int64_t oc) {
           const std::int64_t ic = g * group_inputs + k % group_inputs;
-          return static_cast<float>(weights->real_at((ic * group_outputs + oc) * taps + k / group_inputs));
+          return static_cast<float>(weights.real_at((ic * group_outputs + oc) * taps + k / group_inputs));
         });
     packed.insert(packed.end(), part.begin(), part.end());
   }
   weights_parameter(
       call,
       weights_.add_floats(packed, graph_.value(n.operands[1]).name,
-                          fmt::format("{} packed for {}", to_string(weights->type()), call.family)),
+                          fmt::format("{} packed for {}", to_string(weights.type()), call.family)),
       "w", "float");
   weights_parameter(call, weights_.zeros((group_inputs + 16) * 4), "zeros", "float");
   const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
@@ -264,7 +251,7 @@ KernelCall KernelBuilder::pool(NodeId id, const ir::ContractForm& form) {
   const ir::Node& n = node(id);
   const bool max = n.op->name == "MaxPool";
   const ir::TensorType& type = graph_.value(n.operands[0]).type;
-  if (compute_type(type.element) != type.element) require_float32(graph_, n);
+  if (compute_type(type.element) != type.element) require_float32(id);
   const ir::Window window = ir::window_of(n.attributes);
   KernelCall call;
   call.family = max ? "max_pool2d" : "average_pool2d";

@@ -18,19 +18,6 @@ namespace {
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
 
-void require_float32(const ir::Graph& graph, const ir::Node& node) {
-  const ir::ElementType type = graph.value(node.operands[0]).type.element;
-  if (type != ir::ElementType::kFloat32) {
-    ir::operator_error(fmt::format("{} has no CUDA kernel for {} yet", node.op->name, name_of(type)));
-  }
-}
-
-const ir::Tensor& constant_weights(const ir::Graph& graph, const ir::Node& node) {
-  const ir::Tensor* weights = graph.constant(node.operands[1]);
-  if (!weights) ir::operator_error("convolution weights must be constants");
-  return *weights;
-}
-
 std::int64_t taps_of(const ir::Window& window) {
   std::int64_t taps = 1;
   for (const std::int64_t k : window.kernel) taps *= k;
@@ -74,8 +61,8 @@ void KernelBuilder::packed_parameter(KernelCall& call, NodeId id, const std::vec
 
 KernelCall KernelBuilder::cuda_conv(NodeId id, const ir::ContractForm& form) {
   const ir::Node& n = node(id);
-  require_float32(graph_, n);
-  const ir::Tensor& weights = constant_weights(graph_, n);
+  require_float32(id);
+  const ir::Tensor& weights = constant_weights(id);
   const Shape& x = graph_.value(n.operands[0]).type.shape;
   const Shape& w = weights.shape();
   const std::int64_t groups = n.attributes.int_of("group");
@@ -131,8 +118,8 @@ KernelCall KernelBuilder::cuda_conv(NodeId id, const ir::ContractForm& form) {
 
 KernelCall KernelBuilder::cuda_conv_transpose(NodeId id, const ir::ContractForm& form) {
   const ir::Node& n = node(id);
-  require_float32(graph_, n);
-  const ir::Tensor& weights = constant_weights(graph_, n);
+  require_float32(id);
+  const ir::Tensor& weights = constant_weights(id);
   const Shape& x = graph_.value(n.operands[0]).type.shape;
   const Shape& w = weights.shape();  // (C, M / group, kernel...)
   const std::int64_t groups = n.attributes.int_of("group");
@@ -185,7 +172,7 @@ KernelCall KernelBuilder::cuda_pool(NodeId id, const ir::ContractForm& form) {
   const ir::Node& n = node(id);
   const bool max = n.op->name == "MaxPool";
   const ir::TensorType& type = graph_.value(n.operands[0]).type;
-  if (compute_type(type.element) != type.element) require_float32(graph_, n);
+  if (compute_type(type.element) != type.element) require_float32(id);
   const ir::Window window = ir::window_of(n.attributes);
   KernelCall call;
   call.family = max ? "max_pool2d" : "average_pool2d";
@@ -207,7 +194,7 @@ KernelCall KernelBuilder::cuda_pool(NodeId id, const ir::ContractForm& form) {
 
 KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
   const ir::Node& n = node(id);
-  require_float32(graph_, n);
+  require_float32(id);
   const Shape& as = graph_.value(n.operands[0]).type.shape;
   const Shape& bs = graph_.value(n.operands[1]).type.shape;
   const Shape& out = form.epilogue.extents;

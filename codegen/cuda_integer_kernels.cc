@@ -39,11 +39,10 @@ const char* weight_type(const IntegerWeights& rows) { return rows.narrow ? "std:
 KernelCall KernelBuilder::cuda_conv_integer(NodeId id, const ir::ContractForm& form) {
   const ir::Node& n = node(id);
   const ir::NodeView view(graph_, id);
-  const ir::Tensor* weights = view.constant(1);
-  if (!weights) ir::operator_error("convolution weights must be constants");
+  const ir::Tensor& weights = constant_weights(id);
   const ZeroPoints zero = zero_points(view);
   const Shape& x = view.shape(0);
-  const Shape& w = weights->shape();
+  const Shape& w = weights.shape();
   const std::int64_t groups = n.attributes.int_of("group");
   const ir::Window window = ir::window_of(n.attributes);
   const std::int64_t group_inputs = w[1];
@@ -52,7 +51,7 @@ KernelCall KernelBuilder::cuda_conv_integer(NodeId id, const ir::ContractForm& f
   const bool depthwise = group_inputs == 1 && groups > 1;
   const std::string x_type = kernel_type(view.element(0));
   const auto weight = [&](std::int64_t oc, std::int64_t ic, std::int64_t tap) {
-    return static_cast<int>(weights->int_at((oc * group_inputs + ic) * taps + tap) - zero.of_column(oc));
+    return static_cast<int>(weights.int_at((oc * group_inputs + ic) * taps + tap) - zero.of_column(oc));
   };
 
   KernelCall call;
@@ -74,7 +73,7 @@ KernelCall KernelBuilder::cuda_conv_integer(NodeId id, const ir::ContractForm& f
   const std::string& name = graph_.value(n.operands[1]).name;
   weights_parameter(call,
                     weights_.add(packed.bytes, name,
-                                 fmt::format("{} packed for {}", to_string(weights->type()), call.family)),
+                                 fmt::format("{} packed for {}", to_string(weights.type()), call.family)),
                     "w", weight_type(packed));
   weights_parameter(call, weights_.add(as_bytes(packed.offsets), name, "zero point times sums of rows"),
                     "offsets", "std::int32_t");

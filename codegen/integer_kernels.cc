@@ -106,11 +106,10 @@ std::int64_t read_zero_point(std::int64_t zero_point, ElementType x, bool narrow
 KernelCall KernelBuilder::conv_integer(NodeId id, const ir::ContractForm& form) {
   const ir::Node& n = node(id);
   const ir::NodeView view(graph_, id);
-  const ir::Tensor* weights = view.constant(1);
-  if (!weights) ir::operator_error("convolution weights must be constants");
+  const ir::Tensor& weights = constant_weights(id);
   const ZeroPoints zero = zero_points(view);
   const Shape& x = view.shape(0);
-  const Shape& w = weights->shape();
+  const Shape& w = weights.shape();
   const std::int64_t groups = n.attributes.int_of("group");
   const ir::Window window = ir::window_of(n.attributes);
   const std::int64_t group_inputs = w[1], group_outputs = w[0] / groups;
@@ -119,7 +118,7 @@ KernelCall KernelBuilder::conv_integer(NodeId id, const ir::ContractForm& form) 
   const bool depthwise = group_inputs == 1 && groups > 1;
   const std::string x_type = kernel_type(view.element(0));
   const auto weight = [&](std::int64_t oc, std::int64_t ic, std::int64_t tap) {
-    return static_cast<int>(weights->int_at((oc * group_inputs + ic) * taps + tap) - zero.of_column(oc));
+    return static_cast<int>(weights.int_at((oc * group_inputs + ic) * taps + tap) - zero.of_column(oc));
   };
 
   KernelCall call;
@@ -149,7 +148,7 @@ KernelCall KernelBuilder::conv_integer(NodeId id, const ir::ContractForm& form) 
   }
   weights_parameter(call,
                     weights_.add(packed.bytes, name,
-                                 fmt::format("{} packed for {}", to_string(weights->type()), call.family)),
+                                 fmt::format("{} packed for {}", to_string(weights.type()), call.family)),
                     "w", packed.narrow ? "std::int8_t" : "std::int16_t");
   weights_parameter(call, weights_.add(as_bytes(packed.offsets), name, "zero point times column sums"),
                     "offsets", "std::int32_t");

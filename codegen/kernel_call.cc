@@ -44,6 +44,19 @@ std::string parameter_list(const KernelCall& call) {
   return text;
 }
 
+void KernelBuilder::require_float32(NodeId id) const {
+  const ir::ElementType type = graph_.value(node(id).operands[0]).type.element;
+  if (type != ir::ElementType::kFloat32) {
+    ir::operator_error(fmt::format("{} has no kernel for {} yet", node(id).op->name, name_of(type)));
+  }
+}
+
+const ir::Tensor& KernelBuilder::constant_weights(NodeId id) const {
+  const ir::Tensor* weights = graph_.constant(node(id).operands[1]);
+  if (!weights) ir::operator_error("convolution weights must be constants");
+  return *weights;
+}
+
 KernelTensor KernelBuilder::operand_parameter(KernelCall& call, NodeId id, int i,
                                               const std::string& parameter) {
   const ValueId value = node(id).operands[static_cast<std::size_t>(i)];

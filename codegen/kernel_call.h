@@ -83,6 +83,10 @@ class KernelBuilder {
   friend class RecurrentCall;
   const ir::Node& node(ir::NodeId id) const { return graph_.node(id); }
   const Storage& stored(ir::ValueId id) const { return storage_.at(id); }
+  /// Refuses other elements of operand 0.
+  void require_float32(ir::NodeId id) const;
+  /// Operand 1 of a convolution.
+  const ir::Tensor& constant_weights(ir::NodeId id) const;
   /// Adds the parameter for operand i of a node: a weights entry for constants, the value's storage
   /// otherwise.
   KernelTensor operand_parameter(KernelCall& call, ir::NodeId id, int i, const std::string& parameter);

@@ -286,9 +286,8 @@ std::uint64_t weights_checksum(const std::vector<std::uint8_t>& bytes) {
 
 std::vector<KernelFile> split_kernels(const Program& program, int kernels_per_file) {
   const std::size_t count = program.kernels.size();
-  // One translation unit of CUDA costs seconds; several build at a time.
-  const int target_limit = program.target == Target::kCuda ? 12 : kernels_per_file;
-  const std::size_t limit = static_cast<std::size_t>(std::max(target_limit, 1));
+  const int usual = program.target == Target::kCuda ? 12 : 40;
+  const std::size_t limit = static_cast<std::size_t>(kernels_per_file > 0 ? kernels_per_file : usual);
   const std::size_t files = std::max<std::size_t>(1, (count + limit - 1) / limit);
   std::vector<KernelFile> out;
   for (std::size_t f = 0; f < files; ++f) {

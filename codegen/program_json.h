@@ -23,7 +23,8 @@ struct EmitOptions {
   std::string golden;
   /// The model computes with quantised integers: the self test lets 0.1 % of them be off by one.
   bool quantised = false;
-  int kernels_per_file = 40;
+  /// Most kernels of one source file. 0: as many as the target's compiler takes in a few seconds.
+  int kernels_per_file = 0;
   /// -march= that the output's own build asks for.
   std::string cpu = "native";
   /// What nvcc builds for: machine code, "sm_87", or PTX, "compute_90".

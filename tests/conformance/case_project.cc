@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <span>
 #include <sstream>
@@ -110,6 +111,7 @@ void CaseProject::add(const Program& program, const std::vector<ir::Tensor>& inp
   const std::string& name = program.name;
   GC_CHECK(inputs.size() == program.inputs.size());
   EmitOptions emit_options;
+  emit_options.kernels_per_file = std::numeric_limits<int>::max();  // all of a case are in one unit
   emit_options.weights = WeightsMode::kExtern;
   const FileSet files = emit(program, emit_options);
   Entry entry;
