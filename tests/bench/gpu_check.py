@@ -73,7 +73,7 @@ def build(check):
         folder = check.arguments.prebuilt.resolve()
         check.gcompile, check.programs = folder / "gcompile", folder
         # Its libraries lie beside it; the folder is searched last, and by gcompile alone.
-        check.library_path = str(folder / "lib")
+        check.loader_path = str(folder / "lib")
         return f"from {folder}"
     folder = ROOT / os.environ.get("BUILD_DIR", "build")
     flags = ["-DGCOMPILE_TESTS=ON", "-DGCOMPILE_GPU_TESTS=ON",
@@ -93,9 +93,9 @@ def build(check):
 
 def gcompile_environment(check):
     environment = dict(check.environment)
-    if check.library_path:
+    if check.loader_path:
         environment["LD_LIBRARY_PATH"] = os.pathsep.join(
-            filter(None, [environment.get("LD_LIBRARY_PATH"), check.library_path]))
+            filter(None, [environment.get("LD_LIBRARY_PATH"), check.loader_path]))
     return environment
 
 
@@ -125,21 +125,6 @@ def write_models(check):
     return str(check.work / "models")
 
 
-def find_precisions(check):
-    """Those that are asked for and that this gcompile knows."""
-    said = check.run([check.gcompile, "--help"], 30, environment=gcompile_environment(check))
-    check.precisions = ["fp32"]
-    if "--precision" not in said:
-        return "gcompile has no --precision: fp32 only"
-    check.precisions = [p for p in gpu_table.PRECISIONS if p in check.arguments.precisions]
-    check.has_precision = True
-    return ", ".join(check.precisions)
-
-
-def precision_flags(check, precision):
-    return ["--precision", precision] if check.has_precision else []
-
-
 def project_name(model, batch, precision):
     return f"{model}_b{batch}_{precision}"
 
@@ -148,7 +133,7 @@ def build_project(check, model, batch, precision):
     """An emitted CUDA project, built by make."""
     folder = check.work / "projects" / project_name(model, batch, precision)
     compile_model(check, check.work / "models" / model / "model.onnx", folder, "--dim", f"batch={batch}", "--target", "cuda",
-                  "--arch", check.architecture, "--weights", "file", "--name", model, *precision_flags(check, precision))
+                  "--arch", check.architecture, "--weights", "file", "--name", model, "--precision", precision)
     check.run(["make", "-C", folder, "-j4", f"NVCC={check.nvcc}"], 400)
 
 
@@ -162,7 +147,7 @@ def build_reference(check, model):
 
 def cells(check):
     """(model, batch, precision), what matters most first."""
-    order = [p for p in ("fp16", "tf32", "fp32", "bf16") if p in check.precisions]
+    order = [p for p in ("fp16", "tf32", "fp32", "bf16") if p in check.arguments.precisions]
     return [(model, batch, precision) for batch in gpu_table.BATCHES for precision in order
             for model in ("bert_base", "gpt2_decode", "vit_b16", "resnet50") if model in check.arguments.models]
 
@@ -202,9 +187,9 @@ def verify_cases(check):
         folder = ROOT / "examples" / name
         yield name, [folder / "model.onnx", "--data", folder, *EXAMPLE_FLAGS.get(name, [])]
     for name in check.arguments.models:
-        for precision in check.precisions:
+        for precision in check.arguments.precisions:
             yield f"{name}_small {precision}", [check.work / "models" / f"{name}_small" / "model.onnx", "--dim", "batch=2",
-                                                *precision_flags(check, precision)]
+                                                "--precision", precision]
     suite = real_models.models_folder()
     if not (suite / "INDEX.md").exists():
         print(f"the main suite is not here: {suite}", flush=True)
@@ -245,7 +230,7 @@ def compare_large(check):
     said, wrong = [], []
     for model in check.arguments.models:
         expected = run_once(check, model, f"{model}_cpp", "--threads", min(16, jobs()))
-        for precision in check.precisions:
+        for precision in check.arguments.precisions:
             actual = run_once(check, model, project_name(model, 1, precision))
             worst = 0.0
             for name in sorted(file.name for file in expected.glob("*.npy")):
@@ -358,7 +343,7 @@ def parse():
     parser.add_argument("--pack", type=pathlib.Path, help="as --dry-run, for the programs alone, which are left here")
     parser.add_argument("--parts", type=words, default=list(PARTS), help="of " + ",".join(PARTS))
     parser.add_argument("--models", type=words, default=list(model_sizes.LARGE), help="of the four large ones")
-    parser.add_argument("--precisions", type=words, default=list(gpu_table.PRECISIONS), help="of those that gcompile has")
+    parser.add_argument("--precisions", type=words, default=list(gpu_table.PRECISIONS))
     parser.add_argument("--cells", help="what is timed, in order: MODEL:BATCH:PRECISION,...")
     parser.add_argument("--work", type=pathlib.Path, help="where models and projects go (BUILD/gpu_check)")
     parser.add_argument("--results", type=pathlib.Path, help="the numbers; a later run adds to them (WORK/results.json)")
@@ -383,7 +368,6 @@ def run_steps(check):
         return
     background = None
     if check.gcompile and {"models", "timing"} & set(arguments.parts) and check.step("models", write_models, check):
-        check.step("precisions", find_precisions, check)
         if check.nvcc:
             background = Background(check)
         if "models" in arguments.parts:

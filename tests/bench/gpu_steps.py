@@ -19,10 +19,8 @@ class Check:
         self.steps = []
         self.gcompile = None
         self.programs = None  # folder of cuda_kernels_on_gpu and cuda_kernel_bench
-        self.library_path = None  # of a gcompile that was built elsewhere
+        self.loader_path = None  # of a gcompile that was built elsewhere
         self.architecture = "sm_90"
-        self.precisions = ["fp32"]
-        self.has_precision = False
         self.environment = dict(os.environ)
         self.nvcc = next((p for p in (os.environ.get("NVCC"), shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc")
                           if p and os.access(p, os.X_OK)), None)

@@ -88,7 +88,7 @@ class Bert(nn.Module):
         return x, torch.tanh(self.pooler(x[:, 0]))
 
 
-class VitLayer(nn.Module):
+class PreNormLayer(nn.Module):
     def __init__(self, size):
         super().__init__()
         width = size.width
@@ -97,6 +97,8 @@ class VitLayer(nn.Module):
         self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
+
+class VitLayer(PreNormLayer):
     def forward(self, x):
         q, k, v = (split_heads(part, self.size) for part in self.qkv(self.norm1(x)).chunk(3, -1))
         x = x + self.proj(merge_heads(F.scaled_dot_product_attention(q, k, v)))
@@ -119,15 +121,7 @@ class Vit(nn.Module):
         return self.head(self.norm(self.layers(x))[:, 0])
 
 
-class GptLayer(nn.Module):
-    def __init__(self, size):
-        super().__init__()
-        width = size.width
-        self.size = size
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
+class GptLayer(PreNormLayer):
     def forward(self, x, past_key, past_value):
         q, k, v = (split_heads(part, self.size) for part in self.qkv(self.norm1(x)).chunk(3, -1))
         k, v = torch.cat((past_key, k), 2), torch.cat((past_value, v), 2)
