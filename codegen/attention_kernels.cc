@@ -214,7 +214,7 @@ KernelCall KernelBuilder::cuda_attention(ir::NodeId id, const ir::ContractForm& 
   const std::string split =
       split_argument(call, plan.splits, gcrt::attention_workspace_size(sizes, plan.splits));
   call.launches = plan.splits > 1 ? 2 : 1;
-  const Precision precision = precision_of(call, id);
+  const Precision precision = precision_of(call, id, 3);
   call.products_per_clock = gcrt::products_per_clock(device_, precision);
   std::vector<int> grid_axes;
   if (axes.batch) grid_axes.push_back(static_cast<int>(*axes.batch));

@@ -33,9 +33,8 @@ std::string KernelBuilder::split_argument(KernelCall& call, int splits, std::int
   return fmt::format("SplitDepth{{{}, workspace}}", splits);
 }
 
-Precision KernelBuilder::precision_of(KernelCall& call, NodeId id) const {
+Precision KernelBuilder::precision_of(KernelCall& call, NodeId id, std::size_t factors) const {
   if (precision_ != Precision::kFp16) return precision_;
-  const std::size_t factors = node(id).op->name == "FusedAttention" ? 3 : 2;
   for (std::size_t i = 0; i < factors; ++i) {
     const ir::ValueId operand = node(id).operands[i];
     const ir::Tensor* constant = graph_.constant(operand);

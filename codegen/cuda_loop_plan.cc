@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 
+#include "gcrt/cuda/transpose_plan.h"
+
 namespace gcompile {
 
 using ir::ElementType;
@@ -38,7 +40,6 @@ constexpr std::int64_t kTiledElements = 4096;
 constexpr std::int64_t kTiledExtent = 16;
 constexpr std::int64_t kTileLanes = 4;
 constexpr int kLongestSide = 64;
-constexpr int kTileThreads = 256;  // as in gcrt/cuda/transpose.h
 /// Two blocks for each multiprocessor of a large GPU.
 constexpr std::int64_t kManyTiles = 256;
 /// Without asking for more.
@@ -118,7 +119,7 @@ class TilePlanner {
     classify();
     CudaLoopPlan plan;
     plan.worker = Worker::kTile;
-    plan.threads = kTileThreads;
+    plan.threads = gcrt::kTileThreads;
     plan.tile.read_axis = read_;
     plan.tile.write_axis = write_;
     // The outermost values that can be had in the order of the reads.
@@ -214,7 +215,7 @@ class TilePlanner {
     const auto bytes = [&] {
       int sum = 0;
       for (const int id : tile.staged)
-        sum += (tile.read_side + 1) * tile.write_side * staged_bytes(nest_, id) + 16;
+        sum += gcrt::tile_bytes(tile.read_side, tile.write_side, staged_bytes(nest_, id));
       return sum;
     };
     tile.read_side = side_of(read_);

@@ -115,9 +115,9 @@ class KernelBuilder {
   KernelCall cuda_conv_integer(ir::NodeId id, const ir::ContractForm& form);
   KernelCall cuda_matmul_integer(ir::NodeId id, const ir::ContractForm& form);
   std::string split_argument(KernelCall& call, int splits, std::int64_t floats);
-  /// How the products of a node are formed: as asked for, or in TF32 where float16 cannot hold its constant
-  /// weights, with a warning. The one place that decides it.
-  Precision precision_of(KernelCall& call, ir::NodeId id) const;
+  /// How the products of a node's first `factors` operands are formed: as asked for, or in TF32 where float16
+  /// cannot hold a constant among them, with a warning. The one place that decides it.
+  Precision precision_of(KernelCall& call, ir::NodeId id, std::size_t factors = 2) const;
   /// Adds the parameter for the constant operand 1 of a node, packed, in the type that the precision stores.
   void packed_parameter(KernelCall& call, ir::NodeId id, const std::vector<float>& packed,
                         const std::string& parameter, Precision precision);

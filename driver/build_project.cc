@@ -165,7 +165,7 @@ std::string build_runner(const FileSet& files, const std::string& name, const st
     link.push_back(object);
   }
   if (!cuda || options.emulate) link.push_back("-pthread");
-  if (cuda && !options.emulate && options.gemm == "cublaslt") link.push_back("-lcublasLt");
+  if (cuda && !options.emulate && options.cublaslt) link.push_back("-lcublasLt");
   link.insert(link.end(), {"-o", runner});
   const int jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   terminal.detail(fmt::format("  {} compiler calls, {} at a time", commands.size(), jobs));

@@ -169,7 +169,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   LoweringOptions lowering;
   lowering.kernels.target = options.target == "cuda" ? Target::kCuda : Target::kCpp;
   lowering.kernels.capability = lowest_capability(cuda_architectures(options.arch));
-  lowering.kernels.cublaslt = options.gemm == "cublaslt";
+  lowering.kernels.cublaslt = options.cublaslt;
   lowering.kernels.precision = options.precision;
   lowering.name = program_name(options);
   lowering.states = options.states;

@@ -57,6 +57,7 @@ struct RawOptions {
   std::vector<std::string> states;
   std::string weights = "incbin";
   std::string optimize_for = "speed";
+  std::string gemm = "builtin";
   std::string precision = "fp32";
   std::string color = "auto";
   bool verbose = false;
@@ -98,7 +99,7 @@ void add_output_options(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option(
       "--arch", options.arch,
       fmt::format("With --target cuda: the GPUs to build for; compute_NN is PTX ({})", kDefaultCudaArch));
-  app.add_option("--gemm", options.gemm,
+  app.add_option("--gemm", raw.gemm,
                  "With --target cuda: builtin, or cublaslt for products of more than 8 rows")
       ->check(CLI::IsMember({"builtin", "cublaslt"}));
   app.add_option("--precision", raw.precision,
@@ -148,6 +149,7 @@ void interpret(Options& options, const RawOptions& raw) {
        {WeightsMode::kIncbin, WeightsMode::kArray, WeightsMode::kFile, WeightsMode::kExtern}) {
     if (raw.weights == weights_mode_name(mode)) options.weights = mode;
   }
+  options.cublaslt = raw.gemm == "cublaslt";
   options.precision = precision_from_name(raw.precision).value();
   options.optimize_for_size = raw.optimize_for == "size";
   options.color = *parse_color_mode(raw.color);
@@ -161,8 +163,7 @@ void validate(const Options& options) {
     usage_error("no output folder; add -o DIR");
   }
   static_cast<void>(cuda_architectures(options.arch));
-  if (options.gemm != "builtin" && options.target != "cuda")
-    usage_error("--gemm cublaslt needs --target cuda");
+  if (options.cublaslt && options.target != "cuda") usage_error("--gemm cublaslt needs --target cuda");
   if (options.target != "cuda" && options.precision != Precision::kFp32) {
     usage_error(fmt::format("--precision {} needs --target cuda: C++ projects multiply in float32",
                             facts_of(options.precision).name));
@@ -254,7 +255,7 @@ std::string canonical_options(const Options& options) {
   if (options.pass_limit >= 0) add("--pass-limit", std::to_string(options.pass_limit));
   if (options.cpu != "native") add("--cpu", options.cpu);
   if (options.target == "cuda") add("--arch", options.arch);
-  if (options.gemm != "builtin") add("--gemm", options.gemm);
+  if (options.cublaslt) add("--gemm", "cublaslt");
   if (options.precision != Precision::kFp32) add("--precision", facts_of(options.precision).name);
   if (options.weights != WeightsMode::kIncbin) add("--weights", weights_mode_name(options.weights));
   if (options.selftest) text += " --selftest";

@@ -41,7 +41,7 @@ struct Options {
   std::string name;  // prefix; empty: from the file's name
   std::string cpu = "native";
   std::string arch = kDefaultCudaArch;
-  std::string gemm = "builtin";  // of CUDA: or "cublaslt"
+  bool cublaslt = false;  // --gemm cublaslt
   Precision precision = Precision::kFp32;
   WeightsMode weights = WeightsMode::kIncbin;
   bool selftest = false;

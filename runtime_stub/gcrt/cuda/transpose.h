@@ -10,15 +10,12 @@
 #pragma once
 
 #include "gcrt/cuda/device.h"
+#include "gcrt/cuda/transpose_plan.h"
 #include "gcrt/pack.h"
 
 namespace GCRT_NAMESPACE {
 
-// Threads of the block that walks a tile.
-constexpr int kTileThreads = 256;
-
-// Elements of a tile in shared memory, (i, j) at [j][i]. Rows are one element longer than what they hold, so
-// that the elements of a column lie in different banks.
+// Elements of a tile in shared memory, (i, j) at [j][i].
 template <class T, int Stride, class I>
 struct StagedTile {
   const T* elements;
@@ -38,9 +35,9 @@ struct SharedTile {
   I first_i, extent_i;
   I first_j, extent_j;
 
-  static constexpr int kStride = SideI + 1;
+  static constexpr int kStride = tile_stride(SideI);
   // Of dynamic shared memory, for elements of this many bytes.
-  static constexpr int bytes(int element_bytes) { return (kStride * SideJ * element_bytes + 15) / 16 * 16; }
+  static constexpr int bytes(int element_bytes) { return tile_bytes(SideI, SideJ, element_bytes); }
 
   // Puts body(lane, i, j) into shared memory, `offset` bytes from its start, in packs of L along i; L divides
   // the axis. All threads of the block call it, and meet at a barrier before one reads.
