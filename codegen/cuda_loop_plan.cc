@@ -35,6 +35,16 @@ constexpr std::int64_t kKeptWords = 32;
 constexpr std::int64_t kManyRows = 1024;
 constexpr std::int64_t kFewPacks = 2;
 
+/// Bytes that a thread of a map has on their way from memory at a time. Bandwidth times latency (4 TB/s, 1
+/// us) over the threads that a large GPU has resident (132 x 2048) is 15; four times as much serves loaded
+/// memory and kernels whose registers leave room for half as many threads.
+constexpr std::int64_t kBytesInFlight = 64;
+constexpr std::int64_t kMostPacks = 4;
+/// Elements whose values a thread may hold.
+constexpr std::int64_t kHeldElements = 32;
+/// Of a multiprocessor. Maps of fewer packs than that are on their way at once in any case.
+constexpr std::int64_t kResidentThreads = 2048;
+
 /// Tensors of fewer elements are in the cache whatever the order; shorter axes leave a tile half empty.
 constexpr std::int64_t kTiledElements = 4096;
 constexpr std::int64_t kTiledExtent = 16;
@@ -240,6 +250,29 @@ class TilePlanner {
   std::vector<Kind> kind_;
 };
 
+/// Gives every thread as many packs of a map as keep kBytesInFlight on their way, while there is work for all
+/// threads of the device.
+void choose_packs(CudaLoopPlan& plan, const LoopNest& nest, const gcrt::DeviceModel& device) {
+  const std::int64_t total = plan.workers;
+  const std::vector<std::uint64_t> dependence = nest.dependence();
+  std::int64_t bytes = 0;
+  for (const int id : nest.nodes) {
+    const ScalarNode& node = nest.form->dag[id];
+    const std::uint64_t axes = dependence[static_cast<std::size_t>(id)];
+    if (node.op != ScalarOp::kLoad || axes == 0) continue;
+    const bool is_pack = nest.vector_axis >= 0 && (axes >> nest.vector_axis & 1) != 0;
+    bytes += bytes_of_element(node.type) * (is_pack ? plan.lanes : 1);
+  }
+  if (bytes == 0) return;
+  while (plan.packs < kMostPacks && bytes * plan.packs < kBytesInFlight &&
+         plan.lanes * plan.packs * 2 <= kHeldElements &&
+         total >= device.multiprocessors * kResidentThreads * plan.packs * 2) {
+    plan.packs *= 2;
+  }
+  // Whole warps, so that each begins at a line of memory in every round.
+  if (plan.packs > 1) plan.workers = ceil_div(ceil_div(total, plan.packs), kWarpThreads) * kWarpThreads;
+}
+
 /// Chooses the group for rows of `depth` elements, walked along an axis of `row`, and whether it keeps them.
 void choose_group(CudaLoopPlan& plan, KeptRow kept, std::int64_t row, std::int64_t depth) {
   const std::int64_t packs = depth / plan.lanes;
@@ -263,6 +296,7 @@ std::string CudaLoopPlan::summary() const {
   const char* what = kept.is_empty() ? "" : ", kept in registers";
   switch (worker) {
     case Worker::kThread:
+      if (packs > 1) return fmt::format("{} x {} per thread", packs, lanes);
       return lanes > 1 ? fmt::format("{} per thread", lanes) : "";
     case Worker::kWarp:
       return fmt::format("warp per row{}", what);
@@ -285,7 +319,7 @@ int staged_bytes(const LoopNest& nest, int node) {
 }
 
 CudaLoopPlan plan_cuda_loops(LoopNest& nest, int region_root, const std::vector<KernelTensor>& operands,
-                             const KernelTensor& result) {
+                             const KernelTensor& result, const gcrt::DeviceModel& device) {
   if (auto tiled = TilePlanner(nest, region_root, operands, result).plan()) return *tiled;
   CudaLoopPlan plan;
   const auto extent = [&](int axis) { return nest.axes[static_cast<std::size_t>(axis)].extent(); };
@@ -315,6 +349,7 @@ CudaLoopPlan plan_cuda_loops(LoopNest& nest, int region_root, const std::vector<
   if (parallel && !arg) plan.lanes = lanes_along(nest, nest.vector_axis, nest.nodes, true, operands, result);
   if (plan.lanes == 1) nest.vector_axis = -1;
   plan.workers = points / plan.lanes;
+  if (nest.form->is_map()) choose_packs(plan, nest, device);
   return plan;
 }
 

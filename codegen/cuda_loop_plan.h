@@ -7,6 +7,7 @@
 
 #include "codegen/kept_row.h"
 #include "codegen/loop_nest.h"
+#include "gcrt/cuda/tile_model.h"
 
 namespace gcompile {
 
@@ -20,11 +21,12 @@ struct TilePlan {
 };
 
 struct CudaLoopPlan {
-  /// Who computes one point of the parallel axes (kThread: or one pack of points; kTile: a block, one tile of
-  /// points).
+  /// Who computes one point of the parallel axes (kThread: or some packs of points; kTile: a block, one tile
+  /// of points).
   enum class Worker { kThread, kWarp, kBlock, kTile };
   Worker worker = Worker::kThread;
   std::int64_t lanes = 1;    // of a pack
+  std::int64_t packs = 1;    // kThread: of one worker
   std::int64_t workers = 1;  // in all
   int threads = 1;           // of one worker
   KeptRow kept;              // kWarp and kBlock
@@ -36,7 +38,7 @@ struct CudaLoopPlan {
 
 /// May change the nest's vector axis and the order of its axes.
 CudaLoopPlan plan_cuda_loops(LoopNest& nest, int region_root, const std::vector<KernelTensor>& operands,
-                             const KernelTensor& result);
+                             const KernelTensor& result, const gcrt::DeviceModel& device);
 
 /// Product of the axes' extents.
 std::int64_t extent_of(const LoopNest& nest, const std::vector<int>& axes);

@@ -49,6 +49,10 @@ class CudaNestPrinter final : public NestPrinter {
       print_tile(region_root);
       return;
     }
+    if (plan_.packs > 1) {
+      print_packs(region_root);
+      return;
+    }
     bind_parallel_axes();
     const std::vector<int> all = roots(region_root);
     if (plan_.worker == Worker::kThread && plan_.lanes > 1) {
@@ -129,13 +133,10 @@ class CudaNestPrinter final : public NestPrinter {
       for (const int a : nest_.reduced) bound_ |= bit(a);
     }
   }
-  /// Of such axes those are declared that the body names.
   void leave_body(int loop) override {
     NestPrinter::leave_body(loop);
     if (!walks_rows() || is_place_an_axis()) return;
-    for (const Digit& digit : digits(nest_.reduced, place(), extent_of(nest_, nest_.reduced), -1)) {
-      if (mentions_word(code_.text().substr(body_), axis_name(digit.axis))) code_.line_at(body_, digit.line);
-    }
+    declare_mentioned(digits(nest_.reduced, place(), extent_of(nest_, nest_.reduced), -1));
   }
 
   /// const auto kept0 = keep(group, row, [&](auto lane, auto i1) { return load(lane, x0 + i1); });
@@ -161,6 +162,35 @@ class CudaNestPrinter final : public NestPrinter {
     const auto at = expressions_.scope().find(root);
     if (!walks_rows() || at == expressions_.scope().end() || !at->second.vector) return {};
     return at->second.name.substr(0, at->second.name.find('('));
+  }
+
+  /// map_packs<4, 1024, 4000>(worker, [&](int pack) { return exp(load(lane, x0 + 4 * pack)); },
+  ///                                  [&](int pack, auto value) { store(lane, y + 4 * pack, value); });
+  void print_packs(int region_root) {
+    const bool vector = plan_.lanes > 1;
+    const std::int64_t total = extent_of(nest_, nest_.parallel) / plan_.lanes;
+    const std::vector<Digit> axes = digits(nest_.parallel, "pack", total, nest_.vector_axis);
+    for (const int a : nest_.parallel) bound_ |= bit(a);
+    if (vector) {
+      code_.line(fmt::format("constexpr Lanes<{}> lane{{}};", plan_.lanes));
+      enter_lanes(nest_.vector_axis);
+    }
+    const auto scope = expressions_.scope();
+    code_.open(fmt::format("map_packs<{}, {}, {}>(worker, [&]({} pack) GCRT_LAMBDA_INLINE {{", plan_.packs,
+                           plan_.workers, total, counter_type()));
+    body_ = code_.mark();
+    expressions_.declare(code_, {region_root}, bound_);
+    code_.line(fmt::format("return {};", expressions_.text(region_root, vector)));
+    declare_mentioned(axes);
+    expressions_.restore(scope);
+    expressions_.bind(region_root, "value", vector);
+    code_.reopen(fmt::format("}}, [&]({} pack, auto value) GCRT_LAMBDA_INLINE {{", counter_type()));
+    body_ = code_.mark();
+    store(region_root);
+    declare_mentioned(axes);
+    code_.close("});");
+    expressions_.restore(scope);
+    leave_lanes();
   }
 
   /// A tile of the reads' axis by the writes', staged in shared memory in one order and visited in the other.
@@ -253,6 +283,12 @@ class CudaNestPrinter final : public NestPrinter {
     }
     return out;
   }
+  /// At the top of the body, those that it names.
+  void declare_mentioned(const std::vector<Digit>& digits) {
+    for (const Digit& digit : digits) {
+      if (mentions_word(code_.text().substr(body_), axis_name(digit.axis))) code_.line_at(body_, digit.line);
+    }
+  }
   void declare_axes(const std::vector<Digit>& digits) {
     for (const Digit& digit : digits) {
       code_.line(digit.line);
@@ -263,7 +299,7 @@ class CudaNestPrinter final : public NestPrinter {
   const CudaLoopPlan& plan_;
   bool narrow_;
   int kept_ = 0;
-  std::size_t body_ = 0;  // where the body of a loop over packs begins
+  std::size_t body_ = 0;  // where the body of a loop or lambda begins
   std::map<int, ExpressionPrinter::Binding> outer_scope_;
 };
 
@@ -305,8 +341,10 @@ class KernelWriter {
         if (first == 0) code.line(fmt::format("const {0} thread = global_thread<{0}>();", type));
         code.open(first == 0 ? fmt::format("if (thread < {}) {{", count)
                              : fmt::format("if (thread >= {} && thread < {}) {{", first, first + count));
-        code.line(first == 0 ? fmt::format("const {} worker = thread;", type)
-                             : fmt::format("const {} worker = thread - {};", type, first));
+        const std::string place = first == 0 ? "thread" : fmt::format("thread - {}", first);
+        code.line(part.counter == type
+                      ? fmt::format("const {} worker = {};", type, place)
+                      : fmt::format("const {0} worker = static_cast<{0}>({1});", part.counter, place));
         code.append(part.body, 1);
         code.close();
       }
@@ -363,7 +401,8 @@ class KernelWriter {
 }  // namespace
 
 CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
-                           const KernelTensor& result, const std::vector<CudaParameter>& parameters) {
+                           const KernelTensor& result, const std::vector<CudaParameter>& parameters,
+                           const gcrt::DeviceModel& device) {
   const std::string base = std::string(KernelCall::kName) + "_kernel";
   KernelWriter writer(parameters, !form.checks.empty());
   int checks = 0;
@@ -393,13 +432,13 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   }
   std::vector<Printed> alone;
   int groups = 0;
-  bool rows = false, tiles = false;
+  bool rows = false, tiles = false, packs = false;
   std::string choice;
   for (const ir::Region& region : form.regions) {
     if (region.is_empty()) continue;
     LoopNest nest = build_nest(form, region, operands, result);
     Printed part;
-    part.plan = plan_cuda_loops(nest, region.root, operands, result);
+    part.plan = plan_cuda_loops(nest, region.root, operands, result, device);
     CodeText code(1);
     CudaNestPrinter printer(std::move(nest), operands, &result, part.plan, code);
     printer.print(region.root);
@@ -409,6 +448,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     if (choice.empty()) choice = part.plan.summary();
     if (!part.plan.kept.is_empty()) rows = true;
     if (part.plan.worker == Worker::kTile) tiles = true;
+    if (part.plan.packs > 1) packs = true;
     if (part.plan.worker == Worker::kThread) {
       alone.push_back(std::move(part));
     } else {
@@ -420,6 +460,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   loops.choice = std::move(choice);
   if (rows) loops.headers.push_back("gcrt/cuda/row.h");
   if (tiles) loops.headers.push_back("gcrt/cuda/transpose.h");
+  if (packs) loops.headers.push_back("gcrt/cuda/map.h");
   return loops;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/loop_nest.h"
+#include "gcrt/cuda/tile_model.h"
 
 namespace gcompile {
 
@@ -24,8 +25,10 @@ struct CudaParameter {
 };
 
 /// `parameters`: those of the host function. Kernels are named @KERNEL@_kernel...; with `form.checks`,
-/// indices out of range set the queue's trap word and the kernels behind do nothing.
+/// indices out of range set the queue's trap word and the kernels behind do nothing. `device`: the one that
+/// the grid is made for.
 CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
-                           const KernelTensor& result, const std::vector<CudaParameter>& parameters);
+                           const KernelTensor& result, const std::vector<CudaParameter>& parameters,
+                           const gcrt::DeviceModel& device);
 
 }  // namespace gcompile

@@ -30,6 +30,11 @@ void CodeText::close(const std::string& text) {
   line(text);
 }
 
+void CodeText::reopen(const std::string& text) {
+  --depth_;
+  open(text);
+}
+
 void CodeText::append(const std::string& text, int deeper) {
   const std::string margin(static_cast<std::size_t>(2 * deeper), ' ');
   for (std::size_t begin = 0; begin < text.size();) {

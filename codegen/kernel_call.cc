@@ -143,7 +143,7 @@ KernelCall KernelBuilder::loops(NodeId id, const ir::LoopForm& form) {
 void KernelBuilder::print_body(KernelCall& call, const ir::LoopForm& form,
                                const std::vector<KernelTensor>& operands, const KernelTensor& result) const {
   if (target_ == Target::kCuda) {
-    CudaLoops loops = print_cuda_loops(form, operands, result, parameters_of(call));
+    CudaLoops loops = print_cuda_loops(form, operands, result, parameters_of(call), device_);
     call.headers = std::move(loops.headers);
     call.device = std::move(loops.device);
     call.body = std::move(loops.launches);

@@ -18,6 +18,7 @@ class CodeText {
   void line(const std::string& text);
   void open(const std::string& text);         // text, then one level deeper
   void close(const std::string& text = "}");  // one level back, then text
+  void reopen(const std::string& text);       // text, one level back
   /// Text that is indented already, some levels deeper.
   void append(const std::string& text, int deeper = 0);
   /// A place to which lines may be added later.

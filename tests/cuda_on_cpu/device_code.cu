@@ -3,6 +3,7 @@
 
 #include "gcrt/cuda/launch.h"
 #include "gcrt/cuda/loops.h"
+#include "gcrt/cuda/map.h"
 #include "gcrt/cuda/row.h"
 #include "gcrt/cuda/transpose.h"
 #include "tests/cuda_on_cpu/every_function.h"
@@ -54,6 +55,18 @@ GCRT_GLOBAL(kTileThreads) void transpose(const T* x, T* y, I extent_i, I extent_
   barrier();
   tile.template visit<L>(
       [&](auto lane, I i, I j) GCRT_LAMBDA_INLINE { store(lane, y + extent_j * i + j, tile0(lane, i, j)); });
+}
+
+template <int Packs, int Threads, int Count, class I>
+GCRT_GLOBAL(128) void map(const float* x, float* y) {
+  const I worker = global_thread<I>();
+  if (worker >= Threads) return;
+  constexpr Lanes<4> lane{};
+  map_packs<Packs, Threads, Count>(worker, [&](I pack) GCRT_LAMBDA_INLINE {
+    return exp(load(lane, x + pack * 4));
+  }, [&](I pack, auto value) GCRT_LAMBDA_INLINE {
+    store(lane, y + pack * 4, value);
+  });
 }
 
 GCRT_GLOBAL_BLOCKS(128, 2)
@@ -113,6 +126,8 @@ void launch_all(Queue& queue, const float* x, float* y, std::int32_t* z, std::in
   launch(queue, 1, kTileThreads, SharedTile<64, 64>::bytes(4), &transpose<float, 64, 64, 4, int>, x, y, 100, 200);
   launch(queue, 1, kTileThreads, SharedTile<64, 32>::bytes(8), &transpose<std::int64_t, 64, 32, 1, std::int64_t>, w, w,
          99, 201);
+  launch(queue, 1, 128, 0, &map<4, 128, 512, int>, x, y);
+  launch(queue, 1, 128, 0, &map<2, 128, 199, std::int64_t>, x, y);
   launch(queue, 1, 128, 0, &halves<4>, 0, x, y);
   launch(queue, 1, 128, 0, &apply<float, 1>, 0, x, x, x, y);
   launch(queue, 1, 128, 0, &apply<float, 4>, 0, x, x, x, y);

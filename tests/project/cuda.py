@@ -133,6 +133,41 @@ def case_range_of_float16(world):
     contains(done.stderr, "verified: 3 tensors")
 
 
+# Maps with work for more threads than a Jetson Orin has: aligned, with a column cut off, of two parts, in halves,
+# looked up, and in the place of an operand.
+LARGE_MAPS = """<ir_version: 8, opset_import: ["" : 13]>
+maps (float[2, 3, 700, 260] x, float[2, 3, 700, 133] z, int64[900] rows)
+  => (float[2, 3, 700, 393] joined, float[2, 3, 699, 259] cut, float16[3, 2, 700, 260] halves, bool[2, 3, 700, 260] signs,
+      float[2, 3, 900, 133] picked, float[2, 3, 700, 260] last)
+<float zero = {0.0}, int64 rows_axis = {2}, int64[2] starts = {1, 0}, int64[2] ends = {700, 259}, int64[2] axes = {2, 3}> {
+  positive = Relu (x)
+  joined = Concat <axis = 3> (positive, z)
+  some = Slice (x, starts, ends, axes)
+  cut = Sigmoid (some)
+  turned = Transpose <perm = [1, 0, 2, 3]> (x)
+  halves = Cast <to = 10> (turned)
+  signs = Greater (x, zero)
+  picked = Gather <axis = 2> (z, rows)
+  sums = CumSum (x, rows_axis)
+  last = Exp (sums)
+}
+"""
+
+
+def case_large_maps(world):
+    """Threads of large maps have several packs each; the same values as on the CPU."""
+    model = world.path("maps.onnxtxt")
+    model.write_text(LARGE_MAPS)
+    # On the larger device only maps of unaligned elements have more packs than threads.
+    for architecture, maps in (("sm_87", 7), ("sm_90", 2)):
+        flags = ["--target", "cuda", "--arch", architecture, "--name", "m"]
+        world.compile(model, world.path(architecture), *flags)
+        kernels = (world.path(architecture) / "src" / "m_kernels.cu").read_text()
+        equal(kernels.count("map_packs<4, "), maps, f"maps of four packs per thread for {architecture}")
+    done = world.run([world.gcompile, "verify", model, "--emulate", "--cxx", cxx(), "--arch", "sm_87", "--target", "cuda"])
+    contains(done.stderr, "verified: 6 tensors")
+
+
 def case_tensor_cores_of_sm_75(world):
     """What they do not multiply is said to be float32."""
     for precision, is_told in (("fp32", False), ("fp16", False), ("tf32", True), ("bf16", True)):

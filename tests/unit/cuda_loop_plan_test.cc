@@ -18,6 +18,9 @@ using Worker = CudaLoopPlan::Worker;
 
 constexpr ElementType kFloat = ElementType::kFloat32;
 
+/// A small one: 16 multiprocessors.
+constexpr gcrt::DeviceModel kDevice = gcrt::device_model(87);
+
 KernelTensor tensor(std::vector<std::int64_t> strides, ElementType element = kFloat) {
   return {"x", element, std::move(strides), 64};
 }
@@ -44,7 +47,7 @@ struct Rows {
   CudaLoopPlan plan(int root) {
     form.set_root(root);
     LoopNest nest = build_nest(form, form.regions[0], operands, result);
-    return plan_cuda_loops(nest, root, operands, result);
+    return plan_cuda_loops(nest, root, operands, result, kDevice);
   }
 };
 
@@ -139,7 +142,7 @@ struct Transposed {
   }
   CudaLoopPlan plan() {
     LoopNest nest = build_nest(form, form.regions[0], operands, result);
-    return plan_cuda_loops(nest, form.regions[0].root, operands, result);
+    return plan_cuda_loops(nest, form.regions[0].root, operands, result, kDevice);
   }
 };
 
@@ -180,9 +183,58 @@ TEST(KeptRow, CountsIn64BitsWhereAddressesDo) {
   rows.result = tensor({1, kFar});
   softmax(rows);
   const CudaLoops loops =
-      print_cuda_loops(rows.form, rows.operands, rows.result, {{"const float* x", "x", "x"}});
+      print_cuda_loops(rows.form, rows.operands, rows.result, {{"const float* x", "x", "x"}}, kDevice);
   EXPECT_NE(loops.device.find("const std::int64_t i1 = place;"), std::string::npos) << loops.device;
   EXPECT_NE(loops.device.find("kept0(lane, place)"), std::string::npos) << loops.device;
+}
+
+/// y = x0 + x1 + ..., or a constant.
+struct Sum {
+  ir::LoopForm form;
+  std::vector<KernelTensor> operands;
+  KernelTensor result;
+
+  Sum(std::int64_t count, int terms, ElementType element = kFloat)
+      : form(ir::LoopForm::over({count})), result(tensor({1}, element)) {
+    int sum = form.dag.constant(ir::cast(ir::Scalar::of_real(ElementType::kFloat64, 0), element));
+    for (int i = 0; i < terms; ++i) {
+      operands.push_back(tensor({1}, element));
+      const int x = form.dag.load(i, element, form.identity());
+      sum = i == 0 ? x : form.dag.apply(ScalarOp::kAdd, {sum, x});
+    }
+    form.set_root(sum);
+  }
+  CudaLoopPlan plan(int capability = 87) {
+    LoopNest nest = build_nest(form, form.regions[0], operands, result);
+    return plan_cuda_loops(nest, form.regions[0].root, operands, result, gcrt::device_model(capability));
+  }
+};
+
+TEST(MapPacks, KeepSixtyFourBytesOfAThreadOnTheirWay) {
+  constexpr std::int64_t kLarge = 1 << 22;
+  EXPECT_EQ(Sum(kLarge, 1).plan().packs, 4);
+  EXPECT_EQ(Sum(kLarge, 2).plan().packs, 2);
+  EXPECT_EQ(Sum(kLarge, 3).plan().packs, 2);
+  EXPECT_EQ(Sum(kLarge, 4).plan().packs, 1);
+  EXPECT_EQ(Sum(kLarge, 0).plan().packs, 1) << "nothing is read";
+  EXPECT_EQ(Sum(kLarge + 1, 4).plan().packs, 4) << "unaligned: packs of one element";
+  EXPECT_EQ(Sum(kLarge, 1, ElementType::kInt8).plan().packs, 2) << "16 elements each";
+}
+
+TEST(MapPacks, LeaveWorkForEveryThreadOfTheDevice) {
+  constexpr std::int64_t kThreads = 16 * 2048;
+  EXPECT_EQ(Sum(kThreads * 4 * 4, 1).plan().packs, 4);
+  EXPECT_EQ(Sum(kThreads * 4 * 4 - 4, 1).plan().packs, 2);
+  EXPECT_EQ(Sum(kThreads * 4 * 2 - 4, 1).plan().packs, 1);
+  EXPECT_EQ(Sum(kThreads * 4 * 4, 1).plan(90).packs, 1) << "a larger device";
+}
+
+TEST(MapPacks, CoverTheMapInWholeWarps) {
+  const CudaLoopPlan plan = Sum(700'028, 1).plan();
+  EXPECT_EQ(plan.lanes, 4);
+  EXPECT_EQ(plan.packs, 4);
+  EXPECT_EQ(plan.workers, 43776) << "175007 packs";
+  EXPECT_EQ(plan.summary(), "4 x 4 per thread");
 }
 
 TEST(PredictedTime, IsThatOfTheMemoryOrOfTheProductsWhicheverIsLonger) {
