@@ -64,9 +64,9 @@ def render(results):
     lines += ["| model | precision | batch | gcompile, ms: min / median | torch eager with CUDA graph | torch.compile "
               "max-autotune | ratio of minima |", "|---|---|---|---|---|---|---|", *timing_rows(results.get("timings", []))]
     lines += ["", "Kernels alone, in percent of what the same run measured as the ceiling: `mma.sync` of the same precision for "
-              "attention", "and products, memory bandwidth for products with a vector.", "",
+              "attention", "and products, memory bandwidth for products with a vector and for maps.", "",
               "| kernel | ms: min / median | rate | percent |", "|---|---|---|---|"]
-    lines += list(kernel_rows(results.get("kernels", []))) or [f"| attention, gemv, gemm | {NOT_MEASURED} | | |"]
+    lines += list(kernel_rows(results.get("kernels", []))) or [f"| attention, gemv, map, gemm | {NOT_MEASURED} | | |"]
     return "\n".join(lines) + "\n"
 
 

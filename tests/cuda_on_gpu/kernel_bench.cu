@@ -1,6 +1,6 @@
 // What this GPU can do and what the kernels get out of it: the rates of mma.sync and of device memory,
-// measured, then attention and matrix products in percent of the first, products with a vector in percent of
-// the second.
+// measured, then attention and matrix products in percent of the first, products with a vector and maps in
+// percent of the second.
 //
 //     cuda_kernel_bench [--json]
 //
@@ -15,6 +15,7 @@
 
 #include "gcrt/cuda/attention.h"
 #include "gcrt/cuda/gemm.h"
+#include "gcrt/cuda/map.h"
 #include "gcrt/scalar.h"
 
 namespace GCRT_NAMESPACE {
@@ -275,6 +276,44 @@ void bench_product(const char* name, int size, double ceiling) {
          2.0 * size * size * size, ceiling);
 }
 
+// max(x, 0), or max(x + z, 0), with so many packs for each thread.
+template <int Packs, int Operands, int Count>
+GCRT_GLOBAL(256)
+void relu(const float* x, const float* z, float* y) {
+  static_assert(Count % (4 * Packs * 256) == 0, "no gaps");
+  constexpr Lanes<4> lane{};
+  map_packs<Packs, Count / 4 / Packs, Count / 4>(
+      global_thread<int>(),
+      [&](int pack) GCRT_LAMBDA_INLINE {
+        const auto value = load(lane, x + pack * 4);
+        return max(Operands == 1 ? value : value + load(lane, z + pack * 4), splat(lane, 0.0f));
+      },
+      [&](int pack, auto value) GCRT_LAMBDA_INLINE { store(lane, y + pack * 4, value); });
+}
+
+template <int Packs, int Operands, int Count>
+void bench_map(double ceiling) {
+  const Memory<float> x(Count), z(Operands == 1 ? 0 : Count), y(Count);
+  const Time time = measure([&](Queue& queue, int) {
+    launch(queue, Count / 4 / Packs / 256, 256, 0, &relu<Packs, Operands, Count>, x.data(), z.data(),
+           y.data());
+  });
+  report("map of " + std::to_string(Operands) + " x " + std::to_string(Count >> 20) + " Mi, " +
+             std::to_string(Packs) + " packs per thread",
+         "GB/s", time, (Operands + 1) * 4.0 * Count, ceiling);
+}
+
+// The choice of codegen/cuda_loop_plan.cc: 4 packs of one operand, 2 of two, where threads are many.
+template <int Count>
+void bench_maps(double ceiling) {
+  bench_map<1, 1, Count>(ceiling);
+  bench_map<2, 1, Count>(ceiling);
+  bench_map<4, 1, Count>(ceiling);
+  bench_map<1, 2, Count>(ceiling);
+  bench_map<2, 2, Count>(ceiling);
+  bench_map<4, 2, Count>(ceiling);
+}
+
 template <Precision P, class W>
 void bench_vectors(const char* name, double ceiling) {
   bench_vector<P, Tile::kGemv1, W>(name, 1, 4096, 4096, ceiling);
@@ -297,6 +336,8 @@ int run() {
   bench_attention<Precision::kTf32>("tf32", 4096, tf32);
   bench_vectors<Precision::kFp32, float>("fp32", bytes);
   bench_vectors<Precision::kFp16, Half>("fp16", bytes);
+  bench_maps<64 << 20>(bytes);
+  bench_maps<4 << 20>(bytes);  // stays in the second-level cache of a large GPU
   bench_product<Precision::kFp16, Half>("fp16", 4096, fp16);
   bench_product<Precision::kTf32, float>("tf32", 4096, tf32);
   // Three products for each.
