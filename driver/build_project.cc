@@ -1,5 +1,6 @@
 #include "driver/build_project.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -125,9 +126,14 @@ void write_files(const FileSet& files, const std::string& folder) {
 }  // namespace
 
 bool has_gpu() {
-  std::error_code ignored;
-  return std::filesystem::exists("/dev/nvidiactl", ignored) &&
-         std::filesystem::exists("/dev/nvidia0", ignored);
+  // The driver is asked: device files have other names on Jetson and under WSL. It stays loaded.
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (driver == nullptr) return false;
+  const auto initialise = reinterpret_cast<int (*)(unsigned)>(::dlsym(driver, "cuInit"));
+  const auto count_devices = reinterpret_cast<int (*)(int*)>(::dlsym(driver, "cuDeviceGetCount"));
+  int count = 0;
+  return initialise != nullptr && count_devices != nullptr && initialise(0) == 0 &&
+         count_devices(&count) == 0 && count > 0;
 }
 
 std::string build_runner(const FileSet& files, const std::string& name, const std::string& folder,

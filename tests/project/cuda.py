@@ -4,6 +4,7 @@
     cuda.py --gcompile GCOMPILE [CASE...]
 """
 
+import ctypes
 import json
 import os
 import pathlib
@@ -24,6 +25,14 @@ def nvcc():
         if candidate and os.access(candidate, os.X_OK):
             return candidate
     raise Skip("there is no nvcc")
+
+
+def has_gpu():
+    """By the driver."""
+    try:
+        return ctypes.CDLL("libcuda.so.1").cuInit(0) == 0
+    except OSError:
+        return False
 
 
 def cxx():
@@ -270,7 +279,7 @@ def case_cublaslt(world):
 
 def case_long_emulation(world):
     """What would take long is not begun unless it is asked for."""
-    if pathlib.Path("/dev/nvidiactl").exists():
+    if has_gpu():
         raise Skip("there is a GPU")
     world.path("large.onnxtxt").write_text(
         '<ir_version: 8, opset_import: ["" : 17]>\n'
@@ -279,10 +288,26 @@ def case_long_emulation(world):
     contains(done.stderr, "about 61 minutes of one core for each run; --emulate if it shall")
 
 
+def case_driver_without_devices(world):
+    """The driver says whether there is a GPU: then verify takes nvcc, else the emulator."""
+    model = world.path("small.onnxtxt")
+    model.write_text('<ir_version: 8, opset_import: ["" : 17]>\ng (float[4] x) => (float[4] y) { y = Neg(x) }\n')
+    for devices, status, text in ((0, 0, "no GPU is used"), (1, 4, "no-such-nvcc")):
+        folder = world.path(f"driver_{devices}")
+        folder.mkdir()
+        source = f"int cuInit(unsigned f) {{ return (int)f; }} int cuDeviceGetCount(int* n) {{ *n = {devices}; return 0; }}"
+        (folder / "driver.c").write_text(source)
+        world.run(["cc", "-shared", "-fPIC", folder / "driver.c", "-o", folder / "libcuda.so.1"])
+        done = world.run([world.gcompile, "verify", model, "--target", "cuda", "--cxx", cxx()], status=None,
+                         env={**os.environ, "LD_LIBRARY_PATH": str(folder), "NVCC": "no-such-nvcc"})
+        contains(done.stdout + done.stderr, text)
+        equal(done.returncode, status, f"exit code with {devices} devices")
+
+
 def case_without_a_gpu(world):
     """The runner says what is missing."""
     compiler = nvcc()
-    if pathlib.Path("/dev/nvidiactl").exists():
+    if has_gpu():
         raise Skip("there is a GPU")
     project = world.example(MODELS["classifier"], "alone", "--target", "cuda", "--name", "m")
     world.run(["make", "-j2", f"NVCC={compiler}", "ARCH=sm_80", "build/m_run"], cwd=project)
