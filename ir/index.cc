@@ -42,7 +42,6 @@ Index Index::axis(int axis) {
 }
 
 Index Index::loaded(int scalar, Range range) {
-  if (range.high - range.low == 1) return range.low;
   Index index;
   IndexAtom atom;
   atom.kind = IndexAtom::Kind::kLoaded;

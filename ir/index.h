@@ -42,7 +42,6 @@ class Index {
   Index() = default;
   Index(std::int64_t constant) : constant_(constant) {}  // NOLINT: an integer is an index
   static Index axis(int axis);
-  /// The value of the scalar, which lies in the range; where that has one value, this one.
   static Index loaded(int scalar, Range range);
   static Index of(const IndexAtom& atom);
 

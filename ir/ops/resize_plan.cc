@@ -121,7 +121,7 @@ std::optional<AxisFormula> formula_of(const AxisTable& table) {
   const std::int64_t first = table.positions[0];
   constexpr std::int64_t kLargest = 16;
   for (std::int64_t divisor = 1; divisor <= kLargest; ++divisor) {
-    for (std::int64_t multiplier = table.rows == 1 ? 0 : 1; multiplier <= kLargest; ++multiplier) {
+    for (std::int64_t multiplier = 0; multiplier <= kLargest; ++multiplier) {
       for (std::int64_t offset = first * divisor; offset < (first + 1) * divisor; ++offset) {
         bool fits = true;
         for (std::int64_t i = 0; i < table.rows && fits; ++i) {

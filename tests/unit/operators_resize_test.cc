@@ -39,6 +39,14 @@ TEST(ResizePlan, IntegralFactorsAreFormulas) {
   EXPECT_EQ(ir::formula_of(ir::axis_table({4, 6, 1.5}, asymmetric)), (AxisFormula{2, 0, 3}));
 }
 
+TEST(ResizePlan, OneElementIsReadEverywhere) {
+  for (const char* mode : {"nearest", "linear", "cubic"}) {
+    ResizeMethod method;
+    method.mode = mode;
+    EXPECT_EQ(ir::formula_of(ir::axis_table({1, 65, 65}, method)), (AxisFormula{0, 0, 1})) << mode;
+  }
+}
+
 TEST(ResizePlan, AnAxisThatKeepsItsSizeHasNoTable) {
   ResizeMethod linear;
   linear.mode = "linear";
