@@ -257,6 +257,7 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
                                   gcrt::gemm_workspace_size(axes.row_count, columns, entries, plan.splits));
   if (by_library) {
     call.headers = {"gcrt/cuda/cublaslt.h"};
+    call.is_fixed = true;
     scratch_parameter(call, gcrt::cublaslt_workspace_size(axes.row_count, columns, entries) * 4, "workspace",
                       "float");
     const std::int64_t calls = grid_axes.size() == 2 ? out[static_cast<std::size_t>(grid_axes[0])] : 1;

@@ -78,6 +78,7 @@ class Emitter {
       headers.insert(std::begin(kAlwaysIncluded), std::end(kAlwaysIncluded));
     }
     if (data_["uses_halves"].get<bool>()) headers.insert("gcrt/pack_types.h");
+    if (data_["has_placed"].get<bool>()) headers.insert("gcrt/cuda/caller.h");
     const std::vector<std::string> runtime = runtime_headers({headers.begin(), headers.end()});
     data_["runtime_headers"] = runtime;
 

@@ -37,6 +37,7 @@ struct KernelCall {
   bool checked = false;   // body ends by returning bool
   bool on_host = false;   // of a CUDA program: a function of the host
   bool traps = false;     // CUDA: kernels set the queue's trap word
+  bool is_fixed = false;  // CUDA: no update of a graph gives it other memory
   bool threaded = false;  // last parameter `const Threads* threads`
   std::int64_t multiply_adds = 0;
   int launches = 1;               // CUDA: at most

@@ -44,18 +44,22 @@ class ProgramBuilder {
     program_.weights = weights_.finish();
     program_.weights_bytes = static_cast<std::int64_t>(program_.weights.size());
     name_offsets();
-    if (on_device()) copy_inputs();
+    if (on_device()) {
+      place_ports(steps);
+      copy_inputs();
+    }
     for (Step& step : convert(steps)) program_.steps.push_back(std::move(step));
     commit_states();
     if (on_device()) copy_outputs();
     for (const Step& step : program_.steps) program_.graph_steps += step.kind == Step::Kind::kCopy;
+    program_.graph_steps += static_cast<std::int64_t>(placed_.size());
     program_.graph_steps += program_.trap_offset >= 0;
     collect_headers();
     return std::move(program_);
   }
 
  private:
-  /// Inputs and outputs then are parts of the arena, and copies join them with the caller's.
+  /// Inputs and outputs then have places in the arena, for callers whose memory kernels cannot use.
   bool on_device() const { return options_.kernels.target == Target::kCuda; }
 
   /// Only constants may have elements in which nothing computes.
@@ -101,7 +105,7 @@ class ProgramBuilder {
         buffer.port = static_cast<int>(program_.inputs.size());
         input_ports_.push_back(static_cast<int>(buffers_.size()));
         program_.inputs.push_back(
-            {input_names(value.name, ""), value.name, value.type, api_type(value.type.element)});
+            {input_names(value.name, ""), value.name, value.type, api_type(value.type.element), ""});
       }
       buffers_.push_back(std::move(buffer));
       inputs_.push_back({static_cast<int>(buffers_.size()) - 1, 0, ir::row_major_strides(value.type.shape)});
@@ -118,7 +122,8 @@ class ProgramBuilder {
         buffer.space = on_device() ? Space::kArena : Space::kOutput;
         buffer.port = static_cast<int>(program_.outputs.size());
         output_ports_.push_back(static_cast<int>(buffers_.size()));
-        program_.outputs.push_back({output_names(name, ""), name, value.type, api_type(value.type.element)});
+        program_.outputs.push_back(
+            {output_names(name, ""), name, value.type, api_type(value.type.element), ""});
       }
       // A state's next value waits in the arena until the run has read the old one.
       buffers_.push_back(std::move(buffer));
@@ -191,6 +196,39 @@ class ProgramBuilder {
     }
   }
 
+  /// Which buffers kernels use in the caller's memory, if that is the device's: inputs that nothing is
+  /// written over, and outputs; but none of a call that no run can give other memory.
+  void place_ports(const std::vector<LoweredStep>& steps) {
+    std::set<int> written, fixed;
+    note_uses(steps, written, fixed);
+    const auto place = [&](std::vector<Port>& ports, const std::vector<int>& buffers, Argument::Space space) {
+      for (std::size_t i = 0; i < ports.size(); ++i) {
+        const auto name = arena_name_.find(buffers[i]);
+        const bool is_input = space == Argument::Space::kPlacedInput;
+        if (name == arena_name_.end() || fixed.count(buffers[i]) > 0 || ports[i].type.bytes() == 0 ||
+            (is_input && written.count(buffers[i]) > 0)) {
+          continue;
+        }
+        ports[i].place = name->second;
+        placed_[buffers[i]] = space;
+      }
+    };
+    place(program_.inputs, input_ports_, Argument::Space::kPlacedInput);
+    place(program_.outputs, output_ports_, Argument::Space::kPlacedOutput);
+  }
+
+  static void note_uses(const std::vector<LoweredStep>& steps, std::set<int>& written, std::set<int>& fixed) {
+    for (const LoweredStep& step : steps) {
+      for (const CallArgument& a : step.call.arguments) {
+        if (a.kind != CallArgument::Kind::kStorage) continue;
+        if (a.writes) written.insert(a.storage.buffer);
+        if (step.call.is_fixed) fixed.insert(a.storage.buffer);
+      }
+      note_uses(step.then_steps, written, fixed);
+      note_uses(step.else_steps, written, fixed);
+    }
+  }
+
   Argument convert(const Storage& storage, ir::ElementType element) const {
     const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(storage.buffer)];
     Argument argument;
@@ -199,6 +237,7 @@ class ProgramBuilder {
       case Space::kArena:
         argument.space = Argument::Space::kArena;
         argument.offset_constant = arena_name_.at(storage.buffer);
+        if (const auto at = placed_.find(storage.buffer); at != placed_.end()) argument.space = at->second;
         break;
       case Space::kInput:
         argument.space = Argument::Space::kInput;
@@ -422,7 +461,7 @@ class ProgramBuilder {
   void copy_inputs() {
     for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
       const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(input_ports_[i])];
-      if (buffer.first_step < 0) continue;  // nothing reads it
+      if (buffer.first_step < 0 || placed_.count(input_ports_[i]) > 0) continue;  // nothing reads a copy
       Argument from;
       from.space = Argument::Space::kInput;
       from.port = static_cast<int>(i);
@@ -435,7 +474,7 @@ class ProgramBuilder {
   void copy_outputs() {
     for (std::size_t i = 0; i < program_.outputs.size(); ++i) {
       const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(output_ports_[i])];
-      if (buffer.bytes == 0) continue;
+      if (buffer.bytes == 0 || placed_.count(output_ports_[i]) > 0) continue;
       Argument to;
       to.space = Argument::Space::kOutput;
       to.port = static_cast<int>(i);
@@ -464,6 +503,7 @@ class ProgramBuilder {
   std::vector<int> input_ports_, output_ports_;  // their buffers
   std::vector<int> planned_;
   std::map<int, std::string> arena_name_;
+  std::map<int, Argument::Space> placed_;  // buffers of ports that kernels use in the caller's memory
   std::map<std::string, int> kernels_, functors_;
 };
 

@@ -21,6 +21,9 @@ struct Port {
   std::string model_name;  // as in the model; reaches text only through escape filters
   ir::TensorType type;
   std::string c_type;  // "float", "int64_t", "uint16_t" (16-bit floats as bits), "uint8_t" for bool
+  /// CUDA: kernels may use it in the caller's memory; else it lies at this constant of the arena. Empty: no
+  /// kernel names it, or it is always copied.
+  std::string place;
 };
 
 /// A persistent tensor: an input that the caller declared to be fed by an output.
@@ -34,9 +37,19 @@ struct StateTensor {
 
 /// Where a kernel argument points to.
 struct Argument {
-  enum class Space : std::uint8_t { kArena, kWeights, kInput, kOutput, kState, kHost, kHostWeights };
+  enum class Space : std::uint8_t {
+    kArena,
+    kWeights,
+    kInput,
+    kOutput,
+    kPlacedInput,   // CUDA: where the port lies during the run
+    kPlacedOutput,  //
+    kState,
+    kHost,
+    kHostWeights
+  };
   Space space = Space::kArena;
-  int port = -1;                // kInput, kOutput: index of the port
+  int port = -1;                // kInput, kOutput, kPlaced*: index of the port
   std::string offset_constant;  // kArena, kWeights, kState: name of the constant that holds the byte offset
   std::int64_t extra = 0;       // further bytes (views)
   std::string c_type;           // pointee

@@ -150,15 +150,21 @@ Json kernel_files_json(const Program& program, int kernels_per_file) {
 }
 
 void add_ports(Json& out, const Program& program) {
-  const auto list = [](const std::vector<Port>& ports) {
+  const auto list = [&](const std::vector<Port>& ports) {
     Json entries = Json::array();
     for (std::size_t i = 0; i < ports.size(); ++i) {
       entries.push_back(port_json(ports[i].c_name, ports[i].model_name, ports[i].c_type, ports[i].type, i));
+      entries.back()["block"] = (&ports == &program.outputs ? program.inputs.size() : 0) + i;
+      entries.back()["is_placed"] = !ports[i].place.empty();
+      entries.back()["place"] = ports[i].place;
     }
     return entries;
   };
   out["inputs"] = list(program.inputs);
   out["outputs"] = list(program.outputs);
+  const auto is_placed = [](const Port& port) { return !port.place.empty(); };
+  out["has_placed"] = std::any_of(program.inputs.begin(), program.inputs.end(), is_placed) ||
+                      std::any_of(program.outputs.begin(), program.outputs.end(), is_placed);
   // The braces of an initialiser in examples: "input3, mask".
   const auto names = [](const std::vector<Port>& ports) {
     std::string text;

@@ -44,6 +44,11 @@ class ScheduleWriter {
   }
 
   void finish(Json& out) {
+    for (const auto* ports : {&program_.inputs, &program_.outputs}) {
+      for (const Port& port : *ports) {
+        if (!port.place.empty()) used_.insert({"arena", ports == &program_.inputs ? "inputs" : "outputs"});
+      }
+    }
     out["steps"] = std::move(steps_);
     for (const char* space : {"arena", "weights", "inputs", "outputs", "state", "host_weights"}) {
       out[fmt::format("uses_{}", space)] = used_.count(space) > 0;
@@ -129,6 +134,10 @@ class ScheduleWriter {
       case Argument::Space::kArena:
         used_.insert("arena");
         return fmt::format("at<{}>(arena, {})", a.c_type, offset);
+      case Argument::Space::kPlacedInput:
+        return placed("in", program_.inputs, a);
+      case Argument::Space::kPlacedOutput:
+        return placed("out", program_.outputs, a);
       case Argument::Space::kState:
         used_.insert("state");
         return fmt::format("at<{}>(state, {})", a.c_type, offset);
@@ -149,6 +158,12 @@ class ScheduleWriter {
         return port("outputs", program_.outputs.at(static_cast<std::size_t>(a.port)), a);
     }
     GC_CHECK(false);
+  }
+
+  /// "at<float>(in_x, 128)".
+  static std::string placed(const char* list, const std::vector<Port>& ports, const Argument& a) {
+    return fmt::format("at<{}>({}_{}, {})", a.c_type, list, ports.at(static_cast<std::size_t>(a.port)).c_name,
+                       a.extra);
   }
 
   static std::string port(const char* list, const Port& port, const Argument& a) {

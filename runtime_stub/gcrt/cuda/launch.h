@@ -38,6 +38,7 @@ struct Queue {
   int* trap =
       nullptr;  // a word on the device that kernels set when an index is out of range; null: none does
   void* cublaslt = nullptr;  // handle of the library, of projects that call it
+  bool stands_in = false;    // recorded for device memory of a caller who is not known yet
 };
 
 inline void keep_error(Queue& queue, cudaError_t error) {
