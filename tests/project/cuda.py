@@ -288,6 +288,30 @@ def case_long_emulation(world):
     contains(done.stderr, "about 61 minutes of one core for each run; --emulate if it shall")
 
 
+# y is not finished before the last read of x.
+PORTS = """<ir_version: 8, opset_import: ["" : 17]>
+ports (float[100] x, float[100] bias) => (float[100] y, float[100] z) {
+  y = Add (x, bias)
+  z = Mul (x, y)
+}
+"""
+
+
+def case_memory_of_the_caller(world):
+    """Inputs and outputs on the device, on the host, elsewhere than before, not aligned, and one over another."""
+    world.path("ports.onnxtxt").write_text(PORTS)
+    project = world.path("ports")
+    world.compile(world.path("ports.onnxtxt"), project, "--target", "cuda", "--name", "m", "-O0")
+    schedule = (project / "src" / "m.cu").read_text()
+    contains(schedule, "at<float>(in_x, 0)", "at<float>(out_y, 0)", "at<float>(out_z, 0)")
+    emulator = HERE.parent / "cuda_on_cpu" / "emulator"
+    sources = [project / "src" / "m.cu", *(project / "src").glob("m_kernels*.cu"), *emulator.glob("*.cc"),
+               HERE / "memory_of_the_caller.cpp"]
+    world.run([*cxx().split(), "-std=c++17", "-O1", "-ffp-contract=off", "-pthread", f"-I{emulator}", f"-I{project}",
+               f"-I{project}/include", "-x", "c++", *sources, "-o", world.path("caller")])
+    equal(world.run([world.path("caller")]).stdout, "right 14 times\n", "runs")
+
+
 def case_driver_without_devices(world):
     """The driver says whether there is a GPU: then verify takes nvcc, else the emulator."""
     model = world.path("small.onnxtxt")
