@@ -126,8 +126,19 @@ void write_files(const FileSet& files, const std::string& folder) {
 
 bool has_gpu() {
   std::error_code ignored;
-  return std::filesystem::exists("/dev/nvidiactl", ignored) &&
-         std::filesystem::exists("/dev/nvidia0", ignored);
+  for (const char* path : {"/dev/nvhost-gpu", "/dev/nvgpu"}) {  // of a Jetson
+    if (std::filesystem::exists(path, ignored)) return true;
+  }
+  // nvidia0 and so on: a container that is lent one of several has it under its number.
+  constexpr std::string_view prefix = "nvidia";
+  for (const auto& entry : std::filesystem::directory_iterator("/dev", ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.size() > prefix.size() && name.compare(0, prefix.size(), prefix) == 0 &&
+        name.find_first_not_of("0123456789", prefix.size()) == std::string::npos) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::string build_runner(const FileSet& files, const std::string& name, const std::string& folder,
