@@ -105,9 +105,9 @@ inline bool branch(Queue& queue, bool taken) {
 // Without dynamic shared memory beyond this many bytes a kernel needs no permission.
 constexpr std::size_t kSharedBytesWithoutAsking = 48 * 1024;
 
-// Permission for all that a block of the device can have, whatever this launch needs: it belongs to the kernel,
-// and less would be too little for launches of the same kernel that wait in a graph or start in another thread.
-// Kernels have no other shared memory.
+// Permission for all that a block of the device can have, whatever this launch needs: it belongs to the
+// kernel, and less would be too little for launches of the same kernel that wait in a graph or start in
+// another thread. Kernels have no other shared memory.
 inline cudaError_t allow_shared_memory(const void* kernel) {
   int device = 0, most = 0;
   cudaError_t error = cudaGetDevice(&device);
