@@ -108,7 +108,7 @@ KernelCall KernelBuilder::cuda_conv(NodeId id, const ir::ContractForm& form) {
   const gcrt::Plan plan = gcrt::plan_conv2d(device_, precision, shape);
   const std::string split =
       split_argument(call, plan.splits, gcrt::conv2d_workspace_size(shape, plan.splits));
-  note_plan(call, plan, precision, 1);
+  note_plan(call, plan, precision, 1, shape.groups);
   call.body += fmt::format("  {}<{}, Tile::{}>(queue, shape, x, w, {}, epilogue);\n",
                            gcrt::is_pointwise(shape) ? "conv2d_pointwise" : "conv2d",
                            precision_argument(precision), tile_name(plan.tile), split);
@@ -160,7 +160,7 @@ KernelCall KernelBuilder::cuda_conv_transpose(NodeId id, const ir::ContractForm&
   packed_parameter(call, id, packed, "w", precision);
   const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
   const gcrt::Plan plan = gcrt::plan_conv_transpose2d(device_, precision, shape);
-  note_plan(call, plan, precision, shape.stride_h * shape.stride_w);
+  note_plan(call, plan, precision, shape.stride_h * shape.stride_w, shape.groups);
   call.body = image.text("shape") + "  " + epilogue.declaration() + "\n";
   call.body += fmt::format("  conv_transpose2d<{}, Tile::{}>(queue, shape, x, w, epilogue);\n",
                            precision_argument(precision), tile_name(plan.tile));
@@ -261,11 +261,11 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
     scratch_parameter(call, gcrt::cublaslt_workspace_size(axes.row_count, columns, entries) * 4, "workspace",
                       "float");
     const std::int64_t calls = grid_axes.size() == 2 ? out[static_cast<std::size_t>(grid_axes[0])] : 1;
-    call.launches = narrow(host_entries * (calls + 1));
+    call.launches = narrow(host_entries * (calls + gcrt::ceil_div(entries, gcrt::kMaxGridZ)));
     call.choice = "cuBLASLt";
     call.products_per_clock = gcrt::products_per_clock(device_, precision);
   } else {
-    note_plan(call, plan, precision, host_entries);
+    note_plan(call, plan, precision, host_entries, entries);
   }
 
   CodeText code(1);

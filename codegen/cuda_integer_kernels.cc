@@ -89,7 +89,7 @@ KernelCall KernelBuilder::cuda_conv_integer(NodeId id, const ir::ContractForm& f
   const gcrt::Plan plan = gcrt::plan_conv2d(device_, Precision::kInt8, shape);
   const std::string split =
       split_argument(call, plan.splits, gcrt::conv2d_workspace_size(shape, plan.splits));
-  note_plan(call, plan, Precision::kInt8, 1);
+  note_plan(call, plan, Precision::kInt8, 1, shape.groups);
   const bool pointwise = gcrt::is_pointwise(shape);
   call.body +=
       fmt::format("  conv2d_integer{}<Tile::{}>(queue, shape, x, w, offsets, {}{}, epilogue);\n",

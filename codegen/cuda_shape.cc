@@ -63,9 +63,10 @@ std::string precision_argument(Precision precision) {
   return fmt::format("Precision::{}", facts_of(precision).enumerator);
 }
 
-void note_plan(KernelCall& call, const gcrt::Plan& plan, Precision precision, std::int64_t products) {
+void note_plan(KernelCall& call, const gcrt::Plan& plan, Precision precision, std::int64_t products,
+               std::int64_t entries) {
   call.microseconds = plan.microseconds * static_cast<double>(products);
-  call.launches = static_cast<int>(products * (plan.splits > 1 ? 2 : 1));
+  call.launches = narrow(products * gcrt::product_launches(entries, plan.splits));
   call.choice = tile_name(plan.tile) + 1;
   if (plan.splits > 1) call.choice += fmt::format(", depth in {} parts", plan.splits);
   if (precision != Precision::kFp32 && precision != Precision::kInt8) {

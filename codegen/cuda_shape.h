@@ -20,8 +20,9 @@ gcrt::ConvShape conv_shape(const ImageShape& shape);
 std::string precision_argument(Precision precision);
 
 /// Notes the tile, the precision if it is a choice, the predicted time of `products` such products, and their
-/// launches, in the call.
-void note_plan(KernelCall& call, const gcrt::Plan& plan, Precision precision, std::int64_t products);
+/// launches, in the call. Each has `entries` in its grid: of a batch, or groups.
+void note_plan(KernelCall& call, const gcrt::Plan& plan, Precision precision, std::int64_t products,
+               std::int64_t entries = 1);
 
 /// On a GPU of the capability. A kernel that knows nothing better is bound by the bytes that it moves or by
 /// its multiply-adds.

@@ -66,6 +66,26 @@ void check_sizes() {
   }
 }
 
+// Tensor cores cut off what they add to a sum: of thousands of products of one sign a part in 30000 would be
+// lost.
+TEST(CudaGemm, SumsOfFloatsAreNotCutOff) {
+  constexpr int kRows = 16, kColumns = 8, kDepth = 4096;
+  auto a = random_values<float>(size(kRows * kDepth), 3);
+  auto b = random_values<float>(size(kColumns * kDepth), 4);
+  for (float& value : a) value = std::fabs(value);
+  for (float& value : b) value = std::fabs(value);
+  const DeviceArray<float> a_device(a);
+  const DeviceArray<float> b_device(b);
+  Recorded<float> result(kRows, kColumns);
+  Queue queue;
+  gemm<Precision::kFp32, Tile::k16x64>(queue, kRows, kColumns, kDepth, a_device.data(), kDepth,
+                                       b_device.data(), kDepth, result.epilogue<4>());
+  expect_no_error(queue);
+  Reference reference;
+  add_reference(reference, kRows, kColumns, kDepth, a.data(), kDepth, b.data());
+  result.check(reference.sums, reference.magnitudes, 2e-6);
+}
+
 TEST(CudaGemm, SmallTileFp32) { check_sizes<Precision::kFp32, Tile::k16x64>(); }
 TEST(CudaGemm, FlatTileFp32) { check_sizes<Precision::kFp32, Tile::k32x64>(); }
 TEST(CudaGemm, SquareTileFp32) { check_sizes<Precision::kFp32, Tile::k64x64>(); }

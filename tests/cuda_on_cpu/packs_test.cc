@@ -72,10 +72,20 @@ std::vector<T> operand(std::uint32_t seed) {
   return values;
 }
 
-// Bit for bit, except that the bits of a NaN are not compared.
+// Bit for bit, except that the bits of a NaN are not compared. On a GPU the functions of the C library are
+// others, right to some units in the last place of a double; in float that may be one unit.
 template <class T>
 bool same(T a, T b) {
-  return (a != a && b != b) || std::memcmp(&a, &b, sizeof(T)) == 0;
+  if ((a != a && b != b) || std::memcmp(&a, &b, sizeof(T)) == 0) return true;
+#if defined(__CUDACC__)
+  if constexpr (std::is_floating_point<T>::value) {
+    using Bits = UnsignedBits<T>;
+    constexpr Bits kUnits = sizeof(T) == 8 ? 8 : 1;
+    const Bits x = bit_cast<Bits>(a), y = bit_cast<Bits>(b);
+    return (x ^ y) >> (8 * sizeof(T) - 1) == 0 && (x < y ? y - x : x - y) <= kUnits;
+  }
+#endif
+  return false;
 }
 
 template <class T, int N>

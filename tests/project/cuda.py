@@ -277,6 +277,20 @@ def case_cublaslt(world):
     contains(world.run(["ldd", project / "build" / "m_run"]).stdout, "libcublasLt.so")
 
 
+# More entries than a grid has room for in one launch: each product is two.
+MANY_ENTRIES = """<ir_version: 8, opset_import: ["" : 17]>
+many (float[66000, 1, 3] x, float[66000, 3, 5] y) => (float[66000, 1, 5] z) { z = MatMul (x, y) }
+"""
+
+
+def case_many_entries(world):
+    """The graph has a step for each launch of a product."""
+    world.path("many.onnxtxt").write_text(MANY_ENTRIES)
+    done = world.run([world.gcompile, "verify", world.path("many.onnxtxt"), "--target", "cuda", "--emulate", "--cases", "1",
+                      "--cxx", cxx()])
+    contains(done.stderr, "verified: 1 tensors")
+
+
 def case_long_emulation(world):
     """What would take long is not begun unless it is asked for."""
     if has_gpu():

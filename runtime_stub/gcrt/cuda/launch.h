@@ -67,7 +67,9 @@ inline void record_step(Queue& queue, std::uint64_t fingerprint) {
   keep_error(queue, cudaStreamGetCaptureInfo_v2(queue.stream, &status, nullptr, nullptr, &nodes, &count));
 #endif
   if (queue.error != cudaSuccess) return;
-  if (status != cudaStreamCaptureStatusActive || count != 1 || queue.count >= queue.capacity) {
+  // The last node once more: nothing was captured.
+  const bool is_new = count == 1 && (queue.count == 0 || queue.steps[queue.count - 1].node != nodes[0]);
+  if (status != cudaStreamCaptureStatusActive || !is_new || queue.count >= queue.capacity) {
     queue.error = cudaErrorInvalidValue;
     return;
   }
@@ -104,6 +106,19 @@ inline bool branch(Queue& queue, bool taken) {
 // Without dynamic shared memory beyond this many bytes a kernel needs no permission.
 constexpr std::size_t kSharedBytesWithoutAsking = 48 * 1024;
 
+// Permission for all that a block of the device can have, whatever this launch needs: it belongs to the
+// kernel, and less would be too little for launches of the same kernel that wait in a graph or start in
+// another thread. Kernels have no other shared memory.
+inline cudaError_t allow_shared_memory(const void* kernel) {
+  int device = 0, most = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess)
+    error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  if (error == cudaSuccess)
+    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+  return error;
+}
+
 // Starts kernel(arguments...), converted to the kernel's parameter types. A grid without blocks is no work.
 template <class... P, class... A>
 void launch(Queue& queue, dim3 grid, dim3 block, std::size_t shared_bytes, void (*kernel)(P...),
@@ -135,10 +150,7 @@ void launch(Queue& queue, dim3 grid, dim3 block, std::size_t shared_bytes, void 
       }
       return;
     }
-    if (shared_bytes > kSharedBytesWithoutAsking) {
-      keep_error(queue, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                             static_cast<int>(shared_bytes)));
-    }
+    if (shared_bytes > kSharedBytesWithoutAsking) keep_error(queue, allow_shared_memory(function));
     if (queue.error != cudaSuccess) return;
     keep_error(queue, cudaLaunchKernel(function, grid, block, pointers, shared_bytes, queue.stream));
     if (queue.mode == QueueMode::kRecord) record_step(queue, fingerprint);

@@ -158,7 +158,7 @@ class RnnProduct {
   }
   GCRT_DEVICE void add(int k, const Quad& weights, const float* rows, Quad (&total)[kBatchTile]) const {
     if (k >= hidden_) return;
-    float states[kBatchTile];
+    alignas(4 * kBatchTile) float states[kBatchTile];  // written as a pack
     store(Lanes<kBatchTile>{}, states, load(Lanes<kBatchTile>{}, rows + k * kBatchTile));
     GCRT_UNROLL
     for (int b = 0; b < kBatchTile; ++b) {

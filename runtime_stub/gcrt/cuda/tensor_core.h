@@ -180,15 +180,28 @@ GCRT_MMA_TILES(mma_tf32_tiles, float, mma_tf32, cuda_on_cpu::mma_tf32(&d[0][0][0
 
 // The products of floats that are sums of two: large * large and both mixed ones, the mixed ones first. With
 // parts that are rounded to tf32 this keeps all but the last bits of a float product ("3xTF32").
+//
+// The three are summed apart and added to d by the FPU, to nearest: tensor cores cut their sums off toward
+// zero (Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021), and a sum of
+// thousands of products that is cut off with each instruction shrinks by some 10^-5 of itself.
 template <int Rows, int Columns>
 GCRT_DEVICE void mma_tf32_by_parts(float (&d)[Rows][Columns][4], const std::uint32_t (&a_large)[Rows][4],
                                    const std::uint32_t (&a_small)[Rows][4],
                                    const std::uint32_t (&b_large)[Columns][2],
                                    const std::uint32_t (&b_small)[Columns][2]) {
 #if defined(__CUDACC__)
-  mma_tf32_tiles(d, a_small, b_large);
-  mma_tf32_tiles(d, a_large, b_small);
-  mma_tf32_tiles(d, a_large, b_large);
+  GCRT_UNROLL
+  for (int r = 0; r < Rows; ++r) {
+    float parts[Columns][4] = {};
+    GCRT_UNROLL
+    for (int c = 0; c < Columns; ++c) mma_tf32(parts[c], a_small[r], b_large[c]);
+    GCRT_UNROLL
+    for (int c = 0; c < Columns; ++c) mma_tf32(parts[c], a_large[r], b_small[c]);
+    GCRT_UNROLL
+    for (int c = 0; c < Columns; ++c) mma_tf32(parts[c], a_large[r], b_large[c]);
+    GCRT_UNROLL
+    for (int i = 0; i < 4 * Columns; ++i) d[r][i / 4][i % 4] += parts[i / 4][i % 4];
+  }
 #else
   cuda_on_cpu::mma_tf32_by_parts(&d[0][0][0], a_large[0], a_small[0], b_large[0], b_small[0], Rows, Columns);
 #endif

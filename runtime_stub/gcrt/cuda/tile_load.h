@@ -10,9 +10,6 @@
 
 namespace GCRT_NAMESPACE {
 
-// Blocks along z or y in one launch.
-constexpr int kMaxGridZ = 65535;
-
 // Offset of batch entry z: two nested batch axes, so that one of them can be broadcast (stride 0).
 struct BatchStrides {
   int inner_count = 1;

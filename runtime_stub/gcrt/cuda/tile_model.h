@@ -131,6 +131,14 @@ constexpr std::ptrdiff_t integer_weight_stride(std::ptrdiff_t depth) { return ce
 // Elements of k per step of the pipeline.
 constexpr int step_depth(Precision precision) { return precision == Precision::kInt8 ? 64 : 32; }
 
+// Blocks along z or y in one launch.
+constexpr int kMaxGridZ = 65535;
+
+// Launches of a product of so many batch entries, whose depth is in `splits` parts.
+constexpr std::ptrdiff_t product_launches(std::ptrdiff_t entries, int splits) {
+  return ceil_div(entries * splits, kMaxGridZ) + (splits > 1 ? ceil_div(entries, kMaxGridZ) : 0);
+}
+
 // Floats of workspace of a product whose depth is split; 0 if it is not.
 constexpr std::ptrdiff_t gemm_workspace_size(std::ptrdiff_t rows, std::ptrdiff_t columns,
                                              std::ptrdiff_t batch, int splits) {

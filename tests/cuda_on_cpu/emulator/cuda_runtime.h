@@ -76,7 +76,11 @@ enum cudaDeviceAttr {
   cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
 };
 enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice };
-enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal };
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal,
+  cudaStreamCaptureModeThreadLocal,
+  cudaStreamCaptureModeRelaxed
+};
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
 constexpr unsigned cudaStreamDefault = 0;
 constexpr unsigned cudaStreamNonBlocking = 1;
@@ -241,7 +245,7 @@ void load_matrices(std::uint32_t* registers, int loads, int count, bool transpos
 void mma_f16(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns);
 void mma_bf16(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns);
 void mma_tf32(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns);
-/// a_small * b_large + a_large * b_small + a_large * b_large, in this order.
+/// a_small * b_large + a_large * b_small + a_large * b_large, summed in this order, then added to d.
 void mma_tf32_by_parts(float* d, const std::uint32_t* a_large, const std::uint32_t* a_small,
                        const std::uint32_t* b_large, const std::uint32_t* b_small, int rows, int columns);
 void mma_int8(std::int32_t* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns,

@@ -32,10 +32,13 @@ struct CUgraphNode_st {
 
 struct CUgraph_st {
   std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // each after the one before
+  std::shared_ptr<bool> is_alive = std::make_shared<bool>(true);
+  ~CUgraph_st() { *is_alive = false; }
 };
 struct CUgraphExec_st {
   std::vector<std::unique_ptr<CUgraphNode_st>> nodes;
   std::vector<cudaGraphNode_t> originals;
+  std::shared_ptr<bool> is_graph_alive;
 };
 struct CUstream_st {
   std::unique_ptr<CUgraph_st> capture;
@@ -110,7 +113,9 @@ cudaError_t submit(cudaStream_t stream, std::unique_ptr<CUgraphNode_st> node) {
   return cudaSuccess;
 }
 
+// "node must remain in the graph which was used to instantiate hGraphExec" (cudaGraphExec...NodeSetParams).
 cudaGraphNode_t find_node(cudaGraphExec_t exec, cudaGraphNode_t node, CUgraphNode_st::Kind kind) {
+  if (!*exec->is_graph_alive) die("a node is changed whose graph has been destroyed");
   for (std::size_t i = 0; i < exec->nodes.size(); ++i) {
     if (exec->originals[i] == node && exec->nodes[i]->kind == kind) return exec->nodes[i].get();
   }
@@ -279,6 +284,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::si
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
   auto made = std::make_unique<CUgraphExec_st>();
+  made->is_graph_alive = graph->is_alive;
   for (const auto& node : graph->nodes) {
     made->originals.push_back(node.get());
     made->nodes.push_back(copy_of(*node));

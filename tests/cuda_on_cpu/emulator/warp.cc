@@ -88,7 +88,7 @@ void do_load_matrices(Lanes32 lanes) {
   }
 }
 
-// d += a[0] * b[0] + ... + a[terms - 1] * b[terms - 1].
+// d += a[0] * b[0] + ... + a[terms - 1] * b[terms - 1], several terms being summed before they are added.
 struct Product {
   void* d;
   int rows;
@@ -133,10 +133,19 @@ struct Pair {
   float value[2];
 };
 
+// sum += term, cut off toward zero: where the nearest float lies farther out, which the sign of the error of
+// the rounding (Knuth's TwoSum) says, it is the one before.
+__attribute__((always_inline)) inline void add_toward_zero(Row8& sum, const Row8& term) {
+  typedef std::int32_t Bits8 __attribute__((vector_size(32)));
+  const Row8 nearest = sum + term;
+  const Row8 added = nearest - sum;
+  const Row8 error = (sum - (nearest - added)) + (term - added);
+  sum = (Row8)((Bits8)nearest + (error * nearest < 0.0f));
+}
+
 // Adds the products of a tile of 16 rows of `a` and all columns of `b` to `sums`: 4 rows and 8 columns at a
-// time. The products of one instruction are summed before they meet the accumulator, which therefore is
-// rounded once, as the hardware has it (there the inner sum has a few more bits, and is cut off instead of
-// rounded).
+// time. The products of one instruction are summed before they meet the accumulator, which therefore is cut
+// off once, as the hardware has it (there the inner sum has a few more bits).
 template <int Depth>
 __attribute__((always_inline)) inline void multiply_rows(const float (*a)[Depth], const Row8 (*b)[Depth],
                                                          Row8 (*sums)[kMostTiles], int columns) {
@@ -147,7 +156,7 @@ __attribute__((always_inline)) inline void multiply_rows(const float (*a)[Depth]
         const Row8 row = b[c][k];
         for (int i = 0; i < 4; ++i) sum[i] += a[g + i][k] * row;
       }
-      for (int i = 0; i < 4; ++i) sums[g + i][c] += sum[i];
+      for (int i = 0; i < 4; ++i) add_toward_zero(sums[g + i][c], sum[i]);
     }
   }
 }
@@ -180,6 +189,9 @@ __attribute__((always_inline)) inline void multiply(Lanes32 lanes) {
       auto* high = reinterpret_cast<Pair*>(sums[l / 4 + 8]) + l % 4;
       for (int c = 0; c < columns; ++c) low[4 * c] = d[2 * c], high[4 * c] = d[2 * c + 1];
     }
+    Row8 apart[16][kMostTiles];  // several terms
+    for (auto& row : apart)
+      std::memset(row, 0, first.terms > 1 ? sizeof(row[0]) * static_cast<std::size_t>(columns) : 0);
     for (int term = 0; term < first.terms; ++term) {
       for (int l = 0; l < 32; ++l) {
         const std::uint32_t* mine = static_cast<const Product*>(lanes[l])->a[term] + r * 4;
@@ -188,7 +200,10 @@ __attribute__((always_inline)) inline void multiply(Lanes32 lanes) {
           for (int e = 0; e < per; ++e) target[e] = Type::value(mine[i], e);
         }
       }
-      multiply_rows<depth>(a, b[term], sums, columns);
+      multiply_rows<depth>(a, b[term], first.terms > 1 ? apart : sums, columns);
+    }
+    for (int g = 0; g < 16 && first.terms > 1; ++g) {
+      for (int c = 0; c < columns; ++c) sums[g][c] += apart[g][c];
     }
     for (int l = 0; l < 32; ++l) {
       auto* d = static_cast<Pair*>(static_cast<const Product*>(lanes[l])->d) + r * columns * 2;
