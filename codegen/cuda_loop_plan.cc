@@ -22,6 +22,7 @@ namespace {
 constexpr std::int64_t kAccessBytes = 16;
 constexpr int kWarpThreads = 32;
 constexpr int kBlockThreads = 256;
+constexpr int kMostThreads = 1024;
 /// Rows up to this length are reduced by one warp: shuffles alone, no barrier.
 constexpr std::int64_t kWarpRow = 1024;
 /// A grid of fewer threads leaves most of a large GPU idle: then a reduction is shared by a whole group.
@@ -34,6 +35,9 @@ constexpr std::int64_t kKeptWords = 32;
 /// threads, down to this many packs for each.
 constexpr std::int64_t kManyRows = 1024;
 constexpr std::int64_t kFewPacks = 2;
+/// Rows of this length of which there are not enough for the multiprocessors take all threads of theirs.
+constexpr std::int64_t kLongRow = 8192;
+constexpr std::int64_t kFewRows = 128;
 
 /// Bytes that a thread of a map has on their way from memory at a time. Bandwidth times latency (4 TB/s, 1
 /// us) over the threads that a large GPU has resident (132 x 2048) is 15; four times as much serves loaded
@@ -287,7 +291,9 @@ void choose_group(CudaLoopPlan& plan, KeptRow kept, std::int64_t row, std::int64
     return;
   }
   plan.worker = row <= kWarpRow ? Worker::kWarp : Worker::kBlock;
-  plan.threads = plan.worker == Worker::kWarp ? kWarpThreads : kBlockThreads;
+  plan.threads = plan.worker == Worker::kWarp                  ? kWarpThreads
+                 : row >= kLongRow && plan.workers <= kFewRows ? kMostThreads
+                                                               : kBlockThreads;
 }
 
 }  // namespace
@@ -330,7 +336,9 @@ CudaLoopPlan plan_cuda_loops(LoopNest& nest, int region_root, const std::vector<
   const std::int64_t points = extent_of(nest, nest.parallel), depth = extent_of(nest, nest.reduced);
   const bool reduces = !nest.form->is_map() && !nest.reduced.empty();
   bool shared = reduces && nest.vector_axis >= 0 && is_reduced(nest.vector_axis);
-  shared = !arg && (shared || (reduces && points < kFewThreads && depth >= kLongReduction));
+  shared = shared || (reduces && points < kFewThreads && depth >= kLongReduction);
+  // Positions count along one axis.
+  if (arg && nest.reduced.size() != 1) shared = false;
   if (shared) {
     if (nest.vector_axis < 0 || !is_reduced(nest.vector_axis)) {
       // The longest reduced axis is shared among the group's threads.
@@ -342,7 +350,7 @@ CudaLoopPlan plan_cuda_loops(LoopNest& nest, int region_root, const std::vector<
     plan.lanes =
         lanes_along(nest, nest.vector_axis, nest.nodes, nest.form->final_over_reduced, operands, result);
     plan.workers = points;
-    choose_group(plan, keep_row(nest, region_root), extent(nest.vector_axis), depth);
+    choose_group(plan, arg ? KeptRow{} : keep_row(nest, region_root), extent(nest.vector_axis), depth);
     return plan;
   }
   const bool parallel = nest.vector_axis >= 0 && !is_reduced(nest.vector_axis);

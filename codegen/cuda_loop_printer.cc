@@ -106,6 +106,10 @@ class CudaNestPrinter final : public NestPrinter {
     return fmt::format("reduce_{}{}<{}, {}>(group, {}", function, is_part ? "_part" : "", kernel_type(type),
                        plan_.lanes, axis(loop).extent());
   }
+  std::string arg_reduce_call(const ir::Stage& stage, int loop) const override {
+    if (plan_.worker == Worker::kThread) return {};
+    return fmt::format("arg_reduce<{}>(group, {}", arg_reduction(stage), axis(loop).extent());
+  }
   void finish_parts(const char* function, const std::string& name) override {
     code_.line(fmt::format("{0} = combine_{1}(group, {0});", name, function));
   }

@@ -203,13 +203,24 @@ void NestPrinter::reduce_lanes(const ir::Stage& stage, const std::string& name, 
   if (!loops.empty()) finish_parts(function, name);
 }
 
+std::string NestPrinter::arg_reduction(const ir::Stage& stage) const {
+  return fmt::format("{}, {}, {}", kernel_type(nest_.form->dag.type(stage.root)),
+                     stage.combine == Combine::kArgMax, stage.select_last);
+}
+
 void NestPrinter::arg_reduce(const ir::Stage& stage, const std::string& name, const std::vector<int>& loops) {
   // Scalars only: the winner's position is what counts. A parallel vector axis runs lane by lane.
   GC_CHECK(vector_axis_ < 0);
-  const ElementType type = nest_.form->dag.type(stage.root);
-  code_.line(fmt::format("ArgReduction<{}, {}, {}> {}_best;", kernel_type(type),
-                         stage.combine == Combine::kArgMax ? "true" : "false",
-                         stage.select_last ? "true" : "false", name));
+  if (const std::string call = loops.size() == 1 ? arg_reduce_call(stage, loops[0]) : ""; !call.empty()) {
+    code_.open(fmt::format("const std::int64_t {} = {}{}", name, call, body_head(loops[0])));
+    enter_body(loops[0]);
+    expressions_.declare(code_, {stage.root}, bound_);
+    code_.line(fmt::format("return {};", expressions_.text(stage.root, true)));
+    leave_body(loops[0]);
+    code_.close("});");
+    return;
+  }
+  code_.line(fmt::format("ArgReduction<{}> {}_best;", arg_reduction(stage), name));
   for (const int loop : loops) open_loop(loop, {stage.root});
   code_.line(fmt::format("{}_best.offer({});", name, expressions_.text(stage.root, false)));
   for (std::size_t i = 0; i < loops.size(); ++i) code_.close();

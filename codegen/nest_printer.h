@@ -50,6 +50,10 @@ class NestPrinter {
   /// "reduce_add<float>(64" likewise; `is_part`: inside loops over further reduced axes.
   virtual std::string reduce_call(const char* function, ir::ElementType type, int loop,
                                   bool is_part) const = 0;
+  /// "arg_reduce<float, true, false>(group, 64" likewise, for a row that a group shares; empty: none does.
+  virtual std::string arg_reduce_call(const ir::Stage& /*stage*/, int /*loop*/) const { return {}; }
+  /// "float, true, false": type, maximum, last of equals.
+  std::string arg_reduction(const ir::Stage& stage) const;
   /// Parameter of the body of such a loop.
   virtual std::string body_parameter(int loop) const { return "std::ptrdiff_t " + axis_name(loop); }
   /// Whether one such loop goes over all reduced axes.

@@ -124,6 +124,34 @@ TEST(KeptRow, ChoosesTheGroupThatHasTheRegisters) {
   EXPECT_EQ(longer.worker, Worker::kBlock);
 }
 
+TEST(Group, HasAllThreadsWhereLongRowsAreFew) {
+  const auto plan_of = [](std::int64_t rows, std::int64_t count) {
+    Rows reduced(rows, count);
+    reduced.form.final_over_reduced = false;
+    reduced.form.store = {Index::axis(0)};
+    reduced.result = tensor({1});
+    return reduced.plan(reduced.stage(Combine::kSum, reduced.x()));
+  };
+  EXPECT_EQ(plan_of(1, 1024).threads, 32);
+  EXPECT_EQ(plan_of(1, 4096).threads, 256);
+  EXPECT_EQ(plan_of(128, 8192).threads, 1024);
+  EXPECT_EQ(plan_of(129, 8192).threads, 256);
+}
+
+TEST(Group, SharesTheSearchForAnExtremum) {
+  const auto plan_of = [](std::int64_t rows, std::int64_t count) {
+    Rows searched(rows, count);
+    searched.form.final_over_reduced = false;
+    searched.form.store = {Index::axis(0)};
+    searched.result = {"y", ElementType::kInt64, {1}, 64};
+    searched.form.stages.push_back({Combine::kArgMax, searched.x(), false});
+    return searched.plan(searched.form.dag.accumulator(0, ElementType::kInt64));
+  };
+  EXPECT_EQ(plan_of(5, 1000).worker, Worker::kWarp);
+  EXPECT_EQ(plan_of(5, 5000).worker, Worker::kBlock);
+  EXPECT_EQ(plan_of(1, 50257).threads, 1024);
+}
+
 /// y[i][j] = f(x[j][i]) + z[i][j].
 struct Transposed {
   ir::LoopForm form;

@@ -176,7 +176,16 @@ class GroupArgReduction {
 template <class T, bool Max, bool Last, int Threads, class F>
 GCRT_DEVICE std::int64_t arg_reduce(Group<Threads>& group, std::ptrdiff_t count, const F& body) {
   GroupArgReduction<T, Max, Last> best;
-  for (std::ptrdiff_t i = group.rank(); i < count; i += Threads) best.offer(body(Lanes<1>{}, i), i);
+  std::ptrdiff_t i = group.rank();
+  for (; i + 3 * Threads < count; i += 4 * Threads) {
+    // Four elements on their way at a time hide the latency of memory.
+    T values[4];
+    GCRT_UNROLL
+    for (int k = 0; k < 4; ++k) values[k] = body(Lanes<1>{}, i + k * Threads);
+    GCRT_UNROLL
+    for (int k = 0; k < 4; ++k) best.offer(values[k], i + k * Threads);
+  }
+  for (; i < count; i += Threads) best.offer(body(Lanes<1>{}, i), i);
   return best.position(group);
 }
 
