@@ -260,6 +260,22 @@ void check_masks() {
 TEST(CudaAttention, AdditiveMask) { check_masks<AttentionMaskKind::kAdditive>(); }
 TEST(CudaAttention, BooleanMask) { check_masks<AttentionMaskKind::kBoolean>(); }
 
+// The lowest float as exporters add it: beside other keys as good as none, alone every key weighs the same.
+TEST(CudaAttention, RowsHiddenByTheLowestFloat) {
+  AttentionCase c = self_attention(1, 40, 16);
+  c.is_zero_where_empty = false;
+  for (const int splits : {1, 2}) {
+    c.splits = splits;
+    HostMask mask;
+    mask.strides.query = c.keys;
+    mask.strides.key = 1;
+    for (int i = 0; i < c.queries; ++i) {
+      for (int j = 0; j < c.keys; ++j) mask.additive.push_back(j < i % 3 * 20 ? 0.0f : kLowest<float>);
+    }
+    check_attention<Precision::kFp32, AttentionTile::k16, 16, 16, AttentionMaskKind::kAdditive>(c, mask);
+  }
+}
+
 TEST(CudaAttention, LargeScoresDoNotOverflow) {
   AttentionCase c = self_attention(1, 40, 32);
   HostMask mask;

@@ -203,7 +203,12 @@ GCRT_DEVICE void mask_scores(float (&scores)[1][kFragments][4], const AttentionS
         bool is_seen = key < limit;
         score *= scale;
         if constexpr (kMask == AttentionMaskKind::kAdditive) {
-          if (is_seen) score += kLog2E * static_cast<const float*>(mask.data)[line + key * mask.key];
+          if (is_seen) {
+            const float added = static_cast<const float*>(mask.data)[line + key * mask.key];
+            // The lowest float stays one in base 2: a row of nothing else is the mean of V, not empty.
+            const float in_base_2 = kLog2E * added;
+            score += in_base_2 < kLowest<float> && added >= kLowest<float> ? kLowest<float> : in_base_2;
+          }
         } else if constexpr (kMask == AttentionMaskKind::kBoolean) {
           is_seen = is_seen && static_cast<const std::uint8_t*>(mask.data)[line + key * mask.key] != 0;
         }
