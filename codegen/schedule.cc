@@ -329,8 +329,10 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
   if (options_.lowest_peak) order = lowest_peak_order(graph, scope.forms, order);
   std::map<NodeId, std::int64_t> time;
   for (std::size_t i = 0; i < order.size(); ++i) time[order[i]] = static_cast<std::int64_t>(i);
-  scope.homes =
-      StorageAssigner(graph, scope.forms, buffers_, options_.place_parts).run(order, inputs, outputs, time);
+  // Launches cost more than memory does on a GPU.
+  const bool copy_views = options_.kernels.target == Target::kCuda && !options_.kernels.smallest_scratch;
+  scope.homes = StorageAssigner(graph, scope.forms, buffers_, options_.place_parts, copy_views)
+                    .run(order, inputs, outputs, time);
   for (const NodeId id : order) {
     try {
       lower_node(scope, id);

@@ -24,6 +24,10 @@ bool StorageAssigner::is_alias_candidate(NodeId id) const {
   return load && !graph_.constant(graph_.node(id).operands[static_cast<std::size_t>(load->operand)]);
 }
 
+ValueId StorageAssigner::viewed(NodeId id) const {
+  return graph_.node(id).operands[static_cast<std::size_t>(ir::pure_load(*loops(id))->operand)];
+}
+
 namespace {
 
 /// Library kernels and recurrences write dense row-major results; loops and contractions write any strides.
@@ -50,13 +54,14 @@ bool StorageAssigner::placeable(ValueId id, const std::vector<std::int64_t>& str
   return true;
 }
 
-void StorageAssigner::place_view_operand(NodeId id, const Storage& home) {
+/// Where the operand of a view must be written for the view to lie at `home`, if it can be written there.
+std::optional<Storage> StorageAssigner::home_behind_view(NodeId id, const Storage& home) const {
   // Inverts result = view(operand): every operand axis is a sum of result axes, whose strides must agree.
   const LoopForm& form = *loops(id);
   const ScalarNode& root = form.dag[form.regions[0].root];
-  const ValueId operand = graph_.node(id).operands[static_cast<std::size_t>(root.operand)];
+  const ValueId operand = viewed(id);
   const Shape& shape = graph_.value(operand).type.shape;
-  if (ir::element_count(shape) != ir::element_count(form.extents)) return;
+  if (ir::element_count(shape) != ir::element_count(form.extents)) return std::nullopt;
   std::vector<std::int64_t> strides(shape.size(), 0);
   const bool split =
       std::any_of(root.index.begin(), root.index.end(), [](const Index& i) { return !i.is_affine(); });
@@ -65,25 +70,46 @@ void StorageAssigner::place_view_operand(NodeId id, const Storage& home) {
     // home.
     strides = strides_in_order(shape, graph_.value(operand).order);
     const auto view = view_strides(form, strides);
-    if (!view || view->offset != 0 || !same_layout(form.extents, view->strides, home.strides)) return;
+    if (!view || view->offset != 0 || !same_layout(form.extents, view->strides, home.strides))
+      return std::nullopt;
   } else {
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
       std::optional<std::int64_t> stride;
-      if (root.index[axis].constant() != 0) return;
+      if (root.index[axis].constant() != 0) return std::nullopt;
       for (const Index::Term& t : root.index[axis].terms()) {
         if (form.extents[static_cast<std::size_t>(t.atom.axis)] == 1) continue;
         const std::int64_t of_axis = home.strides[static_cast<std::size_t>(t.atom.axis)];
-        if (t.coefficient <= 0 || of_axis % t.coefficient != 0) return;
-        if (stride && *stride != of_axis / t.coefficient) return;
+        if (t.coefficient <= 0 || of_axis % t.coefficient != 0) return std::nullopt;
+        if (stride && *stride != of_axis / t.coefficient) return std::nullopt;
         stride = of_axis / t.coefficient;
       }
       strides[axis] = stride.value_or(1);
     }
   }
-  if (!placeable(operand, strides)) return;
-  result_.storage[operand] = {home.buffer, home.offset, std::move(strides)};
+  if (!placeable(operand, strides)) return std::nullopt;
+  return Storage{home.buffer, home.offset, std::move(strides)};
+}
+
+void StorageAssigner::place_view_operand(NodeId id, const Storage& home) {
+  auto behind = home_behind_view(id, home);
+  if (!behind) return;
+  const ValueId operand = viewed(id);
+  result_.storage[operand] = *std::move(behind);
   fixed_.insert(operand);
   result_.elided.insert(id);
+}
+
+/// Whether a part of Concat stays the view that it is of something that cannot be written at `home`.
+bool StorageAssigner::stays_a_view(ValueId id, const Storage& home) const {
+  const ir::Value& value = graph_.value(id);
+  if (!copy_views_ || !value.producer.valid() || !is_alias_candidate(value.producer) || !value.order.empty())
+    return false;
+  const LoopForm& form = *loops(value.producer);
+  const std::vector<Index>& index = form.dag[form.regions[0].root].index;
+  // Others are views of some layouts only.
+  if (!std::all_of(index.begin(), index.end(), [](const Index& i) { return i.is_affine(); })) return false;
+  const auto behind = home_behind_view(value.producer, home);
+  return !behind || stays_a_view(viewed(value.producer), *behind);
 }
 
 void StorageAssigner::place_parts(NodeId id, const Storage& home) {
@@ -110,7 +136,7 @@ void StorageAssigner::place_parts(NodeId id, const Storage& home) {
       part.offset += box.low * home.strides[axis];
       part.strides[axis] = home.strides[axis];
     }
-    if (!shifted || !placeable(operand, part.strides)) continue;
+    if (!shifted || !placeable(operand, part.strides) || stays_a_view(operand, part)) continue;
     // An operand that the kernel also reads elsewhere may be overwritten too late or too early: keep it out.
     const auto& uses = graph_.value(operand).uses;
     if (std::count_if(uses.begin(), uses.end(), [&](const ir::Use& u) { return u.node == id; }) != 1)

@@ -13,7 +13,8 @@ sys.path.insert(0, str(ROOT / "tests" / "bench"))
 
 MODELS = ("resnet50", "bert_base", "vit_b16", "gpt2_decode")
 # Most kernels of a layer, and all others: embeddings, masks, patches, heads. GPT-2 also carries its cache along.
-MOST_KERNELS = {"resnet50": (0, 17), "bert_base": (7, 7), "vit_b16": (7, 8), "gpt2_decode": (11, 5)}
+MOST_KERNELS = {"resnet50": (0, 17), "bert_base": (7, 7), "vit_b16": (7, 8), "gpt2_decode": (9, 5)}
+TO_SPARE_MEMORY = {("gpt2_decode", "cpp"): 2}  # more of a layer
 LAYERS = 2
 
 
@@ -76,6 +77,7 @@ def case_kernels(world):
             layers = json.loads((dump / "program.json").read_text())["report"]["layers"]
             listed = "\n".join(f"{layer['family']}: {layer['origins']}" for layer in layers)
             of_layer, others = MOST_KERNELS[name]
+            of_layer += TO_SPARE_MEMORY.get((name, target), 0)
             check(len(layers) <= of_layer * LAYERS + others, f"{name}, {target}: {len(layers)} kernels:\n{listed}")
             families = [layer["family"] for layer in layers]
             equal(families.count("attention"), 0 if name == "resnet50" else LAYERS, f"attention kernels in\n{listed}")
