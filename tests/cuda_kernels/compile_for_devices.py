@@ -18,6 +18,10 @@ ARCHITECTURES = ["sm_75", "sm_80", "sm_87", "sm_90a", "sm_110"]
 if os.environ.get("GCOMPILE_LONG_TESTS") != "1":
     ARCHITECTURES = ["sm_80"]
 WITHOUT_LOCAL_MEMORY = {"loop_instances.cu"}
+# What may spill, and how many bytes: attention in float32 with heads of more than 128, whose result alone takes half of
+# the registers.
+MAY_SPILL = re.compile(r"attention_kernelILNS_9PrecisionE0E.*Li256ELi256E")
+MOST_SPILLED = 256
 SPILL = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 STACK = re.compile(r"(\d+) bytes stack frame")
 FUNCTION = re.compile(r"Function properties for (\S+)")
@@ -45,7 +49,7 @@ def spills_of(log):
             function = match.group(1)
         elif match := SPILL.search(line):
             spilled = int(match.group(1)) + int(match.group(2))
-            if spilled and "warning" not in line:
+            if spilled > (MOST_SPILLED if MAY_SPILL.search(function) else 0) and "warning" not in line:
                 found.append((function, spilled))
     return found
 

@@ -69,8 +69,8 @@ TEST(CudaConv, OtherPrecisions) {
 TEST(CudaConv, OtherTiles) {
   check_conv<Precision::kFp32, Tile::k16x64>(square(1, 4, 8, 70, 3, 1, 1));
   check_conv<Precision::kFp32, Tile::k128x32>(square(1, 12, 8, 33, 3, 1, 1));
-  check_conv<Precision::kFp32, Tile::k128x64>(square(1, 12, 3, 65, 5, 2, 2));
-  check_conv<Precision::kFp32, Tile::k128x128>(square(2, 12, 8, 130, 3, 1, 0));
+  check_conv<Precision::kTf32, Tile::k128x64>(square(1, 12, 3, 65, 5, 2, 2));
+  check_conv<Precision::kTf32, Tile::k128x128>(square(2, 12, 8, 130, 3, 1, 0));
 }
 
 TEST(CudaConv, StemsWithFewChannels) {

@@ -90,10 +90,10 @@ TEST(CudaGemm, SmallTileFp32) { check_sizes<Precision::kFp32, Tile::k16x64>(); }
 TEST(CudaGemm, FlatTileFp32) { check_sizes<Precision::kFp32, Tile::k32x64>(); }
 TEST(CudaGemm, SquareTileFp32) { check_sizes<Precision::kFp32, Tile::k64x64>(); }
 TEST(CudaGemm, TallTileFp32) { check_sizes<Precision::kFp32, Tile::k128x32>(); }
-TEST(CudaGemm, LargeTileFp32) { check_sizes<Precision::kFp32, Tile::k128x64>(); }
-TEST(CudaGemm, LargestTileFp32) {
-  check_product<Precision::kFp32, Tile::k128x128>(129, 129, 68);
-  check_product<Precision::kFp32, Tile::k128x128>(257, 130, 65, 2);
+TEST(CudaGemm, LargeTileTf32) { check_sizes<Precision::kTf32, Tile::k128x64>(); }
+TEST(CudaGemm, LargestTileTf32) {
+  check_product<Precision::kTf32, Tile::k128x128>(129, 129, 68);
+  check_product<Precision::kTf32, Tile::k128x128>(257, 130, 65, 2);
 }
 TEST(CudaGemm, Tf32) { check_sizes<Precision::kTf32, Tile::k64x64>(); }
 TEST(CudaGemm, Fp16) { check_sizes<Precision::kFp16, Tile::k64x64>(); }
@@ -246,6 +246,9 @@ TEST(CudaGemm, ModelFitsDevices) {
   EXPECT_EQ(plan_gemm(h100, Precision::kFp16, 8192, 8192, 4096).tile, Tile::k128x128);
   EXPECT_EQ(plan_gemm(h100, Precision::kFp16, 8192, 8192, 4096).splits, 1);
   EXPECT_GT(plan_gemm(h100, Precision::kFp32, 49, 512, 4608).splits, 1);
+  // Float32 by parts has no registers for the largest tiles; by FFMA it has.
+  EXPECT_LE(plan_gemm(h100, Precision::kFp32, 8192, 8192, 4096).tile, Tile::k128x32);
+  EXPECT_GT(plan_gemm(device_model(75), Precision::kFp32, 8192, 8192, 4096).tile, Tile::k128x32);
 }
 
 }  // namespace

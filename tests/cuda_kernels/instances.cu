@@ -37,7 +37,8 @@ struct TypicalIntegerEpilogue {
   template <class L, class V>
   GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
     const auto x = cast<float>(lane, sums) * load(lane, scale + n);
-    store(lane, y + m * stride + n, cast<std::int8_t>(lane, min(max(x, splat(lane, -128.0f)), splat(lane, 127.0f))));
+    store(lane, y + m * stride + n,
+          cast<std::int8_t>(lane, min(max(x, splat(lane, -128.0f)), splat(lane, 127.0f))));
   }
 };
 
@@ -55,8 +56,8 @@ void products(Queue& queue, const float* a, const TW* w, float* y, float* worksp
 
 template void products<Precision::kFp32, Tile::k16x64>(Queue&, const float*, const float*, float*, float*);
 template void products<Precision::kFp32, Tile::k64x64>(Queue&, const float*, const float*, float*, float*);
-template void products<Precision::kFp32, Tile::k128x64>(Queue&, const float*, const float*, float*, float*);
-template void products<Precision::kFp32, Tile::k128x128>(Queue&, const float*, const float*, float*, float*);
+template void products<Precision::kFp32, Tile::k128x32>(Queue&, const float*, const float*, float*, float*);
+template void products<Precision::kTf32, Tile::k128x64>(Queue&, const float*, const float*, float*, float*);
 template void products<Precision::kFp32, Tile::kGemv1>(Queue&, const float*, const float*, float*, float*);
 template void products<Precision::kFp32, Tile::kGemv8>(Queue&, const float*, const float*, float*, float*);
 template void products<Precision::kTf32, Tile::k128x128>(Queue&, const float*, const float*, float*, float*);

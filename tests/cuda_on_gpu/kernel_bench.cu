@@ -263,14 +263,14 @@ void bench_vector(const char* name, int rows, int columns, int depth, double cei
          "GB/s", time, static_cast<double>(one) * sizeof(W), ceiling);
 }
 
-template <Precision P, class W>
+template <Precision P, Tile kTile, class W>
 void bench_product(const char* name, int size, double ceiling) {
   const std::size_t count = static_cast<std::size_t>(size) * static_cast<std::size_t>(size);
   const Memory<float> a(count), y(count);
   const Memory<W> b(count);
   const StoreEpilogue epilogue{y.data(), size, 0};
   const Time time = measure([&](Queue& queue, int) {
-    gemm<P, Tile::k128x128>(queue, size, size, size, a.data(), size, b.data(), size, epilogue);
+    gemm<P, kTile>(queue, size, size, size, a.data(), size, b.data(), size, epilogue);
   });
   report("gemm " + std::string(name) + " " + std::to_string(size) + " cubed", "TFLOP/s", time,
          2.0 * size * size * size, ceiling);
@@ -338,10 +338,10 @@ int run() {
   bench_vectors<Precision::kFp16, Half>("fp16", bytes);
   bench_maps<64 << 20>(bytes);
   bench_maps<4 << 20>(bytes);  // stays in the second-level cache of a large GPU
-  bench_product<Precision::kFp16, Half>("fp16", 4096, fp16);
-  bench_product<Precision::kTf32, float>("tf32", 4096, tf32);
+  bench_product<Precision::kFp16, Tile::k128x128, Half>("fp16", 4096, fp16);
+  bench_product<Precision::kTf32, Tile::k128x128, float>("tf32", 4096, tf32);
   // Three products for each.
-  bench_product<Precision::kFp32, float>("fp32", 4096, tf32 / 3);
+  bench_product<Precision::kFp32, Tile::k64x64, float>("fp32", 4096, tf32 / 3);
   return 0;
 }
 

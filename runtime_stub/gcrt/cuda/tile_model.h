@@ -206,6 +206,13 @@ constexpr double tile_microseconds(const DeviceModel& device, Precision precisio
   return clocks / device.gigahertz * 1e-3;
 }
 
+// Products of float32 by parts of TF32 keep both parts of every operand, and sums beside those of the tensor
+// cores: the largest tiles would spill.
+constexpr bool fits_registers(const DeviceModel& device, Precision precision, Tile tile) {
+  return precision != Precision::kFp32 || !has_tensor_cores(device.capability, precision) ||
+         tile <= Tile::k128x32;
+}
+
 // The fastest tile and number of splits by the model. `allow_split` is false where no workspace exists.
 constexpr Plan plan_tiles(const DeviceModel& device, Precision precision, std::ptrdiff_t rows,
                           std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t batch,
@@ -216,7 +223,7 @@ constexpr Plan plan_tiles(const DeviceModel& device, Precision precision, std::p
   Plan best{Tile::k16x64, 1, 0};
   bool is_first = true;
   for (const Tile tile : kTiles) {
-    if (shared_bytes_of(tile) > device.shared_bytes) continue;
+    if (shared_bytes_of(tile) > device.shared_bytes || !fits_registers(device, precision, tile)) continue;
     for (const int splits : kSplits) {
       if (splits > 1 && (!allow_split || depth < splits * 4 * step_depth(precision))) continue;
       const double time = tile_microseconds(device, precision, tile, splits, rows, columns, depth, batch);
