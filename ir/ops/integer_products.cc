@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ir/ops/convolution.h"
+#include "ir/ops/reduced.h"
 
 namespace gcompile::ir {
 namespace {
@@ -211,31 +212,51 @@ std::vector<Tensor> evaluate_matmul(const EvaluateContext& context) {
   return {y};
 }
 
+/// Whether the kernels can pack B when the model is compiled.
+bool packs_b(const NodeView& node) {
+  const bool known_zero =
+      !node.has_operand(3) || (node.constant(3) && node.operand(3).rank() <= 1);  // at most one per column
+  return known_zero && node.constant(1) && node.operand(1).rank() == 2;
+}
+
+bool subtracts_p(const NodeView& node) {
+  return !node.has_operand(2) || (node.constant(2) && node.operand(2).count() == 1);
+}
+
 bool decompose_matmul(RewriteContext& context) {
-  const bool p_leaves = context.has_operand(2) && !(context.constant(2) && context.operand(2).count() == 1);
-  const bool q_leaves = context.has_operand(3) && !(context.constant(3) && context.operand(3).rank() <= 1);
-  if (!p_leaves && !q_leaves) return false;
+  if (!packs_b(context) || subtracts_p(context)) return false;
   const auto zero_point = [&](int i) {
     if (!context.has_operand(i + 2)) return ValueId{};
     return emit_zero_point(context, i + 2, zero_point_shape(context.shape(i + 2), context.shape(i), i == 0));
   };
   const ValueId p = zero_point(0), q = zero_point(1);
-  ValueId y = context.emit("MatMulInteger", {context.operand_id(0), context.operand_id(1),
-                                             p_leaves ? ValueId{} : context.operand_id(2),
-                                             q_leaves ? ValueId{} : context.operand_id(3)});
-  if (q_leaves) {
-    const ValueId rows = emit_sums(context, 0, p_leaves ? ValueId{} : p, {-1});
-    y = context.emit("Sub", {y, context.emit("Mul", {rows, q})});
-  }
-  if (p_leaves) {
-    const ValueId columns = emit_sums(context, 1, q, {-2});
-    y = context.emit("Sub", {y, context.emit("Mul", {columns, p})});
-  }
-  context.replace_result(0, y);
+  const ValueId product = context.emit(
+      "MatMulInteger", {context.operand_id(0), context.operand_id(1), {}, context.operand_id(3)});
+  const ValueId excess = context.emit("Mul", {emit_sums(context, 1, q, {-2}), p});
+  context.replace_result(0, context.emit("Sub", {product, excess}));
   return true;
 }
 
+/// What has no kernel sums products of differences.
+LoopForm sum_of_differences(const LowerContext& context) {
+  return sum_of_products(context, [&](Dag& dag, int i, const std::vector<Index>& index) {
+    const int value = dag.cast(dag.load(i, context.element(i), index), ElementType::kInt32);
+    if (!context.has_operand(i + 2)) return value;
+    const Shape& given = context.shape(i + 2);
+    const Shape shape = zero_point_shape(given, context.shape(i), i == 0);
+    std::vector<Index> at(index.end() - static_cast<std::ptrdiff_t>(shape.size()), index.end());
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      if (shape[axis] == 1) at[axis] = Index(0);
+    }
+    // A list of zero points lies along the axis of its lines.
+    if (given.size() < 2) at = given.empty() ? std::vector<Index>{} : std::vector<Index>{at[i == 0 ? 0 : 1]};
+    const int zero = dag.load(i + 2, context.element(i + 2), std::move(at));
+    return dag.apply(ScalarOp::kSub, {value, dag.cast(zero, ElementType::kInt32)});
+  });
+}
+
 Form lower_matmul(const LowerContext& context) {
+  if (!packs_b(context) || !subtracts_p(context)) return sum_of_differences(context);
   ContractForm form;
   form.base_operands = context.operand_count();
   form.accumulator = ElementType::kInt32;
