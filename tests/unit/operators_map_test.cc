@@ -90,6 +90,13 @@ TEST(OperatorHistory, PadTakesPadsAndValueAsAttributesBeforeOpset11) {
   EXPECT_EQ(reals(run(pad)[0]), (std::vector<double>{9, 1, 2, 9, 9}));
 }
 
+TEST(OperatorHistory, ValuesThatWereAttributesNeedATypeToComputeIn) {
+  const Tensor x(ir::TensorType{ElementType::kUInt4, {2}});
+  OneNode pad{.op = "Pad", .attributes = with_ints("pads", {1, 2}), .operands = {&x}, .opset = 2};
+  pad.attributes.set("value", 9.0f);
+  EXPECT_EQ(error_of([&] { run(pad); }), "an operand has type uint4, in which nothing computes");
+}
+
 TEST(OperatorHistory, BroadcastAttributesOfOpset6PlaceTheSecondOperand) {
   const Tensor a = floats({0, 0, 0, 0}, {2, 2}), b = floats({1, 2}, {2});
   OneNode add{.op = "Add", .operands = {&a, &b}, .opset = 6};
