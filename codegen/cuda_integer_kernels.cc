@@ -101,8 +101,7 @@ KernelCall KernelBuilder::cuda_matmul_integer(NodeId id, const ir::ContractForm&
   const ir::Node& n = node(id);
   const ir::NodeView view(graph_, id);
   const ir::Tensor* b = view.constant(1);
-  if (!b || b->shape().size() != 2)
-    ir::operator_error("the right side of an integer product must be a constant matrix");
+  GC_CHECK(b && b->shape().size() == 2);  // others are loops
   const ZeroPoints zero = zero_points(view);
   const Shape& as = view.shape(0);
   const Shape& out = form.epilogue.extents;

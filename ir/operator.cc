@@ -98,6 +98,10 @@ ValueId RewriteContext::constant_ints(std::span<const std::int64_t> values) {
 }
 
 ValueId RewriteContext::constant_scalar(ElementType type, double value) {
+  if (!is_computable(
+          type)) {  // old opsets give such values as attributes, before inference sees the operands
+    operator_error(fmt::format("an operand has type {}, in which nothing computes", name_of(type)));
+  }
   return constant(Tensor::scalar(cast(Scalar::of_real(ElementType::kFloat64, value), type)));
 }
 

@@ -28,8 +28,9 @@ void infer_tile(InferContext& context) {
     operator_error(fmt::format("{} repeats given for {} axes", repeats.size(), shape.size()));
   }
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (repeats[i] < 0) operator_error(fmt::format("axis {} is repeated {} times", i, repeats[i]));
-    shape[i] *= repeats[i];
+    if (repeats[i] < 0 || __builtin_mul_overflow(shape[i], repeats[i], &shape[i])) {
+      operator_error(fmt::format("axis {} is repeated {} times", i, repeats[i]));
+    }
   }
   context.set_result(0, context.element(0), std::move(shape));
 }

@@ -1,8 +1,11 @@
 // ConvInteger and MatMulInteger: exact products of 8-bit integers less their zero points, in int32.
+// The kernels subtract one known zero point of x, and known ones of the weights, one per column at most. Any
+// other leaves the product: (x - p)(w - q) = x w - q sum(x) - p sum(w - q).
 
 #include <fmt/format.h>
 
 #include "ir/ops/convolution.h"
+#include "ir/ops/reduced.h"
 
 namespace gcompile::ir {
 namespace {
@@ -34,6 +37,19 @@ Tensor wrapped(const RealTensor& sums) {
   return y;
 }
 
+/// Operand i, or operand i less its zero point where that is given as int32, summed over `axes`, which stay.
+ValueId emit_sums(RewriteContext& context, int i, ValueId zero, std::vector<std::int64_t> axes) {
+  ValueId terms = emit_cast(context, context.operand_id(i), ElementType::kInt32);
+  if (zero.valid()) terms = context.emit("Sub", {terms, zero});
+  return context.emit("ReduceSum", {terms, context.constant_ints(axes)});
+}
+
+/// Zero point i as int32 of `shape`; invalid when omitted.
+ValueId emit_zero_point(RewriteContext& context, int i, const Shape& shape) {
+  if (!context.has_operand(i)) return {};
+  return emit_reshape(context, emit_cast(context, context.operand_id(i), ElementType::kInt32), shape);
+}
+
 void infer_conv(InferContext& context) {
   require_quantised(context);
   Shape y = convolution_shape(context);
@@ -61,6 +77,34 @@ std::vector<Tensor> evaluate_conv(const EvaluateContext& context) {
   }
   const Attributes& attributes = context.attributes();
   return {wrapped(convolve(x, w, window_of(attributes), attributes.int_of("group")))};
+}
+
+/// A zero point of x that is not known stands in the padding too, where it counts as nothing.
+bool decompose_conv(RewriteContext& context) {
+  if (!context.has_operand(2) || context.constant(2)) return false;
+  const Shape w = context.shape(1);
+  const std::size_t spatial = w.size() - 2;
+  Attributes attributes = context.attributes();
+  const std::vector<std::int64_t>& edges = attributes.ints_of("pads");
+  std::vector<std::int64_t> pads(2 * w.size(), 0), axes;
+  for (std::size_t i = 0; i < spatial; ++i) {
+    pads[i + 2] = edges[i];
+    pads[i + 4 + spatial] = edges[i + spatial];
+  }
+  const ValueId border = emit_reshape(context, context.operand_id(2), {});
+  const ValueId x = context.emit("Pad", {context.operand_id(0), context.constant_ints(pads), border});
+  attributes.set("pads", std::vector<std::int64_t>(2 * spatial, 0));
+  const ValueId product =
+      context.emit("ConvInteger", {x, context.operand_id(1), {}, context.operand_id(3)}, attributes);
+  Shape per_channel(w.size(), 1), in_result(w.size() - 1, 1);
+  in_result[0] = w[0];
+  if (context.has_operand(3) && context.operand(3).count() != 1) per_channel[0] = w[0];
+  for (std::size_t axis = 1; axis < w.size(); ++axis) axes.push_back(static_cast<std::int64_t>(axis));
+  const ValueId sums = emit_sums(context, 1, emit_zero_point(context, 3, per_channel), axes);
+  const ValueId excess =
+      context.emit("Mul", {emit_reshape(context, sums, in_result), emit_zero_point(context, 2, {})});
+  context.replace_result(0, context.emit("Sub", {product, excess}));
+  return true;
 }
 
 Form lower_conv(const LowerContext& context) {
@@ -168,13 +212,51 @@ std::vector<Tensor> evaluate_matmul(const EvaluateContext& context) {
   return {y};
 }
 
-Form lower_matmul(const LowerContext& context) {
-  for (int i = 2; i < 4; ++i) {
-    if (context.has_operand(i) && context.operand(i).rank() > 1) {
-      operator_error(fmt::format("a zero point of rank {} has no kernel yet", context.operand(i).rank()),
-                     "zero points of one value, or one per row or column, have one");
+/// Whether the kernels can pack B when the model is compiled.
+bool packs_b(const NodeView& node) {
+  const bool known_zero =
+      !node.has_operand(3) || (node.constant(3) && node.operand(3).rank() <= 1);  // at most one per column
+  return known_zero && node.constant(1) && node.operand(1).rank() == 2;
+}
+
+bool subtracts_p(const NodeView& node) {
+  return !node.has_operand(2) || (node.constant(2) && node.operand(2).count() == 1);
+}
+
+bool decompose_matmul(RewriteContext& context) {
+  if (!packs_b(context) || subtracts_p(context)) return false;
+  const auto zero_point = [&](int i) {
+    if (!context.has_operand(i + 2)) return ValueId{};
+    return emit_zero_point(context, i + 2, zero_point_shape(context.shape(i + 2), context.shape(i), i == 0));
+  };
+  const ValueId p = zero_point(0), q = zero_point(1);
+  const ValueId product = context.emit(
+      "MatMulInteger", {context.operand_id(0), context.operand_id(1), {}, context.operand_id(3)});
+  const ValueId excess = context.emit("Mul", {emit_sums(context, 1, q, {-2}), p});
+  context.replace_result(0, context.emit("Sub", {product, excess}));
+  return true;
+}
+
+/// What has no kernel sums products of differences.
+LoopForm sum_of_differences(const LowerContext& context) {
+  return sum_of_products(context, [&](Dag& dag, int i, const std::vector<Index>& index) {
+    const int value = dag.cast(dag.load(i, context.element(i), index), ElementType::kInt32);
+    if (!context.has_operand(i + 2)) return value;
+    const Shape& given = context.shape(i + 2);
+    const Shape shape = zero_point_shape(given, context.shape(i), i == 0);
+    std::vector<Index> at(index.end() - static_cast<std::ptrdiff_t>(shape.size()), index.end());
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      if (shape[axis] == 1) at[axis] = Index(0);
     }
-  }
+    // A list of zero points lies along the axis of its lines.
+    if (given.size() < 2) at = given.empty() ? std::vector<Index>{} : std::vector<Index>{at[i == 0 ? 0 : 1]};
+    const int zero = dag.load(i + 2, context.element(i + 2), std::move(at));
+    return dag.apply(ScalarOp::kSub, {value, dag.cast(zero, ElementType::kInt32)});
+  });
+}
+
+Form lower_matmul(const LowerContext& context) {
+  if (!packs_b(context) || !subtracts_p(context)) return sum_of_differences(context);
   ContractForm form;
   form.base_operands = context.operand_count();
   form.accumulator = ElementType::kInt32;
@@ -196,6 +278,7 @@ const Operator& operator_ConvInteger() {
     o.summary = "convolution of 8-bit integers in int32";
     o.normalise = normalise_convolution;
     o.infer = infer_conv;
+    o.decompose = decompose_conv;
     o.evaluate = evaluate_conv;
     o.lower = lower_conv;
     return o;
@@ -212,6 +295,7 @@ const Operator& operator_MatMulInteger() {
     o.summary = "matrix product of 8-bit integers in int32, batched";
     o.normalise = normalise_matmul;
     o.infer = infer_matmul;
+    o.decompose = decompose_matmul;
     o.evaluate = evaluate_matmul;
     o.lower = lower_matmul;
     return o;

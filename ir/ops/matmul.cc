@@ -1,9 +1,9 @@
 // MatMul: numpy.matmul. Operands of rank 1 are normalised away, so kernels see (batch..., M, K) x (batch...,
-// K, N).
+// K, N). The kernels are of float32; other types are loops.
 
 #include <fmt/format.h>
 
-#include "ir/ops/support.h"
+#include "ir/ops/reduced.h"
 
 namespace gcompile::ir {
 namespace {
@@ -98,8 +98,14 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
 
 Form lower(const LowerContext& context) {
   const TensorType& result = context.result(0);
+  const ElementType compute = compute_type(result.element);
+  if (compute != ElementType::kFloat32) {
+    return sum_of_products(context, [&](Dag& dag, int i, std::vector<Index> index) {
+      return dag.cast(dag.load(i, result.element, std::move(index)), compute);
+    });
+  }
   ContractForm form;
-  form.accumulator = compute_type(result.element);
+  form.accumulator = compute;
   form.epilogue = LoopForm::over(result.shape);
   Dag& dag = form.epilogue.dag;
   form.epilogue.set_root(dag.cast(dag.accumulator(0, form.accumulator), result.element));

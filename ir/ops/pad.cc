@@ -11,6 +11,7 @@ namespace gcompile::ir {
 namespace {
 
 constexpr std::size_t kRegionLimit = 4096;
+constexpr std::int64_t kPadLimit = std::int64_t{1} << 31;  // no tensor has more elements
 
 struct Pads {
   std::vector<std::int64_t> begin, end;
@@ -31,6 +32,9 @@ Pads pads_of(const NodeView& node) {
     operator_error(fmt::format("{} pads given, {} expected", pads.size(), 2 * axes.size()));
   }
   Pads out{Shape(static_cast<std::size_t>(rank)), Shape(static_cast<std::size_t>(rank))};
+  for (const std::int64_t pad : pads) {
+    if (pad < -kPadLimit || pad > kPadLimit) operator_error(fmt::format("a pad is {}", pad));
+  }
   for (std::size_t i = 0; i < axes.size(); ++i) {
     out.begin[static_cast<std::size_t>(axes[i])] = pads[i];
     out.end[static_cast<std::size_t>(axes[i])] = pads[i + axes.size()];

@@ -1,5 +1,6 @@
-// QuantizeLinear, DequantizeLinear, the internal Requantize, and ONNX Runtime's QLinearAdd and QLinearMul.
-// All of them round where float32 arithmetic rounds and never multiply by a reciprocal (DESIGN law 7).
+// QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, the internal Requantize, and ONNX Runtime's
+// QLinearAdd and QLinearMul. All of them round where float32 arithmetic rounds and never multiply by a
+// reciprocal (DESIGN law 7).
 
 #include <fmt/format.h>
 
@@ -134,6 +135,38 @@ Form lower_dequantize(const LowerContext& context) {
   return form;
 }
 
+// DynamicQuantizeLinear -------------------------------------------------------------------------------------
+
+void infer_dynamic(InferContext& context) {
+  if (context.element(0) != kReal) operator_error("input 0 must be float32");
+  if (element_count(context.shape(0)) == 0) operator_error("no elements have no range");
+  context.set_result(0, ElementType::kUInt8, context.shape(0));
+  context.set_result(1, kReal, {});
+  context.set_result(2, ElementType::kUInt8, {});
+}
+
+/// As the operator's definition has it, but where all elements are 0: there it has 0 / 0, and the scale is 1
+/// as in ONNX Runtime.
+bool decompose_dynamic(RewriteContext& context) {
+  const auto constant = [&](double value) { return context.constant_scalar(kReal, value); };
+  const ValueId x = context.operand_id(0);
+  Attributes whole;
+  whole.set("keepdims", std::int64_t{0});
+  const ValueId low = context.emit("Min", {context.emit("ReduceMin", {x}, whole), constant(0)});
+  const ValueId high = context.emit("Max", {context.emit("ReduceMax", {x}, whole), constant(0)});
+  const ValueId range = context.emit("Sub", {high, low});
+  const ValueId step = context.emit("Div", {range, constant(255)});
+  const ValueId scale =
+      context.emit("Where", {context.emit("Equal", {range, constant(0)}), constant(1), step});
+  const ValueId below = context.emit("Neg", {context.emit("Div", {low, scale})});
+  const ValueId clipped = context.emit("Clip", {below, constant(0), constant(255)});
+  const ValueId zero = emit_cast(context, context.emit("Round", {clipped}), ElementType::kUInt8);
+  context.replace_result(0, context.emit("QuantizeLinear", {x, scale, zero}));
+  context.replace_result(1, scale);
+  context.replace_result(2, zero);
+  return true;
+}
+
 // Requantize ------------------------------------------------------------------------------------------------
 
 /// Multiplier (1) or zero point (2): a scalar, one element per index of `axis`, or aligned from the right.
@@ -251,6 +284,18 @@ const Operator& operator_DequantizeLinear() {
     o.attributes = {{"axis", AttributeKind::kInt, std::int64_t{1}},
                     {"block_size", AttributeKind::kInt, std::int64_t{0}},
                     {"output_dtype", AttributeKind::kInt, std::int64_t{0}}};
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_DynamicQuantizeLinear() {
+  static const Operator op = [] {
+    Operator o = record("", "DynamicQuantizeLinear", {11}, {1, 1},
+                        "QuantizeLinear to uint8, with scale and zero point of the input's own range",
+                        infer_dynamic, nullptr);
+    o.results = {3, 3};
+    o.decompose = decompose_dynamic;
     return o;
   }();
   return op;

@@ -21,4 +21,9 @@ struct ReducedAxes {
   void keep_shape();
 };
 
+/// A matrix product (batch..., M, K) x (batch..., K, N) as loops that sum over K, for types and operands that
+/// no kernel of its own has. `load(dag, i, index)` is an element of operand i in the type of the sum.
+LoopForm sum_of_products(const LowerContext& context,
+                         const std::function<int(Dag&, int i, std::vector<Index> index)>& load);
+
 }  // namespace gcompile::ir

@@ -110,6 +110,43 @@ TEST(ConvInteger, WorksWithoutTheFirstZeroPoint) {
   EXPECT_EQ(run({.op = "ConvInteger", .operands = {&x, &w, nullptr, &w_zero}})[0].ints(), (Ints{0}));
 }
 
+/// The node with known weights, before and after it is taken apart, gives the same; afterwards its
+/// contraction has `operands` operands.
+void expect_zero_points_leave(const OneNode& node, int operands) {
+  ir::Graph graph = graph_of(node);
+  if (!node.known) graph.replace_uses(graph.inputs()[1], graph.add_constant(*node.operands[1]));
+  const Ints expected = evaluate_inputs(graph, node)[0].ints();
+  decompose_all(graph);
+  int products = 0;
+  for (const ir::NodeId id : graph.nodes()) {
+    if (graph.node(id).op->name != node.op) continue;
+    ++products;
+    const ir::NodeView view(graph, id);
+    int present = 0;
+    for (int i = 0; i < view.operand_count(); ++i) present += view.has_operand(i);
+    EXPECT_EQ(present, operands);
+  }
+  EXPECT_EQ(products, 1);
+  EXPECT_EQ(evaluate_inputs(graph, node)[0].ints(), expected);
+}
+
+TEST(ConvInteger, AZeroPointThatIsNotKnownLeavesTheConvolution) {
+  const Tensor x = integers(ElementType::kUInt8, {10, 20, 30, 40, 50, 60, 70, 255}, {1, 2, 4});
+  const Tensor w = integers(ElementType::kInt8, {1, 2, -1, -2, 127, -128, 3, 4}, {2, 2, 2});
+  const Tensor x_zero = integers(ElementType::kUInt8, {10}, {1});
+  const Tensor w_zero = integers(ElementType::kInt8, {0, -1}, {2}),
+               one = integers(ElementType::kInt8, {3}, {});
+  for (const Ints& pads : {Ints{1, 2}, Ints{0, 0}}) {
+    OneNode conv{
+        .op = "ConvInteger", .attributes = attributes({{"pads", pads}}), .operands = {&x, &w, &x_zero}};
+    expect_zero_points_leave(conv, 2);
+    for (const Tensor* zero : {&w_zero, &one}) {
+      conv.operands = {&x, &w, &x_zero, zero};
+      expect_zero_points_leave(conv, 3);
+    }
+  }
+}
+
 TEST(ConvInteger, RefusesOtherTypes) {
   const Tensor x = ramp({1, 1, 3});
   const Tensor w = integers(ElementType::kInt8, {1}, {1, 1, 1});
@@ -141,6 +178,60 @@ TEST(MatMulInteger, TakesZeroPointsPerRowAndColumn) {
   const auto row = run({.op = "MatMulInteger", .operands = {&vector, &b}});
   EXPECT_EQ(row[0].shape(), (Shape{2}));
   EXPECT_EQ(row[0].ints(), (Ints{5, -5}));
+}
+
+TEST(MatMulInteger, ZeroPointsThatAreNotKnownLeaveTheProduct) {
+  const Tensor a = integers(ElementType::kUInt8, {1, 2, 3, 4, 5, 255, 7, 8, 9, 10, 11, 12}, {2, 2, 3});
+  const Tensor b = integers(ElementType::kInt8, {1, -1, 2, -2, 127, -128}, {3, 2});
+  const Tensor of_all = integers(ElementType::kUInt8, {9}, {}),
+               of_rows = integers(ElementType::kUInt8, {1, 2}, {2});
+  const Tensor of_each = integers(ElementType::kUInt8, {1, 2, 3, 4}, {2, 2, 1});
+  const Tensor columns = integers(ElementType::kInt8, {1, -7}, {2});
+  for (const Tensor* zero : {&of_all, &of_rows, &of_each}) {
+    expect_zero_points_leave({.op = "MatMulInteger", .operands = {&a, &b, zero}}, 2);
+  }
+  for (const Tensor* zero : {&of_rows, &of_each}) {
+    expect_zero_points_leave({.op = "MatMulInteger", .operands = {&a, &b, zero, &columns}, .known = true}, 3);
+  }
+  expect_zero_points_leave({.op = "MatMulInteger", .operands = {&a, &b, &of_all, &columns}, .known = true},
+                           4);
+}
+
+/// The loops that stand for a kernel give what the operator itself is evaluated to.
+void expect_loops(const OneNode& node) {
+  const ir::Graph graph = graph_of(node);
+  const ir::NodeId id = graph.nodes()[0];
+  const ir::Form form = ir::form_of(graph, id);
+  ASSERT_TRUE(std::holds_alternative<ir::LoopForm>(form));
+  std::vector<const Tensor*> operands;
+  for (const Tensor* operand : node.operands) operands.push_back(operand);
+  const Tensor loops =
+      ir::evaluate(std::get<ir::LoopForm>(form), operands, graph.value(graph.outputs()[0]).type);
+  EXPECT_TRUE(loops.identical(evaluate_inputs(graph, node)[0]));
+}
+
+TEST(MatMulInteger, SumsDifferencesWhereNothingIsKnown) {
+  const Tensor a = integers(ElementType::kUInt8, {1, 2, 3, 4, 5, 255, 7, 8, 9, 10, 11, 12}, {2, 2, 3});
+  const Tensor b = integers(ElementType::kInt8, {1, -1, 2, -2, 127, -128}, {3, 2});
+  const Tensor batches = integers(ElementType::kInt8, {1, 2, 3, 4, 5, 6}, {2, 3, 1});
+  const Tensor p = integers(ElementType::kUInt8, {9}, {}), rows = integers(ElementType::kUInt8, {1, 2}, {2});
+  const Tensor p_each = integers(ElementType::kUInt8, {1, 2, 3, 4}, {2, 2, 1});
+  const Tensor q = integers(ElementType::kInt8, {5}, {1}),
+               columns = integers(ElementType::kInt8, {1, -7}, {2});
+  const Tensor q_each = integers(ElementType::kInt8, {1, -1}, {2, 1, 1});
+  expect_loops({.op = "MatMulInteger", .operands = {&a, &b}});
+  expect_loops({.op = "MatMulInteger", .operands = {&a, &b, &p, &columns}});
+  expect_loops({.op = "MatMulInteger", .operands = {&a, &b, &rows, &q}});
+  expect_loops({.op = "MatMulInteger", .operands = {&a, &batches, &p_each, &q_each}});
+  expect_loops({.op = "MatMulInteger", .operands = {&a, &batches}, .known = true});  // no matrix
+}
+
+TEST(MatMul, OtherTypesThanFloat32AreLoops) {
+  for (const ElementType type : {ElementType::kInt32, ElementType::kUInt64}) {
+    const Tensor a = integers(type, {1, 2, 3, 4, 5, 6}, {1, 2, 3});
+    const Tensor b = integers(type, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {2, 3, 2});
+    expect_loops({.op = "MatMul", .operands = {&a, &b}});
+  }
 }
 
 TEST(MatMulInteger, RefusesZeroPointsThatDoNotFit) {

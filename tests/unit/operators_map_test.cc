@@ -1,9 +1,11 @@
 // Element-wise and data-movement records: histories, known operands and refusals, which the official cases do
 // not reach (operators_official_test covers values).
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tests/unit/one_node.h"
 
@@ -88,6 +90,13 @@ TEST(OperatorHistory, PadTakesPadsAndValueAsAttributesBeforeOpset11) {
   EXPECT_EQ(reals(run(pad)[0]), (std::vector<double>{9, 1, 2, 9, 9}));
 }
 
+TEST(OperatorHistory, ValuesThatWereAttributesNeedATypeToComputeIn) {
+  const Tensor x(ir::TensorType{ElementType::kUInt4, {2}});
+  OneNode pad{.op = "Pad", .attributes = with_ints("pads", {1, 2}), .operands = {&x}, .opset = 2};
+  pad.attributes.set("value", 9.0f);
+  EXPECT_EQ(error_of([&] { run(pad); }), "an operand has type uint4, in which nothing computes");
+}
+
 TEST(OperatorHistory, BroadcastAttributesOfOpset6PlaceTheSecondOperand) {
   const Tensor a = floats({0, 0, 0, 0}, {2, 2}), b = floats({1, 2}, {2});
   OneNode add{.op = "Add", .operands = {&a, &b}, .opset = 6};
@@ -133,6 +142,26 @@ TEST(Pad, CropsWithNegativePads) {
             (std::vector<double>{2, 3, 4, 0, 0}));
   const Tensor all = ints({-5, 3}, {2});
   EXPECT_EQ(reals(run({.op = "Pad", .operands = {&x, &all}, .known = true})[0]), (std::vector<double>{0, 0}));
+}
+
+TEST(Pad, RefusesPadsWhoseSumIsNoSize) {
+  const Tensor x = floats({1, 2, 3, 4}, {4});
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [pad, other] : {std::pair{kMost, kMost}, {kMost, -kMost}, {-kMost - 1, kMost}}) {
+    const Tensor pads = ints({pad, other}, {2});
+    EXPECT_EQ(error_of([&] {
+                run({.op = "Pad", .operands = {&x, &pads}, .known = true});
+              }),
+              fmt::format("a pad is {}", pad));
+  }
+}
+
+TEST(Tile, RefusesRepeatsWhoseProductIsNoSize) {
+  const Tensor x = floats({1, 2, 3, 4}, {4}), repeats = ints({std::int64_t{1} << 62}, {1});
+  EXPECT_EQ(error_of([&] {
+              run({.op = "Tile", .operands = {&x, &repeats}, .known = true});
+            }),
+            "axis 0 is repeated 4611686018427387904 times");
 }
 
 TEST(Concat, HasOneRegionPerOperandThatIsNotEmpty) {

@@ -60,6 +60,25 @@ TEST(DequantizeLinear, SubtractsInIntegers) {
   EXPECT_EQ(y.real_at(1), 0);
 }
 
+TEST(DynamicQuantizeLinear, SpansZeroAndTheRange) {
+  const auto quantised = [](const std::vector<float>& values) {
+    const Tensor x = floats(values, {static_cast<std::int64_t>(values.size())});
+    return run({.op = "DynamicQuantizeLinear", .operands = {&x}, .results = 3});
+  };
+  using Values = std::vector<std::int64_t>;
+  const auto both = quantised({-1, 0, 1.55, 0.005});  // steps of 0.01
+  EXPECT_EQ(both[0].ints(), (Values{0, 100, 255, 100}));
+  EXPECT_FLOAT_EQ(static_cast<float>(both[1].real_at(0)), 0.01f);
+  EXPECT_EQ(both[1].shape(), ir::Shape{});
+  EXPECT_EQ(both[2].ints(), Values{100});
+  EXPECT_EQ(quantised({4, 1})[0].ints(), (Values{255, 64}));
+  EXPECT_EQ(quantised({-2, -1})[2].ints(), Values{255});
+  const auto nothing = quantised({0, 0});
+  EXPECT_EQ(nothing[0].ints(), (Values{0, 0}));
+  EXPECT_EQ(nothing[1].real_at(0), 1);
+  EXPECT_EQ(error_of([&] { quantised({}); }), "no elements have no range");
+}
+
 TEST(QLinearAdd, DequantisesAddsAndQuantises) {
   const Tensor a = bytes({130, 128}, {2}), b = bytes({10, 0}, {2});
   const Tensor sa = floats({0.5f}, {}), za = bytes({128}, {}), sb = floats({0.25f}, {}), zb = bytes({0}, {});
