@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "codegen/c_types.h"
 #include "codegen/memory_plan_check.h"
 #include "codegen/names.h"
+#include "codegen/placed_ports.h"
 #include "codegen/schedule.h"
 #include "codegen/state_tensors.h"
 #include "codegen/text.h"
@@ -45,7 +45,8 @@ class ProgramBuilder {
     program_.weights_bytes = static_cast<std::int64_t>(program_.weights.size());
     name_offsets();
     if (on_device()) {
-      place_ports(steps);
+      placed_ =
+          place_ports(steps, arena_name_, {program_.inputs, input_ports_}, {program_.outputs, output_ports_});
       copy_inputs();
     }
     for (Step& step : convert(steps)) program_.steps.push_back(std::move(step));
@@ -193,39 +194,6 @@ class ProgramBuilder {
       offset.bytes = entry.bytes;
       offset.what = fmt::format("{} {}", entry.name, entry.what);
       program_.weight_offsets.push_back(std::move(offset));
-    }
-  }
-
-  /// Which buffers kernels use in the caller's memory, if that is the device's: inputs that nothing is
-  /// written over, and outputs; but none of a call that no run can give other memory.
-  void place_ports(const std::vector<LoweredStep>& steps) {
-    std::set<int> written, fixed;
-    note_uses(steps, written, fixed);
-    const auto place = [&](std::vector<Port>& ports, const std::vector<int>& buffers, Argument::Space space) {
-      for (std::size_t i = 0; i < ports.size(); ++i) {
-        const auto name = arena_name_.find(buffers[i]);
-        const bool is_input = space == Argument::Space::kPlacedInput;
-        if (name == arena_name_.end() || fixed.count(buffers[i]) > 0 || ports[i].type.bytes() == 0 ||
-            (is_input && written.count(buffers[i]) > 0)) {
-          continue;
-        }
-        ports[i].place = name->second;
-        placed_[buffers[i]] = space;
-      }
-    };
-    place(program_.inputs, input_ports_, Argument::Space::kPlacedInput);
-    place(program_.outputs, output_ports_, Argument::Space::kPlacedOutput);
-  }
-
-  static void note_uses(const std::vector<LoweredStep>& steps, std::set<int>& written, std::set<int>& fixed) {
-    for (const LoweredStep& step : steps) {
-      for (const CallArgument& a : step.call.arguments) {
-        if (a.kind != CallArgument::Kind::kStorage) continue;
-        if (a.writes) written.insert(a.storage.buffer);
-        if (step.call.is_fixed) fixed.insert(a.storage.buffer);
-      }
-      note_uses(step.then_steps, written, fixed);
-      note_uses(step.else_steps, written, fixed);
     }
   }
 
