@@ -332,6 +332,7 @@ class KernelWriter {
     CodeText code(1);
     if (guarded && checked_) code.line("if (*trap != 0) return;");
     const bool narrow =
+        total < INT32_MAX / 2 &&
         std::all_of(parts.begin(), parts.end(), [](const Printed& part) { return part.counter == "int"; });
     const std::string type = narrow ? "int" : "std::int64_t";
     std::int64_t first = 0;

@@ -106,7 +106,7 @@ class ProgramBuilder {
         buffer.port = static_cast<int>(program_.inputs.size());
         input_ports_.push_back(static_cast<int>(buffers_.size()));
         program_.inputs.push_back(
-            {input_names(value.name, ""), value.name, value.type, api_type(value.type.element), ""});
+            {input_names(value.name, ""), value.name, value.type, api_type(value.type.element)});
       }
       buffers_.push_back(std::move(buffer));
       inputs_.push_back({static_cast<int>(buffers_.size()) - 1, 0, ir::row_major_strides(value.type.shape)});
@@ -123,8 +123,7 @@ class ProgramBuilder {
         buffer.space = on_device() ? Space::kArena : Space::kOutput;
         buffer.port = static_cast<int>(program_.outputs.size());
         output_ports_.push_back(static_cast<int>(buffers_.size()));
-        program_.outputs.push_back(
-            {output_names(name, ""), name, value.type, api_type(value.type.element), ""});
+        program_.outputs.push_back({output_names(name, ""), name, value.type, api_type(value.type.element)});
       }
       // A state's next value waits in the arena until the run has read the old one.
       buffers_.push_back(std::move(buffer));

@@ -23,7 +23,7 @@ struct Port {
   std::string c_type;  // "float", "int64_t", "uint16_t" (16-bit floats as bits), "uint8_t" for bool
   /// CUDA: kernels may use it in the caller's memory; else it lies at this constant of the arena. Empty: no
   /// kernel names it, or it is always copied.
-  std::string place;
+  std::string place = {};
 };
 
 /// A persistent tensor: an input that the caller declared to be fed by an output.
