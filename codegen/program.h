@@ -42,8 +42,8 @@ struct Argument {
     kWeights,
     kInput,
     kOutput,
-    kPlacedInput,   // CUDA: where the port lies during the run
-    kPlacedOutput,  //
+    kPlacedInput,  // CUDA: where an input lies during the run; outputs likewise
+    kPlacedOutput,
     kState,
     kHost,
     kHostWeights
