@@ -1,5 +1,5 @@
 # gcompile_embed(TARGET DIR...): a static library that carries every file below the given directories, so that
-# the installed tool is one executable. The files come back through codegen/embedded.h, sorted by path, named
+# the installed tool is one executable. The files come back through codegen/emit/embedded.h, sorted by path, named
 # relative to the top of the source tree ("templates/model.h.j2"). Hidden files and editor backups stay out.
 #
 # The library is rebuilt when a file changes, appears or disappears.

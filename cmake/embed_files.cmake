@@ -21,7 +21,7 @@ else()
   set(BODY "  static const EmbeddedFile kFiles[] = {\n${ROWS}  };\n  return kFiles;\n")
 endif()
 file(WRITE ${OUTPUT} "// Written by cmake/embed_files.cmake.
-#include \"codegen/embedded.h\"
+#include \"codegen/emit/embedded.h\"
 
 namespace gcompile {
 namespace {

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <thread>
 
-#include "codegen/embedded.h"
+#include "codegen/emit/embedded.h"
 #include "driver/local_files.h"
 #include "driver/process.h"
 #include "ir/diagnostics.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "codegen/file_set.h"
+#include "codegen/emit/file_set.h"
 #include "driver/options.h"
 #include "driver/terminal.h"
 

@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include "codegen/text.h"
 #include "driver/commands.h"
+#include "template/text.h"
 
 namespace gcompile {
 

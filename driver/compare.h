@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "codegen/precision.h"
+#include "codegen/kernels/precision.h"
 #include "ir/tensor.h"
 
 namespace gcompile {

@@ -7,11 +7,9 @@
 #include <map>
 #include <set>
 
-#include "codegen/emit.h"
-#include "codegen/lowering.h"
-#include "codegen/memory_map_svg.h"
-#include "codegen/sha256.h"
-#include "codegen/text.h"
+#include "codegen/emit/emit.h"
+#include "codegen/emit/memory_map_svg.h"
+#include "codegen/program/lowering.h"
 #include "driver/file_system.h"
 #include "driver/golden.h"
 #include "driver/interrupt.h"
@@ -22,7 +20,9 @@
 #include "frontend/export.h"
 #include "frontend/file_bytes.h"
 #include "ir/print.h"
+#include "ir/sha256.h"
 #include "passes/rule.h"
+#include "template/text.h"
 
 namespace gcompile {
 namespace {

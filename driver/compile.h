@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "codegen/file_set.h"
-#include "codegen/program.h"
+#include "codegen/emit/file_set.h"
+#include "codegen/program/program.h"
 #include "driver/options.h"
 #include "driver/terminal.h"
 #include "frontend/import.h"

@@ -7,11 +7,11 @@
 #include <iostream>
 #include <new>
 
-#include "codegen/text.h"
 #include "driver/commands.h"
 #include "driver/interrupt.h"
 #include "driver/options.h"
 #include "ir/diagnostics.h"
+#include "template/text.h"
 #include "unistd.h"
 
 namespace {

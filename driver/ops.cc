@@ -2,9 +2,9 @@
 
 #include <cstdio>
 
-#include "codegen/text.h"
 #include "driver/commands.h"
 #include "ir/operator.h"
+#include "template/text.h"
 
 namespace gcompile {
 

@@ -8,10 +8,10 @@
 #include <map>
 #include <set>
 
-#include "codegen/text.h"
 #include "driver/version.h"
 #include "frontend/dims.h"
 #include "ir/diagnostics.h"
+#include "template/text.h"
 
 namespace gcompile {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/precision.h"
-#include "codegen/program_json.h"
+#include "codegen/emit/program_json.h"
+#include "codegen/kernels/precision.h"
 #include "driver/cuda_arch.h"
 #include "driver/terminal.h"
 #include "frontend/import.h"

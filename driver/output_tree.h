@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/file_set.h"
+#include "codegen/emit/file_set.h"
 #include "driver/file_system.h"
 
 namespace gcompile {

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <map>
 
-#include "codegen/text.h"
 #include "driver/build_project.h"
 #include "driver/commands.h"
 #include "driver/compare.h"
@@ -16,6 +15,7 @@
 #include "driver/test_cases.h"
 #include "driver/verify_reference.h"
 #include "ir/operator.h"
+#include "template/text.h"
 
 namespace gcompile {
 namespace {

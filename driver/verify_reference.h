@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/precision.h"
+#include "codegen/kernels/precision.h"
 #include "ir/graph.h"
 
 namespace gcompile {

@@ -10,8 +10,8 @@
 #include <span>
 #include <sstream>
 
-#include "codegen/embedded.h"
-#include "codegen/emit.h"
+#include "codegen/emit/embedded.h"
+#include "codegen/emit/emit.h"
 #include "driver/local_files.h"
 #include "driver/process.h"
 #include "ir/diagnostics.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/program.h"
+#include "codegen/program/program.h"
 #include "ir/tensor.h"
 
 namespace gcompile::conformance {

@@ -17,7 +17,7 @@
 #include <map>
 #include <set>
 
-#include "codegen/program_json.h"
+#include "codegen/emit/program_json.h"
 #include "driver/compare.h"
 #include "ir/diagnostics.h"
 #include "tests/conformance/case_project.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <onnx/onnx_pb.h>
 
-#include "codegen/lowering.h"
+#include "codegen/program/lowering.h"
 #include "frontend/data_files.h"
 #include "frontend/file_bytes.h"
 #include "frontend/import.h"

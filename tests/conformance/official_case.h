@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/program.h"
+#include "codegen/program/program.h"
 #include "ir/graph.h"
 
 namespace gcompile::conformance {

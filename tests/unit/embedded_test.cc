@@ -1,4 +1,4 @@
-#include "codegen/embedded.h"
+#include "codegen/emit/embedded.h"
 
 #include <filesystem>
 #include <fstream>

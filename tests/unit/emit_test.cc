@@ -1,12 +1,12 @@
-#include "codegen/emit.h"
+#include "codegen/emit/emit.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "codegen/embedded.h"
-#include "codegen/lowering.h"
+#include "codegen/emit/embedded.h"
+#include "codegen/program/lowering.h"
 #include "driver/local_files.h"
 #include "driver/process.h"
 #include "ir/operator.h"

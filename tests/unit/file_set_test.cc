@@ -1,10 +1,10 @@
-#include "codegen/file_set.h"
+#include "codegen/emit/file_set.h"
 
 #include <string>
 
-#include "codegen/sha256.h"
 #include "gtest/gtest.h"
 #include "ir/diagnostics.h"
+#include "ir/sha256.h"
 
 namespace gcompile {
 namespace {

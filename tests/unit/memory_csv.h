@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/memory_plan.h"
+#include "codegen/memory/plan.h"
 
 namespace gcompile::memory_csv {
 

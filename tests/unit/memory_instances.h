@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/memory_plan.h"
+#include "codegen/memory/plan.h"
 
 namespace gcompile::memory_instances {
 

@@ -1,5 +1,3 @@
-#include "codegen/memory_plan.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +7,8 @@
 #include <numeric>
 #include <sstream>
 
-#include "codegen/memory_plan_check.h"
+#include "codegen/memory/check.h"
+#include "codegen/memory/plan.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ir/diagnostics.h"

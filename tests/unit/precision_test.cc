@@ -1,4 +1,4 @@
-#include "codegen/precision.h"
+#include "codegen/kernels/precision.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "codegen/weights.h"
+#include "codegen/kernels/weights.h"
 
 namespace gcompile {
 namespace {

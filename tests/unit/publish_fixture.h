@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/file_set.h"
+#include "codegen/emit/file_set.h"
 #include "gtest/gtest.h"
 
 namespace gcompile {

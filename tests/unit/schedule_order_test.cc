@@ -1,8 +1,7 @@
-#include "codegen/schedule_order.h"
-
 #include <algorithm>
 #include <numeric>
 
+#include "codegen/schedule/order.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ir/diagnostics.h"

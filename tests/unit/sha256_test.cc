@@ -1,4 +1,4 @@
-#include "codegen/sha256.h"
+#include "ir/sha256.h"
 
 #include <string>
 

@@ -1,12 +1,11 @@
-#include "codegen/template_engine.h"
-
 #include <map>
 #include <string>
 
-#include "codegen/embedded.h"
+#include "codegen/emit/embedded.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ir/diagnostics.h"
+#include "template/engine.h"
 
 // White space and the order of evaluation are compared with jinja2 itself in jinja_differential.py; here
 // stand the parts where this engine is stricter or different, and its messages.

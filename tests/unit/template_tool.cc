@@ -3,9 +3,9 @@
 #include <iostream>
 #include <string>
 
-#include "codegen/template_engine.h"
 #include "ir/diagnostics.h"
 #include "nlohmann/json.hpp"
+#include "template/engine.h"
 
 int main() {
   using Json = nlohmann::ordered_json;

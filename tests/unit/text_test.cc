@@ -1,4 +1,4 @@
-#include "codegen/text.h"
+#include "template/text.h"
 
 #include <cctype>
 #include <cmath>

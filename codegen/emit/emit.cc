@@ -1,0 +1,218 @@
+#include "codegen/emit/emit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+
+#include "codegen/emit/embedded.h"
+#include "ir/diagnostics.h"
+#include "template/engine.h"
+
+namespace gcompile {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr std::string_view kTemplates = "templates/";
+constexpr std::string_view kRuntime = "runtime_stub/";
+constexpr std::size_t kWeightsHeaderBytes = 64;
+
+/// What the apps, the thread pool and NAME.cpp include beside the kernels' headers.
+constexpr std::string_view kAlwaysIncluded[] = {"gcrt/npy.h", "gcrt/parallel.h", "gcrt/thread_pool.h"};
+constexpr std::string_view kAlwaysIncludedCuda[] = {"gcrt/npy.h", "gcrt/cuda/launch.h"};
+
+std::optional<std::string> load_template(const std::string& name) {
+  const EmbeddedFile* file = find_embedded_file(fmt::format("{}{}", kTemplates, name));
+  if (file == nullptr) return std::nullopt;
+  return std::string(file->contents);
+}
+
+/// The headers that `text` includes from the runtime.
+std::vector<std::string> included_by(std::string_view text) {
+  constexpr std::string_view kInclude = "#include \"gcrt/";
+  std::vector<std::string> out;
+  for (std::size_t at = text.find(kInclude); at != std::string_view::npos; at = text.find(kInclude, at + 1)) {
+    const std::size_t begin = at + kInclude.size() - std::string_view("gcrt/").size();
+    const std::size_t end = text.find('"', begin);
+    GC_CHECK(end != std::string_view::npos);
+    out.emplace_back(text.substr(begin, end - begin));
+  }
+  return out;
+}
+
+void put_word(std::string& bytes, std::uint64_t word) {
+  for (int i = 0; i < 8; ++i) bytes += static_cast<char>(static_cast<unsigned char>(word >> (8 * i)));
+}
+
+/// The weights file as 32-bit words in hexadecimal, eight to a line.
+std::string words_of(const std::string& bytes) {
+  std::string text;
+  text.reserve(bytes.size() / 4 * 12);
+  const std::size_t words = (bytes.size() + 3) / 4;
+  for (std::size_t i = 0; i < words; ++i) {
+    std::uint32_t word = 0;
+    for (std::size_t k = 0; k < 4 && 4 * i + k < bytes.size(); ++k) {
+      word |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[4 * i + k])) << (8 * k);
+    }
+    text += fmt::format("0x{:08x}u,", word);
+    text += i % 8 == 7 || i + 1 == words ? '\n' : ' ';
+  }
+  return text;
+}
+
+class Emitter {
+ public:
+  Emitter(const Program& program, const EmitOptions& options)
+      : program_(program), options_(options), engine_(load_template), data_(program_json(program, options)) {}
+
+  FileSet run() {
+    const std::string& name = program_.name;
+    std::set<std::string> headers(program_.headers.begin(), program_.headers.end());
+    if (is_cuda()) {
+      headers.insert(std::begin(kAlwaysIncludedCuda), std::end(kAlwaysIncludedCuda));
+    } else {
+      headers.insert(std::begin(kAlwaysIncluded), std::end(kAlwaysIncluded));
+    }
+    if (data_["uses_halves"].get<bool>()) headers.insert("gcrt/pack_types.h");
+    if (data_["has_placed"].get<bool>()) headers.insert("gcrt/cuda/caller.h");
+    const std::vector<std::string> runtime = runtime_headers({headers.begin(), headers.end()});
+    data_["runtime_headers"] = runtime;
+
+    add_build_files();
+    render("model.h.j2", fmt::format("include/{0}/{0}.h", name));
+    render(is_cuda() ? "model_cuda.hpp.j2" : "model.hpp.j2", fmt::format("include/{0}/{0}.hpp", name));
+    render(is_cuda() ? "model.cu.j2" : "model.cpp.j2", source_path(name));
+    render("internal.h.j2", fmt::format("src/{}_internal.h", name));
+    if (!is_cuda()) render("threads.cpp.j2", fmt::format("src/{}_threads.cpp", name));
+    add_kernels();
+    add_weights();
+    render("support.h.j2", "apps/support.h");
+    render("run.cpp.j2", "apps/run.cpp");
+    render("bench.cpp.j2", "apps/bench.cpp");
+    if (!options_.golden.empty()) {
+      render("selftest.cpp.j2", "tests/selftest.cpp");
+      files_.add(fmt::format("data/{}.golden.bin", name), options_.golden);
+    }
+    for (const std::string& header : runtime) {
+      files_.add(header, std::string(find_embedded_file(fmt::format("{}{}", kRuntime, header))->contents));
+    }
+    render(is_cuda() ? "README_cuda.md.j2" : "README.md.j2", "README.md");
+    render("report.html.j2", "report.html");
+    add_manifest();
+    return std::move(files_);
+  }
+
+ private:
+  bool is_cuda() const { return program_.target == Target::kCuda; }
+  /// src/NAME.cpp, or .cu.
+  std::string source_path(const std::string& stem) const {
+    return fmt::format("src/{}.{}", stem, is_cuda() ? "cu" : "cpp");
+  }
+  void render(const std::string& from, const std::string& to) { files_.add(to, engine_.render(from, data_)); }
+
+  void add_build_files() {
+    Json sources = Json::array();
+    sources.push_back(source_path(program_.name));
+    for (const KernelFile& file : split_kernels(program_, options_.kernels_per_file)) {
+      sources.push_back(source_path(file.stem));
+    }
+    data_["sources"] = std::move(sources);
+    render(is_cuda() ? "CMakeLists_cuda.txt.j2" : "CMakeLists.txt.j2", "CMakeLists.txt");
+    render(is_cuda() ? "Makefile_cuda.j2" : "Makefile.j2", "Makefile");
+    render("LICENSE.j2", "LICENSE");
+  }
+
+  void add_kernels() {
+    for (const Json& file : data_["kernel_files"]) {
+      const Json data = {{"name", data_["name"]}, {"tool_version", data_["tool_version"]}, {"file", file}};
+      files_.add(source_path(file["stem"].get<std::string>()), engine_.render("kernels.cpp.j2", data));
+    }
+  }
+
+  void add_weights() {
+    if (program_.weights_bytes == 0) return;
+    const std::string bytes = weights_file(program_);
+    if (options_.weights == WeightsMode::kArray) {
+      const Json data = {{"name", data_["name"]},
+                         {"alignment", data_["alignment"]},
+                         {"weights_words", words_of(bytes)},
+                         {"weights_words_count", (bytes.size() + 3) / 4}};
+      files_.add(fmt::format("src/{}_weights.c", program_.name), engine_.render("weights.c.j2", data));
+      return;
+    }
+    if (options_.weights == WeightsMode::kIncbin) {
+      render("weights.S.j2", fmt::format("src/{}_weights.S", program_.name));
+    }
+    files_.add(fmt::format("data/{}.weights.bin", program_.name), bytes);
+  }
+
+  void add_manifest() {
+    Json content;
+    content["version"] = program_.tool_version;
+    content["name"] = program_.name;
+    content["target"] = is_cuda() ? "cuda" : "cpp";
+    content["model_sha256"] = program_.model_sha256;
+    content["producer"] = program_.producer;
+    content["opset"] = program_.opset;
+    content["options"] = program_.options;
+    for (const char* key : {"arena_bytes", "state_bytes", "weights_bytes", "instance_bytes", "alignment"}) {
+      content[key] = data_[key];
+    }
+    for (const char* list : {"inputs", "outputs"}) {
+      content[list] = Json::array();
+      for (const Json& port : data_[list]) {
+        content[list].push_back({{"name", port["model_name"]},
+                                 {"c_name", port["c_name"]},
+                                 {"element", port["element"]},
+                                 {"shape", port["shape"]}});
+      }
+    }
+    content["statistics"] = data_["statistics"];
+    files_.add_manifest(program_.name, content);
+  }
+
+  const Program& program_;
+  const EmitOptions& options_;
+  TemplateEngine engine_;
+  Json data_;
+  FileSet files_;
+};
+
+}  // namespace
+
+FileSet emit(const Program& program, const EmitOptions& options) { return Emitter(program, options).run(); }
+
+std::string weights_file(const Program& program) {
+  GC_CHECK(static_cast<std::int64_t>(program.weights.size()) == program.weights_bytes);
+  std::string bytes = "GCWEIGHT";
+  put_word(bytes, 1);  // version of the layout
+  put_word(bytes, static_cast<std::uint64_t>(program.weights_bytes));
+  put_word(bytes, weights_checksum(program.weights));
+  bytes.resize(kWeightsHeaderBytes, '\0');
+  bytes.append(reinterpret_cast<const char*>(program.weights.data()), program.weights.size());
+  return bytes;
+}
+
+std::vector<std::string> runtime_headers(const std::vector<std::string>& headers) {
+  std::set<std::string> seen(headers.begin(), headers.end());
+  std::vector<std::string> pending(seen.begin(), seen.end());
+  while (!pending.empty()) {
+    const std::string header = std::move(pending.back());
+    pending.pop_back();
+    const EmbeddedFile* file = find_embedded_file(fmt::format("{}{}", kRuntime, header));
+    if (file == nullptr) {
+      throw ir::CompileError(ir::ExitCode::kInternal,
+                             fmt::format("internal compiler error: no runtime header '{}'", header));
+    }
+    for (std::string& included : included_by(file->contents)) {
+      if (seen.insert(included).second) pending.push_back(std::move(included));
+    }
+  }
+  return {seen.begin(), seen.end()};
+}
+
+}  // namespace gcompile

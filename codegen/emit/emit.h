@@ -1,0 +1,21 @@
+#pragma once
+// Program -> files of the output project: rendered templates, weights, and exactly the runtime headers that
+// they include.
+
+#include "codegen/emit/file_set.h"
+#include "codegen/emit/program_json.h"
+#include "codegen/program/program.h"
+
+namespace gcompile {
+
+/// All files, the manifest last.
+FileSet emit(const Program& program, const EmitOptions& options);
+
+/// data/NAME.weights.bin: a header of 64 bytes (magic, version, size and checksum of the payload), the
+/// payload.
+std::string weights_file(const Program& program);
+
+/// The runtime headers in `headers` and all that they include, sorted: "gcrt/config.h".
+std::vector<std::string> runtime_headers(const std::vector<std::string>& headers);
+
+}  // namespace gcompile

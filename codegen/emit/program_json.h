@@ -1,0 +1,49 @@
+#pragma once
+// The Program as JSON: the only thing a template sees, and what --dump-dir writes.
+
+#include "codegen/program/program.h"
+#include "nlohmann/json.hpp"
+
+namespace gcompile {
+
+/// Where the packed constants of an output live.
+enum class WeightsMode : std::uint8_t {
+  kIncbin,  // data/NAME.weights.bin, linked in by the assembler
+  kArray,   // the same bytes as a C array
+  kFile,    // data/NAME.weights.bin, which the C++ wrapper loads
+  kExtern,  // the same file, but where its bytes lie is the caller's business
+};
+
+/// "incbin", "array", "file" or "extern".
+const char* weights_mode_name(WeightsMode mode);
+
+struct EmitOptions {
+  WeightsMode weights = WeightsMode::kIncbin;
+  /// data/NAME.golden.bin: test vectors in the layout of tests/selftest.cpp; empty: no self test.
+  std::string golden;
+  /// The model computes with quantised integers: the self test lets 0.1 % of them be off by one.
+  bool quantised = false;
+  /// Most kernels of one source file. 0: as many as the target's compiler takes in a few seconds.
+  int kernels_per_file = 0;
+  /// -march= that the output's own build asks for.
+  std::string cpu = "native";
+  /// What nvcc builds for: machine code, "sm_87", or PTX, "compute_90".
+  std::vector<std::string> cuda_archs = {"sm_80"};
+};
+
+/// The kernels of one source file: indices into Program::kernels.
+struct KernelFile {
+  std::string stem;  // "NAME_kernels" or "NAME_kernels_2"
+  std::vector<std::size_t> kernels;
+};
+std::vector<KernelFile> split_kernels(const Program& program, int kernels_per_file);
+
+/// Everything about the program except the bytes of its weights. Texts that came from the model are raw:
+/// templates print them through a filter that escapes.
+nlohmann::ordered_json program_json(const Program& program, const EmitOptions& options);
+
+/// FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/) taken over little-endian words of 8 bytes rather than
+/// bytes; `bytes` must be a multiple of 8 long. What the header of a weights file holds.
+std::uint64_t weights_checksum(const std::vector<std::uint8_t>& bytes);
+
+}  // namespace gcompile

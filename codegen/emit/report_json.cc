@@ -1,0 +1,154 @@
+#include "codegen/emit/report_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "codegen/emit/memory_map_svg.h"
+#include "template/text.h"
+
+namespace gcompile {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// 1204 -> "1,204".
+std::string grouped(std::int64_t number) {
+  std::string digits = fmt::format("{}", number);
+  for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
+  return digits;
+}
+
+/// "12.3 %" of a whole; empty when there is no whole.
+std::string share(std::int64_t part, std::int64_t whole) {
+  if (whole <= 0) return "";
+  const std::int64_t thousandths = (part * 1000 + whole / 2) / whole;
+  return fmt::format("{}.{} %", thousandths / 10, thousandths % 10);
+}
+
+/// A name inside inline code of Markdown; what Markdown or HTML would read as markup becomes a character
+/// reference.
+std::string markdown_escape(std::string_view name) {
+  std::string text;
+  for (const char c : comment_escape(name)) {
+    if (std::string_view("`|[]()<>&_!#~$\"").find(c) != std::string_view::npos) {
+      text += fmt::format("&#{};", static_cast<int>(c));
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+Json ports(const std::vector<Port>& list) {
+  Json out = Json::array();
+  for (const Port& port : list) {
+    out.push_back({{"c_name", port.c_name},
+                   {"c_type", port.c_type},
+                   {"model_name", markdown_escape(port.model_name)},
+                   {"type", to_string(port.type)}});
+  }
+  return out;
+}
+
+/// Work by family of kernels, the largest first.
+Json families(const Program& program) {
+  struct Sum {
+    std::string family;
+    std::int64_t calls = 0, multiply_adds = 0, bytes = 0;
+  };
+  std::map<std::string, Sum> sums;
+  for (const Layer& layer : program.layers) {
+    Sum& sum = sums[layer.family];
+    sum.family = layer.family;
+    ++sum.calls;
+    sum.multiply_adds += layer.multiply_adds;
+    sum.bytes += layer.bytes_read + layer.bytes_written;
+  }
+  std::vector<Sum> order;
+  for (const auto& [name, sum] : sums) order.push_back(sum);
+  std::stable_sort(order.begin(), order.end(), [](const Sum& a, const Sum& b) {
+    return a.multiply_adds != b.multiply_adds ? a.multiply_adds > b.multiply_adds : a.bytes > b.bytes;
+  });
+  Json out = Json::array();
+  for (const Sum& sum : order) {
+    out.push_back({{"family", sum.family},
+                   {"calls", grouped(sum.calls)},
+                   {"multiply_adds", grouped(sum.multiply_adds)},
+                   {"share", share(sum.multiply_adds, program.statistics.multiply_adds)},
+                   {"bytes", human_bytes(sum.bytes)}});
+  }
+  return out;
+}
+
+/// What a target adds to a layer's row: on CUDA how it is spread over the grid and its predicted time.
+Json further_headings(const Program& program) {
+  if (program.target != Target::kCuda) return Json::array();
+  return {"grid", "predicted \u00b5s"};
+}
+
+Json further_cells(const Program& program, const Layer& layer) {
+  Json cells = Json::array();
+  if (program.target != Target::kCuda) return cells;
+  cells.push_back(layer.choice);
+  cells.push_back(fmt::format("{:.1f}", layer.microseconds));
+  return cells;
+}
+
+}  // namespace
+
+void add_report(Json& out, const Program& program) {
+  const Statistics& s = program.statistics;
+  Json report;
+  report["inputs"] = ports(program.inputs);
+  report["outputs"] = ports(program.outputs);
+  report["states"] = Json::array();
+  for (const StateTensor& state : program.states) {
+    report["states"].push_back({{"c_name", state.c_name},
+                                {"model_name", markdown_escape(state.input_name)},
+                                {"output_name", markdown_escape(state.output_name)},
+                                {"type", to_string(state.type)}});
+  }
+  report["layer_headings"] = further_headings(program);
+  report["layers"] = Json::array();
+  for (std::size_t i = 0; i < program.layers.size(); ++i) {
+    const Layer& layer = program.layers[i];
+    report["layers"].push_back({{"step", i},
+                                {"function", layer.function},
+                                {"family", layer.family},
+                                {"origins", layer.origins},
+                                {"result", layer.result},
+                                {"multiply_adds", grouped(layer.multiply_adds)},
+                                {"share", share(layer.multiply_adds, s.multiply_adds)},
+                                {"bytes", human_bytes(layer.bytes_read + layer.bytes_written)},
+                                {"cells", further_cells(program, layer)}});
+  }
+  report["families"] = families(program);
+  report["remarks"] = Json::array();
+  for (const Remark& remark : program.remarks) {
+    report["remarks"].push_back({{"subject", remark.subject}, {"text", remark.text}});
+  }
+  report["has_remarks"] = !program.remarks.empty();
+  report["nodes_imported"] = grouped(s.nodes_imported);
+  report["nodes_optimised"] = grouped(s.nodes_optimised);
+  report["kernels"] = grouped(static_cast<std::int64_t>(program.kernels.size()));
+  report["calls"] = grouped(static_cast<std::int64_t>(program.layers.size()));
+  report["multiply_adds"] = grouped(s.multiply_adds);
+  report["arena"] = human_bytes(program.arena_bytes);
+  report["arena_of_bound"] = share(program.arena_bytes, s.arena_lower_bound);
+  report["lower_bound"] = human_bytes(s.arena_lower_bound);
+  report["bare_first_fit"] = human_bytes(s.bare_first_fit);
+  report["arena_of_bare"] = share(program.arena_bytes, s.bare_first_fit);
+  report["scratch"] = human_bytes(s.scratch_bytes);
+  report["weights"] = human_bytes(program.weights_bytes);
+  report["state"] = human_bytes(program.state_bytes);
+  report["buffers"] = grouped(static_cast<std::int64_t>(program.buffers.size()));
+  report["plan_order"] =
+      program.plan.order_used + (program.plan.proven_optimal ? "; no plan for this schedule is smaller" : "");
+  report["memory_map"] = memory_map_svg(program.buffers, program.plan);
+  out["report"] = std::move(report);
+}
+
+}  // namespace gcompile

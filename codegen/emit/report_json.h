@@ -1,0 +1,12 @@
+#pragma once
+
+#include "codegen/program/program.h"
+#include "nlohmann/json.hpp"
+
+namespace gcompile {
+
+/// What README.md and report.html show, already as text: "report" with sizes, shares and numbers as people
+/// read them.
+void add_report(nlohmann::ordered_json& out, const Program& program);
+
+}  // namespace gcompile

@@ -1,0 +1,198 @@
+#include "codegen/emit/schedule_json.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <set>
+
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr std::size_t kLineWidth = 110;
+
+class ScheduleWriter {
+ public:
+  explicit ScheduleWriter(const Program& program) : program_(program) {}
+
+  void add(const std::vector<Step>& steps, int depth) {
+    for (const Step& step : steps) {
+      switch (step.kind) {
+        case Step::Kind::kCall:
+          add_call(step, depth);
+          break;
+        case Step::Kind::kCopy: {
+          Json& entry = open(step, depth, "is_copy");
+          entry["from"] = argument(step.arguments.at(0));
+          entry["to"] = argument(step.arguments.at(1));
+          entry["bytes"] = step.bytes;
+          break;
+        }
+        case Step::Kind::kIf:
+          add_if(step, depth);
+          break;
+        case Step::Kind::kTrap:
+          open(step, depth, "is_trap");
+          trapped_ = true;
+          break;
+      }
+    }
+  }
+
+  void finish(Json& out) {
+    for (const auto* ports : {&program_.inputs, &program_.outputs}) {
+      for (const Port& port : *ports) {
+        if (!port.place.empty()) used_.insert({"arena", ports == &program_.inputs ? "inputs" : "outputs"});
+      }
+    }
+    out["steps"] = std::move(steps_);
+    for (const char* space : {"arena", "weights", "inputs", "outputs", "state", "host_weights"}) {
+      out[fmt::format("uses_{}", space)] = used_.count(space) > 0;
+    }
+    out["uses_threads"] = used_.count("threads") > 0;
+    out["uses_copies"] = used_.count("copies") > 0;
+    out["calls_checked"] = checked_;
+    out["has_traps"] = trapped_;
+    out["has_branches"] = branches_;
+    for (const int port : steering_) {
+      out["inputs"][static_cast<std::size_t>(port)]["remark"] = "; host memory, for it chooses a branch";
+    }
+  }
+
+ private:
+  Json& open(const Step& step, int depth, const char* kind) {
+    Json entry;
+    for (const char* name : {"is_call", "is_checked", "is_copy", "is_if", "is_else", "is_end", "is_trap"}) {
+      entry[name] = std::string(name) == kind;
+    }
+    entry["indent"] = std::string(static_cast<std::size_t>(depth) * 2, ' ');
+    entry["comment"] = step.comment;
+    entry["result"] = step.result;
+    const std::size_t width = 2 * static_cast<std::size_t>(depth) + step.comment.size() + step.result.size();
+    entry["is_long"] = width + std::string_view("//  -> ").size() > kLineWidth;
+    if (entry["is_copy"].get<bool>()) used_.insert("copies");
+    steps_.push_back(std::move(entry));
+    return steps_.back();
+  }
+
+  void add_call(const Step& step, int depth) {
+    Json& entry = open(step, depth, "is_call");
+    entry["is_checked"] = step.checked;
+    entry["function"] = step.function;
+    checked_ = checked_ || step.checked;
+    std::vector<std::string> arguments;
+    on_host_ = step.on_host;
+    for (const Argument& a : step.arguments) arguments.push_back(argument(a));
+    on_host_ = false;
+    if (program_.target == Target::kCuda) {
+      if (!step.on_host) arguments.push_back("queue");
+    } else if (step.threaded) {
+      arguments.push_back("threads");
+      used_.insert("threads");
+    }
+    // Continuation lines start below the first argument, as a person would write them.
+    std::size_t column = static_cast<std::size_t>(depth) * 2 + step.function.size() + 1;
+    if (step.checked) column += std::string_view("if (!").size();
+    const std::string margin(column, ' ');
+    std::string text;
+    std::size_t width = column;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const std::size_t size = arguments[i].size() + 2;
+      if (i > 0 && width + size > kLineWidth) {
+        text += ",\n" + margin;
+        width = column;
+      } else if (i > 0) {
+        text += ", ";
+      }
+      text += arguments[i];
+      width += size;
+    }
+    entry["arguments"] = std::move(text);
+  }
+
+  void add_if(const Step& step, int depth) {
+    Json& entry = open(step, depth, "is_if");
+    on_host_ = program_.target == Target::kCuda;
+    entry["condition"] = argument(step.arguments.at(0));
+    on_host_ = false;
+    branches_ = true;
+    add(step.then_steps, depth + 1);
+    open(step, depth, "is_else");
+    add(step.else_steps, depth + 1);
+    open(step, depth, "is_end");
+  }
+
+  /// "at<float>(arena, at_relu_1 + 128)".
+  std::string argument(const Argument& a) {
+    const std::string offset =
+        a.extra != 0 ? fmt::format("{} + {}", a.offset_constant, a.extra) : a.offset_constant;
+    switch (a.space) {
+      case Argument::Space::kArena:
+        used_.insert("arena");
+        return fmt::format("at<{}>(arena, {})", a.c_type, offset);
+      case Argument::Space::kPlacedInput:
+        return placed("in", program_.inputs, a);
+      case Argument::Space::kPlacedOutput:
+        return placed("out", program_.outputs, a);
+      case Argument::Space::kState:
+        used_.insert("state");
+        return fmt::format("at<{}>(state, {})", a.c_type, offset);
+      case Argument::Space::kWeights:
+        used_.insert("weights");
+        return fmt::format("weight<{}>(weights, {})", a.c_type, offset);
+      case Argument::Space::kHost:
+        return fmt::format("at<{}>(host, {})", a.c_type, offset);
+      case Argument::Space::kHostWeights:
+        used_.insert("host_weights");
+        return fmt::format("weight<{}>(host_weights, {})", a.c_type, offset);
+      case Argument::Space::kInput:
+        used_.insert("inputs");
+        if (on_host_) steering_.insert(a.port);
+        return port("inputs", program_.inputs.at(static_cast<std::size_t>(a.port)), a);
+      case Argument::Space::kOutput:
+        used_.insert("outputs");
+        return port("outputs", program_.outputs.at(static_cast<std::size_t>(a.port)), a);
+    }
+    GC_CHECK(false);
+  }
+
+  /// "at<float>(in_x, 128)".
+  static std::string placed(const char* list, const std::vector<Port>& ports, const Argument& a) {
+    return fmt::format("at<{}>({}_{}, {})", a.c_type, list, ports.at(static_cast<std::size_t>(a.port)).c_name,
+                       a.extra);
+  }
+
+  static std::string port(const char* list, const Port& port, const Argument& a) {
+    const std::string base = fmt::format("{}->{}", list, port.c_name);
+    const std::string type = a.c_type.rfind("std::", 0) == 0 ? a.c_type.substr(5) : a.c_type;
+    const std::int64_t element_bytes = bits_of(port.type.element) / 8;
+    if (type == port.c_type && a.extra % element_bytes == 0) {
+      return a.extra != 0 ? fmt::format("{} + {}", base, a.extra / element_bytes) : base;
+    }
+    const char* const_word = std::string_view(list) == "inputs" ? "const " : "";
+    return fmt::format("as<{}{}>({}, {})", const_word, a.c_type, base, a.extra);
+  }
+
+  const Program& program_;
+  Json steps_ = Json::array();
+  std::set<std::string> used_;
+  bool checked_ = false;
+  bool trapped_ = false;
+  bool branches_ = false;
+  bool on_host_ = false;    // of the arguments that are being written
+  std::set<int> steering_;  // inputs that the host reads
+};
+
+}  // namespace
+
+void add_schedule(Json& out, const Program& program) {
+  ScheduleWriter writer(program);
+  writer.add(program.steps, 1);
+  writer.finish(out);
+}
+
+}  // namespace gcompile

@@ -1,0 +1,240 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "codegen/kernels/kernel_call.h"
+#include "codegen/loops/c_types.h"
+#include "codegen/loops/loop_printer.h"
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+
+using ir::Index;
+using ir::ScalarNode;
+using ir::ScalarOp;
+
+namespace {
+
+/// Work up to which an epilogue runs on every register of a tile; beyond, its code is kept once
+/// (gcrt/cpu/tile.h).
+constexpr int kLightEpilogue = 6;
+
+/// Constants that say what an operation is rather than how much: they stay literals. All others are fields of
+/// the functor, so that layers which differ only in scales and zero points share one type (DESIGN law 3).
+bool is_plain(const ir::Scalar& value) {
+  const double v = value.as_double();
+  return v == 0 || v == 1 || v == -1 || !std::isfinite(v);
+}
+
+}  // namespace
+
+int EpilogueWriter::aligned_lanes(const Index& address, const KernelTensor& tensor, int lanes) const {
+  if (address.coefficient_of(column_) != 1) return lanes;
+  const std::int64_t bytes = bits_of(tensor.element) / 8;
+  const auto fits = [&](std::int64_t l) {
+    if (l * bytes > 16 || tensor.alignment % (l * bytes) != 0 || address.constant() % l != 0) return false;
+    return std::all_of(address.terms().begin(), address.terms().end(), [&](const Index::Term& t) {
+      return t.atom.axis == column_ || t.coefficient % l == 0;
+    });
+  };
+  while (lanes > 1 && !fits(lanes)) lanes /= 2;
+  return lanes;
+}
+
+EpilogueWriter::Access EpilogueWriter::access(const Index& address, const KernelTensor& tensor,
+                                              const std::string& field) {
+  GC_CHECK(address.is_affine());
+  lanes_ = aligned_lanes(address, tensor, lanes_);
+  Access out;
+  out.field = field;
+  out.column = address.coefficient_of(column_);
+  // Batch axes move the pointer; row axes must walk as one, or are recovered from m by division.
+  std::string base = tensor.pointer;
+  std::string batch_step;
+  for (std::size_t axis = 0; axis < loops_.extents.size(); ++axis) {
+    const int a = static_cast<int>(axis);
+    const std::int64_t step = address.coefficient_of(a);
+    if (a == column_ || step == 0 || loops_.extents[axis] == 1) continue;
+    const std::string moved = fmt::format(" + {} * b{}", step, a);
+    if (std::find(grid_axes_.begin(), grid_axes_.end(), a) != grid_axes_.end()) {
+      batch_step += moved;
+    } else if (std::find(rows_.begin(), rows_.end(), a) == rows_.end()) {
+      base += moved;
+    }
+  }
+  if (!batch_step.empty()) batch_steps_.push_back({field, batch_step.substr(3)});
+  if (address.constant() != 0) base += fmt::format(" + {}", address.constant());
+  bool collapses = true;
+  std::int64_t row = -1, inner = 1;
+  for (auto at = rows_.rbegin(); at != rows_.rend(); ++at) {
+    const std::int64_t extent = loops_.extents[static_cast<std::size_t>(*at)];
+    if (extent == 1) continue;
+    const std::int64_t step = address.coefficient_of(*at);
+    if (row < 0) row = step;
+    collapses = collapses && step == row * inner;
+    inner *= extent;
+  }
+  members_.push_back({field, base});
+  std::string position;
+  if (!collapses) {
+    std::int64_t below = 1;
+    for (auto at = rows_.rbegin(); at != rows_.rend(); ++at) {
+      const std::int64_t extent = loops_.extents[static_cast<std::size_t>(*at)];
+      const std::int64_t step = address.coefficient_of(*at);
+      if (extent != 1 && step != 0) {
+        std::string coordinate = below == 1 ? "m" : fmt::format("m / {}", below);
+        if (below * extent != inner) coordinate = fmt::format("({}) % {}", coordinate, extent);
+        position += fmt::format(" + {} * ({})", step, coordinate);
+      }
+      below *= extent;
+    }
+  } else if (row > 0) {
+    members_.push_back({field + "_row", fmt::format("{}", row)});
+    position = fmt::format(" + m * {}_row", field);
+  }
+  if (out.column == 1) {
+    position += " + n";
+  } else if (out.column != 0) {
+    position += fmt::format(" + n * {}", out.column);
+  }
+  out.position = field + position;
+  return out;
+}
+
+/// The functor of one entry of the batch that the grid walks.
+void EpilogueWriter::write_at_batch(CodeText& code) const {
+  if (batch_steps_.empty()) {
+    code.line(fmt::format("GCRT_INLINE {} at_batch(std::ptrdiff_t) const {{ return *this; }}",
+                          KernelCall::kFunctor));
+    return;
+  }
+  code.open(fmt::format("GCRT_INLINE {} at_batch(std::ptrdiff_t z) const {{", KernelCall::kFunctor));
+  std::int64_t below = 1;
+  std::int64_t count = 1;
+  for (const int a : grid_axes_) count *= loops_.extents[static_cast<std::size_t>(a)];
+  for (auto at = grid_axes_.rbegin(); at != grid_axes_.rend(); ++at) {
+    const std::int64_t extent = loops_.extents[static_cast<std::size_t>(*at)];
+    const std::string name = fmt::format("b{}", *at);
+    const bool used = std::any_of(batch_steps_.begin(), batch_steps_.end(), [&](const auto& step) {
+      return (step.second + " ").find("* " + name + " ") != std::string::npos;
+    });
+    if (used) {
+      std::string text = below == 1 ? "z" : fmt::format("z / {}", below);
+      if (below * extent < count) text += fmt::format(" % {}", extent);
+      code.line(fmt::format("const std::ptrdiff_t {} = {};", name, text));
+    }
+    below *= extent;
+  }
+  code.line(fmt::format("{} moved = *this;", KernelCall::kFunctor));
+  for (const auto& [field, step] : batch_steps_) code.line(fmt::format("moved.{} += {};", field, step));
+  code.line("return moved;");
+  code.close();
+}
+
+EpilogueWriter::EpilogueWriter(KernelBuilder& builder, KernelCall& call, ir::NodeId id,
+                               const ir::ContractForm& form, std::vector<int> rows, int column,
+                               std::vector<int> grid_axes)
+    : call_(call),
+      loops_(form.epilogue),
+      rows_(std::move(rows)),
+      column_(column),
+      grid_axes_(std::move(grid_axes)) {
+  const bool cuda = builder.target_ == Target::kCuda;
+  GC_CHECK(loops_.is_map() && loops_.regions.size() == 1);
+  const int root = loops_.regions[0].root;
+  const int roots[] = {root};
+  std::map<int, Access> loads;
+  std::map<int, KernelTensor> tensors;  // by operand
+  std::map<std::string, std::string> types;
+  std::map<int, std::string> constants;
+  std::vector<std::uint64_t> dependence(loops_.dag.nodes().size(), 0);
+  const std::vector<ir::Range> ranges = loops_.ranges();
+  for (const int n : loops_.dag.reachable(roots)) {
+    const ScalarNode& node = loops_.dag[n];
+    std::uint64_t& mask = dependence[static_cast<std::size_t>(n)];
+    for (const int argument : node.arguments) mask |= dependence[static_cast<std::size_t>(argument)];
+    if (node.op == ScalarOp::kConstant && !is_plain(node.constant)) {
+      const std::string field = fmt::format("c{}", constants.size());
+      constants[n] = field;
+      types[field] = kernel_type(compute_type(node.type));
+      members_.push_back({field, literal(node.constant)});
+    }
+    if (node.op == ScalarOp::kAccumulator) mask = 1;
+    GC_CHECK(node.op != ScalarOp::kIota);
+    if (node.op != ScalarOp::kLoad) continue;
+    const auto [known, inserted] = tensors.try_emplace(node.operand);
+    if (inserted) {
+      known->second = builder.operand_parameter(call, id, node.operand, fmt::format("x{}", node.operand));
+    }
+    const KernelTensor& tensor = known->second;
+    const std::string field = fmt::format("x{}{}", node.operand, loads.empty() ? "" : fmt::format("_{}", n));
+    const std::string type = kernel_type(node.type);
+    Access a = access(ir::recombine(ir::address_of(node.index, tensor.strides), ranges), tensor, field);
+    types[field] = "const " + type + "*";
+    mask = a.column != 0 ? 1 : 0;
+    loads[n] = std::move(a);
+  }
+  const KernelTensor result = builder.result_parameter(call, id, 0, "y");
+  const Access store =
+      access(ir::recombine(ir::address_of(loops_.store, result.strides), ranges), result, "y");
+  types["y"] = kernel_type(result.element) + "*";
+
+  CodeText code;
+  code.open(fmt::format("struct {} {{", KernelCall::kFunctor));
+  for (const auto& [member, value] : members_) {
+    code.line(types.count(member) ? fmt::format("{} {};", types[member], member)
+                                  : fmt::format("std::ptrdiff_t {};", member));
+  }
+  int work = 0;
+  for (const int n : loops_.dag.reachable(roots)) work += row_of(loops_.dag[n].op).cost;
+  if (cuda) {
+    code.line(fmt::format("static constexpr int kMaxLanes = {};", lanes_));
+    write_at_batch(code);
+  } else if (work > kLightEpilogue) {
+    code.line("static constexpr bool kIsHeavy = true;");
+  }
+  code.line("template <class L, class V>");
+  code.open("GCRT_INLINE void operator()(L lane, V acc0, std::ptrdiff_t m, std::ptrdiff_t n) const {");
+  const bool uses_m = std::any_of(members_.begin(), members_.end(), [](const auto& member) {
+    return member.first.size() > 4 && member.first.compare(member.first.size() - 4, 4, "_row") == 0;
+  });
+  if (!uses_m) code.line("static_cast<void>(m);");
+  const auto half = [](ir::ElementType type) { return compute_type(type) != type; };
+  ExpressionPrinter printer(loops_.dag, dependence, [&](int n, bool vector) -> std::string {
+    const ScalarNode& node = loops_.dag[n];
+    if (node.op == ScalarOp::kAccumulator) return "acc0";
+    const Access& a = loads.at(n);
+    const char* function = half(node.type) ? "load_as_float" : "load";
+    if (!vector) return fmt::format("{}(Lanes<1>{{}}, {})", function, a.position);
+    return a.column == 1 ? fmt::format("{}(lane, {})", function, a.position)
+                         : fmt::format("{}_strided(lane, {}, {})", function, a.position, a.column);
+  });
+  printer.name_constants(std::move(constants));
+  printer.set_vector_mask(1);
+  printer.declare(code, {root}, 1);
+  const std::string value = printer.text(root, true);
+  const char* function = half(result.element) ? "store_from_float" : "store";
+  code.line(
+      store.column == 1 || loops_.extents[static_cast<std::size_t>(column_)] == 1
+          ? fmt::format("{}(lane, {}, {});", function, store.position, value)
+          : fmt::format("{}_strided(lane, {}, {}, {});", function, store.position, store.column, value));
+  code.close();
+  code.close("};");
+  call_.functor = code.text();
+  // Loads, stores and plain arithmetic come with every kernel's own header.
+  for (const int n : loops_.dag.reachable(roots)) {
+    const ScalarOp op = loops_.dag[n].op;
+    if (op == ScalarOp::kAccumulator || op == ScalarOp::kLoad || op == ScalarOp::kConstant ||
+        op == ScalarOp::kAdd || op == ScalarOp::kMul) {
+      continue;
+    }
+    call_.headers.push_back("gcrt/scalar.h");
+    break;
+  }
+  std::string fields;
+  for (const auto& [member, value] : members_) fields += (fields.empty() ? "" : ", ") + value;
+  declaration_ = fmt::format("const {} epilogue{{{}}};", KernelCall::kFunctor, fields);
+}
+
+}  // namespace gcompile

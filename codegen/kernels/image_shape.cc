@@ -1,0 +1,57 @@
+#include "codegen/kernels/image_shape.h"
+
+#include <fmt/format.h>
+
+namespace gcompile {
+
+using ir::Shape;
+
+std::string ImageShape::text(const std::string& name) const {
+  return fmt::format(
+      "  constexpr ConvShape {}{{/*batch*/ {},\n"
+      "                            /*in h, w, c*/ {}, {}, {}, /*out h, w, c*/ {}, {}, {},\n"
+      "                            /*kernel*/ {}, {}, /*stride*/ {}, {}, /*pad top, left*/ {}, {},\n"
+      "                            /*dilation*/ {}, {}, /*groups*/ {},\n"
+      "                            /*strides of pixel, row, image*/ {}, {}, {}}};\n",
+      name, batch, in_h, in_w, in_c, out_h, out_w, out_c, kernel_h, kernel_w, stride_h, stride_w, pad_top,
+      pad_left, dilation_h, dilation_w, groups, pixel, row, image);
+}
+
+ImageShape image_shape(const Shape& x, const std::vector<std::int64_t>& strides, const Shape& y,
+                       const ir::Window& window, std::int64_t groups) {
+  const bool flat = x.size() == 3;
+  const std::size_t h = 2, w = flat ? 2 : 3;
+  const auto of = [&](const std::vector<std::int64_t>& values, bool height) {
+    return flat ? (height ? 1 : values[0]) : values[height ? 0 : 1];
+  };
+  ImageShape s{};
+  s.batch = x[0];
+  s.in_c = x[1];
+  s.out_c = y[1];
+  s.in_h = flat ? 1 : x[h];
+  s.in_w = x[w];
+  s.out_h = flat ? 1 : y[h];
+  s.out_w = y[w];
+  s.kernel_h = of(window.kernel, true);
+  s.kernel_w = of(window.kernel, false);
+  s.stride_h = of(window.strides, true);
+  s.stride_w = of(window.strides, false);
+  s.dilation_h = of(window.dilations, true);
+  s.dilation_w = of(window.dilations, false);
+  s.pad_top = flat ? 0 : window.begin(0);
+  s.pad_left = window.begin(flat ? 0 : 1);
+  s.groups = groups;
+  s.pixel = strides[w];
+  s.row = flat ? s.pixel * s.in_w : strides[h];
+  s.image = strides[0];
+  return s;
+}
+
+/// Result axes that count pixels, for an N, C, spatial... result.
+std::vector<int> pixel_axes(std::size_t rank) {
+  std::vector<int> rows = {0};
+  for (std::size_t axis = 2; axis < rank; ++axis) rows.push_back(static_cast<int>(axis));
+  return rows;
+}
+
+}  // namespace gcompile

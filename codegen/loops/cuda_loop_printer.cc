@@ -1,0 +1,471 @@
+#include "codegen/loops/cuda_loop_printer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/loops/c_types.h"
+#include "codegen/loops/cuda_loop_plan.h"
+#include "codegen/loops/nest_printer.h"
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+
+using ir::ElementType;
+using ir::Index;
+using ir::ScalarNode;
+using ir::ScalarOp;
+
+namespace {
+
+using Worker = CudaLoopPlan::Worker;
+
+constexpr int kWarpThreads = 32;
+
+/// Whether `word` occurs in the text by itself.
+bool mentions_word(const std::string& text, const std::string& word) {
+  const auto is_word = [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]))) return true;
+  }
+  return false;
+}
+
+/// One nest, walked by the grid. The index of the worker is in scope as `worker`.
+class CudaNestPrinter final : public NestPrinter {
+ public:
+  CudaNestPrinter(LoopNest nest, const std::vector<KernelTensor>& operands, const KernelTensor* result,
+                  const CudaLoopPlan& plan, CodeText& code)
+      : NestPrinter(std::move(nest), operands, result, code), plan_(plan), narrow_(fits_32_bits()) {}
+
+  std::string counter_type() const override { return narrow_ ? "int" : "std::int64_t"; }
+
+  void print(int region_root) {
+    if (plan_.worker == Worker::kTile) {
+      print_tile(region_root);
+      return;
+    }
+    if (plan_.packs > 1) {
+      print_packs(region_root);
+      return;
+    }
+    bind_parallel_axes();
+    const std::vector<int> all = roots(region_root);
+    if (plan_.worker == Worker::kThread && plan_.lanes > 1) {
+      code_.line(fmt::format("constexpr Lanes<{}> lane{{}};", plan_.lanes));
+      enter_lanes(nest_.vector_axis);
+    }
+    if (walks_rows()) {
+      code_.line(fmt::format("constexpr Row<{}, {}> row{{}};", extent_of(nest_, nest_.reduced), plan_.lanes));
+    }
+    expressions_.declare(code_, all, bound_);
+    point(region_root);
+  }
+
+  /// Bytes of shared memory of a tile.
+  std::string shared_bytes() const {
+    std::string sum;
+    for (const int id : plan_.tile.staged) {
+      sum += fmt::format("{}{}::bytes({})", sum.empty() ? "" : " + ", tile_type(), staged_bytes(nest_, id));
+    }
+    return sum;
+  }
+
+  void print_check(int scalar, ir::Range range) {
+    bind_parallel_axes();
+    code_.line(fmt::format("const std::int64_t index = {};", expressions_.text(scalar, false)));
+    code_.line(fmt::format("if (index < {} || index >= {}) *trap = 1;", range.low, range.high));
+  }
+
+ private:
+  /// Counters and addresses are 32-bit when every value they take is.
+  bool fits_32_bits() const {
+    constexpr std::int64_t kLimit = INT32_MAX / 2;
+    const std::vector<ir::Range> ranges = nest_.ranges();
+    const auto fits = [&](const Index& index) {
+      const ir::Range range = ir::range_of(index, ranges);
+      return range.low > -kLimit && range.high < kLimit;
+    };
+    return extent_of(nest_, nest_.parallel) < kLimit && extent_of(nest_, nest_.reduced) < kLimit &&
+           fits(nest_.store) && std::all_of(nest_.nodes.begin(), nest_.nodes.end(), [&](int id) {
+             return fits(nest_.address[static_cast<std::size_t>(id)]);
+           });
+  }
+
+  bool walks_rows() const override { return !plan_.kept.is_empty(); }
+  std::string vectorize_call(int loop) const override {
+    return walks_rows() ? "vectorize(group, row"
+                        : fmt::format("vectorize<{}>(group, {}", plan_.lanes, axis(loop).extent());
+  }
+  std::string reduce_call(const char* function, ElementType type, int loop, bool is_part) const override {
+    if (walks_rows()) return fmt::format("reduce_{}<{}>(group, row", function, kernel_type(type));
+    return fmt::format("reduce_{}{}<{}, {}>(group, {}", function, is_part ? "_part" : "", kernel_type(type),
+                       plan_.lanes, axis(loop).extent());
+  }
+  std::string arg_reduce_call(const ir::Stage& stage, int loop) const override {
+    if (plan_.worker == Worker::kThread) return {};
+    return fmt::format("arg_reduce<{}>(group, {}", arg_reduction(stage), axis(loop).extent());
+  }
+  void finish_parts(const char* function, const std::string& name) override {
+    code_.line(fmt::format("{0} = combine_{1}(group, {0});", name, function));
+  }
+  void store_reduced(int region_root) override {
+    if (plan_.worker == Worker::kThread) {
+      store(region_root);
+      return;
+    }
+    code_.open("if (group.rank() == 0) {");
+    store(region_root);
+    code_.close();
+  }
+
+  /// A place in a row is its position over all reduced axes, as an int: axes of which there are several, or
+  /// whose addresses need 64 bits, are variables of their own.
+  bool is_place_an_axis() const { return nest_.reduced.size() == 1 && narrow_; }
+  std::string place() const { return is_place_an_axis() ? axis_name(nest_.reduced[0]) : "place"; }
+  std::string body_parameter(int loop) const override {
+    return walks_rows() ? "auto " + place() : NestPrinter::body_parameter(loop);
+  }
+  void enter_body(int loop) override {
+    enter_lanes(loop);
+    body_ = code_.mark();
+    if (walks_rows()) {
+      for (const int a : nest_.reduced) bound_ |= bit(a);
+    }
+  }
+  void leave_body(int loop) override {
+    NestPrinter::leave_body(loop);
+    if (!walks_rows() || is_place_an_axis()) return;
+    declare_mentioned(digits(nest_.reduced, place(), extent_of(nest_, nest_.reduced), -1));
+  }
+
+  /// const auto kept0 = keep(group, row, [&](auto lane, auto i1) { return load(lane, x0 + i1); });
+  void begin_stage(std::size_t k) override {
+    if (!walks_rows()) return;
+    for (const int id : plan_.kept.nodes[k]) {
+      const auto scope = expressions_.scope();
+      const std::uint64_t bound = bound_;
+      const int inner = nest_.vector_axis;
+      const std::string name = fmt::format("kept{}", kept_++);
+      code_.open(fmt::format("const auto {} = keep(group, row{}", name, body_head(inner)));
+      enter_body(inner);
+      const bool vector = expressions_.is_vector(id);
+      expressions_.declare(code_, {id}, bound_);
+      code_.line(fmt::format("return {};", expressions_.text(id, vector)));
+      close_vector_loop();
+      bound_ = bound;
+      expressions_.restore(scope);
+      expressions_.bind(id, fmt::format("{}(lane, {})", name, place()), vector);
+    }
+  }
+  std::string values_of(int root) const override {
+    const auto at = expressions_.scope().find(root);
+    if (!walks_rows() || at == expressions_.scope().end() || !at->second.vector) return {};
+    return at->second.name.substr(0, at->second.name.find('('));
+  }
+
+  /// map_packs<4, 1024, 4000>(worker, [&](int pack) { return exp(load(lane, x0 + 4 * pack)); },
+  ///                                  [&](int pack, auto value) { store(lane, y + 4 * pack, value); });
+  void print_packs(int region_root) {
+    const bool vector = plan_.lanes > 1;
+    const std::int64_t total = extent_of(nest_, nest_.parallel) / plan_.lanes;
+    const std::vector<Digit> axes = digits(nest_.parallel, "pack", total, nest_.vector_axis);
+    for (const int a : nest_.parallel) bound_ |= bit(a);
+    if (vector) {
+      code_.line(fmt::format("constexpr Lanes<{}> lane{{}};", plan_.lanes));
+      enter_lanes(nest_.vector_axis);
+    }
+    const auto scope = expressions_.scope();
+    code_.open(fmt::format("map_packs<{}, {}, {}>(worker, [&]({} pack) GCRT_LAMBDA_INLINE {{", plan_.packs,
+                           plan_.workers, total, counter_type()));
+    body_ = code_.mark();
+    expressions_.declare(code_, {region_root}, bound_);
+    code_.line(fmt::format("return {};", expressions_.text(region_root, vector)));
+    declare_mentioned(axes);
+    expressions_.restore(scope);
+    expressions_.bind(region_root, "value", vector);
+    code_.reopen(fmt::format("}}, [&]({} pack, auto value) GCRT_LAMBDA_INLINE {{", counter_type()));
+    body_ = code_.mark();
+    store(region_root);
+    declare_mentioned(axes);
+    code_.close("});");
+    expressions_.restore(scope);
+    leave_lanes();
+  }
+
+  /// A tile of the reads' axis by the writes', staged in shared memory in one order and visited in the other.
+  void print_tile(int region_root) {
+    const TilePlan& tile = plan_.tile;
+    const int i = tile.read_axis, j = tile.write_axis;
+    const auto tiles = [](std::int64_t extent, int side) { return (extent + side - 1) / side; };
+    const std::int64_t across = tiles(axis(i).extent(), tile.read_side),
+                       down = tiles(axis(j).extent(), tile.write_side);
+    std::vector<int> others;
+    std::copy_if(nest_.parallel.begin(), nest_.parallel.end(), std::back_inserter(others),
+                 [&](int a) { return a != i && a != j; });
+    const auto first = [&](std::int64_t below, std::int64_t count, int side) {
+      if (count == 1) return std::string("0");
+      std::string text = below == 1 ? "worker" : fmt::format("worker / {}", below);
+      if (below * count < plan_.workers) text += fmt::format(" % {}", count);
+      return fmt::format("{} * {}", text, side);
+    };
+    code_.line(fmt::format("// Read along {}, written along {}.", axis_name(i), axis_name(j)));
+    code_.line(fmt::format("const {} tile{{{}, {}, {}, {}}};", tile_type(), first(1, across, tile.read_side),
+                           axis(i).extent(), first(across, down, tile.write_side), axis(j).extent()));
+    declare_axes(digits(others, "worker", plan_.workers, -1, across * down));
+    expressions_.declare(code_, {region_root}, bound_);
+    std::string offset = "0";
+    for (std::size_t k = 0; k < tile.staged.size(); ++k) {
+      const int id = tile.staged[k];
+      open_tile_body(
+          fmt::format("const auto tile{} = tile.stage<{}, {}>({}, ", k,
+                      kernel_type(ir::compute_type(nest_.form->dag.type(id))), tile.read_lanes, offset),
+          i);
+      expressions_.declare(code_, {id}, bound_);
+      code_.line(fmt::format("return {};", expressions_.text(id, true)));
+      close_tile_body();
+      const std::string bytes = fmt::format("tile.bytes({})", staged_bytes(nest_, id));
+      offset = k == 0 ? bytes : offset + " + " + bytes;
+    }
+    code_.line("barrier();");
+    open_tile_body(fmt::format("tile.visit<{}>(", plan_.lanes), j);
+    for (std::size_t k = 0; k < tile.staged.size(); ++k) {
+      expressions_.bind(tile.staged[k], fmt::format("tile{}(lane, {}, {})", k, axis_name(i), axis_name(j)),
+                        true);
+    }
+    store(region_root);
+    close_tile_body();
+  }
+  std::string tile_type() const {
+    return fmt::format("SharedTile<{}, {}{}>", plan_.tile.read_side, plan_.tile.write_side,
+                       narrow_ ? "" : ", std::int64_t");
+  }
+  void open_tile_body(const std::string& call, int lanes_axis) {
+    outer_scope_ = expressions_.scope();
+    code_.open(fmt::format("{2}[&](auto lane, {3} {0}, {3} {1}) GCRT_LAMBDA_INLINE {{",
+                           axis_name(plan_.tile.read_axis), axis_name(plan_.tile.write_axis), call,
+                           counter_type()));
+    bound_ |= bit(plan_.tile.read_axis) | bit(plan_.tile.write_axis);
+    enter_lanes(lanes_axis);
+  }
+  void close_tile_body() {
+    leave_lanes();
+    bound_ &= ~(bit(plan_.tile.read_axis) | bit(plan_.tile.write_axis));
+    expressions_.restore(outer_scope_);
+    code_.close("});");
+  }
+
+  /// i0 = worker / 64, i1 = worker % 64 * 4: the last axis varies fastest, so that neighbouring threads touch
+  /// neighbouring memory.
+  void bind_parallel_axes() {
+    const int packed = plan_.worker == Worker::kThread ? nest_.vector_axis : -1;
+    declare_axes(digits(nest_.parallel, "worker", plan_.workers, packed));
+    if (nest_.parallel.empty()) code_.line("static_cast<void>(worker);");
+  }
+
+  struct Digit {
+    int axis;
+    std::string line;  // "const int i0 = worker / 64;"
+  };
+  /// Axes as digits of `number`, the last first, which counts to `total`; digits below `below` are something
+  /// else's. The axis `packed` counts in packs.
+  std::vector<Digit> digits(const std::vector<int>& axes, const std::string& number, std::int64_t total,
+                            int packed, std::int64_t below = 1) const {
+    std::vector<Digit> out;
+    for (auto at = axes.rbegin(); at != axes.rend(); ++at) {
+      const std::int64_t lanes = *at == packed ? plan_.lanes : 1;
+      const std::int64_t count = axis(*at).extent() / lanes;
+      std::string text = below == 1 ? number : fmt::format("{} / {}", number, below);
+      if (below * count < total) text += fmt::format(" % {}", count);
+      if (lanes > 1) text += fmt::format(" * {}", lanes);
+      out.push_back({*at, fmt::format("const {} {} = {};", counter_type(), axis_name(*at), text)});
+      below *= count;
+    }
+    return out;
+  }
+  /// At the top of the body, those that it names.
+  void declare_mentioned(const std::vector<Digit>& digits) {
+    for (const Digit& digit : digits) {
+      if (mentions_word(code_.text().substr(body_), axis_name(digit.axis))) code_.line_at(body_, digit.line);
+    }
+  }
+  void declare_axes(const std::vector<Digit>& digits) {
+    for (const Digit& digit : digits) {
+      code_.line(digit.line);
+      bound_ |= bit(digit.axis);
+    }
+  }
+
+  const CudaLoopPlan& plan_;
+  bool narrow_;
+  int kept_ = 0;
+  std::size_t body_ = 0;  // where the body of a loop or lambda begins
+  std::map<int, ExpressionPrinter::Binding> outer_scope_;
+};
+
+/// Threads of a block of a kernel in which every thread works alone: small grids are spread over more blocks.
+int block_threads(std::int64_t workers) { return workers >= 65536 ? 256 : workers >= 8192 ? 128 : 64; }
+
+struct Printed {
+  CudaLoopPlan plan;
+  std::string counter;  // type of `worker`
+  std::string body;
+  std::string shared;  // of tiles: bytes
+};
+
+class KernelWriter {
+ public:
+  KernelWriter(std::vector<CudaParameter> parameters, bool checked)
+      : parameters_(std::move(parameters)), checked_(checked) {
+    if (checked_) parameters_.push_back({"int* trap", "trap", "queue.trap"});
+  }
+
+  /// Parts in which every thread works alone share one launch: each takes whole blocks of it.
+  void add_threads(const std::vector<Printed>& parts, const std::string& name, bool guarded) {
+    std::int64_t total = 0;
+    for (const Printed& part : parts) total += part.plan.workers;
+    const int threads = block_threads(total);
+    CodeText code(1);
+    if (guarded && checked_) code.line("if (*trap != 0) return;");
+    const bool narrow =
+        total < INT32_MAX / 2 &&
+        std::all_of(parts.begin(), parts.end(), [](const Printed& part) { return part.counter == "int"; });
+    const std::string type = narrow ? "int" : "std::int64_t";
+    std::int64_t first = 0;
+    for (const Printed& part : parts) {
+      const std::int64_t count = part.plan.workers;
+      if (parts.size() == 1) {
+        code.line(fmt::format("const {0} worker = global_thread<{0}>();", type));
+        if (count % threads != 0) code.line(fmt::format("if (worker >= {}) return;", count));
+        code.append(part.body);
+      } else {
+        if (first == 0) code.line(fmt::format("const {0} thread = global_thread<{0}>();", type));
+        code.open(first == 0 ? fmt::format("if (thread < {}) {{", count)
+                             : fmt::format("if (thread >= {} && thread < {}) {{", first, first + count));
+        const std::string place = first == 0 ? "thread" : fmt::format("thread - {}", first);
+        code.line(part.counter == type
+                      ? fmt::format("const {} worker = {};", type, place)
+                      : fmt::format("const {0} worker = static_cast<{0}>({1});", part.counter, place));
+        code.append(part.body, 1);
+        code.close();
+      }
+      first += (count + threads - 1) / threads * threads;
+    }
+    add(name, code.text(), first / threads, threads, "0");
+  }
+
+  /// Every block works on one tile or row, or its warps on one row each.
+  void add_groups(const Printed& part, const std::string& name, bool guarded) {
+    const CudaLoopPlan& plan = part.plan;
+    const bool warp = plan.worker == Worker::kWarp;
+    const int threads = warp ? block_threads(plan.workers * kWarpThreads) : plan.threads;
+    const int rows = threads / plan.threads;
+    CodeText code(1);
+    if (guarded && checked_) code.line("if (*trap != 0) return;");
+    std::string shared = "0";
+    if (plan.worker != Worker::kTile) code.line(fmt::format("auto group = make_group<{}>();", plan.threads));
+    if (warp) {
+      code.line(fmt::format("const {0} worker = global_thread<{0}>() / {1};", part.counter, kWarpThreads));
+      if (plan.workers % rows != 0) code.line(fmt::format("if (worker >= {}) return;", plan.workers));
+    } else {
+      code.line(fmt::format("const {0} worker = static_cast<{0}>(blockIdx.x);", part.counter));
+      shared = part.shared.empty() ? fmt::format("Group<{}>::kScratchBytes", plan.threads) : part.shared;
+    }
+    code.append(part.body);
+    add(name, code.text(), (plan.workers + rows - 1) / rows, threads, shared);
+  }
+
+  CudaLoops finish() { return {std::move(device_), std::move(launches_), count_, {"gcrt/cuda/loops.h"}, ""}; }
+
+ private:
+  /// A kernel takes only the parameters that its body names.
+  void add(const std::string& name, const std::string& body, std::int64_t blocks, int threads,
+           const std::string& shared) {
+    std::string declarations, arguments;
+    for (const CudaParameter& p : parameters_) {
+      if (!mentions_word(body, p.name)) continue;
+      declarations += (declarations.empty() ? "" : ", ") + p.declaration;
+      arguments += ", " + p.argument;
+    }
+    device_ += fmt::format("GCRT_GLOBAL({}) void {}({}) {{\n{}}}\n", threads, name, declarations, body);
+    launches_ +=
+        fmt::format("  launch(queue, {}, {}, {}, {}{});\n", blocks, threads, shared, name, arguments);
+    ++count_;
+  }
+
+  std::vector<CudaParameter> parameters_;
+  bool checked_;
+  std::string device_, launches_;
+  int count_ = 0;
+};
+
+}  // namespace
+
+CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
+                           const KernelTensor& result, const std::vector<CudaParameter>& parameters,
+                           const gcrt::DeviceModel& device) {
+  const std::string base = std::string(kKernelNamePlaceholder) + "_kernel";
+  KernelWriter writer(parameters, !form.checks.empty());
+  int checks = 0;
+  for (const ir::BoundsCheck& check : form.checks) {
+    ir::LoopForm probe = form;
+    probe.stages.clear();
+    probe.parallel = static_cast<int>(form.extents.size());
+    probe.set_root(check.scalar);
+    KernelTensor none;
+    none.strides.assign(form.store.size(), 0);
+    LoopNest nest = build_nest(probe, probe.regions[0], operands, none);
+    nest.vector_axis = -1;
+    // Only the axes that the index depends on are walked.
+    const std::uint64_t mask = nest.dependence()[static_cast<std::size_t>(check.scalar)];
+    nest.parallel.erase(std::remove_if(nest.parallel.begin(), nest.parallel.end(),
+                                       [&](int a) { return (mask >> a & 1) == 0; }),
+                        nest.parallel.end());
+    Printed part;
+    part.plan.workers = extent_of(nest, nest.parallel);
+    CodeText code(1);
+    CudaNestPrinter printer(std::move(nest), operands, nullptr, part.plan, code);
+    printer.print_check(check.scalar, check.range);
+    part.counter = printer.counter_type();
+    part.body = code.text();
+    writer.add_threads({part}, fmt::format("{}_check{}", base, checks++ ? std::to_string(checks) : ""),
+                       false);
+  }
+  std::vector<Printed> alone;
+  int groups = 0;
+  bool rows = false, tiles = false, packs = false;
+  std::string choice;
+  for (const ir::Region& region : form.regions) {
+    if (region.is_empty()) continue;
+    LoopNest nest = build_nest(form, region, operands, result);
+    Printed part;
+    part.plan = plan_cuda_loops(nest, region.root, operands, result, device);
+    CodeText code(1);
+    CudaNestPrinter printer(std::move(nest), operands, &result, part.plan, code);
+    printer.print(region.root);
+    part.counter = printer.counter_type();
+    part.body = code.text();
+    part.shared = printer.shared_bytes();
+    if (choice.empty()) choice = part.plan.summary();
+    if (!part.plan.kept.is_empty()) rows = true;
+    if (part.plan.worker == Worker::kTile) tiles = true;
+    if (part.plan.packs > 1) packs = true;
+    if (part.plan.worker == Worker::kThread) {
+      alone.push_back(std::move(part));
+    } else {
+      writer.add_groups(part, groups++ ? fmt::format("{}{}", base, groups) : base, true);
+    }
+  }
+  if (!alone.empty()) writer.add_threads(alone, groups ? base + "_rest" : base, true);
+  CudaLoops loops = writer.finish();
+  loops.choice = std::move(choice);
+  if (rows) loops.headers.push_back("gcrt/cuda/row.h");
+  if (tiles) loops.headers.push_back("gcrt/cuda/transpose.h");
+  if (packs) loops.headers.push_back("gcrt/cuda/map.h");
+  return loops;
+}
+
+}  // namespace gcompile

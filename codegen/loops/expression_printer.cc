@@ -1,0 +1,212 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/loops/c_types.h"
+#include "codegen/loops/loop_printer.h"
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+
+using ir::ElementType;
+using ir::ScalarNode;
+using ir::ScalarOp;
+
+void CodeText::line(const std::string& text) {
+  text_ += std::string(static_cast<std::size_t>(2 * depth_), ' ') + text + "\n";
+}
+
+void CodeText::line_at(std::size_t mark, const std::string& text) {
+  text_.insert(mark, std::string(static_cast<std::size_t>(2 * depth_), ' ') + text + "\n");
+}
+
+void CodeText::open(const std::string& text) {
+  line(text);
+  ++depth_;
+}
+
+void CodeText::close(const std::string& text) {
+  --depth_;
+  line(text);
+}
+
+void CodeText::reopen(const std::string& text) {
+  --depth_;
+  open(text);
+}
+
+void CodeText::append(const std::string& text, int deeper) {
+  const std::string margin(static_cast<std::size_t>(2 * deeper), ' ');
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin) + 1;
+    text_ += margin + text.substr(begin, end - begin);
+    begin = end;
+  }
+}
+
+namespace {
+
+const char* infix(ScalarOp op, ElementType type) {
+  if (type != ElementType::kFloat32 && type != ElementType::kFloat64) return nullptr;
+  switch (op) {
+    case ScalarOp::kAdd:
+      return "+";
+    case ScalarOp::kSub:
+      return "-";
+    case ScalarOp::kMul:
+      return "*";
+    case ScalarOp::kDiv:
+      return "/";
+    default:
+      return nullptr;
+  }
+}
+
+const char* comparison(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::kLess:
+      return "<";
+    case ScalarOp::kLessEqual:
+      return "<=";
+    case ScalarOp::kGreater:
+      return ">";
+    case ScalarOp::kGreaterEqual:
+      return ">=";
+    case ScalarOp::kEqual:
+      return "==";
+    case ScalarOp::kNotEqual:
+      return "!=";
+    default:
+      return nullptr;
+  }
+}
+
+/// Whether the text must be parenthesised inside another operator.
+bool is_compound(const std::string& text) {
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    depth += text[i] == '(' || text[i] == '{' || text[i] == '[';
+    depth -= text[i] == ')' || text[i] == '}' || text[i] == ']';
+    if (depth == 0 && text[i] == ' ') return true;
+  }
+  return !text.empty() && text[0] == '-';
+}
+
+std::string enclosed(const std::string& text) { return is_compound(text) ? "(" + text + ")" : text; }
+
+}  // namespace
+
+std::string ExpressionPrinter::apply(const ScalarNode& node, bool vector) const {
+  const auto argument = [&](std::size_t i) { return text(node.arguments[i], vector); };
+  const ElementType operand = dag_.type(node.arguments[0]);
+  switch (node.op) {
+    case ScalarOp::kRound:
+      return argument(0);
+    case ScalarOp::kCast: {
+      const std::string lane = vector ? "lane" : "Lanes<1>{}";
+      const bool from_half = compute_type(operand) != operand;
+      if (compute_type(node.type) != node.type) {
+        const std::string source = operand == ElementType::kFloat32 || from_half
+                                       ? argument(0)
+                                       : fmt::format("cast<float>({}, {})", lane, argument(0));
+        return fmt::format("round_to<{}>({})", kernel_type(node.type), source);
+      }
+      if (from_half && node.type == ElementType::kFloat32) return argument(0);
+      if (node.type == ElementType::kBool) return fmt::format("cast_bool({}, {})", lane, argument(0));
+      return fmt::format("cast<{}>({}, {})", kernel_type(node.type), lane, argument(0));
+    }
+    case ScalarOp::kIsPositiveInf:
+      return fmt::format("is_inf({}, false, true)", argument(0));
+    case ScalarOp::kIsNegativeInf:
+      return fmt::format("is_inf({}, true, false)", argument(0));
+    default:
+      break;
+  }
+  if (node.op == ScalarOp::kSelect) {
+    // A comparison in place keeps its mask in the width of its operands instead of going through bytes.
+    const ScalarNode& condition = dag_[node.arguments[0]];
+    const char* symbol = comparison(condition.op);
+    if (symbol && scope_.count(node.arguments[0]) == 0 &&
+        bits_of(compute_type(dag_.type(condition.arguments[0]))) == bits_of(node.type)) {
+      return fmt::format("blend({} {} {}, {}, {})", enclosed(text(condition.arguments[0], vector)), symbol,
+                         enclosed(text(condition.arguments[1], vector)), argument(1), argument(2));
+    }
+  }
+  if (const char* symbol = infix(node.op, node.type)) {
+    // A pack and a scalar mix freely around an arithmetic sign; at least one side must be a pack.
+    const bool left = vector && (is_vector(node.arguments[0]) || !is_vector(node.arguments[1]));
+    const bool right = vector && (is_vector(node.arguments[1]) || !is_vector(node.arguments[0]));
+    return fmt::format("{} {} {}", enclosed(text(node.arguments[0], left)), symbol,
+                       enclosed(text(node.arguments[1], right)));
+  }
+  if (node.op == ScalarOp::kNeg && infix(ScalarOp::kAdd, node.type)) return "-" + enclosed(argument(0));
+  std::string call = std::string(row_of(node.op).name) + "(";
+  for (std::size_t i = 0; i < node.arguments.size(); ++i) call += (i ? ", " : "") + argument(i);
+  return call + ")";
+}
+
+std::string ExpressionPrinter::compute(int id, bool vector) const {
+  const ScalarNode& node = dag_[id];
+  switch (node.op) {
+    case ScalarOp::kConstant: {
+      const auto named = constants_.find(id);
+      return named != constants_.end() ? named->second : literal(node.constant);
+    }
+    case ScalarOp::kLoad:
+    case ScalarOp::kIota:
+    case ScalarOp::kAccumulator:
+      return leaf_(id, vector);
+    default:
+      return apply(node, vector);
+  }
+}
+
+std::string ExpressionPrinter::text(int id, bool vector) const {
+  const auto bound = scope_.find(id);
+  const bool have_vector = bound != scope_.end() ? bound->second.vector : is_vector(id);
+  std::string out = bound != scope_.end() ? bound->second.name : compute(id, have_vector);
+  GC_CHECK(vector || !have_vector);
+  return vector && !have_vector ? fmt::format("splat(lane, {})", out) : out;
+}
+
+void ExpressionPrinter::declare(CodeText& code, const std::vector<int>& roots, std::uint64_t bound) {
+  const std::vector<int> needed = dag_.reachable(roots);
+  std::map<int, int> uses;
+  std::map<int, bool> used_deeper;
+  // Nodes behind a binding that is already in scope are not needed again.
+  std::vector<bool> live(dag_.nodes().size(), false);
+  for (const int root : roots) live[static_cast<std::size_t>(root)] = true;
+  const auto settled = [&](int id) { return (dependence_[static_cast<std::size_t>(id)] & ~bound) == 0; };
+  const std::function<void(const ir::Index&, const std::function<void(int)>&)> loaded =
+      [&](const ir::Index& index, const std::function<void(int)>& visit) {
+        for (const ir::Index::Term& t : index.terms()) {
+          if (t.atom.kind == ir::IndexAtom::Kind::kLoaded) visit(t.atom.axis);
+          if (t.atom.inner) loaded(*t.atom.inner, visit);
+        }
+      };
+  for (auto at = needed.rbegin(); at != needed.rend(); ++at) {
+    if (!live[static_cast<std::size_t>(*at)] || scope_.count(*at)) continue;
+    const auto use = [&, user = *at](int id, bool in_index) {
+      live[static_cast<std::size_t>(id)] = true;
+      uses[id] += in_index ? 2 : 1;  // an index part is named, so that addresses stay readable
+      if (!settled(user)) used_deeper[id] = true;
+    };
+    for (const int argument : dag_[*at].arguments) use(argument, false);
+    for (const ir::Index& index : dag_[*at].index) loaded(index, [&](int id) { use(id, true); });
+  }
+  for (const int id : needed) {
+    if (!live[static_cast<std::size_t>(id)] || !settled(id) || scope_.count(id)) continue;
+    const ScalarNode& node = dag_[id];
+    if (node.op == ScalarOp::kConstant || node.op == ScalarOp::kAccumulator) continue;
+    const bool root = std::find(roots.begin(), roots.end(), id) != roots.end();
+    std::string value = compute(id, is_vector(id));
+    const bool short_enough = value.size() <= 56;
+    if (!used_deeper[id] && (root || uses[id] <= 1) && short_enough) continue;
+    if (root && uses[id] == 0) continue;
+    const std::string name = fmt::format("v{}", next_++);
+    code.line(fmt::format("const auto {} = {};", name, value));
+    bind(id, name, is_vector(id));
+  }
+}
+
+}  // namespace gcompile

@@ -1,0 +1,86 @@
+#pragma once
+// Prints loop forms and expressions as C++17 over the packs of gcrt (the one printer of Map and Reduce
+// kernels).
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/loops/loop_nest.h"
+
+namespace gcompile {
+
+/// A growing text with indentation.
+class CodeText {
+ public:
+  explicit CodeText(int depth = 0) : depth_(depth) {}
+  void line(const std::string& text);
+  void open(const std::string& text);         // text, then one level deeper
+  void close(const std::string& text = "}");  // one level back, then text
+  void reopen(const std::string& text);       // text, one level back
+  /// Text that is indented already, some levels deeper.
+  void append(const std::string& text, int deeper = 0);
+  /// A place to which lines may be added later.
+  std::size_t mark() const { return text_.size(); }
+  /// A line at an earlier place, as deep as the current one.
+  void line_at(std::size_t mark, const std::string& text);
+  const std::string& text() const { return text_; }
+
+ private:
+  int depth_;
+  std::string text_;
+};
+
+/// Prints expressions of a dag. A binding is a variable that holds a node; vector ones hold one value per
+/// lane.
+class ExpressionPrinter {
+ public:
+  struct Binding {
+    std::string name;
+    bool vector = false;
+  };
+  /// Text of a load or accumulator in a given mode (vector or scalar).
+  using LeafPrinter = std::function<std::string(int id, bool vector)>;
+
+  ExpressionPrinter(const ir::Dag& dag, std::vector<std::uint64_t> dependence, LeafPrinter leaf)
+      : dag_(dag), dependence_(std::move(dependence)), leaf_(std::move(leaf)) {}
+
+  /// Spells constants by name instead of as literals (fields of a functor).
+  void name_constants(std::map<int, std::string> names) { constants_ = std::move(names); }
+
+  /// Which axes (and accumulators) vary per lane; 0 outside vector loops.
+  void set_vector_mask(std::uint64_t mask) { vector_mask_ = mask; }
+  bool is_vector(int id) const { return (dependence_[static_cast<std::size_t>(id)] & vector_mask_) != 0; }
+
+  void bind(int id, std::string name, bool vector) { scope_[id] = {std::move(name), vector}; }
+  void forget(int id) { scope_.erase(id); }
+  const std::map<int, Binding>& scope() const { return scope_; }
+  void restore(std::map<int, Binding> scope) { scope_ = std::move(scope); }
+
+  /// Declares variables for every node needed by `roots` that is settled by `bound` and worth a name.
+  void declare(CodeText& code, const std::vector<int>& roots, std::uint64_t bound);
+  /// Text of the node; with `vector`, a pack (scalars are splatted).
+  std::string text(int id, bool vector) const;
+
+ private:
+  std::string compute(int id, bool vector) const;
+  std::string apply(const ir::ScalarNode& node, bool vector) const;
+
+  const ir::Dag& dag_;
+  std::vector<std::uint64_t> dependence_;
+  LeafPrinter leaf_;
+  std::map<int, std::string> constants_;
+  std::uint64_t vector_mask_ = 0;
+  std::map<int, Binding> scope_;
+  int next_ = 0;
+};
+
+/// Body of a kernel function (without signature): loops over all regions.
+std::string print_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
+                        const KernelTensor& result, int depth);
+
+/// Body of a function that returns false when one of the form's run-time indices is out of range.
+std::string print_checks(const ir::LoopForm& form, const std::vector<KernelTensor>& operands, int depth);
+
+}  // namespace gcompile

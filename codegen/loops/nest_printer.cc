@@ -1,0 +1,346 @@
+#include "codegen/loops/nest_printer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/loops/c_types.h"
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+
+using ir::Combine;
+using ir::ElementType;
+using ir::Index;
+using ir::IndexAtom;
+using ir::ScalarNode;
+using ir::ScalarOp;
+
+namespace {
+
+std::string identity_of(Combine combine, ElementType type) {
+  const std::string of_type = fmt::format("<{}>", kernel_type(type));
+  switch (combine) {
+    case Combine::kSum:
+      return literal(ir::cast(ir::Scalar::of_real(ElementType::kFloat64, 0), type));
+    case Combine::kProduct:
+      return literal(ir::cast(ir::Scalar::of_real(ElementType::kFloat64, 1), type));
+    case Combine::kMax:
+      return is_float(type) ? "-kInfinity" + of_type : "kLowest" + of_type;
+    default:
+      return is_float(type) ? "kInfinity" + of_type : "kLargest" + of_type;
+  }
+}
+
+const char* function_of(Combine combine) {
+  switch (combine) {
+    case Combine::kSum:
+      return "add";
+    case Combine::kProduct:
+      return "mul";
+    case Combine::kMax:
+      return "max";
+    default:
+      return "min";
+  }
+}
+
+}  // namespace
+
+NestPrinter::NestPrinter(LoopNest nest, const std::vector<KernelTensor>& operands, const KernelTensor* result,
+                         CodeText& code)
+    : nest_(std::move(nest)),
+      operands_(operands),
+      result_(result),
+      code_(code),
+      dependence_(nest_.dependence()),
+      expressions_(nest_.form->dag, dependence_, [this](int id, bool vector) { return leaf(id, vector); }) {}
+
+std::string NestPrinter::axis_name(int i) { return fmt::format("i{}", i); }
+
+std::vector<int> NestPrinter::roots(int region_root) const {
+  std::vector<int> out = {region_root};
+  for (const ir::Stage& stage : nest_.form->stages) out.push_back(stage.root);
+  return out;
+}
+
+void NestPrinter::enter_lanes(int loop) {
+  bound_ |= bit(loop);
+  vector_axis_ = loop;
+  vector_mask_ = bit(loop);
+  expressions_.set_vector_mask(vector_mask_);
+}
+
+void NestPrinter::leave_lanes() {
+  vector_axis_ = -1;
+  vector_mask_ = 0;
+  expressions_.set_vector_mask(0);
+}
+
+void NestPrinter::open_loop(int loop, const std::vector<int>& roots) {
+  code_.open(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", counter_type(), axis_name(loop),
+                         axis(loop).extent()));
+  bound_ |= bit(loop);
+  expressions_.declare(code_, roots, bound_);
+}
+
+std::string NestPrinter::body_head(int loop) const {
+  return fmt::format(", [&](auto lane, {}) GCRT_LAMBDA_INLINE {{", body_parameter(loop));
+}
+
+void NestPrinter::open_vector_loop(int loop) {
+  code_.open(vectorize_call(loop) + body_head(loop));
+  enter_body(loop);
+}
+
+bool NestPrinter::has_wide_elements(int loop) const {
+  return std::any_of(nest_.nodes.begin(), nest_.nodes.end(), [&](int id) {
+    return (dependence_[static_cast<std::size_t>(id)] & bit(loop)) != 0 &&
+           bits_of(nest_.form->dag.type(id)) == 64;
+  });
+}
+
+void NestPrinter::leave_body(int loop) {
+  bound_ &= ~bit(loop);
+  leave_lanes();
+}
+
+void NestPrinter::close_vector_loop() {
+  leave_body(vector_axis_);
+  code_.close("});");
+}
+
+void NestPrinter::point(int region_root) {
+  if (nest_.form->is_map()) {
+    if (vector_axis_ < 0 && nest_.vector_axis >= 0) GC_CHECK(axis(nest_.vector_axis).reduced);
+    store(region_root);
+    return;
+  }
+  for (std::size_t k = 0; k < nest_.form->stages.size(); ++k) {
+    begin_stage(k);
+    reduce(static_cast<int>(k), region_root);
+  }
+  if (!nest_.form->final_over_reduced) {
+    store_reduced(region_root);
+    return;
+  }
+  const auto scope = expressions_.scope();
+  const std::uint64_t bound = bound_;
+  std::vector<int> loops = nest_.reduced;
+  const bool vector = nest_.vector_axis >= 0 && axis(nest_.vector_axis).reduced;
+  if (vector) loops.pop_back();
+  if (walks_rows()) loops.clear();
+  for (const int loop : loops) open_loop(loop, {region_root});
+  if (vector) open_vector_loop(nest_.vector_axis);
+  store(region_root);
+  if (vector) close_vector_loop();
+  for (std::size_t i = 0; i < loops.size(); ++i) code_.close();
+  bound_ = bound;
+  expressions_.restore(scope);
+}
+
+void NestPrinter::reduce(int k, int region_root) {
+  const ir::Stage& stage = nest_.form->stages[static_cast<std::size_t>(k)];
+  std::vector<int> later = {region_root};
+  for (std::size_t j = static_cast<std::size_t>(k); j < nest_.form->stages.size(); ++j) {
+    later.push_back(nest_.form->stages[j].root);
+  }
+  const ElementType type = nest_.form->dag.type(stage.root);
+  const auto scope = expressions_.scope();
+  const std::uint64_t bound = bound_;
+  std::vector<int> loops = nest_.reduced;
+  const std::string name = fmt::format("acc{}", k);
+  if (stage.combine == Combine::kArgMax || stage.combine == Combine::kArgMin) {
+    arg_reduce(stage, name, loops);
+  } else if (vector_axis_ < 0 && !loops.empty() && nest_.vector_axis >= 0) {
+    reduce_lanes(stage, name, std::move(loops));
+  } else {
+    const bool vector = vector_axis_ >= 0;
+    const std::string init = identity_of(stage.combine, type);
+    code_.line(fmt::format("auto {} = {};", name, vector ? fmt::format("splat(lane, {})", init) : init));
+    for (const int loop : loops) open_loop(loop, {stage.root});
+    code_.line(fmt::format("{0} = {1}({0}, {2});", name, function_of(stage.combine),
+                           expressions_.text(stage.root, vector)));
+    for (std::size_t i = 0; i < loops.size(); ++i) code_.close();
+  }
+  bound_ = bound;
+  expressions_.restore(scope);
+  // From here on Accumulator(k) is a variable; it varies per lane when the parallel axis is the vector
+  // axis.
+  bound_ |= bit(32 + k);
+  if (vector_axis_ >= 0) {
+    vector_mask_ |= bit(32 + k);
+    expressions_.set_vector_mask(vector_mask_);
+  }
+  expressions_.declare(code_, later, bound_);
+}
+
+/// Lanes run along the reduced axis; partial results are folded at its end.
+void NestPrinter::reduce_lanes(const ir::Stage& stage, const std::string& name, std::vector<int> loops) {
+  loops.pop_back();
+  if (walks_rows()) loops.clear();
+  const ElementType type = nest_.form->dag.type(stage.root);
+  const char* function = function_of(stage.combine);
+  if (!loops.empty()) {
+    code_.line(fmt::format("{} {} = {};", kernel_type(type), name, identity_of(stage.combine, type)));
+  }
+  for (const int loop : loops) open_loop(loop, {stage.root});
+  const int inner = nest_.vector_axis;
+  const std::string call = reduce_call(function, type, inner, !loops.empty());
+  if (const std::string values = values_of(stage.root); !values.empty()) {
+    code_.line(fmt::format("const {} {} = {}, {});", kernel_type(type), name, call, values));
+    return;
+  }
+  const std::string head = call + body_head(inner);
+  code_.open(loops.empty() ? fmt::format("const {} {} = {}", kernel_type(type), name, head)
+                           : fmt::format("{0} = {1}({0}, {2}", name, function, head));
+  enter_body(inner);
+  expressions_.declare(code_, {stage.root}, bound_);
+  code_.line(fmt::format("return {};", expressions_.text(stage.root, true)));
+  leave_body(inner);
+  code_.close(loops.empty() ? "});" : "}));");
+  for (std::size_t i = 0; i < loops.size(); ++i) code_.close();
+  if (!loops.empty()) finish_parts(function, name);
+}
+
+std::string NestPrinter::arg_reduction(const ir::Stage& stage) const {
+  return fmt::format("{}, {}, {}", kernel_type(nest_.form->dag.type(stage.root)),
+                     stage.combine == Combine::kArgMax, stage.select_last);
+}
+
+void NestPrinter::arg_reduce(const ir::Stage& stage, const std::string& name, const std::vector<int>& loops) {
+  // Scalars only: the winner's position is what counts. A parallel vector axis runs lane by lane.
+  GC_CHECK(vector_axis_ < 0);
+  if (const std::string call = loops.size() == 1 ? arg_reduce_call(stage, loops[0]) : ""; !call.empty()) {
+    code_.open(fmt::format("const std::int64_t {} = {}{}", name, call, body_head(loops[0])));
+    enter_body(loops[0]);
+    expressions_.declare(code_, {stage.root}, bound_);
+    code_.line(fmt::format("return {};", expressions_.text(stage.root, true)));
+    leave_body(loops[0]);
+    code_.close("});");
+    return;
+  }
+  code_.line(fmt::format("ArgReduction<{}> {}_best;", arg_reduction(stage), name));
+  for (const int loop : loops) open_loop(loop, {stage.root});
+  code_.line(fmt::format("{}_best.offer({});", name, expressions_.text(stage.root, false)));
+  for (std::size_t i = 0; i < loops.size(); ++i) code_.close();
+  code_.line(fmt::format("const std::int64_t {0} = {0}_best.position();", name));
+}
+
+void NestPrinter::store(int root) {
+  const bool vector = vector_axis_ >= 0;
+  expressions_.declare(code_, {root}, bound_);
+  const std::string value = expressions_.text(root, vector);
+  const std::string pointer = position(result_->pointer, nest_.store);
+  const bool half = compute_type(result_->element) != result_->element;
+  if (!vector) {
+    code_.line(half ? fmt::format("store_from_float(Lanes<1>{{}}, {}, {});", pointer, value)
+                    : fmt::format("store(Lanes<1>{{}}, {}, {});", pointer, value));
+    return;
+  }
+  const std::int64_t stride = nest_.store.coefficient_of(vector_axis_);
+  GC_CHECK(stride != 0);
+  if (half) {
+    code_.line(stride == 1
+                   ? fmt::format("store_from_float(lane, {}, {});", pointer, value)
+                   : fmt::format("store_from_float_strided(lane, {}, {}, {});", pointer, stride, value));
+  } else {
+    code_.line(stride == 1 ? fmt::format("store(lane, {}, {});", pointer, value)
+                           : fmt::format("store_strided(lane, {}, {}, {});", pointer, stride, value));
+  }
+}
+
+std::string NestPrinter::position(const std::string& pointer, const Index& index) const {
+  if (index.is_constant() && index.constant() == 0) return pointer;
+  return fmt::format("{} + {}", pointer, scalar_index(index));
+}
+
+bool NestPrinter::may_be_negative(const Index& index) const {
+  const std::vector<ir::Range> ranges = nest_.ranges();
+  return ir::range_of(index, ranges).low < 0;
+}
+
+std::string NestPrinter::index_text(const Index& index, bool vector) const {
+  std::string out;
+  for (const Index::Term& t : index.terms()) {
+    std::string atom;
+    switch (t.atom.kind) {
+      case IndexAtom::Kind::kAxis:
+        atom = vector && t.atom.axis == vector_axis_ ? fmt::format("iota(lane, {})", axis_name(t.atom.axis))
+                                                     : axis_name(t.atom.axis);
+        break;
+      case IndexAtom::Kind::kLoaded: {
+        const bool per_lane = vector && expressions_.is_vector(t.atom.axis);
+        atom = expressions_.text(t.atom.axis, per_lane);
+        if (atom.find(' ') != std::string::npos) atom = "(" + atom + ")";
+        break;
+      }
+      case IndexAtom::Kind::kFloorDiv:
+      case IndexAtom::Kind::kMod: {
+        std::string inner = index_text(*t.atom.inner, vector);
+        const bool modulo = t.atom.kind == IndexAtom::Kind::kMod;
+        if (may_be_negative(*t.atom.inner)) {
+          atom = fmt::format("{}({}, {})", modulo ? "floor_modulo" : "floor_divide", inner, t.atom.divisor);
+        } else {
+          if (inner.find(' ') != std::string::npos) inner = "(" + inner + ")";
+          atom = fmt::format("({} {} {})", inner, modulo ? "%" : "/", t.atom.divisor);
+        }
+      }
+    }
+    const std::int64_t magnitude = std::abs(t.coefficient);
+    if (out.empty()) {
+      if (t.coefficient < 0) out += "-";
+    } else {
+      out += t.coefficient < 0 ? " - " : " + ";
+    }
+    out += magnitude == 1 ? atom : fmt::format("{} * {}", magnitude, atom);
+  }
+  if (out.empty()) return fmt::format("{}", index.constant());
+  if (index.constant() != 0) {
+    out += fmt::format(" {} {}", index.constant() < 0 ? '-' : '+', std::abs(index.constant()));
+  }
+  return out;
+}
+
+bool NestPrinter::index_varies_only_affinely(const Index& index) const {
+  for (const Index::Term& t : index.terms()) {
+    if (t.atom.kind == IndexAtom::Kind::kLoaded && expressions_.is_vector(t.atom.axis)) return false;
+    if (t.atom.inner &&
+        (t.atom.inner->mentions(vector_axis_) || !index_varies_only_affinely(*t.atom.inner))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string NestPrinter::leaf(int id, bool vector) const {
+  const ScalarNode& node = nest_.form->dag[id];
+  const Index& index = nest_.address[static_cast<std::size_t>(id)];
+  if (node.op == ScalarOp::kAccumulator) {
+    return fmt::format("acc{}", node.operand);
+  }
+  if (node.op == ScalarOp::kIota) {
+    if (!vector) return fmt::format("std::int64_t{{{}}}", scalar_index(index));
+    if (index_varies_only_affinely(index) && index.coefficient_of(vector_axis_) == 1) {
+      return fmt::format("iota(lane, {})", scalar_index(index));
+    }
+    return "(" + index_text(index, true) + ")";
+  }
+  const KernelTensor& operand = operands_[static_cast<std::size_t>(node.operand)];
+  const bool half = compute_type(node.type) != node.type;
+  const std::string function = half ? "load_as_float" : "load";
+  if (!vector) {
+    return half ? fmt::format("load_as_float(Lanes<1>{{}}, {})", position(operand.pointer, index))
+                : fmt::format("{}[{}]", operand.pointer, scalar_index(index));
+  }
+  if (!index_varies_only_affinely(index)) {
+    return fmt::format("{}(lane, {}, {})", half ? "gather_as_float" : "gather", operand.pointer,
+                       index_text(index, true));
+  }
+  const std::int64_t stride = index.coefficient_of(vector_axis_);
+  const std::string pointer = position(operand.pointer, index);
+  return stride == 1 ? fmt::format("{}(lane, {})", function, pointer)
+                     : fmt::format("{}_strided(lane, {}, {})", function, pointer, stride);
+}
+
+}  // namespace gcompile

@@ -1,0 +1,95 @@
+#pragma once
+// Prints the body of one loop nest: addresses, reductions and stores. How the nest is walked (loops over
+// packs on the CPU, a grid of threads on CUDA) is up to the class derived from it.
+
+#include <string>
+#include <vector>
+
+#include "codegen/loops/loop_nest.h"
+#include "codegen/loops/loop_printer.h"
+
+namespace gcompile {
+
+class NestPrinter {
+ public:
+  NestPrinter(LoopNest nest, const std::vector<KernelTensor>& operands, const KernelTensor* result,
+              CodeText& code);
+  NestPrinter(const NestPrinter&) = delete;
+  NestPrinter& operator=(const NestPrinter&) = delete;
+  virtual ~NestPrinter() = default;
+
+ protected:
+  static std::uint64_t bit(int axis) { return std::uint64_t{1} << axis; }
+  static std::string axis_name(int i);
+  const NestAxis& axis(int i) const { return nest_.axes[static_cast<std::size_t>(i)]; }
+  /// The final expression's root, then those of all stages.
+  std::vector<int> roots(int region_root) const;
+
+  /// A serial loop; values that it settles are declared at its top.
+  void open_loop(int loop, const std::vector<int>& roots);
+  /// From here on `lane` is in scope and values may vary per lane along the axis.
+  void enter_lanes(int loop);
+  void leave_lanes();
+  /// A loop over packs along the axis.
+  void open_vector_loop(int loop);
+  void close_vector_loop();
+  /// ", [&](auto lane, std::ptrdiff_t i1) GCRT_LAMBDA_INLINE {": the rest of such a loop's head.
+  std::string body_head(int loop) const;
+  /// All parallel axes are bound: reductions, then the final expression.
+  void point(int region_root);
+  void store(int root);
+  /// Whether values along the axis have 8-byte elements.
+  bool has_wide_elements(int loop) const;
+  /// Index as an integer expression; inside lanes the vector axis stands for the first lane.
+  std::string scalar_index(const ir::Index& index) const { return index_text(index, false); }
+
+  /// Type of loop counters.
+  virtual std::string counter_type() const { return "std::ptrdiff_t"; }
+  /// "vectorize<4>(group, 64" with what the target needs up to the count.
+  virtual std::string vectorize_call(int loop) const = 0;
+  /// "reduce_add<float>(64" likewise; `is_part`: inside loops over further reduced axes.
+  virtual std::string reduce_call(const char* function, ir::ElementType type, int loop,
+                                  bool is_part) const = 0;
+  /// "arg_reduce<float, true, false>(group, 64" likewise, for a row that a group shares; empty: none does.
+  virtual std::string arg_reduce_call(const ir::Stage& /*stage*/, int /*loop*/) const { return {}; }
+  /// "float, true, false": type, maximum, last of equals.
+  std::string arg_reduction(const ir::Stage& stage) const;
+  /// Parameter of the body of such a loop.
+  virtual std::string body_parameter(int loop) const { return "std::ptrdiff_t " + axis_name(loop); }
+  /// Whether one such loop goes over all reduced axes.
+  virtual bool walks_rows() const { return false; }
+  /// Around the statements of its body.
+  virtual void enter_body(int loop) { enter_lanes(loop); }
+  virtual void leave_body(int loop);
+  /// Before the loops of a stage.
+  virtual void begin_stage(std::size_t /*k*/) {}
+  /// What stands for the body of a reduction when the root's values are at hand; empty: they are not.
+  virtual std::string values_of(int /*root*/) const { return {}; }
+  /// Behind such loops: joins what the members of a group have summed.
+  virtual void finish_parts(const char* /*function*/, const std::string& /*name*/) {}
+  /// Stores the value of a finished reduction.
+  virtual void store_reduced(int region_root) { store(region_root); }
+
+  LoopNest nest_;
+  const std::vector<KernelTensor>& operands_;
+  const KernelTensor* result_;
+  CodeText& code_;
+  std::vector<std::uint64_t> dependence_;
+  ExpressionPrinter expressions_;
+  std::uint64_t bound_ = 0;
+
+ private:
+  void reduce(int k, int region_root);
+  void reduce_lanes(const ir::Stage& stage, const std::string& name, std::vector<int> loops);
+  void arg_reduce(const ir::Stage& stage, const std::string& name, const std::vector<int>& loops);
+  std::string position(const std::string& pointer, const ir::Index& index) const;
+  bool may_be_negative(const ir::Index& index) const;
+  std::string index_text(const ir::Index& index, bool vector) const;
+  bool index_varies_only_affinely(const ir::Index& index) const;
+  std::string leaf(int id, bool vector) const;
+
+  std::uint64_t vector_mask_ = 0;
+  int vector_axis_ = -1;
+};
+
+}  // namespace gcompile

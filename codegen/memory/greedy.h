@@ -1,0 +1,60 @@
+#pragma once
+
+#include "codegen/memory/packing.h"
+
+namespace gcompile::memory {
+
+enum class Fit {
+  kFirst,  // the lowest gap that is large enough
+  kBest,   // the smallest such gap, the lowest of equals; the open space on top only if no gap will do
+};
+
+/// Places blocks one after another and never moves one again; a block costs O(its conflicts).
+/// Conflicts are listed once if there are few; else the placed blocks are kept sorted by offset and swept.
+class GreedyPlacer {
+ public:
+  explicit GreedyPlacer(const Packing& packing);
+
+  /// Places the fixed blocks, then the others in this order. Gives up (height -1) as soon as the top reaches
+  /// `give_up_at`. With `use_hints`, a block whose hint is free goes there.
+  Placement place(const std::vector<int32_t>& order, Fit fit, int64_t give_up_at, bool use_hints = false);
+
+  /// Placed blocks looked at so far, over all calls.
+  int64_t work() const { return work_; }
+
+ private:
+  struct Placed {
+    int64_t offset;
+    int64_t top;
+    int32_t begin;
+    int32_t end;
+  };
+  static constexpr size_t kChunkLimit = 256;
+
+  void list_conflicts();
+  int64_t choose_offset(int32_t block, Fit fit, bool use_hints, const std::vector<int64_t>& offsets);
+  void collect_listed(int32_t block, const std::vector<int64_t>& offsets);
+  void collect_chunk(const std::vector<Placed>& chunk, const Block& block);
+  void remember(int32_t block, int64_t offset);
+
+  const Packing& packing_;
+  bool listed_ = false;
+  std::vector<int64_t> conflict_start_;
+  std::vector<int32_t> conflicts_;
+  /// Sorted by offset over all chunks; used if the conflicts are not listed.
+  std::vector<std::vector<Placed>> chunks_;
+  /// Placed conflicts of the block at hand, sorted by offset: all, or those of one chunk.
+  std::vector<Placed> neighbours_;
+  int64_t work_ = 0;
+};
+
+/// Runs the ensemble of orders and fits, each only until it is no better than the best so far, and stops at
+/// the lower bound. Ties go to the earlier rule. Greedy by size first-fit always runs; the others while
+/// `work_limit` lasts.
+Placement best_greedy(const Packing& packing, int64_t work_limit);
+
+/// Lets every free block sink as far as it can, the lowest first. None ends higher than it was: what it stood
+/// on has sunk as well, so its old place is still free.
+void sink_blocks(const Packing& packing, Placement& placement);
+
+}  // namespace gcompile::memory

@@ -1,0 +1,86 @@
+#include "codegen/memory/plan.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "codegen/memory/greedy.h"
+#include "codegen/memory/packing.h"
+#include "codegen/memory/search.h"
+
+namespace gcompile {
+namespace {
+
+/// Placed blocks the greedy ensemble may look at: what fits in about half a second.
+constexpr int64_t kGreedyWork = 150'000'000;
+
+}  // namespace
+
+MemoryPlan plan_memory(const std::vector<Buffer>& buffers, const MemoryPlanOptions& options) {
+  const memory::Packing packing = memory::make_packing(buffers);
+  memory::Placement best = memory::best_greedy(packing, kGreedyWork);
+  MemoryPlan plan;
+  plan.lower_bound = packing.lower_bound;
+  plan.proven_optimal = best.height <= packing.lower_bound;
+  if (!plan.proven_optimal && options.search_budget > 0) {
+    const memory::SearchResult found = memory::improve_placement(packing, best, options.search_budget);
+    plan.search_work = found.work;
+    plan.proven_optimal = found.proven_optimal;
+    if (found.improved) memory::sink_blocks(packing, best);
+  }
+  plan.order_used = best.rule;
+  plan.arena_bytes = std::max(best.height, packing.lower_bound);
+  plan.offsets.assign(buffers.size(), 0);
+  for (size_t i = 0; i < buffers.size(); ++i) plan.offsets[i] = buffers[i].fixed_offset.value_or(0);
+  for (size_t i = 0; i < packing.blocks.size(); ++i) {
+    plan.offsets[static_cast<size_t>(packing.blocks[i].source)] = best.offsets[i];
+  }
+  return plan;
+}
+
+int64_t first_fit_reference(const std::vector<Buffer>& buffers) {
+  memory::make_packing(buffers);  // for its checks
+  std::vector<size_t> by_begin(buffers.size());
+  std::iota(by_begin.begin(), by_begin.end(), size_t{0});
+  std::stable_sort(by_begin.begin(), by_begin.end(),
+                   [&](size_t a, size_t b) { return buffers[a].begin_step < buffers[b].begin_step; });
+  std::map<int64_t, int64_t> live;             // offset -> top
+  std::multimap<int64_t, int64_t> live_until;  // end step -> offset
+  int64_t height = 0;
+  for (size_t index : by_begin) {
+    const Buffer& buffer = buffers[index];
+    if (buffer.size == 0) continue;
+    while (!live_until.empty() && live_until.begin()->first <= buffer.begin_step) {
+      live.erase(live_until.begin()->second);
+      live_until.erase(live_until.begin());
+    }
+    const int64_t size = memory::align_up(buffer.size, buffer.alignment);
+    int64_t offset = 0;
+    for (const auto& [taken, top] : live) {
+      if (offset + size <= taken) break;
+      offset = memory::align_up(std::max(offset, top), buffer.alignment);
+    }
+    live.emplace(offset, offset + size);
+    live_until.emplace(buffer.end_step, offset);
+    height = std::max(height, offset + size);
+  }
+  return height;
+}
+
+const char* buffer_kind_name(BufferKind kind) {
+  switch (kind) {
+    case BufferKind::kActivation:
+      return "activation";
+    case BufferKind::kScratch:
+      return "scratch";
+    case BufferKind::kInput:
+      return "input";
+    case BufferKind::kOutput:
+      return "output";
+    case BufferKind::kState:
+      return "state";
+  }
+  return "unknown";
+}
+
+}  // namespace gcompile

@@ -1,0 +1,34 @@
+#pragma once
+// Homes of values before offsets are planned (DESIGN law 4).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/tensor.h"
+
+namespace gcompile {
+
+enum class Space : std::uint8_t { kArena, kWeights, kInput, kOutput, kState, kHost };
+
+/// One contiguous piece of memory that values live in.
+struct StorageBuffer {
+  Space space = Space::kArena;
+  int port = -1;  // kInput, kOutput: position in the graph's lists; kState: state tensor; kHost: byte offset
+  std::int64_t bytes = 0;
+  std::string name;     // of the value it was made for
+  ir::TensorType type;  // likewise, for comments
+  bool scratch = false;
+  std::int64_t first_step = -1;  // kArena: life in schedule time, half-open
+  std::int64_t end_step = -1;
+  int weights_entry = -1;  // kWeights: entry of the blob
+};
+
+struct Storage {
+  int buffer = -1;
+  std::int64_t offset = 0;  // elements of the value's type
+  std::vector<std::int64_t> strides;
+  bool valid() const { return buffer >= 0; }
+};
+
+}  // namespace gcompile

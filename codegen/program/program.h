@@ -1,0 +1,151 @@
+#pragma once
+// The Program: plain data, everything a template may see. Built by codegen, dumped as JSON, rendered by emit.
+// All decisions are made here; templates only loop, name and include (DESIGN, rule 1).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "codegen/kernels/precision.h"
+#include "codegen/memory/plan.h"
+#include "codegen/target.h"
+#include "ir/diagnostics.h"
+#include "ir/tensor.h"
+
+namespace gcompile {
+
+/// A graph input or output as the C API shows it.
+struct Port {
+  std::string c_name;      // unique [a-z0-9_] identifier within inputs or outputs
+  std::string model_name;  // as in the model; reaches text only through escape filters
+  ir::TensorType type;
+  std::string c_type;  // "float", "int64_t", "uint16_t" (16-bit floats as bits), "uint8_t" for bool
+  /// CUDA: kernels may use it in the caller's memory; else it lies at this constant of the arena. Empty: no
+  /// kernel names it, or it is always copied.
+  std::string place = {};
+};
+
+/// A persistent tensor: an input that the caller declared to be fed by an output.
+struct StateTensor {
+  std::string c_name;
+  std::string input_name, output_name;  // model names
+  ir::TensorType type;
+  std::string c_type;
+  std::int64_t offset = 0;  // bytes in the state memory
+};
+
+/// Where a kernel argument points to.
+struct Argument {
+  enum class Space : std::uint8_t {
+    kArena,
+    kWeights,
+    kInput,
+    kOutput,
+    kPlacedInput,  // CUDA: where an input lies during the run; outputs likewise
+    kPlacedOutput,
+    kState,
+    kHost,
+    kHostWeights
+  };
+  Space space = Space::kArena;
+  int port = -1;                // kInput, kOutput, kPlaced*: index of the port
+  std::string offset_constant;  // kArena, kWeights, kState: name of the constant that holds the byte offset
+  std::int64_t extra = 0;       // further bytes (views)
+  std::string c_type;           // pointee
+  bool writes = false;
+};
+
+/// One call of the schedule, or a conditional.
+struct Step {
+  enum class Kind : std::uint8_t { kCall, kCopy, kIf, kTrap };
+  Kind kind = Kind::kCall;
+  std::string function;             // kCall: kernel function
+  bool checked = false;             // kCall: the function returns false when a run-time index is out of range
+  bool on_host = false;             // kCall: a function of the host in a CUDA program
+  bool threaded = false;            // kCall: takes the thread pool as last argument
+  std::vector<Argument> arguments;  // kCall: in parameter order; kCopy: {from, to}; kIf: {condition}
+  std::int64_t bytes = 0;           // kCopy
+  std::string comment;              // "Conv 'conv1', Relu 'r1'"; escaped when rendered
+  std::string result;               // "float32[1, 8, 4, 4]"
+  std::vector<Step> then_steps, else_steps;
+};
+
+/// One kernel function with its text, shared by all calls that need the same text.
+struct Kernel {
+  std::string name;
+  std::string family;                 // "loops", "conv2d", "gemm", ...: for the report
+  std::string declaration;            // "void relu_3(const float* x0, float* y);"
+  std::string text;                   // complete definition, C++17
+  std::vector<std::string> headers;   // gcrt headers, "gcrt/cpu/conv.h"
+  std::vector<std::string> functors;  // names of Functor it uses
+  int calls = 0;
+};
+
+/// An epilogue functor type, shared by all kernels with the same expression.
+struct Functor {
+  std::string name;
+  std::string text;
+};
+
+/// A named byte offset in arena, weights or state.
+struct Offset {
+  std::string name;  // "kRelu1"
+  std::int64_t value = 0;
+  std::int64_t bytes = 0;
+  std::string what;  // "relu_1 float32[1, 8, 4, 4]"; escaped when rendered
+};
+
+/// A line of the fusion log and the report.
+struct Remark {
+  std::string subject;
+  std::string text;
+};
+
+/// One layer as the report lists it.
+struct Layer {
+  std::string function, family, origins, result;
+  std::int64_t multiply_adds = 0;
+  std::int64_t bytes_read = 0, bytes_written = 0;
+  double microseconds = 0;  // CUDA: predicted
+  std::string choice;       // CUDA: how it is spread over the grid
+};
+
+struct Statistics {
+  std::int64_t nodes_imported = 0, nodes_optimised = 0;
+  std::int64_t arena_lower_bound = 0;  // max live bytes of the planned buffers
+  std::int64_t bare_first_fit = 0;     // what bare tensors need, freed after last use, placed first-fit
+  std::int64_t scratch_bytes = 0;      // largest scratch of one step, within the arena
+  std::int64_t multiply_adds = 0;
+  std::int64_t parameter_bytes = 0;
+};
+
+struct Program {
+  Target target = Target::kCpp;
+  Precision precision = Precision::kFp32;  // CUDA: of products of floats
+  std::string name;                        // the prefix of every symbol, [a-z][a-z0-9_]*
+  std::string tool_version;
+  std::string model_sha256, producer, opset;  // provenance; escaped when rendered
+  std::string options;                        // command line options that shape the output, canonical order
+  std::vector<Port> inputs, outputs;
+  std::vector<StateTensor> states;
+  std::vector<Offset> arena_offsets, weight_offsets;
+  std::int64_t graph_steps = 0;   // CUDA: launches and copies of one run, at most
+  std::int64_t host_bytes = 0;    // CUDA: what the host computes to choose branches
+  std::int64_t trap_offset = -1;  // CUDA: of the word in the arena that tells of an index out of range
+  std::int64_t arena_bytes = 0, state_bytes = 0, weights_bytes = 0, instance_bytes = 0;
+  std::int64_t alignment = 64;         // of the memory blocks that the caller gives
+  std::int64_t buffer_alignment = 64;  // of buffers within the arena
+  std::vector<std::uint8_t> weights;   // payload without header
+  std::vector<Functor> functors;
+  std::vector<Kernel> kernels;
+  std::vector<Step> steps;
+  std::vector<std::string> headers;  // gcrt headers of all kernels, sorted, with what they include
+  std::vector<Layer> layers;
+  std::vector<Remark> remarks;
+  std::vector<ir::Diagnostic> warnings;  // for the terminal; among the remarks too
+  std::vector<Buffer> buffers;           // what was planned, with lives; offsets in plan
+  MemoryPlan plan;
+  Statistics statistics;
+};
+
+}  // namespace gcompile

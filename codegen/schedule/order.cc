@@ -1,0 +1,185 @@
+#include "codegen/schedule/order.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "codegen/schedule/graph.h"
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+namespace {
+
+using schedule::Effect;
+using schedule::effect_of;
+using schedule::Graph;
+
+int64_t peak_of(const Graph& graph, const std::vector<int32_t>& order) {
+  std::vector<bool> done(graph.steps.size(), false);
+  int64_t live = graph.start_bytes;
+  int64_t peak = live;
+  for (int32_t step : order) {
+    const Effect effect =
+        effect_of(graph, step, [&](int32_t other) { return done[static_cast<size_t>(other)]; });
+    peak = std::max(peak, live + effect.during);
+    live += effect.after;
+    done[static_cast<size_t>(step)] = true;
+  }
+  return peak;
+}
+
+/// No order can do with less than what the hungriest step touches.
+int64_t peak_bound(const Graph& graph) {
+  int64_t bound = graph.start_bytes;
+  for (const ScheduleStep& step : graph.steps) {
+    int64_t touched = step.scratch;
+    for (int32_t value : step.uses) touched += graph.values[static_cast<size_t>(value)].size;
+    for (int32_t value : step.makes) touched += graph.values[static_cast<size_t>(value)].size;
+    bound = std::max(bound, touched);
+  }
+  return bound;
+}
+
+/// From each sink in turn, what it needs first, down to the sources.
+std::vector<int32_t> depth_first(const Graph& graph) {
+  std::vector<int32_t> order;
+  std::vector<size_t> visited(graph.steps.size(), 0);  // 0: not yet; k + 1: k predecessors are through
+  std::vector<int32_t> stack;
+  for (int32_t sink = 0; sink < graph.step_count(); ++sink) {
+    if (!graph.successors[static_cast<size_t>(sink)].empty()) continue;
+    stack.push_back(sink);
+    visited[static_cast<size_t>(sink)] = 1;
+    while (!stack.empty()) {
+      const auto step = static_cast<size_t>(stack.back());
+      const std::vector<int32_t>& before = graph.predecessors[step];
+      if (visited[step] > before.size()) {
+        order.push_back(stack.back());
+        stack.pop_back();
+        continue;
+      }
+      const int32_t next = before[visited[step]++ - 1];
+      if (visited[static_cast<size_t>(next)] == 0) {
+        visited[static_cast<size_t>(next)] = 1;
+        stack.push_back(next);
+      }
+    }
+  }
+  return order;
+}
+
+/// Always the ready step that leaves the fewest bytes behind, then the one that needs the fewest to run.
+std::vector<int32_t> least_growth(const Graph& graph) {
+  std::vector<int32_t> order;
+  std::vector<bool> done(graph.steps.size(), false);
+  std::vector<size_t> missing;
+  std::set<int32_t> ready;
+  for (int32_t step = 0; step < graph.step_count(); ++step) {
+    missing.push_back(graph.predecessors[static_cast<size_t>(step)].size());
+    if (missing.back() == 0) ready.insert(step);
+  }
+  while (!ready.empty()) {
+    int32_t best = -1;
+    Effect best_effect;
+    for (int32_t step : ready) {
+      const Effect effect =
+          effect_of(graph, step, [&](int32_t other) { return done[static_cast<size_t>(other)]; });
+      if (best < 0 ||
+          std::pair(effect.after, effect.during) < std::pair(best_effect.after, best_effect.during)) {
+        best = step;
+        best_effect = effect;
+      }
+    }
+    ready.erase(best);
+    done[static_cast<size_t>(best)] = true;
+    order.push_back(best);
+    for (int32_t next : graph.successors[static_cast<size_t>(best)]) {
+      if (--missing[static_cast<size_t>(next)] == 0) ready.insert(next);
+    }
+  }
+  return order;
+}
+
+/// The same from the end: always the step all whose readers are placed and which, seen backwards, adds the
+/// fewest bytes: its operands come to life unless a later step has kept them, its results go.
+std::vector<int32_t> least_growth_backwards(const Graph& graph) {
+  std::vector<int32_t> order;
+  std::vector<bool> live(graph.values.size(), false);
+  std::vector<size_t> missing;
+  std::set<int32_t> ready;
+  for (size_t v = 0; v < graph.values.size(); ++v) live[v] = graph.values[v].is_output;
+  for (int32_t step = 0; step < graph.step_count(); ++step) {
+    missing.push_back(graph.successors[static_cast<size_t>(step)].size());
+    if (missing.back() == 0) ready.insert(step);
+  }
+  while (!ready.empty()) {
+    int32_t best = -1;
+    int64_t best_growth = 0;
+    for (auto at = ready.rbegin(); at != ready.rend(); ++at) {
+      const ScheduleStep& step = graph.steps[static_cast<size_t>(*at)];
+      int64_t growth = 0;
+      for (int32_t value : step.uses) {
+        if (!live[static_cast<size_t>(value)]) growth += graph.values[static_cast<size_t>(value)].size;
+      }
+      for (int32_t value : step.makes) {
+        if (live[static_cast<size_t>(value)]) growth -= graph.values[static_cast<size_t>(value)].size;
+      }
+      if (best < 0 || growth < best_growth) best = *at, best_growth = growth;
+    }
+    ready.erase(best);
+    order.push_back(best);
+    for (int32_t value : graph.steps[static_cast<size_t>(best)].uses) live[static_cast<size_t>(value)] = true;
+    for (int32_t value : graph.steps[static_cast<size_t>(best)].makes)
+      live[static_cast<size_t>(value)] = false;
+    for (int32_t before : graph.predecessors[static_cast<size_t>(best)]) {
+      if (--missing[static_cast<size_t>(before)] == 0) ready.insert(before);
+    }
+  }
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
+}  // namespace
+
+int64_t schedule_peak(const std::vector<ScheduleStep>& steps, const std::vector<ScheduleValue>& values,
+                      const std::vector<int32_t>& order) {
+  GC_CHECK(order.size() == steps.size());
+  return peak_of(schedule::make_graph(steps, values), order);
+}
+
+ScheduleOrder choose_schedule_order(const std::vector<ScheduleStep>& steps,
+                                    const std::vector<ScheduleValue>& values,
+                                    const ScheduleOrderOptions& options) {
+  const Graph graph = schedule::make_graph(steps, values);
+  const int64_t bound = peak_bound(graph);
+  ScheduleOrder best;
+  best.steps.resize(steps.size());
+  std::iota(best.steps.begin(), best.steps.end(), 0);
+  best.given_peak_bytes = best.peak_bytes = peak_of(graph, best.steps);
+  best.rule = "given";
+  struct Rule {
+    const char* name;
+    std::vector<int32_t> (*run)(const Graph&);
+  };
+  for (const Rule& rule : {Rule{"depth-first", depth_first}, Rule{"least-growth", least_growth},
+                           Rule{"least-growth backwards", least_growth_backwards}}) {
+    if (best.peak_bytes <= bound) break;
+    std::vector<int32_t> order = rule.run(graph);
+    GC_CHECK(order.size() == steps.size());
+    const int64_t peak = peak_of(graph, order);
+    if (peak < best.peak_bytes) best.steps = std::move(order), best.peak_bytes = peak, best.rule = rule.name;
+  }
+  best.proven_optimal = best.peak_bytes <= bound;
+  if (best.proven_optimal || options.state_budget <= 0) return best;
+  schedule::DownSetResult found = schedule::search_down_sets(graph, best.peak_bytes, options.state_budget);
+  best.proven_optimal = found.complete;
+  if (!found.order.empty()) {
+    best.steps = std::move(found.order);
+    best.peak_bytes = found.peak;
+    best.rule = "down-sets";
+  }
+  return best;
+}
+
+}  // namespace gcompile

@@ -1,0 +1,68 @@
+#pragma once
+// The lowered schedule before offsets are known: a tree of steps over storage buffers.
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/kernels/kernel_call.h"
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+
+struct LoweredStep {
+  enum class Kind : std::uint8_t { kCall, kIf, kTrap };
+  Kind kind = Kind::kCall;
+  KernelCall call;
+  Storage condition;  // kIf: one bool
+  std::string comment, result;
+  std::string trap;
+  std::int64_t bytes_read = 0, bytes_written = 0;
+  std::vector<LoweredStep> then_steps, else_steps;
+};
+
+/// Choices that trade copies for memory.
+struct ScheduleOptions {
+  bool lowest_peak =
+      false;  // reorder independent nodes so that fewer bytes live at a time; else the graph's order
+  bool place_parts = true;  // see StorageAssigner
+  KernelOptions kernels;
+};
+
+/// Builds the schedule of a graph and, inside If steps, of its branches. Storage lives are filled in on the
+/// way.
+class Scheduler {
+ public:
+  Scheduler(std::vector<StorageBuffer>& buffers, WeightBlob& weights, ir::Diagnostics& diagnostics,
+            ScheduleOptions options)
+      : buffers_(buffers), weights_(weights), diagnostics_(diagnostics), options_(options) {}
+
+  /// `inputs`: homes of the graph's inputs; `outputs`: homes its outputs must have.
+  /// CUDA: `host_inputs`: where the host finds them; invalid entries are on the device only.
+  std::vector<LoweredStep> run(const ir::Graph& graph, const std::vector<Storage>& inputs,
+                               const std::vector<Storage>& outputs, const std::vector<Storage>& host_inputs);
+  /// Of the values that the host computes to choose branches.
+  std::int64_t host_bytes() const { return host_bytes_; }
+  std::int64_t now() const { return now_; }
+
+ private:
+  struct Scope;
+  void lower_node(Scope& scope, ir::NodeId id);
+  void lower_if(Scope& scope, ir::NodeId id);
+  /// CUDA: computes on the host what the value depends on.
+  Storage steer(Scope& scope, ir::ValueId value);
+  bool is_host_only(const Scope& scope, ir::NodeId id) const;
+  void copy_outputs(Scope& scope, const std::vector<Storage>& outputs);
+  void emit(Scope& scope, KernelCall call, std::string comment, std::string result);
+  Storage temporary(const ir::TensorType& type, const std::vector<int>& order, const std::string& name);
+  void touch(const Storage& storage);
+
+  std::vector<StorageBuffer>& buffers_;
+  WeightBlob& weights_;
+  ir::Diagnostics& diagnostics_;
+  ScheduleOptions options_;
+  std::int64_t now_ = 0;
+  std::int64_t host_bytes_ = 0;
+};
+
+}  // namespace gcompile

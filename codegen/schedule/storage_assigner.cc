@@ -1,0 +1,308 @@
+#include "codegen/schedule/storage_assigner.h"
+
+#include <algorithm>
+
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+
+using ir::Index;
+using ir::LoopForm;
+using ir::NodeId;
+using ir::same_layout;
+using ir::ScalarNode;
+using ir::ScalarOp;
+using ir::Shape;
+using ir::strides_in_order;
+using ir::ValueId;
+using ir::view_strides;
+
+const LoopForm* StorageAssigner::loops(NodeId id) const { return std::get_if<LoopForm>(&forms_.at(id)); }
+
+bool StorageAssigner::is_alias_candidate(NodeId id) const {
+  const ScalarNode* load = loops(id) ? ir::pure_load(*loops(id)) : nullptr;
+  return load && !graph_.constant(graph_.node(id).operands[static_cast<std::size_t>(load->operand)]);
+}
+
+ValueId StorageAssigner::viewed(NodeId id) const {
+  return graph_.node(id).operands[static_cast<std::size_t>(ir::pure_load(*loops(id))->operand)];
+}
+
+namespace {
+
+/// Library kernels and recurrences write dense row-major results; loops and contractions write any strides.
+bool writes_any_strides(const ir::Form& form) {
+  return std::holds_alternative<LoopForm>(form) || std::holds_alternative<ir::ContractForm>(form);
+}
+
+}  // namespace
+
+bool StorageAssigner::placeable(ValueId id, const std::vector<std::int64_t>& strides) const {
+  const ir::Value& value = graph_.value(id);
+  if (!value.producer.valid() || value.constant || graph_.is_output(id) || fixed_.count(id)) return false;
+  const ir::Form& form = forms_.at(value.producer);
+  if (!writes_any_strides(form)) {
+    return !std::holds_alternative<ir::IfForm>(form) && graph_.node(value.producer).results.size() == 1 &&
+           same_layout(value.type.shape, strides, ir::row_major_strides(value.type.shape));
+  }
+  if (!std::holds_alternative<ir::ContractForm>(form)) return true;
+  // The innermost axis of a contraction's result must stay dense: its epilogue stores packs along it.
+  const std::vector<std::int64_t> own = strides_in_order(value.type.shape, value.order);
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    if (own[i] == 1 && value.type.shape[i] > 1 && strides[i] != 1) return false;
+  }
+  return true;
+}
+
+/// Where the operand of a view must be written for the view to lie at `home`, if it can be written there.
+std::optional<Storage> StorageAssigner::home_behind_view(NodeId id, const Storage& home) const {
+  // Inverts result = view(operand): every operand axis is a sum of result axes, whose strides must agree.
+  const LoopForm& form = *loops(id);
+  const ScalarNode& root = form.dag[form.regions[0].root];
+  const ValueId operand = viewed(id);
+  const Shape& shape = graph_.value(operand).type.shape;
+  if (ir::element_count(shape) != ir::element_count(form.extents)) return std::nullopt;
+  std::vector<std::int64_t> strides(shape.size(), 0);
+  const bool split =
+      std::any_of(root.index.begin(), root.index.end(), [](const Index& i) { return !i.is_affine(); });
+  if (split) {
+    // A reshape that merges operand axes: possible when the operand, dense in its own order, looks like the
+    // home.
+    strides = strides_in_order(shape, graph_.value(operand).order);
+    const auto view = view_strides(form, strides);
+    if (!view || view->offset != 0 || !same_layout(form.extents, view->strides, home.strides))
+      return std::nullopt;
+  } else {
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      std::optional<std::int64_t> stride;
+      if (root.index[axis].constant() != 0) return std::nullopt;
+      for (const Index::Term& t : root.index[axis].terms()) {
+        if (form.extents[static_cast<std::size_t>(t.atom.axis)] == 1) continue;
+        const std::int64_t of_axis = home.strides[static_cast<std::size_t>(t.atom.axis)];
+        if (t.coefficient <= 0 || of_axis % t.coefficient != 0) return std::nullopt;
+        if (stride && *stride != of_axis / t.coefficient) return std::nullopt;
+        stride = of_axis / t.coefficient;
+      }
+      strides[axis] = stride.value_or(1);
+    }
+  }
+  if (!placeable(operand, strides)) return std::nullopt;
+  return Storage{home.buffer, home.offset, std::move(strides)};
+}
+
+void StorageAssigner::place_view_operand(NodeId id, const Storage& home) {
+  auto behind = home_behind_view(id, home);
+  if (!behind) return;
+  const ValueId operand = viewed(id);
+  result_.storage[operand] = *std::move(behind);
+  fixed_.insert(operand);
+  result_.elided.insert(id);
+}
+
+/// Whether a part of Concat stays the view that it is of something that cannot be written at `home`.
+bool StorageAssigner::stays_a_view(ValueId id, const Storage& home) const {
+  const ir::Value& value = graph_.value(id);
+  if (!copy_views_ || !value.producer.valid() || !is_alias_candidate(value.producer) || !value.order.empty())
+    return false;
+  const LoopForm& form = *loops(value.producer);
+  const std::vector<Index>& index = form.dag[form.regions[0].root].index;
+  // Others are views of some layouts only.
+  if (!std::all_of(index.begin(), index.end(), [](const Index& i) { return i.is_affine(); })) return false;
+  const auto behind = home_behind_view(value.producer, home);
+  return !behind || stays_a_view(viewed(value.producer), *behind);
+}
+
+void StorageAssigner::place_parts(NodeId id, const Storage& home) {
+  const LoopForm& form = *loops(id);
+  if (!form.is_map() || form.regions.size() < 2 || !form.has_identity_store()) return;
+  const ir::Node& node = graph_.node(id);
+  for (std::size_t r = 0; r < form.regions.size(); ++r) {
+    const ir::Region& region = form.regions[r];
+    const ScalarNode& root = form.dag[region.root];
+    if (root.op != ScalarOp::kLoad) continue;
+    const ValueId operand = node.operands[static_cast<std::size_t>(root.operand)];
+    const Shape& shape = graph_.value(operand).type.shape;
+    Storage part{home.buffer, home.offset, std::vector<std::int64_t>(shape.size(), 0)};
+    bool shifted = shape.size() == form.extents.size();
+    for (std::size_t axis = 0; shifted && axis < shape.size(); ++axis) {
+      // Operand axis = result axis - low, over the whole operand.
+      const ir::Range box = region.box[axis];
+      const int own = static_cast<int>(axis);
+      const Index& index = root.index[axis];
+      const bool whole = box.high - box.low == shape[axis];
+      const bool moves =
+          index == Index::axis(own) - Index(box.low) || (shape[axis] == 1 && index == Index(0));
+      shifted = whole && moves;
+      part.offset += box.low * home.strides[axis];
+      part.strides[axis] = home.strides[axis];
+    }
+    if (!shifted || !placeable(operand, part.strides) || stays_a_view(operand, part)) continue;
+    // An operand that the kernel also reads elsewhere may be overwritten too late or too early: keep it out.
+    const auto& uses = graph_.value(operand).uses;
+    if (std::count_if(uses.begin(), uses.end(), [&](const ir::Use& u) { return u.node == id; }) != 1)
+      continue;
+    result_.storage[operand] = std::move(part);
+    fixed_.insert(operand);
+    result_.elided_regions[id].insert(r);
+  }
+  if (result_.elided_regions.count(id) && result_.elided_regions[id].size() == form.regions.size()) {
+    result_.elided.insert(id);
+  }
+}
+
+void StorageAssigner::place_operands(NodeId id) {
+  const ir::Node& node = graph_.node(id);
+  if (!loops(id)) return;
+  const ValueId result = node.results[0];
+  if (is_alias_candidate(id)) {
+    if (fixed_.count(result)) place_view_operand(id, result_.storage.at(result));
+    return;
+  }
+  if (place_parts_ && loops(id)->is_map() && loops(id)->regions.size() >= 2) {
+    if (!result_.storage.count(result)) result_.storage[result] = fresh(result);
+    place_parts(id, result_.storage.at(result));
+  }
+}
+
+std::optional<Storage> StorageAssigner::alias(const LoopForm& form, const Storage& operand,
+                                              const ir::Value& result) const {
+  const auto view = view_strides(form, operand.strides);
+  if (!view) return std::nullopt;
+  // Layout assignment wants this axis dense; a view that is not would only move the copy to every reader.
+  if (!result.order.empty()) {
+    const auto inner = static_cast<std::size_t>(result.order.back());
+    if (result.type.shape[inner] > 1 && view->strides[inner] != 1) return std::nullopt;
+  }
+  return Storage{operand.buffer, operand.offset + view->offset, view->strides};
+}
+
+Storage StorageAssigner::fresh(ValueId id) {
+  const ir::Value& value = graph_.value(id);
+  StorageBuffer buffer;
+  buffer.bytes = value.type.bytes();
+  buffer.name = value.name;
+  buffer.type = value.type;
+  buffers_.push_back(std::move(buffer));
+  return {static_cast<int>(buffers_.size()) - 1, 0, strides_in_order(value.type.shape, value.order)};
+}
+
+std::optional<Storage> StorageAssigner::in_place(NodeId id, std::int64_t now,
+                                                 const std::map<ValueId, std::int64_t>& last_use) {
+  const ir::Node& node = graph_.node(id);
+  const ir::Form& form = forms_.at(id);
+  const ir::Value& result = graph_.value(node.results[0]);
+  if (const auto* library = std::get_if<ir::LibraryForm>(&form)) {
+    if (library->in_place_operand < 0) return std::nullopt;
+    const ValueId operand = node.operands[static_cast<std::size_t>(library->in_place_operand)];
+    const auto at = result_.storage.find(operand);
+    if (at == result_.storage.end() || graph_.constant(operand)) return std::nullopt;
+    const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(at->second.buffer)];
+    if (buffer.space != Space::kArena || last_use.at(operand) > now || buffer.bytes != result.type.bytes()) {
+      return std::nullopt;
+    }
+    if (!same_layout(result.type.shape, at->second.strides, ir::row_major_strides(result.type.shape))) {
+      return std::nullopt;
+    }
+    for (const auto& [value, where] : result_.storage) {
+      if (where.buffer == at->second.buffer && last_use.at(value) > now) return std::nullopt;
+    }
+    return at->second;
+  }
+  const LoopForm* map = nullptr;
+  int first_side_operand = 0;
+  if (const auto* contract = std::get_if<ir::ContractForm>(&form)) {
+    map = &contract->epilogue;
+    first_side_operand = contract->base_operands;
+  } else {
+    map = loops(id);
+  }
+  if (!map || !map->is_map() || !map->has_identity_store()) return std::nullopt;
+  const std::vector<std::int64_t> wanted = strides_in_order(result.type.shape, result.order);
+  for (std::size_t k = static_cast<std::size_t>(first_side_operand); k < node.operands.size(); ++k) {
+    const ValueId operand = node.operands[k];
+    if (!operand.valid() || graph_.constant(operand)) continue;
+    const auto at = result_.storage.find(operand);
+    if (at == result_.storage.end() || last_use.at(operand) > now) continue;
+    const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(at->second.buffer)];
+    if (buffer.space != Space::kArena || buffer.bytes != result.type.bytes() || at->second.offset != 0)
+      continue;
+    if (bits_of(graph_.value(operand).type.element) != bits_of(result.type.element)) continue;
+    if (graph_.value(operand).type.shape != result.type.shape) continue;
+    if (!same_layout(result.type.shape, at->second.strides, wanted)) continue;
+    // Every access of that memory must be at the element being written, and through this operand alone.
+    bool safe = true;
+    for (std::size_t j = 0; j < node.operands.size() && safe; ++j) {
+      if (j == k || !node.operands[j].valid()) continue;
+      const auto other = result_.storage.find(node.operands[j]);
+      safe = other == result_.storage.end() || other->second.buffer != at->second.buffer;
+    }
+    for (const ScalarNode& load : map->dag.nodes()) {
+      if (load.op != ScalarOp::kLoad || load.operand != static_cast<int>(k)) continue;
+      for (std::size_t axis = 0; axis < load.index.size(); ++axis) {
+        safe = safe && (load.index[axis].as_axis() == static_cast<int>(axis) ||
+                        (result.type.shape[axis] == 1 && load.index[axis] == Index(0)));
+      }
+    }
+    for (const auto& [value, where] : result_.storage) {
+      safe = safe && (where.buffer != at->second.buffer || last_use.at(value) <= now);
+    }
+    if (safe) return at->second;
+  }
+  return std::nullopt;
+}
+
+StorageAssigner::Result StorageAssigner::run(const std::vector<NodeId>& order,
+                                             const std::vector<Storage>& inputs,
+                                             const std::vector<Storage>& outputs,
+                                             const std::map<NodeId, std::int64_t>& time) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) result_.storage[graph_.inputs()[i]] = inputs[i];
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const ValueId id = graph_.outputs()[i];
+    // A value that is an output twice, an input or a constant is copied at the end instead.
+    if (!outputs[i].valid() || !graph_.value(id).producer.valid() || graph_.value(id).constant ||
+        result_.storage.count(id)) {
+      continue;
+    }
+    result_.storage[id] = outputs[i];
+    fixed_.insert(id);
+  }
+  for (auto at = order.rbegin(); at != order.rend(); ++at) place_operands(*at);
+
+  // Last reads, through aliases: what a view of a value reads, the value must survive.
+  std::map<ValueId, std::int64_t> last_use;
+  for (const ValueId id : graph_.values()) {
+    std::int64_t last = -1;
+    for (const ir::Use& use : graph_.value(id).uses) {
+      last = std::max(last, use.node.valid() ? time.at(use.node) : INT64_MAX);
+    }
+    last_use[id] = graph_.is_input(id) ? INT64_MAX : last;
+  }
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    if (!is_alias_candidate(*at) || fixed_.count(graph_.node(*at).results[0])) continue;
+    const ir::Node& node = graph_.node(*at);
+    const int k = loops(*at)->dag[loops(*at)->regions[0].root].operand;
+    std::int64_t& last = last_use[node.operands[static_cast<std::size_t>(k)]];
+    last = std::max(last, last_use[node.results[0]]);
+  }
+
+  for (const NodeId id : order) {
+    const ir::Node& node = graph_.node(id);
+    for (const ValueId result : node.results) {
+      if (!result.valid() || result_.storage.count(result)) continue;
+      std::optional<Storage> home;
+      if (is_alias_candidate(id)) {
+        const LoopForm& form = *loops(id);
+        const ValueId operand =
+            node.operands[static_cast<std::size_t>(form.dag[form.regions[0].root].operand)];
+        home = alias(form, result_.storage.at(operand), graph_.value(result));
+        if (home) result_.elided.insert(id);
+      } else if (result == node.results[0]) {
+        home = in_place(id, time.at(id), last_use);
+      }
+      result_.storage[result] = home ? *home : fresh(result);
+    }
+  }
+  return std::move(result_);
+}
+
+}  // namespace gcompile
