@@ -167,10 +167,11 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
 
 void lower_compilation(Compilation& compilation, const Options& options) {
   LoweringOptions lowering;
-  lowering.kernels.target = options.target == "cuda" ? Target::kCuda : Target::kCpp;
-  lowering.kernels.capability = lowest_capability(cuda_architectures(options.arch));
-  lowering.kernels.cublaslt = options.cublaslt;
-  lowering.kernels.precision = options.precision;
+  lowering.kernels.machine = options.target == "cuda"
+                                 ? machine_of_gpu(lowest_capability(cuda_architectures(options.arch)),
+                                                  options.precision, options.cublaslt)
+                                 : machine_of_cpu(options.cpu);
+  lowering.kernels.forced = options.forced_kernels;
   lowering.name = program_name(options);
   lowering.states = options.states;
   lowering.optimize_for_size = options.optimize_for_size;
@@ -193,6 +194,28 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   }
 }
 
+/// --explain: for every step that computes the node, the kernel families of its kind.
+void explain(const Program& program, const std::string& node, Terminal& terminal) {
+  bool found = false;
+  for (std::size_t i = 0; i < program.layers.size(); ++i) {
+    const Layer& layer = program.layers[i];
+    if (std::find(layer.nodes.begin(), layer.nodes.end(), node) == layer.nodes.end()) continue;
+    found = true;
+    terminal.note(fmt::format("step {}: {} ({})", i, layer.origins, layer.function));
+    if (layer.rivals.empty()) terminal.note("  loops written out for this step; no kernel family is asked");
+    if (!layer.problem.empty()) terminal.note("  " + layer.problem);
+    for (std::size_t r = 0; r < layer.rivals.size(); ++r) {
+      const Rival& rival = layer.rivals[r];
+      const std::string what = rival.refusal.empty()
+                                   ? fmt::format("{:.3f} us", static_cast<double>(rival.picoseconds) / 1e6)
+                                   : "does not take it: " + rival.refusal;
+      terminal.note(fmt::format("  {} {}{}: {}", r == 0 ? "->" : "  ", rival.family,
+                                rival.plan.empty() ? "" : " (" + rival.plan + ")", what));
+    }
+  }
+  if (!found) terminal.note(fmt::format("--explain '{}': no step computes such a node", ir::printable(node)));
+}
+
 Compilation compile_imported(frontend::ImportedModel model, const Options& options, Terminal& terminal) {
   Compilation out;
   out.info = std::move(model.info);
@@ -208,6 +231,7 @@ Compilation compile_imported(frontend::ImportedModel model, const Options& optio
                              grouped(static_cast<std::int64_t>(out.optimised.node_count()))));
   lower_compilation(out, options);
   for (const ir::Diagnostic& warning : out.program.warnings) terminal.diagnostic(warning);
+  for (const std::string& node : options.explained) explain(out.program, node, terminal);
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "codegen/kernels/family.h"
 #include "driver/version.h"
 #include "frontend/dims.h"
 #include "ir/diagnostics.h"
@@ -57,6 +58,7 @@ struct RawOptions {
   std::vector<std::string> states;
   std::string weights = "incbin";
   std::string optimize_for = "speed";
+  std::vector<std::string> kernels;
   std::string gemm = "builtin";
   std::string precision = "fp32";
   std::string color = "auto";
@@ -105,6 +107,14 @@ void add_output_options(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("--precision", raw.precision,
                  "With --target cuda: how floats are multiplied, fp32, tf32, fp16 or bf16 (fp32)")
       ->check(CLI::IsMember(precision_names()));
+  app.add_option("--kernel", raw.kernels,
+                 "The kernel family that serves a node of the model: NODE=conv.direct")
+      ->take_all();
+  app.add_option("--explain", options.explained,
+                 "Prints which kernel families could serve a node of the model, what each is predicted to "
+                 "cost, and why "
+                 "others do not take it")
+      ->take_all();
   app.add_option("--weights", raw.weights, "incbin, array, file or extern")
       ->check(CLI::IsMember({"incbin", "array", "file", "extern"}));
 }
@@ -131,6 +141,23 @@ void add_talk_options(CLI::App& app, Options& options, RawOptions& raw) {
       ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 
+/// NODE=family; the last equals sign counts, for names of nodes may hold any.
+std::pair<std::string, std::string> parse_forced_kernel(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    usage_error(fmt::format("--kernel '{}' is not of the form NODE=family", ir::printable(text)));
+  }
+  const std::string name = text.substr(equals + 1);
+  if (!find_family(name)) {
+    std::string known;
+    for (const KernelFamily* family : families())
+      known += (known.empty() ? "" : ", ") + std::string(family->name);
+    usage_error(fmt::format("--kernel '{}': there is no family '{}'; there are {}", ir::printable(text),
+                            ir::printable(name), known));
+  }
+  return {text.substr(0, equals), name};
+}
+
 void interpret(Options& options, const RawOptions& raw) {
   for (const std::string& text : options.dims)
     options.import.bindings.dims.push_back(frontend::parse_dim_binding(text));
@@ -149,6 +176,7 @@ void interpret(Options& options, const RawOptions& raw) {
        {WeightsMode::kIncbin, WeightsMode::kArray, WeightsMode::kFile, WeightsMode::kExtern}) {
     if (raw.weights == weights_mode_name(mode)) options.weights = mode;
   }
+  for (const std::string& text : raw.kernels) options.forced_kernels.push_back(parse_forced_kernel(text));
   options.cublaslt = raw.gemm == "cublaslt";
   options.precision = precision_from_name(raw.precision).value();
   options.optimize_for_size = raw.optimize_for == "size";
@@ -257,6 +285,7 @@ std::string canonical_options(const Options& options) {
   if (options.target == "cuda") add("--arch", options.arch);
   if (options.cublaslt) add("--gemm", "cublaslt");
   if (options.precision != Precision::kFp32) add("--precision", facts_of(options.precision).name);
+  for (const auto& [node, family] : options.forced_kernels) add("--kernel", node + "=" + family);
   if (options.weights != WeightsMode::kIncbin) add("--weights", weights_mode_name(options.weights));
   if (options.selftest) text += " --selftest";
   return text;

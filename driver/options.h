@@ -41,7 +41,9 @@ struct Options {
   std::string name;  // prefix; empty: from the file's name
   std::string cpu = "native";
   std::string arch = kDefaultCudaArch;
-  bool cublaslt = false;  // --gemm cublaslt
+  bool cublaslt = false;                                            // --gemm cublaslt
+  std::vector<std::pair<std::string, std::string>> forced_kernels;  // --kernel: node of the model, family
+  std::vector<std::string> explained;                               // --explain: nodes of the model
   Precision precision = Precision::kFp32;
   WeightsMode weights = WeightsMode::kIncbin;
   bool selftest = false;

@@ -156,7 +156,7 @@ ir::NodeId Importer::add_node(const onnx::NodeProto& node, const ir::Operator& o
       graph.add_result(id, scope.prefix + node.output(i));
     }
   }
-  graph.node(id).origins = {fmt::format("{} '{}'", operator_name(node), printable(name))};
+  graph.node(id).origins = {{operator_name(node), name}};
   return id;
 }
 

@@ -265,6 +265,12 @@ bool LoopForm::has_identity_store() const {
   return true;
 }
 
+const Work* work_of(const Form& form) {
+  if (const auto* contract = std::get_if<ContractForm>(&form)) return &contract->work;
+  if (const auto* library = std::get_if<LibraryForm>(&form)) return &library->work;
+  return nullptr;
+}
+
 const ScalarNode* pure_load(const LoopForm& form) {
   if (!form.is_map() || form.regions.size() != 1 || !form.has_identity_store() || !form.checks.empty())
     return nullptr;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/expression.h"
+#include "ir/work.h"
 
 namespace gcompile::ir {
 
@@ -73,6 +74,7 @@ struct LoopForm {
 /// operator (Conv, MatMul, ...) evaluated on its first `base_operands` operands gives Accumulator(0) over the
 /// epilogue's axes.
 struct ContractForm {
+  Work work;
   int base_operands = 2;
   ElementType accumulator = ElementType::kFloat32;
   /// Operand 0 and the result are (N, C, spatial...) and the kernel walks them channels-last.
@@ -80,9 +82,9 @@ struct ContractForm {
   LoopForm epilogue;  // a Map; axes are the result axes of the contraction
 };
 
-/// One runtime kernel with its own control; named after the header in gcrt that implements it.
+/// One runtime kernel with its own control.
 struct LibraryForm {
-  std::string kernel;
+  Work work;
   /// Operand that result 0 overwrites in place when nothing else needs it (scatter's data); -1: none.
   int in_place_operand = -1;
 };
@@ -91,6 +93,9 @@ struct LibraryForm {
 struct IfForm {};
 
 using Form = std::variant<LoopForm, ContractForm, LibraryForm, IfForm>;
+
+/// Of a contraction or a library kernel; nullptr of other forms.
+const Work* work_of(const Form& form);
 
 /// The single Load that a pure data movement of one operand consists of: result[i] = operand[index(i)];
 /// nullptr for everything else.

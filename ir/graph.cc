@@ -9,6 +9,10 @@
 
 namespace gcompile::ir {
 
+std::string to_string(const Origin& origin) {
+  return origin.name ? fmt::format("{} '{}'", origin.what, printable(*origin.name)) : origin.what;
+}
+
 Graph::Graph() = default;
 Graph::Graph(Graph&&) noexcept = default;
 Graph& Graph::operator=(Graph&&) noexcept = default;

@@ -50,6 +50,15 @@ struct Value {
   std::vector<int> order;
 };
 
+/// A node of the model, or a pass, that a node came from.
+struct Origin {
+  std::string what;                 // "Conv"; a pass: "layout"
+  std::optional<std::string> name;  // of the model's node
+  bool operator==(const Origin&) const = default;
+};
+/// "Conv 'conv1'", printable.
+std::string to_string(const Origin& origin);
+
 struct Node {
   const Operator* op = nullptr;
   std::string name;
@@ -59,8 +68,7 @@ struct Node {
   std::vector<Graph> subgraphs;  // If: then, else. Their inputs are operands 1... of the node
   /// Set by lowering; passes that fuse rewrite it. Without form the operator speaks for itself.
   std::shared_ptr<const Form> form;
-  /// Model nodes this one came from: "Conv 'conv1'"; merged by fusion.
-  std::vector<std::string> origins;
+  std::vector<Origin> origins;  // merged by fusion
 };
 
 class Graph {

@@ -116,7 +116,7 @@ NodeId RewriteContext::emit_node(std::string_view op_name, std::vector<ValueId> 
   const Operator& op = operator_named(op_name);
   complete_attributes(op, attributes);
   const std::string node_name = node().name;
-  const std::vector<std::string> origins = node().origins;
+  const std::vector<Origin> origins = node().origins;
   const NodeId added =
       mutable_graph_.add_node(op, std::move(operands), std::move(attributes), result_count, node_name);
   mutable_graph_.node(added).origins = origins;

@@ -132,7 +132,7 @@ class Printer {
       text_ += "}";
     }
     for (std::size_t i = 0; i < node.origins.size(); ++i) {
-      text_ += (i ? ", " : "  # ") + printable(node.origins[i]);
+      text_ += (i ? ", " : "  # ") + to_string(node.origins[i]);
     }
     text_ += "\n";
     if (options_.forms && node.form) print_form(*node.form, indent + "  ");
@@ -152,11 +152,11 @@ class Printer {
     if (const auto* loops = std::get_if<LoopForm>(&form)) {
       print_lines(to_string(*loops), indent);
     } else if (const auto* contract = std::get_if<ContractForm>(&form)) {
-      text_ += fmt::format("{}contract of {} operands in {}\n", indent, contract->base_operands,
-                           short_name(contract->accumulator));
+      text_ += fmt::format("{}contract of {} operands in {}: {}\n", indent, contract->base_operands,
+                           short_name(contract->accumulator), to_string(contract->work));
       print_lines(to_string(contract->epilogue), indent + "  ");
     } else if (const auto* library = std::get_if<LibraryForm>(&form)) {
-      text_ += fmt::format("{}library {}\n", indent, library->kernel);
+      text_ += fmt::format("{}library {}\n", indent, to_string(library->work));
     } else {
       text_ += indent + "if\n";
     }

@@ -103,7 +103,6 @@ class FormVerifier {
   }
 
   void check(const LibraryForm& form) {
-    if (form.kernel.empty()) add("a library form without kernel");
     if (form.in_place_operand < 0) return;
     const auto at = static_cast<std::size_t>(form.in_place_operand);
     if (at >= node_.operands.size() || !node_.operands[at].valid()) {

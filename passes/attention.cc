@@ -352,10 +352,10 @@ class Recogniser {
   }
 
   /// In the order of the model.
-  std::vector<std::string> origins_of(const Found& found) const {
-    std::vector<std::string> origins;
+  std::vector<ir::Origin> origins_of(const Found& found) const {
+    std::vector<ir::Origin> origins;
     for (auto id = found.nodes.rbegin(); id != found.nodes.rend(); ++id) {
-      for (const std::string& origin : graph_.node(*id).origins) {
+      for (const ir::Origin& origin : graph_.node(*id).origins) {
         if (std::find(origins.begin(), origins.end(), origin) == origins.end()) origins.push_back(origin);
       }
     }

@@ -76,8 +76,8 @@ void replace(ir::Graph& graph, ir::NodeId from, ir::NodeId to) {
     const ir::ValueId result = graph.node(from).results[i];
     if (result.valid() && graph.use_count(result) > 0) graph.replace_uses(result, graph.node(to).results[i]);
   }
-  for (const std::string& origin : graph.node(from).origins) {
-    std::vector<std::string>& kept = graph.node(to).origins;
+  for (const ir::Origin& origin : graph.node(from).origins) {
+    std::vector<ir::Origin>& kept = graph.node(to).origins;
     if (std::find(kept.begin(), kept.end(), origin) == kept.end()) kept.push_back(origin);
   }
   graph.erase_node(from);

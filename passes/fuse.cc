@@ -118,10 +118,10 @@ class Fuser {
     return false;
   }
 
-  void merge_origins(NodeId into, const std::vector<std::string>& earlier) {
-    std::vector<std::string>& origins = graph_.node(into).origins;
-    std::vector<std::string> merged = earlier;
-    for (const std::string& origin : origins) {
+  void merge_origins(NodeId into, const std::vector<ir::Origin>& earlier) {
+    std::vector<ir::Origin>& origins = graph_.node(into).origins;
+    std::vector<ir::Origin> merged = earlier;
+    for (const ir::Origin& origin : origins) {
       if (std::find(merged.begin(), merged.end(), origin) == merged.end()) merged.push_back(origin);
     }
     origins = std::move(merged);
@@ -221,7 +221,7 @@ class Fuser {
           });
       return dag.round(value);
     });
-    const std::vector<std::string> origins = node(producer).origins;
+    const std::vector<ir::Origin> origins = node(producer).origins;
     context_.did(subject(reader), fmt::format("computes {} itself", subject(producer)));
     set_loops(graph_, reader, std::move(fused), std::move(operands));
     merge_origins(reader, origins);
@@ -306,7 +306,7 @@ class Fuser {
     // by then.
     ir::Node& moved = graph_.node(reader);
     const ir::Node& from = node(producer);
-    const std::vector<std::string> origins = from.origins;
+    const std::vector<ir::Origin> origins = from.origins;
     moved.op = from.op;
     moved.name = from.name;
     moved.attributes = from.attributes;

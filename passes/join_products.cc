@@ -208,8 +208,8 @@ class Joiner {
     const NodeId product = graph_.value(joined).producer;
     if (biased) joined = context.emit("Add", {joined, context.constant(std::move(bias))});
     const NodeId sum = graph_.value(joined).producer;
-    std::vector<std::string> product_origins, sum_origins;
-    const auto append = [](std::vector<std::string>& all, const std::vector<std::string>& more) {
+    std::vector<ir::Origin> product_origins, sum_origins;
+    const auto append = [](std::vector<ir::Origin>& all, const std::vector<ir::Origin>& more) {
       all.insert(all.end(), more.begin(), more.end());
     };
     const std::int64_t axis = graph_.value(joined).type.rank() - 1;

@@ -193,7 +193,7 @@ class Assigner {
     set_form(graph_, copy, std::move(form));
     const ValueId result = graph_.node(copy).results[0];
     graph_.value(result).name = graph_.value(from).name;
-    graph_.node(copy).origins = {"layout"};
+    graph_.node(copy).origins = {{"layout", std::nullopt}};
     decide(result, order);
     return at->second = result;
   }

@@ -187,7 +187,7 @@ class Matcher {
 Rewriter::Rewriter(ir::Graph& graph, Match match) : Match(std::move(match)), mutable_graph_(graph) {
   for (auto at = nodes_.rbegin(); at != nodes_.rend(); ++at) {
     if (at->shared) continue;
-    for (const std::string& origin : graph.node(at->id).origins) {
+    for (const ir::Origin& origin : graph.node(at->id).origins) {
       if (std::find(origins_.begin(), origins_.end(), origin) == origins_.end()) origins_.push_back(origin);
     }
   }

@@ -107,7 +107,7 @@ class Rewriter : public Match {
   friend class RuleDriver;
   std::string name_for(const ir::Operator& op) const;
   ir::Graph& mutable_graph_;
-  std::vector<std::string> origins_;
+  std::vector<ir::Origin> origins_;
 };
 
 struct Rule {

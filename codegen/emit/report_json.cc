@@ -53,6 +53,35 @@ Json ports(const std::vector<Port>& list) {
   return out;
 }
 
+/// "12.3 us".
+std::string time_of(std::int64_t picoseconds) {
+  return fmt::format("{:.3g} us", static_cast<double>(picoseconds) / 1e6);
+}
+
+/// Steps that several kernel families were asked to serve: who serves, and what the others said.
+Json choices(const Program& program) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < program.layers.size(); ++i) {
+    const Layer& layer = program.layers[i];
+    if (layer.rivals.empty()) continue;
+    std::string others;
+    for (std::size_t r = 1; r < layer.rivals.size(); ++r) {
+      const Rival& rival = layer.rivals[r];
+      others += fmt::format("{}{}{}: {}", others.empty() ? "" : "; ", rival.family,
+                            rival.plan.empty() ? "" : " (" + rival.plan + ")",
+                            rival.refusal.empty() ? time_of(rival.picoseconds) : rival.refusal);
+    }
+    const Rival& taken = layer.rivals.front();
+    out.push_back({{"step", i},
+                   {"problem", layer.problem},
+                   {"family", taken.family},
+                   {"plan", taken.plan},
+                   {"time", time_of(taken.picoseconds)},
+                   {"others", others}});
+  }
+  return out;
+}
+
 /// Work by family of kernels, the largest first.
 Json families(const Program& program) {
   struct Sum {
@@ -125,6 +154,8 @@ void add_report(Json& out, const Program& program) {
                                 {"bytes", human_bytes(layer.bytes_read + layer.bytes_written)},
                                 {"cells", further_cells(program, layer)}});
   }
+  report["choices"] = choices(program);
+  report["has_choices"] = !report["choices"].empty();
   report["families"] = families(program);
   report["remarks"] = Json::array();
   for (const Remark& remark : program.remarks) {

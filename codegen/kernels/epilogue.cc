@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "codegen/kernels/kernel_call.h"
+#include "codegen/kernels/call_writer.h"
 #include "codegen/loops/c_types.h"
 #include "codegen/loops/loop_printer.h"
 #include "ir/diagnostics.h"
@@ -51,20 +51,33 @@ EpilogueWriter::Access EpilogueWriter::access(const Index& address, const Kernel
   out.column = address.coefficient_of(column_);
   // Batch axes move the pointer; row axes must walk as one, or are recovered from m by division.
   std::string base = tensor.pointer;
-  std::string batch_step;
+  BatchStep step{field, "", {}};
   for (std::size_t axis = 0; axis < loops_.extents.size(); ++axis) {
     const int a = static_cast<int>(axis);
-    const std::int64_t step = address.coefficient_of(a);
-    if (a == column_ || step == 0 || loops_.extents[axis] == 1) continue;
-    const std::string moved = fmt::format(" + {} * b{}", step, a);
+    const std::int64_t stride = address.coefficient_of(a);
+    if (a == column_ || stride == 0 || loops_.extents[axis] == 1) continue;
     if (std::find(grid_axes_.begin(), grid_axes_.end(), a) != grid_axes_.end()) {
-      batch_step += moved;
+      step.elements += fmt::format("{}{} * b{}", step.axes.empty() ? "" : " + ", stride, a);
+      step.axes.push_back(a);
     } else if (std::find(rows_.begin(), rows_.end(), a) == rows_.end()) {
-      base += moved;
+      base += fmt::format(" + {} * b{}", stride, a);
+      named_axes_.push_back(a);
     }
   }
-  if (!batch_step.empty()) batch_steps_.push_back({field, batch_step.substr(3)});
+  if (!step.axes.empty()) batch_steps_.push_back(std::move(step));
   if (address.constant() != 0) base += fmt::format(" + {}", address.constant());
+  members_.push_back({field, base});
+  std::string position = row_position(address, field);
+  if (out.column == 1) {
+    position += " + n";
+  } else if (out.column != 0) {
+    position += fmt::format(" + n * {}", out.column);
+  }
+  out.position = field + position;
+  return out;
+}
+
+std::string EpilogueWriter::row_position(const Index& address, const std::string& field) {
   bool collapses = true;
   std::int64_t row = -1, inner = 1;
   for (auto at = rows_.rbegin(); at != rows_.rend(); ++at) {
@@ -75,72 +88,65 @@ EpilogueWriter::Access EpilogueWriter::access(const Index& address, const Kernel
     collapses = collapses && step == row * inner;
     inner *= extent;
   }
-  members_.push_back({field, base});
-  std::string position;
-  if (!collapses) {
-    std::int64_t below = 1;
-    for (auto at = rows_.rbegin(); at != rows_.rend(); ++at) {
-      const std::int64_t extent = loops_.extents[static_cast<std::size_t>(*at)];
-      const std::int64_t step = address.coefficient_of(*at);
-      if (extent != 1 && step != 0) {
-        std::string coordinate = below == 1 ? "m" : fmt::format("m / {}", below);
-        if (below * extent != inner) coordinate = fmt::format("({}) % {}", coordinate, extent);
-        position += fmt::format(" + {} * ({})", step, coordinate);
-      }
-      below *= extent;
-    }
-  } else if (row > 0) {
+  if (collapses) {
+    if (row <= 0) return "";
+    has_rows_ = true;
     members_.push_back({field + "_row", fmt::format("{}", row)});
-    position = fmt::format(" + m * {}_row", field);
+    return fmt::format(" + m * {}_row", field);
   }
-  if (out.column == 1) {
-    position += " + n";
-  } else if (out.column != 0) {
-    position += fmt::format(" + n * {}", out.column);
+  std::string position;
+  std::int64_t below = 1;
+  for (auto at = rows_.rbegin(); at != rows_.rend(); ++at) {
+    const std::int64_t extent = loops_.extents[static_cast<std::size_t>(*at)];
+    const std::int64_t step = address.coefficient_of(*at);
+    if (extent != 1 && step != 0) {
+      std::string coordinate = below == 1 ? "m" : fmt::format("m / {}", below);
+      if (below * extent != inner) coordinate = fmt::format("({}) % {}", coordinate, extent);
+      position += fmt::format(" + {} * ({})", step, coordinate);
+    }
+    below *= extent;
   }
-  out.position = field + position;
-  return out;
+  return position;
 }
 
 /// The functor of one entry of the batch that the grid walks.
 void EpilogueWriter::write_at_batch(CodeText& code) const {
+  const Text head = Text("GCRT_INLINE ") + Symbol::kFunctor;
   if (batch_steps_.empty()) {
-    code.line(fmt::format("GCRT_INLINE {} at_batch(std::ptrdiff_t) const {{ return *this; }}",
-                          KernelCall::kFunctor));
+    code.line(head + " at_batch(std::ptrdiff_t) const { return *this; }");
     return;
   }
-  code.open(fmt::format("GCRT_INLINE {} at_batch(std::ptrdiff_t z) const {{", KernelCall::kFunctor));
+  code.open(head + " at_batch(std::ptrdiff_t z) const {");
   std::int64_t below = 1;
   std::int64_t count = 1;
   for (const int a : grid_axes_) count *= loops_.extents[static_cast<std::size_t>(a)];
   for (auto at = grid_axes_.rbegin(); at != grid_axes_.rend(); ++at) {
     const std::int64_t extent = loops_.extents[static_cast<std::size_t>(*at)];
-    const std::string name = fmt::format("b{}", *at);
-    const bool used = std::any_of(batch_steps_.begin(), batch_steps_.end(), [&](const auto& step) {
-      return (step.second + " ").find("* " + name + " ") != std::string::npos;
+    const bool used = std::any_of(batch_steps_.begin(), batch_steps_.end(), [&](const BatchStep& step) {
+      return std::find(step.axes.begin(), step.axes.end(), *at) != step.axes.end();
     });
     if (used) {
       std::string text = below == 1 ? "z" : fmt::format("z / {}", below);
       if (below * extent < count) text += fmt::format(" % {}", extent);
-      code.line(fmt::format("const std::ptrdiff_t {} = {};", name, text));
+      code.line(fmt::format("const std::ptrdiff_t b{} = {};", *at, text));
     }
     below *= extent;
   }
-  code.line(fmt::format("{} moved = *this;", KernelCall::kFunctor));
-  for (const auto& [field, step] : batch_steps_) code.line(fmt::format("moved.{} += {};", field, step));
+  code.line(Text(Symbol::kFunctor) + " moved = *this;");
+  for (const BatchStep& step : batch_steps_) {
+    code.line(fmt::format("moved.{} += {};", step.field, step.elements));
+  }
   code.line("return moved;");
   code.close();
 }
 
-EpilogueWriter::EpilogueWriter(KernelBuilder& builder, KernelCall& call, ir::NodeId id,
-                               const ir::ContractForm& form, std::vector<int> rows, int column,
+EpilogueWriter::EpilogueWriter(CallWriter& writer, std::vector<int> rows, int column,
                                std::vector<int> grid_axes)
-    : call_(call),
-      loops_(form.epilogue),
-      rows_(std::move(rows)),
-      column_(column),
-      grid_axes_(std::move(grid_axes)) {
-  const bool cuda = builder.target_ == Target::kCuda;
+    : loops_(writer.epilogue()), rows_(std::move(rows)), column_(column), grid_axes_(std::move(grid_axes)) {
+  write(writer);
+}
+
+void EpilogueWriter::write(CallWriter& writer) {
   GC_CHECK(loops_.is_map() && loops_.regions.size() == 1);
   const int root = loops_.regions[0].root;
   const int roots[] = {root};
@@ -165,7 +171,7 @@ EpilogueWriter::EpilogueWriter(KernelBuilder& builder, KernelCall& call, ir::Nod
     if (node.op != ScalarOp::kLoad) continue;
     const auto [known, inserted] = tensors.try_emplace(node.operand);
     if (inserted) {
-      known->second = builder.operand_parameter(call, id, node.operand, fmt::format("x{}", node.operand));
+      known->second = writer.operand(node.operand, fmt::format("x{}", node.operand));
     }
     const KernelTensor& tensor = known->second;
     const std::string field = fmt::format("x{}{}", node.operand, loads.empty() ? "" : fmt::format("_{}", n));
@@ -175,20 +181,20 @@ EpilogueWriter::EpilogueWriter(KernelBuilder& builder, KernelCall& call, ir::Nod
     mask = a.column != 0 ? 1 : 0;
     loads[n] = std::move(a);
   }
-  const KernelTensor result = builder.result_parameter(call, id, 0, "y");
+  const KernelTensor result = writer.result(0, "y");
   const Access store =
       access(ir::recombine(ir::address_of(loops_.store, result.strides), ranges), result, "y");
   types["y"] = kernel_type(result.element) + "*";
 
   CodeText code;
-  code.open(fmt::format("struct {} {{", KernelCall::kFunctor));
+  code.open(Text("struct ") + Symbol::kFunctor + " {");
   for (const auto& [member, value] : members_) {
     code.line(types.count(member) ? fmt::format("{} {};", types[member], member)
                                   : fmt::format("std::ptrdiff_t {};", member));
   }
   int work = 0;
   for (const int n : loops_.dag.reachable(roots)) work += row_of(loops_.dag[n].op).cost;
-  if (cuda) {
+  if (writer.on_device()) {
     code.line(fmt::format("static constexpr int kMaxLanes = {};", lanes_));
     write_at_batch(code);
   } else if (work > kLightEpilogue) {
@@ -196,10 +202,7 @@ EpilogueWriter::EpilogueWriter(KernelBuilder& builder, KernelCall& call, ir::Nod
   }
   code.line("template <class L, class V>");
   code.open("GCRT_INLINE void operator()(L lane, V acc0, std::ptrdiff_t m, std::ptrdiff_t n) const {");
-  const bool uses_m = std::any_of(members_.begin(), members_.end(), [](const auto& member) {
-    return member.first.size() > 4 && member.first.compare(member.first.size() - 4, 4, "_row") == 0;
-  });
-  if (!uses_m) code.line("static_cast<void>(m);");
+  if (!has_rows_) code.line("static_cast<void>(m);");
   const auto half = [](ir::ElementType type) { return compute_type(type) != type; };
   ExpressionPrinter printer(loops_.dag, dependence, [&](int n, bool vector) -> std::string {
     const ScalarNode& node = loops_.dag[n];
@@ -221,7 +224,7 @@ EpilogueWriter::EpilogueWriter(KernelBuilder& builder, KernelCall& call, ir::Nod
           : fmt::format("{}_strided(lane, {}, {}, {});", function, store.position, store.column, value));
   code.close();
   code.close("};");
-  call_.functor = code.text();
+  writer.call().functor = code.text();
   // Loads, stores and plain arithmetic come with every kernel's own header.
   for (const int n : loops_.dag.reachable(roots)) {
     const ScalarOp op = loops_.dag[n].op;
@@ -229,12 +232,12 @@ EpilogueWriter::EpilogueWriter(KernelBuilder& builder, KernelCall& call, ir::Nod
         op == ScalarOp::kAdd || op == ScalarOp::kMul) {
       continue;
     }
-    call_.headers.push_back("gcrt/scalar.h");
+    writer.call().headers.push_back("gcrt/scalar.h");
     break;
   }
   std::string fields;
   for (const auto& [member, value] : members_) fields += (fields.empty() ? "" : ", ") + value;
-  declaration_ = fmt::format("const {} epilogue{{{}}};", KernelCall::kFunctor, fields);
+  declaration_ = Text("const ") + Symbol::kFunctor + fmt::format(" epilogue{{{}}};", fields);
 }
 
 }  // namespace gcompile

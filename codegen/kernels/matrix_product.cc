@@ -1,5 +1,7 @@
 #include "codegen/kernels/matrix_product.h"
 
+#include <algorithm>
+
 namespace gcompile {
 
 std::int64_t stride_along(std::size_t rank, const ir::Shape& shape, const std::vector<std::int64_t>& strides,
@@ -24,6 +26,31 @@ ProductAxes product_axes(const ir::Shape& result, const ir::Shape& a,
     axes.row_count *= result[axis];
   }
   return axes;
+}
+
+Product::Product(const ir::Problem& problem)
+    : a(problem.shape(0)),
+      b(problem.shape(1)),
+      out(problem.results[0].shape),
+      a_strides(problem.operands[0].strides),
+      depth(a.back()),
+      columns(out.back()),
+      axes(product_axes(out, a, a_strides, b)) {}
+
+std::vector<std::int64_t> Product::packed_strides(std::int64_t matrix) const {
+  std::vector<std::int64_t> strides = ir::row_major_strides(b);
+  for (std::size_t i = 0; i + 2 < b.size(); ++i) strides[i] = strides[i] / (depth * columns) * matrix;
+  return strides;
+}
+
+std::int64_t Product::matrices() const {
+  return ir::element_count(b) / std::max<std::int64_t>(1, depth * columns);
+}
+
+NeededOrder needs_dense_rows(const ir::Problem& problem, std::size_t i) {
+  const ir::ProblemOperand& operand = problem.operands[i];
+  if (i != 0 || operand.shape.back() == 1 || operand.strides.back() == 1) return std::nullopt;
+  return std::vector<int>{};
 }
 
 }  // namespace gcompile

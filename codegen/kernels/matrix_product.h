@@ -3,7 +3,8 @@
 
 #include <vector>
 
-#include "ir/tensor.h"
+#include "codegen/kernels/family.h"
+#include "codegen/loops/code_text.h"
 
 namespace gcompile {
 
@@ -21,5 +22,29 @@ struct ProductAxes {
 /// Batch axes with a shared right side and rows that continue the matrix become rows of one larger matrix.
 ProductAxes product_axes(const ir::Shape& result, const ir::Shape& a,
                          const std::vector<std::int64_t>& a_strides, const ir::Shape& b);
+
+/// Sizes and axes of a product A (..., M, K) times B (..., K, N).
+struct Product {
+  const ir::Shape& a;
+  const ir::Shape& b;
+  const ir::Shape& out;
+  std::vector<std::int64_t> a_strides;
+  std::int64_t depth, columns;
+  ProductAxes axes;
+
+  explicit Product(const ir::Problem& problem);
+  std::size_t rank() const { return out.size(); }
+  std::int64_t along_a(std::size_t axis) const { return stride_along(rank(), a, a_strides, axis); }
+  std::int64_t along_b(const std::vector<std::int64_t>& strides, std::size_t axis) const {
+    return stride_along(rank(), b, strides, axis);
+  }
+  /// Strides of a constant B of which every matrix takes `matrix` elements when packed.
+  std::vector<std::int64_t> packed_strides(std::int64_t matrix) const;
+  /// Matrices of B.
+  std::int64_t matrices() const;
+};
+
+/// Rows of A must be dense; B is packed from any strides.
+NeededOrder needs_dense_rows(const ir::Problem& problem, std::size_t i);
 
 }  // namespace gcompile

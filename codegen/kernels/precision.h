@@ -37,8 +37,4 @@ std::optional<Precision> precision_from_name(std::string_view name);
 double product_tolerance(Precision precision);
 constexpr double kSmallestScale = 1.0 / 16;
 
-/// Whether float16 keeps 11 significant bits of the largest finite element: it is zero, or from 2^-14 to
-/// 65504. What is smaller beside it then errs by at most 2^-11 of the largest one.
-bool fits_float16(const ir::Tensor& weights);
-
 }  // namespace gcompile

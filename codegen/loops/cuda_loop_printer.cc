@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "codegen/loops/c_types.h"
 #include "codegen/loops/cuda_loop_plan.h"
@@ -21,18 +22,6 @@ namespace {
 using Worker = CudaLoopPlan::Worker;
 
 constexpr int kWarpThreads = 32;
-
-/// Whether `word` occurs in the text by itself.
-bool mentions_word(const std::string& text, const std::string& word) {
-  const auto is_word = [](char c) {
-    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    if ((at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]))) return true;
-  }
-  return false;
-}
 
 /// One nest, walked by the grid. The index of the worker is in scope as `worker`.
 class CudaNestPrinter final : public NestPrinter {
@@ -131,7 +120,7 @@ class CudaNestPrinter final : public NestPrinter {
   }
   void enter_body(int loop) override {
     enter_lanes(loop);
-    body_ = code_.mark();
+    begin_body();
     if (walks_rows()) {
       for (const int a : nest_.reduced) bound_ |= bit(a);
     }
@@ -158,13 +147,13 @@ class CudaNestPrinter final : public NestPrinter {
       close_vector_loop();
       bound_ = bound;
       expressions_.restore(scope);
-      expressions_.bind(id, fmt::format("{}(lane, {})", name, place()), vector);
+      expressions_.bind(id, fmt::format("{}(lane, {})", name, place()), vector, name);
     }
   }
   std::string values_of(int root) const override {
     const auto at = expressions_.scope().find(root);
     if (!walks_rows() || at == expressions_.scope().end() || !at->second.vector) return {};
-    return at->second.name.substr(0, at->second.name.find('('));
+    return at->second.holder;
   }
 
   /// map_packs<4, 1024, 4000>(worker, [&](int pack) { return exp(load(lane, x0 + 4 * pack)); },
@@ -181,14 +170,14 @@ class CudaNestPrinter final : public NestPrinter {
     const auto scope = expressions_.scope();
     code_.open(fmt::format("map_packs<{}, {}, {}>(worker, [&]({} pack) GCRT_LAMBDA_INLINE {{", plan_.packs,
                            plan_.workers, total, counter_type()));
-    body_ = code_.mark();
+    begin_body();
     expressions_.declare(code_, {region_root}, bound_);
     code_.line(fmt::format("return {};", expressions_.text(region_root, vector)));
     declare_mentioned(axes);
     expressions_.restore(scope);
     expressions_.bind(region_root, "value", vector);
     code_.reopen(fmt::format("}}, [&]({} pack, auto value) GCRT_LAMBDA_INLINE {{", counter_type()));
-    body_ = code_.mark();
+    begin_body();
     store(region_root);
     declare_mentioned(axes);
     code_.close("});");
@@ -286,10 +275,14 @@ class CudaNestPrinter final : public NestPrinter {
     }
     return out;
   }
+  void begin_body() {
+    body_ = code_.mark();
+    mentions_.axes = 0;
+  }
   /// At the top of the body, those that it names.
   void declare_mentioned(const std::vector<Digit>& digits) {
     for (const Digit& digit : digits) {
-      if (mentions_word(code_.text().substr(body_), axis_name(digit.axis))) code_.line_at(body_, digit.line);
+      if ((mentions_.axes & bit(digit.axis)) != 0) code_.line_at(body_, digit.line);
     }
   }
   void declare_axes(const std::vector<Digit>& digits) {
@@ -309,24 +302,43 @@ class CudaNestPrinter final : public NestPrinter {
 /// Threads of a block of a kernel in which every thread works alone: small grids are spread over more blocks.
 int block_threads(std::int64_t workers) { return workers >= 65536 ? 256 : workers >= 8192 ? 128 : 64; }
 
+/// Parameters by name.
+using Names = std::set<std::string>;
+
 struct Printed {
   CudaLoopPlan plan;
   std::string counter;  // type of `worker`
   std::string body;
   std::string shared;  // of tiles: bytes
+  Names parameters;    // that the body names
 };
+
+Names parameters_in(const Mentions& mentions, const std::vector<KernelTensor>& operands,
+                    const KernelTensor& result) {
+  Names names;
+  for (const int operand : mentions.operands)
+    names.insert(operands[static_cast<std::size_t>(operand)].pointer);
+  if (mentions.result) names.insert(result.pointer);
+  return names;
+}
+
+constexpr const char* kTrap = "trap";
 
 class KernelWriter {
  public:
   KernelWriter(std::vector<CudaParameter> parameters, bool checked)
       : parameters_(std::move(parameters)), checked_(checked) {
-    if (checked_) parameters_.push_back({"int* trap", "trap", "queue.trap"});
+    if (checked_) parameters_.push_back({"int* trap", kTrap, "queue.trap"});
   }
 
   /// Parts in which every thread works alone share one launch: each takes whole blocks of it.
-  void add_threads(const std::vector<Printed>& parts, const std::string& name, bool guarded) {
+  void add_threads(const std::vector<Printed>& parts, const std::string& suffix, bool guarded) {
     std::int64_t total = 0;
-    for (const Printed& part : parts) total += part.plan.workers;
+    Names names;
+    for (const Printed& part : parts) {
+      total += part.plan.workers;
+      names.insert(part.parameters.begin(), part.parameters.end());
+    }
     const int threads = block_threads(total);
     CodeText code(1);
     if (guarded && checked_) code.line("if (*trap != 0) return;");
@@ -354,11 +366,12 @@ class KernelWriter {
       }
       first += (count + threads - 1) / threads * threads;
     }
-    add(name, code.text(), first / threads, threads, "0");
+    if (guarded && checked_) names.insert(kTrap);
+    add(suffix, code.plain(), std::move(names), first / threads, threads, "0");
   }
 
   /// Every block works on one tile or row, or its warps on one row each.
-  void add_groups(const Printed& part, const std::string& name, bool guarded) {
+  void add_groups(const Printed& part, const std::string& suffix, bool guarded) {
     const CudaLoopPlan& plan = part.plan;
     const bool warp = plan.worker == Worker::kWarp;
     const int threads = warp ? block_threads(plan.workers * kWarpThreads) : plan.threads;
@@ -375,30 +388,35 @@ class KernelWriter {
       shared = part.shared.empty() ? fmt::format("Group<{}>::kScratchBytes", plan.threads) : part.shared;
     }
     code.append(part.body);
-    add(name, code.text(), (plan.workers + rows - 1) / rows, threads, shared);
+    Names names = part.parameters;
+    if (guarded && checked_) names.insert(kTrap);
+    add(suffix, code.plain(), std::move(names), (plan.workers + rows - 1) / rows, threads, shared);
   }
 
   CudaLoops finish() { return {std::move(device_), std::move(launches_), count_, {"gcrt/cuda/loops.h"}, ""}; }
 
  private:
-  /// A kernel takes only the parameters that its body names.
-  void add(const std::string& name, const std::string& body, std::int64_t blocks, int threads,
-           const std::string& shared) {
+  /// A kernel takes only the parameters that its body names. It is called as the host function, with
+  /// "_kernel" and the suffix.
+  void add(const std::string& suffix, const std::string& body, const Names& names, std::int64_t blocks,
+           int threads, const std::string& shared) {
     std::string declarations, arguments;
     for (const CudaParameter& p : parameters_) {
-      if (!mentions_word(body, p.name)) continue;
+      if (names.count(p.name) == 0) continue;
       declarations += (declarations.empty() ? "" : ", ") + p.declaration;
       arguments += ", " + p.argument;
     }
-    device_ += fmt::format("GCRT_GLOBAL({}) void {}({}) {{\n{}}}\n", threads, name, declarations, body);
-    launches_ +=
-        fmt::format("  launch(queue, {}, {}, {}, {}{});\n", blocks, threads, shared, name, arguments);
+    const Text name = Text(Symbol::kKernel) + "_kernel" + suffix;
+    device_ += fmt::format("GCRT_GLOBAL({}) void ", threads) + name +
+               fmt::format("({}) {{\n{}}}\n", declarations, body);
+    launches_ += fmt::format("  launch(queue, {}, {}, {}, ", blocks, threads, shared) + name +
+                 fmt::format("{});\n", arguments);
     ++count_;
   }
 
   std::vector<CudaParameter> parameters_;
   bool checked_;
-  std::string device_, launches_;
+  Text device_, launches_;
   int count_ = 0;
 };
 
@@ -407,7 +425,6 @@ class KernelWriter {
 CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
                            const KernelTensor& result, const std::vector<CudaParameter>& parameters,
                            const gcrt::DeviceModel& device) {
-  const std::string base = std::string(kKernelNamePlaceholder) + "_kernel";
   KernelWriter writer(parameters, !form.checks.empty());
   int checks = 0;
   for (const ir::BoundsCheck& check : form.checks) {
@@ -430,9 +447,10 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     CudaNestPrinter printer(std::move(nest), operands, nullptr, part.plan, code);
     printer.print_check(check.scalar, check.range);
     part.counter = printer.counter_type();
-    part.body = code.text();
-    writer.add_threads({part}, fmt::format("{}_check{}", base, checks++ ? std::to_string(checks) : ""),
-                       false);
+    part.body = code.plain();
+    part.parameters = parameters_in(printer.mentions(), operands, none);
+    part.parameters.insert(kTrap);
+    writer.add_threads({part}, fmt::format("_check{}", checks++ ? std::to_string(checks) : ""), false);
   }
   std::vector<Printed> alone;
   int groups = 0;
@@ -447,7 +465,8 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     CudaNestPrinter printer(std::move(nest), operands, &result, part.plan, code);
     printer.print(region.root);
     part.counter = printer.counter_type();
-    part.body = code.text();
+    part.body = code.plain();
+    part.parameters = parameters_in(printer.mentions(), operands, result);
     part.shared = printer.shared_bytes();
     if (choice.empty()) choice = part.plan.summary();
     if (!part.plan.kept.is_empty()) rows = true;
@@ -456,10 +475,10 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     if (part.plan.worker == Worker::kThread) {
       alone.push_back(std::move(part));
     } else {
-      writer.add_groups(part, groups++ ? fmt::format("{}{}", base, groups) : base, true);
+      writer.add_groups(part, groups++ ? std::to_string(groups) : "", true);
     }
   }
-  if (!alone.empty()) writer.add_threads(alone, groups ? base + "_rest" : base, true);
+  if (!alone.empty()) writer.add_threads(alone, groups ? "_rest" : "", true);
   CudaLoops loops = writer.finish();
   loops.choice = std::move(choice);
   if (rows) loops.headers.push_back("gcrt/cuda/row.h");

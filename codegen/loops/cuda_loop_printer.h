@@ -4,19 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "codegen/loops/code_text.h"
 #include "codegen/loops/loop_nest.h"
 #include "gcrt/cuda/tile_model.h"
 
 namespace gcompile {
 
-/// Stands for the name of a kernel function until all are known.
-constexpr const char* kKernelNamePlaceholder = "@KERNEL@";
-
 /// Text of the kernels of one loop form, and of the launches in order.
 struct CudaLoops {
-  std::string device;    // definitions of __global__ functions
-  std::string launches;  // statements of the host function; `queue` is in scope
-  int count = 0;         // of launches
+  Text device;    // definitions of __global__ functions
+  Text launches;  // statements of the host function; `queue` is in scope
+  int count = 0;  // of launches
   std::vector<std::string> headers;
   std::string choice;  // how the first is spread over the grid, for the report
 };
@@ -27,7 +25,8 @@ struct CudaParameter {
   std::string argument;     // what the host passes
 };
 
-/// `parameters`: those of the host function. Kernels are named @KERNEL@_kernel...; with `form.checks`,
+/// `parameters`: those of the host function. Kernels are named as the
+/// host function, with "_kernel" and more; with `form.checks`,
 /// indices out of range set the queue's trap word and the kernels behind do nothing. `device`: the one that
 /// the grid is made for.
 CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,

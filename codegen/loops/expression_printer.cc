@@ -12,38 +12,6 @@ using ir::ElementType;
 using ir::ScalarNode;
 using ir::ScalarOp;
 
-void CodeText::line(const std::string& text) {
-  text_ += std::string(static_cast<std::size_t>(2 * depth_), ' ') + text + "\n";
-}
-
-void CodeText::line_at(std::size_t mark, const std::string& text) {
-  text_.insert(mark, std::string(static_cast<std::size_t>(2 * depth_), ' ') + text + "\n");
-}
-
-void CodeText::open(const std::string& text) {
-  line(text);
-  ++depth_;
-}
-
-void CodeText::close(const std::string& text) {
-  --depth_;
-  line(text);
-}
-
-void CodeText::reopen(const std::string& text) {
-  --depth_;
-  open(text);
-}
-
-void CodeText::append(const std::string& text, int deeper) {
-  const std::string margin(static_cast<std::size_t>(2 * deeper), ' ');
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = text.find('\n', begin) + 1;
-    text_ += margin + text.substr(begin, end - begin);
-    begin = end;
-  }
-}
-
 namespace {
 
 const char* infix(ScalarOp op, ElementType type) {

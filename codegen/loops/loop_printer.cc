@@ -70,7 +70,7 @@ std::string print_loops(const ir::LoopForm& form, const std::vector<KernelTensor
     CpuNestPrinter(build_nest(form, region, operands, result), operands, &result, code).print(region.root);
     if (live > 1) code.close();
   }
-  return code.text();
+  return code.plain();
 }
 
 std::string print_checks(const ir::LoopForm& form, const std::vector<KernelTensor>& operands, int depth) {
@@ -87,8 +87,7 @@ std::string print_checks(const ir::LoopForm& form, const std::vector<KernelTenso
         .print_check(check.scalar, check.range);
     code.close();
   }
-  code.line("return true;");
-  return code.text();
+  return code.plain();
 }
 
 }  // namespace gcompile

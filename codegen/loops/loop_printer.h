@@ -7,30 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "codegen/loops/code_text.h"
 #include "codegen/loops/loop_nest.h"
 
 namespace gcompile {
-
-/// A growing text with indentation.
-class CodeText {
- public:
-  explicit CodeText(int depth = 0) : depth_(depth) {}
-  void line(const std::string& text);
-  void open(const std::string& text);         // text, then one level deeper
-  void close(const std::string& text = "}");  // one level back, then text
-  void reopen(const std::string& text);       // text, one level back
-  /// Text that is indented already, some levels deeper.
-  void append(const std::string& text, int deeper = 0);
-  /// A place to which lines may be added later.
-  std::size_t mark() const { return text_.size(); }
-  /// A line at an earlier place, as deep as the current one.
-  void line_at(std::size_t mark, const std::string& text);
-  const std::string& text() const { return text_; }
-
- private:
-  int depth_;
-  std::string text_;
-};
 
 /// Prints expressions of a dag. A binding is a variable that holds a node; vector ones hold one value per
 /// lane.
@@ -39,6 +19,7 @@ class ExpressionPrinter {
   struct Binding {
     std::string name;
     bool vector = false;
+    std::string holder = {};  // of values that wait in a variable: its name
   };
   /// Text of a load or accumulator in a given mode (vector or scalar).
   using LeafPrinter = std::function<std::string(int id, bool vector)>;
@@ -53,7 +34,9 @@ class ExpressionPrinter {
   void set_vector_mask(std::uint64_t mask) { vector_mask_ = mask; }
   bool is_vector(int id) const { return (dependence_[static_cast<std::size_t>(id)] & vector_mask_) != 0; }
 
-  void bind(int id, std::string name, bool vector) { scope_[id] = {std::move(name), vector}; }
+  void bind(int id, std::string name, bool vector, std::string holder = {}) {
+    scope_[id] = {std::move(name), vector, std::move(holder)};
+  }
   void forget(int id) { scope_.erase(id); }
   const std::map<int, Binding>& scope() const { return scope_; }
   void restore(std::map<int, Binding> scope) { scope_ = std::move(scope); }
@@ -80,7 +63,7 @@ class ExpressionPrinter {
 std::string print_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
                         const KernelTensor& result, int depth);
 
-/// Body of a function that returns false when one of the form's run-time indices is out of range.
+/// Statements that return false when one of the form's run-time indices is out of range.
 std::string print_checks(const ir::LoopForm& form, const std::vector<KernelTensor>& operands, int depth);
 
 }  // namespace gcompile

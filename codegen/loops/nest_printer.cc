@@ -45,6 +45,12 @@ const char* function_of(Combine combine) {
   }
 }
 
+/// Whether the text of the index is more than a name, a call or what has brackets.
+bool is_sum(const Index& index) {
+  return index.terms().size() > 1 || index.constant() != 0 ||
+         (index.terms().size() == 1 && index.terms()[0].coefficient != 1);
+}
+
 }  // namespace
 
 NestPrinter::NestPrinter(LoopNest nest, const std::vector<KernelTensor>& operands, const KernelTensor* result,
@@ -232,6 +238,7 @@ void NestPrinter::store(int root) {
   expressions_.declare(code_, {root}, bound_);
   const std::string value = expressions_.text(root, vector);
   const std::string pointer = position(result_->pointer, nest_.store);
+  mentions_.result = true;
   const bool half = compute_type(result_->element) != result_->element;
   if (!vector) {
     code_.line(half ? fmt::format("store_from_float(Lanes<1>{{}}, {}, {});", pointer, value)
@@ -260,33 +267,27 @@ bool NestPrinter::may_be_negative(const Index& index) const {
   return ir::range_of(index, ranges).low < 0;
 }
 
+std::string NestPrinter::atom_text(const IndexAtom& atom, bool vector) const {
+  if (atom.kind == IndexAtom::Kind::kAxis) {
+    return vector && atom.axis == vector_axis_ ? fmt::format("iota(lane, {})", mentioned(atom.axis))
+                                               : mentioned(atom.axis);
+  }
+  if (atom.kind == IndexAtom::Kind::kLoaded) {
+    return expressions_.text(atom.axis, vector && expressions_.is_vector(atom.axis));
+  }
+  std::string inner = index_text(*atom.inner, vector);
+  const bool modulo = atom.kind == IndexAtom::Kind::kMod;
+  if (may_be_negative(*atom.inner)) {
+    return fmt::format("{}({}, {})", modulo ? "floor_modulo" : "floor_divide", inner, atom.divisor);
+  }
+  if (is_sum(*atom.inner)) inner = "(" + inner + ")";
+  return fmt::format("({} {} {})", inner, modulo ? "%" : "/", atom.divisor);
+}
+
 std::string NestPrinter::index_text(const Index& index, bool vector) const {
   std::string out;
   for (const Index::Term& t : index.terms()) {
-    std::string atom;
-    switch (t.atom.kind) {
-      case IndexAtom::Kind::kAxis:
-        atom = vector && t.atom.axis == vector_axis_ ? fmt::format("iota(lane, {})", axis_name(t.atom.axis))
-                                                     : axis_name(t.atom.axis);
-        break;
-      case IndexAtom::Kind::kLoaded: {
-        const bool per_lane = vector && expressions_.is_vector(t.atom.axis);
-        atom = expressions_.text(t.atom.axis, per_lane);
-        if (atom.find(' ') != std::string::npos) atom = "(" + atom + ")";
-        break;
-      }
-      case IndexAtom::Kind::kFloorDiv:
-      case IndexAtom::Kind::kMod: {
-        std::string inner = index_text(*t.atom.inner, vector);
-        const bool modulo = t.atom.kind == IndexAtom::Kind::kMod;
-        if (may_be_negative(*t.atom.inner)) {
-          atom = fmt::format("{}({}, {})", modulo ? "floor_modulo" : "floor_divide", inner, t.atom.divisor);
-        } else {
-          if (inner.find(' ') != std::string::npos) inner = "(" + inner + ")";
-          atom = fmt::format("({} {} {})", inner, modulo ? "%" : "/", t.atom.divisor);
-        }
-      }
-    }
+    const std::string atom = atom_text(t.atom, vector);
     const std::int64_t magnitude = std::abs(t.coefficient);
     if (out.empty()) {
       if (t.coefficient < 0) out += "-";
@@ -327,6 +328,7 @@ std::string NestPrinter::leaf(int id, bool vector) const {
     return "(" + index_text(index, true) + ")";
   }
   const KernelTensor& operand = operands_[static_cast<std::size_t>(node.operand)];
+  mentions_.operands.insert(node.operand);
   const bool half = compute_type(node.type) != node.type;
   const std::string function = half ? "load_as_float" : "load";
   if (!vector) {

@@ -2,6 +2,7 @@
 // Prints the body of one loop nest: addresses, reductions and stores. How the nest is walked (loops over
 // packs on the CPU, a grid of threads on CUDA) is up to the class derived from it.
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,13 @@
 #include "codegen/loops/loop_printer.h"
 
 namespace gcompile {
+
+/// What printed text names (DESIGN law 12).
+struct Mentions {
+  std::uint64_t axes = 0;  // bit i: axis_name(i)
+  std::set<int> operands;
+  bool result = false;
+};
 
 class NestPrinter {
  public:
@@ -18,9 +26,16 @@ class NestPrinter {
   NestPrinter& operator=(const NestPrinter&) = delete;
   virtual ~NestPrinter() = default;
 
+  const Mentions& mentions() const { return mentions_; }
+
  protected:
   static std::uint64_t bit(int axis) { return std::uint64_t{1} << axis; }
   static std::string axis_name(int i);
+  /// The axis' name, noted as mentioned.
+  std::string mentioned(int i) const {
+    mentions_.axes |= bit(i);
+    return axis_name(i);
+  }
   const NestAxis& axis(int i) const { return nest_.axes[static_cast<std::size_t>(i)]; }
   /// The final expression's root, then those of all stages.
   std::vector<int> roots(int region_root) const;
@@ -77,6 +92,7 @@ class NestPrinter {
   std::vector<std::uint64_t> dependence_;
   ExpressionPrinter expressions_;
   std::uint64_t bound_ = 0;
+  mutable Mentions mentions_;
 
  private:
   void reduce(int k, int region_root);
@@ -85,6 +101,7 @@ class NestPrinter {
   std::string position(const std::string& pointer, const ir::Index& index) const;
   bool may_be_negative(const ir::Index& index) const;
   std::string index_text(const ir::Index& index, bool vector) const;
+  std::string atom_text(const ir::IndexAtom& atom, bool vector) const;
   bool index_varies_only_affinely(const ir::Index& index) const;
   std::string leaf(int id, bool vector) const;
 

@@ -26,9 +26,9 @@ class ProgramBuilder {
       : graph_(graph), options_(options), schedule_(schedule) {}
 
   Program run() {
-    program_.target = options_.kernels.target;
+    program_.target = options_.kernels.machine.target;
     program_.name = options_.name;
-    program_.precision = options_.kernels.precision;
+    program_.precision = options_.kernels.machine.precision;
     program_.buffer_alignment = options_.optimize_for_size ? kSmallAlignment : kBlockUnit;
     ir::Diagnostics diagnostics;
     check_elements(diagnostics);
@@ -38,6 +38,7 @@ class ProgramBuilder {
     Scheduler scheduler(buffers_, weights_, diagnostics, schedule_);
     std::vector<LoweredStep> steps = scheduler.run(graph_, inputs_, outputs_, host_inputs_);
     program_.host_bytes = scheduler.host_bytes();
+    check_forced(scheduler.forced_used(), diagnostics);
     diagnostics.throw_if_errors();
     plan(scheduler.now());
     if (has_traps(steps)) add_trap_word();
@@ -61,7 +62,7 @@ class ProgramBuilder {
 
  private:
   /// Inputs and outputs then have places in the arena, for callers whose memory kernels cannot use.
-  bool on_device() const { return options_.kernels.target == Target::kCuda; }
+  bool on_device() const { return options_.kernels.machine.target == Target::kCuda; }
 
   /// Only constants may have elements in which nothing computes.
   void check_elements(ir::Diagnostics& diagnostics) const {
@@ -78,6 +79,20 @@ class ProgramBuilder {
     }
     for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
       check("output", graph_.output_names()[i], graph_.value(graph_.outputs()[i]).type);
+    }
+  }
+
+  /// Every --kernel has to name a node that a kernel family of its kind serves.
+  void check_forced(const std::set<std::size_t>& used, ir::Diagnostics& diagnostics) const {
+    for (std::size_t i = 0; i < options_.kernels.forced.size(); ++i) {
+      if (used.count(i)) continue;
+      const auto& [node, family] = options_.kernels.forced[i];
+      ir::Diagnostic diagnostic;
+      diagnostic.code = "E0306";
+      diagnostic.message = fmt::format("--kernel asks for {}, but no step of its kind computes a node '{}'",
+                                       family, ir::printable(node));
+      diagnostic.help = "the report lists the nodes that each step computes";
+      diagnostics.add(std::move(diagnostic));
     }
   }
 
@@ -272,6 +287,11 @@ class ProgramBuilder {
           layer.bytes_written = from.bytes_written;
           layer.microseconds = from.call.microseconds;
           layer.choice = from.call.choice;
+          layer.problem = from.call.problem;
+          layer.rivals = from.call.rivals;
+          for (const ir::Origin& origin : from.origins) {
+            if (origin.name) layer.nodes.push_back(*origin.name);
+          }
           if (!from.call.warning.empty()) warn(from.comment, from.call.warning);
           program_.graph_steps += from.call.launches;
           program_.statistics.multiply_adds += from.call.multiply_adds;
@@ -293,10 +313,10 @@ class ProgramBuilder {
   }
 
   void warn_without_tensor_cores() {
-    const Precision precision = options_.kernels.precision;
+    const Precision precision = options_.kernels.machine.precision;
     if (!on_device() || precision == Precision::kFp32) return;
-    if (gcrt::has_tensor_cores(options_.kernels.capability, precision)) return;
-    warn(fmt::format("sm_{}", options_.kernels.capability),
+    if (gcrt::has_tensor_cores(options_.kernels.machine.capability, precision)) return;
+    warn(fmt::format("sm_{}", options_.kernels.machine.capability),
          fmt::format("its tensor cores do not take {}: products are float32 (FFMA)",
                      facts_of(precision).name));
   }
@@ -314,64 +334,57 @@ class ProgramBuilder {
     return argument;
   }
 
-  std::string signature(const KernelCall& call) const {
+  Text signature(const KernelCall& call) const {
     const std::string parameters = parameter_list(call);
     const std::string last = call.on_host    ? ""
                              : on_device()   ? "Queue& queue"
                              : call.threaded ? "const Threads* threads"
                                              : "";
-    return fmt::format("{} {}({}{}{})", call.checked ? "bool" : "void", KernelCall::kName, parameters,
-                       parameters.empty() || last.empty() ? "" : ", ", last);
+    return Text(call.checked ? "bool " : "void ") + Symbol::kKernel +
+           fmt::format("({}{}{})", parameters, parameters.empty() || last.empty() ? "" : ", ", last);
   }
 
-  /// Operator names of the origins, shortened: "conv_relu_12".
+  /// Names of the operators, shortened: "conv_relu_12".
   std::string kernel_name(const LoweredStep& step) {
+    constexpr std::size_t kMostWords = 3;
     std::string words;
-    std::string_view rest = step.comment;
-    int count = 0;
-    while (!rest.empty() && count < 3) {
-      const std::size_t end = rest.find_first_of(" ,");
-      const std::string word = identifier_words(rest.substr(0, end), 20);
-      words += (words.empty() ? "" : "_") + word;
-      ++count;
-      const std::size_t next = rest.find("', ");
-      if (next == std::string_view::npos) break;
-      rest = rest.substr(next + 3);
+    for (std::size_t i = 0; i < std::min(kMostWords, step.origins.size()); ++i) {
+      words += (words.empty() ? "" : "_") + identifier_words(step.origins[i].what, 20);
     }
-    if (words.empty()) words = step.call.family;
+    if (words.empty()) words = identifier_words(step.call.family, 20);
     return fmt::format("{}_{}", words, program_.kernels.size());
+  }
+
+  /// Index of the call's functor type, shared by all that have the same text; -1: it has none.
+  int functor_for(const KernelCall& call) {
+    if (call.functor.empty()) return -1;
+    const auto [at, inserted] =
+        functors_.try_emplace(call.functor, static_cast<int>(program_.functors.size()));
+    if (inserted) {
+      const std::string name = fmt::format("Epilogue{}", program_.functors.size());
+      program_.functors.push_back({name, call.functor.spelled({"", name})});
+    }
+    return at->second;
   }
 
   std::string kernel_for(const LoweredStep& step) {
     const KernelCall& call = step.call;
-    std::string functor_name;
-    if (!call.functor.empty()) {
-      const auto [at, inserted] =
-          functors_.try_emplace(call.functor, static_cast<int>(program_.functors.size()));
-      if (inserted) {
-        Functor functor;
-        functor.name = fmt::format("Epilogue{}", program_.functors.size());
-        functor.text = replace_all(call.functor, KernelCall::kFunctor, functor.name);
-        program_.functors.push_back(std::move(functor));
-      }
-      functor_name = program_.functors[static_cast<std::size_t>(at->second)].name;
-    }
-    const std::string body = replace_all(call.body, KernelCall::kFunctor, functor_name);
-    const std::string device = replace_all(call.device, KernelCall::kFunctor, functor_name);
-    const std::string text = device + (device.empty() ? "" : "\n") + signature(call) + " {\n" + body + "}\n";
-    const auto [at, inserted] = kernels_.try_emplace(text, static_cast<int>(program_.kernels.size()));
+    const int functor = functor_for(call);
+    Text text = call.device;
+    if (!text.empty()) text += "\n";
+    text += signature(call) + " {\n" + call.body + "}\n";
+    const auto [at, inserted] =
+        kernels_.try_emplace({functor, text}, static_cast<int>(program_.kernels.size()));
     if (inserted) {
       Kernel kernel;
       kernel.name = kernel_name(step);
       kernel.family = call.family;
-      const auto named = [&](const std::string& with_placeholder) {
-        return wrap_signatures(replace_all(with_placeholder, KernelCall::kName, kernel.name), kLineWidth);
-      };
-      kernel.declaration = named(signature(call) + ";");
-      kernel.text = named(text);
+      if (functor >= 0) kernel.functors = {program_.functors[static_cast<std::size_t>(functor)].name};
+      const SymbolNames names{kernel.name, functor >= 0 ? kernel.functors[0] : ""};
+      kernel.declaration = wrap_signatures(signature(call).spelled(names) + ";", kLineWidth);
+      kernel.text = wrap_signatures(text.spelled(names), kLineWidth);
       kernel.headers = call.headers;
       if (call.threaded && !on_device()) kernel.headers.push_back("gcrt/parallel.h");
-      if (!functor_name.empty()) kernel.functors = {functor_name};
       program_.kernels.push_back(std::move(kernel));
     }
     Kernel& kernel = program_.kernels[static_cast<std::size_t>(at->second)];
@@ -471,7 +484,8 @@ class ProgramBuilder {
   std::vector<int> planned_;
   std::map<int, std::string> arena_name_;
   std::map<int, Argument::Space> placed_;  // buffers of ports that kernels use in the caller's memory
-  std::map<std::string, int> kernels_, functors_;
+  std::map<Text, int> functors_;
+  std::map<std::pair<int, Text>, int> kernels_;  // by functor and text
 };
 
 }  // namespace
@@ -482,7 +496,7 @@ Program lower_graph(const ir::Graph& graph, const LoweringOptions& options) {
   if (!options.optimize_for_size) return best;
   // What an order or a copy saves shows only in the plan: every combination is planned, the first smallest
   // wins.
-  kernels.smallest_scratch = true;
+  kernels.machine.smallest_scratch = true;
   for (const bool place_parts : {true, false}) {
     for (const bool lowest_peak : {false, true}) {
       Program program = ProgramBuilder(graph, options, {lowest_peak, place_parts, kernels}).run();

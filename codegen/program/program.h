@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/kernels/kernel_call.h"
 #include "codegen/kernels/precision.h"
 #include "codegen/memory/plan.h"
 #include "codegen/target.h"
@@ -106,8 +107,11 @@ struct Layer {
   std::string function, family, origins, result;
   std::int64_t multiply_adds = 0;
   std::int64_t bytes_read = 0, bytes_written = 0;
-  double microseconds = 0;  // CUDA: predicted
-  std::string choice;       // CUDA: how it is spread over the grid
+  double microseconds = 0;         // CUDA: predicted
+  std::string choice;              // CUDA: how it is spread over the grid
+  std::vector<std::string> nodes;  // of the model that it computes
+  std::string problem;             // what kernel families were asked; empty: loops, copies
+  std::vector<Rival> rivals;       // families that were asked, the one that serves first
 };
 
 struct Statistics {

@@ -1,11 +1,10 @@
 #include "codegen/schedule/schedule.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "codegen/kernels/cuda_shape.h"
+#include "codegen/kernels/cuda_call.h"
 #include "codegen/schedule/order.h"
 #include "codegen/schedule/storage_assigner.h"
 
@@ -38,7 +37,8 @@ void Scheduler::touch(const Storage& storage) {
   buffer.end_step = std::max(buffer.end_step, now_ + 1);
 }
 
-void Scheduler::emit(Scope& scope, KernelCall call, std::string comment, std::string result) {
+void Scheduler::emit(Scope& scope, KernelCall call, std::vector<ir::Origin> origins, std::string comment,
+                     std::string result) {
   LoweredStep step;
   for (CallArgument& argument : call.arguments) {
     if (argument.kind == CallArgument::Kind::kScratch) {
@@ -58,11 +58,11 @@ void Scheduler::emit(Scope& scope, KernelCall call, std::string comment, std::st
     const std::int64_t all = buffers_[static_cast<std::size_t>(argument.storage.buffer)].bytes;
     (argument.writes ? step.bytes_written : step.bytes_read) += argument.bytes >= 0 ? argument.bytes : all;
   }
-  if (options_.kernels.target == Target::kCuda) {
-    call.microseconds =
-        predicted_microseconds(call, options_.kernels.capability, step.bytes_read + step.bytes_written);
+  if (on_device()) {
+    call.microseconds = predicted_microseconds(call, machine(), step.bytes_read + step.bytes_written);
   }
   step.call = std::move(call);
+  step.origins = std::move(origins);
   step.comment = std::move(comment);
   step.result = std::move(result);
   scope.steps.push_back(std::move(step));
@@ -71,19 +71,89 @@ void Scheduler::emit(Scope& scope, KernelCall call, std::string comment, std::st
 
 namespace {
 
+/// Where a node came from; its own name when it says nothing of that.
+std::vector<ir::Origin> origins_of(const ir::Node& node) {
+  return node.origins.empty() ? std::vector<ir::Origin>{{std::string(node.op->name), node.name}}
+                              : node.origins;
+}
+
 std::string comment_of(const ir::Node& node) {
-  if (!node.origins.empty()) return fmt::format("{}", fmt::join(node.origins, ", "));
-  return fmt::format("{} '{}'", node.op->name, node.name);
+  std::string text;
+  for (const ir::Origin& origin : origins_of(node)) text += (text.empty() ? "" : ", ") + to_string(origin);
+  return text;
 }
 
 }  // namespace
+
+namespace {
+
+std::vector<Rival> rivals_of(const Ranking& ranking, Target target) {
+  std::vector<Rival> rivals;
+  for (const Candidate& c : ranking.taken) {
+    rivals.push_back({std::string(c.family->name), to_string(c.family->recipe(target), c.planned.plan),
+                      c.planned.cost.picoseconds, ""});
+  }
+  for (const auto& [name, reason] : ranking.refused) rivals.push_back({std::string(name), "", 0, reason});
+  return rivals;
+}
+
+[[noreturn]] void refuse(const Ranking& ranking, const KernelFamily* forced) {
+  std::string reasons;
+  for (const auto& [name, reason] : ranking.refused) {
+    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", name, reason);
+  }
+  if (forced)
+    ir::operator_error(fmt::format("--kernel asks for {}, which refuses: {}", forced->name, reasons));
+  ir::operator_error(
+      fmt::format("has no kernel: {}", reasons),
+      "`gcompile ops` lists what is supported; --explain NODE says what every kernel family needs");
+}
+
+}  // namespace
+
+/// The family that the user asks for by the name of a model's node that the node computes; nullptr: none.
+const KernelFamily* Scheduler::forced_family(const ir::Node& node, const ir::Form& form) {
+  const ir::Work* work = ir::work_of(form);
+  for (std::size_t i = 0; work && i < options_.kernels.forced.size(); ++i) {
+    const auto& [name, family_name] = options_.kernels.forced[i];
+    const std::vector<ir::Origin> origins = origins_of(node);
+    const bool named = std::any_of(origins.begin(), origins.end(),
+                                   [&, n = name](const ir::Origin& origin) { return origin.name == n; });
+    const KernelFamily* family = find_family(family_name);
+    if (!named || !family || family->kind != ir::kind_of(*work)) continue;
+    forced_used_.insert(i);
+    return family;
+  }
+  return nullptr;
+}
+
+KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::Form& form,
+                                  const HomeOf& home) {
+  const bool reads_floats = machine().precision == Precision::kFp16;
+  const auto problem = ir::problem_of(
+      graph, id, form, [&](ValueId value) { return home(value).strides; }, reads_floats);
+  const KernelFamily* forced = forced_family(graph.node(id), form);
+  const Ranking ranking = rank(*problem, machine(), forced);
+  if (ranking.taken.empty()) refuse(ranking, forced);
+  const Candidate& chosen = ranking.taken.front();
+  CallWriter writer(graph, id, form, home, weights_, machine());
+  KernelCall& call = writer.call();
+  call.family = chosen.family->name;
+  call.multiply_adds = problem->multiply_adds();
+  call.launches = chosen.planned.cost.launches;
+  call.microseconds = chosen.planned.cost.microseconds;
+  call.problem = to_string(*problem);
+  call.rivals = rivals_of(ranking, machine().target);
+  chosen.family->recipe(machine().target).call(*problem, chosen.planned.plan, writer);
+  return std::move(call);
+}
 
 void Scheduler::lower_node(Scope& scope, NodeId id) {
   const ir::Graph& graph = scope.graph;
   const ir::Node& node = graph.node(id);
   if (scope.homes.elided.count(id)) return;
   const ir::Form& form = scope.forms.at(id);
-  if (options_.kernels.target == Target::kCuda && is_host_only(scope, id)) return;
+  if (on_device() && is_host_only(scope, id)) return;
   if (std::holds_alternative<ir::IfForm>(form)) {
     lower_if(scope, id);
     return;
@@ -92,25 +162,9 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
     return !result.valid() || graph.value(result).type.count() == 0;
   });
   if (is_empty) return;
-  const std::string comment = comment_of(node);
   const ValueId first =
       *std::find_if(node.results.begin(), node.results.end(), [](ValueId result) { return result.valid(); });
   const std::string result = to_string(graph.value(first).type);
-  // Operands in a layout that the kernel does not take are copied first; `homes` then names the copy for this
-  // call.
-  std::map<ValueId, Storage> homes = scope.homes.storage;
-  for (std::size_t i = 0; i < node.operands.size(); ++i) {
-    KernelBuilder probe(graph, homes, weights_, options_.kernels);
-    const auto order = probe.needed_order(id, form, static_cast<int>(i));
-    if (!order) continue;
-    const ValueId operand = node.operands[i];
-    const ir::Value& value = graph.value(operand);
-    const Storage copied = temporary(value.type, *order, value.name);
-    emit(scope, probe.copy(value.type, homes.at(operand), copied), "layout of the next step",
-         to_string(value.type));
-    homes[operand] = copied;
-  }
-  KernelBuilder builder(graph, homes, weights_, options_.kernels);
   if (const auto* loops = std::get_if<ir::LoopForm>(&form)) {
     ir::LoopForm remaining = *loops;
     if (const auto at = scope.homes.elided_regions.find(id); at != scope.homes.elided_regions.end()) {
@@ -118,12 +172,43 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
         remaining.regions.erase(remaining.regions.begin() + static_cast<std::ptrdiff_t>(*r));
       }
     }
-    emit(scope, builder.loops(id, remaining), comment, result);
-  } else if (const auto* contract = std::get_if<ir::ContractForm>(&form)) {
-    emit(scope, builder.contract(id, *contract), comment, result);
-  } else {
-    emit(scope, builder.library(id, std::get<ir::LibraryForm>(form)), comment, result);
+    const HomeOf home = [&](ValueId value) -> const Storage& { return scope.homes.storage.at(value); };
+    CallWriter writer(graph, id, form, home, weights_, machine());
+    writer.call().family = remaining.is_map() ? "map" : "reduce";
+    writer.loops(remaining);
+    emit(scope, std::move(writer.call()), origins_of(node), comment_of(node), result);
+    return;
   }
+  const std::map<ValueId, Storage> copies = copy_operands(scope, id, form);
+  const HomeOf home = [&](ValueId value) -> const Storage& {
+    const auto copy = copies.find(value);
+    return copy != copies.end() ? copy->second : scope.homes.storage.at(value);
+  };
+  emit(scope, chosen_call(graph, id, form, home), origins_of(node), comment_of(node), result);
+}
+
+/// Operands in a layout that the best family does not take are copied first.
+std::map<ValueId, Storage> Scheduler::copy_operands(Scope& scope, NodeId id, const ir::Form& form) {
+  const ir::Graph& graph = scope.graph;
+  const ir::Node& node = graph.node(id);
+  std::map<ValueId, Storage> copies;
+  const auto strides = [&](ValueId value) { return scope.homes.storage.at(value).strides; };
+  const auto problem = ir::problem_of(graph, id, form, strides, machine().precision == Precision::kFp16);
+  const Ranking ranking = rank(*problem, machine(), forced_family(node, form));
+  if (ranking.taken.empty()) return copies;  // the refusal is told where the call is made
+  const Recipe& recipe = ranking.taken.front().family->recipe(machine().target);
+  for (std::size_t i = 0; recipe.needs && i < problem->operands.size(); ++i) {
+    const ValueId operand = node.operands[i];
+    if (!operand.valid() || graph.constant(operand) || copies.count(operand)) continue;
+    const NeededOrder order = recipe.needs(*problem, i);
+    if (!order) continue;
+    const ir::Value& value = graph.value(operand);
+    const Storage copied = temporary(value.type, *order, value.name);
+    emit(scope, copy_call(value.type, scope.homes.storage.at(operand), copied, machine()),
+         {{"layout", std::nullopt}}, "layout of the next step", to_string(value.type));
+    copies[operand] = copied;
+  }
+  return copies;
 }
 
 /// Steering values are a few scalars; more is work for the device.
@@ -158,10 +243,14 @@ Storage Scheduler::steer(Scope& scope, ValueId value) {
   const Storage home{static_cast<int>(buffers_.size()) - 1, 0,
                      ir::row_major_strides(graph.value(value).type.shape)};
   scope.host_homes[value] = home;
-  KernelCall call = KernelBuilder(graph, scope.host_homes, weights_, KernelOptions{}).loops(producer, *loops);
-  call.on_host = true;
-  call.family = "host";
-  emit(scope, std::move(call), comment_of(node) + " on the host", to_string(graph.value(value).type));
+  const Machine host;
+  const HomeOf host_home = [&](ValueId v) -> const Storage& { return scope.host_homes.at(v); };
+  CallWriter writer(graph, producer, scope.forms.at(producer), host_home, weights_, host);
+  writer.loops(*loops);
+  writer.call().on_host = true;
+  writer.call().family = "host";
+  emit(scope, std::move(writer.call()), origins_of(node), comment_of(node) + " on the host",
+       to_string(graph.value(value).type));
   return home;
 }
 
@@ -194,7 +283,7 @@ void Scheduler::lower_if(Scope& scope, NodeId id) {
     buffers_.push_back(std::move(buffer));
     return Storage{static_cast<int>(buffers_.size()) - 1, 0, ir::row_major_strides(constant->shape())};
   };
-  const bool cuda = options_.kernels.target == Target::kCuda;
+  const bool cuda = on_device();
   step.condition = cuda ? steer(scope, node.operands[0]) : home_of(node.operands[0]);
   touch(step.condition);
   ++now_;
@@ -236,22 +325,23 @@ void Scheduler::copy_outputs(Scope& scope, const std::vector<Storage>& outputs) 
     const ValueId id = scope.graph.outputs()[i];
     const ir::Value& value = scope.graph.value(id);
     if (value.type.count() == 0) continue;
-    KernelBuilder builder(scope.graph, scope.homes.storage, weights_, options_.kernels);
     if (value.constant) {
       KernelCall call =
-          builder.copy(value.type, {-1, 0, ir::row_major_strides(value.type.shape)}, outputs[i]);
+          copy_call(value.type, {-1, 0, ir::row_major_strides(value.type.shape)}, outputs[i], machine());
       CallArgument source;
       source.kind = CallArgument::Kind::kWeights;
       source.weights = weights_.add_tensor(*value.constant, value.name);
       source.c_type = call.arguments[0].c_type;
       source.parameter = "x0";
       call.arguments[0] = source;
-      emit(scope, std::move(call), "constant output", to_string(value.type));
+      emit(scope, std::move(call), {{"constant", std::nullopt}}, "constant output", to_string(value.type));
       continue;
     }
     const Storage& at = scope.homes.storage.at(id);
     const bool there = at.buffer == outputs[i].buffer && at.offset == outputs[i].offset;
-    if (!there) emit(scope, builder.copy(value.type, at, outputs[i]), "output", to_string(value.type));
+    if (!there)
+      emit(scope, copy_call(value.type, at, outputs[i], machine()), {{"output", std::nullopt}}, "output",
+           to_string(value.type));
   }
 }
 
@@ -331,7 +421,7 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
   std::map<NodeId, std::int64_t> time;
   for (std::size_t i = 0; i < order.size(); ++i) time[order[i]] = static_cast<std::int64_t>(i);
   // Launches cost more than memory does on a GPU.
-  const bool copy_views = options_.kernels.target == Target::kCuda && !options_.kernels.smallest_scratch;
+  const bool copy_views = on_device() && !machine().smallest_scratch;
   scope.homes = StorageAssigner(graph, scope.forms, buffers_, options_.place_parts, copy_views)
                     .run(order, inputs, outputs, time);
   for (const NodeId id : order) {

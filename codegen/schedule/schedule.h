@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/kernels/kernel_call.h"
+#include "codegen/kernels/call_writer.h"
+#include "codegen/kernels/kernel_options.h"
 #include "ir/diagnostics.h"
 
 namespace gcompile {
@@ -14,7 +15,8 @@ struct LoweredStep {
   enum class Kind : std::uint8_t { kCall, kIf, kTrap };
   Kind kind = Kind::kCall;
   KernelCall call;
-  Storage condition;  // kIf: one bool
+  Storage condition;                // kIf: one bool
+  std::vector<ir::Origin> origins;  // what it computes: nodes of the model, or "layout"
   std::string comment, result;
   std::string trap;
   std::int64_t bytes_read = 0, bytes_written = 0;
@@ -44,6 +46,8 @@ class Scheduler {
   /// Of the values that the host computes to choose branches.
   std::int64_t host_bytes() const { return host_bytes_; }
   std::int64_t now() const { return now_; }
+  /// Positions in options.kernels.forced that named a step.
+  const std::set<std::size_t>& forced_used() const { return forced_used_; }
 
  private:
   struct Scope;
@@ -53,7 +57,13 @@ class Scheduler {
   Storage steer(Scope& scope, ir::ValueId value);
   bool is_host_only(const Scope& scope, ir::NodeId id) const;
   void copy_outputs(Scope& scope, const std::vector<Storage>& outputs);
-  void emit(Scope& scope, KernelCall call, std::string comment, std::string result);
+  void emit(Scope& scope, KernelCall call, std::vector<ir::Origin> origins, std::string comment,
+            std::string result);
+  /// Calls the family that serves the node's work best, over values that lie at `home`.
+  KernelCall chosen_call(const ir::Graph& graph, ir::NodeId id, const ir::Form& form, const HomeOf& home);
+  std::map<ir::ValueId, Storage> copy_operands(Scope& scope, ir::NodeId id, const ir::Form& form);
+  const Machine& machine() const { return options_.kernels.machine; }
+  bool on_device() const { return machine().target == Target::kCuda; }
   Storage temporary(const ir::TensorType& type, const std::vector<int>& order, const std::string& name);
   void touch(const Storage& storage);
 
@@ -61,6 +71,8 @@ class Scheduler {
   WeightBlob& weights_;
   ir::Diagnostics& diagnostics_;
   ScheduleOptions options_;
+  const KernelFamily* forced_family(const ir::Node& node, const ir::Form& form);
+  std::set<std::size_t> forced_used_;
   std::int64_t now_ = 0;
   std::int64_t host_bytes_ = 0;
 };

@@ -88,7 +88,10 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
   return {with_bias(sums, context.value(0)->element(), context.value(2))};
 }
 
-Form lower(const LowerContext& context) { return biased_contract(context); }
+Form lower(const LowerContext& context) {
+  const Attributes& attributes = context.attributes();
+  return biased_contract(ConvTransposeWork{window_of(attributes), attributes.int_of("group")}, context);
+}
 
 }  // namespace
 

@@ -141,9 +141,11 @@ RealTensor convolve_transposed(const RealTensor& x, const RealTensor& w, const W
   return y;
 }
 
-ContractForm spatial_contract(const TensorType& result, ElementType accumulator, int base_operands) {
+ContractForm spatial_contract(Work work, const TensorType& result, ElementType accumulator,
+                              int base_operands) {
   if (result.rank() > 4) operator_error("three and more spatial axes have no kernel yet");
   ContractForm form;
+  form.work = std::move(work);
   form.base_operands = base_operands;
   form.accumulator = accumulator;
   form.channels_last = true;
@@ -153,9 +155,9 @@ ContractForm spatial_contract(const TensorType& result, ElementType accumulator,
   return form;
 }
 
-ContractForm biased_contract(const LowerContext& context) {
+ContractForm biased_contract(Work work, const LowerContext& context) {
   const TensorType& result = context.result(0);
-  ContractForm form = spatial_contract(result, compute_type(result.element), 2);
+  ContractForm form = spatial_contract(std::move(work), result, compute_type(result.element), 2);
   if (!context.has_operand(2)) return form;
   Dag& dag = form.epilogue.dag;
   const int bias = dag.cast(dag.load(2, context.element(2), {Index::axis(1)}), form.accumulator);

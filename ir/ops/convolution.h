@@ -33,8 +33,9 @@ std::int64_t transposed_count(const Window& window, int i, std::int64_t input);
 Tensor with_bias(const RealTensor& sums, ElementType type, const Tensor* bias);
 
 /// Contract form over (N, C, spatial...) whose epilogue only casts; refuses more than two spatial axes.
-ContractForm spatial_contract(const TensorType& result, ElementType accumulator, int base_operands);
+ContractForm spatial_contract(Work work, const TensorType& result, ElementType accumulator,
+                              int base_operands);
 /// The same for two operands, with operand 2 as bias in the epilogue when given.
-ContractForm biased_contract(const LowerContext& context);
+ContractForm biased_contract(Work work, const LowerContext& context);
 
 }  // namespace gcompile::ir

@@ -42,7 +42,10 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
   return {y};
 }
 
-Form lower(const LowerContext&) { return LibraryForm{"cumsum"}; }
+Form lower(const LowerContext& context) {
+  const Attributes& attributes = context.attributes();
+  return LibraryForm{ScanWork{axis_of(context), attributes.flag("exclusive"), attributes.flag("reverse")}};
+}
 
 }  // namespace
 

@@ -15,23 +15,23 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 Shape leading(const Shape& shape) { return {shape.begin(), shape.end() - 2}; }
 
 /// Of the attention alone, whatever an epilogue makes of it.
-TensorType result_type(const FusedAttention& attention) {
+TensorType result_type(const AttentionWork& attention) {
   Shape shape = attention.heads;
   shape.push_back(attention.rows);
   shape.push_back(attention.value_size);
   return {ElementType::kFloat32, std::move(shape)};
 }
 
-void infer(InferContext& context) { context.set_result(0, result_type(fused_attention_of(context))); }
+void infer(InferContext& context) { context.set_result(0, result_type(attention_work(context))); }
 
 class Evaluator {
  public:
   explicit Evaluator(const EvaluateContext& context)
-      : attention_(fused_attention_of(context)),
+      : attention_(attention_work(context)),
         q_(*context.value(0)),
         k_(*context.value(1)),
         v_(*context.value(2)),
-        mask_(attention_.has_mask ? context.value(FusedAttention::kMask) : nullptr),
+        mask_(attention_.has_mask ? context.value(AttentionWork::kMask) : nullptr),
         y_(result_type(attention_)) {
     if (mask_) mask_strides_ = broadcast_strides(mask_->shape(), attention_.scores());
   }
@@ -103,7 +103,7 @@ class Evaluator {
     }
   }
 
-  const FusedAttention attention_;
+  const AttentionWork attention_;
   const Tensor& q_;
   const Tensor& k_;
   const Tensor& v_;
@@ -115,8 +115,10 @@ class Evaluator {
 std::vector<Tensor> evaluate(const EvaluateContext& context) { return {Evaluator(context).run()}; }
 
 Form lower(const LowerContext& context) {
+  const AttentionWork work = attention_work(context);
   ContractForm form;
-  form.base_operands = fused_attention_of(context).has_mask ? 4 : 3;
+  form.work = work;
+  form.base_operands = work.has_mask ? 4 : 3;
   form.epilogue = LoopForm::over(context.result(0).shape);
   form.epilogue.set_root(form.epilogue.dag.accumulator(0, ElementType::kFloat32));
   return form;
@@ -124,14 +126,7 @@ Form lower(const LowerContext& context) {
 
 }  // namespace
 
-Shape FusedAttention::scores() const {
-  Shape shape = heads;
-  shape.push_back(rows);
-  shape.push_back(columns);
-  return shape;
-}
-
-FusedAttention fused_attention_of(const NodeView& node) {
+AttentionWork attention_work(const NodeView& node) {
   for (int i = 0; i < 3; ++i) {
     if (node.element(i) != ElementType::kFloat32) operator_error("Q, K and V must be float32");
     if (node.shape(i).size() < 2) operator_error("Q, K and V must be matrices");
@@ -139,7 +134,7 @@ FusedAttention fused_attention_of(const NodeView& node) {
   const Shape& q = node.shape(0);
   const Shape& k = node.shape(1);
   const Shape& v = node.shape(2);
-  FusedAttention out;
+  AttentionWork out;
   out.heads = leading(q);
   out.key_heads = leading(k);
   out.rows = q[q.size() - 2];
@@ -162,9 +157,9 @@ FusedAttention fused_attention_of(const NodeView& node) {
   const Node& n = node.node();
   const auto* contract = n.form ? std::get_if<ContractForm>(n.form.get()) : nullptr;
   out.has_mask =
-      contract ? contract->base_operands > FusedAttention::kMask : node.has_operand(FusedAttention::kMask);
+      contract ? contract->base_operands > AttentionWork::kMask : node.has_operand(AttentionWork::kMask);
   if (out.has_mask) {
-    const TensorType& mask = node.operand(FusedAttention::kMask);
+    const TensorType& mask = node.operand(AttentionWork::kMask);
     if (mask.element != ElementType::kFloat32 && mask.element != ElementType::kBool) {
       operator_error("the mask must be bool or float32");
     }

@@ -108,7 +108,9 @@ bool decompose_conv(RewriteContext& context) {
 }
 
 Form lower_conv(const LowerContext& context) {
-  return spatial_contract(context.result(0), ElementType::kInt32, context.operand_count());
+  const Attributes& attributes = context.attributes();
+  return spatial_contract(ConvWork{window_of(attributes), attributes.int_of("group")}, context.result(0),
+                          ElementType::kInt32, context.operand_count());
 }
 
 /// Shape of a * b for operands of rank >= 2.
@@ -258,6 +260,7 @@ LoopForm sum_of_differences(const LowerContext& context) {
 Form lower_matmul(const LowerContext& context) {
   if (!packs_b(context) || !subtracts_p(context)) return sum_of_differences(context);
   ContractForm form;
+  form.work = ProductWork{};
   form.base_operands = context.operand_count();
   form.accumulator = ElementType::kInt32;
   form.epilogue = LoopForm::over(context.result(0).shape);

@@ -105,6 +105,7 @@ Form lower(const LowerContext& context) {
     });
   }
   ContractForm form;
+  form.work = ProductWork{};
   form.accumulator = compute;
   form.epilogue = LoopForm::over(result.shape);
   Dag& dag = form.epilogue.dag;

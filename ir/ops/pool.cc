@@ -131,7 +131,8 @@ Form lower_max(const LowerContext& context) {
     operator_error("the output Indices has no kernel yet");
   }
   const TensorType& result = context.result(0);
-  return spatial_contract(result, compute_type(result.element), 1);
+  const PoolWork work{window_of(context.attributes()), true, false};
+  return spatial_contract(work, result, compute_type(result.element), 1);
 }
 
 void infer_average(InferContext& context) {
@@ -161,7 +162,9 @@ std::vector<Tensor> evaluate_average(const EvaluateContext& context) {
 
 Form lower_average(const LowerContext& context) {
   const TensorType& result = context.result(0);
-  return spatial_contract(result, compute_type(result.element), 1);
+  const Attributes& attributes = context.attributes();
+  const PoolWork work{window_of(attributes), false, attributes.flag("count_include_pad")};
+  return spatial_contract(work, result, compute_type(result.element), 1);
 }
 
 Operator record(std::string_view name, std::vector<int> versions, std::string_view summary) {

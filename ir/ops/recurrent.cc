@@ -53,14 +53,15 @@ const ActivationRow& activation_row(std::string_view name) {
 
 /// What differs between the three operators.
 struct Cell {
+  RecurrentCell cell;
   int gates;
   int functions;
   std::string_view default_functions[3];
   bool has_cell_state;
 };
-constexpr Cell kRnn = {1, 1, {"Tanh"}, false};
-constexpr Cell kGru = {3, 2, {"Sigmoid", "Tanh"}, false};
-constexpr Cell kLstm = {4, 3, {"Sigmoid", "Tanh", "Tanh"}, true};
+constexpr Cell kRnn = {RecurrentCell::kRnn, 1, 1, {"Tanh"}, false};
+constexpr Cell kGru = {RecurrentCell::kGru, 3, 2, {"Sigmoid", "Tanh"}, false};
+constexpr Cell kLstm = {RecurrentCell::kLstm, 4, 3, {"Sigmoid", "Tanh", "Tanh"}, true};
 
 // Operands: X, W, R, B, sequence_lens, initial_h, then for LSTM initial_c, P.
 constexpr int kBias = 3, kLengths = 4, kInitialH = 5, kInitialC = 6, kPeepholes = 7;
@@ -97,7 +98,7 @@ void require_shape(const NodeView& node, int i, const Shape& expected, std::stri
 template <const Cell& kCell>
 void infer(InferContext& context) {
   require_float(context, 0);
-  const Recurrence r = recurrence_of(context, kCell.functions);
+  const RecurrentWork r = recurrent_work(context, kCell.cell);
   for (int i = 1; i < context.operand_count(); ++i) {
     if (!context.has_operand(i)) continue;
     const ElementType expected = i == kLengths ? ElementType::kInt32 : context.element(0);
@@ -176,7 +177,7 @@ struct Step {
   double* c;           // [hidden]
   std::size_t inputs, hidden, gates;
   const RecurrentActivation* functions;
-  const Recurrence* options;
+  const RecurrentWork* options;
   bool flag;  // GRU: linear_before_reset, LSTM: input_forget
 
   double from_input(std::size_t gate, std::size_t j) const {
@@ -238,7 +239,7 @@ using Advance = void (*)(const Step&);
 
 /// Tensor of values in the order (steps if sequence, directions, batch, hidden), batch first when layout
 /// is 1.
-Tensor stored(const Recurrence& r, const Reals& values, ElementType type, bool sequence) {
+Tensor stored(const RecurrentWork& r, const Reals& values, ElementType type, bool sequence) {
   const std::int64_t outer = sequence ? r.steps : 1;
   Shape shape =
       r.batch_first ? Shape{r.batch, r.directions, r.hidden} : Shape{r.directions, r.batch, r.hidden};
@@ -255,7 +256,7 @@ Tensor stored(const Recurrence& r, const Reals& values, ElementType type, bool s
 
 template <const Cell& kCell>
 std::vector<Tensor> evaluate(const EvaluateContext& context) {
-  const Recurrence r = recurrence_of(context, kCell.functions);
+  const RecurrentWork r = recurrent_work(context, kCell.cell);
   const auto steps = static_cast<std::size_t>(r.steps), batch = static_cast<std::size_t>(r.batch),
              inputs = static_cast<std::size_t>(r.inputs), hidden = static_cast<std::size_t>(r.hidden),
              directions = static_cast<std::size_t>(r.directions);
@@ -295,9 +296,7 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
         step.gates = gates;
         step.functions = r.activations.data() + d * static_cast<std::size_t>(kCell.functions);
         step.options = &r;
-        step.flag = kCell.gates == 3   ? context.attributes().flag("linear_before_reset")
-                    : kCell.gates == 4 ? context.attributes().flag("input_forget")
-                                       : false;
+        step.flag = r.linear_before_reset || r.input_forget;
         advance(step);
         std::copy_n(step.h, hidden, y.data() + ((t * directions + d) * batch + b) * hidden);
       }
@@ -310,8 +309,8 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
 }
 
 template <const Cell& kCell>
-Form lower(const LowerContext&) {
-  return LibraryForm{kCell.gates == 1 ? "rnn" : kCell.gates == 3 ? "gru" : "lstm"};
+Form lower(const LowerContext& context) {
+  return LibraryForm{recurrent_work(context, kCell.cell)};
 }
 
 template <const Cell& kCell>
@@ -357,9 +356,13 @@ double activate(const RecurrentActivation& activation, double x) {
   return x > alpha ? x : 0;
 }
 
-Recurrence recurrence_of(const NodeView& node, int functions) {
+RecurrentWork recurrent_work(const NodeView& node, RecurrentCell cell) {
   const Attributes& attributes = node.attributes();
-  Recurrence r;
+  const int functions = functions_of(cell);
+  RecurrentWork r;
+  r.cell = cell;
+  r.linear_before_reset = cell == RecurrentCell::kGru && attributes.flag("linear_before_reset");
+  r.input_forget = cell == RecurrentCell::kLstm && attributes.flag("input_forget");
   if (node.shape(0).size() != 3) {
     operator_error(fmt::format("X must have rank 3, its shape is {}", to_string(node.shape(0))));
   }

@@ -25,6 +25,15 @@ void require_operands(const NodeView& node) {
   require_reduction(node);
 }
 
+ScatterCombine combine_of(const NodeView& node) {
+  const std::string& name = node.attributes().string_of("reduction");
+  return name == "add"   ? ScatterCombine::kAdd
+         : name == "mul" ? ScatterCombine::kMul
+         : name == "max" ? ScatterCombine::kMax
+         : name == "min" ? ScatterCombine::kMin
+                         : ScatterCombine::kReplace;
+}
+
 Scalar combined(const std::string& reduction, const Scalar& old, const Scalar& update) {
   if (reduction == "none") return update;
   const Scalar pair[] = {old, update};
@@ -85,7 +94,9 @@ std::vector<Tensor> evaluate_nd(const EvaluateContext& context) {
   return {y};
 }
 
-Form lower_nd(const LowerContext&) { return LibraryForm{"scatter_nd", 0}; }
+Form lower_nd(const LowerContext& context) {
+  return LibraryForm{ScatterWork{true, 0, combine_of(context)}, 0};
+}
 
 void infer_elements(InferContext& context) {
   require_operands(context);
@@ -124,7 +135,10 @@ std::vector<Tensor> evaluate_elements(const EvaluateContext& context) {
   return {y};
 }
 
-Form lower_elements(const LowerContext&) { return LibraryForm{"scatter_elements", 0}; }
+Form lower_elements(const LowerContext& context) {
+  const int axis = normalise_axis(context.attributes().int_of("axis"), context.operand(0).rank());
+  return LibraryForm{ScatterWork{false, axis, combine_of(context)}, 0};
+}
 
 /// Scatter is the deprecated name of ScatterElements.
 void rename(RewriteContext& context) {

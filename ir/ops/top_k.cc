@@ -77,7 +77,11 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
   return {values, positions};
 }
 
-Form lower(const LowerContext&) { return LibraryForm{"topk"}; }
+Form lower(const LowerContext& context) {
+  const Attributes& attributes = context.attributes();
+  const int axis = normalise_axis(attributes.int_of("axis"), context.operand(0).rank());
+  return LibraryForm{TopKWork{axis, attributes.flag("largest"), context.constant_ints(1, "k").at(0)}};
+}
 
 }  // namespace
 

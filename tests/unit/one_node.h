@@ -41,7 +41,7 @@ inline ir::Graph graph_of(const OneNode& spec) {
   const ir::Operator* op = ir::find_operator(spec.domain, spec.op);
   if (!op) ir::operator_error("no such operator");
   const ir::NodeId id = graph.add_node(*op, operands, spec.attributes, spec.results, "node");
-  graph.node(id).origins = {spec.op + " 'node'"};
+  graph.node(id).origins = {{spec.op, "node"}};
   complete(graph, id, spec.opset);
   for (int i = 0; i < spec.results; ++i) {
     graph.add_output(graph.node(id).results[static_cast<std::size_t>(i)], "y" + std::to_string(i));

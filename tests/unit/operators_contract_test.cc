@@ -263,7 +263,7 @@ TEST(Gemm, WithoutFactorsIsOneProduct) {
   decompose_all(graph);
   ASSERT_EQ(graph.node_count(), 1u);
   EXPECT_EQ(graph.node(graph.nodes()[0]).op->name, "MatMul");
-  EXPECT_EQ(graph.node(graph.nodes()[0]).origins, (std::vector<std::string>{"Gemm 'node'"}));
+  EXPECT_EQ(graph.node(graph.nodes()[0]).origins, (std::vector<ir::Origin>{{"Gemm", "node"}}));
 }
 
 TEST(Gemm, MultipliesBatchesLikeMatrices) {

@@ -167,7 +167,7 @@ TEST(Recurrent, NormalisationFillsWhatTheSpecificationImplies) {
   EXPECT_EQ(node.attributes.int_of("hidden_size"), 2);
   EXPECT_EQ(node.attributes.strings_of("activations"), (std::vector<std::string>{"Sigmoid", "Tanh", "Tanh"}));
   const ir::Form form = ir::form_of(graph, graph.nodes()[0]);
-  EXPECT_EQ(std::get<ir::LibraryForm>(form).kernel, "lstm");
+  EXPECT_EQ(std::get<ir::RecurrentWork>(std::get<ir::LibraryForm>(form).work).cell, ir::RecurrentCell::kLstm);
 }
 
 TEST(Recurrent, ActivationsHaveTheirDefinitions) {

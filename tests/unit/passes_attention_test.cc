@@ -176,7 +176,7 @@ TEST(Attention, SharedKeyHeads) {
   expect_same(before, graph, 2e-5);
   for (const ir::NodeId id : graph.nodes()) {
     if (graph.node(id).op->name != "FusedAttention") continue;
-    const auto shape = ir::fused_attention_of(ir::NodeView(graph, id));
+    const auto shape = ir::attention_work(ir::NodeView(graph, id));
     EXPECT_EQ(shape.group, 2);
     EXPECT_TRUE(shape.causal && shape.zero_if_empty && shape.has_mask);
   }

@@ -9,6 +9,7 @@
 #include "codegen/kernels/weights.h"
 
 namespace gcompile {
+using ir::fits_float16;
 namespace {
 
 ir::Tensor floats(const std::vector<double>& values) {

@@ -204,11 +204,11 @@ TEST(VerifyForm, FindsBadContractionsAndLibraryCalls) {
   contract.base_operands = 5;
   EXPECT_THAT(texts(ir::verify_form(s.graph, s.relu, contract)),
               Contains(HasSubstr("names more operands than the node has")));
-  EXPECT_THAT(texts(ir::verify_form(s.graph, s.relu, ir::LibraryForm{"x", 3})),
+  EXPECT_THAT(texts(ir::verify_form(s.graph, s.relu, ir::LibraryForm{ir::ScanWork{}, 3})),
               Contains(HasSubstr("the operand to overwrite does not exist")));
-  EXPECT_THAT(texts(ir::verify_form(s.graph, s.plus, ir::LibraryForm{"x", 1})),
+  EXPECT_THAT(texts(ir::verify_form(s.graph, s.plus, ir::LibraryForm{ir::ScanWork{}, 1})),
               Contains(HasSubstr("has not the type of the result")));
-  EXPECT_TRUE(ir::verify_form(s.graph, s.relu, ir::LibraryForm{"x", 0}).empty());
+  EXPECT_TRUE(ir::verify_form(s.graph, s.relu, ir::LibraryForm{ir::ScanWork{}, 0}).empty());
 }
 
 TEST(Print, SpellsNodesConstantsAndOrigins) {

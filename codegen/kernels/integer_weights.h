@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "ir/operator.h"
+#include "codegen/kernels/call_writer.h"
 
 namespace gcompile {
 
@@ -43,11 +43,19 @@ struct ZeroPoints {
   std::int64_t of_column(std::int64_t n) const { return w[w.size() == 1 ? 0 : static_cast<std::size_t>(n)]; }
 };
 
-/// Operands 2 and 3 of an integer product. Throws ir::OperatorError unless they are constants, and that of x
-/// one.
-ZeroPoints zero_points(const ir::NodeView& view);
+/// Operands 2 and 3 of an integer product, which are constants where they are given, that of x one.
+ZeroPoints zero_points(const CallWriter& writer);
+/// What the kernels of the CPU subtract from x, where they read signed x as x + 128 to multiply it by int8
+/// weights.
+std::int64_t read_zero_point(std::int64_t zero_point, ir::ElementType x, bool narrow);
 
-/// Little-endian.
-std::vector<std::uint8_t> as_bytes(const std::vector<std::int32_t>& values);
+/// Rows of one output channel each, `stride` elements apart, k contiguous.
+IntegerWeights integer_rows(std::int64_t rows, std::int64_t depth, std::int64_t stride,
+                            std::int64_t x_zero_point,
+                            const std::function<int(std::int64_t row, std::int64_t k)>& at);
+
+/// Adds the packed weights of operand 1 as `parameter`, and "offsets", which `offsets` describes.
+void integer_parameters(CallWriter& writer, const IntegerWeights& packed, const std::string& kernel,
+                        const std::string& parameter, const std::string& offsets);
 
 }  // namespace gcompile

@@ -1,0 +1,298 @@
+// attention.flash: softmax(scale * Q K' + mask) V without the matrix of scores, in blocks of rows. Source:
+// online softmax (Milakov and Gimelshein, 2018), FlashAttention (Dao et al., 2022).
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "codegen/kernels/cuda_call.h"
+#include "codegen/loops/c_types.h"
+#include "gcrt/cuda/attention_plan.h"
+
+namespace gcompile {
+namespace {
+
+using ir::Shape;
+
+/// gcrt/cpu/attention.h, kAttentionValueSize.
+constexpr std::int64_t kLargestValue = 256;
+
+/// Key heads are packed for so many blocks of rows at a time: work for that many threads.
+constexpr std::int64_t kBlocksTogether = 16;
+constexpr std::int64_t kBlockRows = 24;  // of the widest vectors
+
+std::int64_t whole_panels(std::int64_t columns) { return (columns + 15) / 16 * 16; }
+
+/// A pointer's offset to the head that the variables b<axis> name.
+struct HeadOffset {
+  std::string text;  // " + 64 * b1"
+  std::set<int> axes;
+};
+
+HeadOffset moved(const std::vector<std::int64_t>& strides, const Shape& heads) {
+  HeadOffset out;
+  for (std::size_t axis = 0; axis < heads.size(); ++axis) {
+    if (heads[axis] == 1 || strides[axis] == 0) continue;
+    out.text += fmt::format(" + {} * b{}", strides[axis], axis);
+    out.axes.insert(static_cast<int>(axis));
+  }
+  return out;
+}
+
+/// Declares those coordinates of `head`.
+void declare_coordinates(CodeText& code, const std::set<int>& axes, const Shape& heads) {
+  std::vector<std::string> lines;
+  std::int64_t below = 1;
+  const std::int64_t count = ir::element_count(heads);
+  for (std::size_t axis = heads.size(); axis-- > 0; below *= heads[axis]) {
+    if (axes.count(static_cast<int>(axis)) == 0) continue;
+    std::string value = below == 1 ? "head" : fmt::format("head / {}", below);
+    if (below * heads[axis] < count) value += fmt::format(" % {}", heads[axis]);
+    lines.push_back(fmt::format("const std::ptrdiff_t b{} = {};", axis, value));
+  }
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) code.line(*line);
+}
+
+/// Strides of a mask along (heads..., rows, columns), 0 where it broadcasts.
+std::vector<std::int64_t> mask_strides(const Shape& shape, const std::vector<std::int64_t>& strides,
+                                       std::size_t rank) {
+  std::vector<std::int64_t> out(rank, 0);
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] != 1) out[rank - shape.size() + i] = strides[i];
+  }
+  return out;
+}
+
+std::string literal_of(float x) {
+  return literal(ir::Scalar::of_real(ir::ElementType::kFloat32, static_cast<double>(x)));
+}
+
+/// K and V are packed from any strides; rows of Q are read as they are, masks along the columns.
+NeededOrder needs(const ir::Problem& problem, std::size_t i) {
+  const ir::ProblemOperand& operand = problem.operands[i];
+  const bool any = operand.shape.empty() || operand.shape.back() == 1 || operand.strides.back() == 1;
+  return any || i == 1 || i == 2 ? std::nullopt : NeededOrder(std::vector<int>{});
+}
+
+Refusal refuses(const ir::Problem& problem, const Machine&) {
+  if (std::get<ir::AttentionWork>(problem.work).value_size > kLargestValue) {
+    return fmt::format("values of more than {} elements", kLargestValue);
+  }
+  return std::nullopt;
+}
+
+std::int64_t panel_floats(const ir::AttentionWork& work) {
+  return work.size * whole_panels(work.columns) + work.columns * whole_panels(work.value_size);
+}
+
+PlannedCost with_slots(const ir::Problem& problem, const Machine& machine, std::int64_t slots) {
+  PlannedCost out;
+  out.plan.fields = {slots};
+  out.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.5);
+  out.cost.scratch = slots * panel_floats(std::get<ir::AttentionWork>(problem.work)) * 4;
+  out.cost.code_key = "attention";
+  return out;
+}
+
+constexpr std::array<const char*, 1> kFields = {"packed heads"};
+
+/// Work for all threads, but no more scratch than the result has, where one head does not need more; or one
+/// head.
+std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
+  const auto& work = std::get<ir::AttentionWork>(problem.work);
+  const std::int64_t blocks = work.group * ((work.rows + kBlockRows - 1) / kBlockRows);
+  const std::int64_t results = ir::element_count(problem.results[0].shape);
+  const std::int64_t most = std::max<std::int64_t>(1, results / panel_floats(work));
+  const std::int64_t slots =
+      std::min({ir::element_count(work.key_heads), most, (kBlocksTogether + blocks - 1) / blocks});
+  std::vector<PlannedCost> out = {with_slots(problem, machine, slots)};
+  const std::int64_t least = std::min<std::int64_t>(slots, 1);
+  if (least != slots) out.push_back(with_slots(problem, machine, least));
+  return out;
+}
+
+void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+  const auto& shape = std::get<ir::AttentionWork>(problem.work);
+  const std::int64_t slots = plan.fields[0];
+  KernelCall& out = writer.call();
+  out.headers = {"gcrt/cpu/attention.h"};
+  out.threaded = true;
+  const KernelTensor q = writer.operand(0, "q");
+  const KernelTensor k = writer.operand(1, "k");
+  const KernelTensor v = writer.operand(2, "v");
+  const std::size_t batch = shape.heads.size();
+  std::string mask = "NoMask{}";
+  std::set<int> run_axes;
+  if (shape.has_mask) {
+    const KernelTensor operand = writer.operand(ir::AttentionWork::kMask, "mask");
+    const std::vector<std::int64_t> strides =
+        mask_strides(problem.shape(ir::AttentionWork::kMask), operand.strides, batch + 2);
+    const bool kept = operand.element == ir::ElementType::kBool;
+    const std::string fill = kept ? ", " + literal_of(shape.fill) : "";
+    const HeadOffset offset = moved(strides, shape.heads);
+    run_axes.insert(offset.axes.begin(), offset.axes.end());
+    mask = fmt::format("{}{{mask{}, {}, {}{}}}", kept ? "KeptMask" : "AddedMask", offset.text, strides[batch],
+                       strides[batch + 1], fill);
+  }
+  writer.scratch(slots * panel_floats(shape) * 4, "packed", "float");
+  const EpilogueWriter epilogue(writer, {static_cast<int>(batch)}, static_cast<int>(batch) + 1);
+
+  CodeText code(1);
+  code.line(fmt::format(
+      "constexpr AttentionShape shape = {{/*rows*/ {}, /*columns*/ {}, /*sizes*/ {}, {}, /*scale*/ {},",
+      shape.rows, shape.columns, shape.size, shape.value_size, literal_of(shape.scale)));
+  code.line(
+      fmt::format("                                  /*causal*/ {}, /*past*/ {}, /*zero if empty*/ {}}};",
+                  shape.causal, shape.past, shape.zero_if_empty));
+  code.open("attention(");
+  code.line(
+      fmt::format("threads, shape, /*heads of K and V*/ {}, /*query heads for each*/ {}, /*packed at a "
+                  "time*/ {}, packed,",
+                  ir::element_count(shape.key_heads), shape.group, slots));
+  const auto strides = [&](const KernelTensor& tensor) {
+    return fmt::format("{{{}, {}}}", tensor.strides[batch], tensor.strides[batch + 1]);
+  };
+  const auto open_head = [&](const std::set<int>& axes, const char* last) {
+    code.open(fmt::format("[&](std::ptrdiff_t{}, {}) {{", axes.empty() ? "" : " head", last));
+  };
+  const HeadOffset to_k = moved(k.strides, shape.key_heads), to_v = moved(v.strides, shape.key_heads);
+  std::set<int> pack_axes = to_k.axes;
+  pack_axes.insert(to_v.axes.begin(), to_v.axes.end());
+  open_head(pack_axes, "float* panels");
+  declare_coordinates(code, pack_axes, shape.key_heads);
+  code.line(fmt::format("pack_attention(shape, k{}, {}, v{}, {}, panels);", to_k.text, strides(k), to_v.text,
+                        strides(v)));
+  code.close("},");
+  const HeadOffset to_q = moved(q.strides, shape.heads);
+  run_axes.insert(to_q.axes.begin(), to_q.axes.end());
+  run_axes.insert(epilogue.named_axes().begin(), epilogue.named_axes().end());
+  open_head(run_axes, "const AttentionTask& task");
+  declare_coordinates(code, run_axes, shape.heads);
+  code.line(epilogue.declaration());
+  code.line(fmt::format("task(q{}, {}, {}, epilogue);", to_q.text, q.strides[batch], mask));
+  code.close("});");
+  out.body = code.text();
+}
+
+/// The two axes of heads that the kernel of CUDA knows: the last one, and the only other one longer than 1.
+struct HeadAxes {
+  std::optional<std::size_t> batch, head;
+  bool are_more = false;
+  explicit HeadAxes(const Shape& heads) {
+    if (heads.empty()) return;
+    head = heads.size() - 1;
+    for (std::size_t axis = 0; axis + 1 < heads.size(); ++axis) {
+      if (heads[axis] == 1) continue;
+      are_more = are_more || batch;
+      batch = axis;
+    }
+  }
+  static std::int64_t of(const std::vector<std::int64_t>& list, std::optional<std::size_t> axis,
+                         std::int64_t absent) {
+    return axis ? list[*axis] : absent;
+  }
+};
+
+gcrt::AttentionShape cuda_sizes(const ir::AttentionWork& work) {
+  const HeadAxes axes(work.heads);
+  gcrt::AttentionShape sizes{};
+  sizes.batch = narrow(HeadAxes::of(work.heads, axes.batch, 1));
+  sizes.heads = narrow(HeadAxes::of(work.heads, axes.head, 1));
+  sizes.kv_heads = narrow(HeadAxes::of(work.key_heads, axes.head, 1));
+  sizes.queries = narrow(work.rows);
+  sizes.keys = narrow(work.columns);
+  sizes.head_size = narrow(work.size);
+  sizes.value_size = narrow(work.value_size);
+  return sizes;
+}
+
+Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
+  const auto& work = std::get<ir::AttentionWork>(problem.work);
+  if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;
+  if (HeadAxes(work.heads).are_more) return "heads along more than two axes";
+  const gcrt::AttentionShape sizes = cuda_sizes(work);
+  if (std::int64_t{sizes.batch} * sizes.kv_heads > UINT16_MAX) return "more than 65535 heads";
+  if (work.has_mask && std::isfinite(work.fill) &&
+      problem.operands[ir::AttentionWork::kMask].element == ir::ElementType::kBool) {
+    return "a mask that leaves a finite score";
+  }
+  return std::nullopt;
+}
+
+constexpr std::array<const char*, 2> kCudaFields = {"rows", "splits"};
+
+std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
+  const gcrt::AttentionPlan plan =
+      gcrt::plan_attention(machine.gpu, cuda_sizes(std::get<ir::AttentionWork>(problem.work)));
+  PlannedCost only;
+  only.plan.fields = {plan.tile == gcrt::AttentionTile::k16 ? 16 : 64, plan.splits};
+  only.cost.picoseconds = streaming_picoseconds(problem, machine);
+  only.cost.launches = plan.splits > 1 ? 2 : 1;
+  return {only};
+}
+
+void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+  const auto& shape = std::get<ir::AttentionWork>(problem.work);
+  const HeadAxes axes(shape.heads);
+  const std::size_t rank = shape.heads.size() + 2;
+  const gcrt::AttentionShape sizes = cuda_sizes(shape);
+  const int splits = static_cast<int>(plan.fields[1]);
+  KernelCall& out = writer.call();
+  out.headers = {"gcrt/cuda/attention.h"};
+  const auto strides = [&](const std::vector<std::int64_t>& all) {
+    return fmt::format("{}, {}, {}, {}", HeadAxes::of(all, axes.batch, 0), HeadAxes::of(all, axes.head, 0),
+                       all[rank - 2], all[rank - 1]);
+  };
+  const KernelTensor q = writer.operand(0, "q");
+  const KernelTensor k = writer.operand(1, "k");
+  const KernelTensor v = writer.operand(2, "v");
+  std::string mask = "AttentionMask{}";
+  const char* kind = "kNone";
+  if (shape.has_mask) {
+    const KernelTensor operand = writer.operand(ir::AttentionWork::kMask, "mask");
+    kind = operand.element == ir::ElementType::kBool ? "kBoolean" : "kAdditive";
+    mask = fmt::format("AttentionMask{{mask, {}}}",
+                       strides(mask_strides(problem.shape(ir::AttentionWork::kMask), operand.strides, rank)));
+  }
+  const std::string split = split_argument(writer, splits, gcrt::attention_workspace_size(sizes, splits));
+  const Precision precision = precision_of(problem, writer.machine(), 3);
+  warn_of_precision(problem, writer, 3);
+  out.products_per_clock = gcrt::products_per_clock(writer.machine().gpu, precision);
+  std::vector<int> grid_axes;
+  if (axes.batch) grid_axes.push_back(static_cast<int>(*axes.batch));
+  if (axes.head && sizes.heads > 1) grid_axes.push_back(static_cast<int>(*axes.head));
+  const EpilogueWriter epilogue(writer, {static_cast<int>(rank) - 2}, static_cast<int>(rank) - 1, grid_axes);
+  CodeText code(1);
+  code.line(fmt::format("const AttentionShape shape = {{/*batch, heads, heads of K and V*/ {}, {}, {},",
+                        sizes.batch, sizes.heads, sizes.kv_heads));
+  code.line(
+      fmt::format("    /*queries, keys*/ {}, {}, /*sizes*/ {}, {}, /*scale*/ {}, /*causal, past, zero if "
+                  "empty*/ {}, {}, {},",
+                  sizes.queries, sizes.keys, sizes.head_size, sizes.value_size, literal_of(shape.scale),
+                  shape.causal, shape.past, shape.zero_if_empty));
+  code.line(fmt::format("    /*strides of q, k, v*/ {{{}}}, {{{}}}, {{{}}}}};", strides(q.strides),
+                        strides(k.strides), strides(v.strides)));
+  code.line(epilogue.declaration());
+  code.line(fmt::format("attention<{}, AttentionTile::k{}, {}, {}, AttentionMaskKind::{}>(",
+                        precision_argument(precision), plan.fields[0],
+                        gcrt::attention_padded(sizes.head_size), gcrt::attention_padded(sizes.value_size),
+                        kind));
+  code.line(fmt::format("    queue, shape, q, k, v, {}, {}, epilogue);", mask, split));
+  out.body = code.text();
+}
+
+}  // namespace
+
+const KernelFamily& family_attention_flash() {
+  static const KernelFamily family = {
+      "attention.flash",
+      ir::Kind::kAttention,
+      nullptr,
+      {{{refuses, needs, kFields, plans, call}, {cuda_refuses, needs, kCudaFields, cuda_plans, cuda_call}}}};
+  return family;
+}
+
+}  // namespace gcompile

@@ -1,0 +1,173 @@
+#include "codegen/kernels/call_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/loops/c_types.h"
+#include "codegen/loops/cuda_loop_printer.h"
+#include "codegen/loops/loop_printer.h"
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+
+using ir::ValueId;
+
+namespace {
+
+/// Of the memory blocks that the caller gives on CUDA, and of inputs and outputs there.
+constexpr std::int64_t kBlockAlignment = 16;
+
+/// Proven alignment in bytes, at most kBlockAlignment, of element `offset` of a block.
+std::int64_t alignment_of(std::int64_t offset, ir::ElementType element) {
+  const std::int64_t bytes = offset * (bits_of(element) / 8);
+  std::int64_t alignment = kBlockAlignment;
+  while (bytes % alignment != 0) alignment /= 2;
+  return alignment;
+}
+
+std::vector<CudaParameter> parameters_of(const KernelCall& call) {
+  std::vector<CudaParameter> out;
+  for (const CallArgument& a : call.arguments) {
+    out.push_back(
+        {fmt::format("{}{}* {}", a.writes ? "" : "const ", a.c_type, a.parameter), a.parameter, a.parameter});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string parameter_list(const KernelCall& call) {
+  std::string text;
+  for (const CudaParameter& p : parameters_of(call)) text += (text.empty() ? "" : ", ") + p.declaration;
+  return text;
+}
+
+namespace {
+
+/// Body of a kernel that walks loops, for the target.
+void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
+                const KernelTensor& result, const Machine& machine) {
+  if (machine.target == Target::kCuda) {
+    CudaLoops loops = print_cuda_loops(form, operands, result, parameters_of(call), machine.gpu);
+    call.headers = std::move(loops.headers);
+    call.device = std::move(loops.device);
+    call.body = std::move(loops.launches);
+    call.launches = loops.count;
+    call.choice = std::move(loops.choice);
+    call.traps = !form.checks.empty();
+    return;
+  }
+  call.headers = {"gcrt/loops.h"};
+  call.checked = !form.checks.empty();
+  if (call.checked) call.body += print_checks(form, operands, 1);
+  call.body += print_loops(form, operands, result, 1);
+  if (call.checked) call.body += "  return true;\n";
+}
+
+}  // namespace
+
+bool CallWriter::wants_result(int i) const {
+  return view_.has_result(i) &&
+         view_.graph().use_count(view_.node().results[static_cast<std::size_t>(i)]) > 0;
+}
+
+KernelTensor CallWriter::stored(ValueId id, bool writes, const std::string& parameter) {
+  const ir::TensorType& type = view_.graph().value(id).type;
+  CallArgument argument;
+  argument.storage = home_(id);
+  argument.bytes = type.bytes();
+  argument.element = type.element;
+  argument.c_type = kernel_type(type.element);
+  argument.parameter = parameter;
+  argument.writes = writes;
+  call_.add(argument);
+  return {parameter, type.element, argument.storage.strides,
+          alignment_of(argument.storage.offset, type.element)};
+}
+
+KernelTensor CallWriter::operand(int i, const std::string& parameter) {
+  const ir::Tensor* tensor = constant(i);
+  if (!tensor) return stored(view_.node().operands[static_cast<std::size_t>(i)], false, parameter);
+  const ir::TensorType& operand_type = type(i);
+  weights(blob_.add_tensor(*tensor, name(i)), parameter, kernel_type(operand_type.element));
+  return {parameter, operand_type.element, ir::row_major_strides(operand_type.shape), kBlockAlignment};
+}
+
+KernelTensor CallWriter::result(int i, const std::string& parameter) {
+  return stored(view_.node().results[static_cast<std::size_t>(i)], true, parameter);
+}
+
+void CallWriter::weights(int entry, const std::string& parameter, const std::string& c_type) {
+  CallArgument argument;
+  argument.kind = CallArgument::Kind::kWeights;
+  argument.weights = entry;
+  argument.c_type = c_type;
+  argument.parameter = parameter;
+  call_.add(std::move(argument));
+}
+
+void CallWriter::packed(int i, const std::vector<float>& values, const std::string& format,
+                        const std::string& parameter) {
+  weights(blob_.add_floats(values, name(i), fmt::format("{} {}", to_string(type(i)), format)), parameter,
+          "float");
+}
+
+void CallWriter::scratch(std::int64_t bytes, const std::string& parameter, const std::string& c_type) {
+  CallArgument argument;
+  argument.kind = CallArgument::Kind::kScratch;
+  argument.scratch_bytes = bytes;
+  argument.c_type = c_type;
+  argument.parameter = parameter;
+  argument.writes = true;
+  call_.add(std::move(argument));
+}
+
+void CallWriter::loops(const ir::LoopForm& form) {
+  const std::size_t count = view_.node().operands.size();
+  std::vector<int> loads(count, 0);
+  std::vector<int> roots;
+  for (const ir::Stage& stage : form.stages) roots.push_back(stage.root);
+  for (const ir::Region& region : form.regions) roots.push_back(region.root);
+  for (const ir::BoundsCheck& check : form.checks) roots.push_back(check.scalar);
+  for (const int n : form.dag.reachable(roots)) {
+    if (form.dag[n].op == ir::ScalarOp::kLoad) ++loads[static_cast<std::size_t>(form.dag[n].operand)];
+  }
+  std::vector<KernelTensor> operands(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (loads[i] == 0) continue;
+    operands[i] = operand(static_cast<int>(i), fmt::format("x{}", i));
+    // Of a table that is looked up in, no more than each point of the loops reads.
+    const ir::TensorType& operand_type = type(static_cast<int>(i));
+    const std::int64_t elements =
+        std::min(ir::element_count(operand_type.shape), loads[i] * ir::element_count(form.extents));
+    call_.arguments.back().bytes = elements * bits_of(operand_type.element) / 8;
+  }
+  const KernelTensor y = result(0, "y");
+  print_body(call_, form, operands, y, machine_);
+}
+
+KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Storage& to,
+                     const Machine& machine) {
+  KernelCall call;
+  call.family = "copy";
+  CallArgument source;
+  source.storage = from;
+  source.bytes = type.bytes();
+  source.element = type.element;
+  source.c_type = kernel_type(type.element);
+  source.parameter = "x0";
+  call.add(source);
+  CallArgument target = source;
+  target.storage = to;
+  target.parameter = "y";
+  target.writes = true;
+  call.add(target);
+  ir::LoopForm form = ir::LoopForm::over(type.shape);
+  form.set_root(form.dag.load(0, type.element, form.identity()));
+  print_body(call, form, {{"x0", type.element, from.strides, alignment_of(from.offset, type.element)}},
+             {"y", type.element, to.strides, alignment_of(to.offset, type.element)}, machine);
+  return call;
+}
+
+}  // namespace gcompile

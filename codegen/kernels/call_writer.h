@@ -1,0 +1,119 @@
+#pragma once
+// Makes the call of one kernel: what families write with, and the loops that no family is asked for.
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/kernels/family.h"
+#include "codegen/kernels/kernel_call.h"
+#include "codegen/kernels/weights.h"
+#include "codegen/loops/loop_nest.h"
+#include "ir/operator.h"
+
+namespace gcompile {
+
+/// Where a value lies. Constants have no home.
+using HomeOf = std::function<const Storage&(ir::ValueId)>;
+
+class CallWriter {
+ public:
+  CallWriter(const ir::Graph& graph, ir::NodeId id, const ir::Form& form, HomeOf home, WeightBlob& weights,
+             const Machine& machine)
+      : view_(graph, id), form_(form), home_(std::move(home)), blob_(weights), machine_(machine) {}
+
+  KernelCall& call() { return call_; }
+  const Machine& machine() const { return machine_; }
+  bool on_device() const { return machine_.target == Target::kCuda; }
+  /// First argument of calls of device code.
+  const char* queue_argument() const { return on_device() ? "queue, " : ""; }
+
+  /// Of the node; nullptr when it is not a constant.
+  const ir::Tensor* constant(int operand) const { return view_.constant(operand); }
+  const ir::TensorType& type(int operand) const { return view_.operand(operand); }
+  const std::string& name(int operand) const { return value(operand).name; }
+  bool has_operand(int operand) const { return view_.has_operand(operand); }
+  bool has_result(int i) const { return view_.has_result(i); }
+  /// Whether anything reads result `i`.
+  bool wants_result(int i) const;
+  /// The Map on the accumulators of a contraction.
+  const ir::LoopForm& epilogue() const { return std::get<ir::ContractForm>(form_).epilogue; }
+
+  /// Adds the parameter for operand i: a weights entry for constants, the value's home otherwise.
+  KernelTensor operand(int i, const std::string& parameter);
+  KernelTensor result(int i, const std::string& parameter);
+  void scratch(std::int64_t bytes, const std::string& parameter, const std::string& c_type);
+  /// Adds the parameter for an entry of the weights.
+  void weights(int entry, const std::string& parameter, const std::string& c_type);
+  /// The same for packed float32 of constant operand i; `format` says how: "packed for conv2d".
+  void packed(int i, const std::vector<float>& values, const std::string& format,
+              const std::string& parameter);
+  WeightBlob& blob() { return blob_; }
+
+  /// Body of a kernel that walks loops over operands of the node and its result 0: "x0", "x1"..., "y".
+  void loops(const ir::LoopForm& form);
+
+ private:
+  const ir::Value& value(int operand) const {
+    return view_.graph().value(view_.node().operands[static_cast<std::size_t>(operand)]);
+  }
+  KernelTensor stored(ir::ValueId id, bool writes, const std::string& parameter);
+
+  ir::NodeView view_;
+  const ir::Form& form_;
+  HomeOf home_;
+  WeightBlob& blob_;
+  const Machine& machine_;
+  KernelCall call_;
+};
+
+/// Copies a tensor from one home to another.
+KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Storage& to,
+                     const Machine& machine);
+
+/// The epilogue functor of a contraction whose accumulators lie at (row m, column n). Sets the call's
+/// functor.
+class EpilogueWriter {
+ public:
+  /// `rows`: result axes that m counts, outermost first; `column`: the axis n runs along; other axes are
+  /// batch axes, walked by loops b<axis> outside the kernel. CUDA: those of `grid_axes`, outermost first, are
+  /// walked by the grid.
+  EpilogueWriter(CallWriter& writer, std::vector<int> rows, int column, std::vector<int> grid_axes = {});
+  /// "const FUNCTOR epilogue{x2, y, 58};", inside the batch loops.
+  const Text& declaration() const { return declaration_; }
+  /// Batch axes b<axis> that the declaration names.
+  const std::vector<int>& named_axes() const { return named_axes_; }
+
+ private:
+  struct Access {
+    std::string field;        // pointer member
+    std::string position;     // "m * x2_row + n" or literal formula
+    std::int64_t column = 0;  // stride along n
+  };
+  struct BatchStep {
+    std::string field;
+    std::string elements;  // "64 * b0"
+    std::vector<int> axes;
+  };
+  Access access(const ir::Index& address, const KernelTensor& tensor, const std::string& field);
+  /// Adds the member that counts rows, and returns the position of row m.
+  std::string row_position(const ir::Index& address, const std::string& field);
+  /// Lanes of an aligned access along n, at most `lanes`.
+  int aligned_lanes(const ir::Index& address, const KernelTensor& tensor, int lanes) const;
+  void write_at_batch(CodeText& code) const;
+  void write(CallWriter& writer);
+
+  const ir::LoopForm& loops_;
+  std::vector<int> rows_;
+  int column_;
+  std::vector<int> grid_axes_;
+  int lanes_ = 4;
+  bool has_rows_ = false;  // a member strides along m
+  std::vector<int> named_axes_;
+  std::vector<BatchStep> batch_steps_;
+  std::vector<std::pair<std::string, std::string>> members_;  // declaration, initialiser
+  Text declaration_;
+};
+
+}  // namespace gcompile

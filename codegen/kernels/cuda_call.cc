@@ -1,0 +1,180 @@
+#include "codegen/kernels/cuda_call.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "codegen/loops/c_types.h"
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+
+const char* tile_name(gcrt::Tile tile) {
+  switch (tile) {
+    case gcrt::Tile::k16x64:
+      return "k16x64";
+    case gcrt::Tile::k32x64:
+      return "k32x64";
+    case gcrt::Tile::k64x64:
+      return "k64x64";
+    case gcrt::Tile::k128x32:
+      return "k128x32";
+    case gcrt::Tile::k128x64:
+      return "k128x64";
+    case gcrt::Tile::k128x128:
+      return "k128x128";
+    case gcrt::Tile::kGemv1:
+      return "kGemv1";
+    case gcrt::Tile::kGemv2:
+      return "kGemv2";
+    case gcrt::Tile::kGemv4:
+      return "kGemv4";
+    case gcrt::Tile::kGemv8:
+      return "kGemv8";
+  }
+  GC_CHECK(false);
+}
+
+int narrow(std::int64_t value) {
+  if (value > INT32_MAX || value < INT32_MIN) ir::operator_error("a dimension does not fit 32 bits");
+  return static_cast<int>(value);
+}
+
+gcrt::ConvShape conv_shape(const ImageShape& s) {
+  return {narrow(s.batch),
+          narrow(s.in_h),
+          narrow(s.in_w),
+          narrow(s.in_c),
+          narrow(s.out_h),
+          narrow(s.out_w),
+          narrow(s.out_c),
+          narrow(s.kernel_h),
+          narrow(s.kernel_w),
+          narrow(s.stride_h),
+          narrow(s.stride_w),
+          narrow(s.pad_top),
+          narrow(s.pad_left),
+          narrow(s.dilation_h),
+          narrow(s.dilation_w),
+          narrow(s.groups),
+          s.pixel,
+          s.row,
+          s.image};
+}
+
+std::string precision_argument(Precision precision) {
+  return fmt::format("Precision::{}", facts_of(precision).enumerator);
+}
+
+PlannedCost planned(const gcrt::Plan& plan, std::int64_t products, std::int64_t entries) {
+  PlannedCost out;
+  out.plan.fields = {static_cast<std::int64_t>(plan.tile), plan.splits};
+  out.cost.picoseconds = std::llround(plan.microseconds * static_cast<double>(products) * 1e6);
+  out.cost.microseconds = plan.microseconds * static_cast<double>(products);
+  out.cost.launches = narrow(products * gcrt::product_launches(entries, plan.splits));
+  return out;
+}
+
+std::span<const char* const> tile_fields() {
+  static constexpr std::array<const char*, 2> kFields = {"tile", "splits"};
+  return kFields;
+}
+
+gcrt::Tile tile_of(const Plan& plan) { return static_cast<gcrt::Tile>(plan.fields.at(0)); }
+
+int splits_of(const Plan& plan) { return static_cast<int>(plan.fields.at(1)); }
+
+void note_plan(KernelCall& call, const Plan& plan, Precision precision) {
+  call.choice = tile_name(tile_of(plan)) + 1;
+  if (splits_of(plan) > 1) call.choice += fmt::format(", depth in {} parts", splits_of(plan));
+  if (precision != Precision::kFp32 && precision != Precision::kInt8) {
+    call.choice += fmt::format(", {}", facts_of(precision).name);
+  }
+}
+
+std::string split_argument(CallWriter& writer, int splits, std::int64_t floats) {
+  if (splits <= 1) return "SplitDepth{}";
+  writer.scratch(floats * 4, "workspace", "float");
+  return fmt::format("SplitDepth{{{}, workspace}}", splits);
+}
+
+namespace {
+
+/// The first of the factors that float16 cannot hold; -1: none.
+int beyond_float16(const ir::Problem& problem, const Machine& machine, std::size_t factors) {
+  if (machine.precision != Precision::kFp16) return -1;
+  for (std::size_t i = 0; i < factors; ++i) {
+    const std::optional<ir::ConstantFacts>& constant = problem.operands[i].constant;
+    if (constant && !constant->fits_float16) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+}  // namespace
+
+Precision precision_of(const ir::Problem& problem, const Machine& machine, std::size_t factors) {
+  return beyond_float16(problem, machine, factors) >= 0 ? Precision::kTf32 : machine.precision;
+}
+
+void warn_of_precision(const ir::Problem& problem, CallWriter& writer, std::size_t factors) {
+  const int operand = beyond_float16(problem, writer.machine(), factors);
+  if (operand < 0) return;
+  writer.call().warning = fmt::format("the constant '{}' is out of the range of float16: multiplied in TF32",
+                                      ir::printable(writer.name(operand)));
+}
+
+void packed_weights(CallWriter& writer, const std::vector<float>& packed, const std::string& kernel,
+                    const std::string& parameter, Precision precision) {
+  const ir::ElementType stored = facts_of(precision).weight;
+  if (stored == ir::ElementType::kFloat32) {
+    writer.packed(1, packed, "packed for " + kernel, parameter);
+    return;
+  }
+  const std::string what =
+      fmt::format("{} packed for {} as {}", to_string(writer.type(1)), kernel, name_of(stored));
+  writer.weights(writer.blob().add_halves(packed, stored, writer.name(1), what), parameter,
+                 kernel_type(stored));
+}
+
+double predicted_microseconds(const KernelCall& call, const Machine& machine, std::int64_t bytes) {
+  if (call.microseconds > 0) return call.microseconds;
+  const double per_clock =
+      call.products_per_clock > 0 ? call.products_per_clock : gcrt::scalar_products_per_clock(machine.gpu);
+  return gcrt::streaming_microseconds(machine.gpu, call.launches, static_cast<double>(bytes),
+                                      static_cast<double>(call.multiply_adds), per_clock);
+}
+
+std::int64_t streaming_picoseconds(const ir::Problem& problem, const Machine& machine) {
+  const double microseconds = gcrt::streaming_microseconds(
+      machine.gpu, 1, static_cast<double>(problem.bytes()), static_cast<double>(problem.multiply_adds()),
+      gcrt::scalar_products_per_clock(machine.gpu));
+  return std::llround(microseconds * 1e6);
+}
+
+Refusal refuse_beyond_32_bits(const ir::Problem& problem, const Machine&) {
+  for (const auto* list : {&problem.operands, &problem.results}) {
+    for (const ir::ProblemOperand& operand : *list) {
+      for (const std::int64_t extent : operand.shape) {
+        if (extent > INT32_MAX) return "a dimension does not fit 32 bits";
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+const char* window_name(const gcrt::ConvShape& shape) {
+  switch (gcrt::depthwise_window(shape)) {
+    case gcrt::DepthwiseWindow::k3:
+      return "k3";
+    case gcrt::DepthwiseWindow::k3Stride2:
+      return "k3Stride2";
+    case gcrt::DepthwiseWindow::k5:
+      return "k5";
+    case gcrt::DepthwiseWindow::kAny:
+      return "kAny";
+  }
+  GC_CHECK(false);
+}
+
+}  // namespace gcompile

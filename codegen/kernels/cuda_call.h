@@ -1,0 +1,60 @@
+#pragma once
+// What the CUDA kernels of contractions share: shapes and tiles as gcrt has them, and their spelling.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codegen/kernels/call_writer.h"
+#include "codegen/kernels/image_shape.h"
+#include "gcrt/cuda/conv_plan.h"
+
+namespace gcompile {
+
+/// "k64x64", of gcrt's Tile.
+const char* tile_name(gcrt::Tile tile);
+
+/// Throws ir::OperatorError when it does not fit.
+int narrow(std::int64_t value);
+gcrt::ConvShape conv_shape(const ImageShape& shape);
+
+/// "Precision::kFp32", of gcrt's Precision.
+std::string precision_argument(Precision precision);
+
+/// The plan as fields {tile, splits}, and what it costs when `products` such products are launched. Each has
+/// `entries` in its grid: of a batch, or groups.
+PlannedCost planned(const gcrt::Plan& plan, std::int64_t products, std::int64_t entries = 1);
+/// Names of those fields.
+std::span<const char* const> tile_fields();
+gcrt::Tile tile_of(const Plan& plan);
+int splits_of(const Plan& plan);
+
+/// Notes the tile and the precision, if it is a choice, in the call.
+void note_plan(KernelCall& call, const Plan& plan, Precision precision);
+
+/// Adds the workspace of split sums, and returns the argument: "SplitDepth{4, workspace}" or "SplitDepth{}".
+std::string split_argument(CallWriter& writer, int splits, std::int64_t floats);
+
+/// How the products of a problem's first `factors` operands are formed: as asked for, or in TF32 where
+/// float16 cannot hold a constant among them. The one place that decides it.
+Precision precision_of(const ir::Problem& problem, const Machine& machine, std::size_t factors = 2);
+/// The warning that goes with it, if any.
+void warn_of_precision(const ir::Problem& problem, CallWriter& writer, std::size_t factors = 2);
+
+/// Adds the parameter for the constant operand 1, packed for `kernel`, in the type that the precision stores.
+void packed_weights(CallWriter& writer, const std::vector<float>& packed, const std::string& kernel,
+                    const std::string& parameter, Precision precision);
+
+/// Microseconds on a GPU of the capability. A kernel that knows nothing better is bound by the bytes that it
+/// moves or by its multiply-adds.
+double predicted_microseconds(const KernelCall& call, const Machine& machine, std::int64_t bytes);
+/// In picoseconds, of a kernel that streams its operands and results.
+std::int64_t streaming_picoseconds(const ir::Problem& problem, const Machine& machine);
+
+/// Why a kernel that counts in 32 bits refuses: an extent does not fit.
+Refusal refuse_beyond_32_bits(const ir::Problem& problem, const Machine& machine);
+
+/// "k3", of gcrt's DepthwiseWindow.
+const char* window_name(const gcrt::ConvShape& shape);
+
+}  // namespace gcompile

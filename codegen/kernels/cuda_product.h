@@ -1,0 +1,29 @@
+#pragma once
+// What the families of float products share on CUDA.
+
+#include "codegen/kernels/cuda_call.h"
+#include "codegen/kernels/matrix_product.h"
+
+namespace gcompile {
+
+/// Axes of the batch: the grid walks the two innermost that are longer than one, the host walks the others.
+struct ProductBatch {
+  std::vector<int> grid_axes, host_axes;  // outermost first
+  std::int64_t entries = 1, host_entries = 1;
+  explicit ProductBatch(const Product& product);
+};
+
+/// Whether the few rows of A and a packed B ask for a GEMV.
+bool is_gemv(const ir::Problem& problem, const Machine& machine);
+/// The tile and the splits that the device's model predicts to be fastest.
+PlannedCost product_plan(const ir::Problem& problem, const Machine& machine);
+/// The call with gcrt's own tiles.
+void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, CallWriter& writer);
+/// The call by cuBLASLt.
+void write_library_product(const ir::Problem& problem, CallWriter& writer);
+/// Launches of that call.
+int library_launches(const ir::Problem& problem);
+/// Why cuBLASLt does not take the matrices: each needs one contiguous axis, and columns that do not overlap.
+Refusal refuse_library(const ir::Problem& problem);
+
+}  // namespace gcompile

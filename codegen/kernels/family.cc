@@ -1,0 +1,84 @@
+#include "codegen/kernels/family.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+
+#define GC_FAMILY(NAME) const KernelFamily& family_##NAME();
+#include "codegen/kernels/families.def"
+#undef GC_FAMILY
+
+std::span<const KernelFamily* const> families() {
+  static const KernelFamily* const kFamilies[] = {
+#define GC_FAMILY(NAME) &family_##NAME(),
+#include "codegen/kernels/families.def"
+#undef GC_FAMILY
+  };
+  return kFamilies;
+}
+
+const KernelFamily* find_family(std::string_view name) {
+  for (const KernelFamily* family : families()) {
+    if (family->name == name) return family;
+  }
+  return nullptr;
+}
+
+namespace {
+
+Refusal refusal_of(const KernelFamily& family, const ir::Problem& problem, const Machine& machine) {
+  if (family.refuses) {
+    if (Refusal refusal = family.refuses(problem)) return refusal;
+  }
+  const Recipe& recipe = family.recipe(machine.target);
+  return recipe.refuses ? recipe.refuses(problem, machine) : std::nullopt;
+}
+
+/// Families by their fastest plan; within a family the fastest plan first, or that with the least scratch: a
+/// slower family is no way to save scratch.
+void sort_by_preference(std::vector<Candidate>& candidates, bool smallest_scratch) {
+  std::map<std::string_view, std::int64_t> fastest;
+  for (const Candidate& c : candidates) {
+    const auto [at, inserted] = fastest.try_emplace(c.family->name, c.planned.cost.picoseconds);
+    if (!inserted) at->second = std::min(at->second, c.planned.cost.picoseconds);
+  }
+  std::stable_sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
+    if (a.family != b.family) return fastest.at(a.family->name) < fastest.at(b.family->name);
+    const Cost &x = a.planned.cost, &y = b.planned.cost;
+    if (smallest_scratch && x.scratch != y.scratch) return x.scratch < y.scratch;
+    return x.picoseconds < y.picoseconds;
+  });
+}
+
+}  // namespace
+
+Ranking rank(const ir::Problem& problem, const Machine& machine, const KernelFamily* forced) {
+  Ranking ranking;
+  for (const KernelFamily* family : families()) {
+    if (family->kind != problem.kind() || (forced && family != forced)) continue;
+    if (Refusal refusal = refusal_of(*family, problem, machine)) {
+      ranking.refused.emplace_back(family->name, *std::move(refusal));
+      continue;
+    }
+    for (PlannedCost& planned : family->recipe(machine.target).plans(problem, machine)) {
+      ranking.taken.push_back({family, std::move(planned)});
+    }
+  }
+  sort_by_preference(ranking.taken, machine.smallest_scratch);
+  return ranking;
+}
+
+std::string to_string(const Recipe& recipe, const Plan& plan) {
+  std::string text;
+  for (std::size_t i = 0; i < plan.fields.size(); ++i) {
+    text += fmt::format("{}{} {}", i ? ", " : "", recipe.fields[i], plan.fields[i]);
+  }
+  return text;
+}
+
+}  // namespace gcompile

@@ -1,0 +1,98 @@
+#pragma once
+// A kernel family is a record, as an operator and a rule are (DESIGN law 11): one file, both targets side by
+// side, one line in families.def. Forms name a kind of work; the families of that kind say, as functions of a
+// Problem alone, whether they take it, in which layouts, with which plans, what those cost on a machine, and
+// how they are called.
+//
+// After MIOpen's solvers (stateless; a family that does not refuse computes the problem right) and oneDNN's
+// lists (one table in order; every refusal can be read by the user).
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/kernels/machine.h"
+#include "ir/problem.h"
+
+namespace gcompile {
+
+class CallWriter;
+
+/// Why a family does not take a problem; nullopt: it does.
+using Refusal = std::optional<std::string>;
+
+/// Numbers that a family chooses for a problem: tile, blocking, prefetch, split axis. What they mean is said
+/// by the recipe's `fields`, in the same order.
+struct Plan {
+  std::vector<std::int64_t> fields;
+  bool operator==(const Plan&) const = default;
+};
+
+/// Of one plan on a machine.
+struct Cost {
+  std::int64_t picoseconds = 0;
+  std::int64_t scratch = 0, stack = 0, code = 0;  // bytes
+  std::string code_key = {};                      // calls with the same key share their code
+  int launches = 1;
+  double microseconds = 0;  // CUDA: as predicted, before rounding; 0: streams its bytes
+};
+
+struct PlannedCost {
+  Plan plan;
+  Cost cost;
+};
+
+/// Physical order of an operand's axes that a kernel needs, outermost first; empty: row-major. nullopt: it
+/// reads the operand as it lies.
+using NeededOrder = std::optional<std::vector<int>>;
+
+/// How a family serves one target.
+struct Recipe {
+  /// Null: never refuses what the family takes.
+  Refusal (*refuses)(const ir::Problem&, const Machine&) = nullptr;
+  /// Order that operand `i` must be copied to, when as it lies it does not serve. Null: reads every layout.
+  NeededOrder (*needs)(const ir::Problem&, std::size_t i) = nullptr;
+  /// Names of the plan's fields.
+  std::span<const char* const> fields = {};
+  /// At least one for what is not refused; the first is the fastest.
+  std::vector<PlannedCost> (*plans)(const ir::Problem&, const Machine&) = nullptr;
+  /// Writes the call: parameters, weights in their format (which follows from the problem alone), scratch,
+  /// body.
+  void (*call)(const ir::Problem&, const Plan&, CallWriter&) = nullptr;
+};
+
+struct KernelFamily {
+  std::string_view name;  // kind, dot, algorithm: "conv.direct"
+  ir::Kind kind;
+  /// What no target takes. Null: nothing.
+  Refusal (*refuses)(const ir::Problem&) = nullptr;
+  std::array<Recipe, 2> targets;  // by Target
+  const Recipe& recipe(Target target) const { return targets[static_cast<std::size_t>(target)]; }
+};
+
+/// All families, in the order of the table: of families that cost the same, the first is taken.
+std::span<const KernelFamily* const> families();
+/// nullptr: there is none of that name.
+const KernelFamily* find_family(std::string_view name);
+
+struct Candidate {
+  const KernelFamily* family = nullptr;
+  PlannedCost planned;
+};
+
+/// What can serve a problem, best first, and why the others cannot.
+struct Ranking {
+  std::vector<Candidate> taken;
+  std::vector<std::pair<std::string_view, std::string>> refused;
+};
+/// `forced`: the only family that is asked; nullptr: all of the kind. With machine.smallest_scratch the least
+/// scratch comes first, else the least time.
+Ranking rank(const ir::Problem& problem, const Machine& machine, const KernelFamily* forced = nullptr);
+
+/// "tile k64x64, splits 2" of a plan, by the names of its fields; empty when there are none.
+std::string to_string(const Recipe& recipe, const Plan& plan);
+
+}  // namespace gcompile

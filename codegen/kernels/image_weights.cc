@@ -1,0 +1,69 @@
+#include "codegen/kernels/image_weights.h"
+
+#include <fmt/format.h>
+
+namespace gcompile {
+
+using ir::Shape;
+
+ConvWeights conv_weights(const ir::Problem& problem, const CallWriter& writer) {
+  const auto& work = std::get<ir::ConvWork>(problem.work);
+  const Shape& w = problem.shape(1);
+  return {*writer.constant(1), w[0], w[1], work.window.taps(), work.groups};
+}
+
+ImageShape image_of(const ir::Problem& problem, const ir::Window& window, std::int64_t groups) {
+  return image_shape(problem.shape(0), problem.operands[0].strides, problem.results[0].shape, window, groups);
+}
+
+bool is_depthwise(const ir::Problem& problem) {
+  return std::get<ir::ConvWork>(problem.work).groups > 1 && problem.shape(1)[1] == 1;
+}
+
+Refusal refuse_image(const ir::Problem& problem, bool has_weights) {
+  if (problem.shape(0).size() > 4) return "three and more spatial axes";
+  if (has_weights && !problem.operands[1].constant) return "weights that only the run knows";
+  return std::nullopt;
+}
+
+Refusal refuse_unless_float32(const ir::Problem& problem) {
+  const ir::ElementType element = problem.operands[0].element;
+  if (element != ir::ElementType::kFloat32) return fmt::format("elements of {}", name_of(element));
+  return std::nullopt;
+}
+
+Refusal refuse_unless_integer(const ir::Problem& problem) {
+  const auto is_8_bit = [](ir::ElementType type) {
+    return type == ir::ElementType::kInt8 || type == ir::ElementType::kUInt8;
+  };
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!is_8_bit(problem.operands[i].element))
+      return fmt::format("elements of {}", name_of(problem.operands[i].element));
+  }
+  for (std::size_t i = 2; i < problem.operands.size(); ++i) {
+    const ir::ProblemOperand& zero = problem.operands[i];
+    if (!zero.present) continue;
+    if (!zero.constant) return "zero points that only the run knows";
+    if (i == 2 && ir::element_count(zero.shape) != 1) return "several zero points of the input";
+  }
+  return std::nullopt;
+}
+
+NeededOrder needs_channels_last(const ir::Problem& problem, std::size_t i) {
+  const ir::ProblemOperand& operand = problem.operands[i];
+  if (i != 0 || operand.shape[1] == 1 || operand.strides[1] == 1) return std::nullopt;
+  std::vector<int> order = {0};
+  for (std::size_t axis = 2; axis < operand.shape.size(); ++axis) order.push_back(static_cast<int>(axis));
+  order.push_back(1);
+  return order;
+}
+
+std::string parallel_lines(const std::string& work_items, const std::string& call) {
+  return fmt::format(
+      "  parallel_for(threads, {}, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{\n"
+      "    {};\n"
+      "  }});\n",
+      work_items, call);
+}
+
+}  // namespace gcompile

@@ -1,0 +1,44 @@
+#include "codegen/kernels/library_support.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/kernels/cuda_call.h"
+
+namespace gcompile {
+
+NeededOrder needs_row_major(const ir::Problem& problem, std::size_t i) {
+  const ir::ProblemOperand& operand = problem.operands[i];
+  const ir::Shape dense = ir::row_major_strides(operand.shape);
+  for (std::size_t axis = 0; axis < operand.shape.size(); ++axis) {
+    if (operand.shape[axis] > 1 && operand.strides[axis] != dense[axis]) return std::vector<int>{};
+  }
+  return std::nullopt;
+}
+
+Refusal refuse_half(const ir::Problem& problem) {
+  const ir::ElementType element = problem.operands[0].element;
+  if (compute_type(element) != element) return fmt::format("elements of {}", name_of(element));
+  return std::nullopt;
+}
+
+std::vector<PlannedCost> streaming_plan(const ir::Problem& problem, const Machine& machine) {
+  PlannedCost only;
+  only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes());
+  return {only};
+}
+
+std::vector<PlannedCost> cuda_streaming_plan(const ir::Problem& problem, const Machine& machine) {
+  PlannedCost only;
+  only.cost.picoseconds = streaming_picoseconds(problem, machine);
+  return {only};
+}
+
+Lines::Lines(const ir::Shape& shape, int axis)
+    : extent(shape[static_cast<std::size_t>(axis)]),
+      inner(ir::row_major_strides(shape)[static_cast<std::size_t>(axis)]) {
+  outer = ir::element_count(shape) / std::max<std::int64_t>(1, inner * extent);
+}
+
+}  // namespace gcompile

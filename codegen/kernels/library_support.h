@@ -1,0 +1,21 @@
+#pragma once
+// What families of kernels with their own control share.
+
+#include "codegen/kernels/call_writer.h"
+
+namespace gcompile {
+
+/// Dense row-major operands.
+NeededOrder needs_row_major(const ir::Problem& problem, std::size_t i);
+Refusal refuse_half(const ir::Problem& problem);
+/// One plan, bound by the bytes that it moves.
+std::vector<PlannedCost> streaming_plan(const ir::Problem& problem, const Machine& machine);
+std::vector<PlannedCost> cuda_streaming_plan(const ir::Problem& problem, const Machine& machine);
+
+/// Lines along an axis of a dense shape.
+struct Lines {
+  std::int64_t outer, extent, inner;
+  Lines(const ir::Shape& shape, int axis);
+};
+
+}  // namespace gcompile

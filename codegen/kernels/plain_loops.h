@@ -1,0 +1,10 @@
+#pragma once
+// Families that print a contraction as the loops of a Reduce (ir/plain_loops.h).
+
+#include "codegen/kernels/family.h"
+
+namespace gcompile {
+
+KernelFamily plain_loops_family(std::string_view name, ir::Kind kind);
+
+}  // namespace gcompile

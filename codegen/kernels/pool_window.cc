@@ -1,0 +1,77 @@
+// pool.window: maximum or mean over windows, a vector of channels at a time.
+
+#include <fmt/format.h>
+
+#include "codegen/kernels/cuda_call.h"
+#include "codegen/kernels/image_weights.h"
+
+namespace gcompile {
+namespace {
+
+Refusal refuses(const ir::Problem& problem) {
+  if (Refusal image = refuse_image(problem, false)) return image;
+  const ir::ElementType element = problem.operands[0].element;
+  if (compute_type(element) != element) return fmt::format("elements of {}", name_of(element));
+  return std::nullopt;
+}
+
+const char* function_of(const ir::PoolWork& work) { return work.is_max ? "max_pool2d" : "average_pool2d"; }
+
+/// What a mean takes beside shape and operand.
+std::string options_of(const ir::PoolWork& work) {
+  if (work.is_max) return "";
+  const bool flat = work.window.spatial() == 1;
+  return fmt::format("/*count_include_pad*/ {}, /*pad bottom, right*/ {}, {}, ", work.count_include_pad,
+                     flat ? 0 : work.window.end(0), work.window.end(flat ? 0 : 1));
+}
+
+std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
+  const auto& work = std::get<ir::PoolWork>(problem.work);
+  PlannedCost only;
+  only.cost.picoseconds = machine.picoseconds(
+      ir::element_count(problem.results[0].shape) * work.window.taps(), problem.bytes(), 0.25);
+  only.cost.code_key = function_of(work);
+  return {only};
+}
+
+void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+  const auto& work = std::get<ir::PoolWork>(problem.work);
+  KernelCall& out = writer.call();
+  out.headers = {"gcrt/cpu/pool.h"};
+  out.threaded = true;
+  writer.operand(0, "x");
+  const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
+  out.body = Text(image_of(problem, work.window, 1).text("shape")) + "  " + epilogue.declaration() + "\n" +
+             parallel_lines("pool2d_work_items(shape)", fmt::format("{}(shape, x, {}epilogue, begin, end)",
+                                                                    function_of(work), options_of(work)));
+}
+
+std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
+  PlannedCost only;
+  only.cost.picoseconds = streaming_picoseconds(problem, machine);
+  return {only};
+}
+
+void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+  const auto& work = std::get<ir::PoolWork>(problem.work);
+  writer.call().headers = {"gcrt/cuda/pool.h"};
+  writer.operand(0, "x");
+  const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
+  writer.call().body =
+      Text(image_of(problem, work.window, 1).text("shape")) + "  " + epilogue.declaration() + "\n" +
+      fmt::format("  {}(queue, shape, x, {}epilogue);\n", function_of(work), options_of(work));
+}
+
+}  // namespace
+
+const KernelFamily& family_pool_window() {
+  static const KernelFamily family = {
+      "pool.window",
+      ir::Kind::kPool,
+      refuses,
+      {{{nullptr, needs_channels_last, {}, plans, call},
+        {refuse_beyond_32_bits, needs_channels_last, {}, cuda_plans, cuda_call}}}};
+  return family;
+}
+
+}  // namespace gcompile

@@ -1,0 +1,131 @@
+// product.integer: exact sums in int32 over 8-bit operands, by a constant matrix (DESIGN law 7).
+
+#include <fmt/format.h>
+
+#include "codegen/kernels/cuda_call.h"
+#include "codegen/kernels/image_weights.h"
+#include "codegen/kernels/integer_weights.h"
+#include "codegen/kernels/matrix_product.h"
+
+namespace gcompile {
+namespace {
+
+Refusal refuses(const ir::Problem& problem) {
+  if (!problem.operands[1].constant || problem.shape(1).size() != 2)
+    return "the right side is no constant matrix";
+  return refuse_unless_integer(problem);
+}
+
+std::function<int(std::int64_t, std::int64_t, std::int64_t)> weight_of(const ir::Tensor& b,
+                                                                       const ZeroPoints& zero) {
+  return [&b, &zero, columns = b.shape()[1]](std::int64_t, std::int64_t k, std::int64_t column) {
+    return static_cast<int>(b.int_at(k * columns + column) - zero.of_column(column));
+  };
+}
+
+/// Opens the loops over the batch; returns the pointer to the left matrix there.
+std::string open_batch(const Product& product, CodeText& code) {
+  std::string pointer = "a";
+  for (std::size_t axis = 0; axis + 2 < product.rank(); ++axis) {
+    code.open(fmt::format("for (std::ptrdiff_t b{0} = 0; b{0} < {1}; ++b{0}) {{", axis, product.out[axis]));
+    const std::size_t lead = product.rank() - product.a.size();
+    if (axis >= lead && product.a[axis - lead] != 1) {
+      pointer += fmt::format(" + {} * b{}", product.a_strides[axis - lead], axis);
+    }
+  }
+  return pointer;
+}
+
+void close_batch(const Product& product, CodeText& code) {
+  for (std::size_t axis = 0; axis + 2 < product.rank(); ++axis) code.close();
+}
+
+std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
+  PlannedCost only;
+  only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7);
+  only.cost.code_key = "gemm_integer";
+  return {only};
+}
+
+void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+  const Product product(problem);
+  const std::size_t rank = product.rank();
+  const ZeroPoints zero = zero_points(writer);
+  KernelCall& out = writer.call();
+  out.headers = {"gcrt/cpu/gemm_int8.h"};
+  out.threaded = true;
+  writer.operand(0, "a");
+  const auto at = weight_of(*writer.constant(1), zero);
+  IntegerWeights packed;
+  packed.narrow = fits_int8(1, product.depth, product.columns, at);
+  append_packed(packed, 1, product.depth, product.columns,
+                read_zero_point(zero.x, problem.operands[0].element, packed.narrow), at);
+  integer_parameters(writer, packed, "gemm", "b", "zero point times column sums");
+  const EpilogueWriter epilogue(writer, {static_cast<int>(rank) - 2}, static_cast<int>(rank) - 1);
+  CodeText code(1);
+  const std::string pointer = open_batch(product, code);
+  code.line(epilogue.declaration());
+  code.open(
+      fmt::format("parallel_for(threads, gemm_integer_work_items({}, {}), [&](std::ptrdiff_t begin, "
+                  "std::ptrdiff_t end) {{",
+                  product.out[rank - 2], product.columns));
+  code.line(fmt::format("gemm_integer({}, {}, {}, {}, {}, b, offsets, epilogue, begin, end);",
+                        product.out[rank - 2], product.columns, product.depth, pointer,
+                        product.a_strides[product.a.size() - 2]));
+  code.close("});");
+  close_batch(product, code);
+  out.body = code.text();
+}
+
+std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
+  const Product product(problem);
+  std::int64_t entries = 1;
+  for (std::size_t axis = 0; axis + 2 < product.rank(); ++axis) entries *= product.out[axis];
+  return {planned(gcrt::plan_gemm(machine.gpu, Precision::kInt8, product.out[product.rank() - 2],
+                                  product.columns, product.depth, 1, true),
+                  entries)};
+}
+
+void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+  const Product product(problem);
+  const std::size_t rank = product.rank();
+  const ZeroPoints zero = zero_points(writer);
+  KernelCall& out = writer.call();
+  out.headers = {"gcrt/cuda/gemm_integer.h"};
+  writer.operand(0, "a");
+  const auto at = weight_of(*writer.constant(1), zero);
+  const std::int64_t stride = gcrt::integer_weight_stride(product.depth);
+  const IntegerWeights packed =
+      integer_rows(product.columns, product.depth, stride, zero.x,
+                   [&](std::int64_t column, std::int64_t k) { return at(0, k, column); });
+  integer_parameters(writer, packed, "gemm", "b", "zero point times sums of rows");
+  const EpilogueWriter epilogue(writer, {static_cast<int>(rank) - 2}, static_cast<int>(rank) - 1);
+  const std::string split =
+      split_argument(writer, splits_of(plan),
+                     gcrt::gemm_workspace_size(product.out[rank - 2], product.columns, 1, splits_of(plan)));
+  note_plan(out, plan, Precision::kInt8);
+  CodeText code(1);
+  const std::string pointer = open_batch(product, code);
+  code.line(epilogue.declaration());
+  code.line(fmt::format(
+      "gemm_integer<Tile::{}>(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, b, {}, offsets, {},",
+      tile_name(tile_of(plan)), product.out[rank - 2], product.columns, product.depth, pointer,
+      product.a_strides[product.a.size() - 2], stride, split));
+  code.line("    epilogue);");
+  close_batch(product, code);
+  out.body = code.text();
+}
+
+}  // namespace
+
+const KernelFamily& family_product_integer() {
+  static const KernelFamily family = {
+      "product.integer",
+      ir::Kind::kProduct,
+      refuses,
+      {{{nullptr, needs_dense_rows, {}, plans, call},
+        {refuse_beyond_32_bits, needs_dense_rows, tile_fields(), cuda_plans, cuda_call}}}};
+  return family;
+}
+
+}  // namespace gcompile

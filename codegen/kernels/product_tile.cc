@@ -1,0 +1,108 @@
+// product.tile: tiles of accumulators in registers over panels of B. Source: the micro-kernels of BLIS (Van
+// Zee and van de Geijn, 2015); CUDA: tensor cores fed through shared memory.
+
+#include <fmt/format.h>
+
+#include "codegen/kernels/cuda_call.h"
+#include "codegen/kernels/cuda_product.h"
+#include "codegen/kernels/image_weights.h"
+
+namespace gcompile {
+namespace {
+
+std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
+  const Product product(problem);
+  const std::int64_t panels = (product.columns + 15) / 16 * 16 * product.depth;
+  const bool packs = !problem.operands[1].constant;
+  PlannedCost only;
+  only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7);
+  only.cost.scratch = packs ? panels * 4 : 0;
+  only.cost.code_key = "gemm";
+  return {only};
+}
+
+void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+  const Product product(problem);
+  const ProductAxes& axes = product.axes;
+  const ir::Tensor* b_constant = writer.constant(1);
+  KernelCall& out = writer.call();
+  out.headers = {"gcrt/cpu/gemm.h"};
+  out.threaded = true;
+  writer.operand(0, "a");
+  const std::int64_t panel_floats = (product.columns + 15) / 16 * 16 * product.depth;
+  std::vector<std::int64_t> b_strides;
+  if (b_constant) {
+    // One packed matrix per batch entry of the constant.
+    std::vector<float> packed;
+    for (std::int64_t m = 0; m < product.matrices(); ++m) {
+      const std::vector<float> part =
+          pack_panels(product.depth, product.columns, [&](std::int64_t k, std::int64_t c) {
+            return static_cast<float>(b_constant->real_at((m * product.depth + k) * product.columns + c));
+          });
+      packed.insert(packed.end(), part.begin(), part.end());
+    }
+    writer.packed(1, packed, "packed for gemm", "b");
+    b_strides = product.packed_strides(panel_floats);
+  } else {
+    b_strides = writer.operand(1, "b").strides;
+    writer.scratch(panel_floats * 4, "packed", "float");
+  }
+  const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
+  std::string a_pointer = "a", b_source = "b";
+  CodeText code(1);
+  std::size_t loops = 0;
+  for (std::size_t axis = 0; axis < axes.batch; ++axis) {
+    if (product.out[axis] == 1) continue;
+    ++loops;
+    code.open(fmt::format("for (std::ptrdiff_t b{0} = 0; b{0} < {1}; ++b{0}) {{", axis, product.out[axis]));
+    if (const std::int64_t step = product.along_a(axis)) a_pointer += fmt::format(" + {} * b{}", step, axis);
+    if (const std::int64_t step = product.along_b(b_strides, axis)) {
+      b_source += fmt::format(" + {} * b{}", step, axis);
+    }
+  }
+  if (!b_constant) {
+    const std::size_t last = product.b.size() - 1;
+    code.line(fmt::format("pack_b({}, {}, {}, {}, {}, packed);", product.depth, product.columns, b_source,
+                          b_strides[last - 1], b_strides[last]));
+  }
+  code.line(epilogue.declaration());
+  code.open(
+      fmt::format("parallel_for(threads, gemm_work_items<float>({}, {}), [&](std::ptrdiff_t begin, "
+                  "std::ptrdiff_t end) {{",
+                  axes.row_count, product.columns));
+  code.line(fmt::format("gemm({}, {}, {}, {}, {}, {}, epilogue, begin, end);", axes.row_count,
+                        product.columns, product.depth, a_pointer, axes.row_stride,
+                        b_constant ? b_source : "packed"));
+  code.close("});");
+  while (loops-- > 0) code.close();
+  out.body = code.text();
+}
+
+/// Few rows of a constant B are product.gemv's.
+Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
+  if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;
+  if (is_gemv(problem, machine)) return "at most eight rows of packed weights";
+  return std::nullopt;
+}
+
+std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
+  return {product_plan(problem, machine)};
+}
+
+void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+  write_tensor_core_product(problem, plan, writer);
+}
+
+}  // namespace
+
+const KernelFamily& family_product_tile() {
+  static const KernelFamily family = {
+      "product.tile",
+      ir::Kind::kProduct,
+      refuse_unless_float32,
+      {{{nullptr, needs_dense_rows, {}, plans, call},
+        {cuda_refuses, needs_dense_rows, tile_fields(), cuda_plans, cuda_call}}}};
+  return family;
+}
+
+}  // namespace gcompile

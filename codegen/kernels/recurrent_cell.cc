@@ -1,0 +1,203 @@
+// recurrent.cell: LSTM, GRU and RNN: the products of the inputs of many steps as one, then step by step.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "codegen/kernels/cuda_call.h"
+#include "codegen/kernels/image_weights.h"
+#include "codegen/kernels/library_support.h"
+#include "codegen/kernels/recurrent_operands.h"
+#include "gcrt/cuda/rnn_plan.h"
+
+namespace gcompile {
+namespace {
+
+Refusal refuses(const ir::Problem& problem) {
+  const auto& work = std::get<ir::RecurrentWork>(problem.work);
+  if (Refusal element = refuse_unless_float32(problem)) return element;
+  if (work.batch_first) return "layout 1";
+  for (const std::size_t i : {1u, 2u, 3u, 7u}) {
+    if (i >= problem.operands.size()) break;
+    const ir::ProblemOperand& operand = problem.operands[i];
+    if (operand.present && !operand.constant) return "weights that only the run knows";
+  }
+  return std::nullopt;
+}
+
+std::int64_t padded_units(const ir::RecurrentWork& r) { return (r.hidden + 15) / 16 * 16; }
+
+/// [D][gates * H][depth] -> [D][gates][P / 16][depth][16]
+std::vector<float> pack_gates(const ir::RecurrentWork& r, const ir::Tensor& tensor, std::int64_t depth) {
+  std::vector<float> packed;
+  for (std::int64_t block = 0; block < r.directions * gates_of(r.cell); ++block) {
+    const std::vector<float> part =
+        pack_panels(depth, padded_units(r), [&](std::int64_t k, std::int64_t unit) {
+          return unit < r.hidden ? static_cast<float>(tensor.real_at((block * r.hidden + unit) * depth + k))
+                                 : 0.0f;
+        });
+    packed.insert(packed.end(), part.begin(), part.end());
+  }
+  return packed;
+}
+
+/// Steps whose X * W is one product. Rows beyond 96 gain nothing; the sums wait in scratch, which stays below
+/// the size of the result unless that holds less than a few steps.
+std::int64_t steps_per_block(const ir::RecurrentWork& r) {
+  const std::int64_t batch = std::max<std::int64_t>(1, r.batch);
+  const std::int64_t result = r.steps * r.directions * batch * r.hidden;
+  const std::int64_t fits =
+      result / std::max<std::int64_t>(1, padded_units(r) * batch * gates_of(r.cell)) - 1;
+  constexpr std::int64_t kFewSteps = 4;
+  return std::max<std::int64_t>(1, std::min({r.steps, 96 / batch, std::max(kFewSteps, fits)}));
+}
+
+std::int64_t scratch_bytes(const ir::RecurrentWork& r, std::int64_t block) {
+  return padded_units(r) * r.batch * (gates_of(r.cell) * (block + 1) + 3) * 4;
+}
+
+PlannedCost with_block(const ir::Problem& problem, const Machine& machine, std::int64_t block,
+                       double efficiency) {
+  const auto& work = std::get<ir::RecurrentWork>(problem.work);
+  PlannedCost out;
+  out.plan.fields = {block};
+  out.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes(), efficiency);
+  out.cost.scratch = scratch_bytes(work, block);
+  out.cost.code_key = function_of(work.cell);
+  return out;
+}
+
+constexpr std::array<const char*, 1> kFields = {"steps at once"};
+
+std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
+  const std::int64_t block = steps_per_block(std::get<ir::RecurrentWork>(problem.work));
+  std::vector<PlannedCost> out = {with_block(problem, machine, block, 0.4)};
+  if (block > 1) out.push_back(with_block(problem, machine, 1, 0.3));
+  return out;
+}
+
+void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+  const auto& r = std::get<ir::RecurrentWork>(problem.work);
+  const std::int64_t block = plan.fields[0];
+  const int gates = gates_of(r.cell);
+  writer.call().headers = {"gcrt/cpu/rnn.h"};
+  RecurrentOperands recurrent(problem, writer);
+  recurrent.weights(pack_gates(r, *writer.constant(1), r.inputs),
+                    pack_gates(r, *writer.constant(2), r.hidden));
+  recurrent.rest(padded_units(r));
+  writer.scratch(scratch_bytes(r, block), "scratch", "float");
+  CodeText code(1);
+  code.line(recurrent.shape_line());
+  code.line(fmt::format("static_assert(rnn_scratch_floats(shape, {}, {}) * 4 <= {});", gates, block,
+                        scratch_bytes(r, block)));
+  code.line(recurrent.options_line());
+  code.line(fmt::format("{}(shape, {}, options, /*steps at once*/ {});", function_of(r.cell),
+                        recurrent.operands(), block));
+  writer.call().body = code.text();
+}
+
+/// [D][gates * H][I] -> [D][gates][P][K], where units are padded to P and inputs to K.
+std::vector<float> pack_input_weights(const ir::RecurrentWork& r, const ir::Tensor& w, std::int64_t units) {
+  const std::int64_t blocks = r.directions * gates_of(r.cell), depth = (r.inputs + 15) / 16 * 16;
+  std::vector<float> packed(static_cast<std::size_t>(blocks * units * depth), 0.0f);
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    for (std::int64_t u = 0; u < r.hidden; ++u) {
+      for (std::int64_t k = 0; k < r.inputs; ++k) {
+        packed[static_cast<std::size_t>((block * units + u) * depth + k)] =
+            static_cast<float>(w.real_at((block * r.hidden + u) * r.inputs + k));
+      }
+    }
+  }
+  return packed;
+}
+
+/// [D][gates * H][H] -> [D][H][gates][P]
+std::vector<float> pack_state_weights(const ir::RecurrentWork& r, const ir::Tensor& w, std::int64_t units) {
+  const std::int64_t gates = gates_of(r.cell);
+  std::vector<float> packed(static_cast<std::size_t>(r.directions * r.hidden * gates * units), 0.0f);
+  for (std::int64_t d = 0; d < r.directions; ++d) {
+    for (std::int64_t g = 0; g < gates; ++g) {
+      for (std::int64_t u = 0; u < r.hidden; ++u) {
+        for (std::int64_t k = 0; k < r.hidden; ++k) {
+          packed[static_cast<std::size_t>(((d * r.hidden + k) * gates + g) * units + u)] =
+              static_cast<float>(w.real_at(((d * gates + g) * r.hidden + u) * r.hidden + k));
+        }
+      }
+    }
+  }
+  return packed;
+}
+
+struct CudaPlans {
+  gcrt::RnnShape shape;
+  gcrt::RnnPlan plan;
+  gcrt::Plan product;
+  CudaPlans(const ir::RecurrentWork& r, const Machine& machine)
+      : shape{narrow(r.steps),  narrow(r.batch), narrow(r.inputs),
+              narrow(r.hidden), r.directions,    r.reverse_first},
+        plan(gcrt::plan_rnn(shape, gates_of(r.cell),
+                            r.cell == ir::RecurrentCell::kGru && !r.linear_before_reset)),
+        product(gcrt::plan_rnn_input(machine.gpu, shape, gates_of(r.cell), plan)) {}
+};
+
+Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
+  const auto& r = std::get<ir::RecurrentWork>(problem.work);
+  if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;
+  if (r.hidden > gcrt::kRnnMostUnits) return fmt::format("more than {} hidden units", gcrt::kRnnMostUnits);
+  const CudaPlans plans(r, machine);
+  if (gcrt::ceil_div(plans.shape.batch, plans.plan.batch_tile) > UINT16_MAX) return "too many sequences";
+  return std::nullopt;
+}
+
+std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
+  const auto& r = std::get<ir::RecurrentWork>(problem.work);
+  const CudaPlans plans(r, machine);
+  PlannedCost out = planned(plans.product, 1);
+  out.cost.launches = narrow(gcrt::rnn_launches(plans.shape, plans.plan, plans.product.splits));
+  out.cost.microseconds =
+      gcrt::rnn_microseconds(machine.gpu, plans.shape, gates_of(r.cell), plans.plan, plans.product);
+  out.cost.picoseconds = static_cast<std::int64_t>(out.cost.microseconds * 1e6);
+  return {out};
+}
+
+void cuda_call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
+  const auto& r = std::get<ir::RecurrentWork>(problem.work);
+  const int gates = gates_of(r.cell);
+  const CudaPlans plans(r, writer.machine());
+  const gcrt::RnnPlan& plan = plans.plan;
+  const std::int64_t units = gcrt::rnn_row_units(plans.shape.hidden);
+  writer.call().headers = {"gcrt/cuda/rnn.h"};
+  RecurrentOperands recurrent(problem, writer);
+  recurrent.weights(pack_input_weights(r, *writer.constant(1), units),
+                    pack_state_weights(r, *writer.constant(2), units));
+  recurrent.rest(units);
+  writer.scratch(gcrt::rnn_scratch_floats(plans.shape, gates, plan) * 4, "scratch", "float");
+  const std::string split = split_argument(
+      writer, splits_of(chosen),
+      gcrt::gemm_workspace_size(r.batch * plan.chunk_steps, gates * units, r.directions, splits_of(chosen)));
+  CodeText code(1);
+  code.line(recurrent.shape_line());
+  code.line(recurrent.options_line());
+  code.line(fmt::format("constexpr bool kIsUsual = is_usual(options, 0, {0}) && is_usual(options, 1, {0});",
+                        functions_of(r.cell)));
+  code.line(fmt::format("{}{}<Tile::{}, RnnTile</*batch_tile, kept*/ {}, {}>, kIsUsual>(queue, shape,",
+                        function_of(r.cell), r.linear_before_reset ? "_linear" : "",
+                        tile_name(tile_of(chosen)), plan.batch_tile, plan.kept));
+  code.line(fmt::format("    {}, options,", recurrent.operands()));
+  code.line(fmt::format("    /*chunk_steps*/ {}, {});", plan.chunk_steps, split));
+  writer.call().body = code.text();
+}
+
+}  // namespace
+
+const KernelFamily& family_recurrent_cell() {
+  static const KernelFamily family = {
+      "recurrent.cell",
+      ir::Kind::kRecurrent,
+      refuses,
+      {{{nullptr, needs_row_major, kFields, plans, call},
+        {cuda_refuses, needs_row_major, tile_fields(), cuda_plans, cuda_call}}}};
+  return family;
+}
+
+}  // namespace gcompile

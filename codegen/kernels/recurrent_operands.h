@@ -1,0 +1,43 @@
+#pragma once
+// What the calls of recurrent cells share on all targets: operands padded to whole vectors of units, options.
+
+#include "codegen/kernels/call_writer.h"
+
+namespace gcompile {
+
+/// Adds the parameters of a recurrent node to a call, in the order of construction, weights(), rest().
+class RecurrentOperands {
+ public:
+  /// Adds operand x.
+  RecurrentOperands(const ir::Problem& problem, CallWriter& writer);
+
+  /// Packed W as parameter w, then packed R as r.
+  void weights(const std::vector<float>& w, const std::vector<float>& r);
+  /// Biases and peepholes padded to `units` per gate, and the optional operands and results.
+  void rest(std::int64_t units);
+
+  /// "constexpr RnnShape shape{...};"
+  std::string shape_line() const;
+  /// "constexpr RnnOptions options{...};"
+  std::string options_line() const;
+  /// "RnnOperands{x, w, r, ..., scratch}", where `scratch` is a parameter that the caller adds.
+  std::string operands() const;
+
+ private:
+  bool has_cell_state() const { return work_.cell == ir::RecurrentCell::kLstm; }
+  void bias(std::int64_t units);
+  void peepholes(std::int64_t units);
+  void floats(int operand, const std::vector<float>& values, const char* what, const char* parameter);
+  void optional_operand(int i, const char* parameter);
+  void optional_result(int i, const char* parameter);
+
+  const ir::RecurrentWork& work_;
+  CallWriter& writer_;
+  int gates_;
+  std::vector<std::string> optional_;  // members of RnnOperands behind r: parameters or nullptr
+};
+
+/// "lstm", "gru", "rnn": names of gcrt's functions.
+const char* function_of(ir::RecurrentCell cell);
+
+}  // namespace gcompile

@@ -1,0 +1,35 @@
+// scan.lines: running sums, one line after the other; CUDA: lines in blocks whose sums are carried.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "codegen/kernels/cuda_call.h"
+#include "codegen/kernels/library_support.h"
+#include "codegen/loops/c_types.h"
+
+namespace gcompile {
+namespace {
+
+void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+  const auto& work = std::get<ir::ScanWork>(problem.work);
+  const Lines lines(problem.shape(0), work.axis);
+  writer.call().headers = {writer.on_device() ? "gcrt/cuda/scan.h" : "gcrt/cpu/library.h"};
+  writer.operand(0, "x");
+  writer.result(0, "y");
+  writer.call().body = fmt::format(
+      "  cumulative_sum({}/*outer, extent, inner*/ {}, {}, {}, /*exclusive*/ {}, /*reverse*/ {}, x, y);\n",
+      writer.queue_argument(), lines.outer, lines.extent, lines.inner, work.exclusive, work.reverse);
+}
+
+}  // namespace
+
+const KernelFamily& family_scan_lines() {
+  static const KernelFamily family = {"scan.lines",
+                                      ir::Kind::kScan,
+                                      refuse_half,
+                                      {{{nullptr, needs_row_major, {}, streaming_plan, call},
+                                        {nullptr, needs_row_major, {}, cuda_streaming_plan, call}}}};
+  return family;
+}
+
+}  // namespace gcompile

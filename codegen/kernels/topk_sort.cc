@@ -1,0 +1,55 @@
+// topk.sort: the k first of every line by selection or sorting; ties go to the smaller position.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "codegen/kernels/cuda_call.h"
+#include "codegen/kernels/library_support.h"
+#include "codegen/loops/c_types.h"
+
+namespace gcompile {
+namespace {
+
+/// Results that nothing reads need a place all the same.
+void result_or_scratch(CallWriter& writer, int i, const char* parameter, ir::ElementType element,
+                       std::int64_t count) {
+  if (writer.has_result(i)) {
+    writer.result(i, parameter);
+  } else {
+    writer.scratch(bytes_of(element, count), parameter, kernel_type(element));
+  }
+}
+
+void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+  const auto& work = std::get<ir::TopKWork>(problem.work);
+  const ir::Shape& shape = problem.shape(0);
+  const Lines lines(shape, work.axis);
+  const std::int64_t count = ir::element_count(shape) / std::max<std::int64_t>(1, lines.extent) * work.k;
+  writer.call().headers = {writer.on_device() ? "gcrt/cuda/library.h" : "gcrt/cpu/library.h"};
+  writer.operand(0, "x");
+  result_or_scratch(writer, 0, "values", problem.operands[0].element, count);
+  result_or_scratch(writer, 1, "positions", ir::ElementType::kInt64, count);
+  writer.call().body =
+      fmt::format("  top_k<{}>({}/*outer, extent, inner, k*/ {}, {}, {}, {}, x, values, positions);\n",
+                  work.largest, writer.queue_argument(), lines.outer, lines.extent, lines.inner, work.k);
+}
+
+Refusal cuda_refuses(const ir::Problem& problem, const Machine&) {
+  const Lines lines(problem.shape(0), std::get<ir::TopKWork>(problem.work).axis);
+  if (lines.extent >= 1 << 30) return "lines of 2^30 elements";
+  if (lines.outer * lines.inner > INT32_MAX) return "2^31 lines";
+  return std::nullopt;
+}
+
+}  // namespace
+
+const KernelFamily& family_topk_sort() {
+  static const KernelFamily family = {"topk.sort",
+                                      ir::Kind::kTopK,
+                                      refuse_half,
+                                      {{{nullptr, needs_row_major, {}, streaming_plan, call},
+                                        {cuda_refuses, needs_row_major, {}, cuda_streaming_plan, call}}}};
+  return family;
+}
+
+}  // namespace gcompile

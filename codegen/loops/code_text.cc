@@ -1,0 +1,74 @@
+#include "codegen/loops/code_text.h"
+
+#include <algorithm>
+
+namespace gcompile {
+
+void Text::insert(std::size_t position, const Text& more) {
+  const auto behind =
+      std::find_if(marks_.begin(), marks_.end(), [&](const Mark& m) { return m.at > position; });
+  const auto index = behind - marks_.begin();
+  for (auto m = behind; m != marks_.end(); ++m) m->at += more.characters_.size();
+  std::vector<Mark> inserted = more.marks_;
+  for (Mark& m : inserted) m.at += position;
+  marks_.insert(marks_.begin() + index, inserted.begin(), inserted.end());
+  characters_.insert(position, more.characters_);
+}
+
+Text Text::indented(std::string_view margin) const {
+  Text out;
+  std::size_t mark = 0;
+  bool at_start = true;
+  for (std::size_t i = 0; i <= characters_.size(); ++i) {
+    const bool has_mark = mark < marks_.size() && marks_[mark].at == i;
+    if (at_start && (has_mark || i < characters_.size())) out.characters_ += margin;
+    if (has_mark || i < characters_.size()) at_start = false;
+    for (; mark < marks_.size() && marks_[mark].at == i; ++mark) {
+      out.marks_.push_back({out.characters_.size(), marks_[mark].symbol});
+    }
+    if (i == characters_.size()) break;
+    out.characters_ += characters_[i];
+    at_start = characters_[i] == '\n';
+  }
+  return out;
+}
+
+std::string Text::spelled(const SymbolNames& names) const {
+  std::string out;
+  std::size_t done = 0;
+  for (const Mark& m : marks_) {
+    out.append(characters_, done, m.at - done);
+    out += m.symbol == Symbol::kKernel ? names.kernel : names.functor;
+    done = m.at;
+  }
+  return out.append(characters_, done);
+}
+
+Text CodeText::as_line(const Text& text) const {
+  return Text(std::string(static_cast<std::size_t>(2 * depth_), ' ')) + text + "\n";
+}
+
+void CodeText::line(const Text& text) { text_ += as_line(text); }
+
+void CodeText::line_at(std::size_t mark, const Text& text) { text_.insert(mark, as_line(text)); }
+
+void CodeText::open(const Text& text) {
+  line(text);
+  ++depth_;
+}
+
+void CodeText::close(const Text& text) {
+  --depth_;
+  line(text);
+}
+
+void CodeText::reopen(const Text& text) {
+  --depth_;
+  open(text);
+}
+
+void CodeText::append(const Text& text, int deeper) {
+  text_ += text.indented(std::string(static_cast<std::size_t>(2 * deeper), ' '));
+}
+
+}  // namespace gcompile

@@ -1,0 +1,156 @@
+#include "ir/problem.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/scalar_op.h"
+
+namespace gcompile::ir {
+namespace {
+
+ConstantFacts facts_of(const Tensor& tensor, bool reads_floats) {
+  ConstantFacts facts;
+  if (is_float(tensor.element())) {
+    if (reads_floats) facts.fits_float16 = fits_float16(tensor);
+    return facts;
+  }
+  if (bits_of(tensor.element()) > 8) return facts;  // weights that kernels multiply have 8 bits
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    const std::int64_t value = tensor.int_at(i);
+    facts.low = i == 0 ? value : std::min(facts.low, value);
+    facts.high = i == 0 ? value : std::max(facts.high, value);
+  }
+  return facts;
+}
+
+struct MultiplyAdds {
+  const Problem& problem;
+  std::int64_t results() const { return element_count(problem.results.at(0).shape); }
+  std::int64_t operator()(const ConvWork& w) const {
+    return results() * problem.shape(1)[1] * w.window.taps();
+  }
+  std::int64_t operator()(const ConvTransposeWork& w) const {
+    return element_count(problem.shape(0)) * problem.shape(1)[1] * w.window.taps();
+  }
+  std::int64_t operator()(const ProductWork&) const { return results() * problem.shape(0).back(); }
+  std::int64_t operator()(const AttentionWork& w) const {
+    return element_count(w.scores()) * (w.size + w.value_size);
+  }
+  std::int64_t operator()(const RecurrentWork& w) const {
+    return w.directions * w.steps * w.batch * gates_of(w.cell) * w.hidden * (w.inputs + w.hidden);
+  }
+  template <class T>
+  std::int64_t operator()(const T&) const {
+    return 0;
+  }
+};
+
+std::string text_of(const ProblemOperand& operand) {
+  if (!operand.present) return "none";
+  const TensorType type{operand.element, operand.shape};
+  std::string text = to_string(type);
+  if (operand.constant) return text + " constant";
+  if (!same_layout(operand.shape, operand.strides, row_major_strides(operand.shape))) {
+    text += fmt::format(" strides {}", to_string(operand.strides));
+  }
+  return text;
+}
+
+EpilogueFacts facts_of(const LoopForm& epilogue) {
+  EpilogueFacts facts;
+  std::vector<int> roots;
+  for (const Region& region : epilogue.regions) roots.push_back(region.root);
+  std::vector<int> sides;
+  for (const int n : epilogue.dag.reachable(roots)) {
+    facts.work += row_of(epilogue.dag[n].op).cost;
+    if (epilogue.dag[n].op == ScalarOp::kLoad) sides.push_back(epilogue.dag[n].operand);
+  }
+  std::sort(sides.begin(), sides.end());
+  facts.sides = static_cast<int>(std::unique(sides.begin(), sides.end()) - sides.begin());
+  return facts;
+}
+
+}  // namespace
+
+bool fits_float16(const Tensor& weights) {
+  double largest = 0;
+  for (std::int64_t i = 0; i < weights.count(); ++i) {
+    const double magnitude = std::fabs(weights.real_at(i));
+    if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
+  }
+  return largest == 0 ||
+         (largest >= std::ldexp(1.0, -14) && std::isfinite(round_to(ElementType::kFloat16, largest)));
+}
+
+std::int64_t Problem::multiply_adds() const { return std::visit(MultiplyAdds{*this}, work); }
+
+std::int64_t Problem::bytes() const {
+  std::int64_t sum = 0;
+  for (const auto* list : {&operands, &results}) {
+    for (const ProblemOperand& operand : *list) {
+      if (operand.present) sum += TensorType{operand.element, operand.shape}.bytes();
+    }
+  }
+  return sum;
+}
+
+std::string to_string(const Problem& problem) {
+  std::string text = to_string(problem.work) + ":";
+  for (std::size_t i = 0; i < problem.operands.size(); ++i) {
+    text += (i ? ", " : " ") + text_of(problem.operands[i]);
+  }
+  text += " ->";
+  for (std::size_t i = 0; i < problem.results.size(); ++i)
+    text += (i ? ", " : " ") + text_of(problem.results[i]);
+  if (problem.epilogue.work > 0) {
+    text +=
+        fmt::format("; epilogue of work {} with {} operands", problem.epilogue.work, problem.epilogue.sides);
+  }
+  return text;
+}
+
+std::optional<Problem> problem_of(const Graph& graph, NodeId id, const Form& form,
+                                  const std::function<Shape(ValueId)>& strides, bool reads_floats) {
+  const Node& node = graph.node(id);
+  const auto of_value = [&](ValueId value) {
+    ProblemOperand operand;
+    operand.present = value.valid();
+    if (!operand.present) return operand;
+    const TensorType& type = graph.value(value).type;
+    operand.element = type.element;
+    operand.shape = type.shape;
+    if (const Tensor* constant = graph.constant(value)) {
+      operand.strides = row_major_strides(type.shape);
+      operand.constant = facts_of(*constant, reads_floats);
+    } else {
+      operand.strides = strides(value);
+    }
+    return operand;
+  };
+  Problem problem;
+  std::size_t base = node.operands.size();
+  if (const auto* contract = std::get_if<ContractForm>(&form)) {
+    problem.work = contract->work;
+    problem.accumulator = contract->accumulator;
+    base = static_cast<std::size_t>(contract->base_operands);
+    ProblemOperand result = of_value(node.results[0]);
+    result.element = contract->accumulator;
+    if (result.shape != contract->epilogue.extents) {
+      result.shape = contract->epilogue.extents;
+      result.strides = row_major_strides(result.shape);
+    }
+    problem.results = {std::move(result)};
+    problem.epilogue = facts_of(contract->epilogue);
+  } else if (const auto* library = std::get_if<LibraryForm>(&form)) {
+    problem.work = library->work;
+    for (const ValueId result : node.results) problem.results.push_back(of_value(result));
+  } else {
+    return std::nullopt;
+  }
+  for (std::size_t i = 0; i < base; ++i) problem.operands.push_back(of_value(node.operands[i]));
+  return problem;
+}
+
+}  // namespace gcompile::ir

@@ -1,0 +1,75 @@
+#pragma once
+// What a kernel family is asked: the work, the operands' shapes, strides and element types, facts about
+// constants, and what the epilogue adds (DESIGN law 11). No ids, names or pointers: it prints, compares and
+// can be stored.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/form.h"
+#include "ir/graph.h"
+
+namespace gcompile::ir {
+
+/// Whether float16 keeps 11 significant bits of the largest finite element: it is zero, or from 2^-14 to
+/// 65504. What is smaller beside it then errs by at most 2^-11 of the largest one.
+bool fits_float16(const Tensor& weights);
+
+/// What choices may know of a constant's contents.
+struct ConstantFacts {
+  bool fits_float16 = true;
+  std::int64_t low = 0, high = 0;  // integers: of the elements
+  bool operator==(const ConstantFacts&) const = default;
+};
+
+struct ProblemOperand {
+  bool present = true;  // an optional operand may be absent
+  ElementType element = ElementType::kFloat32;
+  Shape shape;
+  Shape strides;  // in elements
+  std::optional<ConstantFacts> constant;
+  std::int64_t rank() const { return static_cast<std::int64_t>(shape.size()); }
+  bool operator==(const ProblemOperand&) const = default;
+};
+
+/// What is applied to the final accumulators before they are stored.
+struct EpilogueFacts {
+  int work = 0;   // sum of the costs of its scalar operators
+  int sides = 0;  // operands it reads
+  bool operator==(const EpilogueFacts&) const = default;
+};
+
+struct Problem {
+  Work work;
+  ElementType accumulator = ElementType::kFloat32;
+  std::vector<ProblemOperand> operands;  // of the kernel itself, not of its epilogue
+  std::vector<ProblemOperand> results;   // of a contraction: the axes of the accumulators
+  EpilogueFacts epilogue;
+  Kind kind() const { return kind_of(work); }
+  const Shape& shape(std::size_t operand) const { return operands[operand].shape; }
+  /// Of products; of other work 0.
+  std::int64_t multiply_adds() const;
+  /// Of operands and results, each once.
+  std::int64_t bytes() const;
+  bool operator==(const Problem&) const = default;
+};
+
+/// "conv 3x3: float32[1, 8, 4, 4] (channels last), float32 constant [8, 8, 3, 3] -> float32[1, 8, 4, 4]".
+std::string to_string(const Problem& problem);
+
+/// The problem of a node whose values lie with these strides. nullopt: the node's form is no contraction and
+/// no library kernel. `reads_floats`: facts of float constants are looked up, which reads them all.
+std::optional<Problem> problem_of(const Graph& graph, NodeId id, const Form& form,
+                                  const std::function<Shape(ValueId)>& strides, bool reads_floats);
+
+/// What kernels cost, for passes that weigh layouts and fusions; they know no kernel. Times are picoseconds.
+class KernelPrices {
+ public:
+  virtual ~KernelPrices() = default;
+  /// Of the family that would be chosen; nullopt: none takes the problem.
+  virtual std::optional<std::int64_t> price(const Problem& problem) const = 0;
+};
+
+}  // namespace gcompile::ir

@@ -1,0 +1,95 @@
+#include "ir/work.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+namespace gcompile::ir {
+namespace {
+
+constexpr std::array<std::string_view, 9> kKindNames = {
+    "conv", "conv_transpose", "product", "pool", "attention", "recurrent", "topk", "scatter", "scan"};
+static_assert(std::variant_size_v<Work> == kKindNames.size());
+
+std::string text_of(const Window& window) {
+  std::string text = fmt::format("{}", fmt::join(window.kernel, "x"));
+  const auto differs = [](const std::vector<std::int64_t>& values, std::int64_t usual) {
+    for (const std::int64_t v : values) {
+      if (v != usual) return true;
+    }
+    return false;
+  };
+  if (differs(window.strides, 1)) text += fmt::format(", stride {}", fmt::join(window.strides, "x"));
+  if (differs(window.dilations, 1)) text += fmt::format(", dilation {}", fmt::join(window.dilations, "x"));
+  if (differs(window.pads, 0)) text += fmt::format(", pads {}", fmt::join(window.pads, ","));
+  return text;
+}
+
+std::string groups_of(std::int64_t groups) { return groups == 1 ? "" : fmt::format(", {} groups", groups); }
+
+struct Texts {
+  std::string operator()(const ConvWork& w) const { return " " + text_of(w.window) + groups_of(w.groups); }
+  std::string operator()(const ConvTransposeWork& w) const {
+    return " " + text_of(w.window) + groups_of(w.groups);
+  }
+  std::string operator()(const ProductWork&) const { return ""; }
+  std::string operator()(const PoolWork& w) const {
+    return fmt::format(" {} {}{}", w.is_max ? "maximum" : "mean", text_of(w.window),
+                       w.count_include_pad ? ", padding counts" : "");
+  }
+  std::string operator()(const AttentionWork& w) const {
+    return fmt::format(" heads {}, {}x{} scores, sizes {} and {}{}{}", to_string(w.heads), w.rows, w.columns,
+                       w.size, w.value_size, w.causal ? ", causal" : "", w.has_mask ? ", masked" : "");
+  }
+  std::string operator()(const RecurrentWork& w) const {
+    const char* cell = w.cell == RecurrentCell::kRnn ? "rnn" : w.cell == RecurrentCell::kGru ? "gru" : "lstm";
+    return fmt::format(" {} of {} units, {} inputs, {} steps, batch {}, {} directions", cell, w.hidden,
+                       w.inputs, w.steps, w.batch, w.directions);
+  }
+  std::string operator()(const TopKWork& w) const {
+    return fmt::format(" {} {} along axis {}", w.k, w.largest ? "largest" : "smallest", w.axis);
+  }
+  std::string operator()(const ScatterWork& w) const {
+    constexpr std::array<std::string_view, 5> kNames = {"replace", "add", "mul", "max", "min"};
+    return fmt::format(" {}, {}", w.by_tuples ? "by tuples" : fmt::format("along axis {}", w.axis),
+                       kNames[static_cast<std::size_t>(w.combine)]);
+  }
+  std::string operator()(const ScanWork& w) const {
+    return fmt::format(" along axis {}{}{}", w.axis, w.exclusive ? ", exclusive" : "",
+                       w.reverse ? ", reverse" : "");
+  }
+};
+
+}  // namespace
+
+std::int64_t Window::taps() const {
+  std::int64_t taps = 1;
+  for (const std::int64_t k : kernel) taps *= k;
+  return taps;
+}
+
+Shape AttentionWork::scores() const {
+  Shape shape = heads;
+  shape.push_back(rows);
+  shape.push_back(columns);
+  return shape;
+}
+
+int gates_of(RecurrentCell cell) {
+  return cell == RecurrentCell::kRnn ? 1 : cell == RecurrentCell::kGru ? 3 : 4;
+}
+
+int functions_of(RecurrentCell cell) {
+  return cell == RecurrentCell::kRnn ? 1 : cell == RecurrentCell::kGru ? 2 : 3;
+}
+
+Kind kind_of(const Work& work) { return static_cast<Kind>(work.index()); }
+
+std::string_view name_of(Kind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
+
+std::string to_string(const Work& work) {
+  return std::string(name_of(kind_of(work))) + std::visit(Texts{}, work);
+}
+
+}  // namespace gcompile::ir

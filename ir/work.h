@@ -1,0 +1,154 @@
+#pragma once
+// What a contraction or library kernel computes, beyond the types of its operands: the kinds that kernel
+// families serve (DESIGN law 11). A form carries its Work; whoever makes kernels reads it, and no operator's
+// name.
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/tensor.h"
+
+namespace gcompile::ir {
+
+/// A sliding window; one entry per spatial axis. pads: begin values, then end values (ONNX order).
+struct Window {
+  std::vector<std::int64_t> kernel, strides, dilations, pads;
+  int spatial() const { return static_cast<int>(kernel.size()); }
+  std::int64_t begin(int i) const { return pads[static_cast<std::size_t>(i)]; }
+  std::int64_t end(int i) const { return pads[static_cast<std::size_t>(i + spatial())]; }
+  /// Distance between the first and last tap, plus one.
+  std::int64_t span(int i) const {
+    return (kernel[static_cast<std::size_t>(i)] - 1) * dilations[static_cast<std::size_t>(i)] + 1;
+  }
+  /// Taps of the whole window.
+  std::int64_t taps() const;
+  bool operator==(const Window&) const = default;
+};
+
+/// X (N, C, spatial...) with W (M, C / groups, kernel...); integers: then their zero points, where given.
+/// Taps in the padding are zero, or X's zero point.
+struct ConvWork {
+  Window window;
+  std::int64_t groups = 1;
+  bool operator==(const ConvWork&) const = default;
+};
+
+/// X (N, C, spatial...) with W (C, M / groups, kernel...), scattered: y[i * stride + k * dilation - pad].
+struct ConvTransposeWork {
+  Window window;
+  std::int64_t groups = 1;
+  bool operator==(const ConvTransposeWork&) const = default;
+};
+
+/// A (..., M, K) times B (..., K, N), batches broadcast; integers: then their zero points, where given.
+struct ProductWork {
+  bool operator==(const ProductWork&) const = default;
+};
+
+/// Maximum or mean over sliding windows of X (N, C, spatial...).
+struct PoolWork {
+  Window window;
+  bool is_max = false;
+  bool count_include_pad = false;  // mean: taps in the padding count
+  bool operator==(const PoolWork&) const = default;
+};
+
+/// softmax(scale * Q K' + mask) V. Q (heads..., rows, size), K (key heads..., columns, size), V (key
+/// heads..., columns, value size), and a mask that broadcasts to (heads..., rows, columns). A last heads axis
+/// that is g times as long as that of K and V has g query heads in turn for every key head.
+struct AttentionWork {
+  static constexpr int kMask = 3;
+  Shape heads, key_heads;
+  std::int64_t rows = 0, columns = 0, size = 0, value_size = 0;
+  std::int64_t group = 1;  // query heads per key head
+  bool has_mask = false;   // bool: false takes the score `fill`; float32: added to the score
+  float scale = 1;         // of the products, before the mask
+  float fill = 0;          // of what a bool mask leaves out
+  bool causal = false;     // row i sees columns up to i + past, whatever the mask says
+  std::int64_t past = 0;
+  bool zero_if_empty = false;  // a row all of whose scores are -infinity is zero, not NaN
+
+  /// (heads..., rows, columns).
+  Shape scores() const;
+  bool operator==(const AttentionWork&) const = default;
+};
+
+/// An activation of a recurrent cell; alpha and beta are meaningful only where the function has them.
+struct RecurrentActivation {
+  std::string name;  // "Sigmoid", "Tanh", ...: the spelling of the ONNX specification
+  double alpha = 0;
+  double beta = 0;
+  bool operator==(const RecurrentActivation&) const = default;
+};
+
+enum class RecurrentCell : std::uint8_t { kRnn, kGru, kLstm };
+/// Gates, in the order of the specification: RNN i; GRU z, r, h; LSTM i, o, f, c.
+int gates_of(RecurrentCell cell);
+/// Activations of each direction: RNN f; GRU f, g; LSTM f, g, h.
+int functions_of(RecurrentCell cell);
+
+/// Operands X, W, R, B, sequence_lens, initial_h, then of LSTM initial_c and P; those from B on may be
+/// absent.
+struct RecurrentWork {
+  RecurrentCell cell = RecurrentCell::kRnn;
+  std::int64_t steps = 0, batch = 0, inputs = 0, hidden = 0;
+  int directions = 1;
+  bool reverse_first = false;  // direction "reverse"
+  bool batch_first = false;    // layout 1
+  bool has_clip = false;
+  double clip = 0;
+  bool linear_before_reset = false;              // GRU
+  bool input_forget = false;                     // LSTM
+  std::vector<RecurrentActivation> activations;  // of direction d at [d * functions_of(cell), ...)
+  bool operator==(const RecurrentWork&) const = default;
+};
+
+/// The k largest or smallest along an axis, and their positions.
+struct TopKWork {
+  int axis = 0;
+  bool largest = true;
+  std::int64_t k = 0;
+  bool operator==(const TopKWork&) const = default;
+};
+
+enum class ScatterCombine : std::uint8_t { kReplace, kAdd, kMul, kMax, kMin };
+
+/// Data, indices, updates. With `axis` one element moves along that axis; without, index tuples name slices.
+struct ScatterWork {
+  bool by_tuples = false;
+  int axis = 0;  // not by tuples
+  ScatterCombine combine = ScatterCombine::kReplace;
+  bool operator==(const ScatterWork&) const = default;
+};
+
+/// Running sums along an axis.
+struct ScanWork {
+  int axis = 0;
+  bool exclusive = false, reverse = false;
+  bool operator==(const ScanWork&) const = default;
+};
+
+/// In the order of Work's alternatives.
+enum class Kind : std::uint8_t {
+  kConv,
+  kConvTranspose,
+  kProduct,
+  kPool,
+  kAttention,
+  kRecurrent,
+  kTopK,
+  kScatter,
+  kScan
+};
+using Work = std::variant<ConvWork, ConvTransposeWork, ProductWork, PoolWork, AttentionWork, RecurrentWork,
+                          TopKWork, ScatterWork, ScanWork>;
+
+Kind kind_of(const Work& work);
+/// "conv", "conv_transpose", ...: the first word of the names of the kind's families.
+std::string_view name_of(Kind kind);
+/// "conv 3x3, stride 1x1, pads 1,1,1,1", for logs.
+std::string to_string(const Work& work);
+
+}  // namespace gcompile::ir

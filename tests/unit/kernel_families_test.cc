@@ -1,0 +1,197 @@
+// The table of kernel families: names, kinds, what each takes and refuses, and that plain loops are the
+// definition.
+
+#include <gmock/gmock.h>
+
+#include "codegen/kernels/family.h"
+#include "ir/plain_loops.h"
+#include "tests/unit/one_node.h"
+
+namespace gcompile::testing {
+namespace {
+
+using ir::Attributes;
+using ir::ElementType;
+using ir::Shape;
+using ir::Tensor;
+using ::testing::HasSubstr;
+using Ints = std::vector<std::int64_t>;
+
+Attributes attributes(std::vector<std::pair<std::string, ir::AttributeValue>> list) {
+  Attributes out;
+  for (auto& [name, value] : list) out.set(name, value);
+  return out;
+}
+
+/// Values that are neither symmetric nor all different.
+Tensor awkward(ElementType type, Shape shape) {
+  Tensor tensor(ir::TensorType{type, std::move(shape)});
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    const auto value = static_cast<double>(i * 37 % 23 - (is_float(type)               ? 11
+                                                          : type == ElementType::kInt8 ? 12
+                                                                                       : 0));
+    tensor.set(i, is_float(type) ? ir::Scalar::of_real(type, value / 8)
+                                 : ir::Scalar::of_integer(type, static_cast<std::int64_t>(value)));
+  }
+  return tensor;
+}
+
+ir::Problem problem_of_node(const ir::Graph& graph) {
+  const ir::NodeId id = graph.nodes()[0];
+  const ir::Form form = ir::form_of(graph, id);
+  const auto strides = [&](ir::ValueId value) {
+    return ir::row_major_strides(graph.value(value).type.shape);
+  };
+  return *ir::problem_of(graph, id, form, strides, true);
+}
+
+/// The node's own evaluation and that of its plain loops are the same numbers.
+void expect_same_loops(const OneNode& spec) {
+  const ir::Graph graph = graph_of(spec);
+  const ir::NodeId id = graph.nodes()[0];
+  const ir::Form form = ir::form_of(graph, id);
+  const ir::LoopForm loops =
+      ir::plain_loops(problem_of_node(graph), std::get<ir::ContractForm>(form).epilogue);
+  const Tensor expected = ir::evaluate_node(graph, id, spec.operands).at(0);
+  const Tensor actual = ir::evaluate(loops, spec.operands, expected.type());
+  for (std::int64_t i = 0; i < expected.count(); ++i) {
+    ASSERT_NEAR(actual.real_at(i), expected.real_at(i), 1e-5 * (1 + std::abs(expected.real_at(i))))
+        << spec.op << i;
+  }
+}
+
+TEST(Families, AreNamedAfterTheirKindAndOnlyOnce) {
+  std::vector<std::string_view> names;
+  for (const KernelFamily* family : families()) {
+    const std::string kind(ir::name_of(family->kind));
+    EXPECT_EQ(family->name.substr(0, kind.size() + 1), kind + ".") << family->name;
+    EXPECT_EQ(find_family(family->name), family);
+    names.push_back(family->name);
+    for (const Recipe& recipe : family->targets) EXPECT_EQ(recipe.plans == nullptr, recipe.call == nullptr);
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+  EXPECT_EQ(find_family("conv.magic"), nullptr);
+}
+
+TEST(Families, EveryKindIsServed) {
+  for (std::size_t kind = 0; kind < std::variant_size_v<ir::Work>; ++kind) {
+    EXPECT_TRUE(std::any_of(families().begin(), families().end(), [&](const KernelFamily* family) {
+      return family->kind == static_cast<ir::Kind>(kind);
+    })) << ir::name_of(static_cast<ir::Kind>(kind));
+  }
+}
+
+TEST(PlainLoops, AreTheDefinitionOfConvolutions) {
+  const Tensor x = awkward(ElementType::kFloat32, {2, 4, 6, 5}),
+               w = awkward(ElementType::kFloat32, {6, 2, 3, 2}), bias = awkward(ElementType::kFloat32, {6});
+  expect_same_loops({.op = "Conv",
+                     .attributes = attributes({{"pads", Ints{1, 0, 2, 1}},
+                                               {"strides", Ints{2, 1}},
+                                               {"dilations", Ints{1, 2}},
+                                               {"group", std::int64_t{2}}}),
+                     .operands = {&x, &w, &bias}});
+  const Tensor doubles = awkward(ElementType::kFloat64, {1, 1, 7}),
+               kernel = awkward(ElementType::kFloat64, {1, 1, 3});
+  expect_same_loops({.op = "Conv", .operands = {&doubles, &kernel}});
+}
+
+TEST(PlainLoops, AreTheDefinitionOfTransposedConvolutions) {
+  const Tensor x = awkward(ElementType::kFloat32, {1, 4, 3, 4}),
+               w = awkward(ElementType::kFloat32, {4, 3, 3, 2});
+  expect_same_loops({.op = "ConvTranspose",
+                     .attributes = attributes({{"strides", Ints{2, 3}},
+                                               {"pads", Ints{1, 0, 0, 1}},
+                                               {"output_padding", Ints{1, 0}},
+                                               {"group", std::int64_t{2}}}),
+                     .operands = {&x, &w}});
+}
+
+TEST(PlainLoops, AreTheDefinitionOfIntegerProducts) {
+  const Tensor x = awkward(ElementType::kUInt8, {1, 2, 5, 5}), w = awkward(ElementType::kInt8, {3, 2, 3, 3});
+  const Tensor x_zero = awkward(ElementType::kUInt8, {1}), w_zero = awkward(ElementType::kInt8, {3});
+  expect_same_loops({.op = "ConvInteger",
+                     .attributes = attributes({{"pads", Ints{1, 1, 1, 1}}}),
+                     .operands = {&x, &w, &x_zero, &w_zero}});
+}
+
+TEST(PlainLoops, AreTheDefinitionOfProducts) {
+  const Tensor a = awkward(ElementType::kFloat32, {2, 1, 3, 5}),
+               b = awkward(ElementType::kFloat32, {4, 5, 2});
+  expect_same_loops({.op = "MatMul", .operands = {&a, &b}});
+}
+
+TEST(PlainLoops, AreTheDefinitionOfPools) {
+  const Tensor x = awkward(ElementType::kFloat32, {1, 2, 5, 7});
+  for (const std::int64_t ceil_mode : {0, 1}) {
+    const Attributes window = attributes({{"kernel_shape", Ints{3, 2}},
+                                          {"strides", Ints{2, 2}},
+                                          {"pads", Ints{1, 1, 1, 0}},
+                                          {"ceil_mode", ceil_mode}});
+    expect_same_loops({.op = "MaxPool", .attributes = window, .operands = {&x}});
+    for (const std::int64_t include : {0, 1}) {
+      Attributes mean = window;
+      mean.set("count_include_pad", include);
+      expect_same_loops({.op = "AveragePool", .attributes = mean, .operands = {&x}});
+    }
+  }
+}
+
+std::string refusal_of(const Ranking& ranking, std::string_view family) {
+  for (const auto& [name, reason] : ranking.refused) {
+    if (name == family) return reason;
+  }
+  return "not refused";
+}
+
+TEST(Choice, TakesTheFastestAndSaysWhyNotOthers) {
+  const Tensor x = awkward(ElementType::kFloat32, {1, 8, 4, 4}),
+               w = awkward(ElementType::kFloat32, {8, 1, 3, 3});
+  const ir::Graph depthwise = graph_of({.op = "Conv",
+                                        .attributes = attributes({{"group", std::int64_t{8}}}),
+                                        .operands = {&x, &w},
+                                        .known = true});
+  for (const Machine& machine : {Machine{}, machine_of_gpu(80, Precision::kFp32, false)}) {
+    const Ranking ranking = rank(problem_of_node(depthwise), machine);
+    ASSERT_FALSE(ranking.taken.empty());
+    EXPECT_EQ(ranking.taken.front().family->name, "conv.depthwise");
+    EXPECT_EQ(ranking.taken.back().family->name, "conv.loops");
+    EXPECT_THAT(refusal_of(ranking, "conv.integer"), HasSubstr("float32"));
+  }
+}
+
+TEST(Choice, GivesComputedWeightsAndDoublesToPlainLoops) {
+  const Tensor x = awkward(ElementType::kFloat32, {1, 2, 4, 4}),
+               w = awkward(ElementType::kFloat32, {2, 2, 3, 3});
+  const Ranking ranking = rank(problem_of_node(graph_of({.op = "Conv", .operands = {&x, &w}})), Machine{});
+  ASSERT_EQ(ranking.taken.size(), 1u);
+  EXPECT_EQ(ranking.taken[0].family->name, "conv.loops");
+  EXPECT_THAT(refusal_of(ranking, "conv.direct"), HasSubstr("only the run knows"));
+}
+
+TEST(Choice, AForcedFamilyIsTheOnlyOneAsked) {
+  const Tensor x = awkward(ElementType::kFloat32, {1, 2, 4, 4}),
+               w = awkward(ElementType::kFloat32, {2, 2, 3, 3});
+  const ir::Graph graph = graph_of({.op = "Conv", .operands = {&x, &w}, .known = true});
+  const Ranking ranking = rank(problem_of_node(graph), Machine{}, find_family("conv.loops"));
+  ASSERT_EQ(ranking.taken.size(), 1u);
+  EXPECT_TRUE(rank(problem_of_node(graph), Machine{}, find_family("conv.integer")).taken.empty());
+}
+
+TEST(Choice, ForSizeGivesBackScratchWithinAFamily) {
+  const Tensor x = awkward(ElementType::kFloat32, {40, 1, 8}), w = awkward(ElementType::kFloat32, {1, 64, 8}),
+               r = awkward(ElementType::kFloat32, {1, 64, 16});
+  const ir::Graph graph = graph_of({.op = "LSTM",
+                                    .attributes = attributes({{"hidden_size", std::int64_t{16}}}),
+                                    .operands = {&x, &w, &r},
+                                    .known = true});
+  Machine machine;
+  const Cost fast = rank(problem_of_node(graph), machine).taken.at(0).planned.cost;
+  machine.smallest_scratch = true;
+  const Cost small = rank(problem_of_node(graph), machine).taken.at(0).planned.cost;
+  EXPECT_LT(small.scratch, fast.scratch);
+  EXPECT_GE(small.picoseconds, fast.picoseconds);
+}
+
+}  // namespace
+}  // namespace gcompile::testing
