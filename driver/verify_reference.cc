@@ -14,13 +14,11 @@ namespace {
 
 /// The node that decides an index output, seen through casts and changes of shape.
 ir::NodeId deciding_node(const ir::Graph& graph, ir::ValueId value) {
-  static const std::set<std::string_view> kTransparent = {"Cast",      "Reshape", "Squeeze",
-                                                          "Unsqueeze", "Flatten", "Identity"};
   for (;;) {
     const ir::NodeId id = graph.value(value).producer;
     if (!id.valid()) return {};
     const ir::Node& node = graph.node(id);
-    if (kTransparent.count(node.op->name) == 0) return id;
+    if (!node.op->traits.keeps_elements) return id;
     value = node.operands[0];
   }
 }
@@ -28,14 +26,9 @@ ir::NodeId deciding_node(const ir::Graph& graph, ir::ValueId value) {
 }  // namespace
 
 bool is_quantised(const ir::Graph& graph) {
-  for (const ir::NodeId id : graph.nodes()) {
-    const std::string_view name = graph.node(id).op->name;
-    if (name == "QuantizeLinear" || name == "DynamicQuantizeLinear" || name.substr(0, 7) == "QLinear" ||
-        name == "ConvInteger" || name == "MatMulInteger") {
-      return true;
-    }
-  }
-  return false;
+  const std::vector<ir::NodeId> nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [&](ir::NodeId id) { return graph.node(id).op->traits.quantised; });
 }
 
 std::vector<ir::Tensor> Reference::in_order(const std::map<std::string, ir::Tensor>& inputs) const {
@@ -80,8 +73,7 @@ bool Reference::is_close_decision(const std::string& output, const std::map<std:
   const ir::NodeId id = deciding_node(graph_, graph_.outputs()[static_cast<std::size_t>(at - names.begin())]);
   if (!id.valid()) return false;
   const ir::Node& node = graph_.node(id);
-  const bool is_top_k = node.op->name == "TopK";
-  if (!is_top_k && node.op->name != "ArgMax" && node.op->name != "ArgMin") return false;
+  if (!node.op->traits.gives_positions) return false;
 
   const auto all = ir::evaluate_all(graph_, in_order(inputs));
   const std::optional<ir::Tensor>& data = all.at(node.operands[0].index);

@@ -205,8 +205,7 @@ void Importer::check_result_sizes(const ir::Graph& graph, ir::NodeId id) {
 void Importer::propagate(ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph.node(id);
   if (!node.op->deterministic || !node.subgraphs.empty()) return;
-  // Shape and Size need the operand's type only.
-  const bool type_only = node.op->domain.empty() && (node.op->name == "Shape" || node.op->name == "Size");
+  const bool type_only = node.op->traits.reads_types_only;
   std::vector<const ir::Tensor*> operands;
   for (const ir::ValueId operand : node.operands) {
     const ir::Tensor* value = graph.constant(operand);

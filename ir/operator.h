@@ -145,6 +145,28 @@ class LowerContext : public NodeView {
   using NodeView::NodeView;
 };
 
+/// What passes and the driver ask of an operator instead of its name. Every fact is one of the operator as
+/// ONNX defines it, but the last two, which are of all kernels that this compiler has for it.
+struct Traits {
+  /// Two operands may change places.
+  bool commutative = false;
+  /// Its float result jumps where an operand passes some number, so that a last bit may show as a whole step:
+  /// it rounds, compares or ranks. Integers made of floats need no mark, the types tell.
+  bool decides = false;
+  /// Results depend on the types of the operands, not on their elements.
+  bool reads_types_only = false;
+  /// Result 0 has the elements of operand 0 in row-major order, perhaps as another type.
+  bool keeps_elements = false;
+  /// The last result holds positions of chosen elements of operand 0 along the attribute "axis".
+  bool gives_positions = false;
+  /// Makes, or computes with, integers that stand for multiples of a scale.
+  bool quantised = false;
+  /// Of floats, it is computed in float32 alone: legalisation widens 16-bit operands.
+  bool computed_in_float = false;
+  /// Takes operands at any strides; operand 0 in rows without gaps.
+  bool takes_strides = false;
+};
+
 struct Operator {
   std::string_view name;
   std::string_view domain;    // "" is ai.onnx; "gcompile" for internal operators
@@ -155,6 +177,7 @@ struct Operator {
   Accuracy accuracy = Accuracy::kExact;
   bool deterministic = true;  // false: never folded, merged or dropped as duplicate (random numbers)
   std::string_view summary;   // one line for `gcompile ops`
+  Traits traits;
 
   /// Older (or newer) opset -> internal form: attributes and operands of the newest definition listed in
   /// `versions`. Runs before defaults are filled. Null: every version reads alike.

@@ -17,6 +17,7 @@
 #include "ir/ops/rewrite.h"
 #include "passes/attention_mask.h"
 #include "passes/passes.h"
+#include "passes/rule.h"
 
 namespace gcompile::passes {
 namespace {
@@ -84,9 +85,7 @@ class Recogniser {
     return scores > ir::element_count(shape(found.q)) ? "" : "the scores take less memory than the queries";
   }
 
-  bool is(NodeId id, std::string_view op) const {
-    return graph_.node(id).op->domain.empty() && graph_.node(id).op->name == op;
-  }
+  bool is(NodeId id, std::string_view op) const { return is_operator(graph_.node(id), op); }
   const Shape& shape(ValueId id) const { return graph_.value(id).type.shape; }
   NodeId producer(ValueId value, std::string_view op) const {
     const NodeId id = value.valid() ? graph_.value(value).producer : NodeId{};

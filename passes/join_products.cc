@@ -10,6 +10,7 @@
 
 #include "ir/ops/rewrite.h"
 #include "passes/passes.h"
+#include "passes/rule.h"
 
 namespace gcompile::passes {
 namespace {
@@ -38,7 +39,7 @@ class Joiner {
   bool run() {
     bool changed = false;
     for (const NodeId id : graph_.topological_order()) {
-      if (!graph_.alive(id) || graph_.node(id).op->name != "FusedAttention") continue;
+      if (!graph_.alive(id) || !is(id, "FusedAttention")) continue;
       std::vector<std::pair<ValueId, std::vector<Part>>> groups;  // by left side, in the order of Q, K, V
       for (const NodeId product : products_before(id)) add(groups, product);
       for (const auto& [left, parts] : groups) changed |= join(left, parts);
@@ -47,9 +48,7 @@ class Joiner {
   }
 
  private:
-  bool is(NodeId id, std::string_view op) const {
-    return graph_.node(id).op->domain.empty() && graph_.node(id).op->name == op;
-  }
+  bool is(NodeId id, std::string_view op) const { return is_operator(graph_.node(id), op); }
 
   /// Matrix products with element-wise operators and movements only between them and the attention.
   std::vector<NodeId> products_before(NodeId attention) const {
@@ -175,8 +174,7 @@ class Joiner {
           continue;
         }
         const bool rows = use.slot == 0;
-        const bool strided = reader.op->name == "FusedAttention" || reader.op->name == "MatMul";
-        if (!strided || (rows && strides.back() != 1)) return copies;
+        if (!reader.op->traits.takes_strides || (rows && strides.back() != 1)) return copies;
       }
     }
     return "";

@@ -3,19 +3,12 @@
 // as the kernels of gcrt have no other accumulator. Element-wise operators need no help: expressions load,
 // widen, compute and round (ir/expression.h).
 
-#include <algorithm>
-#include <array>
-#include <string_view>
-
 #include "ir/operator.h"
 #include "ir/ops/support.h"
 #include "passes/passes.h"
 
 namespace gcompile::passes {
 namespace {
-
-constexpr std::array<std::string_view, 8> kComputedInFloat = {
-    "AveragePool", "Conv", "ConvTranspose", "GRU", "LSTM", "MatMul", "MaxPool", "RNN"};
 
 bool is_half(ir::ElementType type) {
   return type == ir::ElementType::kFloat16 || type == ir::ElementType::kBFloat16;
@@ -47,9 +40,8 @@ bool legalise_half(ir::Graph& graph, PassContext&) {
   bool changed = false;
   for (const ir::NodeId id : graph.nodes()) {
     const ir::Node& node = graph.node(id);
-    const bool contracts =
-        std::binary_search(kComputedInFloat.begin(), kComputedInFloat.end(), node.op->name);
-    if (!contracts || node.form || !is_half(graph.value(node.operands[0]).type.element)) continue;
+    if (!node.op->traits.computed_in_float || node.form) continue;
+    if (!is_half(graph.value(node.operands[0]).type.element)) continue;
     widen(graph, id);
     changed = true;
   }

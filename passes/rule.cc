@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "passes/passes.h"
@@ -12,6 +11,10 @@ namespace gcompile::passes {
 
 using ir::NodeId;
 using ir::ValueId;
+
+bool is_operator(const ir::Node& node, std::string_view name) {
+  return node.op->name == name && node.op == &ir::operator_named(name);
+}
 
 Pattern Pattern::node(std::vector<std::string_view> operators, std::vector<Pattern> operands,
                       std::string_view name) {
@@ -131,7 +134,8 @@ class Matcher {
     const ir::Node& node = graph_.node(result.producer);
     if (!node.op->domain.empty() || node.form || !node.subgraphs.empty()) return false;
     const auto& names = pattern.operators_;
-    return std::find(names.begin(), names.end(), node.op->name) != names.end() &&
+    return std::any_of(names.begin(), names.end(),
+                       [&](std::string_view name) { return is_operator(node, name); }) &&
            (pattern.any_operands_ || fits(pattern, node));
   }
 
@@ -143,10 +147,8 @@ class Matcher {
   }
 
   bool commutes(NodeId id) const {
-    constexpr std::array<std::string_view, 4> kCommutative = {"Add", "Max", "Min", "Mul"};
     const ir::Node& node = graph_.node(id);
-    return node.operands.size() == 2 &&
-           std::find(kCommutative.begin(), kCommutative.end(), node.op->name) != kCommutative.end();
+    return node.operands.size() == 2 && node.op->traits.commutative;
   }
 
   /// Operands are pushed from the last to the first, so that the first is matched first.

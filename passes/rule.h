@@ -2,7 +2,7 @@
 // Rewrite rules as values (DESIGN, rule 3): a law in a comment, a pattern, a guard that says why it refused,
 // a replacement, a tier. The engine guarantees what rules need not repeat:
 //   * interior nodes of a pattern have no reader outside it and are no graph outputs (unless `shared`);
-//   * Add, Mul, Max and Min of two operands match in either order;
+//   * commutative operators of two operands match in either order;
 //   * the replacement has the type of what it replaces, and carries the origins of all replaced nodes;
 //   * sweeps in topological order until nothing changes, within a budget; the order is a function of the
 //   graph.
@@ -15,6 +15,10 @@
 #include "passes/pass_manager.h"
 
 namespace gcompile::passes {
+
+/// Whether the node is an operator of ai.onnx, or one of the compiler's own. For patterns alone, whose
+/// subject are given operators; everything else asks for traits (ir/operator.h).
+bool is_operator(const ir::Node& node, std::string_view name);
 
 /// What an operand of a node must look like.
 class Pattern {
@@ -71,6 +75,8 @@ class Match {
   ir::ValueId value(std::string_view name) const;
   ir::NodeId node_id(std::string_view name) const { return graph_.value(value(name)).producer; }
   const ir::Node& node(std::string_view name) const { return graph_.node(node_id(name)); }
+  /// Which of the operators of its pattern a node is.
+  bool is(std::string_view name, std::string_view op) const { return is_operator(node(name), op); }
   const ir::Attributes& attributes(std::string_view name) const { return node(name).attributes; }
   const ir::TensorType& type(std::string_view name) const { return graph_.value(value(name)).type; }
   const ir::Shape& shape(std::string_view name) const { return type(name).shape; }

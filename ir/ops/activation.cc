@@ -147,8 +147,12 @@ const Operator& operator_LeakyRelu() {
 }
 
 const Operator& operator_ThresholdedRelu() {
-  static const Operator op = record<thresholded_relu>("ThresholdedRelu", {10, 22}, Accuracy::kExact,
-                                                      "x > alpha ? x : 0", {{"alpha", 1.0f}});
+  static const Operator op = [] {
+    Operator o = record<thresholded_relu>("ThresholdedRelu", {10, 22}, Accuracy::kExact, "x > alpha ? x : 0",
+                                          {{"alpha", 1.0f}});
+    o.traits.decides = true;
+    return o;
+  }();
   return op;
 }
 
@@ -164,6 +168,7 @@ const Operator& operator_Shrink() {
     Operator o =
         record<shrink>("Shrink", {9}, Accuracy::kRounding, "x < -lambd ? x + bias : x > lambd ? x - bias : 0",
                        {{"bias", 0.0f}, {"lambd", 0.5f}});
+    o.traits.decides = true;
     o.infer = infer_numeric;
     return o;
   }();

@@ -37,6 +37,7 @@ Operator arg(std::string_view name, std::string_view summary) {
                    {"keepdims", AttributeKind::kInt, std::int64_t{1}},
                    {"select_last_index", AttributeKind::kInt, std::int64_t{0}}};
   op.summary = summary;
+  op.traits.gives_positions = true;
   op.infer = infer_arg;
   op.lower = lower_arg<kCombine>;
   return op;
@@ -81,6 +82,7 @@ const Operator& operator_Hardmax() {
     o.versions = {1, 11, 13};
     o.attributes = {{"axis", AttributeKind::kInt, std::int64_t{-1}}};
     o.summary = "one at the first maximum along an axis, zero elsewhere";
+    o.traits.decides = true;
     o.normalise = normalise_flattened_axis;
     o.infer = infer_hardmax;
     o.lower = lower_hardmax;

@@ -41,6 +41,7 @@ const Operator& operator_Conv() {
     o.attributes.push_back({"group", AttributeKind::kInt, std::int64_t{1}});
     o.accuracy = Accuracy::kSum;
     o.summary = "convolution";
+    o.traits.computed_in_float = true;
     o.normalise = normalise_convolution;
     o.infer = infer;
     o.evaluate = evaluate;

@@ -107,6 +107,7 @@ const Operator& operator_ConvTranspose() {
     o.attributes.push_back({"output_shape", AttributeKind::kInts, std::nullopt});
     o.accuracy = Accuracy::kSum;
     o.summary = "transposed convolution";
+    o.traits.computed_in_float = true;
     o.normalise = normalise;
     o.infer = infer;
     o.evaluate = evaluate;

@@ -49,6 +49,25 @@ void infer_mean(InferContext& context) {
   infer_same(context);
 }
 
+constexpr bool commutes(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::kAdd:
+    case ScalarOp::kMul:
+    case ScalarOp::kMin:
+    case ScalarOp::kMax:
+    case ScalarOp::kEqual:
+    case ScalarOp::kLogicalAnd:
+    case ScalarOp::kLogicalOr:
+    case ScalarOp::kLogicalXor:
+    case ScalarOp::kBitAnd:
+    case ScalarOp::kBitOr:
+    case ScalarOp::kBitXor:
+      return true;
+    default:
+      return false;
+  }
+}
+
 template <ScalarOp kOp>
 Operator record(std::string_view name, std::vector<int> versions, Accuracy accuracy, std::string_view summary,
                 void (*infer)(InferContext&), int operands) {
@@ -58,6 +77,7 @@ Operator record(std::string_view name, std::vector<int> versions, Accuracy accur
   op.operands = operands < 0 ? Arity{1, -1} : Arity{operands, operands};
   op.accuracy = accuracy;
   op.summary = summary;
+  op.traits.commutative = commutes(kOp);
   if (operands == 2) op.normalise = normalise_legacy_broadcast;
   op.infer = infer;
   op.lower = lower<kOp>;
@@ -163,6 +183,7 @@ const Operator& operator_Mod() {
         "Mod", {10, 13, 28}, Accuracy::kExact,
         "remainder with the sign of b, or of a with fmod = 1; integers by zero give 0", infer_mod, 2);
     o.attributes = {{"fmod", AttributeKind::kInt, std::int64_t{0}}};
+    o.traits.decides = true;
     o.lower = lower_mod;
     return o;
   }();

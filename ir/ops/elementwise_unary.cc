@@ -38,6 +38,11 @@ void infer_bitwise(InferContext& context) {
   context.set_result(0, context.operand(0));
 }
 
+constexpr bool jumps(ScalarOp op) {
+  return op == ScalarOp::kSign || op == ScalarOp::kCeil || op == ScalarOp::kFloor ||
+         op == ScalarOp::kRoundHalfEven;
+}
+
 template <ScalarOp kOp>
 Operator unary(std::string_view name, std::vector<int> versions, Accuracy accuracy, std::string_view summary,
                void (*infer)(InferContext&)) {
@@ -46,6 +51,7 @@ Operator unary(std::string_view name, std::vector<int> versions, Accuracy accura
   op.versions = std::move(versions);
   op.accuracy = accuracy;
   op.summary = summary;
+  op.traits.decides = jumps(kOp);
   op.infer = infer;
   op.lower = lower<kOp>;
   return op;

@@ -191,6 +191,7 @@ const Operator& operator_FusedAttention() {
                     {"zero_if_empty", AttributeKind::kInt, std::int64_t{0}}};
     o.accuracy = Accuracy::kSum;
     o.summary = "softmax(scale * Q K' + mask) V without the matrix of scores";
+    o.traits.takes_strides = true;
     o.infer = infer;
     o.evaluate = evaluate;
     o.lower = lower;

@@ -279,6 +279,7 @@ const Operator& operator_ConvInteger() {
     o.attributes = window_attributes();
     o.attributes.push_back({"group", AttributeKind::kInt, std::int64_t{1}});
     o.summary = "convolution of 8-bit integers in int32";
+    o.traits.quantised = true;
     o.normalise = normalise_convolution;
     o.infer = infer_conv;
     o.decompose = decompose_conv;
@@ -296,6 +297,7 @@ const Operator& operator_MatMulInteger() {
     o.versions = {10};
     o.operands = {2, 4};
     o.summary = "matrix product of 8-bit integers in int32, batched";
+    o.traits.quantised = true;
     o.normalise = normalise_matmul;
     o.infer = infer_matmul;
     o.decompose = decompose_matmul;

@@ -123,6 +123,8 @@ const Operator& operator_MatMul() {
     o.operands = {2, 2};
     o.accuracy = Accuracy::kSum;
     o.summary = "matrix product, batched";
+    o.traits.computed_in_float = true;
+    o.traits.takes_strides = true;
     o.normalise = normalise;
     o.infer = infer;
     o.evaluate = evaluate;

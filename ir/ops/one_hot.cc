@@ -85,6 +85,7 @@ const Operator& operator_OneHot() {
     o.operands = {3, 3};
     o.attributes = {{"axis", AttributeKind::kInt, std::int64_t{-1}}};
     o.summary = "on at the index, off elsewhere";
+    o.traits.decides = true;
     o.infer = infer_one_hot;
     o.lower = lower_one_hot;
     return o;

@@ -174,6 +174,7 @@ Operator record(std::string_view name, std::vector<int> versions, std::string_vi
   o.attributes = window_attributes();
   o.attributes.push_back({"ceil_mode", AttributeKind::kInt, std::int64_t{0}});
   o.summary = summary;
+  o.traits.computed_in_float = true;
   o.normalise = normalise;
   return o;
 }

@@ -187,6 +187,7 @@ const Operator& operator_QLinearConv() {
     o.attributes.push_back({"group", AttributeKind::kInt, std::int64_t{1}});
     o.accuracy = Accuracy::kRounding;
     o.summary = "quantised convolution";
+    o.traits.quantised = true;
     o.normalise = normalise_conv;
     o.infer = infer_conv;
     o.decompose = decompose_conv;
@@ -203,6 +204,7 @@ const Operator& operator_QLinearMatMul() {
     o.operands = {8, 8};
     o.accuracy = Accuracy::kRounding;
     o.summary = "quantised matrix product";
+    o.traits.quantised = true;
     o.normalise = normalise_matmul;
     o.infer = infer_matmul;
     o.decompose = decompose_matmul;

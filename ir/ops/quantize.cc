@@ -255,6 +255,7 @@ Operator record(std::string_view domain, std::string_view name, std::vector<int>
   op.operands = operands;
   op.accuracy = Accuracy::kRounding;
   op.summary = summary;
+  op.traits.quantised = true;
   op.infer = infer;
   op.lower = lower;
   return op;
@@ -281,6 +282,7 @@ const Operator& operator_DequantizeLinear() {
   static const Operator op = [] {
     Operator o = record("", "DequantizeLinear", {10, 13, 19, 21, 23, 24, 25, 28}, {2, 3},
                         "(x - zero point) * scale", infer_dequantize, lower_dequantize);
+    o.traits.quantised = false;
     o.attributes = {{"axis", AttributeKind::kInt, std::int64_t{1}},
                     {"block_size", AttributeKind::kInt, std::int64_t{0}},
                     {"output_dtype", AttributeKind::kInt, std::int64_t{0}}};

@@ -329,6 +329,7 @@ Operator record(std::string_view name, std::vector<int> versions, std::string_vi
                   {"layout", AttributeKind::kInt, std::int64_t{0}}};
   o.accuracy = Accuracy::kSum;
   o.summary = summary;
+  o.traits.computed_in_float = true;
   o.normalise = normalise<kCell>;
   o.infer = infer<kCell>;
   o.decompose = decompose;

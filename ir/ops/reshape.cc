@@ -127,6 +127,7 @@ Operator record(std::string_view name, std::vector<int> versions, Arity operands
   op.versions = std::move(versions);
   op.operands = operands;
   op.summary = summary;
+  op.traits.keeps_elements = true;
   op.infer = infer<kShape>;
   op.decompose = decompose;
   op.evaluate = evaluate_reshape;
@@ -144,6 +145,7 @@ const Operator& operator_Reshape() {
     o.operands = {2, 2};
     o.attributes = {{"allowzero", AttributeKind::kInt, std::int64_t{0}}};
     o.summary = "the same elements with other dims";
+    o.traits.keeps_elements = true;
     o.infer = infer_reshape;
     o.evaluate = evaluate_reshape;
     o.lower = lower_reshape;

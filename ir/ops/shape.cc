@@ -239,6 +239,7 @@ const Operator& operator_Shape() {
     Operator o = record("Shape", {1, 13, 15, 19, 21, 23, 24, 25}, {1, 1}, "the dims", infer_shape);
     o.attributes = {{"start", AttributeKind::kInt, std::int64_t{0}},
                     {"end", AttributeKind::kInt, std::nullopt}};
+    o.traits.reads_types_only = true;
     o.evaluate = evaluate_shape;
     o.decompose = decompose_to_constant;
     return o;
@@ -249,6 +250,7 @@ const Operator& operator_Shape() {
 const Operator& operator_Size() {
   static const Operator op = [] {
     Operator o = record("Size", {1, 13, 19, 21, 23, 24, 25}, {1, 1}, "the number of elements", infer_size);
+    o.traits.reads_types_only = true;
     o.evaluate = evaluate_size;
     o.decompose = decompose_to_constant;
     return o;

@@ -96,6 +96,8 @@ const Operator& operator_TopK() {
                     {"largest", AttributeKind::kInt, std::int64_t{1}},
                     {"sorted", AttributeKind::kInt, std::int64_t{1}}};
     o.summary = "k largest or smallest values along an axis";
+    o.traits.decides = true;
+    o.traits.gives_positions = true;
     o.normalise = normalise;
     o.infer = infer;
     o.evaluate = evaluate;

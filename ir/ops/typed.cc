@@ -179,6 +179,7 @@ const Operator& operator_Cast() {
     Operator o = record("Cast", {6, 9, 13, 19, 21, 23, 24, 25, 28}, {1, 1},
                         "conversion to another element type; floats to integers truncate and saturate",
                         infer_cast, lower_cast);
+    o.traits.keeps_elements = true;
     // saturate and round_mode concern the float8 results, which nothing here computes.
     o.attributes = {{"to", AttributeKind::kInt, std::nullopt, true},
                     {"saturate", AttributeKind::kInt, std::int64_t{1}},
@@ -226,6 +227,7 @@ const Operator& operator_Identity() {
   static const Operator op = [] {
     Operator o =
         record("Identity", {1, 13, 14, 16, 19, 21, 23, 24, 25}, {1, 1}, "x", infer_identity, lower_identity);
+    o.traits.keeps_elements = true;
     o.evaluate = evaluate_identity;
     return o;
   }();

@@ -137,13 +137,11 @@ Scalar zero_of(ir::ElementType type) {
   return ir::is_float(type) ? Scalar::of_real(type, 0) : Scalar::of_integer(type, 0);
 }
 
-/// Applies the clamp that the node is, with `low` and `high` naming its bounds in the match.
-void apply(const Match& match, const ir::Node& node, std::string_view low, std::string_view high,
+/// The bounds that the constants `low` and `high` of the match are; a Relu bound to `relu` has the lower
+/// bound 0.
+void apply(const Match& match, std::string_view relu, std::string_view low, std::string_view high,
            Clamp& clamp) {
-  if (node.op->name == "Relu") {
-    clamp.raise(zero_of(match.result_type().element));
-    return;
-  }
+  if (match.has(relu)) clamp.raise(zero_of(match.result_type().element));
   if (match.has(low)) clamp.raise(match.constant(low).at(0));
   if (match.has(high)) clamp.lower(match.constant(high).at(0));
 }
@@ -171,24 +169,18 @@ ValueId emit_clamp(Rewriter& rewriter, const Clamp& clamp) {
 
 ValueId build_clamps(Rewriter& rewriter) {
   Clamp clamp;
-  apply(rewriter, rewriter.node("inner"), "low1", "high1", clamp);
-  apply(rewriter, rewriter.graph().node(rewriter.root()), "low2", "high2", clamp);
+  apply(rewriter, "relu1", "low1", "high1", clamp);
+  apply(rewriter, "relu2", "low2", "high2", clamp);
   return emit_clamp(rewriter, clamp);
 }
 
 std::string guard_bound(const Match& match) {
-  return is_bound(match, "c") ? unless_type_is_kept(match) : "the bound is not one number";
+  const std::string reason = guard_clamps(match);
+  return reason.empty() ? unless_type_is_kept(match) : reason;
 }
 
-ValueId build_bound(Rewriter& rewriter) {
-  Clamp clamp;
-  const bool max = rewriter.graph().node(rewriter.root()).op->name == "Max";
-  (max ? clamp.low : clamp.high) = rewriter.constant("c").at(0);
-  return emit_clamp(rewriter, clamp);
-}
-
-Pattern clip_of(Pattern x, std::string_view low, std::string_view high, std::string_view bound) {
-  return op("Clip", {std::move(x), constant(low).optional(), constant(high).optional()}, bound);
+Pattern clip_of(Pattern x, std::string_view low, std::string_view high) {
+  return op("Clip", {std::move(x), constant(low).optional(), constant(high).optional()});
 }
 
 }  // namespace
@@ -196,8 +188,8 @@ Pattern clip_of(Pattern x, std::string_view low, std::string_view high, std::str
 const RuleTable& arithmetic_rules() {
   static const RuleTable rules = [] {
     const Pattern x = any("x"), c = constant("c");
-    const Pattern relu = op("Relu", {x}, "inner");
-    const Pattern clip = clip_of(x, "low1", "high1", "inner");
+    const Pattern relu = op("Relu", {x}, "relu1");
+    const Pattern clip = clip_of(x, "low1", "high1");
     RuleTable table = {
         // x - c -> x + (-c)
         {"sub-constant", Tier::kExact, op("Sub", {x, c}), guard_negated, build_negated},
@@ -216,12 +208,12 @@ const RuleTable& arithmetic_rules() {
         {"mul-constants", Tier::kReassociate,
          op("Mul", {op("Mul", {x, constant("a")}, "inner"), constant("b")}), guard_meet, build_product},
         // Max(x, c) -> Clip(x, c); Min(x, c) -> Clip(x, , c)
-        {"max-to-clip", Tier::kExact, op("Max", {x, c}), guard_bound, build_bound},
-        {"min-to-clip", Tier::kExact, op("Min", {x, c}), guard_bound, build_bound},
+        {"max-to-clip", Tier::kExact, op("Max", {x, constant("low1")}), guard_bound, build_clamps},
+        {"min-to-clip", Tier::kExact, op("Min", {x, constant("high1")}), guard_bound, build_clamps},
         // Clip(Clip(x, a, b), c, d) -> Clip(x, max(a, c), min(max(b, c), d)); Relu is Clip(x, 0)
-        {"clip-of-clip", Tier::kExact, clip_of(clip, "low2", "high2", {}), guard_clamps, build_clamps},
-        {"clip-of-relu", Tier::kExact, clip_of(relu, "low2", "high2", {}), guard_clamps, build_clamps},
-        {"relu-of-clip", Tier::kExact, op("Relu", {clip}), guard_clamps, build_clamps},
+        {"clip-of-clip", Tier::kExact, clip_of(clip, "low2", "high2"), guard_clamps, build_clamps},
+        {"clip-of-relu", Tier::kExact, clip_of(relu, "low2", "high2"), guard_clamps, build_clamps},
+        {"relu-of-clip", Tier::kExact, op("Relu", {clip}, "relu2"), guard_clamps, build_clamps},
     };
     for (Rule& rule : table) rule.quiet = rule.tier == Tier::kExact;
     return table;

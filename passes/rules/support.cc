@@ -44,41 +44,17 @@ namespace {
 enum class Reader { kFollow, kDecides, kEnds };
 
 Reader reader_of(const ir::Graph& graph, const ir::Node& node, int slot) {
-  static const std::set<std::string_view> decides = {"ArgMax",
-                                                     "ArgMin",
-                                                     "Ceil",
-                                                     "DynamicQuantizeLinear",
-                                                     "Equal",
-                                                     "Floor",
-                                                     "Greater",
-                                                     "GreaterOrEqual",
-                                                     "If",
-                                                     "IsInf",
-                                                     "IsNaN",
-                                                     "Less",
-                                                     "LessOrEqual",
-                                                     "Mod",
-                                                     "NonMaxSuppression",
-                                                     "NonZero",
-                                                     "OneHot",
-                                                     "QuantizeLinear",
-                                                     "Round",
-                                                     "Sign",
-                                                     "ThresholdedRelu",
-                                                     "TopK",
-                                                     "Unique"};
-  const std::string_view name = node.op->name;
-  if (decides.count(name)) return Reader::kDecides;
-  const auto is_real = [&](ir::ValueId id) {
-    return id.valid() && ir::is_float(graph.value(id).type.element);
-  };
-  if (name == "Cast" || name == "CastLike") {
-    return slot == 0 && !is_real(node.results[0]) ? Reader::kDecides : Reader::kFollow;
-  }
+  const ir::Traits& traits = node.op->traits;
   // Subgraphs are not looked into.
-  if (!node.subgraphs.empty()) return Reader::kDecides;
+  if (traits.decides || !node.subgraphs.empty()) return Reader::kDecides;
+  if (traits.reads_types_only) return Reader::kEnds;
+  const auto is_real = [&](ir::ValueId id) { return ir::is_float(graph.value(id).type.element); };
+  if (!is_real(node.operands[static_cast<std::size_t>(slot)])) return Reader::kEnds;
+  for (const ir::ValueId result : node.results) {
+    if (result.valid() && !is_real(result)) return Reader::kDecides;
+  }
   const bool sums = node.op->accuracy == ir::Accuracy::kSum || !node.op->lower;
-  return sums || !is_real(node.results[0]) ? Reader::kEnds : Reader::kFollow;
+  return sums ? Reader::kEnds : Reader::kFollow;
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class WeightChannels {
  public:
   WeightChannels(const Match& match, Side side) : side_(side) {
     const Shape& w = match.shape("w");
-    transposed_ = match.node("conv").op->name == "ConvTranspose";
+    transposed_ = match.is("conv", "ConvTranspose");
     taps_ = match.constant("w").count() / std::max<std::int64_t>(w[0] * w[1], 1);
     inner_ = w[1];
     const std::int64_t group = match.attributes("conv").int_of("group");
@@ -70,16 +70,20 @@ Factors inverted(Factors factors) {
   return factors;
 }
 
+/// What a product with "c", or a quotient by "divisor", multiplies positions of `axis` with.
+std::optional<Factors> factors_along(const Match& match, const Shape& shape, int axis) {
+  if (!match.has("divisor")) return along_axis(match.constant("c"), shape, axis);
+  auto divisors = along_axis(match.constant("divisor"), shape, axis);
+  return divisors ? std::optional(inverted(*std::move(divisors))) : std::nullopt;
+}
+
 bool real(const Match& match) { return ir::is_float(match.result_type().element); }
 
 // Conv(x, W) * c + d -> Conv(x, W * c) + b * c + d ----------------------------------------------------------
 
-/// The factors of a Mul, or Div, by constant "c" per channel of "conv".
 std::optional<Factors> output_factors(const Match& match) {
   if (match.shape("conv") != match.result_type().shape) return std::nullopt;
-  auto factors = along_axis(match.constant("c"), match.shape("conv"), 1);
-  if (factors && match.graph().node(match.root()).op->name == "Div") factors = inverted(*factors);
-  return factors;
+  return factors_along(match, match.shape("conv"), 1);
 }
 
 Tensor scaled_bias(const Match& match, const Factors& factors) {
@@ -133,9 +137,7 @@ ValueId build_shift_output(Rewriter& rewriter) {
 
 std::optional<Factors> input_factors(const Match& match) {
   if (match.shape("x") != match.shape("scaled")) return std::nullopt;
-  auto factors = along_axis(match.constant("c"), match.shape("x"), 1);
-  if (factors && match.node("scaled").op->name == "Div") factors = inverted(*factors);
-  return factors;
+  return factors_along(match, match.shape("x"), 1);
 }
 
 std::string guard_scale_input(const Match& match) {
@@ -199,9 +201,7 @@ Tensor rows_scaled(const Tensor& w, const Factors& factors) {
 
 std::optional<Factors> column_factors(const Match& match) {
   if (match.shape("product") != match.result_type().shape) return std::nullopt;
-  auto factors = along_axis(match.constant("c"), match.shape("product"), last_axis(match.shape("product")));
-  if (factors && match.graph().node(match.root()).op->name == "Div") factors = inverted(*factors);
-  return factors;
+  return factors_along(match, match.shape("product"), last_axis(match.shape("product")));
 }
 
 std::string guard_scale_columns(const Match& match) {
@@ -240,9 +240,7 @@ ValueId build_scale_past_bias(Rewriter& rewriter) {
 
 std::optional<Factors> row_factors(const Match& match) {
   if (match.shape("x") != match.shape("scaled")) return std::nullopt;
-  auto factors = along_axis(match.constant("c"), match.shape("x"), last_axis(match.shape("x")));
-  if (factors && match.node("scaled").op->name == "Div") factors = inverted(*factors);
-  return factors;
+  return factors_along(match, match.shape("x"), last_axis(match.shape("x")));
 }
 
 std::string guard_scale_rows(const Match& match) {
@@ -330,8 +328,8 @@ ValueId build_pad_into_average(Rewriter& rewriter) {
 const RuleTable& weight_rules() {
   static const RuleTable rules = [] {
     const Tier tier = Tier::kReassociate;
-    const Pattern c = constant("c"), w = constant("w"), x = any("x");
-    const Pattern scaled_x = op("Mul", {x, c}, "scaled"), divided_x = op("Div", {x, c}, "scaled");
+    const Pattern c = constant("c"), divisor = constant("divisor"), w = constant("w"), x = any("x");
+    const Pattern scaled_x = op("Mul", {x, c}, "scaled"), divided_x = op("Div", {x, divisor}, "scaled");
     const Pattern shifted_x = op("Add", {x, c}, "scaled");
     const Pattern product = op("MatMul", {x, w}, "product");
     const Pattern sum = op("Add", {product, constant("b")}, "sum");
@@ -350,7 +348,8 @@ const RuleTable& weight_rules() {
         // Conv(x, W, b) * c -> Conv(x, W * c, b * c)
         {"scale-into-conv", tier, op("Mul", {convolution(), c}), guard_scale_output, build_scale_output},
         // Conv(x, W, b) / c -> Conv(x, W / c, b / c)
-        {"divisor-into-conv", tier, op("Div", {convolution(), c}), guard_scale_output, build_scale_output},
+        {"divisor-into-conv", tier, op("Div", {convolution(), divisor}), guard_scale_output,
+         build_scale_output},
         // Conv(x, W, b) + c -> Conv(x, W, b + c)
         {"shift-into-conv", tier, op("Add", {convolution(), c}), guard_shift_output, build_shift_output},
         // Conv(x * c, W, b) -> Conv(x, W * c, b)
@@ -363,11 +362,12 @@ const RuleTable& weight_rules() {
         // (x W) * c -> x (W * c)
         {"scale-into-matmul", tier, op("Mul", {product, c}), guard_scale_columns, build_scale_columns},
         // (x W) / c -> x (W / c)
-        {"divisor-into-matmul", tier, op("Div", {product, c}), guard_scale_columns, build_scale_columns},
+        {"divisor-into-matmul", tier, op("Div", {product, divisor}), guard_scale_columns,
+         build_scale_columns},
         // (x W + b) * c -> x (W * c) + b * c
         {"scale-into-biased-matmul", tier, op("Mul", {sum, c}), guard_scale_past_bias, build_scale_past_bias},
         // (x W + b) / c -> x (W / c) + b / c
-        {"divisor-into-biased-matmul", tier, op("Div", {sum, c}), guard_scale_past_bias,
+        {"divisor-into-biased-matmul", tier, op("Div", {sum, divisor}), guard_scale_past_bias,
          build_scale_past_bias},
         // (x * c) W -> x (c * W)
         {"scale-before-matmul", tier, op("MatMul", {scaled_x, w}), guard_scale_rows, build_scale_rows},

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Behind `ir` nobody asks for an operator's name (docs/design.md, "Operators behind `ir`").
+
+    operator_names.py SOURCE_DIR
+
+An operator's name may be read only by patterns, and written only to make a node. Whoever wants to know something of an
+operator asks its record for a trait, or its form. First tries its own rules. Exit: 0 clean, 1 not.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOMS = ["frontend", "passes", "codegen", "driver"]
+# Patterns: their subject are given operators, which they name in a table or through is_operator().
+PATTERNS = re.compile(r"passes/(rules/(?!support)|attention|join_products)")
+# Lines that may stay, and why.
+ALLOWED = {
+    "passes/rule.cc": (1, "is_operator(), which all patterns ask"),
+    "frontend/unsupported.cc": (1, "compares two names of the file, to say in which domain an operator does exist"),
+    "frontend/name_order.cc": (1, "Constant is how the file writes a tensor"),
+    "frontend/import_node.cc": (2, "Constant and If have a syntax of their own in the file: a tensor, two graphs"),
+    "codegen/kernels/recurrent_call.cc": (10, "functions of recurrences, which are values of an attribute; one to go: the family"),
+    # To go with the kinds of forms; the number may only sink.
+    "codegen/kernels/contract_kernels.cc": (3, "dispatch by name"),
+    "codegen/kernels/cuda_contract_kernels.cc": (8, "dispatch by name"),
+    "codegen/kernels/kernel_call.cc": (7, "dispatch by name"),
+    "codegen/kernels/library_kernels.cc": (1, "dispatch by name"),
+}
+COMPARES = re.compile(r"op(?:->|\.)name\s*[!=]=|[!=]=\s*[\w>.()-]*op(?:->|\.)name\b|op_type\(\)\s*[!=]="
+                      r"|op(?:->|\.)name\.(?:find|substr|compare|starts_with|rfind)")
+LITERAL = re.compile(r'"([A-Z][A-Za-z0-9]*)"')
+COMPARED_LITERAL = re.compile(r'[!=]=\s*"([A-Z][A-Za-z0-9]*)"')
+MAKES_NODE = re.compile(r"(?:emit|emit_node|operator_named|set_op_type)\(\s*$")
+
+
+def complaints_of(file, text, names):
+    """(line number, what) for every use of a name that is none of a pattern's and makes no node."""
+    out = []
+    for number, line in enumerate(text.split("\n"), 1):
+        code = re.sub(r"(^|\s)//.*", "", line)
+        if COMPARES.search(code) or any(m[1] in names for m in COMPARED_LITERAL.finditer(code)):
+            out.append((number, "compares an operator's name"))
+        elif not PATTERNS.match(file):
+            out += [(number, f'"{m[1]}" is an operator') for m in LITERAL.finditer(code)
+                    if m[1] in names and not MAKES_NODE.search(code[:m.start()])][:1]
+    return out
+
+
+def try_rules():
+    names = {"Div", "Relu", "TopK", "Identity"}
+    refused = [("passes/fold.cc", 'if (node.op->name == other) return;'), ("passes/fold.cc", 'is("Relu")'),
+               ("driver/verify.cc", 'static const std::set<std::string_view> kOps = {"Gemm", "TopK"};'),
+               ("passes/rules/weights.cc", 'if (match.node("c").op->name == "Div") f();'),
+               ("passes/attention.cc", 'return name != "Relu";'), ("frontend/a.cc", 'node.op_type() == kind'), ("passes/rules/support.cc", 'decides = {"TopK"}'),
+               ("codegen/kernels/a.cc", 'op->name.substr(0, 7)')]
+    allowed = [("passes/layout.cc", 'graph.add_node(ir::operator_named("Identity"), {from}, {}, 1)'),
+               ("passes/rules/weights.cc", 'op("Div", {x, c})'), ("passes/fold.cc", 'x.emit("Relu", {y})'),
+               ("passes/fold.cc", 'return 1;  // "Relu" of a'), ("driver/verify.cc", 'fail("E0101")'),
+               ("passes/attention.cc", 'if (is(id, "Div")) return;'), ("passes/cse.cc", "seen[{node.op->name}]")]
+    for file, line in refused:
+        assert complaints_of(file, line, names), f"the rules allow {line} in {file}"
+    for file, line in allowed:
+        assert not complaints_of(file, line, names), f"the rules refuse {line} in {file}"
+
+
+def main():
+    try_rules()
+    root = pathlib.Path(sys.argv[1])
+    names = {name.removeprefix("Microsoft")
+             for name in re.findall(r"GC_OPERATOR\((\w+)\)", (root / "ir/ops/operators.def").read_text())}
+    assert len(names) > 150
+    found = []
+    files = [path for room in ROOMS for path in sorted((root / room).rglob("*")) if path.suffix in (".h", ".cc")]
+    for path in files:
+        file = path.relative_to(root).as_posix()
+        complaints = complaints_of(file, path.read_text(encoding="utf-8"), names)
+        most = ALLOWED.get(file, (0, ""))[0]
+        if len(complaints) > most:
+            found += [f"{file}:{number}: {what}" for number, what in complaints]
+        elif len(complaints) < most:
+            found.append(f"{file}: {len(complaints)} lines are left: lower its number {most} in {pathlib.Path(__file__).name}")
+    found += [f"{file}: is no more" for file in sorted(ALLOWED) if not (root / file).exists()]
+    print("\n".join(found) or f"{len(files)} files, none that asks for an operator's name but those {len(ALLOWED)} that may")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
