@@ -1,7 +1,6 @@
 #include "codegen/memory/greedy.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -23,84 +22,6 @@ int64_t count_conflict_pairs(const Packing& packing) {
     pairs += std::lower_bound(begins.begin(), begins.end(), block.end) - begins.begin();
   }
   return pairs;
-}
-
-struct Rule {
-  const char* name;
-  /// Larger goes first; ties go to the earlier buffer.
-  std::function<double(const Block&)> key;
-};
-
-/// For each block the peak, and the sum over its sections, of the live bytes.
-struct Pressure {
-  std::vector<double> peak;
-  std::vector<double> sum;
-};
-
-Pressure measure_pressure(const Packing& packing) {
-  Pressure pressure;
-  std::vector<double> prefix(static_cast<size_t>(packing.section_count) + 1, 0.0);
-  for (size_t i = 0; i < packing.section_bytes.size(); ++i) {
-    prefix[i + 1] = prefix[i] + static_cast<double>(packing.section_bytes[i]);
-  }
-  // Sparse table of maxima: level k holds maxima over 2^k sections.
-  std::vector<std::vector<int64_t>> levels{packing.section_bytes};
-  for (size_t width = 1; 2 * width <= packing.section_bytes.size(); width *= 2) {
-    const std::vector<int64_t>& below = levels.back();
-    std::vector<int64_t> level(below.size() - width);
-    for (size_t i = 0; i < level.size(); ++i) level[i] = std::max(below[i], below[i + width]);
-    levels.push_back(std::move(level));
-  }
-  for (const Block& block : packing.blocks) {
-    const auto begin = static_cast<size_t>(block.begin);
-    const auto end = static_cast<size_t>(block.end);
-    size_t level = 0;
-    while ((size_t{2} << level) <= end - begin) ++level;
-    const int64_t peak = std::max(levels[level][begin], levels[level][end - (size_t{1} << level)]);
-    pressure.peak.push_back(static_cast<double>(peak));
-    pressure.sum.push_back(prefix[end] - prefix[begin]);
-  }
-  return pressure;
-}
-
-std::vector<Rule> make_rules(const Packing& packing, const Pressure& pressure) {
-  const Block* first = packing.blocks.data();
-  auto size = [](const Block& b) { return static_cast<double>(b.size); };
-  auto life = [](const Block& b) { return static_cast<double>(b.lifetime); };
-  auto peak = [first, &pressure](const Block& b) { return pressure.peak[static_cast<size_t>(&b - first)]; };
-  auto sum = [first, &pressure](const Block& b) { return pressure.sum[static_cast<size_t>(&b - first)]; };
-  return {
-      {"size", size},
-      {"area", [=](const Block& b) { return size(b) * life(b); }},
-      {"lifetime", life},
-      {"begin", [](const Block& b) { return -static_cast<double>(b.begin); }},
-      {"end", [](const Block& b) { return static_cast<double>(b.end); }},
-      {"conflict", [=](const Block& b) { return size(b) * sum(b); }},
-      {"pressure", sum},
-      {"peak-size", [=](const Block& b) { return peak(b) * size(b); }},
-      {"peak-area", [=](const Block& b) { return peak(b) * size(b) * life(b); }},
-      {"peak-lifetime", [=](const Block& b) { return peak(b) * life(b); }},
-      {"size-root-life", [=](const Block& b) { return size(b) * size(b) * life(b); }},
-      {"end-first", [](const Block& b) { return -static_cast<double>(b.end); }},
-  };
-}
-
-std::vector<int32_t> sorted_by(const Packing& packing, const Rule& rule) {
-  std::vector<double> keys;
-  for (const Block& block : packing.blocks) keys.push_back(rule.key(block));
-  std::vector<int32_t> order(packing.blocks.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return keys[static_cast<size_t>(a)] > keys[static_cast<size_t>(b)];
-  });
-  return order;
-}
-
-/// Hinted blocks first, so that a whole earlier plan given as hints is found again.
-std::vector<int32_t> hinted_first(const Packing& packing, std::vector<int32_t> order) {
-  std::stable_partition(order.begin(), order.end(),
-                        [&](int32_t i) { return packing.blocks[static_cast<size_t>(i)].hint >= 0; });
-  return order;
 }
 
 /// Takes the placed conflicts of a block from the bottom up and finds the gap for it.
@@ -165,6 +86,11 @@ void GreedyPlacer::list_conflicts() {
     conflicts_[static_cast<size_t>(next[b]++)] = static_cast<int32_t>(a);
   });
   listed_ = true;
+}
+
+int64_t GreedyPlacer::most_work_of_an_order() const {
+  const auto blocks = static_cast<int64_t>(packing_.blocks.size());
+  return listed_ ? static_cast<int64_t>(conflicts_.size()) : blocks * (blocks - 1) / 2;
 }
 
 void GreedyPlacer::collect_listed(int32_t index, const std::vector<int64_t>& offsets) {
@@ -261,32 +187,6 @@ Placement GreedyPlacer::place(const std::vector<int32_t>& order, Fit fit, int64_
     }
   }
   return result;
-}
-
-Placement best_greedy(const Packing& packing, int64_t work_limit) {
-  GreedyPlacer placer(packing);
-  const Pressure pressure = measure_pressure(packing);
-  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-  const std::vector<Rule> rules = make_rules(packing, pressure);
-  const std::vector<int32_t> by_size = sorted_by(packing, rules[0]);
-  Placement best = placer.place(by_size, Fit::kFirst, kNever);
-  best.rule = "size/first-fit";
-  if (packing.has_hints) {
-    // Wins ties, hence the limit one above the best.
-    Placement hinted = placer.place(hinted_first(packing, by_size), Fit::kFirst, best.height + 1, true);
-    if (hinted.height >= 0) best = std::move(hinted), best.rule = "hints";
-  }
-  for (const Rule& rule : rules) {
-    const std::vector<int32_t> order = sorted_by(packing, rule);
-    for (Fit fit : {Fit::kFirst, Fit::kBest}) {
-      if (best.height <= packing.lower_bound || placer.work() > work_limit) return best;
-      Placement candidate = placer.place(order, fit, best.height);
-      if (candidate.height < 0) continue;
-      best = std::move(candidate);
-      best.rule = std::string(rule.name) + (fit == Fit::kFirst ? "/first-fit" : "/best-fit");
-    }
-  }
-  return best;
 }
 
 void sink_blocks(const Packing& packing, Placement& placement) {

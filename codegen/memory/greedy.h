@@ -19,6 +19,8 @@ class GreedyPlacer {
   /// `give_up_at`. With `use_hints`, a block whose hint is free goes there.
   Placement place(const std::vector<int32_t>& order, Fit fit, int64_t give_up_at, bool use_hints = false);
 
+  /// Placed blocks that place() looks at, at most.
+  int64_t most_work_of_an_order() const;
   /// Placed blocks looked at so far, over all calls.
   int64_t work() const { return work_; }
 
@@ -47,11 +49,6 @@ class GreedyPlacer {
   std::vector<Placed> neighbours_;
   int64_t work_ = 0;
 };
-
-/// Runs the ensemble of orders and fits, each only until it is no better than the best so far, and stops at
-/// the lower bound. Ties go to the earlier rule. Greedy by size first-fit always runs; the others while
-/// `work_limit` lasts.
-Placement best_greedy(const Packing& packing, int64_t work_limit);
 
 /// Lets every free block sink as far as it can, the lowest first. None ends higher than it was: what it stood
 /// on has sunk as well, so its old place is still free.

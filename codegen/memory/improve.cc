@@ -1,26 +1,38 @@
-#include <algorithm>
-#include <numeric>
+#include "codegen/memory/improve.h"
 
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "codegen/memory/ensemble.h"
+#include "codegen/memory/greedy.h"
+#include "codegen/memory/parts.h"
 #include "codegen/memory/search.h"
 
 namespace gcompile::memory {
 namespace {
 
+/// (block, section) pairs of a part that the search may hold: about 12 bytes each.
 constexpr int64_t kPairLimit = 4'000'000;
 
-enum class RankKey { kLife, kArea, kSize };
-constexpr int kRankKeys = 3;
+enum class RankKey { kSections, kArea, kSize, kLifetime };
+constexpr uint64_t kRankKeys = 4;
+/// Each key with each focus: the attempts at one capacity before it counts as out of reach for now.
+constexpr int kAttempts = 2 * kRankKeys;
 
 double rank_key(const Block& block, RankKey key) {
   const auto size = static_cast<double>(block.size);
-  const double life = block.end - block.begin;
+  const double sections = block.end - block.begin;
   switch (key) {
-    case RankKey::kLife:
-      return life;
+    case RankKey::kSections:
+      return sections;
     case RankKey::kArea:
-      return life * size;
+      return sections * size;
     case RankKey::kSize:
       return size;
+    case RankKey::kLifetime:
+      return static_cast<double>(block.lifetime);
   }
   return 0.0;
 }
@@ -57,52 +69,128 @@ int64_t common_unit(const Packing& packing) {
   return std::max<int64_t>(unit, 1);
 }
 
+/// The best placement of one part so far, what is proven of it, and what is asked for next. All heights
+/// count from the bottom of the arena.
+class PartSearch {
+ public:
+  PartSearch(const Part& part, Placement start)
+      : part_(part),
+        best_(std::move(start)),
+        unit_(common_unit(part.packing)),
+        floor_(part.base + part.packing.lower_bound) {
+    for (const Block& block : part.packing.blocks) pairs_ += block.end - block.begin;
+  }
+
+  const Placement& best() const { return best_; }
+  int64_t height() const { return part_.base + best_.height; }
+  /// No placement is lower.
+  int64_t floor() const { return floor_; }
+  bool can_search() const { return pairs_ <= kPairLimit; }
+  bool improved() const { return improved_; }
+
+  /// One run of the search. `goal`: the height from which on the arena would not get smaller; the run asks
+  /// for it, or for one on the way there. Returns the work done.
+  int64_t attempt(int64_t goal, int64_t work_limit, int64_t work_left, const std::function<void()>& poll) {
+    if (!search_) {
+      search_ = std::make_unique<CapacitySearch>(part_.packing);
+      // At least what a descent without a wrong turn takes.
+      slice_ = std::max(work_limit / 200, 400 * pairs_);
+    }
+    const int64_t capacity = halving_ ? low_ + (height() - low_) / unit_ / 2 * unit_ : goal;
+    const auto focus =
+        turn_ % 2 == 0 ? CapacitySearch::Focus::kLowestValley : CapacitySearch::Focus::kFewestCases;
+    const std::vector<int32_t> rank =
+        make_rank(part_.packing, static_cast<RankKey>(turn_ / 2 % kRankKeys), turn_ / (2 * kRankKeys));
+    ++turn_;
+    const int64_t before = search_->work();
+    const auto outcome = search_->run(capacity - part_.base, focus, rank, std::min(slice_, work_left), poll);
+    learn(outcome, capacity, goal);
+    return search_->work() - before;
+  }
+
+ private:
+  void learn(CapacitySearch::Outcome outcome, int64_t capacity, int64_t goal) {
+    ++failures_;
+    if (outcome == CapacitySearch::Outcome::kFound) {
+      best_.offsets = search_->offsets();
+      best_.height = 0;
+      for (size_t i = 0; i < best_.offsets.size(); ++i)
+        best_.height = std::max(best_.height, best_.offsets[i] + part_.packing.blocks[i].size);
+      improved_ = true;
+      failures_ = 0;
+    } else if (outcome == CapacitySearch::Outcome::kImpossible) {
+      floor_ = std::max(floor_, part_.base + ((capacity - part_.base) / unit_ + 1) * unit_);
+      low_ = std::max(low_, floor_);
+      failures_ = 0;
+    } else if (failures_ == kAttempts) {
+      failures_ = 0;
+      low_ = capacity;
+      halving_ = true;
+    }
+    // Halve the rest of the way from above while it works, so that missing the goal still gains something.
+    if (halving_ && height() - low_ <= std::max(unit_, goal / 500)) {
+      halving_ = false;
+      slice_ = slice_ * 3 / 2;
+    }
+  }
+
+  const Part& part_;
+  Placement best_;
+  bool improved_ = false;
+  int64_t unit_;
+  int64_t floor_;
+  int64_t pairs_ = 0;
+  std::unique_ptr<CapacitySearch> search_;
+  int64_t slice_ = 0;
+  uint64_t turn_ = 0;
+  int failures_ = 0;  // at this capacity
+  bool halving_ = false;
+  int64_t low_ = 0;  // where halving: given up for this round
+};
+
+Placement join(const Parts& parts, const std::vector<PartSearch>& searches) {
+  Placement joined;
+  joined.offsets = parts.settled;
+  joined.height = parts.settled_height;
+  joined.rule = "parts";
+  for (size_t p = 0; p < searches.size(); ++p) {
+    const Part& part = parts.parts[p];
+    Placement placement = searches[p].best();
+    if (searches[p].improved()) {
+      sink_blocks(part.packing, placement);
+      joined.rule = "search";
+    }
+    joined.height = std::max(joined.height, part.base + placement.height);
+    for (size_t i = 0; i < part.blocks.size(); ++i)
+      joined.offsets[static_cast<size_t>(part.blocks[i])] = part.base + placement.offsets[i];
+  }
+  return joined;
+}
+
 }  // namespace
 
-SearchResult improve_placement(const Packing& packing, Placement& best, int64_t work_limit) {
+SearchResult improve_placement(const Packing& packing, Placement& best, const MemoryPlanOptions& options) {
   SearchResult result;
-  int64_t pairs = 0;
-  for (const Block& block : packing.blocks) pairs += block.end - block.begin;
-  if (packing.has_fixed || pairs > kPairLimit) return result;
-  const int64_t unit = common_unit(packing);
-  CapacitySearch search(packing);
-  // At least what a descent without a wrong turn takes.
-  int64_t slice = std::max(work_limit / 200, 400 * pairs);
-  int64_t floor = packing.lower_bound;  // nothing is possible below it
-  uint64_t turn = 0;
-  auto attempt = [&](int64_t capacity) {
-    const auto focus =
-        turn % 2 == 0 ? CapacitySearch::Focus::kLowestValley : CapacitySearch::Focus::kFewestCases;
-    const std::vector<int32_t> rank =
-        make_rank(packing, static_cast<RankKey>(turn / 2 % kRankKeys), turn / (2 * kRankKeys));
-    ++turn;
-    const auto outcome = search.run(capacity, focus, rank, std::min(slice, work_limit - search.work()));
-    if (outcome == CapacitySearch::Outcome::kFound) {
-      best.offsets = search.offsets();
-      best.height = 0;
-      for (size_t i = 0; i < best.offsets.size(); ++i) {
-        best.height = std::max(best.height, best.offsets[i] + packing.blocks[i].size);
-      }
-      best.rule = "search";
-      result.improved = true;
-    } else if (outcome == CapacitySearch::Outcome::kImpossible) {
-      floor = std::max(floor, capacity + unit);
-    }
-  };
-  while (search.work() < work_limit && best.height > floor) {
-    for (int i = 0; i < 2 * kRankKeys && best.height > floor && search.work() < work_limit; ++i)
-      attempt(floor);
-    // Halve the rest of the way from above while it works, so that missing the bound still gains something.
-    int64_t low = floor;
-    while (best.height - low > std::max(unit, floor / 500) && search.work() < work_limit) {
-      const int64_t middle = low + (best.height - low) / unit / 2 * unit;
-      attempt(middle);
-      if (best.height > middle) low = middle;
-    }
-    slice = slice * 3 / 2;
+  if (packing.has_fixed) return result;
+  const Parts parts = split_packing(packing);
+  const bool whole = parts.parts.size() == 1 && parts.parts.front().blocks.size() == packing.blocks.size();
+  std::vector<PartSearch> searches;
+  for (const Part& part : parts.parts)
+    searches.emplace_back(part, whole ? best : best_greedy(part.packing, options.poll));
+  int64_t goal = packing.lower_bound;
+  for (;;) {
+    const auto tallest = std::max_element(searches.begin(), searches.end(), [](const auto& a, const auto& b) {
+      return a.height() < b.height();
+    });
+    for (const PartSearch& search : searches) goal = std::max(goal, search.floor());
+    if (tallest == searches.end() || tallest->height() <= goal) break;
+    const int64_t work_left = options.search_budget - result.work;
+    if (work_left <= 0 || !tallest->can_search()) break;
+    result.work += tallest->attempt(goal, options.search_budget, work_left, options.poll);
   }
-  result.work = search.work();
-  result.proven_optimal = best.height <= floor;
+  Placement joined = join(parts, searches);
+  if (joined.height < best.height) best = std::move(joined);
+  result.proven_optimal = best.height <= goal;
   return result;
 }
 

@@ -55,7 +55,7 @@ int64_t life_of(const Buffer& buffer) {
 }
 
 /// Sets begin and end of the blocks. A new section opens with the first begin after an end.
-int32_t assign_sections(const std::vector<Buffer>& buffers, std::vector<Block>& blocks) {
+int32_t assign_sections(const std::vector<Life>& lives, std::vector<Block>& blocks) {
   struct Event {
     int64_t step;
     bool begins;
@@ -63,9 +63,8 @@ int32_t assign_sections(const std::vector<Buffer>& buffers, std::vector<Block>& 
   };
   std::vector<Event> events;
   for (size_t i = 0; i < blocks.size(); ++i) {
-    const Buffer& buffer = buffers[static_cast<size_t>(blocks[i].source)];
-    events.push_back({buffer.begin_step, true, i});
-    events.push_back({buffer.end_step, false, i});
+    events.push_back({lives[i].begin, true, i});
+    events.push_back({lives[i].end, false, i});
   }
   std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     return a.step != b.step ? a.step < b.step : a.begins < b.begins;
@@ -126,14 +125,36 @@ void check_fixed(const std::vector<Buffer>& buffers, const Packing& packing) {
 
 }  // namespace
 
+Packing squeeze_time(std::vector<Block> blocks, const std::vector<Life>& lives) {
+  Packing packing;
+  packing.blocks = std::move(blocks);
+  packing.section_count = assign_sections(lives, packing.blocks);
+  std::vector<int64_t> change(static_cast<size_t>(packing.section_count) + 1, 0);
+  for (const Block& block : packing.blocks) {
+    change[static_cast<size_t>(block.begin)] += block.size;
+    change[static_cast<size_t>(block.end)] -= block.size;
+    packing.has_fixed = packing.has_fixed || block.fixed_offset >= 0;
+    packing.has_hints = packing.has_hints || block.hint >= 0;
+  }
+  int64_t live = 0;
+  for (size_t section = 0; section + 1 < change.size(); ++section) {
+    live += change[section];
+    packing.section_bytes.push_back(live);
+    packing.lower_bound = std::max(packing.lower_bound, live);
+  }
+  return packing;
+}
+
 Packing make_packing(const std::vector<Buffer>& buffers) {
   for (const Buffer& buffer : buffers) check_buffer(buffer);
   check_total(buffers);
-  Packing packing;
+  std::vector<Block> blocks;
+  std::vector<Life> lives;
+  int64_t fixed_top = 0;
   for (size_t i = 0; i < buffers.size(); ++i) {
     const Buffer& buffer = buffers[i];
     const int64_t lifetime = life_of(buffer);
-    if (buffer.fixed_offset) packing.lower_bound = std::max(packing.lower_bound, *buffer.fixed_offset);
+    fixed_top = std::max(fixed_top, buffer.fixed_offset.value_or(0));
     if (buffer.size == 0) continue;
     Block block;
     block.size = align_up(buffer.size, buffer.alignment);
@@ -142,26 +163,15 @@ Packing make_packing(const std::vector<Buffer>& buffers) {
     block.lifetime = lifetime;
     if (buffer.fixed_offset) {
       block.fixed_offset = *buffer.fixed_offset;
-      packing.has_fixed = true;
-      packing.lower_bound = std::max(packing.lower_bound, block.fixed_offset + block.size);
+      fixed_top = std::max(fixed_top, block.fixed_offset + block.size);
     } else if (buffer.hint && *buffer.hint >= 0 && *buffer.hint <= kTotalLimit - block.size) {
       block.hint = *buffer.hint;
-      packing.has_hints = true;
     }
-    packing.blocks.push_back(block);
+    blocks.push_back(block);
+    lives.push_back({buffer.begin_step, buffer.end_step});
   }
-  packing.section_count = assign_sections(buffers, packing.blocks);
-  std::vector<int64_t> change(static_cast<size_t>(packing.section_count) + 1, 0);
-  for (const Block& block : packing.blocks) {
-    change[static_cast<size_t>(block.begin)] += block.size;
-    change[static_cast<size_t>(block.end)] -= block.size;
-  }
-  int64_t live = 0;
-  for (size_t section = 0; section + 1 < change.size(); ++section) {
-    live += change[section];
-    packing.section_bytes.push_back(live);
-    packing.lower_bound = std::max(packing.lower_bound, live);
-  }
+  Packing packing = squeeze_time(std::move(blocks), lives);
+  packing.lower_bound = std::max(packing.lower_bound, fixed_top);
   check_fixed(buffers, packing);
   return packing;
 }

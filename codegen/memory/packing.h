@@ -37,6 +37,15 @@ struct Packing {
   bool has_hints = false;
 };
 
+/// In steps of any unit, half-open.
+struct Life {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+/// The packing of blocks with these lives: sets begin and end of each, and all that follows from them.
+Packing squeeze_time(std::vector<Block> blocks, const std::vector<Life>& lives);
+
 /// Checks the buffers and squeezes time. Throws like plan_memory().
 Packing make_packing(const std::vector<Buffer>& buffers);
 

@@ -4,29 +4,21 @@
 #include <map>
 #include <numeric>
 
-#include "codegen/memory/greedy.h"
+#include "codegen/memory/ensemble.h"
+#include "codegen/memory/improve.h"
 #include "codegen/memory/packing.h"
-#include "codegen/memory/search.h"
 
 namespace gcompile {
-namespace {
-
-/// Placed blocks the greedy ensemble may look at: what fits in about half a second.
-constexpr int64_t kGreedyWork = 150'000'000;
-
-}  // namespace
-
 MemoryPlan plan_memory(const std::vector<Buffer>& buffers, const MemoryPlanOptions& options) {
   const memory::Packing packing = memory::make_packing(buffers);
-  memory::Placement best = memory::best_greedy(packing, kGreedyWork);
+  memory::Placement best = memory::best_greedy(packing, options.poll);
   MemoryPlan plan;
   plan.lower_bound = packing.lower_bound;
   plan.proven_optimal = best.height <= packing.lower_bound;
   if (!plan.proven_optimal && options.search_budget > 0) {
-    const memory::SearchResult found = memory::improve_placement(packing, best, options.search_budget);
+    const memory::SearchResult found = memory::improve_placement(packing, best, options);
     plan.search_work = found.work;
     plan.proven_optimal = found.proven_optimal;
-    if (found.improved) memory::sink_blocks(packing, best);
   }
   plan.order_used = best.rule;
   plan.arena_bytes = std::max(best.height, packing.lower_bound);

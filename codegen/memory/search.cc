@@ -8,6 +8,7 @@
 namespace gcompile::memory {
 namespace {
 
+constexpr int64_t kPollInterval = 1'000'000;
 constexpr int64_t kInfinity = std::numeric_limits<int64_t>::max();
 
 /// For each block the one before it with the same rectangle, or -1.
@@ -72,7 +73,7 @@ void CapacitySearch::reset(int64_t capacity) {
 }
 
 CapacitySearch::Outcome CapacitySearch::run(int64_t capacity, Focus focus, const std::vector<int32_t>& rank,
-                                            int64_t work_limit) {
+                                            int64_t work_limit, const std::function<void()>& poll) {
   reset(capacity);
   focus_ = focus;
   rank_ = &rank;
@@ -81,8 +82,13 @@ CapacitySearch::Outcome CapacitySearch::run(int64_t capacity, Focus focus, const
     if (bytes > capacity) return Outcome::kImpossible;
   }
   split({0, packing_.section_count, -1, -1}, -1, -1);
+  int64_t poll_at = work_;
   while (agenda_ >= 0) {
     if (work_ > stop_at) return Outcome::kOutOfWork;
+    if (poll && work_ >= poll_at) {
+      poll();
+      poll_at = work_ + kPollInterval;
+    }
     if (!descend()) return Outcome::kImpossible;
   }
   return Outcome::kFound;

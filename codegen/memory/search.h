@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -42,7 +43,9 @@ class CapacitySearch {
   explicit CapacitySearch(const Packing& packing);
 
   /// Searches until `work_limit` elementary steps are used. `rank` orders the blocks: smaller is tried first.
-  Outcome run(int64_t capacity, Focus focus, const std::vector<int32_t>& rank, int64_t work_limit);
+  /// Calls `poll`, if there is one, every million steps; it may throw.
+  Outcome run(int64_t capacity, Focus focus, const std::vector<int32_t>& rank, int64_t work_limit,
+              const std::function<void()>& poll = {});
 
   /// After kFound.
   const std::vector<int64_t>& offsets() const { return offset_; }
@@ -156,17 +159,5 @@ class CapacitySearch {
   std::vector<int64_t> smallest_before_;
   std::vector<int64_t> smallest_after_;
 };
-
-struct SearchResult {
-  int64_t work = 0;
-  bool improved = false;
-  bool proven_optimal = false;
-};
-
-/// Tries to find a placement lower than `best`, down to the lower bound, and puts it into `best`. First asks
-/// for the lower bound itself with several ranks in turn, then for capacities in between. A packing with
-/// fixed blocks, or with more than 4 million (block, section) pairs, is left as it is: the greedy rules have
-/// to do.
-SearchResult improve_placement(const Packing& packing, Placement& best, int64_t work_limit);
 
 }  // namespace gcompile::memory
