@@ -277,7 +277,7 @@ int run_compile(const Options& options, Terminal& terminal) {
                             program.name, grouped(s.nodes_imported),
                             grouped(static_cast<std::int64_t>(program.layers.size())), program.kernels.size(),
                             human_bytes(program.arena_bytes), human_bytes(s.arena_lower_bound),
-                            human_bytes(program.weights_bytes),
+                            human_bytes(weights_file_bytes(program)),
                             program.state_bytes > 0 ? ", state " + human_bytes(program.state_bytes) : ""));
   terminal.note(fmt::format("{} files in {}, {} of them changed", files.files().size(), options.output,
                             result.changed));
@@ -297,7 +297,7 @@ int run_compile(const Options& options, Terminal& terminal) {
                                       {"bare_first_fit", s.bare_first_fit},
                                       {"scratch_bytes", s.scratch_bytes},
                                       {"state_bytes", program.state_bytes},
-                                      {"weights_bytes", program.weights_bytes},
+                                      {"weights_bytes", weights_file_bytes(program)},
                                       {"multiply_adds", s.multiply_adds},
                                       {"files", files.files().size()},
                                       {"changed", result.changed}};

@@ -49,7 +49,6 @@ echo "== gcompile examples/shapes_classifier/model.onnx --name shapes -o $projec
 step "build the project: a C++ compiler and nothing else" \
     sh -c "cmake -S '$project' -B '$project/build' && cmake --build '$project/build' -j $jobs"
 
-mkdir -p "$build/demo/result"
 python3 scripts/tensors.py convert "$sample/input_0.pb" "$build/demo/image.npy"
 echo "== run it on $sample/input_0.pb"
 python3 scripts/tensors.py picture "$build/demo/image.npy"

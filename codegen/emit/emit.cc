@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::string_view kTemplates = "templates/";
 constexpr std::string_view kRuntime = "runtime_stub/";
-constexpr std::size_t kWeightsHeaderBytes = 64;
 
 /// What the apps, the thread pool and NAME.cpp include beside the kernels' headers.
 constexpr std::string_view kAlwaysIncluded[] = {"gcrt/npy.h", "gcrt/parallel.h", "gcrt/thread_pool.h"};

@@ -19,7 +19,6 @@ namespace {
 
 /// Bytes of the instance block of a CPU program: a mark and the weights that were checked.
 constexpr std::int64_t kInstanceBytes = 64;
-constexpr std::int64_t kWeightsHeaderBytes = 64;
 
 /// Pairs of buffers that one static_assert looks at; clang evaluates about 10^6 steps in one constant.
 constexpr std::int64_t kPairsPerCheck = 20'000;
@@ -204,7 +203,7 @@ void add_sizes(Json& out, const Program& program) {
   out["arena_bytes"] = program.arena_bytes;
   out["state_bytes"] = program.state_bytes;
   out["payload_bytes"] = program.weights_bytes;
-  out["weights_bytes"] = has_weights ? program.weights_bytes + kWeightsHeaderBytes : 0;
+  out["weights_bytes"] = weights_file_bytes(program);
   out["weights_header_bytes"] = kWeightsHeaderBytes;
   out["weights_checksum"] = fmt::format("0x{:016x}u", weights_checksum(program.weights));
   out["instance_bytes"] = instance_bytes(program);
@@ -277,6 +276,10 @@ const char* weights_mode_name(WeightsMode mode) {
       return "extern";
   }
   GC_CHECK(false);
+}
+
+std::int64_t weights_file_bytes(const Program& program) {
+  return program.weights_bytes > 0 ? program.weights_bytes + kWeightsHeaderBytes : 0;
 }
 
 std::uint64_t weights_checksum(const std::vector<std::uint8_t>& bytes) {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "codegen/emit/memory_map_svg.h"
+#include "codegen/emit/program_json.h"
 #include "template/text.h"
 
 namespace gcompile {
@@ -173,7 +174,7 @@ void add_report(Json& out, const Program& program) {
   report["bare_first_fit"] = human_bytes(s.bare_first_fit);
   report["arena_of_bare"] = share(program.arena_bytes, s.bare_first_fit);
   report["scratch"] = human_bytes(s.scratch_bytes);
-  report["weights"] = human_bytes(program.weights_bytes);
+  report["weights"] = human_bytes(weights_file_bytes(program));
   report["state"] = human_bytes(program.state_bytes);
   report["buffers"] = grouped(static_cast<std::int64_t>(program.buffers.size()));
   report["plan_order"] =

@@ -216,7 +216,11 @@ GCRT_INLINE Rebind<V, std::uint16_t> float_to_half(V value) {
   }
 #endif
 #if GCRT_X86 && defined(__F16C__)
-  if constexpr (kLanesOf<V> == 1) return _cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT);
+  if constexpr (kLanesOf<V> == 1) {
+    // _cvtss_sh() is a macro with a compound literal in clang, which pedantic C++ does not have.
+    const __m128i half = _mm_cvtps_ph(_mm_set_ss(value), _MM_FROUND_TO_NEAREST_INT);
+    return static_cast<std::uint16_t>(_mm_cvtsi128_si32(half));
+  }
   if constexpr (kLanesOf<V> == 4) {
     const __m128i halves = _mm_cvtps_ph((__m128)value, _MM_FROUND_TO_NEAREST_INT);
     return bit_cast_whole<Pack<std::uint16_t, 4> >(static_cast<long long>(_mm_cvtsi128_si64(halves)));

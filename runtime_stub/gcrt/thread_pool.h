@@ -1,16 +1,24 @@
 // The runner's threads. A model only sees Threads (parallel.h); any pool of the caller's own does as well.
 // Work is claimed by an atomic counter and the caller claims too, so that it can finish every piece alone:
-// nobody ever waits for a thread that has not begun.
+// nobody ever waits for a thread that has not begun. Builds with and without exceptions and throws none: what
+// cannot start says so in started().
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
-#include <vector>
 
 #include "gcrt/parallel.h"
+
+#if !defined(_WIN32)
+#include <pthread.h>
+#elif defined(__cpp_exceptions)
+#include <system_error>
+#endif
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -21,8 +29,12 @@ namespace GCRT_NAMESPACE {
 class ThreadPool {
  public:
   // `count` threads in all, the caller's included; 1 starts none.
-  explicit ThreadPool(int count) : threads_{this, count < 1 ? 1 : count, &ThreadPool::run} {
-    for (int i = 1; i < threads_.count; ++i) workers_.emplace_back([this] { work(); });
+  explicit ThreadPool(int count)
+      : threads_{this, count < 1 ? 1 : count, &ThreadPool::run},
+        workers_(new (std::nothrow) Worker[static_cast<std::size_t>(threads_.count)]) {
+    if (!workers_) return;
+    const auto wanted = static_cast<std::size_t>(threads_.count - 1);
+    while (running_ < wanted && workers_[running_].start(this)) ++running_;
   }
   ~ThreadPool() {
     {
@@ -31,15 +43,53 @@ class ThreadPool {
       generation_.fetch_add(1, std::memory_order_release);
     }
     wake_.notify_all();
-    for (std::thread& worker : workers_) worker.join();
+    for (std::size_t i = 0; i < running_; ++i) workers_[i].join();
   }
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
+
+  // Whether all threads run; with fewer the pool works all the same.
+  bool started() const { return running_ == static_cast<std::size_t>(threads_.count - 1); }
 
   // What a model takes. One thread at a time may use it.
   const Threads* threads() const { return &threads_; }
 
  private:
+#if defined(_WIN32)
+  class Worker {
+   public:
+    bool start(ThreadPool* pool) {
+#if defined(__cpp_exceptions)
+      try {
+        thread_ = std::thread([pool] { pool->work(); });
+      } catch (const std::system_error&) {
+        return false;
+      }
+#else
+      thread_ = std::thread([pool] { pool->work(); });  // its only way to fail ends the program
+#endif
+      return true;
+    }
+    void join() { thread_.join(); }
+
+   private:
+    std::thread thread_;
+  };
+#else
+  class Worker {
+   public:
+    bool start(ThreadPool* pool) { return pthread_create(&thread_, nullptr, &Worker::run, pool) == 0; }
+    void join() { pthread_join(thread_, nullptr); }
+
+   private:
+    static void* run(void* pool) {
+      static_cast<ThreadPool*>(pool)->work();
+      return nullptr;
+    }
+    pthread_t thread_{};
+  };
+#endif
+
   using Body = void (*)(void* argument, std::ptrdiff_t begin, std::ptrdiff_t end);
 
   // One call of parallel_for. Written only while the door is shut; workers read it only through the open
@@ -137,7 +187,8 @@ class ThreadPool {
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::vector<std::thread> workers_;
+  std::unique_ptr<Worker[]> workers_;  // of `count - 1`; one too many, so that there is always one
+  std::size_t running_ = 0;
 };
 
 }  // namespace GCRT_NAMESPACE

@@ -2,6 +2,9 @@
 #include "gcrt/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <numeric>
@@ -87,6 +90,28 @@ TEST(ThreadPool, UsesMoreThanOneThread) {
     ids.insert(std::this_thread::get_id());
   });
   EXPECT_GT(ids.size(), 1u);
+}
+
+// A limit on address space stops threads from starting: the pool says so and does all the work with those it
+// has.
+TEST(ThreadPool, TellsWhenThreadsCannotStart) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer ends the program when address space runs out";
+#endif
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const rlimit limit = {std::size_t{512} << 20, std::size_t{512} << 20};
+    ::setrlimit(RLIMIT_AS, &limit);
+    ThreadPool pool(1000);
+    std::atomic<int> total{0};
+    parallel_for(pool.threads(), 100,
+                 [&](std::ptrdiff_t begin, std::ptrdiff_t end) { total += static_cast<int>(end - begin); });
+    ::_exit(!pool.started() && total.load() == 100 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(ThreadPool, NonPositiveCountsMeanTheCallerAlone) {

@@ -140,7 +140,14 @@ def case_results_for_programs(world):
     equal(done.stderr, "", "standard error with -q")
     told = json.loads(done.stdout)
     manifest = json.loads((world.path("p") / "meta" / "model.json").read_text())
-    equal(told["arena_bytes"], manifest["arena_bytes"], "arena in JSON and manifest")
+    header = (world.path("p") / "include" / "model" / "model.h").read_text()
+    for key in ("arena", "weights", "state"):
+        figure = told[f"{key}_bytes"]
+        equal(manifest[f"{key}_bytes"], figure, f"{key}_bytes in the manifest")
+        contains(header, f"#define MODEL_{key.upper()}_BYTES {figure}u")
+    equal((world.path("p") / "data" / "model.weights.bin").stat().st_size, told["weights_bytes"], "the weights file")
+    check_json = json.loads(world.run([world.gcompile, "check", CLASSIFIER / "model.onnx", "--json"]).stdout)
+    equal(check_json["weights_bytes"], told["weights_bytes"], "weights in the JSON of check")
     check(told["arena_bytes"] >= told["arena_lower_bound"] > 0, "the arena is at least its bound")
     equal(manifest["generator"], "gcompile", "generator")
     ops = json.loads(world.run([world.gcompile, "ops", "--json"]).stdout)
