@@ -13,13 +13,24 @@ namespace gcompile::frontend {
 
 using ir::printable;
 
+namespace {
+
+/// Before version 3 of the format a model could not say its opset, which was the first.
+OpsetTable::Imports opset_imports(const onnx::ModelProto& model) {
+  OpsetTable::Imports imports = model.opset_import();
+  if (imports.empty() && model.ir_version() < 3) imports.Add()->set_version(kOldestOpset);
+  return imports;
+}
+
+}  // namespace
+
 Importer::Importer(const onnx::ModelProto& model, const std::string& folder, const ImportOptions& options,
                    ir::Diagnostics& diagnostics)
     : model_(model),
       options_(options),
       diagnostics_(diagnostics),
       external_(folder, options.allow_symlinks, options.limits),
-      opsets_(model.opset_import(), "the model", nullptr, diagnostics) {}
+      opsets_(opset_imports(model), "the model", nullptr, diagnostics) {}
 
 ImportedModel Importer::run() {
   ImportedModel imported;
@@ -124,19 +135,28 @@ void Importer::import_inputs(const onnx::GraphProto& graph, Scope& scope) {
 void Importer::import_outputs(const onnx::GraphProto& graph, Scope& scope) {
   if (graph.output_size() == 0) error("E0505", "the graph has no output");
   std::set<std::string> seen;
+  std::vector<std::string> repeated;
   for (const onnx::ValueInfoProto& info : graph.output()) {
     const std::string shown = printable(info.name());
+    const Binding* made = scope.find(info.name());
     if (!seen.insert(info.name()).second) {
-      error("E0502", fmt::format("the output '{}' is listed twice", shown));
+      if (made && made->state == Binding::State::kValue) repeated.push_back(info.name());
       continue;
     }
-    const Binding* made = scope.find(info.name());
     if (!made) {
       error("E0501", fmt::format("nothing makes the graph's output '{}'", shown));
     } else if (made->state == Binding::State::kValue) {
       check_output_type(info, scope.graph->value(made->value).type);
       scope.graph->add_output(made->value, info.name());
     }
+  }
+  for (const std::string& name : repeated) {
+    int number = 2;
+    while (!seen.insert(fmt::format("{}_{}", name, number)).second) ++number;
+    const std::string copy = fmt::format("{}_{}", name, number);
+    warning("W0507", fmt::format("the output '{}' is listed twice; the copy is called '{}'", printable(name),
+                                 printable(copy)));
+    scope.graph->add_output(scope.find(name)->value, copy);
   }
 }
 

@@ -58,6 +58,9 @@ Form lower_reshape(const LowerContext& context) {
   return form;
 }
 
+/// The shape became an input in opset 5.
+void normalise_reshape(RewriteContext& context) { context.attribute_to_operand("shape", 1); }
+
 /// Axes became an input in opset 13.
 void normalise_axes_input(RewriteContext& context) { context.attribute_to_operand("axes", 1); }
 
@@ -140,10 +143,11 @@ const Operator& operator_Reshape() {
   static const Operator op = [] {
     Operator o;
     o.name = "Reshape";
-    o.versions = {5, 13, 14, 19, 21, 23, 24, 25};
+    o.versions = {1, 5, 13, 14, 19, 21, 23, 24, 25};
     o.operands = {2, 2};
     o.attributes = {{"allowzero", AttributeKind::kInt, std::int64_t{0}}};
     o.summary = "the same elements with other dims";
+    o.normalise = normalise_reshape;
     o.infer = infer_reshape;
     o.evaluate = evaluate_reshape;
     o.lower = lower_reshape;
