@@ -26,7 +26,9 @@ Shape target_shape(const NodeView& node) {
       if (unknown >= 0) operator_error("the shape has two dims of -1");
       unknown = static_cast<int>(i);
     } else {
-      known *= out[i];
+      if (__builtin_mul_overflow(known, out[i], &known)) {
+        operator_error(fmt::format("the shape {} is beyond 63 bits", to_string(out)));
+      }
     }
   }
   const std::int64_t count = element_count(in);

@@ -219,7 +219,8 @@ const Operator& operator_CastLike() {
 const Operator& operator_Clip() {
   static const Operator op = [] {
     Operator o = record("Clip", {1, 6, 11, 12, 13}, {1, 3},
-                        "min(max(x, low), high); absent bounds do not bind", infer_clip, lower_clip);
+                        "min(max(x, low), high); absent bounds do not bind: infinity stays infinity",
+                        infer_clip, lower_clip);
     o.normalise = normalise_clip;
     return o;
   }();

@@ -95,6 +95,27 @@ TEST(FrontendImport, EveryUnsupportedNodeIsNamedInOneRun) {
   EXPECT_THAT(outcome.errors, Not(HasSubstr("Relu 'y'")));
 }
 
+TEST(FrontendImport, AbbreviatedOperatorsAreGuessed) {
+  for (const std::string domain : {"", "com.microsoft.", "acme."}) {
+    EXPECT_THAT(import_text("<ir_version: 8, opset_import: [\"\" : 17, \"acme\" : 1]>\n"
+                            "agraph (float[2] a) => (float y) { y = " +
+                            domain + "RMSNorm(a) }")
+                    .errors,
+                HasSubstr("did you mean 'RMSNormalization'?"))
+        << domain;
+  }
+}
+
+TEST(FrontendImport, OneErrorOfAttributesForAllNodesThatHaveIt) {
+  const Outcome outcome =
+      import_text(model_text("(float[2] a) => (float y)",
+                             "b = Elu <beta = 1.0> (a)\nc = Elu <beta = 2.0> (a)\ny = Elu <beta = 1.0> (a)"));
+  const std::string text = "Elu: attribute 'beta' is not known for Elu; 3 nodes have it";
+  EXPECT_THAT(outcome.errors, HasSubstr(text));
+  EXPECT_EQ(outcome.errors.find("E0103"), outcome.errors.rfind("E0103"));
+  EXPECT_THAT(outcome.errors, HasSubstr("node making 'c'"));
+}
+
 TEST(FrontendImport, AttributesAreChecked) {
   EXPECT_THAT(import_text(model_text("(float[2] a) => (float[2] y)", "y = Elu <beta = 1.0> (a)")).errors,
               HasSubstr("attribute 'beta' is not known for Elu"));
@@ -103,6 +124,19 @@ TEST(FrontendImport, AttributesAreChecked) {
   // `axes` was an attribute of older opsets, and always a list.
   EXPECT_THAT(import_text(model_text("(float[2] a) => (float y)", "y = ReduceSum <axes = 0> (a)")).errors,
               HasSubstr("attribute 'axes' has the wrong kind"));
+}
+
+TEST(FrontendImport, LengthsThatAreKnownAreChecked) {
+  const auto errors = [](int length) {
+    return import_text(model_text("(float[2, 1, 3] x, float[1, 8, 3] w, float[1, 8, 2] r) => (float y)",
+                                  fmt::format("n = Constant <value = int32[1] {{{}}}> ()\n"
+                                              "y = LSTM <hidden_size = 2> (x, w, r, , n)",
+                                              length)))
+        .errors;
+  };
+  EXPECT_EQ(errors(2), "");
+  EXPECT_THAT(errors(3), HasSubstr("sequence_lens has the length 3, but there are 2 steps"));
+  EXPECT_THAT(errors(-1), HasSubstr("sequence_lens has the length -1"));
 }
 
 TEST(FrontendImport, FlagsAreZeroOrOne) {
