@@ -8,6 +8,7 @@
 #include <set>
 
 #include "frontend/names.h"
+#include "frontend/suggested_sizes.h"
 
 namespace gcompile::frontend {
 namespace {
@@ -26,11 +27,24 @@ struct Pending {
   std::optional<std::vector<Slot>> dims;
 };
 
+/// Quoted where a shell would read more than letters into it.
+std::string for_shell(const std::string& name) {
+  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_./:,+-").find(c) != std::string_view::npos;
+  });
+  return plain || name.find('\'') != std::string::npos ? name : "'" + name + "'";
+}
+
 class Resolver {
  public:
   Resolver(const std::vector<DeclaredInput>& inputs, const InputBindings& bindings, const Limits& limits,
-           ir::Diagnostics& diagnostics)
-      : inputs_(inputs), bindings_(bindings), limits_(limits), diagnostics_(diagnostics) {
+           const SuggestedSizes& suggested, ir::Diagnostics& diagnostics)
+      : inputs_(inputs),
+        bindings_(bindings),
+        limits_(limits),
+        suggested_(suggested),
+        diagnostics_(diagnostics) {
     for (const DeclaredInput& input : inputs) {
       Pending& pending = pending_.emplace_back();
       pending.input = &input;
@@ -41,6 +55,31 @@ class Resolver {
   }
 
   std::vector<ResolvedInput> run() {
+    bind();
+    report_open();
+    return finish();
+  }
+
+  /// The bindings, and the suggested sizes for what they leave open.
+  InputBindings filled() {
+    bind();
+    InputBindings out = bindings_;
+    for (Pending& pending : pending_) {
+      if (!pending.dims) continue;
+      ShapeBinding& shape = out.shapes.emplace_back();
+      shape.input = pending.input->name;
+      for (std::size_t axis = 0; axis < pending.dims->size(); ++axis) {
+        std::optional<std::int64_t>& size = (*pending.dims)[axis].size;
+        if (!size) size = suggested_.of(axis);
+        shape.dims.push_back(size);
+        spread_names();
+      }
+    }
+    return out;
+  }
+
+ private:
+  void bind() {
     for (const DimBinding& dim : bindings_.dims) bind_name(dim);
     for (const ShapeBinding& shape : bindings_.shapes) {
       if (Pending* pending = find(shape.input, "--shape")) bind_shape(*pending, shape.dims, "--shape");
@@ -52,11 +91,8 @@ class Resolver {
     }
     for (const SetBinding& set : bindings_.sets) bind_list_length(set);
     spread_names();
-    report_open();
-    return finish();
   }
 
- private:
   void error(std::string code, std::string message, std::string help = {},
              std::vector<std::string> details = {}) {
     diagnostics_.add(
@@ -170,6 +206,7 @@ class Resolver {
   void report_open() {
     std::vector<std::string> details;
     std::vector<std::string> flags;
+    std::map<std::string, std::int64_t> sizes_of_names;
     const auto add_flag = [&](const std::string& flag) {
       if (std::find(flags.begin(), flags.end(), flag) == flags.end()) flags.push_back(flag);
     };
@@ -184,16 +221,19 @@ class Resolver {
       bool unnamed = false;
       for (std::size_t axis = 0; axis < pending.dims->size(); ++axis) {
         const Slot& slot = (*pending.dims)[axis];
-        shown.push_back(slot.size ? fmt::format("{}", *slot.size) : "?");
+        shown.push_back(fmt::format("{}", slot.size.value_or(suggested_.of(axis))));
         if (slot.size) continue;
         const bool named = is_dim_identifier(slot.name);
         unnamed |= !named;
         details.push_back(
             fmt::format("input '{}', axis {}: {}", name, axis,
                         slot.name.empty() ? "no name" : fmt::format("'{}'", printable(slot.name))));
-        if (named) add_flag(fmt::format("--dim {}=1", slot.name));
+        if (!named) continue;
+        const auto [at, added] = sizes_of_names.emplace(slot.name, suggested_.of(axis));
+        shown.back() = fmt::format("{}", at->second);
+        if (added) flags.push_back(fmt::format("--dim {}={}", slot.name, at->second));
       }
-      if (unnamed) add_flag(fmt::format("--shape {}:{}", name, fmt::join(shown, "x")));
+      if (unnamed) add_flag(fmt::format("--shape {}:{}", for_shell(name), fmt::join(shown, "x")));
     }
     if (details.empty()) return;
     const std::string message =
@@ -288,6 +328,7 @@ class Resolver {
   const std::vector<DeclaredInput>& inputs_;
   const InputBindings& bindings_;
   const Limits& limits_;
+  const SuggestedSizes suggested_;
   ir::Diagnostics& diagnostics_;
   std::vector<Pending> pending_;
 };
@@ -304,7 +345,19 @@ bool is_dim_identifier(std::string_view name) {
 std::vector<ResolvedInput> resolve_inputs(const std::vector<DeclaredInput>& inputs,
                                           const InputBindings& bindings, const Limits& limits,
                                           ir::Diagnostics& diagnostics) {
-  return Resolver(inputs, bindings, limits, diagnostics).run();
+  return Resolver(inputs, bindings, limits, {}, diagnostics).run();
+}
+
+std::vector<ResolvedInput> resolve_inputs(const std::vector<DeclaredInput>& inputs,
+                                          const InputBindings& bindings, const Limits& limits,
+                                          const SuggestedSizes& suggested, ir::Diagnostics& diagnostics) {
+  return Resolver(inputs, bindings, limits, suggested, diagnostics).run();
+}
+
+InputBindings with_sizes(const std::vector<DeclaredInput>& inputs, const InputBindings& bindings,
+                         const Limits& limits, const SuggestedSizes& sizes) {
+  ir::Diagnostics ignored;
+  return Resolver(inputs, bindings, limits, sizes, ignored).filled();
 }
 
 }  // namespace gcompile::frontend

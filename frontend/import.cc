@@ -13,13 +13,24 @@ namespace gcompile::frontend {
 
 using ir::printable;
 
+namespace {
+
+/// Before version 3 of the format a model could not say its opset, which was the first.
+OpsetTable::Imports opset_imports(const onnx::ModelProto& model) {
+  OpsetTable::Imports imports = model.opset_import();
+  if (imports.empty() && model.ir_version() < 3) imports.Add()->set_version(kOldestOpset);
+  return imports;
+}
+
+}  // namespace
+
 Importer::Importer(const onnx::ModelProto& model, const std::string& folder, const ImportOptions& options,
                    ir::Diagnostics& diagnostics)
     : model_(model),
       options_(options),
       diagnostics_(diagnostics),
       external_(folder, options.allow_symlinks, options.limits),
-      opsets_(model.opset_import(), "the model", nullptr, diagnostics) {}
+      opsets_(opset_imports(model), "the model", nullptr, diagnostics) {}
 
 ImportedModel Importer::run() {
   ImportedModel imported;
@@ -39,6 +50,7 @@ ImportedModel Importer::run() {
   import_nodes(model_.graph().node(), scope);
   import_outputs(model_.graph(), scope);
   unsupported_.report(diagnostics_);
+  report_attribute_errors();
   diagnostics_.throw_if_errors();
   imported.graph.erase_unused_constants();
   return imported;
@@ -90,6 +102,50 @@ std::optional<DeclaredInput> Importer::declared_input(const onnx::ValueInfoProto
   return declared;
 }
 
+/// The types of the inputs; empty after errors.
+std::vector<ResolvedInput> Importer::resolve(const std::vector<DeclaredInput>& declared) {
+  ir::Diagnostics findings;
+  std::vector<ResolvedInput> resolved =
+      resolve_inputs(declared, options_.bindings, options_.limits, findings);
+  const auto& all = findings.all();
+  if (std::any_of(all.begin(), all.end(), [](const ir::Diagnostic& d) { return d.code == "E0401"; })) {
+    const SuggestedSizes sizes = legal_sizes(declared);
+    findings = {};
+    resolve_inputs(declared, options_.bindings, options_.limits, sizes, findings);
+  }
+  for (const ir::Diagnostic& finding : findings.all()) diagnostics_.add(finding);
+  if (findings.has_errors()) resolved.clear();
+  return resolved;
+}
+
+/// The smallest of a few sizes with which the model can be imported, found by importing it; 1 where none is
+/// found or looking would take long.
+SuggestedSizes Importer::legal_sizes(const std::vector<DeclaredInput>& declared) {
+  constexpr std::size_t kLongestLook = std::size_t{1} << 26;  // bytes of the model
+  constexpr std::int64_t kSizes[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 224, 256, 384, 512};
+  const auto has_no_rank = [](const DeclaredInput& input) { return !input.dims; };
+  if (std::any_of(declared.begin(), declared.end(), has_no_rank)) return {};
+  if (model_.ByteSizeLong() > kLongestLook) return {};
+  for (const bool with_first : {false, true}) {
+    for (const std::int64_t size : kSizes) {
+      const SuggestedSizes sizes{with_first ? size : 1, size};
+      ImportOptions trial = options_;
+      trial.bindings = with_sizes(declared, options_.bindings, options_.limits, sizes);
+      ir::Diagnostics ignored;
+      try {
+        Importer(model_, "", trial, ignored).run();
+        return sizes;
+      } catch (const ir::CompileError& error) {
+        // Sizes mend errors of types and shapes only.
+        const auto& found = error.diagnostics();
+        const auto other = [](const ir::Diagnostic& d) { return d.code.compare(0, 3, "E02") != 0; };
+        if (std::any_of(found.begin(), found.end(), other)) return {};
+      }
+    }
+  }
+  return {};
+}
+
 void Importer::import_inputs(const onnx::GraphProto& graph, Scope& scope) {
   std::vector<DeclaredInput> declared;
   std::set<std::string> seen;
@@ -105,13 +161,10 @@ void Importer::import_inputs(const onnx::GraphProto& graph, Scope& scope) {
       bind(scope, info.name(), Binding{});
     }
   }
-  ir::Diagnostics findings;
-  const std::vector<ResolvedInput> resolved =
-      resolve_inputs(declared, options_.bindings, options_.limits, findings);
-  for (const ir::Diagnostic& finding : findings.all()) diagnostics_.add(finding);
+  const std::vector<ResolvedInput> resolved = resolve(declared);
   for (std::size_t i = 0; i < declared.size(); ++i) {
     const std::string& name = declared[i].name;
-    if (findings.has_errors()) {
+    if (resolved.empty()) {
       bind(scope, name, Binding{});
     } else if (resolved[i].constant) {
       bind(scope, name, Binding::of(scope.graph->add_constant(*resolved[i].constant, name)));
@@ -124,19 +177,28 @@ void Importer::import_inputs(const onnx::GraphProto& graph, Scope& scope) {
 void Importer::import_outputs(const onnx::GraphProto& graph, Scope& scope) {
   if (graph.output_size() == 0) error("E0505", "the graph has no output");
   std::set<std::string> seen;
+  std::vector<std::string> repeated;
   for (const onnx::ValueInfoProto& info : graph.output()) {
     const std::string shown = printable(info.name());
+    const Binding* made = scope.find(info.name());
     if (!seen.insert(info.name()).second) {
-      error("E0502", fmt::format("the output '{}' is listed twice", shown));
+      if (made && made->state == Binding::State::kValue) repeated.push_back(info.name());
       continue;
     }
-    const Binding* made = scope.find(info.name());
     if (!made) {
       error("E0501", fmt::format("nothing makes the graph's output '{}'", shown));
     } else if (made->state == Binding::State::kValue) {
       check_output_type(info, scope.graph->value(made->value).type);
       scope.graph->add_output(made->value, info.name());
     }
+  }
+  for (const std::string& name : repeated) {
+    int number = 2;
+    while (!seen.insert(fmt::format("{}_{}", name, number)).second) ++number;
+    const std::string copy = fmt::format("{}_{}", name, number);
+    warning("W0507", fmt::format("the output '{}' is listed twice; the copy is called '{}'", printable(name),
+                                 printable(copy)));
+    scope.graph->add_output(scope.find(name)->value, copy);
   }
 }
 

@@ -42,8 +42,11 @@ void Importer::import_initializers(const onnx::GraphProto& graph, Scope& scope) 
     }
   }
   for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) {
-    error("E0302", fmt::format("initializer '{}': sparse tensors are not supported",
-                               printable(tensor.values().name())));
+    error(
+        "E0302",
+        fmt::format("initializer '{}': sparse tensors are not supported", printable(tensor.values().name())),
+        fmt::format("graph '{}'", printable(scope.graph_name)),
+        "store it as a dense initializer: all its elements, the zeros too");
     bind(scope, tensor.values().name(), Binding{});
   }
 }

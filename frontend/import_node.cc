@@ -110,7 +110,7 @@ void Importer::import_operator(const onnx::NodeProto& node, const ir::Operator& 
     attributes = import_attributes(node, scope.environment, options_.limits, &external_);
     check_legacy_attributes(op, scope.opsets->version(op.domain).value_or(1), attributes);
   } catch (const ir::OperatorError& failure) {
-    node_error(diagnostics_, node, scope, "E0103", failure);
+    add_attribute_error(node, scope, failure);
     poison_results(node, scope);
     return;
   }
@@ -288,6 +288,24 @@ void Importer::node_error(ir::Diagnostics& to, const onnx::NodeProto& node, cons
           location(node, scope),
           {fmt::format("inputs: {}", describe_operands(node, scope))},
           failure.help});
+}
+
+void Importer::add_attribute_error(const onnx::NodeProto& node, const Scope& scope,
+                                   const ir::OperatorError& failure) {
+  ir::Diagnostic& diagnostic = wrong_attributes_[{operator_name(node), failure.message}];
+  diagnostic.code = "E0103";
+  diagnostic.help = failure.help;
+  diagnostic.details.push_back(location(node, scope));
+}
+
+void Importer::report_attribute_errors() {
+  for (auto& [key, diagnostic] : wrong_attributes_) {
+    const std::size_t nodes = diagnostic.details.size();
+    diagnostic.message = fmt::format("{}: {}{}", key.first, key.second,
+                                     nodes == 1 ? "" : fmt::format("; {} nodes have it", nodes));
+    diagnostics_.add(std::move(diagnostic));
+  }
+  wrong_attributes_.clear();
 }
 
 void Importer::error(std::string code, std::string message, std::string where, std::string help) {

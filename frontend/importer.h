@@ -15,6 +15,7 @@
 #include "frontend/import.h"
 #include "frontend/name_order.h"
 #include "frontend/opset_table.h"
+#include "frontend/suggested_sizes.h"
 #include "frontend/unsupported.h"
 #include "ir/operator.h"
 
@@ -61,6 +62,8 @@ class Importer {
   void import_functions();
   void import_inputs(const onnx::GraphProto& graph, Scope& scope);
   std::optional<DeclaredInput> declared_input(const onnx::ValueInfoProto& info);
+  std::vector<ResolvedInput> resolve(const std::vector<DeclaredInput>& declared);
+  SuggestedSizes legal_sizes(const std::vector<DeclaredInput>& declared);
   void import_outputs(const onnx::GraphProto& graph, Scope& scope);
   void check_output_type(const onnx::ValueInfoProto& info, const ir::TensorType& type);
 
@@ -114,6 +117,9 @@ class Importer {
   void node_error(ir::Diagnostics& to, const onnx::NodeProto& node, const Scope& scope, std::string code,
                   const ir::OperatorError& error);
   std::string location(const onnx::NodeProto& node, const Scope& scope);
+  /// Errors of attributes, one for all nodes of an operator that have it.
+  void add_attribute_error(const onnx::NodeProto& node, const Scope& scope, const ir::OperatorError& error);
+  void report_attribute_errors();
 
   const onnx::ModelProto& model_;
   const ImportOptions& options_;
@@ -128,6 +134,7 @@ class Importer {
   };
   std::map<FunctionKey, Function> functions_;
   Unsupported unsupported_;
+  std::map<std::pair<std::string, std::string>, ir::Diagnostic> wrong_attributes_;  // by operator and message
   std::set<std::string> warned_;  // operators older models do not have; domains not imported
   int nodes_ = 0;
   std::int64_t folded_bytes_ = 0;

@@ -48,12 +48,15 @@ std::optional<ir::AttributeKind> kind_in_schemas(const ir::Operator& op, int ops
 
 }  // namespace
 
-void check_legacy_attributes(const ir::Operator& op, int opset, const ir::Attributes& attributes) {
+void check_legacy_attributes(const ir::Operator& op, int opset, ir::Attributes& attributes) {
+  if (opset < 6 && op.domain.empty()) attributes.erase("consumed_inputs");
   for (const auto& [name, value] : attributes.all()) {
     const auto spec = std::find_if(op.attributes.begin(), op.attributes.end(),
                                    [&name = name](const ir::AttributeSpec& s) { return s.name == name; });
-    const std::optional<ir::AttributeKind> kind =
-        spec != op.attributes.end() ? std::optional(spec->kind) : kind_in_schemas(op, opset, name);
+    const bool listed = spec != op.attributes.end();
+    if (listed && spec->kind == ir::kind_of(value)) continue;
+    std::optional<ir::AttributeKind> kind = kind_in_schemas(op, opset, name);
+    if (!kind && listed) kind = spec->kind;
     if (!kind) {
       ir::operator_error(fmt::format("attribute '{}' is not known for {}", ir::printable(name), op.name));
     }

@@ -6,8 +6,10 @@
 
 namespace gcompile::frontend {
 
-/// Checks the kind of every attribute that the record does not list but ONNX's own schema of this opset does.
-/// Throws ir::OperatorError for a wrong kind and for attributes that neither knows.
-void check_legacy_attributes(const ir::Operator& op, int opset, const ir::Attributes& attributes);
+/// Checks the kind of every attribute against the record, and against ONNX's own schemas of this opset and
+/// before for those that the record does not list or that an older opset gave another kind. Removes
+/// `consumed_inputs` (before opset 6), which told where a runtime may overwrite an operand. Throws
+/// ir::OperatorError for a wrong kind and for attributes that nobody knows.
+void check_legacy_attributes(const ir::Operator& op, int opset, ir::Attributes& attributes);
 
 }  // namespace gcompile::frontend

@@ -42,4 +42,13 @@ std::string did_you_mean(std::string_view wanted, const std::vector<std::string>
   return best <= limit ? fmt::format("did you mean '{}'?", ir::printable(nearest)) : "";
 }
 
+std::string did_you_abbreviate(std::string_view wanted, const std::vector<std::string>& names) {
+  std::string nearest;
+  for (const std::string& name : names) {
+    if (wanted.size() < 4 || name.compare(0, wanted.size(), wanted) != 0) continue;
+    if (nearest.empty() || name.size() < nearest.size()) nearest = name;
+  }
+  return nearest.empty() ? "" : fmt::format("did you mean '{}'?", ir::printable(nearest));
+}
+
 }  // namespace gcompile::frontend

@@ -44,12 +44,7 @@ OpsetTable::OpsetTable(const Imports& imports, const std::string& where, const O
       }
       continue;
     }
-    if (version < kOldestOpset) {
-      add(diagnostics, ir::Severity::kError, "E0111",
-          fmt::format("{} imports opset {}; opsets before {} are not supported", where, version,
-                      kOldestOpset),
-          "onnx.version_converter.convert_version raises the opset of a model");
-    } else if (version > std::numeric_limits<int>::max()) {
+    if (version < kOldestOpset || version > std::numeric_limits<int>::max()) {
       add(diagnostics, ir::Severity::kError, "E0111",
           fmt::format("{} imports opset {}, which is no version", where, version));
     } else if (version > kNewestOpset) {

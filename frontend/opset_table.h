@@ -13,9 +13,8 @@
 
 namespace gcompile::frontend {
 
-/// The oldest opset whose operators we read, and the newest whose definitions this compiler's records were
-/// written against.
-constexpr std::int64_t kOldestOpset = 6;
+/// The first opset, and the newest whose definitions this compiler's records were written against.
+constexpr std::int64_t kOldestOpset = 1;
 constexpr std::int64_t kNewestOpset = 26;
 
 /// "ai.onnx" and "" are one domain.

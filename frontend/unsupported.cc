@@ -11,19 +11,21 @@ namespace gcompile::frontend {
 namespace {
 
 std::string hint(const std::string& domain, const std::string& name) {
-  std::vector<std::string> same_domain;
+  std::vector<std::string> same_domain, all;
   std::string elsewhere;
   for (const ir::Operator* op : ir::all_operators()) {
     if (op->domain == "gcompile") continue;
     if (op->domain == domain) same_domain.emplace_back(op->name);
     if (op->domain != domain && op->name == name) elsewhere = op->domain.empty() ? "ai.onnx" : op->domain;
+    all.emplace_back(op->name);
   }
   if (!elsewhere.empty()) return fmt::format("the domain {} has an operator of that name", elsewhere);
+  std::string nearest = did_you_mean(name, same_domain);
+  if (nearest.empty()) nearest = did_you_abbreviate(name, all);
   if (same_domain.empty()) {
-    return fmt::format("the domain '{}' is not supported; export the model with standard operators",
-                       ir::printable(domain));
+    return fmt::format("the domain '{}' is not supported; export the model with standard operators{}{}",
+                       ir::printable(domain), nearest.empty() ? "" : "; ", nearest);
   }
-  const std::string nearest = did_you_mean(name, same_domain);
   return nearest.empty() ? "`gcompile ops` lists the operators that are supported" : nearest;
 }
 

@@ -40,6 +40,43 @@ std::string describe_arity(const Arity& arity) {
                                 : fmt::format("{} to {}", arity.min, arity.max);
 }
 
+/// Attributes that are 0 or 1 in every operator that has them. Other values are refused: some runtimes take
+/// all of them for true, others only 1.
+bool is_flag(std::string_view attribute) {
+  constexpr std::string_view kFlags[] = {"allowzero",
+                                         "antialias",
+                                         "causal",
+                                         "ceil_mode",
+                                         "count_include_pad",
+                                         "detect_negative",
+                                         "detect_positive",
+                                         "do_rotary",
+                                         "exclude_outside",
+                                         "exclusive",
+                                         "fmod",
+                                         "input_forget",
+                                         "is_causal",
+                                         "keepdims",
+                                         "largest",
+                                         "layout",
+                                         "linear_before_reset",
+                                         "noop_with_empty_axes",
+                                         "past_present_share_buffer",
+                                         "reverse",
+                                         "saturate",
+                                         "select_last_index",
+                                         "sorted",
+                                         "storage_order",
+                                         "transA",
+                                         "transB",
+                                         "transBatchA",
+                                         "transBatchB",
+                                         "unidirectional",
+                                         "upper",
+                                         "zero_if_empty"};
+  return std::binary_search(std::begin(kFlags), std::end(kFlags), attribute);
+}
+
 std::string_view kind_name(AttributeKind kind) {
   constexpr std::string_view kNames[] = {
       "an int", "a float", "a string", "a list of ints", "a list of floats", "a list of strings", "a tensor"};
@@ -173,6 +210,10 @@ void complete_attributes(const Operator& op, Attributes& attributes) {
       operator_error(fmt::format("attribute '{}' must be {}, not {}", name, kind_name(spec->kind),
                                  kind_name(kind_of(value))));
     }
+    const auto* number = std::get_if<std::int64_t>(&value);
+    if (number && is_flag(name) && *number != 0 && *number != 1) {
+      operator_error(fmt::format("attribute '{}' must be 0 or 1, not {}", name, *number));
+    }
   }
   for (const AttributeSpec& spec : op.attributes) {
     if (attributes.has(spec.name)) continue;
@@ -181,21 +222,36 @@ void complete_attributes(const Operator& op, Attributes& attributes) {
   }
 }
 
-void infer_node(Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  const Operator& op = *node.op;
-  const int operands = static_cast<int>(node.operands.size());
-  if (operands < op.operands.min || (op.operands.max >= 0 && operands > op.operands.max)) {
-    operator_error(fmt::format("{} inputs given, {} expected", operands, describe_arity(op.operands)));
+namespace {
+
+/// The first `min` of `Arity` are always present; those up to `max` may be absent, at the end or in between.
+/// Of any number of operands none may be absent; of any number of results some may, which nobody asked for.
+void check_presence(const Node& node) {
+  const Arity operands = node.op->operands, results = node.op->results;
+  const int given = static_cast<int>(node.operands.size()), wanted = static_cast<int>(node.results.size());
+  if (given < operands.min || (operands.max >= 0 && given > operands.max)) {
+    operator_error(fmt::format("{} inputs given, {} expected", given, describe_arity(operands)));
   }
-  for (int i = 0; i < op.operands.min; ++i) {
-    if (!node.operands[static_cast<std::size_t>(i)].valid())
+  for (int i = 0; i < (operands.max < 0 ? given : operands.min); ++i) {
+    if (!node.operands[static_cast<std::size_t>(i)].valid()) {
       operator_error(fmt::format("input {} is missing", i));
+    }
   }
-  const int results = static_cast<int>(node.results.size());
-  if (results < op.results.min || (op.results.max >= 0 && results > op.results.max)) {
-    operator_error(fmt::format("{} outputs wanted, {} exist", results, describe_arity(op.results)));
+  if (wanted < results.min || (results.max >= 0 && wanted > results.max)) {
+    operator_error(fmt::format("{} outputs wanted, {} exist", wanted, describe_arity(results)));
   }
+  for (int i = 0; i < (results.max < 0 ? 0 : results.min); ++i) {
+    if (!node.results[static_cast<std::size_t>(i)].valid()) {
+      operator_error(fmt::format("output {} has no name", i));
+    }
+  }
+}
+
+}  // namespace
+
+void infer_node(Graph& graph, NodeId id) {
+  const Operator& op = *graph.node(id).op;
+  check_presence(graph.node(id));
   InferContext context(graph, id);
   op.infer(context);
 }

@@ -39,7 +39,7 @@ HELP = {
     "E0102": "Add the missing `opset_import` to the model.",
     "E0103": "The node's attributes or inputs are not what the operator's definition allows.",
     "W0110": "Remove one of the imports from the model.",
-    "E0111": "Convert the model: `onnx.version_converter.convert_version(model, 21)`.",
+    "E0111": "An opset is a number from 1 on; the file says something else.",
     "W0112": "Most operators do not change between opsets; verify the result.",
     "W0113": "Harmless, unless the exporter meant another version of the domain.",
     "W0114": "The model was written for another opset than it declares.",
@@ -70,6 +70,7 @@ HELP = {
     "E0503": "A graph has no loops; the message lists the nodes of the cycle.",
     "E0504": "An If has one condition and two graphs without inputs that return the same number of values.",
     "E0505": "A model without outputs computes nothing.",
+    "W0507": "Nothing: both outputs hold the same. List the output once to be rid of the copy.",
     "W0506": "Nothing, if the Constant nodes agree.",
     "E0601": "`--save-onnx` writes standard operators; use `--dump-dir` to see this graph.",
     "E0701": "`--layers` names the first value that is off; `--disable-pass` and `--pass-limit` find the pass that makes "

@@ -22,8 +22,8 @@ def cell(text):
 def document(operators):
     lines = ["# Operators", "",
              "Written by `scripts/list_operators.py` from `gcompile ops`; do not edit.", "",
-             "Opsets are those in which the definition changed: older ones from opset 7 on are read too, and brought to",
-             "the newest form at import. A limit of one operator, such as an operand that must be known when the model",
+             "Opsets are those in which the definition changed: every one of them is read, and brought to the newest form",
+             "at import. A limit of one operator, such as an operand that must be known when the model",
              "is compiled, is an error that says so; `gcompile check MODEL` tells without writing anything.", "",
              "Every operator is there for both targets, `cpp` and `cuda`. The test conformance.cuda_cases runs official cases of",
              "each standard operator on the emulator; tests/conformance/expected_cuda.txt lists those that only `cpp` takes. The",

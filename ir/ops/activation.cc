@@ -94,6 +94,14 @@ void infer_numeric(InferContext& context) {
   context.set_result(0, context.operand(0));
 }
 
+/// Before opset 6 the defaults had four decimals.
+void normalise_selu(RewriteContext& context) {
+  if (context.opset() >= 6) return;
+  for (const auto& [name, value] : {std::pair("alpha", 1.6732f), std::pair("gamma", 1.0507f)}) {
+    if (!context.attributes().has(name)) context.mutable_attributes().set(name, value);
+  }
+}
+
 template <int (*kBody)(const Builder&)>
 Form lower(const LowerContext& context) {
   return elementwise(context, [&](Dag& dag, const std::vector<int>& operands) {
@@ -123,14 +131,18 @@ Operator record(std::string_view name, std::vector<int> versions, Accuracy accur
 
 const Operator& operator_Elu() {
   static const Operator op =
-      record<elu>("Elu", {6, 22}, Accuracy::kFunction, "x < 0 ? alpha * (e^x - 1) : x", {{"alpha", 1.0f}});
+      record<elu>("Elu", {1, 6, 22}, Accuracy::kFunction, "x < 0 ? alpha * (e^x - 1) : x", {{"alpha", 1.0f}});
   return op;
 }
 
 const Operator& operator_Selu() {
-  static const Operator op =
-      record<selu>("Selu", {6, 22}, Accuracy::kFunction, "gamma * (x < 0 ? alpha * (e^x - 1) : x)",
-                   {{"alpha", 1.67326319217681884765625f}, {"gamma", 1.05070102214813232421875f}});
+  static const Operator op = [] {
+    Operator o =
+        record<selu>("Selu", {1, 6, 22}, Accuracy::kFunction, "gamma * (x < 0 ? alpha * (e^x - 1) : x)",
+                     {{"alpha", 1.67326319217681884765625f}, {"gamma", 1.05070102214813232421875f}});
+    o.normalise = normalise_selu;
+    return o;
+  }();
   return op;
 }
 
@@ -141,7 +153,7 @@ const Operator& operator_Celu() {
 }
 
 const Operator& operator_LeakyRelu() {
-  static const Operator op = record<leaky_relu>("LeakyRelu", {6, 16}, Accuracy::kRounding,
+  static const Operator op = record<leaky_relu>("LeakyRelu", {1, 6, 16}, Accuracy::kRounding,
                                                 "x < 0 ? alpha * x : x", {{"alpha", 0.01f}});
   return op;
 }
@@ -158,7 +170,7 @@ const Operator& operator_ThresholdedRelu() {
 
 const Operator& operator_HardSigmoid() {
   static const Operator op =
-      record<hard_sigmoid>("HardSigmoid", {6, 22}, Accuracy::kRounding, "clip(alpha * x + beta, 0, 1)",
+      record<hard_sigmoid>("HardSigmoid", {1, 6, 22}, Accuracy::kRounding, "clip(alpha * x + beta, 0, 1)",
                            {{"alpha", 0.2f}, {"beta", 0.5f}});
   return op;
 }

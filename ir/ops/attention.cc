@@ -90,6 +90,7 @@ void infer(InferContext& context) {
   if (context.has_operand(kMask)) {
     Shape mask = context.shape(kMask);
     if (mask.empty()) operator_error("attn_mask must not be a scalar");
+    if (context.element(kMask) != ElementType::kBool) require_float(context, kMask);
     // A mask may end early: what it does not name is masked.
     if (mask.back() < s.columns() && mask.back() != 1) mask.back() = s.columns();
     if (broadcast(mask, scores) != scores) {

@@ -34,10 +34,6 @@ void infer(InferContext& context) {
     if (context.shape(i) != channels) operator_error("scale, bias, mean and variance must be (C)");
   }
   for (int i = 1; i < context.result_count(); ++i) {
-    if (context.has_result(i) &&
-        context.graph().use_count(context.node().results[static_cast<std::size_t>(i)]) > 0) {
-      operator_error("running statistics are not computed", "export the model for inference");
-    }
     context.set_result(i, context.operand(3));
   }
   context.set_result(0, context.operand(0));
@@ -73,7 +69,17 @@ std::pair<ValueId, ValueId> computed(RewriteContext& context, ElementType type, 
   return {a, b};
 }
 
+/// Old exporters name the statistics even where nobody reads them; only who reads them asks for training.
+void require_unused_statistics(const NodeView& node) {
+  for (int i = 1; i < node.result_count(); ++i) {
+    if (node.has_result(i) && node.graph().use_count(node.node().results[static_cast<std::size_t>(i)]) > 0) {
+      operator_error("running statistics are not computed", "export the model for inference");
+    }
+  }
+}
+
 bool decompose(RewriteContext& context) {
+  require_unused_statistics(context);
   const TensorType x = context.operand(0);
   // 16-bit floats are scaled and shifted in float32 and rounded once.
   const ElementType type = compute_type(x.element);
@@ -94,7 +100,7 @@ const Operator& operator_BatchNormalization() {
   static const Operator op = [] {
     Operator o;
     o.name = "BatchNormalization";
-    o.versions = {7, 9, 14, 15};
+    o.versions = {1, 6, 7, 9, 14, 15};
     o.operands = {5, 5};
     o.results = {1, 5};
     o.attributes = {{"epsilon", AttributeKind::kFloat, 1e-5f}};

@@ -7,6 +7,13 @@
 namespace gcompile::ir {
 namespace {
 
+/// Before opset 4 the axis was optional, and 1 by default.
+void normalise(RewriteContext& context) {
+  if (context.opset() < 4 && !context.attributes().has("axis")) {
+    context.mutable_attributes().set("axis", std::int64_t{1});
+  }
+}
+
 void infer(InferContext& context) {
   const ElementType type = same_type(context);
   require_computable(context, 0);
@@ -14,7 +21,6 @@ void infer(InferContext& context) {
   const auto axis = static_cast<std::size_t>(
       normalise_axis(context.attributes().int_of("axis"), static_cast<int>(out.size())));
   for (int i = 1; i < context.operand_count(); ++i) {
-    if (!context.has_operand(i)) operator_error(fmt::format("input {} is missing", i));
     Shape next = context.shape(i);
     if (next.size() != out.size()) operator_error("inputs must have the same rank");
     const std::int64_t length = next[axis];
@@ -53,10 +59,11 @@ const Operator& operator_Concat() {
   static const Operator op = [] {
     Operator o;
     o.name = "Concat";
-    o.versions = {4, 11, 13};
+    o.versions = {1, 4, 11, 13};
     o.operands = {1, -1};
     o.attributes = {{"axis", AttributeKind::kInt, std::nullopt, true}};
     o.summary = "operands one after another along an axis";
+    o.normalise = normalise;
     o.infer = infer;
     o.lower = lower;
     return o;

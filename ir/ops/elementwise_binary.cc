@@ -148,28 +148,29 @@ Form lower_prelu(const LowerContext& context) {
     return op;                                                                                             \
   }
 
-GC_ELEMENTWISE(Add, kAdd, same, 2, kRounding, "a + b", 7, 13, 14)
-GC_ELEMENTWISE(Sub, kSub, same, 2, kRounding, "a - b", 7, 13, 14)
-GC_ELEMENTWISE(Mul, kMul, same, 2, kRounding, "a * b", 7, 13, 14)
-GC_ELEMENTWISE(Div, kDiv, same, 2, kRounding, "a / b; integers truncate toward zero", 7, 13, 14)
-GC_ELEMENTWISE(Max, kMax, same, -1, kExact, "largest operand; NaN wins", 6, 8, 12, 13)
-GC_ELEMENTWISE(Min, kMin, same, -1, kExact, "smallest operand; NaN wins", 6, 8, 12, 13)
-GC_ELEMENTWISE(Sum, kAdd, same, -1, kRounding, "sum of the operands", 6, 8, 13)
-GC_ELEMENTWISE(Equal, kEqual, compare, 2, kExact, "a == b", 7, 11, 13, 19)
-GC_ELEMENTWISE(Less, kLess, compare, 2, kExact, "a < b", 7, 9, 13)
+GC_ELEMENTWISE(Add, kAdd, same, 2, kRounding, "a + b", 1, 6, 7, 13, 14)
+GC_ELEMENTWISE(Sub, kSub, same, 2, kRounding, "a - b", 1, 6, 7, 13, 14)
+GC_ELEMENTWISE(Mul, kMul, same, 2, kRounding, "a * b", 1, 6, 7, 13, 14)
+GC_ELEMENTWISE(Div, kDiv, same, 2, kRounding, "a / b; integers truncate toward zero, and give 0 when b is 0",
+               1, 6, 7, 13, 14)
+GC_ELEMENTWISE(Max, kMax, same, -1, kExact, "largest operand; NaN wins", 1, 6, 8, 12, 13)
+GC_ELEMENTWISE(Min, kMin, same, -1, kExact, "smallest operand; NaN wins", 1, 6, 8, 12, 13)
+GC_ELEMENTWISE(Sum, kAdd, same, -1, kRounding, "sum of the operands", 1, 6, 8, 13)
+GC_ELEMENTWISE(Equal, kEqual, compare, 2, kExact, "a == b", 1, 7, 11, 13, 19)
+GC_ELEMENTWISE(Less, kLess, compare, 2, kExact, "a < b", 1, 7, 9, 13)
 GC_ELEMENTWISE(LessOrEqual, kLessEqual, compare, 2, kExact, "a <= b", 12, 16)
-GC_ELEMENTWISE(Greater, kGreater, compare, 2, kExact, "a > b", 7, 9, 13)
+GC_ELEMENTWISE(Greater, kGreater, compare, 2, kExact, "a > b", 1, 7, 9, 13)
 GC_ELEMENTWISE(GreaterOrEqual, kGreaterEqual, compare, 2, kExact, "a >= b", 12, 16)
-GC_ELEMENTWISE(And, kLogicalAnd, logic, 2, kExact, "logical and", 7)
-GC_ELEMENTWISE(Or, kLogicalOr, logic, 2, kExact, "logical or", 7)
-GC_ELEMENTWISE(Xor, kLogicalXor, logic, 2, kExact, "logical exclusive or", 7)
+GC_ELEMENTWISE(And, kLogicalAnd, logic, 2, kExact, "logical and", 1, 7)
+GC_ELEMENTWISE(Or, kLogicalOr, logic, 2, kExact, "logical or", 1, 7)
+GC_ELEMENTWISE(Xor, kLogicalXor, logic, 2, kExact, "logical exclusive or", 1, 7)
 GC_ELEMENTWISE(BitwiseAnd, kBitAnd, bits, 2, kExact, "bitwise and", 18)
 GC_ELEMENTWISE(BitwiseOr, kBitOr, bits, 2, kExact, "bitwise or", 18)
 GC_ELEMENTWISE(BitwiseXor, kBitXor, bits, 2, kExact, "bitwise exclusive or", 18)
 
 const Operator& operator_Mean() {
   static const Operator op = [] {
-    Operator o = record<ScalarOp::kAdd>("Mean", {6, 8, 13}, Accuracy::kRounding, "mean of the operands",
+    Operator o = record<ScalarOp::kAdd>("Mean", {1, 6, 8, 13}, Accuracy::kRounding, "mean of the operands",
                                         infer_mean, -1);
     o.lower = lower_mean;
     return o;
@@ -204,8 +205,8 @@ const Operator& operator_BitShift() {
 
 const Operator& operator_PRelu() {
   static const Operator op = [] {
-    Operator o = record<ScalarOp::kMul>("PRelu", {7, 9, 16}, Accuracy::kRounding, "x < 0 ? slope * x : x",
-                                        infer_prelu, 2);
+    Operator o = record<ScalarOp::kMul>("PRelu", {1, 6, 7, 9, 16}, Accuracy::kRounding,
+                                        "x < 0 ? slope * x : x", infer_prelu, 2);
     o.normalise = normalise_prelu;
     o.lower = lower_prelu;
     return o;

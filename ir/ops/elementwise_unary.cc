@@ -127,22 +127,22 @@ Operator unary_with(std::string_view name, std::vector<int> versions, Accuracy a
     return op;                                                                                       \
   }
 
-GC_UNARY(Abs, kAbs, numeric, kExact, "|x|", 6, 13)
-GC_UNARY(Neg, kNeg, numeric, kExact, "-x", 6, 13)
+GC_UNARY(Abs, kAbs, numeric, kExact, "|x|", 1, 6, 13)
+GC_UNARY(Neg, kNeg, numeric, kExact, "-x", 1, 6, 13)
 GC_UNARY(Sign, kSign, numeric, kExact, "-1, 0 or 1", 9, 13)
 GC_UNARY(Not, kLogicalNot, not, kExact, "logical negation", 1)
 GC_UNARY(BitwiseNot, kBitNot, bitwise, kExact, "bitwise complement", 18)
 GC_UNARY(IsNaN, kIsNan, float_test, kExact, "whether x is NaN", 9, 13, 20)
-GC_UNARY(Ceil, kCeil, float, kExact, "smallest integer not below x", 6, 13)
-GC_UNARY(Floor, kFloor, float, kExact, "largest integer not above x", 6, 13)
+GC_UNARY(Ceil, kCeil, float, kExact, "smallest integer not below x", 1, 6, 13)
+GC_UNARY(Floor, kFloor, float, kExact, "largest integer not above x", 1, 6, 13)
 GC_UNARY(Round, kRoundHalfEven, float, kExact, "nearest integer, halves to even", 11, 22)
-GC_UNARY(Sqrt, kSqrt, float, kRounding, "square root", 6, 13)
-GC_UNARY(Reciprocal, kReciprocal, float, kRounding, "1 / x", 6, 13)
-GC_UNARY(Exp, kExp, float, kFunction, "e^x", 6, 13)
-GC_UNARY(Log, kLog, float, kFunction, "natural logarithm", 6, 13)
+GC_UNARY(Sqrt, kSqrt, float, kRounding, "square root", 1, 6, 13)
+GC_UNARY(Reciprocal, kReciprocal, float, kRounding, "1 / x", 1, 6, 13)
+GC_UNARY(Exp, kExp, float, kFunction, "e^x", 1, 6, 13)
+GC_UNARY(Log, kLog, float, kFunction, "natural logarithm", 1, 6, 13)
 GC_UNARY(Erf, kErf, float, kFunction, "error function", 9, 13)
-GC_UNARY(Tanh, kTanh, float, kFunction, "hyperbolic tangent", 6, 13)
-GC_UNARY(Sigmoid, kSigmoid, float, kFunction, "1 / (1 + e^-x)", 6, 13)
+GC_UNARY(Tanh, kTanh, float, kFunction, "hyperbolic tangent", 1, 6, 13)
+GC_UNARY(Sigmoid, kSigmoid, float, kFunction, "1 / (1 + e^-x)", 1, 6, 13)
 GC_UNARY(Softplus, kSoftplus, float, kFunction, "log(1 + e^x)", 1, 22)
 GC_UNARY(Sin, kSin, float, kFunction, "sine", 7, 22)
 GC_UNARY(Cos, kCos, float, kFunction, "cosine", 7, 22)
@@ -161,7 +161,7 @@ GC_UNARY_WITH(Softsign, lower_softsign, kRounding, "x / (1 + |x|)", 1, 22)
 
 const Operator& operator_Relu() {
   static const Operator op = [] {
-    Operator o = unary_with<lower_relu>("Relu", {6, 13, 14}, Accuracy::kExact, "max(x, 0)");
+    Operator o = unary_with<lower_relu>("Relu", {1, 6, 13, 14}, Accuracy::kExact, "max(x, 0)");
     o.infer = infer_numeric;
     return o;
   }();

@@ -20,6 +20,20 @@ Form lower_expand(const LowerContext& context) {
   return form;
 }
 
+/// Before opset 6 operand 1 was the repeats of one axis, and operand 2 that axis: scalars of any numeric
+/// type.
+void normalise_tile(RewriteContext& context) {
+  if (context.opset() >= 6) return;
+  const std::optional<Scalar> tiles = constant_scalar(context, 1), axis = constant_scalar(context, 2);
+  if (!tiles || !axis) operator_error("tiles and axis must be scalars that are known at compile time");
+  std::vector<std::int64_t> repeats(context.shape(0).size(), 1);
+  const Scalar count = cast(*tiles, ElementType::kInt64), at = cast(*axis, ElementType::kInt64);
+  repeats[static_cast<std::size_t>(normalise_axis(at.integer, static_cast<int>(repeats.size())))] =
+      count.integer;
+  const ValueId known = context.constant_ints(repeats);
+  context.replace_with("Tile", {context.operand_id(0), known});
+}
+
 void infer_tile(InferContext& context) {
   require_computable(context, 0);
   const std::vector<std::int64_t> repeats = context.constant_ints(1, "repeats");
@@ -67,7 +81,11 @@ const Operator& operator_Expand() {
 }
 
 const Operator& operator_Tile() {
-  static const Operator op = record("Tile", {6, 13}, "repeated along every axis", infer_tile, lower_tile);
+  static const Operator op = [] {
+    Operator o = record("Tile", {1, 6, 13}, "repeated along every axis", infer_tile, lower_tile);
+    o.normalise = normalise_tile;
+    return o;
+  }();
   return op;
 }
 

@@ -303,7 +303,7 @@ const Operator& operator_RMSNormalization() {
 
 const Operator& operator_InstanceNormalization() {
   static const Operator op = [] {
-    Operator o = record("InstanceNormalization", {6, 22}, {3, 3},
+    Operator o = record("InstanceNormalization", {1, 6, 22}, {3, 3},
                         "(x - mean) / sqrt(var + epsilon) * scale + bias per sample and channel",
                         infer_instance, lower_instance);
     o.attributes = {{"epsilon", AttributeKind::kFloat, 1e-5f}};

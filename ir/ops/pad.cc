@@ -42,13 +42,14 @@ Pads pads_of(const NodeView& node) {
   return out;
 }
 
-/// pads and value became inputs in opset 11.
+/// pads and value became inputs in opset 11. Opset 1 called the pads `paddings`.
 void normalise(RewriteContext& context) {
   if (context.attributes().has("value")) {
     const double value = static_cast<double>(context.attributes().float_of("value"));
     context.mutable_attributes().erase("value");
     context.set_operand(2, context.constant_scalar(context.element(0), value));
   }
+  context.attribute_to_operand("paddings", 1);
   context.attribute_to_operand("pads", 1);
 }
 
@@ -192,7 +193,7 @@ const Operator& operator_Pad() {
   static const Operator op = [] {
     Operator o;
     o.name = "Pad";
-    o.versions = {2, 11, 13, 18, 19, 21, 23, 24, 25};
+    o.versions = {1, 2, 11, 13, 18, 19, 21, 23, 24, 25};
     o.operands = {2, 4};
     o.attributes = {{"mode", AttributeKind::kString, std::string("constant")}};
     o.summary = "elements before and after every axis: constant, reflect, edge or wrap; negative pads crop";

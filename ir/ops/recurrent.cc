@@ -95,6 +95,17 @@ void require_shape(const NodeView& node, int i, const Shape& expected, std::stri
                              to_string(node.shape(i))));
 }
 
+/// Lengths that are only known at run time are clamped there.
+void require_lengths(const NodeView& node, const Recurrence& r) {
+  const Tensor* lengths = node.constant(kLengths);
+  if (!lengths || is_float(lengths->element())) return;
+  for (const std::int64_t length : lengths->ints()) {
+    if (length < 0 || length > r.steps) {
+      operator_error(fmt::format("sequence_lens has the length {}, but there are {} steps", length, r.steps));
+    }
+  }
+}
+
 template <const Cell& kCell>
 void infer(InferContext& context) {
   require_float(context, 0);
@@ -107,6 +118,11 @@ void infer(InferContext& context) {
           fmt::format("input {} must be {}, not {}", i, name_of(expected), name_of(context.element(i))));
     }
   }
+  if (context.shape(2).size() != 3 || context.shape(2)[2] != r.hidden) {
+    operator_error(
+        fmt::format("hidden_size is {}, but R has the shape {}", r.hidden, to_string(context.shape(2))));
+  }
+  require_lengths(context, r);
   const std::int64_t d = r.directions, h = r.hidden, g = kCell.gates;
   const Shape state = r.batch_first ? Shape{r.batch, d, h} : Shape{d, r.batch, h};
   require_shape(context, 1, {d, g * h, r.inputs}, "W");
@@ -399,13 +415,15 @@ RecurrentWork recurrent_work(const NodeView& node, RecurrentCell cell) {
 }
 
 const Operator& operator_RNN() {
-  static const Operator op = record<kRnn>("RNN", {1, 7, 14, 22}, "simple recurrent layer");
+  static const Operator op = record<kRnn>(
+      "RNN", {1, 7, 14, 22}, "simple recurrent layer; sequence_lens outside [0, steps] are clamped");
   return op;
 }
 
 const Operator& operator_GRU() {
   static const Operator op = [] {
-    Operator o = record<kGru>("GRU", {1, 3, 7, 14, 22}, "gated recurrent unit");
+    Operator o = record<kGru>("GRU", {1, 3, 7, 14, 22},
+                              "gated recurrent unit; sequence_lens outside [0, steps] are clamped");
     o.attributes.push_back({"linear_before_reset", AttributeKind::kInt, std::int64_t{0}});
     return o;
   }();
@@ -414,7 +432,8 @@ const Operator& operator_GRU() {
 
 const Operator& operator_LSTM() {
   static const Operator op = [] {
-    Operator o = record<kLstm>("LSTM", {1, 7, 14, 22}, "long short-term memory");
+    Operator o = record<kLstm>("LSTM", {1, 7, 14, 22},
+                               "long short-term memory; sequence_lens outside [0, steps] are clamped");
     o.attributes.push_back({"input_forget", AttributeKind::kInt, std::int64_t{0}});
     return o;
   }();

@@ -26,7 +26,9 @@ Shape target_shape(const NodeView& node) {
       if (unknown >= 0) operator_error("the shape has two dims of -1");
       unknown = static_cast<int>(i);
     } else {
-      known *= out[i];
+      if (__builtin_mul_overflow(known, out[i], &known)) {
+        operator_error(fmt::format("the shape {} is beyond 63 bits", to_string(out)));
+      }
     }
   }
   const std::int64_t count = element_count(in);
@@ -57,6 +59,9 @@ Form lower_reshape(const LowerContext& context) {
   form.set_root(form.dag.load(0, context.element(0), delinearise(position, context.shape(0), form.ranges())));
   return form;
 }
+
+/// The shape became an input in opset 5.
+void normalise_reshape(RewriteContext& context) { context.attribute_to_operand("shape", 1); }
 
 /// Axes became an input in opset 13.
 void normalise_axes_input(RewriteContext& context) { context.attribute_to_operand("axes", 1); }
@@ -141,11 +146,12 @@ const Operator& operator_Reshape() {
   static const Operator op = [] {
     Operator o;
     o.name = "Reshape";
-    o.versions = {5, 13, 14, 19, 21, 23, 24, 25};
+    o.versions = {1, 5, 13, 14, 19, 21, 23, 24, 25};
     o.operands = {2, 2};
     o.attributes = {{"allowzero", AttributeKind::kInt, std::int64_t{0}}};
     o.summary = "the same elements with other dims";
     o.traits.keeps_elements = true;
+    o.normalise = normalise_reshape;
     o.infer = infer_reshape;
     o.evaluate = evaluate_reshape;
     o.lower = lower_reshape;

@@ -233,10 +233,15 @@ bool decompose(RewriteContext& context) {
   return true;
 }
 
-/// Upsample-7 has scales as attribute, Upsample-9 as input 1; both read at x / scale.
+/// Upsample-1 has the scales of height and width as attributes, Upsample-7 all scales in one, Upsample-9 as
+/// input 1; both read at x / scale.
 void normalise_upsample(RewriteContext& context) {
   ValueId scales;
-  if (context.attributes().has("scales")) {
+  if (context.attributes().has("height_scale") && context.attributes().has("width_scale")) {
+    const float given[] = {1, 1, context.attributes().float_of("height_scale"),
+                           context.attributes().float_of("width_scale")};
+    scales = context.constant(Tensor::of_floats(given, {4}));
+  } else if (context.attributes().has("scales")) {
     const std::vector<float>& given = context.attributes().floats_of("scales");
     scales = context.constant(Tensor::of_floats(given, {static_cast<std::int64_t>(given.size())}));
   } else if (context.has_operand(1)) {
@@ -286,7 +291,7 @@ const Operator& operator_Upsample() {
   static const Operator op = [] {
     Operator o;
     o.name = "Upsample";
-    o.versions = {7, 9};
+    o.versions = {1, 7, 9};
     o.operands = {1, 2};
     o.attributes = {{"mode", AttributeKind::kString, std::string("nearest")},
                     {"scales", AttributeKind::kFloats, std::nullopt}};

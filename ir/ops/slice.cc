@@ -195,7 +195,7 @@ const Operator& operator_Split() {
   static const Operator op = [] {
     Operator o;
     o.name = "Split";
-    o.versions = {2, 11, 13, 18};
+    o.versions = {1, 2, 11, 13, 18};
     o.operands = {1, 2};
     o.results = {1, -1};
     o.attributes = {{"axis", AttributeKind::kInt, std::int64_t{0}},

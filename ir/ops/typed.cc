@@ -10,6 +10,22 @@ namespace {
 
 // Cast ------------------------------------------------------------------------------------------------------
 
+/// Before opset 6 the type was named, not numbered: "FLOAT" (onnx.proto, enum TensorProto.DataType).
+void normalise_cast(RewriteContext& context) {
+  constexpr std::pair<std::string_view, ElementType> kNames[] = {
+      {"FLOAT", ElementType::kFloat32},  {"UINT8", ElementType::kUInt8},   {"INT8", ElementType::kInt8},
+      {"UINT16", ElementType::kUInt16},  {"INT16", ElementType::kInt16},   {"INT32", ElementType::kInt32},
+      {"INT64", ElementType::kInt64},    {"BOOL", ElementType::kBool},     {"FLOAT16", ElementType::kFloat16},
+      {"DOUBLE", ElementType::kFloat64}, {"UINT32", ElementType::kUInt32}, {"UINT64", ElementType::kUInt64}};
+  const auto at = context.attributes().all().find("to");
+  if (at == context.attributes().all().end() || kind_of(at->second) != AttributeKind::kString) return;
+  const std::string given = std::get<std::string>(at->second);
+  for (const auto& [name, type] : kNames) {
+    if (name == given) return context.mutable_attributes().set("to", onnx_number_of(type));
+  }
+  operator_error(fmt::format("attribute 'to' names the type '{}', which is not supported", printable(given)));
+}
+
 void infer_cast(InferContext& context) {
   context.set_result(0, computable_type_of(context.attributes(), "to"), context.shape(0));
 }
@@ -176,7 +192,7 @@ Operator record(std::string_view name, std::vector<int> versions, Arity operands
 
 const Operator& operator_Cast() {
   static const Operator op = [] {
-    Operator o = record("Cast", {6, 9, 13, 19, 21, 23, 24, 25, 28}, {1, 1},
+    Operator o = record("Cast", {1, 6, 9, 13, 19, 21, 23, 24, 25, 28}, {1, 1},
                         "conversion to another element type; floats to integers truncate and saturate",
                         infer_cast, lower_cast);
     o.traits.keeps_elements = true;
@@ -184,6 +200,7 @@ const Operator& operator_Cast() {
     o.attributes = {{"to", AttributeKind::kInt, std::nullopt, true},
                     {"saturate", AttributeKind::kInt, std::int64_t{1}},
                     {"round_mode", AttributeKind::kString, std::string("up")}};
+    o.normalise = normalise_cast;
     return o;
   }();
   return op;
@@ -202,7 +219,8 @@ const Operator& operator_CastLike() {
 
 const Operator& operator_Clip() {
   static const Operator op = [] {
-    Operator o = record("Clip", {6, 11, 12, 13}, {1, 3}, "min(max(x, low), high); absent bounds do not bind",
+    Operator o = record("Clip", {1, 6, 11, 12, 13}, {1, 3},
+                        "min(max(x, low), high); absent bounds do not bind: infinity stays infinity",
                         infer_clip, lower_clip);
     o.normalise = normalise_clip;
     return o;
@@ -212,8 +230,8 @@ const Operator& operator_Clip() {
 
 const Operator& operator_Dropout() {
   static const Operator op = [] {
-    Operator o =
-        record("Dropout", {7, 10, 12, 13, 22}, {1, 3}, "identity (inference only)", infer_dropout, nullptr);
+    Operator o = record("Dropout", {1, 6, 7, 10, 12, 13, 22}, {1, 3}, "identity (inference only)",
+                        infer_dropout, nullptr);
     o.results = {1, 2};
     o.attributes = {{"seed", AttributeKind::kInt, std::int64_t{0}}};
     o.normalise = normalise_dropout;
@@ -236,8 +254,8 @@ const Operator& operator_Identity() {
 
 const Operator& operator_Pow() {
   static const Operator op = [] {
-    Operator o =
-        record("Pow", {7, 12, 13, 15}, {2, 2}, "a to the power of b, in the type of a", infer_pow, lower_pow);
+    Operator o = record("Pow", {1, 7, 12, 13, 15}, {2, 2}, "a to the power of b, in the type of a", infer_pow,
+                        lower_pow);
     o.accuracy = Accuracy::kFunction;
     o.normalise = normalise_legacy_broadcast;
     return o;

@@ -61,7 +61,23 @@ TEST(FrontendDims, OpenDimensionsAreOneErrorThatShowsTheFlags) {
   EXPECT_THAT(outcome.errors, HasSubstr("input 'a', axis 0: 'batch'"));
   EXPECT_THAT(outcome.errors, HasSubstr("input 'a', axis 1"));
   EXPECT_THAT(outcome.errors, HasSubstr("input 'b', axis 0: 'batch'"));
-  EXPECT_THAT(outcome.errors, HasSubstr("--dim batch=1 --shape a:?x?x3"));
+  EXPECT_THAT(outcome.errors, HasSubstr("--dim batch=1 --shape a:1x1x3"));
+}
+
+TEST(FrontendDims, ProposedSizesCanBeTakenAsTheyAre) {
+  // A window of 5 without padding, then a reduction by 3: sizes of 1 fit nothing.
+  const Outcome outcome = import_text(frontend_test::model_text(
+      "(float[n, 2, ?, w] x) => (float y)",
+      "m = MaxPool <kernel_shape = [5, 7]> (x)\ny = AveragePool <kernel_shape = [3, 1]> (m)"));
+  EXPECT_THAT(outcome.errors, HasSubstr("--dim n=1 --dim w=8 --shape x:1x2x8x8"));
+  // What no size mends is not searched for.
+  EXPECT_THAT(
+      import_text(frontend_test::model_text("(float[n, m] x) => (float y)", "y = Nonsense(x)")).errors,
+      HasSubstr("--dim n=1 --dim m=1"));
+  EXPECT_THAT(
+      import_text(frontend_test::model_text("(float[?] x, float[?, 2] z) => (float y)", "y = Add(x, z)"))
+          .errors,
+      HasSubstr("--shape x:1 --shape z:1x2"));
 }
 
 TEST(FrontendDims, IdentifiersAreMergedQuestionMarksAreNot) {

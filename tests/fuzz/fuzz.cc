@@ -1,0 +1,280 @@
+// Compiles mutated models in memory and tells what ends in an internal error, a crash, a hang or too much
+// memory.
+//
+//     fuzz [--seconds N] [--seed N] [--all] [--findings DIR] SEED...   mutates the models SEED (files or
+//     folders) fuzz --run FILE...                                              compiles models as they are
+//
+// --all takes every mutation of every model in turn, in place of random ones. Case N of a seed is the same on
+// every machine. Exit: 0 nothing found, 1 something found, 2 usage. Findings are made smaller and written to
+// DIR.
+
+#include <fmt/format.h>
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+
+#include "frontend/file_bytes.h"
+#include "frontend/model_file.h"
+#include "ir/diagnostics.h"
+#include "tests/fuzz/isolated.h"
+#include "tests/fuzz/mutate.h"
+#include "tests/fuzz/whole_compile.h"
+
+#ifdef __SANITIZE_ADDRESS__
+/// A quarantine that leaves the memory of a case visible, and no report at the end of each process.
+extern "C" const char* __asan_default_options() {
+  return "detect_leaks=0:quarantine_size_mb=8:max_allocation_size_mb=2048:allocator_may_return_null=0";
+}
+extern "C" const char* __ubsan_default_options() { return "halt_on_error=1:print_stacktrace=1"; }
+#endif
+
+namespace gcompile::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kSeedBytes = 200'000;  // larger ones say nothing that a small one does not
+constexpr Setting kSettings[] = {{false, 3}, {true, 3}, {false, 0}, {true, 0}};
+
+struct Options {
+  double seconds = 60;
+  std::uint64_t seed = 1;
+  bool all = false;
+  bool run = false;
+  std::string findings;
+  std::vector<std::string> paths;
+};
+
+struct Seed {
+  std::string path;
+  onnx::ModelProto model;
+};
+
+std::vector<std::string> files_of(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  const auto add = [&](const fs::path& path) {
+    const std::string kind = path.extension().string();
+    if (kind == ".onnx" || kind == ".onnxtxt") files.push_back(path.string());
+  };
+  for (const std::string& path : paths) {
+    if (!fs::is_directory(path)) {
+      files.push_back(path);
+      continue;
+    }
+    for (const auto& entry : fs::recursive_directory_iterator(path)) add(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// Models that cannot be read at all are left out: nothing could be mutated in them.
+std::vector<Seed> read_seeds(const std::vector<std::string>& paths) {
+  std::vector<Seed> seeds;
+  for (const std::string& path : files_of(paths)) {
+    if (fs::file_size(path) > static_cast<std::uintmax_t>(kSeedBytes)) continue;
+    try {
+      const std::string bytes = frontend::read_file(path, kSeedBytes);
+      seeds.push_back({path, frontend::is_text_name(path) ? frontend::parse_model_text(bytes, {})
+                                                          : frontend::parse_model_bytes(bytes, {})});
+    } catch (const ir::CompileError&) {
+    }
+  }
+  return seeds;
+}
+
+struct Case {
+  std::string seed;
+  onnx::ModelProto model;
+  Setting setting;
+};
+
+/// Cases of a random run, by number.
+Case random_case(const std::vector<Seed>& seeds, std::uint64_t seed, std::uint64_t number) {
+  Choice choice = Choice::random(seed * 0x9e3779b97f4a7c15u + number);
+  const Seed& from = seeds[choice.pick(seeds.size())];
+  Case made{from.path, from.model, kSettings[choice.pick(std::size(kSettings))]};
+  mutate(made.model, choice);
+  return made;
+}
+
+/// Cases of a run of all, which must be asked for in order.
+class AllCases {
+ public:
+  explicit AllCases(const std::vector<Seed>& seeds) : seeds_(seeds) {}
+  /// False after the last one.
+  bool advance(std::uint64_t to) {
+    for (; at_ < to; ++at_) {
+      if (!made_) current();  // what is chosen shows only when the mutator runs
+      made_ = false;
+      if (choice_.next()) continue;
+      choice_ = Choice::first();
+      if (++mutator_ < mutators().size()) continue;
+      mutator_ = 0;
+      if (++seed_ == seeds_.size()) return false;
+    }
+    return true;
+  }
+  Case current() {
+    Case made{seeds_[seed_].path, seeds_[seed_].model, kSettings[at_ % 2]};
+    mutators()[mutator_].run(made.model, choice_);
+    made.model.mutable_graph()->clear_value_info();
+    made_ = true;
+    return made;
+  }
+
+ private:
+  const std::vector<Seed>& seeds_;
+  std::size_t seed_ = 0, mutator_ = 0;
+  Choice choice_ = Choice::first();
+  std::uint64_t at_ = 0;
+  bool made_ = false;
+};
+
+std::string isolated_defect(const onnx::ModelProto& model, const Setting& setting) {
+  const std::string bytes = model.SerializeAsString();
+  std::uint64_t done = 0;
+  return run_isolated(
+             0, 1, {}, [&](std::uint64_t) { return defect_of(bytes, setting); }, [] { return false; }, done)
+      .text;
+}
+
+/// Defects of one kind have one place in the source, or one signal.
+std::string kind_of(const std::string& text) { return text.substr(0, text.find(" does not hold")); }
+
+onnx::ModelProto minimised(onnx::ModelProto model, const Setting& setting, const std::string& kind) {
+  for (bool smaller = true; smaller;) {
+    smaller = false;
+    for (onnx::ModelProto& next : smaller_models(model)) {
+      if (kind_of(isolated_defect(next, setting)) != kind) continue;
+      model = std::move(next);
+      smaller = true;
+      break;
+    }
+  }
+  return model;
+}
+
+class Report {
+ public:
+  explicit Report(std::string folder) : folder_(std::move(folder)) {}
+  /// Whether this defect is new.
+  bool add(std::uint64_t number, const Case& found, const std::string& text) {
+    const std::string kind = kind_of(text);
+    const bool is_new = counts_[kind]++ == 0;
+    if (!is_new) return false;
+    std::cout << fmt::format("case {} ({}, from {}): {}\n", number, to_string(found.setting), found.seed,
+                             text)
+              << std::flush;
+    if (folder_.empty()) return true;
+    fs::create_directories(folder_);
+    const std::string path = fmt::format("{}/{:03}.onnx", folder_, counts_.size());
+    std::ofstream(path, std::ios::binary) << minimised(found.model, found.setting, kind).SerializeAsString();
+    std::cout << "    " << path << "\n" << std::flush;
+    return true;
+  }
+  int finish(std::uint64_t done) const {
+    std::cout << fmt::format("{} cases, {} kinds of defects\n", done, counts_.size());
+    for (const auto& [kind, count] : counts_) std::cout << fmt::format("{:6} {}\n", count, kind);
+    return counts_.empty() ? 0 : 1;
+  }
+
+ private:
+  std::string folder_;
+  std::map<std::string, int> counts_;
+};
+
+int run_mutations(const Options& options) {
+  const std::vector<Seed> seeds = read_seeds(options.paths);
+  std::cout << fmt::format("{} models\n", seeds.size());
+  if (seeds.empty()) return 2;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.seconds);
+  AllCases all(seeds);
+  bool exhausted = false;
+  const auto stop = [&] { return exhausted || std::chrono::steady_clock::now() >= end; };
+  const auto make = [&](std::uint64_t number) -> Case {
+    if (!options.all) return random_case(seeds, options.seed, number);
+    exhausted = !all.advance(number);
+    return exhausted ? Case{"", seeds[0].model, kSettings[0]} : all.current();
+  };
+  const auto run = [&](std::uint64_t number) {
+    const Case made = make(number);
+    return defect_of(made.model.SerializeAsString(), made.setting);
+  };
+  Report report(options.findings);
+  std::uint64_t done = 0;
+  for (std::uint64_t next = 0;;) {
+    const Finding found = run_isolated(next, ~std::uint64_t{0}, {}, run, stop, done);
+    if (found.text.empty()) break;
+    report.add(found.number, make(found.number), found.text);
+    next = found.number + 1;
+  }
+  return report.finish(done);
+}
+
+int run_files(const Options& options) {
+  int defects = 0;
+  const std::vector<std::string> files = files_of(options.paths);
+  for (const std::string& path : files) {
+    const std::string bytes = frontend::read_file(path, kSeedBytes);
+    const std::string model =
+        frontend::is_text_name(path) ? frontend::parse_model_text(bytes, {}).SerializeAsString() : bytes;
+    for (const Setting& setting : kSettings) {
+      std::uint64_t done = 0;
+      const Finding found = run_isolated(
+          0, 1, {}, [&](std::uint64_t) { return defect_of(model, setting); }, [] { return false; }, done);
+      if (found.text.empty()) continue;
+      ++defects;
+      std::cout << fmt::format("{} ({}): {}\n", path, to_string(setting), found.text);
+    }
+  }
+  std::cout << fmt::format("{} models, {} defects\n", files.size(), defects);
+  return files.empty() ? 2 : defects > 0;
+}
+
+bool parse(int count, char** arguments, Options& options) {
+  for (int i = 1; i < count; ++i) {
+    const std::string argument = arguments[i];
+    const bool has_value = i + 1 < count;
+    if (argument == "--all") {
+      options.all = true;
+    } else if (argument == "--run") {
+      options.run = true;
+    } else if (argument == "--seconds" && has_value) {
+      options.seconds = std::atof(arguments[++i]);
+    } else if (argument == "--seed" && has_value) {
+      options.seed = std::strtoull(arguments[++i], nullptr, 10);
+    } else if (argument == "--findings" && has_value) {
+      options.findings = arguments[++i];
+    } else if (argument.rfind("--", 0) == 0) {
+      return false;
+    } else {
+      options.paths.push_back(argument);
+    }
+  }
+  return !options.paths.empty();
+}
+
+}  // namespace
+}  // namespace gcompile::fuzz
+
+int main(int count, char** arguments) {
+  using namespace gcompile::fuzz;
+  Options options;
+  if (!parse(count, arguments, options)) {
+    std::cerr << "usage: fuzz [--seconds N] [--seed N] [--all] [--findings DIR] SEED...\n"
+                 "       fuzz --run FILE...\n";
+    return 2;
+  }
+  try {
+    return options.run ? run_files(options) : run_mutations(options);
+  } catch (const std::exception& error) {
+    std::cerr << "fuzz: " << error.what() << "\n";
+    return 2;
+  }
+}

@@ -1,0 +1,94 @@
+#include "tests/fuzz/isolated.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <stdexcept>
+
+namespace gcompile::fuzz {
+namespace {
+
+constexpr int kDefect = 17;  // exit status of a process whose case has a defect
+
+/// What the process of the cases tells the one that watches it.
+struct Shared {
+  std::uint64_t next;
+  char text[4000];
+};
+
+std::int64_t resident_peak() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
+void give_processor_time(int seconds) {
+  const itimerval timer = {{0, 0}, {seconds, 0}};
+  setitimer(ITIMER_PROF, &timer, nullptr);
+}
+
+[[noreturn]] void tell(Shared& shared, const std::string& text) {
+  std::strncpy(shared.text, text.c_str(), sizeof shared.text - 1);
+  _exit(kDefect);
+}
+
+[[noreturn]] void run_cases(std::uint64_t end, const Bounds& bounds,
+                            const std::function<std::string(std::uint64_t)>& run,
+                            const std::function<bool()>& stop, Shared& shared) {
+#ifndef __SANITIZE_ADDRESS__  // which reserves terabytes
+  const rlimit most = {static_cast<rlim_t>(4 * bounds.bytes), static_cast<rlim_t>(4 * bounds.bytes)};
+  setrlimit(RLIMIT_AS, &most);
+#endif
+  signal(SIGPROF, SIG_DFL);
+  const std::int64_t before = resident_peak();
+  while (shared.next < end && !stop()) {
+    give_processor_time(bounds.seconds);
+    const std::string defect = run(shared.next);
+    give_processor_time(0);
+    if (!defect.empty()) tell(shared, defect);
+    if (resident_peak() - before > bounds.bytes) {
+      tell(shared, fmt::format("more than {} MiB of memory", bounds.bytes >> 20));
+    }
+    ++shared.next;
+  }
+  _exit(0);
+}
+
+}  // namespace
+
+Finding run_isolated(std::uint64_t first, std::uint64_t end, const Bounds& bounds,
+                     const std::function<std::string(std::uint64_t)>& run, const std::function<bool()>& stop,
+                     std::uint64_t& done) {
+  void* const memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::runtime_error("mmap fails");
+  Shared& shared = *static_cast<Shared*>(memory);
+  shared.next = first;
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("fork fails");
+  if (child == 0) run_cases(end, bounds, run, stop, shared);
+  int status = 0;
+  waitpid(child, &status, 0);
+  Finding finding;
+  finding.number = shared.next;
+  if (WIFSIGNALED(status)) {
+    const int number = WTERMSIG(status);
+    finding.text = number == SIGPROF ? fmt::format("hang: more than {} s of processor time", bounds.seconds)
+                                     : fmt::format("crash: {}", strsignal(number));
+  } else if (WEXITSTATUS(status) == kDefect) {
+    finding.text = shared.text;
+  } else if (WEXITSTATUS(status) != 0) {
+    finding.text = fmt::format("crash: exit status {}", WEXITSTATUS(status));  // a sanitizer's
+  }
+  done += shared.next - first;
+  munmap(memory, sizeof(Shared));
+  return finding;
+}
+
+}  // namespace gcompile::fuzz

@@ -1,0 +1,27 @@
+#pragma once
+// Cases run in a process of their own, so that a crash, a hang or an allocation without bound ends that
+// process and is told like any other finding.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace gcompile::fuzz {
+
+struct Bounds {
+  int seconds = 10;                            // of processor time, for one case
+  std::int64_t bytes = std::int64_t{1} << 30;  // resident, beyond what the process starts with
+};
+
+struct Finding {
+  std::uint64_t number = 0;
+  std::string text;  // empty: there is none
+};
+
+/// Runs cases first, first + 1, ... below `end` until one has a defect (`run` says so, or its process ends)
+/// or `stop` is true between two cases. `done` counts the cases that ran.
+Finding run_isolated(std::uint64_t first, std::uint64_t end, const Bounds& bounds,
+                     const std::function<std::string(std::uint64_t)>& run, const std::function<bool()>& stop,
+                     std::uint64_t& done);
+
+}  // namespace gcompile::fuzz
