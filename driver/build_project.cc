@@ -58,7 +58,7 @@ CommandLine compile_command(const CommandLine& compiler, const std::string& proj
   return command;
 }
 
-constexpr std::string_view kEmulator = "tests/cuda_on_cpu/emulator/";
+constexpr std::string_view kEmulator = "runtime_stub/emulator/";
 
 /// Writes the emulator that stands for a GPU; returns its sources.
 std::vector<std::string> write_emulator(const std::string& folder) {

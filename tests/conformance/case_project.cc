@@ -167,7 +167,7 @@ std::vector<CaseProject::Unit> CaseProject::compile(const std::vector<Unit>& uni
         "$@ "
         "> {0}.log 2>&1\n",
         unit.name, options_.compiler, kFlags, options_.flags, source_root_,
-        is_cuda() ? fmt::format("-I{}/tests/cuda_on_cpu/emulator", source_root_) : "");
+        is_cuda() ? fmt::format("-I{}/runtime_stub/emulator", source_root_) : "");
   }
   write_text_file(options_.folder, "Makefile", rules + "\n" + recipes);
   run_process({"make", "-s", "-k", fmt::format("-j{}", options_.jobs), "-C", options_.folder});
@@ -202,10 +202,10 @@ void CaseProject::link(const std::vector<Unit>& units) const {
   write_text_file(options_.folder, "main.cpp", text);
   shell += fmt::format(" {}/tests/conformance/case_runner.cc", source_root_);
   if (is_cuda()) {
-    shell += fmt::format(" -I{}/tests/cuda_on_cpu/emulator", source_root_);
+    shell += fmt::format(" -I{}/runtime_stub/emulator", source_root_);
     for (const EmbeddedFile& file : embedded_files()) {
       const std::string path(file.path);
-      if (path.rfind("tests/cuda_on_cpu/emulator/", 0) == 0 && path.substr(path.size() - 3) == ".cc")
+      if (path.rfind("runtime_stub/emulator/", 0) == 0 && path.substr(path.size() - 3) == ".cc")
         shell += fmt::format(" {}/{}", source_root_, path);
     }
     shell += " -pthread";

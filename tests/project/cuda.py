@@ -318,7 +318,7 @@ def case_memory_of_the_caller(world):
     world.compile(world.path("ports.onnxtxt"), project, "--target", "cuda", "--name", "m", "-O0")
     schedule = (project / "src" / "m.cu").read_text()
     contains(schedule, "at<float>(in_x, 0)", "at<float>(out_y, 0)", "at<float>(out_z, 0)")
-    emulator = HERE.parent / "cuda_on_cpu" / "emulator"
+    emulator = HERE.parent.parent / "runtime_stub" / "emulator"
     sources = [project / "src" / "m.cu", *(project / "src").glob("m_kernels*.cu"), *emulator.glob("*.cc"),
                HERE / "memory_of_the_caller.cpp"]
     world.run([*cxx().split(), "-std=c++17", "-O1", "-ffp-contract=off", "-pthread", f"-I{emulator}", f"-I{project}",

@@ -1,5 +1,5 @@
 // CUDA on a CPU: the part of the CUDA runtime that emitted projects use, as ordinary C++. Sources written for
-// nvcc compile with `g++ -x c++ -I tests/cuda_on_cpu/emulator` and link with cuda_on_cpu.cc; kernels then run
+// nvcc compile with `g++ -x c++ -I runtime_stub/emulator` and link with cuda_on_cpu.cc; kernels then run
 // on the CPU, to the letter of the programming model and as unkindly as it allows:
 //
 //   - one thread runs until it waits, so whatever a missing barrier should have ordered is not ordered;
