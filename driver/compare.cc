@@ -107,9 +107,8 @@ Comparison compare(const ir::Tensor& expected, const ir::Tensor& actual, bool qu
         ++finite;
       }
     }
-    if (tolerance.product > 0 && finite > 0) {
-      out.rms_ratio = std::sqrt(squares / static_cast<double>(finite)) / tolerance.typical(rms, rms);
-    }
+    if (finite > 0) out.rms_error = std::sqrt(squares / static_cast<double>(finite));
+    if (tolerance.product > 0) out.rms_ratio = out.rms_error / tolerance.typical(rms, rms);
   }
   out.same = out.wrong == 0 && out.rms_ratio <= 1;
   return out;

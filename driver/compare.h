@@ -16,8 +16,8 @@ struct Comparison {
   std::int64_t worst = -1;  // element with the largest error in units of its tolerance; -1: all equal
   double worst_ratio = 0;   // that error; infinite where one side is NaN or infinite and the other not
   double expected = 0, actual = 0;  // of the worst element
-  double rms_ratio =
-      0;  // root mean square of the errors, in units of what is typical; products of float32: 0
+  double rms_error = 0;             // root mean square of the errors of floats that are finite on both sides
+  double rms_ratio = 0;             // the same in units of what is typical; products of float32: 0
 };
 
 /// How far an output may be from its reference, whose finite elements have the root mean square `rms`.

@@ -10,16 +10,15 @@ std::uint64_t RandomInputs::next() {
   return z ^ (z >> 31);
 }
 
+double RandomInputs::uniform() { return static_cast<double>(next() >> 40) * 0x1p-23 - 1.0; }
+
 ir::Tensor RandomInputs::tensor(const ir::TensorType& type) {
   ir::Tensor out(type);
   for (std::int64_t i = 0; i < out.count(); ++i) {
-    const std::uint64_t word = next();
     if (is_float(type.element)) {
-      // 23 bits, so that every value is exact in float32.
-      const double value = static_cast<double>(word >> 40) * 0x1p-23 - 1.0;
-      out.set(i, ir::Scalar::of_real(type.element, value));
+      out.set(i, ir::Scalar::of_real(type.element, uniform()));
     } else {
-      out.set(i, ir::Scalar::of_integer(type.element, static_cast<std::int64_t>(word & 1)));
+      out.set(i, ir::Scalar::of_integer(type.element, static_cast<std::int64_t>(next() & 1)));
     }
   }
   return out;

@@ -12,6 +12,8 @@ class RandomInputs {
  public:
   explicit RandomInputs(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u) {}
   ir::Tensor tensor(const ir::TensorType& type);
+  /// From [-1, 1), with 23 bits, so that every value is exact in float32.
+  double uniform();
 
  private:
   std::uint64_t next();  // splitmix64

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -13,6 +13,8 @@
 #include "driver/random_inputs.h"
 #include "driver/tensor_files.h"
 #include "driver/test_cases.h"
+#include "driver/verify_findings.h"
+#include "driver/verify_kernels.h"
 #include "driver/verify_reference.h"
 #include "ir/operator.h"
 #include "template/text.h"
@@ -41,44 +43,6 @@ std::string duration_text(double seconds) {
   if (seconds < 120) return fmt::format("about {:.0f} s", seconds);
   if (seconds < 7200) return fmt::format("about {:.0f} minutes", seconds / 60);
   return fmt::format("about {:.0f} hours", seconds / 3600);
-}
-
-/// One compared tensor of one case.
-struct Finding {
-  std::string case_name;
-  std::string value;  // name in the model
-  ir::TensorType type;
-  Comparison comparison;
-};
-
-std::string finding_text(const Finding& f) {
-  const Comparison& c = f.comparison;
-  std::string text = fmt::format("{}: {} {}", f.case_name, ir::printable(f.value), to_string(f.type));
-  if (!c.mismatch.empty()) return text + ": " + c.mismatch;
-  if (c.worst < 0) return text + ": equal";
-  const bool is_float = ir::is_float(f.type.element);
-  text += fmt::format(": worst {:.3g}{} at {}: expected {:.9g}, got {:.9g}", c.worst_ratio,
-                      is_float ? " of the tolerance" : " off", position_text(f.type.shape, c.worst),
-                      c.expected, c.actual);
-  if (c.wrong > 0) text += fmt::format("; {} of {} elements outside", c.wrong, f.type.count());
-  if (c.rms_ratio > 0) text += fmt::format("; together {:.3g} of the tolerance", c.rms_ratio);
-  return text;
-}
-
-Json finding_json(const Finding& f) {
-  const Comparison& c = f.comparison;
-  Json out = {{"case", f.case_name}, {"value", f.value}, {"type", to_string(f.type)}, {"ok", c.same}};
-  if (!c.mismatch.empty()) out["mismatch"] = c.mismatch;
-  if (c.worst >= 0) {
-    // JSON has no infinity.
-    out["worst_ratio"] = std::isfinite(c.worst_ratio) ? Json(c.worst_ratio) : Json("infinite");
-    out["at"] = position_text(f.type.shape, c.worst);
-    out["expected"] = fmt::format("{:.9g}", c.expected);
-    out["actual"] = fmt::format("{:.9g}", c.actual);
-    out["wrong"] = c.wrong;
-    if (c.rms_ratio > 0) out["rms_ratio"] = c.rms_ratio;
-  }
-  return out;
 }
 
 /// As a .npy file has it: bfloat16 comes back as float32 there.
@@ -140,7 +104,11 @@ class Verifier {
     if (options_.data.empty()) {
       for (int i = 0; i < options_.random_cases; ++i) cases.push_back(random_case(compilation.imported, i));
     }
-    if (options_.layers) expose_layers(compilation, options);
+    kernels_.reset();
+    if (options_.layers) {
+      kernels_.emplace(compilation.optimised);
+      lower_compilation(compilation, options);
+    }
     const std::string folder = fmt::format("{}/{}", root_, group_++);
     terminal_.stage(4, 5, "build", fmt::format("{} kernels", compilation.program.kernels.size()));
     const std::string runner = build_runner(emit_project(compilation, options), compilation.program.name,
@@ -170,21 +138,6 @@ class Verifier {
       test.inputs[graph.value(id).name] = random.tensor(graph.value(id).type);
     }
     return test;
-  }
-
-  /// Makes every value that survived the passes an output, and lowers again.
-  void expose_layers(Compilation& compilation, const Options& options) {
-    ir::Graph& graph = compilation.optimised;
-    std::set<std::string> taken(graph.output_names().begin(), graph.output_names().end());
-    for (const ir::NodeId id : graph.topological_order()) {
-      for (const ir::ValueId result : graph.node(id).results) {
-        if (!result.valid() || graph.value(result).name.empty()) continue;
-        if (!taken.insert(graph.value(result).name).second) continue;
-        layer_order_.push_back(graph.value(result).name);
-        graph.add_output(result, graph.value(result).name);
-      }
-    }
-    lower_compilation(compilation, options);
   }
 
   void verify_case(const Compilation& compilation, const Reference& reference, const TestCase& test,
@@ -247,19 +200,17 @@ class Verifier {
   void compare_case(const ir::Graph& imported, const Reference& reference, const TestCase& test,
                     const Tensors& actual) {
     const std::vector<std::string>& names = imported.output_names();
-    const bool needs_evaluation = options_.layers || test.outputs.empty();
-    ReferenceValues values;
-    if (needs_evaluation) values = reference.evaluate(test.inputs);
+    const CaseReference values(reference, test.inputs, options_.precision);
     if (test.outputs.empty()) {
       for (std::size_t i = 0; i < names.size(); ++i)
-        add(test, reference, names[i], values.outputs[i], actual.at(names[i]));
+        add(test, values, i, values.get().outputs[i], actual.at(names[i]));
     } else if (test.outputs_named) {
       for (const auto& [name, tensor] : test.outputs) {
-        const auto found = actual.find(name);
-        if (found == actual.end())
+        const auto found = std::find(names.begin(), names.end(), name);
+        if (found == names.end())
           throw ir::CompileError(ir::ExitCode::kInputOutput, fmt::format("{}: the model has no output '{}'",
                                                                          test.name, ir::printable(name)));
-        add(test, reference, name, tensor, found->second);
+        add(test, values, static_cast<std::size_t>(found - names.begin()), tensor, actual.at(name));
       }
     } else {
       if (test.outputs.size() != names.size()) {
@@ -268,36 +219,71 @@ class Verifier {
                                            test.outputs.size(), names.size()));
       }
       for (std::size_t i = 0; i < names.size(); ++i)
-        add(test, reference, names[i], test.outputs[i].second, actual.at(names[i]));
+        add(test, values, i, test.outputs[i].second, actual.at(names[i]));
     }
-    if (!options_.layers) return;
+    if (!kernels_) return;
+    compare_inner_values(values, test, actual);
+    check_kernels(values, test, actual);
+  }
+
+  /// Against the graph as imported: finds what a pass has changed.
+  void compare_inner_values(const CaseReference& values, const TestCase& test, const Tensors& actual) {
     bool first = true;
-    for (const std::string& name : layer_order_) {
-      const auto expected = values.by_name.find(name);
+    for (const std::string& name : kernels_->names()) {
+      const auto expected = values.get().by_name.find(name);
       const auto found = actual.find(name);
-      if (expected == values.by_name.end() || found == actual.end()) continue;
+      if (expected == values.get().by_name.end() || found == actual.end()) continue;
       if (expected->second.type() != found->second.type()) continue;  // a pass gave the name to another value
-      const Comparison comparison =
-          compare(expected->second, found->second, is_quantised(reference.graph()), options_.precision);
+      Finding finding{test.name,
+                      name,
+                      expected->second.type(),
+                      compare(expected->second, found->second, values.is_quantised(), options_.precision),
+                      {},
+                      true};
       ++layers_compared_;
-      if (comparison.same) continue;
-      findings_.push_back({test.name, name, expected->second.type(), comparison});
-      show_error(finding_text(findings_.back()), first ? "the first value that is off" : "");
+      if (finding.comparison.same) continue;
+      finding.noise = values.noise().by_name.at(name);
+      finding.is_right = is_noise(finding.comparison, *finding.noise);
+      findings_.push_back(finding);
+      if (finding.is_right) continue;
+      show_error(finding_text(finding), first ? "the first value that is off" : "");
       first = false;
     }
   }
 
-  void add(const TestCase& test, const Reference& reference, const std::string& name,
-           const ir::Tensor& expected, const ir::Tensor& actual) {
-    Finding finding{test.name, name, expected.type(),
-                    compare(expected, actual, is_quantised(reference.graph()), options_.precision)};
+  /// Each kernel on what the program has given it: finds which one is wrong.
+  void check_kernels(const CaseReference& values, const TestCase& test, const Tensors& actual) {
+    for (const KernelFinding& finding :
+         kernels_->run(test.inputs, actual, values.is_quantised(), options_.precision)) {
+      kernel_list_.push_back(kernel_json(test.name, finding));
+      if (finding.is_right) continue;
+      ++kernels_off_;
+      show_error(kernel_text(test.name, finding), "");
+    }
+  }
+
+  void add(const TestCase& test, const CaseReference& values, std::size_t output, const ir::Tensor& expected,
+           const ir::Tensor& actual) {
+    const std::string& name = values.reference().graph().output_names()[output];
+    Finding finding{test.name,
+                    name,
+                    expected.type(),
+                    compare(expected, actual, values.is_quantised(), options_.precision),
+                    {},
+                    true};
     if (!finding.comparison.same && finding.comparison.mismatch.empty() &&
-        reference.is_close_decision(name, test.inputs, expected, actual, options_.precision)) {
+        values.reference().is_close_decision(name, test.inputs, expected, actual, options_.precision)) {
       finding.comparison.same = true;
+    }
+    if (!finding.comparison.same && finding.comparison.mismatch.empty()) {
+      finding.noise = values.noise().outputs[output];
+      finding.is_right = is_noise(finding.comparison, *finding.noise);
+    } else {
+      finding.is_right = finding.comparison.same;
     }
     findings_.push_back(std::move(finding));
     const std::string text = finding_text(findings_.back());
-    if (findings_.back().comparison.same) {
+    if (findings_.back().is_right) {
       terminal_.note("ok  " + text);
     } else {
       show_error(text, "");
@@ -315,21 +301,29 @@ class Verifier {
 
   int finish() {
     terminal_.finish();
-    std::size_t failed = failures_.size();
+    std::size_t failed = failures_.size() + kernels_off_, ill_conditioned = 0;
     Json list = Json::array();
     for (const Finding& finding : findings_) {
-      failed += finding.comparison.same ? 0 : 1;
+      failed += finding.is_right ? 0 : 1;
+      ill_conditioned += finding.is_ill_conditioned() ? 1 : 0;
       list.push_back(finding_json(finding));
     }
     std::string summary = failed == 0 ? fmt::format("verified: {} tensors are right", findings_.size())
                                       : fmt::format("MISMATCH: {} of {} tensors are off", failed,
                                                     findings_.size() + failures_.size());
-    if (options_.layers) summary += fmt::format("; {} inner values compared", layers_compared_);
+    if (ill_conditioned > 0) {
+      summary += fmt::format("; {} of them only within the model's own rounding noise", ill_conditioned);
+    }
+    if (options_.layers) {
+      summary += fmt::format("; {} inner values compared, {} kernels checked", layers_compared_,
+                             kernel_list_.size());
+    }
     if (options_.json) {
       const Json out = {{"ok", failed == 0},
                         {"findings", list},
                         {"failures", failures_},
-                        {"inner_values", layers_compared_}};
+                        {"inner_values", layers_compared_},
+                        {"kernels", kernel_list_}};
       std::fputs(json_text(out).c_str(), stdout);
     }
     terminal_.note(summary);
@@ -342,8 +336,10 @@ class Verifier {
   const TemporaryFolder temporary_;
   const std::string root_;
   int group_ = 0;
-  std::vector<std::string> layer_order_;
+  std::optional<KernelCheck> kernels_;  // with --layers
   std::int64_t layers_compared_ = 0;
+  Json kernel_list_ = Json::array();
+  std::size_t kernels_off_ = 0;
   std::vector<Finding> findings_;
   std::vector<std::string> failures_;
 };

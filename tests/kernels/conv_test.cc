@@ -7,13 +7,12 @@
 namespace kernel_test {
 namespace {
 
-void check_conv(const ConvShape& s, int pieces = 0) {
+void check_conv(const ConvShape& s) {
   SCOPED_TRACE(::testing::Message() << "in " << s.batch << "x" << s.in_h << "x" << s.in_w << "x" << s.in_c
                                     << " out " << s.out_h << "x" << s.out_w << "x" << s.out_c << " kernel "
                                     << s.kernel_h << "x" << s.kernel_w << " stride " << s.stride_h << ","
                                     << s.stride_w << " pad " << s.pad_top << "," << s.pad_left << " dilation "
-                                    << s.dilation_h << "," << s.dilation_w << " groups " << s.groups
-                                    << " pieces " << pieces);
+                                    << s.dilation_h << "," << s.dilation_w << " groups " << s.groups);
   const int channels = s.in_c / s.groups;
   const int columns = s.out_c / s.groups;
   const std::ptrdiff_t depth = std::ptrdiff_t{channels} * s.kernel_h * s.kernel_w;
@@ -25,16 +24,11 @@ void check_conv(const ConvShape& s, int pieces = 0) {
            packed.data() + g * packed_b_size(depth, columns));
   }
   const std::vector<float> zeros(static_cast<std::size_t>(channels), 0.0f);
-  Recorded<float> result(out_pixels(s), s.out_c);
-  if (pieces == 0) {
-    conv2d(s, x.data(), packed.data(), zeros.data(), result.epilogue());
-  } else {
-    const std::ptrdiff_t items = conv2d_work_items(s);
-    for (std::ptrdiff_t p = 0; p < pieces; ++p) {
-      conv2d(s, x.data(), packed.data(), zeros.data(), result.epilogue(), items * p / pieces,
-             items * (p + 1) / pieces);
-    }
-  }
+  const Recorded<float> result =
+      in_any_pieces<float>(out_pixels(s), s.out_c, conv2d_work_items(s),
+                           [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+                             conv2d(s, x.data(), packed.data(), zeros.data(), epilogue, begin, end);
+                           });
   result.check(conv_reference(s, x, w), depth > 1000 ? 1e-4 : 2e-5);
 }
 
@@ -133,16 +127,21 @@ TEST(Conv, ManyTaps) {
   check_conv(make_shape(40, 1, 4, 9, 9, 1, o));
 }
 
-TEST(Conv, WorkItemsCoverTheResultOnce) {
+// By columns and by pixels, one pixel alone and as the last of many, a long depth with few pixels left over.
+TEST(Conv, BitsDoNotDependOnTheItems) {
   ConvOptions o;
   o.pad_top = o.pad_left = o.pad_bottom = o.pad_right = 1;
-  for (int pieces : {1, 2, 5, 9}) {
-    check_conv(make_shape(4, 4, 8, 100, 3, 3, o), pieces);
-    check_conv(make_shape(13, 13, 8, 20, 3, 3, o), pieces);
-    o.groups = 2;
-    check_conv(make_shape(4, 4, 8, 200, 3, 3, o), pieces);
-    check_conv(make_shape(13, 13, 8, 20, 3, 3, o), pieces);
-    o.groups = 1;
+  for (int groups : {1, 2}) {
+    o.groups = groups;
+    check_conv(make_shape(1, 1, 16, 96 * groups, 1, 1, ConvOptions{}));
+    check_conv(make_shape(1, 1, 8, 112 * groups, 3, 3, o));
+    check_conv(make_shape(4, 4, 8, 100 * groups, 3, 3, o));
+    check_conv(make_shape(13, 13, 8, 20, 3, 3, o));
+  }
+  o.groups = 1;
+  for (int rest : {1, 2, 4}) {
+    check_conv(make_shape(1, 8 * kTileRows + rest, 24, 18, 1, 1, ConvOptions{}));
+    check_conv(make_shape(1, 8 * kTileRows + rest, 130, 7, 3, 3, o));
   }
 }
 

@@ -75,9 +75,9 @@ void append_packed(int taps, int depth, int columns, int zero_point, const F& w,
 }
 
 template <class TX, class TW>
-void check_gemm(int rows, int columns, int depth, int gap, int pieces, Values values, std::uint32_t seed) {
-  SCOPED_TRACE(::testing::Message() << rows << "x" << columns << "x" << depth << " gap " << gap << " pieces "
-                                    << pieces << " seed " << seed);
+void check_gemm(int rows, int columns, int depth, int gap, Values values, std::uint32_t seed) {
+  SCOPED_TRACE(::testing::Message() << rows << "x" << columns << "x" << depth << " gap " << gap << " seed "
+                                    << seed);
   const int lda = depth + gap;
   const auto o = make_operands<TX, TW>(static_cast<std::size_t>((rows - 1) * lda + depth),
                                        static_cast<std::size_t>(depth * columns), values, seed);
@@ -98,12 +98,12 @@ void check_gemm(int rows, int columns, int depth, int gap, int pieces, Values va
   const Exact<TX> a(o.x);
   const Exact<TW> b(packed);
   const Exact<std::int32_t> c(offsets);
-  Recorded<std::int32_t> result(rows, columns);
-  const std::ptrdiff_t items = gemm_integer_work_items(rows, columns);
-  for (std::ptrdiff_t p = 0; p < pieces; ++p) {
-    gemm_integer(rows, columns, depth, a.data.get(), lda, b.data.get(), c.data.get(), result.epilogue(),
-                 items * p / pieces, items * (p + 1) / pieces);
-  }
+  const Recorded<std::int32_t> result =
+      in_any_pieces<std::int32_t>(rows, columns, gemm_integer_work_items(rows, columns),
+                                  [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+                                    gemm_integer(rows, columns, depth, a.data.get(), lda, b.data.get(),
+                                                 c.data.get(), epilogue, begin, end);
+                                  });
   result.check(expected, 0.0);
 }
 
@@ -124,15 +124,15 @@ TYPED_TEST(Integer, GemmSmallSizes) {
   std::uint32_t seed = 1;
   for (int depth = 1; depth <= 40; ++depth) {
     for (int columns = 1; columns <= 40; columns += depth % 5 + 1) {
-      check_gemm<TX, TW>(1 + (depth + columns) % 15, columns, depth, depth % 3, 1, Values::random, ++seed);
+      check_gemm<TX, TW>(1 + (depth + columns) % 15, columns, depth, depth % 3, Values::random, ++seed);
     }
   }
   for (int columns = 1; columns <= 70; ++columns) {
-    check_gemm<TX, TW>(14, columns, 19, 0, 1, Values::random, ++seed);
+    check_gemm<TX, TW>(14, columns, 19, 0, Values::random, ++seed);
   }
   for (int rows = 1; rows <= 40; ++rows) {
-    check_gemm<TX, TW>(rows, 33, 23, 0, 1, Values::random, ++seed);
-    check_gemm<TX, TW>(rows, 16, 8, 1, 1, Values::random, ++seed);
+    check_gemm<TX, TW>(rows, 33, 23, 0, Values::random, ++seed);
+    check_gemm<TX, TW>(rows, 16, 8, 1, Values::random, ++seed);
   }
 }
 
@@ -141,21 +141,19 @@ TYPED_TEST(Integer, GemmLargeAndExtreme) {
   using TW = typename TypeParam::TW;
   for (std::uint32_t seed : {1u, 2u}) {
     for (int rows : {1, 7, 40}) {
-      check_gemm<TX, TW>(rows, 33, 1031, 0, 1, Values::extreme, seed);
-      check_gemm<TX, TW>(rows, 48, 64, 5, 1, Values::extreme, seed);
+      check_gemm<TX, TW>(rows, 33, 1031, 0, Values::extreme, seed);
+      check_gemm<TX, TW>(rows, 48, 64, 5, Values::extreme, seed);
     }
   }
-  check_gemm<TX, TW>(130, 100, 310, 0, 1, Values::random, 9);
-  check_gemm<TX, TW>(700, 40, 900, 3, 1, Values::random, 10);
+  check_gemm<TX, TW>(130, 100, 310, 0, Values::random, 9);
+  check_gemm<TX, TW>(700, 40, 900, 3, Values::random, 10);
 }
 
 TYPED_TEST(Integer, GemmWorkItemsCoverTheResultOnce) {
   using TX = typename TypeParam::TX;
   using TW = typename TypeParam::TW;
-  for (int pieces : {1, 2, 5, 11}) {
-    check_gemm<TX, TW>(3, 170, 9, 0, pieces, Values::random, 5);
-    check_gemm<TX, TW>(211, 37, 9, 0, pieces, Values::random, 6);
-  }
+  check_gemm<TX, TW>(3, 170, 9, 0, Values::random, 5);
+  check_gemm<TX, TW>(211, 37, 9, 0, Values::random, 6);
 }
 
 template <class TX, class TW>
@@ -184,13 +182,12 @@ std::size_t used_size(const ConvShape& s) {
 }
 
 template <class TX, class TW>
-void check_conv(const ConvShape& s, int pieces = 1, Values values = Values::random, std::uint32_t seed = 3) {
+void check_conv(const ConvShape& s, Values values = Values::random, std::uint32_t seed = 3) {
   SCOPED_TRACE(::testing::Message() << "in " << s.batch << "x" << s.in_h << "x" << s.in_w << "x" << s.in_c
                                     << " out " << s.out_h << "x" << s.out_w << "x" << s.out_c << " kernel "
                                     << s.kernel_h << "x" << s.kernel_w << " stride " << s.stride_h << ","
                                     << s.stride_w << " pad " << s.pad_top << "," << s.pad_left << " dilation "
-                                    << s.dilation_h << "," << s.dilation_w << " groups " << s.groups
-                                    << " pieces " << pieces);
+                                    << s.dilation_h << "," << s.dilation_w << " groups " << s.groups);
   const int channels = s.in_c / s.groups;
   const int columns = s.out_c / s.groups;
   const int taps = s.kernel_h * s.kernel_w;
@@ -209,12 +206,11 @@ void check_conv(const ConvShape& s, int pieces = 1, Values values = Values::rand
   const Exact<std::int32_t> c(offsets);
   const Exact<TX> border(
       std::vector<TX>(static_cast<std::size_t>(channels + 3), static_cast<TX>(o.zero_point)));
-  Recorded<std::int32_t> result(out_pixels(s), s.out_c);
-  const std::ptrdiff_t items = conv2d_integer_work_items(s);
-  for (std::ptrdiff_t p = 0; p < pieces; ++p) {
-    conv2d_integer(s, x.data.get(), b.data.get(), c.data.get(), border.data.get(), result.epilogue(),
-                   items * p / pieces, items * (p + 1) / pieces);
-  }
+  const Recorded<std::int32_t> result = in_any_pieces<std::int32_t>(
+      out_pixels(s), s.out_c, conv2d_integer_work_items(s),
+      [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+        conv2d_integer(s, x.data.get(), b.data.get(), c.data.get(), border.data.get(), epilogue, begin, end);
+      });
   result.check(integer_reference(s, o), 0.0);
 }
 
@@ -315,8 +311,8 @@ TYPED_TEST(Integer, ConvExtremes) {
   using TW = typename TypeParam::TW;
   for (std::uint32_t seed : {1u, 2u}) {
     for (int in_c : {3, 17, 64}) {
-      check_conv<TX, TW>(make_shape(6, 7, in_c, 33, 3, 3, padded(1)), 1, Values::extreme, seed);
-      check_conv<TX, TW>(make_shape(6, 7, in_c, 33, 1, 1, padded(0)), 1, Values::extreme, seed);
+      check_conv<TX, TW>(make_shape(6, 7, in_c, 33, 3, 3, padded(1)), Values::extreme, seed);
+      check_conv<TX, TW>(make_shape(6, 7, in_c, 33, 1, 1, padded(0)), Values::extreme, seed);
     }
   }
 }
@@ -324,24 +320,21 @@ TYPED_TEST(Integer, ConvExtremes) {
 TYPED_TEST(Integer, ConvWorkItemsCoverTheResultOnce) {
   using TX = typename TypeParam::TX;
   using TW = typename TypeParam::TW;
-  for (int pieces : {1, 2, 5, 9}) {
-    for (int groups : {1, 2}) {
-      ConvOptions o = padded(1);
-      o.groups = groups;
-      check_conv<TX, TW>(make_shape(4, 4, 8, 100 * groups, 3, 3, o), pieces);
-      check_conv<TX, TW>(make_shape(13, 13, 8, 20, 3, 3, o), pieces);
-    }
+  for (int groups : {1, 2}) {
+    ConvOptions o = padded(1);
+    o.groups = groups;
+    check_conv<TX, TW>(make_shape(4, 4, 8, 100 * groups, 3, 3, o));
+    check_conv<TX, TW>(make_shape(13, 13, 8, 20, 3, 3, o));
   }
 }
 
 template <class TX>
-void check_depthwise(const ConvShape& s, int pieces = 1, Values values = Values::random,
-                     std::uint32_t seed = 4) {
+void check_depthwise(const ConvShape& s, Values values = Values::random, std::uint32_t seed = 4) {
   SCOPED_TRACE(::testing::Message() << "in " << s.batch << "x" << s.in_h << "x" << s.in_w << "x" << s.in_c
                                     << " out " << s.out_h << "x" << s.out_w << "x" << s.out_c << " kernel "
                                     << s.kernel_h << "x" << s.kernel_w << " stride " << s.stride_h << ","
                                     << s.stride_w << " pad " << s.pad_top << "," << s.pad_left << " dilation "
-                                    << s.dilation_h << "," << s.dilation_w << " pieces " << pieces);
+                                    << s.dilation_h << "," << s.dilation_w);
   const int taps = s.kernel_h * s.kernel_w;
   const auto o =
       make_operands<TX, std::int16_t>(used_size(s), static_cast<std::size_t>(taps * s.out_c), values, seed);
@@ -352,12 +345,12 @@ void check_depthwise(const ConvShape& s, int pieces = 1, Values values = Values:
   const Exact<TX> x(o.x);
   const Exact<std::int16_t> w(o.w);
   const Exact<std::int32_t> c(offsets);
-  Recorded<std::int32_t> result(out_pixels(s), s.out_c);
-  const std::ptrdiff_t items = depthwise2d_integer_work_items(s);
-  for (std::ptrdiff_t p = 0; p < pieces; ++p) {
-    depthwise2d_integer(s, x.data.get(), w.data.get(), c.data.get(), static_cast<TX>(o.zero_point),
-                        result.epilogue(), items * p / pieces, items * (p + 1) / pieces);
-  }
+  const Recorded<std::int32_t> result =
+      in_any_pieces<std::int32_t>(out_pixels(s), s.out_c, depthwise2d_integer_work_items(s),
+                                  [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+                                    depthwise2d_integer(s, x.data.get(), w.data.get(), c.data.get(),
+                                                        static_cast<TX>(o.zero_point), epilogue, begin, end);
+                                  });
   result.check(integer_reference(s, o), 0.0);
 }
 
@@ -378,13 +371,13 @@ void check_depthwise_shapes() {
         o.batch = 2;
         o.extra_pixel_stride = 3;
         o.extra_row_stride = 2;
-        check_depthwise<TX>(make_shape(10, 23, channels, channels, kernel, 3, o), 3);
+        check_depthwise<TX>(make_shape(10, 23, channels, channels, kernel, 3, o));
       }
     }
     ConvOptions o = padded(1);
     o.groups = channels;
     for (std::uint32_t seed : {1u, 2u}) {
-      check_depthwise<TX>(make_shape(5, 6, channels, channels, 3, 3, o), 1, Values::extreme, seed);
+      check_depthwise<TX>(make_shape(5, 6, channels, channels, 3, 3, o), Values::extreme, seed);
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "gcrt/pack.h"
@@ -68,5 +69,24 @@ struct Recorded {
   std::ptrdiff_t rows;
   std::ptrdiff_t columns;
 };
+
+// The result of run(epilogue, 0, items); in the pieces of 2, 3, 4 and 16 threads and item by item it must be
+// the same bits.
+template <class T, class Run>
+Recorded<T> in_any_pieces(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t items, const Run& run) {
+  Recorded<T> whole(rows, columns);
+  run(whole.epilogue(), 0, items);
+  for (const std::ptrdiff_t pieces :
+       {std::ptrdiff_t{2}, std::ptrdiff_t{3}, std::ptrdiff_t{4}, std::ptrdiff_t{16}, items}) {
+    Recorded<T> part(rows, columns);
+    for (std::ptrdiff_t p = 0; p < pieces; ++p) {
+      run(part.epilogue(), items * p / pieces, items * (p + 1) / pieces);
+    }
+    EXPECT_EQ(part.calls, whole.calls) << "in " << pieces << " pieces";
+    EXPECT_EQ(std::memcmp(part.y.data(), whole.y.data(), whole.y.size() * sizeof(T)), 0)
+        << "other bits in " << pieces << " pieces";
+  }
+  return whole;
+}
 
 }  // namespace kernel_test

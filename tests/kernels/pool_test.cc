@@ -18,7 +18,7 @@ std::string describe(const ConvShape& s) {
 }
 
 template <class T>
-void check_max(const ConvShape& s, int pieces = 1) {
+void check_max(const ConvShape& s) {
   SCOPED_TRACE(describe(s));
   const auto x = random_values<T>(input_size(s), 31);
   const double lowest = std::is_floating_point<T>::value
@@ -31,11 +31,11 @@ void check_max(const ConvShape& s, int pieces = 1) {
       best = std::max(best, static_cast<double>(x[static_cast<std::size_t>(offset + c)]));
     }
   });
-  Recorded<T> result(out_pixels(s), s.in_c);
-  const std::ptrdiff_t items = pool2d_work_items(s);
-  for (std::ptrdiff_t p = 0; p < pieces; ++p) {
-    max_pool2d(s, x.data(), result.epilogue(), items * p / pieces, items * (p + 1) / pieces);
-  }
+  const Recorded<T> result =
+      in_any_pieces<T>(out_pixels(s), s.in_c, pool2d_work_items(s),
+                       [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+                         max_pool2d(s, x.data(), epilogue, begin, end);
+                       });
   result.check(expected, 0.0);
 }
 
@@ -69,8 +69,11 @@ void check_average(const ConvShape& s, bool count_include_pad, int pad_bottom, i
     for (int c = 0; c < s.in_c; ++c)
       expected[static_cast<std::size_t>(pixel * s.in_c + c)] /= std::max(count, 1);
   }
-  Recorded<T> result(out_pixels(s), s.in_c);
-  average_pool2d(s, x.data(), count_include_pad, pad_bottom, pad_right, result.epilogue());
+  const Recorded<T> result = in_any_pieces<T>(
+      out_pixels(s), s.in_c, pool2d_work_items(s),
+      [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+        average_pool2d(s, x.data(), count_include_pad, pad_bottom, pad_right, epilogue, begin, end);
+      });
   result.check(expected, tolerance);
 }
 
@@ -109,12 +112,12 @@ TEST(Pool, Max) {
   });
 }
 
-TEST(Pool, MaxOtherTypesAndPieces) {
+TEST(Pool, MaxOtherTypes) {
   ConvOptions o;
   const ConvShape s = make_shape(9, 8, 21, 21, 3, 3, o);
   check_max<double>(s);
-  check_max<std::int32_t>(s, 2);
-  check_max<float>(s, 3);
+  check_max<std::int32_t>(s);
+  check_max<float>(s);
 }
 
 TEST(Pool, MaxKeepsNaN) {

@@ -30,7 +30,9 @@ struct TapParts {
   int columns;  // kernel columns per part; less than kernel_w only if rows is 1
 };
 
-GCRT_INLINE TapParts split_taps(const ConvShape& s, std::ptrdiff_t channels, std::ptrdiff_t pixels) {
+// The same for all blocks of a convolution, however many pixels they have (see gemm.h).
+GCRT_INLINE TapParts split_taps(const ConvShape& s, std::ptrdiff_t channels) {
+  const std::ptrdiff_t pixels = std::ptrdiff_t{s.batch} * s.out_h * s.out_w;
   const std::ptrdiff_t depth = channels * s.kernel_h * s.kernel_w;
   const bool long_depth = pixels > 2 * kTileRows && depth > 2 * kDepthBlock;
   const std::ptrdiff_t taps = long_depth ? larger(1, smaller(kMaxTaps, kDepthBlock / channels)) : kMaxTaps;
@@ -322,7 +324,7 @@ template <class T, class E>
 inline void conv2d_rectangle(ConvGroup<T>& group, const T* w_packed, std::ptrdiff_t n_origin, Block block,
                              const E& epilogue) {
   const ConvShape& s = group.shape;
-  const TapParts parts = split_taps(s, group.channels, block.row_end - block.row_begin);
+  const TapParts parts = split_taps(s, group.channels);
   ConvTile<T> tile;
   if (parts.rows < s.kernel_h || parts.columns < s.kernel_w) {
     conv2d_in_parts(group, parts, w_packed, n_origin, block, tile, epilogue);
@@ -357,7 +359,7 @@ template <class T = float>
 inline std::ptrdiff_t conv2d_work_items(const ConvShape& s) {
   const std::ptrdiff_t pixels = std::ptrdiff_t{s.batch} * s.out_h * s.out_w;
   if (pixels >= 2 * kItemRows) return (pixels + kItemRows - 1) / kItemRows;
-  return s.groups * gemm_work_items<T>(1, s.out_c / s.groups);
+  return s.groups * column_items<T>(pixels, s.out_c / s.groups);
 }
 
 // Work items [work_begin, work_end) of a convolution.
@@ -373,21 +375,21 @@ inline void conv2d(const ConvShape& s, const T* x, const T* w_packed, const T* z
   const std::ptrdiff_t columns = s.out_c / s.groups;
   const std::ptrdiff_t depth = channels * s.kernel_h * s.kernel_w;
   const bool by_pixels = pixels >= 2 * kItemRows;
-  const std::ptrdiff_t items = by_pixels ? 0 : gemm_work_items<T>(1, columns);
+  const std::ptrdiff_t items = by_pixels ? 0 : column_items<T>(pixels, columns);
   for (int g = 0; g < s.groups; ++g) {
     Block block{0, pixels, 0, columns};
     if (by_pixels) {
       block.row_begin = work_begin * kItemRows;
       block.row_end = smaller(pixels, work_end * kItemRows);
     } else {
-      block.column_begin = larger(0, work_begin - g * items) * kItemColumns<T>;
-      block.column_end = smaller(columns, (work_end - g * items) * kItemColumns<T>);
+      block.column_begin = larger(0, work_begin - g * items) * item_columns<T>(pixels);
+      block.column_end = smaller(columns, (work_end - g * items) * item_columns<T>(pixels));
     }
     if (block.row_begin >= block.row_end || block.column_begin >= block.column_end) continue;
     const T* const weights = w_packed + g * packed_b_size(depth, columns);
     const std::ptrdiff_t n_origin = g * columns;
     if (is_pointwise(s)) {
-      const Product<T> product{depth, x + g * channels, s.in_pixel_stride, weights, n_origin};
+      const Product<T> product{depth, x + g * channels, s.in_pixel_stride, weights, n_origin, pixels};
       gemm_rectangle(product, block, epilogue);
     } else {
       const bool contiguous = s.groups == 1 && s.dilation_w == 1 && s.in_pixel_stride == s.in_c;

@@ -128,9 +128,24 @@ inline void conv_transpose2d_phase(const TransposePhase<T>& phase, std::ptrdiff_
   }
 }
 
-// How many pieces a thread pool may split a transposed convolution into: bands of stride_h output rows.
+// Bands of stride_h output rows in one work item: as few as make whole tiles in every phase, so that the
+// tiles are the same however the items are dealt out.
+inline std::ptrdiff_t transpose_item_bands(const ConvShape& s) {
+  if (s.out_w % s.stride_w != 0) return kTileRows;
+  std::ptrdiff_t bands = 1;
+  while (bands * (s.out_w / s.stride_w) % kTileRows != 0) ++bands;
+  return bands;
+}
+
+// Work items of one image.
+inline std::ptrdiff_t transpose_image_items(const ConvShape& s) {
+  const std::ptrdiff_t item_rows = transpose_item_bands(s) * s.stride_h;
+  return (s.out_h + item_rows - 1) / item_rows;
+}
+
+// How many pieces a thread pool may split a transposed convolution into.
 inline std::ptrdiff_t conv_transpose2d_work_items(const ConvShape& s) {
-  return std::ptrdiff_t{s.batch} * ((s.out_h + s.stride_h - 1) / s.stride_h);
+  return s.batch * transpose_image_items(s);
 }
 
 // Work items [work_begin, work_end) of a transposed convolution. `s` names the input and output of the
@@ -145,11 +160,12 @@ inline void conv_transpose2d(const ConvShape& s, const T* x, const T* w_packed, 
                              const E& epilogue, std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
   const std::ptrdiff_t channels = s.in_c / s.groups;
   const std::ptrdiff_t columns = s.out_c / s.groups;
-  const std::ptrdiff_t bands = (s.out_h + s.stride_h - 1) / s.stride_h;
+  const std::ptrdiff_t items = transpose_image_items(s);
+  const std::ptrdiff_t item_bands = transpose_item_bands(s);
   const std::ptrdiff_t group_weights = packed_b_size(channels * s.kernel_h * s.kernel_w, columns);
-  for (std::ptrdiff_t b = work_begin / bands; b < s.batch && b * bands < work_end; ++b) {
-    const std::ptrdiff_t first_band = larger(0, work_begin - b * bands);
-    const std::ptrdiff_t last_band = smaller(bands, work_end - b * bands);
+  for (std::ptrdiff_t b = work_begin / items; b < s.batch && b * items < work_end; ++b) {
+    const std::ptrdiff_t first_band = larger(0, work_begin - b * items) * item_bands;
+    const std::ptrdiff_t last_band = (work_end - b * items) * item_bands;
     for (int phase = 0; phase < s.stride_h * s.stride_w; ++phase) {
       const int row_phase = phase / s.stride_w;
       const int column_phase = phase % s.stride_w;

@@ -5,6 +5,10 @@
 //   epilogue(Lanes<L>{}, Pack<T, L> sums, std::ptrdiff_t m, std::ptrdiff_t n)
 // once for every element, on final sums, with lanes along n and n + L <= N. T is float, double or an integer
 // type (sums modulo 2^bits). Nothing is allocated; at most 24 KiB of stack is used.
+//
+// The order of an element's sum depends on the product and on the element's place in it, never on the block
+// that is computed: items begin where tiles begin, and what chooses between algorithms is the whole product.
+// So the results are the same bits however the work items are dealt out to threads.
 #pragma once
 
 #include "gcrt/cpu/tile.h"
@@ -49,6 +53,9 @@ inline void pack_b(std::ptrdiff_t depth, std::ptrdiff_t columns, const T* b, std
     packed += depth * kPanelColumns;
   }
 }
+
+// Vectors of one row that are computed together, where there are as many.
+constexpr int kGemvVectors = 4;
 
 // One row times several panels at once: as many independent sums as hide the latency of an FMA.
 template <int Vectors, class T, class E>
@@ -101,6 +108,7 @@ struct Product {
   std::ptrdiff_t lda;
   const T* b_packed;
   std::ptrdiff_t n_origin;  // added to the columns that the epilogue is told: groups of a convolution
+  std::ptrdiff_t rows;      // of the whole product: the order of sums follows from it
 };
 
 // Rows and columns of the result; column_begin is a multiple of 16.
@@ -173,17 +181,17 @@ GCRT_NOINLINE void gemm_in_parts(const Product<T>& product, Block block, const E
 
 template <class T, class E>
 inline void gemm_rectangle(const Product<T>& product, Block block, const E& epilogue) {
-  const std::ptrdiff_t rows = block.row_end - block.row_begin;
   const std::ptrdiff_t depth = product.depth;
-  if (rows == 1) {
-    constexpr std::ptrdiff_t kWide = 4 * kVectorLanes<T>;
+  if (product.rows == 1) {
+    constexpr std::ptrdiff_t kWide = kGemvVectors * kVectorLanes<T>;
     for (; block.column_begin + kWide <= block.column_end; block.column_begin += kWide) {
-      gemv_kernel<4>(depth, product.a + block.row_begin * product.lda,
-                     product.b_packed + packed_b_offset(depth, block.column_begin), depth * kPanelColumns,
-                     block.row_begin, product.n_origin + block.column_begin, epilogue);
+      gemv_kernel<kGemvVectors>(depth, product.a + block.row_begin * product.lda,
+                                product.b_packed + packed_b_offset(depth, block.column_begin),
+                                depth * kPanelColumns, block.row_begin, product.n_origin + block.column_begin,
+                                epilogue);
     }
   }
-  if (rows > 2 * kTileRows && depth > 2 * kDepthBlock) {
+  if (product.rows > 2 * kTileRows && depth > 2 * kDepthBlock) {
     gemm_in_parts(product, block, epilogue);
     return;
   }
@@ -201,15 +209,22 @@ inline void gemm_rectangle(const Product<T>& product, Block block, const E& epil
 // Rows per work item when rows are split; fewer rows than two items are split by columns instead.
 constexpr std::ptrdiff_t kItemRows = 4 * kTileRows;
 
-// Columns per work item otherwise: whole panels.
+// Columns per work item otherwise: whole panels and whole tiles, or whole blocks of a single row.
 template <class T>
-constexpr std::ptrdiff_t kItemColumns = kTileColumns<T> < kPanelColumns ? kPanelColumns : kTileColumns<T>;
+constexpr std::ptrdiff_t item_columns(std::ptrdiff_t rows) {
+  return larger(kPanelColumns, rows == 1 ? kGemvVectors * kVectorLanes<T> : kTileColumns<T>);
+}
+
+// How many pieces a thread pool may split the columns of a product into.
+template <class T>
+constexpr std::ptrdiff_t column_items(std::ptrdiff_t rows, std::ptrdiff_t columns) {
+  return (columns + item_columns<T>(rows) - 1) / item_columns<T>(rows);
+}
 
 // How many pieces a thread pool may split a product into.
 template <class T>
 constexpr std::ptrdiff_t gemm_work_items(std::ptrdiff_t rows, std::ptrdiff_t columns) {
-  return rows >= 2 * kItemRows ? (rows + kItemRows - 1) / kItemRows
-                               : (columns + kItemColumns<T> - 1) / kItemColumns<T>;
+  return rows >= 2 * kItemRows ? (rows + kItemRows - 1) / kItemRows : column_items<T>(rows, columns);
 }
 
 // Work items [work_begin, work_end) of gemm. Each element is computed by exactly one item.
@@ -217,12 +232,13 @@ template <class T, class E>
 inline void gemm(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, const T* a,
                  std::ptrdiff_t lda, const T* b_packed, const E& epilogue, std::ptrdiff_t work_begin,
                  std::ptrdiff_t work_end) {
-  const Product<T> product{depth, a, lda, b_packed, 0};
+  const Product<T> product{depth, a, lda, b_packed, 0, rows};
   if (rows >= 2 * kItemRows) {
     const Block block{work_begin * kItemRows, smaller(rows, work_end * kItemRows), 0, columns};
     if (block.row_begin < block.row_end) gemm_rectangle(product, block, epilogue);
   } else {
-    const Block block{0, rows, work_begin * kItemColumns<T>, smaller(columns, work_end * kItemColumns<T>)};
+    const std::ptrdiff_t width = item_columns<T>(rows);
+    const Block block{0, rows, work_begin * width, smaller(columns, work_end * width)};
     if (block.column_begin < block.column_end) gemm_rectangle(product, block, epilogue);
   }
 }
@@ -231,7 +247,9 @@ inline void gemm(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t dep
 template <class T, class E>
 inline void gemm(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, const T* a,
                  std::ptrdiff_t lda, const T* b_packed, const E& epilogue) {
-  if (rows > 0) gemm_rectangle(Product<T>{depth, a, lda, b_packed, 0}, Block{0, rows, 0, columns}, epilogue);
+  if (rows > 0) {
+    gemm_rectangle(Product<T>{depth, a, lda, b_packed, 0, rows}, Block{0, rows, 0, columns}, epilogue);
+  }
 }
 
 }  // namespace GCRT_NAMESPACE
