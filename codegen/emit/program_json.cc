@@ -19,7 +19,6 @@ namespace {
 
 /// Bytes of the instance block of a CPU program: a mark and the weights that were checked.
 constexpr std::int64_t kInstanceBytes = 64;
-constexpr std::int64_t kWeightsHeaderBytes = 64;
 
 /// Pairs of buffers that one static_assert looks at; clang evaluates about 10^6 steps in one constant.
 constexpr std::int64_t kPairsPerCheck = 20'000;
@@ -204,9 +203,10 @@ void add_sizes(Json& out, const Program& program) {
   out["arena_bytes"] = program.arena_bytes;
   out["state_bytes"] = program.state_bytes;
   out["payload_bytes"] = program.weights_bytes;
-  out["weights_bytes"] = has_weights ? program.weights_bytes + kWeightsHeaderBytes : 0;
+  out["weights_bytes"] =
+      has_weights ? program.weights_bytes + static_cast<std::int64_t>(kWeightsHeaderBytes) : 0;
   out["weights_header_bytes"] = kWeightsHeaderBytes;
-  out["weights_checksum"] = fmt::format("0x{:016x}u", weights_checksum(program.weights));
+  out["weights_checksum"] = fmt::format("0x{:016x}u", program.weights.checksum);
   out["instance_bytes"] = instance_bytes(program);
   out["graph_steps"] = std::max<std::int64_t>(1, program.graph_steps);
   out["has_host"] = program.host_bytes > 0;
@@ -277,17 +277,6 @@ const char* weights_mode_name(WeightsMode mode) {
       return "extern";
   }
   GC_CHECK(false);
-}
-
-std::uint64_t weights_checksum(const std::vector<std::uint8_t>& bytes) {
-  GC_CHECK(bytes.size() % 8 == 0);
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (std::size_t i = 0; i < bytes.size(); i += 8) {
-    std::uint64_t word = 0;
-    for (std::size_t k = 0; k < 8; ++k) word |= static_cast<std::uint64_t>(bytes[i + k]) << (8 * k);
-    hash = (hash ^ word) * 0x100000001b3u;
-  }
-  return hash;
 }
 
 std::vector<KernelFile> split_kernels(const Program& program, int kernels_per_file) {

@@ -42,8 +42,4 @@ std::vector<KernelFile> split_kernels(const Program& program, int kernels_per_fi
 /// templates print them through a filter that escapes.
 nlohmann::ordered_json program_json(const Program& program, const EmitOptions& options);
 
-/// FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/) taken over little-endian words of 8 bytes rather than
-/// bytes; `bytes` must be a multiple of 8 long. What the header of a weights file holds.
-std::uint64_t weights_checksum(const std::vector<std::uint8_t>& bytes);
-
 }  // namespace gcompile

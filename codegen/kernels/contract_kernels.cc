@@ -58,7 +58,7 @@ KernelCall KernelBuilder::conv(NodeId id, const ir::ContractForm& form) {
   const Shape& w = weights.shape();
   const std::int64_t groups = n.attributes.int_of("group");
   const ir::Window window = ir::window_of(n.attributes);
-  const std::int64_t group_inputs = w[1], group_outputs = w[0] / groups;
+  const std::int64_t group_inputs = w[1];
   std::int64_t taps = 1;
   for (const std::int64_t k : window.kernel) taps *= k;
   const bool depthwise = group_inputs == 1 && groups > 1;
@@ -68,32 +68,14 @@ KernelCall KernelBuilder::conv(NodeId id, const ir::ContractForm& form) {
   call.multiply_adds = ir::element_count(form.epilogue.extents) * group_inputs * taps;
   const KernelTensor input = operand_parameter(call, id, 0, "x");
   const ImageShape shape = image_shape(x, input.strides, form.epilogue.extents, window, groups);
-  const auto weight = [&](std::int64_t oc, std::int64_t ic, std::int64_t tap) {
-    return static_cast<float>(weights.real_at((oc * group_inputs + ic) * taps + tap));
-  };
-  std::vector<float> packed;
-  if (depthwise) {
-    call.family = "depthwise2d";
-    call.headers = {"gcrt/cpu/depthwise.h"};
-    for (std::int64_t tap = 0; tap < taps; ++tap) {
-      for (std::int64_t c = 0; c < w[0]; ++c) packed.push_back(weight(c, 0, tap));
-    }
-  } else {
-    call.family = "conv2d";
-    call.headers = {"gcrt/cpu/conv.h"};
-    for (std::int64_t g = 0; g < groups; ++g) {
-      const std::vector<float> part =
-          pack_panels(taps * group_inputs, group_outputs, [&](std::int64_t k, std::int64_t oc) {
-            return weight(g * group_outputs + oc, k % group_inputs, k / group_inputs);
-          });
-      packed.insert(packed.end(), part.begin(), part.end());
-    }
-  }
-  weights_parameter(
-      call,
-      weights_.add_floats(packed, graph_.value(n.operands[1]).name,
-                          fmt::format("{} packed for {}", to_string(weights.type()), call.family)),
-      "w", "float");
+  call.family = depthwise ? "depthwise2d" : "conv2d";
+  call.headers = {depthwise ? "gcrt/cpu/depthwise.h" : "gcrt/cpu/conv.h"};
+  weights_parameter(call,
+                    weights_.add(depthwise ? pack_rows(weights, depthwise_rows(w), w[0])
+                                           : pack_panels(weights, conv_matrices(w, groups)),
+                                 graph_.value(n.operands[1]).name,
+                                 fmt::format("{} packed for {}", to_string(weights.type()), call.family)),
+                    "w", "float");
   if (!depthwise) {
     weights_parameter(call, weights_.zeros((group_inputs + 16) * 4), "zeros", "float");
   }
@@ -148,18 +130,11 @@ KernelCall KernelBuilder::matmul(NodeId id, const ir::ContractForm& form) {
   std::vector<std::int64_t> b_strides;
   if (b_constant) {
     // One packed matrix per batch entry of the constant.
-    std::int64_t matrices = ir::element_count(bs) / std::max<std::int64_t>(1, depth * columns);
-    std::vector<float> packed;
-    for (std::int64_t m = 0; m < matrices; ++m) {
-      const std::vector<float> part = pack_panels(depth, columns, [&](std::int64_t k, std::int64_t c) {
-        return static_cast<float>(b_constant->real_at((m * depth + k) * columns + c));
-      });
-      packed.insert(packed.end(), part.begin(), part.end());
-    }
-    weights_parameter(call,
-                      weights_.add_floats(packed, graph_.value(n.operands[1]).name,
-                                          fmt::format("{} packed for gemm", to_string(b_type))),
-                      "b", "float");
+    weights_parameter(
+        call,
+        weights_.add(pack_panels(*b_constant, product_matrices(bs)), graph_.value(n.operands[1]).name,
+                     fmt::format("{} packed for gemm", to_string(b_type))),
+        "b", "float");
     b_strides = ir::row_major_strides(bs);
     for (std::size_t i = 0; i + 2 < bs.size(); ++i)
       b_strides[i] = b_strides[i] / (depth * columns) * panel_floats;
@@ -220,19 +195,10 @@ KernelCall KernelBuilder::conv_transpose(NodeId id, const ir::ContractForm& form
   call.threaded = true;
   call.multiply_adds = ir::element_count(x) * group_outputs * taps;
   const KernelTensor input = operand_parameter(call, id, 0, "x");
-  std::vector<float> packed;
-  for (std::int64_t g = 0; g < groups; ++g) {
-    const std::vector<float> part =
-        pack_panels(taps * group_inputs, group_outputs, [&](std::int64_t k, std::int64_t oc) {
-          const std::int64_t ic = g * group_inputs + k % group_inputs;
-          return static_cast<float>(weights.real_at((ic * group_outputs + oc) * taps + k / group_inputs));
-        });
-    packed.insert(packed.end(), part.begin(), part.end());
-  }
   weights_parameter(
       call,
-      weights_.add_floats(packed, graph_.value(n.operands[1]).name,
-                          fmt::format("{} packed for {}", to_string(weights.type()), call.family)),
+      weights_.add(pack_panels(weights, conv_transpose_matrices(w, groups)), graph_.value(n.operands[1]).name,
+                   fmt::format("{} packed for {}", to_string(weights.type()), call.family)),
       "w", "float");
   weights_parameter(call, weights_.zeros((group_inputs + 16) * 4), "zeros", "float");
   const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);

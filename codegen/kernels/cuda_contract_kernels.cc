@@ -46,16 +46,13 @@ Precision KernelBuilder::precision_of(KernelCall& call, NodeId id, std::size_t f
   return precision_;
 }
 
-void KernelBuilder::packed_parameter(KernelCall& call, NodeId id, const std::vector<float>& packed,
+void KernelBuilder::packed_parameter(KernelCall& call, NodeId id, Packing packing,
                                      const std::string& parameter, Precision precision) {
   const ir::Value& value = graph_.value(node(id).operands[1]);
   const ir::ElementType stored = facts_of(precision).weight;
-  const bool is_float = stored == ir::ElementType::kFloat32;
   std::string what = fmt::format("{} packed for {}", to_string(value.type), call.family);
-  if (!is_float) what += fmt::format(" as {}", name_of(stored));
-  const int entry = is_float ? weights_.add_floats(packed, value.name, what)
-                             : weights_.add_halves(packed, stored, value.name, what);
-  weights_parameter(call, entry, parameter, kernel_type(stored));
+  if (stored != ir::ElementType::kFloat32) what += fmt::format(" as {}", name_of(stored));
+  weights_parameter(call, weights_.add(std::move(packing), value.name, what), parameter, kernel_type(stored));
 }
 
 KernelCall KernelBuilder::cuda_conv(NodeId id, const ir::ContractForm& form) {
@@ -76,28 +73,13 @@ KernelCall KernelBuilder::cuda_conv(NodeId id, const ir::ContractForm& form) {
   const KernelTensor input = operand_parameter(call, id, 0, "x");
   const ImageShape image = image_shape(x, input.strides, form.epilogue.extents, window, groups);
   const gcrt::ConvShape shape = conv_shape(image);
-  const auto weight = [&](std::int64_t oc, std::int64_t ic, std::int64_t tap) {
-    return static_cast<float>(weights.real_at((oc * group_inputs + ic) * taps + tap));
-  };
-  std::vector<float> packed;
-  if (depthwise) {
-    for (std::int64_t tap = 0; tap < taps; ++tap) {
-      for (std::int64_t c = 0; c < w[0]; ++c) packed.push_back(weight(c, 0, tap));
-    }
-  } else {
-    const std::int64_t stride = gcrt::conv_weight_stride(shape);
-    packed.assign(static_cast<std::size_t>(w[0] * stride), 0.0f);
-    for (std::int64_t oc = 0; oc < w[0]; ++oc) {
-      for (std::int64_t tap = 0; tap < taps; ++tap) {
-        for (std::int64_t ic = 0; ic < group_inputs; ++ic) {
-          packed[static_cast<std::size_t>(oc * stride + tap * group_inputs + ic)] = weight(oc, ic, tap);
-        }
-      }
-    }
-  }
   // The depthwise kernel has no tensor cores to feed, and its weights are few: float32 in every mode.
   const Precision precision = depthwise ? Precision::kFp32 : precision_of(call, id);
-  packed_parameter(call, id, packed, "w", precision);
+  packed_parameter(call, id,
+                   depthwise ? pack_rows(weights, depthwise_rows(w), w[0])
+                             : pack_rows(weights, conv_matrices(w, groups), gcrt::conv_weight_stride(shape),
+                                         facts_of(precision).weight),
+                   "w", precision);
   const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
   call.body = image.text("shape") + "  " + epilogue.declaration() + "\n";
   if (depthwise) {
@@ -123,7 +105,7 @@ KernelCall KernelBuilder::cuda_conv_transpose(NodeId id, const ir::ContractForm&
   const Shape& w = weights.shape();  // (C, M / group, kernel...)
   const std::int64_t groups = n.attributes.int_of("group");
   const ir::Window window = ir::window_of(n.attributes);
-  const std::int64_t group_inputs = w[0] / groups, group_outputs = w[1], taps = taps_of(window);
+  const std::int64_t group_outputs = w[1], taps = taps_of(window);
 
   KernelCall call;
   call.family = "conv_transpose2d";
@@ -132,32 +114,24 @@ KernelCall KernelBuilder::cuda_conv_transpose(NodeId id, const ir::ContractForm&
   const KernelTensor input = operand_parameter(call, id, 0, "x");
   const ImageShape image = image_shape(x, input.strides, form.epilogue.extents, window, groups);
   const gcrt::ConvShape shape = conv_shape(image);
-  std::vector<float> packed;
+  const Precision precision = precision_of(call, id);
+  std::vector<Packing> phases;
   for (int row = 0; row < shape.stride_h; ++row) {
     for (int column = 0; column < shape.stride_w; ++column) {
       const gcrt::TransposePhase phase = gcrt::transpose_phase(shape, row, column);
-      const std::int64_t stride = gcrt::conv_weight_stride(phase.shape);
-      std::size_t at = packed.size();
-      packed.resize(at + static_cast<std::size_t>(shape.out_c * stride), 0.0f);
-      for (std::int64_t g = 0; g < groups; ++g) {
-        for (std::int64_t oc = 0; oc < group_outputs; ++oc, at += static_cast<std::size_t>(stride)) {
-          std::size_t k = at;
-          for (int i = 0; i < phase.shape.kernel_h; ++i) {
-            for (int j = 0; j < phase.shape.kernel_w; ++j) {
-              const std::int64_t tap = (phase.rows.first + i * phase.rows.step) * image.kernel_w +
-                                       phase.columns.first + j * phase.columns.step;
-              for (std::int64_t ic = 0; ic < group_inputs; ++ic) {
-                packed[k++] = static_cast<float>(
-                    weights.real_at(((g * group_inputs + ic) * group_outputs + oc) * taps + tap));
-              }
-            }
-          }
+      MatrixView view = conv_transpose_matrices(w, groups);
+      view.taps.clear();
+      for (int i = 0; i < phase.shape.kernel_h; ++i) {
+        for (int j = 0; j < phase.shape.kernel_w; ++j) {
+          view.taps.push_back((phase.rows.first + i * phase.rows.step) * image.kernel_w +
+                              phase.columns.first + j * phase.columns.step);
         }
       }
+      phases.push_back(
+          pack_rows(weights, view, gcrt::conv_weight_stride(phase.shape), facts_of(precision).weight));
     }
   }
-  const Precision precision = precision_of(call, id);
-  packed_parameter(call, id, packed, "w", precision);
+  packed_parameter(call, id, pack_together(std::move(phases)), "w", precision);
   const EpilogueWriter epilogue(*this, call, id, form, pixel_axes(x.size()), 1);
   const gcrt::Plan plan = gcrt::plan_conv_transpose2d(device_, precision, shape);
   note_plan(call, plan, precision, shape.stride_h * shape.stride_w, shape.groups);
@@ -230,17 +204,9 @@ KernelCall KernelBuilder::cuda_matmul(NodeId id, const ir::ContractForm& form) {
   const std::int64_t ldb = round_up(depth, 16);
   std::vector<std::int64_t> b_strides;
   if (b_constant) {
-    const std::int64_t matrices = ir::element_count(bs) / std::max<std::int64_t>(1, depth * columns);
-    std::vector<float> packed(static_cast<std::size_t>(matrices * columns * ldb), 0.0f);
-    for (std::int64_t m = 0; m < matrices; ++m) {
-      for (std::int64_t k = 0; k < depth; ++k) {
-        for (std::int64_t c = 0; c < columns; ++c) {
-          packed[static_cast<std::size_t>((m * columns + c) * ldb + k)] =
-              static_cast<float>(b_constant->real_at((m * depth + k) * columns + c));
-        }
-      }
-    }
-    packed_parameter(call, id, packed, "b", by_library ? Precision::kFp32 : precision);
+    const Precision stored = by_library ? Precision::kFp32 : precision;
+    packed_parameter(call, id, pack_rows(*b_constant, product_matrices(bs), ldb, facts_of(stored).weight),
+                     "b", stored);
     b_strides = ir::row_major_strides(bs);
     for (std::size_t i = 0; i + 2 < bs.size(); ++i)
       b_strides[i] = b_strides[i] / (depth * columns) * (columns * ldb);

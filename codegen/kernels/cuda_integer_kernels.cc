@@ -14,21 +14,13 @@ using ir::Shape;
 namespace {
 
 /// Rows of one output channel each, `stride` elements apart, k contiguous.
-IntegerWeights weight_rows(std::int64_t rows, std::int64_t depth, std::int64_t stride,
-                           std::int64_t x_zero_point,
-                           const std::function<int(std::int64_t row, std::int64_t k)>& at) {
+IntegerWeights weight_rows(const ir::Tensor& weights, const MatrixView& view, std::int64_t stride,
+                           const ZeroPoints& zero) {
+  const IntegerFacts facts = integer_facts(weights, view, zero.w);
   IntegerWeights out;
-  out.narrow =
-      fits_int8(1, depth, rows, [&](std::int64_t, std::int64_t k, std::int64_t row) { return at(row, k); });
-  for (std::int64_t row = 0; row < rows; ++row) {
-    std::int64_t sum = 0;
-    for (std::int64_t k = 0; k < stride; ++k) {
-      const int w = k < depth ? at(row, k) : 0;
-      sum += w;
-      out.add(w);
-    }
-    out.add_offset(x_zero_point, sum);
-  }
+  out.narrow = facts.narrow;
+  out.packing = pack_integer_rows(weights, view, zero.w, facts.narrow, stride);
+  out.set_offsets(zero.x, facts.sums);
   return out;
 }
 
@@ -50,9 +42,6 @@ KernelCall KernelBuilder::cuda_conv_integer(NodeId id, const ir::ContractForm& f
   for (const std::int64_t k : window.kernel) taps *= k;
   const bool depthwise = group_inputs == 1 && groups > 1;
   const std::string x_type = kernel_type(view.element(0));
-  const auto weight = [&](std::int64_t oc, std::int64_t ic, std::int64_t tap) {
-    return static_cast<int>(weights.int_at((oc * group_inputs + ic) * taps + tap) - zero.of_column(oc));
-  };
 
   KernelCall call;
   call.family = depthwise ? "depthwise2d_integer" : "conv2d_integer";
@@ -63,16 +52,13 @@ KernelCall KernelBuilder::cuda_conv_integer(NodeId id, const ir::ContractForm& f
   const gcrt::ConvShape shape = conv_shape(image);
   IntegerWeights packed;
   if (depthwise) {
-    packed = depthwise_weights(taps, w[0], zero.x,
-                               [&](std::int64_t c, std::int64_t tap) { return weight(c, 0, tap); });
+    packed = depthwise_weights(weights, zero);
   } else {
-    packed = weight_rows(
-        w[0], taps * group_inputs, gcrt::conv_integer_weight_stride(shape), zero.x,
-        [&](std::int64_t oc, std::int64_t k) { return weight(oc, k % group_inputs, k / group_inputs); });
+    packed = weight_rows(weights, conv_matrices(w, groups), gcrt::conv_integer_weight_stride(shape), zero);
   }
   const std::string& name = graph_.value(n.operands[1]).name;
   weights_parameter(call,
-                    weights_.add(packed.bytes, name,
+                    weights_.add(packed.packing, name,
                                  fmt::format("{} packed for {}", to_string(weights.type()), call.family)),
                     "w", weight_type(packed));
   weights_parameter(call, weights_.add(as_bytes(packed.offsets), name, "zero point times sums of rows"),
@@ -113,14 +99,11 @@ KernelCall KernelBuilder::cuda_matmul_integer(NodeId id, const ir::ContractForm&
   call.multiply_adds = ir::element_count(out) * depth;
   const KernelTensor a = operand_parameter(call, id, 0, "a");
   const std::int64_t stride = gcrt::integer_weight_stride(depth);
-  const IntegerWeights packed =
-      weight_rows(columns, depth, stride, zero.x, [&](std::int64_t column, std::int64_t k) {
-        return static_cast<int>(b->int_at(k * columns + column) - zero.of_column(column));
-      });
+  const IntegerWeights packed = weight_rows(*b, product_matrices(b->shape()), stride, zero);
   const std::string& name = graph_.value(n.operands[1]).name;
-  weights_parameter(call,
-                    weights_.add(packed.bytes, name, fmt::format("{} packed for gemm", to_string(b->type()))),
-                    "b", weight_type(packed));
+  weights_parameter(
+      call, weights_.add(packed.packing, name, fmt::format("{} packed for gemm", to_string(b->type()))), "b",
+      weight_type(packed));
   weights_parameter(call, weights_.add(as_bytes(packed.offsets), name, "zero point times sums of rows"),
                     "offsets", "std::int32_t");
   const EpilogueWriter epilogue(*this, call, id, form, {static_cast<int>(rank) - 2},

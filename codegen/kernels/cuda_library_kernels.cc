@@ -15,37 +15,32 @@ using ir::NodeId;
 namespace {
 
 /// [D][gates * H][I] -> [D][gates][P][K], where units are padded to P and inputs to K.
-std::vector<float> pack_input_weights(const RecurrentCall& call, std::int64_t units) {
+Packing pack_input_weights(const RecurrentCall& call, std::int64_t units) {
   const ir::Recurrence& r = call.sizes();
-  const std::int64_t blocks = r.directions * call.gates(), depth = (r.inputs + 15) / 16 * 16;
-  std::vector<float> packed(static_cast<std::size_t>(blocks * units * depth), 0.0f);
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    for (std::int64_t u = 0; u < r.hidden; ++u) {
-      for (std::int64_t k = 0; k < r.inputs; ++k) {
-        packed[static_cast<std::size_t>((block * units + u) * depth + k)] =
-            static_cast<float>(call.input_weights().real_at((block * r.hidden + u) * r.inputs + k));
-      }
-    }
-  }
-  return packed;
+  MatrixView view;
+  view.matrices = r.directions * call.gates();
+  view.matrix_step = r.hidden * r.inputs;
+  view.columns = r.hidden;
+  view.column_step = view.inner = r.inputs;
+  return pack_rows(call.input_weights(), view, (r.inputs + 15) / 16 * 16, ir::ElementType::kFloat32, units);
 }
 
-/// [D][gates * H][H] -> [D][H][gates][P]
-std::vector<float> pack_state_weights(const RecurrentCall& call, std::int64_t units) {
+/// [D][gates * H][H] -> [D][H][gates][P]: for each direction and state a row of gates, each padded to P.
+Packing pack_state_weights(const RecurrentCall& call, std::int64_t units) {
   const ir::Recurrence& r = call.sizes();
-  const std::int64_t gates = call.gates();
-  std::vector<float> packed(static_cast<std::size_t>(r.directions * r.hidden * gates * units), 0.0f);
-  for (std::int64_t d = 0; d < r.directions; ++d) {
-    for (std::int64_t g = 0; g < gates; ++g) {
-      for (std::int64_t u = 0; u < r.hidden; ++u) {
-        for (std::int64_t k = 0; k < r.hidden; ++k) {
-          packed[static_cast<std::size_t>(((d * r.hidden + k) * gates + g) * units + u)] = static_cast<float>(
-              call.state_weights().real_at(((d * gates + g) * r.hidden + u) * r.hidden + k));
-        }
-      }
+  std::vector<Packing> rows;
+  MatrixView view;
+  view.matrices = call.gates();
+  view.matrix_step = r.hidden * r.hidden;
+  view.columns = 1;
+  view.inner = view.inner_step = r.hidden;
+  for (int direction = 0; direction < r.directions; ++direction) {
+    for (std::int64_t state = 0; state < r.hidden; ++state) {
+      view.taps = {direction * call.gates() * r.hidden * r.hidden + state};
+      rows.push_back(pack_rows(call.state_weights(), view, units));
     }
   }
-  return packed;
+  return pack_together(std::move(rows));
 }
 
 }  // namespace

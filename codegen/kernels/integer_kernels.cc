@@ -13,58 +13,14 @@ using ir::ElementType;
 using ir::NodeId;
 using ir::Shape;
 
-bool fits_int8(std::int64_t taps, std::int64_t depth, std::int64_t columns,
-               const std::function<int(std::int64_t, std::int64_t, std::int64_t)>& at) {
-  for (std::int64_t tap = 0; tap < taps; ++tap) {
-    for (std::int64_t k = 0; k < depth; ++k) {
-      for (std::int64_t n = 0; n < columns; ++n) {
-        const int w = at(tap, k, n);
-        if (w < -128 || w > 127) return false;
-      }
-    }
-  }
-  return true;
-}
-
-void append_packed(IntegerWeights& weights, std::int64_t taps, std::int64_t depth, std::int64_t columns,
-                   std::int64_t x_zero_point,
-                   const std::function<int(std::int64_t, std::int64_t, std::int64_t)>& at) {
-  const std::int64_t group = weights.narrow ? 4 : 2;
-  const std::int64_t groups = (depth + group - 1) / group;
-  for (std::int64_t panel = 0; panel < columns; panel += 16) {
-    for (std::int64_t tap = 0; tap < taps; ++tap) {
-      for (std::int64_t g = 0; g < groups; ++g) {
-        for (std::int64_t n = panel; n < panel + 16; ++n) {
-          for (std::int64_t k = g * group; k < (g + 1) * group; ++k) {
-            const int w = n < columns && k < depth ? at(tap, k, n) : 0;
-            weights.add(w);
-          }
-        }
-      }
-    }
-  }
-  for (std::int64_t n = 0; n < columns; ++n) {
-    std::int64_t sum = 0;
-    for (std::int64_t tap = 0; tap < taps; ++tap) {
-      for (std::int64_t k = 0; k < depth; ++k) sum += at(tap, k, n);
-    }
-    weights.add_offset(x_zero_point, sum);
-  }
-}
-
-IntegerWeights depthwise_weights(std::int64_t taps, std::int64_t channels, std::int64_t x_zero_point,
-                                 const std::function<int(std::int64_t, std::int64_t)>& at) {
+IntegerWeights depthwise_weights(const ir::Tensor& weights, const ZeroPoints& zero) {
   IntegerWeights out;
   out.narrow = false;
-  std::vector<std::int64_t> sums(static_cast<std::size_t>(channels), 0);
-  for (std::int64_t tap = 0; tap < taps; ++tap) {
-    for (std::int64_t c = 0; c < channels; ++c) {
-      const int w = at(c, tap);
-      out.add(w);
-      sums[static_cast<std::size_t>(c)] += w;
-    }
-  }
-  for (const std::int64_t sum : sums) out.add_offset(x_zero_point, sum);
+  MatrixView channels = depthwise_rows(weights.shape());
+  out.packing = pack_integer_depthwise(weights, channels, zero.w);
+  std::swap(channels.columns, channels.inner);
+  std::swap(channels.column_step, channels.inner_step);
+  out.set_offsets(zero.x, integer_facts(weights, channels, zero.w).sums);
   return out;
 }
 
@@ -101,6 +57,16 @@ std::int64_t read_zero_point(std::int64_t zero_point, ElementType x, bool narrow
   return zero_point + (narrow && x == ElementType::kInt8 ? 128 : 0);
 }
 
+IntegerWeights panel_weights(const ir::Tensor& weights, const MatrixView& view, const ZeroPoints& zero,
+                             ElementType x) {
+  const IntegerFacts facts = integer_facts(weights, view, zero.w);
+  IntegerWeights out;
+  out.narrow = facts.narrow;
+  out.packing = pack_integer_panels(weights, view, zero.w, facts.narrow);
+  out.set_offsets(read_zero_point(zero.x, x, facts.narrow), facts.sums);
+  return out;
+}
+
 }  // namespace
 
 KernelCall KernelBuilder::conv_integer(NodeId id, const ir::ContractForm& form) {
@@ -112,14 +78,11 @@ KernelCall KernelBuilder::conv_integer(NodeId id, const ir::ContractForm& form) 
   const Shape& w = weights.shape();
   const std::int64_t groups = n.attributes.int_of("group");
   const ir::Window window = ir::window_of(n.attributes);
-  const std::int64_t group_inputs = w[1], group_outputs = w[0] / groups;
+  const std::int64_t group_inputs = w[1];
   std::int64_t taps = 1;
   for (const std::int64_t k : window.kernel) taps *= k;
   const bool depthwise = group_inputs == 1 && groups > 1;
   const std::string x_type = kernel_type(view.element(0));
-  const auto weight = [&](std::int64_t oc, std::int64_t ic, std::int64_t tap) {
-    return static_cast<int>(weights.int_at((oc * group_inputs + ic) * taps + tap) - zero.of_column(oc));
-  };
 
   KernelCall call;
   call.family = depthwise ? "depthwise2d_integer" : "conv2d_integer";
@@ -130,24 +93,12 @@ KernelCall KernelBuilder::conv_integer(NodeId id, const ir::ContractForm& form) 
   const std::string& name = graph_.value(n.operands[1]).name;
   IntegerWeights packed;
   if (depthwise) {
-    packed = depthwise_weights(taps, w[0], zero.x,
-                               [&](std::int64_t c, std::int64_t tap) { return weight(c, 0, tap); });
+    packed = depthwise_weights(weights, zero);
   } else {
-    const auto at_group = [&](std::int64_t g) {
-      return [&, g](std::int64_t tap, std::int64_t k, std::int64_t oc) {
-        return weight(g * group_outputs + oc, k, tap);
-      };
-    };
-    for (std::int64_t g = 0; g < groups; ++g) {
-      packed.narrow = packed.narrow && fits_int8(taps, group_inputs, group_outputs, at_group(g));
-    }
-    const std::int64_t x_zero_point = read_zero_point(zero.x, view.element(0), packed.narrow);
-    for (std::int64_t g = 0; g < groups; ++g) {
-      append_packed(packed, taps, group_inputs, group_outputs, x_zero_point, at_group(g));
-    }
+    packed = panel_weights(weights, conv_matrices(w, groups), zero, view.element(0));
   }
   weights_parameter(call,
-                    weights_.add(packed.bytes, name,
+                    weights_.add(packed.packing, name,
                                  fmt::format("{} packed for {}", to_string(weights.type()), call.family)),
                     "w", packed.narrow ? "std::int8_t" : "std::int16_t");
   weights_parameter(call, weights_.add(as_bytes(packed.offsets), name, "zero point times column sums"),
@@ -185,16 +136,11 @@ KernelCall KernelBuilder::matmul_integer(NodeId id, const ir::ContractForm& form
   call.threaded = true;
   call.multiply_adds = ir::element_count(out) * depth;
   const KernelTensor a = operand_parameter(call, id, 0, "a");
-  const auto at = [&](std::int64_t, std::int64_t k, std::int64_t column) {
-    return static_cast<int>(b->int_at(k * columns + column) - zero.of_column(column));
-  };
-  IntegerWeights packed;
-  packed.narrow = fits_int8(1, depth, columns, at);
-  append_packed(packed, 1, depth, columns, read_zero_point(zero.x, view.element(0), packed.narrow), at);
+  const IntegerWeights packed = panel_weights(*b, product_matrices(b->shape()), zero, view.element(0));
   const std::string& name = graph_.value(n.operands[1]).name;
-  weights_parameter(call,
-                    weights_.add(packed.bytes, name, fmt::format("{} packed for gemm", to_string(b->type()))),
-                    "b", packed.narrow ? "std::int8_t" : "std::int16_t");
+  weights_parameter(
+      call, weights_.add(packed.packing, name, fmt::format("{} packed for gemm", to_string(b->type()))), "b",
+      packed.narrow ? "std::int8_t" : "std::int16_t");
   weights_parameter(call, weights_.add(as_bytes(packed.offsets), name, "zero point times column sums"),
                     "offsets", "std::int32_t");
   std::vector<int> rows = {static_cast<int>(rank) - 2};

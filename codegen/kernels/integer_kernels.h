@@ -6,36 +6,24 @@
 #include <functional>
 #include <vector>
 
+#include "codegen/kernels/packing.h"
 #include "ir/operator.h"
 
 namespace gcompile {
 
 struct IntegerWeights {
-  bool narrow = true;               // int8, else int16
-  std::vector<std::uint8_t> bytes;  // cpp: panels of 16 columns; cuda: rows of one output channel each
+  bool narrow = true;  // int8, else int16
+  Packing packing;     // cpp: panels of 16 columns; cuda: rows of one output channel each
   /// -x_zero_point * sum over k of the column: what the kernel starts from. For signed x and narrow weights
   /// the zero point is taken 128 higher, since the kernel reads x + 128.
   std::vector<std::int32_t> offsets;
 
-  void add(int weight) {
-    bytes.push_back(static_cast<std::uint8_t>(weight & 255));
-    if (!narrow) bytes.push_back(static_cast<std::uint8_t>((weight >> 8) & 255));
-  }
-  void add_offset(std::int64_t x_zero_point, std::int64_t sum) {
-    offsets.push_back(static_cast<std::int32_t>(static_cast<std::uint32_t>(-x_zero_point * sum)));
+  void set_offsets(std::int64_t x_zero_point, const std::vector<std::int64_t>& sums) {
+    for (const std::int64_t sum : sums) {
+      offsets.push_back(static_cast<std::int32_t>(static_cast<std::uint32_t>(-x_zero_point * sum)));
+    }
   }
 };
-
-/// `at(tap, k, n)` is weight - zero point; `depth` rows for each of `taps`, padded to the group for each tap.
-bool fits_int8(std::int64_t taps, std::int64_t depth, std::int64_t columns,
-               const std::function<int(std::int64_t, std::int64_t, std::int64_t)>& at);
-void append_packed(IntegerWeights& weights, std::int64_t taps, std::int64_t depth, std::int64_t columns,
-                   std::int64_t x_zero_point,
-                   const std::function<int(std::int64_t, std::int64_t, std::int64_t)>& at);
-
-/// int16 weights in the order [taps][channels], of both targets; `at(channel, tap)`.
-IntegerWeights depthwise_weights(std::int64_t taps, std::int64_t channels, std::int64_t x_zero_point,
-                                 const std::function<int(std::int64_t, std::int64_t)>& at);
 
 struct ZeroPoints {
   std::int64_t x = 0;
@@ -46,6 +34,9 @@ struct ZeroPoints {
 /// Operands 2 and 3 of an integer product. Throws ir::OperatorError unless they are constants, and that of x
 /// one.
 ZeroPoints zero_points(const ir::NodeView& view);
+
+/// int16 weights in the order [taps][channels], of both targets.
+IntegerWeights depthwise_weights(const ir::Tensor& weights, const ZeroPoints& zero);
 
 /// Little-endian.
 std::vector<std::uint8_t> as_bytes(const std::vector<std::int32_t>& values);

@@ -123,8 +123,8 @@ class KernelBuilder {
   /// cannot hold a constant among them, with a warning. The one place that decides it.
   Precision precision_of(KernelCall& call, ir::NodeId id, std::size_t factors = 2) const;
   /// Adds the parameter for the constant operand 1 of a node, packed, in the type that the precision stores.
-  void packed_parameter(KernelCall& call, ir::NodeId id, const std::vector<float>& packed,
-                        const std::string& parameter, Precision precision);
+  void packed_parameter(KernelCall& call, ir::NodeId id, Packing packing, const std::string& parameter,
+                        Precision precision);
   KernelCall cuda_library(ir::NodeId id, const ir::LibraryForm& form);
   KernelCall cuda_recurrent(ir::NodeId id);
   /// Adds what a scatter of `updates` over `targets` places needs on CUDA: scratch and launches.

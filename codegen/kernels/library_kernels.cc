@@ -49,15 +49,13 @@ KernelCall KernelBuilder::recurrent(NodeId id) {
   const std::int64_t units = (r.hidden + 15) / 16 * 16;
   // [D][gates * H][depth] -> [D][gates][P / 16][depth][16]
   const auto pack = [&](const ir::Tensor& tensor, std::int64_t depth) {
-    std::vector<float> packed;
-    for (std::int64_t block = 0; block < r.directions * gates; ++block) {
-      const std::vector<float> part = pack_panels(depth, units, [&](std::int64_t k, std::int64_t unit) {
-        return unit < r.hidden ? static_cast<float>(tensor.real_at((block * r.hidden + unit) * depth + k))
-                               : 0.0f;
-      });
-      packed.insert(packed.end(), part.begin(), part.end());
-    }
-    return packed;
+    MatrixView view;
+    view.matrices = r.directions * gates;
+    view.matrix_step = r.hidden * depth;
+    view.columns = r.hidden;
+    view.column_step = depth;
+    view.inner = depth;
+    return pack_panels(tensor, view);
   };
   recurrent.weights(pack(recurrent.input_weights(), r.inputs), pack(recurrent.state_weights(), r.hidden));
   recurrent.rest(units);

@@ -51,17 +51,17 @@ RecurrentCall::RecurrentCall(KernelBuilder& builder, KernelCall& call, ir::NodeI
   builder.operand_parameter(call, id, 0, "x");
 }
 
-void RecurrentCall::pack(const std::vector<float>& packed, int operand, const char* parameter) {
+void RecurrentCall::pack(Packing packing, int operand, const char* parameter) {
   const ir::Value& value =
       builder_.graph_.value(builder_.node(id_).operands[static_cast<std::size_t>(operand)]);
   const std::string what = fmt::format("{} packed for {}", to_string(value.type), call_.family);
-  builder_.weights_parameter(call_, builder_.weights_.add_floats(packed, value.name, what), parameter,
+  builder_.weights_parameter(call_, builder_.weights_.add(std::move(packing), value.name, what), parameter,
                              "float");
 }
 
-void RecurrentCall::weights(const std::vector<float>& w, const std::vector<float>& r) {
-  pack(w, 1, "w");
-  pack(r, 2, "r");
+void RecurrentCall::weights(Packing w, Packing r) {
+  pack(std::move(w), 1, "w");
+  pack(std::move(r), 2, "r");
 }
 
 void RecurrentCall::bias(std::int64_t units) {

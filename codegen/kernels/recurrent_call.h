@@ -23,7 +23,7 @@ class RecurrentCall {
   const ir::Tensor& state_weights() const { return *state_weights_; }
 
   /// Packed W as parameter w, then packed R as r.
-  void weights(const std::vector<float>& w, const std::vector<float>& r);
+  void weights(Packing w, Packing r);
   /// Biases and peepholes padded to `units` per gate, and the optional operands and results.
   void rest(std::int64_t units);
 
@@ -35,7 +35,7 @@ class RecurrentCall {
   std::string operands() const;
 
  private:
-  void pack(const std::vector<float>& packed, int operand, const char* parameter);
+  void pack(Packing packing, int operand, const char* parameter);
   void bias(std::int64_t units);
   void peepholes(std::int64_t units);
   void optional_operand(int i, const char* parameter);
