@@ -43,10 +43,6 @@ std::vector<std::string> included_by(std::string_view text) {
   return out;
 }
 
-void put_word(std::string& bytes, std::uint64_t word) {
-  for (int i = 0; i < 8; ++i) bytes += static_cast<char>(static_cast<unsigned char>(word >> (8 * i)));
-}
-
 /// The weights file as 32-bit words in hexadecimal, eight to a line.
 std::string words_of(const std::string& bytes) {
   std::string text;
@@ -134,7 +130,7 @@ class Emitter {
 
   void add_weights() {
     if (program_.weights_bytes == 0) return;
-    const std::string bytes = weights_file(program_);
+    const SharedBytes& bytes = program_.weights.bytes;
     if (options_.weights == WeightsMode::kArray) {
       const Json data = {{"name", data_["name"]},
                          {"alignment", data_["alignment"]},
@@ -184,17 +180,6 @@ class Emitter {
 }  // namespace
 
 FileSet emit(const Program& program, const EmitOptions& options) { return Emitter(program, options).run(); }
-
-std::string weights_file(const Program& program) {
-  GC_CHECK(static_cast<std::int64_t>(program.weights.size()) == program.weights_bytes);
-  std::string bytes = "GCWEIGHT";
-  put_word(bytes, 1);  // version of the layout
-  put_word(bytes, static_cast<std::uint64_t>(program.weights_bytes));
-  put_word(bytes, weights_checksum(program.weights));
-  bytes.resize(kWeightsHeaderBytes, '\0');
-  bytes.append(reinterpret_cast<const char*>(program.weights.data()), program.weights.size());
-  return bytes;
-}
 
 std::vector<std::string> runtime_headers(const std::vector<std::string>& headers) {
   std::set<std::string> seen(headers.begin(), headers.end());

@@ -11,10 +11,6 @@ namespace gcompile {
 /// All files, the manifest last.
 FileSet emit(const Program& program, const EmitOptions& options);
 
-/// data/NAME.weights.bin: a header of 64 bytes (magic, version, size and checksum of the payload), the
-/// payload.
-std::string weights_file(const Program& program);
-
 /// The runtime headers in `headers` and all that they include, sorted: "gcrt/config.h".
 std::vector<std::string> runtime_headers(const std::vector<std::string>& headers);
 

@@ -40,7 +40,7 @@ bool is_output_path(std::string_view path) {
   return is_output_path_part(path);
 }
 
-void FileSet::add(std::string path, std::string bytes, bool executable) {
+void FileSet::add(std::string path, SharedBytes bytes, bool executable) {
   if (!is_output_path(path)) refuse(path, "is not allowed");
   if (!manifest_path_.empty()) refuse(path, "comes after the manifest");
   if (files_.count(path) > 0) refuse(path, "is taken");

@@ -4,12 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "codegen/program/weights_file.h"
 #include "nlohmann/json.hpp"
 
 namespace gcompile {
 
 struct OutputFile {
-  std::string bytes;
+  SharedBytes bytes;
   bool executable = false;
 
   bool operator==(const OutputFile&) const = default;
@@ -24,7 +25,7 @@ class FileSet {
  public:
   /// Throws an internal ir::CompileError for a bad path, one that is taken, or one that would need a file to
   /// be a directory as well.
-  void add(std::string path, std::string bytes, bool executable = false);
+  void add(std::string path, SharedBytes bytes, bool executable = false);
 
   /// Adds the manifest meta/NAME.json: the members of `content` after "generator": "gcompile", and before
   /// "files", which lists path, size in bytes and SHA-256 of all files so far (the manifest itself has no

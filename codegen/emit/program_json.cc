@@ -205,7 +205,7 @@ void add_sizes(Json& out, const Program& program) {
   out["payload_bytes"] = program.weights_bytes;
   out["weights_bytes"] = weights_file_bytes(program);
   out["weights_header_bytes"] = kWeightsHeaderBytes;
-  out["weights_checksum"] = fmt::format("0x{:016x}u", weights_checksum(program.weights));
+  out["weights_checksum"] = fmt::format("0x{:016x}u", program.weights.checksum);
   out["instance_bytes"] = instance_bytes(program);
   out["graph_steps"] = std::max<std::int64_t>(1, program.graph_steps);
   out["has_host"] = program.host_bytes > 0;
@@ -279,18 +279,8 @@ const char* weights_mode_name(WeightsMode mode) {
 }
 
 std::int64_t weights_file_bytes(const Program& program) {
-  return program.weights_bytes > 0 ? program.weights_bytes + kWeightsHeaderBytes : 0;
-}
-
-std::uint64_t weights_checksum(const std::vector<std::uint8_t>& bytes) {
-  GC_CHECK(bytes.size() % 8 == 0);
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (std::size_t i = 0; i < bytes.size(); i += 8) {
-    std::uint64_t word = 0;
-    for (std::size_t k = 0; k < 8; ++k) word |= static_cast<std::uint64_t>(bytes[i + k]) << (8 * k);
-    hash = (hash ^ word) * 0x100000001b3u;
-  }
-  return hash;
+  return program.weights_bytes > 0 ? program.weights_bytes + static_cast<std::int64_t>(kWeightsHeaderBytes)
+                                   : 0;
 }
 
 std::vector<KernelFile> split_kernels(const Program& program, int kernels_per_file) {

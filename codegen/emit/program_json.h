@@ -42,14 +42,8 @@ std::vector<KernelFile> split_kernels(const Program& program, int kernels_per_fi
 /// templates print them through a filter that escapes.
 nlohmann::ordered_json program_json(const Program& program, const EmitOptions& options);
 
-inline constexpr std::int64_t kWeightsHeaderBytes = 64;
-
 /// Bytes of the weights with their header, as the caller of NAME_init sees them; 0 when there are none. The
 /// one figure for people: Program::weights_bytes counts the payload alone.
 std::int64_t weights_file_bytes(const Program& program);
-
-/// FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/) taken over little-endian words of 8 bytes rather than
-/// bytes; `bytes` must be a multiple of 8 long. What the header of a weights file holds.
-std::uint64_t weights_checksum(const std::vector<std::uint8_t>& bytes);
 
 }  // namespace gcompile

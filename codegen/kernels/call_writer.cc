@@ -107,10 +107,10 @@ void CallWriter::weights(int entry, const std::string& parameter, const std::str
   call_.add(std::move(argument));
 }
 
-void CallWriter::packed(int i, const std::vector<float>& values, const std::string& format,
-                        const std::string& parameter) {
-  weights(blob_.add_floats(values, name(i), fmt::format("{} {}", to_string(type(i)), format)), parameter,
-          "float");
+void CallWriter::packed(int i, Packing packing, const std::string& format, const std::string& parameter,
+                        const std::string& c_type) {
+  weights(blob_.add(std::move(packing), name(i), fmt::format("{} {}", to_string(type(i)), format)), parameter,
+          c_type);
 }
 
 void CallWriter::scratch(std::int64_t bytes, const std::string& parameter, const std::string& c_type) {

@@ -46,9 +46,9 @@ class CallWriter {
   void scratch(std::int64_t bytes, const std::string& parameter, const std::string& c_type);
   /// Adds the parameter for an entry of the weights.
   void weights(int entry, const std::string& parameter, const std::string& c_type);
-  /// The same for packed float32 of constant operand i; `format` says how: "packed for conv2d".
-  void packed(int i, const std::vector<float>& values, const std::string& format,
-              const std::string& parameter);
+  /// The same for constant operand i in the format of a family; `format` says which: "packed for conv2d".
+  void packed(int i, Packing packing, const std::string& format, const std::string& parameter,
+              const std::string& c_type = "float");
   WeightBlob& blob() { return blob_; }
 
   /// Body of a kernel that walks loops over operands of the node and its result 0: "x0", "x1"..., "y".

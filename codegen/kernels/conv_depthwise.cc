@@ -15,13 +15,8 @@ Refusal refuses(const ir::Problem& problem) {
 }
 
 /// [taps][channels]
-std::vector<float> pack(const ConvWeights& w) {
-  std::vector<float> packed;
-  packed.reserve(static_cast<std::size_t>(w.taps * w.outputs));
-  for (std::int64_t tap = 0; tap < w.taps; ++tap) {
-    for (std::int64_t c = 0; c < w.outputs; ++c) packed.push_back(w.real(c, 0, tap));
-  }
-  return packed;
+Packing pack(const ir::Tensor& weights) {
+  return pack_rows(weights, depthwise_rows(weights.shape()), weights.shape()[0]);
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
@@ -38,7 +33,7 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   out.headers = {"gcrt/cpu/depthwise.h"};
   out.threaded = true;
   writer.operand(0, "x");
-  writer.packed(1, pack(conv_weights(problem, writer)), "packed for depthwise2d", "w");
+  writer.packed(1, pack(*writer.constant(1)), "packed for depthwise2d", "w");
   const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
   const bool multiplied = shape.out_c != shape.in_c;
   const bool square = shape.kernel_h == shape.kernel_w && shape.dilation_w == 1 && !multiplied;
@@ -63,7 +58,7 @@ void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   out.headers = {"gcrt/cuda/depthwise.h"};
   writer.operand(0, "x");
   // It has no tensor cores to feed, and its weights are few: float32 in every mode.
-  packed_weights(writer, pack(conv_weights(problem, writer)), "depthwise2d", "w", Precision::kFp32);
+  packed_weights(writer, pack(*writer.constant(1)), "depthwise2d", "w", Precision::kFp32);
   const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
   out.body = Text(image.text("shape")) + "  " + epilogue.declaration() + "\n" +
              fmt::format("  depthwise2d<DepthwiseWindow::{}>(queue, shape, x, w, epilogue);\n",

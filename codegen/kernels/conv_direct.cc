@@ -29,23 +29,16 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
 }
 
 void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
-  const ConvWeights w = conv_weights(problem, writer);
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cpu/conv.h"};
   out.threaded = true;
   writer.operand(0, "x");
-  std::vector<float> packed;
-  for (std::int64_t g = 0; g < w.groups; ++g) {
-    const std::vector<float> part =
-        pack_panels(w.taps * w.group_inputs, w.group_outputs(), [&](std::int64_t k, std::int64_t oc) {
-          return w.real(g * w.group_outputs() + oc, k % w.group_inputs, k / w.group_inputs);
-        });
-    packed.insert(packed.end(), part.begin(), part.end());
-  }
-  writer.packed(1, packed, "packed for conv2d", "w");
-  writer.weights(writer.blob().zeros((w.group_inputs + 16) * 4), "zeros", "float");
-  const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
   const auto& work = std::get<ir::ConvWork>(problem.work);
+  const ir::Tensor& weights = *writer.constant(1);
+  writer.packed(1, pack_panels(weights, conv_matrices(weights.shape(), work.groups)), "packed for conv2d",
+                "w");
+  writer.weights(writer.blob().zeros((problem.shape(1)[1] + 16) * 4), "zeros", "float");
+  const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
   out.body = Text(image_of(problem, work.window, work.groups).text("shape")) + "  " + epilogue.declaration() +
              "\n" +
              parallel_lines("conv2d_work_items(shape)", "conv2d(shape, x, w, zeros, epilogue, begin, end)");
@@ -59,24 +52,18 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
 
 void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const auto& work = std::get<ir::ConvWork>(problem.work);
-  const ConvWeights w = conv_weights(problem, writer);
   const ImageShape image = image_of(problem, work.window, work.groups);
   const gcrt::ConvShape shape = conv_shape(image);
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cuda/conv.h"};
   writer.operand(0, "x");
-  const std::int64_t stride = gcrt::conv_weight_stride(shape);
-  std::vector<float> packed(static_cast<std::size_t>(w.outputs * stride), 0.0f);
-  for (std::int64_t oc = 0; oc < w.outputs; ++oc) {
-    for (std::int64_t tap = 0; tap < w.taps; ++tap) {
-      for (std::int64_t ic = 0; ic < w.group_inputs; ++ic) {
-        packed[static_cast<std::size_t>(oc * stride + tap * w.group_inputs + ic)] = w.real(oc, ic, tap);
-      }
-    }
-  }
   const Precision precision = precision_of(problem, writer.machine());
   warn_of_precision(problem, writer);
-  packed_weights(writer, packed, "conv2d", "w", precision);
+  const ir::Tensor& weights = *writer.constant(1);
+  packed_weights(writer,
+                 pack_rows(weights, conv_matrices(weights.shape(), work.groups),
+                           gcrt::conv_weight_stride(shape), facts_of(precision).weight),
+                 "conv2d", "w", precision);
   const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
   const std::string split =
       split_argument(writer, splits_of(plan), gcrt::conv2d_workspace_size(shape, splits_of(plan)));

@@ -124,17 +124,12 @@ void warn_of_precision(const ir::Problem& problem, CallWriter& writer, std::size
                                       ir::printable(writer.name(operand)));
 }
 
-void packed_weights(CallWriter& writer, const std::vector<float>& packed, const std::string& kernel,
+void packed_weights(CallWriter& writer, Packing packing, const std::string& kernel,
                     const std::string& parameter, Precision precision) {
   const ir::ElementType stored = facts_of(precision).weight;
-  if (stored == ir::ElementType::kFloat32) {
-    writer.packed(1, packed, "packed for " + kernel, parameter);
-    return;
-  }
-  const std::string what =
-      fmt::format("{} packed for {} as {}", to_string(writer.type(1)), kernel, name_of(stored));
-  writer.weights(writer.blob().add_halves(packed, stored, writer.name(1), what), parameter,
-                 kernel_type(stored));
+  std::string format = "packed for " + kernel;
+  if (stored != ir::ElementType::kFloat32) format += fmt::format(" as {}", name_of(stored));
+  writer.packed(1, std::move(packing), format, parameter, kernel_type(stored));
 }
 
 double predicted_microseconds(const KernelCall& call, const Machine& machine, std::int64_t bytes) {

@@ -42,7 +42,7 @@ Precision precision_of(const ir::Problem& problem, const Machine& machine, std::
 void warn_of_precision(const ir::Problem& problem, CallWriter& writer, std::size_t factors = 2);
 
 /// Adds the parameter for the constant operand 1, packed for `kernel`, in the type that the precision stores.
-void packed_weights(CallWriter& writer, const std::vector<float>& packed, const std::string& kernel,
+void packed_weights(CallWriter& writer, Packing packing, const std::string& kernel,
                     const std::string& parameter, Precision precision);
 
 /// Microseconds on a GPU of the capability. A kernel that knows nothing better is bound by the bytes that it

@@ -6,12 +6,6 @@ namespace gcompile {
 
 using ir::Shape;
 
-ConvWeights conv_weights(const ir::Problem& problem, const CallWriter& writer) {
-  const auto& work = std::get<ir::ConvWork>(problem.work);
-  const Shape& w = problem.shape(1);
-  return {*writer.constant(1), w[0], w[1], work.window.taps(), work.groups};
-}
-
 ImageShape image_of(const ir::Problem& problem, const ir::Window& window, std::int64_t groups) {
   return image_shape(problem.shape(0), problem.operands[0].strides, problem.results[0].shape, window, groups);
 }

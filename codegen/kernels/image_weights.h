@@ -6,20 +6,6 @@
 
 namespace gcompile {
 
-/// Constant weights of a convolution, (M, C / groups, kernel...).
-struct ConvWeights {
-  const ir::Tensor& tensor;
-  std::int64_t outputs, group_inputs, taps, groups;
-  std::int64_t group_outputs() const { return outputs / groups; }
-  float real(std::int64_t oc, std::int64_t ic, std::int64_t tap) const {
-    return static_cast<float>(tensor.real_at((oc * group_inputs + ic) * taps + tap));
-  }
-  std::int64_t integer(std::int64_t oc, std::int64_t ic, std::int64_t tap) const {
-    return tensor.int_at((oc * group_inputs + ic) * taps + tap);
-  }
-};
-ConvWeights conv_weights(const ir::Problem& problem, const CallWriter& writer);
-
 /// Geometry of a problem over (N, C, spatial...) operand 0.
 ImageShape image_of(const ir::Problem& problem, const ir::Window& window, std::int64_t groups);
 

@@ -1,12 +1,14 @@
 #pragma once
 // The weight blob: constants as kernels read them, packed once at compile time in a form that every
-// instruction set level reads (DESIGN law 5), merged by content, 64-byte aligned.
+// instruction set level reads (DESIGN law 5), merged by content, 64-byte aligned. Entries are promises until
+// finish(): what they hold is written once, where it stays.
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "ir/tensor.h"
+#include "codegen/kernels/packing.h"
 
 namespace gcompile {
 
@@ -21,7 +23,9 @@ class WeightBlob {
     std::int64_t bytes = 0;
   };
 
-  /// Index of the entry; equal bytes share one.
+  /// Index of the entry; the same packing of the same tensor is one, and finish() merges equal bytes.
+  int add(Packing packing, std::string name, std::string what);
+  /// Bytes that are known already.
   int add(std::vector<std::uint8_t> bytes, std::string name, std::string what);
   /// The tensor's elements in row-major order, denormal float32 flushed to zero.
   int add_tensor(const ir::Tensor& tensor, std::string name);
@@ -31,28 +35,24 @@ class WeightBlob {
   /// An entry of at least `bytes` zero bytes (the zero row of border taps); grows to the largest request.
   int zeros(std::int64_t bytes);
 
+  /// Before finish() as they were added, with their sizes; afterwards merged, in the same order, with
+  /// offsets.
   const std::vector<Entry>& entries() const { return entries_; }
-  /// Lays out the entries and returns the payload; offsets are final afterwards.
-  std::vector<std::uint8_t> finish();
+  /// After finish(): the place in entries() of what add() returned.
+  std::size_t place_of(int added) const { return places_[static_cast<std::size_t>(added)]; }
+  /// Writes the entries behind `front` zero bytes and returns both. Once; lets go of the tensors on the way.
+  std::string finish(std::size_t front = 0);
 
  private:
+  using Key = std::pair<const std::byte*, std::string>;  // where the source lies, type and format
+
+  int add_entry(Packing packing, std::string name, std::string what);
+
   std::vector<Entry> entries_;
-  std::vector<std::vector<std::uint8_t>> contents_;
-  std::map<std::string, int> by_content_;  // sha256 -> entry
+  std::vector<Packing> packings_;  // the sources are kept until finish(), so that no address is used twice
+  std::map<Key, int> by_source_;   // looked up, never walked
+  std::vector<std::size_t> places_;
   int zero_entry_ = -1;
 };
-
-/// Panels of 16 columns: [ceil(N/16)][K][16] from a (K, N) matrix read through `at(k, n)`; zero padded.
-template <class F>
-std::vector<float> pack_panels(std::int64_t depth, std::int64_t columns, const F& at) {
-  const std::int64_t panels = (columns + 15) / 16;
-  std::vector<float> packed(static_cast<std::size_t>(panels * depth * 16), 0.0f);
-  for (std::int64_t n = 0; n < columns; ++n) {
-    for (std::int64_t k = 0; k < depth; ++k) {
-      packed[static_cast<std::size_t>((n / 16 * depth + k) * 16 + n % 16)] = at(k, n);
-    }
-  }
-  return packed;
-}
 
 }  // namespace gcompile

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 
 #include "codegen/loops/c_types.h"
 #include "codegen/memory/check.h"
@@ -25,7 +26,8 @@ class ProgramBuilder {
   ProgramBuilder(const ir::Graph& graph, const LoweringOptions& options, ScheduleOptions schedule)
       : graph_(graph), options_(options), schedule_(schedule) {}
 
-  Program run() {
+  /// Kernels, order and memory; what an alternative is judged by.
+  void plan() {
     program_.target = options_.kernels.machine.target;
     program_.name = options_.name;
     program_.precision = options_.kernels.machine.precision;
@@ -36,21 +38,27 @@ class ProgramBuilder {
     warn_without_tensor_cores();
     make_ports();
     Scheduler scheduler(buffers_, weights_, diagnostics, schedule_);
-    std::vector<LoweredStep> steps = scheduler.run(graph_, inputs_, outputs_, host_inputs_);
+    steps_ = scheduler.run(graph_, inputs_, outputs_, host_inputs_);
     program_.host_bytes = scheduler.host_bytes();
     check_forced(scheduler.forced_used(), diagnostics);
     diagnostics.throw_if_errors();
-    plan(scheduler.now());
-    if (has_traps(steps)) add_trap_word();
-    program_.weights = weights_.finish();
-    program_.weights_bytes = static_cast<std::int64_t>(program_.weights.size());
+    plan_arena(scheduler.now());
+    if (has_traps(steps_)) add_trap_word();
+  }
+
+  std::int64_t arena_bytes() const { return program_.arena_bytes; }
+
+  /// The weights are packed and the steps get their addresses; once.
+  Program finish() {
+    program_.weights = weights_file(weights_.finish(kWeightsHeaderBytes));
+    program_.weights_bytes = static_cast<std::int64_t>(program_.weights.bytes.size() - kWeightsHeaderBytes);
     name_offsets();
     if (on_device()) {
-      placed_ =
-          place_ports(steps, arena_name_, {program_.inputs, input_ports_}, {program_.outputs, output_ports_});
+      placed_ = place_ports(steps_, arena_name_, {program_.inputs, input_ports_},
+                            {program_.outputs, output_ports_});
       copy_inputs();
     }
-    for (Step& step : convert(steps)) program_.steps.push_back(std::move(step));
+    for (Step& step : convert(steps_)) program_.steps.push_back(std::move(step));
     commit_states();
     if (on_device()) copy_outputs();
     for (const Step& step : program_.steps) program_.graph_steps += step.kind == Step::Kind::kCopy;
@@ -155,7 +163,7 @@ class ProgramBuilder {
     return {static_cast<int>(buffers_.size()) - 1, 0, ir::row_major_strides(type.shape)};
   }
 
-  void plan(std::int64_t end) {
+  void plan_arena(std::int64_t end) {
     for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
       StorageBuffer& buffer = buffers_[static_cast<std::size_t>(outputs_[i].buffer)];
       if (buffer.space == Space::kArena) buffer.end_step = end + 1;  // read by the copy behind the last step
@@ -238,8 +246,7 @@ class ProgramBuilder {
         break;
       case Space::kWeights:
         argument.space = Argument::Space::kWeights;
-        argument.offset_constant =
-            program_.weight_offsets[static_cast<std::size_t>(buffer.weights_entry)].name;
+        argument.offset_constant = program_.weight_offsets[weights_.place_of(buffer.weights_entry)].name;
         break;
     }
     argument.port = buffer.port;
@@ -325,7 +332,7 @@ class ProgramBuilder {
     Argument argument;
     if (from.kind == CallArgument::Kind::kWeights) {
       argument.space = Argument::Space::kWeights;
-      argument.offset_constant = program_.weight_offsets[static_cast<std::size_t>(from.weights)].name;
+      argument.offset_constant = program_.weight_offsets[weights_.place_of(from.weights)].name;
     } else {
       argument = convert(from.storage, from.element);
     }
@@ -477,6 +484,7 @@ class ProgramBuilder {
   const LoweringOptions& options_;
   ScheduleOptions schedule_;
   Program program_;
+  std::vector<LoweredStep> steps_;
   std::vector<StorageBuffer> buffers_;
   WeightBlob weights_;
   std::vector<Storage> inputs_, outputs_, host_inputs_;
@@ -492,18 +500,23 @@ class ProgramBuilder {
 
 Program lower_graph(const ir::Graph& graph, const LoweringOptions& options) {
   KernelOptions kernels = options.kernels;
-  Program best = ProgramBuilder(graph, options, {false, true, kernels}).run();
-  if (!options.optimize_for_size) return best;
+  const auto planned = [&](const ScheduleOptions& schedule) {
+    auto builder = std::make_unique<ProgramBuilder>(graph, options, schedule);
+    builder->plan();
+    return builder;
+  };
+  std::unique_ptr<ProgramBuilder> best = planned({false, true, kernels});
+  if (!options.optimize_for_size) return best->finish();
   // What an order or a copy saves shows only in the plan: every combination is planned, the first smallest
-  // wins.
+  // wins, and only its weights are packed.
   kernels.machine.smallest_scratch = true;
   for (const bool place_parts : {true, false}) {
     for (const bool lowest_peak : {false, true}) {
-      Program program = ProgramBuilder(graph, options, {lowest_peak, place_parts, kernels}).run();
-      if (program.arena_bytes < best.arena_bytes) best = std::move(program);
+      std::unique_ptr<ProgramBuilder> other = planned({lowest_peak, place_parts, kernels});
+      if (other->arena_bytes() < best->arena_bytes()) best = std::move(other);
     }
   }
-  return best;
+  return best->finish();
 }
 
 }  // namespace gcompile

@@ -9,6 +9,7 @@
 #include "codegen/kernels/kernel_call.h"
 #include "codegen/kernels/precision.h"
 #include "codegen/memory/plan.h"
+#include "codegen/program/weights_file.h"
 #include "codegen/target.h"
 #include "ir/diagnostics.h"
 #include "ir/tensor.h"
@@ -139,7 +140,7 @@ struct Program {
   std::int64_t arena_bytes = 0, state_bytes = 0, weights_bytes = 0, instance_bytes = 0;
   std::int64_t alignment = 64;         // of the memory blocks that the caller gives
   std::int64_t buffer_alignment = 64;  // of buffers within the arena
-  std::vector<std::uint8_t> weights;   // payload without header
+  WeightsFile weights;
   std::vector<Functor> functors;
   std::vector<Kernel> kernels;
   std::vector<Step> steps;

@@ -100,14 +100,14 @@ TEST(Emit, WritesOnlyPlainAsciiWhateverTheModelIsCalled) {
   const FileSet files = emit(hostile_program(3), EmitOptions());
   for (const auto& [path, file] : files.files()) {
     if (ends_with(path, ".bin") || ends_with(path, ".html")) continue;
-    for (const char c : file.bytes) {
+    for (const char c : file.bytes.text()) {
       ASSERT_TRUE(c == '\n' || c == '\t' || (c >= 0x20 && c < 0x7f)) << path << " has byte " << int(c);
     }
-    EXPECT_EQ(file.bytes.find("\n#error evil"), std::string::npos) << path;
+    EXPECT_EQ(file.bytes.text().find("\n#error evil"), std::string::npos) << path;
     if (ends_with(path, ".json") || path == "Makefile") continue;
-    EXPECT_EQ(file.bytes.find("?\?/"), std::string::npos) << path;
+    EXPECT_EQ(file.bytes.text().find("?\?/"), std::string::npos) << path;
     // A line that a name continues would swallow the next one.
-    EXPECT_EQ(file.bytes.find("end \\\n"), std::string::npos) << path;
+    EXPECT_EQ(file.bytes.text().find("end \\\n"), std::string::npos) << path;
   }
   const std::string& report = files.find("report.html")->bytes;
   EXPECT_EQ(report.find("<script"), std::string::npos);
@@ -227,12 +227,10 @@ TEST(Emit, AnUnknownRuntimeHeaderIsABug) {
 }
 
 TEST(Emit, TheWeightsFileHasAHeaderAndAChecksum) {
-  Program program;
-  program.name = "m";
-  program.weights = std::vector<std::uint8_t>(64);
-  program.weights[0] = 1;
-  program.weights_bytes = 64;
-  const std::string bytes = weights_file(program);
+  std::string content(kWeightsHeaderBytes + 64, '\0');
+  content[64] = 1;
+  const WeightsFile file = weights_file(content);
+  const std::string& bytes = file.bytes;
   ASSERT_EQ(bytes.size(), 128u);
   EXPECT_EQ(bytes.substr(0, 8), "GCWEIGHT");
   EXPECT_EQ(bytes[8], 1);
@@ -241,9 +239,9 @@ TEST(Emit, TheWeightsFileHasAHeaderAndAChecksum) {
   // FNV-1a over words, computed by hand: (offset ^ 1) * prime, then seven times * prime.
   std::uint64_t expected = (0xcbf29ce484222325u ^ 1) * 0x100000001b3u;
   for (int i = 0; i < 7; ++i) expected *= 0x100000001b3u;
-  EXPECT_EQ(weights_checksum(program.weights), expected);
-  program.weights[63] = 1;
-  EXPECT_NE(weights_checksum(program.weights), expected);
+  EXPECT_EQ(file.checksum, expected);
+  content.back() = 1;
+  EXPECT_NE(weights_file(content).checksum, expected);
 }
 
 TEST(Emit, SplitsKernelsEvenly) {
