@@ -25,9 +25,9 @@ Noise kernel_noise(const ir::Tensor& expected, const Comparison& moved, double r
   return noise;
 }
 
-std::string joined(const std::vector<std::string>& origins) {
+std::string joined(const std::vector<ir::Origin>& origins) {
   std::string out;
-  for (const std::string& origin : origins) out += (out.empty() ? "" : ", ") + origin;
+  for (const ir::Origin& origin : origins) out += (out.empty() ? "" : ", ") + to_string(origin);
   return out;
 }
 

@@ -84,7 +84,7 @@ AttributeEnvironment Importer::call_environment(const onnx::NodeProto& node,
       ir::operator_error(
           fmt::format("attribute '{}' is not known for this function", printable(attribute.name())));
     }
-    if (const onnx::AttributeProto* given = resolve(attribute, scope.environment))
+    if (const onnx::AttributeProto* given = frontend::resolve(attribute, scope.environment))
       environment[attribute.name()] = given;
   }
   return environment;

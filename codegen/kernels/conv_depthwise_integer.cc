@@ -18,13 +18,9 @@ Refusal refuses(const ir::Problem& problem) {
 
 /// Parameters x, w and offsets; returns "std::uint8_t{128}": the zero point as the kernel takes it.
 std::string parameters(const ir::Problem& problem, CallWriter& writer, const char* offsets) {
-  const ConvWeights w = conv_weights(problem, writer);
   const ZeroPoints zero = zero_points(writer);
   writer.operand(0, "x");
-  const IntegerWeights packed =
-      depthwise_weights(w.taps, w.outputs, zero.x, [&](std::int64_t c, std::int64_t tap) {
-        return static_cast<int>(w.integer(c, 0, tap) - zero.of_column(c));
-      });
+  const IntegerWeights packed = depthwise_weights(*writer.constant(1), zero);
   integer_parameters(writer, packed, "depthwise2d_integer", "w", offsets);
   return fmt::format("{}{{{}}}", kernel_type(problem.operands[0].element), zero.x);
 }

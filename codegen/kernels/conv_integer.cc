@@ -25,29 +25,17 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
 
 void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   const auto& work = std::get<ir::ConvWork>(problem.work);
-  const ConvWeights w = conv_weights(problem, writer);
   const ZeroPoints zero = zero_points(writer);
   const ir::ElementType element = problem.operands[0].element;
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cpu/conv_int8.h"};
   out.threaded = true;
   writer.operand(0, "x");
-  IntegerWeights packed;
-  const auto at_group = [&](std::int64_t g) {
-    return [&, g](std::int64_t tap, std::int64_t k, std::int64_t n) {
-      const std::int64_t oc = g * w.group_outputs() + n;
-      return static_cast<int>(w.integer(oc, k, tap) - zero.of_column(oc));
-    };
-  };
-  for (std::int64_t g = 0; g < w.groups; ++g) {
-    packed.narrow = packed.narrow && fits_int8(w.taps, w.group_inputs, w.group_outputs(), at_group(g));
-  }
-  const std::int64_t x_zero_point = read_zero_point(zero.x, element, packed.narrow);
-  for (std::int64_t g = 0; g < w.groups; ++g) {
-    append_packed(packed, w.taps, w.group_inputs, w.group_outputs(), x_zero_point, at_group(g));
-  }
+  const ir::Tensor& weights = *writer.constant(1);
+  const IntegerWeights packed =
+      integer_panels(weights, conv_matrices(weights.shape(), work.groups), zero, element);
   integer_parameters(writer, packed, "conv2d_integer", "w", "zero point times column sums");
-  const std::vector<std::uint8_t> border(static_cast<std::size_t>(w.group_inputs + 64),
+  const std::vector<std::uint8_t> border(static_cast<std::size_t>(problem.shape(1)[1] + 64),
                                          static_cast<std::uint8_t>(zero.x & 255));
   writer.weights(writer.blob().add(border, "zero_point", "read at image borders"), "border",
                  kernel_type(element));
@@ -66,18 +54,15 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
 
 void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const auto& work = std::get<ir::ConvWork>(problem.work);
-  const ConvWeights w = conv_weights(problem, writer);
   const ZeroPoints zero = zero_points(writer);
   const ImageShape image = image_of(problem, work.window, work.groups);
   const gcrt::ConvShape shape = conv_shape(image);
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cuda/conv_integer.h"};
   writer.operand(0, "x");
-  const IntegerWeights packed = integer_rows(
-      w.outputs, w.taps * w.group_inputs, gcrt::conv_integer_weight_stride(shape), zero.x,
-      [&](std::int64_t oc, std::int64_t k) {
-        return static_cast<int>(w.integer(oc, k % w.group_inputs, k / w.group_inputs) - zero.of_column(oc));
-      });
+  const ir::Tensor& weights = *writer.constant(1);
+  const IntegerWeights packed = integer_rows(weights, conv_matrices(weights.shape(), work.groups), zero,
+                                             gcrt::conv_integer_weight_stride(shape));
   integer_parameters(writer, packed, "conv2d_integer", "w", "zero point times sums of rows");
   const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
   const std::string split =

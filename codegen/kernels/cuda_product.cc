@@ -27,26 +27,13 @@ std::pair<std::int64_t, std::int64_t> steps_of_b(const ir::Problem& problem, con
   return {strides[product.b.size() - 2], strides[product.b.size() - 1]};
 }
 
-/// [matrix][column][k], columns padded to 16.
-std::vector<float> pack_columns(const ir::Tensor& b, const Product& product) {
-  const std::int64_t ldb = packed_column(product);
-  std::vector<float> packed(static_cast<std::size_t>(product.matrices() * product.columns * ldb), 0.0f);
-  for (std::int64_t m = 0; m < product.matrices(); ++m) {
-    for (std::int64_t k = 0; k < product.depth; ++k) {
-      for (std::int64_t c = 0; c < product.columns; ++c) {
-        packed[static_cast<std::size_t>((m * product.columns + c) * ldb + k)] =
-            static_cast<float>(b.real_at((m * product.depth + k) * product.columns + c));
-      }
-    }
-  }
-  return packed;
-}
-
 /// Operands a and b; a constant b is packed in what the precision stores.
 void operands(const Product& product, CallWriter& writer, Precision stored) {
   writer.operand(0, "a");
   if (const ir::Tensor* b = writer.constant(1)) {
-    packed_weights(writer, pack_columns(*b, product), "gemm", "b", stored);
+    packed_weights(
+        writer, pack_rows(*b, product_matrices(product.b), packed_column(product), facts_of(stored).weight),
+        "gemm", "b", stored);
   } else {
     writer.operand(1, "b");
   }

@@ -16,13 +16,6 @@ Refusal refuses(const ir::Problem& problem) {
   return refuse_unless_integer(problem);
 }
 
-std::function<int(std::int64_t, std::int64_t, std::int64_t)> weight_of(const ir::Tensor& b,
-                                                                       const ZeroPoints& zero) {
-  return [&b, &zero, columns = b.shape()[1]](std::int64_t, std::int64_t k, std::int64_t column) {
-    return static_cast<int>(b.int_at(k * columns + column) - zero.of_column(column));
-  };
-}
-
 /// Opens the loops over the batch; returns the pointer to the left matrix there.
 std::string open_batch(const Product& product, CodeText& code) {
   std::string pointer = "a";
@@ -55,11 +48,8 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   out.headers = {"gcrt/cpu/gemm_int8.h"};
   out.threaded = true;
   writer.operand(0, "a");
-  const auto at = weight_of(*writer.constant(1), zero);
-  IntegerWeights packed;
-  packed.narrow = fits_int8(1, product.depth, product.columns, at);
-  append_packed(packed, 1, product.depth, product.columns,
-                read_zero_point(zero.x, problem.operands[0].element, packed.narrow), at);
+  const IntegerWeights packed =
+      integer_panels(*writer.constant(1), product_matrices(product.b), zero, problem.operands[0].element);
   integer_parameters(writer, packed, "gemm", "b", "zero point times column sums");
   const EpilogueWriter epilogue(writer, {static_cast<int>(rank) - 2}, static_cast<int>(rank) - 1);
   CodeText code(1);
@@ -93,11 +83,8 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cuda/gemm_integer.h"};
   writer.operand(0, "a");
-  const auto at = weight_of(*writer.constant(1), zero);
   const std::int64_t stride = gcrt::integer_weight_stride(product.depth);
-  const IntegerWeights packed =
-      integer_rows(product.columns, product.depth, stride, zero.x,
-                   [&](std::int64_t column, std::int64_t k) { return at(0, k, column); });
+  const IntegerWeights packed = integer_rows(*writer.constant(1), product_matrices(product.b), zero, stride);
   integer_parameters(writer, packed, "gemm", "b", "zero point times sums of rows");
   const EpilogueWriter epilogue(writer, {static_cast<int>(rank) - 2}, static_cast<int>(rank) - 1);
   const std::string split =

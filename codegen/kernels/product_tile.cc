@@ -33,15 +33,7 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   std::vector<std::int64_t> b_strides;
   if (b_constant) {
     // One packed matrix per batch entry of the constant.
-    std::vector<float> packed;
-    for (std::int64_t m = 0; m < product.matrices(); ++m) {
-      const std::vector<float> part =
-          pack_panels(product.depth, product.columns, [&](std::int64_t k, std::int64_t c) {
-            return static_cast<float>(b_constant->real_at((m * product.depth + k) * product.columns + c));
-          });
-      packed.insert(packed.end(), part.begin(), part.end());
-    }
-    writer.packed(1, packed, "packed for gemm", "b");
+    writer.packed(1, pack_panels(*b_constant, product_matrices(product.b)), "packed for gemm", "b");
     b_strides = product.packed_strides(panel_floats);
   } else {
     b_strides = writer.operand(1, "b").strides;

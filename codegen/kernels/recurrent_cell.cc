@@ -28,17 +28,13 @@ Refusal refuses(const ir::Problem& problem) {
 std::int64_t padded_units(const ir::RecurrentWork& r) { return (r.hidden + 15) / 16 * 16; }
 
 /// [D][gates * H][depth] -> [D][gates][P / 16][depth][16]
-std::vector<float> pack_gates(const ir::RecurrentWork& r, const ir::Tensor& tensor, std::int64_t depth) {
-  std::vector<float> packed;
-  for (std::int64_t block = 0; block < r.directions * gates_of(r.cell); ++block) {
-    const std::vector<float> part =
-        pack_panels(depth, padded_units(r), [&](std::int64_t k, std::int64_t unit) {
-          return unit < r.hidden ? static_cast<float>(tensor.real_at((block * r.hidden + unit) * depth + k))
-                                 : 0.0f;
-        });
-    packed.insert(packed.end(), part.begin(), part.end());
-  }
-  return packed;
+Packing pack_gates(const ir::RecurrentWork& r, const ir::Tensor& tensor, std::int64_t depth) {
+  MatrixView view;
+  view.matrices = r.directions * gates_of(r.cell);
+  view.matrix_step = r.hidden * depth;
+  view.columns = r.hidden;
+  view.column_step = view.inner = depth;
+  return pack_panels(tensor, view);
 }
 
 /// Steps whose X * W is one product. Rows beyond 96 gain nothing; the sums wait in scratch, which stays below
@@ -97,35 +93,30 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
 }
 
 /// [D][gates * H][I] -> [D][gates][P][K], where units are padded to P and inputs to K.
-std::vector<float> pack_input_weights(const ir::RecurrentWork& r, const ir::Tensor& w, std::int64_t units) {
-  const std::int64_t blocks = r.directions * gates_of(r.cell), depth = (r.inputs + 15) / 16 * 16;
-  std::vector<float> packed(static_cast<std::size_t>(blocks * units * depth), 0.0f);
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    for (std::int64_t u = 0; u < r.hidden; ++u) {
-      for (std::int64_t k = 0; k < r.inputs; ++k) {
-        packed[static_cast<std::size_t>((block * units + u) * depth + k)] =
-            static_cast<float>(w.real_at((block * r.hidden + u) * r.inputs + k));
-      }
-    }
-  }
-  return packed;
+Packing pack_input_weights(const ir::RecurrentWork& r, const ir::Tensor& w, std::int64_t units) {
+  MatrixView view;
+  view.matrices = r.directions * gates_of(r.cell);
+  view.matrix_step = r.hidden * r.inputs;
+  view.columns = r.hidden;
+  view.column_step = view.inner = r.inputs;
+  return pack_rows(w, view, (r.inputs + 15) / 16 * 16, ir::ElementType::kFloat32, units);
 }
 
-/// [D][gates * H][H] -> [D][H][gates][P]
-std::vector<float> pack_state_weights(const ir::RecurrentWork& r, const ir::Tensor& w, std::int64_t units) {
-  const std::int64_t gates = gates_of(r.cell);
-  std::vector<float> packed(static_cast<std::size_t>(r.directions * r.hidden * gates * units), 0.0f);
-  for (std::int64_t d = 0; d < r.directions; ++d) {
-    for (std::int64_t g = 0; g < gates; ++g) {
-      for (std::int64_t u = 0; u < r.hidden; ++u) {
-        for (std::int64_t k = 0; k < r.hidden; ++k) {
-          packed[static_cast<std::size_t>(((d * r.hidden + k) * gates + g) * units + u)] =
-              static_cast<float>(w.real_at(((d * gates + g) * r.hidden + u) * r.hidden + k));
-        }
-      }
+/// [D][gates * H][H] -> [D][H][gates][P]: for each direction and state a row of gates, each padded to P.
+Packing pack_state_weights(const ir::RecurrentWork& r, const ir::Tensor& w, std::int64_t units) {
+  std::vector<Packing> rows;
+  MatrixView view;
+  view.matrices = gates_of(r.cell);
+  view.matrix_step = r.hidden * r.hidden;
+  view.columns = 1;
+  view.inner = view.inner_step = r.hidden;
+  for (int direction = 0; direction < r.directions; ++direction) {
+    for (std::int64_t state = 0; state < r.hidden; ++state) {
+      view.taps = {direction * view.matrices * r.hidden * r.hidden + state};
+      rows.push_back(pack_rows(w, view, units));
     }
   }
-  return packed;
+  return pack_together(std::move(rows));
 }
 
 struct CudaPlans {

@@ -39,10 +39,10 @@ RecurrentOperands::RecurrentOperands(const ir::Problem& problem, CallWriter& wri
   writer.operand(0, "x");
 }
 
-void RecurrentOperands::weights(const std::vector<float>& w, const std::vector<float>& r) {
+void RecurrentOperands::weights(Packing w, Packing r) {
   const std::string format = fmt::format("packed for {}", function_of(work_.cell));
-  writer_.packed(1, w, format, "w");
-  writer_.packed(2, r, format, "r");
+  writer_.packed(1, std::move(w), format, "w");
+  writer_.packed(2, std::move(r), format, "r");
 }
 
 void RecurrentOperands::floats(int operand, const std::vector<float>& values, const char* what,

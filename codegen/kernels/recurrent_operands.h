@@ -12,7 +12,7 @@ class RecurrentOperands {
   RecurrentOperands(const ir::Problem& problem, CallWriter& writer);
 
   /// Packed W as parameter w, then packed R as r.
-  void weights(const std::vector<float>& w, const std::vector<float>& r);
+  void weights(Packing w, Packing r);
   /// Biases and peepholes padded to `units` per gate, and the optional operands and results.
   void rest(std::int64_t units);
 

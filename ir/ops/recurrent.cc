@@ -96,7 +96,7 @@ void require_shape(const NodeView& node, int i, const Shape& expected, std::stri
 }
 
 /// Lengths that are only known at run time are clamped there.
-void require_lengths(const NodeView& node, const Recurrence& r) {
+void require_lengths(const NodeView& node, const RecurrentWork& r) {
   const Tensor* lengths = node.constant(kLengths);
   if (!lengths || is_float(lengths->element())) return;
   for (const std::int64_t length : lengths->ints()) {
