@@ -9,6 +9,7 @@
 
 #include "codegen/emit/emit.h"
 #include "codegen/emit/memory_map_svg.h"
+#include "codegen/kernels/prices.h"
 #include "codegen/program/lowering.h"
 #include "driver/file_system.h"
 #include "driver/golden.h"
@@ -138,6 +139,16 @@ frontend::ImportedModel import_model(const Options& options, Terminal& terminal)
   return model;
 }
 
+namespace {
+
+Machine machine_of(const Options& options) {
+  return options.target == "cuda" ? machine_of_gpu(lowest_capability(cuda_architectures(options.arch)),
+                                                   options.precision, options.cublaslt)
+                                  : machine_of_cpu(options.cpu);
+}
+
+}  // namespace
+
 passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal) {
   check_pass_names(options);
   passes::Options pass_options;
@@ -145,7 +156,8 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
   pass_options.optimize_for_size = options.optimize_for_size;
   pass_options.tier = options.exact ? passes::Tier::kExact : passes::Tier::kReassociate;
   pass_options.disabled = {options.disabled.begin(), options.disabled.end()};
-  pass_options.hidden_scores_are_finite = options.target != "cuda";
+  const MachinePrices prices(machine_of(options));
+  pass_options.prices = &prices;
   pass_options.pass_limit = options.pass_limit;
   std::vector<Snapshot> snapshots;
   if (!options.save_onnx.empty()) snapshots.push_back({"import", graph});
@@ -167,10 +179,7 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
 
 void lower_compilation(Compilation& compilation, const Options& options) {
   LoweringOptions lowering;
-  lowering.kernels.machine = options.target == "cuda"
-                                 ? machine_of_gpu(lowest_capability(cuda_architectures(options.arch)),
-                                                  options.precision, options.cublaslt)
-                                 : machine_of_cpu(options.cpu);
+  lowering.kernels.machine = machine_of(options);
   lowering.kernels.forced = options.forced_kernels;
   lowering.name = program_name(options);
   lowering.states = options.states;

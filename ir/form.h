@@ -77,8 +77,6 @@ struct ContractForm {
   Work work;
   int base_operands = 2;
   ElementType accumulator = ElementType::kFloat32;
-  /// Operand 0 and the result are (N, C, spatial...) and the kernel walks them channels-last.
-  bool channels_last = false;
   LoopForm epilogue;  // a Map; axes are the result axes of the contraction
 };
 

@@ -84,6 +84,13 @@ bool fits_float16(const Tensor& weights) {
          (largest >= std::ldexp(1.0, -14) && std::isfinite(round_to(ElementType::kFloat16, largest)));
 }
 
+AxisOrder channels_last(std::size_t rank) {
+  AxisOrder order = {0};
+  for (std::size_t axis = 2; axis < rank; ++axis) order.push_back(static_cast<int>(axis));
+  if (rank > 1) order.push_back(1);
+  return order;
+}
+
 std::int64_t Problem::multiply_adds() const { return std::visit(MultiplyAdds{*this}, work); }
 
 std::int64_t Problem::bytes() const {

@@ -64,12 +64,32 @@ std::string to_string(const Problem& problem);
 std::optional<Problem> problem_of(const Graph& graph, NodeId id, const Form& form,
                                   const std::function<Shape(ValueId)>& strides, bool reads_floats);
 
-/// What kernels cost, for passes that weigh layouts and fusions; they know no kernel. Times are picoseconds.
+/// Of the axes of a tensor in memory, outermost first; empty: row-major.
+using AxisOrder = std::vector<int>;
+
+/// Orders in which a kernel reads its operands and writes its result; nullopt: any.
+struct LayoutOffer {
+  std::vector<std::optional<AxisOrder>> operands;
+  std::optional<AxisOrder> result;
+  std::int64_t picoseconds = 0;
+};
+
+/// Of the family that would serve a problem, or why none does.
+struct Price {
+  std::optional<std::int64_t> picoseconds;
+  std::string refusal;
+};
+
+/// What kernels offer and cost, for passes that weigh layouts and fusions; they know no kernel.
 class KernelPrices {
  public:
   virtual ~KernelPrices() = default;
-  /// Of the family that would be chosen; nullopt: none takes the problem.
-  virtual std::optional<std::int64_t> price(const Problem& problem) const = 0;
+  virtual Price price(const Problem& problem) const = 0;
+  /// Of the families that take the problem, the fastest first.
+  virtual std::vector<LayoutOffer> offers(const Problem& problem) const = 0;
 };
+
+/// (N, spatial..., C) of a tensor (N, C, spatial...).
+AxisOrder channels_last(std::size_t rank);
 
 }  // namespace gcompile::ir

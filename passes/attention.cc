@@ -28,8 +28,6 @@ using ir::Shape;
 using ir::Tensor;
 using ir::ValueId;
 
-/// Sizes of heads that the kernels of every target take.
-constexpr std::int64_t kLargestHead = 256;
 constexpr int kLongestChain = 16;
 
 struct Found {
@@ -290,9 +288,6 @@ class Recogniser {
     const auto leading = [](const Shape& s) { return Shape(s.begin(), s.end() - 2); };
     if (leading(q) != leading(k) || leading(w) != leading(values))
       return "an operand is broadcast over heads";
-    if (q.back() > kLargestHead || values.back() > kLargestHead) {
-      return fmt::format("its heads have more than {} elements", kLargestHead);
-    }
     if (ir::element_count(found.scores) == 0 || values.back() == 0 || q.back() == 0) return "it is empty";
     const auto is_axis = [](std::int64_t extent) { return extent != 1; };
     if (found.scores.size() > 4 && std::count_if(found.scores.begin(), found.scores.end() - 3, is_axis) > 1) {
@@ -301,13 +296,49 @@ class Recogniser {
     const auto key_heads = heads_of(found.scores, matrices_of(found.k));
     if (!key_heads || key_heads != heads_of(found.scores, matrices_of(v)))
       return "Q, K and V have unlike heads";
-    return "";
+    return unless_taken(problem(found, *key_heads, false, 0));
+  }
+
+  /// What kernels would be asked; `keeps`: with a bool mask that leaves the score `fill`.
+  ir::Problem problem(const Found& found, const Shape& key_heads, bool keeps, float fill) const {
+    ir::AttentionWork work;
+    work.heads = Shape(found.scores.begin(), found.scores.end() - 2);
+    work.key_heads = key_heads;
+    work.rows = rows(found);
+    work.columns = found.scores.back();
+    work.size = shape(found.q).back();
+    work.value_size = shape(graph_.node(found.root).operands[1]).back();
+    work.has_mask = keeps;
+    work.fill = fill;
+    const auto dense = [](ir::ElementType element, Shape dims) {
+      ir::ProblemOperand operand;
+      operand.element = element;
+      operand.strides = ir::row_major_strides(dims);
+      operand.shape = std::move(dims);
+      return operand;
+    };
+    constexpr ir::ElementType kFloat = ir::ElementType::kFloat32;
+    ir::Problem out;
+    out.operands = {dense(kFloat, with(work.heads, work.rows, work.size)),
+                    dense(kFloat, with(key_heads, work.columns, work.size)),
+                    dense(kFloat, with(key_heads, work.columns, work.value_size))};
+    if (keeps) out.operands.push_back(dense(ir::ElementType::kBool, found.scores));
+    out.results = {dense(kFloat, with(work.heads, work.rows, work.value_size))};
+    out.work = std::move(work);
+    return out;
+  }
+
+  std::string unless_taken(const ir::Problem& problem) const {
+    const ir::KernelPrices* prices = context_.options().prices;
+    return prices ? prices->price(problem).refusal : "";
   }
 
   std::string combine(const Found& found, ir::RewriteContext* context, AttentionMask& mask) const {
     mask.scale = found.factor;
-    return combine_masks(graph_, context, found.steps, rows(found), found.scores.back(),
-                         context_.options().hidden_scores_are_finite, mask);
+    // Any number, or -infinity alone, may be the score of what a bool mask hides.
+    const std::optional<Shape> key_heads = heads_of(found.scores, matrices_of(found.k));
+    const bool takes_numbers = key_heads && unless_taken(problem(found, *key_heads, true, 0)).empty();
+    return combine_masks(graph_, context, found.steps, rows(found), found.scores.back(), takes_numbers, mask);
   }
 
   // The new node ------------------------------------------------------------------------------------------

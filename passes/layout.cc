@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "ir/operator.h"
+#include "ir/problem.h"
 #include "passes/form_edit.h"
 #include "passes/passes.h"
 
@@ -22,13 +23,6 @@ using ir::Shape;
 using ir::ValueId;
 using Order = std::vector<int>;
 
-Order channels_last(int rank) {
-  Order order = {0};
-  for (int axis = 2; axis < rank; ++axis) order.push_back(axis);
-  order.push_back(1);
-  return order;
-}
-
 /// Axes by descending stride: the physical order of a strided tensor. Empty when it is row-major.
 Order order_of(const Shape& shape, const Shape& strides) {
   Order order(shape.size());
@@ -39,11 +33,6 @@ Order order_of(const Shape& shape, const Shape& strides) {
     return strides[x] > strides[y];
   });
   return std::is_sorted(order.begin(), order.end()) ? Order{} : order;
-}
-
-const ir::ContractForm* image_contract(const ir::Node& node) {
-  const auto* contract = std::get_if<ir::ContractForm>(node.form.get());
-  return contract && contract->channels_last ? contract : nullptr;
 }
 
 /// Whether the load walks result axis i along operand axis i only (element-wise, Pad, Slice, Concat, Resize).
@@ -63,10 +52,13 @@ bool keeps_axes(const LoopForm& form, const ScalarNode& load) {
 
 class Assigner {
  public:
-  explicit Assigner(ir::Graph& graph) : graph_(graph) {}
+  Assigner(ir::Graph& graph, const ir::KernelPrices* prices) : graph_(graph), prices_(prices) {}
 
   bool run() {
     const std::vector<NodeId> order = graph_.topological_order();
+    for (const NodeId id : order) {
+      if (auto offer = offer_of(id)) offers_.emplace(id, *std::move(offer));
+    }
     for (const ValueId input : graph_.inputs())
       strides_[input] = ir::row_major_strides(graph_.value(input).type.shape);
     for (const NodeId id : order) forward(id);
@@ -82,6 +74,37 @@ class Assigner {
 
  private:
   const Shape& shape(ValueId id) const { return graph_.value(id).type.shape; }
+
+  /// The layout of the fastest kernel; nullopt: it has no wish.
+  std::optional<ir::LayoutOffer> offer_of(NodeId id) const {
+    const auto dense = [&](ValueId value) { return ir::row_major_strides(shape(value)); };
+    const std::optional<ir::Problem> problem =
+        std::holds_alternative<ir::ContractForm>(*graph_.node(id).form)
+            ? ir::problem_of(graph_, id, *graph_.node(id).form, dense, false)
+            : std::nullopt;
+    if (!problem) return std::nullopt;
+    if (prices_) {
+      const std::vector<ir::LayoutOffer> offers = prices_->offers(*problem);
+      return offers.empty() || !offers[0].result ? std::nullopt : std::optional(offers[0]);
+    }
+    const ir::Kind kind = problem->kind();
+    if (kind != ir::Kind::kConv && kind != ir::Kind::kConvTranspose && kind != ir::Kind::kPool)
+      return std::nullopt;
+    const Order order = ir::channels_last(problem->results[0].shape.size());
+    return ir::LayoutOffer{{order}, order, 0};
+  }
+  const ir::LayoutOffer* offer(NodeId id) const {
+    const auto at = offers_.find(id);
+    return at == offers_.end() ? nullptr : &at->second;
+  }
+  /// Order in which the reader wants operand `slot`.
+  const Order* wish(const ir::Use& use) const {
+    const ir::LayoutOffer* wanted = offer(use.node);
+    const auto slot = static_cast<std::size_t>(use.slot);
+    return wanted && slot < wanted->operands.size() && wanted->operands[slot] ? &*wanted->operands[slot]
+                                                                              : nullptr;
+  }
+
   void decide(ValueId id, Order order) {
     strides_[id] = ir::strides_in_order(shape(id), order);
     graph_.value(id).order = std::move(order);
@@ -91,8 +114,8 @@ class Assigner {
     const ir::Node& node = graph_.node(id);
     for (const ValueId result : node.results) {
       if (!result.valid()) continue;
-      if (image_contract(node)) {
-        decide(result, channels_last(static_cast<int>(shape(result).size())));
+      if (const ir::LayoutOffer* settled = offer(id)) {
+        decide(result, *settled->result);
       } else if (const auto* loops = std::get_if<LoopForm>(node.form.get())) {
         forward_loops(node, *loops, result);
       } else {
@@ -161,25 +184,29 @@ class Assigner {
       if (!ir::pure_load(*loops)) wanted_[result] = {};
       return;
     }
-    const int rank = static_cast<int>(shape(result).size());
-    if (rank < 3) return;
-    bool image = false;
+    if (shape(result).size() < 3) return;
+    std::optional<Order> wanted;
     for (const ir::Use& use : graph_.value(result).uses) {
       const ir::Node& reader = graph_.node(use.node);
-      image |= use.slot == 0 && image_contract(reader);
+      if (const Order* order = wish(use)) wanted = *order;
       const auto* map = std::get_if<LoopForm>(reader.form.get());
       if (!map || shape(reader.results[0]).size() != shape(result).size()) continue;
-      const auto wanted = wanted_.find(reader.results[0]);
-      if (wanted == wanted_.end() || wanted->second != channels_last(rank)) continue;
+      const auto of_reader = wanted_.find(reader.results[0]);
+      if (of_reader == wanted_.end() || of_reader->second.empty()) continue;
       for (const ScalarNode& load : map->dag.nodes()) {
-        image |= load.op == ScalarOp::kLoad && load.operand == use.slot && keeps_axes(*map, load);
+        if (load.op == ScalarOp::kLoad && load.operand == use.slot && keeps_axes(*map, load)) {
+          wanted = of_reader->second;
+        }
       }
     }
-    if (!image) return;
-    // A view that already lies channels-last stays a view.
-    const auto inner = static_cast<std::size_t>(1);
-    if (shape(result)[inner] == 1 || strides_.at(result)[inner] == 1) return;
-    wanted_[result] = channels_last(rank);
+    if (!wanted || wanted->empty() || lies_along(result, wanted->back())) return;
+    wanted_[result] = *std::move(wanted);
+  }
+
+  /// Whether a kernel that wants the axis innermost can read the value as it lies: a view stays a view.
+  bool lies_along(ValueId value, int inner) const {
+    const auto at = static_cast<std::size_t>(inner);
+    return shape(value)[at] == 1 || strides_.at(value)[at] == 1;
   }
 
   ValueId converted(ValueId from, const Order& order) {
@@ -199,13 +226,14 @@ class Assigner {
   }
 
   void convert_operand(NodeId id) {
-    const ir::Node& node = graph_.node(id);
-    if (!image_contract(node)) return;
-    const ValueId operand = node.operands[0];
-    const auto known = strides_.find(operand);
-    if (known == strides_.end() || shape(operand)[1] == 1 || known->second[1] == 1) return;
-    const ValueId copy = converted(operand, channels_last(static_cast<int>(shape(operand).size())));
-    graph_.set_operand(id, 0, copy);
+    const ir::LayoutOffer* settled = offer(id);
+    for (std::size_t i = 0; settled && i < settled->operands.size(); ++i) {
+      const ValueId operand = graph_.node(id).operands[i];
+      const std::optional<Order>& order = settled->operands[i];
+      if (!order || order->empty() || !strides_.count(operand) || lies_along(operand, order->back()))
+        continue;
+      graph_.set_operand(id, static_cast<int>(i), converted(operand, *order));
+    }
   }
 
   void convert_output(std::size_t position) {
@@ -217,6 +245,8 @@ class Assigner {
   }
 
   ir::Graph& graph_;
+  const ir::KernelPrices* prices_;
+  std::map<NodeId, ir::LayoutOffer> offers_;
   bool settled_ = false;
   std::map<ValueId, Shape> strides_;  // predicted; absent for constants
   std::map<ValueId, Order> wanted_;
@@ -225,6 +255,8 @@ class Assigner {
 
 }  // namespace
 
-bool assign_layout(ir::Graph& graph, PassContext&) { return Assigner(graph).run(); }
+bool assign_layout(ir::Graph& graph, PassContext& context) {
+  return Assigner(graph, context.options().prices).run();
+}
 
 }  // namespace gcompile::passes

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ir/problem.h"
 
 namespace gcompile::passes {
 
@@ -24,8 +25,8 @@ struct Options {
   bool optimize_for_size = false;
   Tier tier = Tier::kReassociate;
   std::set<std::string> disabled = {};  // pass or rule names
-  /// Whether the target's attention takes any number as the score of what a bool mask hides; else -infinity.
-  bool hidden_scores_are_finite = true;
+  /// What the target's kernels take and offer; nullptr: everything, images channels-last.
+  const ir::KernelPrices* prices = nullptr;
   int pass_limit = -1;       // bisection: passes after the first N are skipped (required ones still run)
   bool all_remarks = false;  // also refusals of rules whose guards only complete their patterns
   /// Called after every pass that changed something (--dump-dir).

@@ -17,8 +17,8 @@ namespace {
 
 using ir::Shape;
 
-/// gcrt/cpu/attention.h, kAttentionValueSize.
-constexpr std::int64_t kLargestValue = 256;
+/// gcrt/cpu/attention.h, kAttentionValueSize, and the largest heads that gcrt/cuda/attention.h has tiles for.
+constexpr std::int64_t kLargestHead = 256;
 
 /// Key heads are packed for so many blocks of rows at a time: work for that many threads.
 constexpr std::int64_t kBlocksTogether = 16;
@@ -78,8 +78,9 @@ NeededOrder needs(const ir::Problem& problem, std::size_t i) {
 }
 
 Refusal refuses(const ir::Problem& problem, const Machine&) {
-  if (std::get<ir::AttentionWork>(problem.work).value_size > kLargestValue) {
-    return fmt::format("values of more than {} elements", kLargestValue);
+  const auto& work = std::get<ir::AttentionWork>(problem.work);
+  if (std::max(work.size, work.value_size) > kLargestHead) {
+    return fmt::format("heads of more than {} elements", kLargestHead);
   }
   return std::nullopt;
 }
@@ -211,6 +212,7 @@ gcrt::AttentionShape cuda_sizes(const ir::AttentionWork& work) {
 
 Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
   const auto& work = std::get<ir::AttentionWork>(problem.work);
+  if (Refusal head = refuses(problem, machine)) return head;
   if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;
   if (HeadAxes(work.heads).are_more) return "heads along more than two axes";
   const gcrt::AttentionShape sizes = cuda_sizes(work);
@@ -291,7 +293,12 @@ const KernelFamily& family_attention_flash() {
       "attention.flash",
       ir::Kind::kAttention,
       nullptr,
-      {{{refuses, needs, kFields, plans, call}, {cuda_refuses, needs, kCudaFields, cuda_plans, cuda_call}}}};
+      {{{.refuses = refuses, .needs = needs, .fields = kFields, .plans = plans, .call = call},
+        {.refuses = cuda_refuses,
+         .needs = needs,
+         .fields = kCudaFields,
+         .plans = cuda_plans,
+         .call = cuda_call}}}};
   return family;
 }
 

@@ -72,8 +72,12 @@ const KernelFamily& family_conv_depthwise_integer() {
       "conv.depthwise_integer",
       ir::Kind::kConv,
       refuses,
-      {{{nullptr, needs_channels_last, {}, plans, call},
-        {refuse_beyond_32_bits, needs_channels_last, {}, cuda_plans, cuda_call}}}};
+      {{{.needs = needs_channels_last, .layout = offers_channels_last, .plans = plans, .call = call},
+        {.refuses = refuse_beyond_32_bits,
+         .needs = needs_channels_last,
+         .layout = offers_channels_last,
+         .plans = cuda_plans,
+         .call = cuda_call}}}};
   return family;
 }
 

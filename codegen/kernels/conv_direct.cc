@@ -81,8 +81,13 @@ const KernelFamily& family_conv_direct() {
       "conv.direct",
       ir::Kind::kConv,
       refuses,
-      {{{nullptr, needs_channels_last, {}, plans, call},
-        {refuse_beyond_32_bits, needs_channels_last, tile_fields(), cuda_plans, cuda_call}}}};
+      {{{.needs = needs_channels_last, .layout = offers_channels_last, .plans = plans, .call = call},
+        {.refuses = refuse_beyond_32_bits,
+         .needs = needs_channels_last,
+         .layout = offers_channels_last,
+         .fields = tile_fields(),
+         .plans = cuda_plans,
+         .call = cuda_call}}}};
   return family;
 }
 

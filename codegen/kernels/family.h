@@ -47,7 +47,7 @@ struct PlannedCost {
 
 /// Physical order of an operand's axes that a kernel needs, outermost first; empty: row-major. nullopt: it
 /// reads the operand as it lies.
-using NeededOrder = std::optional<std::vector<int>>;
+using NeededOrder = std::optional<ir::AxisOrder>;
 
 /// How a family serves one target.
 struct Recipe {
@@ -55,6 +55,8 @@ struct Recipe {
   Refusal (*refuses)(const ir::Problem&, const Machine&) = nullptr;
   /// Order that operand `i` must be copied to, when as it lies it does not serve. Null: reads every layout.
   NeededOrder (*needs)(const ir::Problem&, std::size_t i) = nullptr;
+  /// Orders that it asks for where layouts are chosen. Null: reads and writes every layout.
+  ir::LayoutOffer (*layout)(const ir::Problem&) = nullptr;
   /// Names of the plan's fields.
   std::span<const char* const> fields = {};
   /// At least one for what is not refused; the first is the fastest.

@@ -46,10 +46,14 @@ Refusal refuse_unless_integer(const ir::Problem& problem) {
 NeededOrder needs_channels_last(const ir::Problem& problem, std::size_t i) {
   const ir::ProblemOperand& operand = problem.operands[i];
   if (i != 0 || operand.shape[1] == 1 || operand.strides[1] == 1) return std::nullopt;
-  std::vector<int> order = {0};
-  for (std::size_t axis = 2; axis < operand.shape.size(); ++axis) order.push_back(static_cast<int>(axis));
-  order.push_back(1);
-  return order;
+  return ir::channels_last(operand.shape.size());
+}
+
+ir::LayoutOffer offers_channels_last(const ir::Problem& problem) {
+  ir::LayoutOffer offer;
+  offer.operands.assign(problem.operands.size(), std::nullopt);
+  offer.operands[0] = offer.result = ir::channels_last(problem.shape(0).size());
+  return offer;
 }
 
 std::string parallel_lines(const std::string& work_items, const std::string& call) {

@@ -20,6 +20,8 @@ Refusal refuse_unless_integer(const ir::Problem& problem);
 
 /// Channels last, for operand 0 of images.
 NeededOrder needs_channels_last(const ir::Problem& problem, std::size_t i);
+/// The same as an offer: operand 0 and the result channels-last.
+ir::LayoutOffer offers_channels_last(const ir::Problem& problem);
 
 /// "  parallel_for(threads, COUNT, ...{ CALL(shape, ARGUMENTS, begin, end); });"
 std::string parallel_lines(const std::string& work_items, const std::string& call);

@@ -55,4 +55,8 @@ Machine machine_of_gpu(int capability, Precision precision, bool cublaslt) {
   return machine;
 }
 
+Machine default_machine(Target target) {
+  return target == Target::kCuda ? machine_of_gpu(80, Precision::kFp32, false) : Machine{};
+}
+
 }  // namespace gcompile

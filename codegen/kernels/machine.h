@@ -41,5 +41,7 @@ struct Machine {
 Machine machine_of_cpu(std::string_view cpu);
 /// The oldest GPU that --arch names decides tiles.
 Machine machine_of_gpu(int capability, Precision precision, bool cublaslt);
+/// What a target is compiled for when nothing more is said.
+Machine default_machine(Target target);
 
 }  // namespace gcompile

@@ -2,6 +2,7 @@
 
 #include "codegen/kernels/call_writer.h"
 #include "codegen/kernels/cuda_call.h"
+#include "codegen/kernels/image_weights.h"
 #include "ir/plain_loops.h"
 
 namespace gcompile {
@@ -32,11 +33,17 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   writer.loops(ir::plain_loops(problem, writer.epilogue()));
 }
 
+/// Images lie channels-last, so that lanes run along the channels.
+auto layout_of(ir::Kind kind) { return kind == ir::Kind::kProduct ? nullptr : offers_channels_last; }
+
 }  // namespace
 
 KernelFamily plain_loops_family(std::string_view name, ir::Kind kind) {
-  return {
-      name, kind, nullptr, {{{nullptr, nullptr, {}, plans, call}, {nullptr, nullptr, {}, cuda_plans, call}}}};
+  return {name,
+          kind,
+          nullptr,
+          {{{.layout = layout_of(kind), .plans = plans, .call = call},
+            {.layout = layout_of(kind), .plans = cuda_plans, .call = call}}}};
 }
 
 }  // namespace gcompile

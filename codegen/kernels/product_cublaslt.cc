@@ -29,11 +29,12 @@ void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
 }  // namespace
 
 const KernelFamily& family_product_cublaslt() {
-  static const KernelFamily family = {"product.cublaslt",
-                                      ir::Kind::kProduct,
-                                      refuse_unless_float32,
-                                      {{{refuses_on_cpu, nullptr, {}, nullptr, nullptr},
-                                        {cuda_refuses, needs_dense_rows, {}, cuda_plans, cuda_call}}}};
+  static const KernelFamily family = {
+      "product.cublaslt",
+      ir::Kind::kProduct,
+      refuse_unless_float32,
+      {{{.refuses = refuses_on_cpu},
+        {.refuses = cuda_refuses, .needs = needs_dense_rows, .plans = cuda_plans, .call = cuda_call}}}};
   return family;
 }
 

@@ -28,12 +28,15 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 }  // namespace
 
 const KernelFamily& family_product_gemv() {
-  static const KernelFamily family = {
-      "product.gemv",
-      ir::Kind::kProduct,
-      refuse_unless_float32,
-      {{{refuses_on_cpu, nullptr, {}, nullptr, nullptr},
-        {cuda_refuses, needs_dense_rows, tile_fields(), cuda_plans, cuda_call}}}};
+  static const KernelFamily family = {"product.gemv",
+                                      ir::Kind::kProduct,
+                                      refuse_unless_float32,
+                                      {{{.refuses = refuses_on_cpu},
+                                        {.refuses = cuda_refuses,
+                                         .needs = needs_dense_rows,
+                                         .fields = tile_fields(),
+                                         .plans = cuda_plans,
+                                         .call = cuda_call}}}};
   return family;
 }
 

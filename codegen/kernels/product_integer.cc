@@ -106,12 +106,15 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 }  // namespace
 
 const KernelFamily& family_product_integer() {
-  static const KernelFamily family = {
-      "product.integer",
-      ir::Kind::kProduct,
-      refuses,
-      {{{nullptr, needs_dense_rows, {}, plans, call},
-        {refuse_beyond_32_bits, needs_dense_rows, tile_fields(), cuda_plans, cuda_call}}}};
+  static const KernelFamily family = {"product.integer",
+                                      ir::Kind::kProduct,
+                                      refuses,
+                                      {{{.needs = needs_dense_rows, .plans = plans, .call = call},
+                                        {.refuses = refuse_beyond_32_bits,
+                                         .needs = needs_dense_rows,
+                                         .fields = tile_fields(),
+                                         .plans = cuda_plans,
+                                         .call = cuda_call}}}};
   return family;
 }
 

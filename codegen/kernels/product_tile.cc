@@ -88,12 +88,15 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 }  // namespace
 
 const KernelFamily& family_product_tile() {
-  static const KernelFamily family = {
-      "product.tile",
-      ir::Kind::kProduct,
-      refuse_unless_float32,
-      {{{nullptr, needs_dense_rows, {}, plans, call},
-        {cuda_refuses, needs_dense_rows, tile_fields(), cuda_plans, cuda_call}}}};
+  static const KernelFamily family = {"product.tile",
+                                      ir::Kind::kProduct,
+                                      refuse_unless_float32,
+                                      {{{.needs = needs_dense_rows, .plans = plans, .call = call},
+                                        {.refuses = cuda_refuses,
+                                         .needs = needs_dense_rows,
+                                         .fields = tile_fields(),
+                                         .plans = cuda_plans,
+                                         .call = cuda_call}}}};
   return family;
 }
 

@@ -186,8 +186,12 @@ const KernelFamily& family_recurrent_cell() {
       "recurrent.cell",
       ir::Kind::kRecurrent,
       refuses,
-      {{{nullptr, needs_row_major, kFields, plans, call},
-        {cuda_refuses, needs_row_major, tile_fields(), cuda_plans, cuda_call}}}};
+      {{{.needs = needs_row_major, .fields = kFields, .plans = plans, .call = call},
+        {.refuses = cuda_refuses,
+         .needs = needs_row_major,
+         .fields = tile_fields(),
+         .plans = cuda_plans,
+         .call = cuda_call}}}};
   return family;
 }
 

@@ -1,11 +1,8 @@
 // scan.lines: running sums, one line after the other; CUDA: lines in blocks whose sums are carried.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "codegen/kernels/cuda_call.h"
 #include "codegen/kernels/library_support.h"
-#include "codegen/loops/c_types.h"
 
 namespace gcompile {
 namespace {
@@ -24,11 +21,12 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
 }  // namespace
 
 const KernelFamily& family_scan_lines() {
-  static const KernelFamily family = {"scan.lines",
-                                      ir::Kind::kScan,
-                                      refuse_half,
-                                      {{{nullptr, needs_row_major, {}, streaming_plan, call},
-                                        {nullptr, needs_row_major, {}, cuda_streaming_plan, call}}}};
+  static const KernelFamily family = {
+      "scan.lines",
+      ir::Kind::kScan,
+      refuse_half,
+      {{{.needs = needs_row_major, .plans = streaming_plan, .call = call},
+        {.needs = needs_row_major, .plans = cuda_streaming_plan, .call = call}}}};
   return family;
 }
 

@@ -6,7 +6,6 @@
 
 #include "codegen/kernels/cuda_call.h"
 #include "codegen/kernels/library_support.h"
-#include "codegen/loops/c_types.h"
 #include "gcrt/cuda/scatter_plan.h"
 
 namespace gcompile {
@@ -118,11 +117,12 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
 }  // namespace
 
 const KernelFamily& family_scatter_dense() {
-  static const KernelFamily family = {"scatter.dense",
-                                      ir::Kind::kScatter,
-                                      refuses,
-                                      {{{nullptr, needs_row_major, {}, streaming_plan, call},
-                                        {cuda_refuses, needs_row_major, {}, cuda_plans, call}}}};
+  static const KernelFamily family = {
+      "scatter.dense",
+      ir::Kind::kScatter,
+      refuses,
+      {{{.needs = needs_row_major, .plans = streaming_plan, .call = call},
+        {.refuses = cuda_refuses, .needs = needs_row_major, .plans = cuda_plans, .call = call}}}};
   return family;
 }
 

@@ -1,9 +1,7 @@
 // topk.sort: the k first of every line by selection or sorting; ties go to the smaller position.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "codegen/kernels/cuda_call.h"
 #include "codegen/kernels/library_support.h"
 #include "codegen/loops/c_types.h"
 
@@ -44,11 +42,12 @@ Refusal cuda_refuses(const ir::Problem& problem, const Machine&) {
 }  // namespace
 
 const KernelFamily& family_topk_sort() {
-  static const KernelFamily family = {"topk.sort",
-                                      ir::Kind::kTopK,
-                                      refuse_half,
-                                      {{{nullptr, needs_row_major, {}, streaming_plan, call},
-                                        {cuda_refuses, needs_row_major, {}, cuda_streaming_plan, call}}}};
+  static const KernelFamily family = {
+      "topk.sort",
+      ir::Kind::kTopK,
+      refuse_half,
+      {{{.needs = needs_row_major, .plans = streaming_plan, .call = call},
+        {.refuses = cuda_refuses, .needs = needs_row_major, .plans = cuda_streaming_plan, .call = call}}}};
   return family;
 }
 

@@ -148,7 +148,6 @@ ContractForm spatial_contract(Work work, const TensorType& result, ElementType a
   form.work = std::move(work);
   form.base_operands = base_operands;
   form.accumulator = accumulator;
-  form.channels_last = true;
   form.epilogue = LoopForm::over(result.shape);
   Dag& dag = form.epilogue.dag;
   form.epilogue.set_root(dag.cast(dag.accumulator(0, accumulator), result.element));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <onnx/onnx_pb.h>
 
+#include "codegen/kernels/prices.h"
 #include "codegen/program/lowering.h"
 #include "frontend/data_files.h"
 #include "frontend/file_bytes.h"
@@ -154,10 +155,11 @@ Program lower_case(const OfficialCase& given, int level, const std::string& name
   ir::Graph graph = given.graph;
   passes::Options options;
   options.level = level;
-  options.hidden_scores_are_finite = target != Target::kCuda;  // as the driver has it
+  const MachinePrices prices(default_machine(target));
+  options.prices = &prices;
   passes::optimise(graph, options);
   LoweringOptions lowering;
-  lowering.kernels.target = target;
+  lowering.kernels.machine = default_machine(target);
   lowering.name = name;
   Program program = lower_graph(graph, lowering);
   program.tool_version = "test";

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "codegen/emit/emit.h"
+#include "codegen/kernels/prices.h"
 #include "codegen/program/lowering.h"
 #include "frontend/import.h"
 #include "ir/operator.h"
@@ -18,10 +19,12 @@ void compile(const std::string& model, const Setting& setting) {
   frontend::ImportedModel imported = frontend::import_model_bytes(model, "", {}, diagnostics);
   passes::Options options;
   options.level = setting.level;
-  options.hidden_scores_are_finite = !setting.cuda;  // as the driver has it
+  const Machine machine = default_machine(setting.cuda ? Target::kCuda : Target::kCpp);
+  const MachinePrices prices(machine);
+  options.prices = &prices;
   passes::optimise(imported.graph, options);
   LoweringOptions lowering;
-  lowering.kernels.target = setting.cuda ? Target::kCuda : Target::kCpp;
+  lowering.kernels.machine = machine;
   lowering.name = "model";
   Program program = lower_graph(imported.graph, lowering);
   program.tool_version = "test";

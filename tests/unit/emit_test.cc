@@ -60,7 +60,7 @@ ir::Graph hostile_graph() {
         graph.add_node(ir::operator_named("Relu"), {graph.node(add).results[0]}, {}, 1, name + "r");
     ir::infer_node(graph, relu);
     for (const ir::NodeId id : {add, relu}) {
-      graph.node(id).origins = {std::string(graph.node(id).op->name) + " '" + graph.node(id).name + "'"};
+      graph.node(id).origins = {{std::string(graph.node(id).op->name), graph.node(id).name}};
       graph.value(graph.node(id).results[0]).name = name + std::string(graph.node(id).op->name);
     }
     graph.add_output(graph.node(relu).results[0], name + "y");
@@ -112,7 +112,7 @@ TEST(Emit, WritesOnlyPlainAsciiWhateverTheModelIsCalled) {
   const std::string& report = files.find("report.html")->bytes;
   EXPECT_EQ(report.find("<script"), std::string::npos);
   EXPECT_NE(report.find("&lt;script"), std::string::npos);
-  EXPECT_EQ(files.find("README.md")->bytes.find("[evil]"), std::string::npos);
+  EXPECT_EQ(files.find("README.md")->bytes.text().find("[evil]"), std::string::npos);
 }
 
 /// Compiles every source and header of a project with the system compiler, warnings as errors, trigraphs on.
@@ -187,7 +187,7 @@ TEST(Emit, PutsWeightsWhereTheModeSays) {
     const FileSet files = emit(program, with_weights(mode));
     EXPECT_NE(files.find("data/hostile.weights.bin"), nullptr);
     EXPECT_EQ(files.find("src/hostile_weights.S"), nullptr);
-    EXPECT_EQ(files.find("include/hostile/hostile.h")->bytes.find("hostile_weights(void)"),
+    EXPECT_EQ(files.find("include/hostile/hostile.h")->bytes.text().find("hostile_weights(void)"),
               std::string::npos);
   }
 }
@@ -206,10 +206,10 @@ TEST(Emit, CopiesExactlyTheHeadersThatAreIncluded) {
   const FileSet files = emit(hostile_program(3), EmitOptions());
   std::set<std::string> included;
   for (const auto& [path, file] : files.files()) {
-    for (std::size_t at = file.bytes.find("#include \"gcrt/"); at != std::string::npos;
-         at = file.bytes.find("#include \"gcrt/", at + 1)) {
+    for (std::size_t at = file.bytes.text().find("#include \"gcrt/"); at != std::string::npos;
+         at = file.bytes.text().find("#include \"gcrt/", at + 1)) {
       const std::size_t begin = at + 10;
-      included.insert(file.bytes.substr(begin, file.bytes.find('"', begin) - begin));
+      included.insert(file.bytes.text().substr(begin, file.bytes.text().find('"', begin) - begin));
     }
   }
   for (const std::string& header : included) EXPECT_NE(files.find(header), nullptr) << header;

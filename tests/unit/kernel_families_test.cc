@@ -178,6 +178,23 @@ TEST(Choice, AForcedFamilyIsTheOnlyOneAsked) {
   EXPECT_TRUE(rank(problem_of_node(graph), Machine{}, find_family("conv.integer")).taken.empty());
 }
 
+TEST(Choice, AttentionHasHeadsUpTo256) {
+  for (const Target target : {Target::kCpp, Target::kCuda}) {
+    for (const std::int64_t size : {256, 257}) {
+      ir::Problem problem;
+      ir::AttentionWork work;
+      work.heads = work.key_heads = {2};
+      work.rows = work.columns = 8;
+      work.size = work.value_size = size;
+      problem.work = work;
+      const Shape shape = {2, 8, size};
+      problem.operands.assign(3, {true, ElementType::kFloat32, shape, ir::row_major_strides(shape), {}});
+      problem.results = {problem.operands[0]};
+      EXPECT_EQ(rank(problem, default_machine(target)).taken.empty(), size > 256) << size;
+    }
+  }
+}
+
 TEST(Choice, ForSizeGivesBackScratchWithinAFamily) {
   const Tensor x = awkward(ElementType::kFloat32, {40, 1, 8}), w = awkward(ElementType::kFloat32, {1, 64, 8}),
                r = awkward(ElementType::kFloat32, {1, 64, 16});

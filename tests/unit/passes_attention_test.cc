@@ -1,5 +1,7 @@
 // Attention recognised between two products: every spelling of scale and mask, and each reason not to.
 
+#include <fmt/format.h>
+
 #include "ir/ops/fused_attention.h"
 #include "tests/unit/pass_fixture.h"
 
@@ -194,10 +196,6 @@ TEST(Attention, Refusals) {
       " s = MatMul(q, k)\n p = Softmax(s)\n y = MatMul(p, v) }",
       "float64");
   expect_unfused(
-      "g (float[4,300] q, float[300,5] k, float[5,3] v) => (float[4,3] y) {"
-      " s = MatMul(q, k)\n p = Softmax(s)\n y = MatMul(p, v) }",
-      "more than 256");
-  expect_unfused(
       "g (float[2,4,8] q, float[8,5] k, float[5,3] v) => (float[2,4,3] y) {"
       " s = MatMul(q, k)\n p = Softmax(s)\n y = MatMul(p, v) }",
       "broadcast over heads");
@@ -210,9 +208,37 @@ TEST(Attention, Refusals) {
   expect_unfused(model("t = Tanh(s)\n p = Softmax(t)"), "");
 }
 
-TEST(Attention, TargetsWithoutFiniteFill) {
+TEST(Attention, StaysApartWhereNoKernelTakesIt) {
+  struct Prices final : ir::KernelPrices {
+    ir::Price price(const ir::Problem& problem) const override {
+      return {{}, problem.shape(0).back() > 7 ? "heads of more than 7 elements" : ""};
+    }
+    std::vector<ir::LayoutOffer> offers(const ir::Problem&) const override { return {}; }
+  } prices;
   passes::Options options;
-  options.hidden_scores_are_finite = false;
+  options.prices = &prices;
+  const auto remark = [&](int size) {
+    ir::Graph graph =
+        parse(fmt::format("g (float[4,{0}] q, float[{0},5] k, float[5,3] v) => (float[4,3] y) {{"
+                          " s = MatMul(q, k)\n p = Softmax(s)\n y = MatMul(p, v) }}",
+                          size));
+    return run_pass(graph, "attention", options).remarks.at(0).text;
+  };
+  EXPECT_EQ(remark(8), "attention: heads of more than 7 elements");
+  EXPECT_EQ(remark(7), "attention");
+}
+
+TEST(Attention, TargetsWithoutFiniteFill) {
+  /// Kernels that refuse a bool mask with another score than -infinity.
+  struct Prices final : ir::KernelPrices {
+    ir::Price price(const ir::Problem& problem) const override {
+      const auto& work = std::get<ir::AttentionWork>(problem.work);
+      return {{}, work.has_mask && std::isfinite(work.fill) ? "finite score" : ""};
+    }
+    std::vector<ir::LayoutOffer> offers(const ir::Problem&) const override { return {}; }
+  } prices;
+  passes::Options options;
+  options.prices = &prices;
   const auto fuse = [&](const std::string& low) {
     ir::Graph graph =
         parse(model("t = Where(m, s, low)\n p = Softmax(t)", ", bool[5,7] m", "float low = {" + low + "}"));

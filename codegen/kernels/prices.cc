@@ -1,0 +1,32 @@
+#include "codegen/kernels/prices.h"
+
+#include <fmt/format.h>
+
+namespace gcompile {
+
+ir::Price MachinePrices::price(const ir::Problem& problem) const {
+  const Ranking ranking = rank(problem, machine_);
+  ir::Price price;
+  if (!ranking.taken.empty()) {
+    price.picoseconds = ranking.taken.front().planned.cost.picoseconds;
+    return price;
+  }
+  for (const auto& [family, reason] : ranking.refused) {
+    price.refusal += fmt::format("{}{} does not take {}", price.refusal.empty() ? "" : "; ", family, reason);
+  }
+  return price;
+}
+
+std::vector<ir::LayoutOffer> MachinePrices::offers(const ir::Problem& problem) const {
+  std::vector<ir::LayoutOffer> offers;
+  for (const Candidate& candidate : rank(problem, machine_).taken) {
+    const Recipe& recipe = candidate.family->recipe(machine_.target);
+    ir::LayoutOffer offer;
+    if (recipe.layout) offer = recipe.layout(problem);
+    offer.picoseconds = candidate.planned.cost.picoseconds;
+    offers.push_back(std::move(offer));
+  }
+  return offers;
+}
+
+}  // namespace gcompile

@@ -1,0 +1,18 @@
+#pragma once
+// The kernel families of a machine as the passes see them.
+
+#include "codegen/kernels/family.h"
+
+namespace gcompile {
+
+class MachinePrices final : public ir::KernelPrices {
+ public:
+  explicit MachinePrices(Machine machine) : machine_(std::move(machine)) {}
+  ir::Price price(const ir::Problem& problem) const override;
+  std::vector<ir::LayoutOffer> offers(const ir::Problem& problem) const override;
+
+ private:
+  Machine machine_;
+};
+
+}  // namespace gcompile
