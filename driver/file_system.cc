@@ -37,6 +37,10 @@ int FileSystem::renameat2(int from_directory, const char* from, int to_directory
   return ::renameat2(from_directory, from, to_directory, to, flags);
 }
 
+int FileSystem::linkat(int from_directory, const char* from, int to_directory, const char* to) {
+  return ::linkat(from_directory, from, to_directory, to, 0);
+}
+
 int FileSystem::fstatat(int directory, const char* path, struct stat* status, int flags) {
   return ::fstatat(directory, path, status, flags);
 }

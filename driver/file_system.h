@@ -22,6 +22,7 @@ class FileSystem {
   virtual int unlinkat(int directory, const char* path, int flags);
   virtual int renameat2(int from_directory, const char* from, int to_directory, const char* to,
                         unsigned flags);
+  virtual int linkat(int from_directory, const char* from, int to_directory, const char* to);
   virtual int fstatat(int directory, const char* path, struct stat* status, int flags);
   virtual ssize_t read(int descriptor, void* bytes, std::size_t size);
   virtual ssize_t write(int descriptor, const void* bytes, std::size_t size);

@@ -19,13 +19,25 @@ constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 // O_NONBLOCK: a named pipe must not hold us up.
 constexpr int kReadFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
 
-/// The directories above `path`, outermost first: "a", "a/b" for "a/b/c".
+/// Whether the last call failed because there is no such file, or something else is where it should be.
+bool is_absent() {
+  return errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EISDIR || errno == ENXIO;
+}
+
+}  // namespace
+
 std::vector<std::string> directories_above(const std::string& path) {
   std::vector<std::string> directories;
   for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
     directories.push_back(path.substr(0, slash));
   }
   return directories;
+}
+
+std::set<std::string> paths_of(const FileSet& files) {
+  std::set<std::string> paths;
+  for (const auto& [path, file] : files.files()) paths.insert(path);
+  return paths;
 }
 
 std::set<std::string> directories_of(const std::set<std::string>& paths) {
@@ -36,14 +48,7 @@ std::set<std::string> directories_of(const std::set<std::string>& paths) {
   return directories;
 }
 
-/// Whether the last call failed because there is no such file, or something else is where it should be.
-bool is_absent() {
-  return errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EISDIR || errno == ENXIO;
-}
-
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-}  // namespace
 
 OutputTree::OutputTree(FileSystem& system, Descriptor root, std::string shown)
     : system_(system), root_(std::move(root)), shown_(std::move(shown)) {}
@@ -98,7 +103,7 @@ std::optional<std::set<std::string>> OutputTree::read_manifest(const std::string
     return std::nullopt;
   const auto files = manifest.find("files");
   if (files == manifest.end() || !files->is_array()) return std::nullopt;
-  std::set<std::string> listed = {path};
+  std::set<std::string> listed;
   for (const auto& file : *files) {
     if (!file.is_object() || !file.contains("path") || !file["path"].is_string()) return std::nullopt;
     const std::string listed_path = file["path"];
@@ -123,6 +128,7 @@ std::optional<std::set<std::string>> OutputTree::listed_files() const {
     const auto manifest = read_manifest("meta/" + name);
     if (!manifest) continue;
     if (!listed) listed.emplace();
+    listed->insert("meta/" + name);
     listed->insert(manifest->begin(), manifest->end());
   }
   return listed;
@@ -152,35 +158,51 @@ bool OutputTree::holds(const std::string& path, const OutputFile& expected, stru
   return offset == expected.bytes.size();
 }
 
-/// Whether everything below `directory` is listed, so that a file can take its place.
-bool OutputTree::holds_only(const std::string& directory, const std::set<std::string>& listed) const {
+/// The S_IFMT bits of what is at `path`; 0 for nothing.
+mode_t OutputTree::kind(const std::string& path) const {
+  const Descriptor parent = open_parent(path, false);
+  struct stat status = {};
+  if (parent && system_.fstatat(parent.get(), last_part(path).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+    return status.st_mode & S_IFMT;
+  }
+  if (!is_absent()) throw_errno("examine", shown_path(path));
+  return 0;
+}
+
+bool OutputTree::is_file(const std::string& path) const { return kind(path) == S_IFREG; }
+
+bool OutputTree::is_directory(const std::string& path) const { return kind(path) == S_IFDIR; }
+
+bool OutputTree::holds_only(const std::set<std::string>& listed) const {
+  return holds_only("", listed, directories_of(listed));
+}
+
+bool OutputTree::holds_only(const std::string& directory, const std::set<std::string>& listed,
+                            const std::set<std::string>& directories) const {
   const Descriptor opened = open_directory(directory, false);
   const auto names = opened ? system_.list(opened.get()) : std::nullopt;
-  if (!names) return false;
+  if (!names) throw_errno("read", shown_path(directory));
   return std::all_of(names->begin(), names->end(), [&](const std::string& name) {
-    const std::string path = directory + "/" + name;
-    return listed.count(path) > 0 || holds_only(path, listed);
+    const std::string path = directory.empty() ? name : directory + "/" + name;
+    if (directories.count(path) > 0 && is_directory(path)) return holds_only(path, listed, directories);
+    return listed.count(path) > 0 && is_file(path);
   });
 }
 
 std::vector<std::string> OutputTree::foreign_in_the_way(const FileSet& files,
                                                         const std::set<std::string>& listed) const {
+  const std::set<std::string> directories = directories_of(listed);
   std::set<std::string> foreign;
   for (const auto& [path, file] : files.files()) {
     std::vector<std::string> places = directories_above(path);
     places.push_back(path);
     for (const std::string& place : places) {
-      const Descriptor parent = open_parent(place, false);
-      struct stat status = {};
-      const bool exists = parent && system_.fstatat(parent.get(), last_part(place).c_str(), &status,
-                                                    AT_SYMLINK_NOFOLLOW) == 0;
-      if (!exists) {
-        if (!is_absent()) throw_errno("examine", shown_path(place));
-        break;
-      }
-      const bool is_directory = S_ISDIR(status.st_mode);
-      if (is_directory && place != path) continue;
-      const bool ours = is_directory ? holds_only(place, listed) : listed.count(place) > 0;
+      const mode_t found = kind(place);
+      if (found == 0) break;
+      if (found == S_IFDIR && place != path) continue;
+      const bool ours = found == S_IFDIR
+                            ? directories.count(place) > 0 && holds_only(place, listed, directories)
+                            : found == S_IFREG && listed.count(place) > 0;
       if (!ours) foreign.insert(place);
       break;
     }
@@ -236,13 +258,11 @@ int OutputTree::write(const FileSet& files, const OutputTree* previous, bool dur
   for (const auto& [path, file] : files.files()) {
     if (path != manifest) write_one(path, file, path);
   }
-  if (durable) sync_directories(files);
+  if (durable) sync_directories(paths_of(files));
   return changed;
 }
 
-void OutputTree::sync_directories(const FileSet& files) {
-  std::set<std::string> paths;
-  for (const auto& [path, file] : files.files()) paths.insert(path);
+void OutputTree::sync_directories(const std::set<std::string>& paths) {
   std::set<std::string> directories = directories_of(paths);
   directories.insert("");
   for (const std::string& path : directories) {

@@ -21,16 +21,24 @@ struct PublishResult {
   std::vector<std::string> warnings;
 };
 
-/// Makes `directory` hold exactly `files` (which has a manifest), all at once: whoever looks sees the old
-/// tree or the new one, also after a crash, an error or a kill at any moment.
+/// Makes `directory` hold `files` (which has a manifest), and no other file of ours. A file is ours when a
+/// manifest lists it and it is a regular file; no other is ever deleted, overwritten, moved or out of sight,
+/// at no instant, `force` or not.
+///
+/// A directory that is new, or holds nothing but files of ours, changes all at once: whoever looks sees the
+/// old tree or the new one, also after a crash, an error or a kill at any moment.
 ///
 ///     write .NAME.gcompile-PID-N beside NAME -> fsync -> rename into place; exchange with the old tree
-///     -> delete what the old manifest lists -> move what it does not list into the new tree
+///     -> delete the old tree
+///
+/// A directory that holds other things as well, that a symbolic link leads to, that is a mount point or
+/// belongs to someone else, and the working directory stay the directory they are; in them each file changes
+/// by itself (Stage). After a kill some are new and some old, until the next run.
 ///
 /// Missing parent directories are made. When nothing changes, nothing is touched. A directory that holds
-/// files but no manifest of ours is refused unless `force`; files that no manifest lists are never deleted
-/// nor overwritten, `force` or not: one that stands in the way is an error. What dead processes left beside
-/// `directory` is cleared up first. Two processes at once: each output is whole, the last one stays.
+/// files but no manifest of ours is refused unless `force`; a file that is not ours and stands in the way is
+/// an error, and so are folders of the system and the home folder (is_protected_folder). What dead processes
+/// left is cleared up first. Two processes at once: each output is whole, the last one stays.
 ///
 /// Throws ir::CompileError: ExitCode::kInputOutput, or kInterrupted when a signal came (driver/interrupt.h);
 /// the old tree is then in place and nothing is left beside it.

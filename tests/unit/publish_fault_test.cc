@@ -26,6 +26,7 @@ class FaultySystem : public FileSystem {
   bool kill_after = false;     ///< ... after the call was made
   bool plain_renames = false;  ///< renameat2 knows no flags, as on some network file systems
   bool no_locks = false;
+  bool no_links = false;              ///< no hard links, as on FAT
   std::size_t most_bytes = SIZE_MAX;  ///< short reads and writes
   int calls = 0;
 
@@ -56,6 +57,12 @@ class FaultySystem : public FileSystem {
     return run([&] {
       if (plain_renames && flags != 0) return errno = EINVAL, -1;
       return FileSystem::renameat2(from_directory, from, to_directory, to, flags);
+    });
+  }
+  int linkat(int from_directory, const char* from, int to_directory, const char* to) override {
+    return run([&] {
+      if (no_links) return errno = EPERM, -1;
+      return FileSystem::linkat(from_directory, from, to_directory, to);
     });
   }
   int flock(int d, int operation) override {
@@ -97,6 +104,11 @@ struct Scenario {
   bool has_foreign = false;
   bool plain_renames = false;
   bool no_locks = false;
+  bool no_links = false;
+  bool is_link = false;  ///< the target is a symbolic link to the folder
+
+  /// The folder must stay the one it is.
+  bool is_in_place() const { return has_foreign || is_link || (has_old && plain_renames); }
 };
 
 void PrintTo(const Scenario& scenario, std::ostream* stream) { *stream << scenario.name; }
@@ -105,40 +117,70 @@ class PublishFaults : public PublishFixture, public testing::WithParamInterface<
  protected:
   void prepare(FaultySystem& system) {
     start_again();
+    if (GetParam().is_link) {
+      fs::create_directory(base_ / "real");
+      fs::create_directory_symlink("real", target_);
+    }
     if (GetParam().has_old) publish(first_output(), target_, quick_);
     if (GetParam().has_foreign) {
       write_file(target_ / "build/net.o", "object");
       write_file(target_ / "src/notes.txt", "notes");
+      fs::create_directories(target_ / "apps/mine");
     }
+    if (fs::exists(target_)) folder_ = inode(target_);
     system.plain_renames = GetParam().plain_renames;
     system.no_locks = GetParam().no_locks;
+    system.no_links = GetParam().no_links;
+  }
+
+  static ino_t inode(const fs::path& path) {
+    struct stat status = {};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0) << path;
+    return status.st_ino;
   }
 
   Snapshot with_foreign(Snapshot files) const {
     if (GetParam().has_foreign) {
       files["build/net.o"] = "object";
       files["src/notes.txt"] = "notes";
+      files["apps/mine/"] = "";
     }
     return files;
   }
-  Snapshot old_state() const {
-    return GetParam().has_old ? with_foreign(snapshot(first_output())) : Snapshot();
-  }
+  Snapshot old_ours() const { return GetParam().has_old ? snapshot(first_output()) : Snapshot(); }
+  Snapshot old_state() const { return with_foreign(old_ours()); }
   Snapshot new_state() const { return with_foreign(snapshot(second_output())); }
 
-  /// The files of ours in the target must be the old ones or the new ones, and each foreign file must be
-  /// somewhere.
-  void expect_no_mix(const std::string& when) const {
-    Snapshot ours = snapshot(target_);
-    for (const char* foreign : {"build/net.o", "src/notes.txt"}) ours.erase(foreign);
-    const bool is_old = ours == (GetParam().has_old ? snapshot(first_output()) : Snapshot());
-    const bool is_new = ours == snapshot(second_output());
-    const bool is_set_aside = GetParam().plain_renames && ours.empty();
-    EXPECT_TRUE(is_old || is_new || is_set_aside) << when;
-    if (!GetParam().has_foreign) return;
-    int found = 0;
-    for (const auto& [path, bytes] : snapshot(base_)) found += bytes == "object" || bytes == "notes" ? 1 : 0;
-    EXPECT_EQ(found, 2) << when;
+  /// What holds at every instant. Every file of the user is in its place, and so is a folder that has to
+  /// stay; our files are the old ones or the new ones, all of them or, in a folder that stays, each by
+  /// itself.
+  void expect_no_harm(const std::string& when) const {
+    Snapshot ours;
+    for (const auto& [path, bytes] : snapshot(target_)) {
+      if (path.find(".gcompile-stage") != 0) ours[path] = bytes;
+    }
+    for (const auto& [path, bytes] : with_foreign({})) {
+      EXPECT_EQ(ours.count(path), 1u) << path << " is gone, " << when;
+      EXPECT_EQ(ours[path], bytes) << when;
+      ours.erase(path);
+    }
+    const Snapshot before = old_ours();
+    const Snapshot after = snapshot(second_output());
+    if (!GetParam().is_in_place()) {
+      EXPECT_TRUE(ours == before || ours == after) << when;
+      return;
+    }
+    EXPECT_EQ(inode(target_), folder_) << when;
+    for (const auto& [path, bytes] : ours) {
+      if (bytes.empty()) continue;  // a directory about to be filled
+      const bool is_old = before.count(path) > 0 && before.at(path) == bytes;
+      const bool is_new = after.count(path) > 0 && after.at(path) == bytes;
+      EXPECT_TRUE(is_old || is_new) << path << ", " << when;
+    }
+    for (const auto& [path, bytes] : before) {
+      const bool must_exist = after.count(path) > 0 && !GetParam().no_links;
+      EXPECT_TRUE(!must_exist || ours.count(path) > 0) << path << " is missing, " << when;
+    }
   }
 
   /// After any accident the next run ends well and clears up.
@@ -153,14 +195,19 @@ class PublishFaults : public PublishFixture, public testing::WithParamInterface<
   int calls_of_a_clean_run() {
     FaultySystem system;
     prepare(system);
-    publish(second_output(), target_, {}, system);
+    publish(second_output(), target_, durable_, system);
     EXPECT_EQ(snapshot(target_), new_state());
     EXPECT_TRUE(leftovers().empty());
     return system.calls;
   }
 
-  PublishOptions quick_{false, false};
+  PublishOptions quick_{true, false};
+  PublishOptions durable_{true, true};
+  ino_t folder_ = 0;
 };
+
+/// Where an interrupted publication is undone by the next.
+class PublishInPlaceFaults : public PublishFaults {};
 
 TEST_P(PublishFaults, EveryCallMayFailOnce) {
   const int calls = calls_of_a_clean_run();
@@ -174,7 +221,7 @@ TEST_P(PublishFaults, EveryCallMayFailOnce) {
     system.error = reasons[at % 5];
     const std::string when = "call " + std::to_string(at);
     try {
-      publish(second_output(), target_, {}, system);
+      publish(second_output(), target_, durable_, system);
       EXPECT_EQ(snapshot(target_).count("run.sh"), 1u) << when;
     } catch (const ir::CompileError& error) {
       ++errors;
@@ -182,7 +229,7 @@ TEST_P(PublishFaults, EveryCallMayFailOnce) {
       EXPECT_EQ(snapshot(target_), old_state()) << when;
       EXPECT_TRUE(leftovers().empty()) << when << ": " << testing::PrintToString(leftovers());
     }
-    expect_no_mix(when);
+    expect_no_harm(when);
     expect_recovery(when);
   }
   EXPECT_GT(errors, calls / 3);
@@ -197,11 +244,11 @@ TEST_P(PublishFaults, TheDiskMayBreakForGood) {
     system.stays_broken = true;
     const std::string when = "from call " + std::to_string(at);
     try {
-      publish(second_output(), target_, {}, system);
+      publish(second_output(), target_, durable_, system);
     } catch (const ir::CompileError& error) {
       EXPECT_EQ(error.exit_code(), ir::ExitCode::kInputOutput) << when;
     }
-    expect_no_mix(when);
+    expect_no_harm(when);
     expect_recovery(when);
   }
 }
@@ -223,8 +270,37 @@ TEST_P(PublishFaults, TheProcessMayBeKilledAtEveryCall) {
     }
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
-    expect_no_mix(when);
+    expect_no_harm(when);
     expect_recovery(when);
+  }
+}
+
+TEST_P(PublishInPlaceFaults, TheNextRunMayBeKilledAsWell) {
+  const int calls = calls_of_a_clean_run();
+  const auto killed_at = [&](int at) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      FaultySystem system;
+      system.plain_renames = GetParam().plain_renames;
+      system.no_links = GetParam().no_links;
+      system.fail_at = at;
+      system.kill = true;
+      publish(second_output(), target_, quick_, system);
+      ::_exit(0);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+  };
+  for (int at = 0; at < calls; at += 13) {
+    for (int again = at % 17; again < calls; again += 17) {
+      FaultySystem system;
+      prepare(system);
+      killed_at(at);
+      killed_at(again);
+      const std::string when = "killed at call " + std::to_string(at) + ", then at " + std::to_string(again);
+      expect_no_harm(when);
+      expect_recovery(when);
+    }
   }
 }
 
@@ -232,19 +308,28 @@ TEST_P(PublishFaults, ShortReadsAndWritesAreCompleted) {
   FaultySystem system;
   prepare(system);
   system.most_bytes = 3;
-  publish(second_output(), target_, {}, system);
+  publish(second_output(), target_, durable_, system);
   EXPECT_EQ(snapshot(target_), new_state());
 }
 
-INSTANTIATE_TEST_SUITE_P(Scenarios, PublishFaults,
-                         testing::Values(Scenario{"first", false, false, false, false},
-                                         Scenario{"replace", true, false, false, false},
-                                         Scenario{"carry_over", true, true, false, false},
-                                         Scenario{"plain_first", false, false, true, false},
-                                         Scenario{"plain_replace", true, false, true, false},
-                                         Scenario{"plain_carry_over", true, true, true, false},
-                                         Scenario{"no_locks", true, true, false, true}),
-                         [](const testing::TestParamInfo<Scenario>& info) { return info.param.name; });
+std::string name_of(const testing::TestParamInfo<Scenario>& info) { return info.param.name; }
+
+const Scenario kBesideForeign = {.name = "beside_foreign", .has_old = true, .has_foreign = true};
+const Scenario kForced = {.name = "forced", .has_foreign = true};
+const Scenario kLink = {.name = "link", .has_old = true, .is_link = true};
+const Scenario kNoLinks = {.name = "no_links", .has_old = true, .has_foreign = true, .no_links = true};
+
+INSTANTIATE_TEST_SUITE_P(
+    Scenarios, PublishFaults,
+    testing::Values(
+        Scenario{.name = "first"}, Scenario{.name = "replace", .has_old = true}, kBesideForeign, kForced,
+        kLink, kNoLinks, Scenario{.name = "plain_first", .plain_renames = true},
+        Scenario{.name = "plain_replace", .has_old = true, .plain_renames = true},
+        Scenario{.name = "plain_beside_foreign", .has_old = true, .has_foreign = true, .plain_renames = true},
+        Scenario{.name = "no_locks", .has_old = true, .has_foreign = true, .no_locks = true}),
+    name_of);
+INSTANTIATE_TEST_SUITE_P(Scenarios, PublishInPlaceFaults,
+                         testing::Values(kBesideForeign, kForced, kLink, kNoLinks), name_of);
 
 class PublishAccidents : public PublishFixture {};
 

@@ -1,7 +1,11 @@
 #include "driver/publish.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
 #include <functional>
 
+#include "driver/output_place.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ir/diagnostics.h"
@@ -142,7 +146,7 @@ TEST_F(Publish, NothingForeignIsOverwrittenEvenByForce) {
   }
 }
 
-TEST_F(Publish, CarriesTheUsersFilesOver) {
+TEST_F(Publish, LeavesTheUsersFilesWhereTheyAre) {
   publish(first_output(), target_);
   write_file(target_ / "build/net.o", "an object file");
   write_file(target_ / "src/notes.txt", "notes");
@@ -167,14 +171,106 @@ TEST_F(Publish, FollowsALinkToTheDirectoryItself) {
 TEST_F(Publish, RefusesPlacesThatCannotBeReplaced) {
   EXPECT_THAT(error_of(first_output(), ""), HasSubstr("needs a name"));
   EXPECT_THAT(error_of(first_output(), "/"), HasSubstr("name a directory below it"));
-  EXPECT_THAT(error_of(first_output(), "."), HasSubstr("working directory"));
-  EXPECT_THAT(error_of(first_output(), base_ / "nosuch/.."), HasSubstr("name a directory below it"));
+  EXPECT_THAT(error_of(first_output(), base_ / "nosuch/.."), HasSubstr("names no directory"));
   write_file(base_ / "file", "x");
   EXPECT_THAT(error_of(first_output(), base_ / "file"), HasSubstr("Not a directory"));
   EXPECT_THAT(error_of(first_output(), base_ / "file/out"), HasSubstr("Not a directory"));
   fs::create_symlink("nowhere", base_ / "dangling");
   EXPECT_THAT(error_of(first_output(), base_ / "dangling"), HasSubstr("cannot open directory"));
   EXPECT_EQ(read_file(base_ / "file"), "x");
+}
+
+TEST_F(Publish, AFolderStaysWhenALinkLeadsToItOrSomeoneStandsInIt) {
+  const auto inode = [](const fs::path& path) {
+    struct stat status = {};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    return status.st_ino;
+  };
+  publish(first_output(), target_);
+  const ino_t before = inode(target_);
+  publish(second_output(), target_ / ".");
+  EXPECT_EQ(inode(target_), before);
+  EXPECT_EQ(snapshot(target_), snapshot(second_output()));
+  fs::create_directory_symlink("out", base_ / "real");  // not among the leftovers
+  publish(first_output(), base_ / "real/");
+  EXPECT_EQ(inode(target_), before);
+  EXPECT_EQ(snapshot(target_), snapshot(first_output()));
+
+  const fs::path here = fs::current_path();
+  fs::current_path(target_ / "src");
+  publish(second_output(), "..");
+  fs::current_path(target_);
+  publish(first_output(), ".");
+  fs::current_path(here);
+  EXPECT_EQ(inode(target_), before);
+  EXPECT_EQ(snapshot(target_), snapshot(first_output()));
+  EXPECT_TRUE(leftovers().empty());
+}
+
+TEST_F(Publish, ALinkInThePlaceOfAFileIsTheUsers) {
+  publish(first_output(), target_);
+  write_file(base_ / "real", "shared by the user");
+  fs::remove(target_ / "src/net.cpp");
+  fs::create_symlink("../../real", target_ / "src/net.cpp");
+  EXPECT_THAT(error_of(second_output(), target_),
+              HasSubstr("in the way that gcompile did not make: 'src/net.cpp'"));
+  // One that is no longer wanted stays.
+  fs::remove(target_ / "src/net.cpp");
+  fs::remove(target_ / "old/gone.h");
+  fs::create_symlink("../../real", target_ / "old/gone.h");
+  publish(second_output(), target_);
+  Snapshot expected = snapshot(second_output());
+  expected["old/gone.h"] = "-> ../../real";
+  EXPECT_EQ(snapshot(target_), expected);
+}
+
+TEST_F(Publish, TheStageOfSomeoneElseIsInTheWay) {
+  write_file(target_ / ".gcompile-stage/mine.txt", "mine");
+  PublishOptions options;
+  options.force = true;
+  const Snapshot before = snapshot(base_);
+  EXPECT_THAT(error_of(first_output(), target_, options), HasSubstr("is in the way"));
+  EXPECT_EQ(snapshot(base_), before);
+}
+
+TEST_F(Publish, AFolderKeepsItsOwner) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  publish(first_output(), target_);
+  ASSERT_EQ(::chown(target_.c_str(), 12345, 23456), 0);
+  publish(second_output(), target_);
+  struct stat status = {};
+  ASSERT_EQ(::stat(target_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, 12345u);
+  EXPECT_EQ(status.st_gid, 23456u);
+  EXPECT_EQ(snapshot(target_), snapshot(second_output()));
+  EXPECT_TRUE(leftovers().empty());
+}
+
+TEST_F(Publish, FoldersOfTheSystemAndTheHomeFolderAreProtected) {
+  for (const char* path : {"/", "/etc", "/usr", "/usr/lib", "/home", "/home/me", "/var", "/tmp"}) {
+    EXPECT_TRUE(is_protected_folder(path, "/home/me")) << path;
+  }
+  for (const char* path : {"/etc/mine", "/home/me/out", "/home/you", "/usr/local/mine", "/mnt", "/home/m"}) {
+    EXPECT_FALSE(is_protected_folder(path, "/home/me")) << path;
+  }
+  EXPECT_TRUE(is_protected_folder("/", "/"));
+  EXPECT_FALSE(is_protected_folder("/work", "/"));
+  // A home of the test's own.
+  const char* real_home = std::getenv("HOME");
+  const std::string kept = real_home != nullptr ? real_home : "";
+  fs::create_directories(base_ / "people/me/out");
+  ASSERT_EQ(::setenv("HOME", (base_ / "people/me").c_str(), 1), 0);
+  PublishOptions options;
+  options.force = true;
+  fs::create_directory_symlink("people/me", base_ / "alias");
+  for (const char* place : {"people/me", "people", "alias", "people/me/out/.."}) {
+    EXPECT_THAT(error_of(first_output(), base_ / place, options), HasSubstr("name a directory below it"))
+        << place;
+  }
+  EXPECT_TRUE(fs::is_empty(base_ / "people/me/out"));
+  publish(first_output(), base_ / "people/me/out");
+  EXPECT_EQ(snapshot(base_ / "people/me/out"), snapshot(first_output()));
+  ASSERT_EQ(real_home != nullptr ? ::setenv("HOME", kept.c_str(), 1) : ::unsetenv("HOME"), 0);
 }
 
 }  // namespace
