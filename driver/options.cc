@@ -123,7 +123,8 @@ void add_verify_options(CLI::App& app, Options& options) {
   app.add_option("--data", options.data,
                  "Folder with input_K.pb and output_K.pb, with inputs.npz and outputs.npz, or with "
                  "test_data_set_* folders of them. Without it: random inputs, and the evaluator's outputs");
-  app.add_flag("--layers", options.layers, "Compares every value that survives in the program");
+  app.add_flag("--layers", options.layers,
+               "Also judges every kernel by itself, and every value that survives in the program");
   app.add_option("--seed", options.seed, "Of the random inputs (1)");
   app.add_option("--cases", options.random_cases, "How many random inputs (1)")->check(CLI::Range(1, 1000));
   app.add_option("--threads", options.threads, "Threads of the runner (1)")->check(CLI::Range(1, 1024));

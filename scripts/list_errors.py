@@ -73,8 +73,9 @@ HELP = {
     "W0507": "Nothing: both outputs hold the same. List the output once to be rid of the copy.",
     "W0506": "Nothing, if the Constant nodes agree.",
     "E0601": "`--save-onnx` writes standard operators; use `--dump-dir` to see this graph.",
-    "E0701": "`--layers` names the first value that is off; `--disable-pass` and `--pass-limit` find the pass that makes "
-             "it so. Exit code 3.",
+    "E0701": "`--layers` names the kernel that is off; where all kernels are right, a pass has changed the value named "
+             "first, and `--disable-pass` and `--pass-limit` find which. Exit code 3. A model that rounding alone moves as "
+             "far is no error.",
 }
 
 CODE = re.compile(r'"([EW]\d{4})"')
