@@ -58,7 +58,7 @@ void Scheduler::emit(Scope& scope, KernelCall call, std::string comment, std::st
     const std::int64_t all = buffers_[static_cast<std::size_t>(argument.storage.buffer)].bytes;
     (argument.writes ? step.bytes_written : step.bytes_read) += argument.bytes >= 0 ? argument.bytes : all;
   }
-  if (options_.kernels.target == Target::kCuda) {
+  if (info_of(options_.kernels.target).has_device_memory) {
     call.microseconds =
         predicted_microseconds(call, options_.kernels.capability, step.bytes_read + step.bytes_written);
   }
@@ -83,7 +83,7 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
   const ir::Node& node = graph.node(id);
   if (scope.homes.elided.count(id)) return;
   const ir::Form& form = scope.forms.at(id);
-  if (options_.kernels.target == Target::kCuda && is_host_only(scope, id)) return;
+  if (info_of(options_.kernels.target).has_device_memory && is_host_only(scope, id)) return;
   if (std::holds_alternative<ir::IfForm>(form)) {
     lower_if(scope, id);
     return;
@@ -194,8 +194,8 @@ void Scheduler::lower_if(Scope& scope, NodeId id) {
     buffers_.push_back(std::move(buffer));
     return Storage{static_cast<int>(buffers_.size()) - 1, 0, ir::row_major_strides(constant->shape())};
   };
-  const bool cuda = options_.kernels.target == Target::kCuda;
-  step.condition = cuda ? steer(scope, node.operands[0]) : home_of(node.operands[0]);
+  const bool steers = info_of(options_.kernels.target).has_device_memory;
+  step.condition = steers ? steer(scope, node.operands[0]) : home_of(node.operands[0]);
   touch(step.condition);
   ++now_;
   std::vector<Storage> inputs, outputs, host_inputs;
@@ -330,8 +330,8 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
   if (options_.lowest_peak) order = lowest_peak_order(graph, scope.forms, order);
   std::map<NodeId, std::int64_t> time;
   for (std::size_t i = 0; i < order.size(); ++i) time[order[i]] = static_cast<std::int64_t>(i);
-  // Launches cost more than memory does on a GPU.
-  const bool copy_views = options_.kernels.target == Target::kCuda && !options_.kernels.smallest_scratch;
+  const bool copy_views =
+      info_of(options_.kernels.target).launches_are_dear && !options_.kernels.smallest_scratch;
   scope.homes = StorageAssigner(graph, scope.forms, buffers_, options_.place_parts, copy_views)
                     .run(order, inputs, outputs, time);
   for (const NodeId id : order) {
