@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <set>
 
 #include "codegen/emit/emit.h"
-#include "codegen/emit/memory_map_svg.h"
+#include "codegen/emit/quantities.h"
 #include "codegen/kernels/prices.h"
 #include "codegen/program/lowering.h"
+#include "codegen/program/statistics.h"
 #include "driver/file_system.h"
 #include "driver/golden.h"
 #include "driver/interrupt.h"
@@ -29,49 +29,6 @@ namespace gcompile {
 namespace {
 
 constexpr int kStages = 5;
-
-/// Adds the tensors of a graph and, at the step of their If, of its branches.
-void collect_bare_tensors(const ir::Graph& graph, std::int64_t& step, std::vector<Buffer>& buffers) {
-  std::map<ir::ValueId, std::size_t> buffer_of;
-  for (const ir::NodeId id : graph.topological_order()) {
-    const ir::Node& node = graph.node(id);
-    const std::int64_t begin = step;
-    for (const ir::Graph& branch : node.subgraphs) collect_bare_tensors(branch, step, buffers);
-    for (const ir::ValueId operand : node.operands) {
-      const auto found = buffer_of.find(operand);
-      if (found != buffer_of.end()) buffers[found->second].end_step = step + 1;
-    }
-    for (const ir::ValueId result : node.results) {
-      if (!result.valid() || graph.value(result).constant || graph.is_output(result)) continue;
-      Buffer buffer;
-      buffer.name = graph.value(result).name;
-      buffer.size = graph.value(result).type.bytes();
-      buffer.begin_step = begin;
-      buffer.end_step = step + 1;
-      buffer_of[result] = buffers.size();
-      buffers.push_back(std::move(buffer));
-    }
-    ++step;
-  }
-}
-
-/// What the arena would need if every tensor of the model had a buffer of its own, placed first-fit and freed
-/// after its last use.
-std::int64_t bare_tensors_first_fit(const ir::Graph& graph) {
-  std::vector<Buffer> buffers;
-  std::int64_t step = 0;
-  collect_bare_tensors(graph, step, buffers);
-  return first_fit_reference(buffers);
-}
-
-std::int64_t parameter_bytes(const ir::Graph& graph) {
-  std::int64_t bytes = 0;
-  for (const ir::ValueId id : graph.values()) {
-    const ir::Value& value = graph.value(id);
-    if (value.constant && !value.producer.valid()) bytes += value.type.bytes();
-  }
-  return bytes;
-}
 
 std::string producer_text(const frontend::ModelInfo& info) {
   std::string text = info.producer_name;
@@ -142,9 +99,10 @@ frontend::ImportedModel import_model(const Options& options, Terminal& terminal)
 namespace {
 
 Machine machine_of(const Options& options) {
-  return options.target == "cuda" ? machine_of_gpu(lowest_capability(cuda_architectures(options.arch)),
-                                                   options.precision, options.cublaslt)
-                                  : machine_of_cpu(options.cpu);
+  return info_of(options.target).has_device_memory
+             ? machine_of_gpu(lowest_capability(cuda_architectures(options.arch)), options.precision,
+                              options.cublaslt)
+             : machine_of_cpu(options.cpu);
 }
 
 }  // namespace
@@ -193,10 +151,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   program.producer = producer_text(compilation.info);
   program.opset = opset_text(compilation.info);
   program.options = canonical_options(options);
-  program.statistics.nodes_imported = static_cast<std::int64_t>(compilation.imported.node_count());
-  program.statistics.nodes_optimised = static_cast<std::int64_t>(compilation.optimised.node_count());
-  program.statistics.bare_first_fit = bare_tensors_first_fit(compilation.imported);
-  program.statistics.parameter_bytes = parameter_bytes(compilation.optimised);
+  add_graph_statistics(program.statistics, compilation.imported, compilation.optimised);
   for (const passes::Remark& remark : compilation.report.remarks) {
     program.remarks.push_back({fmt::format("{}: {}", remark.pass, remark.subject),
                                remark.refused ? "not " + remark.text : remark.text});

@@ -283,8 +283,7 @@ void Scheduler::lower_if(Scope& scope, NodeId id) {
     buffers_.push_back(std::move(buffer));
     return Storage{static_cast<int>(buffers_.size()) - 1, 0, ir::row_major_strides(constant->shape())};
   };
-  const bool cuda = on_device();
-  step.condition = cuda ? steer(scope, node.operands[0]) : home_of(node.operands[0]);
+  step.condition = on_device() ? steer(scope, node.operands[0]) : home_of(node.operands[0]);
   touch(step.condition);
   ++now_;
   std::vector<Storage> inputs, outputs, host_inputs;
@@ -420,8 +419,7 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
   if (options_.lowest_peak) order = lowest_peak_order(graph, scope.forms, order);
   std::map<NodeId, std::int64_t> time;
   for (std::size_t i = 0; i < order.size(); ++i) time[order[i]] = static_cast<std::int64_t>(i);
-  // Launches cost more than memory does on a GPU.
-  const bool copy_views = on_device() && !machine().smallest_scratch;
+  const bool copy_views = info_of(machine().target).launches_are_dear && !machine().smallest_scratch;
   scope.homes = StorageAssigner(graph, scope.forms, buffers_, options_.place_parts, copy_views)
                     .run(order, inputs, outputs, time);
   for (const NodeId id : order) {

@@ -63,7 +63,7 @@ class Scheduler {
   KernelCall chosen_call(const ir::Graph& graph, ir::NodeId id, const ir::Form& form, const HomeOf& home);
   std::map<ir::ValueId, Storage> copy_operands(Scope& scope, ir::NodeId id, const ir::Form& form);
   const Machine& machine() const { return options_.kernels.machine; }
-  bool on_device() const { return machine().target == Target::kCuda; }
+  bool on_device() const { return info_of(machine().target).has_device_memory; }
   Storage temporary(const ir::TensorType& type, const std::vector<int>& order, const std::string& name);
   void touch(const Storage& storage);
 

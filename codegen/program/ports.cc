@@ -1,0 +1,117 @@
+#include "codegen/program/ports.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/loops/c_types.h"
+#include "codegen/program/names.h"
+#include "codegen/program/state_tensors.h"
+
+namespace gcompile {
+namespace {
+
+class PortMaker {
+ public:
+  PortMaker(const ir::Graph& graph, const TargetInfo& target, std::vector<StorageBuffer>& buffers)
+      : graph_(graph), target_(target), buffers_(buffers) {}
+
+  GraphPorts run(const std::vector<std::pair<std::string, std::string>>& states) {
+    out_.states = state_tensors(graph_, states);
+    for (const ir::ValueId id : graph_.inputs()) add_input(graph_.value(id));
+    for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
+      add_output(graph_.value(graph_.outputs()[i]).type, graph_.output_names()[i]);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  Space space_of_ports(Space of_the_caller) const {
+    return target_.has_device_memory ? Space::kArena : of_the_caller;
+  }
+
+  Storage add_buffer(StorageBuffer buffer) {
+    Storage home{static_cast<int>(buffers_.size()), 0, ir::row_major_strides(buffer.type.shape)};
+    buffers_.push_back(std::move(buffer));
+    return home;
+  }
+
+  static StorageBuffer buffer_of(const ir::TensorType& type, const std::string& name) {
+    StorageBuffer buffer;
+    buffer.bytes = type.bytes();
+    buffer.name = name;
+    buffer.type = type;
+    return buffer;
+  }
+
+  void add_input(const ir::Value& value) {
+    StorageBuffer buffer = buffer_of(value.type, value.name);
+    for (std::size_t i = 0; i < out_.states.size() && buffer.port < 0; ++i) {
+      if (out_.states[i].input_name == value.name) {
+        buffer.space = Space::kState;
+        buffer.port = static_cast<int>(i);
+      }
+    }
+    if (buffer.port < 0) {
+      buffer.space = space_of_ports(Space::kInput);
+      buffer.port = static_cast<int>(out_.inputs.size());
+      out_.input_buffers.push_back(static_cast<int>(buffers_.size()));
+      out_.inputs.push_back(
+          {input_names_(value.name, ""), value.name, value.type, api_type(value.type.element)});
+    }
+    out_.input_homes.push_back(add_buffer(buffer));
+    out_.host_homes.push_back(host_home(std::move(buffer)));
+  }
+
+  /// Where the host finds an input of a program for a device: at the caller's pointer. States lie on the
+  /// device.
+  Storage host_home(StorageBuffer on_device) {
+    if (!target_.has_device_memory || on_device.space != Space::kArena) return {};
+    on_device.space = Space::kInput;
+    return add_buffer(std::move(on_device));
+  }
+
+  void add_output(const ir::TensorType& type, const std::string& name) {
+    StorageBuffer buffer = buffer_of(type, name);
+    // A state's next value waits in the arena until the run has read the old one.
+    const bool is_state = std::any_of(out_.states.begin(), out_.states.end(),
+                                      [&](const StateTensor& state) { return state.output_name == name; });
+    if (!is_state) {
+      buffer.space = space_of_ports(Space::kOutput);
+      buffer.port = static_cast<int>(out_.outputs.size());
+      out_.output_buffers.push_back(static_cast<int>(buffers_.size()));
+      out_.outputs.push_back({output_names_(name, ""), name, type, api_type(type.element)});
+    }
+    out_.output_homes.push_back(add_buffer(std::move(buffer)));
+  }
+
+  const ir::Graph& graph_;
+  const TargetInfo& target_;
+  std::vector<StorageBuffer>& buffers_;
+  GraphPorts out_;
+  Names input_names_, output_names_;
+};
+
+}  // namespace
+
+GraphPorts make_ports(const ir::Graph& graph, const std::vector<std::pair<std::string, std::string>>& states,
+                      const TargetInfo& target, std::vector<StorageBuffer>& buffers) {
+  return PortMaker(graph, target, buffers).run(states);
+}
+
+void check_port_elements(const ir::Graph& graph, ir::Diagnostics& diagnostics) {
+  const auto check = [&](const char* what, const std::string& name, const ir::TensorType& type) {
+    if (is_computable(type.element)) return;
+    ir::Diagnostic diagnostic;
+    diagnostic.code = "E0304";
+    diagnostic.message = fmt::format("{} '{}' has elements of {}, which is not supported", what,
+                                     ir::printable(name), name_of(type.element));
+    diagnostics.add(std::move(diagnostic));
+  };
+  for (const ir::ValueId id : graph.inputs()) check("input", graph.value(id).name, graph.value(id).type);
+  for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+    check("output", graph.output_names()[i], graph.value(graph.outputs()[i]).type);
+  }
+}
+
+}  // namespace gcompile

@@ -1,0 +1,31 @@
+#pragma once
+// The inputs, outputs and states of a program: how the C API shows them, and where they live during a run.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/memory/storage.h"
+#include "codegen/program/program.h"
+#include "ir/diagnostics.h"
+#include "ir/graph.h"
+
+namespace gcompile {
+
+struct GraphPorts {
+  std::vector<Port> inputs, outputs;
+  std::vector<int> input_buffers, output_buffers;  // of these ports
+  std::vector<StateTensor> states;
+  std::vector<Storage> input_homes, output_homes;  // of the graph's inputs and outputs, states among them
+  std::vector<Storage> host_homes;  // where the host finds the graph's inputs; invalid: on the device only
+};
+
+/// Adds the buffers of all inputs and outputs. `states`: model names of inputs and the outputs that feed
+/// them. Throws CompileError (kUsage) where the model has no such pair of one type.
+GraphPorts make_ports(const ir::Graph& graph, const std::vector<std::pair<std::string, std::string>>& states,
+                      const TargetInfo& target, std::vector<StorageBuffer>& buffers);
+
+/// An error for every input and output in whose elements nothing computes: only constants may have them.
+void check_port_elements(const ir::Graph& graph, ir::Diagnostics& diagnostics);
+
+}  // namespace gcompile

@@ -1,0 +1,46 @@
+#include "codegen/target.h"
+
+#include "ir/diagnostics.h"
+
+namespace gcompile {
+namespace {
+
+constexpr TargetInfo kTargets[] = {
+    {
+        .target = Target::kCpp,
+        .name = "cpp",
+        .source_suffix = "cpp",
+        .kernels_per_file = 40,
+        .last_parameter = {"const Threads* threads", "threads", "gcrt/parallel.h", false},
+        .has_device_memory = false,
+        .launches_are_dear = false,
+        .has_thread_pool = true,
+    },
+    {
+        .target = Target::kCuda,
+        .name = "cuda",
+        .source_suffix = "cu",
+        .kernels_per_file = 12,
+        .last_parameter = {"Queue& queue", "queue", "", true},
+        .has_device_memory = true,
+        .launches_are_dear = true,
+        .has_thread_pool = false,
+    },
+};
+
+}  // namespace
+
+const TargetInfo& info_of(Target target) {
+  const TargetInfo& info = kTargets[static_cast<std::size_t>(target)];
+  GC_CHECK(info.target == target);
+  return info;
+}
+
+const TargetInfo* target_named(std::string_view name) {
+  for (const TargetInfo& info : kTargets) {
+    if (info.name == name) return &info;
+  }
+  return nullptr;
+}
+
+}  // namespace gcompile
