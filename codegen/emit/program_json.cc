@@ -313,8 +313,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   bool halves = false;
   for (const Kernel& kernel : program.kernels) {
     out["declarations"].push_back(kernel.declaration);
-    halves = halves || kernel.declaration.find("Half*") != std::string::npos ||
-             kernel.declaration.find("BFloat16*") != std::string::npos;
+    halves = halves || kernel.takes_halves;
   }
   out["uses_halves"] = halves;
   out["kernel_files"] = kernel_files_json(program, options.kernels_per_file);

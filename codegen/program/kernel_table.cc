@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codegen/loops/c_types.h"
 #include "codegen/program/names.h"
 #include "template/text.h"
 
@@ -11,6 +12,13 @@ namespace gcompile {
 namespace {
 
 constexpr std::size_t kLineWidth = 110;  // of emitted code
+
+bool takes_halves(const KernelCall& call) {
+  return std::any_of(call.arguments.begin(), call.arguments.end(), [](const CallArgument& a) {
+    return a.c_type == kernel_type(ir::ElementType::kFloat16) ||
+           a.c_type == kernel_type(ir::ElementType::kBFloat16);
+  });
+}
 
 }  // namespace
 
@@ -60,6 +68,7 @@ std::string KernelTable::name_of(const LoweredStep& step) {
     kernel.declaration = wrap_signatures(signature(call).spelled(names) + ";", kLineWidth);
     kernel.text = wrap_signatures(text.spelled(names), kLineWidth);
     kernel.headers = call.headers;
+    kernel.takes_halves = takes_halves(call);
     const std::string header = target_.last_parameter.header;
     if (call.threaded && !header.empty()) kernel.headers.push_back(header);
     kernels_.push_back(std::move(kernel));

@@ -80,6 +80,7 @@ struct Kernel {
   std::string text;                   // complete definition, C++17
   std::vector<std::string> headers;   // gcrt headers, "gcrt/cpu/conv.h"
   std::vector<std::string> functors;  // names of Functor it uses
+  bool takes_halves = false;          // a parameter has elements of 16 bits that are floats
   int calls = 0;
 };
 

@@ -105,7 +105,7 @@ def count(world, target):
         families = [layer["family"] for layer in layers]
         listed = "\n".join(f"{layer['family']}: {layer['origins']}" for layer in layers)
         check(len(layers) <= MOST_KERNELS * LAYERS, f"{len(layers)} kernels for {LAYERS} layers:\n{listed}")
-        equal(families.count("attention"), LAYERS, f"attention kernels in\n{listed}")
+        equal(families.count("attention.flash"), LAYERS, f"attention kernels in\n{listed}")
         equal(families.count("copy"), 0, f"copies in\n{listed}")
 
 

@@ -20,12 +20,7 @@ ALLOWED = {
     "frontend/unsupported.cc": (1, "compares two names of the file, to say in which domain an operator does exist"),
     "frontend/name_order.cc": (1, "Constant is how the file writes a tensor"),
     "frontend/import_node.cc": (2, "Constant and If have a syntax of their own in the file: a tensor, two graphs"),
-    "codegen/kernels/recurrent_call.cc": (10, "functions of recurrences, which are values of an attribute; one to go: the family"),
-    # To go with the kinds of forms; the number may only sink.
-    "codegen/kernels/contract_kernels.cc": (3, "dispatch by name"),
-    "codegen/kernels/cuda_contract_kernels.cc": (8, "dispatch by name"),
-    "codegen/kernels/kernel_call.cc": (7, "dispatch by name"),
-    "codegen/kernels/library_kernels.cc": (1, "dispatch by name"),
+    "codegen/kernels/recurrent_operands.cc": (9, "functions of recurrences, which are values of an attribute"),
 }
 COMPARES = re.compile(r"op(?:->|\.)name\s*[!=]=|[!=]=\s*[\w>.()-]*op(?:->|\.)name\b|op_type\(\)\s*[!=]="
                       r"|op(?:->|\.)name\.(?:find|substr|compare|starts_with|rfind)")

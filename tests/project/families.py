@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Every kernel family that takes a problem computes it right: each is forced, on awkward shapes, built and compared with
+the reference; and what no fast kernel takes is computed all the same.
+
+    families.py --gcompile GCOMPILE [CASE...]
+"""
+
+from support import check, contains, run_main
+
+
+class Model:
+    """A model in ONNX text whose constants are a function of their position."""
+
+    def __init__(self, opset=17):
+        self.opset, self.state = opset, 1
+        self.inputs, self.outputs, self.constants, self.nodes = [], [], [], []
+
+    def constant(self, name, element, shape):
+        count, values = 1, []
+        for dim in shape:
+            count *= dim
+        for _ in range(count):
+            self.state = (self.state * 1103515245 + 12345) % 2**31
+            values.append(round((self.state / 2**31 - 0.5) * 2, 4))
+        self.constants.append(f"{element}[{','.join(map(str, shape))}] {name} = {{{', '.join(map(str, values))}}}")
+        return name
+
+    def text(self):
+        return (f'<ir_version: 8, opset_import: ["" : {self.opset}]>\n'
+                f"g ({', '.join(self.inputs)}) => ({', '.join(self.outputs)})\n<{', '.join(self.constants)}>\n{{\n"
+                + "\n".join(self.nodes) + "\n}\n")
+
+
+def images():
+    """Convolutions, pools and a product. Names of nodes are those of their results."""
+    model = Model()
+    model.inputs = ["float[2,6,9,7] x"]
+    model.outputs = ["float[2,10,5,4] dense", "float[2,12,9,7] thin", "float[2,4,19,15] up", "float[2,6,4,3] high",
+                     "float[2,6,4,3] mean", "float[2,6,9,5] product"]
+    w, thin, up = (model.constant(n, "float", s) for n, s in
+                   (("w", (10, 3, 3, 3)), ("t", (12, 1, 3, 3)), ("u", (6, 4, 3, 3))))
+    model.constant("b", "float", (10,))
+    model.constant("m", "float", (7, 5))
+    model.nodes = [f"conv = Conv<group = 2, strides = [2, 2], pads = [1, 1, 1, 1]>(x, {w}, b)", "dense = Relu(conv)",
+                   f"thin = Conv<group = 6, pads = [1, 1, 1, 1]>(x, {thin})",
+                   f"up = ConvTranspose<strides = [2, 2]>(x, {up})",
+                   "high = MaxPool<kernel_shape = [3, 3], strides = [2, 2]>(x)",
+                   "mean = AveragePool<kernel_shape = [3, 3], strides = [2, 2]>(x)", "product = MatMul(x, m)"]
+    return model
+
+
+FORCED = {"conv": ["conv.direct", "conv.loops"], "thin": ["conv.depthwise", "conv.direct", "conv.loops"],
+          "up": ["conv_transpose.direct", "conv_transpose.loops"], "high": ["pool.window", "pool.loops"],
+          "mean": ["pool.window", "pool.loops"], "product": ["product.tile", "product.loops"]}
+
+
+def verify(world, name, model, *options):
+    path = world.folder / f"{name}.onnxtxt"
+    path.write_text(model.text())
+    world.run([world.gcompile, "verify", path, "-q", *options])
+
+
+def rounds():
+    """Options that together force every family once."""
+    for i in range(max(map(len, FORCED.values()))):
+        yield [part for node, families in FORCED.items() for part in ("--kernel", f"{node}={families[i % len(families)]}")]
+
+
+def case_forced_cpp(world):
+    for i, options in enumerate(rounds()):
+        verify(world, f"forced_{i}", images(), *options)
+
+
+def case_forced_cuda(world):
+    for i, options in enumerate(rounds()):
+        verify(world, f"forced_{i}", images(), *options, "--target", "cuda", "--emulate")
+
+
+def computed():
+    """Weights of the run, doubles, and 16 bits."""
+    model = Model()
+    model.inputs = ["float[1,4,6,5] x", "float[6,2,3,2] w", "float[4,3,2,2] u", "double[1,2,5,5] d", "float16[1,3,6,6] h"]
+    model.outputs = ["float[1,6,6,4] y", "float[1,6,12,10] z", "double[1,3,5,5] e", "double[1,2,2,2] p",
+                     "double[1,2,2,2] q", "float16[1,4,4,4] g"]
+    model.constant("k", "double", (3, 2, 3, 3))
+    model.constant("l", "float", (4, 3, 3, 3))
+    model.nodes = ["y = Conv<group = 2, pads = [1, 0, 1, 0]>(x, w)",
+                   "z = ConvTranspose<group = 2, strides = [2, 2]>(x, u)",
+                   "e = Conv<pads = [1, 1, 1, 1]>(d, k)",
+                   "p = AveragePool<kernel_shape = [3, 3], strides = [2, 2]>(d)",
+                   "q = MaxPool<kernel_shape = [3, 3], strides = [2, 2]>(d)",
+                   "half = Cast<to = 10>(l)", "g = Conv(h, half)"]
+    return model
+
+
+def case_computed_cpp(world):
+    verify(world, "computed", computed())
+    verify(world, "computed", computed(), "-O0")
+
+
+def case_computed_cuda(world):
+    verify(world, "computed", computed(), "--target", "cuda", "--emulate")
+
+
+def case_choice_is_told(world):
+    path = world.folder / "images.onnxtxt"
+    path.write_text(images().text())
+    contains(world.compile(path, world.folder / "told", "--explain", "thin"), "-> conv.depthwise", "conv.loops", "does not take it")
+    report = (world.folder / "told" / "report.html").read_text()
+    contains(report, "Choice of kernels", "conv.direct")
+    contains(world.compile(path, world.folder / "no", "--kernel", "thin=conv.integer", status=1), "E0302", "conv.integer", "elements of float32")
+    contains(world.compile(path, world.folder / "no", "--kernel", "nothing=conv.direct", status=1), "E0306", "nothing")
+    contains(world.compile(path, world.folder / "no", "--kernel", "thin=conv.magic", status=2), "conv.magic", "conv.loops")
+    check(not (world.folder / "no").exists(), "something was written")
+
+
+if __name__ == "__main__":
+    run_main(globals())
