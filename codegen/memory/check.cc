@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+
 namespace gcompile {
 namespace {
 
@@ -65,9 +68,15 @@ std::vector<std::string> check_memory_plan(const std::vector<Buffer>& buffers, c
     if (!problem.empty()) violations.push_back(std::move(problem));
   }
   if (!violations.empty()) return violations;
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    for (size_t j = i + 1; j < buffers.size() && violations.size() < limit; ++j) {
-      if (!share_a_step(buffers[i], buffers[j])) continue;
+  std::vector<size_t> by_begin(buffers.size());
+  std::iota(by_begin.begin(), by_begin.end(), size_t{0});
+  std::stable_sort(by_begin.begin(), by_begin.end(),
+                   [&](size_t a, size_t b) { return buffers[a].begin_step < buffers[b].begin_step; });
+  std::vector<size_t> live;
+  for (size_t j : by_begin) {
+    std::erase_if(live, [&](size_t i) { return !share_a_step(buffers[i], buffers[j]); });
+    for (size_t i : live) {
+      if (violations.size() >= limit) return violations;
       if (!share_a_byte(plan.offsets[i], rounded_size(buffers[i]), plan.offsets[j],
                         rounded_size(buffers[j]))) {
         continue;
@@ -75,6 +84,7 @@ std::vector<std::string> check_memory_plan(const std::vector<Buffer>& buffers, c
       violations.push_back(fmt::format("{} at {} and {} at {} overlap while both live", label(buffers, i),
                                        plan.offsets[i], label(buffers, j), plan.offsets[j]));
     }
+    live.push_back(j);
   }
   return violations;
 }

@@ -90,7 +90,7 @@ void GreedyPlacer::list_conflicts() {
 
 int64_t GreedyPlacer::most_work_of_an_order() const {
   const auto blocks = static_cast<int64_t>(packing_.blocks.size());
-  return listed_ ? static_cast<int64_t>(conflicts_.size()) : blocks * (blocks - 1) / 2;
+  return listed_ ? 5 * static_cast<int64_t>(conflicts_.size()) : blocks * (blocks - 1) / 2;
 }
 
 void GreedyPlacer::collect_listed(int32_t index, const std::vector<int64_t>& offsets) {
@@ -101,7 +101,7 @@ void GreedyPlacer::collect_listed(int32_t index, const std::vector<int64_t>& off
     const int64_t offset = offsets[other];
     if (offset >= 0) neighbours_.push_back({offset, offset + packing_.blocks[other].size, 0, 0});
   }
-  work_ += conflict_start_[block + 1] - conflict_start_[block];
+  work_ += conflict_start_[block + 1] - conflict_start_[block] + 4 * static_cast<int64_t>(neighbours_.size());
   std::sort(neighbours_.begin(), neighbours_.end(),
             [](const Placed& a, const Placed& b) { return a.offset < b.offset; });
 }
@@ -189,13 +189,12 @@ Placement GreedyPlacer::place(const std::vector<int32_t>& order, Fit fit, int64_
   return result;
 }
 
-void sink_blocks(const Packing& packing, Placement& placement) {
+void sink_blocks(const Packing& packing, GreedyPlacer& placer, Placement& placement) {
   std::vector<int32_t> order(packing.blocks.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     return placement.offsets[static_cast<size_t>(a)] < placement.offsets[static_cast<size_t>(b)];
   });
-  GreedyPlacer placer(packing);
   Placement sunk = placer.place(order, Fit::kFirst, std::numeric_limits<int64_t>::max());
   GC_CHECK(sunk.height <= placement.height);
   sunk.rule = placement.rule;

@@ -19,7 +19,7 @@ class GreedyPlacer {
   /// `give_up_at`. With `use_hints`, a block whose hint is free goes there.
   Placement place(const std::vector<int32_t>& order, Fit fit, int64_t give_up_at, bool use_hints = false);
 
-  /// Placed blocks that place() looks at, at most.
+  /// Placed blocks that place() looks at, at most; one that has to be sorted first counts five times.
   int64_t most_work_of_an_order() const;
   /// Placed blocks looked at so far, over all calls.
   int64_t work() const { return work_; }
@@ -52,6 +52,6 @@ class GreedyPlacer {
 
 /// Lets every free block sink as far as it can, the lowest first. None ends higher than it was: what it stood
 /// on has sunk as well, so its old place is still free.
-void sink_blocks(const Packing& packing, Placement& placement);
+void sink_blocks(const Packing& packing, GreedyPlacer& placer, Placement& placement);
 
 }  // namespace gcompile::memory

@@ -1,8 +1,10 @@
 #include "codegen/memory/improve.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "codegen/memory/ensemble.h"
@@ -17,9 +19,10 @@ namespace {
 constexpr int64_t kPairLimit = 4'000'000;
 
 enum class RankKey { kSections, kArea, kSize, kLifetime };
-constexpr uint64_t kRankKeys = 4;
-/// Each key with each focus: the attempts at one capacity before it counts as out of reach for now.
-constexpr int kAttempts = 2 * kRankKeys;
+/// Each key with each focus.
+constexpr uint64_t kTactics = 2 * 4;
+/// At one capacity before it counts as out of reach for now.
+constexpr int kAttempts = kTactics;
 
 double rank_key(const Block& block, RankKey key) {
   const auto size = static_cast<double>(block.size);
@@ -93,30 +96,30 @@ class PartSearch {
   int64_t attempt(int64_t goal, int64_t work_limit, int64_t work_left, const std::function<void()>& poll) {
     if (!search_) {
       search_ = std::make_unique<CapacitySearch>(part_.packing);
+      placer_ = std::make_unique<GreedyPlacer>(part_.packing);
       // At least what a descent without a wrong turn takes.
       slice_ = std::max(work_limit / 200, 400 * pairs_);
     }
+    low_ = std::max(low_, goal);
     const int64_t capacity = halving_ ? low_ + (height() - low_) / unit_ / 2 * unit_ : goal;
+    const int64_t before = search_->work() + placer_->work();
+    // Every other time the tactic that found something last, as it is likely to again.
+    const uint64_t tactic = favourite_ && failures_ % 2 == 1 ? *favourite_ : turn_++ % kTactics;
     const auto focus =
-        turn_ % 2 == 0 ? CapacitySearch::Focus::kLowestValley : CapacitySearch::Focus::kFewestCases;
+        tactic % 2 == 0 ? CapacitySearch::Focus::kLowestValley : CapacitySearch::Focus::kFewestCases;
     const std::vector<int32_t> rank =
-        make_rank(part_.packing, static_cast<RankKey>(turn_ / 2 % kRankKeys), turn_ / (2 * kRankKeys));
-    ++turn_;
-    const int64_t before = search_->work();
+        make_rank(part_.packing, static_cast<RankKey>(tactic / 2), rounds_[tactic]++);
     const auto outcome = search_->run(capacity - part_.base, focus, rank, std::min(slice_, work_left), poll);
+    if (outcome == CapacitySearch::Outcome::kFound) favourite_ = tactic;
     learn(outcome, capacity, goal);
-    return search_->work() - before;
+    return search_->work() + placer_->work() - before;
   }
 
  private:
   void learn(CapacitySearch::Outcome outcome, int64_t capacity, int64_t goal) {
     ++failures_;
     if (outcome == CapacitySearch::Outcome::kFound) {
-      best_.offsets = search_->offsets();
-      best_.height = 0;
-      for (size_t i = 0; i < best_.offsets.size(); ++i)
-        best_.height = std::max(best_.height, best_.offsets[i] + part_.packing.blocks[i].size);
-      improved_ = true;
+      keep_found();
       failures_ = 0;
     } else if (outcome == CapacitySearch::Outcome::kImpossible) {
       floor_ = std::max(floor_, part_.base + ((capacity - part_.base) / unit_ + 1) * unit_);
@@ -130,8 +133,18 @@ class PartSearch {
     // Halve the rest of the way from above while it works, so that missing the goal still gains something.
     if (halving_ && height() - low_ <= std::max(unit_, goal / 500)) {
       halving_ = false;
+      low_ = goal;
       slice_ = slice_ * 3 / 2;
     }
+  }
+
+  void keep_found() {
+    best_.offsets = search_->offsets();
+    best_.height = 0;
+    for (size_t i = 0; i < best_.offsets.size(); ++i)
+      best_.height = std::max(best_.height, best_.offsets[i] + part_.packing.blocks[i].size);
+    sink_blocks(part_.packing, *placer_, best_);
+    improved_ = true;
   }
 
   const Part& part_;
@@ -142,10 +155,13 @@ class PartSearch {
   int64_t pairs_ = 0;
   std::unique_ptr<CapacitySearch> search_;
   int64_t slice_ = 0;
+  std::unique_ptr<GreedyPlacer> placer_;
   uint64_t turn_ = 0;
+  std::array<uint64_t, kTactics> rounds_{};
+  std::optional<uint64_t> favourite_;
   int failures_ = 0;  // at this capacity
   bool halving_ = false;
-  int64_t low_ = 0;  // where halving: given up for this round
+  int64_t low_ = 0;  // given up for now: this height and those below
 };
 
 Placement join(const Parts& parts, const std::vector<PartSearch>& searches) {
@@ -155,11 +171,8 @@ Placement join(const Parts& parts, const std::vector<PartSearch>& searches) {
   joined.rule = "parts";
   for (size_t p = 0; p < searches.size(); ++p) {
     const Part& part = parts.parts[p];
-    Placement placement = searches[p].best();
-    if (searches[p].improved()) {
-      sink_blocks(part.packing, placement);
-      joined.rule = "search";
-    }
+    const Placement& placement = searches[p].best();
+    if (searches[p].improved()) joined.rule = "search";
     joined.height = std::max(joined.height, part.base + placement.height);
     for (size_t i = 0; i < part.blocks.size(); ++i)
       joined.offsets[static_cast<size_t>(part.blocks[i])] = part.base + placement.offsets[i];

@@ -52,8 +52,8 @@ struct MemoryPlanOptions {
 };
 
 /// Gives every buffer an offset such that no two that live at the same time share a byte, in as small an
-/// arena as it can. Tries an ensemble of greedy rules, and if none reaches the lower bound, searches
-/// (memory_search.h). Never worse than greedy-by-size first-fit (TensorFlow Lite Micro's planner).
+/// arena as it can: an ensemble of greedy rules, then a search (improve.h) if none reaches the bound. Never
+/// worse than greedy-by-size first-fit (TensorFlow Lite Micro's planner) within kFirstFitLimit (ensemble.h).
 /// Throws ir::CompileError: exit code 70 if the buffers contradict themselves (negative size, empty life,
 /// alignment not a power of two, fixed offsets that collide), 1 if they need more than 2^62 bytes together.
 /// The text names the buffer.

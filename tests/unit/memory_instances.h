@@ -103,6 +103,19 @@ inline std::vector<Buffer> weld_rectangles(Dice& dice, int pieces, int64_t steps
   return buffers;
 }
 
+/// Cut rectangles one after the other, with one block under them all that lives throughout: the optimum is
+/// `height` plus the size of that block, and it is the lower bound.
+inline std::vector<Buffer> stages(Dice& dice, int count, int pieces, int64_t steps, int64_t height) {
+  std::vector<Buffer> buffers{make_buffer(height / 8, 0, count * steps)};
+  for (int stage = 0; stage < count; ++stage) {
+    for (const Buffer& piece : cut_rectangle(dice, pieces, steps, height)) {
+      const int64_t begin = stage * steps;
+      buffers.push_back(make_buffer(piece.size, begin + piece.begin_step, begin + piece.end_step));
+    }
+  }
+  return buffers;
+}
+
 /// What a residual network looks like: a chain with skip connections, scratch of one step, and a few long
 /// lives.
 inline std::vector<Buffer> network_buffers(Dice& dice, int layers) {

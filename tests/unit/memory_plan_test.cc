@@ -1,11 +1,5 @@
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <numeric>
-#include <sstream>
 
 #include "codegen/memory/check.h"
 #include "codegen/memory/plan.h"
@@ -14,6 +8,7 @@
 #include "ir/diagnostics.h"
 #include "tests/unit/memory_csv.h"
 #include "tests/unit/memory_instances.h"
+#include "tests/unit/memory_yardstick.h"
 
 namespace gcompile {
 namespace {
@@ -23,6 +18,8 @@ using memory_instances::Dice;
 using memory_instances::make_buffer;
 using memory_instances::network_buffers;
 using memory_instances::random_buffers;
+using memory_yardstick::first_fit;
+using memory_yardstick::greedy_by_size;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -34,50 +31,13 @@ MemoryPlan checked_plan(const std::vector<Buffer>& buffers, const MemoryPlanOpti
   return plan;
 }
 
-/// The rule of TensorFlow Lite Micro, written anew as the yardstick: by falling size, first gap in space
-/// among those that share a step.
-int64_t greedy_by_size(const std::vector<Buffer>& buffers, const std::vector<size_t>& order) {
-  struct Placed {
-    int64_t offset, top, begin, end;
-  };
-  std::vector<Placed> placed;
-  int64_t height = 0;
-  for (size_t i : order) {
-    const Buffer& b = buffers[i];
-    const int64_t size = (b.size + b.alignment - 1) / b.alignment * b.alignment;
-    if (size == 0) continue;
-    std::sort(placed.begin(), placed.end(),
-              [](const Placed& x, const Placed& y) { return x.offset < y.offset; });
-    int64_t at = 0;
-    for (const Placed& p : placed) {
-      if (p.begin >= b.end_step || b.begin_step >= p.end) continue;
-      if (at + size <= p.offset) break;
-      at = std::max(at, (p.top + b.alignment - 1) / b.alignment * b.alignment);
-    }
-    placed.push_back({at, at + size, b.begin_step, b.end_step});
-    height = std::max(height, at + size);
-  }
-  return height;
-}
-
-int64_t greedy_by_size(const std::vector<Buffer>& buffers) {
-  std::vector<size_t> order(buffers.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  auto rounded = [&](size_t i) {
-    return (buffers[i].size + buffers[i].alignment - 1) / buffers[i].alignment * buffers[i].alignment;
-  };
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rounded(a) > rounded(b); });
-  return greedy_by_size(buffers, order);
-}
-
 /// First-fit in the order of the offsets of an optimal plan is an optimal plan, so the best order of all is
 /// optimal.
 int64_t optimum_by_brute_force(const std::vector<Buffer>& buffers) {
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  int64_t best = greedy_by_size(buffers, order);
-  while (std::next_permutation(order.begin(), order.end()))
-    best = std::min(best, greedy_by_size(buffers, order));
+  int64_t best = first_fit(buffers, order);
+  while (std::next_permutation(order.begin(), order.end())) best = std::min(best, first_fit(buffers, order));
   return best;
 }
 
@@ -316,23 +276,44 @@ TEST(MemoryPlan, PutsNetworksAtTheBound) {
   }
 }
 
-TEST(MemoryPlan, HandlesTwentyThousandBuffers) {
-  Dice dice(23);
-  MemoryPlanOptions greedy_only;
-  greedy_only.search_budget = 0;
-  const std::vector<Buffer> sparse = network_buffers(dice, 13'000);
-  const std::vector<Buffer> dense = random_buffers(dice, 20'000, 20'000, 8'000, 1 << 20, 6);
-  for (const std::vector<Buffer>* buffers : {&sparse, &dense}) {
-    const auto start = std::chrono::steady_clock::now();
-    const MemoryPlan plan = plan_memory(*buffers, greedy_only);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    fmt::print("{} buffers: {:.4f} of the bound in {:.2f} s\n", buffers->size(),
-               static_cast<double>(plan.arena_bytes) / static_cast<double>(plan.lower_bound),
-               seconds.count());
-    EXPECT_THAT(check_memory_plan(*buffers, plan), IsEmpty());
-    // One second on a quiet machine; the margin is for busy ones and for sanitizers.
-    EXPECT_LT(seconds.count(), 20.0);
+/// Where no buffer crosses, what was found for one stage is kept while another is searched.
+TEST(MemoryPlan, SearchesStagesApart) {
+  MemoryPlanOptions quick;
+  quick.search_budget = 12'000'000;
+  for (uint64_t seed : {1, 3, 4, 6}) {
+    Dice dice(seed);
+    const std::vector<Buffer> buffers = memory_instances::stages(dice, 12, 80, 100, 8 * 4096);
+    const MemoryPlan plan = checked_plan(buffers, quick);
+    EXPECT_EQ(plan.lower_bound, 9 * 4096);
+    EXPECT_EQ(plan.arena_bytes, plan.lower_bound) << "seed " << seed;
+    EXPECT_TRUE(plan.proven_optimal);
   }
+}
+
+/// A stage need not be lower than the highest must be.
+TEST(MemoryPlan, AsksOfAStageOnlyWhatTheHighestNeeds) {
+  Dice dice(41);
+  std::vector<Buffer> buffers = cut_rectangle(dice, 400, 200, 64 * 4000, 64);
+  buffers.push_back(make_buffer(64 * 5000, 200, 203, 64));
+  const MemoryPlan plan = checked_plan(buffers);
+  EXPECT_EQ(plan.arena_bytes, 64 * 5000);
+  EXPECT_TRUE(plan.proven_optimal);
+}
+
+TEST(MemoryPlan, LetsItselfBeEnded) {
+  Dice dice(43);
+  const std::vector<Buffer> buffers = cut_rectangle(dice, 400, 200, 64 * 4096, 64);
+  int64_t polls = 0;
+  MemoryPlanOptions options;
+  options.search_budget = 50'000'000;
+  options.poll = [&] { ++polls; };
+  const MemoryPlan plan = checked_plan(buffers, options);
+  EXPECT_GE(polls, plan.search_work / 2'000'000);
+  options.poll = [&] {
+    if (--polls <= 20) throw ir::CompileError(ir::ExitCode::kInterrupted, "enough");
+  };
+  EXPECT_THROW(plan_memory(buffers, options), ir::CompileError);
+  EXPECT_EQ(polls, 20);
 }
 
 TEST(FirstFitReference, PlacesInOrderAndFreesAfterTheLastUse) {
@@ -395,39 +376,6 @@ TEST(MemoryCsv, ReadsWhatItWrites) {
   EXPECT_FALSE(memory_csv::read("id,lower,upper\na,0,1\n").has_value());
   EXPECT_FALSE(memory_csv::read("id,lower,upper,size\na,0,x,3\n").has_value());
   EXPECT_FALSE(memory_csv::read("").has_value());
-}
-
-/// Published instances, where the developer has them beside the sources; they are not part of the project.
-TEST(MemoryPlan, PlansPublishedInstances) {
-  const std::filesystem::path folder =
-      std::filesystem::path(GCOMPILE_SOURCE_DIR) / ".." / "shared/sets/memory-plan";
-  if (!std::filesystem::exists(folder))
-    GTEST_SKIP() << "no published instances at ../shared/sets/memory-plan";
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".csv") files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  ASSERT_THAT(files, testing::Not(IsEmpty()));
-  fmt::print("{:<14}{:>8}{:>10}{:>10}{:>10}  {}\n", "instance", "buffers", "by size", "first-fit", "plan",
-             "by");
-  for (const auto& file : files) {
-    std::ifstream stream(file);
-    std::stringstream text;
-    text << stream.rdbuf();
-    const auto instance = memory_csv::read(text.str());
-    ASSERT_TRUE(instance.has_value()) << file;
-    const MemoryPlan plan = checked_plan(instance->buffers);
-    const auto bound = static_cast<double>(plan.lower_bound);
-    const int64_t tflm = instance->buffers.size() < 5000 ? greedy_by_size(instance->buffers) : INT64_MAX;
-    EXPECT_LE(plan.arena_bytes, tflm) << file;
-    EXPECT_LE(static_cast<double>(plan.arena_bytes), 1.08 * bound) << file;
-    fmt::print("{:<14}{:>8}{:>10.4f}{:>10.4f}{:>10.4f}  {}{}\n", file.stem().string(),
-               instance->buffers.size(), tflm == INT64_MAX ? 0.0 : static_cast<double>(tflm) / bound,
-               static_cast<double>(first_fit_reference(instance->buffers)) / bound,
-               static_cast<double>(plan.arena_bytes) / bound, plan.order_used,
-               plan.proven_optimal ? ", optimal" : "");
-  }
 }
 
 }  // namespace
