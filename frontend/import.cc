@@ -103,12 +103,11 @@ std::optional<DeclaredInput> Importer::declared_input(const onnx::ValueInfoProto
 }
 
 /// The types of the inputs; empty after errors.
-std::vector<ResolvedInput> Importer::resolve(const std::vector<DeclaredInput>& declared) {
+std::vector<ResolvedInput> Importer::resolve_sizes(const std::vector<DeclaredInput>& declared) {
   ir::Diagnostics findings;
   std::vector<ResolvedInput> resolved =
       resolve_inputs(declared, options_.bindings, options_.limits, findings);
-  const auto& all = findings.all();
-  if (std::any_of(all.begin(), all.end(), [](const ir::Diagnostic& d) { return d.code == "E0401"; })) {
+  if (findings.has_errors()) {
     const SuggestedSizes sizes = legal_sizes(declared);
     findings = {};
     resolve_inputs(declared, options_.bindings, options_.limits, sizes, findings);
@@ -161,7 +160,7 @@ void Importer::import_inputs(const onnx::GraphProto& graph, Scope& scope) {
       bind(scope, info.name(), Binding{});
     }
   }
-  const std::vector<ResolvedInput> resolved = resolve(declared);
+  const std::vector<ResolvedInput> resolved = resolve_sizes(declared);
   for (std::size_t i = 0; i < declared.size(); ++i) {
     const std::string& name = declared[i].name;
     if (resolved.empty()) {

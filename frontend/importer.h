@@ -62,7 +62,7 @@ class Importer {
   void import_functions();
   void import_inputs(const onnx::GraphProto& graph, Scope& scope);
   std::optional<DeclaredInput> declared_input(const onnx::ValueInfoProto& info);
-  std::vector<ResolvedInput> resolve(const std::vector<DeclaredInput>& declared);
+  std::vector<ResolvedInput> resolve_sizes(const std::vector<DeclaredInput>& declared);
   SuggestedSizes legal_sizes(const std::vector<DeclaredInput>& declared);
   void import_outputs(const onnx::GraphProto& graph, Scope& scope);
   void check_output_type(const onnx::ValueInfoProto& info, const ir::TensorType& type);

@@ -138,10 +138,7 @@ class AllCases {
 
 std::string isolated_defect(const onnx::ModelProto& model, const Setting& setting) {
   const std::string bytes = model.SerializeAsString();
-  std::uint64_t done = 0;
-  return run_isolated(
-             0, 1, {}, [&](std::uint64_t) { return defect_of(bytes, setting); }, [] { return false; }, done)
-      .text;
+  return run_isolated([&] { return compile_in_memory(bytes, setting); }).text;
 }
 
 /// Defects of one kind have one place in the source, or one signal.
@@ -178,8 +175,9 @@ class Report {
     std::cout << "    " << path << "\n" << std::flush;
     return true;
   }
-  int finish(std::uint64_t done) const {
-    std::cout << fmt::format("{} cases, {} kinds of defects\n", done, counts_.size());
+  int finish(const Counts& run) const {
+    std::cout << fmt::format("{} cases, {} of them compiled, {} kinds of defects\n", run.cases, run.compiled,
+                             counts_.size());
     for (const auto& [kind, count] : counts_) std::cout << fmt::format("{:6} {}\n", count, kind);
     return counts_.empty() ? 0 : 1;
   }
@@ -204,17 +202,17 @@ int run_mutations(const Options& options) {
   };
   const auto run = [&](std::uint64_t number) {
     const Case made = make(number);
-    return defect_of(made.model.SerializeAsString(), made.setting);
+    return compile_in_memory(made.model.SerializeAsString(), made.setting);
   };
   Report report(options.findings);
-  std::uint64_t done = 0;
+  Counts counts;
   for (std::uint64_t next = 0;;) {
-    const Finding found = run_isolated(next, ~std::uint64_t{0}, {}, run, stop, done);
+    const Finding found = run_isolated(next, ~std::uint64_t{0}, {}, run, stop, counts);
     if (found.text.empty()) break;
     report.add(found.number, make(found.number), found.text);
     next = found.number + 1;
   }
-  return report.finish(done);
+  return report.finish(counts);
 }
 
 int run_files(const Options& options) {
@@ -225,9 +223,7 @@ int run_files(const Options& options) {
     const std::string model =
         frontend::is_text_name(path) ? frontend::parse_model_text(bytes, {}).SerializeAsString() : bytes;
     for (const Setting& setting : kSettings) {
-      std::uint64_t done = 0;
-      const Finding found = run_isolated(
-          0, 1, {}, [&](std::uint64_t) { return defect_of(model, setting); }, [] { return false; }, done);
+      const Finding found = run_isolated([&] { return compile_in_memory(model, setting); });
       if (found.text.empty()) continue;
       ++defects;
       std::cout << fmt::format("{} ({}): {}\n", path, to_string(setting), found.text);

@@ -18,7 +18,7 @@ constexpr int kDefect = 17;  // exit status of a process whose case has a defect
 
 /// What the process of the cases tells the one that watches it.
 struct Shared {
-  std::uint64_t next;
+  std::uint64_t next, compiled;
   char text[4000];
 };
 
@@ -39,7 +39,7 @@ void give_processor_time(int seconds) {
 }
 
 [[noreturn]] void run_cases(std::uint64_t end, const Bounds& bounds,
-                            const std::function<std::string(std::uint64_t)>& run,
+                            const std::function<Outcome(std::uint64_t)>& run,
                             const std::function<bool()>& stop, Shared& shared) {
 #ifndef __SANITIZE_ADDRESS__  // which reserves terabytes
   const rlimit most = {static_cast<rlim_t>(4 * bounds.bytes), static_cast<rlim_t>(4 * bounds.bytes)};
@@ -49,12 +49,13 @@ void give_processor_time(int seconds) {
   const std::int64_t before = resident_peak();
   while (shared.next < end && !stop()) {
     give_processor_time(bounds.seconds);
-    const std::string defect = run(shared.next);
+    const Outcome outcome = run(shared.next);
     give_processor_time(0);
-    if (!defect.empty()) tell(shared, defect);
+    if (!outcome.defect.empty()) tell(shared, outcome.defect);
     if (resident_peak() - before > bounds.bytes) {
       tell(shared, fmt::format("more than {} MiB of memory", bounds.bytes >> 20));
     }
+    shared.compiled += outcome.compiled;
     ++shared.next;
   }
   _exit(0);
@@ -63,8 +64,8 @@ void give_processor_time(int seconds) {
 }  // namespace
 
 Finding run_isolated(std::uint64_t first, std::uint64_t end, const Bounds& bounds,
-                     const std::function<std::string(std::uint64_t)>& run, const std::function<bool()>& stop,
-                     std::uint64_t& done) {
+                     const std::function<Outcome(std::uint64_t)>& run, const std::function<bool()>& stop,
+                     Counts& counts) {
   void* const memory =
       mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::runtime_error("mmap fails");
@@ -86,9 +87,16 @@ Finding run_isolated(std::uint64_t first, std::uint64_t end, const Bounds& bound
   } else if (WEXITSTATUS(status) != 0) {
     finding.text = fmt::format("crash: exit status {}", WEXITSTATUS(status));  // a sanitizer's
   }
-  done += shared.next - first;
+  counts.cases += shared.next - first;
+  counts.compiled += shared.compiled;
   munmap(memory, sizeof(Shared));
   return finding;
+}
+
+Finding run_isolated(const std::function<Outcome()>& run) {
+  Counts counts;
+  return run_isolated(
+      0, 1, {}, [&](std::uint64_t) { return run(); }, [] { return false; }, counts);
 }
 
 }  // namespace gcompile::fuzz

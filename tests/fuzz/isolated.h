@@ -6,6 +6,8 @@
 #include <functional>
 #include <string>
 
+#include "tests/fuzz/whole_compile.h"
+
 namespace gcompile::fuzz {
 
 struct Bounds {
@@ -18,10 +20,16 @@ struct Finding {
   std::string text;  // empty: there is none
 };
 
+struct Counts {
+  std::uint64_t cases = 0, compiled = 0;
+};
+
 /// Runs cases first, first + 1, ... below `end` until one has a defect (`run` says so, or its process ends)
-/// or `stop` is true between two cases. `done` counts the cases that ran.
+/// or `stop` is true between two cases. Adds those before it to `counts`.
 Finding run_isolated(std::uint64_t first, std::uint64_t end, const Bounds& bounds,
-                     const std::function<std::string(std::uint64_t)>& run, const std::function<bool()>& stop,
-                     std::uint64_t& done);
+                     const std::function<Outcome(std::uint64_t)>& run, const std::function<bool()>& stop,
+                     Counts& counts);
+/// One case alone.
+Finding run_isolated(const std::function<Outcome()>& run);
 
 }  // namespace gcompile::fuzz

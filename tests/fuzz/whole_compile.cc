@@ -37,20 +37,20 @@ std::string to_string(const Setting& setting) {
   return fmt::format("{} -O{}", setting.cuda ? "cuda" : "cpp", setting.level);
 }
 
-std::string defect_of(const std::string& model, const Setting& setting) {
+Outcome compile_in_memory(const std::string& model, const Setting& setting) {
   try {
     compile(model, setting);
+    return {true, ""};
   } catch (const ir::CompileError& error) {
     if (error.exit_code() == ir::ExitCode::kModel) return {};
-    return fmt::format("exit {}: {}", static_cast<int>(error.exit_code()), error.what());
+    return {false, fmt::format("exit {}: {}", static_cast<int>(error.exit_code()), error.what())};
   } catch (const ir::OperatorError& error) {
-    return "an error of an operator that nobody caught: " + error.message;
+    return {false, "an error of an operator that nobody caught: " + error.message};
   } catch (const std::bad_alloc&) {
-    return "out of memory";
+    return {false, "out of memory"};
   } catch (const std::exception& error) {
-    return std::string("exception: ") + error.what();
+    return {false, std::string("exception: ") + error.what()};
   }
-  return {};
 }
 
 }  // namespace gcompile::fuzz

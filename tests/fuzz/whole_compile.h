@@ -12,7 +12,10 @@ struct Setting {
 /// "cpp -O3"
 std::string to_string(const Setting& setting);
 
-/// Empty when the model was compiled or refused by an error of the model; else what went wrong in us.
-std::string defect_of(const std::string& model, const Setting& setting);
+struct Outcome {
+  bool compiled = false;  // neither refused by an error of the model nor a defect
+  std::string defect;     // what went wrong in us; empty: nothing
+};
+Outcome compile_in_memory(const std::string& model, const Setting& setting);
 
 }  // namespace gcompile::fuzz
