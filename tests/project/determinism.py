@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The same model and the same options give the same bytes, wherever and whoever one is.
+"""The same model and the same options give the same bytes, wherever and whoever one is; the same inputs give the same
+bits, however many threads compute.
 
     determinism.py --gcompile GCOMPILE [CASE...]
 """
@@ -97,6 +98,36 @@ def case_options(world):
     for i, one in enumerate(projects):
         for other in projects[:i]:
             check(one != other, "different options, same project")
+
+
+def case_threads(world):
+    """One row, a transposed convolution of few columns, and pixels left over behind whole tiles, summed over a long depth:
+    where sums once depended on how the work was dealt out."""
+    values = [((i * 7919) % 2001 - 1000) / 1001 for i in range(9 * 7 * 3 * 3)]
+    text = """<ir_version: 8, opset_import: ["" : 13]>
+    threads (float[1, 131] x, float[131, 200] w, float[1, 9, 9, 5] image, float[105, 1100] rows, float[1100, 7] b)
+        => (float[1, 200] y, float[1, 7, 19, 11] z, float[105, 7] p) {
+      k = Constant <value = float[9, 7, 3, 3] {%s}> ()
+      y = MatMul (x, w)
+      z = ConvTranspose <strides = [2, 2]> (image, k)
+      p = MatMul (rows, b)
+    }
+    """ % ", ".join(f"{value:.6f}" for value in values)
+    model = world.path("threads.onnxtxt")
+    model.write_text(text, encoding="utf-8")
+    project = world.path("project")
+    world.compile(model, project, "--name", "m")
+    program = world.runner(project, "m", ("-O1", "-march=native"))
+    expected = None
+    for threads in (1, 2, 3, 4, 16):
+        out = world.path(f"threads_{threads}")
+        out.mkdir()
+        world.run([program, "--random", "1", "--threads", threads, "--output-dir", out])
+        found = {name: data for name, (_, data) in tree(out).items()}
+        equal(len(found), 3, "outputs")
+        expected = expected or found
+        for name, data in found.items():
+            check(data == expected[name], f"{threads} threads: other bits in {name}")
 
 
 def case_main_suite(world):
