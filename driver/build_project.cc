@@ -142,7 +142,7 @@ std::string build_runner(const FileSet& files, const std::string& name, const st
   write_files(files, project);
   std::error_code ignored;
   std::filesystem::create_directories(folder + "/objects", ignored);
-  const bool cuda = options.target == "cuda";
+  const bool cuda = info_of(options.target).has_device_memory;
   const CommandLine compiler =
       cuda && !options.emulate ? CommandLine{nvcc_path()} : compiler_command(options);
   const std::string runner = folder + "/" + name + "_run";

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "codegen/emit/quantities.h"
 #include "driver/commands.h"
 #include "template/text.h"
 

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <set>
 
 #include "codegen/emit/emit.h"
-#include "codegen/emit/memory_map_svg.h"
+#include "codegen/emit/quantities.h"
 #include "codegen/program/lowering.h"
+#include "codegen/program/statistics.h"
 #include "driver/file_system.h"
 #include "driver/golden.h"
 #include "driver/interrupt.h"
@@ -28,49 +28,6 @@ namespace gcompile {
 namespace {
 
 constexpr int kStages = 5;
-
-/// Adds the tensors of a graph and, at the step of their If, of its branches.
-void collect_bare_tensors(const ir::Graph& graph, std::int64_t& step, std::vector<Buffer>& buffers) {
-  std::map<ir::ValueId, std::size_t> buffer_of;
-  for (const ir::NodeId id : graph.topological_order()) {
-    const ir::Node& node = graph.node(id);
-    const std::int64_t begin = step;
-    for (const ir::Graph& branch : node.subgraphs) collect_bare_tensors(branch, step, buffers);
-    for (const ir::ValueId operand : node.operands) {
-      const auto found = buffer_of.find(operand);
-      if (found != buffer_of.end()) buffers[found->second].end_step = step + 1;
-    }
-    for (const ir::ValueId result : node.results) {
-      if (!result.valid() || graph.value(result).constant || graph.is_output(result)) continue;
-      Buffer buffer;
-      buffer.name = graph.value(result).name;
-      buffer.size = graph.value(result).type.bytes();
-      buffer.begin_step = begin;
-      buffer.end_step = step + 1;
-      buffer_of[result] = buffers.size();
-      buffers.push_back(std::move(buffer));
-    }
-    ++step;
-  }
-}
-
-/// What the arena would need if every tensor of the model had a buffer of its own, placed first-fit and freed
-/// after its last use.
-std::int64_t bare_tensors_first_fit(const ir::Graph& graph) {
-  std::vector<Buffer> buffers;
-  std::int64_t step = 0;
-  collect_bare_tensors(graph, step, buffers);
-  return first_fit_reference(buffers);
-}
-
-std::int64_t parameter_bytes(const ir::Graph& graph) {
-  std::int64_t bytes = 0;
-  for (const ir::ValueId id : graph.values()) {
-    const ir::Value& value = graph.value(id);
-    if (value.constant && !value.producer.valid()) bytes += value.type.bytes();
-  }
-  return bytes;
-}
 
 std::string producer_text(const frontend::ModelInfo& info) {
   std::string text = info.producer_name;
@@ -145,7 +102,7 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
   pass_options.optimize_for_size = options.optimize_for_size;
   pass_options.tier = options.exact ? passes::Tier::kExact : passes::Tier::kReassociate;
   pass_options.disabled = {options.disabled.begin(), options.disabled.end()};
-  pass_options.hidden_scores_are_finite = options.target != "cuda";
+  pass_options.hidden_scores_are_finite = info_of(options.target).hidden_scores_are_finite;
   pass_options.pass_limit = options.pass_limit;
   std::vector<Snapshot> snapshots;
   if (!options.save_onnx.empty()) snapshots.push_back({"import", graph});
@@ -167,7 +124,7 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
 
 void lower_compilation(Compilation& compilation, const Options& options) {
   LoweringOptions lowering;
-  lowering.kernels.target = options.target == "cuda" ? Target::kCuda : Target::kCpp;
+  lowering.kernels.target = options.target;
   lowering.kernels.capability = lowest_capability(cuda_architectures(options.arch));
   lowering.kernels.cublaslt = options.cublaslt;
   lowering.kernels.precision = options.precision;
@@ -183,10 +140,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   program.producer = producer_text(compilation.info);
   program.opset = opset_text(compilation.info);
   program.options = canonical_options(options);
-  program.statistics.nodes_imported = static_cast<std::int64_t>(compilation.imported.node_count());
-  program.statistics.nodes_optimised = static_cast<std::int64_t>(compilation.optimised.node_count());
-  program.statistics.bare_first_fit = bare_tensors_first_fit(compilation.imported);
-  program.statistics.parameter_bytes = parameter_bytes(compilation.optimised);
+  add_graph_statistics(program.statistics, compilation.imported, compilation.optimised);
   for (const passes::Remark& remark : compilation.report.remarks) {
     program.remarks.push_back({fmt::format("{}: {}", remark.pass, remark.subject),
                                remark.refused ? "not " + remark.text : remark.text});

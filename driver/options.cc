@@ -58,6 +58,7 @@ struct RawOptions {
   std::string weights = "incbin";
   std::string optimize_for = "speed";
   std::string gemm = "builtin";
+  std::string target = "cpp";
   std::string precision = "fp32";
   std::string color = "auto";
   bool verbose = false;
@@ -92,7 +93,7 @@ std::vector<std::string> precision_names() {
 }
 
 void add_output_options(CLI::App& app, Options& options, RawOptions& raw) {
-  app.add_option("--target", options.target, "cpp or cuda")->check(CLI::IsMember({"cpp", "cuda"}));
+  app.add_option("--target", raw.target, "cpp or cuda")->check(CLI::IsMember({"cpp", "cuda"}));
   app.add_option("--name", options.name, "Prefix of all names in the output, [a-z][a-z0-9_]*");
   app.add_option("--state", raw.states, "An input that the previous run's output feeds: in=out")->take_all();
   app.add_option("--cpu", options.cpu, "-march= that the output's build files ask for (native)");
@@ -149,6 +150,7 @@ void interpret(Options& options, const RawOptions& raw) {
        {WeightsMode::kIncbin, WeightsMode::kArray, WeightsMode::kFile, WeightsMode::kExtern}) {
     if (raw.weights == weights_mode_name(mode)) options.weights = mode;
   }
+  options.target = target_named(raw.target)->target;
   options.cublaslt = raw.gemm == "cublaslt";
   options.precision = precision_from_name(raw.precision).value();
   options.optimize_for_size = raw.optimize_for == "size";
@@ -163,8 +165,9 @@ void validate(const Options& options) {
     usage_error("no output folder; add -o DIR");
   }
   static_cast<void>(cuda_architectures(options.arch));
-  if (options.cublaslt && options.target != "cuda") usage_error("--gemm cublaslt needs --target cuda");
-  if (options.target != "cuda" && options.precision != Precision::kFp32) {
+  const bool is_for_device = info_of(options.target).has_device_memory;
+  if (options.cublaslt && !is_for_device) usage_error("--gemm cublaslt needs --target cuda");
+  if (!is_for_device && options.precision != Precision::kFp32) {
     usage_error(fmt::format("--precision {} needs --target cuda: C++ projects multiply in float32",
                             facts_of(options.precision).name));
   }
@@ -239,7 +242,7 @@ std::optional<Options> parse_command_line(int argc, const char* const* argv) {
 }
 
 std::string canonical_options(const Options& options) {
-  std::string text = fmt::format("--target {} -O{}", options.target, options.level);
+  std::string text = fmt::format("--target {} -O{}", info_of(options.target).name, options.level);
   const auto add = [&](std::string_view flag, const std::string& value) {
     text += fmt::format(" {} {}", flag, value);
   };
@@ -254,7 +257,7 @@ std::string canonical_options(const Options& options) {
   for (const std::string& pass : disabled) add("--disable-pass", pass);
   if (options.pass_limit >= 0) add("--pass-limit", std::to_string(options.pass_limit));
   if (options.cpu != "native") add("--cpu", options.cpu);
-  if (options.target == "cuda") add("--arch", options.arch);
+  if (info_of(options.target).has_device_memory) add("--arch", options.arch);
   if (options.cublaslt) add("--gemm", "cublaslt");
   if (options.precision != Precision::kFp32) add("--precision", facts_of(options.precision).name);
   if (options.weights != WeightsMode::kIncbin) add("--weights", weights_mode_name(options.weights));

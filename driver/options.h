@@ -9,6 +9,7 @@
 
 #include "codegen/emit/program_json.h"
 #include "codegen/kernels/precision.h"
+#include "codegen/target.h"
 #include "driver/cuda_arch.h"
 #include "driver/terminal.h"
 #include "frontend/import.h"
@@ -37,7 +38,7 @@ struct Options {
 
   // What to emit.
   std::string output;  // -o
-  std::string target = "cpp";
+  Target target = Target::kCpp;
   std::string name;  // prefix; empty: from the file's name
   std::string cpu = "native";
   std::string arch = kDefaultCudaArch;

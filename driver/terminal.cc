@@ -117,11 +117,4 @@ std::string elide(std::string_view text, int width) {
   return fmt::format("{}...{}", text.substr(0, head), text.substr(text.size() - tail));
 }
 
-std::string grouped(std::int64_t number) {
-  std::string digits = fmt::format("{}", number);
-  const std::size_t first = number < 0 ? 1 : 0;
-  for (std::size_t i = digits.size(); i > first + 3; i -= 3) digits.insert(i - 3, ",");
-  return digits;
-}
-
 }  // namespace gcompile

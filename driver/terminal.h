@@ -67,7 +67,4 @@ class Terminal {
 /// `text` in at most `width` bytes: the middle becomes "...".
 std::string elide(std::string_view text, int width);
 
-/// 1204 -> "1,204".
-std::string grouped(std::int64_t number);
-
 }  // namespace gcompile

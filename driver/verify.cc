@@ -135,7 +135,8 @@ class Verifier {
   void verify_group(const Options& options, std::vector<TestCase> cases) {
     terminal_.stage(1, 5, "read", options.model);
     Compilation compilation = compile_imported(import_model(options, terminal_), options, terminal_);
-    if (options_.target == "cuda" && options_.emulate) announce_emulation(compilation.program);
+    if (info_of(options_.target).has_device_memory && options_.emulate)
+      announce_emulation(compilation.program);
     const Reference reference(compilation.imported);
     if (options_.data.empty()) {
       for (int i = 0; i < options_.random_cases; ++i) cases.push_back(random_case(compilation.imported, i));
@@ -352,7 +353,7 @@ class Verifier {
 
 int run_verify(const Options& options, Terminal& terminal) {
   Options chosen = options;
-  if (chosen.target == "cuda" && !has_gpu()) chosen.emulate = true;
+  if (info_of(chosen.target).has_device_memory && !has_gpu()) chosen.emulate = true;
   return Verifier(chosen, options.emulate, terminal).run();
 }
 

@@ -5,39 +5,13 @@
 #include <cstring>
 
 #include "ir/operator.h"
+#include "ir/ops/support.h"
 
 namespace gcompile::frontend {
 namespace {
 
 using ir::ElementType;
 using ir::operator_error;
-
-struct TypeRow {
-  int onnx;  // TensorProto.DataType, numbers of onnx.proto: 1.12's enumeration ends at 16
-  ElementType type;
-};
-
-constexpr TypeRow kTypes[] = {
-    {1, ElementType::kFloat32},
-    {2, ElementType::kUInt8},
-    {3, ElementType::kInt8},
-    {4, ElementType::kUInt16},
-    {5, ElementType::kInt16},
-    {6, ElementType::kInt32},
-    {7, ElementType::kInt64},
-    {9, ElementType::kBool},
-    {10, ElementType::kFloat16},
-    {11, ElementType::kFloat64},
-    {12, ElementType::kUInt32},
-    {13, ElementType::kUInt64},
-    {16, ElementType::kBFloat16},
-    {17, ElementType::kFloat8E4M3FN},
-    {18, ElementType::kFloat8E4M3FNUZ},
-    {19, ElementType::kFloat8E5M2},
-    {20, ElementType::kFloat8E5M2FNUZ},
-    {21, ElementType::kUInt4},
-    {22, ElementType::kInt4},
-};
 
 /// Which typed field of TensorProto holds an element type (comments of onnx.proto).
 enum class Field { kFloat, kInt32, kInt64, kDouble, kUInt64 };
@@ -160,19 +134,9 @@ void canonicalise(ElementType type, std::int64_t count, std::vector<std::byte>& 
 
 }  // namespace
 
-std::optional<ElementType> element_type_of(int onnx_type) {
-  for (const TypeRow& row : kTypes) {
-    if (row.onnx == onnx_type) return row.type;
-  }
-  return std::nullopt;
-}
+std::optional<ElementType> element_type_of(int onnx_type) { return ir::element_type_of_onnx(onnx_type); }
 
-int onnx_type_of(ElementType type) {
-  for (const TypeRow& row : kTypes) {
-    if (row.type == type) return row.onnx;
-  }
-  GC_CHECK(false);
-}
+int onnx_type_of(ElementType type) { return static_cast<int>(ir::onnx_number_of(type)); }
 
 std::string onnx_type_name(int onnx_type) {
   if (const auto type = element_type_of(onnx_type)) return std::string(ir::name_of(*type));

@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "codegen/emit/quantities.h"
 #include "ir/diagnostics.h"
 
 namespace gcompile {
@@ -171,17 +172,6 @@ void draw_legend(const std::vector<Buffer>& buffers, std::string& svg) {
 }
 
 }  // namespace
-
-std::string human_bytes(int64_t bytes) {
-  static constexpr std::array<const char*, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  auto value = static_cast<double>(bytes) / 1024;
-  size_t unit = 0;
-  // 1023.5 would be shown as 1024.
-  while (value >= 1023.5 && unit + 1 < kUnits.size()) value /= 1024, ++unit;
-  const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-  return fmt::format("{:.{}f} {}", value, decimals, kUnits[unit]);
-}
 
 std::string memory_map_svg(const std::vector<Buffer>& buffers, const MemoryPlan& plan) {
   GC_CHECK(plan.offsets.size() == buffers.size());

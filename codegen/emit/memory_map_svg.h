@@ -14,7 +14,4 @@ namespace gcompile {
 /// Needs one offset for each buffer.
 std::string memory_map_svg(const std::vector<Buffer>& buffers, const MemoryPlan& plan);
 
-/// "1.50 MiB", "640 B": three digits in the largest unit that leaves at least one before the point.
-std::string human_bytes(int64_t bytes);
-
 }  // namespace gcompile

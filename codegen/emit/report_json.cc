@@ -6,6 +6,7 @@
 #include <map>
 
 #include "codegen/emit/memory_map_svg.h"
+#include "codegen/emit/quantities.h"
 #include "template/text.h"
 
 namespace gcompile {
@@ -13,13 +14,6 @@ namespace gcompile {
 using Json = nlohmann::ordered_json;
 
 namespace {
-
-/// 1204 -> "1,204".
-std::string grouped(std::int64_t number) {
-  std::string digits = fmt::format("{}", number);
-  for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
-  return digits;
-}
 
 /// "12.3 %" of a whole; empty when there is no whole.
 std::string share(std::int64_t part, std::int64_t whole) {
@@ -85,13 +79,13 @@ Json families(const Program& program) {
 
 /// What a target adds to a layer's row: on CUDA how it is spread over the grid and its predicted time.
 Json further_headings(const Program& program) {
-  if (program.target != Target::kCuda) return Json::array();
+  if (!info_of(program.target).has_device_memory) return Json::array();
   return {"grid", "predicted \u00b5s"};
 }
 
 Json further_cells(const Program& program, const Layer& layer) {
   Json cells = Json::array();
-  if (program.target != Target::kCuda) return cells;
+  if (!info_of(program.target).has_device_memory) return cells;
   cells.push_back(layer.choice);
   cells.push_back(fmt::format("{:.1f}", layer.microseconds));
   return cells;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ir/ops/convolution.h"
+#include "ir/ops/product_shape.h"
 #include "ir/ops/reduced.h"
 
 namespace gcompile::ir {
@@ -109,18 +110,6 @@ bool decompose_conv(RewriteContext& context) {
 
 Form lower_conv(const LowerContext& context) {
   return spatial_contract(context.result(0), ElementType::kInt32, context.operand_count());
-}
-
-/// Shape of a * b for operands of rank >= 2.
-Shape product_shape(const Shape& a, const Shape& b) {
-  if (a.size() < 2 || b.size() < 2) operator_error("both inputs must have rank 2 or more");
-  if (a[a.size() - 1] != b[b.size() - 2]) {
-    operator_error(fmt::format("inner dimensions differ: {} x {}", to_string(a), to_string(b)));
-  }
-  Shape out = broadcast(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
-  out.push_back(a[a.size() - 2]);
-  out.push_back(b[b.size() - 1]);
-  return out;
 }
 
 void normalise_matmul(RewriteContext& context) {

@@ -3,21 +3,11 @@
 
 #include <fmt/format.h>
 
+#include "ir/ops/product_shape.h"
 #include "ir/ops/reduced.h"
 
 namespace gcompile::ir {
 namespace {
-
-/// Shape of the product of operands of rank >= 2.
-Shape product_shape(const Shape& a, const Shape& b) {
-  if (a[a.size() - 1] != b[b.size() - 2]) {
-    operator_error(fmt::format("inner dimensions differ: {} x {}", to_string(a), to_string(b)));
-  }
-  Shape out = broadcast(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
-  out.push_back(a[a.size() - 2]);
-  out.push_back(b[b.size() - 1]);
-  return out;
-}
 
 void normalise(RewriteContext& context) {
   Shape a = context.shape(0);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/ops/product_shape.h"
 #include "ir/ops/window.h"
 
 namespace gcompile::ir {
@@ -109,17 +110,6 @@ bool decompose_conv(RewriteContext& context) {
 
 // QLinearMatMul: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
 // -------------------------------------
-
-Shape product_shape(const Shape& a, const Shape& b) {
-  if (a.size() < 2 || b.size() < 2) operator_error("a and b must have two axes or more");
-  if (a[a.size() - 1] != b[b.size() - 2]) {
-    operator_error(fmt::format("inner dimensions differ: {} x {}", to_string(a), to_string(b)));
-  }
-  Shape out = broadcast(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
-  out.push_back(a[a.size() - 2]);
-  out.push_back(b[b.size() - 1]);
-  return out;
-}
 
 /// A scale or zero point aligned from the right to the product: one, (rows) as (rows, 1), (columns), or with
 /// all axes of its tensor.

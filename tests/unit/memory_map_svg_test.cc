@@ -17,17 +17,6 @@ int count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST(HumanBytes, KeepsThreeDigits) {
-  EXPECT_EQ(human_bytes(0), "0 B");
-  EXPECT_EQ(human_bytes(1023), "1023 B");
-  EXPECT_EQ(human_bytes(1024), "1.00 KiB");
-  EXPECT_EQ(human_bytes(1536 * 1024), "1.50 MiB");
-  EXPECT_EQ(human_bytes(10 * 1024 - 1), "10.0 KiB");
-  EXPECT_EQ(human_bytes(100 * 1024 - 1), "100 KiB");
-  EXPECT_EQ(human_bytes(1024 * 1024 - 1), "1.00 MiB");
-  EXPECT_EQ(human_bytes(INT64_MAX), "8.00 EiB");
-}
-
 TEST(MemoryMapSvg, PlacesRectanglesByStepAndOffset) {
   std::vector<Buffer> buffers{make_buffer(100, 0, 4), make_buffer(300, 2, 8)};
   buffers[0].name = "a";

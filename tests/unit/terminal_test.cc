@@ -164,14 +164,5 @@ TEST(Elide, KeepsBothEnds) {
   EXPECT_EQ(elide("abcdefgh", -1), "");
 }
 
-TEST(Grouped, SeparatesThousands) {
-  EXPECT_EQ(grouped(0), "0");
-  EXPECT_EQ(grouped(999), "999");
-  EXPECT_EQ(grouped(1204), "1,204");
-  EXPECT_EQ(grouped(-123), "-123");
-  EXPECT_EQ(grouped(-1234567), "-1,234,567");
-  EXPECT_EQ(grouped(std::numeric_limits<std::int64_t>::min()), "-9,223,372,036,854,775,808");
-}
-
 }  // namespace
 }  // namespace gcompile

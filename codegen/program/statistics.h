@@ -1,0 +1,12 @@
+#pragma once
+// The figures of a program that its graphs tell.
+
+#include "codegen/program/program.h"
+#include "ir/graph.h"
+
+namespace gcompile {
+
+/// `imported`: as the model has it; `optimised`: what the program was made of.
+void add_graph_statistics(Statistics& statistics, const ir::Graph& imported, const ir::Graph& optimised);
+
+}  // namespace gcompile
