@@ -3,11 +3,13 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <thread>
 
+#include "codegen/emit/compile_flags.h"
 #include "codegen/emit/embedded.h"
 #include "driver/local_files.h"
 #include "driver/process.h"
@@ -16,15 +18,30 @@
 namespace gcompile {
 namespace {
 
+CommandLine words_of(std::string_view text) {
+  std::istringstream words{std::string(text)};
+  CommandLine out;
+  for (std::string word; words >> word;) out.push_back(word);
+  return out;
+}
+
+void append(CommandLine& command, const CommandLine& words) {
+  command.insert(command.end(), words.begin(), words.end());
+}
+
 CommandLine compiler_command(const Options& options) {
   const char* from_environment = std::getenv("CXX");
   std::string text = options.cxx;
   if (text.empty() && from_environment != nullptr) text = from_environment;
-  std::istringstream words(text);
-  CommandLine command;
-  for (std::string word; words >> word;) command.push_back(word);
+  CommandLine command = words_of(text);
   if (command.empty()) command = {"c++"};
   return command;
+}
+
+/// As the project's Makefile asks: by the name of the compiler.
+bool is_clang(const CommandLine& compiler) {
+  return std::any_of(compiler.begin(), compiler.end(),
+                     [](const std::string& word) { return word.find("clang") != std::string::npos; });
 }
 
 bool has_suffix(const std::string& text, std::string_view suffix) {
@@ -44,12 +61,11 @@ CommandLine compile_command(const CommandLine& compiler, const std::string& proj
   } else {
     add({"-std=c++17", "-I" + project, "-I" + project + "/include", "-I" + project + "/apps"});
     if (is_library) {
-      add({"-O2", "-ffp-contract=off", "-fno-math-errno", "-fno-exceptions", "-fno-rtti",
-           "-fvisibility=hidden", "-fPIC"});
+      add({"-O2", "-fPIC"});
+      append(command, words_of(arithmetic_flags(Target::kCpp)));
+      append(command, words_of(library_flags()));
       if (!options.cpu.empty()) add({"-march=" + options.cpu});
-#if defined(__x86_64__)
-      add({"-mprefer-vector-width=512"});
-#endif
+      if (is_clang(compiler)) append(command, words_of(clang_flags()));
     } else {
       add({"-O0", "-pthread"});  // their speed is of no interest here, their compile time is
     }
@@ -85,10 +101,11 @@ CommandLine cuda_compile_command(const CommandLine& compiler, const std::string&
   const auto add = [&](std::initializer_list<std::string> words) { command.insert(command.end(), words); };
   add({"-std=c++17"});
   if (options.emulate) {
-    add({"-x", "c++", has_suffix(source, "/apps/run.cpp") ? "-O0" : "-O2", "-ffp-contract=off",
-         "-march=native", "-pthread"});
+    add({"-x", "c++", has_suffix(source, "/apps/run.cpp") ? "-O0" : "-O2", "-march=native", "-pthread"});
+    append(command, words_of(arithmetic_flags(Target::kCpp)));
   } else {
-    add({"-O3", "--fmad=false", "-arch=native"});
+    add({"-O3", "-arch=native"});
+    append(command, words_of(arithmetic_flags(options.target)));
   }
   for (const std::string& folder : folders) add({"-I" + folder});
   add({"-c", source, "-o", object});

@@ -21,10 +21,6 @@ constexpr std::string_view kTemplates = "templates/";
 constexpr std::string_view kRuntime = "runtime_stub/";
 constexpr std::size_t kWeightsHeaderBytes = 64;
 
-/// What the apps, the thread pool and NAME.cpp include beside the kernels' headers.
-constexpr std::string_view kAlwaysIncluded[] = {"gcrt/npy.h", "gcrt/parallel.h", "gcrt/thread_pool.h"};
-constexpr std::string_view kAlwaysIncludedCuda[] = {"gcrt/npy.h", "gcrt/cuda/launch.h"};
-
 std::optional<std::string> load_template(const std::string& name) {
   const EmbeddedFile* file = find_embedded_file(fmt::format("{}{}", kTemplates, name));
   if (file == nullptr) return std::nullopt;
@@ -67,50 +63,44 @@ std::string words_of(const std::string& bytes) {
 class Emitter {
  public:
   Emitter(const Program& program, const EmitOptions& options)
-      : program_(program), options_(options), engine_(load_template), data_(program_json(program, options)) {}
+      : program_(program),
+        target_(info_of(program.target)),
+        options_(options),
+        engine_(load_template),
+        data_(program_json(program, options)) {}
 
   FileSet run() {
     const std::string& name = program_.name;
-    std::set<std::string> headers(program_.headers.begin(), program_.headers.end());
-    if (is_cuda()) {
-      headers.insert(std::begin(kAlwaysIncludedCuda), std::end(kAlwaysIncludedCuda));
-    } else {
-      headers.insert(std::begin(kAlwaysIncluded), std::end(kAlwaysIncluded));
-    }
-    if (data_["uses_halves"].get<bool>()) headers.insert("gcrt/pack_types.h");
-    if (data_["has_placed"].get<bool>()) headers.insert("gcrt/cuda/caller.h");
-    const std::vector<std::string> runtime = runtime_headers({headers.begin(), headers.end()});
-    data_["runtime_headers"] = runtime;
-
     add_build_files();
     render("model.h.j2", fmt::format("include/{0}/{0}.h", name));
-    render(is_cuda() ? "model_cuda.hpp.j2" : "model.hpp.j2", fmt::format("include/{0}/{0}.hpp", name));
-    render(is_cuda() ? "model.cu.j2" : "model.cpp.j2", source_path(name));
+    render(of_target("model.hpp.j2"), fmt::format("include/{0}/{0}.hpp", name));
+    render(of_target(fmt::format("model.{}.j2", target_.source_suffix)), source_path(name));
     render("internal.h.j2", fmt::format("src/{}_internal.h", name));
-    if (!is_cuda()) render("threads.cpp.j2", fmt::format("src/{}_threads.cpp", name));
+    if (target_.has_thread_pool) {
+      render(of_target("threads.cpp.j2"), fmt::format("src/{}_threads.cpp", name));
+    }
     add_kernels();
     add_weights();
-    render("support.h.j2", "apps/support.h");
+    render(of_target("support.h.j2"), "apps/support.h");
     render("run.cpp.j2", "apps/run.cpp");
     render("bench.cpp.j2", "apps/bench.cpp");
     if (!options_.golden.empty()) {
       render("selftest.cpp.j2", "tests/selftest.cpp");
       files_.add(fmt::format("data/{}.golden.bin", name), options_.golden);
     }
-    for (const std::string& header : runtime) {
-      files_.add(header, std::string(find_embedded_file(fmt::format("{}{}", kRuntime, header))->contents));
-    }
-    render(is_cuda() ? "README_cuda.md.j2" : "README.md.j2", "README.md");
+    add_runtime();
+    render(of_target("README.md.j2"), "README.md");
     render("report.html.j2", "report.html");
     add_manifest();
     return std::move(files_);
   }
 
  private:
-  bool is_cuda() const { return program_.target == Target::kCuda; }
+  /// "cuda/README.md.j2".
+  std::string of_target(std::string_view name) const { return fmt::format("{}/{}", target_.name, name); }
   /// src/NAME.cpp, or .cu.
   std::string source_path(const std::string& stem) const {
-    return fmt::format("src/{}.{}", stem, is_cuda() ? "cu" : "cpp");
+    return fmt::format("src/{}.{}", stem, target_.source_suffix);
   }
   void render(const std::string& from, const std::string& to) { files_.add(to, engine_.render(from, data_)); }
 
@@ -121,8 +111,8 @@ class Emitter {
       sources.push_back(source_path(file.stem));
     }
     data_["sources"] = std::move(sources);
-    render(is_cuda() ? "CMakeLists_cuda.txt.j2" : "CMakeLists.txt.j2", "CMakeLists.txt");
-    render(is_cuda() ? "Makefile_cuda.j2" : "Makefile.j2", "Makefile");
+    render(of_target("CMakeLists.txt.j2"), "CMakeLists.txt");
+    render(of_target("Makefile.j2"), "Makefile");
     render("LICENSE.j2", "LICENSE");
   }
 
@@ -150,11 +140,23 @@ class Emitter {
     files_.add(fmt::format("data/{}.weights.bin", program_.name), bytes);
   }
 
+  /// The headers that the files so far include, and those that these include.
+  void add_runtime() {
+    std::vector<std::string> included;
+    for (const auto& [path, file] : files_.files()) {
+      if (path.rfind("data/", 0) == 0) continue;
+      for (std::string& header : included_by(file.bytes)) included.push_back(std::move(header));
+    }
+    for (const std::string& header : runtime_headers(included)) {
+      files_.add(header, std::string(find_embedded_file(fmt::format("{}{}", kRuntime, header))->contents));
+    }
+  }
+
   void add_manifest() {
     Json content;
     content["version"] = program_.tool_version;
     content["name"] = program_.name;
-    content["target"] = is_cuda() ? "cuda" : "cpp";
+    content["target"] = target_.name;
     content["model_sha256"] = program_.model_sha256;
     content["producer"] = program_.producer;
     content["opset"] = program_.opset;
@@ -176,6 +178,7 @@ class Emitter {
   }
 
   const Program& program_;
+  const TargetInfo& target_;
   const EmitOptions& options_;
   TemplateEngine engine_;
   Json data_;

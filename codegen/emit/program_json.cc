@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "codegen/emit/compile_flags.h"
 #include "codegen/emit/report_json.h"
 #include "codegen/emit/schedule_json.h"
 #include "ir/diagnostics.h"
@@ -31,23 +32,6 @@ std::string upper(std::string text) {
   return text;
 }
 
-/// What .npy files call the element type. bfloat16 is unknown there and travels as float32.
-std::string npy_type(ir::ElementType type) {
-  switch (type) {
-    case ir::ElementType::kFloat32:
-    case ir::ElementType::kBFloat16:
-      return "f4";
-    case ir::ElementType::kFloat64:
-      return "f8";
-    case ir::ElementType::kFloat16:
-      return "f2";
-    case ir::ElementType::kBool:
-      return "b1";
-    default:
-      return fmt::format("{}{}", is_signed(type) ? 'i' : 'u', bits_of(type) / 8);
-  }
-}
-
 Json shape_json(const ir::Shape& shape) {
   Json dims = Json::array();
   for (const std::int64_t dim : shape) dims.push_back(dim);
@@ -63,8 +47,6 @@ Json port_json(const std::string& c_name, const std::string& model_name, const s
   port["c_type"] = c_type;
   port["type"] = to_string(type);
   port["element"] = name_of(type.element);
-  port["npy"] = npy_type(type.element);
-  port["widened"] = type.element == ir::ElementType::kBFloat16;
   port["rank"] = type.rank();
   port["shape"] = shape_json(type.shape);
   port["has_shape"] = type.rank() > 0;
@@ -74,14 +56,13 @@ Json port_json(const std::string& c_name, const std::string& model_name, const s
   port["has_elements"] = type.count() > 0;
   port["offset"] = 0;
   port["remark"] = "";
-  port["float_kind"] = is_float(type.element) ? (bits_of(type.element) == 16 ? 2 : 1) : 0;
   return port;
 }
 
 /// A mark and the weights that were checked; on CUDA also the graph, 16 bytes for each of its steps, and the
 /// pointers that it copies from and to.
 std::int64_t instance_bytes(const Program& program) {
-  if (program.target == Target::kCpp) return kInstanceBytes;
+  if (!info_of(program.target).has_device_memory) return kInstanceBytes;
   const auto ports = static_cast<std::int64_t>(std::max<std::size_t>(1, program.inputs.size()) +
                                                std::max<std::size_t>(1, program.outputs.size()));
   const std::int64_t bytes =
@@ -292,7 +273,7 @@ std::uint64_t weights_checksum(const std::vector<std::uint8_t>& bytes) {
 
 std::vector<KernelFile> split_kernels(const Program& program, int kernels_per_file) {
   const std::size_t count = program.kernels.size();
-  const int usual = program.target == Target::kCuda ? 12 : 40;
+  const int usual = info_of(program.target).kernels_per_file;
   const std::size_t limit = static_cast<std::size_t>(kernels_per_file > 0 ? kernels_per_file : usual);
   const std::size_t files = std::max<std::size_t>(1, (count + limit - 1) / limit);
   std::vector<KernelFile> out;
@@ -321,7 +302,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   Json out;
   out["name"] = program.name;
   out["upper"] = upper(program.name);
-  out["cuda"] = program.target == Target::kCuda;
+  out["cuda"] = info_of(program.target).has_device_memory;
   out["cuda_archs"] = fmt::format("{}", fmt::join(options.cuda_archs, " "));
   out["cuda_cmake_archs"] = cmake_architectures(options.cuda_archs);
   out["precision"] = precision_json(program.precision);
@@ -348,6 +329,8 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["uses_cublaslt"] = std::find(program.headers.begin(), program.headers.end(), "gcrt/cuda/cublaslt.h") !=
                          program.headers.end();
   out["cpu"] = options.cpu;
+  out["arithmetic_flags"] = arithmetic_flags(program.target);
+  out["clang_flags"] = clang_flags();
   out["selftest"] = !options.golden.empty();
   out["quantised"] = options.quantised;
   add_statistics(out, program);

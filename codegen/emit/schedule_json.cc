@@ -17,7 +17,8 @@ constexpr std::size_t kLineWidth = 110;
 
 class ScheduleWriter {
  public:
-  explicit ScheduleWriter(const Program& program) : program_(program) {}
+  explicit ScheduleWriter(const Program& program)
+      : program_(program), last_(info_of(program.target).last_parameter) {}
 
   void add(const std::vector<Step>& steps, int depth) {
     for (const Step& step : steps) {
@@ -88,11 +89,9 @@ class ScheduleWriter {
     on_host_ = step.on_host;
     for (const Argument& a : step.arguments) arguments.push_back(argument(a));
     on_host_ = false;
-    if (program_.target == Target::kCuda) {
-      if (!step.on_host) arguments.push_back("queue");
-    } else if (step.threaded) {
-      arguments.push_back("threads");
-      used_.insert("threads");
+    if (!step.on_host && (last_.is_for_every_call || step.threaded)) {
+      arguments.push_back(last_.argument);
+      used_.insert(last_.argument);
     }
     // Continuation lines start below the first argument, as a person would write them.
     std::size_t column = static_cast<std::size_t>(depth) * 2 + step.function.size() + 1;
@@ -116,7 +115,7 @@ class ScheduleWriter {
 
   void add_if(const Step& step, int depth) {
     Json& entry = open(step, depth, "is_if");
-    on_host_ = program_.target == Target::kCuda;
+    on_host_ = info_of(program_.target).has_device_memory;
     entry["condition"] = argument(step.arguments.at(0));
     on_host_ = false;
     branches_ = true;
@@ -178,6 +177,7 @@ class ScheduleWriter {
   }
 
   const Program& program_;
+  const LastParameter& last_;
   Json steps_ = Json::array();
   std::set<std::string> used_;
   bool checked_ = false;

@@ -5,27 +5,34 @@
 
 namespace GCRT_NAMESPACE {
 
+// The numbers are those of NAME_status in the C header.
 enum class Status : int {
   ok = 0,
-  invalid_argument = 1,    // a null pointer, a misaligned arena, a value outside its documented range
+  invalid_argument = 1,    // a null pointer, or memory that is not aligned
   index_out_of_range = 2,  // Gather, Scatter and friends met an index outside its axis
-  shape_mismatch = 3,      // a shape known only at run time contradicts the one that was compiled
-  unsupported = 4,         // a branch that the compiler could not compile was taken
+  shape_mismatch = 3,      // the model took a branch whose shapes contradict each other
+  bad_weights = 4,         // not this model's, or damaged
+  not_initialized = 5,     // no init on this instance and this memory
+  device_error = 6,        // the CUDA runtime refused
 };
 
 // A static English sentence; never null.
-GCRT_INLINE const char* status_text(Status status) {
+inline const char* status_text(Status status) {
   switch (status) {
     case Status::ok:
       return "ok";
     case Status::invalid_argument:
-      return "invalid argument";
+      return "invalid argument: a null pointer, or memory that is not aligned";
     case Status::index_out_of_range:
-      return "index out of range";
+      return "an index is out of range";
     case Status::shape_mismatch:
-      return "shape mismatch";
-    case Status::unsupported:
-      return "unsupported at run time";
+      return "shapes contradict each other at run time";
+    case Status::bad_weights:
+      return "the weights are not this model's, or damaged";
+    case Status::not_initialized:
+      return "the instance is not initialized";
+    case Status::device_error:
+      return "the CUDA runtime refused; the model's device_error tells why";
   }
   return "unknown status";
 }

@@ -1,7 +1,7 @@
 // Times each runtime kernel alone, next to the FMA peak measured around every call, and prints minimum and
 // median time, GF/s and the share of that peak. Depends on the runtime headers only:
-//   g++ -std=c++17 -O3 -march=native -ffp-contract=off -Iruntime_stub tests/bench/kernel_bench.cc -o bench
-//   clang++ the same, with -mprefer-vector-width=512
+//   g++ -std=c++17 -O3 -march=native $(cat runtime_stub/flags/cpp.txt) -Iruntime_stub
+//   tests/bench/kernel_bench.cc -o bench clang++ the same, with $(cat runtime_stub/flags/clang.txt)
 // Usage: kernel_bench [substring of the names to run]
 #include <algorithm>
 #include <cstdio>

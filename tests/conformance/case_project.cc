@@ -10,6 +10,7 @@
 #include <span>
 #include <sstream>
 
+#include "codegen/emit/compile_flags.h"
 #include "codegen/emit/embedded.h"
 #include "codegen/emit/emit.h"
 #include "driver/local_files.h"
@@ -21,10 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The flags of emitted projects, and the warnings that they promise to pass.
-constexpr const char* kFlags =
-    "-std=c++17 -march=native -ffp-contract=off -fno-math-errno -fno-exceptions -fno-rtti -Wall -Wextra "
-    "-Wconversion -Wshadow -Werror";
+/// Beside the flags of emitted projects: the warnings that they promise to pass.
+constexpr const char* kWarnings = "-Wall -Wextra -Wconversion -Wshadow -Werror";
 
 std::string byte_counts(const std::string& name, const std::vector<Port>& ports) {
   std::string text = fmt::format("constexpr std::size_t {}[] = {{", name);
@@ -95,6 +94,12 @@ bool is_library_source(const std::string& path, const std::string& name) {
   return (suffix == ".cpp" || suffix == ".cu") && path != fmt::format("src/{}_threads.cpp", name);
 }
 
+/// Of the runtime, but not of the programs and the thread pool.
+bool is_library_header(const std::string& path) {
+  return path.rfind("gcrt/", 0) == 0 && path.rfind("gcrt/app/", 0) != 0 && path != "gcrt/npy.h" &&
+         path != "gcrt/thread_pool.h";
+}
+
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -118,6 +123,7 @@ void CaseProject::add(const Program& program, const std::vector<ir::Tensor>& inp
   entry.name = name;
   entry.text = fmt::format("namespace {0}_unit {{\n", name);
   for (const auto& [path, file] : files.files()) {
+    if (is_library_header(path)) entry.headers.push_back(path);
     const bool is_source = is_library_source(path, name);
     if (!is_source && path.rfind("include/", 0) != 0 && path.rfind("src/", 0) != 0) continue;
     const std::size_t slash = path.rfind('/');
@@ -125,7 +131,6 @@ void CaseProject::add(const Program& program, const std::vector<ir::Tensor>& inp
     if (is_source) entry.text += fmt::format("#include \"{}\"\n", path);
   }
   entry.text += "#undef GCRT_NAMESPACE\n" + glue(program) + "}\n";
-  entry.headers = runtime_headers(program.headers);
   if (program.weights_bytes > 0) {
     write_text_file(options_.folder + "/data", name + ".weights", weights_file(program));
   }
@@ -163,11 +168,13 @@ std::vector<CaseProject::Unit> CaseProject::compile(const std::vector<Unit>& uni
     write_unit(unit);
     rules += fmt::format(" {}.o", unit.name);
     recipes += fmt::format(
-        "{0}.o: {0}.cpp\n\t{1} {2} {3} -I. -Iinclude {5} -I{4}/runtime_stub -I{4}/tests/conformance -c $< -o "
+        "{0}.o: {0}.cpp\n\t{1} -std=c++17 -march=native {6} {7} {2} {3} -I. -Iinclude {5} -I{4}/runtime_stub "
+        "-I{4}/tests/conformance -c $< -o "
         "$@ "
         "> {0}.log 2>&1\n",
-        unit.name, options_.compiler, kFlags, options_.flags, source_root_,
-        is_cuda() ? fmt::format("-I{}/runtime_stub/emulator", source_root_) : "");
+        unit.name, options_.compiler, kWarnings, options_.flags, source_root_,
+        is_cuda() ? fmt::format("-I{}/runtime_stub/emulator", source_root_) : "",
+        arithmetic_flags(Target::kCpp), library_flags());
   }
   write_text_file(options_.folder, "Makefile", rules + "\n" + recipes);
   run_process({"make", "-s", "-k", fmt::format("-j{}", options_.jobs), "-C", options_.folder});

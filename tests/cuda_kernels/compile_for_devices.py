@@ -17,6 +17,7 @@ import sys
 ARCHITECTURES = ["sm_75", "sm_80", "sm_87", "sm_90a", "sm_110"]
 if os.environ.get("GCOMPILE_LONG_TESTS") != "1":
     ARCHITECTURES = ["sm_80"]
+FLAGS = (pathlib.Path(sys.argv[1]) / "flags" / "cuda.txt").read_text().split()
 WITHOUT_LOCAL_MEMORY = {"loop_instances.cu"}
 # What may spill, and how many bytes: attention in float32 with heads of more than 128, whose result alone takes half of
 # the registers.
@@ -68,7 +69,7 @@ def stacks_of(log):
 
 def compile_one(nvcc, architecture, source, runtime, work):
     number = architecture.removeprefix("sm_")
-    command = [nvcc, "-std=c++17", "-O2", "--fmad=false", "-gencode", f"arch=compute_{number},code={architecture}",
+    command = [nvcc, "-std=c++17", "-O2", *FLAGS, "-gencode", f"arch=compute_{number},code={architecture}",
                "-I", str(runtime), "-Xptxas", "-v,--warn-on-spills", "-c", str(source),
                "-o", str(work / f"{source.stem}_{architecture}.o")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

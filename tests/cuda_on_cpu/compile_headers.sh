@@ -17,7 +17,7 @@ mkdir -p "$scratch"
 # nvcc includes cuda_runtime.h by itself and would find the emulator's in this folder.
 cd "$scratch"
 for architecture in "$@"; do
-  "$nvcc" -std=c++17 -O2 --fmad=false "-gencode=arch=compute_$architecture,code=sm_$architecture" \
+  "$nvcc" -std=c++17 -O2 $(cat "$source/runtime_stub/flags/cuda.txt") "-gencode=arch=compute_$architecture,code=sm_$architecture" \
     -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wconversion,-Wshadow,-Werror \
     -I "$source/runtime_stub" -I "$source" -c "$source/tests/cuda_on_cpu/device_code.cu" -o "$scratch/sm_$architecture.o"
   echo "compiled for sm_$architecture"

@@ -11,5 +11,5 @@ if ! command -v "$3" >/dev/null; then
 fi
 mkdir -p "$2"
 cd "$2"
-"$3" -std=c++17 -x cu -Xcicc -O0 -Xptxas -O0 --fmad=false --expt-relaxed-constexpr -gencode=arch=compute_90,code=sm_90 \
+"$3" -std=c++17 -x cu -Xcicc -O0 -Xptxas -O0 $(cat "$1/runtime_stub/flags/cuda.txt") --expt-relaxed-constexpr -gencode=arch=compute_90,code=sm_90 \
   -I "$1/runtime_stub" -c "$1/$4" -o "$(basename "$4").o"

@@ -11,7 +11,7 @@ import pathlib
 import re
 import shutil
 
-from support import EXAMPLE_FLAGS, EXAMPLES, HERE, Failure, Skip, check, contains, equal, run_main
+from support import EXAMPLE_FLAGS, EXAMPLES, HERE, Failure, Skip, check, contains, equal, flags, run_main
 
 MODELS = {"classifier": "shapes_classifier", "denoiser": "streaming_denoiser", "attention": "tiny_attention"}
 ARCHITECTURES = ["80", "87", "90a", "110"]
@@ -207,7 +207,7 @@ def compile_for_gpus(world, model, precision="fp32", architectures=tuple(ARCHITE
     check(flags, "nvcc knows none of the architectures")
     most = 0
     for source in sorted((project / "src").glob("*.cu")):
-        done = world.run([compiler, "-std=c++17", "-O3", "--fmad=false", "--threads", "2", *flags, "-Xptxas",
+        done = world.run([compiler, "-std=c++17", "-O3", *flags("cuda"), "--threads", "2", *flags, "-Xptxas",
                           "-v,--warn-on-spills", f"-I{project}", f"-I{project}/include", "-c", source, "-o",
                           world.path(f"{source.stem}.o")])
         text = done.stdout + done.stderr
@@ -321,7 +321,7 @@ def case_memory_of_the_caller(world):
     emulator = HERE.parent.parent / "runtime_stub" / "emulator"
     sources = [project / "src" / "m.cu", *(project / "src").glob("m_kernels*.cu"), *emulator.glob("*.cc"),
                HERE / "memory_of_the_caller.cpp"]
-    world.run([*cxx().split(), "-std=c++17", "-O1", "-ffp-contract=off", "-pthread", f"-I{emulator}", f"-I{project}",
+    world.run([*cxx().split(), "-std=c++17", "-O1", *flags("cpp"), "-pthread", f"-I{emulator}", f"-I{project}",
                f"-I{project}/include", "-x", "c++", *sources, "-o", world.path("caller")])
     equal(world.run([world.path("caller")]).stdout, "right 14 times\n", "runs")
 

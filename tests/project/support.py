@@ -29,7 +29,14 @@ EXAMPLE_FLAGS = {
 }
 
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
-LIBRARY_FLAGS = ["-ffp-contract=off", "-fno-math-errno", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-fPIC"]
+
+
+def flags(*names):
+    """Of runtime_stub/flags: what every build of an emitted library is given."""
+    return [word for name in names for word in (ROOT / "runtime_stub" / "flags" / f"{name}.txt").read_text().split()]
+
+
+LIBRARY_FLAGS = [*flags("cpp", "library"), "-fPIC"]
 
 
 class Failure(Exception):

@@ -1,0 +1,20 @@
+#pragma once
+// The flags that the emitted library is compiled with, whoever builds it: its CMakeLists.txt, its Makefile,
+// verify, tests. They stand in runtime_stub/flags.
+
+#include <string_view>
+
+#include "codegen/target.h"
+
+namespace gcompile {
+
+/// Those that keep a product and a sum two roundings, for the compiler of the target.
+std::string_view arithmetic_flags(Target target);
+
+/// What a library that throws nothing can do without: "-fno-exceptions -fno-rtti -fvisibility=hidden".
+std::string_view library_flags();
+
+/// What clang needs to keep vectors of 64 bytes whole.
+std::string_view clang_flags();
+
+}  // namespace gcompile
