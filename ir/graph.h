@@ -42,6 +42,7 @@ struct Value {
   TensorType type;
   NodeId producer;  // invalid for graph inputs and constants
   int result_index = 0;
+  bool is_input = false;  // of its graph
   /// Set for constants, and for computed values that are known at compile time until folding removes the
   /// producer.
   std::optional<Tensor> constant;

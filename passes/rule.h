@@ -16,6 +16,9 @@
 
 namespace gcompile::passes {
 
+/// Whether the two operands of a node may change places: up to the sign of zero, for Max and Min of floats.
+bool commutes(const ir::Node& node);
+
 /// What an operand of a node must look like.
 class Pattern {
  public:

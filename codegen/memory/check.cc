@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ir/interrupt.h"
+
 namespace gcompile {
 namespace {
 
@@ -66,6 +68,7 @@ std::vector<std::string> check_memory_plan(const std::vector<Buffer>& buffers, c
   }
   if (!violations.empty()) return violations;
   for (size_t i = 0; i < buffers.size(); ++i) {
+    ir::poll_interrupt();
     for (size_t j = i + 1; j < buffers.size() && violations.size() < limit; ++j) {
       if (!share_a_step(buffers[i], buffers[j])) continue;
       if (!share_a_byte(plan.offsets[i], rounded_size(buffers[i]), plan.offsets[j],

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "ir/interrupt.h"
+
 namespace gcompile::memory {
 namespace {
 
@@ -83,6 +85,7 @@ CapacitySearch::Outcome CapacitySearch::run(int64_t capacity, Focus focus, const
   split({0, packing_.section_count, -1, -1}, -1, -1);
   while (agenda_ >= 0) {
     if (work_ > stop_at) return Outcome::kOutOfWork;
+    ir::poll_interrupt();
     if (!descend()) return Outcome::kImpossible;
   }
   return Outcome::kFound;

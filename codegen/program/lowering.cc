@@ -11,6 +11,7 @@
 #include "codegen/program/placed_ports.h"
 #include "codegen/program/state_tensors.h"
 #include "codegen/schedule/schedule.h"
+#include "ir/interrupt.h"
 #include "template/text.h"
 
 namespace gcompile {
@@ -235,6 +236,7 @@ class ProgramBuilder {
   std::vector<Step> convert(const std::vector<LoweredStep>& steps) {
     std::vector<Step> out;
     for (const LoweredStep& from : steps) {
+      ir::poll_interrupt();
       Step step;
       step.comment = from.comment;
       step.result = from.result;

@@ -4,10 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "codegen/kernels/cuda_shape.h"
 #include "codegen/schedule/order.h"
 #include "codegen/schedule/storage_assigner.h"
+#include "ir/interrupt.h"
 
 namespace gcompile {
 
@@ -20,7 +23,32 @@ struct Scheduler::Scope {
   StorageAssigner::Result homes;
   std::map<ValueId, Storage> host_homes;  // CUDA: of the values that the host knows
   std::vector<LoweredStep> steps;
+  std::set<NodeId> host_only;  // CUDA: nodes that nothing but the choice of branches needs
 };
+
+namespace {
+
+/// Homes of one call: an operand that was copied for it is at home in the copy until the call is made.
+class HomesOfCall {
+ public:
+  explicit HomesOfCall(std::map<ValueId, Storage>& homes) : homes_(homes) {}
+  ~HomesOfCall() {
+    for (auto at = replaced_.rbegin(); at != replaced_.rend(); ++at)
+      homes_.at(at->first) = std::move(at->second);
+  }
+  HomesOfCall(const HomesOfCall&) = delete;
+  HomesOfCall& operator=(const HomesOfCall&) = delete;
+  const std::map<ValueId, Storage>& all() const { return homes_; }
+  void replace(ValueId value, const Storage& home) {
+    replaced_.emplace_back(value, std::exchange(homes_.at(value), home));
+  }
+
+ private:
+  std::map<ValueId, Storage>& homes_;
+  std::vector<std::pair<ValueId, Storage>> replaced_;
+};
+
+}  // namespace
 
 Storage Scheduler::temporary(const ir::TensorType& type, const std::vector<int>& order,
                              const std::string& name) {
@@ -83,7 +111,7 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
   const ir::Node& node = graph.node(id);
   if (scope.homes.elided.count(id)) return;
   const ir::Form& form = scope.forms.at(id);
-  if (options_.kernels.target == Target::kCuda && is_host_only(scope, id)) return;
+  if (scope.host_only.count(id)) return;
   if (std::holds_alternative<ir::IfForm>(form)) {
     lower_if(scope, id);
     return;
@@ -96,26 +124,26 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
   const ValueId first =
       *std::find_if(node.results.begin(), node.results.end(), [](ValueId result) { return result.valid(); });
   const std::string result = to_string(graph.value(first).type);
-  // Operands in a layout that the kernel does not take are copied first; `homes` then names the copy for this
-  // call.
-  std::map<ValueId, Storage> homes = scope.homes.storage;
+  // Operands in a layout that the kernel does not take are copied first.
+  HomesOfCall homes(scope.homes.storage);
   for (std::size_t i = 0; i < node.operands.size(); ++i) {
-    KernelBuilder probe(graph, homes, weights_, options_.kernels);
+    KernelBuilder probe(graph, homes.all(), weights_, options_.kernels);
     const auto order = probe.needed_order(id, form, static_cast<int>(i));
     if (!order) continue;
     const ValueId operand = node.operands[i];
     const ir::Value& value = graph.value(operand);
     const Storage copied = temporary(value.type, *order, value.name);
-    emit(scope, probe.copy(value.type, homes.at(operand), copied), "layout of the next step",
+    emit(scope, probe.copy(value.type, homes.all().at(operand), copied), "layout of the next step",
          to_string(value.type));
-    homes[operand] = copied;
+    homes.replace(operand, copied);
   }
-  KernelBuilder builder(graph, homes, weights_, options_.kernels);
+  KernelBuilder builder(graph, homes.all(), weights_, options_.kernels);
   if (const auto* loops = std::get_if<ir::LoopForm>(&form)) {
     ir::LoopForm remaining = *loops;
     if (const auto at = scope.homes.elided_regions.find(id); at != scope.homes.elided_regions.end()) {
-      for (auto r = at->second.rbegin(); r != at->second.rend(); ++r) {
-        remaining.regions.erase(remaining.regions.begin() + static_cast<std::ptrdiff_t>(*r));
+      remaining.regions.clear();
+      for (std::size_t r = 0; r < loops->regions.size(); ++r) {
+        if (!at->second.count(r)) remaining.regions.push_back(loops->regions[r]);
       }
     }
     emit(scope, builder.loops(id, remaining), comment, result);
@@ -130,8 +158,35 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
 constexpr std::int64_t kMostHostElements = 4096;
 
 Storage Scheduler::steer(Scope& scope, ValueId value) {
+  // Operands before what reads them, each once, in the order of a walk in depth.
+  struct Visit {
+    ValueId value;
+    std::size_t next = 0;  // operand to look at
+  };
+  check_steers(scope, value);
+  std::vector<Visit> open = {{value}};
+  while (!open.empty()) {
+    Visit& visit = open.back();
+    if (scope.host_homes.count(visit.value)) {
+      open.pop_back();
+      continue;
+    }
+    const std::vector<ValueId>& operands = scope.graph.node(scope.graph.value(visit.value).producer).operands;
+    if (visit.next == operands.size()) {
+      compute_on_host(scope, visit.value);
+      continue;
+    }
+    const ValueId operand = operands[visit.next++];
+    if (!operand.valid() || scope.graph.constant(operand)) continue;
+    check_steers(scope, operand);
+    open.push_back({operand});
+  }
+  return scope.host_homes.at(value);
+}
+
+void Scheduler::check_steers(const Scope& scope, ValueId value) const {
   const ir::Graph& graph = scope.graph;
-  if (const auto known = scope.host_homes.find(value); known != scope.host_homes.end()) return known->second;
+  if (scope.host_homes.count(value)) return;
   const auto refuse = [&](const std::string& why) {
     ir::operator_error(fmt::format(
         "the condition depends on {}, which --target cuda has on the device only; --set fixes an input",
@@ -144,9 +199,11 @@ Storage Scheduler::steer(Scope& scope, ValueId value) {
   if (!loops || !loops->checks.empty() || graph.value(value).type.count() > kMostHostElements) {
     refuse(fmt::format("{} '{}'", node.op->name, ir::printable(node.name)));
   }
-  for (const ValueId operand : node.operands) {
-    if (operand.valid() && !graph.constant(operand)) steer(scope, operand);
-  }
+}
+
+void Scheduler::compute_on_host(Scope& scope, ValueId value) {
+  const ir::Graph& graph = scope.graph;
+  const NodeId producer = graph.value(value).producer;
   StorageBuffer buffer;
   buffer.space = Space::kHost;
   buffer.type = graph.value(value).type;
@@ -155,29 +212,40 @@ Storage Scheduler::steer(Scope& scope, ValueId value) {
   buffer.port = static_cast<int>(host_bytes_);
   host_bytes_ += (buffer.bytes + 63) / 64 * 64;
   buffers_.push_back(std::move(buffer));
-  const Storage home{static_cast<int>(buffers_.size()) - 1, 0,
-                     ir::row_major_strides(graph.value(value).type.shape)};
-  scope.host_homes[value] = home;
-  KernelCall call = KernelBuilder(graph, scope.host_homes, weights_, KernelOptions{}).loops(producer, *loops);
+  scope.host_homes[value] = {static_cast<int>(buffers_.size()) - 1, 0,
+                             ir::row_major_strides(graph.value(value).type.shape)};
+  KernelCall call = KernelBuilder(graph, scope.host_homes, weights_, KernelOptions{})
+                        .loops(producer, std::get<ir::LoopForm>(scope.forms.at(producer)));
   call.on_host = true;
   call.family = "host";
-  emit(scope, std::move(call), comment_of(node) + " on the host", to_string(graph.value(value).type));
-  return home;
+  emit(scope, std::move(call), comment_of(graph.node(producer)) + " on the host",
+       to_string(graph.value(value).type));
 }
 
-/// Whether nothing but the choice of branches needs the node.
-bool Scheduler::is_host_only(const Scope& scope, NodeId id) const {
-  for (const ValueId result : scope.graph.node(id).results) {
-    if (!result.valid() || scope.graph.is_output(result)) return false;
-    const std::vector<ir::Use>& uses = scope.graph.value(result).uses;
-    if (uses.empty()) return false;
-    for (const ir::Use& use : uses) {
-      const bool steers = std::holds_alternative<ir::IfForm>(scope.forms.at(use.node)) && use.slot == 0;
-      if (!steers && !is_host_only(scope, use.node)) return false;
+namespace {
+
+/// Nodes that nothing but the choice of branches needs. `order`: every node before its readers.
+std::set<NodeId> host_only_nodes(const ir::Graph& graph, const StorageAssigner::Forms& forms,
+                                 const std::vector<NodeId>& order) {
+  std::set<NodeId> found;
+  const auto steers = [&](const ir::Use& use) {
+    return use.node.valid() && ((std::holds_alternative<ir::IfForm>(forms.at(use.node)) && use.slot == 0) ||
+                                found.count(use.node));
+  };
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    const std::vector<ValueId>& results = graph.node(*at).results;
+    if (std::all_of(results.begin(), results.end(), [&](ValueId result) {
+          if (!result.valid()) return false;
+          const std::vector<ir::Use>& uses = graph.value(result).uses;
+          return !uses.empty() && std::all_of(uses.begin(), uses.end(), steers);
+        })) {
+      found.insert(*at);
     }
   }
-  return true;
+  return found;
 }
+
+}  // namespace
 
 void Scheduler::lower_if(Scope& scope, NodeId id) {
   const ir::Node& node = scope.graph.node(id);
@@ -262,8 +330,8 @@ std::vector<NodeId> lowest_peak_order(const ir::Graph& graph, const StorageAssig
                                       const std::vector<NodeId>& given) {
   std::vector<ScheduleStep> steps;
   std::vector<ScheduleValue> values;
-  std::map<ValueId, std::int32_t> index;               // of the value that holds the bytes
-  std::map<ValueId, std::vector<std::int32_t>> views;  // steps that a reader of a view comes after
+  std::map<ValueId, std::int32_t> index;  // of the value that holds the bytes
+  std::map<ValueId, std::int32_t> views;  // the step that a reader of a view comes after
   const auto index_of = [&](ValueId id) {
     const auto [at, inserted] = index.try_emplace(id, static_cast<std::int32_t>(values.size()));
     if (inserted) {
@@ -279,21 +347,19 @@ std::vector<NodeId> lowest_peak_order(const ir::Graph& graph, const StorageAssig
     for (const ValueId operand : node.operands) {
       if (!operand.valid() || graph.constant(operand)) continue;
       step.uses.push_back(index_of(operand));
-      const auto after = views.find(operand);
-      if (after != views.end())
-        step.after.insert(step.after.end(), after->second.begin(), after->second.end());
+      if (const auto after = views.find(operand); after != views.end()) step.after.push_back(after->second);
     }
     const auto number = static_cast<std::int32_t>(steps.size());
     const auto* loops = std::get_if<ir::LoopForm>(&forms.at(id));
     const ir::ScalarNode* load = loops ? ir::pure_load(*loops) : nullptr;
-    const bool view = load && !step.uses.empty() && !graph.is_output(node.results[0]);
+    const bool view = load && !graph.is_output(node.results[0]) &&
+                      !graph.constant(node.operands[static_cast<std::size_t>(load->operand)]);
     for (const ValueId result : node.results) {
       if (!result.valid()) continue;
       if (view) {
         const ValueId operand = node.operands[static_cast<std::size_t>(load->operand)];
         index[result] = index.at(operand);
-        views[result] = views[operand];
-        views[result].push_back(number);
+        views[result] = number;  // which comes after the view that it is of, if it is of one
       } else {
         step.makes.push_back(index_of(result));
       }
@@ -314,7 +380,7 @@ std::vector<NodeId> lowest_peak_order(const ir::Graph& graph, const StorageAssig
 std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vector<Storage>& inputs,
                                         const std::vector<Storage>& outputs,
                                         const std::vector<Storage>& host_inputs) {
-  Scope scope{graph, {}, {}, {}, {}};
+  Scope scope{graph, {}, {}, {}, {}, {}};
   for (std::size_t i = 0; i < host_inputs.size(); ++i) {
     if (host_inputs[i].valid()) scope.host_homes[graph.inputs()[i]] = host_inputs[i];
   }
@@ -328,6 +394,9 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
   }
   if (scope.forms.size() != order.size()) return {};
   if (options_.lowest_peak) order = lowest_peak_order(graph, scope.forms, order);
+  if (options_.kernels.target == Target::kCuda) {
+    scope.host_only = host_only_nodes(graph, scope.forms, order);
+  }
   std::map<NodeId, std::int64_t> time;
   for (std::size_t i = 0; i < order.size(); ++i) time[order[i]] = static_cast<std::int64_t>(i);
   // Launches cost more than memory does on a GPU.
@@ -335,6 +404,7 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
   scope.homes = StorageAssigner(graph, scope.forms, buffers_, options_.place_parts, copy_views)
                     .run(order, inputs, outputs, time);
   for (const NodeId id : order) {
+    ir::poll_interrupt();
     try {
       lower_node(scope, id);
     } catch (const ir::OperatorError& error) {
