@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "ir/diagnostics.h"
+#include "ir/interrupt.h"
 
 namespace gcompile {
 namespace {
@@ -14,6 +15,7 @@ void note_signal(int) { signal_has_come = 1; }
 }  // namespace
 
 void catch_interrupts() {
+  ir::set_interrupt_hook(throw_if_interrupted);
   struct sigaction action = {};
   action.sa_handler = note_signal;
   action.sa_flags = static_cast<int>(SA_RESETHAND);

@@ -2,8 +2,8 @@
 
 namespace gcompile {
 
-/// Lets SIGINT, SIGTERM and SIGHUP set a flag, that the stages poll, in place of ending the process at once.
-/// A second signal of the same kind ends it the hard way.
+/// Lets SIGINT, SIGTERM and SIGHUP set a flag in place of ending the process at once. The stages poll it,
+/// also inside their loops (ir/interrupt.h). A second signal of the same kind ends it the hard way.
 void catch_interrupts();
 
 /// Whether such a signal has come.

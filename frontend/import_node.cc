@@ -7,6 +7,7 @@
 
 #include "frontend/importer.h"
 #include "frontend/legacy_attributes.h"
+#include "ir/interrupt.h"
 
 namespace gcompile::frontend {
 
@@ -34,6 +35,7 @@ void as_operator_error(Body body) {
 }  // namespace
 
 void Importer::import_node(const onnx::NodeProto& node, Scope& scope) {
+  ir::poll_interrupt();
   if (++nodes_ > options_.limits.nodes) {
     throw ir::CompileError(ir::ExitCode::kModel, fmt::format("the model has more nodes than the limit of {}",
                                                              options_.limits.nodes));

@@ -3,22 +3,112 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "ir/diagnostics.h"
 
 namespace gcompile::ir {
 namespace {
 
-std::string key_of(const ScalarNode& node) {
-  std::string key = fmt::format("{}:{}:{}:{}", static_cast<int>(node.op), static_cast<int>(node.type),
-                                node.operand, fmt::join(node.arguments, ","));
-  for (const Index& index : node.index) key += ";" + to_string(index);
-  if (node.op == ScalarOp::kConstant) {
-    key += fmt::format("#{:x}:{}", std::bit_cast<std::uint64_t>(node.constant.real), node.constant.integer);
+/// Mixes words into a hash; only for finding what == then compares, so it never shows in the output.
+class Hash {
+ public:
+  void add(std::uint64_t word) {
+    value_ = (value_ ^ word) * 0x9e3779b97f4a7c15u;
+    value_ ^= value_ >> 32;
   }
-  return key;
+  void add(std::int64_t word) { add(static_cast<std::uint64_t>(word)); }
+  void add(int word) { add(static_cast<std::uint64_t>(word)); }
+  void add(const Index& index) {
+    add(index.constant());
+    for (const Index::Term& t : index.terms()) {
+      add(t.coefficient);
+      add(static_cast<int>(t.atom.kind));
+      add(t.atom.axis);
+      add(t.atom.divisor);
+      if (t.atom.inner) add(*t.atom.inner);
+    }
+  }
+  std::size_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+std::size_t hash_of(const ScalarNode& node) {
+  Hash hash;
+  hash.add(static_cast<int>(node.op));
+  hash.add(static_cast<int>(node.type));
+  hash.add(node.operand);
+  for (const int argument : node.arguments) hash.add(argument);
+  for (const Index& index : node.index) hash.add(index);
+  if (node.op == ScalarOp::kConstant) {
+    hash.add(std::bit_cast<std::uint64_t>(node.constant.real));
+    hash.add(node.constant.integer);
+  }
+  return hash.value();
+}
+
+/// Constants are equal when their bits are: -0.0 is not 0.0, and a NaN is itself.
+int compare_constants(const Scalar& a, const Scalar& b) {
+  const auto key = [](const Scalar& s) {
+    return std::pair(std::bit_cast<std::uint64_t>(s.real), static_cast<std::int64_t>(s.integer));
+  };
+  return key(a) < key(b) ? -1 : key(b) < key(a) ? 1 : 0;
+}
+
+bool same_node(const ScalarNode& a, const ScalarNode& b) {
+  return a.op == b.op && a.type == b.type && a.operand == b.operand && a.arguments == b.arguments &&
+         a.index == b.index &&
+         (a.op != ScalarOp::kConstant || compare_constants(a.constant, b.constant) == 0);
+}
+
+/// Operators whose result is the same to the bit when the arguments change places, NaN payloads aside. Not
+/// Min and Max of floats: which zero min(0, -0) is, is not stated (gcrt/scalar_arithmetic.h).
+bool commutes(ScalarOp op, ElementType type) {
+  switch (op) {
+    case ScalarOp::kAdd:
+    case ScalarOp::kMul:
+    case ScalarOp::kBitAnd:
+    case ScalarOp::kBitOr:
+    case ScalarOp::kBitXor:
+    case ScalarOp::kEqual:
+    case ScalarOp::kNotEqual:
+    case ScalarOp::kLogicalAnd:
+    case ScalarOp::kLogicalOr:
+    case ScalarOp::kLogicalXor:
+      return true;
+    case ScalarOp::kMin:
+    case ScalarOp::kMax:
+      return !is_float(type);
+    default:
+      return false;
+  }
+}
+
+/// Accumulators first, what is computed next, then what is read, constants last: as one writes it by hand.
+int rank_of(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::kAccumulator:
+      return 0;
+    case ScalarOp::kIota:
+      return 2;
+    case ScalarOp::kLoad:
+      return 3;
+    case ScalarOp::kConstant:
+      return 4;
+    default:
+      return 1;
+  }
+}
+
+template <class T>
+int three_way(const T& a, const T& b) {
+  return a < b ? -1 : b < a ? 1 : 0;
 }
 
 void collect_loaded(const Index& index, std::vector<int>& out) {
@@ -34,10 +124,50 @@ ElementType compute_type(ElementType type) {
   return type == ElementType::kFloat16 || type == ElementType::kBFloat16 ? ElementType::kFloat32 : type;
 }
 
+/// The node's id, or -1 after its place in the table was given to the next id.
+int Dag::find_or_claim(const ScalarNode& node) {
+  const std::size_t mask = table_.size() - 1;
+  std::size_t at = hash_of(node) & mask;
+  while (table_[at] >= 0) {
+    if (same_node((*this)[table_[at]], node)) return table_[at];
+    at = (at + 1) & mask;
+  }
+  table_[at] = static_cast<int>(nodes_.size());
+  return -1;
+}
+
 int Dag::intern(ScalarNode node) {
-  const auto [at, inserted] = ids_.try_emplace(key_of(node), static_cast<int>(nodes_.size()));
-  if (inserted) nodes_.push_back(std::move(node));
-  return at->second;
+  if (2 * (nodes_.size() + 1) > table_.size()) {
+    table_.assign(std::max<std::size_t>(16, 2 * table_.size()), -1);
+    nodes_.reserve(table_.size() / 2);
+    for (std::size_t id = 0; id < nodes_.size(); ++id) {
+      std::size_t at = hash_of(nodes_[id]) & (table_.size() - 1);
+      while (table_[at] >= 0) at = (at + 1) & (table_.size() - 1);
+      table_[at] = static_cast<int>(id);
+    }
+  }
+  if (const int known = find_or_claim(node); known >= 0) return known;
+  nodes_.push_back(std::move(node));
+  return static_cast<int>(nodes_.size()) - 1;
+}
+
+/// An order of nodes by structure: 0 for the same one only. Of two different nodes the first pair of
+/// arguments with different ids decides, so the walk is a path.
+int Dag::compare(int a, int b) const {
+  while (a != b) {
+    const ScalarNode& x = (*this)[a];
+    const ScalarNode& y = (*this)[b];
+    if (const int order = three_way(std::tuple(rank_of(x.op), x.op, x.type, x.operand, x.arguments.size()),
+                                    std::tuple(rank_of(y.op), y.op, y.type, y.operand, y.arguments.size()))) {
+      return order;
+    }
+    if (x.op == ScalarOp::kConstant) return compare_constants(x.constant, y.constant);
+    const auto [i, j] = std::mismatch(x.arguments.begin(), x.arguments.end(), y.arguments.begin());
+    if (i == x.arguments.end()) return three_way(x.index, y.index);
+    a = *i;
+    b = *j;
+  }
+  return 0;
 }
 
 int Dag::load(int operand, ElementType type, std::vector<Index> index) {
@@ -119,6 +249,9 @@ int Dag::apply(ScalarOp op, std::vector<int> arguments) {
     return constant(is_float(value.type) ? Scalar::of_real(value.type, value.real) : value);
   }
   if (const auto same = neutral(op, arguments)) return *same;
+  if (commutes(op, operand_type) && compare(arguments[1], arguments[0]) < 0) {
+    std::swap(arguments[0], arguments[1]);
+  }
   node.arguments = std::move(arguments);
   return intern(std::move(node));
 }
@@ -144,43 +277,50 @@ std::optional<int> Dag::neutral(ScalarOp op, const std::vector<int>& arguments) 
 int Dag::import(const Dag& other, int root, std::span<const Index> axes, std::span<const Range> ranges,
                 const std::function<int(const ScalarNode&)>& leaf) {
   const int roots[] = {root};
-  std::map<int, int> moved;
-  const auto scalar = [&moved](int id) { return moved.at(id); };
-  for (const int id : other.reachable(roots)) {
+  const std::vector<int> order = other.reachable(roots);
+  std::vector<int> new_ids(order.size(), -1);
+  const auto moved = [&](int id) -> int& {
+    return new_ids[static_cast<std::size_t>(std::lower_bound(order.begin(), order.end(), id) -
+                                            order.begin())];
+  };
+  for (const int id : order) {
     ScalarNode node = other[id];
-    for (Index& index : node.index) index = substitute(index, axes, ranges, scalar);
-    for (int& argument : node.arguments) argument = moved.at(argument);
+    for (Index& index : node.index) index = substitute(index, axes, ranges, moved);
+    for (int& argument : node.arguments) argument = moved(argument);
     if (node.op == ScalarOp::kLoad || node.op == ScalarOp::kAccumulator) {
-      moved[id] = leaf(node);
+      moved(id) = leaf(node);
     } else if (node.op == ScalarOp::kRound) {
-      moved[id] = round(node.arguments[0]);
+      moved(id) = round(node.arguments[0]);
     } else if (node.op == ScalarOp::kCast) {
-      moved[id] = cast(node.arguments[0], node.type);
+      moved(id) = cast(node.arguments[0], node.type);
     } else if (node.op > ScalarOp::kRound) {
-      moved[id] = apply(node.op, std::move(node.arguments));
+      moved(id) = apply(node.op, std::move(node.arguments));
     } else {
-      moved[id] = intern(std::move(node));
+      moved(id) = intern(std::move(node));
     }
   }
-  return moved.at(root);
+  return moved(root);
 }
 
 std::vector<int> Dag::reachable(std::span<const int> roots) const {
   std::vector<bool> seen(nodes_.size());
-  for (const int root : roots) seen[static_cast<std::size_t>(root)] = true;
+  std::vector<int> found;
+  const auto visit = [&](int id) {
+    if (seen[static_cast<std::size_t>(id)]) return;
+    seen[static_cast<std::size_t>(id)] = true;
+    found.push_back(id);
+  };
+  for (const int root : roots) visit(root);
   std::vector<int> loaded;
-  for (std::size_t id = nodes_.size(); id-- > 0;) {
-    if (!seen[id]) continue;
-    for (const int argument : nodes_[id].arguments) seen[static_cast<std::size_t>(argument)] = true;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const ScalarNode& node = (*this)[found[i]];
+    for (const int argument : node.arguments) visit(argument);
     loaded.clear();
-    for (const Index& index : nodes_[id].index) collect_loaded(index, loaded);
-    for (const int scalar : loaded) seen[static_cast<std::size_t>(scalar)] = true;
+    for (const Index& index : node.index) collect_loaded(index, loaded);
+    for (const int scalar : loaded) visit(scalar);
   }
-  std::vector<int> out;
-  for (std::size_t id = 0; id < seen.size(); ++id) {
-    if (seen[id]) out.push_back(static_cast<int>(id));
-  }
-  return out;
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 bool Dag::index_depends_on_axis(const Index& index, int axis) const {

@@ -3,7 +3,6 @@
 // indices. Never a tree: x*sigmoid(x) repeated would grow exponentially (DESIGN law 1).
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,7 +38,8 @@ class Dag {
   int accumulator(int which, ElementType type);
   int cast(int argument, ElementType to);  // folds no-op casts
   int round(int argument);                 // no-op on non-floats and on nodes already exact in their type
-  /// Checks arity and equal argument types; folds constants.
+  /// Checks arity and equal argument types; folds constants. Arguments of operators that commute bit for bit
+  /// (NaN payloads aside) are put in an order that depends on what they are, not on how the caller had them.
   int apply(ScalarOp op, std::vector<int> arguments);
 
   /// Copies expression `root` of `other` here. Loads and accumulators go through the callbacks (which receive
@@ -56,9 +56,11 @@ class Dag {
 
  private:
   int intern(ScalarNode node);
+  int find_or_claim(const ScalarNode& node);
+  int compare(int a, int b) const;
   std::optional<int> neutral(ScalarOp op, const std::vector<int>& arguments) const;
   std::vector<ScalarNode> nodes_;
-  std::map<std::string, int> ids_;  // content key -> id
+  std::vector<int> table_;  // ids by hash of their content, linear probing; -1: free
 };
 
 /// float32 for the 16-bit floats, the type itself otherwise.

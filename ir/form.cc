@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ir/diagnostics.h"
+#include "ir/interrupt.h"
 
 namespace gcompile::ir {
 namespace {
@@ -110,6 +111,7 @@ class Interpreter {
       std::vector<std::int64_t> axes;
       for (const Range& r : region.box) axes.push_back(r.low);
       do {
+        poll_interrupt();
         prepare(axes);
         store(axes, expression(axes));
       } while (advance(axes, region.box, 0, axes.size()));
@@ -146,6 +148,7 @@ class Interpreter {
     for (std::size_t axis = parallel; axis < axes.size(); ++axis) axes[axis] = 0;
     if (!empty(box, parallel, axes.size())) {
       do {
+        poll_interrupt();
         const Scalar v = value(axes);
         const Scalar pair[] = {accumulated, v};
         switch (stage.combine) {
@@ -203,6 +206,7 @@ class Interpreter {
     if (empty(region.box, parallel, axes.size())) return;
     for (std::size_t axis = parallel; axis < axes.size(); ++axis) axes[axis] = region.box[axis].low;
     do {
+      poll_interrupt();
       store(axes, value(axes));
     } while (advance(axes, region.box, parallel, axes.size()));
     for (std::size_t axis = parallel; axis < axes.size(); ++axis) axes[axis] = 0;
@@ -220,6 +224,7 @@ class Interpreter {
       if (empty(box, 0, box.size())) continue;
       std::vector<std::int64_t> axes(box.size(), 0);
       do {
+        poll_interrupt();
         const std::int64_t index = value(axes).integer;
         if (index < check.range.low || index >= check.range.high) {
           throw CompileError(ExitCode::kModel, fmt::format("index {} is outside [{}, {})", index,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <utility>
 
 #include "ir/diagnostics.h"
 
@@ -52,6 +53,7 @@ ValueId Graph::add_input(std::string input_name, TensorType type) {
   Value value;
   value.name = std::move(input_name);
   value.type = std::move(type);
+  value.is_input = true;
   const ValueId id = add_value(std::move(value));
   inputs_.push_back(id);
   return id;
@@ -144,13 +146,11 @@ const Tensor* Graph::constant(ValueId id) const {
   return v.constant ? &*v.constant : nullptr;
 }
 
-bool Graph::is_input(ValueId id) const {
-  return std::find(inputs_.begin(), inputs_.end(), id) != inputs_.end();
-}
+bool Graph::is_input(ValueId id) const { return value(id).is_input; }
 
 bool Graph::is_output(ValueId id) const {
   const std::vector<Use>& uses = value(id).uses;
-  return std::any_of(uses.begin(), uses.end(), [](const Use& use) { return !use.node.valid(); });
+  return !uses.empty() && !uses.back().node.valid();  // no node sorts behind all nodes
 }
 
 void Graph::add_use(ValueId id, Use use) {
@@ -184,15 +184,19 @@ void Graph::set_operands(NodeId id, std::vector<ValueId> operands) {
 }
 
 void Graph::replace_uses(ValueId from, ValueId to) {
-  if (from == to) return;
-  const std::vector<Use> uses = value(from).uses;
-  for (const Use& use : uses) {
-    if (use.node.valid()) {
-      set_operand(use.node, use.slot, to);
-    } else {
-      set_output(static_cast<std::size_t>(use.slot), to);
-    }
+  if (from == to || value(from).uses.empty()) return;
+  // Whole lists at once: one use after the other is quadratic in their number.
+  const std::vector<Use> moved = std::exchange(value(from).uses, {});
+  for (const Use& use : moved) {
+    ValueId& slot = use.node.valid() ? node(use.node).operands[static_cast<std::size_t>(use.slot)]
+                                     : outputs_[static_cast<std::size_t>(use.slot)];
+    slot = to;
   }
+  std::vector<Use>& uses = value(to).uses;
+  const auto middle = static_cast<std::ptrdiff_t>(uses.size());
+  uses.insert(uses.end(), moved.begin(), moved.end());
+  const auto from_here = std::upper_bound(uses.begin(), uses.begin() + middle, moved.front());
+  std::inplace_merge(from_here, uses.begin() + middle, uses.end());
 }
 
 void Graph::erase_value(ValueId id) {

@@ -42,6 +42,7 @@ struct Value {
   TensorType type;
   NodeId producer;  // invalid for graph inputs and constants
   int result_index = 0;
+  bool is_input = false;  // of its graph
   /// Set for constants, and for computed values that are known at compile time until folding removes the
   /// producer.
   std::optional<Tensor> constant;
@@ -54,7 +55,7 @@ struct Value {
 struct Origin {
   std::string what;                 // "Conv"; a pass: "layout"
   std::optional<std::string> name;  // of the model's node
-  bool operator==(const Origin&) const = default;
+  auto operator<=>(const Origin&) const = default;
 };
 /// "Conv 'conv1'", printable.
 std::string to_string(const Origin& origin);

@@ -249,6 +249,7 @@ Index modulo(const Index& index, std::int64_t divisor, std::span<const Range> ax
 
 Index substitute(const Index& index, std::span<const Index> axes, std::span<const Range> ranges,
                  const std::function<int(int)>& scalar) {
+  if (const std::optional<int> axis = index.as_axis()) return axes[static_cast<std::size_t>(*axis)];
   Index out(index.constant());
   for (const Index::Term& t : index.terms()) {
     Index atom;

@@ -9,6 +9,7 @@ namespace gcompile::ir {
 // Every record is a function `operator_NAME()` defined in one of ir/ops/*.cc: one that is listed but not
 // defined is a link error that names it, and no static initialisation order is involved.
 #define GC_OPERATOR(identifier) const Operator& operator_##identifier();
+#include "ir/interrupt.h"
 #include "ir/ops/operators.def"
 #undef GC_OPERATOR
 
@@ -362,6 +363,7 @@ std::vector<std::optional<Tensor>> evaluate_all(const Graph& graph, const std::v
     for (const ValueId operand : node.operands) {
       operands.push_back(operand.valid() ? &*values[operand.index] : nullptr);
     }
+    poll_interrupt();
     std::vector<Tensor> results = evaluate_node(graph, id, operands);
     for (std::size_t i = 0; i < node.results.size(); ++i) {
       if (node.results[i].valid()) values[node.results[i].index] = std::move(results.at(i));

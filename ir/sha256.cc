@@ -5,12 +5,14 @@
 #include <cstring>
 
 #include "fmt/format.h"
+#include "ir/interrupt.h"
 
 namespace gcompile {
 namespace {
 
 constexpr std::size_t kBlockBytes = 64;
 constexpr std::size_t kLengthOffset = 56;
+constexpr std::size_t kBytesBetweenPolls = std::size_t{1} << 20;
 
 // FIPS 180-4, 4.2.2: fractional parts of the cube roots of the first 64 primes.
 constexpr std::uint32_t kRoundConstants[64] = {
@@ -69,6 +71,7 @@ void Sha256::update(std::string_view bytes) {
   byte_count_ += remaining;
   while (remaining > 0) {
     if (filled == 0 && remaining >= kBlockBytes) {
+      if (remaining % kBytesBetweenPolls < kBlockBytes) ir::poll_interrupt();
       absorb(data);
       data += kBlockBytes;
       remaining -= kBlockBytes;

@@ -98,8 +98,8 @@ class GraphVerifier {
   }
 
   bool has_use(ValueId id, const Use& use) const {
-    const std::vector<Use>& uses = graph_.value(id).uses;
-    return std::find(uses.begin(), uses.end(), use) != uses.end();
+    const std::vector<Use>& uses = graph_.value(id).uses;  // sorted, as check_uses() says otherwise
+    return std::binary_search(uses.begin(), uses.end(), use);
   }
 
   void check_node(NodeId id) {
@@ -152,8 +152,11 @@ class GraphVerifier {
 
   /// Attributes and result types of nodes that speak for themselves, found anew in a copy of the graph.
   void check_types() {
+    const std::vector<NodeId> nodes = graph_.nodes();
+    if (std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) { return graph_.node(id).form != nullptr; }))
+      return;
     Graph copy = graph_;
-    for (const NodeId id : graph_.nodes()) {
+    for (const NodeId id : nodes) {
       Node& node = copy.node(id);
       if (node.form) continue;
       const std::string where = node_text(graph_, id);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "ir/diagnostics.h"
 #include "ir/operator.h"
@@ -210,14 +211,41 @@ class FormVerifier {
       }
       covered += volume;
       check_expression(form, region.root, region.box, accumulators, fmt::format("region {}", k));
-      for (std::size_t other = 0; other < k; ++other) {
-        if (overlap(region.box, form.regions[other].box)) {
-          add(fmt::format("regions {} and {} overlap", other, k));
-          return;
-        }
+    }
+    if (find_overlap(form.regions)) return;
+    if (covered != total) add(fmt::format("the regions cover {} of {} points", covered, total));
+  }
+
+  /// Boxes in the order of the axis along which they begin at the most places: of the many parts of a Concat
+  /// only neighbours need a look.
+  bool find_overlap(const std::vector<Region>& regions) {
+    if (regions.size() < 2) return false;
+    std::size_t sweep = 0, most = 0;
+    for (std::size_t axis = 0; axis < regions[0].box.size(); ++axis) {
+      std::set<std::int64_t> lows;
+      for (const Region& region : regions) lows.insert(region.box[axis].low);
+      if (lows.size() > most) sweep = axis, most = lows.size();
+    }
+    std::vector<std::size_t> order;
+    for (std::size_t k = 0; k < regions.size(); ++k) {
+      if (!regions[k].is_empty()) order.push_back(k);
+    }
+    if (most == 0) return false;
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return regions[a].box[sweep].low < regions[b].box[sweep].low;
+    });
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const Region& region = regions[order[i]];
+      for (std::size_t j = i + 1; j < order.size(); ++j) {
+        const Region& next = regions[order[j]];
+        if (next.box[sweep].low >= region.box[sweep].high) break;
+        if (!overlap(region.box, next.box)) continue;
+        add(fmt::format("regions {} and {} overlap", std::min(order[i], order[j]),
+                        std::max(order[i], order[j])));
+        return true;
       }
     }
-    if (covered != total) add(fmt::format("the regions cover {} of {} points", covered, total));
+    return false;
   }
 
   static bool overlap(const std::vector<Range>& a, const std::vector<Range>& b) {

@@ -1,5 +1,6 @@
 // Lowers every node to its form and writes single-element constants into the expressions.
 
+#include "ir/interrupt.h"
 #include "ir/operator.h"
 #include "passes/form_edit.h"
 #include "passes/passes.h"
@@ -9,6 +10,7 @@ namespace gcompile::passes {
 bool attach_forms(ir::Graph& graph, PassContext&) {
   ir::Diagnostics diagnostics;
   for (const ir::NodeId id : graph.nodes()) {
+    ir::poll_interrupt();
     if (graph.node(id).form) continue;
     try {
       set_form(graph, id, ir::form_of(graph, id));

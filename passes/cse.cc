@@ -1,13 +1,17 @@
 // Common subexpressions: of nodes with the same operator, attributes and operands the first one serves all.
+// Operands that commute to the bit are the same in either order.
 // Constants are merged first, by content, so that "the same operands" is a comparison of ids.
 
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 #include <tuple>
 
+#include "ir/interrupt.h"
 #include "ir/operator.h"
 #include "passes/passes.h"
+#include "passes/rule.h"
 
 namespace gcompile::passes {
 namespace {
@@ -71,14 +75,30 @@ bool serves(const ir::Graph& graph, const ir::Node& first, const ir::Node& secon
   return true;
 }
 
-void replace(ir::Graph& graph, ir::NodeId from, ir::NodeId to) {
+/// The operands as a key: sorted where their order does not change a bit of the result (NaN payloads aside).
+std::vector<ir::ValueId> operands_in_order(const ir::Graph& graph, const ir::Node& node) {
+  std::vector<ir::ValueId> operands = node.operands;
+  if (!commutes(node)) return operands;
+  // Which zero max(0, -0) is, is not stated.
+  const bool extremum = node.op->name == "Max" || node.op->name == "Min";
+  if (extremum && ir::is_float(graph.value(node.results[0]).type.element)) return operands;
+  std::sort(operands.begin(), operands.end());
+  return operands;
+}
+
+/// Origins of the nodes that others were merged into.
+using Origins = std::map<ir::NodeId, std::set<ir::Origin>>;
+
+void replace(ir::Graph& graph, ir::NodeId from, ir::NodeId to, Origins& origins) {
   for (std::size_t i = 0; i < graph.node(from).results.size(); ++i) {
     const ir::ValueId result = graph.node(from).results[i];
     if (result.valid() && graph.use_count(result) > 0) graph.replace_uses(result, graph.node(to).results[i]);
   }
+  std::vector<ir::Origin>& kept = graph.node(to).origins;
+  const auto [known, is_new] = origins.try_emplace(to);
+  if (is_new) known->second.insert(kept.begin(), kept.end());
   for (const ir::Origin& origin : graph.node(from).origins) {
-    std::vector<ir::Origin>& kept = graph.node(to).origins;
-    if (std::find(kept.begin(), kept.end(), origin) == kept.end()) kept.push_back(origin);
+    if (known->second.insert(origin).second) kept.push_back(origin);
   }
   graph.erase_node(from);
 }
@@ -89,16 +109,18 @@ bool eliminate_common_subexpressions(ir::Graph& graph, PassContext&) {
   bool changed = merge_constants(graph);
   using Key = std::tuple<std::string_view, std::string_view, std::vector<ir::ValueId>>;
   std::map<Key, std::vector<ir::NodeId>> seen;
+  Origins origins;
   for (const ir::NodeId id : graph.topological_order()) {
+    ir::poll_interrupt();
     const ir::Node& node = graph.node(id);
     if (!node.op->deterministic || !node.subgraphs.empty() || node.form) continue;
-    std::vector<ir::NodeId>& alike = seen[{node.op->domain, node.op->name, node.operands}];
+    std::vector<ir::NodeId>& alike = seen[{node.op->domain, node.op->name, operands_in_order(graph, node)}];
     const auto first = std::find_if(alike.begin(), alike.end(),
                                     [&](ir::NodeId other) { return serves(graph, graph.node(other), node); });
     if (first == alike.end()) {
       alike.push_back(id);
     } else {
-      replace(graph, id, *first);
+      replace(graph, id, *first, origins);
       changed = true;
     }
   }

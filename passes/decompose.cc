@@ -1,5 +1,6 @@
 // Replaces composite operators by simpler ones, as their records say, until none is left.
 
+#include "ir/interrupt.h"
 #include "ir/operator.h"
 #include "passes/passes.h"
 
@@ -10,6 +11,7 @@ bool decompose(ir::Graph& graph, PassContext&) {
   for (bool again = true; again;) {
     again = false;
     for (const ir::NodeId id : graph.topological_order()) {
+      ir::poll_interrupt();
       if (!graph.alive(id) || !graph.node(id).op->decompose) continue;
       ir::RewriteContext context(graph, id, 0);
       try {

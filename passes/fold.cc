@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ir/interrupt.h"
 #include "ir/operator.h"
 #include "passes/passes.h"
 
@@ -88,7 +89,10 @@ class Folder {
 bool fold_constants(ir::Graph& graph, PassContext& context) {
   bool changed = false;
   Folder folder(graph, context);
-  for (const ir::NodeId id : graph.topological_order()) changed |= folder.fold(id);
+  for (const ir::NodeId id : graph.topological_order()) {
+    ir::poll_interrupt();
+    changed |= folder.fold(id);
+  }
   graph.erase_unused_constants();
   return changed;
 }

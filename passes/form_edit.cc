@@ -28,8 +28,14 @@ int base_operands(const ir::Node& node) {
 }
 
 LoopForm rebuild(const LoopForm& form, const std::function<int(Dag&, const ScalarNode&)>& leaf) {
-  LoopForm out = form;
-  out.dag = Dag();
+  LoopForm out;  // all but the expressions
+  out.extents = form.extents;
+  out.parallel = form.parallel;
+  out.stages = form.stages;
+  out.final_over_reduced = form.final_over_reduced;
+  out.regions = form.regions;
+  out.store = form.store;
+  out.checks = form.checks;
   const std::vector<ir::Index> axes = form.identity();
   const std::vector<ir::Range> ranges = form.ranges();
   const auto move = [&](int root) {
@@ -56,6 +62,7 @@ void set_loops(ir::Graph& graph, ir::NodeId id, LoopForm loops, std::vector<ir::
   std::vector<int> renumber(operands.size(), -1);
   std::vector<ir::ValueId> kept(operands.begin(), operands.begin() + base);
   for (int i = 0; i < base; ++i) renumber[static_cast<std::size_t>(i)] = i;
+  std::map<ir::ValueId, int> numbers;  // of the operands behind the base
   std::vector<int> roots;
   for (const ir::Stage& stage : loops.stages) roots.push_back(stage.root);
   for (const ir::Region& region : loops.regions) roots.push_back(region.root);
@@ -66,9 +73,9 @@ void set_loops(ir::Graph& graph, ir::NodeId id, LoopForm loops, std::vector<ir::
     int& number = renumber[static_cast<std::size_t>(node.operand)];
     if (number >= base || (number >= 0 && node.operand < base)) continue;
     const ir::ValueId value = operands[static_cast<std::size_t>(node.operand)];
-    const auto at = std::find(kept.begin() + base, kept.end(), value);
-    number = static_cast<int>(at - kept.begin());
-    if (at == kept.end()) kept.push_back(value);
+    const auto [at, is_new] = numbers.try_emplace(value, static_cast<int>(kept.size()));
+    number = at->second;
+    if (is_new) kept.push_back(value);
   }
   LoopForm renumbered = rebuild(loops, [&](Dag& dag, const ScalarNode& node) {
     return same_leaf(dag, node,

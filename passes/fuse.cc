@@ -10,7 +10,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
+#include <map>
+#include <set>
 
+#include "ir/interrupt.h"
 #include "ir/operator.h"
 #include "passes/form_edit.h"
 #include "passes/passes.h"
@@ -66,6 +70,30 @@ bool is_pure_movement(const LoopForm& form) {
                      [&](const ir::Region& region) { return form.dag[region.root].op == ScalarOp::kLoad; });
 }
 
+/// What a kernel reads of one operand.
+struct OperandReads {
+  int loads = 0;             // once for each root that reaches them: every stage walks its expression anew
+  bool at_own_index = true;  // all of them
+  bool indirect = false;     // any of them
+};
+
+/// By operand, of `count`. One walk per root, so that nodes of many operands are looked at once.
+std::vector<OperandReads> reads_of(const LoopForm& form, std::size_t count) {
+  std::vector<OperandReads> reads(count);
+  for (const int root : roots_of(form)) {
+    const int one[] = {root};
+    for (const int id : form.dag.reachable(one)) {
+      const ScalarNode& load = form.dag[id];
+      if (load.op != ScalarOp::kLoad) continue;
+      OperandReads& read = reads[static_cast<std::size_t>(load.operand)];
+      ++read.loads;
+      read.at_own_index = read.at_own_index && is_identity_load(form, load);
+      for (const Index& index : load.index) read.indirect |= index.has_loaded();
+    }
+  }
+  return reads;
+}
+
 class Fuser {
  public:
   Fuser(ir::Graph& graph, PassContext& context) : graph_(graph), context_(context) {}
@@ -82,7 +110,10 @@ class Fuser {
  private:
   template <class F>
   void sweep(const F& visit) {
-    for (const NodeId id : graph_.topological_order()) {
+    const std::vector<NodeId> order = graph_.topological_order();
+    for (std::size_t i = 0; i < order.size(); ++i) rank_[order[i]] = i;
+    for (const NodeId id : order) {
+      ir::poll_interrupt();
       while (graph_.alive(id) && visit(id)) changed_ = true;
     }
   }
@@ -109,8 +140,9 @@ class Fuser {
     return fmt::format("{} '{}'", node(id).op->name, ir::printable(node(id).name));
   }
 
-  bool within_bounds(const LoopForm& a, const LoopForm& b, std::size_t operands, NodeId reader) {
-    const std::size_t size = a.dag.reachable(roots_of(a)).size() + b.dag.reachable(roots_of(b)).size();
+  static std::size_t size_of(const LoopForm& form) { return form.dag.reachable(roots_of(form)).size(); }
+
+  bool within_bounds(std::size_t size, std::size_t operands, NodeId reader) {
     if (size <= kMaxExpression && operands <= kMaxOperands) return true;
     context_.refused(
         subject(reader),
@@ -121,8 +153,9 @@ class Fuser {
   void merge_origins(NodeId into, const std::vector<ir::Origin>& earlier) {
     std::vector<ir::Origin>& origins = graph_.node(into).origins;
     std::vector<ir::Origin> merged = earlier;
+    std::set<ir::Origin> seen(earlier.begin(), earlier.end());
     for (const ir::Origin& origin : origins) {
-      if (std::find(merged.begin(), merged.end(), origin) == merged.end()) merged.push_back(origin);
+      if (seen.insert(origin).second) merged.push_back(origin);
     }
     origins = std::move(merged);
   }
@@ -130,21 +163,18 @@ class Fuser {
   /// Sweep 1. The reader is a map of one region that reads the producer at its own index.
   bool merge_chain(NodeId reader) {
     const LoopForm* form = map_form(reader);
-    if (!form || form->regions.size() != 1) return false;
-    for (std::size_t k = 0; k < node(reader).operands.size(); ++k) {
+    if (!form || form->regions.size() != 1 || ir::pure_load(*form)) return false;
+    const std::size_t count = node(reader).operands.size();
+    const std::vector<OperandReads> reads = reads_of(*form, count);
+    const std::size_t size = size_of(*form);
+    for (std::size_t k = 0; k < count; ++k) {
       const auto producer = private_producer(reader, k);
       if (!producer) continue;
       const LoopForm* inner = map_form(*producer);
       if (!inner || inner->regions.size() != 1 || !inner->checks.empty() || !inner->has_identity_store())
         continue;
-      if (ir::pure_load(*inner) || ir::pure_load(*form)) continue;  // views cost nothing where they are
-      bool identity = true;
-      for (const int id : form->dag.reachable(roots_of(*form))) {
-        const ScalarNode& load = form->dag[id];
-        if (load.op == ScalarOp::kLoad && load.operand == static_cast<int>(k))
-          identity &= is_identity_load(*form, load);
-      }
-      if (identity && substitute(reader, k, *producer, *inner)) return true;
+      if (ir::pure_load(*inner)) continue;  // views cost nothing where they are
+      if (reads[k].at_own_index && substitute(reader, k, *producer, *inner, size)) return true;
     }
     return false;
   }
@@ -154,37 +184,28 @@ class Fuser {
     const auto* form = std::get_if<LoopForm>(node(reader).form.get());
     if (!form || (is_pure_movement(*form) && form->regions.size() > 1)) return false;
     if (ir::pure_load(*form)) return false;  // a movement is an alias, or waits to be read itself
-    for (std::size_t k = 0; k < node(reader).operands.size(); ++k) {
+    const std::size_t count = node(reader).operands.size();
+    const std::vector<OperandReads> all_reads = reads_of(*form, count);
+    const std::size_t size = size_of(*form);
+    for (std::size_t k = 0; k < count; ++k) {
       const auto producer = private_producer(reader, k);
       if (!producer) continue;
       const LoopForm* inner = map_form(*producer);
       if (!inner || !inner->checks.empty() || !inner->has_identity_store() || inner->regions.size() != 1)
         continue;
       if (is_free_view(*producer, *inner)) continue;
-      int reads = 0;
-      bool indirect = false;
-      const std::vector<int> roots = roots_of(*form);
-      // Every stage walks its expression anew, so a load counts once for each root that reaches it.
-      for (const int root : roots) {
-        const int one[] = {root};
-        for (const int id : form->dag.reachable(one)) {
-          const ScalarNode& load = form->dag[id];
-          if (load.op != ScalarOp::kLoad || load.operand != static_cast<int>(k)) continue;
-          ++reads;
-          for (const Index& index : load.index) indirect |= index.has_loaded();
-        }
-      }
+      const OperandReads& reads = all_reads[k];
       std::int64_t points = ir::element_count(form->extents);
       const std::int64_t elements = std::max<std::int64_t>(1, ir::element_count(inner->extents));
-      const double repeats = static_cast<double>(points) * reads / static_cast<double>(elements);
+      const double repeats = static_cast<double>(points) * reads.loads / static_cast<double>(elements);
       const int work = work_of(*inner);
       if (repeats > 1.01 && repeats * work > kMaxRepeatedWork) {
         context_.refused(subject(reader), fmt::format("would compute {} {:.1f} times per element",
                                                       subject(*producer), repeats));
         continue;
       }
-      if (indirect && work > kMaxRepeatedWork) continue;
-      if (substitute(reader, k, *producer, *inner)) return true;
+      if (reads.indirect && work > kMaxRepeatedWork) continue;
+      if (substitute(reader, k, *producer, *inner, size)) return true;
     }
     return false;
   }
@@ -204,12 +225,13 @@ class Fuser {
   }
 
   /// reader := reader with loads of operand k replaced by the producer's expression at the load's index.
-  bool substitute(NodeId reader, std::size_t k, NodeId producer, const LoopForm& inner) {
-    const auto form = *std::get_if<LoopForm>(node(reader).form.get());
-    std::vector<ValueId> operands = node(reader).operands;
-    const std::size_t shift = operands.size();
+  /// `size`: of the reader's expressions.
+  bool substitute(NodeId reader, std::size_t k, NodeId producer, const LoopForm& inner, std::size_t size) {
+    const std::size_t shift = node(reader).operands.size();
     const std::vector<ValueId>& added = node(producer).operands;
-    if (!within_bounds(form, inner, shift + added.size() - 1, reader)) return false;
+    if (!within_bounds(size + size_of(inner), shift + added.size() - 1, reader)) return false;
+    const auto& form = std::get<LoopForm>(*node(reader).form);
+    std::vector<ValueId> operands = node(reader).operands;
     operands.insert(operands.end(), added.begin(), added.end());
     const std::vector<Range> ranges = form.ranges();
     LoopForm fused = rebuild(form, [&](Dag& dag, const ScalarNode& leaf) {
@@ -236,11 +258,12 @@ class Fuser {
     if (!form || form->regions.size() != 1 || !form->checks.empty() || !form->has_identity_store())
       return false;
     if (ir::pure_load(*form)) return false;
+    const JoiningReader facts(*form);
     // Of several candidates the one computed last is joined: the others exist by then.
     std::optional<std::size_t> best;
     for (std::size_t k = 0; k < node(reader).operands.size(); ++k) {
       const auto producer = private_producer(reader, k);
-      if (!producer || !can_join(reader, *form, k, *producer)) continue;
+      if (!producer || !can_join(reader, facts, k, *producer)) continue;
       if (!best || later(*producer, graph_.value(node(reader).operands[*best]).producer)) best = k;
     }
     if (!best) return false;
@@ -248,12 +271,49 @@ class Fuser {
     return true;
   }
 
-  bool later(NodeId a, NodeId b) const {
-    const std::vector<NodeId> order = graph_.topological_order();
-    return std::find(order.begin(), order.end(), a) > std::find(order.begin(), order.end(), b);
+  /// In the order at the start of the sweep, which makes no new nodes.
+  bool later(NodeId a, NodeId b) const { return rank_.at(a) > rank_.at(b); }
+
+  /// The reads of a map that decide whether it can be the last expression of something else.
+  struct JoiningReader {
+    explicit JoiningReader(const LoopForm& form) {
+      for (const int id : form.dag.reachable(roots_of(form))) {
+        ++size;
+        const ScalarNode& node = form.dag[id];
+        if (node.op == ScalarOp::kIota && first_iota < 0) first_iota = id;
+        if (node.op != ScalarOp::kLoad) continue;
+        if (!is_identity_load(form, node)) displaced.try_emplace(node.operand, id);
+        const bool new_operand = computed.empty() || computed.back().first != node.operand;
+        if (!is_broadcast_load(node) && new_operand) computed.emplace_back(node.operand, id);
+      }
+    }
+    std::size_t size = 0;
+    int first_iota = -1;
+    std::map<int, int> displaced;  // by operand, the first load at another index than the element's own
+    /// Operand and load at an index that is no axis or constant, in the order of loads; never the same
+    /// operand twice in a row, so the first of another operand than k is among the first two.
+    std::vector<std::pair<int, int>> computed;
+  };
+
+  /// Which read stands in the way of joining operand k: "" for none, "iota" for one without a remark.
+  static std::string_view obstacle(const JoiningReader& reader, int k, bool contract) {
+    constexpr int kNone = INT_MAX;
+    const auto own = reader.displaced.find(k);
+    const int first_own = own == reader.displaced.end() ? kNone : own->second;
+    int first_other = kNone;
+    int first_iota = kNone;
+    if (contract) {
+      for (std::size_t i = 0; i < reader.computed.size() && first_other == kNone; ++i) {
+        if (reader.computed[i].first != k) first_other = reader.computed[i].second;
+      }
+      if (reader.first_iota >= 0) first_iota = reader.first_iota;
+    }
+    const int first = std::min({first_own, first_other, first_iota});
+    if (first == kNone) return "";
+    return first == first_iota ? "iota" : first == first_own ? "its producer" : "an operand";
   }
 
-  bool can_join(NodeId reader, const LoopForm& form, std::size_t k, NodeId producer) {
+  bool can_join(NodeId reader, const JoiningReader& facts, std::size_t k, NodeId producer) {
     const LoopForm* target = loops_of(node(producer));
     if (!target) return false;
     const bool contract = std::holds_alternative<ir::ContractForm>(*node(producer).form);
@@ -261,25 +321,20 @@ class Fuser {
     const ir::Value& before = graph_.value(node(producer).results[0]);
     const ir::Value& after = graph_.value(node(reader).results[0]);
     if (before.type.shape != after.type.shape) return false;
-    for (const int id : form.dag.reachable(roots_of(form))) {
-      const ScalarNode& load = form.dag[id];
-      if (load.op == ScalarOp::kIota && contract) return false;
-      if (load.op != ScalarOp::kLoad) continue;
-      const bool own = load.operand == static_cast<int>(k);
-      if (own ? !is_identity_load(form, load) : contract && !is_broadcast_load(load)) {
+    if (const std::string_view what = obstacle(facts, static_cast<int>(k), contract); !what.empty()) {
+      if (what != "iota") {
         context_.refused(subject(reader),
-                         fmt::format("reads {} at other places than {} writes",
-                                     own ? "its producer" : "an operand", subject(producer)));
-        return false;
+                         fmt::format("reads {} at other places than {} writes", what, subject(producer)));
       }
+      return false;
     }
     if (!ir::same_layout(before.type.shape, ir::strides_in_order(before.type.shape, before.order),
                          ir::strides_in_order(after.type.shape, after.order))) {
       context_.refused(subject(reader), fmt::format("its layout differs from that of {}", subject(producer)));
       return false;
     }
-    return within_bounds(*target, form, node(reader).operands.size() + node(producer).operands.size() - 1,
-                         reader);
+    return within_bounds(size_of(*target) + facts.size,
+                         node(reader).operands.size() + node(producer).operands.size() - 1, reader);
   }
 
   void join(NodeId reader, const LoopForm& form, std::size_t k, NodeId producer) {
@@ -320,6 +375,7 @@ class Fuser {
   ir::Graph& graph_;
   PassContext& context_;
   bool changed_ = false;
+  std::map<NodeId, std::size_t> rank_;  // position in the order of the sweep
 };
 
 }  // namespace

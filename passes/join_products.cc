@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/interrupt.h"
 #include "ir/ops/rewrite.h"
 #include "passes/passes.h"
 #include "passes/rule.h"
@@ -39,6 +40,7 @@ class Joiner {
   bool run() {
     bool changed = false;
     for (const NodeId id : graph_.topological_order()) {
+      ir::poll_interrupt();
       if (!graph_.alive(id) || !is(id, "FusedAttention")) continue;
       std::vector<std::pair<ValueId, std::vector<Part>>> groups;  // by left side, in the order of Q, K, V
       for (const NodeId product : products_before(id)) add(groups, product);
@@ -167,7 +169,8 @@ class Joiner {
         if (!reader.subgraphs.empty() || !reader.op->lower) return copies;
         const ir::Form form = ir::form_of(graph_, use.node);
         if (const auto* loops = std::get_if<ir::LoopForm>(&form)) {
-          if (!ir::pure_load(*loops)) continue;
+          const ir::ScalarNode* load = ir::pure_load(*loops);
+          if (!load || load->operand != use.slot) continue;  // computes, or does not look at this operand
           auto view = ir::view_strides(*loops, strides);
           if (!view) return copies;
           open.emplace_back(reader.results[0], std::move(view->strides));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/interrupt.h"
 #include "ir/operator.h"
 #include "ir/problem.h"
 #include "passes/form_edit.h"
@@ -111,6 +112,7 @@ class Assigner {
   }
 
   void forward(NodeId id) {
+    ir::poll_interrupt();
     const ir::Node& node = graph_.node(id);
     for (const ValueId result : node.results) {
       if (!result.valid()) continue;
@@ -162,7 +164,7 @@ class Assigner {
     const ir::Node& reader = graph_.node(uses[0].node);
     const auto* loops = std::get_if<LoopForm>(reader.form.get());
     const ScalarNode* load = loops ? ir::pure_load(*loops) : nullptr;
-    if (!load || load->index.size() != loops->extents.size()) return {};
+    if (!load || load->operand != uses[0].slot || load->index.size() != loops->extents.size()) return {};
     Order order(load->index.size(), -1);
     for (std::size_t axis = 0; axis < load->index.size(); ++axis) {
       const auto to = load->index[axis].as_axis();

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "ir/diagnostics.h"
+#include "ir/interrupt.h"
 #include "ir/verify.h"
 
 namespace gcompile::passes {
@@ -60,6 +61,7 @@ class Runner {
     // Inlining a branch deletes the graph it came from, so the list is taken anew after every change outside.
     std::vector<ir::Graph*> graphs = all_graphs(graph_);
     for (std::size_t i = 0; i < graphs.size(); ++i) {
+      ir::poll_interrupt();
       if (!pass.run(*graphs[i], context_)) continue;
       changed = true;
       graphs = all_graphs(graph_);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "ir/interrupt.h"
 #include "passes/passes.h"
 
 namespace gcompile::passes {
@@ -50,6 +52,8 @@ Pattern Pattern::shared() const {
   pattern.shared_ = true;
   return pattern;
 }
+
+bool commutes(const ir::Node& node) { return node.operands.size() == 2 && node.op->traits.commutative; }
 
 // Match -----------------------------------------------------------------------------------------------------
 
@@ -112,7 +116,7 @@ class Matcher {
       if (!accepts(pattern, task.value)) return std::nullopt;
       match.nodes_.push_back({id, pattern.shared_ && !match.nodes_.empty()});
       if (pattern.any_operands_) continue;
-      if (commutes(id)) {
+      if (commutes(graph_.node(id))) {
         if (auto found = solve(match, with_operands(tasks, pattern, id, true))) return found;
       }
       tasks = with_operands(std::move(tasks), pattern, id, false);
@@ -144,11 +148,6 @@ class Matcher {
       if (node.operands[i].valid()) return false;
     }
     return true;
-  }
-
-  bool commutes(NodeId id) const {
-    const ir::Node& node = graph_.node(id);
-    return node.operands.size() == 2 && node.op->traits.commutative;
   }
 
   /// Operands are pushed from the last to the first, so that the first is matched first.
@@ -187,10 +186,11 @@ class Matcher {
 // Rewriter --------------------------------------------------------------------------------------------------
 
 Rewriter::Rewriter(ir::Graph& graph, Match match) : Match(std::move(match)), mutable_graph_(graph) {
+  std::set<ir::Origin> seen;
   for (auto at = nodes_.rbegin(); at != nodes_.rend(); ++at) {
     if (at->shared) continue;
     for (const ir::Origin& origin : graph.node(at->id).origins) {
-      if (std::find(origins_.begin(), origins_.end(), origin) == origins_.end()) origins_.push_back(origin);
+      if (seen.insert(origin).second) origins_.push_back(origin);
     }
   }
 }
@@ -247,6 +247,7 @@ class RuleDriver {
     for (bool again = true; again;) {
       again = false;
       for (const NodeId id : graph_.topological_order()) {
+        ir::poll_interrupt();
         if (!graph_.alive(id)) continue;
         again |= rewrite(id);
         if (budget_ == 0) {

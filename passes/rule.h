@@ -19,6 +19,8 @@ namespace gcompile::passes {
 /// Whether the node is an operator of ai.onnx, or one of the compiler's own. For patterns alone, whose
 /// subject are given operators; everything else asks for traits (ir/operator.h).
 bool is_operator(const ir::Node& node, std::string_view name);
+/// Whether the two operands of a node may change places: up to the sign of zero, for Max and Min of floats.
+bool commutes(const ir::Node& node);
 
 /// What an operand of a node must look like.
 class Pattern {

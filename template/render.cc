@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "ir/interrupt.h"
 #include "template/filters.h"
 
 namespace gcompile {
@@ -66,6 +67,7 @@ class Renderer {
     bindings_.push_back({"loop", &loop});
     bindings_.push_back({node.variable, nullptr});
     for (std::size_t i = 0; i < list.size(); ++i) {
+      ir::poll_interrupt();
       loop = {{"first", i == 0}, {"last", i + 1 == list.size()}, {"index", i + 1}, {"index0", i}};
       bindings_.back().value = &list[i];
       render_body(node.body);

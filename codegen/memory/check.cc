@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/interrupt.h"
+
 namespace gcompile {
 namespace {
 
@@ -74,6 +76,7 @@ std::vector<std::string> check_memory_plan(const std::vector<Buffer>& buffers, c
                    [&](size_t a, size_t b) { return buffers[a].begin_step < buffers[b].begin_step; });
   std::vector<size_t> live;
   for (size_t j : by_begin) {
+    ir::poll_interrupt();
     std::erase_if(live, [&](size_t i) { return !share_a_step(buffers[i], buffers[j]); });
     for (size_t i : live) {
       if (violations.size() >= limit) return violations;

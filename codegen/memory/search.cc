@@ -5,6 +5,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "ir/interrupt.h"
+
 namespace gcompile::memory {
 namespace {
 
@@ -85,8 +87,9 @@ CapacitySearch::Outcome CapacitySearch::run(int64_t capacity, Focus focus, const
   int64_t poll_at = work_;
   while (agenda_ >= 0) {
     if (work_ > stop_at) return Outcome::kOutOfWork;
-    if (poll && work_ >= poll_at) {
-      poll();
+    if (work_ >= poll_at) {
+      ir::poll_interrupt();
+      if (poll) poll();
       poll_at = work_ + kPollInterval;
     }
     if (!descend()) return Outcome::kImpossible;

@@ -15,6 +15,7 @@
 #include "codegen/program/ports.h"
 #include "codegen/program/state_tensors.h"
 #include "codegen/schedule/schedule.h"
+#include "ir/interrupt.h"
 
 namespace gcompile {
 namespace {
@@ -143,6 +144,7 @@ class ProgramBuilder {
   std::vector<Step> convert(const std::vector<LoweredStep>& steps) {
     std::vector<Step> out;
     for (const LoweredStep& from : steps) {
+      ir::poll_interrupt();
       Step step;
       step.comment = from.comment;
       step.result = from.result;

@@ -53,9 +53,13 @@ std::string identifier_words(std::string_view text, std::size_t limit) {
 std::string Names::operator()(std::string_view wanted, std::string_view prefix) {
   std::string base = std::string(prefix) + identifier_words(wanted, 40);
   if (base[0] >= '0' && base[0] <= '9') base = "t_" + base;
-  std::string name = base;
-  for (int i = 2; !taken_.insert({name, 0}).second || is_reserved_word(name); ++i)
-    name = fmt::format("{}_{}", base, i);
+  const auto [at, is_free] = taken_.try_emplace(base, 2);
+  if (is_free && !is_reserved_word(base)) return base;
+  // Of the numbers from 2 on, those below the one noted are taken: many names alike cost no search.
+  std::string name;
+  do {
+    name = fmt::format("{}_{}", base, at->second++);
+  } while (!taken_.try_emplace(name, 2).second || is_reserved_word(name));
   return name;
 }
 

@@ -29,9 +29,9 @@ struct Effect {
   int64_t after = 0;
 };
 
-/// `is_done(step)` says which steps ran before.
-template <typename IsDone>
-Effect effect_of(const Graph& graph, int32_t index, const IsDone& is_done) {
+/// `is_last(value)`: all other readers of the value have run.
+template <typename IsLast>
+Effect effect_of(const Graph& graph, int32_t index, const IsLast& is_last) {
   const ScheduleStep& step = graph.steps[static_cast<size_t>(index)];
   Effect effect;
   int64_t freed = 0;
@@ -42,10 +42,7 @@ Effect effect_of(const Graph& graph, int32_t index, const IsDone& is_done) {
   }
   for (int32_t value : step.uses) {
     const auto v = static_cast<size_t>(value);
-    if (graph.values[v].is_output) continue;
-    bool last = true;
-    for (int32_t user : graph.users[v]) last = last && (user == index || is_done(user));
-    if (last) freed += graph.values[v].size;
+    if (!graph.values[v].is_output && is_last(value)) freed += graph.values[v].size;
   }
   effect.after = effect.during - freed;
   effect.during += step.scratch;

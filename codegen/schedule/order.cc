@@ -1,10 +1,10 @@
 #include "codegen/schedule/order.h"
 
 #include <algorithm>
-#include <functional>
-#include <limits>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <tuple>
 
 #include "codegen/schedule/graph.h"
 #include "ir/diagnostics.h"
@@ -13,19 +13,55 @@ namespace gcompile {
 namespace {
 
 using schedule::Effect;
-using schedule::effect_of;
 using schedule::Graph;
 
+/// Steps that run one after the other. Counts say what a step would free, so that nobody looks at all readers
+/// of a value each time that one of them runs.
+class Progress {
+ public:
+  explicit Progress(const Graph& graph) : graph_(graph) {
+    for (const std::vector<int32_t>& users : graph.users) {
+      waiting_.push_back({users.size(), std::accumulate(users.begin(), users.end(), int64_t{0})});
+    }
+  }
+
+  Effect effect_of(int32_t step) const {
+    return schedule::effect_of(graph_, step, [&](int32_t value) { return waiting(value).count == 1; });
+  }
+
+  /// `changed(step, bytes)`: of the steps to come this one now frees so many more.
+  template <typename Changed>
+  void run(int32_t step, const Changed& changed) {
+    for (int32_t value : graph_.steps[static_cast<size_t>(step)].uses) {
+      Waiting& waiting = waiting_[static_cast<size_t>(value)];
+      --waiting.count;
+      waiting.sum -= step;
+      const ScheduleValue& freed = graph_.values[static_cast<size_t>(value)];
+      if (waiting.count == 1 && !freed.is_output) changed(static_cast<int32_t>(waiting.sum), freed.size);
+    }
+  }
+
+ private:
+  /// Readers of a value that have not run yet. The sum of their numbers names the last one.
+  struct Waiting {
+    size_t count;
+    int64_t sum;
+  };
+  const Waiting& waiting(int32_t value) const { return waiting_[static_cast<size_t>(value)]; }
+
+  const Graph& graph_;
+  std::vector<Waiting> waiting_;
+};
+
 int64_t peak_of(const Graph& graph, const std::vector<int32_t>& order) {
-  std::vector<bool> done(graph.steps.size(), false);
+  Progress progress(graph);
   int64_t live = graph.start_bytes;
   int64_t peak = live;
   for (int32_t step : order) {
-    const Effect effect =
-        effect_of(graph, step, [&](int32_t other) { return done[static_cast<size_t>(other)]; });
+    const Effect effect = progress.effect_of(step);
     peak = std::max(peak, live + effect.during);
     live += effect.after;
-    done[static_cast<size_t>(step)] = true;
+    progress.run(step, [](int32_t, int64_t) {});
   }
   return peak;
 }
@@ -69,71 +105,88 @@ std::vector<int32_t> depth_first(const Graph& graph) {
   return order;
 }
 
-/// Always the ready step that leaves the fewest bytes behind, then the one that needs the fewest to run.
+/// Always the ready step that leaves the fewest bytes behind, then the one that needs the fewest to run, then
+/// the first.
 std::vector<int32_t> least_growth(const Graph& graph) {
+  using Key = std::tuple<int64_t, int64_t, int32_t>;
   std::vector<int32_t> order;
-  std::vector<bool> done(graph.steps.size(), false);
+  Progress progress(graph);
   std::vector<size_t> missing;
-  std::set<int32_t> ready;
+  std::vector<std::optional<Key>> keys(graph.steps.size());  // of the steps that are ready
+  std::set<Key> ready;
+  const auto insert = [&](int32_t step) {
+    const Effect effect = progress.effect_of(step);
+    ready.insert(keys[static_cast<size_t>(step)].emplace(effect.after, effect.during, step));
+  };
   for (int32_t step = 0; step < graph.step_count(); ++step) {
     missing.push_back(graph.predecessors[static_cast<size_t>(step)].size());
-    if (missing.back() == 0) ready.insert(step);
+    if (missing.back() == 0) insert(step);
   }
   while (!ready.empty()) {
-    int32_t best = -1;
-    Effect best_effect;
-    for (int32_t step : ready) {
-      const Effect effect =
-          effect_of(graph, step, [&](int32_t other) { return done[static_cast<size_t>(other)]; });
-      if (best < 0 ||
-          std::pair(effect.after, effect.during) < std::pair(best_effect.after, best_effect.during)) {
-        best = step;
-        best_effect = effect;
-      }
-    }
-    ready.erase(best);
-    done[static_cast<size_t>(best)] = true;
+    const int32_t best = std::get<int32_t>(*ready.begin());
+    ready.erase(ready.begin());
+    keys[static_cast<size_t>(best)].reset();
     order.push_back(best);
+    progress.run(best, [&](int32_t step, int64_t bytes) {
+      std::optional<Key>& key = keys[static_cast<size_t>(step)];
+      if (!key) return;
+      ready.erase(*key);
+      std::get<0>(*key) -= bytes;
+      ready.insert(*key);
+    });
     for (int32_t next : graph.successors[static_cast<size_t>(best)]) {
-      if (--missing[static_cast<size_t>(next)] == 0) ready.insert(next);
+      if (--missing[static_cast<size_t>(next)] == 0) insert(next);
     }
   }
   return order;
 }
 
 /// The same from the end: always the step all whose readers are placed and which, seen backwards, adds the
-/// fewest bytes: its operands come to life unless a later step has kept them, its results go.
+/// fewest bytes: its operands come to life unless a later step has kept them, its results go. Then the last.
 std::vector<int32_t> least_growth_backwards(const Graph& graph) {
+  using Key = std::pair<int64_t, int32_t>;  // growth, the step's number negated
   std::vector<int32_t> order;
   std::vector<bool> live(graph.values.size(), false);
   std::vector<size_t> missing;
-  std::set<int32_t> ready;
+  std::vector<std::optional<Key>> keys(graph.steps.size());  // of the steps that are ready
+  std::set<Key> ready;
+  const auto insert = [&](int32_t index) {
+    const ScheduleStep& step = graph.steps[static_cast<size_t>(index)];
+    int64_t growth = 0;
+    for (int32_t value : step.uses) {
+      if (!live[static_cast<size_t>(value)]) growth += graph.values[static_cast<size_t>(value)].size;
+    }
+    for (int32_t value : step.makes) {
+      if (live[static_cast<size_t>(value)]) growth -= graph.values[static_cast<size_t>(value)].size;
+    }
+    ready.insert(keys[static_cast<size_t>(index)].emplace(growth, -index));
+  };
   for (size_t v = 0; v < graph.values.size(); ++v) live[v] = graph.values[v].is_output;
   for (int32_t step = 0; step < graph.step_count(); ++step) {
     missing.push_back(graph.successors[static_cast<size_t>(step)].size());
-    if (missing.back() == 0) ready.insert(step);
+    if (missing.back() == 0) insert(step);
   }
   while (!ready.empty()) {
-    int32_t best = -1;
-    int64_t best_growth = 0;
-    for (auto at = ready.rbegin(); at != ready.rend(); ++at) {
-      const ScheduleStep& step = graph.steps[static_cast<size_t>(*at)];
-      int64_t growth = 0;
-      for (int32_t value : step.uses) {
-        if (!live[static_cast<size_t>(value)]) growth += graph.values[static_cast<size_t>(value)].size;
-      }
-      for (int32_t value : step.makes) {
-        if (live[static_cast<size_t>(value)]) growth -= graph.values[static_cast<size_t>(value)].size;
-      }
-      if (best < 0 || growth < best_growth) best = *at, best_growth = growth;
-    }
-    ready.erase(best);
+    const int32_t best = -ready.begin()->second;
+    ready.erase(ready.begin());
+    keys[static_cast<size_t>(best)].reset();
     order.push_back(best);
-    for (int32_t value : graph.steps[static_cast<size_t>(best)].uses) live[static_cast<size_t>(value)] = true;
-    for (int32_t value : graph.steps[static_cast<size_t>(best)].makes)
+    for (int32_t value : graph.steps[static_cast<size_t>(best)].uses) {
+      if (live[static_cast<size_t>(value)]) continue;
+      live[static_cast<size_t>(value)] = true;
+      for (int32_t user : graph.users[static_cast<size_t>(value)]) {
+        std::optional<Key>& key = keys[static_cast<size_t>(user)];
+        if (!key) continue;
+        ready.erase(*key);
+        key->first -= graph.values[static_cast<size_t>(value)].size;
+        ready.insert(*key);
+      }
+    }
+    for (int32_t value : graph.steps[static_cast<size_t>(best)].makes) {
       live[static_cast<size_t>(value)] = false;
+    }
     for (int32_t before : graph.predecessors[static_cast<size_t>(best)]) {
-      if (--missing[static_cast<size_t>(before)] == 0) ready.insert(before);
+      if (--missing[static_cast<size_t>(before)] == 0) insert(before);
     }
   }
   std::reverse(order.begin(), order.end());

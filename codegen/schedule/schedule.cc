@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "codegen/kernels/cuda_call.h"
 #include "codegen/schedule/order.h"
 #include "codegen/schedule/storage_assigner.h"
+#include "ir/interrupt.h"
 
 namespace gcompile {
 
@@ -19,7 +22,10 @@ struct Scheduler::Scope {
   StorageAssigner::Result homes;
   std::map<ValueId, Storage> host_homes;  // CUDA: of the values that the host knows
   std::vector<LoweredStep> steps;
+  std::set<NodeId> host_only;  // CUDA: nodes that nothing but the choice of branches needs
 };
+
+namespace {}  // namespace
 
 Storage Scheduler::temporary(const ir::TensorType& type, const std::vector<int>& order,
                              const std::string& name) {
@@ -153,7 +159,7 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
   const ir::Node& node = graph.node(id);
   if (scope.homes.elided.count(id)) return;
   const ir::Form& form = scope.forms.at(id);
-  if (on_device() && is_host_only(scope, id)) return;
+  if (scope.host_only.count(id)) return;
   if (std::holds_alternative<ir::IfForm>(form)) {
     lower_if(scope, id);
     return;
@@ -168,8 +174,9 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
   if (const auto* loops = std::get_if<ir::LoopForm>(&form)) {
     ir::LoopForm remaining = *loops;
     if (const auto at = scope.homes.elided_regions.find(id); at != scope.homes.elided_regions.end()) {
-      for (auto r = at->second.rbegin(); r != at->second.rend(); ++r) {
-        remaining.regions.erase(remaining.regions.begin() + static_cast<std::ptrdiff_t>(*r));
+      remaining.regions.clear();
+      for (std::size_t r = 0; r < loops->regions.size(); ++r) {
+        if (!at->second.count(r)) remaining.regions.push_back(loops->regions[r]);
       }
     }
     const HomeOf home = [&](ValueId value) -> const Storage& { return scope.homes.storage.at(value); };
@@ -215,8 +222,35 @@ std::map<ValueId, Storage> Scheduler::copy_operands(Scope& scope, NodeId id, con
 constexpr std::int64_t kMostHostElements = 4096;
 
 Storage Scheduler::steer(Scope& scope, ValueId value) {
+  // Operands before what reads them, each once, in the order of a walk in depth.
+  struct Visit {
+    ValueId value;
+    std::size_t next = 0;  // operand to look at
+  };
+  check_steers(scope, value);
+  std::vector<Visit> open = {{value}};
+  while (!open.empty()) {
+    Visit& visit = open.back();
+    if (scope.host_homes.count(visit.value)) {
+      open.pop_back();
+      continue;
+    }
+    const std::vector<ValueId>& operands = scope.graph.node(scope.graph.value(visit.value).producer).operands;
+    if (visit.next == operands.size()) {
+      compute_on_host(scope, visit.value);
+      continue;
+    }
+    const ValueId operand = operands[visit.next++];
+    if (!operand.valid() || scope.graph.constant(operand)) continue;
+    check_steers(scope, operand);
+    open.push_back({operand});
+  }
+  return scope.host_homes.at(value);
+}
+
+void Scheduler::check_steers(const Scope& scope, ValueId value) const {
   const ir::Graph& graph = scope.graph;
-  if (const auto known = scope.host_homes.find(value); known != scope.host_homes.end()) return known->second;
+  if (scope.host_homes.count(value)) return;
   const auto refuse = [&](const std::string& why) {
     ir::operator_error(fmt::format(
         "the condition depends on {}, which --target cuda has on the device only; --set fixes an input",
@@ -229,9 +263,11 @@ Storage Scheduler::steer(Scope& scope, ValueId value) {
   if (!loops || !loops->checks.empty() || graph.value(value).type.count() > kMostHostElements) {
     refuse(fmt::format("{} '{}'", node.op->name, ir::printable(node.name)));
   }
-  for (const ValueId operand : node.operands) {
-    if (operand.valid() && !graph.constant(operand)) steer(scope, operand);
-  }
+}
+
+void Scheduler::compute_on_host(Scope& scope, ValueId value) {
+  const ir::Graph& graph = scope.graph;
+  const NodeId producer = graph.value(value).producer;
   StorageBuffer buffer;
   buffer.space = Space::kHost;
   buffer.type = graph.value(value).type;
@@ -240,33 +276,43 @@ Storage Scheduler::steer(Scope& scope, ValueId value) {
   buffer.port = static_cast<int>(host_bytes_);
   host_bytes_ += (buffer.bytes + 63) / 64 * 64;
   buffers_.push_back(std::move(buffer));
-  const Storage home{static_cast<int>(buffers_.size()) - 1, 0,
-                     ir::row_major_strides(graph.value(value).type.shape)};
-  scope.host_homes[value] = home;
+  scope.host_homes[value] = {static_cast<int>(buffers_.size()) - 1, 0,
+                             ir::row_major_strides(graph.value(value).type.shape)};
   const Machine host;
   const HomeOf host_home = [&](ValueId v) -> const Storage& { return scope.host_homes.at(v); };
   CallWriter writer(graph, producer, scope.forms.at(producer), host_home, weights_, host);
-  writer.loops(*loops);
+  writer.loops(std::get<ir::LoopForm>(scope.forms.at(producer)));
   writer.call().on_host = true;
   writer.call().family = "host";
+  const ir::Node& node = graph.node(producer);
   emit(scope, std::move(writer.call()), origins_of(node), comment_of(node) + " on the host",
        to_string(graph.value(value).type));
-  return home;
 }
 
-/// Whether nothing but the choice of branches needs the node.
-bool Scheduler::is_host_only(const Scope& scope, NodeId id) const {
-  for (const ValueId result : scope.graph.node(id).results) {
-    if (!result.valid() || scope.graph.is_output(result)) return false;
-    const std::vector<ir::Use>& uses = scope.graph.value(result).uses;
-    if (uses.empty()) return false;
-    for (const ir::Use& use : uses) {
-      const bool steers = std::holds_alternative<ir::IfForm>(scope.forms.at(use.node)) && use.slot == 0;
-      if (!steers && !is_host_only(scope, use.node)) return false;
+namespace {
+
+/// Nodes that nothing but the choice of branches needs. `order`: every node before its readers.
+std::set<NodeId> host_only_nodes(const ir::Graph& graph, const StorageAssigner::Forms& forms,
+                                 const std::vector<NodeId>& order) {
+  std::set<NodeId> found;
+  const auto steers = [&](const ir::Use& use) {
+    return use.node.valid() && ((std::holds_alternative<ir::IfForm>(forms.at(use.node)) && use.slot == 0) ||
+                                found.count(use.node));
+  };
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    const std::vector<ValueId>& results = graph.node(*at).results;
+    if (std::all_of(results.begin(), results.end(), [&](ValueId result) {
+          if (!result.valid()) return false;
+          const std::vector<ir::Use>& uses = graph.value(result).uses;
+          return !uses.empty() && std::all_of(uses.begin(), uses.end(), steers);
+        })) {
+      found.insert(*at);
     }
   }
-  return true;
+  return found;
 }
+
+}  // namespace
 
 void Scheduler::lower_if(Scope& scope, NodeId id) {
   const ir::Node& node = scope.graph.node(id);
@@ -351,8 +397,8 @@ std::vector<NodeId> lowest_peak_order(const ir::Graph& graph, const StorageAssig
                                       const std::vector<NodeId>& given) {
   std::vector<ScheduleStep> steps;
   std::vector<ScheduleValue> values;
-  std::map<ValueId, std::int32_t> index;               // of the value that holds the bytes
-  std::map<ValueId, std::vector<std::int32_t>> views;  // steps that a reader of a view comes after
+  std::map<ValueId, std::int32_t> index;  // of the value that holds the bytes
+  std::map<ValueId, std::int32_t> views;  // the step that a reader of a view comes after
   const auto index_of = [&](ValueId id) {
     const auto [at, inserted] = index.try_emplace(id, static_cast<std::int32_t>(values.size()));
     if (inserted) {
@@ -368,21 +414,19 @@ std::vector<NodeId> lowest_peak_order(const ir::Graph& graph, const StorageAssig
     for (const ValueId operand : node.operands) {
       if (!operand.valid() || graph.constant(operand)) continue;
       step.uses.push_back(index_of(operand));
-      const auto after = views.find(operand);
-      if (after != views.end())
-        step.after.insert(step.after.end(), after->second.begin(), after->second.end());
+      if (const auto after = views.find(operand); after != views.end()) step.after.push_back(after->second);
     }
     const auto number = static_cast<std::int32_t>(steps.size());
     const auto* loops = std::get_if<ir::LoopForm>(&forms.at(id));
     const ir::ScalarNode* load = loops ? ir::pure_load(*loops) : nullptr;
-    const bool view = load && !step.uses.empty() && !graph.is_output(node.results[0]);
+    const bool view = load && !graph.is_output(node.results[0]) &&
+                      !graph.constant(node.operands[static_cast<std::size_t>(load->operand)]);
     for (const ValueId result : node.results) {
       if (!result.valid()) continue;
       if (view) {
         const ValueId operand = node.operands[static_cast<std::size_t>(load->operand)];
         index[result] = index.at(operand);
-        views[result] = views[operand];
-        views[result].push_back(number);
+        views[result] = number;  // which comes after the view that it is of, if it is of one
       } else {
         step.makes.push_back(index_of(result));
       }
@@ -403,7 +447,7 @@ std::vector<NodeId> lowest_peak_order(const ir::Graph& graph, const StorageAssig
 std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vector<Storage>& inputs,
                                         const std::vector<Storage>& outputs,
                                         const std::vector<Storage>& host_inputs) {
-  Scope scope{graph, {}, {}, {}, {}};
+  Scope scope{graph, {}, {}, {}, {}, {}};
   for (std::size_t i = 0; i < host_inputs.size(); ++i) {
     if (host_inputs[i].valid()) scope.host_homes[graph.inputs()[i]] = host_inputs[i];
   }
@@ -417,12 +461,16 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
   }
   if (scope.forms.size() != order.size()) return {};
   if (options_.lowest_peak) order = lowest_peak_order(graph, scope.forms, order);
+  if (on_device()) {
+    scope.host_only = host_only_nodes(graph, scope.forms, order);
+  }
   std::map<NodeId, std::int64_t> time;
   for (std::size_t i = 0; i < order.size(); ++i) time[order[i]] = static_cast<std::int64_t>(i);
   const bool copy_views = info_of(machine().target).launches_are_dear && !machine().smallest_scratch;
   scope.homes = StorageAssigner(graph, scope.forms, buffers_, options_.place_parts, copy_views)
                     .run(order, inputs, outputs, time);
   for (const NodeId id : order) {
+    ir::poll_interrupt();
     try {
       lower_node(scope, id);
     } catch (const ir::OperatorError& error) {

@@ -55,7 +55,8 @@ class Scheduler {
   void lower_if(Scope& scope, ir::NodeId id);
   /// CUDA: computes on the host what the value depends on.
   Storage steer(Scope& scope, ir::ValueId value);
-  bool is_host_only(const Scope& scope, ir::NodeId id) const;
+  void check_steers(const Scope& scope, ir::ValueId value) const;
+  void compute_on_host(Scope& scope, ir::ValueId value);
   void copy_outputs(Scope& scope, const std::vector<Storage>& outputs);
   void emit(Scope& scope, KernelCall call, std::vector<ir::Origin> origins, std::string comment,
             std::string result);

@@ -3,9 +3,14 @@
 #include <utility>
 
 #include "codegen/schedule/graph.h"
+#include "ir/interrupt.h"
 
 namespace gcompile::schedule {
 namespace {
+
+/// Work that a state of the budget stands for: enough for graphs of a few thousand steps; of larger ones the
+/// search stops early.
+constexpr int64_t kWordsPerState = 1000;
 
 using StepSet = std::vector<uint64_t>;
 
@@ -49,6 +54,22 @@ State advance(const Graph& graph, const State& from, int32_t step, const Effect&
   return to;
 }
 
+/// Whether all readers of the value but `step` are done.
+bool is_last_reader(const Graph& graph, const StepSet& done, int32_t value, int32_t step) {
+  const std::vector<int32_t>& users = graph.users[static_cast<size_t>(value)];
+  return std::all_of(users.begin(), users.end(),
+                     [&](int32_t user) { return user == step || contains(done, user); });
+}
+
+/// Machine words that looking at a step from one state touches: the readers of what it uses, and the set.
+int64_t work_of(const Graph& graph, const State& state, int32_t step) {
+  auto words = static_cast<int64_t>(state.done.size() + state.ready.size());
+  for (int32_t value : graph.steps[static_cast<size_t>(step)].uses) {
+    words += static_cast<int64_t>(graph.users[static_cast<size_t>(value)].size());
+  }
+  return words;
+}
+
 /// Keeps the `width` states with the lowest peak, then the fewest live bytes. True if any was dropped.
 bool keep_best(std::vector<State>& states, std::vector<Origin>& origins, size_t width) {
   if (states.size() <= width) return false;
@@ -76,6 +97,8 @@ DownSetResult search_down_sets(const Graph& graph, int64_t limit, int64_t state_
   result.complete = true;
   const size_t width =
       static_cast<size_t>(std::clamp<int64_t>(state_budget / std::max(graph.step_count(), 1), 1, 8192));
+  const int64_t work_budget = state_budget * kWordsPerState;
+  int64_t work = 0;
   State start;
   start.done.assign((graph.steps.size() + 63) / 64, 0);
   start.live = start.peak = graph.start_bytes;
@@ -88,11 +111,14 @@ DownSetResult search_down_sets(const Graph& graph, int64_t limit, int64_t state_
     std::vector<State> next;
     std::vector<Origin> origins;
     std::map<StepSet, size_t> found;
+    ir::poll_interrupt();
     for (size_t parent = 0; parent < states.size(); ++parent) {
       const State& state = states[parent];
       for (int32_t step : state.ready) {
-        const Effect effect =
-            effect_of(graph, step, [&](int32_t other) { return contains(state.done, other); });
+        work += work_of(graph, state, step);
+        if (work > work_budget) return {};
+        const Effect effect = effect_of(
+            graph, step, [&](int32_t value) { return is_last_reader(graph, state.done, value, step); });
         const int64_t peak = std::max(state.peak, state.live + effect.during);
         if (peak >= limit) continue;
         StepSet done = state.done;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/diagnostics.h"
+#include "ir/interrupt.h"
 
 namespace gcompile {
 
@@ -100,16 +101,21 @@ void StorageAssigner::place_view_operand(NodeId id, const Storage& home) {
 }
 
 /// Whether a part of Concat stays the view that it is of something that cannot be written at `home`.
-bool StorageAssigner::stays_a_view(ValueId id, const Storage& home) const {
-  const ir::Value& value = graph_.value(id);
-  if (!copy_views_ || !value.producer.valid() || !is_alias_candidate(value.producer) || !value.order.empty())
-    return false;
-  const LoopForm& form = *loops(value.producer);
-  const std::vector<Index>& index = form.dag[form.regions[0].root].index;
-  // Others are views of some layouts only.
-  if (!std::all_of(index.begin(), index.end(), [](const Index& i) { return i.is_affine(); })) return false;
-  const auto behind = home_behind_view(value.producer, home);
-  return !behind || stays_a_view(viewed(value.producer), *behind);
+bool StorageAssigner::stays_a_view(ValueId id, Storage home) const {
+  if (!copy_views_) return false;
+  // Through views of views, down to what one of them is of.
+  while (true) {
+    const ir::Value& value = graph_.value(id);
+    if (!value.producer.valid() || !is_alias_candidate(value.producer) || !value.order.empty()) return false;
+    const LoopForm& form = *loops(value.producer);
+    const std::vector<Index>& index = form.dag[form.regions[0].root].index;
+    // Others are views of some layouts only.
+    if (!std::all_of(index.begin(), index.end(), [](const Index& i) { return i.is_affine(); })) return false;
+    auto behind = home_behind_view(value.producer, home);
+    if (!behind) return true;
+    home = *std::move(behind);
+    id = viewed(value.producer);
+  }
 }
 
 void StorageAssigner::place_parts(NodeId id, const Storage& home) {
@@ -186,8 +192,26 @@ Storage StorageAssigner::fresh(ValueId id) {
   return {static_cast<int>(buffers_.size()) - 1, 0, strides_in_order(value.type.shape, value.order)};
 }
 
-std::optional<Storage> StorageAssigner::in_place(NodeId id, std::int64_t now,
-                                                 const std::map<ValueId, std::int64_t>& last_use) {
+void StorageAssigner::settle(ValueId id, Storage home) {
+  std::int64_t& last = last_use_of_buffer_.try_emplace(home.buffer, -1).first->second;
+  last = std::max(last, last_use_.at(id));
+  result_.storage[id] = std::move(home);
+}
+
+namespace {
+
+/// Whether the load of an operand of the result's shape is of the element that is being written.
+bool reads_own_element(const ScalarNode& load, const Shape& shape) {
+  for (std::size_t axis = 0; axis < load.index.size(); ++axis) {
+    const bool own = load.index[axis].as_axis() == static_cast<int>(axis);
+    if (!own && !(axis < shape.size() && shape[axis] == 1 && load.index[axis] == Index(0))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Storage> StorageAssigner::in_place(NodeId id, std::int64_t now) const {
   const ir::Node& node = graph_.node(id);
   const ir::Form& form = forms_.at(id);
   const ir::Value& result = graph_.value(node.results[0]);
@@ -197,16 +221,13 @@ std::optional<Storage> StorageAssigner::in_place(NodeId id, std::int64_t now,
     const auto at = result_.storage.find(operand);
     if (at == result_.storage.end() || graph_.constant(operand)) return std::nullopt;
     const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(at->second.buffer)];
-    if (buffer.space != Space::kArena || last_use.at(operand) > now || buffer.bytes != result.type.bytes()) {
+    if (buffer.space != Space::kArena || last_use_.at(operand) > now || buffer.bytes != result.type.bytes()) {
       return std::nullopt;
     }
     if (!same_layout(result.type.shape, at->second.strides, ir::row_major_strides(result.type.shape))) {
       return std::nullopt;
     }
-    for (const auto& [value, where] : result_.storage) {
-      if (where.buffer == at->second.buffer && last_use.at(value) > now) return std::nullopt;
-    }
-    return at->second;
+    return last_use_of_buffer_.at(at->second.buffer) > now ? std::nullopt : std::optional(at->second);
   }
   const LoopForm* map = nullptr;
   int first_side_operand = 0;
@@ -218,35 +239,30 @@ std::optional<Storage> StorageAssigner::in_place(NodeId id, std::int64_t now,
   }
   if (!map || !map->is_map() || !map->has_identity_store()) return std::nullopt;
   const std::vector<std::int64_t> wanted = strides_in_order(result.type.shape, result.order);
+  // Every access of that memory must be at the element being written, and through this operand alone.
+  std::map<int, int> readers;  // operands by buffer
+  for (const ValueId operand : node.operands) {
+    const auto at = operand.valid() ? result_.storage.find(operand) : result_.storage.end();
+    if (at != result_.storage.end()) ++readers[at->second.buffer];
+  }
+  std::vector<bool> elsewhere(node.operands.size());
+  for (const ScalarNode& load : map->dag.nodes()) {
+    if (load.op != ScalarOp::kLoad) continue;
+    if (!reads_own_element(load, result.type.shape)) elsewhere[static_cast<std::size_t>(load.operand)] = true;
+  }
   for (std::size_t k = static_cast<std::size_t>(first_side_operand); k < node.operands.size(); ++k) {
     const ValueId operand = node.operands[k];
-    if (!operand.valid() || graph_.constant(operand)) continue;
+    if (!operand.valid() || graph_.constant(operand) || elsewhere[k]) continue;
     const auto at = result_.storage.find(operand);
-    if (at == result_.storage.end() || last_use.at(operand) > now) continue;
+    if (at == result_.storage.end() || last_use_.at(operand) > now) continue;
     const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(at->second.buffer)];
     if (buffer.space != Space::kArena || buffer.bytes != result.type.bytes() || at->second.offset != 0)
       continue;
     if (bits_of(graph_.value(operand).type.element) != bits_of(result.type.element)) continue;
     if (graph_.value(operand).type.shape != result.type.shape) continue;
     if (!same_layout(result.type.shape, at->second.strides, wanted)) continue;
-    // Every access of that memory must be at the element being written, and through this operand alone.
-    bool safe = true;
-    for (std::size_t j = 0; j < node.operands.size() && safe; ++j) {
-      if (j == k || !node.operands[j].valid()) continue;
-      const auto other = result_.storage.find(node.operands[j]);
-      safe = other == result_.storage.end() || other->second.buffer != at->second.buffer;
-    }
-    for (const ScalarNode& load : map->dag.nodes()) {
-      if (load.op != ScalarOp::kLoad || load.operand != static_cast<int>(k)) continue;
-      for (std::size_t axis = 0; axis < load.index.size(); ++axis) {
-        safe = safe && (load.index[axis].as_axis() == static_cast<int>(axis) ||
-                        (result.type.shape[axis] == 1 && load.index[axis] == Index(0)));
-      }
-    }
-    for (const auto& [value, where] : result_.storage) {
-      safe = safe && (where.buffer != at->second.buffer || last_use.at(value) <= now);
-    }
-    if (safe) return at->second;
+    if (readers.at(at->second.buffer) > 1 || last_use_of_buffer_.at(at->second.buffer) > now) continue;
+    return at->second;
   }
   return std::nullopt;
 }
@@ -269,23 +285,28 @@ StorageAssigner::Result StorageAssigner::run(const std::vector<NodeId>& order,
   for (auto at = order.rbegin(); at != order.rend(); ++at) place_operands(*at);
 
   // Last reads, through aliases: what a view of a value reads, the value must survive.
-  std::map<ValueId, std::int64_t> last_use;
   for (const ValueId id : graph_.values()) {
     std::int64_t last = -1;
     for (const ir::Use& use : graph_.value(id).uses) {
       last = std::max(last, use.node.valid() ? time.at(use.node) : INT64_MAX);
     }
-    last_use[id] = graph_.is_input(id) ? INT64_MAX : last;
+    last_use_[id] = graph_.is_input(id) ? INT64_MAX : last;
   }
   for (auto at = order.rbegin(); at != order.rend(); ++at) {
     if (!is_alias_candidate(*at) || fixed_.count(graph_.node(*at).results[0])) continue;
     const ir::Node& node = graph_.node(*at);
     const int k = loops(*at)->dag[loops(*at)->regions[0].root].operand;
-    std::int64_t& last = last_use[node.operands[static_cast<std::size_t>(k)]];
-    last = std::max(last, last_use[node.results[0]]);
+    std::int64_t& last = last_use_[node.operands[static_cast<std::size_t>(k)]];
+    last = std::max(last, last_use_[node.results[0]]);
+  }
+
+  for (const auto& [id, home] : result_.storage) {
+    std::int64_t& last = last_use_of_buffer_.try_emplace(home.buffer, -1).first->second;
+    last = std::max(last, last_use_.at(id));
   }
 
   for (const NodeId id : order) {
+    ir::poll_interrupt();
     const ir::Node& node = graph_.node(id);
     for (const ValueId result : node.results) {
       if (!result.valid() || result_.storage.count(result)) continue;
@@ -297,9 +318,9 @@ StorageAssigner::Result StorageAssigner::run(const std::vector<NodeId>& order,
         home = alias(form, result_.storage.at(operand), graph_.value(result));
         if (home) result_.elided.insert(id);
       } else if (result == node.results[0]) {
-        home = in_place(id, time.at(id), last_use);
+        home = in_place(id, time.at(id));
       }
-      result_.storage[result] = home ? *home : fresh(result);
+      settle(result, home ? *std::move(home) : fresh(result));
     }
   }
   return std::move(result_);

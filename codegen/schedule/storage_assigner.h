@@ -43,20 +43,22 @@ class StorageAssigner {
   void place_operands(ir::NodeId id);
   std::optional<Storage> home_behind_view(ir::NodeId id, const Storage& home) const;
   void place_view_operand(ir::NodeId id, const Storage& home);
-  bool stays_a_view(ir::ValueId id, const Storage& home) const;
+  bool stays_a_view(ir::ValueId id, Storage home) const;
   void place_parts(ir::NodeId id, const Storage& home);
   std::optional<Storage> alias(const ir::LoopForm& form, const Storage& operand,
                                const ir::Value& result) const;
   Storage fresh(ir::ValueId id);
-  std::optional<Storage> in_place(ir::NodeId id, std::int64_t now,
-                                  const std::map<ir::ValueId, std::int64_t>& last_use);
+  std::optional<Storage> in_place(ir::NodeId id, std::int64_t now) const;
+  void settle(ir::ValueId id, Storage home);
 
   const ir::Graph& graph_;
   const Forms& forms_;
   std::vector<StorageBuffer>& buffers_;
   bool place_parts_, copy_views_;
   Result result_;
-  std::set<ir::ValueId> fixed_;  // homes decided by a consumer
+  std::set<ir::ValueId> fixed_;                     // homes decided by a consumer
+  std::map<ir::ValueId, std::int64_t> last_use_;    // through aliases
+  std::map<int, std::int64_t> last_use_of_buffer_;  // of the values at home there
 };
 
 }  // namespace gcompile

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ir/interrupt.h"
+
 namespace gcompile::ir {
 namespace {
 
@@ -72,6 +74,7 @@ RealTensor convolve(const RealTensor& x, const RealTensor& w, const Window& wind
   const std::int64_t taps = product(window.kernel);
   Shape at(y.shape.size(), 0);
   for (std::size_t position = 0; position < y.values.size(); ++position) {
+    poll_interrupt();
     unravel(static_cast<std::int64_t>(position), y.shape, at);
     double sum = 0;
     for (std::int64_t tap = 0; tap < taps; ++tap) {
@@ -117,6 +120,7 @@ RealTensor convolve_transposed(const RealTensor& x, const RealTensor& w, const W
   const Shape y_strides = row_major_strides(y.shape);
   Shape at(x.shape.size(), 0);
   for (std::size_t position = 0; position < x.values.size(); ++position) {
+    poll_interrupt();
     unravel(static_cast<std::int64_t>(position), x.shape, at);
     for (std::int64_t tap = 0; tap < taps; ++tap) {
       std::int64_t offset = at[0] * y_strides[0] + at[1] / group_inputs * group_outputs * y_strides[1];

@@ -1,5 +1,6 @@
 // CumSum: running sum along an axis, optionally exclusive of the element itself or from the end.
 
+#include "ir/interrupt.h"
 #include "ir/ops/support.h"
 
 namespace gcompile::ir {
@@ -27,6 +28,7 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
   const std::int64_t lines = extent == 0 ? 0 : x.count() / extent;
   Tensor y(x.type());
   for (std::int64_t line = 0; line < lines; ++line) {
+    poll_interrupt();
     const std::int64_t base = line / inner * extent * inner + line % inner;
     Scalar sum;
     sum.type = x.element();

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/interrupt.h"
+
 namespace gcompile::ir {
 namespace {
 
@@ -39,7 +41,10 @@ class Evaluator {
   Tensor run() {
     const std::int64_t heads = element_count(attention_.heads);
     for (std::int64_t head = 0; head < heads; ++head) {
-      for (std::int64_t row = 0; row < attention_.rows; ++row) finish(head, row, scores_of(head, row));
+      for (std::int64_t row = 0; row < attention_.rows; ++row) {
+        poll_interrupt();
+        finish(head, row, scores_of(head, row));
+      }
     }
     return std::move(y_);
   }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/interrupt.h"
 #include "ir/ops/convolution.h"
 #include "ir/ops/product_shape.h"
 #include "ir/ops/reduced.h"
@@ -182,6 +183,7 @@ std::vector<Tensor> evaluate_matmul(const EvaluateContext& context) {
   const std::size_t rank = y.shape().size();
   Shape at(rank, 0), a_at, b_at;
   for (std::int64_t position = 0; position < y.count(); ++position) {
+    poll_interrupt();
     std::int64_t rest = position;
     for (std::size_t i = rank; i-- > 0;) {
       at[i] = rest % y.shape()[i];

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/interrupt.h"
 #include "ir/ops/product_shape.h"
 #include "ir/ops/reduced.h"
 
@@ -67,6 +68,7 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
     const std::int64_t a0 = matrix_of(a, batch), b0 = matrix_of(b, batch);
     for (std::int64_t m = 0; m < rows; ++m) {
       for (std::int64_t n = 0; n < columns; ++n) {
+        poll_interrupt();
         double sum = 0;
         std::uint64_t exact = 0;
         for (std::int64_t k = 0; k < depth; ++k) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/interrupt.h"
 #include "ir/ops/convolution.h"
 
 namespace gcompile::ir {
@@ -59,6 +60,7 @@ void visit_results(const Shape& x, const Shape& y, Each each) {
   Shape at(spatial_out.size(), 0);
   for (std::int64_t plane = 0; plane < y[0] * y[1]; ++plane) {
     for (std::int64_t i = 0; i < outputs; ++i) {
+      poll_interrupt();
       std::int64_t rest = i;
       for (std::size_t axis = at.size(); axis-- > 0;) {
         at[axis] = rest % spatial_out[axis];

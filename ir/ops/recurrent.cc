@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 
+#include "ir/interrupt.h"
 #include "ir/ops/rewrite.h"
 
 namespace gcompile::ir {
@@ -298,6 +299,7 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
                                                lengths->int_at(static_cast<std::int64_t>(b)), 0, r.steps))
                                          : steps;
       for (std::size_t i = 0; i < length; ++i) {
+        poll_interrupt();
         const std::size_t t = reverse ? length - 1 - i : i;
         Step step;
         step.x = x.data() + (t * batch + b) * inputs;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/interrupt.h"
 #include "ir/ops/support.h"
 
 namespace gcompile::ir {
@@ -82,6 +83,7 @@ std::vector<Tensor> evaluate_nd(const EvaluateContext& context) {
   for (auto axis = static_cast<std::size_t>(depth); axis < y.shape().size(); ++axis) slice *= y.shape()[axis];
   const std::int64_t tuples = slice == 0 ? 0 : updates.count() / slice;
   for (std::int64_t tuple = 0; tuple < tuples; ++tuple) {
+    poll_interrupt();
     std::int64_t base = 0;
     for (std::int64_t i = 0; i < depth; ++i) {
       const auto axis = static_cast<std::size_t>(i);
@@ -124,6 +126,7 @@ std::vector<Tensor> evaluate_elements(const EvaluateContext& context) {
   const auto axis = static_cast<std::size_t>(
       normalise_axis(context.attributes().int_of("axis"), static_cast<int>(box.size())));
   for (std::int64_t i = 0; i < indices.count(); ++i) {
+    poll_interrupt();
     std::int64_t rest = i, at = 0;
     for (std::size_t k = box.size(); k-- > 0;) {
       const std::int64_t coordinate = k == axis ? checked(indices.int_at(i), y.shape()[k]) : rest % box[k];

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "ir/interrupt.h"
 #include "ir/ops/support.h"
 
 namespace gcompile::ir {
@@ -61,6 +62,7 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
   const std::int64_t lines = extent == 0 ? 0 : x.count() / extent;
   std::vector<std::int64_t> order(static_cast<std::size_t>(extent));
   for (std::int64_t line = 0; line < lines; ++line) {
+    poll_interrupt();
     const std::int64_t base = line / inner * extent * inner + line % inner;
     const std::int64_t out_base = line / inner * k * inner + line % inner;
     std::iota(order.begin(), order.end(), 0);

@@ -38,6 +38,15 @@ Form lower_cast(const LowerContext& context) {
   return form;
 }
 
+/// Of the other tensor only the type counts: nothing is to wait for its elements, or to move them.
+void normalise_cast_like(RewriteContext& context) {
+  if (!context.has_operand(0) || !context.has_operand(1)) return;  // inference says what is missing
+  require_computable(context, 1);
+  Attributes attributes = context.attributes();
+  attributes.set("to", onnx_number_of(context.element(1)));
+  context.replace_with("Cast", {context.operand_id(0)}, std::move(attributes));
+}
+
 void infer_cast_like(InferContext& context) {
   require_computable(context, 1);
   context.set_result(0, context.element(1), context.shape(0));
@@ -212,6 +221,7 @@ const Operator& operator_CastLike() {
                         "conversion to the element type of another tensor", infer_cast_like, lower_cast);
     o.attributes = {{"saturate", AttributeKind::kInt, std::int64_t{1}},
                     {"round_mode", AttributeKind::kString, std::string("up")}};
+    o.normalise = normalise_cast_like;
     return o;
   }();
   return op;

@@ -10,7 +10,8 @@ import signal
 import subprocess
 import time
 
-from onnx_bytes import FLOAT, Graph, shape_flags
+import growth
+from onnx_bytes import FLOAT, INT64, Graph, shape_flags
 from support import (EXAMPLES, HERE, SHARED_MODELS, Skip, check, contains, equal, read_npy, run_main,
                      shared_model, tree, write_npy)
 
@@ -176,6 +177,63 @@ def case_interrupt_long(world):
     code, output = interrupted_at(world, model, 0.3, ["-O0"])
     equal(code, INTERRUPTED, f"exit code after SIGINT\n{output[-1000:]}")
     nothing_left(world, ["chain.onnx"])
+
+
+def processor_seconds(process):
+    """User and system time of a running process so far (proc(5), fields 14 and 15)."""
+    with open(f"/proc/{process}/stat", encoding="ascii") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def processor_seconds_to_stop(world, model, delay, flags):
+    """(exit code, processor seconds between SIGINT after `delay` processor seconds and the end)."""
+    command = [world.gcompile, str(model), "-o", str(world.path("out")), "--quiet", *flags]
+    with open(os.devnull, "wb") as nowhere:
+        process = os.posix_spawn(command[0], command, os.environ,
+                                 file_actions=[(os.POSIX_SPAWN_DUP2, nowhere.fileno(), 2)])
+    used = 0.0
+    while used < delay and os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        time.sleep(0.005)
+        used = processor_seconds(process)
+    os.kill(process, signal.SIGINT)
+    _, status, usage = os.wait4(process, 0)
+    return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime - used
+
+
+def constants_to_fold():
+    """A graph whose time goes into constants."""
+    graph = Graph("constants")
+    shape = graph.constant("shape", INT64, [2], [2048, 2048])
+    graph.node("ConstantOfShape", [shape], ["c0"])
+    for index in range(12):
+        graph.node(("Sin", "Exp", "Tanh")[index % 3], [f"c{index}"], [f"c{index + 1}"])
+    graph.node("Add", [graph.input("x", FLOAT, [2048, 2048]), "c12"], ["y"])
+    graph.output("y", FLOAT, [2048, 2048])
+    return graph
+
+
+def case_interrupt_anywhere(world):
+    """Inside import, folding, rules, fusion, scheduling, planning and emission: within a second, with nothing left."""
+    stopped = 0
+    for name, graph, flags in (("constants", constants_to_fold(), []),
+                               ("softmax", growth.softmax_chain(20_000), []),
+                               ("dense", growth.dense_chain(20_000), ["--optimize-for", "size"]),
+                               ("sum", growth.sum_of_reductions(10_000), ["--target", "cuda"]),
+                               ("elementwise", growth.elementwise_chain(40_000), ["-O0"])):
+        model = world.path("model.onnx")
+        model.write_bytes(graph.model())
+        for delay in (0.1, 0.3, 0.6, 1.0, 1.6, 2.4):
+            code, seconds = processor_seconds_to_stop(world, model, delay, flags)
+            check(code in (0, INTERRUPTED), f"{name}: exit code {code} after {delay} s")
+            check(seconds <= 1.0, f"{name}: {seconds:.2f} s of processor time from SIGINT after {delay} s to the end")
+            if code == 0:
+                world.run(["rm", "-r", world.path("out")])
+            nothing_left(world, ["model.onnx"])
+            stopped += code == INTERRUPTED
+            if code == 0:
+                break
+    check(stopped >= 10, f"only {stopped} runs were interrupted")
 
 
 @contextlib.contextmanager

@@ -117,6 +117,27 @@ TEST(CommonSubexpressions, AttributesAndTypesCount) {
   EXPECT_EQ(operators(graph), before);
 }
 
+TEST(CommonSubexpressions, OperandsThatCommuteToTheBit) {
+  ir::Graph graph = parse(
+      "g (float[2] a, float[2] b, int64[2] i, int64[2] j) => (float[2] y, int64[2] z) { s = Add(a, b)\n"
+      " t = Add(b, a)\n u = Mul(s, a)\n v = Mul(a, t)\n y = Sub(u, v)\n k = Max(i, j)\n l = Max(j, i)\n"
+      " z = Sub(k, l) }");
+  const ir::Graph before = graph;
+  run_pass(graph, "cse");
+  EXPECT_EQ(operators(graph), "Add Mul Sub Max Sub");
+  expect_same(before, graph, 0);
+}
+
+TEST(CommonSubexpressions, OperandsThatDoNotCommute) {
+  // Differences; which zero max(0, -0) is; three operands, whose sum is rounded in their order.
+  ir::Graph graph = parse(
+      "g (float[2] a, float[2] b, float[2] c) => (float[2] y) { s = Sub(a, b)\n t = Sub(b, a)\n"
+      " u = Max(a, b)\n v = Max(b, a)\n p = Sum(a, b, c)\n q = Sum(c, a, b)\n y = Sum(s, t, u, v, p, q) }");
+  const std::string before = operators(graph);
+  run_pass(graph, "cse");
+  EXPECT_EQ(operators(graph), before);
+}
+
 TEST(CommonSubexpressions, OutputsMayBecomeOneValue) {
   ir::Graph graph = parse("g (float[2] x) => (float[2] y, float[2] z) { y = Exp(x)\n z = Exp(x) }");
   const ir::Graph before = graph;

@@ -78,6 +78,33 @@ TEST(JoinProducts, BehindArithmeticThatReadsItTwice) {
                   1);
 }
 
+/// Exporters leave CastLike behind: of its second operand only the type counts.
+TEST(JoinProducts, ReadersOfTheTypeAlone) {
+  expect_products(model(kPlain, ", float[3] z", ", float[3] like", "\n like = CastLike(z, k)"), 1);
+}
+
+/// A movement of one operand is no view of the others, whatever their shapes.
+TEST(JoinProducts, MovementsOfAnotherOperand) {
+  ir::Graph graph = parse(model(kPlain, ", float[3] z"));
+  prepare(graph);
+  ir::ValueId k, z;
+  for (const ir::ValueId id : graph.values()) {
+    if (graph.value(id).name == "k") k = id;
+    if (graph.value(id).name == "z") z = id;
+  }
+  const ir::Operator& cast_like = *ir::find_operator("", "CastLike");
+  ir::Attributes attributes;
+  ir::complete_attributes(cast_like, attributes);
+  const ir::NodeId reader = graph.add_node(cast_like, {z, k}, std::move(attributes), 1);
+  ir::infer_node(graph, reader);
+  graph.add_output(graph.node(reader).results[0], "like");
+  run_pass(graph, "attention");
+  run_pass(graph, "join-products");
+  EXPECT_EQ(operators(graph).find("MatMul"), operators(graph).rfind("MatMul")) << operators(graph);
+  run_pass(graph, "forms");
+  run_pass(graph, "layout");
+}
+
 TEST(JoinProducts, Refusals) {
   expect_products(model(kPlain, "", ", float[1,5,8] k"), 2, "is an output");
   expect_products(model("q0 = MatMul(x, w_q)\n q = Relu(q0)\n k = MatMul(x, w_k)\n v = MatMul(x, w_v)"), 2,

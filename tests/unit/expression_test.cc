@@ -1,0 +1,110 @@
+// Expressions: equal ones are one, whichever way they were written.
+
+#include "ir/expression.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace gcompile::ir {
+namespace {
+
+constexpr ElementType kFloat = ElementType::kFloat32;
+
+struct Fixture {
+  Dag dag;
+  int x = dag.load(0, kFloat, {Index::axis(0)});
+  int y = dag.load(1, kFloat, {Index::axis(0)});
+  int accumulator = dag.accumulator(0, kFloat);
+  int apply(ScalarOp op, int a, int b) { return dag.apply(op, {a, b}); }
+};
+
+TEST(Expression, EqualNodesAreOne) {
+  Fixture f;
+  EXPECT_EQ(f.dag.load(0, kFloat, {Index::axis(0)}), f.x);
+  EXPECT_NE(f.dag.load(0, kFloat, {Index::axis(1)}), f.x);
+  EXPECT_NE(f.dag.load(0, kFloat, {Index::axis(0) + Index(1)}), f.x);
+  const std::vector<Range> ranges = {{0, 100}};
+  const int halved = f.dag.load(0, kFloat, {floor_div(Index::axis(0), 2, ranges)});
+  EXPECT_NE(halved, f.dag.load(0, kFloat, {floor_div(Index::axis(0), 3, ranges)}));
+  EXPECT_EQ(halved, f.dag.load(0, kFloat, {floor_div(Index::axis(0), 2, ranges)}));
+  EXPECT_EQ(f.dag.nodes().size(), 7u);
+}
+
+TEST(Expression, ConstantsAreEqualByTheirBits) {
+  Dag dag;
+  const int zero = dag.constant(kFloat, 0.0);
+  EXPECT_NE(zero, dag.constant(kFloat, -0.0));
+  EXPECT_EQ(zero, dag.constant(kFloat, 0.0));
+  EXPECT_NE(zero, dag.constant(ElementType::kFloat64, 0.0));
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(dag.constant(kFloat, nan), dag.constant(kFloat, nan));
+}
+
+TEST(Expression, ManyNodesStayApart) {
+  Dag dag;
+  std::vector<int> ids;
+  for (int i = 0; i < 5000; ++i) ids.push_back(dag.constant(ElementType::kInt64, i));
+  for (int i = 0; i < 5000; ++i) {
+    EXPECT_EQ(dag.constant(ElementType::kInt64, i), ids[static_cast<std::size_t>(i)]);
+  }
+  const Dag copy = dag;
+  Dag other = copy;
+  EXPECT_EQ(other.constant(ElementType::kInt64, 17), ids[17]);
+  EXPECT_EQ(other.constant(ElementType::kInt64, 5000), 5000);
+}
+
+TEST(Expression, ArgumentsThatCommuteHaveOneOrder) {
+  Fixture f;
+  for (const ScalarOp op : {ScalarOp::kAdd, ScalarOp::kMul, ScalarOp::kEqual}) {
+    EXPECT_EQ(f.apply(op, f.accumulator, f.x), f.apply(op, f.x, f.accumulator));
+    EXPECT_EQ(f.apply(op, f.x, f.y), f.apply(op, f.y, f.x));
+  }
+  const int two = f.dag.constant(kFloat, 2);
+  const int product = f.apply(ScalarOp::kMul, two, f.x);
+  EXPECT_EQ(f.dag[product].arguments, (std::vector<int>{f.x, two}));
+  const int sum = f.apply(ScalarOp::kAdd, f.x, f.apply(ScalarOp::kMul, f.accumulator, two));
+  EXPECT_EQ(f.dag[f.dag[sum].arguments[0]].op, ScalarOp::kMul);
+}
+
+TEST(Expression, TheOrderIsThatOfTheStructureNotOfTheIds) {
+  const auto text = [](bool swapped) {
+    Dag dag;
+    const auto exp_of = [&](int operand) {
+      return dag.apply(ScalarOp::kExp, {dag.load(operand, kFloat, {Index::axis(0)})});
+    };
+    const int first = exp_of(swapped ? 1 : 0);
+    const int second = exp_of(swapped ? 0 : 1);
+    const ScalarNode& sum = dag[dag.apply(ScalarOp::kAdd, {first, second})];
+    return to_string(dag, dag[sum.arguments[0]].arguments[0]);
+  };
+  EXPECT_EQ(text(false), "x0[i0]");
+  EXPECT_EQ(text(true), "x0[i0]");
+}
+
+TEST(Expression, OtherArgumentsStayWhereTheyAre) {
+  Fixture f;
+  for (const ScalarOp op : {ScalarOp::kSub, ScalarOp::kDiv, ScalarOp::kPow, ScalarOp::kLess}) {
+    EXPECT_NE(f.apply(op, f.x, f.y), f.apply(op, f.y, f.x));
+  }
+  // Which zero max(0, -0) is, is not stated; integers have one zero.
+  EXPECT_NE(f.apply(ScalarOp::kMax, f.x, f.y), f.apply(ScalarOp::kMax, f.y, f.x));
+  const int i = f.dag.load(2, ElementType::kInt64, {Index::axis(0)});
+  const int j = f.dag.load(3, ElementType::kInt64, {Index::axis(0)});
+  EXPECT_EQ(f.apply(ScalarOp::kMax, i, j), f.apply(ScalarOp::kMax, j, i));
+}
+
+TEST(Expression, ReachableNodesIncludeLoadedIndices) {
+  Dag dag;
+  const int unused = dag.constant(kFloat, 1);
+  const int index = dag.load(0, ElementType::kInt64, {Index::axis(0)});
+  const int value = dag.load(1, kFloat, {Index::loaded(index, {0, 8})});
+  const int root = dag.apply(ScalarOp::kExp, {value});
+  const int roots[] = {root};
+  EXPECT_EQ(dag.reachable(roots), (std::vector<int>{index, value, root}));
+  EXPECT_EQ(unused, 0);
+}
+
+}  // namespace
+}  // namespace gcompile::ir
