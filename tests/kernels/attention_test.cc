@@ -43,7 +43,8 @@ class Run {
     v_strides_ = c.transposed_keys ? RowStrides{1, s_.columns} : RowStrides{s_.value_size, 1};
   }
 
-  void check(const Threads* threads) {
+  // The bits of all heads, one after the other.
+  std::vector<float> check(const Threads* threads) {
     std::vector<Recorded<float>> results(index(heads()), Recorded<float>(s_.rows, s_.value_size));
     attention(
         threads, s_, c_.key_heads, c_.group, kSlots, packed_.data(),
@@ -72,6 +73,9 @@ class Run {
       SCOPED_TRACE(::testing::Message() << "head " << head);
       check_head(results[index(head)], head);
     }
+    std::vector<float> all;
+    for (const Recorded<float>& head : results) all.insert(all.end(), head.y.begin(), head.y.end());
+    return all;
   }
 
  private:
@@ -145,10 +149,11 @@ void check(const Case& c) {
   SCOPED_TRACE(::testing::Message() << s.rows << " x " << s.columns << " of " << s.size << ", "
                                     << s.value_size << ", mask " << static_cast<int>(c.mask) << ", causal "
                                     << s.causal << " past " << s.past << ", group " << c.group);
-  Run(c).check(nullptr);
+  const std::vector<float> alone = Run(c).check(nullptr);
   for (const int count : {2, 64}) {
     const Threads threads{nullptr, count, reversed};
-    Run(c).check(&threads);
+    const std::vector<float> together = Run(c).check(&threads);
+    EXPECT_EQ(std::memcmp(together.data(), alone.data(), alone.size() * sizeof(float)), 0) << count;
   }
 }
 
