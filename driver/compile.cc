@@ -19,9 +19,7 @@
 #include "driver/verify_reference.h"
 #include "driver/version.h"
 #include "frontend/export.h"
-#include "frontend/file_bytes.h"
 #include "ir/print.h"
-#include "ir/sha256.h"
 #include "passes/rule.h"
 #include "template/text.h"
 
@@ -147,7 +145,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
 
   Program& program = compilation.program;
   program.tool_version = kVersion;
-  program.model_sha256 = sha256_hex(frontend::read_file(options.model, options.import.limits.file_bytes));
+  program.model_sha256 = compilation.info.sha256;
   program.producer = producer_text(compilation.info);
   program.opset = opset_text(compilation.info);
   program.options = canonical_options(options);

@@ -1,5 +1,7 @@
 #include "driver/interrupt.h"
 
+#include <unistd.h>
+
 #include <csignal>
 
 #include "ir/diagnostics.h"
@@ -12,6 +14,15 @@ volatile std::sig_atomic_t signal_has_come = 0;
 
 void note_signal(int) { signal_has_come = 1; }
 
+/// Models and their data are mapped: a page behind the new end of a file that somebody cut off cannot be
+/// read, and there is nothing to return to.
+void report_lost_page(int) {
+  constexpr char kText[] = "error: a file became shorter while it was read\n";
+  const ssize_t written = ::write(STDERR_FILENO, kText, sizeof kText - 1);
+  ::_exit(written >= 0 ? static_cast<int>(ir::ExitCode::kInputOutput)
+                       : static_cast<int>(ir::ExitCode::kInternal));
+}
+
 }  // namespace
 
 void catch_interrupts() {
@@ -20,6 +31,9 @@ void catch_interrupts() {
   action.sa_handler = note_signal;
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigemptyset(&action.sa_mask);
+  struct sigaction lost_page = action;
+  lost_page.sa_handler = report_lost_page;
+  sigaction(SIGBUS, &lost_page, nullptr);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction previous = {};
     // What the caller ignores stays ignored (nohup).

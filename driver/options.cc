@@ -73,7 +73,7 @@ void add_model_options(CLI::App& app, Options& options) {
   app.add_option("--shape", options.shapes, "Gives an input its shape: input:1x3x224x224")->take_all();
   app.add_option("--set", options.sets, "Turns an input into a constant: sr=16000")->take_all();
   app.add_flag("--allow-symlinks", options.import.allow_symlinks,
-               "Lets external data be reached through symbolic links");
+               "Lets external data be reached through symbolic and hard links");
 }
 
 void add_pass_options(CLI::App& app, Options& options, RawOptions& raw) {

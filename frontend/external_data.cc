@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/openat2.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <cstring>
+#include <limits>
 
 #include "ir/operator.h"
 
@@ -96,14 +98,18 @@ File open_beneath(const std::string& folder, const std::string& location, bool u
   return open_by_components(std::move(directory), components, why);
 }
 
-ExternalData::ExternalData(std::string folder, bool allow_symlinks, const Limits& limits)
-    : folder_(std::move(folder)), allow_symlinks_(allow_symlinks), bytes_left_(limits.external_bytes) {}
+ExternalData::ExternalData(std::string folder, bool allow_links, const Limits& limits,
+                           std::shared_ptr<const FileBytes> model)
+    : folder_(std::move(folder)),
+      allow_links_(allow_links),
+      bytes_left_(limits.external_bytes),
+      model_(std::move(model)) {}
 
-const ExternalData::Opened& ExternalData::open(const std::string& location) {
+const std::shared_ptr<const FileBytes>& ExternalData::open(const std::string& location) {
   if (const auto at = files_.find(location); at != files_.end()) return at->second;
   std::string why;
   File file;
-  if (allow_symlinks_) {
+  if (allow_links_) {
     std::vector<std::string> components;
     why = split_location(location, components);
     if (why.empty()) {
@@ -113,19 +119,29 @@ const ExternalData::Opened& ExternalData::open(const std::string& location) {
   } else {
     file = open_beneath(folder_, location, true, why);
   }
+  // A hard link is another way to a file elsewhere, which no path shows.
+  struct stat status = {};
+  if (file.open() && !allow_links_ && ::fstat(file.descriptor(), &status) == 0 && S_ISREG(status.st_mode) &&
+      status.st_nlink > 1) {
+    why = "it has more than one name: a hard link";
+    file = File();
+  }
   if (!file.open()) {
-    const bool link = why.find("symbolic link") != std::string::npos;
+    const bool link = why.find(" link") != std::string::npos;
     operator_error(fmt::format("external data '{}': {}", ir::printable(location), why),
                    link ? "--allow-symlinks permits links out of the model's folder"
                         : "external data must be a file inside the model's folder");
   }
-  Opened opened;
-  opened.size = regular_size(file, location);
-  opened.file = std::move(file);
+  auto opened = std::make_shared<const FileBytes>(file, location, std::numeric_limits<std::int64_t>::max());
   return files_.emplace(location, std::move(opened)).first->second;
 }
 
-std::vector<std::byte> ExternalData::read(const onnx::TensorProto& proto, std::int64_t bytes) {
+FilePart ExternalData::in_model(std::int64_t offset, std::int64_t bytes) const {
+  GC_CHECK(model_);
+  return {model_->bytes().subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes)), model_};
+}
+
+FilePart ExternalData::find(const onnx::TensorProto& proto, std::int64_t bytes) {
   if (folder_.empty())
     operator_error("its data lies in another file, but the model was not read from a folder");
   std::string location;
@@ -144,16 +160,15 @@ std::vector<std::byte> ExternalData::read(const onnx::TensorProto& proto, std::i
   }
   if (length != bytes)
     operator_error(fmt::format("external data: length is {}, the type needs {} bytes", length, bytes));
-  const Opened& opened = open(location);
-  if (length > opened.size || offset > opened.size - length) {
+  const std::shared_ptr<const FileBytes>& opened = open(location);
+  const auto size = static_cast<std::int64_t>(opened->bytes().size());
+  if (length > size || offset > size - length) {
     operator_error(fmt::format("external data '{}': {} bytes at offset {} lie outside the file of {} bytes",
-                               ir::printable(location), length, offset, opened.size));
+                               ir::printable(location), length, offset, size));
   }
   if (bytes > bytes_left_) operator_error("the model's external data is larger than the limit");
   bytes_left_ -= bytes;
-  std::vector<std::byte> data(static_cast<std::size_t>(bytes));
-  read_at(opened.file, location, offset, data.data(), data.size());
-  return data;
+  return {opened->bytes().subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes)), opened};
 }
 
 }  // namespace gcompile::frontend

@@ -12,28 +12,38 @@
 
 namespace gcompile::frontend {
 
+/// Bytes in a file that is mapped as long as somebody needs them.
+struct FilePart {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const FileBytes> file;
+};
+
 class ExternalData {
  public:
-  /// `folder`: the model's; empty: there is none (models from memory), and external data is refused.
-  ExternalData(std::string folder, bool allow_symlinks, const Limits& limits);
+  /// `folder`: the model's; empty: there is none (models from memory), and external data is refused. `model`:
+  /// the model's own file, if raw data of tensors may be left there (model_file.h).
+  ExternalData(std::string folder, bool allow_links, const Limits& limits,
+               std::shared_ptr<const FileBytes> model = nullptr);
 
   /// The `bytes` bytes of an external tensor. Throws ir::OperatorError when the entry is wrong (absolute
   /// path,
-  /// "..", symlink, range outside the file, length unlike the type), CompileError when the file cannot be
-  /// read.
-  std::vector<std::byte> read(const onnx::TensorProto& proto, std::int64_t bytes);
+  /// "..", symbolic or hard link, range outside the file, length unlike the type), CompileError when the file
+  /// cannot be read.
+  FilePart find(const onnx::TensorProto& proto, std::int64_t bytes);
+  /// A part of the model's own file.
+  FilePart in_model(std::int64_t offset, std::int64_t bytes) const;
+
+  /// The files that tensors lie in, by location.
+  const std::map<std::string, std::shared_ptr<const FileBytes>>& files() const { return files_; }
 
  private:
-  struct Opened {
-    File file;
-    std::int64_t size = 0;
-  };
-  const Opened& open(const std::string& location);
+  const std::shared_ptr<const FileBytes>& open(const std::string& location);
 
   std::string folder_;
-  bool allow_symlinks_;
+  bool allow_links_;
   std::int64_t bytes_left_;
-  std::map<std::string, Opened> files_;
+  std::shared_ptr<const FileBytes> model_;
+  std::map<std::string, std::shared_ptr<const FileBytes>> files_;
 };
 
 /// Opens `location` below the folder without following "..", absolute paths or symlinks: openat2(2) where the

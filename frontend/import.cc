@@ -8,6 +8,7 @@
 #include "frontend/importer.h"
 #include "frontend/model_file.h"
 #include "frontend/tensor_import.h"
+#include "ir/sha256.h"
 
 namespace gcompile::frontend {
 
@@ -25,18 +26,23 @@ OpsetTable::Imports opset_imports(const onnx::ModelProto& model) {
 }  // namespace
 
 Importer::Importer(const onnx::ModelProto& model, const std::string& folder, const ImportOptions& options,
-                   ir::Diagnostics& diagnostics)
+                   ir::Diagnostics& diagnostics, std::shared_ptr<const FileBytes> file)
     : model_(model),
       options_(options),
       diagnostics_(diagnostics),
-      external_(folder, options.allow_symlinks, options.limits),
+      external_(folder, options.allow_symlinks, options.limits, std::move(file)),
       opsets_(opset_imports(model), "the model", nullptr, diagnostics) {}
 
 ImportedModel Importer::run() {
   ImportedModel imported;
-  imported.info = {
-      model_.ir_version(), model_.model_version(), model_.producer_name(), model_.producer_version(),
-      model_.domain(),     model_.graph().name(),  opsets_.all()};
+  imported.info = {{},
+                   model_.ir_version(),
+                   model_.model_version(),
+                   model_.producer_name(),
+                   model_.producer_version(),
+                   model_.domain(),
+                   model_.graph().name(),
+                   opsets_.all()};
   imported.graph.name = model_.graph().name();
   if (model_.training_info_size() > 0) warning("W0115", "the model's training information is ignored");
   import_functions();
@@ -227,30 +233,45 @@ void Importer::check_output_type(const onnx::ValueInfoProto& info, const ir::Ten
 
 namespace {
 
-ImportedModel import_proto(const onnx::ModelProto& model, const std::string& folder,
-                           const ImportOptions& options, ir::Diagnostics& diagnostics) {
-  return Importer(model, folder, options, diagnostics).run();
+/// Of the model's own digest, and of those of the files its tensors lie in.
+std::string digest_with(const std::string& model_digest, const ExternalData& external) {
+  if (external.files().empty()) return model_digest;
+  std::string lines = fmt::format("{}  model\n", model_digest);
+  for (const auto& [location, file] : external.files()) {
+    lines += fmt::format("{}  {}\n", sha256_of(*file), location);
+  }
+  return sha256_hex(lines);
+}
+
+ImportedModel import_proto(const onnx::ModelProto& model, const std::string& digest,
+                           const std::string& folder, const ImportOptions& options,
+                           ir::Diagnostics& diagnostics, std::shared_ptr<const FileBytes> file = nullptr) {
+  Importer importer(model, folder, options, diagnostics, std::move(file));
+  ImportedModel imported = importer.run();
+  imported.info.sha256 = digest_with(digest, importer.external_data());
+  return imported;
 }
 
 }  // namespace
 
 ImportedModel import_model_file(const std::string& path, const ImportOptions& options,
                                 ir::Diagnostics& diagnostics) {
-  std::string bytes = read_file(path, options.limits.file_bytes);
-  onnx::ModelProto model =
-      is_text_name(path) ? parse_model_text(bytes, options.limits) : parse_model_bytes(bytes, options.limits);
-  std::string().swap(bytes);
-  return import_proto(model, folder_of(path), options, diagnostics);
+  const auto file = std::make_shared<const FileBytes>(open_file(path), path, options.limits.file_bytes);
+  const onnx::ModelProto model = is_text_name(path)
+                                     ? parse_model_text(std::string(file->text()), options.limits)
+                                     : parse_model_bytes(file->text(), options.limits, RawData::kLeft);
+  return import_proto(model, sha256_of(*file), folder_of(path), options, diagnostics, file);
 }
 
 ImportedModel import_model_bytes(std::string_view bytes, const std::string& folder,
                                  const ImportOptions& options, ir::Diagnostics& diagnostics) {
-  return import_proto(parse_model_bytes(bytes, options.limits), folder, options, diagnostics);
+  return import_proto(parse_model_bytes(bytes, options.limits), sha256_hex(bytes), folder, options,
+                      diagnostics);
 }
 
 ImportedModel import_model_text(const std::string& text, const ImportOptions& options,
                                 ir::Diagnostics& diagnostics) {
-  return import_proto(parse_model_text(text, options.limits), "", options, diagnostics);
+  return import_proto(parse_model_text(text, options.limits), sha256_hex(text), "", options, diagnostics);
 }
 
 }  // namespace gcompile::frontend

@@ -19,12 +19,16 @@ namespace gcompile::frontend {
 
 struct ImportOptions {
   InputBindings bindings;
-  bool allow_symlinks = false;  // external data through symbolic links
+  bool allow_symlinks = false;  // external data through symbolic and hard links
   Limits limits;
 };
 
 /// What the model says about itself; for the manifest.
 struct ModelInfo {
+  /// Of the bytes that were read, as 64 hexadecimal digits. For a model with external data that of a text as
+  /// sha256sum prints it: a line "DIGEST  model" for the model's file, then one "DIGEST  LOCATION" for each
+  /// file of data, sorted by location.
+  std::string sha256;
   std::int64_t ir_version = 0;
   std::int64_t model_version = 0;
   std::string producer_name;

@@ -53,9 +53,11 @@ struct Scope {
 
 class Importer {
  public:
+  /// `file`: what `model` was parsed from with RawData::kLeft, else null.
   Importer(const onnx::ModelProto& model, const std::string& folder, const ImportOptions& options,
-           ir::Diagnostics& diagnostics);
+           ir::Diagnostics& diagnostics, std::shared_ptr<const FileBytes> file = nullptr);
   ImportedModel run();
+  const ExternalData& external_data() const { return external_; }
 
  private:
   // import.cc: the model

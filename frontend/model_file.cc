@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/unknown_field_set.h>
 #include <onnx/defs/parser.h>
 
 #include <algorithm>
 #include <limits>
 
+#include "frontend/raw_data.h"
 #include "frontend/wire_scan.h"
 #include "ir/diagnostics.h"
 
@@ -48,7 +50,7 @@ void check_text(const std::string& text, const Limits& limits) {
 
 }  // namespace
 
-onnx::ModelProto parse_model_bytes(std::string_view bytes, const Limits& limits) {
+onnx::ModelProto parse_model_bytes(std::string_view bytes, const Limits& limits, RawData raw_data) {
   if (bytes.empty()) fail("E0002", "the file is empty");
   if (static_cast<std::int64_t>(bytes.size()) > limits.file_bytes) {
     fail("E0004",
@@ -59,6 +61,11 @@ onnx::ModelProto parse_model_bytes(std::string_view bytes, const Limits& limits)
     fail("E0002", "the file is a Git LFS pointer, not a model", "run `git lfs pull`");
   }
   scan_model(bytes, limits);
+  std::string without_raw_data;
+  if (raw_data == RawData::kLeft) {
+    without_raw_data = leave_raw_data(bytes);
+    bytes = without_raw_data;
+  }
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
   stream.SetTotalBytesLimit(std::numeric_limits<int>::max());
@@ -91,6 +98,17 @@ onnx::ModelProto parse_model_text(const std::string& text, const Limits& limits)
   }
   if (!why.empty()) fail("E0005", fmt::format("the ONNX text cannot be parsed: {}", why));
   return model;
+}
+
+std::optional<RawPlace> raw_place(const onnx::TensorProto& proto) {
+  const auto& unknown = proto.unknown_fields();
+  for (int i = 0; i < unknown.field_count(); ++i) {
+    const auto& field = unknown.field(i);
+    if (field.number() != kRawPlaceField) continue;
+    GC_CHECK(field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED);
+    return decode_raw_place(field.length_delimited());
+  }
+  return std::nullopt;
 }
 
 bool is_text_name(const std::string& path) {

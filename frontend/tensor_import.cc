@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "frontend/model_file.h"
 #include "ir/operator.h"
 #include "ir/ops/support.h"
 
@@ -124,8 +125,13 @@ std::vector<std::byte> typed_bytes(const onnx::TensorProto& proto, ElementType t
   return out;
 }
 
+/// Whether bytes of a file may say the same value in more than one way.
+bool needs_canonical(ElementType type, std::int64_t count) {
+  return type == ElementType::kBool || (ir::bits_of(type) == 4 && count % 2 == 1);
+}
+
 /// bool is 0 or 1 in memory, whatever the file says; an unused high nibble is cleared.
-void canonicalise(ElementType type, std::int64_t count, std::vector<std::byte>& bytes) {
+void canonicalise(ElementType type, std::int64_t count, std::span<std::byte> bytes) {
   if (type == ElementType::kBool) {
     for (std::byte& b : bytes) b = b == std::byte{0} ? std::byte{0} : std::byte{1};
   }
@@ -193,17 +199,28 @@ ir::Tensor import_tensor(const onnx::TensorProto& proto, const Limits& limits, E
   const std::int64_t count = tensor_type.count();
   const std::int64_t bytes = tensor_type.bytes();
 
+  const auto check_raw_size = [&](std::int64_t given) {
+    if (given == bytes) return;
+    operator_error(
+        fmt::format("raw_data has {} bytes, {} needs {}", given, ir::to_string(tensor_type), bytes));
+  };
+  // As they lie in a file, if they may stay there.
+  const auto of_file = [&](FilePart part) {
+    ir::Tensor tensor(tensor_type, part.bytes, std::move(part.file));
+    if (needs_canonical(*type, count)) canonicalise(*type, count, tensor.mutable_bytes());
+    return tensor;
+  };
   std::vector<std::byte> data;
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
     if (!external)
       operator_error("its data lies in another file, which is only possible for tensors of a model");
-    data = external->read(proto, bytes);
+    return of_file(external->find(proto, bytes));
+  } else if (const std::optional<RawPlace> place = raw_place(proto)) {
+    check_raw_size(place->bytes);
+    GC_CHECK(external);
+    return of_file(external->in_model(place->offset, place->bytes));
   } else if (proto.has_raw_data()) {
-    const auto given = static_cast<std::int64_t>(proto.raw_data().size());
-    if (given != bytes) {
-      operator_error(
-          fmt::format("raw_data has {} bytes, {} needs {}", given, ir::to_string(tensor_type), bytes));
-    }
+    check_raw_size(static_cast<std::int64_t>(proto.raw_data().size()));
     data.resize(static_cast<std::size_t>(bytes));
     if (bytes > 0) std::memcpy(data.data(), proto.raw_data().data(), data.size());
   } else {

@@ -7,6 +7,7 @@
 
 #include "ir/diagnostics.h"
 #include "ir/interrupt.h"
+#include "ir/map_evaluator.h"
 
 namespace gcompile::ir {
 namespace {
@@ -60,14 +61,7 @@ class Interpreter {
   Tensor run() {
     check_bounds();
     if (form_.is_map()) {
-      accumulated_.resize(accumulator_ ? 1 : 0);
-      const Shape accumulator_strides = row_major_strides(form_.extents);
-      run_regions([&](const std::vector<std::int64_t>& axes) {
-        if (!accumulator_) return;
-        std::int64_t at = 0;
-        for (std::size_t i = 0; i < axes.size(); ++i) at += axes[i] * accumulator_strides[i];
-        accumulated_[0] = accumulator_->at(at);
-      });
+      evaluate_map(form_, operands_, accumulator_, result_);
       return std::move(result_);
     }
     const std::vector<Range> box = form_.ranges();
@@ -89,7 +83,6 @@ class Interpreter {
  private:
   void store(const std::vector<std::int64_t>& axes, const Scalar& value) {
     std::int64_t at = 0;
-    const std::vector<Range> ranges(axes.size());
     for (std::size_t i = 0; i < form_.store.size(); ++i) {
       std::int64_t coordinate = form_.store[i].constant();
       for (const Index::Term& t : form_.store[i].terms()) {
@@ -101,21 +94,6 @@ class Interpreter {
     const ElementType type = result_.element();
     GC_CHECK(value.type == type);
     result_.set(at, is_float(type) ? Scalar::of_real(type, value.real) : value);
-  }
-
-  template <class Prepare>
-  void run_regions(Prepare prepare) {
-    for (const Region& region : form_.regions) {
-      if (empty(region.box, 0, region.box.size())) continue;
-      ExpressionEvaluator expression(form_.dag, region.root, inputs_);
-      std::vector<std::int64_t> axes;
-      for (const Range& r : region.box) axes.push_back(r.low);
-      do {
-        poll_interrupt();
-        prepare(axes);
-        store(axes, expression(axes));
-      } while (advance(axes, region.box, 0, axes.size()));
-    }
   }
 
   void reduce(const Stage& stage, ExpressionEvaluator& value, std::vector<std::int64_t>& axes,

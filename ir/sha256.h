@@ -24,6 +24,8 @@ class Sha256 {
   std::uint64_t byte_count_ = 0;
 };
 
+/// A digest as 64 lower-case hexadecimal digits.
+std::string hex_of(const std::array<std::uint8_t, 32>& digest);
 /// The digest of `bytes` as 64 lower-case hexadecimal digits.
 std::string sha256_hex(std::string_view bytes);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "ir/diagnostics.h"
@@ -98,29 +99,46 @@ double Scalar::as_double() const {
                                       : static_cast<double>(integer);
 }
 
+/// Bytes of our own, or those of a source.
+struct Tensor::Storage {
+  explicit Storage(std::vector<std::byte> bytes) : own(std::move(bytes)), all(own) {}
+  Storage(std::span<const std::byte> bytes, std::shared_ptr<const ByteSource> from)
+      : source(std::move(from)), all(bytes) {}
+  Storage(const Storage&) = delete;
+
+  std::vector<std::byte> own;
+  std::shared_ptr<const ByteSource> source;
+  std::span<const std::byte> all;
+};
+
 Tensor::Tensor(TensorType type)
     : type_(std::move(type)),
       count_(type_.count()),
-      bytes_(std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(type_.bytes()))) {}
+      storage_(std::make_shared<Storage>(std::vector<std::byte>(static_cast<std::size_t>(type_.bytes())))) {}
 
 Tensor::Tensor(TensorType type, std::vector<std::byte> bytes)
+    : type_(std::move(type)), count_(type_.count()), storage_(std::make_shared<Storage>(std::move(bytes))) {
+  GC_CHECK(static_cast<std::int64_t>(storage_->all.size()) == type_.bytes());
+}
+
+Tensor::Tensor(TensorType type, std::span<const std::byte> bytes, std::shared_ptr<const ByteSource> source)
     : type_(std::move(type)),
       count_(type_.count()),
-      bytes_(std::make_shared<std::vector<std::byte>>(std::move(bytes))) {
-  GC_CHECK(static_cast<std::int64_t>(bytes_->size()) == type_.bytes());
+      storage_(std::make_shared<Storage>(bytes, std::move(source))) {
+  GC_CHECK(static_cast<std::int64_t>(bytes.size()) == type_.bytes());
 }
 
 Tensor Tensor::of_ints(std::span<const std::int64_t> values, Shape shape) {
   Tensor tensor(TensorType{ElementType::kInt64, std::move(shape)});
   GC_CHECK(tensor.count() == static_cast<std::int64_t>(values.size()));
-  if (!values.empty()) std::memcpy(tensor.bytes_->data(), values.data(), values.size_bytes());
+  if (!values.empty()) std::memcpy(tensor.mutable_bytes().data(), values.data(), values.size_bytes());
   return tensor;
 }
 
 Tensor Tensor::of_floats(std::span<const float> values, Shape shape) {
   Tensor tensor(TensorType{ElementType::kFloat32, std::move(shape)});
   GC_CHECK(tensor.count() == static_cast<std::int64_t>(values.size()));
-  if (!values.empty()) std::memcpy(tensor.bytes_->data(), values.data(), values.size_bytes());
+  if (!values.empty()) std::memcpy(tensor.mutable_bytes().data(), values.data(), values.size_bytes());
   return tensor;
 }
 
@@ -128,25 +146,38 @@ Tensor Tensor::scalar(const Scalar& value) { return filled(TensorType{value.type
 
 Tensor Tensor::filled(TensorType type, const Scalar& value) {
   Tensor tensor(std::move(type));
-  for (std::int64_t i = 0; i < tensor.count(); ++i) tensor.set(i, value);
+  if (tensor.count() == 0) return tensor;
+  tensor.set(0, value);
+  const std::span<std::byte> bytes = tensor.mutable_bytes();
+  std::size_t filled = bytes.size() / static_cast<std::size_t>(tensor.count());
+  while (filled < bytes.size()) {  // what is there twice as long
+    const std::size_t more = std::min(filled, bytes.size() - filled);
+    std::memcpy(bytes.data() + filled, bytes.data(), more);
+    filled += more;
+  }
   return tensor;
 }
 
 std::span<const std::byte> Tensor::bytes() const {
-  if (!bytes_) return {};
-  return {bytes_->data(), bytes_->size()};
+  return storage_ ? storage_->all : std::span<const std::byte>();
 }
 
 std::span<std::byte> Tensor::mutable_bytes() {
-  if (bytes_ && bytes_.use_count() > 1) bytes_ = std::make_shared<std::vector<std::byte>>(*bytes_);
-  if (!bytes_) return {};
-  return {bytes_->data(), bytes_->size()};
+  if (!storage_) return {};
+  if (storage_->source || storage_.use_count() > 1) {
+    storage_ = std::make_shared<Storage>(std::vector<std::byte>(storage_->all.begin(), storage_->all.end()));
+  }
+  return storage_->own;
+}
+
+void Tensor::rest() const {
+  if (storage_ && storage_->source) storage_->source->rest(storage_->all);
 }
 
 Scalar Tensor::at(std::int64_t index) const {
   GC_CHECK(index >= 0 && index < count_);
   const ElementType type = type_.element;
-  const std::byte* base = bytes_->data();
+  const std::byte* base = storage_->all.data();
   const std::byte* at = base + (bits_of(type) >= 8 ? index * (bits_of(type) / 8) : index / 2);
   Scalar out;
   out.type = type;
@@ -254,7 +285,7 @@ Tensor Tensor::reshaped(Shape shape) const {
 
 bool Tensor::identical(const Tensor& other) const {
   if (type_ != other.type_) return false;
-  if (bytes_ == other.bytes_) return true;
+  if (storage_ == other.storage_) return true;
   const auto a = bytes();
   const auto b = other.bytes();
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);

@@ -1,5 +1,5 @@
 #pragma once
-// A dense tensor value: element type, dims and shared immutable bytes in row-major order, little-endian.
+// A dense tensor value: element type, dims and shared bytes in row-major order, little-endian.
 
 #include <cstddef>
 #include <cstdint>
@@ -48,6 +48,15 @@ struct Scalar {
   bool operator==(const Scalar&) const = default;  // floats compare by value: NaN != NaN
 };
 
+/// Memory that somebody else owns, such as a mapped file. Its bytes stay as they are while this object lives.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  /// Nobody will read these soon: they need not stay in memory, and come back when they are read.
+  virtual void rest(std::span<const std::byte> bytes) const = 0;
+};
+
+/// Copies share their bytes until one of them is written to.
 class Tensor {
  public:
   Tensor() = default;
@@ -55,6 +64,8 @@ class Tensor {
   explicit Tensor(TensorType type);
   /// Takes bytes; their number must be type.bytes().
   Tensor(TensorType type, std::vector<std::byte> bytes);
+  /// `bytes` of `source` as they are, at any alignment; type.bytes() of them.
+  Tensor(TensorType type, std::span<const std::byte> bytes, std::shared_ptr<const ByteSource> source);
 
   static Tensor of_ints(std::span<const std::int64_t> values, Shape shape);  // int64
   static Tensor of_floats(std::span<const float> values, Shape shape);       // float32
@@ -68,6 +79,8 @@ class Tensor {
   std::span<const std::byte> bytes() const;
   /// Bytes to write to; copies first when shared (value semantics).
   std::span<std::byte> mutable_bytes();
+  /// Tells the source, if there is one, that bytes() will not be read soon.
+  void rest() const;
 
   Scalar at(std::int64_t index) const;
   void set(std::int64_t index, const Scalar& value);
@@ -82,9 +95,10 @@ class Tensor {
   bool identical(const Tensor& other) const;
 
  private:
+  struct Storage;
   TensorType type_;
   std::int64_t count_ = 0;
-  std::shared_ptr<std::vector<std::byte>> bytes_;
+  std::shared_ptr<Storage> storage_;
 };
 
 }  // namespace gcompile::ir

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "ir/interrupt.h"
 #include "ir/operator.h"
@@ -12,9 +13,72 @@
 namespace gcompile::passes {
 namespace {
 
-/// Bytes by which one run of folding may let the constants of a graph grow: an Expand or Tile of a constant
-/// is cheaper to compute than to ship.
+/// Bytes by which folding may let the constants of a model grow: an Expand or Tile of a constant is cheaper
+/// to compute than to ship.
 constexpr std::int64_t kGrowthLimit = std::int64_t{256} << 20;
+/// Steps of the evaluator that any model gets, and more for each byte of its own constants, which are what
+/// folding is for: time stays linear in them (DESIGN law 17).
+constexpr std::int64_t kWork = std::int64_t{1} << 30;
+constexpr std::int64_t kWorkPerByte = 32;
+/// Steps of one node of an expression at one element, and of one product of a sum of products.
+constexpr std::int64_t kNodeWork = 4;
+constexpr std::int64_t kProductWork = 16;
+
+FoldingBudget budget_of(const ir::Graph& graph) {
+  FoldingBudget budget{true, kWork, kGrowthLimit};
+  for (const ir::ValueId id : graph.values()) {
+    if (const ir::Tensor* constant = graph.constant(id))
+      budget.work += kWorkPerByte * constant->type().bytes();
+  }
+  return budget;
+}
+
+/// Elements of operands and results; and the multiply-adds if it is a sum of products: those of an M x K by
+/// K x N product are the geometric mean of its three sizes, and other contractions are not far from it.
+struct Sizes {
+  double elements = 0;
+  double products = 1;
+};
+
+Sizes sizes_of(const ir::Graph& graph, const ir::Node& node) {
+  Sizes sizes;
+  const auto take = [&](ir::ValueId id) {
+    if (!id.valid()) return;
+    const auto count = static_cast<double>(graph.value(id).type.count());
+    sizes.elements += count;
+    sizes.products *= std::max(count, 1.0);
+  };
+  for (std::size_t i = 0; i < std::min<std::size_t>(node.operands.size(), 2); ++i) take(node.operands[i]);
+  take(node.results[0]);
+  sizes.products = std::sqrt(sizes.products);
+  for (std::size_t i = 2; i < node.operands.size(); ++i) {
+    if (node.operands[i].valid())
+      sizes.elements += static_cast<double>(graph.value(node.operands[i]).type.count());
+  }
+  return sizes;
+}
+
+/// What evaluating the node takes, estimated without doing it.
+double work_of(const ir::Graph& graph, ir::NodeId id) {
+  const ir::Node& node = graph.node(id);
+  const Sizes sizes = sizes_of(graph, node);
+  const double linear = kNodeWork * sizes.elements;
+  // Small whatever it does.
+  if (sizes.products * kProductWork < kWork / 1024 && sizes.elements * kNodeWork < kWork / 1024) {
+    return std::max(linear, kProductWork * sizes.products);
+  }
+  if (!node.op->lower) return std::max(linear, kProductWork * sizes.products);
+  const ir::Form form = ir::form_of(graph, id);
+  if (std::holds_alternative<ir::ContractForm>(form)) return kProductWork * sizes.products + linear;
+  const auto* loops = std::get_if<ir::LoopForm>(&form);
+  if (!loops) return linear * std::log2(sizes.elements + 2);
+  double points = 1;
+  for (const std::int64_t extent : loops->extents) points *= static_cast<double>(extent);
+  // Reductions are evaluated element by element.
+  const double at_a_point =
+      static_cast<double>(loops->dag.nodes().size()) * kNodeWork * (loops->is_map() ? 1 : 8);
+  return points * at_a_point;
+}
 
 bool all_known(const ir::Graph& graph, const ir::Node& node) {
   return std::all_of(node.operands.begin(), node.operands.end(),
@@ -30,7 +94,10 @@ bool results_known(const ir::Graph& graph, const ir::Node& node) {
 
 class Folder {
  public:
-  Folder(ir::Graph& graph, PassContext& context) : graph_(graph), context_(context) {}
+  Folder(ir::Graph& graph, PassContext& context)
+      : graph_(graph), context_(context), budget_(context.folding_budget()) {
+    if (!budget_.is_set) budget_ = budget_of(graph);
+  }
 
   bool fold(ir::NodeId id) {
     const ir::Node& node = graph_.node(id);
@@ -41,7 +108,7 @@ class Folder {
         if (const ir::Tensor* known = graph_.constant(node.results[i])) values[i] = *known;
       }
     } else {
-      if (!node.subgraphs.empty() || !all_known(graph_, node) || !affordable(node)) return false;
+      if (!node.subgraphs.empty() || !all_known(graph_, node) || !affordable(id)) return false;
       std::vector<const ir::Tensor*> operands;
       for (const ir::ValueId operand : node.operands) operands.push_back(graph_.constant(operand));
       std::vector<ir::Tensor> results = ir::evaluate_node(graph_, id, operands);
@@ -52,8 +119,9 @@ class Folder {
   }
 
  private:
-  /// Bytes of the results less those of operands that nobody else reads; charged when it fits.
-  bool affordable(const ir::Node& node) {
+  /// Bytes of the results less those of operands that nobody else reads, and work; charged when both fit.
+  bool affordable(ir::NodeId id) {
+    const ir::Node& node = graph_.node(id);
     std::int64_t growth = 0;
     for (const ir::ValueId result : node.results) {
       if (result.valid()) growth += graph_.value(result).type.bytes();
@@ -61,12 +129,18 @@ class Folder {
     for (const ir::ValueId operand : node.operands) {
       if (operand.valid() && graph_.use_count(operand) == 1) growth -= graph_.value(operand).type.bytes();
     }
-    if (growth > 0 && grown_ + growth > kGrowthLimit) {
+    if (growth > 0 && growth > budget_.bytes) {
       context_.refused(node.name, fmt::format("its value of {} bytes would let the constants grow too far",
                                               graph_.value(node.results[0]).type.bytes()));
       return false;
     }
-    grown_ += growth;
+    const double work = work_of(graph_, id);
+    if (work > static_cast<double>(budget_.work)) {
+      context_.refused(node.name, "its value would take longer to compute than folding may take for a model");
+      return false;
+    }
+    budget_.bytes -= growth;
+    budget_.work -= static_cast<std::int64_t>(work);
     return true;
   }
 
@@ -81,7 +155,7 @@ class Folder {
 
   ir::Graph& graph_;
   PassContext& context_;
-  std::int64_t grown_ = 0;
+  FoldingBudget& budget_;
 };
 
 }  // namespace

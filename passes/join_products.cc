@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "ir/interrupt.h"
@@ -194,12 +195,14 @@ class Joiner {
     }
     Tensor weights(ir::TensorType{type, {depth, columns}});
     Tensor bias(ir::TensorType{type, {columns}});
+    std::byte* const to = weights.mutable_bytes().data();
+    const std::int64_t size = ir::bits_of(type) / 8;
     std::int64_t first = 0;
     for (const Part& part : parts) {
       for (std::int64_t k = 0; k < depth; ++k) {
-        for (std::int64_t n = 0; n < part.columns(); ++n) {
-          weights.set(k * columns + first + n, part.weights->at(k * part.columns() + n));
-        }
+        std::memcpy(to + (k * columns + first) * size,
+                    part.weights->bytes().data() + k * part.columns() * size,
+                    static_cast<std::size_t>(part.columns() * size));
       }
       for (std::int64_t n = 0; part.bias && n < part.columns(); ++n) bias.set(first + n, part.bias->at(n));
       first += part.columns();

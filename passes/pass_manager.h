@@ -1,6 +1,7 @@
 #pragma once
 // Runs passes over a graph and its subgraphs: verification, dumps, timing, bisection and remarks.
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
@@ -51,6 +52,14 @@ struct Report {
   std::map<std::string, int> rule_counts;
 };
 
+/// What folding may spend on the whole model, all rounds and branches together. Above it nodes stay for run
+/// time.
+struct FoldingBudget {
+  bool is_set = false;
+  std::int64_t work = 0;   // in steps of the evaluator, about a nanosecond each
+  std::int64_t bytes = 0;  // by which constants may grow
+};
+
 class PassContext {
  public:
   PassContext(const Options& options, Report& report) : options_(options), report_(report) {}
@@ -62,6 +71,7 @@ class PassContext {
   void refused(const std::string& subject, const std::string& text) { remark(subject, text, true); }
   void count(const std::string& rule) { ++report_.rule_counts[rule]; }
   void enter(std::string pass) { pass_ = std::move(pass); }
+  FoldingBudget& folding_budget() { return folding_budget_; }
 
  private:
   void remark(const std::string& subject, const std::string& text, bool refused);
@@ -69,6 +79,7 @@ class PassContext {
   Report& report_;
   std::string pass_;
   std::set<std::pair<std::string, std::string>> refusals_;  // said once, however often a pass comes by
+  FoldingBudget folding_budget_;
 };
 
 struct Pass {

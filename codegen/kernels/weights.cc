@@ -111,6 +111,7 @@ std::string WeightBlob::finish(std::size_t front) {
       packings_[i].write(packings_[i].source, std::as_writable_bytes(std::span(
                                                   written, static_cast<std::size_t>(packings_[i].bytes))));
     }
+    packings_[i].source.rest();
     packings_[i] = {};
     places_.push_back(merged.size());
     if (static_cast<int>(i) != zero_entry_) {  // whose size is only now known: nothing is merged with it

@@ -3,6 +3,7 @@
 // and rounded once; constants are values, so weights that another node shares stay as they are for it.
 
 #include <cmath>
+#include <cstring>
 
 #include "ir/ops/window.h"
 #include "passes/rules/support.h"
@@ -46,6 +47,8 @@ class WeightChannels {
     const bool want_outer = (side_ == Side::kOutput) != transposed_;
     return static_cast<std::size_t>(want_outer ? outer : outer / outer_per_group_ * inner_ + inner);
   }
+  /// Positions in a row that belong to one channel, from a multiple of it on.
+  std::int64_t run() const { return (side_ == Side::kOutput) != transposed_ ? inner_ * taps_ : taps_; }
 
  private:
   Side side_;
@@ -53,14 +56,44 @@ class WeightChannels {
   std::int64_t taps_ = 1, inner_ = 1, outer_per_group_ = 1;
 };
 
+float float_at(const Tensor& tensor, std::int64_t i) {
+  float value;
+  std::memcpy(&value, tensor.bytes().data() + i * 4, sizeof value);
+  return value;
+}
+
 template <class Channel>
 Tensor scaled(const Tensor& w, const Factors& factors, Channel channel) {
   return computed(w.type(), [&](std::int64_t i) { return w.real_at(i) * factors[channel(i)]; });
 }
 
+/// Elements of float32 in runs: `factor_of(begin)` for each run that begins there.
+template <class FactorOf>
+Tensor scaled_runs(const Tensor& w, std::int64_t run, FactorOf factor_of) {
+  Tensor out(w.type());
+  std::byte* to = out.mutable_bytes().data();
+  for (std::int64_t begin = 0; begin < w.count(); begin += run) {
+    const double factor = factor_of(begin);
+    for (std::int64_t i = begin; i < begin + run; ++i) {
+      const auto value = static_cast<float>(static_cast<double>(float_at(w, i)) * factor);
+      std::memcpy(to + i * 4, &value, sizeof value);
+    }
+  }
+  return out;
+}
+
+Tensor scaled(const Tensor& w, const Factors& factors, const WeightChannels& channels) {
+  if (w.element() == ir::ElementType::kFloat32 && channels.run() > 0) {
+    return scaled_runs(w, channels.run(), [&](std::int64_t begin) { return factors[channels(begin)]; });
+  }
+  return computed(w.type(), [&](std::int64_t i) { return w.real_at(i) * factors[channels(i)]; });
+}
+
 bool is_finite(const Tensor& tensor) {
+  const bool is_float32 = tensor.element() == ir::ElementType::kFloat32;
   for (std::int64_t i = 0; i < tensor.count(); ++i) {
-    if (!std::isfinite(tensor.real_at(i))) return false;
+    if (!std::isfinite(is_float32 ? static_cast<double>(float_at(tensor, i)) : tensor.real_at(i)))
+      return false;
   }
   return true;
 }
@@ -193,9 +226,20 @@ std::size_t row_of(const Shape& w, std::int64_t position) {
 }
 
 Tensor columns_scaled(const Tensor& w, const Factors& factors) {
+  if (w.element() == ir::ElementType::kFloat32) {
+    std::size_t next = 0;
+    return scaled_runs(w, 1, [&](std::int64_t) {
+      if (next == factors.size()) next = 0;
+      return factors[next++];
+    });
+  }
   return scaled(w, factors, [&](std::int64_t i) { return column_of(w.shape(), i); });
 }
 Tensor rows_scaled(const Tensor& w, const Factors& factors) {
+  if (w.element() == ir::ElementType::kFloat32 && w.count() > 0) {
+    return scaled_runs(w, w.shape().back(),
+                       [&](std::int64_t begin) { return factors[row_of(w.shape(), begin)]; });
+  }
   return scaled(w, factors, [&](std::int64_t i) { return row_of(w.shape(), i); });
 }
 

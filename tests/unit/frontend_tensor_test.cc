@@ -1,5 +1,6 @@
 // Tensors of every element type, external data, and test data files.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 
 #include "frontend/data_files.h"
 #include "frontend/tensor_import.h"
+#include "ir/sha256.h"
 #include "tests/unit/frontend_fixture.h"
 
 namespace gcompile {
@@ -21,7 +23,9 @@ using frontend_test::import_bytes;
 using frontend_test::model_text;
 using frontend_test::Outcome;
 using frontend_test::proto_of;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 /// A folder that removes itself.
 class Folder {
@@ -219,6 +223,126 @@ TEST(FrontendExternal, LinksAreFollowedOnlyWhenAllowed) {
   EXPECT_THAT(
       import_bytes(external_model({{"location", "../blobs/w.bin"}}), options, folder.path("model")).errors,
       HasSubstr("by '..'"));
+}
+
+TEST(FrontendExternal, AFileOfTwoNamesIsRefusedUnlessLinksAreAllowed) {
+  const Folder folder;
+  folder.write("secret.bin", two_floats(3, 4));
+  fs::create_directories(folder.path("model"));
+  fs::create_hard_link(folder.path("secret.bin"), folder.path("model/w.bin"));
+  const std::string model = external_model({{"location", "w.bin"}});
+  EXPECT_THAT(import_bytes(model, {}, folder.path("model")).errors,
+              AllOf(HasSubstr("hard link"), HasSubstr("--allow-symlinks")));
+  frontend::ImportOptions options;
+  options.allow_symlinks = true;
+  EXPECT_TRUE(import_bytes(model, options, folder.path("model")).model);
+}
+
+TEST(FrontendExternal, TheDigestOfAModelCoversItsData) {
+  const Folder folder;
+  const std::string model = external_model({{"location", "w.bin"}});
+  folder.write("w.bin", two_floats(3, 4));
+  const auto digest = [&] { return import_bytes(model, {}, folder.path()).model.value().info.sha256; };
+  const std::string before = digest();
+  EXPECT_EQ(before, sha256_hex(fmt::format("{}  model\n{}  w.bin\n", sha256_hex(model),
+                                           sha256_hex(two_floats(3, 4)))));
+  folder.write("w.bin", two_floats(3, 5));
+  EXPECT_NE(digest(), before);
+  const std::string alone =
+      proto_of(model_text("(float[2] a) => (float[2] y)", "y = Relu(a)")).SerializeAsString();
+  EXPECT_EQ(import_bytes(alone).model.value().info.sha256, sha256_hex(alone));
+}
+
+/// Raw bytes of 2000 floats, each its position and something more.
+std::string many_floats(float more) {
+  std::string bytes;
+  for (int i = 0; i < 2000; ++i) {
+    const float value = static_cast<float>(i) + more;
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  return bytes;
+}
+
+void set_many(onnx::TensorProto& tensor, const std::string& name, float more) {
+  tensor.set_name(name);
+  tensor.set_data_type(1);
+  tensor.add_dims(2000);
+  tensor.set_raw_data(many_floats(more));
+}
+
+std::vector<double> second_elements(const frontend::ImportedModel& model) {
+  std::vector<double> values;
+  for (const ir::ValueId id : model.graph.values()) {
+    const ir::Tensor* constant = model.graph.constant(id);
+    if (constant && constant->count() == 2000) values.push_back(constant->real_at(1));
+  }
+  return values;
+}
+
+TEST(FrontendTensor, LargeRawDataStaysInTheMappedFile) {
+  onnx::ModelProto proto = proto_of(
+      model_text("(float[2000] a) => (float[2000] y)", "c = Add(a, w)\n d = Add(c, e)\n y = Add(d, f)"));
+  set_many(*proto.mutable_graph()->add_initializer(), "w", 0.5f);
+  set_many(*proto.mutable_graph()->add_initializer(), "e", 0.25f);
+  onnx::NodeProto& node = *proto.mutable_graph()->add_node();
+  node.set_op_type("Constant");
+  node.add_output("f");
+  onnx::AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name("value");
+  attribute.set_type(onnx::AttributeProto::TENSOR);
+  set_many(*attribute.mutable_t(), "", 0.125f);
+  const std::string bytes = proto.SerializeAsString();
+
+  // Protobuf sees none of it.
+  const onnx::ModelProto left = frontend::parse_model_bytes(bytes, {}, frontend::RawData::kLeft);
+  EXPECT_LT(left.SerializeAsString().size(), 2000u);
+  ASSERT_EQ(left.graph().initializer_size(), 2);
+  for (const onnx::TensorProto& tensor : left.graph().initializer()) {
+    const auto place = frontend::raw_place(tensor);
+    ASSERT_TRUE(place);
+    EXPECT_EQ(place->bytes, 8000);
+    const std::string_view there =
+        std::string_view(bytes).substr(static_cast<std::size_t>(place->offset), 8000);
+    EXPECT_EQ(there, many_floats(tensor.name() == "w" ? 0.5f : 0.25f));
+  }
+
+  const Folder folder;
+  for (const std::size_t padding :
+       {std::size_t{0}, std::size_t{1}, std::size_t{100000}}) {  // read, and mapped
+    proto.set_doc_string(std::string(padding, 'x'));
+    folder.write("model.onnx", proto.SerializeAsString());
+    ir::Diagnostics diagnostics;
+    const auto model = frontend::import_model_file(folder.path("model.onnx"), {}, diagnostics);
+    EXPECT_THAT(second_elements(model), UnorderedElementsAre(1.5, 1.25, 1.125)) << padding;
+    EXPECT_EQ(model.info.sha256, sha256_hex(proto.SerializeAsString()));
+  }
+}
+
+TEST(FrontendTensor, RepeatedRawDataIsTheLastAsProtobufHasIt) {
+  onnx::TensorProto first, second;
+  set_many(first, "w", 0.5f);
+  second.set_raw_data(many_floats(0.25f));
+  // Concatenated messages are merged: dims of the first, raw data of the second.
+  const std::string tensor = first.SerializeAsString() + second.SerializeAsString();
+  onnx::ModelProto proto = proto_of(model_text("(float[2000] a) => (float[2000] y)", "y = Add(a, w)"));
+  onnx::TensorProto merged;
+  ASSERT_TRUE(merged.ParseFromString(tensor));
+  *proto.mutable_graph()->add_initializer() = merged;
+  std::string bytes = proto.SerializeAsString();
+  const Folder folder;
+  // The same file with the tensor in two parts: a graph that follows is merged too.
+  onnx::ModelProto rest = proto;
+  rest.mutable_graph()->clear_initializer();
+  const auto varint = [](std::size_t value) {
+    std::string text;
+    for (; value >= 0x80; value >>= 7) text += static_cast<char>(value | 0x80);
+    return text + static_cast<char>(value);
+  };
+  const std::string initializer = "\x2a" + varint(tensor.size()) + tensor;
+  folder.write("model.onnx", rest.SerializeAsString() + "\x3a" + varint(initializer.size()) + initializer);
+  ir::Diagnostics diagnostics;
+  const auto model = frontend::import_model_file(folder.path("model.onnx"), {}, diagnostics);
+  EXPECT_THAT(second_elements(model), UnorderedElementsAre(1.25));
 }
 
 TEST(FrontendExternal, OldKernelsWalkTheComponents) {
