@@ -8,6 +8,7 @@
 
 #include "codegen/memory/greedy.h"
 #include "codegen/memory/skyline.h"
+#include "ir/interrupt.h"
 
 namespace gcompile::memory {
 namespace {
@@ -119,12 +120,11 @@ std::vector<int32_t> hinted_first(const Packing& packing, std::vector<int32_t> o
 /// Keeps the lowest placement; ties go to the earlier one.
 struct Contest {
   const Packing& packing;
-  const std::function<void()>& poll;
   Placement best{{}, kNever, ""};
 
   bool over() const { return best.height <= packing.lower_bound; }
   void enter(Placement candidate, std::string rule) {
-    if (poll) poll();
+    ir::poll_interrupt();
     if (candidate.height < 0) return;
     best = std::move(candidate);
     best.rule = std::move(rule);
@@ -164,8 +164,8 @@ void try_skyline(Contest& contest, const Pressure& pressure) {
 
 }  // namespace
 
-Placement best_greedy(const Packing& packing, const std::function<void()>& poll) {
-  Contest contest{packing, poll};
+Placement best_greedy(const Packing& packing) {
+  Contest contest{packing};
   const Pressure pressure = measure_pressure(packing);
   GreedyPlacer placer(packing);
   const bool must = packing.has_fixed || packing.has_hints;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "codegen/memory/packing.h"
 
@@ -15,7 +14,6 @@ inline constexpr int64_t kFirstFitLimit = 150'000'000;
 /// so far; stops at the lower bound. Ties go to the earlier rule. The first is greedy by size first-fit, for
 /// packings within kFirstFitLimit and for those with hints or fixed blocks; then the other orders and fits,
 /// then the skyline's, while counted work lasts: near-linear in the blocks, about a second at most.
-/// Calls `poll`, if there is one, between them; it may throw.
-Placement best_greedy(const Packing& packing, const std::function<void()>& poll = {});
+Placement best_greedy(const Packing& packing);
 
 }  // namespace gcompile::memory

@@ -93,7 +93,7 @@ class PartSearch {
 
   /// One run of the search. `goal`: the height from which on the arena would not get smaller; the run asks
   /// for it, or for one on the way there. Returns the work done.
-  int64_t attempt(int64_t goal, int64_t work_limit, int64_t work_left, const std::function<void()>& poll) {
+  int64_t attempt(int64_t goal, int64_t work_limit, int64_t work_left) {
     if (!search_) {
       search_ = std::make_unique<CapacitySearch>(part_.packing);
       placer_ = std::make_unique<GreedyPlacer>(part_.packing);
@@ -109,7 +109,7 @@ class PartSearch {
         tactic % 2 == 0 ? CapacitySearch::Focus::kLowestValley : CapacitySearch::Focus::kFewestCases;
     const std::vector<int32_t> rank =
         make_rank(part_.packing, static_cast<RankKey>(tactic / 2), rounds_[tactic]++);
-    const auto outcome = search_->run(capacity - part_.base, focus, rank, std::min(slice_, work_left), poll);
+    const auto outcome = search_->run(capacity - part_.base, focus, rank, std::min(slice_, work_left));
     if (outcome == CapacitySearch::Outcome::kFound) favourite_ = tactic;
     learn(outcome, capacity, goal);
     return search_->work() + placer_->work() - before;
@@ -188,8 +188,7 @@ SearchResult improve_placement(const Packing& packing, Placement& best, const Me
   const Parts parts = split_packing(packing);
   const bool whole = parts.parts.size() == 1 && parts.parts.front().blocks.size() == packing.blocks.size();
   std::vector<PartSearch> searches;
-  for (const Part& part : parts.parts)
-    searches.emplace_back(part, whole ? best : best_greedy(part.packing, options.poll));
+  for (const Part& part : parts.parts) searches.emplace_back(part, whole ? best : best_greedy(part.packing));
   int64_t goal = packing.lower_bound;
   for (;;) {
     const auto tallest = std::max_element(searches.begin(), searches.end(), [](const auto& a, const auto& b) {
@@ -199,7 +198,7 @@ SearchResult improve_placement(const Packing& packing, Placement& best, const Me
     if (tallest == searches.end() || tallest->height() <= goal) break;
     const int64_t work_left = options.search_budget - result.work;
     if (work_left <= 0 || !tallest->can_search()) break;
-    result.work += tallest->attempt(goal, options.search_budget, work_left, options.poll);
+    result.work += tallest->attempt(goal, options.search_budget, work_left);
   }
   Placement joined = join(parts, searches);
   if (joined.height < best.height) best = std::move(joined);

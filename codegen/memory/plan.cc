@@ -11,7 +11,7 @@
 namespace gcompile {
 MemoryPlan plan_memory(const std::vector<Buffer>& buffers, const MemoryPlanOptions& options) {
   const memory::Packing packing = memory::make_packing(buffers);
-  memory::Placement best = memory::best_greedy(packing, options.poll);
+  memory::Placement best = memory::best_greedy(packing);
   MemoryPlan plan;
   plan.lower_bound = packing.lower_bound;
   plan.proven_optimal = best.height <= packing.lower_bound;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,8 +46,6 @@ struct MemoryPlanOptions {
   /// count and not a time, so that the same model gives the same bytes on every machine. 0 turns the search
   /// off.
   int64_t search_budget = 200'000'000;
-  /// Called now and then, every few million steps of any kind; may throw to end the planning. Empty: nothing.
-  std::function<void()> poll;
 };
 
 /// Gives every buffer an offset such that no two that live at the same time share a byte, in as small an

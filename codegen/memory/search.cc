@@ -75,7 +75,7 @@ void CapacitySearch::reset(int64_t capacity) {
 }
 
 CapacitySearch::Outcome CapacitySearch::run(int64_t capacity, Focus focus, const std::vector<int32_t>& rank,
-                                            int64_t work_limit, const std::function<void()>& poll) {
+                                            int64_t work_limit) {
   reset(capacity);
   focus_ = focus;
   rank_ = &rank;
@@ -89,7 +89,6 @@ CapacitySearch::Outcome CapacitySearch::run(int64_t capacity, Focus focus, const
     if (work_ > stop_at) return Outcome::kOutOfWork;
     if (work_ >= poll_at) {
       ir::poll_interrupt();
-      if (poll) poll();
       poll_at = work_ + kPollInterval;
     }
     if (!descend()) return Outcome::kImpossible;

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <vector>
 
@@ -43,9 +42,7 @@ class CapacitySearch {
   explicit CapacitySearch(const Packing& packing);
 
   /// Searches until `work_limit` elementary steps are used. `rank` orders the blocks: smaller is tried first.
-  /// Calls `poll`, if there is one, every million steps; it may throw.
-  Outcome run(int64_t capacity, Focus focus, const std::vector<int32_t>& rank, int64_t work_limit,
-              const std::function<void()>& poll = {});
+  Outcome run(int64_t capacity, Focus focus, const std::vector<int32_t>& rank, int64_t work_limit);
 
   /// After kFound.
   const std::vector<int64_t>& offsets() const { return offset_; }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "codegen/memory/check.h"
@@ -6,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ir/diagnostics.h"
+#include "ir/interrupt.h"
 #include "tests/unit/memory_csv.h"
 #include "tests/unit/memory_instances.h"
 #include "tests/unit/memory_yardstick.h"
@@ -300,20 +302,25 @@ TEST(MemoryPlan, AsksOfAStageOnlyWhatTheHighestNeeds) {
   EXPECT_TRUE(plan.proven_optimal);
 }
 
+int64_t polls = 0, most_polls = 0;
+
 TEST(MemoryPlan, LetsItselfBeEnded) {
   Dice dice(43);
   const std::vector<Buffer> buffers = cut_rectangle(dice, 400, 200, 64 * 4096, 64);
-  int64_t polls = 0;
   MemoryPlanOptions options;
   options.search_budget = 50'000'000;
-  options.poll = [&] { ++polls; };
-  const MemoryPlan plan = checked_plan(buffers, options);
+  polls = 0;
+  most_polls = std::numeric_limits<int64_t>::max();
+  ir::set_interrupt_hook([] {
+    if (++polls > most_polls) throw ir::CompileError(ir::ExitCode::kInterrupted, "enough");
+  });
+  const MemoryPlan plan = plan_memory(buffers, options);
   EXPECT_GE(polls, plan.search_work / 2'000'000);
-  options.poll = [&] {
-    if (--polls <= 20) throw ir::CompileError(ir::ExitCode::kInterrupted, "enough");
-  };
+  most_polls = polls - 20;
+  polls = 0;
   EXPECT_THROW(plan_memory(buffers, options), ir::CompileError);
-  EXPECT_EQ(polls, 20);
+  EXPECT_EQ(polls, most_polls + 1);
+  ir::set_interrupt_hook(nullptr);
 }
 
 TEST(FirstFitReference, PlacesInOrderAndFreesAfterTheLastUse) {
