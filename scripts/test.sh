@@ -3,9 +3,10 @@
 #
 #     scripts/test.sh [--all] [--sanitize] [--offline] [-- CTEST_ARGUMENT...]
 #
-# --all       also the long tests: every official case, every model of ../shared/models where that folder is
+# --all       also the long tests: every official case, every model of ../shared/models where that folder is, and what
+#             compares with ONNX Runtime, which comes from PyPI the first time
 # --sanitize  the tool and its tests under AddressSanitizer and UBSan, in ${BUILD_DIR}_sanitize
-# --offline   installs nothing from PyPI: what compares with ONNX Runtime is skipped
+# --offline   installs nothing from PyPI: what compares with ONNX Runtime is skipped where it is not there yet
 #
 # Builds in ${BUILD_DIR:-build} with ${JOBS:-all processors} processes and ${TEST_JOBS:-2} tests at a time; uses ccache
 # where there is one. Ends with one line: "N passed, N failed", or "N passed, N failed, N skipped" after a line
@@ -49,7 +50,8 @@ stage() {
 }
 
 stage "packages" scripts/install_packages.sh test
-if [ -z "$offline" ] && ! PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=60 scripts/install_packages.sh bench 2>/dev/null; then
+# Only the long tests read what is in there.
+if [ $long = ON ] && [ -z "$offline" ] && ! PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=60 scripts/install_packages.sh bench 2>/dev/null; then
     echo "test: PyPI cannot be reached: what compares with ONNX Runtime will be skipped"
 fi
 

@@ -193,33 +193,46 @@ std::string CaseProject::first_error(const std::string& unit) const {
   return "the compiler did not say why";
 }
 
-void CaseProject::link(const std::vector<Unit>& units) const {
+std::vector<std::string> CaseProject::runner_sources(const std::vector<Unit>& units) const {
   std::string text = "#include \"case_abi.h\"\n";
-  CommandLine command = {"sh", "-c"};
-  std::string shell = fmt::format("cd {} && {} -std=c++17 -O1 -I{}/tests/conformance main.cpp",
-                                  options_.folder, options_.compiler, source_root_);
-  for (const Unit& unit : units) {
-    text += fmt::format("extern const EmittedUnit {};\n", unit.name);
-    shell += fmt::format(" {}.o", unit.name);
-  }
+  for (const Unit& unit : units) text += fmt::format("extern const EmittedUnit {};\n", unit.name);
   text += "extern const EmittedUnit* const kUnits[];\nextern const int kUnitCount;\n";
   text += "const EmittedUnit* const kUnits[] = {";
   for (const Unit& unit : units) text += fmt::format("&{}, ", unit.name);
   text += fmt::format("nullptr}};\nconst int kUnitCount = {};\n", units.size());
   write_text_file(options_.folder, "main.cpp", text);
-  shell += fmt::format(" {}/tests/conformance/case_runner.cc", source_root_);
-  if (is_cuda()) {
-    shell += fmt::format(" -I{}/runtime_stub/emulator", source_root_);
-    for (const EmbeddedFile& file : embedded_files()) {
-      const std::string path(file.path);
-      if (path.rfind("runtime_stub/emulator/", 0) == 0 && path.substr(path.size() - 3) == ".cc")
-        shell += fmt::format(" {}/{}", source_root_, path);
-    }
-    shell += " -pthread";
+  std::vector<std::string> sources = {options_.folder + "/main.cpp",
+                                      source_root_ + "/tests/conformance/case_runner.cc"};
+  for (const EmbeddedFile& file : embedded_files()) {
+    const std::string path(file.path);
+    if (is_cuda() && path.rfind("runtime_stub/emulator/", 0) == 0 &&
+        path.substr(path.size() - 3) == ".cc")
+      sources.push_back(source_root_ + "/" + path);
   }
-  command.push_back(shell + " -o runner");
-  const ProcessResult result = run_process(command);
-  if (result.status != 0) throw ir::CompileError(ir::ExitCode::kInternal, "linking failed: " + result.output);
+  return sources;
+}
+
+/// Compiled one by one, so that ccache knows all but main.cpp from the last time.
+void CaseProject::link(const std::vector<Unit>& units) const {
+  std::vector<CommandLine> commands;
+  std::string objects;
+  for (const std::string& source : runner_sources(units)) {
+    const std::string object = fmt::format("runner_{}.o", commands.size());
+    commands.push_back({"sh", "-c",
+                        fmt::format("cd {0} && {1} -std=c++17 -O1 -I{2}/tests/conformance "
+                                    "-I{2}/runtime_stub/emulator -c {3} -o {4}",
+                                    options_.folder, options_.compiler, source_root_, source, object)});
+    objects += " " + object;
+  }
+  for (const Unit& unit : units) objects += fmt::format(" {}.o", unit.name);
+  std::vector<ProcessResult> results = run_processes(commands, options_.jobs);
+  results.push_back(run_process(
+      {"sh", "-c",
+       fmt::format("cd {} && {}{} -pthread -o runner", options_.folder, options_.compiler, objects)}));
+  for (const ProcessResult& result : results) {
+    if (result.status == 0) continue;
+    throw ir::CompileError(ir::ExitCode::kInternal, "linking failed: " + result.output);
+  }
 }
 
 std::map<std::string, std::string> CaseProject::build_and_run() {

@@ -14,7 +14,7 @@ namespace gcompile::conformance {
 struct ProjectOptions {
   std::string folder;         // emptied first
   std::string compiler;       // "g++", "ccache clang++-14"
-  std::string flags = "-O0";  // the time goes into compiling, not running
+  std::string flags = "-O0";  // the machine's own instructions need -march=native
   int jobs = 2;
   Target target = Target::kCpp;
   int cases_per_unit = 48;
@@ -50,6 +50,8 @@ class CaseProject {
   void write_unit(const Unit& unit) const;
   /// Compiles; the units whose object is missing afterwards.
   std::vector<Unit> compile(const std::vector<Unit>& units) const;
+  /// What runs the units, main.cpp among it.
+  std::vector<std::string> runner_sources(const std::vector<Unit>& units) const;
   void link(const std::vector<Unit>& units) const;
   std::string first_error(const std::string& unit) const;
 

@@ -3,8 +3,9 @@
 //     conformance_cases --cases FOLDER --expected FILE --build FOLDER [options]
 //
 // FOLDER holds node/test_*/, and perhaps simple/, pytorch-operator/ and pytorch-converted/. Each case is
-// compiled at -O3 and at -O0; where both give the same program it runs once. Exit: 0 all as expected, 1 not,
-// 2 usage, 77 there are no cases.
+// compiled at -O3 and at -O0; where both give the same program it runs once. With --stride N a run takes
+// every Nth case and one of each operator; which ones, the commit decides, so that all have their turn:
+// GCOMPILE_ROTATION=NUMBER repeats a choice. Exit: 0 all as expected, 1 not, 2 usage, 77 there are no cases.
 
 #include <fmt/format.h>
 
@@ -19,6 +20,7 @@
 
 #include "codegen/emit/program_json.h"
 #include "driver/compare.h"
+#include "driver/process.h"
 #include "ir/diagnostics.h"
 #include "tests/conformance/case_project.h"
 #include "tests/conformance/expectations.h"
@@ -32,7 +34,8 @@ namespace fs = std::filesystem;
 struct Options {
   std::string cases, expected, exceptions, only;
   ProjectOptions project;
-  int stride = 1;
+  std::size_t stride = 1;
+  std::size_t shard = 0, shards = 1;
   bool bless = false;
   bool verbose = false;
 };
@@ -56,18 +59,41 @@ std::vector<Folder> all_cases(const std::string& root) {
   return out;
 }
 
-/// Every stride-th, and the first of every operator.
-std::vector<Folder> chosen(const std::vector<Folder>& all, const Options& options) {
-  std::vector<Folder> out;
-  std::set<std::string> covered;
+struct Rotation {
+  std::size_t number = 0;
+  std::string source;
+};
+
+Rotation rotation() {
+  if (const char* given = std::getenv("GCOMPILE_ROTATION")) {
+    return {std::stoul(given), "GCOMPILE_ROTATION"};
+  }
+  const ProcessResult commit =
+      run_process({"git", "-C", GCOMPILE_SOURCE_DIR, "rev-parse", "--short=7", "HEAD"});
+  if (commit.status != 0) return {0, "no commit"};
+  const std::string id = commit.output.substr(0, 7);
+  return {std::stoul(id, nullptr, 16), "commit " + id};
+}
+
+/// Every stride-th from the rotation on, and one of each operator; of these the shard's.
+std::vector<Folder> chosen(const std::vector<Folder>& all, const Options& options, std::size_t number) {
+  std::set<std::size_t> wanted;
+  std::map<std::string, std::vector<std::size_t>> by_operator;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!options.only.empty() && all[i].name.find(options.only) == std::string::npos) continue;
-    bool wanted = options.stride <= 1 || i % static_cast<std::size_t>(options.stride) == 0;
-    if (options.stride > 1) {
-      for (const std::string& kind : operator_kinds(all[i].path))
-        wanted = covered.insert(kind).second || wanted;
-    }
-    if (wanted) out.push_back(all[i]);
+    if (i % options.stride == number % options.stride) wanted.insert(i);
+    if (options.stride == 1) continue;
+    for (const std::string& kind : operator_kinds(all[i].path)) by_operator[kind].push_back(i);
+  }
+  for (const auto& [kind, cases] : by_operator) {
+    const bool is_covered =
+        std::any_of(cases.begin(), cases.end(), [&](std::size_t i) { return wanted.count(i) != 0; });
+    if (!is_covered) wanted.insert(cases[number % cases.size()]);
+  }
+  std::vector<Folder> out;
+  std::size_t position = 0;
+  for (const std::size_t i : wanted) {
+    if (position++ % options.shards == options.shard) out.push_back(all[i]);
   }
   return out;
 }
@@ -115,8 +141,13 @@ class Test {
       std::cout << fmt::format("skipped: no official cases in {}\n", options_.cases);
       return 77;
     }
-    for (const Folder& folder : chosen(all, options_)) emit_case(folder);
-    std::cout << fmt::format("{} cases read, {} programs\n", results_.size(), running_.size()) << std::flush;
+    const Rotation turn = rotation();
+    for (const Folder& folder : chosen(all, options_, turn.number)) emit_case(folder);
+    std::cout << fmt::format(
+                     "{} of {} cases, {} programs with {}; shard {} of {}; rotation {} of {}, by {}\n",
+                     results_.size(), all.size(), running_.size(), options_.project.flags, options_.shard,
+                     options_.shards, turn.number % options_.stride, options_.stride, turn.source)
+              << std::flush;
     const std::map<std::string, std::string> ran = project_.build_and_run();
     for (const auto& [program, running] : running_) judge(program, running, ran);
     return report();
@@ -140,6 +171,7 @@ class Test {
       return;
     }
     result = given.known.empty() ? "pass" : fmt::format("pass, {} constant", given.known);
+    if (!given.computes) folded_.insert(folder.name);
     try {
       const Target target = options_.project.target;
       const Program best = lower_case(given, 3, "c" + number, target);
@@ -181,9 +213,11 @@ class Test {
     if (!options_.exceptions.empty()) {
       for (const auto& [name, result] : read_expectations(options_.exceptions)) expected[name] = result;
     }
-    int right = 0, unsupported = 0, known_wrong = 0, surprises = 0;
+    int known_wrong = 0, surprises = 0;
+    int right = 0, constant = 0, folded = 0, unsupported = 0;
     for (const auto& [name, result] : results_) {
-      right += result.rfind("pass", 0) == 0 ? 1 : 0;
+      const bool is_right = result.rfind("pass", 0) == 0;
+      if (is_right) ++(folded_.count(name) != 0 ? folded : result == "pass" ? right : constant);
       unsupported += result.rfind("unsupported", 0) == 0 ? 1 : 0;
       const auto found = expected.find(name);
       if (found != expected.end() && agrees(found->second, result)) {
@@ -195,8 +229,10 @@ class Test {
                                found == expected.end() ? "nothing: it is not on the list" : found->second);
       expected[name] = result;
     }
-    std::cout << fmt::format("{} cases: {} right, {} unsupported, {} known to be wrong, {} unexpected\n",
-                             results_.size(), right, unsupported, known_wrong, surprises);
+    std::cout << fmt::format(
+        "{} cases: {} right, {} right with inputs that the compiler must know, {} with nothing left to run, "
+        "{} unsupported, {} known to be wrong, {} unexpected\n",
+        results_.size(), right, constant, folded, unsupported, known_wrong, surprises);
     if (options_.bless && options_.exceptions.empty()) write_expectations(options_.expected, expected);
     if (options_.bless && !options_.exceptions.empty()) {
       for (const auto& [name, result] : usual) {
@@ -211,6 +247,7 @@ class Test {
   CaseProject project_;
   std::map<std::string, std::string> results_;  // by case
   std::map<std::string, Running> running_;      // by program
+  std::set<std::string> folded_;                // cases whose programs compute nothing
 };
 
 int run_main(int argc, char** argv) {
@@ -224,7 +261,11 @@ int run_main(int argc, char** argv) {
   app.add_flag_callback(
       "--cuda", [&] { options.project.target = Target::kCuda; }, "Emits for CUDA, and runs on the emulator");
   app.add_option("--exceptions", options.exceptions, "List of what differs from the expectations");
-  app.add_option("--stride", options.stride, "Every Nth case, and one of each operator");
+  app.add_option("--stride", options.stride, "Every Nth case, and one of each operator")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--shards", options.shards, "Into how many runs the cases are divided")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--shard", options.shard, "Which of them this one is, from 0");
   app.add_option("--only", options.only, "Cases whose name contains this");
   app.add_option("--jobs", options.project.jobs, "Compiler processes");
   app.add_flag("--bless", options.bless, "Writes what happens into the list");

@@ -95,6 +95,16 @@ bool needs_constants(const std::string& message) {
   return false;
 }
 
+ir::Graph optimised(const OfficialCase& given, int level, Target target) {
+  ir::Graph graph = given.graph;
+  passes::Options options;
+  options.level = level;
+  const MachinePrices prices(default_machine(target));
+  options.prices = &prices;
+  passes::optimise(graph, options);
+  return graph;
+}
+
 std::string first_line(const ir::CompileError& error) {
   if (!error.diagnostics().empty()) return error.diagnostics().front().message;
   const std::string text = error.what();
@@ -141,6 +151,7 @@ OfficialCase read_official_case(const std::string& folder, const std::string& na
         out.is_exact = out.is_exact && out.graph.node(id).op->accuracy == ir::Accuracy::kExact;
       }
       lower_case(out, 3, "c", target);
+      out.computes = optimised(out, 3, target).node_count() > 0;
       return out;
     } catch (const ir::CompileError& error) {
       out.refusal = first_line(error);
@@ -152,16 +163,10 @@ OfficialCase read_official_case(const std::string& folder, const std::string& na
 }
 
 Program lower_case(const OfficialCase& given, int level, const std::string& name, Target target) {
-  ir::Graph graph = given.graph;
-  passes::Options options;
-  options.level = level;
-  const MachinePrices prices(default_machine(target));
-  options.prices = &prices;
-  passes::optimise(graph, options);
   LoweringOptions lowering;
   lowering.kernels.machine = default_machine(target);
   lowering.name = name;
-  Program program = lower_graph(graph, lowering);
+  Program program = lower_graph(optimised(given, level, target), lowering);
   program.tool_version = "test";
   return program;
 }

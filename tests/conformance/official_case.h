@@ -20,6 +20,7 @@ struct OfficialCase {
   ir::Graph graph;              // as imported
   std::vector<ir::Tensor> inputs, outputs;  // of the graph, in its order
   bool is_exact = false;                    // every operator is exact: outputs are equal bit for bit
+  bool computes = false;                    // at -O3 something is left for the emitted code to compute
 };
 
 /// The operators in a model's main graph; empty when the file cannot be read.
