@@ -5,6 +5,7 @@
 """
 
 import os
+import struct
 import subprocess
 
 from onnx_bytes import FLOAT, INT64, Graph, block, blocks, number
@@ -37,7 +38,7 @@ def layers(world, count, external):
     with open(folder / "weights.bin", "wb") as data:
         for layer in range(count):
             # Any bits are floats; the first number tells the layers apart.
-            content = (layer + 1).to_bytes(4, "little") + bytes(range(1, 241)) * (size // 240 + 1)
+            content = struct.pack("<f", layer + 1) + bytes(range(1, 241)) * (size // 240 + 1)
             content = content[:size]
             head = b"".join(number(1, dim) for dim in (WIDTH, WIDTH)) + number(2, FLOAT) + block(8, f"w{layer}")
             if external:

@@ -99,7 +99,7 @@ std::vector<Case> awkward_cases() {
 TEST(Packing, PanelsFollowTheirLaw) {
   for (const Case& c : awkward_cases()) {
     EXPECT_EQ(written<float>(pack_panels(c.weights, c.view)), panels(c.weights, c.view))
-        << to_string(c.weights.shape());
+        << ir::to_string(c.weights.shape());
   }
 }
 
@@ -108,7 +108,7 @@ TEST(Packing, RowsFollowTheirLaw) {
     for (const std::int64_t length : {c.view.depth(), (c.view.depth() + 15) / 16 * 16}) {
       EXPECT_EQ(written<float>(pack_rows(c.weights, c.view, length)),
                 rows(c.weights, c.view, length, c.view.columns))
-          << to_string(c.weights.shape());
+          << ir::to_string(c.weights.shape());
       const std::int64_t padded = c.view.columns + 3;
       EXPECT_EQ(written<float>(pack_rows(c.weights, c.view, length, ElementType::kFloat32, padded)),
                 rows(c.weights, c.view, length, padded));
