@@ -27,8 +27,7 @@ using ir::Shape;
 using ir::Tensor;
 using ir::ValueId;
 
-/// Sizes of heads that the kernels of every target take.
-constexpr std::int64_t kLargestHead = 256;
+constexpr std::int64_t kLargestHead = ir::FusedAttention::kLargestHead;
 constexpr int kLongestChain = 16;
 
 struct Found {

@@ -19,8 +19,7 @@ using ir::Shape;
 
 namespace {
 
-/// gcrt/cpu/attention.h, kAttentionValueSize.
-constexpr std::int64_t kLargestValue = 256;
+constexpr std::int64_t kLargestValue = ir::FusedAttention::kLargestHead;
 
 /// Key heads are packed for so many blocks of rows at a time: work for that many threads.
 constexpr std::int64_t kBlocksTogether = 16;

@@ -11,6 +11,8 @@ namespace gcompile::ir {
 /// as that of K and V has g query heads in turn for every key head.
 struct FusedAttention {
   static constexpr int kMask = 3;
+  /// Sizes of heads and values that the kernels of every target take (gcrt/attention_limit.h).
+  static constexpr std::int64_t kLargestHead = 256;
   Shape heads, key_heads;
   std::int64_t rows = 0, columns = 0, size = 0, value_size = 0;
   std::int64_t group = 1;  // query heads per key head
