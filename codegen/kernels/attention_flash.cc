@@ -17,7 +17,7 @@ namespace {
 
 using ir::Shape;
 
-/// gcrt/cpu/attention.h, kAttentionValueSize, and the largest heads that gcrt/cuda/attention.h has tiles for.
+/// Elements of a head: gcrt/attention_limit.h.
 constexpr std::int64_t kLargestHead = 256;
 
 /// Key heads are packed for so many blocks of rows at a time: work for that many threads.

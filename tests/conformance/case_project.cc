@@ -168,7 +168,7 @@ std::vector<CaseProject::Unit> CaseProject::compile(const std::vector<Unit>& uni
     write_unit(unit);
     rules += fmt::format(" {}.o", unit.name);
     recipes += fmt::format(
-        "{0}.o: {0}.cpp\n\t{1} -std=c++17 -march=native {6} {7} {2} {3} -I. -Iinclude {5} -I{4}/runtime_stub "
+        "{0}.o: {0}.cpp\n\t{1} -std=c++17 {6} {7} {2} {3} -I. -Iinclude {5} -I{4}/runtime_stub "
         "-I{4}/tests/conformance -c $< -o "
         "$@ "
         "> {0}.log 2>&1\n",

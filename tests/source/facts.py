@@ -20,11 +20,15 @@ FACTS = [
     ("flags that keep two roundings apart", r"-ffp-contract=off", r".*", "runtime_stub/flags/cpp.txt"),
     ("the same of nvcc", r"--fmad=false", r".*", "runtime_stub/flags/cuda.txt"),
     ("what clang needs for wide vectors", r"-mprefer-vector-width", r".*", "runtime_stub/flags/clang.txt"),
+    ("the largest head of attention", r"\bk\w*(Head|Value)(Size)? (=|<=) 256\b", r"(passes|codegen|runtime_stub)/.*", "runtime_stub/gcrt/attention_limit.h"),
     ("ONNX's numbers of element types", r"\{\s*10,\s*(ir::)?ElementType::kFloat16\s*\}", TOOL, "ir/ops/support.cc"),
     ("the shape of a product", r"^(ir::)?Shape product_shape\([^;]*\{", TOOL, "ir/ops/product_shape.cc"),
     ("digits in groups", r"^std::string grouped\([^;]*\{", TOOL, "codegen/emit/quantities.cc"),
     ("bytes as people read them", r"^std::string human_bytes\([^;]*\{", TOOL, "codegen/emit/quantities.cc"),
 ]
+# One number that rooms which must not know each other both need.
+SAME_NUMBER = [("codegen/kernels/attention_flash.cc", r"kLargestHead = (\d+);"),
+               ("runtime_stub/gcrt/attention_limit.h", r"kAttentionLargestHead = (\d+);")]
 # What tells targets apart outside their kernels: codegen/target.h.
 TARGETS = re.compile(r'[!=]= *"(cuda|cpp)"|[!=]= *Target::k|Target::k\w+ *[!=]=')
 MAY_TELL_TARGETS_APART = ("codegen/kernels/", "codegen/loops/", "codegen/target.")
@@ -57,6 +61,9 @@ def main():
             for match in TARGETS.finditer(text):
                 line = text.count("\n", 0, match.start()) + 1
                 found.append(f"{name}:{line}: {match[0]}: what differs between targets is a member of TargetInfo")
+    numbers = {re.search(written, (root / name).read_text(encoding="utf-8"))[1] for name, written in SAME_NUMBER}
+    if len(numbers) != 1:
+        found.append(f"{' and '.join(name for name, _ in SAME_NUMBER)} say {' and '.join(sorted(numbers))}")
     found += [f"{where}: it should have {what}" for what, _, _, where in FACTS if stands[where] == 0]
     print("\n".join(found) or f"{len(FACTS)} facts, each in one place")
     return 1 if found else 0

@@ -9,6 +9,7 @@
 
 #include <type_traits>
 
+#include "gcrt/attention_limit.h"
 #include "gcrt/cpu/gemm.h"
 #include "gcrt/loops.h"
 #include "gcrt/parallel.h"
@@ -17,8 +18,6 @@ namespace GCRT_NAMESPACE {
 
 // Columns whose scores lie on the stack at a time: whole panels.
 constexpr std::ptrdiff_t kAttentionColumns = 256;
-// Largest size of a value: sums of a block of rows lie on the stack as well.
-constexpr std::ptrdiff_t kAttentionValueSize = 256;
 constexpr std::ptrdiff_t kAttentionRows = 2 * kTileRows;
 
 struct AttentionShape {
@@ -179,7 +178,7 @@ GCRT_NOINLINE void attention_rows(const AttentionShape& shape, const float* q, s
                                   const float* packed, const Mask& mask, const E& epilogue,
                                   std::ptrdiff_t row_begin, std::ptrdiff_t row_end) {
   alignas(64) float scores[kAttentionRows * attention_pitch(kAttentionColumns)];
-  alignas(64) float sums[kAttentionRows * attention_pitch(kAttentionValueSize)];
+  alignas(64) float sums[kAttentionRows * attention_pitch(kAttentionLargestHead)];
   SoftmaxRow state[kAttentionRows];
   float factors[kAttentionRows];
   const std::ptrdiff_t rows = row_end - row_begin;

@@ -9,6 +9,7 @@
 
 #include <cmath>
 
+#include "gcrt/attention_limit.h"
 #include "gcrt/cuda/attention_plan.h"
 #include "gcrt/cuda/tile_kernel.h"
 
@@ -113,7 +114,8 @@ constexpr int attention_fragments(int size, int most) {
 template <AttentionTile kTile, int kHeadSize, int kValueSize>
 struct AttentionConfig {
   static_assert(kHeadSize % 16 == 0 && kValueSize % 16 == 0, "attention_padded sizes");
-  static_assert(kHeadSize <= 256 && kValueSize <= 256, "larger heads do not fit into registers");
+  static_assert(kHeadSize <= kAttentionLargestHead && kValueSize <= kAttentionLargestHead,
+                "larger heads do not fit into registers");
   static constexpr int kRows = attention_rows(kTile);
   static constexpr int kThreads = kRows * 2;
   static constexpr int kKeys = attention_keys(kHeadSize, kValueSize);
@@ -415,10 +417,10 @@ inline int attention_copy_bytes(const float* data, const AttentionStrides& strid
   return strides.column == 1 ? copy_bytes(data, strides.batch, strides.head, strides.row) : 4;
 }
 
-// kHeadSize and kValueSize are attention_padded(head_size) and attention_padded(value_size), at most 256;
-// kTile and `split` come from plan_attention, the workspace from attention_workspace_size. batch * kv_heads <
-// 65536. The epilogue is called as in gemm.h, on at_batch(b * heads + h), with m = query and n = column of
-// the head.
+// kHeadSize and kValueSize are attention_padded(head_size) and attention_padded(value_size), at most
+// kAttentionLargestHead; kTile and `split` come from plan_attention, the workspace from
+// attention_workspace_size. batch * kv_heads < 65536. The epilogue is called as in gemm.h, on at_batch(b *
+// heads + h), with m = query and n = column of the head.
 template <Precision P, AttentionTile kTile, int kHeadSize, int kValueSize, AttentionMaskKind kMask, class E>
 inline void attention(Queue& queue, const AttentionShape& s, const float* q, const float* k, const float* v,
                       const AttentionMask& mask, const SplitDepth& split, const E& epilogue) {
