@@ -85,9 +85,9 @@ bool serves(const ir::Graph& graph, const ir::Node& first, const ir::Node& secon
 std::vector<ir::ValueId> operands_in_order(const ir::Graph& graph, const ir::Node& node) {
   std::vector<ir::ValueId> operands = node.operands;
   if (!commutes(node)) return operands;
-  // Which zero max(0, -0) is, is not stated.
-  const bool extremum = node.op->name == "Max" || node.op->name == "Min";
-  if (extremum && ir::is_float(graph.value(node.results[0]).type.element)) return operands;
+  // What is exact on floats picks an operand, as Max and Min do; which zero max(0, -0) is, is not stated.
+  const bool picks = node.op->accuracy == ir::Accuracy::kExact;
+  if (picks && ir::is_float(graph.value(node.results[0]).type.element)) return operands;
   std::sort(operands.begin(), operands.end());
   return operands;
 }
