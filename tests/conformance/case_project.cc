@@ -205,8 +205,7 @@ std::vector<std::string> CaseProject::runner_sources(const std::vector<Unit>& un
                                       source_root_ + "/tests/conformance/case_runner.cc"};
   for (const EmbeddedFile& file : embedded_files()) {
     const std::string path(file.path);
-    if (is_cuda() && path.rfind("runtime_stub/emulator/", 0) == 0 &&
-        path.substr(path.size() - 3) == ".cc")
+    if (is_cuda() && path.rfind("runtime_stub/emulator/", 0) == 0 && path.substr(path.size() - 3) == ".cc")
       sources.push_back(source_root_ + "/" + path);
   }
   return sources;
