@@ -112,7 +112,7 @@ TEST(Emit, WritesOnlyPlainAsciiWhateverTheModelIsCalled) {
   const std::string& report = files.find("report.html")->bytes;
   EXPECT_EQ(report.find("<script"), std::string::npos);
   EXPECT_NE(report.find("&lt;script"), std::string::npos);
-  EXPECT_EQ(files.find("README.md")->bytes.find("[evil]"), std::string::npos);
+  EXPECT_EQ(files.find("README.md")->bytes.text().find("[evil]"), std::string::npos);
 }
 
 /// Compiles every source and header of a project with the system compiler, warnings as errors, trigraphs on.
@@ -187,7 +187,7 @@ TEST(Emit, PutsWeightsWhereTheModeSays) {
     const FileSet files = emit(program, with_weights(mode));
     EXPECT_NE(files.find("data/hostile.weights.bin"), nullptr);
     EXPECT_EQ(files.find("src/hostile_weights.S"), nullptr);
-    EXPECT_EQ(files.find("include/hostile/hostile.h")->bytes.find("hostile_weights(void)"),
+    EXPECT_EQ(files.find("include/hostile/hostile.h")->bytes.text().find("hostile_weights(void)"),
               std::string::npos);
   }
 }
@@ -199,17 +199,17 @@ TEST(Emit, SelfTestOnlyWithVectors) {
   options.golden = "GCGOLDEN";
   const FileSet files = emit(program, options);
   EXPECT_NE(files.find("tests/selftest.cpp"), nullptr);
-  EXPECT_EQ(files.find("data/hostile.golden.bin")->bytes, "GCGOLDEN");
+  EXPECT_EQ(files.find("data/hostile.golden.bin")->bytes.text(), "GCGOLDEN");
 }
 
 TEST(Emit, CopiesExactlyTheHeadersThatAreIncluded) {
   const FileSet files = emit(hostile_program(3), EmitOptions());
   std::set<std::string> included;
   for (const auto& [path, file] : files.files()) {
-    for (std::size_t at = file.bytes.find("#include \"gcrt/"); at != std::string::npos;
-         at = file.bytes.find("#include \"gcrt/", at + 1)) {
+    for (std::size_t at = file.bytes.text().find("#include \"gcrt/"); at != std::string::npos;
+         at = file.bytes.text().find("#include \"gcrt/", at + 1)) {
       const std::size_t begin = at + 10;
-      included.insert(file.bytes.substr(begin, file.bytes.find('"', begin) - begin));
+      included.insert(file.bytes.text().substr(begin, file.bytes.text().find('"', begin) - begin));
     }
   }
   for (const std::string& header : included) EXPECT_NE(files.find(header), nullptr) << header;
