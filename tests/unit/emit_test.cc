@@ -199,7 +199,7 @@ TEST(Emit, SelfTestOnlyWithVectors) {
   options.golden = "GCGOLDEN";
   const FileSet files = emit(program, options);
   EXPECT_NE(files.find("tests/selftest.cpp"), nullptr);
-  EXPECT_EQ(files.find("data/hostile.golden.bin")->bytes, "GCGOLDEN");
+  EXPECT_EQ(files.find("data/hostile.golden.bin")->bytes.text(), "GCGOLDEN");
 }
 
 TEST(Emit, CopiesExactlyTheHeadersThatAreIncluded) {

@@ -60,7 +60,7 @@ TEST(FileSet, ManifestListsAllFiles) {
   EXPECT_EQ(files.manifest_path(), "");
   files.add_manifest("net", {{"model", "net.onnx"}});
   EXPECT_EQ(files.manifest_path(), "meta/net.json");
-  const auto manifest = nlohmann::ordered_json::parse(files.find("meta/net.json")->bytes);
+  const auto manifest = nlohmann::ordered_json::parse(files.find("meta/net.json")->bytes.text());
   EXPECT_EQ(manifest.begin().key(), "generator");
   EXPECT_EQ(manifest["generator"], "gcompile");
   EXPECT_EQ(manifest["model"], "net.onnx");
