@@ -117,7 +117,10 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
   pass_options.pass_limit = options.pass_limit;
   std::vector<Snapshot> snapshots;
   if (!options.save_onnx.empty()) snapshots.push_back({"import", graph});
-  if (!options.dump_dir.empty()) write_text_file(options.dump_dir, "00-imported.txt", ir::print(graph));
+  if (!options.dump_dir.empty()) {
+    claim_folder(options.dump_dir);
+    write_text_file(options.dump_dir, "00-imported.txt", ir::print(graph));
+  }
   pass_options.dump = [&](const std::string& pass, int position, const ir::Graph& after) {
     throw_if_interrupted();
     terminal.detail(fmt::format("  pass {}: {} nodes", pass, after.node_count()));

@@ -42,6 +42,15 @@ void catch_interrupts() {
   }
 }
 
+void survive_file_size_limit() {
+  struct sigaction action = {};
+  // A handler, for programs that we start would inherit SIG_IGN.
+  action.sa_handler = [](int) {};
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGXFSZ, &action, nullptr);
+}
+
 bool interrupted() { return signal_has_come != 0; }
 
 void throw_if_interrupted() {

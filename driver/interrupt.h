@@ -6,6 +6,10 @@ namespace gcompile {
 /// also inside their loops (ir/interrupt.h). A second signal of the same kind ends it the hard way.
 void catch_interrupts();
 
+/// Makes a write beyond the limit on file sizes (ulimit -f) fail with EFBIG, an error like a full disk, in
+/// place of ending the process.
+void survive_file_size_limit();
+
 /// Whether such a signal has come.
 bool interrupted();
 

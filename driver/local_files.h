@@ -6,11 +6,17 @@
 
 namespace gcompile {
 
-/// Writes a file; its folder must exist. Throws CompileError (kInputOutput).
+/// Makes `path` hold `bytes`, all at once: a file that is there stays as it is until then. Its folder must
+/// exist; a device or a pipe is written to. Throws CompileError (kInputOutput).
 void write_local_file(const std::string& path, std::string_view bytes);
 
 /// Writes folder/name, making the folder when it is missing. Throws CompileError (kInputOutput).
 void write_text_file(const std::string& folder, const std::string& name, std::string_view text);
+
+/// Makes `folder` one of ours, to be filled with files of fixed names: it must be new, empty, or claimed
+/// before, which the file kClaim in it tells. Throws CompileError (kInputOutput).
+void claim_folder(const std::string& folder);
+inline constexpr const char* kClaim = ".gcompile";
 
 /// The whole file. Throws CompileError (kInputOutput).
 std::string read_local_file(const std::string& path);

@@ -1,18 +1,21 @@
 // gcompile: the only place that catches.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <new>
+#include <optional>
+#include <utility>
 
 #include "driver/commands.h"
 #include "driver/interrupt.h"
 #include "driver/options.h"
 #include "ir/diagnostics.h"
 #include "template/text.h"
-#include "unistd.h"
 
 namespace {
 
@@ -56,10 +59,34 @@ int report(const ir::CompileError& error, Terminal& terminal, bool json) {
   return static_cast<int>(error.exit_code());
 }
 
-}  // namespace
+/// Memory that is given back when there is no more, so that the way out, which cleans up and tells, has some.
+constexpr std::size_t kReserveBytes = std::size_t{1} << 20;
+void* reserve = nullptr;
 
-int main(int argc, char** argv) {
-  catch_interrupts();
+void out_of_memory() {
+  std::free(std::exchange(reserve, nullptr));
+  throw std::bad_alloc();
+}
+
+/// For when the reserve is not enough either: allocates nothing.
+int last_words() {
+  static constexpr char kText[] = "error: out of memory\n";
+  static_cast<void>(!::write(STDERR_FILENO, kText, sizeof(kText) - 1));
+  return static_cast<int>(ir::ExitCode::kInputOutput);
+}
+
+/// An exception that met a destructor or a function that may not throw.
+[[noreturn]] void end_of_the_road() {
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::bad_alloc&) {
+    ::_exit(last_words());
+  } catch (...) {
+  }
+  std::abort();
+}
+
+int run(int argc, char** argv) {
   std::optional<Options> options;
   try {
     options = parse_command_line(argc, argv);
@@ -78,5 +105,20 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     const std::string text = fmt::format("internal compiler error: {}", error.what());
     return report(ir::CompileError(ir::ExitCode::kInternal, text), terminal, options->json);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  reserve = std::malloc(kReserveBytes);
+  std::set_new_handler(out_of_memory);
+  std::set_terminate(end_of_the_road);
+  catch_interrupts();
+  survive_file_size_limit();
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return last_words();
   }
 }

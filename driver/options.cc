@@ -9,6 +9,7 @@
 #include <set>
 
 #include "codegen/kernels/family.h"
+#include "codegen/program/names.h"
 #include "driver/version.h"
 #include "frontend/dims.h"
 #include "ir/diagnostics.h"
@@ -209,21 +210,11 @@ void validate(const Options& options) {
   }
 }
 
-/// Names that would collide with a keyword, a namespace or a function of C or C++.
+/// Names that would collide with a word of the languages, or with targets and namespaces of the output's own.
 bool is_unusable_name(const std::string& name) {
-  static const std::set<std::string> names = {
-      "alignas",   "alignof",  "and",      "asm",      "auto",    "bitand",   "bitor",    "bool",
-      "break",     "case",     "catch",    "char",     "class",   "compl",    "const",    "constexpr",
-      "continue",  "decltype", "default",  "delete",   "do",      "double",   "else",     "enum",
-      "explicit",  "export",   "extern",   "false",    "float",   "for",      "friend",   "gcrt",
-      "goto",      "if",       "inline",   "int",      "linux",   "long",     "main",     "mutable",
-      "namespace", "new",      "noexcept", "not",      "nullptr", "operator", "or",       "private",
-      "protected", "public",   "register", "return",   "short",   "signed",   "sizeof",   "static",
-      "std",       "struct",   "switch",   "template", "test",    "this",     "throw",    "true",
-      "try",       "typedef",  "typeid",   "typename", "union",   "unix",     "unsigned", "using",
-      "virtual",   "void",     "volatile", "while",    "xor",     "all",      "install",  "clean",
-      "help"};
-  return names.count(name) > 0;
+  static const std::set<std::string> names = {"all",     "clean", "gcrt", "help",
+                                              "install", "main",  "std",  "test"};
+  return names.count(name) > 0 || is_reserved_word(name);
 }
 
 }  // namespace

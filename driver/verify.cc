@@ -65,6 +65,7 @@ class Verifier {
 
   int run() {
     program_name(options_);
+    if (!options_.keep.empty()) claim_folder(options_.keep);
     if (options_.data.empty()) {
       Options options = options_;
       verify_group(options, {});

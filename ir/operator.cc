@@ -204,7 +204,7 @@ std::span<const Operator* const> all_operators() { return table(); }
 void complete_attributes(const Operator& op, Attributes& attributes) {
   for (const auto& [name, value] : attributes.all()) {
     const auto spec = std::find_if(op.attributes.begin(), op.attributes.end(),
-                                   [&](const AttributeSpec& s) { return s.name == name; });
+                                   [&name = name](const AttributeSpec& s) { return s.name == name; });
     if (spec == op.attributes.end()) {
       operator_error(fmt::format("attribute '{}' is not known for {}", printable(name), op.name));
     }

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Every test on this machine: installs what is missing, builds gcompile with its tests, and runs them.
 #
-#     scripts/test.sh [--all] [--sanitize] [--offline] [-- CTEST_ARGUMENT...]
+#     scripts/test.sh [--all] [--sanitize] [--offline] [--flavour NAME] [-- CTEST_ARGUMENT...]
 #
 # --all       also the long tests: every official case, every model of ../shared/models where that folder is, and what
 #             compares with ONNX Runtime, which comes from PyPI the first time
 # --sanitize  the tool and its tests under AddressSanitizer and UBSan, in ${BUILD_DIR}_sanitize
 # --offline   installs nothing from PyPI: what compares with ONNX Runtime is skipped where it is not there yet
+# --flavour   also builds the tool alone, in ${BUILD_DIR}_NAME, and compiles an example with it: debug, release,
+#             relwithdebinfo, lto or clang; auto takes them in turn, by the number of commits; no warning is let pass
 #
 # Builds in ${BUILD_DIR:-build} with ${JOBS:-all processors} processes and ${TEST_JOBS:-2} tests at a time; uses ccache
 # where there is one. Ends with one line: "N passed, N failed", or "N passed, N failed, N skipped" after a line
@@ -17,6 +19,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 long=OFF
 sanitize=OFF
+flavour=
 offline=
 build=${BUILD_DIR:-build}
 jobs=${JOBS:-$(nproc)}
@@ -26,14 +29,31 @@ while [ $# -gt 0 ]; do
         --all) long=ON ;;
         --sanitize) sanitize=ON build=${build}_sanitize ;;
         --offline) offline=1 ;;
+        --flavour) flavour=${2:-none} && shift ;;
         --) shift && break ;;
         *)
-            echo "usage: scripts/test.sh [--all] [--sanitize] [--offline] [-- CTEST_ARGUMENT...]" >&2
+            echo "usage: scripts/test.sh [--all] [--sanitize] [--offline] [--flavour NAME] [-- CTEST_ARGUMENT...]" >&2
             exit 2
             ;;
     esac
     shift
 done
+flavours=(debug release relwithdebinfo lto clang)
+if [ "$flavour" = auto ]; then
+    flavour=${flavours[$(($(git rev-list --count HEAD 2>/dev/null || echo 0) % ${#flavours[@]}))]}
+fi
+case $flavour in
+    '') flavour_flags=() ;;
+    debug) flavour_flags=(-DCMAKE_BUILD_TYPE=Debug) ;;
+    release) flavour_flags=(-DCMAKE_BUILD_TYPE=Release) ;;
+    relwithdebinfo) flavour_flags=(-DCMAKE_BUILD_TYPE=RelWithDebInfo) ;;
+    lto) flavour_flags=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON) ;;
+    clang) flavour_flags=(-DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14) ;;
+    *)
+        echo "test: no flavour '$flavour'; there are auto ${flavours[*]}" >&2
+        exit 2
+        ;;
+esac
 export BUILD_DIR=$build
 
 # A stage that has to succeed before any test can run.
@@ -65,12 +85,21 @@ generator=(-G Ninja)
 # Debian's Python modules belong to Debian's interpreter, which need not be the first on the path.
 stage "configure in $build" cmake -S . -B "$build" "${generator[@]}" -DGCOMPILE_TESTS=ON \
     -DPython3_EXECUTABLE=/usr/bin/python3 \
-    -DGCOMPILE_LONG_TESTS=$long -DGCOMPILE_SANITIZE=$sanitize
+    -DGCOMPILE_WERROR=ON -DGCOMPILE_LONG_TESTS=$long -DGCOMPILE_SANITIZE=$sanitize
 # Every error in one run.
 keep_going=0
 [ -f "$build/build.ninja" ] || keep_going=
 # shellcheck disable=SC2086  # make's -k takes no number
 stage "build" cmake --build "$build" -j "$jobs" -- -k $keep_going
+
+if [ -n "$flavour" ]; then
+    other=${build}_$flavour
+    stage "configure in $other" cmake -S . -B "$other" -G Ninja -DGCOMPILE_TESTS=OFF -DGCOMPILE_WERROR=ON \
+        "${flavour_flags[@]}"
+    stage "build of flavour $flavour" cmake --build "$other" -j "$jobs" --target gcompile
+    stage "an example by flavour $flavour" "$other/gcompile" examples/tiny_attention/model.onnx -q \
+        -o "$other/tiny_attention"
+fi
 
 echo "== test"
 started=$SECONDS

@@ -2,33 +2,36 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <set>
 
 namespace gcompile {
-namespace {
-
-/// Words that C99 or C++17 reserve, or that emitted code uses for itself.
-bool is_reserved_word(const std::string& word) {
-  static const std::set<std::string> kWords = {
-      "alignas",       "alignof",     "and",       "and_eq",   "asm",       "auto",
-      "bitand",        "bitor",       "bool",      "break",    "case",      "catch",
-      "char",          "class",       "compl",     "const",    "constexpr", "const_cast",
-      "continue",      "decltype",    "default",   "delete",   "do",        "double",
-      "dynamic_cast",  "else",        "enum",      "explicit", "export",    "extern",
-      "false",         "float",       "for",       "friend",   "goto",      "if",
-      "inline",        "int",         "long",      "mutable",  "namespace", "new",
-      "noexcept",      "not",         "not_eq",    "nullptr",  "operator",  "or",
-      "or_eq",         "private",     "protected", "public",   "register",  "reinterpret_cast",
-      "restrict",      "return",      "short",     "signed",   "sizeof",    "static",
-      "static_assert", "static_cast", "struct",    "switch",   "template",  "this",
-      "thread_local",  "throw",       "true",      "try",      "typedef",   "typeid",
-      "typename",      "union",       "unsigned",  "using",    "virtual",   "void",
-      "volatile",      "wchar_t",     "while",     "xor",      "xor_eq",    "linux",
-      "unix",          "errno",       "stdin",     "stdout",   "stderr"};
+bool is_reserved_word(std::string_view word) {
+  static const std::set<std::string, std::less<>> kWords = {
+      // Keywords of C89 to C23.
+      "alignas", "alignof", "asm", "auto", "bool", "break", "case", "char", "const", "constexpr", "continue",
+      "default", "do", "double", "else", "enum", "extern", "false", "float", "for", "goto", "if", "inline",
+      "int", "long", "nullptr", "register", "restrict", "return", "short", "signed", "sizeof", "static",
+      "static_assert", "struct", "switch", "thread_local", "true", "typedef", "typeof", "typeof_unqual",
+      "union", "unsigned", "void", "volatile", "while",
+      // Keywords of C++98 to C++26 and of its technical specifications.
+      "atomic_cancel", "atomic_commit", "atomic_noexcept", "catch", "char16_t", "char32_t", "char8_t",
+      "class", "co_await", "co_return", "co_yield", "concept", "const_cast", "consteval", "constinit",
+      "contract_assert", "decltype", "delete", "dynamic_cast", "explicit", "export", "friend", "mutable",
+      "namespace", "new", "noexcept", "operator", "private", "protected", "public", "reflexpr",
+      "reinterpret_cast", "requires", "static_cast", "synchronized", "template", "this", "throw", "try",
+      "typeid", "typename", "using", "virtual", "wchar_t",
+      // Alternative tokens.
+      "and", "and_eq", "bitand", "bitor", "compl", "not", "not_eq", "or", "or_eq", "xor", "xor_eq",
+      // Macros of the standard libraries, and of compilers outside of strict modes.
+      "assert", "complex", "errno", "fortran", "i386", "imaginary", "kill_dependency", "linux",
+      "math_errhandling", "mips", "noreturn", "offsetof", "setjmp", "sparc", "stderr", "stdin", "stdout",
+      "sun", "unix", "unreachable", "va_arg", "va_copy", "va_end", "va_start",
+      // Types in the header: in C++ a member of that name changes what the next one means.
+      "int16_t", "int32_t", "int64_t", "int8_t", "ptrdiff_t", "size_t", "uint16_t", "uint32_t", "uint64_t",
+      "uint8_t"};
   return kWords.count(word) != 0;
 }
-
-}  // namespace
 
 std::string identifier_words(std::string_view text, std::size_t limit) {
   std::string out;

@@ -7,6 +7,10 @@
 
 namespace gcompile {
 
+/// Whether no standard of C or C++ lets `word` name a member, a namespace or a parameter of a header that
+/// includes what ours does.
+bool is_reserved_word(std::string_view word);
+
 /// Lower-case words of a name joined by `_`, at most `limit` characters; never empty.
 std::string identifier_words(std::string_view text, std::size_t limit);
 

@@ -23,8 +23,9 @@ std::vector<StateTensor> state_tensors(const ir::Graph& graph,
   Names names;
   std::int64_t offset = 0;
   for (const auto& [input, output] : pairs) {
-    const auto in = std::find_if(graph.inputs().begin(), graph.inputs().end(),
-                                 [&](const ir::ValueId id) { return graph.value(id).name == input; });
+    const auto in = std::find_if(
+        graph.inputs().begin(), graph.inputs().end(),
+        [&graph, &input = input](const ir::ValueId id) { return graph.value(id).name == input; });
     const auto out = std::find(graph.output_names().begin(), graph.output_names().end(), output);
     if (in == graph.inputs().end()) {
       usage_error(fmt::format("--state: the model has no input '{}'", ir::printable(input)));

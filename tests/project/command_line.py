@@ -162,10 +162,28 @@ def case_dumps(world):
     dumps = world.path("dumps")
     world.compile(CLASSIFIER / "model.onnx", world.path("p"), "--dump-dir", dumps, "--save-onnx",
                   world.path("saved.onnx"))
-    names = sorted(path.name for path in dumps.iterdir())
+    names = sorted(path.name for path in dumps.iterdir() if path.name != ".gcompile")
     equal(names[0], "00-imported.txt", "first dump")
     check("program.json" in names and len(names) > 4, f"dumps: {names}")
     check(json.loads((dumps / "program.json").read_text())["steps"], "the program's steps are dumped")
+    # A folder of dumps may be filled again, one that holds anything else may not; a file is replaced as a whole.
+    saved = world.path("saved.onnx")
+    saved.chmod(0o640)
+    before = saved.stat().st_ino
+    world.compile(CLASSIFIER / "model.onnx", world.path("p"), "--dump-dir", dumps, "--save-onnx", saved)
+    check(saved.stat().st_ino != before, "--save-onnx wrote into the file that was there")
+    equal(saved.stat().st_mode & 0o777, 0o640, "mode of the saved model")
+    os.symlink("saved.onnx", world.path("link.onnx"))
+    world.run([world.gcompile, "opt", CLASSIFIER / "model.onnx", "-q", "--save-onnx", world.path("link.onnx")])
+    check(world.path("link.onnx").is_symlink(), "--save-onnx replaced a link")
+    world.run([world.gcompile, "opt", CLASSIFIER / "model.onnx", "-q", "--save-onnx", "/dev/null"])
+    mine = world.path("mine")
+    mine.mkdir()
+    (mine / "program.json").write_text("my only copy")
+    for command in (["compile", "-o", world.path("p"), "--dump-dir"], ["verify", "--keep"]):
+        done = world.run([world.gcompile, command[0], CLASSIFIER / "model.onnx", *command[1:], mine], status=4)
+        contains(done.stderr, "was not made by gcompile")
+    equal(tree(mine), {"program.json": (0o644, b"my only copy")}, "a folder of the user's")
     # What was saved is a model again, and the same function.
     world.run([world.gcompile, "check", world.path("saved.onnx")])
     shutil.copytree(CLASSIFIER / "test_data_set_0", world.path("data"))

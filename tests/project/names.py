@@ -206,6 +206,60 @@ def case_compiles(world):
             compile_quickly(world, project, compiler)
 
 
+# Not taken from the compiler's own table: ISO/IEC 9899:2024 6.4.1, ISO/IEC 14882 [lex.key] and [lex.digraph] of
+# C++98 to the draft of C++26, macros of their libraries, and types that the header uses.
+RESERVED = """
+    auto break case char const continue default do double else enum extern float for goto if int long register return
+    short signed sizeof static struct switch typedef union unsigned void volatile while inline restrict alignas alignof
+    bool constexpr false nullptr static_assert thread_local true typeof typeof_unqual _Bool _Complex _Imaginary
+    _Alignas _Alignof _Atomic _BitInt _Decimal32 _Decimal64 _Decimal128 _Generic _Noreturn _Static_assert _Thread_local
+    asm catch char8_t char16_t char32_t class co_await co_return co_yield concept const_cast consteval constinit
+    contract_assert decltype delete dynamic_cast explicit export friend mutable namespace new noexcept operator private
+    protected public reinterpret_cast requires static_cast template this throw try typeid typename using virtual
+    wchar_t final override import module pre post trivially_relocatable_if_eligible replaceable_if_eligible
+    and and_eq bitand bitor compl not not_eq or or_eq xor xor_eq
+    NULL EOF assert complex imaginary errno stdin stdout stderr offsetof noreturn setjmp va_arg va_copy va_end va_start
+    math_errhandling isnan isinf signbit unreachable kill_dependency linux unix
+    int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t ptrdiff_t""".split()
+STANDARDS = {"c": ["c99", "c11", "c17", "c2x", "gnu17"], "c++": ["c++17", "c++20", "c++2b", "gnu++20"]}
+# The header beside all that a product may have included before.
+USES = {"c": "#include <complex.h>\n#include <stdalign.h>\n#include <stdbool.h>\n#include <stdnoreturn.h>\n",
+        "c++": "#include <complex>\n#include <cmath>\n"}
+BOTH = "#include <assert.h>\n#include <errno.h>\n#include <setjmp.h>\n#include <stdarg.h>\n#include <stddef.h>\n" \
+       "#include <stdint.h>\n#include <stdio.h>\n"
+
+
+def case_reserved_words(world):
+    """Inputs and outputs called as the languages' own words: the header compiles in every language and standard."""
+    graph = Graph("reserved")
+    for word in RESERVED:
+        # The bytes of each type of the header follow a member of that name.
+        graph.node("Relu" if not word.endswith("8_t") else "Identity",
+                   [graph.input(word, 2 if word.endswith("8_t") else FLOAT, [2])], [word + ":out"])
+        graph.output(word + ":out", 2 if word.endswith("8_t") else FLOAT, [2])
+        # An output of the very word as well.
+        graph.node("Identity", [word], [f"{word} "])
+        graph.output(f"{word} ", 2 if word.endswith("8_t") else FLOAT, [2])
+    source = world.path("reserved.onnx")
+    source.write_bytes(graph.model())
+    project = world.path("project")
+    world.compile(source, project, "--name", "plain")
+    for compiler in compilers():
+        for language, standards in STANDARDS.items():
+            program = c_compiler(compiler) if language == "c" else compiler
+            for standard in standards:
+                text = BOTH + USES[language] + '#include "plain/plain.h"\n'
+                text += '#include "plain/plain.hpp"\n' if language == "c++" else ""
+                unit = world.path("unit.c" if language == "c" else "unit.cpp")
+                unit.write_text(text + "int main(void) { return 0; }\n")
+                world.run([program, f"-std={standard}", *WARNINGS, "-fsyntax-only", f"-I{project}/include", unit])
+    compile_quickly(world, project, "g++")
+    # The same words as names of whole models.
+    for word in ("complex", "requires", "concept", "typeof", "char8_t", "bool", "xor", "uint8_t"):
+        world.run([world.gcompile, source, "-o", world.path("x"), "--name", word], status=2)
+        check(not world.path("x").exists(), f"--name {word} left something behind")
+
+
 def case_all_at_once(world):
     """Every thing has another hostile name; the program runs and says the names again in its description."""
     kinds = list(HOSTILE.values())
