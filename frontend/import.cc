@@ -113,7 +113,7 @@ std::vector<ResolvedInput> Importer::resolve_sizes(const std::vector<DeclaredInp
   ir::Diagnostics findings;
   std::vector<ResolvedInput> resolved =
       resolve_inputs(declared, options_.bindings, options_.limits, findings);
-  if (findings.has_errors()) {
+  if (findings.has_errors() && !is_trial_) {
     const SuggestedSizes sizes = legal_sizes(declared);
     findings = {};
     resolve_inputs(declared, options_.bindings, options_.limits, sizes, findings);
@@ -134,11 +134,13 @@ SuggestedSizes Importer::legal_sizes(const std::vector<DeclaredInput>& declared)
   for (const bool with_first : {false, true}) {
     for (const std::int64_t size : kSizes) {
       const SuggestedSizes sizes{with_first ? size : 1, size};
-      ImportOptions trial = options_;
-      trial.bindings = with_sizes(declared, options_.bindings, options_.limits, sizes);
+      ImportOptions options = options_;
+      options.bindings = with_sizes(declared, options_.bindings, options_.limits, sizes);
       ir::Diagnostics ignored;
+      Importer trial(model_, "", options, ignored);
+      trial.is_trial_ = true;
       try {
-        Importer(model_, "", trial, ignored).run();
+        trial.run();
         return sizes;
       } catch (const ir::CompileError& error) {
         // Sizes mend errors of types and shapes only.

@@ -138,6 +138,7 @@ class Importer {
   Unsupported unsupported_;
   std::map<std::pair<std::string, std::string>, ir::Diagnostic> wrong_attributes_;  // by operator and message
   std::set<std::string> warned_;  // operators older models do not have; domains not imported
+  bool is_trial_ = false;         // of sizes; it does not try others itself
   int nodes_ = 0;
   std::int64_t folded_bytes_ = 0;
 };

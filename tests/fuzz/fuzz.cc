@@ -171,7 +171,10 @@ class Report {
     if (folder_.empty()) return true;
     fs::create_directories(folder_);
     const std::string path = fmt::format("{}/{:03}.onnx", folder_, counts_.size());
-    std::ofstream(path, std::ios::binary) << minimised(found.model, found.setting, kind).SerializeAsString();
+    std::ofstream(path, std::ios::binary)
+        << found.model.SerializeAsString();  // at once: the rest may take long
+    const std::string small = minimised(found.model, found.setting, kind).SerializeAsString();
+    std::ofstream(path, std::ios::binary) << small;
     std::cout << "    " << path << "\n" << std::flush;
     return true;
   }
