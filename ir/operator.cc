@@ -144,6 +144,10 @@ ValueId RewriteContext::constant_scalar(ElementType type, double value) {
   return constant(Tensor::scalar(cast(Scalar::of_real(ElementType::kFloat64, value), type)));
 }
 
+ValueId RewriteContext::constant(Tensor tensor, ValueId like) {
+  return mutable_graph_.add_constant(std::move(tensor), like.valid() ? graph_.value(like).name : "");
+}
+
 void RewriteContext::attribute_to_operand(std::string_view name, int i) {
   if (!attributes().has(name)) return;
   set_operand(i, constant_ints(attributes().ints_of(name)));

@@ -104,7 +104,8 @@ class RewriteContext : public NodeView {
   void set_operand(int i, ValueId value);
   ValueId constant_ints(std::span<const std::int64_t> values);  // 1-D int64
   ValueId constant_scalar(ElementType type, double value);      // rank 0
-  ValueId constant(Tensor tensor) { return mutable_graph_.add_constant(std::move(tensor)); }
+  /// With the name of `like`, a value of the model that it was made of, or stands for.
+  ValueId constant(Tensor tensor, ValueId like = {});
   /// Moves an int-list attribute to operand i (opset change "axes became an input"); absent attribute:
   /// nothing.
   void attribute_to_operand(std::string_view name, int i);

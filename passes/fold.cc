@@ -8,6 +8,7 @@
 
 #include "ir/interrupt.h"
 #include "ir/operator.h"
+#include "ir/ops/rewrite.h"
 #include "passes/passes.h"
 
 namespace gcompile::passes {
@@ -148,7 +149,8 @@ class Folder {
     const std::vector<ir::ValueId> results = graph_.node(id).results;
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (!results[i].valid() || !values[i] || graph_.use_count(results[i]) == 0) continue;
-      graph_.replace_uses(results[i], graph_.add_constant(*values[i], graph_.value(results[i]).name));
+      graph_.replace_uses(results[i],
+                          graph_.add_constant(*values[i], ir::name_as_constant(graph_, results[i])));
     }
     graph_.erase_node(id);
   }

@@ -30,7 +30,8 @@ struct Part {
   NodeId product;
   const Tensor* weights = nullptr;  // (depth, columns)
   const Tensor* bias = nullptr;     // one value per column
-  ValueId result;                   // with the bias
+  ValueId bias_value;
+  ValueId result;  // with the bias
   std::int64_t columns() const { return weights->shape()[1]; }
 };
 
@@ -107,6 +108,7 @@ class Joiner {
       return;
     }
     part.bias = bias;
+    part.bias_value = add.operands[static_cast<std::size_t>(1 - uses[0].slot)];
     part.result = add.results[0];
   }
 
@@ -188,10 +190,10 @@ class Joiner {
     const std::int64_t depth = parts[0].weights->shape()[0];
     const ir::ElementType type = parts[0].weights->element();
     std::int64_t columns = 0;
-    bool biased = false;
+    ValueId biased;  // the first bias
     for (const Part& part : parts) {
       columns += part.columns();
-      biased |= part.bias != nullptr;
+      if (!biased.valid()) biased = part.bias_value;
     }
     Tensor weights(ir::TensorType{type, {depth, columns}});
     Tensor bias(ir::TensorType{type, {columns}});
@@ -208,9 +210,10 @@ class Joiner {
       first += part.columns();
     }
     ir::RewriteContext context(graph_, parts[0].product, 0);
-    ValueId joined = context.emit("MatMul", {left, context.constant(std::move(weights))});
+    const ValueId first_weights = graph_.node(parts[0].product).operands[1];
+    ValueId joined = context.emit("MatMul", {left, context.constant(std::move(weights), first_weights)});
     const NodeId product = graph_.value(joined).producer;
-    if (biased) joined = context.emit("Add", {joined, context.constant(std::move(bias))});
+    if (biased.valid()) joined = context.emit("Add", {joined, context.constant(std::move(bias), biased)});
     const NodeId sum = graph_.value(joined).producer;
     std::vector<ir::Origin> product_origins, sum_origins;
     const auto append = [](std::vector<ir::Origin>& all, const std::vector<ir::Origin>& more) {

@@ -211,8 +211,13 @@ ValueId Rewriter::emit(std::string_view op_name, std::vector<ValueId> operands, 
   return mutable_graph_.node(id).results[0];
 }
 
+ValueId Rewriter::add_constant(ir::Tensor tensor, std::string_view like) {
+  const std::string& name = graph_.value(like.empty() ? result() : value(like)).name;
+  return mutable_graph_.add_constant(std::move(tensor), name.empty() ? graph_.value(result()).name : name);
+}
+
 ValueId Rewriter::add_ints(const std::vector<std::int64_t>& values) {
-  return add_constant(ir::Tensor::of_ints(values, {static_cast<std::int64_t>(values.size())}));
+  return mutable_graph_.add_constant(ir::Tensor::of_ints(values, {static_cast<std::int64_t>(values.size())}));
 }
 
 // Driver ----------------------------------------------------------------------------------------------------

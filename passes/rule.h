@@ -106,7 +106,9 @@ class Rewriter : public Match {
   /// Adds a node, fills its defaults, infers its type, and returns result 0. It takes the name of the
   /// replaced node with the same operator, else that of the root.
   ir::ValueId emit(std::string_view op, std::vector<ir::ValueId> operands, ir::Attributes attributes = {});
-  ir::ValueId add_constant(ir::Tensor tensor) { return mutable_graph_.add_constant(std::move(tensor)); }
+  /// With the name of `like`, a value of the pattern that it is made of; without one, of the result.
+  ir::ValueId add_constant(ir::Tensor tensor, std::string_view like = {});
+  /// Sizes and axes, which belong to their node.
   ir::ValueId add_ints(const std::vector<std::int64_t>& values);
   const ir::TensorType& type_of(ir::ValueId id) const { return graph_.value(id).type; }
   using Match::constant;

@@ -127,7 +127,7 @@ ValueId full_mask(RewriteContext& context, std::int64_t columns) {
   const ElementType type = context.type(mask).element;
   const Scalar nothing = is_float(type) ? Scalar::of_real(type, -std::numeric_limits<double>::infinity())
                                         : Scalar::of_integer(ElementType::kBool, 0);
-  const ValueId rest = context.constant(Tensor::filled({type, shape}, nothing));
+  const ValueId rest = context.constant(Tensor::filled({type, shape}, nothing), mask);
   return emit_concat(context, {mask, rest}, static_cast<std::int64_t>(shape.size()) - 1);
 }
 

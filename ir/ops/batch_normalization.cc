@@ -52,7 +52,8 @@ std::pair<ValueId, ValueId> folded(RewriteContext& context, ElementType type, co
     a.set(c, Scalar::of_real(type, factor));
     b.set(c, Scalar::of_real(type, beta.real_at(c) - mean.real_at(c) * factor));
   }
-  return {context.constant(std::move(a)), context.constant(std::move(b))};
+  return {context.constant(std::move(a), context.operand_id(1)),
+          context.constant(std::move(b), context.operand_id(2))};
 }
 
 std::pair<ValueId, ValueId> computed(RewriteContext& context, ElementType type, const Shape& shape) {

@@ -208,6 +208,7 @@ const Operator& operator_PRelu() {
     Operator o = record<ScalarOp::kMul>("PRelu", {1, 6, 7, 9, 16}, Accuracy::kRounding,
                                         "x < 0 ? slope * x : x", infer_prelu, 2);
     o.normalise = normalise_prelu;
+    o.traits.commutative = false;
     o.lower = lower_prelu;
     return o;
   }();

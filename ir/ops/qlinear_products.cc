@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ir/ops/product_shape.h"
+#include "ir/ops/rewrite.h"
 #include "ir/ops/window.h"
 
 namespace gcompile::ir {
@@ -19,7 +20,8 @@ ValueId folded(RewriteContext& context, ValueId value) {
     operands.push_back(graph.constant(operand));
     if (!operands.back()) return value;
   }
-  const ValueId constant = context.constant(evaluate_node(graph, producer, operands).at(0));
+  const ValueId constant =
+      graph.add_constant(evaluate_node(graph, producer, operands).at(0), name_as_constant(graph, value));
   graph.erase_node(producer);
   return constant;
 }

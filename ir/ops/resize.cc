@@ -156,7 +156,7 @@ ValueId emit_resample(RewriteContext& context, ValueId x, const std::vector<Axis
     }
     table_axes.push_back(static_cast<std::int64_t>(i));
     const Shape shape = {table.rows, table.taps};
-    operands.push_back(context.constant(Tensor::of_ints(table.positions, shape)));
+    operands.push_back(context.constant(Tensor::of_ints(table.positions, shape), context.node().results[0]));
     if (table.taps == 1) {
       operands.push_back(ValueId{});
       continue;
@@ -166,7 +166,7 @@ ValueId emit_resample(RewriteContext& context, ValueId x, const std::vector<Axis
     for (std::int64_t k = 0; k < weights.count(); ++k) {
       weights.set(k, Scalar::of_real(element, table.weights[static_cast<std::size_t>(k)]));
     }
-    operands.push_back(context.constant(std::move(weights)));
+    operands.push_back(context.constant(std::move(weights), context.node().results[0]));
   }
   Attributes attributes;
   attributes.set("sizes", sizes);

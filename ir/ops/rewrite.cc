@@ -32,4 +32,16 @@ ValueId emit_concat(RewriteContext& context, std::vector<ValueId> values, std::i
   return context.emit("Concat", std::move(values), attributes);
 }
 
+std::string name_as_constant(const Graph& graph, ValueId value) {
+  const Value& wanted = graph.value(value);
+  if (!wanted.name.empty() || !wanted.producer.valid()) return wanted.name;
+  const Value* largest = nullptr;
+  for (const ValueId operand : graph.node(wanted.producer).operands) {
+    if (!operand.valid() || !graph.constant(operand) || graph.value(operand).name.empty()) continue;
+    const Value& known = graph.value(operand);
+    if (!largest || known.type.bytes() > largest->type.bytes()) largest = &known;
+  }
+  return largest ? largest->name : "";
+}
+
 }  // namespace gcompile::ir

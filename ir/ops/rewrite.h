@@ -2,6 +2,7 @@
 // Short spellings of nodes that decompositions emit again and again; emit_cast and emit_reshape are
 // in support.h.
 
+#include <string>
 #include <vector>
 
 #include "ir/ops/support.h"
@@ -16,5 +17,9 @@ ValueId emit_scale(RewriteContext& context, ValueId value, double factor);
 ValueId emit_slice(RewriteContext& context, ValueId value, std::int64_t axis, std::int64_t begin,
                    std::int64_t end, std::int64_t step = 1);
 ValueId emit_concat(RewriteContext& context, std::vector<ValueId> values, std::int64_t axis);
+
+/// The name under which a constant that stands for `value` is known: its own, else that of the largest
+/// constant it is computed from.
+std::string name_as_constant(const Graph& graph, ValueId value);
 
 }  // namespace gcompile::ir

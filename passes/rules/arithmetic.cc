@@ -39,7 +39,7 @@ std::string guard_reciprocal(const Match& match) {
 ValueId build_reciprocal(Rewriter& rewriter) {
   const Tensor& c = rewriter.constant("c");
   const Tensor factors = computed(c.type(), [&](std::int64_t i) { return 1 / c.real_at(i); });
-  return rewriter.emit("Mul", {rewriter.value("x"), rewriter.add_constant(factors)});
+  return rewriter.emit("Mul", {rewriter.value("x"), rewriter.add_constant(factors, "c")});
 }
 
 std::string guard_numerator(const Match& match) {
@@ -75,8 +75,9 @@ ValueId combined(Rewriter& rewriter, std::string_view op) {
                 b = scratch.add_constant(rewriter.constant("b"));
   const ir::NodeId node = scratch.add_node(ir::operator_named(op), {a, b}, {}, 1);
   ir::infer_node(scratch, node);
+  const bool larger = scratch.value(b).type.bytes() > scratch.value(a).type.bytes();
   return rewriter.add_constant(
-      ir::evaluate_node(scratch, node, {scratch.constant(a), scratch.constant(b)}).at(0));
+      ir::evaluate_node(scratch, node, {scratch.constant(a), scratch.constant(b)}).at(0), larger ? "b" : "a");
 }
 
 /// Integers wrap, so their order does not matter anywhere.
@@ -107,7 +108,7 @@ ValueId build_negated(Rewriter& rewriter) {
                        : Scalar::of_integer(c.element(), static_cast<std::int64_t>(
                                                              0 - static_cast<std::uint64_t>(value.integer))));
   }
-  return rewriter.emit("Add", {rewriter.value("x"), rewriter.add_constant(std::move(negated))});
+  return rewriter.emit("Add", {rewriter.value("x"), rewriter.add_constant(std::move(negated), "c")});
 }
 
 // Clamps: a lattice, so they merge exactly ------------------------------------------------------------------

@@ -136,10 +136,11 @@ std::string guard_scale_output(const Match& match) {
 
 ValueId build_scale_output(Rewriter& rewriter) {
   const Factors factors = *output_factors(rewriter);
-  std::vector<ValueId> operands = {rewriter.value("x"),
-                                   rewriter.add_constant(scaled(rewriter.constant("w"), factors,
-                                                                WeightChannels(rewriter, Side::kOutput)))};
-  if (rewriter.has("b")) operands.push_back(rewriter.add_constant(scaled_bias(rewriter, factors)));
+  std::vector<ValueId> operands = {
+      rewriter.value("x"),
+      rewriter.add_constant(scaled(rewriter.constant("w"), factors, WeightChannels(rewriter, Side::kOutput)),
+                            "w")};
+  if (rewriter.has("b")) operands.push_back(rewriter.add_constant(scaled_bias(rewriter, factors), "b"));
   return rewriter.emit(rewriter.node("conv").op->name, std::move(operands), rewriter.attributes("conv"));
 }
 
@@ -150,20 +151,21 @@ std::string guard_shift_output(const Match& match) {
   return all_finite(*shifts) ? "" : std::string(kNotFinite);
 }
 
-/// The bias of "conv" (zero when it has none) plus `shifts`.
-Tensor shifted_bias(const Match& match, const Factors& shifts) {
-  const ir::TensorType type{match.type("w").element, {static_cast<std::int64_t>(shifts.size())}};
-  return computed(type, [&](std::int64_t i) {
-    return shifts[static_cast<std::size_t>(i)] + (match.has("b") ? match.constant("b").real_at(i) : 0);
+/// The bias of "conv" (zero when it has none) plus `shifts`, which "c" is the source of.
+ValueId add_shifted_bias(Rewriter& rewriter, const Factors& shifts) {
+  const ir::TensorType type{rewriter.type("w").element, {static_cast<std::int64_t>(shifts.size())}};
+  const Tensor* bias = rewriter.has("b") ? &rewriter.constant("b") : nullptr;
+  const Tensor sum = computed(type, [&](std::int64_t i) {
+    return shifts[static_cast<std::size_t>(i)] + (bias ? bias->real_at(i) : 0);
   });
+  return rewriter.add_constant(sum, bias ? "b" : "c");
 }
 
 ValueId build_shift_output(Rewriter& rewriter) {
   const Factors shifts = *along_axis(rewriter.constant("c"), rewriter.shape("conv"), 1);
-  return rewriter.emit(
-      rewriter.node("conv").op->name,
-      {rewriter.value("x"), rewriter.value("w"), rewriter.add_constant(shifted_bias(rewriter, shifts))},
-      rewriter.attributes("conv"));
+  return rewriter.emit(rewriter.node("conv").op->name,
+                       {rewriter.value("x"), rewriter.value("w"), add_shifted_bias(rewriter, shifts)},
+                       rewriter.attributes("conv"));
 }
 
 // Conv(x * c, W) -> Conv(x, W * c); zero padding stays zero -------------------------------------------------
@@ -184,7 +186,7 @@ std::string guard_scale_input(const Match& match) {
 ValueId build_scale_input(Rewriter& rewriter) {
   const Tensor w =
       scaled(rewriter.constant("w"), *input_factors(rewriter), WeightChannels(rewriter, Side::kInput));
-  std::vector<ValueId> operands = {rewriter.value("x"), rewriter.add_constant(w)};
+  std::vector<ValueId> operands = {rewriter.value("x"), rewriter.add_constant(w, "w")};
   if (rewriter.has("b")) operands.push_back(rewriter.value("b"));
   return rewriter.emit(rewriter.node("conv").op->name, std::move(operands), rewriter.attributes("conv"));
 }
@@ -208,9 +210,8 @@ ValueId build_shift_input(Rewriter& rewriter) {
   const WeightChannels input(rewriter, Side::kInput), output(rewriter, Side::kOutput);
   Factors sums(static_cast<std::size_t>(w.shape()[0]), 0.0);
   for (std::int64_t i = 0; i < w.count(); ++i) sums[output(i)] += w.real_at(i) * shifts[input(i)];
-  return rewriter.emit(
-      "Conv", {rewriter.value("x"), rewriter.value("w"), rewriter.add_constant(shifted_bias(rewriter, sums))},
-      rewriter.attributes("conv"));
+  return rewriter.emit("Conv", {rewriter.value("x"), rewriter.value("w"), add_shifted_bias(rewriter, sums)},
+                       rewriter.attributes("conv"));
 }
 
 // MatMul ----------------------------------------------------------------------------------------------------
@@ -258,7 +259,7 @@ std::string guard_scale_columns(const Match& match) {
 
 ValueId build_scale_columns(Rewriter& rewriter) {
   const Tensor w = columns_scaled(rewriter.constant("w"), *column_factors(rewriter));
-  return rewriter.emit("MatMul", {rewriter.value("x"), rewriter.add_constant(w)});
+  return rewriter.emit("MatMul", {rewriter.value("x"), rewriter.add_constant(w, "w")});
 }
 
 std::string guard_scale_past_bias(const Match& match) {
@@ -278,8 +279,8 @@ ValueId build_scale_past_bias(Rewriter& rewriter) {
   const Tensor b = computed({w.element(), {shape.back()}}, [&](std::int64_t i) {
     return addends[static_cast<std::size_t>(i)] * factors[static_cast<std::size_t>(i)];
   });
-  const ValueId product = rewriter.emit("MatMul", {rewriter.value("x"), rewriter.add_constant(w)});
-  return rewriter.emit("Add", {product, rewriter.add_constant(b)});
+  const ValueId product = rewriter.emit("MatMul", {rewriter.value("x"), rewriter.add_constant(w, "w")});
+  return rewriter.emit("Add", {product, rewriter.add_constant(b, "b")});
 }
 
 std::optional<Factors> row_factors(const Match& match) {
@@ -297,7 +298,7 @@ std::string guard_scale_rows(const Match& match) {
 
 ValueId build_scale_rows(Rewriter& rewriter) {
   const Tensor w = rows_scaled(rewriter.constant("w"), *row_factors(rewriter));
-  return rewriter.emit("MatMul", {rewriter.value("x"), rewriter.add_constant(w)});
+  return rewriter.emit("MatMul", {rewriter.value("x"), rewriter.add_constant(w, "w")});
 }
 
 // Conv(Pad(x, zeros), W, pads p) -> Conv(x, W, pads p + zeros) ----------------------------------------------

@@ -101,6 +101,50 @@ TEST(BatchNormalization, DisappearsInTheConvolution) {
   EXPECT_EQ(conv.origins.size(), 2u) << "the convolution and the normalisation";
 }
 
+/// Names of the constants that the nodes read, in the order of the operands.
+std::string constants_of(const std::string& text, const std::string& pass = "rules") {
+  ir::Graph graph = parse(text);
+  prepare(graph);
+  run_pass(graph, pass);
+  std::string out;
+  for (const ir::NodeId id : graph.topological_order()) {
+    for (const ir::ValueId operand : graph.node(id).operands) {
+      if (operand.valid() && graph.constant(operand))
+        out += (out.empty() ? "" : " ") + graph.value(operand).name;
+    }
+  }
+  return out;
+}
+
+TEST(Provenance, ConstantsKeepTheNamesOfTheModel) {
+  EXPECT_EQ(constants_of(conv_then("float[6,1,1] w_c", "y = Mul(t, w_c)")), "w_w w_b");
+  EXPECT_EQ(constants_of("g (float[1,4,6] x, float[6,4,3] w_w, float[6,1] w_c) => (float[1,6,4] y) {"
+                         " t = Conv(x, w_w)\n y = Add(t, w_c) }"),
+            "w_w w_c");
+  EXPECT_EQ(constants_of("g (float[1,4,6] x, float[4] w_scale, float[4] w_shift, float[4] w_mean) =>"
+                         " (float[1,4,6] y) <float[4] variance = {1.0, 2.0, 3.0, 4.0}> {"
+                         " y = BatchNormalization(x, w_scale, w_shift, w_mean, variance) }"),
+            "w_scale w_shift");
+  EXPECT_EQ(constants_of("g (float[2,3] x, float[3,4] w_w, float[4] w_c) => (float[2,4] y) {"
+                         " t = MatMul(x, w_w)\n y = Div(t, w_c) }"),
+            "w_w");
+  EXPECT_EQ(constants_of("g (float[3] x, float[3] w_c) => (float[3] y) { y = Sub(x, w_c) }"), "w_c");
+  EXPECT_EQ(constants_of("g (float[3] x, float w_a, float[3] w_b) => (float[3] y) {"
+                         " t = Mul(x, w_a)\n y = Mul(t, w_b) }"),
+            "w_b");
+}
+
+TEST(Provenance, FoldedNodesKeepTheNameOfTheResultOrOfTheLargestOperand) {
+  EXPECT_EQ(constants_of("g (float[2,3] x, float[4,3] w_w) => (float[2,4] y) {"
+                         " t = Transpose<perm = [1,0]>(w_w)\n y = MatMul(x, t) }",
+                         "fold-again"),
+            "t");
+  EXPECT_EQ(constants_of("g (float[2,3] x, float[4,3] w_w, float[4] w_b) => (float[2,4] y) {"
+                         " y = Gemm<transB = 1>(x, w_w, w_b) }",
+                         "fold-again"),
+            "w_w w_b");
+}
+
 TEST(ScaleBeforeConv, PaddedGroupedAndTransposed) {
   expect_fires(
       "scale-before-conv",
