@@ -57,6 +57,8 @@ HELP = {
     "E0302": "The message says what is not supported.",
     "E0303": "The message says which limit or condition is not met.",
     "E0304": "Only dense tensors can be inputs.",
+    "E0306": "`--kernel` names a node of the model, as the report lists it beside each step, and a family that serves "
+             "its kind of work; `--explain NODE` shows which do.",
     "W0305": "Nothing is less exact than asked for: these products keep more bits, and are slower or have larger "
              "weights. Another `--precision` or `--arch` may suit the model better.",
     "E0401": "Give every open dimension a size with the flags that the message shows.",

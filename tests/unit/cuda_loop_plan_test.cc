@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "codegen/kernels/cuda_shape.h"
+#include "codegen/kernels/cuda_call.h"
 #include "codegen/loops/cuda_loop_printer.h"
 
 namespace gcompile {

@@ -31,7 +31,7 @@ TEST(FrontendImport, TypesAndNamesNodesInModelOrder) {
   ASSERT_EQ(order.size(), 2u);
   const ir::Node& product = outcome.graph().node(order[0]);
   EXPECT_EQ(product.op->name, "MatMul");
-  EXPECT_EQ(product.origins, std::vector<std::string>{"MatMul 'p'"});
+  EXPECT_EQ(product.origins, (std::vector<ir::Origin>{{"MatMul", "p"}}));
   EXPECT_EQ(outcome.graph().value(product.results[0]).name, "p");
 }
 

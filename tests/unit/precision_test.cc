@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "codegen/kernels/weights.h"
+#include "ir/problem.h"
 
 namespace gcompile {
 using ir::fits_float16;

@@ -51,7 +51,7 @@ struct Sample {
     sum = result(graph, plus);
     relu = add(graph, "Relu", {sum}, "relu");
     y = result(graph, relu);
-    graph.node(relu).origins = {"Relu 'relu'"};
+    graph.node(relu).origins = {{"Relu", "relu"}};
     graph.add_output(y, "y");
   }
 };
@@ -306,7 +306,7 @@ TEST(Verify, LooksIntoBranches) {
 
 TEST(Inline, CopiesConstantsNamesOriginsAndNestedBranches) {
   Choice inner(std::nullopt);
-  inner.graph.node(inner.node).origins = {"If 'if'"};
+  inner.graph.node(inner.node).origins = {{"If", "if"}};
   Graph outer;
   const ValueId c = outer.add_input("condition", {ElementType::kBool, {}});
   const ValueId x = outer.add_input("x", {ElementType::kFloat32, {2}});
@@ -315,7 +315,7 @@ TEST(Inline, CopiesConstantsNamesOriginsAndNestedBranches) {
   outer.add_output(values[0], "y");
   ASSERT_EQ(outer.node_count(), 1u);
   const ir::Node& copy = outer.node(outer.nodes()[0]);
-  EXPECT_EQ(copy.origins, (std::vector<std::string>{"If 'if'"}));
+  EXPECT_EQ(copy.origins, (std::vector<ir::Origin>{{"If", "if"}}));
   EXPECT_EQ(copy.subgraphs.size(), 2u);
   EXPECT_TRUE(ir::verify(outer).empty());
   const ValueId swapped[] = {x, c};
