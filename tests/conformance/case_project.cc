@@ -132,7 +132,7 @@ void CaseProject::add(const Program& program, const std::vector<ir::Tensor>& inp
   }
   entry.text += "#undef GCRT_NAMESPACE\n" + glue(program) + "}\n";
   if (program.weights_bytes > 0) {
-    write_text_file(options_.folder + "/data", name + ".weights", weights_file(program));
+    write_text_file(options_.folder + "/data", name + ".weights", program.weights.bytes);
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     write_text_file(options_.folder + "/data", fmt::format("{}.in{}", name, i), as_text(inputs[i].bytes()));

@@ -156,7 +156,7 @@ TEST(Choice, TakesTheFastestAndSaysWhyNotOthers) {
     ASSERT_FALSE(ranking.taken.empty());
     EXPECT_EQ(ranking.taken.front().family->name, "conv.depthwise");
     EXPECT_EQ(ranking.taken.back().family->name, "conv.loops");
-    EXPECT_THAT(refusal_of(ranking, "conv.integer"), HasSubstr("float32"));
+    EXPECT_THAT(refusal_of(ranking, "conv.depthwise_integer"), HasSubstr("float32"));
   }
 }
 
