@@ -76,19 +76,29 @@ int64_t common_unit(const Packing& packing) {
 /// count from the bottom of the arena.
 class PartSearch {
  public:
-  PartSearch(const Part& part, Placement start)
+  /// `whole`: a placement of all blocks, of which the part's own make the start.
+  PartSearch(const Part& part, const Placement& whole)
       : part_(part),
-        best_(std::move(start)),
         unit_(common_unit(part.packing)),
-        floor_(part.base + part.packing.lower_bound) {
+        floor_(part.base + part.packing.lower_bound),
+        placer_(std::make_unique<GreedyPlacer>(part.packing)) {
     for (const Block& block : part.packing.blocks) pairs_ += block.end - block.begin;
+    if (!can_search()) {
+      best_ = best_greedy(part.packing);
+      return;
+    }
+    best_.height = whole.height;
+    for (int32_t i : part.blocks) best_.offsets.push_back(whole.offsets[static_cast<size_t>(i)]);
+    sink_blocks(part.packing, *placer_, best_);
   }
 
   const Placement& best() const { return best_; }
   int64_t height() const { return part_.base + best_.height; }
   /// No placement is lower.
   int64_t floor() const { return floor_; }
-  bool can_search() const { return pairs_ <= kPairLimit; }
+  bool can_search() const {
+    return pairs_ <= kPairLimit && placer_->most_work_of_an_order() <= kFirstFitLimit;
+  }
   bool improved() const { return improved_; }
 
   /// One run of the search. `goal`: the height from which on the arena would not get smaller; the run asks
@@ -96,7 +106,6 @@ class PartSearch {
   int64_t attempt(int64_t goal, int64_t work_limit, int64_t work_left) {
     if (!search_) {
       search_ = std::make_unique<CapacitySearch>(part_.packing);
-      placer_ = std::make_unique<GreedyPlacer>(part_.packing);
       // At least what a descent without a wrong turn takes.
       slice_ = std::max(work_limit / 200, 400 * pairs_);
     }
@@ -152,10 +161,10 @@ class PartSearch {
   bool improved_ = false;
   int64_t unit_;
   int64_t floor_;
+  std::unique_ptr<GreedyPlacer> placer_;
   int64_t pairs_ = 0;
   std::unique_ptr<CapacitySearch> search_;
   int64_t slice_ = 0;
-  std::unique_ptr<GreedyPlacer> placer_;
   uint64_t turn_ = 0;
   std::array<uint64_t, kTactics> rounds_{};
   std::optional<uint64_t> favourite_;
@@ -186,9 +195,8 @@ SearchResult improve_placement(const Packing& packing, Placement& best, const Me
   SearchResult result;
   if (packing.has_fixed) return result;
   const Parts parts = split_packing(packing);
-  const bool whole = parts.parts.size() == 1 && parts.parts.front().blocks.size() == packing.blocks.size();
   std::vector<PartSearch> searches;
-  for (const Part& part : parts.parts) searches.emplace_back(part, whole ? best : best_greedy(part.packing));
+  for (const Part& part : parts.parts) searches.emplace_back(part, best);
   int64_t goal = packing.lower_bound;
   for (;;) {
     const auto tallest = std::max_element(searches.begin(), searches.end(), [](const auto& a, const auto& b) {

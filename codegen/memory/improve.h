@@ -17,8 +17,8 @@ struct SearchResult {
 /// is split (parts.h) and the part that is the highest is searched, for only it makes the arena large: for
 /// the largest height that any part is known to need, with several ranks in turn, then for heights in
 /// between. Ends when the highest part is as low as it can be, or the budget is used.
-/// A packing with fixed blocks is left as it is, and so is a part with more than 4 million (block, section)
-/// pairs: the greedy rules have to do.
+/// A packing with fixed blocks is left as it is, and so is a part beyond kFirstFitLimit or with more than 4
+/// million (block, section) pairs: the greedy rules have to do.
 SearchResult improve_placement(const Packing& packing, Placement& best, const MemoryPlanOptions& options);
 
 }  // namespace gcompile::memory

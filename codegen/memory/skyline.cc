@@ -104,7 +104,7 @@ class LifeTree {
 class Skyline {
  public:
   explicit Skyline(int32_t section_count) : runs_(static_cast<size_t>(section_count)) {
-    put(0, section_count, 0);
+    if (section_count > 0) put(0, section_count, 0);
   }
 
   struct Run {

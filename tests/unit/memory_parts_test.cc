@@ -16,50 +16,59 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
+/// Four lives in three sections, of which none spans all: no rule can take it apart.
+void add_chain(std::vector<Buffer>& buffers, int64_t begin, int64_t size, int64_t alignment = 1) {
+  for (int64_t link = 0; link < 4; ++link)
+    buffers.push_back(make_buffer(size, begin + 3 * link, begin + 3 * link + 4, alignment));
+}
+
 TEST(SplitPacking, LeavesAloneWhatHangsTogether) {
-  const Packing packing = make_packing({make_buffer(4, 0, 3), make_buffer(5, 2, 6), make_buffer(6, 5, 8)});
+  std::vector<Buffer> buffers;
+  add_chain(buffers, 0, 4);
+  const Packing packing = make_packing(buffers);
   const Parts parts = split_packing(packing);
   ASSERT_THAT(parts.parts, SizeIs(1));
-  EXPECT_THAT(parts.parts[0].blocks, ElementsAre(0, 1, 2));
+  EXPECT_THAT(parts.parts[0].blocks, ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(parts.parts[0].base, 0);
-  EXPECT_THAT(parts.settled, ElementsAre(-1, -1, -1));
+  EXPECT_THAT(parts.settled, ElementsAre(-1, -1, -1, -1));
   EXPECT_EQ(parts.parts[0].packing.section_bytes, packing.section_bytes);
 }
 
 TEST(SplitPacking, CutsWhereNoBufferCrosses) {
-  // The first two end where the others begin, in another order in the list.
-  const Packing packing = make_packing({make_buffer(7, 4, 6), make_buffer(4, 0, 3), make_buffer(5, 2, 4),
-                                        make_buffer(1, 5, 9), make_buffer(3, 1, 3)});
-  const Parts parts = split_packing(packing);
+  // The first chain ends where the other begins; in the list they come the other way round.
+  std::vector<Buffer> buffers;
+  add_chain(buffers, 13, 7);
+  add_chain(buffers, 0, 4);
+  const Parts parts = split_packing(make_packing(buffers));
   ASSERT_THAT(parts.parts, SizeIs(2));
-  EXPECT_THAT(parts.parts[0].blocks, ElementsAre(1, 2, 4));
-  EXPECT_EQ(parts.parts[0].packing.lower_bound, 12);
-  EXPECT_THAT(parts.parts[1].blocks, ElementsAre(0, 3));
-  EXPECT_EQ(parts.parts[1].packing.lower_bound, 8);
-  EXPECT_EQ(parts.parts[1].packing.section_count, 1);
+  EXPECT_THAT(parts.parts[0].blocks, ElementsAre(4, 5, 6, 7));
+  EXPECT_EQ(parts.parts[0].packing.lower_bound, 8);
+  EXPECT_THAT(parts.parts[1].blocks, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(parts.parts[1].packing.lower_bound, 14);
+  EXPECT_EQ(parts.parts[1].packing.section_count, 3);
 }
 
 TEST(SplitPacking, PutsWhatLivesThroughoutToTheBottomAndCutsTheRestAgain) {
-  // Under both halves 10; the second half has 20 more of its own under two stretches.
-  const Packing packing = make_packing({make_buffer(10, 0, 12), make_buffer(3, 0, 2), make_buffer(4, 1, 4),
-                                        make_buffer(5, 3, 6), make_buffer(20, 6, 12), make_buffer(6, 6, 8),
-                                        make_buffer(7, 7, 9), make_buffer(8, 8, 9), make_buffer(9, 9, 12)});
-  const Parts parts = split_packing(packing);
-  EXPECT_THAT(parts.settled, ElementsAre(0, -1, -1, -1, 10, -1, -1, -1, 30));
-  EXPECT_EQ(parts.settled_height, 39);
+  // Under both chains 10; under the second 20 more.
+  std::vector<Buffer> buffers{make_buffer(10, 0, 26), make_buffer(20, 13, 26)};
+  add_chain(buffers, 0, 4);
+  add_chain(buffers, 13, 7);
+  const Parts parts = split_packing(make_packing(buffers));
+  EXPECT_THAT(parts.settled, ElementsAre(0, 10, -1, -1, -1, -1, -1, -1, -1, -1));
+  EXPECT_EQ(parts.settled_height, 30);
   ASSERT_THAT(parts.parts, SizeIs(2));
   EXPECT_EQ(parts.parts[0].base, 10);
-  EXPECT_THAT(parts.parts[0].blocks, ElementsAre(1, 2, 3));
+  EXPECT_THAT(parts.parts[0].blocks, ElementsAre(2, 3, 4, 5));
   EXPECT_EQ(parts.parts[1].base, 30);
-  EXPECT_THAT(parts.parts[1].blocks, ElementsAre(5, 6, 7));
+  EXPECT_THAT(parts.parts[1].blocks, ElementsAre(6, 7, 8, 9));
 }
 
 TEST(SplitPacking, LeavesWhatWouldMisalignTheRest) {
-  const Packing packing = make_packing({make_buffer(8, 0, 4, 8), make_buffer(64, 0, 2, 64),
-                                        make_buffer(64, 1, 3, 64), make_buffer(64, 2, 4, 64)});
-  const Parts parts = split_packing(packing);
+  std::vector<Buffer> buffers{make_buffer(8, 0, 13, 8)};
+  add_chain(buffers, 0, 64, 64);
+  const Parts parts = split_packing(make_packing(buffers));
   ASSERT_THAT(parts.parts, SizeIs(1));
-  EXPECT_THAT(parts.parts[0].blocks, SizeIs(4));
+  EXPECT_THAT(parts.parts[0].blocks, SizeIs(5));
 }
 
 TEST(SplitPacking, NeedsNoSquareOfTheBuffersForNestedLives) {
