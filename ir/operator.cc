@@ -1,5 +1,7 @@
 #include "ir/operator.h"
 
+#include "ir/interrupt.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@ namespace gcompile::ir {
 // Every record is a function `operator_NAME()` defined in one of ir/ops/*.cc: one that is listed but not
 // defined is a link error that names it, and no static initialisation order is involved.
 #define GC_OPERATOR(identifier) const Operator& operator_##identifier();
-#include "ir/interrupt.h"
 #include "ir/ops/operators.def"
 #undef GC_OPERATOR
 
