@@ -1,5 +1,7 @@
 #include "ir/operator.h"
 
+#include "ir/interrupt.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
