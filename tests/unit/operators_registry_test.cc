@@ -5,8 +5,10 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/one_node.h"
@@ -65,6 +67,69 @@ TEST(Registry, EveryRecordIsComplete) {
   }
   EXPECT_GT(ir::all_operators().size(), 150u);
   EXPECT_EQ(ir::find_operator("", "NoSuchOperator"), nullptr);
+}
+
+/// Results of two operands, or nothing when the operator does not take them.
+std::optional<std::vector<Tensor>> results_of(const ir::Operator& op, std::vector<const Tensor*> operands) {
+  try {
+    return run(
+        {.op = std::string(op.name), .operands = std::move(operands), .domain = std::string(op.domain)});
+  } catch (const ir::OperatorError&) {
+    return std::nullopt;
+  }
+}
+
+TEST(Traits, OperatorsCommuteWhenTheirValuesDo) {
+  const Tensor a = floats({1.5f, -2, 0, 7}, {2, 2}), b = floats({0.25f, 3, -1, 7}, {2, 2});
+  const Tensor n = integers(ElementType::kUInt8, {9, 4, 0, 7}, {2, 2});
+  const Tensor m = integers(ElementType::kUInt8, {2, 5, 3, 7}, {2, 2});
+  const Tensor p = integers(ElementType::kBool, {0, 0, 1, 1}, {2, 2});
+  const Tensor q = integers(ElementType::kBool, {0, 1, 0, 1}, {2, 2});
+  int commuting = 0;
+  for (const ir::Operator* op : ir::all_operators()) {
+    // Of the others the operands are parts of one formula, whatever their values say.
+    if (!op->domain.empty() || op->operands.min > 2 || (op->operands.max >= 0 && op->operands.max < 2))
+      continue;
+    bool taken = false, commutes = true;
+    for (const auto& [left, right] : {std::pair(&a, &b), std::pair(&n, &m), std::pair(&p, &q)}) {
+      const auto there = results_of(*op, {left, right}), back = results_of(*op, {right, left});
+      if (!there || !back) continue;
+      taken = true;
+      commutes = commutes && there->at(0).identical(back->at(0));
+    }
+    if (!taken) continue;
+    EXPECT_EQ(op->traits.commutative, commutes) << op->name;
+    commuting += commutes;
+  }
+  EXPECT_GE(commuting, 13);
+}
+
+TEST(Traits, OperatorsDecideWhenTheirValuesJump) {
+  constexpr int kSteps = 20000;
+  Tensor line(ir::TensorType{ElementType::kFloat32, {kSteps}});
+  for (int i = 0; i < kSteps; ++i)
+    line.set(i, ir::Scalar::of_real(ElementType::kFloat32, 3e-4 * i - 3.00005));
+  int jumping = 0, followed = 0;
+  for (const ir::Operator* op : ir::all_operators()) {
+    const bool pointwise = op->operands.min == 1 && op->operands.max >= 1 && op->results.max == 1;
+    if (!pointwise || op->name == "Hardmax") continue;  // which looks along an axis
+    const auto results = results_of(*op, {&line});
+    if (!results || results->at(0).type() != line.type()) continue;
+    const Tensor& y = results->at(0);
+    bool jumps = false;
+    for (int i = 2; i + 1 < kSteps; ++i) {
+      const auto step = [&](int at) { return std::fabs(y.real_at(at) - y.real_at(at - 1)); };
+      // A pole is steep on its way, a step is not.
+      jumps = jumps || (step(i) > 0.05 && step(i - 1) < 0.01 && step(i + 1) < 0.01);
+    }
+    EXPECT_EQ(op->traits.decides, jumps) << op->name;
+    jumping += jumps;
+    ++followed;
+  }
+  EXPECT_GE(jumping, 6);
+  EXPECT_GE(followed, 45);
+  for (const char* name : {"Hardmax", "Mod", "OneHot", "TopK"})
+    EXPECT_TRUE(ir::operator_named(name).traits.decides) << name;
 }
 
 TEST(Bitwise, CombineBitsOfEveryWidth) {
