@@ -100,6 +100,7 @@ TEST(JoinProducts, MovementsOfAnotherOperand) {
   graph.add_output(graph.node(reader).results[0], "like");
   run_pass(graph, "attention");
   run_pass(graph, "join-products");
+  run_pass(graph, "dce-again");
   EXPECT_EQ(operators(graph).find("MatMul"), operators(graph).rfind("MatMul")) << operators(graph);
   run_pass(graph, "forms");
   run_pass(graph, "layout");
