@@ -1,7 +1,5 @@
 #include "ir/operator.h"
 
-#include "ir/interrupt.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
