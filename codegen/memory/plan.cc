@@ -1,6 +1,8 @@
 #include "codegen/memory/plan.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -30,30 +32,61 @@ MemoryPlan plan_memory(const std::vector<Buffer>& buffers, const MemoryPlanOptio
   return plan;
 }
 
+namespace {
+
+/// Free stretches of an endless arena.
+class Gaps {
+ public:
+  /// Offset of the lowest place.
+  int64_t take(int64_t size, int64_t alignment) {
+    for (auto gap = free_.begin();; ++gap) {
+      const auto [begin, end] = *gap;
+      const int64_t offset = memory::align_up(begin, alignment);
+      if (end - offset < size) continue;
+      free_.erase(gap);
+      if (begin < offset) free_.emplace(begin, offset);
+      if (offset + size < end) free_.emplace(offset + size, end);
+      return offset;
+    }
+  }
+  void release(int64_t begin, int64_t end) {
+    auto next = free_.lower_bound(begin);
+    if (next != free_.end() && next->first == end) {
+      end = next->second;
+      next = free_.erase(next);
+    }
+    if (next != free_.begin() && std::prev(next)->second == begin) {
+      std::prev(next)->second = end;
+    } else {
+      free_.emplace(begin, end);
+    }
+  }
+
+ private:
+  std::map<int64_t, int64_t> free_ = {{0, std::numeric_limits<int64_t>::max()}};  // begin -> end
+};
+
+}  // namespace
+
 int64_t first_fit_reference(const std::vector<Buffer>& buffers) {
   memory::make_packing(buffers);  // for its checks
   std::vector<size_t> by_begin(buffers.size());
   std::iota(by_begin.begin(), by_begin.end(), size_t{0});
   std::stable_sort(by_begin.begin(), by_begin.end(),
                    [&](size_t a, size_t b) { return buffers[a].begin_step < buffers[b].begin_step; });
-  std::map<int64_t, int64_t> live;             // offset -> top
-  std::multimap<int64_t, int64_t> live_until;  // end step -> offset
+  Gaps gaps;
+  std::multimap<int64_t, std::pair<int64_t, int64_t>> live_until;  // end step -> bytes taken
   int64_t height = 0;
   for (size_t index : by_begin) {
     const Buffer& buffer = buffers[index];
     if (buffer.size == 0) continue;
     while (!live_until.empty() && live_until.begin()->first <= buffer.begin_step) {
-      live.erase(live_until.begin()->second);
+      gaps.release(live_until.begin()->second.first, live_until.begin()->second.second);
       live_until.erase(live_until.begin());
     }
     const int64_t size = memory::align_up(buffer.size, buffer.alignment);
-    int64_t offset = 0;
-    for (const auto& [taken, top] : live) {
-      if (offset + size <= taken) break;
-      offset = memory::align_up(std::max(offset, top), buffer.alignment);
-    }
-    live.emplace(offset, offset + size);
-    live_until.emplace(buffer.end_step, offset);
+    const int64_t offset = gaps.take(size, buffer.alignment);
+    live_until.emplace(buffer.end_step, std::pair(offset, offset + size));
     height = std::max(height, offset + size);
   }
   return height;
