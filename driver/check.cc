@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "codegen/emit/program_json.h"
 #include "codegen/emit/quantities.h"
 #include "driver/commands.h"
 #include "template/text.h"
@@ -20,7 +21,7 @@ int run_check(const Options& options, Terminal& terminal) {
                                         {"supported", true},
                                         {"nodes", program.statistics.nodes_imported},
                                         {"arena_bytes", program.arena_bytes},
-                                        {"weights_bytes", program.weights_bytes}};
+                                        {"weights_bytes", weights_file_bytes(program)}};
     std::fputs(json_text(out).c_str(), stdout);
   } else {
     std::puts(text.c_str());
