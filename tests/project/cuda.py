@@ -200,14 +200,14 @@ def compile_for_gpus(world, model, precision="fp32", architectures=tuple(ARCHITE
     compiler = nvcc()
     project = world.example(MODELS[model], model, "--target", "cuda", "--precision", precision, "--name", "m")
     known = world.run([compiler, "--list-gpu-code"]).stdout
-    flags = []
+    targets = []
     for number in architectures:
         if f"sm_{number.rstrip('a')}" in known:
-            flags += ["-gencode", f"arch=compute_{number},code=sm_{number}"]
-    check(flags, "nvcc knows none of the architectures")
+            targets += ["-gencode", f"arch=compute_{number},code=sm_{number}"]
+    check(targets, "nvcc knows none of the architectures")
     most = 0
     for source in sorted((project / "src").glob("*.cu")):
-        done = world.run([compiler, "-std=c++17", "-O3", *flags("cuda"), "--threads", "2", *flags, "-Xptxas",
+        done = world.run([compiler, "-std=c++17", "-O3", *flags("cuda"), "--threads", "2", *targets, "-Xptxas",
                           "-v,--warn-on-spills", f"-I{project}", f"-I{project}/include", "-c", source, "-o",
                           world.path(f"{source.stem}.o")])
         text = done.stdout + done.stderr
