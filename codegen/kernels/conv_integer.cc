@@ -12,8 +12,9 @@ namespace {
 
 Refusal refuses(const ir::Problem& problem) {
   if (Refusal image = refuse_image(problem, true)) return image;
+  if (Refusal operands = refuse_unless_integer(problem)) return operands;
   if (is_depthwise(problem)) return "one input channel in a group";
-  return refuse_unless_integer(problem);
+  return std::nullopt;
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
