@@ -143,10 +143,10 @@ Operator record(std::string_view name, Arity operands, std::string_view summary)
 const Operator& operator_MicrosoftFusedConv() {
   static const Operator op = [] {
     Operator o = record("FusedConv", {2, 4}, "activation of a convolution plus a tensor");
-    o.attributes = window_attributes();
-    o.attributes.push_back({"activation", AttributeKind::kString, std::string()});
-    o.attributes.push_back({"activation_params", AttributeKind::kFloats, std::vector<float>{}});
-    o.attributes.push_back({"group", AttributeKind::kInt, std::int64_t{1}});
+    o.attributes = {{"activation", AttributeKind::kString, std::string()},
+                    {"activation_params", AttributeKind::kFloats, std::vector<float>{}},
+                    {"group", AttributeKind::kInt, std::int64_t{1}}};
+    for (AttributeSpec& attribute : window_attributes()) o.attributes.push_back(std::move(attribute));
     o.normalise = normalise_convolution;
     o.infer = infer_conv;
     o.decompose = decompose_conv;
