@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "ir/interrupt.h"
@@ -52,6 +53,36 @@ std::string check_one(const std::vector<Buffer>& buffers, const MemoryPlan& plan
   return {};
 }
 
+std::vector<size_t> sorted_by(const std::vector<Buffer>& buffers, std::int64_t Buffer::*step) {
+  std::vector<size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return buffers[a].*step < buffers[b].*step; });
+  return order;
+}
+
+/// Whether no two buffers that live in a common step share a byte; each by itself must be right. O(n log n):
+/// live buffers are disjoint, so that a new one can only meet its neighbours.
+bool are_disjoint(const std::vector<Buffer>& buffers, const MemoryPlan& plan) {
+  const std::vector<size_t> by_end = sorted_by(buffers, &Buffer::end_step);
+  auto ended = by_end.begin();
+  std::map<std::int64_t, std::int64_t> live;  // offset -> end
+  for (size_t j : sorted_by(buffers, &Buffer::begin_step)) {
+    ir::poll_interrupt();
+    for (; ended != by_end.end() && buffers[*ended].end_step <= buffers[j].begin_step; ++ended) {
+      if (buffers[*ended].size > 0) live.erase(plan.offsets[*ended]);
+    }
+    if (buffers[j].size == 0) continue;
+    const std::int64_t begin = plan.offsets[j];
+    const auto end = static_cast<std::int64_t>(begin + rounded_size(buffers[j]));
+    const auto next = live.lower_bound(begin);
+    if (next != live.end() && next->first < end) return false;
+    if (next != live.begin() && std::prev(next)->second > begin) return false;
+    live.emplace_hint(next, begin, end);
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<std::string> check_memory_plan(const std::vector<Buffer>& buffers, const MemoryPlan& plan,
@@ -69,13 +100,9 @@ std::vector<std::string> check_memory_plan(const std::vector<Buffer>& buffers, c
     std::string problem = check_one(buffers, plan, i);
     if (!problem.empty()) violations.push_back(std::move(problem));
   }
-  if (!violations.empty()) return violations;
-  std::vector<size_t> by_begin(buffers.size());
-  std::iota(by_begin.begin(), by_begin.end(), size_t{0});
-  std::stable_sort(by_begin.begin(), by_begin.end(),
-                   [&](size_t a, size_t b) { return buffers[a].begin_step < buffers[b].begin_step; });
+  if (!violations.empty() || are_disjoint(buffers, plan)) return violations;
   std::vector<size_t> live;
-  for (size_t j : by_begin) {
+  for (size_t j : sorted_by(buffers, &Buffer::begin_step)) {
     ir::poll_interrupt();
     std::erase_if(live, [&](size_t i) { return !share_a_step(buffers[i], buffers[j]); });
     for (size_t i : live) {
