@@ -75,9 +75,24 @@ struct AttentionWork {
   bool operator==(const AttentionWork&) const = default;
 };
 
+/// Functions of recurrent cells (ONNX specification of RNN, attribute activations).
+enum class RecurrentFunction : std::uint8_t {
+  kAffine,       // alpha * x + beta
+  kElu,          // x < 0 ? alpha * (exp(x) - 1) : x
+  kHardSigmoid,  // min(max(alpha * x + beta, 0), 1)
+  kLeakyRelu,    // x < 0 ? alpha * x : x
+  kRelu,
+  kScaledTanh,  // alpha * tanh(beta * x)
+  kSigmoid,
+  kSoftplus,  // log(1 + exp(x))
+  kSoftsign,  // x / (1 + |x|)
+  kTanh,
+  kThresholdedRelu,  // x > alpha ? x : 0
+};
+
 /// An activation of a recurrent cell; alpha and beta are meaningful only where the function has them.
 struct RecurrentActivation {
-  std::string name;  // "Sigmoid", "Tanh", ...: the spelling of the ONNX specification
+  RecurrentFunction function = RecurrentFunction::kTanh;
   double alpha = 0;
   double beta = 0;
   bool operator==(const RecurrentActivation&) const = default;

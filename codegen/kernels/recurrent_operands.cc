@@ -9,19 +9,33 @@ namespace gcompile {
 
 namespace {
 
-const char* rnn_function(const std::string& name) {
-  if (name == "Sigmoid") return "sigmoid";
-  if (name == "Tanh") return "tanh";
-  if (name == "Relu") return "relu";
-  if (name == "Affine") return "affine";
-  if (name == "LeakyRelu") return "leaky_relu";
-  if (name == "ThresholdedRelu") return "thresholded_relu";
-  if (name == "ScaledTanh") return "scaled_tanh";
-  if (name == "HardSigmoid") return "hard_sigmoid";
-  if (name == "Elu") return "elu";
-  if (name == "Softsign") return "softsign";
-  if (name == "Softplus") return "softplus";
-  ir::operator_error(fmt::format("activation '{}' has no kernel", ir::printable(name)));
+/// Of gcrt's RnnFunction.
+const char* rnn_function(ir::RecurrentFunction function) {
+  switch (function) {
+    case ir::RecurrentFunction::kAffine:
+      return "affine";
+    case ir::RecurrentFunction::kElu:
+      return "elu";
+    case ir::RecurrentFunction::kHardSigmoid:
+      return "hard_sigmoid";
+    case ir::RecurrentFunction::kLeakyRelu:
+      return "leaky_relu";
+    case ir::RecurrentFunction::kRelu:
+      return "relu";
+    case ir::RecurrentFunction::kScaledTanh:
+      return "scaled_tanh";
+    case ir::RecurrentFunction::kSigmoid:
+      return "sigmoid";
+    case ir::RecurrentFunction::kSoftplus:
+      return "softplus";
+    case ir::RecurrentFunction::kSoftsign:
+      return "softsign";
+    case ir::RecurrentFunction::kTanh:
+      return "tanh";
+    case ir::RecurrentFunction::kThresholdedRelu:
+      return "thresholded_relu";
+  }
+  GC_CHECK(false);
 }
 
 std::string literal_of(double value) {
@@ -142,7 +156,7 @@ std::string RecurrentOperands::options_line() const {
       const std::size_t at = static_cast<std::size_t>(std::min(d, work_.directions - 1) * functions +
                                                       std::min(f, functions - 1));
       const ir::RecurrentActivation& a = work_.activations[at];
-      activations += fmt::format("{}{{RnnFunction::{}, {}, {}}}", f ? ", " : "", rnn_function(a.name),
+      activations += fmt::format("{}{{RnnFunction::{}, {}, {}}}", f ? ", " : "", rnn_function(a.function),
                                  literal_of(a.alpha), literal_of(a.beta));
     }
     activations += "}";

@@ -18,23 +18,24 @@ namespace {
 /// One row per function of the specification: how many parameters it takes, and their defaults.
 struct ActivationRow {
   std::string_view name;
+  RecurrentFunction function;
   bool has_alpha;
   bool has_beta;
   double alpha;
   double beta;
 };
 constexpr std::array<ActivationRow, 11> kActivations = {{
-    {"Affine", true, true, 1.0, 0.0},
-    {"Elu", true, false, 1.0, 0.0},
-    {"HardSigmoid", true, true, 0.2, 0.5},
-    {"LeakyRelu", true, false, 0.01, 0.0},
-    {"Relu", false, false, 0.0, 0.0},
-    {"ScaledTanh", true, true, 1.0, 1.0},
-    {"Sigmoid", false, false, 0.0, 0.0},
-    {"Softplus", false, false, 0.0, 0.0},
-    {"Softsign", false, false, 0.0, 0.0},
-    {"Tanh", false, false, 0.0, 0.0},
-    {"ThresholdedRelu", true, false, 1.0, 0.0},
+    {"Affine", RecurrentFunction::kAffine, true, true, 1.0, 0.0},
+    {"Elu", RecurrentFunction::kElu, true, false, 1.0, 0.0},
+    {"HardSigmoid", RecurrentFunction::kHardSigmoid, true, true, 0.2, 0.5},
+    {"LeakyRelu", RecurrentFunction::kLeakyRelu, true, false, 0.01, 0.0},
+    {"Relu", RecurrentFunction::kRelu, false, false, 0.0, 0.0},
+    {"ScaledTanh", RecurrentFunction::kScaledTanh, true, true, 1.0, 1.0},
+    {"Sigmoid", RecurrentFunction::kSigmoid, false, false, 0.0, 0.0},
+    {"Softplus", RecurrentFunction::kSoftplus, false, false, 0.0, 0.0},
+    {"Softsign", RecurrentFunction::kSoftsign, false, false, 0.0, 0.0},
+    {"Tanh", RecurrentFunction::kTanh, false, false, 0.0, 0.0},
+    {"ThresholdedRelu", RecurrentFunction::kThresholdedRelu, true, false, 1.0, 0.0},
 }};
 
 std::string lower_case(std::string_view text) {
@@ -359,20 +360,32 @@ Operator record(std::string_view name, std::vector<int> versions, std::string_vi
 }  // namespace
 
 double activate(const RecurrentActivation& activation, double x) {
-  const std::string& name = activation.name;
   const double alpha = activation.alpha, beta = activation.beta;
-  if (name == "Sigmoid") return 1 / (1 + std::exp(-x));
-  if (name == "Tanh") return std::tanh(x);
-  if (name == "Relu") return std::max(x, 0.0);
-  if (name == "Affine") return alpha * x + beta;
-  if (name == "Elu") return x < 0 ? alpha * std::expm1(x) : x;
-  if (name == "HardSigmoid") return std::clamp(alpha * x + beta, 0.0, 1.0);
-  if (name == "LeakyRelu") return x < 0 ? alpha * x : x;
-  if (name == "ScaledTanh") return alpha * std::tanh(beta * x);
-  if (name == "Softplus") return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
-  if (name == "Softsign") return x / (1 + std::abs(x));
-  GC_CHECK(name == "ThresholdedRelu");
-  return x > alpha ? x : 0;
+  switch (activation.function) {
+    case RecurrentFunction::kAffine:
+      return alpha * x + beta;
+    case RecurrentFunction::kElu:
+      return x < 0 ? alpha * std::expm1(x) : x;
+    case RecurrentFunction::kHardSigmoid:
+      return std::clamp(alpha * x + beta, 0.0, 1.0);
+    case RecurrentFunction::kLeakyRelu:
+      return x < 0 ? alpha * x : x;
+    case RecurrentFunction::kRelu:
+      return std::max(x, 0.0);
+    case RecurrentFunction::kScaledTanh:
+      return alpha * std::tanh(beta * x);
+    case RecurrentFunction::kSigmoid:
+      return 1 / (1 + std::exp(-x));
+    case RecurrentFunction::kSoftplus:
+      return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+    case RecurrentFunction::kSoftsign:
+      return x / (1 + std::abs(x));
+    case RecurrentFunction::kTanh:
+      return std::tanh(x);
+    case RecurrentFunction::kThresholdedRelu:
+      return x > alpha ? x : 0;
+  }
+  GC_CHECK(false);
 }
 
 RecurrentWork recurrent_work(const NodeView& node, RecurrentCell cell) {
@@ -408,10 +421,10 @@ RecurrentWork recurrent_work(const NodeView& node, RecurrentCell cell) {
   std::size_t alpha = 0, beta = 0;
   for (const std::string& name : names) {
     const ActivationRow& row = activation_row(name);
-    RecurrentActivation activation{std::string(row.name), row.alpha, row.beta};
+    RecurrentActivation activation{row.function, row.alpha, row.beta};
     if (row.has_alpha && alpha < alphas.size()) activation.alpha = alphas[alpha++];
     if (row.has_beta && beta < betas.size()) activation.beta = betas[beta++];
-    r.activations.push_back(std::move(activation));
+    r.activations.push_back(activation);
   }
   return r;
 }

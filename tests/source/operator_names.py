@@ -20,7 +20,6 @@ ALLOWED = {
     "frontend/unsupported.cc": (1, "compares two names of the file, to say in which domain an operator does exist"),
     "frontend/name_order.cc": (1, "Constant is how the file writes a tensor"),
     "frontend/import_node.cc": (2, "Constant and If have a syntax of their own in the file: a tensor, two graphs"),
-    "codegen/kernels/recurrent_operands.cc": (9, "functions of recurrences, which are values of an attribute"),
 }
 COMPARES = re.compile(r"op(?:->|\.)name\s*[!=]=|[!=]=\s*[\w>.()-]*op(?:->|\.)name\b|op_type\(\)\s*[!=]="
                       r"|op(?:->|\.)name\.(?:find|substr|compare|starts_with|rfind)")

@@ -171,12 +171,12 @@ TEST(Recurrent, NormalisationFillsWhatTheSpecificationImplies) {
 }
 
 TEST(Recurrent, ActivationsHaveTheirDefinitions) {
-  EXPECT_NEAR(ir::activate({"Elu", 2, 0}, -1), 2 * (std::exp(-1.0) - 1), 1e-12);
-  EXPECT_EQ(ir::activate({"ThresholdedRelu", 1, 0}, 1), 0);
-  EXPECT_EQ(ir::activate({"ThresholdedRelu", 1, 0}, 1.5), 1.5);
-  EXPECT_NEAR(ir::activate({"ScaledTanh", 2, 3}, 0.5), 2 * std::tanh(1.5), 1e-12);
-  EXPECT_NEAR(ir::activate({"Softplus", 0, 0}, 1000), 1000, 1e-9);
-  EXPECT_EQ(ir::activate({"Relu", 0, 0}, -3), 0);
+  EXPECT_NEAR(ir::activate({ir::RecurrentFunction::kElu, 2, 0}, -1), 2 * (std::exp(-1.0) - 1), 1e-12);
+  EXPECT_EQ(ir::activate({ir::RecurrentFunction::kThresholdedRelu, 1, 0}, 1), 0);
+  EXPECT_EQ(ir::activate({ir::RecurrentFunction::kThresholdedRelu, 1, 0}, 1.5), 1.5);
+  EXPECT_NEAR(ir::activate({ir::RecurrentFunction::kScaledTanh, 2, 3}, 0.5), 2 * std::tanh(1.5), 1e-12);
+  EXPECT_NEAR(ir::activate({ir::RecurrentFunction::kSoftplus, 0, 0}, 1000), 1000, 1e-9);
+  EXPECT_EQ(ir::activate({ir::RecurrentFunction::kRelu, 0, 0}, -3), 0);
 }
 
 TEST(Recurrent, RefusesWhatDoesNotFit) {
