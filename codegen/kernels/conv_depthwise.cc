@@ -69,15 +69,8 @@ void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
 
 const KernelFamily& family_conv_depthwise() {
   static const KernelFamily family = {
-      "conv.depthwise",
-      ir::Kind::kConv,
-      refuses,
-      {{{.needs = needs_channels_last, .layout = offers_channels_last, .plans = plans, .call = call},
-        {.refuses = refuse_beyond_32_bits,
-         .needs = needs_channels_last,
-         .layout = offers_channels_last,
-         .plans = cuda_plans,
-         .call = cuda_call}}}};
+      "conv.depthwise", ir::Kind::kConv, refuses,
+      for_channels_last({.plans = plans, .call = call}, {.plans = cuda_plans, .call = cuda_call})};
   return family;
 }
 

@@ -81,16 +81,9 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 
 const KernelFamily& family_conv_integer() {
   static const KernelFamily family = {
-      "conv.integer",
-      ir::Kind::kConv,
-      refuses,
-      {{{.needs = needs_channels_last, .layout = offers_channels_last, .plans = plans, .call = call},
-        {.refuses = refuse_beyond_32_bits,
-         .needs = needs_channels_last,
-         .layout = offers_channels_last,
-         .fields = tile_fields(),
-         .plans = cuda_plans,
-         .call = cuda_call}}}};
+      "conv.integer", ir::Kind::kConv, refuses,
+      for_channels_last({.plans = plans, .call = call},
+                        {.fields = tile_fields(), .plans = cuda_plans, .call = cuda_call})};
   return family;
 }
 

@@ -2,9 +2,21 @@
 
 #include <fmt/format.h>
 
+#include "codegen/kernels/cuda_call.h"
+
 namespace gcompile {
 
 using ir::Shape;
+
+namespace {
+
+NeededOrder needs_channels_last(const ir::Problem& problem, std::size_t i) {
+  const ir::ProblemOperand& operand = problem.operands[i];
+  if (i != 0 || operand.shape[1] == 1 || operand.strides[1] == 1) return std::nullopt;
+  return ir::channels_last(operand.shape.size());
+}
+
+}  // namespace
 
 ImageShape image_of(const ir::Problem& problem, const ir::Window& window, std::int64_t groups) {
   return image_shape(problem.shape(0), problem.operands[0].strides, problem.results[0].shape, window, groups);
@@ -43,17 +55,20 @@ Refusal refuse_unless_integer(const ir::Problem& problem) {
   return std::nullopt;
 }
 
-NeededOrder needs_channels_last(const ir::Problem& problem, std::size_t i) {
-  const ir::ProblemOperand& operand = problem.operands[i];
-  if (i != 0 || operand.shape[1] == 1 || operand.strides[1] == 1) return std::nullopt;
-  return ir::channels_last(operand.shape.size());
-}
-
 ir::LayoutOffer offers_channels_last(const ir::Problem& problem) {
   ir::LayoutOffer offer;
   offer.operands.assign(problem.operands.size(), std::nullopt);
   offer.operands[0] = offer.result = ir::channels_last(problem.shape(0).size());
   return offer;
+}
+
+std::array<Recipe, 2> for_channels_last(Recipe cpp, Recipe cuda) {
+  for (Recipe* recipe : {&cpp, &cuda}) {
+    recipe->needs = needs_channels_last;
+    recipe->layout = offers_channels_last;
+  }
+  cuda.refuses = refuse_beyond_32_bits;
+  return {cpp, cuda};
 }
 
 std::string parallel_lines(const std::string& work_items, const std::string& call) {

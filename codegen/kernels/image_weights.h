@@ -1,7 +1,10 @@
 #pragma once
 // What families of sliding windows share: geometry of the weights, and refusals.
 
+#include <array>
+
 #include "codegen/kernels/call_writer.h"
+#include "codegen/kernels/family.h"
 #include "codegen/kernels/image_shape.h"
 
 namespace gcompile {
@@ -18,10 +21,11 @@ Refusal refuse_unless_float32(const ir::Problem& problem);
 /// 8-bit integers with constant weights and zero points, that of x being one.
 Refusal refuse_unless_integer(const ir::Problem& problem);
 
-/// Channels last, for operand 0 of images.
-NeededOrder needs_channels_last(const ir::Problem& problem, std::size_t i);
-/// The same as an offer: operand 0 and the result channels-last.
+/// Operand 0 of images and the result channels-last.
 ir::LayoutOffer offers_channels_last(const ir::Problem& problem);
+
+/// The recipes of a family for images: operand 0 channels-last on both targets, and CUDA within 32 bits.
+std::array<Recipe, 2> for_channels_last(Recipe cpp, Recipe cuda);
 
 /// "  parallel_for(threads, COUNT, ...{ CALL(shape, ARGUMENTS, begin, end); });"
 std::string parallel_lines(const std::string& work_items, const std::string& call);

@@ -66,15 +66,8 @@ void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
 
 const KernelFamily& family_pool_window() {
   static const KernelFamily family = {
-      "pool.window",
-      ir::Kind::kPool,
-      refuses,
-      {{{.needs = needs_channels_last, .layout = offers_channels_last, .plans = plans, .call = call},
-        {.refuses = refuse_beyond_32_bits,
-         .needs = needs_channels_last,
-         .layout = offers_channels_last,
-         .plans = cuda_plans,
-         .call = cuda_call}}}};
+      "pool.window", ir::Kind::kPool, refuses,
+      for_channels_last({.plans = plans, .call = call}, {.plans = cuda_plans, .call = cuda_call})};
   return family;
 }
 
