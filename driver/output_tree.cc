@@ -210,7 +210,7 @@ std::vector<std::string> OutputTree::foreign_in_the_way(const FileSet& files,
   return {foreign.begin(), foreign.end()};
 }
 
-void OutputTree::write_bytes(int descriptor, const std::string& path, const std::string& bytes) {
+void OutputTree::write_bytes(int descriptor, const std::string& path, std::string_view bytes) {
   for (std::size_t offset = 0; offset < bytes.size();) {
     throw_if_interrupted();
     const ssize_t count =

@@ -71,7 +71,7 @@ class OutputTree {
   Descriptor open_directory(const std::string& path, bool create) const;
   std::optional<std::string> read(const std::string& path) const;
   mode_t kind(const std::string& path) const;
-  void write_bytes(int descriptor, const std::string& path, const std::string& bytes);
+  void write_bytes(int descriptor, const std::string& path, std::string_view bytes);
   bool holds_only(const std::string& directory, const std::set<std::string>& listed,
                   const std::set<std::string>& directories) const;
   void merge(int from, int to, const std::string& prefix, const std::set<std::string>& ours);

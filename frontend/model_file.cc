@@ -61,11 +61,9 @@ onnx::ModelProto parse_model_bytes(std::string_view bytes, const Limits& limits,
     fail("E0002", "the file is a Git LFS pointer, not a model", "run `git lfs pull`");
   }
   scan_model(bytes, limits);
-  std::string without_raw_data;
-  if (raw_data == RawData::kLeft) {
-    without_raw_data = leave_raw_data(bytes);
-    bytes = without_raw_data;
-  }
+  std::optional<std::string> without_raw_data;
+  if (raw_data == RawData::kLeft) without_raw_data = leave_raw_data(bytes);
+  if (without_raw_data) bytes = *without_raw_data;
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
   stream.SetTotalBytesLimit(std::numeric_limits<int>::max());

@@ -1,7 +1,6 @@
 #include "frontend/raw_data.h"
 
 #include <cstring>
-#include <optional>
 
 #include "ir/diagnostics.h"
 
@@ -126,8 +125,8 @@ class Leaver {
 
 }  // namespace
 
-std::string leave_raw_data(std::string_view bytes) {
-  return Leaver(bytes).rewritten(Kind::kModel, 0, bytes.size()).value_or(std::string(bytes));
+std::optional<std::string> leave_raw_data(std::string_view bytes) {
+  return Leaver(bytes).rewritten(Kind::kModel, 0, bytes.size());
 }
 
 RawPlace decode_raw_place(std::string_view note) {

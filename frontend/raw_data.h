@@ -3,6 +3,7 @@
 // and a note instead of where it is. The bytes have passed scan_model().
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,8 +15,8 @@ namespace gcompile::frontend {
 constexpr int kRawPlaceField = 30000;
 
 /// The same ModelProto, where each initializer's and each attribute's raw_data of a page or more is replaced
-/// by its place in `bytes`.
-std::string leave_raw_data(std::string_view bytes);
+/// by its place in `bytes`; nullopt when there is none.
+std::optional<std::string> leave_raw_data(std::string_view bytes);
 /// Reads the note.
 RawPlace decode_raw_place(std::string_view note);
 

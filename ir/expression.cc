@@ -124,6 +124,11 @@ ElementType compute_type(ElementType type) {
   return type == ElementType::kFloat16 || type == ElementType::kBFloat16 ? ElementType::kFloat32 : type;
 }
 
+void Arguments::push_back(int id) {
+  GC_CHECK(size_ < kMost);
+  ids_[size_++] = id;
+}
+
 /// The node's id, or -1 after its place in the table was given to the next id.
 int Dag::find_or_claim(const ScalarNode& node) {
   const std::size_t mask = table_.size() - 1;
@@ -136,19 +141,42 @@ int Dag::find_or_claim(const ScalarNode& node) {
   return -1;
 }
 
-int Dag::intern(ScalarNode node) {
-  if (2 * (nodes_.size() + 1) > table_.size()) {
-    table_.assign(std::max<std::size_t>(16, 2 * table_.size()), -1);
-    nodes_.reserve(table_.size() / 2);
-    for (std::size_t id = 0; id < nodes_.size(); ++id) {
-      std::size_t at = hash_of(nodes_[id]) & (table_.size() - 1);
-      while (table_[at] >= 0) at = (at + 1) & (table_.size() - 1);
-      table_[at] = static_cast<int>(id);
-    }
+void Dag::hash_all() {
+  std::size_t size = 4 * kSearched;
+  while (size < 2 * (nodes_.size() + 1)) size *= 2;
+  table_.assign(size, -1);
+  for (std::size_t id = 0; id < nodes_.size(); ++id) {
+    std::size_t at = hash_of(nodes_[id]) & (size - 1);
+    while (table_[at] >= 0) at = (at + 1) & (size - 1);
+    table_[at] = static_cast<int>(id);
   }
-  if (const int known = find_or_claim(node); known >= 0) return known;
+}
+
+int Dag::intern(ScalarNode node) {
+  if (nodes_.size() < kSearched) {
+    for (std::size_t id = 0; id < nodes_.size(); ++id) {
+      if (same_node(nodes_[id], node)) return static_cast<int>(id);
+    }
+  } else {
+    if (2 * (nodes_.size() + 1) > table_.size()) hash_all();
+    if (const int known = find_or_claim(node); known >= 0) return known;
+  }
   nodes_.push_back(std::move(node));
   return static_cast<int>(nodes_.size()) - 1;
+}
+
+bool Dag::renumber_operands(std::span<const int> numbers) {
+  int before = -1;
+  for (const int number : numbers) {
+    if (number < 0) continue;
+    if (number <= before) return false;
+    before = number;
+  }
+  for (ScalarNode& node : nodes_) {
+    if (node.op == ScalarOp::kLoad) node.operand = numbers[static_cast<std::size_t>(node.operand)];
+  }
+  if (!table_.empty()) hash_all();
+  return true;
 }
 
 /// An order of nodes by structure: 0 for the same one only. Of two different nodes the first pair of
@@ -229,7 +257,7 @@ int Dag::round(int argument) {
   return intern(std::move(rounded));
 }
 
-int Dag::apply(ScalarOp op, std::vector<int> arguments) {
+int Dag::apply(ScalarOp op, Arguments arguments) {
   const ScalarOpRow& row = row_of(op);
   GC_CHECK(op > ScalarOp::kRound && static_cast<int>(arguments.size()) == row.arity);
   const std::size_t first = op == ScalarOp::kSelect ? 1 : 0;
@@ -252,12 +280,12 @@ int Dag::apply(ScalarOp op, std::vector<int> arguments) {
   if (commutes(op, operand_type) && compare(arguments[1], arguments[0]) < 0) {
     std::swap(arguments[0], arguments[1]);
   }
-  node.arguments = std::move(arguments);
+  node.arguments = arguments;
   return intern(std::move(node));
 }
 
 /// x * 1, x / 1 and x - 0 are x; for integers x + 0 too (for floats -0.0 + 0 is not -0.0).
-std::optional<int> Dag::neutral(ScalarOp op, const std::vector<int>& arguments) const {
+std::optional<int> Dag::neutral(ScalarOp op, const Arguments& arguments) const {
   if (arguments.size() != 2) return std::nullopt;
   const auto is = [&](int id, double value) {
     const ScalarNode& node = (*this)[id];
@@ -294,7 +322,7 @@ int Dag::import(const Dag& other, int root, std::span<const Index> axes, std::sp
     } else if (node.op == ScalarOp::kCast) {
       moved(id) = cast(node.arguments[0], node.type);
     } else if (node.op > ScalarOp::kRound) {
-      moved(id) = apply(node.op, std::move(node.arguments));
+      moved(id) = apply(node.op, node.arguments);
     } else {
       moved(id) = intern(std::move(node));
     }
@@ -319,7 +347,8 @@ std::vector<int> Dag::reachable(std::span<const int> roots) const {
     for (const Index& index : node.index) collect_loaded(index, loaded);
     for (const int scalar : loaded) visit(scalar);
   }
-  std::sort(found.begin(), found.end());
+  std::reverse(found.begin(), found.end());  // that sorts a chain
+  if (!std::is_sorted(found.begin(), found.end())) std::sort(found.begin(), found.end());
   return found;
 }
 

@@ -2,7 +2,9 @@
 // Expressions of fused kernels: a hash-consed DAG of typed scalar operators over operand elements at computed
 // indices. Never a tree: x*sigmoid(x) repeated would grow exponentially (DESIGN law 1).
 
+#include <array>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,13 +15,37 @@
 
 namespace gcompile::ir {
 
+/// Ids of at most three scalars, in place: expressions are made by the million, and no operator has more.
+class Arguments {
+ public:
+  static constexpr std::size_t kMost = 3;
+  Arguments() = default;
+  Arguments(std::initializer_list<int> ids) {
+    for (const int id : ids) push_back(id);
+  }
+  void push_back(int id);
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  int operator[](std::size_t i) const { return ids_[i]; }
+  int& operator[](std::size_t i) { return ids_[i]; }
+  const int* begin() const { return ids_.data(); }
+  const int* end() const { return ids_.data() + size_; }
+  int* begin() { return ids_.data(); }
+  int* end() { return ids_.data() + size_; }
+  bool operator==(const Arguments&) const = default;
+
+ private:
+  std::array<int, kMost> ids_{};
+  std::uint8_t size_ = 0;
+};
+
 struct ScalarNode {
   ScalarOp op = ScalarOp::kConstant;
   ElementType type = ElementType::kFloat32;
-  std::vector<int> arguments;  // ids of earlier nodes
-  int operand = -1;            // kLoad: operand of the kernel. kAccumulator: which
-  std::vector<Index> index;    // kLoad: one per axis of the operand. kIota: one
-  Scalar constant;             // kConstant
+  Arguments arguments;       // ids of earlier nodes
+  int operand = -1;          // kLoad: operand of the kernel. kAccumulator: which
+  std::vector<Index> index;  // kLoad: one per axis of the operand. kIota: one
+  Scalar constant;           // kConstant
 };
 
 /// Nodes are in topological order: arguments and loaded indices have smaller ids.
@@ -40,13 +66,18 @@ class Dag {
   int round(int argument);                 // no-op on non-floats and on nodes already exact in their type
   /// Checks arity and equal argument types; folds constants. Arguments of operators that commute bit for bit
   /// (NaN payloads aside) are put in an order that depends on what they are, not on how the caller had them.
-  int apply(ScalarOp op, std::vector<int> arguments);
+  int apply(ScalarOp op, Arguments arguments);
 
   /// Copies expression `root` of `other` here. Loads and accumulators go through the callbacks (which receive
   /// the node with its indices already rewritten and return an id here), axes through `axes` with ranges
   /// `ranges`.
   int import(const Dag& other, int root, std::span<const Index> axes, std::span<const Range> ranges,
              const std::function<int(const ScalarNode&)>& leaf);
+
+  /// Load of operand k becomes a load of numbers[k], -1 where there is none. Only when that keeps the
+  /// operands apart and in their order, on which the order of arguments rests; else false, and nothing is
+  /// changed.
+  bool renumber_operands(std::span<const int> numbers);
 
   /// Ids reachable from the roots, ascending.
   std::vector<int> reachable(std::span<const int> roots) const;
@@ -57,8 +88,10 @@ class Dag {
  private:
   int intern(ScalarNode node);
   int find_or_claim(const ScalarNode& node);
+  void hash_all();
   int compare(int a, int b) const;
-  std::optional<int> neutral(ScalarOp op, const std::vector<int>& arguments) const;
+  std::optional<int> neutral(ScalarOp op, const Arguments& arguments) const;
+  static constexpr std::size_t kSearched = 8;  // so few nodes are compared one by one, without a table
   std::vector<ScalarNode> nodes_;
   std::vector<int> table_;  // ids by hash of their content, linear probing; -1: free
 };

@@ -44,7 +44,6 @@ class Interpreter {
     for (const Tensor* operand : operands) {
       strides_.push_back(operand ? row_major_strides(operand->shape()) : Shape{});
     }
-    result_strides_ = row_major_strides(type.shape);
     inputs_.load = [this](const ScalarNode& node, std::span<const std::int64_t> position) {
       const auto k = static_cast<std::size_t>(node.operand);
       GC_CHECK(k < operands_.size() && operands_[k] && position.size() == operands_[k]->shape().size());
@@ -55,115 +54,39 @@ class Interpreter {
       }
       return operands_[k]->at(at);
     };
-    inputs_.accumulator = [this](int which) { return accumulated_[static_cast<std::size_t>(which)]; };
   }
 
   Tensor run() {
     check_bounds();
-    if (form_.is_map()) {
-      evaluate_map(form_, operands_, accumulator_, result_);
-      return std::move(result_);
-    }
-    const std::vector<Range> box = form_.ranges();
-    std::vector<std::int64_t> axes(box.size(), 0);
-    const auto parallel = static_cast<std::size_t>(form_.parallel);
-    std::vector<ExpressionEvaluator> stages;
-    for (const Stage& stage : form_.stages) stages.emplace_back(form_.dag, stage.root, inputs_);
-    std::vector<ExpressionEvaluator> finals;
-    for (const Region& region : form_.regions) finals.emplace_back(form_.dag, region.root, inputs_);
-    if (empty(box, 0, parallel)) return std::move(result_);
-    do {
-      accumulated_.clear();
-      for (std::size_t k = 0; k < stages.size(); ++k) reduce(form_.stages[k], stages[k], axes, box);
-      for (std::size_t r = 0; r < finals.size(); ++r) finish(form_.regions[r], finals[r], axes);
-    } while (advance(axes, box, 0, parallel));
+    if (accumulator_) accumulators_.push_back(accumulator_->reshaped(form_.extents));
+    for (const Stage& stage : form_.stages) accumulators_.push_back(reduced(stage));
+    evaluate_regions(form_, operands_, accumulators_, result_);
     return std::move(result_);
   }
 
  private:
-  void store(const std::vector<std::int64_t>& axes, const Scalar& value) {
-    std::int64_t at = 0;
-    for (std::size_t i = 0; i < form_.store.size(); ++i) {
-      std::int64_t coordinate = form_.store[i].constant();
-      for (const Index::Term& t : form_.store[i].terms()) {
-        GC_CHECK(t.atom.kind == IndexAtom::Kind::kAxis);
-        coordinate += t.coefficient * axes[static_cast<std::size_t>(t.atom.axis)];
-      }
-      at += coordinate * result_strides_[i];
-    }
-    const ElementType type = result_.element();
-    GC_CHECK(value.type == type);
-    result_.set(at, is_float(type) ? Scalar::of_real(type, value.real) : value);
-  }
-
-  void reduce(const Stage& stage, ExpressionEvaluator& value, std::vector<std::int64_t>& axes,
-              const std::vector<Range>& box) {
-    const auto parallel = static_cast<std::size_t>(form_.parallel);
-    const ElementType type = form_.dag.type(stage.root);
-    const bool real = is_float(type);
-    Scalar accumulated;
-    accumulated.type = type;
+  /// A value that the combination with anything leaves what it is.
+  static Scalar neutral(Combine combine, ElementType type) {
+    Scalar start;
+    start.type = type;
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    switch (stage.combine) {
+    switch (combine) {
       case Combine::kSum:
         break;
       case Combine::kProduct:
-        accumulated.real = accumulated.integer = 1;
+        start.real = start.integer = 1;
         break;
       case Combine::kMax:
       case Combine::kArgMax:
-        accumulated.real = -kInfinity;
-        accumulated.integer = integer_or(type, true);
+        start.real = -kInfinity;
+        start.integer = integer_or(type, true);
         break;
       case Combine::kMin:
       case Combine::kArgMin:
-        accumulated.real = kInfinity;
-        accumulated.integer = integer_or(type, false);
+        start.real = kInfinity;
+        start.integer = integer_or(type, false);
     }
-    const bool arg = stage.combine == Combine::kArgMax || stage.combine == Combine::kArgMin;
-    std::int64_t position = 0, best = 0;
-    bool first = true;
-    for (std::size_t axis = parallel; axis < axes.size(); ++axis) axes[axis] = 0;
-    if (!empty(box, parallel, axes.size())) {
-      do {
-        poll_interrupt();
-        const Scalar v = value(axes);
-        const Scalar pair[] = {accumulated, v};
-        switch (stage.combine) {
-          case Combine::kSum:
-            accumulated = ir::evaluate(ScalarOp::kAdd, pair);
-            break;
-          case Combine::kProduct:
-            accumulated = ir::evaluate(ScalarOp::kMul, pair);
-            break;
-          case Combine::kMax:
-            accumulated = ir::evaluate(ScalarOp::kMax, pair);
-            break;
-          case Combine::kMin:
-            accumulated = ir::evaluate(ScalarOp::kMin, pair);
-            break;
-          case Combine::kArgMax:
-          case Combine::kArgMin: {
-            // NaN counts as the extremum, the first one wins (numpy.argmax).
-            const bool held_nan = real && std::isnan(accumulated.real);
-            const ScalarOp better = stage.combine == Combine::kArgMax ? ScalarOp::kGreater : ScalarOp::kLess;
-            const Scalar swapped[] = {v, accumulated};
-            const bool equal = ir::evaluate(ScalarOp::kEqual, pair).integer != 0;
-            if (first ||
-                (!held_nan && ((real && std::isnan(v.real)) || ir::evaluate(better, swapped).integer != 0 ||
-                               (stage.select_last && equal)))) {
-              accumulated = v;
-              best = position;
-            }
-          }
-        }
-        first = false;
-        ++position;
-      } while (advance(axes, box, parallel, axes.size()));
-    }
-    for (std::size_t axis = parallel; axis < axes.size(); ++axis) axes[axis] = 0;
-    if (arg) accumulated = Scalar::of_integer(ElementType::kInt64, best);
-    accumulated_.push_back(accumulated);
+    return start;
   }
 
   static std::int64_t integer_or(ElementType type, bool lowest) {
@@ -172,22 +95,90 @@ class Interpreter {
     return lowest ? integer_lowest(type) : static_cast<std::int64_t>(integer_highest(type));
   }
 
-  void finish(const Region& region, ExpressionEvaluator& value, std::vector<std::int64_t>& axes) {
-    const auto parallel = static_cast<std::size_t>(form_.parallel);
-    for (std::size_t axis = 0; axis < parallel; ++axis) {
-      if (axes[axis] < region.box[axis].low || axes[axis] >= region.box[axis].high) return;
+  /// What one stage comes to for every point of the parallel axes: real numbers unrounded, in float64, others
+  /// in int64. Values are combined in row-major order of the reduced axes.
+  Tensor reduced(const Stage& stage) {
+    const ElementType type = form_.dag.type(stage.root);
+    const bool arg = stage.combine == Combine::kArgMax || stage.combine == Combine::kArgMin;
+    const Scalar start = neutral(stage.combine, type);
+    const Shape points(form_.extents.begin(), form_.extents.begin() + form_.parallel);
+    const bool real = is_float(type);
+    std::vector<Scalar> held(static_cast<std::size_t>(element_count(points)), start);
+    std::vector<std::int64_t> best(arg ? held.size() : 0, 0);
+    const std::int64_t each =
+        element_count(Shape(form_.extents.begin() + form_.parallel, form_.extents.end()));
+    for_each_value(form_, stage.root, operands_, accumulators_, [&](const Values& values) {
+      for (std::int64_t i = 0; i < values.count;) {
+        // As far as they belong to one point.
+        const std::int64_t position = (values.first + i) % each;
+        const std::int64_t end = std::min(values.count, i + each - position);
+        const auto point = static_cast<std::size_t>((values.first + i) / each);
+        if (arg) {
+          find(stage, values, i, end, position, held[point], best[point]);
+        } else {
+          combine(stage.combine, values, i, end, held[point]);
+        }
+        i = end;
+      }
+    });
+    Tensor out({real && !arg ? ElementType::kFloat64 : ElementType::kInt64, points});
+    for (std::size_t point = 0; point < held.size(); ++point) {
+      const auto at = static_cast<std::int64_t>(point);
+      out.set(at, real && !arg
+                      ? Scalar::of_real(ElementType::kFloat64, held[point].real)
+                      : Scalar::of_integer(ElementType::kInt64, arg ? best[point] : held[point].integer));
     }
-    if (!form_.final_over_reduced) {
-      store(axes, value(axes));
+    return out;
+  }
+
+  static Scalar value_at(const Values& values, std::int64_t i, ElementType type) {
+    Scalar value;
+    value.type = type;
+    if (is_float(type)) {
+      value.real = values.real[i];
+    } else {
+      value.integer = values.integer[i];
+    }
+    return value;
+  }
+
+  static void combine(Combine how, const Values& values, std::int64_t begin, std::int64_t end, Scalar& held) {
+    if (how == Combine::kSum && is_float(held.type)) {
+      for (std::int64_t i = begin; i < end; ++i) held.real += values.real[i];
       return;
     }
-    if (empty(region.box, parallel, axes.size())) return;
-    for (std::size_t axis = parallel; axis < axes.size(); ++axis) axes[axis] = region.box[axis].low;
-    do {
-      poll_interrupt();
-      store(axes, value(axes));
-    } while (advance(axes, region.box, parallel, axes.size()));
-    for (std::size_t axis = parallel; axis < axes.size(); ++axis) axes[axis] = 0;
+    if (how == Combine::kSum && held.type != ElementType::kBool) {
+      auto sum = static_cast<std::uint64_t>(held.integer);  // wrapping at the end is wrapping at each step
+      for (std::int64_t i = begin; i < end; ++i) sum += static_cast<std::uint64_t>(values.integer[i]);
+      held = Scalar::of_integer(held.type, static_cast<std::int64_t>(sum));
+      return;
+    }
+    const ScalarOp op = how == Combine::kSum       ? ScalarOp::kAdd
+                        : how == Combine::kProduct ? ScalarOp::kMul
+                        : how == Combine::kMax     ? ScalarOp::kMax
+                                                   : ScalarOp::kMin;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const Scalar pair[] = {held, value_at(values, i, held.type)};
+      held = ir::evaluate(op, pair);
+    }
+  }
+
+  /// NaN counts as the extremum, the first one wins (numpy.argmax). `position`: of values[begin] in its
+  /// point.
+  static void find(const Stage& stage, const Values& values, std::int64_t begin, std::int64_t end,
+                   std::int64_t position, Scalar& held, std::int64_t& best) {
+    const bool real = is_float(held.type);
+    const ScalarOp better = stage.combine == Combine::kArgMax ? ScalarOp::kGreater : ScalarOp::kLess;
+    for (std::int64_t i = begin; i < end; ++i, ++position) {
+      const Scalar value = value_at(values, i, held.type);
+      const Scalar pair[] = {value, held};
+      const bool is_equal = ir::evaluate(ScalarOp::kEqual, pair).integer != 0;
+      const bool is_better = (real && std::isnan(value.real)) || ir::evaluate(better, pair).integer != 0 ||
+                             (stage.select_last && is_equal);
+      if (position != 0 && ((real && std::isnan(held.real)) || !is_better)) continue;
+      held = value;
+      best = position;
+    }
   }
 
   void check_bounds() {
@@ -217,9 +208,8 @@ class Interpreter {
   const Tensor* accumulator_;
   Tensor result_;
   std::vector<Shape> strides_;
-  Shape result_strides_;
   ExpressionInputs inputs_;
-  std::vector<Scalar> accumulated_;
+  std::vector<Tensor> accumulators_;  // what Accumulator(k) is
 };
 
 }  // namespace

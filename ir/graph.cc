@@ -239,7 +239,21 @@ std::vector<ValueId> Graph::values() const {
   return out;
 }
 
+/// Every operand is of a lower slot than its user: then the order of the slots is the one asked for.
+bool Graph::is_in_order() const {
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+    if (!nodes_[i].item) continue;
+    for (const ValueId operand : nodes_[i].item->operands) {
+      if (!operand.valid()) continue;
+      const NodeId producer = value(operand).producer;
+      if (producer.valid() && producer.index >= i) return false;
+    }
+  }
+  return true;
+}
+
 std::vector<NodeId> Graph::topological_order() const {
+  if (is_in_order()) return nodes();
   std::vector<int> waiting(nodes_.size(), 0);
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
   for (const NodeId id : nodes()) {

@@ -141,6 +141,7 @@ class Graph {
   void remove_use(ValueId value, Use use);
   ValueId add_value(Value value);
   void erase_value(ValueId value);
+  bool is_in_order() const;
 
   std::vector<Slot<Value>> values_;
   std::vector<Slot<Node>> nodes_;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ir/diagnostics.h"
+#include "ir/interrupt.h"
 #include "ir/strided_nest.h"
 
 namespace gcompile::ir {
@@ -19,39 +20,54 @@ struct Lanes {
 
 class MapEvaluator {
  public:
-  MapEvaluator(const LoopForm& form, const std::vector<const Tensor*>& operands, const Tensor* accumulator,
-               Tensor& result)
-      : form_(form),
-        operands_(operands),
-        accumulator_(accumulator),
-        result_(result),
-        out_(result.mutable_bytes().data()),
-        lanes_(form.dag.nodes().size()) {}
+  MapEvaluator(const LoopForm& form, const std::vector<const Tensor*>& operands,
+               std::span<const Tensor> accumulators)
+      : form_(form), operands_(operands), accumulators_(accumulators), lanes_(form.dag.nodes().size()) {}
 
-  void run(const Region& region) {
-    GC_CHECK(form_.dag.type(region.root) == result_.element());
+  /// Writes a region of the result.
+  void run(const Region& region, Tensor& result) {
+    GC_CHECK(form_.dag.type(region.root) == result.element());
+    result_ = &result;
+    out_ = result.mutable_bytes().data();
+    begin(region, address_of(form_.store, row_major_strides(result.shape())), result.count());
+    if (is_copy(region.root)) return copy();
+    for_each_block(region, [&] { store(region.root); });
+  }
+
+  /// Hands out the values over the whole of the form's extents.
+  void run(int root, const std::function<void(const Values&)>& take) {
+    const Region whole{form_.ranges(), root};
+    const Index position = address_of(form_.identity(), row_major_strides(form_.extents));
+    begin(whole, position, element_count(form_.extents));
+    const Lanes& values = lanes(root);
+    for_each_block(whole, [&] { take({values.real, values.integer, first_of(store_place_), count_}); });
+  }
+
+ private:
+  /// `store`: where the values go, of `count` places.
+  void begin(const Region& region, const Index& store, std::int64_t count) {
     const int roots[] = {region.root};
     order_ = form_.dag.reachable(roots);
     place_.assign(lanes_.size(), -1);
-    make_nest(region);
-    if (is_copy(region.root)) {
-      copy();
-      return;
-    }
+    make_nest(region, store, count);
+  }
+
+  template <class F>
+  void for_each_block(const Region& region, F finish) {
     const std::size_t last = nest_.extents.size() - 1;
     for_each_row(nest_,
                  [&](const std::vector<std::int64_t>& position, const std::vector<std::int64_t>& bases) {
+                   poll_interrupt();
                    bases_ = &bases;
                    for (begin_ = 0; begin_ < nest_.extents[last]; begin_ += kLanes) {
                      count_ = std::min(kLanes, nest_.extents[last] - begin_);
                      if (!is_affine_) set_axes(region, position);
                      for (const int id : order_) compute(id);
-                     store(region.root);
+                     finish();
                    }
                  });
   }
 
- private:
   const ScalarNode& node(int id) const { return form_.dag[id]; }
   Lanes& lanes(int id) { return lanes_[static_cast<std::size_t>(id)]; }
 
@@ -70,7 +86,7 @@ class MapEvaluator {
     return static_cast<int>(nest_.affine.size()) - 1;
   }
 
-  void make_nest(const Region& region) {
+  void make_nest(const Region& region, const Index& store, std::int64_t count) {
     nest_ = {};
     axis_of_.clear();
     for (std::size_t axis = 0; axis < region.box.size(); ++axis) {
@@ -89,16 +105,17 @@ class MapEvaluator {
       } else if (n.op == ScalarOp::kIota) {
         place_[static_cast<std::size_t>(id)] = add_affine(n.index[0], region.box);
       } else if (n.op == ScalarOp::kAccumulator) {
-        GC_CHECK(accumulator_ && n.operand == 0);
-        const Index address = address_of(form_.identity(), row_major_strides(form_.extents));
-        place_[static_cast<std::size_t>(id)] = add_checked(address, region.box, accumulator_->count());
+        const Tensor& accumulator = accumulator_of(n);
+        const std::vector<Index> axes = form_.identity();
+        const Index address = address_of(std::span(axes).first(accumulator.shape().size()),
+                                         row_major_strides(accumulator.shape()));
+        place_[static_cast<std::size_t>(id)] = add_checked(address, region.box, accumulator.count());
       } else {
         continue;
       }
       is_affine_ = is_affine_ && place_[static_cast<std::size_t>(id)] >= 0;
     }
-    const Index address = address_of(form_.store, row_major_strides(result_.shape()));
-    store_place_ = add_checked(address, region.box, result_.count());
+    store_place_ = add_checked(store, region.box, count);
     GC_CHECK(store_place_ >= 0);
     if (is_affine_) merge_axes(nest_);
     if (nest_.extents.empty()) {  // one element
@@ -127,16 +144,22 @@ class MapEvaluator {
     return *operands_[k];
   }
 
+  const Tensor& accumulator_of(const ScalarNode& n) const {
+    const auto k = static_cast<std::size_t>(n.operand);
+    GC_CHECK(k < accumulators_.size());
+    return accumulators_[k];
+  }
+
   bool is_copy(int root) const {
     const ScalarNode& n = node(root);
-    return is_affine_ && n.op == ScalarOp::kLoad && operand_of(n).element() == result_.element();
+    return is_affine_ && n.op == ScalarOp::kLoad && operand_of(n).element() == result_->element();
   }
 
   void copy() {
     const std::byte* from = operand_of(node(order_.back())).bytes().data();
     // Steps of the load and of the store, in this order.
     GC_CHECK(nest_.affine.size() == 2 && order_.size() == 1);
-    switch (bits_of(result_.element())) {
+    switch (bits_of(result_->element())) {
       case 8:
         return copy_rows<std::uint8_t>(nest_, from, out_);
       case 16:
@@ -144,7 +167,7 @@ class MapEvaluator {
       case 32:
         return copy_rows<std::uint32_t>(nest_, from, out_);
       default:
-        GC_CHECK(bits_of(result_.element()) == 64);
+        GC_CHECK(bits_of(result_->element()) == 64);
         return copy_rows<std::uint64_t>(nest_, from, out_);
     }
   }
@@ -212,7 +235,7 @@ class MapEvaluator {
         for (std::int64_t i = 0; i < count_; ++i) out.integer[i] = iota(id, i);
         return;
       case ScalarOp::kAccumulator:
-        return load(id, *accumulator_, out);
+        return load(id, accumulator_of(n), out);
       case ScalarOp::kLoad:
         return load(id, operand_of(n), out);
       case ScalarOp::kCast:
@@ -319,7 +342,36 @@ class MapEvaluator {
       }
       return;
     }
+    if (!is_float(n.type) && !is_float(from) && n.type != ElementType::kBool) {
+      const std::int64_t* integers = lanes(argument).integer;
+      return wrap_lanes(n.type, out, [integers](std::int64_t i) { return integers[i]; });
+    }
     for (std::int64_t i = 0; i < count_; ++i) set(out, i, cast(scalar_of(argument, i), n.type));
+  }
+
+  /// out = f(lane) at the width of the type.
+  template <class F>
+  void wrap_lanes(ElementType type, Lanes& out, F f) const {
+    switch (type) {
+      case ElementType::kInt32:
+        for (std::int64_t i = 0; i < count_; ++i) out.integer[i] = static_cast<std::int32_t>(f(i));
+        return;
+      case ElementType::kInt64:
+        for (std::int64_t i = 0; i < count_; ++i) out.integer[i] = f(i);
+        return;
+      default:
+        for (std::int64_t i = 0; i < count_; ++i) out.integer[i] = Scalar::of_integer(type, f(i)).integer;
+    }
+  }
+
+  /// Sums and products wrap, which unsigned arithmetic may.
+  template <class F>
+  void apply_integer(const ScalarNode& n, Lanes& out, F f) {
+    const std::int64_t* a = lanes(n.arguments[0]).integer;
+    const std::int64_t* b = lanes(n.arguments[1]).integer;
+    wrap_lanes(n.type, out, [&](std::int64_t i) {
+      return static_cast<std::int64_t>(f(static_cast<std::uint64_t>(a[i]), static_cast<std::uint64_t>(b[i])));
+    });
   }
 
   template <class F>
@@ -342,7 +394,13 @@ class MapEvaluator {
     if (is_real && n.op == ScalarOp::kRound) {
       return round_lanes(n.type, lanes(n.arguments[0]).real, out);
     }
-    Scalar arguments[3];
+    if (!is_real && n.op == ScalarOp::kAdd)
+      return apply_integer(n, out, [](std::uint64_t a, std::uint64_t b) { return a + b; });
+    if (!is_real && n.op == ScalarOp::kSub)
+      return apply_integer(n, out, [](std::uint64_t a, std::uint64_t b) { return a - b; });
+    if (!is_real && n.op == ScalarOp::kMul)
+      return apply_integer(n, out, [](std::uint64_t a, std::uint64_t b) { return a * b; });
+    Scalar arguments[Arguments::kMost];
     GC_CHECK(n.arguments.size() <= std::size(arguments));
     for (std::int64_t i = 0; i < count_; ++i) {
       for (std::size_t k = 0; k < n.arguments.size(); ++k) arguments[k] = scalar_of(n.arguments[k], i);
@@ -356,9 +414,15 @@ class MapEvaluator {
     for (std::int64_t i = 0; i < count_; ++i) f(first + i * step, i);
   }
 
+  /// The low bits, which are the same of signed and unsigned integers.
+  template <class T>
+  void store_integers(const Lanes& values) {
+    for_results([&](std::int64_t at, std::int64_t i) { write(out_, at, static_cast<T>(values.integer[i])); });
+  }
+
   void store(int root) {
     const Lanes& values = lanes(root);
-    const ElementType type = result_.element();
+    const ElementType type = result_->element();
     switch (type) {
       case ElementType::kFloat32:
         return for_results(
@@ -368,26 +432,31 @@ class MapEvaluator {
       case ElementType::kInt8:
       case ElementType::kUInt8:
       case ElementType::kBool:
-        return for_results([&](std::int64_t at, std::int64_t i) {
-          write(out_, at, static_cast<std::uint8_t>(values.integer[i]));
-        });
+        return store_integers<std::uint8_t>(values);
+      case ElementType::kInt16:
+      case ElementType::kUInt16:
+        return store_integers<std::uint16_t>(values);
+      case ElementType::kInt32:
+      case ElementType::kUInt32:
+        return store_integers<std::uint32_t>(values);
       case ElementType::kInt64:
-        return for_results([&](std::int64_t at, std::int64_t i) { write(out_, at, values.integer[i]); });
+      case ElementType::kUInt64:
+        return store_integers<std::uint64_t>(values);
       default:
         for_results([&](std::int64_t at, std::int64_t i) {
           Scalar value;
           value.type = type;
           value.integer = values.integer[i];
-          result_.set(at, is_float(type) ? Scalar::of_real(type, values.real[i]) : value);
+          result_->set(at, is_float(type) ? Scalar::of_real(type, values.real[i]) : value);
         });
     }
   }
 
   const LoopForm& form_;
   const std::vector<const Tensor*>& operands_;
-  const Tensor* accumulator_;
-  Tensor& result_;
-  std::byte* out_;
+  std::span<const Tensor> accumulators_;
+  Tensor* result_ = nullptr;
+  std::byte* out_ = nullptr;
   std::vector<Lanes> lanes_;  // of each node
   std::vector<int> order_;    // nodes of the region's root
   std::vector<int> place_;    // of each leaf: its Affine, -1 when it has none
@@ -403,13 +472,18 @@ class MapEvaluator {
 
 }  // namespace
 
-void evaluate_map(const LoopForm& form, const std::vector<const Tensor*>& operands, const Tensor* accumulator,
-                  Tensor& result) {
+void evaluate_regions(const LoopForm& form, const std::vector<const Tensor*>& operands,
+                      std::span<const Tensor> accumulators, Tensor& result) {
   if (result.count() == 0) return;
-  MapEvaluator evaluator(form, operands, accumulator, result);
+  MapEvaluator evaluator(form, operands, accumulators);
   for (const Region& region : form.regions) {
-    if (!region.is_empty()) evaluator.run(region);
+    if (!region.is_empty()) evaluator.run(region, result);
   }
+}
+
+void for_each_value(const LoopForm& form, int root, const std::vector<const Tensor*>& operands,
+                    std::span<const Tensor> accumulators, const std::function<void(const Values&)>& take) {
+  if (element_count(form.extents) > 0) MapEvaluator(form, operands, accumulators).run(root, take);
 }
 
 }  // namespace gcompile::ir

@@ -6,9 +6,25 @@
 #include <cmath>
 
 #include "ir/scalar_op.h"
+#include "ir/strided_nest.h"
 
 namespace gcompile::ir {
 namespace {
+
+template <class T>
+ConstantFacts extremes(const Tensor& tensor) {
+  ConstantFacts facts;
+  if (tensor.count() == 0) return facts;
+  const auto* elements = reinterpret_cast<const T*>(tensor.bytes().data());
+  T low = elements[0], high = elements[0];
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    low = std::min(low, elements[i]);
+    high = std::max(high, elements[i]);
+  }
+  facts.low = low;
+  facts.high = high;
+  return facts;
+}
 
 ConstantFacts facts_of(const Tensor& tensor, bool reads_floats) {
   ConstantFacts facts;
@@ -17,6 +33,8 @@ ConstantFacts facts_of(const Tensor& tensor, bool reads_floats) {
     return facts;
   }
   if (bits_of(tensor.element()) > 8) return facts;  // weights that kernels multiply have 8 bits
+  if (tensor.element() == ElementType::kInt8) return extremes<std::int8_t>(tensor);
+  if (tensor.element() == ElementType::kUInt8) return extremes<std::uint8_t>(tensor);
   for (std::int64_t i = 0; i < tensor.count(); ++i) {
     const std::int64_t value = tensor.int_at(i);
     facts.low = i == 0 ? value : std::min(facts.low, value);
@@ -76,9 +94,15 @@ EpilogueFacts facts_of(const LoopForm& epilogue) {
 
 bool fits_float16(const Tensor& weights) {
   double largest = 0;
-  for (std::int64_t i = 0; i < weights.count(); ++i) {
-    const double magnitude = std::fabs(weights.real_at(i));
+  const auto see = [&](double value) {
+    const double magnitude = std::fabs(value);
     if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
+  };
+  if (weights.element() == ElementType::kFloat32) {
+    const std::byte* bytes = weights.bytes().data();
+    for (std::int64_t i = 0; i < weights.count(); ++i) see(static_cast<double>(read<float>(bytes, i)));
+  } else {
+    for (std::int64_t i = 0; i < weights.count(); ++i) see(weights.real_at(i));
   }
   return largest == 0 ||
          (largest >= std::ldexp(1.0, -14) && std::isfinite(round_to(ElementType::kFloat16, largest)));

@@ -75,10 +75,7 @@ double work_of(const ir::Graph& graph, ir::NodeId id) {
   if (!loops) return linear * std::log2(sizes.elements + 2);
   double points = 1;
   for (const std::int64_t extent : loops->extents) points *= static_cast<double>(extent);
-  // Reductions are evaluated element by element.
-  const double at_a_point =
-      static_cast<double>(loops->dag.nodes().size()) * kNodeWork * (loops->is_map() ? 1 : 8);
-  return points * at_a_point;
+  return points * static_cast<double>(loops->dag.nodes().size()) * kNodeWork;
 }
 
 bool all_known(const ir::Graph& graph, const ir::Node& node) {

@@ -27,8 +27,9 @@ int base_operands(const ir::Node& node) {
   return contract ? contract->base_operands : 0;
 }
 
-LoopForm rebuild(const LoopForm& form, const std::function<int(Dag&, const ScalarNode&)>& leaf) {
+LoopForm rebuild(const LoopForm& form, const std::function<int(Dag&, const ScalarNode&)>& leaf, Dag start) {
   LoopForm out;  // all but the expressions
+  out.dag = std::move(start);
   out.extents = form.extents;
   out.parallel = form.parallel;
   out.stages = form.stages;
@@ -48,7 +49,25 @@ LoopForm rebuild(const LoopForm& form, const std::function<int(Dag&, const Scala
   return out;
 }
 
+bool is_rebuilt(const LoopForm& form) {
+  if (!form.is_map() || !form.checks.empty() || form.regions.size() != 1) return false;
+  const int root[] = {form.regions[0].root};
+  if (form.dag.reachable(root).size() != form.dag.nodes().size()) return false;
+  return std::all_of(form.dag.nodes().begin(), form.dag.nodes().end(), [](const ScalarNode& node) {
+    return std::all_of(node.index.begin(), node.index.end(),
+                       [](const ir::Index& i) { return i.is_constant() || i.as_axis().has_value(); });
+  });
+}
+
 namespace {
+
+std::vector<int> roots_of(const LoopForm& loops) {
+  std::vector<int> roots;
+  for (const ir::Stage& stage : loops.stages) roots.push_back(stage.root);
+  for (const ir::Region& region : loops.regions) roots.push_back(region.root);
+  for (const ir::BoundsCheck& check : loops.checks) roots.push_back(check.scalar);
+  return roots;
+}
 
 int same_leaf(Dag& dag, const ScalarNode& node, int operand) {
   return node.op == ScalarOp::kLoad ? dag.load(operand, node.type, node.index)
@@ -63,11 +82,7 @@ void set_loops(ir::Graph& graph, ir::NodeId id, LoopForm loops, std::vector<ir::
   std::vector<ir::ValueId> kept(operands.begin(), operands.begin() + base);
   for (int i = 0; i < base; ++i) renumber[static_cast<std::size_t>(i)] = i;
   std::map<ir::ValueId, int> numbers;  // of the operands behind the base
-  std::vector<int> roots;
-  for (const ir::Stage& stage : loops.stages) roots.push_back(stage.root);
-  for (const ir::Region& region : loops.regions) roots.push_back(region.root);
-  for (const ir::BoundsCheck& check : loops.checks) roots.push_back(check.scalar);
-  for (const int n : loops.dag.reachable(roots)) {
+  for (const int n : loops.dag.reachable(roots_of(loops))) {
     const ScalarNode& node = loops.dag[n];
     if (node.op != ScalarOp::kLoad) continue;
     int& number = renumber[static_cast<std::size_t>(node.operand)];
@@ -77,17 +92,19 @@ void set_loops(ir::Graph& graph, ir::NodeId id, LoopForm loops, std::vector<ir::
     number = at->second;
     if (is_new) kept.push_back(value);
   }
-  LoopForm renumbered = rebuild(loops, [&](Dag& dag, const ScalarNode& node) {
-    return same_leaf(dag, node,
-                     node.op == ScalarOp::kLoad ? renumber[static_cast<std::size_t>(node.operand)] : 0);
-  });
+  if (!is_rebuilt(loops) || !loops.dag.renumber_operands(renumber)) {
+    loops = rebuild(loops, [&](Dag& dag, const ScalarNode& node) {
+      return same_leaf(dag, node,
+                       node.op == ScalarOp::kLoad ? renumber[static_cast<std::size_t>(node.operand)] : 0);
+    });
+  }
   graph.set_operands(id, std::move(kept));
   if (const auto* contract = std::get_if<ir::ContractForm>(graph.node(id).form.get())) {
     ir::ContractForm changed = *contract;
-    changed.epilogue = std::move(renumbered);
+    changed.epilogue = std::move(loops);
     set_form(graph, id, std::move(changed));
   } else {
-    set_form(graph, id, std::move(renumbered));
+    set_form(graph, id, std::move(loops));
   }
 }
 
@@ -99,6 +116,11 @@ void inline_scalars(ir::Graph& graph, ir::NodeId id) {
     const ir::Tensor* constant = graph.constant(node.operands[static_cast<std::size_t>(load.operand)]);
     return constant && constant->count() == 1 && is_computable(constant->element()) ? constant : nullptr;
   };
+  const std::vector<ScalarNode>& nodes = loops->dag.nodes();
+  const bool none = std::none_of(nodes.begin(), nodes.end(), [&](const ScalarNode& scalar) {
+    return scalar.op == ScalarOp::kLoad && scalar_of(scalar);
+  });
+  if (none && is_rebuilt(*loops)) return set_loops(graph, id, *loops, node.operands);
   LoopForm changed = rebuild(*loops, [&](Dag& dag, const ScalarNode& leaf) {
     if (leaf.op == ScalarOp::kLoad) {
       if (const ir::Tensor* constant = scalar_of(leaf)) return dag.constant(constant->at(0));

@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <climits>
 #include <map>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "ir/interrupt.h"
 #include "ir/operator.h"
@@ -150,14 +152,17 @@ class Fuser {
     return false;
   }
 
-  void merge_origins(NodeId into, const std::vector<ir::Origin>& earlier) {
-    std::vector<ir::Origin>& origins = graph_.node(into).origins;
-    std::vector<ir::Origin> merged = earlier;
-    std::set<ir::Origin> seen(earlier.begin(), earlier.end());
-    for (const ir::Origin& origin : origins) {
-      if (seen.insert(origin).second) merged.push_back(origin);
+  void merge_origins(NodeId into, std::vector<ir::Origin> earlier) {
+    std::vector<ir::Origin> later = std::exchange(graph_.node(into).origins, std::move(earlier));
+    std::vector<ir::Origin>& merged = graph_.node(into).origins;
+    if (later.size() == 1) {  // a link of a chain; a set of what came before costs the whole chain
+      if (std::find(merged.begin(), merged.end(), later[0]) == merged.end()) merged.push_back(later[0]);
+      return;
     }
-    origins = std::move(merged);
+    std::set<ir::Origin> seen(merged.begin(), merged.end());
+    for (ir::Origin& origin : later) {
+      if (seen.insert(origin).second) merged.push_back(std::move(origin));
+    }
   }
 
   /// Sweep 1. The reader is a map of one region that reads the producer at its own index.
@@ -224,6 +229,23 @@ class Fuser {
     return result.type.shape[inner] == 1 || view->strides[inner] == 1;
   }
 
+  /// Whether the reader's expression begins where the producer's ends: it reads operand k first, in one
+  /// place, at the producer's own index. Then the producer's dag is the beginning of the fused one as it
+  /// stands, and a long chain is not copied once for every link.
+  static bool is_chain_start(const LoopForm& form, int k, const LoopForm& inner) {
+    if (!is_rebuilt(form) || !is_rebuilt(inner)) return false;
+    const std::vector<ScalarNode>& nodes = form.dag.nodes();
+    const auto reads = [k](const ScalarNode& n) { return n.op == ScalarOp::kLoad && n.operand == k; };
+    if (!reads(nodes[0]) || std::any_of(nodes.begin() + 1, nodes.end(), reads)) return false;
+    for (const ScalarNode& scalar : inner.dag.nodes()) {
+      for (const Index& index : scalar.index) {
+        const std::optional<int> axis = index.as_axis();
+        if (axis && nodes[0].index[static_cast<std::size_t>(*axis)].as_axis() != axis) return false;
+      }
+    }
+    return true;
+  }
+
   /// reader := reader with loads of operand k replaced by the producer's expression at the load's index.
   /// `size`: of the reader's expressions.
   bool substitute(NodeId reader, std::size_t k, NodeId producer, const LoopForm& inner, std::size_t size) {
@@ -234,19 +256,31 @@ class Fuser {
     std::vector<ValueId> operands = node(reader).operands;
     operands.insert(operands.end(), added.begin(), added.end());
     const std::vector<Range> ranges = form.ranges();
-    LoopForm fused = rebuild(form, [&](Dag& dag, const ScalarNode& leaf) {
-      if (leaf.op == ScalarOp::kAccumulator) return dag.accumulator(leaf.operand, leaf.type);
-      if (leaf.operand != static_cast<int>(k)) return dag.load(leaf.operand, leaf.type, leaf.index);
-      const int value =
-          dag.import(inner.dag, inner.regions[0].root, leaf.index, ranges, [&](const ScalarNode& load) {
-            return dag.load(load.operand + static_cast<int>(shift), load.type, load.index);
-          });
-      return dag.round(value);
-    });
-    const std::vector<ir::Origin> origins = node(producer).origins;
+    Dag start;
+    const bool starts = is_chain_start(form, static_cast<int>(k), inner);
+    if (starts) {
+      start = inner.dag;
+      std::vector<int> numbers(added.size());
+      std::iota(numbers.begin(), numbers.end(), static_cast<int>(shift));
+      GC_CHECK(start.renumber_operands(numbers));
+    }
+    LoopForm fused = rebuild(
+        form,
+        [&](Dag& dag, const ScalarNode& leaf) {
+          if (leaf.op == ScalarOp::kAccumulator) return dag.accumulator(leaf.operand, leaf.type);
+          if (leaf.operand != static_cast<int>(k)) return dag.load(leaf.operand, leaf.type, leaf.index);
+          if (starts) return dag.round(inner.regions[0].root);
+          const int value =
+              dag.import(inner.dag, inner.regions[0].root, leaf.index, ranges, [&](const ScalarNode& load) {
+                return dag.load(load.operand + static_cast<int>(shift), load.type, load.index);
+              });
+          return dag.round(value);
+        },
+        std::move(start));
+    std::vector<ir::Origin> origins = std::move(graph_.node(producer).origins);
     context_.did(subject(reader), fmt::format("computes {} itself", subject(producer)));
     set_loops(graph_, reader, std::move(fused), std::move(operands));
-    merge_origins(reader, origins);
+    merge_origins(reader, std::move(origins));
     GC_CHECK(graph_.use_count(node(producer).results[0]) == 0);
     graph_.erase_node(producer);
     return true;
@@ -361,13 +395,13 @@ class Fuser {
     // by then.
     ir::Node& moved = graph_.node(reader);
     const ir::Node& from = node(producer);
-    const std::vector<ir::Origin> origins = from.origins;
+    std::vector<ir::Origin> origins = from.origins;
     moved.op = from.op;
     moved.name = from.name;
     moved.attributes = from.attributes;
     moved.form = from.form;
     set_loops(graph_, reader, std::move(fused), std::move(operands));
-    merge_origins(reader, origins);
+    merge_origins(reader, std::move(origins));
     GC_CHECK(graph_.use_count(old_result) == 0 && new_result.valid());
     graph_.erase_node(producer);
   }

@@ -40,7 +40,7 @@ std::vector<std::string> included_by(std::string_view text) {
 }
 
 /// The weights file as 32-bit words in hexadecimal, eight to a line.
-std::string words_of(const std::string& bytes) {
+std::string words_of(std::string_view bytes) {
   std::string text;
   text.reserve(bytes.size() / 4 * 12);
   const std::size_t words = (bytes.size() + 3) / 4;

@@ -93,19 +93,19 @@ int WeightBlob::zeros(std::int64_t bytes) {
   return zero_entry_;
 }
 
-std::string WeightBlob::finish(std::size_t front) {
+ir::ZeroedMemory WeightBlob::finish(std::size_t front) {
   GC_CHECK(places_.empty());
   std::size_t most = front;
   for (const Entry& entry : entries_) most += aligned(static_cast<std::size_t>(entry.bytes));
-  std::string payload(front, '\0');
-  payload.reserve(most);
+  ir::ZeroedMemory payload(most);
+  std::size_t end = front;
   std::vector<Entry> merged;
   std::multimap<std::pair<std::int64_t, std::uint64_t>, std::size_t> by_content;  // bytes, hash
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     Entry& entry = entries_[i];
     const auto size = static_cast<std::size_t>(entry.bytes);
-    const std::size_t begin = payload.size();
-    payload.resize(begin + aligned(size));  // zeros
+    const std::size_t begin = end;
+    end += aligned(size);
     char* written = payload.data() + begin;
     if (packings_[i].bytes > 0) {
       packings_[i].write(packings_[i].source, std::as_writable_bytes(std::span(
@@ -123,7 +123,8 @@ std::string WeightBlob::finish(std::size_t front) {
       });
       if (same != last) {
         places_.back() = same->second;
-        payload.resize(begin);
+        std::memset(written, 0, size);
+        end = begin;
         continue;
       }
       by_content.emplace(key, merged.size());
@@ -133,6 +134,7 @@ std::string WeightBlob::finish(std::size_t front) {
   }
   by_source_.clear();
   entries_ = std::move(merged);
+  payload.shrink(end);
   return payload;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codegen/kernels/packing.h"
+#include "ir/zeroed_memory.h"
 
 namespace gcompile {
 
@@ -41,7 +42,7 @@ class WeightBlob {
   /// After finish(): the place in entries() of what add() returned.
   std::size_t place_of(int added) const { return places_[static_cast<std::size_t>(added)]; }
   /// Writes the entries behind `front` zero bytes and returns both. Once; lets go of the tensors on the way.
-  std::string finish(std::size_t front = 0);
+  ir::ZeroedMemory finish(std::size_t front = 0);
 
  private:
   using Key = std::pair<const std::byte*, std::string>;  // where the source lies, type and format

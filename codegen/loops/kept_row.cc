@@ -12,7 +12,7 @@ using ir::ScalarNode;
 using ir::ScalarOp;
 
 std::vector<int> sources_of(const ScalarNode& node) {
-  std::vector<int> out = node.arguments;
+  std::vector<int> out(node.arguments.begin(), node.arguments.end());
   const std::function<void(const Index&)> add_loaded = [&](const Index& index) {
     for (const Index::Term& t : index.terms()) {
       if (t.atom.kind == IndexAtom::Kind::kLoaded) out.push_back(t.atom.axis);

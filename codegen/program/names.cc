@@ -53,8 +53,22 @@ std::string identifier_words(std::string_view text, std::size_t limit) {
   return out.empty() ? "value" : out;
 }
 
+namespace {
+
+constexpr std::size_t kLongestName = 40;
+
+/// The last words that fit: models write scopes in front, and what tells two names apart behind.
+std::string last_words(std::string identifier) {
+  if (identifier.size() <= kLongestName) return identifier;
+  const std::size_t begin = identifier.size() - kLongestName;
+  const std::size_t word = identifier[begin - 1] == '_' ? begin : identifier.find('_', begin) + 1;
+  return identifier.substr(word == 0 ? begin : word);
+}
+
+}  // namespace
+
 std::string Names::operator()(std::string_view wanted, std::string_view prefix) {
-  std::string base = std::string(prefix) + identifier_words(wanted, 40);
+  std::string base = std::string(prefix) + last_words(identifier_words(wanted, std::string::npos));
   if (base[0] >= '0' && base[0] <= '9') base = "t_" + base;
   const auto [at, is_free] = taken_.try_emplace(base, 2);
   if (is_free && !is_reserved_word(base)) return base;

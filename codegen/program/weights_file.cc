@@ -20,8 +20,8 @@ std::uint64_t little_endian_word(const char* at) {
   return word;
 }
 
-void put_word(std::string& bytes, std::size_t at, std::uint64_t word) {
-  for (std::size_t i = 0; i < 8; ++i) bytes[at + i] = static_cast<char>(word >> (8 * i) & 255);
+void put_word(char* to, std::uint64_t word) {
+  for (std::size_t i = 0; i < 8; ++i) to[i] = static_cast<char>(word >> (8 * i) & 255);
 }
 
 }  // namespace
@@ -35,17 +35,17 @@ std::uint64_t weights_checksum(std::string_view payload) {
   return hash;
 }
 
-WeightsFile weights_file(std::string bytes) {
+WeightsFile weights_file(ir::ZeroedMemory bytes) {
   GC_CHECK(bytes.size() >= kWeightsHeaderBytes);
-  const std::string_view payload = std::string_view(bytes).substr(kWeightsHeaderBytes);
+  const std::string_view payload = bytes.text().substr(kWeightsHeaderBytes);
   WeightsFile file;
   file.checksum = weights_checksum(payload);
   const std::uint64_t payload_bytes = payload.size();
-  std::fill_n(bytes.begin(), kWeightsHeaderBytes, '\0');
-  std::copy(kMagic.begin(), kMagic.end(), bytes.begin());
-  put_word(bytes, 8, kLayoutVersion);
-  put_word(bytes, 16, payload_bytes);
-  put_word(bytes, 24, file.checksum);
+  std::fill_n(bytes.data(), kWeightsHeaderBytes, '\0');
+  std::copy(kMagic.begin(), kMagic.end(), bytes.data());
+  put_word(bytes.data() + 8, kLayoutVersion);
+  put_word(bytes.data() + 16, payload_bytes);
+  put_word(bytes.data() + 24, file.checksum);
   file.bytes = SharedBytes(std::move(bytes));
   return file;
 }

@@ -8,27 +8,33 @@
 #include <string_view>
 #include <utility>
 
+#include "ir/zeroed_memory.h"
+
 namespace gcompile {
 
 /// Immutable bytes that all copies share.
 class SharedBytes {
  public:
-  SharedBytes() : SharedBytes(std::string()) {}
-  SharedBytes(std::string bytes)  // NOLINT: text is bytes
-      : bytes_(std::make_shared<const std::string>(std::move(bytes))) {}
+  SharedBytes() = default;
+  SharedBytes(std::string bytes) { own(std::move(bytes)); }          // NOLINT: text is bytes
   SharedBytes(const char* text) : SharedBytes(std::string(text)) {}  // NOLINT
+  explicit SharedBytes(ir::ZeroedMemory bytes) { own(std::move(bytes)); }
 
-  const std::string& text() const { return *bytes_; }
-  operator const std::string&() const { return *bytes_; }  // NOLINT
-  operator std::string_view() const { return *bytes_; }    // NOLINT
-  std::size_t size() const { return bytes_->size(); }
-  const char* data() const { return bytes_->data(); }
-  bool operator==(const SharedBytes& other) const {
-    return bytes_ == other.bytes_ || *bytes_ == *other.bytes_;
-  }
+  std::string_view text() const { return text_; }
+  operator std::string_view() const { return text_; }  // NOLINT
+  std::size_t size() const { return text_.size(); }
+  const char* data() const { return text_.data(); }
+  bool operator==(const SharedBytes& other) const { return text_ == other.text_; }
 
  private:
-  std::shared_ptr<const std::string> bytes_;
+  template <class Owner>
+  void own(Owner owner) {
+    const auto shared = std::make_shared<const Owner>(std::move(owner));
+    text_ = {shared->data(), shared->size()};
+    owner_ = shared;
+  }
+  std::shared_ptr<const void> owner_;
+  std::string_view text_;
 };
 
 constexpr std::size_t kWeightsHeaderBytes = 64;
@@ -43,6 +49,6 @@ struct WeightsFile {
 };
 
 /// `bytes` holds kWeightsHeaderBytes, which are overwritten, and the payload.
-WeightsFile weights_file(std::string bytes);
+WeightsFile weights_file(ir::ZeroedMemory bytes);
 
 }  // namespace gcompile

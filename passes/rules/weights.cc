@@ -3,9 +3,9 @@
 // and rounded once; constants are values, so weights that another node shares stay as they are for it.
 
 #include <cmath>
-#include <cstring>
 
 #include "ir/ops/window.h"
+#include "ir/strided_nest.h"
 #include "passes/rules/support.h"
 
 namespace gcompile::passes {
@@ -56,12 +56,6 @@ class WeightChannels {
   std::int64_t taps_ = 1, inner_ = 1, outer_per_group_ = 1;
 };
 
-float float_at(const Tensor& tensor, std::int64_t i) {
-  float value;
-  std::memcpy(&value, tensor.bytes().data() + i * 4, sizeof value);
-  return value;
-}
-
 template <class Channel>
 Tensor scaled(const Tensor& w, const Factors& factors, Channel channel) {
   return computed(w.type(), [&](std::int64_t i) { return w.real_at(i) * factors[channel(i)]; });
@@ -71,12 +65,12 @@ Tensor scaled(const Tensor& w, const Factors& factors, Channel channel) {
 template <class FactorOf>
 Tensor scaled_runs(const Tensor& w, std::int64_t run, FactorOf factor_of) {
   Tensor out(w.type());
+  const std::byte* from = w.bytes().data();
   std::byte* to = out.mutable_bytes().data();
   for (std::int64_t begin = 0; begin < w.count(); begin += run) {
     const double factor = factor_of(begin);
     for (std::int64_t i = begin; i < begin + run; ++i) {
-      const auto value = static_cast<float>(static_cast<double>(float_at(w, i)) * factor);
-      std::memcpy(to + i * 4, &value, sizeof value);
+      ir::write(to, i, static_cast<float>(static_cast<double>(ir::read<float>(from, i)) * factor));
     }
   }
   return out;
@@ -90,10 +84,14 @@ Tensor scaled(const Tensor& w, const Factors& factors, const WeightChannels& cha
 }
 
 bool is_finite(const Tensor& tensor) {
-  const bool is_float32 = tensor.element() == ir::ElementType::kFloat32;
+  if (tensor.element() == ir::ElementType::kFloat32) {
+    const std::byte* bytes = tensor.bytes().data();
+    bool finite = true;
+    for (std::int64_t i = 0; i < tensor.count(); ++i) finite &= std::isfinite(ir::read<float>(bytes, i)) != 0;
+    return finite;
+  }
   for (std::int64_t i = 0; i < tensor.count(); ++i) {
-    if (!std::isfinite(is_float32 ? static_cast<double>(float_at(tensor, i)) : tensor.real_at(i)))
-      return false;
+    if (!std::isfinite(tensor.real_at(i))) return false;
   }
   return true;
 }

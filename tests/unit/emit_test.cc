@@ -109,7 +109,7 @@ TEST(Emit, WritesOnlyPlainAsciiWhateverTheModelIsCalled) {
     // A line that a name continues would swallow the next one.
     EXPECT_EQ(file.bytes.text().find("end \\\n"), std::string::npos) << path;
   }
-  const std::string& report = files.find("report.html")->bytes;
+  const std::string_view report = files.find("report.html")->bytes;
   EXPECT_EQ(report.find("<script"), std::string::npos);
   EXPECT_NE(report.find("&lt;script"), std::string::npos);
   EXPECT_EQ(files.find("README.md")->bytes.text().find("[evil]"), std::string::npos);
@@ -209,7 +209,7 @@ TEST(Emit, CopiesExactlyTheHeadersThatAreIncluded) {
     for (std::size_t at = file.bytes.text().find("#include \"gcrt/"); at != std::string::npos;
          at = file.bytes.text().find("#include \"gcrt/", at + 1)) {
       const std::size_t begin = at + 10;
-      included.insert(file.bytes.text().substr(begin, file.bytes.text().find('"', begin) - begin));
+      included.emplace(file.bytes.text().substr(begin, file.bytes.text().find('"', begin) - begin));
     }
   }
   for (const std::string& header : included) EXPECT_NE(files.find(header), nullptr) << header;
@@ -227,10 +227,13 @@ TEST(Emit, AnUnknownRuntimeHeaderIsABug) {
 }
 
 TEST(Emit, TheWeightsFileHasAHeaderAndAChecksum) {
-  std::string content(kWeightsHeaderBytes + 64, '\0');
-  content[64] = 1;
-  const WeightsFile file = weights_file(content);
-  const std::string& bytes = file.bytes;
+  const auto content = [] {
+    ir::ZeroedMemory bytes(kWeightsHeaderBytes + 64);
+    bytes.data()[64] = 1;
+    return bytes;
+  };
+  const WeightsFile file = weights_file(content());
+  const std::string_view bytes = file.bytes;
   ASSERT_EQ(bytes.size(), 128u);
   EXPECT_EQ(bytes.substr(0, 8), "GCWEIGHT");
   EXPECT_EQ(bytes[8], 1);
@@ -240,8 +243,9 @@ TEST(Emit, TheWeightsFileHasAHeaderAndAChecksum) {
   std::uint64_t expected = (0xcbf29ce484222325u ^ 1) * 0x100000001b3u;
   for (int i = 0; i < 7; ++i) expected *= 0x100000001b3u;
   EXPECT_EQ(file.checksum, expected);
-  content.back() = 1;
-  EXPECT_NE(weights_file(content).checksum, expected);
+  ir::ZeroedMemory other = content();
+  other.data()[other.size() - 1] = 1;
+  EXPECT_NE(weights_file(std::move(other)).checksum, expected);
 }
 
 TEST(Emit, SplitsKernelsEvenly) {

@@ -61,8 +61,7 @@ Tensor numbers(ElementType element, const Shape& shape) {
 
 void expect_same(const LoopForm& form, const std::vector<const Tensor*>& operands, const TensorType& type,
                  const Tensor* accumulator = nullptr) {
-  Tensor result(type);
-  evaluate_map(form, operands, accumulator, result);
+  const Tensor result = evaluate(form, operands, type, accumulator);
   EXPECT_TRUE(result.identical(by_elements(form, operands, type, accumulator))) << to_string(form);
 }
 
@@ -158,6 +157,113 @@ TEST(MapEvaluator, ReadsAccumulatorsAndSingleElements) {
   LoopForm empty = LoopForm::over({0, 3});
   empty.set_root(empty.dag.load(0, ElementType::kFloat32, empty.identity()));
   expect_same(empty, {&none}, none.type());
+}
+
+/// One stage over the last axis of [points, reduced], value by value.
+std::vector<Scalar> combined(const LoopForm& form, const Stage& stage, const Tensor& x) {
+  ExpressionInputs inputs;
+  inputs.load = [&](const ScalarNode&, std::span<const std::int64_t> position) {
+    return x.at(position[0] * x.shape()[1] + position[1]);
+  };
+  ExpressionEvaluator value(form.dag, stage.root, inputs);
+  const bool arg = stage.combine == Combine::kArgMax || stage.combine == Combine::kArgMin;
+  std::vector<Scalar> out;
+  for (std::int64_t point = 0; point < x.shape()[0]; ++point) {
+    Scalar held;
+    std::int64_t best = 0;
+    for (std::int64_t r = 0; r < x.shape()[1]; ++r) {
+      const std::int64_t axes[] = {point, r};
+      const Scalar v = value(axes);
+      const auto of = [&](ScalarOp op, const Scalar& a, const Scalar& b) {
+        const Scalar pair[] = {a, b};
+        return evaluate(op, pair);
+      };
+      const auto is = [&](ScalarOp op) { return of(op, v, held).integer != 0; };
+      const bool was_nan = is_float(v.type) && std::isnan(held.real);
+      const bool nan = is_float(v.type) && std::isnan(v.real);
+      const bool first = r == 0;
+      const bool last_wins = stage.select_last && !first && is(ScalarOp::kEqual);
+      switch (stage.combine) {
+        case Combine::kSum:
+          held = first ? v : of(ScalarOp::kAdd, held, v);
+          break;
+        case Combine::kProduct:
+          held = first ? v : of(ScalarOp::kMul, held, v);
+          break;
+        case Combine::kMax:
+          held = first ? v : of(ScalarOp::kMax, held, v);
+          break;
+        case Combine::kMin:
+          held = first ? v : of(ScalarOp::kMin, held, v);
+          break;
+        default:
+          if (first ||
+              (!was_nan && (nan || last_wins ||
+                            is(stage.combine == Combine::kArgMax ? ScalarOp::kGreater : ScalarOp::kLess)))) {
+            held = v;
+            best = r;
+          }
+      }
+    }
+    out.push_back(arg ? Scalar::of_integer(ElementType::kInt64, best) : held);
+  }
+  return out;
+}
+
+TEST(MapEvaluator, ReducesEveryWayInEveryType) {
+  for (const ElementType type : kTypes) {
+    for (const Shape& shape : {Shape{70, 3}, Shape{5, 700}, Shape{1, 256}, Shape{300, 1}}) {
+      const Tensor x = numbers(type, shape);
+      for (int k = 0; k < 12; ++k) {
+        const auto combine = static_cast<Combine>(k % 6);
+        const bool arg = combine == Combine::kArgMax || combine == Combine::kArgMin;
+        if (k >= 6 && !arg) continue;
+        if (type == ElementType::kBool && combine <= Combine::kProduct) continue;
+        LoopForm form;
+        form.extents = shape;
+        form.parallel = 1;
+        form.store = {Index::axis(0)};
+        Dag& dag = form.dag;
+        const int loaded = dag.load(0, type, form.identity());
+        const int value = dag.cast(loaded, compute_type(type));
+        form.stages = {Stage{combine, value, k >= 6}};
+        const ElementType result = arg ? ElementType::kInt64 : compute_type(type);
+        form.set_root(dag.accumulator(0, result));
+        const Tensor got = evaluate(form, {&x}, TensorType{result, {shape[0]}});
+        const std::vector<Scalar> wanted = combined(form, form.stages[0], x);
+        for (std::int64_t i = 0; i < shape[0]; ++i) {
+          const Scalar& want = wanted[static_cast<std::size_t>(i)];
+          const Scalar stored = is_float(result) ? Scalar::of_real(result, want.real) : want;
+          const bool both_nan = is_float(result) && std::isnan(stored.real) && std::isnan(got.at(i).real);
+          EXPECT_TRUE(both_nan || got.at(i) == stored) << to_string(form) << " point " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(MapEvaluator, LaterStagesAndTheFinalReadEarlierOnes) {
+  const Tensor x = numbers(ElementType::kInt32, {4, 300});
+  LoopForm form;
+  form.extents = {4, 300};
+  form.parallel = 1;
+  form.final_over_reduced = true;
+  form.store = form.identity();
+  Dag& dag = form.dag;
+  const int value = dag.load(0, ElementType::kInt32, form.identity());
+  const int shifted = dag.apply(ScalarOp::kSub, {value, dag.accumulator(0, ElementType::kInt32)});
+  form.stages = {Stage{Combine::kMax, value, false}, Stage{Combine::kSum, shifted, false}};
+  form.set_root(dag.apply(ScalarOp::kMul, {shifted, dag.accumulator(1, ElementType::kInt32)}));
+  const Tensor got = evaluate(form, {&x}, x.type());
+  for (std::int64_t point = 0; point < 4; ++point) {
+    std::int64_t largest = x.int_at(point * 300), sum = 0;
+    for (std::int64_t r = 0; r < 300; ++r) largest = std::max(largest, x.int_at(point * 300 + r));
+    for (std::int64_t r = 0; r < 300; ++r) sum += x.int_at(point * 300 + r) - largest;
+    for (std::int64_t r = 0; r < 300; ++r) {
+      EXPECT_EQ(got.int_at(point * 300 + r),
+                static_cast<std::int32_t>((x.int_at(point * 300 + r) - largest) * sum));
+    }
+  }
 }
 
 }  // namespace

@@ -222,7 +222,7 @@ TEST(WeightBlob, WritesEachPackingOnceAndWhenItIsFinished) {
   EXPECT_NE(other, first);
   EXPECT_EQ(blob.entries()[static_cast<std::size_t>(other)].bytes, 400);
   EXPECT_EQ(writes, 0);
-  const std::string payload = blob.finish(64);
+  const ir::ZeroedMemory payload = blob.finish(64);
   EXPECT_EQ(writes, 2);
   // Equal bytes of two formats are one entry after all.
   EXPECT_EQ(blob.place_of(other), blob.place_of(first));
@@ -239,7 +239,7 @@ TEST(WeightBlob, MergesByContentAndAligns) {
   const int c = blob.add(std::vector<std::uint8_t>{1, 2, 3}, "c", "");
   const int nothing = blob.add(std::vector<std::uint8_t>{}, "nothing", "");
   EXPECT_EQ(blob.zeros(100), zeros);
-  const std::string payload = blob.finish();
+  const ir::ZeroedMemory payload = blob.finish();
   EXPECT_EQ(blob.place_of(c), blob.place_of(a));
   ASSERT_EQ(blob.entries().size(), 4u);
   EXPECT_EQ(blob.entries()[blob.place_of(zeros)].bytes, 100);
@@ -254,7 +254,7 @@ TEST(WeightBlob, AWeightWrittenToAfterItWasAddedKeepsItsBytes) {
   WeightBlob blob;
   blob.add_tensor(w, "w");
   w.set(0, ir::Scalar::of_real(ElementType::kFloat32, 77));
-  const std::string payload = blob.finish();
+  const ir::ZeroedMemory payload = blob.finish();
   float first = 0;
   std::memcpy(&first, payload.data(), sizeof first);
   EXPECT_EQ(first, -3.0f);

@@ -24,7 +24,7 @@ ir::Tensor floats(const std::vector<double>& values) {
 std::vector<std::uint16_t> halves(const std::vector<float>& values, ir::ElementType type) {
   WeightBlob blob;
   blob.add_halves(values, type, "w", "");
-  const std::string bytes = blob.finish();
+  const ir::ZeroedMemory bytes = blob.finish();
   std::vector<std::uint16_t> words(values.size());
   std::memcpy(words.data(), bytes.data(), words.size() * sizeof(words[0]));
   return words;
