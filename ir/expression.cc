@@ -165,6 +165,16 @@ int Dag::intern(ScalarNode node) {
   return static_cast<int>(nodes_.size()) - 1;
 }
 
+bool Dag::operator==(const Dag& other) const {
+  return std::equal(nodes_.begin(), nodes_.end(), other.nodes_.begin(), other.nodes_.end(), same_node);
+}
+
+std::uint64_t Dag::hash() const {
+  Hash hash;
+  for (const ScalarNode& node : nodes_) hash.add(hash_of(node));
+  return hash.value();
+}
+
 bool Dag::renumber_operands(std::span<const int> numbers) {
   int before = -1;
   for (const int number : numbers) {

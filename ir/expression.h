@@ -74,6 +74,10 @@ class Dag {
   int import(const Dag& other, int root, std::span<const Index> axes, std::span<const Range> ranges,
              const std::function<int(const ScalarNode&)>& leaf);
 
+  /// Whether all nodes are the same, unused ones too; and a number that is then equal.
+  bool operator==(const Dag& other) const;
+  std::uint64_t hash() const;
+
   /// Load of operand k becomes a load of numbers[k], -1 where there is none. Only when that keeps the
   /// operands apart and in their order, on which the order of arguments rests; else false, and nothing is
   /// changed.

@@ -23,6 +23,7 @@ struct Stage {
   Combine combine = Combine::kSum;
   int root = 0;  // scalar in the form's dag; type of the accumulator (int64 for Arg*)
   bool select_last = false;
+  bool operator==(const Stage&) const = default;
 };
 
 /// A box of the axes the final expression runs over, and the expression there.
@@ -32,12 +33,14 @@ struct Region {
   bool is_empty() const {
     return std::any_of(box.begin(), box.end(), [](const Range& r) { return r.high <= r.low; });
   }
+  bool operator==(const Region&) const = default;
 };
 
 /// A run-time index that must lie in `range` wherever the kernel uses it; checked before the kernel runs.
 struct BoundsCheck {
   int scalar = 0;  // int64 scalar in the dag
   Range range;
+  bool operator==(const BoundsCheck&) const = default;
 };
 
 /// result[store(i)] = root(i) for i in the regions. Axes 0..parallel-1 are parallel, the rest are reduced by
@@ -68,6 +71,7 @@ struct LoopForm {
   std::vector<Range> ranges() const { return full_ranges(extents); }
   /// Whether the store is result[i] = root(i) with the result's own axes.
   bool has_identity_store() const;
+  bool operator==(const LoopForm&) const = default;
 };
 
 /// A hand-tuned kernel of two operands applied to the final accumulators by an epilogue: the node's own

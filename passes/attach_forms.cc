@@ -1,20 +1,52 @@
 // Lowers every node to its form and writes single-element constants into the expressions.
 
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
 #include "ir/interrupt.h"
 #include "ir/operator.h"
 #include "passes/form_edit.h"
 #include "passes/passes.h"
 
 namespace gcompile::passes {
+namespace {
+
+/// Layers repeat: nodes whose loops are equal share one form until a pass changes one of them.
+class FormPool {
+ public:
+  void share(ir::Node& node) {
+    const auto* loops = std::get_if<ir::LoopForm>(node.form.get());
+    if (!loops) return;
+    std::vector<std::shared_ptr<const ir::Form>>& alike = forms_[loops->dag.hash()];
+    for (const std::shared_ptr<const ir::Form>& form : alike) {
+      if (std::get<ir::LoopForm>(*form) == *loops) {
+        node.form = form;
+        return;
+      }
+    }
+    if (alike.size() < kAlike) alike.push_back(node.form);
+  }
+
+ private:
+  static constexpr std::size_t kAlike =
+      16;  // of one expression over other extents; more are not worth a search
+  std::map<std::uint64_t, std::vector<std::shared_ptr<const ir::Form>>> forms_;
+};
+
+}  // namespace
 
 bool attach_forms(ir::Graph& graph, PassContext&) {
   ir::Diagnostics diagnostics;
+  FormPool pool;
   for (const ir::NodeId id : graph.nodes()) {
     ir::poll_interrupt();
     if (graph.node(id).form) continue;
     try {
       set_form(graph, id, ir::form_of(graph, id));
       inline_scalars(graph, id);
+      pool.share(graph.node(id));
     } catch (const ir::OperatorError& error) {
       diagnostics.add(ir::diagnose(graph, id, "E0301", error));
     }

@@ -15,7 +15,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 set_name=${1:-test}
 
 build_packages="g++ cmake ninja-build make python3 libonnx-dev libprotobuf-dev protobuf-compiler libfmt-dev
-    libcli11-dev nlohmann-json3-dev zlib1g-dev"
+    libcli11-dev nlohmann-json3-dev zlib1g-dev libmimalloc-dev"
 test_packages="$build_packages libgtest-dev libgmock-dev libonnx-testdata python3-jinja2 python3-mpmath python3-numpy
     python3-onnx clang-14 clang-format-14 libclang-rt-14-dev"
 bench_packages="$test_packages python3-venv"
