@@ -15,7 +15,11 @@ class RecurrentOperands {
   void weights(Packing w, Packing r);
   /// Biases and peepholes padded to `units` per gate, and the optional operands and results.
   void rest(std::int64_t units);
+  /// Instead of both: every tensor as it lies, for plain loops.
+  void as_they_lie();
 
+  /// "RnnOperands", or "RnnTensors<float>" of tensors as they lie.
+  const std::string& type() const { return type_; }
   /// "constexpr RnnShape shape{...};"
   std::string shape_line() const;
   /// "constexpr RnnOptions options{...};"
@@ -28,12 +32,14 @@ class RecurrentOperands {
   void bias(std::int64_t units);
   void peepholes(std::int64_t units);
   void floats(int operand, const std::vector<float>& values, const char* what, const char* parameter);
+  void states_and_results();
   void optional_operand(int i, const char* parameter);
   void optional_result(int i, const char* parameter);
 
   const ir::RecurrentWork& work_;
   CallWriter& writer_;
   int gates_;
+  std::string type_ = "RnnOperands";
   std::vector<std::string> optional_;  // members of RnnOperands behind r: parameters or nullptr
 };
 

@@ -5,7 +5,9 @@ the reference; and what no fast kernel takes is computed all the same.
     families.py --gcompile GCOMPILE [CASE...]
 """
 
-from support import check, contains, run_main
+import html
+
+from support import check, contains, manifest, run_main
 
 
 class Model:
@@ -108,6 +110,12 @@ def case_choice_is_told(world):
     contains(world.compile(path, world.folder / "told", "--explain", "thin"), "-> conv.depthwise", "conv.loops", "does not take it")
     report = (world.folder / "told" / "report.html").read_text()
     contains(report, "Choice of kernels", "conv.direct")
+    told = manifest(world.path("told"), "images")["choices"]
+    thin = next(choice for choice in told if choice["families"][0]["family"] == "conv.depthwise")
+    contains(report, html.escape(thin["problem"], quote=False))
+    check(all(family["picoseconds"] > 0 for family in thin["families"] if "refusal" not in family), "prices")
+    check({"conv.loops", "conv.integer"} <= {family["family"] for family in thin["families"]}, "rivals")
+    check(any(family.get("refusal") == "elements of float32" for family in thin["families"]), "a reason")
     contains(world.compile(path, world.folder / "no", "--kernel", "thin=conv.integer", status=1), "E0302", "conv.integer", "elements of float32")
     contains(world.compile(path, world.folder / "no", "--kernel", "nothing=conv.direct", status=1), "E0306", "nothing")
     contains(world.compile(path, world.folder / "no", "--kernel", "thin=conv.magic", status=2), "conv.magic", "conv.loops")
