@@ -231,8 +231,8 @@ void add_statistics(Json& out, const Program& program) {
                        {"parameter_bytes", s.parameter_bytes}};
 }
 
-/// Steps that several kernel families were asked to serve: what they were asked, then who serves, and what the
-/// others said; manifest and report tell it from here.
+/// Steps that several kernel families were asked to serve: what they were asked, then who serves, and what
+/// the others said; manifest and report tell it from here.
 void add_choices(Json& out, const Program& program) {
   out["choices"] = Json::array();
   for (std::size_t i = 0; i < program.layers.size(); ++i) {

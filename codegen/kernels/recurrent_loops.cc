@@ -8,7 +8,6 @@
 #include "codegen/kernels/library_support.h"
 #include "codegen/kernels/recurrent_operands.h"
 #include "codegen/loops/c_types.h"
-#include "gcrt/rnn_shape.h"
 
 namespace gcompile {
 namespace {
@@ -29,8 +28,7 @@ PlannedCost with_scratch(const ir::RecurrentWork& work, ir::ElementType element)
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
-  PlannedCost only =
-      with_scratch(std::get<ir::RecurrentWork>(problem.work), problem.operands[0].element);
+  PlannedCost only = with_scratch(std::get<ir::RecurrentWork>(problem.work), problem.operands[0].element);
   constexpr double kEfficiency = 0.05;  // every dot product ends in a sum across lanes
   only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes(), kEfficiency);
   return {only};
@@ -73,6 +71,7 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   CodeText code(1);
   code.line(recurrent.shape_line());
   code.line(recurrent.options_line());
+  code.line(fmt::format("static_assert(kRnnSequenceRows == {});", kRows));
   code.line(fmt::format("const {} tensors = {};", recurrent.type(), recurrent.operands()));
   if (writer.on_device()) {
     code.line(fmt::format("recurrence_by_definition<{}>(queue, shape, tensors, options);", cell_of(work)));

@@ -1,7 +1,7 @@
 // ScatterND and ScatterElements: copies of data with some elements replaced or combined. Updates are applied
-// in row-major order and rounded one by one, so that kernels can agree bit for bit. 16-bit floats are combined
-// in float32 and rounded at the end: as running sums of float16, those of thousands of updates would stand
-// still.
+// in row-major order and rounded one by one, so that kernels can agree bit for bit. 16-bit floats are
+// combined in float32 and rounded at the end: as running sums of float16, those of thousands of updates would
+// stand still.
 
 #include <fmt/format.h>
 

@@ -35,14 +35,13 @@ GCRT_INLINE E rnn_dot(std::ptrdiff_t count, const E* a, const E* b) {
   for (std::ptrdiff_t i = 0; i < count; ++i) sum = fma(a[i], b[i], sum);
   return sum;
 #else
-  return reduce_add<E>(count, [&](auto lane, std::ptrdiff_t i) GCRT_LAMBDA_INLINE {
-    return load(lane, a + i) * load(lane, b + i);
-  });
+  return reduce_add<E>(count, [&](auto lane, std::ptrdiff_t i)
+                                  GCRT_LAMBDA_INLINE { return load(lane, a + i) * load(lane, b + i); });
 #endif
 }
 
-// Sequence number d * B + b. The units of one pass do not read what others of the same pass write, so they may
-// be computed in any order, or at once.
+// Sequence number d * B + b. The units of one pass do not read what others of the same pass write, so they
+// may be computed in any order, or at once.
 template <class E>
 struct RnnSequence {
   const RnnShape& shape;
@@ -55,9 +54,7 @@ struct RnnSequence {
   GCRT_INLINE int direction() const { return static_cast<int>(number / shape.batch); }
   GCRT_INLINE std::ptrdiff_t image() const { return number % shape.batch; }
   GCRT_INLINE RnnGate<false, E> gate() const { return {options, direction()}; }
-  GCRT_INLINE E* row(int i) const {
-    return tensors.scratch + (number * kRnnSequenceRows + i) * units();
-  }
+  GCRT_INLINE E* row(int i) const { return tensors.scratch + (number * kRnnSequenceRows + i) * units(); }
   GCRT_INLINE E* h() const { return row(0); }      // of the step before
   GCRT_INLINE E* next() const { return row(1); }   // of this step
   GCRT_INLINE E* c() const { return row(2); }      // LSTM
@@ -147,7 +144,8 @@ struct GruByDefinition {
       s.reset()[unit] = linear ? gate : gate * h;
       return;
     }
-    const E state = linear ? s.reset()[unit] * s.from_state(2, unit, s.h()) : s.from_state(2, unit, s.reset());
+    const E state =
+        linear ? s.reset()[unit] * s.from_state(2, unit, s.h()) : s.from_state(2, unit, s.reset());
     s.next()[unit] = gru_unit(s.gate(), s.sum(0, unit, t), s.from_input(2, unit, t) + state, h);
   }
 };
