@@ -66,7 +66,10 @@ struct RnnSequence {
     return length < 0 ? 0 : length > shape.steps ? shape.steps : length;
   }
   // The step that comes i-th.
-  GCRT_INLINE int step_at(int i) const { return direction() == 1 || shape.reverse ? steps() - 1 - i : i; }
+  GCRT_INLINE int step_at(int i) const {
+    const bool reverse = shape.directions == 2 ? direction() == 1 : shape.reverse;
+    return reverse ? steps() - 1 - i : i;
+  }
 
   GCRT_INLINE std::ptrdiff_t weight_row(int g, std::ptrdiff_t unit) const {
     return (std::ptrdiff_t{direction()} * gates + g) * units() + unit;

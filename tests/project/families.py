@@ -56,26 +56,58 @@ FORCED = {"conv": ["conv.direct", "conv.loops"], "thin": ["conv.depthwise", "con
           "mean": ["pool.window", "pool.loops"], "product": ["product.tile", "product.loops"]}
 
 
+def lists():
+    """Kernels with their own control."""
+    model = Model()
+    model.inputs = ["float[2,9,5] x", "int32[4,7] n", "int64[3,2] at", "float[3,5] rows", "int32[2,7] by", "int32[2,7] more"]
+    model.outputs = ["float[2,4,5] best", "int64[2,4,5] where", "float[2,9,5] sums", "float[2,9,5] put", "int32[4,7] added",
+                     "float[2,1,9,6] states"]
+    model.constants = ["int64[1] k = {4}", "int64 axis = {1}"]
+    for gate, width in (("w", 5), ("r", 6)):
+        model.constant(gate, "float", (1, 18, width))
+    model.constant("b", "float", (1, 36))
+    model.nodes = ["best, where = TopK<axis = 1>(x, k)", "sums = CumSum<exclusive = 1, reverse = 1>(x, axis)",
+                   "put = ScatterND(x, at, rows)",
+                   'added = ScatterElements<axis = 0, reduction = "add">(n, by, more)',
+                   "states = GRU<hidden_size = 6>(x, w, r, b)"]
+    return model
+
+
 def verify(world, name, model, *options):
     path = world.folder / f"{name}.onnxtxt"
     path.write_text(model.text())
     world.run([world.gcompile, "verify", path, "-q", *options])
 
 
-def rounds():
+FORCED_LISTS = {"best": ["topk.sort", "topk.loops"], "sums": ["scan.lines", "scan.loops"],
+                "put": ["scatter.dense", "scatter.loops"], "added": ["scatter.dense", "scatter.loops"],
+                "states": ["recurrent.cell", "recurrent.loops"]}
+
+
+def rounds(forced):
     """Options that together force every family once."""
-    for i in range(max(map(len, FORCED.values()))):
-        yield [part for node, families in FORCED.items() for part in ("--kernel", f"{node}={families[i % len(families)]}")]
+    for i in range(max(map(len, forced.values()))):
+        yield [part for node, families in forced.items() for part in ("--kernel", f"{node}={families[i % len(families)]}")]
 
 
 def case_forced_cpp(world):
-    for i, options in enumerate(rounds()):
+    for i, options in enumerate(rounds(FORCED)):
         verify(world, f"forced_{i}", images(), *options)
 
 
 def case_forced_cuda(world):
-    for i, options in enumerate(rounds()):
+    for i, options in enumerate(rounds(FORCED)):
         verify(world, f"forced_{i}", images(), *options, "--target", "cuda", "--emulate")
+
+
+def case_forced_lists_cpp(world):
+    for i, options in enumerate(rounds(FORCED_LISTS)):
+        verify(world, f"lists_{i}", lists(), *options)
+
+
+def case_forced_lists_cuda(world):
+    for i, options in enumerate(rounds(FORCED_LISTS)):
+        verify(world, f"lists_{i}", lists(), *options, "--target", "cuda", "--emulate")
 
 
 def computed():
