@@ -72,7 +72,7 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   code.line(recurrent.shape_line());
   code.line(recurrent.options_line());
   code.line(fmt::format("static_assert(kRnnSequenceRows == {});", kRows));
-  code.line(fmt::format("const {} tensors = {};", recurrent.type(), recurrent.operands()));
+  code.line(fmt::format("const auto tensors = {};", recurrent.operands()));
   if (writer.on_device()) {
     code.line(fmt::format("recurrence_by_definition<{}>(queue, shape, tensors, options);", cell_of(work)));
     out.body = code.text();

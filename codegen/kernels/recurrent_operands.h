@@ -18,13 +18,12 @@ class RecurrentOperands {
   /// Instead of both: every tensor as it lies, for plain loops.
   void as_they_lie();
 
-  /// "RnnOperands", or "RnnTensors<float>" of tensors as they lie.
-  const std::string& type() const { return type_; }
   /// "constexpr RnnShape shape{...};"
   std::string shape_line() const;
   /// "constexpr RnnOptions options{...};"
   std::string options_line() const;
-  /// "RnnOperands{x, w, r, ..., scratch}", where `scratch` is a parameter that the caller adds.
+  /// "RnnOperands{x, w, r, ..., scratch}", where `scratch` is a parameter that the caller adds; of tensors as
+  /// they lie "RnnTensors<float>{...}".
   std::string operands() const;
 
  private:
@@ -39,7 +38,7 @@ class RecurrentOperands {
   const ir::RecurrentWork& work_;
   CallWriter& writer_;
   int gates_;
-  std::string type_ = "RnnOperands";
+  std::string type_ = "RnnOperands";   // of operands()
   std::vector<std::string> optional_;  // members of RnnOperands behind r: parameters or nullptr
 };
 
