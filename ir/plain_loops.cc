@@ -86,12 +86,187 @@ class Builder {
     return std::move(form_);
   }
 
+  /// The sum of what lies before, or behind.
+  LoopForm operator()(const ScanWork& work) {
+    const int other = reduce(problem_.shape(0)[static_cast<std::size_t>(work.axis)]);
+    std::vector<Index> from = result_axes();
+    from[static_cast<std::size_t>(work.axis)] = Index::axis(other);
+    int first = dag().iota(Index::axis(other)), second = dag().iota(Index::axis(work.axis));
+    if (work.reverse) std::swap(first, second);
+    const int counts = dag().apply(work.exclusive ? ScalarOp::kLess : ScalarOp::kLessEqual, {first, second});
+    const int zero = dag().constant(type_of(0), 0);
+    form_.stages = {{Combine::kSum, where(counts, widened(0, std::move(from)), zero)}};
+    return finished(dag().accumulator(0, type_of(0)));
+  }
+
+  /// Every element looks for its updates.
+  LoopForm operator()(const ScatterWork& work) {
+    const Updates updates = work.by_tuples ? tuples() : lines(work.axis);
+    const int data = widened(0, result_axes());
+    if (work.combine != ScatterCombine::kReplace) {
+      const CombineRow row = row_of(work.combine);
+      const int other = dag().constant(identity_of(row.combine, type_of(0)));
+      form_.stages = {{row.combine, where(updates.match, widened(2, updates.index), other)}};
+      return finished(dag().apply(row.op, {data, dag().accumulator(0, type_of(0))}));
+    }
+    // The last one counts: of the largest number, from which the axes it was found along follow.
+    Index number(0);
+    std::int64_t stride = 1;
+    for (auto axis = updates.axes.rbegin(); axis != updates.axes.rend(); ++axis) {
+      number = number + Index::axis(*axis) * stride;
+      stride *= extent(*axis);
+    }
+    form_.stages = {{Combine::kMax, where(updates.match, dag().iota(number), integer(-1))}};
+    const int last = dag().accumulator(0, ElementType::kInt64);
+    int rest = dag().apply(ScalarOp::kMax, {last, integer(0)});
+    std::vector<Index> index = updates.index;
+    for (std::size_t i = updates.axes.size(); i-- > 0;) {
+      const std::int64_t count = extent(updates.axes[i]);
+      const int at = dag().apply(ScalarOp::kMod, {rest, integer(count)});
+      index[updates.places[i]] = Index::loaded(at, Range{0, count});
+      rest = dag().apply(ScalarOp::kDiv, {rest, integer(count)});
+    }
+    const int found = dag().apply(ScalarOp::kGreaterEqual, {last, integer(0)});
+    return finished(dag().apply(ScalarOp::kSelect, {found, widened(2, std::move(index)), data}));
+  }
+
   template <class T>
   LoopForm operator()(const T&) {
     GC_CHECK(false);  // has no plain loops
   }
 
+  /// Taps come in the order of their positions: the first with the value of the maximum is the smallest.
+  LoopForm positions(const Window& window, bool column_major) {
+    const ProblemOperand& x = problem_.operands[0];
+    const Shape strides = row_major_strides(x.shape);
+    const std::vector<int> taps = reduce(window);
+    std::vector<Index> from = {Index::axis(0), Index::axis(1)};
+    Index position = from[0] * strides[0] + from[1] * strides[1];
+    int chosen = -1;
+    for (std::size_t i = 0; i < taps.size(); ++i) {
+      const Index at = window_position(window, i, taps[i]);
+      from.push_back(clamped(at, x.shape[i + 2], chosen));
+      position = position + at * strides[i + 2];
+    }
+    const int value = widened(0, std::move(from)), best = widened(1, result_axes());
+    int same = dag().apply(ScalarOp::kEqual, {value, best});
+    if (is_float(x.element)) {
+      const int both = dag().apply(ScalarOp::kLogicalAnd, {dag().apply(ScalarOp::kIsNan, {value}),
+                                                           dag().apply(ScalarOp::kIsNan, {best})});
+      same = dag().apply(ScalarOp::kLogicalOr, {same, both});
+    }
+    require(chosen, same);
+    const int none = integer(element_count(x.shape));
+    form_.stages = {{Combine::kMin, where(chosen, dag().iota(position), none)}};
+    const int first = dag().accumulator(0, ElementType::kInt64);
+    const int found = dag().apply(ScalarOp::kLess, {first, none});
+    const int reported = column_major ? by_columns(first, x.shape) : first;
+    form_.set_root(dag().apply(ScalarOp::kSelect, {found, reported, integer(-1)}));
+    return std::move(form_);
+  }
+
  private:
+  /// What a scatter reduces over to find the updates of one element.
+  struct Updates {
+    std::vector<int> axes;            // outermost first, in the order of the updates
+    std::vector<std::size_t> places;  // of those axes in `index`
+    std::vector<Index> index;         // of operand 2
+    int match = -1;                   // whether the update goes to the element; -1: always
+  };
+  struct CombineRow {
+    Combine combine;
+    ScalarOp op;
+  };
+
+  static CombineRow row_of(ScatterCombine combine) {
+    switch (combine) {
+      case ScatterCombine::kAdd:
+        return {Combine::kSum, ScalarOp::kAdd};
+      case ScatterCombine::kMul:
+        return {Combine::kProduct, ScalarOp::kMul};
+      case ScatterCombine::kMax:
+        return {Combine::kMax, ScalarOp::kMax};
+      case ScatterCombine::kMin:
+        return {Combine::kMin, ScalarOp::kMin};
+      case ScatterCombine::kReplace:
+        break;
+    }
+    GC_CHECK(false);
+  }
+  /// What changes nothing.
+  static Scalar identity_of(Combine combine, ElementType type) {
+    if (combine == Combine::kSum || combine == Combine::kProduct) {
+      const int value = combine == Combine::kProduct ? 1 : 0;
+      return is_float(type) ? Scalar::of_real(type, value) : Scalar::of_integer(type, value);
+    }
+    const bool low = combine == Combine::kMax;
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    if (is_float(type)) return Scalar::of_real(type, low ? -kInfinity : kInfinity);
+    return Scalar::of_integer(type,
+                              low ? integer_lowest(type) : static_cast<std::int64_t>(integer_highest(type)));
+  }
+
+  /// Slices of data that index tuples name.
+  Updates tuples() {
+    const Shape& indices = problem_.shape(1);
+    Updates out;
+    for (std::size_t i = 0; i + 1 < indices.size(); ++i) {
+      out.axes.push_back(reduce(indices[i]));
+      out.places.push_back(i);
+      out.index.push_back(Index::axis(out.axes.back()));
+    }
+    std::vector<Index> tuple = out.index;
+    tuple.emplace_back(0);
+    for (int k = 0; k < static_cast<int>(indices.back()); ++k) {
+      tuple.back() = Index(k);
+      require(out.match, hits(tuple, k));
+    }
+    for (int k = static_cast<int>(indices.back()); k < rank_; ++k) out.index.push_back(Index::axis(k));
+    return out;
+  }
+
+  /// Elements along one axis; along the others an update goes where it lies.
+  Updates lines(int axis) {
+    const Shape& box = problem_.shape(1);
+    Updates out;
+    out.axes = {reduce(box[static_cast<std::size_t>(axis)])};
+    out.places = {static_cast<std::size_t>(axis)};
+    for (int k = 0; k < rank_; ++k) {
+      out.index.push_back(k == axis ? Index::axis(out.axes[0])
+                                    : clamped(Index::axis(k), box[static_cast<std::size_t>(k)], out.match));
+    }
+    require(out.match, hits(out.index, axis));
+    return out;
+  }
+
+  /// Whether the index at `at` names this element along `axis` of data, negative ones from the end.
+  int hits(const std::vector<Index>& at, int axis) {
+    const std::int64_t count = problem_.shape(0)[static_cast<std::size_t>(axis)];
+    const int index = dag().cast(dag().load(1, problem_.operands[1].element, at), ElementType::kInt64);
+    form_.checks.push_back({index, Range{-count, count}});
+    const int wrapped = dag().apply(ScalarOp::kAdd, {index, integer(count)});
+    const int is_negative = dag().apply(ScalarOp::kLess, {index, integer(0)});
+    const int counted = dag().apply(ScalarOp::kSelect, {is_negative, wrapped, index});
+    return dag().apply(ScalarOp::kEqual, {counted, dag().iota(Index::axis(axis))});
+  }
+
+  std::int64_t extent(int axis) const { return form_.extents[static_cast<std::size_t>(axis)]; }
+  std::vector<Index> result_axes() const {
+    std::vector<Index> axes;
+    for (int axis = 0; axis < rank_; ++axis) axes.push_back(Index::axis(axis));
+    return axes;
+  }
+  /// In which elements of operand i are computed.
+  ElementType type_of(std::size_t i) const { return compute_type(problem_.operands[i].element); }
+  int widened(int i, std::vector<Index> index) {
+    const auto at = static_cast<std::size_t>(i);
+    return dag().cast(dag().load(i, problem_.operands[at].element, std::move(index)), type_of(at));
+  }
+  LoopForm finished(int root) {
+    form_.set_root(dag().cast(root, problem_.results[0].element));
+    return std::move(form_);
+  }
+
   Dag& dag() { return form_.dag; }
   std::vector<Range> ranges() const { return full_ranges(form_.extents); }
 
@@ -114,13 +289,24 @@ class Builder {
            Index(window.begin(static_cast<int>(i)));
   }
 
+  int integer(std::int64_t value) { return dag().constant(Scalar::of_integer(ElementType::kInt64, value)); }
   int equal(int scalar, std::int64_t value) {
-    return dag().apply(ScalarOp::kEqual,
-                       {scalar, dag().constant(ElementType::kInt64, static_cast<double>(value))});
+    return dag().apply(ScalarOp::kEqual, {scalar, integer(value)});
   }
-  int less(int scalar, std::int64_t bound) {
-    return dag().apply(ScalarOp::kLess,
-                       {scalar, dag().constant(ElementType::kInt64, static_cast<double>(bound))});
+  int less(int scalar, std::int64_t bound) { return dag().apply(ScalarOp::kLess, {scalar, integer(bound)}); }
+  /// The row-major position in `shape` as one that counts the first spatial axis of its plane fastest.
+  int by_columns(int position, const Shape& shape) {
+    const std::int64_t plane = element_count(Shape(shape.begin() + 2, shape.end()));
+    int rest = dag().apply(ScalarOp::kMod, {position, integer(plane)});
+    int out = dag().apply(ScalarOp::kSub, {position, rest});
+    std::int64_t stride = plane;
+    for (std::size_t axis = shape.size(); axis-- > 2;) {
+      stride /= shape[axis];
+      const int coordinate = dag().apply(ScalarOp::kMod, {rest, integer(shape[axis])});
+      out = dag().apply(ScalarOp::kAdd, {out, dag().apply(ScalarOp::kMul, {coordinate, integer(stride)})});
+      rest = dag().apply(ScalarOp::kDiv, {rest, integer(shape[axis])});
+    }
+    return out;
   }
   void require(int& all, int condition) {
     all = all < 0 ? condition : dag().apply(ScalarOp::kLogicalAnd, {all, condition});
@@ -140,8 +326,7 @@ class Builder {
   Index clamped(const Index& at, std::int64_t extent, int& inside) {
     const Range range = range_of(at, ranges());
     if (range.low >= 0 && range.high <= extent) return at;
-    const int zero = dag().constant(ElementType::kInt64, 0);
-    const int last = dag().constant(ElementType::kInt64, static_cast<double>(extent - 1));
+    const int zero = integer(0), last = integer(extent - 1);
     const int position = dag().iota(at);
     if (range.low < 0) require(inside, dag().apply(ScalarOp::kGreaterEqual, {position, zero}));
     if (range.high > extent) require(inside, less(position, extent));
@@ -214,6 +399,16 @@ class Builder {
 
 LoopForm plain_loops(const Problem& problem, const LoopForm& epilogue) {
   return std::visit(Builder(problem, epilogue), problem.work);
+}
+
+LoopForm window_positions(const Window& window, const TensorType& x, const Shape& result, bool column_major) {
+  Problem problem;
+  problem.work = PoolWork{window, true, false};
+  problem.accumulator = ElementType::kInt64;
+  problem.operands.resize(2);
+  problem.operands[0].element = problem.operands[1].element = x.element;
+  problem.operands[0].shape = x.shape;
+  return Builder(problem, LoopForm::over(result)).positions(window, column_major);
 }
 
 }  // namespace gcompile::ir

@@ -1,4 +1,5 @@
-// Contractions and recurrences of 16-bit floats are computed in float32, with one rounding at the end:
+// Contractions, recurrences and running sums of 16-bit floats are computed in float32, with one rounding at
+// the end, and TopK ranks them there, where every one of them is exact:
 //   Conv(x: float16, w: float16) -> Cast(Conv(Cast(x), Cast(w)))
 // as the kernels of gcrt have no other accumulator. Element-wise operators need no help: expressions load,
 // widen, compute and round (ir/expression.h).

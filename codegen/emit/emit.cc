@@ -168,7 +168,7 @@ class Emitter {
                                  {"shape", port["shape"]}});
       }
     }
-    content["statistics"] = data_["statistics"];
+    for (const char* key : {"statistics", "choices"}) content[key] = data_[key];
     files_.add_manifest(program_.name, content);
   }
 

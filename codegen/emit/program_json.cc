@@ -231,6 +231,31 @@ void add_statistics(Json& out, const Program& program) {
                        {"parameter_bytes", s.parameter_bytes}};
 }
 
+/// Steps that several kernel families were asked to serve: what they were asked, then who serves, and what
+/// the others said; manifest and report tell it from here.
+void add_choices(Json& out, const Program& program) {
+  out["choices"] = Json::array();
+  for (std::size_t i = 0; i < program.layers.size(); ++i) {
+    const Layer& layer = program.layers[i];
+    if (layer.rivals.empty()) continue;
+    Json families = Json::array();
+    for (const Rival& rival : layer.rivals) {
+      Json family = {{"family", rival.family}};
+      if (!rival.plan.empty()) family["plan"] = rival.plan;
+      if (rival.refusal.empty()) {
+        family["picoseconds"] = rival.picoseconds;
+      } else {
+        family["refusal"] = rival.refusal;
+      }
+      families.push_back(std::move(family));
+    }
+    out["choices"].push_back({{"step", i},
+                              {"kernel", layer.function},
+                              {"problem", layer.problem},
+                              {"families", std::move(families)}});
+  }
+}
+
 /// How products are formed, where it is not as exactly as float32.
 Json precision_json(Precision precision) {
   const PrecisionFacts& facts = facts_of(precision);
@@ -326,6 +351,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["selftest"] = !options.golden.empty();
   out["quantised"] = options.quantised;
   add_statistics(out, program);
+  add_choices(out, program);
   add_report(out, program);
   return out;
 }

@@ -37,6 +37,7 @@ class CallWriter {
   bool has_result(int i) const { return view_.has_result(i); }
   /// Whether anything reads result `i`.
   bool wants_result(int i) const;
+  bool is_contraction() const { return std::holds_alternative<ir::ContractForm>(form_); }
   /// The Map on the accumulators of a contraction.
   const ir::LoopForm& epilogue() const { return std::get<ir::ContractForm>(form_).epilogue; }
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "codegen/kernels/cuda_call.h"
+#include "codegen/loops/c_types.h"
 
 namespace gcompile {
 
@@ -33,6 +35,22 @@ std::vector<PlannedCost> cuda_streaming_plan(const ir::Problem& problem, const M
   PlannedCost only;
   only.cost.picoseconds = streaming_picoseconds(problem, machine);
   return {only};
+}
+
+void top_k_results(const ir::Problem& problem, CallWriter& writer) {
+  const auto& work = std::get<ir::TopKWork>(problem.work);
+  const std::int64_t lines = ir::element_count(problem.shape(0)) /
+                             std::max<std::int64_t>(1, Lines(problem.shape(0), work.axis).extent);
+  const std::array<const char*, 2> names = {"values", "positions"};
+  const std::array<ir::ElementType, 2> elements = {problem.operands[0].element, ir::ElementType::kInt64};
+  for (int i = 0; i < 2; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (writer.has_result(i)) {
+      writer.result(i, names[at]);
+    } else {
+      writer.scratch(bytes_of(elements[at], lines * work.k), names[at], kernel_type(elements[at]));
+    }
+  }
 }
 
 Lines::Lines(const ir::Shape& shape, int axis)

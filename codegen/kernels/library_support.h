@@ -12,6 +12,9 @@ Refusal refuse_half(const ir::Problem& problem);
 std::vector<PlannedCost> streaming_plan(const ir::Problem& problem, const Machine& machine);
 std::vector<PlannedCost> cuda_streaming_plan(const ir::Problem& problem, const Machine& machine);
 
+/// Adds the parameters values and positions of a TopK; results that nothing reads need a place all the same.
+void top_k_results(const ir::Problem& problem, CallWriter& writer);
+
 /// Lines along an axis of a dense shape.
 struct Lines {
   std::int64_t outer, extent, inner;

@@ -11,9 +11,22 @@ namespace {
 /// Of the peak: every tap is an address of its own.
 constexpr double kEfficiency = 0.02;
 
+/// Of one element of the result, where that is no product.
+std::int64_t terms_of_element(const ir::Problem& problem) {
+  if (const auto* pool = std::get_if<ir::PoolWork>(&problem.work)) return pool->window.taps();
+  if (const auto* scan = std::get_if<ir::ScanWork>(&problem.work)) {
+    return problem.shape(0)[static_cast<std::size_t>(scan->axis)];
+  }
+  if (const auto* scatter = std::get_if<ir::ScatterWork>(&problem.work)) {
+    const ir::Shape& indices = problem.shape(1);
+    return scatter->by_tuples ? ir::element_count(indices) : indices[static_cast<std::size_t>(scatter->axis)];
+  }
+  return 0;
+}
+
 std::int64_t terms(const ir::Problem& problem) {
-  const auto* pool = std::get_if<ir::PoolWork>(&problem.work);
-  return pool ? ir::element_count(problem.results[0].shape) * pool->window.taps() : problem.multiply_adds();
+  const std::int64_t each = terms_of_element(problem);
+  return each > 0 ? ir::element_count(problem.results[0].shape) * each : problem.multiply_adds();
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
@@ -30,11 +43,16 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
 }
 
 void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
-  writer.loops(ir::plain_loops(problem, writer.epilogue()));
+  writer.loops(ir::plain_loops(
+      problem, writer.is_contraction() ? writer.epilogue() : ir::LoopForm::over(problem.results[0].shape)));
 }
 
 /// Images lie channels-last, so that lanes run along the channels.
-auto layout_of(ir::Kind kind) { return kind == ir::Kind::kProduct ? nullptr : offers_channels_last; }
+auto layout_of(ir::Kind kind) {
+  const bool has_images =
+      kind == ir::Kind::kConv || kind == ir::Kind::kConvTranspose || kind == ir::Kind::kPool;
+  return has_images ? offers_channels_last : nullptr;
+}
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 #pragma once
-// Families that print a contraction as the loops of a Reduce (ir/plain_loops.h).
+// Families that print their work as the loops of a Reduce (ir/plain_loops.h).
 
 #include "codegen/kernels/family.h"
 

@@ -38,8 +38,8 @@ const char* rnn_function(ir::RecurrentFunction function) {
   GC_CHECK(false);
 }
 
-std::string literal_of(double value) {
-  return literal(ir::Scalar::of_real(ir::ElementType::kFloat32, value));
+std::string literal_of(ir::ElementType element, double value) {
+  return literal(ir::Scalar::of_real(element, value));
 }
 
 }  // namespace
@@ -124,6 +124,23 @@ void RecurrentOperands::optional_result(int i, const char* parameter) {
 void RecurrentOperands::rest(std::int64_t units) {
   bias(units);
   peepholes(units);
+  states_and_results();
+}
+
+void RecurrentOperands::as_they_lie() {
+  type_ = fmt::format("RnnTensors<{}>", kernel_type(writer_.type(0).element));
+  writer_.operand(1, "w");
+  writer_.operand(2, "r");
+  optional_operand(3, "bias");
+  if (has_cell_state()) {
+    optional_operand(7, "peepholes");
+  } else {
+    optional_.push_back("nullptr");
+  }
+  states_and_results();
+}
+
+void RecurrentOperands::states_and_results() {
   optional_operand(4, "lengths");
   optional_operand(5, "initial_h");
   if (has_cell_state()) {
@@ -149,6 +166,7 @@ std::string RecurrentOperands::shape_line() const {
 
 std::string RecurrentOperands::options_line() const {
   const int functions = functions_of(work_.cell);
+  const ir::ElementType element = writer_.type(0).element;
   std::string activations;
   for (int d = 0; d < 2; ++d) {
     activations += d ? ", {" : "{";
@@ -157,19 +175,21 @@ std::string RecurrentOperands::options_line() const {
                                                       std::min(f, functions - 1));
       const ir::RecurrentActivation& a = work_.activations[at];
       activations += fmt::format("{}{{RnnFunction::{}, {}, {}}}", f ? ", " : "", rnn_function(a.function),
-                                 literal_of(a.alpha), literal_of(a.beta));
+                                 literal_of(element, a.alpha), literal_of(element, a.beta));
     }
     activations += "}";
   }
   return fmt::format(
-      "constexpr RnnOptions options{{{{{}}}, /*clip*/ {}, /*input_forget*/ {}, "
+      "constexpr {} options{{{{{}}}, /*clip*/ {}, /*input_forget*/ {}, "
       "/*linear_before_reset*/ {}}};",
-      activations, literal_of(work_.has_clip ? work_.clip : 0), work_.input_forget,
+      element == ir::ElementType::kFloat32 ? "RnnOptions"
+                                           : fmt::format("RnnOptionsOf<{}>", kernel_type(element)),
+      activations, literal_of(element, work_.has_clip ? work_.clip : 0), work_.input_forget,
       work_.linear_before_reset);
 }
 
 std::string RecurrentOperands::operands() const {
-  return fmt::format("RnnOperands{{x, w, r, {}, scratch}}", fmt::join(optional_, ", "));
+  return fmt::format("{}{{x, w, r, {}, scratch}}", type_, fmt::join(optional_, ", "));
 }
 
 }  // namespace gcompile

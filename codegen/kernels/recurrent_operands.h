@@ -15,12 +15,15 @@ class RecurrentOperands {
   void weights(Packing w, Packing r);
   /// Biases and peepholes padded to `units` per gate, and the optional operands and results.
   void rest(std::int64_t units);
+  /// Instead of both: every tensor as it lies, for plain loops.
+  void as_they_lie();
 
   /// "constexpr RnnShape shape{...};"
   std::string shape_line() const;
   /// "constexpr RnnOptions options{...};"
   std::string options_line() const;
-  /// "RnnOperands{x, w, r, ..., scratch}", where `scratch` is a parameter that the caller adds.
+  /// "RnnOperands{x, w, r, ..., scratch}", where `scratch` is a parameter that the caller adds; of tensors as
+  /// they lie "RnnTensors<float>{...}".
   std::string operands() const;
 
  private:
@@ -28,12 +31,14 @@ class RecurrentOperands {
   void bias(std::int64_t units);
   void peepholes(std::int64_t units);
   void floats(int operand, const std::vector<float>& values, const char* what, const char* parameter);
+  void states_and_results();
   void optional_operand(int i, const char* parameter);
   void optional_result(int i, const char* parameter);
 
   const ir::RecurrentWork& work_;
   CallWriter& writer_;
   int gates_;
+  std::string type_ = "RnnOperands";   // of operands()
   std::vector<std::string> optional_;  // members of RnnOperands behind r: parameters or nullptr
 };
 

@@ -3,30 +3,16 @@
 #include <fmt/format.h>
 
 #include "codegen/kernels/library_support.h"
-#include "codegen/loops/c_types.h"
 
 namespace gcompile {
 namespace {
 
-/// Results that nothing reads need a place all the same.
-void result_or_scratch(CallWriter& writer, int i, const char* parameter, ir::ElementType element,
-                       std::int64_t count) {
-  if (writer.has_result(i)) {
-    writer.result(i, parameter);
-  } else {
-    writer.scratch(bytes_of(element, count), parameter, kernel_type(element));
-  }
-}
-
 void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   const auto& work = std::get<ir::TopKWork>(problem.work);
-  const ir::Shape& shape = problem.shape(0);
-  const Lines lines(shape, work.axis);
-  const std::int64_t count = ir::element_count(shape) / std::max<std::int64_t>(1, lines.extent) * work.k;
+  const Lines lines(problem.shape(0), work.axis);
   writer.call().headers = {writer.on_device() ? "gcrt/cuda/library.h" : "gcrt/cpu/library.h"};
   writer.operand(0, "x");
-  result_or_scratch(writer, 0, "values", problem.operands[0].element, count);
-  result_or_scratch(writer, 1, "positions", ir::ElementType::kInt64, count);
+  top_k_results(problem, writer);
   writer.call().body =
       fmt::format("  top_k<{}>({}/*outer, extent, inner, k*/ {}, {}, {}, {}, x, values, positions);\n",
                   work.largest, writer.queue_argument(), lines.outer, lines.extent, lines.inner, work.k);

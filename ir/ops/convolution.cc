@@ -147,7 +147,6 @@ RealTensor convolve_transposed(const RealTensor& x, const RealTensor& w, const W
 
 ContractForm spatial_contract(Work work, const TensorType& result, ElementType accumulator,
                               int base_operands) {
-  if (result.rank() > 4) operator_error("three and more spatial axes have no kernel yet");
   ContractForm form;
   form.work = std::move(work);
   form.base_operands = base_operands;

@@ -32,7 +32,7 @@ std::int64_t transposed_count(const Window& window, int i, std::int64_t input);
 /// The sums plus one value per channel (`bias` may be null), rounded to the type.
 Tensor with_bias(const RealTensor& sums, ElementType type, const Tensor* bias);
 
-/// Contract form over (N, C, spatial...) whose epilogue only casts; refuses more than two spatial axes.
+/// Contract form over (N, C, spatial...) whose epilogue only casts.
 ContractForm spatial_contract(Work work, const TensorType& result, ElementType accumulator,
                               int base_operands);
 /// The same for two operands, with operand 2 as bias in the epilogue when given.

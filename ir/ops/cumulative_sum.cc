@@ -61,6 +61,7 @@ const Operator& operator_CumSum() {
                     {"reverse", AttributeKind::kInt, std::int64_t{0}}};
     o.accuracy = Accuracy::kSum;
     o.summary = "running sum along an axis";
+    o.traits.computed_in_float = true;
     o.infer = infer;
     o.evaluate = evaluate;
     o.lower = lower;

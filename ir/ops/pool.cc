@@ -1,4 +1,5 @@
-// MaxPool and AveragePool: a maximum or mean over sliding windows.
+// MaxPool and AveragePool: a maximum or mean over sliding windows. Where MaxPool's Indices are wanted, they
+// are looked for once the maxima are known: MaxPoolPositions(X, maxima).
 
 #include <fmt/format.h>
 
@@ -7,6 +8,7 @@
 
 #include "ir/interrupt.h"
 #include "ir/ops/convolution.h"
+#include "ir/plain_loops.h"
 
 namespace gcompile::ir {
 namespace {
@@ -128,10 +130,33 @@ std::vector<Tensor> evaluate_max(const EvaluateContext& context) {
   return {y, indices};
 }
 
+bool decompose_max(RewriteContext& context) {
+  if (!context.has_result(1) || context.graph().use_count(context.node().results[1]) == 0) return false;
+  const ValueId x = context.operand_id(0);
+  Attributes attributes = context.attributes();
+  const std::int64_t order = attributes.int_of("storage_order");
+  attributes.erase("storage_order");
+  const ValueId maxima = context.emit("MaxPool", {x}, attributes);
+  attributes.erase("ceil_mode");
+  attributes.set("storage_order", order);
+  context.replace_result(1, context.emit("MaxPoolPositions", {x, maxima}, attributes));
+  if (context.has_result(0)) context.replace_result(0, maxima);
+  return true;
+}
+
+void infer_positions(InferContext& context) {
+  same_type(context);
+  if (context.shape(1).size() != context.shape(0).size())
+    operator_error("the maxima must have the rank of X");
+  context.set_result(0, ElementType::kInt64, context.shape(1));
+}
+
+Form lower_positions(const LowerContext& context) {
+  return window_positions(window_of(context.attributes()), context.operand(0), context.result(0).shape,
+                          context.attributes().flag("storage_order"));
+}
+
 Form lower_max(const LowerContext& context) {
-  if (context.has_result(1) && context.graph().use_count(context.node().results[1]) > 0) {
-    operator_error("the output Indices has no kernel yet");
-  }
   const TensorType& result = context.result(0);
   const PoolWork work{window_of(context.attributes()), true, false};
   return spatial_contract(work, result, compute_type(result.element), 1);
@@ -202,8 +227,27 @@ const Operator& operator_MaxPool() {
     o.attributes.push_back({"storage_order", AttributeKind::kInt, std::int64_t{0}});
     o.results = {1, 2};
     o.infer = infer_max;
+    o.decompose = decompose_max;
     o.evaluate = evaluate_max;
     o.lower = lower_max;
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_MaxPoolPositions() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "MaxPoolPositions";
+    o.domain = "gcompile";
+    o.versions = {1};
+    o.operands = {2, 2};
+    o.attributes = window_attributes();
+    o.attributes.push_back({"storage_order", AttributeKind::kInt, std::int64_t{0}});
+    o.summary = "positions of the maxima of sliding windows";
+    o.traits.decides = true;
+    o.infer = infer_positions;
+    o.lower = lower_positions;
     return o;
   }();
   return op;

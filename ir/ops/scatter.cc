@@ -1,5 +1,7 @@
 // ScatterND and ScatterElements: copies of data with some elements replaced or combined. Updates are applied
-// in row-major order and rounded one by one, so that kernels can agree bit for bit.
+// in row-major order and rounded one by one, so that kernels can agree bit for bit. 16-bit floats are
+// combined in float32 and rounded at the end: as running sums of float16, those of thousands of updates would
+// stand still.
 
 #include <fmt/format.h>
 
@@ -46,6 +48,34 @@ Scalar combined(const std::string& reduction, const Scalar& old, const Scalar& u
   return is_float(value.type) ? Scalar::of_real(value.type, value.real) : value;
 }
 
+bool combines_halves(const NodeView& node) {
+  const ElementType type = node.element(0);
+  return combine_of(node) != ScatterCombine::kReplace && compute_type(type) != type;
+}
+
+Tensor converted(const Tensor& from, ElementType type) {
+  if (from.element() == type) return from;
+  Tensor out(TensorType{type, from.shape()});
+  for (std::int64_t i = 0; i < out.count(); ++i) out.set(i, Scalar::of_real(type, from.real_at(i)));
+  return out;
+}
+
+/// The type in which data and updates are combined.
+ElementType combining_type(const NodeView& node) {
+  return combines_halves(node) ? compute_type(node.element(0)) : node.element(0);
+}
+
+bool decompose(RewriteContext& context) {
+  if (!combines_halves(context)) return false;
+  const ElementType half = context.element(0), wide = combining_type(context);
+  const std::vector<ValueId> operands = {emit_cast(context, context.operand_id(0), wide),
+                                         context.operand_id(1),
+                                         emit_cast(context, context.operand_id(2), wide)};
+  const std::string name(context.node().op->name);
+  context.replace_result(0, emit_cast(context, context.emit(name, operands, context.attributes()), half));
+  return true;
+}
+
 /// Index in [0, extent), counted from the end when negative.
 std::int64_t checked(std::int64_t index, std::int64_t extent) {
   if (index < -extent || index >= extent) {
@@ -73,9 +103,9 @@ void infer_nd(InferContext& context) {
 }
 
 std::vector<Tensor> evaluate_nd(const EvaluateContext& context) {
-  Tensor y = *context.value(0);
+  Tensor y = converted(*context.value(0), combining_type(context));
   const Tensor& indices = *context.value(1);
-  const Tensor& updates = *context.value(2);
+  const Tensor updates = converted(*context.value(2), combining_type(context));
   const std::string& reduction = context.attributes().string_of("reduction");
   const Shape strides = row_major_strides(y.shape());
   const std::int64_t depth = indices.shape().back();
@@ -93,7 +123,7 @@ std::vector<Tensor> evaluate_nd(const EvaluateContext& context) {
       y.set(base + i, combined(reduction, y.at(base + i), updates.at(tuple * slice + i)));
     }
   }
-  return {y};
+  return {converted(y, context.element(0))};
 }
 
 Form lower_nd(const LowerContext& context) {
@@ -117,9 +147,9 @@ void infer_elements(InferContext& context) {
 }
 
 std::vector<Tensor> evaluate_elements(const EvaluateContext& context) {
-  Tensor y = *context.value(0);
+  Tensor y = converted(*context.value(0), combining_type(context));
   const Tensor& indices = *context.value(1);
-  const Tensor& updates = *context.value(2);
+  const Tensor updates = converted(*context.value(2), combining_type(context));
   const std::string& reduction = context.attributes().string_of("reduction");
   const Shape strides = row_major_strides(y.shape());
   const Shape& box = indices.shape();
@@ -135,7 +165,7 @@ std::vector<Tensor> evaluate_elements(const EvaluateContext& context) {
     }
     y.set(at, combined(reduction, y.at(at), updates.at(i)));
   }
-  return {y};
+  return {converted(y, context.element(0))};
 }
 
 Form lower_elements(const LowerContext& context) {
@@ -157,6 +187,7 @@ Operator record(std::string_view name, std::vector<int> versions, std::string_vi
   o.operands = {3, 3};
   o.attributes = {{"reduction", AttributeKind::kString, std::string("none")}};
   o.summary = summary;
+  o.decompose = decompose;
   return o;
 }
 

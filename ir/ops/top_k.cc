@@ -100,6 +100,7 @@ const Operator& operator_TopK() {
     o.summary = "k largest or smallest values along an axis";
     o.traits.decides = true;
     o.traits.gives_positions = true;
+    o.traits.computed_in_float = true;
     o.normalise = normalise;
     o.infer = infer;
     o.evaluate = evaluate;

@@ -20,21 +20,25 @@ enum class RnnFunction : std::uint8_t {
   softsign,          // x / (1 + |x|)
   softplus           // log(1 + exp(x))
 };
-struct RnnActivation {
+template <class T>
+struct RnnActivationOf {
   RnnFunction function;
-  float alpha;
-  float beta;
+  T alpha;
+  T beta;
 };
+using RnnActivation = RnnActivationOf<float>;
 
-struct RnnOptions {
-  RnnActivation activations[2][3];  // per direction: f, g, h (GRU: f, g; RNN: f)
-  float clip;                       // bound of what enters an activation; 0: none
-  bool input_forget;                // LSTM: forget gate = 1 - input gate
-  bool linear_before_reset;         // GRU
+template <class T>
+struct RnnOptionsOf {
+  RnnActivationOf<T> activations[2][3];  // per direction: f, g, h (GRU: f, g; RNN: f)
+  T clip;                                // bound of what enters an activation; 0: none
+  bool input_forget;                     // LSTM: forget gate = 1 - input gate
+  bool linear_before_reset;              // GRU
 };
+using RnnOptions = RnnOptionsOf<float>;
 
-template <class V>
-GCRT_INLINE V rnn_function(const RnnActivation& a, V x) {
+template <class T, class V>
+GCRT_INLINE V rnn_function(const RnnActivationOf<T>& a, V x) {
   const V alpha = splat_like<V>(a.alpha);
   const V beta = splat_like<V>(a.beta);
   const V zero = {};
@@ -54,11 +58,11 @@ GCRT_INLINE V rnn_function(const RnnActivation& a, V x) {
     case RnnFunction::scaled_tanh:
       return alpha * tanh(beta * x);
     case RnnFunction::hard_sigmoid:
-      return min(max(alpha * x + beta, zero), splat_like<V>(1.0f));
+      return min(max(alpha * x + beta, zero), splat_like<V>(1));
     case RnnFunction::elu:
       return blend(x < zero, alpha * expm1(x), x);
     case RnnFunction::softsign:
-      return x / (splat_like<V>(1.0f) + abs(x));
+      return x / (splat_like<V>(1) + abs(x));
     case RnnFunction::softplus:
       return softplus(x);
   }
@@ -67,17 +71,17 @@ GCRT_INLINE V rnn_function(const RnnActivation& a, V x) {
 
 // Any activation. Not inlined on the CPU: the usual functions have paths of their own.
 #if GCRT_CUDA
-template <class V>
-GCRT_INLINE V rnn_activate(const RnnActivation& a, V x) {
+template <class T, class V>
+GCRT_INLINE V rnn_activate(const RnnActivationOf<T>& a, V x) {
   return rnn_function(a, x);
 }
 #else
-template <class V>
-GCRT_NOINLINE void rnn_activate_in_memory(const RnnActivation& a, V& x) {
+template <class T, class V>
+GCRT_NOINLINE void rnn_activate_in_memory(const RnnActivationOf<T>& a, V& x) {
   x = rnn_function(a, x);
 }
-template <class V>
-GCRT_INLINE V rnn_activate(const RnnActivation& a, V x) {
+template <class T, class V>
+GCRT_INLINE V rnn_activate(const RnnActivationOf<T>& a, V x) {
   rnn_activate_in_memory(a, x);
   return x;
 }
@@ -92,9 +96,9 @@ constexpr bool is_usual(const RnnOptions& options, int direction, int count) {
 }
 
 // Applies the clip and one of the activations of a direction. IsUsual: sigmoid, tanh, tanh without clip.
-template <bool IsUsual>
+template <bool IsUsual, class T = float>
 struct RnnGate {
-  const RnnOptions& options;
+  const RnnOptionsOf<T>& options;
   int direction;
   template <int Index, class V>
   GCRT_INLINE V apply(V x) const {
@@ -102,7 +106,7 @@ struct RnnGate {
       if constexpr (Index == 0) return sigmoid(x);
       return tanh(x);
     } else {
-      if (options.clip > 0.0f) x = min(max(x, splat_like<V>(-options.clip)), splat_like<V>(options.clip));
+      if (options.clip > T(0)) x = min(max(x, splat_like<V>(-options.clip)), splat_like<V>(options.clip));
       return rnn_activate(options.activations[direction][Index], x);
     }
   }
@@ -119,8 +123,8 @@ struct RnnGate {
 
 // The new state of an LSTM unit, in `state`, and its output. i, o, f and c are the sums that enter the
 // activations; peephole(0..2) are the weights of i, o and f, not called without peepholes.
-template <bool IsUsual, class V, class F>
-GCRT_INLINE V lstm_unit(const RnnGate<IsUsual>& gate, V i, V o, V f, V c, bool has_peepholes,
+template <bool IsUsual, class T, class V, class F>
+GCRT_INLINE V lstm_unit(const RnnGate<IsUsual, T>& gate, V i, V o, V f, V c, bool has_peepholes,
                         const F& peephole, V& state) {
   const V old = state;
   if (has_peepholes) {
@@ -128,7 +132,7 @@ GCRT_INLINE V lstm_unit(const RnnGate<IsUsual>& gate, V i, V o, V f, V c, bool h
     f = fma(peephole(2), old, f);
   }
   i = gate.template apply<0>(i);
-  f = gate.options.input_forget ? splat_like<V>(1.0f) - i : gate.template apply<0>(f);
+  f = gate.options.input_forget ? splat_like<V>(1) - i : gate.template apply<0>(f);
   const V candidate = gate.template apply<1>(c);
   state = fma(f, old, i * candidate);
   if (has_peepholes) o = fma(peephole(1), state, o);
@@ -137,8 +141,8 @@ GCRT_INLINE V lstm_unit(const RnnGate<IsUsual>& gate, V i, V o, V f, V c, bool h
 
 // The output of a GRU unit: (1 - z) * candidate + z * h. z and candidate are the sums that enter the
 // activations.
-template <bool IsUsual, class V>
-GCRT_INLINE V gru_unit(const RnnGate<IsUsual>& gate, V z, V candidate, V h) {
+template <bool IsUsual, class T, class V>
+GCRT_INLINE V gru_unit(const RnnGate<IsUsual, T>& gate, V z, V candidate, V h) {
   z = gate.template apply<0>(z);
   candidate = gate.template apply<1>(candidate);
   return fma(z, h - candidate, candidate);

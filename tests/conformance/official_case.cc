@@ -202,8 +202,6 @@ std::string refusal_reason(const std::string& message) {
       {"training mode is not supported", "training"},
       {"tf_half_pixel_for_nn", "coordinates that opset 13 removed"},
       {"opsets before", "opset too old"},
-      {"three and more spatial axes have no kernel", "three spatial axes"},
-      {"the output Indices has no kernel", "MaxPool's Indices"},
       {"in which nothing computes", "element type without arithmetic"},
       {"quantising to", "element type without arithmetic"},
       {"has elements of", "element type without arithmetic"},

@@ -2,8 +2,10 @@
 // compiled for every architecture, never run.
 #include "gcrt/cuda/library.h"
 #include "gcrt/cuda/rnn.h"
+#include "gcrt/cuda/rnn_loops.h"
 #include "gcrt/cuda/scan.h"
 #include "gcrt/cuda/scatter.h"
+#include "gcrt/cuda/top_k_loops.h"
 
 namespace GCRT_NAMESPACE {
 
@@ -19,10 +21,21 @@ void recurrences(Queue& q, RnnShape s, RnnOperands o, RnnOptions op) {
   lstm<Tile::k16x64, RnnTile<1, 12>, false>(q, s, o, op, 4, {});
 }
 
+template <class E>
+void recurrences_by_definition(Queue& q, RnnShape s, RnnTensors<E> t, RnnOptionsOf<E> op) {
+  recurrence_by_definition<LstmByDefinition>(q, s, t, op);
+  recurrence_by_definition<GruByDefinition>(q, s, t, op);
+  recurrence_by_definition<RnnByDefinition>(q, s, t, op);
+}
+template void recurrences_by_definition(Queue&, RnnShape, RnnTensors<float>, RnnOptionsOf<float>);
+template void recurrences_by_definition(Queue&, RnnShape, RnnTensors<double>, RnnOptionsOf<double>);
+
 void library(Queue& q, float* f, std::int64_t* p, double* d, std::uint32_t* u, const Half* from, Half* to) {
   top_k<true>(q, 1, 5, 1, 2, f, f, p);
   top_k<false>(q, 1, 5, 1, 2, d, d, p);
   top_k<false>(q, 1, 5, 1, 2, p, p, p);
+  top_k_by_rank(q, 5, TopKByRank<true, float>{5, 1, 2, f, f, p});
+  top_k_by_rank(q, 5, TopKByRank<false, std::int64_t>{5, 1, 2, p, p, p});
   std::int64_t e[3] = {};
   scatter_nd<ScatterAdd>(q, 1, 1, 1, 1, e, f, p, f, f, u);
   scatter_nd<ScatterReplace>(q, 1, 1, 1, 1, e, from, p, from, to, u);

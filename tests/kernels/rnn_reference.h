@@ -78,6 +78,8 @@ struct Data {
   // W's and R's bias added as the kernels take them, and R's bias of gate h.
   std::vector<float> bias(const Case& c) const;
   std::vector<float> recurrent_bias(const Case& c) const;
+  // [D][2][gates][H], as ONNX has them.
+  std::vector<float> both_biases(const Case& c) const;
 
   std::vector<float> x, w, r, wb, rb, peep, h0, c0;
   std::vector<std::int32_t> lengths;
@@ -200,6 +202,17 @@ inline std::vector<float> Data::bias(const Case& c) const {
   }
   return sums;
 }
+inline std::vector<float> Data::both_biases(const Case& c) const {
+  std::vector<float> both;
+  const auto rows = static_cast<std::ptrdiff_t>(c.gates()) * c.shape.hidden;
+  for (int d = 0; d < c.shape.directions; ++d) {
+    for (const std::vector<float>* from : {&wb, &rb}) {
+      both.insert(both.end(), from->begin() + d * rows, from->begin() + (d + 1) * rows);
+    }
+  }
+  return both;
+}
+
 inline std::vector<float> Data::recurrent_bias(const Case& c) const {
   std::vector<float> apart;
   const auto hidden = static_cast<std::size_t>(c.shape.hidden);

@@ -1,6 +1,7 @@
 // LSTM, GRU and RNN against the equations of the ONNX operators in double.
 #include "gcrt/cpu/rnn.h"
 
+#include "gcrt/cpu/rnn_loops.h"
 #include "kernel_test.h"
 #include "rnn_reference.h"
 
@@ -17,6 +18,8 @@ using rnn_reference::usual_rnn;
 
 struct Case : rnn_reference::Case {
   void run() const;
+  template <class E>
+  void run_by_definition(const Data& data) const;
 };
 
 std::vector<float> pack_gates(const rnn_reference::Case& c, const std::vector<float>& w, int depth) {
@@ -28,6 +31,50 @@ std::vector<float> pack_gates(const rnn_reference::Case& c, const std::vector<fl
     packed.insert(packed.end(), one.begin(), one.end());
   }
   return packed;
+}
+
+/// The plain loops, in elements of another type.
+template <class E>
+void Case::run_by_definition(const Data& data) const {
+  const auto in_elements = [](const std::vector<float>& from) {
+    return std::vector<E>(from.begin(), from.end());
+  };
+  const auto x = in_elements(data.x), w = in_elements(data.w), r = in_elements(data.r),
+             h0 = in_elements(data.h0), c0 = in_elements(data.c0), peep = in_elements(data.peep),
+             bias = in_elements(data.both_biases(*this));
+  std::vector<E> got_y(data.y.size(), E(9)), got_h(states(), E(9)), got_c(states(), E(9)),
+      scratch(states() * kRnnSequenceRows);
+  const RnnTensors<E> tensors{x.data(),
+                              w.data(),
+                              r.data(),
+                              has_bias ? bias.data() : nullptr,
+                              has_peepholes ? peep.data() : nullptr,
+                              has_lengths ? data.lengths.data() : nullptr,
+                              has_initial ? h0.data() : nullptr,
+                              has_initial ? c0.data() : nullptr,
+                              got_y.data(),
+                              got_h.data(),
+                              got_c.data(),
+                              scratch.data()};
+  RnnOptionsOf<E> as{{}, E(options.clip), options.input_forget, options.linear_before_reset};
+  for (int d = 0; d < 2; ++d) {
+    for (int f = 0; f < 3; ++f) {
+      const RnnActivation& a = options.activations[d][f];
+      as.activations[d][f] = {a.function, E(a.alpha), E(a.beta)};
+    }
+  }
+  const std::ptrdiff_t rows = std::ptrdiff_t{shape.directions} * shape.batch;
+  if (kind == Kind::lstm) recurrence_by_definition<LstmByDefinition>(shape, tensors, as, 0, rows);
+  if (kind == Kind::gru) recurrence_by_definition<GruByDefinition>(shape, tensors, as, 0, rows);
+  if (kind == Kind::rnn) recurrence_by_definition<RnnByDefinition>(shape, tensors, as, 0, rows);
+  const auto in_floats = [](const std::vector<E>& from) {
+    std::vector<float> out;
+    for (const E v : from) out.push_back(static_cast<float>(v));
+    return out;
+  };
+  rnn_reference::compare("Y by definition", in_floats(got_y).data(), data.y);
+  rnn_reference::compare("Y_h by definition", in_floats(got_h).data(), data.y_h);
+  if (kind == Kind::lstm) rnn_reference::compare("Y_c by definition", in_floats(got_c).data(), data.y_c);
 }
 
 void Case::run() const {
@@ -64,6 +111,8 @@ void Case::run() const {
   rnn_reference::compare("Y", got_y.data(), data.y);
   rnn_reference::compare("Y_h", got_h.data(), data.y_h);
   if (kind == Kind::lstm) rnn_reference::compare("Y_c", got_c.data(), data.y_c);
+  run_by_definition<float>(data);
+  run_by_definition<double>(data);
 }
 
 TEST(Rnn, Sizes) {

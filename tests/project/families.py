@@ -5,7 +5,9 @@ the reference; and what no fast kernel takes is computed all the same.
     families.py --gcompile GCOMPILE [CASE...]
 """
 
-from support import check, contains, run_main
+import html
+
+from support import check, contains, manifest, run_main
 
 
 class Model:
@@ -54,26 +56,58 @@ FORCED = {"conv": ["conv.direct", "conv.loops"], "thin": ["conv.depthwise", "con
           "mean": ["pool.window", "pool.loops"], "product": ["product.tile", "product.loops"]}
 
 
+def lists():
+    """Kernels with their own control."""
+    model = Model()
+    model.inputs = ["float[2,9,5] x", "int32[4,7] n", "int64[3,2] at", "float[3,5] rows", "int32[2,7] by", "int32[2,7] more"]
+    model.outputs = ["float[2,4,5] best", "int64[2,4,5] where", "float[2,9,5] sums", "float[2,9,5] put", "int32[4,7] added",
+                     "float[2,1,9,6] states"]
+    model.constants = ["int64[1] k = {4}", "int64 axis = {1}"]
+    for gate, width in (("w", 5), ("r", 6)):
+        model.constant(gate, "float", (1, 18, width))
+    model.constant("b", "float", (1, 36))
+    model.nodes = ["best, where = TopK<axis = 1>(x, k)", "sums = CumSum<exclusive = 1, reverse = 1>(x, axis)",
+                   "put = ScatterND(x, at, rows)",
+                   'added = ScatterElements<axis = 0, reduction = "add">(n, by, more)',
+                   "states = GRU<hidden_size = 6>(x, w, r, b)"]
+    return model
+
+
 def verify(world, name, model, *options):
     path = world.folder / f"{name}.onnxtxt"
     path.write_text(model.text())
     world.run([world.gcompile, "verify", path, "-q", *options])
 
 
-def rounds():
+FORCED_LISTS = {"best": ["topk.sort", "topk.loops"], "sums": ["scan.lines", "scan.loops"],
+                "put": ["scatter.dense", "scatter.loops"], "added": ["scatter.dense", "scatter.loops"],
+                "states": ["recurrent.cell", "recurrent.loops"]}
+
+
+def rounds(forced):
     """Options that together force every family once."""
-    for i in range(max(map(len, FORCED.values()))):
-        yield [part for node, families in FORCED.items() for part in ("--kernel", f"{node}={families[i % len(families)]}")]
+    for i in range(max(map(len, forced.values()))):
+        yield [part for node, families in forced.items() for part in ("--kernel", f"{node}={families[i % len(families)]}")]
 
 
 def case_forced_cpp(world):
-    for i, options in enumerate(rounds()):
+    for i, options in enumerate(rounds(FORCED)):
         verify(world, f"forced_{i}", images(), *options)
 
 
 def case_forced_cuda(world):
-    for i, options in enumerate(rounds()):
+    for i, options in enumerate(rounds(FORCED)):
         verify(world, f"forced_{i}", images(), *options, "--target", "cuda", "--emulate")
+
+
+def case_forced_lists_cpp(world):
+    for i, options in enumerate(rounds(FORCED_LISTS)):
+        verify(world, f"lists_{i}", lists(), *options)
+
+
+def case_forced_lists_cuda(world):
+    for i, options in enumerate(rounds(FORCED_LISTS)):
+        verify(world, f"lists_{i}", lists(), *options, "--target", "cuda", "--emulate")
 
 
 def computed():
@@ -108,6 +142,12 @@ def case_choice_is_told(world):
     contains(world.compile(path, world.folder / "told", "--explain", "thin"), "-> conv.depthwise", "conv.loops", "does not take it")
     report = (world.folder / "told" / "report.html").read_text()
     contains(report, "Choice of kernels", "conv.direct")
+    told = manifest(world.path("told"), "images")["choices"]
+    thin = next(choice for choice in told if choice["families"][0]["family"] == "conv.depthwise")
+    contains(report, html.escape(thin["problem"], quote=False))
+    check(all(family["picoseconds"] > 0 for family in thin["families"] if "refusal" not in family), "prices")
+    check({"conv.loops", "conv.integer"} <= {family["family"] for family in thin["families"]}, "rivals")
+    check(any(family.get("refusal") == "elements of float32" for family in thin["families"]), "a reason")
     contains(world.compile(path, world.folder / "no", "--kernel", "thin=conv.integer", status=1), "E0302", "conv.integer", "elements of float32")
     contains(world.compile(path, world.folder / "no", "--kernel", "nothing=conv.direct", status=1), "E0306", "nothing")
     contains(world.compile(path, world.folder / "no", "--kernel", "thin=conv.magic", status=2), "conv.magic", "conv.loops")

@@ -50,9 +50,10 @@ void expect_same_loops(const OneNode& spec) {
   const ir::Graph graph = graph_of(spec);
   const ir::NodeId id = graph.nodes()[0];
   const ir::Form form = ir::form_of(graph, id);
-  const ir::LoopForm loops =
-      ir::plain_loops(problem_of_node(graph), std::get<ir::ContractForm>(form).epilogue);
+  const auto* contract = std::get_if<ir::ContractForm>(&form);
   const Tensor expected = ir::evaluate_node(graph, id, spec.operands).at(0);
+  const ir::LoopForm loops = ir::plain_loops(
+      problem_of_node(graph), contract ? contract->epilogue : ir::LoopForm::over(expected.shape()));
   const Tensor actual = ir::evaluate(loops, spec.operands, expected.type());
   for (std::int64_t i = 0; i < expected.count(); ++i) {
     ASSERT_NEAR(actual.real_at(i), expected.real_at(i), 1e-5 * (1 + std::abs(expected.real_at(i))))
@@ -79,6 +80,20 @@ TEST(Families, EveryKindIsServed) {
     EXPECT_TRUE(std::any_of(families().begin(), families().end(), [&](const KernelFamily* family) {
       return family->kind == static_cast<ir::Kind>(kind);
     })) << ir::name_of(static_cast<ir::Kind>(kind));
+  }
+}
+
+/// Attention has none: it is formed only where a family takes it, out of products and a softmax.
+TEST(Families, PlainLoopsComeLastOfEveryKindButAttention) {
+  for (std::size_t kind = 0; kind < std::variant_size_v<ir::Work>; ++kind) {
+    const auto of_kind = static_cast<ir::Kind>(kind);
+    if (of_kind == ir::Kind::kAttention) continue;
+    const KernelFamily* last = nullptr;
+    for (const KernelFamily* family : families()) {
+      if (family->kind == of_kind) last = family;
+    }
+    ASSERT_NE(last, nullptr);
+    EXPECT_EQ(last->name, std::string(ir::name_of(of_kind)) + ".loops");
   }
 }
 
@@ -134,6 +149,46 @@ TEST(PlainLoops, AreTheDefinitionOfPools) {
       mean.set("count_include_pad", include);
       expect_same_loops({.op = "AveragePool", .attributes = mean, .operands = {&x}});
     }
+  }
+}
+
+TEST(PlainLoops, AreTheDefinitionOfThreeAndMoreSpatialAxes) {
+  const Tensor x = awkward(ElementType::kFloat64, {2, 2, 3, 4, 5}),
+               w = awkward(ElementType::kFloat64, {2, 1, 2, 1, 3});
+  const Attributes window = attributes({{"pads", Ints{1, 0, 1, 0, 1, 1}}, {"group", std::int64_t{2}}});
+  expect_same_loops({.op = "Conv", .attributes = window, .operands = {&x, &w}});
+  expect_same_loops({.op = "ConvTranspose", .attributes = window, .operands = {&x, &w}});
+  const Tensor bytes = awkward(ElementType::kUInt8, {1, 1, 2, 3, 2, 3});
+  expect_same_loops({.op = "MaxPool",
+                     .attributes = attributes({{"kernel_shape", Ints{2, 1, 2, 2}}}),
+                     .operands = {&bytes}});
+}
+
+TEST(PlainLoops, AreTheDefinitionOfRunningSums) {
+  const Tensor x = awkward(ElementType::kFloat32, {2, 5, 3}), bytes = awkward(ElementType::kInt8, {2, 5, 3});
+  const Tensor axis = Tensor::of_ints(Ints{1}, {1});
+  for (const std::int64_t exclusive : {0, 1}) {
+    for (const std::int64_t reverse : {0, 1}) {
+      const Attributes how = attributes({{"exclusive", exclusive}, {"reverse", reverse}});
+      expect_same_loops({.op = "CumSum", .attributes = how, .operands = {&x, &axis}, .known = true});
+      expect_same_loops({.op = "CumSum", .attributes = how, .operands = {&bytes, &axis}, .known = true});
+    }
+  }
+}
+
+TEST(PlainLoops, AreTheDefinitionOfScatters) {
+  const Tensor data = awkward(ElementType::kFloat32, {4, 3}),
+               updates = awkward(ElementType::kFloat32, {2, 2});
+  const Tensor ints = awkward(ElementType::kUInt8, {4, 3}), more = awkward(ElementType::kUInt8, {2, 2, 3});
+  const Tensor index = Tensor::of_ints(Ints{-1, 1, 3, 1}, {2, 2});
+  const Tensor rows = Tensor::of_ints(Ints{2, 0, -2, 2}, {2, 2, 1});
+  for (const char* reduction : {"none", "add", "mul", "max", "min"}) {
+    expect_same_loops({.op = "ScatterElements",
+                       .attributes = attributes({{"reduction", std::string(reduction)}}),
+                       .operands = {&data, &index, &updates}});
+    expect_same_loops({.op = "ScatterND",
+                       .attributes = attributes({{"reduction", std::string(reduction)}}),
+                       .operands = {&ints, &rows, &more}});
   }
 }
 

@@ -342,25 +342,31 @@ TEST(MaxPool, CountsPositionsInTheStorageOrder) {
   EXPECT_EQ(y[1].ints(), (Ints{2}));
 }
 
-TEST(MaxPool, RefusesToLowerIndicesThatAreUsed) {
-  const Tensor x = ramp({1, 1, 4});
-  auto graph = graph_of({.op = "MaxPool",
-                         .attributes = attributes({{"kernel_shape", Ints{2}}}),
-                         .operands = {&x},
-                         .results = 2});
-  EXPECT_EQ(error_of([&] { ir::form_of(graph, graph.nodes()[0]); }), "the output Indices has no kernel yet");
-  graph.set_output(1, graph.outputs()[0]);
-  EXPECT_EQ(error_of([&] { ir::form_of(graph, graph.nodes()[0]); }), "no error");
+TEST(MaxPool, PositionsAreThoseOfTheFirstMaximum) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), low = -std::numeric_limits<float>::infinity();
+  const Tensor x = floats({low, low, 3, 3, 1, nan, nan, 0, low}, {1, 1, 3, 3});
+  for (const std::int64_t order : {0, 1}) {
+    const Attributes window = attributes({{"kernel_shape", Ints{2, 2}},
+                                          {"strides", Ints{1, 1}},
+                                          {"dilations", Ints{1, 1}},
+                                          {"pads", Ints{1, 1, 1, 1}},
+                                          {"storage_order", order}});
+    const auto expected = run({.op = "MaxPool", .attributes = window, .operands = {&x}, .results = 2});
+    const auto actual = run({.op = "MaxPoolPositions",
+                             .attributes = window,
+                             .operands = {&x, &expected[0]},
+                             .domain = "gcompile"});
+    EXPECT_EQ(actual[0].ints(), expected[1].ints()) << order;
+  }
 }
 
-TEST(Pools, RefuseThreeSpatialAxesWhenLoweredButEvaluateThem) {
+TEST(Pools, TakeThreeSpatialAxes) {
   const Tensor x = ramp({1, 1, 2, 2, 2});
   const OneNode node = {
       .op = "MaxPool", .attributes = attributes({{"kernel_shape", Ints{2, 2, 2}}}), .operands = {&x}};
   EXPECT_EQ(reals(run(node)[0]), (std::vector<double>{7}));
   const auto graph = graph_of(node);
-  EXPECT_EQ(error_of([&] { ir::form_of(graph, graph.nodes()[0]); }),
-            "three and more spatial axes have no kernel yet");
+  EXPECT_EQ(error_of([&] { ir::form_of(graph, graph.nodes()[0]); }), "no error");
   EXPECT_EQ(error_of([&] { run({.op = "MaxPool", .operands = {&x}}); }),
             "attribute 'kernel_shape' is missing");
 }

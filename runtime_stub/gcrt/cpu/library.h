@@ -8,19 +8,9 @@
 #include "gcrt/config.h"
 #include "gcrt/scalar.h"
 #include "gcrt/scatter_combine.h"
+#include "gcrt/top_k_order.h"
 
 namespace GCRT_NAMESPACE {
-
-// Order of TopK: larger (or smaller) first; NaN counts as the largest value; ties go to the smaller position.
-template <class T, bool Largest>
-struct TopKOrder {
-  static GCRT_INLINE bool less(T a, T b) { return b != b ? !(a != a) : a < b; }
-  static GCRT_INLINE bool before(T a, std::int64_t i, T b, std::int64_t j) {
-    if (Largest ? less(b, a) : less(a, b)) return true;
-    if (Largest ? less(a, b) : less(b, a)) return false;
-    return i < j;
-  }
-};
 
 // A binary heap in the output itself whose root is the worst of the values kept so far.
 template <class T, bool Largest>

@@ -1,0 +1,66 @@
+// topk.loops: every element counts those of its line that come before it, which is its place in the result:
+// of every size, in the square of a line's length.
+
+#include <fmt/format.h>
+
+#include "codegen/kernels/image_weights.h"
+#include "codegen/kernels/library_support.h"
+#include "codegen/loops/c_types.h"
+
+namespace gcompile {
+namespace {
+
+/// Of comparisons beside multiply-adds in whole vectors.
+constexpr double kEfficiency = 0.02;
+
+std::int64_t comparisons(const ir::Problem& problem) {
+  const Lines lines(problem.shape(0), std::get<ir::TopKWork>(problem.work).axis);
+  return ir::element_count(problem.shape(0)) * lines.extent;
+}
+
+std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
+  PlannedCost only;
+  only.cost.picoseconds = machine.picoseconds(comparisons(problem), problem.bytes(), kEfficiency);
+  return {only};
+}
+
+/// The lines are read again for every element.
+std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
+  std::vector<PlannedCost> out = cuda_streaming_plan(problem, machine);
+  const Lines lines(problem.shape(0), std::get<ir::TopKWork>(problem.work).axis);
+  out[0].cost.picoseconds *= 2 + lines.extent / 8;
+  return out;
+}
+
+void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+  const auto& work = std::get<ir::TopKWork>(problem.work);
+  const ir::ElementType element = problem.operands[0].element;
+  const Lines lines(problem.shape(0), work.axis);
+  const std::int64_t count = ir::element_count(problem.shape(0));
+  KernelCall& out = writer.call();
+  out.headers = {writer.on_device() ? "gcrt/cuda/top_k_loops.h" : "gcrt/cpu/top_k_loops.h"};
+  writer.operand(0, "x");
+  top_k_results(problem, writer);
+  out.body = fmt::format(
+      "  const TopKByRank<{}, {}> store{{/*extent, inner, k*/ {}, {}, {}, x, values, positions}};\n",
+      work.largest, kernel_type(element), lines.extent, lines.inner, work.k);
+  if (writer.on_device()) {
+    out.body += fmt::format("  top_k_by_rank(queue, {}, store);\n", count);
+    return;
+  }
+  out.threaded = true;
+  out.body += parallel_lines(fmt::format("{}", count), "top_k_by_rank(store, begin, end)");
+}
+
+}  // namespace
+
+const KernelFamily& family_topk_loops() {
+  static const KernelFamily family = {"topk.loops",
+                                      ir::Kind::kTopK,
+                                      refuse_half,
+                                      {{{.needs = needs_row_major, .plans = plans, .call = call},
+                                        {.needs = needs_row_major, .plans = cuda_plans, .call = call}}}};
+  return family;
+}
+
+}  // namespace gcompile
