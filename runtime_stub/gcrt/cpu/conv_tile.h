@@ -70,8 +70,8 @@ struct ConvTile {
   int image, row, column;
 
   int count;  // rows including the dropped ones
-  std::intptr_t ih[kPointerRows<Dot>];
-  std::intptr_t iw[kPointerRows<Dot>];
+  int ih[kPointerRows<Dot>];
+  int iw[kPointerRows<Dot>];
   std::intptr_t offset[kPointerRows<Dot>];  // of tap (0, 0), which may lie outside the image
   const Left* pointers[Dot::kMaxTaps * kPointerRows<Dot>];
   TileRun runs[Dot::kMaxTaps];
@@ -171,9 +171,9 @@ void ConvTile<Dot>::border_by_taps(const ConvGroup<Dot>& group, TileTask<Dot>& t
   const TapRectangle& taps = group.taps;
   const V zero{};
   const V outside = splat(lane, reinterpret_cast<std::intptr_t>(group.border_row));
-  const auto is_in = [&](const std::intptr_t* origins, int shift, int size) GCRT_LAMBDA_INLINE {
-    const V at = load(lane, origins) + std::intptr_t{shift};
-    return (V)((at >= zero) & (at < splat(lane, std::intptr_t{size})));
+  const auto is_in = [&](const int* origins, int shift, int size) GCRT_LAMBDA_INLINE {
+    const Pack<int, kPointerLanes> at = load(lane, origins) + shift;
+    return convert<std::intptr_t>((at >= 0) & (at < size));
   };
   const auto has_any = [](V mask) GCRT_LAMBDA_INLINE {
     std::intptr_t any = 0;
@@ -252,7 +252,7 @@ void ConvTile<Dot>::border_by_rows(const ConvGroup<Dot>& group, TileTask<Dot>& t
     for (int i = 0; i < count;) {
       int end = i + 1;
       while (end < count && iw[end] > iw[end - 1]) ++end;
-      const int first = static_cast<int>(iw[i]) + taps.column_begin;
+      const int first = iw[i] + taps.column_begin;
       const int pixels = (end - 1 - i) * s.stride_w + taps.columns();
       const TapRange range = valid_taps(first, 1, pixels, s.in_w);
       const bool is_row = static_cast<unsigned>(ih[i] + kh * s.dilation_h) < static_cast<unsigned>(s.in_h);

@@ -60,6 +60,13 @@ GCRT_INLINE V multiply_add(V a, V b, V c) {
   }
 }
 
+// Keeps g++ from hoisting products out of a step, for which it would spill the sums (config.h). Vectors that
+// are halved, or less than a register, cannot be named.
+template <class V>
+GCRT_INLINE void keep_in_register(V& sum) {
+  if constexpr (sizeof(V) >= 16 && sizeof(V) <= GCRT_NATIVE_BYTES) GCRT_KEEP_IN_REGISTER(sum);
+}
+
 // One type for all: a word is one value. T is float, double or an integer type (sums modulo 2^bits).
 template <class T>
 struct FmaDot {
@@ -105,6 +112,7 @@ struct FmaDot {
   template <class V>
   static GCRT_INLINE void multiply_add(V& sum, V a, V b) {
     sum = GCRT_NAMESPACE::multiply_add(a, b, sum);
+    if constexpr (!GCRT_HAS_FMA) keep_in_register(sum);
   }
   static GCRT_INLINE Vector add(Vector a, Vector b) { return a + b; }
 };

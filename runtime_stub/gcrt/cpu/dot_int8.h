@@ -89,7 +89,7 @@ struct IntegerDot {
     } else {
       sum = madd_s16(sum, a, b);
     }
-    if constexpr (sizeof(V) <= GCRT_NATIVE_BYTES) GCRT_KEEP_IN_REGISTER(sum);
+    keep_in_register(sum);
   }
   static GCRT_INLINE Vector add(Vector a, Vector b) {
     return bit_cast<std::int32_t>(bit_cast<std::uint32_t>(a) + bit_cast<std::uint32_t>(b));
