@@ -23,18 +23,14 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
 void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   const auto& work = std::get<ir::ConvTransposeWork>(problem.work);
   const ir::Tensor& weights = *writer.constant(1);
-  KernelCall& out = writer.call();
-  out.headers = {"gcrt/cpu/conv_transpose.h"};
-  out.threaded = true;
+  writer.call().headers = {"gcrt/cpu/conv_transpose.h"};
   writer.operand(0, "x");
   writer.packed(1, pack_panels(weights, conv_transpose_matrices(weights.shape(), work.groups)),
                 "packed for conv_transpose2d", "w");
   writer.weights(writer.blob().zeros((problem.shape(1)[0] / work.groups + 16) * 4), "zeros", "float");
-  const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
-  out.body = Text(image_of(problem, work.window, work.groups).text("shape")) + "  " + epilogue.declaration() +
-             "\n" +
-             parallel_lines("conv_transpose2d_work_items(shape)",
-                            "conv_transpose2d(shape, x, w, zeros, epilogue, begin, end)");
+  write_parallel(problem, image_of(problem, work.window, work.groups), writer,
+                 "conv_transpose2d_work_items(shape)",
+                 "conv_transpose2d(shape, x, w, zeros, epilogue, begin, end)");
 }
 
 /// Rows of every phase after the other: [phase][output][tap of the phase][input], rows padded.
@@ -75,9 +71,8 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   packed_weights(writer,
                  pack_phases(*writer.constant(1), work, conv_shape(image), facts_of(precision).weight),
                  "conv_transpose2d", "w", precision);
-  const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
   note_plan(out, plan, precision);
-  out.body = Text(image.text("shape")) + "  " + epilogue.declaration() + "\n" +
+  out.body = shape_and_epilogue(problem, image, writer) +
              fmt::format("  conv_transpose2d<{}, Tile::{}>(queue, shape, x, w, epilogue);\n",
                          precision_argument(precision), tile_name(tile_of(plan)));
 }

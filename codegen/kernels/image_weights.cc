@@ -71,12 +71,20 @@ std::array<Recipe, 2> for_channels_last(Recipe cpp, Recipe cuda) {
   return {cpp, cuda};
 }
 
-std::string parallel_lines(const std::string& work_items, const std::string& call) {
-  return fmt::format(
-      "  parallel_for(threads, {}, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{\n"
-      "    {};\n"
-      "  }});\n",
-      work_items, call);
+Text shape_and_epilogue(const ir::Problem& problem, const ImageShape& image, CallWriter& writer) {
+  const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
+  return Text(image.text("shape")) + "  " + epilogue.declaration() + "\n";
+}
+
+void write_parallel(const ir::Problem& problem, const ImageShape& image, CallWriter& writer,
+                    const std::string& work_items, const std::string& call) {
+  writer.call().threaded = true;
+  writer.call().body = shape_and_epilogue(problem, image, writer) +
+                       fmt::format(
+                           "  parallel_for(threads, {}, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{\n"
+                           "    {};\n"
+                           "  }});\n",
+                           work_items, call);
 }
 
 }  // namespace gcompile

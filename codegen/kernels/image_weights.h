@@ -27,7 +27,12 @@ ir::LayoutOffer offers_channels_last(const ir::Problem& problem);
 /// The recipes of a family for images: operand 0 channels-last on both targets, and CUDA within 32 bits.
 std::array<Recipe, 2> for_channels_last(Recipe cpp, Recipe cuda);
 
-/// "  parallel_for(threads, COUNT, ...{ CALL(shape, ARGUMENTS, begin, end); });"
-std::string parallel_lines(const std::string& work_items, const std::string& call);
+/// The last step of every call over images: adds the parameters of the epilogue, and returns the definitions
+/// of "shape" and "epilogue".
+Text shape_and_epilogue(const ir::Problem& problem, const ImageShape& image, CallWriter& writer);
+/// The same with the call of a kernel of the CPU behind it:
+/// "  parallel_for(threads, WORK_ITEMS, ...{ CALL; });"
+void write_parallel(const ir::Problem& problem, const ImageShape& image, CallWriter& writer,
+                    const std::string& work_items, const std::string& call);
 
 }  // namespace gcompile

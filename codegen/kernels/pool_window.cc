@@ -36,14 +36,10 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
 
 void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   const auto& work = std::get<ir::PoolWork>(problem.work);
-  KernelCall& out = writer.call();
-  out.headers = {"gcrt/cpu/pool.h"};
-  out.threaded = true;
+  writer.call().headers = {"gcrt/cpu/pool.h"};
   writer.operand(0, "x");
-  const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
-  out.body = Text(image_of(problem, work.window, 1).text("shape")) + "  " + epilogue.declaration() + "\n" +
-             parallel_lines("pool2d_work_items(shape)", fmt::format("{}(shape, x, {}epilogue, begin, end)",
-                                                                    function_of(work), options_of(work)));
+  write_parallel(problem, image_of(problem, work.window, 1), writer, "pool2d_work_items(shape)",
+                 fmt::format("{}(shape, x, {}epilogue, begin, end)", function_of(work), options_of(work)));
 }
 
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
@@ -56,9 +52,8 @@ void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   const auto& work = std::get<ir::PoolWork>(problem.work);
   writer.call().headers = {"gcrt/cuda/pool.h"};
   writer.operand(0, "x");
-  const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
   writer.call().body =
-      Text(image_of(problem, work.window, 1).text("shape")) + "  " + epilogue.declaration() + "\n" +
+      shape_and_epilogue(problem, image_of(problem, work.window, 1), writer) +
       fmt::format("  {}(queue, shape, x, {}epilogue);\n", function_of(work), options_of(work));
 }
 

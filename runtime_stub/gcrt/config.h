@@ -91,4 +91,6 @@ namespace GCRT_NAMESPACE {
 // Lanes of 32 bits in one machine vector.
 constexpr int kLanes = GCRT_VECTOR_BYTES / 4;
 
+constexpr std::ptrdiff_t ceil_div(std::ptrdiff_t a, std::ptrdiff_t b) { return (a + b - 1) / b; }
+
 }  // namespace GCRT_NAMESPACE

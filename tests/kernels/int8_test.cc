@@ -4,6 +4,7 @@
 
 #include "conv_reference.h"
 #include "gcrt/cpu/conv_int8.h"
+#include "gcrt/cpu/depthwise_int8.h"
 #include "gcrt/cpu/gemm_int8.h"
 
 namespace kernel_test {
@@ -346,7 +347,7 @@ void check_depthwise(const ConvShape& s, Values values = Values::random, std::ui
   const Exact<std::int16_t> w(o.w);
   const Exact<std::int32_t> c(offsets);
   const Recorded<std::int32_t> result =
-      in_any_pieces<std::int32_t>(out_pixels(s), s.out_c, depthwise2d_integer_work_items(s),
+      in_any_pieces<std::int32_t>(out_pixels(s), s.out_c, depthwise2d_work_items(s),
                                   [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
                                     depthwise2d_integer(s, x.data.get(), w.data.get(), c.data.get(),
                                                         static_cast<TX>(o.zero_point), epilogue, begin, end);

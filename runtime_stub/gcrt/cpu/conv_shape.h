@@ -22,6 +22,19 @@ struct ConvShape {
   std::ptrdiff_t in_image_stride;
 };
 
+constexpr std::ptrdiff_t output_pixels(const ConvShape& s) {
+  return std::ptrdiff_t{s.batch} * s.out_h * s.out_w;
+}
+
+// True if the convolution is one matrix product over all pixels of all images: pixel i of the output sees
+// pixel i of the input only, and pixels are evenly spaced.
+constexpr bool is_pointwise(const ConvShape& s) {
+  return s.kernel_h == 1 && s.kernel_w == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_top == 0 &&
+         s.pad_left == 0 && s.out_h == s.in_h && s.out_w == s.in_w &&
+         (s.out_h == 1 || s.in_row_stride == s.in_w * s.in_pixel_stride) &&
+         (s.batch == 1 || s.in_image_stride == std::ptrdiff_t{s.in_h} * s.in_w * s.in_pixel_stride);
+}
+
 // Kernel positions [begin, end) whose input coordinate origin + k * dilation lies in [0, size).
 struct TapRange {
   int begin;

@@ -61,7 +61,7 @@ struct TransposeTile {
   }
 
   // Row pointers for taps [begin, end) of the phase; taps outside the image for every row are left out.
-  void point(const TransposePhase<T>& phase, int rows, int begin, int end, TileTask<T>& task) {
+  void point(const TransposePhase<T>& phase, int rows, int begin, int end, TileTask<FmaDot<T>>& task) {
     const ConvShape& s = phase.shape;
     const T** out = pointers;
     TileRun* run = runs;
@@ -87,7 +87,7 @@ struct TransposeTile {
     task.rows_step = rows;
     task.runs = runs;
     task.run_count = run - runs;
-    task.run_length = phase.channels;
+    task.run_words = phase.channels;
   }
 };
 
@@ -99,20 +99,21 @@ inline void conv_transpose2d_phase(const TransposePhase<T>& phase, std::ptrdiff_
   const std::ptrdiff_t depth = phase.channels * phase.shape.kernel_h * phase.shape.kernel_w;
   const int taps = phase.rows.count * phase.columns.count;
   TransposeTile<T> tile;
-  alignas(64) T partial[kTileRows * kTileColumns<T>];
+  alignas(64) T partial[kTileRows * kTileColumns<FmaDot<T>>];
   const PhaseEpilogue<E> to_pixels{epilogue, tile.pixels};
-  TileTask<T> task;
+  TileTask<FmaDot<T>> task;
   task.panel_stride = depth * kPanelColumns;
   task.partial = partial;
   task.m = 0;
   for (std::ptrdiff_t index = begin; index < end;) {
-    const int rows = next_tile_rows(end - index);
+    const int rows = FmaDot<T>::next_rows(end - index);
     task.valid_rows = static_cast<int>(smaller(end - index, rows));
     tile.locate(phase, index, rows, task.valid_rows);
-    for (std::ptrdiff_t n = 0; n < columns; n += kTileColumns<T>) {
+    for (std::ptrdiff_t n = 0; n < columns; n += kTileColumns<FmaDot<T>>) {
+      const int tile_columns = next_tile_columns<FmaDot<T>>(columns - n);
       task.b = w_packed + packed_b_offset(depth, n);
       task.n = n_origin + n;
-      task.valid_columns = static_cast<int>(smaller(columns - n, kTileColumns<T>));
+      task.valid_columns = static_cast<int>(smaller(columns - n, tile_columns));
       task.prefetch = task.b;
       int tap = 0;
       do {
@@ -120,7 +121,7 @@ inline void conv_transpose2d_phase(const TransposePhase<T>& phase, std::ptrdiff_
         if (n == 0 || taps > kPhaseTaps) tile.point(phase, rows, tap, tap_end, task);
         task.resume = tap > 0;
         task.finish = tap_end == taps;
-        run_tile(rows, task, to_pixels);
+        run_tile(rows, tile_columns, task, to_pixels);
         tap = tap_end;
       } while (tap < taps);
     }

@@ -3,7 +3,10 @@
 // Each vector of channels is carried through a block of rows before the next one is taken, so that every
 // input line is fetched once and then read from the first-level cache by all kernel rows. Inside the image,
 // input vectors of neighbouring pixels are loaded once and used by all kernel columns; at the border the taps
-// are clipped, pixel by pixel.
+// are clipped, pixel by pixel, or read the zero point where integers have one.
+//
+// The driver is written over a policy Dot (dot.h), of which it takes what concerns channels:
+// depthwise_int8.h is the same with integer operands.
 #pragma once
 
 #include "gcrt/cpu/conv_shape.h"
@@ -42,37 +45,73 @@ struct ChannelLoad<true, L> {
   std::int64_t index[L];
 };
 
+// What is multiplied: see depthwise2d and depthwise2d_integer.
+template <class Dot>
+struct DepthwiseOperands {
+  const typename Dot::Left* x;
+  const typename Dot::Right* w;
+  const typename Dot::Sum* offsets;
+  typename Dot::Left border;  // what taps outside the image read, unless they are skipped
+};
+
 // One vector of channels of one output row.
-template <class T>
+template <class Dot>
 struct DepthwiseRow {
+  using Left = typename Dot::Left;
+  template <int L>
+  using Vector = Pack<typename Dot::Sum, L>;
+
   const ConvShape& shape;
-  const T* x;  // input pixel of tap (0, 0) of output column 0; may lie outside the image
-  const T* w;  // weights of the channels at tap (0, 0)
-  TapRange rows;
+  const Left* x;                 // input pixel of tap (0, 0) of output column 0; may lie outside the image
+  const typename Dot::Right* w;  // weights of the channels at tap (0, 0)
+  const typename Dot::Sum* offsets;  // of the channels
+  Left border;
+  TapRange rows;     // kernel rows inside the image
   std::ptrdiff_t m;  // output pixel of column 0
   std::ptrdiff_t channel;
   int skip;  // leading lanes that another vector has handed over already
+
+  template <int L>
+  GCRT_INLINE Vector<L> start() const {
+    if constexpr (Dot::kHasOffsets) {
+      return load(Lanes<L>{}, offsets);
+    } else {
+      return Vector<L>{};
+    }
+  }
+  template <int L>
+  GCRT_INLINE Vector<L> weights(int tap) const {
+    return Dot::channel_weights(load(Lanes<L>{}, w + tap * std::ptrdiff_t{shape.out_c}));
+  }
+  // What a pixel outside the image counts as.
+  template <int L>
+  GCRT_INLINE Vector<L> outside() const {
+    return splat(Lanes<L>{}, Dot::kSkipsBorder ? typename Dot::Sum{} : typename Dot::Sum{border});
+  }
+  // Kernel rows that are summed, and whether one of them lies inside the image.
+  GCRT_INLINE TapRange summed_rows() const { return Dot::kSkipsBorder ? rows : TapRange{0, shape.kernel_h}; }
+  GCRT_INLINE bool has_row(int kh) const { return Dot::kSkipsBorder || (kh >= rows.begin && kh < rows.end); }
 };
 
 // Hands `Pixels` sums to the epilogue.
-template <int Pixels, int L, class T, class E>
-GCRT_INLINE void depthwise_finish(const DepthwiseRow<T>& row, const Pack<T, L> (&sum)[Pixels], int ow,
+template <int Pixels, int L, class Dot, class E>
+GCRT_INLINE void depthwise_finish(const DepthwiseRow<Dot>& row,
+                                  const Pack<typename Dot::Sum, L> (&sum)[Pixels], int ow,
                                   const E& epilogue) {
   if (row.skip == 0) {
     GCRT_UNROLL
     for (int p = 0; p < Pixels; ++p) epilogue(Lanes<L>{}, sum[p], row.m + ow + p, row.channel);
     return;
   }
-  alignas(64) T spilled[Pixels * L];
+  alignas(64) typename Dot::Sum spilled[Pixels * L];
   GCRT_UNROLL
   for (int p = 0; p < Pixels; ++p) store(Lanes<L>{}, spilled + p * L, sum[p]);
   finish_block(spilled + row.skip, L, Pixels, L - row.skip, row.m + ow, row.channel + row.skip, epilogue);
 }
 
 // Adds one kernel row to the sums of `Pixels` output pixels. Each input vector is loaded once and used by
-// every kernel column that reaches it. `in(i)` gives input pixel i counted from the first tap, `weight(kw)` a
-// tap.
-template <int Pixels, int KernelW, int StrideW, class V, class In>
+// every kernel column that reaches it. `in(i)` gives input pixel i counted from the first tap.
+template <class Dot, int Pixels, int KernelW, int StrideW, class V, class In>
 GCRT_INLINE void depthwise_kernel_row(V (&sum)[Pixels], const In& in, const V (&weights)[KernelW]) {
   GCRT_UNROLL
   for (int i = 0; i < (Pixels - 1) * StrideW + KernelW; ++i) {
@@ -81,7 +120,7 @@ GCRT_INLINE void depthwise_kernel_row(V (&sum)[Pixels], const In& in, const V (&
     for (int kw = 0; kw < KernelW; ++kw) {
       const int shift = i - kw;
       if (shift >= 0 && shift % StrideW == 0 && shift / StrideW < Pixels) {
-        sum[shift / StrideW] = multiply_add(value, weights[kw], sum[shift / StrideW]);
+        Dot::multiply_add(sum[shift / StrideW], value, weights[kw]);
       }
     }
   }
@@ -91,49 +130,54 @@ GCRT_INLINE void depthwise_kernel_row(V (&sum)[Pixels], const In& in, const V (&
 enum class DepthwisePlace { inside, at_side, anywhere };
 
 // `Pixels` output pixels of a square kernel. inside: no tap leaves the image. at_side: all kernel rows are
-// inside; pixels left and right of the image count as zero. anywhere: kernel rows are clipped as well.
-template <DepthwisePlace Place, int Pixels, int Kernel, int StrideW, int L, class T, class E>
-GCRT_INLINE void depthwise_known(const DepthwiseRow<T>& row, const Pack<T, L> (&w)[Kernel][Kernel], int ow,
+// inside; pixels left and right of the image count as outside(). anywhere: kernel rows leave the image as
+// well.
+template <DepthwisePlace Place, int Pixels, int Kernel, int StrideW, int L, class Dot, class E>
+GCRT_INLINE void depthwise_known(const DepthwiseRow<Dot>& row,
+                                 const Pack<typename Dot::Sum, L> (&w)[Kernel][Kernel], int ow,
                                  const E& epilogue) {
-  using V = Pack<T, L>;
+  using V = Pack<typename Dot::Sum, L>;
   const ConvShape& s = row.shape;
   const std::ptrdiff_t pixel = s.in_pixel_stride;
   const std::ptrdiff_t step = s.dilation_h * s.in_row_stride;
-  const T* const x = row.x + (ow * StrideW * pixel + row.channel);
+  const typename Dot::Left* const x = row.x + (ow * StrideW * pixel + row.channel);
   const int first = ow * StrideW - s.pad_left;
   V sum[Pixels];
   GCRT_UNROLL
-  for (int p = 0; p < Pixels; ++p) sum[p] = V{};
-  const auto add_row = [&](const T* line, const V(&weights)[Kernel]) GCRT_LAMBDA_INLINE {
-    depthwise_kernel_row<Pixels, Kernel, StrideW>(
+  for (int p = 0; p < Pixels; ++p) sum[p] = row.template start<L>();
+  const auto add_row = [&](const typename Dot::Left* line, bool is_row,
+                           const V(&weights)[Kernel]) GCRT_LAMBDA_INLINE {
+    depthwise_kernel_row<Dot, Pixels, Kernel, StrideW>(
         sum,
         [&](int i) GCRT_LAMBDA_INLINE {
           if constexpr (Place != DepthwisePlace::inside) {
-            if (static_cast<unsigned>(first + i) >= static_cast<unsigned>(s.in_w)) return V{};
+            if (!is_row || static_cast<unsigned>(first + i) >= static_cast<unsigned>(s.in_w)) {
+              return row.template outside<L>();
+            }
           }
-          return load(Lanes<L>{}, line + i * pixel);
+          return Dot::channel_values(load(Lanes<L>{}, line + i * pixel));
         },
         weights);
   };
   if constexpr (Place == DepthwisePlace::anywhere) {
-    for (int kh = row.rows.begin; kh < row.rows.end; ++kh) {
+    const TapRange rows = row.summed_rows();
+    for (int kh = rows.begin; kh < rows.end; ++kh) {
       V weights[Kernel];
       GCRT_UNROLL
-      for (int kw = 0; kw < Kernel; ++kw) {
-        weights[kw] = load(Lanes<L>{}, row.w + (kh * Kernel + kw) * std::ptrdiff_t{s.out_c});
-      }
-      add_row(x + kh * step, weights);
+      for (int kw = 0; kw < Kernel; ++kw) weights[kw] = row.template weights<L>(kh * Kernel + kw);
+      add_row(x + kh * step, row.has_row(kh), weights);
     }
   } else {
     GCRT_UNROLL
-    for (int kh = 0; kh < Kernel; ++kh) add_row(x + kh * step, w[kh]);
+    for (int kh = 0; kh < Kernel; ++kh) add_row(x + kh * step, true, w[kh]);
   }
   depthwise_finish<Pixels, L>(row, sum, ow, epilogue);
 }
 
 // Output columns [ow, out_w), the largest tiles first.
-template <DepthwisePlace Place, int Pixels, int Kernel, int StrideW, int L, class T, class E>
-GCRT_INLINE void depthwise_rest(const DepthwiseRow<T>& row, const Pack<T, L> (&w)[Kernel][Kernel], int ow,
+template <DepthwisePlace Place, int Pixels, int Kernel, int StrideW, int L, class Dot, class E>
+GCRT_INLINE void depthwise_rest(const DepthwiseRow<Dot>& row,
+                                const Pack<typename Dot::Sum, L> (&w)[Kernel][Kernel], int ow,
                                 const E& epilogue) {
   for (; ow + Pixels <= row.shape.out_w; ow += Pixels) {
     depthwise_known<Place, Pixels, Kernel, StrideW, L>(row, w, ow, epilogue);
@@ -144,8 +188,9 @@ GCRT_INLINE void depthwise_rest(const DepthwiseRow<T>& row, const Pack<T, L> (&w
 }
 
 // All output columns of a square kernel with known width and stride.
-template <int Kernel, int StrideW, int L, class T, class E>
-GCRT_INLINE void depthwise_known_row(const DepthwiseRow<T>& row, const Pack<T, L> (&w)[Kernel][Kernel],
+template <int Kernel, int StrideW, int L, class Dot, class E>
+GCRT_INLINE void depthwise_known_row(const DepthwiseRow<Dot>& row,
+                                     const Pack<typename Dot::Sum, L> (&w)[Kernel][Kernel],
                                      const TapRange& inner, const E& epilogue) {
   constexpr int P = kDepthwisePixels;
   if (row.rows.begin > 0 || row.rows.end < Kernel) {
@@ -165,32 +210,39 @@ GCRT_INLINE void depthwise_known_row(const DepthwiseRow<T>& row, const Pack<T, L
   depthwise_rest<DepthwisePlace::at_side, P, Kernel, StrideW, L>(row, w, ow, epilogue);
 }
 
-// Output columns [begin, end) of any kernel, `Pixels` at a time; the taps of all of them are columns of
-// `taps`.
-template <int Pixels, int L, class Load, class T, class E>
-GCRT_INLINE void depthwise_any(const DepthwiseRow<T>& row, const Load& load_channels, const TapRange& taps,
+// Output columns from `ow` on of any kernel, `Pixels` at a time; kernel columns `taps` of all of them lie
+// inside the image, and the others add nothing or read what is outside.
+template <int Pixels, int L, class Load, class Dot, class E>
+GCRT_INLINE void depthwise_any(const DepthwiseRow<Dot>& row, const Load& load_channels, const TapRange& taps,
                                int ow, const E& epilogue) {
-  using V = Pack<T, L>;
+  using V = Pack<typename Dot::Sum, L>;
   const ConvShape& s = row.shape;
   const std::ptrdiff_t step = s.stride_w * s.in_pixel_stride;
+  const TapRange rows = row.summed_rows();
+  const TapRange columns = Dot::kSkipsBorder ? taps : TapRange{0, s.kernel_w};
   V sum[Pixels];
   GCRT_UNROLL
-  for (int p = 0; p < Pixels; ++p) sum[p] = V{};
-  for (int kh = row.rows.begin; kh < row.rows.end; ++kh) {
-    const T* const line = row.x + (kh * s.dilation_h * s.in_row_stride + ow * step);
-    const T* const w = row.w + std::ptrdiff_t{kh} * s.kernel_w * s.out_c;
-    for (int kw = taps.begin; kw < taps.end; ++kw) {
-      const V weight = load(Lanes<L>{}, w + kw * std::ptrdiff_t{s.out_c});
-      const T* const x = line + kw * s.dilation_w * s.in_pixel_stride;
+  for (int p = 0; p < Pixels; ++p) sum[p] = row.template start<L>();
+  for (int kh = rows.begin; kh < rows.end; ++kh) {
+    const typename Dot::Left* const line = row.x + (kh * s.dilation_h * s.in_row_stride + ow * step);
+    const bool is_row = row.has_row(kh);
+    for (int kw = columns.begin; kw < columns.end; ++kw) {
+      const V weight = row.template weights<L>(kh * s.kernel_w + kw);
+      const bool is_inside = Dot::kSkipsBorder || (is_row && kw >= taps.begin && kw < taps.end);
+      const typename Dot::Left* const x = line + kw * s.dilation_w * s.in_pixel_stride;
       GCRT_UNROLL
-      for (int p = 0; p < Pixels; ++p) sum[p] = multiply_add(load_channels(x + p * step), weight, sum[p]);
+      for (int p = 0; p < Pixels; ++p) {
+        const V value =
+            is_inside ? Dot::channel_values(load_channels(x + p * step)) : row.template outside<L>();
+        Dot::multiply_add(sum[p], value, weight);
+      }
     }
   }
   depthwise_finish<Pixels, L>(row, sum, ow, epilogue);
 }
 
-template <int L, class Load, class T, class E>
-GCRT_INLINE void depthwise_any_row(const DepthwiseRow<T>& row, const Load& load_channels,
+template <int L, class Load, class Dot, class E>
+GCRT_INLINE void depthwise_any_row(const DepthwiseRow<Dot>& row, const Load& load_channels,
                                    const TapRange& inner, const E& epilogue) {
   constexpr int P = kDepthwisePixels;
   const ConvShape& s = row.shape;
@@ -219,25 +271,25 @@ GCRT_INLINE TapRange inner_columns(const ConvShape& s) {
 }
 
 // Output rows [row_begin, row_end) of one image for one vector of channels. Kernel is 0 if not known.
-template <int Kernel, int StrideW, bool IsMultiplied, int L, class T, class E>
-GCRT_NOINLINE void depthwise_channels(const ConvShape& s, const T* image, const T* w, std::ptrdiff_t channel,
-                                      int skip, int b, int row_begin, int row_end, const E& epilogue) {
+template <int Kernel, int StrideW, bool IsMultiplied, int L, class Dot, class E>
+GCRT_NOINLINE void depthwise_channels(const ConvShape& s, const DepthwiseOperands<Dot>& image,
+                                      std::ptrdiff_t channel, int skip, int b, int row_begin, int row_end,
+                                      const E& epilogue) {
   const TapRange inner = inner_columns(s);
-  DepthwiseRow<T> row{s, nullptr, w + channel, {0, 0}, 0, channel, skip};
+  const typename Dot::Sum* const offsets = Dot::kHasOffsets ? image.offsets + channel : nullptr;
+  DepthwiseRow<Dot> row{s, nullptr, image.w + channel, offsets, image.border, {0, 0}, 0, channel, skip};
   const auto start_row = [&](int oh) GCRT_LAMBDA_INLINE {
     const int y = oh * s.stride_h - s.pad_top;
-    row.x = image + (y * s.in_row_stride - s.pad_left * s.in_pixel_stride);
+    row.x = image.x + (y * s.in_row_stride - s.pad_left * s.in_pixel_stride);
     row.rows = valid_taps(y, s.dilation_h, s.kernel_h, s.in_h);
     row.m = (std::ptrdiff_t{b} * s.out_h + oh) * s.out_w;
   };
   if constexpr (Kernel != 0) {
-    Pack<T, L> weights[Kernel][Kernel];
+    Pack<typename Dot::Sum, L> weights[Kernel][Kernel];
     GCRT_UNROLL
     for (int kh = 0; kh < Kernel; ++kh) {
       GCRT_UNROLL
-      for (int kw = 0; kw < Kernel; ++kw) {
-        weights[kh][kw] = load(Lanes<L>{}, row.w + (kh * Kernel + kw) * std::ptrdiff_t{s.out_c});
-      }
+      for (int kw = 0; kw < Kernel; ++kw) weights[kh][kw] = row.template weights<L>(kh * Kernel + kw);
     }
     for (int oh = row_begin; oh < row_end; ++oh) {
       start_row(oh);
@@ -254,20 +306,20 @@ GCRT_NOINLINE void depthwise_channels(const ConvShape& s, const T* image, const 
 
 // All channels. The last vector of channels overlaps the one before it and skips what that has done; with
 // fewer channels than lanes, vectors are halved.
-template <int Kernel, int StrideW, bool IsMultiplied, int L, class T, class E>
-GCRT_INLINE void depthwise_rows(const ConvShape& s, const T* image, const T* w, int channel, int b,
+template <int Kernel, int StrideW, bool IsMultiplied, int L, class Dot, class E>
+GCRT_INLINE void depthwise_rows(const ConvShape& s, const DepthwiseOperands<Dot>& image, int channel, int b,
                                 int row_begin, int row_end, const E& epilogue) {
   for (; channel + L <= s.out_c; channel += L) {
-    depthwise_channels<Kernel, StrideW, IsMultiplied, L>(s, image, w, channel, 0, b, row_begin, row_end,
+    depthwise_channels<Kernel, StrideW, IsMultiplied, L>(s, image, channel, 0, b, row_begin, row_end,
                                                          epilogue);
   }
   if (channel == s.out_c) return;
   if (s.out_c >= L) {
     const int last = s.out_c - L;
-    depthwise_channels<Kernel, StrideW, IsMultiplied, L>(s, image, w, last, channel - last, b, row_begin,
+    depthwise_channels<Kernel, StrideW, IsMultiplied, L>(s, image, last, channel - last, b, row_begin,
                                                          row_end, epilogue);
   } else if constexpr (L > 1) {
-    depthwise_rows<0, 0, IsMultiplied, L / 2>(s, image, w, channel, b, row_begin, row_end, epilogue);
+    depthwise_rows<0, 0, IsMultiplied, L / 2>(s, image, channel, b, row_begin, row_end, epilogue);
   }
 }
 
@@ -275,17 +327,43 @@ inline std::ptrdiff_t depthwise2d_work_items(const ConvShape& s) { return std::p
 
 // Work items [work_begin, work_end) of a depthwise convolution with a square Kernel x Kernel window and
 // stride StrideW along the row, dilation_w 1 and out_c == in_c; or of any other, with Kernel 0.
-template <int Kernel, int StrideW, bool IsMultiplied, class T, class E>
-inline void depthwise2d_fixed(const ConvShape& s, const T* x, const T* w, const E& epilogue,
+template <int Kernel, int StrideW, bool IsMultiplied, class Dot, class E>
+inline void depthwise2d_items(const ConvShape& s, const DepthwiseOperands<Dot>& operands, const E& epilogue,
                               std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
   while (work_begin < work_end) {
     const int b = static_cast<int>(work_begin / s.out_h);
     const int row = static_cast<int>(work_begin - std::ptrdiff_t{b} * s.out_h);
     const int end =
         static_cast<int>(smaller(smaller(s.out_h, row + kDepthwiseRows), row + (work_end - work_begin)));
-    depthwise_rows<Kernel, StrideW, IsMultiplied, kVectorLanes<T>>(s, x + b * s.in_image_stride, w, 0, b, row,
-                                                                   end, epilogue);
+    DepthwiseOperands<Dot> image = operands;
+    image.x += b * s.in_image_stride;
+    depthwise_rows<Kernel, StrideW, IsMultiplied, kVectorLanes<typename Dot::Sum>>(s, image, 0, b, row, end,
+                                                                                   epilogue);
     work_begin += end - row;
+  }
+}
+template <int Kernel, int StrideW, bool IsMultiplied, class T, class E>
+inline void depthwise2d_fixed(const ConvShape& s, const T* x, const T* w, const E& epilogue,
+                              std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
+  const DepthwiseOperands<FmaDot<T>> operands{x, w, nullptr, T(0)};
+  depthwise2d_items<Kernel, StrideW, IsMultiplied>(s, operands, epilogue, work_begin, work_end);
+}
+
+// The same, for a window known at run time.
+template <class Dot, class E>
+inline void depthwise2d_any(const ConvShape& s, const DepthwiseOperands<Dot>& operands, const E& epilogue,
+                            std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
+  const int kernel = s.dilation_w == 1 && s.kernel_h == s.kernel_w ? s.kernel_w : 0;
+  if (s.out_c != s.in_c) {
+    depthwise2d_items<0, 0, true>(s, operands, epilogue, work_begin, work_end);
+  } else if (kernel == 3 && s.stride_w == 1) {
+    depthwise2d_items<3, 1, false>(s, operands, epilogue, work_begin, work_end);
+  } else if (kernel == 3 && s.stride_w == 2) {
+    depthwise2d_items<3, 2, false>(s, operands, epilogue, work_begin, work_end);
+  } else if (kernel == 5 && s.stride_w == 1) {
+    depthwise2d_items<5, 1, false>(s, operands, epilogue, work_begin, work_end);
+  } else {
+    depthwise2d_items<0, 0, false>(s, operands, epilogue, work_begin, work_end);
   }
 }
 
@@ -297,18 +375,7 @@ inline void depthwise2d_fixed(const ConvShape& s, const T* x, const T* w, const 
 template <class T, class E>
 inline void depthwise2d(const ConvShape& s, const T* x, const T* w, const E& epilogue,
                         std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
-  const int kernel = s.dilation_w == 1 && s.kernel_h == s.kernel_w ? s.kernel_w : 0;
-  if (s.out_c != s.in_c) {
-    depthwise2d_fixed<0, 0, true>(s, x, w, epilogue, work_begin, work_end);
-  } else if (kernel == 3 && s.stride_w == 1) {
-    depthwise2d_fixed<3, 1, false>(s, x, w, epilogue, work_begin, work_end);
-  } else if (kernel == 3 && s.stride_w == 2) {
-    depthwise2d_fixed<3, 2, false>(s, x, w, epilogue, work_begin, work_end);
-  } else if (kernel == 5 && s.stride_w == 1) {
-    depthwise2d_fixed<5, 1, false>(s, x, w, epilogue, work_begin, work_end);
-  } else {
-    depthwise2d_fixed<0, 0, false>(s, x, w, epilogue, work_begin, work_end);
-  }
+  depthwise2d_any(s, DepthwiseOperands<FmaDot<T>>{x, w, nullptr, T(0)}, epilogue, work_begin, work_end);
 }
 
 // The whole convolution.

@@ -9,11 +9,36 @@ namespace GCRT_NAMESPACE {
 
 namespace conv_parts {
 
+// Rows of one output channel each, `ldw` elements apart.
 template <class TW>
-inline DenseSource<TW> weights(const ConvShape& s, const TW* w) {
+inline DenseSource<TW> weights(const ConvShape& s, const TW* w, std::ptrdiff_t ldw) {
   const int columns = s.out_c / s.groups;
-  const std::ptrdiff_t ldw = conv_weight_stride(s);
   return dense_source(w, columns, s.kernel_h * s.kernel_w * (s.in_c / s.groups), ldw, {1, columns * ldw, 0});
+}
+
+// Any convolution as one Product of pixels and weights; taps outside the image read `fill`.
+template <Tile kTile, class Product, class TX, class TW, class E>
+inline void multiply(Queue& queue, const ConvShape& s, const TX* x, TX fill, const DenseSource<TW>& weights,
+                     const SplitDepth& split, const E& epilogue) {
+  multiply_tiles<kTile, Product>(queue, conv_source(s, x, fill), weights, static_cast<int>(output_pixels(s)),
+                                 weights.rows, weights.depth, s.groups, split,
+                                 GroupedOutput<E>{epilogue, weights.rows});
+}
+
+// The same where is_pointwise(s): a plain product.
+template <Tile kTile, class Product, class TX, class TW, class E>
+inline void multiply_pointwise(Queue& queue, const ConvShape& s, const TX* x, const DenseSource<TW>& weights,
+                               const SplitDepth& split, const E& epilogue) {
+  const int rows = static_cast<int>(output_pixels(s));
+  const int channels = s.in_c / s.groups;
+  const DenseSource<TX> pixels = dense_source(x, rows, channels, s.in_pixel_stride, {1, channels, 0});
+  const GroupedOutput<E> output{epilogue, weights.rows};
+  if constexpr (is_gemv(kTile)) {
+    gemv<kTile>(queue, pixels, weights, s.groups, output);
+  } else {
+    multiply_tiles<kTile, Product>(queue, pixels, weights, rows, weights.rows, channels, s.groups, split,
+                                   output);
+  }
 }
 
 }  // namespace conv_parts
@@ -24,32 +49,21 @@ inline DenseSource<TW> weights(const ConvShape& s, const TW* w) {
 template <Precision P, Tile kTile, class TW, class E>
 inline void conv2d(Queue& queue, const ConvShape& s, const float* x, const TW* w, const SplitDepth& split,
                    const E& epilogue) {
-  const DenseSource<TW> weights = conv_parts::weights(s, w);
-  multiply_tiles<kTile, FloatProduct<P>>(queue, conv_source(s, x, 0.0f), weights,
-                                         static_cast<int>(output_pixels(s)), weights.rows, weights.depth,
-                                         s.groups, split, GroupedOutput<E>{epilogue, weights.rows});
+  const DenseSource<TW> weights = conv_parts::weights(s, w, conv_weight_stride(s));
+  conv_parts::multiply<kTile, FloatProduct<P>>(queue, s, x, 0.0f, weights, split, epilogue);
 }
 template <Precision P, Tile kTile, class TW, class E>
 inline void conv2d(Queue& queue, const ConvShape& s, const float* x, const TW* w, const E& epilogue) {
   conv2d<P, kTile>(queue, s, x, w, SplitDepth{}, epilogue);
 }
 
-// The same where is_pointwise(s): a plain product. conv2d computes such shapes too, with more index
-// arithmetic and no tiles for vectors.
+// The same where is_pointwise(s). conv2d computes such shapes too, with more index arithmetic and no tiles
+// for vectors.
 template <Precision P, Tile kTile, class TW, class E>
 inline void conv2d_pointwise(Queue& queue, const ConvShape& s, const float* x, const TW* w,
                              const SplitDepth& split, const E& epilogue) {
-  const int rows = static_cast<int>(output_pixels(s));
-  const int channels = s.in_c / s.groups;
-  const DenseSource<TW> weights = conv_parts::weights(s, w);
-  const DenseSource<float> pixels = dense_source(x, rows, channels, s.in_pixel_stride, {1, channels, 0});
-  const GroupedOutput<E> output{epilogue, weights.rows};
-  if constexpr (is_gemv(kTile)) {
-    gemv<kTile>(queue, pixels, weights, s.groups, output);
-  } else {
-    multiply_tiles<kTile, FloatProduct<P>>(queue, pixels, weights, rows, weights.rows, channels, s.groups,
-                                           split, output);
-  }
+  const DenseSource<TW> weights = conv_parts::weights(s, w, conv_weight_stride(s));
+  conv_parts::multiply_pointwise<kTile, FloatProduct<P>>(queue, s, x, weights, split, epilogue);
 }
 template <Precision P, Tile kTile, class TW, class E>
 inline void conv2d_pointwise(Queue& queue, const ConvShape& s, const float* x, const TW* w,

@@ -7,18 +7,6 @@
 
 namespace GCRT_NAMESPACE {
 
-// True if pixel i of the output sees pixel i of the input only, and pixels are evenly spaced.
-constexpr bool is_pointwise(const ConvShape& s) {
-  return s.kernel_h == 1 && s.kernel_w == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_top == 0 &&
-         s.pad_left == 0 && s.out_h == s.in_h && s.out_w == s.in_w &&
-         (s.out_h == 1 || s.in_row_stride == s.in_w * s.in_pixel_stride) &&
-         (s.batch == 1 || s.in_image_stride == s.in_h * s.in_w * s.in_pixel_stride);
-}
-
-constexpr std::ptrdiff_t output_pixels(const ConvShape& s) {
-  return std::ptrdiff_t{s.batch} * s.out_h * s.out_w;
-}
-
 // Elements between the rows of packed weights: one row per output channel, k = (tap, channel of the group).
 constexpr std::ptrdiff_t conv_weight_stride(const ConvShape& s) {
   return ceil_div(std::ptrdiff_t{s.kernel_h} * s.kernel_w * (s.in_c / s.groups), 16) * 16;

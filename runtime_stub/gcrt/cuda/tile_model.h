@@ -123,8 +123,6 @@ constexpr double products_per_clock(const DeviceModel& device, Precision precisi
   }
 }
 
-constexpr std::ptrdiff_t ceil_div(std::ptrdiff_t a, std::ptrdiff_t b) { return (a + b - 1) / b; }
-
 // Elements between the rows of packed 8-bit or 16-bit weights.
 constexpr std::ptrdiff_t integer_weight_stride(std::ptrdiff_t depth) { return ceil_div(depth, 32) * 32; }
 

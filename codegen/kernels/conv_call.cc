@@ -1,0 +1,63 @@
+#include "codegen/kernels/conv_call.h"
+
+#include <fmt/format.h>
+
+namespace gcompile {
+
+ImageShape conv_image(const ir::Problem& problem) {
+  const auto& work = std::get<ir::ConvWork>(problem.work);
+  return image_of(problem, work.window, work.groups);
+}
+
+std::vector<PlannedCost> conv_plans(const ir::Problem& problem, const Machine& machine, double efficiency,
+                                    const char* function) {
+  PlannedCost only;
+  only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes(), efficiency);
+  only.cost.code_key = function;
+  return {only};
+}
+
+std::string depthwise_arguments(const ImageShape& image) {
+  const bool multiplied = image.out_c != image.in_c;
+  const bool square = image.kernel_h == image.kernel_w && image.dilation_w == 1 && !multiplied;
+  const bool fixed = square && ((image.kernel_w == 3 && image.stride_w <= 2) ||
+                                (image.kernel_w == 5 && image.stride_w == 1));
+  return fmt::format("{}, {}, {}", fixed ? image.kernel_w : 0, fixed ? image.stride_w : 0, multiplied);
+}
+
+std::vector<PlannedCost> depthwise_cuda_plans(const ir::Problem& problem, const Machine& machine) {
+  PlannedCost only;
+  only.cost.picoseconds = streaming_picoseconds(problem, machine);
+  return {only};
+}
+
+void write_depthwise_cuda(const ir::Problem& problem, CallWriter& writer, const std::string& function,
+                          const std::string& arguments) {
+  const ImageShape image = conv_image(problem);
+  writer.call().body = shape_and_epilogue(problem, image, writer) +
+                       fmt::format("  {}<DepthwiseWindow::{}>(queue, shape, {}, epilogue);\n", function,
+                                   window_name(conv_shape(image)), arguments);
+}
+
+std::vector<PlannedCost> tiled_conv_plans(const ir::Problem& problem, const Machine& machine,
+                                          Precision precision) {
+  const gcrt::ConvShape shape = conv_shape(conv_image(problem));
+  return {planned(gcrt::plan_conv2d(machine.gpu, precision, shape), 1, shape.groups)};
+}
+
+void write_tiled_conv(const ir::Problem& problem, const Plan& plan, CallWriter& writer, Precision precision,
+                      const TiledConv& conv) {
+  const ImageShape image = conv_image(problem);
+  const gcrt::ConvShape shape = conv_shape(image);
+  const bool pointwise = gcrt::is_pointwise(shape);
+  const Text definitions = shape_and_epilogue(problem, image, writer);
+  const std::string split =
+      split_argument(writer, splits_of(plan), gcrt::conv2d_workspace_size(shape, splits_of(plan)));
+  note_plan(writer.call(), plan, precision);
+  writer.call().body =
+      definitions + fmt::format("  {}{}<{}Tile::{}>(queue, shape, {}{}, {}, epilogue);\n", conv.function,
+                                pointwise ? "_pointwise" : "", conv.precision, tile_name(tile_of(plan)),
+                                conv.arguments, pointwise ? "" : conv.border_argument, split);
+}
+
+}  // namespace gcompile

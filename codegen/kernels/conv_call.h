@@ -1,0 +1,39 @@
+#pragma once
+// What the families of convolutions share, whatever they multiply: their geometry, plans, and the ends of
+// their calls.
+
+#include <string>
+#include <vector>
+
+#include "codegen/kernels/cuda_call.h"
+#include "codegen/kernels/image_weights.h"
+
+namespace gcompile {
+
+ImageShape conv_image(const ir::Problem& problem);
+
+/// The only plan of gcrt's `function` of the CPU, which reaches that part of the machine's peak.
+std::vector<PlannedCost> conv_plans(const ir::Problem& problem, const Machine& machine, double efficiency,
+                                    const char* function);
+
+/// "3, 1, false": the window of a depthwise convolution, as gcrt's kernels of the CPU are compiled for it.
+std::string depthwise_arguments(const ImageShape& image);
+/// A kernel of CUDA without tiles.
+std::vector<PlannedCost> depthwise_cuda_plans(const ir::Problem& problem, const Machine& machine);
+/// Its call: FUNCTION<DepthwiseWindow::k3>(queue, shape, ARGUMENTS, epilogue).
+void write_depthwise_cuda(const ir::Problem& problem, CallWriter& writer, const std::string& function,
+                          const std::string& arguments);
+
+/// A convolution on tiles of CUDA's tensor cores.
+struct TiledConv {
+  std::string function;         // "conv2d"; with "_pointwise" behind it for pointwise convolutions
+  std::string precision;        // first template argument with a comma, or nothing
+  std::string arguments;        // "x, w"
+  std::string border_argument;  // which pointwise convolutions do not take: ", std::uint8_t{3}"
+};
+std::vector<PlannedCost> tiled_conv_plans(const ir::Problem& problem, const Machine& machine,
+                                          Precision precision);
+void write_tiled_conv(const ir::Problem& problem, const Plan& plan, CallWriter& writer, Precision precision,
+                      const TiledConv& conv);
+
+}  // namespace gcompile

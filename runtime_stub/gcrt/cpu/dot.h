@@ -1,0 +1,120 @@
+// What a register tile multiplies, and how. The tile, the matrix product and the convolution (tile.h, gemm.h,
+// conv.h) are written once, over a policy `Dot` that tells them what depends on the element types:
+//
+//   Left, Right, Sum     elements of A, of packed B, and of the sums
+//   Word                 what is read of a row of A in one step of k: kWordDepth values. A lane of a vector
+//                        holds as many values of one column of B, and the sum of that column.
+//   kRows, kVectors      the largest register tile: rows, and vectors of sums per row
+//   next_rows(n)         rows of the next tile when n rows are left: kRows, or a result of shorter()
+//   shorter(rows)        rows of the next smaller tile, at last 1
+//   kDirectRows          tiles of fewer rows hand their sums to the epilogue through the stack, for less code
+//   kHasOffsets          the sums start at an int32 per column, which takes out zero points; else at zero
+//   kSkipsBorder         what lies outside an image adds nothing and is skipped; else the offsets count on it
+//   kEdgeChannels        with at most so many channels, edges of images are copied next to what lies outside
+//   kStepIsWord          the words of a row follow each other without gaps; else the task says how far apart
+//   kPrefetches          the next columns of B are fetched ahead
+//   kDepthBlock          words of k in one pass over a tile, about, when many rows share a panel
+//   kMaxTaps             kernel taps in one pass over a tile
+//   kGemvVectors         vectors of a single row that are computed together where there are as many; 0: no
+//                        kernel of its own for a single row
+//   read(a), read(a, n)  a Word of kWordDepth values at `a`, or of n values and then anything that adds
+//   nothing broadcast(word)      in every lane, in the form that multiplies words of B multiply_add(s, a, b),
+//   add(a, b)   on vectors: s += a . b, and the sum of two sums
+//
+// and, for depthwise.h, whose lanes are channels, channel_values(x) and channel_weights(w): one value per
+// lane in the forms that multiply_add takes.
+#pragma once
+
+#include <type_traits>
+
+#include "gcrt/config.h"
+#include "gcrt/isa.h"
+#include "gcrt/pack.h"
+
+namespace GCRT_NAMESPACE {
+
+// Rows of the largest register tile: 2 vectors per row, as many rows as the register file holds.
+#if GCRT_VECTOR_BYTES == 64
+constexpr int kTileRows = 12;
+#elif GCRT_VECTOR_BYTES == 32
+constexpr int kTileRows = 6;
+#elif defined(__aarch64__)
+constexpr int kTileRows = 8;
+#else
+constexpr int kTileRows = 4;
+#endif
+
+// Lanes of one machine vector of T.
+template <class T>
+constexpr int kVectorLanes = GCRT_VECTOR_BYTES / static_cast<int>(sizeof(T));
+
+// a * b + c: fused for floats, modulo 2^bits for integers.
+template <class V>
+GCRT_INLINE V multiply_add(V a, V b, V c) {
+  using T = ElementOf<V>;
+  if constexpr (std::is_floating_point<T>::value) {
+    return fma(a, b, c);
+  } else {
+    using U = UnsignedBits<T>;
+    return bit_cast<T>(bit_cast<U>(a) * bit_cast<U>(b) + bit_cast<U>(c));
+  }
+}
+
+// Keeps g++ from hoisting products out of a step, for which it would spill the sums (config.h). Vectors that
+// are halved, or less than a register, cannot be named.
+template <class V>
+GCRT_INLINE void keep_in_register(V& sum) {
+  if constexpr (sizeof(V) >= 16 && sizeof(V) <= GCRT_NATIVE_BYTES) GCRT_KEEP_IN_REGISTER(sum);
+}
+
+// One type for all: a word is one value. T is float, double or an integer type (sums modulo 2^bits).
+template <class T>
+struct FmaDot {
+  using Left = T;
+  using Right = T;
+  using Sum = T;
+  using Word = T;
+  using Vector = Pack<T, kVectorLanes<T>>;
+  static constexpr int kWordDepth = 1;
+  static constexpr int kRows = kTileRows;
+  static constexpr int kVectors = 2;
+  static constexpr int kDirectRows = 1;
+  static constexpr bool kHasOffsets = false;
+  static constexpr bool kSkipsBorder = true;
+  static constexpr std::ptrdiff_t kEdgeChannels = 16;
+  static constexpr bool kStepIsWord = true;
+  static constexpr bool kPrefetches = true;
+  static constexpr std::ptrdiff_t kDepthBlock = 512;
+  static constexpr int kMaxTaps = 32;
+  static constexpr int kGemvVectors = 4;
+
+  // Tiles of kRows, 8, 6, 4, 2 and 1 rows; one row too many is computed and dropped where that is cheaper
+  // than another tile.
+  static constexpr int shorter(int rows) { return rows > 8 ? 8 : rows > 2 ? rows - 2 : 1; }
+  static constexpr int next_rows(std::ptrdiff_t remaining) {
+    if (remaining + 1 >= kRows) return kRows;
+    if (kRows > 8 && remaining >= 7) return 8;
+    if (kRows > 6 && remaining >= 5) return 6;
+    if (kRows > 4 && remaining >= 3) return 4;
+    return remaining >= 2 ? 2 : 1;
+  }
+
+  static GCRT_INLINE Word read(const T* a) { return *a; }
+  static GCRT_INLINE Vector broadcast(Word word) { return splat(Lanes<kVectorLanes<T>>{}, word); }
+  template <class V>
+  static GCRT_INLINE V channel_values(V values) {
+    return values;
+  }
+  template <class V>
+  static GCRT_INLINE V channel_weights(V weights) {
+    return weights;
+  }
+  template <class V>
+  static GCRT_INLINE void multiply_add(V& sum, V a, V b) {
+    sum = GCRT_NAMESPACE::multiply_add(a, b, sum);
+    if constexpr (!GCRT_HAS_FMA) keep_in_register(sum);
+  }
+  static GCRT_INLINE Vector add(Vector a, Vector b) { return a + b; }
+};
+
+}  // namespace GCRT_NAMESPACE

@@ -1,0 +1,99 @@
+// The dot product of integer contractions: 8-bit A times packed B of int8 or int16, with exact int32 sums.
+//
+// B is packed in words of 32 bits: 4 values of k as int8, or 2 as int16; a panel is [words][16
+// columns][values of a word], padded with zeros in k and n. Values of A that meet the padding of the last
+// word may be anything, so whole words are read wherever they lie inside the operand.
+//
+// int8 weights are multiplied as unsigned times signed bytes (vpdpbusd); signed A is read as A + 128, which
+// `offsets` makes up for with -128 * sum over k of B[k][n]. int16 weights multiply A widened to int16.
+#pragma once
+
+#include "gcrt/cpu/dot.h"
+
+namespace GCRT_NAMESPACE {
+
+template <class TX, class TW>
+struct IntegerDot {
+  using Left = TX;
+  using Right = TW;
+  using Sum = std::int32_t;
+  using Word = std::int32_t;
+  using Vector = Pack<std::int32_t, kLanes>;
+  static constexpr int kWordDepth = 4 / static_cast<int>(sizeof(TW));
+// A wide tile reuses the words of A, which cost more to prepare than those of B. Without an instruction for
+// four products, the widened halves of the operands take registers as well.
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || defined(__ARM_FEATURE_MATMUL_INT8)
+  static constexpr int kRows = 6;
+#else
+  static constexpr int kRows = 4;
+#endif
+  static constexpr int kVectors = GCRT_VECTOR_BYTES == 64 ? 4 : 2;
+  static constexpr int kDirectRows = kRows;
+  static constexpr bool kHasOffsets = true;
+  static constexpr bool kSkipsBorder = false;
+  static constexpr std::ptrdiff_t kEdgeChannels = 0;
+  static constexpr bool kStepIsWord = false;
+  static constexpr bool kPrefetches = false;
+  static constexpr std::ptrdiff_t kDepthBlock = PTRDIFF_MAX / 2;  // panels are a quarter of those of floats
+  static constexpr int kMaxTaps = 64;
+  static constexpr int kGemvVectors = 0;
+
+  // Tiles of kRows, half of them, and 1. Rows too many are computed and dropped where that is cheaper than
+  // another tile.
+  static constexpr int shorter(int rows) { return rows / 2; }
+  static constexpr int next_rows(std::ptrdiff_t remaining) {
+    return remaining > kRows / 2 ? kRows : remaining > 1 ? kRows / 2 : 1;
+  }
+
+  static GCRT_INLINE Word read(const TX* a, int count) {
+    std::uint32_t word = 0;
+    for (int i = 0; i < count; ++i) {
+      if constexpr (sizeof(TW) == 1) {
+        word |= static_cast<std::uint32_t>(static_cast<std::uint8_t>(a[i])) << (8 * i);
+      } else {
+        word |= static_cast<std::uint32_t>(static_cast<std::uint16_t>(a[i])) << (16 * i);
+      }
+    }
+    return static_cast<std::int32_t>(word);
+  }
+  static GCRT_INLINE Word read(const TX* a) {
+    if constexpr (sizeof(TW) == 1) {
+      std::int32_t word;
+      __builtin_memcpy(&word, a, sizeof(word));
+      return word;
+    } else {
+      return read(a, kWordDepth);
+    }
+  }
+  static GCRT_INLINE Vector broadcast(Word word) {
+    Vector words = splat(Lanes<kLanes>{}, word);
+    if constexpr (sizeof(TW) == 1 && std::is_signed<TX>::value) {
+      words ^= splat(Lanes<kLanes>{}, static_cast<std::int32_t>(0x80808080u));
+    }
+    return words;
+  }
+  template <class V>
+  static GCRT_INLINE Rebind<V, std::int32_t> channel_values(V values) {
+    return convert<std::int32_t>(values);
+  }
+  // Extended by zeros: since the upper half is zero, a multiply-add of int16 pairs is one product.
+  template <class V>
+  static GCRT_INLINE Rebind<V, std::int32_t> channel_weights(V weights) {
+    static_assert(sizeof(TW) == 2, "lanes of one int16");
+    return convert<std::int32_t>(bit_cast<std::uint16_t>(weights));
+  }
+  template <class V>
+  static GCRT_INLINE void multiply_add(V& sum, V a, V b) {
+    if constexpr (sizeof(TW) == 1) {
+      sum = dot4_u8s8(sum, a, b);
+    } else {
+      sum = madd_s16(sum, a, b);
+    }
+    keep_in_register(sum);
+  }
+  static GCRT_INLINE Vector add(Vector a, Vector b) {
+    return bit_cast<std::int32_t>(bit_cast<std::uint32_t>(a) + bit_cast<std::uint32_t>(b));
+  }
+};
+
+}  // namespace GCRT_NAMESPACE
