@@ -17,9 +17,10 @@
 //   kMaxTaps             kernel taps in one pass over a tile
 //   kGemvVectors         vectors of a single row that are computed together where there are as many; 0: no
 //                        kernel of its own for a single row
-//   read(a), read(a, n)  a Word of kWordDepth values at `a`, or of n values and then anything that adds
-//   nothing broadcast(word)      in every lane, in the form that multiplies words of B multiply_add(s, a, b),
-//   add(a, b)   on vectors: s += a . b, and the sum of two sums
+//   read(a), read(a, n)   a Word of kWordDepth values at `a`, or of n and then what adds nothing
+//   broadcast(word)       in every lane, in the form that multiplies words of B
+//   multiply_add(s, a, b) on vectors: s += a . b
+//   add(a, b)             on vectors: the sum of two sums
 //
 // and, for depthwise.h, whose lanes are channels, channel_values(x) and channel_weights(w): one value per
 // lane in the forms that multiply_add takes.
