@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <set>
+#include <span>
 
 #include "codegen/emit/emit.h"
 #include "codegen/emit/quantities.h"
@@ -103,6 +104,18 @@ Machine machine_of(const Options& options) {
              : machine_of_cpu(options.cpu);
 }
 
+/// The fusion log of the report: as much of it as somebody may read.
+void add_remarks(Program& program, const std::vector<passes::Remark>& remarks) {
+  constexpr std::size_t kMost = 10'000;
+  for (const passes::Remark& remark : std::span(remarks).first(std::min(kMost, remarks.size()))) {
+    program.remarks.push_back({fmt::format("{}: {}", remark.pass, remark.subject),
+                               remark.refused ? "not " + remark.text : remark.text});
+  }
+  if (remarks.size() <= kMost) return;
+  program.remarks.push_back(
+      {fmt::format("{} more", remarks.size() - kMost), "`gcompile opt MODEL --json` lists all"});
+}
+
 }  // namespace
 
 passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal) {
@@ -153,10 +166,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   program.opset = opset_text(compilation.info);
   program.options = canonical_options(options);
   add_graph_statistics(program.statistics, compilation.imported, compilation.optimised);
-  for (const passes::Remark& remark : compilation.report.remarks) {
-    program.remarks.push_back({fmt::format("{}: {}", remark.pass, remark.subject),
-                               remark.refused ? "not " + remark.text : remark.text});
-  }
+  add_remarks(program, compilation.report.remarks);
 }
 
 /// --explain: for every step that computes the node, the kernel families of its kind.

@@ -117,4 +117,7 @@ class EpilogueWriter {
   Text declaration_;
 };
 
+/// "  parallel_for(threads, WORK_ITEMS, ...{ CALL; });"
+std::string parallel_lines(const std::string& work_items, const std::string& call);
+
 }  // namespace gcompile

@@ -79,12 +79,7 @@ Text shape_and_epilogue(const ir::Problem& problem, const ImageShape& image, Cal
 void write_parallel(const ir::Problem& problem, const ImageShape& image, CallWriter& writer,
                     const std::string& work_items, const std::string& call) {
   writer.call().threaded = true;
-  writer.call().body = shape_and_epilogue(problem, image, writer) +
-                       fmt::format(
-                           "  parallel_for(threads, {}, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{\n"
-                           "    {};\n"
-                           "  }});\n",
-                           work_items, call);
+  writer.call().body = shape_and_epilogue(problem, image, writer) + parallel_lines(work_items, call);
 }
 
 }  // namespace gcompile

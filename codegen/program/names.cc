@@ -60,9 +60,11 @@ constexpr std::size_t kLongestName = 40;
 /// The last words that fit: models write scopes in front, and what tells two names apart behind.
 std::string last_words(std::string identifier) {
   if (identifier.size() <= kLongestName) return identifier;
-  const std::size_t begin = identifier.size() - kLongestName;
-  const std::size_t word = identifier[begin - 1] == '_' ? begin : identifier.find('_', begin) + 1;
-  return identifier.substr(word == 0 ? begin : word);
+  const std::size_t earliest = identifier.size() - kLongestName;
+  std::size_t begin = earliest;
+  while (begin < identifier.size() && identifier[begin - 1] != '_') ++begin;
+  identifier.erase(0, begin < identifier.size() ? begin : earliest);
+  return identifier;
 }
 
 }  // namespace

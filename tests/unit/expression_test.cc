@@ -63,7 +63,7 @@ TEST(Expression, ArgumentsThatCommuteHaveOneOrder) {
   }
   const int two = f.dag.constant(kFloat, 2);
   const int product = f.apply(ScalarOp::kMul, two, f.x);
-  EXPECT_EQ(f.dag[product].arguments, (std::vector<int>{f.x, two}));
+  EXPECT_EQ(f.dag[product].arguments, (Arguments{f.x, two}));
   const int sum = f.apply(ScalarOp::kAdd, f.x, f.apply(ScalarOp::kMul, f.accumulator, two));
   EXPECT_EQ(f.dag[f.dag[sum].arguments[0]].op, ScalarOp::kMul);
 }
