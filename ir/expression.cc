@@ -61,6 +61,14 @@ int compare_constants(const Scalar& a, const Scalar& b) {
   return key(a) < key(b) ? -1 : key(b) < key(a) ? 1 : 0;
 }
 
+/// Of equal indices, which are equal whatever their loaded parts are known to stay below.
+bool same_ranges(const Index& a, const Index& b) {
+  return std::equal(
+      a.terms().begin(), a.terms().end(), b.terms().begin(), [](const Index::Term& s, const Index::Term& t) {
+        return s.atom.range == t.atom.range && (!s.atom.inner || same_ranges(*s.atom.inner, *t.atom.inner));
+      });
+}
+
 bool same_node(const ScalarNode& a, const ScalarNode& b) {
   return a.op == b.op && a.type == b.type && a.operand == b.operand && a.arguments == b.arguments &&
          a.index == b.index &&
@@ -166,7 +174,11 @@ int Dag::intern(ScalarNode node) {
 }
 
 bool Dag::operator==(const Dag& other) const {
-  return std::equal(nodes_.begin(), nodes_.end(), other.nodes_.begin(), other.nodes_.end(), same_node);
+  return std::equal(nodes_.begin(), nodes_.end(), other.nodes_.begin(), other.nodes_.end(),
+                    [](const ScalarNode& a, const ScalarNode& b) {
+                      return same_node(a, b) &&
+                             std::equal(a.index.begin(), a.index.end(), b.index.begin(), same_ranges);
+                    });
 }
 
 std::uint64_t Dag::hash() const {

@@ -1,9 +1,8 @@
 #pragma once
-// Memory for the bytes of a whole model, zero at the start. For much of it the C library asks the system for
-// fresh pages, which are zero already: nobody clears what is written once.
+// Memory for the bytes of a whole model: pages of zeros from the system, large ones where it has them. Nobody
+// clears what is written once, and a page that is not written yet takes no memory.
 
 #include <cstddef>
-#include <memory>
 #include <string_view>
 
 namespace gcompile::ir {
@@ -11,23 +10,24 @@ namespace gcompile::ir {
 class ZeroedMemory {
  public:
   ZeroedMemory() = default;
-  /// Throws std::bad_alloc when there is no more.
+  /// Throws std::bad_alloc when the system has no more.
   explicit ZeroedMemory(std::size_t size);
+  ZeroedMemory(ZeroedMemory&& other) noexcept;
+  ZeroedMemory& operator=(ZeroedMemory&& other) noexcept;
+  ~ZeroedMemory();
 
-  char* data() { return data_.get(); }
-  const char* data() const { return data_.get(); }
+  char* data() { return data_; }
+  const char* data() const { return data_; }
   std::size_t size() const { return size_; }
-  char operator[](std::size_t i) const { return data_.get()[i]; }
-  std::string_view text() const { return {data_.get(), size_}; }
+  char operator[](std::size_t i) const { return data_[i]; }
+  std::string_view text() const { return {data_, size_}; }
   /// Keeps the first `size` bytes.
   void shrink(std::size_t size);
 
  private:
-  struct Release {
-    void operator()(char* data) const;
-  };
-  std::unique_ptr<char, Release> data_;
+  char* data_ = nullptr;
   std::size_t size_ = 0;
+  std::size_t mapped_ = 0;
 };
 
 }  // namespace gcompile::ir

@@ -144,12 +144,20 @@ class Folder {
 
   void replace(ir::NodeId id, const std::vector<std::optional<ir::Tensor>>& values) {
     const std::vector<ir::ValueId> results = graph_.node(id).results;
+    const std::vector<ir::ValueId> operands = graph_.node(id).operands;
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (!results[i].valid() || !values[i] || graph_.use_count(results[i]) == 0) continue;
       graph_.replace_uses(results[i],
                           graph_.add_constant(*values[i], ir::name_as_constant(graph_, results[i])));
     }
     graph_.erase_node(id);
+    // Weights that are widened to be summed up are four times as large: their bytes go at once, the values at
+    // the end of the pass.
+    for (const ir::ValueId operand : operands) {
+      if (!operand.valid() || graph_.use_count(operand) > 0 || graph_.is_input(operand)) continue;
+      ir::Value& value = graph_.value(operand);
+      if (value.constant && !value.producer.valid()) value.constant.emplace();
+    }
   }
 
   ir::Graph& graph_;

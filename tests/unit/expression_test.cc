@@ -106,5 +106,36 @@ TEST(Expression, ReachableNodesIncludeLoadedIndices) {
   EXPECT_EQ(unused, 0);
 }
 
+TEST(Expression, DagsAreEqualWhenTheyAreInAllTheyProve) {
+  const auto looked_up = [](std::int64_t below, ScalarOp op) {
+    Dag dag;
+    const int index = dag.load(0, ElementType::kInt64, {Index::axis(0)});
+    dag.apply(op, {dag.load(1, kFloat, {floor_div(Index::loaded(index, {0, below}), 2, {})})});
+    return dag;
+  };
+  const Dag dag = looked_up(8, ScalarOp::kExp);
+  EXPECT_EQ(dag, looked_up(8, ScalarOp::kExp));
+  EXPECT_EQ(dag.hash(), looked_up(8, ScalarOp::kExp).hash());
+  EXPECT_NE(dag, looked_up(8, ScalarOp::kSin));
+  EXPECT_NE(dag, looked_up(10, ScalarOp::kExp));
+}
+
+TEST(Expression, RenumbersOperandsOnlyInTheirOrder) {
+  Dag dag;
+  for (int k = 0; k < 20; ++k) dag.load(k, kFloat, {Index::axis(0)});  // more than are searched one by one
+  std::vector<int> numbers(20);
+  for (int k = 0; k < 20; ++k) numbers[static_cast<std::size_t>(k)] = 2 * k + 1;
+  ASSERT_TRUE(dag.renumber_operands(numbers));
+  EXPECT_EQ(dag[3].operand, 7);
+  EXPECT_EQ(dag.load(7, kFloat, {Index::axis(0)}), 3);
+  std::vector<int> crossed(40);
+  for (int k = 0; k < 40; ++k) crossed[static_cast<std::size_t>(k)] = k;
+  std::swap(crossed[7], crossed[9]);
+  EXPECT_FALSE(dag.renumber_operands(crossed));
+  crossed[9] = crossed[7] = 8;  // two that become one
+  EXPECT_FALSE(dag.renumber_operands(crossed));
+  EXPECT_EQ(dag[3].operand, 7);
+}
+
 }  // namespace
 }  // namespace gcompile::ir
