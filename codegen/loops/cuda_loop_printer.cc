@@ -115,8 +115,9 @@ class CudaNestPrinter final : public NestPrinter {
   /// whose addresses need 64 bits, are variables of their own.
   bool is_place_an_axis() const { return nest_.reduced.size() == 1 && narrow_; }
   std::string place() const { return is_place_an_axis() ? axis_name(nest_.reduced[0]) : "place"; }
-  std::string body_parameter(int loop) const override {
-    return walks_rows() ? "auto " + place() : NestPrinter::body_parameter(loop);
+  std::string body_parameter(int loop, bool named) const override {
+    if (!walks_rows()) return NestPrinter::body_parameter(loop, named);
+    return named ? "auto " + place() : "auto";
   }
   void enter_body(int loop) override {
     enter_lanes(loop);
@@ -139,7 +140,7 @@ class CudaNestPrinter final : public NestPrinter {
       const std::uint64_t bound = bound_;
       const int inner = nest_.vector_axis;
       const std::string name = fmt::format("kept{}", kept_++);
-      code_.open(fmt::format("const auto {} = keep(group, row{}", name, body_head(inner)));
+      code_.open(fmt::format("const auto {} = keep(group, row{}", name, body_head(inner, true)));
       enter_body(inner);
       const bool vector = expressions_.is_vector(id);
       expressions_.declare(code_, {id}, bound_);

@@ -90,12 +90,12 @@ void NestPrinter::open_loop(int loop, const std::vector<int>& roots) {
   expressions_.declare(code_, roots, bound_);
 }
 
-std::string NestPrinter::body_head(int loop) const {
-  return fmt::format(", [&](auto lane, {}) GCRT_LAMBDA_INLINE {{", body_parameter(loop));
+std::string NestPrinter::body_head(int loop, bool named) const {
+  return fmt::format(", [&](auto lane, {}) GCRT_LAMBDA_INLINE {{", body_parameter(loop, named));
 }
 
 void NestPrinter::open_vector_loop(int loop) {
-  code_.open(vectorize_call(loop) + body_head(loop));
+  code_.open(vectorize_call(loop) + body_head(loop, true));
   enter_body(loop);
 }
 
@@ -197,7 +197,7 @@ void NestPrinter::reduce_lanes(const ir::Stage& stage, const std::string& name, 
     code_.line(fmt::format("const {} {} = {}, {});", kernel_type(type), name, call, values));
     return;
   }
-  const std::string head = call + body_head(inner);
+  const std::string head = call + body_head(inner, varies(stage.root, inner));
   code_.open(loops.empty() ? fmt::format("const {} {} = {}", kernel_type(type), name, head)
                            : fmt::format("{0} = {1}({0}, {2}", name, function, head));
   enter_body(inner);
@@ -209,6 +209,14 @@ void NestPrinter::reduce_lanes(const ir::Stage& stage, const std::string& name, 
   if (!loops.empty()) finish_parts(function, name);
 }
 
+bool NestPrinter::varies(int root, int loop) const {
+  std::uint64_t axes = bit(loop);
+  if (walks_rows()) {
+    for (const int reduced : nest_.reduced) axes |= bit(reduced);
+  }
+  return (dependence_[static_cast<std::size_t>(root)] & axes) != 0;
+}
+
 std::string NestPrinter::arg_reduction(const ir::Stage& stage) const {
   return fmt::format("{}, {}, {}", kernel_type(nest_.form->dag.type(stage.root)),
                      stage.combine == Combine::kArgMax, stage.select_last);
@@ -218,7 +226,8 @@ void NestPrinter::arg_reduce(const ir::Stage& stage, const std::string& name, co
   // Scalars only: the winner's position is what counts. A parallel vector axis runs lane by lane.
   GC_CHECK(vector_axis_ < 0);
   if (const std::string call = loops.size() == 1 ? arg_reduce_call(stage, loops[0]) : ""; !call.empty()) {
-    code_.open(fmt::format("const std::int64_t {} = {}{}", name, call, body_head(loops[0])));
+    code_.open(fmt::format("const std::int64_t {} = {}{}", name, call,
+                           body_head(loops[0], varies(stage.root, loops[0]))));
     enter_body(loops[0]);
     expressions_.declare(code_, {stage.root}, bound_);
     code_.line(fmt::format("return {};", expressions_.text(stage.root, true)));

@@ -48,8 +48,9 @@ class NestPrinter {
   /// A loop over packs along the axis.
   void open_vector_loop(int loop);
   void close_vector_loop();
-  /// ", [&](auto lane, std::ptrdiff_t i1) GCRT_LAMBDA_INLINE {": the rest of such a loop's head.
-  std::string body_head(int loop) const;
+  /// ", [&](auto lane, std::ptrdiff_t i1) GCRT_LAMBDA_INLINE {": the rest of such a loop's head; `named` when
+  /// the body names its axis.
+  std::string body_head(int loop, bool named) const;
   /// All parallel axes are bound: reductions, then the final expression.
   void point(int region_root);
   void store(int root);
@@ -70,7 +71,9 @@ class NestPrinter {
   /// "float, true, false": type, maximum, last of equals.
   std::string arg_reduction(const ir::Stage& stage) const;
   /// Parameter of the body of such a loop.
-  virtual std::string body_parameter(int loop) const { return "std::ptrdiff_t " + axis_name(loop); }
+  virtual std::string body_parameter(int loop, bool named) const {
+    return named ? "std::ptrdiff_t " + axis_name(loop) : "std::ptrdiff_t";
+  }
   /// Whether one such loop goes over all reduced axes.
   virtual bool walks_rows() const { return false; }
   /// Around the statements of its body.
@@ -97,6 +100,8 @@ class NestPrinter {
  private:
   void reduce(int k, int region_root);
   void reduce_lanes(const ir::Stage& stage, const std::string& name, std::vector<int> loops);
+  /// Whether the value changes along the loop that a body is for: else its parameter has no name.
+  bool varies(int root, int loop) const;
   void arg_reduce(const ir::Stage& stage, const std::string& name, const std::vector<int>& loops);
   std::string position(const std::string& pointer, const ir::Index& index) const;
   bool may_be_negative(const ir::Index& index) const;

@@ -57,12 +57,14 @@ namespace {
 
 constexpr std::size_t kLongestName = 40;
 
-/// The last words that fit: models write scopes in front, and what tells two names apart behind.
+/// The last words that fit, from a letter on: models write scopes in front, and what tells two names apart
+/// behind.
 std::string last_words(std::string identifier) {
   if (identifier.size() <= kLongestName) return identifier;
   const std::size_t earliest = identifier.size() - kLongestName;
   std::size_t begin = earliest;
-  while (begin < identifier.size() && identifier[begin - 1] != '_') ++begin;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  while (begin < identifier.size() && (identifier[begin - 1] != '_' || is_digit(identifier[begin]))) ++begin;
   identifier.erase(0, begin < identifier.size() ? begin : earliest);
   return identifier;
 }
