@@ -49,6 +49,7 @@ std::string identifier_words(std::string_view text, std::size_t limit) {
     }
     previous = c;
   }
+  if (out.size() > limit) out.resize(limit);
   while (!out.empty() && out.back() == '_') out.pop_back();
   return out.empty() ? "value" : out;
 }

@@ -1,0 +1,34 @@
+#include "codegen/program/names.h"
+
+#include <gtest/gtest.h>
+
+namespace gcompile {
+namespace {
+
+TEST(Names, WordsOfAnIdentifier) {
+  EXPECT_EQ(identifier_words("LeakyRelu", 40), "leaky_relu");
+  EXPECT_EQ(identifier_words("/encoder/layer.0/MatMul:0", 40), "encoder_layer_0_mat_mul_0");
+  EXPECT_EQ(identifier_words("LeakyRelu", 6), "leaky");
+  EXPECT_EQ(identifier_words("//", 40), "value");
+}
+
+TEST(Names, LongNamesKeepTheirLastWords) {
+  Names names;
+  const std::string scope = "StatefulPartitionedCall/functional_1/";
+  EXPECT_EQ(names(scope + "depthwise_conv2d_7/depthwise:0", "at_"), "at_depthwise_conv2d_7_depthwise_0");
+  EXPECT_EQ(names(scope + "conv2d/Relu:0", "at_"), "at_call_functional_1_conv2d_relu_0");
+  // One word that is too long for itself.
+  EXPECT_EQ(names(std::string(100, 'x') + "y", ""), std::string(39, 'x') + "y");
+}
+
+TEST(Names, AreDistinctAndNoKeywords) {
+  Names names;
+  EXPECT_EQ(names("x", ""), "x");
+  EXPECT_EQ(names("X", ""), "x_2");
+  EXPECT_EQ(names("x_2", ""), "x_2_2");
+  EXPECT_EQ(names("while", ""), "while_2");
+  EXPECT_EQ(names("7up", ""), "t_7up");
+}
+
+}  // namespace
+}  // namespace gcompile
