@@ -16,8 +16,6 @@ set_name=${1:-test}
 
 build_packages="g++ cmake ninja-build make python3 libonnx-dev libprotobuf-dev protobuf-compiler libfmt-dev
     libcli11-dev nlohmann-json3-dev zlib1g-dev"
-# The tool is built without these too, and is slower on large graphs then.
-wished_packages=libmimalloc-dev
 test_packages="$build_packages libgtest-dev libgmock-dev libonnx-testdata python3-jinja2 python3-mpmath python3-numpy
     python3-onnx clang-14 clang-format-14 libclang-rt-14-dev"
 bench_packages="$test_packages python3-venv"
@@ -76,12 +74,6 @@ if [ -n "$missing" ]; then
 fi
 report="packages for $set_name: installed$missing"
 [ -n "$missing" ] || report="packages for $set_name: all present"
-for package in $wished_packages; do
-    is_installed "$package" || {
-        as_root apt-get update -q -o Acquire::Retries=0 -o Acquire::http::Timeout=20 &&
-            as_root apt-get install -q -y --no-install-recommends "$package"
-    } >"$log" 2>&1 || report="$report; no $package, which is only a wish"
-done
 
 if [ "$set_name" = bench ]; then
     venv=${BUILD_DIR:-$root/build}/bench_venv

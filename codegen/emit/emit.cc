@@ -148,7 +148,7 @@ class Emitter {
   }
 
   void add_manifest() {
-    Json content;
+    Json content = Json::object();
     content["version"] = program_.tool_version;
     content["name"] = program_.name;
     content["target"] = target_.name;

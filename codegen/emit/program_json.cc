@@ -39,7 +39,7 @@ Json shape_json(const ir::Shape& shape) {
 
 Json port_json(const std::string& c_name, const std::string& model_name, const std::string& c_type,
                const ir::TensorType& type, std::size_t index) {
-  Json port;
+  Json port = Json::object();
   port["index"] = index;
   port["c_name"] = c_name;
   port["model_name"] = model_name;
@@ -116,7 +116,7 @@ Json kernel_files_json(const Program& program, int kernels_per_file) {
       functors.insert(kernel.functors.begin(), kernel.functors.end());
       kernels.push_back({{"name", kernel.name}, {"text", kernel.text}});
     }
-    Json entry;
+    Json entry = Json::object();
     entry["stem"] = file.stem;
     entry["headers"] = headers;
     entry["functors"] = Json::array();
@@ -210,7 +210,7 @@ void add_sizes(Json& out, const Program& program) {
 
 void add_weights_mode(Json& out, const Program& program, WeightsMode mode) {
   const bool present = program.weights_bytes > 0;
-  Json weights;
+  Json weights = Json::object();
   weights["mode"] = weights_mode_name(mode);
   weights["incbin"] = present && mode == WeightsMode::kIncbin;
   weights["array"] = present && mode == WeightsMode::kArray;
@@ -317,7 +317,7 @@ std::string cmake_architectures(const std::vector<std::string>& architectures) {
 }
 
 Json program_json(const Program& program, const EmitOptions& options) {
-  Json out;
+  Json out = Json::object();
   out["name"] = program.name;
   out["upper"] = upper(program.name);
   out["cuda"] = info_of(program.target).has_device_memory;

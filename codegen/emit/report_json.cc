@@ -129,7 +129,7 @@ Json further_cells(const Program& program, const Layer& layer) {
 
 void add_report(Json& out, const Program& program) {
   const Statistics& s = program.statistics;
-  Json report;
+  Json report = Json::object();
   report["inputs"] = ports(program.inputs);
   report["outputs"] = ports(program.outputs);
   report["states"] = Json::array();

@@ -66,7 +66,7 @@ class ScheduleWriter {
 
  private:
   Json& open(const Step& step, int depth, const char* kind) {
-    Json entry;
+    Json entry = Json::object();
     for (const char* name : {"is_call", "is_checked", "is_copy", "is_if", "is_else", "is_end", "is_trap"}) {
       entry[name] = std::string(name) == kind;
     }

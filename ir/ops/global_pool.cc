@@ -40,7 +40,8 @@ void infer_lrn(InferContext& context) {
   require_float(context, 0);
   if (context.shape(0).size() < 2) operator_error("input 0 must be (N, C, ...)");
   const std::int64_t size = context.attributes().int_of("size");
-  if (size < 1) operator_error(fmt::format("attribute 'size' is {}", size));
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;  // as of all windows
+  if (size < 1 || size > kMost) operator_error(fmt::format("attribute 'size' is {}", size));
   context.set_result(0, context.operand(0));
 }
 

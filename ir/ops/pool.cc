@@ -29,27 +29,38 @@ Shape pooled_shape(const NodeView& node) {
   return y;
 }
 
-/// Calls tap(position in the plane, or -1 in the padding) for every tap of the window whose result is at
-/// `at` (spatial coordinates), in row-major order. Taps beyond the padding, which ceil_mode reaches, are not
-/// visited.
+/// Calls tap(position in the plane) for every tap of the window whose result is at `at` (spatial coordinates)
+/// that lies in the plane, in row-major order. Returns how many taps lie there or in the padding; those
+/// beyond, which ceil_mode reaches, are not counted.
 template <class Tap>
-void visit_window(const Window& window, const Shape& input, const Shape& at, Tap tap) {
-  Shape k(window.kernel.size(), 0);
-  for (;;) {
+std::int64_t visit_window(const Window& window, const Shape& input, const Shape& at, Tap tap) {
+  Shape begin, end, start;
+  std::int64_t padded = 1, inside = 1;
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    const int axis = static_cast<int>(i);
+    const std::int64_t dilation = window.dilations[i], kernel = window.kernel[i];
+    start.push_back(at[i] * window.strides[i] - window.begin(axis));
+    const auto taps_below = [&](std::int64_t coordinate) {
+      return std::clamp<std::int64_t>(ceil_div(coordinate - start[i], dilation), 0, kernel);
+    };
+    begin.push_back(taps_below(0));
+    end.push_back(taps_below(input[i]));
+    padded *= taps_below(input[i] + window.end(axis));
+    inside *= std::max<std::int64_t>(end[i] - begin[i], 0);
+  }
+  if (inside == 0) return padded;
+  for (Shape k = begin;;) {
     std::int64_t position = 0;
-    bool inside = true, padded = true;
     for (std::size_t i = 0; i < k.size(); ++i) {
-      const int axis = static_cast<int>(i);
-      const std::int64_t coordinate =
-          at[i] * window.strides[i] + k[i] * window.dilations[i] - window.begin(axis);
-      inside = inside && coordinate >= 0 && coordinate < input[i];
-      padded = padded && coordinate < input[i] + window.end(axis);
-      position = position * input[i] + coordinate;
+      position = position * input[i] + start[i] + k[i] * window.dilations[i];
     }
-    if (padded) tap(inside ? position : -1);
+    tap(position);
     std::size_t i = k.size();
-    while (i > 0 && ++k[i - 1] == window.kernel[i - 1]) k[--i] = 0;
-    if (i == 0) return;
+    while (i > 0 && ++k[i - 1] == end[i - 1]) {
+      --i;
+      k[i] = begin[i];
+    }
+    if (i == 0) return padded;
   }
 }
 
@@ -113,7 +124,6 @@ std::vector<Tensor> evaluate_max(const EvaluateContext& context) {
                       : Scalar::of_integer(x.element(), integer_lowest(x.element()));
     std::int64_t best_position = -1;
     visit_window(window, input, at, [&](std::int64_t position) {
-      if (position < 0) return;
       const Scalar v = x.at(base + position);
       const bool better = is_float(v.type)
                               ? v.real > best.real || (std::isnan(v.real) && !std::isnan(best.real))
@@ -176,11 +186,12 @@ std::vector<Tensor> evaluate_average(const EvaluateContext& context) {
   Tensor y(TensorType{x.element(), shape});
   visit_results(x.shape(), shape, [&](std::int64_t result, std::int64_t base, const Shape& at) {
     double sum = 0;
-    std::int64_t count = 0;
-    visit_window(window, input, at, [&](std::int64_t position) {
-      if (position >= 0) sum += x.real_at(base + position);
-      if (position >= 0 || include_padding) ++count;
+    std::int64_t inside = 0;
+    const std::int64_t padded = visit_window(window, input, at, [&](std::int64_t position) {
+      sum += x.real_at(base + position);
+      ++inside;
     });
+    const std::int64_t count = include_padding ? padded : inside;
     // A window that lies in the padding alone has the mean 0.
     y.set(result, Scalar::of_real(x.element(), count == 0 ? 0 : sum / static_cast<double>(count)));
   });
