@@ -30,8 +30,8 @@ class FormPool {
   }
 
  private:
-  static constexpr std::size_t kAlike =
-      16;  // of one expression over other extents; more are not worth a search
+  /// Of one expression over other extents; more are not worth a search.
+  static constexpr std::size_t kAlike = 16;
   std::map<std::uint64_t, std::vector<std::shared_ptr<const ir::Form>>> forms_;
 };
 

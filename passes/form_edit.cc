@@ -61,7 +61,7 @@ bool is_rebuilt(const LoopForm& form) {
 
 namespace {
 
-std::vector<int> roots_of(const LoopForm& loops) {
+std::vector<int> roots_and_checks(const LoopForm& loops) {
   std::vector<int> roots;
   for (const ir::Stage& stage : loops.stages) roots.push_back(stage.root);
   for (const ir::Region& region : loops.regions) roots.push_back(region.root);
@@ -82,7 +82,7 @@ void set_loops(ir::Graph& graph, ir::NodeId id, LoopForm loops, std::vector<ir::
   std::vector<ir::ValueId> kept(operands.begin(), operands.begin() + base);
   for (int i = 0; i < base; ++i) renumber[static_cast<std::size_t>(i)] = i;
   std::map<ir::ValueId, int> numbers;  // of the operands behind the base
-  for (const int n : loops.dag.reachable(roots_of(loops))) {
+  for (const int n : loops.dag.reachable(roots_and_checks(loops))) {
     const ScalarNode& node = loops.dag[n];
     if (node.op != ScalarOp::kLoad) continue;
     int& number = renumber[static_cast<std::size_t>(node.operand)];

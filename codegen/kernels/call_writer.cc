@@ -170,12 +170,11 @@ KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Stor
   return call;
 }
 
-std::string parallel_lines(const std::string& work_items, const std::string& call) {
-  return fmt::format(
-      "  parallel_for(threads, {}, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{\n"
-      "    {};\n"
-      "  }});\n",
-      work_items, call);
+void call_in_parallel(CodeText& code, const std::string& work_items, const std::string& call) {
+  code.open(
+      fmt::format("parallel_for(threads, {}, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{", work_items));
+  code.line(call + ";");
+  code.close("});");
 }
 
 }  // namespace gcompile

@@ -117,7 +117,7 @@ class EpilogueWriter {
   Text declaration_;
 };
 
-/// "  parallel_for(threads, WORK_ITEMS, ...{ CALL; });"
-std::string parallel_lines(const std::string& work_items, const std::string& call);
+/// "parallel_for(threads, WORK_ITEMS, ...{ CALL; });"
+void call_in_parallel(CodeText& code, const std::string& work_items, const std::string& call);
 
 }  // namespace gcompile

@@ -30,7 +30,7 @@ std::array<Recipe, 2> for_channels_last(Recipe cpp, Recipe cuda);
 /// The last step of every call over images: adds the parameters of the epilogue, and returns the definitions
 /// of "shape" and "epilogue".
 Text shape_and_epilogue(const ir::Problem& problem, const ImageShape& image, CallWriter& writer);
-/// The same with the call of a kernel of the CPU behind it, in parallel_lines().
+/// The same with the call of a kernel of the CPU behind it, by call_in_parallel().
 void write_parallel(const ir::Problem& problem, const ImageShape& image, CallWriter& writer,
                     const std::string& work_items, const std::string& call);
 

@@ -55,14 +55,10 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   CodeText code(1);
   const std::string pointer = open_batch(product, code);
   code.line(epilogue.declaration());
-  code.open(
-      fmt::format("parallel_for(threads, gemm_integer_work_items({}, {}), [&](std::ptrdiff_t begin, "
-                  "std::ptrdiff_t end) {{",
-                  product.out[rank - 2], product.columns));
-  code.line(fmt::format("gemm_integer({}, {}, {}, {}, {}, b, offsets, epilogue, begin, end);",
-                        product.out[rank - 2], product.columns, product.depth, pointer,
-                        product.a_strides[product.a.size() - 2]));
-  code.close("});");
+  call_in_parallel(
+      code, fmt::format("gemm_integer_work_items({}, {})", product.out[rank - 2], product.columns),
+      fmt::format("gemm_integer({}, {}, {}, {}, {}, b, offsets, epilogue, begin, end)", product.out[rank - 2],
+                  product.columns, product.depth, pointer, product.a_strides[product.a.size() - 2]));
   close_batch(product, code);
   out.body = code.text();
 }

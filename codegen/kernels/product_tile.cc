@@ -58,14 +58,10 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
                           b_strides[last - 1], b_strides[last]));
   }
   code.line(epilogue.declaration());
-  code.open(
-      fmt::format("parallel_for(threads, gemm_work_items<float>({}, {}), [&](std::ptrdiff_t begin, "
-                  "std::ptrdiff_t end) {{",
-                  axes.row_count, product.columns));
-  code.line(fmt::format("gemm({}, {}, {}, {}, {}, {}, epilogue, begin, end);", axes.row_count,
-                        product.columns, product.depth, a_pointer, axes.row_stride,
-                        b_constant ? b_source : "packed"));
-  code.close("});");
+  call_in_parallel(
+      code, fmt::format("gemm_work_items<float>({}, {})", axes.row_count, product.columns),
+      fmt::format("gemm({}, {}, {}, {}, {}, {}, epilogue, begin, end)", axes.row_count, product.columns,
+                  product.depth, a_pointer, axes.row_stride, b_constant ? b_source : "packed"));
   while (loops-- > 0) code.close();
   out.body = code.text();
 }

@@ -79,10 +79,10 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
     return;
   }
   out.threaded = true;
-  out.body = code.text();
-  out.body += parallel_lines(
-      fmt::format("{}", work.directions * work.batch),
+  call_in_parallel(
+      code, fmt::format("{}", work.directions * work.batch),
       fmt::format("recurrence_by_definition<{}>(shape, tensors, options, begin, end)", cell_of(work)));
+  out.body = code.text();
 }
 
 }  // namespace

@@ -41,15 +41,17 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   out.headers = {writer.on_device() ? "gcrt/cuda/top_k_loops.h" : "gcrt/cpu/top_k_loops.h"};
   writer.operand(0, "x");
   top_k_results(problem, writer);
-  out.body = fmt::format(
-      "  const TopKByRank<{}, {}> store{{/*extent, inner, k*/ {}, {}, {}, x, values, positions}};\n",
-      work.largest, kernel_type(element), lines.extent, lines.inner, work.k);
+  CodeText code(1);
+  code.line(
+      fmt::format("const TopKByRank<{}, {}> store{{/*extent, inner, k*/ {}, {}, {}, x, values, positions}};",
+                  work.largest, kernel_type(element), lines.extent, lines.inner, work.k));
   if (writer.on_device()) {
-    out.body += fmt::format("  top_k_by_rank(queue, {}, store);\n", count);
-    return;
+    code.line(fmt::format("top_k_by_rank(queue, {}, store);", count));
+  } else {
+    out.threaded = true;
+    call_in_parallel(code, fmt::format("{}", count), "top_k_by_rank(store, begin, end)");
   }
-  out.threaded = true;
-  out.body += parallel_lines(fmt::format("{}", count), "top_k_by_rank(store, begin, end)");
+  out.body = code.text();
 }
 
 }  // namespace
