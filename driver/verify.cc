@@ -163,6 +163,12 @@ class Verifier {
     write_text_file(folder, "command", command_text(command) + "\n");
     const ProcessResult result = run_process(command);
     if (result.status != 0) {
+      const std::string refusal = test.outputs.empty() ? refusal_of(reference, test) : "";
+      if (!refusal.empty()) {
+        ++refused_;
+        terminal_.note(fmt::format("no outputs  {}: {}", test.name, refusal));
+        return;
+      }
       failures_.push_back(
           fmt::format("{}: the program ended with {}: {}", test.name, result.status, result.output));
       show_error(failures_.back(), "");
@@ -181,6 +187,18 @@ class Verifier {
       read(state.output_name, fmt::format("state_{}_{}.npy", i, state.c_name), state.type.element);
     }
     compare_case(compilation.imported, reference, test, actual);
+  }
+
+  /// Why the model itself has no outputs for these inputs, as where it takes a branch that contradicts
+  /// itself; empty where it has.
+  std::string refusal_of(const Reference& reference, const TestCase& test) const {
+    try {
+      CaseReference(reference, test.inputs, options_.precision).get();
+    } catch (const ir::CompileError& error) {
+      if (error.exit_code() != ir::ExitCode::kModel) throw;
+      return error.what();
+    }
+    return "";
   }
 
   static const ir::Tensor& input_of(const TestCase& test, const std::string& name,
@@ -303,6 +321,13 @@ class Verifier {
 
   int finish() {
     terminal_.finish();
+    if (refused_ > 0 && findings_.empty() && failures_.empty()) {
+      ir::Diagnostic diagnostic;
+      diagnostic.code = "E0702";
+      diagnostic.message = "nothing was compared: the model has no outputs for any of these inputs";
+      diagnostic.help = "--set gives an input the value that the model expects, --data whole test cases";
+      throw ir::CompileError(ir::ExitCode::kModel, {diagnostic});
+    }
     std::size_t failed = failures_.size() + kernels_off_, ill_conditioned = 0;
     Json list = Json::array();
     for (const Finding& finding : findings_) {
@@ -342,6 +367,7 @@ class Verifier {
   std::int64_t layers_compared_ = 0;
   Json kernel_list_ = Json::array();
   std::size_t kernels_off_ = 0;
+  std::size_t refused_ = 0;  // cases in which the model has no outputs
   std::vector<Finding> findings_;
   std::vector<std::string> failures_;
 };

@@ -78,6 +78,8 @@ HELP = {
     "E0701": "`--layers` names the kernel that is off; where all kernels are right, a pass has changed the value named "
              "first, and `--disable-pass` and `--pass-limit` find which. Exit code 3. A model that rounding alone moves as "
              "far is no error.",
+    "E0702": "Random inputs rarely are a sampling rate or an index that a model expects, and a model may have no outputs "
+             "for others. `--set sr=16000` makes such an input a constant; `--data` gives all of them.",
 }
 
 CODE = re.compile(r'"([EW]\d{4})"')

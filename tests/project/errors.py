@@ -278,6 +278,11 @@ def case_untypable_branch(world):
     run_branch(world, runner, True, 0)
     equal(read_npy(world.path("0_y.npy")), [1.0] * 6, "the good branch")
     contains(run_branch(world, runner, False, 1).stderr, "shapes contradict each other")
+    # Random inputs take one or the other: verify compares what has outputs, and says so where nothing has.
+    said = world.run([world.gcompile, "verify", model, "--cases", "8"]).stderr
+    contains(said, "no outputs  random ", "do not broadcast", "verified: ")
+    seed = said.split("no outputs  random ")[1].split(":")[0]
+    contains(world.run([world.gcompile, "verify", model, "--seed", seed], status=MODEL).stderr, "E0702", "--set")
     said = world.compile(model, world.path("good"), "--set", "choose=1")
     check("warning" not in said, f"a warning of a branch that is not there:\n{said}")
     contains(world.compile(model, world.path("bad"), "--set", "choose=0", status=MODEL), "do not broadcast")
