@@ -15,6 +15,7 @@ constexpr TargetInfo kTargets[] = {
         .has_device_memory = false,
         .launches_are_dear = false,
         .has_thread_pool = true,
+        .has_levels = true,
     },
     {
         .target = Target::kCuda,
@@ -25,6 +26,7 @@ constexpr TargetInfo kTargets[] = {
         .has_device_memory = true,
         .launches_are_dear = true,
         .has_thread_pool = false,
+        .has_levels = false,
     },
 };
 

@@ -29,6 +29,8 @@ struct TargetInfo {
   /// A copy that merges with another kernel is worth its memory (see StorageAssigner).
   bool launches_are_dear;
   bool has_thread_pool;  // in a library beside the model's
+  /// Schedule and kernels may be compiled for several sets of instructions, beside an API that is for all.
+  bool has_levels;
 };
 
 const TargetInfo& info_of(Target target);

@@ -2,17 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <sstream>
+
 #include "codegen/emit/embedded.h"
 #include "ir/diagnostics.h"
 
 namespace gcompile {
 namespace {
 
-/// The one line of runtime_stub/flags/NAME.txt.
-std::string_view line_of(std::string_view name) {
+std::string_view text_of(std::string_view name) {
   const EmbeddedFile* const file = find_embedded_file(fmt::format("runtime_stub/flags/{}.txt", name));
   GC_CHECK(file != nullptr);
-  return file->contents.substr(0, file->contents.find('\n'));
+  return file->contents;
+}
+
+/// The one line of runtime_stub/flags/NAME.txt.
+std::string_view line_of(std::string_view name) {
+  const std::string_view text = text_of(name);
+  return text.substr(0, text.find('\n'));
 }
 
 }  // namespace
@@ -20,5 +27,14 @@ std::string_view line_of(std::string_view name) {
 std::string_view arithmetic_flags(Target target) { return line_of(info_of(target).name); }
 std::string_view library_flags() { return line_of("library"); }
 std::string_view clang_flags() { return line_of("clang"); }
+
+std::vector<LevelFlags> library_levels() {
+  std::vector<LevelFlags> levels;
+  std::istringstream text{std::string(text_of("levels"))};
+  LevelFlags level;
+  while (text >> level.name && std::getline(text >> std::ws, level.flags)) levels.push_back(level);
+  GC_CHECK(!levels.empty());
+  return levels;
+}
 
 }  // namespace gcompile

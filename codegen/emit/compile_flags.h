@@ -2,7 +2,9 @@
 // The flags that the emitted library is compiled with, whoever builds it: its CMakeLists.txt, its Makefile,
 // verify, tests. They stand in runtime_stub/flags.
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "codegen/target.h"
 
@@ -16,5 +18,15 @@ std::string_view library_flags();
 
 /// What clang needs to keep vectors of 64 bytes whole.
 std::string_view clang_flags();
+
+/// A set of instructions that a library for every x86-64 processor holds its kernels for (x86-64 psABI,
+/// micro-architecture levels).
+struct LevelFlags {
+  std::string name;   // "x86_64_v3", an identifier
+  std::string flags;  // "-march=x86-64-v3"
+};
+
+/// The best first: a processor takes the first whose instructions it has.
+std::vector<LevelFlags> library_levels();
 
 }  // namespace gcompile

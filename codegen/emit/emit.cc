@@ -70,6 +70,10 @@ class Emitter {
     render("model.h.j2", fmt::format("include/{0}/{0}.h", name));
     render(of_target("model.hpp.j2"), fmt::format("include/{0}/{0}.hpp", name));
     render(of_target(fmt::format("model.{}.j2", target_.source_suffix)), source_path(name));
+    if (target_.has_levels) {
+      render(of_target(fmt::format("api.{}.j2", target_.source_suffix)),
+             source_path(fmt::format("{}_api", name)));
+    }
     render("internal.h.j2", fmt::format("src/{}_internal.h", name));
     if (target_.has_thread_pool) {
       render(of_target("threads.cpp.j2"), fmt::format("src/{}_threads.cpp", name));

@@ -204,6 +204,7 @@ void add_sizes(Json& out, const Program& program) {
   out["has_weights"] = has_weights;
   out["arena_offsets"] = Json::array();
   for (const Offset& offset : program.arena_offsets) out["arena_offsets"].push_back(offset_json(offset));
+  out["has_offsets"] = program.arena_bytes > 0 || has_weights || program.state_bytes > 0;
   out["weight_offsets"] = Json::array();
   for (const Offset& offset : program.weight_offsets) out["weight_offsets"].push_back(offset_json(offset));
 }
@@ -254,6 +255,18 @@ void add_choices(Json& out, const Program& program) {
                               {"problem", layer.problem},
                               {"families", std::move(families)}});
   }
+}
+
+/// A library that is for no processor in particular holds its kernels for several.
+void add_levels(Json& out, const TargetInfo& target, const EmitOptions& options) {
+  out["levels"] = Json::array();
+  if (target.has_levels && options.cpu == "native") {
+    for (const LevelFlags& level : library_levels()) {
+      out["levels"].push_back({{"name", level.name}, {"flags", level.flags}});
+      out["lowest_level"] = level.name;
+    }
+  }
+  out["has_levels"] = !out["levels"].empty();
 }
 
 /// How products are formed, where it is not as exactly as float32.
@@ -346,6 +359,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["uses_cublaslt"] = std::find(program.headers.begin(), program.headers.end(), "gcrt/cuda/cublaslt.h") !=
                          program.headers.end();
   out["cpu"] = options.cpu;
+  add_levels(out, info_of(program.target), options);
   out["arithmetic_flags"] = arithmetic_flags(program.target);
   out["clang_flags"] = clang_flags();
   out["selftest"] = !options.golden.empty();

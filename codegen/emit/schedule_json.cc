@@ -55,6 +55,14 @@ class ScheduleWriter {
       out[fmt::format("uses_{}", space)] = used_.count(space) > 0;
     }
     out["uses_threads"] = used_.count("threads") > 0;
+    // Of the function that runs the schedule.
+    out["unused_parameters"] = Json::array();
+    if (used_.count("arena") + used_.count("state") + used_.count("threads") == 0) {
+      out["unused_parameters"].push_back("memory");
+    }
+    for (const char* parameter : {"weights", "inputs", "outputs"}) {
+      if (used_.count(parameter) == 0) out["unused_parameters"].push_back(parameter);
+    }
     out["uses_copies"] = used_.count("copies") > 0;
     out["calls_checked"] = checked_;
     out["has_traps"] = trapped_;

@@ -14,6 +14,7 @@ enum class Status : int {
   bad_weights = 4,         // not this model's, or damaged
   not_initialized = 5,     // no init on this instance and this memory
   device_error = 6,        // the CUDA runtime refused
+  unsupported_processor = 7,
 };
 
 // A static English sentence; never null.
@@ -33,6 +34,8 @@ inline const char* status_text(Status status) {
       return "the instance is not initialized";
     case Status::device_error:
       return "the CUDA runtime refused; the model's device_error tells why";
+    case Status::unsupported_processor:
+      return "the processor lacks instructions that the library was built for";
   }
   return "unknown status";
 }

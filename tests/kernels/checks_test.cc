@@ -78,10 +78,11 @@ TEST(MemoryCheck, WantsEveryBlockThatHasBytes) {
 TEST(Instance, IsThatOfOneProgramAndItsWeights) {
   alignas(64) std::array<std::byte, 64> block{};
   const int weights[2] = {};
-  set_instance(block.data(), {7, weights});
-  EXPECT_TRUE(instance_is(block.data(), {7, weights}));
-  EXPECT_FALSE(instance_is(block.data(), {8, weights}));
-  EXPECT_FALSE(instance_is(block.data(), {7, weights + 1}));
+  set_instance(block.data(), {7, weights, 2});
+  const Instance instance = instance_of(block.data());
+  EXPECT_EQ(instance.mark, 7u);
+  EXPECT_EQ(instance.weights, weights);
+  EXPECT_EQ(instance.level, 2u);
 }
 
 }  // namespace

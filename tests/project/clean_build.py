@@ -11,7 +11,7 @@ import shutil
 
 from onnx_bytes import shape_flags
 from support import (HERE, SHARED_MODELS, WARNINGS, c_compiler, check, compilers, contains, equal,
-                     library_sources, main_suite, manifest, march_flags, run_main, shared_model)
+                     library_levels, library_sources, main_suite, manifest, march_flags, run_main, shared_model)
 
 # Where a compiler and its standard library live; anything else must come from the project itself.
 SYSTEM = ("/usr/include/c++/", "/usr/include/x86_64-linux-gnu/", "/usr/include/aarch64-linux-gnu/", "/usr/lib/gcc/",
@@ -194,7 +194,8 @@ int main() {
 
 
 def case_cmake_subproject(world):
-    """Two models in one product: targets do not clash, flags are the product's, apps are not built."""
+    """Two models in one product: targets do not clash, flags are the product's, kernels for every level, apps are not
+    built."""
     first = emptied(world, world.example("shapes_classifier", "first_project", "--name", "first"))
     second = emptied(world, world.example("streaming_denoiser", "second_project", "--name", "second"))
     product = world.path("product")
@@ -208,10 +209,15 @@ def case_cmake_subproject(world):
     check("warning" not in configured.stderr.lower(), configured.stderr)
     built = world.run(["cmake", "--build", build, "--verbose"], env=ENVIRONMENT).stdout
     kernels = [line for line in built.splitlines() if "_kernels.cpp" in line and " -c " in line]
-    equal(len(kernels), 2, "kernel compilations")
+    levels = library_levels()
+    equal(len(kernels), 2 * len(levels), "kernel compilations")
     for line in kernels:
         contains(line, "-DPRODUCT_FLAG", "-O1", "-fno-exceptions")
-        check("-march=native" not in line, f"a subproject chooses its own instruction set: {line}")
+        check("-march=native" not in line, f"a subproject is for this machine only: {line}")
+    for model in ("first", "second"):
+        for level, march in levels.items():
+            check(any(f"-D{model.upper()}_LEVEL={level}" in line and march in line for line in kernels),
+                  f"{model} has no kernels for {level}")
     check("run.cpp" not in built, "a subproject builds its programs")
     equal(world.run([build / "product"], env={}).stdout, "ok ok 1\n", "what the product prints")
 

@@ -179,6 +179,14 @@ def march_flags():
     return ["-march=x86-64", *middle, "-march=native"]
 
 
+def library_levels():
+    """What a library for no processor in particular is compiled for, the best first: {name: flags}."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return {"one": ""}
+    lines = (ROOT / "runtime_stub" / "flags" / "levels.txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.split(" ", 1) for line in lines)
+
+
 def manifest(project, name):
     return json.loads((pathlib.Path(project) / "meta" / f"{name}.json").read_text(encoding="utf-8"))
 
