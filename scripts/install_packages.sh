@@ -5,8 +5,8 @@
 #
 # build  what the tool is built from
 # test   build, and what the tests need (default)
-# bench  test, and a Python environment with ONNX Runtime for the tests and benchmarks that compare with it, in
-#        ${BUILD_DIR:-build}/bench_venv; its interpreter is ${BUILD_DIR:-build}/bench_venv/bin/python
+# bench  test, and a Python environment with ONNX Runtime, OpenVINO and ncnn for the tests and benchmarks that compare
+#        with them, in ${BUILD_DIR:-build}/bench_venv; its interpreter is ${BUILD_DIR:-build}/bench_venv/bin/python
 #
 # Prints one line. Uses sudo when it is not run by root and a package is missing. Exit: 0 done, 1 failed, 2 usage.
 set -eu
@@ -20,7 +20,9 @@ test_packages="$build_packages libgtest-dev libgmock-dev libonnx-testdata python
     python3-onnx clang-14 clang-format-14 libclang-rt-14-dev qemu-user"
 bench_packages="$test_packages python3-venv"
 # Pinned, so that a comparison means the same thing next year.
-bench_modules="onnxruntime==1.31.1 numpy==2.4.6 onnx==1.23.2"
+bench_modules="onnxruntime==1.31.1 openvino==2026.4.1 numpy==2.4.6 onnx==1.23.2"
+# Without what they say they need, torch for one: only the converter within pnnx is used.
+bench_modules_alone="ncnn==1.0.20261020 pnnx==20261020"
 
 case $#:$set_name in
     [01]:build) wanted=$build_packages ;;
@@ -78,15 +80,17 @@ report="packages for $set_name: installed$missing"
 if [ "$set_name" = bench ]; then
     venv=${BUILD_DIR:-$root/build}/bench_venv
     # The stamp names what is inside, so that a changed pin makes the environment anew.
-    if [ "$(cat "$venv/modules.txt" 2>/dev/null)" = "$bench_modules" ]; then
+    if [ "$(cat "$venv/modules.txt" 2>/dev/null)" = "$bench_modules $bench_modules_alone" ]; then
         report="$report; $venv present"
     else
         rm -rf "$venv"
         quietly /usr/bin/python3 -m venv "$venv"
         # shellcheck disable=SC2086
         quietly "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $bench_modules
-        echo "$bench_modules" >"$venv/modules.txt"
-        report="$report; $venv made with $bench_modules"
+        # shellcheck disable=SC2086
+        quietly "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps $bench_modules_alone
+        echo "$bench_modules $bench_modules_alone" >"$venv/modules.txt"
+        report="$report; $venv made with $bench_modules $bench_modules_alone"
     fi
 fi
 echo "$report"

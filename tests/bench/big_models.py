@@ -1,271 +1,101 @@
 #!/usr/bin/python3
-"""Writes the models of the CUDA benchmarks as ONNX, with random weights: the same bytes each time.
+"""Writes the models of the benchmarks as ONNX, with random weights: the same bytes each time.
 
     tests/bench/big_models.py --out DIR [--small] [MODEL...]
 
-MODEL is resnet50, bert_base, vit_b16 or gpt2_decode; all by default. Each becomes DIR/MODEL/model.onnx, with --small
-DIR/MODEL_small/model.onnx: the same nodes, fewer and narrower layers. The batch size is the symbolic dimension `batch`
-(gcompile --dim batch=8). Nodes are as exporters write them, which is what makes the files worth compiling; weights are
-scaled so that activations stay near 1. Needs numpy and onnx; all take 15 seconds, 1.4 GB and 4 GB of memory.
+Each becomes DIR/MODEL/model.onnx, with --small DIR/MODEL_small/model.onnx: the same nodes, fewer and narrower layers. The
+batch size is the symbolic dimension `batch` (gcompile --dim batch=8). Nodes are as exporters write them, which is what
+makes the files worth compiling; weights are scaled so that activations stay near 1. Needs numpy and onnx; the floating
+ones, which are the default, take 20 seconds, 1.6 GB and 4 GB of memory.
+
+The quantised ones (`MODEL_qdq` and the like, quantised_models.py) have scales that were measured: they need
+onnxruntime too (scripts/install_packages.sh bench).
 
 The same architectures as PyTorch modules are in torch_models.py.
 """
 
 import argparse
-import math
 import pathlib
-import sys
 import zlib
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples"))
+import numpy as np
 
-import numpy as np  # noqa: E402
-from onnx import numpy_helper  # noqa: E402
-from model_sizes import LARGE, POSITIONS, SMALL  # noqa: E402
-from training.onnx_files import GraphWriter, save  # noqa: E402
+from convolutional_models import inverted_residuals, resnet
+from model_sizes import LARGE, SMALL
+from model_writer import save
+from transformer_models import bert_base, gpt2_decode, vit
 
-SEED = 4
-
-
-class ModelWriter(GraphWriter):
-    """Adds random weights and the layers that the models share; a layer returns the name of its result."""
-
-    def random(self, name, shape, deviation, mean=0.0):
-        """Numbers that depend on the name alone, so that one model's weights do not move with another's layers."""
-        numbers = np.random.default_rng([SEED, zlib.crc32(name.encode())]).standard_normal(shape, np.float32)
-        return self.constant(name, numbers * np.float32(deviation) + np.float32(mean))
-
-    def scalar(self, name, value, dtype=np.float32):
-        """Of no dimension, which `constant` would make one."""
-        self.constants.setdefault(name, numpy_helper.from_array(np.array(value, dtype), name))
-        return name
-
-    def integers(self, name, values):
-        return self.constant(name, np.array(values, np.int64))
-
-    def norm(self, x, name, width):
-        return self.node("LayerNormalization", [x, self.random(f"{name}.weight", (width,), 0.1, 1.0),
-                                                self.random(f"{name}.bias", (width,), 0.1)],
-                         f"{name}/LayerNormalization", axis=-1, epsilon=1e-5)
-
-    def linear(self, x, name, inputs, outputs, gain=1.0):
-        """As exporters write a linear layer over more than two dimensions."""
-        weight = self.random(f"{name}.weight", (inputs, outputs), gain / math.sqrt(inputs))
-        product = self.node("MatMul", [x, weight], f"{name}/MatMul")
-        return self.node("Add", [self.random(f"{name}.bias", (outputs,), 0.02), product], f"{name}/Add")
-
-    def gemm(self, x, name, inputs, outputs, is_transposed, gain=1.0):
-        shape = (outputs, inputs) if is_transposed else (inputs, outputs)
-        weight = self.random(f"{name}.weight", shape, gain / math.sqrt(inputs))
-        return self.node("Gemm", [x, weight, self.random(f"{name}.bias", (outputs,), 0.02)], f"{name}/Gemm",
-                         transB=1 if is_transposed else None)
-
-    def gelu(self, x, name):
-        """The exact one, in the five nodes of a module exported before opset 20."""
-        inner = self.node("Div", [x, self.scalar("sqrt_2", math.sqrt(2))], f"{name}/Div")
-        gate = self.node("Add", [self.node("Erf", [inner], f"{name}/Erf"), self.scalar("one", 1)], f"{name}/Add")
-        product = self.node("Mul", [x, gate], f"{name}/Mul")
-        return self.node("Mul", [product, self.scalar("half", 0.5)], f"{name}/Mul_1")
-
-    def gelu_tanh(self, x, name):
-        """GPT-2's."""
-        cube = self.node("Pow", [x, self.scalar("three", 3)], f"{name}/Pow")
-        scaled = self.node("Mul", [cube, self.scalar("gelu_cubic", 0.044715)], f"{name}/Mul_1")
-        inner = self.node("Add", [x, scaled], f"{name}/Add")
-        argument = self.node("Mul", [inner, self.scalar("gelu_scale", math.sqrt(2 / math.pi))], f"{name}/Mul_2")
-        gate = self.node("Add", [self.node("Tanh", [argument], f"{name}/Tanh"), self.scalar("one", 1)], f"{name}/Add_1")
-        half = self.node("Mul", [x, self.scalar("half", 0.5)], f"{name}/Mul")
-        return self.node("Mul", [half, gate], f"{name}/Mul_3")
-
-    def split_heads(self, x, name, size, permutation):
-        shape = self.integers("split_heads", [0, 0, size.heads, size.head_size])
-        return self.node("Transpose", [self.node("Reshape", [x, shape], f"{name}/Reshape")], f"{name}/Transpose",
-                         perm=permutation)
-
-    def merge_heads(self, x, name, size):
-        rows = self.node("Transpose", [x], f"{name}/Transpose_out", perm=[0, 2, 1, 3])
-        return self.node("Reshape", [rows, self.integers("merge_heads", [0, 0, size.width])], f"{name}/Reshape_out")
+BUILDERS = {
+    "resnet18": lambda size: resnet(size, "resnet18"),
+    "resnet50": lambda size: resnet(size, "resnet50"),
+    "mobilenet_v2": lambda size: inverted_residuals(size, "mobilenet_v2"),
+    "efficientnet_b0": lambda size: inverted_residuals(size, "efficientnet_b0"),
+    "bert_base": bert_base,
+    "vit_tiny": lambda size: vit(size, "vit_tiny"),
+    "vit_b16": lambda size: vit(size, "vit_b16"),
+    "gpt2_decode": gpt2_decode,
+}
+# Of which model each is made, and by which function of quantised_models.py.
+QUANTISED = {
+    "resnet50_qdq": ("resnet50", "with_integer_edges"),
+    "mobilenet_v2_qdq": ("mobilenet_v2", "with_integer_edges"),
+    "bert_dynamic": ("bert_base", "with_dynamic_products"),
+    "gpt2_8bit": ("gpt2_decode", "with_8_bit_blocks"),
+    "gpt2_4bit": ("gpt2_decode", "with_4_bit_blocks"),
+    "gpt2_4bit_nbits": ("gpt2_decode", "with_packed_4_bits"),
+}
+NAMES = (*BUILDERS, *QUANTISED)
 
 
-def resnet50(size):
-    """ResNet-50 v1.5 (the stride is in the 3x3 convolution), normalisations not folded."""
-    g = ModelWriter("resnet50")
-
-    def conv(x, name, inputs, outputs, kernel, stride, gain=1.0):
-        weight = g.random(f"{name}.weight", (outputs, inputs, kernel, kernel),
-                          math.sqrt(2 / (inputs * kernel * kernel)))
-        y = g.node("Conv", [x, weight], f"{name}/Conv", kernel_shape=[kernel] * 2, strides=[stride] * 2,
-                   pads=[kernel // 2] * 4, dilations=[1, 1], group=1)
-        return g.node("BatchNormalization", [y, g.random(f"{name}.gamma", (outputs,), 0.1 * gain, gain),
-                                             g.random(f"{name}.beta", (outputs,), 0.1),
-                                             g.random(f"{name}.mean", (outputs,), 0.1),
-                                             g.random(f"{name}.variance", (outputs,), 0.02, 1.0)],
-                      f"{name}/BatchNormalization", epsilon=1e-5)
-
-    def relu(x, name):
-        return g.node("Relu", [x], f"{name}/Relu")
-
-    g.input("image", np.float32, ["batch", 3, size.image, size.image])
-    x = relu(conv("image", "stem", 3, size.width, 7, 2), "stem")
-    x = g.node("MaxPool", [x], "stem/MaxPool", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
-    channels = size.width
-    for stage, blocks in enumerate(size.blocks):
-        inner = size.width << stage
-        for block in range(blocks):
-            name = f"layer{stage + 1}.{block}"
-            stride = 2 if stage > 0 and block == 0 else 1
-            y = relu(conv(x, f"{name}.conv1", channels, inner, 1, 1), f"{name}.conv1")
-            y = relu(conv(y, f"{name}.conv2", inner, inner, 3, stride), f"{name}.conv2")
-            y = conv(y, f"{name}.conv3", inner, 4 * inner, 1, 1, gain=0.25)
-            if block == 0:
-                x = conv(x, f"{name}.downsample", channels, 4 * inner, 1, stride)
-            x = relu(g.node("Add", [y, x], f"{name}/Add"), name)
-            channels = 4 * inner
-    x = g.node("Flatten", [g.node("GlobalAveragePool", [x], "pool/GlobalAveragePool")], "Flatten", axis=1)
-    g.output(g.gemm(x, "head", channels, size.classes, True), np.float32, ["batch", size.classes])
-    return g
+def size_of(name, is_small):
+    return (SMALL if is_small else LARGE)[QUANTISED.get(name, (name,))[0]]
 
 
-def bert_base(size):
-    """BERT-base, uncased: embeddings, 12 layers with the normalisation last, the pooler."""
-    g = ModelWriter("bert_base")
-    width = size.width
-    for name in ("input_ids", "attention_mask", "token_type_ids"):
-        g.input(name, np.int64, ["batch", size.tokens])
-    words = g.node("Gather", [g.random("embeddings.word", (size.classes, width), 0.6), "input_ids"], "embeddings/words")
-    types = g.node("Gather", [g.random("embeddings.type", (2, width), 0.6), "token_type_ids"], "embeddings/types")
-    places = g.node("Gather", [g.random("embeddings.position", (POSITIONS["bert_base"], width), 0.6),
-                               g.integers("position_ids", [list(range(size.tokens))])], "embeddings/positions")
-    x = g.node("Add", [g.node("Add", [words, types], "embeddings/Add"), places], "embeddings/Add_1")
-    x = g.norm(x, "embeddings.norm", width)
-    # 1 for words, 0 for padding, as the term that is added to the scores.
-    mask = g.node("Unsqueeze", ["attention_mask", g.integers("mask_axes", [1, 2])], "mask/Unsqueeze")
-    mask = g.node("Cast", [mask], "mask/Cast", to=1)
-    mask = g.node("Sub", [g.scalar("one", 1), mask], "mask/Sub")
-    mask = g.node("Mul", [mask, g.scalar("lowest", np.finfo(np.float32).min)], "mask/Mul")
-    for layer in range(size.layers):
-        at = f"layer.{layer}"
-        q = g.split_heads(g.linear(x, f"{at}.query", width, width), f"{at}.query", size, [0, 2, 1, 3])
-        k = g.split_heads(g.linear(x, f"{at}.key", width, width), f"{at}.key", size, [0, 2, 3, 1])
-        v = g.split_heads(g.linear(x, f"{at}.value", width, width), f"{at}.value", size, [0, 2, 1, 3])
-        scores = g.node("MatMul", [q, k], f"{at}.attention/MatMul")
-        scores = g.node("Div", [scores, g.scalar("root", math.sqrt(size.head_size))], f"{at}.attention/Div")
-        scores = g.node("Add", [scores, mask], f"{at}.attention/Add")
-        weights = g.node("Softmax", [scores], f"{at}.attention/Softmax", axis=-1)
-        mixed = g.merge_heads(g.node("MatMul", [weights, v], f"{at}.attention/MatMul_1"), f"{at}.attention", size)
-        y = g.linear(mixed, f"{at}.attention.output", width, width)
-        x = g.norm(g.node("Add", [y, x], f"{at}.attention/Add_1"), f"{at}.attention.norm", width)
-        y = g.gelu(g.linear(x, f"{at}.intermediate", width, 4 * width), f"{at}.gelu")
-        y = g.linear(y, f"{at}.output", 4 * width, width)
-        x = g.norm(g.node("Add", [y, x], f"{at}.output/Add_1"), f"{at}.output.norm", width)
-    g.output(g.node("Identity", [x], "last_hidden_state"), np.float32, ["batch", size.tokens, width])
-    first = g.node("Gather", [x, g.scalar("zero", 0, np.int64)], "pooler/Gather", axis=1)
-    pooled = g.node("Tanh", [g.gemm(first, "pooler", width, width, True)], "pooler_output")
-    g.output(pooled, np.float32, ["batch", width])
-    return g
+def example_inputs(name, is_small=False, index=0):
+    """What a model of one name may be given, by the names of its inputs; batch 1. Each index has numbers of its own."""
+    size, base = size_of(name, is_small), QUANTISED.get(name, (name,))[0]
+    generator = np.random.default_rng([index, zlib.crc32(base.encode())])
+    if base == "bert_base":
+        shape = (1, size.tokens)
+        return {"input_ids": generator.integers(0, size.classes, shape), "attention_mask": np.ones(shape, np.int64),
+                "token_type_ids": np.zeros(shape, np.int64)}
+    if base == "gpt2_decode":
+        inputs = {"input_ids": generator.integers(0, size.classes, (1, 1)),
+                  "position_ids": np.full((1, 1), size.tokens, np.int64)}
+        for layer in range(size.layers):
+            for kind in ("key", "value"):
+                inputs[f"past_key_values.{layer}.{kind}"] = generator.standard_normal(
+                    (1, size.heads, size.tokens, size.head_size), np.float32)
+        return inputs
+    return {"image": generator.standard_normal((1, 3, size.image, size.image), np.float32)}
 
 
-def vit_b16(size):
-    """ViT-B/16: one joined product for queries, keys and values, the normalisation first."""
-    g = ModelWriter("vit_b16")
-    width, side = size.width, size.image // size.patch
-    tokens = side * side + 1
-    g.input("image", np.float32, ["batch", 3, size.image, size.image])
-    weight = g.random("patches.weight", (width, 3, size.patch, size.patch), 1 / (size.patch * math.sqrt(3)))
-    x = g.node("Conv", ["image", weight, g.random("patches.bias", (width,), 0.02)], "patches/Conv",
-               kernel_shape=[size.patch] * 2, strides=[size.patch] * 2, pads=[0] * 4, dilations=[1, 1], group=1)
-    x = g.node("Reshape", [x, g.integers("flat", [0, width, side * side])], "patches/Reshape")
-    x = g.node("Transpose", [x], "patches/Transpose", perm=[0, 2, 1])
-    # The token of the class, as often as there are images.
-    count = g.node("Gather", [g.node("Shape", ["image"], "class/Shape"), g.scalar("zero", 0, np.int64)], "class/Gather")
-    count = g.node("Unsqueeze", [count, g.integers("axis_0", [0])], "class/Unsqueeze")
-    shape = g.node("Concat", [count, g.integers("one_token", [1, width])], "class/Concat", axis=0)
-    first = g.node("Expand", [g.random("class_token", (1, 1, width), 1.0), shape], "class/Expand")
-    x = g.node("Concat", [first, x], "tokens/Concat", axis=1)
-    x = g.node("Add", [x, g.random("positions", (1, tokens, width), 0.5)], "tokens/Add")
-    for layer in range(size.layers):
-        at = f"blocks.{layer}"
-        y = g.linear(g.norm(x, f"{at}.norm1", width), f"{at}.qkv", width, 3 * width)
-        y = g.node("Reshape", [y, g.integers("joined", [0, tokens, 3, size.heads, size.head_size])], f"{at}.attn/Reshape")
-        y = g.node("Transpose", [y], f"{at}.attn/Transpose", perm=[2, 0, 3, 1, 4])
-        parts = g.node("Split", [y, g.integers("ones", [1, 1, 1])], [f"{at}.attn/{part}" for part in "qkv"], axis=0)
-        q, k, v = (g.node("Squeeze", [part, g.integers("axis_0", [0])], f"{part}_s") for part in parts)
-        q = g.node("Mul", [q, g.scalar("scale", 1 / math.sqrt(size.head_size))], f"{at}.attn/Mul")
-        k = g.node("Transpose", [k], f"{at}.attn/Transpose_1", perm=[0, 1, 3, 2])
-        weights = g.node("Softmax", [g.node("MatMul", [q, k], f"{at}.attn/MatMul")], f"{at}.attn/Softmax", axis=-1)
-        mixed = g.merge_heads(g.node("MatMul", [weights, v], f"{at}.attn/MatMul_1"), f"{at}.attn", size)
-        x = g.node("Add", [x, g.linear(mixed, f"{at}.proj", width, width, gain=0.5)], f"{at}/Add")
-        y = g.gelu(g.linear(g.norm(x, f"{at}.norm2", width), f"{at}.fc1", width, 4 * width), f"{at}.gelu")
-        x = g.node("Add", [x, g.linear(y, f"{at}.fc2", 4 * width, width, gain=0.5)], f"{at}/Add_1")
-    x = g.node("Gather", [g.norm(x, "norm", width), g.scalar("zero", 0, np.int64)], "head/Gather", axis=1)
-    g.output(g.gemm(x, "head", width, size.classes, True), np.float32, ["batch", size.classes])
-    return g
+def build(name, is_small):
+    """The model as onnx.ModelProto."""
+    if name not in QUANTISED:
+        return BUILDERS[name](size_of(name, is_small)).model()
+    import quantised_models  # needs more than the others
 
-
-def gpt2_decode(size):
-    """GPT-2 small, one token behind a cache of keys and values; the cache of the next step is an output."""
-    g = ModelWriter("gpt2_decode")
-    width = size.width
-    cache = ["batch", size.heads, size.tokens, size.head_size]
-    grown = ["batch", size.heads, size.tokens + 1, size.head_size]
-    g.input("input_ids", np.int64, ["batch", 1])
-    g.input("position_ids", np.int64, ["batch", 1])
-    words = g.random("wte.weight", (size.classes, width), 0.3)
-    x = g.node("Add", [g.node("Gather", [words, "input_ids"], "wte/Gather"),
-                       g.node("Gather", [g.random("wpe.weight", (POSITIONS["gpt2_decode"], width), 0.3),
-                                         "position_ids"], "wpe/Gather")], "embedded/Add")
-
-    def conv1d(x, name, inputs, outputs, gain=1.0):
-        """Its linear layer: a Gemm over all rows, between two reshapes."""
-        flat = g.node("Reshape", [x, g.integers(f"rows_{inputs}", [-1, inputs])], f"{name}/Reshape")
-        y = g.gemm(flat, name, inputs, outputs, False, gain)
-        return g.node("Reshape", [y, g.integers(f"tokens_{outputs}", [-1, 1, outputs])], f"{name}/Reshape_1")
-
-    for layer in range(size.layers):
-        at = f"h.{layer}"
-        joined = conv1d(g.norm(x, f"{at}.ln_1", width), f"{at}.attn.c_attn", width, 3 * width)
-        parts = g.node("Split", [joined, g.integers("thirds", [width] * 3)],
-                       [f"{at}.attn/{part}" for part in ("query", "key", "value")], axis=-1)
-        q, k, v = (g.split_heads(part, part, size, [0, 2, 1, 3]) for part in parts)
-        for kind, new in (("key", k), ("value", v)):
-            past = g.input(f"past_key_values.{layer}.{kind}", np.float32, cache)
-            g.output(g.node("Concat", [past, new], f"present.{layer}.{kind}", axis=-2), np.float32, grown)
-        keys = g.node("Transpose", [f"present.{layer}.key"], f"{at}.attn/Transpose", perm=[0, 1, 3, 2])
-        scores = g.node("MatMul", [q, keys], f"{at}.attn/MatMul")
-        scores = g.node("Div", [scores, g.scalar("root", math.sqrt(size.head_size))], f"{at}.attn/Div")
-        weights = g.node("Softmax", [scores], f"{at}.attn/Softmax", axis=-1)
-        mixed = g.merge_heads(g.node("MatMul", [weights, f"present.{layer}.value"], f"{at}.attn/MatMul_1"),
-                              f"{at}.attn", size)
-        x = g.node("Add", [conv1d(mixed, f"{at}.attn.c_proj", width, width, 0.5), x], f"{at}/Add")
-        y = g.gelu_tanh(conv1d(g.norm(x, f"{at}.ln_2", width), f"{at}.mlp.c_fc", width, 4 * width), f"{at}.mlp.act")
-        x = g.node("Add", [x, conv1d(y, f"{at}.mlp.c_proj", 4 * width, width, 0.5)], f"{at}/Add_1")
-    # The embedding again: exporters leave its transposition in the graph.
-    head = g.node("Transpose", [words], "lm_head/Transpose", perm=[1, 0])
-    logits = g.node("MatMul", [g.norm(x, "ln_f", width), head], "logits")
-    g.output(logits, np.float32, ["batch", 1, size.classes])
-    g.outputs.insert(0, g.outputs.pop())
-    return g
-
-
-BUILDERS = {"resnet50": resnet50, "bert_base": bert_base, "vit_b16": vit_b16, "gpt2_decode": gpt2_decode}
+    base, function = QUANTISED[name]
+    samples = [example_inputs(name, is_small, index) for index in range(1, 5)]
+    return getattr(quantised_models, function)(build(base, is_small), samples)
 
 
 def write(name, is_small, out):
     """Writes one model; returns its file."""
-    size = (SMALL if is_small else LARGE)[name]
     folder = pathlib.Path(out) / (f"{name}_small" if is_small else name)
-    save(folder, BUILDERS[name](size).model(), [])
+    save(folder, build(name, is_small), [])
     return folder / "model.onnx"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="one of " + ", ".join(BUILDERS) + "; all by default")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"of {', '.join(NAMES)}; all in floats by default")
     parser.add_argument("--small", action="store_true", help="few, narrow layers: for tests")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="where the model folders are written")
     arguments = parser.parse_args()
     for name in arguments.models:
-        if name not in BUILDERS:
+        if name not in NAMES:
             parser.error(f"no model is called {name}")
     for name in arguments.models or BUILDERS:
         print(write(name, arguments.small, arguments.out), flush=True)

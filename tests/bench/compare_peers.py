@@ -1,218 +1,310 @@
 #!/usr/bin/env python3
-"""Times emitted projects against ONNX Runtime, interleaved in one run, one thread.
+"""Times emitted projects beside ONNX Runtime, OpenVINO and ncnn, in turns within one run.
 
-usage: compare_peers.py --gcompile BUILD/gcompile [--models DIR] [--rounds R] [--threads T] [--markdown FILE] [MODEL...]
+    compare_peers.py --gcompile BUILD/gcompile [--models DIR] [--threads 1,2] [--rounds R] [--markdown FILE]
+                     [--peers NAME,...] [--work DIR] [MODEL...]
 
-Every model is compiled, built for this machine and run in rounds: emitted program, ONNX Runtime, emitted program, ...
-Minimum and median over all runs are printed with the ratio of the minima, beside a peak-FMA calibration of the same
-run. Needs onnxruntime and numpy (scripts/install_packages.sh bench). Inputs are the first test data set of a model.
+MODEL is one of big_models.py, which is written here, or a folder of DIR with model.onnx and test_data_set_0; all of the
+former and the main suite by default. Every model is compiled, built for this machine, and run in rounds: project, ONNX
+Runtime, OpenVINO, ncnn, project, ... So all see the same clock and the same neighbours. The table shows the minimum of
+all runs of a contender and the median of its turns' medians; the ratio is the fastest peer over the project, above 1 where the
+project is ahead, with the geometric mean below. A contender whose results are not those of ONNX Runtime without its
+optimisations is marked, and no peer's time counts that is: errors are the root mean square of the difference over that
+of the reference, at most 1e-3 for networks in floats and 0.1 for those with integers. What the machine does at most is
+measured before and after each model. Needs the environment of scripts/install_packages.sh bench. Exit: 0, or 1 where a
+project could not be made or is wrong.
 """
+
 import argparse
+import contextlib
+import dataclasses
 import datetime
 import json
+import os
 import pathlib
+import re
+import shutil
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 
 import numpy as np
-import onnxruntime as ort
+import onnx
+from onnx import numpy_helper
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+import big_models
+import peers
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 MAIN_SUITE = """alphazero_santorini basic_pitch_nmp blazeface_front deeploy_cct_opset20 dtln_2 gtcrn_stream
 libtashkeel_tract magika_standard_v2_1 mcunet mlperf_tiny_ic_resnet8_int8 nanodet_m_320 oww_melspectrogram
 ppocr_v3_det shufflenet_v2_int8 silero_vad_v6 sinet_softmax super_resolution_10 tract_byte_bidi_lstm
 ultraface_rfb320 yunet_n_dynamic""".split()
-CONVOLUTIONAL = set("""alphazero_santorini basic_pitch_nmp blazeface_front mcunet mlperf_tiny_ic_resnet8_int8
-nanodet_m_320 oww_melspectrogram ppocr_v3_det shufflenet_v2_int8 sinet_softmax super_resolution_10 ultraface_rfb320
-yunet_n_dynamic""".split())
-
-CALIBRATION = r"""
-#include <cstdio>
-#include <ctime>
-typedef float V __attribute__((vector_size(GC_BYTES)));
-static double now() { timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + 1e-9 * t.tv_nsec; }
-int main() {
-  double best = 0;
-  for (int round = 0; round < 20; ++round) {
-    V a[12], m = {}, c = {};
-    m += 0.999f; c += 1e-3f;
-// Without the unrolling here the array stays in memory, and the loop below measures stores.
-#pragma GCC unroll 12
-    for (int i = 0; i < 12; ++i) a[i] = m;
-    const long n = 200000;
-    const double t = now();
-    for (long k = 0; k < n; ++k) {
-#pragma GCC unroll 12
-      for (int i = 0; i < 12; ++i) { a[i] = a[i] * m + c; asm volatile("" : "+v"(a[i])); }
-    }
-    const double gflops = n * 12.0 * 2 * (GC_BYTES / 4) / (now() - t) / 1e9;
-    if (gflops > best) best = gflops;
-  }
-  std::printf("%.1f\n", best);
-}
-"""
-
-# TensorProto data types that the models' inputs use.
-DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_, 10: np.float16,
-          11: np.float64}
+NETWORKS = """resnet18 resnet50 mobilenet_v2 efficientnet_b0 vit_tiny bert_base gpt2_decode resnet50_qdq mobilenet_v2_qdq
+bert_dynamic gpt2_8bit gpt2_4bit gpt2_4bit_nbits""".split()
+OURS = "gcompile"
+WITH_INTEGERS = re.compile("Quantize|QLinear|Integer|NBits")
+LARGEST_ERROR = {False: 1e-3, True: 0.1}  # with integers
+TURN_MS = 120  # that a contender runs before the next one's turn
+PAUSE_S = 0.02  # in which the threads of one that has run fall asleep
 
 
-def read_varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
+class CannotCompile(Exception):
+    """gcompile, or the compiler of what it wrote, failed: its message."""
 
 
-def read_tensor(path):
-    """TensorProto -> array, without the onnx package: dims, data_type, raw_data and the packed typed fields."""
-    data, at = path.read_bytes(), 0
-    dims, dtype, raw, typed = [], None, None, []
-    while at < len(data):
-        key, at = read_varint(data, at)
-        field, wire = key >> 3, key & 7
-        if wire == 0:
-            value, at = read_varint(data, at)
-            if field == 1:
-                dims.append(value)
-            elif field == 2:
-                dtype = DTYPES[value]
-            elif field in (5, 7):
-                typed.append(value)
-        elif wire == 5:
-            typed.append(struct.unpack_from("<f", data, at)[0])
-            at += 4
-        elif wire == 1:
-            at += 8
+@dataclasses.dataclass
+class Entry:
+    """A contender's times in one row."""
+
+    milliseconds: list
+    error: float
+    is_right: bool
+    medians: list = dataclasses.field(default_factory=list)
+
+    @property
+    def best(self):
+        return min(self.milliseconds)
+
+    def text(self):
+        text = f"{self.best:.3f} / {statistics.median(self.medians):.3f}"
+        return text if self.is_right else f"{text} (wrong: {self.error:.1g})"
+
+
+def calibrated(folder):
+    """Builds machine_peak.cc; returns a function that runs it and returns its figures."""
+    program = folder / "machine_peak"
+    subprocess.run(["g++", "-std=c++17", "-O2", f"-I{ROOT / 'runtime_stub'}", str(HERE / "machine_peak.cc"), "-o",
+                    str(program)], check=True)
+    return lambda: json.loads(subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout)
+
+
+def root_mean_square_error(actual, expected):
+    """The largest over the outputs; infinite where shapes or values that are no numbers differ."""
+    worst = 0.0
+    if len(actual) != len(expected):
+        return float("inf")
+    for a, e in zip(actual, expected):
+        if a.size != e.size:
+            return float("inf")
+        a, e = a.reshape(-1).astype(np.float64), e.reshape(-1).astype(np.float64)
+        is_number = np.isfinite(e)
+        if not np.array_equal(a[~is_number], e[~is_number], equal_nan=True):
+            return float("inf")
+        a, e = a[is_number], e[is_number]
+        if not np.isfinite(a).all():
+            return float("inf")
+        if a.size and not np.array_equal(a, e):
+            scale = np.sqrt(np.mean(e * e))
+            worst = max(worst, float(np.sqrt(np.mean((a - e) ** 2)) / scale) if scale else float("inf"))
+    return worst
+
+
+class Case:
+    """One model: its file, its inputs, its project."""
+
+    def __init__(self, name, arguments):
+        self.name, self.arguments = name, arguments
+        self.folder = arguments.work / name
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        if name in big_models.NAMES:
+            self.model = arguments.work / "models" / name / "model.onnx"
+            if not self.model.exists():
+                big_models.write(name, False, arguments.work / "models")
+            self.inputs = big_models.example_inputs(name)
         else:
-            size, at = read_varint(data, at)
-            blob = data[at:at + size]
-            at += size
-            if field == 9:
-                raw = blob
-            elif field == 1:
-                p = 0
-                while p < len(blob):
-                    value, p = read_varint(blob, p)
-                    dims.append(value)
-            elif field == 4:
-                typed += struct.unpack(f"<{len(blob) // 4}f", blob)
-            elif field in (5, 7):
-                p = 0
-                while p < len(blob):
-                    value, p = read_varint(blob, p)
-                    typed.append(value - (1 << 64) if value >> 63 else value)
-    array = np.frombuffer(raw, dtype) if raw is not None else np.array(typed, dtype)
-    return array.reshape(dims)
+            self.model = arguments.models / name / "model.onnx"
+            self.inputs = self._test_data(self.model.parent / "test_data_set_0")
+        self.inputs_file = self.folder / "inputs.npz"
+        np.savez(self.inputs_file, **self.inputs)
+        graph = onnx.load(str(self.model), load_external_data=False).graph
+        self.outputs = [output.name for output in graph.output]
+        self.has_integers = any(WITH_INTEGERS.search(node.op_type) for node in graph.node)
+        self.reference = None
 
+    def _test_data(self, folder):
+        graph = onnx.load(str(self.model), load_external_data=False).graph
+        constants = {constant.name for constant in graph.initializer}
+        names = [value.name for value in graph.input if value.name not in constants]
+        load = lambda i: numpy_helper.to_array(onnx.load_tensor(str(folder / f"input_{i}.pb")))
+        return {name: load(i) for i, name in enumerate(names)}
 
-def calibrate(folder):
-    source = folder / "calibrate.cc"
-    source.write_text(CALIBRATION)
-    flags = pathlib.Path("/proc/cpuinfo").read_text()
-    width = 64 if "avx512f" in flags else 32 if "avx2" in flags else 16
-    subprocess.run(["g++", "-O2", "-march=native", f"-DGC_BYTES={width}", str(source), "-o", str(folder / "calibrate")],
-                   check=True)
-    return lambda: float(subprocess.run([str(folder / "calibrate")], check=True, capture_output=True, text=True).stdout)
+    def compile(self):
+        """Makes and builds the project. Raises CannotCompile."""
+        shapes = [word for name, value in self.inputs.items() if value.ndim
+                  for word in ("--shape", f"{name}:{'x'.join(map(str, value.shape))}")]
+        project, build = self.folder / "project", self.folder / "build"
+        for command in ([self.arguments.gcompile, self.model, "-o", project, "--name", "m", "-q", *shapes],
+                        ["cmake", "-S", project, "-B", build, "-DCMAKE_BUILD_TYPE=Release"],
+                        ["cmake", "--build", build, "-j2", "--target", "m_run"]):
+            done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+            if done.returncode != 0:
+                errors = [line for line in (done.stderr + done.stdout).splitlines() if "error" in line.lower()]
+                raise CannotCompile((errors or [f"{command[0]} failed"])[0][:160])
+        files = []
+        for k, value in enumerate(self.inputs.values()):
+            files.append(self.folder / f"input_{k}.npy")
+            np.save(files[-1], value)
+        self.runner = [str(build / "m_run"), *map(str, files)]
 
+    def our_outputs(self, threads):
+        folder = self.folder / f"outputs_{threads}"
+        subprocess.run([*self.runner, "--threads", str(threads), "--output-dir", str(folder)], check=True,
+                       capture_output=True)
+        return [np.load(next(folder.glob(f"{k}_*.npy"))) for k in range(len(self.outputs))]
 
-def bench_model(args, model, folder):
-    model_file = args.models / model / "model.onnx"
-    data = args.models / model / "test_data_set_0"
-    inputs = [read_tensor(data / f"input_{k}.pb") for k in range(len(list(data.glob("input_*.pb"))))]
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = args.threads
-    options.inter_op_num_threads = 1
-    session = ort.InferenceSession(str(model_file), options, providers=["CPUExecutionProvider"])
-    names = [i.name for i in session.get_inputs()]
-    feed = dict(zip(names, inputs))
-    project = folder / model
-    shapes = [f for name, x in feed.items() for f in ("--shape", f"{name}:{'x'.join(map(str, x.shape))}") if x.ndim]
-    subprocess.run([str(args.gcompile), str(model_file), "-o", str(project), "--name", "m", "-q", *shapes], check=True)
-    build = folder / f"{model}_build"
-    subprocess.run(["cmake", "-S", str(project), "-B", str(build), "-DCMAKE_BUILD_TYPE=Release"], check=True,
-                   stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", str(build), "-j2"], check=True, stdout=subprocess.DEVNULL)
-    runner = next(p for p in build.rglob("m_run") if p.is_file())
-    files = []
-    for k, array in enumerate(inputs):
-        files.append(str(folder / f"{model}_{k}.npy"))
-        np.save(files[-1], array)
-
-    def ours(repeat):
-        text = subprocess.run([str(runner), *files, "--repeat", str(repeat), "--threads", str(args.threads), "--json"],
-                              check=True, capture_output=True, text=True).stdout
-        result = json.loads(text[text.index("{"):])
+    def our_times(self, threads, repeat):
+        """Least and median, in milliseconds."""
+        done = subprocess.run([*self.runner, "--repeat", str(repeat), "--threads", str(threads), "--json"], check=True,
+                              capture_output=True, text=True)
+        result = json.loads(done.stdout[done.stdout.index("{"):])
         return result["min_ms"], result["median_ms"]
 
-    def theirs(repeat):
-        session.run(None, feed)
-        times = []
-        for _ in range(repeat):
-            start = time.perf_counter()
-            session.run(None, feed)
-            times.append((time.perf_counter() - start) * 1e3)
-        return min(times), statistics.median(times)
+    def judged(self, outputs):
+        error = root_mean_square_error(outputs, self.reference)
+        return Entry([], error, error <= LARGEST_ERROR[self.has_integers])
 
-    once = max(theirs(2)[0], 0.01)
-    repeat = int(min(400, max(8, 150 / once)))
-    mine, peer = [], []
-    for _ in range(args.rounds):
-        mine.append(ours(repeat))
-        peer.append(theirs(repeat))
-    best = lambda rows: min(r[0] for r in rows)
-    middle = lambda rows: statistics.median(r[1] for r in rows)
-    return best(mine), middle(mine), best(peer), middle(peer)
+    def run(self):
+        """{threads: {contender: Entry, or why there is none}}, and the versions of the peers."""
+        with contextlib.ExitStack() as stack:
+            def start(name, threads):
+                peer = peers.Peer(name, self.model, self.inputs_file, threads, self.folder / f"{name}_{threads}")
+                stack.callback(peer.close)
+                return peer
+
+            reference = peers.Peer(peers.REFERENCE, self.model, self.inputs_file, 1, self.folder / peers.REFERENCE)
+            self.reference = reference.outputs()
+            reference.close()
+            self.compile()
+            rows, turns, versions = {}, [], {}
+            for threads in self.arguments.threads:
+                row = rows[threads] = {OURS: self.judged(self.our_outputs(threads))}
+                turns.append((row[OURS], lambda repeat, t=threads: self.our_times(t, repeat)))
+                for name in self.arguments.peers:
+                    try:
+                        peer = start(name, threads)
+                    except peers.Refused as why:
+                        row[name] = str(why)
+                        continue
+                    versions[name] = peer.version
+                    row[name] = self.judged(peer.outputs())
+                    turns.append((row[name], lambda repeat, p=peer: (lambda ms: (min(ms), statistics.median(ms)))(
+                        p.times(repeat))))
+            self._take_turns(turns)
+        return rows, versions
+
+    def _take_turns(self, turns):
+        repeats = [max(3, min(500, int(TURN_MS / max(turn(2)[0], 0.01)))) for _, turn in turns]
+        for _ in range(self.arguments.rounds):
+            for (entry, turn), repeat in zip(turns, repeats):
+                time.sleep(PAUSE_S)
+                least, median = turn(repeat)
+                entry.milliseconds.append(least)
+                entry.medians.append(median)
+
+
+def ratio_of(row):
+    """The fastest peer whose results are right over the project; None where there is none."""
+    found = [e.best for name, e in row.items() if name != OURS and isinstance(e, Entry) and e.is_right]
+    return min(found) / row[OURS].best if found else None
+
+
+def geometric_mean(values):
+    return float(np.exp(np.mean(np.log(values))))
+
+
+def row_text(name, result, threads, contenders, notes):
+    """A row of the table; why a peer has no time goes to `notes`, numbered from 1."""
+    if isinstance(result, str):
+        return f"| {name} | not compiled: {result.replace('|', '/')} |" + " |" * (len(contenders) + 1)
+    row, cells = result[threads], []
+    for contender in contenders:
+        entry = row[contender]
+        if isinstance(entry, str):
+            cells.append(f"no [{notes.setdefault(f'{peers.NAMES[contender]}: {entry}', len(notes) + 1)}]")
+        else:
+            cells.append(entry.text())
+    ratio = ratio_of(row)
+    return f"| {name} | {' | '.join(cells)} | {row[OURS].error:.1e} | {'' if ratio is None else format(ratio, '.2f')} |"
+
+
+def table(results, threads, contenders):
+    """Markdown: minimum / median in milliseconds, error of ours, ratio; the means of the ratios; the notes."""
+    notes = {}
+    lines = ["| model | " + " | ".join(peers.NAMES.get(c, c) for c in contenders) + " | error | ratio |",
+             "|---" * (len(contenders) + 3) + "|"]
+    lines += [row_text(name, result, threads, contenders, notes) for name, result in results.items()]
+    means = []
+    for group, belongs in (("networks", lambda name: name not in MAIN_SUITE), ("main suite", MAIN_SUITE.__contains__)):
+        found = [ratio_of(result[threads]) for name, result in results.items()
+                 if belongs(name) and not isinstance(result, str)]
+        if found := [ratio for ratio in found if ratio is not None]:
+            means.append(f"{group} {geometric_mean(found):.2f}, least {min(found):.2f}")
+    lines += ["", f"Geometric mean of the ratios: {'; '.join(means)}."] if means else []
+    lines += [f"[{number}] {text}." for text, number in notes.items()]
+    return "\n".join(lines)
+
+
+def machine_text(peaks):
+    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "CPU")
+    spread = lambda key: f"{min(p[key] for p in peaks):.0f} to {max(p[key] for p in peaks):.0f}"
+    return (f"{cpu}, {os.cpu_count()} cores; per core {spread('float_gflops')} GFLOP/s ({peaks[0]['float_instructions']}), "
+            f"{spread('byte_gops')} GOP/s of bytes ({peaks[0]['byte_instructions']}), memory "
+            f"{spread('memory_gbytes')} GB/s")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gcompile", type=pathlib.Path, required=True)
+    words = lambda text: text.split(",")
+    parser.add_argument("--gcompile", type=lambda text: pathlib.Path(text).resolve(), required=True)
     parser.add_argument("--models", type=pathlib.Path, default=ROOT.parent / "shared" / "models")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--threads", type=lambda text: [int(word) for word in text.split(",")], default=[1, 2])
+    parser.add_argument("--peers", type=words, default=list(peers.NAMES), help="of " + ",".join(peers.NAMES))
     parser.add_argument("--markdown", type=pathlib.Path)
-    parser.add_argument("names", nargs="*")
-    args = parser.parse_args()
-    names = args.names or MAIN_SUITE
-    rows, ratios, failed = [], {True: [], False: []}, []
-    with tempfile.TemporaryDirectory(prefix="gcompile_bench_") as folder:
-        folder = pathlib.Path(folder)
-        peak = calibrate(folder)
-        peaks = [peak()]
-        for model in names:
-            try:
-                a_min, a_median, b_min, b_median = bench_model(args, model, folder)
-            except (subprocess.CalledProcessError, StopIteration) as error:
-                print(f"{model:32s} failed: {str(error)[:120]}", flush=True)
-                failed.append(model)
-                continue
-            peaks.append(peak())
-            ratio = a_min / b_min
-            ratios[model in CONVOLUTIONAL].append(ratio)
-            rows.append(f"| {model} | {a_min:.3f} | {a_median:.3f} | {b_min:.3f} | {b_median:.3f} | {ratio:.2f} |")
-            print(f"{model:32s} gcompile {a_min:9.3f} / {a_median:9.3f} ms   onnxruntime {b_min:9.3f} / "
-                  f"{b_median:9.3f} ms   ratio {ratio:5.2f}", flush=True)
-    geometric = lambda values: float(np.exp(np.mean(np.log(values)))) if values else float("nan")
-    summary = (f"peak FMA {min(peaks):.0f}-{max(peaks):.0f} GFLOP/s per core; geometric mean of ratios: convolutional "
-               f"{geometric(ratios[True]):.2f}, others {geometric(ratios[False]):.2f}")
-    print(summary)
-    if args.markdown:
-        cpu = next(line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name"))
-        args.markdown.write_text(
-            f"{datetime.date.today()}, {cpu}, {args.threads} thread(s), onnxruntime {ort.__version__}, "
-            f"{args.rounds} interleaved rounds; {summary}.\n\n"
-            "| model | gcompile min ms | median | onnxruntime min ms | median | ratio of minima |\n"
-            "|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n")
-    return 1 if failed else 0
+    parser.add_argument("--work", type=pathlib.Path, help="keeps models and projects here; models are not written again")
+    parser.add_argument("names", nargs="*", metavar="MODEL")
+    arguments = parser.parse_args()
+    if unknown := [name for name in arguments.peers if name not in peers.NAMES]:
+        parser.error(f"--peers: {', '.join(unknown)} is not one of {', '.join(peers.NAMES)}")
+    for name in arguments.names:
+        if name not in big_models.NAMES and not (arguments.models / name / "model.onnx").exists():
+            parser.error(f"{name} is neither one of big_models.py nor a folder of {arguments.models}")
+    with contextlib.ExitStack() as stack:
+        if arguments.work is None:
+            arguments.work = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gcompile_bench_")))
+        arguments.work = arguments.work.resolve()
+        arguments.work.mkdir(parents=True, exist_ok=True)
+        return compare(arguments)
+
+
+def compare(arguments):
+    peak = calibrated(arguments.work)
+    results, versions, peaks, is_good = {}, {}, [peak()], True
+    contenders = [OURS, *arguments.peers]
+    for name in arguments.names or NETWORKS + MAIN_SUITE:
+        try:
+            results[name], found = Case(name, arguments).run()
+            versions |= found
+            is_good &= all(row[OURS].is_right for row in results[name].values())
+        except (CannotCompile, peers.Refused) as error:
+            results[name], is_good = str(error), False
+        peaks.append(peak())
+        for threads in arguments.threads:
+            print(threads, row_text(name, results[name], threads, contenders, {}), flush=True)
+    listed = ", ".join(f"{peers.NAMES[name]} {version}" for name, version in sorted(versions.items()))
+    text = (f"{datetime.date.today()}: {machine_text(peaks)}; {listed}; minimum / median of {arguments.rounds} rounds, in "
+            "milliseconds; the ratio is the fastest peer over gcompile.\n")
+    for threads in arguments.threads:
+        text += f"\n{'One thread' if threads == 1 else f'{threads} threads'}:\n\n{table(results, threads, contenders)}\n"
+    print(text)
+    if arguments.markdown:
+        arguments.markdown.write_text(text)
+    return 0 if is_good else 1
 
 
 if __name__ == "__main__":

@@ -344,13 +344,13 @@ def parse():
     parser.add_argument("--dry-run", action="store_true", help="builds everything for sm_90 and runs nothing on a GPU")
     parser.add_argument("--pack", type=pathlib.Path, help="as --dry-run, for the programs alone, which are left here")
     parser.add_argument("--parts", type=words, default=list(PARTS), help="of " + ",".join(PARTS))
-    parser.add_argument("--models", type=words, default=list(model_sizes.LARGE), help="of the four large ones")
+    parser.add_argument("--models", type=words, default=list(model_sizes.ON_A_GPU), help="of the four large ones")
     parser.add_argument("--precisions", type=words, default=list(gpu_table.PRECISIONS))
     parser.add_argument("--cells", help="what is timed, in order: MODEL:BATCH:PRECISION,...")
     parser.add_argument("--work", type=pathlib.Path, help="where models and projects go (BUILD/gpu_check)")
     parser.add_argument("--results", type=pathlib.Path, help="the numbers; a later run adds to them (WORK/results.json)")
     arguments = parser.parse_args()
-    for name, known in (("parts", PARTS), ("models", model_sizes.LARGE), ("precisions", gpu_table.PRECISIONS)):
+    for name, known in (("parts", PARTS), ("models", model_sizes.ON_A_GPU), ("precisions", gpu_table.PRECISIONS)):
         if unknown := [word for word in getattr(arguments, name) if word not in known]:
             parser.error(f"--{name}: {', '.join(unknown)} is not one of {', '.join(known)}")
     arguments.dry_run |= arguments.pack is not None

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The models of the CUDA benchmarks in small: right on both targets, and as few kernels as their structure needs.
+"""The models of the benchmarks in small: right on both targets, and as few kernels as their structure needs.
 
     large_models.py --gcompile GCOMPILE [CASE...]
 """
@@ -12,6 +12,7 @@ from support import ROOT, check, contains, equal, run_main
 sys.path.insert(0, str(ROOT / "tests" / "bench"))
 
 MODELS = ("resnet50", "bert_base", "vit_b16", "gpt2_decode")
+CONVOLUTIONAL = ("resnet18", "mobilenet_v2", "efficientnet_b0")
 # Most kernels of a layer, and all others: embeddings, masks, patches, heads. GPT-2 also carries its cache along.
 MOST_KERNELS = {"resnet50": (0, 17), "bert_base": (7, 7), "vit_b16": (7, 8), "gpt2_decode": (9, 5)}
 TO_SPARE_MEMORY = {("gpt2_decode", "cpp"): 2}  # more of a layer
@@ -26,8 +27,9 @@ def write(world, *models):
 
 def case_same_bytes(world):
     """A second run writes the same files."""
-    first = {path: path.read_bytes() for path in write(world, *MODELS)}
-    for path in write(world, *MODELS):
+    names = [*MODELS, *CONVOLUTIONAL]
+    first = {path: path.read_bytes() for path in write(world, *names)}
+    for path in write(world, *names):
         check(path.read_bytes() == first[path], f"{path} differs in a second run")
 
 
@@ -43,6 +45,22 @@ def case_resnet50(world):
 
 def case_bert_base(world):
     verify(world, "bert_base")
+
+
+def case_resnet18(world):
+    verify(world, "resnet18")
+
+
+def case_mobilenet_v2(world):
+    verify(world, "mobilenet_v2")
+
+
+def case_efficientnet_b0(world):
+    verify(world, "efficientnet_b0")
+
+
+def case_vit_tiny(world):
+    verify(world, "vit_tiny")
 
 
 def case_vit_b16(world):

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Runtimes beside which emitted projects are timed, each in a process of its own.
+
+    peers.py RUNTIME MODEL.onnx INPUTS.npz THREADS OUTPUTS.npz
+
+is such a process: it loads the model, writes the outputs, prints a line of JSON, {"version": ...} or {"refused": why},
+then reads numbers of runs from standard input and answers each with their times in milliseconds. A process of its own,
+because a runtime may end it, and because the threads of one must not stand in the way of the next.
+"""
+
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+NAMES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "ncnn": "ncnn"}
+REFERENCE = "onnxruntime-plain"  # with its optimisations off: what is right, not what is fast
+
+
+class Refused(Exception):
+    """The runtime does not run this model: why."""
+
+
+class OnnxRuntime:
+    def __init__(self, model, inputs, threads, is_plain=False):
+        import onnxruntime
+
+        self.version = onnxruntime.__version__
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        if is_plain:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        self.session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        # Bound once, so that a run copies neither names nor inputs, which must stay.
+        self.inputs = inputs
+        self.binding = self.session.io_binding()
+        for name, value in inputs.items():
+            self.binding.bind_cpu_input(name, value)
+        for output in self.session.get_outputs():
+            self.binding.bind_output(output.name)
+
+    def run(self):
+        self.session.run_with_iobinding(self.binding)
+
+    def outputs(self):
+        return self.binding.copy_outputs_to_cpu()
+
+
+class OpenVino:
+    def __init__(self, model, inputs, threads):
+        import openvino
+
+        self.version = openvino.__version__.split("-")[0]
+        core = openvino.Core()
+        network = core.read_model(str(model))
+        network.reshape({name: value.shape for name, value in inputs.items()})
+        compiled = core.compile_model(network, "CPU", {
+            "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_PRECISION_HINT": "f32"})
+        self.inputs = inputs  # read where they lie
+        self.request = compiled.create_infer_request()
+        for name, value in inputs.items():
+            self.request.set_tensor(name, openvino.Tensor(value, shared_memory=True))
+
+    def run(self):
+        self.request.infer()
+
+    def outputs(self):
+        return [tensor.data for tensor in self.request.output_tensors]
+
+
+class Ncnn:
+    """Of tensors of one sample in floats; pnnx turns the model into its format."""
+
+    ELEMENTS = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "uint8": "u8", "bool": "bool"}
+
+    def __init__(self, model, inputs, threads):
+        import ncnn
+
+        self.version, self.ncnn = ncnn.__version__, ncnn
+        if any(value.dtype != np.float32 for value in inputs.values()):
+            raise Refused("inputs other than float32")
+        if any(value.ndim > 4 or value.ndim > 1 and value.shape[0] != 1 for value in inputs.values()):
+            raise Refused("inputs of more than one sample")
+        link = pathlib.Path("model.onnx")
+        link.symlink_to(model)
+        shapes = ",".join(f"[{','.join(map(str, v.shape))}]{self.ELEMENTS[str(v.dtype)]}" for v in inputs.values())
+        # Not imported: the package would want torch, the converter does not.
+        converter = pathlib.Path(importlib.util.find_spec("pnnx").origin).parent / "pnnx"
+        done = subprocess.run([str(converter), str(link), f"inputshape={shapes}", "fp16=0"], capture_output=True, text=True,
+                              errors="replace", timeout=600)
+        if done.returncode != 0 or not pathlib.Path("model.ncnn.param").exists():
+            raise Refused(f"pnnx ends with status {done.returncode}")
+        self.net = ncnn.Net()
+        self.net.opt.num_threads = threads
+        for narrow in ("fp16_packed", "fp16_storage", "fp16_arithmetic", "bf16_storage"):
+            setattr(self.net.opt, f"use_{narrow}", False)
+        text = pathlib.Path("model.ncnn.param").read_text()
+        foreign = sorted({line.split()[0] for line in text.splitlines()[2:] if "." in line.split()[0]})
+        if foreign:
+            raise Refused(f"no layer for {', '.join(foreign)}")
+        if self.net.load_param("model.ncnn.param") != 0 or self.net.load_model("model.ncnn.bin") != 0:
+            raise Refused("a layer is unknown to it")
+        # ncnn's tensors are without the axis of samples.
+        self.inputs = [ncnn.Mat(np.ascontiguousarray(v[0] if v.ndim > 1 else v)).clone() for v in inputs.values()]
+        self.results = []
+
+    def run(self):
+        extractor = self.net.create_extractor()
+        for name, value in zip(sorted(self.net.input_names()), self.inputs):
+            extractor.input(name, value)
+        found = [extractor.extract(name) for name in sorted(self.net.output_names())]
+        if any(status != 0 for status, _ in found):
+            raise Refused("a layer fails")
+        self.results = [value for _, value in found]
+
+    def outputs(self):
+        return [np.array(value) for value in self.results]
+
+
+RUNTIMES = {"onnxruntime": OnnxRuntime, "openvino": OpenVino, "ncnn": Ncnn,
+            REFERENCE: lambda *arguments: OnnxRuntime(*arguments, is_plain=True)}
+
+
+def serve(runtime, model, inputs, threads, outputs):
+    # What libraries print goes to standard error.
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+
+    def answer(value):
+        answers.write(json.dumps(value) + "\n")
+
+    try:
+        peer = RUNTIMES[runtime](pathlib.Path(model).resolve(), dict(np.load(inputs)), int(threads))
+        peer.run()
+        np.savez(outputs, *peer.outputs())
+    except Exception as error:  # whatever a runtime throws, it does not run the model
+        answer({"refused": " ".join(str(error).split())[:160] or type(error).__name__})
+        return 1
+    answer({"version": peer.version})
+    for line in sys.stdin:
+        times = []
+        for _ in range(int(line)):
+            start = time.perf_counter()
+            peer.run()
+            times.append((time.perf_counter() - start) * 1e3)
+        answer(times)
+    return 0
+
+
+class Peer:
+    """A runtime's process, seen from outside. Raises Refused where the model does not run."""
+
+    def __init__(self, runtime, model, inputs, threads, folder):
+        folder.mkdir(parents=True)
+        self.outputs_file = folder / "outputs.npz"
+        self.log = (folder / "log").open("w+")
+        self.process = subprocess.Popen(
+            [sys.executable, str(pathlib.Path(__file__).resolve()), runtime, str(pathlib.Path(model).resolve()),
+             str(inputs.resolve()), str(threads), str(self.outputs_file.resolve())],
+            cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        try:
+            first = self._answer()
+            if "refused" in first:
+                raise Refused(first["refused"])
+        except Refused:
+            self.close()
+            raise
+        self.version = first["version"]
+
+    def _answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise Refused(f"its process ended with status {self.process.wait()}")
+        return json.loads(line)
+
+    def outputs(self):
+        with np.load(self.outputs_file) as file:
+            return [file[name] for name in file.files]
+
+    def times(self, repeat):
+        self.process.stdin.write(f"{repeat}\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def close(self):
+        self.process.communicate(timeout=60)
+        self.log.close()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 6:
+        sys.exit(__doc__)
+    sys.exit(serve(*sys.argv[1:]))
