@@ -83,6 +83,11 @@ class Emitter {
     render(of_target("support.h.j2"), "apps/support.h");
     render("run.cpp.j2", "apps/run.cpp");
     render("bench.cpp.j2", "apps/bench.cpp");
+    if (!target_.has_device_memory) {
+      data_["is_timed"] = true;
+      render(of_target("layers.h.j2"), "apps/layers.h");
+      data_["is_timed"] = false;
+    }
     if (!options_.golden.empty()) {
       render("selftest.cpp.j2", "tests/selftest.cpp");
       files_.add(fmt::format("data/{}.golden.bin", name), options_.golden);

@@ -269,6 +269,21 @@ void add_levels(Json& out, const TargetInfo& target, const EmitOptions& options)
   out["has_levels"] = !out["levels"].empty();
 }
 
+/// What the calls of the schedule do, in their order, for programs that time them.
+void add_layers(Json& out, const Program& program) {
+  out["layers"] = Json::array();
+  for (const Layer& layer : program.layers) {
+    out["layers"].push_back({{"function", layer.function},
+                             {"family", layer.family},
+                             {"origins", layer.origins},
+                             {"multiply_adds", layer.multiply_adds},
+                             {"multiplies_bytes", layer.multiplies_bytes},
+                             {"bytes", layer.bytes_read - layer.weight_bytes + layer.bytes_written},
+                             {"weight_bytes", layer.weight_bytes}});
+  }
+  out["is_timed"] = false;  // of the schedule that is being rendered
+}
+
 /// How products are formed, where it is not as exactly as float32.
 Json precision_json(Precision precision) {
   const PrecisionFacts& facts = facts_of(precision);
@@ -366,6 +381,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["quantised"] = options.quantised;
   add_statistics(out, program);
   add_choices(out, program);
+  add_layers(out, program);
   add_report(out, program);
   return out;
 }

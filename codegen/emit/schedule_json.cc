@@ -92,6 +92,7 @@ class ScheduleWriter {
     Json& entry = open(step, depth, "is_call");
     entry["is_checked"] = step.checked;
     entry["function"] = step.function;
+    if (!step.on_host) entry["layer"] = layers_++;
     checked_ = checked_ || step.checked;
     std::vector<std::string> arguments;
     on_host_ = step.on_host;
@@ -188,6 +189,7 @@ class ScheduleWriter {
   const LastParameter& last_;
   Json steps_ = Json::array();
   std::set<std::string> used_;
+  std::int64_t layers_ = 0;  // written so far, in the order of Program::layers
   bool checked_ = false;
   bool trapped_ = false;
   bool branches_ = false;

@@ -43,6 +43,7 @@ struct KernelCall {
   bool is_fixed = false;  // CUDA: no update of a graph gives it other memory
   bool threaded = false;  // last parameter `const Threads* threads`
   std::int64_t multiply_adds = 0;
+  bool multiplies_bytes = false;  // both sides of them are integers of 8 bits
   int launches = 1;               // CUDA: at most
   double microseconds = 0;        // CUDA: predicted; 0: as long as its bytes and multiply-adds take
   double products_per_clock = 0;  // CUDA: of its multiply-adds by a multiprocessor; 0: without tensor cores

@@ -178,7 +178,9 @@ class ProgramBuilder {
           layer.origins = from.comment;
           layer.result = from.result;
           layer.multiply_adds = from.call.multiply_adds;
+          layer.multiplies_bytes = from.call.multiplies_bytes;
           layer.bytes_read = from.bytes_read;
+          layer.weight_bytes = from.weight_bytes;
           layer.bytes_written = from.bytes_written;
           layer.microseconds = from.call.microseconds;
           layer.choice = from.call.choice;

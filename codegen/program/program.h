@@ -108,7 +108,9 @@ struct Remark {
 struct Layer {
   std::string function, family, origins, result;
   std::int64_t multiply_adds = 0;
+  bool multiplies_bytes = false;  // both sides of them are integers of 8 bits
   std::int64_t bytes_read = 0, bytes_written = 0;
+  std::int64_t weight_bytes = 0;   // among those read
   double microseconds = 0;         // CUDA: predicted
   std::string choice;              // CUDA: how it is spread over the grid
   std::vector<std::string> nodes;  // of the model that it computes

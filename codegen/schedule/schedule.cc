@@ -57,13 +57,14 @@ void Scheduler::emit(Scope& scope, KernelCall call, std::vector<ir::Origin> orig
     }
     if (argument.kind == CallArgument::Kind::kWeights) {
       const std::int64_t all = weights_.entries()[static_cast<std::size_t>(argument.weights)].bytes;
-      step.bytes_read += argument.bytes >= 0 ? argument.bytes : all;
+      step.weight_bytes += argument.bytes >= 0 ? argument.bytes : all;
       continue;
     }
     touch(argument.storage);
     const std::int64_t all = buffers_[static_cast<std::size_t>(argument.storage.buffer)].bytes;
     (argument.writes ? step.bytes_written : step.bytes_read) += argument.bytes >= 0 ? argument.bytes : all;
   }
+  step.bytes_read += step.weight_bytes;
   if (on_device()) {
     call.microseconds = predicted_microseconds(call, machine(), step.bytes_read + step.bytes_written);
   }
@@ -101,6 +102,13 @@ std::vector<Rival> rivals_of(const Ranking& ranking, Target target) {
   }
   for (const auto& [name, reason] : ranking.refused) rivals.push_back({std::string(name), "", 0, reason});
   return rivals;
+}
+
+bool multiplies_bytes(const ir::Problem& problem) {
+  const auto is_byte = [](const ir::ProblemOperand& operand) {
+    return is_integer(operand.element) && bits_of(operand.element) == 8;
+  };
+  return problem.operands.size() >= 2 && is_byte(problem.operands[0]) && is_byte(problem.operands[1]);
 }
 
 [[noreturn]] void refuse(const Ranking& ranking, const KernelFamily* forced) {
@@ -146,6 +154,7 @@ KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::F
   KernelCall& call = writer.call();
   call.family = chosen.family->name;
   call.multiply_adds = problem->multiply_adds();
+  call.multiplies_bytes = multiplies_bytes(*problem);
   call.launches = chosen.planned.cost.launches;
   call.microseconds = chosen.planned.cost.microseconds;
   call.problem = to_string(*problem);

@@ -20,6 +20,7 @@ struct LoweredStep {
   std::string comment, result;
   std::string trap;
   std::int64_t bytes_read = 0, bytes_written = 0;
+  std::int64_t weight_bytes = 0;  // among those read
   std::vector<LoweredStep> then_steps, else_steps;
 };
 

@@ -5,20 +5,34 @@
 
 namespace GCRT_NAMESPACE {
 
-template <class Model>
-int bench_program(int argc, char** argv) {
+// What --layers says where layers cannot be timed one by one.
+struct NoProfile {
+  const char* why;
+  template <class... Arguments>
+  void operator()(const Arguments&...) const {
+    fail(why);
+  }
+};
+
+// `profile`: what --layers does, LayerProfile of layers.h or NoProfile.
+template <class Model, class Profile>
+int bench_program(int argc, char** argv, const Profile& profile) {
   using T = typename Model::Traits;
   const std::string usage =
       std::string("usage: ") + T::kName +
-      "_bench [--repeat N] [--warmup N] [--threads T] [--random SEED] [--weights FILE] [--json]";
+      "_bench [--repeat N] [--warmup N] [--threads T] [--random SEED] [--weights FILE] [--layers] [--json]";
   int repeat = 20, warmup = 3, threads = 1;
   std::uint64_t seed = 1;
-  bool json = false;
+  bool json = false, layers = false;
   std::string weights = T::kWeightsPath;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--json") {
       json = true;
+      continue;
+    }
+    if (word == "--layers") {
+      layers = true;
       continue;
     }
     if (word == "--help" || word == "-h") {
@@ -45,7 +59,11 @@ int bench_program(int argc, char** argv) {
   for (Tensor& tensor : tensors.inputs) tensor.fill(&seed);
   const Model model(weights, threads);
   for (int i = 0; i < warmup; ++i) model.run(&tensors);
-  measure(model, &tensors, repeat, threads, json);
+  if (layers) {
+    profile(model, &tensors, repeat, threads, json);
+  } else {
+    measure(model, &tensors, repeat, threads, json);
+  }
   return 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "gcrt/app/block.h"
 #include "gcrt/memory_check.h"
+#include "gcrt/parallel.h"
 
 namespace GCRT_NAMESPACE {
 
@@ -46,12 +47,21 @@ class HostModel {
   }
   void get_state(Tensor* tensor) const { std::memcpy(tensor->bytes.data(), place_of(*tensor), tensor->size); }
 
-  void run(Tensors* tensors) const {
+  void run(Tensors* tensors) const { run_with(tensors, T::run); }
+  // `run`: a function like T::run.
+  template <class Run>
+  void run_with(Tensors* tensors, const Run& run) const {
     const typename T::Inputs inputs = T::inputs(addresses_of(&tensors->inputs).data());
     const typename T::Outputs outputs = T::outputs(addresses_of(&tensors->outputs).data());
-    require(T::run(&memory_, &inputs, &outputs), "run");
+    require(run(&memory_, &inputs, &outputs), "run");
   }
   void run_again(Tensors* tensors) const { run(tensors); }
+
+  // Serial where there are none.
+  Threads threads() const {
+    if (memory_.threads == nullptr) return {nullptr, 1, nullptr};
+    return {memory_.threads->context, memory_.threads->count, memory_.threads->parallel_for};
+  }
 
   // Of runs on a device, which this is not.
   std::vector<double> device_times(int) const { return {}; }

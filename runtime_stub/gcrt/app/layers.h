@@ -1,0 +1,197 @@
+// NAME_bench --layers: the time of every layer, beside the time that the machine needs at least. Host code.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gcrt/app/measure.h"
+#include "gcrt/app/peak.h"
+
+namespace GCRT_NAMESPACE {
+
+// One call of the schedule.
+struct Layer {
+  const char* function;
+  const char* family;
+  const char* computes;  // operators of the model and their names
+  double multiply_adds;
+  bool multiplies_bytes;  // else floats, or what is computed like them
+  double bytes;           // read and written, weights apart
+  double weight_bytes;
+};
+
+// Times of the layers, run by run.
+class LayerClock {
+ public:
+  LayerClock(std::size_t layers, int runs) : times_(layers) {
+    for (std::vector<double>& times : times_) times.reserve(static_cast<std::size_t>(runs));
+  }
+  void begin() { last_ = Clock::now(); }
+  void end(std::size_t layer) {
+    const Clock::time_point now = Clock::now();
+    times_[layer].push_back(std::chrono::duration<double, std::milli>(now - last_).count());
+    last_ = now;
+  }
+  // Milliseconds; empty: of a branch that no run took.
+  std::vector<double>& of(std::size_t layer) { return times_[layer]; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::vector<std::vector<double>> times_;
+  Clock::time_point last_;
+};
+
+// What the machine does at most, with the threads that the model has. Measured.
+class Roofline {
+ public:
+  // `run_bytes`: arena and weights, which is what a run touches.
+  Roofline(const Threads* threads, double run_bytes)
+      : floats(float_peak()),
+        bytes(byte_peak()),
+        float_rate(peak_rate(floats, threads)),
+        byte_rate(peak_rate(bytes, threads)),
+        run_bytes_(run_bytes) {
+    constexpr std::size_t kSmallest = std::size_t{16} << 10, kLargest = std::size_t{256} << 20;
+    std::size_t size = kSmallest;
+    do {
+      rates_.emplace_back(size, read_rate(size, threads));
+      size *= 4;
+    } while (size <= kLargest && static_cast<double>(rates_.back().first) < run_bytes);
+  }
+
+  // 10^9 bytes a second, where as many bytes are touched again and again.
+  double memory_rate(double touched) const {
+    for (const auto& [size, rate] : rates_) {
+      if (touched <= static_cast<double>(size)) return rate;
+    }
+    return rates_.back().second;
+  }
+
+  // The least time of a layer in milliseconds: of its arithmetic, or of its bytes. What is no weight has just
+  // been written and lies in the cache that can hold it; a weight was read in the run before, and all that a
+  // run touches since. A figure above 1 of this bound means that the cache held more than that.
+  double bound(const Layer& layer) const {
+    const double rate = layer.multiplies_bytes ? byte_rate : float_rate;
+    const double arithmetic = rate > 0 ? 2 * layer.multiply_adds / rate : 0;
+    const double memory =
+        layer.bytes / memory_rate(layer.bytes) + layer.weight_bytes / memory_rate(run_bytes_);
+    return std::max(arithmetic, memory) / 1e6;
+  }
+
+  const PeakLoop floats, bytes;
+  const double float_rate, byte_rate;  // 10^9 operations a second, 0: unknown
+
+ private:
+  double run_bytes_;
+  std::vector<std::pair<std::size_t, double>> rates_;
+};
+
+inline std::string json_string(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      char code[8];
+      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
+      out += code;
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+// A layer and its times.
+struct LayerRow {
+  std::size_t index;
+  const Layer* layer;
+  double least, median, bound;  // milliseconds
+  std::size_t runs;
+};
+
+inline void print_rows(const std::vector<LayerRow>& rows, double sum) {
+  std::printf("%5s %9s %6s %9s %8s %8s  %s\n", "layer", "ms", "share", "GFLOP/s", "GB/s", "of bound",
+              "kernel");
+  for (const LayerRow& row : rows) {
+    const Layer& layer = *row.layer;
+    char rate[16] = "-";
+    if (layer.multiply_adds > 0) {
+      std::snprintf(rate, sizeof rate, "%.1f", 2 * layer.multiply_adds / row.least / 1e6);
+    }
+    std::printf("%5zu %9.4f %5.1f%% %9s %8.1f %7.0f%%  %s (%s): %s\n", row.index, row.least,
+                100 * row.least / sum, rate, (layer.bytes + layer.weight_bytes) / row.least / 1e6,
+                100 * row.bound / row.least, layer.function, layer.family, layer.computes);
+  }
+}
+
+inline void print_rows_as_json(const std::vector<LayerRow>& rows) {
+  const char* separator = "";
+  for (const LayerRow& row : rows) {
+    const Layer& layer = *row.layer;
+    std::printf(
+        "%s{\"layer\": %zu, \"kernel\": %s, \"family\": %s, \"computes\": %s, \"min_ms\": %.6f, "
+        "\"median_ms\": %.6f, \"bound_ms\": %.6f, \"runs\": %zu, \"multiply_adds\": %.0f, "
+        "\"multiplies_bytes\": %s, \"bytes\": %.0f, \"weight_bytes\": %.0f}",
+        separator, row.index, json_string(layer.function).c_str(), json_string(layer.family).c_str(),
+        json_string(layer.computes).c_str(), row.least, row.median, row.bound, row.runs, layer.multiply_adds,
+        layer.multiplies_bytes ? "true" : "false", layer.bytes, layer.weight_bytes);
+    separator = ", ";
+  }
+}
+
+// Of L, the layers of a model: all() lists them, run(memory, inputs, outputs, clock) is the model's run with
+// a clock.
+template <class L>
+struct LayerProfile {
+  // Runs the model `repeat` times with the clock and as often without, in turns, and prints what was found.
+  template <class Model>
+  void operator()(const Model& model, Tensors* tensors, int repeat, int thread_count, bool json) const {
+    using T = typename Model::Traits;
+    const std::vector<Layer> layers = L::all();
+    LayerClock clock(layers.size(), repeat);
+    std::vector<double> whole;
+    for (int i = 0; i < repeat; ++i) {
+      model.run_with(tensors, [&](auto... arguments) { return L::run(arguments..., &clock); });
+      const auto begin = std::chrono::steady_clock::now();
+      model.run(tensors);
+      whole.push_back(
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    }
+    const Threads threads = model.threads();
+    const Roofline roof(&threads, static_cast<double>(T::kBlocks.arena + T::kBlocks.weights));
+    std::vector<LayerRow> rows;
+    double sum = 0, bound = 0;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      std::vector<double>& times = clock.of(i);
+      if (times.empty()) continue;
+      rows.push_back({i, &layers[i], std::max(quantile(&times, 0), 1e-6), quantile(&times, 0.5),
+                      roof.bound(layers[i]), times.size()});
+      sum += rows.back().least;
+      bound += rows.back().bound;
+    }
+    const double least = quantile(&whole, 0);
+    if (json) {
+      std::printf(
+          "{\"threads\": %d, \"repeat\": %d, \"float_gflops\": %.1f, \"byte_gops\": %.1f, "
+          "\"run_min_ms\": %.6f, \"layers_min_ms\": %.6f, \"bound_ms\": %.6f, \"layers\": [",
+          thread_count, repeat, roof.float_rate, roof.byte_rate, least, sum, bound);
+      print_rows_as_json(rows);
+      std::printf("]}\n");
+      return;
+    }
+    std::printf(
+        "%d thread%s: %.1f GFLOP/s (%s), %.1f GOP/s of bytes (%s); reads %.1f GB/s where 64 KiB are touched, "
+        "%.1f where all that a run touches is\n",
+        thread_count, thread_count == 1 ? "" : "s", roof.float_rate,
+        roof.floats.run != nullptr ? roof.floats.instructions : "unknown", roof.byte_rate,
+        roof.bytes.run != nullptr ? roof.bytes.instructions : "unknown", roof.memory_rate(1 << 16),
+        roof.memory_rate(static_cast<double>(T::kBlocks.arena + T::kBlocks.weights)));
+    print_rows(rows, sum);
+    std::printf("%zu layers %.4f ms, their bounds %.4f ms; a run without this clock %.4f ms (least of %d)\n",
+                rows.size(), sum, bound, least, repeat);
+  }
+};
+
+}  // namespace GCRT_NAMESPACE

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""NAME_bench --layers: a time for every layer, from a schedule of its own that computes the same.
+
+    layers.py --gcompile GCOMPILE [CASE...]
+"""
+
+import json
+
+from support import HERE, check, contains, equal, run_main
+
+
+def program(world, project, source, flags=("-O1",)):
+    """A host program of a project called plain, with its library."""
+    target = world.path(source.stem)
+    world.run(["g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-pthread",
+               f"-I{project}", f"-I{project}/include", f"-I{project}/apps", source, project / "src" / "plain_threads.cpp",
+               *world.library_objects(project, "plain", "g++", flags), "-o", target])
+    return target
+
+
+def layers_of(world, model):
+    """Those of the program that the templates saw, as (kernel, multiply-adds)."""
+    dump = world.path("dump")
+    world.compile(model, world.path("dumped"), "--name", "plain", "--dump-dir", dump)
+    report = json.loads((dump / "program.json").read_text())["report"]["layers"]
+    return [(layer["function"], int(layer["multiply_adds"].replace(",", ""))) for layer in report]
+
+
+def classifier(world):
+    return HERE.parents[1] / "examples" / "shapes_classifier" / "model.onnx"
+
+
+def case_every_layer(world):
+    """With one thread and with two, as a table and as JSON: all layers in order, with times and bounds."""
+    project = world.example("shapes_classifier", "project", "--name", "plain")
+    bench = program(world, project, project / "apps" / "bench.cpp")
+    expected = layers_of(world, classifier(world))
+    check(len(expected) >= 4, f"too few layers for a test: {expected}")
+    for threads in ("1", "2"):
+        found = json.loads(world.run([bench, "--layers", "--json", "--repeat", "3", "--threads", threads]).stdout)
+        equal([(layer["kernel"], layer["multiply_adds"]) for layer in found["layers"]], expected, "layers")
+        equal([layer["layer"] for layer in found["layers"]], list(range(len(expected))), "their numbers")
+        equal((found["threads"], found["repeat"]), (int(threads), 3), "threads and runs")
+        for layer in found["layers"]:
+            check(layer["runs"] == 3 and 0 < layer["min_ms"] <= layer["median_ms"], f"times: {layer}")
+            check(layer["bound_ms"] > 0 and layer["bytes"] > 0, f"bound: {layer}")
+        check(any(layer["weight_bytes"] > 0 for layer in found["layers"]), "no layer has weights")
+        total = sum(layer["min_ms"] for layer in found["layers"])
+        check(abs(total - found["layers_min_ms"]) <= 1e-3 * total, f"{found['layers_min_ms']} is not the sum {total}")
+        check(found["run_min_ms"] > 0, "a run takes no time")
+    text = world.run([bench, "--layers", "--repeat", "2"]).stdout
+    contains(text, "of bound", f"{len(expected)} layers", *(f"{name} (" for name, _ in expected))
+    equal(len(text.splitlines()), len(expected) + 3, "lines")
+
+
+def case_of_bytes(world):
+    """Integer products are held against the rate of integer products."""
+    model = world.path("products.onnxtxt")
+    numbers = ", ".join(str(i % 7 - 3) for i in range(32 * 16))
+    model.write_text(PRODUCTS.replace("NUMBERS", numbers))
+    project = world.path("project")
+    world.compile(model, project, "--name", "plain")
+    bench = program(world, project, project / "apps" / "bench.cpp")
+    layers = json.loads(world.run([bench, "--layers", "--json", "--repeat", "1"]).stdout)["layers"]
+    kinds = {layer["computes"].split(" ")[0]: layer["multiplies_bytes"] for layer in layers if layer["multiply_adds"]}
+    equal(kinds, {"MatMulInteger": True, "MatMul": False}, "whether products are of bytes")
+
+
+def case_branches(world):
+    """Layers of a branch that no run takes have no row, and the others keep their numbers."""
+    project = world.path("project")
+    model = world.path("branches.onnxtxt")
+    model.write_text(BRANCH)
+    world.compile(model, project, "--name", "plain")
+    source = world.path("both.cpp")
+    source.write_text(BRANCHES)
+    equal(world.run([program(world, project, source)]).stdout, "0 2\n1 2\n", "layers that were timed")
+
+
+def case_same_results(world):
+    """The schedule with a clock computes what the library's does, bit for bit; the library has none."""
+    for example in ("shapes_classifier", "streaming_denoiser", "tiny_attention"):
+        project = world.example(example, example, "--name", "plain")
+        source = world.path(f"{example}.cpp")
+        source.write_text(SAME_RESULTS)
+        equal(world.run([program(world, project, source)]).stdout, "same\n", example)
+        for path in [*(project / "src").iterdir(), *(project / "include" / "plain").iterdir(), project / "apps" / "run.cpp"]:
+            check("layers.h" not in path.read_text() and "LayerClock" not in path.read_text(), f"{path.name} has a clock")
+
+
+def case_cuda_refuses(world):
+    """A sentence, not an unknown option."""
+    project = world.example("shapes_classifier", "project", "--name", "plain", "--target", "cuda")
+    contains((project / "apps" / "bench.cpp").read_text(), "NoProfile")
+    check(not (project / "apps" / "layers.h").exists(), "the clock of the CPU is there")
+    source = world.path("refuse.cpp")
+    source.write_text('#include "gcrt/app/bench.h"\n'
+                      "int main() { gcrt::Tensors* none = nullptr; gcrt::NoProfile::run(0, none, 1, 1, false); }\n")
+    world.run(["g++", "-std=c++17", f"-I{project}", source, "-o", world.path("refuse")])
+    contains(world.run([world.path("refuse")], status=1).stderr, "--layers is for programs that compute on the CPU")
+
+
+PRODUCTS = """
+<ir_version: 8, opset_import: ["" : 17]>
+products (uint8[8, 32] x, float[8, 32] y) => (int32[8, 16] sums, float[8, 16] products)
+<int8[32, 16] w = {NUMBERS}, float[32, 16] v = {NUMBERS}>
+{
+  sums = MatMulInteger(x, w)
+  products = MatMul(y, v)
+}
+"""
+
+BRANCH = """
+<ir_version: 8, opset_import: ["" : 17]>
+branch (bool choose, float[4, 8] x) => (float[4, 8] z)
+<int64 axis = {1}>
+{
+  y = If (choose) < then_branch = yes () => (float[4, 8] a) { a = Softmax(x) },
+                    else_branch = no () => (float[4, 8] b) { b = Exp(x) } >
+  z = CumSum(y, axis)
+}
+"""
+
+SAME_RESULTS = r"""
+#include "layers.h"
+
+int main() {
+  using namespace plain_app;
+  Tensors first(*plain_describe()), second(*plain_describe());
+  std::uint64_t seed = 1;
+  for (std::size_t i = 0; i < first.inputs.size(); ++i) {
+    first.inputs[i].fill(&seed);
+    second.inputs[i].bytes = first.inputs[i].bytes;
+  }
+  const Model one("", 1), other("", 2);
+  LayerClock clock(Layers::all().size(), 2);
+  for (int run = 0; run < 2; ++run) {  // the second on the state that the first has left
+    one.run(&first);
+    other.run_with(&second, [&](auto... arguments) { return Layers::run(arguments..., &clock); });
+    for (std::size_t i = 0; i < first.outputs.size(); ++i) {
+      if (first.outputs[i].bytes != second.outputs[i].bytes) std::printf("output %zu of run %d differs\n", i, run);
+    }
+  }
+  for (std::size_t i = 0; i < Layers::all().size(); ++i) {
+    if (clock.of(i).size() != 2) std::printf("layer %zu was timed %zu times\n", i, clock.of(i).size());
+  }
+  std::printf("same\n");
+}
+"""
+
+BRANCHES = r"""
+#include "layers.h"
+
+int main() {
+  using namespace plain_app;
+  Tensors tensors(*plain_describe());
+  const Model model("", 1);
+  for (const unsigned char choice : {1, 0}) {
+    LayerClock clock(Layers::all().size(), 1);
+    for (Tensor& tensor : tensors.inputs) std::fill(tensor.bytes.begin(), tensor.bytes.end(), choice);
+    model.run_with(&tensors, [&](auto... arguments) { return Layers::run(arguments..., &clock); });
+    const char* separator = "";
+    for (std::size_t i = 0; i < Layers::all().size(); ++i) {
+      if (clock.of(i).empty()) continue;
+      std::printf("%s%zu", separator, i);
+      separator = " ";
+    }
+    std::printf("\n");
+  }
+}
+"""
+
+if __name__ == "__main__":
+    run_main(globals())
