@@ -88,16 +88,20 @@ def case_same_results(world):
             check("layers.h" not in path.read_text() and "LayerClock" not in path.read_text(), f"{path.name} has a clock")
 
 
+def case_several_levels(world):
+    """A library that holds several levels says so; it has the same benchmark otherwise."""
+    project = world.example("shapes_classifier", "project", "--name", "plain")
+    build = world.path("build")
+    world.run(["make", "-C", project, build / "plain_bench", f"BUILD={build}", "ARCH=levels", "CXXFLAGS=-O0"])
+    contains(world.run([build / "plain_bench", "--layers"], status=1).stderr, "a library of one level", "PLAIN_ARCH=native")
+    contains(world.run([build / "plain_bench", "--repeat", "1"]).stdout, "min ")
+
+
 def case_cuda_refuses(world):
-    """A sentence, not an unknown option."""
+    """By a sentence that its program has in the place of the clock."""
     project = world.example("shapes_classifier", "project", "--name", "plain", "--target", "cuda")
-    contains((project / "apps" / "bench.cpp").read_text(), "NoProfile")
+    contains((project / "apps" / "bench.cpp").read_text(), 'NoProfile profile{"--layers is for programs that compute on the CPU;')
     check(not (project / "apps" / "layers.h").exists(), "the clock of the CPU is there")
-    source = world.path("refuse.cpp")
-    source.write_text('#include "gcrt/app/bench.h"\n'
-                      "int main() { gcrt::Tensors* none = nullptr; gcrt::NoProfile::run(0, none, 1, 1, false); }\n")
-    world.run(["g++", "-std=c++17", f"-I{project}", source, "-o", world.path("refuse")])
-    contains(world.run([world.path("refuse")], status=1).stderr, "--layers is for programs that compute on the CPU")
 
 
 PRODUCTS = """
@@ -155,9 +159,9 @@ int main() {
   using namespace plain_app;
   Tensors tensors(*plain_describe());
   const Model model("", 1);
-  for (const unsigned char choice : {1, 0}) {
+  for (const bool choice : {true, false}) {
     LayerClock clock(Layers::all().size(), 1);
-    for (Tensor& tensor : tensors.inputs) std::fill(tensor.bytes.begin(), tensor.bytes.end(), choice);
+    for (Tensor& tensor : tensors.inputs) std::fill(tensor.bytes.begin(), tensor.bytes.end(), static_cast<unsigned char>(choice));
     model.run_with(&tensors, [&](auto... arguments) { return Layers::run(arguments..., &clock); });
     const char* separator = "";
     for (std::size_t i = 0; i < Layers::all().size(); ++i) {

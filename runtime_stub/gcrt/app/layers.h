@@ -132,7 +132,7 @@ inline void print_rows_as_json(const std::vector<LayerRow>& rows) {
     const Layer& layer = *row.layer;
     std::printf(
         "%s{\"layer\": %zu, \"kernel\": %s, \"family\": %s, \"computes\": %s, \"min_ms\": %.6f, "
-        "\"median_ms\": %.6f, \"bound_ms\": %.6f, \"runs\": %zu, \"multiply_adds\": %.0f, "
+        "\"median_ms\": %.6f, \"bound_ms\": %.9f, \"runs\": %zu, \"multiply_adds\": %.0f, "
         "\"multiplies_bytes\": %s, \"bytes\": %.0f, \"weight_bytes\": %.0f}",
         separator, row.index, json_string(layer.function).c_str(), json_string(layer.family).c_str(),
         json_string(layer.computes).c_str(), row.least, row.median, row.bound, row.runs, layer.multiply_adds,
