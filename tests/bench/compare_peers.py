@@ -2,7 +2,7 @@
 """Times emitted projects beside ONNX Runtime, OpenVINO and ncnn, in turns within one run.
 
     compare_peers.py --gcompile BUILD/gcompile [--models DIR] [--threads 1,2] [--rounds R] [--markdown FILE]
-                     [--peers NAME,...] [--work DIR] [MODEL...]
+                     [--peers NAME,...] [--processor-time] [--work DIR] [MODEL...]
 
 MODEL is one of big_models.py, which is written here, or a folder of DIR with model.onnx and test_data_set_0; all of the
 former and the main suite by default. Every model is compiled, built for this machine, and run in rounds: project, ONNX
@@ -11,7 +11,8 @@ all runs of a contender and the median of its turns' medians; the ratio is the f
 project is ahead, with the geometric mean below. A contender whose results are not those of ONNX Runtime without its
 optimisations is marked, and no peer's time counts that is: errors are the root mean square of the difference over that
 of the reference, at most 1e-3 for networks in floats and 0.1 for those with integers. What the machine does at most is
-measured before and after each model. Needs the environment of scripts/install_packages.sh bench. Exit: 0, or 1 where a
+measured before and after each model. With --processor-time the times are those of the processor, all threads together,
+and the median is that of the rounds' minima: for one thread on a machine that others keep busy. Needs the environment of scripts/install_packages.sh bench. Exit: 0, or 1 where a
 project could not be made or is wrong.
 """
 
@@ -158,11 +159,19 @@ class Case:
         return [np.load(next(folder.glob(f"{k}_*.npy"))) for k in range(len(self.outputs))]
 
     def our_times(self, threads, repeat):
-        """Least and median, in milliseconds."""
+        """Of one turn: what a round adds to the minimum and to the median, in milliseconds."""
         done = subprocess.run([*self.runner, "--repeat", str(repeat), "--threads", str(threads), "--json"], check=True,
                               capture_output=True, text=True)
         result = json.loads(done.stdout[done.stdout.index("{"):])
-        return result["min_ms"], result["median_ms"]
+        least = result["processor_min_ms" if self.arguments.processor_time else "min_ms"]
+        return least, least if self.arguments.processor_time else result["median_ms"]
+
+    def their_times(self, peer, repeat):
+        """As our_times."""
+        by_clock, of_processor = zip(*peer.times(repeat))
+        if self.arguments.processor_time:
+            return min(of_processor), min(of_processor)
+        return min(by_clock), statistics.median(by_clock)
 
     def judged(self, outputs):
         error = root_mean_square_error(outputs, self.reference)
@@ -192,8 +201,7 @@ class Case:
                         continue
                     versions[name] = peer.version
                     row[name] = self.judged(peer.outputs())
-                    turns.append((row[name], lambda repeat, p=peer: (lambda ms: (min(ms), statistics.median(ms)))(
-                        p.times(repeat))))
+                    turns.append((row[name], lambda repeat, p=peer: self.their_times(p, repeat)))
             self._take_turns(turns)
         return rows, versions
 
@@ -265,6 +273,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--threads", type=lambda text: [int(word) for word in text.split(",")], default=[1, 2])
     parser.add_argument("--peers", type=words, default=list(peers.NAMES), help="of " + ",".join(peers.NAMES))
+    parser.add_argument("--processor-time", action="store_true", help="not by the clock")
     parser.add_argument("--markdown", type=pathlib.Path)
     parser.add_argument("--work", type=pathlib.Path, help="keeps models and projects here; models are not written again")
     parser.add_argument("names", nargs="*", metavar="MODEL")
@@ -298,7 +307,8 @@ def compare(arguments):
             print(threads, row_text(name, results[name], threads, contenders, {}), flush=True)
     listed = ", ".join(f"{peers.NAMES[name]} {version}" for name, version in sorted(versions.items()))
     text = (f"{datetime.date.today()}: {machine_text(peaks)}; {listed}; minimum / median of {arguments.rounds} rounds, in "
-            "milliseconds; the ratio is the fastest peer over gcompile.\n")
+            f"milliseconds{' of the processor' if arguments.processor_time else ''}; the ratio is the fastest peer over "
+            "gcompile.\n")
     for threads in arguments.threads:
         text += f"\n{'One thread' if threads == 1 else f'{threads} threads'}:\n\n{table(results, threads, contenders)}\n"
     print(text)

@@ -4,7 +4,8 @@
     peers.py RUNTIME MODEL.onnx INPUTS.npz THREADS OUTPUTS.npz
 
 is such a process: it loads the model, writes the outputs, prints a line of JSON, {"version": ...} or {"refused": why},
-then reads numbers of runs from standard input and answers each with their times in milliseconds. A process of its own,
+then reads numbers of runs from standard input and answers each with their times in milliseconds, each by the clock and of
+the processor, all threads together. A process of its own,
 because a runtime may end it, and because the threads of one must not stand in the way of the next.
 """
 
@@ -147,9 +148,10 @@ def serve(runtime, model, inputs, threads, outputs):
     for line in sys.stdin:
         times = []
         for _ in range(int(line)):
-            start = time.perf_counter()
+            used, start = time.process_time(), time.perf_counter()
             peer.run()
-            times.append((time.perf_counter() - start) * 1e3)
+            end = time.perf_counter()
+            times.append(((end - start) * 1e3, (time.process_time() - used) * 1e3))
         answer(times)
     return 0
 

@@ -81,7 +81,7 @@ def case_same_results(world):
     """The schedule with a clock computes what the library's does, bit for bit; the library has none."""
     for example in ("shapes_classifier", "streaming_denoiser", "tiny_attention"):
         project = world.example(example, example, "--name", "plain")
-        source = world.path(f"{example}.cpp")
+        source = world.path(f"same_{example}.cpp")
         source.write_text(SAME_RESULTS)
         equal(world.run([program(world, project, source)]).stdout, "same\n", example)
         for path in [*(project / "src").iterdir(), *(project / "include" / "plain").iterdir(), project / "apps" / "run.cpp"]:
