@@ -69,8 +69,8 @@ class Roofline {
   }
 
   // The least time of a layer in milliseconds: of its arithmetic, or of its bytes. What is no weight has just
-  // been written and lies in the cache that can hold it; a weight was read in the run before, and all that a
-  // run touches since. A figure above 1 of this bound means that the cache held more than that.
+  // been written and lies in the smallest cache that can hold it; a weight was read in the run before, and
+  // since then all that a run touches. Where a cache held more than that, a layer takes less.
   double bound(const Layer& layer) const {
     const double rate = layer.multiplies_bytes ? byte_rate : float_rate;
     const double arithmetic = rate > 0 ? 2 * layer.multiply_adds / rate : 0;
