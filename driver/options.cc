@@ -117,8 +117,9 @@ void add_output_options(CLI::App& app, Options& options, RawOptions& raw) {
                  "cost, and why "
                  "others do not take it")
       ->take_all();
-  app.add_option("--extra-weights", options.extra_weights_percent,
-                 "By how much kernels may enlarge the weights to be faster, in percent of their size (100)")
+  app.add_option(
+         "--extra-weights", options.extra_weights_percent,
+         "By how much kernels may enlarge the weights to be faster, in percent of weights and arena (100)")
       ->check(CLI::Range(0, 1000));
   app.add_option("--weights", raw.weights, "incbin, array, file or extern")
       ->check(CLI::IsMember({"incbin", "array", "file", "extern"}));

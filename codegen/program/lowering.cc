@@ -67,7 +67,7 @@ class ProgramBuilder {
   /// 0: the weights are within their budget. Else the price of a byte that brings them there.
   double weight_price() const {
     const std::int64_t extra = extra_weights(steps_);
-    std::int64_t bytes = -extra;
+    std::int64_t bytes = program_.arena_bytes - extra;
     for (const WeightBlob::Entry& entry : weights_.entries()) bytes += entry.bytes;
     const std::int64_t budget = bytes / 100 * options_.extra_weights_percent;
     return extra <= budget ? 0 : weight_price_within(steps_, budget);
