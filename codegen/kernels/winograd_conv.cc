@@ -47,11 +47,12 @@ std::int64_t tiles_of(int T, const gcrt::ConvShape& shape) {
   return static_cast<std::int64_t>(gcrt::winograd_tiles(T, shape));
 }
 
-/// Strips of equal size whose transformed inputs fit the second-level cache, in equal blocks.
+/// Strips of equal size whose transformed inputs fill half of the second-level cache, in equal blocks; the
+/// other half is for their sums and the weights.
 gcrt::WinogradPlan plan_of(int T, const gcrt::ConvShape& shape, const Machine& machine) {
   const std::int64_t tiles = tiles_of(T, shape);
   const std::int64_t tile_bytes = std::int64_t{gcrt::winograd_positions(T)} * shape.in_c * 4;
-  const std::int64_t most = std::max(kBlockTiles, machine.l2 / tile_bytes);
+  const std::int64_t most = std::max(kBlockTiles, machine.l2 / 2 / tile_bytes);
   const auto parts = [](std::int64_t whole, std::int64_t count) { return (whole + count - 1) / count; };
   const std::int64_t strip = parts(tiles, parts(tiles, most));
   const std::int64_t blocks = std::max<std::int64_t>(1, (strip + kBlockTiles / 2) / kBlockTiles);

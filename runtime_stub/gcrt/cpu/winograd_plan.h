@@ -22,7 +22,7 @@ template <int T>
 constexpr void winograd_weights_of_line(const double* w, double* u) {
   static_assert(T == 2 || T == 4, "T is 2 or 4");
   u[0] = w[0];
-  if (T == 2) {
+  if constexpr (T == 2) {
     u[1] = (w[0] + w[1] + w[2]) / 2;
     u[2] = (w[0] - w[1] + w[2]) / 2;
   } else {
