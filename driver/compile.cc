@@ -97,11 +97,16 @@ frontend::ImportedModel import_model(const Options& options, Terminal& terminal)
 
 namespace {
 
+/// A microsecond a byte: for size no kernel is worth larger weights.
+constexpr double kPriceOfSize = 1e6;
+
 Machine machine_of(const Options& options) {
-  return info_of(options.target).has_device_memory
-             ? machine_of_gpu(lowest_capability(cuda_architectures(options.arch)), options.precision,
-                              options.cublaslt)
-             : machine_of_cpu(options.cpu);
+  Machine machine = info_of(options.target).has_device_memory
+                        ? machine_of_gpu(lowest_capability(cuda_architectures(options.arch)),
+                                         options.precision, options.cublaslt)
+                        : machine_of_cpu(options.cpu);
+  if (options.optimize_for_size) machine.weight_price = kPriceOfSize;
+  return machine;
 }
 
 /// The fusion log of the report: as much of it as somebody may read.
@@ -156,6 +161,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   lowering.name = program_name(options);
   lowering.states = options.states;
   lowering.optimize_for_size = options.optimize_for_size;
+  lowering.extra_weights_percent = options.extra_weights_percent;
   compilation.program = lower_graph(compilation.optimised, lowering);
   throw_if_interrupted();
 
@@ -181,9 +187,11 @@ void explain(const Program& program, const std::string& node, Terminal& terminal
     if (!layer.problem.empty()) terminal.note("  " + layer.problem);
     for (std::size_t r = 0; r < layer.rivals.size(); ++r) {
       const Rival& rival = layer.rivals[r];
-      const std::string what = rival.refusal.empty()
-                                   ? fmt::format("{:.3f} us", static_cast<double>(rival.picoseconds) / 1e6)
-                                   : "does not take it: " + rival.refusal;
+      std::string what = rival.refusal.empty()
+                             ? fmt::format("{:.3f} us", static_cast<double>(rival.picoseconds) / 1e6)
+                             : "does not take it: " + rival.refusal;
+      if (rival.extra_weights > 0)
+        what += fmt::format(", weights {} larger", human_bytes(rival.extra_weights));
       terminal.note(fmt::format("  {} {}{}: {}", r == 0 ? "->" : "  ", rival.family,
                                 rival.plan.empty() ? "" : " (" + rival.plan + ")", what));
     }

@@ -117,6 +117,10 @@ void add_output_options(CLI::App& app, Options& options, RawOptions& raw) {
                  "cost, and why "
                  "others do not take it")
       ->take_all();
+  app.add_option(
+         "--extra-weights", options.extra_weights_percent,
+         "By how much kernels may enlarge the weights to be faster, in percent of weights and arena (100)")
+      ->check(CLI::Range(0, 1000));
   app.add_option("--weights", raw.weights, "incbin, array, file or extern")
       ->check(CLI::IsMember({"incbin", "array", "file", "extern"}));
 }
@@ -281,6 +285,9 @@ std::string canonical_options(const Options& options) {
   if (options.cublaslt) add("--gemm", "cublaslt");
   if (options.precision != Precision::kFp32) add("--precision", facts_of(options.precision).name);
   for (const auto& [node, family] : options.forced_kernels) add("--kernel", node + "=" + family);
+  if (options.extra_weights_percent != 100) {
+    add("--extra-weights", std::to_string(options.extra_weights_percent));
+  }
   if (options.weights != WeightsMode::kIncbin) add("--weights", weights_mode_name(options.weights));
   if (options.selftest) text += " --selftest";
   return text;

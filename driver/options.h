@@ -45,6 +45,7 @@ struct Options {
   bool cublaslt = false;                                            // --gemm cublaslt
   std::vector<std::pair<std::string, std::string>> forced_kernels;  // --kernel: node of the model, family
   std::vector<std::string> explained;                               // --explain: nodes of the model
+  std::int64_t extra_weights_percent = 100;                         // by which kernels may enlarge weights
   Precision precision = Precision::kFp32;
   WeightsMode weights = WeightsMode::kIncbin;
   bool selftest = false;

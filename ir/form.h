@@ -81,7 +81,8 @@ struct ContractForm {
   Work work;
   int base_operands = 2;
   ElementType accumulator = ElementType::kFloat32;
-  LoopForm epilogue;  // a Map; axes are the result axes of the contraction
+  bool reassociates = false;  // sums may be formed by another algebra: their last bits decide nothing
+  LoopForm epilogue;          // a Map; axes are the result axes of the contraction
 };
 
 /// One runtime kernel with its own control.

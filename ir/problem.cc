@@ -135,6 +135,7 @@ std::string to_string(const Problem& problem) {
   text += " ->";
   for (std::size_t i = 0; i < problem.results.size(); ++i)
     text += (i ? ", " : " ") + text_of(problem.results[i]);
+  if (problem.reassociates) text += "; may reassociate";
   if (problem.epilogue.work > 0) {
     text +=
         fmt::format("; epilogue of work {} with {} operands", problem.epilogue.work, problem.epilogue.sides);
@@ -165,6 +166,7 @@ std::optional<Problem> problem_of(const Graph& graph, NodeId id, const Form& for
   if (const auto* contract = std::get_if<ContractForm>(&form)) {
     problem.work = contract->work;
     problem.accumulator = contract->accumulator;
+    problem.reassociates = contract->reassociates;
     base = static_cast<std::size_t>(contract->base_operands);
     ProblemOperand result = of_value(node.results[0]);
     result.element = contract->accumulator;

@@ -44,6 +44,7 @@ struct EpilogueFacts {
 struct Problem {
   Work work;
   ElementType accumulator = ElementType::kFloat32;
+  bool reassociates = false;             // see ContractForm
   std::vector<ProblemOperand> operands;  // of the kernel itself, not of its epilogue
   std::vector<ProblemOperand> results;   // of a contraction: the axes of the accumulators
   EpilogueFacts epilogue;

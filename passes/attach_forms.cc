@@ -9,6 +9,7 @@
 #include "ir/operator.h"
 #include "passes/form_edit.h"
 #include "passes/passes.h"
+#include "passes/rules/support.h"
 
 namespace gcompile::passes {
 namespace {
@@ -35,16 +36,27 @@ class FormPool {
   std::map<std::uint64_t, std::vector<std::shared_ptr<const ir::Form>>> forms_;
 };
 
+/// Whether the sums of a contraction may be formed by another algebra (DESIGN law 6).
+bool may_reassociate(const ir::Graph& graph, ir::NodeId id, const ir::ContractForm& contract,
+                     const PassContext& context) {
+  return ir::is_float(contract.accumulator) && context.options().tier >= Tier::kReassociate &&
+         !feeds_integer_decision(graph, graph.node(id).results[0]);
+}
+
 }  // namespace
 
-bool attach_forms(ir::Graph& graph, PassContext&) {
+bool attach_forms(ir::Graph& graph, PassContext& context) {
   ir::Diagnostics diagnostics;
   FormPool pool;
   for (const ir::NodeId id : graph.nodes()) {
     ir::poll_interrupt();
     if (graph.node(id).form) continue;
     try {
-      set_form(graph, id, ir::form_of(graph, id));
+      ir::Form form = ir::form_of(graph, id);
+      if (auto* contract = std::get_if<ir::ContractForm>(&form)) {
+        contract->reassociates = may_reassociate(graph, id, *contract, context);
+      }
+      set_form(graph, id, std::move(form));
       inline_scalars(graph, id);
       pool.share(graph.node(id));
     } catch (const ir::OperatorError& error) {

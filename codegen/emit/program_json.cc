@@ -245,6 +245,7 @@ void add_choices(Json& out, const Program& program) {
       if (!rival.plan.empty()) family["plan"] = rival.plan;
       if (rival.refusal.empty()) {
         family["picoseconds"] = rival.picoseconds;
+        if (rival.extra_weights > 0) family["extra_weights"] = rival.extra_weights;
       } else {
         family["refusal"] = rival.refusal;
       }

@@ -57,8 +57,10 @@ std::string time_of(std::int64_t picoseconds) {
 std::string text_of(const Json& family) {
   std::string text = family["family"];
   if (family.contains("plan")) text += fmt::format(" ({})", family["plan"].get<std::string>());
-  return text + ": " +
-         (family.contains("refusal") ? family["refusal"].get<std::string>() : time_of(family["picoseconds"]));
+  if (family.contains("refusal")) return text + ": " + family["refusal"].get<std::string>();
+  text += ": " + time_of(family["picoseconds"]);
+  if (!family.contains("extra_weights")) return text;
+  return text + fmt::format(", weights {} larger", human_bytes(family["extra_weights"]));
 }
 
 /// The choices of kernels as rows: who serves, and what the others said.

@@ -41,17 +41,22 @@ Refusal refusal_of(const KernelFamily& family, const ir::Problem& problem, const
 
 /// Families by their fastest plan; within a family the fastest plan first, or that with the least scratch: a
 /// slower family is no way to save scratch.
-void sort_by_preference(std::vector<Candidate>& candidates, bool smallest_scratch) {
-  std::map<std::string_view, std::int64_t> fastest;
+void sort_by_preference(std::vector<Candidate>& candidates, const Machine& machine) {
+  const auto price = [&](const Candidate& c) {
+    const Cost& cost = c.planned.cost;
+    return static_cast<double>(cost.picoseconds) +
+           machine.weight_price * static_cast<double>(cost.extra_weights);
+  };
+  std::map<std::string_view, double> fastest;
   for (const Candidate& c : candidates) {
-    const auto [at, inserted] = fastest.try_emplace(c.family->name, c.planned.cost.picoseconds);
-    if (!inserted) at->second = std::min(at->second, c.planned.cost.picoseconds);
+    const auto [at, inserted] = fastest.try_emplace(c.family->name, price(c));
+    if (!inserted) at->second = std::min(at->second, price(c));
   }
   std::stable_sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
     if (a.family != b.family) return fastest.at(a.family->name) < fastest.at(b.family->name);
-    const Cost &x = a.planned.cost, &y = b.planned.cost;
-    if (smallest_scratch && x.scratch != y.scratch) return x.scratch < y.scratch;
-    return x.picoseconds < y.picoseconds;
+    const std::int64_t x = a.planned.cost.scratch, y = b.planned.cost.scratch;
+    if (machine.smallest_scratch && x != y) return x < y;
+    return price(a) < price(b);
   });
 }
 
@@ -69,7 +74,7 @@ Ranking rank(const ir::Problem& problem, const Machine& machine, const KernelFam
       ranking.taken.push_back({family, std::move(planned)});
     }
   }
-  sort_by_preference(ranking.taken, machine.smallest_scratch);
+  sort_by_preference(ranking.taken, machine);
   return ranking;
 }
 

@@ -35,6 +35,7 @@ struct Plan {
 struct Cost {
   std::int64_t picoseconds = 0;
   std::int64_t scratch = 0, stack = 0, code = 0;  // bytes
+  std::int64_t extra_weights = 0;                 // bytes by which packing enlarges the constants
   std::string code_key = {};                      // calls with the same key share their code
   int launches = 1;
   double microseconds = 0;  // CUDA: as predicted, before rounding; 0: streams its bytes
@@ -91,7 +92,7 @@ struct Ranking {
   std::vector<std::pair<std::string_view, std::string>> refused;
 };
 /// `forced`: the only family that is asked; nullptr: all of the kind. With machine.smallest_scratch the least
-/// scratch comes first, else the least time.
+/// scratch comes first, else the least time; extra weights count as time by machine.weight_price.
 Ranking rank(const ir::Problem& problem, const Machine& machine, const KernelFamily* forced = nullptr);
 
 /// "tile k64x64, splits 2" of a plan, by the names of its fields; empty when there are none.

@@ -25,9 +25,10 @@ struct CallArgument {
 /// A family that could have served, or why it did not.
 struct Rival {
   std::string family;
-  std::string plan;              // "tile k64x64, splits 2"; empty: one plan
-  std::int64_t picoseconds = 0;  // predicted
-  std::string refusal;           // empty: it takes the problem
+  std::string plan;                // "tile k64x64, splits 2"; empty: one plan
+  std::int64_t picoseconds = 0;    // predicted
+  std::int64_t extra_weights = 0;  // bytes
+  std::string refusal;             // empty: it takes the problem
 };
 
 struct KernelCall {

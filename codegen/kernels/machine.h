@@ -31,6 +31,7 @@ struct Machine {
   Precision precision = Precision::kFp32;  // CUDA: of products of floats
   bool cublaslt = false;                   // CUDA: products of more than eight rows may be left to cuBLASLt
   bool smallest_scratch = false;           // rather than the fastest
+  double weight_price = 0;                 // picoseconds that a byte of extra weights has to save
 
   /// Of a core: float32 multiply-adds, and bytes streamed, whichever takes longer.
   std::int64_t picoseconds(std::int64_t multiply_adds, std::int64_t bytes, double efficiency = 1) const;

@@ -29,14 +29,6 @@ void write(std::byte* base, std::int64_t i, T value) {
   std::memcpy(base + i * static_cast<std::int64_t>(sizeof value), &value, sizeof value);
 }
 
-/// Denormals cost some machines hundreds of cycles (DESIGN law 5).
-float without_denormals(float value) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  const bool is_denormal = (bits & 0x7f800000u) == 0 && (bits & 0x007fffffu) != 0;
-  return is_denormal ? 0.0f : value;
-}
-
 struct AsFloat {
   using Stored = float;
   Stored operator()(float value) const { return without_denormals(value); }
@@ -274,6 +266,13 @@ std::vector<std::int64_t> for_all_columns(const std::vector<std::int64_t>& zero_
 }
 
 }  // namespace
+
+float without_denormals(float value) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  const bool is_denormal = (bits & 0x7f800000u) == 0 && (bits & 0x007fffffu) != 0;
+  return is_denormal ? 0.0f : value;
+}
 
 MatrixView product_matrices(const ir::Shape& b) {
   MatrixView view;

@@ -14,6 +14,9 @@
 
 namespace gcompile {
 
+/// The value, or zero: denormals cost some machines hundreds of cycles (DESIGN law 5).
+float without_denormals(float value);
+
 /// Bytes that follow from a constant and a format. Equal sources in equal formats are one entry of the blob.
 struct Packing {
   ir::Tensor source;

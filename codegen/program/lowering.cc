@@ -14,6 +14,7 @@
 #include "codegen/program/port_copies.h"
 #include "codegen/program/ports.h"
 #include "codegen/program/state_tensors.h"
+#include "codegen/program/weight_budget.h"
 #include "codegen/schedule/schedule.h"
 #include "ir/interrupt.h"
 
@@ -62,6 +63,15 @@ class ProgramBuilder {
   }
 
   std::int64_t arena_bytes() const { return program_.arena_bytes; }
+
+  /// 0: the weights are within their budget. Else the price of a byte that brings them there.
+  double weight_price() const {
+    const std::int64_t extra = extra_weights(steps_);
+    std::int64_t bytes = program_.arena_bytes - extra;
+    for (const WeightBlob::Entry& entry : weights_.entries()) bytes += entry.bytes;
+    const std::int64_t budget = bytes / 100 * options_.extra_weights_percent;
+    return extra <= budget ? 0 : weight_price_within(steps_, budget);
+  }
 
   /// The weights are packed and the steps get their addresses; once.
   Program finish() {
@@ -248,6 +258,10 @@ Program lower_graph(const ir::Graph& graph, const LoweringOptions& options) {
     return builder;
   };
   std::unique_ptr<ProgramBuilder> best = planned({false, true, kernels});
+  if (const double price = best->weight_price(); price > kernels.machine.weight_price) {
+    kernels.machine.weight_price = price;
+    best = planned({false, true, kernels});
+  }
   if (!options.optimize_for_size) return best->finish();
   // What an order or a copy saves shows only in the plan: every combination is planned, the first smallest
   // wins, and only its weights are packed.

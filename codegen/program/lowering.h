@@ -16,6 +16,8 @@ struct LoweringOptions {
   /// Model names of (input, output) pairs that become persistent state.
   std::vector<std::pair<std::string, std::string>> states;
   bool optimize_for_size = false;
+  /// By how much kernels may enlarge the weights, in percent of what weights and arena take.
+  std::int64_t extra_weights_percent = 100;
 };
 
 /// Throws ir::CompileError that lists every node without a kernel.

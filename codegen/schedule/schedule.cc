@@ -98,9 +98,9 @@ std::vector<Rival> rivals_of(const Ranking& ranking, Target target) {
   std::vector<Rival> rivals;
   for (const Candidate& c : ranking.taken) {
     rivals.push_back({std::string(c.family->name), to_string(c.family->recipe(target), c.planned.plan),
-                      c.planned.cost.picoseconds, ""});
+                      c.planned.cost.picoseconds, c.planned.cost.extra_weights, ""});
   }
-  for (const auto& [name, reason] : ranking.refused) rivals.push_back({std::string(name), "", 0, reason});
+  for (const auto& [name, reason] : ranking.refused) rivals.push_back({std::string(name), "", 0, 0, reason});
   return rivals;
 }
 

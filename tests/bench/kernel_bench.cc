@@ -17,6 +17,7 @@
 #include "gcrt/cpu/gemm.h"
 #include "gcrt/cpu/pool.h"
 #include "gcrt/cpu/rnn.h"
+#include "gcrt/cpu/winograd.h"
 
 namespace {
 
@@ -199,6 +200,29 @@ void bench_convs() {
   for (const auto& c : shapes) bench_conv(c[0], c[1], c[2], c[3], c[4]);
 }
 
+// GF/s are those of the window's products, of which fewer are formed.
+template <int T>
+void bench_winograd(int size, int channels, const WinogradPlan& plan) {
+  const std::string name = shape_name(T == 2 ? "winograd2" : "winograd4", {size, channels});
+  if (!is_wanted(name)) return;
+  const ConvShape s = square_shape(size, channels, channels, 3, 1, 1);
+  const double values = 1.0 * size * size * channels, depth = 9.0 * channels;
+  const Values x(values), w(static_cast<double>(winograd_weights_size(T, channels, channels))),
+      bias(channels);
+  const Buffer zeros(channels), y(values), scratch(static_cast<double>(winograd_scratch(T, s, plan)));
+  bench(name, 2 * values * depth, 4 * (2 * values + depth * channels), [&] {
+    winograd<T>(nullptr, s, plan, x.data(), w.data(), zeros.data(), scratch.data(),
+                BiasRelu{y.data(), channels, bias.data()});
+  });
+}
+
+void bench_winograds() {
+  bench_winograd<4>(56, 64, {98, 25});
+  bench_winograd<4>(28, 128, {49, 25});
+  bench_winograd<2>(14, 256, {49, 25});
+  bench_winograd<2>(7, 512, {16, 16});
+}
+
 void bench_depthwise(int size, int channels, int kernel, int stride) {
   const std::string name = shape_name("depthwise", {size, channels, kernel, stride});
   if (!is_wanted(name)) return;
@@ -298,6 +322,7 @@ int main(int argc, char** argv) {
   std::printf("%d lanes, FMA peak %.1f GF/s\n", kLanes, measure_peak());
   bench_gemms();
   bench_convs();
+  bench_winograds();
   bench_depthwises();
   bench_others();
   return 0;

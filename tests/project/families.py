@@ -84,6 +84,25 @@ FORCED_LISTS = {"best": ["topk.sort", "topk.loops"], "sums": ["scan.lines", "sca
                 "states": ["recurrent.cell", "recurrent.loops"]}
 
 
+def windows():
+    """Convolutions of 3x3 windows: tails of tiles and of channels, one pixel, uneven pads, batches, sums in place."""
+    model = Model()
+    model.inputs = ["float[2,17,9,14] x", "float[1,5,3,3] s", "float[1,1,6,33] n"]
+    model.outputs = ["float[2,17,9,14] wide", "float[1,40,1,1] point", "float[1,3,8,34] few", "float[2,8,13,14] deep"]
+    for name, shape in (("w", (17, 17, 3, 3)), ("v", (17, 17, 3, 3)), ("p", (40, 5, 3, 3)), ("f", (3, 1, 3, 3)),
+                        ("d", (8, 17, 3, 3)), ("b", (17,))):
+        model.constant(name, "float", shape)
+    model.nodes = ["first = Conv<pads = [1, 1, 1, 1]>(x, w, b)", "low = Relu(first)",
+                   "second = Conv<pads = [1, 1, 1, 1]>(low, v)", "sum = Add(second, low)", "wide = Relu(sum)",
+                   "point = Conv(s, p)", "few = Conv<pads = [0, 3, 4, 0]>(n, f)",
+                   "deep = Conv<pads = [4, 0, 2, 2]>(wide, d)"]
+    return model
+
+
+FORCED_WINDOWS = {node: ["conv.winograd4", "conv.winograd2", "conv.direct", "conv.loops"]
+                  for node in ("first", "second", "point", "few", "deep")}
+
+
 def rounds(forced):
     """Options that together force every family once."""
     for i in range(max(map(len, forced.values()))):
@@ -98,6 +117,43 @@ def case_forced_cpp(world):
 def case_forced_cuda(world):
     for i, options in enumerate(rounds(FORCED)):
         verify(world, f"forced_{i}", images(), *options, "--target", "cuda", "--emulate")
+
+
+def case_forced_windows_cpp(world):
+    for i, options in enumerate(rounds(FORCED_WINDOWS)):
+        verify(world, f"windows_{i}", windows(), *options, "--threads", str((1, 16, 3, 2)[i]))
+
+
+def families_of(world, path, folder, *options):
+    """Of the steps that had a choice."""
+    world.compile(path, world.folder / folder, *options)
+    return [choice["families"][0]["family"] for choice in manifest(world.path(folder), path.stem)["choices"]]
+
+
+def case_larger_weights_have_a_budget(world):
+    """Winograd's weights are up to four times as large: not for size, within --extra-weights, and not where a last bit counts."""
+    model = Model()
+    model.inputs, model.outputs = ["float[1,48,40,40] x"], ["float[1,48,40,40] z"]
+    model.nodes = ["a = Conv<pads = [1, 1, 1, 1]>(x, w)", "z = Conv<pads = [1, 1, 1, 1]>(a, v)"]
+    for name in ("w", "v"):
+        model.constant(name, "float", (48, 48, 3, 3))
+    path = world.folder / "two.onnxtxt"
+    path.write_text(model.text())
+    winograd = {"conv.winograd2", "conv.winograd4"}
+    check(families_of(world, path, "free", "--extra-weights", "300") == ["conv.winograd4"] * 2, "the fastest")
+    check(families_of(world, path, "none", "--extra-weights", "0") == ["conv.direct"] * 2, "no budget")
+    check(set(families_of(world, path, "some", "--extra-weights", "20")) <= winograd, "the smaller one")
+    none, some, free = (manifest(world.path(folder), "two") for folder in ("none", "some", "free"))
+    budget = (none["weights_bytes"] + free["arena_bytes"]) * 0.2
+    check(none["weights_bytes"] < some["weights_bytes"] <= none["weights_bytes"] + budget < free["weights_bytes"],
+          f"weights of {[m['weights_bytes'] for m in (none, some, free)]} bytes, budget {budget}")
+    check(families_of(world, path, "small", "--optimize-for", "size") == ["conv.direct"] * 2, "for size")
+    check(families_of(world, path, "exact", "--exact") == ["conv.direct"] * 2, "--exact")
+    contains(world.compile(path, world.folder / "exact", "--exact", "--explain", "a"), "conv.winograd4: does not take it: sums")
+    model.outputs = ["int64[1,1,40,40] y"]
+    model.nodes.append("y = ArgMax<axis = 1>(z)")
+    path.write_text(model.text())
+    check(families_of(world, path, "decides", "--extra-weights", "300") == ["conv.winograd4", "conv.direct"], "a decision")
 
 
 def case_forced_lists_cpp(world):

@@ -53,7 +53,7 @@ OPT_IN = {("gcrt/cuda/cublaslt.h", "cublasLt.h")}
 EMULATOR = "emulator/"
 
 # Pure arithmetic that the emitted code and the compiler share: tiles and the sizes of packed weights.
-SHARED_PLANS = re.compile(r"gcrt/cuda/[a-z]+_(plan|model)\.h")
+SHARED_PLANS = re.compile(r"gcrt/(cpu|cuda)/[a-z]+_(plan|model)\.h")
 
 
 def is_one_of(header, prefixes):

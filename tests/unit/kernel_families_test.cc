@@ -224,6 +224,54 @@ TEST(Choice, GivesComputedWeightsAndDoublesToPlainLoops) {
   EXPECT_THAT(refusal_of(ranking, "conv.direct"), HasSubstr("only the run knows"));
 }
 
+ir::Problem window_problem(Shape x_shape, Shape w_shape, Attributes how = {}) {
+  const Tensor x = awkward(ElementType::kFloat32, std::move(x_shape)),
+               w = awkward(ElementType::kFloat32, std::move(w_shape));
+  ir::Problem problem = problem_of_node(
+      graph_of({.op = "Conv", .attributes = std::move(how), .operands = {&x, &w}, .known = true}));
+  problem.reassociates = true;
+  return problem;
+}
+
+TEST(Choice, WinogradTakesDense3x3Windows) {
+  const Machine machine;
+  const auto refusal = [&](const ir::Problem& problem) {
+    const std::string two = refusal_of(rank(problem, machine), "conv.winograd2");
+    EXPECT_EQ(two, refusal_of(rank(problem, machine), "conv.winograd4"));
+    return two;
+  };
+  const Shape x = {1, 8, 12, 12};
+  EXPECT_EQ(refusal(window_problem(x, {8, 8, 3, 3})), "not refused");
+  EXPECT_THAT(refusal(window_problem(x, {8, 8, 3, 1})), HasSubstr("window"));
+  EXPECT_THAT(refusal(window_problem(x, {8, 8, 3, 3}, attributes({{"strides", Ints{2, 1}}}))),
+              HasSubstr("strides"));
+  EXPECT_THAT(refusal(window_problem(x, {8, 8, 3, 3}, attributes({{"dilations", Ints{1, 2}}}))),
+              HasSubstr("dilations"));
+  EXPECT_THAT(refusal(window_problem(x, {8, 4, 3, 3}, attributes({{"group", std::int64_t{2}}}))),
+              HasSubstr("groups"));
+  EXPECT_THAT(refusal(window_problem({1, 8, 12}, {8, 8, 3})), HasSubstr("window"));
+  ir::Problem decides = window_problem(x, {8, 8, 3, 3});
+  decides.reassociates = false;
+  EXPECT_THAT(refusal(decides), HasSubstr("last bit"));
+  const ir::Problem taken = window_problem(x, {8, 8, 3, 3});
+  EXPECT_THAT(refusal_of(rank(taken, machine_of_gpu(80, Precision::kFp32, false)), "conv.winograd4"),
+              HasSubstr("GPU"));
+}
+
+TEST(Choice, LargerWeightsHaveToSaveTheirPrice) {
+  const ir::Problem problem = window_problem({1, 64, 56, 56}, {64, 64, 3, 3});
+  Machine machine;
+  const Candidate fastest = rank(problem, machine).taken.at(0);
+  EXPECT_EQ(fastest.family->name, "conv.winograd4");
+  EXPECT_EQ(fastest.planned.cost.extra_weights, 64 * 64 * (36 - 9) * 4);
+  EXPECT_GT(fastest.planned.cost.scratch, 0);
+  machine.weight_price = 1e6;
+  EXPECT_EQ(rank(problem, machine).taken.at(0).family->name, "conv.direct");
+  // Few channels: the transforms cost more than they save.
+  EXPECT_EQ(rank(window_problem({1, 3, 56, 56}, {64, 3, 3, 3}), Machine{}).taken.at(0).family->name,
+            "conv.direct");
+}
+
 TEST(Choice, AForcedFamilyIsTheOnlyOneAsked) {
   const Tensor x = awkward(ElementType::kFloat32, {1, 2, 4, 4}),
                w = awkward(ElementType::kFloat32, {2, 2, 3, 3});

@@ -53,6 +53,9 @@ TEST(Options, CanonicalTextHoldsWhatShapesTheOutputOnly) {
   EXPECT_EQ(canonical_options(parse({"m.onnx", "--disable-pass", "b", "--weights", "file", "--disable-pass",
                                      "a", "--dim", "N=4", "-O0", "-o", "out"})),
             "--target cpp -O0 --dim N=4 --disable-pass a --disable-pass b --weights file");
+  EXPECT_EQ(canonical_options(parse({"m.onnx", "-o", "out", "--extra-weights", "100"})), "--target cpp -O3");
+  EXPECT_EQ(canonical_options(parse({"m.onnx", "-o", "out", "--extra-weights", "20"})),
+            "--target cpp -O3 --extra-weights 20");
 }
 
 TEST(Options, PrecisionIsOfCuda) {

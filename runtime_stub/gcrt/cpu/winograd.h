@@ -1,0 +1,264 @@
+// Convolution of 3x3 windows by minimal filtering: Winograd's F(T x T, 3 x 3), T = 2 or 4, channels last, for
+// stride and dilation 1 and one group. Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural
+// Networks" (2016).
+//
+//   Y = A' [ (G w G') * (B' d B) ] A      d: (T + 2) x (T + 2) inputs, Y: T x T outputs of one channel
+//
+// The product * is taken element by element, so that over all channels it is one matrix product for each of
+// the (T + 2)^2 positions: rows are tiles of T x T output pixels. F(4 x 4) multiplies 36 times for 16 pixels,
+// where the window itself has 144 products; F(2 x 2) multiplies 16 times for 4.
+//
+// Float32 only. Beside float64 the error, over the rms of the outputs, has an rms of 2e-6 and a maximum of
+// 1.2e-5 for T = 4, of 6e-7 and 4e-6 for T = 2, with up to 512 channels of activations and weights of mean
+// zero. An infinity or NaN among the inputs reaches all outputs of its tiles.
+#pragma once
+
+#include "gcrt/cpu/gemm.h"
+#include "gcrt/cpu/winograd_plan.h"
+#include "gcrt/parallel.h"
+
+namespace GCRT_NAMESPACE {
+
+// B' and A' on packs: one row or column of a tile. Points, and G: winograd_plan.h.
+template <int T>
+struct WinogradForm;
+
+template <>
+struct WinogradForm<2> {
+  template <class V>
+  static GCRT_INLINE void input(const V* d, V* v) {
+    v[0] = d[0] - d[2];
+    v[1] = d[2] + d[1];
+    v[2] = d[2] - d[1];
+    v[3] = d[3] - d[1];
+  }
+  template <class V>
+  static GCRT_INLINE void output(const V* m, V* y) {
+    y[0] = m[0] + (m[1] + m[2]);
+    y[1] = (m[1] - m[2]) + m[3];
+  }
+};
+
+template <>
+struct WinogradForm<4> {
+  static constexpr float kA = static_cast<float>(kWinogradA);
+  static constexpr float kB = static_cast<float>(kWinogradB);
+  // x + factor * y
+  template <class V>
+  static GCRT_INLINE V plus(V x, float factor, V y) {
+    return fma(y, splat_like<V>(factor), x);
+  }
+  template <class V>
+  static GCRT_INLINE void input(const V* d, V* v) {
+    const V even_a = plus(d[4], -2.0f, d[2]);
+    const V even_b = plus(d[4], -0.5f, d[2]);
+    const V odd_a = plus(d[3], -2.0f, d[1]);
+    const V odd_b = plus(d[3], -0.5f, d[1]);
+    v[0] = plus(d[0] + d[4], -2.5f, d[2]);
+    v[1] = plus(even_a, kA, odd_a);
+    v[2] = plus(even_a, -kA, odd_a);
+    v[3] = plus(even_b, kB, odd_b);
+    v[4] = plus(even_b, -kB, odd_b);
+    v[5] = plus(d[1] + d[5], -2.5f, d[3]);
+  }
+  template <class V>
+  static GCRT_INLINE void output(const V* m, V* y) {
+    const V even_a = m[1] + m[2], odd_a = m[1] - m[2];
+    const V even_b = m[3] + m[4], odd_b = m[3] - m[4];
+    const V odd = plus(odd_a, 2.0f, odd_b);
+    y[0] = m[0] + (even_a + even_b);
+    y[1] = odd * splat_like<V>(kA);
+    y[2] = plus(even_b + even_b, 0.5f, even_a);
+    y[3] = plus(m[5], 0.5f * kA, plus(odd_a, 8.0f, odd_b));
+  }
+};
+
+// One convolution.
+template <int T>
+struct Winograd {
+  static constexpr int kPositions = winograd_positions(T);
+
+  const ConvShape& shape;
+  const WinogradPlan& plan;
+  const float* x;
+  const float* w;
+  const float* zero_row;
+
+  // From one position to the next, and of all of them: transformed inputs of a block, sums of a work item.
+  std::ptrdiff_t input_stride() const { return winograd_stride(plan.block, shape.in_c); }
+  std::ptrdiff_t input_block() const { return kPositions * input_stride(); }
+  std::ptrdiff_t sums_stride() const { return winograd_stride(plan.block, kWinogradColumns); }
+};
+
+// The first pixel of a tile.
+struct WinogradTile {
+  int image, row, column;
+};
+template <int T>
+GCRT_INLINE WinogradTile winograd_tile(const Winograd<T>& conv, std::ptrdiff_t tile) {
+  const std::ptrdiff_t width = ceil_div(conv.shape.out_w, T), height = ceil_div(conv.shape.out_h, T);
+  const std::ptrdiff_t line = tile / width, image = line / height;
+  return {static_cast<int>(image), static_cast<int>(line - image * height) * T,
+          static_cast<int>(tile - line * width) * T};
+}
+
+// B' d B for all channels of a tile. `pixels`: of its inputs, row by row; `v`: its row of position 0.
+template <int T>
+GCRT_NOINLINE void winograd_input(const float* const* pixels, std::ptrdiff_t channels, float* v,
+                                  std::ptrdiff_t stride) {
+  constexpr int S = T + 2;
+  vectorize(channels, [&](auto lane, std::ptrdiff_t c) GCRT_LAMBDA_INLINE {
+    using V = Pack<float, decltype(lane)::value>;
+    V columns[S][S];
+    GCRT_UNROLL
+    for (int j = 0; j < S; ++j) {
+      V d[S], transformed[S];
+      GCRT_UNROLL
+      for (int i = 0; i < S; ++i) d[i] = load(lane, pixels[i * S + j] + c);
+      WinogradForm<T>::input(d, transformed);
+      GCRT_UNROLL
+      for (int i = 0; i < S; ++i) columns[i][j] = transformed[i];
+    }
+    GCRT_UNROLL
+    for (int i = 0; i < S; ++i) {
+      V transformed[S];
+      WinogradForm<T>::input(columns[i], transformed);
+      GCRT_UNROLL
+      for (int j = 0; j < S; ++j) store(lane, v + (i * S + j) * stride + c, transformed[j]);
+    }
+  });
+}
+
+// A' m A for some columns of a tile: y[T][T][kWinogradColumns]. `sums`: its row of position 0.
+template <int T>
+GCRT_NOINLINE void winograd_output(const float* sums, std::ptrdiff_t stride, std::ptrdiff_t columns,
+                                   float* y) {
+  constexpr int S = T + 2;
+  constexpr Lanes<kLanes> lane{};
+  for (std::ptrdiff_t n = 0; n < columns; n += kLanes) {
+    using V = Pack<float, kLanes>;
+    V half[T][S];
+    GCRT_UNROLL
+    for (int j = 0; j < S; ++j) {
+      V m[S], transformed[T];
+      GCRT_UNROLL
+      for (int i = 0; i < S; ++i) m[i] = load(lane, sums + (i * S + j) * stride + n);
+      WinogradForm<T>::output(m, transformed);
+      GCRT_UNROLL
+      for (int i = 0; i < T; ++i) half[i][j] = transformed[i];
+    }
+    GCRT_UNROLL
+    for (int i = 0; i < T; ++i) {
+      V transformed[T];
+      WinogradForm<T>::output(half[i], transformed);
+      GCRT_UNROLL
+      for (int j = 0; j < T; ++j) store(lane, y + (i * T + j) * kWinogradColumns + n, transformed[j]);
+    }
+  }
+}
+
+// Parks the sums of one position.
+struct WinogradSums {
+  float* sums;
+  template <class L, class V>
+  GCRT_INLINE void operator()(L lane, V values, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    store(lane, sums + m * kWinogradColumns + n, values);
+  }
+};
+
+// Transforms the inputs of tiles [begin, end) of a strip that starts at tile `first`.
+template <int T>
+GCRT_NOINLINE void winograd_inputs(const Winograd<T>& conv, std::ptrdiff_t first, float* inputs,
+                                   std::ptrdiff_t begin, std::ptrdiff_t end) {
+  constexpr int S = T + 2;
+  const ConvShape& s = conv.shape;
+  for (std::ptrdiff_t t = begin; t < end; ++t) {
+    const WinogradTile tile = winograd_tile(conv, first + t);
+    const float* pixels[S * S];
+    for (int i = 0; i < S; ++i) {
+      const int row = tile.row - s.pad_top + i;
+      for (int j = 0; j < S; ++j) {
+        const int column = tile.column - s.pad_left + j;
+        const bool is_inside = row >= 0 && row < s.in_h && column >= 0 && column < s.in_w;
+        pixels[i * S + j] = is_inside ? conv.x + tile.image * s.in_image_stride + row * s.in_row_stride +
+                                            column * s.in_pixel_stride
+                                      : conv.zero_row;
+      }
+    }
+    float* const block = inputs + t / conv.plan.block * conv.input_block();
+    winograd_input<T>(pixels, s.in_c, block + t % conv.plan.block * s.in_c, conv.input_stride());
+  }
+}
+
+// The matrix products of one work item, one for each position: `rows` tiles by some columns.
+GCRT_NOINLINE inline void winograd_products(int positions, std::ptrdiff_t rows, std::ptrdiff_t channels,
+                                            std::ptrdiff_t columns, const float* inputs,
+                                            std::ptrdiff_t input_stride, const float* w, float* sums,
+                                            std::ptrdiff_t sums_stride) {
+  const std::ptrdiff_t matrix = packed_b_size(channels, columns);
+  for (int p = 0; p < positions; ++p) {
+    const Product<FmaDot<float>> product{channels, inputs, channels, w, 0, rows};
+    gemm_rectangle(product, Block{0, rows, 0, columns}, WinogradSums{sums});
+    inputs += input_stride;
+    w += matrix;
+    sums += sums_stride;
+  }
+}
+
+// One block of `rows` tiles, from tile `first` on, and the columns from n on: products, and outputs.
+template <int T, class E>
+GCRT_NOINLINE void winograd_item(const Winograd<T>& conv, std::ptrdiff_t first, std::ptrdiff_t rows,
+                                 std::ptrdiff_t n, const float* inputs, float* sums, const E& epilogue) {
+  constexpr int kPositions = Winograd<T>::kPositions;
+  const ConvShape& s = conv.shape;
+  const std::ptrdiff_t columns = smaller(kWinogradColumns, s.out_c - n);
+  winograd_products(kPositions, rows, s.in_c, columns, inputs, conv.input_stride(),
+                    conv.w + n * kPositions * s.in_c, sums, conv.sums_stride());
+  alignas(64) float y[T * T * kWinogradColumns];
+  for (std::ptrdiff_t t = 0; t < rows; ++t) {
+    const WinogradTile tile = winograd_tile(conv, first + t);
+    winograd_output<T>(sums + t * kWinogradColumns, conv.sums_stride(), columns, y);
+    const int valid_rows = static_cast<int>(smaller(T, s.out_h - tile.row));
+    const int valid_columns = static_cast<int>(smaller(T, s.out_w - tile.column));
+    for (int i = 0; i < valid_rows; ++i) {
+      const std::ptrdiff_t m = (std::ptrdiff_t{tile.image} * s.out_h + tile.row + i) * s.out_w + tile.column;
+      finish_block(y + i * T * kWinogradColumns, kWinogradColumns, valid_columns, static_cast<int>(columns),
+                   m, n, epilogue);
+    }
+  }
+}
+
+// The whole convolution: the strips one after the other, in each the inputs and then the products are work
+// for all threads.
+//   w         G w G' as winograd_plan.h lays it out
+//   zero_row  at least in_c zeros
+//   scratch   winograd_scratch() floats
+// The epilogue gets m = index of the output pixel in (image, row, column) order and n = output channel. The
+// order of each sum follows from the plan, never from the threads.
+template <int T, class E>
+inline void winograd(const Threads* threads, const ConvShape& shape, const WinogradPlan& plan, const float* x,
+                     const float* w, const float* zero_row, float* scratch, const E& epilogue) {
+  const Winograd<T> conv{shape, plan, x, w, zero_row};
+  const std::ptrdiff_t tiles = winograd_tiles(T, shape);
+  const std::ptrdiff_t groups = ceil_div(shape.out_c, kWinogradColumns);
+  float* const all_sums = scratch + winograd_inputs_size(T, shape, plan);
+  for (std::ptrdiff_t first = 0; first < tiles; first += plan.strip) {
+    const std::ptrdiff_t count = smaller(plan.strip, tiles - first);
+    const std::ptrdiff_t blocks = ceil_div(count, plan.block);
+    parallel_for(threads, count, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
+      winograd_inputs(conv, first, scratch, begin, end);
+    });
+    parallel_for(threads, groups * blocks, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
+      // Ranges do not overlap: the room of its first item serves a whole range, and stays in the cache.
+      float* const sums = all_sums + begin * winograd_sums_size(T, plan);
+      for (std::ptrdiff_t item = begin; item < end; ++item) {
+        const std::ptrdiff_t block = item % blocks;
+        const std::ptrdiff_t rows = smaller(plan.block, count - block * plan.block);
+        winograd_item(conv, first + block * plan.block, rows, item / blocks * kWinogradColumns,
+                      scratch + block * conv.input_block(), sums, epilogue);
+      }
+    });
+  }
+}
+
+}  // namespace GCRT_NAMESPACE
