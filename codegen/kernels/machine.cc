@@ -58,6 +58,11 @@ std::int64_t Machine::stall(std::int64_t working_set, std::int64_t bytes) const 
   return bytes / 16 * cost;
 }
 
+double Machine::least_threaded_work() const {
+  constexpr double kAddition = 60;  // picoseconds; of one lane, with its share of loads and stores
+  return 2 * static_cast<double>(least_item) / kAddition;
+}
+
 Machine machine_of_cpu(std::string_view cpu) {
   Machine machine;
   for (const LevelRow& row : kLevels) {

@@ -59,6 +59,8 @@ struct Machine {
   /// What is left of the time of `bytes` that a kernel reads, one line after the other, behind its
   /// multiply-adds, while `working_set` bytes are in use.
   std::int64_t stall(std::int64_t working_set, std::int64_t bytes) const;
+  /// Additions in a printed loop that are worth a second thread.
+  double least_threaded_work() const;
 };
 
 /// The machine behind a value of --cpu: "native", a level such as "x86-64-v3", or a compiler's name of a
