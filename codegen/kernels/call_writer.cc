@@ -61,7 +61,9 @@ void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<Ke
   call.headers = {"gcrt/loops.h"};
   call.checked = !form.checks.empty();
   if (call.checked) call.body += print_checks(form, operands, 1);
-  call.body += print_loops(form, operands, result, 1);
+  const PrintedLoops loops = print_loops(form, operands, result, 1, machine.least_threaded_work());
+  call.body += loops.text;
+  call.threaded = loops.threaded;
   if (call.checked) call.body += "  return true;\n";
 }
 

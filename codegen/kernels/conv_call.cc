@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "codegen/kernels/dense_plan.h"
+
 namespace gcompile {
 
 ImageShape conv_image(const ir::Problem& problem) {
@@ -15,6 +19,40 @@ std::vector<PlannedCost> conv_plans(const ir::Problem& problem, const Machine& m
   only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes(), efficiency);
   only.cost.code_key = function;
   return {only};
+}
+
+std::vector<PlannedCost> dense_conv_plans(const ir::Problem& problem, const Machine& machine,
+                                          double efficiency, const char* function) {
+  const ImageShape image = conv_image(problem);
+  const std::int64_t bytes = bits_of(problem.operands[0].element) / 8;
+  const std::int64_t columns = image.out_c / image.groups, channels = image.in_c / image.groups;
+  const std::int64_t taps = image.kernel_h * image.kernel_w;
+  DenseWork work;
+  work.rows = image.batch * image.out_h * image.out_w;
+  work.columns = columns;
+  work.depth = taps * channels;
+  work.groups = image.groups;
+  // Rows and columns of pixels between the windows are not read.
+  work.left_bytes = work.rows * channels * bytes * std::min(image.stride_h, image.kernel_h) *
+                    std::min(image.stride_w, image.kernel_w);
+  work.right_bytes = (columns + 15) / 16 * 16 * work.depth * bytes;
+  work.taps = taps * image.stride_h * image.stride_w == 1 ? 0 : taps;
+  std::vector<PlannedCost> plans = conv_plans(problem, machine, efficiency, function);
+  work.has_tile = problem.operands[0].element == ir::ElementType::kFloat32;
+  plans.front().plan = dense_plan(work, machine);
+  return plans;
+}
+
+void write_dense_conv(const ir::Problem& problem, const Plan& plan, CallWriter& writer,
+                      const std::string& work_items, const std::string& function,
+                      const std::string& arguments) {
+  writer.call().threaded = true;
+  Text definitions = shape_and_epilogue(problem, conv_image(problem), writer);
+  CodeText code(1);
+  write_dense_plan(plan, code);
+  call_in_parallel(code, work_items + "(shape, blocking)",
+                   fmt::format("{}(shape, {}, blocking, epilogue, begin, end)", function, arguments));
+  writer.call().body = std::move(definitions) + code.text();
 }
 
 std::string depthwise_arguments(const ImageShape& image) {

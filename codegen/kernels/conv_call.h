@@ -15,6 +15,13 @@ ImageShape conv_image(const ir::Problem& problem);
 /// The only plan of gcrt's `function` of the CPU, which reaches that part of the machine's peak.
 std::vector<PlannedCost> conv_plans(const ir::Problem& problem, const Machine& machine, double efficiency,
                                     const char* function);
+/// The same of a dense convolution, with its dense_plan().
+std::vector<PlannedCost> dense_conv_plans(const ir::Problem& problem, const Machine& machine,
+                                          double efficiency, const char* function);
+/// Its call on the CPU: FUNCTION(shape, ARGUMENTS, blocking, epilogue, begin, end).
+void write_dense_conv(const ir::Problem& problem, const Plan& plan, CallWriter& writer,
+                      const std::string& work_items, const std::string& function,
+                      const std::string& arguments);
 
 /// "3, 1, false": the window of a depthwise convolution, as gcrt's kernels of the CPU are compiled for it.
 std::string depthwise_arguments(const ImageShape& image);

@@ -2,6 +2,7 @@
 // micro-kernels of BLIS (Van Zee and van de Geijn, 2015), over pixels that are read where they lie.
 
 #include "codegen/kernels/conv_call.h"
+#include "codegen/kernels/dense_plan.h"
 
 namespace gcompile {
 namespace {
@@ -18,10 +19,10 @@ double used_columns(const ir::Problem& problem) {
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
-  return conv_plans(problem, machine, 0.7 * used_columns(problem), "conv2d");
+  return dense_conv_plans(problem, machine, 0.7 * used_columns(problem), "conv2d");
 }
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
   writer.call().headers = {"gcrt/cpu/conv.h"};
   writer.operand(0, "x");
@@ -29,8 +30,7 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   writer.packed(1, pack_panels(weights, conv_matrices(weights.shape(), image.groups)), "packed for conv2d",
                 "w");
   writer.weights(writer.blob().zeros((problem.shape(1)[1] + 16) * 4), "zeros", "float");
-  write_parallel(problem, image, writer, "conv2d_work_items(shape)",
-                 "conv2d(shape, x, w, zeros, epilogue, begin, end)");
+  write_dense_conv(problem, plan, writer, "conv2d_work_items<Tile>", "conv2d<Tile>", "x, w, zeros");
 }
 
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
@@ -57,7 +57,7 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 const KernelFamily& family_conv_direct() {
   static const KernelFamily family = {
       "conv.direct", ir::Kind::kConv, refuses,
-      for_channels_last({.plans = plans, .call = call},
+      for_channels_last({.fields = dense_fields(), .plans = plans, .call = call},
                         {.fields = tile_fields(), .plans = cuda_plans, .call = cuda_call})};
   return family;
 }

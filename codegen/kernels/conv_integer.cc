@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "codegen/kernels/conv_call.h"
+#include "codegen/kernels/dense_plan.h"
 #include "codegen/kernels/integer_weights.h"
 #include "codegen/loops/c_types.h"
 
@@ -17,10 +18,10 @@ Refusal refuses(const ir::Problem& problem) {
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
-  return conv_plans(problem, machine, 0.7, "conv2d_integer");
+  return dense_conv_plans(problem, machine, 0.7, "conv2d_integer");
 }
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
   const ZeroPoints zero = zero_points(writer);
   const ir::ElementType element = problem.operands[0].element;
@@ -34,8 +35,8 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
                                          static_cast<std::uint8_t>(zero.x & 255));
   writer.weights(writer.blob().add(border, "zero_point", "read at image borders"), "border",
                  kernel_type(element));
-  write_parallel(problem, image, writer, "conv2d_integer_work_items(shape)",
-                 "conv2d_integer(shape, x, w, offsets, border, epilogue, begin, end)");
+  write_dense_conv(problem, plan, writer, "conv2d_integer_work_items", "conv2d_integer",
+                   "x, w, offsets, border");
 }
 
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
@@ -61,7 +62,7 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 const KernelFamily& family_conv_integer() {
   static const KernelFamily family = {
       "conv.integer", ir::Kind::kConv, refuses,
-      for_channels_last({.plans = plans, .call = call},
+      for_channels_last({.fields = dense_fields(), .plans = plans, .call = call},
                         {.fields = tile_fields(), .plans = cuda_plans, .call = cuda_call})};
   return family;
 }

@@ -3,30 +3,52 @@
 // native` is a generic machine.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "codegen/kernels/precision.h"
 #include "codegen/target.h"
 
 namespace gcompile {
 
+/// Sums that a kernel keeps in registers: rows, and vectors of float32 per row.
+struct TileShape {
+  std::int64_t rows, vectors;
+  bool operator==(const TileShape&) const = default;
+};
+
 /// A set of vector instructions that kernels are compiled for.
 struct Level {
   int vector_bytes = 32;
   int registers = 16;
   bool has_dot = false;  // integer dot products of groups of four
+  /// Whose sums, factors and row pointers fit the registers of both compilers; of equal ones the first is
+  /// taken.
+  std::span<const TileShape> tiles = {};
 };
+
+/// Of a machine of which nothing is known.
+Level generic_level();
+std::vector<Level> generic_levels();
 
 struct Machine {
   std::string name = "generic";
   Target target = Target::kCpp;
-  Level level;
-  double gigahertz = 3;      // of one core
-  int fma_per_clock = 2;     // vector instructions
+  Level level = generic_level();  // the usual one
+  /// That the project may be built for, in the order of TileOfLevel (gcrt/cpu/dot.h).
+  std::vector<Level> levels = generic_levels();
+  double gigahertz = 3;   // of one core
+  int fma_per_clock = 2;  // vector instructions
+  int fma_latency = 4;    // clocks
+  int loads_per_clock = 2;
   double bytes_per_ns = 10;  // of memory
-  std::int64_t l1 = 32 << 10, l2 = 1 << 20;
-  int capability = 80;  // CUDA: 10 * major + minor
+  /// Of one core, what it may hold of a shared cache.
+  std::int64_t l1 = 32 << 10, l2 = 512 << 10, l3 = 8 << 20;
+  int cores = 16;                       // that work is split for, at most
+  std::int64_t least_item = 8'000'000;  // picoseconds that are worth another thread
+  int capability = 80;                  // CUDA: 10 * major + minor
   gcrt::DeviceModel gpu = gcrt::device_model(80);
   Precision precision = Precision::kFp32;  // CUDA: of products of floats
   bool cublaslt = false;                   // CUDA: products of more than eight rows may be left to cuBLASLt
@@ -35,6 +57,11 @@ struct Machine {
 
   /// Of a core: float32 multiply-adds, and bytes streamed, whichever takes longer.
   std::int64_t picoseconds(std::int64_t multiply_adds, std::int64_t bytes, double efficiency = 1) const;
+  /// What is left of the time of `bytes` that a kernel reads, one line after the other, behind its
+  /// multiply-adds, while `working_set` bytes are in use.
+  std::int64_t stall(std::int64_t working_set, std::int64_t bytes) const;
+  /// Additions in a printed loop that are worth a second thread.
+  double least_threaded_work() const;
 };
 
 /// The machine behind a value of --cpu: "native", a level such as "x86-64-v3", or a compiler's name of a

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/kernels/cuda_call.h"
+#include "codegen/kernels/dense_plan.h"
 #include "codegen/kernels/image_weights.h"
 #include "codegen/kernels/integer_weights.h"
 #include "codegen/kernels/matrix_product.h"
@@ -33,14 +36,24 @@ void close_batch(const Product& product, CodeText& code) {
   for (std::size_t axis = 0; axis + 2 < product.rank(); ++axis) code.close();
 }
 
+/// Of one entry of the batch.
+DenseWork row_work(const Product& product) {
+  DenseWork work = dense_work(product, 1);
+  work.left_bytes = work.left_bytes / std::max<std::int64_t>(1, work.rows) * product.out[product.rank() - 2];
+  work.rows = product.out[product.rank() - 2];
+  work.has_tile = false;
+  return work;
+}
+
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
   PlannedCost only;
+  only.plan = dense_plan(row_work(Product(problem)), machine);
   only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7);
   only.cost.code_key = "gemm_integer";
   return {only};
 }
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const Product product(problem);
   const std::size_t rank = product.rank();
   const ZeroPoints zero = zero_points(writer);
@@ -55,10 +68,12 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   CodeText code(1);
   const std::string pointer = open_batch(product, code);
   code.line(epilogue.declaration());
+  write_dense_plan(plan, code);
   call_in_parallel(
-      code, fmt::format("gemm_integer_work_items({}, {})", product.out[rank - 2], product.columns),
-      fmt::format("gemm_integer({}, {}, {}, {}, {}, b, offsets, epilogue, begin, end)", product.out[rank - 2],
-                  product.columns, product.depth, pointer, product.a_strides[product.a.size() - 2]));
+      code, fmt::format("gemm_integer_work_items({}, {}, blocking)", product.out[rank - 2], product.columns),
+      fmt::format("gemm_integer({}, {}, {}, {}, {}, b, offsets, blocking, epilogue, begin, end)",
+                  product.out[rank - 2], product.columns, product.depth, pointer,
+                  product.a_strides[product.a.size() - 2]));
   close_batch(product, code);
   out.body = code.text();
 }
@@ -102,15 +117,16 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 }  // namespace
 
 const KernelFamily& family_product_integer() {
-  static const KernelFamily family = {"product.integer",
-                                      ir::Kind::kProduct,
-                                      refuses,
-                                      {{{.needs = needs_dense_rows, .plans = plans, .call = call},
-                                        {.refuses = refuse_beyond_32_bits,
-                                         .needs = needs_dense_rows,
-                                         .fields = tile_fields(),
-                                         .plans = cuda_plans,
-                                         .call = cuda_call}}}};
+  static const KernelFamily family = {
+      "product.integer",
+      ir::Kind::kProduct,
+      refuses,
+      {{{.needs = needs_dense_rows, .fields = dense_fields(), .plans = plans, .call = call},
+        {.refuses = refuse_beyond_32_bits,
+         .needs = needs_dense_rows,
+         .fields = tile_fields(),
+         .plans = cuda_plans,
+         .call = cuda_call}}}};
   return family;
 }
 

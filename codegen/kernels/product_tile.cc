@@ -5,6 +5,7 @@
 
 #include "codegen/kernels/cuda_call.h"
 #include "codegen/kernels/cuda_product.h"
+#include "codegen/kernels/dense_plan.h"
 #include "codegen/kernels/image_weights.h"
 
 namespace gcompile {
@@ -15,13 +16,16 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   const std::int64_t panels = (product.columns + 15) / 16 * 16 * product.depth;
   const bool packs = !problem.operands[1].constant;
   PlannedCost only;
+  DenseWork work = dense_work(product, 4);
+  work.may_cut_depth = !machine.smallest_scratch;
+  only.plan = dense_plan(work, machine);
   only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7);
-  only.cost.scratch = packs ? panels * 4 : 0;
+  only.cost.scratch = (packs ? panels * 4 : 0) + parked_bytes(work, only.plan);
   only.cost.code_key = "gemm";
   return {only};
 }
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const Product product(problem);
   const ProductAxes& axes = product.axes;
   const ir::Tensor* b_constant = writer.constant(1);
@@ -39,6 +43,7 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
     b_strides = writer.operand(1, "b").strides;
     writer.scratch(panel_floats * 4, "packed", "float");
   }
+  if (cuts_depth(plan)) writer.scratch(parked_bytes(dense_work(product, 4), plan), "sums", "float");
   const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
   std::string a_pointer = "a", b_source = "b";
   CodeText code(1);
@@ -58,10 +63,12 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
                           b_strides[last - 1], b_strides[last]));
   }
   code.line(epilogue.declaration());
-  call_in_parallel(
-      code, fmt::format("gemm_work_items<float>({}, {})", axes.row_count, product.columns),
-      fmt::format("gemm({}, {}, {}, {}, {}, {}, epilogue, begin, end)", axes.row_count, product.columns,
-                  product.depth, a_pointer, axes.row_stride, b_constant ? b_source : "packed"));
+  write_dense_plan(plan, code);
+  call_in_parallel(code,
+                   fmt::format("gemm_work_items<Tile>({}, {}, blocking)", axes.row_count, product.columns),
+                   fmt::format("gemm<Tile>({}, {}, {}, {}, {}, {}, blocking, epilogue, begin, end{})",
+                               axes.row_count, product.columns, product.depth, a_pointer, axes.row_stride,
+                               b_constant ? b_source : "packed", cuts_depth(plan) ? ", sums" : ""));
   while (loops-- > 0) code.close();
   out.body = code.text();
 }
@@ -84,15 +91,16 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 }  // namespace
 
 const KernelFamily& family_product_tile() {
-  static const KernelFamily family = {"product.tile",
-                                      ir::Kind::kProduct,
-                                      refuse_unless_float32,
-                                      {{{.needs = needs_dense_rows, .plans = plans, .call = call},
-                                        {.refuses = cuda_refuses,
-                                         .needs = needs_dense_rows,
-                                         .fields = tile_fields(),
-                                         .plans = cuda_plans,
-                                         .call = cuda_call}}}};
+  static const KernelFamily family = {
+      "product.tile",
+      ir::Kind::kProduct,
+      refuse_unless_float32,
+      {{{.needs = needs_dense_rows, .fields = dense_fields(), .plans = plans, .call = call},
+        {.refuses = cuda_refuses,
+         .needs = needs_dense_rows,
+         .fields = tile_fields(),
+         .plans = cuda_plans,
+         .call = cuda_call}}}};
   return family;
 }
 

@@ -11,18 +11,41 @@ namespace gcompile {
 
 namespace {
 
-/// Loops over packs, in one thread.
+/// Of the expressions at every point of the nest: operators, loads, and the store.
+double work_of(const LoopNest& nest) {
+  double points = 1;
+  for (const std::vector<int>* axes : {&nest.parallel, &nest.reduced}) {
+    for (const int a : *axes) points *= static_cast<double>(nest.axes[static_cast<std::size_t>(a)].extent());
+  }
+  int work = 1;
+  for (const int n : nest.nodes) {
+    const ir::ScalarOp op = nest.form->dag[n].op;
+    work += op == ir::ScalarOp::kLoad ? 1 : row_of(op).cost;
+  }
+  return points * work;
+}
+
+/// Loops over packs.
 class CpuNestPrinter final : public NestPrinter {
  public:
   using NestPrinter::NestPrinter;
 
-  void print(int region_root) {
+  /// In one thread, or `threaded`: the items of parallel_for are the outermost axis, or blocks of the only
+  /// one.
+  void print(int region_root, bool threaded) {
     const bool parallel_vector = nest_.vector_axis >= 0 && !axis(nest_.vector_axis).reduced;
     const std::vector<int> all = roots(region_root);
     std::vector<int> loops = nest_.parallel;
     if (parallel_vector) loops.pop_back();  // the vector axis is last
     expressions_.declare(code_, all, bound_);
-    for (const int loop : loops) open_loop(loop, all);
+    if (threaded) open_items(nest_.parallel.front(), loops.empty());
+    for (const int loop : loops) {
+      if (threaded && loop == loops.front()) {
+        open_item_loop(loop, all);
+      } else {
+        open_loop(loop, all);
+      }
+    }
     if (parallel_vector) {
       open_vector_loop(nest_.vector_axis);
       expressions_.declare(code_, all, bound_);
@@ -32,7 +55,11 @@ class CpuNestPrinter final : public NestPrinter {
       point(region_root);
     }
     for (std::size_t i = 0; i < loops.size(); ++i) code_.close();
+    if (threaded) code_.close("});");
   }
+
+  /// Whether there is an axis to split.
+  bool is_splittable() const { return !nest_.parallel.empty() && axis(nest_.parallel.front()).extent() > 1; }
 
   void print_check(int scalar, ir::Range range) {
     std::vector<int> loops;
@@ -48,29 +75,47 @@ class CpuNestPrinter final : public NestPrinter {
   }
 
  private:
+  void open_items(int loop, bool in_blocks) {
+    in_blocks_ = in_blocks;
+    const std::int64_t extent = axis(loop).extent();
+    code_.open(fmt::format("parallel_for(threads, {}, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{",
+                           in_blocks ? fmt::format("vector_blocks({})", extent) : fmt::format("{}", extent)));
+  }
+
   /// Packs of 8-byte elements fill a machine vector with half as many lanes.
   std::string vectorize_call(int loop) const override {
-    return fmt::format("vectorize{}({}", has_wide_elements(loop) ? "<kLanes / 2>" : "", axis(loop).extent());
+    return fmt::format("vectorize{}{}({}{}", in_blocks_ ? "_blocks" : "",
+                       has_wide_elements(loop) ? "<kLanes / 2>" : "", in_blocks_ ? "begin, end, " : "",
+                       axis(loop).extent());
   }
   std::string reduce_call(const char* function, ir::ElementType type, int loop, bool) const override {
     return fmt::format("reduce_{}<{}>({}", function, kernel_type(type), axis(loop).extent());
   }
+
+  bool in_blocks_ = false;  // the vector axis is the items
 };
 
 }  // namespace
 
-std::string print_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
-                        const KernelTensor& result, int depth) {
+PrintedLoops print_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
+                         const KernelTensor& result, int depth, double least_work) {
   CodeText code(depth);
+  PrintedLoops printed;
   std::size_t live = 0;
   for (const ir::Region& region : form.regions) live += !region.is_empty();
   for (const ir::Region& region : form.regions) {
     if (region.is_empty()) continue;
     if (live > 1) code.open("{");
-    CpuNestPrinter(build_nest(form, region, operands, result), operands, &result, code).print(region.root);
+    LoopNest nest = build_nest(form, region, operands, result);
+    const bool is_worth_it = work_of(nest) >= least_work;
+    CpuNestPrinter printer(std::move(nest), operands, &result, code);
+    const bool threaded = is_worth_it && printer.is_splittable();
+    printer.print(region.root, threaded);
+    printed.threaded = printed.threaded || threaded;
     if (live > 1) code.close();
   }
-  return code.plain();
+  printed.text = code.plain();
+  return printed;
 }
 
 std::string print_checks(const ir::LoopForm& form, const std::vector<KernelTensor>& operands, int depth) {

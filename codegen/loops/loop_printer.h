@@ -59,9 +59,15 @@ class ExpressionPrinter {
   int next_ = 0;
 };
 
-/// Body of a kernel function (without signature): loops over all regions.
-std::string print_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
-                        const KernelTensor& result, int depth);
+struct PrintedLoops {
+  std::string text;
+  bool threaded = false;  // names `threads`
+};
+
+/// Body of a kernel function (without signature): loops over all regions. Those of `least_work` units of work
+/// (one addition each) and more are split among threads, along their outermost axis.
+PrintedLoops print_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
+                         const KernelTensor& result, int depth, double least_work);
 
 /// Statements that return false when one of the form's run-time indices is out of range.
 std::string print_checks(const ir::LoopForm& form, const std::vector<KernelTensor>& operands, int depth);

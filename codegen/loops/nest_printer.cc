@@ -84,8 +84,17 @@ void NestPrinter::leave_lanes() {
 }
 
 void NestPrinter::open_loop(int loop, const std::vector<int>& roots) {
-  code_.open(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", counter_type(), axis_name(loop),
-                         axis(loop).extent()));
+  open_loop(loop, "0", fmt::format("{}", axis(loop).extent()), roots);
+}
+
+void NestPrinter::open_item_loop(int loop, const std::vector<int>& roots) {
+  open_loop(loop, "begin", "end", roots);
+}
+
+void NestPrinter::open_loop(int loop, const std::string& begin, const std::string& end,
+                            const std::vector<int>& roots) {
+  code_.open(
+      fmt::format("for ({0} {1} = {2}; {1} < {3}; ++{1}) {{", counter_type(), axis_name(loop), begin, end));
   bound_ |= bit(loop);
   expressions_.declare(code_, roots, bound_);
 }

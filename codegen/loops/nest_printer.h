@@ -42,6 +42,8 @@ class NestPrinter {
 
   /// A serial loop; values that it settles are declared at its top.
   void open_loop(int loop, const std::vector<int>& roots);
+  /// The same over [begin, end), the items of a thread.
+  void open_item_loop(int loop, const std::vector<int>& roots);
   /// From here on `lane` is in scope and values may vary per lane along the axis.
   void enter_lanes(int loop);
   void leave_lanes();
@@ -98,6 +100,7 @@ class NestPrinter {
   mutable Mentions mentions_;
 
  private:
+  void open_loop(int loop, const std::string& begin, const std::string& end, const std::vector<int>& roots);
   void reduce(int k, int region_root);
   void reduce_lanes(const ir::Stage& stage, const std::string& name, std::vector<int> loops);
   /// Whether the value changes along the loop that a body is for: else its parameter has no name.

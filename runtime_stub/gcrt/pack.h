@@ -135,4 +135,16 @@ GCRT_INLINE void vectorize(std::ptrdiff_t count, const F& body) {
   }
 }
 
+// The elements [0, count) in blocks of kVectorBlock, of which [block_begin, block_end) are walked. A block
+// has whole vectors, so that each element is computed in the same way whoever walks it.
+constexpr std::ptrdiff_t kVectorBlock = 1024;
+template <int L = kLanes, class F>
+GCRT_INLINE void vectorize_blocks(std::ptrdiff_t block_begin, std::ptrdiff_t block_end, std::ptrdiff_t count,
+                                  const F& body) {
+  const std::ptrdiff_t first = block_begin * kVectorBlock;
+  const std::ptrdiff_t last = block_end * kVectorBlock < count ? block_end * kVectorBlock : count;
+  vectorize<L>(last - first, [&](auto lane, std::ptrdiff_t i) GCRT_LAMBDA_INLINE { body(lane, first + i); });
+}
+constexpr std::ptrdiff_t vector_blocks(std::ptrdiff_t count) { return ceil_div(count, kVectorBlock); }
+
 }  // namespace GCRT_NAMESPACE

@@ -20,16 +20,17 @@ struct Threads {
 template <class F>
 GCRT_INLINE void parallel_for(const Threads* threads, std::ptrdiff_t count, const F& body) {
   if (count <= 0) return;
-  if (threads == nullptr || threads->count <= 1 || threads->parallel_for == nullptr || count == 1) {
-    body(std::ptrdiff_t{0}, count);
-    return;
-  }
-  struct Call {
-    static void run(void* argument, std::ptrdiff_t begin, std::ptrdiff_t end) {
+  struct Call {  // compiled once for both ways
+    static GCRT_NOINLINE void run(void* argument, std::ptrdiff_t begin, std::ptrdiff_t end) {
       (*static_cast<const F*>(argument))(begin, end);
     }
   };
-  threads->parallel_for(threads->context, count, &Call::run, const_cast<F*>(&body));
+  void* const argument = const_cast<F*>(&body);
+  if (threads == nullptr || threads->count <= 1 || threads->parallel_for == nullptr || count == 1) {
+    Call::run(argument, 0, count);
+  } else {
+    threads->parallel_for(threads->context, count, &Call::run, argument);
+  }
 }
 
 }  // namespace GCRT_NAMESPACE

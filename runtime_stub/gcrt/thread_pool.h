@@ -98,7 +98,7 @@ class ThreadPool {
     Body body = nullptr;
     void* argument = nullptr;
     std::ptrdiff_t count = 0;
-    std::ptrdiff_t chunk = 1;
+    std::ptrdiff_t chunks = 1;
     std::atomic<std::ptrdiff_t> next{0};
   };
 
@@ -118,8 +118,9 @@ class ThreadPool {
     job_.body = body;
     job_.argument = argument;
     job_.count = count;
-    // Pieces smaller than a thread's share let the faster threads take more.
-    job_.chunk = count / (static_cast<std::ptrdiff_t>(threads_.count) * 4) + 1;
+    // Pieces smaller than a thread's share let the faster threads take more. They differ by one item at most.
+    const std::ptrdiff_t most = static_cast<std::ptrdiff_t>(threads_.count) * 4;
+    job_.chunks = count < most ? count : most;
     job_.next.store(0, std::memory_order_relaxed);
     open_.store(true, std::memory_order_seq_cst);
     generation_.fetch_add(1, std::memory_order_seq_cst);
@@ -139,12 +140,15 @@ class ThreadPool {
     }
   }
 
+  std::ptrdiff_t first_item(std::ptrdiff_t chunk) const {
+    return job_.count / job_.chunks * chunk + job_.count % job_.chunks * chunk / job_.chunks;
+  }
+
   void claim() {
     for (;;) {
-      const std::ptrdiff_t begin = job_.next.fetch_add(job_.chunk, std::memory_order_relaxed);
-      if (begin >= job_.count) return;
-      const std::ptrdiff_t end = begin + job_.chunk;
-      job_.body(job_.argument, begin, end < job_.count ? end : job_.count);
+      const std::ptrdiff_t chunk = job_.next.fetch_add(1, std::memory_order_relaxed);
+      if (chunk >= job_.chunks) return;
+      job_.body(job_.argument, first_item(chunk), first_item(chunk + 1));
     }
   }
 

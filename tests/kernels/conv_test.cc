@@ -24,12 +24,18 @@ void check_conv(const ConvShape& s) {
            packed.data() + g * packed_b_size(depth, columns));
   }
   const std::vector<float> zeros(static_cast<std::size_t>(channels), 0.0f);
-  const Recorded<float> result =
-      in_any_pieces<float>(out_pixels(s), s.out_c, conv2d_work_items(s),
-                           [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
-                             conv2d(s, x.data(), packed.data(), zeros.data(), epilogue, begin, end);
-                           });
-  result.check(conv_reference(s, x, w), depth > 1000 ? 1e-4 : 2e-5);
+  Recorded<float> whole(out_pixels(s), s.out_c);
+  conv2d(s, x.data(), packed.data(), zeros.data(), whole.epilogue());
+  whole.check(conv_reference(s, x, w), depth > 1000 ? 1e-4 : 2e-5);
+  for (const Blocking& blocking : {Blocking{1, 1, 1, 0}, Blocking{25, 0, 1, 0}, Blocking{40, 20, 15, 0}}) {
+    const Recorded<float> result = in_any_pieces<float>(
+        out_pixels(s), s.out_c, conv2d_work_items(s, blocking),
+        [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+          conv2d(s, x.data(), packed.data(), zeros.data(), blocking, epilogue, begin, end);
+        });
+    EXPECT_EQ(result.y, whole.y);
+    EXPECT_EQ(result.calls, whole.calls);
+  }
 }
 
 TEST(Conv, SmallImagesAndAwkwardChannels) {
@@ -105,7 +111,7 @@ TEST(Conv, Groups) {
   }
 }
 
-TEST(Conv, LongDepthIsSplit) {
+TEST(Conv, LongDepth) {
   ConvOptions o;
   o.pad_top = o.pad_left = o.pad_bottom = o.pad_right = 1;
   check_conv(make_shape(7, 7, 130, 50, 3, 3, o));
@@ -140,8 +146,8 @@ TEST(Conv, BitsDoNotDependOnTheItems) {
   }
   o.groups = 1;
   for (int rest : {1, 2, 4}) {
-    check_conv(make_shape(1, 8 * kTileRows + rest, 24, 18, 1, 1, ConvOptions{}));
-    check_conv(make_shape(1, 8 * kTileRows + rest, 130, 7, 3, 3, o));
+    check_conv(make_shape(1, 8 * UsualTile::kRows + rest, 24, 18, 1, 1, ConvOptions{}));
+    check_conv(make_shape(1, 8 * UsualTile::kRows + rest, 130, 7, 3, 3, o));
   }
 }
 

@@ -23,7 +23,16 @@ std::vector<Wide> reference(int rows, int columns, int depth, const std::vector<
   return c;
 }
 
-template <class T, class Wide>
+/// Tiles of columns are whole panels, or divide one, for elements of any size.
+using OtherTile =
+    TileOfLevel<RegisterTile<2, 2, 2>, RegisterTile<4, 4>, RegisterTile<4, 2, 2>, RegisterTile<6, 4, 2>>;
+using WideTile = RegisterTile<6, 2>;
+
+/// Bits depend on how the depth is cut, not on items and blocks.
+constexpr Blocking kBlockings[] = {{0, 0, 0, 0}, {1, 1, 1, 0}, {20, 0, 7, 0}, {0, 40, 0, 0}, {30, 17, 16, 0}};
+constexpr Blocking kCutDepths[] = {{0, 0, 0, 16}, {9, 1, 7, 32}, {0, 33, 13, 512}};
+
+template <class Tile, class T, class Wide>
 void check_product(int rows, int columns, int depth, double tolerance) {
   SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " x " << depth);
   const int lda = depth + 3;
@@ -32,26 +41,40 @@ void check_product(int rows, int columns, int depth, double tolerance) {
   const auto b = random_values<T>(static_cast<std::size_t>(depth * ldb + 1), 2);
   std::vector<T> packed(static_cast<std::size_t>(packed_b_size(depth, columns)) + 1);
   pack_b(depth, columns, b.data(), ldb, 1, packed.data());
-  const Recorded<T> result =
-      in_any_pieces<T>(rows, columns, gemm_work_items<T>(rows, columns),
-                       [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
-                         gemm(rows, columns, depth, a.data(), lda, packed.data(), epilogue, begin, end);
-                       });
-  result.check(reference<T, Wide>(rows, columns, depth, a, lda, b, ldb), tolerance);
+  std::vector<T> sums(static_cast<std::size_t>(parked_sums_size(rows, columns)));
+  const std::vector<Wide> expected = reference<T, Wide>(rows, columns, depth, a, lda, b, ldb);
   Recorded<T> whole(rows, columns);
-  gemm(rows, columns, depth, a.data(), lda, packed.data(), whole.epilogue());
-  EXPECT_EQ(whole.y, result.y);
+  gemm<Tile>(rows, columns, depth, a.data(), lda, packed.data(), whole.epilogue());
+  whole.check(expected, tolerance);
+  const auto result_of = [&](const Blocking& blocking) {
+    return in_any_pieces<T>(rows, columns, WorkItems<FmaDot<T, Tile>>(rows, columns, 1, blocking).count(),
+                            [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+                              gemm<Tile>(rows, columns, depth, a.data(), lda, packed.data(), blocking,
+                                         epilogue, begin, end, sums.data());
+                            });
+  };
+  for (const Blocking& blocking : kBlockings) EXPECT_EQ(result_of(blocking).y, whole.y);
+  for (const Blocking& blocking : kCutDepths) result_of(blocking).check(expected, tolerance);
+}
+template <class T, class Wide>
+void check_product(int rows, int columns, int depth, double tolerance) {
+  if constexpr (std::is_same<T, float>::value) {
+    check_product<UsualTile, T, Wide>(rows, columns, depth, tolerance);
+    check_product<OtherTile, T, Wide>(rows, columns, depth, tolerance);
+  } else {
+    check_product<WideTile, T, Wide>(rows, columns, depth, tolerance);
+  }
 }
 
 TEST(Gemm, FloatAroundTileEdges) {
-  for (int rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 17, 25, 33, 49}) {
-    for (int columns : {1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 58, 64, 65}) {
-      for (int depth : {1, 3, 4, 7, 33}) check_product<float, double>(rows, columns, depth, 1e-5);
+  for (int rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17, 25, 49}) {
+    for (int columns : {1, 3, 8, 15, 16, 17, 33, 58, 64, 65}) {
+      for (int depth : {1, 4, 7, 33}) check_product<float, double>(rows, columns, depth, 1e-5);
     }
   }
 }
 
-TEST(Gemm, FloatLongDepthIsSplit) {
+TEST(Gemm, FloatLongDepth) {
   for (int rows : {1, 12, 13, 26, 49, 200}) {
     for (int columns : {5, 48, 70}) check_product<float, double>(rows, columns, 2051, 1e-4);
   }
@@ -67,12 +90,12 @@ TEST(Gemm, EmptyDepthGivesZeros) {
   check_product<float, double>(1, 200, 0, 0.0);
 }
 
-// One row goes through another kernel, a long depth is summed in parts, and the last item may have few rows.
+// One row goes through another kernel, and the last item may have few rows.
 TEST(Gemm, BitsDoNotDependOnTheItems) {
   for (int columns : {16, 33, 48, 63, 80, 200}) check_product<float, double>(1, columns, 131, 1e-5);
   for (int rest : {0, 1, 2, 3, 5}) {
-    check_product<float, double>(8 * kTileRows + rest, 40, 31, 1e-5);
-    check_product<float, double>(8 * kTileRows + rest, 7, 1031, 1e-4);
+    check_product<float, double>(8 * UsualTile::kRows + rest, 40, 31, 1e-5);
+    check_product<float, double>(8 * UsualTile::kRows + rest, 7, 1031, 1e-4);
   }
   check_product<float, double>(50, 130, 31, 1e-5);
 }
@@ -95,7 +118,7 @@ TEST(Gemm, SignedIntegersWrap) {
   std::int32_t packed[2 * kPanelColumns];
   pack_b(2, 1, b, 1, 1, packed);
   Recorded<std::int32_t> result(1, 1);
-  gemm(1, 1, 2, a, 2, packed, result.epilogue());
+  gemm<WideTile>(1, 1, 2, a, 2, packed, result.epilogue());
   EXPECT_EQ(result.y[0], -2);
 }
 

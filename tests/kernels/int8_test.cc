@@ -75,6 +75,8 @@ void append_packed(int taps, int depth, int columns, int zero_point, const F& w,
   }
 }
 
+constexpr Blocking kBlockings[] = {{0, 0, 0, 0}, {9, 17, 5, 0}};
+
 template <class TX, class TW>
 void check_gemm(int rows, int columns, int depth, int gap, Values values, std::uint32_t seed) {
   SCOPED_TRACE(::testing::Message() << rows << "x" << columns << "x" << depth << " gap " << gap << " seed "
@@ -99,13 +101,15 @@ void check_gemm(int rows, int columns, int depth, int gap, Values values, std::u
   const Exact<TX> a(o.x);
   const Exact<TW> b(packed);
   const Exact<std::int32_t> c(offsets);
-  const Recorded<std::int32_t> result =
-      in_any_pieces<std::int32_t>(rows, columns, gemm_integer_work_items(rows, columns),
-                                  [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
-                                    gemm_integer(rows, columns, depth, a.data.get(), lda, b.data.get(),
-                                                 c.data.get(), epilogue, begin, end);
-                                  });
-  result.check(expected, 0.0);
+  for (const Blocking& blocking : kBlockings) {
+    const Recorded<std::int32_t> result =
+        in_any_pieces<std::int32_t>(rows, columns, gemm_integer_work_items(rows, columns, blocking),
+                                    [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+                                      gemm_integer(rows, columns, depth, a.data.get(), lda, b.data.get(),
+                                                   c.data.get(), blocking, epilogue, begin, end);
+                                    });
+    result.check(expected, 0.0);
+  }
 }
 
 template <class T>
@@ -207,12 +211,15 @@ void check_conv(const ConvShape& s, Values values = Values::random, std::uint32_
   const Exact<std::int32_t> c(offsets);
   const Exact<TX> border(
       std::vector<TX>(static_cast<std::size_t>(channels + 3), static_cast<TX>(o.zero_point)));
-  const Recorded<std::int32_t> result = in_any_pieces<std::int32_t>(
-      out_pixels(s), s.out_c, conv2d_integer_work_items(s),
-      [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
-        conv2d_integer(s, x.data.get(), b.data.get(), c.data.get(), border.data.get(), epilogue, begin, end);
-      });
-  result.check(integer_reference(s, o), 0.0);
+  for (const Blocking& blocking : kBlockings) {
+    const Recorded<std::int32_t> result =
+        in_any_pieces<std::int32_t>(out_pixels(s), s.out_c, conv2d_integer_work_items(s, blocking),
+                                    [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+                                      conv2d_integer(s, x.data.get(), b.data.get(), c.data.get(),
+                                                     border.data.get(), blocking, epilogue, begin, end);
+                                    });
+    result.check(integer_reference(s, o), 0.0);
+  }
 }
 
 ConvOptions padded(int pad) {

@@ -102,21 +102,30 @@ def case_options(world):
 
 def case_threads(world):
     """One row, a transposed convolution of few columns, and pixels left over behind whole tiles, summed over a long depth:
-    where sums once depended on how the work was dealt out."""
+    where sums once depended on how the work was dealt out. Then what is split along columns, with sums that wait between
+    parts of the depth, and loops: rows, and blocks of one long axis."""
     values = [((i * 7919) % 2001 - 1000) / 1001 for i in range(9 * 7 * 3 * 3)]
     text = """<ir_version: 8, opset_import: ["" : 13]>
-    threads (float[1, 131] x, float[131, 200] w, float[1, 9, 9, 5] image, float[105, 1100] rows, float[1100, 7] b)
-        => (float[1, 200] y, float[1, 7, 19, 11] z, float[105, 7] p) {
+    threads (float[1, 131] x, float[131, 200] w, float[1, 9, 9, 5] image, float[105, 1100] rows, float[1100, 7] b,
+             float[100, 4096] deep, float[4096, 150] c)
+        => (float[1, 200] y, float[1, 7, 19, 11] z, float[105, 7] p, float[100, 150] d, float[105, 1100] s,
+            float[100, 4096] e) {
       k = Constant <value = float[9, 7, 3, 3] {%s}> ()
       y = MatMul (x, w)
       z = ConvTranspose <strides = [2, 2]> (image, k)
       p = MatMul (rows, b)
+      d = MatMul (deep, c)
+      s = Softmax <axis = -1> (rows)
+      e = Exp (deep)
     }
     """ % ", ".join(f"{value:.6f}" for value in values)
     model = world.path("threads.onnxtxt")
     model.write_text(text, encoding="utf-8")
     project = world.path("project")
     world.compile(model, project, "--name", "m")
+    kernels = (project / "src/m_kernels.cpp").read_text(encoding="utf-8")
+    for way in (", sums);", "vector_blocks(", "i0 = begin; i0 < end"):
+        check(way in kernels, f"no kernel has '{way}'")
     program = world.runner(project, "m", ("-O1", "-march=native"))
     expected = None
     for threads in (1, 2, 3, 4, 16):
@@ -124,7 +133,7 @@ def case_threads(world):
         out.mkdir()
         world.run([program, "--random", "1", "--threads", threads, "--output-dir", out])
         found = {name: data for name, (_, data) in tree(out).items()}
-        equal(len(found), 3, "outputs")
+        equal(len(found), 6, "outputs")
         expected = expected or found
         for name, data in found.items():
             check(data == expected[name], f"{threads} threads: other bits in {name}")

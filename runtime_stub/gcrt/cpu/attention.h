@@ -18,7 +18,7 @@ namespace GCRT_NAMESPACE {
 
 // Columns whose scores lie on the stack at a time: whole panels.
 constexpr std::ptrdiff_t kAttentionColumns = 256;
-constexpr std::ptrdiff_t kAttentionRows = 2 * kTileRows;
+constexpr std::ptrdiff_t kAttentionRows = 2 * UsualTile::kRows;
 
 struct AttentionShape {
   std::ptrdiff_t rows;
@@ -195,7 +195,8 @@ GCRT_NOINLINE void attention_rows(const AttentionShape& shape, const float* q, s
     const std::ptrdiff_t columns = smaller(block, end - c);
     const Product<FmaDot<float>> keys{
         shape.size, q + row_begin * q_row, q_row, packed + packed_b_offset(shape.size, c), 0, rows};
-    gemm_block(keys, Block{0, rows, 0, columns}, nullptr, ScaledRows{scores, pitch, shape.scale});
+    gemm_block(keys, Block{0, rows, 0, columns}, shape.size,
+               tile_epilogue<FmaDot<float>>(ScaledRows{scores, pitch, shape.scale}));
     for (std::ptrdiff_t i = 0; i < rows; ++i) {
       const std::ptrdiff_t count = larger(0, smaller(columns, seen(row_begin + i) - c));
       factors[i] = softmax_step(mask, row_begin + i, c, scores + i * pitch, count, all, state[i]);
@@ -204,9 +205,11 @@ GCRT_NOINLINE void attention_rows(const AttentionShape& shape, const float* q, s
         all, scores, pitch, packed + packed_keys_size(shape) + c * whole_panels(shape.value_size), 0, rows};
     const Block block_of_sums{0, rows, 0, shape.value_size};
     if (c == 0) {
-      gemm_block(values, block_of_sums, nullptr, ScaledRows{sums, sums_pitch, 1.0f});
+      gemm_block(values, block_of_sums, all,
+                 tile_epilogue<FmaDot<float>>(ScaledRows{sums, sums_pitch, 1.0f}));
     } else {
-      gemm_block(values, block_of_sums, nullptr, AccumulatedRows{sums, sums_pitch, factors});
+      gemm_block(values, block_of_sums, all,
+                 tile_epilogue<FmaDot<float>>(AccumulatedRows{sums, sums_pitch, factors}));
     }
   }
   for (std::ptrdiff_t i = 0; i < rows; ++i) {

@@ -12,11 +12,11 @@
 namespace GCRT_NAMESPACE {
 
 // How many pieces a thread pool may split a convolution into, whatever the element types.
-inline std::ptrdiff_t conv2d_integer_work_items(const ConvShape& s) {
-  return conv2d_work_items_of<IntegerDot<std::uint8_t, std::int8_t>>(s);
+inline std::ptrdiff_t conv2d_integer_work_items(const ConvShape& s, const Blocking& blocking) {
+  return conv2d_work_items_of<IntegerDot<std::uint8_t, std::int8_t>>(s, blocking);
 }
 
-// Work items [work_begin, work_end) of a convolution.
+// Work items [work_begin, work_end) of a convolution, counted with the same blocking, which cuts no depth.
 //   x           input, uint8_t or int8_t, see ConvShape
 //   w_packed    per group [ceil(OC / g / 16)][kernel_h * kernel_w][words of in_c / g][16][values of a word],
 //               int8_t or int16_t as in dot_int8.h, each tap padded to whole words
@@ -25,10 +25,11 @@ inline std::ptrdiff_t conv2d_integer_work_items(const ConvShape& s) {
 // The epilogue gets m = index of the output pixel in (image, row, column) order and n = output channel.
 template <class TX, class TW, class E>
 inline void conv2d_integer(const ConvShape& s, const TX* x, const TW* w_packed, const std::int32_t* offsets,
-                           const TX* border_row, const E& epilogue, std::ptrdiff_t work_begin,
-                           std::ptrdiff_t work_end) {
-  conv2d_items(s, ConvOperands<IntegerDot<TX, TW>>{x, w_packed, border_row, offsets}, epilogue, work_begin,
-               work_end);
+                           const TX* border_row, const Blocking& blocking, const E& epilogue,
+                           std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
+  using Dot = IntegerDot<TX, TW>;
+  conv2d_items(s, ConvOperands<Dot>{x, w_packed, border_row, offsets}, blocking, tile_epilogue<Dot>(epilogue),
+               work_begin, work_end);
 }
 
 }  // namespace GCRT_NAMESPACE

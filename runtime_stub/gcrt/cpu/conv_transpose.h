@@ -38,10 +38,10 @@ struct TransposePhase {
 // The output pixels of one tile, and their input pixels for some taps.
 template <class T>
 struct TransposeTile {
-  std::ptrdiff_t pixels[kTileRows];
-  int oh[kTileRows];
-  int ow[kTileRows];
-  const T* pointers[kPhaseTaps * kTileRows];
+  std::ptrdiff_t pixels[UsualTile::kRows];
+  int oh[UsualTile::kRows];
+  int ow[UsualTile::kRows];
+  const T* pointers[kPhaseTaps * UsualTile::kRows];
   TileRun runs[kPhaseTaps];
 
   // Pixels index, index + 1, ... of a phase, row by row; those past the last valid one repeat it.
@@ -99,31 +99,34 @@ inline void conv_transpose2d_phase(const TransposePhase<T>& phase, std::ptrdiff_
   const std::ptrdiff_t depth = phase.channels * phase.shape.kernel_h * phase.shape.kernel_w;
   const int taps = phase.rows.count * phase.columns.count;
   TransposeTile<T> tile;
-  alignas(64) T partial[kTileRows * kTileColumns<FmaDot<T>>];
+  alignas(64) T sums[UsualTile::kRows * kTileColumns<FmaDot<T>>];
   const PhaseEpilogue<E> to_pixels{epilogue, tile.pixels};
+  const TileEpilogue<FmaDot<T>> finish = tile_epilogue<FmaDot<T>>(to_pixels);
   TileTask<FmaDot<T>> task;
   task.panel_stride = depth * kPanelColumns;
-  task.partial = partial;
+  task.sums = sums;
   task.m = 0;
   for (std::ptrdiff_t index = begin; index < end;) {
     const int rows = FmaDot<T>::next_rows(end - index);
     task.valid_rows = static_cast<int>(smaller(end - index, rows));
     tile.locate(phase, index, rows, task.valid_rows);
-    for (std::ptrdiff_t n = 0; n < columns; n += kTileColumns<FmaDot<T>>) {
+    for (std::ptrdiff_t n = 0; n < columns;) {
       const int tile_columns = next_tile_columns<FmaDot<T>>(columns - n);
       task.b = w_packed + packed_b_offset(depth, n);
       task.n = n_origin + n;
       task.valid_columns = static_cast<int>(smaller(columns - n, tile_columns));
       task.prefetch = task.b;
+      task.prefetch_step = 0;
       int tap = 0;
       do {
         const int tap_end = static_cast<int>(smaller(taps, tap + kPhaseTaps));
         if (n == 0 || taps > kPhaseTaps) tile.point(phase, rows, tap, tap_end, task);
         task.resume = tap > 0;
         task.finish = tap_end == taps;
-        run_tile(rows, tile_columns, task, to_pixels);
+        run_tile(rows, tile_columns, task, finish);
         tap = tap_end;
       } while (tap < taps);
+      n += tile_columns;
     }
     index += rows;
   }
@@ -132,9 +135,9 @@ inline void conv_transpose2d_phase(const TransposePhase<T>& phase, std::ptrdiff_
 // Bands of stride_h output rows in one work item: as few as make whole tiles in every phase, so that the
 // tiles are the same however the items are dealt out.
 inline std::ptrdiff_t transpose_item_bands(const ConvShape& s) {
-  if (s.out_w % s.stride_w != 0) return kTileRows;
+  if (s.out_w % s.stride_w != 0) return UsualTile::kRows;
   std::ptrdiff_t bands = 1;
-  while (bands * (s.out_w / s.stride_w) % kTileRows != 0) ++bands;
+  while (bands * (s.out_w / s.stride_w) % UsualTile::kRows != 0) ++bands;
   return bands;
 }
 

@@ -7,13 +7,11 @@
 //   kRows, kVectors      the largest register tile: rows, and vectors of sums per row
 //   next_rows(n)         rows of the next tile when n rows are left: kRows, or a result of shorter()
 //   shorter(rows)        rows of the next smaller tile, at last 1
-//   kDirectRows          tiles of fewer rows hand their sums to the epilogue through the stack, for less code
 //   kHasOffsets          the sums start at an int32 per column, which takes out zero points; else at zero
 //   kSkipsBorder         what lies outside an image adds nothing and is skipped; else the offsets count on it
 //   kEdgeChannels        with at most so many channels, edges of images are copied next to what lies outside
 //   kStepIsWord          the words of a row follow each other without gaps; else the task says how far apart
-//   kPrefetches          the next columns of B are fetched ahead
-//   kDepthBlock          words of k in one pass over a tile, about, when many rows share a panel
+//   kPrefetches          lines of the next columns of B that are fetched ahead every 4 words; at most 2
 //   kMaxTaps             kernel taps in one pass over a tile
 //   kGemvVectors         vectors of a single row that are computed together where there are as many; 0: no
 //                        kernel of its own for a single row
@@ -34,16 +32,33 @@
 
 namespace GCRT_NAMESPACE {
 
-// Rows of the largest register tile: 2 vectors per row, as many rows as the register file holds.
+// The largest register tile: rows, and vectors of sums per row. A panel has 4 lines for every 4 words of the
+// next columns; where few tiles share the fetching each takes several.
+template <int Rows, int Vectors, int Prefetches = 1>
+struct RegisterTile {
+  static constexpr int kRows = Rows;
+  static constexpr int kVectors = Vectors;
+  static constexpr int kPrefetches = Prefetches;
+};
+
+// Of four tiles the one for what the file is compiled for: 16-byte vectors in 16 registers or in 32, 32-byte
+// vectors in 16, 64-byte vectors in 32.
 #if GCRT_VECTOR_BYTES == 64
-constexpr int kTileRows = 12;
+template <class, class, class, class V64>
+using TileOfLevel = V64;
 #elif GCRT_VECTOR_BYTES == 32
-constexpr int kTileRows = 6;
+template <class, class, class V32, class>
+using TileOfLevel = V32;
 #elif defined(__aarch64__)
-constexpr int kTileRows = 8;
+template <class, class V16R32, class, class>
+using TileOfLevel = V16R32;
 #else
-constexpr int kTileRows = 4;
+template <class V16, class, class, class>
+using TileOfLevel = V16;
 #endif
+
+// Of kernels whose plan names no tile.
+using UsualTile = TileOfLevel<RegisterTile<4, 2>, RegisterTile<8, 2>, RegisterTile<6, 2>, RegisterTile<8, 3>>;
 
 // Lanes of one machine vector of T.
 template <class T>
@@ -69,7 +84,7 @@ GCRT_INLINE void keep_in_register(V& sum) {
 }
 
 // One type for all: a word is one value. T is float, double or an integer type (sums modulo 2^bits).
-template <class T>
+template <class T, class Tile = UsualTile>
 struct FmaDot {
   using Left = T;
   using Right = T;
@@ -77,15 +92,13 @@ struct FmaDot {
   using Word = T;
   using Vector = Pack<T, kVectorLanes<T>>;
   static constexpr int kWordDepth = 1;
-  static constexpr int kRows = kTileRows;
-  static constexpr int kVectors = 2;
-  static constexpr int kDirectRows = 1;
+  static constexpr int kRows = Tile::kRows;
+  static constexpr int kVectors = Tile::kVectors;
   static constexpr bool kHasOffsets = false;
   static constexpr bool kSkipsBorder = true;
   static constexpr std::ptrdiff_t kEdgeChannels = 16;
   static constexpr bool kStepIsWord = true;
-  static constexpr bool kPrefetches = true;
-  static constexpr std::ptrdiff_t kDepthBlock = 512;
+  static constexpr int kPrefetches = Tile::kPrefetches;
   static constexpr int kMaxTaps = 32;
   static constexpr int kGemvVectors = 4;
 

@@ -28,13 +28,11 @@ struct IntegerDot {
   static constexpr int kRows = 4;
 #endif
   static constexpr int kVectors = GCRT_VECTOR_BYTES == 64 ? 4 : 2;
-  static constexpr int kDirectRows = kRows;
   static constexpr bool kHasOffsets = true;
   static constexpr bool kSkipsBorder = false;
   static constexpr std::ptrdiff_t kEdgeChannels = 0;
   static constexpr bool kStepIsWord = false;
-  static constexpr bool kPrefetches = false;
-  static constexpr std::ptrdiff_t kDepthBlock = PTRDIFF_MAX / 2;  // panels are a quarter of those of floats
+  static constexpr int kPrefetches = 0;
   static constexpr int kMaxTaps = 64;
   static constexpr int kGemvVectors = 0;
 

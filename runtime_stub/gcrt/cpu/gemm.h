@@ -4,9 +4,10 @@
 // padded (pack_b, or the compiler for constant weights). The epilogue is called as
 //   epilogue(Lanes<L>{}, Pack<T, L> sums, std::ptrdiff_t m, std::ptrdiff_t n)
 // once for every element, on final sums, with lanes along n and n + L <= N. T is float, double or an integer
-// type (sums modulo 2^bits). Nothing is allocated; at most 24 KiB of stack is used.
+// type (sums modulo 2^bits). Nothing is allocated.
 //
-// The driver is written over a policy Dot (dot.h): gemm_int8.h is the same with integer operands.
+// The driver is written over a policy Dot (dot.h): gemm_int8.h is the same with integer operands. How a
+// product is cut into pieces is decided when the model is compiled (Blocking).
 //
 // The order of an element's sum depends on the product and on the element's place in it, never on the block
 // that is computed: items begin where tiles begin, and what chooses between algorithms is the whole product.
@@ -56,6 +57,15 @@ inline void pack_b(std::ptrdiff_t depth, std::ptrdiff_t columns, const T* b, std
   }
 }
 
+// How a product is cut into pieces. Rows and columns are rounded up to whole tiles; 0: all of them.
+struct Blocking {
+  std::ptrdiff_t item_rows;     // of a work item
+  std::ptrdiff_t item_columns;  // of a work item
+  std::ptrdiff_t block_rows;    // that stay in a cache while all columns of B pass
+  std::ptrdiff_t depth;  // values of k, a multiple of 16, that all of a block is summed over before the
+                         // next ones; 0: all of them
+};
+
 // A product of `rows` rows.
 template <class Dot>
 struct Product {
@@ -66,7 +76,8 @@ struct Product {
   std::ptrdiff_t n_origin;  // added to the columns that the epilogue is told: groups of a convolution
   std::ptrdiff_t rows;      // of the whole product: the order of sums follows from it
   const typename Dot::Sum* offsets = nullptr;  // of the columns
-  std::ptrdiff_t a_size = 0;  // elements that may be read from `a` on, where words are several
+  std::ptrdiff_t a_size = 0;          // elements that may be read from `a` on, where words are several
+  typename Dot::Sum* sums = nullptr;  // parked_sums_size, where the depth is cut
 
   std::ptrdiff_t words() const { return ceil_div(depth, Dot::kWordDepth); }
 };
@@ -77,13 +88,13 @@ struct Block {
   std::ptrdiff_t row_end;
   std::ptrdiff_t column_begin;
   std::ptrdiff_t column_end;
-  GCRT_INLINE bool is_empty() const { return row_begin >= row_end || column_begin >= column_end; }
 };
 
-// One row times several panels at once: as many independent sums as hide the latency of an FMA.
-template <int Vectors, class Dot, class E>
+// One row times several panels at once: as many independent sums as hide the latency of an FMA. The sums are
+// left in `sums`.
+template <int Vectors, class Dot>
 GCRT_NOINLINE void gemv_kernel(const Product<Dot>& product, std::ptrdiff_t m, std::ptrdiff_t n,
-                               const E& epilogue) {
+                               typename Dot::Sum* sums) {
   constexpr int L = kVectorLanes<typename Dot::Sum>;
   constexpr int kPhases = 2;
   const std::ptrdiff_t depth = product.depth;
@@ -109,27 +120,14 @@ GCRT_NOINLINE void gemv_kernel(const Product<Dot>& product, std::ptrdiff_t m, st
   }
   if (k < depth) step(0, k);
   GCRT_UNROLL
-  for (int j = 0; j < Vectors; ++j) {
-    epilogue(Lanes<L>{}, Dot::add(acc[0][j], acc[1][j]), m, product.n_origin + n + j * L);
-  }
+  for (int j = 0; j < Vectors; ++j) store(Lanes<L>{}, sums + j * L, Dot::add(acc[0][j], acc[1][j]));
 }
-
-// Rows whose sums may be parked on the stack between two parts of K.
-template <class Dot>
-constexpr std::ptrdiff_t kParkedRows = 16 * Dot::kRows;
-// Bytes of A that are used for all columns before the next rows are taken: a part of the second-level cache,
-// or of the first-level cache when all of B lies there too.
-constexpr std::ptrdiff_t kRowBlockBytes = 512 * 1024;
-constexpr std::ptrdiff_t kSmallRowBlockBytes = 12 * 1024;
-constexpr std::ptrdiff_t kSmallPanelBytes = 24 * 1024;
-
-// Number of row tiles that fetch the next columns of B, one line per 4 words and row tile.
-template <class Dot>
-constexpr int kPrefetchTiles = 4 * kTileColumns<Dot>* static_cast<int>(sizeof(typename Dot::Right)) / 64;
 
 // The tiles of columns of packed B, one after the other: what a task has to know of each.
 template <class Dot>
 struct ColumnTiles {
+  static_assert(kTileColumns<Dot> % kPanelColumns == 0 || kPanelColumns % kTileColumns<Dot> == 0,
+                "a tile has whole panels, or a panel whole tiles");
   using Sum = typename Dot::Sum;
   using Padded = Sum[kTileColumns<Dot>];
 
@@ -151,7 +149,7 @@ struct ColumnTiles {
     task.panel_stride = words * kPanelColumns * Dot::kWordDepth;
     task.n = n_origin + n;
     task.valid_columns = static_cast<int>(smaller(column_end - n, columns));
-    if constexpr (Dot::kPrefetches) next = at(n + kTileColumns<Dot>);
+    if constexpr (Dot::kPrefetches > 0) next = at(n + kTileColumns<Dot>);
     if constexpr (Dot::kHasOffsets) {
       task.offsets = offsets + n;
       if (task.valid_columns < columns) {
@@ -162,10 +160,16 @@ struct ColumnTiles {
     return columns;
   }
 
-  // Row tile `index` fetches its share of the next columns.
-  GCRT_INLINE void prefetch(TileTask<Dot>& task, int index) const {
-    if constexpr (Dot::kPrefetches) {
-      task.prefetch = next + (index % kPrefetchTiles<Dot>)*(words / 4) * kPanelColumns * Dot::kWordDepth;
+  // Row tile `index` fetches its share of words [first, first + count) of the next columns: kPrefetches
+  // quarters of a panel.
+  GCRT_INLINE void prefetch(TileTask<Dot>& task, int index, std::ptrdiff_t first,
+                            std::ptrdiff_t count) const {
+    if constexpr (Dot::kPrefetches > 0) {
+      constexpr int kQuarters = 4 * static_cast<int>(ceil_div(kTileColumns<Dot>, kPanelColumns));
+      const int quarter = Dot::kPrefetches * index % kQuarters;
+      task.prefetch_step = count / 4 * kPanelColumns;
+      task.prefetch =
+          next + quarter / 4 * task.panel_stride + first * kPanelColumns + quarter % 4 * task.prefetch_step;
     }
   }
 };
@@ -178,16 +182,21 @@ GCRT_INLINE void set_run_depth(TileTask<Dot>& task, std::ptrdiff_t depth, bool m
   task.tail = may_read_on ? 0 : static_cast<int>(depth % G);
 }
 
-// For each tile of columns, for each part of K, for each tile of rows. `partial` holds the sums of the rows
-// of the block between two parts of K; null: K is one part.
-template <class Dot, class E>
-inline void gemm_block(const Product<Dot>& product, const Block& block, typename Dot::Sum* partial,
-                       const E& epilogue) {
+// Sums that wait between two parts of K: for each tile of columns those of all rows, and of the row that a
+// last tile may have too many.
+constexpr std::ptrdiff_t parked_rows(std::ptrdiff_t rows) { return rows + 1; }
+constexpr std::ptrdiff_t parked_sums_size(std::ptrdiff_t rows, std::ptrdiff_t columns) {
+  return parked_rows(rows) * (ceil_div(columns, kPanelColumns) * kPanelColumns);
+}
+
+// For each part of K, for each tile of columns, for each tile of rows.
+template <class Dot>
+GCRT_NOINLINE void gemm_block(const Product<Dot>& product, const Block& block, std::ptrdiff_t part,
+                              const TileEpilogue<Dot>& epilogue) {
   constexpr int G = Dot::kWordDepth;
   const std::ptrdiff_t words = product.words();
-  const std::ptrdiff_t parts = partial != nullptr ? ceil_div(words, Dot::kDepthBlock) : 1;
-  const std::ptrdiff_t part = parts > 1 ? (ceil_div(words, parts) + 3) / 4 * 4 : words;
   const typename Dot::Left* clamped[Dot::kRows];
+  alignas(64) typename Dot::Sum sums[Dot::kRows * kTileColumns<Dot>];
   TileRun run{0, 0};
   TileTask<Dot> task;
   task.row_stride = product.lda;
@@ -197,14 +206,15 @@ inline void gemm_block(const Product<Dot>& product, const Block& block, typename
   alignas(64) typename ColumnTiles<Dot>::Padded padded;
   ColumnTiles<Dot> tiles{product.b_packed, words, product.offsets, product.n_origin,
                          block.column_end, padded};
-  for (std::ptrdiff_t n = block.column_begin; n < block.column_end;) {
-    const int columns = tiles.select(task, n);
-    std::ptrdiff_t k = 0;
-    do {
-      run.a_offset = k * G;
-      run.b_offset = k * kPanelColumns * G;
-      task.resume = k > 0;
-      task.finish = k + part >= words;
+  std::ptrdiff_t k = 0;
+  do {
+    const std::ptrdiff_t part_words = smaller(part, words - k);
+    run.a_offset = k * G;
+    run.b_offset = k * kPanelColumns * G;
+    task.resume = k > 0;
+    task.finish = k + part >= words;
+    for (std::ptrdiff_t n = block.column_begin; n < block.column_end;) {
+      const int columns = tiles.select(task, n);
       int tile = 0;
       for (std::ptrdiff_t m = block.row_begin; m < block.row_end;) {
         const int rows = Dot::next_rows(block.row_end - m);
@@ -217,108 +227,124 @@ inline void gemm_block(const Product<Dot>& product, const Block& block, typename
         }
         const bool may_read_on = G == 1 || (m + valid - 1) * product.lda + words * G <= product.a_size;
         set_run_depth(task, smaller(product.depth - k * G, part * G), may_read_on || !task.finish);
-        tiles.prefetch(task, tile++);
-        task.partial = partial == nullptr ? nullptr : partial + (m - block.row_begin) * kTileColumns<Dot>;
+        tiles.prefetch(task, tile++, k, part_words);
+        task.sums = part >= words ? sums : product.sums + n * parked_rows(product.rows) + m * columns;
         task.m = m;
         task.valid_rows = valid;
         run_tile(rows, columns, task, epilogue);
         m += rows;
       }
-      k += part;
-    } while (k < words);
-    n += columns;
-  }
+      n += columns;
+    }
+    k += part;
+  } while (k < words);
 }
 
-template <class Dot, class E>
-GCRT_NOINLINE void gemm_in_parts(const Product<Dot>& product, Block block, const E& epilogue) {
-  alignas(64) typename Dot::Sum partial[kParkedRows<Dot> * kTileColumns<Dot>];
-  const std::ptrdiff_t row_end = block.row_end;
-  for (; block.row_begin < row_end; block.row_begin += kParkedRows<Dot>) {
-    block.row_end = smaller(row_end, block.row_begin + kParkedRows<Dot>);
-    gemm_block(product, block, partial, epilogue);
-  }
+// `size` rounded up to whole units; `all` of them if it is 0.
+constexpr std::ptrdiff_t whole_pieces(std::ptrdiff_t size, std::ptrdiff_t unit, std::ptrdiff_t all) {
+  return ceil_div(size > 0 ? size : larger(1, all), unit) * unit;
 }
 
-template <class Dot, class E>
-inline void gemm_rectangle(const Product<Dot>& product, Block block, const E& epilogue) {
-  const std::ptrdiff_t depth = product.depth;
+// Blocks of rows, each of whole tiles.
+template <class Dot>
+inline void gemm_rectangle(const Product<Dot>& product, const Blocking& blocking, Block block,
+                           const TileEpilogue<Dot>& epilogue) {
   if constexpr (Dot::kGemvVectors > 0) {
     if (product.rows == 1) {
-      constexpr std::ptrdiff_t kWide = Dot::kGemvVectors * kVectorLanes<typename Dot::Sum>;
+      constexpr int kWide = Dot::kGemvVectors * kVectorLanes<typename Dot::Sum>;
+      alignas(64) typename Dot::Sum sums[kWide];
       for (; block.column_begin + kWide <= block.column_end; block.column_begin += kWide) {
-        gemv_kernel<Dot::kGemvVectors>(product, block.row_begin, block.column_begin, epilogue);
+        const std::ptrdiff_t n = block.column_begin;
+        gemv_kernel<Dot::kGemvVectors>(product, block.row_begin, n, sums);
+        epilogue.block(sums, kWide, 1, kWide, block.row_begin, product.n_origin + n, epilogue.epilogue);
       }
     }
   }
-  if (product.rows > 2 * Dot::kRows && product.words() > 2 * Dot::kDepthBlock) {
-    gemm_in_parts(product, block, epilogue);
-    return;
-  }
-  const std::ptrdiff_t row_bytes = (depth + 1) * static_cast<std::ptrdiff_t>(sizeof(typename Dot::Left));
-  const std::ptrdiff_t column_bytes = (depth + 1) * static_cast<std::ptrdiff_t>(sizeof(typename Dot::Right));
-  const bool small = column_bytes * (block.column_end - block.column_begin) <= kSmallPanelBytes;
-  std::ptrdiff_t step = (small ? kSmallRowBlockBytes : kRowBlockBytes) / row_bytes / Dot::kRows * Dot::kRows;
-  if (step < Dot::kRows) step = Dot::kRows;
+  const std::ptrdiff_t part =
+      blocking.depth > 0 ? blocking.depth / Dot::kWordDepth : larger(1, product.words());
   const std::ptrdiff_t row_end = block.row_end;
+  const std::ptrdiff_t step = whole_pieces(blocking.block_rows, Dot::kRows, row_end);
   for (; block.row_begin < row_end; block.row_begin += step) {
     block.row_end = smaller(row_end, block.row_begin + step);
-    gemm_block(product, block, static_cast<typename Dot::Sum*>(nullptr), epilogue);
+    gemm_block(product, block, part, epilogue);
   }
 }
 
-// Rows per work item when rows are split; fewer rows than two items are split by columns instead.
+// The work items of one or more products over the same rows, one for each group: lines of columns, each of
+// several blocks of rows.
 template <class Dot>
-constexpr std::ptrdiff_t kItemRows = 4 * Dot::kRows;
+class WorkItems {
+ public:
+  WorkItems(std::ptrdiff_t rows, std::ptrdiff_t columns, int groups, const Blocking& blocking)
+      : rows_(rows),
+        columns_(columns),
+        groups_(groups),
+        item_rows_(whole_pieces(blocking.item_rows, Dot::kRows, rows)),
+        item_columns_(whole_pieces(blocking.item_columns, column_unit(rows), columns)) {}
 
-// Columns per work item otherwise: whole panels and whole tiles, or whole blocks of a single row.
-template <class Dot>
-constexpr std::ptrdiff_t item_columns(std::ptrdiff_t rows) {
-  constexpr int kWide = Dot::kGemvVectors * kVectorLanes<typename Dot::Sum>;
-  return larger(kPanelColumns, rows == 1 && kWide > 0 ? kWide : kTileColumns<Dot>);
-}
+  std::ptrdiff_t count() const { return groups_ * lines() * row_items(); }
 
-// How many pieces a thread pool may split a product into: blocks of rows, or else of columns of each of
-// `groups` products over the same rows.
-template <class Dot>
-constexpr std::ptrdiff_t product_work_items(std::ptrdiff_t rows, std::ptrdiff_t columns, int groups = 1) {
-  return rows >= 2 * kItemRows<Dot> ? ceil_div(rows, kItemRows<Dot>)
-                                    : groups * ceil_div(columns, item_columns<Dot>(rows));
-}
+  // Calls run(group, block) for blocks that hold items [begin, end), each element once; neighbours in one
+  // block where they are a rectangle.
+  template <class F>
+  GCRT_INLINE void for_each_block(std::ptrdiff_t begin, std::ptrdiff_t end, const F& run) const {
+    const std::ptrdiff_t across = row_items();
+    while (begin < end) {
+      const std::ptrdiff_t line = begin / across % lines();
+      const std::ptrdiff_t first = begin % across;
+      const bool is_whole = first == 0 && end - begin >= across;
+      const std::ptrdiff_t count = is_whole ? smaller((end - begin) / across, lines() - line) : 1;
+      const std::ptrdiff_t items = is_whole ? count * across : smaller(across - first, end - begin);
+      run(static_cast<int>(begin / across / lines()),
+          Block{first * item_rows_, is_whole ? rows_ : smaller(rows_, (first + items) * item_rows_),
+                line * item_columns_, smaller(columns_, (line + count) * item_columns_)});
+      begin += items;
+    }
+  }
 
-// What work items [work_begin, work_end) compute of the product of group `group`. Each element belongs to
-// exactly one item.
+ private:
+  // Columns that an item has a multiple of: whole panels and whole tiles, or whole blocks of a single row.
+  static std::ptrdiff_t column_unit(std::ptrdiff_t rows) {
+    constexpr int kWide = Dot::kGemvVectors * kVectorLanes<typename Dot::Sum>;
+    return larger(kPanelColumns, rows == 1 && kWide > 0 ? kWide : kTileColumns<Dot>);
+  }
+  std::ptrdiff_t row_items() const { return ceil_div(rows_, item_rows_); }
+  std::ptrdiff_t lines() const { return ceil_div(columns_, item_columns_); }
+
+  std::ptrdiff_t rows_, columns_, groups_, item_rows_, item_columns_;
+};
+
 template <class Dot>
-GCRT_INLINE Block work_block(std::ptrdiff_t rows, std::ptrdiff_t columns, int group,
-                             std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
-  constexpr std::ptrdiff_t kRows = kItemRows<Dot>;
-  if (rows >= 2 * kRows) return {work_begin * kRows, smaller(rows, work_end * kRows), 0, columns};
-  const std::ptrdiff_t width = item_columns<Dot>(rows);
-  const std::ptrdiff_t before = group * ceil_div(columns, width);
-  return {0, rows, larger(0, work_begin - before) * width, smaller(columns, (work_end - before) * width)};
+GCRT_NOINLINE void gemm_items(const Product<Dot>& product, std::ptrdiff_t columns, const Blocking& blocking,
+                              const TileEpilogue<Dot>& epilogue, std::ptrdiff_t work_begin,
+                              std::ptrdiff_t work_end) {
+  WorkItems<Dot>(product.rows, columns, 1, blocking)
+      .for_each_block(work_begin, work_end,
+                      [&](int, const Block& block) { gemm_rectangle(product, blocking, block, epilogue); });
 }
 
 // How many pieces a thread pool may split a product into.
-template <class T>
-constexpr std::ptrdiff_t gemm_work_items(std::ptrdiff_t rows, std::ptrdiff_t columns) {
-  return product_work_items<FmaDot<T>>(rows, columns);
+template <class Tile = UsualTile>
+inline std::ptrdiff_t gemm_work_items(std::ptrdiff_t rows, std::ptrdiff_t columns, const Blocking& blocking) {
+  return WorkItems<FmaDot<float, Tile>>(rows, columns, 1, blocking).count();
 }
 
-// Work items [work_begin, work_end) of gemm.
-template <class T, class E>
+// Work items [work_begin, work_end), which must have been counted with the same tile and blocking.
+//   sums  parked_sums_size elements if the blocking cuts the depth
+template <class Tile = UsualTile, class T, class E>
 inline void gemm(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, const T* a,
-                 std::ptrdiff_t lda, const T* b_packed, const E& epilogue, std::ptrdiff_t work_begin,
-                 std::ptrdiff_t work_end) {
-  const Block block = work_block<FmaDot<T>>(rows, columns, 0, work_begin, work_end);
-  if (block.is_empty()) return;
-  gemm_rectangle(Product<FmaDot<T>>{depth, a, lda, b_packed, 0, rows}, block, epilogue);
+                 std::ptrdiff_t lda, const T* b_packed, const Blocking& blocking, const E& epilogue,
+                 std::ptrdiff_t work_begin, std::ptrdiff_t work_end, T* sums = nullptr) {
+  gemm_items(Product<FmaDot<T, Tile>>{depth, a, lda, b_packed, 0, rows, nullptr, 0, sums}, columns, blocking,
+             tile_epilogue<FmaDot<T, Tile>>(epilogue), work_begin, work_end);
 }
 
 // The whole product.
-template <class T, class E>
+template <class Tile = UsualTile, class T, class E>
 inline void gemm(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, const T* a,
                  std::ptrdiff_t lda, const T* b_packed, const E& epilogue) {
-  gemm(rows, columns, depth, a, lda, b_packed, epilogue, 0, gemm_work_items<T>(rows, columns));
+  gemm<Tile>(rows, columns, depth, a, lda, b_packed, Blocking{}, epilogue, 0,
+             gemm_work_items<Tile>(rows, columns, Blocking{}));
 }
 
 }  // namespace GCRT_NAMESPACE

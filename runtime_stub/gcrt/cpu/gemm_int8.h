@@ -14,20 +14,20 @@
 namespace GCRT_NAMESPACE {
 
 // How many pieces a thread pool may split a product into, whatever the element types.
-constexpr std::ptrdiff_t gemm_integer_work_items(std::ptrdiff_t rows, std::ptrdiff_t columns) {
-  return product_work_items<IntegerDot<std::uint8_t, std::int8_t>>(rows, columns);
+inline std::ptrdiff_t gemm_integer_work_items(std::ptrdiff_t rows, std::ptrdiff_t columns,
+                                              const Blocking& blocking) {
+  return WorkItems<IntegerDot<std::uint8_t, std::int8_t>>(rows, columns, 1, blocking).count();
 }
 
-// Work items [work_begin, work_end).
+// Work items [work_begin, work_end), counted with the same blocking, which cuts no depth.
 template <class TX, class TW, class E>
 inline void gemm_integer(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, const TX* a,
                          std::ptrdiff_t lda, const TW* b_packed, const std::int32_t* offsets,
-                         const E& epilogue, std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
+                         const Blocking& blocking, const E& epilogue, std::ptrdiff_t work_begin,
+                         std::ptrdiff_t work_end) {
   using Dot = IntegerDot<TX, TW>;
-  const Block block = work_block<Dot>(rows, columns, 0, work_begin, work_end);
-  if (block.is_empty()) return;
-  const Product<Dot> product{depth, a, lda, b_packed, 0, rows, offsets, (rows - 1) * lda + depth};
-  gemm_rectangle(product, block, epilogue);
+  gemm_items(Product<Dot>{depth, a, lda, b_packed, 0, rows, offsets, (rows - 1) * lda + depth}, columns,
+             blocking, tile_epilogue<Dot>(epilogue), work_begin, work_end);
 }
 
 }  // namespace GCRT_NAMESPACE

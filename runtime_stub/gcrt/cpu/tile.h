@@ -40,17 +40,18 @@ struct TileTask {
   std::ptrdiff_t row_stride = 0;
   const TileRun* runs;
   std::ptrdiff_t run_count;
-  std::ptrdiff_t run_words;     // of each run, read whole
-  std::ptrdiff_t word_step;     // elements of A from one word to the next, unless words follow each other
-  int tail;                     // values of k after them, where a whole word may not be read
-  const Right* b;               // first column of the tile inside its panel
-  std::ptrdiff_t panel_stride;  // elements from one panel to the next
-  const Right* prefetch;        // B that will be wanted soon: one line is fetched every 4 words
-  const Sum* offsets;           // of the columns
-  Sum* partial = nullptr;       // [rows][kTileColumns] sums carried between parts of a long K, or null
-  bool resume = false;          // start from `partial`
-  bool finish = true;           // call the epilogue instead of storing to `partial`
-  int valid_rows;               // rows and columns that exist; the rest is computed and dropped
+  std::ptrdiff_t run_words;      // of each run, read whole
+  std::ptrdiff_t word_step;      // elements of A from one word to the next, unless words follow each other
+  int tail;                      // values of k after them, where a whole word may not be read
+  const Right* b;                // first column of the tile inside its panel
+  std::ptrdiff_t panel_stride;   // elements from one panel to the next
+  const Right* prefetch;         // B that will be wanted soon: kPrefetches lines are fetched every 4 words
+  std::ptrdiff_t prefetch_step;  // elements between those lines
+  const Sum* offsets;            // of the columns
+  Sum* sums;                     // [rows][columns of the tile], for the epilogue or the next part of a long K
+  bool resume = false;           // start from `sums`
+  bool finish = true;            // call the epilogue
+  int valid_rows;                // rows and columns that exist; the rest is computed and dropped
   int valid_columns;
   std::ptrdiff_t m;  // what the epilogue is told about the first row and column
   std::ptrdiff_t n;
@@ -107,14 +108,6 @@ GCRT_INLINE void tile_step(TileSums<Rows, Vectors, Dot>& acc, const F& word, con
   }
 }
 
-// An epilogue of many operations says `static constexpr bool kIsHeavy = true`: it is called from one loop
-// over sums parked on the stack. Unrolled over every register of every tile shape it would only bloat the
-// code.
-template <class E, class = void>
-struct HeavyEpilogue : std::false_type {};
-template <class E>
-struct HeavyEpilogue<E, std::enable_if_t<E::kIsHeavy>> : std::true_type {};
-
 // Where the sums start: offsets or zero, or what an earlier part of K has left.
 template <int Rows, int Vectors, class Dot>
 GCRT_INLINE void start_tile(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>& task) {
@@ -135,65 +128,24 @@ GCRT_INLINE void start_tile(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Do
     }
   };
   if constexpr (Dot::kHasOffsets) {
-    start_from(task.resume ? task.partial : task.offsets, task.resume ? kTileColumns<Dot> : 0);
+    start_from(task.resume ? task.sums : task.offsets, task.resume ? Vectors * lane.value : 0);
   } else {
-    if (task.resume) start_from(task.partial, kTileColumns<Dot>);
+    if (task.resume) start_from(task.sums, Vectors * lane.value);
   }
 }
 
-// Hands the sums to the epilogue straight from registers where whole vectors exist, through the stack at the
-// right and lower edge, or parks them for the next part of K.
-template <int Rows, int Vectors, class Dot, class E>
-GCRT_INLINE void finish_tile(const TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>& task,
-                             const E& epilogue) {
-  using T = typename Dot::Sum;
-  constexpr int L = kVectorLanes<T>;
-  alignas(64) T spilled[Rows * Vectors * L];
-  const int columns = task.valid_columns;
-  if constexpr (Rows >= Dot::kDirectRows && !HeavyEpilogue<E>::value) {
-    if (task.finish && task.valid_rows == Rows) {
-      constexpr int kLast = (Vectors - 1) * L;
-      GCRT_UNROLL
-      for (int i = 0; i < Rows; ++i) {
-        GCRT_UNROLL
-        for (int j = 0; j + 1 < Vectors; ++j)
-          epilogue(Lanes<L>{}, acc.sum[0][i][j], task.m + i, task.n + j * L);
-      }
-      if (columns == Vectors * L) {
-        GCRT_UNROLL
-        for (int i = 0; i < Rows; ++i) {
-          epilogue(Lanes<L>{}, acc.sum[0][i][Vectors - 1], task.m + i, task.n + kLast);
-        }
-        return;
-      }
-      GCRT_UNROLL
-      for (int i = 0; i < Rows; ++i) store(Lanes<L>{}, spilled + i * L, acc.sum[0][i][Vectors - 1]);
-      finish_block(spilled, L, Rows, columns - kLast, task.m, task.n + kLast, epilogue);
-      return;
-    }
-  }
-  T* const sums = task.finish ? spilled : task.partial;
-  const std::ptrdiff_t stride = task.finish ? Vectors * L : kTileColumns<Dot>;
-  GCRT_UNROLL
-  for (int i = 0; i < Rows; ++i) {
-    GCRT_UNROLL
-    for (int j = 0; j < Vectors; ++j) store(Lanes<L>{}, sums + i * stride + j * L, acc.sum[0][i][j]);
-  }
-  if (task.finish) finish_block(spilled, stride, task.valid_rows, columns, task.m, task.n, epilogue);
-}
-
-// One noinline instance per tile shape and epilogue.
-template <int Rows, int Vectors, class Dot, class E>
-GCRT_NOINLINE void tile_kernel(const TileTask<Dot>& task, const E& epilogue) {
+// All words of all runs.
+template <int Rows, int Vectors, class Dot>
+GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>& task) {
   using Left = typename Dot::Left;
   using Right = typename Dot::Right;
   constexpr std::ptrdiff_t kPanelRow = kPanelColumns * Dot::kWordDepth;
-  TileSums<Rows, Vectors, Dot> acc;
   start_tile(acc, task);
   const std::ptrdiff_t panel_stride = task.panel_stride;
   const std::ptrdiff_t step = Dot::kStepIsWord ? Dot::kWordDepth : task.word_step;
   const Left* const* rows = task.rows;
   const Right* prefetch = task.prefetch;
+  const std::ptrdiff_t prefetch_step = task.prefetch_step;
   const TileRun* const runs_end = task.runs + task.run_count;
   for (const TileRun* run = task.runs; run != runs_end; ++run) {
     const Left* a[Rows];
@@ -211,8 +163,9 @@ GCRT_NOINLINE void tile_kernel(const TileTask<Dot>& task, const E& epilogue) {
     const auto word = [&](int i) GCRT_LAMBDA_INLINE { return Dot::read(a[i] + k); };
     std::ptrdiff_t words = task.run_words;
     for (; words >= 4; words -= 4) {
-      if constexpr (Dot::kPrefetches) {
-        __builtin_prefetch(prefetch, 0, 2);
+      if constexpr (Dot::kPrefetches > 0) {
+        GCRT_UNROLL
+        for (int i = 0; i < Dot::kPrefetches; ++i) __builtin_prefetch(prefetch + i * prefetch_step, 0, 2);
         prefetch += kPanelRow;
       }
       tile_step<0>(acc, word, b, panel_stride);
@@ -247,7 +200,66 @@ GCRT_NOINLINE void tile_kernel(const TileTask<Dot>& task, const E& epilogue) {
       for (int j = 0; j < Vectors; ++j) acc.sum[0][i][j] = Dot::add(acc.sum[0][i][j], acc.sum[p][i][j]);
     }
   }
-  finish_tile(acc, task, epilogue);
+}
+
+// A tile whose sums go to memory: one instance for all epilogues.
+template <int Rows, int Vectors, class Dot>
+GCRT_NOINLINE void sum_tile(const TileTask<Dot>& task) {
+  constexpr int L = kVectorLanes<typename Dot::Sum>;
+  TileSums<Rows, Vectors, Dot> acc;
+  sum_runs(acc, task);
+  GCRT_UNROLL
+  for (int i = 0; i < Rows; ++i) {
+    GCRT_UNROLL
+    for (int j = 0; j < Vectors; ++j) {
+      store(Lanes<L>{}, task.sums + (i * Vectors + j) * L, acc.sum[0][i][j]);
+    }
+  }
+}
+
+// An epilogue of many operations says `static constexpr bool kIsHeavy = true`: it is called from one loop
+// over sums in memory. Unrolled over every register of a tile it would only bloat the code.
+template <class E, class = void>
+struct HeavyEpilogue : std::false_type {};
+template <class E>
+struct HeavyEpilogue<E, std::enable_if_t<E::kIsHeavy>> : std::true_type {};
+
+// What the drivers know of an epilogue, so that they and all tiles but one are compiled once for all of them.
+template <class Dot>
+struct TileEpilogue {
+  using Sum = typename Dot::Sum;
+
+  // The largest tile, all of which exists: its sums go to the epilogue straight from registers.
+  void (*whole_tile)(const TileTask<Dot>& task, const void* epilogue);
+  // A block of sums in memory, see finish_block.
+  void (*block)(const Sum* sums, std::ptrdiff_t stride, int rows, int columns, std::ptrdiff_t m,
+                std::ptrdiff_t n, const void* epilogue);
+  const void* epilogue;
+};
+
+template <class Dot, class E>
+GCRT_NOINLINE void finish_whole_tile(const TileTask<Dot>& task, const void* epilogue) {
+  constexpr int L = kVectorLanes<typename Dot::Sum>;
+  TileSums<Dot::kRows, Dot::kVectors, Dot> acc;
+  sum_runs(acc, task);
+  const E& call = *static_cast<const E*>(epilogue);
+  GCRT_UNROLL
+  for (int i = 0; i < Dot::kRows; ++i) {
+    GCRT_UNROLL
+    for (int j = 0; j < Dot::kVectors; ++j) call(Lanes<L>{}, acc.sum[0][i][j], task.m + i, task.n + j * L);
+  }
+}
+
+template <class Dot, class E>
+GCRT_INLINE TileEpilogue<Dot> tile_epilogue(const E& epilogue) {
+  using Sum = typename Dot::Sum;
+  TileEpilogue<Dot> out{nullptr, nullptr, &epilogue};
+  if constexpr (!HeavyEpilogue<E>::value) out.whole_tile = &finish_whole_tile<Dot, E>;
+  out.block = [](const Sum* sums, std::ptrdiff_t stride, int rows, int columns, std::ptrdiff_t m,
+                 std::ptrdiff_t n, const void* call) {
+    finish_lanes<kVectorLanes<Sum>>(sums, stride, rows, columns, m, n, *static_cast<const E*>(call));
+  };
+  return out;
 }
 
 // Columns of the next tile when `remaining` columns are left: those of kVectors, 2 or 1 vectors, of which at
@@ -259,22 +271,29 @@ constexpr int next_tile_columns(std::ptrdiff_t remaining) {
   return remaining > L ? 2 * L : L;
 }
 
-// Runs the instance for `rows` and `columns`, results of Dot::next_rows and of next_tile_columns.
-template <int Rows, class Dot, class E>
-GCRT_INLINE void run_tile_of(int rows, int columns, const TileTask<Dot>& task, const E& epilogue) {
+// The instance for `rows` and `columns`, results of Dot::next_rows and of next_tile_columns.
+template <int Rows, class Dot>
+GCRT_INLINE void sum_tile_of(int rows, int columns, const TileTask<Dot>& task) {
   constexpr int L = kVectorLanes<typename Dot::Sum>;
   if constexpr (Rows > 1) {
-    if (rows != Rows) return run_tile_of<Dot::shorter(Rows)>(rows, columns, task, epilogue);
+    if (rows != Rows) return sum_tile_of<Dot::shorter(Rows)>(rows, columns, task);
   }
-  if (columns == kTileColumns<Dot>) return tile_kernel<Rows, Dot::kVectors>(task, epilogue);
+  if (columns == kTileColumns<Dot>) return sum_tile<Rows, Dot::kVectors>(task);
   if constexpr (Dot::kVectors > 2) {
-    if (columns == 2 * L) return tile_kernel<Rows, 2>(task, epilogue);
+    if (columns == 2 * L) return sum_tile<Rows, 2>(task);
   }
-  tile_kernel<Rows, 1>(task, epilogue);
+  sum_tile<Rows, 1>(task);
 }
-template <class Dot, class E>
-GCRT_INLINE void run_tile(int rows, int columns, const TileTask<Dot>& task, const E& epilogue) {
-  run_tile_of<Dot::kRows>(rows, columns, task, epilogue);
+template <class Dot>
+GCRT_NOINLINE void run_tile(int rows, int columns, const TileTask<Dot>& task,
+                            const TileEpilogue<Dot>& epilogue) {
+  const bool is_whole = task.valid_rows == Dot::kRows && task.valid_columns == kTileColumns<Dot>;
+  if (task.finish && is_whole && epilogue.whole_tile != nullptr) {
+    return epilogue.whole_tile(task, epilogue.epilogue);
+  }
+  sum_tile_of<Dot::kRows>(rows, columns, task);
+  if (!task.finish) return;
+  epilogue.block(task.sums, columns, task.valid_rows, task.valid_columns, task.m, task.n, epilogue.epilogue);
 }
 
 }  // namespace GCRT_NAMESPACE
