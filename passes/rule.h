@@ -134,6 +134,7 @@ struct Rule {
 };
 
 using RuleTable = std::vector<Rule>;
+const RuleTable& integer_rules();
 const RuleTable& identity_rules();
 const RuleTable& arithmetic_rules();
 const RuleTable& reduce_rules();
