@@ -20,6 +20,7 @@ bool fuse_attention(ir::Graph& graph, PassContext& context);
 bool join_products(ir::Graph& graph, PassContext& context);
 bool assign_layout(ir::Graph& graph, PassContext& context);
 bool attach_forms(ir::Graph& graph, PassContext& context);
+bool keep_in_float(ir::Graph& graph, PassContext& context);
 bool fuse(ir::Graph& graph, PassContext& context);
 
 }  // namespace gcompile::passes

@@ -24,6 +24,7 @@ const std::vector<Pass>& pipeline() {
       {"forms", "lowers every node to its form", 0, true, attach_forms},
       {"layout", "chooses channels-last or row-major for every value", 0, true, assign_layout},
       {"fuse", "merges element-wise chains into loops and epilogues", 1, false, fuse},
+      {"keep-in-float", "does not make integers of floats that are floats again", 1, false, keep_in_float},
       {"dce-final", "removes what fusion left behind", 0, true, eliminate_dead_code},
   };
   return passes;

@@ -276,5 +276,33 @@ TEST(Pipeline, MakesIntegersOfAWholeBlockAndHeedsTheTier) {
   }
 }
 
+/// Types of what kernels leave in memory for each other: "u8 i8".
+std::string types_between(const ir::Graph& graph) {
+  std::string out;
+  for (const ir::NodeId id : graph.topological_order()) {
+    const ir::Value& value = graph.value(graph.node(id).results[0]);
+    if (graph.is_output(graph.node(id).results[0])) continue;
+    out += (out.empty() ? "" : " ") + std::string(ir::name_of(value.type.element));
+  }
+  return out;
+}
+
+TEST(Fused, ResidualsOfTwoConvolutionsLeaveBytesAndKeepEveryBit) {
+  ir::Graph graph = parse(testing::graph(
+      "uint8[1,4,6,6] x, int8[6,4,3,3] w_w, int8[6,4,1,1] w_v, int32[6] w_b", "float[1,6,1,1] y",
+      "dx = DequantizeLinear(x, sx, ux)\n dw = DequantizeLinear<axis = 0>(w_w, swn)\n"
+      " dv = DequantizeLinear(w_v, sw)\n db = DequantizeLinear<axis = 0>(w_b, sbn)\n"
+      " s = Conv<pads = [1,1,1,1]>(dx, dw, db)\n t = Conv(dx, dv)\n"
+      " qs = QuantizeLinear(s, sy, zy)\n qt = QuantizeLinear(t, sx, zx)\n"
+      " ds = DequantizeLinear(qs, sy, zy)\n dt = DequantizeLinear(qt, sx, zx)\n"
+      " a = Add(ds, dt)\n r = Relu(a)\n q = QuantizeLinear(r, sy, ux)\n d = DequantizeLinear(q, sy, ux)\n"
+      " y = GlobalAveragePool(d)"));
+  prepare_integers(graph);
+  const ir::Graph before = graph;
+  passes::optimise(graph, {});
+  EXPECT_EQ(types_between(graph), "int8 uint8");
+  expect_same(before, graph, 1e-6);
+}
+
 }  // namespace
 }  // namespace gcompile::testing
