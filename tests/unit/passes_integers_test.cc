@@ -175,6 +175,29 @@ TEST(Movement, PassesDequantisation) {
       "several");
 }
 
+TEST(Movement, OfPaddingAndOfNearestNeighbours) {
+  const std::string pads =
+      ", int64[2] pads = {1, 2}, float nought = {0.0}, float half = {0.5}, float odd = {0.3}";
+  const auto padded = [&](const std::string& value) {
+    return graph("int8[5] x", "float[8] y", "t = DequantizeLinear(x, sx, zx)\n y = Pad(t, pads" + value + ")",
+                 pads);
+  };
+  for (const char* value : {"", ", nought", ", half"}) {
+    expect_fires("dequantize-after-movement", padded(value), "Pad DequantizeLinear");
+  }
+  expect_refuses("dequantize-after-movement", padded(", odd"), "no multiple");
+  expect_fires(
+      "quantize-before-movement",
+      graph("float[5] x", "int8[8] y", "t = Pad(x, pads, odd)\n y = QuantizeLinear(t, sy, zy)", pads),
+      "QuantizeLinear Pad");
+  expect_refuses("dequantize-after-movement",
+                 graph("int8[1,4,4,4] x, int8[6,4,3,3] w_w", "float[1,6,4,4] y",
+                       "t = DequantizeLinear(x, sx, zx)\n p = Pad(t, all)\n dw = DequantizeLinear(w_w, sw)\n"
+                       " y = Conv(p, dw)",
+                       ", int64[8] all = {0, 0, 1, 1, 0, 0, 1, 1}"),
+                 "takes the padding");
+}
+
 TEST(Movement, PassesQuantisation) {
   expect_fires("quantize-before-movement",
                graph("float[2,3,4] x", "int8[4,3,2] y",
@@ -300,7 +323,8 @@ TEST(Fused, ResidualsOfTwoConvolutionsLeaveBytesAndKeepEveryBit) {
   prepare_integers(graph);
   const ir::Graph before = graph;
   passes::optimise(graph, {});
-  EXPECT_EQ(types_between(graph), "int8 uint8");
+  // The input in channels-last order, then both convolutions; the mean computes all that is behind them.
+  EXPECT_EQ(types_between(graph), "uint8 int8 int8");
   expect_same(before, graph, 1e-6);
 }
 
