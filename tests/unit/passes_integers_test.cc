@@ -84,6 +84,10 @@ TEST(ConvOfIntegers, Refuses) {
                  graph("uint8[1,20000,1,1] x, uint8[1,20000,1,1] w_w", "float[1,1,1,1] y",
                        "dx = DequantizeLinear(x, sx)\n dw = DequantizeLinear(w_w, sw)\n y = Conv(dx, dw)"),
                  "int32");
+  expect_refuses("conv-of-integers",
+                 graph("int8[1,1,6,5] x, int8[6,1,3,3] w_w", "float[1,6,4,3] y",
+                       "dx = DequantizeLinear(x, sx)\n dw = DequantizeLinear(w_w, sw)\n y = Conv(dx, dw)"),
+                 "single input channel");
   // The weights are floats.
   expect_refuses("conv-of-integers",
                  graph("int8[1,4,6,5] x, float[6,4,3,3] w_w", "float[1,6,4,3] y",
