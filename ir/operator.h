@@ -162,6 +162,8 @@ struct Traits {
   bool gives_positions = false;
   /// Makes, or computes with, integers that stand for multiples of a scale.
   bool quantised = false;
+  /// The result spells out integers that stand for multiples of a scale: constants are better left packed.
+  bool unpacks = false;
   /// Of floats, it is computed in float32 alone: legalisation widens 16-bit operands.
   bool computed_in_float = false;
   /// Takes operands at any strides; operand 0 in rows without gaps.

@@ -92,14 +92,14 @@ bool results_known(const ir::Graph& graph, const ir::Node& node) {
 
 class Folder {
  public:
-  Folder(ir::Graph& graph, PassContext& context)
-      : graph_(graph), context_(context), budget_(context.folding_budget()) {
+  Folder(ir::Graph& graph, PassContext& context, bool unpack)
+      : graph_(graph), context_(context), unpack_(unpack), budget_(context.folding_budget()) {
     if (!budget_.is_set) budget_ = budget_of(graph);
   }
 
   bool fold(ir::NodeId id) {
     const ir::Node& node = graph_.node(id);
-    if (!node.op->deterministic) return false;
+    if (!node.op->deterministic || (node.op->traits.unpacks && !unpack_)) return false;
     std::vector<std::optional<ir::Tensor>> values(node.results.size());
     if (results_known(graph_, node)) {
       for (std::size_t i = 0; i < node.results.size(); ++i) {
@@ -162,14 +162,13 @@ class Folder {
 
   ir::Graph& graph_;
   PassContext& context_;
+  const bool unpack_;
   FoldingBudget& budget_;
 };
 
-}  // namespace
-
-bool fold_constants(ir::Graph& graph, PassContext& context) {
+bool fold(ir::Graph& graph, PassContext& context, bool unpack) {
   bool changed = false;
-  Folder folder(graph, context);
+  Folder folder(graph, context, unpack);
   for (const ir::NodeId id : graph.topological_order()) {
     ir::poll_interrupt();
     changed |= folder.fold(id);
@@ -177,5 +176,13 @@ bool fold_constants(ir::Graph& graph, PassContext& context) {
   graph.erase_unused_constants();
   return changed;
 }
+
+}  // namespace
+
+bool fold_constants(ir::Graph& graph, PassContext& context) {
+  return fold(graph, context, context.options().level == 0);
+}
+
+bool fold_all_constants(ir::Graph& graph, PassContext& context) { return fold(graph, context, true); }
 
 }  // namespace gcompile::passes

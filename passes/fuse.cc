@@ -103,6 +103,7 @@ class Fuser {
   bool run() {
     sweep([this](NodeId id) { return merge_chain(id); });
     sweep([this](NodeId id) { return join_producer(id); });
+    is_first_ = false;
     sweep([this](NodeId id) { return inline_producers(id); });
     sweep([this](NodeId id) { return merge_chain(id); });
     sweep([this](NodeId id) { return join_producer(id); });
@@ -179,9 +180,33 @@ class Fuser {
       if (!inner || inner->regions.size() != 1 || !inner->checks.empty() || !inner->has_identity_store())
         continue;
       if (ir::pure_load(*inner)) continue;  // views cost nothing where they are
+      if (is_first_ && narrows_contraction(*producer)) continue;
       if (reads[k].at_own_index && substitute(reader, k, *producer, *inner, size)) return true;
     }
     return false;
+  }
+
+  int bits(ValueId id) const { return ir::bits_of(graph_.value(id).type.element); }
+
+  /// A map that makes smaller elements of what a contraction leaves belongs to that contraction first: its
+  /// reader may become the epilogue of another one, and what waits for it in memory is better small.
+  bool narrows_contraction(NodeId map) const {
+    for (std::size_t k = 0; k < node(map).operands.size(); ++k) {
+      const auto producer = private_producer(map, k);
+      if (producer && std::holds_alternative<ir::ContractForm>(*node(*producer).form) &&
+          bits(node(map).results[0]) < bits(node(map).operands[k])) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// A map that makes larger elements of operand k, for one reader that can compute it itself.
+  bool widens_for_reader(NodeId map, std::size_t k) const {
+    const ValueId result = node(map).results[0];
+    const std::vector<ir::Use>& uses = graph_.value(result).uses;
+    return bits(result) > bits(node(map).operands[k]) && uses.size() == 1 && uses[0].node.valid() &&
+           std::holds_alternative<LoopForm>(*node(uses[0].node).form);
   }
 
   /// Sweep 3. The reader may be a reduction, and may read at any index.
@@ -297,7 +322,8 @@ class Fuser {
     std::optional<std::size_t> best;
     for (std::size_t k = 0; k < node(reader).operands.size(); ++k) {
       const auto producer = private_producer(reader, k);
-      if (!producer || !can_join(reader, facts, k, *producer)) continue;
+      if (!producer || (is_first_ && widens_for_reader(reader, k))) continue;
+      if (!can_join(reader, facts, k, *producer)) continue;
       if (!best || later(*producer, graph_.value(node(reader).operands[*best]).producer)) best = k;
     }
     if (!best) return false;
@@ -409,6 +435,7 @@ class Fuser {
   ir::Graph& graph_;
   PassContext& context_;
   bool changed_ = false;
+  bool is_first_ = true;                // the sweeps 1 and 2, before what they leave is tried again
   std::map<NodeId, std::size_t> rank_;  // position in the order of the sweep
 };
 

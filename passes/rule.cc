@@ -326,20 +326,33 @@ class RuleDriver {
   std::size_t budget_;
 };
 
+namespace {
+
+std::vector<const Rule*> rules_of(const std::vector<const RuleTable*>& tables) {
+  std::vector<const Rule*> rules;
+  for (const RuleTable* table : tables) {
+    for (const Rule& rule : *table) rules.push_back(&rule);
+  }
+  return rules;
+}
+
+}  // namespace
+
 const std::vector<const Rule*>& all_rules() {
-  static const std::vector<const Rule*> rules = [] {
-    std::vector<const Rule*> all;
-    for (const RuleTable* table :
-         {&identity_rules(), &arithmetic_rules(), &reduce_rules(), &composite_rules(), &weight_rules()}) {
-      for (const Rule& rule : *table) all.push_back(&rule);
-    }
-    return all;
-  }();
+  static const std::vector<const Rule*> rules =
+      rules_of({&quantised_movement_rules(), &integer_rules(), &identity_rules(), &arithmetic_rules(),
+                &reduce_rules(), &composite_rules(), &padding_rules(), &weight_rules()});
   return rules;
 }
 
 bool apply_rules(ir::Graph& graph, const std::vector<const Rule*>& rules, PassContext& context) {
   return RuleDriver(graph, rules, context).run();
+}
+
+bool compute_in_integers(ir::Graph& graph, PassContext& context) {
+  static const std::vector<const Rule*> rules =
+      rules_of({&padding_rules(), &quantised_movement_rules(), &integer_rules()});
+  return apply_rules(graph, rules, context);
 }
 
 bool rewrite_by_rules(ir::Graph& graph, PassContext& context) {

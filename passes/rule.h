@@ -134,10 +134,13 @@ struct Rule {
 };
 
 using RuleTable = std::vector<Rule>;
+const RuleTable& integer_rules();
+const RuleTable& quantised_movement_rules();
 const RuleTable& identity_rules();
 const RuleTable& arithmetic_rules();
 const RuleTable& reduce_rules();
 const RuleTable& composite_rules();
+const RuleTable& padding_rules();
 const RuleTable& weight_rules();
 /// All of them, in the order in which they are tried.
 const std::vector<const Rule*>& all_rules();

@@ -93,7 +93,10 @@ KernelTensor CallWriter::operand(int i, const std::string& parameter) {
   if (!tensor) return stored(view_.node().operands[static_cast<std::size_t>(i)], false, parameter);
   const ir::TensorType& operand_type = type(i);
   weights(blob_.add_tensor(*tensor, name(i)), parameter, kernel_type(operand_type.element));
-  return {parameter, operand_type.element, ir::row_major_strides(operand_type.shape), kBlockAlignment};
+  KernelTensor out{parameter, operand_type.element, ir::row_major_strides(operand_type.shape),
+                   kBlockAlignment};
+  if (is_float(operand_type.element)) out.bound = ir::bound_of(*tensor);
+  return out;
 }
 
 KernelTensor CallWriter::result(int i, const std::string& parameter) {

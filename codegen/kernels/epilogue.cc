@@ -213,6 +213,12 @@ void EpilogueWriter::write(CallWriter& writer) {
     return a.column == 1 ? fmt::format("{}(lane, {})", function, a.position)
                          : fmt::format("{}_strided(lane, {}, {})", function, a.position, a.column);
   });
+  std::vector<KernelTensor> operands;
+  for (const auto& [operand, tensor] : tensors) {
+    operands.resize(static_cast<std::size_t>(operand) + 1);
+    operands.back() = tensor;
+  }
+  printer.know(number_facts(loops_.dag, operands));
   printer.name_constants(std::move(constants));
   printer.set_vector_mask(1);
   printer.declare(code, {root}, 1);

@@ -64,7 +64,14 @@ std::string enclosed(const std::string& text) { return is_compound(text) ? "(" +
 
 }  // namespace
 
-std::string ExpressionPrinter::apply(const ScalarNode& node, bool vector) const {
+/// What the node's text is made of: of a saturating cast, what it rounds itself.
+ir::Arguments ExpressionPrinter::printed_arguments(int id) const {
+  const auto saturated = facts_.empty() ? std::nullopt : ir::saturated_argument(dag_, facts_, id);
+  return saturated ? ir::Arguments{*saturated} : dag_[id].arguments;
+}
+
+std::string ExpressionPrinter::apply(int id, bool vector) const {
+  const ScalarNode& node = dag_[id];
   const auto argument = [&](std::size_t i) { return text(node.arguments[i], vector); };
   const ElementType operand = dag_.type(node.arguments[0]);
   switch (node.op) {
@@ -72,6 +79,9 @@ std::string ExpressionPrinter::apply(const ScalarNode& node, bool vector) const 
       return argument(0);
     case ScalarOp::kCast: {
       const std::string lane = vector ? "lane" : "Lanes<1>{}";
+      if (const auto saturated = facts_.empty() ? std::nullopt : ir::saturated_argument(dag_, facts_, id)) {
+        return fmt::format("saturate<{}>({}, {})", kernel_type(node.type), lane, text(*saturated, vector));
+      }
       const bool from_half = compute_type(operand) != operand;
       if (compute_type(node.type) != node.type) {
         const std::string source = operand == ElementType::kFloat32 || from_half
@@ -108,7 +118,9 @@ std::string ExpressionPrinter::apply(const ScalarNode& node, bool vector) const 
                        enclosed(text(node.arguments[1], right)));
   }
   if (node.op == ScalarOp::kNeg && infix(ScalarOp::kAdd, node.type)) return "-" + enclosed(argument(0));
-  std::string call = std::string(row_of(node.op).name) + "(";
+  const bool picks = (node.op == ScalarOp::kMin || node.op == ScalarOp::kMax) && is_float(node.type);
+  const bool numbers = picks && is_number(node.arguments[0]) && is_number(node.arguments[1]);
+  std::string call = std::string(row_of(node.op).name) + (numbers ? "_of_numbers(" : "(");
   for (std::size_t i = 0; i < node.arguments.size(); ++i) call += (i ? ", " : "") + argument(i);
   return call + ")";
 }
@@ -125,7 +137,7 @@ std::string ExpressionPrinter::compute(int id, bool vector) const {
     case ScalarOp::kAccumulator:
       return leaf_(id, vector);
     default:
-      return apply(node, vector);
+      return apply(id, vector);
   }
 }
 
@@ -159,7 +171,7 @@ void ExpressionPrinter::declare(CodeText& code, const std::vector<int>& roots, s
       uses[id] += in_index ? 2 : 1;  // an index part is named, so that addresses stay readable
       if (!settled(user)) used_deeper[id] = true;
     };
-    for (const int argument : dag_[*at].arguments) use(argument, false);
+    for (const int argument : printed_arguments(*at)) use(argument, false);
     for (const ir::Index& index : dag_[*at].index) loaded(index, [&](int id) { use(id, true); });
   }
   for (const int id : needed) {

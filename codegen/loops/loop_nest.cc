@@ -12,6 +12,13 @@ using ir::IndexAtom;
 using ir::Range;
 using ir::ScalarOp;
 
+std::vector<ir::NumberFacts> number_facts(const ir::Dag& dag, const std::vector<KernelTensor>& operands) {
+  return ir::number_facts(dag, [&](const ir::ScalarNode& load) -> std::optional<double> {
+    const auto at = static_cast<std::size_t>(load.operand);
+    return at < operands.size() ? operands[at].bound : std::nullopt;
+  });
+}
+
 namespace {
 
 /// Visits every division and remainder inside an index, innermost first.

@@ -3,10 +3,12 @@
 // divisions disappear, merges axes that every operand walks as one, and chooses the vector axis (DESIGN laws
 // 1 and 2).
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ir/form.h"
+#include "ir/number_facts.h"
 
 namespace gcompile {
 
@@ -15,8 +17,12 @@ struct KernelTensor {
   std::string pointer;  // parameter name
   ir::ElementType element = ir::ElementType::kFloat32;
   std::vector<std::int64_t> strides;
-  std::int64_t alignment = 1;  // bytes, a power of two: of the pointer, proven
+  std::int64_t alignment = 1;                  // bytes, a power of two: of the pointer, proven
+  std::optional<double> bound = std::nullopt;  // of the magnitude of floats, where they are known and finite
 };
+
+/// What is known of the values of a dag that loads these operands.
+std::vector<ir::NumberFacts> number_facts(const ir::Dag& dag, const std::vector<KernelTensor>& operands);
 
 struct NestAxis {
   ir::Range range;

@@ -9,6 +9,7 @@
 
 #include "codegen/loops/code_text.h"
 #include "codegen/loops/loop_nest.h"
+#include "ir/number_facts.h"
 
 namespace gcompile {
 
@@ -30,6 +31,9 @@ class ExpressionPrinter {
   /// Spells constants by name instead of as literals (fields of a functor).
   void name_constants(std::map<int, std::string> names) { constants_ = std::move(names); }
 
+  /// What is known of the dag's nodes; without it, everything may be NaN.
+  void know(std::vector<ir::NumberFacts> facts) { facts_ = std::move(facts); }
+
   /// Which axes (and accumulators) vary per lane; 0 outside vector loops.
   void set_vector_mask(std::uint64_t mask) { vector_mask_ = mask; }
   bool is_vector(int id) const { return (dependence_[static_cast<std::size_t>(id)] & vector_mask_) != 0; }
@@ -48,11 +52,14 @@ class ExpressionPrinter {
 
  private:
   std::string compute(int id, bool vector) const;
-  std::string apply(const ir::ScalarNode& node, bool vector) const;
+  std::string apply(int id, bool vector) const;
+  ir::Arguments printed_arguments(int id) const;
+  bool is_number(int id) const { return !facts_.empty() && facts_[static_cast<std::size_t>(id)].number; }
 
   const ir::Dag& dag_;
   std::vector<std::uint64_t> dependence_;
   LeafPrinter leaf_;
+  std::vector<ir::NumberFacts> facts_;
   std::map<int, std::string> constants_;
   std::uint64_t vector_mask_ = 0;
   std::map<int, Binding> scope_;

@@ -60,7 +60,9 @@ NestPrinter::NestPrinter(LoopNest nest, const std::vector<KernelTensor>& operand
       result_(result),
       code_(code),
       dependence_(nest_.dependence()),
-      expressions_(nest_.form->dag, dependence_, [this](int id, bool vector) { return leaf(id, vector); }) {}
+      expressions_(nest_.form->dag, dependence_, [this](int id, bool vector) { return leaf(id, vector); }) {
+  expressions_.know(number_facts(nest_.form->dag, operands_));
+}
 
 std::string NestPrinter::axis_name(int i) { return fmt::format("i{}", i); }
 

@@ -283,6 +283,7 @@ const Operator& operator_DequantizeLinear() {
     Operator o = record("", "DequantizeLinear", {10, 13, 19, 21, 23, 24, 25, 28}, {2, 3},
                         "(x - zero point) * scale", infer_dequantize, lower_dequantize);
     o.traits.quantised = false;
+    o.traits.unpacks = true;
     o.attributes = {{"axis", AttributeKind::kInt, std::int64_t{1}},
                     {"block_size", AttributeKind::kInt, std::int64_t{0}},
                     {"output_dtype", AttributeKind::kInt, std::int64_t{0}}};

@@ -368,6 +368,23 @@ ValueId build_pad_into_average(Rewriter& rewriter) {
 
 }  // namespace
 
+const RuleTable& padding_rules() {
+  static const RuleTable rules = [] {
+    const Pattern pad =
+        op("Pad", {any("x"), constant("pads"), constant("value").optional(), constant("axes").optional()},
+           "pad");
+    return RuleTable{
+        // Pad(x) of zeros, then Conv -> Conv with larger pads
+        {"pad-into-conv", Tier::kExact, op("Conv", {pad, any("w"), any("b").optional()}, "conv"), guard_pad,
+         build_pad_into_conv},
+        // Pad(x) of zeros, then AveragePool -> AveragePool that counts its padding
+        {"pad-into-average-pool", Tier::kExact, op("AveragePool", {pad}, "pool"), guard_pad_into_average,
+         build_pad_into_average},
+    };
+  }();
+  return rules;
+}
+
 const RuleTable& weight_rules() {
   static const RuleTable rules = [] {
     const Tier tier = Tier::kReassociate;
@@ -379,15 +396,7 @@ const RuleTable& weight_rules() {
     const auto conv_of = [&](const Pattern& operand) {
       return one_of({"Conv", "ConvTranspose"}, {operand, w, any("b").optional()}, "conv");
     };
-    const Pattern pad =
-        op("Pad", {x, constant("pads"), constant("value").optional(), constant("axes").optional()}, "pad");
     return RuleTable{
-        // Pad(x) of zeros, then Conv -> Conv with larger pads
-        {"pad-into-conv", Tier::kExact, op("Conv", {pad, any("w"), any("b").optional()}, "conv"), guard_pad,
-         build_pad_into_conv},
-        // Pad(x) of zeros, then AveragePool -> AveragePool that counts its padding
-        {"pad-into-average-pool", Tier::kExact, op("AveragePool", {pad}, "pool"), guard_pad_into_average,
-         build_pad_into_average},
         // Conv(x, W, b) * c -> Conv(x, W * c, b * c)
         {"scale-into-conv", tier, op("Mul", {convolution(), c}), guard_scale_output, build_scale_output},
         // Conv(x, W, b) / c -> Conv(x, W / c, b / c)

@@ -6,6 +6,7 @@
 #include "gcrt/isa_dot.h"
 #include "gcrt/isa_intrinsics.h"
 #include "gcrt/isa_round.h"
+#include "gcrt/isa_saturate.h"
 #include "gcrt/pack_types.h"
 
 namespace GCRT_NAMESPACE {

@@ -174,5 +174,45 @@ TEST(CastBool, NanIsTrueAndMinusZeroIsFalse) {
   });
 }
 
+template <class To>
+void test_saturate() {
+  const float infinity = std::numeric_limits<float>::infinity();
+  std::vector<float> values = {-infinity, -1e30f,        -2147483904.0f, -32769.0f, -0.0f,
+                               0.0f,      2147483648.0f, 1e30f,          infinity};
+  for (int half = -600; half <= 600; ++half) {
+    const float value = static_cast<float>(half) / 2;  // every tie around the range
+    values.insert(values.end(), {value, std::nextafter(value, -infinity), std::nextafter(value, infinity)});
+  }
+  for_each_lane_count([&](auto lane) {
+    constexpr int n = decltype(lane)::value;
+    for (std::size_t i = 0; i + n <= values.size(); ++i) {
+      To actual[n];
+      store(lane, actual, saturate<To>(lane, load(lane, &values[i])));
+      for (int j = 0; j < n; ++j) {
+        const float value = values[i + static_cast<std::size_t>(j)];
+        EXPECT_EQ(actual[j], expected_cast<To>(std::nearbyint(value))) << value;
+      }
+    }
+  });
+}
+
+TEST(Saturate, RoundsToNearestEvenAndStaysInTheRange) {
+  test_saturate<std::int8_t>();
+  test_saturate<std::uint8_t>();
+}
+
+TEST(NumbersOnly, MinAndMax) {
+  for_each_lane_count([](auto lane) {
+    const auto low = splat(lane, -2.5f), high = splat(lane, 3.0f);
+    float smaller[kLanes] = {}, larger[kLanes] = {};
+    store(lane, smaller, min_of_numbers(high, low));
+    store(lane, larger, max_of_numbers(low, high));
+    for (int j = 0; j < lane.value; ++j) {
+      EXPECT_EQ(smaller[j], -2.5f);
+      EXPECT_EQ(larger[j], 3.0f);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace GCRT_NAMESPACE

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/number_facts.h"
+
 namespace gcompile::ir {
 namespace {
 
@@ -135,6 +137,32 @@ TEST(Expression, RenumbersOperandsOnlyInTheirOrder) {
   crossed[9] = crossed[7] = 8;  // two that become one
   EXPECT_FALSE(dag.renumber_operands(crossed));
   EXPECT_EQ(dag[3].operand, 7);
+}
+
+TEST(NumberFacts, SayWhatIsNeverNanAndWhatIsWhole) {
+  Dag dag;
+  const int sum = dag.cast(dag.accumulator(0, ElementType::kInt32), kFloat);
+  const int scale = dag.load(0, kFloat, {Index(0)}), unknown = dag.load(1, kFloat, {Index(0)});
+  const int product = dag.round(dag.apply(ScalarOp::kMul, {sum, scale}));
+  const int whole = dag.apply(ScalarOp::kRoundHalfEven, {product});
+  const int shifted = dag.round(dag.apply(ScalarOp::kAdd, {whole, dag.constant(kFloat, 0.0)}));
+  const int byte = dag.cast(shifted, ElementType::kUInt8);
+  const int foreign = dag.apply(ScalarOp::kMul, {sum, unknown});
+  const int infinite = dag.apply(ScalarOp::kMul, {product, dag.constant(kFloat, 1e38)});
+  const int difference = dag.apply(ScalarOp::kSub, {infinite, infinite});
+  const auto facts = number_facts(
+      dag, [](const ScalarNode& load) { return load.operand == 0 ? std::optional(0.5) : std::nullopt; });
+  const auto at = [&](int id) { return facts[static_cast<std::size_t>(id)]; };
+  EXPECT_TRUE(at(product).number && !at(product).whole);
+  EXPECT_TRUE(at(shifted).number && at(shifted).whole);
+  EXPECT_EQ(at(product).bound, std::ldexp(0.5, 32));
+  EXPECT_FALSE(at(foreign).number);
+  EXPECT_TRUE(at(infinite).number);
+  EXPECT_FALSE(at(difference).number);  // infinity - infinity
+  // The cast rounds and adds nothing by itself.
+  EXPECT_EQ(saturated_argument(dag, facts, byte), product);
+  EXPECT_EQ(saturated_argument(dag, facts, dag.cast(product, ElementType::kUInt8)), std::nullopt);
+  EXPECT_EQ(saturated_argument(dag, facts, dag.cast(shifted, ElementType::kInt16)), std::nullopt);
 }
 
 }  // namespace

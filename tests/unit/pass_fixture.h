@@ -123,13 +123,20 @@ inline passes::Report run_pass(ir::Graph& graph, const std::string& name, passes
   return passes::run_passes(graph, {pass}, options);
 }
 
-/// Takes composite operators apart, as the pipeline does before the rules.
-inline void prepare(ir::Graph& graph) {
+/// The passes before the rules: composite operators are taken apart, quantised layers become integers.
+inline void prepare_integers(ir::Graph& graph, const passes::Options& options = {}) {
   std::vector<passes::Pass> table;
   for (const passes::Pass& pass : passes::pipeline()) {
     if (pass.loop == 1) table.push_back(pass);
   }
-  passes::run_passes(graph, table, {});
+  passes::run_passes(graph, table, options);
+}
+
+/// The same, but quantised layers stay as they are.
+inline void prepare(ir::Graph& graph) {
+  passes::Options options;
+  options.disabled = {"integers", "scales"};
+  prepare_integers(graph, options);
 }
 
 /// Applies the rules of one name.

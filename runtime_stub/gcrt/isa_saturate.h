@@ -1,0 +1,104 @@
+// Floats to bytes, rounded to nearest even and saturated: what ends a quantised layer.
+#pragma once
+
+#include "gcrt/isa_convert.h"
+#include "gcrt/isa_round.h"
+
+namespace GCRT_NAMESPACE {
+
+// Lanes of a pack of float32; 0 for other elements.
+template <class V>
+constexpr int kFloatsOf = std::is_same<ElementOf<V>, float>::value ? kLanesOf<V> : 0;
+
+// Of numbers, so without a care for NaN: b < a ? b : a and b > a ? b : a, which one instruction computes
+// where g++ 12 makes a comparison and a blend of them.
+template <class V>
+GCRT_INLINE V min_of_numbers(V a, V b) {
+#if GCRT_X86 && !GCRT_CUDA && defined(__AVX512F__)
+  if constexpr (kFloatsOf<V> == 16) return (V)_mm512_maskz_min_ps(0xffff, (__m512)b, (__m512)a);
+#endif
+#if GCRT_X86 && !GCRT_CUDA && defined(__AVX__)
+  if constexpr (kFloatsOf<V> == 8) return (V)_mm256_min_ps((__m256)b, (__m256)a);
+#endif
+  return blend(b < a, b, a);
+}
+template <class V>
+GCRT_INLINE V max_of_numbers(V a, V b) {
+#if GCRT_X86 && !GCRT_CUDA && defined(__AVX512F__)
+  if constexpr (kFloatsOf<V> == 16) return (V)_mm512_maskz_max_ps(0xffff, (__m512)b, (__m512)a);
+#endif
+#if GCRT_X86 && !GCRT_CUDA && defined(__AVX__)
+  if constexpr (kFloatsOf<V> == 8) return (V)_mm256_max_ps((__m256)b, (__m256)a);
+#endif
+  return blend(b > a, b, a);
+}
+
+#if GCRT_X86 && !GCRT_CUDA && defined(__SSE4_1__)
+// Words of one machine vector of at most 32 bytes, saturated to 16 bits.
+template <class V>
+GCRT_INLINE __m128i saturate_to_shorts(V numbers) {
+#if defined(__AVX2__)
+  if constexpr (sizeof(V) == 32) {
+    const __m256i words = _mm256_cvtps_epi32((__m256)numbers);
+    return _mm_packs_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  } else
+#endif
+  {
+    const __m128i words = _mm_cvtps_epi32((__m128)numbers);
+    return _mm_packs_epi32(words, words);
+  }
+}
+
+// What lies below the range of words becomes the least word, which saturates as it should; what lies above it
+// was cut off before.
+template <class R, class V>
+GCRT_INLINE R saturate_vector(V numbers) {
+  constexpr bool is_signed = std::is_signed<ElementOf<R>>::value;
+#if defined(__AVX512BW__)
+  if constexpr (sizeof(V) == 64) {
+    const __m512i words = _mm512_maskz_cvtps_epi32(0xffff, (__m512)numbers);
+    if constexpr (is_signed) {
+      return (R)_mm512_maskz_cvtsepi32_epi8(0xffff, words);
+    } else {
+      const __m512i positive = _mm512_maskz_max_epi32(0xffff, words, _mm512_setzero_si512());
+      return (R)_mm512_maskz_cvtusepi32_epi8(0xffff, positive);
+    }
+  } else
+#endif
+  {
+    const __m128i shorts = saturate_to_shorts(numbers);
+    const __m128i bytes = is_signed ? _mm_packs_epi16(shorts, shorts) : _mm_packus_epi16(shorts, shorts);
+    const long long bits = _mm_cvtsi128_si64(bytes);
+    R result;
+    __builtin_memcpy(&result, &bits, sizeof(result));
+    return result;
+  }
+}
+
+#if defined(__AVX512BW__)
+constexpr int kWidestNativeSaturation = 64;
+#elif defined(__AVX2__)
+constexpr int kWidestNativeSaturation = 32;
+#else
+constexpr int kWidestNativeSaturation = 16;
+#endif
+#else
+constexpr int kWidestNativeSaturation = 0;
+template <class R, class V>
+R saturate_vector(V numbers);
+#endif
+
+// To the nearest integer of 8 bits, ties to even; beyond the range to its end. No value may be NaN.
+template <class To, int N, class V>
+GCRT_INLINE Rebind<V, To> saturate(Lanes<N>, V value) {
+  static_assert(sizeof(To) == 1 && std::is_same<ElementOf<V>, float>::value, "floats to bytes");
+  const V below = min_of_numbers(value, splat_like<V>(static_cast<float>(kLargest<To>)));
+  if constexpr (sizeof(V) >= 16 && static_cast<int>(sizeof(V)) <= kWidestNativeSaturation) {
+    return saturate_vector<Rebind<V, To>>(below);
+  } else {
+    const V inside = max_of_numbers(below, splat_like<V>(static_cast<float>(kLowest<To>)));
+    return convert<To>(convert<std::int32_t>(round_half_even(inside)));
+  }
+}
+
+}  // namespace GCRT_NAMESPACE
