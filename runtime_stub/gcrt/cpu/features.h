@@ -1,6 +1,6 @@
-// Optional instructions of x86 processors: those that a source is compiled to use, and those that this machine
-// has. Other architectures have none that are asked for: both sets are empty.
-// Sources: Intel SDM volume 2, CPUID and XGETBV; x86-64 psABI, micro-architecture levels.
+// Optional instructions of x86 processors: those that a source is compiled to use, and those that this
+// machine has. Other architectures have none that are asked for: both sets are empty. Sources: Intel SDM
+// volume 2, CPUID and XGETBV; x86-64 psABI, micro-architecture levels.
 #pragma once
 
 #include "gcrt/config.h"
