@@ -8,10 +8,12 @@
 namespace gcompile {
 namespace {
 
-/// Whether 12 bits hold the significand.
-bool is_short(double value) {
+/// Whether a few bits hold the significand, at most half of those that the type has: such values come out of
+/// sums and products without rounding.
+bool is_short(double value, ir::ElementType type) {
+  const int bits = std::min(12, -std::ilogb(unit_roundoff(type)) / 2);
   int exponent = 0;
-  const double scaled = std::ldexp(std::frexp(value, &exponent), 12);
+  const double scaled = std::ldexp(std::frexp(value, &exponent), bits);
   return scaled == std::floor(scaled);
 }
 
@@ -56,7 +58,7 @@ ir::Tensor moved(const ir::Tensor& tensor, double units, std::uint64_t seed) {
   for (std::int64_t i = 0; i < tensor.count(); ++i) {
     const double value = tensor.real_at(i);
     const double step = part * random.uniform();
-    if (!std::isfinite(value) || is_short(value)) continue;
+    if (!std::isfinite(value) || is_short(value, tensor.element())) continue;
     out.set(i, ir::Scalar::of_real(tensor.element(), value * (1 + step)));
   }
   return out;

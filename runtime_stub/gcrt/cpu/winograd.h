@@ -195,10 +195,12 @@ GCRT_NOINLINE inline void winograd_products(int positions, std::ptrdiff_t rows, 
                                             std::ptrdiff_t columns, const float* inputs,
                                             std::ptrdiff_t input_stride, const float* w, float* sums,
                                             std::ptrdiff_t sums_stride) {
+  using Dot = FmaDot<float>;
   const std::ptrdiff_t matrix = packed_b_size(channels, columns);
   for (int p = 0; p < positions; ++p) {
-    const Product<FmaDot<float>> product{channels, inputs, channels, w, 0, rows};
-    gemm_rectangle(product, Block{0, rows, 0, columns}, WinogradSums{sums});
+    const Product<Dot> product{channels, inputs, channels, w, 0, rows};
+    const WinogradSums park{sums};
+    gemm_rectangle(product, Blocking{}, Block{0, rows, 0, columns}, tile_epilogue<Dot>(park));
     inputs += input_stride;
     w += matrix;
     sums += sums_stride;
