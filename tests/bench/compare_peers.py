@@ -47,7 +47,7 @@ ultraface_rfb320 yunet_n_dynamic""".split()
 NETWORKS = """resnet18 resnet50 mobilenet_v2 efficientnet_b0 vit_tiny bert_base gpt2_decode resnet50_qdq mobilenet_v2_qdq
 bert_dynamic gpt2_8bit gpt2_4bit gpt2_4bit_nbits""".split()
 OURS = "gcompile"
-WITH_INTEGERS = re.compile("Quantize|QLinear|Integer|NBits")
+WITH_INTEGERS = re.compile("[Qq]uantize|QLinear|Integer|NBits")
 LARGEST_ERROR = {False: 1e-3, True: 0.1}  # with integers
 TURN_MS = 120  # that a contender runs before the next one's turn
 PAUSE_S = 0.02  # in which the threads of one that has run fall asleep
