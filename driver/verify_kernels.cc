@@ -14,15 +14,32 @@ namespace {
 using Operands = std::vector<const ir::Tensor*>;
 
 /// How far one result moves when the kernel rounds: as far as moving its operands by one rounding moves it,
-/// but at least by one rounding of its own, times the roundings that meet in an element.
-Noise kernel_noise(const ir::Tensor& expected, const Comparison& moved, double roundings,
-                   Precision precision) {
-  const double unit = std::max(unit_roundoff(expected.element()), product_tolerance(precision));
+/// but at least by one rounding of its own, `unit`, times the roundings that meet in an element.
+Noise kernel_noise(const ir::Tensor& expected, const Comparison& moved, double unit, double roundings) {
   Noise noise;
   noise.include(moved);
   noise.worst_ratio *= roundings;
   noise.rms = roundings * std::max(noise.rms, unit * root_mean_square(expected));
   return noise;
+}
+
+/// The float type of the fewest digits that a kernel rounds to on its way, `type` where there is no shorter.
+ir::ElementType shortest_within(const ir::Form& form, ir::ElementType type) {
+  const ir::Dag* dag = nullptr;
+  if (const auto* loop = std::get_if<ir::LoopForm>(&form)) dag = &loop->dag;
+  if (const auto* contract = std::get_if<ir::ContractForm>(&form)) dag = &contract->epilogue.dag;
+  if (dag == nullptr || !is_float(type)) return type;
+  for (const ir::ScalarNode& scalar : dag->nodes()) {
+    const bool is_shorter = unit_roundoff(scalar.type) > unit_roundoff(type);
+    if (scalar.op != ir::ScalarOp::kLoad && is_shorter) type = scalar.type;
+  }
+  return type;
+}
+
+/// The precision whose tolerance results of that type are given.
+Precision precision_of(ir::ElementType type, Precision otherwise) {
+  if (type == ir::ElementType::kBFloat16) return Precision::kBf16;
+  return type == ir::ElementType::kFloat16 && otherwise != Precision::kBf16 ? Precision::kFp16 : otherwise;
 }
 
 std::string joined(const std::vector<ir::Origin>& origins) {
@@ -79,6 +96,7 @@ std::vector<KernelFinding> KernelCheck::run(const std::map<std::string, ir::Tens
       if (result.valid()) computed.emplace(result.index, actual.at(exposed_.at(result.index)));
     }
     if (!node.op->deterministic) continue;
+    const ir::Form form = ir::form_of(graph_, id);
     const std::vector<ir::Tensor> expected = ir::evaluate_node(graph_, id, operands);
     const std::vector<ir::Tensor> other = ir::evaluate_node(graph_, id, moved_operands);
     for (std::size_t i = 0; i < node.results.size(); ++i) {
@@ -88,9 +106,12 @@ std::vector<KernelFinding> KernelCheck::run(const std::map<std::string, ir::Tens
       finding.value = exposed_.at(result.index);
       finding.origins = joined(node.origins);
       finding.type = expected[i].type();
-      finding.comparison = compare(expected[i], computed.at(result.index), quantised, precision);
-      finding.noise = kernel_noise(expected[i], compare(expected[i], other[i], quantised, precision),
-                                   roundings(graph_, id), precision);
+      const ir::ElementType shortest = shortest_within(form, finding.type.element);
+      const Precision tolerance = precision_of(shortest, precision);
+      finding.comparison = compare(expected[i], computed.at(result.index), quantised, tolerance);
+      finding.noise = kernel_noise(expected[i], compare(expected[i], other[i], quantised, tolerance),
+                                   std::max(unit_roundoff(shortest), product_tolerance(precision)),
+                                   roundings(graph_, id));
       const double rms = root_mean_square(expected[i]);
       finding.relative = rms > 0 ? finding.noise.rms / rms : 0;
       finding.is_right = (finding.comparison.same || is_noise(finding.comparison, finding.noise)) &&
