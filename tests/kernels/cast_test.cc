@@ -186,8 +186,10 @@ void test_saturate() {
   for_each_lane_count([&](auto lane) {
     constexpr int n = decltype(lane)::value;
     for (std::size_t i = 0; i + n <= values.size(); ++i) {
-      To actual[n];
-      store(lane, actual, saturate<To>(lane, load(lane, &values[i])));
+      alignas(64) float from[n];
+      alignas(64) To actual[n];
+      std::copy_n(&values[i], n, from);
+      store(lane, actual, saturate<To>(lane, load(lane, from)));
       for (int j = 0; j < n; ++j) {
         const float value = values[i + static_cast<std::size_t>(j)];
         EXPECT_EQ(actual[j], expected_cast<To>(std::nearbyint(value))) << value;
