@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <stdexcept>
 
 namespace gcompile::fuzz {
@@ -18,7 +19,8 @@ constexpr int kDefect = 17;  // exit status of a process whose case has a defect
 
 /// What the process of the cases tells the one that watches it.
 struct Shared {
-  std::uint64_t next, compiled;
+  std::uint64_t next, compiled, slowest;
+  double slowest_seconds;
   char text[4000];
 };
 
@@ -31,6 +33,12 @@ std::int64_t resident_peak() {
 void give_processor_time(int seconds) {
   const itimerval timer = {{0, 0}, {seconds, 0}};
   setitimer(ITIMER_PROF, &timer, nullptr);
+}
+
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
 [[noreturn]] void tell(Shared& shared, const std::string& text) {
@@ -49,8 +57,11 @@ void give_processor_time(int seconds) {
   const std::int64_t before = resident_peak();
   while (shared.next < end && !stop()) {
     give_processor_time(bounds.seconds);
+    const double started = processor_seconds();
     const Outcome outcome = run(shared.next);
+    const double seconds = processor_seconds() - started;
     give_processor_time(0);
+    if (seconds > shared.slowest_seconds) shared.slowest = shared.next, shared.slowest_seconds = seconds;
     if (!outcome.defect.empty()) tell(shared, outcome.defect);
     if (resident_peak() - before > bounds.bytes) {
       tell(shared, fmt::format("more than {} MiB of memory", bounds.bytes >> 20));
@@ -80,8 +91,9 @@ Finding run_isolated(std::uint64_t first, std::uint64_t end, const Bounds& bound
   finding.number = shared.next;
   if (WIFSIGNALED(status)) {
     const int number = WTERMSIG(status);
-    finding.text = number == SIGPROF ? fmt::format("hang: more than {} s of processor time", bounds.seconds)
-                                     : fmt::format("crash: {}", strsignal(number));
+    finding.is_hang = number == SIGPROF;
+    finding.text = finding.is_hang ? fmt::format("hang: more than {} s of processor time", bounds.seconds)
+                                   : fmt::format("crash: {}", strsignal(number));
   } else if (WEXITSTATUS(status) == kDefect) {
     finding.text = shared.text;
   } else if (WEXITSTATUS(status) != 0) {
@@ -89,6 +101,9 @@ Finding run_isolated(std::uint64_t first, std::uint64_t end, const Bounds& bound
   }
   counts.cases += shared.next - first;
   counts.compiled += shared.compiled;
+  if (shared.slowest_seconds > counts.slowest_seconds) {
+    counts.slowest = shared.slowest, counts.slowest_seconds = shared.slowest_seconds;
+  }
   munmap(memory, sizeof(Shared));
   return finding;
 }

@@ -17,11 +17,14 @@ struct Bounds {
 
 struct Finding {
   std::uint64_t number = 0;
-  std::string text;  // empty: there is none
+  std::string text;      // empty: there is none
+  bool is_hang = false;  // a matter of time, which the machine may have taken for itself
 };
 
 struct Counts {
   std::uint64_t cases = 0, compiled = 0;
+  std::uint64_t slowest = 0;   // a case
+  double slowest_seconds = 0;  // of processor time, without those that have a defect
 };
 
 /// Runs cases first, first + 1, ... below `end` until one has a defect (`run` says so, or its process ends)
