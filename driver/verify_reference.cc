@@ -51,7 +51,7 @@ std::vector<std::optional<ir::Tensor>> evaluate_moved(const ir::Graph& graph,
     const bool rounds = reached && node.op->accuracy != ir::Accuracy::kExact;
     for (std::size_t i = 0; i < node.results.size(); ++i) {
       const ir::ValueId result = node.results[i];
-      if (!result.valid()) continue;
+      if (!result.valid() || graph.use_count(result) == 0) continue;
       is_reached[result.index] = reached;
       values[result.index] =
           rounds ? moved(results.at(i), roundings(graph, id), seed * slots + result.index) : results.at(i);

@@ -281,7 +281,7 @@ std::vector<Tensor> evaluate_if(const Graph& graph, NodeId id, const std::vector
 }
 
 /// The node alone in a graph, decomposed there; nullopt when it does not decompose. Known operands stay
-/// known.
+/// known; results that nobody reads beside others stay so, and empty.
 std::optional<std::vector<Tensor>> evaluate_decomposed(const Graph& graph, NodeId id,
                                                        const std::vector<const Tensor*>& operands) {
   const Node& node = graph.node(id);
@@ -300,8 +300,10 @@ std::optional<std::vector<Tensor>> evaluate_decomposed(const Graph& graph, NodeI
   }
   const NodeId copy = alone.add_node(*node.op, ids, node.attributes, static_cast<int>(node.results.size()));
   std::vector<int> outputs(node.results.size(), -1);
+  const auto is_read = [&](ValueId result) { return result.valid() && graph.use_count(result) > 0; };
+  const bool any_read = std::any_of(node.results.begin(), node.results.end(), is_read);
   for (std::size_t i = 0; i < node.results.size(); ++i) {
-    if (!node.results[i].valid()) {
+    if (!node.results[i].valid() || (any_read && !is_read(node.results[i]))) {
       alone.node(copy).results[i] = ValueId{};
       continue;
     }

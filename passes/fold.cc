@@ -109,8 +109,13 @@ class Folder {
       if (!node.subgraphs.empty() || !all_known(graph_, node) || !affordable(id)) return false;
       std::vector<const ir::Tensor*> operands;
       for (const ir::ValueId operand : node.operands) operands.push_back(graph_.constant(operand));
-      std::vector<ir::Tensor> results = ir::evaluate_node(graph_, id, operands);
-      for (std::size_t i = 0; i < node.results.size(); ++i) values[i] = std::move(results.at(i));
+      try {
+        std::vector<ir::Tensor> results = ir::evaluate_node(graph_, id, operands);
+        for (std::size_t i = 0; i < node.results.size(); ++i) values[i] = std::move(results.at(i));
+      } catch (const ir::OperatorError& error) {
+        context_.refused(node.name, error.message);  // an error of the model only if nothing else removes it
+        return false;
+      }
     }
     replace(id, values);
     return true;

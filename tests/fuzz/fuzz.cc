@@ -56,20 +56,22 @@ struct Seed {
   onnx::ModelProto model;
 };
 
+/// In the order of the arguments, and of names inside a folder: the same wherever the folders lie.
 std::vector<std::string> files_of(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
-  const auto add = [&](const fs::path& path) {
-    const std::string kind = path.extension().string();
-    if (kind == ".onnx" || kind == ".onnxtxt") files.push_back(path.string());
-  };
   for (const std::string& path : paths) {
     if (!fs::is_directory(path)) {
       files.push_back(path);
       continue;
     }
-    for (const auto& entry : fs::recursive_directory_iterator(path)) add(entry.path());
+    std::vector<std::string> found;
+    for (const auto& entry : fs::recursive_directory_iterator(path)) {
+      const std::string kind = entry.path().extension().string();
+      if (kind == ".onnx" || kind == ".onnxtxt") found.push_back(entry.path().string());
+    }
+    std::sort(found.begin(), found.end());
+    files.insert(files.end(), found.begin(), found.end());
   }
-  std::sort(files.begin(), files.end());
   return files;
 }
 
