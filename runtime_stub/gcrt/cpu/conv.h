@@ -38,8 +38,7 @@ GCRT_NOINLINE void conv2d_block(ConvGroup<Dot>& group, const Block& block, ConvT
   task.sums = sums;
   std::ptrdiff_t prepared = -1;
   for (std::ptrdiff_t n = block.column_begin; n < block.column_end;) {
-    const int columns = tiles.select(task, n);
-    int index = 0;
+    const int columns = tiles.select(task, n, 0, words);
     for (std::ptrdiff_t m = block.row_begin; m < block.row_end;) {
       const int rows = Dot::next_rows(block.row_end - m);
       const int valid = static_cast<int>(smaller(block.row_end - m, rows));
@@ -53,11 +52,10 @@ GCRT_NOINLINE void conv2d_block(ConvGroup<Dot>& group, const Block& block, ConvT
           task.finish = group.taps.row_end == s.kernel_h && group.taps.column_end == s.kernel_w;
           if (!keeps_rows || prepared != m) tile.prepare(group, m, rows, valid, task);
           prepared = m;
-          tiles.prefetch(task, index, 0, words);
           run_tile(rows, columns, task, epilogue);
         }
       }
-      ++index;
+      ++task.index;
       m += rows;
     }
     n += columns;

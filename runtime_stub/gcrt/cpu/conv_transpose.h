@@ -115,8 +115,8 @@ inline void conv_transpose2d_phase(const TransposePhase<T>& phase, std::ptrdiff_
       task.b = w_packed + packed_b_offset(depth, n);
       task.n = n_origin + n;
       task.valid_columns = static_cast<int>(smaller(columns - n, tile_columns));
-      task.prefetch = task.b;
-      task.prefetch_step = 0;
+      task.next = task.b;
+      task.next_step = 0;
       int tap = 0;
       do {
         const int tap_end = static_cast<int>(smaller(taps, tap + kPhaseTaps));

@@ -136,11 +136,11 @@ struct ColumnTiles {
   const Sum* offsets;    // of all columns
   std::ptrdiff_t n_origin;
   std::ptrdiff_t column_end;
-  Padded& padded;                             // offsets at the right edge
-  const typename Dot::Right* next = nullptr;  // the columns after those of the task
+  Padded& padded;  // offsets at the right edge
 
-  // Points the task to the columns from n on, and returns how many the tile has, existing or not.
-  GCRT_INLINE int select(TileTask<Dot>& task, std::ptrdiff_t n) {
+  // Points the task to the columns from n on, and returns how many the tile has, existing or not. Words
+  // [first, first + count) of the columns after them are fetched meanwhile.
+  GCRT_INLINE int select(TileTask<Dot>& task, std::ptrdiff_t n, std::ptrdiff_t first, std::ptrdiff_t count) {
     const int columns = next_tile_columns<Dot>(column_end - n);
     const auto at = [&](std::ptrdiff_t column) GCRT_LAMBDA_INLINE {
       return b_packed + packed_b_offset(words, column) * Dot::kWordDepth;
@@ -149,7 +149,11 @@ struct ColumnTiles {
     task.panel_stride = words * kPanelColumns * Dot::kWordDepth;
     task.n = n_origin + n;
     task.valid_columns = static_cast<int>(smaller(column_end - n, columns));
-    if constexpr (Dot::kPrefetches > 0) next = at(n + kTileColumns<Dot>);
+    task.index = 0;
+    if constexpr (Dot::kPrefetches > 0) {
+      task.next = at(n + kTileColumns<Dot>) + first * kPanelColumns;
+      task.next_step = count / 4 * kPanelColumns;
+    }
     if constexpr (Dot::kHasOffsets) {
       task.offsets = offsets + n;
       if (task.valid_columns < columns) {
@@ -158,19 +162,6 @@ struct ColumnTiles {
       }
     }
     return columns;
-  }
-
-  // Row tile `index` fetches its share of words [first, first + count) of the next columns: kPrefetches
-  // quarters of a panel.
-  GCRT_INLINE void prefetch(TileTask<Dot>& task, int index, std::ptrdiff_t first,
-                            std::ptrdiff_t count) const {
-    if constexpr (Dot::kPrefetches > 0) {
-      constexpr int kQuarters = 4 * static_cast<int>(ceil_div(kTileColumns<Dot>, kPanelColumns));
-      const int quarter = Dot::kPrefetches * index % kQuarters;
-      task.prefetch_step = count / 4 * kPanelColumns;
-      task.prefetch =
-          next + quarter / 4 * task.panel_stride + first * kPanelColumns + quarter % 4 * task.prefetch_step;
-    }
   }
 };
 
@@ -194,9 +185,10 @@ template <class Dot>
 GCRT_NOINLINE void gemm_block(const Product<Dot>& product, const Block& block, std::ptrdiff_t part,
                               const TileEpilogue<Dot>& epilogue) {
   constexpr int G = Dot::kWordDepth;
+  constexpr std::ptrdiff_t kMost = kStripTiles * Dot::kRows;
   const std::ptrdiff_t words = product.words();
   const typename Dot::Left* clamped[Dot::kRows];
-  alignas(64) typename Dot::Sum sums[Dot::kRows * kTileColumns<Dot>];
+  alignas(64) typename Dot::Sum sums[kMost * kTileColumns<Dot>];
   TileRun run{0, 0};
   TileTask<Dot> task;
   task.row_stride = product.lda;
@@ -214,25 +206,27 @@ GCRT_NOINLINE void gemm_block(const Product<Dot>& product, const Block& block, s
     task.resume = k > 0;
     task.finish = k + part >= words;
     for (std::ptrdiff_t n = block.column_begin; n < block.column_end;) {
-      const int columns = tiles.select(task, n);
-      int tile = 0;
+      const int columns = tiles.select(task, n, k, part_words);
       for (std::ptrdiff_t m = block.row_begin; m < block.row_end;) {
-        const int rows = Dot::next_rows(block.row_end - m);
-        const int valid = static_cast<int>(smaller(block.row_end - m, rows));
+        const std::ptrdiff_t left = block.row_end - m;
+        const int rows = Dot::next_rows(left);
+        const int valid = static_cast<int>(smaller(left, rows));
+        task.tiles = left < kMost ? static_cast<int>(larger(1, left / Dot::kRows)) : kStripTiles;
         task.base = product.a + m * product.lda;
         task.rows = nullptr;
         if (valid < rows) {
           for (int i = 0; i < rows; ++i) clamped[i] = task.base + smaller(i, valid - 1) * product.lda;
           task.rows = clamped;
         }
-        const bool may_read_on = G == 1 || (m + valid - 1) * product.lda + words * G <= product.a_size;
+        const std::ptrdiff_t end = m + (task.tiles - 1) * rows + valid;
+        const bool may_read_on = G == 1 || (end - 1) * product.lda + words * G <= product.a_size;
         set_run_depth(task, smaller(product.depth - k * G, part * G), may_read_on || !task.finish);
-        tiles.prefetch(task, tile++, k, part_words);
         task.sums = part >= words ? sums : product.sums + n * parked_rows(product.rows) + m * columns;
         task.m = m;
         task.valid_rows = valid;
         run_tile(rows, columns, task, epilogue);
-        m += rows;
+        task.index += task.tiles;
+        m = end;
       }
       n += columns;
     }

@@ -45,17 +45,30 @@ struct TileTask {
   int tail;                      // values of k after them, where a whole word may not be read
   const Right* b;                // first column of the tile inside its panel
   std::ptrdiff_t panel_stride;   // elements from one panel to the next
-  const Right* prefetch;         // B that will be wanted soon: kPrefetches lines are fetched every 4 words
-  std::ptrdiff_t prefetch_step;  // elements between those lines
+  const Right* next = nullptr;   // the columns after these, of which each tile of rows fetches its share
+  std::ptrdiff_t next_step = 0;  // elements in a quarter of a panel of them
+  int index = 0;                 // of the tile of rows, among those of the same columns
+  int tiles = 1;                 // of rows: more of the largest follow, Rows * row_stride elements apart
   const Sum* offsets;            // of the columns
-  Sum* sums;                     // [rows][columns of the tile], for the epilogue or the next part of a long K
+  Sum* sums;                     // [rows of all][columns], for the epilogue or the next part of a long K
   bool resume = false;           // start from `sums`
   bool finish = true;            // call the epilogue
-  int valid_rows;                // rows and columns that exist; the rest is computed and dropped
+  int valid_rows;                // rows of the last tile and columns that exist; the rest is dropped
   int valid_columns;
   std::ptrdiff_t m;  // what the epilogue is told about the first row and column
   std::ptrdiff_t n;
+
+  // Where tile `tile` of the task fetches kPrefetches lines, next_step apart, every 4 words.
+  GCRT_INLINE const Right* share(int tile) const {
+    constexpr int kQuarters =
+        4 * (kTileColumns < Dot >> kPanelColumns ? kTileColumns<Dot> / kPanelColumns : 1);
+    const int quarter = Dot::kPrefetches * (index + tile) % kQuarters;
+    return next + quarter / 4 * panel_stride + quarter % 4 * next_step;
+  }
 };
+
+// Tiles of one task: as many as share what starting costs, while their sums stay in the first cache.
+constexpr int kStripTiles = 4;
 
 // The epilogue on a block of sums that lie in memory with `stride` elements from row to row: full vectors,
 // then halves down to one lane, so that nothing past the last column is read or written.
@@ -108,10 +121,17 @@ GCRT_INLINE void tile_step(TileSums<Rows, Vectors, Dot>& acc, const F& word, con
   }
 }
 
+// Where the sums of tile `tile` lie.
+template <int Rows, int Vectors, class Dot>
+GCRT_INLINE typename Dot::Sum* sums_of(const TileTask<Dot>& task, int tile) {
+  return task.sums + tile * (Rows * Vectors * kVectorLanes<typename Dot::Sum>);
+}
+
 // Where the sums start: offsets or zero, or what an earlier part of K has left.
 template <int Rows, int Vectors, class Dot>
-GCRT_INLINE void start_tile(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>& task) {
+GCRT_INLINE void start_tile(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>& task, int tile) {
   constexpr Lanes<kVectorLanes<typename Dot::Sum>> lane{};
+  const typename Dot::Sum* const parked = sums_of<Rows, Vectors>(task, tile);
   GCRT_UNROLL
   for (int p = 0; p < acc.kPhases; ++p) {
     GCRT_UNROLL
@@ -128,29 +148,30 @@ GCRT_INLINE void start_tile(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Do
     }
   };
   if constexpr (Dot::kHasOffsets) {
-    start_from(task.resume ? task.sums : task.offsets, task.resume ? Vectors * lane.value : 0);
+    start_from(task.resume ? parked : task.offsets, task.resume ? Vectors * lane.value : 0);
   } else {
-    if (task.resume) start_from(task.sums, Vectors * lane.value);
+    if (task.resume) start_from(parked, Vectors * lane.value);
   }
 }
 
-// All words of all runs.
+// All words of all runs, for tile `tile` of the task.
 template <int Rows, int Vectors, class Dot>
-GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>& task) {
+GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>& task, int tile) {
   using Left = typename Dot::Left;
   using Right = typename Dot::Right;
   constexpr std::ptrdiff_t kPanelRow = kPanelColumns * Dot::kWordDepth;
-  start_tile(acc, task);
+  start_tile(acc, task, tile);
   const std::ptrdiff_t panel_stride = task.panel_stride;
   const std::ptrdiff_t step = Dot::kStepIsWord ? Dot::kWordDepth : task.word_step;
   const Left* const* rows = task.rows;
-  const Right* prefetch = task.prefetch;
-  const std::ptrdiff_t prefetch_step = task.prefetch_step;
+  const Right* prefetch = Dot::kPrefetches > 0 ? task.share(tile) : nullptr;
+  const std::ptrdiff_t prefetch_step = task.next_step;
+  const Left* const base = task.base + tile * (Rows * task.row_stride);
   const TileRun* const runs_end = task.runs + task.run_count;
   for (const TileRun* run = task.runs; run != runs_end; ++run) {
     const Left* a[Rows];
     if (rows == nullptr) {
-      a[0] = task.base;
+      a[0] = base;
       GCRT_UNROLL
       for (int i = 1; i < Rows; ++i) a[i] = a[i - 1] + task.row_stride;
     } else {
@@ -202,17 +223,18 @@ GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>
   }
 }
 
-// A tile whose sums go to memory: one instance for all epilogues.
+// Tiles whose sums go to memory: one instance for all epilogues.
 template <int Rows, int Vectors, class Dot>
 GCRT_NOINLINE void sum_tile(const TileTask<Dot>& task) {
   constexpr int L = kVectorLanes<typename Dot::Sum>;
-  TileSums<Rows, Vectors, Dot> acc;
-  sum_runs(acc, task);
-  GCRT_UNROLL
-  for (int i = 0; i < Rows; ++i) {
+  for (int tile = 0; tile < task.tiles; ++tile) {
+    TileSums<Rows, Vectors, Dot> acc;
+    sum_runs(acc, task, tile);
+    typename Dot::Sum* const sums = sums_of<Rows, Vectors>(task, tile);
     GCRT_UNROLL
-    for (int j = 0; j < Vectors; ++j) {
-      store(Lanes<L>{}, task.sums + (i * Vectors + j) * L, acc.sum[0][i][j]);
+    for (int i = 0; i < Rows; ++i) {
+      GCRT_UNROLL
+      for (int j = 0; j < Vectors; ++j) store(Lanes<L>{}, sums + (i * Vectors + j) * L, acc.sum[0][i][j]);
     }
   }
 }
@@ -229,8 +251,8 @@ template <class Dot>
 struct TileEpilogue {
   using Sum = typename Dot::Sum;
 
-  // The largest tile, all of which exists: its sums go to the epilogue straight from registers.
-  void (*whole_tile)(const TileTask<Dot>& task, const void* epilogue);
+  // The largest tiles, all of which exist: their sums go to the epilogue straight from registers.
+  void (*whole_tiles)(const TileTask<Dot>& task, const void* epilogue);
   // A block of sums in memory, see finish_block.
   void (*block)(const Sum* sums, std::ptrdiff_t stride, int rows, int columns, std::ptrdiff_t m,
                 std::ptrdiff_t n, const void* epilogue);
@@ -238,15 +260,18 @@ struct TileEpilogue {
 };
 
 template <class Dot, class E>
-GCRT_NOINLINE void finish_whole_tile(const TileTask<Dot>& task, const void* epilogue) {
+GCRT_NOINLINE void finish_whole_tiles(const TileTask<Dot>& task, const void* epilogue) {
   constexpr int L = kVectorLanes<typename Dot::Sum>;
-  TileSums<Dot::kRows, Dot::kVectors, Dot> acc;
-  sum_runs(acc, task);
   const E& call = *static_cast<const E*>(epilogue);
-  GCRT_UNROLL
-  for (int i = 0; i < Dot::kRows; ++i) {
+  for (int tile = 0; tile < task.tiles; ++tile) {
+    TileSums<Dot::kRows, Dot::kVectors, Dot> acc;
+    sum_runs(acc, task, tile);
+    const std::ptrdiff_t m = task.m + tile * Dot::kRows;
     GCRT_UNROLL
-    for (int j = 0; j < Dot::kVectors; ++j) call(Lanes<L>{}, acc.sum[0][i][j], task.m + i, task.n + j * L);
+    for (int i = 0; i < Dot::kRows; ++i) {
+      GCRT_UNROLL
+      for (int j = 0; j < Dot::kVectors; ++j) call(Lanes<L>{}, acc.sum[0][i][j], m + i, task.n + j * L);
+    }
   }
 }
 
@@ -254,7 +279,7 @@ template <class Dot, class E>
 GCRT_INLINE TileEpilogue<Dot> tile_epilogue(const E& epilogue) {
   using Sum = typename Dot::Sum;
   TileEpilogue<Dot> out{nullptr, nullptr, &epilogue};
-  if constexpr (!HeavyEpilogue<E>::value) out.whole_tile = &finish_whole_tile<Dot, E>;
+  if constexpr (!HeavyEpilogue<E>::value) out.whole_tiles = &finish_whole_tiles<Dot, E>;
   out.block = [](const Sum* sums, std::ptrdiff_t stride, int rows, int columns, std::ptrdiff_t m,
                  std::ptrdiff_t n, const void* call) {
     finish_lanes<kVectorLanes<Sum>>(sums, stride, rows, columns, m, n, *static_cast<const E*>(call));
@@ -271,7 +296,7 @@ constexpr int next_tile_columns(std::ptrdiff_t remaining) {
   return remaining > L ? 2 * L : L;
 }
 
-// The instance for `rows` and `columns`, results of Dot::next_rows and of next_tile_columns.
+// The instance for `rows` of a tile and `columns`, results of Dot::next_rows and of next_tile_columns.
 template <int Rows, class Dot>
 GCRT_INLINE void sum_tile_of(int rows, int columns, const TileTask<Dot>& task) {
   constexpr int L = kVectorLanes<typename Dot::Sum>;
@@ -288,12 +313,13 @@ template <class Dot>
 GCRT_NOINLINE void run_tile(int rows, int columns, const TileTask<Dot>& task,
                             const TileEpilogue<Dot>& epilogue) {
   const bool is_whole = task.valid_rows == Dot::kRows && task.valid_columns == kTileColumns<Dot>;
-  if (task.finish && is_whole && epilogue.whole_tile != nullptr) {
-    return epilogue.whole_tile(task, epilogue.epilogue);
+  if (task.finish && is_whole && epilogue.whole_tiles != nullptr) {
+    return epilogue.whole_tiles(task, epilogue.epilogue);
   }
   sum_tile_of<Dot::kRows>(rows, columns, task);
   if (!task.finish) return;
-  epilogue.block(task.sums, columns, task.valid_rows, task.valid_columns, task.m, task.n, epilogue.epilogue);
+  const int valid_rows = (task.tiles - 1) * rows + task.valid_rows;
+  epilogue.block(task.sums, columns, valid_rows, task.valid_columns, task.m, task.n, epilogue.epilogue);
 }
 
 }  // namespace GCRT_NAMESPACE
