@@ -32,7 +32,7 @@ struct Store {
   }
 };
 using Dot = FmaDot<float, RegisterTile<ROWS, VECTORS>>;
-template void finish_whole_tile<Dot, Store>(const TileTask<Dot>&, const void*);
+template void finish_whole_tiles<Dot, Store>(const TileTask<Dot>&, const void*);
 }  // namespace gcrt
 """
 
