@@ -31,12 +31,13 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const IntegerWeights packed =
       integer_panels(weights, conv_matrices(weights.shape(), image.groups), zero, element);
   integer_parameters(writer, packed, "conv2d_integer", "w", "zero point times column sums");
+  const std::string wide = wide_parameter(writer, packed);
   const std::vector<std::uint8_t> border(static_cast<std::size_t>(problem.shape(1)[1] + 64),
                                          static_cast<std::uint8_t>(zero.x & 255));
   writer.weights(writer.blob().add(border, "zero_point", "read at image borders"), "border",
                  kernel_type(element));
   write_dense_conv(problem, plan, writer, "conv2d_integer_work_items", "conv2d_integer",
-                   "x, w, offsets, border");
+                   fmt::format("x, w, offsets, {}, border", wide));
 }
 
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gcompile {
 
 ZeroPoints zero_points(const CallWriter& writer) {
@@ -31,6 +33,13 @@ std::int64_t read_zero_point(std::int64_t zero_point, ir::ElementType x, bool na
   return zero_point + (narrow && x == ir::ElementType::kInt8 ? 128 : 0);
 }
 
+/// Whether so many words are wide that finding the others costs what they save: a product of wide words takes
+/// about twice as long, and each change between the two a branch that is guessed wrong.
+bool most_are_wide(const std::vector<std::uint8_t>& wide) {
+  const auto count = std::count(wide.begin(), wide.end(), 1);
+  return static_cast<std::size_t>(4 * count) > wide.size();
+}
+
 }  // namespace
 
 IntegerWeights integer_panels(const ir::Tensor& weights, const MatrixView& view, const ZeroPoints& zero,
@@ -39,6 +48,10 @@ IntegerWeights integer_panels(const ir::Tensor& weights, const MatrixView& view,
   IntegerWeights out;
   out.narrow = facts.narrow;
   out.packing = pack_integer_panels(weights, view, zero.w, facts.narrow);
+  if (facts.narrow) {
+    out.wide = wide_words(weights, view, zero.w);
+    if (most_are_wide(out.wide)) out.wide.clear();
+  }
   out.set_offsets(read_zero_point(zero.x, x, facts.narrow), facts.sums);
   return out;
 }
@@ -68,6 +81,13 @@ std::vector<std::uint8_t> as_bytes(const std::vector<std::int32_t>& values) {
 }
 
 }  // namespace
+
+std::string wide_parameter(CallWriter& writer, const IntegerWeights& packed) {
+  if (packed.wide.empty()) return "nullptr";
+  writer.weights(writer.blob().add(packed.wide, writer.name(1), "words not to be multiplied in pairs"),
+                 "wide", "std::uint8_t");
+  return "wide";
+}
 
 void integer_parameters(CallWriter& writer, const IntegerWeights& packed, const std::string& kernel,
                         const std::string& parameter, const std::string& offsets) {

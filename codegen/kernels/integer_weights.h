@@ -16,6 +16,8 @@ struct IntegerWeights {
   /// -x_zero_point * sum over k of the column: what the kernel starts from. For signed x and narrow weights
   /// the zero point is taken 128 higher, since the kernel reads x + 128.
   std::vector<std::int32_t> offsets;
+  /// wide_words() where few enough are wide to be worth asking; else empty.
+  std::vector<std::uint8_t> wide;
 
   void set_offsets(std::int64_t x_zero_point, const std::vector<std::int64_t>& sums) {
     for (const std::int64_t sum : sums) {
@@ -41,6 +43,8 @@ IntegerWeights integer_panels(const ir::Tensor& weights, const MatrixView& view,
 IntegerWeights integer_rows(const ir::Tensor& weights, const MatrixView& view, const ZeroPoints& zero,
                             std::int64_t stride);
 
+/// Adds "wide" of panels; what a call names it by, which is "nullptr" where there are no flags.
+std::string wide_parameter(CallWriter& writer, const IntegerWeights& packed);
 /// Adds the packed weights of operand 1 as `parameter`, and "offsets", which `offsets` describes.
 void integer_parameters(CallWriter& writer, const IntegerWeights& packed, const std::string& kernel,
                         const std::string& parameter, const std::string& offsets);

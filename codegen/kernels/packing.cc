@@ -417,6 +417,40 @@ Packing pack_integer_panels(const ir::Tensor& weights, const MatrixView& view,
   return packing;
 }
 
+std::vector<std::uint8_t> wide_words(const ir::Tensor& weights, const MatrixView& view,
+                                     const std::vector<std::int64_t>& zero_points) {
+  constexpr std::int64_t kWordBytes = 4 * kPanel;
+  const std::vector<std::int64_t> zero = for_all_columns(zero_points, view);
+  const std::int64_t words = static_cast<std::int64_t>(view.taps.size()) * ((view.inner + 3) / 4);
+  const auto magnitude = [](std::byte b) { return std::abs(std::to_integer<int>(b) << 24 >> 24); };
+  std::vector<std::byte> panel(static_cast<std::size_t>(words * kWordBytes));
+  std::vector<std::uint8_t> flags;
+  MatrixView part = view;
+  for (std::int64_t m = 0; m < view.matrices; ++m) {
+    for (std::int64_t n = 0; n < view.columns; n += kPanel) {
+      part.columns = std::min(kPanel, view.columns - n);
+      std::fill(panel.begin(), panel.end(), std::byte{0});
+      with_types(weights.element(), true, [&](auto weight, auto stored) {
+        write_integer_panels<decltype(weight), decltype(stored)>(
+            weights.bytes().data() + m * view.matrix_step + n * view.column_step, part,
+            zero.data() + m * view.columns + n, panel.data());
+      });
+      const std::size_t first = flags.size();
+      for (auto word = panel.begin(); word != panel.end(); word += kWordBytes) {
+        int largest = 0;
+        for (std::int64_t i = 0; i < kWordBytes; i += 2) {
+          largest = std::max(largest, magnitude(word[i]) + magnitude(word[i + 1]));
+        }
+        flags.push_back(largest > 128);
+      }
+      for (std::size_t i = first; i < flags.size(); ++i) {
+        for (std::size_t j = i + 1; j < std::min(i + 4, flags.size()); ++j) flags[i] |= flags[j];
+      }
+    }
+  }
+  return flags;
+}
+
 Packing pack_integer_rows(const ir::Tensor& weights, const MatrixView& view,
                           const std::vector<std::int64_t>& zero_points, bool narrow,
                           std::int64_t row_length) {

@@ -78,5 +78,29 @@ GCRT_INLINE V dot4_u8s8(V acc, V u8x4, V s8x4) {
   }
 }
 
+// The same where |s8[0]| + |s8[1]| and |s8[2]| + |s8[3]| are at most 128: pairs of products fit int16, and
+// vpmaddubsw is exact.
+#if defined(__SSSE3__) && !defined(__AVX512VNNI__) && !defined(__AVXVNNI__)
+constexpr bool kHasPairDot = true;
+#else
+constexpr bool kHasPairDot = false;
+#endif
+template <class V>
+GCRT_INLINE V dot4_u8s8_of_pairs(V acc, V u8x4, V s8x4) {
+#if defined(__AVX2__)
+  if constexpr (sizeof(V) == 32) {
+    const __m256i pairs = _mm256_maddubs_epi16((__m256i)u8x4, (__m256i)s8x4);
+    return (V)_mm256_add_epi32((__m256i)acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  }
+#endif
+#if defined(__SSSE3__)
+  if constexpr (sizeof(V) == 16) {
+    const __m128i pairs = _mm_maddubs_epi16((__m128i)u8x4, (__m128i)s8x4);
+    return (V)_mm_add_epi32((__m128i)acc, _mm_madd_epi16(pairs, _mm_set1_epi16(1)));
+  }
+#endif
+  return dot4_u8s8(acc, u8x4, s8x4);
+}
+
 }  // namespace GCRT_NAMESPACE
 #endif

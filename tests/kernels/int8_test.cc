@@ -19,7 +19,8 @@ struct Exact {
   std::unique_ptr<T[]> data;
 };
 
-enum class Values { random, extreme };
+// narrow: most weights as large as pairs of products in int16 allow, a few larger; the largest x.
+enum class Values { random, extreme, narrow };
 
 // Operands of a contraction; weights are stored without their zero point.
 template <class TX, class TW>
@@ -41,6 +42,10 @@ Operands<TX, TW> make_operands(std::size_t x_count, std::size_t w_count, Values 
     o.zero_point = is_high ? kLow : kHigh;
     for (TX& x : o.x) x = static_cast<TX>(is_high ? kHigh : kLow);
     for (TW& w : o.w) w = static_cast<TW>(-kWeight);
+  } else if (values == Values::narrow) {
+    o.zero_point = kLow + random.below(256);
+    for (TX& x : o.x) x = static_cast<TX>(kHigh - random.below(3));
+    for (TW& w : o.w) w = static_cast<TW>(random.below(300) == 0 ? -kWeight : random.below(5) < 2 ? 64 : -64);
   } else {
     o.zero_point = kLow + random.below(256);
     for (TX& x : o.x) x = static_cast<TX>(kLow + random.below(256));
@@ -75,6 +80,25 @@ void append_packed(int taps, int depth, int columns, int zero_point, const F& w,
   }
 }
 
+// Flags of wide words, see dot_int8.h; of packed int16 there are none.
+template <class TW>
+std::vector<std::uint8_t> wide_words(const std::vector<TW>& packed, std::size_t words_of_panel) {
+  std::vector<std::uint8_t> wide;
+  if (sizeof(TW) > 1) return wide;
+  for (std::size_t i = 0; i < packed.size(); i += 64) {
+    int largest = 0;
+    for (std::size_t j = i; j < i + 64; j += 2) {
+      largest = std::max(largest, std::abs(int{packed[j]}) + std::abs(int{packed[j + 1]}));
+    }
+    wide.push_back(largest > 128);
+  }
+  for (std::size_t i = 0; i < wide.size(); ++i) {
+    for (std::size_t j = i + 1; j < i + 4 && j / words_of_panel == i / words_of_panel; ++j)
+      wide[i] |= wide[j];
+  }
+  return wide;
+}
+
 constexpr Blocking kBlockings[] = {{0, 0, 0, 0}, {9, 17, 5, 0}};
 
 template <class TX, class TW>
@@ -101,14 +125,17 @@ void check_gemm(int rows, int columns, int depth, int gap, Values values, std::u
   const Exact<TX> a(o.x);
   const Exact<TW> b(packed);
   const Exact<std::int32_t> c(offsets);
+  const std::vector<std::uint8_t> wide = wide_words(packed, static_cast<std::size_t>(depth + 3) / 4);
   for (const Blocking& blocking : kBlockings) {
-    const Recorded<std::int32_t> result =
-        in_any_pieces<std::int32_t>(rows, columns, gemm_integer_work_items(rows, columns, blocking),
-                                    [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
-                                      gemm_integer(rows, columns, depth, a.data.get(), lda, b.data.get(),
-                                                   c.data.get(), blocking, epilogue, begin, end);
-                                    });
-    result.check(expected, 0.0);
+    for (const std::uint8_t* flags : {static_cast<const std::uint8_t*>(nullptr), wide.data()}) {
+      const Recorded<std::int32_t> result =
+          in_any_pieces<std::int32_t>(rows, columns, gemm_integer_work_items(rows, columns, blocking),
+                                      [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+                                        gemm_integer(rows, columns, depth, a.data.get(), lda, b.data.get(),
+                                                     c.data.get(), flags, blocking, epilogue, begin, end);
+                                      });
+      result.check(expected, 0.0);
+    }
   }
 }
 
@@ -149,6 +176,10 @@ TYPED_TEST(Integer, GemmLargeAndExtreme) {
       check_gemm<TX, TW>(rows, 33, 1031, 0, Values::extreme, seed);
       check_gemm<TX, TW>(rows, 48, 64, 5, Values::extreme, seed);
     }
+  }
+  for (int depth : {1, 16, 19, 64, 310}) {
+    check_gemm<TX, TW>(37, 40, depth, 0, Values::narrow, 7);
+    check_gemm<TX, TW>(2, 9, depth, 3, Values::narrow, 8);
   }
   check_gemm<TX, TW>(130, 100, 310, 0, Values::random, 9);
   check_gemm<TX, TW>(700, 40, 900, 3, Values::random, 10);
@@ -211,14 +242,19 @@ void check_conv(const ConvShape& s, Values values = Values::random, std::uint32_
   const Exact<std::int32_t> c(offsets);
   const Exact<TX> border(
       std::vector<TX>(static_cast<std::size_t>(channels + 3), static_cast<TX>(o.zero_point)));
+  const std::vector<std::int64_t> expected = integer_reference(s, o);
+  const std::vector<std::uint8_t> wide =
+      wide_words(packed, static_cast<std::size_t>(taps * ((channels + 3) / 4)));
   for (const Blocking& blocking : kBlockings) {
-    const Recorded<std::int32_t> result =
-        in_any_pieces<std::int32_t>(out_pixels(s), s.out_c, conv2d_integer_work_items(s, blocking),
-                                    [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
-                                      conv2d_integer(s, x.data.get(), b.data.get(), c.data.get(),
-                                                     border.data.get(), blocking, epilogue, begin, end);
-                                    });
-    result.check(integer_reference(s, o), 0.0);
+    for (const std::uint8_t* flags : {static_cast<const std::uint8_t*>(nullptr), wide.data()}) {
+      const Recorded<std::int32_t> result =
+          in_any_pieces<std::int32_t>(out_pixels(s), s.out_c, conv2d_integer_work_items(s, blocking),
+                                      [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+                                        conv2d_integer(s, x.data.get(), b.data.get(), c.data.get(), flags,
+                                                       border.data.get(), blocking, epilogue, begin, end);
+                                      });
+      result.check(expected, 0.0);
+    }
   }
 }
 
@@ -321,6 +357,7 @@ TYPED_TEST(Integer, ConvExtremes) {
     for (int in_c : {3, 17, 64}) {
       check_conv<TX, TW>(make_shape(6, 7, in_c, 33, 3, 3, padded(1)), Values::extreme, seed);
       check_conv<TX, TW>(make_shape(6, 7, in_c, 33, 1, 1, padded(0)), Values::extreme, seed);
+      check_conv<TX, TW>(make_shape(6, 7, in_c, 33, 3, 3, padded(1)), Values::narrow, seed);
     }
   }
 }

@@ -157,6 +157,22 @@ void check_integers(const ir::Tensor& w, const MatrixView& view, const std::vect
       }
     }
   }
+  if (narrow) {
+    const auto is_wide = [&](std::size_t word) {
+      int largest = 0;
+      for (std::size_t i = 64 * word; i < 64 * word + 64; i += 2) {
+        largest = std::max(largest, std::abs(int{panels[i]}) + std::abs(int{panels[i + 1]}));
+      }
+      return largest > 128;
+    };
+    const std::size_t words = panels.size() / 64,
+                      of_panel = static_cast<std::size_t>(taps * ((view.inner + 3) / 4));
+    std::vector<std::uint8_t> wide(words, 0);
+    for (std::size_t i = 0; i < words; ++i) {
+      for (std::size_t j = i; j < i + 4 && j / of_panel == i / of_panel; ++j) wide[i] |= is_wide(j);
+    }
+    EXPECT_EQ(wide_words(w, view, zero), wide);
+  }
   const IntegerFacts facts = integer_facts(w, view, zero);
   EXPECT_EQ(facts.narrow, narrow);
   EXPECT_EQ(facts.sums, sums);

@@ -18,6 +18,7 @@ struct ConvOperands {
   const typename Dot::Right* w_packed;
   const typename Dot::Left* border_row;
   const typename Dot::Sum* offsets;
+  const std::uint8_t* wide;
 };
 
 // Some output pixels and columns of one group. A kernel of more taps than a tile has room for is summed in
@@ -33,7 +34,8 @@ GCRT_NOINLINE void conv2d_block(ConvGroup<Dot>& group, const Block& block, ConvT
   const std::ptrdiff_t words = group.words * s.kernel_h * s.kernel_w;
   alignas(64) typename Dot::Sum sums[Dot::kRows * kTileColumns<Dot>];
   alignas(64) typename ColumnTiles<Dot>::Padded padded;
-  ColumnTiles<Dot> tiles{group.w_packed, words, group.offsets, group.n_origin, block.column_end, padded};
+  ColumnTiles<Dot> tiles{group.w_packed,   words,  group.offsets, group.n_origin,
+                         block.column_end, padded, group.wide};
   TileTask<Dot> task;
   task.sums = sums;
   std::ptrdiff_t prepared = -1;
@@ -94,16 +96,19 @@ GCRT_NOINLINE void conv2d_items(const ConvShape& s, const ConvOperands<Dot>& ope
     const auto* const x = operands.x + g * channels;
     const auto* const weights = operands.w_packed + g * group_weights;
     const auto* const offsets = Dot::kHasOffsets ? operands.offsets + g * columns : nullptr;
+    const std::uint8_t* wide = operands.wide;
+    if (Dot::kHasWideWords && wide != nullptr) wide += g * (group_weights / (kPanelColumns * G));
     const std::ptrdiff_t left = size - g * channels;
     if (is_pointwise(s)) {
-      const Product<Dot> product{channels, x, s.in_pixel_stride, weights, g * columns, pixels, offsets, left};
+      const Product<Dot> product{channels, x,    s.in_pixel_stride, weights, g * columns, pixels,
+                                 offsets,  left, nullptr,           wide};
       gemm_rectangle(product, blocking, block, epilogue);
     } else {
       // Taps of a kernel row follow each other word by word if pixels are whole words without gaps, or if a
       // tap is one word and they need not.
       const bool contiguous = (!Dot::kStepIsWord && words == 1) ||
                               (channels % G == 0 && s.in_pixel_stride == channels && s.dilation_w == 1);
-      ConvGroup<Dot> group{s,           x,        left,  operands.border_row, weights, offsets,
+      ConvGroup<Dot> group{s,           x,        left,  operands.border_row, weights, offsets, wide,
                            g * columns, channels, words, contiguous};
       conv2d_rectangle(group, blocking, block, epilogue);
     }
@@ -130,7 +135,7 @@ template <class Tile = UsualTile, class T, class E>
 inline void conv2d(const ConvShape& s, const T* x, const T* w_packed, const T* zero_row,
                    const Blocking& blocking, const E& epilogue, std::ptrdiff_t work_begin,
                    std::ptrdiff_t work_end) {
-  conv2d_items(s, ConvOperands<FmaDot<T, Tile>>{x, w_packed, zero_row, nullptr}, blocking,
+  conv2d_items(s, ConvOperands<FmaDot<T, Tile>>{x, w_packed, zero_row, nullptr, nullptr}, blocking,
                tile_epilogue<FmaDot<T, Tile>>(epilogue), work_begin, work_end);
 }
 

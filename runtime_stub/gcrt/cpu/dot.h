@@ -12,12 +12,14 @@
 //   kEdgeChannels        with at most so many channels, edges of images are copied next to what lies outside
 //   kStepIsWord          the words of a row follow each other without gaps; else the task says how far apart
 //   kPrefetches          lines of the next columns of B that are fetched ahead every 4 words; at most 2
+//   kHasWideWords        a faster product exists for words of B that a flag tells (TileTask::wide)
 //   kMaxTaps             kernel taps in one pass over a tile
 //   kGemvVectors         vectors of a single row that are computed together where there are as many; 0: no
 //                        kernel of its own for a single row
 //   read(a), read(a, n)   a Word of kWordDepth values at `a`, or of n and then what adds nothing
 //   broadcast(word)       in every lane, in the form that multiplies words of B
 //   multiply_add(s, a, b) on vectors: s += a . b
+//   multiply_add_narrow(s, a, b) the same for words of B that are not wide; where kHasWideWords
 //   add(a, b)             on vectors: the sum of two sums
 //
 // and, for depthwise.h, whose lanes are channels, channel_values(x) and channel_weights(w): one value per
@@ -99,6 +101,7 @@ struct FmaDot {
   static constexpr std::ptrdiff_t kEdgeChannels = 16;
   static constexpr bool kStepIsWord = true;
   static constexpr int kPrefetches = Tile::kPrefetches;
+  static constexpr bool kHasWideWords = false;
   static constexpr int kMaxTaps = 32;
   static constexpr int kGemvVectors = 4;
 

@@ -6,6 +6,11 @@
 //
 // int8 weights are multiplied as unsigned times signed bytes (vpdpbusd); signed A is read as A + 128, which
 // `offsets` makes up for with -128 * sum over k of B[k][n]. int16 weights multiply A widened to int16.
+//
+// Without an instruction for four products, vpmaddubsw does half the work where it is exact: where in a word
+// |b0| + |b1| and |b2| + |b3| are at most 128. Other words are wide. `wide` has a flag for each word of a
+// panel, [panels][words]: whether it or one of the next three is wide in any of the 16 columns. It is null
+// where too many are.
 #pragma once
 
 #include "gcrt/cpu/dot.h"
@@ -33,6 +38,8 @@ struct IntegerDot {
   static constexpr std::ptrdiff_t kEdgeChannels = 0;
   static constexpr bool kStepIsWord = false;
   static constexpr int kPrefetches = 0;
+  static constexpr bool kHasWideWords =
+      kHasPairDot && sizeof(TW) == 1 && kVectors * kLanes <= 16;  // flags of one panel
   static constexpr int kMaxTaps = 64;
   static constexpr int kGemvVectors = 0;
 
@@ -87,6 +94,11 @@ struct IntegerDot {
     } else {
       sum = madd_s16(sum, a, b);
     }
+    keep_in_register(sum);
+  }
+  template <class V>
+  static GCRT_INLINE void multiply_add_narrow(V& sum, V a, V b) {
+    sum = dot4_u8s8_of_pairs(sum, a, b);
     keep_in_register(sum);
   }
   static GCRT_INLINE Vector add(Vector a, Vector b) {

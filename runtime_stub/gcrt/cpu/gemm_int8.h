@@ -4,8 +4,9 @@
 //
 // A is uint8_t or int8_t. B is packed as [ceil(N / 16)][ceil(K / 4)][16][4] int8_t, or
 // [ceil(N / 16)][ceil(K / 2)][16][2] int16_t, zero padded in both directions. Where A is signed and B is
-// int8_t, offsets[n] must include -128 * sum over k of b(k, n) (see dot_int8.h). The epilogue is called as
-// in gemm.h, with Pack<int32_t, L>. Reads of A stay inside its M rows.
+// int8_t, offsets[n] must include -128 * sum over k of b(k, n); `wide` tells words of int8_t that may not be
+// multiplied in pairs, or is null (see dot_int8.h). The epilogue is called as in gemm.h, with
+// Pack<int32_t, L>. Reads of A stay inside its M rows.
 #pragma once
 
 #include "gcrt/cpu/dot_int8.h"
@@ -23,11 +24,11 @@ inline std::ptrdiff_t gemm_integer_work_items(std::ptrdiff_t rows, std::ptrdiff_
 template <class TX, class TW, class E>
 inline void gemm_integer(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, const TX* a,
                          std::ptrdiff_t lda, const TW* b_packed, const std::int32_t* offsets,
-                         const Blocking& blocking, const E& epilogue, std::ptrdiff_t work_begin,
-                         std::ptrdiff_t work_end) {
+                         const std::uint8_t* wide, const Blocking& blocking, const E& epilogue,
+                         std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
   using Dot = IntegerDot<TX, TW>;
-  gemm_items(Product<Dot>{depth, a, lda, b_packed, 0, rows, offsets, (rows - 1) * lda + depth}, columns,
-             blocking, tile_epilogue<Dot>(epilogue), work_begin, work_end);
+  gemm_items(Product<Dot>{depth, a, lda, b_packed, 0, rows, offsets, (rows - 1) * lda + depth, nullptr, wide},
+             columns, blocking, tile_epilogue<Dot>(epilogue), work_begin, work_end);
 }
 
 }  // namespace GCRT_NAMESPACE

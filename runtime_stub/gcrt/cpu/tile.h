@@ -50,10 +50,13 @@ struct TileTask {
   int index = 0;                 // of the tile of rows, among those of the same columns
   int tiles = 1;                 // of rows: more of the largest follow, Rows * row_stride elements apart
   const Sum* offsets;            // of the columns
-  Sum* sums;                     // [rows of all][columns], for the epilogue or the next part of a long K
-  bool resume = false;           // start from `sums`
-  bool finish = true;            // call the epilogue
-  int valid_rows;                // rows of the last tile and columns that exist; the rest is dropped
+  // For each word of the panel: whether the product of words that are not wide is wrong for it or one of the
+  // next three; null: for all of them.
+  const std::uint8_t* wide = nullptr;
+  Sum* sums;            // [rows of all][columns], for the epilogue or the next part of a long K
+  bool resume = false;  // start from `sums`
+  bool finish = true;   // call the epilogue
+  int valid_rows;       // rows of the last tile and columns that exist; the rest is dropped
   int valid_columns;
   std::ptrdiff_t m;  // what the epilogue is told about the first row and column
   std::ptrdiff_t n;
@@ -102,7 +105,7 @@ struct TileSums {
 };
 
 // One word of k: an outer product of one column of A and one row of B. `word(i)` is the word of row i.
-template <int Phase, int Rows, int Vectors, class Dot, class F>
+template <int Phase, bool IsNarrow = false, int Rows, int Vectors, class Dot, class F>
 GCRT_INLINE void tile_step(TileSums<Rows, Vectors, Dot>& acc, const F& word, const typename Dot::Right* b,
                            std::ptrdiff_t panel_stride) {
   constexpr int L = kVectorLanes<typename Dot::Sum>;
@@ -117,7 +120,13 @@ GCRT_INLINE void tile_step(TileSums<Rows, Vectors, Dot>& acc, const F& word, con
   for (int i = 0; i < Rows; ++i) {
     const typename Dot::Vector av = Dot::broadcast(word(i));
     GCRT_UNROLL
-    for (int j = 0; j < Vectors; ++j) Dot::multiply_add(acc.sum[P][i][j], av, bv[j]);
+    for (int j = 0; j < Vectors; ++j) {
+      if constexpr (IsNarrow) {
+        Dot::multiply_add_narrow(acc.sum[P][i][j], av, bv[j]);
+      } else {
+        Dot::multiply_add(acc.sum[P][i][j], av, bv[j]);
+      }
+    }
   }
 }
 
@@ -182,6 +191,8 @@ GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>
     const Right* b = task.b + run->b_offset;
     std::ptrdiff_t k = run->a_offset;
     const auto word = [&](int i) GCRT_LAMBDA_INLINE { return Dot::read(a[i] + k); };
+    const std::uint8_t* wide = task.wide;
+    if (Dot::kHasWideWords && wide != nullptr) wide += run->b_offset / kPanelRow;
     std::ptrdiff_t words = task.run_words;
     for (; words >= 4; words -= 4) {
       if constexpr (Dot::kPrefetches > 0) {
@@ -189,15 +200,27 @@ GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>
         for (int i = 0; i < Dot::kPrefetches; ++i) __builtin_prefetch(prefetch + i * prefetch_step, 0, 2);
         prefetch += kPanelRow;
       }
-      tile_step<0>(acc, word, b, panel_stride);
-      k += step;
-      tile_step<1>(acc, word, b + kPanelRow, panel_stride);
-      k += step;
-      tile_step<2>(acc, word, b + 2 * kPanelRow, panel_stride);
-      k += step;
-      tile_step<3>(acc, word, b + 3 * kPanelRow, panel_stride);
-      k += step;
-      b += 4 * kPanelRow;
+      const auto four_steps = [&](auto narrow) GCRT_LAMBDA_INLINE {
+        constexpr bool kIsNarrow = decltype(narrow)::value;
+        tile_step<0, kIsNarrow>(acc, word, b, panel_stride);
+        k += step;
+        tile_step<1, kIsNarrow>(acc, word, b + kPanelRow, panel_stride);
+        k += step;
+        tile_step<2, kIsNarrow>(acc, word, b + 2 * kPanelRow, panel_stride);
+        k += step;
+        tile_step<3, kIsNarrow>(acc, word, b + 3 * kPanelRow, panel_stride);
+        k += step;
+        b += 4 * kPanelRow;
+      };
+      if constexpr (Dot::kHasWideWords) {
+        const bool is_narrow = wide != nullptr && *wide == 0;
+        wide += wide != nullptr ? 4 : 0;
+        if (is_narrow) {
+          four_steps(std::true_type{});
+          continue;
+        }
+      }
+      four_steps(std::false_type{});
     }
     for (; words > 0; --words) {
       tile_step<0>(acc, word, b, panel_stride);
