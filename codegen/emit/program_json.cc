@@ -20,6 +20,7 @@ namespace {
 
 /// Bytes of the instance block of a CPU program: a mark and the weights that were checked.
 constexpr std::int64_t kInstanceBytes = 64;
+constexpr std::int64_t kLargePage = std::int64_t{2} << 20;  // of x86-64 and of AArch64
 
 /// Pairs of buffers that one static_assert looks at; clang evaluates about 10^6 steps in one constant.
 constexpr std::int64_t kPairsPerCheck = 20'000;
@@ -220,6 +221,10 @@ void add_weights_mode(Json& out, const Program& program, WeightsMode mode) {
   weights["linked"] = present && (mode == WeightsMode::kIncbin || mode == WeightsMode::kArray);
   weights["on_disk"] = present && mode != WeightsMode::kArray;
   weights["loaded"] = present && (mode == WeightsMode::kFile || mode == WeightsMode::kExtern);
+  // What the wrapper of a processor allocates: blocks of large pages miss the TLB less.
+  const std::int64_t block =
+      std::max(program.arena_bytes, mode == WeightsMode::kFile ? weights_file_bytes(program) : 0);
+  out["large_blocks"] = block >= kLargePage;
   out["weights"] = std::move(weights);
 }
 

@@ -6,17 +6,26 @@
 #include <cstring>
 #include <string>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 #include "gcrt/app/tensor.h"
 
 namespace GCRT_NAMESPACE {
 
-// Bytes at an aligned address.
+// Bytes at an aligned address; large blocks in large pages, where the system gives them on request.
 class Block {
  public:
   Block(std::size_t bytes, std::size_t alignment) : bytes_(bytes) {
-    const std::size_t rounded = (bytes / alignment + 1) * alignment;
-    data_ = std::aligned_alloc(alignment, rounded);
+    constexpr std::size_t kLargePage = std::size_t{2} << 20;
+    const std::size_t align = bytes >= kLargePage ? kLargePage : alignment;
+    const std::size_t rounded = (bytes / align + 1) * align;
+    data_ = std::aligned_alloc(align, rounded);
     if (data_ == nullptr) fail("out of memory");
+#ifdef MADV_HUGEPAGE
+    if (bytes >= kLargePage) (void)madvise(data_, rounded, MADV_HUGEPAGE);
+#endif
     // All ones are NaN in every floating type: whoever reads what nobody wrote shows it.
     std::memset(data_, 0xff, rounded);
   }
