@@ -49,6 +49,16 @@ bool has_suffix(const std::string& text, std::string_view suffix) {
          text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
 }
 
+/// Compilers for ARM tell names of cores from those of architectures. Of the machine that this runs on.
+std::string cpu_flag(const std::string& cpu) {
+#if defined(__aarch64__) || defined(__arm__)
+  const bool is_core = cpu.compare(0, 4, "armv") != 0;
+#else
+  const bool is_core = false;
+#endif
+  return (is_core ? "-mcpu=" : "-march=") + cpu;
+}
+
 CommandLine compile_command(const CommandLine& compiler, const std::string& project,
                             const std::string& source, const std::string& object, const Options& options,
                             bool is_library) {
@@ -64,7 +74,7 @@ CommandLine compile_command(const CommandLine& compiler, const std::string& proj
       add({"-O2", "-fPIC"});
       append(command, words_of(arithmetic_flags(Target::kCpp)));
       append(command, words_of(library_flags()));
-      if (!options.cpu.empty()) add({"-march=" + options.cpu});
+      if (!options.cpu.empty()) add({cpu_flag(options.cpu)});
       if (is_clang(compiler)) append(command, words_of(clang_flags()));
     } else {
       add({"-O0", "-pthread"});  // their speed is of no interest here, their compile time is

@@ -99,7 +99,8 @@ void add_output_options(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("--target", raw.target, "cpp or cuda")->check(CLI::IsMember({"cpp", "cuda"}));
   app.add_option("--name", options.name, "Prefix of all names in the output, [a-z][a-z0-9_]*");
   app.add_option("--state", raw.states, "An input that the previous run's output feeds: in=out")->take_all();
-  app.add_option("--cpu", options.cpu, "-march= that the output's build files ask for (native)");
+  app.add_option("--cpu", options.cpu,
+                 "-march=, or -mcpu= of ARM, that the output's build files ask for (native)");
   app.add_option(
       "--arch", options.arch,
       fmt::format("With --target cuda: the GPUs to build for; compute_NN is PTX ({})", kDefaultCudaArch));

@@ -28,13 +28,17 @@ std::string_view arithmetic_flags(Target target) { return line_of(info_of(target
 std::string_view library_flags() { return line_of("library"); }
 std::string_view clang_flags() { return line_of("clang"); }
 
-std::vector<LevelFlags> library_levels() {
-  std::vector<LevelFlags> levels;
+std::vector<LevelSet> library_levels() {
+  std::vector<LevelSet> sets;
   std::istringstream text{std::string(text_of("levels"))};
+  std::string architecture;
   LevelFlags level;
-  while (text >> level.name && std::getline(text >> std::ws, level.flags)) levels.push_back(level);
-  GC_CHECK(!levels.empty());
-  return levels;
+  while (text >> architecture >> level.name && std::getline(text >> std::ws, level.flags)) {
+    if (sets.empty() || sets.back().architecture != architecture) sets.push_back({architecture, {}});
+    sets.back().levels.push_back(level);
+  }
+  GC_CHECK(!sets.empty());
+  return sets;
 }
 
 }  // namespace gcompile

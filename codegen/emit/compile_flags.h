@@ -19,14 +19,19 @@ std::string_view library_flags();
 /// What clang needs to keep vectors of 64 bytes whole.
 std::string_view clang_flags();
 
-/// A set of instructions that a library for every x86-64 processor holds its kernels for (x86-64 psABI,
-/// micro-architecture levels).
+/// A set of instructions that a library for every processor of an architecture holds its kernels for (x86-64
+/// psABI, micro-architecture levels; Arm Architecture Reference Manual, A2.3).
 struct LevelFlags {
   std::string name;   // "x86_64_v3", an identifier
   std::string flags;  // "-march=x86-64-v3"
 };
 
-/// The best first: a processor takes the first whose instructions it has.
-std::vector<LevelFlags> library_levels();
+/// The levels of an architecture of 64 bits.
+struct LevelSet {
+  std::string
+      architecture;  // "x86_64": the first word of what a compiler calls its target, __x86_64__ its macro
+  std::vector<LevelFlags> levels;  // the best first: a processor takes the first whose instructions it has
+};
+std::vector<LevelSet> library_levels();
 
 }  // namespace gcompile

@@ -265,14 +265,20 @@ void add_choices(Json& out, const Program& program) {
 
 /// A library that is for no processor in particular holds its kernels for several.
 void add_levels(Json& out, const TargetInfo& target, const EmitOptions& options) {
-  out["levels"] = Json::array();
+  out["level_sets"] = Json::array();
   if (target.has_levels && options.cpu == "native") {
-    for (const LevelFlags& level : library_levels()) {
-      out["levels"].push_back({{"name", level.name}, {"flags", level.flags}});
-      out["lowest_level"] = level.name;
+    for (const LevelSet& set : library_levels()) {
+      Json levels = Json::array();
+      for (const LevelFlags& level : set.levels)
+        levels.push_back({{"name", level.name}, {"flags", level.flags}});
+      out["level_sets"].push_back({{"architecture", set.architecture},
+                                   {"directive", out["level_sets"].empty() ? "if" : "elif"},
+                                   {"cmake", out["level_sets"].empty() ? "if" : "elseif"},
+                                   {"levels", std::move(levels)},
+                                   {"lowest", set.levels.back().name}});
     }
   }
-  out["has_levels"] = !out["levels"].empty();
+  out["has_levels"] = !out["level_sets"].empty();
 }
 
 /// What the calls of the schedule do, in their order, for programs that time them.

@@ -16,6 +16,7 @@ constexpr TileShape kTiles64[] = {{8, 3}, {6, 4}};
 
 constexpr Level kSse = {16, 16, false, kTiles16};
 constexpr Level kNeon = {16, 32, false, kTiles16Of32};
+constexpr Level kNeon32 = {16, 16, false, kTiles16};
 constexpr Level kNeonDot = {16, 32, true, kTiles16Of32};
 constexpr Level kAvx2 = {32, 16, false, kTiles32};
 constexpr Level kAvx512 = {64, 32, false, kTiles64};
@@ -25,8 +26,8 @@ struct LevelRow {
   Level level;
 };
 
-// What GCC and Clang call the levels of the x86-64 psABI, cores of ARM, and of microcontrollers. A core that
-// is not listed is generic.
+// What GCC and Clang call the levels of the x86-64 psABI, architectures of ARM, and microcontrollers. What is
+// not listed here or among the cores is generic.
 constexpr std::array<LevelRow, 7> kLevels = {{
     {"x86-64", kSse},
     {"x86-64-v2", kSse},
@@ -35,6 +36,30 @@ constexpr std::array<LevelRow, 7> kLevels = {{
     {"armv8-a", kNeon},
     {"armv8.2-a+dotprod", kNeonDot},
     {"cortex-m7", {4, 16, false, kTiles16}},
+}};
+
+/// A core as its maker describes it: the Arm Software Optimization Guide and Technical Reference Manual of
+/// each, with the clock and the caches of a usual system on chip. FMA are vectors of 16 bytes; the latency is
+/// that between two that add to one sum.
+struct Core {
+  std::string_view name;  // of --cpu
+  Level level;
+  double gigahertz;
+  int fma_per_clock, fma_latency, loads_per_clock;
+  double bytes_per_ns;
+  std::int64_t l1, l2, l3;  // KiB
+  int cores;
+};
+
+constexpr std::array<Core, 8> kCores = {{
+    {"cortex-a7", kNeon32, 1.0, 1, 8, 1, 2, 32, 256, 256, 4},
+    {"cortex-a15", kNeon32, 1.7, 1, 4, 1, 5, 32, 1024, 1024, 4},
+    {"cortex-a53", kNeon, 1.4, 1, 4, 1, 3, 32, 512, 512, 4},
+    {"cortex-a55", kNeonDot, 1.8, 1, 4, 1, 5, 32, 128, 1024, 4},
+    {"cortex-a72", kNeon, 1.8, 1, 3, 1, 5, 32, 1024, 1024, 4},
+    {"cortex-a76", kNeonDot, 2.4, 2, 2, 2, 10, 64, 512, 2048, 4},
+    {"cortex-a78", kNeonDot, 2.4, 2, 2, 2, 12, 64, 512, 4096, 8},
+    {"neoverse-n1", kNeonDot, 2.6, 2, 2, 2, 15, 64, 1024, 8192, 16},
 }};
 
 }  // namespace
@@ -70,6 +95,21 @@ Machine machine_of_cpu(std::string_view cpu) {
     machine.name = cpu;
     machine.level = row.level;
     machine.levels = {row.level};
+  }
+  for (const Core& core : kCores) {
+    if (core.name != cpu) continue;
+    machine.name = cpu;
+    machine.level = core.level;
+    machine.levels = {core.level};
+    machine.gigahertz = core.gigahertz;
+    machine.fma_per_clock = core.fma_per_clock;
+    machine.fma_latency = core.fma_latency;
+    machine.loads_per_clock = core.loads_per_clock;
+    machine.bytes_per_ns = core.bytes_per_ns;
+    machine.l1 = core.l1 << 10;
+    machine.l2 = core.l2 << 10;
+    machine.l3 = core.l3 << 10;
+    machine.cores = core.cores;
   }
   return machine;
 }

@@ -62,7 +62,7 @@
 #define GCRT_KEEP_IN_REGISTER(value) asm volatile("" : "+v"(value))  // "x" would name only the first 16
 #elif defined(__x86_64__) || defined(__i386__)
 #define GCRT_KEEP_IN_REGISTER(value) asm volatile("" : "+x"(value))
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) || defined(__ARM_NEON)
 #define GCRT_KEEP_IN_REGISTER(value) asm volatile("" : "+w"(value))
 #else
 #define GCRT_KEEP_IN_REGISTER(value) static_cast<void>(value)

@@ -11,7 +11,7 @@
 
 namespace GCRT_NAMESPACE {
 
-#if defined(__FMA__) || defined(__aarch64__) || defined(__CUDA_ARCH__)
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__CUDA_ARCH__)
 #define GCRT_HAS_FMA 1
 #else
 #define GCRT_HAS_FMA 0
@@ -49,11 +49,13 @@ GCRT_INLINE V fma(V a, V b, V c) {
     return (V)_mm_fmadd_ps((__m128)a, (__m128)b, (__m128)c);
   } else if constexpr (sizeof(V) == 16 && sizeof(T) == 8) {
     return (V)_mm_fmadd_pd((__m128d)a, (__m128d)b, (__m128d)c);
-#elif !GCRT_CUDA
+#elif GCRT_NEON
   } else if constexpr (sizeof(V) == 16 && sizeof(T) == 4) {
     return (V)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#if GCRT_NEON64
   } else if constexpr (sizeof(V) == 16 && sizeof(T) == 8) {
     return (V)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+#endif
 #endif
   } else {
     return concatenate(fma(low_half(a), low_half(b), low_half(c)),
@@ -62,6 +64,25 @@ GCRT_INLINE V fma(V a, V b, V c) {
 #else
   return a * b + c;
 #endif
+}
+
+// Whether an instruction multiplies a vector by one lane of another: FMLA and SDOT (by element) of AArch64
+// (Arm Architecture Reference Manual, C7.2). Four values of A are then one load, and none is spread.
+#if GCRT_NEON64 && GCRT_VECTOR_BYTES == 16
+constexpr bool kMultipliesLanes = true;
+#else
+constexpr bool kMultipliesLanes = false;
+#endif
+
+// a * lanes[Lane] + c, with one rounding where the machine can.
+template <int Lane, class V>
+GCRT_INLINE V fma_lane(V a, V lanes, V c) {
+#if GCRT_NEON64
+  if constexpr (std::is_same<V, Pack<float, 4>>::value) {
+    return (V)vfmaq_laneq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)lanes, Lane);
+  }
+#endif
+  return fma(a, splat_like<V>(lanes[Lane]), c);
 }
 
 }  // namespace GCRT_NAMESPACE

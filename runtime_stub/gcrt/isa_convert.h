@@ -7,13 +7,101 @@
 
 namespace GCRT_NAMESPACE {
 
-#if GCRT_X86 && defined(__SSE2__) && !defined(__clang__)
+#if ((GCRT_X86 && defined(__SSE2__)) || GCRT_NEON) && !defined(__clang__)
 #define GCRT_SPELL_CONVERSIONS 1
 #else
 #define GCRT_SPELL_CONVERSIONS 0
 #endif
 
-#if GCRT_SPELL_CONVERSIONS
+#if GCRT_NEON
+// A pack of at most 8 bytes in the low part of a register, and back.
+template <class V>
+GCRT_INLINE uint8x8_t to_register(V value) {
+  static_assert(sizeof(V) <= 8, "half a register");
+  if constexpr (sizeof(V) == 8) {
+    return (uint8x8_t)value;
+  } else if constexpr (sizeof(V) == 4) {
+    return vreinterpret_u8_u32(vdup_n_u32(bit_cast_whole<std::uint32_t>(value)));
+  } else {
+    return vreinterpret_u8_u16(vdup_n_u16(bit_cast_whole<std::uint16_t>(value)));
+  }
+}
+template <class R>
+GCRT_INLINE R from_register(uint8x8_t value) {
+  static_assert(sizeof(R) <= 8, "half a register");
+  if constexpr (sizeof(R) == 8) {
+    return (R)value;
+  } else if constexpr (sizeof(R) == 4) {
+    return bit_cast_whole<R>(vget_lane_u32(vreinterpret_u32_u8(value), 0));
+  } else {
+    return bit_cast_whole<R>(vget_lane_u16(vreinterpret_u16_u8(value), 0));
+  }
+}
+#endif
+
+#if GCRT_SPELL_CONVERSIONS && GCRT_NEON
+template <class R, class V>
+GCRT_INLINE R first_lanes(V value) {
+  if constexpr (sizeof(R) == 16) {
+    return (R)value;
+  } else {
+    return from_register<R>(vget_low_u8((uint8x16_t)value));
+  }
+}
+
+// Integers to wider integers; the result is at most one machine vector.
+template <class To, class V>
+GCRT_INLINE Rebind<V, To> widen_integer(V value) {
+  using R = Rebind<V, To>;
+  using E = ElementOf<V>;
+  const uint8x8_t in = to_register(value);
+  if constexpr (sizeof(To) > 2 * sizeof(E)) {
+    using Double = SizedInteger<2 * sizeof(E)>;
+    using Middle =
+        std::conditional_t<std::is_signed<E>::value, typename Double::Signed, typename Double::Unsigned>;
+    return widen_integer<To>(widen_integer<Middle>(value));
+  } else if constexpr (sizeof(E) == 1 && std::is_signed<E>::value) {
+    return first_lanes<R>(vmovl_s8((int8x8_t)in));
+  } else if constexpr (sizeof(E) == 1) {
+    return first_lanes<R>(vmovl_u8(in));
+  } else if constexpr (sizeof(E) == 2 && std::is_signed<E>::value) {
+    return first_lanes<R>(vmovl_s16((int16x4_t)in));
+  } else if constexpr (sizeof(E) == 2) {
+    return first_lanes<R>(vmovl_u16((uint16x4_t)in));
+  } else if constexpr (std::is_signed<E>::value) {
+    return first_lanes<R>(vmovl_s32((int32x2_t)in));
+  } else {
+    return first_lanes<R>(vmovl_u32((uint32x2_t)in));
+  }
+}
+
+// Integers to narrower integers, modulo 2^bits; the source is at most one machine vector.
+template <class To, class V>
+GCRT_INLINE Rebind<V, To> narrow_integer(V value) {
+  using R = Rebind<V, To>;
+  using E = ElementOf<V>;
+  if constexpr (sizeof(E) > 2 * sizeof(To)) {
+    return narrow_integer<To>(narrow_integer<typename SizedInteger<sizeof(E) / 2>::Unsigned>(value));
+  } else {
+    uint8x16_t in;
+    if constexpr (sizeof(V) == 16) {
+      in = (uint8x16_t)value;
+    } else {
+      const uint8x8_t half = to_register(value);
+      in = vcombine_u8(half, half);
+    }
+    if constexpr (sizeof(E) == 2) {
+      return from_register<R>(vmovn_u16((uint16x8_t)in));
+    } else if constexpr (sizeof(E) == 4) {
+      return from_register<R>((uint8x8_t)vmovn_u32((uint32x4_t)in));
+    } else {
+      return from_register<R>((uint8x8_t)vmovn_u64((uint64x2_t)in));
+    }
+  }
+}
+#endif
+
+#if GCRT_SPELL_CONVERSIONS && GCRT_X86
 // A pack of at most 16 bytes in the low part of a register, and back.
 template <class V>
 GCRT_INLINE __m128i to_register(V value) {
@@ -160,6 +248,19 @@ GCRT_INLINE Rebind<V, To> convert(V value) {
     return convert<To>(convert<std::int32_t>(value));
   } else if constexpr (sizeof(To) < 4) {
     return convert<To>(convert<std::int32_t>(value));
+#if GCRT_NEON64
+  } else if constexpr (std::is_same<To, double>::value && std::is_same<From, float>::value) {
+    return (R)vcvt_f64_f32((float32x2_t)value);
+  } else if constexpr (std::is_same<To, float>::value && std::is_same<From, double>::value) {
+    return (R)vcvt_f32_f64((float64x2_t)value);
+  } else if constexpr (std::is_same<To, double>::value && sizeof(From) == 4) {
+    return convert<To>(
+        convert<std::conditional_t<std::is_signed<From>::value, std::int64_t, std::uint64_t>>(value));
+  } else if constexpr (std::is_same<From, double>::value && sizeof(To) == 4) {
+    return convert<To>(convert<std::int64_t>(value));
+  } else if constexpr (std::is_same<From, float>::value && sizeof(To) == 8) {
+    return convert<To>(convert<double>(value));
+#endif
 #endif
   } else {
 #if GCRT_CUDA
@@ -190,6 +291,12 @@ GCRT_INLINE Rebind<U, float> half_to_float(U half) {
     return concatenate(half_to_float(low_half(half)), half_to_float(high_half(half)));
   }
 #endif
+#if GCRT_NEON64
+  if constexpr (kLanesOf<U> == 4) return (Pack<float, 4>)vcvt_f32_f16((float16x4_t)half);
+  if constexpr (kLanesOf < U >> 4) {
+    return concatenate(half_to_float(low_half(half)), half_to_float(high_half(half)));
+  }
+#endif
   const auto bits = convert<std::uint32_t>(half);
   const auto magnitude = bits & 0x7fffu;
   const auto sign = (bits & 0x8000u) << 16;
@@ -197,7 +304,7 @@ GCRT_INLINE Rebind<U, float> half_to_float(U half) {
   const auto quiet = blend(magnitude > 0x7c00u, splat_like<decltype(rebiased)>(1u << 22), rebiased & 0u);
   const auto large = (rebiased + (112u << 23)) | quiet;
   const auto small = bit_cast<std::uint32_t>(convert<float>(bit_cast<std::int32_t>(magnitude)) *
-                                             splat_like<Rebind<U, float> >(5.9604644775390625e-8f));
+                                             splat_like<Rebind<U, float>>(5.9604644775390625e-8f));
   const auto finite = blend(magnitude < 0x0400u, small, rebiased);
   return bit_cast<float>(blend(magnitude >= 0x7c00u, large, finite) | sign);
 #endif
@@ -223,12 +330,18 @@ GCRT_INLINE Rebind<V, std::uint16_t> float_to_half(V value) {
   }
   if constexpr (kLanesOf<V> == 4) {
     const __m128i halves = _mm_cvtps_ph((__m128)value, _MM_FROUND_TO_NEAREST_INT);
-    return bit_cast_whole<Pack<std::uint16_t, 4> >(static_cast<long long>(_mm_cvtsi128_si64(halves)));
+    return bit_cast_whole<Pack<std::uint16_t, 4>>(static_cast<long long>(_mm_cvtsi128_si64(halves)));
   }
   if constexpr (kLanesOf<V> == 8) {
     return (Pack<std::uint16_t, 8>)_mm256_cvtps_ph((__m256)value, _MM_FROUND_TO_NEAREST_INT);
   }
   if constexpr (kLanesOf < V >> 8) {
+    return concatenate(float_to_half(low_half(value)), float_to_half(high_half(value)));
+  }
+#endif
+#if GCRT_NEON64
+  if constexpr (kLanesOf<V> == 4) return (Pack<std::uint16_t, 4>)vcvt_f16_f32((float32x4_t)value);
+  if constexpr (kLanesOf < V >> 4) {
     return concatenate(float_to_half(low_half(value)), float_to_half(high_half(value)));
   }
 #endif

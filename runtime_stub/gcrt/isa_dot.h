@@ -55,8 +55,6 @@ GCRT_INLINE V dot4_u8s8(V acc, V u8x4, V s8x4) {
   if constexpr (sizeof(V) == 32)
     return (V)_mm256_dpbusd_avx_epi32((__m256i)acc, (__m256i)u8x4, (__m256i)s8x4);
   if constexpr (sizeof(V) == 16) return (V)_mm_dpbusd_avx_epi32((__m128i)acc, (__m128i)u8x4, (__m128i)s8x4);
-#elif defined(__ARM_FEATURE_MATMUL_INT8)
-  if constexpr (sizeof(V) == 16) return (V)vusdotq_s32((int32x4_t)acc, (uint8x16_t)u8x4, (int8x16_t)s8x4);
 #endif
   if constexpr (kLanesOf<V> == 1) {
     std::uint32_t sum = static_cast<std::uint32_t>(acc);
@@ -101,6 +99,87 @@ GCRT_INLINE V dot4_u8s8_of_pairs(V acc, V u8x4, V s8x4) {
 #endif
   return dot4_u8s8(acc, u8x4, s8x4);
 }
+
+// Whether bytes are multiplied as signed ones, on vectors that a kernel is compiled for.
+#if GCRT_NEON && GCRT_VECTOR_BYTES == 16
+#define GCRT_MULTIPLIES_SIGNED 1
+#else
+#define GCRT_MULTIPLIES_SIGNED 0
+#endif
+
+#if GCRT_MULTIPLIES_SIGNED
+// NEON multiplies bytes of one signedness, so all of A are read as signed ones: those of uint8_t less 128,
+// which is what flipping their upper bit makes of them (cpu/dot_int8.h).
+
+using Int32x4 = Pack<std::int32_t, 4>;
+
+// Sums of four columns, of which each lies in two neighbouring lanes of `low` or of `high`.
+struct PairedSums {
+  Int32x4 low, high;
+};
+
+GCRT_INLINE PairedSums pair_sums(Int32x4 sums) {
+  const Int32x4 zero{};
+  return {__builtin_shufflevector(sums, zero, 0, 4, 1, 5), __builtin_shufflevector(sums, zero, 2, 6, 3, 7)};
+}
+GCRT_INLINE Int32x4 total_of_pairs(PairedSums sums) {
+#if GCRT_NEON64
+  return (Int32x4)vpaddq_s32((int32x4_t)sums.low, (int32x4_t)sums.high);
+#else
+  const auto halves = [](Int32x4 x) {
+    return vpadd_s32(vget_low_s32((int32x4_t)x), vget_high_s32((int32x4_t)x));
+  };
+  return (Int32x4)vcombine_s32(halves(sums.low), halves(sums.high));
+#endif
+}
+
+// acc + a0 * b0 + ... + a3 * b3 of signed bytes: the product of two is at most 2^14, and two such products
+// are added in 32 bits. SMULL and SADALP.
+GCRT_INLINE PairedSums dot4_s8(PairedSums acc, Int32x4 a, Int32x4 b) {
+  const int8x16_t x = (int8x16_t)a, y = (int8x16_t)b;
+#if GCRT_NEON64
+  const int16x8_t high = vmull_high_s8(x, y);
+#else
+  const int16x8_t high = vmull_s8(vget_high_s8(x), vget_high_s8(y));
+#endif
+  const int16x8_t low = vmull_s8(vget_low_s8(x), vget_low_s8(y));
+  return {(Int32x4)vpadalq_s16((int32x4_t)acc.low, low), (Int32x4)vpadalq_s16((int32x4_t)acc.high, high)};
+}
+
+// acc + a0 * b0 + a1 * b1 of int16. SMLAL.
+GCRT_INLINE PairedSums madd_s16(PairedSums acc, Int32x4 a, Int32x4 b) {
+  const int16x8_t x = (int16x8_t)a, y = (int16x8_t)b;
+#if GCRT_NEON64
+  const int32x4_t high = vmlal_high_s16((int32x4_t)acc.high, x, y);
+#else
+  const int32x4_t high = vmlal_s16((int32x4_t)acc.high, vget_high_s16(x), vget_high_s16(y));
+#endif
+  return {(Int32x4)vmlal_s16((int32x4_t)acc.low, vget_low_s16(x), vget_low_s16(y)), (Int32x4)high};
+}
+
+// acc + the sum of the four signed bytes of each lane.
+GCRT_INLINE Int32x4 add_bytes(Int32x4 acc, Int32x4 s8x4) {
+  return (Int32x4)vpadalq_s16((int32x4_t)acc, vpaddlq_s8((int8x16_t)s8x4));
+}
+
+// acc + a * b, lane by lane.
+GCRT_INLINE Int32x4 madd_lanes_s16(Int32x4 acc, Pack<std::int16_t, 4> a, Pack<std::int16_t, 4> b) {
+  return (Int32x4)vmlal_s16((int32x4_t)acc, (int16x4_t)a, (int16x4_t)b);
+}
+
+#if defined(__ARM_FEATURE_DOTPROD)
+// The same by SDOT, and with one lane of `a` for all of them.
+GCRT_INLINE Int32x4 dot4_s8(Int32x4 acc, Int32x4 a, Int32x4 b) {
+  return (Int32x4)vdotq_s32((int32x4_t)acc, (int8x16_t)b, (int8x16_t)a);
+}
+#if GCRT_NEON64
+template <int Lane>
+GCRT_INLINE Int32x4 dot4_s8_lane(Int32x4 acc, Int32x4 a, Int32x4 b) {
+  return (Int32x4)vdotq_laneq_s32((int32x4_t)acc, (int8x16_t)b, (int8x16_t)a, Lane);
+}
+#endif
+#endif
+#endif  // GCRT_MULTIPLIES_SIGNED
 
 }  // namespace GCRT_NAMESPACE
 #endif

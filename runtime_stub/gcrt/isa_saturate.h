@@ -11,7 +11,7 @@ template <class V>
 constexpr int kFloatsOf = std::is_same<ElementOf<V>, float>::value ? kLanesOf<V> : 0;
 
 // Of numbers, so without a care for NaN: b < a ? b : a and b > a ? b : a, which one instruction computes
-// where g++ 12 makes a comparison and a blend of them.
+// where g++ 12 makes a comparison and a blend of them. Of zeros with different signs either.
 template <class V>
 GCRT_INLINE V min_of_numbers(V a, V b) {
 #if GCRT_X86 && !GCRT_CUDA && defined(__AVX512F__)
@@ -19,6 +19,9 @@ GCRT_INLINE V min_of_numbers(V a, V b) {
 #endif
 #if GCRT_X86 && !GCRT_CUDA && defined(__AVX__)
   if constexpr (kFloatsOf<V> == 8) return (V)_mm256_min_ps((__m256)b, (__m256)a);
+#endif
+#if GCRT_NEON64
+  if constexpr (kFloatsOf<V> == 4) return (V)vminnmq_f32((float32x4_t)a, (float32x4_t)b);
 #endif
   return blend(b < a, b, a);
 }
@@ -30,7 +33,16 @@ GCRT_INLINE V max_of_numbers(V a, V b) {
 #if GCRT_X86 && !GCRT_CUDA && defined(__AVX__)
   if constexpr (kFloatsOf<V> == 8) return (V)_mm256_max_ps((__m256)b, (__m256)a);
 #endif
+#if GCRT_NEON64
+  if constexpr (kFloatsOf<V> == 4) return (V)vmaxnmq_f32((float32x4_t)a, (float32x4_t)b);
+#endif
   return blend(b > a, b, a);
+}
+
+// What lies above the range of R cut off.
+template <class R, class V>
+GCRT_INLINE V below_largest(V values) {
+  return min_of_numbers(values, splat_like<V>(static_cast<float>(kLargest<ElementOf<R>>)));
 }
 
 #if GCRT_X86 && !GCRT_CUDA && defined(__SSE4_1__)
@@ -49,10 +61,11 @@ GCRT_INLINE __m128i saturate_to_shorts(V numbers) {
   }
 }
 
-// What lies below the range of words becomes the least word, which saturates as it should; what lies above it
-// was cut off before.
+// What lies below the range of words becomes the least word, which saturates as it should; so would what lies
+// above it.
 template <class R, class V>
-GCRT_INLINE R saturate_vector(V numbers) {
+GCRT_INLINE R saturate_vector(V values) {
+  const V numbers = below_largest<R>(values);
   constexpr bool is_signed = std::is_signed<ElementOf<R>>::value;
 #if defined(__AVX512BW__)
   if constexpr (sizeof(V) == 64) {
@@ -82,6 +95,19 @@ constexpr int kWidestNativeSaturation = 32;
 #else
 constexpr int kWidestNativeSaturation = 16;
 #endif
+#elif GCRT_NEON64
+// FCVTNS, and SQXTN or SQXTUN twice: each saturates.
+template <class R, class V>
+GCRT_INLINE R saturate_vector(V numbers) {
+  const int16x4_t shorts = vqmovn_s32(vcvtnq_s32_f32((float32x4_t)numbers));
+  const int16x8_t twice = vcombine_s16(shorts, shorts);
+  if constexpr (std::is_signed<ElementOf<R>>::value) {
+    return from_register<R>(vreinterpret_u8_s8(vqmovn_s16(twice)));
+  } else {
+    return from_register<R>(vqmovun_s16(twice));
+  }
+}
+constexpr int kWidestNativeSaturation = 16;
 #else
 constexpr int kWidestNativeSaturation = 0;
 template <class R, class V>
@@ -92,11 +118,11 @@ R saturate_vector(V numbers);
 template <class To, int N, class V>
 GCRT_INLINE Rebind<V, To> saturate(Lanes<N>, V value) {
   static_assert(sizeof(To) == 1 && std::is_same<ElementOf<V>, float>::value, "floats to bytes");
-  const V below = min_of_numbers(value, splat_like<V>(static_cast<float>(kLargest<To>)));
+  using R = Rebind<V, To>;
   if constexpr (sizeof(V) >= 16 && static_cast<int>(sizeof(V)) <= kWidestNativeSaturation) {
-    return saturate_vector<Rebind<V, To>>(below);
+    return saturate_vector<R>(value);
   } else {
-    const V inside = max_of_numbers(below, splat_like<V>(static_cast<float>(kLowest<To>)));
+    const V inside = max_of_numbers(below_largest<R>(value), splat_like<V>(static_cast<float>(kLowest<To>)));
     return convert<To>(convert<std::int32_t>(round_half_even(inside)));
   }
 }

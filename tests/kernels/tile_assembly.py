@@ -5,45 +5,68 @@
 
 Tiles are those of codegen/kernels/machine.cc. In the loop over k, four steps at a time, at most one instruction in
 six multiply-adds may touch the stack: row pointers that are reloaded once for the four steps are hidden behind the
-multiply-adds, those that are reloaded at every step are not. A tile of 14 rows must be found to be too large. Exit: 0
-right, 1 not, 77 not a compiler for x86-64.
+multiply-adds, those that are reloaded at every step are not. A tile that is too large must be found to be so. On
+AArch64, whose registers hold four steps of all rows, nothing at all may touch the stack, of the tiles of integers
+(gcrt/cpu/dot_int8.h) neither, and no multiply-add needs a lane spread first where an instruction takes lanes. Exit: 0
+right, 1 not, 77 no compiler for x86-64 or AArch64.
 """
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
-LEVELS = {"kTiles16": "x86-64-v2", "kTiles32": "x86-64-v3", "kTiles64": "x86-64-v4"}
-TOO_LARGE = ("x86-64-v4", 14, 2)
-ACCESSES_PER_MULTIPLY_ADD = 1 / 6
 STEPS = 4
 
+
+class Machine:
+    """What a compiler's assembly for a processor looks like."""
+
+    def __init__(self, levels, too_large, accesses, jump, multiply_add, stack, integers=None):
+        self.levels, self.too_large, self.accesses = levels, too_large, accesses
+        self.jump, self.multiply_add, self.stack, self.integers = jump, multiply_add, stack, integers or {}
+
+
+MACHINES = {
+    "x86_64": Machine({"kTiles16": "x86-64-v2", "kTiles32": "x86-64-v3", "kTiles64": "x86-64-v4"}, ("x86-64-v4", 14, 2),
+                      1 / 6, r"\s+j\w+\s+(\.L\w+)", r"\tv?(fmadd\d+|mul)ps\t", None),
+    # Of integers: level, multiply-adds of four steps, lanes that are spread first.
+    "aarch64": Machine({"kTiles16Of32": "armv8-a"}, ("armv8-a", 8, 4), 0, r"\s+(?:b\.?\w*|cbn?z\t\w+,)\s+(\.L\w+)",
+                       r"\t(fmla|sdot|smull2?)\t", r"\[(sp|x29)[],]",
+                       {"armv8.2-a+dotprod": (STEPS * 8 * 2, 0), "armv8-a": (STEPS * 4 * 2 * 2, STEPS * 4)}),
+}
+
 SOURCE = """
-#include "gcrt/cpu/gemm.h"
+#include "gcrt/cpu/gemm_int8.h"
 namespace gcrt {
+template <class T>
 struct Store {
-  float* y;
+  T* y;
   std::ptrdiff_t row;
   template <class L, class V>
   GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
     store(lane, y + m * row + n, sums);
   }
 };
+#if ROWS
 using Dot = FmaDot<float, RegisterTile<ROWS, VECTORS>>;
-template void finish_whole_tiles<Dot, Store>(const TileTask<Dot>&, const void*);
+#else
+using Dot = IntegerDot<std::uint8_t, std::int8_t>;
+#endif
+template void finish_whole_tiles<Dot, Store<Dot::Sum>>(const TileTask<Dot>&, const void*);
 }  // namespace gcrt
 """
 
 
-def inner_loops(lines):
+def inner_loops(lines, jump_pattern):
     """From a label to the jump back to it, with no loop inside."""
     labels, loops = {}, []
     for i, line in enumerate(lines):
         if label := re.match(r"(\.L\w+):", line):
             labels[label[1]] = i
-        jump = re.match(r"\s+j\w+\s+(\.L\w+)", line)
+        jump = re.match(jump_pattern, line)
         if jump and jump[1] in labels:
             loops.append((labels[jump[1]], i))
     return [lines[a:b + 1] for a, b in loops if not any((c, d) != (a, b) and a <= c and d <= b for c, d in loops)]
@@ -53,42 +76,67 @@ def count(lines, pattern):
     return sum(bool(re.search(pattern, line)) for line in lines)
 
 
-def multiply_adds(lines):
-    return count(lines, r"\tv?(fmadd\d+|mul)ps\t")
+def loop_over_k(machine, assembly, multiply_adds):
+    """The shortest with the multiply-adds of four steps: where words of A lie apart there is another."""
+    loops = inner_loops(assembly.splitlines(), machine.jump)
+    found = [loop for loop in loops if count(loop, machine.multiply_add) == multiply_adds]
+    if not found:
+        raise ValueError(f"no loop of {multiply_adds} multiply-adds, but of "
+                         f"{[count(loop, machine.multiply_add) for loop in loops]}")
+    return min(found, key=len)
 
 
-def stack_accesses(assembly, rows, vectors):
-    """Of the loop over k; an error where it has not the multiply-adds of four steps."""
-    loop = max(inner_loops(assembly.splitlines()), key=multiply_adds)
-    if multiply_adds(loop) != STEPS * rows * vectors:
-        raise ValueError(f"{multiply_adds(loop)} multiply-adds, not {STEPS} times {rows}x{vectors}")
+def stack_accesses(machine, assembly, loop):
+    if machine.stack:
+        return count(loop, machine.stack)
     return count(loop, r"\(%r[sb]p[,)]" if count(assembly.splitlines(), r"%rsp, %rbp") else r"\(%rsp[,)]")
 
 
 def main():
     source_dir, compiler, flags = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    if not shutil.which(compiler):
+        print(f"no {compiler}: scripts/install_packages.sh test installs it")
+        return 77
     target = subprocess.run([compiler, "-dumpmachine"], capture_output=True, text=True, check=True).stdout
-    if not target.startswith("x86_64"):
-        print("no compiler for x86-64")
+    machine = MACHINES.get(target.partition("-")[0])
+    if not machine:
+        print(f"nothing is known of {target.strip()}")
         return 77
     table = (source_dir / "codegen/kernels/machine.cc").read_text()
     tiles = [(level, int(rows), int(vectors))
-             for name, level in LEVELS.items()
+             for name, level in machine.levels.items()
              for rows, vectors in re.findall(r"\{(\d+), (\d+)\}", re.search(name + r"\[\] = \{(.*)\};", table)[1])]
-    wrong = len(tiles) < len(LEVELS)
+    wrong = len(tiles) < len(machine.levels)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "tile.cc"
         path.write_text(SOURCE)
-        for level, rows, vectors in tiles + [TOO_LARGE]:
+
+        def loop_of(level, rows, vectors, multiply_adds):
             command = [compiler, "-std=c++17", "-O2", f"-march={level}", "-fno-exceptions", "-Wno-psabi", *flags,
                        f"-DROWS={rows}", f"-DVECTORS={vectors}", f"-I{source_dir / 'runtime_stub'}", "-S", "-o", "-",
                        str(path)]
             assembly = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-            accesses = stack_accesses(assembly, rows, vectors)
-            is_small = accesses <= ACCESSES_PER_MULTIPLY_ADD * STEPS * rows * vectors
-            print(f"{level} {rows}x{vectors}: {accesses} stack accesses in {STEPS * rows * vectors} multiply-adds")
-            wrong = wrong or is_small == ((level, rows, vectors) == TOO_LARGE)
+            loop = loop_over_k(machine, assembly, multiply_adds)
+            return loop, stack_accesses(machine, assembly, loop)
+
+        for level, rows, vectors in tiles + [machine.too_large]:
+            multiply_adds = STEPS * rows * vectors
+            loop, accesses = loop_of(level, rows, vectors, multiply_adds)
+            is_small = accesses <= machine.accesses * multiply_adds
+            print(f"{level} {rows}x{vectors}: {accesses} stack accesses and {instructions(loop)} instructions in "
+                  f"{multiply_adds} multiply-adds")
+            wrong = wrong or is_small == ((level, rows, vectors) == machine.too_large)
+        for level, (multiply_adds, spread) in machine.integers.items():
+            loop, accesses = loop_of(level, 0, 0, multiply_adds)
+            lanes = count(loop, r"\t(dup|ins|umov)\t")
+            print(f"{level} bytes: {accesses} stack accesses, {lanes} lanes spread and {instructions(loop)} instructions in "
+                  f"{multiply_adds} multiply-adds")
+            wrong = wrong or accesses > 0 or lanes > spread
     return 1 if wrong else 0
+
+
+def instructions(loop):
+    return count(loop, r"^\t[a-z]")
 
 
 if __name__ == "__main__":

@@ -125,7 +125,8 @@ class World:
         return program
 
 
-NPY_TYPES = {"float32": ("<f4", "f"), "int64": ("<i8", "q"), "bool": ("|b1", "?")}
+NPY_TYPES = {"float32": ("<f4", "f"), "float64": ("<f8", "d"), "float16": ("<f2", "e"), "int64": ("<i8", "q"),
+             "int32": ("<i4", "i"), "int16": ("<i2", "h"), "int8": ("|i1", "b"), "uint8": ("|u1", "B"), "bool": ("|b1", "?")}
 
 
 def write_npy(path, element, shape, values):
@@ -179,12 +180,11 @@ def march_flags():
     return ["-march=x86-64", *middle, "-march=native"]
 
 
-def library_levels():
+def library_levels(architecture=platform.machine()):
     """What a library for no processor in particular is compiled for, the best first: {name: flags}."""
-    if platform.machine() not in ("x86_64", "AMD64"):
-        return {"one": ""}
     lines = (ROOT / "runtime_stub" / "flags" / "levels.txt").read_text(encoding="utf-8").splitlines()
-    return dict(line.split(" ", 1) for line in lines)
+    rows = [line.split(" ", 2) for line in lines]
+    return {name: flags for of, name, flags in rows if of == architecture} or {"one": ""}
 
 
 def manifest(project, name):

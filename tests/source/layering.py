@@ -43,7 +43,7 @@ PAGES = ("ir/zeroed_memory.cc", "sys/mman.h")
 UNSTEADY = {"unordered_map", "unordered_set", "ctime", "time.h", "random"}
 # Headers of the runtime that belong to the programs, not to the library that is emitted, which may not include them.
 HOST_HEADERS = re.compile(r"gcrt/(app/[a-z_]+|npy|thread_pool)\.h")
-LIBRARY_MAY_INCLUDE = {"arm_neon.h", "cpuid.h", "immintrin.h", "cmath", "cstddef", "cstdint", "cstring", "limits", "type_traits",
+LIBRARY_MAY_INCLUDE = {"arm_neon.h", "sys/auxv.h", "cpuid.h", "immintrin.h", "cmath", "cstddef", "cstdint", "cstring", "limits", "type_traits",
                        "utility", "algorithm", "atomic"}
 DEVICE_MAY_INCLUDE = LIBRARY_MAY_INCLUDE | {"cuda_runtime.h"}
 OPT_IN = {("gcrt/cuda/cublaslt.h", "cublasLt.h")}

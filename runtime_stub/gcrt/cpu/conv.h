@@ -66,8 +66,8 @@ GCRT_NOINLINE void conv2d_block(ConvGroup<Dot>& group, const Block& block, ConvT
 
 // Blocks of output pixels, each of whole tiles. A block of one tile keeps its row pointers for all columns.
 template <class Dot>
-inline void conv2d_rectangle(ConvGroup<Dot>& group, const Blocking& blocking, Block block,
-                             const TileEpilogue<Dot>& epilogue) {
+inline void conv2d_blocks(ConvGroup<Dot>& group, const Blocking& blocking, Block block,
+                          const TileEpilogue<Dot>& epilogue) {
   ConvTile<Dot> tile;
   const std::ptrdiff_t row_end = block.row_end;
   const std::ptrdiff_t step = whole_pieces(blocking.block_rows, Dot::kRows, row_end);
@@ -75,6 +75,27 @@ inline void conv2d_rectangle(ConvGroup<Dot>& group, const Blocking& blocking, Bl
     const std::ptrdiff_t left = row_end - block.row_begin;
     block.row_end = block.row_begin + smaller(left, step > Dot::kRows ? step : Dot::next_rows(left));
     conv2d_block(group, block, tile, epilogue);
+  }
+}
+
+template <class Dot>
+inline void conv2d_rectangle(ConvGroup<Dot>& group, const Blocking& blocking, const Block& block,
+                             const TileEpilogue<Dot>& epilogue) {
+  if constexpr (Dot::kReadsSigned) {
+    const ConvShape& s = group.shape;
+    for_signed_columns<Dot>(
+        group.w_packed, group.words * s.kernel_h * s.kernel_w, group.offsets, block.column_begin,
+        block.column_end,
+        [&](const auto* w_packed, const auto* offsets, std::ptrdiff_t first, std::ptrdiff_t columns)
+            GCRT_LAMBDA_INLINE {
+              ConvGroup<Dot> part = group;
+              part.w_packed = w_packed;
+              part.offsets = offsets;
+              part.n_origin += first;
+              conv2d_blocks(part, blocking, Block{block.row_begin, block.row_end, 0, columns}, epilogue);
+            });
+  } else {
+    conv2d_blocks(group, blocking, block, epilogue);
   }
 }
 

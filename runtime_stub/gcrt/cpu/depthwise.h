@@ -14,6 +14,22 @@
 
 namespace GCRT_NAMESPACE {
 
+// Places that are `distance` elements apart. Loads of vectors multiply an index by the size of an element on
+// x86, but not on AArch64, where bytes save a shift for each load.
+template <class T>
+struct Stride {
+  GCRT_INLINE explicit Stride(std::ptrdiff_t distance) : step(distance * kUnit) {}
+  GCRT_INLINE const T* from(const T* first, int i) const {
+    if constexpr (kUnit == 1) {
+      return first + i * step;
+    } else {
+      return reinterpret_cast<const T*>(reinterpret_cast<const unsigned char*>(first) + i * step);
+    }
+  }
+  static constexpr std::ptrdiff_t kUnit = GCRT_NEON64 ? sizeof(T) : 1;
+  std::ptrdiff_t step;
+};
+
 // Output pixels per step: as many as fill the latency of an FMA without spilling.
 constexpr int kDepthwisePixels = GCRT_VECTOR_BYTES == 64 ? 8 : 4;
 // Output rows through which one vector of channels is carried.
@@ -80,13 +96,14 @@ struct DepthwiseRow {
     }
   }
   template <int L>
-  GCRT_INLINE Vector<L> weights(int tap) const {
+  GCRT_INLINE typename Dot::template ChannelFactor<L> weights(int tap) const {
     return Dot::channel_weights(load(Lanes<L>{}, w + tap * std::ptrdiff_t{shape.out_c}));
   }
   // What a pixel outside the image counts as.
   template <int L>
-  GCRT_INLINE Vector<L> outside() const {
-    return splat(Lanes<L>{}, Dot::kSkipsBorder ? typename Dot::Sum{} : typename Dot::Sum{border});
+  GCRT_INLINE typename Dot::template ChannelFactor<L> outside() const {
+    using T = ElementOf<typename Dot::template ChannelFactor<L>>;
+    return splat(Lanes<L>{}, Dot::kSkipsBorder ? T{} : T{border});
   }
   // Kernel rows that are summed, and whether one of them lies inside the image.
   GCRT_INLINE TapRange summed_rows() const { return Dot::kSkipsBorder ? rows : TapRange{0, shape.kernel_h}; }
@@ -111,11 +128,11 @@ GCRT_INLINE void depthwise_finish(const DepthwiseRow<Dot>& row,
 
 // Adds one kernel row to the sums of `Pixels` output pixels. Each input vector is loaded once and used by
 // every kernel column that reaches it. `in(i)` gives input pixel i counted from the first tap.
-template <class Dot, int Pixels, int KernelW, int StrideW, class V, class In>
-GCRT_INLINE void depthwise_kernel_row(V (&sum)[Pixels], const In& in, const V (&weights)[KernelW]) {
+template <class Dot, int Pixels, int KernelW, int StrideW, class V, class W, class In>
+GCRT_INLINE void depthwise_kernel_row(V (&sum)[Pixels], const In& in, const W (&weights)[KernelW]) {
   GCRT_UNROLL
   for (int i = 0; i < (Pixels - 1) * StrideW + KernelW; ++i) {
-    const V value = in(i);
+    const W value = in(i);
     GCRT_UNROLL
     for (int kw = 0; kw < KernelW; ++kw) {
       const int shift = i - kw;
@@ -134,11 +151,13 @@ enum class DepthwisePlace { inside, at_side, anywhere };
 // well.
 template <DepthwisePlace Place, int Pixels, int Kernel, int StrideW, int L, class Dot, class E>
 GCRT_INLINE void depthwise_known(const DepthwiseRow<Dot>& row,
-                                 const Pack<typename Dot::Sum, L> (&w)[Kernel][Kernel], int ow,
+                                 const typename Dot::template ChannelFactor<L> (&w)[Kernel][Kernel], int ow,
                                  const E& epilogue) {
   using V = Pack<typename Dot::Sum, L>;
+  using W = typename Dot::template ChannelFactor<L>;
   const ConvShape& s = row.shape;
   const std::ptrdiff_t pixel = s.in_pixel_stride;
+  const Stride<typename Dot::Left> pixels(pixel);
   const std::ptrdiff_t step = s.dilation_h * s.in_row_stride;
   const typename Dot::Left* const x = row.x + (ow * StrideW * pixel + row.channel);
   const int first = ow * StrideW - s.pad_left;
@@ -146,7 +165,7 @@ GCRT_INLINE void depthwise_known(const DepthwiseRow<Dot>& row,
   GCRT_UNROLL
   for (int p = 0; p < Pixels; ++p) sum[p] = row.template start<L>();
   const auto add_row = [&](const typename Dot::Left* line, bool is_row,
-                           const V(&weights)[Kernel]) GCRT_LAMBDA_INLINE {
+                           const W(&weights)[Kernel]) GCRT_LAMBDA_INLINE {
     depthwise_kernel_row<Dot, Pixels, Kernel, StrideW>(
         sum,
         [&](int i) GCRT_LAMBDA_INLINE {
@@ -155,14 +174,14 @@ GCRT_INLINE void depthwise_known(const DepthwiseRow<Dot>& row,
               return row.template outside<L>();
             }
           }
-          return Dot::channel_values(load(Lanes<L>{}, line + i * pixel));
+          return Dot::channel_values(load(Lanes<L>{}, pixels.from(line, i)));
         },
         weights);
   };
   if constexpr (Place == DepthwisePlace::anywhere) {
     const TapRange rows = row.summed_rows();
     for (int kh = rows.begin; kh < rows.end; ++kh) {
-      V weights[Kernel];
+      W weights[Kernel];
       GCRT_UNROLL
       for (int kw = 0; kw < Kernel; ++kw) weights[kw] = row.template weights<L>(kh * Kernel + kw);
       add_row(x + kh * step, row.has_row(kh), weights);
@@ -177,7 +196,7 @@ GCRT_INLINE void depthwise_known(const DepthwiseRow<Dot>& row,
 // Output columns [ow, out_w), the largest tiles first.
 template <DepthwisePlace Place, int Pixels, int Kernel, int StrideW, int L, class Dot, class E>
 GCRT_INLINE void depthwise_rest(const DepthwiseRow<Dot>& row,
-                                const Pack<typename Dot::Sum, L> (&w)[Kernel][Kernel], int ow,
+                                const typename Dot::template ChannelFactor<L> (&w)[Kernel][Kernel], int ow,
                                 const E& epilogue) {
   for (; ow + Pixels <= row.shape.out_w; ow += Pixels) {
     depthwise_known<Place, Pixels, Kernel, StrideW, L>(row, w, ow, epilogue);
@@ -190,7 +209,7 @@ GCRT_INLINE void depthwise_rest(const DepthwiseRow<Dot>& row,
 // All output columns of a square kernel with known width and stride.
 template <int Kernel, int StrideW, int L, class Dot, class E>
 GCRT_INLINE void depthwise_known_row(const DepthwiseRow<Dot>& row,
-                                     const Pack<typename Dot::Sum, L> (&w)[Kernel][Kernel],
+                                     const typename Dot::template ChannelFactor<L> (&w)[Kernel][Kernel],
                                      const TapRange& inner, const E& epilogue) {
   constexpr int P = kDepthwisePixels;
   if (row.rows.begin > 0 || row.rows.end < Kernel) {
@@ -227,12 +246,12 @@ GCRT_INLINE void depthwise_any(const DepthwiseRow<Dot>& row, const Load& load_ch
     const typename Dot::Left* const line = row.x + (kh * s.dilation_h * s.in_row_stride + ow * step);
     const bool is_row = row.has_row(kh);
     for (int kw = columns.begin; kw < columns.end; ++kw) {
-      const V weight = row.template weights<L>(kh * s.kernel_w + kw);
+      const auto weight = row.template weights<L>(kh * s.kernel_w + kw);
       const bool is_inside = Dot::kSkipsBorder || (is_row && kw >= taps.begin && kw < taps.end);
       const typename Dot::Left* const x = line + kw * s.dilation_w * s.in_pixel_stride;
       GCRT_UNROLL
       for (int p = 0; p < Pixels; ++p) {
-        const V value =
+        const auto value =
             is_inside ? Dot::channel_values(load_channels(x + p * step)) : row.template outside<L>();
         Dot::multiply_add(sum[p], value, weight);
       }
@@ -285,7 +304,7 @@ GCRT_NOINLINE void depthwise_channels(const ConvShape& s, const DepthwiseOperand
     row.m = (std::ptrdiff_t{b} * s.out_h + oh) * s.out_w;
   };
   if constexpr (Kernel != 0) {
-    Pack<typename Dot::Sum, L> weights[Kernel][Kernel];
+    typename Dot::template ChannelFactor<L> weights[Kernel][Kernel];
     GCRT_UNROLL
     for (int kh = 0; kh < Kernel; ++kh) {
       GCRT_UNROLL

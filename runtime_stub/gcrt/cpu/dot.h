@@ -5,6 +5,7 @@
 //   Word                 what is read of a row of A in one step of k: kWordDepth values. A lane of a vector
 //                        holds as many values of one column of B, and the sum of that column.
 //   kRows, kVectors      the largest register tile: rows, and vectors of sums per row
+//   kItemRows            rows that a work item has a multiple of: whole tiles
 //   next_rows(n)         rows of the next tile when n rows are left: kRows, or a result of shorter()
 //   shorter(rows)        rows of the next smaller tile, at last 1
 //   kHasOffsets          the sums start at an int32 per column, which takes out zero points; else at zero
@@ -16,14 +17,19 @@
 //   kMaxTaps             kernel taps in one pass over a tile
 //   kGemvVectors         vectors of a single row that are computed together where there are as many; 0: no
 //                        kernel of its own for a single row
+//   kReadsLanes          four words of a row are read at once, as the lanes of a vector
+//   kReadsSigned         A is multiplied as signed bytes, whose sums the driver makes up for (ColumnTiles)
 //   read(a), read(a, n)   a Word of kWordDepth values at `a`, or of n and then what adds nothing
 //   broadcast(word)       in every lane, in the form that multiplies words of B
-//   multiply_add(s, a, b) on vectors: s += a . b
+//   read_lanes(a, step)   words at a, a + step, a + 2 * step and a + 3 * step
+//   lane<I>(words)        word I of them, in a form that multiplies words of B
+//   multiply_add(s, a, b) s += a . b, of an Accumulator
 //   multiply_add_narrow(s, a, b) the same for words of B that are not wide; where kHasWideWords
-//   add(a, b)             on vectors: the sum of two sums
+//   add(a, b)             the sum of two Accumulators
+//   begin(v), total(s)    an Accumulator is a vector of sums, or what becomes one in the end
 //
 // and, for depthwise.h, whose lanes are channels, channel_values(x) and channel_weights(w): one value per
-// lane in the forms that multiply_add takes.
+// lane, a ChannelFactor, in the forms that multiply_add takes.
 #pragma once
 
 #include <type_traits>
@@ -85,6 +91,12 @@ GCRT_INLINE void keep_in_register(V& sum) {
   if constexpr (sizeof(V) >= 16 && sizeof(V) <= GCRT_NATIVE_BYTES) GCRT_KEEP_IN_REGISTER(sum);
 }
 
+// One lane of a vector of A.
+template <int I, class V>
+struct LaneFactor {
+  V words;
+};
+
 // One type for all: a word is one value. T is float, double or an integer type (sums modulo 2^bits).
 template <class T, class Tile = UsualTile>
 struct FmaDot {
@@ -93,8 +105,12 @@ struct FmaDot {
   using Sum = T;
   using Word = T;
   using Vector = Pack<T, kVectorLanes<T>>;
+  using Accumulator = Vector;
+  template <int L>
+  using ChannelFactor = Pack<T, L>;
   static constexpr int kWordDepth = 1;
   static constexpr int kRows = Tile::kRows;
+  static constexpr int kItemRows = kRows;
   static constexpr int kVectors = Tile::kVectors;
   static constexpr bool kHasOffsets = false;
   static constexpr bool kSkipsBorder = true;
@@ -104,6 +120,8 @@ struct FmaDot {
   static constexpr bool kHasWideWords = false;
   static constexpr int kMaxTaps = 32;
   static constexpr int kGemvVectors = 4;
+  static constexpr bool kReadsLanes = kMultipliesLanes && std::is_same<T, float>::value;
+  static constexpr bool kReadsSigned = false;
 
   // Tiles of kRows, 8, 6, 4, 2 and 1 rows; one row too many is computed and dropped where that is cheaper
   // than another tile.
@@ -118,6 +136,17 @@ struct FmaDot {
 
   static GCRT_INLINE Word read(const T* a) { return *a; }
   static GCRT_INLINE Vector broadcast(Word word) { return splat(Lanes<kVectorLanes<T>>{}, word); }
+  static GCRT_INLINE Vector read_lanes(const T* a, std::ptrdiff_t) {
+    return load(Lanes<kVectorLanes<T>>{}, a);
+  }
+  template <int I>
+  static GCRT_INLINE LaneFactor<I, Vector> lane(Vector words) {
+    return {words};
+  }
+  template <int I>
+  static GCRT_INLINE void multiply_add(Vector& sum, LaneFactor<I, Vector> a, Vector b) {
+    sum = fma_lane<I>(b, a.words, sum);
+  }
   template <class V>
   static GCRT_INLINE V channel_values(V values) {
     return values;
@@ -132,6 +161,8 @@ struct FmaDot {
     if constexpr (!GCRT_HAS_FMA) keep_in_register(sum);
   }
   static GCRT_INLINE Vector add(Vector a, Vector b) { return a + b; }
+  static GCRT_INLINE Accumulator begin(Vector sums) { return sums; }
+  static GCRT_INLINE Vector total(Accumulator sums) { return sums; }
 };
 
 }  // namespace GCRT_NAMESPACE

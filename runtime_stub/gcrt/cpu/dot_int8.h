@@ -6,6 +6,8 @@
 //
 // int8 weights are multiplied as unsigned times signed bytes (vpdpbusd); signed A is read as A + 128, which
 // `offsets` makes up for with -128 * sum over k of B[k][n]. int16 weights multiply A widened to int16.
+// Processors of ARM multiply signed bytes: there unsigned A is read as A - 128, and the driver adds
+// 128 * sum over k of B[k][n] to `offsets` whatever A is (gemm.h, for_signed_columns).
 //
 // Without an instruction for four products, vpmaddubsw does half the work where it is exact: where in a word
 // |b0| + |b1| and |b2| + |b3| are at most 128. Other words are wide. `wide` has a flag for each word of a
@@ -17,6 +19,18 @@
 
 namespace GCRT_NAMESPACE {
 
+// The sums of a vector of columns, while a tile is summed.
+#if GCRT_MULTIPLIES_SIGNED && defined(__ARM_FEATURE_DOTPROD)
+template <class TW>
+using IntegerSums = std::conditional_t<sizeof(TW) == 1, Int32x4, PairedSums>;
+#elif GCRT_MULTIPLIES_SIGNED
+template <class TW>
+using IntegerSums = PairedSums;
+#else
+template <class TW>
+using IntegerSums = Pack<std::int32_t, kLanes>;
+#endif
+
 template <class TX, class TW>
 struct IntegerDot {
   using Left = TX;
@@ -24,14 +38,19 @@ struct IntegerDot {
   using Sum = std::int32_t;
   using Word = std::int32_t;
   using Vector = Pack<std::int32_t, kLanes>;
+  using Accumulator = IntegerSums<TW>;
   static constexpr int kWordDepth = 4 / static_cast<int>(sizeof(TW));
 // A wide tile reuses the words of A, which cost more to prepare than those of B. Without an instruction for
-// four products, the widened halves of the operands take registers as well.
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || defined(__ARM_FEATURE_MATMUL_INT8)
+// four products, the widened halves of the operands take registers as well, or sums are pairs.
+#if GCRT_MULTIPLIES_SIGNED
+  static constexpr int kRows = sizeof(Accumulator) == sizeof(Vector) ? 8 : GCRT_NEON64 ? 4 : 2;
+#elif defined(__AVX512VNNI__) || defined(__AVXVNNI__)
   static constexpr int kRows = 6;
 #else
   static constexpr int kRows = 4;
 #endif
+  // The same for all elements.
+  static constexpr int kItemRows = GCRT_MULTIPLIES_SIGNED ? 8 : kRows;
   static constexpr int kVectors = GCRT_VECTOR_BYTES == 64 ? 4 : 2;
   static constexpr bool kHasOffsets = true;
   static constexpr bool kSkipsBorder = false;
@@ -42,10 +61,14 @@ struct IntegerDot {
       kHasPairDot && sizeof(TW) == 1 && kVectors * kLanes <= 16;  // flags of one panel
   static constexpr int kMaxTaps = 64;
   static constexpr int kGemvVectors = 0;
+  static constexpr bool kReadsLanes = kMultipliesLanes;
+  static constexpr bool kReadsSigned = GCRT_MULTIPLIES_SIGNED && sizeof(TW) == 1;
+  // Whether bytes of A have their upper bit flipped: A + 128 or A - 128.
+  static constexpr bool kIsFlipped = sizeof(TW) == 1 && std::is_signed<TX>::value != kReadsSigned;
 
   // Tiles of kRows, half of them, and 1. Rows too many are computed and dropped where that is cheaper than
   // another tile.
-  static constexpr int shorter(int rows) { return rows / 2; }
+  static constexpr int shorter(int rows) { return rows == kRows ? rows / 2 : 1; }
   static constexpr int next_rows(std::ptrdiff_t remaining) {
     return remaining > kRows / 2 ? kRows : remaining > 1 ? kRows / 2 : 1;
   }
@@ -70,13 +93,95 @@ struct IntegerDot {
       return read(a, kWordDepth);
     }
   }
-  static GCRT_INLINE Vector broadcast(Word word) {
-    Vector words = splat(Lanes<kLanes>{}, word);
-    if constexpr (sizeof(TW) == 1 && std::is_signed<TX>::value) {
-      words ^= splat(Lanes<kLanes>{}, static_cast<std::int32_t>(0x80808080u));
-    }
+  static GCRT_INLINE Vector flipped(Vector words) {
+    if constexpr (kIsFlipped) words ^= splat(Lanes<kLanes>{}, static_cast<std::int32_t>(0x80808080u));
     return words;
   }
+  static GCRT_INLINE Vector broadcast(Word word) { return flipped(splat(Lanes<kLanes>{}, word)); }
+#if GCRT_MULTIPLIES_SIGNED
+  static GCRT_INLINE Vector read_lanes(const TX* a, std::ptrdiff_t step) {
+    if (step != kWordDepth)
+      return flipped(Vector{read(a), read(a + step), read(a + 2 * step), read(a + 3 * step)});
+    if constexpr (sizeof(TW) == 1) {
+      Vector words;
+      __builtin_memcpy(&words, a, sizeof(words));
+      return flipped(words);
+    } else {
+      return (Vector)convert<std::int16_t>(load(Lanes<8>{}, a));
+    }
+  }
+  template <int I>
+  static GCRT_INLINE auto lane(Vector words) {
+    if constexpr (sizeof(Accumulator) == sizeof(Vector)) {
+      return LaneFactor<I, Vector>{words};
+    } else {
+      return (Vector)__builtin_shufflevector(words, words, I, I, I, I);
+    }
+  }
+  static GCRT_INLINE void multiply_add(Accumulator& sum, Vector a, Vector b) {
+    if constexpr (sizeof(TW) == 1) {
+      sum = dot4_s8(sum, a, b);
+    } else {
+      sum = madd_s16(sum, a, b);
+    }
+    keep(sum);
+  }
+#if GCRT_NEON64 && defined(__ARM_FEATURE_DOTPROD)
+  template <int I>
+  static GCRT_INLINE void multiply_add(Vector& sum, LaneFactor<I, Vector> a, Vector b) {
+    sum = dot4_s8_lane<I>(sum, a.words, b);
+    keep(sum);
+  }
+#endif
+  static GCRT_INLINE void keep(Vector& sum) { keep_in_register(sum); }
+  static GCRT_INLINE void keep(PairedSums& sum) {
+    keep_in_register(sum.low);
+    keep_in_register(sum.high);
+  }
+  static GCRT_INLINE Accumulator begin(Vector sums) {
+    Accumulator out;
+    begin(sums, out);
+    return out;
+  }
+  static GCRT_INLINE void begin(Vector sums, Vector& out) { out = sums; }
+  static GCRT_INLINE void begin(Vector sums, PairedSums& out) { out = pair_sums(sums); }
+  static GCRT_INLINE Vector total(Vector sums) { return sums; }
+  static GCRT_INLINE Vector total(PairedSums sums) { return total_of_pairs(sums); }
+  static GCRT_INLINE PairedSums add(PairedSums a, PairedSums b) {
+    return {add(a.low, b.low), add(a.high, b.high)};
+  }
+  // Adds the four weights of each column of a vector of them.
+  static GCRT_INLINE Vector add_column(Vector sums, const TW* words) {
+    return add_bytes(sums, (Vector)load(Lanes<16>{}, words));
+  }
+  template <int L>
+  using ChannelFactor = Pack<std::int16_t, L>;
+  template <class V>
+  static GCRT_INLINE Rebind<V, std::int16_t> channel_values(V values) {
+    return convert<std::int16_t>(values);
+  }
+  template <class V>
+  static GCRT_INLINE V channel_weights(V weights) {
+    static_assert(sizeof(TW) == 2, "lanes of one int16");
+    return weights;
+  }
+  // Lanes that are channels.
+  template <class V>
+  static GCRT_INLINE std::enable_if_t<!std::is_class<V>::value> multiply_add(V& sum,
+                                                                             Rebind<V, std::int16_t> a,
+                                                                             Rebind<V, std::int16_t> b) {
+    if constexpr (kLanesOf<V> == 4) {
+      sum = madd_lanes_s16(sum, a, b);
+      keep_in_register(sum);
+    } else {
+      sum += convert<std::int32_t>(a) * convert<std::int32_t>(b);
+    }
+  }
+#else
+  static GCRT_INLINE Vector begin(Vector sums) { return sums; }
+  static GCRT_INLINE Vector total(Vector sums) { return sums; }
+  template <int L>
+  using ChannelFactor = Pack<std::int32_t, L>;
   template <class V>
   static GCRT_INLINE Rebind<V, std::int32_t> channel_values(V values) {
     return convert<std::int32_t>(values);
@@ -101,6 +206,7 @@ struct IntegerDot {
     sum = dot4_u8s8_of_pairs(sum, a, b);
     keep_in_register(sum);
   }
+#endif
   static GCRT_INLINE Vector add(Vector a, Vector b) {
     return bit_cast<std::int32_t>(bit_cast<std::uint32_t>(a) + bit_cast<std::uint32_t>(b));
   }

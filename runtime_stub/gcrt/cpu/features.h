@@ -1,18 +1,25 @@
-// Optional instructions of x86 processors: those that a source is compiled to use, and those that this
-// machine has. Other architectures have none that are asked for: both sets are empty. Sources: Intel SDM
-// volume 2, CPUID and XGETBV; x86-64 psABI, micro-architecture levels.
+// Optional instructions of x86 processors and, under Linux, those of ARM: those that a source is compiled to
+// use, and those that this machine has. Elsewhere none are asked for: both sets are empty. Sources: Intel SDM
+// volume 2, CPUID and XGETBV; x86-64 psABI, micro-architecture levels; Linux, Documentation/arm64/
+// elf_hwcaps.rst and arch/arm/include/uapi/asm/hwcap.h; Arm C Language Extensions, feature test macros.
 #pragma once
 
 #include "gcrt/config.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
+#elif defined(__linux__) && (defined(__aarch64__) || defined(__arm__))
+#include <sys/auxv.h>
 #endif
 
 namespace GCRT_NAMESPACE {
 
 // A set of instruction groups: bit i is row i of kFeatures.
 using Features = std::uint64_t;
+
+// A predefined macro is 1 where the compiler may use what it names, and else expands to its own name.
+#define GCRT_TEXT_OF(macro) #macro
+#define GCRT_IS_ONE(macro) (GCRT_TEXT_OF(macro)[0] == '1')
 
 #if defined(__x86_64__) || defined(__i386__)
 
@@ -28,10 +35,6 @@ struct FeatureRow {
   int bit;
   SavedRegisters registers;
 };
-
-// A predefined macro is 1 where the compiler may use what it names, and else expands to its own name.
-#define GCRT_TEXT_OF(macro) #macro
-#define GCRT_IS_ONE(macro) (GCRT_TEXT_OF(macro)[0] == '1')
 
 constexpr FeatureRow kFeatures[] = {
     {GCRT_IS_ONE(__SSE3__), k1C, 0, kNone},
@@ -65,6 +68,48 @@ constexpr FeatureRow kFeatures[] = {
     {GCRT_IS_ONE(__AVX512BF16__), k7_1A, 5, kZmm},
 };
 
+#elif defined(__linux__) && (defined(__aarch64__) || defined(__arm__))
+
+// Words that the kernel tells a program, by their place in the auxiliary vector.
+enum HardwareWord : unsigned long { kHardware = 16, kHardware2 = 26 };
+
+struct FeatureRow {
+  bool is_compiled;  // the compiler may use it in the source that includes this
+  HardwareWord word;
+  int bit;
+};
+
+constexpr FeatureRow kFeatures[] = {
+#if defined(__aarch64__)
+    {GCRT_IS_ONE(__ARM_FEATURE_CRC32), kHardware, 7},
+    {GCRT_IS_ONE(__ARM_FEATURE_ATOMICS), kHardware, 8},
+    {GCRT_IS_ONE(__ARM_FEATURE_FP16_VECTOR_ARITHMETIC), kHardware, 10},
+    {GCRT_IS_ONE(__ARM_FEATURE_QRDMX), kHardware, 12},
+    {GCRT_IS_ONE(__ARM_FEATURE_JCVT), kHardware, 13},
+    {GCRT_IS_ONE(__ARM_FEATURE_COMPLEX), kHardware, 14},
+    {GCRT_IS_ONE(__ARM_FEATURE_DOTPROD), kHardware, 20},
+    {GCRT_IS_ONE(__ARM_FEATURE_SVE), kHardware, 22},
+    {GCRT_IS_ONE(__ARM_FEATURE_FP16_FML), kHardware, 23},
+    {GCRT_IS_ONE(__ARM_FEATURE_SVE2), kHardware2, 1},
+    {GCRT_IS_ONE(__ARM_FEATURE_MATMUL_INT8), kHardware2, 13},
+    {GCRT_IS_ONE(__ARM_FEATURE_BF16), kHardware2, 14},
+#else
+    {GCRT_IS_ONE(__ARM_NEON), kHardware, 12},
+    {GCRT_IS_ONE(__ARM_FEATURE_FMA), kHardware, 16},
+    {GCRT_IS_ONE(__ARM_FEATURE_IDIV), kHardware, 17},
+    {GCRT_IS_ONE(__ARM_FEATURE_DOTPROD), kHardware, 24},
+#endif
+};
+
+#else
+
+struct FeatureRow {
+  bool is_compiled;
+};
+constexpr FeatureRow kFeatures[] = {{false}};
+
+#endif
+
 #undef GCRT_IS_ONE
 #undef GCRT_TEXT_OF
 
@@ -75,6 +120,8 @@ constexpr Features compiled_features() {
   for (const FeatureRow& feature : kFeatures) features |= Features{feature.is_compiled} << row++;
   return features;
 }
+
+#if defined(__x86_64__) || defined(__i386__)
 
 // Instructions on registers that the operating system does not save are none.
 inline Features machine_features() {
@@ -98,9 +145,19 @@ inline Features machine_features() {
   return features;
 }
 
+#elif defined(__linux__) && (defined(__aarch64__) || defined(__arm__))
+
+inline Features machine_features() {
+  Features features = 0;
+  int row = 0;
+  for (const FeatureRow& feature : kFeatures) {
+    features |= Features{(getauxval(feature.word) >> feature.bit & 1) != 0} << row++;
+  }
+  return features;
+}
+
 #else
 
-constexpr Features compiled_features() { return 0; }
 inline Features machine_features() { return 0; }
 
 #endif

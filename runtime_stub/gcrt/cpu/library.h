@@ -120,13 +120,13 @@ template <class Combine, class T, class I>
 inline bool scatter_elements(std::ptrdiff_t count, int rank, int axis, const std::int64_t* extents,
                              const std::int64_t* strides, const std::int64_t* box, const T* data,
                              const I* indices, const T* updates, T* y) {
-  std::ptrdiff_t positions = 1;
+  std::int64_t positions = 1;
   for (int i = 0; i < rank; ++i) positions *= box[i];
-  for (std::ptrdiff_t p = 0; p < positions; ++p) {
+  for (std::int64_t p = 0; p < positions; ++p) {
     if (wrapped_index(static_cast<std::int64_t>(indices[p]), extents[axis]) < 0) return false;
   }
   if (data != y) __builtin_memcpy(y, data, static_cast<std::size_t>(count) * sizeof(T));
-  for (std::ptrdiff_t p = 0; p < positions; ++p) {
+  for (std::int64_t p = 0; p < positions; ++p) {
     std::int64_t rest = p;
     std::int64_t at = 0;
     for (int i = rank; i-- > 0;) {

@@ -101,12 +101,13 @@ constexpr int tile_phases(int accumulators) { return accumulators >= 8 ? 1 : acc
 template <int Rows, int Vectors, class Dot>
 struct TileSums {
   static constexpr int kPhases = tile_phases(Rows * Vectors);
-  typename Dot::Vector sum[kPhases][Rows][Vectors];
+  typename Dot::Accumulator sum[kPhases][Rows][Vectors];
 };
 
-// One word of k: an outer product of one column of A and one row of B. `word(i)` is the word of row i.
+// One word of k: an outer product of one column of A and one row of B. `factor(i)` is the word of row i, in a
+// form that multiplies words of B.
 template <int Phase, bool IsNarrow = false, int Rows, int Vectors, class Dot, class F>
-GCRT_INLINE void tile_step(TileSums<Rows, Vectors, Dot>& acc, const F& word, const typename Dot::Right* b,
+GCRT_INLINE void tile_step(TileSums<Rows, Vectors, Dot>& acc, const F& factor, const typename Dot::Right* b,
                            std::ptrdiff_t panel_stride) {
   constexpr int L = kVectorLanes<typename Dot::Sum>;
   constexpr int P = Phase % TileSums<Rows, Vectors, Dot>::kPhases;
@@ -118,7 +119,7 @@ GCRT_INLINE void tile_step(TileSums<Rows, Vectors, Dot>& acc, const F& word, con
   }
   GCRT_UNROLL
   for (int i = 0; i < Rows; ++i) {
-    const typename Dot::Vector av = Dot::broadcast(word(i));
+    const auto av = factor(i);
     GCRT_UNROLL
     for (int j = 0; j < Vectors; ++j) {
       if constexpr (IsNarrow) {
@@ -128,6 +129,26 @@ GCRT_INLINE void tile_step(TileSums<Rows, Vectors, Dot>& acc, const F& word, con
       }
     }
   }
+}
+
+// Four words of k, those of each row in the lanes of a vector, `words(i)`.
+template <int Rows, int Vectors, class Dot, class F>
+GCRT_INLINE void tile_steps_by_lane(TileSums<Rows, Vectors, Dot>& acc, const F& words,
+                                    const typename Dot::Right* b, std::ptrdiff_t panel_stride) {
+  constexpr std::ptrdiff_t kPanelRow = kPanelColumns * Dot::kWordDepth;
+  typename Dot::Vector row[Rows];
+  GCRT_UNROLL
+  for (int i = 0; i < Rows; ++i) row[i] = words(i);
+  const auto step = [&](auto lane) GCRT_LAMBDA_INLINE {
+    constexpr int I = decltype(lane)::value;
+    tile_step<I>(
+        acc, [&](int i) GCRT_LAMBDA_INLINE { return Dot::template lane<I>(row[i]); }, b + I * kPanelRow,
+        panel_stride);
+  };
+  step(Lanes<0>{});
+  step(Lanes<1>{});
+  step(Lanes<2>{});
+  step(Lanes<3>{});
 }
 
 // Where the sums of tile `tile` lie.
@@ -146,14 +167,16 @@ GCRT_INLINE void start_tile(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Do
     GCRT_UNROLL
     for (int i = 0; i < Rows; ++i) {
       GCRT_UNROLL
-      for (int j = 0; j < Vectors; ++j) acc.sum[p][i][j] = typename Dot::Vector{};
+      for (int j = 0; j < Vectors; ++j) acc.sum[p][i][j] = typename Dot::Accumulator{};
     }
   }
   const auto start_from = [&](const typename Dot::Sum* sums, std::ptrdiff_t step) GCRT_LAMBDA_INLINE {
     GCRT_UNROLL
     for (int i = 0; i < Rows; ++i) {
       GCRT_UNROLL
-      for (int j = 0; j < Vectors; ++j) acc.sum[0][i][j] = load(lane, sums + i * step + j * lane.value);
+      for (int j = 0; j < Vectors; ++j) {
+        acc.sum[0][i][j] = Dot::begin(load(lane, sums + i * step + j * lane.value));
+      }
     }
   };
   if constexpr (Dot::kHasOffsets) {
@@ -190,40 +213,61 @@ GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>
     }
     const Right* b = task.b + run->b_offset;
     std::ptrdiff_t k = run->a_offset;
-    const auto word = [&](int i) GCRT_LAMBDA_INLINE { return Dot::read(a[i] + k); };
+    const auto factor = [&](int i) GCRT_LAMBDA_INLINE { return Dot::broadcast(Dot::read(a[i] + k)); };
     const std::uint8_t* wide = task.wide;
     if (Dot::kHasWideWords && wide != nullptr) wide += run->b_offset / kPanelRow;
     std::ptrdiff_t words = task.run_words;
-    for (; words >= 4; words -= 4) {
+    const auto prefetch_next = [&]() GCRT_LAMBDA_INLINE {
       if constexpr (Dot::kPrefetches > 0) {
         GCRT_UNROLL
         for (int i = 0; i < Dot::kPrefetches; ++i) __builtin_prefetch(prefetch + i * prefetch_step, 0, 2);
         prefetch += kPanelRow;
       }
-      const auto four_steps = [&](auto narrow) GCRT_LAMBDA_INLINE {
-        constexpr bool kIsNarrow = decltype(narrow)::value;
-        tile_step<0, kIsNarrow>(acc, word, b, panel_stride);
-        k += step;
-        tile_step<1, kIsNarrow>(acc, word, b + kPanelRow, panel_stride);
-        k += step;
-        tile_step<2, kIsNarrow>(acc, word, b + 2 * kPanelRow, panel_stride);
-        k += step;
-        tile_step<3, kIsNarrow>(acc, word, b + 3 * kPanelRow, panel_stride);
-        k += step;
-        b += 4 * kPanelRow;
-      };
-      if constexpr (Dot::kHasWideWords) {
-        const bool is_narrow = wide != nullptr && *wide == 0;
-        wide += wide != nullptr ? 4 : 0;
-        if (is_narrow) {
-          four_steps(std::true_type{});
-          continue;
+    };
+    if constexpr (!Dot::kReadsLanes) {
+      for (; words >= 4; words -= 4) {
+        prefetch_next();
+        const auto four_steps = [&](auto narrow) GCRT_LAMBDA_INLINE {
+          constexpr bool kIsNarrow = decltype(narrow)::value;
+          tile_step<0, kIsNarrow>(acc, factor, b, panel_stride);
+          k += step;
+          tile_step<1, kIsNarrow>(acc, factor, b + kPanelRow, panel_stride);
+          k += step;
+          tile_step<2, kIsNarrow>(acc, factor, b + 2 * kPanelRow, panel_stride);
+          k += step;
+          tile_step<3, kIsNarrow>(acc, factor, b + 3 * kPanelRow, panel_stride);
+          k += step;
+          b += 4 * kPanelRow;
+        };
+        if constexpr (Dot::kHasWideWords) {
+          const bool is_narrow = wide != nullptr && *wide == 0;
+          wide += wide != nullptr ? 4 : 0;
+          if (is_narrow) {
+            four_steps(std::true_type{});
+            continue;
+          }
         }
+        four_steps(std::false_type{});
       }
-      four_steps(std::false_type{});
+    } else {
+      const auto by_lane = [&](std::ptrdiff_t distance) GCRT_LAMBDA_INLINE {
+        for (; words >= 4; words -= 4) {
+          prefetch_next();
+          tile_steps_by_lane(
+              acc, [&](int i) GCRT_LAMBDA_INLINE { return Dot::read_lanes(a[i] + k, distance); }, b,
+              panel_stride);
+          k += 4 * distance;
+          b += 4 * kPanelRow;
+        }
+      };
+      if (Dot::kStepIsWord || step == Dot::kWordDepth) {
+        by_lane(Dot::kWordDepth);
+      } else {
+        by_lane(step);
+      }
     }
     for (; words > 0; --words) {
-      tile_step<0>(acc, word, b, panel_stride);
+      tile_step<0>(acc, factor, b, panel_stride);
       k += step;
       b += kPanelRow;
     }
@@ -232,7 +276,7 @@ GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>
         typename Dot::Word last[Rows];
         for (int i = 0; i < Rows; ++i) last[i] = Dot::read(a[i] + k, task.tail);
         tile_step<0>(
-            acc, [&](int i) GCRT_LAMBDA_INLINE { return last[i]; }, b, panel_stride);
+            acc, [&](int i) GCRT_LAMBDA_INLINE { return Dot::broadcast(last[i]); }, b, panel_stride);
       }
     }
   }
@@ -257,7 +301,8 @@ GCRT_NOINLINE void sum_tile(const TileTask<Dot>& task) {
     GCRT_UNROLL
     for (int i = 0; i < Rows; ++i) {
       GCRT_UNROLL
-      for (int j = 0; j < Vectors; ++j) store(Lanes<L>{}, sums + (i * Vectors + j) * L, acc.sum[0][i][j]);
+      for (int j = 0; j < Vectors; ++j)
+        store(Lanes<L>{}, sums + (i * Vectors + j) * L, Dot::total(acc.sum[0][i][j]));
     }
   }
 }
@@ -293,7 +338,8 @@ GCRT_NOINLINE void finish_whole_tiles(const TileTask<Dot>& task, const void* epi
     GCRT_UNROLL
     for (int i = 0; i < Dot::kRows; ++i) {
       GCRT_UNROLL
-      for (int j = 0; j < Dot::kVectors; ++j) call(Lanes<L>{}, acc.sum[0][i][j], m + i, task.n + j * L);
+      for (int j = 0; j < Dot::kVectors; ++j)
+        call(Lanes<L>{}, Dot::total(acc.sum[0][i][j]), m + i, task.n + j * L);
     }
   }
 }
