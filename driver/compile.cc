@@ -173,6 +173,24 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   program.options = canonical_options(options);
   add_graph_statistics(program.statistics, compilation.imported, compilation.optimised);
   add_remarks(program, compilation.report.remarks);
+  for (const passes::PackedWeight& weight : compilation.packed_weights) {
+    program.packed_weights.push_back({weight.name, weight.rows, weight.columns, weight.bytes,
+                                      weight.relative_error, weight.largest_difference});
+  }
+}
+
+/// The worst of them; the report has all.
+void tell_packed_weights(const std::vector<passes::PackedWeight>& weights, int bits, Terminal& terminal) {
+  const auto worst = std::max_element(weights.begin(), weights.end(),
+                                      [](const passes::PackedWeight& a, const passes::PackedWeight& b) {
+                                        return a.relative_error < b.relative_error;
+                                      });
+  if (worst == weights.end()) {
+    terminal.note("--weight-bits: there is no constant weight of a product");
+  } else {
+    terminal.note(fmt::format("--weight-bits {}: {} weights packed, relative error at most {:.2e} ('{}')",
+                              bits, weights.size(), worst->relative_error, ir::printable(worst->name)));
+  }
 }
 
 /// --explain: for every step that computes the node, the kernel families of its kind.
@@ -203,10 +221,16 @@ Compilation compile_imported(frontend::ImportedModel model, const Options& optio
   Compilation out;
   out.info = std::move(model.info);
   out.imported = std::move(model.graph);
+  passes::Report packing;
+  if (options.weight_bits != 0) {
+    out.packed_weights = passes::pack_weights(out.imported, options.weight_bits, packing);
+    tell_packed_weights(out.packed_weights, options.weight_bits, terminal);
+  }
   out.optimised = out.imported;
   const std::size_t before = out.imported.node_count();
   terminal.stage(2, kStages, "optimise", fmt::format("{} nodes", grouped(static_cast<std::int64_t>(before))));
   out.report = optimise_graph(out.optimised, options, terminal);
+  out.report.remarks.insert(out.report.remarks.begin(), packing.remarks.begin(), packing.remarks.end());
   throw_if_interrupted();
 
   terminal.stage(3, kStages, "lower",

@@ -2,12 +2,14 @@
 // Model -> graph -> optimised graph -> program -> files: the stages in order.
 
 #include <string>
+#include <vector>
 
 #include "codegen/emit/file_set.h"
 #include "codegen/program/program.h"
 #include "driver/options.h"
 #include "driver/terminal.h"
 #include "frontend/import.h"
+#include "passes/pack_weights.h"
 #include "passes/pass_manager.h"
 
 namespace gcompile {
@@ -15,9 +17,10 @@ namespace gcompile {
 /// A model on its way to files.
 struct Compilation {
   frontend::ModelInfo info;
-  ir::Graph imported;   // as read: the oracle's input
+  ir::Graph imported;   // as read, weights packed where that is asked for: the oracle's input
   ir::Graph optimised;  // every node has a form
   passes::Report report;
+  std::vector<passes::PackedWeight> packed_weights;
   Program program;
 };
 

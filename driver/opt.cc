@@ -10,7 +10,10 @@ namespace gcompile {
 
 int run_opt(const Options& options, Terminal& terminal) {
   frontend::ImportedModel model = import_model(options, terminal);
-  const passes::Report report = optimise_graph(model.graph, options, terminal);
+  passes::Report packing;
+  if (options.weight_bits != 0) passes::pack_weights(model.graph, options.weight_bits, packing);
+  passes::Report report = optimise_graph(model.graph, options, terminal);
+  report.remarks.insert(report.remarks.begin(), packing.remarks.begin(), packing.remarks.end());
   terminal.finish();
   if (!options.json) {
     ir::PrintOptions print_options;

@@ -82,6 +82,10 @@ void add_pass_options(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("--optimize-for", raw.optimize_for, "speed or size")
       ->check(CLI::IsMember({"speed", "size"}));
   app.add_flag("--exact", options.exact, "Only rewrites that keep every bit");
+  app.add_option("--weight-bits", options.weight_bits,
+                 "Packs constant weights of products in 8 or 4 bits, with a scale for 32 rows of a column; "
+                 "the report says what that costs")
+      ->check(CLI::IsMember({8, 4}));
   app.add_option("--disable-pass", options.disabled, "A pass or rule that must not run")->take_all();
   app.add_option("--pass-limit", options.pass_limit, "Runs only the first N passes (to find a faulty one)");
   app.add_option("--save-onnx", options.save_onnx, "Writes the optimised graph as an ONNX file");
@@ -201,6 +205,11 @@ void validate(const Options& options) {
   }
   static_cast<void>(cuda_architectures(options.arch));
   const bool is_for_device = info_of(options.target).has_device_memory;
+  if (options.weight_bits != 0 && options.exact)
+    usage_error("--exact and --weight-bits contradict each other");
+  if (options.weight_bits != 0 && is_for_device) {
+    usage_error("--weight-bits needs --target cpp: no CUDA kernel decodes packed weights");
+  }
   if (options.cublaslt && !is_for_device) usage_error("--gemm cublaslt needs --target cuda");
   if (!is_for_device && options.precision != Precision::kFp32) {
     usage_error(fmt::format("--precision {} needs --target cuda: C++ projects multiply in float32",
@@ -273,6 +282,7 @@ std::string canonical_options(const Options& options) {
   };
   if (options.optimize_for_size) add("--optimize-for", "size");
   if (options.exact) text += " --exact";
+  if (options.weight_bits != 0) add("--weight-bits", std::to_string(options.weight_bits));
   for (const std::string& dim : options.dims) add("--dim", dim);
   for (const std::string& shape : options.shapes) add("--shape", shape);
   for (const std::string& set : options.sets) add("--set", set);

@@ -30,6 +30,7 @@ struct Options {
   int level = 3;
   bool optimize_for_size = false;
   bool exact = false;
+  int weight_bits = 0;  // --weight-bits: constant weights of products are packed in so many; 0: they stay
   std::vector<std::string> disabled;
   int pass_limit = -1;
   std::vector<std::pair<std::string, std::string>> states;

@@ -54,8 +54,9 @@ class Builder {
     return sum_of_products(std::move(x), std::move(w), inside, Index::axis(1));
   }
 
-  LoopForm operator()(const ProductWork&) {
+  LoopForm operator()(const ProductWork& work) {
     const int depth = reduce(problem_.shape(0).back());
+    if (work.block > 0) return sum_of_blocks(work.block, depth);
     return sum_of_products(factor(0, rank_ - 2, depth), factor(1, depth, rank_ - 1), -1,
                            Index::axis(rank_ - 1));
   }
@@ -362,6 +363,23 @@ class Builder {
     const int subtracted =
         dag().cast(dag().load(static_cast<int>(zero), operand.element, std::move(at)), type);
     return dag().apply(ScalarOp::kSub, {value, subtracted});
+  }
+
+  /// The sum over k of a[k] * ((w[k] - zero[k / block]) * scale[k / block]).
+  LoopForm sum_of_blocks(std::int64_t block, int depth) {
+    const auto load = [&](std::size_t i, std::vector<Index> index) {
+      const int element = dag().load(static_cast<int>(i), problem_.operands[i].element, std::move(index));
+      return dag().cast(element, problem_.accumulator);
+    };
+    const std::vector<Index> at = {floor_div(Index::axis(depth), block, ranges()), Index::axis(rank_ - 1)};
+    int weight = load(1, factor(1, depth, rank_ - 1));
+    if (problem_.operands.size() > 3 && problem_.operands[3].present) {
+      weight = dag().apply(ScalarOp::kSub, {weight, load(3, at)});
+    }
+    weight = dag().apply(ScalarOp::kMul, {weight, load(2, at)});
+    const int product = dag().apply(ScalarOp::kMul, {load(0, factor(0, rank_ - 2, depth)), weight});
+    form_.stages = {{Combine::kSum, product}};
+    return std::move(form_);
   }
 
   LoopForm sum_of_products(std::vector<Index> x, std::vector<Index> w, int inside, const Index& column) {

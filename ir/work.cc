@@ -33,7 +33,9 @@ struct Texts {
   std::string operator()(const ConvTransposeWork& w) const {
     return " " + text_of(w.window) + groups_of(w.groups);
   }
-  std::string operator()(const ProductWork&) const { return ""; }
+  std::string operator()(const ProductWork& w) const {
+    return w.block > 0 ? fmt::format(", scales of {} rows", w.block) : "";
+  }
   std::string operator()(const PoolWork& w) const {
     return fmt::format(" {} {}{}", w.is_max ? "maximum" : "mean", text_of(w.window),
                        w.count_include_pad ? ", padding counts" : "");

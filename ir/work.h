@@ -44,6 +44,9 @@ struct ConvTransposeWork {
 
 /// A (..., M, K) times B (..., K, N), batches broadcast; integers: then their zero points, where given.
 struct ProductWork {
+  /// Other than 0: of floats by one matrix of integers, which stand for (B - zero point) * scale; operand 2
+  /// are the scales, 3 the zero points, where given: (ceil(K / block), N), one for so many rows of a column.
+  std::int64_t block = 0;
   bool operator==(const ProductWork&) const = default;
 };
 

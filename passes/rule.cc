@@ -340,8 +340,8 @@ std::vector<const Rule*> rules_of(const std::vector<const RuleTable*>& tables) {
 
 const std::vector<const Rule*>& all_rules() {
   static const std::vector<const Rule*> rules =
-      rules_of({&quantised_movement_rules(), &integer_rules(), &identity_rules(), &arithmetic_rules(),
-                &reduce_rules(), &composite_rules(), &padding_rules(), &weight_rules()});
+      rules_of({&quantised_movement_rules(), &integer_rules(), &block_rules(), &identity_rules(),
+                &arithmetic_rules(), &reduce_rules(), &composite_rules(), &padding_rules(), &weight_rules()});
   return rules;
 }
 
@@ -351,7 +351,7 @@ bool apply_rules(ir::Graph& graph, const std::vector<const Rule*>& rules, PassCo
 
 bool compute_in_integers(ir::Graph& graph, PassContext& context) {
   static const std::vector<const Rule*> rules =
-      rules_of({&padding_rules(), &quantised_movement_rules(), &integer_rules()});
+      rules_of({&padding_rules(), &quantised_movement_rules(), &integer_rules(), &block_rules()});
   return apply_rules(graph, rules, context);
 }
 

@@ -135,6 +135,7 @@ struct Rule {
 
 using RuleTable = std::vector<Rule>;
 const RuleTable& integer_rules();
+const RuleTable& block_rules();
 const RuleTable& quantised_movement_rules();
 const RuleTable& identity_rules();
 const RuleTable& arithmetic_rules();

@@ -178,6 +178,7 @@ class Emitter {
       }
     }
     for (const char* key : {"statistics", "choices"}) content[key] = data_[key];
+    if (!program_.packed_weights.empty()) content["packed_weights"] = data_["packed_weights"];
     files_.add_manifest(program_.name, content);
   }
 

@@ -263,6 +263,19 @@ void add_choices(Json& out, const Program& program) {
   }
 }
 
+/// Weights that --weight-bits packed; manifest and report tell it from here.
+void add_packed_weights(Json& out, const Program& program) {
+  out["packed_weights"] = Json::array();
+  for (const PackedWeight& weight : program.packed_weights) {
+    out["packed_weights"].push_back({{"name", weight.name},
+                                     {"rows", weight.rows},
+                                     {"columns", weight.columns},
+                                     {"bytes", weight.bytes},
+                                     {"relative_error", weight.relative_error},
+                                     {"largest_difference", weight.largest_difference}});
+  }
+}
+
 /// A library that is for no processor in particular holds its kernels for several.
 void add_levels(Json& out, const TargetInfo& target, const EmitOptions& options) {
   out["level_sets"] = Json::array();
@@ -393,6 +406,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["quantised"] = options.quantised;
   add_statistics(out, program);
   add_choices(out, program);
+  add_packed_weights(out, program);
   add_layers(out, program);
   add_report(out, program);
   return out;

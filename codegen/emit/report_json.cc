@@ -158,6 +158,16 @@ void add_report(Json& out, const Program& program) {
   report["choices"] = choice_rows(out["choices"]);
   report["has_choices"] = !report["choices"].empty();
   report["families"] = families(program);
+  report["packed_weights"] = Json::array();
+  for (const PackedWeight& weight : program.packed_weights) {
+    report["packed_weights"].push_back(
+        {{"name", weight.name},
+         {"shape", fmt::format("{} x {}", weight.rows, weight.columns)},
+         {"bytes", human_bytes(weight.bytes)},
+         {"relative_error", fmt::format("{:.2e}", weight.relative_error)},
+         {"largest_difference", fmt::format("{:.2e}", weight.largest_difference)}});
+  }
+  report["has_packed_weights"] = !program.packed_weights.empty();
   report["remarks"] = Json::array();
   for (const Remark& remark : program.remarks) {
     report["remarks"].push_back({{"subject", remark.subject}, {"text", remark.text}});

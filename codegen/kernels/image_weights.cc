@@ -33,6 +33,8 @@ Refusal refuse_image(const ir::Problem& problem, bool has_weights) {
 }
 
 Refusal refuse_unless_float32(const ir::Problem& problem) {
+  const auto* product = std::get_if<ir::ProductWork>(&problem.work);
+  if (product && product->block > 0) return "weights with scales of their own";
   const ir::ElementType element = problem.operands[0].element;
   if (element != ir::ElementType::kFloat32) return fmt::format("elements of {}", name_of(element));
   return std::nullopt;

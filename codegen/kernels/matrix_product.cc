@@ -1,5 +1,7 @@
 #include "codegen/kernels/matrix_product.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace gcompile {
@@ -45,6 +47,17 @@ std::vector<std::int64_t> Product::packed_strides(std::int64_t matrix) const {
 
 std::int64_t Product::matrices() const {
   return ir::element_count(b) / std::max<std::int64_t>(1, depth * columns);
+}
+
+BatchLoops open_batch_loops(const Product& product, CodeText& code) {
+  BatchLoops out{0, "a"};
+  for (std::size_t axis = 0; axis < product.axes.batch; ++axis) {
+    if (product.out[axis] == 1) continue;
+    ++out.loops;
+    code.open(fmt::format("for (std::ptrdiff_t b{0} = 0; b{0} < {1}; ++b{0}) {{", axis, product.out[axis]));
+    if (const std::int64_t step = product.along_a(axis)) out.a += fmt::format(" + {} * b{}", step, axis);
+  }
+  return out;
 }
 
 NeededOrder needs_dense_rows(const ir::Problem& problem, std::size_t i) {

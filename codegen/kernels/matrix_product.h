@@ -44,6 +44,13 @@ struct Product {
   std::int64_t matrices() const;
 };
 
+/// Loops b<axis> over the entries of the batch that are no rows.
+struct BatchLoops {
+  int loops = 0;  // that were opened
+  std::string a;  // the left matrix of an entry
+};
+BatchLoops open_batch_loops(const Product& product, CodeText& code);
+
 /// Rows of A must be dense; B is packed from any strides.
 NeededOrder needs_dense_rows(const ir::Problem& problem, std::size_t i);
 

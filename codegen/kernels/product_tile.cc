@@ -45,17 +45,12 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   }
   if (cuts_depth(plan)) writer.scratch(parked_bytes(dense_work(product, 4), plan), "sums", "float");
   const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
-  std::string a_pointer = "a", b_source = "b";
   CodeText code(1);
-  std::size_t loops = 0;
+  const BatchLoops batch = open_batch_loops(product, code);
+  std::string b_source = "b";
   for (std::size_t axis = 0; axis < axes.batch; ++axis) {
-    if (product.out[axis] == 1) continue;
-    ++loops;
-    code.open(fmt::format("for (std::ptrdiff_t b{0} = 0; b{0} < {1}; ++b{0}) {{", axis, product.out[axis]));
-    if (const std::int64_t step = product.along_a(axis)) a_pointer += fmt::format(" + {} * b{}", step, axis);
-    if (const std::int64_t step = product.along_b(b_strides, axis)) {
-      b_source += fmt::format(" + {} * b{}", step, axis);
-    }
+    const std::int64_t step = product.along_b(b_strides, axis);
+    if (product.out[axis] != 1 && step != 0) b_source += fmt::format(" + {} * b{}", step, axis);
   }
   if (!b_constant) {
     const std::size_t last = product.b.size() - 1;
@@ -67,9 +62,9 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   call_in_parallel(code,
                    fmt::format("gemm_work_items<Tile>({}, {}, blocking)", axes.row_count, product.columns),
                    fmt::format("gemm<Tile>({}, {}, {}, {}, {}, {}, blocking, epilogue, begin, end{})",
-                               axes.row_count, product.columns, product.depth, a_pointer, axes.row_stride,
+                               axes.row_count, product.columns, product.depth, batch.a, axes.row_stride,
                                b_constant ? b_source : "packed", cuts_depth(plan) ? ", sums" : ""));
-  while (loops-- > 0) code.close();
+  for (int i = 0; i < batch.loops; ++i) code.close();
   out.body = code.text();
 }
 

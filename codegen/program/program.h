@@ -104,6 +104,14 @@ struct Remark {
   std::string text;
 };
 
+/// A weight of the model that was packed on request, and what that cost it.
+struct PackedWeight {
+  std::string name;
+  std::int64_t rows = 0, columns = 0, bytes = 0;
+  double relative_error = 0;      // root mean square of the differences, over that of the weight
+  double largest_difference = 0;  // of an element
+};
+
 /// One layer as the report lists it.
 struct Layer {
   std::string function, family, origins, result;
@@ -150,6 +158,7 @@ struct Program {
   std::vector<std::string> headers;  // gcrt headers of all kernels, sorted, with what they include
   std::vector<Layer> layers;
   std::vector<Remark> remarks;
+  std::vector<PackedWeight> packed_weights;
   std::vector<ir::Diagnostic> warnings;  // for the terminal; among the remarks too
   std::vector<Buffer> buffers;           // what was planned, with lives; offsets in plan
   MemoryPlan plan;

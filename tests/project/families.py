@@ -6,6 +6,7 @@ the reference; and what no fast kernel takes is computed all the same.
 """
 
 import html
+import math
 
 from support import check, contains, manifest, run_main
 
@@ -14,7 +15,7 @@ class Model:
     """A model in ONNX text whose constants are a function of their position."""
 
     def __init__(self, opset=17):
-        self.opset, self.state = opset, 1
+        self.opset, self.state, self.domains = opset, 1, ""
         self.inputs, self.outputs, self.constants, self.nodes = [], [], [], []
 
     def constant(self, name, element, shape):
@@ -27,8 +28,16 @@ class Model:
         self.constants.append(f"{element}[{','.join(map(str, shape))}] {name} = {{{', '.join(map(str, values))}}}")
         return name
 
+    def integers(self, name, element, shape, low, high):
+        values = []
+        for _ in range(math.prod(shape)):
+            self.state = (self.state * 1103515245 + 12345) % 2**31
+            values.append(low + self.state // 65536 % (high - low + 1))
+        self.constants.append(f"{element}[{','.join(map(str, shape))}] {name} = {{{', '.join(map(str, values))}}}")
+        return name
+
     def text(self):
-        return (f'<ir_version: 8, opset_import: ["" : {self.opset}]>\n'
+        return (f'<ir_version: 8, opset_import: ["" : {self.opset}{self.domains}]>\n'
                 f"g ({', '.join(self.inputs)}) => ({', '.join(self.outputs)})\n<{', '.join(self.constants)}>\n{{\n"
                 + "\n".join(self.nodes) + "\n}\n")
 
@@ -190,6 +199,73 @@ def case_computed_cpp(world):
 
 def case_computed_cuda(world):
     verify(world, "computed", computed(), "--target", "cuda", "--emulate")
+
+
+def packed():
+    """Products by weights of 4 and 8 bits: every kind of scales and zero points, one row, few and many, tails everywhere."""
+    model = Model(opset=21)
+    model.domains = ', "com.microsoft" : 1'
+    model.inputs = ["float[1,1,70] row", "float[2,3,70] many", "float[3,70] few", "float[3,37] side"]
+    model.outputs = ["float[1,1,37] nibbles", "float[2,3,37] bytes", "float[2,3,19] low", "float[3,37] sum", "float[1,1,19] odd",
+                     "float[3,19] whole"]
+    model.integers("b4", "uint8", (37, 3, 16), 0, 255), model.integers("z4", "uint8", (37, 2), 0, 255)
+    model.integers("b8", "uint8", (37, 5, 16), 0, 255)
+    model.integers("w", "int8", (70, 19), -8, 7), model.integers("zw", "int8", (9, 19), -3, 3)
+    model.integers("t", "uint8", (37, 70), 0, 255), model.integers("zt", "uint8", (37,), 100, 150)
+    model.integers("v", "int8", (70, 19), -128, 127)
+    for name, shape in (("s4", (37, 3)), ("s8", (37, 5)), ("sw", (9, 19)), ("st", (37,)), ("so", (14, 19)), ("sv", (1,)),
+                        ("bias", (37,))):
+        model.constant(name, "float", shape)
+    model.nodes = ["nibbles = com.microsoft.MatMulNBits<K = 70, N = 37, bits = 4, block_size = 32>(row, b4, s4, z4)",
+                   'bytes = com.microsoft.MatMulNBits<K = 70, N = 37, bits = 8, block_size = 16>(many, b8, s8, "", "", bias)',
+                   "fw = DequantizeLinear<axis = 0, block_size = 8>(w, sw, zw)", "blocks = MatMul(many, fw)", "low = Relu(blocks)",
+                   "ft = DequantizeLinear<axis = 0>(t, st, zt)", "columns = Gemm<transB = 1>(few, ft, bias)",
+                   "sum = Add(columns, side)",
+                   "fo = DequantizeLinear<axis = 0, block_size = 5>(v, so)", "odd = MatMul(row, fo)",
+                   "one = Reshape(sv, none)", "fv = DequantizeLinear(v, one)", "whole = MatMul(few, fv)"]
+    model.constants.append("int64[0] none = {}")
+    return model
+
+
+FORCED_PACKED = {node: ["product.decode", "product.loops"] for node in ("nibbles", "bytes", "blocks", "columns", "whole")}
+
+
+def case_packed_cpp(world):
+    for i, options in enumerate(rounds(FORCED_PACKED)):
+        verify(world, f"packed_{i}", packed(), *options, "--threads", str((3, 1)[i]))
+    verify(world, "packed_exact", packed(), "--exact")
+    verify(world, "packed_plain", packed(), "-O0")
+
+
+def case_packed_cuda(world):
+    verify(world, "packed", packed(), "--target", "cuda", "--emulate")
+    path = world.folder / "packed.onnxtxt"
+    report = world.compile(path, world.folder / "wide", "--target", "cuda")
+    contains((world.folder / "wide" / "report.html").read_text(), "no kernel of the target decodes its weights")
+
+
+def case_weights_are_packed_on_request(world):
+    model = Model()
+    model.inputs, model.outputs = ["float[1,96] x"], ["float[1,40] y", "float[1,8] z"]
+    model.nodes = ["a = Gemm<transB = 1>(x, w, b)", "t = Tanh(a)", "y = MatMul(t, v)", "z = MatMul(y, u)"]
+    for name, shape in (("w", (64, 96)), ("b", (64,)), ("v", (64, 40)), ("u", (40, 8))):
+        model.constant(name, "float", shape)
+    path = world.folder / "plain.onnxtxt"
+    path.write_text(model.text())
+    world.compile(path, world.folder / "floats")
+    size = manifest(world.path("floats"), "plain")["weights_bytes"]
+    for bits, share, error in ((8, 0.4, 0.01), (4, 0.27, 0.12)):
+        verify(world, f"plain_{bits}", model, "--weight-bits", str(bits))
+        contains(world.compile(path, world.folder / f"bits_{bits}", "--weight-bits", str(bits)), "3 weights packed, relative error")
+        told = manifest(world.path(f"bits_{bits}"), "plain")
+        check(told["weights_bytes"] < share * size, f"{told['weights_bytes']} of {size} bytes")
+        check([weight["name"] for weight in told["packed_weights"]] == ["w", "v", "u"], "names")
+        check(all(error / 100 < weight["relative_error"] < error for weight in told["packed_weights"]), f"{told['packed_weights']}")
+        contains((world.folder / f"bits_{bits}" / "report.html").read_text(), "Packed weights")
+    no = world.folder / "no"
+    contains(world.compile(path, no, "--weight-bits", "3", status=2), "--weight-bits")
+    contains(world.compile(path, no, "--weight-bits", "8", "--exact", status=2), "contradict")
+    contains(world.compile(path, no, "--weight-bits", "8", "--target", "cuda", status=2), "--target cpp")
 
 
 def case_choice_is_told(world):

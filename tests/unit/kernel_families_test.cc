@@ -136,6 +136,26 @@ TEST(PlainLoops, AreTheDefinitionOfProducts) {
   expect_same_loops({.op = "MatMul", .operands = {&a, &b}});
 }
 
+/// A product by packed weights; `block` rows share a scale.
+OneNode blocks(const Tensor& a, const Tensor& b, const Tensor& scales, const Tensor* zeros,
+               std::int64_t block) {
+  OneNode node{.op = "MatMulBlocks",
+               .attributes = attributes({{"block_size", block}}),
+               .operands = {&a, &b, &scales},
+               .domain = "gcompile"};
+  if (zeros) node.operands.push_back(zeros);
+  return node;
+}
+
+TEST(PlainLoops, AreTheDefinitionOfProductsByPackedWeights) {
+  const Tensor a = awkward(ElementType::kFloat32, {2, 3, 10}), b = awkward(ElementType::kInt8, {10, 3}),
+               scales = awkward(ElementType::kFloat32, {3, 3}), bytes = awkward(ElementType::kInt8, {3, 3}),
+               halves = awkward(ElementType::kFloat32, {3, 3});
+  expect_same_loops(blocks(a, b, scales, nullptr, 4));
+  expect_same_loops(blocks(a, b, scales, &bytes, 4));
+  expect_same_loops(blocks(a, b, scales, &halves, 4));
+}
+
 TEST(PlainLoops, AreTheDefinitionOfPools) {
   const Tensor x = awkward(ElementType::kFloat32, {1, 2, 5, 7});
   for (const std::int64_t ceil_mode : {0, 1}) {
@@ -213,6 +233,28 @@ TEST(Choice, TakesTheFastestAndSaysWhyNotOthers) {
     EXPECT_EQ(ranking.taken.back().family->name, "conv.loops");
     EXPECT_THAT(refusal_of(ranking, "conv.depthwise_integer"), HasSubstr("float32"));
   }
+}
+
+TEST(Choice, PackedWeightsAreDecodedOnTheCpu) {
+  const Tensor a = awkward(ElementType::kFloat32, {1, 64}), b = awkward(ElementType::kInt8, {64, 32}),
+               scales = awkward(ElementType::kFloat32, {2, 32}),
+               odd = awkward(ElementType::kFloat32, {22, 32});
+  const auto ranking = [](const OneNode& spec, Target target) {
+    ir::Graph graph;
+    std::vector<ir::ValueId> operands = {graph.add_input("a", spec.operands[0]->type())};
+    for (std::size_t i = 1; i < spec.operands.size(); ++i)
+      operands.push_back(graph.add_constant(*spec.operands[i]));
+    const ir::NodeId id = graph.add_node(ir::operator_named(spec.op), operands, spec.attributes, 1, "node");
+    ir::infer_node(graph, id);
+    return rank(problem_of_node(graph), default_machine(target));
+  };
+  const Ranking taken = ranking(blocks(a, b, scales, nullptr, 32), Target::kCpp);
+  EXPECT_EQ(taken.taken.at(0).family->name, "product.decode");
+  EXPECT_THAT(refusal_of(taken, "product.tile"), HasSubstr("scales of their own"));
+  EXPECT_THAT(refusal_of(ranking(blocks(a, b, odd, nullptr, 3), Target::kCpp), "product.decode"),
+              HasSubstr("multiple of 4"));
+  EXPECT_THAT(refusal_of(ranking(blocks(a, b, scales, nullptr, 32), Target::kCuda), "product.decode"),
+              HasSubstr("floats"));
 }
 
 TEST(Choice, GivesComputedWeightsAndDoublesToPlainLoops) {

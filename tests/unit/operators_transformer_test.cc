@@ -222,5 +222,105 @@ TEST(MicrosoftFused, TakesProductsAndActivationsApart) {
   EXPECT_EQ(error_of([&] { run(conv); }), "the activation 'Maxout' is not known");
 }
 
+/// A (2, 20) of ones and its index, weights of 20 rows and 2 columns in blocks of 16.
+struct PackedProduct {
+  std::int64_t bits;
+  Tensor a, scales = floats({1, 2, 0.5f, 4}, {2, 2});
+  Tensor packed;
+  std::vector<std::int64_t> values;  // of columns, 32 each
+
+  explicit PackedProduct(std::int64_t width) : bits(width) {
+    std::vector<float> left;
+    for (int i = 0; i < 40; ++i) left.push_back(i < 20 ? 1 : static_cast<float>(i - 20));
+    a = floats(left, {2, 20});
+    std::vector<std::int64_t> bytes(static_cast<std::size_t>(8 * bits), 0);
+    for (std::int64_t i = 0; i < 64; ++i) {
+      values.push_back(i * 5 % (std::int64_t{1} << bits));
+      bytes[static_cast<std::size_t>(i * bits / 8)] |= values.back() << (i * bits % 8);
+    }
+    packed = integers(ElementType::kUInt8, bytes, {2, 2, 2 * bits});
+  }
+  OneNode node(std::vector<const Tensor*> more = {}) const {
+    std::vector<const Tensor*> operands = {&a, &packed, &scales};
+    operands.insert(operands.end(), more.begin(), more.end());
+    OneNode out = microsoft("MatMulNBits", std::move(operands));
+    for (const auto& [name, value] : {std::pair{"K", std::int64_t{20}},
+                                      {"N", std::int64_t{2}},
+                                      {"bits", bits},
+                                      {"block_size", std::int64_t{16}},
+                                      {"accuracy_level", std::int64_t{4}}}) {
+      out.attributes.set(name, value);
+    }
+    out.known = true;
+    return out;
+  }
+  Tensor expected(const std::function<double(std::int64_t n, std::int64_t block)>& zero) const {
+    std::vector<float> y;
+    for (std::int64_t m = 0; m < 2; ++m) {
+      for (std::int64_t n = 0; n < 2; ++n) {
+        double sum = 0;
+        for (std::int64_t k = 0; k < 20; ++k) {
+          const double w =
+              static_cast<double>(values[static_cast<std::size_t>(32 * n + k)]) - zero(n, k / 16);
+          sum += a.real_at(20 * m + k) * w * scales.real_at(2 * n + k / 16);
+        }
+        y.push_back(static_cast<float>(sum));
+      }
+    }
+    return floats(y, {2, 2});
+  }
+};
+
+TEST(MatMulNBits, DecodesEveryWidthAndKindOfZeroPoint) {
+  for (const std::int64_t bits : {2, 4, 8}) {
+    const PackedProduct product(bits);
+    const double middle = static_cast<double>(std::int64_t{1} << (bits - 1));
+    expect_near(run(product.node())[0], product.expected([&](auto, auto) { return middle; }));
+    // Zero points 1 and 2 of column 0, 3 and 0 of column 1.
+    const std::vector<std::int64_t> packed = bits == 8   ? std::vector<std::int64_t>{1, 2, 3, 0}
+                                             : bits == 4 ? std::vector<std::int64_t>{1 + 2 * 16, 3}
+                                                         : std::vector<std::int64_t>{1 + 2 * 4, 3};
+    const Tensor zeros = integers(ElementType::kUInt8, packed, {2, bits == 8 ? 2 : 1});
+    const auto zero = [](std::int64_t n, std::int64_t block) {
+      return n == 0 ? 1.0 + block : 3.0 * (1 - block);
+    };
+    expect_near(run(product.node({&zeros}))[0], product.expected(zero));
+    const Tensor broken = floats({1.5f, 0, 2, 7}, {2, 2}), bias = floats({100, 200}, {2});
+    std::vector<std::int64_t> groups;
+    for (std::int64_t k = 0; k < 20; ++k) groups.push_back(k / 16);
+    const Tensor in_order = integers(ElementType::kInt32, groups, {20});
+    Tensor y =
+        product.expected([&](std::int64_t n, std::int64_t block) { return broken.real_at(2 * n + block); });
+    for (std::int64_t i = 0; i < 4; ++i)
+      y.set(i, ir::Scalar::of_real(ElementType::kFloat32, y.real_at(i) + bias.real_at(i % 2)));
+    expect_near(run(product.node({&broken, &in_order, &bias}))[0], y);
+  }
+}
+
+TEST(MatMulNBits, RefusesWhatDoesNotFit) {
+  const PackedProduct product(4);
+  const auto error = [](const OneNode& node) { return error_of([&] { run(node); }); };
+  OneNode node = product.node();
+  node.attributes.set("bits", std::int64_t{3});
+  EXPECT_EQ(error(node), "weights of 3 bits are not supported");
+  node = product.node();
+  node.attributes.set("block_size", std::int64_t{24});
+  EXPECT_EQ(error(node), "the block size 24 must be a power of two, 16 at least");
+  node = product.node();
+  node.attributes.set("K", std::int64_t{21});
+  EXPECT_EQ(error(node), "A of shape [2, 20] must end in K = 21");
+  node.attributes.set("K", std::int64_t{40});
+  EXPECT_EQ(error(node), "the weights must have 48 elements, not 32");
+  node = product.node();
+  node.attributes.set("weight_prepacked", std::int64_t{1});
+  EXPECT_EQ(error(node), "weights prepacked for a GPU cannot be read");
+  node = product.node();
+  node.known = false;
+  EXPECT_EQ(error(node), "weights, scales and zero points must be constants");
+  const Tensor reordered = integers(ElementType::kInt32, std::vector<std::int64_t>(20, 1), {20});
+  EXPECT_EQ(error(product.node({nullptr, &reordered})),
+            "groups of rows that are not neighbours (g_idx) are not supported");
+}
+
 }  // namespace
 }  // namespace gcompile::testing
