@@ -151,7 +151,7 @@ ir::ValueId add_packed(ir::Graph& graph, ir::ValueId weight, const Packer& packe
 
 void pack_products(ir::Graph& graph, int bits, std::vector<PackedWeight>& packed, Report& report) {
   std::map<std::uint32_t, ir::ValueId> done;  // by index of the constant; invalid: it stays
-  for (const ir::NodeId id : graph.nodes()) {
+  for (const ir::NodeId id : graph.topological_order()) {
     for (ir::Graph& branch : graph.node(id).subgraphs) pack_products(branch, bits, packed, report);
     const ir::ValueId weight = weight_of(graph, id);
     if (!weight.valid()) continue;

@@ -205,21 +205,22 @@ def packed():
     """Products by weights of 4 and 8 bits: every kind of scales and zero points, one row, few and many, tails everywhere."""
     model = Model(opset=21)
     model.domains = ', "com.microsoft" : 1'
-    model.inputs = ["float[1,1,70] row", "float[2,3,70] many", "float[3,70] few", "float[3,37] side"]
-    model.outputs = ["float[1,1,37] nibbles", "float[2,3,37] bytes", "float[2,3,19] low", "float[3,37] sum", "float[1,1,19] odd",
+    model.inputs = ["float[1,1,70] row", "float[2,3,70] many", "float[3,70] few", "float[3,61] side"]
+    model.outputs = ["float[1,1,37] nibbles", "float[2,3,37] bytes", "float[2,3,19] low", "float[3,61] sum", "float[1,1,19] odd",
                      "float[3,19] whole"]
     model.integers("b4", "uint8", (37, 3, 16), 0, 255), model.integers("z4", "uint8", (37, 2), 0, 255)
-    model.integers("b8", "uint8", (37, 5, 16), 0, 255)
+    model.integers("b8", "uint8", (37, 5, 16), 0, 255), model.integers("z8", "uint8", (37, 5), 0, 255)
+    model.constants.append(f"int32[70] in_order = {{{', '.join(str(k // 16) for k in range(70))}}}")
     model.integers("w", "int8", (70, 19), -8, 7), model.integers("zw", "int8", (9, 19), -3, 3)
-    model.integers("t", "uint8", (37, 70), 0, 255), model.integers("zt", "uint8", (37,), 100, 150)
+    model.integers("t", "uint8", (61, 70), 0, 255), model.integers("zt", "uint8", (61,), 100, 150)
     model.integers("v", "int8", (70, 19), -128, 127)
-    for name, shape in (("s4", (37, 3)), ("s8", (37, 5)), ("sw", (9, 19)), ("st", (37,)), ("so", (14, 19)), ("sv", (1,)),
-                        ("bias", (37,))):
+    for name, shape in (("s4", (37, 3)), ("s8", (37, 5)), ("sw", (9, 19)), ("st", (61,)), ("so", (14, 19)), ("sv", (1,)),
+                        ("bias", (37,)), ("more", (61,))):
         model.constant(name, "float", shape)
     model.nodes = ["nibbles = com.microsoft.MatMulNBits<K = 70, N = 37, bits = 4, block_size = 32>(row, b4, s4, z4)",
-                   'bytes = com.microsoft.MatMulNBits<K = 70, N = 37, bits = 8, block_size = 16>(many, b8, s8, "", "", bias)',
+                   'bytes = com.microsoft.MatMulNBits<K = 70, N = 37, bits = 8, block_size = 16>(many, b8, s8, z8, in_order, bias)',
                    "fw = DequantizeLinear<axis = 0, block_size = 8>(w, sw, zw)", "blocks = MatMul(many, fw)", "low = Relu(blocks)",
-                   "ft = DequantizeLinear<axis = 0>(t, st, zt)", "columns = Gemm<transB = 1>(few, ft, bias)",
+                   "ft = DequantizeLinear<axis = 0>(t, st, zt)", "columns = Gemm<transB = 1>(few, ft, more)",
                    "sum = Add(columns, side)",
                    "fo = DequantizeLinear<axis = 0, block_size = 5>(v, so)", "odd = MatMul(row, fo)",
                    "one = Reshape(sv, none)", "fv = DequantizeLinear(v, one)", "whole = MatMul(few, fv)"]
@@ -259,7 +260,7 @@ def case_weights_are_packed_on_request(world):
         contains(world.compile(path, world.folder / f"bits_{bits}", "--weight-bits", str(bits)), "3 weights packed, relative error")
         told = manifest(world.path(f"bits_{bits}"), "plain")
         check(told["weights_bytes"] < share * size, f"{told['weights_bytes']} of {size} bytes")
-        check([weight["name"] for weight in told["packed_weights"]] == ["w", "v", "u"], "names")
+        check([weight["name"] for weight in told["packed_weights"]] == ["w", "v", "u"], f"{told['packed_weights']}")
         check(all(error / 100 < weight["relative_error"] < error for weight in told["packed_weights"]), f"{told['packed_weights']}")
         contains((world.folder / f"bits_{bits}" / "report.html").read_text(), "Packed weights")
     no = world.folder / "no"
