@@ -10,7 +10,9 @@
 namespace gcompile {
 namespace {
 
-constexpr std::int64_t kFewRows = 4;  // gcrt/cpu/decode.h, kDecodedRows
+constexpr std::int64_t kFewRows = 4;       // gcrt/cpu/decode.h, kDecodedRows
+constexpr std::int64_t kWordColumns = 32;  // of a panel
+constexpr std::size_t kItemColumns = 1;    // field of a dense plan
 
 const ir::ProductWork& work_of(const ir::Problem& problem) { return std::get<ir::ProductWork>(problem.work); }
 
@@ -70,6 +72,8 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   const DenseWork work = decode_work(problem);
   PlannedCost only;
   only.plan = dense_plan(work, machine);
+  std::int64_t& item_columns = only.plan.fields[kItemColumns];
+  item_columns = (item_columns + kWordColumns - 1) / kWordColumns * kWordColumns;
   const std::int64_t bytes = work.right_bytes + work.left_bytes +
                              ir::TensorType{problem.results[0].element, problem.results[0].shape}.bytes();
   only.cost.picoseconds =

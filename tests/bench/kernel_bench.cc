@@ -13,6 +13,7 @@
 
 #include "gcrt/cpu/conv.h"
 #include "gcrt/cpu/conv_transpose.h"
+#include "gcrt/cpu/decode.h"
 #include "gcrt/cpu/depthwise.h"
 #include "gcrt/cpu/gemm.h"
 #include "gcrt/cpu/pool.h"
@@ -156,6 +157,67 @@ void bench_gemms() {
       {100, 24, 16},    {16, 16, 16},     {1, 64, 64},      {1, 10, 84},     {1, 512, 512},
       {1, 1000, 1280},  {1, 2048, 512},   {2, 512, 512},    {3, 512, 512},   {4, 512, 512}};
   for (const auto& s : shapes) bench_gemm(s[0], s[1], s[2]);
+}
+
+// A product of few rows whose weights come from memory: one of as many matrices as no cache holds after the
+// other, beside the time in which their bytes are only read.
+constexpr std::ptrdiff_t kColdBytes = std::ptrdiff_t{256} << 20;
+
+template <class F>
+void bench_cold(const std::string& name, std::ptrdiff_t matrix_bytes, double flops, const F& product) {
+  if (!is_wanted(name)) return;
+  const Values memory(static_cast<double>(kColdBytes) / sizeof(float));
+  const std::ptrdiff_t count = kColdBytes / matrix_bytes;
+  bench(name, flops * static_cast<double>(count), static_cast<double>(kColdBytes), [&] {
+    for (std::ptrdiff_t i = 0; i < count; ++i) product(memory.data() + i * (matrix_bytes / 4));
+  });
+}
+
+void bench_read() {
+  volatile float sink = 0;
+  bench_cold("cold read", kColdBytes, 0, [&](const float* weights) {
+    Vector sums[8] = {};
+    for (std::ptrdiff_t i = 0; i < kColdBytes / 4; i += 8 * kLanes) {
+      GCRT_UNROLL
+      for (int j = 0; j < 8; ++j) sums[j] += load(Lanes<kLanes>{}, weights + i + j * kLanes);
+    }
+    for (int j = 1; j < 8; ++j) sums[0] += sums[j];
+    sink = sums[0][0];
+  });
+}
+
+void bench_cold_floats(int rows, int columns, int depth) {
+  const Values a(rows * depth), bias(columns);
+  const Buffer y(rows * columns);
+  bench_cold(shape_name("cold floats", {rows, columns, depth}), std::ptrdiff_t{4} * columns * depth,
+             2.0 * rows * columns * depth, [&](const float* b) {
+               gemm(rows, columns, depth, a.data(), depth, b, BiasRelu{y.data(), columns, bias.data()});
+             });
+}
+
+template <int Bits>
+void bench_cold_words(int rows, int columns, int depth) {
+  const Values a(rows * depth), bias(columns), scales(columns * depth / 32);
+  const Buffer y(rows * columns), prepared(rows * 2 * depth);
+  const std::string name = shape_name(Bits == 4 ? "cold 4 bits" : "cold 8 bits", {rows, columns, depth});
+  bench_cold(name, std::ptrdiff_t{columns} * depth * Bits / 8, 2.0 * rows * columns * depth,
+             [&](const float* words) {
+               const BlockWeights<Bits, void> b{reinterpret_cast<const std::uint32_t*>(words), scales.data(),
+                                                nullptr, 32};
+               prepare_rows(rows, depth, a.data(), depth, b, prepared.data());
+               gemm_decoded(rows, columns, depth, a.data(), depth, b, prepared.data(), Blocking{},
+                            BiasRelu{y.data(), columns, bias.data()}, 0,
+                            gemm_work_items(rows, columns, Blocking{}));
+             });
+}
+
+void bench_decoding() {
+  bench_read();
+  for (const int rows : {1, 2, 4, 16, 128}) {
+    if (rows <= 4) bench_cold_floats(rows, 2304, 768);
+    bench_cold_words<8>(rows, 2304, 768);
+    bench_cold_words<4>(rows, 2304, 768);
+  }
 }
 
 ConvShape square_shape(int size, int in_c, int out_c, int kernel, int stride, int pad) {
@@ -321,6 +383,7 @@ int main(int argc, char** argv) {
   if (argc > 1) g_filter = argv[1];
   std::printf("%d lanes, FMA peak %.1f GF/s\n", kLanes, measure_peak());
   bench_gemms();
+  bench_decoding();
   bench_convs();
   bench_winograds();
   bench_depthwises();

@@ -56,6 +56,8 @@ TEST(Options, CanonicalTextHoldsWhatShapesTheOutputOnly) {
   EXPECT_EQ(canonical_options(parse({"m.onnx", "-o", "out", "--extra-weights", "100"})), "--target cpp -O3");
   EXPECT_EQ(canonical_options(parse({"m.onnx", "-o", "out", "--extra-weights", "20"})),
             "--target cpp -O3 --extra-weights 20");
+  EXPECT_EQ(canonical_options(parse({"m.onnx", "-o", "out", "--weight-bits", "4"})),
+            "--target cpp -O3 --weight-bits 4");
 }
 
 TEST(Options, PrecisionIsOfCuda) {

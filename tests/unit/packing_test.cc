@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "codegen/kernels/weights.h"
+#include "codegen/kernels/word_packing.h"
 #include "ir/element_type.h"
 
 namespace gcompile {
@@ -226,6 +227,45 @@ Packing counted(const ir::Tensor& source, const std::string& format, int& writes
     write(from, out);
   };
   return packing;
+}
+
+TEST(Words, HaveRowsFromTheLowestBitsOn) {
+  for (const std::int64_t columns : {1, 32, 45}) {
+    for (const std::int64_t depth : {1, 8, 21}) {
+      for (const int bits : {4, 8}) {
+        ir::Tensor w(ir::TensorType{ElementType::kInt8, {depth, columns}});
+        const std::int64_t middle = bits == 4 ? 8 : 128;
+        for (std::int64_t i = 0; i < w.count(); ++i) {
+          w.set(i, ir::Scalar::of_integer(ElementType::kInt8, i * 37 % (2 * middle) - middle));
+        }
+        const std::vector<std::uint32_t> words = written<std::uint32_t>(pack_words(w, bits));
+        const std::int64_t in_word = 32 / bits, rows = (depth + in_word - 1) / in_word;
+        ASSERT_EQ(words.size(), static_cast<std::size_t>((columns + 31) / 32 * 32 * rows));
+        for (std::size_t at = 0; at < words.size(); ++at) {
+          const auto place = static_cast<std::int64_t>(at);
+          const std::int64_t n = place / 32 / rows * 32 + place % 32, first = place / 32 % rows * in_word;
+          for (std::int64_t j = 0; j < in_word; ++j) {
+            const bool inside = n < columns && first + j < depth;
+            const std::int64_t expected = inside ? w.int_at((first + j) * columns + n) + middle : 0;
+            EXPECT_EQ(words[at] >> (j * bits) & (2 * middle - 1), expected) << at << ", " << j;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(WidePanels, HaveThirtyTwoColumns) {
+  const ir::Tensor w = floats({3, 37}), b = integers({3, 37}, ElementType::kInt8);
+  const std::vector<float> panels = written<float>(pack_wide_panels(w));
+  const std::vector<std::int8_t> bytes = written<std::int8_t>(pack_wide_panels(b));
+  ASSERT_EQ(panels.size(), 192u);
+  ASSERT_EQ(bytes.size(), 192u);
+  for (std::int64_t place = 0; place < 192; ++place) {
+    const std::int64_t n = place / 96 * 32 + place % 32, k = place / 32 % 3;
+    EXPECT_EQ(panels[static_cast<std::size_t>(place)], n < 37 ? flushed(w.real_at(k * 37 + n)) : 0);
+    EXPECT_EQ(bytes[static_cast<std::size_t>(place)], n < 37 ? b.int_at(k * 37 + n) : 0);
+  }
 }
 
 TEST(WeightBlob, WritesEachPackingOnceAndWhenItIsFinished) {
