@@ -261,7 +261,7 @@ GCRT_NOINLINE void decode_many_rows(std::ptrdiff_t depth, const float* a, std::p
                                     const TileEpilogue<Dot>& epilogue) {
   constexpr int kColumns = kTileColumns<Dot> < kPanelColumns ? kPanelColumns : kTileColumns<Dot>;
   constexpr std::ptrdiff_t kPart = kColumns > kPanelColumns ? 128 : 256;
-  constexpr std::ptrdiff_t kRows = 96 / Dot::kRows * Dot::kRows;
+  constexpr std::ptrdiff_t kRows = 96 / Dot::kRows * Dot::kRows, kMost = kStripTiles * Dot::kRows;
   alignas(64) float decoded[kPart * kColumns];
   alignas(64) float sums[(kRows + 1) * kColumns];
   const float* clamped[Dot::kRows];
@@ -271,8 +271,7 @@ GCRT_NOINLINE void decode_many_rows(std::ptrdiff_t depth, const float* a, std::p
   task.runs = &run;
   task.run_count = 1;
   task.panel_stride = kPart * kPanelColumns;
-  task.prefetch = decoded;
-  task.prefetch_step = 0;
+  task.next = decoded;
   task.tail = 0;
   const std::ptrdiff_t row_end = block.row_end;
   for (; block.row_begin < row_end; block.row_begin += kRows) {
@@ -293,8 +292,10 @@ GCRT_NOINLINE void decode_many_rows(std::ptrdiff_t depth, const float* a, std::p
           task.n = n;
           task.valid_columns = static_cast<int>(smaller(column_end - n, columns));
           for (std::ptrdiff_t m = block.row_begin; m < block.row_end;) {
-            const int rows = Dot::next_rows(block.row_end - m);
-            task.valid_rows = static_cast<int>(smaller(block.row_end - m, rows));
+            const std::ptrdiff_t left = block.row_end - m;
+            const int rows = Dot::next_rows(left);
+            task.tiles = left < kMost ? static_cast<int>(larger(1, left / Dot::kRows)) : kStripTiles;
+            task.valid_rows = static_cast<int>(smaller(left, rows));
             task.base = a + m * lda;
             task.rows = nullptr;
             if (task.valid_rows < rows) {
@@ -304,7 +305,7 @@ GCRT_NOINLINE void decode_many_rows(std::ptrdiff_t depth, const float* a, std::p
             task.sums = sums + (n - first) * (kRows + 1) + (m - block.row_begin) * columns;
             task.m = m;
             run_tile(rows, columns, task, epilogue);
-            m += rows;
+            m += (task.tiles - 1) * rows + task.valid_rows;
           }
           n += columns;
         }
