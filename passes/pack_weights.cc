@@ -30,20 +30,17 @@ ir::ValueId weight_of(const ir::Graph& graph, ir::NodeId id) {
   return work && std::holds_alternative<ir::ProductWork>(*work) ? weight : ir::ValueId{};
 }
 
-struct Range {
-  float low = 0, high = 0;
-  float magnitude() const { return std::max(-low, high); }
-};
-
 /// Integers of `bits` bits, and their scale.
 struct Step {
-  float scale;
-  int low, high;
-  int integer(float value) const {
-    return std::clamp(static_cast<int>(std::nearbyint(value / scale)), low, high);
+  float scale = 1;
+  float low = 0, high = 0;
+  /// The nearest; of two the even one, as what is added has no fraction.
+  float integer(float value) const {
+    constexpr float kWhole = 12582912;  // 1.5 * 2^23
+    return std::clamp((value / scale + kWhole) - kWhole, low, high);
   }
   double difference(float value) const {
-    return static_cast<double>(value) - static_cast<double>(static_cast<float>(integer(value)) * scale);
+    return static_cast<double>(value) - static_cast<double>(integer(value) * scale);
   }
 };
 
@@ -67,7 +64,7 @@ class Packer {
   void run() {
     for (std::int64_t begin = 0; begin < rows_; begin += kBlock) {
       ir::poll_interrupt();
-      for (std::int64_t n = 0; n < columns_; ++n) pack(begin, std::min(rows_, begin + kBlock), n);
+      pack(begin, std::min(rows_, begin + kBlock));
     }
   }
 
@@ -83,48 +80,62 @@ class Packer {
   }
 
  private:
-  float value(std::int64_t k, std::int64_t n) const {
-    return values_[static_cast<std::size_t>(k * columns_ + n)];
-  }
-
-  double squared_difference(const Step& step, std::int64_t begin, std::int64_t end, std::int64_t n) const {
-    double sum = 0;
-    for (std::int64_t k = begin; k < end; ++k) sum += std::pow(step.difference(value(k, n)), 2);
-    return sum;
-  }
-
-  /// Of 8 bits symmetric. Of 4 bits symmetric too, or with the element of the largest magnitude as the lowest
-  /// integer, which has no counterpart: whichever differs less.
-  Step best_step(std::int64_t begin, std::int64_t end, std::int64_t n) const {
-    Range range;
+  /// Calls f(column, value) for the elements of rows [begin, end).
+  template <class F>
+  void for_each(std::int64_t begin, std::int64_t end, F f) const {
+    const float* value = values_.data() + begin * columns_;
     for (std::int64_t k = begin; k < end; ++k) {
-      range.low = std::min(range.low, value(k, n));
-      range.high = std::max(range.high, value(k, n));
+      for (std::size_t n = 0; n < static_cast<std::size_t>(columns_); ++n) f(n, *value++);
     }
-    const int high = (1 << (bits_ - 1)) - 1;
-    const float even = range.magnitude() / static_cast<float>(high);
-    if (!(even >= 1e-30f)) return {1, 0, 0};
-    const Step symmetric{even, -high, high};
-    if (bits_ == 8) return symmetric;
-    const Step skewed{(range.high > -range.low ? range.high : range.low) / static_cast<float>(-high - 1),
-                      -high - 1, high};
-    const bool is_better =
-        squared_difference(skewed, begin, end, n) < squared_difference(symmetric, begin, end, n);
-    return is_better ? skewed : symmetric;
   }
 
-  void pack(std::int64_t begin, std::int64_t end, std::int64_t n) {
-    const Step step = best_step(begin, end, n);
-    auto* scales = reinterpret_cast<float*>(scales_.mutable_bytes().data());
-    auto* integers = reinterpret_cast<std::int8_t*>(integers_.mutable_bytes().data());
-    scales[begin / kBlock * columns_ + n] = step.scale;
-    for (std::int64_t k = begin; k < end; ++k) {
-      integers[k * columns_ + n] = static_cast<std::int8_t>(step.integer(value(k, n)));
-      const double difference = step.difference(value(k, n));
-      squares_ += static_cast<double>(value(k, n)) * static_cast<double>(value(k, n));
+  std::vector<double> squared_differences(const std::vector<Step>& steps, std::int64_t begin,
+                                          std::int64_t end) const {
+    std::vector<double> sums(steps.size());
+    for_each(begin, end, [&](std::size_t n, float value) {
+      const double difference = steps[n].difference(value);
+      sums[n] += difference * difference;
+    });
+    return sums;
+  }
+
+  /// Of each column. Of 8 bits symmetric; of 4 bits symmetric too, or with the element of the largest
+  /// magnitude as the lowest integer, which has no counterpart: whichever differs less.
+  std::vector<Step> best_steps(std::int64_t begin, std::int64_t end) const {
+    std::vector<float> low(static_cast<std::size_t>(columns_)), high(low.size());
+    for_each(begin, end, [&](std::size_t n, float value) {
+      low[n] = std::min(low[n], value);
+      high[n] = std::max(high[n], value);
+    });
+    const auto most = static_cast<float>((1 << (bits_ - 1)) - 1);
+    std::vector<Step> steps(low.size()), skewed(low.size());
+    for (std::size_t n = 0; n < steps.size(); ++n) {
+      const float scale = std::max(-low[n], high[n]) / most;
+      if (!(scale >= 1e-30f)) continue;  // all are 0
+      steps[n] = {scale, -most, most};
+      skewed[n] = {(high[n] > -low[n] ? high[n] : low[n]) / (-most - 1), -most - 1, most};
+    }
+    if (bits_ == 8) return steps;
+    const std::vector<double> even = squared_differences(steps, begin, end),
+                              other = squared_differences(skewed, begin, end);
+    for (std::size_t n = 0; n < steps.size(); ++n) {
+      if (other[n] < even[n]) steps[n] = skewed[n];
+    }
+    return steps;
+  }
+
+  void pack(std::int64_t begin, std::int64_t end) {
+    const std::vector<Step> steps = best_steps(begin, end);
+    auto* scale = reinterpret_cast<float*>(scales_.mutable_bytes().data()) + begin / kBlock * columns_;
+    auto* integer = reinterpret_cast<std::int8_t*>(integers_.mutable_bytes().data()) + begin * columns_;
+    for (const Step& step : steps) *scale++ = step.scale;
+    for_each(begin, end, [&](std::size_t n, float value) {
+      *integer++ = static_cast<std::int8_t>(steps[n].integer(value));
+      const double difference = steps[n].difference(value);
+      squares_ += static_cast<double>(value) * static_cast<double>(value);
       squared_differences_ += difference * difference;
       largest_ = std::max(largest_, std::fabs(difference));
-    }
+    });
   }
 
   int bits_;
