@@ -114,7 +114,8 @@ ReferenceValues Reference::named(const std::vector<std::optional<ir::Tensor>>& a
   std::set<std::string> ambiguous;
   for (const ir::ValueId id : graph_.values()) {
     const std::string& name = graph_.value(id).name;
-    if (name.empty() || id.index >= all.size() || !all[id.index]) continue;
+    // What nobody reads need not have been computed.
+    if (name.empty() || id.index >= all.size() || !all[id.index] || graph_.use_count(id) == 0) continue;
     if (!out.by_name.emplace(name, *all[id.index]).second) ambiguous.insert(name);
   }
   for (const std::string& name : ambiguous) out.by_name.erase(name);
