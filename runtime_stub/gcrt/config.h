@@ -68,6 +68,14 @@
 #define GCRT_KEEP_IN_REGISTER(value) static_cast<void>(value)
 #endif
 
+// Makes the compiler forget what it knows of an integer or a pointer: g++ 12 moves loads that both sides of a
+// branch begin with in front of it, and spills them there.
+#if GCRT_CUDA
+#define GCRT_FORGET(value) static_cast<void>(value)
+#else
+#define GCRT_FORGET(value) asm volatile("" : "+r"(value))
+#endif
+
 // Packs wider than the machine travel between inlined functions only, so their calling convention never
 // shows in an object file. g++ prints its notes on them all the same unless -Wno-psabi is given.
 #if defined(__GNUC__) && !GCRT_CUDA

@@ -243,6 +243,8 @@ GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>
           const bool is_narrow = wide != nullptr && *wide == 0;
           wide += wide != nullptr ? 4 : 0;
           if (is_narrow) {
+            GCRT_FORGET(b);
+            GCRT_FORGET(k);
             four_steps(std::true_type{});
             continue;
           }
