@@ -35,7 +35,7 @@ std::int64_t read_zero_point(std::int64_t zero_point, ir::ElementType x, bool na
 
 /// Whether so many words are wide that finding the others costs what they save: a product of wide words takes
 /// about twice as long, and each change between the two a branch that is guessed wrong.
-bool most_are_wide(const std::vector<std::uint8_t>& wide) {
+bool too_many_are_wide(const std::vector<std::uint8_t>& wide) {
   const auto count = std::count(wide.begin(), wide.end(), 1);
   return static_cast<std::size_t>(4 * count) > wide.size();
 }
@@ -50,7 +50,7 @@ IntegerWeights integer_panels(const ir::Tensor& weights, const MatrixView& view,
   out.packing = pack_integer_panels(weights, view, zero.w, facts.narrow);
   if (facts.narrow) {
     out.wide = wide_words(weights, view, zero.w);
-    if (most_are_wide(out.wide)) out.wide.clear();
+    if (too_many_are_wide(out.wide)) out.wide.clear();
   }
   out.set_offsets(read_zero_point(zero.x, x, facts.narrow), facts.sums);
   return out;

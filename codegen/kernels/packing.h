@@ -70,8 +70,8 @@ IntegerFacts integer_facts(const ir::Tensor& weights, const MatrixView& view,
 Packing pack_integer_panels(const ir::Tensor& weights, const MatrixView& view,
                             const std::vector<std::int64_t>& zero_points, bool narrow);
 /// For each word of int8 panels, [matrix][ceil(N / 16)][tap][ceil(inner / 4)]: 1 where it or one of the next
-/// three of its panel has a pair of factors, 0 and 1 or 2 and 3, whose magnitudes add up to more than 128. So
-/// 128 times 255 twice leaves int16 (see dot_int8.h).
+/// three of its panel has a pair of factors, 0 and 1 or 2 and 3, whose magnitudes add up to more than 128:
+/// 255 times 129 leaves int16 (see dot_int8.h).
 std::vector<std::uint8_t> wide_words(const ir::Tensor& weights, const MatrixView& view,
                                      const std::vector<std::int64_t>& zero_points);
 /// [matrix][N][row_length] of int8 when narrow, else int16, zero padded behind K.
