@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Derives the minimax polynomials of runtime_stub/gcrt/scalar_coefficients.h.
+"""Derives the minimax polynomials and rational functions of runtime_stub/gcrt/scalar_coefficients.h.
 
 Usage: derive_polynomials.py            print the header
        derive_polynomials.py --check    exit 1 unless the committed header equals what is derived
@@ -14,8 +14,8 @@ import os
 import struct
 import sys
 
-from mpmath import (cos, erf, erfc, expm1, factorial, linspace, log, log1p, lu_solve, matrix, mp, mpf,
-                    nstr, pi, sin, sqrt)
+from mpmath import (cos, erf, expm1, factorial, linspace, log, log1p, lu_solve, matrix, mp, mpf, nstr, pi, sin, sqrt,
+                    tanh)
 
 mp.dps = 40
 HEADER = os.path.join(os.path.dirname(__file__), "..", "runtime_stub", "gcrt", "scalar_coefficients.h")
@@ -84,6 +84,44 @@ def derive(function, weight, low, high, degree):
     return [fixed[k] for k in range(degree + 1)], worst
 
 
+def evaluate(coefficients, x):
+    return sum(c * x**k for k, c in enumerate(coefficients))
+
+
+def derive_rational(function, weight, low, high, degree):
+    """Float coefficients of numerator and denominator, both of `degree`, and the error after rounding.
+
+    The exchange is that of remez(); its equations, linear but for the error times the denominator, are solved with
+    the denominator of the round before. Coefficients are scaled so that the denominator begins with 1.
+    """
+    count = 2 * degree + 2
+    points = [low + (high - low) * (1 - cos(pi * (2 * i + 1) / (2 * count))) / 2 for i in range(count)]
+    denominator = [mpf(1)] + [mpf(0)] * degree
+
+    def error(x):
+        return weight(x) * (evaluate(numerator, x) / evaluate(denominator, x) - function(x))
+
+    for _ in range(60):
+        for _ in range(4):
+            rows, right = matrix(count, count), matrix(count, 1)
+            for i, x in enumerate(points):
+                for k in range(degree + 1):
+                    rows[i, k] = x**k
+                for k in range(1, degree + 1):
+                    rows[i, degree + k] = -function(x) * x**k
+                rows[i, count - 1] = (-1)**i / weight(x) * evaluate(denominator, x)
+                right[i] = function(x)
+            solution = lu_solve(rows, right)
+            numerator = [solution[k] for k in range(degree + 1)]
+            denominator = [mpf(1)] + [solution[degree + k] for k in range(1, degree + 1)]
+        peaks = extrema(error, low, high, count)
+        if len(peaks) < count or max(abs(e) for _, e in peaks) <= abs(solution[count - 1]) * mpf("1.001"):
+            break
+        points = [x for x, _ in peaks]
+    numerator, denominator = [to_float(c) for c in numerator], [to_float(c) for c in denominator]
+    return numerator, denominator, max(abs(error(x)) for x in linspace(low, high, 1001))
+
+
 def series(terms):
     """sum terms(k) * x^k for small x, where the closed form cancels."""
     return lambda x: sum(terms(k) * x**k for k in range(40))
@@ -104,13 +142,6 @@ def tables():
     yield ("LogTail", "log(1 + f) = f - f^2 / 2 + f^3 * P(f), sqrt(1/2) <= 1 + f <= sqrt(2)",
            *derive(log_tail, lambda f: f**2 / (abs(log1p(f) / f) if f else 1) + mpf("1e-9"),
                    sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1, 8))
-    erf_small = away_from_zero(lambda z: erf(sqrt(z)) / sqrt(z) - 1,
-                               series(lambda k: 2 / sqrt(pi) * (-1)**k / (factorial(k) * (2 * k + 1)) -
-                                      (1 if k == 0 else 0)))
-    yield ("ErfSmall", "erf(x) = x + x * P(x^2), |x| <= 0.925",
-           *derive(erf_small, lambda z: mpf(1), mpf(0), mpf("0.925")**2, 6))
-    yield ("ErfLarge", "log(1 - erf(x)) = x * P(x), 0.925 <= x <= 3.93",
-           *derive(lambda a: log(erfc(a)) / a, lambda a: a * erfc(a) / erf(a), mpf("0.925"), mpf("3.93"), 7))
     quarter = (pi / 4 * mpf("1.002"))**2
     sin_tail = away_from_zero(lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z,
                               series(lambda k: mpf((-1)**(k + 1)) / factorial(2 * k + 3)))
@@ -120,6 +151,17 @@ def tables():
                               series(lambda k: mpf((-1)**k) / factorial(2 * k + 4)))
     yield ("CosTail", "cos(r) = 1 - r^2 / 2 + r^4 * P(r^2), |r| <= pi / 4",
            *derive(cos_tail, lambda z: z**2 / cos(sqrt(z)) + mpf("1e-9"), mpf(0), quarter, 2))
+
+
+def rationals():
+    """(name, comment, numerator, denominator, error, x from where it is 1) of each quotient of polynomials."""
+    over_x = away_from_zero(lambda z: erf(sqrt(z)) / sqrt(z),
+                            series(lambda k: 2 / sqrt(pi) * (-1)**k / (factorial(k) * (2 * k + 1))))
+    yield ("Erf", "erf(x) = x * P(x^2) / Q(x^2), |x| <= 3.93",
+           *derive_rational(over_x, lambda z: 1 / over_x(z), mpf(0), mpf("3.93")**2, 5), 4.0)
+    tanh_over_x = lambda z: tanh(sqrt(z)) / sqrt(z) if z else mpf(1)
+    yield ("Tanh", "tanh(x) = x * P(x^2) / Q(x^2), |x| <= 9.02",
+           *derive_rational(tanh_over_x, lambda z: 1 / tanh_over_x(z), mpf(0), mpf("9.02")**2, 4), 9.1)
 
 
 def split(value, bits, parts):
@@ -152,6 +194,10 @@ def header():
         lines.append("// %s; relative error %s." % (comment, nstr(error, 2)))
         lines += table(name, coefficients)
         lines.append("")
+    for name, comment, numerator, denominator, error, one in rationals():
+        lines += ["// %s; relative error %s." % (comment, nstr(error, 2)), "struct %s {" % name,
+                  "static constexpr float kOne = %.1ff;" % one]
+        lines += table("Numerator", numerator) + table("Denominator", denominator) + ["};", ""]
     lines.append("// ln(2) as a sum; the product of the first part and an exponent is exact.")
     lines += table("Ln2Parts", split(log(2), 15, 2))
     lines.append("")

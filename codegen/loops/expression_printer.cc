@@ -120,7 +120,10 @@ std::string ExpressionPrinter::apply(int id, bool vector) const {
   if (node.op == ScalarOp::kNeg && infix(ScalarOp::kAdd, node.type)) return "-" + enclosed(argument(0));
   const bool picks = (node.op == ScalarOp::kMin || node.op == ScalarOp::kMax) && is_float(node.type);
   const bool numbers = picks && is_number(node.arguments[0]) && is_number(node.arguments[1]);
-  std::string call = std::string(row_of(node.op).name) + (numbers ? "_of_numbers(" : "(");
+  const std::string_view function = !numbers                    ? row_of(node.op).name
+                                    : node.op == ScalarOp::kMin ? "at_most"
+                                                                : "at_least";
+  std::string call = std::string(function) + "(";
   for (std::size_t i = 0; i < node.arguments.size(); ++i) call += (i ? ", " : "") + argument(i);
   return call + ")";
 }

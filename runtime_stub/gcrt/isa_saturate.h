@@ -2,47 +2,15 @@
 #pragma once
 
 #include "gcrt/isa_convert.h"
+#include "gcrt/isa_limit.h"
 #include "gcrt/isa_round.h"
 
 namespace GCRT_NAMESPACE {
 
-// Lanes of a pack of float32; 0 for other elements.
-template <class V>
-constexpr int kFloatsOf = std::is_same<ElementOf<V>, float>::value ? kLanesOf<V> : 0;
-
-// Of numbers, so without a care for NaN: b < a ? b : a and b > a ? b : a, which one instruction computes
-// where g++ 12 makes a comparison and a blend of them. Of zeros with different signs either.
-template <class V>
-GCRT_INLINE V min_of_numbers(V a, V b) {
-#if GCRT_X86 && !GCRT_CUDA && defined(__AVX512F__)
-  if constexpr (kFloatsOf<V> == 16) return (V)_mm512_maskz_min_ps(0xffff, (__m512)b, (__m512)a);
-#endif
-#if GCRT_X86 && !GCRT_CUDA && defined(__AVX__)
-  if constexpr (kFloatsOf<V> == 8) return (V)_mm256_min_ps((__m256)b, (__m256)a);
-#endif
-#if GCRT_NEON64
-  if constexpr (kFloatsOf<V> == 4) return (V)vminnmq_f32((float32x4_t)a, (float32x4_t)b);
-#endif
-  return blend(b < a, b, a);
-}
-template <class V>
-GCRT_INLINE V max_of_numbers(V a, V b) {
-#if GCRT_X86 && !GCRT_CUDA && defined(__AVX512F__)
-  if constexpr (kFloatsOf<V> == 16) return (V)_mm512_maskz_max_ps(0xffff, (__m512)b, (__m512)a);
-#endif
-#if GCRT_X86 && !GCRT_CUDA && defined(__AVX__)
-  if constexpr (kFloatsOf<V> == 8) return (V)_mm256_max_ps((__m256)b, (__m256)a);
-#endif
-#if GCRT_NEON64
-  if constexpr (kFloatsOf<V> == 4) return (V)vmaxnmq_f32((float32x4_t)a, (float32x4_t)b);
-#endif
-  return blend(b > a, b, a);
-}
-
 // What lies above the range of R cut off.
 template <class R, class V>
 GCRT_INLINE V below_largest(V values) {
-  return min_of_numbers(values, splat_like<V>(static_cast<float>(kLargest<ElementOf<R>>)));
+  return at_most(values, splat_like<V>(static_cast<float>(kLargest<ElementOf<R>>)));
 }
 
 #if GCRT_X86 && !GCRT_CUDA && defined(__SSE4_1__)
@@ -122,7 +90,7 @@ GCRT_INLINE Rebind<V, To> saturate(Lanes<N>, V value) {
   if constexpr (sizeof(V) >= 16 && static_cast<int>(sizeof(V)) <= kWidestNativeSaturation) {
     return saturate_vector<R>(value);
   } else {
-    const V inside = max_of_numbers(below_largest<R>(value), splat_like<V>(static_cast<float>(kLowest<To>)));
+    const V inside = at_least(below_largest<R>(value), splat_like<V>(static_cast<float>(kLowest<To>)));
     return convert<To>(convert<std::int32_t>(round_half_even(inside)));
   }
 }

@@ -207,8 +207,8 @@ TEST(NumbersOnly, MinAndMax) {
   for_each_lane_count([](auto lane) {
     const auto low = splat(lane, -2.5f), high = splat(lane, 3.0f);
     float smaller[kLanes] = {}, larger[kLanes] = {};
-    store(lane, smaller, min_of_numbers(high, low));
-    store(lane, larger, max_of_numbers(low, high));
+    store(lane, smaller, at_most(high, low));
+    store(lane, larger, at_least(low, high));
     for (int j = 0; j < lane.value; ++j) {
       EXPECT_EQ(smaller[j], -2.5f);
       EXPECT_EQ(larger[j], 3.0f);
