@@ -123,7 +123,8 @@ void add_remarks(Program& program, const std::vector<passes::Remark>& remarks) {
 
 }  // namespace
 
-passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal) {
+passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
+                              const passes::Report& earlier) {
   check_pass_names(options);
   passes::Options pass_options;
   pass_options.level = options.level;
@@ -150,6 +151,7 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
                     ir::print(after, print_options));
   };
   passes::Report report = passes::optimise(graph, pass_options);
+  report.remarks.insert(report.remarks.begin(), earlier.remarks.begin(), earlier.remarks.end());
   if (!options.save_onnx.empty()) save_onnx(snapshots, options.save_onnx, terminal);
   return report;
 }
@@ -229,8 +231,7 @@ Compilation compile_imported(frontend::ImportedModel model, const Options& optio
   out.optimised = out.imported;
   const std::size_t before = out.imported.node_count();
   terminal.stage(2, kStages, "optimise", fmt::format("{} nodes", grouped(static_cast<std::int64_t>(before))));
-  out.report = optimise_graph(out.optimised, options, terminal);
-  out.report.remarks.insert(out.report.remarks.begin(), packing.remarks.begin(), packing.remarks.end());
+  out.report = optimise_graph(out.optimised, options, terminal, packing);
   throw_if_interrupted();
 
   terminal.stage(3, kStages, "lower",

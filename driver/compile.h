@@ -27,8 +27,9 @@ struct Compilation {
 /// Reads and checks the model; warnings go to the terminal.
 frontend::ImportedModel import_model(const Options& options, Terminal& terminal);
 
-/// Runs the passes that the options ask for on `graph`.
-passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal);
+/// Runs the passes that the options ask for on `graph`. The report begins with the remarks of `earlier`.
+passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
+                              const passes::Report& earlier);
 
 /// Everything up to the program.
 Compilation compile_model(const Options& options, Terminal& terminal);

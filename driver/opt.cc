@@ -12,8 +12,7 @@ int run_opt(const Options& options, Terminal& terminal) {
   frontend::ImportedModel model = import_model(options, terminal);
   passes::Report packing;
   if (options.weight_bits != 0) passes::pack_weights(model.graph, options.weight_bits, packing);
-  passes::Report report = optimise_graph(model.graph, options, terminal);
-  report.remarks.insert(report.remarks.begin(), packing.remarks.begin(), packing.remarks.end());
+  const passes::Report report = optimise_graph(model.graph, options, terminal, packing);
   terminal.finish();
   if (!options.json) {
     ir::PrintOptions print_options;
