@@ -21,17 +21,11 @@ IntegerWeights depthwise_weights(const ir::Tensor& weights, const ZeroPoints& ze
   out.packing = pack_integer_depthwise(weights, channels, zero.w);
   std::swap(channels.columns, channels.inner);
   std::swap(channels.column_step, channels.inner_step);
-  out.set_offsets(zero.x, integer_facts(weights, channels, zero.w).sums);
+  out.add_offsets(zero.x, integer_facts(weights, channels, zero.w).sums);
   return out;
 }
 
 namespace {
-
-/// What the kernels of the CPU subtract from x, where they read signed x as x + 128 to multiply it by int8
-/// weights.
-std::int64_t read_zero_point(std::int64_t zero_point, ir::ElementType x, bool narrow) {
-  return zero_point + (narrow && x == ir::ElementType::kInt8 ? 128 : 0);
-}
 
 /// Whether so many words are wide that finding the others costs what they save: a product of wide words takes
 /// about twice as long, and each change between the two a branch that is guessed wrong.
@@ -52,7 +46,13 @@ IntegerWeights integer_panels(const ir::Tensor& weights, const MatrixView& view,
     out.wide = wide_words(weights, view, zero.w);
     if (too_many_are_wide(out.wide)) out.wide.clear();
   }
-  out.set_offsets(read_zero_point(zero.x, x, facts.narrow), facts.sums);
+  const bool is_signed = x == ir::ElementType::kInt8;
+  if (facts.narrow) {
+    out.add_offsets(zero.x + (is_signed ? 128 : 0), facts.sums);
+    out.add_offsets(zero.x - (is_signed ? 0 : 128), facts.sums);
+  } else {
+    out.add_offsets(zero.x, facts.sums);
+  }
   return out;
 }
 
@@ -62,7 +62,7 @@ IntegerWeights integer_rows(const ir::Tensor& weights, const MatrixView& view, c
   IntegerWeights out;
   out.narrow = facts.narrow;
   out.packing = pack_integer_rows(weights, view, zero.w, facts.narrow, stride);
-  out.set_offsets(zero.x, facts.sums);
+  out.add_offsets(zero.x, facts.sums);
   return out;
 }
 

@@ -13,13 +13,13 @@ namespace gcompile {
 struct IntegerWeights {
   bool narrow = true;  // int8, else int16
   Packing packing;     // cpp: panels of 16 columns; cuda: rows of one output channel each
-  /// -x_zero_point * sum over k of the column: what the kernel starts from. For signed x and narrow weights
-  /// the zero point is taken 128 higher, since the kernel reads x + 128.
+  /// -x_zero_point * sum over k of the column: what the kernel starts from. Of narrow panels two sets: for
+  /// bytes of x read as unsigned ones, then for bytes read as signed ones (gcrt/cpu/dot_int8.h).
   std::vector<std::int32_t> offsets;
   /// wide_words() where few enough are wide to be worth asking; else empty.
   std::vector<std::uint8_t> wide;
 
-  void set_offsets(std::int64_t x_zero_point, const std::vector<std::int64_t>& sums) {
+  void add_offsets(std::int64_t x_zero_point, const std::vector<std::int64_t>& sums) {
     for (const std::int64_t sum : sums) {
       offsets.push_back(static_cast<std::int32_t>(static_cast<std::uint32_t>(-x_zero_point * sum)));
     }

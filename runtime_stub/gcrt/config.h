@@ -54,18 +54,30 @@
 #define GCRT_UNROLL _Pragma("GCC unroll 64")
 #endif
 
+// What assembly statements call a vector register.
+#if GCRT_CUDA
+#elif defined(__AVX512F__)
+#define GCRT_VECTOR_REGISTER "v"  // "x" would name only the first 16
+#elif defined(__x86_64__) || defined(__i386__)
+#define GCRT_VECTOR_REGISTER "x"
+#elif defined(__aarch64__) || defined(__ARM_NEON)
+#define GCRT_VECTOR_REGISTER "w"
+#endif
+
 // g++ 12 hoists the products of integer kernels and spills every accumulator; this empty statement after
 // each accumulation pins the value to a vector register and keeps the order. `value` must be an lvalue.
-#if GCRT_CUDA
-#define GCRT_KEEP_IN_REGISTER(value) static_cast<void>(value)
-#elif defined(__AVX512F__)
-#define GCRT_KEEP_IN_REGISTER(value) asm volatile("" : "+v"(value))  // "x" would name only the first 16
-#elif defined(__x86_64__) || defined(__i386__)
-#define GCRT_KEEP_IN_REGISTER(value) asm volatile("" : "+x"(value))
-#elif defined(__aarch64__) || defined(__ARM_NEON)
-#define GCRT_KEEP_IN_REGISTER(value) asm volatile("" : "+w"(value))
+#ifdef GCRT_VECTOR_REGISTER
+#define GCRT_KEEP_IN_REGISTER(value) asm volatile("" : "+" GCRT_VECTOR_REGISTER(value))
 #else
 #define GCRT_KEEP_IN_REGISTER(value) static_cast<void>(value)
+#endif
+
+// Of a loop whose body fills the registers twice, one part after the other: g++ 12 moves the constants of the
+// second part in front of the loop, and spills what the first part sums for them.
+#if defined(__GNUC__) && !defined(__clang__) && !GCRT_CUDA
+#define GCRT_LEAVE_CONSTANTS __attribute__((optimize("no-move-loop-invariants")))
+#else
+#define GCRT_LEAVE_CONSTANTS
 #endif
 
 // Makes the compiler forget what it knows of an integer or a pointer: g++ 12 moves loads that both sides of a

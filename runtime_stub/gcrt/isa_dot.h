@@ -157,11 +157,6 @@ GCRT_INLINE PairedSums madd_s16(PairedSums acc, Int32x4 a, Int32x4 b) {
   return {(Int32x4)vmlal_s16((int32x4_t)acc.low, vget_low_s16(x), vget_low_s16(y)), (Int32x4)high};
 }
 
-// acc + the sum of the four signed bytes of each lane.
-GCRT_INLINE Int32x4 add_bytes(Int32x4 acc, Int32x4 s8x4) {
-  return (Int32x4)vpadalq_s16((int32x4_t)acc, vpaddlq_s8((int8x16_t)s8x4));
-}
-
 // acc + a * b, lane by lane.
 GCRT_INLINE Int32x4 madd_lanes_s16(Int32x4 acc, Pack<std::int16_t, 4> a, Pack<std::int16_t, 4> b) {
   return (Int32x4)vmlal_s16((int32x4_t)acc, (int16x4_t)a, (int16x4_t)b);

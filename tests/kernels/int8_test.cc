@@ -54,12 +54,11 @@ Operands<TX, TW> make_operands(std::size_t x_count, std::size_t w_count, Values 
   return o;
 }
 
-// w(tap, k, n) in the packed form, appended to `packed`; returns nothing that the compiler would not know.
-template <class TX, class TW, class F>
-void append_packed(int taps, int depth, int columns, int zero_point, const F& w, std::vector<TW>& packed,
-                   std::vector<std::int32_t>& offsets) {
+// w(tap, k, n) in the packed form, appended to `packed`, and the sums of its columns.
+template <class TW, class F>
+void append_packed(int taps, int depth, int columns, const F& w, std::vector<TW>& packed,
+                   std::vector<std::int32_t>& sums) {
   constexpr int G = 4 / static_cast<int>(sizeof(TW));
-  const int read_zero = zero_point + (sizeof(TW) == 1 && std::is_signed<TX>::value ? 128 : 0);
   for (int panel = 0; panel < columns; panel += 16) {
     for (int tap = 0; tap < taps; ++tap) {
       for (int k = 0; k < depth; k += G) {
@@ -76,8 +75,21 @@ void append_packed(int taps, int depth, int columns, int zero_point, const F& w,
     for (int tap = 0; tap < taps; ++tap) {
       for (int k = 0; k < depth; ++k) sum += w(tap, k, n);
     }
-    offsets.push_back(-read_zero * sum);
+    sums.push_back(sum);
   }
+}
+
+// What dot_int8.h asks for, from the sums of the columns.
+template <class TX, class TW>
+std::vector<std::int32_t> offsets_of(int zero_point, const std::vector<std::int32_t>& sums) {
+  std::vector<std::int32_t> offsets;
+  const auto add = [&](int read_zero) {
+    for (const std::int32_t sum : sums) offsets.push_back(-read_zero * sum);
+  };
+  constexpr bool kIsSigned = std::is_signed<TX>::value;
+  add(zero_point + (sizeof(TW) == 1 && kIsSigned ? 128 : 0));
+  if (sizeof(TW) == 1) add(zero_point - (kIsSigned ? 0 : 128));
+  return offsets;
 }
 
 // Flags of wide words, see dot_int8.h; of packed int16 there are none.
@@ -110,8 +122,8 @@ void check_gemm(int rows, int columns, int depth, int gap, Values values, std::u
                                        static_cast<std::size_t>(depth * columns), values, seed);
   const auto w = [&](int, int k, int n) { return o.w[static_cast<std::size_t>(k * columns + n)]; };
   std::vector<TW> packed;
-  std::vector<std::int32_t> offsets;
-  append_packed<TX>(1, depth, columns, o.zero_point, w, packed, offsets);
+  std::vector<std::int32_t> sums;
+  append_packed(1, depth, columns, w, packed, sums);
   std::vector<std::int64_t> expected;
   for (int m = 0; m < rows; ++m) {
     for (int n = 0; n < columns; ++n) {
@@ -124,7 +136,7 @@ void check_gemm(int rows, int columns, int depth, int gap, Values values, std::u
   }
   const Exact<TX> a(o.x);
   const Exact<TW> b(packed);
-  const Exact<std::int32_t> c(offsets);
+  const Exact<std::int32_t> c(offsets_of<TX, TW>(o.zero_point, sums));
   const std::vector<std::uint8_t> wide = wide_words(packed, static_cast<std::size_t>(depth + 3) / 4);
   for (const Blocking& blocking : kBlockings) {
     for (const std::uint8_t* flags : {static_cast<const std::uint8_t*>(nullptr), wide.data()}) {
@@ -230,16 +242,16 @@ void check_conv(const ConvShape& s, Values values = Values::random, std::uint32_
   const auto o =
       make_operands<TX, TW>(used_size(s), static_cast<std::size_t>(taps * channels * s.out_c), values, seed);
   std::vector<TW> packed;
-  std::vector<std::int32_t> offsets;
+  std::vector<std::int32_t> sums;
   for (int g = 0; g < s.groups; ++g) {
     const auto w = [&](int tap, int k, int n) {
       return o.w[static_cast<std::size_t>((tap * channels + k) * s.out_c + g * columns + n)];
     };
-    append_packed<TX>(taps, channels, columns, o.zero_point, w, packed, offsets);
+    append_packed(taps, channels, columns, w, packed, sums);
   }
   const Exact<TX> x(o.x);
   const Exact<TW> b(packed);
-  const Exact<std::int32_t> c(offsets);
+  const Exact<std::int32_t> c(offsets_of<TX, TW>(o.zero_point, sums));
   const Exact<TX> border(
       std::vector<TX>(static_cast<std::size_t>(channels + 3), static_cast<TX>(o.zero_point)));
   const std::vector<std::int64_t> expected = integer_reference(s, o);

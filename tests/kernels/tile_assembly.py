@@ -3,10 +3,11 @@
 
     tile_assembly.py SOURCE_DIR COMPILER [FLAG...]
 
-Tiles are those of codegen/kernels/machine.cc. In the loop over k, four steps at a time, at most one instruction in
-six multiply-adds may touch the stack: row pointers that are reloaded once for the four steps are hidden behind the
-multiply-adds, those that are reloaded at every step are not. A tile that is too large must be found to be so. On
-AArch64, whose registers hold four steps of all rows, nothing at all may touch the stack, of the tiles of integers
+Tiles are those of codegen/kernels/machine.cc, with the epilogue of a layer that clips its sums: its constants may not
+take registers from them. In the loop over k, four steps at a time, no vector may go to the stack or come from there, and
+at most one instruction in six multiply-adds may touch it: row pointers that are reloaded once for the four steps are
+hidden behind the multiply-adds, those that are reloaded at every step are not. A tile that is too large must be found to
+be so. On AArch64, whose registers hold four steps of all rows, nothing at all may touch the stack, of the tiles of integers
 (gcrt/cpu/dot_int8.h) neither, and no multiply-add needs a lane spread first where an instruction takes lanes. Exit: 0
 right, 1 not, 77 no compiler for x86-64 or AArch64.
 """
@@ -31,7 +32,7 @@ class Machine:
 
 MACHINES = {
     "x86_64": Machine({"kTiles16": "x86-64-v2", "kTiles32": "x86-64-v3", "kTiles64": "x86-64-v4"}, ("x86-64-v4", 14, 2),
-                      1 / 6, r"\s+j\w+\s+(\.L\w+)", r"\tv?(fmadd\d+|mul)ps\t", None),
+                      1 / 6, r"\s+j\w+\s+(\.L\w+)", r"\tv?(fmadd\d+|mul)ps\s", None),
     # Of integers: level, multiply-adds of four steps, lanes that are spread first.
     "aarch64": Machine({"kTiles16Of32": "armv8-a"}, ("armv8-a", 8, 4), 0, r"\s+(?:b\.?\w*|cbn?z\t\w+,)\s+(\.L\w+)",
                        r"\t(fmla|sdot|smull2?)\t", r"\[(sp|x29)[],]",
@@ -40,14 +41,15 @@ MACHINES = {
 
 SOURCE = """
 #include "gcrt/cpu/gemm_int8.h"
+#include "gcrt/scalar.h"
 namespace gcrt {
 template <class T>
-struct Store {
+struct Clip {
   T* y;
   std::ptrdiff_t row;
   template <class L, class V>
   GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
-    store(lane, y + m * row + n, sums);
+    store(lane, y + m * row + n, min(max(sums, splat_like<V>(T(0))), splat_like<V>(T(6))));
   }
 };
 #if ROWS
@@ -55,7 +57,7 @@ using Dot = FmaDot<float, RegisterTile<ROWS, VECTORS>>;
 #else
 using Dot = IntegerDot<std::uint8_t, std::int8_t>;
 #endif
-template void finish_whole_tiles<Dot, Store<Dot::Sum>>(const TileTask<Dot>&, const void*);
+template void finish_whole_tiles<Dot, Clip<Dot::Sum>>(const TileTask<Dot>&, const void*);
 }  // namespace gcrt
 """
 
@@ -87,9 +89,12 @@ def loop_over_k(machine, assembly, multiply_adds):
 
 
 def stack_accesses(machine, assembly, loop):
-    if machine.stack:
-        return count(loop, machine.stack)
-    return count(loop, r"\(%r[sb]p[,)]" if count(assembly.splitlines(), r"%rsp, %rbp") else r"\(%rsp[,)]")
+    """Those of all registers, and of vectors."""
+    stack = machine.stack
+    if not stack:
+        stack = r"\(%r[sb]p[,)]" if count(assembly.splitlines(), r"%rsp, %rbp") else r"\(%rsp[,)]"
+    accesses = [line for line in loop if re.search(stack, line)]
+    return len(accesses), count(accesses, r"%[xyz]mm|\b[qv]\d")
 
 
 def main():
@@ -121,13 +126,13 @@ def main():
 
         for level, rows, vectors in tiles + [machine.too_large]:
             multiply_adds = STEPS * rows * vectors
-            loop, accesses = loop_of(level, rows, vectors, multiply_adds)
-            is_small = accesses <= machine.accesses * multiply_adds
-            print(f"{level} {rows}x{vectors}: {accesses} stack accesses and {instructions(loop)} instructions in "
-                  f"{multiply_adds} multiply-adds")
+            loop, (accesses, of_vectors) = loop_of(level, rows, vectors, multiply_adds)
+            is_small = of_vectors == 0 and accesses <= machine.accesses * multiply_adds
+            print(f"{level} {rows}x{vectors}: {accesses} stack accesses, {of_vectors} of vectors, and {instructions(loop)} "
+                  f"instructions in {multiply_adds} multiply-adds")
             wrong = wrong or is_small == ((level, rows, vectors) == machine.too_large)
         for level, (multiply_adds, spread) in machine.integers.items():
-            loop, accesses = loop_of(level, 0, 0, multiply_adds)
+            loop, (accesses, _) = loop_of(level, 0, 0, multiply_adds)
             lanes = count(loop, r"\t(dup|ins|umov)\t")
             print(f"{level} bytes: {accesses} stack accesses, {lanes} lanes spread and {instructions(loop)} instructions in "
                   f"{multiply_adds} multiply-adds")

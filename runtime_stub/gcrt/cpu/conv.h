@@ -78,27 +78,6 @@ inline void conv2d_blocks(ConvGroup<Dot>& group, const Blocking& blocking, Block
   }
 }
 
-template <class Dot>
-inline void conv2d_rectangle(ConvGroup<Dot>& group, const Blocking& blocking, const Block& block,
-                             const TileEpilogue<Dot>& epilogue) {
-  if constexpr (Dot::kReadsSigned) {
-    const ConvShape& s = group.shape;
-    for_signed_columns<Dot>(
-        group.w_packed, group.words * s.kernel_h * s.kernel_w, group.offsets, block.column_begin,
-        block.column_end,
-        [&](const auto* w_packed, const auto* offsets, std::ptrdiff_t first, std::ptrdiff_t columns)
-            GCRT_LAMBDA_INLINE {
-              ConvGroup<Dot> part = group;
-              part.w_packed = w_packed;
-              part.offsets = offsets;
-              part.n_origin += first;
-              conv2d_blocks(part, blocking, Block{block.row_begin, block.row_end, 0, columns}, epilogue);
-            });
-  } else {
-    conv2d_blocks(group, blocking, block, epilogue);
-  }
-}
-
 // Work items [work_begin, work_end) of a convolution, whatever its operands.
 template <class Dot>
 GCRT_NOINLINE void conv2d_items(const ConvShape& s, const ConvOperands<Dot>& operands,
@@ -123,7 +102,7 @@ GCRT_NOINLINE void conv2d_items(const ConvShape& s, const ConvOperands<Dot>& ope
     if (is_pointwise(s)) {
       const Product<Dot> product{channels, x,    s.in_pixel_stride, weights, g * columns, pixels,
                                  offsets,  left, nullptr,           wide};
-      gemm_rectangle(product, blocking, block, epilogue);
+      gemm_blocks(product, blocking, block, epilogue);
     } else {
       // Taps of a kernel row follow each other word by word if pixels are whole words without gaps, or if a
       // tap is one word and they need not.
@@ -131,7 +110,7 @@ GCRT_NOINLINE void conv2d_items(const ConvShape& s, const ConvOperands<Dot>& ope
                               (channels % G == 0 && s.in_pixel_stride == channels && s.dilation_w == 1);
       ConvGroup<Dot> group{s,           x,        left,  operands.border_row, weights, offsets, wide,
                            g * columns, channels, words, contiguous};
-      conv2d_rectangle(group, blocking, block, epilogue);
+      conv2d_blocks(group, blocking, block, epilogue);
     }
   });
 }

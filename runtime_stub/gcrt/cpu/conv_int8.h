@@ -20,7 +20,7 @@ inline std::ptrdiff_t conv2d_integer_work_items(const ConvShape& s, const Blocki
 //   x           input, uint8_t or int8_t, see ConvShape
 //   w_packed    per group [ceil(OC / g / 16)][kernel_h * kernel_w][words of in_c / g][16][values of a word],
 //               int8_t or int16_t as in dot_int8.h, each tap padded to whole words
-//   offsets     [out_c], with the part for signed x of dot_int8.h
+//   offsets     [2][out_c] as in dot_int8.h, or [out_c] beside int16_t
 //   wide        words of int8_t that may not be multiplied in pairs, as in dot_int8.h, per group, or null
 //   border_row  the zero point of x, at least in_c / g + 3 times
 // The epilogue gets m = index of the output pixel in (image, row, column) order and n = output channel.
@@ -29,8 +29,8 @@ inline void conv2d_integer(const ConvShape& s, const TX* x, const TW* w_packed, 
                            const std::uint8_t* wide, const TX* border_row, const Blocking& blocking,
                            const E& epilogue, std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
   using Dot = IntegerDot<TX, TW>;
-  conv2d_items(s, ConvOperands<Dot>{x, w_packed, border_row, offsets, wide}, blocking,
-               tile_epilogue<Dot>(epilogue), work_begin, work_end);
+  const ConvOperands<Dot> operands{x, w_packed, border_row, offsets_as_read<TX, TW>(offsets, s.out_c), wide};
+  conv2d_items(s, operands, blocking, tile_epilogue<Dot>(epilogue), work_begin, work_end);
 }
 
 }  // namespace GCRT_NAMESPACE

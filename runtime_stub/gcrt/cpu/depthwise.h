@@ -1,9 +1,11 @@
 // Depthwise 2-D convolution, channels last: vectors along channels, several output pixels per step.
 //
-// Each vector of channels is carried through a block of rows before the next one is taken, so that every
-// input line is fetched once and then read from the first-level cache by all kernel rows. Inside the image,
-// input vectors of neighbouring pixels are loaded once and used by all kernel columns; at the border the taps
-// are clipped, pixel by pixel, or read the zero point where integers have one.
+// Square kernels go through the channels of a few neighbouring output pixels before the next ones: memory is
+// read as it lies, rows of the image come from the second cache for the kernel rows that follow, and weights
+// from the first. Input vectors of neighbouring pixels are loaded once and used by all kernel columns; pixels
+// beside the image count as zero, or as the zero point where integers have one.
+//
+// Other kernels carry a vector of channels through a block of rows, and clip taps at the border.
 //
 // The driver is written over a policy Dot (dot.h), of which it takes what concerns channels:
 // depthwise_int8.h is the same with integer operands.
@@ -32,7 +34,7 @@ struct Stride {
 
 // Output pixels per step: as many as fill the latency of an FMA without spilling.
 constexpr int kDepthwisePixels = GCRT_VECTOR_BYTES == 64 ? 8 : 4;
-// Output rows through which one vector of channels is carried.
+// Output rows through which one vector of channels is carried by kernels that are not square.
 constexpr int kDepthwiseRows = 4;
 
 // Input channels of L consecutive output channels, of which `multiplier` share one input channel.
@@ -78,26 +80,41 @@ struct DepthwiseRow {
   using Vector = Pack<typename Dot::Sum, L>;
 
   const ConvShape& shape;
-  const Left* x;                 // input pixel of tap (0, 0) of output column 0; may lie outside the image
-  const typename Dot::Right* w;  // weights of the channels at tap (0, 0)
-  const typename Dot::Sum* offsets;  // of the channels
+  const Left* x;  // input pixel of tap (0, 0) of output column 0; may lie outside the image
+  const typename Dot::Right* w;
+  const typename Dot::Sum* offsets;
   Left border;
   TapRange rows;     // kernel rows inside the image
   std::ptrdiff_t m;  // output pixel of column 0
   std::ptrdiff_t channel;
   int skip;  // leading lanes that another vector has handed over already
 
+  DepthwiseRow(const ConvShape& s, const DepthwiseOperands<Dot>& image, int b, int oh)
+      : shape(s), w(image.w), offsets(image.offsets), border(image.border), channel(0), skip(0) {
+    const int y = oh * s.stride_h - s.pad_top;
+    x = image.x + (y * s.in_row_stride - s.pad_left * s.in_pixel_stride);
+    rows = valid_taps(y, s.dilation_h, s.kernel_h, s.in_h);
+    m = (std::ptrdiff_t{b} * s.out_h + oh) * s.out_w;
+  }
+  // The same for other channels.
+  GCRT_INLINE DepthwiseRow at(std::ptrdiff_t first, int skipped) const {
+    DepthwiseRow row = *this;
+    row.channel = first;
+    row.skip = skipped;
+    return row;
+  }
+
   template <int L>
   GCRT_INLINE Vector<L> start() const {
     if constexpr (Dot::kHasOffsets) {
-      return load(Lanes<L>{}, offsets);
+      return load(Lanes<L>{}, offsets + channel);
     } else {
       return Vector<L>{};
     }
   }
   template <int L>
   GCRT_INLINE typename Dot::template ChannelFactor<L> weights(int tap) const {
-    return Dot::channel_weights(load(Lanes<L>{}, w + tap * std::ptrdiff_t{shape.out_c}));
+    return Dot::channel_weights(load(Lanes<L>{}, w + (tap * std::ptrdiff_t{shape.out_c} + channel)));
   }
   // What a pixel outside the image counts as.
   template <int L>
@@ -150,9 +167,7 @@ enum class DepthwisePlace { inside, at_side, anywhere };
 // inside; pixels left and right of the image count as outside(). anywhere: kernel rows leave the image as
 // well.
 template <DepthwisePlace Place, int Pixels, int Kernel, int StrideW, int L, class Dot, class E>
-GCRT_INLINE void depthwise_known(const DepthwiseRow<Dot>& row,
-                                 const typename Dot::template ChannelFactor<L> (&w)[Kernel][Kernel], int ow,
-                                 const E& epilogue) {
+GCRT_INLINE void depthwise_pixels(const DepthwiseRow<Dot>& row, int ow, const E& epilogue) {
   using V = Pack<typename Dot::Sum, L>;
   using W = typename Dot::template ChannelFactor<L>;
   const ConvShape& s = row.shape;
@@ -164,8 +179,11 @@ GCRT_INLINE void depthwise_known(const DepthwiseRow<Dot>& row,
   V sum[Pixels];
   GCRT_UNROLL
   for (int p = 0; p < Pixels; ++p) sum[p] = row.template start<L>();
-  const auto add_row = [&](const typename Dot::Left* line, bool is_row,
-                           const W(&weights)[Kernel]) GCRT_LAMBDA_INLINE {
+  const auto add_row = [&](int kh, bool is_row) GCRT_LAMBDA_INLINE {
+    const typename Dot::Left* const line = x + kh * step;
+    W weights[Kernel];
+    GCRT_UNROLL
+    for (int kw = 0; kw < Kernel; ++kw) weights[kw] = row.template weights<L>(kh * Kernel + kw);
     depthwise_kernel_row<Dot, Pixels, Kernel, StrideW>(
         sum,
         [&](int i) GCRT_LAMBDA_INLINE {
@@ -180,53 +198,59 @@ GCRT_INLINE void depthwise_known(const DepthwiseRow<Dot>& row,
   };
   if constexpr (Place == DepthwisePlace::anywhere) {
     const TapRange rows = row.summed_rows();
-    for (int kh = rows.begin; kh < rows.end; ++kh) {
-      W weights[Kernel];
-      GCRT_UNROLL
-      for (int kw = 0; kw < Kernel; ++kw) weights[kw] = row.template weights<L>(kh * Kernel + kw);
-      add_row(x + kh * step, row.has_row(kh), weights);
-    }
+    for (int kh = rows.begin; kh < rows.end; ++kh) add_row(kh, row.has_row(kh));
   } else {
     GCRT_UNROLL
-    for (int kh = 0; kh < Kernel; ++kh) add_row(x + kh * step, true, w[kh]);
+    for (int kh = 0; kh < Kernel; ++kh) add_row(kh, true);
   }
   depthwise_finish<Pixels, L>(row, sum, ow, epilogue);
 }
 
+// All channels of them, at least L. The last vector overlaps the one before it and skips what that has done.
+template <DepthwisePlace Place, int Pixels, int Kernel, int StrideW, int L, class Dot, class E>
+GCRT_NOINLINE GCRT_LEAVE_CONSTANTS void depthwise_tile(const DepthwiseRow<Dot>& row, int ow,
+                                                       const E& epilogue) {
+  const std::ptrdiff_t channels = row.shape.out_c;
+  std::ptrdiff_t channel = 0;
+  for (; channel + L <= channels; channel += L) {
+    depthwise_pixels<Place, Pixels, Kernel, StrideW, L>(row.at(channel, 0), ow, epilogue);
+  }
+  if (channel == channels) return;
+  const std::ptrdiff_t last = channels - L;
+  depthwise_pixels<Place, Pixels, Kernel, StrideW, L>(row.at(last, static_cast<int>(channel - last)), ow,
+                                                      epilogue);
+}
+
 // Output columns [ow, out_w), the largest tiles first.
 template <DepthwisePlace Place, int Pixels, int Kernel, int StrideW, int L, class Dot, class E>
-GCRT_INLINE void depthwise_rest(const DepthwiseRow<Dot>& row,
-                                const typename Dot::template ChannelFactor<L> (&w)[Kernel][Kernel], int ow,
-                                const E& epilogue) {
+GCRT_INLINE void depthwise_rest(const DepthwiseRow<Dot>& row, int ow, const E& epilogue) {
   for (; ow + Pixels <= row.shape.out_w; ow += Pixels) {
-    depthwise_known<Place, Pixels, Kernel, StrideW, L>(row, w, ow, epilogue);
+    depthwise_tile<Place, Pixels, Kernel, StrideW, L>(row, ow, epilogue);
   }
   if constexpr (Pixels > 1) {
-    if (ow < row.shape.out_w) depthwise_rest<Place, Pixels / 2, Kernel, StrideW, L>(row, w, ow, epilogue);
+    if (ow < row.shape.out_w) depthwise_rest<Place, Pixels / 2, Kernel, StrideW, L>(row, ow, epilogue);
   }
 }
 
 // All output columns of a square kernel with known width and stride.
 template <int Kernel, int StrideW, int L, class Dot, class E>
-GCRT_INLINE void depthwise_known_row(const DepthwiseRow<Dot>& row,
-                                     const typename Dot::template ChannelFactor<L> (&w)[Kernel][Kernel],
-                                     const TapRange& inner, const E& epilogue) {
+GCRT_INLINE void depthwise_known_row(const DepthwiseRow<Dot>& row, const TapRange& inner, const E& epilogue) {
   constexpr int P = kDepthwisePixels;
   if (row.rows.begin > 0 || row.rows.end < Kernel) {
-    depthwise_rest<DepthwisePlace::anywhere, P, Kernel, StrideW, L>(row, w, 0, epilogue);
+    depthwise_rest<DepthwisePlace::anywhere, P, Kernel, StrideW, L>(row, 0, epilogue);
     return;
   }
   int ow = 0;
   if (inner.end >= 2 * P) {
     if (inner.begin > 0) {
-      depthwise_known<DepthwisePlace::at_side, P, Kernel, StrideW, L>(row, w, 0, epilogue);
+      depthwise_tile<DepthwisePlace::at_side, P, Kernel, StrideW, L>(row, 0, epilogue);
       ow = P;
     }
     for (; ow + P <= inner.end; ow += P) {
-      depthwise_known<DepthwisePlace::inside, P, Kernel, StrideW, L>(row, w, ow, epilogue);
+      depthwise_tile<DepthwisePlace::inside, P, Kernel, StrideW, L>(row, ow, epilogue);
     }
   }
-  depthwise_rest<DepthwisePlace::at_side, P, Kernel, StrideW, L>(row, w, ow, epilogue);
+  depthwise_rest<DepthwisePlace::at_side, P, Kernel, StrideW, L>(row, ow, epilogue);
 }
 
 // Output columns from `ow` on of any kernel, `Pixels` at a time; kernel columns `taps` of all of them lie
@@ -289,57 +313,51 @@ GCRT_INLINE TapRange inner_columns(const ConvShape& s) {
   return {begin, end};
 }
 
-// Output rows [row_begin, row_end) of one image for one vector of channels. Kernel is 0 if not known.
-template <int Kernel, int StrideW, bool IsMultiplied, int L, class Dot, class E>
+// Output rows [row_begin, row_end) of one image for one vector of channels of any kernel.
+template <bool IsMultiplied, int L, class Dot, class E>
 GCRT_NOINLINE void depthwise_channels(const ConvShape& s, const DepthwiseOperands<Dot>& image,
                                       std::ptrdiff_t channel, int skip, int b, int row_begin, int row_end,
                                       const E& epilogue) {
   const TapRange inner = inner_columns(s);
-  const typename Dot::Sum* const offsets = Dot::kHasOffsets ? image.offsets + channel : nullptr;
-  DepthwiseRow<Dot> row{s, nullptr, image.w + channel, offsets, image.border, {0, 0}, 0, channel, skip};
-  const auto start_row = [&](int oh) GCRT_LAMBDA_INLINE {
-    const int y = oh * s.stride_h - s.pad_top;
-    row.x = image.x + (y * s.in_row_stride - s.pad_left * s.in_pixel_stride);
-    row.rows = valid_taps(y, s.dilation_h, s.kernel_h, s.in_h);
-    row.m = (std::ptrdiff_t{b} * s.out_h + oh) * s.out_w;
-  };
-  if constexpr (Kernel != 0) {
-    typename Dot::template ChannelFactor<L> weights[Kernel][Kernel];
-    GCRT_UNROLL
-    for (int kh = 0; kh < Kernel; ++kh) {
-      GCRT_UNROLL
-      for (int kw = 0; kw < Kernel; ++kw) weights[kh][kw] = row.template weights<L>(kh * Kernel + kw);
-    }
-    for (int oh = row_begin; oh < row_end; ++oh) {
-      start_row(oh);
-      depthwise_known_row<Kernel, StrideW, L>(row, weights, inner, epilogue);
-    }
-  } else {
-    const ChannelLoad<IsMultiplied, L> load_channels(channel, s.out_c / s.in_c);
-    for (int oh = row_begin; oh < row_end; ++oh) {
-      start_row(oh);
-      depthwise_any_row<L>(row, load_channels, inner, epilogue);
-    }
+  const ChannelLoad<IsMultiplied, L> load_channels(channel, s.out_c / s.in_c);
+  for (int oh = row_begin; oh < row_end; ++oh) {
+    const DepthwiseRow<Dot> row = DepthwiseRow<Dot>(s, image, b, oh).at(channel, skip);
+    depthwise_any_row<L>(row, load_channels, inner, epilogue);
   }
 }
 
 // All channels. The last vector of channels overlaps the one before it and skips what that has done; with
 // fewer channels than lanes, vectors are halved.
-template <int Kernel, int StrideW, bool IsMultiplied, int L, class Dot, class E>
-GCRT_INLINE void depthwise_rows(const ConvShape& s, const DepthwiseOperands<Dot>& image, int channel, int b,
-                                int row_begin, int row_end, const E& epilogue) {
+template <bool IsMultiplied, int L, class Dot, class E>
+GCRT_INLINE void depthwise_any_rows(const ConvShape& s, const DepthwiseOperands<Dot>& image, int channel,
+                                    int b, int row_begin, int row_end, const E& epilogue) {
   for (; channel + L <= s.out_c; channel += L) {
-    depthwise_channels<Kernel, StrideW, IsMultiplied, L>(s, image, channel, 0, b, row_begin, row_end,
-                                                         epilogue);
+    depthwise_channels<IsMultiplied, L>(s, image, channel, 0, b, row_begin, row_end, epilogue);
   }
   if (channel == s.out_c) return;
   if (s.out_c >= L) {
     const int last = s.out_c - L;
-    depthwise_channels<Kernel, StrideW, IsMultiplied, L>(s, image, last, channel - last, b, row_begin,
-                                                         row_end, epilogue);
+    depthwise_channels<IsMultiplied, L>(s, image, last, channel - last, b, row_begin, row_end, epilogue);
   } else if constexpr (L > 1) {
-    depthwise_rows<0, 0, IsMultiplied, L / 2>(s, image, channel, b, row_begin, row_end, epilogue);
+    depthwise_any_rows<IsMultiplied, L / 2>(s, image, channel, b, row_begin, row_end, epilogue);
   }
+}
+
+// Output rows [row_begin, row_end) of one image. Kernel is 0 if not known.
+template <int Kernel, int StrideW, bool IsMultiplied, class Dot, class E>
+GCRT_INLINE void depthwise_rows(const ConvShape& s, const DepthwiseOperands<Dot>& image, int b, int row_begin,
+                                int row_end, const E& epilogue) {
+  constexpr int L = kVectorLanes<typename Dot::Sum>;
+  if constexpr (Kernel != 0) {
+    if (s.out_c >= L) {
+      const TapRange inner = inner_columns(s);
+      for (int oh = row_begin; oh < row_end; ++oh) {
+        depthwise_known_row<Kernel, StrideW, L>(DepthwiseRow<Dot>(s, image, b, oh), inner, epilogue);
+      }
+      return;
+    }
+  }
+  depthwise_any_rows<IsMultiplied, L>(s, image, 0, b, row_begin, row_end, epilogue);
 }
 
 inline std::ptrdiff_t depthwise2d_work_items(const ConvShape& s) { return std::ptrdiff_t{s.batch} * s.out_h; }
@@ -356,8 +374,7 @@ inline void depthwise2d_items(const ConvShape& s, const DepthwiseOperands<Dot>& 
         static_cast<int>(smaller(smaller(s.out_h, row + kDepthwiseRows), row + (work_end - work_begin)));
     DepthwiseOperands<Dot> image = operands;
     image.x += b * s.in_image_stride;
-    depthwise_rows<Kernel, StrideW, IsMultiplied, kVectorLanes<typename Dot::Sum>>(s, image, 0, b, row, end,
-                                                                                   epilogue);
+    depthwise_rows<Kernel, StrideW, IsMultiplied>(s, image, b, row, end, epilogue);
     work_begin += end - row;
   }
 }

@@ -18,7 +18,6 @@
 //   kGemvVectors         vectors of a single row that are computed together where there are as many; 0: no
 //                        kernel of its own for a single row
 //   kReadsLanes          four words of a row are read at once, as the lanes of a vector
-//   kReadsSigned         A is multiplied as signed bytes, whose sums the driver makes up for (ColumnTiles)
 //   read(a), read(a, n)   a Word of kWordDepth values at `a`, or of n and then what adds nothing
 //   broadcast(word)       in every lane, in the form that multiplies words of B
 //   read_lanes(a, step)   words at a, a + step, a + 2 * step and a + 3 * step
@@ -121,7 +120,6 @@ struct FmaDot {
   static constexpr int kMaxTaps = 32;
   static constexpr int kGemvVectors = 4;
   static constexpr bool kReadsLanes = kMultipliesLanes && std::is_same<T, float>::value;
-  static constexpr bool kReadsSigned = false;
 
   // Tiles of kRows, 8, 6, 4, 2 and 1 rows; one row too many is computed and dropped where that is cheaper
   // than another tile.
@@ -157,7 +155,11 @@ struct FmaDot {
   }
   template <class V>
   static GCRT_INLINE void multiply_add(V& sum, V a, V b) {
-    sum = GCRT_NAMESPACE::multiply_add(a, b, sum);
+    if constexpr (std::is_floating_point<T>::value) {
+      fma_into(sum, a, b);
+    } else {
+      sum = GCRT_NAMESPACE::multiply_add(a, b, sum);
+    }
     if constexpr (!GCRT_HAS_FMA) keep_in_register(sum);
   }
   static GCRT_INLINE Vector add(Vector a, Vector b) { return a + b; }

@@ -4,10 +4,11 @@
 // columns][values of a word], padded with zeros in k and n. Values of A that meet the padding of the last
 // word may be anything, so whole words are read wherever they lie inside the operand.
 //
-// int8 weights are multiplied as unsigned times signed bytes (vpdpbusd); signed A is read as A + 128, which
-// `offsets` makes up for with -128 * sum over k of B[k][n]. int16 weights multiply A widened to int16.
-// Processors of ARM multiply signed bytes: there unsigned A is read as A - 128, and the driver adds
-// 128 * sum over k of B[k][n] to `offsets` whatever A is (gemm.h, for_signed_columns).
+// int8 weights are multiplied as unsigned times signed bytes (vpdpbusd), and by processors of ARM as signed
+// bytes; A of the other kind is read as A + 128 or as A - 128, which `offsets` make up for. So they are
+// [2][columns]: those for bytes read as unsigned ones, -128 * sum over k of B[k][n] where A is signed, then
+// those for bytes read as signed ones, 128 times that sum where A is unsigned. int16 weights multiply A
+// widened to int16, with one set of offsets.
 //
 // Without an instruction for four products, vpmaddubsw does half the work where it is exact: where in a word
 // |b0| + |b1| and |b2| + |b3| are at most 128. Other words are wide. `wide` has a flag for each word of a
@@ -150,10 +151,6 @@ struct IntegerDot {
   static GCRT_INLINE PairedSums add(PairedSums a, PairedSums b) {
     return {add(a.low, b.low), add(a.high, b.high)};
   }
-  // Adds the four weights of each column of a vector of them.
-  static GCRT_INLINE Vector add_column(Vector sums, const TW* words) {
-    return add_bytes(sums, (Vector)load(Lanes<16>{}, words));
-  }
   template <int L>
   using ChannelFactor = Pack<std::int16_t, L>;
   template <class V>
@@ -211,5 +208,11 @@ struct IntegerDot {
     return bit_cast<std::int32_t>(bit_cast<std::uint32_t>(a) + bit_cast<std::uint32_t>(b));
   }
 };
+
+// Of the offsets of all columns those for how A is read.
+template <class TX, class TW>
+GCRT_INLINE const std::int32_t* offsets_as_read(const std::int32_t* offsets, std::ptrdiff_t columns) {
+  return IntegerDot<TX, TW>::kReadsSigned ? offsets + columns : offsets;
+}
 
 }  // namespace GCRT_NAMESPACE

@@ -244,47 +244,6 @@ constexpr std::ptrdiff_t whole_pieces(std::ptrdiff_t size, std::ptrdiff_t unit, 
   return ceil_div(size > 0 ? size : larger(1, all), unit) * unit;
 }
 
-// The sums of the 16 columns of a panel, of A multiplied as signed bytes, where `given` are for unsigned
-// ones: sum of u * b = sum of (u - 128) * b + 128 * sum of b.
-template <class Dot>
-GCRT_NOINLINE void signed_offsets(const typename Dot::Right* panel, std::ptrdiff_t words,
-                                  const typename Dot::Sum* given, std::ptrdiff_t columns,
-                                  typename Dot::Sum* offsets) {
-  constexpr int L = kVectorLanes<typename Dot::Sum>, kVectors = kPanelColumns / L;
-  typename Dot::Vector sums[kVectors] = {};
-  for (std::ptrdiff_t k = 0; k < words; ++k) {
-    GCRT_UNROLL
-    for (int j = 0; j < kVectors; ++j) {
-      const auto* const word = panel + (k * kPanelColumns + j * L) * Dot::kWordDepth;
-      sums[j] = Dot::add_column(sums[j], word);
-    }
-  }
-  alignas(64) typename Dot::Sum column_sums[kPanelColumns];
-  GCRT_UNROLL
-  for (int j = 0; j < kVectors; ++j) store(Lanes<L>{}, column_sums + j * L, sums[j]);
-  for (std::ptrdiff_t j = 0; j < columns; ++j)
-    offsets[j] = multiply_add<typename Dot::Sum>(column_sums[j], 128, given[j]);
-}
-
-// Calls run(b_packed, offsets, first, columns) for parts of columns [begin, end) of packed B, with offsets as
-// they have to be where A is multiplied as signed bytes. They are made once for all rows of a rectangle.
-template <class Dot, class F>
-GCRT_INLINE void for_signed_columns(const typename Dot::Right* b_packed, std::ptrdiff_t words,
-                                    const typename Dot::Sum* given, std::ptrdiff_t begin, std::ptrdiff_t end,
-                                    const F& run) {
-  constexpr std::ptrdiff_t kMost = 1024;  // columns that have room on the stack
-  alignas(64) typename Dot::Sum offsets[kMost];
-  for (std::ptrdiff_t first = begin; first < end; first += kMost) {
-    const std::ptrdiff_t columns = smaller(kMost, end - first);
-    const auto* const part = b_packed + packed_b_offset(words, first) * Dot::kWordDepth;
-    for (std::ptrdiff_t n = 0; n < columns; n += kPanelColumns) {
-      signed_offsets<Dot>(part + n * words * Dot::kWordDepth, words, given + first + n,
-                          smaller(kPanelColumns, columns - n), offsets + n);
-    }
-    run(part, offsets, first, columns);
-  }
-}
-
 // Blocks of rows, each of whole tiles.
 template <class Dot>
 inline void gemm_blocks(const Product<Dot>& product, const Blocking& blocking, Block block,
@@ -307,25 +266,6 @@ inline void gemm_blocks(const Product<Dot>& product, const Blocking& blocking, B
   for (; block.row_begin < row_end; block.row_begin += step) {
     block.row_end = smaller(row_end, block.row_begin + step);
     gemm_block(product, block, part, epilogue);
-  }
-}
-
-template <class Dot>
-inline void gemm_rectangle(const Product<Dot>& product, const Blocking& blocking, const Block& block,
-                           const TileEpilogue<Dot>& epilogue) {
-  if constexpr (Dot::kReadsSigned) {
-    for_signed_columns<Dot>(
-        product.b_packed, product.words(), product.offsets, block.column_begin, block.column_end,
-        [&](const auto* b_packed, const auto* offsets, std::ptrdiff_t first, std::ptrdiff_t columns)
-            GCRT_LAMBDA_INLINE {
-              Product<Dot> part = product;
-              part.b_packed = b_packed;
-              part.offsets = offsets;
-              part.n_origin += first;
-              gemm_blocks(part, blocking, Block{block.row_begin, block.row_end, 0, columns}, epilogue);
-            });
-  } else {
-    gemm_blocks(product, blocking, block, epilogue);
   }
 }
 
@@ -379,7 +319,7 @@ GCRT_NOINLINE void gemm_items(const Product<Dot>& product, std::ptrdiff_t column
                               std::ptrdiff_t work_end) {
   WorkItems<Dot>(product.rows, columns, 1, blocking)
       .for_each_block(work_begin, work_end,
-                      [&](int, const Block& block) { gemm_rectangle(product, blocking, block, epilogue); });
+                      [&](int, const Block& block) { gemm_blocks(product, blocking, block, epilogue); });
 }
 
 // How many pieces a thread pool may split a product into.

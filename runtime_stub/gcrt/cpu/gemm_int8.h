@@ -3,10 +3,10 @@
 //   acc(m, n) = offsets[n] + sum over k of a[m * lda + k] * b(k, n)       modulo 2^32
 //
 // A is uint8_t or int8_t. B is packed as [ceil(N / 16)][ceil(K / 4)][16][4] int8_t, or
-// [ceil(N / 16)][ceil(K / 2)][16][2] int16_t, zero padded in both directions. Where A is signed and B is
-// int8_t, offsets[n] must include -128 * sum over k of b(k, n); `wide` tells words of int8_t that may not be
-// multiplied in pairs, or is null (see dot_int8.h). The epilogue is called as in gemm.h, with
-// Pack<int32_t, L>. Reads of A stay inside its M rows.
+// [ceil(N / 16)][ceil(K / 2)][16][2] int16_t, zero padded in both directions. Beside int8_t, offsets are
+// [2][N] as in dot_int8.h; `wide` tells words of int8_t that may not be multiplied in pairs, or is null
+// (there as well). The epilogue is called as in gemm.h, with Pack<int32_t, L>. Reads of A stay inside its M
+// rows.
 #pragma once
 
 #include "gcrt/cpu/dot_int8.h"
@@ -27,8 +27,10 @@ inline void gemm_integer(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdi
                          const std::uint8_t* wide, const Blocking& blocking, const E& epilogue,
                          std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
   using Dot = IntegerDot<TX, TW>;
-  gemm_items(Product<Dot>{depth, a, lda, b_packed, 0, rows, offsets, (rows - 1) * lda + depth, nullptr, wide},
-             columns, blocking, tile_epilogue<Dot>(epilogue), work_begin, work_end);
+  const std::ptrdiff_t size = (rows - 1) * lda + depth;
+  const Product<Dot> product{
+      depth, a, lda, b_packed, 0, rows, offsets_as_read<TX, TW>(offsets, columns), size, nullptr, wide};
+  gemm_items(product, columns, blocking, tile_epilogue<Dot>(epilogue), work_begin, work_end);
 }
 
 }  // namespace GCRT_NAMESPACE

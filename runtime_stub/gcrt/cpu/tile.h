@@ -330,7 +330,7 @@ struct TileEpilogue {
 };
 
 template <class Dot, class E>
-GCRT_NOINLINE void finish_whole_tiles(const TileTask<Dot>& task, const void* epilogue) {
+GCRT_NOINLINE GCRT_LEAVE_CONSTANTS void finish_whole_tiles(const TileTask<Dot>& task, const void* epilogue) {
   constexpr int L = kVectorLanes<typename Dot::Sum>;
   const E& call = *static_cast<const E*>(epilogue);
   for (int tile = 0; tile < task.tiles; ++tile) {

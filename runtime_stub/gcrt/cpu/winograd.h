@@ -200,7 +200,7 @@ GCRT_NOINLINE inline void winograd_products(int positions, std::ptrdiff_t rows, 
   for (int p = 0; p < positions; ++p) {
     const Product<Dot> product{channels, inputs, channels, w, 0, rows};
     const WinogradSums park{sums};
-    gemm_rectangle(product, Blocking{}, Block{0, rows, 0, columns}, tile_epilogue<Dot>(park));
+    gemm_blocks(product, Blocking{}, Block{0, rows, 0, columns}, tile_epilogue<Dot>(park));
     inputs += input_stride;
     w += matrix;
     sums += sums_stride;
