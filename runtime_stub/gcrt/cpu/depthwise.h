@@ -208,8 +208,8 @@ GCRT_INLINE void depthwise_pixels(const DepthwiseRow<Dot>& row, int ow, const E&
 
 // All channels of them, at least L. The last vector overlaps the one before it and skips what that has done.
 template <DepthwisePlace Place, int Pixels, int Kernel, int StrideW, int L, class Dot, class E>
-GCRT_NOINLINE GCRT_LEAVE_CONSTANTS void depthwise_tile(const DepthwiseRow<Dot>& row, int ow,
-                                                       const E& epilogue) {
+GCRT_NOINLINE GCRT_LEAVE_CONSTANTS void depthwise_tile(const DepthwiseRow<Dot>& row, int ow, const E& given) {
+  const E epilogue = given;  // a copy, as in finish_block
   const std::ptrdiff_t channels = row.shape.out_c;
   std::ptrdiff_t channel = 0;
   for (; channel + L <= channels; channel += L) {

@@ -88,10 +88,13 @@ GCRT_INLINE void finish_lanes(const T* sums, std::ptrdiff_t stride, int rows, in
   }
 }
 
+// With a copy of the epilogue: what it stores may lie anywhere, so that the compiler would read again
+// whatever it is handed by reference.
 template <class T, class E>
 GCRT_NOINLINE void finish_block(const T* sums, std::ptrdiff_t stride, int rows, int columns, std::ptrdiff_t m,
                                 std::ptrdiff_t n, const E& epilogue) {
-  finish_lanes<kVectorLanes<T>>(sums, stride, rows, columns, m, n, epilogue);
+  const E copy = epilogue;
+  finish_lanes<kVectorLanes<T>>(sums, stride, rows, columns, m, n, copy);
 }
 
 // Small tiles do not have enough independent sums to hide the latency of an FMA; they keep several sums per
@@ -332,7 +335,8 @@ struct TileEpilogue {
 template <class Dot, class E>
 GCRT_NOINLINE GCRT_LEAVE_CONSTANTS void finish_whole_tiles(const TileTask<Dot>& task, const void* epilogue) {
   constexpr int L = kVectorLanes<typename Dot::Sum>;
-  const E& call = *static_cast<const E*>(epilogue);
+  const E call = *static_cast<const E*>(epilogue);  // copies, as in finish_block
+  const std::ptrdiff_t n = task.n;
   for (int tile = 0; tile < task.tiles; ++tile) {
     TileSums<Dot::kRows, Dot::kVectors, Dot> acc;
     sum_runs(acc, task, tile);
@@ -341,7 +345,7 @@ GCRT_NOINLINE GCRT_LEAVE_CONSTANTS void finish_whole_tiles(const TileTask<Dot>& 
     for (int i = 0; i < Dot::kRows; ++i) {
       GCRT_UNROLL
       for (int j = 0; j < Dot::kVectors; ++j)
-        call(Lanes<L>{}, Dot::total(acc.sum[0][i][j]), m + i, task.n + j * L);
+        call(Lanes<L>{}, Dot::total(acc.sum[0][i][j]), m + i, n + j * L);
     }
   }
 }
@@ -353,7 +357,7 @@ GCRT_INLINE TileEpilogue<Dot> tile_epilogue(const E& epilogue) {
   if constexpr (!HeavyEpilogue<E>::value) out.whole_tiles = &finish_whole_tiles<Dot, E>;
   out.block = [](const Sum* sums, std::ptrdiff_t stride, int rows, int columns, std::ptrdiff_t m,
                  std::ptrdiff_t n, const void* call) {
-    finish_lanes<kVectorLanes<Sum>>(sums, stride, rows, columns, m, n, *static_cast<const E*>(call));
+    finish_block(sums, stride, rows, columns, m, n, *static_cast<const E*>(call));
   };
   return out;
 }
