@@ -28,6 +28,16 @@ def is_long():
     return os.environ.get("GCOMPILE_LONG_TESTS") == "1"
 
 
+def in_turn(names, parts):
+    """Every `parts`-th name, others with each commit; all in long tests. Says which ones wait."""
+    if is_long():
+        return names
+    status, commits, _ = run(["git", "-C", str(ROOT), "rev-list", "--count", "HEAD"])
+    first = int(commits) % parts if status == 0 else 0
+    print(f"in turn, with other commits: {', '.join(name for i, name in enumerate(names) if i % parts != first)}")
+    return names[first::parts]
+
+
 def main_suite(folder):
     """Names that INDEX.md marks with a star."""
     rows = re.findall(r"^\| (\w+)\* \|", (folder / "INDEX.md").read_text(encoding="utf-8"), re.MULTILINE)
