@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <numeric>
 
 #include "ir/scalar_op.h"
 #include "ir/strided_nest.h"
@@ -23,6 +25,14 @@ ConstantFacts extremes(const Tensor& tensor) {
   }
   facts.low = low;
   facts.high = high;
+  const std::int64_t entries = tensor.shape().empty() ? 1 : tensor.shape()[0];
+  const std::int64_t size = tensor.count() / entries;
+  for (std::int64_t entry = 0; entry < entries; ++entry) {
+    const T* const first = elements + entry * size;
+    const std::int64_t sum = std::accumulate(first, first + size, std::int64_t{0},
+                                             [](std::int64_t a, T b) { return a + std::abs(int{b}); });
+    facts.largest_sum = std::max(facts.largest_sum, sum);
+  }
   return facts;
 }
 

@@ -21,6 +21,8 @@ bool fits_float16(const Tensor& weights);
 struct ConstantFacts {
   bool fits_float16 = true;
   std::int64_t low = 0, high = 0;  // integers: of the elements
+  /// Integers: the largest sum of magnitudes for one index of the first axis.
+  std::int64_t largest_sum = 0;
   bool operator==(const ConstantFacts&) const = default;
 };
 

@@ -18,24 +18,20 @@ Refusal refuses(const ir::Problem& problem) {
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
-  return dense_conv_plans(problem, machine, 0.7, "conv2d_integer");
+  return dense_conv_plans(problem, machine, 0.7 * machine.level.byte_rate, "conv2d_integer");
 }
 
 void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
   const ZeroPoints zero = zero_points(writer);
-  const ir::ElementType element = problem.operands[0].element;
   writer.call().headers = {"gcrt/cpu/conv_int8.h"};
   writer.operand(0, "x");
   const ir::Tensor& weights = *writer.constant(1);
-  const IntegerWeights packed =
-      integer_panels(weights, conv_matrices(weights.shape(), image.groups), zero, element);
+  const IntegerWeights packed = integer_panels(weights, conv_matrices(weights.shape(), image.groups), zero,
+                                               problem.operands[0].element);
   integer_parameters(writer, packed, "conv2d_integer", "w", "zero point times column sums");
   const std::string wide = wide_parameter(writer, packed);
-  const std::vector<std::uint8_t> border(static_cast<std::size_t>(problem.shape(1)[1] + 64),
-                                         static_cast<std::uint8_t>(zero.x & 255));
-  writer.weights(writer.blob().add(border, "zero_point", "read at image borders"), "border",
-                 kernel_type(element));
+  border_row(writer, problem, zero);
   write_dense_conv(problem, plan, writer, "conv2d_integer_work_items", "conv2d_integer",
                    fmt::format("x, w, offsets, {}, border", wide));
 }

@@ -6,7 +6,7 @@
 namespace gcompile {
 
 const KernelFamily& family_conv_winograd2() {
-  static const KernelFamily family = winograd_family<2>("conv.winograd2");
+  static const KernelFamily family = winograd_family<2, float>("conv.winograd2");
   return family;
 }
 

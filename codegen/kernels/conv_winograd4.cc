@@ -6,7 +6,7 @@
 namespace gcompile {
 
 const KernelFamily& family_conv_winograd4() {
-  static const KernelFamily family = winograd_family<4>("conv.winograd4");
+  static const KernelFamily family = winograd_family<4, float>("conv.winograd4");
   return family;
 }
 

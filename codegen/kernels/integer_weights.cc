@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "codegen/loops/c_types.h"
+
 namespace gcompile {
 
 ZeroPoints zero_points(const CallWriter& writer) {
@@ -87,6 +89,22 @@ std::string wide_parameter(CallWriter& writer, const IntegerWeights& packed) {
   writer.weights(writer.blob().add(packed.wide, writer.name(1), "words not to be multiplied in pairs"),
                  "wide", "std::uint8_t");
   return "wide";
+}
+
+void column_offsets(CallWriter& writer, const ir::Tensor& weights, const MatrixView& view,
+                    const ZeroPoints& zero) {
+  IntegerWeights out;
+  out.add_offsets(zero.x, integer_facts(weights, view, zero.w).sums);
+  out.offsets.resize((out.offsets.size() + 15) / 16 * 16);
+  writer.weights(writer.blob().add(as_bytes(out.offsets), writer.name(1), "zero point times column sums"),
+                 "offsets", "std::int32_t");
+}
+
+void border_row(CallWriter& writer, const ir::Problem& problem, const ZeroPoints& zero) {
+  const std::vector<std::uint8_t> border(static_cast<std::size_t>(problem.shape(1)[1] + 64),
+                                         static_cast<std::uint8_t>(zero.x & 255));
+  writer.weights(writer.blob().add(border, "zero_point", "read at image borders"), "border",
+                 kernel_type(problem.operands[0].element));
 }
 
 void integer_parameters(CallWriter& writer, const IntegerWeights& packed, const std::string& kernel,

@@ -45,6 +45,11 @@ IntegerWeights integer_rows(const ir::Tensor& weights, const MatrixView& view, c
 
 /// Adds "wide" of panels; what a call names it by, which is "nullptr" where there are no flags.
 std::string wide_parameter(CallWriter& writer, const IntegerWeights& packed);
+/// Adds "offsets", one set, behind which a panel of 16 columns may be read to its end.
+void column_offsets(CallWriter& writer, const ir::Tensor& weights, const MatrixView& view,
+                    const ZeroPoints& zero);
+/// Adds "border": what a convolution reads outside its image, for one pixel and the vector that it ends in.
+void border_row(CallWriter& writer, const ir::Problem& problem, const ZeroPoints& zero);
 /// Adds the packed weights of operand 1 as `parameter`, and "offsets", which `offsets` describes.
 void integer_parameters(CallWriter& writer, const IntegerWeights& packed, const std::string& kernel,
                         const std::string& parameter, const std::string& offsets);

@@ -14,12 +14,14 @@ constexpr TileShape kTiles16Of32[] = {{8, 2}};
 constexpr TileShape kTiles32[] = {{6, 2}};
 constexpr TileShape kTiles64[] = {{8, 3}, {6, 4}};
 
-constexpr Level kSse = {16, 16, false, kTiles16};
-constexpr Level kNeon = {16, 32, false, kTiles16Of32};
-constexpr Level kNeon32 = {16, 16, false, kTiles16};
-constexpr Level kNeonDot = {16, 32, true, kTiles16Of32};
-constexpr Level kAvx2 = {32, 16, false, kTiles32};
-constexpr Level kAvx512 = {64, 32, false, kTiles64};
+// vpmaddubsw and vpmaddwd, or both factors widened and vpmaddwd: measured, with what tells the words apart.
+constexpr Level kSse = {16, 16, 1.75, 1.9, kTiles16};
+constexpr Level kAvx2 = {32, 16, 1.75, 1.9, kTiles32};
+constexpr Level kAvx512 = {64, 32, 1.75, 1.9, kTiles64};
+// SMULL and SADALP, or SDOT; SMLAL.
+constexpr Level kNeon = {16, 32, 1, 1, kTiles16Of32};
+constexpr Level kNeon32 = {16, 16, 1, 1, kTiles16};
+constexpr Level kNeonDot = {16, 32, 4, 1, kTiles16Of32};
 
 struct LevelRow {
   std::string_view name;  // of --cpu
@@ -35,7 +37,7 @@ constexpr std::array<LevelRow, 7> kLevels = {{
     {"x86-64-v4", kAvx512},
     {"armv8-a", kNeon},
     {"armv8.2-a+dotprod", kNeonDot},
-    {"cortex-m7", {4, 16, false, kTiles16}},
+    {"cortex-m7", {4, 16, 1, 1, kTiles16}},
 }};
 
 /// A core as its maker describes it: the Arm Software Optimization Guide and Technical Reference Manual of

@@ -23,7 +23,8 @@ struct TileShape {
 struct Level {
   int vector_bytes = 32;
   int registers = 16;
-  bool has_dot = false;  // integer dot products of groups of four
+  /// Multiply-adds of bytes and of int16, with sums of 32 bits, in the time of one of float32.
+  double byte_rate = 1, int16_rate = 1;
   /// Whose sums, factors and row pointers fit the registers of both compilers; of equal ones the first is
   /// taken.
   std::span<const TileShape> tiles = {};

@@ -48,7 +48,8 @@ DenseWork row_work(const Product& product) {
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
   PlannedCost only;
   only.plan = dense_plan(row_work(Product(problem)), machine);
-  only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7);
+  only.cost.picoseconds =
+      machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7 * machine.level.byte_rate);
   only.cost.code_key = "gemm_integer";
   return {only};
 }

@@ -7,16 +7,39 @@
 #include <cstring>
 
 #include "codegen/kernels/conv_call.h"
+#include "codegen/kernels/integer_weights.h"
+#include "codegen/loops/c_types.h"
 #include "gcrt/cpu/winograd_plan.h"
 
 namespace gcompile {
 namespace {
 
+template <class V>
+constexpr bool kIsInteger = std::is_integral_v<V>;
+/// Input channels in a word of 32 bits.
+template <class V>
+constexpr std::int64_t kWord = 4 / static_cast<std::int64_t>(sizeof(V));
+
 gcrt::ConvShape geometry(const ir::Problem& problem) { return conv_shape(conv_image(problem)); }
 
+/// Of an integer product, from the constants' facts: what sums and factors can be at most.
+Refusal refuse_sums(int T, const ir::Problem& problem) {
+  const ir::ConstantFacts weights = *problem.operands[1].constant;
+  ir::ConstantFacts zero;
+  if (problem.operands.size() > 3 && problem.operands[3].present) zero = *problem.operands[3].constant;
+  if (weights.low - zero.high < -128 || weights.high - zero.low > 127) return "weights beyond int8";
+  const bool is_signed = problem.operands[0].element == ir::ElementType::kInt8;
+  const std::int64_t taps = 9 * problem.shape(1)[1], farthest = std::max(zero.high, -zero.low);
+  if ((is_signed ? 128 : 255) * (weights.largest_sum + taps * farthest) > gcrt::winograd_largest_sum(T))
+    return "weights whose sums may leave the range that it is exact in";
+  return std::nullopt;
+}
+
+template <int T, class V>
 Refusal refuses(const ir::Problem& problem) {
   if (Refusal image = refuse_image(problem, true)) return image;
-  if (Refusal element = refuse_unless_float32(problem)) return element;
+  if (Refusal element = kIsInteger<V> ? refuse_unless_integer(problem) : refuse_unless_float32(problem))
+    return element;
   const auto& work = std::get<ir::ConvWork>(problem.work);
   const auto all = [](const std::vector<std::int64_t>& values, std::int64_t wanted) {
     return std::all_of(values.begin(), values.end(), [=](std::int64_t value) { return value == wanted; });
@@ -25,23 +48,27 @@ Refusal refuses(const ir::Problem& problem) {
   if (window.spatial() != 2 || !all(window.kernel, 3)) return "a window other than 3x3";
   if (!all(window.strides, 1) || !all(window.dilations, 1)) return "strides or dilations";
   if (work.groups != 1) return "several groups";
+  if (problem.shape(1)[1] % kWord<V> != 0) return "an odd number of channels";
+  if constexpr (kIsInteger<V>) return refuse_sums(T, problem);
   if (!problem.reassociates) return "sums whose last bit may decide something, or that --exact keeps";
   return std::nullopt;
 }
 
 Refusal refuses_on_cuda(const ir::Problem&, const Machine&) {
-  return "images on the GPU, whose tensor cores conv.direct uses";
+  return "images on the GPU, whose tensor cores the families for all windows use";
 }
 
 constexpr std::array<const char*, 2> kFields = {"strip", "block"};
 
 /// Rows of a block: whole register tiles of 4, 6, 8 and 12 rows, enough to use each panel of weights often.
 constexpr std::int64_t kBlockTiles = 24;
-/// Beside its products, in multiply-adds: what an element of a transform costs, and a tile. Fitted to what
-/// layers of 4 to 512 channels take on one core.
+/// Beside its products, in multiply-adds of float32: what an element of a transform costs, and a tile. Fitted
+/// to what layers of 4 to 512 channels take on one core.
 constexpr std::int64_t kElementWork = 10, kTileWork = 5000;
-/// Weights are cold, and about half of their way from memory is not hidden behind products.
-constexpr double kExposedStream = 0.5;
+/// Weights are cold. So much of their way from memory is not hidden behind products, of which those of
+/// integers take less time.
+template <class V>
+constexpr double kExposedStream = kIsInteger<V> ? 0.75 : 0.5;
 
 std::int64_t tiles_of(int T, const gcrt::ConvShape& shape) {
   return static_cast<std::int64_t>(gcrt::winograd_tiles(T, shape));
@@ -49,9 +76,9 @@ std::int64_t tiles_of(int T, const gcrt::ConvShape& shape) {
 
 /// Strips of equal size whose transformed inputs fill half of the second-level cache, in equal blocks; the
 /// other half is for their sums and the weights.
-gcrt::WinogradPlan plan_of(int T, const gcrt::ConvShape& shape, const Machine& machine) {
+gcrt::WinogradPlan plan_of(int T, const gcrt::ConvShape& shape, std::int64_t words, const Machine& machine) {
   const std::int64_t tiles = tiles_of(T, shape);
-  const std::int64_t tile_bytes = std::int64_t{gcrt::winograd_positions(T)} * shape.in_c * 4;
+  const std::int64_t tile_bytes = std::int64_t{gcrt::winograd_positions(T)} * words * 4;
   const std::int64_t most = std::max(kBlockTiles, machine.l2 / 2 / tile_bytes);
   const auto parts = [](std::int64_t whole, std::int64_t count) { return (whole + count - 1) / count; };
   const std::int64_t strip = parts(tiles, parts(tiles, most));
@@ -61,48 +88,59 @@ gcrt::WinogradPlan plan_of(int T, const gcrt::ConvShape& shape, const Machine& m
 
 gcrt::WinogradPlan plan_of(const Plan& plan) { return {narrow(plan.fields[0]), narrow(plan.fields[1])}; }
 
-std::int64_t weight_bytes(int T, const gcrt::ConvShape& shape) {
-  return static_cast<std::int64_t>(gcrt::winograd_weights_size(T, shape.in_c, shape.out_c)) * 4;
+std::int64_t weight_bytes(int T, std::int64_t words, std::int64_t out_c) {
+  return static_cast<std::int64_t>(gcrt::winograd_weights_size(T, words, out_c)) * 4;
 }
 
-template <int T>
+std::int64_t scratch_bytes(int T, std::int64_t words, std::int64_t out_c, const gcrt::WinogradPlan& plan) {
+  return static_cast<std::int64_t>(gcrt::winograd_scratch(T, words, out_c, plan)) * 4;
+}
+
+template <int T, class V>
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
+  constexpr double kEfficiency = 0.7;
   const gcrt::ConvShape shape = geometry(problem);
-  const gcrt::WinogradPlan plan = plan_of(T, shape, machine);
+  const std::int64_t words = shape.in_c / kWord<V>;
+  const gcrt::WinogradPlan plan = plan_of(T, shape, words, machine);
   const std::int64_t positions = gcrt::winograd_positions(T), columns = (shape.out_c + 15) / 16 * 16;
-  const std::int64_t products = positions * shape.in_c * columns;
-  const std::int64_t transforms = positions * (shape.in_c + shape.out_c) * kElementWork;
-  const std::int64_t weights = weight_bytes(T, shape);
+  const std::int64_t transforms = positions * (shape.in_c + shape.out_c) * kElementWork + kTileWork;
+  const double products =
+      static_cast<double>(positions * shape.in_c * columns) / (kIsInteger<V> ? machine.level.int16_rate : 1);
+  const std::int64_t weights = weight_bytes(T, words, shape.out_c);
   PlannedCost only;
   only.plan.fields = {plan.strip, plan.block};
   only.cost.picoseconds =
-      machine.picoseconds(tiles_of(T, shape) * (products + transforms + kTileWork), problem.bytes(), 0.7) +
-      machine.picoseconds(0, static_cast<std::int64_t>(kExposedStream * static_cast<double>(weights)));
-  only.cost.scratch = static_cast<std::int64_t>(gcrt::winograd_scratch(T, shape, plan)) * 4;
-  only.cost.extra_weights = weights - ir::element_count(problem.shape(1)) * 4;
-  only.cost.code_key = fmt::format("winograd{}", T);
+      machine.picoseconds(tiles_of(T, shape) * (static_cast<std::int64_t>(products) + transforms),
+                          problem.bytes(), kEfficiency) +
+      machine.picoseconds(0, static_cast<std::int64_t>(kExposedStream<V> * static_cast<double>(weights)));
+  only.cost.scratch = scratch_bytes(T, words, shape.out_c, plan);
+  only.cost.extra_weights =
+      weights - ir::element_count(problem.shape(1)) * bits_of(problem.operands[1].element) / 8;
+  only.cost.code_key = fmt::format("winograd{}{}", T, kIsInteger<V> ? "_integer" : "");
   return {only};
 }
 
-/// Weights (M, C, 3, 3) as winograd_plan.h lays them out, computed in double and rounded once.
-template <int T>
-Packing pack(const ir::Tensor& weights) {
+/// Weights (M, C, 3, 3) as winograd_plan.h lays them out. read(n, c, taps) gives those of a window, in double
+/// or int; stored(value) is what lies in memory.
+template <int T, class V, class Read, class Stored>
+Packing pack(const ir::Tensor& weights, std::string format, const Read& read, const Stored& stored) {
   const std::int64_t out_c = weights.shape()[0], in_c = weights.shape()[1];
   Packing packing;
   packing.source = weights;
-  packing.format = fmt::format("Winograd F({0}x{0}, 3x3)", T);
-  packing.bytes = static_cast<std::int64_t>(gcrt::winograd_weights_size(T, in_c, out_c)) * 4;
-  packing.write = [in_c, out_c](const ir::Tensor& source, std::span<std::byte> out) {
+  packing.format = std::move(format);
+  packing.bytes = weight_bytes(T, in_c / kWord<V>, out_c);
+  packing.write = [=](const ir::Tensor& source, std::span<std::byte> out) {
+    using Exact = std::conditional_t<kIsInteger<V>, int, double>;
     for (std::int64_t n = 0; n < out_c; ++n) {
       for (std::int64_t c = 0; c < in_c; ++c) {
-        float w[9];
-        std::memcpy(w, source.bytes().data() + (n * in_c + c) * 36, sizeof w);
-        double taps[9], transformed[gcrt::winograd_positions(T)];
-        std::copy(std::begin(w), std::end(w), taps);
+        Exact taps[9], transformed[gcrt::winograd_positions(T)];
+        read(source, n, n * in_c + c, taps);
         gcrt::winograd_weights<T>(taps, transformed);
         for (int p = 0; p < gcrt::winograd_positions(T); ++p) {
-          const float value = without_denormals(static_cast<float>(transformed[p]));
-          std::memcpy(out.data() + gcrt::winograd_weights_place(T, in_c, out_c, p, c, n) * 4, &value, 4);
+          const V value = stored(transformed[p]);
+          const std::ptrdiff_t word =
+              gcrt::winograd_weights_place(T, in_c / kWord<V>, out_c, p, c / kWord<V>, n);
+          std::memcpy(out.data() + (word * kWord<V> + c % kWord<V>)*sizeof(V), &value, sizeof(V));
         }
       }
     }
@@ -110,35 +148,79 @@ Packing pack(const ir::Tensor& weights) {
   return packing;
 }
 
+/// Computed in double and rounded once.
 template <int T>
+Packing pack_floats(const ir::Tensor& weights) {
+  const auto read = [](const ir::Tensor& source, std::int64_t, std::int64_t window, double* taps) {
+    float w[9];
+    std::memcpy(w, source.bytes().data() + window * 36, sizeof w);
+    std::copy(std::begin(w), std::end(w), taps);
+  };
+  return pack<T, float>(weights, fmt::format("Winograd F({0}x{0}, 3x3)", T), read,
+                        [](double value) { return without_denormals(static_cast<float>(value)); });
+}
+
+/// Less the zero points.
+template <int T>
+Packing pack_integers(const ir::Tensor& weights, const ZeroPoints& zero) {
+  const auto read = [zero](const ir::Tensor& source, std::int64_t n, std::int64_t window, int* taps) {
+    const std::byte* const from = source.bytes().data() + window * 9;
+    const bool is_signed = source.element() == ir::ElementType::kInt8;
+    for (int i = 0; i < 9; ++i) {
+      const int value = std::to_integer<int>(from[i]);
+      taps[i] = (is_signed ? static_cast<std::int8_t>(value) : value) - static_cast<int>(zero.of_column(n));
+    }
+  };
+  return pack<T, std::int16_t>(
+      weights, fmt::format("Winograd F({0}x{0}, 3x3) of int16, less {1}", T, fmt::join(zero.w, " ")), read,
+      [](int value) { return static_cast<std::int16_t>(value); });
+}
+
+template <int T, class V>
 void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
   const gcrt::ConvShape shape = conv_shape(image);
-  writer.call().headers = {"gcrt/cpu/winograd.h"};
+  const std::string function = fmt::format("winograd{}<{}>", kIsInteger<V> ? "_integer" : "", T);
+  const std::string comment = "transformed for " + function;
   writer.call().threaded = true;
   writer.operand(0, "x");
-  writer.packed(1, pack<T>(*writer.constant(1)), fmt::format("transformed for winograd<{}>", T), "w");
-  writer.weights(writer.blob().zeros((problem.shape(1)[1] + 16) * 4), "zeros", "float");
-  writer.scratch(static_cast<std::int64_t>(gcrt::winograd_scratch(T, shape, plan_of(plan))) * 4, "scratch",
-                 "float");
+  std::string operands;
+  if constexpr (kIsInteger<V>) {
+    writer.call().headers = {"gcrt/cpu/winograd_int8.h"};
+    const ZeroPoints zero = zero_points(writer);
+    const ir::Tensor& weights = *writer.constant(1);
+    writer.packed(1, pack_integers<T>(weights, zero), comment, "w", "std::int16_t");
+    column_offsets(writer, weights, conv_matrices(weights.shape(), 1), zero);
+    border_row(writer, problem, zero);
+    operands = "x, w, offsets, border";
+  } else {
+    writer.call().headers = {"gcrt/cpu/winograd.h"};
+    writer.packed(1, pack_floats<T>(*writer.constant(1)), comment, "w");
+    writer.weights(writer.blob().zeros((problem.shape(1)[1] + 16) * 4), "zeros", "float");
+    operands = "x, w, zeros";
+  }
+  writer.scratch(scratch_bytes(T, shape.in_c / kWord<V>, shape.out_c, plan_of(plan)), "scratch",
+                 kIsInteger<V> ? "std::int32_t" : "float");
   writer.call().body = shape_and_epilogue(problem, image, writer) +
                        fmt::format(
                            "  constexpr WinogradPlan plan{{/*strip*/ {}, /*block*/ {}}};\n"
-                           "  winograd<{}>(threads, shape, plan, x, w, zeros, scratch, epilogue);\n",
-                           plan.fields[0], plan.fields[1], T);
+                           "  {}(threads, shape, plan, {}, scratch, epilogue);\n",
+                           plan.fields[0], plan.fields[1], function, operands);
 }
 
 }  // namespace
 
-template <int T>
+template <int T, class V>
 KernelFamily winograd_family(std::string_view name) {
   std::array<Recipe, 2> targets = for_channels_last(
-      {.refuses = refuse_beyond_32_bits, .fields = kFields, .plans = plans<T>, .call = call<T>}, {});
+      {.refuses = refuse_beyond_32_bits, .fields = kFields, .plans = plans<T, V>, .call = call<T, V>}, {});
   targets[1] = {.refuses = refuses_on_cuda};
-  return {name, ir::Kind::kConv, refuses, targets};
+  return {name, ir::Kind::kConv, refuses<T, V>, targets};
 }
 
-template KernelFamily winograd_family<2>(std::string_view);
-template KernelFamily winograd_family<4>(std::string_view);
+template KernelFamily winograd_family<2, float>(std::string_view);
+template KernelFamily winograd_family<4, float>(std::string_view);
+template KernelFamily winograd_family<2, std::int16_t>(std::string_view);
+template KernelFamily winograd_family<4, std::int16_t>(std::string_view);
 
 }  // namespace gcompile

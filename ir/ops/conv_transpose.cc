@@ -31,15 +31,12 @@ void normalise(RewriteContext& context) {
   Window window = window_of(attributes);
   const auto spatial = static_cast<std::size_t>(window.spatial());
   const std::vector<std::int64_t> extra = take_ints(attributes, "output_padding", spatial);
-  if (extra.size() != spatial) operator_error("output_padding must have one value per spatial axis");
+  check_sizes("output_padding", extra, spatial, 0);
   std::vector<std::int64_t> wanted = take_ints(attributes, "output_shape", 0);
   if (wanted.size() == spatial + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
-  if (!wanted.empty() && wanted.size() != spatial) {
-    operator_error("output_shape must have one value per spatial axis");
-  }
+  if (!wanted.empty()) check_sizes("output_shape", wanted, spatial, 0);
   const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
   for (std::size_t i = 0; i < spatial; ++i) {
-    if (extra[i] < 0) operator_error("output_padding must not be negative");
     if (wanted.empty() && !same) {
       window.pads[i + spatial] -= extra[i];
       continue;

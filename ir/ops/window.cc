@@ -3,18 +3,23 @@
 #include <fmt/format.h>
 
 namespace gcompile::ir {
-namespace {
 
-void fill(Attributes& attributes, const char* name, std::size_t count, std::int64_t value,
-          std::int64_t lowest) {
-  if (!attributes.has(name)) attributes.set(name, std::vector<std::int64_t>(count, value));
-  const auto& values = attributes.ints_of(name);
+void check_sizes(const char* name, const std::vector<std::int64_t>& values, std::size_t count,
+                 std::int64_t lowest) {
   if (values.size() != count) {
     operator_error(fmt::format("attribute '{}' has {} values, {} expected", name, values.size(), count));
   }
   for (const std::int64_t v : values) {
     if (v < lowest || v > (1 << 30)) operator_error(fmt::format("attribute '{}' has the value {}", name, v));
   }
+}
+
+namespace {
+
+void fill(Attributes& attributes, const char* name, std::size_t count, std::int64_t value,
+          std::int64_t lowest) {
+  if (!attributes.has(name)) attributes.set(name, std::vector<std::int64_t>(count, value));
+  check_sizes(name, attributes.ints_of(name), count, lowest);
 }
 
 }  // namespace

@@ -15,6 +15,10 @@ Window window_of(const Attributes& attributes);
 /// dropped.
 std::int64_t window_count(const Window& window, int i, std::int64_t input, bool ceil_mode);
 
+/// Refuses an attribute that has not `count` values from `lowest` to 2^30.
+void check_sizes(const char* name, const std::vector<std::int64_t>& values, std::size_t count,
+                 std::int64_t lowest);
+
 /// Specs of the five window attributes, for records.
 std::vector<AttributeSpec> window_attributes();
 

@@ -271,7 +271,8 @@ void bench_winograd(int size, int channels, const WinogradPlan& plan) {
   const double values = 1.0 * size * size * channels, depth = 9.0 * channels;
   const Values x(values), w(static_cast<double>(winograd_weights_size(T, channels, channels))),
       bias(channels);
-  const Buffer zeros(channels), y(values), scratch(static_cast<double>(winograd_scratch(T, s, plan)));
+  const Buffer zeros(channels), y(values),
+      scratch(static_cast<double>(winograd_scratch(T, channels, channels, plan)));
   bench(name, 2 * values * depth, 4 * (2 * values + depth * channels), [&] {
     winograd<T>(nullptr, s, plan, x.data(), w.data(), zeros.data(), scratch.data(),
                 BiasRelu{y.data(), channels, bias.data()});

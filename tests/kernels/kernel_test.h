@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gcrt/pack.h"
+#include "gcrt/parallel.h"
 #include "random_values.h"
 
 namespace kernel_test {
@@ -87,6 +88,15 @@ Recorded<T> in_any_pieces(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrd
         << "other bits in " << pieces << " pieces";
   }
   return whole;
+}
+
+// What Threads call, here in one thread: the last range first, in as many ranges as `context`, an int, says.
+// Whoever relies on their order or number is found out.
+inline void last_range_first(void* context, std::ptrdiff_t count,
+                             void (*body)(void*, std::ptrdiff_t, std::ptrdiff_t), void* argument) {
+  const std::ptrdiff_t wanted = *static_cast<const int*>(context);
+  const std::ptrdiff_t pieces = count < wanted ? count : wanted;
+  for (std::ptrdiff_t p = pieces; p-- > 0;) body(argument, count * p / pieces, count * (p + 1) / pieces);
 }
 
 }  // namespace kernel_test

@@ -27,13 +27,6 @@ std::vector<float> packed_weights(const ConvShape& s, const std::vector<float>& 
   return packed;
 }
 
-// Last range first, in as many ranges as `context` says: whoever relies on order or number is found out.
-void reversed(void* context, std::ptrdiff_t count, void (*body)(void*, std::ptrdiff_t, std::ptrdiff_t),
-              void* argument) {
-  const std::ptrdiff_t pieces = smaller(count, *static_cast<const int*>(context));
-  for (std::ptrdiff_t p = pieces; p-- > 0;) body(argument, count * p / pieces, count * (p + 1) / pieces);
-}
-
 struct Operands {
   std::vector<float> x, w, packed;
 };
@@ -44,7 +37,7 @@ Recorded<float> run(const ConvShape& s, const WinogradPlan& plan, const Operands
   const std::vector<float> zeros(static_cast<std::size_t>(s.in_c), 0.0f);
   // What the arena holds from other steps is never read.
   constexpr std::size_t kGuard = 16;
-  const auto size = static_cast<std::size_t>(winograd_scratch(T, s, plan));
+  const auto size = static_cast<std::size_t>(winograd_scratch(T, s.in_c, s.out_c, plan));
   std::vector<float> scratch(size + kGuard, std::nanf(""));
   Recorded<float> result(out_pixels(s), s.out_c);
   winograd<T>(threads, s, plan, operands.x.data(), operands.packed.data(), zeros.data(), scratch.data(),
@@ -66,7 +59,7 @@ void check_plan(const ConvShape& s, const WinogradPlan& plan) {
   const Recorded<float> whole = run<T>(s, plan, operands, nullptr);
   whole.check(conv_reference(s, operands.x, operands.w), 2e-5 * std::sqrt(s.in_c));
   for (int pieces : {2, 3, 5, 16}) {
-    const Threads threads{&pieces, pieces, reversed};
+    const Threads threads{&pieces, pieces, last_range_first};
     const Recorded<float> part = run<T>(s, plan, operands, &threads);
     EXPECT_EQ(part.calls, whole.calls) << pieces;
     EXPECT_EQ(std::memcmp(part.y.data(), whole.y.data(), whole.y.size() * sizeof(float)), 0)

@@ -164,8 +164,9 @@ def integers():
 
 
 def case_integers(world):
-    """Dot products with SDOT, SMULL and int16; requantisation; strides, borders, tails of words."""
-    same_everywhere(world, saved(world, integers()))
+    """Dot products with SDOT, SMULL and int16; Winograd in both sizes; requantisation; strides, borders, tails of words."""
+    same_everywhere(world, saved(world, integers()), "--kernel", "a=conv.winograd4_integer", "--kernel",
+                    "i=conv.winograd2_integer")
 
 
 # Of values, not of types, operators or attributes, which stand between angle brackets.

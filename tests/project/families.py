@@ -112,6 +112,26 @@ FORCED_WINDOWS = {node: ["conv.winograd4", "conv.winograd2", "conv.direct", "con
                   for node in ("first", "second", "point", "few", "deep")}
 
 
+def byte_windows():
+    """The same of bytes, as unsigned and as signed ones, with zero points."""
+    model = Model()
+    model.inputs = ["uint8[2,18,9,14] x", "int8[1,6,3,3] s"]
+    model.outputs = ["int32[2,17,9,14] wide", "int8[1,40,1,1] point", "uint8[2,8,13,14] deep"]
+    model.integers("w", "int8", (17, 18, 3, 3), -128, 127)
+    model.integers("p", "int8", (40, 6, 3, 3), -128, 127)
+    model.integers("d", "uint8", (8, 18, 3, 3), 0, 254)
+    model.constants += ["uint8 x_zero = {131}", "int8 s_zero = {-7}", "float scale = {0.02}", "float w_scale = {0.01}",
+                        "float y_scale = {0.03}", "int8 w_zero = {0}", "uint8 d_zero = {127}"]
+    model.nodes = ["wide = ConvInteger<pads = [1, 1, 1, 1]>(x, w, x_zero)",
+                   "point = QLinearConv(s, scale, s_zero, p, w_scale, w_zero, y_scale, s_zero)",
+                   "deep = QLinearConv<pads = [4, 0, 2, 2]>(x, scale, x_zero, d, w_scale, d_zero, y_scale, x_zero)"]
+    return model
+
+
+FORCED_BYTES = {node: ["conv.winograd4_integer", "conv.winograd2_integer", "conv.integer", "conv.loops"]
+                for node in ("wide", "point", "deep")}
+
+
 def rounds(forced):
     """Options that together force every family once."""
     for i in range(max(map(len, forced.values()))):
@@ -131,6 +151,11 @@ def case_forced_cuda(world):
 def case_forced_windows_cpp(world):
     for i, options in enumerate(rounds(FORCED_WINDOWS)):
         verify(world, f"windows_{i}", windows(), *options, "--threads", str((1, 16, 3, 2)[i]))
+
+
+def case_forced_byte_windows_cpp(world):
+    for i, options in enumerate(rounds(FORCED_BYTES)):
+        verify(world, f"bytes_{i}", byte_windows(), *options, "--threads", str((1, 16, 3, 2)[i]))
 
 
 def families_of(world, path, folder, *options):

@@ -300,6 +300,47 @@ TEST(Choice, WinogradTakesDense3x3Windows) {
               HasSubstr("GPU"));
 }
 
+/// ConvInteger of bytes; all weights are `weight`, their zero point is `zero`.
+ir::Problem byte_window_problem(Shape w_shape, int weight, int zero, ElementType x_element) {
+  const Shape x_shape = {1, w_shape[1], 40, 40};
+  const Tensor x = awkward(x_element, x_shape);
+  const auto filled = [](ElementType element, Shape shape, int value) {
+    Tensor tensor(ir::TensorType{element, std::move(shape)});
+    for (std::int64_t i = 0; i < tensor.count(); ++i) tensor.set(i, ir::Scalar::of_integer(element, value));
+    return tensor;
+  };
+  const Tensor w = filled(ElementType::kInt8, std::move(w_shape), weight), x_zero = filled(x_element, {}, 3),
+               w_zero = filled(ElementType::kInt8, {}, zero);
+  return problem_of_node(
+      graph_of({.op = "ConvInteger", .operands = {&x, &w, &x_zero, &w_zero}, .known = true}));
+}
+
+TEST(Choice, WinogradOfBytesTakesSumsThatItIsExactIn) {
+  const Machine machine;
+  const auto refusal = [&](int channels, int weight, int zero, ElementType x, const char* family) {
+    return refusal_of(rank(byte_window_problem({4, channels, 3, 3}, weight, zero, x), machine), family);
+  };
+  const auto u8 = ElementType::kUInt8, s8 = ElementType::kInt8;
+  const char *two = "conv.winograd2_integer", *four = "conv.winograd4_integer";
+  EXPECT_EQ(refusal(114, 127, 0, u8, four), "not refused");
+  EXPECT_THAT(refusal(116, 127, 0, u8, four), HasSubstr("sums"));
+  EXPECT_EQ(refusal(116, 127, 0, s8, four), "not refused");
+  EXPECT_EQ(refusal(116, -127, 0, u8, two), "not refused");
+  EXPECT_THAT(refusal(1842, 127, 0, u8, two), HasSubstr("sums"));
+  EXPECT_THAT(refusal(100, 100, -50, u8, four), HasSubstr("beyond int8"));
+  EXPECT_THAT(refusal(116, 97, -30, u8, four), HasSubstr("sums"));
+  EXPECT_THAT(refusal(3, 1, 0, u8, two), HasSubstr("odd"));
+  EXPECT_THAT(refusal(4, 1, 0, u8, "conv.winograd4"), HasSubstr("elements"));
+  EXPECT_EQ(rank(byte_window_problem({64, 64, 3, 3}, 100, 0, u8), machine).taken.at(0).family->name, four);
+  EXPECT_EQ(rank(byte_window_problem({8, 4, 3, 3}, 100, 0, u8), machine).taken.at(0).family->name,
+            "conv.integer");
+  // Four products in one instruction, but only one of int16.
+  EXPECT_EQ(rank(byte_window_problem({64, 64, 3, 3}, 100, 0, u8), machine_of_cpu("cortex-a76"))
+                .taken.at(0)
+                .family->name,
+            "conv.integer");
+}
+
 TEST(Choice, LargerWeightsHaveToSaveTheirPrice) {
   const ir::Problem problem = window_problem({1, 64, 56, 56}, {64, 64, 3, 3});
   Machine machine;

@@ -86,7 +86,7 @@ TEST(ConvTranspose, RefusesWhatDoesNotFit) {
                    .attributes = attributes({{"output_padding", Ints{1, 1}}}),
                    .operands = {&x, &fits}});
             }),
-            "output_padding must have one value per spatial axis");
+            "attribute 'output_padding' has 2 values, 1 expected");
 }
 
 TEST(ConvInteger, SubtractsZeroPointsAndPadsWithThem) {

@@ -1,4 +1,5 @@
-// The dot product of integer contractions: 8-bit A times packed B of int8 or int16, with exact int32 sums.
+// The dot product of integer contractions: 8-bit A times packed B of int8 or int16, or int16 times int16,
+// with exact int32 sums.
 //
 // B is packed in words of 32 bits: 4 values of k as int8, or 2 as int16; a panel is [words][16
 // columns][values of a word], padded with zeros in k and n. Values of A that meet the padding of the last
@@ -8,7 +9,7 @@
 // bytes; A of the other kind is read as A + 128 or as A - 128, which `offsets` make up for. So they are
 // [2][columns]: those for bytes read as unsigned ones, -128 * sum over k of B[k][n] where A is signed, then
 // those for bytes read as signed ones, 128 times that sum where A is unsigned. int16 weights multiply A
-// widened to int16, with one set of offsets.
+// widened to int16 unless it is, with one set of offsets.
 //
 // Without an instruction for four products, vpmaddubsw does half the work where it is exact: where in a word
 // |b0| + |b1| and |b2| + |b3| are at most 128. Other words are wide. `wide` has a flag for each word of a
@@ -42,13 +43,13 @@ struct IntegerDot {
   using Accumulator = IntegerSums<TW>;
   static constexpr int kWordDepth = 4 / static_cast<int>(sizeof(TW));
 // A wide tile reuses the words of A, which cost more to prepare than those of B. Without an instruction for
-// four products, the widened halves of the operands take registers as well, or sums are pairs.
+// four products, the widened halves of the bytes take registers as well, or sums are pairs.
 #if GCRT_MULTIPLIES_SIGNED
   static constexpr int kRows = sizeof(Accumulator) == sizeof(Vector) ? 8 : GCRT_NEON64 ? 4 : 2;
 #elif defined(__AVX512VNNI__) || defined(__AVXVNNI__)
   static constexpr int kRows = 6;
 #else
-  static constexpr int kRows = 4;
+  static constexpr int kRows = sizeof(TX) == 2 ? 6 : 4;
 #endif
   // The same for all elements.
   static constexpr int kItemRows = GCRT_MULTIPLIES_SIGNED ? 8 : kRows;
@@ -86,7 +87,7 @@ struct IntegerDot {
     return static_cast<std::int32_t>(word);
   }
   static GCRT_INLINE Word read(const TX* a) {
-    if constexpr (sizeof(TW) == 1) {
+    if constexpr (sizeof(TX) == sizeof(TW)) {
       std::int32_t word;
       __builtin_memcpy(&word, a, sizeof(word));
       return word;
@@ -103,7 +104,7 @@ struct IntegerDot {
   static GCRT_INLINE Vector read_lanes(const TX* a, std::ptrdiff_t step) {
     if (step != kWordDepth)
       return flipped(Vector{read(a), read(a + step), read(a + 2 * step), read(a + 3 * step)});
-    if constexpr (sizeof(TW) == 1) {
+    if constexpr (sizeof(TX) == sizeof(TW)) {
       Vector words;
       __builtin_memcpy(&words, a, sizeof(words));
       return flipped(words);

@@ -8,9 +8,22 @@
 // the (T + 2)^2 positions: rows are tiles of T x T output pixels. F(4 x 4) multiplies 36 times for 16 pixels,
 // where the window itself has 144 products; F(2 x 2) multiplies 16 times for 4.
 //
-// Float32 only. Beside float64 the error, over the rms of the outputs, has an rms of 2e-6 and a maximum of
-// 1.2e-5 for T = 4, of 6e-7 and 4e-6 for T = 2, with up to 512 channels of activations and weights of mean
-// zero. An infinity or NaN among the inputs reaches all outputs of its tiles.
+// Written over a policy Form, which tells what depends on the element types:
+//
+//   kOutputs            T
+//   Input, Value, Sum   elements of the image, of both factors of the products, and of their sums
+//   Dot                 how Values are multiplied (dot.h)
+//   kInputLanes         Values of one machine vector
+//   read(lane, x)       a pack of Values, of inputs
+//   input(d, v)         B' on packs of Values: one row or column of a tile
+//   output(m, y)        A' on packs of Sums
+//   result(lane, y, n)  what the epilogue gets of outputs of the channels from n on
+//
+// FloatForm is that of float32; winograd_int8.h has that of integers.
+//
+// Beside float64 the error of floats, over the rms of the outputs, has an rms of 2e-6 and a maximum of 1.2e-5
+// for T = 4, of 6e-7 and 4e-6 for T = 2, with up to 512 channels of activations and weights of mean zero. An
+// infinity or NaN among the inputs reaches all outputs of its tiles.
 #pragma once
 
 #include "gcrt/cpu/gemm.h"
@@ -19,12 +32,12 @@
 
 namespace GCRT_NAMESPACE {
 
-// B' and A' on packs: one row or column of a tile. Points, and G: winograd_plan.h.
+// B' and A' of floats. Points, and G: winograd_plan.h.
 template <int T>
-struct WinogradForm;
+struct WinogradFloats;
 
 template <>
-struct WinogradForm<2> {
+struct WinogradFloats<2> {
   template <class V>
   static GCRT_INLINE void input(const V* d, V* v) {
     v[0] = d[0] - d[2];
@@ -40,7 +53,7 @@ struct WinogradForm<2> {
 };
 
 template <>
-struct WinogradForm<4> {
+struct WinogradFloats<4> {
   static constexpr float kA = static_cast<float>(kWinogradA);
   static constexpr float kB = static_cast<float>(kWinogradB);
   // x + factor * y
@@ -73,19 +86,43 @@ struct WinogradForm<4> {
   }
 };
 
-// One convolution.
 template <int T>
+struct FloatForm : WinogradFloats<T> {
+  static constexpr int kOutputs = T;
+  using Input = float;
+  using Value = float;
+  using Sum = float;
+  using Dot = FmaDot<float>;
+  static constexpr int kInputLanes = kLanes;
+  template <class L>
+  static GCRT_INLINE Pack<float, L::value> read(L lane, const float* x) {
+    return load(lane, x);
+  }
+  template <class L, class V>
+  GCRT_INLINE V result(L, V y, std::ptrdiff_t) const {
+    return y;
+  }
+};
+
+// One convolution.
+template <class Form>
 struct Winograd {
-  static constexpr int kPositions = winograd_positions(T);
+  using Input = typename Form::Input;
+  using Value = typename Form::Value;
+  static constexpr int kPositions = winograd_positions(Form::kOutputs);
+  static constexpr int kWord = Form::Dot::kWordDepth;
+  static_assert(sizeof(Value) * kWord == 4 && sizeof(typename Form::Sum) == 4, "words of 32 bits");
 
   const ConvShape& shape;
   const WinogradPlan& plan;
-  const float* x;
-  const float* w;
-  const float* zero_row;
+  const Input* x;
+  const Value* w;           // G w G' as winograd_plan.h lays it out
+  const Input* border_row;  // in_c times what lies outside the image
+  Form form;
 
+  std::ptrdiff_t words() const { return shape.in_c / kWord; }
   // From one position to the next, and of all of them: transformed inputs of a block, sums of a work item.
-  std::ptrdiff_t input_stride() const { return winograd_stride(plan.block, shape.in_c); }
+  std::ptrdiff_t input_stride() const { return winograd_stride(plan.block, words()) * kWord; }
   std::ptrdiff_t input_block() const { return kPositions * input_stride(); }
   std::ptrdiff_t sums_stride() const { return winograd_stride(plan.block, kWinogradColumns); }
 };
@@ -95,71 +132,74 @@ struct WinogradTile {
   int image, row, column;
 };
 template <int T>
-GCRT_INLINE WinogradTile winograd_tile(const Winograd<T>& conv, std::ptrdiff_t tile) {
-  const std::ptrdiff_t width = ceil_div(conv.shape.out_w, T), height = ceil_div(conv.shape.out_h, T);
+GCRT_INLINE WinogradTile winograd_tile(const ConvShape& s, std::ptrdiff_t tile) {
+  const std::ptrdiff_t width = ceil_div(s.out_w, T), height = ceil_div(s.out_h, T);
   const std::ptrdiff_t line = tile / width, image = line / height;
   return {static_cast<int>(image), static_cast<int>(line - image * height) * T,
           static_cast<int>(tile - line * width) * T};
 }
 
 // B' d B for all channels of a tile. `pixels`: of its inputs, row by row; `v`: its row of position 0.
-template <int T>
-GCRT_NOINLINE void winograd_input(const float* const* pixels, std::ptrdiff_t channels, float* v,
-                                  std::ptrdiff_t stride) {
-  constexpr int S = T + 2;
-  vectorize(channels, [&](auto lane, std::ptrdiff_t c) GCRT_LAMBDA_INLINE {
-    using V = Pack<float, decltype(lane)::value>;
+template <class Form>
+GCRT_NOINLINE void winograd_input(const typename Form::Input* const* pixels, std::ptrdiff_t channels,
+                                  typename Form::Value* v, std::ptrdiff_t stride) {
+  constexpr int S = Form::kOutputs + 2;
+  vectorize<Form::kInputLanes>(channels, [&](auto lane, std::ptrdiff_t c) GCRT_LAMBDA_INLINE {
+    using V = Pack<typename Form::Value, decltype(lane)::value>;
     V columns[S][S];
     GCRT_UNROLL
     for (int j = 0; j < S; ++j) {
       V d[S], transformed[S];
       GCRT_UNROLL
-      for (int i = 0; i < S; ++i) d[i] = load(lane, pixels[i * S + j] + c);
-      WinogradForm<T>::input(d, transformed);
+      for (int i = 0; i < S; ++i) d[i] = Form::read(lane, pixels[i * S + j] + c);
+      Form::input(d, transformed);
       GCRT_UNROLL
       for (int i = 0; i < S; ++i) columns[i][j] = transformed[i];
     }
     GCRT_UNROLL
     for (int i = 0; i < S; ++i) {
       V transformed[S];
-      WinogradForm<T>::input(columns[i], transformed);
+      Form::input(columns[i], transformed);
       GCRT_UNROLL
       for (int j = 0; j < S; ++j) store(lane, v + (i * S + j) * stride + c, transformed[j]);
     }
   });
 }
 
-// A' m A for some columns of a tile: y[T][T][kWinogradColumns]. `sums`: its row of position 0.
-template <int T>
-GCRT_NOINLINE void winograd_output(const float* sums, std::ptrdiff_t stride, std::ptrdiff_t columns,
-                                   float* y) {
-  constexpr int S = T + 2;
+// A' m A for `columns` of a tile from channel n on: y[T][T][kWinogradColumns]. `sums`: its row of position 0.
+template <class Form>
+GCRT_NOINLINE void winograd_output(const Form& form, const typename Form::Sum* sums, std::ptrdiff_t stride,
+                                   std::ptrdiff_t columns, std::ptrdiff_t n, typename Form::Sum* y) {
+  constexpr int T = Form::kOutputs, S = T + 2;
   constexpr Lanes<kLanes> lane{};
-  for (std::ptrdiff_t n = 0; n < columns; n += kLanes) {
-    using V = Pack<float, kLanes>;
+  for (std::ptrdiff_t c = 0; c < columns; c += kLanes) {
+    using V = Pack<typename Form::Sum, kLanes>;
     V half[T][S];
     GCRT_UNROLL
     for (int j = 0; j < S; ++j) {
       V m[S], transformed[T];
       GCRT_UNROLL
-      for (int i = 0; i < S; ++i) m[i] = load(lane, sums + (i * S + j) * stride + n);
-      WinogradForm<T>::output(m, transformed);
+      for (int i = 0; i < S; ++i) m[i] = load(lane, sums + (i * S + j) * stride + c);
+      Form::output(m, transformed);
       GCRT_UNROLL
       for (int i = 0; i < T; ++i) half[i][j] = transformed[i];
     }
     GCRT_UNROLL
     for (int i = 0; i < T; ++i) {
       V transformed[T];
-      WinogradForm<T>::output(half[i], transformed);
+      Form::output(half[i], transformed);
       GCRT_UNROLL
-      for (int j = 0; j < T; ++j) store(lane, y + (i * T + j) * kWinogradColumns + n, transformed[j]);
+      for (int j = 0; j < T; ++j) {
+        store(lane, y + (i * T + j) * kWinogradColumns + c, form.result(lane, transformed[j], n + c));
+      }
     }
   }
 }
 
 // Parks the sums of one position.
+template <class T>
 struct WinogradSums {
-  float* sums;
+  T* sums;
   template <class L, class V>
   GCRT_INLINE void operator()(L lane, V values, std::ptrdiff_t m, std::ptrdiff_t n) const {
     store(lane, sums + m * kWinogradColumns + n, values);
@@ -167,14 +207,14 @@ struct WinogradSums {
 };
 
 // Transforms the inputs of tiles [begin, end) of a strip that starts at tile `first`.
-template <int T>
-GCRT_NOINLINE void winograd_inputs(const Winograd<T>& conv, std::ptrdiff_t first, float* inputs,
-                                   std::ptrdiff_t begin, std::ptrdiff_t end) {
-  constexpr int S = T + 2;
+template <class Form>
+GCRT_NOINLINE void winograd_inputs(const Winograd<Form>& conv, std::ptrdiff_t first,
+                                   typename Form::Value* inputs, std::ptrdiff_t begin, std::ptrdiff_t end) {
+  constexpr int S = Form::kOutputs + 2;
   const ConvShape& s = conv.shape;
   for (std::ptrdiff_t t = begin; t < end; ++t) {
-    const WinogradTile tile = winograd_tile(conv, first + t);
-    const float* pixels[S * S];
+    const WinogradTile tile = winograd_tile<Form::kOutputs>(s, first + t);
+    const typename Form::Input* pixels[S * S];
     for (int i = 0; i < S; ++i) {
       const int row = tile.row - s.pad_top + i;
       for (int j = 0; j < S; ++j) {
@@ -182,24 +222,24 @@ GCRT_NOINLINE void winograd_inputs(const Winograd<T>& conv, std::ptrdiff_t first
         const bool is_inside = row >= 0 && row < s.in_h && column >= 0 && column < s.in_w;
         pixels[i * S + j] = is_inside ? conv.x + tile.image * s.in_image_stride + row * s.in_row_stride +
                                             column * s.in_pixel_stride
-                                      : conv.zero_row;
+                                      : conv.border_row;
       }
     }
-    float* const block = inputs + t / conv.plan.block * conv.input_block();
-    winograd_input<T>(pixels, s.in_c, block + t % conv.plan.block * s.in_c, conv.input_stride());
+    typename Form::Value* const block = inputs + t / conv.plan.block * conv.input_block();
+    winograd_input<Form>(pixels, s.in_c, block + t % conv.plan.block * s.in_c, conv.input_stride());
   }
 }
 
 // The matrix products of one work item, one for each position: `rows` tiles by some columns.
-GCRT_NOINLINE inline void winograd_products(int positions, std::ptrdiff_t rows, std::ptrdiff_t channels,
-                                            std::ptrdiff_t columns, const float* inputs,
-                                            std::ptrdiff_t input_stride, const float* w, float* sums,
-                                            std::ptrdiff_t sums_stride) {
-  using Dot = FmaDot<float>;
-  const std::ptrdiff_t matrix = packed_b_size(channels, columns);
+template <class Dot>
+GCRT_NOINLINE void winograd_products(int positions, std::ptrdiff_t rows, std::ptrdiff_t channels,
+                                     std::ptrdiff_t columns, const typename Dot::Left* inputs,
+                                     std::ptrdiff_t input_stride, const typename Dot::Right* w,
+                                     typename Dot::Sum* sums, std::ptrdiff_t sums_stride) {
+  const std::ptrdiff_t matrix = packed_b_size(channels / Dot::kWordDepth, columns) * Dot::kWordDepth;
   for (int p = 0; p < positions; ++p) {
-    const Product<Dot> product{channels, inputs, channels, w, 0, rows};
-    const WinogradSums park{sums};
+    const Product<Dot> product{channels, inputs, channels, w, 0, rows, nullptr, rows * channels};
+    const WinogradSums<typename Dot::Sum> park{sums};
     gemm_blocks(product, Blocking{}, Block{0, rows, 0, columns}, tile_epilogue<Dot>(park));
     inputs += input_stride;
     w += matrix;
@@ -208,18 +248,19 @@ GCRT_NOINLINE inline void winograd_products(int positions, std::ptrdiff_t rows, 
 }
 
 // One block of `rows` tiles, from tile `first` on, and the columns from n on: products, and outputs.
-template <int T, class E>
-GCRT_NOINLINE void winograd_item(const Winograd<T>& conv, std::ptrdiff_t first, std::ptrdiff_t rows,
-                                 std::ptrdiff_t n, const float* inputs, float* sums, const E& epilogue) {
-  constexpr int kPositions = Winograd<T>::kPositions;
+template <class Form, class E>
+GCRT_NOINLINE void winograd_item(const Winograd<Form>& conv, std::ptrdiff_t first, std::ptrdiff_t rows,
+                                 std::ptrdiff_t n, const typename Form::Value* inputs,
+                                 typename Form::Sum* sums, const E& epilogue) {
+  constexpr int T = Form::kOutputs, kPositions = Winograd<Form>::kPositions;
   const ConvShape& s = conv.shape;
   const std::ptrdiff_t columns = smaller(kWinogradColumns, s.out_c - n);
-  winograd_products(kPositions, rows, s.in_c, columns, inputs, conv.input_stride(),
-                    conv.w + n * kPositions * s.in_c, sums, conv.sums_stride());
-  alignas(64) float y[T * T * kWinogradColumns];
+  winograd_products<typename Form::Dot>(kPositions, rows, s.in_c, columns, inputs, conv.input_stride(),
+                                        conv.w + n * kPositions * s.in_c, sums, conv.sums_stride());
+  alignas(64) typename Form::Sum y[T * T * kWinogradColumns];
   for (std::ptrdiff_t t = 0; t < rows; ++t) {
-    const WinogradTile tile = winograd_tile(conv, first + t);
-    winograd_output<T>(sums + t * kWinogradColumns, conv.sums_stride(), columns, y);
+    const WinogradTile tile = winograd_tile<T>(s, first + t);
+    winograd_output(conv.form, sums + t * kWinogradColumns, conv.sums_stride(), columns, n, y);
     const int valid_rows = static_cast<int>(smaller(T, s.out_h - tile.row));
     const int valid_columns = static_cast<int>(smaller(T, s.out_w - tile.column));
     for (int i = 0; i < valid_rows; ++i) {
@@ -231,36 +272,43 @@ GCRT_NOINLINE void winograd_item(const Winograd<T>& conv, std::ptrdiff_t first, 
 }
 
 // The whole convolution: the strips one after the other, in each the inputs and then the products are work
-// for all threads.
-//   w         G w G' as winograd_plan.h lays it out
-//   zero_row  at least in_c zeros
-//   scratch   winograd_scratch() floats
+// for all threads. `scratch`: winograd_scratch() words.
 // The epilogue gets m = index of the output pixel in (image, row, column) order and n = output channel. The
 // order of each sum follows from the plan, never from the threads.
-template <int T, class E>
-inline void winograd(const Threads* threads, const ConvShape& shape, const WinogradPlan& plan, const float* x,
-                     const float* w, const float* zero_row, float* scratch, const E& epilogue) {
-  const Winograd<T> conv{shape, plan, x, w, zero_row};
-  const std::ptrdiff_t tiles = winograd_tiles(T, shape);
-  const std::ptrdiff_t groups = ceil_div(shape.out_c, kWinogradColumns);
-  float* const all_sums = scratch + winograd_inputs_size(T, shape, plan);
+template <class Form, class E>
+inline void winograd_strips(const Threads* threads, const Winograd<Form>& conv, void* scratch,
+                            const E& epilogue) {
+  constexpr int T = Form::kOutputs;
+  using Sum = typename Form::Sum;
+  const WinogradPlan& plan = conv.plan;
+  const std::ptrdiff_t tiles = winograd_tiles(T, conv.shape);
+  const std::ptrdiff_t groups = ceil_div(conv.shape.out_c, kWinogradColumns);
+  typename Form::Value* const inputs = static_cast<typename Form::Value*>(scratch);
+  Sum* const all_sums = static_cast<Sum*>(scratch) + winograd_inputs_size(T, conv.words(), plan);
   for (std::ptrdiff_t first = 0; first < tiles; first += plan.strip) {
     const std::ptrdiff_t count = smaller(plan.strip, tiles - first);
     const std::ptrdiff_t blocks = ceil_div(count, plan.block);
     parallel_for(threads, count, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
-      winograd_inputs(conv, first, scratch, begin, end);
+      winograd_inputs(conv, first, inputs, begin, end);
     });
     parallel_for(threads, groups * blocks, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
       // Ranges do not overlap: the room of its first item serves a whole range, and stays in the cache.
-      float* const sums = all_sums + begin * winograd_sums_size(T, plan);
+      Sum* const sums = all_sums + begin * winograd_sums_size(T, plan);
       for (std::ptrdiff_t item = begin; item < end; ++item) {
         const std::ptrdiff_t block = item % blocks;
         const std::ptrdiff_t rows = smaller(plan.block, count - block * plan.block);
         winograd_item(conv, first + block * plan.block, rows, item / blocks * kWinogradColumns,
-                      scratch + block * conv.input_block(), sums, epilogue);
+                      inputs + block * conv.input_block(), sums, epilogue);
       }
     });
   }
+}
+
+// Of float32. `zero_row`: in_c zeros.
+template <int T, class E>
+inline void winograd(const Threads* threads, const ConvShape& shape, const WinogradPlan& plan, const float* x,
+                     const float* w, const float* zero_row, void* scratch, const E& epilogue) {
+  winograd_strips(threads, Winograd<FloatForm<T>>{shape, plan, x, w, zero_row, {}}, scratch, epilogue);
 }
 
 }  // namespace GCRT_NAMESPACE
