@@ -27,8 +27,9 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   writer.call().headers = {"gcrt/cpu/conv_int8.h"};
   writer.operand(0, "x");
   const ir::Tensor& weights = *writer.constant(1);
-  const IntegerWeights packed = integer_panels(weights, conv_matrices(weights.shape(), image.groups), zero,
-                                               problem.operands[0].element);
+  MatrixView view = conv_matrices(weights.shape(), image.groups);
+  view.joins_taps = gcrt::gathers_windows(conv_shape(image));
+  const IntegerWeights packed = integer_panels(weights, view, zero, problem.operands[0].element);
   integer_parameters(writer, packed, "conv2d_integer", "w", "zero point times column sums");
   const std::string wide = wide_parameter(writer, packed);
   border_row(writer, problem, zero);

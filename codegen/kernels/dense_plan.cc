@@ -155,6 +155,8 @@ Plan dense_plan(DenseWork work, const Machine& machine) {
   const auto unless_all = [](std::int64_t size, std::int64_t all) { return size < all ? size : 0; };
   Plan plan{{unless_all(item.rows, work.rows), unless_all(item.columns, work.columns),
              unless_all(block.rows, work.rows), unless_all(block.depth, work.depth)}};
+  // One tile, whatever its rows are on a level: fewer are rounded up.
+  if (block.rows < work.rows && block.rows <= usual.rows) plan.fields[kBlockRows] = 1;
   for (const Level& level : machine.levels) {
     if (!work.has_tile) break;
     const TileShape tile = choose_tile(work, level, machine);

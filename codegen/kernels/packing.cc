@@ -43,8 +43,9 @@ struct AsBrainFloat {
 };
 
 std::string text_of(const MatrixView& view) {
-  return fmt::format("{} by {}, columns {} by {}, taps {}, inner {} by {}", view.matrices, view.matrix_step,
-                     view.columns, view.column_step, fmt::join(view.taps, " "), view.inner, view.inner_step);
+  return fmt::format("{} by {}, columns {} by {}, {}taps {}, inner {} by {}", view.matrices, view.matrix_step,
+                     view.columns, view.column_step, view.joins_taps ? "joined " : "",
+                     fmt::join(view.taps, " "), view.inner, view.inner_step);
 }
 
 std::int64_t taps_of(const ir::Shape& weights) {
@@ -207,24 +208,33 @@ IntegerFacts facts_of_weights(const ir::Tensor& weights, const MatrixView& view,
   return facts;
 }
 
+/// Words of a column, of `group` values each.
+std::int64_t words_of(const MatrixView& view, std::int64_t group) {
+  const auto taps = static_cast<std::int64_t>(view.taps.size());
+  const auto words = [=](std::int64_t values) { return (values + group - 1) / group; };
+  return view.joins_taps ? words(taps * view.inner) : taps * words(view.inner);
+}
+
 template <class Weight, class Stored>
 void write_integer_panels(const std::byte* from, const MatrixView& view, const std::int64_t* zero,
                           std::byte* to) {
   constexpr std::int64_t kGroup = sizeof(Stored) == 1 ? 4 : 2;
-  const std::int64_t groups = (view.inner + kGroup - 1) / kGroup;
+  const std::int64_t tap_depth = view.joins_taps ? view.inner : (view.inner + kGroup - 1) / kGroup * kGroup;
   for (std::int64_t n = 0; n < view.columns; n += kPanel) {
     const std::int64_t width = std::min(kPanel, view.columns - n);
+    std::int64_t k = 0;
     for (const std::int64_t tap : view.taps) {
       for (std::int64_t i = 0; i < view.inner; ++i) {
         const std::int64_t at = tap + i * view.inner_step + n * view.column_step;
-        const std::int64_t place = i / kGroup * kPanel * kGroup + i % kGroup;
+        const std::int64_t place = (k + i) / kGroup * kPanel * kGroup + (k + i) % kGroup;
         for (std::int64_t column = 0; column < width; ++column) {
           const std::int64_t w = read<Weight>(from, at + column * view.column_step) - zero[n + column];
           write(to, place + column * kGroup, static_cast<Stored>(w));
         }
       }
-      to += groups * kPanel * kGroup * static_cast<std::int64_t>(sizeof(Stored));
+      k += tap_depth;
     }
+    to += words_of(view, kGroup) * kPanel * kGroup * static_cast<std::int64_t>(sizeof(Stored));
   }
 }
 
@@ -396,9 +406,7 @@ IntegerFacts integer_facts(const ir::Tensor& weights, const MatrixView& view,
 Packing pack_integer_panels(const ir::Tensor& weights, const MatrixView& view,
                             const std::vector<std::int64_t>& zero_points, bool narrow) {
   const std::int64_t group = narrow ? 4 : 2;
-  const std::int64_t row = (view.inner + group - 1) / group * group * (narrow ? 1 : 2);
-  const std::int64_t matrix_bytes =
-      (view.columns + kPanel - 1) / kPanel * kPanel * static_cast<std::int64_t>(view.taps.size()) * row;
+  const std::int64_t matrix_bytes = (view.columns + kPanel - 1) / kPanel * kPanel * words_of(view, group) * 4;
   Packing packing;
   packing.source = weights;
   packing.format =
@@ -421,9 +429,11 @@ std::vector<std::uint8_t> wide_words(const ir::Tensor& weights, const MatrixView
                                      const std::vector<std::int64_t>& zero_points) {
   constexpr std::int64_t kWordBytes = 4 * kPanel;
   const std::vector<std::int64_t> zero = for_all_columns(zero_points, view);
-  const std::int64_t words = static_cast<std::int64_t>(view.taps.size()) * ((view.inner + 3) / 4);
-  const auto magnitude = [](std::byte b) { return std::abs(std::to_integer<int>(b) << 24 >> 24); };
-  std::vector<std::byte> panel(static_cast<std::size_t>(words * kWordBytes));
+  const auto factor = [](std::byte b) { return std::to_integer<int>(b) << 24 >> 24; };
+  const auto of_one_sign = [](int a, int b) {
+    return std::max(std::max(a, 0) + std::max(b, 0), std::max(-a, 0) + std::max(-b, 0));
+  };
+  std::vector<std::byte> panel(static_cast<std::size_t>(words_of(view, 4) * kWordBytes));
   std::vector<std::uint8_t> flags;
   MatrixView part = view;
   for (std::int64_t m = 0; m < view.matrices; ++m) {
@@ -439,7 +449,7 @@ std::vector<std::uint8_t> wide_words(const ir::Tensor& weights, const MatrixView
       for (auto word = panel.begin(); word != panel.end(); word += kWordBytes) {
         int largest = 0;
         for (std::int64_t i = 0; i < kWordBytes; i += 2) {
-          largest = std::max(largest, magnitude(word[i]) + magnitude(word[i + 1]));
+          largest = std::max(largest, of_one_sign(factor(word[i]), factor(word[i + 1])));
         }
         flags.push_back(largest > 128);
       }

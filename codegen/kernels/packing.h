@@ -33,6 +33,8 @@ struct MatrixView {
   std::int64_t columns = 0, column_step = 1;
   std::vector<std::int64_t> taps = {0};
   std::int64_t inner = 0, inner_step = 1;
+  /// Words of integers: whether they run on from one tap to the next, else each tap is padded to whole words.
+  bool joins_taps = false;
 
   std::int64_t depth() const { return static_cast<std::int64_t>(taps.size()) * inner; }
 };
@@ -66,12 +68,13 @@ struct IntegerFacts {
 IntegerFacts integer_facts(const ir::Tensor& weights, const MatrixView& view,
                            const std::vector<std::int64_t>& zero_points);
 /// int8 with depths in groups of four when narrow, else int16 in groups of two:
-/// [matrix][ceil(N / 16)][tap][ceil(inner / group)][16][group], zero padded.
+/// [matrix][ceil(N / 16)][tap][ceil(inner / group)][16][group], zero padded, or with joined taps
+/// [matrix][ceil(N / 16)][ceil(depth / group)][16][group].
 Packing pack_integer_panels(const ir::Tensor& weights, const MatrixView& view,
                             const std::vector<std::int64_t>& zero_points, bool narrow);
-/// For each word of int8 panels, [matrix][ceil(N / 16)][tap][ceil(inner / 4)]: 1 where it or one of the next
-/// three of its panel has a pair of factors, 0 and 1 or 2 and 3, whose magnitudes add up to more than 128:
-/// 255 times 129 leaves int16 (see dot_int8.h).
+/// For each word of int8 panels, [matrix][ceil(N / 16)][word]: 1 where it or one of the next three of its
+/// panel has a pair of factors, 0 and 1 or 2 and 3, of one sign and more than 128 together: 255 times 129
+/// leaves int16 (see dot_int8.h).
 std::vector<std::uint8_t> wide_words(const ir::Tensor& weights, const MatrixView& view,
                                      const std::vector<std::int64_t>& zero_points);
 /// [matrix][N][row_length] of int8 when narrow, else int16, zero padded behind K.

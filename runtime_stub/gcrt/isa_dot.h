@@ -76,8 +76,8 @@ GCRT_INLINE V dot4_u8s8(V acc, V u8x4, V s8x4) {
   }
 }
 
-// The same where |s8[0]| + |s8[1]| and |s8[2]| + |s8[3]| are at most 128: pairs of products fit int16, and
-// vpmaddubsw is exact.
+// The same where what s8[0] and s8[1] have of one sign is at most 128 together, and so have s8[2] and s8[3]:
+// pairs of products fit int16, and vpmaddubsw is exact.
 #if defined(__SSSE3__) && !defined(__AVX512VNNI__) && !defined(__AVXVNNI__)
 constexpr bool kHasPairDot = true;
 #else

@@ -100,7 +100,9 @@ std::vector<std::uint8_t> wide_words(const std::vector<TW>& packed, std::size_t 
   for (std::size_t i = 0; i < packed.size(); i += 64) {
     int largest = 0;
     for (std::size_t j = i; j < i + 64; j += 2) {
-      largest = std::max(largest, std::abs(int{packed[j]}) + std::abs(int{packed[j + 1]}));
+      const int a = packed[j], b = packed[j + 1];
+      largest = std::max(largest, std::max(a, 0) + std::max(b, 0));
+      largest = std::max(largest, std::max(-a, 0) + std::max(-b, 0));
     }
     wide.push_back(largest > 128);
   }
@@ -247,7 +249,12 @@ void check_conv(const ConvShape& s, Values values = Values::random, std::uint32_
     const auto w = [&](int tap, int k, int n) {
       return o.w[static_cast<std::size_t>((tap * channels + k) * s.out_c + g * columns + n)];
     };
-    append_packed(taps, channels, columns, w, packed, sums);
+    if (gathers_windows(s)) {
+      const auto joined = [&](int, int k, int n) { return w(k / channels, k % channels, n); };
+      append_packed(1, taps * channels, columns, joined, packed, sums);
+    } else {
+      append_packed(taps, channels, columns, w, packed, sums);
+    }
   }
   const Exact<TX> x(o.x);
   const Exact<TW> b(packed);
@@ -256,7 +263,7 @@ void check_conv(const ConvShape& s, Values values = Values::random, std::uint32_
       std::vector<TX>(static_cast<std::size_t>(channels + 3), static_cast<TX>(o.zero_point)));
   const std::vector<std::int64_t> expected = integer_reference(s, o);
   const std::vector<std::uint8_t> wide =
-      wide_words(packed, static_cast<std::size_t>(taps * ((channels + 3) / 4)));
+      wide_words(packed, packed.size() / 64 / static_cast<std::size_t>(s.groups * ((columns + 15) / 16)));
   for (const Blocking& blocking : kBlockings) {
     for (const std::uint8_t* flags : {static_cast<const std::uint8_t*>(nullptr), wide.data()}) {
       const Recorded<std::int32_t> result =

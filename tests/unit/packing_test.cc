@@ -132,18 +132,20 @@ void check_integers(const ir::Tensor& w, const MatrixView& view, const std::vect
     const std::int64_t column = m * view.columns + n;
     return w.int_at(place_in(view, m, k, n)) - zero[zero.size() == 1 ? 0 : static_cast<std::size_t>(column)];
   };
-  const std::int64_t group = narrow ? 4 : 2, taps = static_cast<std::int64_t>(view.taps.size());
+  const std::int64_t group = narrow ? 4 : 2;
+  // Joined taps are as one.
+  const std::int64_t inner = view.joins_taps ? view.depth() : view.inner, taps = view.depth() / inner;
   std::vector<Stored> panels, rows;
   std::vector<std::int64_t> sums;
   const std::int64_t length = view.depth() + 5;
   for (std::int64_t m = 0; m < view.matrices; ++m) {
     for (std::int64_t n = 0; n < view.columns; n += 16) {
       for (std::int64_t tap = 0; tap < taps; ++tap) {
-        for (std::int64_t g = 0; g < (view.inner + group - 1) / group; ++g) {
+        for (std::int64_t g = 0; g < (inner + group - 1) / group; ++g) {
           for (std::int64_t i = n; i < n + 16; ++i) {
             for (std::int64_t k = g * group; k < (g + 1) * group; ++k) {
-              const bool inside = i < view.columns && k < view.inner;
-              panels.push_back(static_cast<Stored>(inside ? weight(m, tap * view.inner + k, i) : 0));
+              const bool inside = i < view.columns && k < inner;
+              panels.push_back(static_cast<Stored>(inside ? weight(m, tap * inner + k, i) : 0));
             }
           }
         }
@@ -162,12 +164,13 @@ void check_integers(const ir::Tensor& w, const MatrixView& view, const std::vect
     const auto is_wide = [&](std::size_t word) {
       int largest = 0;
       for (std::size_t i = 64 * word; i < 64 * word + 64; i += 2) {
-        largest = std::max(largest, std::abs(int{panels[i]}) + std::abs(int{panels[i + 1]}));
+        const int a = panels[i], b = panels[i + 1];
+        largest = std::max({largest, std::max(a, 0) + std::max(b, 0), std::max(-a, 0) + std::max(-b, 0)});
       }
       return largest > 128;
     };
     const std::size_t words = panels.size() / 64,
-                      of_panel = static_cast<std::size_t>(taps * ((view.inner + 3) / 4));
+                      of_panel = static_cast<std::size_t>(taps * ((inner + 3) / 4));
     std::vector<std::uint8_t> wide(words, 0);
     for (std::size_t i = 0; i < words; ++i) {
       for (std::size_t j = i; j < i + 4 && j / of_panel == i / of_panel; ++j) wide[i] |= is_wide(j);
@@ -191,9 +194,12 @@ TEST(Packing, IntegersFollowTheirLaw) {
     for (std::int64_t n = 0; n < view.columns; ++n) each.push_back(n % 2 == 0 ? 128 : 100);
     check_integers<std::int16_t>(integers(shape, ElementType::kUInt8), view, each, false);
   }
-  const MatrixView conv = conv_matrices({18, 3, 3, 3}, 2);
-  check_integers<std::int8_t>(integers({18, 3, 3, 3}, ElementType::kInt8), conv, {0}, true);
-  check_integers<std::int16_t>(integers({18, 3, 3, 3}, ElementType::kInt8), conv, {7}, false);
+  MatrixView conv = conv_matrices({18, 3, 3, 3}, 2);
+  for (const bool joins : {false, true}) {
+    conv.joins_taps = joins;
+    check_integers<std::int8_t>(integers({18, 3, 3, 3}, ElementType::kInt8), conv, {0}, true);
+    check_integers<std::int16_t>(integers({18, 3, 3, 3}, ElementType::kInt8), conv, {7}, false);
+  }
 }
 
 TEST(Packing, DepthwiseIntegersAreRowsOfChannels) {

@@ -27,11 +27,12 @@ template <class Dot>
 GCRT_NOINLINE void conv2d_block(ConvGroup<Dot>& group, const Block& block, ConvTile<Dot>& tile,
                                 const TileEpilogue<Dot>& epilogue) {
   const ConvShape& s = group.shape;
-  const int part_rows = static_cast<int>(larger(1, smaller(s.kernel_h, Dot::kMaxTaps / s.kernel_w)));
-  const int part_columns = static_cast<int>(smaller(s.kernel_w, Dot::kMaxTaps));
+  const std::ptrdiff_t most = group.gathered ? kGatheredDepth : Dot::kMaxTaps;
+  const int part_rows = static_cast<int>(larger(1, smaller(s.kernel_h, most / s.kernel_w)));
+  const int part_columns = static_cast<int>(smaller(s.kernel_w, most));
   const bool is_whole = part_rows == s.kernel_h && part_columns == s.kernel_w;
   const bool keeps_rows = is_whole && block.row_end - block.row_begin <= Dot::kRows;
-  const std::ptrdiff_t words = group.words * s.kernel_h * s.kernel_w;
+  const std::ptrdiff_t words = group.panel_words;
   alignas(64) typename Dot::Sum sums[Dot::kRows * kTileColumns<Dot>];
   alignas(64) typename ColumnTiles<Dot>::Padded padded;
   ColumnTiles<Dot> tiles{group.w_packed,   words,  group.offsets, group.n_origin,
@@ -87,8 +88,11 @@ GCRT_NOINLINE void conv2d_items(const ConvShape& s, const ConvOperands<Dot>& ope
   const std::ptrdiff_t pixels = output_pixels(s);
   const std::ptrdiff_t channels = s.in_c / s.groups;
   const std::ptrdiff_t columns = s.out_c / s.groups;
+  const std::ptrdiff_t taps = std::ptrdiff_t{s.kernel_h} * s.kernel_w;
   const std::ptrdiff_t words = ceil_div(channels, G);
-  const std::ptrdiff_t group_weights = packed_b_size(s.kernel_h * s.kernel_w * words, columns) * G;
+  const bool gathered = Dot::kGathersWindows && gathers_windows(s);
+  const std::ptrdiff_t panel_words = gathered ? ceil_div(taps * channels, G) : taps * words;
+  const std::ptrdiff_t group_weights = packed_b_size(panel_words, columns) * G;
   const std::ptrdiff_t size = (s.batch - 1) * s.in_image_stride + (s.in_h - 1) * s.in_row_stride +
                               (s.in_w - 1) * s.in_pixel_stride + s.in_c;
   const WorkItems<Dot> items(pixels, columns, s.groups, blocking);
@@ -108,8 +112,8 @@ GCRT_NOINLINE void conv2d_items(const ConvShape& s, const ConvOperands<Dot>& ope
       // tap is one word and they need not.
       const bool contiguous = (!Dot::kStepIsWord && words == 1) ||
                               (channels % G == 0 && s.in_pixel_stride == channels && s.dilation_w == 1);
-      ConvGroup<Dot> group{s,           x,        left,  operands.border_row, weights, offsets, wide,
-                           g * columns, channels, words, contiguous};
+      ConvGroup<Dot> group{s,           x,        left,  operands.border_row, weights,    offsets, wide,
+                           g * columns, channels, words, panel_words,         contiguous, gathered};
       conv2d_blocks(group, blocking, block, epilogue);
     }
   });

@@ -19,7 +19,8 @@ inline std::ptrdiff_t conv2d_integer_work_items(const ConvShape& s, const Blocki
 // Work items [work_begin, work_end) of a convolution, counted with the same blocking, which cuts no depth.
 //   x           input, uint8_t or int8_t, see ConvShape
 //   w_packed    per group [ceil(OC / g / 16)][kernel_h * kernel_w][words of in_c / g][16][values of a word],
-//               int8_t or int16_t as in dot_int8.h, each tap padded to whole words
+//               int8_t or int16_t as in dot_int8.h, each tap padded to whole words; the taps together where
+//               gathers_windows()
 //   offsets     [2][out_c] as in dot_int8.h, or [out_c] beside int16_t
 //   wide        words of int8_t that may not be multiplied in pairs, as in dot_int8.h, per group, or null
 //   border_row  the zero point of x, at least in_c / g + 3 times

@@ -35,6 +35,14 @@ constexpr bool is_pointwise(const ConvShape& s) {
          (s.batch == 1 || s.in_image_stride == std::ptrdiff_t{s.in_h} * s.in_w * s.in_pixel_stride);
 }
 
+// Whether kernels of bytes copy the window of each output pixel together: its taps would not fill the words
+// that are multiplied. Weights are packed accordingly.
+constexpr std::ptrdiff_t kGatheredDepth = 256;
+constexpr bool gathers_windows(const ConvShape& s) {
+  const std::ptrdiff_t taps = std::ptrdiff_t{s.kernel_h} * s.kernel_w;
+  return s.groups == 1 && taps > 1 && s.in_c % 4 != 0 && taps * s.in_c <= kGatheredDepth;
+}
+
 // Kernel positions [begin, end) whose input coordinate origin + k * dilation lies in [0, size).
 struct TapRange {
   int begin;

@@ -4,7 +4,7 @@
 // Where a tile lies inside the image, a tap is one offset common to all rows, and the taps of one kernel row
 // are one run when the input pixels are contiguous. At the border, taps outside the image read a row of zeros
 // (of zero points, where integers have any), and taps that are outside for the whole tile are skipped where
-// they add nothing.
+// they add nothing. Windows of bytes that would not fill words are copied together, and are one run.
 #pragma once
 
 #include "gcrt/cpu/conv_shape.h"
@@ -41,8 +41,10 @@ struct ConvGroup {
   const std::uint8_t* wide;
   std::ptrdiff_t n_origin;
   std::ptrdiff_t channels;
-  std::ptrdiff_t words;  // per tap
-  bool contiguous;       // the taps of one kernel row are one run
+  std::ptrdiff_t words;        // per tap
+  std::ptrdiff_t panel_words;  // of all taps
+  bool contiguous;             // the taps of one kernel row are one run
+  bool gathered;               // all taps are one run
   TapRectangle taps = {};
 
   GCRT_INLINE std::ptrdiff_t tap_offset(int kh, int kw) const {
@@ -65,6 +67,11 @@ template <class Dot>
 struct ConvTile {
   using Left = typename Dot::Left;
   static constexpr bool kCopiesEdges = Dot::kEdgeChannels > 0;
+  // From one gathered window to the next, with room for the vector in which it ends.
+  static constexpr std::ptrdiff_t kGatheredStride = kGatheredDepth + 64;
+  static constexpr std::ptrdiff_t kCopiedElements = Dot::kGathersWindows ? Dot::kRows * kGatheredStride
+                                                    : kCopiesEdges       ? kEdgeElements + 256
+                                                                         : 1;
 
   // Position of output pixel `next`: tiles are taken in order, so that divisions are rare.
   std::ptrdiff_t next = -1;
@@ -76,7 +83,7 @@ struct ConvTile {
   std::intptr_t offset[kPointerRows<Dot>];  // of tap (0, 0), which may lie outside the image
   const Left* pointers[Dot::kMaxTaps * kPointerRows<Dot>];
   TileRun runs[Dot::kMaxTaps];
-  alignas(64) Left edge[kCopiesEdges ? kEdgeElements + 256 : 1];
+  alignas(64) Left copied[kCopiedElements];  // edges, or gathered windows
 
   // Fills in the rows of `task` for output pixels m, m + 1, ...; pixels past the last valid one repeat it.
   void prepare(const ConvGroup<Dot>& group, std::ptrdiff_t m, int rows, int valid, TileTask<Dot>& task);
@@ -90,6 +97,8 @@ struct ConvTile {
   GCRT_INLINE bool fits_edge(const ConvGroup<Dot>& group) const;
   void border_by_taps(const ConvGroup<Dot>& group, TileTask<Dot>& task);
   void border_by_rows(const ConvGroup<Dot>& group, TileTask<Dot>& task);
+  void gather(const ConvGroup<Dot>& group, bool is_inside, TileTask<Dot>& task);
+  GCRT_INLINE void gather_window(const ConvGroup<Dot>& group, int i);
 };
 
 template <class Dot>
@@ -229,9 +238,9 @@ void ConvTile<Dot>::border_by_taps(const ConvGroup<Dot>& group, TileTask<Dot>& t
 template <class Dot>
 GCRT_INLINE bool ConvTile<Dot>::fits_edge(const ConvGroup<Dot>& group) const {
   const TapRectangle& taps = group.taps;
-  const std::ptrdiff_t copied = taps.columns() * group.channels * (taps.rows() * count + 1) +
-                                taps.rows() * count * (group.shape.stride_w - 1) * group.channels;
-  return group.contiguous && group.channels <= Dot::kEdgeChannels && copied <= kEdgeElements;
+  const std::ptrdiff_t elements = taps.columns() * group.channels * (taps.rows() * count + 1) +
+                                  taps.rows() * count * (group.shape.stride_w - 1) * group.channels;
+  return group.contiguous && group.channels <= Dot::kEdgeChannels && elements <= kEdgeElements;
 }
 
 // One run per kernel row even at the border: where the runs of neighbouring pixels leave the image, the part
@@ -243,8 +252,8 @@ void ConvTile<Dot>::border_by_rows(const ConvGroup<Dot>& group, TileTask<Dot>& t
   const std::ptrdiff_t channels = group.channels;
   const std::ptrdiff_t length = taps.columns() * channels;
   const std::ptrdiff_t step = s.stride_w * channels;
-  for (std::ptrdiff_t j = 0; j < length; ++j) edge[j] = Left(0);
-  Left* copy = edge + length;
+  for (std::ptrdiff_t j = 0; j < length; ++j) copied[j] = Left(0);
+  Left* copy = copied + length;
   const Left** out = pointers;
   TileRun* run = runs;
   for (int kh = taps.row_begin; kh < taps.row_end; ++kh) {
@@ -258,7 +267,7 @@ void ConvTile<Dot>::border_by_rows(const ConvGroup<Dot>& group, TileTask<Dot>& t
       const TapRange range = valid_taps(first, 1, pixels, s.in_w);
       const bool is_row = static_cast<unsigned>(ih[i] + kh * s.dilation_h) < static_cast<unsigned>(s.in_h);
       if (!is_row || range.begin >= range.end) {
-        for (; i < end; ++i) out[i] = edge;
+        for (; i < end; ++i) out[i] = copied;
         continue;
       }
       used = true;
@@ -283,6 +292,63 @@ void ConvTile<Dot>::border_by_rows(const ConvGroup<Dot>& group, TileTask<Dot>& t
   task.tail = 0;
 }
 
+// Copies a run of bytes in vectors; reads and writes go on to the end of the last one.
+template <class T>
+GCRT_INLINE T* copy_run(const T* from, std::ptrdiff_t length, T* to) {
+  constexpr Lanes<16> lane{};
+  static_assert(sizeof(T) == 1, "vectors of bytes");
+  std::ptrdiff_t j = 0;
+  do {
+    store(lane, to + j, load(lane, from + j));
+    j += lane.value;
+  } while (j < length);
+  return to + length;
+}
+
+// Copies the window of row i tap by tap; those outside the image are the zero point.
+template <class Dot>
+GCRT_INLINE void ConvTile<Dot>::gather_window(const ConvGroup<Dot>& group, int i) {
+  const ConvShape& s = group.shape;
+  Left* to = copied + i * kGatheredStride;
+  for (int kh = 0; kh < s.kernel_h; ++kh) {
+    const bool is_row = static_cast<unsigned>(ih[i] + kh * s.dilation_h) < static_cast<unsigned>(s.in_h);
+    for (int kw = 0; kw < s.kernel_w; ++kw, to += group.channels) {
+      const bool is_in =
+          is_row && static_cast<unsigned>(iw[i] + kw * s.dilation_w) < static_cast<unsigned>(s.in_w);
+      const Left* const from = is_in ? group.x + (offset[i] + group.tap_offset(kh, kw)) : group.border_row;
+      for (std::ptrdiff_t c = 0; c < group.channels; ++c) to[c] = from[c];
+    }
+  }
+}
+
+// Copies the windows of all rows: kernel row by kernel row inside the image, where pixels follow each other.
+template <class Dot>
+void ConvTile<Dot>::gather(const ConvGroup<Dot>& group, bool is_inside, TileTask<Dot>& task) {
+  const ConvShape& s = group.shape;
+  const std::ptrdiff_t length = s.kernel_w * group.channels, step = s.dilation_h * s.in_row_stride;
+  std::ptrdiff_t last = 0;
+  for (int i = 0; i < count; ++i) last = larger(last, offset[i]);
+  const bool by_rows = is_inside && s.in_pixel_stride == group.channels && s.dilation_w == 1 &&
+                       last + (s.kernel_h - 1) * step + ceil_div(length, 16) * 16 <= group.size;
+  for (int i = 0; i < count; ++i) {
+    if (!by_rows) {
+      gather_window(group, i);
+      continue;
+    }
+    const Left* from = group.x + offset[i];
+    Left* to = copied + i * kGatheredStride;
+    for (int kh = 0; kh < s.kernel_h; ++kh, from += step) to = copy_run(from, length, to);
+  }
+  runs[0] = {0, 0};
+  task.rows = nullptr;
+  task.rows_step = 0;
+  task.base = copied;
+  task.row_stride = kGatheredStride;
+  task.run_count = 1;
+  task.run_words = group.panel_words;
+  task.tail = 0;
+}
+
 template <class Dot>
 void ConvTile<Dot>::prepare(const ConvGroup<Dot>& group, std::ptrdiff_t m, int rows, int valid,
                             TileTask<Dot>& task) {
@@ -292,7 +358,7 @@ void ConvTile<Dot>::prepare(const ConvGroup<Dot>& group, std::ptrdiff_t m, int r
   task.rows = pointers;
   task.runs = runs;
   task.word_step = Dot::kWordDepth;
-  if (valid == rows && is_inside_row(s)) {
+  if (!group.gathered && valid == rows && is_inside_row(s)) {
     const std::ptrdiff_t first = image * s.in_image_stride +
                                  (row * s.stride_h - s.pad_top) * s.in_row_stride +
                                  (column * s.stride_w - s.pad_left) * s.in_pixel_stride;
@@ -307,6 +373,9 @@ void ConvTile<Dot>::prepare(const ConvGroup<Dot>& group, std::ptrdiff_t m, int r
     }
   }
   const bool is_inside = locate(s, valid);
+  if constexpr (Dot::kGathersWindows) {
+    if (group.gathered) return gather(group, is_inside, task);
+  }
   std::ptrdiff_t last = 0;
   for (int i = 0; i < count; ++i) last = larger(last, offset[i]);
   if (is_inside && group.may_read_on(last + group.last_tap_offset())) {

@@ -11,10 +11,10 @@
 // those for bytes read as signed ones, 128 times that sum where A is unsigned. int16 weights multiply A
 // widened to int16 unless it is, with one set of offsets.
 //
-// Without an instruction for four products, vpmaddubsw does half the work where it is exact: where in a word
-// |b0| + |b1| and |b2| + |b3| are at most 128. Other words are wide. `wide` has a flag for each word of a
-// panel, [panels][words]: whether it or one of the next three is wide in any of the 16 columns. It is null
-// where too many are.
+// Without an instruction for four products, vpmaddubsw does half the work where it is exact: where what b0
+// and b1 have of one sign is at most 128 together, and so have b2 and b3. Other words are wide. `wide` has a
+// flag for each word of a panel, [panels][words]: whether it or one of the next three is wide in any of the
+// 16 columns. It is null where too many are.
 #pragma once
 
 #include "gcrt/cpu/dot.h"
@@ -55,6 +55,7 @@ struct IntegerDot {
   static constexpr int kItemRows = GCRT_MULTIPLIES_SIGNED ? 8 : kRows;
   static constexpr int kVectors = GCRT_VECTOR_BYTES == 64 ? 4 : 2;
   static constexpr bool kHasOffsets = true;
+  static constexpr bool kGathersWindows = true;
   static constexpr bool kSkipsBorder = false;
   static constexpr std::ptrdiff_t kEdgeChannels = 0;
   static constexpr bool kStepIsWord = false;
