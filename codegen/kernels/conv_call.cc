@@ -36,7 +36,7 @@ std::vector<PlannedCost> dense_conv_plans(const ir::Problem& problem, const Mach
   work.left_bytes = work.rows * channels * bytes * std::min(image.stride_h, image.kernel_h) *
                     std::min(image.stride_w, image.kernel_w);
   work.right_bytes = (columns + 15) / 16 * 16 * work.depth * bytes;
-  work.taps = taps * image.stride_h * image.stride_w == 1 ? 0 : taps;
+  work.taps = taps * image.stride_h * image.stride_w == 1 || gcrt::is_framing(conv_shape(image)) ? 0 : taps;
   std::vector<PlannedCost> plans = conv_plans(problem, machine, efficiency, function);
   work.has_tile = problem.operands[0].element == ir::ElementType::kFloat32;
   plans.front().plan = dense_plan(work, machine);

@@ -18,7 +18,17 @@ Refusal refuses(const ir::Problem& problem) {
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
-  return dense_conv_plans(problem, machine, 0.7 * machine.level.byte_rate, "conv2d_integer");
+  // Of a register tile: to begin and end it, and to find the rows of a tap. Fitted as the costs of
+  // conv.winograd4.
+  constexpr std::int64_t kTile = 20'000, kTap = 4'000, kTileRows = 4, kTileColumns = 16;
+  std::vector<PlannedCost> plans =
+      dense_conv_plans(problem, machine, 0.7 * machine.level.byte_rate, "conv2d_integer");
+  const ImageShape image = conv_image(problem);
+  const std::int64_t pixels = image.batch * image.out_h * image.out_w, taps = image.kernel_h * image.kernel_w;
+  const std::int64_t column_tiles = (image.out_c / image.groups + kTileColumns - 1) / kTileColumns;
+  plans.front().cost.picoseconds += (pixels + kTileRows - 1) / kTileRows * column_tiles * image.groups *
+                                    (kTile + (taps > 1 ? taps * kTap : 0));
+  return plans;
 }
 
 void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {

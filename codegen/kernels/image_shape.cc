@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace gcompile {
 
 using ir::Shape;
@@ -16,6 +18,22 @@ std::string ImageShape::text(const std::string& name) const {
       name, batch, in_h, in_w, in_c, out_h, out_w, out_c, kernel_h, kernel_w, stride_h, stride_w, pad_top,
       pad_left, dilation_h, dilation_w, groups, pixel, row, image);
 }
+
+namespace {
+
+/// An image that is one pixel wide becomes one row: kernels go along rows.
+void turn(ImageShape& s) {
+  s.in_w = std::exchange(s.in_h, 1);
+  s.out_w = std::exchange(s.out_h, 1);
+  s.kernel_w = std::exchange(s.kernel_h, 1);
+  s.stride_w = std::exchange(s.stride_h, 1);
+  s.dilation_w = std::exchange(s.dilation_h, 1);
+  s.pad_left = std::exchange(s.pad_top, 0);
+  s.pixel = s.row;
+  s.row = s.pixel * s.in_w;
+}
+
+}  // namespace
 
 ImageShape image_shape(const Shape& x, const std::vector<std::int64_t>& strides, const Shape& y,
                        const ir::Window& window, std::int64_t groups) {
@@ -44,6 +62,7 @@ ImageShape image_shape(const Shape& x, const std::vector<std::int64_t>& strides,
   s.pixel = strides[w];
   s.row = flat ? s.pixel * s.in_w : strides[h];
   s.image = strides[0];
+  if (s.in_w == 1 && s.out_w == 1 && s.kernel_w == 1 && s.pad_left == 0) turn(s);
   return s;
 }
 

@@ -62,9 +62,12 @@ constexpr std::array<const char*, 2> kFields = {"strip", "block"};
 
 /// Rows of a block: whole register tiles of 4, 6, 8 and 12 rows, enough to use each panel of weights often.
 constexpr std::int64_t kBlockTiles = 24;
-/// Beside its products, in multiply-adds of float32: what an element of a transform costs, and a tile. Fitted
-/// to what layers of 4 to 512 channels take on one core.
-constexpr std::int64_t kElementWork = 10, kTileWork = 5000;
+/// Beside its products, in multiply-adds of float32: what an element of a transform costs, of which a vector
+/// has twice as many where inputs are int16, and a tile. Fitted to what layers of 4 to 512 channels take on
+/// one core.
+template <class V>
+constexpr std::int64_t kElementWork = kIsInteger<V> ? 5 : 10;
+constexpr std::int64_t kTileWork = 5000;
 /// Weights are cold. So much of their way from memory is not hidden behind products, of which those of
 /// integers take less time.
 template <class V>
@@ -103,7 +106,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   const std::int64_t words = shape.in_c / kWord<V>;
   const gcrt::WinogradPlan plan = plan_of(T, shape, words, machine);
   const std::int64_t positions = gcrt::winograd_positions(T), columns = (shape.out_c + 15) / 16 * 16;
-  const std::int64_t transforms = positions * (shape.in_c + shape.out_c) * kElementWork + kTileWork;
+  const std::int64_t transforms = positions * (shape.in_c + shape.out_c) * kElementWork<V> + kTileWork;
   const double products =
       static_cast<double>(positions * shape.in_c * columns) / (kIsInteger<V> ? machine.level.int16_rate : 1);
   const std::int64_t weights = weight_bytes(T, words, shape.out_c);

@@ -119,6 +119,21 @@ TEST(Conv, LongDepth) {
   check_conv(make_shape(7, 8, 600, 20, 3, 3, o));
 }
 
+// Frames of a signal: windows of one row, of which some overlap and some leave a gap.
+TEST(Conv, Framing) {
+  for (int in_c : {1, 2, 3, 8}) {
+    for (int kernel : {1, 3, 40, 300}) {
+      for (int stride : {1, 7, 400}) {
+        ConvOptions o;
+        o.stride_w = stride;
+        const ConvShape s = make_shape(1, 610, in_c, 19, 1, kernel, o);
+        EXPECT_TRUE(is_framing(s));
+        check_conv(s);
+      }
+    }
+  }
+}
+
 TEST(Conv, ManyTaps) {
   ConvOptions o;
   o.pad_left = 40;

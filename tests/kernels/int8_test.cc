@@ -295,6 +295,33 @@ TYPED_TEST(Integer, ConvSmallImagesAndAwkwardChannels) {
   }
 }
 
+TYPED_TEST(Integer, ConvFraming) {
+  for (int in_c : {1, 3, 4, 6}) {
+    for (int kernel : {3, 40, 300}) {
+      for (int stride : {1, 7, 400}) {
+        ConvOptions o;
+        o.stride_w = stride;
+        const ConvShape s = make_shape(1, 410, in_c, 19, 1, kernel, o);
+        EXPECT_TRUE(is_framing(s));
+        check_conv<typename TypeParam::TX, typename TypeParam::TW>(s);
+      }
+    }
+  }
+}
+
+// Windows that are gathered, and such as are too deep for that.
+TYPED_TEST(Integer, ConvFewChannels) {
+  for (int kernel : {2, 5, 7, 9}) {
+    for (int in_c : {1, 2, 3, 5}) {
+      ConvOptions o = padded(kernel / 2);
+      o.stride_h = o.stride_w = 2;
+      o.extra_pixel_stride = kernel == 5 ? 2 : 0;
+      check_conv<typename TypeParam::TX, typename TypeParam::TW>(
+          make_shape(13, 18, in_c, 35, kernel, kernel, o));
+    }
+  }
+}
+
 TYPED_TEST(Integer, ConvStridesDilationsPads) {
   using TX = typename TypeParam::TX;
   using TW = typename TypeParam::TW;

@@ -94,17 +94,20 @@ FORCED_LISTS = {"best": ["topk.sort", "topk.loops"], "sums": ["scan.lines", "sca
 
 
 def windows():
-    """Convolutions of 3x3 windows: tails of tiles and of channels, one pixel, uneven pads, batches, sums in place."""
+    """Convolutions of 3x3 windows: tails of tiles and of channels, one pixel, uneven pads, batches, sums in place; and one
+    along an image of one column."""
     model = Model()
-    model.inputs = ["float[2,17,9,14] x", "float[1,5,3,3] s", "float[1,1,6,33] n"]
-    model.outputs = ["float[2,17,9,14] wide", "float[1,40,1,1] point", "float[1,3,8,34] few", "float[2,8,13,14] deep"]
+    model.inputs = ["float[2,17,9,14] x", "float[1,5,3,3] s", "float[1,1,6,33] n", "float[2,5,30,1] t"]
+    model.outputs = ["float[2,17,9,14] wide", "float[1,40,1,1] point", "float[1,3,8,34] few", "float[2,8,13,14] deep",
+                     "float[2,4,14,1] tall"]
     for name, shape in (("w", (17, 17, 3, 3)), ("v", (17, 17, 3, 3)), ("p", (40, 5, 3, 3)), ("f", (3, 1, 3, 3)),
-                        ("d", (8, 17, 3, 3)), ("b", (17,))):
+                        ("d", (8, 17, 3, 3)), ("b", (17,)), ("l", (4, 5, 7, 1))):
         model.constant(name, "float", shape)
     model.nodes = ["first = Conv<pads = [1, 1, 1, 1]>(x, w, b)", "low = Relu(first)",
                    "second = Conv<pads = [1, 1, 1, 1]>(low, v)", "sum = Add(second, low)", "wide = Relu(sum)",
                    "point = Conv(s, p)", "few = Conv<pads = [0, 3, 4, 0]>(n, f)",
-                   "deep = Conv<pads = [4, 0, 2, 2]>(wide, d)"]
+                   "deep = Conv<pads = [4, 0, 2, 2]>(wide, d)",
+                   "tall = Conv<pads = [2, 0, 2, 0], strides = [2, 1]>(t, l)"]
     return model
 
 
@@ -113,10 +116,11 @@ FORCED_WINDOWS = {node: ["conv.winograd4", "conv.winograd2", "conv.direct", "con
 
 
 def byte_windows():
-    """The same of bytes, as unsigned and as signed ones, with zero points."""
+    """The same of bytes, as unsigned and as signed ones, with zero points; and frames of a signal of one column."""
     model = Model()
-    model.inputs = ["uint8[2,18,9,14] x", "int8[1,6,3,3] s"]
-    model.outputs = ["int32[2,17,9,14] wide", "int8[1,40,1,1] point", "uint8[2,8,13,14] deep"]
+    model.inputs = ["uint8[2,18,9,14] x", "int8[1,6,3,3] s", "int8[1,1,900,1] t"]
+    model.outputs = ["int32[2,17,9,14] wide", "int8[1,40,1,1] point", "uint8[2,8,13,14] deep", "int32[1,5,7,1] tall"]
+    model.integers("l", "int8", (5, 1, 300, 1), -128, 127)
     model.integers("w", "int8", (17, 18, 3, 3), -128, 127)
     model.integers("p", "int8", (40, 6, 3, 3), -128, 127)
     model.integers("d", "uint8", (8, 18, 3, 3), 0, 254)
@@ -124,7 +128,8 @@ def byte_windows():
                         "float y_scale = {0.03}", "int8 w_zero = {0}", "uint8 d_zero = {127}"]
     model.nodes = ["wide = ConvInteger<pads = [1, 1, 1, 1]>(x, w, x_zero)",
                    "point = QLinearConv(s, scale, s_zero, p, w_scale, w_zero, y_scale, s_zero)",
-                   "deep = QLinearConv<pads = [4, 0, 2, 2]>(x, scale, x_zero, d, w_scale, d_zero, y_scale, x_zero)"]
+                   "deep = QLinearConv<pads = [4, 0, 2, 2]>(x, scale, x_zero, d, w_scale, d_zero, y_scale, x_zero)",
+                   "tall = ConvInteger<strides = [100, 1]>(t, l, s_zero)"]
     return model
 
 

@@ -103,9 +103,10 @@ GCRT_NOINLINE void conv2d_items(const ConvShape& s, const ConvOperands<Dot>& ope
     const std::uint8_t* wide = operands.wide;
     if (Dot::kHasWideWords && wide != nullptr) wide += g * (group_weights / (kPanelColumns * G));
     const std::ptrdiff_t left = size - g * channels;
-    if (is_pointwise(s)) {
-      const Product<Dot> product{channels, x,    s.in_pixel_stride, weights, g * columns, pixels,
-                                 offsets,  left, nullptr,           wide};
+    if (is_pointwise(s) || (is_framing(s) && (gathered || channels % G == 0))) {
+      const Product<Dot> product{
+          taps * channels, x,   s.stride_w * s.in_pixel_stride, weights, g * columns, pixels, offsets, left,
+          nullptr,         wide};
       gemm_blocks(product, blocking, block, epilogue);
     } else {
       // Taps of a kernel row follow each other word by word if pixels are whole words without gaps, or if a

@@ -35,12 +35,20 @@ constexpr bool is_pointwise(const ConvShape& s) {
          (s.batch == 1 || s.in_image_stride == std::ptrdiff_t{s.in_h} * s.in_w * s.in_pixel_stride);
 }
 
+// True if the convolution of one row, without padding, is one matrix product: the windows are runs of
+// elements, each stride_w pixels behind the one before it.
+constexpr bool is_framing(const ConvShape& s) {
+  return s.groups == 1 && s.batch == 1 && s.in_h == 1 && s.out_h == 1 && s.kernel_h == 1 && s.pad_top == 0 &&
+         s.pad_left == 0 && s.dilation_w == 1 && s.in_pixel_stride == s.in_c &&
+         std::ptrdiff_t{s.out_w - 1} * s.stride_w + s.kernel_w <= s.in_w;
+}
+
 // Whether kernels of bytes copy the window of each output pixel together: its taps would not fill the words
-// that are multiplied. Weights are packed accordingly.
+// that are multiplied. Where is_framing() they lie together already. Weights are packed accordingly.
 constexpr std::ptrdiff_t kGatheredDepth = 256;
 constexpr bool gathers_windows(const ConvShape& s) {
   const std::ptrdiff_t taps = std::ptrdiff_t{s.kernel_h} * s.kernel_w;
-  return s.groups == 1 && taps > 1 && s.in_c % 4 != 0 && taps * s.in_c <= kGatheredDepth;
+  return s.groups == 1 && taps > 1 && s.in_c % 4 != 0 && (taps * s.in_c <= kGatheredDepth || is_framing(s));
 }
 
 // Kernel positions [begin, end) whose input coordinate origin + k * dilation lies in [0, size).

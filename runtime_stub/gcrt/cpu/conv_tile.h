@@ -97,7 +97,7 @@ struct ConvTile {
   GCRT_INLINE bool fits_edge(const ConvGroup<Dot>& group) const;
   void border_by_taps(const ConvGroup<Dot>& group, TileTask<Dot>& task);
   void border_by_rows(const ConvGroup<Dot>& group, TileTask<Dot>& task);
-  void gather(const ConvGroup<Dot>& group, bool is_inside, TileTask<Dot>& task);
+  void gather(const ConvGroup<Dot>& group, TileTask<Dot>& task);
   GCRT_INLINE void gather_window(const ConvGroup<Dot>& group, int i);
 };
 
@@ -293,23 +293,30 @@ void ConvTile<Dot>::border_by_rows(const ConvGroup<Dot>& group, TileTask<Dot>& t
 }
 
 // Copies a run of bytes in vectors; reads and writes go on to the end of the last one.
+constexpr int kRunBytes = 16;
 template <class T>
-GCRT_INLINE T* copy_run(const T* from, std::ptrdiff_t length, T* to) {
-  constexpr Lanes<16> lane{};
+GCRT_INLINE void copy_run(const T* from, std::ptrdiff_t length, T* to) {
   static_assert(sizeof(T) == 1, "vectors of bytes");
-  std::ptrdiff_t j = 0;
-  do {
-    store(lane, to + j, load(lane, from + j));
-    j += lane.value;
-  } while (j < length);
-  return to + length;
+  constexpr Lanes<kRunBytes> lane{};
+  for (std::ptrdiff_t j = 0; j < length; j += kRunBytes) store(lane, to + j, load(lane, from + j));
 }
 
-// Copies the window of row i tap by tap; those outside the image are the zero point.
+// Copies the window of row i: kernel row by kernel row inside the image, where pixels follow each other, else
+// tap by tap; those outside the image are the zero point.
 template <class Dot>
 GCRT_INLINE void ConvTile<Dot>::gather_window(const ConvGroup<Dot>& group, int i) {
   const ConvShape& s = group.shape;
+  const std::ptrdiff_t length = s.kernel_w * group.channels, step = s.dilation_h * s.in_row_stride;
+  const bool is_inside = ih[i] >= 0 && iw[i] >= 0 && ih[i] + (s.kernel_h - 1) * s.dilation_h < s.in_h &&
+                         iw[i] + (s.kernel_w - 1) * s.dilation_w < s.in_w;
+  const bool is_dense = s.in_pixel_stride == group.channels && s.dilation_w == 1;
   Left* to = copied + i * kGatheredStride;
+  if (is_inside && is_dense &&
+      offset[i] + (s.kernel_h - 1) * step + ceil_div(length, kRunBytes) * kRunBytes <= group.size) {
+    const Left* from = group.x + offset[i];
+    for (int kh = 0; kh < s.kernel_h; ++kh, from += step, to += length) copy_run(from, length, to);
+    return;
+  }
   for (int kh = 0; kh < s.kernel_h; ++kh) {
     const bool is_row = static_cast<unsigned>(ih[i] + kh * s.dilation_h) < static_cast<unsigned>(s.in_h);
     for (int kw = 0; kw < s.kernel_w; ++kw, to += group.channels) {
@@ -321,24 +328,10 @@ GCRT_INLINE void ConvTile<Dot>::gather_window(const ConvGroup<Dot>& group, int i
   }
 }
 
-// Copies the windows of all rows: kernel row by kernel row inside the image, where pixels follow each other.
+// Windows of all rows, one run.
 template <class Dot>
-void ConvTile<Dot>::gather(const ConvGroup<Dot>& group, bool is_inside, TileTask<Dot>& task) {
-  const ConvShape& s = group.shape;
-  const std::ptrdiff_t length = s.kernel_w * group.channels, step = s.dilation_h * s.in_row_stride;
-  std::ptrdiff_t last = 0;
-  for (int i = 0; i < count; ++i) last = larger(last, offset[i]);
-  const bool by_rows = is_inside && s.in_pixel_stride == group.channels && s.dilation_w == 1 &&
-                       last + (s.kernel_h - 1) * step + ceil_div(length, 16) * 16 <= group.size;
-  for (int i = 0; i < count; ++i) {
-    if (!by_rows) {
-      gather_window(group, i);
-      continue;
-    }
-    const Left* from = group.x + offset[i];
-    Left* to = copied + i * kGatheredStride;
-    for (int kh = 0; kh < s.kernel_h; ++kh, from += step) to = copy_run(from, length, to);
-  }
+void ConvTile<Dot>::gather(const ConvGroup<Dot>& group, TileTask<Dot>& task) {
+  for (int i = 0; i < count; ++i) gather_window(group, i);
   runs[0] = {0, 0};
   task.rows = nullptr;
   task.rows_step = 0;
@@ -374,7 +367,7 @@ void ConvTile<Dot>::prepare(const ConvGroup<Dot>& group, std::ptrdiff_t m, int r
   }
   const bool is_inside = locate(s, valid);
   if constexpr (Dot::kGathersWindows) {
-    if (group.gathered) return gather(group, is_inside, task);
+    if (group.gathered) return gather(group, task);
   }
   std::ptrdiff_t last = 0;
   for (int i = 0; i < count; ++i) last = larger(last, offset[i]);
