@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codegen/kernels/call_writer.h"
-#include "codegen/kernels/packing.h"
+#include "codegen/kernels/integer_packing.h"
 
 namespace gcompile {
 

@@ -39,6 +39,8 @@ struct MatrixView {
   std::int64_t depth() const { return static_cast<std::int64_t>(taps.size()) * inner; }
 };
 
+std::string to_string(const MatrixView& view);
+
 /// Of (..., K, N): one matrix for each entry of the leading axes.
 MatrixView product_matrices(const ir::Shape& b);
 /// Of convolution weights (M, C / group, kernel...): one matrix of depth taps * C / group for each group.
@@ -58,30 +60,5 @@ Packing pack_rows(const ir::Tensor& weights, const MatrixView& view, std::int64_
 Packing pack_together(std::vector<Packing> parts);
 /// Row-major as it is, denormal float32 flushed to zero.
 Packing pack_as_is(const ir::Tensor& tensor);
-
-/// What integer kernels need to know of weights of 8 bits less their zero points.
-struct IntegerFacts {
-  bool narrow = true;              // all fit int8, else int16
-  std::vector<std::int64_t> sums;  // of each column of each matrix, over the depth
-};
-/// `zero_points`: one, or one for each column of each matrix.
-IntegerFacts integer_facts(const ir::Tensor& weights, const MatrixView& view,
-                           const std::vector<std::int64_t>& zero_points);
-/// int8 with depths in groups of four when narrow, else int16 in groups of two:
-/// [matrix][ceil(N / 16)][tap][ceil(inner / group)][16][group], zero padded, or with joined taps
-/// [matrix][ceil(N / 16)][ceil(depth / group)][16][group].
-Packing pack_integer_panels(const ir::Tensor& weights, const MatrixView& view,
-                            const std::vector<std::int64_t>& zero_points, bool narrow);
-/// For each word of int8 panels, [matrix][ceil(N / 16)][word]: 1 where it or one of the next three of its
-/// panel has a pair of factors, 0 and 1 or 2 and 3, of one sign and more than 128 together: 255 times 129
-/// leaves int16 (see dot_int8.h).
-std::vector<std::uint8_t> wide_words(const ir::Tensor& weights, const MatrixView& view,
-                                     const std::vector<std::int64_t>& zero_points);
-/// [matrix][N][row_length] of int8 when narrow, else int16, zero padded behind K.
-Packing pack_integer_rows(const ir::Tensor& weights, const MatrixView& view,
-                          const std::vector<std::int64_t>& zero_points, bool narrow, std::int64_t row_length);
-/// int16 [tap][channel] of a depthwise_rows() view; `zero_points`: one, or one for each channel.
-Packing pack_integer_depthwise(const ir::Tensor& weights, const MatrixView& view,
-                               const std::vector<std::int64_t>& zero_points);
 
 }  // namespace gcompile

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "codegen/kernels/integer_packing.h"
 #include "codegen/kernels/weights.h"
 #include "codegen/kernels/word_packing.h"
 #include "ir/element_type.h"
