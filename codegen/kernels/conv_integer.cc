@@ -41,10 +41,10 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   view.joins_taps = gcrt::gathers_windows(conv_shape(image));
   const IntegerWeights packed = integer_panels(weights, view, zero, problem.operands[0].element);
   integer_parameters(writer, packed, "conv2d_integer", "w", "zero point times column sums");
-  const std::string wide = wide_parameter(writer, packed);
+  const std::string split = split_parameter(writer, packed);
   border_row(writer, problem, zero);
   write_dense_conv(problem, plan, writer, "conv2d_integer_work_items", "conv2d_integer",
-                   fmt::format("x, w, offsets, {}, border", wide));
+                   fmt::format("x, w, offsets, {}, border", split));
 }
 
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {

@@ -128,6 +128,19 @@ std::vector<std::int64_t> for_all_columns(const std::vector<std::int64_t>& zero_
   return all;
 }
 
+constexpr std::int64_t kWordBytes = 4 * kPanel;  // of a word of all columns
+
+int factor_at(const std::byte* word, std::int64_t i) { return std::to_integer<int>(word[i]) << 24 >> 24; }
+
+/// Whether a pair of products with its factors may leave int16.
+bool is_too_wide(const std::byte* word) {
+  for (std::int64_t i = 0; i < kWordBytes; i += 2) {
+    const int a = factor_at(word, i), b = factor_at(word, i + 1);
+    if (std::max(a, 0) + std::max(b, 0) > 128 || std::max(-a, 0) + std::max(-b, 0) > 128) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 IntegerFacts integer_facts(const ir::Tensor& weights, const MatrixView& view,
@@ -140,13 +153,14 @@ IntegerFacts integer_facts(const ir::Tensor& weights, const MatrixView& view,
 }
 
 Packing pack_integer_panels(const ir::Tensor& weights, const MatrixView& view,
-                            const std::vector<std::int64_t>& zero_points, bool narrow) {
+                            const std::vector<std::int64_t>& zero_points, bool narrow, bool splits) {
+  GC_CHECK(narrow || !splits);
   const std::int64_t group = narrow ? 4 : 2;
   const std::int64_t matrix_bytes = (view.columns + kPanel - 1) / kPanel * kPanel * words_of(view, group) * 4;
   Packing packing;
   packing.source = weights;
-  packing.format =
-      fmt::format("int{} panels {}, less {}", narrow ? 8 : 16, to_string(view), fmt::join(zero_points, " "));
+  packing.format = fmt::format("int{} panels {}{}, less {}", narrow ? 8 : 16, splits ? "split " : "",
+                               to_string(view), fmt::join(zero_points, " "));
   packing.bytes = view.matrices * matrix_bytes;
   packing.write = [=](const ir::Tensor& source, std::span<std::byte> out) {
     const std::vector<std::int64_t> zero = for_all_columns(zero_points, view);
@@ -157,20 +171,21 @@ Packing pack_integer_panels(const ir::Tensor& weights, const MatrixView& view,
                                                                  out.data() + m * matrix_bytes);
       }
     });
+    if (!splits) return;
+    for (std::byte* word = out.data(); word != out.data() + out.size(); word += kWordBytes) {
+      if (!is_too_wide(word)) continue;
+      for (std::int64_t i = 0; i < kWordBytes; ++i) word[i] = static_cast<std::byte>(factor_at(word, i) / 2);
+    }
   };
   return packing;
 }
 
-std::vector<std::uint8_t> wide_words(const ir::Tensor& weights, const MatrixView& view,
-                                     const std::vector<std::int64_t>& zero_points) {
-  constexpr std::int64_t kWordBytes = 4 * kPanel;
+SplitTable split_words(const ir::Tensor& weights, const MatrixView& view,
+                       const std::vector<std::int64_t>& zero_points) {
   const std::vector<std::int64_t> zero = for_all_columns(zero_points, view);
-  const auto factor = [](std::byte b) { return std::to_integer<int>(b) << 24 >> 24; };
-  const auto of_one_sign = [](int a, int b) {
-    return std::max(std::max(a, 0) + std::max(b, 0), std::max(-a, 0) + std::max(-b, 0));
-  };
   std::vector<std::byte> panel(static_cast<std::size_t>(words_of(view, 4) * kWordBytes));
-  std::vector<std::uint8_t> flags;
+  SplitTable table;
+  table.starts.push_back(0);
   MatrixView part = view;
   for (std::int64_t m = 0; m < view.matrices; ++m) {
     for (std::int64_t n = 0; n < view.columns; n += kPanel) {
@@ -181,20 +196,21 @@ std::vector<std::uint8_t> wide_words(const ir::Tensor& weights, const MatrixView
             weights.bytes().data() + m * view.matrix_step + n * view.column_step, part,
             zero.data() + m * view.columns + n, panel.data());
       });
-      const std::size_t first = flags.size();
-      for (auto word = panel.begin(); word != panel.end(); word += kWordBytes) {
-        int largest = 0;
-        for (std::int64_t i = 0; i < kWordBytes; i += 2) {
-          largest = std::max(largest, of_one_sign(factor(word[i]), factor(word[i + 1])));
+      for (std::int64_t word = 0; word < words_of(view, 4); ++word) {
+        const std::byte* const bytes = panel.data() + word * kWordBytes;
+        if (!is_too_wide(bytes)) {
+          ++table.whole;
+          continue;
         }
-        flags.push_back(largest > 128);
+        table.words.push_back(static_cast<std::int32_t>(word));
+        for (std::int64_t i = 0; i < kWordBytes; ++i) {
+          table.rests.push_back(static_cast<std::int8_t>(factor_at(bytes, i) - factor_at(bytes, i) / 2));
+        }
       }
-      for (std::size_t i = first; i < flags.size(); ++i) {
-        for (std::size_t j = i + 1; j < std::min(i + 4, flags.size()); ++j) flags[i] |= flags[j];
-      }
+      table.starts.push_back(static_cast<std::int32_t>(table.words.size()));
     }
   }
-  return flags;
+  return table;
 }
 
 Packing pack_integer_rows(const ir::Tensor& weights, const MatrixView& view,

@@ -16,13 +16,19 @@ IntegerFacts integer_facts(const ir::Tensor& weights, const MatrixView& view,
 /// int8 with depths in groups of four when narrow, else int16 in groups of two:
 /// [matrix][ceil(N / 16)][tap][ceil(inner / group)][16][group], zero padded, or with joined taps
 /// [matrix][ceil(N / 16)][ceil(depth / group)][16][group].
+/// `splits`: words that are too wide hold the half of each value, rounded to zero.
 Packing pack_integer_panels(const ir::Tensor& weights, const MatrixView& view,
-                            const std::vector<std::int64_t>& zero_points, bool narrow);
-/// For each word of int8 panels, [matrix][ceil(N / 16)][word]: 1 where it or one of the next three of its
-/// panel has a pair of factors, 0 and 1 or 2 and 3, of one sign and more than 128 together: 255 times 129
-/// leaves int16 (see dot_int8.h).
-std::vector<std::uint8_t> wide_words(const ir::Tensor& weights, const MatrixView& view,
-                                     const std::vector<std::int64_t>& zero_points);
+                            const std::vector<std::int64_t>& zero_points, bool narrow, bool splits = false);
+/// What words of int8 panels do not hold that are split (gcrt/cpu/tile.h, SplitWords): those with a pair of
+/// factors, 0 and 1 or 2 and 3, of one sign and more than 128 together, because 255 times 129 leaves int16.
+struct SplitTable {
+  std::vector<std::int32_t> starts;  // [matrix][ceil(N / 16)], and the end
+  std::vector<std::int32_t> words;   // of a panel
+  std::vector<std::int8_t> rests;    // [word][16][4]
+  std::int64_t whole = 0;            // words that are not split
+};
+SplitTable split_words(const ir::Tensor& weights, const MatrixView& view,
+                       const std::vector<std::int64_t>& zero_points);
 /// [matrix][N][row_length] of int8 when narrow, else int16, zero padded behind K.
 Packing pack_integer_rows(const ir::Tensor& weights, const MatrixView& view,
                           const std::vector<std::int64_t>& zero_points, bool narrow, std::int64_t row_length);

@@ -29,11 +29,10 @@ IntegerWeights depthwise_weights(const ir::Tensor& weights, const ZeroPoints& ze
 
 namespace {
 
-/// Whether so many words are wide that finding the others costs what they save: a product of wide words takes
-/// about twice as long, and each change between the two a branch that is guessed wrong.
-bool too_many_are_wide(const std::vector<std::uint8_t>& wide) {
-  const auto count = std::count(wide.begin(), wide.end(), 1);
-  return static_cast<std::size_t>(4 * count) > wide.size();
+/// Whether so many words would be split that widening all of them is no slower, or that what multiplies four
+/// bytes at once would pay for it.
+bool too_many_are_split(const SplitTable& table) {
+  return 7 * static_cast<std::int64_t>(table.words.size()) > table.whole;
 }
 
 }  // namespace
@@ -43,11 +42,11 @@ IntegerWeights integer_panels(const ir::Tensor& weights, const MatrixView& view,
   const IntegerFacts facts = integer_facts(weights, view, zero.w);
   IntegerWeights out;
   out.narrow = facts.narrow;
-  out.packing = pack_integer_panels(weights, view, zero.w, facts.narrow);
   if (facts.narrow) {
-    out.wide = wide_words(weights, view, zero.w);
-    if (too_many_are_wide(out.wide)) out.wide.clear();
+    out.split = split_words(weights, view, zero.w);
+    if (too_many_are_split(*out.split)) out.split.reset();
   }
+  out.packing = pack_integer_panels(weights, view, zero.w, facts.narrow, out.split.has_value());
   const bool is_signed = x == ir::ElementType::kInt8;
   if (facts.narrow) {
     out.add_offsets(zero.x + (is_signed ? 128 : 0), facts.sums);
@@ -84,11 +83,15 @@ std::vector<std::uint8_t> as_bytes(const std::vector<std::int32_t>& values) {
 
 }  // namespace
 
-std::string wide_parameter(CallWriter& writer, const IntegerWeights& packed) {
-  if (packed.wide.empty()) return "nullptr";
-  writer.weights(writer.blob().add(packed.wide, writer.name(1), "words not to be multiplied in pairs"),
-                 "wide", "std::uint8_t");
-  return "wide";
+std::string split_parameter(CallWriter& writer, const IntegerWeights& packed) {
+  if (!packed.split) return "nullptr";
+  std::vector<std::int32_t> table = packed.split->starts;
+  table.insert(table.end(), packed.split->words.begin(), packed.split->words.end());
+  std::vector<std::uint8_t> bytes = as_bytes(table);
+  for (const std::int8_t rest : packed.split->rests) bytes.push_back(static_cast<std::uint8_t>(rest));
+  writer.weights(writer.blob().add(bytes, writer.name(1), "parts of words that pairs cannot hold"), "split",
+                 "std::int32_t");
+  return "split";
 }
 
 void column_offsets(CallWriter& writer, const ir::Tensor& weights, const MatrixView& view,

@@ -3,6 +3,7 @@
 // point) fits, else as int16 in groups of two; both accumulate exactly in int32.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "codegen/kernels/call_writer.h"
@@ -16,8 +17,7 @@ struct IntegerWeights {
   /// -x_zero_point * sum over k of the column: what the kernel starts from. Of narrow panels two sets: for
   /// bytes of x read as unsigned ones, then for bytes read as signed ones (gcrt/cpu/dot_int8.h).
   std::vector<std::int32_t> offsets;
-  /// wide_words() where few enough are wide to be worth asking; else empty.
-  std::vector<std::uint8_t> wide;
+  std::optional<SplitTable> split = {};  // of narrow panels, where few enough words are split to be worth it
 
   void add_offsets(std::int64_t x_zero_point, const std::vector<std::int64_t>& sums) {
     for (const std::int64_t sum : sums) {
@@ -43,8 +43,8 @@ IntegerWeights integer_panels(const ir::Tensor& weights, const MatrixView& view,
 IntegerWeights integer_rows(const ir::Tensor& weights, const MatrixView& view, const ZeroPoints& zero,
                             std::int64_t stride);
 
-/// Adds "wide" of panels; what a call names it by, which is "nullptr" where there are no flags.
-std::string wide_parameter(CallWriter& writer, const IntegerWeights& packed);
+/// Adds the table "split" of panels; what a call names it by, which is "nullptr" where there is none.
+std::string split_parameter(CallWriter& writer, const IntegerWeights& packed);
 /// Adds "offsets", one set, behind which a panel of 16 columns may be read to its end.
 void column_offsets(CallWriter& writer, const ir::Tensor& weights, const MatrixView& view,
                     const ZeroPoints& zero);

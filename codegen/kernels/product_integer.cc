@@ -65,7 +65,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const IntegerWeights packed =
       integer_panels(*writer.constant(1), product_matrices(product.b), zero, problem.operands[0].element);
   integer_parameters(writer, packed, "gemm", "b", "zero point times column sums");
-  const std::string wide = wide_parameter(writer, packed);
+  const std::string split = split_parameter(writer, packed);
   const EpilogueWriter epilogue(writer, {static_cast<int>(rank) - 2}, static_cast<int>(rank) - 1);
   CodeText code(1);
   const std::string pointer = open_batch(product, code);
@@ -75,7 +75,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
       code, fmt::format("gemm_integer_work_items({}, {}, blocking)", product.out[rank - 2], product.columns),
       fmt::format("gemm_integer({}, {}, {}, {}, {}, b, offsets, {}, blocking, epilogue, begin, end)",
                   product.out[rank - 2], product.columns, product.depth, pointer,
-                  product.a_strides[product.a.size() - 2], wide));
+                  product.a_strides[product.a.size() - 2], split));
   close_batch(product, code);
   out.body = code.text();
 }

@@ -92,11 +92,13 @@ std::vector<std::int32_t> offsets_of(int zero_point, const std::vector<std::int3
   return offsets;
 }
 
-// Flags of wide words, see dot_int8.h; of packed int16 there are none.
+// Splits words of packed bytes that pairs of products cannot hold, and returns the table of SplitWords; of
+// int16 there is none.
 template <class TW>
-std::vector<std::uint8_t> wide_words(const std::vector<TW>& packed, std::size_t words_of_panel) {
-  std::vector<std::uint8_t> wide;
-  if (sizeof(TW) > 1) return wide;
+std::vector<std::int32_t> split_words(std::vector<TW>& packed, std::size_t words_of_panel) {
+  std::vector<std::int32_t> starts{0}, words;
+  std::vector<std::int8_t> rests;
+  if (sizeof(TW) > 1) return {};
   for (std::size_t i = 0; i < packed.size(); i += 64) {
     int largest = 0;
     for (std::size_t j = i; j < i + 64; j += 2) {
@@ -104,13 +106,21 @@ std::vector<std::uint8_t> wide_words(const std::vector<TW>& packed, std::size_t 
       largest = std::max(largest, std::max(a, 0) + std::max(b, 0));
       largest = std::max(largest, std::max(-a, 0) + std::max(-b, 0));
     }
-    wide.push_back(largest > 128);
+    if (largest > 128) {
+      words.push_back(static_cast<std::int32_t>(i / 64 % words_of_panel));
+      for (std::size_t j = i; j < i + 64; ++j) {
+        const int half = packed[j] / 2;
+        rests.push_back(static_cast<std::int8_t>(packed[j] - half));
+        packed[j] = static_cast<TW>(half);
+      }
+    }
+    if ((i / 64 + 1) % words_of_panel == 0) starts.push_back(static_cast<std::int32_t>(words.size()));
   }
-  for (std::size_t i = 0; i < wide.size(); ++i) {
-    for (std::size_t j = i + 1; j < i + 4 && j / words_of_panel == i / words_of_panel; ++j)
-      wide[i] |= wide[j];
-  }
-  return wide;
+  std::vector<std::int32_t> table = starts;
+  table.insert(table.end(), words.begin(), words.end());
+  table.resize(table.size() + rests.size() / 4);
+  if (!rests.empty()) std::memcpy(table.data() + starts.size() + words.size(), rests.data(), rests.size());
+  return table;
 }
 
 constexpr Blocking kBlockings[] = {{0, 0, 0, 0}, {9, 17, 5, 0}};
@@ -137,16 +147,19 @@ void check_gemm(int rows, int columns, int depth, int gap, Values values, std::u
     }
   }
   const Exact<TX> a(o.x);
-  const Exact<TW> b(packed);
+  const Exact<TW> whole(packed);
+  const Exact<std::int32_t> table(split_words(packed, static_cast<std::size_t>(depth + 3) / 4));
+  const Exact<TW> halved(packed);
   const Exact<std::int32_t> c(offsets_of<TX, TW>(o.zero_point, sums));
-  const std::vector<std::uint8_t> wide = wide_words(packed, static_cast<std::size_t>(depth + 3) / 4);
   for (const Blocking& blocking : kBlockings) {
-    for (const std::uint8_t* flags : {static_cast<const std::uint8_t*>(nullptr), wide.data()}) {
+    for (const bool splits : {false, true}) {
+      const TW* const b = splits ? halved.data.get() : whole.data.get();
+      const std::int32_t* const split = splits && sizeof(TW) == 1 ? table.data.get() : nullptr;
       const Recorded<std::int32_t> result =
           in_any_pieces<std::int32_t>(rows, columns, gemm_integer_work_items(rows, columns, blocking),
                                       [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
-                                        gemm_integer(rows, columns, depth, a.data.get(), lda, b.data.get(),
-                                                     c.data.get(), flags, blocking, epilogue, begin, end);
+                                        gemm_integer(rows, columns, depth, a.data.get(), lda, b, c.data.get(),
+                                                     split, blocking, epilogue, begin, end);
                                       });
       result.check(expected, 0.0);
     }
@@ -257,19 +270,22 @@ void check_conv(const ConvShape& s, Values values = Values::random, std::uint32_
     }
   }
   const Exact<TX> x(o.x);
-  const Exact<TW> b(packed);
+  const Exact<TW> whole(packed);
   const Exact<std::int32_t> c(offsets_of<TX, TW>(o.zero_point, sums));
   const Exact<TX> border(
       std::vector<TX>(static_cast<std::size_t>(channels + 3), static_cast<TX>(o.zero_point)));
   const std::vector<std::int64_t> expected = integer_reference(s, o);
-  const std::vector<std::uint8_t> wide =
-      wide_words(packed, packed.size() / 64 / static_cast<std::size_t>(s.groups * ((columns + 15) / 16)));
+  const Exact<std::int32_t> table(
+      split_words(packed, packed.size() / 64 / static_cast<std::size_t>(s.groups * ((columns + 15) / 16))));
+  const Exact<TW> halved(packed);
   for (const Blocking& blocking : kBlockings) {
-    for (const std::uint8_t* flags : {static_cast<const std::uint8_t*>(nullptr), wide.data()}) {
+    for (const bool splits : {false, true}) {
+      const TW* const b = splits ? halved.data.get() : whole.data.get();
+      const std::int32_t* const split = splits && sizeof(TW) == 1 ? table.data.get() : nullptr;
       const Recorded<std::int32_t> result =
           in_any_pieces<std::int32_t>(out_pixels(s), s.out_c, conv2d_integer_work_items(s, blocking),
                                       [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
-                                        conv2d_integer(s, x.data.get(), b.data.get(), c.data.get(), flags,
+                                        conv2d_integer(s, x.data.get(), b, c.data.get(), split,
                                                        border.data.get(), blocking, epilogue, begin, end);
                                       });
       result.check(expected, 0.0);

@@ -162,21 +162,32 @@ void check_integers(const ir::Tensor& w, const MatrixView& view, const std::vect
     }
   }
   if (narrow) {
-    const auto is_wide = [&](std::size_t word) {
-      int largest = 0;
-      for (std::size_t i = 64 * word; i < 64 * word + 64; i += 2) {
-        const int a = panels[i], b = panels[i + 1];
-        largest = std::max({largest, std::max(a, 0) + std::max(b, 0), std::max(-a, 0) + std::max(-b, 0)});
+    // Both parts together are the words; each of them, and what is whole, may be multiplied in pairs.
+    const SplitTable table = split_words(w, view, zero);
+    const std::vector<Stored> split = written<Stored>(pack_integer_panels(w, view, zero, true, true));
+    std::vector<int> sums_of_parts(split.begin(), split.end());
+    const std::size_t of_panel = static_cast<std::size_t>(taps * ((inner + 3) / 4));
+    const auto fits = [](const auto* word) {
+      for (int i = 0; i < 64; i += 2) {
+        const int a = word[i], b = word[i + 1];
+        if (std::max(a, 0) + std::max(b, 0) > 128 || std::max(-a, 0) + std::max(-b, 0) > 128) return false;
       }
-      return largest > 128;
+      return true;
     };
-    const std::size_t words = panels.size() / 64,
-                      of_panel = static_cast<std::size_t>(taps * ((inner + 3) / 4));
-    std::vector<std::uint8_t> wide(words, 0);
-    for (std::size_t i = 0; i < words; ++i) {
-      for (std::size_t j = i; j < i + 4 && j / of_panel == i / of_panel; ++j) wide[i] |= is_wide(j);
+    ASSERT_EQ(table.starts.size(), panels.size() / 64 / of_panel + 1);
+    ASSERT_EQ(table.rests.size(), 64 * table.words.size());
+    EXPECT_EQ(table.whole, static_cast<std::int64_t>(panels.size() / 64 - table.words.size()));
+    for (std::size_t p = 0; p + 1 < table.starts.size(); ++p) {
+      for (auto i = static_cast<std::size_t>(table.starts[p]);
+           i < static_cast<std::size_t>(table.starts[p + 1]); ++i) {
+        const std::size_t word = (p * of_panel + static_cast<std::size_t>(table.words[i])) * 64;
+        EXPECT_FALSE(fits(panels.data() + word));
+        EXPECT_TRUE(fits(table.rests.data() + 64 * i));
+        for (std::size_t j = 0; j < 64; ++j) sums_of_parts[word + j] += table.rests[64 * i + j];
+      }
     }
-    EXPECT_EQ(wide_words(w, view, zero), wide);
+    EXPECT_EQ(sums_of_parts, std::vector<int>(panels.begin(), panels.end()));
+    for (std::size_t word = 0; word < split.size(); word += 64) EXPECT_TRUE(fits(split.data() + word));
   }
   const IntegerFacts facts = integer_facts(w, view, zero);
   EXPECT_EQ(facts.narrow, narrow);

@@ -18,7 +18,7 @@ struct ConvOperands {
   const typename Dot::Right* w_packed;
   const typename Dot::Left* border_row;
   const typename Dot::Sum* offsets;
-  const std::uint8_t* wide;
+  SplitWords split;
 };
 
 // Some output pixels and columns of one group. A kernel of more taps than a tile has room for is summed in
@@ -36,7 +36,7 @@ GCRT_NOINLINE void conv2d_block(ConvGroup<Dot>& group, const Block& block, ConvT
   alignas(64) typename Dot::Sum sums[Dot::kRows * kTileColumns<Dot>];
   alignas(64) typename ColumnTiles<Dot>::Padded padded;
   ColumnTiles<Dot> tiles{group.w_packed,   words,  group.offsets, group.n_origin,
-                         block.column_end, padded, group.wide};
+                         block.column_end, padded, group.split};
   TileTask<Dot> task;
   task.sums = sums;
   std::ptrdiff_t prepared = -1;
@@ -100,20 +100,19 @@ GCRT_NOINLINE void conv2d_items(const ConvShape& s, const ConvOperands<Dot>& ope
     const auto* const x = operands.x + g * channels;
     const auto* const weights = operands.w_packed + g * group_weights;
     const auto* const offsets = Dot::kHasOffsets ? operands.offsets + g * columns : nullptr;
-    const std::uint8_t* wide = operands.wide;
-    if (Dot::kHasWideWords && wide != nullptr) wide += g * (group_weights / (kPanelColumns * G));
+    const SplitWords split = operands.split.from(g * ceil_div(columns, kPanelColumns));
     const std::ptrdiff_t left = size - g * channels;
     if (is_pointwise(s) || (is_framing(s) && (gathered || channels % G == 0))) {
       const Product<Dot> product{
-          taps * channels, x,   s.stride_w * s.in_pixel_stride, weights, g * columns, pixels, offsets, left,
-          nullptr,         wide};
+          taps * channels, x,    s.stride_w * s.in_pixel_stride, weights, g * columns, pixels, offsets, left,
+          nullptr,         split};
       gemm_blocks(product, blocking, block, epilogue);
     } else {
       // Taps of a kernel row follow each other word by word if pixels are whole words without gaps, or if a
       // tap is one word and they need not.
       const bool contiguous = (!Dot::kStepIsWord && words == 1) ||
                               (channels % G == 0 && s.in_pixel_stride == channels && s.dilation_w == 1);
-      ConvGroup<Dot> group{s,           x,        left,  operands.border_row, weights,    offsets, wide,
+      ConvGroup<Dot> group{s,           x,        left,  operands.border_row, weights,    offsets, split,
                            g * columns, channels, words, panel_words,         contiguous, gathered};
       conv2d_blocks(group, blocking, block, epilogue);
     }
@@ -140,7 +139,7 @@ template <class Tile = UsualTile, class T, class E>
 inline void conv2d(const ConvShape& s, const T* x, const T* w_packed, const T* zero_row,
                    const Blocking& blocking, const E& epilogue, std::ptrdiff_t work_begin,
                    std::ptrdiff_t work_end) {
-  conv2d_items(s, ConvOperands<FmaDot<T, Tile>>{x, w_packed, zero_row, nullptr, nullptr}, blocking,
+  conv2d_items(s, ConvOperands<FmaDot<T, Tile>>{x, w_packed, zero_row, nullptr, {}}, blocking,
                tile_epilogue<FmaDot<T, Tile>>(epilogue), work_begin, work_end);
 }
 

@@ -22,15 +22,17 @@ inline std::ptrdiff_t conv2d_integer_work_items(const ConvShape& s, const Blocki
 //               int8_t or int16_t as in dot_int8.h, each tap padded to whole words; the taps together where
 //               gathers_windows()
 //   offsets     [2][out_c] as in dot_int8.h, or [out_c] beside int16_t
-//   wide        words of int8_t that may not be multiplied in pairs, as in dot_int8.h, per group, or null
+//   split       table of the SplitWords of int8_t of all groups, or null
 //   border_row  the zero point of x, at least in_c / g + 3 times
 // The epilogue gets m = index of the output pixel in (image, row, column) order and n = output channel.
 template <class TX, class TW, class E>
 inline void conv2d_integer(const ConvShape& s, const TX* x, const TW* w_packed, const std::int32_t* offsets,
-                           const std::uint8_t* wide, const TX* border_row, const Blocking& blocking,
+                           const std::int32_t* split, const TX* border_row, const Blocking& blocking,
                            const E& epilogue, std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
   using Dot = IntegerDot<TX, TW>;
-  const ConvOperands<Dot> operands{x, w_packed, border_row, offsets_as_read<TX, TW>(offsets, s.out_c), wide};
+  const std::ptrdiff_t panels = s.groups * ceil_div(s.out_c / s.groups, kPanelColumns);
+  const ConvOperands<Dot> operands{x, w_packed, border_row, offsets_as_read<TX, TW>(offsets, s.out_c),
+                                   SplitWords::of(split, panels)};
   conv2d_items(s, operands, blocking, tile_epilogue<Dot>(epilogue), work_begin, work_end);
 }
 

@@ -38,7 +38,7 @@ struct ConvGroup {
   const Left* border_row;
   const typename Dot::Right* w_packed;
   const typename Dot::Sum* offsets;
-  const std::uint8_t* wide;
+  SplitWords split;
   std::ptrdiff_t n_origin;
   std::ptrdiff_t channels;
   std::ptrdiff_t words;        // per tap

@@ -14,7 +14,8 @@
 //   kGathersWindows      windows that gathers_windows() tells are copied together (conv_tile.h)
 //   kStepIsWord          the words of a row follow each other without gaps; else the task says how far apart
 //   kPrefetches          lines of the next columns of B that are fetched ahead every 4 words; at most 2
-//   kHasWideWords        a faster product exists for words of B that a flag tells (TileTask::wide)
+//   kSplitsWords         some words of B may be in two parts (tile.h, SplitWords)
+//   kHasPairs            a faster product exists for B whose words are split
 //   kMaxTaps             kernel taps in one pass over a tile
 //   kGemvVectors         vectors of a single row that are computed together where there are as many; 0: no
 //                        kernel of its own for a single row
@@ -24,7 +25,7 @@
 //   read_lanes(a, step)   words at a, a + step, a + 2 * step and a + 3 * step
 //   lane<I>(words)        word I of them, in a form that multiplies words of B
 //   multiply_add(s, a, b) s += a . b, of an Accumulator
-//   multiply_add_narrow(s, a, b) the same for words of B that are not wide; where kHasWideWords
+//   multiply_add_pairs(s, a, b) the faster product; where kHasPairs
 //   add(a, b)             the sum of two Accumulators
 //   begin(v), total(s)    an Accumulator is a vector of sums, or what becomes one in the end
 //
@@ -118,7 +119,8 @@ struct FmaDot {
   static constexpr bool kGathersWindows = false;
   static constexpr bool kStepIsWord = true;
   static constexpr int kPrefetches = Tile::kPrefetches;
-  static constexpr bool kHasWideWords = false;
+  static constexpr bool kSplitsWords = false;
+  static constexpr bool kHasPairs = false;
   static constexpr int kMaxTaps = 32;
   static constexpr int kGemvVectors = 4;
   static constexpr bool kReadsLanes = kMultipliesLanes && std::is_same<T, float>::value;

@@ -11,10 +11,10 @@
 // those for bytes read as signed ones, 128 times that sum where A is unsigned. int16 weights multiply A
 // widened to int16 unless it is, with one set of offsets.
 //
-// Without an instruction for four products, vpmaddubsw does half the work where it is exact: where what b0
-// and b1 have of one sign is at most 128 together, and so have b2 and b3. Other words are wide. `wide` has a
-// flag for each word of a panel, [panels][words]: whether it or one of the next three is wide in any of the
-// 16 columns. It is null where too many are.
+// Without an instruction for four products, vpmaddubsw does half the work where it is exact: where in a word
+// what b0 and b1 have of one sign is at most 128 together, and so have b2 and b3. Where few words are not so,
+// those are split: B holds the half of each value, rounded to zero, and SplitWords the rest (tile.h). Where
+// they are many, there are no SplitWords, and all bytes are widened.
 #pragma once
 
 #include "gcrt/cpu/dot.h"
@@ -60,8 +60,8 @@ struct IntegerDot {
   static constexpr std::ptrdiff_t kEdgeChannels = 0;
   static constexpr bool kStepIsWord = false;
   static constexpr int kPrefetches = 0;
-  static constexpr bool kHasWideWords =
-      kHasPairDot && sizeof(TW) == 1 && kVectors * kLanes <= 16;  // flags of one panel
+  static constexpr bool kSplitsWords = sizeof(TW) == 1;
+  static constexpr bool kHasPairs = kHasPairDot && kSplitsWords;
   static constexpr int kMaxTaps = 64;
   static constexpr int kGemvVectors = 0;
   static constexpr bool kReadsLanes = kMultipliesLanes;
@@ -201,7 +201,7 @@ struct IntegerDot {
     keep_in_register(sum);
   }
   template <class V>
-  static GCRT_INLINE void multiply_add_narrow(V& sum, V a, V b) {
+  static GCRT_INLINE void multiply_add_pairs(V& sum, V a, V b) {
     sum = dot4_u8s8_of_pairs(sum, a, b);
     keep_in_register(sum);
   }

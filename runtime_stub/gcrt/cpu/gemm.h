@@ -76,9 +76,9 @@ struct Product {
   std::ptrdiff_t n_origin;  // added to the columns that the epilogue is told: groups of a convolution
   std::ptrdiff_t rows;      // of the whole product: the order of sums follows from it
   const typename Dot::Sum* offsets = nullptr;  // of the columns
-  std::ptrdiff_t a_size = 0;           // elements that may be read from `a` on, where words are several
-  typename Dot::Sum* sums = nullptr;   // parked_sums_size, where the depth is cut
-  const std::uint8_t* wide = nullptr;  // words of B, see TileTask
+  std::ptrdiff_t a_size = 0;          // elements that may be read from `a` on, where words are several
+  typename Dot::Sum* sums = nullptr;  // parked_sums_size, where the depth is cut
+  SplitWords split = {};
 
   std::ptrdiff_t words() const { return ceil_div(depth, Dot::kWordDepth); }
 };
@@ -137,8 +137,8 @@ struct ColumnTiles {
   const Sum* offsets;    // of all columns
   std::ptrdiff_t n_origin;
   std::ptrdiff_t column_end;
-  Padded& padded;            // offsets at the right edge
-  const std::uint8_t* wide;  // of all words, or null
+  Padded& padded;  // offsets at the right edge
+  SplitWords split;
 
   // Points the task to the columns from n on, and returns how many the tile has, existing or not. Words
   // [first, first + count) of the columns after them are fetched meanwhile.
@@ -156,8 +156,9 @@ struct ColumnTiles {
       task.next = at(n + kTileColumns<Dot>) + first * kPanelColumns;
       task.next_step = count / 4 * kPanelColumns;
     }
-    if constexpr (Dot::kHasWideWords) {
-      task.wide = wide != nullptr ? wide + n / kPanelColumns * words : nullptr;
+    if constexpr (Dot::kSplitsWords) {
+      task.split = split.from(n / kPanelColumns);
+      task.split_column = n % kPanelColumns * Dot::kWordDepth;
     }
     if constexpr (Dot::kHasOffsets) {
       task.offsets = offsets + n;
@@ -202,7 +203,7 @@ GCRT_NOINLINE void gemm_block(const Product<Dot>& product, const Block& block, s
   task.run_count = 1;
   alignas(64) typename ColumnTiles<Dot>::Padded padded;
   ColumnTiles<Dot> tiles{product.b_packed, words,  product.offsets, product.n_origin,
-                         block.column_end, padded, product.wide};
+                         block.column_end, padded, product.split};
   std::ptrdiff_t k = 0;
   do {
     const std::ptrdiff_t part_words = smaller(part, words - k);

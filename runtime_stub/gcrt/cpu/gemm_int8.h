@@ -4,9 +4,8 @@
 //
 // A is uint8_t or int8_t. B is packed as [ceil(N / 16)][ceil(K / 4)][16][4] int8_t, or
 // [ceil(N / 16)][ceil(K / 2)][16][2] int16_t, zero padded in both directions. Beside int8_t, offsets are
-// [2][N] as in dot_int8.h; `wide` tells words of int8_t that may not be multiplied in pairs, or is null
-// (there as well). The epilogue is called as in gemm.h, with Pack<int32_t, L>. Reads of A stay inside its M
-// rows.
+// [2][N] as in dot_int8.h; `split` is the table of their SplitWords, or null. The epilogue is called as in
+// gemm.h, with Pack<int32_t, L>. Reads of A stay inside its M rows.
 #pragma once
 
 #include "gcrt/cpu/dot_int8.h"
@@ -24,12 +23,20 @@ inline std::ptrdiff_t gemm_integer_work_items(std::ptrdiff_t rows, std::ptrdiff_
 template <class TX, class TW, class E>
 inline void gemm_integer(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, const TX* a,
                          std::ptrdiff_t lda, const TW* b_packed, const std::int32_t* offsets,
-                         const std::uint8_t* wide, const Blocking& blocking, const E& epilogue,
+                         const std::int32_t* split, const Blocking& blocking, const E& epilogue,
                          std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
   using Dot = IntegerDot<TX, TW>;
   const std::ptrdiff_t size = (rows - 1) * lda + depth;
-  const Product<Dot> product{
-      depth, a, lda, b_packed, 0, rows, offsets_as_read<TX, TW>(offsets, columns), size, nullptr, wide};
+  const Product<Dot> product{depth,
+                             a,
+                             lda,
+                             b_packed,
+                             0,
+                             rows,
+                             offsets_as_read<TX, TW>(offsets, columns),
+                             size,
+                             nullptr,
+                             SplitWords::of(split, ceil_div(columns, kPanelColumns))};
   gemm_items(product, columns, blocking, tile_epilogue<Dot>(epilogue), work_begin, work_end);
 }
 

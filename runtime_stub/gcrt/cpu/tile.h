@@ -28,6 +28,25 @@ struct TileRun {
   std::ptrdiff_t b_offset;  // elements past TileTask::b
 };
 
+// Words of B that are in two parts: one lies in B, the other here. The words of panel p are those from
+// starts[p] to starts[p + 1]; they count from the first of the panel on, and ascend.
+struct SplitWords {
+  const std::int32_t* starts = nullptr;  // [panels + 1]; null: B holds whole words
+  const std::int32_t* words = nullptr;
+  const std::int8_t* rests = nullptr;  // of each word [16 columns][4]
+
+  // Of a table [panels + 1] of starts, then words, then rests; or null.
+  static GCRT_INLINE SplitWords of(const std::int32_t* table, std::ptrdiff_t panels) {
+    if (table == nullptr) return {};
+    const std::int32_t* const words = table + panels + 1;
+    return {table, words, reinterpret_cast<const std::int8_t*>(words + table[panels])};
+  }
+  // Those of the panels from `panel` on.
+  GCRT_INLINE SplitWords from(std::ptrdiff_t panel) const {
+    return {starts != nullptr ? starts + panel : nullptr, words, rests};
+  }
+};
+
 template <class Dot>
 struct TileTask {
   using Left = typename Dot::Left;
@@ -40,23 +59,22 @@ struct TileTask {
   std::ptrdiff_t row_stride = 0;
   const TileRun* runs;
   std::ptrdiff_t run_count;
-  std::ptrdiff_t run_words;      // of each run, read whole
-  std::ptrdiff_t word_step;      // elements of A from one word to the next, unless words follow each other
-  int tail;                      // values of k after them, where a whole word may not be read
-  const Right* b;                // first column of the tile inside its panel
-  std::ptrdiff_t panel_stride;   // elements from one panel to the next
-  const Right* next = nullptr;   // the columns after these, of which each tile of rows fetches its share
-  std::ptrdiff_t next_step = 0;  // elements in a quarter of a panel of them
-  int index = 0;                 // of the tile of rows, among those of the same columns
-  int tiles = 1;                 // of rows: more of the largest follow, Rows * row_stride elements apart
-  const Sum* offsets;            // of the columns
-  // For each word of the panel: whether the product of words that are not wide is wrong for it or one of the
-  // next three; null: for all of them.
-  const std::uint8_t* wide = nullptr;
-  Sum* sums;            // [rows of all][columns], for the epilogue or the next part of a long K
-  bool resume = false;  // start from `sums`
-  bool finish = true;   // call the epilogue
-  int valid_rows;       // rows of the last tile and columns that exist; the rest is dropped
+  std::ptrdiff_t run_words;         // of each run, read whole
+  std::ptrdiff_t word_step;         // elements of A from one word to the next, unless words follow each other
+  int tail;                         // values of k after them, where a whole word may not be read
+  const Right* b;                   // first column of the tile inside its panel
+  std::ptrdiff_t panel_stride;      // elements from one panel to the next
+  const Right* next = nullptr;      // the columns after these, of which each tile of rows fetches its share
+  std::ptrdiff_t next_step = 0;     // elements in a quarter of a panel of them
+  int index = 0;                    // of the tile of rows, among those of the same columns
+  int tiles = 1;                    // of rows: more of the largest follow, Rows * row_stride elements apart
+  const Sum* offsets;               // of the columns
+  SplitWords split = {};            // from the first panel of the tile on
+  std::ptrdiff_t split_column = 0;  // elements to the first column of the tile in its panel
+  Sum* sums;                        // [rows of all][columns], for the epilogue or the next part of a long K
+  bool resume = false;              // start from `sums`
+  bool finish = true;               // call the epilogue
+  int valid_rows;                   // rows of the last tile and columns that exist; the rest is dropped
   int valid_columns;
   std::ptrdiff_t m;  // what the epilogue is told about the first row and column
   std::ptrdiff_t n;
@@ -109,7 +127,7 @@ struct TileSums {
 
 // One word of k: an outer product of one column of A and one row of B. `factor(i)` is the word of row i, in a
 // form that multiplies words of B.
-template <int Phase, bool IsNarrow = false, int Rows, int Vectors, class Dot, class F>
+template <int Phase, bool InPairs = false, int Rows, int Vectors, class Dot, class F>
 GCRT_INLINE void tile_step(TileSums<Rows, Vectors, Dot>& acc, const F& factor, const typename Dot::Right* b,
                            std::ptrdiff_t panel_stride) {
   constexpr int L = kVectorLanes<typename Dot::Sum>;
@@ -125,8 +143,8 @@ GCRT_INLINE void tile_step(TileSums<Rows, Vectors, Dot>& acc, const F& factor, c
     const auto av = factor(i);
     GCRT_UNROLL
     for (int j = 0; j < Vectors; ++j) {
-      if constexpr (IsNarrow) {
-        Dot::multiply_add_narrow(acc.sum[P][i][j], av, bv[j]);
+      if constexpr (InPairs) {
+        Dot::multiply_add_pairs(acc.sum[P][i][j], av, bv[j]);
       } else {
         Dot::multiply_add(acc.sum[P][i][j], av, bv[j]);
       }
@@ -189,6 +207,55 @@ GCRT_INLINE void start_tile(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Do
   }
 }
 
+// The next split word in each panel of a tile; runs come in the order of their words.
+template <int Vectors, class Dot>
+struct Rests {
+  static constexpr int L = kVectorLanes<typename Dot::Sum>;
+  static constexpr int kPanels = Vectors * L > kPanelColumns ? Vectors* L / kPanelColumns : 1;
+  static constexpr int kVectors = Vectors / kPanels;  // of a panel
+  std::int32_t next[kPanels];
+
+  GCRT_INLINE explicit Rests(const TileTask<Dot>& task) {
+    for (int p = 0; p < kPanels; ++p) next[p] = task.split.starts != nullptr ? task.split.starts[p] : 0;
+  }
+};
+
+// Adds the products of one run with the parts of its words that are not in B.
+template <int Rows, int Vectors, class Dot>
+GCRT_INLINE void add_rests(TileSums<Rows, Vectors, Dot>& acc, const typename Dot::Left* const (&a)[Rows],
+                           const TileRun& run, std::ptrdiff_t step, const TileTask<Dot>& task,
+                           Rests<Vectors, Dot>& rests) {
+  if (task.split.starts == nullptr) return;
+  using Panels = Rests<Vectors, Dot>;
+  constexpr std::ptrdiff_t kPanelRow = kPanelColumns * Dot::kWordDepth;
+  const std::ptrdiff_t first = run.b_offset / kPanelRow;
+  const std::ptrdiff_t count = task.run_words + (task.tail > 0 ? 1 : 0);
+  GCRT_UNROLL
+  for (int p = 0; p < Panels::kPanels; ++p) {
+    const std::int32_t end = task.split.starts[p + 1];
+    std::int32_t& next = rests.next[p];
+    while (next < end && task.split.words[next] < first) ++next;  // of parts of K that came before
+    for (; next < end && task.split.words[next] - first < count; ++next) {
+      const std::ptrdiff_t word = task.split.words[next] - first;
+      const std::ptrdiff_t k = run.a_offset + word * step;
+      const int values = word < task.run_words ? Dot::kWordDepth : task.tail;
+      const typename Dot::Right* const rest = task.split.rests + next * kPanelRow + task.split_column;
+      typename Dot::Vector bv[Panels::kVectors];
+      GCRT_UNROLL
+      for (int j = 0; j < Panels::kVectors; ++j)
+        __builtin_memcpy(&bv[j], rest + j * Panels::L * Dot::kWordDepth, sizeof(bv[j]));
+      GCRT_UNROLL
+      for (int i = 0; i < Rows; ++i) {
+        const auto av =
+            Dot::broadcast(values == Dot::kWordDepth ? Dot::read(a[i] + k) : Dot::read(a[i] + k, values));
+        GCRT_UNROLL
+        for (int j = 0; j < Panels::kVectors; ++j)
+          Dot::multiply_add(acc.sum[0][i][p * Panels::kVectors + j], av, bv[j]);
+      }
+    }
+  }
+}
+
 // All words of all runs, for tile `tile` of the task.
 template <int Rows, int Vectors, class Dot>
 GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>& task, int tile) {
@@ -203,6 +270,7 @@ GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>
   const std::ptrdiff_t prefetch_step = task.next_step;
   const Left* const base = task.base + tile * (Rows * task.row_stride);
   const TileRun* const runs_end = task.runs + task.run_count;
+  Rests<Vectors, Dot> rests(task);
   for (const TileRun* run = task.runs; run != runs_end; ++run) {
     const Left* a[Rows];
     if (rows == nullptr) {
@@ -217,8 +285,6 @@ GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>
     const Right* b = task.b + run->b_offset;
     std::ptrdiff_t k = run->a_offset;
     const auto factor = [&](int i) GCRT_LAMBDA_INLINE { return Dot::broadcast(Dot::read(a[i] + k)); };
-    const std::uint8_t* wide = task.wide;
-    if (Dot::kHasWideWords && wide != nullptr) wide += run->b_offset / kPanelRow;
     std::ptrdiff_t words = task.run_words;
     const auto prefetch_next = [&]() GCRT_LAMBDA_INLINE {
       if constexpr (Dot::kPrefetches > 0) {
@@ -230,22 +296,20 @@ GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>
     if constexpr (!Dot::kReadsLanes) {
       for (; words >= 4; words -= 4) {
         prefetch_next();
-        const auto four_steps = [&](auto narrow) GCRT_LAMBDA_INLINE {
-          constexpr bool kIsNarrow = decltype(narrow)::value;
-          tile_step<0, kIsNarrow>(acc, factor, b, panel_stride);
+        const auto four_steps = [&](auto pairs) GCRT_LAMBDA_INLINE {
+          constexpr bool kInPairs = decltype(pairs)::value;
+          tile_step<0, kInPairs>(acc, factor, b, panel_stride);
           k += step;
-          tile_step<1, kIsNarrow>(acc, factor, b + kPanelRow, panel_stride);
+          tile_step<1, kInPairs>(acc, factor, b + kPanelRow, panel_stride);
           k += step;
-          tile_step<2, kIsNarrow>(acc, factor, b + 2 * kPanelRow, panel_stride);
+          tile_step<2, kInPairs>(acc, factor, b + 2 * kPanelRow, panel_stride);
           k += step;
-          tile_step<3, kIsNarrow>(acc, factor, b + 3 * kPanelRow, panel_stride);
+          tile_step<3, kInPairs>(acc, factor, b + 3 * kPanelRow, panel_stride);
           k += step;
           b += 4 * kPanelRow;
         };
-        if constexpr (Dot::kHasWideWords) {
-          const bool is_narrow = wide != nullptr && *wide == 0;
-          wide += wide != nullptr ? 4 : 0;
-          if (is_narrow) {
+        if constexpr (Dot::kHasPairs) {
+          if (task.split.starts != nullptr) {
             GCRT_FORGET(b);
             GCRT_FORGET(k);
             four_steps(std::true_type{});
@@ -284,6 +348,7 @@ GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>
             acc, [&](int i) GCRT_LAMBDA_INLINE { return Dot::broadcast(last[i]); }, b, panel_stride);
       }
     }
+    if constexpr (Dot::kSplitsWords) add_rests(acc, a, *run, step, task, rests);
   }
   GCRT_UNROLL
   for (int p = 1; p < acc.kPhases; ++p) {
