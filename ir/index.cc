@@ -272,6 +272,19 @@ Index substitute(const Index& index, std::span<const Index> axes, std::span<cons
   return out;
 }
 
+namespace {
+
+/// Quotients and remainders, those inside others included.
+int divisions_of(const Index& index) {
+  int count = 0;
+  for (const Index::Term& t : index.terms()) {
+    if (t.atom.inner) count += 1 + divisions_of(*t.atom.inner);
+  }
+  return count;
+}
+
+}  // namespace
+
 Index recombine(const Index& index, std::span<const Range> ranges) {
   Index out = index;
   for (bool changed = true; changed;) {
@@ -281,7 +294,8 @@ Index recombine(const Index& index, std::span<const Range> ranges) {
       const Index quotient =
           floor_div(*t.atom.inner, t.atom.divisor, ranges) * (t.coefficient * t.atom.divisor);
       const Index merged = out - Index::of(t.atom) * t.coefficient - quotient + *t.atom.inner * t.coefficient;
-      if (merged.terms().size() >= out.terms().size()) continue;
+      const bool both_vanish = divisions_of(merged) + 2 <= divisions_of(out);
+      if (!both_vanish && merged.terms().size() >= out.terms().size()) continue;
       out = merged;
       changed = true;
       break;

@@ -34,6 +34,19 @@ TEST(Expression, EqualNodesAreOne) {
   EXPECT_EQ(f.dag.nodes().size(), 7u);
 }
 
+TEST(Index, DivisionsThatMeetAgainVanish) {
+  const std::vector<Range> ranges = {{0, 32}, {0, 16}, {0, 7}};
+  const Index position = Index::axis(0) * 16 + Index::axis(1);
+  const Index quotient = floor_div(position, 96, ranges), rest = modulo(position, 96, ranges);
+  EXPECT_EQ(recombine(quotient * 96 + rest, ranges), position);
+  EXPECT_EQ(recombine(quotient * 192 + rest * 2 + Index::axis(2), ranges), position * 2 + Index::axis(2));
+  EXPECT_EQ(recombine(quotient * 95 + rest, ranges), quotient * 95 + rest);
+  EXPECT_EQ(recombine(rest, ranges), rest);
+  const Index nested = floor_div(position + Index::axis(2), 5, ranges);
+  const Index outer = floor_div(nested, 9, ranges) * 9 + modulo(nested, 9, ranges);
+  EXPECT_EQ(recombine(outer, ranges), nested);
+}
+
 TEST(Expression, ConstantsAreEqualByTheirBits) {
   Dag dag;
   const int zero = dag.constant(kFloat, 0.0);
