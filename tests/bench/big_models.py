@@ -43,6 +43,7 @@ QUANTISED = {
     "gpt2_8bit": ("gpt2_decode", "with_8_bit_blocks"),
     "gpt2_4bit": ("gpt2_decode", "with_4_bit_blocks"),
     "gpt2_4bit_nbits": ("gpt2_decode", "with_packed_4_bits"),
+    "gpt2_4bit_level4": ("gpt2_decode", "with_packed_4_bits_by_bytes"),
 }
 NAMES = (*BUILDERS, *QUANTISED)
 

@@ -29,7 +29,10 @@ class Judgement(unittest.TestCase):
         self.assertEqual(root_mean_square_error(expected, expected), 0)
         for wrong in ([], [np.array([1.0])], [np.array([1.0, 2.0])], [np.array([1.0, np.inf])], [np.array([np.nan, np.nan])]):
             self.assertFalse(root_mean_square_error(wrong, expected) <= 0.1, wrong)
-        self.assertFalse(root_mean_square_error([np.array([1e-30])], [np.zeros(1)]) <= 0.1)
+        self.assertFalse(root_mean_square_error([np.array([1e-4])], [np.zeros(1)]) <= 0.1)
+
+    def test_values_as_good_as_zero(self):
+        self.assertLess(root_mean_square_error([np.array([3e-9])], [np.array([1e-9])]), 1e-4)
 
     def test_ratio(self):
         row = {"gcompile": entry(4, 2), "onnxruntime": entry(5, 3), "openvino": entry(1, is_right=False), "ncnn": "no"}

@@ -13,7 +13,7 @@
 
 #include "gcrt/cpu/conv.h"
 #include "gcrt/cpu/conv_transpose.h"
-#include "gcrt/cpu/decode.h"
+#include "gcrt/cpu/decode_int8.h"
 #include "gcrt/cpu/depthwise.h"
 #include "gcrt/cpu/gemm.h"
 #include "gcrt/cpu/pool.h"
@@ -211,12 +211,32 @@ void bench_cold_words(int rows, int columns, int depth) {
              });
 }
 
+template <int Bits>
+void bench_cold_rounded(int rows, int columns, int depth) {
+  const Values a(rows * depth), bias(columns), scales(columns * depth / 32);
+  const Buffer y(rows * columns);
+  std::vector<std::int8_t> rounded(static_cast<std::size_t>(rows * rounded_row_size(depth, 32)));
+  const std::string name =
+      shape_name(Bits == 4 ? "cold rounded 4 bits" : "cold rounded 8 bits", {rows, columns, depth});
+  bench_cold(name, std::ptrdiff_t{columns} * depth * Bits / 8, 2.0 * rows * columns * depth,
+             [&](const float* words) {
+               const BlockWeights<Bits, void> b{reinterpret_cast<const std::uint32_t*>(words), scales.data(),
+                                                nullptr, 32};
+               round_rows(depth, a.data(), depth, b, rounded.data(), 0, rows);
+               gemm_rounded(rows, columns, depth, b, rounded.data(), Blocking{},
+                            BiasRelu{y.data(), columns, bias.data()}, 0,
+                            gemm_work_items(rows, columns, Blocking{}));
+             });
+}
+
 void bench_decoding() {
   bench_read();
   for (const int rows : {1, 2, 4, 16, 128}) {
     if (rows <= 4) bench_cold_floats(rows, 2304, 768);
     bench_cold_words<8>(rows, 2304, 768);
     bench_cold_words<4>(rows, 2304, 768);
+    bench_cold_rounded<8>(rows, 2304, 768);
+    bench_cold_rounded<4>(rows, 2304, 768);
   }
 }
 

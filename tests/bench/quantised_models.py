@@ -247,14 +247,20 @@ def with_4_bit_blocks(model, _samples):
     return with_weights(model, product, onnx=21)
 
 
-def with_packed_4_bits(model, _samples):
-    """Products as com.microsoft.MatMulNBits: weights [N, K / 32, 16], the zero point 8."""
+def with_packed_4_bits(model, _samples, level=0):
+    """Products as com.microsoft.MatMulNBits: weights [N, K / 32, 16], the zero point 8; `level` says how the other side may
+    be rounded."""
     def product(r, x, name, weight, result):
         integers, scale = symmetric(weight, 0, 7, BLOCK)
         depth, columns = weight.shape
         packed = packed_nibbles(np.ascontiguousarray((integers + 8).T)).reshape(columns, depth // BLOCK, BLOCK // 2)
         r.node("MatMulNBits", [x, r.constant(f"{name}_q", packed),
                                r.constant(f"{name}_scale", np.ascontiguousarray(scale.T).reshape(-1))], result,
-               domain="com.microsoft", K=depth, N=columns, bits=4, block_size=BLOCK)
+               domain="com.microsoft", K=depth, N=columns, bits=4, block_size=BLOCK, accuracy_level=level)
 
     return with_weights(model, product, com_microsoft=1)
+
+
+def with_packed_4_bits_by_bytes(model, samples):
+    """The same, where the other side may be rounded to 8 bits."""
+    return with_packed_4_bits(model, samples, 4)
