@@ -21,6 +21,7 @@
 #include "driver/version.h"
 #include "frontend/export.h"
 #include "ir/print.h"
+#include "passes/round_rows.h"
 #include "passes/rule.h"
 #include "template/text.h"
 
@@ -121,7 +122,39 @@ void add_remarks(Program& program, const std::vector<passes::Remark>& remarks) {
       {fmt::format("{} more", remarks.size() - kMost), "`gcompile opt MODEL --json` lists all"});
 }
 
+/// The worst of them; the report has all.
+void tell_packed_weights(const std::vector<passes::PackedWeight>& weights, int bits, Terminal& terminal) {
+  const auto worst = std::max_element(weights.begin(), weights.end(),
+                                      [](const passes::PackedWeight& a, const passes::PackedWeight& b) {
+                                        return a.relative_error < b.relative_error;
+                                      });
+  if (worst == weights.end()) {
+    terminal.note("--weight-bits: there is no constant weight of a product");
+  } else {
+    terminal.note(fmt::format("--weight-bits {}: {} weights packed, relative error at most {:.2e} ('{}')",
+                              bits, weights.size(), worst->relative_error, ir::printable(worst->name)));
+  }
+}
+
 }  // namespace
+
+passes::Report prepare_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
+                             std::vector<passes::PackedWeight>& packed) {
+  passes::Report report;
+  if (options.weight_bits != 0) {
+    packed = passes::pack_weights(graph, options.weight_bits, report);
+    tell_packed_weights(packed, options.weight_bits, terminal);
+  }
+  if (options.exact || options.level == 0) return report;
+  const MachinePrices prices(machine_of(options));
+  if (const std::int64_t products = passes::round_rows(graph, prices, report); products > 0) {
+    terminal.note(
+        fmt::format("accuracy_level 4: {} products round their activations to 8 bits, as the model "
+                    "allows; --exact keeps floats",
+                    products));
+  }
+  return report;
+}
 
 passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
                               const passes::Report& earlier) {
@@ -163,6 +196,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   lowering.name = program_name(options);
   lowering.states = options.states;
   lowering.optimize_for_size = options.optimize_for_size;
+  lowering.keeps_denormals = options.exact;
   lowering.extra_weights_percent = options.extra_weights_percent;
   compilation.program = lower_graph(compilation.optimised, lowering);
   throw_if_interrupted();
@@ -178,20 +212,6 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   for (const passes::PackedWeight& weight : compilation.packed_weights) {
     program.packed_weights.push_back({weight.name, weight.rows, weight.columns, weight.bytes,
                                       weight.relative_error, weight.largest_difference});
-  }
-}
-
-/// The worst of them; the report has all.
-void tell_packed_weights(const std::vector<passes::PackedWeight>& weights, int bits, Terminal& terminal) {
-  const auto worst = std::max_element(weights.begin(), weights.end(),
-                                      [](const passes::PackedWeight& a, const passes::PackedWeight& b) {
-                                        return a.relative_error < b.relative_error;
-                                      });
-  if (worst == weights.end()) {
-    terminal.note("--weight-bits: there is no constant weight of a product");
-  } else {
-    terminal.note(fmt::format("--weight-bits {}: {} weights packed, relative error at most {:.2e} ('{}')",
-                              bits, weights.size(), worst->relative_error, ir::printable(worst->name)));
   }
 }
 
@@ -223,15 +243,11 @@ Compilation compile_imported(frontend::ImportedModel model, const Options& optio
   Compilation out;
   out.info = std::move(model.info);
   out.imported = std::move(model.graph);
-  passes::Report packing;
-  if (options.weight_bits != 0) {
-    out.packed_weights = passes::pack_weights(out.imported, options.weight_bits, packing);
-    tell_packed_weights(out.packed_weights, options.weight_bits, terminal);
-  }
+  const passes::Report earlier = prepare_graph(out.imported, options, terminal, out.packed_weights);
   out.optimised = out.imported;
   const std::size_t before = out.imported.node_count();
   terminal.stage(2, kStages, "optimise", fmt::format("{} nodes", grouped(static_cast<std::int64_t>(before))));
-  out.report = optimise_graph(out.optimised, options, terminal, packing);
+  out.report = optimise_graph(out.optimised, options, terminal, earlier);
   throw_if_interrupted();
 
   terminal.stage(3, kStages, "lower",

@@ -17,7 +17,7 @@ namespace gcompile {
 /// A model on its way to files.
 struct Compilation {
   frontend::ModelInfo info;
-  ir::Graph imported;   // as read, weights packed where that is asked for: the oracle's input
+  ir::Graph imported;   // as read, then prepare_graph(): the oracle's input
   ir::Graph optimised;  // every node has a form
   passes::Report report;
   std::vector<passes::PackedWeight> packed_weights;
@@ -26,6 +26,11 @@ struct Compilation {
 
 /// Reads and checks the model; warnings go to the terminal.
 frontend::ImportedModel import_model(const Options& options, Terminal& terminal);
+
+/// What changes a model's arithmetic, and is therefore the oracle's as well: weights are packed where that is
+/// asked for, and rows rounded where the model allows it. Returns remarks, and the weights in `packed`.
+passes::Report prepare_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
+                             std::vector<passes::PackedWeight>& packed);
 
 /// Runs the passes that the options ask for on `graph`. The report begins with the remarks of `earlier`.
 passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal,

@@ -10,9 +10,9 @@ namespace gcompile {
 
 int run_opt(const Options& options, Terminal& terminal) {
   frontend::ImportedModel model = import_model(options, terminal);
-  passes::Report packing;
-  if (options.weight_bits != 0) passes::pack_weights(model.graph, options.weight_bits, packing);
-  const passes::Report report = optimise_graph(model.graph, options, terminal, packing);
+  std::vector<passes::PackedWeight> packed;
+  const passes::Report earlier = prepare_graph(model.graph, options, terminal, packed);
+  const passes::Report report = optimise_graph(model.graph, options, terminal, earlier);
   terminal.finish();
   if (!options.json) {
     ir::PrintOptions print_options;

@@ -81,7 +81,7 @@ void add_pass_options(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("-O", options.level, "Optimisation level, 0 to 3 (-O3)")->check(CLI::Range(0, 3));
   app.add_option("--optimize-for", raw.optimize_for, "speed or size")
       ->check(CLI::IsMember({"speed", "size"}));
-  app.add_flag("--exact", options.exact, "Only rewrites that keep every bit");
+  app.add_flag("--exact", options.exact, "Only rewrites that keep every bit, and denormal numbers stay");
   app.add_option("--weight-bits", options.weight_bits,
                  "Packs constant weights of products in 8 or 4 bits, with a scale for 32 rows of a column; "
                  "the report says what that costs")

@@ -34,7 +34,10 @@ struct Texts {
     return " " + text_of(w.window) + groups_of(w.groups);
   }
   std::string operator()(const ProductWork& w) const {
-    return w.block > 0 ? fmt::format(", scales of {} rows", w.block) : "";
+    if (w.block == 0) return "";
+    constexpr std::string_view kRoundings[] = {"", ", left side may be rounded to int8",
+                                               ", left side rounded to int8"};
+    return fmt::format(", scales of {} rows{}", w.block, kRoundings[static_cast<std::size_t>(w.rounding)]);
   }
   std::string operator()(const PoolWork& w) const {
     return fmt::format(" {} {}{}", w.is_max ? "maximum" : "mean", text_of(w.window),

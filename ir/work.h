@@ -3,6 +3,7 @@
 // families serve (DESIGN law 11). A form carries its Work; whoever makes kernels reads it, and no operator's
 // name.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -42,11 +43,16 @@ struct ConvTransposeWork {
   bool operator==(const ConvTransposeWork&) const = default;
 };
 
+/// Of the floats on the left of a product by packed integers: whether the model allows to round each row to
+/// int8 per block, with the largest magnitude as 127, and whether that is done.
+enum class RowRounding : std::uint8_t { kNone, kAllowed, kDone };
+
 /// A (..., M, K) times B (..., K, N), batches broadcast; integers: then their zero points, where given.
 struct ProductWork {
   /// Other than 0: of floats by one matrix of integers, which stand for (B - zero point) * scale; operand 2
   /// are the scales, 3 the zero points, where given: (ceil(K / block), N), one for so many rows of a column.
   std::int64_t block = 0;
+  RowRounding rounding = RowRounding::kNone;
   bool operator==(const ProductWork&) const = default;
 };
 

@@ -46,6 +46,7 @@ bool legalise_blocks(ir::Graph& graph, PassContext& pass) {
     const bool has_zeros = context.has_operand(3);
     if (has_zeros && !context.constant(3)) continue;
     const auto row_major = [&](ir::ValueId v) { return ir::row_major_strides(graph.value(v).type.shape); };
+    if (work->rounding == ir::RowRounding::kDone) continue;  // was priced when that was decided
     if (is_served(*ir::problem_of(graph, id, form, row_major, false), *prices)) continue;
     ir::Tensor floats = ir::decoded(*context.constant(1), *context.constant(2),
                                     has_zeros ? context.constant(3) : nullptr, work->block);

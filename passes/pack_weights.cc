@@ -193,12 +193,16 @@ void pack_products(ir::Graph& graph, int bits, std::vector<PackedWeight>& packed
 
 }  // namespace
 
-std::vector<PackedWeight> pack_weights(ir::Graph& graph, int bits, Report& report) {
+void take_apart(ir::Graph& graph) {
   std::vector<Pass> first;
   for (const Pass& pass : pipeline()) {
     if (pass.name == "captures" || pass.name == "fold" || pass.name == "decompose") first.push_back(pass);
   }
   run_passes(graph, first, {});
+}
+
+std::vector<PackedWeight> pack_weights(ir::Graph& graph, int bits, Report& report) {
+  take_apart(graph);
   std::vector<PackedWeight> packed;
   pack_products(graph, bits, packed, report);
   return packed;

@@ -15,6 +15,9 @@ struct PackedWeight {
   double largest_difference = 0;  // of an element
 };
 
+/// Takes composite operators apart, and folds constants.
+void take_apart(ir::Graph& graph);
+
 /// The graph with its weights packed in `bits`, 4 or 8: composite operators are taken apart, and constants
 /// folded, to find them. A weight that stays as it is leaves a remark.
 std::vector<PackedWeight> pack_weights(ir::Graph& graph, int bits, Report& report);

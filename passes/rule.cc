@@ -272,6 +272,7 @@ class RuleDriver {
     for (const Rule* rule : index_.of(graph_.node(id).op->name)) {
       std::optional<Match> match = Matcher(graph_).match(rule->pattern, id);
       if (!match) continue;
+      match->prices_ = context_.options().prices;
       const std::string reason = rule->guard ? rule->guard(*match) : "";
       if (!reason.empty()) {
         if (!rule->quiet || context_.options().all_remarks) {

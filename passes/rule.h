@@ -71,6 +71,8 @@ class Match {
   explicit Match(const ir::Graph& graph) : graph_(graph) {}
 
   const ir::Graph& graph() const { return graph_; }
+  /// What the target's kernels take; nullptr: everything.
+  const ir::KernelPrices* prices() const { return prices_; }
   ir::NodeId root() const { return nodes_.front().id; }
   bool has(std::string_view name) const { return find(name).valid(); }
   /// The value, or result 0 of the node, of that name.
@@ -95,6 +97,7 @@ class Match {
   };
   ir::ValueId find(std::string_view name) const;
   const ir::Graph& graph_;
+  const ir::KernelPrices* prices_ = nullptr;
   std::vector<std::pair<std::string_view, ir::ValueId>> values_;
   std::vector<MatchedNode> nodes_;  // the root first
 };

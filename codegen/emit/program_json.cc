@@ -201,6 +201,7 @@ void add_sizes(Json& out, const Program& program) {
   out["instance_mark"] = fmt::format(
       "0x{}u",
       sha256_hex(fmt::format("{} {} {}", program.name, program.model_sha256, program.options)).substr(0, 16));
+  out["zeroes_denormals"] = program.zeroes_denormals;
   out["has_arena"] = program.arena_bytes > 0;
   out["has_weights"] = has_weights;
   out["arena_offsets"] = Json::array();

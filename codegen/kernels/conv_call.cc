@@ -56,11 +56,9 @@ void write_dense_conv(const ir::Problem& problem, const Plan& plan, CallWriter& 
 }
 
 std::string depthwise_arguments(const ImageShape& image) {
-  const bool multiplied = image.out_c != image.in_c;
-  const bool square = image.kernel_h == image.kernel_w && image.dilation_w == 1 && !multiplied;
-  const bool fixed = square && ((image.kernel_w == 3 && image.stride_w <= 2) ||
-                                (image.kernel_w == 5 && image.stride_w == 1));
-  return fmt::format("{}, {}, {}", fixed ? image.kernel_w : 0, fixed ? image.stride_w : 0, multiplied);
+  const bool is_known = gcrt::has_known_window(conv_shape(image));
+  return fmt::format("{}, {}, {}", is_known ? image.kernel_w : 0, is_known ? image.stride_w : 0,
+                     image.out_c != image.in_c);
 }
 
 std::vector<PlannedCost> depthwise_cuda_plans(const ir::Problem& problem, const Machine& machine) {

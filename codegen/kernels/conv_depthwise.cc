@@ -19,7 +19,7 @@ Packing pack(const ir::Tensor& weights) {
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
-  return conv_plans(problem, machine, 0.3, "depthwise2d");
+  return conv_plans(problem, machine, 0.5, "depthwise2d");
 }
 
 void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {

@@ -42,7 +42,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const IntegerWeights packed = integer_panels(weights, view, zero, problem.operands[0].element);
   integer_parameters(writer, packed, "conv2d_integer", "w", "zero point times column sums");
   const std::string split = split_parameter(writer, packed);
-  border_row(writer, problem, zero);
+  border_row(writer, problem, problem.shape(1)[1], zero);
   write_dense_conv(problem, plan, writer, "conv2d_integer_work_items", "conv2d_integer",
                    fmt::format("x, w, offsets, {}, border", split));
 }

@@ -40,7 +40,7 @@ Refusal refuse_unless_float32(const ir::Problem& problem) {
   return std::nullopt;
 }
 
-Refusal refuse_unless_integer(const ir::Problem& problem) {
+Refusal refuse_unless_bytes(const ir::Problem& problem) {
   const auto is_8_bit = [](ir::ElementType type) {
     return type == ir::ElementType::kInt8 || type == ir::ElementType::kUInt8;
   };
@@ -48,6 +48,11 @@ Refusal refuse_unless_integer(const ir::Problem& problem) {
     if (!is_8_bit(problem.operands[i].element))
       return fmt::format("elements of {}", name_of(problem.operands[i].element));
   }
+  return std::nullopt;
+}
+
+Refusal refuse_unless_integer(const ir::Problem& problem) {
+  if (Refusal elements = refuse_unless_bytes(problem)) return elements;
   for (std::size_t i = 2; i < problem.operands.size(); ++i) {
     const ir::ProblemOperand& zero = problem.operands[i];
     if (!zero.present) continue;

@@ -18,6 +18,7 @@ bool is_depthwise(const ir::Problem& problem);
 /// What the tuned kernels of images do not take: three and more spatial axes, computed weights.
 Refusal refuse_image(const ir::Problem& problem, bool has_weights);
 Refusal refuse_unless_float32(const ir::Problem& problem);
+Refusal refuse_unless_bytes(const ir::Problem& problem);
 /// 8-bit integers with constant weights and zero points, that of x being one.
 Refusal refuse_unless_integer(const ir::Problem& problem);
 

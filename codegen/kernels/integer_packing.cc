@@ -132,13 +132,16 @@ constexpr std::int64_t kWordBytes = 4 * kPanel;  // of a word of all columns
 
 int factor_at(const std::byte* word, std::int64_t i) { return std::to_integer<int>(word[i]) << 24 >> 24; }
 
-/// Whether a pair of products with its factors may leave int16.
+/// Whether a pair of products with its factors may leave int16. Without branches: which weights lie together
+/// nothing can predict.
 bool is_too_wide(const std::byte* word) {
+  int widest = 0;
   for (std::int64_t i = 0; i < kWordBytes; i += 2) {
     const int a = factor_at(word, i), b = factor_at(word, i + 1);
-    if (std::max(a, 0) + std::max(b, 0) > 128 || std::max(-a, 0) + std::max(-b, 0) > 128) return true;
+    const int up = std::max(a, 0) + std::max(b, 0), down = std::min(a, 0) + std::min(b, 0);
+    widest = std::max(widest, std::max(up, -down));
   }
-  return false;
+  return widest > 128;
 }
 
 }  // namespace

@@ -47,13 +47,7 @@ IntegerWeights integer_panels(const ir::Tensor& weights, const MatrixView& view,
     if (too_many_are_split(*out.split)) out.split.reset();
   }
   out.packing = pack_integer_panels(weights, view, zero.w, facts.narrow, out.split.has_value());
-  const bool is_signed = x == ir::ElementType::kInt8;
-  if (facts.narrow) {
-    out.add_offsets(zero.x + (is_signed ? 128 : 0), facts.sums);
-    out.add_offsets(zero.x - (is_signed ? 0 : 128), facts.sums);
-  } else {
-    out.add_offsets(zero.x, facts.sums);
-  }
+  out.add_panel_offsets(zero.x, facts.sums, x);
   return out;
 }
 
@@ -103,8 +97,9 @@ void column_offsets(CallWriter& writer, const ir::Tensor& weights, const MatrixV
                  "offsets", "std::int32_t");
 }
 
-void border_row(CallWriter& writer, const ir::Problem& problem, const ZeroPoints& zero) {
-  const std::vector<std::uint8_t> border(static_cast<std::size_t>(problem.shape(1)[1] + 64),
+void border_row(CallWriter& writer, const ir::Problem& problem, std::int64_t channels,
+                const ZeroPoints& zero) {
+  const std::vector<std::uint8_t> border(static_cast<std::size_t>(channels + 64),
                                          static_cast<std::uint8_t>(zero.x & 255));
   writer.weights(writer.blob().add(border, "zero_point", "read at image borders"), "border",
                  kernel_type(problem.operands[0].element));

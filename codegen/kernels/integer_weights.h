@@ -24,6 +24,14 @@ struct IntegerWeights {
       offsets.push_back(static_cast<std::int32_t>(static_cast<std::uint32_t>(-x_zero_point * sum)));
     }
   }
+  /// Those of panels that multiply elements of type `x`: the sets that dot_int8.h asks for.
+  void add_panel_offsets(std::int64_t x_zero_point, const std::vector<std::int64_t>& sums,
+                         ir::ElementType x) {
+    const bool is_signed = x == ir::ElementType::kInt8;
+    if (!narrow) return add_offsets(x_zero_point, sums);
+    add_offsets(x_zero_point + (is_signed ? 128 : 0), sums);
+    add_offsets(x_zero_point - (is_signed ? 0 : 128), sums);
+  }
 };
 
 struct ZeroPoints {
@@ -48,8 +56,10 @@ std::string split_parameter(CallWriter& writer, const IntegerWeights& packed);
 /// Adds "offsets", one set, behind which a panel of 16 columns may be read to its end.
 void column_offsets(CallWriter& writer, const ir::Tensor& weights, const MatrixView& view,
                     const ZeroPoints& zero);
-/// Adds "border": what a convolution reads outside its image, for one pixel and the vector that it ends in.
-void border_row(CallWriter& writer, const ir::Problem& problem, const ZeroPoints& zero);
+/// Adds "border": what a convolution reads outside its image, for `channels` of one pixel and the vector that
+/// they end in.
+void border_row(CallWriter& writer, const ir::Problem& problem, std::int64_t channels,
+                const ZeroPoints& zero);
 /// Adds the packed weights of operand 1 as `parameter`, and "offsets", which `offsets` describes.
 void integer_parameters(CallWriter& writer, const IntegerWeights& packed, const std::string& kernel,
                         const std::string& parameter, const std::string& offsets);

@@ -44,13 +44,14 @@ struct KernelCall {
   bool is_fixed = false;  // CUDA: no update of a graph gives it other memory
   bool threaded = false;  // last parameter `const Threads* threads`
   std::int64_t multiply_adds = 0;
-  bool multiplies_bytes = false;  // both sides of them are integers of 8 bits
-  int launches = 1;               // CUDA: at most
-  double microseconds = 0;        // CUDA: predicted; 0: as long as its bytes and multiply-adds take
-  double products_per_clock = 0;  // CUDA: of its multiply-adds by a multiprocessor; 0: without tensor cores
-  std::string choice;             // CUDA: how it is spread over the grid, for the report
-  std::string warning;            // CUDA: why the products are not formed as asked for; empty: they are
-  std::string problem;            // what families were asked, for the report
+  bool multiplies_bytes = false;   // both sides of them are integers of 8 bits
+  bool multiplies_floats = false;  // one side of them is
+  int launches = 1;                // CUDA: at most
+  double microseconds = 0;         // CUDA: predicted; 0: as long as its bytes and multiply-adds take
+  double products_per_clock = 0;   // CUDA: of its multiply-adds by a multiprocessor; 0: without tensor cores
+  std::string choice;              // CUDA: how it is spread over the grid, for the report
+  std::string warning;             // CUDA: why the products are not formed as asked for; empty: they are
+  std::string problem;             // what families were asked, for the report
   std::vector<Rival> rivals;  // of the family, in the order of preference; the one that was taken is first
 
   CallArgument& add(CallArgument argument) {

@@ -60,6 +60,15 @@ BatchLoops open_batch_loops(const Product& product, CodeText& code) {
   return out;
 }
 
+std::string batch_entry_of_b(const Product& product, const std::vector<std::int64_t>& strides) {
+  std::string b = "b";
+  for (std::size_t axis = 0; axis < product.axes.batch; ++axis) {
+    const std::int64_t step = product.along_b(strides, axis);
+    if (product.out[axis] != 1 && step != 0) b += fmt::format(" + {} * b{}", step, axis);
+  }
+  return b;
+}
+
 NeededOrder needs_dense_rows(const ir::Problem& problem, std::size_t i) {
   const ir::ProblemOperand& operand = problem.operands[i];
   if (i != 0 || operand.shape.back() == 1 || operand.strides.back() == 1) return std::nullopt;

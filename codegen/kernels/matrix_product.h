@@ -50,6 +50,8 @@ struct BatchLoops {
   std::string a;  // the left matrix of an entry
 };
 BatchLoops open_batch_loops(const Product& product, CodeText& code);
+/// "b + 64 * b0": the right matrix there, of these strides.
+std::string batch_entry_of_b(const Product& product, const std::vector<std::int64_t>& strides);
 
 /// Rows of A must be dense; B is packed from any strides.
 NeededOrder needs_dense_rows(const ir::Problem& problem, std::size_t i);

@@ -1,4 +1,6 @@
-// product.integer: exact sums in int32 over 8-bit operands, by a constant matrix (DESIGN law 7).
+// product.integer: exact sums in int32 over 8-bit operands (DESIGN law 7): by a constant matrix, packed when
+// the model is compiled, or of two operands that only the run knows, which the kernel prepares for each
+// product.
 
 #include <fmt/format.h>
 
@@ -9,89 +11,130 @@
 #include "codegen/kernels/image_weights.h"
 #include "codegen/kernels/integer_weights.h"
 #include "codegen/kernels/matrix_product.h"
+#include "codegen/loops/c_types.h"
+#include "gcrt/cpu/sides_plan.h"
 
 namespace gcompile {
 namespace {
 
+/// Whether the right side is packed when the model is compiled.
+bool is_packed(const ir::Problem& problem) {
+  return problem.operands[1].constant && problem.shape(1).size() == 2 && !refuse_unless_integer(problem);
+}
+
 Refusal refuses(const ir::Problem& problem) {
-  if (!problem.operands[1].constant || problem.shape(1).size() != 2)
-    return "the right side is no constant matrix";
-  return refuse_unless_integer(problem);
-}
-
-/// Opens the loops over the batch; returns the pointer to the left matrix there.
-std::string open_batch(const Product& product, CodeText& code) {
-  std::string pointer = "a";
-  for (std::size_t axis = 0; axis + 2 < product.rank(); ++axis) {
-    code.open(fmt::format("for (std::ptrdiff_t b{0} = 0; b{0} < {1}; ++b{0}) {{", axis, product.out[axis]));
-    const std::size_t lead = product.rank() - product.a.size();
-    if (axis >= lead && product.a[axis - lead] != 1) {
-      pointer += fmt::format(" + {} * b{}", product.a_strides[axis - lead], axis);
-    }
+  if (Refusal elements = refuse_unless_bytes(problem)) return elements;
+  for (std::size_t i = 2; i < problem.operands.size() && !is_packed(problem); ++i) {
+    const ir::ProblemOperand& zero = problem.operands[i];
+    if (zero.present && ir::element_count(zero.shape) != 1)
+      return "several zero points beside a right side that is no constant matrix";
   }
-  return pointer;
-}
-
-void close_batch(const Product& product, CodeText& code) {
-  for (std::size_t axis = 0; axis + 2 < product.rank(); ++axis) code.close();
+  return std::nullopt;
 }
 
 /// Of one entry of the batch.
 DenseWork row_work(const Product& product) {
   DenseWork work = dense_work(product, 1);
-  work.left_bytes = work.left_bytes / std::max<std::int64_t>(1, work.rows) * product.out[product.rank() - 2];
-  work.rows = product.out[product.rank() - 2];
   work.has_tile = false;
   return work;
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
+  const Product product(problem);
+  const Level& level = machine.level;
+  const bool packed = is_packed(problem);
+  // Computed sides are multiplied by the faster of two forms (gcrt/cpu/product_int8.h). To prepare them takes
+  // about as long as to pack floats.
+  const double rate = packed ? level.byte_rate : std::max(level.byte_rate, level.int16_rate);
   PlannedCost only;
-  only.plan = dense_plan(row_work(Product(problem)), machine);
-  only.cost.picoseconds =
-      machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7 * machine.level.byte_rate);
-  only.cost.code_key = "gemm_integer";
+  only.plan = dense_plan(row_work(product), machine);
+  only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7 * rate);
+  only.cost.code_key = packed ? "gemm_integer" : "multiply_integers";
+  if (!packed)
+    only.cost.scratch = 4 * gcrt::integer_sides_size(product.axes.row_count, product.columns, product.depth);
   return {only};
 }
 
-void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
-  const Product product(problem);
-  const std::size_t rank = product.rank();
+void call_packed(const Product& product, const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const ZeroPoints zero = zero_points(writer);
-  KernelCall& out = writer.call();
-  out.headers = {"gcrt/cpu/gemm_int8.h"};
-  out.threaded = true;
+  writer.call().headers = {"gcrt/cpu/gemm_int8.h"};
   writer.operand(0, "a");
   const IntegerWeights packed =
       integer_panels(*writer.constant(1), product_matrices(product.b), zero, problem.operands[0].element);
   integer_parameters(writer, packed, "gemm", "b", "zero point times column sums");
   const std::string split = split_parameter(writer, packed);
-  const EpilogueWriter epilogue(writer, {static_cast<int>(rank) - 2}, static_cast<int>(rank) - 1);
+  const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
-  const std::string pointer = open_batch(product, code);
+  const BatchLoops batch = open_batch_loops(product, code);
   code.line(epilogue.declaration());
   write_dense_plan(plan, code);
+  const std::int64_t rows = product.axes.row_count;
   call_in_parallel(
-      code, fmt::format("gemm_integer_work_items({}, {}, blocking)", product.out[rank - 2], product.columns),
-      fmt::format("gemm_integer({}, {}, {}, {}, {}, b, offsets, {}, blocking, epilogue, begin, end)",
-                  product.out[rank - 2], product.columns, product.depth, pointer,
-                  product.a_strides[product.a.size() - 2], split));
-  close_batch(product, code);
-  out.body = code.text();
+      code, fmt::format("gemm_integer_work_items({}, {}, blocking)", rows, product.columns),
+      fmt::format("gemm_integer({}, {}, {}, {}, {}, b, offsets, {}, blocking, epilogue, begin, end)", rows,
+                  product.columns, product.depth, batch.a, product.axes.row_stride, split));
+  for (int i = 0; i < batch.loops; ++i) code.close();
+  writer.call().body = code.text();
+}
+
+/// The zero point of operand `i` - 2 in the call.
+std::string zero_point(CallWriter& writer, int i, const std::string& parameter) {
+  if (!writer.has_operand(i)) return "0";
+  if (const ir::Tensor* known = writer.constant(i)) return std::to_string(known->int_at(0));
+  writer.operand(i, parameter);
+  return "*" + parameter;
+}
+
+void call_computed(const Product& product, const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+  writer.call().headers = {"gcrt/cpu/product_int8.h"};
+  writer.operand(0, "a");
+  const std::vector<std::int64_t> b_strides = writer.operand(1, "b").strides;
+  const std::string a_zero = zero_point(writer, 2, "a_zero"), b_zero = zero_point(writer, 3, "b_zero");
+  const ProductAxes& axes = product.axes;
+  writer.scratch(4 * gcrt::integer_sides_size(axes.row_count, product.columns, product.depth), "sides",
+                 "std::int32_t");
+  const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
+  CodeText code(1);
+  const BatchLoops batch = open_batch_loops(product, code);
+  const std::string b = batch_entry_of_b(product, b_strides);
+  const std::size_t last = product.b.size() - 1;
+  code.line(epilogue.declaration());
+  write_dense_plan(plan, code);
+  code.line(fmt::format("const ProductSizes sizes{{/*rows*/ {}, /*columns*/ {}, /*depth*/ {}}};",
+                        axes.row_count, product.columns, product.depth));
+  code.line(fmt::format("const IntegerRows<{}> left{{{}, /*stride*/ {}, /*zero*/ {}}};",
+                        kernel_type(problem.operands[0].element), batch.a, axes.row_stride, a_zero));
+  code.line(fmt::format("const IntegerMatrix<{}> right{{{}, /*strides*/ {}, {}, /*zero*/ {}}};",
+                        kernel_type(problem.operands[1].element), b, b_strides[last - 1], b_strides[last],
+                        b_zero));
+  code.line("multiply_integers(threads, sizes, left, right, blocking, sides, epilogue);");
+  for (int i = 0; i < batch.loops; ++i) code.close();
+  writer.call().body = code.text();
+}
+
+void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+  const Product product(problem);
+  writer.call().threaded = true;
+  (is_packed(problem) ? call_packed : call_computed)(product, problem, plan, writer);
+}
+
+Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
+  if (!is_packed(problem)) return "the right side is no constant matrix, or zero points are computed";
+  return refuse_beyond_32_bits(problem, machine);
 }
 
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
   const Product product(problem);
   std::int64_t entries = 1;
-  for (std::size_t axis = 0; axis + 2 < product.rank(); ++axis) entries *= product.out[axis];
-  return {planned(gcrt::plan_gemm(machine.gpu, Precision::kInt8, product.out[product.rank() - 2],
-                                  product.columns, product.depth, 1, true),
+  for (std::size_t axis = 0; axis < product.axes.batch; ++axis) entries *= product.out[axis];
+  return {planned(gcrt::plan_gemm(machine.gpu, Precision::kInt8, product.axes.row_count, product.columns,
+                                  product.depth, 1, true),
                   entries)};
 }
 
 void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const Product product(problem);
-  const std::size_t rank = product.rank();
+  const std::int64_t rows = product.axes.row_count;
   const ZeroPoints zero = zero_points(writer);
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cuda/gemm_integer.h"};
@@ -99,20 +142,19 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   const std::int64_t stride = gcrt::integer_weight_stride(product.depth);
   const IntegerWeights packed = integer_rows(*writer.constant(1), product_matrices(product.b), zero, stride);
   integer_parameters(writer, packed, "gemm", "b", "zero point times sums of rows");
-  const EpilogueWriter epilogue(writer, {static_cast<int>(rank) - 2}, static_cast<int>(rank) - 1);
-  const std::string split =
-      split_argument(writer, splits_of(plan),
-                     gcrt::gemm_workspace_size(product.out[rank - 2], product.columns, 1, splits_of(plan)));
+  const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1);
+  const std::string split = split_argument(
+      writer, splits_of(plan), gcrt::gemm_workspace_size(rows, product.columns, 1, splits_of(plan)));
   note_plan(out, plan, Precision::kInt8);
   CodeText code(1);
-  const std::string pointer = open_batch(product, code);
+  const BatchLoops batch = open_batch_loops(product, code);
   code.line(epilogue.declaration());
   code.line(fmt::format(
       "gemm_integer<Tile::{}>(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, b, {}, offsets, {},",
-      tile_name(tile_of(plan)), product.out[rank - 2], product.columns, product.depth, pointer,
-      product.a_strides[product.a.size() - 2], stride, split));
+      tile_name(tile_of(plan)), rows, product.columns, product.depth, batch.a, product.axes.row_stride,
+      stride, split));
   code.line("    epilogue);");
-  close_batch(product, code);
+  for (int i = 0; i < batch.loops; ++i) code.close();
   out.body = code.text();
 }
 
@@ -124,7 +166,7 @@ const KernelFamily& family_product_integer() {
       ir::Kind::kProduct,
       refuses,
       {{{.needs = needs_dense_rows, .fields = dense_fields(), .plans = plans, .call = call},
-        {.refuses = refuse_beyond_32_bits,
+        {.refuses = cuda_refuses,
          .needs = needs_dense_rows,
          .fields = tile_fields(),
          .plans = cuda_plans,

@@ -47,11 +47,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
   const BatchLoops batch = open_batch_loops(product, code);
-  std::string b_source = "b";
-  for (std::size_t axis = 0; axis < axes.batch; ++axis) {
-    const std::int64_t step = product.along_b(b_strides, axis);
-    if (product.out[axis] != 1 && step != 0) b_source += fmt::format(" + {} * b{}", step, axis);
-  }
+  const std::string b_source = batch_entry_of_b(product, b_strides);
   if (!b_constant) {
     const std::size_t last = product.b.size() - 1;
     code.line(fmt::format("pack_b({}, {}, {}, {}, {}, packed);", product.depth, product.columns, b_source,

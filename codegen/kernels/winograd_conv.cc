@@ -123,8 +123,8 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   return {only};
 }
 
-/// Weights (M, C, 3, 3) as winograd_plan.h lays them out. read(n, c, taps) gives those of a window, in double
-/// or int; stored(value) is what lies in memory.
+/// Weights (M, C, 3, 3) as winograd_plan.h lays them out. read(source, n, window, taps) gives those of a
+/// window of channel n, in double or int; stored(value) is what lies in memory.
 template <int T, class V, class Read, class Stored>
 Packing pack(const ir::Tensor& weights, std::string format, const Read& read, const Stored& stored) {
   const std::int64_t out_c = weights.shape()[0], in_c = weights.shape()[1];
@@ -143,7 +143,8 @@ Packing pack(const ir::Tensor& weights, std::string format, const Read& read, co
           const V value = stored(transformed[p]);
           const std::ptrdiff_t word =
               gcrt::winograd_weights_place(T, in_c / kWord<V>, out_c, p, c / kWord<V>, n);
-          std::memcpy(out.data() + (word * kWord<V> + c % kWord<V>)*sizeof(V), &value, sizeof(V));
+          const std::ptrdiff_t place = word * kWord<V> + c % kWord<V>;
+          std::memcpy(out.data() + place * sizeof(V), &value, sizeof(V));
         }
       }
     }
@@ -194,7 +195,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
     const ir::Tensor& weights = *writer.constant(1);
     writer.packed(1, pack_integers<T>(weights, zero), comment, "w", "std::int16_t");
     column_offsets(writer, weights, conv_matrices(weights.shape(), 1), zero);
-    border_row(writer, problem, zero);
+    border_row(writer, problem, problem.shape(1)[1], zero);
     operands = "x, w, offsets, border";
   } else {
     writer.call().headers = {"gcrt/cpu/winograd.h"};

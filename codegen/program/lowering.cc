@@ -200,6 +200,7 @@ class ProgramBuilder {
             if (origin.name) layer.nodes.push_back(*origin.name);
           }
           if (!from.call.warning.empty()) warn(from.comment, from.call.warning);
+          if (from.call.multiplies_floats) program_.zeroes_denormals = !options_.keeps_denormals;
           program_.graph_steps += from.call.launches;
           program_.statistics.multiply_adds += from.call.multiply_adds;
           program_.layers.push_back(std::move(layer));

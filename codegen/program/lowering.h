@@ -16,6 +16,7 @@ struct LoweringOptions {
   /// Model names of (input, output) pairs that become persistent state.
   std::vector<std::pair<std::string, std::string>> states;
   bool optimize_for_size = false;
+  bool keeps_denormals = false;  // else a run that multiplies floats counts them as zeros
   /// By how much kernels may enlarge the weights, in percent of what weights and arena take.
   std::int64_t extra_weights_percent = 100;
 };

@@ -155,6 +155,7 @@ KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::F
   call.family = chosen.family->name;
   call.multiply_adds = problem->multiply_adds();
   call.multiplies_bytes = multiplies_bytes(*problem);
+  call.multiplies_floats = call.multiply_adds > 0 && is_float(problem->operands[0].element);
   call.launches = chosen.planned.cost.launches;
   call.microseconds = chosen.planned.cost.microseconds;
   call.problem = to_string(*problem);

@@ -168,6 +168,16 @@ ContractForm biased_contract(Work work, const LowerContext& context) {
   return form;
 }
 
+Tensor wrapped(const RealTensor& sums) {
+  // Differences of bytes are below 2^9: every sum below 2^35 taps is exact in double.
+  Tensor y(TensorType{ElementType::kInt32, sums.shape});
+  for (std::int64_t i = 0; i < y.count(); ++i) {
+    const auto exact = static_cast<std::int64_t>(sums.values[static_cast<std::size_t>(i)]);
+    y.set(i, Scalar::of_integer(ElementType::kInt32, exact));
+  }
+  return y;
+}
+
 Tensor with_bias(const RealTensor& sums, ElementType type, const Tensor* bias) {
   Tensor y(TensorType{type, sums.shape});
   const std::int64_t plane = y.count() == 0 ? 1 : y.count() / (sums.shape[0] * sums.shape[1]);

@@ -29,6 +29,8 @@ RealTensor convolve_transposed(const RealTensor& x, const RealTensor& w, const W
 /// Length of spatial axis i after a transposed convolution.
 std::int64_t transposed_count(const Window& window, int i, std::int64_t input);
 
+/// Sums of products of differences of bytes as int32, modulo 2^32.
+Tensor wrapped(const RealTensor& sums);
 /// The sums plus one value per channel (`bias` may be null), rounded to the type.
 Tensor with_bias(const RealTensor& sums, ElementType type, const Tensor* bias);
 

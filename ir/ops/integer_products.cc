@@ -1,6 +1,7 @@
 // ConvInteger and MatMulInteger: exact products of 8-bit integers less their zero points, in int32.
-// The kernels subtract one known zero point of x, and known ones of the weights, one per column at most. Any
-// other leaves the product: (x - p)(w - q) = x w - q sum(x) - p sum(w - q).
+// Beside known weights the kernels subtract one known zero point of x, and known ones of the weights, one per
+// column at most. Any other of x leaves the product: (x - p)(w - q) = x (w - q) - p sum(w - q). Of matrices
+// that only the run knows they subtract one zero point each.
 
 #include <fmt/format.h>
 
@@ -27,16 +28,6 @@ void require_quantised(const NodeView& node) {
       operator_error(fmt::format("zero point {} and input {} have different types", i + 2, i));
     }
   }
-}
-
-Tensor wrapped(const RealTensor& sums) {
-  // Differences of bytes are below 2^9: every sum below 2^35 taps is exact in double.
-  Tensor y(TensorType{ElementType::kInt32, sums.shape});
-  for (std::int64_t i = 0; i < y.count(); ++i) {
-    const auto exact = static_cast<std::int64_t>(sums.values[static_cast<std::size_t>(i)]);
-    y.set(i, Scalar::of_integer(ElementType::kInt32, exact));
-  }
-  return y;
 }
 
 /// Operand i, or operand i less its zero point where that is given as int32, summed over `axes`, which stay.
@@ -230,6 +221,12 @@ bool decompose_matmul(RewriteContext& context) {
   return true;
 }
 
+/// Whether kernels subtract the zero points of a B that only the run knows: one each, which may be computed.
+bool has_single_zeros(const NodeView& node) {
+  const auto is_single = [&](int i) { return !node.has_operand(i) || node.operand(i).count() == 1; };
+  return is_single(2) && is_single(3);
+}
+
 /// What has no kernel sums products of differences.
 LoopForm sum_of_differences(const LowerContext& context) {
   return sum_of_products(context, [&](Dag& dag, int i, const std::vector<Index>& index) {
@@ -249,7 +246,8 @@ LoopForm sum_of_differences(const LowerContext& context) {
 }
 
 Form lower_matmul(const LowerContext& context) {
-  if (!packs_b(context) || !subtracts_p(context)) return sum_of_differences(context);
+  const bool packs = packs_b(context) && subtracts_p(context);
+  if (!packs && !has_single_zeros(context)) return sum_of_differences(context);
   ContractForm form;
   form.work = ProductWork{};
   form.base_operands = context.operand_count();

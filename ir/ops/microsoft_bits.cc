@@ -1,8 +1,9 @@
 // com.microsoft: MatMulNBits, a product by weights of 2, 4 or 8 bits that are packed along the depth.
 // Operands: A (..., K), B uint8 (N, blocks, block_size * bits / 8) with the first element in the lowest bits,
 // scales (N, blocks), then where given zero points (packed as B, (N, ceil(blocks * bits / 8)), or unpacked in
-// the type of A), g_idx, bias (N). Source: the schema in ONNX Runtime's ContribOperators.md. The activations
-// stay floats at every accuracy_level, which only allows to round them.
+// the type of A), g_idx, bias (N). Source: the schema in ONNX Runtime's ContribOperators.md. accuracy_level
+// says how coarsely A may be rounded: 4 allows int8, per block and row. Whether that is done is decided
+// later, by price (passes/round_rows.h); the types of 16 bits that 2 and 3 allow are not used.
 
 #include <fmt/format.h>
 
@@ -147,8 +148,12 @@ bool decompose(RewriteContext& context) {
   if (context.has_operand(3)) {
     operands.push_back(context.constant(zero_points(*context.constant(3), p), context.operand_id(3)));
   }
+  constexpr std::int64_t kBytes = 4;
+  const bool may_round = context.attributes().int_of("accuracy_level") == kBytes;
   Attributes attributes;
   attributes.set("block_size", p.block);
+  attributes.set("rounding",
+                 static_cast<std::int64_t>(may_round ? RowRounding::kAllowed : RowRounding::kNone));
   ValueId y = context.emit("MatMulBlocks", std::move(operands), attributes);
   if (context.has_operand(5)) {
     const ValueId bias = emit_reshape(context, context.operand_id(5), {p.columns});

@@ -86,4 +86,43 @@ std::vector<double> conv_reference(const ConvShape& s, const std::vector<T>& x, 
   return y;
 }
 
+inline ConvShape make_transposed(int in_h, int in_w, int in_c, int out_c, int kernel, const ConvOptions& o,
+                                 int output_padding) {
+  ConvShape s = make_shape(in_h, in_w, in_c, out_c, kernel, kernel, o);
+  s.out_h =
+      (in_h - 1) * o.stride_h + (kernel - 1) * o.dilation_h + 1 - o.pad_top - o.pad_bottom + output_padding;
+  s.out_w =
+      (in_w - 1) * o.stride_w + (kernel - 1) * o.dilation_w + 1 - o.pad_left - o.pad_right + output_padding;
+  return s;
+}
+
+// Of a transposed convolution with the weights [tap][channel of the group][output channel].
+template <class T, class W>
+std::vector<double> transposed_reference(const ConvShape& s, const std::vector<T>& x,
+                                         const std::vector<W>& w) {
+  const int channels = s.in_c / s.groups, columns = s.out_c / s.groups;
+  std::vector<double> expected(static_cast<std::size_t>(out_pixels(s) * s.out_c), 0.0);
+  for (int b = 0; b < s.batch; ++b) {
+    for (int i = 0; i < s.in_h * s.in_w * s.kernel_h * s.kernel_w; ++i) {
+      const int kw = i % s.kernel_w;
+      const int kh = i / s.kernel_w % s.kernel_h;
+      const int iw = i / (s.kernel_w * s.kernel_h) % s.in_w;
+      const int ih = i / (s.kernel_w * s.kernel_h * s.in_w);
+      const int oh = ih * s.stride_h + kh * s.dilation_h - s.pad_top;
+      const int ow = iw * s.stride_w + kw * s.dilation_w - s.pad_left;
+      if (oh < 0 || ow < 0 || oh >= s.out_h || ow >= s.out_w) continue;
+      const std::ptrdiff_t in = b * s.in_image_stride + ih * s.in_row_stride + iw * s.in_pixel_stride;
+      for (int oc = 0; oc < s.out_c; ++oc) {
+        double& sum = expected[static_cast<std::size_t>(((b * s.out_h + oh) * s.out_w + ow) * s.out_c + oc)];
+        for (int c = 0; c < channels; ++c) {
+          sum += static_cast<double>(x[static_cast<std::size_t>(in + oc / columns * channels + c)]) *
+                 static_cast<double>(
+                     w[static_cast<std::size_t>(((kh * s.kernel_w + kw) * channels + c) * s.out_c + oc)]);
+        }
+      }
+    }
+  }
+  return expected;
+}
+
 }  // namespace kernel_test

@@ -6,16 +6,6 @@
 namespace kernel_test {
 namespace {
 
-ConvShape make_transposed(int in_h, int in_w, int in_c, int out_c, int kernel, const ConvOptions& o,
-                          int output_padding) {
-  ConvShape s = make_shape(in_h, in_w, in_c, out_c, kernel, kernel, o);
-  s.out_h =
-      (in_h - 1) * o.stride_h + (kernel - 1) * o.dilation_h + 1 - o.pad_top - o.pad_bottom + output_padding;
-  s.out_w =
-      (in_w - 1) * o.stride_w + (kernel - 1) * o.dilation_w + 1 - o.pad_left - o.pad_right + output_padding;
-  return s;
-}
-
 void check_transposed(const ConvShape& s) {
   SCOPED_TRACE(::testing::Message() << "in " << s.batch << "x" << s.in_h << "x" << s.in_w << "x" << s.in_c
                                     << " out " << s.out_h << "x" << s.out_w << "x" << s.out_c << " kernel "
@@ -32,27 +22,7 @@ void check_transposed(const ConvShape& s) {
     pack_b(depth, columns, w.data() + g * columns, s.out_c, 1,
            packed.data() + g * packed_b_size(depth, columns));
   }
-  std::vector<double> expected(static_cast<std::size_t>(out_pixels(s) * s.out_c), 0.0);
-  for (int b = 0; b < s.batch; ++b) {
-    for (int i = 0; i < s.in_h * s.in_w * s.kernel_h * s.kernel_w; ++i) {
-      const int kw = i % s.kernel_w;
-      const int kh = i / s.kernel_w % s.kernel_h;
-      const int iw = i / (s.kernel_w * s.kernel_h) % s.in_w;
-      const int ih = i / (s.kernel_w * s.kernel_h * s.in_w);
-      const int oh = ih * s.stride_h + kh * s.dilation_h - s.pad_top;
-      const int ow = iw * s.stride_w + kw * s.dilation_w - s.pad_left;
-      if (oh < 0 || ow < 0 || oh >= s.out_h || ow >= s.out_w) continue;
-      const std::ptrdiff_t in = b * s.in_image_stride + ih * s.in_row_stride + iw * s.in_pixel_stride;
-      for (int oc = 0; oc < s.out_c; ++oc) {
-        double& sum = expected[static_cast<std::size_t>(((b * s.out_h + oh) * s.out_w + ow) * s.out_c + oc)];
-        for (int c = 0; c < channels; ++c) {
-          sum += static_cast<double>(x[static_cast<std::size_t>(in + oc / columns * channels + c)]) *
-                 static_cast<double>(
-                     w[static_cast<std::size_t>(((kh * s.kernel_w + kw) * channels + c) * s.out_c + oc)]);
-        }
-      }
-    }
-  }
+  const std::vector<double> expected = transposed_reference(s, x, w);
   const std::vector<float> zeros(static_cast<std::size_t>(channels), 0.0f);
   const Recorded<float> result =
       in_any_pieces<float>(out_pixels(s), s.out_c, conv_transpose2d_work_items(s),

@@ -7,7 +7,8 @@
 namespace kernel_test {
 namespace {
 
-template <class T = float>
+// With the window known at compile time, or found at run time where Kernel is 0.
+template <class T = float, int Kernel = 0, int StrideW = 0>
 void check_depthwise(ConvShape s, double tolerance = 1e-5) {
   s.groups = s.in_c;
   SCOPED_TRACE(::testing::Message() << "in " << s.batch << "x" << s.in_h << "x" << s.in_w << "x" << s.in_c
@@ -17,11 +18,15 @@ void check_depthwise(ConvShape s, double tolerance = 1e-5) {
                                     << s.dilation_h << "," << s.dilation_w);
   const auto x = random_values<T>(input_size(s), 21);
   const auto w = random_values<T>(static_cast<std::size_t>(s.kernel_h * s.kernel_w * s.out_c), 22);
-  const Recorded<T> result =
-      in_any_pieces<T>(out_pixels(s), s.out_c, depthwise2d_work_items(s),
-                       [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
-                         depthwise2d(s, x.data(), w.data(), epilogue, begin, end);
-                       });
+  const Recorded<T> result = in_any_pieces<T>(
+      out_pixels(s), s.out_c, depthwise2d_work_items(s),
+      [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+        if constexpr (Kernel == 0) {
+          depthwise2d(s, x.data(), w.data(), epilogue, begin, end);
+        } else {
+          depthwise2d_fixed<Kernel, StrideW, false>(s, x.data(), w.data(), epilogue, begin, end);
+        }
+      });
   result.check(conv_reference(s, x, w), tolerance);
 }
 
@@ -52,6 +57,41 @@ TEST(Depthwise, StridesDilationsPads) {
           if (is_possible(s)) check_depthwise(s);
         }
       }
+    }
+  }
+}
+
+// Pairs of output rows share rows of the image, if strides and dilation let them.
+TEST(Depthwise, RowsOfATile) {
+  for (int stride_h : {1, 2, 3}) {
+    for (int stride_w : {1, 2}) {
+      for (int dilation : {1, 2}) {
+        for (int kernel : {3, 5, 7}) {
+          for (int height : {7, 8, 13, 14}) {
+            ConvOptions o;
+            o.stride_h = stride_h;
+            o.stride_w = stride_w;
+            o.dilation_h = dilation;
+            o.pad_top = kernel / 2;
+            o.pad_left = o.pad_right = kernel / 2 + 1;
+            const ConvShape s = make_shape(height, 17, 18, 18, kernel, kernel, o);
+            if (is_possible(s)) check_depthwise(s);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Depthwise, LargeKnownWindows) {
+  for (int size : {7, 12, 21}) {
+    for (int channels : {16, 35}) {
+      ConvOptions o;
+      o.pad_top = o.pad_left = o.pad_bottom = o.pad_right = 3;
+      check_depthwise<float, 7, 1>(make_shape(size, size + 2, channels, channels, 7, 7, o));
+      o.stride_h = o.stride_w = 2;
+      check_depthwise<float, 7, 2>(make_shape(size + 1, size, channels, channels, 7, 7, o));
+      check_depthwise<float, 5, 2>(make_shape(size, size + 6, channels, channels, 5, 5, o));
     }
   }
 }

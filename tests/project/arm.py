@@ -148,7 +148,8 @@ def integers():
     model.inputs = ["uint8[1,24,13,11] u", "int8[1,24,13,11] s", "uint8[1,3,17,15] image", "uint8[9,50] left",
                     "int8[9,50] signed_left"]
     model.outputs = ["uint8[1,20,13,11] a", "int8[1,24,13,11] b", "uint8[1,18,8,7] c", "int8[1,24,13,11] d",
-                     "uint8[1,24,6,5] e", "int32[1,10,13,11] f", "int32[9,19] g", "int32[9,19] h", "int8[1,7,13,11] i"]
+                     "uint8[1,24,6,5] e", "int32[1,10,13,11] f", "int32[9,19] g", "int32[9,19] h", "int8[1,7,13,11] i",
+                     "int32[9,9] j", "int32[50,50] k", "int8[1,13,26,22] l"]
     model.conv("a", "u", "uint8", model.whole("wa", "int8", (20, 24, 3, 3), -128, 127), "pads = [1, 1, 1, 1]", 0.6)
     model.conv("b", "s", "int8", model.whole("wb", "int8", (24, 24, 1, 1), -128, 127), "group = 1", 0.3)
     model.conv("c", "image", "uint8", model.whole("wc", "int8", (18, 3, 3, 3), -128, 127), "strides = [2, 2]", 0.3)
@@ -159,7 +160,15 @@ def integers():
     model.nodes.append(f"f = ConvInteger(u, {model.whole('wf', 'uint8', (10, 24, 1, 1), 0, 255)}, "
                        f"{model.scalar('uint8', 131)}, {model.scalar('uint8', 7)})")
     w = model.whole("wg", "int8", (50, 19), -128, 127)
-    model.nodes += [f"g = MatMulInteger(left, {w}, {model.scalar('uint8', 131)})", f"h = MatMulInteger(signed_left, {w})"]
+    model.nodes += [f"g = MatMulInteger(left, {w}, {model.scalar('uint8', 131)})", f"h = MatMulInteger(signed_left, {w})",
+                    "columns = Transpose(signed_left)",
+                    f"j = MatMulInteger(left, columns, {model.scalar('uint8', 131)})",
+                    f"k = MatMulInteger(columns, left, {model.scalar('int8', -5)}, {model.scalar('uint8', 7)})"]
+    model.whole("wl", "int8", (24, 13, 4, 4), -128, 127)
+    tenth, zero = model.scalar("float", 0.1), model.scalar("int8", -5)
+    model.nodes += [f"fs = DequantizeLinear(s, {tenth}, {zero})", f"fl = DequantizeLinear(wl, {tenth})",
+                    "up = ConvTranspose<strides = [2, 2], pads = [1, 1, 1, 1]>(fs, fl)",
+                    f"l = QuantizeLinear(up, {model.scalar('float', 9.5)}, {zero})"]
     return model
 
 

@@ -8,7 +8,7 @@ the reference; and what no fast kernel takes is computed all the same.
 import html
 import math
 
-from support import check, contains, manifest, run_main
+from support import check, contains, manifest, read_npy, run_main
 
 
 class Model:
@@ -137,6 +137,58 @@ FORCED_BYTES = {node: ["conv.winograd4_integer", "conv.winograd2_integer", "conv
                 for node in ("wide", "point", "deep")}
 
 
+def byte_products():
+    """Products of bytes that only the run knows: every signedness, rows, columns and both sides broadcast, zero points of the
+    model and of the run, a constant that is no matrix, and heads that are transposed; and by a matrix for a batch."""
+    model = Model(opset=13)
+    model.inputs = ["uint8[2,3,7,19] a", "int8[3,19,21] b", "int8[2,1,5,19] c", "uint8[1,19,33] d", "uint8[1,9,4,6] q",
+                    "uint8[1,9,4,6] k", "float[5,11] f", "int8[11,3] g", "uint8 run_zero"]
+    model.outputs = ["int32[2,3,7,21] one", "uint8[2,1,5,33] two", "uint8[1,4,9,9] heads", "int32[5,3] three",
+                     "int32[2,3,7,6] four", "int32[2,3,7,18] five"]
+    model.integers("h", "uint8", (3, 19, 6), 0, 255), model.integers("w", "int8", (19, 18), -128, 127)
+    model.constants += ["uint8 a_zero = {131}", "int8 b_zero = {-7}", "float scale = {0.02}", "float y_scale = {0.3}",
+                        "int8 c_zero = {3}", "uint8 d_zero = {128}"]
+    model.nodes = ["one = MatMulInteger(a, b, a_zero, b_zero)",
+                   "two = QLinearMatMul(c, scale, c_zero, d, scale, d_zero, y_scale, a_zero)",
+                   "tq = Transpose<perm = [0, 2, 1, 3]>(q)", "tk = Transpose<perm = [0, 2, 3, 1]>(k)",
+                   "fq = DequantizeLinear(tq, scale, a_zero)", "fk = DequantizeLinear(tk, scale, d_zero)",
+                   "scores = MatMul(fq, fk)", "heads = QuantizeLinear(scores, y_scale, a_zero)",
+                   "fu, fs, fz = DynamicQuantizeLinear(f)", "three = MatMulInteger(fu, g, fz)",
+                   "four = MatMulInteger(a, h, run_zero, a_zero)", "five = MatMulInteger(a, w, a_zero)"]
+    return model
+
+
+FORCED_PRODUCTS = {node: ["product.integer", "product.loops"] for node in ("one", "two", "scores", "three", "four", "five")}
+
+
+def byte_images():
+    """Transposed convolutions of bytes, in QDQ form: a scale for all and one per channel, groups, biases, paddings, channels
+    that fill no word, phases that see no tap."""
+    model = Model(opset=13)
+    model.inputs = ["uint8[2,18,5,7] x", "int8[1,12,9,8] s"]
+    model.outputs = ["uint8[2,11,9,13] wide", "int8[1,40,18,16] twice", "uint8[1,9,27,24] holes", "float[2,5,18,26] up"]
+    for name, shape in (("w", (18, 11, 3, 3)), ("t", (12, 40, 2, 2)), ("h", (12, 3, 2, 1)), ("u", (11, 5, 4, 4))):
+        model.integers(name, "int8", shape, -128, 127)
+    model.integers("b", "int32", (11,), -3000, 3000)
+    scales = [0.01 + i / 1000 for i in range(11)]
+    model.constants += ["uint8 x_zero = {131}", "int8 s_zero = {-7}", "float scale = {0.02}", "float y_scale = {0.3}",
+                        "int8 h_zero = {9}", f"float[11] w_scale = {{{', '.join(map(str, scales))}}}",
+                        f"float[11] b_scale = {{{', '.join(str(s * 0.02) for s in scales)}}}"]
+    model.nodes = ["fx = DequantizeLinear(x, scale, x_zero)", "fs = DequantizeLinear(s, scale, s_zero)",
+                   "fw = DequantizeLinear<axis = 1>(w, w_scale)", "fb = DequantizeLinear<axis = 0>(b, b_scale)",
+                   "first = ConvTranspose<strides = [2, 2], pads = [1, 1, 1, 1]>(fx, fw, fb)", "low = Relu(first)",
+                   "wide = QuantizeLinear(low, y_scale, x_zero)", "again = DequantizeLinear(wide, y_scale, x_zero)",
+                   "ft = DequantizeLinear(t, scale)", "second = ConvTranspose<strides = [2, 2]>(fs, ft)",
+                   "twice = QuantizeLinear(second, y_scale, s_zero)", "fh = DequantizeLinear(h, scale, h_zero)",
+                   "third = ConvTranspose<strides = [3, 3], group = 3, output_padding = [1, 2]>(fs, fh)",
+                   "holes = QuantizeLinear(third, y_scale, x_zero)", "fu = DequantizeLinear(u, scale)",
+                   "up = ConvTranspose<strides = [2, 2], pads = [1, 1, 1, 1]>(again, fu)"]
+    return model
+
+
+FORCED_IMAGES = {node: ["conv_transpose.integer", "conv_transpose.loops"] for node in ("first", "second", "third", "up")}
+
+
 def rounds(forced):
     """Options that together force every family once."""
     for i in range(max(map(len, forced.values()))):
@@ -161,6 +213,26 @@ def case_forced_windows_cpp(world):
 def case_forced_byte_windows_cpp(world):
     for i, options in enumerate(rounds(FORCED_BYTES)):
         verify(world, f"bytes_{i}", byte_windows(), *options, "--threads", str((1, 16, 3, 2)[i]))
+
+
+def case_forced_byte_images_cpp(world):
+    for i, options in enumerate(rounds(FORCED_IMAGES)):
+        verify(world, f"images_{i}", byte_images(), *options, "--threads", str((3, 1)[i]))
+
+
+def case_byte_images_cuda(world):
+    """In floats: no kernel of CUDA transposes bytes."""
+    verify(world, "images", byte_images(), "--target", "cuda", "--emulate")
+
+
+def case_forced_byte_products_cpp(world):
+    for i, options in enumerate(rounds(FORCED_PRODUCTS)):
+        verify(world, f"products_{i}", byte_products(), *options, "--threads", str((3, 1)[i]))
+
+
+def case_byte_products_cuda(world):
+    """By plain loops where the right side is of the run; in floats where the model spells them so."""
+    verify(world, "products", byte_products(), "--target", "cuda", "--emulate")
 
 
 def families_of(world, path, folder, *options):
@@ -273,6 +345,56 @@ def case_packed_cuda(world):
     path = world.folder / "packed.onnxtxt"
     report = world.compile(path, world.folder / "wide", "--target", "cuda")
     contains((world.folder / "wide" / "report.html").read_text(), "no kernel of the target decodes its weights")
+
+
+def rounded():
+    """Products by packed weights that may round their rows to int8: one row and many, every kind of zero point, blocks that
+    end within the depth; and one that may not."""
+    model = Model(opset=21)
+    model.domains = ', "com.microsoft" : 1'
+    model.inputs = ["float[1,1,70] row", "float[11,70] many", "float[2,3,96] wide"]
+    model.outputs = ["float[1,1,37] nibbles", "float[11,37] bytes", "float[2,3,45] low", "float[1,1,37] fine"]
+    model.integers("b4", "uint8", (37, 3, 16), 0, 255), model.integers("z4", "uint8", (37, 2), 0, 255)
+    model.integers("b8", "uint8", (37, 5, 16), 0, 255), model.integers("b2", "uint8", (45, 1, 32), 0, 255)
+    model.constants.append(f"int32[70] in_order = {{{', '.join(str(k // 16) for k in range(70))}}}")
+    for name, shape in (("s4", (37, 3)), ("s8", (37, 5)), ("z8", (37, 5)), ("s2", (45, 1)), ("bias", (37,))):
+        model.constant(name, "float", shape)
+    product = "com.microsoft.MatMulNBits<N = 37, K = 70, accuracy_level = "
+    model.nodes = [f"nibbles = {product} 4, bits = 4, block_size = 32>(row, b4, s4, z4)",
+                   f"bytes = {product} 4, bits = 8, block_size = 16>(many, b8, s8, z8, in_order, bias)",
+                   "crumbs = com.microsoft.MatMulNBits<N = 45, K = 96, accuracy_level = 4, bits = 2, block_size = 128>"
+                   "(wide, b2, s2)",
+                   "low = Relu(crumbs)", f"fine = {product} 2, bits = 4, block_size = 32>(row, b4, s4, z4)"]
+    return model
+
+
+def case_rounded_cpp(world):
+    for threads in ("1", "3"):
+        verify(world, f"rounded_{threads}", rounded(), "--threads", threads)
+    verify(world, "rounded_exact", rounded(), "--exact")
+    path, runs, told = world.folder / "rounded.onnxtxt", {}, {}
+    path.write_text(rounded().text())
+    for name, options in (("integers", []), ("floats", ["--exact"]), ("plain", ["-O0"])):
+        told[name] = world.compile(path, world.folder / name, *options)
+        families = [choice["families"][0]["family"] for choice in manifest(world.path(name), "rounded")["choices"]]
+        check(families.count("product.decode_integer") == (3 if name == "integers" else 0), f"{name}: {families}")
+    contains(told["integers"], "3 products round their activations to 8 bits")
+    check("to 8 bits" not in told["floats"], told["floats"])
+    report = (world.folder / "integers" / "report.html").read_text()
+    contains(report, "rounds its rows to int8, with a scale for 32 elements", "left side rounded to int8")
+    for name in ("integers", "floats"):
+        runner = world.runner(world.path(name), "rounded")
+        out = world.folder / f"{name}_out"
+        world.run([runner, "--random", "1", "--output-dir", out])
+        runs[name] = [read_npy(out / f"{i}_{result}.npy") for i, result in enumerate(("nibbles", "bytes", "low", "fine"))]
+    for i, (got, floats) in enumerate(zip(runs["integers"], runs["floats"])):
+        error = math.sqrt(sum((a - b) ** 2 for a, b in zip(got, floats)) / sum(b * b for b in floats))
+        check(error == 0 if i == 3 else 1e-4 < error < 0.02, f"output {i} is off by {error}")
+    contains(world.compile(path, world.folder / "no", "--kernel", "nibbles=product.loops", status=1), "rounded to int8")
+
+
+def case_rounded_cuda(world):
+    verify(world, "rounded", rounded(), "--target", "cuda", "--emulate")
 
 
 def case_weights_are_packed_on_request(world):

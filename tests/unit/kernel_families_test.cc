@@ -128,6 +128,19 @@ TEST(PlainLoops, AreTheDefinitionOfIntegerProducts) {
   expect_same_loops({.op = "ConvInteger",
                      .attributes = attributes({{"pads", Ints{1, 1, 1, 1}}}),
                      .operands = {&x, &w, &x_zero, &w_zero}});
+  const Tensor t = awkward(ElementType::kInt8, {2, 3, 2, 3});
+  const Attributes window = attributes({{"strides", Ints{2, 3}},
+                                        {"dilations", Ints{1, 1}},
+                                        {"pads", Ints{1, 0, 0, 1}},
+                                        {"kernel_shape", Ints{2, 3}}});
+  expect_same_loops({.op = "ConvTransposeInteger",
+                     .attributes = window,
+                     .operands = {&x, &t, &x_zero, &w_zero},
+                     .domain = "gcompile"});
+  const Tensor a = awkward(ElementType::kUInt8, {2, 1, 3, 5}), b = awkward(ElementType::kInt8, {4, 5, 2}),
+               b_zero = awkward(ElementType::kInt8, {1});
+  expect_same_loops({.op = "MatMulInteger", .operands = {&a, &b}});
+  expect_same_loops({.op = "MatMulInteger", .operands = {&a, &b, &x_zero, &b_zero}});
 }
 
 TEST(PlainLoops, AreTheDefinitionOfProducts) {
@@ -138,11 +151,12 @@ TEST(PlainLoops, AreTheDefinitionOfProducts) {
 
 /// A product by packed weights; `block` rows share a scale.
 OneNode blocks(const Tensor& a, const Tensor& b, const Tensor& scales, const Tensor* zeros,
-               std::int64_t block) {
-  OneNode node{.op = "MatMulBlocks",
-               .attributes = attributes({{"block_size", block}}),
-               .operands = {&a, &b, &scales},
-               .domain = "gcompile"};
+               std::int64_t block, ir::RowRounding rounding = ir::RowRounding::kNone) {
+  OneNode node{
+      .op = "MatMulBlocks",
+      .attributes = attributes({{"block_size", block}, {"rounding", static_cast<std::int64_t>(rounding)}}),
+      .operands = {&a, &b, &scales},
+      .domain = "gcompile"};
   if (zeros) node.operands.push_back(zeros);
   return node;
 }
@@ -257,6 +271,32 @@ TEST(Choice, PackedWeightsAreDecodedOnTheCpu) {
               HasSubstr("floats"));
 }
 
+TEST(Choice, RoundedRowsAreMultipliedInIntegers) {
+  const Tensor a = awkward(ElementType::kFloat32, {3, 64}), b = awkward(ElementType::kInt8, {64, 32}),
+               scales = awkward(ElementType::kFloat32, {2, 32}),
+               fine = awkward(ElementType::kFloat32, {16, 32});
+  const auto ranking = [&](const Tensor& s, std::int64_t block, ir::RowRounding rounding) {
+    ir::Graph graph;
+    const OneNode spec = blocks(a, b, s, nullptr, block, rounding);
+    const std::vector<ir::ValueId> operands = {graph.add_input("a", a.type()), graph.add_constant(b),
+                                               graph.add_constant(s)};
+    const ir::NodeId id = graph.add_node(ir::operator_named(spec.op), operands, spec.attributes, 1, "node");
+    ir::infer_node(graph, id);
+    return rank(problem_of_node(graph), default_machine(Target::kCpp));
+  };
+  const Ranking rounded = ranking(scales, 32, ir::RowRounding::kDone);
+  ASSERT_EQ(rounded.taken.size(), 1u);
+  EXPECT_EQ(rounded.taken[0].family->name, "product.decode_integer");
+  EXPECT_EQ(rounded.taken[0].planned.cost.scratch, 3 * (64 + 2 * 4 * 2));
+  for (const char* floats : {"product.decode", "product.loops"})
+    EXPECT_THAT(refusal_of(rounded, floats), HasSubstr("rounded to int8"));
+  const Ranking allowed = ranking(scales, 32, ir::RowRounding::kAllowed);
+  EXPECT_EQ(allowed.taken.at(0).family->name, "product.decode");
+  EXPECT_THAT(refusal_of(allowed, "product.decode_integer"), HasSubstr("not to be rounded"));
+  EXPECT_THAT(refusal_of(ranking(fine, 4, ir::RowRounding::kDone), "product.decode_integer"),
+              HasSubstr("multiple of 8"));
+}
+
 TEST(Choice, GivesComputedWeightsAndDoublesToPlainLoops) {
   const Tensor x = awkward(ElementType::kFloat32, {1, 2, 4, 4}),
                w = awkward(ElementType::kFloat32, {2, 2, 3, 3});
@@ -337,6 +377,54 @@ TEST(Choice, WinogradOfBytesTakesSumsThatItIsExactIn) {
                 .taken.at(0)
                 .family->name,
             "conv.integer");
+}
+
+TEST(Choice, TransposedConvolutionsOfBytesAreForTheCpu) {
+  const Tensor x = awkward(ElementType::kUInt8, {1, 8, 40, 40}),
+               w = awkward(ElementType::kInt8, {8, 60, 2, 2});
+  const OneNode node{.op = "ConvTransposeInteger",
+                     .attributes = attributes({{"strides", Ints{2, 2}},
+                                               {"dilations", Ints{1, 1}},
+                                               {"pads", Ints{0, 0, 0, 0}},
+                                               {"kernel_shape", Ints{2, 2}}}),
+                     .operands = {&x, &w},
+                     .domain = "gcompile",
+                     .known = true};
+  const ir::Problem problem = problem_of_node(graph_of(node));
+  EXPECT_EQ(rank(problem, Machine{}).taken.at(0).family->name, "conv_transpose.integer");
+  EXPECT_THAT(refusal_of(rank(problem, Machine{}), "conv_transpose.direct"), HasSubstr("uint8"));
+  // A word of four bytes for each channel of its own group.
+  ir::Problem grouped = problem;
+  std::get<ir::ConvTransposeWork>(grouped.work).groups = 8;
+  EXPECT_GT(rank(grouped, Machine{}).taken.at(0).planned.cost.picoseconds,
+            3 * rank(problem, Machine{}).taken.at(0).planned.cost.picoseconds);
+  EXPECT_THAT(refusal_of(rank(problem, default_machine(Target::kCuda)), "conv_transpose.integer"),
+              HasSubstr("floats"));
+}
+
+TEST(Choice, ProductsOfComputedBytesArePreparedOnTheCpu) {
+  const Tensor a = awkward(ElementType::kUInt8, {2, 40, 64}), b = awkward(ElementType::kInt8, {2, 64, 48}),
+               zero = awkward(ElementType::kUInt8, {});
+  const ir::Problem computed =
+      problem_of_node(graph_of({.op = "MatMulInteger", .operands = {&a, &b, &zero}}));
+  const Candidate taken = rank(computed, Machine{}).taken.at(0);
+  EXPECT_EQ(taken.family->name, "product.integer");
+  EXPECT_EQ(taken.planned.cost.scratch, 4 * (48 + 40) * 32);  // both sides of one entry as int16
+  EXPECT_THAT(refusal_of(rank(computed, default_machine(Target::kCuda)), "product.integer"),
+              HasSubstr("no constant matrix"));
+  // Not slower than floats on any machine: there passes would keep those.
+  for (const char* cpu : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "armv8-a", "cortex-a76"}) {
+    ir::Problem floats = computed;
+    floats.operands.resize(2);
+    for (ir::ProblemOperand& operand : floats.operands) operand.element = ElementType::kFloat32;
+    const Machine machine = machine_of_cpu(cpu);
+    EXPECT_LE(rank(computed, machine).taken.at(0).planned.cost.picoseconds,
+              rank(floats, machine).taken.at(0).planned.cost.picoseconds)
+        << cpu;
+  }
+  ir::Problem several = computed;
+  several.operands.push_back({true, ElementType::kInt8, {48}, {1}, {}});
+  EXPECT_THAT(refusal_of(rank(several, Machine{}), "product.integer"), HasSubstr("several zero points"));
 }
 
 TEST(Choice, LargerWeightsHaveToSaveTheirPrice) {

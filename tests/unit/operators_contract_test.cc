@@ -210,7 +210,7 @@ void expect_loops(const OneNode& node) {
   EXPECT_TRUE(loops.identical(evaluate_inputs(graph, node)[0]));
 }
 
-TEST(MatMulInteger, SumsDifferencesWhereNothingIsKnown) {
+TEST(MatMulInteger, SumsDifferencesWhereKernelsCannotSubtract) {
   const Tensor a = integers(ElementType::kUInt8, {1, 2, 3, 4, 5, 255, 7, 8, 9, 10, 11, 12}, {2, 2, 3});
   const Tensor b = integers(ElementType::kInt8, {1, -1, 2, -2, 127, -128}, {3, 2});
   const Tensor batches = integers(ElementType::kInt8, {1, 2, 3, 4, 5, 6}, {2, 3, 1});
@@ -219,11 +219,15 @@ TEST(MatMulInteger, SumsDifferencesWhereNothingIsKnown) {
   const Tensor q = integers(ElementType::kInt8, {5}, {1}),
                columns = integers(ElementType::kInt8, {1, -7}, {2});
   const Tensor q_each = integers(ElementType::kInt8, {1, -1}, {2, 1, 1});
-  expect_loops({.op = "MatMulInteger", .operands = {&a, &b}});
   expect_loops({.op = "MatMulInteger", .operands = {&a, &b, &p, &columns}});
   expect_loops({.op = "MatMulInteger", .operands = {&a, &b, &rows, &q}});
   expect_loops({.op = "MatMulInteger", .operands = {&a, &batches, &p_each, &q_each}});
-  expect_loops({.op = "MatMulInteger", .operands = {&a, &batches}, .known = true});  // no matrix
+  for (const OneNode& node : {OneNode{.op = "MatMulInteger", .operands = {&a, &b}},
+                              OneNode{.op = "MatMulInteger", .operands = {&a, &b, &p, &q}},
+                              OneNode{.op = "MatMulInteger", .operands = {&a, &batches}, .known = true}}) {
+    const ir::Graph graph = graph_of(node);
+    EXPECT_TRUE(std::holds_alternative<ir::ContractForm>(ir::form_of(graph, graph.nodes()[0])));
+  }
 }
 
 TEST(MatMul, OtherTypesThanFloat32AreLoops) {

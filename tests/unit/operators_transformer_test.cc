@@ -297,6 +297,30 @@ TEST(MatMulNBits, DecodesEveryWidthAndKindOfZeroPoint) {
   }
 }
 
+/// A row of two blocks of 2: 127 is 1 and 63.5 lies between two steps, of which the even one is taken; then
+/// a block of zeros, one that is not finite, and tails.
+TEST(MatMulBlocks, RoundsRowsWhereThatIsDecided) {
+  const float infinite = std::numeric_limits<float>::infinity();
+  const Tensor a = floats({127, 63.5f, -254, 3, 0, 0, 1e-38f, 0, 1, infinite, 1, 1}, {3, 4}),
+               b = integers(ElementType::kInt8, {1, 2, 3, 4}, {4, 1}), scales = floats({0.5f, 2}, {2, 1});
+  const auto product = [&](std::int64_t rounding) {
+    OneNode node{.op = "MatMulBlocks", .operands = {&a, &b, &scales}, .domain = "gcompile"};
+    node.attributes.set("block_size", std::int64_t{2});
+    node.attributes.set("rounding", rounding);
+    return run(node)[0];
+  };
+  const Tensor rounded = product(2);
+  EXPECT_EQ(rounded.real_at(0), (127 + 2 * 64) * 0.5 + (-254 * 3 + 4 * 4) * 2);
+  EXPECT_EQ(rounded.real_at(1), 0);
+  EXPECT_TRUE(std::isnan(rounded.real_at(2)));
+  for (const std::int64_t floats_stay : {0, 1}) {
+    const Tensor exact = product(floats_stay);
+    EXPECT_EQ(exact.real_at(0), (127 + 2 * 63.5) * 0.5 + (-254 * 3 + 3 * 4) * 2);
+    EXPECT_GT(exact.real_at(1), 0);
+    EXPECT_EQ(exact.real_at(2), infinite);
+  }
+}
+
 TEST(MatMulNBits, RefusesWhatDoesNotFit) {
   const PackedProduct product(4);
   const auto error = [](const OneNode& node) { return error_of([&] { run(node); }); };

@@ -2,6 +2,7 @@
 // decodes.
 
 #include "ir/ops/support.h"
+#include "passes/round_rows.h"
 #include "tests/unit/pass_fixture.h"
 
 namespace gcompile::testing {
@@ -122,15 +123,19 @@ TEST(PackedWeights, Refuses) {
                  "no matrix");
 }
 
-/// Takes what the name says, and prices plain loops high.
+/// Prices of products by packed weights, also by rounded rows, where those are taken; of all others 100.
 struct Prices final : ir::KernelPrices {
-  explicit Prices(std::int64_t packed_price) : packed(packed_price) {}
+  explicit Prices(std::int64_t packed_price, std::optional<std::int64_t> rounded_price = std::nullopt)
+      : packed(packed_price), rounded(rounded_price) {}
   ir::Price price(const ir::Problem& problem) const override {
     const auto* product = std::get_if<ir::ProductWork>(&problem.work);
-    return {product && product->block > 0 ? packed : 100, ""};
+    if (product == nullptr || product->block == 0) return {100, ""};
+    if (product->rounding != ir::RowRounding::kDone) return {packed, ""};
+    return {rounded, rounded ? "" : "not taken"};
   }
   std::vector<ir::LayoutOffer> offers(const ir::Problem&) const override { return {}; }
   std::int64_t packed;
+  std::optional<std::int64_t> rounded;
 };
 
 TEST(PackedWeights, BecomeFloatsWhereNoKernelDecodesThem) {
@@ -151,6 +156,54 @@ TEST(PackedWeights, BecomeFloatsWhereNoKernelDecodesThem) {
   ASSERT_EQ(report.remarks.size(), 1u);
   EXPECT_NE(report.remarks[0].text.find("48 bytes"), std::string::npos) << report.remarks[0].text;
   expect_same(packed, model, 1e-6);
+}
+
+/// Two products by 16 rows of 4 bits, of which the second allows to round its rows.
+ir::Graph with_levels(const std::string& first, const std::string& second) {
+  const std::string bits = "com.microsoft.MatMulNBits<K = 16, N = 1, bits = 4, block_size = 16";
+  ir::Graph model = parse(
+      "g (float[2,16] x) => (float[2,1] y, float[2,1] z) <uint8[1,1,8] w = {1, 2, 3, 4, 5, "
+      "6, 7, 8}, float[1] s = {0.5}> { y = " +
+      bits + first + ">(x, w, s)\n z = " + bits + second + ">(x, w, s) }");
+  return model;
+}
+
+TEST(RoundedRows, WhereTheModelAllowsItAndItIsNoSlower) {
+  const Prices faster(150, 100), slower(150, 200), none(150);
+  const auto count = [](ir::Graph model, const Prices& prices, std::string remark) {
+    passes::Report report;
+    const std::int64_t rounded = passes::round_rows(model, prices, report);
+    EXPECT_EQ(report.remarks.size(), 1u);
+    EXPECT_NE(report.remarks.at(0).text.find(remark), std::string::npos) << report.remarks.at(0).text;
+    std::vector<std::int64_t> roundings;
+    for (const ir::NodeId id : model.topological_order()) {
+      if (model.node(id).attributes.has("rounding"))
+        roundings.push_back(model.node(id).attributes.int_of("rounding"));
+    }
+    EXPECT_EQ(roundings, (std::vector<std::int64_t>{0, rounded == 1 ? 2 : 1}));
+    // What is decided stays so.
+    passes::Options options;
+    options.prices = &prices;
+    const ir::Graph before = model;
+    run_pass(model, "blocks", options);
+    EXPECT_EQ(operators(model), operators(before));
+    return rounded;
+  };
+  const auto model = [] { return with_levels(", accuracy_level = 1", ", accuracy_level = 4"); };
+  EXPECT_EQ(count(model(), faster, "to int8, with a scale for 16 elements"), 1);
+  EXPECT_EQ(count(model(), slower, "floats are faster"), 0);
+  EXPECT_EQ(count(model(), none, "no kernel of the target"), 0);
+}
+
+TEST(RoundedRows, LeaveOtherModelsAsTheyAre) {
+  const Prices faster(150, 100);
+  for (const char* level : {"", ", accuracy_level = 0", ", accuracy_level = 3"}) {
+    ir::Graph model = with_levels(level, level);
+    passes::Report report;
+    EXPECT_EQ(passes::round_rows(model, faster, report), 0);
+    EXPECT_EQ(operators(model), "MatMulNBits MatMulNBits");
+    EXPECT_TRUE(report.remarks.empty());
+  }
 }
 
 }  // namespace

@@ -95,6 +95,49 @@ TEST(ConvOfIntegers, Refuses) {
                  "");
 }
 
+std::string transposed(const std::string& weights, const std::string& tail) {
+  return graph("int8[1,4,5,3] x, int8[4,6,2,3] w_w, int8[4,6,2,3] w, int32[6] w_b, float[6] w_f",
+               "float[1,6,9,7] y",
+               "dx = DequantizeLinear(x, sx, zx)\n dw = DequantizeLinear" + weights + "\n" + tail);
+}
+
+TEST(ConvTransposeOfIntegers, OneScaleAndOnePerChannelWithAndWithoutABias) {
+  const std::string attributes = "<strides = [2,2], pads = [1,0,0,0]>";
+  const std::string tail = "y = ConvTranspose" + attributes + "(dx, dw)";
+  const std::string fired = "ConvTransposeInteger DequantizeLinear";
+  expect_fires("conv-transpose-of-integers", transposed("(w_w, sw)", tail), fired);
+  expect_fires("conv-transpose-of-integers", transposed("(w_w, sw, zx)", tail), fired);
+  expect_fires("conv-transpose-of-integers", transposed("<axis = 1>(w_w, swn)", tail), fired);
+  expect_fires(
+      "conv-transpose-of-integers",
+      transposed("<axis = 1>(w_w, swn)", "db = DequantizeLinear<axis = 0>(w_b, sbn)\n y = ConvTranspose" +
+                                             attributes + "(dx, dw, db)"),
+      "DequantizeLinear ConvTransposeInteger Add DequantizeLinear");
+  expect_fires("conv-transpose-of-integers",
+               transposed("(w_w, sw)", "y = ConvTranspose" + attributes + "(dx, dw, w_f)"),
+               "ConvTransposeInteger Reshape DequantizeLinear Add");
+  expect_fires("conv-transpose-of-integers",
+               graph("uint8[2,4,3] x, int8[4,3,2] w_w", "float[2,6,6] y",
+                     "dx = DequantizeLinear(x, sx, ux)\n dw = DequantizeLinear(w_w, sw, zx)\n"
+                     " y = ConvTranspose<strides = [2], group = 2>(dx, dw)"),
+               fired);
+}
+
+TEST(ConvTransposeOfIntegers, Refuses) {
+  const std::string tail = "y = ConvTranspose<strides = [2,2], pads = [1,0,0,0]>(dx, dw)";
+  expect_refuses("conv-transpose-of-integers", transposed("(w, sw)", tail), "computed");
+  expect_refuses("conv-transpose-of-integers",
+                 graph("int8[1,6,5] x, int8[6,4,3] w_w", "float[1,4,7] y",
+                       "dx = DequantizeLinear(x, sx)\n dw = DequantizeLinear<axis = 0>(w_w, swn)\n"
+                       " y = ConvTranspose(dx, dw)"),
+                 "another axis");
+  expect_refuses("conv-transpose-of-integers",
+                 graph("int8[1,4,5] x, int8[4,6,3] w_w", "float[1,12,7] y",
+                       "dx = DequantizeLinear(x, sx)\n dw = DequantizeLinear<axis = 1>(w_w, swn)\n"
+                       " y = ConvTranspose<group = 2>(dx, dw)"),
+                 "several groups");
+}
+
 TEST(MatMulOfIntegers, ColumnsWithScalesOfTheirOwnAndABias) {
   const std::string nodes =
       "dx = DequantizeLinear(x, sx, zx)\n dw = DequantizeLinear<axis = 1>(w_w, swn)\n"
@@ -117,9 +160,36 @@ TEST(MatMulOfIntegers, Refuses) {
   expect_refuses("matmul-of-integers", graph("int8[3,6] x, int8[6,4] w_w", "float[3,4] y", nodes),
                  "another axis");
   expect_refuses("matmul-of-integers",
-                 graph("int8[2,3,6] x, int8[2,6,4] w_w", "float[2,3,4] y",
-                       "dx = DequantizeLinear(x, sx)\n dw = DequantizeLinear(w_w, sw)\n y = MatMul(dx, dw)"),
-                 "no matrix");
+                 graph("int8[3,4] x, int8[4,6] w", "float[3,6] y",
+                       "dx = DequantizeLinear(x, sx)\n dw = DequantizeLinear<axis = 1>(w, swn)\n"
+                       " y = MatMul(dx, dw)"),
+                 "several scales");
+}
+
+/// Of products of integers and of floats.
+struct Prices final : ir::KernelPrices {
+  explicit Prices(std::int64_t of_integers) : integers(of_integers) {}
+  ir::Price price(const ir::Problem& problem) const override {
+    return {ir::is_float(problem.operands[0].element) ? 100 : integers, ""};
+  }
+  std::vector<ir::LayoutOffer> offers(const ir::Problem&) const override { return {}; }
+  std::int64_t integers;
+};
+
+TEST(MatMulOfIntegers, OfComputedSidesWhereThatIsNoSlower) {
+  const std::string nodes =
+      "da = DequantizeLinear(a, sx, ux)\n db = DequantizeLinear(b, sw, zx)\n y = MatMul(da, db)";
+  const std::string text = graph("uint8[2,1,3,5] a, int8[4,5,6] b", "float[2,4,3,6] y", nodes);
+  expect_fires("matmul-of-integers", text, "MatMulInteger DequantizeLinear");
+  for (const std::int64_t price : {100, 101}) {
+    const Prices prices(price);
+    passes::Options options;
+    options.prices = &prices;
+    ir::Graph model = parse(text);
+    run_pass(model, "integers", options);
+    EXPECT_EQ(operators(model),
+              price == 100 ? "MatMulInteger DequantizeLinear" : "DequantizeLinear DequantizeLinear MatMul");
+  }
 }
 
 TEST(BiasOfIntegers, RefusesOtherScales) {

@@ -22,30 +22,45 @@ struct PhaseEpilogue {
   }
 };
 
+// What is multiplied: see conv_transpose2d.
+template <class Dot>
+struct TransposeOperands {
+  const typename Dot::Left* x;
+  const typename Dot::Right* w_packed;
+  const typename Dot::Left* border_row;
+  const typename Dot::Sum* offsets = nullptr;  // of the first phase
+  std::ptrdiff_t offsets_step = 0;             // from one phase to the next
+  SplitWords split = {};
+};
+
 // One phase of one group of one image.
-template <class T>
+template <class Dot>
 struct TransposePhase {
+  using Left = typename Dot::Left;
   const ConvShape& shape;
-  const T* image;  // first channel of the group
-  const T* zero_row;
+  const Left* image;  // first channel of the group
+  const Left* border_row;
   std::ptrdiff_t channels;
   int row_phase, column_phase;
   PhaseTaps rows, columns;
   int phase_columns;         // output columns of this phase
   std::ptrdiff_t out_image;  // first output pixel of the image
+
+  std::ptrdiff_t words() const { return ceil_div(channels, Dot::kWordDepth); }
 };
 
 // The output pixels of one tile, and their input pixels for some taps.
-template <class T>
+template <class Dot>
 struct TransposeTile {
-  std::ptrdiff_t pixels[UsualTile::kRows];
-  int oh[UsualTile::kRows];
-  int ow[UsualTile::kRows];
-  const T* pointers[kPhaseTaps * UsualTile::kRows];
+  using Left = typename Dot::Left;
+  std::ptrdiff_t pixels[Dot::kRows];
+  int oh[Dot::kRows];
+  int ow[Dot::kRows];
+  const Left* pointers[kPhaseTaps * Dot::kRows];
   TileRun runs[kPhaseTaps];
 
   // Pixels index, index + 1, ... of a phase, row by row; those past the last valid one repeat it.
-  void locate(const TransposePhase<T>& phase, std::ptrdiff_t index, int rows, int valid) {
+  void locate(const TransposePhase<Dot>& phase, std::ptrdiff_t index, int rows, int valid) {
     const ConvShape& s = phase.shape;
     int r = static_cast<int>(index / phase.phase_columns);
     int c = static_cast<int>(index % phase.phase_columns);
@@ -60,10 +75,11 @@ struct TransposeTile {
     }
   }
 
-  // Row pointers for taps [begin, end) of the phase; taps outside the image for every row are left out.
-  void point(const TransposePhase<T>& phase, int rows, int begin, int end, TileTask<FmaDot<T>>& task) {
+  // Row pointers for taps [begin, end) of the phase; taps outside the image for every row are left out, if
+  // they add nothing.
+  void point(const TransposePhase<Dot>& phase, int rows, int begin, int end, TileTask<Dot>& task) {
     const ConvShape& s = phase.shape;
-    const T** out = pointers;
+    const Left** out = pointers;
     TileRun* run = runs;
     for (int tap = begin; tap < end; ++tap) {
       const int kh = phase.rows.first + tap / phase.columns.count * phase.rows.step;
@@ -76,47 +92,46 @@ struct TransposeTile {
         const bool is_valid = y >= 0 && x >= 0 && y < s.in_h * s.stride_h && x < s.in_w * s.stride_w;
         out[i] = is_valid
                      ? phase.image + (y / s.stride_h * s.in_row_stride + x / s.stride_w * s.in_pixel_stride)
-                     : phase.zero_row;
+                     : phase.border_row;
         used = used || is_valid;
       }
-      if (!used) continue;
+      if (Dot::kSkipsBorder && !used) continue;
       out += rows;
-      *run++ = {0, (std::ptrdiff_t{kh} * s.kernel_w + kw) * phase.channels * kPanelColumns};
+      const std::ptrdiff_t place = std::ptrdiff_t{kh} * s.kernel_w + kw;
+      *run++ = {0, place * phase.words() * kPanelColumns * Dot::kWordDepth};
     }
     task.rows = pointers;
     task.rows_step = rows;
     task.runs = runs;
     task.run_count = run - runs;
-    task.run_words = phase.channels;
   }
 };
 
-// All columns of pixels [begin, end) of one phase.
-template <class T, class E>
-inline void conv_transpose2d_phase(const TransposePhase<T>& phase, std::ptrdiff_t begin, std::ptrdiff_t end,
-                                   const T* w_packed, std::ptrdiff_t columns, std::ptrdiff_t n_origin,
-                                   const E& epilogue) {
-  const std::ptrdiff_t depth = phase.channels * phase.shape.kernel_h * phase.shape.kernel_w;
+// All columns of pixels [begin, end) of one phase. Words that the channels do not fill are read in part.
+template <class Dot, class E>
+inline void conv_transpose2d_phase(const TransposePhase<Dot>& phase, std::ptrdiff_t begin, std::ptrdiff_t end,
+                                   const TransposeOperands<Dot>& group, std::ptrdiff_t columns,
+                                   std::ptrdiff_t n_origin, const E& epilogue) {
+  const std::ptrdiff_t words = phase.words() * phase.shape.kernel_h * phase.shape.kernel_w;
   const int taps = phase.rows.count * phase.columns.count;
-  TransposeTile<T> tile;
-  alignas(64) T sums[UsualTile::kRows * kTileColumns<FmaDot<T>>];
+  TransposeTile<Dot> tile;
+  alignas(64) typename Dot::Sum sums[Dot::kRows * kTileColumns<Dot>];
+  alignas(64) typename ColumnTiles<Dot>::Padded padded;
   const PhaseEpilogue<E> to_pixels{epilogue, tile.pixels};
-  const TileEpilogue<FmaDot<T>> finish = tile_epilogue<FmaDot<T>>(to_pixels);
-  TileTask<FmaDot<T>> task;
-  task.panel_stride = depth * kPanelColumns;
+  const TileEpilogue<Dot> finish = tile_epilogue<Dot>(to_pixels);
+  ColumnTiles<Dot> tiles{group.w_packed, words, group.offsets, n_origin, columns, padded, group.split};
+  TileTask<Dot> task;
+  task.word_step = Dot::kWordDepth;
   task.sums = sums;
   task.m = 0;
+  set_run_depth(task, phase.channels, phase.channels % Dot::kWordDepth == 0);
   for (std::ptrdiff_t index = begin; index < end;) {
-    const int rows = FmaDot<T>::next_rows(end - index);
+    const int rows = Dot::next_rows(end - index);
     task.valid_rows = static_cast<int>(smaller(end - index, rows));
     tile.locate(phase, index, rows, task.valid_rows);
     for (std::ptrdiff_t n = 0; n < columns;) {
-      const int tile_columns = next_tile_columns<FmaDot<T>>(columns - n);
-      task.b = w_packed + packed_b_offset(depth, n);
-      task.n = n_origin + n;
-      task.valid_columns = static_cast<int>(smaller(columns - n, tile_columns));
+      const int tile_columns = tiles.select(task, n, 0, 0);
       task.next = task.b;
-      task.next_step = 0;
       int tap = 0;
       do {
         const int tap_end = static_cast<int>(smaller(taps, tap + kPhaseTaps));
@@ -152,21 +167,16 @@ inline std::ptrdiff_t conv_transpose2d_work_items(const ConvShape& s) {
   return s.batch * transpose_image_items(s);
 }
 
-// Work items [work_begin, work_end) of a transposed convolution. `s` names the input and output of the
-// transposed operator: output pixel (oh, ow) sums the taps with oh + pad_top = ih * stride_h + kh *
-// dilation_h, and the same along the row; output_padding is just a larger out_h or out_w.
-//   x         input, see ConvShape
-//   w_packed  per group [ceil(OC / g / 16)][kernel_h * kernel_w][in_c / g][16], zero padded, taps not flipped
-//   zero_row  at least in_c / g zeros
-// The epilogue gets m = index of the output pixel in (image, row, column) order and n = output channel.
-template <class T, class E>
-inline void conv_transpose2d(const ConvShape& s, const T* x, const T* w_packed, const T* zero_row,
-                             const E& epilogue, std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
+// Work items [work_begin, work_end) of a transposed convolution of any kind of operands.
+template <class Dot, class E>
+inline void conv_transpose2d_items(const ConvShape& s, const TransposeOperands<Dot>& operands,
+                                   const E& epilogue, std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
   const std::ptrdiff_t channels = s.in_c / s.groups;
   const std::ptrdiff_t columns = s.out_c / s.groups;
   const std::ptrdiff_t items = transpose_image_items(s);
   const std::ptrdiff_t item_bands = transpose_item_bands(s);
-  const std::ptrdiff_t group_weights = packed_b_size(channels * s.kernel_h * s.kernel_w, columns);
+  const std::ptrdiff_t words = ceil_div(channels, Dot::kWordDepth) * s.kernel_h * s.kernel_w;
+  const std::ptrdiff_t group_weights = packed_b_size(words, columns) * Dot::kWordDepth;
   for (std::ptrdiff_t b = work_begin / items; b < s.batch && b * items < work_end; ++b) {
     const std::ptrdiff_t first_band = larger(0, work_begin - b * items) * item_bands;
     const std::ptrdiff_t last_band = (work_end - b * items) * item_bands;
@@ -177,10 +187,10 @@ inline void conv_transpose2d(const ConvShape& s, const T* x, const T* w_packed, 
       const std::ptrdiff_t phase_rows = (s.out_h - row_phase + s.stride_h - 1) / s.stride_h;
       const int phase_columns = (s.out_w - column_phase + s.stride_w - 1) / s.stride_w;
       for (int g = 0; g < s.groups; ++g) {
-        const TransposePhase<T> one{
+        const TransposePhase<Dot> one{
             s,
-            x + (b * s.in_image_stride + g * channels),
-            zero_row,
+            operands.x + (b * s.in_image_stride + g * channels),
+            operands.border_row,
             channels,
             row_phase,
             column_phase,
@@ -188,12 +198,30 @@ inline void conv_transpose2d(const ConvShape& s, const T* x, const T* w_packed, 
             phase_taps(column_phase, s.pad_left, s.stride_w, s.dilation_w, s.kernel_w),
             phase_columns,
             b * s.out_h * s.out_w};
+        TransposeOperands<Dot> group = operands;
+        group.w_packed += g * group_weights;
+        if (Dot::kHasOffsets) group.offsets += phase * operands.offsets_step + g * columns;
+        group.split = operands.split.from(g * ceil_div(columns, kPanelColumns));
         conv_transpose2d_phase(one, first_band * phase_columns,
-                               smaller(last_band, phase_rows) * phase_columns, w_packed + g * group_weights,
-                               columns, g * columns, epilogue);
+                               smaller(last_band, phase_rows) * phase_columns, group, columns, g * columns,
+                               epilogue);
       }
     }
   }
+}
+
+// Work items [work_begin, work_end) of a transposed convolution. `s` names the input and output of the
+// transposed operator: output pixel (oh, ow) sums the taps with oh + pad_top = ih * stride_h + kh *
+// dilation_h, and the same along the row; output_padding is just a larger out_h or out_w.
+//   x         input, see ConvShape
+//   w_packed  per group [ceil(OC / g / 16)][kernel_h * kernel_w][in_c / g][16], zero padded, taps not flipped
+//   zero_row  at least in_c / g zeros
+// The epilogue gets m = index of the output pixel in (image, row, column) order and n = output channel.
+template <class T, class E>
+inline void conv_transpose2d(const ConvShape& s, const T* x, const T* w_packed, const T* zero_row,
+                             const E& epilogue, std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
+  conv_transpose2d_items(s, TransposeOperands<FmaDot<T>>{x, w_packed, zero_row}, epilogue, work_begin,
+                         work_end);
 }
 
 // The whole transposed convolution.

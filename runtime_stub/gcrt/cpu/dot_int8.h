@@ -211,6 +211,11 @@ struct IntegerDot {
   }
 };
 
+// Both factors are words of int16 as they lie, and the sums start at zero.
+struct Int16Dot : IntegerDot<std::int16_t, std::int16_t> {
+  static constexpr bool kHasOffsets = false;
+};
+
 // Of the offsets of all columns those for how A is read.
 template <class TX, class TW>
 GCRT_INLINE const std::int32_t* offsets_as_read(const std::int32_t* offsets, std::ptrdiff_t columns) {

@@ -68,11 +68,6 @@ struct WinogradIntegers<4> {
   }
 };
 
-// Both factors are words of int16 as they lie, and the sums start at zero.
-struct WinogradDot : IntegerDot<std::int16_t, std::int16_t> {
-  static constexpr bool kHasOffsets = false;
-};
-
 template <int T, class TX>
 struct IntegerForm : WinogradIntegers<T> {
   using Base = WinogradIntegers<T>;
@@ -80,7 +75,7 @@ struct IntegerForm : WinogradIntegers<T> {
   using Input = TX;
   using Value = std::int16_t;
   using Sum = std::int32_t;
-  using Dot = WinogradDot;
+  using Dot = Int16Dot;
   static constexpr int kInputLanes = 2 * kLanes;
 
   const std::int32_t* offsets;
