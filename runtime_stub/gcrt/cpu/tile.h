@@ -207,17 +207,15 @@ GCRT_INLINE void start_tile(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Do
   }
 }
 
-// The next split word in each panel of a tile; runs come in the order of their words.
+// The next split word in each panel of a tile, counted from the first of the panel on; runs come in the order
+// of their words. Nothing is read before it is known that there are any: compilers made that a load under a
+// mask, and one that masks all of an address that is not mapped takes hundreds of cycles.
 template <int Vectors, class Dot>
 struct Rests {
   static constexpr int L = kVectorLanes<typename Dot::Sum>;
   static constexpr int kPanels = Vectors * L > kPanelColumns ? Vectors* L / kPanelColumns : 1;
   static constexpr int kVectors = Vectors / kPanels;  // of a panel
-  std::int32_t next[kPanels];
-
-  GCRT_INLINE explicit Rests(const TileTask<Dot>& task) {
-    for (int p = 0; p < kPanels; ++p) next[p] = task.split.starts != nullptr ? task.split.starts[p] : 0;
-  }
+  std::int32_t next[kPanels] = {};
 };
 
 // Adds the products of one run with the parts of its words that are not in B.
@@ -232,8 +230,8 @@ GCRT_INLINE void add_rests(TileSums<Rows, Vectors, Dot>& acc, const typename Dot
   const std::ptrdiff_t count = task.run_words + (task.tail > 0 ? 1 : 0);
   GCRT_UNROLL
   for (int p = 0; p < Panels::kPanels; ++p) {
-    const std::int32_t end = task.split.starts[p + 1];
-    std::int32_t& next = rests.next[p];
+    const std::int32_t begin = task.split.starts[p], end = task.split.starts[p + 1];
+    std::int32_t next = begin + rests.next[p];
     while (next < end && task.split.words[next] < first) ++next;  // of parts of K that came before
     for (; next < end && task.split.words[next] - first < count; ++next) {
       const std::ptrdiff_t word = task.split.words[next] - first;
@@ -253,6 +251,7 @@ GCRT_INLINE void add_rests(TileSums<Rows, Vectors, Dot>& acc, const typename Dot
           Dot::multiply_add(acc.sum[0][i][p * Panels::kVectors + j], av, bv[j]);
       }
     }
+    rests.next[p] = next - begin;
   }
 }
 
@@ -270,7 +269,7 @@ GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>
   const std::ptrdiff_t prefetch_step = task.next_step;
   const Left* const base = task.base + tile * (Rows * task.row_stride);
   const TileRun* const runs_end = task.runs + task.run_count;
-  Rests<Vectors, Dot> rests(task);
+  Rests<Vectors, Dot> rests;
   for (const TileRun* run = task.runs; run != runs_end; ++run) {
     const Left* a[Rows];
     if (rows == nullptr) {
@@ -294,29 +293,32 @@ GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>
       }
     };
     if constexpr (!Dot::kReadsLanes) {
-      for (; words >= 4; words -= 4) {
-        prefetch_next();
-        const auto four_steps = [&](auto pairs) GCRT_LAMBDA_INLINE {
-          constexpr bool kInPairs = decltype(pairs)::value;
-          tile_step<0, kInPairs>(acc, factor, b, panel_stride);
-          k += step;
-          tile_step<1, kInPairs>(acc, factor, b + kPanelRow, panel_stride);
-          k += step;
-          tile_step<2, kInPairs>(acc, factor, b + 2 * kPanelRow, panel_stride);
-          k += step;
-          tile_step<3, kInPairs>(acc, factor, b + 3 * kPanelRow, panel_stride);
-          k += step;
-          b += 4 * kPanelRow;
-        };
-        if constexpr (Dot::kHasPairs) {
-          if (task.split.starts != nullptr) {
-            GCRT_FORGET(b);
-            GCRT_FORGET(k);
-            four_steps(std::true_type{});
-            continue;
+      // The step is a constant, so that one register walks and the words lie at displacements.
+      if (Dot::kStepIsWord || step == Dot::kWordDepth) {
+        for (; words >= 4; words -= 4) {
+          prefetch_next();
+          const auto four_steps = [&](auto pairs) GCRT_LAMBDA_INLINE {
+            constexpr bool kInPairs = decltype(pairs)::value;
+            tile_step<0, kInPairs>(acc, factor, b, panel_stride);
+            k += Dot::kWordDepth;
+            tile_step<1, kInPairs>(acc, factor, b + kPanelRow, panel_stride);
+            k += Dot::kWordDepth;
+            tile_step<2, kInPairs>(acc, factor, b + 2 * kPanelRow, panel_stride);
+            k += Dot::kWordDepth;
+            tile_step<3, kInPairs>(acc, factor, b + 3 * kPanelRow, panel_stride);
+            k += Dot::kWordDepth;
+            b += 4 * kPanelRow;
+          };
+          if constexpr (Dot::kHasPairs) {
+            if (task.split.starts != nullptr) {
+              GCRT_FORGET(b);
+              GCRT_FORGET(k);
+              four_steps(std::true_type{});
+              continue;
+            }
           }
+          four_steps(std::false_type{});
         }
-        four_steps(std::false_type{});
       }
     } else {
       const auto by_lane = [&](std::ptrdiff_t distance) GCRT_LAMBDA_INLINE {
