@@ -20,7 +20,8 @@ class Deduction {
   explicit Deduction(const std::vector<NumberFacts>& facts) : facts_(facts) {}
 
   NumberFacts of(const ScalarNode& node) const {
-    if (!is_float(node.type)) return {true, true, std::ldexp(1.0, bits_of(node.type))};
+    if (!is_float(node.type))
+      return {true, true, std::ldexp(1.0, bits_of(node.type) - (is_signed(node.type) ? 1 : 0))};
     switch (node.op) {
       case ScalarOp::kCast:
       case ScalarOp::kRound:
@@ -111,20 +112,51 @@ std::vector<NumberFacts> number_facts(
 
 int unrounded(const Dag& dag, int id) { return dag[id].op == ScalarOp::kRound ? dag[id].arguments[0] : id; }
 
-std::optional<int> saturated_argument(const Dag& dag, const std::vector<NumberFacts>& facts, int id) {
+namespace {
+
+/// What a kMin or kMax with a constant limits, where rounding, adding `shift` and saturating limit as much.
+int unclamped(const Dag& dag, int id, ElementType type, double shift) {
+  const double low = static_cast<double>(integer_lowest(type)) - shift;
+  const double high = static_cast<double>(integer_highest(type)) - shift;
+  for (;;) {
+    const int at = unrounded(dag, id);
+    const ScalarNode& node = dag[at];
+    if (node.op != ScalarOp::kMin && node.op != ScalarOp::kMax) return id;
+    const ScalarNode& limit = dag[node.arguments[1]];
+    if (limit.op != ScalarOp::kConstant) return id;
+    const double bound = limit.constant.as_double();
+    // A bound that is half of one below the end may round to either side.
+    if (node.op == ScalarOp::kMin ? !(bound > high - 0.5) : !(bound <= low)) return id;
+    id = node.arguments[0];
+  }
+}
+
+}  // namespace
+
+std::optional<Saturation> saturation_of(const Dag& dag, const std::vector<NumberFacts>& facts, int id) {
   const ScalarNode& node = dag[id];
   if (node.op != ScalarOp::kCast || !is_small_integer(node.type)) return std::nullopt;
-  int argument = node.arguments[0];
+  const int argument = node.arguments[0];
   const NumberFacts& known = facts[static_cast<std::size_t>(argument)];
   if (dag.type(argument) != ElementType::kFloat32 || !known.number || !known.whole) return std::nullopt;
-  // Adding 0 makes 0 of -0, and both are the same integer.
+  Saturation out{argument};
+  double shift = 0;
   const ScalarNode& sum = dag[unrounded(dag, argument)];
   if (sum.op == ScalarOp::kAdd && dag[sum.arguments[1]].op == ScalarOp::kConstant &&
-      dag[sum.arguments[1]].constant.as_double() == 0) {
-    argument = sum.arguments[0];
+      facts[static_cast<std::size_t>(sum.arguments[0])].whole) {
+    // Float32 holds every sum that lies within the range. Adding 0 makes 0 of -0, and both are the same
+    // integer.
+    shift = dag[sum.arguments[1]].constant.as_double();
+    if (shift == std::trunc(shift) && std::abs(shift) <= 255) {
+      out.value = sum.arguments[0];
+      if (shift != 0) out.shift = sum.arguments[1];
+    }
   }
-  const ScalarNode& rounding = dag[unrounded(dag, argument)];
-  return rounding.op == ScalarOp::kRoundHalfEven ? rounding.arguments[0] : argument;
+  const ScalarNode& rounding = dag[unrounded(dag, out.value)];
+  if (rounding.op == ScalarOp::kRoundHalfEven) out.value = rounding.arguments[0];
+  out.value = unclamped(dag, out.value, node.type, out.shift ? shift : 0);
+  out.fits = facts[static_cast<std::size_t>(out.value)].bound < std::ldexp(1.0, 31) - 1024;
+  return out;
 }
 
 }  // namespace gcompile::ir

@@ -26,8 +26,18 @@ std::vector<NumberFacts> number_facts(
 /// The node itself, or what a kRound of it rounds.
 int unrounded(const Dag& dag, int id);
 
-/// For a cast to an integer of 8 bits whose argument is a whole number that is never NaN: the node which,
-/// rounded to nearest even and saturated, gives the same. Else nullopt.
-std::optional<int> saturated_argument(const Dag& dag, const std::vector<NumberFacts>& facts, int id);
+/// What a cast to an integer of 8 bits does at once: `value` rounded to nearest even, plus `shift`,
+/// saturated.
+struct Saturation {
+  int value = 0;
+  std::optional<int> shift = {};  // a whole constant of at most 8 bits; none: nothing is added
+  bool fits = false;              // int32 holds every value, and every sum with `shift`
+
+  Arguments arguments() const { return shift ? Arguments{value, *shift} : Arguments{value}; }
+};
+
+/// Of a cast whose argument is a whole number that is never NaN; clamps that saturation repeats are left out.
+/// nullopt: of another node.
+std::optional<Saturation> saturation_of(const Dag& dag, const std::vector<NumberFacts>& facts, int id);
 
 }  // namespace gcompile::ir

@@ -158,9 +158,28 @@ void EpilogueWriter::write(CallWriter& writer) {
   const std::vector<ir::Range> ranges = loops_.ranges();
   for (const int n : loops_.dag.reachable(roots)) {
     const ScalarNode& node = loops_.dag[n];
+    if (node.op != ScalarOp::kLoad || tensors.count(node.operand)) continue;
+    tensors[node.operand] = writer.operand(node.operand, fmt::format("x{}", node.operand));
+  }
+  std::vector<KernelTensor> operands;
+  for (const auto& [operand, tensor] : tensors) {
+    operands.resize(static_cast<std::size_t>(operand) + 1);
+    operands.back() = tensor;
+  }
+  const std::vector<ir::NumberFacts> facts = number_facts(loops_.dag, operands);
+  std::vector<bool> is_printed(loops_.dag.nodes().size(), false);
+  is_printed[static_cast<std::size_t>(root)] = true;
+  for (int n = root; n >= 0; --n) {
+    if (!is_printed[static_cast<std::size_t>(n)]) continue;
+    for (const int argument : printed_arguments(loops_.dag, facts, n))
+      is_printed[static_cast<std::size_t>(argument)] = true;
+  }
+  for (const int n : loops_.dag.reachable(roots)) {
+    const ScalarNode& node = loops_.dag[n];
     std::uint64_t& mask = dependence[static_cast<std::size_t>(n)];
     for (const int argument : node.arguments) mask |= dependence[static_cast<std::size_t>(argument)];
-    if (node.op == ScalarOp::kConstant && !is_plain(node.constant)) {
+    if (node.op == ScalarOp::kConstant && !is_plain(node.constant) &&
+        is_printed[static_cast<std::size_t>(n)]) {
       const std::string field = fmt::format("c{}", constants.size());
       constants[n] = field;
       types[field] = kernel_type(compute_type(node.type));
@@ -169,11 +188,7 @@ void EpilogueWriter::write(CallWriter& writer) {
     if (node.op == ScalarOp::kAccumulator) mask = 1;
     GC_CHECK(node.op != ScalarOp::kIota);
     if (node.op != ScalarOp::kLoad) continue;
-    const auto [known, inserted] = tensors.try_emplace(node.operand);
-    if (inserted) {
-      known->second = writer.operand(node.operand, fmt::format("x{}", node.operand));
-    }
-    const KernelTensor& tensor = known->second;
+    const KernelTensor& tensor = tensors.at(node.operand);
     const std::string field = fmt::format("x{}{}", node.operand, loads.empty() ? "" : fmt::format("_{}", n));
     const std::string type = kernel_type(node.type);
     Access a = access(ir::recombine(ir::address_of(node.index, tensor.strides), ranges), tensor, field);
@@ -213,12 +228,7 @@ void EpilogueWriter::write(CallWriter& writer) {
     return a.column == 1 ? fmt::format("{}(lane, {})", function, a.position)
                          : fmt::format("{}_strided(lane, {}, {})", function, a.position, a.column);
   });
-  std::vector<KernelTensor> operands;
-  for (const auto& [operand, tensor] : tensors) {
-    operands.resize(static_cast<std::size_t>(operand) + 1);
-    operands.back() = tensor;
-  }
-  printer.know(number_facts(loops_.dag, operands));
+  printer.know(facts);
   printer.name_constants(std::move(constants));
   printer.set_vector_mask(1);
   printer.declare(code, {root}, 1);

@@ -64,10 +64,9 @@ std::string enclosed(const std::string& text) { return is_compound(text) ? "(" +
 
 }  // namespace
 
-/// What the node's text is made of: of a saturating cast, what it rounds itself.
-ir::Arguments ExpressionPrinter::printed_arguments(int id) const {
-  const auto saturated = facts_.empty() ? std::nullopt : ir::saturated_argument(dag_, facts_, id);
-  return saturated ? ir::Arguments{*saturated} : dag_[id].arguments;
+ir::Arguments printed_arguments(const ir::Dag& dag, const std::vector<ir::NumberFacts>& facts, int id) {
+  const auto saturation = facts.empty() ? std::nullopt : ir::saturation_of(dag, facts, id);
+  return saturation ? saturation->arguments() : dag[id].arguments;
 }
 
 std::string ExpressionPrinter::apply(int id, bool vector) const {
@@ -79,8 +78,10 @@ std::string ExpressionPrinter::apply(int id, bool vector) const {
       return argument(0);
     case ScalarOp::kCast: {
       const std::string lane = vector ? "lane" : "Lanes<1>{}";
-      if (const auto saturated = facts_.empty() ? std::nullopt : ir::saturated_argument(dag_, facts_, id)) {
-        return fmt::format("saturate<{}>({}, {})", kernel_type(node.type), lane, text(*saturated, vector));
+      if (const auto saturation = facts_.empty() ? std::nullopt : ir::saturation_of(dag_, facts_, id)) {
+        const std::string shift = saturation->shift ? ", " + text(*saturation->shift, false) : "";
+        return fmt::format("{}<{}>({}, {}{})", saturation->fits ? "saturate_word" : "saturate",
+                           kernel_type(node.type), lane, text(saturation->value, vector), shift);
       }
       const bool from_half = compute_type(operand) != operand;
       if (compute_type(node.type) != node.type) {
@@ -174,7 +175,7 @@ void ExpressionPrinter::declare(CodeText& code, const std::vector<int>& roots, s
       uses[id] += in_index ? 2 : 1;  // an index part is named, so that addresses stay readable
       if (!settled(user)) used_deeper[id] = true;
     };
-    for (const int argument : printed_arguments(*at)) use(argument, false);
+    for (const int argument : printed_arguments(dag_, facts_, *at)) use(argument, false);
     for (const ir::Index& index : dag_[*at].index) loaded(index, [&](int id) { use(id, true); });
   }
   for (const int id : needed) {

@@ -13,6 +13,9 @@
 
 namespace gcompile {
 
+/// What a node's text is made of: of a saturating cast, what it rounds and adds itself.
+ir::Arguments printed_arguments(const ir::Dag& dag, const std::vector<ir::NumberFacts>& facts, int id);
+
 /// Prints expressions of a dag. A binding is a variable that holds a node; vector ones hold one value per
 /// lane.
 class ExpressionPrinter {
@@ -53,7 +56,6 @@ class ExpressionPrinter {
  private:
   std::string compute(int id, bool vector) const;
   std::string apply(int id, bool vector) const;
-  ir::Arguments printed_arguments(int id) const;
   bool is_number(int id) const { return !facts_.empty() && facts_[static_cast<std::size_t>(id)].number; }
 
   const ir::Dag& dag_;

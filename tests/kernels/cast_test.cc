@@ -189,10 +189,18 @@ void test_saturate() {
       alignas(64) float from[n];
       alignas(64) To actual[n];
       std::copy_n(&values[i], n, from);
-      store(lane, actual, saturate<To>(lane, load(lane, from)));
-      for (int j = 0; j < n; ++j) {
-        const float value = values[i + static_cast<std::size_t>(j)];
-        EXPECT_EQ(actual[j], expected_cast<To>(std::nearbyint(value))) << value;
+      for (const float shift : {0.0f, 1.0f, -128.0f, 133.0f, 255.0f}) {
+        const auto expect = [&](float largest) {
+          for (int j = 0; j < n; ++j) {
+            const float value = values[i + static_cast<std::size_t>(j)];
+            if (std::abs(value) > largest) continue;
+            EXPECT_EQ(actual[j], expected_cast<To>(std::nearbyint(value) + shift)) << value << " " << shift;
+          }
+        };
+        store(lane, actual, saturate<To>(lane, load(lane, from), shift));
+        expect(infinity);
+        store(lane, actual, saturate_word<To>(lane, load(lane, from), shift));
+        expect(2147480000.0f);
       }
     }
   });

@@ -168,14 +168,44 @@ TEST(NumberFacts, SayWhatIsNeverNanAndWhatIsWhole) {
   const auto at = [&](int id) { return facts[static_cast<std::size_t>(id)]; };
   EXPECT_TRUE(at(product).number && !at(product).whole);
   EXPECT_TRUE(at(shifted).number && at(shifted).whole);
-  EXPECT_EQ(at(product).bound, std::ldexp(0.5, 32));
+  EXPECT_EQ(at(product).bound, std::ldexp(0.5, 31));
   EXPECT_FALSE(at(foreign).number);
   EXPECT_TRUE(at(infinite).number);
   EXPECT_FALSE(at(difference).number);  // infinity - infinity
   // The cast rounds and adds nothing by itself.
-  EXPECT_EQ(saturated_argument(dag, facts, byte), product);
-  EXPECT_EQ(saturated_argument(dag, facts, dag.cast(product, ElementType::kUInt8)), std::nullopt);
-  EXPECT_EQ(saturated_argument(dag, facts, dag.cast(shifted, ElementType::kInt16)), std::nullopt);
+  EXPECT_EQ(saturation_of(dag, facts, byte)->arguments(), Arguments{product});
+  EXPECT_TRUE(saturation_of(dag, facts, byte)->fits);
+  EXPECT_FALSE(saturation_of(dag, facts, dag.cast(product, ElementType::kUInt8)));
+  EXPECT_FALSE(saturation_of(dag, facts, dag.cast(shifted, ElementType::kInt16)));
+}
+
+TEST(NumberFacts, SaturationAddsAZeroPointAndRepeatsClamps) {
+  Dag dag;
+  const auto number = [&](double value) { return dag.constant(kFloat, value); };
+  const int value = dag.cast(dag.accumulator(0, ElementType::kInt32), kFloat);
+  const auto limited = [&](int id, double low, double high) {
+    return dag.apply(ScalarOp::kMin, {dag.apply(ScalarOp::kMax, {id, number(low)}), number(high)});
+  };
+  const auto saturation = [&](int id, double shift, ElementType type) {
+    const int rounded = dag.apply(ScalarOp::kRoundHalfEven, {id});
+    const int byte = dag.cast(dag.round(dag.apply(ScalarOp::kAdd, {rounded, number(shift)})), type);
+    const auto nothing = [](const ScalarNode&) { return std::optional<double>(); };
+    return saturation_of(dag, number_facts(dag, nothing), byte);
+  };
+  EXPECT_EQ(saturation(value, 133, ElementType::kUInt8)->arguments(), (Arguments{value, number(133)}));
+  EXPECT_FALSE(saturation(value, 133, ElementType::kUInt8)->fits);  // int32 at its end
+  EXPECT_EQ(saturation(limited(value, 0, 255), 0, ElementType::kUInt8)->arguments(), Arguments{value});
+  EXPECT_EQ(saturation(limited(value, 0, 254.6), 0, ElementType::kUInt8)->value, value);
+  // What limits more than the byte does stays.
+  const int cut = limited(value, 0, 254.5);
+  EXPECT_EQ(saturation(cut, 0, ElementType::kUInt8)->value, cut);
+  const int positive = limited(value, 1, 255);
+  EXPECT_EQ(saturation(positive, 0, ElementType::kUInt8)->value, dag[positive].arguments[0]);
+  EXPECT_EQ(saturation(limited(value, -128, 127), 0, ElementType::kInt8)->value, value);
+  EXPECT_EQ(saturation(limited(value, 0, 255), -128, ElementType::kInt8)->value, value);
+  // Fractions and sums that float32 may round are added as floats.
+  EXPECT_FALSE(saturation(value, 0.5, ElementType::kUInt8));
+  EXPECT_FALSE(saturation(value, 1024, ElementType::kUInt8)->shift);
 }
 
 }  // namespace

@@ -207,7 +207,9 @@ void ConvTile<Dot>::border_by_taps(const ConvGroup<Dot>& group, TileTask<Dot>& t
       is_row[i] = is_in(ih + i * kPointerLanes, kh * s.dilation_h, s.in_h);
       any_row |= is_row[i];
     }
-    if (Dot::kSkipsBorder && !has_any(any_row)) continue;
+    // A tile that lies outside as a whole keeps its last tap.
+    const bool is_last_row = kh + 1 == taps.row_end;
+    if (Dot::kSkipsBorder && !has_any(any_row) && !(is_last_row && run == runs)) continue;
     for (int kw = taps.column_begin; kw < taps.column_end; ++kw) {
       const std::ptrdiff_t shift = group.tap_offset(kh, kw);
       V any = zero;
@@ -221,7 +223,8 @@ void ConvTile<Dot>::border_by_taps(const ConvGroup<Dot>& group, TileTask<Dot>& t
         any |= is_valid;
         __builtin_memcpy(out + i * kPointerLanes, &address, sizeof(address));
       }
-      if (Dot::kSkipsBorder && !has_any(any)) continue;
+      const bool is_last = is_last_row && kw + 1 == taps.column_end;
+      if (Dot::kSkipsBorder && !has_any(any) && !(is_last && run == runs)) continue;
       out += kPointerRows<Dot>;
       *run++ = {0, group.weight_offset(kh, kw)};
     }
@@ -282,7 +285,7 @@ void ConvTile<Dot>::border_by_rows(const ConvGroup<Dot>& group, TileTask<Dot>& t
       }
       for (; i < end; ++i, source += step) out[i] = source;
     }
-    if (!used) continue;
+    if (!used && !(kh + 1 == taps.row_end && run == runs)) continue;
     out += count;
     *run++ = {0, group.weight_offset(kh, taps.column_begin)};
   }

@@ -76,7 +76,7 @@ struct TransposeTile {
   }
 
   // Row pointers for taps [begin, end) of the phase; taps outside the image for every row are left out, if
-  // they add nothing.
+  // they add nothing. There is always a run, of no words where the phase has no taps.
   void point(const TransposePhase<Dot>& phase, int rows, int begin, int end, TileTask<Dot>& task) {
     const ConvShape& s = phase.shape;
     const Left** out = pointers;
@@ -95,10 +95,14 @@ struct TransposeTile {
                      : phase.border_row;
         used = used || is_valid;
       }
-      if (Dot::kSkipsBorder && !used) continue;
+      if (Dot::kSkipsBorder && !used && !(run == runs && tap + 1 == end)) continue;
       out += rows;
       const std::ptrdiff_t place = std::ptrdiff_t{kh} * s.kernel_w + kw;
       *run++ = {0, place * phase.words() * kPanelColumns * Dot::kWordDepth};
+    }
+    if (run == runs) {
+      for (int i = 0; i < rows; ++i) pointers[i] = phase.border_row;
+      *run++ = {};
     }
     task.rows = pointers;
     task.rows_step = rows;
@@ -124,7 +128,7 @@ inline void conv_transpose2d_phase(const TransposePhase<Dot>& phase, std::ptrdif
   task.word_step = Dot::kWordDepth;
   task.sums = sums;
   task.m = 0;
-  set_run_depth(task, phase.channels, phase.channels % Dot::kWordDepth == 0);
+  set_run_depth(task, taps > 0 ? phase.channels : 0, phase.channels % Dot::kWordDepth == 0);
   for (std::ptrdiff_t index = begin; index < end;) {
     const int rows = Dot::next_rows(end - index);
     task.valid_rows = static_cast<int>(smaller(end - index, rows));

@@ -13,7 +13,7 @@
 //   kEdgeChannels        with at most so many channels, edges of images are copied next to what lies outside
 //   kGathersWindows      windows that gathers_windows() tells are copied together (conv_tile.h)
 //   kStepIsWord          the words of a row follow each other without gaps; else the task says how far apart
-//   kPrefetches          lines of the next columns of B that are fetched ahead every 4 words; at most 2
+//   kPrefetches          lines of the next columns of B that are fetched ahead every 4 words
 //   kSplitsWords         some words of B may be in two parts (tile.h, SplitWords)
 //   kHasPairs            a faster product exists for B whose words are split
 //   kMaxTaps             kernel taps in one pass over a tile

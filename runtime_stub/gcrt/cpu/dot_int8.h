@@ -33,7 +33,24 @@ template <class TW>
 using IntegerSums = Pack<std::int32_t, kLanes>;
 #endif
 
+// A wide tile reuses the words of A, which cost more to prepare than those of B. Without an instruction for
+// four products, the widened halves of the bytes take registers as well, or sums are pairs.
+#if GCRT_MULTIPLIES_SIGNED
 template <class TX, class TW>
+using IntegerTile = RegisterTile<sizeof(IntegerSums<TW>) == sizeof(Pack<std::int32_t, kLanes>) ? 8
+                                 : GCRT_NEON64                                                 ? 4
+                                                                                               : 2,
+                                 2, 0>;
+#elif defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+template <class, class>
+using IntegerTile = RegisterTile<6, GCRT_VECTOR_BYTES == 64 ? 4 : 2, GCRT_VECTOR_BYTES == 64 ? 2 : 1>;
+#else
+template <class TX, class>
+using IntegerTile =
+    RegisterTile<sizeof(TX) == 2 ? 6 : 4, GCRT_VECTOR_BYTES == 64 ? 4 : 2, GCRT_VECTOR_BYTES == 64 ? 2 : 1>;
+#endif
+
+template <class TX, class TW, class Tile = IntegerTile<TX, TW>>
 struct IntegerDot {
   using Left = TX;
   using Right = TW;
@@ -42,24 +59,16 @@ struct IntegerDot {
   using Vector = Pack<std::int32_t, kLanes>;
   using Accumulator = IntegerSums<TW>;
   static constexpr int kWordDepth = 4 / static_cast<int>(sizeof(TW));
-// A wide tile reuses the words of A, which cost more to prepare than those of B. Without an instruction for
-// four products, the widened halves of the bytes take registers as well, or sums are pairs.
-#if GCRT_MULTIPLIES_SIGNED
-  static constexpr int kRows = sizeof(Accumulator) == sizeof(Vector) ? 8 : GCRT_NEON64 ? 4 : 2;
-#elif defined(__AVX512VNNI__) || defined(__AVXVNNI__)
-  static constexpr int kRows = 6;
-#else
-  static constexpr int kRows = sizeof(TX) == 2 ? 6 : 4;
-#endif
+  static constexpr int kRows = Tile::kRows;
   // The same for all elements.
   static constexpr int kItemRows = GCRT_MULTIPLIES_SIGNED ? 8 : kRows;
-  static constexpr int kVectors = GCRT_VECTOR_BYTES == 64 ? 4 : 2;
+  static constexpr int kVectors = Tile::kVectors;
   static constexpr bool kHasOffsets = true;
   static constexpr bool kGathersWindows = true;
   static constexpr bool kSkipsBorder = false;
   static constexpr std::ptrdiff_t kEdgeChannels = 0;
   static constexpr bool kStepIsWord = false;
-  static constexpr int kPrefetches = 0;
+  static constexpr int kPrefetches = Tile::kPrefetches;
   static constexpr bool kSplitsWords = sizeof(TW) == 1;
   static constexpr bool kHasPairs = kHasPairDot && kSplitsWords;
   static constexpr int kMaxTaps = 64;
@@ -212,7 +221,8 @@ struct IntegerDot {
 };
 
 // Both factors are words of int16 as they lie, and the sums start at zero.
-struct Int16Dot : IntegerDot<std::int16_t, std::int16_t> {
+template <class Tile = IntegerTile<std::int16_t, std::int16_t>>
+struct Int16Dot : IntegerDot<std::int16_t, std::int16_t, Tile> {
   static constexpr bool kHasOffsets = false;
 };
 

@@ -153,8 +153,8 @@ struct ColumnTiles {
     task.valid_columns = static_cast<int>(smaller(column_end - n, columns));
     task.index = 0;
     if constexpr (Dot::kPrefetches > 0) {
-      task.next = at(n + kTileColumns<Dot>) + first * kPanelColumns;
-      task.next_step = count / 4 * kPanelColumns;
+      task.next = at(n + kTileColumns<Dot>) + first * kPanelColumns * Dot::kWordDepth;
+      task.next_step = count / 4 * kPanelColumns * Dot::kWordDepth;
     }
     if constexpr (Dot::kSplitsWords) {
       task.split = split.from(n / kPanelColumns);

@@ -109,7 +109,7 @@ struct IntegerPanels {
 // The scratch: B, then A in rows of whole words.
 template <class TX, class TW>
 struct WidenedSides {
-  using Dot = Int16Dot;
+  using Dot = Int16Dot<>;
   ProductSizes sizes;
   IntegerRows<TX> a;
   IntegerMatrix<TW> b;

@@ -86,13 +86,17 @@ struct WinogradFloats<4> {
   }
 };
 
+// Weights are cold and rows few: two tiles of rows fetch all of the next columns.
+using WinogradTileOfFloats =
+    TileOfLevel<RegisterTile<4, 2>, RegisterTile<8, 2>, RegisterTile<6, 2, 2>, RegisterTile<8, 2, 4>>;
+
 template <int T>
 struct FloatForm : WinogradFloats<T> {
   static constexpr int kOutputs = T;
   using Input = float;
   using Value = float;
   using Sum = float;
-  using Dot = FmaDot<float>;
+  using Dot = FmaDot<float, WinogradTileOfFloats>;
   static constexpr int kInputLanes = kLanes;
   template <class L>
   static GCRT_INLINE Pack<float, L::value> read(L lane, const float* x) {

@@ -68,6 +68,11 @@ struct WinogradIntegers<4> {
   }
 };
 
+// As WinogradTileOfFloats.
+using WinogradTileOfIntegers =
+    TileOfLevel<IntegerTile<std::int16_t, std::int16_t>, IntegerTile<std::int16_t, std::int16_t>,
+                RegisterTile<6, 2, 2>, RegisterTile<8, 2, 4>>;
+
 template <int T, class TX>
 struct IntegerForm : WinogradIntegers<T> {
   using Base = WinogradIntegers<T>;
@@ -75,7 +80,7 @@ struct IntegerForm : WinogradIntegers<T> {
   using Input = TX;
   using Value = std::int16_t;
   using Sum = std::int32_t;
-  using Dot = Int16Dot;
+  using Dot = Int16Dot<WinogradTileOfIntegers>;
   static constexpr int kInputLanes = 2 * kLanes;
 
   const std::int32_t* offsets;
