@@ -62,6 +62,30 @@ void sort_by_preference(std::vector<Candidate>& candidates, const Machine& machi
 
 }  // namespace
 
+namespace {
+
+/// Makes times those of an average over the levels that the project is for.
+void average(std::vector<Candidate>& candidates, const ir::Problem& problem, const Machine& machine) {
+  const auto is_other = [&](const Candidate& c) { return c.family != candidates.front().family; };
+  if (machine.rivals.empty() || std::none_of(candidates.begin(), candidates.end(), is_other)) return;
+  Machine rival = machine;
+  for (const Level& level : machine.rivals) {
+    rival.level = level;
+    for (std::size_t i = 0; i < candidates.size();) {
+      const KernelFamily* family = candidates[i].family;
+      const std::vector<PlannedCost> plans = family->recipe(machine.target).plans(problem, rival);
+      // What has no counterpart is taken for as fast as the best.
+      for (std::size_t at = 0; i < candidates.size() && candidates[i].family == family; ++at, ++i) {
+        candidates[i].planned.cost.picoseconds += plans[at < plans.size() ? at : 0].cost.picoseconds;
+      }
+    }
+  }
+  const auto levels = static_cast<std::int64_t>(machine.rivals.size()) + 1;
+  for (Candidate& c : candidates) c.planned.cost.picoseconds /= levels;
+}
+
+}  // namespace
+
 Ranking rank(const ir::Problem& problem, const Machine& machine, const KernelFamily* forced) {
   Ranking ranking;
   for (const KernelFamily* family : families()) {
@@ -74,6 +98,7 @@ Ranking rank(const ir::Problem& problem, const Machine& machine, const KernelFam
       ranking.taken.push_back({family, std::move(planned)});
     }
   }
+  average(ranking.taken, problem, machine);
   sort_by_preference(ranking.taken, machine);
   return ranking;
 }

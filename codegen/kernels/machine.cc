@@ -18,6 +18,9 @@ constexpr TileShape kTiles64[] = {{8, 3}, {6, 4}};
 constexpr Level kSse = {16, 16, 1.75, 1.9, kTiles16};
 constexpr Level kAvx2 = {32, 16, 1.75, 1.9, kTiles32};
 constexpr Level kAvx512 = {64, 32, 1.75, 1.9, kTiles64};
+// vpdpbusd, vpdpwssd.
+constexpr Level kVnni = {64, 32, 4, 2, kTiles64};
+constexpr Level kAvxVnni = {32, 16, 4, 2, kTiles32};
 // SMULL and SADALP, or SDOT; SMLAL.
 constexpr Level kNeon = {16, 32, 1, 1, kTiles16Of32};
 constexpr Level kNeon32 = {16, 16, 1, 1, kTiles16};
@@ -30,11 +33,18 @@ struct LevelRow {
 
 // What GCC and Clang call the levels of the x86-64 psABI, architectures of ARM, and microcontrollers. What is
 // not listed here or among the cores is generic.
-constexpr std::array<LevelRow, 7> kLevels = {{
+constexpr std::array<LevelRow, 14> kLevels = {{
     {"x86-64", kSse},
     {"x86-64-v2", kSse},
     {"x86-64-v3", kAvx2},
     {"x86-64-v4", kAvx512},
+    {"cascadelake", kVnni},
+    {"icelake-client", kVnni},
+    {"icelake-server", kVnni},
+    {"sapphirerapids", kVnni},
+    {"alderlake", kAvxVnni},
+    {"znver4", kVnni},
+    {"znver5", kVnni},
     {"armv8-a", kNeon},
     {"armv8.2-a+dotprod", kNeonDot},
     {"cortex-m7", {4, 16, 1, 1, kTiles16}},
@@ -70,6 +80,8 @@ Level generic_level() { return kAvx2; }
 
 std::vector<Level> generic_levels() { return {kSse, kNeon, kAvx2, kAvx512}; }
 
+std::vector<Level> generic_rivals() { return {kVnni}; }
+
 std::int64_t Machine::picoseconds(std::int64_t multiply_adds, std::int64_t bytes, double efficiency) const {
   const double lanes = static_cast<double>(level.vector_bytes) / 4;
   const double compute =
@@ -97,12 +109,14 @@ Machine machine_of_cpu(std::string_view cpu) {
     machine.name = cpu;
     machine.level = row.level;
     machine.levels = {row.level};
+    machine.rivals.clear();
   }
   for (const Core& core : kCores) {
     if (core.name != cpu) continue;
     machine.name = cpu;
     machine.level = core.level;
     machine.levels = {core.level};
+    machine.rivals.clear();
     machine.gigahertz = core.gigahertz;
     machine.fma_per_clock = core.fma_per_clock;
     machine.fma_latency = core.fma_latency;
@@ -120,6 +134,7 @@ Machine machine_of_gpu(int capability, Precision precision, bool cublaslt) {
   Machine machine;
   machine.name = "sm_" + std::to_string(capability);
   machine.target = Target::kCuda;
+  machine.rivals.clear();
   machine.capability = capability;
   machine.gpu = gcrt::device_model(capability);
   machine.precision = precision;

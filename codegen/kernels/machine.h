@@ -33,6 +33,7 @@ struct Level {
 /// Of a machine of which nothing is known.
 Level generic_level();
 std::vector<Level> generic_levels();
+std::vector<Level> generic_rivals();
 
 struct Machine {
   std::string name = "generic";
@@ -40,6 +41,9 @@ struct Machine {
   Level level = generic_level();  // the usual one
   /// That the project may be built for, in the order of TileOfLevel (gcrt/cpu/dot.h).
   std::vector<Level> levels = generic_levels();
+  /// That families are chosen for besides the usual one: all share one set of weights, so that what costs
+  /// least on average is taken.
+  std::vector<Level> rivals = generic_rivals();
   double gigahertz = 3;   // of one core
   int fma_per_clock = 2;  // vector instructions
   int fma_latency = 4;    // clocks

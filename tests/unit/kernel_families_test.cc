@@ -379,6 +379,28 @@ TEST(Choice, WinogradOfBytesTakesSumsThatItIsExactIn) {
             "conv.integer");
 }
 
+TEST(Choice, AFamilyServesAllLevelsOfAProject) {
+  const ir::Problem problem = byte_window_problem({64, 64, 3, 3}, 100, 0, ElementType::kUInt8);
+  const Machine both;
+  ASSERT_EQ(both.rivals.size(), 1u);
+  Machine usual = both, rival = both;
+  usual.rivals.clear();
+  rival.rivals.clear();
+  rival.level = both.rivals[0];
+  const auto price = [&](const Machine& machine, std::string_view family) {
+    for (const Candidate& c : rank(problem, machine).taken) {
+      if (c.family->name == family) return c.planned.cost.picoseconds;
+    }
+    return std::int64_t{0};
+  };
+  for (const char* family : {"conv.integer", "conv.winograd2_integer", "conv.winograd4_integer"}) {
+    EXPECT_LT(price(rival, family), price(usual, family)) << family;
+    EXPECT_EQ(price(both, family), (price(usual, family) + price(rival, family)) / 2) << family;
+  }
+  EXPECT_TRUE(machine_of_cpu("cascadelake").rivals.empty());
+  EXPECT_EQ(machine_of_cpu("cascadelake").level.byte_rate, rival.level.byte_rate);
+}
+
 TEST(Choice, TransposedConvolutionsOfBytesAreForTheCpu) {
   const Tensor x = awkward(ElementType::kUInt8, {1, 8, 40, 40}),
                w = awkward(ElementType::kInt8, {8, 60, 2, 2});
@@ -396,8 +418,9 @@ TEST(Choice, TransposedConvolutionsOfBytesAreForTheCpu) {
   // A word of four bytes for each channel of its own group.
   ir::Problem grouped = problem;
   std::get<ir::ConvTransposeWork>(grouped.work).groups = 8;
-  EXPECT_GT(rank(grouped, Machine{}).taken.at(0).planned.cost.picoseconds,
-            3 * rank(problem, Machine{}).taken.at(0).planned.cost.picoseconds);
+  const Machine one_level = machine_of_cpu("x86-64-v3");
+  EXPECT_GT(rank(grouped, one_level).taken.at(0).planned.cost.picoseconds,
+            3 * rank(problem, one_level).taken.at(0).planned.cost.picoseconds);
   EXPECT_THAT(refusal_of(rank(problem, default_machine(Target::kCuda)), "conv_transpose.integer"),
               HasSubstr("floats"));
 }
