@@ -31,10 +31,11 @@ class ThreadPool {
   // `count` threads in all, the caller's included; 1 starts none.
   explicit ThreadPool(int count)
       : threads_{this, count < 1 ? 1 : count, &ThreadPool::run},
-        workers_(new (std::nothrow) Worker[static_cast<std::size_t>(threads_.count)]) {
-    if (!workers_) return;
+        workers_(new (std::nothrow) Worker[static_cast<std::size_t>(threads_.count)]),
+        has_share_(new (std::nothrow) std::atomic<bool>[static_cast<std::size_t>(threads_.count)]()) {
+    if (!workers_ || !has_share_) return;
     const auto wanted = static_cast<std::size_t>(threads_.count - 1);
-    while (running_ < wanted && workers_[running_].start(this)) ++running_;
+    while (running_ < wanted && workers_[running_].start(this, static_cast<int>(running_) + 1)) ++running_;
   }
   ~ThreadPool() {
     {
@@ -58,15 +59,15 @@ class ThreadPool {
 #if defined(_WIN32)
   class Worker {
    public:
-    bool start(ThreadPool* pool) {
+    bool start(ThreadPool* pool, int index) {
 #if defined(__cpp_exceptions)
       try {
-        thread_ = std::thread([pool] { pool->work(); });
+        thread_ = std::thread([pool, index] { pool->work(index); });
       } catch (const std::system_error&) {
         return false;
       }
 #else
-      thread_ = std::thread([pool] { pool->work(); });  // its only way to fail ends the program
+      thread_ = std::thread([pool, index] { pool->work(index); });  // its only way to fail ends the program
 #endif
       return true;
     }
@@ -78,14 +79,21 @@ class ThreadPool {
 #else
   class Worker {
    public:
-    bool start(ThreadPool* pool) { return pthread_create(&thread_, nullptr, &Worker::run, pool) == 0; }
+    bool start(ThreadPool* pool, int index) {
+      pool_ = pool;
+      index_ = index;
+      return pthread_create(&thread_, nullptr, &Worker::run, this) == 0;
+    }
     void join() { pthread_join(thread_, nullptr); }
 
    private:
-    static void* run(void* pool) {
-      static_cast<ThreadPool*>(pool)->work();
+    static void* run(void* worker) {
+      const Worker* const self = static_cast<const Worker*>(worker);
+      self->pool_->work(self->index_);
       return nullptr;
     }
+    ThreadPool* pool_ = nullptr;
+    int index_ = 0;
     pthread_t thread_{};
   };
 #endif
@@ -98,7 +106,9 @@ class ThreadPool {
     Body body = nullptr;
     void* argument = nullptr;
     std::ptrdiff_t count = 0;
-    std::ptrdiff_t chunks = 1;
+    std::ptrdiff_t share = 0;   // items that each thread finds waiting for it
+    std::ptrdiff_t rest = 0;    // items behind them
+    std::ptrdiff_t chunks = 1;  // of the rest, which differ by one item at most
     std::atomic<std::ptrdiff_t> next{0};
   };
 
@@ -118,9 +128,15 @@ class ThreadPool {
     job_.body = body;
     job_.argument = argument;
     job_.count = count;
-    // Pieces smaller than a thread's share let the faster threads take more. They differ by one item at most.
-    const std::ptrdiff_t most = static_cast<std::ptrdiff_t>(threads_.count) * 4;
-    job_.chunks = count < most ? count : most;
+    // Three quarters go to the threads in one piece each, whose items a kernel does together, and always the
+    // same one: what it reads it often wrote itself. The faster threads take more of the rest.
+    const std::ptrdiff_t threads = threads_.count;
+    job_.share = has_share_ ? (3 * (count / threads) + 3) / 4 : 0;
+    job_.rest = count - threads * job_.share;
+    job_.chunks = job_.rest < 4 * threads ? job_.rest : 4 * threads;
+    if (job_.share > 0) {
+      for (std::ptrdiff_t i = 0; i < threads; ++i) has_share_[i].store(true, std::memory_order_relaxed);
+    }
     job_.next.store(0, std::memory_order_relaxed);
     open_.store(true, std::memory_order_seq_cst);
     generation_.fetch_add(1, std::memory_order_seq_cst);
@@ -128,7 +144,7 @@ class ThreadPool {
       { const std::lock_guard<std::mutex> lock(mutex_); }
       wake_.notify_all();
     }
-    claim();
+    claim(0);
     // Close the door, then wait for those inside; a worker that comes now finds it shut.
     open_.store(false, std::memory_order_seq_cst);
     for (int spins = 0; inside_.load(std::memory_order_seq_cst) > 0; ++spins) {
@@ -140,19 +156,30 @@ class ThreadPool {
     }
   }
 
-  std::ptrdiff_t first_item(std::ptrdiff_t chunk) const {
-    return job_.count / job_.chunks * chunk + job_.count % job_.chunks * chunk / job_.chunks;
+  void run_share(int index) {
+    std::atomic<bool>& has_share = has_share_[index];
+    if (!has_share.load(std::memory_order_relaxed) || !has_share.exchange(false, std::memory_order_relaxed))
+      return;
+    job_.body(job_.argument, index * job_.share, (index + 1) * job_.share);
   }
 
-  void claim() {
+  // All that is left, beginning with the share of thread `index`.
+  void claim(int index) {
+    if (job_.share > 0) run_share(index);
+    const std::ptrdiff_t first = job_.share * threads_.count;
+    const auto chunk_begin = [&](std::ptrdiff_t chunk) {
+      return first + job_.rest / job_.chunks * chunk + job_.rest % job_.chunks * chunk / job_.chunks;
+    };
     for (;;) {
       const std::ptrdiff_t chunk = job_.next.fetch_add(1, std::memory_order_relaxed);
-      if (chunk >= job_.chunks) return;
-      job_.body(job_.argument, first_item(chunk), first_item(chunk + 1));
+      if (chunk >= job_.chunks) break;
+      job_.body(job_.argument, chunk_begin(chunk), chunk_begin(chunk + 1));
     }
+    // Shares of threads that have not come.
+    for (int i = 0; job_.share > 0 && i < threads_.count; ++i) run_share(i);
   }
 
-  void work() {
+  void work(int index) {
     unsigned seen = 0;
     for (;;) {
       seen = wait_for_generation(seen);
@@ -160,7 +187,7 @@ class ThreadPool {
       // Announce first, look second: the caller shuts the door first and counts second, so one of the two
       // sees the other.
       inside_.fetch_add(1, std::memory_order_seq_cst);
-      if (open_.load(std::memory_order_seq_cst)) claim();
+      if (open_.load(std::memory_order_seq_cst)) claim(index);
       inside_.fetch_sub(1, std::memory_order_seq_cst);
     }
   }
@@ -192,6 +219,7 @@ class ThreadPool {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::unique_ptr<Worker[]> workers_;  // of `count - 1`; one too many, so that there is always one
+  std::unique_ptr<std::atomic<bool>[]> has_share_;  // of each thread, the caller first: nobody took it yet
   std::size_t running_ = 0;
 };
 
