@@ -30,15 +30,22 @@ class CpuNestPrinter final : public NestPrinter {
  public:
   using NestPrinter::NestPrinter;
 
-  /// In one thread, or `threaded`: the items of parallel_for are the outermost axis, or blocks of the only
-  /// one.
+  /// In one thread, or `threaded`: the items of parallel_for are the outermost axis, or blocks of the vector
+  /// axis where it is that.
   void print(int region_root, bool threaded) {
     const bool parallel_vector = nest_.vector_axis >= 0 && !axis(nest_.vector_axis).reduced;
     const std::vector<int> all = roots(region_root);
     std::vector<int> loops = nest_.parallel;
-    if (parallel_vector) loops.pop_back();  // the vector axis is last
+    std::vector<int> inside;
+    if (parallel_vector) {
+      loops.pop_back();  // the vector axis is last
+      const auto end =
+          std::stable_partition(loops.begin(), loops.end(), [&](int a) { return !is_inside(a); });
+      inside.assign(end, loops.end());
+      loops.erase(end, loops.end());
+    }
     expressions_.declare(code_, all, bound_);
-    if (threaded) open_items(nest_.parallel.front(), loops.empty());
+    if (threaded) open_items(loops.empty() ? nest_.vector_axis : loops.front(), loops.empty());
     for (const int loop : loops) {
       if (threaded && loop == loops.front()) {
         open_item_loop(loop, all);
@@ -48,8 +55,10 @@ class CpuNestPrinter final : public NestPrinter {
     }
     if (parallel_vector) {
       open_vector_loop(nest_.vector_axis);
-      expressions_.declare(code_, all, bound_);
+      if (inside.empty()) expressions_.declare(code_, all, bound_);
+      for (const int loop : inside) open_loop(loop, all);
       point(region_root);
+      for (std::size_t i = 0; i < inside.size(); ++i) code_.close();
       close_vector_loop();
     } else {
       point(region_root);
@@ -75,6 +84,15 @@ class CpuNestPrinter final : public NestPrinter {
   }
 
  private:
+  /// Whether the results along a short axis lie between those of the vector axis, as the channels of a pixel:
+  /// then each line of them is written by one thread, at once.
+  bool is_inside(int loop) const {
+    constexpr std::int64_t kShort = 8;
+    const auto step = [&](int a) { return std::abs(nest_.store.coefficient_of(a)); };
+    return nest_.form->is_map() && axis(loop).extent() <= kShort && step(loop) > 0 &&
+           step(loop) < step(nest_.vector_axis);
+  }
+
   void open_items(int loop, bool in_blocks) {
     in_blocks_ = in_blocks;
     const std::int64_t extent = axis(loop).extent();
