@@ -27,9 +27,8 @@ template <class Dot>
 GCRT_NOINLINE void conv2d_block(ConvGroup<Dot>& group, const Block& block, ConvTile<Dot>& tile,
                                 const TileEpilogue<Dot>& epilogue) {
   const ConvShape& s = group.shape;
-  const std::ptrdiff_t most = group.gathered ? kGatheredDepth : Dot::kMaxTaps;
-  const int part_rows = static_cast<int>(larger(1, smaller(s.kernel_h, most / s.kernel_w)));
-  const int part_columns = static_cast<int>(smaller(s.kernel_w, most));
+  const int part_rows = static_cast<int>(larger(1, smaller(s.kernel_h, Dot::kMaxTaps / s.kernel_w)));
+  const int part_columns = static_cast<int>(smaller(s.kernel_w, Dot::kMaxTaps));
   const bool is_whole = part_rows == s.kernel_h && part_columns == s.kernel_w;
   const bool keeps_rows = is_whole && block.row_end - block.row_begin <= Dot::kRows;
   const std::ptrdiff_t words = group.panel_words;
@@ -65,11 +64,51 @@ GCRT_NOINLINE void conv2d_block(ConvGroup<Dot>& group, const Block& block, ConvT
   }
 }
 
+// The same of windows that are copied together.
+template <class Dot>
+GCRT_NOINLINE void conv2d_gathered_block(const ConvGroup<Dot>& group, const Block& block, ConvTile<Dot>& tile,
+                                         const TileEpilogue<Dot>& epilogue) {
+  constexpr std::ptrdiff_t kMost = ConvTile<Dot>::kGatheredRows;
+  const std::ptrdiff_t words = group.panel_words;
+  alignas(64) typename Dot::Sum sums[kMost * kTileColumns<Dot>];
+  alignas(64) typename ColumnTiles<Dot>::Padded padded;
+  ColumnTiles<Dot> tiles{group.w_packed,   words,  group.offsets, group.n_origin,
+                         block.column_end, padded, group.split};
+  const TileRun run{0, 0};
+  TileTask<Dot> task;
+  task.base = tile.copied;
+  task.row_stride = ConvTile<Dot>::kGatheredStride;
+  task.runs = &run;
+  task.run_count = 1;
+  task.run_words = words;
+  task.word_step = Dot::kWordDepth;
+  task.tail = 0;
+  task.sums = sums;
+  for (std::ptrdiff_t m = block.row_begin; m < block.row_end;) {
+    const std::ptrdiff_t left = block.row_end - m;
+    const int rows = Dot::next_rows(left);
+    task.valid_rows = static_cast<int>(smaller(left, rows));
+    task.tiles = static_cast<int>(left < kMost ? larger(1, left / Dot::kRows) : kStripTiles);
+    task.m = m;
+    const int valid = (task.tiles - 1) * rows + task.valid_rows;
+    tile.gather(group, m, task.tiles * rows, valid);
+    for (std::ptrdiff_t n = block.column_begin; n < block.column_end;) {
+      const int columns = tiles.select(task, n, 0, words);
+      run_tile(rows, columns, task, epilogue);
+      n += columns;
+    }
+    m += valid;
+  }
+}
+
 // Blocks of output pixels, each of whole tiles. A block of one tile keeps its row pointers for all columns.
 template <class Dot>
 inline void conv2d_blocks(ConvGroup<Dot>& group, const Blocking& blocking, Block block,
                           const TileEpilogue<Dot>& epilogue) {
   ConvTile<Dot> tile;
+  if constexpr (Dot::kGathersWindows) {
+    if (group.gathered) return conv2d_gathered_block(group, block, tile, epilogue);
+  }
   const std::ptrdiff_t row_end = block.row_end;
   const std::ptrdiff_t step = whole_pieces(blocking.block_rows, Dot::kRows, row_end);
   for (; block.row_begin < row_end; block.row_begin = block.row_end) {

@@ -4,7 +4,8 @@
 // Where a tile lies inside the image, a tap is one offset common to all rows, and the taps of one kernel row
 // are one run when the input pixels are contiguous. At the border, taps outside the image read a row of zeros
 // (of zero points, where integers have any), and taps that are outside for the whole tile are skipped where
-// they add nothing. Windows of bytes that would not fill words are copied together, and are one run.
+// they add nothing. Windows of bytes that would not fill words are copied together, those of several tiles
+// before they are multiplied: what was just stored in pieces is not read in others.
 #pragma once
 
 #include "gcrt/cpu/conv_shape.h"
@@ -69,7 +70,8 @@ struct ConvTile {
   static constexpr bool kCopiesEdges = Dot::kEdgeChannels > 0;
   // From one gathered window to the next, with room for the vector in which it ends.
   static constexpr std::ptrdiff_t kGatheredStride = kGatheredDepth + 64;
-  static constexpr std::ptrdiff_t kCopiedElements = Dot::kGathersWindows ? Dot::kRows * kGatheredStride
+  static constexpr std::ptrdiff_t kGatheredRows = kStripTiles * Dot::kRows;
+  static constexpr std::ptrdiff_t kCopiedElements = Dot::kGathersWindows ? kGatheredRows * kGatheredStride
                                                     : kCopiesEdges       ? kEdgeElements + 256
                                                                          : 1;
 
@@ -88,6 +90,10 @@ struct ConvTile {
   // Fills in the rows of `task` for output pixels m, m + 1, ...; pixels past the last valid one repeat it.
   void prepare(const ConvGroup<Dot>& group, std::ptrdiff_t m, int rows, int valid, TileTask<Dot>& task);
 
+  // Copies the windows of `valid` output pixels m, m + 1, ..., kGatheredStride apart; others up to `rows`
+  // repeat the last.
+  void gather(const ConvGroup<Dot>& group, std::ptrdiff_t m, int rows, int valid);
+
  private:
   GCRT_INLINE void seek(const ConvShape& s, std::ptrdiff_t m);
   GCRT_INLINE void advance(const ConvShape& s, int pixels);
@@ -97,8 +103,8 @@ struct ConvTile {
   GCRT_INLINE bool fits_edge(const ConvGroup<Dot>& group) const;
   void border_by_taps(const ConvGroup<Dot>& group, TileTask<Dot>& task);
   void border_by_rows(const ConvGroup<Dot>& group, TileTask<Dot>& task);
-  void gather(const ConvGroup<Dot>& group, TileTask<Dot>& task);
-  GCRT_INLINE void gather_window(const ConvGroup<Dot>& group, int i);
+  GCRT_INLINE void gather_border(const ConvGroup<Dot>& group, Left* to) const;
+  GCRT_INLINE int pixels_inside(const ConvGroup<Dot>& group, int most) const;
 };
 
 template <class Dot>
@@ -304,45 +310,70 @@ GCRT_INLINE void copy_run(const T* from, std::ptrdiff_t length, T* to) {
   for (std::ptrdiff_t j = 0; j < length; j += kRunBytes) store(lane, to + j, load(lane, from + j));
 }
 
-// Copies the window of row i: kernel row by kernel row inside the image, where pixels follow each other, else
-// tap by tap; those outside the image are the zero point.
+// Copies the window at the current position tap by tap; those outside the image are the zero point.
 template <class Dot>
-GCRT_INLINE void ConvTile<Dot>::gather_window(const ConvGroup<Dot>& group, int i) {
+GCRT_INLINE void ConvTile<Dot>::gather_border(const ConvGroup<Dot>& group, Left* to) const {
   const ConvShape& s = group.shape;
-  const std::ptrdiff_t length = s.kernel_w * group.channels, step = s.dilation_h * s.in_row_stride;
-  const bool is_inside = ih[i] >= 0 && iw[i] >= 0 && ih[i] + (s.kernel_h - 1) * s.dilation_h < s.in_h &&
-                         iw[i] + (s.kernel_w - 1) * s.dilation_w < s.in_w;
-  const bool is_dense = s.in_pixel_stride == group.channels && s.dilation_w == 1;
-  Left* to = copied + i * kGatheredStride;
-  if (is_inside && is_dense &&
-      offset[i] + (s.kernel_h - 1) * step + ceil_div(length, kRunBytes) * kRunBytes <= group.size) {
-    const Left* from = group.x + offset[i];
-    for (int kh = 0; kh < s.kernel_h; ++kh, from += step, to += length) copy_run(from, length, to);
-    return;
-  }
+  const int y = row * s.stride_h - s.pad_top, x = column * s.stride_w - s.pad_left;
+  const Left* const first =
+      group.x + (image * s.in_image_stride + y * s.in_row_stride + x * s.in_pixel_stride);
   for (int kh = 0; kh < s.kernel_h; ++kh) {
-    const bool is_row = static_cast<unsigned>(ih[i] + kh * s.dilation_h) < static_cast<unsigned>(s.in_h);
+    const bool is_row = static_cast<unsigned>(y + kh * s.dilation_h) < static_cast<unsigned>(s.in_h);
     for (int kw = 0; kw < s.kernel_w; ++kw, to += group.channels) {
       const bool is_in =
-          is_row && static_cast<unsigned>(iw[i] + kw * s.dilation_w) < static_cast<unsigned>(s.in_w);
-      const Left* const from = is_in ? group.x + (offset[i] + group.tap_offset(kh, kw)) : group.border_row;
+          is_row && static_cast<unsigned>(x + kw * s.dilation_w) < static_cast<unsigned>(s.in_w);
+      const Left* const from = is_in ? first + group.tap_offset(kh, kw) : group.border_row;
       for (std::ptrdiff_t c = 0; c < group.channels; ++c) to[c] = from[c];
     }
   }
 }
 
-// Windows of all rows, one run.
+// Of the next `most` output pixels those in one row whose windows lie inside the image, and may be copied in
+// whole vectors.
 template <class Dot>
-void ConvTile<Dot>::gather(const ConvGroup<Dot>& group, TileTask<Dot>& task) {
-  for (int i = 0; i < count; ++i) gather_window(group, i);
-  runs[0] = {0, 0};
-  task.rows = nullptr;
-  task.rows_step = 0;
-  task.base = copied;
-  task.row_stride = kGatheredStride;
-  task.run_count = 1;
-  task.run_words = group.panel_words;
-  task.tail = 0;
+GCRT_INLINE int ConvTile<Dot>::pixels_inside(const ConvGroup<Dot>& group, int most) const {
+  const ConvShape& s = group.shape;
+  const int y = row * s.stride_h - s.pad_top, x = column * s.stride_w - s.pad_left;
+  const int below = y + (s.kernel_h - 1) * s.dilation_h, right = s.in_w - 1 - (s.kernel_w - 1) * s.dilation_w;
+  if (y < 0 || x < 0 || below >= s.in_h || x > right) return 0;
+  const std::ptrdiff_t last = image * s.in_image_stride + below * s.in_row_stride + x * s.in_pixel_stride +
+                              ceil_div(s.kernel_w * group.channels, kRunBytes) * kRunBytes;
+  if (last > group.size) return 0;
+  const std::ptrdiff_t fits = (group.size - last) / (s.stride_w * s.in_pixel_stride);
+  return static_cast<int>(
+      smaller(smaller(most, s.out_w - column), smaller((right - x) / s.stride_w, fits) + 1));
+}
+
+// Kernel row by kernel row inside the image, where pixels follow each other.
+template <class Dot>
+void ConvTile<Dot>::gather(const ConvGroup<Dot>& group, std::ptrdiff_t m, int rows, int valid) {
+  const ConvShape& s = group.shape;
+  seek(s, m);
+  Left* to = copied;
+  const bool is_dense = s.in_pixel_stride == group.channels && s.dilation_w == 1;
+  const std::ptrdiff_t length = s.kernel_w * group.channels, line = s.dilation_h * s.in_row_stride;
+  const std::ptrdiff_t step = s.stride_w * s.in_pixel_stride;
+  const int lines = s.kernel_h;
+  for (int left = valid; left > 0;) {
+    const int pixels = is_dense ? pixels_inside(group, left) : 0;
+    if (pixels == 0) {
+      gather_border(group, to);
+      to += kGatheredStride;
+      advance(s, 1);
+      --left;
+      continue;
+    }
+    const Left* from =
+        group.x + (image * s.in_image_stride + (row * s.stride_h - s.pad_top) * s.in_row_stride +
+                   (column * s.stride_w - s.pad_left) * s.in_pixel_stride);
+    for (int i = 0; i < pixels; ++i, from += step, to += kGatheredStride) {
+      for (int kh = 0; kh < lines; ++kh) copy_run(from + kh * line, length, to + kh * length);
+    }
+    advance(s, pixels);
+    left -= pixels;
+  }
+  for (int i = valid; i < rows; ++i, to += kGatheredStride)
+    copy_run(to - kGatheredStride, kGatheredStride, to);
 }
 
 template <class Dot>
@@ -354,7 +385,7 @@ void ConvTile<Dot>::prepare(const ConvGroup<Dot>& group, std::ptrdiff_t m, int r
   task.rows = pointers;
   task.runs = runs;
   task.word_step = Dot::kWordDepth;
-  if (!group.gathered && valid == rows && is_inside_row(s)) {
+  if (valid == rows && is_inside_row(s)) {
     const std::ptrdiff_t first = image * s.in_image_stride +
                                  (row * s.stride_h - s.pad_top) * s.in_row_stride +
                                  (column * s.stride_w - s.pad_left) * s.in_pixel_stride;
@@ -369,9 +400,6 @@ void ConvTile<Dot>::prepare(const ConvGroup<Dot>& group, std::ptrdiff_t m, int r
     }
   }
   const bool is_inside = locate(s, valid);
-  if constexpr (Dot::kGathersWindows) {
-    if (group.gathered) return gather(group, task);
-  }
   std::ptrdiff_t last = 0;
   for (int i = 0; i < count; ++i) last = larger(last, offset[i]);
   if (is_inside && group.may_read_on(last + group.last_tap_offset())) {

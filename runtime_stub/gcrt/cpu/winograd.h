@@ -143,13 +143,17 @@ GCRT_INLINE WinogradTile winograd_tile(const ConvShape& s, std::ptrdiff_t tile) 
           static_cast<int>(tile - line * width) * T};
 }
 
-// B' d B for all channels of a tile. `pixels`: of its inputs, row by row; `v`: its row of position 0.
-template <class Form>
+// B' d B for all channels of a tile, L of them at a time or fewer; the last ones may be computed twice.
+// `pixels`: of its inputs, row by row; `v`: its row of position 0.
+template <class Form, int L = Form::kInputLanes>
 GCRT_NOINLINE void winograd_input(const typename Form::Input* const* pixels, std::ptrdiff_t channels,
                                   typename Form::Value* v, std::ptrdiff_t stride) {
-  constexpr int S = Form::kOutputs + 2;
-  vectorize<Form::kInputLanes>(channels, [&](auto lane, std::ptrdiff_t c) GCRT_LAMBDA_INLINE {
-    using V = Pack<typename Form::Value, decltype(lane)::value>;
+  constexpr int S = Form::kOutputs + 2, kNarrow = Form::kInputLanes / 2;
+  if (channels < L) return winograd_input<Form, (L > kNarrow ? kNarrow : 1)>(pixels, channels, v, stride);
+  using V = Pack<typename Form::Value, L>;
+  constexpr Lanes<L> lane{};
+  for (std::ptrdiff_t begin = 0; begin < channels; begin += L) {
+    const std::ptrdiff_t c = smaller(begin, channels - L);
     V columns[S][S];
     GCRT_UNROLL
     for (int j = 0; j < S; ++j) {
@@ -167,7 +171,7 @@ GCRT_NOINLINE void winograd_input(const typename Form::Input* const* pixels, std
       GCRT_UNROLL
       for (int j = 0; j < S; ++j) store(lane, v + (i * S + j) * stride + c, transformed[j]);
     }
-  });
+  }
 }
 
 // A' m A for `columns` of a tile from channel n on: y[T][T][kWinogradColumns]. `sums`: its row of position 0.
