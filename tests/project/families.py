@@ -97,22 +97,27 @@ def windows():
     """Convolutions of 3x3 windows: tails of tiles and of channels, one pixel, uneven pads, batches, sums in place; and one
     along an image of one column."""
     model = Model()
-    model.inputs = ["float[2,17,9,14] x", "float[1,5,3,3] s", "float[1,1,6,33] n", "float[2,5,30,1] t"]
+    model.inputs = ["float[2,17,9,14] x", "float[1,5,3,3] s", "float[1,1,6,33] n", "float[2,5,30,1] t",
+                    "float[2,1,90] r"]
     model.outputs = ["float[2,17,9,14] wide", "float[1,40,1,1] point", "float[1,3,8,34] few", "float[2,8,13,14] deep",
-                     "float[2,4,14,1] tall"]
-    for name, shape in (("w", (17, 17, 3, 3)), ("v", (17, 17, 3, 3)), ("p", (40, 5, 3, 3)), ("f", (3, 1, 3, 3)),
+                     "float[2,4,14,1] tall", "float[2,1,11,16] single", "float[2,1,38] frames"]
+    for name, shape in (("q", (1, 17, 3, 3)), ("k", (1, 1, 19)), ("w", (17, 17, 3, 3)), ("v", (17, 17, 3, 3)), ("p", (40, 5, 3, 3)), ("f", (3, 1, 3, 3)),
                         ("d", (8, 17, 3, 3)), ("b", (17,)), ("l", (4, 5, 7, 1))):
         model.constant(name, "float", shape)
     model.nodes = ["first = Conv<pads = [1, 1, 1, 1]>(x, w, b)", "low = Relu(first)",
                    "second = Conv<pads = [1, 1, 1, 1]>(low, v)", "sum = Add(second, low)", "wide = Relu(sum)",
                    "point = Conv(s, p)", "few = Conv<pads = [0, 3, 4, 0]>(n, f)",
                    "deep = Conv<pads = [4, 0, 2, 2]>(wide, d)",
-                   "tall = Conv<pads = [2, 0, 2, 0], strides = [2, 1]>(t, l)"]
+                   "tall = Conv<pads = [2, 0, 2, 0], strides = [2, 1]>(t, l)",
+                   "one = Conv<pads = [2, 2, 2, 2]>(wide, q)", "single = Sigmoid(one)",
+                   "frames = Conv<strides = [2], pads = [2, 3]>(r, k)"]
     return model
 
 
 FORCED_WINDOWS = {node: ["conv.winograd4", "conv.winograd2", "conv.direct", "conv.loops"]
-                  for node in ("first", "second", "point", "few", "deep")}
+                  for node in ("first", "second", "point", "few")}
+FORCED_WINDOWS["deep"] = FORCED_WINDOWS["one"] = ["conv.winograd4", "conv.winograd2", "conv.dot", "conv.loops"]
+FORCED_WINDOWS["frames"] = ["conv.dot", "conv.direct", "conv.loops"]
 
 
 def byte_windows():
