@@ -135,7 +135,7 @@ class ThreadPool {
     job_.rest = count - threads * job_.share;
     job_.chunks = job_.rest < 4 * threads ? job_.rest : 4 * threads;
     if (job_.share > 0) {
-      for (std::ptrdiff_t i = 0; i < threads; ++i) has_share_[i].store(true, std::memory_order_relaxed);
+      for (int i = 0; i < threads_.count; ++i) share_of(i).store(true, std::memory_order_relaxed);
     }
     job_.next.store(0, std::memory_order_relaxed);
     open_.store(true, std::memory_order_seq_cst);
@@ -156,8 +156,10 @@ class ThreadPool {
     }
   }
 
+  std::atomic<bool>& share_of(int index) { return has_share_[static_cast<std::size_t>(index)]; }
+
   void run_share(int index) {
-    std::atomic<bool>& has_share = has_share_[index];
+    std::atomic<bool>& has_share = share_of(index);
     if (!has_share.load(std::memory_order_relaxed) || !has_share.exchange(false, std::memory_order_relaxed))
       return;
     job_.body(job_.argument, index * job_.share, (index + 1) * job_.share);

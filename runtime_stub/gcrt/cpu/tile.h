@@ -117,11 +117,19 @@ GCRT_NOINLINE void finish_block(const T* sums, std::ptrdiff_t stride, int rows, 
   finish_lanes<kVectorLanes<T>>(sums, stride, rows, columns, m, n, copy);
 }
 
+// A number that is known where it is an index. std::integral_constant would leave its conversion behind, as a
+// function that other libraries define too.
+template <int I>
+struct Index {
+  static constexpr int value = I;
+  GCRT_INLINE constexpr operator int() const { return I; }
+};
+
 // body(i) for i from 0 to N - 1, each a constant: sums that only constants index are registers from the
 // outset. Where a loop over them is unrolled, g++ may keep them in memory around it.
 template <class F, int... I>
 GCRT_INLINE void for_each_index(std::integer_sequence<int, I...>, const F& body) {
-  (body(std::integral_constant<int, I>{}), ...);
+  (body(Index<I>{}), ...);
 }
 template <int N, class F>
 GCRT_INLINE void for_each_index(const F& body) {
