@@ -17,8 +17,11 @@ void normalise(RewriteContext& context) {
 void infer(InferContext& context) {
   const auto& perm = context.attributes().ints_of("perm");
   const Shape& shape = context.shape(0);
+  // Other operators count axes from the end as well; perm does not (ONNX Transpose-21).
+  const bool counts_from_end =
+      std::any_of(perm.begin(), perm.end(), [](std::int64_t axis) { return axis < 0; });
   std::vector<int> sorted = normalise_axes(perm, static_cast<int>(shape.size()));
-  if (sorted.size() != shape.size()) operator_error("perm must name every axis once");
+  if (counts_from_end || sorted.size() != shape.size()) operator_error("perm must name every axis once");
   Shape out;
   for (const std::int64_t axis : perm) out.push_back(shape[static_cast<std::size_t>(axis)]);
   context.set_result(0, context.element(0), std::move(out));
