@@ -41,11 +41,14 @@ GCRT_NOINLINE void dot_windows(const ConvShape& s, const float* x, std::ptrdiff_
   for (int line = 0; line < lines; ++line, x += x_line, w += w_line) {
     const auto add_products = [&](std::ptrdiff_t k, const auto& keep) GCRT_LAMBDA_INLINE {
       V xv[P];
-      for_each_index<P>([&](auto p) GCRT_LAMBDA_INLINE { xv[p] = keep(load(lane, x + p * step + k)); });
-      for_each_index<N>([&](auto n) GCRT_LAMBDA_INLINE {
+      GCRT_UNROLL
+      for (int p = 0; p < P; ++p) xv[p] = keep(load(lane, x + p * step + k));
+      GCRT_UNROLL
+      for (int n = 0; n < N; ++n) {
         const V wv = load(lane, w + n * w_channel + k);
-        for_each_index<P>([&](auto p) GCRT_LAMBDA_INLINE { fma_into(acc[p][n], xv[p], wv); });
-      });
+        GCRT_UNROLL
+        for (int p = 0; p < P; ++p) fma_into(acc[p][n], xv[p], wv);
+      }
     };
     for (std::ptrdiff_t k = 0; k < whole; k += kLanes)
       add_products(k, [](V v) GCRT_LAMBDA_INLINE { return v; });
@@ -63,8 +66,11 @@ GCRT_NOINLINE void dot_windows(const ConvShape& s, const float* x, std::ptrdiff_
       }
     }
   }
-  for_each_sum<P, N>([&](auto p, auto n)
-                         GCRT_LAMBDA_INLINE { sums[p * N + n] = reduce_add(acc[p][n]) + rest[p][n]; });
+  GCRT_UNROLL
+  for (int p = 0; p < P; ++p) {
+    GCRT_UNROLL
+    for (int n = 0; n < N; ++n) sums[p * N + n] = reduce_add(acc[p][n]) + rest[p][n];
+  }
 }
 
 // Pixels [begin, end) of the output row whose windows begin at (image, y): sums[pixel][N].

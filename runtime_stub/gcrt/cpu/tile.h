@@ -9,8 +9,6 @@
 // and one index register walks, which measures 95-97 % of the FMA peak at 6x16 and 12x32.
 #pragma once
 
-#include <utility>
-
 #include "gcrt/cpu/dot.h"
 
 namespace GCRT_NAMESPACE {
@@ -117,32 +115,6 @@ GCRT_NOINLINE void finish_block(const T* sums, std::ptrdiff_t stride, int rows, 
   finish_lanes<kVectorLanes<T>>(sums, stride, rows, columns, m, n, copy);
 }
 
-// A number that is known where it is an index. std::integral_constant would leave its conversion behind, as a
-// function that other libraries define too.
-template <int I>
-struct Index {
-  static constexpr int value = I;
-  GCRT_INLINE constexpr operator int() const { return I; }
-};
-
-// body(i) for i from 0 to N - 1, each a constant: sums that only constants index are registers from the
-// outset. Where a loop over them is unrolled, g++ may keep them in memory around it.
-template <class F, int... I>
-GCRT_INLINE void for_each_index(std::integer_sequence<int, I...>, const F& body) {
-  (body(Index<I>{}), ...);
-}
-template <int N, class F>
-GCRT_INLINE void for_each_index(const F& body) {
-  for_each_index(std::make_integer_sequence<int, N>{}, body);
-}
-// body(i, j) for each row and vector of a tile.
-template <int Rows, int Vectors, class F>
-GCRT_INLINE void for_each_sum(const F& body) {
-  for_each_index<Rows>([&](auto i) GCRT_LAMBDA_INLINE {
-    for_each_index<Vectors>([&](auto j) GCRT_LAMBDA_INLINE { body(i, j); });
-  });
-}
-
 // Small tiles do not have enough independent sums to hide the latency of an FMA; they keep several sums per
 // element, for k modulo the number of phases.
 constexpr int tile_phases(int accumulators) { return accumulators >= 8 ? 1 : accumulators >= 4 ? 2 : 4; }
@@ -161,20 +133,23 @@ GCRT_INLINE void tile_step(TileSums<Rows, Vectors, Dot>& acc, const F& factor, c
   constexpr int L = kVectorLanes<typename Dot::Sum>;
   constexpr int P = Phase % TileSums<Rows, Vectors, Dot>::kPhases;
   typename Dot::Vector bv[Vectors];
-  for_each_index<Vectors>([&](auto j) GCRT_LAMBDA_INLINE {
-    constexpr std::ptrdiff_t column = j.value * L % kPanelColumns * Dot::kWordDepth;
+  GCRT_UNROLL
+  for (int j = 0; j < Vectors; ++j) {
+    const std::ptrdiff_t column = j * L % kPanelColumns * Dot::kWordDepth;
     __builtin_memcpy(&bv[j], b + (j * L / kPanelColumns) * panel_stride + column, sizeof(bv[j]));
-  });
-  for_each_index<Rows>([&](auto i) GCRT_LAMBDA_INLINE {
+  }
+  GCRT_UNROLL
+  for (int i = 0; i < Rows; ++i) {
     const auto av = factor(i);
-    for_each_index<Vectors>([&](auto j) GCRT_LAMBDA_INLINE {
+    GCRT_UNROLL
+    for (int j = 0; j < Vectors; ++j) {
       if constexpr (InPairs) {
         Dot::multiply_add_pairs(acc.sum[P][i][j], av, bv[j]);
       } else {
         Dot::multiply_add(acc.sum[P][i][j], av, bv[j]);
       }
-    });
-  });
+    }
+  }
 }
 
 // Four words of k, those of each row in the lanes of a vector, `words(i)`.
@@ -183,7 +158,8 @@ GCRT_INLINE void tile_steps_by_lane(TileSums<Rows, Vectors, Dot>& acc, const F& 
                                     const typename Dot::Right* b, std::ptrdiff_t panel_stride) {
   constexpr std::ptrdiff_t kPanelRow = kPanelColumns * Dot::kWordDepth;
   typename Dot::Vector row[Rows];
-  for_each_index<Rows>([&](auto i) GCRT_LAMBDA_INLINE { row[i] = words(i); });
+  GCRT_UNROLL
+  for (int i = 0; i < Rows; ++i) row[i] = words(i);
   const auto step = [&](auto lane) GCRT_LAMBDA_INLINE {
     constexpr int I = decltype(lane)::value;
     tile_step<I>(
@@ -207,14 +183,22 @@ template <int Rows, int Vectors, class Dot>
 GCRT_INLINE void start_tile(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>& task, int tile) {
   constexpr Lanes<kVectorLanes<typename Dot::Sum>> lane{};
   const typename Dot::Sum* const parked = sums_of<Rows, Vectors>(task, tile);
-  for_each_index<TileSums<Rows, Vectors, Dot>::kPhases>([&](auto p) GCRT_LAMBDA_INLINE {
-    for_each_sum<Rows, Vectors>([&](auto i, auto j)
-                                    GCRT_LAMBDA_INLINE { acc.sum[p][i][j] = typename Dot::Accumulator{}; });
-  });
+  GCRT_UNROLL
+  for (int p = 0; p < acc.kPhases; ++p) {
+    GCRT_UNROLL
+    for (int i = 0; i < Rows; ++i) {
+      GCRT_UNROLL
+      for (int j = 0; j < Vectors; ++j) acc.sum[p][i][j] = typename Dot::Accumulator{};
+    }
+  }
   const auto start_from = [&](const typename Dot::Sum* sums, std::ptrdiff_t step) GCRT_LAMBDA_INLINE {
-    for_each_sum<Rows, Vectors>([&](auto i, auto j) GCRT_LAMBDA_INLINE {
-      acc.sum[0][i][j] = Dot::begin(load(lane, sums + i * step + j * lane.value));
-    });
+    GCRT_UNROLL
+    for (int i = 0; i < Rows; ++i) {
+      GCRT_UNROLL
+      for (int j = 0; j < Vectors; ++j) {
+        acc.sum[0][i][j] = Dot::begin(load(lane, sums + i * step + j * lane.value));
+      }
+    }
   };
   if constexpr (Dot::kHasOffsets) {
     start_from(task.resume ? parked : task.offsets, task.resume ? Vectors * lane.value : 0);
@@ -244,7 +228,8 @@ GCRT_INLINE void add_rests(TileSums<Rows, Vectors, Dot>& acc, const typename Dot
   constexpr std::ptrdiff_t kPanelRow = kPanelColumns * Dot::kWordDepth;
   const std::ptrdiff_t first = run.b_offset / kPanelRow;
   const std::ptrdiff_t count = task.run_words + (task.tail > 0 ? 1 : 0);
-  for_each_index<Panels::kPanels>([&](auto p) GCRT_LAMBDA_INLINE {
+  GCRT_UNROLL
+  for (int p = 0; p < Panels::kPanels; ++p) {
     const std::int32_t begin = task.split.starts[p], end = task.split.starts[p + 1];
     std::int32_t next = begin + rests.next[p];
     while (next < end && task.split.words[next] < first) ++next;  // of parts of K that came before
@@ -254,19 +239,20 @@ GCRT_INLINE void add_rests(TileSums<Rows, Vectors, Dot>& acc, const typename Dot
       const int values = word < task.run_words ? Dot::kWordDepth : task.tail;
       const typename Dot::Right* const rest = task.split.rests + next * kPanelRow + task.split_column;
       typename Dot::Vector bv[Panels::kVectors];
-      for_each_index<Panels::kVectors>([&](auto j) GCRT_LAMBDA_INLINE {
+      GCRT_UNROLL
+      for (int j = 0; j < Panels::kVectors; ++j)
         __builtin_memcpy(&bv[j], rest + j * Panels::L * Dot::kWordDepth, sizeof(bv[j]));
-      });
-      for_each_index<Rows>([&](auto i) GCRT_LAMBDA_INLINE {
+      GCRT_UNROLL
+      for (int i = 0; i < Rows; ++i) {
         const auto av =
             Dot::broadcast(values == Dot::kWordDepth ? Dot::read(a[i] + k) : Dot::read(a[i] + k, values));
-        for_each_index<Panels::kVectors>([&](auto j) GCRT_LAMBDA_INLINE {
+        GCRT_UNROLL
+        for (int j = 0; j < Panels::kVectors; ++j)
           Dot::multiply_add(acc.sum[0][i][p * Panels::kVectors + j], av, bv[j]);
-        });
-      });
+      }
     }
     rests.next[p] = next - begin;
-  });
+  }
 }
 
 // All words of all runs, for tile `tile` of the task.
@@ -288,13 +274,12 @@ GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>
   do {  // not `for`: sums that no run might change lie on the stack around the loop
     const Left* a[Rows];
     if (rows == nullptr) {
-      const Left* row = base;
-      for_each_index<Rows>([&](auto i) GCRT_LAMBDA_INLINE {
-        a[i] = row;
-        row += task.row_stride;
-      });
+      a[0] = base;
+      GCRT_UNROLL
+      for (int i = 1; i < Rows; ++i) a[i] = a[i - 1] + task.row_stride;
     } else {
-      for_each_index<Rows>([&](auto i) GCRT_LAMBDA_INLINE { a[i] = rows[i]; });
+      GCRT_UNROLL
+      for (int i = 0; i < Rows; ++i) a[i] = rows[i];
       rows += task.rows_step;
     }
     const Right* b = task.b + run->b_offset;
@@ -303,8 +288,8 @@ GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>
     std::ptrdiff_t words = task.run_words;
     const auto prefetch_next = [&]() GCRT_LAMBDA_INLINE {
       if constexpr (Dot::kPrefetches > 0) {
-        for_each_index<Dot::kPrefetches>(
-            [&](auto i) GCRT_LAMBDA_INLINE { __builtin_prefetch(prefetch + i * prefetch_step, 0, 2); });
+        GCRT_UNROLL
+        for (int i = 0; i < Dot::kPrefetches; ++i) __builtin_prefetch(prefetch + i * prefetch_step, 0, 2);
         prefetch += kPanelRow;
       }
     };
@@ -361,18 +346,21 @@ GCRT_INLINE void sum_runs(TileSums<Rows, Vectors, Dot>& acc, const TileTask<Dot>
     if constexpr (Dot::kWordDepth > 1) {
       if (task.tail > 0) {
         typename Dot::Word last[Rows];
-        for_each_index<Rows>([&](auto i) GCRT_LAMBDA_INLINE { last[i] = Dot::read(a[i] + k, task.tail); });
+        for (int i = 0; i < Rows; ++i) last[i] = Dot::read(a[i] + k, task.tail);
         tile_step<0>(
             acc, [&](int i) GCRT_LAMBDA_INLINE { return Dot::broadcast(last[i]); }, b, panel_stride);
       }
     }
     if constexpr (Dot::kSplitsWords) add_rests(acc, a, *run, step, task, rests);
   } while (++run != runs_end);
-  for_each_index<TileSums<Rows, Vectors, Dot>::kPhases - 1>([&](auto p) GCRT_LAMBDA_INLINE {
-    for_each_sum<Rows, Vectors>([&](auto i, auto j) GCRT_LAMBDA_INLINE {
-      acc.sum[0][i][j] = Dot::add(acc.sum[0][i][j], acc.sum[p + 1][i][j]);
-    });
-  });
+  GCRT_UNROLL
+  for (int p = 1; p < acc.kPhases; ++p) {
+    GCRT_UNROLL
+    for (int i = 0; i < Rows; ++i) {
+      GCRT_UNROLL
+      for (int j = 0; j < Vectors; ++j) acc.sum[0][i][j] = Dot::add(acc.sum[0][i][j], acc.sum[p][i][j]);
+    }
+  }
 }
 
 // Tiles whose sums go to memory: one instance for all epilogues.
@@ -383,9 +371,12 @@ GCRT_NOINLINE void sum_tile(const TileTask<Dot>& task) {
     TileSums<Rows, Vectors, Dot> acc;
     sum_runs(acc, task, tile);
     typename Dot::Sum* const sums = sums_of<Rows, Vectors>(task, tile);
-    for_each_sum<Rows, Vectors>([&](auto i, auto j) GCRT_LAMBDA_INLINE {
-      store(Lanes<L>{}, sums + (i * Vectors + j) * L, Dot::total(acc.sum[0][i][j]));
-    });
+    GCRT_UNROLL
+    for (int i = 0; i < Rows; ++i) {
+      GCRT_UNROLL
+      for (int j = 0; j < Vectors; ++j)
+        store(Lanes<L>{}, sums + (i * Vectors + j) * L, Dot::total(acc.sum[0][i][j]));
+    }
   }
 }
 
@@ -418,9 +409,12 @@ GCRT_NOINLINE GCRT_LEAVE_CONSTANTS void finish_whole_tiles(const TileTask<Dot>& 
     TileSums<Dot::kRows, Dot::kVectors, Dot> acc;
     sum_runs(acc, task, tile);
     const std::ptrdiff_t m = task.m + tile * Dot::kRows;
-    for_each_sum<Dot::kRows, Dot::kVectors>([&](auto i, auto j) GCRT_LAMBDA_INLINE {
-      call(Lanes<L>{}, Dot::total(acc.sum[0][i][j]), m + i, n + j * L);
-    });
+    GCRT_UNROLL
+    for (int i = 0; i < Dot::kRows; ++i) {
+      GCRT_UNROLL
+      for (int j = 0; j < Dot::kVectors; ++j)
+        call(Lanes<L>{}, Dot::total(acc.sum[0][i][j]), m + i, n + j * L);
+    }
   }
 }
 
