@@ -282,7 +282,7 @@ def main():
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.peers if name not in peers.NAMES]:
         parser.error(f"--peers: {', '.join(unknown)} is not one of {', '.join(peers.NAMES)}")
-    for name in arguments.names:
+    for name in arguments.names or NETWORKS + MAIN_SUITE:
         if name not in big_models.NAMES and not (arguments.models / name / "model.onnx").exists():
             parser.error(f"{name} is neither one of big_models.py nor a folder of {arguments.models}")
     with contextlib.ExitStack() as stack:
