@@ -38,7 +38,7 @@ NeededOrder needs(const ir::Problem& problem, std::size_t i) {
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
-  // To begin a window, and to add the lanes of a sum. Fitted to layers of 8 to 256 channels on one core.
+  // To begin a window, and to add the lanes of a sum: by count of instructions, not fitted.
   constexpr std::int64_t kWindow = 2'000, kSum = 2'500;
   constexpr double kEfficiency = 0.45;
   const ImageShape image = conv_image(problem);

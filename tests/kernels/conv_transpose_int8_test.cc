@@ -70,13 +70,6 @@ void check_transposed(const ConvShape& s, Values values = Values::random, std::u
 
 template <class T>
 class TransposedIntegers : public ::testing::Test {};
-template <class X, class W>
-struct Kinds {
-  using TX = X;
-  using TW = W;
-};
-using AllKinds = ::testing::Types<Kinds<std::uint8_t, std::int8_t>, Kinds<std::int8_t, std::int8_t>,
-                                  Kinds<std::uint8_t, std::int16_t>, Kinds<std::int8_t, std::int16_t>>;
 TYPED_TEST_SUITE(TransposedIntegers, AllKinds);
 
 TYPED_TEST(TransposedIntegers, KernelsStridesPads) {

@@ -120,25 +120,11 @@ void check_product(int rows, int columns, int depth, int block) {
               1e-5 * (Bits == 8 ? 64 : 8));
 }
 
-using OtherTile =
-    TileOfLevel<RegisterTile<2, 2, 2>, RegisterTile<4, 4>, RegisterTile<4, 2>, RegisterTile<6, 4>>;
-
 template <int Bits, class Zero>
 void check_products() {
-  for (const int rows : {1, 2, 3, 4, 5, 7, 13}) {
-    for (const int columns : {1, 16, 17, 50, 70}) {
-      for (const int block : {8, 32, 128}) {
-        for (const int depth : {1, 7, 32, 41, 130})
-          check_product<UsualTile, Bits, Zero>(rows, columns, depth, block);
-      }
-    }
-  }
-  for (const int rows : {1, 3, 100}) {
-    for (const int block : {16, 256, 1000, 1024}) {
-      check_product<OtherTile, Bits, Zero>(rows, 40, 1000, block);
-      check_product<UsualTile, Bits, Zero>(rows, 90, 517, block);
-    }
-  }
+  for_each_packed_product([](auto tile, int rows, int columns, int depth, int block) {
+    check_product<decltype(tile), Bits, Zero>(rows, columns, depth, block);
+  });
 }
 
 TEST(Rounded, FourBits) { check_products<4, void>(); }

@@ -53,13 +53,6 @@ void check_gemm(int rows, int columns, int depth, int gap, Values values, std::u
 
 template <class T>
 class Integer : public ::testing::Test {};
-template <class X, class W>
-struct Kinds {
-  using TX = X;
-  using TW = W;
-};
-using AllKinds = ::testing::Types<Kinds<std::uint8_t, std::int8_t>, Kinds<std::int8_t, std::int8_t>,
-                                  Kinds<std::uint8_t, std::int16_t>, Kinds<std::int8_t, std::int16_t>>;
 TYPED_TEST_SUITE(Integer, AllKinds);
 
 TYPED_TEST(Integer, GemmSmallSizes) {

@@ -9,6 +9,15 @@
 
 namespace kernel_test {
 
+// The elements of both factors.
+template <class X, class W>
+struct Kinds {
+  using TX = X;
+  using TW = W;
+};
+using AllKinds = ::testing::Types<Kinds<std::uint8_t, std::int8_t>, Kinds<std::int8_t, std::int8_t>,
+                                  Kinds<std::uint8_t, std::int16_t>, Kinds<std::int8_t, std::int16_t>>;
+
 // A copy that ends where its memory block ends, so that a sanitizer sees reads past it.
 template <class T>
 struct Exact {

@@ -65,4 +65,25 @@ struct PackedMatrix {
             [](Random& random) { return random.below(1 << Bits); }) {}
 };
 
+using OtherTile =
+    TileOfLevel<RegisterTile<2, 2, 2>, RegisterTile<4, 4>, RegisterTile<4, 2>, RegisterTile<6, 4>>;
+
+// check(tile, rows, columns, depth, block) around every edge, with the usual tile and another one.
+template <class F>
+void for_each_packed_product(const F& check) {
+  for (const int rows : {1, 2, 3, 4, 5, 7, 13}) {
+    for (const int columns : {1, 16, 17, 50, 70}) {
+      for (const int block : {8, 32, 128}) {
+        for (const int depth : {1, 7, 32, 41, 130}) check(UsualTile{}, rows, columns, depth, block);
+      }
+    }
+  }
+  for (const int rows : {1, 3, 100}) {
+    for (const int block : {16, 256, 1000, 1024}) {
+      check(OtherTile{}, rows, 40, 1000, block);
+      check(UsualTile{}, rows, 90, 517, block);
+    }
+  }
+}
+
 }  // namespace kernel_test

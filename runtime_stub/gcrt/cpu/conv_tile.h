@@ -315,14 +315,13 @@ template <class Dot>
 GCRT_INLINE void ConvTile<Dot>::gather_border(const ConvGroup<Dot>& group, Left* to) const {
   const ConvShape& s = group.shape;
   const int y = row * s.stride_h - s.pad_top, x = column * s.stride_w - s.pad_left;
-  const Left* const first =
-      group.x + (image * s.in_image_stride + y * s.in_row_stride + x * s.in_pixel_stride);
+  const std::ptrdiff_t first = image * s.in_image_stride + y * s.in_row_stride + x * s.in_pixel_stride;
   for (int kh = 0; kh < s.kernel_h; ++kh) {
     const bool is_row = static_cast<unsigned>(y + kh * s.dilation_h) < static_cast<unsigned>(s.in_h);
     for (int kw = 0; kw < s.kernel_w; ++kw, to += group.channels) {
       const bool is_in =
           is_row && static_cast<unsigned>(x + kw * s.dilation_w) < static_cast<unsigned>(s.in_w);
-      const Left* const from = is_in ? first + group.tap_offset(kh, kw) : group.border_row;
+      const Left* const from = is_in ? group.x + (first + group.tap_offset(kh, kw)) : group.border_row;
       for (std::ptrdiff_t c = 0; c < group.channels; ++c) to[c] = from[c];
     }
   }
