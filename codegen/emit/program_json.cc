@@ -298,14 +298,30 @@ void add_levels(Json& out, const TargetInfo& target, const EmitOptions& options)
 /// What the calls of the schedule do, in their order, for programs that time them.
 void add_layers(Json& out, const Program& program) {
   out["layers"] = Json::array();
+  bool joins = false;  // layers that hand each other strips have one time
   for (const Layer& layer : program.layers) {
-    out["layers"].push_back({{"function", layer.function},
-                             {"family", layer.family},
-                             {"origins", layer.origins},
-                             {"multiply_adds", layer.multiply_adds},
-                             {"multiplies_bytes", layer.multiplies_bytes},
-                             {"bytes", layer.bytes_read - layer.weight_bytes + layer.bytes_written},
-                             {"weight_bytes", layer.weight_bytes}});
+    const std::int64_t bytes = layer.bytes_read - layer.weight_bytes + layer.bytes_written;
+    if (joins) {
+      Json& whole = out["layers"].back();
+      for (const auto& [key, text] :
+           {std::pair("function", layer.function), {"family", layer.family}, {"origins", layer.origins}}) {
+        whole[key] = whole[key].get<std::string>() + ", " + text;
+      }
+      for (const auto& [key, number] : {std::pair("multiply_adds", layer.multiply_adds),
+                                        {"bytes", bytes},
+                                        {"weight_bytes", layer.weight_bytes}}) {
+        whole[key] = whole[key].get<std::int64_t>() + number;
+      }
+    } else {
+      out["layers"].push_back({{"function", layer.function},
+                               {"family", layer.family},
+                               {"origins", layer.origins},
+                               {"multiply_adds", layer.multiply_adds},
+                               {"multiplies_bytes", layer.multiplies_bytes},
+                               {"bytes", bytes},
+                               {"weight_bytes", layer.weight_bytes}});
+    }
+    joins = layer.hands_over_strips;
   }
   out["is_timed"] = false;  // of the schedule that is being rendered
 }

@@ -36,6 +36,9 @@ class ScheduleWriter {
         case Step::Kind::kIf:
           add_if(step, depth);
           break;
+        case Step::Kind::kStrips:
+          add_strips(step, depth);
+          break;
         case Step::Kind::kTrap:
           open(step, depth, "is_trap");
           trapped_ = true;
@@ -63,6 +66,7 @@ class ScheduleWriter {
     for (const char* parameter : {"weights", "inputs", "outputs"}) {
       if (used_.count(parameter) == 0) out["unused_parameters"].push_back(parameter);
     }
+    out["uses_strips"] = used_.count("strips") > 0;
     out["uses_copies"] = used_.count("copies") > 0;
     out["calls_checked"] = checked_;
     out["has_traps"] = trapped_;
@@ -75,7 +79,8 @@ class ScheduleWriter {
  private:
   Json& open(const Step& step, int depth, const char* kind) {
     Json entry = Json::object();
-    for (const char* name : {"is_call", "is_checked", "is_copy", "is_if", "is_else", "is_end", "is_trap"}) {
+    for (const char* name : {"is_call", "is_checked", "is_copy", "is_if", "is_else", "is_end", "is_trap",
+                             "is_strips", "is_strips_end", "ends_layer"}) {
       entry[name] = std::string(name) == kind;
     }
     entry["indent"] = std::string(static_cast<std::size_t>(depth) * 2, ' ');
@@ -92,7 +97,7 @@ class ScheduleWriter {
     Json& entry = open(step, depth, "is_call");
     entry["is_checked"] = step.checked;
     entry["function"] = step.function;
-    if (!step.on_host) entry["layer"] = layers_++;
+    if (!step.on_host && step.strip_kernel < 0) end_layer(entry);
     checked_ = checked_ || step.checked;
     std::vector<std::string> arguments;
     on_host_ = step.on_host;
@@ -101,6 +106,10 @@ class ScheduleWriter {
     if (!step.on_host && (last_.is_for_every_call || step.threaded)) {
       arguments.push_back(last_.argument);
       used_.insert(last_.argument);
+    }
+    if (step.strip_kernel >= 0) {
+      arguments.push_back(fmt::format("strip.begin[{}]", step.strip_kernel));
+      arguments.push_back(fmt::format("strip.end[{}]", step.strip_kernel));
     }
     // Continuation lines start below the first argument, as a person would write them.
     std::size_t column = static_cast<std::size_t>(depth) * 2 + step.function.size() + 1;
@@ -120,6 +129,34 @@ class ScheduleWriter {
       width += size;
     }
     entry["arguments"] = std::move(text);
+  }
+
+  void end_layer(Json& entry) {
+    entry["ends_layer"] = true;
+    entry["layer"] = layers_++;
+  }
+
+  void add_strips(const Step& step, int depth) {
+    Json& entry = open(step, depth, "is_strips");
+    entry["name"] = fmt::format("strips_{}", layers_);
+    entry["images"] = Json::array();
+    for (const gcrt::StripImage& image : step.strips.images) {
+      entry["images"].push_back({{"rows", image.rows},
+                                 {"span", image.span},
+                                 {"stride", image.stride},
+                                 {"pad", image.pad},
+                                 {"row_bytes", image.row_bytes},
+                                 {"held", image.held}});
+    }
+    entry["count"] = step.strips.images.size();
+    entry["rows"] = step.strips.rows;
+    entry["step"] = step.strips.step;
+    entry["parts"] = step.strips.parts;
+    entry["buffers"] = argument(step.arguments.at(0));
+    used_.insert("threads");
+    used_.insert("strips");
+    add(step.strip_steps, depth + 1);
+    end_layer(open(step, depth, "is_strips_end"));
   }
 
   void add_if(const Step& step, int depth) {
@@ -157,6 +194,8 @@ class ScheduleWriter {
       case Argument::Space::kHostWeights:
         used_.insert("host_weights");
         return fmt::format("weight<{}>(host_weights, {})", a.c_type, offset);
+      case Argument::Space::kStrip:
+        return fmt::format("strip.image<{}>({})", a.c_type, a.port);
       case Argument::Space::kInput:
         used_.insert("inputs");
         if (on_host_) steering_.insert(a.port);

@@ -175,7 +175,13 @@ KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Stor
   return call;
 }
 
-void call_in_parallel(CodeText& code, const std::string& work_items, const std::string& call) {
+void call_in_parallel(KernelCall& out, CodeText& code, const std::string& work_items,
+                      const std::string& call) {
+  if (out.by_rows) {
+    code.line(call + ";");
+    return;
+  }
+  out.threaded = true;
   code.open(
       fmt::format("parallel_for(threads, {}, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{", work_items));
   code.line(call + ";");

@@ -52,6 +52,9 @@ class CallWriter {
               const std::string& c_type = "float");
   WeightBlob& blob() { return blob_; }
 
+  /// The call is to make rows [begin, end) of its result, which the kernel is told.
+  void by_rows() { call_.by_rows = true; }
+
   /// Body of a kernel that walks loops over operands of the node and its result 0: "x0", "x1"..., "y".
   void loops(const ir::LoopForm& form);
 
@@ -117,7 +120,9 @@ class EpilogueWriter {
   Text declaration_;
 };
 
-/// "parallel_for(threads, WORK_ITEMS, ...{ CALL; });"
-void call_in_parallel(CodeText& code, const std::string& work_items, const std::string& call);
+/// "parallel_for(threads, WORK_ITEMS, ...{ CALL; });" where CALL is for work items [begin, end): the call is
+/// threaded. By rows, those are rows, and CALL stands alone.
+void call_in_parallel(KernelCall& out, CodeText& code, const std::string& work_items,
+                      const std::string& call);
 
 }  // namespace gcompile

@@ -44,14 +44,14 @@ std::vector<PlannedCost> dense_conv_plans(const ir::Problem& problem, const Mach
 }
 
 void write_dense_conv(const ir::Problem& problem, const Plan& plan, CallWriter& writer,
-                      const std::string& work_items, const std::string& function,
-                      const std::string& arguments) {
-  writer.call().threaded = true;
+                      const DenseFunction& function, const std::string& arguments) {
   Text definitions = shape_and_epilogue(problem, conv_image(problem), writer);
   CodeText code(1);
   write_dense_plan(plan, code);
-  call_in_parallel(code, work_items + "(shape, blocking)",
-                   fmt::format("{}(shape, {}, blocking, epilogue, begin, end)", function, arguments));
+  call_in_parallel(writer.call(), code,
+                   fmt::format("{}_work_items{}(shape, blocking)", function.name, function.tile),
+                   fmt::format("{}{}{}(shape, {}, blocking, epilogue, begin, end)", function.name,
+                               writer.call().by_rows ? "_rows" : "", function.tile, arguments));
   writer.call().body = std::move(definitions) + code.text();
 }
 

@@ -18,10 +18,14 @@ std::vector<PlannedCost> conv_plans(const ir::Problem& problem, const Machine& m
 /// The same of a dense convolution, with its dense_plan().
 std::vector<PlannedCost> dense_conv_plans(const ir::Problem& problem, const Machine& machine,
                                           double efficiency, const char* function);
-/// Its call on the CPU: FUNCTION(shape, ARGUMENTS, blocking, epilogue, begin, end).
+/// gcrt's function of that name for a range of NAME_work_items; NAME_rows is the same for rows of one image.
+struct DenseFunction {
+  const char* name;
+  const char* tile = "";  // its template argument: "<Tile>"
+};
+/// Its call on the CPU: NAME(shape, ARGUMENTS, blocking, epilogue, begin, end).
 void write_dense_conv(const ir::Problem& problem, const Plan& plan, CallWriter& writer,
-                      const std::string& work_items, const std::string& function,
-                      const std::string& arguments);
+                      const DenseFunction& function, const std::string& arguments);
 
 /// "3, 1, false": the window of a depthwise convolution, as gcrt's kernels of the CPU are compiled for it.
 std::string depthwise_arguments(const ImageShape& image);

@@ -43,9 +43,9 @@ void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
 }  // namespace
 
 const KernelFamily& family_conv_depthwise() {
-  static const KernelFamily family = {
-      "conv.depthwise", ir::Kind::kConv, refuses,
-      for_channels_last({.plans = plans, .call = call}, {.plans = depthwise_cuda_plans, .call = cuda_call})};
+  static const KernelFamily family = {"conv.depthwise", ir::Kind::kConv, refuses,
+                                      for_channels_last({.plans = plans, .call = call, .makes_rows = true},
+                                                        {.plans = depthwise_cuda_plans, .call = cuda_call})};
   return family;
 }
 

@@ -30,7 +30,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   writer.packed(1, pack_panels(weights, conv_matrices(weights.shape(), image.groups)), "packed for conv2d",
                 "w");
   writer.weights(writer.blob().zeros((problem.shape(1)[1] + 16) * 4), "zeros", "float");
-  write_dense_conv(problem, plan, writer, "conv2d_work_items<Tile>", "conv2d<Tile>", "x, w, zeros");
+  write_dense_conv(problem, plan, writer, {"conv2d", "<Tile>"}, "x, w, zeros");
 }
 
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
@@ -57,7 +57,7 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 const KernelFamily& family_conv_direct() {
   static const KernelFamily family = {
       "conv.direct", ir::Kind::kConv, refuses,
-      for_channels_last({.fields = dense_fields(), .plans = plans, .call = call},
+      for_channels_last({.fields = dense_fields(), .plans = plans, .call = call, .makes_rows = true},
                         {.fields = tile_fields(), .plans = cuda_plans, .call = cuda_call})};
   return family;
 }

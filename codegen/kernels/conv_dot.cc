@@ -68,9 +68,8 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
     rows.pop_back();
   }
   const EpilogueWriter epilogue(writer, rows, column);
-  writer.call().threaded = true;
   CodeText code(1);
-  call_in_parallel(code, "conv2d_dot_work_items(shape)",
+  call_in_parallel(writer.call(), code, "conv2d_dot_work_items(shape)",
                    fmt::format("conv2d_dot<{}>(shape, x, w, epilogue, begin, end)", image.out_c));
   writer.call().body = Text(image.text("shape")) + "  " + epilogue.declaration() + "\n" + code.text();
 }

@@ -43,7 +43,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   integer_parameters(writer, packed, "conv2d_integer", "w", "zero point times column sums");
   const std::string split = split_parameter(writer, packed);
   border_row(writer, problem, problem.shape(1)[1], zero);
-  write_dense_conv(problem, plan, writer, "conv2d_integer_work_items", "conv2d_integer",
+  write_dense_conv(problem, plan, writer, {"conv2d_integer"},
                    fmt::format("x, w, offsets, {}, border", split));
 }
 
@@ -70,7 +70,7 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 const KernelFamily& family_conv_integer() {
   static const KernelFamily family = {
       "conv.integer", ir::Kind::kConv, refuses,
-      for_channels_last({.fields = dense_fields(), .plans = plans, .call = call},
+      for_channels_last({.fields = dense_fields(), .plans = plans, .call = call, .makes_rows = true},
                         {.fields = tile_fields(), .plans = cuda_plans, .call = cuda_call})};
   return family;
 }

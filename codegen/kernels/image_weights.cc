@@ -85,9 +85,8 @@ Text shape_and_epilogue(const ir::Problem& problem, const ImageShape& image, Cal
 
 void write_parallel(const ir::Problem& problem, const ImageShape& image, CallWriter& writer,
                     const std::string& work_items, const std::string& call) {
-  writer.call().threaded = true;
   CodeText code(1);
-  call_in_parallel(code, work_items, call);
+  call_in_parallel(writer.call(), code, work_items, call);
   writer.call().body = shape_and_epilogue(problem, image, writer) + code.text();
 }
 

@@ -10,8 +10,9 @@
 namespace gcompile {
 
 struct CallArgument {
-  enum class Kind : std::uint8_t { kStorage, kWeights, kScratch };
+  enum class Kind : std::uint8_t { kStorage, kWeights, kScratch, kStrip };
   Kind kind = Kind::kStorage;
+  int strip = -1;   // kStrip: image of its step's strips
   Storage storage;  // kStorage: pointer to element `storage.offset`
   ir::ElementType element = ir::ElementType::kFloat32;
   int weights = -1;                // kWeights: entry of the blob
@@ -43,6 +44,7 @@ struct KernelCall {
   bool traps = false;     // CUDA: kernels set the queue's trap word
   bool is_fixed = false;  // CUDA: no update of a graph gives it other memory
   bool threaded = false;  // last parameter `const Threads* threads`
+  bool by_rows = false;   // last parameters `begin, end`: makes these rows of its result
   std::int64_t multiply_adds = 0;
   bool multiplies_bytes = false;   // both sides of them are integers of 8 bits
   bool multiplies_floats = false;  // one side of them is

@@ -39,7 +39,6 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const bool few = axes.row_count <= kFewRows;
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cpu/decode.h"};
-  out.threaded = true;
   writer.operand(0, "a");
   const std::string weights = block_weights_parameters(problem, writer);
   if (few) writer.scratch(prepared_bytes(problem), "prepared", "float");
@@ -54,7 +53,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   code.line(epilogue.declaration());
   write_dense_plan(plan, code);
   call_in_parallel(
-      code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", axes.row_count, product.columns),
+      out, code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", axes.row_count, product.columns),
       fmt::format("gemm_decoded<Tile>({}, {}, {}, {}, {}, weights, {}, blocking, epilogue, begin, end)",
                   axes.row_count, product.columns, product.depth, batch.a, axes.row_stride,
                   few ? "prepared" : "nullptr"));

@@ -51,7 +51,6 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const ProductAxes& axes = product.axes;
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cpu/decode_int8.h"};
-  out.threaded = true;
   writer.operand(0, "a");
   const std::string weights = block_weights_parameters(problem, writer);
   writer.scratch(rounded_bytes(problem), "rounded", "std::int8_t");
@@ -66,12 +65,12 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   if (axes.row_count <= kFewRows) {
     code.line(rounding(fmt::format("0, {}", axes.row_count)) + ";");
   } else {
-    call_in_parallel(code, std::to_string(axes.row_count), rounding("begin, end"));
+    call_in_parallel(out, code, std::to_string(axes.row_count), rounding("begin, end"));
   }
   code.line(epilogue.declaration());
   write_dense_plan(plan, code);
   call_in_parallel(
-      code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", axes.row_count, product.columns),
+      out, code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", axes.row_count, product.columns),
       fmt::format("gemm_rounded<Tile>({}, {}, {}, weights, rounded, blocking, epilogue, begin, end)",
                   axes.row_count, product.columns, product.depth));
   for (int i = 0; i < batch.loops; ++i) code.close();

@@ -70,7 +70,7 @@ void call_packed(const Product& product, const ir::Problem& problem, const Plan&
   write_dense_plan(plan, code);
   const std::int64_t rows = product.axes.row_count;
   call_in_parallel(
-      code, fmt::format("gemm_integer_work_items({}, {}, blocking)", rows, product.columns),
+      writer.call(), code, fmt::format("gemm_integer_work_items({}, {}, blocking)", rows, product.columns),
       fmt::format("gemm_integer({}, {}, {}, {}, {}, b, offsets, {}, blocking, epilogue, begin, end)", rows,
                   product.columns, product.depth, batch.a, product.axes.row_stride, split));
   for (int i = 0; i < batch.loops; ++i) code.close();
@@ -107,6 +107,7 @@ void call_computed(const Product& product, const ir::Problem& problem, const Pla
   code.line(fmt::format("const IntegerMatrix<{}> right{{{}, /*strides*/ {}, {}, /*zero*/ {}}};",
                         kernel_type(problem.operands[1].element), b, b_strides[last - 1], b_strides[last],
                         b_zero));
+  writer.call().threaded = true;
   code.line("multiply_integers(threads, sizes, left, right, blocking, sides, epilogue);");
   for (int i = 0; i < batch.loops; ++i) code.close();
   writer.call().body = code.text();
@@ -114,7 +115,6 @@ void call_computed(const Product& product, const ir::Problem& problem, const Pla
 
 void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const Product product(problem);
-  writer.call().threaded = true;
   (is_packed(problem) ? call_packed : call_computed)(product, problem, plan, writer);
 }
 

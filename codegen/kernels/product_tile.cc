@@ -31,7 +31,6 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const ir::Tensor* b_constant = writer.constant(1);
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cpu/gemm.h"};
-  out.threaded = true;
   writer.operand(0, "a");
   const std::int64_t panel_floats = (product.columns + 15) / 16 * 16 * product.depth;
   std::vector<std::int64_t> b_strides;
@@ -55,7 +54,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   }
   code.line(epilogue.declaration());
   write_dense_plan(plan, code);
-  call_in_parallel(code,
+  call_in_parallel(out, code,
                    fmt::format("gemm_work_items<Tile>({}, {}, blocking)", axes.row_count, product.columns),
                    fmt::format("gemm<Tile>({}, {}, {}, {}, {}, {}, blocking, epilogue, begin, end{})",
                                axes.row_count, product.columns, product.depth, batch.a, axes.row_stride,

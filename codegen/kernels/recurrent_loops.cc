@@ -78,9 +78,8 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
     out.body = code.text();
     return;
   }
-  out.threaded = true;
   call_in_parallel(
-      code, fmt::format("{}", work.directions * work.batch),
+      out, code, fmt::format("{}", work.directions * work.batch),
       fmt::format("recurrence_by_definition<{}>(shape, tensors, options, begin, end)", cell_of(work)));
   out.body = code.text();
 }

@@ -48,8 +48,7 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   if (writer.on_device()) {
     code.line(fmt::format("top_k_by_rank(queue, {}, store);", count));
   } else {
-    out.threaded = true;
-    call_in_parallel(code, fmt::format("{}", count), "top_k_by_rank(store, begin, end)");
+    call_in_parallel(out, code, fmt::format("{}", count), "top_k_by_rank(store, begin, end)");
   }
   out.body = code.text();
 }

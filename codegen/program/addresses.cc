@@ -47,6 +47,9 @@ Argument Addresses::of(const CallArgument& from) const {
   if (from.kind == CallArgument::Kind::kWeights) {
     argument.space = Argument::Space::kWeights;
     argument.offset_constant = program_.weight_offsets[weights_.place_of(from.weights)].name;
+  } else if (from.kind == CallArgument::Kind::kStrip) {
+    argument.space = Argument::Space::kStrip;
+    argument.port = from.strip;
   } else {
     argument = of(from.storage, from.element);
   }

@@ -28,6 +28,7 @@ Text KernelTable::signature(const KernelCall& call) const {
   if (!call.on_host && (last.is_for_every_call || call.threaded)) {
     parameters += (parameters.empty() ? "" : ", ") + std::string(last.declaration);
   }
+  if (call.by_rows) parameters += ", std::ptrdiff_t begin, std::ptrdiff_t end";
   return Text(call.checked ? "bool " : "void ") + Symbol::kKernel + "(" + parameters + ")";
 }
 

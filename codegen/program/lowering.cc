@@ -151,6 +151,47 @@ class ProgramBuilder {
     program_.statistics.arena_lower_bound = program_.plan.lower_bound;
   }
 
+  /// Of a kernel, which joins the table and the layers.
+  Step call_step(const LoweredStep& from) {
+    Step step;
+    step.comment = from.comment;
+    step.result = from.result;
+    step.function = kernels_.name_of(from);
+    step.checked = from.call.checked;
+    step.threaded = from.call.threaded;
+    step.on_host = from.call.on_host;
+    for (const CallArgument& a : from.call.arguments) step.arguments.push_back(addresses_.of(a));
+    if (step.on_host) {
+      for (Argument& a : step.arguments) {
+        if (a.space == Argument::Space::kWeights) a.space = Argument::Space::kHostWeights;
+      }
+      return step;
+    }
+    Layer layer;
+    layer.function = step.function;
+    layer.family = from.call.family;
+    layer.origins = from.comment;
+    layer.result = from.result;
+    layer.multiply_adds = from.call.multiply_adds;
+    layer.multiplies_bytes = from.call.multiplies_bytes;
+    layer.bytes_read = from.bytes_read;
+    layer.weight_bytes = from.weight_bytes;
+    layer.bytes_written = from.bytes_written;
+    layer.microseconds = from.call.microseconds;
+    layer.choice = from.call.choice;
+    layer.problem = from.call.problem;
+    layer.rivals = from.call.rivals;
+    for (const ir::Origin& origin : from.origins) {
+      if (origin.name) layer.nodes.push_back(*origin.name);
+    }
+    if (!from.call.warning.empty()) warn(from.comment, from.call.warning);
+    if (from.call.multiplies_floats) program_.zeroes_denormals = !options_.keeps_denormals;
+    program_.graph_steps += from.call.launches;
+    program_.statistics.multiply_adds += from.call.multiply_adds;
+    program_.layers.push_back(std::move(layer));
+    return step;
+  }
+
   std::vector<Step> convert(const std::vector<LoweredStep>& steps) {
     std::vector<Step> out;
     for (const LoweredStep& from : steps) {
@@ -170,40 +211,24 @@ class ProgramBuilder {
           step.then_steps = convert(from.then_steps);
           step.else_steps = convert(from.else_steps);
           break;
+        case LoweredStep::Kind::kStrips:
+          step.kind = Step::Kind::kStrips;
+          step.strips = from.strips;
+          step.arguments = {addresses_.of(from.strip_buffers, ir::ElementType::kUInt8)};
+          step.arguments[0].c_type = "std::byte";
+          for (std::size_t i = 0; i < from.strip_steps.size(); ++i) {
+            Step call = call_step(from.strip_steps[i]);
+            call.strip_kernel = static_cast<int>(i);
+            program_.layers.back().hands_over_strips = i + 1 < from.strip_steps.size();
+            step.strip_steps.push_back(std::move(call));
+          }
+          program_.remarks.push_back({fmt::format("strips: {} to {}", from.strip_steps.front().comment,
+                                                  from.strip_steps.back().comment),
+                                      to_string(from.strips)});
+          break;
         case LoweredStep::Kind::kCall:
-          step.function = kernels_.name_of(from);
-          step.checked = from.call.checked;
-          step.threaded = from.call.threaded;
-          step.on_host = from.call.on_host;
-          for (const CallArgument& a : from.call.arguments) step.arguments.push_back(addresses_.of(a));
-          if (step.on_host) {
-            for (Argument& a : step.arguments) {
-              if (a.space == Argument::Space::kWeights) a.space = Argument::Space::kHostWeights;
-            }
-            break;
-          }
-          Layer layer;
-          layer.function = step.function;
-          layer.family = from.call.family;
-          layer.origins = from.comment;
-          layer.result = from.result;
-          layer.multiply_adds = from.call.multiply_adds;
-          layer.multiplies_bytes = from.call.multiplies_bytes;
-          layer.bytes_read = from.bytes_read;
-          layer.weight_bytes = from.weight_bytes;
-          layer.bytes_written = from.bytes_written;
-          layer.microseconds = from.call.microseconds;
-          layer.choice = from.call.choice;
-          layer.problem = from.call.problem;
-          layer.rivals = from.call.rivals;
-          for (const ir::Origin& origin : from.origins) {
-            if (origin.name) layer.nodes.push_back(*origin.name);
-          }
-          if (!from.call.warning.empty()) warn(from.comment, from.call.warning);
-          if (from.call.multiplies_floats) program_.zeroes_denormals = !options_.keeps_denormals;
-          program_.graph_steps += from.call.launches;
-          program_.statistics.multiply_adds += from.call.multiply_adds;
-          program_.layers.push_back(std::move(layer));
+          step = call_step(from);
+          break;
       }
       out.push_back(std::move(step));
     }

@@ -10,6 +10,7 @@
 #include "codegen/kernels/precision.h"
 #include "codegen/memory/plan.h"
 #include "codegen/program/weights_file.h"
+#include "codegen/schedule/strips.h"
 #include "codegen/target.h"
 #include "ir/diagnostics.h"
 #include "ir/tensor.h"
@@ -47,10 +48,11 @@ struct Argument {
     kPlacedOutput,
     kState,
     kHost,
-    kHostWeights
+    kHostWeights,
+    kStrip
   };
   Space space = Space::kArena;
-  int port = -1;                // kInput, kOutput, kPlaced*: index of the port
+  int port = -1;                // kInput, kOutput, kPlaced*: index of the port; kStrip: of the image
   std::string offset_constant;  // kArena, kWeights, kState: name of the constant that holds the byte offset
   std::int64_t extra = 0;       // further bytes (views)
   std::string c_type;           // pointee
@@ -59,17 +61,21 @@ struct Argument {
 
 /// One call of the schedule, or a conditional.
 struct Step {
-  enum class Kind : std::uint8_t { kCall, kCopy, kIf, kTrap };
+  enum class Kind : std::uint8_t { kCall, kCopy, kIf, kTrap, kStrips };
   Kind kind = Kind::kCall;
-  std::string function;             // kCall: kernel function
-  bool checked = false;             // kCall: the function returns false when a run-time index is out of range
-  bool on_host = false;             // kCall: a function of the host in a CUDA program
-  bool threaded = false;            // kCall: takes the thread pool as last argument
-  std::vector<Argument> arguments;  // kCall: in parameter order; kCopy: {from, to}; kIf: {condition}
-  std::int64_t bytes = 0;           // kCopy
-  std::string comment;              // "Conv 'conv1', Relu 'r1'"; escaped when rendered
-  std::string result;               // "float32[1, 8, 4, 4]"
+  std::string function;   // kCall: kernel function
+  bool checked = false;   // kCall: the function returns false when a run-time index is out of range
+  bool on_host = false;   // kCall: a function of the host in a CUDA program
+  bool threaded = false;  // kCall: takes the thread pool as last argument
+  int strip_kernel = -1;  // kCall: position among the kernels of strips; takes its rows at last
+  // kCall: in parameter order; kCopy: {from, to}; kIf: {condition}; kStrips: {buffers}
+  std::vector<Argument> arguments;
+  std::int64_t bytes = 0;  // kCopy
+  std::string comment;     // "Conv 'conv1', Relu 'r1'"; escaped when rendered
+  std::string result;      // "float32[1, 8, 4, 4]"
   std::vector<Step> then_steps, else_steps;
+  std::vector<Step> strip_steps;  // kStrips: calls
+  StripPlan strips;
 };
 
 /// One kernel function with its text, shared by all calls that need the same text.
@@ -116,7 +122,8 @@ struct PackedWeight {
 struct Layer {
   std::string function, family, origins, result;
   std::int64_t multiply_adds = 0;
-  bool multiplies_bytes = false;  // both sides of them are integers of 8 bits
+  bool multiplies_bytes = false;   // both sides of them are integers of 8 bits
+  bool hands_over_strips = false;  // to the next layer, with which it runs
   std::int64_t bytes_read = 0, bytes_written = 0;
   std::int64_t weight_bytes = 0;   // among those read
   double microseconds = 0;         // CUDA: predicted

@@ -11,6 +11,7 @@ void for_each_call(const std::vector<LoweredStep>& steps, const F& visit) {
     if (step.kind == LoweredStep::Kind::kCall) visit(step.call);
     for_each_call(step.then_steps, visit);
     for_each_call(step.else_steps, visit);
+    for_each_call(step.strip_steps, visit);
   }
 }
 

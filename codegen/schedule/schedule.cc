@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "codegen/kernels/cuda_call.h"
-#include "codegen/schedule/order.h"
+#include "codegen/schedule/peak_order.h"
+#include "codegen/schedule/scope.h"
 #include "codegen/schedule/storage_assigner.h"
 #include "ir/interrupt.h"
 
@@ -15,17 +16,6 @@ namespace gcompile {
 
 using ir::NodeId;
 using ir::ValueId;
-
-struct Scheduler::Scope {
-  const ir::Graph& graph;
-  StorageAssigner::Forms forms;
-  StorageAssigner::Result homes;
-  std::map<ValueId, Storage> host_homes;  // CUDA: of the values that the host knows
-  std::vector<LoweredStep> steps;
-  std::set<NodeId> host_only;  // CUDA: nodes that nothing but the choice of branches needs
-};
-
-namespace {}  // namespace
 
 Storage Scheduler::temporary(const ir::TensorType& type, const std::vector<int>& order,
                              const std::string& name) {
@@ -45,21 +35,33 @@ void Scheduler::touch(const Storage& storage) {
 
 void Scheduler::emit(Scope& scope, KernelCall call, std::vector<ir::Origin> origins, std::string comment,
                      std::string result) {
+  scope.steps.push_back(
+      made_step(std::move(call), std::move(origins), std::move(comment), std::move(result)));
+  ++now_;
+}
+
+Storage Scheduler::scratch(std::int64_t bytes, const char* name) {
+  StorageBuffer buffer;
+  buffer.bytes = bytes;
+  buffer.name = name;
+  buffer.scratch = true;
+  buffers_.push_back(std::move(buffer));
+  return {static_cast<int>(buffers_.size()) - 1, 0, {}};
+}
+
+LoweredStep Scheduler::made_step(KernelCall call, std::vector<ir::Origin> origins, std::string comment,
+                                 std::string result) {
   LoweredStep step;
   for (CallArgument& argument : call.arguments) {
     if (argument.kind == CallArgument::Kind::kScratch) {
-      StorageBuffer scratch;
-      scratch.bytes = argument.scratch_bytes;
-      scratch.name = "scratch";
-      scratch.scratch = true;
-      buffers_.push_back(std::move(scratch));
-      argument.storage.buffer = static_cast<int>(buffers_.size()) - 1;
+      argument.storage.buffer = scratch(argument.scratch_bytes, "scratch").buffer;
     }
     if (argument.kind == CallArgument::Kind::kWeights) {
       const std::int64_t all = weights_.entries()[static_cast<std::size_t>(argument.weights)].bytes;
       step.weight_bytes += argument.bytes >= 0 ? argument.bytes : all;
       continue;
     }
+    if (argument.kind == CallArgument::Kind::kStrip) continue;
     touch(argument.storage);
     const std::int64_t all = buffers_[static_cast<std::size_t>(argument.storage.buffer)].bytes;
     (argument.writes ? step.bytes_written : step.bytes_read) += argument.bytes >= 0 ? argument.bytes : all;
@@ -72,13 +74,9 @@ void Scheduler::emit(Scope& scope, KernelCall call, std::vector<ir::Origin> orig
   step.origins = std::move(origins);
   step.comment = std::move(comment);
   step.result = std::move(result);
-  scope.steps.push_back(std::move(step));
-  ++now_;
+  return step;
 }
 
-namespace {
-
-/// Where a node came from; its own name when it says nothing of that.
 std::vector<ir::Origin> origins_of(const ir::Node& node) {
   return node.origins.empty() ? std::vector<ir::Origin>{{std::string(node.op->name), node.name}}
                               : node.origins;
@@ -89,8 +87,6 @@ std::string comment_of(const ir::Node& node) {
   for (const ir::Origin& origin : origins_of(node)) text += (text.empty() ? "" : ", ") + to_string(origin);
   return text;
 }
-
-}  // namespace
 
 namespace {
 
@@ -141,8 +137,8 @@ const KernelFamily* Scheduler::forced_family(const ir::Node& node, const ir::For
   return nullptr;
 }
 
-KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::Form& form,
-                                  const HomeOf& home) {
+KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::Form& form, const HomeOf& home,
+                                  bool by_rows) {
   const bool reads_floats = machine().precision == Precision::kFp16;
   const auto problem = ir::problem_of(
       graph, id, form, [&](ValueId value) { return home(value).strides; }, reads_floats);
@@ -152,6 +148,7 @@ KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::F
   const Candidate& chosen = ranking.taken.front();
   CallWriter writer(graph, id, form, home, weights_, machine());
   KernelCall& call = writer.call();
+  call.by_rows = by_rows;
   call.family = chosen.family->name;
   call.multiply_adds = problem->multiply_adds();
   call.multiplies_bytes = multiplies_bytes(*problem);
@@ -167,7 +164,6 @@ KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::F
 void Scheduler::lower_node(Scope& scope, NodeId id) {
   const ir::Graph& graph = scope.graph;
   const ir::Node& node = graph.node(id);
-  if (scope.homes.elided.count(id)) return;
   const ir::Form& form = scope.forms.at(id);
   if (scope.host_only.count(id)) return;
   if (std::holds_alternative<ir::IfForm>(form)) {
@@ -201,7 +197,7 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
     const auto copy = copies.find(value);
     return copy != copies.end() ? copy->second : scope.homes.storage.at(value);
   };
-  emit(scope, chosen_call(graph, id, form, home), origins_of(node), comment_of(node), result);
+  emit(scope, chosen_call(graph, id, form, home, false), origins_of(node), comment_of(node), result);
 }
 
 /// Operands in a layout that the best family does not take are copied first.
@@ -400,64 +396,10 @@ void Scheduler::copy_outputs(Scope& scope, const std::vector<Storage>& outputs) 
   }
 }
 
-namespace {
-
-/// An order of the nodes in which fewer bytes live at a time. Views count as their operand.
-std::vector<NodeId> lowest_peak_order(const ir::Graph& graph, const StorageAssigner::Forms& forms,
-                                      const std::vector<NodeId>& given) {
-  std::vector<ScheduleStep> steps;
-  std::vector<ScheduleValue> values;
-  std::map<ValueId, std::int32_t> index;  // of the value that holds the bytes
-  std::map<ValueId, std::int32_t> views;  // the step that a reader of a view comes after
-  const auto index_of = [&](ValueId id) {
-    const auto [at, inserted] = index.try_emplace(id, static_cast<std::int32_t>(values.size()));
-    if (inserted) {
-      const ir::Value& value = graph.value(id);
-      const bool arena = value.producer.valid() && !graph.is_output(id);
-      values.push_back({arena ? value.type.bytes() : 0, graph.is_output(id)});
-    }
-    return at->second;
-  };
-  for (const NodeId id : given) {
-    const ir::Node& node = graph.node(id);
-    ScheduleStep step;
-    for (const ValueId operand : node.operands) {
-      if (!operand.valid() || graph.constant(operand)) continue;
-      step.uses.push_back(index_of(operand));
-      if (const auto after = views.find(operand); after != views.end()) step.after.push_back(after->second);
-    }
-    const auto number = static_cast<std::int32_t>(steps.size());
-    const auto* loops = std::get_if<ir::LoopForm>(&forms.at(id));
-    const ir::ScalarNode* load = loops ? ir::pure_load(*loops) : nullptr;
-    const bool view = load && !graph.is_output(node.results[0]) &&
-                      !graph.constant(node.operands[static_cast<std::size_t>(load->operand)]);
-    for (const ValueId result : node.results) {
-      if (!result.valid()) continue;
-      if (view) {
-        const ValueId operand = node.operands[static_cast<std::size_t>(load->operand)];
-        index[result] = index.at(operand);
-        views[result] = number;  // which comes after the view that it is of, if it is of one
-      } else {
-        step.makes.push_back(index_of(result));
-      }
-    }
-    std::sort(step.uses.begin(), step.uses.end());
-    step.uses.erase(std::unique(step.uses.begin(), step.uses.end()), step.uses.end());
-    steps.push_back(std::move(step));
-  }
-  std::vector<NodeId> order;
-  for (const std::int32_t step : choose_schedule_order(steps, values).steps) {
-    order.push_back(given[static_cast<std::size_t>(step)]);
-  }
-  return order;
-}
-
-}  // namespace
-
 std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vector<Storage>& inputs,
                                         const std::vector<Storage>& outputs,
                                         const std::vector<Storage>& host_inputs) {
-  Scope scope{graph, {}, {}, {}, {}, {}};
+  Scope scope{graph, {}, {}, {}, {}, {}, {}};
   for (std::size_t i = 0; i < host_inputs.size(); ++i) {
     if (host_inputs[i].valid()) scope.host_homes[graph.inputs()[i]] = host_inputs[i];
   }
@@ -479,9 +421,20 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
   const bool copy_views = info_of(machine().target).launches_are_dear && !machine().smallest_scratch;
   scope.homes = StorageAssigner(graph, scope.forms, buffers_, options_.place_parts, copy_views)
                     .run(order, inputs, outputs, time);
-  for (const NodeId id : order) {
+  for (const auto& [value, home] : scope.homes.storage) ++scope.values_in_buffer[home.buffer];
+  order.erase(
+      std::remove_if(order.begin(), order.end(), [&](NodeId id) { return scope.homes.elided.count(id); }),
+      order.end());
+  std::size_t next = 0;
+  while (next < order.size()) {
     ir::poll_interrupt();
+    const NodeId id = order[next];
     try {
+      if (const std::size_t lowered = lower_in_strips(scope, std::span(order).subspan(next)); lowered > 0) {
+        next += lowered;
+        continue;
+      }
+      ++next;
       lower_node(scope, id);
     } catch (const ir::OperatorError& error) {
       diagnostics_.add(ir::diagnose(graph, id, "E0302", error));

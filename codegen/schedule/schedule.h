@@ -1,18 +1,21 @@
 #pragma once
 // The lowered schedule before offsets are known: a tree of steps over storage buffers.
 
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "codegen/kernels/call_writer.h"
 #include "codegen/kernels/kernel_options.h"
+#include "codegen/schedule/strips.h"
 #include "ir/diagnostics.h"
 
 namespace gcompile {
 
 struct LoweredStep {
-  enum class Kind : std::uint8_t { kCall, kIf, kTrap };
+  enum class Kind : std::uint8_t { kCall, kIf, kTrap, kStrips };
   Kind kind = Kind::kCall;
   KernelCall call;
   Storage condition;                // kIf: one bool
@@ -22,7 +25,16 @@ struct LoweredStep {
   std::int64_t bytes_read = 0, bytes_written = 0;
   std::int64_t weight_bytes = 0;  // among those read
   std::vector<LoweredStep> then_steps, else_steps;
+  // kStrips: the kernels, in their order, and the buffers of all parts.
+  std::vector<LoweredStep> strip_steps;
+  StripPlan strips;
+  Storage strip_buffers;
 };
+
+/// Where a node came from; its own name when it says nothing of that.
+std::vector<ir::Origin> origins_of(const ir::Node& node);
+/// "Conv 'conv1', Relu 'relu1'".
+std::string comment_of(const ir::Node& node);
 
 /// Choices that trade copies for memory.
 struct ScheduleOptions {
@@ -53,6 +65,11 @@ class Scheduler {
  private:
   struct Scope;
   void lower_node(Scope& scope, ir::NodeId id);
+  /// Lowers the first nodes of `order` in strips, if that pays; returns how many.
+  std::size_t lower_in_strips(Scope& scope, std::span<const ir::NodeId> order);
+  bool spares_operands(const Scope& scope, std::span<const ir::NodeId> order,
+                       std::span<const StripKernel> chain, const StripPlan& plan) const;
+  std::optional<StripKernel> strip_kernel(const Scope& scope, ir::NodeId id);
   void lower_if(Scope& scope, ir::NodeId id);
   /// CUDA: computes on the host what the value depends on.
   Storage steer(Scope& scope, ir::ValueId value);
@@ -61,8 +78,12 @@ class Scheduler {
   void copy_outputs(Scope& scope, const std::vector<Storage>& outputs);
   void emit(Scope& scope, KernelCall call, std::vector<ir::Origin> origins, std::string comment,
             std::string result);
+  LoweredStep made_step(KernelCall call, std::vector<ir::Origin> origins, std::string comment,
+                        std::string result);
+  Storage scratch(std::int64_t bytes, const char* name);
   /// Calls the family that serves the node's work best, over values that lie at `home`.
-  KernelCall chosen_call(const ir::Graph& graph, ir::NodeId id, const ir::Form& form, const HomeOf& home);
+  KernelCall chosen_call(const ir::Graph& graph, ir::NodeId id, const ir::Form& form, const HomeOf& home,
+                         bool by_rows);
   std::map<ir::ValueId, Storage> copy_operands(Scope& scope, ir::NodeId id, const ir::Form& form);
   const Machine& machine() const { return options_.kernels.machine; }
   bool on_device() const { return info_of(machine().target).has_device_memory; }

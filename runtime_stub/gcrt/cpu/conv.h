@@ -118,11 +118,10 @@ inline void conv2d_blocks(ConvGroup<Dot>& group, const Blocking& blocking, Block
   }
 }
 
-// Work items [work_begin, work_end) of a convolution, whatever its operands.
+// Some output pixels and columns of group `g`, whatever the operands.
 template <class Dot>
-GCRT_NOINLINE void conv2d_items(const ConvShape& s, const ConvOperands<Dot>& operands,
-                                const Blocking& blocking, const TileEpilogue<Dot>& epilogue,
-                                std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
+GCRT_INLINE void conv2d_group(const ConvShape& s, const ConvOperands<Dot>& operands, const Blocking& blocking,
+                              const TileEpilogue<Dot>& epilogue, int g, const Block& block) {
   constexpr int G = Dot::kWordDepth;
   const std::ptrdiff_t pixels = output_pixels(s);
   const std::ptrdiff_t channels = s.in_c / s.groups;
@@ -134,28 +133,46 @@ GCRT_NOINLINE void conv2d_items(const ConvShape& s, const ConvOperands<Dot>& ope
   const std::ptrdiff_t group_weights = packed_b_size(panel_words, columns) * G;
   const std::ptrdiff_t size = (s.batch - 1) * s.in_image_stride + (s.in_h - 1) * s.in_row_stride +
                               (s.in_w - 1) * s.in_pixel_stride + s.in_c;
-  const WorkItems<Dot> items(pixels, columns, s.groups, blocking);
+  const auto* const x = operands.x + g * channels;
+  const auto* const weights = operands.w_packed + g * group_weights;
+  const auto* const offsets = Dot::kHasOffsets ? operands.offsets + g * columns : nullptr;
+  const SplitWords split = operands.split.from(g * ceil_div(columns, kPanelColumns));
+  const std::ptrdiff_t left = size - g * channels;
+  if (is_pointwise(s) || (is_framing(s) && (gathered || channels % G == 0))) {
+    const Product<Dot> product{
+        taps * channels, x,    s.stride_w * s.in_pixel_stride, weights, g * columns, pixels, offsets, left,
+        nullptr,         split};
+    gemm_blocks(product, blocking, block, epilogue);
+  } else {
+    // Taps of a kernel row follow each other word by word if pixels are whole words without gaps, or if a
+    // tap is one word and they need not.
+    const bool contiguous = (!Dot::kStepIsWord && words == 1) ||
+                            (channels % G == 0 && s.in_pixel_stride == channels && s.dilation_w == 1);
+    ConvGroup<Dot> group{s,           x,        left,  operands.border_row, weights,    offsets, split,
+                         g * columns, channels, words, panel_words,         contiguous, gathered};
+    conv2d_blocks(group, blocking, block, epilogue);
+  }
+}
+
+// Work items [work_begin, work_end) of a convolution.
+template <class Dot>
+GCRT_NOINLINE void conv2d_items(const ConvShape& s, const ConvOperands<Dot>& operands,
+                                const Blocking& blocking, const TileEpilogue<Dot>& epilogue,
+                                std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
+  const WorkItems<Dot> items(output_pixels(s), s.out_c / s.groups, s.groups, blocking);
   items.for_each_block(work_begin, work_end, [&](int g, const Block& block) {
-    const auto* const x = operands.x + g * channels;
-    const auto* const weights = operands.w_packed + g * group_weights;
-    const auto* const offsets = Dot::kHasOffsets ? operands.offsets + g * columns : nullptr;
-    const SplitWords split = operands.split.from(g * ceil_div(columns, kPanelColumns));
-    const std::ptrdiff_t left = size - g * channels;
-    if (is_pointwise(s) || (is_framing(s) && (gathered || channels % G == 0))) {
-      const Product<Dot> product{
-          taps * channels, x,    s.stride_w * s.in_pixel_stride, weights, g * columns, pixels, offsets, left,
-          nullptr,         split};
-      gemm_blocks(product, blocking, block, epilogue);
-    } else {
-      // Taps of a kernel row follow each other word by word if pixels are whole words without gaps, or if a
-      // tap is one word and they need not.
-      const bool contiguous = (!Dot::kStepIsWord && words == 1) ||
-                              (channels % G == 0 && s.in_pixel_stride == channels && s.dilation_w == 1);
-      ConvGroup<Dot> group{s,           x,        left,  operands.border_row, weights,    offsets, split,
-                           g * columns, channels, words, panel_words,         contiguous, gathered};
-      conv2d_blocks(group, blocking, block, epilogue);
-    }
+    conv2d_group(s, operands, blocking, epilogue, g, block);
   });
+}
+
+// Output rows [begin, end) of a convolution of one image.
+template <class Dot>
+GCRT_NOINLINE void conv2d_image_rows(const ConvShape& s, const ConvOperands<Dot>& operands,
+                                     const Blocking& blocking, const TileEpilogue<Dot>& epilogue,
+                                     std::ptrdiff_t begin, std::ptrdiff_t end) {
+  if (begin >= end) return;
+  const Block block{begin * s.out_w, end * s.out_w, 0, s.out_c / s.groups};
+  for (int g = 0; g < s.groups; ++g) conv2d_group(s, operands, blocking, epilogue, g, block);
 }
 
 // How many pieces a thread pool may split a convolution into.
@@ -180,6 +197,15 @@ inline void conv2d(const ConvShape& s, const T* x, const T* w_packed, const T* z
                    std::ptrdiff_t work_end) {
   conv2d_items(s, ConvOperands<FmaDot<T, Tile>>{x, w_packed, zero_row, nullptr, {}}, blocking,
                tile_epilogue<FmaDot<T, Tile>>(epilogue), work_begin, work_end);
+}
+
+// The same for output rows [begin, end) of one image, whatever the work items.
+template <class Tile = UsualTile, class T, class E>
+inline void conv2d_rows(const ConvShape& s, const T* x, const T* w_packed, const T* zero_row,
+                        const Blocking& blocking, const E& epilogue, std::ptrdiff_t begin,
+                        std::ptrdiff_t end) {
+  conv2d_image_rows(s, ConvOperands<FmaDot<T, Tile>>{x, w_packed, zero_row, nullptr, {}}, blocking,
+                    tile_epilogue<FmaDot<T, Tile>>(epilogue), begin, end);
 }
 
 // The whole convolution.

@@ -11,6 +11,14 @@
 
 namespace GCRT_NAMESPACE {
 
+template <class TX, class TW>
+inline ConvOperands<IntegerDot<TX, TW>> integer_operands(const ConvShape& s, const TX* x, const TW* w_packed,
+                                                         const std::int32_t* offsets,
+                                                         const std::int32_t* split, const TX* border_row) {
+  const std::ptrdiff_t panels = s.groups * ceil_div(s.out_c / s.groups, kPanelColumns);
+  return {x, w_packed, border_row, offsets_as_read<TX, TW>(offsets, s.out_c), SplitWords::of(split, panels)};
+}
+
 // How many pieces a thread pool may split a convolution into, whatever the element types.
 inline std::ptrdiff_t conv2d_integer_work_items(const ConvShape& s, const Blocking& blocking) {
   return conv2d_work_items_of<IntegerDot<std::uint8_t, std::int8_t>>(s, blocking);
@@ -29,11 +37,18 @@ template <class TX, class TW, class E>
 inline void conv2d_integer(const ConvShape& s, const TX* x, const TW* w_packed, const std::int32_t* offsets,
                            const std::int32_t* split, const TX* border_row, const Blocking& blocking,
                            const E& epilogue, std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
-  using Dot = IntegerDot<TX, TW>;
-  const std::ptrdiff_t panels = s.groups * ceil_div(s.out_c / s.groups, kPanelColumns);
-  const ConvOperands<Dot> operands{x, w_packed, border_row, offsets_as_read<TX, TW>(offsets, s.out_c),
-                                   SplitWords::of(split, panels)};
-  conv2d_items(s, operands, blocking, tile_epilogue<Dot>(epilogue), work_begin, work_end);
+  conv2d_items(s, integer_operands(s, x, w_packed, offsets, split, border_row), blocking,
+               tile_epilogue<IntegerDot<TX, TW>>(epilogue), work_begin, work_end);
+}
+
+// The same for output rows [begin, end) of one image, whatever the work items.
+template <class TX, class TW, class E>
+inline void conv2d_integer_rows(const ConvShape& s, const TX* x, const TW* w_packed,
+                                const std::int32_t* offsets, const std::int32_t* split, const TX* border_row,
+                                const Blocking& blocking, const E& epilogue, std::ptrdiff_t begin,
+                                std::ptrdiff_t end) {
+  conv2d_image_rows(s, integer_operands(s, x, w_packed, offsets, split, border_row), blocking,
+                    tile_epilogue<IntegerDot<TX, TW>>(epilogue), begin, end);
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -1,0 +1,43 @@
+#pragma once
+// Which kernels run in strips of image rows (gcrt/cpu/strips.h), so that what one hands to the next need not
+// exist as a whole: for time where whole images leave the caches, for size always.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codegen/kernels/machine.h"
+#include "gcrt/cpu/strip_plan.h"
+
+namespace gcompile {
+
+/// A kernel of a chain, as far as its price depends on it.
+struct StripKernel {
+  std::int64_t rows = 0;  // of its result
+  /// Of the windows through which it reads what the kernel before it makes: see gcrt::StripImage.
+  std::int64_t span = 1, stride = 1, pad = 0;
+  std::int64_t row_bytes = 0;     // of its result
+  std::int64_t weight_bytes = 0;  // that every strip reads again
+};
+
+/// How a chain is cut; fields as in gcrt::Strips.
+struct StripPlan {
+  std::int64_t rows = 0, step = 1, parts = 1;
+  std::vector<gcrt::StripImage> images;  // between the kernels
+  std::int64_t saved_picoseconds = 0;
+  std::int64_t whole_bytes = 0;  // of the images, were they whole
+
+  std::int64_t part_bytes() const;
+  std::int64_t saved_bytes() const { return whole_bytes - parts * part_bytes(); }
+};
+
+/// The plan that saves most time, or with machine.smallest_scratch most memory; nullopt: none saves any.
+/// `kernels`: at least two.
+std::optional<StripPlan> plan_strips(std::span<const StripKernel> kernels, const Machine& machine);
+
+/// "56 rows, 2 at a time, in 8 parts: 860,160 bytes in place of 4,816,896".
+std::string to_string(const StripPlan& plan);
+
+}  // namespace gcompile
