@@ -36,6 +36,14 @@ void check_conv(const ConvShape& s) {
     EXPECT_EQ(result.y, whole.y);
     EXPECT_EQ(result.calls, whole.calls);
   }
+  if (s.batch != 1) return;
+  Recorded<float> image(out_pixels(s), s.out_c);
+  const auto rows = [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+    conv2d_rows(s, x.data(), packed.data(), zeros.data(), Blocking{}, epilogue, begin, end);
+  };
+  rows(image.epilogue(), 0, s.out_h);
+  image.check(conv_reference(s, x, w), depth > 1000 ? 1e-4 : 2e-5);
+  EXPECT_EQ(in_any_pieces<float>(out_pixels(s), s.out_c, s.out_h, rows).y, image.y);
 }
 
 TEST(Conv, SmallImagesAndAwkwardChannels) {

@@ -165,14 +165,16 @@ GCRT_NOINLINE void conv2d_items(const ConvShape& s, const ConvOperands<Dot>& ope
   });
 }
 
-// Output rows [begin, end) of a convolution of one image.
+// Output rows [begin, end) of a convolution of one image, each by itself: sums of floats are in an order that
+// depends on the tiles of rows, which so do not depend on the range.
 template <class Dot>
 GCRT_NOINLINE void conv2d_image_rows(const ConvShape& s, const ConvOperands<Dot>& operands,
                                      const Blocking& blocking, const TileEpilogue<Dot>& epilogue,
                                      std::ptrdiff_t begin, std::ptrdiff_t end) {
-  if (begin >= end) return;
-  const Block block{begin * s.out_w, end * s.out_w, 0, s.out_c / s.groups};
-  for (int g = 0; g < s.groups; ++g) conv2d_group(s, operands, blocking, epilogue, g, block);
+  for (std::ptrdiff_t row = begin; row < end; ++row) {
+    const Block block{row * s.out_w, (row + 1) * s.out_w, 0, s.out_c / s.groups};
+    for (int g = 0; g < s.groups; ++g) conv2d_group(s, operands, blocking, epilogue, g, block);
+  }
 }
 
 // How many pieces a thread pool may split a convolution into.

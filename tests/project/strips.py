@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Chains of convolutions in strips of rows: right, with the same bits for any number of threads, and in less memory.
+
+    strips.py --gcompile GCOMPILE [CASE...]
+"""
+
+from families import Model
+from support import check, equal, manifest, read_npy, run_main
+
+
+def compile_and_run(world, name, model, *options):
+    """Verifies the model, and builds it. Returns the strips of the schedule, the bytes of the arena, and what a run
+    prints with one thread and with three."""
+    path = world.folder / f"{name}.onnxtxt"
+    path.write_text(model.text())
+    world.run([world.gcompile, "verify", path, "-q", *options])
+    out = world.folder / name
+    world.run([world.gcompile, path, "-o", out, "--name", "net", "--force", *options])
+    world.run(["make", "-s", "-C", out, "ARCH=native", "all"])
+    results = []
+    for threads in ("1", "3"):
+        world.run([out / "build" / "net_run", "--random", "5", "--threads", threads, "--output-dir", out / threads])
+        results.append([read_npy(file) for file in sorted((out / threads).glob("*.npy"))])
+    check(results[1] == results[0], f"{name}: other bits with three threads")
+    return (out / "src" / "net.cpp").read_text().count("in_strips("), manifest(out, "net")["arena_bytes"], results[0]
+
+
+def residuals(size, channels, batch=1):
+    """A stem and two inverted residuals, of which the second adds what it was given."""
+    model = Model()
+    model.inputs = [f"float[{batch},3,{size},{size + 3}] x"]
+    rows, columns = (size + 1) // 2, (size + 4) // 2
+    rows, columns = (rows + 1) // 2, (columns + 1) // 2
+    model.outputs = [f"float[{batch},8,{rows},{columns}] y"]
+    wide = 6 * channels
+    for name, shape in (("s", (channels, 3, 3, 3)), ("e", (wide, channels, 1, 1)), ("d", (wide, 1, 3, 3)), ("p", (8, wide, 1, 1)),
+                        ("f", (48, 8, 1, 1)), ("g", (48, 1, 5, 5)), ("q", (8, 48, 1, 1))):
+        model.constant(name, "float", shape)
+    model.nodes = ["stem = Conv<strides = [2, 2], pads = [1, 1, 1, 1]>(x, s)", "low = Relu(stem)",
+                   "wide = Conv(low, e)", "wide_low = Relu(wide)",
+                   f"deep = Conv<group = {wide}, strides = [2, 2], pads = [1, 1, 1, 1]>(wide_low, d)", "deep_low = Relu(deep)",
+                   "narrow = Conv(deep_low, p)", "again = Conv(narrow, f)", "again_low = Relu(again)",
+                   "deeper = Conv<group = 48, pads = [2, 2, 2, 2]>(again_low, g)", "last = Conv(deeper, q)",
+                   "y = Add(last, narrow)"]
+    return model
+
+
+def case_for_size(world):
+    """The image of the input and the result are most of what remains, the second residual in its operand's place."""
+    strips, arena, small = compile_and_run(world, "size", residuals(61, 7), "--optimize-for", "size")
+    equal(strips, 2, "strips")
+    whole, larger, fast = compile_and_run(world, "speed", residuals(61, 7))
+    equal(whole, 0, "strips of small images, for speed")
+    check(2 * arena < larger, f"{arena} bytes in strips, {larger} without")
+    for a, b in zip(small, fast):
+        check(max(abs(p - q) for p, q in zip(a, b)) <= 1e-4 * max(map(abs, b)), "results differ")
+
+
+def case_for_speed(world):
+    """The expanded image has 5 MB."""
+    strips, arena, _ = compile_and_run(world, "large", residuals(258, 12))
+    equal(strips, 1, "strips")
+    check(arena < 129 * 131 * 72 * 4, f"{arena} bytes")
+
+
+def case_batches_stay_whole(world):
+    strips, _, _ = compile_and_run(world, "batch", residuals(33, 5, batch=2), "--optimize-for", "size")
+    equal(strips, 0, "strips")
+
+
+def case_readers_need_whole_images(world):
+    """What is an output too, or read twice, or by a window of other axes."""
+    model = Model()
+    model.inputs = ["float[1,8,40,40] x"]
+    model.outputs = ["float[1,24,40,40] a", "float[1,24,40,40] b", "float[1,8,40,40] d"]
+    for name, shape in (("v", (24, 8, 1, 1)), ("w", (24, 1, 3, 3)), ("u", (8, 24, 1, 1))):
+        model.constant(name, "float", shape)
+    model.nodes = ["a = Conv(x, v)", "b = Conv<group = 24, pads = [1, 1, 1, 1]>(a, w)",
+                   "c = Conv(x, v)", "c_low = Relu(c)", "e = Conv<group = 24, pads = [1, 1, 1, 1]>(c_low, w)",
+                   "f = Add(e, c_low)", "d = Conv(f, u)"]
+    strips, _, _ = compile_and_run(world, "readers", model, "--optimize-for", "size")
+    equal(strips, 1, "strips")  # e to d: their sum reads c_low beside
+
+
+def case_integers(world):
+    model = Model()
+    model.inputs = ["uint8[1,8,37,29] x"]
+    model.outputs = ["uint8[1,9,19,15] y"]
+    model.constants = ["float s = {0.05}", "float t = {0.02}", "uint8 z = {128}", "int8 n = {0}"]
+    for name, shape in (("e", (30, 8, 1, 1)), ("d", (30, 1, 3, 3)), ("p", (9, 30, 1, 1))):
+        model.integers(name, "int8", shape, -127, 127)
+    model.nodes = ["a = QLinearConv(x, s, z, e, t, n, s, z)",
+                   "b = QLinearConv<group = 30, strides = [2, 2], pads = [1, 1, 1, 1]>(a, s, z, d, t, n, s, z)",
+                   "y = QLinearConv(b, s, z, p, t, n, s, z)"]
+    strips, _, small = compile_and_run(world, "integers", model, "--optimize-for", "size")
+    equal(strips, 1, "strips")
+    _, _, fast = compile_and_run(world, "integers_fast", model)
+    check(small == fast, "integers differ")
+
+
+if __name__ == "__main__":
+    run_main(globals())
