@@ -11,23 +11,25 @@ using ir::ValueId;
 
 namespace {
 
-constexpr std::size_t kMostKernels = 8;
+constexpr std::size_t kMostKernels = 64;  // of a chain
 
-/// nullptr: not a convolution of images.
-const ir::ConvWork* image_work(const ir::Form& form) {
-  const auto* contract = std::get_if<ir::ContractForm>(&form);
-  const auto* work = contract ? std::get_if<ir::ConvWork>(&contract->work) : nullptr;
-  return work && work->window.spatial() == 2 ? work : nullptr;
+/// Of convolutions and pools of images; nullptr: something else.
+const ir::Window* image_window(const ir::Form& form) {
+  const ir::Work* work = ir::work_of(form);
+  const auto* conv = work ? std::get_if<ir::ConvWork>(work) : nullptr;
+  const auto* pool = work ? std::get_if<ir::PoolWork>(work) : nullptr;
+  const ir::Window* window = conv ? &conv->window : pool ? &pool->window : nullptr;
+  return window && window->spatial() == 2 ? window : nullptr;
 }
 
 }  // namespace
 
-/// nullopt: not a convolution of one image whose kernel makes single rows, or not as its operands lie.
+/// nullopt: no convolution or pool of one image whose kernel makes single rows, or not as its operands lie.
 std::optional<StripKernel> Scheduler::strip_kernel(const Scope& scope, NodeId id) {
   const ir::Form& form = scope.forms.at(id);
-  const ir::ConvWork* work = image_work(form);
+  const ir::Window* window = image_window(form);
   const ir::Node& node = scope.graph.node(id);
-  if (!work) return std::nullopt;
+  if (!window) return std::nullopt;
   const auto problem = ir::problem_of(
       scope.graph, id, form, [&](ValueId value) { return scope.homes.storage.at(value).strides; }, false);
   const Ranking ranking = rank(*problem, machine(), forced_family(node, form));
@@ -36,16 +38,18 @@ std::optional<StripKernel> Scheduler::strip_kernel(const Scope& scope, NodeId id
   const ir::Shape& result = scope.graph.value(node.results[0]).type.shape;
   if (!recipe.makes_rows || result[0] != 1 || (recipe.needs && recipe.needs(*problem, 0)))
     return std::nullopt;
-  const ImageShape shape = image_of(*problem, work->window, work->groups);
+  const ImageShape shape = image_of(*problem, *window, 1);
   if (shape.out_h != result[2]) return std::nullopt;  // rows are columns: see image_shape()
   StripKernel kernel;
   kernel.rows = shape.out_h;
-  kernel.span = work->window.span(0);
+  kernel.span = window->span(0);
   kernel.stride = shape.stride_h;
   kernel.pad = shape.pad_top;
   kernel.row_bytes = scope.homes.storage.at(node.results[0]).strides[2] *
                      bits_of(scope.graph.value(node.results[0]).type.element) / 8;
-  kernel.weight_bytes = scope.graph.value(node.operands[1]).type.bytes();
+  if (problem->operands.size() > 1) {
+    kernel.weight_bytes = scope.graph.value(node.operands[1]).type.bytes();
+  }
   return kernel;
 }
 
@@ -73,70 +77,85 @@ bool Scheduler::spares_operands(const Scope& scope, std::span<const NodeId> orde
   return true;
 }
 
-std::size_t Scheduler::lower_in_strips(Scope& scope, std::span<const NodeId> order) {
-  const ir::Graph& graph = scope.graph;
-  const auto result_of = [&](NodeId id) { return graph.node(id).results[0]; };
-  // What a kernel hands to the next nobody else reads, and it lies dense, for itself.
-  const auto hands_over = [&](NodeId from, NodeId to) {
-    const ValueId value = result_of(from);
-    const std::vector<ir::Use>& uses = graph.value(value).uses;
-    const Storage& home = scope.homes.storage.at(value);
-    const ir::Shape& shape = graph.value(value).type.shape;
-    return uses.size() == 1 && uses[0].node == to && uses[0].slot == 0 &&
-           buffers_[static_cast<std::size_t>(home.buffer)].space == Space::kArena && home.offset == 0 &&
-           ir::same_layout(shape, home.strides,
-                           ir::strides_in_order(shape, ir::channels_last(shape.size()))) &&
-           scope.values_in_buffer.at(home.buffer) == 1;
+/// Whether what a kernel hands to the next lies dense, for itself, and nobody else reads it.
+bool Scheduler::hands_over(const Scope& scope, NodeId from, NodeId to) const {
+  const ValueId id = scope.graph.node(from).results[0];
+  const ir::Value& value = scope.graph.value(id);
+  const Storage& home = scope.homes.storage.at(id);
+  const ir::Shape& shape = value.type.shape;
+  return value.uses.size() == 1 && value.uses[0].node == to && value.uses[0].slot == 0 &&
+         buffers_[static_cast<std::size_t>(home.buffer)].space == Space::kArena && home.offset == 0 &&
+         ir::same_layout(shape, home.strides, ir::strides_in_order(shape, ir::channels_last(shape.size()))) &&
+         scope.values_in_buffer.at(home.buffer) == 1;
+}
+
+/// Cuts the chain that `order` begins with; none has its first node for itself.
+void Scheduler::cut_chain(Scope& scope, std::span<const NodeId> order) {
+  const auto is_image = [&](NodeId id) { return image_window(scope.forms.at(id)) != nullptr; };
+  std::vector<StripKernel> chain;
+  const auto goes_on = [&] {
+    const std::size_t i = chain.size();
+    if (i == 0) return is_image(order[0]);
+    return i < std::min(order.size(), kMostKernels) && is_image(order[i]) &&
+           hands_over(scope, order[i - 1], order[i]);
   };
-  const auto follows = [&](std::size_t i) {
-    return i < order.size() && image_work(scope.forms.at(order[i])) && hands_over(order[i - 1], order[i]);
-  };
-  if (on_device() || !image_work(scope.forms.at(order[0])) || !follows(1)) return 0;
-  std::vector<StripKernel> kernels;
-  for (std::size_t i = 0; i < kMostKernels && (i == 0 || follows(i)); ++i) {
-    const auto kernel = strip_kernel(scope, order[i]);
+  while (goes_on()) {
+    auto kernel = strip_kernel(scope, order[chain.size()]);
     if (!kernel) break;
-    kernels.push_back(*kernel);
+    const ir::Node& node = scope.graph.node(order[chain.size()]);
+    for (std::size_t i = chain.empty() ? 0 : 1; i < node.operands.size(); ++i) {
+      if (!node.operands[i].valid() || scope.graph.constant(node.operands[i])) continue;
+      const int buffer = scope.homes.storage.at(node.operands[i]).buffer;
+      kernel->reads[buffer] = buffers_[static_cast<std::size_t>(buffer)].bytes;
+    }
+    kernel->result = scope.homes.storage.at(node.results[0]).buffer;
+    chain.push_back(std::move(*kernel));
   }
-  const auto value = [&](const std::optional<StripPlan>& plan) {
-    return !plan ? 0 : machine().smallest_scratch ? plan->saved_bytes() : plan->saved_picoseconds;
-  };
-  std::optional<StripPlan> best;
-  std::size_t length = 0;
-  for (std::size_t end = 2; end <= kernels.size(); ++end) {
-    const std::span<const StripKernel> chain = std::span(kernels).first(end);
-    const auto plan = plan_strips(chain, machine());
-    if (!plan || !spares_operands(scope, order.first(end), chain, *plan)) continue;
-    // The first kernel has its place only where it adds to what the others save.
-    const auto others = end > 2 ? plan_strips(chain.subspan(1), machine()) : std::nullopt;
-    if (value(plan) <= std::max(value(best), value(others))) continue;
-    best = plan;
-    length = end;
+  std::size_t first = 0;
+  for (StripGroup& group :
+       cut_into_groups(chain, machine(), [&](std::size_t from, std::size_t length, const StripPlan&plan) {
+         return spares_operands(scope, order.subspan(from, length), std::span(chain).subspan(from, length),
+                                plan);
+       })) {
+    const std::size_t length = group.length;
+    scope.strips.emplace(order[first], std::move(group));
+    first += length;
   }
-  if (!best) return 0;
+  if (chain.empty()) scope.strips.emplace(order[0], StripGroup{});
+}
+
+std::size_t Scheduler::lower_in_strips(Scope& scope, std::span<const NodeId> order) {
+  if (on_device()) return 0;
+  if (!scope.strips.count(order[0])) cut_chain(scope, order);
+  const StripGroup& group = scope.strips.at(order[0]);
+  if (!group.plan) return 0;
+  const ir::Graph& graph = scope.graph;
   const HomeOf home = [&](ValueId value) -> const Storage& { return scope.homes.storage.at(value); };
+  const std::span<const NodeId> nodes = order.first(group.length);
+  std::map<int, int> images;  // by the buffer that would have held the whole
+  for (const NodeId id : nodes.first(nodes.size() - 1)) {
+    images.emplace(home(graph.node(id).results[0]).buffer, static_cast<int>(images.size()));
+  }
   LoweredStep step;
   step.kind = LoweredStep::Kind::kStrips;
-  step.strips = *best;
-  step.strip_buffers = scratch(best->parts * best->part_bytes(), "strips");
+  step.strips = *group.plan;
+  step.strip_buffers = scratch(group.plan->parts * group.plan->part_bytes(), "strips");
   touch(step.strip_buffers);
-  for (std::size_t i = 0; i < length; ++i) {
-    const ir::Node& node = graph.node(order[i]);
-    KernelCall call = chosen_call(graph, order[i], scope.forms.at(order[i]), home, true);
+  for (const NodeId id : nodes) {
+    const ir::Node& node = graph.node(id);
+    KernelCall call = chosen_call(graph, id, scope.forms.at(id), home, true);
     for (CallArgument& argument : call.arguments) {
-      if (argument.kind != CallArgument::Kind::kStorage) continue;
-      for (std::size_t image = 0; image + 1 < length; ++image) {
-        if (argument.storage.buffer != home(result_of(order[image])).buffer) continue;
-        argument.kind = CallArgument::Kind::kStrip;
-        argument.strip = static_cast<int>(image);
-      }
+      const auto image = images.find(argument.storage.buffer);
+      if (argument.kind != CallArgument::Kind::kStorage || image == images.end()) continue;
+      argument.kind = CallArgument::Kind::kStrip;
+      argument.strip = image->second;
     }
     step.strip_steps.push_back(made_step(std::move(call), origins_of(node), comment_of(node),
                                          to_string(graph.value(node.results[0]).type)));
   }
   scope.steps.push_back(std::move(step));
   ++now_;
-  return length;
+  return group.length;
 }
 
 }  // namespace gcompile

@@ -399,7 +399,7 @@ void Scheduler::copy_outputs(Scope& scope, const std::vector<Storage>& outputs) 
 std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vector<Storage>& inputs,
                                         const std::vector<Storage>& outputs,
                                         const std::vector<Storage>& host_inputs) {
-  Scope scope{graph, {}, {}, {}, {}, {}, {}};
+  Scope scope{graph, {}, {}, {}, {}, {}, {}, {}};
   for (std::size_t i = 0; i < host_inputs.size(); ++i) {
     if (host_inputs[i].valid()) scope.host_homes[graph.inputs()[i]] = host_inputs[i];
   }

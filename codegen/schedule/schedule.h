@@ -69,6 +69,8 @@ class Scheduler {
   std::size_t lower_in_strips(Scope& scope, std::span<const ir::NodeId> order);
   bool spares_operands(const Scope& scope, std::span<const ir::NodeId> order,
                        std::span<const StripKernel> chain, const StripPlan& plan) const;
+  void cut_chain(Scope& scope, std::span<const ir::NodeId> order);
+  bool hands_over(const Scope& scope, ir::NodeId from, ir::NodeId to) const;
   std::optional<StripKernel> strip_kernel(const Scope& scope, ir::NodeId id);
   void lower_if(Scope& scope, ir::NodeId id);
   /// CUDA: computes on the host what the value depends on.

@@ -16,6 +16,7 @@ struct Scheduler::Scope {
   StorageAssigner::Result homes;
   std::map<int, int> values_in_buffer;        // of `homes`
   std::map<ir::ValueId, Storage> host_homes;  // CUDA: of the values that the host knows
+  std::map<ir::NodeId, StripGroup> strips;    // of chains that have been cut, by the first node of a group
   std::vector<LoweredStep> steps;
   std::set<ir::NodeId> host_only;  // CUDA: nodes that nothing but the choice of branches needs
 };

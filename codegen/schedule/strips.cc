@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace gcompile {
 namespace {
@@ -101,6 +102,60 @@ std::optional<StripPlan> plan_strips(std::span<const StripKernel> kernels, const
     if (!best || plan.saved_picoseconds > best->saved_picoseconds) best = std::move(plan);
   }
   return best;
+}
+
+namespace {
+
+/// What lives while a group runs, without its strips: what it reads and makes, and what others read later.
+std::int64_t bytes_beside(std::span<const StripKernel> chain, std::size_t first, std::size_t length) {
+  std::map<int, std::int64_t> buffers;
+  if (first > 0) buffers[chain[first - 1].result] = chain[first - 1].bytes();
+  for (const StripKernel& kernel : chain.subspan(first))
+    buffers.insert(kernel.reads.begin(), kernel.reads.end());
+  const StripKernel& last = chain[first + length - 1];
+  buffers.emplace(last.result, last.bytes());
+  std::int64_t sum = 0;
+  for (const auto& [buffer, bytes] : buffers) sum += bytes;
+  return sum;
+}
+
+}  // namespace
+
+std::vector<StripGroup> cut_into_groups(
+    std::span<const StripKernel> chain, const Machine& machine,
+    const std::function<bool(std::size_t, std::size_t, const StripPlan&)>& may_run) {
+  struct Cut {
+    StripGroup group;
+    std::int64_t peak = 0, sum = 0;  // of it and of those behind it; for time, the sum is negative
+  };
+  std::vector<Cut> cuts(chain.size() + 1);  // of the chain from each kernel on
+  for (std::size_t first = chain.size(); first-- > 0;) {
+    std::optional<Cut> best;
+    for (std::size_t length = 1; first + length <= chain.size(); ++length) {
+      Cut cut;
+      cut.group.length = length;
+      if (length > 1) {
+        cut.group.plan = plan_strips(chain.subspan(first, length), machine);
+        if (!cut.group.plan || !may_run(first, length, *cut.group.plan)) continue;
+      }
+      const Cut& rest = cuts[first + length];
+      if (machine.smallest_scratch) {
+        const std::int64_t held = cut.group.plan ? cut.group.plan->part_bytes() : 0;
+        const std::int64_t bytes = held + bytes_beside(chain, first, length);
+        cut.peak = std::max(bytes, rest.peak);
+        cut.sum = bytes + rest.sum;
+      } else {
+        cut.sum = rest.sum - (cut.group.plan ? cut.group.plan->saved_picoseconds : 0);
+      }
+      if (!best || std::tie(cut.peak, cut.sum) < std::tie(best->peak, best->sum)) best = std::move(cut);
+    }
+    cuts[first] = std::move(*best);
+  }
+  std::vector<StripGroup> groups;
+  for (std::size_t first = 0; first < chain.size(); first += groups.back().length) {
+    groups.push_back(std::move(cuts[first].group));
+  }
+  return groups;
 }
 
 std::string to_string(const StripPlan& plan) {

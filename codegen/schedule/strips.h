@@ -3,6 +3,8 @@
 // exist as a whole: for time where whole images leave the caches, for size always.
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +22,10 @@ struct StripKernel {
   std::int64_t span = 1, stride = 1, pad = 0;
   std::int64_t row_bytes = 0;     // of its result
   std::int64_t weight_bytes = 0;  // that every strip reads again
+  /// Sizes of the buffers that it reads from outside the chain, and the buffer of its result.
+  std::map<int, std::int64_t> reads;
+  int result = -1;
+  std::int64_t bytes() const { return rows * row_bytes; }
 };
 
 /// How a chain is cut; fields as in gcrt::Strips.
@@ -36,6 +42,19 @@ struct StripPlan {
 /// The plan that saves most time, or with machine.smallest_scratch most memory; nullopt: none saves any.
 /// `kernels`: at least two.
 std::optional<StripPlan> plan_strips(std::span<const StripKernel> kernels, const Machine& machine);
+
+/// Kernels of a chain that run in strips; one by itself has no plan.
+struct StripGroup {
+  std::size_t length = 1;
+  std::optional<StripPlan> plan;
+};
+
+/// Cuts a chain into groups, such that most time is saved; with machine.smallest_scratch, such that no group
+/// needs more memory than it must for what it reads, makes and holds, and then all of them least.
+/// `may_run(first, length, plan)`: what else a group needs.
+std::vector<StripGroup> cut_into_groups(
+    std::span<const StripKernel> chain, const Machine& machine,
+    const std::function<bool(std::size_t, std::size_t, const StripPlan&)>& may_run);
 
 /// "56 rows, 2 at a time, in 8 parts: 860,160 bytes in place of 4,816,896".
 std::string to_string(const StripPlan& plan);

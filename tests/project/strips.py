@@ -63,6 +63,20 @@ def case_for_speed(world):
     check(arena < 129 * 131 * 72 * 4, f"{arena} bytes")
 
 
+def case_pools(world):
+    model = Model()
+    model.inputs = ["float[1,3,45,38] x"]
+    model.outputs = ["float[1,11,11,10] y"]
+    model.constant("w", "float", (11, 3, 5, 5))
+    model.nodes = ["a = Conv<strides = [2, 2], pads = [2, 2, 2, 2]>(x, w)", "b = Relu(a)",
+                   "c = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(b)",
+                   "y = AveragePool<kernel_shape = [3, 2], strides = [2, 2], pads = [1, 1, 0, 0], ceil_mode = 1>(c)"]
+    strips, _, small = compile_and_run(world, "pools", model, "--optimize-for", "size")
+    equal(strips, 1, "strips")
+    _, _, fast = compile_and_run(world, "pools_fast", model)
+    check(max(abs(p - q) for p, q in zip(small[0], fast[0])) <= 1e-4 * max(map(abs, fast[0])), "results differ")
+
+
 def case_batches_stay_whole(world):
     strips, _, _ = compile_and_run(world, "batch", residuals(33, 5, batch=2), "--optimize-for", "size")
     equal(strips, 0, "strips")

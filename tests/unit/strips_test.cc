@@ -77,5 +77,61 @@ TEST(StripsTest, HeldRowsGrowTowardsTheFirstKernel) {
   EXPECT_EQ(to_string(*plan), "64 rows, 1 at a time, in 1 part: 15552 bytes in place of 196608");
 }
 
+const auto kAlways = [](std::size_t, std::size_t, const StripPlan&) { return true; };
+
+std::vector<std::size_t> lengths(const std::vector<StripGroup>& groups) {
+  std::vector<std::size_t> out;
+  for (const StripGroup& group : groups) out.push_back(group.length);
+  return out;
+}
+
+/// Images of 64 rows of that many KiB, by windows of three rows, each in a buffer of its own, from buffer 0.
+std::vector<StripKernel> chain_of(const std::vector<std::int64_t>& row_kilobytes) {
+  std::vector<StripKernel> chain;
+  for (const std::int64_t kilobytes : row_kilobytes) {
+    StripKernel kernel;
+    kernel.rows = 64;
+    kernel.span = 3;
+    kernel.pad = 1;
+    kernel.row_bytes = kilobytes * kKilo;
+    kernel.result = static_cast<int>(chain.size()) + 1;
+    chain.push_back(kernel);
+  }
+  chain[0].reads = {{0, 64 * kKilo}};
+  return chain;
+}
+
+TEST(StripsTest, ForSizeTheLargestImageIsCutOut) {
+  Machine machine;
+  machine.smallest_scratch = true;
+  // Of all cuts only that behind the fourth kernel spares the image of 64 x 8 KiB on both sides.
+  EXPECT_EQ(lengths(cut_into_groups(chain_of({8, 8, 8, 1, 8, 8, 1}), machine, kAlways)),
+            (std::vector<std::size_t>{4, 3}));
+}
+
+TEST(StripsTest, WhatIsReadLaterCounts) {
+  Machine machine;
+  machine.smallest_scratch = true;
+  // The last kernel adds what the first one reads, in its place: with all three together nothing but that and
+  // strips live.
+  std::vector<StripKernel> chain = chain_of({4, 4, 1});
+  chain[2].reads = chain[0].reads;
+  chain[2].result = 0;
+  EXPECT_EQ(lengths(cut_into_groups(chain, machine, kAlways)), (std::vector<std::size_t>{3}));
+  // Where that cannot be, the first two still leave the larger image out.
+  chain[1].row_bytes = kKilo;
+  const auto not_all = [](std::size_t, std::size_t length, const StripPlan&) { return length < 3; };
+  EXPECT_EQ(lengths(cut_into_groups(chain, machine, not_all)), (std::vector<std::size_t>{2, 1}));
+}
+
+TEST(StripsTest, ForTimeOnlyLargeImagesJoin) {
+  const Machine machine;
+  std::vector<StripKernel> chain = chain_of({8, 64, 8, 8});
+  chain[2].span = 1;
+  chain[2].pad = 0;
+  EXPECT_EQ(lengths(cut_into_groups(chain, machine, kAlways)), (std::vector<std::size_t>{1, 2, 1}));
+  EXPECT_EQ(lengths(cut_into_groups(chain_of({8, 8}), machine, kAlways)), (std::vector<std::size_t>{1, 1}));
+}
+
 }  // namespace
 }  // namespace gcompile
