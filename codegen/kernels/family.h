@@ -65,8 +65,8 @@ struct Recipe {
   /// Writes the call: parameters, weights in their format (which follows from the problem alone), scratch,
   /// body.
   void (*call)(const ir::Problem&, const Plan&, CallWriter&) = nullptr;
-  /// Of convolutions and pools of one image: the call may be for some rows of the result (CallWriter::by_rows), and
-  /// then reads only the rows of operand 0 that their windows reach.
+  /// Of convolutions and pools of one image: the call may be for some rows of the result
+  /// (CallWriter::by_rows), and then reads only the rows of operand 0 that their windows reach.
   bool makes_rows = false;
 };
 
