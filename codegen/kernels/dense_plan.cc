@@ -28,7 +28,9 @@ std::int64_t step_cost(std::int64_t rows, std::int64_t vectors, const Machine& m
                    4 * machine.fma_latency / phases});
 }
 
-/// One step of k of all tiles.
+constexpr std::int64_t kVisit = 16'000;  // picoseconds that a tile takes beyond its steps
+
+/// Of all tiles, in quarters of a clock.
 std::int64_t tiles_cost(const DenseWork& work, const Level& level, TileShape tile, const Machine& machine) {
   const std::int64_t vectors = ceil_div(work.columns, std::max(1, level.vector_bytes / 4));
   const std::int64_t rows_left = work.rows % tile.rows, vectors_left = vectors % tile.vectors;
@@ -36,23 +38,32 @@ std::int64_t tiles_cost(const DenseWork& work, const Level& level, TileShape til
     return vectors / tile.vectors * step_cost(rows, tile.vectors, machine) +
            (vectors_left ? step_cost(rows, vectors_left, machine) : 0);
   };
-  return work.rows / tile.rows * line(tile.rows) + (rows_left ? line(rows_left) : 0);
+  const std::int64_t visits = ceil_div(work.rows, tile.rows) * ceil_div(vectors, tile.vectors);
+  const std::int64_t steps = work.rows / tile.rows * line(tile.rows) + (rows_left ? line(rows_left) : 0);
+  return work.depth * steps + static_cast<std::int64_t>(4 * machine.gigahertz * kVisit / 1000) * visits;
 }
 
+/// The usual tile, unless another one saves what its code is worth: some 40 KB with AVX-512.
 TileShape choose_tile(const DenseWork& work, const Level& level, const Machine& machine) {
+  constexpr std::int64_t kPercentOfCode = 3;
   TileShape best = level.tiles.front();
+  std::int64_t limit = tiles_cost(work, level, best, machine) * (100 - kPercentOfCode) / 100;
   for (const TileShape& tile : level.tiles.subspan(1)) {
-    if (tiles_cost(work, level, tile, machine) < tiles_cost(work, level, best, machine)) best = tile;
+    const std::int64_t cost = tiles_cost(work, level, tile, machine);
+    if (cost >= limit) continue;
+    best = tile;
+    limit = cost;
   }
   return best;
 }
 
 /// Lines that a tile fetches ahead every 4 words of k, so that the tiles of a panel fetch all of the next
-/// one.
+/// one. Wide tiles fetch two however many they are: one code serves them all.
 std::int64_t prefetches(const DenseWork& work, const Level& level, TileShape tile) {
   const std::int64_t lines = 4 * ceil_div(tile_columns(level, tile), kPanelColumns);
   const std::int64_t tiles = ceil_div(work.rows, tile.rows);
-  return tiles > 1 && tiles < lines ? 2 : 1;
+  constexpr std::int64_t kWide = 12;
+  return lines >= kWide || (tiles > 1 && tiles < lines) ? 2 : 1;
 }
 
 /// Rows and depth of a block, whose rows wait in a cache for one tile of columns after the other.
@@ -63,7 +74,7 @@ struct DenseBlock {
 /// Picoseconds beyond the multiply-adds.
 std::int64_t block_cost(const DenseWork& work, const Machine& machine, TileShape tile, std::int64_t columns,
                         DenseBlock block) {
-  constexpr std::int64_t kVisit = 16'000, kTap = 4'000;  // of a tile, and to find the rows of one tap
+  constexpr std::int64_t kTap = 4'000;  // to find the rows of one tap of a tile
   const std::int64_t blocks = ceil_div(work.rows, block.rows), parts = ceil_div(work.depth, block.depth);
   const std::int64_t row_tiles = ceil_div(work.rows, tile.rows),
                      column_tiles = ceil_div(work.columns, columns);

@@ -12,7 +12,7 @@ namespace {
 constexpr TileShape kTiles16[] = {{4, 2}};
 constexpr TileShape kTiles16Of32[] = {{8, 2}};
 constexpr TileShape kTiles32[] = {{6, 2}};
-constexpr TileShape kTiles64[] = {{8, 3}, {6, 4}};
+constexpr TileShape kTiles64[] = {{6, 4}, {8, 3}};
 
 // vpmaddubsw and vpmaddwd, or both factors widened and vpmaddwd: measured, with what tells the words apart.
 constexpr Level kSse = {16, 16, 1.75, 1.9, kTiles16};
