@@ -53,7 +53,7 @@ struct Clip {
   }
 };
 #if ROWS
-using Dot = FmaDot<float, RegisterTile<ROWS, VECTORS>>;
+using Dot = FmaDot<float, RegisterTile<ROWS, VECTORS, 2>>;
 #else
 using Dot = IntegerDot<std::uint8_t, std::int8_t>;
 #endif
