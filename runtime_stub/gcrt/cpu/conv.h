@@ -106,7 +106,7 @@ template <class Dot>
 inline void conv2d_blocks(ConvGroup<Dot>& group, const Blocking& blocking, Block block,
                           const TileEpilogue<Dot>& epilogue) {
   ConvTile<Dot> tile;
-  if constexpr (Dot::kGathersWindows) {
+  if constexpr (gathered_depth<Dot>() > 0) {
     if (group.gathered) return conv2d_gathered_block(group, block, tile, epilogue);
   }
   const std::ptrdiff_t row_end = block.row_end;
@@ -128,7 +128,7 @@ GCRT_INLINE void conv2d_group(const ConvShape& s, const ConvOperands<Dot>& opera
   const std::ptrdiff_t columns = s.out_c / s.groups;
   const std::ptrdiff_t taps = std::ptrdiff_t{s.kernel_h} * s.kernel_w;
   const std::ptrdiff_t words = ceil_div(channels, G);
-  const bool gathered = Dot::kGathersWindows && gathers_windows(s);
+  const bool gathered = gathers<Dot>(s);
   const std::ptrdiff_t panel_words = gathered ? ceil_div(taps * channels, G) : taps * words;
   const std::ptrdiff_t group_weights = packed_b_size(panel_words, columns) * G;
   const std::ptrdiff_t size = (s.batch - 1) * s.in_image_stride + (s.in_h - 1) * s.in_row_stride +

@@ -63,17 +63,47 @@ struct ConvGroup {
   }
 };
 
+// Of windows that are copied together the most elements: of integers, whose weights are packed for that, and
+// of others where vectors are so wide that a tile is done before the runs of its kernel rows have begun.
+template <class Dot>
+constexpr std::ptrdiff_t gathered_depth() {
+  if constexpr (Dot::kWordDepth > 1) {
+    return kGatheredDepth;
+  } else {
+    return Dot::kGatheredDepth;
+  }
+}
+template <class Dot>
+constexpr bool gathers(const ConvShape& s) {
+  if constexpr (Dot::kWordDepth > 1) {
+    return gathers_windows(s);
+  } else {
+    const std::ptrdiff_t taps = std::ptrdiff_t{s.kernel_h} * s.kernel_w;
+    return s.groups == 1 && taps > 1 && s.in_c % 4 != 0 && taps * s.in_c <= Dot::kGatheredDepth;
+  }
+}
+
+// Copies a run of elements in vectors; reads and writes go on to the end of the last one.
+constexpr int kRunElements = 16;
+template <class T>
+GCRT_INLINE void copy_run(const T* from, std::ptrdiff_t length, T* to) {
+  constexpr Lanes<kRunElements> lane{};
+  for (std::ptrdiff_t j = 0; j < length; j += kRunElements) store(lane, to + j, load(lane, from + j));
+}
+
 // The row pointers and runs of one tile of output pixels.
 template <class Dot>
 struct ConvTile {
   using Left = typename Dot::Left;
   static constexpr bool kCopiesEdges = Dot::kEdgeChannels > 0;
   // From one gathered window to the next, with room for the vector in which it ends.
-  static constexpr std::ptrdiff_t kGatheredStride = kGatheredDepth + 64;
+  static constexpr std::ptrdiff_t kGatheredStride =
+      gathered_depth<Dot>() + 64 / static_cast<std::ptrdiff_t>(sizeof(Left));
   static constexpr std::ptrdiff_t kGatheredRows = kStripTiles * Dot::kRows;
-  static constexpr std::ptrdiff_t kCopiedElements = Dot::kGathersWindows ? kGatheredRows * kGatheredStride
-                                                    : kCopiesEdges       ? kEdgeElements + 256
-                                                                         : 1;
+  static constexpr std::ptrdiff_t kGatheredElements =
+      gathered_depth<Dot>() > 0 ? kGatheredRows* kGatheredStride : 1;
+  static constexpr std::ptrdiff_t kCopiedElements =
+      larger(kGatheredElements, kCopiesEdges ? kEdgeElements + 256 : 1);
 
   // Position of output pixel `next`: tiles are taken in order, so that divisions are rare.
   std::ptrdiff_t next = -1;
@@ -301,15 +331,6 @@ void ConvTile<Dot>::border_by_rows(const ConvGroup<Dot>& group, TileTask<Dot>& t
   task.tail = 0;
 }
 
-// Copies a run of bytes in vectors; reads and writes go on to the end of the last one.
-constexpr int kRunBytes = 16;
-template <class T>
-GCRT_INLINE void copy_run(const T* from, std::ptrdiff_t length, T* to) {
-  static_assert(sizeof(T) == 1, "vectors of bytes");
-  constexpr Lanes<kRunBytes> lane{};
-  for (std::ptrdiff_t j = 0; j < length; j += kRunBytes) store(lane, to + j, load(lane, from + j));
-}
-
 // Copies the window at the current position tap by tap; those outside the image are the zero point.
 template <class Dot>
 GCRT_INLINE void ConvTile<Dot>::gather_border(const ConvGroup<Dot>& group, Left* to) const {
@@ -336,7 +357,7 @@ GCRT_INLINE int ConvTile<Dot>::pixels_inside(const ConvGroup<Dot>& group, int mo
   const int below = y + (s.kernel_h - 1) * s.dilation_h, right = s.in_w - 1 - (s.kernel_w - 1) * s.dilation_w;
   if (y < 0 || x < 0 || below >= s.in_h || x > right) return 0;
   const std::ptrdiff_t last = image * s.in_image_stride + below * s.in_row_stride + x * s.in_pixel_stride +
-                              ceil_div(s.kernel_w * group.channels, kRunBytes) * kRunBytes;
+                              ceil_div(s.kernel_w * group.channels, kRunElements) * kRunElements;
   if (last > group.size) return 0;
   const std::ptrdiff_t fits = (group.size - last) / (s.stride_w * s.in_pixel_stride);
   return static_cast<int>(

@@ -11,7 +11,8 @@
 //   kHasOffsets          the sums start at an int32 per column, which takes out zero points; else at zero
 //   kSkipsBorder         what lies outside an image adds nothing and is skipped; else the offsets count on it
 //   kEdgeChannels        with at most so many channels, edges of images are copied next to what lies outside
-//   kGathersWindows      windows that gathers_windows() tells are copied together (conv_tile.h)
+//   kGatheredDepth       where words are single values: of a convolution's window of a few channels, the most
+//                        elements that are copied together (conv_tile.h); 0: none are
 //   kStepIsWord          the words of a row follow each other without gaps; else the task says how far apart
 //   kPrefetches          lines of the next columns of B that are fetched ahead every 4 words
 //   kSplitsWords         some words of B may be in two parts (tile.h, SplitWords)
@@ -116,7 +117,7 @@ struct FmaDot {
   static constexpr bool kHasOffsets = false;
   static constexpr bool kSkipsBorder = true;
   static constexpr std::ptrdiff_t kEdgeChannels = 16;
-  static constexpr bool kGathersWindows = false;
+  static constexpr std::ptrdiff_t kGatheredDepth = sizeof(T) == 4 && kLanes >= 16 ? 96 : 0;
   static constexpr bool kStepIsWord = true;
   static constexpr int kPrefetches = Tile::kPrefetches;
   static constexpr bool kSplitsWords = false;

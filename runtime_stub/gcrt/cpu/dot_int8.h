@@ -64,7 +64,6 @@ struct IntegerDot {
   static constexpr int kItemRows = GCRT_MULTIPLIES_SIGNED ? 8 : kRows;
   static constexpr int kVectors = Tile::kVectors;
   static constexpr bool kHasOffsets = true;
-  static constexpr bool kGathersWindows = true;
   static constexpr bool kSkipsBorder = false;
   static constexpr std::ptrdiff_t kEdgeChannels = 0;
   static constexpr bool kStepIsWord = false;
