@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <sstream>
 
 #include "codegen/emit/embedded.h"
@@ -35,6 +37,9 @@ std::vector<LevelSet> library_levels() {
   LevelFlags level;
   while (text >> architecture >> level.name && std::getline(text >> std::ws, level.flags)) {
     if (sets.empty() || sets.back().architecture != architecture) sets.push_back({architecture, {}});
+    std::istringstream words(level.flags);
+    const std::istream_iterator<std::string> first(words), last;
+    level.has_tile_unit = std::find(first, last, "-mamx-tile") != last;
     sets.back().levels.push_back(level);
   }
   GC_CHECK(!sets.empty());

@@ -24,6 +24,7 @@ std::string_view clang_flags();
 struct LevelFlags {
   std::string name;   // "x86_64_v3", an identifier
   std::string flags;  // "-march=x86-64-v3"
+  bool has_tile_unit = false;
 };
 
 /// The levels of an architecture of 64 bits.

@@ -201,6 +201,7 @@ void add_sizes(Json& out, const Program& program) {
   out["instance_mark"] = fmt::format(
       "0x{}u",
       sha256_hex(fmt::format("{} {} {}", program.name, program.model_sha256, program.options)).substr(0, 16));
+  out["in_tiles"] = program.in_tiles;
   out["zeroes_denormals"] = program.zeroes_denormals;
   out["has_arena"] = program.arena_bytes > 0;
   out["has_weights"] = has_weights;
@@ -278,13 +279,16 @@ void add_packed_weights(Json& out, const Program& program) {
 }
 
 /// A library that is for no processor in particular holds its kernels for several.
-void add_levels(Json& out, const TargetInfo& target, const EmitOptions& options) {
+void add_levels(Json& out, const TargetInfo& target, const EmitOptions& options, bool in_tiles) {
   out["level_sets"] = Json::array();
   if (target.has_levels && options.cpu == "native") {
     for (const LevelSet& set : library_levels()) {
       Json levels = Json::array();
-      for (const LevelFlags& level : set.levels)
+      for (const LevelFlags& level : set.levels) {
+        // Without tiles its code would be that of the level below.
+        if (level.has_tile_unit && !in_tiles) continue;
         levels.push_back({{"name", level.name}, {"flags", level.flags}});
+      }
       out["level_sets"].push_back({{"architecture", set.architecture},
                                    {"directive", out["level_sets"].empty() ? "if" : "elif"},
                                    {"cmake", out["level_sets"].empty() ? "if" : "elseif"},
@@ -416,7 +420,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["uses_cublaslt"] = std::find(program.headers.begin(), program.headers.end(), "gcrt/cuda/cublaslt.h") !=
                          program.headers.end();
   out["cpu"] = options.cpu;
-  add_levels(out, info_of(program.target), options);
+  add_levels(out, info_of(program.target), options, program.in_tiles);
   out["arithmetic_flags"] = arithmetic_flags(program.target);
   out["clang_flags"] = clang_flags();
   out["selftest"] = !options.golden.empty();

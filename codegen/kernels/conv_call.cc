@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "codegen/kernels/dense_plan.h"
-
 namespace gcompile {
 
 ImageShape conv_image(const ir::Problem& problem) {
@@ -21,8 +19,7 @@ std::vector<PlannedCost> conv_plans(const ir::Problem& problem, const Machine& m
   return {only};
 }
 
-std::vector<PlannedCost> dense_conv_plans(const ir::Problem& problem, const Machine& machine,
-                                          double efficiency, const char* function) {
+DenseWork dense_conv_work(const ir::Problem& problem) {
   const ImageShape image = conv_image(problem);
   const std::int64_t bytes = bits_of(problem.operands[0].element) / 8;
   const std::int64_t columns = image.out_c / image.groups, channels = image.in_c / image.groups;
@@ -37,9 +34,20 @@ std::vector<PlannedCost> dense_conv_plans(const ir::Problem& problem, const Mach
                     std::min(image.stride_w, image.kernel_w);
   work.right_bytes = (columns + 15) / 16 * 16 * work.depth * bytes;
   work.taps = taps * image.stride_h * image.stride_w == 1 || gcrt::is_framing(conv_shape(image)) ? 0 : taps;
-  std::vector<PlannedCost> plans = conv_plans(problem, machine, efficiency, function);
   work.has_tile = problem.operands[0].element == ir::ElementType::kFloat32;
-  plans.front().plan = dense_plan(work, machine);
+  if (bytes == 1) {
+    const gcrt::ConvShape shape = conv_shape(image);
+    const bool joins_taps = gcrt::gathers_windows(shape) || gcrt::is_framing(shape);
+    const bool joins_rows = channels % 4 == 0 && image.pixel == channels && image.dilation_w == 1;
+    work.run_bytes = joins_taps ? work.depth : joins_rows ? image.kernel_w * channels : channels;
+  }
+  return work;
+}
+
+std::vector<PlannedCost> dense_conv_plans(const ir::Problem& problem, const Machine& machine,
+                                          double efficiency, const char* function) {
+  std::vector<PlannedCost> plans = conv_plans(problem, machine, efficiency, function);
+  plans.front().plan = dense_plan(dense_conv_work(problem), machine);
   return plans;
 }
 

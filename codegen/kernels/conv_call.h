@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/kernels/cuda_call.h"
+#include "codegen/kernels/dense_plan.h"
 #include "codegen/kernels/image_weights.h"
 
 namespace gcompile {
@@ -15,7 +16,9 @@ ImageShape conv_image(const ir::Problem& problem);
 /// The only plan of gcrt's `function` of the CPU, which reaches that part of the machine's peak.
 std::vector<PlannedCost> conv_plans(const ir::Problem& problem, const Machine& machine, double efficiency,
                                     const char* function);
-/// The same of a dense convolution, with its dense_plan().
+/// A dense convolution of the CPU as a product.
+DenseWork dense_conv_work(const ir::Problem& problem);
+/// The same with its dense_plan().
 std::vector<PlannedCost> dense_conv_plans(const ir::Problem& problem, const Machine& machine,
                                           double efficiency, const char* function);
 /// gcrt's function of that name for a range of NAME_work_items; NAME_rows is the same for rows of one image.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "codegen/kernels/conv_call.h"
-#include "codegen/kernels/dense_plan.h"
 #include "codegen/kernels/integer_weights.h"
 #include "codegen/loops/c_types.h"
 
@@ -18,15 +17,20 @@ Refusal refuses(const ir::Problem& problem) {
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
-  // Of a register tile: to begin and end it, and to find the rows of a tap. Fitted as the costs of
-  // conv.winograd4.
-  constexpr std::int64_t kTile = 20'000, kTap = 4'000, kTileRows = 4, kTileColumns = 16;
+  const DenseWork work = dense_conv_work(problem);
+  const Plan plan = dense_plan(work, machine);
   std::vector<PlannedCost> plans =
-      dense_conv_plans(problem, machine, 0.7 * machine.level.byte_rate, "conv2d_integer");
+      conv_plans(problem, machine, 0.7 * byte_rate(work, plan, machine), "conv2d_integer");
+  plans.front().plan = plan;
+  // Of a register tile: to begin and end it, and to find the rows of a tap. Fitted as the costs of
+  // conv.winograd4; those of the tile unit are parts of larger tasks.
+  const bool in_unit = is_in_tiles(plan) && machine.level.tile_unit_rate > 0;
+  constexpr std::int64_t kTile = 20'000, kTap = 4'000;
+  const std::int64_t tile_rows = in_unit ? 16 : 4, tile_columns = in_unit ? 32 : 16;
   const ImageShape image = conv_image(problem);
   const std::int64_t pixels = image.batch * image.out_h * image.out_w, taps = image.kernel_h * image.kernel_w;
-  const std::int64_t column_tiles = (image.out_c / image.groups + kTileColumns - 1) / kTileColumns;
-  plans.front().cost.picoseconds += (pixels + kTileRows - 1) / kTileRows * column_tiles * image.groups *
+  const std::int64_t column_tiles = (image.out_c / image.groups + tile_columns - 1) / tile_columns;
+  plans.front().cost.picoseconds += (pixels + tile_rows - 1) / tile_rows * column_tiles * image.groups *
                                     (kTile + (taps > 1 ? taps * kTap : 0));
   return plans;
 }
@@ -43,7 +47,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   integer_parameters(writer, packed, "conv2d_integer", "w", "zero point times column sums");
   const std::string split = split_parameter(writer, packed);
   border_row(writer, problem, problem.shape(1)[1], zero);
-  write_dense_conv(problem, plan, writer, {"conv2d_integer"},
+  write_dense_conv(problem, plan, writer, {"conv2d_integer", in_tiles(plan, packed.narrow, writer)},
                    fmt::format("x, w, offsets, {}, border", split));
 }
 
@@ -70,7 +74,7 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 const KernelFamily& family_conv_integer() {
   static const KernelFamily family = {
       "conv.integer", ir::Kind::kConv, refuses,
-      for_channels_last({.fields = dense_fields(), .plans = plans, .call = call, .makes_rows = true},
+      for_channels_last({.fields = integer_fields(), .plans = plans, .call = call, .makes_rows = true},
                         {.fields = tile_fields(), .plans = cuda_plans, .call = cuda_call})};
   return family;
 }

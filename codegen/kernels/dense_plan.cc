@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "codegen/kernels/call_writer.h"
+
 namespace gcompile {
 namespace {
 
 constexpr std::int64_t kPanelColumns = 16;  // gcrt/cpu/tile.h
-enum Field : std::size_t { kItemRows, kItemColumns, kBlockRows, kDepth, kFirstTile };
+enum Field : std::size_t { kItemRows, kItemColumns, kBlockRows, kDepth, kFirstTile, kInTiles = kFirstTile };
 constexpr std::size_t kTileFields = 3;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -64,6 +66,15 @@ std::int64_t prefetches(const DenseWork& work, const Level& level, TileShape til
   const std::int64_t tiles = ceil_div(work.rows, tile.rows);
   constexpr std::int64_t kWide = 12;
   return lines >= kWide || (tiles > 1 && tiles < lines) ? 2 : 1;
+}
+
+/// Of a register of the tile unit.
+constexpr std::int64_t kUnitRows = 16, kUnitRowBytes = 64;
+
+/// Whether products of bytes are faster in the tile unit: its registers are filled to a half by runs of k,
+/// and by one part of the rows.
+bool pays_in_tiles(const DenseWork& work) {
+  return work.rows >= kUnitRows && work.run_bytes >= kUnitRowBytes / 2;
 }
 
 /// Rows and depth of a block, whose rows wait in a cache for one tile of columns after the other.
@@ -147,6 +158,11 @@ std::span<const char* const> dense_fields() {
   return kFields;
 }
 
+std::span<const char* const> integer_fields() {
+  static constexpr const char* kFields[] = {"item rows", "item columns", "block rows", "depth", "in tiles"};
+  return kFields;
+}
+
 DenseWork dense_work(const Product& product, std::int64_t element_bytes) {
   DenseWork work;
   work.rows = product.axes.row_count;
@@ -173,12 +189,13 @@ Plan dense_plan(DenseWork work, const Machine& machine) {
     const TileShape tile = choose_tile(work, level, machine);
     plan.fields.insert(plan.fields.end(), {tile.rows, tile.vectors, prefetches(work, level, tile)});
   }
+  if (machine.has_tile_unit && pays_in_tiles(work)) plan.fields.push_back(1);
   return plan;
 }
 
 void write_dense_plan(const Plan& plan, CodeText& code) {
   std::string tiles;
-  for (std::size_t at = kFirstTile; at < plan.fields.size(); at += kTileFields) {
+  for (std::size_t at = kFirstTile; at + kTileFields <= plan.fields.size(); at += kTileFields) {
     const std::int64_t prefetches = plan.fields[at + 2];
     tiles += fmt::format("{}RegisterTile<{}, {}{}>", tiles.empty() ? "" : ", ", plan.fields[at],
                          plan.fields[at + 1], prefetches == 1 ? "" : fmt::format(", {}", prefetches));
@@ -191,6 +208,24 @@ void write_dense_plan(const Plan& plan, CodeText& code) {
 }
 
 bool cuts_depth(const Plan& plan) { return plan.fields[kDepth] > 0; }
+
+bool is_in_tiles(const Plan& plan) { return plan.fields.size() == kInTiles + 1; }
+
+double byte_rate(const DenseWork& work, const Plan& plan, const Machine& machine) {
+  if (!is_in_tiles(plan) || machine.level.tile_unit_rate == 0) return machine.level.byte_rate;
+  // A step takes as long whatever its words and columns.
+  const auto share = [](std::int64_t size, std::int64_t unit) {
+    return static_cast<double>(size) / static_cast<double>(round_up(size, unit));
+  };
+  return machine.level.tile_unit_rate * share(work.run_bytes, kUnitRowBytes) *
+         share(work.columns, kPanelColumns);
+}
+
+const char* in_tiles(const Plan& plan, bool narrow, CallWriter& writer) {
+  if (!is_in_tiles(plan) || !narrow) return "";
+  writer.call().in_tiles = true;
+  return "<kInTiles>";
+}
 
 std::int64_t parked_bytes(const DenseWork& work, const Plan& plan) {
   return cuts_depth(plan) ? (work.rows + 1) * round_up(work.columns, kPanelColumns) * 4 : 0;

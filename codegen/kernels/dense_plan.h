@@ -19,11 +19,14 @@ struct DenseWork {
   std::int64_t taps = 0;         // of a convolution whose rows are pointers for each of them; 0: they are not
   bool may_cut_depth = false;    // if that is faster, sums wait in memory between parts of K
   bool has_tile = true;          // a plan says which; else it follows from the elements (gcrt/cpu/dot_int8.h)
+  std::int64_t run_bytes = 0;    // of products of bytes: so many of k lie together in the left side
 };
 
 /// Fields: rows and columns of a work item, rows of a block, depth of a part of K (0: all of them); then, for
 /// each level of the machine, rows and vectors of the tile and the lines that it fetches ahead.
 std::span<const char* const> dense_fields();
+/// Of products of bytes: the same four, then "in tiles", 1, if the machine has a tile unit and it pays.
+std::span<const char* const> integer_fields();
 
 /// Of one entry of a product's batch.
 DenseWork dense_work(const Product& product, std::int64_t element_bytes);
@@ -33,6 +36,12 @@ Plan dense_plan(DenseWork work, const Machine& machine);
 /// Defines `blocking`, and `Tile` where the plan names tiles.
 void write_dense_plan(const Plan& plan, CodeText& code);
 bool cuts_depth(const Plan& plan);
+bool is_in_tiles(const Plan& plan);
+/// Multiply-adds of bytes by this plan, as Level::byte_rate.
+double byte_rate(const DenseWork& work, const Plan& plan, const Machine& machine);
+/// The template argument of a function that multiplies in tiles, which it notes in the call; else nothing.
+/// `narrow`: its words are bytes, as those of tiles are.
+const char* in_tiles(const Plan& plan, bool narrow, CallWriter& writer);
 /// Bytes of the sums that wait (gcrt/cpu/gemm.h, parked_sums_size); 0: none do.
 std::int64_t parked_bytes(const DenseWork& work, const Plan& plan);
 

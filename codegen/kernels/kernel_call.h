@@ -43,6 +43,7 @@ struct KernelCall {
   bool on_host = false;   // of a CUDA program: a function of the host
   bool traps = false;     // CUDA: kernels set the queue's trap word
   bool is_fixed = false;  // CUDA: no update of a graph gives it other memory
+  bool in_tiles = false;  // multiplies in the tile unit where a level has one
   bool threaded = false;  // last parameter `const Threads* threads`
   bool by_rows = false;   // last parameters `begin, end`: makes these rows of its result
   std::int64_t multiply_adds = 0;

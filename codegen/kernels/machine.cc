@@ -20,6 +20,9 @@ constexpr Level kAvx2 = {32, 16, 1.75, 1.9, kTiles32};
 constexpr Level kAvx512 = {64, 32, 1.75, 1.9, kTiles64};
 // vpdpbusd, vpdpwssd.
 constexpr Level kVnni = {64, 32, 4, 2, kTiles64};
+// The same, and TDPBUSD: 16 clocks for 16 x 16 words by words, between two products of which two registers
+// are loaded in as many. By Intel's manual of optimisation; no such machine was measured.
+constexpr Level kAmx = {64, 32, 4, 2, kTiles64, 16};
 constexpr Level kAvxVnni = {32, 16, 4, 2, kTiles32};
 // SMULL and SADALP, or SDOT; SMLAL.
 constexpr Level kNeon = {16, 32, 1, 1, kTiles16Of32};
@@ -33,7 +36,7 @@ struct LevelRow {
 
 // What GCC and Clang call the levels of the x86-64 psABI, architectures of ARM, and microcontrollers. What is
 // not listed here or among the cores is generic.
-constexpr std::array<LevelRow, 14> kLevels = {{
+constexpr std::array<LevelRow, 16> kLevels = {{
     {"x86-64", kSse},
     {"x86-64-v2", kSse},
     {"x86-64-v3", kAvx2},
@@ -41,7 +44,9 @@ constexpr std::array<LevelRow, 14> kLevels = {{
     {"cascadelake", kVnni},
     {"icelake-client", kVnni},
     {"icelake-server", kVnni},
-    {"sapphirerapids", kVnni},
+    {"sapphirerapids", kAmx},
+    {"emeraldrapids", kAmx},
+    {"graniterapids", kAmx},
     {"alderlake", kAvxVnni},
     {"znver4", kVnni},
     {"znver5", kVnni},
@@ -110,6 +115,7 @@ Machine machine_of_cpu(std::string_view cpu) {
     machine.level = row.level;
     machine.levels = {row.level};
     machine.rivals.clear();
+    machine.has_tile_unit = row.level.tile_unit_rate > 0;
   }
   for (const Core& core : kCores) {
     if (core.name != cpu) continue;
@@ -117,6 +123,7 @@ Machine machine_of_cpu(std::string_view cpu) {
     machine.level = core.level;
     machine.levels = {core.level};
     machine.rivals.clear();
+    machine.has_tile_unit = false;
     machine.gigahertz = core.gigahertz;
     machine.fma_per_clock = core.fma_per_clock;
     machine.fma_latency = core.fma_latency;

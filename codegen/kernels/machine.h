@@ -28,6 +28,8 @@ struct Level {
   /// Whose sums, factors and row pointers fit the registers of both compilers; of equal ones the first is
   /// taken.
   std::span<const TileShape> tiles = {};
+  /// As byte_rate, of whole registers of a tile unit (gcrt/isa_tiles.h); 0: there is none.
+  double tile_unit_rate = 0;
 };
 
 /// Of a machine of which nothing is known.
@@ -44,9 +46,10 @@ struct Machine {
   /// That families are chosen for besides the usual one: all share one set of weights, so that what costs
   /// least on average is taken.
   std::vector<Level> rivals = generic_rivals();
-  double gigahertz = 3;   // of one core
-  int fma_per_clock = 2;  // vector instructions
-  int fma_latency = 4;    // clocks
+  bool has_tile_unit = true;  // the project may be built for a level that has one
+  double gigahertz = 3;       // of one core
+  int fma_per_clock = 2;      // vector instructions
+  int fma_latency = 4;        // clocks
   int loads_per_clock = 2;
   double bytes_per_ns = 10;  // of memory
   /// Of one core, what it may hold of a shared cache.

@@ -36,18 +36,20 @@ Refusal refuses(const ir::Problem& problem) {
 DenseWork row_work(const Product& product) {
   DenseWork work = dense_work(product, 1);
   work.has_tile = false;
+  work.run_bytes = work.depth;
   return work;
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
   const Product product(problem);
-  const Level& level = machine.level;
+  const DenseWork work = row_work(product);
   const bool packed = is_packed(problem);
   // Computed sides are multiplied by the faster of two forms (gcrt/cpu/product_int8.h). To prepare them takes
   // about as long as to pack floats.
-  const double rate = packed ? level.byte_rate : std::max(level.byte_rate, level.int16_rate);
   PlannedCost only;
-  only.plan = dense_plan(row_work(product), machine);
+  only.plan = dense_plan(work, machine);
+  const double bytes = byte_rate(work, only.plan, machine);
+  const double rate = packed ? bytes : std::max(bytes, machine.level.int16_rate);
   only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7 * rate);
   only.cost.code_key = packed ? "gemm_integer" : "multiply_integers";
   if (!packed)
@@ -69,10 +71,12 @@ void call_packed(const Product& product, const ir::Problem& problem, const Plan&
   code.line(epilogue.declaration());
   write_dense_plan(plan, code);
   const std::int64_t rows = product.axes.row_count;
+  const char* const tiles = in_tiles(plan, packed.narrow, writer);
   call_in_parallel(
-      writer.call(), code, fmt::format("gemm_integer_work_items({}, {}, blocking)", rows, product.columns),
-      fmt::format("gemm_integer({}, {}, {}, {}, {}, b, offsets, {}, blocking, epilogue, begin, end)", rows,
-                  product.columns, product.depth, batch.a, product.axes.row_stride, split));
+      writer.call(), code,
+      fmt::format("gemm_integer_work_items{}({}, {}, blocking)", tiles, rows, product.columns),
+      fmt::format("gemm_integer{}({}, {}, {}, {}, {}, b, offsets, {}, blocking, epilogue, begin, end)", tiles,
+                  rows, product.columns, product.depth, batch.a, product.axes.row_stride, split));
   for (int i = 0; i < batch.loops; ++i) code.close();
   writer.call().body = code.text();
 }
@@ -108,7 +112,8 @@ void call_computed(const Product& product, const ir::Problem& problem, const Pla
                         kernel_type(problem.operands[1].element), b, b_strides[last - 1], b_strides[last],
                         b_zero));
   writer.call().threaded = true;
-  code.line("multiply_integers(threads, sizes, left, right, blocking, sides, epilogue);");
+  code.line(fmt::format("multiply_integers{}(threads, sizes, left, right, blocking, sides, epilogue);",
+                        in_tiles(plan, true, writer)));
   for (int i = 0; i < batch.loops; ++i) code.close();
   writer.call().body = code.text();
 }
@@ -165,7 +170,7 @@ const KernelFamily& family_product_integer() {
       "product.integer",
       ir::Kind::kProduct,
       refuses,
-      {{{.needs = needs_dense_rows, .fields = dense_fields(), .plans = plans, .call = call},
+      {{{.needs = needs_dense_rows, .fields = integer_fields(), .plans = plans, .call = call},
         {.refuses = cuda_refuses,
          .needs = needs_dense_rows,
          .fields = tile_fields(),

@@ -185,6 +185,7 @@ class ProgramBuilder {
       if (origin.name) layer.nodes.push_back(*origin.name);
     }
     if (!from.call.warning.empty()) warn(from.comment, from.call.warning);
+    program_.in_tiles |= from.call.in_tiles;
     if (from.call.multiplies_floats) program_.zeroes_denormals = !options_.keeps_denormals;
     program_.graph_steps += from.call.launches;
     program_.statistics.multiply_adds += from.call.multiply_adds;

@@ -156,6 +156,7 @@ struct Program {
   std::int64_t host_bytes = 0;    // CUDA: what the host computes to choose branches
   std::int64_t trap_offset = -1;  // CUDA: of the word in the arena that tells of an index out of range
   std::int64_t arena_bytes = 0, state_bytes = 0, weights_bytes = 0, instance_bytes = 0;
+  bool in_tiles = false;               // some kernel multiplies in the tile unit where a level has one
   bool zeroes_denormals = false;       // a run counts denormal numbers as zeros
   std::int64_t alignment = 64;         // of the memory blocks that the caller gives
   std::int64_t buffer_alignment = 64;  // of buffers within the arena

@@ -8,10 +8,15 @@
 namespace kernel_test {
 namespace {
 
+// Of a kernel that is asked for tiles where there are any.
+template <class TW>
+constexpr bool kAsksForTiles = kInTiles && sizeof(TW) == 1;
+
 constexpr Blocking kBlockings[] = {{0, 0, 0, 0}, {9, 17, 5, 0}};
 
 template <class TX, class TW>
 void check_gemm(int rows, int columns, int depth, int gap, Values values, std::uint32_t seed) {
+  constexpr bool kTiled = kAsksForTiles<TW>;
   SCOPED_TRACE(::testing::Message() << rows << "x" << columns << "x" << depth << " gap " << gap << " seed "
                                     << seed);
   const int lda = depth + gap;
@@ -40,12 +45,12 @@ void check_gemm(int rows, int columns, int depth, int gap, Values values, std::u
     for (const bool splits : {false, true}) {
       const TW* const b = splits ? halved.data.get() : whole.data.get();
       const std::int32_t* const split = splits && sizeof(TW) == 1 ? table.data.get() : nullptr;
-      const Recorded<std::int32_t> result =
-          in_any_pieces<std::int32_t>(rows, columns, gemm_integer_work_items(rows, columns, blocking),
-                                      [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
-                                        gemm_integer(rows, columns, depth, a.data.get(), lda, b, c.data.get(),
-                                                     split, blocking, epilogue, begin, end);
-                                      });
+      const Recorded<std::int32_t> result = in_any_pieces<std::int32_t>(
+          rows, columns, gemm_integer_work_items<kTiled>(rows, columns, blocking),
+          [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+            gemm_integer<kTiled>(rows, columns, depth, a.data.get(), lda, b, c.data.get(), split, blocking,
+                                 epilogue, begin, end);
+          });
       result.check(expected, 0.0);
     }
   }
@@ -90,6 +95,21 @@ TYPED_TEST(Integer, GemmLargeAndExtreme) {
   check_gemm<TX, TW>(700, 40, 900, 3, Values::random, 10);
 }
 
+// Parts of rows and steps of words of the tile unit, whole and not.
+TYPED_TEST(Integer, GemmRowsAndDepthsOfTiles) {
+  using TX = typename TypeParam::TX;
+  using TW = typename TypeParam::TW;
+  for (int rows = 1; rows <= 70; ++rows) {
+    check_gemm<TX, TW>(rows, 1 + rows % 49, 60 + rows % 10, rows % 2, Values::random, 11);
+  }
+  for (int depth : {63, 64, 65, 68, 96, 127, 130, 575, 1090}) {
+    for (int columns : {16, 17, 47}) {
+      check_gemm<TX, TW>(33, columns, depth, 0, Values::random, 12);
+      check_gemm<TX, TW>(50, columns, depth, 5, Values::narrow, 13);
+    }
+  }
+}
+
 TYPED_TEST(Integer, GemmWorkItemsCoverTheResultOnce) {
   using TX = typename TypeParam::TX;
   using TW = typename TypeParam::TW;
@@ -124,6 +144,7 @@ std::size_t used_size(const ConvShape& s) {
 
 template <class TX, class TW>
 void check_conv(const ConvShape& s, Values values = Values::random, std::uint32_t seed = 3) {
+  constexpr bool kTiled = kAsksForTiles<TW>;
   SCOPED_TRACE(::testing::Message() << "in " << s.batch << "x" << s.in_h << "x" << s.in_w << "x" << s.in_c
                                     << " out " << s.out_h << "x" << s.out_w << "x" << s.out_c << " kernel "
                                     << s.kernel_h << "x" << s.kernel_w << " stride " << s.stride_h << ","
@@ -160,19 +181,19 @@ void check_conv(const ConvShape& s, Values values = Values::random, std::uint32_
     for (const bool splits : {false, true}) {
       const TW* const b = splits ? halved.data.get() : whole.data.get();
       const std::int32_t* const split = splits && sizeof(TW) == 1 ? table.data.get() : nullptr;
-      const Recorded<std::int32_t> result =
-          in_any_pieces<std::int32_t>(out_pixels(s), s.out_c, conv2d_integer_work_items(s, blocking),
-                                      [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
-                                        conv2d_integer(s, x.data.get(), b, c.data.get(), split,
-                                                       border.data.get(), blocking, epilogue, begin, end);
-                                      });
+      const Recorded<std::int32_t> result = in_any_pieces<std::int32_t>(
+          out_pixels(s), s.out_c, conv2d_integer_work_items<kTiled>(s, blocking),
+          [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+            conv2d_integer<kTiled>(s, x.data.get(), b, c.data.get(), split, border.data.get(), blocking,
+                                   epilogue, begin, end);
+          });
       result.check(expected, 0.0);
       if (s.batch != 1) continue;
       const Recorded<std::int32_t> rows = in_any_pieces<std::int32_t>(
           out_pixels(s), s.out_c, s.out_h,
           [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
-            conv2d_integer_rows(s, x.data.get(), b, c.data.get(), split, border.data.get(), blocking,
-                                epilogue, begin, end);
+            conv2d_integer_rows<kTiled>(s, x.data.get(), b, c.data.get(), split, border.data.get(), blocking,
+                                        epilogue, begin, end);
           });
       rows.check(expected, 0.0);
     }
@@ -296,6 +317,24 @@ TYPED_TEST(Integer, ConvManyTapsAndLongDepth) {
   check_conv<TX, TW>(make_shape(9, 22, 3, 20, 7, 7, padded(5)));
   check_conv<TX, TW>(make_shape(40, 1, 4, 9, 9, 1, o = {}));
   check_conv<TX, TW>(make_shape(7, 8, 600, 70, 3, 3, padded(1)));
+}
+
+// Rows of pixels that are evenly spaced in whole, in parts and not at all.
+TYPED_TEST(Integer, ConvRowsOfTiles) {
+  using TX = typename TypeParam::TX;
+  using TW = typename TypeParam::TW;
+  for (int width : {14, 28, 70}) {
+    for (int in_c : {16, 20, 68}) {
+      for (int stride : {1, 2}) {
+        ConvOptions o = padded(1);
+        o.stride_h = o.stride_w = stride;
+        check_conv<TX, TW>(make_shape(5, width, in_c, 35, 3, 3, o), Values::narrow);
+        o.extra_pixel_stride = 3;
+        check_conv<TX, TW>(make_shape(5, width, in_c, 18, 3, 3, o));
+        check_conv<TX, TW>(make_shape(5, width, in_c, 18, 1, 1, o = padded(0)));
+      }
+    }
+  }
 }
 
 TYPED_TEST(Integer, ConvExtremes) {

@@ -59,8 +59,8 @@ void check_product(const ProductSizes& s, Order order, int gap, Values values, s
     const auto size = static_cast<std::size_t>(integer_sides_size(s.rows, s.columns, s.depth));
     const std::unique_ptr<std::int32_t[]> scratch(new std::int32_t[size]);
     Recorded<std::int32_t> result(s.rows, s.columns);
-    multiply_integers<decltype(in_bytes)::value>(threads, s, left, right, blocking, scratch.get(),
-                                                 result.epilogue());
+    multiply_integers<kInTiles&& decltype(in_bytes)::value, decltype(in_bytes)::value>(
+        threads, s, left, right, blocking, scratch.get(), result.epilogue());
     result.check(expected, 0.0);
   };
   for (const Blocking& blocking : {Blocking{0, 0, 0, 0}, Blocking{9, 17, 5, 0}}) {

@@ -8,8 +8,9 @@ take registers from them. In the loop over k, four steps at a time, no vector ma
 at most one instruction in six multiply-adds may touch it: row pointers that are reloaded once for the four steps are
 hidden behind the multiply-adds, those that are reloaded at every step are not. A tile that is too large must be found to
 be so. On AArch64, whose registers hold four steps of all rows, nothing at all may touch the stack, of the tiles of integers
-(gcrt/cpu/dot_int8.h) neither, and no multiply-add needs a lane spread first where an instruction takes lanes. Exit: 0
-right, 1 not, 77 no compiler for x86-64 or AArch64.
+(gcrt/cpu/dot_int8.h) neither, and no multiply-add needs a lane spread first where an instruction takes lanes. Steps of the
+tile unit (gcrt/cpu/dot_tiles.h) are four products and their four loads, and little else. Exit: 0 right, 1 not, 77 no
+compiler for x86-64 or AArch64.
 """
 
 import pathlib
@@ -58,6 +59,15 @@ using Dot = FmaDot<float, RegisterTile<ROWS, VECTORS, 2>>;
 using Dot = IntegerDot<std::uint8_t, std::int8_t>;
 #endif
 template void finish_whole_tiles<Dot, Clip<Dot::Sum>>(const TileTask<Dot>&, const void*);
+}  // namespace gcrt
+"""
+
+
+TILE_UNIT_LEVEL = "x86_64_v4_amx"  # runtime_stub/flags/levels.txt
+TILE_UNIT_SOURCE = """
+#include "gcrt/cpu/dot_tiles.h"
+namespace gcrt {
+template void multiply_steps<SIGNED, 2, 2>(ByteTiles&, const TileSteps&);
 }  // namespace gcrt
 """
 
@@ -137,7 +147,28 @@ def main():
             print(f"{level} bytes: {accesses} stack accesses, {lanes} lanes spread and {instructions(loop)} instructions in "
                   f"{multiply_adds} multiply-adds")
             wrong = wrong or accesses > 0 or lanes > spread
+        if target.startswith("x86_64"):
+            wrong = not check_tile_unit(source_dir, machine, [compiler, *flags], pathlib.Path(folder)) or wrong
     return 1 if wrong else 0
+
+
+def check_tile_unit(source_dir, machine, compiler, folder):
+    """One step: its products and loads, five instructions that walk, one that counts and at most two beside them."""
+    levels = (source_dir / "runtime_stub/flags/levels.txt").read_text()
+    march = re.search(rf"^x86_64 {TILE_UNIT_LEVEL} (.*)$", levels, re.M)[1].split()
+    path, is_right = folder / "tile_unit.cc", True
+    path.write_text(TILE_UNIT_SOURCE)
+    for signed, product in (("false", "tdpbusd"), ("true", "tdpbssd")):
+        command = [*compiler, "-std=c++17", "-O2", *march, "-fno-exceptions", "-Wno-psabi", f"-DSIGNED={signed}",
+                   f"-I{source_dir / 'runtime_stub'}", "-S", "-o", "-", str(path)]
+        assembly = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        loop = min((loop for loop in inner_loops(assembly.splitlines(), machine.jump) if count(loop, rf"\t{product}\s") == 4),
+                   key=len)
+        loads, (accesses, _) = count(loop, r"\ttileloadd\s"), stack_accesses(machine, assembly, loop)
+        print(f"{TILE_UNIT_LEVEL} {product}: {accesses} stack accesses, {loads} loads and {instructions(loop)} "
+              f"instructions in 4 products")
+        is_right = is_right and accesses == 0 and loads == 4 and instructions(loop) <= 4 + 4 + 5 + 1 + 2
+    return is_right
 
 
 def instructions(loop):

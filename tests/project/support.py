@@ -180,11 +180,13 @@ def march_flags():
     return ["-march=x86-64", *middle, "-march=native"]
 
 
-def library_levels(architecture=platform.machine()):
-    """What a library for no processor in particular is compiled for, the best first: {name: flags}."""
+def library_levels(architecture=platform.machine(), in_tiles=False):
+    """What a library for no processor in particular is compiled for, the best first: {name: flags}. `in_tiles`: it
+    multiplies bytes in the tile unit where there is one."""
     lines = (ROOT / "runtime_stub" / "flags" / "levels.txt").read_text(encoding="utf-8").splitlines()
     rows = [line.split(" ", 2) for line in lines]
-    return {name: flags for of, name, flags in rows if of == architecture} or {"one": ""}
+    return {name: flags for of, name, flags in rows
+            if of == architecture and (in_tiles or "-mamx-tile" not in flags.split())} or {"one": ""}
 
 
 def manifest(project, name):

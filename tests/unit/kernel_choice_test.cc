@@ -13,6 +13,7 @@ using ir::ElementType;
 using ir::Shape;
 using ir::Tensor;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Ints = std::vector<std::int64_t>;
 
 std::string refusal_of(const Ranking& ranking, std::string_view family) {
@@ -213,6 +214,34 @@ TEST(Choice, AFamilyServesAllLevelsOfAProject) {
   }
   EXPECT_TRUE(machine_of_cpu("cascadelake").rivals.empty());
   EXPECT_EQ(machine_of_cpu("cascadelake").level.byte_rate, rival.level.byte_rate);
+}
+
+TEST(Choice, BytesInTilesWhereTheyFillRegisters) {
+  const auto plan_of = [](const Shape& a, const Shape& b, const Machine& machine) {
+    const Tensor left = awkward(ElementType::kUInt8, a), right = awkward(ElementType::kInt8, b);
+    const ir::Problem problem = problem_of_node(
+        graph_of({.op = "MatMulInteger", .attributes = {}, .operands = {&left, &right}, .known = true}));
+    const Candidate taken = rank(problem, machine).taken.at(0);
+    EXPECT_EQ(taken.family->name, "product.integer");
+    return to_string(taken.family->recipe(Target::kCpp), taken.planned.plan);
+  };
+  EXPECT_THAT(plan_of({16, 32}, {32, 5}, Machine{}), HasSubstr(", in tiles 1"));
+  EXPECT_THAT(plan_of({15, 32}, {32, 5}, Machine{}), Not(HasSubstr("tiles")));
+  EXPECT_THAT(plan_of({16, 31}, {31, 5}, Machine{}), Not(HasSubstr("tiles")));
+  EXPECT_THAT(plan_of({16, 32}, {32, 5}, machine_of_cpu("sapphirerapids")), HasSubstr(", in tiles 1"));
+  for (const char* cpu : {"icelake-server", "x86-64-v4", "cortex-a76"})
+    EXPECT_THAT(plan_of({16, 32}, {32, 5}, machine_of_cpu(cpu)), Not(HasSubstr("tiles"))) << cpu;
+}
+
+TEST(Choice, TheTileUnitHasAPrice) {
+  const ir::Problem problem = byte_window_problem({64, 64, 3, 3}, 100, 0, ElementType::kUInt8);
+  const auto price = [&](const char* cpu) {
+    const Candidate best = rank(problem, machine_of_cpu(cpu)).taken.at(0);
+    return std::pair(best.family->name, best.planned.cost.picoseconds);
+  };
+  EXPECT_EQ(price("sapphirerapids").first, "conv.integer");
+  EXPECT_NE(price("icelake-server").first, "conv.integer");
+  EXPECT_LT(price("sapphirerapids").second, price("icelake-server").second);
 }
 
 TEST(Choice, TransposedConvolutionsOfBytesAreForTheCpu) {

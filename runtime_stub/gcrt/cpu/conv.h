@@ -88,7 +88,7 @@ GCRT_NOINLINE void conv2d_gathered_block(const ConvGroup<Dot>& group, const Bloc
     const std::ptrdiff_t left = block.row_end - m;
     const int rows = Dot::next_rows(left);
     task.valid_rows = static_cast<int>(smaller(left, rows));
-    task.tiles = static_cast<int>(left < kMost ? larger(1, left / Dot::kRows) : kStripTiles);
+    task.tiles = static_cast<int>(left < kMost ? larger(1, left / Dot::kRows) : kStripTiles<Dot>);
     task.m = m;
     const int valid = (task.tiles - 1) * rows + task.valid_rows;
     tile.gather(group, m, task.tiles * rows, valid);
@@ -101,7 +101,8 @@ GCRT_NOINLINE void conv2d_gathered_block(const ConvGroup<Dot>& group, const Bloc
   }
 }
 
-// Blocks of output pixels, each of whole tiles. A block of one tile keeps its row pointers for all columns.
+// Blocks of output pixels, each of whole tiles. A block of one tile keeps its row pointers for all columns;
+// the tile unit multiplies faster than those of its many rows are found twice.
 template <class Dot>
 inline void conv2d_blocks(ConvGroup<Dot>& group, const Blocking& blocking, Block block,
                           const TileEpilogue<Dot>& epilogue) {
@@ -110,7 +111,8 @@ inline void conv2d_blocks(ConvGroup<Dot>& group, const Blocking& blocking, Block
     if (group.gathered) return conv2d_gathered_block(group, block, tile, epilogue);
   }
   const std::ptrdiff_t row_end = block.row_end;
-  const std::ptrdiff_t step = whole_pieces(blocking.block_rows, Dot::kRows, row_end);
+  const std::ptrdiff_t step =
+      Dot::kInTiles ? Dot::kRows : whole_pieces(blocking.block_rows, Dot::kRows, row_end);
   for (; block.row_begin < row_end; block.row_begin = block.row_end) {
     const std::ptrdiff_t left = row_end - block.row_begin;
     block.row_end = block.row_begin + smaller(left, step > Dot::kRows ? step : Dot::next_rows(left));

@@ -7,21 +7,22 @@
 #pragma once
 
 #include "gcrt/cpu/conv.h"
-#include "gcrt/cpu/dot_int8.h"
+#include "gcrt/cpu/dot_tiles.h"
 
 namespace GCRT_NAMESPACE {
 
-template <class TX, class TW>
-inline ConvOperands<IntegerDot<TX, TW>> integer_operands(const ConvShape& s, const TX* x, const TW* w_packed,
-                                                         const std::int32_t* offsets,
-                                                         const std::int32_t* split, const TX* border_row) {
+template <class Dot>
+inline ConvOperands<Dot> integer_operands(const ConvShape& s, const typename Dot::Left* x,
+                                          const typename Dot::Right* w_packed, const std::int32_t* offsets,
+                                          const std::int32_t* split, const typename Dot::Left* border_row) {
   const std::ptrdiff_t panels = s.groups * ceil_div(s.out_c / s.groups, kPanelColumns);
-  return {x, w_packed, border_row, offsets_as_read<TX, TW>(offsets, s.out_c), SplitWords::of(split, panels)};
+  return {x, w_packed, border_row, offsets_as_read<Dot>(offsets, s.out_c), SplitWords::of(split, panels)};
 }
 
 // How many pieces a thread pool may split a convolution into, whatever the element types.
+template <bool InTiles = false>
 inline std::ptrdiff_t conv2d_integer_work_items(const ConvShape& s, const Blocking& blocking) {
-  return conv2d_work_items_of<IntegerDot<std::uint8_t, std::int8_t>>(s, blocking);
+  return conv2d_work_items_of<WordDot<std::uint8_t, std::int8_t, InTiles>>(s, blocking);
 }
 
 // Work items [work_begin, work_end) of a convolution, counted with the same blocking, which cuts no depth.
@@ -32,23 +33,28 @@ inline std::ptrdiff_t conv2d_integer_work_items(const ConvShape& s, const Blocki
 //   offsets     [2][out_c] as in dot_int8.h, or [out_c] beside int16_t
 //   split       table of the SplitWords of int8_t of all groups, or null
 //   border_row  the zero point of x, at least in_c / g + 3 times
+//   InTiles     beside int8_t only: where there is a tile unit, products are formed in it
 // The epilogue gets m = index of the output pixel in (image, row, column) order and n = output channel.
-template <class TX, class TW, class E>
+template <bool InTiles = false, class TX, class TW, class E>
 inline void conv2d_integer(const ConvShape& s, const TX* x, const TW* w_packed, const std::int32_t* offsets,
                            const std::int32_t* split, const TX* border_row, const Blocking& blocking,
                            const E& epilogue, std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
-  conv2d_items(s, integer_operands(s, x, w_packed, offsets, split, border_row), blocking,
-               tile_epilogue<IntegerDot<TX, TW>>(epilogue), work_begin, work_end);
+  using Dot = WordDot<TX, TW, InTiles>;
+  typename Dot::Unit unit;
+  conv2d_items(s, integer_operands<Dot>(s, x, w_packed, offsets, split, border_row), blocking,
+               tile_epilogue<Dot>(epilogue, &unit), work_begin, work_end);
 }
 
 // The same for output rows [begin, end) of one image, whatever the work items.
-template <class TX, class TW, class E>
+template <bool InTiles = false, class TX, class TW, class E>
 inline void conv2d_integer_rows(const ConvShape& s, const TX* x, const TW* w_packed,
                                 const std::int32_t* offsets, const std::int32_t* split, const TX* border_row,
                                 const Blocking& blocking, const E& epilogue, std::ptrdiff_t begin,
                                 std::ptrdiff_t end) {
-  conv2d_image_rows(s, integer_operands(s, x, w_packed, offsets, split, border_row), blocking,
-                    tile_epilogue<IntegerDot<TX, TW>>(epilogue), begin, end);
+  using Dot = WordDot<TX, TW, InTiles>;
+  typename Dot::Unit unit;
+  conv2d_image_rows(s, integer_operands<Dot>(s, x, w_packed, offsets, split, border_row), blocking,
+                    tile_epilogue<Dot>(epilogue, &unit), begin, end);
 }
 
 }  // namespace GCRT_NAMESPACE

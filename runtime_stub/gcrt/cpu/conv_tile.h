@@ -99,11 +99,10 @@ struct ConvTile {
   // From one gathered window to the next, with room for the vector in which it ends.
   static constexpr std::ptrdiff_t kGatheredStride =
       gathered_depth<Dot>() + 64 / static_cast<std::ptrdiff_t>(sizeof(Left));
-  static constexpr std::ptrdiff_t kGatheredRows = kStripTiles * Dot::kRows;
-  static constexpr std::ptrdiff_t kGatheredElements =
-      gathered_depth<Dot>() > 0 ? kGatheredRows* kGatheredStride : 1;
+  static constexpr std::ptrdiff_t kGatheredRows = kStripTiles<Dot> * Dot::kRows;
+  static constexpr std::ptrdiff_t kGatheredElements = kGatheredStride * kGatheredRows;
   static constexpr std::ptrdiff_t kCopiedElements =
-      larger(kGatheredElements, kCopiesEdges ? kEdgeElements + 256 : 1);
+      larger(gathered_depth<Dot>() > 0 ? kGatheredElements : 1, kCopiesEdges ? kEdgeElements + 256 : 1);
 
   // Position of output pixel `next`: tiles are taken in order, so that divisions are rare.
   std::ptrdiff_t next = -1;

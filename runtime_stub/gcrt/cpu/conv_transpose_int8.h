@@ -29,7 +29,7 @@ inline void conv_transpose2d_integer(const ConvShape& s, const TX* x, const TW* 
   const TransposeOperands<Dot> operands{x,
                                         w_packed,
                                         border_row,
-                                        offsets_as_read<TX, TW>(offsets, s.out_c),
+                                        offsets_as_read<IntegerDot<TX, TW>>(offsets, s.out_c),
                                         (sizeof(TW) == 1 ? 2 : 1) * std::ptrdiff_t{s.out_c},
                                         SplitWords::of(split, panels)};
   conv_transpose2d_items(s, operands, epilogue, work_begin, work_end);

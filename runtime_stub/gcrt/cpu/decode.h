@@ -261,7 +261,7 @@ GCRT_NOINLINE void decode_many_rows(std::ptrdiff_t depth, const float* a, std::p
                                     const TileEpilogue<Dot>& epilogue) {
   constexpr int kColumns = kTileColumns<Dot> < kPanelColumns ? kPanelColumns : kTileColumns<Dot>;
   constexpr std::ptrdiff_t kPart = kColumns > kPanelColumns ? 128 : 256;
-  constexpr std::ptrdiff_t kRows = 96 / Dot::kRows * Dot::kRows, kMost = kStripTiles * Dot::kRows;
+  constexpr std::ptrdiff_t kRows = 96 / Dot::kRows * Dot::kRows, kMost = kStripTiles<Dot> * Dot::kRows;
   alignas(64) float decoded[kPart * kColumns];
   alignas(64) float sums[(kRows + 1) * kColumns];
   const float* clamped[Dot::kRows];
@@ -294,7 +294,7 @@ GCRT_NOINLINE void decode_many_rows(std::ptrdiff_t depth, const float* a, std::p
           for (std::ptrdiff_t m = block.row_begin; m < block.row_end;) {
             const std::ptrdiff_t left = block.row_end - m;
             const int rows = Dot::next_rows(left);
-            task.tiles = left < kMost ? static_cast<int>(larger(1, left / Dot::kRows)) : kStripTiles;
+            task.tiles = left < kMost ? static_cast<int>(larger(1, left / Dot::kRows)) : kStripTiles<Dot>;
             task.valid_rows = static_cast<int>(smaller(left, rows));
             task.base = a + m * lda;
             task.rows = nullptr;

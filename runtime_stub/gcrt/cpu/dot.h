@@ -21,6 +21,8 @@
 //   kGemvVectors         vectors of a single row that are computed together where there are as many; 0: no
 //                        kernel of its own for a single row
 //   kReadsLanes          four words of a row are read at once, as the lanes of a vector
+//   kInTiles             products are formed in the tile unit, which a work item has a Unit of (dot_tiles.h);
+//                        what multiplies vectors is not asked for
 //   read(a), read(a, n)   a Word of kWordDepth values at `a`, or of n and then what adds nothing
 //   broadcast(word)       in every lane, in the form that multiplies words of B
 //   read_lanes(a, step)   words at a, a + step, a + 2 * step and a + 3 * step
@@ -70,6 +72,9 @@ using TileOfLevel = V16;
 // Of kernels whose plan names no tile.
 using UsualTile = TileOfLevel<RegisterTile<4, 2>, RegisterTile<8, 2>, RegisterTile<6, 2>, RegisterTile<8, 3>>;
 
+// Of a work item that multiplies in vector registers.
+struct NoUnit {};
+
 // Lanes of one machine vector of T.
 template <class T>
 constexpr int kVectorLanes = GCRT_VECTOR_BYTES / static_cast<int>(sizeof(T));
@@ -110,6 +115,8 @@ struct FmaDot {
   using Accumulator = Vector;
   template <int L>
   using ChannelFactor = Pack<T, L>;
+  using Unit = NoUnit;
+  static constexpr bool kInTiles = false;
   static constexpr int kWordDepth = 1;
   static constexpr int kRows = Tile::kRows;
   static constexpr int kItemRows = kRows;

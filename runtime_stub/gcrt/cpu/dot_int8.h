@@ -6,7 +6,8 @@
 // word may be anything, so whole words are read wherever they lie inside the operand.
 //
 // int8 weights are multiplied as unsigned times signed bytes (vpdpbusd), and by processors of ARM as signed
-// bytes; A of the other kind is read as A + 128 or as A - 128, which `offsets` make up for. So they are
+// bytes; A of the other kind is read as A + 128 or as A - 128, which `offsets` make up for. The tile unit
+// multiplies either kind as it is (dot_tiles.h). So they are
 // [2][columns]: those for bytes read as unsigned ones, -128 * sum over k of B[k][n] where A is signed, then
 // those for bytes read as signed ones, 128 times that sum where A is unsigned. int16 weights multiply A
 // widened to int16 unless it is, with one set of offsets.
@@ -58,6 +59,8 @@ struct IntegerDot {
   using Word = std::int32_t;
   using Vector = Pack<std::int32_t, kLanes>;
   using Accumulator = IntegerSums<TW>;
+  using Unit = NoUnit;
+  static constexpr bool kInTiles = false;
   static constexpr int kWordDepth = 4 / static_cast<int>(sizeof(TW));
   static constexpr int kRows = Tile::kRows;
   // The same for all elements.
@@ -226,9 +229,9 @@ struct Int16Dot : IntegerDot<std::int16_t, std::int16_t, Tile> {
 };
 
 // Of the offsets of all columns those for how A is read.
-template <class TX, class TW>
+template <class Dot>
 GCRT_INLINE const std::int32_t* offsets_as_read(const std::int32_t* offsets, std::ptrdiff_t columns) {
-  return IntegerDot<TX, TW>::kReadsSigned ? offsets + columns : offsets;
+  return Dot::kReadsSigned ? offsets + columns : offsets;
 }
 
 }  // namespace GCRT_NAMESPACE

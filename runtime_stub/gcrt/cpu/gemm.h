@@ -191,7 +191,7 @@ template <class Dot>
 GCRT_NOINLINE void gemm_block(const Product<Dot>& product, const Block& block, std::ptrdiff_t part,
                               const TileEpilogue<Dot>& epilogue) {
   constexpr int G = Dot::kWordDepth;
-  constexpr std::ptrdiff_t kMost = kStripTiles * Dot::kRows;
+  constexpr std::ptrdiff_t kMost = kStripTiles<Dot> * Dot::kRows;
   const std::ptrdiff_t words = product.words();
   const typename Dot::Left* clamped[Dot::kRows];
   alignas(64) typename Dot::Sum sums[kMost * kTileColumns<Dot>];
@@ -217,7 +217,7 @@ GCRT_NOINLINE void gemm_block(const Product<Dot>& product, const Block& block, s
         const std::ptrdiff_t left = block.row_end - m;
         const int rows = Dot::next_rows(left);
         const int valid = static_cast<int>(smaller(left, rows));
-        task.tiles = left < kMost ? static_cast<int>(larger(1, left / Dot::kRows)) : kStripTiles;
+        task.tiles = left < kMost ? static_cast<int>(larger(1, left / Dot::kRows)) : kStripTiles<Dot>;
         task.base = product.a + m * product.lda;
         task.rows = nullptr;
         if (valid < rows) {

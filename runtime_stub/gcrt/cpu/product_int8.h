@@ -183,9 +183,9 @@ GCRT_INLINE std::uint32_t sum_of_bytes(const T* bytes, std::ptrdiff_t count) {
 //   sum of (a - p)(b - q) = sum of a b'  - p sum of b'  - q' (sum of a - K p)
 // of which the second term belongs to columns, with A read in the way of Dot, and the third one to rows.
 // The scratch: B, then what belongs to columns, then what belongs to rows.
-template <class TX, class TW>
+template <class TX, class TW, bool InTiles>
 struct ByteSides {
-  using Dot = IntegerDot<TX, std::int8_t>;
+  using Dot = WordDot<TX, std::int8_t, InTiles>;
   static constexpr std::int32_t kShift = std::is_signed<TW>::value ? 0 : 128;
   static constexpr std::int32_t kFlip = !Dot::kIsFlipped ? 0 : Dot::kReadsSigned ? -128 : 128;
   ProductSizes sizes;
@@ -237,12 +237,13 @@ struct ByteSides {
 
 // One product, for all threads: both sides are prepared, then multiplied.
 //   scratch  integer_sides_size() words
-// The epilogue is called as in gemm.h, with Pack<int32_t, L>; the blocking cuts no depth.
-template <bool InBytes = kMultipliesFourBytes, class TX, class TW, class E>
+// The epilogue is called as in gemm.h, with Pack<int32_t, L>; the blocking cuts no depth. `InTiles`: where
+// there is a tile unit, products are formed in it.
+template <bool InTiles = false, bool InBytes = InTiles || kMultipliesFourBytes, class TX, class TW, class E>
 inline void multiply_integers(const Threads* threads, const ProductSizes& sizes, const IntegerRows<TX>& a,
                               const IntegerMatrix<TW>& b, const Blocking& blocking, std::int32_t* scratch,
                               const E& given) {
-  using Sides = std::conditional_t<InBytes, ByteSides<TX, TW>, WidenedSides<TX, TW>>;
+  using Sides = std::conditional_t<InBytes, ByteSides<TX, TW, InTiles>, WidenedSides<TX, TW>>;
   using Dot = typename Sides::Dot;
   const Sides sides{sizes, a, b, scratch};
   const std::ptrdiff_t items = WorkItems<Dot>(sizes.rows, sizes.columns, 1, blocking).count();
@@ -259,7 +260,8 @@ inline void multiply_integers(const Threads* threads, const ProductSizes& sizes,
   });
   const auto epilogue = sides.epilogue(given);
   parallel_for(threads, items, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
-    gemm_items(sides.product(), sizes.columns, blocking, tile_epilogue<Dot>(epilogue), begin, end);
+    typename Dot::Unit unit;
+    gemm_items(sides.product(), sizes.columns, blocking, tile_epilogue<Dot>(epilogue, &unit), begin, end);
   });
 }
 

@@ -89,7 +89,8 @@ struct TileTask {
 };
 
 // Tiles of one task: as many as share what starting costs, while their sums stay in the first cache.
-constexpr int kStripTiles = 4;
+template <class Dot>
+constexpr int kStripTiles = Dot::kInTiles ? 1 : 4;
 
 // The epilogue on a block of sums that lie in memory with `stride` elements from row to row: full vectors,
 // then halves down to one lane, so that nothing past the last column is read or written.
@@ -398,6 +399,7 @@ struct TileEpilogue {
   void (*block)(const Sum* sums, std::ptrdiff_t stride, int rows, int columns, std::ptrdiff_t m,
                 std::ptrdiff_t n, const void* epilogue);
   const void* epilogue;
+  typename Dot::Unit* unit;  // of the work item
 };
 
 template <class Dot, class E>
@@ -419,10 +421,10 @@ GCRT_NOINLINE GCRT_LEAVE_CONSTANTS void finish_whole_tiles(const TileTask<Dot>& 
 }
 
 template <class Dot, class E>
-GCRT_INLINE TileEpilogue<Dot> tile_epilogue(const E& epilogue) {
+GCRT_INLINE TileEpilogue<Dot> tile_epilogue(const E& epilogue, typename Dot::Unit* unit = nullptr) {
   using Sum = typename Dot::Sum;
-  TileEpilogue<Dot> out{nullptr, nullptr, &epilogue};
-  if constexpr (!HeavyEpilogue<E>::value) out.whole_tiles = &finish_whole_tiles<Dot, E>;
+  TileEpilogue<Dot> out{nullptr, nullptr, &epilogue, unit};
+  if constexpr (!HeavyEpilogue<E>::value && !Dot::kInTiles) out.whole_tiles = &finish_whole_tiles<Dot, E>;
   out.block = [](const Sum* sums, std::ptrdiff_t stride, int rows, int columns, std::ptrdiff_t m,
                  std::ptrdiff_t n, const void* call) {
     finish_block(sums, stride, rows, columns, m, n, *static_cast<const E*>(call));
@@ -455,14 +457,18 @@ GCRT_INLINE void sum_tile_of(int rows, int columns, const TileTask<Dot>& task) {
 template <class Dot>
 GCRT_NOINLINE void run_tile(int rows, int columns, const TileTask<Dot>& task,
                             const TileEpilogue<Dot>& epilogue) {
-  const bool is_whole = task.valid_rows == Dot::kRows && task.valid_columns == kTileColumns<Dot>;
-  if (task.finish && is_whole && epilogue.whole_tiles != nullptr) {
-    return epilogue.whole_tiles(task, epilogue.epilogue);
+  if constexpr (Dot::kInTiles) {
+    run_in_tiles(rows, columns, task, epilogue);
+  } else {
+    const bool is_whole = task.valid_rows == Dot::kRows && task.valid_columns == kTileColumns<Dot>;
+    if (task.finish && is_whole && epilogue.whole_tiles != nullptr) {
+      return epilogue.whole_tiles(task, epilogue.epilogue);
+    }
+    sum_tile_of<Dot::kRows>(rows, columns, task);
+    if (!task.finish) return;
+    const int valid_rows = (task.tiles - 1) * rows + task.valid_rows;
+    epilogue.block(task.sums, columns, valid_rows, task.valid_columns, task.m, task.n, epilogue.epilogue);
   }
-  sum_tile_of<Dot::kRows>(rows, columns, task);
-  if (!task.finish) return;
-  const int valid_rows = (task.tiles - 1) * rows + task.valid_rows;
-  epilogue.block(task.sums, columns, valid_rows, task.valid_columns, task.m, task.n, epilogue.epilogue);
 }
 
 }  // namespace GCRT_NAMESPACE
