@@ -42,9 +42,11 @@ ConstantFacts facts_of(const Tensor& tensor, bool reads_floats) {
     if (reads_floats) facts.fits_float16 = fits_float16(tensor);
     return facts;
   }
-  if (bits_of(tensor.element()) > 8) return facts;  // weights that kernels multiply have 8 bits
+  if (bits_of(tensor.element()) > 16) return facts;  // weights that kernels multiply have 16 bits at most
   if (tensor.element() == ElementType::kInt8) return extremes<std::int8_t>(tensor);
   if (tensor.element() == ElementType::kUInt8) return extremes<std::uint8_t>(tensor);
+  if (tensor.element() == ElementType::kInt16) return extremes<std::int16_t>(tensor);
+  if (tensor.element() == ElementType::kUInt16) return extremes<std::uint16_t>(tensor);
   for (std::int64_t i = 0; i < tensor.count(); ++i) {
     const std::int64_t value = tensor.int_at(i);
     facts.low = i == 0 ? value : std::min(facts.low, value);

@@ -35,7 +35,7 @@ DenseWork dense_conv_work(const ir::Problem& problem) {
   work.right_bytes = (columns + 15) / 16 * 16 * work.depth * bytes;
   work.taps = taps * image.stride_h * image.stride_w == 1 || gcrt::is_framing(conv_shape(image)) ? 0 : taps;
   work.has_tile = problem.operands[0].element == ir::ElementType::kFloat32;
-  if (bytes == 1) {
+  if (are_bytes(problem)) {
     const gcrt::ConvShape shape = conv_shape(image);
     const bool joins_taps = gcrt::gathers_windows(shape) || gcrt::is_framing(shape);
     const bool joins_rows = channels % 4 == 0 && image.pixel == channels && image.dilation_w == 1;

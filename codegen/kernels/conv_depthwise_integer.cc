@@ -1,4 +1,5 @@
-// conv.depthwise_integer: every channel by itself, exact sums in int32 over 8-bit operands.
+// conv.depthwise_integer: every channel by itself, exact sums in int32 over operands of 8, on
+// the CPU of 16 bits.
 
 #include <fmt/format.h>
 
@@ -12,14 +13,14 @@ namespace {
 Refusal refuses(const ir::Problem& problem) {
   if (Refusal image = refuse_image(problem, true)) return image;
   if (!is_depthwise(problem)) return "several input channels in a group";
-  return refuse_unless_integer(problem);
+  return refuse_unless_short_integer(problem);
 }
 
 /// Adds parameters x, w and offsets; returns all arguments: "x, w, offsets, std::uint8_t{128}".
 std::string parameters(const ir::Problem& problem, CallWriter& writer, const char* offsets) {
   const ZeroPoints zero = zero_points(writer);
   writer.operand(0, "x");
-  const IntegerWeights packed = depthwise_weights(*writer.constant(1), zero);
+  const IntegerWeights packed = depthwise_weights(*writer.constant(1), zero, problem.operands[0].element);
   integer_parameters(writer, packed, "depthwise2d_integer", "w", offsets);
   return fmt::format("x, w, offsets, {}{{{}}}", kernel_type(problem.operands[0].element), zero.x);
 }
@@ -46,9 +47,11 @@ void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
 }  // namespace
 
 const KernelFamily& family_conv_depthwise_integer() {
-  static const KernelFamily family = {"conv.depthwise_integer", ir::Kind::kConv, refuses,
-                                      for_channels_last({.plans = plans, .call = call, .makes_rows = true},
-                                                        {.plans = depthwise_cuda_plans, .call = cuda_call})};
+  static const KernelFamily family = {
+      "conv.depthwise_integer", ir::Kind::kConv, refuses,
+      for_channels_last(
+          {.plans = plans, .call = call, .makes_rows = true},
+          {.refuses = cuda_refuse_unless_bytes, .plans = depthwise_cuda_plans, .call = cuda_call})};
   return family;
 }
 

@@ -1,4 +1,5 @@
-// conv.integer: exact sums in int32 over 8-bit operands; zero points are taken out by offsets (DESIGN law 7).
+// conv.integer: exact sums in int32 over operands of 8, on the CPU of 16 bits; zero points are taken out by
+// offsets (DESIGN law 7).
 
 #include <fmt/format.h>
 
@@ -11,7 +12,7 @@ namespace {
 
 Refusal refuses(const ir::Problem& problem) {
   if (Refusal image = refuse_image(problem, true)) return image;
-  if (Refusal operands = refuse_unless_integer(problem)) return operands;
+  if (Refusal operands = refuse_unless_short_integer(problem)) return operands;
   if (is_depthwise(problem)) return "one input channel in a group";
   return std::nullopt;
 }
@@ -19,8 +20,9 @@ Refusal refuses(const ir::Problem& problem) {
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
   const DenseWork work = dense_conv_work(problem);
   const Plan plan = dense_plan(work, machine);
-  std::vector<PlannedCost> plans =
-      conv_plans(problem, machine, 0.7 * byte_rate(work, plan, machine), "conv2d_integer");
+  const double rate =
+      is_in_tiles(plan) ? byte_rate(work, plan, machine) : integer_rate(problem, machine.level);
+  std::vector<PlannedCost> plans = conv_plans(problem, machine, 0.7 * rate, "conv2d_integer");
   plans.front().plan = plan;
   // Of a register tile: to begin and end it, and to find the rows of a tap. Fitted as the costs of
   // conv.winograd4; those of the tile unit are parts of larger tasks.
@@ -75,7 +77,10 @@ const KernelFamily& family_conv_integer() {
   static const KernelFamily family = {
       "conv.integer", ir::Kind::kConv, refuses,
       for_channels_last({.fields = integer_fields(), .plans = plans, .call = call, .makes_rows = true},
-                        {.fields = tile_fields(), .plans = cuda_plans, .call = cuda_call})};
+                        {.refuses = cuda_refuse_unless_bytes,
+                         .fields = tile_fields(),
+                         .plans = cuda_plans,
+                         .call = cuda_call})};
   return family;
 }
 

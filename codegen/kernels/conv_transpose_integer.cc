@@ -1,6 +1,6 @@
-// conv_transpose.integer: exact sums in int32 over 8-bit operands, phase by phase as conv_transpose.direct.
-// What takes out the zero point of x differs from phase to phase, because each sees other taps (DESIGN law
-// 7).
+// conv_transpose.integer: exact sums in int32 over operands of 8 and of 16 bits, phase by phase as
+// conv_transpose.direct. What takes out the zero point of x differs from phase to phase, because each sees
+// other taps (DESIGN law 7).
 
 #include <fmt/format.h>
 
@@ -15,17 +15,18 @@ namespace {
 
 Refusal refuses(const ir::Problem& problem) {
   if (Refusal image = refuse_image(problem, true)) return image;
-  return refuse_unless_integer(problem);
+  return refuse_unless_short_integer(problem);
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
   // Words that the channels do not fill, of which the last is put together from its bytes.
   const std::int64_t channels =
       std::max<std::int64_t>(1, problem.shape(0)[1] / std::get<ir::ConvTransposeWork>(problem.work).groups);
-  const std::int64_t words = (channels + 3) / 4 + (channels % 4 == 0 ? 0 : 1);
+  const std::int64_t depth = bits_of(problem.operands[0].element) == 16 ? 2 : 4;
+  const std::int64_t words = (channels + depth - 1) / depth + (channels % depth == 0 ? 0 : 1);
   PlannedCost only;
-  only.cost.picoseconds = machine.picoseconds(problem.multiply_adds() * 4 * words / channels, problem.bytes(),
-                                              0.5 * machine.level.byte_rate);
+  only.cost.picoseconds = machine.picoseconds(problem.multiply_adds() * depth * words / channels,
+                                              problem.bytes(), 0.5 * integer_rate(problem, machine.level));
   only.cost.code_key = "conv_transpose2d_integer";
   return {only};
 }

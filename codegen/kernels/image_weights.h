@@ -21,6 +21,15 @@ Refusal refuse_unless_float32(const ir::Problem& problem);
 Refusal refuse_unless_bytes(const ir::Problem& problem);
 /// 8-bit integers with constant weights and zero points, that of x being one.
 Refusal refuse_unless_integer(const ir::Problem& problem);
+/// The same of 8 or 16 bits, of which the kernels of the CPU multiply all that are int16 less their zero
+/// points.
+Refusal refuse_unless_short_integer(const ir::Problem& problem);
+/// What recipes for CUDA refuse that take bytes only.
+Refusal cuda_refuse_unless_bytes(const ir::Problem& problem, const Machine& machine);
+/// Whether both factors are integers of 8 bits.
+bool are_bytes(const ir::Problem& problem);
+/// Multiply-adds in the time of one of float32: of bytes, or of int16 where an operand is of 16 bits.
+double integer_rate(const ir::Problem& problem, const Level& level);
 
 /// Operand 0 of images and the result channels-last.
 ir::LayoutOffer offers_channels_last(const ir::Problem& problem);

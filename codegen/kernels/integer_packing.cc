@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "codegen/kernels/packing_bytes.h"
 #include "ir/diagnostics.h"
@@ -29,8 +30,8 @@ IntegerFacts facts_of_weights(const ir::Tensor& weights, const MatrixView& view,
   for (std::int64_t m = 0; m < view.matrices; ++m) {
     const std::byte* from = weights.bytes().data() + m * view.matrix_step;
     std::int64_t* sums = facts.sums.data() + m * view.columns;
-    std::fill(low.begin(), low.end(), 255);
-    std::fill(high.begin(), high.end(), -128);
+    std::fill(low.begin(), low.end(), std::numeric_limits<std::int32_t>::max());
+    std::fill(high.begin(), high.end(), std::numeric_limits<std::int32_t>::lowest());
     const auto take = [&](std::int64_t at, std::int64_t n) {
       const std::int32_t w = read<Weight>(from, at);
       const auto column = static_cast<std::size_t>(n);
@@ -70,24 +71,23 @@ std::int64_t words_of(const MatrixView& view, std::int64_t group) {
 
 template <class Weight, class Stored>
 void write_integer_panels(const std::byte* from, const MatrixView& view, const std::int64_t* zero,
-                          std::byte* to) {
-  constexpr std::int64_t kGroup = sizeof(Stored) == 1 ? 4 : 2;
-  const std::int64_t tap_depth = view.joins_taps ? view.inner : (view.inner + kGroup - 1) / kGroup * kGroup;
+                          std::int64_t group, std::byte* to) {
+  const std::int64_t tap_depth = view.joins_taps ? view.inner : (view.inner + group - 1) / group * group;
   for (std::int64_t n = 0; n < view.columns; n += kPanel) {
     const std::int64_t width = std::min(kPanel, view.columns - n);
     std::int64_t k = 0;
     for (const std::int64_t tap : view.taps) {
       for (std::int64_t i = 0; i < view.inner; ++i) {
         const std::int64_t at = tap + i * view.inner_step + n * view.column_step;
-        const std::int64_t place = (k + i) / kGroup * kPanel * kGroup + (k + i) % kGroup;
+        const std::int64_t place = (k + i) / group * kPanel * group + (k + i) % group;
         for (std::int64_t column = 0; column < width; ++column) {
           const std::int64_t w = read<Weight>(from, at + column * view.column_step) - zero[n + column];
-          write(to, place + column * kGroup, static_cast<Stored>(w));
+          write(to, place + column * group, static_cast<Stored>(w));
         }
       }
       k += tap_depth;
     }
-    to += words_of(view, kGroup) * kPanel * kGroup * static_cast<std::int64_t>(sizeof(Stored));
+    to += words_of(view, group) * kPanel * group * static_cast<std::int64_t>(sizeof(Stored));
   }
 }
 
@@ -113,11 +113,19 @@ void write_integer_rows(const std::byte* from, const MatrixView& view, const std
 /// Calls `f` with values of the types in which the weights lie and in which they are stored.
 template <class F>
 void with_types(ElementType element, bool narrow, F f) {
-  GC_CHECK(element == ElementType::kInt8 || element == ElementType::kUInt8);
-  if (element == ElementType::kInt8) {
-    narrow ? f(std::int8_t{}, std::int8_t{}) : f(std::int8_t{}, std::int16_t{});
-  } else {
-    narrow ? f(std::uint8_t{}, std::int8_t{}) : f(std::uint8_t{}, std::int16_t{});
+  const auto with_weight = [&](auto weight) {
+    narrow ? f(weight, std::int8_t{}) : f(weight, std::int16_t{});
+  };
+  switch (element) {
+    case ElementType::kInt8:
+      return with_weight(std::int8_t{});
+    case ElementType::kUInt8:
+      return with_weight(std::uint8_t{});
+    case ElementType::kInt16:
+      return with_weight(std::int16_t{});
+    default:
+      GC_CHECK(element == ElementType::kUInt16);
+      return with_weight(std::uint16_t{});
   }
 }
 
@@ -156,13 +164,18 @@ IntegerFacts integer_facts(const ir::Tensor& weights, const MatrixView& view,
 }
 
 Packing pack_integer_panels(const ir::Tensor& weights, const MatrixView& view,
-                            const std::vector<std::int64_t>& zero_points, bool narrow, bool splits) {
-  GC_CHECK(narrow || !splits);
-  const std::int64_t group = narrow ? 4 : 2;
-  const std::int64_t matrix_bytes = (view.columns + kPanel - 1) / kPanel * kPanel * words_of(view, group) * 4;
+                            const std::vector<std::int64_t>& zero_points, bool narrow, bool splits,
+                            bool widened) {
+  GC_CHECK(!splits || (narrow && !widened));
+  const std::int64_t group = narrow && !widened ? 4 : 2;
+  const std::int64_t columns = (view.columns + kPanel - 1) / kPanel * kPanel;
+  const std::int64_t matrix_bytes = columns * words_of(view, group) * group * (narrow ? 1 : 2);
   Packing packing;
   packing.source = weights;
-  packing.format = fmt::format("int{} panels {}{}, less {}", narrow ? 8 : 16, splits ? "split " : "",
+  packing.format = fmt::format("int{} panels {}{}, less {}", narrow ? 8 : 16,
+                               splits              ? "split "
+                               : narrow && widened ? "in pairs "
+                                                   : "",
                                to_string(view), fmt::join(zero_points, " "));
   packing.bytes = view.matrices * matrix_bytes;
   packing.write = [=](const ir::Tensor& source, std::span<std::byte> out) {
@@ -170,7 +183,7 @@ Packing pack_integer_panels(const ir::Tensor& weights, const MatrixView& view,
     with_types(source.element(), narrow, [&](auto weight, auto stored) {
       for (std::int64_t m = 0; m < view.matrices; ++m) {
         write_integer_panels<decltype(weight), decltype(stored)>(source.bytes().data() + m * view.matrix_step,
-                                                                 view, zero.data() + m * view.columns,
+                                                                 view, zero.data() + m * view.columns, group,
                                                                  out.data() + m * matrix_bytes);
       }
     });
@@ -197,7 +210,7 @@ SplitTable split_words(const ir::Tensor& weights, const MatrixView& view,
       with_types(weights.element(), true, [&](auto weight, auto stored) {
         write_integer_panels<decltype(weight), decltype(stored)>(
             weights.bytes().data() + m * view.matrix_step + n * view.column_step, part,
-            zero.data() + m * view.columns + n, panel.data());
+            zero.data() + m * view.columns + n, 4, panel.data());
       });
       for (std::int64_t word = 0; word < words_of(view, 4); ++word) {
         const std::byte* const bytes = panel.data() + word * kWordBytes;

@@ -16,14 +16,14 @@ ZeroPoints zero_points(const CallWriter& writer) {
   return zero;
 }
 
-IntegerWeights depthwise_weights(const ir::Tensor& weights, const ZeroPoints& zero) {
+IntegerWeights depthwise_weights(const ir::Tensor& weights, const ZeroPoints& zero, ir::ElementType x) {
   IntegerWeights out;
   out.narrow = false;
   MatrixView channels = depthwise_rows(weights.shape());
   out.packing = pack_integer_depthwise(weights, channels, zero.w);
   std::swap(channels.columns, channels.inner);
   std::swap(channels.column_step, channels.inner_step);
-  out.add_offsets(zero.x, integer_facts(weights, channels, zero.w).sums);
+  out.add_panel_offsets(zero.x, integer_facts(weights, channels, zero.w).sums, x);
   return out;
 }
 
@@ -42,11 +42,12 @@ IntegerWeights integer_panels(const ir::Tensor& weights, const MatrixView& view,
   const IntegerFacts facts = integer_facts(weights, view, zero.w);
   IntegerWeights out;
   out.narrow = facts.narrow;
-  if (facts.narrow) {
+  const bool widened = ir::bits_of(x) == 16;
+  if (facts.narrow && !widened) {
     out.split = split_words(weights, view, zero.w);
     if (too_many_are_split(*out.split)) out.split.reset();
   }
-  out.packing = pack_integer_panels(weights, view, zero.w, facts.narrow, out.split.has_value());
+  out.packing = pack_integer_panels(weights, view, zero.w, facts.narrow, out.split.has_value(), widened);
   out.add_panel_offsets(zero.x, facts.sums, x);
   return out;
 }
@@ -99,8 +100,12 @@ void column_offsets(CallWriter& writer, const ir::Tensor& weights, const MatrixV
 
 void border_row(CallWriter& writer, const ir::Problem& problem, std::int64_t channels,
                 const ZeroPoints& zero) {
-  const std::vector<std::uint8_t> border(static_cast<std::size_t>(channels + 64),
-                                         static_cast<std::uint8_t>(zero.x & 255));
+  const std::int64_t bytes = bits_of(problem.operands[0].element) / 8;
+  std::vector<std::uint8_t> border(static_cast<std::size_t>((channels + 64) * bytes));
+  for (std::size_t i = 0; i < border.size(); ++i) {
+    const bool is_upper = bytes == 2 && i % 2 == 1;  // little-endian
+    border[i] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(zero.x) >> (is_upper ? 8 : 0) & 255u);
+  }
   writer.weights(writer.blob().add(border, "zero_point", "read at image borders"), "border",
                  kernel_type(problem.operands[0].element));
 }

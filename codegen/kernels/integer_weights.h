@@ -1,6 +1,7 @@
 #pragma once
-// Packing of integer weights (DESIGN law 5): as int8 in groups of four depths when every (weight - zero
-// point) fits, else as int16 in groups of two; both accumulate exactly in int32.
+// Packing of integer weights (DESIGN law 5): as int8 when every (weight - zero point) fits, in groups of four
+// depths, or of two beside elements of 16 bits; else as int16 in groups of two. All accumulate exactly in
+// int32.
 
 #include <cstdint>
 #include <optional>
@@ -14,8 +15,8 @@ namespace gcompile {
 struct IntegerWeights {
   bool narrow = true;  // int8, else int16
   Packing packing;     // cpp: panels of 16 columns; cuda: rows of one output channel each
-  /// -x_zero_point * sum over k of the column: what the kernel starts from. Of narrow panels two sets: for
-  /// bytes of x read as unsigned ones, then for bytes read as signed ones (gcrt/cpu/dot_int8.h).
+  /// -x_zero_point * sum over k of the column: what the kernel starts from. Of narrow panels beside bytes two
+  /// sets: for those of x read as unsigned ones, then for those read as signed ones (gcrt/cpu/dot_int8.h).
   std::vector<std::int32_t> offsets;
   std::optional<SplitTable> split = {};  // of narrow panels, where few enough words are split to be worth it
 
@@ -28,7 +29,8 @@ struct IntegerWeights {
   void add_panel_offsets(std::int64_t x_zero_point, const std::vector<std::int64_t>& sums,
                          ir::ElementType x) {
     const bool is_signed = x == ir::ElementType::kInt8;
-    if (!narrow) return add_offsets(x_zero_point, sums);
+    if (x == ir::ElementType::kUInt16) return add_offsets(x_zero_point - 32768, sums);
+    if (!narrow || ir::bits_of(x) == 16) return add_offsets(x_zero_point, sums);
     add_offsets(x_zero_point + (is_signed ? 128 : 0), sums);
     add_offsets(x_zero_point - (is_signed ? 0 : 128), sums);
   }
@@ -42,8 +44,8 @@ struct ZeroPoints {
 
 /// Operands 2 and 3 of an integer product, which are constants where they are given, that of x one.
 ZeroPoints zero_points(const CallWriter& writer);
-/// int16 weights in the order [taps][channels], of both targets.
-IntegerWeights depthwise_weights(const ir::Tensor& weights, const ZeroPoints& zero);
+/// int16 weights in the order [taps][channels], of both targets, that multiply elements of type `x`.
+IntegerWeights depthwise_weights(const ir::Tensor& weights, const ZeroPoints& zero, ir::ElementType x);
 /// Panels of the kernels of the CPU, which multiply elements of type `x`.
 IntegerWeights integer_panels(const ir::Tensor& weights, const MatrixView& view, const ZeroPoints& zero,
                               ir::ElementType x);

@@ -1,6 +1,6 @@
-// product.integer: exact sums in int32 over 8-bit operands (DESIGN law 7): by a constant matrix, packed when
-// the model is compiled, or of two operands that only the run knows, which the kernel prepares for each
-// product.
+// product.integer: exact sums in int32 (DESIGN law 7): over operands of 8 bits, on the CPU also of 16, by a
+// constant matrix, packed when the model is compiled; or over two operands of 8 bits that only the run knows,
+// which the kernel prepares for each product.
 
 #include <fmt/format.h>
 
@@ -19,12 +19,14 @@ namespace {
 
 /// Whether the right side is packed when the model is compiled.
 bool is_packed(const ir::Problem& problem) {
-  return problem.operands[1].constant && problem.shape(1).size() == 2 && !refuse_unless_integer(problem);
+  return problem.operands[1].constant && problem.shape(1).size() == 2 &&
+         !refuse_unless_short_integer(problem);
 }
 
 Refusal refuses(const ir::Problem& problem) {
+  if (is_packed(problem)) return std::nullopt;
   if (Refusal elements = refuse_unless_bytes(problem)) return elements;
-  for (std::size_t i = 2; i < problem.operands.size() && !is_packed(problem); ++i) {
+  for (std::size_t i = 2; i < problem.operands.size(); ++i) {
     const ir::ProblemOperand& zero = problem.operands[i];
     if (zero.present && ir::element_count(zero.shape) != 1)
       return "several zero points beside a right side that is no constant matrix";
@@ -33,23 +35,24 @@ Refusal refuses(const ir::Problem& problem) {
 }
 
 /// Of one entry of the batch.
-DenseWork row_work(const Product& product) {
-  DenseWork work = dense_work(product, 1);
+DenseWork row_work(const Product& product, const ir::Problem& problem) {
+  DenseWork work = dense_work(product, bits_of(problem.operands[0].element) / 8);
   work.has_tile = false;
-  work.run_bytes = work.depth;
+  if (are_bytes(problem)) work.run_bytes = work.depth;
   return work;
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
   const Product product(problem);
-  const DenseWork work = row_work(product);
+  const DenseWork work = row_work(product, problem);
   const bool packed = is_packed(problem);
   // Computed sides are multiplied by the faster of two forms (gcrt/cpu/product_int8.h). To prepare them takes
   // about as long as to pack floats.
   PlannedCost only;
   only.plan = dense_plan(work, machine);
-  const double bytes = byte_rate(work, only.plan, machine);
-  const double rate = packed ? bytes : std::max(bytes, machine.level.int16_rate);
+  const double of_words =
+      is_in_tiles(only.plan) ? byte_rate(work, only.plan, machine) : integer_rate(problem, machine.level);
+  const double rate = packed ? of_words : std::max(of_words, machine.level.int16_rate);
   only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7 * rate);
   only.cost.code_key = packed ? "gemm_integer" : "multiply_integers";
   if (!packed)
@@ -125,7 +128,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
 
 Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
   if (!is_packed(problem)) return "the right side is no constant matrix, or zero points are computed";
-  return refuse_beyond_32_bits(problem, machine);
+  return cuda_refuse_unless_bytes(problem, machine);
 }
 
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "codegen/kernels/cuda_call.h"
+#include "codegen/kernels/image_weights.h"
 #include "codegen/schedule/peak_order.h"
 #include "codegen/schedule/scope.h"
 #include "codegen/schedule/storage_assigner.h"
@@ -100,13 +101,6 @@ std::vector<Rival> rivals_of(const Ranking& ranking, Target target) {
   return rivals;
 }
 
-bool multiplies_bytes(const ir::Problem& problem) {
-  const auto is_byte = [](const ir::ProblemOperand& operand) {
-    return is_integer(operand.element) && bits_of(operand.element) == 8;
-  };
-  return problem.operands.size() >= 2 && is_byte(problem.operands[0]) && is_byte(problem.operands[1]);
-}
-
 [[noreturn]] void refuse(const Ranking& ranking, const KernelFamily* forced) {
   std::string reasons;
   for (const auto& [name, reason] : ranking.refused) {
@@ -151,7 +145,7 @@ KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::F
   call.by_rows = by_rows;
   call.family = chosen.family->name;
   call.multiply_adds = problem->multiply_adds();
-  call.multiplies_bytes = multiplies_bytes(*problem);
+  call.multiplies_bytes = are_bytes(*problem);
   call.multiplies_floats = call.multiply_adds > 0 && is_float(problem->operands[0].element);
   call.launches = chosen.planned.cost.launches;
   call.microseconds = chosen.planned.cost.microseconds;

@@ -1,6 +1,7 @@
-// ConvTransposeInteger: the exact transposed convolution of 8-bit integers less their zero points, in int32.
-// ONNX has none: it is what a ConvTranspose between DequantizeLinear and QuantizeLinear becomes. Operands x
-// and w (C, M/group, kernel...), then their zero points: one of x, of w one or one per output channel.
+// ConvTransposeInteger: the exact transposed convolution of integers of 8 or 16 bits less their zero points,
+// in int32. // ONNX has none: it is what a ConvTranspose between DequantizeLinear and QuantizeLinear becomes.
+// Operands x and w (C, M/group, kernel...), then their zero points: one of x, of w one or one per output
+// channel.
 
 #include "ir/ops/convolution.h"
 
@@ -16,8 +17,9 @@ void infer(InferContext& context) {
     operator_error("the weight does not fit the input channels");
   Shape y = {x[0], w[1] * group};
   for (int i = 0; i < 2; ++i) {
-    if (bits_of(context.element(i)) != 8 || !is_integer(context.element(i)))
-      operator_error("inputs must be int8 or uint8");
+    const int bits = bits_of(context.element(i));
+    if ((bits != 8 && bits != 16) || !is_integer(context.element(i)))
+      operator_error("inputs must be integers of 8 or 16 bits");
     if (!context.has_operand(i + 2)) continue;
     const bool is_one = context.operand(i + 2).count() == 1;
     if (context.element(i + 2) != context.element(i) ||
@@ -66,7 +68,7 @@ const Operator& operator_ConvTransposeInteger() {
     o.operands = {2, 4};
     o.attributes = window_attributes();
     o.attributes.push_back({"group", AttributeKind::kInt, std::int64_t{1}});
-    o.summary = "transposed convolution of 8-bit integers in int32";
+    o.summary = "transposed convolution of integers of 8 or 16 bits in int32";
     o.traits.quantised = true;
     o.infer = infer;
     o.evaluate = evaluate;

@@ -1,4 +1,5 @@
-// ConvInteger and MatMulInteger: exact products of 8-bit integers less their zero points, in int32.
+// ConvInteger and MatMulInteger: exact products of integers less their zero points, in int32 and
+// modulo 2^32: of 8 bits, as ONNX has them, and of 16, which quantised layers become.
 // Beside known weights the kernels subtract one known zero point of x, and known ones of the weights, one per
 // column at most. Any other of x leaves the product: (x - p)(w - q) = x (w - q) - p sum(w - q). Of matrices
 // that only the run knows they subtract one zero point each.
@@ -13,17 +14,17 @@
 namespace gcompile::ir {
 namespace {
 
-void require_bytes(const NodeView& node, int i) {
+void require_short_integers(const NodeView& node, int i) {
   const ElementType type = node.element(i);
-  if (type != ElementType::kInt8 && type != ElementType::kUInt8) {
-    operator_error(fmt::format("input {} must be int8 or uint8, not {}", i, name_of(type)));
+  if (!is_integer(type) || (bits_of(type) != 8 && bits_of(type) != 16)) {
+    operator_error(fmt::format("input {} must be integers of 8 or 16 bits, not {}", i, name_of(type)));
   }
 }
 
 /// Types of operands 0, 1 and of their zero points 2, 3.
 void require_quantised(const NodeView& node) {
   for (int i = 0; i < 2; ++i) {
-    require_bytes(node, i);
+    require_short_integers(node, i);
     if (node.has_operand(i + 2) && node.element(i + 2) != node.element(i)) {
       operator_error(fmt::format("zero point {} and input {} have different types", i + 2, i));
     }
@@ -267,7 +268,7 @@ const Operator& operator_ConvInteger() {
     o.operands = {2, 4};
     o.attributes = window_attributes();
     o.attributes.push_back({"group", AttributeKind::kInt, std::int64_t{1}});
-    o.summary = "convolution of 8-bit integers in int32";
+    o.summary = "convolution of integers of 8 or 16 bits in int32";
     o.traits.quantised = true;
     o.normalise = normalise_convolution;
     o.infer = infer_conv;
@@ -285,7 +286,7 @@ const Operator& operator_MatMulInteger() {
     o.name = "MatMulInteger";
     o.versions = {10};
     o.operands = {2, 4};
-    o.summary = "matrix product of 8-bit integers in int32, batched";
+    o.summary = "matrix product of integers of 8 or 16 bits in int32, batched";
     o.traits.quantised = true;
     o.normalise = normalise_matmul;
     o.infer = infer_matmul;

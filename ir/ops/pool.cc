@@ -87,8 +87,8 @@ void visit_results(const Shape& x, const Shape& y, Each each) {
 void infer_max(InferContext& context) {
   require_computable(context, 0);
   const ElementType type = context.element(0);
-  if (!is_float(type) && type != ElementType::kInt8 && type != ElementType::kUInt8) {
-    operator_error(fmt::format("input 0 must be floating point, int8 or uint8, not {}", name_of(type)));
+  if (!is_float(type) && (!is_integer(type) || bits_of(type) < 8 || bits_of(type) > 16)) {
+    operator_error(fmt::format("input 0 must be floating point or of 8 or 16 bits, not {}", name_of(type)));
   }
   const Shape y = pooled_shape(context);
   context.set_result(0, type, y);

@@ -261,6 +261,23 @@ Operator record(std::string_view domain, std::string_view name, std::vector<int>
   return op;
 }
 
+// QuantizeLinear, DequantizeLinear (com.microsoft) ---------------------------------------------------------
+
+template <const Operator& (*op)()>
+void normalise_as(RewriteContext& context) {
+  const std::vector<ValueId> operands = context.node().operands;
+  context.replace_with(op().name, operands, context.attributes());
+}
+
+/// ONNX had no integers of 4 and 16 bits before opset 21; there they are since version 1.
+Operator as_in_onnx(const Operator& onnx, void (*normalise)(RewriteContext&)) {
+  Operator o = onnx;
+  o.domain = "com.microsoft";
+  o.versions = {1};
+  o.normalise = normalise;
+  return o;
+}
+
 }  // namespace
 
 const Operator& operator_QuantizeLinear() {
@@ -312,6 +329,17 @@ const Operator& operator_Requantize() {
     o.attributes = {{"axis", AttributeKind::kInt, std::int64_t{-1}}};
     return o;
   }();
+  return op;
+}
+
+const Operator& operator_MicrosoftDequantizeLinear() {
+  static const Operator op =
+      as_in_onnx(operator_DequantizeLinear(), normalise_as<&operator_DequantizeLinear>);
+  return op;
+}
+
+const Operator& operator_MicrosoftQuantizeLinear() {
+  static const Operator op = as_in_onnx(operator_QuantizeLinear(), normalise_as<&operator_QuantizeLinear>);
   return op;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ir/ops/window.h"
+#include "passes/rules/integer_parts.h"
 #include "passes/rules/quantised.h"
 
 namespace gcompile::passes {
@@ -26,23 +27,47 @@ bool is_constant(const Match& match, std::string_view name) {
   return match.graph().constant(quantised(match, name)->operand) != nullptr;
 }
 
-/// Sums stay below it, so that a bias below it can be added.
+/// Sums of bytes stay below it, so that a bias below it can be added.
 constexpr std::int64_t kMostOfSum = std::int64_t{1} << 30;
 
-/// Both operands are bytes of known scales, the right one scaled along `axis` or as a whole, and sums of
-/// `depth` products fit.
-std::string guard_products(const Match& match, int axis, std::int64_t depth) {
-  const auto x = quantised(match, "x"), w = quantised(match, "w");
-  if (!x || !w) return "a scale or zero point is computed, blocked or out of range";
-  if (!is_byte(element_of(match, *x)) || !is_byte(element_of(match, *w)))
-    return "an operand is not of 8 bits";
-  if (x->axis >= 0) return "the left operand has several scales";
-  if (w->axis >= 0 && w->axis != axis) return "the weights have scales along another axis";
-  if (depth * reach(match, *x) * reach(match, *w) >= kMostOfSum) return "the sums may not fit into int32";
-  return "";
+bool are_bytes(const Match& match) {
+  return is_byte(element_of(match, *quantised(match, "x"))) &&
+         is_byte(element_of(match, *quantised(match, "w")));
 }
 
-/// Whether the target's kernels do `work` on the integers in no more time than on floats.
+/// The input channels of each part in which sums of 16-bit integers and constant weights are exact; all where
+/// bytes are multiplied. 0: they may not be exact in any.
+std::int64_t exact_channels(const Match& match, const WeightAxes& axes) {
+  if (are_bytes(match)) return axes.channels;
+  const Quantised x = *quantised(match, "x"), w = *quantised(match, "w");
+  const ElementType type = element_of(match, x);
+  const auto zero = static_cast<std::int64_t>(zero_of(match.graph(), x));
+  const auto zeros = w.zero.valid() ? match.graph().constant(w.zero)->ints() : std::vector<std::int64_t>{};
+  return channels_of_exact_sums(
+      *match.graph().constant(w.operand), zeros, axes,
+      {ir::integer_lowest(type) - zero, static_cast<std::int64_t>(ir::integer_highest(type)) - zero});
+}
+
+/// Both operands are integers of known scales, the right one scaled along `axis` or as a whole, and the sums
+/// fit, or do in parts of the channels if they `may_part`.
+std::string guard_products(const Match& match, int axis, const WeightAxes& axes, bool may_part) {
+  const auto x = quantised(match, "x"), w = quantised(match, "w");
+  if (!x || !w) return "a scale or zero point is computed, blocked or out of range";
+  if (!is_short(element_of(match, *x)) || !is_short(element_of(match, *w)))
+    return "an operand is not of 8 or 16 bits";
+  if (x->axis >= 0) return "the left operand has several scales";
+  if (w->axis >= 0 && w->axis != axis) return "the weights have scales along another axis";
+  const std::int64_t depth = axes.channels * axes.taps;
+  const std::string reason = "the sums may not fit into int32";
+  if (are_bytes(match)) return depth * reach(match, *x) * reach(match, *w) >= kMostOfSum ? reason : "";
+  if (!is_constant(match, "w")) return "an operand of 16 bits beside one that only the run knows";
+  const std::int64_t part = exact_channels(match, axes);
+  return part == axes.channels || (part > 0 && may_part) ? "" : reason;
+}
+
+/// Whether the target's kernels do `work` on the integers in no more time than on floats. Of 16 bits in no
+/// more than four times that: floats would move twice the bytes between layers and four times those of
+/// weights, and plain loops take ten times as long.
 std::string guard_price(const Match& match, ir::Work work) {
   if (match.prices() == nullptr) return "";
   const Quantised x = *quantised(match, "x"), w = *quantised(match, "w");
@@ -60,35 +85,60 @@ std::string guard_price(const Match& match, ir::Work work) {
   };
   const auto integers = price(element_of(match, x), element_of(match, w), ElementType::kInt32);
   const auto floats = price(ElementType::kFloat32, ElementType::kFloat32, ElementType::kFloat32);
-  const bool is_slower = !integers || (floats && *integers > *floats);
+  const bool is_slower = !integers || (floats && *integers > (are_bytes(match) ? 1 : 4) * *floats);
   return is_slower ? "kernels of the target multiply floats faster than these integers" : "";
+}
+
+std::int64_t taps_of(const Shape& weights) {
+  std::int64_t taps = 1;
+  for (std::size_t i = 2; i < weights.size(); ++i) taps *= weights[i];
+  return taps;
+}
+
+/// (M, C/group, kernel...).
+WeightAxes conv_axes(const Match& match) {
+  const Shape& w = match.shape("w");
+  const std::int64_t taps = taps_of(w);
+  return {w[0], w[1] * taps, w[1], taps, taps};
 }
 
 std::string guard_conv(const Match& match) {
   const Shape& w = match.shape("w");
+  const std::int64_t groups = match.attributes("conv").int_of("group");
   // Kernels multiply four channels of a pixel at once: with one, three quarters of the work are for nothing.
-  if (w[1] == 1 && match.attributes("conv").int_of("group") == 1 && w[0] > 1) return "a single input channel";
-  std::int64_t depth = 1;
-  for (std::size_t i = 1; i < w.size(); ++i) depth *= w[i];
-  const std::string reason = guard_products(match, 0, depth);
+  if (w[1] == 1 && groups == 1 && w[0] > 1) return "a single input channel";
+  const std::string reason = guard_products(match, 0, conv_axes(match), groups == 1);
   if (!reason.empty()) return reason;
-  return is_constant(match, "w") ? "" : "the weights are computed";
+  if (!is_constant(match, "w")) return "the weights are computed";
+  return are_bytes(match) ? ""
+                          : guard_price(match, ir::ConvWork{ir::window_of(match.attributes("conv")), groups});
 }
 
-/// With the weights (C, M/group, kernel...) every output sums all input channels of its group, and some taps.
-std::string guard_conv_transpose(const Match& match) {
+/// (C, M/group, kernel...): every output sums all input channels of its group, the first one's here, and some
+/// taps.
+WeightAxes transposed_axes(const Match& match) {
   const Shape& w = match.shape("w");
+  const std::int64_t groups = match.attributes("conv").int_of("group"), taps = taps_of(w);
+  return {w[1], taps, w[0] / groups, w[1] * taps, taps};
+}
+
+std::string guard_conv_transpose(const Match& match) {
   const std::int64_t groups = match.attributes("conv").int_of("group");
-  std::int64_t depth = w[0] / groups;
-  for (std::size_t i = 2; i < w.size(); ++i) depth *= w[i];
-  const std::string reason = guard_products(match, 1, depth);
+  const std::string reason = guard_products(match, 1, transposed_axes(match), groups == 1);
   if (!reason.empty()) return reason;
   const Quantised weights = *quantised(match, "w");
   if (!is_constant(match, "w")) return "the weights are computed";
   if (groups > 1 && weights.axis >= 0) return "several groups share the scales of the weights";
+  if (groups > 1 && !are_bytes(match)) return "several groups beside 16 bits";
   const Shape& x = match.shape("x");
   if (x.size() > 4) return "three and more spatial axes";
   return guard_price(match, ir::ConvTransposeWork{ir::window_of(match.attributes("conv")), groups});
+}
+
+/// (..., K, N).
+WeightAxes matrix_axes(const Match& match) {
+  const Shape& w = match.shape("w");
+  return {w.back(), 1, w[w.size() - 2], w.back(), 1};
 }
 
 /// Kernels pack a matrix that is a constant, for all runs; any other they take where that is no slower than
@@ -96,8 +146,11 @@ std::string guard_conv_transpose(const Match& match) {
 std::string guard_matmul(const Match& match) {
   const Shape& w = match.shape("w");
   const int columns = static_cast<int>(w.size()) - 1;
-  const std::string reason = guard_products(match, columns, w[w.size() - 2]);
-  if (!reason.empty() || (is_constant(match, "w") && w.size() == 2)) return reason;
+  const std::string reason = guard_products(match, columns, matrix_axes(match), true);
+  if (!reason.empty()) return reason;
+  if (!are_bytes(match))
+    return w.size() == 2 ? guard_price(match, ir::ProductWork{}) : "several matrices beside 16 bits";
+  if (is_constant(match, "w") && w.size() == 2) return "";
   if (quantised(match, "w")->axis >= 0)
     return "the right operand is no constant matrix and has several scales";
   return guard_price(match, ir::ProductWork{});
@@ -138,6 +191,10 @@ std::vector<std::int64_t> integer_bias(const ir::Graph& graph, const ir::Node& n
   return out;
 }
 
+bool stays_below(const std::vector<std::int64_t>& bias, std::int64_t most) {
+  return std::all_of(bias.begin(), bias.end(), [=](std::int64_t b) { return std::abs(b) < most; });
+}
+
 /// sums + bias along `axis`, in int32.
 ValueId add_integers(Rewriter& rewriter, ValueId sums, const std::vector<std::int64_t>& bias, int axis) {
   Shape shape(static_cast<std::size_t>(rewriter.type_of(sums).rank() - axis), 1);
@@ -149,14 +206,43 @@ ValueId add_integers(Rewriter& rewriter, ValueId sums, const std::vector<std::in
   return rewriter.emit("Add", {sums, rewriter.add_constant(std::move(addend))});
 }
 
-ValueId emit_integer_product(Rewriter& rewriter, std::string_view op, ir::Attributes attributes) {
+/// The axes of the input channels, and in how large parts of them sums are exact.
+struct Parts {
+  int x_axis, w_axis;
+  std::int64_t channels, part;
+};
+
+/// Sums of one part after the other, by `op`.
+std::vector<ValueId> emit_integer_products(Rewriter& rewriter, std::string_view op, ir::Attributes attributes,
+                                           const Parts& parts) {
   const Quantised x = *quantised(rewriter, "x"), w = *quantised(rewriter, "w");
-  return rewriter.emit(op, {x.operand, w.operand, x.zero, w.zero}, std::move(attributes));
+  if (parts.part >= parts.channels)
+    return {rewriter.emit(op, {x.operand, w.operand, x.zero, w.zero}, attributes)};
+  std::vector<ValueId> sums;
+  for (std::int64_t begin = 0; begin < parts.channels; begin += parts.part) {
+    const std::int64_t end = std::min(parts.channels, begin + parts.part);
+    const ValueId rows = rewriter.emit(
+        "Slice",
+        {x.operand, rewriter.add_ints({begin}), rewriter.add_ints({end}), rewriter.add_ints({parts.x_axis})});
+    const Tensor weights = part_along(*rewriter.graph().constant(w.operand), parts.w_axis, begin, end);
+    const ValueId columns = rewriter.add_constant(weights, "w");
+    sums.push_back(rewriter.emit(op, {rows, columns, x.zero, w.zero}, attributes));
+  }
+  return sums;
+}
+
+/// The sum of all parts in float32, scaled along `axis`.
+ValueId dequantised(Rewriter& rewriter, const std::vector<ValueId>& sums, const Tensor& scales,
+                    std::int64_t axis) {
+  ValueId total = dequantised(rewriter, sums[0], scales, axis);
+  for (std::size_t i = 1; i < sums.size(); ++i)
+    total = rewriter.emit("Add", {total, dequantised(rewriter, sums[i], scales, axis)});
+  return total;
 }
 
 /// A convolution to `channels` channels by `op`.
-ValueId build_window(Rewriter& rewriter, std::string_view op, std::int64_t channels) {
-  ValueId sums = emit_integer_product(rewriter, op, rewriter.attributes("conv"));
+ValueId build_window(Rewriter& rewriter, std::string_view op, std::int64_t channels, const Parts& parts) {
+  std::vector<ValueId> sums = emit_integer_products(rewriter, op, rewriter.attributes("conv"), parts);
   const Tensor scales = product_scales(*quantised(rewriter, "x"), *quantised(rewriter, "w"));
   const ir::Graph& graph = rewriter.graph();
   if (!rewriter.has("b")) return dequantised(rewriter, sums, scales, 1);
@@ -165,25 +251,35 @@ ValueId build_window(Rewriter& rewriter, std::string_view op, std::int64_t chann
   shape[0] = channels;
   if (producer.valid() && is_operator(graph.node(producer), "DequantizeLinear")) {
     const auto bias = integer_bias(graph, graph.node(producer), scales, {channels}, 0);
-    if (!bias.empty()) return dequantised(rewriter, add_integers(rewriter, sums, bias, 1), scales, 1);
+    if (!bias.empty() && stays_below(bias, are_bytes(rewriter) ? kMostOfSum : kMostOfShortBias)) {
+      sums[0] = add_integers(rewriter, sums[0], bias, 1);
+      return dequantised(rewriter, sums, scales, 1);
+    }
   }
   const ValueId addend = rewriter.emit("Reshape", {rewriter.value("b"), rewriter.add_ints(shape)});
   return rewriter.emit("Add", {dequantised(rewriter, sums, scales, 1), addend});
 }
 
 ValueId build_conv(Rewriter& rewriter) {
-  return build_window(rewriter, "ConvInteger", rewriter.shape("w")[0]);
+  const WeightAxes axes = conv_axes(rewriter);
+  return build_window(rewriter, "ConvInteger", axes.columns,
+                      {1, 1, axes.channels, exact_channels(rewriter, axes)});
 }
 
 ValueId build_conv_transpose(Rewriter& rewriter) {
   const std::int64_t groups = rewriter.attributes("conv").int_of("group");
-  return build_window(rewriter, "ConvTransposeInteger", rewriter.shape("w")[1] * groups);
+  const WeightAxes axes = transposed_axes(rewriter);
+  return build_window(rewriter, "ConvTransposeInteger", axes.columns * groups,
+                      {1, 0, axes.channels, exact_channels(rewriter, axes)});
 }
 
 ValueId build_matmul(Rewriter& rewriter) {
-  const ValueId sums = emit_integer_product(rewriter, "MatMulInteger", {});
+  const WeightAxes axes = matrix_axes(rewriter);
+  const int depth_axis = rewriter.type("x").rank() - 1;
+  const auto sums = emit_integer_products(rewriter, "MatMulInteger", {},
+                                          {depth_axis, 0, axes.channels, exact_channels(rewriter, axes)});
   const Tensor scales = product_scales(*quantised(rewriter, "x"), *quantised(rewriter, "w"));
-  return dequantised(rewriter, sums, scales, rewriter.type_of(sums).rank() - 1);
+  return dequantised(rewriter, sums, scales, rewriter.type_of(sums[0]).rank() - 1);
 }
 
 /// Which of "p" and "q" are the sums, and which the constant bias.
@@ -213,10 +309,34 @@ std::vector<std::int64_t> bias_of(const Match& match, const BiasedSums& names) {
                       match.shape(names.sums), bias_axis(match, names));
 }
 
+/// Whether a value of int32 is made of integers of 16 bits.
+bool reads_16_bits(const ir::Graph& graph, ValueId sums) {
+  const ir::NodeId producer = graph.value(sums).producer;
+  if (!producer.valid()) return false;
+  const std::vector<ValueId>& operands = graph.node(producer).operands;
+  return std::any_of(operands.begin(), operands.end(), [&](ValueId id) {
+    return id.valid() && ir::bits_of(graph.value(id).type.element) == 16;
+  });
+}
+
+/// What a bias of these sums stays below; where 16-bit sums have one already, there is room for no other.
+std::int64_t most_of_bias(const ir::Graph& graph, ValueId sums) {
+  if (reads_16_bits(graph, sums)) return kMostOfShortBias;
+  const ir::NodeId producer = graph.value(sums).producer;
+  if (!producer.valid()) return kMostOfSum;
+  const std::vector<ValueId>& operands = graph.node(producer).operands;
+  const bool has_bias = std::any_of(operands.begin(), operands.end(),
+                                    [&](ValueId id) { return id.valid() && reads_16_bits(graph, id); });
+  return has_bias ? 0 : kMostOfSum;
+}
+
 std::string guard_bias(const Match& match) {
   const auto names = biased_sums(match);
   if (!names) return "neither operand is a sum of integers";
-  return bias_of(match, *names).empty() ? "the bias is not a multiple of the scale of the sums" : "";
+  const std::vector<std::int64_t> bias = bias_of(match, *names);
+  if (bias.empty()) return "the bias is not a multiple of the scale of the sums";
+  const std::int64_t most = most_of_bias(match.graph(), quantised(match, names->sums)->operand);
+  return stays_below(bias, most) ? "" : "the bias and the sums may not fit into int32";
 }
 
 ValueId build_bias(Rewriter& rewriter) {

@@ -48,6 +48,10 @@ ElementType element_of(const Match& match, const Quantised& q) {
 
 bool is_byte(ElementType type) { return type == ElementType::kInt8 || type == ElementType::kUInt8; }
 
+bool is_short(ElementType type) {
+  return is_byte(type) || type == ElementType::kInt16 || type == ElementType::kUInt16;
+}
+
 bool zero_is_zero(const ir::Graph& graph, const Quantised& q) {
   return !q.zero.valid() || all_equal(*graph.constant(q.zero), 0);
 }

@@ -24,6 +24,8 @@ std::optional<Quantised> quantised(const Match& match, std::string_view name);
 /// Of what is read.
 ir::ElementType element_of(const Match& match, const Quantised& q);
 bool is_byte(ir::ElementType type);
+/// An integer of 8 or 16 bits.
+bool is_short(ir::ElementType type);
 /// The zero point where all elements share one; an omitted one is 0.
 double zero_of(const ir::Graph& graph, const Quantised& q);
 bool zero_is_zero(const ir::Graph& graph, const Quantised& q);

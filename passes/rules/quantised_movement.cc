@@ -129,8 +129,8 @@ std::string guard_dequantise_pad(const Match& match, const Quantised& q) {
 std::string guard_dequantise(const Match& match) {
   const auto q = quantised(match, "x");
   if (!q) return "a scale or zero point is computed, blocked or out of range";
-  if (match.is("move", "MaxPool") && !is_byte(element_of(match, *q)))
-    return "the maximum of other than bytes";
+  if (match.is("move", "MaxPool") && !is_short(element_of(match, *q)))
+    return "the maximum of integers of other than 8 or 16 bits";
   if (q->axis >= 0 && !match.is("move", "Transpose")) return "several scales";
   if (match.is("move", "Pad")) return guard_dequantise_pad(match, *q);
   return unless_it_moves(match);

@@ -39,6 +39,8 @@ BUILDERS = {
 QUANTISED = {
     "resnet50_qdq": ("resnet50", "with_integer_edges"),
     "mobilenet_v2_qdq": ("mobilenet_v2", "with_integer_edges"),
+    "resnet50_a16w8": ("resnet50", "with_wide_integer_edges"),
+    "mobilenet_v2_a16w8": ("mobilenet_v2", "with_wide_integer_edges"),
     "bert_dynamic": ("bert_base", "with_dynamic_products"),
     "gpt2_8bit": ("gpt2_decode", "with_8_bit_blocks"),
     "gpt2_4bit": ("gpt2_decode", "with_4_bit_blocks"),

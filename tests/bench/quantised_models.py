@@ -116,8 +116,9 @@ def symmetric(weight, axis, limit, block=None):
     return np.clip(np.rint(weight / spread), -limit, limit).astype(np.int8), np.asarray(scale, np.float32)
 
 
-def with_integer_edges(model, samples):
-    """QDQ form: activations uint8 with a zero point, weights int8 per output channel, biases int32."""
+def with_integer_edges(model, samples, activations=np.uint8, **opsets):
+    """QDQ form: activations unsigned with a zero point, weights int8 per output channel, biases int32."""
+    highest = int(np.iinfo(activations).max)
     model = normalisations_folded(model)
     ranges = ranges_of(model, samples)
     r = Rewriter(model)
@@ -134,9 +135,9 @@ def with_integer_edges(model, samples):
         if name in done:
             return done[name]
         least, greatest = ranges[name]
-        scales[name] = scale = rounded_up((greatest - least) / 255)
+        scales[name] = scale = rounded_up((greatest - least) / highest)
         quantisation = [r.constant(f"{name}_scale", scale),
-                        r.constant(f"{name}_zero", np.uint8(min(255, round(-least / float(scale)))))]
+                        r.constant(f"{name}_zero", activations(min(highest, round(-least / float(scale)))))]
         integers = r.node("QuantizeLinear", [name, *quantisation], f"{name}_q")
         done[name] = r.node("DequantizeLinear", [integers, *quantisation], result or f"{name}_dq", f"{name}_dq")
         return done[name]
@@ -163,7 +164,12 @@ def with_integer_edges(model, samples):
         ranges[raw] = ranges[output.name]
         edge(raw, output.name)
     # Between a convolution and its activation nothing is rounded: nobody asked for an edge there.
-    return r.finish()
+    return r.finish(**opsets)
+
+
+def with_wide_integer_edges(model, samples):
+    """The same with activations of 16 bits."""
+    return with_integer_edges(model, samples, np.uint16, onnx=21)
 
 
 def constant_products(r, node):

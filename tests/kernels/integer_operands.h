@@ -16,7 +16,13 @@ struct Kinds {
   using TW = W;
 };
 using AllKinds = ::testing::Types<Kinds<std::uint8_t, std::int8_t>, Kinds<std::int8_t, std::int8_t>,
-                                  Kinds<std::uint8_t, std::int16_t>, Kinds<std::int8_t, std::int16_t>>;
+                                  Kinds<std::uint8_t, std::int16_t>, Kinds<std::int8_t, std::int16_t>,
+                                  Kinds<std::uint16_t, std::int8_t>, Kinds<std::int16_t, std::int8_t>,
+                                  Kinds<std::uint16_t, std::int16_t>, Kinds<std::int16_t, std::int16_t>>;
+
+// Whether bytes are multiplied, four in a word; else two int16.
+template <class TX, class TW>
+constexpr bool kAreBytes = sizeof(TX) == 1 && sizeof(TW) == 1;
 
 // A copy that ends where its memory block ends, so that a sanitizer sees reads past it.
 template <class T>
@@ -42,7 +48,8 @@ template <class TX, class TW>
 Operands<TX, TW> make_operands(std::size_t x_count, std::size_t w_count, Values values, std::uint32_t seed) {
   constexpr int kLow = std::numeric_limits<TX>::min();
   constexpr int kHigh = std::numeric_limits<TX>::max();
-  constexpr int kWeight = sizeof(TW) == 1 ? 128 : 255;
+  constexpr int kRange = kHigh - kLow + 1;
+  constexpr int kWeight = sizeof(TW) == 1 ? 128 : sizeof(TX) == 1 ? 255 : 32768;
   Operands<TX, TW> o{std::vector<TX>(x_count), std::vector<TW>(w_count), 0};
   Random random(seed);
   if (values == Values::extreme) {
@@ -51,22 +58,22 @@ Operands<TX, TW> make_operands(std::size_t x_count, std::size_t w_count, Values 
     for (TX& x : o.x) x = static_cast<TX>(is_high ? kHigh : kLow);
     for (TW& w : o.w) w = static_cast<TW>(-kWeight);
   } else if (values == Values::narrow) {
-    o.zero_point = kLow + random.below(256);
+    o.zero_point = kLow + random.below(kRange);
     for (TX& x : o.x) x = static_cast<TX>(kHigh - random.below(3));
     for (TW& w : o.w) w = static_cast<TW>(random.below(300) == 0 ? -kWeight : random.below(5) < 2 ? 64 : -64);
   } else {
-    o.zero_point = kLow + random.below(256);
-    for (TX& x : o.x) x = static_cast<TX>(kLow + random.below(256));
+    o.zero_point = kLow + random.below(kRange);
+    for (TX& x : o.x) x = static_cast<TX>(kLow + random.below(kRange));
     for (TW& w : o.w) w = static_cast<TW>(random.below(2 * kWeight) - kWeight);
   }
   return o;
 }
 
 // w(tap, k, n) in the packed form, appended to `packed`, and the sums of its columns.
-template <class TW, class F>
+template <class TX, class TW, class F>
 void append_packed(int taps, int depth, int columns, const F& w, std::vector<TW>& packed,
                    std::vector<std::int32_t>& sums) {
-  constexpr int G = 4 / static_cast<int>(sizeof(TW));
+  constexpr int G = kAreBytes<TX, TW> ? 4 : 2;
   for (int panel = 0; panel < columns; panel += 16) {
     for (int tap = 0; tap < taps; ++tap) {
       for (int k = 0; k < depth; k += G) {
@@ -87,26 +94,42 @@ void append_packed(int taps, int depth, int columns, const F& w, std::vector<TW>
   }
 }
 
+// What sums of 32 bits hold of whole numbers below 2^53.
+inline std::int64_t modulo(std::int64_t sum) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(static_cast<std::uint64_t>(sum)));
+}
+template <class T>
+std::vector<std::int64_t> modulo(const std::vector<T>& sums) {
+  std::vector<std::int64_t> out;
+  for (const T sum : sums) out.push_back(modulo(static_cast<std::int64_t>(sum)));
+  return out;
+}
+
 // What dot_int8.h asks for, from the sums of the columns.
 template <class TX, class TW>
 std::vector<std::int32_t> offsets_of(int zero_point, const std::vector<std::int32_t>& sums) {
   std::vector<std::int32_t> offsets;
   const auto add = [&](int read_zero) {
-    for (const std::int32_t sum : sums) offsets.push_back(-read_zero * sum);
+    for (const std::int32_t sum : sums)
+      offsets.push_back(static_cast<std::int32_t>(modulo(-std::int64_t{read_zero} * sum)));
   };
   constexpr bool kIsSigned = std::is_signed<TX>::value;
-  add(zero_point + (sizeof(TW) == 1 && kIsSigned ? 128 : 0));
-  if (sizeof(TW) == 1) add(zero_point - (kIsSigned ? 0 : 128));
+  if (!kAreBytes<TX, TW>) {
+    add(zero_point - (std::is_same<TX, std::uint16_t>::value ? 32768 : 0));
+    return offsets;
+  }
+  add(zero_point + (kIsSigned ? 128 : 0));
+  add(zero_point - (kIsSigned ? 0 : 128));
   return offsets;
 }
 
 // Splits words of packed bytes that pairs of products cannot hold, and returns the table of SplitWords; of
-// int16 there is none.
-template <class TW>
+// what is multiplied as int16 there is none.
+template <class TX, class TW>
 std::vector<std::int32_t> split_words(std::vector<TW>& packed, std::size_t words_of_panel) {
   std::vector<std::int32_t> starts{0}, words;
   std::vector<std::int8_t> rests;
-  if (sizeof(TW) > 1) return {};
+  if (!kAreBytes<TX, TW>) return {};
   for (std::size_t i = 0; i < packed.size(); i += 64) {
     int largest = 0;
     for (std::size_t j = i; j < i + 64; j += 2) {

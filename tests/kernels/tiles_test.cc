@@ -163,7 +163,7 @@ TEST(Tiles, ResidualEpilogueInPlace) {
       std::vector<std::int8_t> packed;
       std::vector<std::int32_t> sums;
       const auto w = [&](int, int k, int n) { return o.w[static_cast<std::size_t>(k * columns + n)]; };
-      append_packed(1, kDepth, columns, w, packed, sums);
+      append_packed<std::uint8_t>(1, kDepth, columns, w, packed, sums);
       const Exact<std::uint8_t> a(o.x);
       const Exact<std::int8_t> b(packed);
       const Exact<std::int32_t> offsets(offsets_of<std::uint8_t, std::int8_t>(o.zero_point, sums));

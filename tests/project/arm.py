@@ -14,6 +14,7 @@ import re
 import shutil
 
 from families import Model, images, lists, windows
+from short_integers import short_integers
 from support import EXAMPLES, HERE, Skip, check, contains, library_levels, read_npy, run_main
 
 WARNINGS = "-O2 -Wall -Wextra -Wconversion -Wshadow -Werror"
@@ -176,6 +177,11 @@ def case_integers(world):
     """Dot products with SDOT, SMULL and int16; Winograd in both sizes; requantisation; strides, borders, tails of words."""
     same_everywhere(world, saved(world, integers()), "--kernel", "a=conv.winograd4_integer", "--kernel",
                     "i=conv.winograd2_integer")
+
+
+def case_short_integers(world):
+    """Of 16 bits, by SMLAL on pairs of int16: bytes of weights are widened."""
+    same_everywhere(world, saved(world, short_integers()))
 
 
 # Of values, not of types, operators or attributes, which stand between angle brackets.

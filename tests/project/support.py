@@ -126,7 +126,8 @@ class World:
 
 
 NPY_TYPES = {"float32": ("<f4", "f"), "float64": ("<f8", "d"), "float16": ("<f2", "e"), "int64": ("<i8", "q"),
-             "int32": ("<i4", "i"), "int16": ("<i2", "h"), "int8": ("|i1", "b"), "uint8": ("|u1", "B"), "bool": ("|b1", "?")}
+             "int32": ("<i4", "i"), "int16": ("<i2", "h"), "uint16": ("<u2", "H"), "int8": ("|i1", "b"),
+             "uint8": ("|u1", "B"), "bool": ("|b1", "?")}
 
 
 def write_npy(path, element, shape, values):

@@ -194,6 +194,24 @@ TEST(Choice, WinogradOfBytesTakesSumsThatItIsExactIn) {
             "conv.integer");
 }
 
+TEST(Choice, IntegersOf16BitsAreOfTheCpu) {
+  Machine gpu;
+  gpu.target = Target::kCuda;
+  for (const auto element : {ElementType::kInt16, ElementType::kUInt16}) {
+    const ir::Problem problem = byte_window_problem({64, 64, 3, 3}, 100, 0, element);
+    EXPECT_EQ(rank(problem, {}).taken.at(0).family->name, std::string("conv.integer"));
+    EXPECT_THAT(refusal_of(rank(problem, {}), "conv.winograd4_integer"), HasSubstr("elements"));
+    EXPECT_THAT(refusal_of(rank(problem, gpu), "conv.integer"), HasSubstr("elements"));
+  }
+  // Weights of 16 bits, less a zero point.
+  ir::Problem wide = byte_window_problem({64, 64, 3, 3}, 100, 0, ElementType::kInt16);
+  wide.operands[1].element = ElementType::kUInt16;
+  wide.operands[1].constant->high = 60000;
+  EXPECT_THAT(refusal_of(rank(wide, {}), "conv.integer"), HasSubstr("beyond int16"));
+  wide.operands[3].constant->low = wide.operands[3].constant->high = 32768;
+  EXPECT_EQ(refusal_of(rank(wide, {}), "conv.integer"), "not refused");
+}
+
 TEST(Choice, AFamilyServesAllLevelsOfAProject) {
   const ir::Problem problem = byte_window_problem({64, 64, 3, 3}, 100, 0, ElementType::kUInt8);
   const Machine both;

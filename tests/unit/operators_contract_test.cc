@@ -153,7 +153,7 @@ TEST(ConvInteger, RefusesOtherTypes) {
   EXPECT_EQ(error_of([&] {
               run({.op = "ConvInteger", .operands = {&x, &w}});
             }),
-            "input 0 must be int8 or uint8, not float32");
+            "input 0 must be integers of 8 or 16 bits, not float32");
 }
 
 TEST(ConvInteger, AllItsOperandsBelongToTheContraction) {

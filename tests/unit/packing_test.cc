@@ -214,6 +214,21 @@ TEST(Packing, IntegersFollowTheirLaw) {
   }
 }
 
+TEST(Packing, BytesBesideInt16LieInPairs) {
+  for (const ir::Shape& shape : {ir::Shape{5, 17}, {16, 16}, {3, 40}}) {
+    const ir::Tensor w = integers(shape, ElementType::kUInt8);
+    const MatrixView view = product_matrices(shape);
+    const auto panels = written<std::int8_t>(pack_integer_panels(w, view, {128}, true, false, true));
+    const std::int64_t depth = shape[0], columns = shape[1], words = (depth + 1) / 2;
+    ASSERT_EQ(static_cast<std::int64_t>(panels.size()), (columns + 15) / 16 * words * 32);
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(panels.size()); ++i) {
+      const std::int64_t n = i / 32 / words * 16 + i % 32 / 2, k = i / 32 % words * 2 + i % 2;
+      const std::int64_t expected = n < columns && k < depth ? w.int_at(k * columns + n) - 128 : 0;
+      EXPECT_EQ(panels[static_cast<std::size_t>(i)], expected) << k << ", " << n;
+    }
+  }
+}
+
 TEST(Packing, DepthwiseIntegersAreRowsOfChannels) {
   const ir::Tensor w = integers({5, 1, 2, 2}, ElementType::kInt8);
   const std::vector<std::int64_t> zero = {1, 2, 3, 4, 5};

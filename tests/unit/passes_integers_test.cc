@@ -67,9 +67,9 @@ TEST(ConvOfIntegers, Refuses) {
                        "dx = DequantizeLinear(x, s)\n dw = DequantizeLinear(w_w, sw)\n y = Conv(dx, dw)"),
                  "scale or zero point is computed");
   expect_refuses("conv-of-integers",
-                 graph("int16[1,4,6,5] x, int8[6,4,3,3] w_w", "float[1,6,4,3] y",
+                 graph("int32[1,4,6,5] x, int8[6,4,3,3] w_w", "float[1,6,4,3] y",
                        "dx = DequantizeLinear(x, sx)\n dw = DequantizeLinear(w_w, sw)\n y = Conv(dx, dw)"),
-                 "8 bits");
+                 "8 or 16 bits");
   expect_refuses("conv-of-integers",
                  graph("int8[1,6,6,5] x, int8[6,6,3,3] w_w", "float[1,6,4,3] y",
                        "dx = DequantizeLinear<axis = 1>(x, swn)\n dw = DequantizeLinear(w_w, sw)\n"

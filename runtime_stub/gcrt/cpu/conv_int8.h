@@ -1,4 +1,4 @@
-// Direct 2-D convolution of 8-bit images with constant weights, exact in int32, channels last.
+// Direct 2-D convolution of integer images with constant weights, exact modulo 2^32, channels last.
 //
 //   acc(m, n) = offsets[n] + sum over taps and k of x * w        modulo 2^32
 //
@@ -26,12 +26,12 @@ inline std::ptrdiff_t conv2d_integer_work_items(const ConvShape& s, const Blocki
 }
 
 // Work items [work_begin, work_end) of a convolution, counted with the same blocking, which cuts no depth.
-//   x           input, uint8_t or int8_t, see ConvShape
+//   x           input of 8 or 16 bits, see ConvShape
 //   w_packed    per group [ceil(OC / g / 16)][kernel_h * kernel_w][words of in_c / g][16][values of a word],
 //               int8_t or int16_t as in dot_int8.h, each tap padded to whole words; the taps together where
 //               gathers_windows()
-//   offsets     [2][out_c] as in dot_int8.h, or [out_c] beside int16_t
-//   split       table of the SplitWords of int8_t of all groups, or null
+//   offsets     [sets][out_c] as in dot_int8.h
+//   split       table of the SplitWords of all groups, where bytes are multiplied, or null
 //   border_row  the zero point of x, at least in_c / g + 3 times
 //   InTiles     beside int8_t only: where there is a tile unit, products are formed in it
 // The epilogue gets m = index of the output pixel in (image, row, column) order and n = output channel.

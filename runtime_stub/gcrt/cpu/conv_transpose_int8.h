@@ -1,4 +1,4 @@
-// Transposed 2-D convolution of 8-bit images with constant weights, exact in int32, channels last.
+// Transposed 2-D convolution of integer images with constant weights, exact in int32, channels last.
 //
 //   acc(m, n) = offsets[phase of m][n] + sum over taps and k of x * w        modulo 2^32
 //
@@ -12,12 +12,11 @@
 namespace GCRT_NAMESPACE {
 
 // Work items [work_begin, work_end), counted as those of floats; see conv_transpose2d.
-//   x           input, uint8_t or int8_t
+//   x           input of 8 or 16 bits
 //   w_packed    per group [ceil(OC / g / 16)][kernel_h * kernel_w][words of in_c / g][16][values of a word],
 //               int8_t or int16_t as in dot_int8.h, each tap padded to whole words, taps not flipped
-//   offsets     [stride_h * stride_w][2][out_c] as in dot_int8.h, or [stride_h * stride_w][out_c] beside
-//               int16_t
-//   split       table of the SplitWords of int8_t of all groups, or null
+//   offsets     [stride_h * stride_w][sets][out_c] as in dot_int8.h
+//   split       table of the SplitWords of all groups, where bytes are multiplied, or null
 //   border_row  the zero point of x, at least in_c / g times
 template <class TX, class TW, class E>
 inline void conv_transpose2d_integer(const ConvShape& s, const TX* x, const TW* w_packed,
@@ -29,8 +28,8 @@ inline void conv_transpose2d_integer(const ConvShape& s, const TX* x, const TW* 
   const TransposeOperands<Dot> operands{x,
                                         w_packed,
                                         border_row,
-                                        offsets_as_read<IntegerDot<TX, TW>>(offsets, s.out_c),
-                                        (sizeof(TW) == 1 ? 2 : 1) * std::ptrdiff_t{s.out_c},
+                                        offsets_as_read<Dot>(offsets, s.out_c),
+                                        Dot::kOffsetSets * std::ptrdiff_t{s.out_c},
                                         SplitWords::of(split, panels)};
   conv_transpose2d_items(s, operands, epilogue, work_begin, work_end);
 }

@@ -133,7 +133,11 @@ struct DepthwiseRow {
   template <int L>
   GCRT_INLINE typename Dot::template ChannelFactor<L> outside() const {
     using T = ElementOf<typename Dot::template ChannelFactor<L>>;
-    return splat(Lanes<L>{}, Dot::kSkipsBorder ? T{} : T{border});
+    if constexpr (Dot::kSkipsBorder) {
+      return splat(Lanes<L>{}, T{});
+    } else {
+      return splat(Lanes<L>{}, static_cast<T>(Dot::channel_border(border)));
+    }
   }
   // Kernel rows that are summed, and whether one of them lies inside the image.
   GCRT_INLINE TapRange summed_rows() const { return Dot::kSkipsBorder ? rows : TapRange{0, shape.kernel_h}; }

@@ -1,4 +1,4 @@
-// Depthwise 2-D convolution of 8-bit images with int16 weights, exact in int32, channels last.
+// Depthwise 2-D convolution of integer images with int16 weights, exact modulo 2^32, channels last.
 #pragma once
 
 #include "gcrt/cpu/depthwise.h"
@@ -17,9 +17,9 @@ inline void depthwise2d_integer_fixed(const ConvShape& s, const TX* x, const std
 
 // Work items [work_begin, work_end) of a depthwise convolution: groups == in_c, out_c a multiple of in_c,
 // output channel c reads input channel c / (out_c / in_c).
-//   x        input, uint8_t or int8_t, see ConvShape
+//   x        input of 8 or 16 bits, see ConvShape
 //   w        [kernel_h * kernel_w][out_c]
-//   offsets  [out_c], minus the zero point of x times the sum of the weights
+//   offsets  [out_c], minus the zero point of x times the sum of the weights, as in dot_int8.h
 //   border   the zero point of x
 // The epilogue gets Pack<int32_t, L> of offsets + sum of x * w at m = output pixel and n = output channel.
 template <class TX, class E>

@@ -32,8 +32,10 @@
 //   add(a, b)             the sum of two Accumulators
 //   begin(v), total(s)    an Accumulator is a vector of sums, or what becomes one in the end
 //
-// and, for depthwise.h, whose lanes are channels, channel_values(x) and channel_weights(w): one value per
-// lane, a ChannelFactor, in the forms that multiply_add takes.
+// Elements of B that fill no vector are widened to int16 as they are read (tile.h).
+//
+// And, for depthwise.h, whose lanes are channels, channel_values(x) and channel_weights(w): one value per
+// lane, a ChannelFactor, in the forms that multiply_add takes; unless kSkipsBorder, channel_border(x) of one.
 #pragma once
 
 #include <type_traits>

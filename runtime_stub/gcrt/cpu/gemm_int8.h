@@ -1,12 +1,12 @@
-// Matrix product of 8-bit A with packed constant B, exact in int32.
+// Matrix product of A of 8 or 16 bits with packed constant B, in int32.
 //
 //   acc(m, n) = offsets[n] + sum over k of a[m * lda + k] * b(k, n)       modulo 2^32
 //
-// A is uint8_t or int8_t. B is packed as [ceil(N / 16)][ceil(K / 4)][16][4] int8_t, or
-// [ceil(N / 16)][ceil(K / 2)][16][2] int16_t, zero padded in both directions. Beside int8_t, offsets are
-// [2][N] as in dot_int8.h; `split` is the table of their SplitWords, or null. The epilogue is called as in
-// gemm.h, with Pack<int32_t, L>. Reads of A stay inside its M rows. `InTiles`, beside int8_t only: where
-// there is a tile unit, products are formed in it.
+// B is packed as [ceil(N / 16)][ceil(K / 4)][16][4] int8_t where A is of 8 bits too, else as
+// [ceil(N / 16)][ceil(K / 2)][16][2] int8_t or int16_t, zero padded in both directions; offsets are [sets][N]
+// as in dot_int8.h. `split` is the table of the SplitWords, where bytes are multiplied, or null. The epilogue
+// is called as in gemm.h, with Pack<int32_t, L>. Reads of A stay inside its M rows. `InTiles`, of bytes only:
+// where there is a tile unit, products are formed in it.
 #pragma once
 
 #include "gcrt/cpu/dot_tiles.h"

@@ -126,6 +126,18 @@ struct TileSums {
   typename Dot::Accumulator sum[kPhases][Rows][Vectors];
 };
 
+// The words of a vector of columns of B, whose elements may be narrower than what they are multiplied as.
+template <class Dot>
+GCRT_INLINE void read_factors(const typename Dot::Right* b, typename Dot::Vector& words) {
+  using Right = typename Dot::Right;
+  constexpr int kCount = kVectorLanes<typename Dot::Sum> * Dot::kWordDepth;
+  if constexpr (kCount * sizeof(Right) == sizeof(words)) {
+    __builtin_memcpy(&words, b, sizeof(words));
+  } else {
+    words = bit_cast_whole<typename Dot::Vector>(convert<std::int16_t>(load(Lanes<kCount>{}, b)));
+  }
+}
+
 // One word of k: an outer product of one column of A and one row of B. `factor(i)` is the word of row i, in a
 // form that multiplies words of B.
 template <int Phase, bool InPairs = false, int Rows, int Vectors, class Dot, class F>
@@ -137,7 +149,7 @@ GCRT_INLINE void tile_step(TileSums<Rows, Vectors, Dot>& acc, const F& factor, c
   GCRT_UNROLL
   for (int j = 0; j < Vectors; ++j) {
     const std::ptrdiff_t column = j * L % kPanelColumns * Dot::kWordDepth;
-    __builtin_memcpy(&bv[j], b + (j * L / kPanelColumns) * panel_stride + column, sizeof(bv[j]));
+    read_factors<Dot>(b + (j * L / kPanelColumns) * panel_stride + column, bv[j]);
   }
   GCRT_UNROLL
   for (int i = 0; i < Rows; ++i) {

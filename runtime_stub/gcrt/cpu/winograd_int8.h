@@ -70,8 +70,7 @@ struct WinogradIntegers<4> {
 
 // As WinogradTileOfFloats.
 using WinogradTileOfIntegers =
-    TileOfLevel<IntegerTile<std::int16_t, std::int16_t>, IntegerTile<std::int16_t, std::int16_t>,
-                RegisterTile<6, 2, 2>, RegisterTile<8, 2, 4>>;
+    TileOfLevel<Int16Tile, Int16Tile, RegisterTile<6, 2, 2>, RegisterTile<8, 2, 4>>;
 
 template <int T, class TX>
 struct IntegerForm : WinogradIntegers<T> {
