@@ -9,14 +9,14 @@ namespace kernel_test {
 namespace {
 
 // Of a kernel that is asked for tiles where there are any.
-template <class TW>
-constexpr bool kAsksForTiles = kInTiles && sizeof(TW) == 1;
+template <class TX, class TW>
+constexpr bool kAsksForTiles = kInTiles && kAreBytes<TX, TW>;
 
 constexpr Blocking kBlockings[] = {{0, 0, 0, 0}, {9, 17, 5, 0}};
 
 template <class TX, class TW>
 void check_gemm(int rows, int columns, int depth, int gap, Values values, std::uint32_t seed) {
-  constexpr bool kTiled = kAsksForTiles<TW>;
+  constexpr bool kTiled = kAsksForTiles<TX, TW>;
   SCOPED_TRACE(::testing::Message() << rows << "x" << columns << "x" << depth << " gap " << gap << " seed "
                                     << seed);
   const int lda = depth + gap;
@@ -144,7 +144,7 @@ std::size_t used_size(const ConvShape& s) {
 
 template <class TX, class TW>
 void check_conv(const ConvShape& s, Values values = Values::random, std::uint32_t seed = 3) {
-  constexpr bool kTiled = kAsksForTiles<TW>;
+  constexpr bool kTiled = kAsksForTiles<TX, TW>;
   SCOPED_TRACE(::testing::Message() << "in " << s.batch << "x" << s.in_h << "x" << s.in_w << "x" << s.in_c
                                     << " out " << s.out_h << "x" << s.out_w << "x" << s.out_c << " kernel "
                                     << s.kernel_h << "x" << s.kernel_w << " stride " << s.stride_h << ","

@@ -46,6 +46,7 @@ struct ByteTiles {
 // Bytes of A are read as they lie, signed or not, and B is whole words of bytes.
 template <class TX>
 struct TiledByteDot : IntegerDot<TX, std::int8_t> {
+  static_assert(sizeof(TX) == 1, "the tile unit multiplies bytes");
   using Unit = ByteTiles;
   static constexpr bool kInTiles = true;
   static constexpr int kRows = kTaskParts * kTileRows;
