@@ -77,14 +77,20 @@ class ScaleMover {
     NodeId node;
     std::size_t slot;
   };
+  struct Chain {
+    std::vector<Leaf> leaves;
+    std::vector<ValueId> between;  // the leaves and the quantisation
+  };
 
   bool move_scale(NodeId quantise) {
     const Tensor* scale = scale_of(quantise);
     if (!scale || scale->count() != 1 || scale->real_at(0) == 1) return false;
-    const auto leaves = leaves_of(quantise, scale->real_at(0));
-    if (!leaves) return false;
+    const auto chain = chain_of(quantise, scale->real_at(0));
+    if (!chain) return false;
     const double divisor = scale->real_at(0);
-    for (const Leaf& leaf : *leaves) {
+    for (const ValueId value : chain->between)
+      graph_.value(value).name += " / scale";  // no value of the model
+    for (const Leaf& leaf : chain->leaves) {
       const ValueId value = graph_.node(leaf.node).operands[leaf.slot];
       graph_.set_operand(leaf.node, static_cast<int>(leaf.slot), divided(value, divisor));
     }
@@ -101,8 +107,9 @@ class ScaleMover {
 
   /// Everything to divide above a quantisation; nullopt: something there is neither integers nor constant, is
   /// read elsewhere too, or is not homogeneous.
-  std::optional<std::vector<Leaf>> leaves_of(NodeId quantise, double divisor) const {
-    std::vector<Leaf> leaves, open = {{quantise, 0}};
+  std::optional<Chain> chain_of(NodeId quantise, double divisor) const {
+    Chain chain;
+    std::vector<Leaf> open = {{quantise, 0}};
     for (std::size_t visited = 0; !open.empty(); ++visited) {
       const Leaf next = open.back();
       open.pop_back();
@@ -111,14 +118,15 @@ class ScaleMover {
       if (visited == kMostNodes || graph_.value(value).type.element != ElementType::kFloat32)
         return std::nullopt;
       if (is_divisible(value, divisor)) {
-        leaves.push_back(next);
+        chain.leaves.push_back(next);
         continue;
       }
+      chain.between.push_back(value);
       const std::size_t count = divided_operands(value);
       if (count == 0) return std::nullopt;
       for (std::size_t i = 0; i < count; ++i) open.push_back({graph_.value(value).producer, i});
     }
-    return leaves;
+    return chain;
   }
 
   /// Number of operands to divide so that the value, which nobody else reads, is divided; 0: it cannot be.
