@@ -1,0 +1,238 @@
+// Sizes as formulas: canonical forms against numbers, and what follows from bounds.
+#include "ir/dim.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "ir/operator.h"
+#include "ir/sizes.h"
+
+namespace gcompile::ir {
+namespace {
+
+using Values = std::vector<std::int64_t>;
+
+std::string text(const Dim& dim) {
+  return to_string(dim, [](int symbol) { return std::string(1, static_cast<char>('a' + symbol)); });
+}
+
+std::int64_t at(const Dim& dim, const Values& values) {
+  return dim.at([&](int symbol) { return values[static_cast<std::size_t>(symbol)]; });
+}
+
+std::int64_t floor_of(std::int64_t a, std::int64_t b) { return (a - ((a % b + b) % b)) / b; }
+
+/// A formula, and the same in numbers.
+struct Formula {
+  Dim dim;
+  std::function<std::int64_t(const Values&)> number;
+};
+
+class Formulas {
+ public:
+  explicit Formulas(std::uint32_t seed) : random_(seed) {}
+  static constexpr int kSymbols = 3;
+
+  Formula make(int depth) {
+    const int kind = depth == 0 ? pick(0, 1) : pick(0, 7);
+    if (kind == 0) {
+      const std::int64_t number = pick(-6, 9);
+      return {Dim(number), [=](const Values&) { return number; }};
+    }
+    if (kind == 1) {
+      const int symbol = pick(0, kSymbols - 1);
+      return {Dim::symbol(symbol), [=](const Values& v) { return v[static_cast<std::size_t>(symbol)]; }};
+    }
+    const Formula a = make(depth - 1);
+    if (kind == 2) {
+      const std::int64_t divisor = pick(1, 6);
+      return {floor_div(a.dim, divisor), [=](const Values& v) { return floor_of(a.number(v), divisor); }};
+    }
+    const Formula b = make(depth - 1);
+    switch (kind) {
+      case 3:
+        return {min(a.dim, b.dim), [=](const Values& v) { return std::min(a.number(v), b.number(v)); }};
+      case 4:
+        return {max(a.dim, b.dim), [=](const Values& v) { return std::max(a.number(v), b.number(v)); }};
+      case 5:
+        return {a.dim * b.dim, [=](const Values& v) { return a.number(v) * b.number(v); }};
+      case 6:
+        return {a.dim - b.dim, [=](const Values& v) { return a.number(v) - b.number(v); }};
+      default:
+        return {a.dim + b.dim, [=](const Values& v) { return a.number(v) + b.number(v); }};
+    }
+  }
+  Values values(const std::vector<Bounds>& bounds) {
+    Values out;
+    for (const Bounds& b : bounds) out.push_back(pick(static_cast<int>(b.low), static_cast<int>(b.high)));
+    return out;
+  }
+  int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
+
+ private:
+  std::mt19937 random_;
+};
+
+/// Calls visit(formulas, bounds) with many seeds; formulas that grow too long are left out.
+template <class F>
+void for_many(int count, const F& visit) {
+  int made = 0;
+  for (std::uint32_t seed = 1; made < count; ++seed) {
+    ASSERT_LT(seed, 4u * static_cast<std::uint32_t>(count)) << "formulas are too long too often";
+    Formulas formulas(seed);
+    std::vector<Bounds> bounds;
+    for (int i = 0; i < Formulas::kSymbols; ++i) {
+      const std::int64_t low = formulas.pick(-3, 8);
+      bounds.push_back({low, low + formulas.pick(0, 20)});
+    }
+    try {
+      visit(formulas, bounds);
+      ++made;
+    } catch (const OperatorError&) {
+    }
+  }
+}
+
+TEST(DimTest, FormsHaveTheValueOfTheirNumbers) {
+  for_many(5000, [](Formulas& formulas, const std::vector<Bounds>& bounds) {
+    const Formula formula = formulas.make(4);
+    for (int i = 0; i < 10; ++i) {
+      const Values values = formulas.values(bounds);
+      ASSERT_EQ(at(formula.dim, values), formula.number(values)) << text(formula.dim);
+    }
+  });
+}
+
+TEST(DimTest, EqualFormsCompareEqual) {
+  for_many(2000, [](Formulas& formulas, const std::vector<Bounds>&) {
+    const Dim a = formulas.make(2).dim, b = formulas.make(2).dim, c = formulas.make(2).dim;
+    EXPECT_EQ(a + b, b + a);
+    EXPECT_EQ((a + b) + c, a + (b + c));
+    EXPECT_EQ(a - a, Dim(0));
+    EXPECT_EQ(a * b, b * a);
+    EXPECT_EQ((a + b) * c, a * c + b * c);
+    EXPECT_EQ(min(a, b), min(b, a));
+    EXPECT_EQ(max(a + 5, b + 5), max(a, b) + 5);
+    EXPECT_EQ(floor_div(a * 6, 3), a * 2);
+    EXPECT_EQ(floor_div(a * 12 + b * 12 + 7, 12), a + b);
+    const Dim linear =
+        Dim::symbol(0) * formulas.pick(-9, 9) + Dim::symbol(1) * formulas.pick(-9, 9) + formulas.pick(-9, 9);
+    EXPECT_EQ(floor_div(floor_div(linear, 3), 4), floor_div(linear, 12));
+    EXPECT_EQ(floor_div(a * 2 + 1, 4), floor_div(a, 2));
+    EXPECT_FALSE(a < a);
+    EXPECT_TRUE(a == b || (a < b) != (b < a));
+  });
+}
+
+TEST(DimTest, QuotientsAreExactOrNone) {
+  for_many(2000, [](Formulas& formulas, const std::vector<Bounds>&) {
+    const Dim a = formulas.make(2).dim, b = formulas.make(2).dim;
+    if (b == Dim(0)) return;
+    const auto quotient = exact_quotient(a * b, b);
+    ASSERT_TRUE(quotient) << text(a) << " times " << text(b);
+    EXPECT_EQ(*quotient, a) << text(b);
+    const auto other = exact_quotient(a, b);
+    EXPECT_TRUE(!other || *other * b == a);
+  });
+  const Dim h = Dim::symbol(0), w = Dim::symbol(1);
+  EXPECT_EQ(exact_quotient(h * w * 16, w * 4), h * 4);
+  EXPECT_FALSE(exact_quotient(h * w + 1, w));
+  EXPECT_FALSE(exact_quotient(h, 2));
+  EXPECT_FALSE(exact_quotient(h, 0));
+}
+
+TEST(DimTest, SubstitutionIsEvaluation) {
+  for_many(2000, [](Formulas& formulas, const std::vector<Bounds>& bounds) {
+    const Formula formula = formulas.make(3), inner = formulas.make(2);
+    const Dim changed =
+        formula.dim.replaced([&](int symbol) { return symbol == 1 ? inner.dim : Dim::symbol(symbol); });
+    Values values = formulas.values(bounds);
+    const std::int64_t direct = at(changed, values);
+    values[1] = inner.number(values);
+    EXPECT_EQ(direct, formula.number(values));
+  });
+}
+
+TEST(DimTest, MultiplesAreCoefficients) {
+  const Dim h = Dim::symbol(7);  // "h"
+  const Dim height = h * 32;
+  EXPECT_EQ(content(height * 3 + 16), 16);
+  // Five halvings, as an image's, with the pads of windows of three rows.
+  Dim size = height;
+  for (int i = 0; i < 5; ++i) size = floor_div(size + 2 - 3, 2) + 1;
+  EXPECT_EQ(size, h);
+  EXPECT_EQ(text(floor_div(h * 3 + 1, 2)), "h + floor((h + 1) / 2)");
+  EXPECT_EQ(text(h * -2 * Dim::symbol(0) - 1), "-2*a*h - 1");
+}
+
+TEST(DimTest, GrowthIsAnError) {
+  EXPECT_THROW(Dim(std::int64_t{1} << 40) * (std::int64_t{1} << 40), OperatorError);
+  EXPECT_THROW(Dim::symbol(0) * ((std::int64_t{1} << 61) + 1) * 2, OperatorError);
+  Dim power = Dim::symbol(0);
+  EXPECT_THROW(power * power * power * power * power, OperatorError);
+  Dim many;
+  EXPECT_THROW(for (int i = 0; i < 40; ++i) many = many + Dim::symbol(i), OperatorError);
+  Dim deep = Dim::symbol(0);
+  EXPECT_THROW(for (int i = 0; i < 12; ++i) deep = min(deep * 2, Dim::symbol(1)), OperatorError);
+}
+
+TEST(SizesTest, BoundsEncloseAndComparisonsHold) {
+  for_many(3000, [](Formulas& formulas, const std::vector<Bounds>& bounds) {
+    Sizes sizes;
+    for (const Bounds& b : bounds) sizes.add_symbol({"s", b, b.low});
+    const Formula a = formulas.make(3), b = formulas.make(3);
+    const Bounds range = sizes.bounds(a.dim);
+    const Truth equal = sizes.equal(a.dim, b.dim), less_equal = sizes.less_equal(a.dim, b.dim);
+    for (int i = 0; i < 20; ++i) {
+      const Values values = formulas.values(bounds);
+      const std::int64_t x = a.number(values), y = b.number(values);
+      ASSERT_TRUE(range.contains(x)) << text(a.dim);
+      ASSERT_TRUE(equal == Truth::kUnknown || (equal == Truth::kYes) == (x == y)) << text(a.dim - b.dim);
+      ASSERT_TRUE(less_equal == Truth::kUnknown || (less_equal == Truth::kYes) == (x <= y));
+    }
+  });
+}
+
+TEST(SizesTest, EqualitiesAreSolvedAndChecked) {
+  Sizes sizes;
+  const Dim past = Dim::symbol(sizes.add_symbol({"past", {0, 1023}, 127}));
+  const Dim rows = Dim::symbol(sizes.add_symbol({"rows", {1, 1024}, 1}));
+  const Dim total = Dim::symbol(sizes.add_symbol({"total", {1, 1024}, 128}));
+  EXPECT_EQ(sizes.equal(total, past + rows), Truth::kUnknown);
+  EXPECT_TRUE(sizes.assume_equal(total, past + rows));
+  EXPECT_EQ(sizes.resolved(total * 2), (past + rows) * 2);
+  EXPECT_EQ(sizes.equal(total - past, rows), Truth::kYes);
+  ASSERT_EQ(sizes.checks().size(), 1u);
+  // The bounds of the total hold for the sum: a cache of 1,024 rows has room, and a slice needs no minimum.
+  EXPECT_EQ(sizes.less_equal(past + rows, 1024), Truth::kYes);
+  EXPECT_EQ(sizes.bounds(past + rows).high, 1024);
+  EXPECT_EQ(sizes.at_typical(total), 128);
+  // A contradiction is one.
+  EXPECT_FALSE(sizes.assume_equal(total, past + rows + 1));
+  EXPECT_FALSE(sizes.assume_equal(rows * 2, past * 2 + 1));
+}
+
+TEST(SizesTest, FactsOfSumsBound) {
+  Sizes sizes;
+  const Dim past = Dim::symbol(sizes.add_symbol({"past", {0, 1024}, 0}));
+  const Dim rows = Dim::symbol(sizes.add_symbol({"rows", {1, 1024}, 1}));
+  EXPECT_EQ(sizes.less_equal(past + rows, 1024), Truth::kUnknown);
+  sizes.add_fact(past + rows, {1, 1024});
+  EXPECT_EQ(sizes.less_equal(past + rows, 1024), Truth::kYes);
+  EXPECT_EQ(sizes.less_equal(past * 2 + rows * 2, 2048), Truth::kYes);
+  EXPECT_EQ(sizes.less_equal(past, 1023), Truth::kYes);
+}
+
+TEST(SizesTest, WhatCannotBeSolvedIsCheckedOnly) {
+  Sizes sizes;
+  const Dim a = Dim::symbol(sizes.add_symbol({"a", {1, 100}, 10}));
+  const Dim b = Dim::symbol(sizes.add_symbol({"b", {1, 100}, 10}));
+  EXPECT_TRUE(sizes.assume_equal(a * 2, b * 3));
+  EXPECT_EQ(sizes.resolved(a), a);
+  EXPECT_EQ(sizes.checks().size(), 1u);
+  EXPECT_FALSE(sizes.assume_equal(a * 2, b * 2 + 1));
+}
+
+}  // namespace
+}  // namespace gcompile::ir
