@@ -1,0 +1,137 @@
+#include "ir/sizes.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+
+namespace gcompile::ir {
+namespace {
+
+std::int64_t clamped(__int128 number) {
+  return static_cast<std::int64_t>(std::clamp<__int128>(number, -kDimLimit, kDimLimit));
+}
+
+Bounds operator+(const Bounds& a, const Bounds& b) {
+  return {clamped(static_cast<__int128>(a.low) + b.low), clamped(static_cast<__int128>(a.high) + b.high)};
+}
+
+Bounds operator*(const Bounds& a, const Bounds& b) {
+  const std::initializer_list<__int128> ends = {
+      static_cast<__int128>(a.low) * b.low, static_cast<__int128>(a.low) * b.high,
+      static_cast<__int128>(a.high) * b.low, static_cast<__int128>(a.high) * b.high};
+  return {clamped(std::min(ends)), clamped(std::max(ends))};
+}
+
+/// By interval arithmetic, from the symbols alone.
+Bounds enclosure(const Dim& dim, const std::vector<SizeSymbol>& symbols) {
+  const auto of = [&](const DimAtom& atom) -> Bounds {
+    if (atom.kind == DimAtom::Kind::kSymbol) return symbols[static_cast<std::size_t>(atom.symbol)].bounds;
+    const Bounds a = enclosure(atom.a, symbols);
+    if (atom.kind == DimAtom::Kind::kFloorDiv) {
+      return {floor_div(a.low, atom.divisor).constant(), floor_div(a.high, atom.divisor).constant()};
+    }
+    const Bounds b = enclosure(atom.b, symbols);
+    if (atom.kind == DimAtom::Kind::kMin) return {std::min(a.low, b.low), std::min(a.high, b.high)};
+    return {std::max(a.low, b.low), std::max(a.high, b.high)};
+  };
+  Bounds sum{dim.constant(), dim.constant()};
+  for (const DimTerm& term : dim.terms()) {
+    Bounds product{term.coefficient, term.coefficient};
+    for (const DimAtom& atom : term.atoms) product = product * of(atom);
+    sum = sum + product;
+  }
+  return sum;
+}
+
+/// A symbol that a difference of zero gives, and what it is: of a term of its own with coefficient 1 or -1,
+/// and nowhere else.
+struct Solution {
+  int symbol;
+  Dim value;
+};
+std::optional<Solution> solve(const Dim& difference) {
+  for (auto term = difference.terms().rbegin(); term != difference.terms().rend(); ++term) {
+    const bool is_bare = term->atoms.size() == 1 && term->atoms[0].kind == DimAtom::Kind::kSymbol;
+    if (!is_bare || (term->coefficient != 1 && term->coefficient != -1)) continue;
+    const int symbol = term->atoms[0].symbol;
+    const Dim rest = difference - Dim::symbol(symbol) * term->coefficient;
+    if (rest.mentions(symbol)) continue;
+    return Solution{symbol, rest * -term->coefficient};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+int Sizes::add_symbol(SizeSymbol symbol) {
+  symbols_.push_back(std::move(symbol));
+  const int number = static_cast<int>(symbols_.size()) - 1;
+  solved_.push_back(Dim::symbol(number));
+  return number;
+}
+
+void Sizes::add_fact(const Dim& form, Bounds bounds) { facts_.push_back({resolved(form), bounds}); }
+
+Dim Sizes::resolved(const Dim& dim) const {
+  return dim.is_constant()
+             ? dim
+             : dim.replaced([&](int symbol) { return solved_[static_cast<std::size_t>(symbol)]; });
+}
+
+Bounds Sizes::bounds(const Dim& dim) const {
+  if (dim.is_constant()) return {dim.constant(), dim.constant()};
+  const Dim form = resolved(dim);
+  Bounds best = enclosure(form, symbols_);
+  for (const Fact& fact : facts_) {
+    for (const std::int64_t factor : {-2, -1, 1, 2}) {
+      const Bounds other =
+          enclosure(form - fact.form * factor, symbols_) + fact.bounds * Bounds{factor, factor};
+      best = {std::max(best.low, other.low), std::min(best.high, other.high)};
+    }
+  }
+  return best;
+}
+
+std::int64_t Sizes::at_typical(const Dim& dim) const {
+  return resolved(dim).at([&](int symbol) { return symbols_[static_cast<std::size_t>(symbol)].typical; });
+}
+
+Truth Sizes::equal(const Dim& a, const Dim& b) const {
+  const Dim difference = resolved(a) - resolved(b);
+  if (difference.is_constant()) return difference.constant() == 0 ? Truth::kYes : Truth::kNo;
+  const Bounds range = bounds(difference);
+  if (range == Bounds{0, 0}) return Truth::kYes;
+  if (!range.contains(0)) return Truth::kNo;
+  // Never equal either if a number divides everything but the constant.
+  const std::int64_t divisor = content(difference - difference.constant());
+  return difference.constant() % divisor != 0 ? Truth::kNo : Truth::kUnknown;
+}
+
+Truth Sizes::less_equal(const Dim& a, const Dim& b) const {
+  const Bounds range = bounds(b - a);
+  return range.low >= 0 ? Truth::kYes : range.high < 0 ? Truth::kNo : Truth::kUnknown;
+}
+
+bool Sizes::assume_equal(const Dim& a, const Dim& b) {
+  switch (equal(a, b)) {
+    case Truth::kYes:
+      return true;
+    case Truth::kNo:
+      return false;
+    case Truth::kUnknown:
+      break;
+  }
+  checks_.push_back({a, b});
+  const auto solution = solve(resolved(a) - resolved(b));
+  if (!solution) return true;
+  const auto by = [&](int symbol) {
+    return symbol == solution->symbol ? solution->value : Dim::symbol(symbol);
+  };
+  for (Dim& value : solved_) value = value.replaced(by);
+  // What was known of the symbol is known of what it is.
+  for (Fact& fact : facts_) fact.form = fact.form.replaced(by);
+  facts_.push_back({solution->value, symbols_[static_cast<std::size_t>(solution->symbol)].bounds});
+  return true;
+}
+
+}  // namespace gcompile::ir
