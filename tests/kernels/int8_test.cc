@@ -10,7 +10,7 @@ namespace {
 
 // Of a kernel that is asked for tiles where there are any.
 template <class TX, class TW>
-constexpr bool kAsksForTiles = kAreBytes<TX, TW> && kInTiles;
+constexpr bool kAsksForTiles = kInTiles && (kAreBytes<TX, TW>);
 
 constexpr Blocking kBlockings[] = {{0, 0, 0, 0}, {9, 17, 5, 0}};
 
