@@ -13,14 +13,15 @@ int run_check(const Options& options, Terminal& terminal) {
   const Compilation compilation = compile_model(options, terminal);
   terminal.finish();
   const Program& program = compilation.program;
-  const std::string text =
-      fmt::format("{}: supported; {} nodes, {} calls of {} kernels", program.name,
-                  grouped(program.statistics.nodes_imported), program.layers.size(), program.kernels.size());
+  const Statistics& statistics = program.schedules.back().statistics;
+  const std::string text = fmt::format("{}: supported; {} nodes, {} calls of {} kernels", program.name,
+                                       grouped(statistics.nodes_imported),
+                                       program.schedules.back().layers.size(), program.kernels.size());
   if (options.json) {
     const nlohmann::ordered_json out = {{"name", program.name},
                                         {"supported", true},
-                                        {"nodes", program.statistics.nodes_imported},
-                                        {"arena_bytes", program.arena_bytes},
+                                        {"nodes", statistics.nodes_imported},
+                                        {"arena_bytes", arena_bytes(program)},
                                         {"weights_bytes", weights_file_bytes(program)}};
     std::fputs(json_text(out).c_str(), stdout);
   } else {

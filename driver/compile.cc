@@ -11,12 +11,14 @@
 #include "codegen/emit/quantities.h"
 #include "codegen/kernels/prices.h"
 #include "codegen/program/lowering.h"
+#include "codegen/program/names.h"
 #include "codegen/program/statistics.h"
 #include "driver/file_system.h"
 #include "driver/golden.h"
 #include "driver/interrupt.h"
 #include "driver/local_files.h"
 #include "driver/publish.h"
+#include "driver/size_choices.h"
 #include "driver/verify_reference.h"
 #include "driver/version.h"
 #include "frontend/export.h"
@@ -111,14 +113,14 @@ Machine machine_of(const Options& options) {
 }
 
 /// The fusion log of the report: as much of it as somebody may read.
-void add_remarks(Program& program, const std::vector<passes::Remark>& remarks) {
+void add_remarks(Schedule& schedule, const std::vector<passes::Remark>& remarks) {
   constexpr std::size_t kMost = 10'000;
   for (const passes::Remark& remark : std::span(remarks).first(std::min(kMost, remarks.size()))) {
-    program.remarks.push_back({fmt::format("{}: {}", remark.pass, remark.subject),
-                               remark.refused ? "not " + remark.text : remark.text});
+    schedule.remarks.push_back({fmt::format("{}: {}", remark.pass, remark.subject),
+                                remark.refused ? "not " + remark.text : remark.text});
   }
   if (remarks.size() <= kMost) return;
-  program.remarks.push_back(
+  schedule.remarks.push_back(
       {fmt::format("{} more", remarks.size() - kMost), "`gcompile opt MODEL --json` lists all"});
 }
 
@@ -198,28 +200,40 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   lowering.optimize_for_size = options.optimize_for_size;
   lowering.keeps_denormals = options.exact;
   lowering.extra_weights_percent = options.extra_weights_percent;
-  compilation.program = lower_graph(compilation.optimised, lowering);
+  std::vector<const ir::Graph*> graphs;
+  for (const SizedModel& model : compilation.models) graphs.push_back(&model.optimised);
+  compilation.program = lower_graphs(graphs, lowering);
   throw_if_interrupted();
 
   Program& program = compilation.program;
+  Names names;
+  for (const frontend::DimChoices& dim : options.choices) {
+    program.sizes.push_back({dim.name, names(dim.name, "")});
+  }
   program.tool_version = kVersion;
   program.model_sha256 = compilation.info.sha256;
   program.producer = producer_text(compilation.info);
   program.opset = opset_text(compilation.info);
   program.options = canonical_options(options);
-  add_graph_statistics(program.statistics, compilation.imported, compilation.optimised);
-  add_remarks(program, compilation.report.remarks);
+  for (std::size_t i = 0; i < compilation.models.size(); ++i) {
+    const SizedModel& model = compilation.models[i];
+    Schedule& schedule = program.schedules[i];
+    schedule.sizes = model.sizes;
+    add_graph_statistics(schedule.statistics, model.imported, model.optimised);
+    add_remarks(schedule, model.report.remarks);
+  }
   for (const passes::PackedWeight& weight : compilation.packed_weights) {
     program.packed_weights.push_back({weight.name, weight.rows, weight.columns, weight.bytes,
                                       weight.relative_error, weight.largest_difference});
   }
 }
 
-/// --explain: for every step that computes the node, the kernel families of its kind.
-void explain(const Program& program, const std::string& node, Terminal& terminal) {
+/// --explain: for every step that computes the node, the kernel families of its kind. Returns whether there
+/// is such a step.
+bool explain(const Schedule& schedule, const std::string& node, Terminal& terminal) {
   bool found = false;
-  for (std::size_t i = 0; i < program.layers.size(); ++i) {
-    const Layer& layer = program.layers[i];
+  for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
+    const Layer& layer = schedule.layers[i];
     if (std::find(layer.nodes.begin(), layer.nodes.end(), node) == layer.nodes.end()) continue;
     found = true;
     terminal.note(fmt::format("step {}: {} ({})", i, layer.origins, layer.function));
@@ -236,33 +250,49 @@ void explain(const Program& program, const std::string& node, Terminal& terminal
                                 rival.plan.empty() ? "" : " (" + rival.plan + ")", what));
     }
   }
+  return found;
+}
+
+void explain(const Compilation& compilation, const std::string& node, Terminal& terminal) {
+  bool found = false;
+  for (std::size_t i = 0; i < compilation.models.size(); ++i) {
+    if (!compilation.models[i].text.empty()) terminal.note(compilation.models[i].text + ":");
+    found |= explain(compilation.program.schedules[i], node, terminal);
+  }
   if (!found) terminal.note(fmt::format("--explain '{}': no step computes such a node", ir::printable(node)));
 }
 
-Compilation compile_imported(frontend::ImportedModel model, const Options& options, Terminal& terminal) {
-  Compilation out;
-  out.info = std::move(model.info);
-  out.imported = std::move(model.graph);
-  const passes::Report earlier = prepare_graph(out.imported, options, terminal, out.packed_weights);
-  out.optimised = out.imported;
-  const std::size_t before = out.imported.node_count();
-  terminal.stage(2, kStages, "optimise", fmt::format("{} nodes", grouped(static_cast<std::int64_t>(before))));
-  out.report = optimise_graph(out.optimised, options, terminal, earlier);
+/// From the file to a graph of forms.
+SizedModel optimised_model(const SizeChoice& choice, Compilation& compilation, Terminal& terminal) {
+  const Options& options = choice.options;
+  terminal.stage(1, kStages, "read", options.model);
+  frontend::ImportedModel read = import_model(options, terminal);
+  compilation.info = std::move(read.info);
+  SizedModel model{choice.sizes, choice.text, std::move(read.graph), {}, {}};
+  const passes::Report earlier = prepare_graph(model.imported, options, terminal, compilation.packed_weights);
+  model.optimised = model.imported;
+  const std::size_t before = model.imported.node_count();
+  const std::string at = choice.text.empty() ? "" : choice.text + ": ";
+  terminal.stage(2, kStages, "optimise",
+                 fmt::format("{}{} nodes", at, grouped(static_cast<std::int64_t>(before))));
+  model.report = optimise_graph(model.optimised, options, terminal, earlier);
   throw_if_interrupted();
-
   terminal.stage(3, kStages, "lower",
-                 fmt::format("{} -> {} nodes", grouped(static_cast<std::int64_t>(before)),
-                             grouped(static_cast<std::int64_t>(out.optimised.node_count()))));
-  lower_compilation(out, options);
-  for (const ir::Diagnostic& warning : out.program.warnings) terminal.diagnostic(warning);
-  for (const std::string& node : options.explained) explain(out.program, node, terminal);
-  return out;
+                 fmt::format("{}{} -> {} nodes", at, grouped(static_cast<std::int64_t>(before)),
+                             grouped(static_cast<std::int64_t>(model.optimised.node_count()))));
+  return model;
 }
 
 Compilation compile_model(const Options& options, Terminal& terminal) {
   program_name(options);  // a bad --name is found before the work
-  terminal.stage(1, kStages, "read", options.model);
-  return compile_imported(import_model(options, terminal), options, terminal);
+  Compilation out;
+  for (const SizeChoice& choice : size_choices(options)) {
+    out.models.push_back(optimised_model(choice, out, terminal));
+  }
+  lower_compilation(out, options);
+  for (const ir::Diagnostic& warning : out.program.warnings) terminal.diagnostic(warning);
+  for (const std::string& node : options.explained) explain(out, node, terminal);
+  return out;
 }
 
 FileSet emit_project(const Compilation& compilation, const Options& options) {
@@ -270,8 +300,12 @@ FileSet emit_project(const Compilation& compilation, const Options& options) {
   emit_options.cuda_archs = cuda_architectures(options.arch);
   emit_options.weights = options.weights;
   emit_options.cpu = options.cpu;
-  if (options.selftest) emit_options.golden = golden_vectors(compilation);
-  emit_options.quantised = is_quantised(compilation.imported);
+  if (options.selftest) {
+    for (const SizedModel& model : compilation.models) {
+      emit_options.golden.push_back(golden_vectors(model.imported, compilation.program.states));
+    }
+  }
+  emit_options.quantised = is_quantised(compilation.models.front().imported);
   if (!options.dump_dir.empty()) {
     write_text_file(options.dump_dir, "program.json",
                     json_text(program_json(compilation.program, emit_options)));
@@ -296,11 +330,15 @@ int run_compile(const Options& options, Terminal& terminal) {
     diagnostic.message = warning;
     terminal.diagnostic(diagnostic);
   }
-  const Statistics& s = program.statistics;
+  const Schedule& largest = program.schedules.back();
+  const Statistics& s = largest.statistics;
+  if (!program.sizes.empty()) {
+    terminal.note(fmt::format("{}: {} schedules; of the largest:", program.name, program.schedules.size()));
+  }
   terminal.note(fmt::format("{}: {} nodes -> {} calls of {} kernels; arena {} (bound {}), weights {}{}",
                             program.name, grouped(s.nodes_imported),
-                            grouped(static_cast<std::int64_t>(program.layers.size())), program.kernels.size(),
-                            human_bytes(program.arena_bytes), human_bytes(s.arena_lower_bound),
+                            grouped(static_cast<std::int64_t>(largest.layers.size())), program.kernels.size(),
+                            human_bytes(arena_bytes(program)), human_bytes(s.arena_lower_bound),
                             human_bytes(weights_file_bytes(program)),
                             program.state_bytes > 0 ? ", state " + human_bytes(program.state_bytes) : ""));
   terminal.note(fmt::format("{} files in {}, {} of them changed", files.files().size(), options.output,
@@ -315,8 +353,8 @@ int run_compile(const Options& options, Terminal& terminal) {
                                       {"nodes_imported", s.nodes_imported},
                                       {"nodes_optimised", s.nodes_optimised},
                                       {"kernels", program.kernels.size()},
-                                      {"calls", program.layers.size()},
-                                      {"arena_bytes", program.arena_bytes},
+                                      {"calls", largest.layers.size()},
+                                      {"arena_bytes", arena_bytes(program)},
                                       {"arena_lower_bound", s.arena_lower_bound},
                                       {"bare_first_fit", s.bare_first_fit},
                                       {"scratch_bytes", s.scratch_bytes},

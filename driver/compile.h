@@ -14,12 +14,19 @@
 
 namespace gcompile {
 
-/// A model on its way to files.
-struct Compilation {
-  frontend::ModelInfo info;
+/// A model at one choice of its sizes.
+struct SizedModel {
+  std::vector<std::int64_t> sizes;
+  std::string text;     // "batch=4"; empty: nothing is chosen
   ir::Graph imported;   // as read, then prepare_graph(): the oracle's input
   ir::Graph optimised;  // every node has a form
   passes::Report report;
+};
+
+/// A model on its way to files.
+struct Compilation {
+  frontend::ModelInfo info;
+  std::vector<SizedModel> models;  // one for each schedule
   std::vector<passes::PackedWeight> packed_weights;
   Program program;
 };
@@ -39,10 +46,7 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
 /// Everything up to the program.
 Compilation compile_model(const Options& options, Terminal& terminal);
 
-/// From an imported model on; `compile_model` is this after `import_model`.
-Compilation compile_imported(frontend::ImportedModel model, const Options& options, Terminal& terminal);
-
-/// Makes the program anew from the optimised graph.
+/// Makes the program anew from the optimised graphs.
 void lower_compilation(Compilation& compilation, const Options& options);
 
 /// The files of the project.

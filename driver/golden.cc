@@ -21,12 +21,10 @@ void put_tensor(std::string& bytes, const ir::Tensor& tensor) {
 
 }  // namespace
 
-std::string golden_vectors(const Compilation& compilation) {
-  const ir::Graph& graph = compilation.imported;
-  const Program& program = compilation.program;
+std::string golden_vectors(const ir::Graph& graph, const std::vector<StateTensor>& states) {
   std::map<std::string, ir::Tensor> state;  // by model input
   std::map<std::string, std::string> fed_by;
-  for (const StateTensor& s : program.states) {
+  for (const StateTensor& s : states) {
     state[s.input_name] = ir::Tensor(s.type);
     fed_by[s.output_name] = s.input_name;
   }

@@ -70,8 +70,13 @@ struct RawOptions {
 
 void add_model_options(CLI::App& app, Options& options) {
   app.add_option("model", options.model, "An .onnx file, or ONNX text (.onnxtxt)")->required();
-  app.add_option("--dim", options.dims, "Binds a symbolic dimension: N=4")->take_all();
-  app.add_option("--shape", options.shapes, "Gives an input its shape: input:1x3x224x224")->take_all();
+  app.add_option("--dim", options.dims,
+                 "Binds a symbolic dimension: N=4; N=1,2,4 lets the caller of the model choose")
+      ->take_all();
+  app.add_option(
+         "--shape", options.shapes,
+         "Gives an input its shape: input:1x3x224x224; letters name dimensions for --dim: input:Nx3x224x224")
+      ->take_all();
   app.add_option("--set", options.sets, "Turns an input into a constant: sr=16000")->take_all();
   app.add_flag("--allow-symlinks", options.import.allow_symlinks,
                "Lets external data be reached through symbolic and hard links");
@@ -170,9 +175,23 @@ std::pair<std::string, std::string> parse_forced_kernel(const std::string& text)
   return {text.substr(0, equals), name};
 }
 
+void add_choices(Options& options, frontend::DimChoices choices) {
+  for (const frontend::DimChoices& other : options.choices) {
+    if (other.name == choices.name)
+      usage_error(fmt::format("--dim gives choices for '{}' twice", ir::printable(choices.name)));
+  }
+  options.choices.push_back(std::move(choices));
+}
+
 void interpret(Options& options, const RawOptions& raw) {
-  for (const std::string& text : options.dims)
-    options.import.bindings.dims.push_back(frontend::parse_dim_binding(text));
+  for (const std::string& text : options.dims) {
+    frontend::DimChoices choices = frontend::parse_dim_choices(text);
+    if (choices.sizes.size() == 1) {
+      options.import.bindings.dims.push_back({std::move(choices.name), choices.sizes.front()});
+    } else {
+      add_choices(options, std::move(choices));
+    }
+  }
   for (const std::string& text : options.shapes)
     options.import.bindings.shapes.push_back(frontend::parse_shape_binding(text));
   for (const std::string& text : options.sets)

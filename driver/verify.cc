@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "driver/build_project.h"
 #include "driver/commands.h"
@@ -11,6 +12,7 @@
 #include "driver/local_files.h"
 #include "driver/process.h"
 #include "driver/random_inputs.h"
+#include "driver/size_choices.h"
 #include "driver/tensor_files.h"
 #include "driver/test_cases.h"
 #include "driver/verify_findings.h"
@@ -30,12 +32,12 @@ constexpr double kLongEmulation = 600;
 
 /// Seconds that the emulator takes for one run on one core: multiply-adds and bytes per second as measured on
 /// x86-64 at 2 to 3 GHz.
-double emulation_seconds(const Program& program) {
+double emulation_seconds(const Schedule& schedule) {
   constexpr double kMultiplyAdds = 2e8, kBytes = 1e8;
   double bytes = 0;
-  for (const Layer& layer : program.layers)
+  for (const Layer& layer : schedule.layers)
     bytes += static_cast<double>(layer.bytes_read + layer.bytes_written);
-  return static_cast<double>(program.statistics.multiply_adds) / kMultiplyAdds + bytes / kBytes;
+  return static_cast<double>(schedule.statistics.multiply_adds) / kMultiplyAdds + bytes / kBytes;
 }
 
 std::string duration_text(double seconds) {
@@ -55,6 +57,16 @@ ir::Tensor narrowed(const ir::Tensor& tensor, ir::ElementType element) {
   return out;
 }
 
+using Cases = std::vector<TestCase>;
+
+/// A schedule in its runner, and what it is judged by.
+struct Running {
+  const Program& program;
+  const Schedule& schedule;
+  Reference reference;
+  const std::string& runner;
+};
+
 class Verifier {
  public:
   Verifier(const Options& options, bool is_emulation_asked_for, Terminal& terminal)
@@ -66,12 +78,14 @@ class Verifier {
   int run() {
     program_name(options_);
     if (!options_.keep.empty()) claim_folder(options_.keep);
-    if (options_.data.empty()) {
-      Options options = options_;
-      verify_group(options, {});
+    if (!options_.choices.empty() && !options_.layers) {
+      verify_project(options_, options_.data.empty() ? Cases() : read_test_cases(options_.data, options_));
+    } else if (options_.data.empty()) {
+      // Kernels are judged in a program of their own for each choice of sizes.
+      for (const SizeChoice& choice : size_choices(options_)) verify_project(choice.options, {});
     } else {
-      // Cases of one shape share one program.
-      std::map<std::string, std::vector<TestCase>> groups;
+      // Cases of one shape share one program, whatever there is to choose.
+      std::map<std::string, Cases> groups;
       std::vector<std::string> order;
       for (TestCase& test : read_test_cases(options_.data, options_)) {
         std::string shapes;
@@ -81,8 +95,9 @@ class Verifier {
       }
       for (const std::string& shapes : order) {
         Options options = options_;
+        options.choices.clear();
         bind_shapes(options, groups[shapes].front());
-        verify_group(options, std::move(groups[shapes]));
+        verify_project(options, std::move(groups[shapes]));
       }
     }
     return finish();
@@ -97,32 +112,58 @@ class Verifier {
     }
   }
 
-  void verify_group(const Options& options, std::vector<TestCase> cases) {
-    terminal_.stage(1, 5, "read", options.model);
-    Compilation compilation = compile_imported(import_model(options, terminal_), options, terminal_);
+  /// Without cases: random ones for every schedule.
+  void verify_project(const Options& options, const Cases& cases) {
+    Compilation compilation = compile_model(options, terminal_);
     if (info_of(options_.target).has_device_memory && options_.emulate)
       announce_emulation(compilation.program);
-    const Reference reference(compilation.imported);
-    if (options_.data.empty()) {
-      for (int i = 0; i < options_.random_cases; ++i) cases.push_back(random_case(compilation.imported, i));
-    }
     kernels_.reset();
     if (options_.layers) {
-      kernels_.emplace(compilation.optimised);
+      kernels_.emplace(compilation.models.front().optimised);
       lower_compilation(compilation, options);
     }
     const std::string folder = fmt::format("{}/{}", root_, group_++);
     terminal_.stage(4, 5, "build", fmt::format("{} kernels", compilation.program.kernels.size()));
     const std::string runner = build_runner(emit_project(compilation, options), compilation.program.name,
                                             folder, options, terminal_);
-    for (std::size_t i = 0; i < cases.size(); ++i) {
-      terminal_.stage(5, 5, "run", cases[i].name);
-      verify_case(compilation, reference, cases[i], runner, fmt::format("{}/case_{}", folder, i));
+    std::set<std::string> served;
+    for (std::size_t m = 0; m < compilation.models.size(); ++m) {
+      const SizedModel& model = compilation.models[m];
+      const Running running{compilation.program, compilation.program.schedules[m], Reference(model.imported),
+                            runner};
+      const Cases own = cases.empty() ? random_cases(model) : cases_of(running, cases);
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        terminal_.stage(5, 5, "run", own[i].name);
+        served.insert(own[i].name);
+        const std::string label = compilation.models.size() > 1 ? std::to_string(m) + "_" : "";
+        verify_case(running, own[i], fmt::format("{}/case_{}{}", folder, label, i));
+      }
+    }
+    for (const TestCase& test : cases) {
+      if (served.count(test.name) > 0) continue;
+      throw ir::CompileError(ir::ExitCode::kInputOutput,
+                             fmt::format("{}: no choice of --dim gives the inputs these shapes", test.name));
     }
   }
 
+  /// Those whose inputs have the schedule's shapes; all where there is one schedule, which tells what is
+  /// wrong with them.
+  static Cases cases_of(const Running& running, const Cases& cases) {
+    if (running.program.schedules.size() == 1) return cases;
+    Cases own;
+    for (const TestCase& test : cases) {
+      const auto fits = [&](const Port& port) {
+        const auto found = test.inputs.find(port.model_name);
+        return found == test.inputs.end() || found->second.shape() == port.type.shape;
+      };
+      const std::vector<Port>& inputs = running.schedule.inputs;
+      if (std::all_of(inputs.begin(), inputs.end(), fits)) own.push_back(test);
+    }
+    return own;
+  }
+
   void announce_emulation(const Program& program) {
-    const double seconds = emulation_seconds(program);
+    const double seconds = emulation_seconds(program.schedules.back());
     const std::string text = fmt::format(
         "no GPU is used: the kernels run on the CPU, {} of one core for each run", duration_text(seconds));
     if (seconds > kLongEmulation && !is_emulation_asked_for_) {
@@ -130,6 +171,15 @@ class Verifier {
                              text + "; --emulate if it shall, or smaller shapes by --dim and --shape");
     }
     terminal_.note(text);
+  }
+
+  Cases random_cases(const SizedModel& model) const {
+    Cases cases;
+    for (int i = 0; i < options_.random_cases; ++i) {
+      cases.push_back(random_case(model.imported, i));
+      if (!model.text.empty()) cases.back().name += fmt::format(" ({})", model.text);
+    }
+    return cases;
   }
 
   TestCase random_case(const ir::Graph& graph, int index) const {
@@ -142,13 +192,19 @@ class Verifier {
     return test;
   }
 
-  void verify_case(const Compilation& compilation, const Reference& reference, const TestCase& test,
-                   const std::string& runner, const std::string& folder) {
-    const Program& program = compilation.program;
-    CommandLine command = {runner, "--output-dir", folder, "--threads", std::to_string(options_.threads)};
-    for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+  void verify_case(const Running& running, const TestCase& test, const std::string& folder) {
+    const Program& program = running.program;
+    const Schedule& schedule = running.schedule;
+    const Reference& reference = running.reference;
+    CommandLine command = {running.runner, "--output-dir", folder, "--threads",
+                           std::to_string(options_.threads)};
+    for (std::size_t i = 0; i < program.sizes.size(); ++i) {
+      command.insert(command.end(),
+                     {"--dim", fmt::format("{}={}", program.sizes[i].c_name, schedule.sizes[i])});
+    }
+    for (std::size_t i = 0; i < schedule.inputs.size(); ++i) {
       const std::string path = fmt::format("{}/input_{}.npy", folder, i);
-      const ir::Tensor& tensor = input_of(test, program.inputs[i].model_name, program.inputs[i].type);
+      const ir::Tensor& tensor = input_of(test, schedule.inputs[i].model_name, schedule.inputs[i].type);
       write_text_file(folder, fmt::format("input_{}.npy", i), "");
       write_npy(path, tensor);
       command.push_back(path);
@@ -178,15 +234,15 @@ class Verifier {
     const auto read = [&](const std::string& name, const std::string& file, ir::ElementType element) {
       actual[name] = narrowed(read_npy(folder + "/" + file), element);
     };
-    for (std::size_t i = 0; i < program.outputs.size(); ++i) {
-      const Port& port = program.outputs[i];
+    for (std::size_t i = 0; i < schedule.outputs.size(); ++i) {
+      const Port& port = schedule.outputs[i];
       read(port.model_name, fmt::format("{}_{}.npy", i, port.c_name), port.type.element);
     }
     for (std::size_t i = 0; i < program.states.size(); ++i) {
       const StateTensor& state = program.states[i];
       read(state.output_name, fmt::format("state_{}_{}.npy", i, state.c_name), state.type.element);
     }
-    compare_case(compilation.imported, reference, test, actual);
+    compare_case(reference, test, actual);
   }
 
   /// Why the model itself has no outputs for these inputs, as where it takes a branch that contradicts
@@ -217,9 +273,8 @@ class Verifier {
     return found->second;
   }
 
-  void compare_case(const ir::Graph& imported, const Reference& reference, const TestCase& test,
-                    const Tensors& actual) {
-    const std::vector<std::string>& names = imported.output_names();
+  void compare_case(const Reference& reference, const TestCase& test, const Tensors& actual) {
+    const std::vector<std::string>& names = reference.graph().output_names();
     const CaseReference values(reference, test.inputs, options_.precision);
     if (test.outputs.empty()) {
       for (std::size_t i = 0; i < names.size(); ++i)

@@ -71,7 +71,7 @@ class Resolver {
       for (std::size_t axis = 0; axis < pending.dims->size(); ++axis) {
         std::optional<std::int64_t>& size = (*pending.dims)[axis].size;
         if (!size) size = suggested_.of(axis);
-        shape.dims.push_back(size);
+        shape.dims.push_back({size, ""});
         spread_names();
       }
     }
@@ -80,6 +80,7 @@ class Resolver {
 
  private:
   void bind() {
+    for (const ShapeBinding& shape : bindings_.shapes) name_dims(shape);
     for (const DimBinding& dim : bindings_.dims) bind_name(dim);
     for (const ShapeBinding& shape : bindings_.shapes) {
       if (Pending* pending = find(shape.input, "--shape")) bind_shape(*pending, shape.dims, "--shape");
@@ -87,7 +88,10 @@ class Resolver {
     for (const auto& [name, shape] : bindings_.data_shapes) {
       const auto at = std::find_if(pending_.begin(), pending_.end(),
                                    [&, &wanted = name](const Pending& p) { return p.input->name == wanted; });
-      if (at != pending_.end()) bind_shape(*at, {shape.begin(), shape.end()}, "the data");
+      if (at == pending_.end()) continue;
+      std::vector<DeclaredDim> dims;
+      for (const std::int64_t size : shape) dims.push_back({size, ""});
+      bind_shape(*at, dims, "the data");
     }
     for (const SetBinding& set : bindings_.sets) bind_list_length(set);
     spread_names();
@@ -152,8 +156,21 @@ class Resolver {
                                        fmt::join(std::set<std::string>(names.begin(), names.end()), ", "))});
   }
 
-  void bind_shape(Pending& pending, const std::vector<std::optional<std::int64_t>>& dims,
-                  const std::string& source) {
+  /// Names that a shape gives to dimensions that are open, before sizes are bound by name. What is wrong with
+  /// the shape is told when it is bound.
+  void name_dims(const ShapeBinding& shape) {
+    for (Pending& pending : pending_) {
+      if (pending.input->name != shape.input && !(shape.input.empty() && pending_.size() == 1)) continue;
+      if (!pending.dims) pending.dims.emplace(shape.dims.size());
+      if (pending.dims->size() != shape.dims.size()) continue;
+      for (std::size_t axis = 0; axis < shape.dims.size(); ++axis) {
+        Slot& slot = (*pending.dims)[axis];
+        if (!slot.size && !shape.dims[axis].name.empty()) slot.name = shape.dims[axis].name;
+      }
+    }
+  }
+
+  void bind_shape(Pending& pending, const std::vector<DeclaredDim>& dims, const std::string& source) {
     if (!pending.dims) pending.dims.emplace(dims.size());
     if (pending.dims->size() != dims.size()) {
       error("E0403", fmt::format("input '{}' has {} dimensions, but {} gives {}",
@@ -161,7 +178,7 @@ class Resolver {
       return;
     }
     for (std::size_t axis = 0; axis < dims.size(); ++axis) {
-      if (dims[axis]) bind_slot(pending, axis, *dims[axis], source);
+      if (dims[axis].size) bind_slot(pending, axis, *dims[axis].size, source);
     }
   }
 

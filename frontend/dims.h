@@ -22,10 +22,22 @@ struct DimBinding {
   std::int64_t size = 0;
 };
 
-/// `--shape input:1x3x?x224`; an empty input name means the model's only input.
+/// `--dim N=1,2,4`: sizes from which the caller of the model chooses, ascending.
+struct DimChoices {
+  std::string name;
+  std::vector<std::int64_t> sizes;
+};
+
+/// A dimension as the model or a binding declares it: a size, or open with a name that may be empty.
+struct DeclaredDim {
+  std::optional<std::int64_t> size;
+  std::string name;
+};
+
+/// `--shape input:1x3x?xW`; an empty input name means the model's only input.
 struct ShapeBinding {
   std::string input;
-  std::vector<std::optional<std::int64_t>> dims;
+  std::vector<DeclaredDim> dims;
 };
 
 /// `--set input=16000` or `--set input=1,2,3`: the input becomes a constant of its declared type.
@@ -35,9 +47,9 @@ struct SetBinding {
 };
 
 // Each throws CompileError (kUsage) that shows the expected form.
-DimBinding parse_dim_binding(std::string_view text);
-/// Separators `x` or `,` between sizes, `:` or `=` after the name; `?` leaves a dimension open; `input:` or
-/// `input:[]` is a scalar. The name may contain ':' itself ("input:0").
+DimChoices parse_dim_choices(std::string_view text);
+/// Separators `x` or `,` between sizes, `:` or `=` after the name; `?` leaves a dimension open, an identifier
+/// names it; `input:` or `input:[]` is a scalar. The name may contain ':' itself ("input:0").
 ShapeBinding parse_shape_binding(std::string_view text);
 SetBinding parse_set_binding(std::string_view text);
 
@@ -48,12 +60,6 @@ struct InputBindings {
   /// Shapes of test data by input name. They bind what is open; where they differ from a size that the model
   /// declares, or the user gave, that is an error.
   std::map<std::string, ir::Shape> data_shapes;
-};
-
-/// A dimension as the model declares it: a size, or open with a name that may be empty.
-struct DeclaredDim {
-  std::optional<std::int64_t> size;
-  std::string name;
 };
 
 struct DeclaredInput {

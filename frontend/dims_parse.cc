@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "frontend/dims.h"
@@ -35,40 +36,60 @@ std::vector<std::string> split(std::string_view text, std::string_view separator
   return parts;
 }
 
-/// The sizes of a shape text, or nothing.
-std::optional<std::vector<std::optional<std::int64_t>>> parse_sizes(std::string_view text) {
-  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') text = text.substr(1, text.size() - 2);
-  std::vector<std::optional<std::int64_t>> dims;
-  if (text.empty()) return dims;
-  for (std::string& part : split(text, "x,")) {
+/// The texts of a shape's dimensions. Between commas a name may have an `x`.
+std::vector<std::string> split_dims(std::string_view text) {
+  if (text.find(',') == std::string_view::npos) return split(text, "x");
+  std::vector<std::string> parts;
+  for (std::string& part : split(text, ",")) {
     while (!part.empty() && part.front() == ' ') part.erase(part.begin());
+    if (is_dim_identifier(part)) {
+      parts.push_back(std::move(part));
+    } else {
+      for (std::string& piece : split(part, "x")) parts.push_back(std::move(piece));
+    }
+  }
+  return parts;
+}
+
+/// The sizes and names of a shape text, or nothing.
+std::optional<std::vector<DeclaredDim>> parse_dims(std::string_view text) {
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') text = text.substr(1, text.size() - 2);
+  std::vector<DeclaredDim> dims;
+  if (text.empty()) return dims;
+  for (std::string& part : split_dims(text)) {
     if (part == "?") {
       dims.emplace_back();
       continue;
     }
     const auto size = parse_size(part);
-    if (!size) return std::nullopt;
-    dims.emplace_back(size);
+    if (!size && !is_dim_identifier(part)) return std::nullopt;
+    dims.push_back({size, size ? "" : part});
   }
   return dims;
 }
 
 }  // namespace
 
-DimBinding parse_dim_binding(std::string_view text) {
-  constexpr std::string_view kExpected = "NAME=SIZE, for example --dim batch=1";
+DimChoices parse_dim_choices(std::string_view text) {
+  constexpr std::string_view kExpected = "NAME=SIZE or NAME=SIZE,SIZE,..., for example --dim batch=1,4";
   const std::size_t at = text.rfind('=');
   if (at == std::string_view::npos || at == 0) usage("--dim", text, kExpected);
-  const auto size = parse_size(text.substr(at + 1));
-  if (!size) usage("--dim", text, kExpected);
-  return {std::string(text.substr(0, at)), *size};
+  DimChoices choices{std::string(text.substr(0, at)), {}};
+  for (const std::string& part : split(text.substr(at + 1), ",")) {
+    const auto size = parse_size(part);
+    if (!size) usage("--dim", text, kExpected);
+    choices.sizes.push_back(*size);
+  }
+  std::sort(choices.sizes.begin(), choices.sizes.end());
+  choices.sizes.erase(std::unique(choices.sizes.begin(), choices.sizes.end()), choices.sizes.end());
+  return choices;
 }
 
 ShapeBinding parse_shape_binding(std::string_view text) {
   // The last separator before which a name and after which sizes stand.
   const std::size_t at = text.find_last_of(":=");
   const bool named = at != std::string_view::npos;
-  const auto dims = parse_sizes(named ? text.substr(at + 1) : text);
+  const auto dims = parse_dims(named ? text.substr(at + 1) : text);
   if (!dims || (named && at == 0) || text.empty()) {
     usage("--shape", text, "INPUT:SIZExSIZEx..., for example --shape input:1x3x224x224");
   }

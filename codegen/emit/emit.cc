@@ -69,7 +69,7 @@ class Emitter {
     add_build_files();
     render("model.h.j2", fmt::format("include/{0}/{0}.h", name));
     render(of_target("model.hpp.j2"), fmt::format("include/{0}/{0}.hpp", name));
-    render(of_target(fmt::format("model.{}.j2", target_.source_suffix)), source_path(name));
+    add_schedules();
     if (target_.has_levels) {
       render(of_target(fmt::format("api.{}.j2", target_.source_suffix)),
              source_path(fmt::format("{}_api", name)));
@@ -84,13 +84,13 @@ class Emitter {
     render("run.cpp.j2", "apps/run.cpp");
     render("bench.cpp.j2", "apps/bench.cpp");
     if (!target_.has_device_memory) {
-      data_["is_timed"] = true;
-      render(of_target("layers.h.j2"), "apps/layers.h");
-      data_["is_timed"] = false;
+      add_timed_schedules();
     }
     if (!options_.golden.empty()) {
       render("selftest.cpp.j2", "tests/selftest.cpp");
-      files_.add(fmt::format("data/{}.golden.bin", name), options_.golden);
+      for (std::size_t i = 0; i < options_.golden.size(); ++i) {
+        files_.add(fmt::format("data/{}.golden.bin", stem_of(i)), options_.golden[i]);
+      }
     }
     add_runtime();
     render(of_target("README.md.j2"), "README.md");
@@ -108,9 +108,56 @@ class Emitter {
   }
   void render(const std::string& from, const std::string& to) { files_.add(to, engine_.render(from, data_)); }
 
+  /// NAME of a model of one size, else NAME_batch_4.
+  std::string stem_of(std::size_t schedule) const {
+    if (program_.sizes.empty()) return program_.name;
+    return fmt::format("{}_{}", program_.name, data_["schedules"][schedule]["label"].get<std::string>());
+  }
+  /// What the templates of one schedule see.
+  Json data_of(std::size_t schedule) const {
+    Json data = Json::object();
+    for (const auto& [key, value] : data_.items()) {
+      if (key != "schedules") data[key] = value;
+    }
+    data.update(data_["schedules"][schedule]);
+    return data;
+  }
+  std::size_t sized_schedules() const { return data_["schedules"].size(); }
+
+  void add_schedules() {
+    const std::string schedule = of_target(fmt::format("model.{}.j2", target_.source_suffix));
+    if (program_.sizes.empty()) {
+      render(schedule, source_path(program_.name));
+      return;
+    }
+    render(of_target(fmt::format("sizes.{}.j2", target_.source_suffix)), source_path(program_.name));
+    for (std::size_t i = 0; i < sized_schedules(); ++i) {
+      files_.add(source_path(stem_of(i)), engine_.render(schedule, data_of(i)));
+    }
+  }
+
+  /// For the benchmark.
+  void add_timed_schedules() {
+    const std::string schedule = of_target("layers.h.j2");
+    data_["is_timed"] = true;
+    if (program_.sizes.empty()) {
+      render(schedule, "apps/layers.h");
+    } else {
+      render(of_target("sized_layers.h.j2"), "apps/layers.h");
+    }
+    for (std::size_t i = 0; i < sized_schedules(); ++i) {
+      Json data = data_of(i);
+      data["is_timed"] = true;
+      files_.add(fmt::format("apps/layers_{}.h", data["label"].get<std::string>()),
+                 engine_.render(schedule, data));
+    }
+    data_["is_timed"] = false;
+  }
+
   void add_build_files() {
     Json sources = Json::array();
     sources.push_back(source_path(program_.name));
+    for (std::size_t i = 0; i < sized_schedules(); ++i) sources.push_back(source_path(stem_of(i)));
     for (const KernelFile& file : split_kernels(program_, options_.kernels_per_file)) {
       sources.push_back(source_path(file.stem));
     }
@@ -177,9 +224,31 @@ class Emitter {
                                  {"shape", port["shape"]}});
       }
     }
-    for (const char* key : {"statistics", "choices"}) content[key] = data_[key];
+    if (program_.sizes.empty()) {
+      for (const char* key : {"statistics", "choices"}) content[key] = data_[key];
+    } else {
+      add_sized_manifest(content);
+    }
     if (!program_.packed_weights.empty()) content["packed_weights"] = data_["packed_weights"];
     files_.add_manifest(program_.name, content);
+  }
+
+  void add_sized_manifest(Json& content) const {
+    content["sizes"] = Json::array();
+    for (const Json& size : data_["size_names"]) {
+      content["sizes"].push_back({{"name", size["name"]}, {"c_name", size["c_name"]}});
+    }
+    content["schedules"] = Json::array();
+    for (std::size_t i = 0; i < sized_schedules(); ++i) {
+      const Json& schedule = data_["schedules"][i];
+      Json entry = {{"sizes", schedule["sizes"]}, {"arena_bytes", program_.schedules[i].arena_bytes}};
+      for (const char* list : {"inputs", "outputs"}) {
+        entry[list] = Json::array();
+        for (const Json& port : schedule[list]) entry[list].push_back(port["shape"]);
+      }
+      for (const char* key : {"statistics", "choices"}) entry[key] = schedule[key];
+      content["schedules"].push_back(std::move(entry));
+    }
   }
 
   const Program& program_;

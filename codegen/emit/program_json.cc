@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "codegen/emit/compile_flags.h"
 #include "codegen/emit/report_json.h"
 #include "codegen/emit/schedule_json.h"
+#include "codegen/emit/schedule_tables_json.h"
 #include "ir/diagnostics.h"
 #include "ir/sha256.h"
 
@@ -22,9 +22,6 @@ namespace {
 constexpr std::int64_t kInstanceBytes = 64;
 constexpr std::int64_t kLargePage = std::int64_t{2} << 20;  // of x86-64 and of AArch64
 
-/// Pairs of buffers that one static_assert looks at; clang evaluates about 10^6 steps in one constant.
-constexpr std::int64_t kPairsPerCheck = 20'000;
-
 std::string upper(std::string text) {
   for (char& c : text) {
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
@@ -32,78 +29,22 @@ std::string upper(std::string text) {
   return text;
 }
 
-Json shape_json(const ir::Shape& shape) {
-  Json dims = Json::array();
-  for (const std::int64_t dim : shape) dims.push_back(dim);
-  return dims;
-}
-
-Json port_json(const std::string& c_name, const std::string& model_name, const std::string& c_type,
-               const ir::TensorType& type, std::size_t index) {
-  Json port = Json::object();
-  port["index"] = index;
-  port["c_name"] = c_name;
-  port["model_name"] = model_name;
-  port["c_type"] = c_type;
-  port["type"] = to_string(type);
-  port["element"] = name_of(type.element);
-  port["rank"] = type.rank();
-  port["shape"] = shape_json(type.shape);
-  port["has_shape"] = type.rank() > 0;
-  port["elements"] = type.count();
-  port["element_bytes"] = bits_of(type.element) / 8;
-  port["bytes"] = type.bytes();
-  port["has_elements"] = type.count() > 0;
-  port["offset"] = 0;
-  port["remark"] = "";
-  return port;
-}
-
 /// A mark and the weights that were checked; on CUDA also the graph, 16 bytes for each of its steps, and the
 /// pointers that it copies from and to.
-std::int64_t instance_bytes(const Program& program) {
-  if (!info_of(program.target).has_device_memory) return kInstanceBytes;
-  const auto ports = static_cast<std::int64_t>(std::max<std::size_t>(1, program.inputs.size()) +
-                                               std::max<std::size_t>(1, program.outputs.size()));
+std::int64_t instance_bytes(const Schedule& schedule) {
+  const auto ports = static_cast<std::int64_t>(std::max<std::size_t>(1, schedule.inputs.size()) +
+                                               std::max<std::size_t>(1, schedule.outputs.size()));
   const std::int64_t bytes =
-      128 + program.host_bytes + 8 * ports + 16 * std::max<std::int64_t>(1, program.graph_steps);
+      128 + schedule.host_bytes + 8 * ports + 16 * std::max<std::int64_t>(1, schedule.graph_steps);
   return (bytes + kInstanceBytes - 1) / kInstanceBytes * kInstanceBytes;
 }
 
-Json offset_json(const Offset& offset) {
-  return {{"name", offset.name}, {"value", offset.value}, {"bytes", offset.bytes}, {"what", offset.what}};
-}
-
-/// The plan as emitted code checks it: sorted by the begin of lives, so that only pairs that overlap in time
-/// are compared, in several constants of bounded work.
-void add_plan(Json& out, const Program& program) {
-  std::vector<std::size_t> order(program.buffers.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return program.buffers[a].begin_step < program.buffers[b].begin_step;
-  });
-  Json plan = Json::array(), checks = Json::array();
-  std::int64_t pairs = 0;
-  std::size_t first = 0;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const Buffer& buffer = program.buffers[order[i]];
-    plan.push_back({{"name", program.arena_offsets[order[i]].name},
-                    {"bytes", (buffer.size + buffer.alignment - 1) / buffer.alignment * buffer.alignment},
-                    {"begin", buffer.begin_step},
-                    {"end", buffer.end_step}});
-    for (std::size_t j = i + 1; j < order.size() && program.buffers[order[j]].begin_step < buffer.end_step;
-         ++j) {
-      ++pairs;
-    }
-    if (pairs > kPairsPerCheck || i + 1 == order.size()) {
-      checks.push_back({{"first", first}, {"last", i + 1}});
-      first = i + 1;
-      pairs = 0;
-    }
-  }
-  out["plan"] = std::move(plan);
-  out["plan_checks"] = std::move(checks);
-  out["has_plan"] = !order.empty();
+std::int64_t instance_bytes(const Program& program) {
+  if (!info_of(program.target).has_device_memory) return kInstanceBytes;
+  if (program.sizes.empty()) return instance_bytes(program.schedules.back());
+  std::int64_t bytes = kInstanceBytes;  // which of them ran last
+  for (const Schedule& schedule : program.schedules) bytes += instance_bytes(schedule);
+  return bytes;
 }
 
 Json kernel_files_json(const Program& program, int kernels_per_file) {
@@ -130,39 +71,7 @@ Json kernel_files_json(const Program& program, int kernels_per_file) {
   return files;
 }
 
-void add_ports(Json& out, const Program& program) {
-  const auto list = [&](const std::vector<Port>& ports) {
-    Json entries = Json::array();
-    for (std::size_t i = 0; i < ports.size(); ++i) {
-      entries.push_back(port_json(ports[i].c_name, ports[i].model_name, ports[i].c_type, ports[i].type, i));
-      entries.back()["block"] = (&ports == &program.outputs ? program.inputs.size() : 0) + i;
-      entries.back()["is_placed"] = !ports[i].place.empty();
-      entries.back()["place"] = ports[i].place;
-    }
-    return entries;
-  };
-  out["inputs"] = list(program.inputs);
-  out["outputs"] = list(program.outputs);
-  const auto is_placed = [](const Port& port) { return !port.place.empty(); };
-  out["has_placed"] = std::any_of(program.inputs.begin(), program.inputs.end(), is_placed) ||
-                      std::any_of(program.outputs.begin(), program.outputs.end(), is_placed);
-  // The braces of an initialiser in examples: "input3, mask".
-  const auto names = [](const std::vector<Port>& ports) {
-    std::string text;
-    for (const Port& port : ports) text += (text.empty() ? "" : ", ") + port.c_name;
-    return text;
-  };
-  out["example_inputs"] = names(program.inputs);
-  out["example_outputs"] = names(program.outputs);
-  out["has_inputs"] = !program.inputs.empty();
-  out["has_outputs"] = !program.outputs.empty();
-  out["input_count"] = program.inputs.size();
-  out["output_count"] = program.outputs.size();
-  int rank = 1;
-  for (const Port& port : program.inputs) rank = std::max(rank, port.type.rank());
-  for (const Port& port : program.outputs) rank = std::max(rank, port.type.rank());
-  out["max_rank"] = rank;
-
+void add_states(Json& out, const Program& program) {
   Json states = Json::array();
   for (std::size_t i = 0; i < program.states.size(); ++i) {
     const StateTensor& state = program.states[i];
@@ -182,19 +91,13 @@ void add_ports(Json& out, const Program& program) {
 
 void add_sizes(Json& out, const Program& program) {
   const bool has_weights = program.weights_bytes > 0;
-  out["arena_bytes"] = program.arena_bytes;
+  out["arena_bytes"] = arena_bytes(program);
   out["state_bytes"] = program.state_bytes;
   out["payload_bytes"] = program.weights_bytes;
   out["weights_bytes"] = weights_file_bytes(program);
   out["weights_header_bytes"] = kWeightsHeaderBytes;
   out["weights_checksum"] = fmt::format("0x{:016x}u", program.weights.checksum);
   out["instance_bytes"] = instance_bytes(program);
-  out["graph_steps"] = std::max<std::int64_t>(1, program.graph_steps);
-  out["has_host"] = program.host_bytes > 0;
-  out["host_bytes"] = program.host_bytes;
-  out["has_trap"] = program.trap_offset >= 0;
-  out["has_steps"] = !program.steps.empty();
-  out["trap_offset"] = program.trap_offset;
   out["alignment"] = program.alignment;
   out["buffer_alignment"] = program.buffer_alignment;
   // Marks an instance as initialised by this very program.
@@ -203,11 +106,9 @@ void add_sizes(Json& out, const Program& program) {
       sha256_hex(fmt::format("{} {} {}", program.name, program.model_sha256, program.options)).substr(0, 16));
   out["in_tiles"] = program.in_tiles;
   out["zeroes_denormals"] = program.zeroes_denormals;
-  out["has_arena"] = program.arena_bytes > 0;
+  out["has_arena"] = arena_bytes(program) > 0;
   out["has_weights"] = has_weights;
-  out["arena_offsets"] = Json::array();
-  for (const Offset& offset : program.arena_offsets) out["arena_offsets"].push_back(offset_json(offset));
-  out["has_offsets"] = program.arena_bytes > 0 || has_weights || program.state_bytes > 0;
+  out["has_offsets"] = arena_bytes(program) > 0 || has_weights || program.state_bytes > 0;
   out["weight_offsets"] = Json::array();
   for (const Offset& offset : program.weight_offsets) out["weight_offsets"].push_back(offset_json(offset));
 }
@@ -225,44 +126,9 @@ void add_weights_mode(Json& out, const Program& program, WeightsMode mode) {
   weights["loaded"] = present && (mode == WeightsMode::kFile || mode == WeightsMode::kExtern);
   // What the wrapper of a processor allocates: blocks of large pages miss the TLB less.
   const std::int64_t block =
-      std::max(program.arena_bytes, mode == WeightsMode::kFile ? weights_file_bytes(program) : 0);
+      std::max(arena_bytes(program), mode == WeightsMode::kFile ? weights_file_bytes(program) : 0);
   out["large_blocks"] = block >= kLargePage;
   out["weights"] = std::move(weights);
-}
-
-void add_statistics(Json& out, const Program& program) {
-  const Statistics& s = program.statistics;
-  out["statistics"] = {{"nodes_imported", s.nodes_imported},       {"nodes_optimised", s.nodes_optimised},
-                       {"kernels", program.kernels.size()},        {"calls", program.layers.size()},
-                       {"arena_lower_bound", s.arena_lower_bound}, {"bare_first_fit", s.bare_first_fit},
-                       {"scratch_bytes", s.scratch_bytes},         {"multiply_adds", s.multiply_adds},
-                       {"parameter_bytes", s.parameter_bytes}};
-}
-
-/// Steps that several kernel families were asked to serve: what they were asked, then who serves, and what
-/// the others said; manifest and report tell it from here.
-void add_choices(Json& out, const Program& program) {
-  out["choices"] = Json::array();
-  for (std::size_t i = 0; i < program.layers.size(); ++i) {
-    const Layer& layer = program.layers[i];
-    if (layer.rivals.empty()) continue;
-    Json families = Json::array();
-    for (const Rival& rival : layer.rivals) {
-      Json family = {{"family", rival.family}};
-      if (!rival.plan.empty()) family["plan"] = rival.plan;
-      if (rival.refusal.empty()) {
-        family["picoseconds"] = rival.picoseconds;
-        if (rival.extra_weights > 0) family["extra_weights"] = rival.extra_weights;
-      } else {
-        family["refusal"] = rival.refusal;
-      }
-      families.push_back(std::move(family));
-    }
-    out["choices"].push_back({{"step", i},
-                              {"kernel", layer.function},
-                              {"problem", layer.problem},
-                              {"families", std::move(families)}});
-  }
 }
 
 /// Weights that --weight-bits packed; manifest and report tell it from here.
@@ -299,35 +165,74 @@ void add_levels(Json& out, const TargetInfo& target, const EmitOptions& options,
   out["has_levels"] = !out["level_sets"].empty();
 }
 
-/// What the calls of the schedule do, in their order, for programs that time them.
-void add_layers(Json& out, const Program& program) {
-  out["layers"] = Json::array();
-  bool joins = false;  // layers that hand each other strips have one time
-  for (const Layer& layer : program.layers) {
-    const std::int64_t bytes = layer.bytes_read - layer.weight_bytes + layer.bytes_written;
-    if (joins) {
-      Json& whole = out["layers"].back();
-      for (const auto& [key, text] :
-           {std::pair("function", layer.function), {"family", layer.family}, {"origins", layer.origins}}) {
-        whole[key] = whole[key].get<std::string>() + ", " + text;
-      }
-      for (const auto& [key, number] : {std::pair("multiply_adds", layer.multiply_adds),
-                                        {"bytes", bytes},
-                                        {"weight_bytes", layer.weight_bytes}}) {
-        whole[key] = whole[key].get<std::int64_t>() + number;
-      }
-    } else {
-      out["layers"].push_back({{"function", layer.function},
-                               {"family", layer.family},
-                               {"origins", layer.origins},
-                               {"multiply_adds", layer.multiply_adds},
-                               {"multiplies_bytes", layer.multiplies_bytes},
-                               {"bytes", bytes},
-                               {"weight_bytes", layer.weight_bytes}});
-    }
-    joins = layer.hands_over_strips;
+/// "batch_4_seq_128": how files and functions of a schedule tell themselves apart.
+std::string label_of(const Program& program, const Schedule& schedule) {
+  std::string label;
+  for (std::size_t i = 0; i < program.sizes.size(); ++i) {
+    label += fmt::format("{}{}_{}", i > 0 ? "_" : "", program.sizes[i].c_name, schedule.sizes[i]);
   }
-  out["is_timed"] = false;  // of the schedule that is being rendered
+  return label;
+}
+
+/// "batch = 4, seq = 128", by the names of the model.
+std::string choice_text(const Program& program, const Schedule& schedule) {
+  std::string text;
+  for (std::size_t i = 0; i < program.sizes.size(); ++i) {
+    text += fmt::format("{}{} = {}", i > 0 ? ", " : "", program.sizes[i].name, schedule.sizes[i]);
+  }
+  return text;
+}
+
+/// " --dim batch=4", of the project's programs.
+std::string dim_flags(const Program& program, const Schedule& schedule) {
+  std::string text;
+  for (std::size_t i = 0; i < program.sizes.size(); ++i) {
+    text += fmt::format(" --dim {}={}", program.sizes[i].c_name, schedule.sizes[i]);
+  }
+  return text;
+}
+
+Json schedule_json(const Program& program, const Schedule& schedule) {
+  Json out = Json::object();
+  out["label"] = label_of(program, schedule);
+  out["entry"] = program.sizes.empty() ? "run" : "run_" + label_of(program, schedule);
+  out["sizes"] = schedule.sizes;
+  out["sizes_text"] = fmt::format("{}", fmt::join(schedule.sizes, ", "));
+  out["text"] = choice_text(program, schedule);
+  out["dim_flags"] = dim_flags(program, schedule);
+  out["own_instance_bytes"] = instance_bytes(schedule);  // CUDA
+  out["uploads_weights"] = &schedule == &program.schedules.front();
+  out["arena_of_sizes"] = schedule.arena_bytes;
+  add_schedule_tables(out, program, schedule);
+  add_schedule(out, program, schedule);
+  add_report(out, program, schedule);
+  return out;
+}
+
+/// Each by itself, and at the top the largest: what is said of tensors is said of them at most.
+void add_schedules(Json& out, const Program& program) {
+  out["has_sizes"] = !program.sizes.empty();
+  out["size_names"] = Json::array();
+  for (std::size_t i = 0; i < program.sizes.size(); ++i) {
+    std::set<std::int64_t> choices;
+    for (const Schedule& schedule : program.schedules) choices.insert(schedule.sizes[i]);
+    out["size_names"].push_back({{"index", i},
+                                 {"name", program.sizes[i].name},
+                                 {"c_name", program.sizes[i].c_name},
+                                 {"choices", fmt::format("{}", fmt::join(choices, ", "))}});
+  }
+  out["schedules"] = Json::array();
+  if (program.sizes.empty()) {
+    out.update(schedule_json(program, program.schedules.back()));
+    return;
+  }
+  Json schedules = Json::array();
+  for (const Schedule& schedule : program.schedules) {
+    schedules.push_back(schedule_json(program, schedule));
+    schedules.back()["reports"] = Json::array({schedules.back()["report"]});
+  }
+  out.update(schedules.back());
+  out["schedules"] = std::move(schedules);
 }
 
 /// How products are formed, where it is not as exactly as float32.
@@ -356,6 +261,12 @@ const char* weights_mode_name(WeightsMode mode) {
       return "extern";
   }
   GC_CHECK(false);
+}
+
+std::int64_t arena_bytes(const Program& program) {
+  std::int64_t bytes = 0;
+  for (const Schedule& schedule : program.schedules) bytes = std::max(bytes, schedule.arena_bytes);
+  return bytes;
 }
 
 std::int64_t weights_file_bytes(const Program& program) {
@@ -403,11 +314,9 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["opset"] = program.opset;
   out["model_sha256"] = program.model_sha256;
   out["options"] = program.options;
-  add_ports(out, program);
+  add_states(out, program);
   add_sizes(out, program);
   add_weights_mode(out, program, options.weights);
-  add_plan(out, program);
-  add_schedule(out, program);
   out["declarations"] = Json::array();
   bool halves = false;
   for (const Kernel& kernel : program.kernels) {
@@ -425,11 +334,8 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["clang_flags"] = clang_flags();
   out["selftest"] = !options.golden.empty();
   out["quantised"] = options.quantised;
-  add_statistics(out, program);
-  add_choices(out, program);
   add_packed_weights(out, program);
-  add_layers(out, program);
-  add_report(out, program);
+  add_schedules(out, program);
   return out;
 }
 

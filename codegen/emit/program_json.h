@@ -19,8 +19,8 @@ const char* weights_mode_name(WeightsMode mode);
 
 struct EmitOptions {
   WeightsMode weights = WeightsMode::kIncbin;
-  /// data/NAME.golden.bin: test vectors in the layout of tests/selftest.cpp; empty: no self test.
-  std::string golden;
+  /// For each schedule test vectors in the layout of tests/selftest.cpp; empty: no self test.
+  std::vector<std::string> golden;
   /// The model computes with quantised integers: the self test lets 0.1 % of them be off by one.
   bool quantised = false;
   /// Most kernels of one source file. 0: as many as the target's compiler takes in a few seconds.
@@ -42,6 +42,8 @@ std::vector<KernelFile> split_kernels(const Program& program, int kernels_per_fi
 /// templates print them through a filter that escapes.
 nlohmann::ordered_json program_json(const Program& program, const EmitOptions& options);
 
+/// Of the schedule that needs the most.
+std::int64_t arena_bytes(const Program& program);
 /// Bytes of the weights with their header, as the caller of NAME_init sees them; 0 when there are none. The
 /// one figure for people: Program::weights_bytes counts the payload alone.
 std::int64_t weights_file_bytes(const Program& program);

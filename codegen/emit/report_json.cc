@@ -84,13 +84,13 @@ Json choice_rows(const Json& choices) {
 }
 
 /// Work by family of kernels, the largest first.
-Json families(const Program& program) {
+Json families(const Schedule& schedule) {
   struct Sum {
     std::string family;
     std::int64_t calls = 0, multiply_adds = 0, bytes = 0;
   };
   std::map<std::string, Sum> sums;
-  for (const Layer& layer : program.layers) {
+  for (const Layer& layer : schedule.layers) {
     Sum& sum = sums[layer.family];
     sum.family = layer.family;
     ++sum.calls;
@@ -107,7 +107,7 @@ Json families(const Program& program) {
     out.push_back({{"family", sum.family},
                    {"calls", grouped(sum.calls)},
                    {"multiply_adds", grouped(sum.multiply_adds)},
-                   {"share", share(sum.multiply_adds, program.statistics.multiply_adds)},
+                   {"share", share(sum.multiply_adds, schedule.statistics.multiply_adds)},
                    {"bytes", human_bytes(sum.bytes)}});
   }
   return out;
@@ -129,11 +129,11 @@ Json further_cells(const Program& program, const Layer& layer) {
 
 }  // namespace
 
-void add_report(Json& out, const Program& program) {
-  const Statistics& s = program.statistics;
+void add_report(Json& out, const Program& program, const Schedule& schedule) {
+  const Statistics& s = schedule.statistics;
   Json report = Json::object();
-  report["inputs"] = ports(program.inputs);
-  report["outputs"] = ports(program.outputs);
+  report["inputs"] = ports(schedule.inputs);
+  report["outputs"] = ports(schedule.outputs);
   report["states"] = Json::array();
   for (const StateTensor& state : program.states) {
     report["states"].push_back({{"c_name", state.c_name},
@@ -143,8 +143,8 @@ void add_report(Json& out, const Program& program) {
   }
   report["layer_headings"] = further_headings(program);
   report["layers"] = Json::array();
-  for (std::size_t i = 0; i < program.layers.size(); ++i) {
-    const Layer& layer = program.layers[i];
+  for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
+    const Layer& layer = schedule.layers[i];
     report["layers"].push_back({{"step", i},
                                 {"function", layer.function},
                                 {"family", layer.family},
@@ -157,7 +157,7 @@ void add_report(Json& out, const Program& program) {
   }
   report["choices"] = choice_rows(out["choices"]);
   report["has_choices"] = !report["choices"].empty();
-  report["families"] = families(program);
+  report["families"] = families(schedule);
   report["packed_weights"] = Json::array();
   for (const PackedWeight& weight : program.packed_weights) {
     report["packed_weights"].push_back(
@@ -169,27 +169,27 @@ void add_report(Json& out, const Program& program) {
   }
   report["has_packed_weights"] = !program.packed_weights.empty();
   report["remarks"] = Json::array();
-  for (const Remark& remark : program.remarks) {
+  for (const Remark& remark : schedule.remarks) {
     report["remarks"].push_back({{"subject", remark.subject}, {"text", remark.text}});
   }
-  report["has_remarks"] = !program.remarks.empty();
+  report["has_remarks"] = !schedule.remarks.empty();
   report["nodes_imported"] = grouped(s.nodes_imported);
   report["nodes_optimised"] = grouped(s.nodes_optimised);
   report["kernels"] = grouped(static_cast<std::int64_t>(program.kernels.size()));
-  report["calls"] = grouped(static_cast<std::int64_t>(program.layers.size()));
+  report["calls"] = grouped(static_cast<std::int64_t>(schedule.layers.size()));
   report["multiply_adds"] = grouped(s.multiply_adds);
-  report["arena"] = human_bytes(program.arena_bytes);
-  report["arena_of_bound"] = share(program.arena_bytes, s.arena_lower_bound);
+  report["arena"] = human_bytes(schedule.arena_bytes);
+  report["arena_of_bound"] = share(schedule.arena_bytes, s.arena_lower_bound);
   report["lower_bound"] = human_bytes(s.arena_lower_bound);
   report["bare_first_fit"] = human_bytes(s.bare_first_fit);
-  report["arena_of_bare"] = share(program.arena_bytes, s.bare_first_fit);
+  report["arena_of_bare"] = share(schedule.arena_bytes, s.bare_first_fit);
   report["scratch"] = human_bytes(s.scratch_bytes);
   report["weights"] = human_bytes(weights_file_bytes(program));
   report["state"] = human_bytes(program.state_bytes);
-  report["buffers"] = grouped(static_cast<std::int64_t>(program.buffers.size()));
-  report["plan_order"] =
-      program.plan.order_used + (program.plan.proven_optimal ? "; no plan for this schedule is smaller" : "");
-  report["memory_map"] = memory_map_svg(program.buffers, program.plan);
+  report["buffers"] = grouped(static_cast<std::int64_t>(schedule.buffers.size()));
+  report["plan_order"] = schedule.plan.order_used +
+                         (schedule.plan.proven_optimal ? "; no plan for this schedule is smaller" : "");
+  report["memory_map"] = memory_map_svg(schedule.buffers, schedule.plan);
   out["report"] = std::move(report);
 }
 

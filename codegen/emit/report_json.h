@@ -7,6 +7,6 @@ namespace gcompile {
 
 /// What README.md and report.html show, already as text: "report" with sizes, shares and numbers as people
 /// read them. Choices of kernels are those that `out` has already.
-void add_report(nlohmann::ordered_json& out, const Program& program);
+void add_report(nlohmann::ordered_json& out, const Program& program, const Schedule& schedule);
 
 }  // namespace gcompile

@@ -17,8 +17,8 @@ constexpr std::size_t kLineWidth = 110;
 
 class ScheduleWriter {
  public:
-  explicit ScheduleWriter(const Program& program)
-      : program_(program), last_(info_of(program.target).last_parameter) {}
+  ScheduleWriter(const Program& program, const Schedule& schedule)
+      : program_(program), schedule_(schedule), last_(info_of(program.target).last_parameter) {}
 
   void add(const std::vector<Step>& steps, int depth) {
     for (const Step& step : steps) {
@@ -48,9 +48,9 @@ class ScheduleWriter {
   }
 
   void finish(Json& out) {
-    for (const auto* ports : {&program_.inputs, &program_.outputs}) {
+    for (const auto* ports : {&schedule_.inputs, &schedule_.outputs}) {
       for (const Port& port : *ports) {
-        if (!port.place.empty()) used_.insert({"arena", ports == &program_.inputs ? "inputs" : "outputs"});
+        if (!port.place.empty()) used_.insert({"arena", ports == &schedule_.inputs ? "inputs" : "outputs"});
       }
     }
     out["steps"] = std::move(steps_);
@@ -180,9 +180,9 @@ class ScheduleWriter {
         used_.insert("arena");
         return fmt::format("at<{}>(arena, {})", a.c_type, offset);
       case Argument::Space::kPlacedInput:
-        return placed("in", program_.inputs, a);
+        return placed("in", schedule_.inputs, a);
       case Argument::Space::kPlacedOutput:
-        return placed("out", program_.outputs, a);
+        return placed("out", schedule_.outputs, a);
       case Argument::Space::kState:
         used_.insert("state");
         return fmt::format("at<{}>(state, {})", a.c_type, offset);
@@ -199,10 +199,10 @@ class ScheduleWriter {
       case Argument::Space::kInput:
         used_.insert("inputs");
         if (on_host_) steering_.insert(a.port);
-        return port("inputs", program_.inputs.at(static_cast<std::size_t>(a.port)), a);
+        return port("inputs", schedule_.inputs.at(static_cast<std::size_t>(a.port)), a);
       case Argument::Space::kOutput:
         used_.insert("outputs");
-        return port("outputs", program_.outputs.at(static_cast<std::size_t>(a.port)), a);
+        return port("outputs", schedule_.outputs.at(static_cast<std::size_t>(a.port)), a);
     }
     GC_CHECK(false);
   }
@@ -225,6 +225,7 @@ class ScheduleWriter {
   }
 
   const Program& program_;
+  const Schedule& schedule_;
   const LastParameter& last_;
   Json steps_ = Json::array();
   std::set<std::string> used_;
@@ -238,9 +239,9 @@ class ScheduleWriter {
 
 }  // namespace
 
-void add_schedule(Json& out, const Program& program) {
-  ScheduleWriter writer(program);
-  writer.add(program.steps, 1);
+void add_schedule(Json& out, const Program& program, const Schedule& schedule) {
+  ScheduleWriter writer(program, schedule);
+  writer.add(schedule.steps, 1);
   writer.finish(out);
 }
 

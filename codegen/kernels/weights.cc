@@ -86,6 +86,18 @@ int WeightBlob::add_halves(const std::vector<float>& values, ir::ElementType typ
              std::move(what));
 }
 
+std::vector<int> WeightBlob::take(WeightBlob other) {
+  GC_CHECK(other.places_.empty());
+  std::vector<int> added;
+  for (std::size_t i = 0; i < other.entries_.size(); ++i) {
+    Entry& entry = other.entries_[i];
+    added.push_back(static_cast<int>(i) == other.zero_entry_
+                        ? zeros(entry.bytes)
+                        : add(std::move(other.packings_[i]), std::move(entry.name), std::move(entry.what)));
+  }
+  return added;
+}
+
 int WeightBlob::zeros(std::int64_t bytes) {
   if (zero_entry_ < 0) zero_entry_ = add_entry({}, "zeros", "zeros read at image borders");
   Entry& entry = entries_[static_cast<std::size_t>(zero_entry_)];

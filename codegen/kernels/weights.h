@@ -33,6 +33,8 @@ class WeightBlob {
   int add_floats(const std::vector<float>& values, std::string name, std::string what);
   /// The same rounded to a floating type of 16 bits, to nearest even.
   int add_halves(const std::vector<float>& values, ir::ElementType type, std::string name, std::string what);
+  /// Adds all entries of `other`; returns what add() would have returned for each.
+  std::vector<int> take(WeightBlob other);
   /// An entry of at least `bytes` zero bytes (the zero row of border taps); grows to the largest request.
   int zeros(std::int64_t bytes);
 

@@ -34,7 +34,7 @@ Argument Addresses::of(const Storage& storage, ir::ElementType element) const {
       break;
     case Space::kWeights:
       argument.space = Argument::Space::kWeights;
-      argument.offset_constant = program_.weight_offsets[weights_.place_of(buffer.weights_entry)].name;
+      argument.offset_constant = name_of_weight(buffer.weights_entry);
       break;
   }
   argument.port = buffer.port;
@@ -46,7 +46,7 @@ Argument Addresses::of(const CallArgument& from) const {
   Argument argument;
   if (from.kind == CallArgument::Kind::kWeights) {
     argument.space = Argument::Space::kWeights;
-    argument.offset_constant = program_.weight_offsets[weights_.place_of(from.weights)].name;
+    argument.offset_constant = name_of_weight(from.weights);
   } else if (from.kind == CallArgument::Kind::kStrip) {
     argument.space = Argument::Space::kStrip;
     argument.port = from.strip;
@@ -58,20 +58,30 @@ Argument Addresses::of(const CallArgument& from) const {
   return argument;
 }
 
-void name_offsets(Program& program, const std::vector<StorageBuffer>& buffers,
-                  const std::vector<int>& planned, const WeightBlob& weights, Addresses& addresses) {
+std::string Addresses::name_of_weight(int entry) const {
+  return program_.weight_offsets[weights_[static_cast<std::size_t>(entry)]].name;
+}
+
+std::map<int, std::string> name_arena(Schedule& schedule, const std::vector<StorageBuffer>& buffers,
+                                      const std::vector<int>& planned) {
+  std::map<int, std::string> by_buffer;
   Names names;
   for (std::size_t i = 0; i < planned.size(); ++i) {
     const StorageBuffer& buffer = buffers[static_cast<std::size_t>(planned[i])];
     Offset offset;
     offset.name = names(buffer.name.empty() ? "value" : buffer.name, "at_");
-    offset.value = program.plan.offsets[i];
+    offset.value = schedule.plan.offsets[i];
     offset.bytes = buffer.bytes;
     offset.what =
         buffer.scratch ? "scratch of one step" : fmt::format("{} {}", buffer.name, to_string(buffer.type));
-    addresses.arena_names[planned[i]] = offset.name;
-    program.arena_offsets.push_back(std::move(offset));
+    by_buffer[planned[i]] = offset.name;
+    schedule.arena_offsets.push_back(std::move(offset));
   }
+  return by_buffer;
+}
+
+void name_weights(Program& program, const WeightBlob& weights) {
+  Names names;
   for (const WeightBlob::Entry& entry : weights.entries()) {
     Offset offset;
     offset.name = names(entry.name.empty() ? "constant" : entry.name, "w_");

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/kernels/kernel_call.h"
@@ -14,8 +15,10 @@ namespace gcompile {
 
 class Addresses {
  public:
-  Addresses(const std::vector<StorageBuffer>& buffers, const WeightBlob& weights, const Program& program)
-      : buffers_(buffers), weights_(weights), program_(program) {}
+  /// `weights`: the place of each entry among the program's weights.
+  Addresses(const std::vector<StorageBuffer>& buffers, std::vector<std::size_t> weights,
+            const Program& program)
+      : buffers_(buffers), weights_(std::move(weights)), program_(program) {}
 
   Argument of(const Storage& storage, ir::ElementType element) const;
   Argument of(const CallArgument& argument) const;
@@ -24,13 +27,17 @@ class Addresses {
   std::map<int, Argument::Space> placed;   // buffers of ports that kernels use in the caller's memory
 
  private:
+  std::string name_of_weight(int entry) const;
+
   const std::vector<StorageBuffer>& buffers_;
-  const WeightBlob& weights_;
+  std::vector<std::size_t> weights_;
   const Program& program_;  // its states and weights have names
 };
 
-/// Names the offsets of planned buffers (`planned`: in the order of the plan) and of weights.
-void name_offsets(Program& program, const std::vector<StorageBuffer>& buffers,
-                  const std::vector<int>& planned, const WeightBlob& weights, Addresses& addresses);
+/// Names the offsets of planned buffers (`planned`: in the order of the plan); returns the names by buffer.
+std::map<int, std::string> name_arena(Schedule& schedule, const std::vector<StorageBuffer>& buffers,
+                                      const std::vector<int>& planned);
+/// Names the offsets of weights, which are finished.
+void name_weights(Program& program, const WeightBlob& weights);
 
 }  // namespace gcompile

@@ -1,5 +1,6 @@
 #pragma once
-// Graph of forms -> Program: schedule, storage, kernels, weights, memory plan. Every node must carry a form.
+// Graphs of forms -> Program: schedules, storage, kernels, weights, memory plans. Every node must carry a
+// form.
 
 #include <string>
 #include <vector>
@@ -21,7 +22,12 @@ struct LoweringOptions {
   std::int64_t extra_weights_percent = 100;
 };
 
-/// Throws ir::CompileError that lists every node without a kernel.
+/// Of buffers within the arena, in bytes.
+std::int64_t buffer_alignment(const LoweringOptions& options);
+
+/// One schedule for each graph, which are one model at several sizes: kernels of the same text and weights of
+/// the same bytes are there once. Throws ir::CompileError that lists every node without a kernel.
+Program lower_graphs(const std::vector<const ir::Graph*>& graphs, const LoweringOptions& options);
 Program lower_graph(const ir::Graph& graph, const LoweringOptions& options);
 
 }  // namespace gcompile

@@ -142,6 +142,29 @@ struct Statistics {
   std::int64_t parameter_bytes = 0;
 };
 
+/// A size that a caller of the model chooses: a dimension with several choices.
+struct Size {
+  std::string name;    // in the model; reaches text only through escape filters
+  std::string c_name;  // unique [a-z0-9_] identifier
+};
+
+/// A run of the model at one choice of its sizes: calls in order, and where everything lies meanwhile.
+struct Schedule {
+  std::vector<std::int64_t> sizes;  // one for each of Program::sizes
+  std::vector<Port> inputs, outputs;
+  std::vector<Offset> arena_offsets;
+  std::int64_t graph_steps = 0;   // CUDA: launches and copies of one run, at most
+  std::int64_t host_bytes = 0;    // CUDA: what the host computes to choose branches
+  std::int64_t trap_offset = -1;  // CUDA: of the word in the arena that tells of an index out of range
+  std::int64_t arena_bytes = 0;
+  std::vector<Step> steps;
+  std::vector<Layer> layers;
+  std::vector<Remark> remarks;
+  std::vector<Buffer> buffers;  // what was planned, with lives; offsets in plan
+  MemoryPlan plan;
+  Statistics statistics;
+};
+
 struct Program {
   Target target = Target::kCpp;
   Precision precision = Precision::kFp32;  // CUDA: of products of floats
@@ -149,13 +172,11 @@ struct Program {
   std::string tool_version;
   std::string model_sha256, producer, opset;  // provenance; escaped when rendered
   std::string options;                        // command line options that shape the output, canonical order
-  std::vector<Port> inputs, outputs;
+  std::vector<Size> sizes;                    // empty: all are fixed
+  std::vector<Schedule> schedules;  // one for each choice, the largest last; they have the same ports
   std::vector<StateTensor> states;
-  std::vector<Offset> arena_offsets, weight_offsets;
-  std::int64_t graph_steps = 0;   // CUDA: launches and copies of one run, at most
-  std::int64_t host_bytes = 0;    // CUDA: what the host computes to choose branches
-  std::int64_t trap_offset = -1;  // CUDA: of the word in the arena that tells of an index out of range
-  std::int64_t arena_bytes = 0, state_bytes = 0, weights_bytes = 0, instance_bytes = 0;
+  std::vector<Offset> weight_offsets;
+  std::int64_t state_bytes = 0, weights_bytes = 0;
   bool in_tiles = false;               // some kernel multiplies in the tile unit where a level has one
   bool zeroes_denormals = false;       // a run counts denormal numbers as zeros
   std::int64_t alignment = 64;         // of the memory blocks that the caller gives
@@ -163,15 +184,9 @@ struct Program {
   WeightsFile weights;
   std::vector<Functor> functors;
   std::vector<Kernel> kernels;
-  std::vector<Step> steps;
   std::vector<std::string> headers;  // gcrt headers of all kernels, sorted, with what they include
-  std::vector<Layer> layers;
-  std::vector<Remark> remarks;
   std::vector<PackedWeight> packed_weights;
   std::vector<ir::Diagnostic> warnings;  // for the terminal; among the remarks too
-  std::vector<Buffer> buffers;           // what was planned, with lives; offsets in plan
-  MemoryPlan plan;
-  Statistics statistics;
 };
 
 }  // namespace gcompile

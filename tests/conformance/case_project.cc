@@ -38,7 +38,8 @@ std::string glue(const Program& program) {
   std::string upper = name;
   for (char& c : upper) c = static_cast<char>(std::toupper(c));
   std::string text = fmt::format("namespace {0}_case {{\n", name);
-  text += byte_counts("kIn", program.inputs) + byte_counts("kOut", program.outputs);
+  text += byte_counts("kIn", program.schedules.back().inputs) +
+          byte_counts("kOut", program.schedules.back().outputs);
   text += "int run(const EmittedMemory& given, const void* const* from, void* const* to) {\n";
   if (cuda) {
     text += fmt::format(
@@ -64,12 +65,12 @@ std::string glue(const Program& program) {
       "  static_cast<void>(from);\n"
       "  static_cast<void>(to);\n",
       name);
-  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    const Port& port = program.inputs[i];
+  for (std::size_t i = 0; i < program.schedules.back().inputs.size(); ++i) {
+    const Port& port = program.schedules.back().inputs[i];
     text += fmt::format("  in.{} = static_cast<const {}*>(from[{}]);\n", port.c_name, port.c_type, i);
   }
-  for (std::size_t i = 0; i < program.outputs.size(); ++i) {
-    const Port& port = program.outputs[i];
+  for (std::size_t i = 0; i < program.schedules.back().outputs.size(); ++i) {
+    const Port& port = program.schedules.back().outputs[i];
     text += fmt::format("  out.{} = static_cast<{}*>(to[{}]);\n", port.c_name, port.c_type, i);
   }
   text += fmt::format("  status = {0}_run(&memory, &in, &out);\n", name);
@@ -84,7 +85,7 @@ std::string glue(const Program& program) {
   text += fmt::format(
       "constexpr EmittedCase kCase = {{\"{0}\", {1}_ARENA_BYTES, {1}_WEIGHTS_BYTES, {1}_STATE_BYTES, "
       "{1}_INSTANCE_BYTES, {2}, {3}, kIn, kOut, run}};\n}}\n",
-      name, upper, program.inputs.size(), program.outputs.size());
+      name, upper, program.schedules.back().inputs.size(), program.schedules.back().outputs.size());
   return text;
 }
 
@@ -114,7 +115,7 @@ CaseProject::CaseProject(const ProjectOptions& options, std::string source_root)
 
 void CaseProject::add(const Program& program, const std::vector<ir::Tensor>& inputs) {
   const std::string& name = program.name;
-  GC_CHECK(inputs.size() == program.inputs.size());
+  GC_CHECK(inputs.size() == program.schedules.back().inputs.size());
   EmitOptions emit_options;
   emit_options.kernels_per_file = std::numeric_limits<int>::max();  // all of a case are in one unit
   emit_options.weights = WeightsMode::kExtern;

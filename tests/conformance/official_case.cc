@@ -96,10 +96,11 @@ constexpr const char* kRunWeights = "weights that only the run knows";
 
 /// Whether a step is left to plain loops for want of constants: the fast kernels are what a case is for.
 bool has_computed_weights(const Program& program) {
-  return std::any_of(program.layers.begin(), program.layers.end(), [](const Layer& layer) {
-    return std::any_of(layer.rivals.begin(), layer.rivals.end(),
-                       [](const Rival& rival) { return rival.refusal == kRunWeights; });
-  });
+  return std::any_of(program.schedules.back().layers.begin(), program.schedules.back().layers.end(),
+                     [](const Layer& layer) {
+                       return std::any_of(layer.rivals.begin(), layer.rivals.end(),
+                                          [](const Rival& rival) { return rival.refusal == kRunWeights; });
+                     });
 }
 
 bool needs_constants(const std::string& message) {

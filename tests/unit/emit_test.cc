@@ -81,7 +81,7 @@ Program hostile_program(int level) {
   program.producer = hostile_names()[0] + hostile_names()[1] + hostile_names()[8];
   program.opset = hostile_names()[2];
   program.options = "--set '" + hostile_names()[8] + "'";
-  for (const std::string& name : hostile_names()) program.remarks.push_back({name, name});
+  for (const std::string& name : hostile_names()) program.schedules.back().remarks.push_back({name, name});
   return program;
 }
 
@@ -196,7 +196,7 @@ TEST(Emit, SelfTestOnlyWithVectors) {
   const Program program = hostile_program(3);
   EXPECT_EQ(emit(program, EmitOptions()).find("tests/selftest.cpp"), nullptr);
   EmitOptions options;
-  options.golden = "GCGOLDEN";
+  options.golden = {"GCGOLDEN"};
   const FileSet files = emit(program, options);
   EXPECT_NE(files.find("tests/selftest.cpp"), nullptr);
   EXPECT_EQ(files.find("data/hostile.golden.bin")->bytes.text(), "GCGOLDEN");
@@ -273,8 +273,9 @@ Program branching_program() {
   Program program;
   program.name = "b";
   const ir::TensorType type{ir::ElementType::kFloat16, {4}};
-  program.inputs = {{"x", "x", type, "uint16_t"}};
-  program.outputs = {{"y", "y", type, "uint16_t"}};
+  program.schedules.emplace_back();
+  program.schedules.back().inputs = {{"x", "x", type, "uint16_t"}};
+  program.schedules.back().outputs = {{"y", "y", type, "uint16_t"}};
   const auto argument = [](Argument::Space space, std::string constant, std::int64_t extra,
                            std::string type) {
     Argument a;
@@ -300,7 +301,7 @@ Program branching_program() {
   trap.comment = "X must have rank 3";
   branch.then_steps = {call};
   branch.else_steps = {trap};
-  program.steps = {branch};
+  program.schedules.back().steps = {branch};
   return program;
 }
 
@@ -331,11 +332,11 @@ TEST(ProgramJson, ChecksEveryBufferOfThePlanOnce) {
     buffer.size = 10;
     buffer.begin_step = 999 - i;
     buffer.end_step = 1001;
-    program.buffers.push_back(buffer);
-    program.arena_offsets.push_back({"at_" + std::to_string(i), i * 64, 10, "x"});
-    program.plan.offsets.push_back(i * 64);
+    program.schedules.back().buffers.push_back(buffer);
+    program.schedules.back().arena_offsets.push_back({"at_" + std::to_string(i), i * 64, 10, "x"});
+    program.schedules.back().plan.offsets.push_back(i * 64);
   }
-  program.arena_bytes = 64000;
+  program.schedules.back().arena_bytes = 64000;
   const nlohmann::ordered_json json = program_json(program, EmitOptions());
   ASSERT_EQ(json["plan"].size(), 1000u);
   EXPECT_EQ(json["plan"][0]["name"], "at_999");

@@ -19,17 +19,32 @@ std::string add_model(const std::string& a, const std::string& b) {
   return model_text(fmt::format("({} a, {} b) => (float y)", a, b), "y = Add(a, b)");
 }
 
+std::vector<std::optional<std::int64_t>> sizes_of(const frontend::ShapeBinding& binding) {
+  std::vector<std::optional<std::int64_t>> sizes;
+  for (const frontend::DeclaredDim& dim : binding.dims) sizes.push_back(dim.size);
+  return sizes;
+}
+
 TEST(FrontendDims, ParsesTheFlags) {
-  EXPECT_EQ(frontend::parse_dim_binding("N=4").size, 4);
-  EXPECT_EQ(frontend::parse_dim_binding("past=0").size, 0);
+  EXPECT_EQ(frontend::parse_dim_choices("N=4").sizes, std::vector<std::int64_t>{4});
+  EXPECT_EQ(frontend::parse_dim_choices("past=0").sizes, std::vector<std::int64_t>{0});
+  EXPECT_EQ(frontend::parse_dim_choices("N=8,1,4,1").sizes, (std::vector<std::int64_t>{1, 4, 8}));
   for (const char* text : {"x:1x3x?x224", "x=1,3,?,224", "x:[1,3,?,224]", "x:1,3,?x224"}) {
     const frontend::ShapeBinding binding = frontend::parse_shape_binding(text);
     EXPECT_EQ(binding.input, "x");
-    EXPECT_EQ(binding.dims, (std::vector<std::optional<std::int64_t>>{1, 3, std::nullopt, 224}));
+    EXPECT_EQ(sizes_of(binding), (std::vector<std::optional<std::int64_t>>{1, 3, std::nullopt, 224}));
   }
   EXPECT_EQ(frontend::parse_shape_binding("input:0:2x3").input, "input:0");
   EXPECT_EQ(frontend::parse_shape_binding("2x3").input, "");
   EXPECT_TRUE(frontend::parse_shape_binding("x:[]").dims.empty());
+  for (const char* text : {"x:Nx3xHxW", "x:N,3,H,W"}) {
+    const frontend::ShapeBinding binding = frontend::parse_shape_binding(text);
+    EXPECT_EQ(sizes_of(binding),
+              (std::vector<std::optional<std::int64_t>>{std::nullopt, 3, std::nullopt, std::nullopt}));
+    EXPECT_EQ(binding.dims[0].name, "N");
+    EXPECT_EQ(binding.dims[3].name, "W");
+  }
+  EXPECT_EQ(frontend::parse_shape_binding("x:1,max_length").dims[1].name, "max_length");
   EXPECT_EQ(frontend::parse_set_binding("a=1,2,3").values, (std::vector<std::string>{"1", "2", "3"}));
 }
 
@@ -42,10 +57,10 @@ TEST(FrontendDims, RefusesMalformedFlagsAsUsageErrors) {
     }
     return ir::ExitCode::kOk;
   };
-  for (const char* text : {"N", "=4", "N=", "N=-1", "N=4x", "N=99999999999999999999"}) {
-    EXPECT_EQ(code_of(frontend::parse_dim_binding, text), ir::ExitCode::kUsage) << text;
+  for (const char* text : {"N", "=4", "N=", "N=-1", "N=4x", "N=1,", "N=1,,2", "N=99999999999999999999"}) {
+    EXPECT_EQ(code_of(frontend::parse_dim_choices, text), ir::ExitCode::kUsage) << text;
   }
-  for (const char* text : {"", ":1x2", "x:1xx2", "x:1x-2", "x:a"}) {
+  for (const char* text : {"", ":1x2", "x:1xx2", "x:1x-2", "x:1a"}) {
     EXPECT_EQ(code_of(frontend::parse_shape_binding, text), ir::ExitCode::kUsage) << text;
   }
   for (const char* text : {"", "sr", "sr=", "=1"}) {

@@ -1,0 +1,209 @@
+#include "codegen/emit/schedule_tables_json.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace gcompile {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// Pairs of buffers that one static_assert looks at; clang evaluates about 10^6 steps in one constant.
+constexpr std::int64_t kPairsPerCheck = 20'000;
+
+Json shape_json(const ir::Shape& shape) {
+  Json dims = Json::array();
+  for (const std::int64_t dim : shape) dims.push_back(dim);
+  return dims;
+}
+
+/// The plan as emitted code checks it: sorted by the begin of lives, so that only pairs that overlap in time
+/// are compared, in several constants of bounded work.
+void add_plan(Json& out, const Schedule& schedule) {
+  std::vector<std::size_t> order(schedule.buffers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return schedule.buffers[a].begin_step < schedule.buffers[b].begin_step;
+  });
+  Json plan = Json::array(), checks = Json::array();
+  std::int64_t pairs = 0;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Buffer& buffer = schedule.buffers[order[i]];
+    plan.push_back({{"name", schedule.arena_offsets[order[i]].name},
+                    {"bytes", (buffer.size + buffer.alignment - 1) / buffer.alignment * buffer.alignment},
+                    {"begin", buffer.begin_step},
+                    {"end", buffer.end_step}});
+    for (std::size_t j = i + 1; j < order.size() && schedule.buffers[order[j]].begin_step < buffer.end_step;
+         ++j) {
+      ++pairs;
+    }
+    if (pairs > kPairsPerCheck || i + 1 == order.size()) {
+      checks.push_back({{"first", first}, {"last", i + 1}});
+      first = i + 1;
+      pairs = 0;
+    }
+  }
+  out["plan"] = std::move(plan);
+  out["plan_checks"] = std::move(checks);
+  out["has_plan"] = !order.empty();
+}
+
+void add_ports(Json& out, const Schedule& schedule) {
+  const auto list = [&](const std::vector<Port>& ports) {
+    Json entries = Json::array();
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+      entries.push_back(port_json(ports[i].c_name, ports[i].model_name, ports[i].c_type, ports[i].type, i));
+      entries.back()["block"] = (&ports == &schedule.outputs ? schedule.inputs.size() : 0) + i;
+      entries.back()["is_placed"] = !ports[i].place.empty();
+      entries.back()["place"] = ports[i].place;
+    }
+    return entries;
+  };
+  out["inputs"] = list(schedule.inputs);
+  out["outputs"] = list(schedule.outputs);
+  const auto is_placed = [](const Port& port) { return !port.place.empty(); };
+  out["has_placed"] = std::any_of(schedule.inputs.begin(), schedule.inputs.end(), is_placed) ||
+                      std::any_of(schedule.outputs.begin(), schedule.outputs.end(), is_placed);
+  // The braces of an initialiser in examples: "input3, mask".
+  const auto names = [](const std::vector<Port>& ports) {
+    std::string text;
+    for (const Port& port : ports) text += (text.empty() ? "" : ", ") + port.c_name;
+    return text;
+  };
+  out["example_inputs"] = names(schedule.inputs);
+  out["example_outputs"] = names(schedule.outputs);
+  // Initialisers of tables: "{1, 3}, {}".
+  const auto shapes = [](const std::vector<Port>& ports) {
+    std::string text;
+    for (const Port& port : ports) {
+      text += fmt::format("{}{{{}}}", text.empty() ? "" : ", ", fmt::join(port.type.shape, ", "));
+    }
+    return text;
+  };
+  out["input_shapes"] = shapes(schedule.inputs);
+  out["output_shapes"] = shapes(schedule.outputs);
+  out["has_inputs"] = !schedule.inputs.empty();
+  out["has_outputs"] = !schedule.outputs.empty();
+  out["input_count"] = schedule.inputs.size();
+  out["output_count"] = schedule.outputs.size();
+  int rank = 1;
+  for (const Port& port : schedule.inputs) rank = std::max(rank, port.type.rank());
+  for (const Port& port : schedule.outputs) rank = std::max(rank, port.type.rank());
+  out["max_rank"] = rank;
+}
+
+void add_statistics(Json& out, const Program& program, const Schedule& schedule) {
+  const Statistics& s = schedule.statistics;
+  out["statistics"] = {{"nodes_imported", s.nodes_imported},       {"nodes_optimised", s.nodes_optimised},
+                       {"kernels", program.kernels.size()},        {"calls", schedule.layers.size()},
+                       {"arena_lower_bound", s.arena_lower_bound}, {"bare_first_fit", s.bare_first_fit},
+                       {"scratch_bytes", s.scratch_bytes},         {"multiply_adds", s.multiply_adds},
+                       {"parameter_bytes", s.parameter_bytes}};
+}
+
+/// Steps that several kernel families were asked to serve: what they were asked, then who serves, and what
+/// the others said; manifest and report tell it from here.
+void add_choices(Json& out, const Schedule& schedule) {
+  out["choices"] = Json::array();
+  for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
+    const Layer& layer = schedule.layers[i];
+    if (layer.rivals.empty()) continue;
+    Json families = Json::array();
+    for (const Rival& rival : layer.rivals) {
+      Json family = {{"family", rival.family}};
+      if (!rival.plan.empty()) family["plan"] = rival.plan;
+      if (rival.refusal.empty()) {
+        family["picoseconds"] = rival.picoseconds;
+        if (rival.extra_weights > 0) family["extra_weights"] = rival.extra_weights;
+      } else {
+        family["refusal"] = rival.refusal;
+      }
+      families.push_back(std::move(family));
+    }
+    out["choices"].push_back({{"step", i},
+                              {"kernel", layer.function},
+                              {"problem", layer.problem},
+                              {"families", std::move(families)}});
+  }
+}
+
+/// What the calls of the schedule do, in their order, for programs that time them.
+void add_layers(Json& out, const Schedule& schedule) {
+  out["layers"] = Json::array();
+  bool joins = false;  // layers that hand each other strips have one time
+  for (const Layer& layer : schedule.layers) {
+    const std::int64_t bytes = layer.bytes_read - layer.weight_bytes + layer.bytes_written;
+    if (joins) {
+      Json& whole = out["layers"].back();
+      for (const auto& [key, text] :
+           {std::pair("function", layer.function), {"family", layer.family}, {"origins", layer.origins}}) {
+        whole[key] = whole[key].get<std::string>() + ", " + text;
+      }
+      for (const auto& [key, number] : {std::pair("multiply_adds", layer.multiply_adds),
+                                        {"bytes", bytes},
+                                        {"weight_bytes", layer.weight_bytes}}) {
+        whole[key] = whole[key].get<std::int64_t>() + number;
+      }
+    } else {
+      out["layers"].push_back({{"function", layer.function},
+                               {"family", layer.family},
+                               {"origins", layer.origins},
+                               {"multiply_adds", layer.multiply_adds},
+                               {"multiplies_bytes", layer.multiplies_bytes},
+                               {"bytes", bytes},
+                               {"weight_bytes", layer.weight_bytes}});
+    }
+    joins = layer.hands_over_strips;
+  }
+  out["is_timed"] = false;  // of the schedule that is being rendered
+}
+
+}  // namespace
+
+Json port_json(const std::string& c_name, const std::string& model_name, const std::string& c_type,
+               const ir::TensorType& type, std::size_t index) {
+  Json port = Json::object();
+  port["index"] = index;
+  port["c_name"] = c_name;
+  port["model_name"] = model_name;
+  port["c_type"] = c_type;
+  port["type"] = to_string(type);
+  port["element"] = name_of(type.element);
+  port["rank"] = type.rank();
+  port["shape"] = shape_json(type.shape);
+  port["has_shape"] = type.rank() > 0;
+  port["elements"] = type.count();
+  port["element_bytes"] = bits_of(type.element) / 8;
+  port["bytes"] = type.bytes();
+  port["has_elements"] = type.count() > 0;
+  port["offset"] = 0;
+  port["remark"] = "";
+  return port;
+}
+
+Json offset_json(const Offset& offset) {
+  return {{"name", offset.name}, {"value", offset.value}, {"bytes", offset.bytes}, {"what", offset.what}};
+}
+
+void add_schedule_tables(Json& out, const Program& program, const Schedule& schedule) {
+  add_ports(out, schedule);
+  out["arena_offsets"] = Json::array();
+  for (const Offset& offset : schedule.arena_offsets) out["arena_offsets"].push_back(offset_json(offset));
+  out["graph_steps"] = std::max<std::int64_t>(1, schedule.graph_steps);
+  out["has_host"] = schedule.host_bytes > 0;
+  out["host_bytes"] = schedule.host_bytes;
+  out["has_trap"] = schedule.trap_offset >= 0;
+  out["trap_offset"] = schedule.trap_offset;
+  out["has_steps"] = !schedule.steps.empty();
+  add_plan(out, schedule);
+  add_statistics(out, program, schedule);
+  add_choices(out, schedule);
+  add_layers(out, schedule);
+}
+
+}  // namespace gcompile

@@ -1,0 +1,16 @@
+#pragma once
+// What templates see of one schedule beside its steps: ports, offsets, the memory plan, layers and figures.
+
+#include "codegen/program/program.h"
+#include "nlohmann/json.hpp"
+
+namespace gcompile {
+
+/// A tensor of the C API: names, type, sizes in bytes.
+nlohmann::ordered_json port_json(const std::string& c_name, const std::string& model_name,
+                                 const std::string& c_type, const ir::TensorType& type, std::size_t index);
+nlohmann::ordered_json offset_json(const Offset& offset);
+
+void add_schedule_tables(nlohmann::ordered_json& out, const Program& program, const Schedule& schedule);
+
+}  // namespace gcompile

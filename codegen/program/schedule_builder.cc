@@ -1,0 +1,249 @@
+#include "codegen/program/schedule_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "codegen/memory/check.h"
+#include "codegen/program/placed_ports.h"
+#include "codegen/program/port_copies.h"
+#include "codegen/program/state_tensors.h"
+#include "codegen/program/weight_budget.h"
+#include "ir/interrupt.h"
+
+namespace gcompile {
+namespace {
+
+bool has_traps(const std::vector<LoweredStep>& steps) {
+  return std::any_of(steps.begin(), steps.end(), [](const LoweredStep& s) {
+    return s.call.traps || has_traps(s.then_steps) || has_traps(s.else_steps);
+  });
+}
+
+/// What the user may not expect of the products: for the terminal, once, and among the schedule's remarks.
+void warn(Program& program, Schedule& schedule, const std::string& subject, const std::string& text) {
+  ir::Diagnostic diagnostic;
+  diagnostic.severity = ir::Severity::kWarning;
+  diagnostic.code = "W0305";
+  diagnostic.message = fmt::format("{}: {}", subject, text);
+  const auto is_same = [&](const ir::Diagnostic& other) { return other.message == diagnostic.message; };
+  if (std::none_of(program.warnings.begin(), program.warnings.end(), is_same)) {
+    program.warnings.push_back(std::move(diagnostic));
+  }
+  schedule.remarks.push_back({"precision: " + subject, text});
+}
+
+/// Steps as the program has them: with names of functions and addresses. Their kernels join the table, what
+/// they do joins layers and statistics.
+class StepConverter {
+ public:
+  StepConverter(const LoweringOptions& options, const Addresses& addresses, Program& program,
+                KernelTable& kernels, Schedule& schedule)
+      : options_(options), addresses_(addresses), program_(program), kernels_(kernels), schedule_(schedule) {}
+
+  std::vector<Step> convert(const std::vector<LoweredStep>& steps) {
+    std::vector<Step> out;
+    for (const LoweredStep& from : steps) {
+      ir::poll_interrupt();
+      Step step;
+      step.comment = from.comment;
+      step.result = from.result;
+      switch (from.kind) {
+        case LoweredStep::Kind::kTrap:
+          step.kind = Step::Kind::kTrap;
+          step.comment = from.trap;
+          break;
+        case LoweredStep::Kind::kIf:
+          step.kind = Step::Kind::kIf;
+          ++schedule_.graph_steps;
+          step.arguments = {addresses_.of(from.condition, ir::ElementType::kBool)};
+          step.then_steps = convert(from.then_steps);
+          step.else_steps = convert(from.else_steps);
+          break;
+        case LoweredStep::Kind::kStrips:
+          step.kind = Step::Kind::kStrips;
+          step.strips = from.strips;
+          step.arguments = {addresses_.of(from.strip_buffers, ir::ElementType::kUInt8)};
+          step.arguments[0].c_type = "std::byte";
+          for (std::size_t i = 0; i < from.strip_steps.size(); ++i) {
+            Step call = call_step(from.strip_steps[i]);
+            call.strip_kernel = static_cast<int>(i);
+            schedule_.layers.back().hands_over_strips = i + 1 < from.strip_steps.size();
+            step.strip_steps.push_back(std::move(call));
+          }
+          schedule_.remarks.push_back({fmt::format("strips: {} to {}", from.strip_steps.front().comment,
+                                                   from.strip_steps.back().comment),
+                                       to_string(from.strips)});
+          break;
+        case LoweredStep::Kind::kCall:
+          step = call_step(from);
+          break;
+      }
+      out.push_back(std::move(step));
+    }
+    return out;
+  }
+
+ private:
+  Step call_step(const LoweredStep& from) {
+    Step step;
+    step.comment = from.comment;
+    step.result = from.result;
+    step.function = kernels_.name_of(from);
+    step.checked = from.call.checked;
+    step.threaded = from.call.threaded;
+    step.on_host = from.call.on_host;
+    for (const CallArgument& a : from.call.arguments) step.arguments.push_back(addresses_.of(a));
+    if (step.on_host) {
+      for (Argument& a : step.arguments) {
+        if (a.space == Argument::Space::kWeights) a.space = Argument::Space::kHostWeights;
+      }
+      return step;
+    }
+    if (!from.call.warning.empty()) warn(program_, schedule_, from.comment, from.call.warning);
+    program_.in_tiles |= from.call.in_tiles;
+    if (from.call.multiplies_floats) program_.zeroes_denormals = !options_.keeps_denormals;
+    schedule_.graph_steps += from.call.launches;
+    schedule_.statistics.multiply_adds += from.call.multiply_adds;
+    schedule_.layers.push_back(layer_of(from, step.function));
+    return step;
+  }
+
+  static Layer layer_of(const LoweredStep& from, const std::string& function) {
+    Layer layer;
+    layer.function = function;
+    layer.family = from.call.family;
+    layer.origins = from.comment;
+    layer.result = from.result;
+    layer.multiply_adds = from.call.multiply_adds;
+    layer.multiplies_bytes = from.call.multiplies_bytes;
+    layer.bytes_read = from.bytes_read;
+    layer.weight_bytes = from.weight_bytes;
+    layer.bytes_written = from.bytes_written;
+    layer.microseconds = from.call.microseconds;
+    layer.choice = from.call.choice;
+    layer.problem = from.call.problem;
+    layer.rivals = from.call.rivals;
+    for (const ir::Origin& origin : from.origins) {
+      if (origin.name) layer.nodes.push_back(*origin.name);
+    }
+    return layer;
+  }
+
+  const LoweringOptions& options_;
+  const Addresses& addresses_;
+  Program& program_;
+  KernelTable& kernels_;
+  Schedule& schedule_;
+};
+
+}  // namespace
+
+void ScheduleBuilder::plan() {
+  ir::Diagnostics diagnostics;
+  check_port_elements(graph_, diagnostics);
+  diagnostics.throw_if_errors();
+  ports_ = make_ports(graph_, options_.states, target_, buffers_);
+  Scheduler scheduler(buffers_, weights_, diagnostics, schedule_options_);
+  steps_ = scheduler.run(graph_, ports_.input_homes, ports_.output_homes, ports_.host_homes);
+  schedule_.host_bytes = scheduler.host_bytes();
+  check_forced(scheduler.forced_used(), diagnostics);
+  diagnostics.throw_if_errors();
+  plan_arena(scheduler.now());
+  if (has_traps(steps_)) add_trap_word();
+}
+
+double ScheduleBuilder::weight_price() const {
+  const std::int64_t extra = extra_weights(steps_);
+  std::int64_t bytes = schedule_.arena_bytes - extra;
+  for (const WeightBlob::Entry& entry : weights_.entries()) bytes += entry.bytes;
+  const std::int64_t budget = bytes / 100 * options_.extra_weights_percent;
+  return extra <= budget ? 0 : weight_price_within(steps_, budget);
+}
+
+Schedule ScheduleBuilder::finish(Program& program, KernelTable& kernels, std::vector<std::size_t> places) {
+  warn_without_tensor_cores(program);
+  Addresses addresses(buffers_, std::move(places), program);
+  addresses.arena_names = name_arena(schedule_, buffers_, planned_);
+  const auto append = [&](std::vector<Step> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(schedule_.steps));
+  };
+  if (target_.has_device_memory) {
+    addresses.placed = place_ports(steps_, addresses.arena_names, {ports_.inputs, ports_.input_buffers},
+                                   {ports_.outputs, ports_.output_buffers});
+    append(input_copies(ports_, buffers_, addresses));
+  }
+  append(StepConverter(options_, addresses, program, kernels, schedule_).convert(steps_));
+  append(state_copies(ports_, graph_.output_names(), addresses));
+  if (target_.has_device_memory) append(output_copies(ports_, buffers_, addresses));
+  for (const Step& step : schedule_.steps) schedule_.graph_steps += step.kind == Step::Kind::kCopy;
+  schedule_.graph_steps += static_cast<std::int64_t>(addresses.placed.size());
+  schedule_.graph_steps += schedule_.trap_offset >= 0;
+  schedule_.inputs = std::move(ports_.inputs);
+  schedule_.outputs = std::move(ports_.outputs);
+  return std::move(schedule_);
+}
+
+void ScheduleBuilder::warn_without_tensor_cores(Program& program) {
+  const Machine& machine = options_.kernels.machine;
+  if (machine.precision == Precision::kFp32) return;
+  if (gcrt::has_tensor_cores(machine.capability, machine.precision)) return;
+  warn(program, schedule_, fmt::format("sm_{}", machine.capability),
+       fmt::format("its tensor cores do not take {}: products are float32 (FFMA)",
+                   facts_of(machine.precision).name));
+}
+
+/// Every --kernel has to name a node that a kernel family of its kind serves.
+void ScheduleBuilder::check_forced(const std::set<std::size_t>& used, ir::Diagnostics& diagnostics) const {
+  for (std::size_t i = 0; i < options_.kernels.forced.size(); ++i) {
+    if (used.count(i)) continue;
+    const auto& [node, family] = options_.kernels.forced[i];
+    ir::Diagnostic diagnostic;
+    diagnostic.code = "E0306";
+    diagnostic.message = fmt::format("--kernel asks for {}, but no step of its kind computes a node '{}'",
+                                     family, ir::printable(node));
+    diagnostic.help = "the report lists the nodes that each step computes";
+    diagnostics.add(std::move(diagnostic));
+  }
+}
+
+void ScheduleBuilder::plan_arena(std::int64_t end) {
+  for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
+    StorageBuffer& buffer = buffers_[static_cast<std::size_t>(ports_.output_homes[i].buffer)];
+    if (buffer.space == Space::kArena) buffer.end_step = end + 1;  // read by the copy behind the last step
+  }
+  for (const int i : ports_.input_buffers) {
+    StorageBuffer& buffer = buffers_[static_cast<std::size_t>(i)];
+    if (buffer.space == Space::kArena && buffer.first_step >= 0) buffer.first_step = 0;
+  }
+  Statistics& statistics = schedule_.statistics;
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    const StorageBuffer& from = buffers_[i];
+    if (from.space != Space::kArena || from.first_step < 0) continue;
+    Buffer buffer;
+    buffer.name = from.name;
+    buffer.kind = from.scratch ? BufferKind::kScratch : BufferKind::kActivation;
+    buffer.size = std::max<std::int64_t>(from.bytes, 1);
+    buffer.begin_step = from.first_step;
+    buffer.end_step = from.end_step;
+    buffer.alignment = buffer_alignment(options_);
+    planned_.push_back(static_cast<int>(i));
+    schedule_.buffers.push_back(std::move(buffer));
+    if (from.scratch) statistics.scratch_bytes = std::max(statistics.scratch_bytes, whole_units(from.bytes));
+  }
+  schedule_.plan = plan_memory(schedule_.buffers);
+  const auto violations = check_memory_plan(schedule_.buffers, schedule_.plan);
+  GC_CHECK(violations.empty());
+  schedule_.arena_bytes = whole_units(schedule_.plan.arena_bytes);
+  statistics.arena_lower_bound = schedule_.plan.lower_bound;
+}
+
+/// A word that kernels set when an index is out of range, in an arena block of its own.
+void ScheduleBuilder::add_trap_word() {
+  schedule_.trap_offset = schedule_.arena_bytes;
+  schedule_.arena_bytes += kBlockUnit;
+}
+
+}  // namespace gcompile
