@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "ir/dims.h"
 #include "ir/element_type.h"
 
 namespace gcompile::ir {
-
-using Shape = std::vector<std::int64_t>;
 
 /// Product of dims (1 for rank 0). Throws CompileError when it does not fit in 63 bits.
 std::int64_t element_count(const Shape& shape);
@@ -23,7 +22,7 @@ std::string to_string(const Shape& shape);
 
 struct TensorType {
   ElementType element = ElementType::kFloat32;
-  Shape shape;
+  Dims shape;
 
   std::int64_t count() const { return element_count(shape); }
   std::int64_t bytes() const { return bytes_of(element, count()); }
