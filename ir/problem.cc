@@ -71,6 +71,9 @@ struct MultiplyAdds {
   std::int64_t operator()(const RecurrentWork& w) const {
     return w.directions * w.steps * w.batch * gates_of(w.cell) * w.hidden * (w.inputs + w.hidden);
   }
+  std::int64_t operator()(const LinearAttentionWork& w) const {
+    return w.batch * w.steps * (w.results() + 2 * w.heads) * w.size * w.value_size;
+  }
   template <class T>
   std::int64_t operator()(const T&) const {
     return 0;

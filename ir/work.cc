@@ -8,8 +8,9 @@
 namespace gcompile::ir {
 namespace {
 
-constexpr std::array<std::string_view, 9> kKindNames = {
-    "conv", "conv_transpose", "product", "pool", "attention", "recurrent", "topk", "scatter", "scan"};
+constexpr std::array<std::string_view, 10> kKindNames = {"conv",      "conv_transpose",  "product", "pool",
+                                                         "attention", "recurrent",       "topk",    "scatter",
+                                                         "scan",      "linear_attention"};
 static_assert(std::variant_size_v<Work> == kKindNames.size());
 
 std::string text_of(const Window& window) {
@@ -63,6 +64,10 @@ struct Texts {
   std::string operator()(const ScanWork& w) const {
     return fmt::format(" along axis {}{}{}", w.axis, w.exclusive ? ", exclusive" : "",
                        w.reverse ? ", reverse" : "");
+  }
+  std::string operator()(const LinearAttentionWork& w) const {
+    return fmt::format(" {} steps, {} query heads, {} heads of {}x{}, batch {}", w.steps, w.query_heads,
+                       w.heads, w.size, w.value_size, w.batch);
   }
 };
 

@@ -154,6 +154,21 @@ struct ScanWork {
   bool operator==(const ScanWork&) const = default;
 };
 
+/// Of every sample of the batch and every head a matrix S of (size, value size), for each step: S is
+/// multiplied by factors, row by row or as a whole, then the outer product of key and value is added; where
+/// there are rates, of the key and rate * (value - S' key). The result of a query is scale * S' query. Heads
+/// share keys in turn; query heads share heads, or heads share queries, and there is a result for each of
+/// those that are more. Operands query, key and value (batch, steps, heads * size), past S (batch, heads,
+/// size, value size), factors (batch, steps, heads or heads * size), rates (batch, steps, heads or 1); those
+/// from past on may be absent. Results: S after the last step, and the results of the queries.
+struct LinearAttentionWork {
+  static constexpr int kPast = 3, kFactors = 4, kRates = 5;
+  std::int64_t batch = 0, steps = 0, query_heads = 0, key_heads = 0, heads = 0, size = 0, value_size = 0;
+  float scale = 1;
+  std::int64_t results() const { return query_heads > heads ? query_heads : heads; }
+  bool operator==(const LinearAttentionWork&) const = default;
+};
+
 /// In the order of Work's alternatives.
 enum class Kind : std::uint8_t {
   kConv,
@@ -164,10 +179,11 @@ enum class Kind : std::uint8_t {
   kRecurrent,
   kTopK,
   kScatter,
-  kScan
+  kScan,
+  kLinearAttention
 };
 using Work = std::variant<ConvWork, ConvTransposeWork, ProductWork, PoolWork, AttentionWork, RecurrentWork,
-                          TopKWork, ScatterWork, ScanWork>;
+                          TopKWork, ScatterWork, ScanWork, LinearAttentionWork>;
 
 Kind kind_of(const Work& work);
 /// "conv", "conv_transpose", ...: the first word of the names of the kind's families.

@@ -1,8 +1,10 @@
 // Activations with attributes: rows of a name, an expression over x, and attribute defaults.
 
+#include <fmt/format.h>
+
 #include <numbers>
 
-#include "ir/ops/support.h"
+#include "ir/ops/rewrite.h"
 
 namespace gcompile::ir {
 namespace {
@@ -127,6 +129,24 @@ Operator record(std::string_view name, std::vector<int> versions, Accuracy accur
   return op;
 }
 
+// SwiGLU: a gate and what it lets through.
+
+void infer_gated(InferContext& context) {
+  require_float(context, 0);
+  const ElementType type = same_type(context);
+  if (context.shape(1) != context.shape(0)) {
+    operator_error(fmt::format("A and B have the shapes {} and {}", to_string(context.shape(0)),
+                               to_string(context.shape(1))));
+  }
+  context.set_result(0, type, context.shape(0));
+}
+
+bool decompose_gated(RewriteContext& context) {
+  const ValueId gate = context.emit("Swish", {context.operand_id(0)}, context.attributes());
+  context.replace_result(0, context.emit("Mul", {gate, context.operand_id(1)}));
+  return true;
+}
+
 }  // namespace
 
 const Operator& operator_Elu() {
@@ -190,6 +210,22 @@ const Operator& operator_Shrink() {
 const Operator& operator_Swish() {
   static const Operator op =
       record<swish>("Swish", {24}, Accuracy::kFunction, "x * sigmoid(alpha * x)", {{"alpha", 1.0f}});
+  return op;
+}
+
+const Operator& operator_SwiGLU() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "SwiGLU";
+    o.versions = {28};
+    o.operands = {2, 2};
+    o.attributes = {{"alpha", AttributeKind::kFloat, 1.0f}};
+    o.accuracy = Accuracy::kFunction;
+    o.summary = "a * sigmoid(alpha * a) * b";
+    o.infer = infer_gated;
+    o.decompose = decompose_gated;
+    return o;
+  }();
   return op;
 }
 

@@ -101,6 +101,13 @@ void infer(InferContext& context) {
   if (context.has_operand(kValidLengths) && context.shape(kValidLengths) != Shape{s.batch}) {
     operator_error("nonpad_kv_seqlen must have one value per batch entry");
   }
+  if (context.has_operand(kValidLengths) && context.has_operand(kPastKey)) {
+    operator_error("nonpad_kv_seqlen and past_key exclude each other");
+  }
+  for (const char* side : {"left_window_size", "right_window_size"}) {
+    const std::int64_t size = context.attributes().int_of(side);
+    if (size < -1) operator_error(fmt::format("{} = {} must be -1 or more", side, size));
+  }
   const std::int64_t mode = context.attributes().int_of("qk_matmul_output_mode");
   if (mode < 0 || mode > 3) operator_error(fmt::format("qk_matmul_output_mode {} is not known", mode));
   const ElementType type = context.element(0);
@@ -151,6 +158,8 @@ bool decompose(RewriteContext& context) {
   core.mask = full_mask(context, s.columns());
   if (context.has_operand(kValidLengths)) core.lengths = context.operand_id(kValidLengths);
   core.causal = attributes.flag("is_causal");
+  core.left = attributes.int_of("left_window_size");
+  core.right = attributes.int_of("right_window_size");
   core.past = s.past;
   if (attributes.has("softmax_precision")) {
     core.precision = computable_type_of(attributes, "softmax_precision");
@@ -177,13 +186,15 @@ const Operator& operator_Attention() {
   static const Operator op = [] {
     Operator o;
     o.name = "Attention";
-    o.versions = {23, 24};
+    o.versions = {23, 24, 25};
     o.operands = {3, 7};
     o.results = {1, 4};
     o.attributes = {{"is_causal", AttributeKind::kInt, std::int64_t{0}},
                     {"kv_num_heads", AttributeKind::kInt, std::nullopt},
+                    {"left_window_size", AttributeKind::kInt, std::int64_t{-1}},
                     {"q_num_heads", AttributeKind::kInt, std::nullopt},
                     {"qk_matmul_output_mode", AttributeKind::kInt, std::int64_t{0}},
+                    {"right_window_size", AttributeKind::kInt, std::int64_t{-1}},
                     {"scale", AttributeKind::kFloat, std::nullopt},
                     {"softcap", AttributeKind::kFloat, 0.0f},
                     {"softmax_precision", AttributeKind::kInt, std::nullopt}};

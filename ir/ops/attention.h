@@ -13,12 +13,15 @@ namespace gcompile::ir {
 struct AttentionCore {
   ValueId q, k, v;
   double scale = 1;
-  double softcap = 0;                    // > 0: scores are cap * tanh(scores / cap)
-  ValueId mask;                          // bool (true: takes part) or added; broadcasts to the scores
-  bool empties = true;                   // a mask can leave a row without columns: such rows give zeros
-  ValueId lengths;                       // int64 (batch): columns from there on are masked
-  bool causal = false;                   // row i sees columns up to i + the columns before the queries
-  std::int64_t past = 0;                 // that number, without lengths
+  double softcap = 0;   // > 0: scores are cap * tanh(scores / cap)
+  ValueId mask;         // bool (true: takes part) or added; broadcasts to the scores
+  bool empties = true;  // a mask can leave a row without columns: such rows give zeros
+  ValueId lengths;      // int64 (batch): columns from there on are masked
+  // Row i is at the position i + past, or with lengths at i + length - rows. It sees columns
+  bool causal = false;                 // up to its position
+  std::int64_t left = -1, right = -1;  // from so many before it, up to so many behind it; -1: all
+  std::int64_t past = 0;
+  ValueId sinks;                         // (query heads): the softmax of each has one more score, of no value
   std::optional<ElementType> precision;  // of the softmax
 };
 struct AttentionValues {

@@ -89,18 +89,45 @@ class Emitter {
           emit_reshape(context_, emit_cast(context_, core_.lengths, ElementType::kInt64), {batch_, 1, 1, 1});
       scores = keep_where(context_.emit("Less", {counting(0, columns_, 3), lengths}), scores);
     }
-    if (core_.causal) {
-      const ValueId last = lengths.valid() ? context_.emit("Add", {lengths, counting(-rows_, rows_, 2)})
-                                           : counting(core_.past, rows_, 2);
+    // Of every row, the column at a distance from its position.
+    const auto bound = [&](std::int64_t distance) {
+      return lengths.valid() ? context_.emit("Add", {lengths, counting(distance - rows_, rows_, 2)})
+                             : counting(distance + core_.past, rows_, 2);
+    };
+    if (core_.causal || core_.right >= 0) {
+      const ValueId last = bound(core_.causal ? 0 : core_.right);
       scores = keep_where(context_.emit("LessOrEqual", {counting(0, columns_, 3), last}), scores);
+    }
+    if (core_.left >= 0) {
+      scores =
+          keep_where(context_.emit("LessOrEqual", {bound(-core_.left), counting(0, columns_, 3)}), scores);
     }
     return scores;
   }
 
+  /// Whether a row may be left without columns.
+  bool can_be_empty() const {
+    if (core_.sinks.valid()) return false;
+    const bool is_past_all = core_.left >= 0 && core_.past + rows_ - 1 - core_.left >= columns_;
+    return core_.lengths.valid() || is_past_all || (core_.mask.valid() && core_.empties);
+  }
+
+  /// The softmax over the columns and one more of its own for every head, which is left out again.
+  ValueId softmax_with_sinks(ValueId scores) {
+    const ElementType type = context_.type(scores).element;
+    const ValueId sinks =
+        emit_reshape(context_, emit_cast(context_, core_.sinks, type), {1, query_heads_, 1, 1});
+    const std::vector<std::int64_t> column = {batch_, query_heads_, rows_, 1};
+    const ValueId more = context_.emit("Expand", {sinks, context_.constant_ints(column)});
+    const ValueId all = context_.emit("Softmax", {emit_concat(context_, {scores, more}, 3)});
+    return emit_slice(context_, all, 3, 0, columns_);
+  }
+
   ValueId softmax(ValueId scores) {
     if (core_.precision) scores = emit_cast(context_, scores, *core_.precision);
+    if (core_.sinks.valid()) return softmax_with_sinks(scores);
     const ValueId weights = context_.emit("Softmax", {scores});
-    if (!core_.lengths.valid() && !(core_.mask.valid() && core_.empties)) return weights;
+    if (!can_be_empty()) return weights;
     const std::vector<std::int64_t> last = {3};
     const ValueId top = context_.emit("ReduceMax", {scores, context_.constant_ints(last)});
     const ValueId empty = context_.emit("Equal", {top, infinity(scores)});

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ir/ops/attention.h"
+#include "ir/ops/microsoft_mask.h"
 
 namespace gcompile::ir {
 namespace {
@@ -15,6 +16,7 @@ struct Sizes {
   std::int64_t batch, rows, heads, past;
   std::vector<std::int64_t> widths;  // of Q, K, V
   std::int64_t columns() const { return past + rows; }
+  ScoreSizes scores() const { return {batch, heads, rows, columns()}; }
 };
 
 Sizes sizes_of(const NodeView& node) {
@@ -57,65 +59,9 @@ void infer(InferContext& context) {
   if (context.has_operand(kBias) && context.shape(kBias) != Shape{total}) {
     operator_error(fmt::format("the bias must have {} elements", total));
   }
-  if (context.has_operand(kMask)) {
-    const Shape& mask = context.shape(kMask);
-    const bool fits = mask == Shape{s.batch} || mask == Shape{2 * s.batch} ||
-                      mask == Shape{s.batch, s.columns()} || mask == Shape{s.batch, s.rows, s.columns()} ||
-                      (mask.size() == 4 && mask[0] == s.batch && mask[1] == 1 && mask[2] >= s.columns() &&
-                       mask[3] >= s.columns());
-    if (!fits) {
-      operator_error(fmt::format("mask_index of shape {} is not supported", to_string(mask)),
-                     "key lengths (batch), ends and starts (2 * batch), and masks (batch, total), (batch, "
-                     "sequence, total) and (batch, 1, max, max) are");
-    }
-  }
-  const Shape scores = {s.batch, s.heads, s.rows, s.columns()};
-  if (context.has_operand(kAttentionBias) && broadcast(context.shape(kAttentionBias), scores) != scores) {
-    operator_error("attention_bias does not broadcast to the scores");
-  }
+  require_score_bias(context, kMask, kAttentionBias, s.scores());
   context.set_result(0, context.element(0), {s.batch, s.rows, s.widths[2]});
   context.set_result(1, context.element(0), {2, s.batch, s.heads, s.columns(), s.widths[0] / s.heads});
-}
-
-/// Which columns take part, bool, broadcasting to the scores.
-ValueId allowed_columns(RewriteContext& context, const Sizes& s) {
-  ValueId mask = context.operand_id(kMask);
-  const Shape shape = context.shape(kMask);
-  const ValueId zero = context.constant_scalar(context.element(kMask), 0);
-  if (shape.size() == 1) {
-    std::vector<std::int64_t> columns;
-    for (std::int64_t i = 0; i < s.columns(); ++i) columns.push_back(i);
-    const ValueId column = context.constant(Tensor::of_ints(columns, {1, 1, 1, s.columns()}));
-    mask = emit_cast(context, mask, ElementType::kInt64);
-    const auto bound = [&](std::int64_t begin) {
-      const ValueId part = shape[0] == s.batch ? mask : emit_slice(context, mask, 0, begin, begin + s.batch);
-      return emit_reshape(context, part, {s.batch, 1, 1, 1});
-    };
-    const ValueId before_end = context.emit("Less", {column, bound(0)});
-    if (shape[0] == s.batch) return before_end;
-    return context.emit("And", {before_end, context.emit("LessOrEqual", {bound(s.batch), column})});
-  }
-  if (shape.size() == 2) mask = emit_reshape(context, mask, {s.batch, 1, 1, s.columns()});
-  if (shape.size() == 3) mask = emit_reshape(context, mask, {s.batch, 1, s.rows, s.columns()});
-  if (shape.size() == 4) {
-    mask = emit_slice(context, mask, 2, s.past, s.columns());
-    mask = emit_slice(context, mask, 3, 0, s.columns());
-  }
-  return context.emit("Less", {zero, mask});
-}
-
-/// What is added to the scores; masked columns get the filter value, which is finite.
-ValueId score_bias(RewriteContext& context, const Sizes& s) {
-  ValueId bias;
-  if (context.has_operand(kMask)) {
-    const ElementType type = context.element(0);
-    const ValueId zero = context.constant_scalar(type, 0);
-    const ValueId filter = context.constant_scalar(type, context.attributes().float_of("mask_filter_value"));
-    bias = context.emit("Where", {allowed_columns(context, s), zero, filter});
-  }
-  if (!context.has_operand(kAttentionBias)) return bias;
-  const ValueId given = context.operand_id(kAttentionBias);
-  return bias.valid() ? context.emit("Add", {bias, given}) : given;
 }
 
 bool decompose(RewriteContext& context) {
@@ -143,7 +89,7 @@ bool decompose(RewriteContext& context) {
   core.v = parts[2];
   const double size = static_cast<double>(s.widths[0] / s.heads);
   core.scale = attributes.float_of("scale") != 0 ? attributes.float_of("scale") : 1 / std::sqrt(size);
-  core.mask = score_bias(context, s);
+  core.mask = emit_score_bias(context, kMask, kAttentionBias, s.scores());
   core.empties = false;
   core.causal = attributes.flag("unidirectional");
   core.past = s.past;

@@ -1,6 +1,7 @@
-// The kernels of recurrences, TopK, scatters and running sums as emitted projects instantiate them, for nvcc:
-// compiled for every architecture, never run.
+// The kernels of recurrences, linear attention, TopK, scatters and running sums as emitted projects instantiate
+// them, for nvcc: compiled for every architecture, never run.
 #include "gcrt/cuda/library.h"
+#include "gcrt/cuda/linear_attention.h"
 #include "gcrt/cuda/rnn.h"
 #include "gcrt/cuda/rnn_loops.h"
 #include "gcrt/cuda/scan.h"
@@ -42,6 +43,7 @@ void library(Queue& q, float* f, std::int64_t* p, double* d, std::uint32_t* u, c
   scatter_elements<ScatterMax>(q, 1, 1, 1, e, e, e, d, p, d, d, u);
   cumulative_sum(q, 1, 1, 1, false, false, f, f);
   cumulative_sum(q, 1, 1, 1, false, false, p, p);
+  linear_attention(q, LinearAttentionShape{}, LinearAttentionTensors<float>{});
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -153,7 +153,7 @@ TEST(MicrosoftAttention, RefusesWhatItDoesNotDo) {
   OneNode node = microsoft("Attention", {&x, &w, nullptr, &mask});
   EXPECT_EQ(error_of([&] { run(node); }), "attribute 'num_heads' is missing");
   node.attributes.set("num_heads", std::int64_t{2});
-  EXPECT_EQ(error_of([&] { run(node); }), "mask_index of shape [3] is not supported");
+  EXPECT_EQ(error_of([&] { run(node); }), "a mask of shape [3] is not supported");
   node.attributes.set("do_rotary", std::int64_t{1});
   EXPECT_EQ(error_of([&] { run(node); }), "do_rotary is not supported");
 }
