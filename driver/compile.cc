@@ -108,6 +108,7 @@ Machine machine_of(const Options& options) {
                         ? machine_of_gpu(lowest_capability(cuda_architectures(options.arch)),
                                          options.precision, options.cublaslt)
                         : machine_of_cpu(options.cpu);
+  machine.precision = options.precision;
   if (options.optimize_for_size) machine.weight_price = kPriceOfSize;
   return machine;
 }

@@ -116,8 +116,10 @@ void add_output_options(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("--gemm", raw.gemm,
                  "With --target cuda: builtin, or cublaslt for products of more than 8 rows")
       ->check(CLI::IsMember({"builtin", "cublaslt"}));
-  app.add_option("--precision", raw.precision,
-                 "With --target cuda: how floats are multiplied, fp32, tf32, fp16 or bf16 (fp32)")
+  app.add_option(
+         "--precision", raw.precision,
+         "How floats are multiplied (fp32): with --target cuda fp32, tf32, fp16 or bf16, else fp32, or "
+         "bf16, bf16x3 or bf16x6 where a processor has a tile unit")
       ->check(CLI::IsMember(precision_names()));
   app.add_option("--kernel", raw.kernels,
                  "The kernel family that serves a node of the model: NODE=conv.direct")
@@ -230,10 +232,13 @@ void validate(const Options& options) {
     usage_error("--weight-bits needs --target cpp: no CUDA kernel decodes packed weights");
   }
   if (options.cublaslt && !is_for_device) usage_error("--gemm cublaslt needs --target cuda");
-  if (!is_for_device && options.precision != Precision::kFp32) {
-    usage_error(fmt::format("--precision {} needs --target cuda: C++ projects multiply in float32",
-                            facts_of(options.precision).name));
-  }
+  const PrecisionFacts& precision = facts_of(options.precision);
+  if (is_for_device && !precision.is_of_cuda)
+    usage_error(fmt::format("--precision {} needs --target cpp", precision.name));
+  if (!is_for_device && precision.bfloat16_products < 0)
+    usage_error(fmt::format("--precision {} needs --target cuda", precision.name));
+  if (!is_for_device && precision.bfloat16_products > 0 && options.exact)
+    usage_error(fmt::format("--exact and --precision {} contradict each other", precision.name));
   const auto is_cpu_character = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("-_.+").find(c) != std::string_view::npos;

@@ -19,7 +19,7 @@ using Shape = std::vector<std::int64_t>;
 class Dims {
  public:
   Dims() = default;
-  Dims(Shape numbers) : numbers_(std::move(numbers)) {}                    // NOLINT: numbers are sizes
+  Dims(Shape numbers) : numbers_(std::move(numbers)) {}                     // NOLINT: numbers are sizes
   Dims(std::initializer_list<std::int64_t> numbers) : numbers_(numbers) {}  // NOLINT
   explicit Dims(std::vector<Dim> dims);
 

@@ -238,7 +238,7 @@ void add_schedules(Json& out, const Program& program) {
 /// How products are formed, where it is not as exactly as float32.
 Json precision_json(Precision precision) {
   const PrecisionFacts& facts = facts_of(precision);
-  return {{"is_reduced", precision != Precision::kFp32},
+  return {{"is_reduced", is_reduced(precision)},
           {"name", facts.name},
           {"significant_bits", facts.significant_bits},
           {"has_small_weights", facts.weight != ir::ElementType::kFloat32},

@@ -19,7 +19,8 @@ double used_columns(const ir::Problem& problem) {
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
-  return dense_conv_plans(problem, machine, 0.7 * used_columns(problem), "conv2d");
+  const double rate = float_rate(dense_conv_work(problem), machine);
+  return dense_conv_plans(problem, machine, 0.7 * rate * used_columns(problem), "conv2d");
 }
 
 void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {

@@ -77,6 +77,17 @@ bool pays_in_tiles(const DenseWork& work) {
   return work.rows >= kUnitRows && work.run_bytes >= kUnitRowBytes / 2;
 }
 
+/// Of the time of as many multiply-adds by FMA: products of bfloat16, and the splitting of both sides, which
+/// a task of so many rows and columns does once for each of its values (gcrt/cpu/dot_bfloat16.h).
+double bfloat16_time(const DenseWork& work, int products) {
+  constexpr double kTaskRows = 128, kTaskColumns = 64;
+  // In multiply-adds: instructions for 32 values, two of which take as long as 32 multiply-adds.
+  const double split = products == 1 ? 9 : products == 3 ? 16 : 26;
+  const double rows = std::min(kTaskRows, static_cast<double>(work.rows));
+  const double columns = std::min(kTaskColumns, static_cast<double>(work.columns));
+  return products / (kTileUnitRate / 2) + split * (1 / rows + 1 / columns);
+}
+
 /// Rows and depth of a block, whose rows wait in a cache for one tile of columns after the other.
 struct DenseBlock {
   std::int64_t rows, depth;
@@ -193,7 +204,7 @@ Plan dense_plan(DenseWork work, const Machine& machine) {
   return plan;
 }
 
-void write_dense_plan(const Plan& plan, CodeText& code) {
+void write_dense_plan(const Plan& plan, CodeText& code, int bfloat16_products) {
   std::string tiles;
   for (std::size_t at = kFirstTile; at + kTileFields <= plan.fields.size(); at += kTileFields) {
     const std::int64_t prefetches = plan.fields[at + 2];
@@ -201,6 +212,7 @@ void write_dense_plan(const Plan& plan, CodeText& code) {
                          plan.fields[at + 1], prefetches == 1 ? "" : fmt::format(", {}", prefetches));
   }
   if (plan.fields.size() > kFirstTile + kTileFields) tiles = "TileOfLevel<" + tiles + ">";
+  if (bfloat16_products > 0) tiles = fmt::format("InBfloat16<{}, {}>", bfloat16_products, tiles);
   if (!tiles.empty()) code.line("using Tile = " + tiles + ";");
   code.line(fmt::format("constexpr Blocking blocking{{/*item*/ {}, {}, /*block*/ {}, /*depth*/ {}}};",
                         plan.fields[kItemRows], plan.fields[kItemColumns], plan.fields[kBlockRows],
@@ -219,6 +231,27 @@ double byte_rate(const DenseWork& work, const Plan& plan, const Machine& machine
   };
   return machine.level.tile_unit_rate * share(work.run_bytes, kUnitRowBytes) *
          share(work.columns, kPanelColumns);
+}
+
+int bfloat16_products(const DenseWork& work, const Machine& machine) {
+  const int products = facts_of(machine.precision).bfloat16_products;
+  if (products <= 0 || !machine.has_tile_unit || !work.has_tile || work.depth < kUnitRowBytes / 2) return 0;
+  // Six are never faster; who asks for them gets them where three are.
+  return bfloat16_time(work, std::min(products, 3)) < 1 ? products : 0;
+}
+
+int in_bfloat16(const DenseWork& work, CallWriter& writer) {
+  const int products = bfloat16_products(work, writer.machine());
+  if (products > 0) {
+    writer.call().headers.push_back("gcrt/cpu/dot_bfloat16.h");
+    writer.call().in_tiles = true;
+  }
+  return products;
+}
+
+double float_rate(const DenseWork& work, const Machine& machine) {
+  const int products = bfloat16_products(work, machine);
+  return products > 0 && machine.level.tile_unit_rate > 0 ? 1 / bfloat16_time(work, products) : 1;
 }
 
 const char* in_tiles(const Plan& plan, bool narrow, CallWriter& writer) {

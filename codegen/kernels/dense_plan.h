@@ -33,12 +33,19 @@ DenseWork dense_work(const Product& product, std::int64_t element_bytes);
 /// The fastest.
 Plan dense_plan(DenseWork work, const Machine& machine);
 
-/// Defines `blocking`, and `Tile` where the plan names tiles.
-void write_dense_plan(const Plan& plan, CodeText& code);
+/// Defines `blocking`, and `Tile` where the plan names tiles: those of all levels, or in the tile unit by so
+/// many products of bfloat16 where a level has one.
+void write_dense_plan(const Plan& plan, CodeText& code, int bfloat16_products = 0);
 bool cuts_depth(const Plan& plan);
 bool is_in_tiles(const Plan& plan);
 /// Multiply-adds of bytes by this plan, as Level::byte_rate.
 double byte_rate(const DenseWork& work, const Plan& plan, const Machine& machine);
+/// By which each of float32 is formed in the tile unit, as the machine's precision says; 0: none are.
+int bfloat16_products(const DenseWork& work, const Machine& machine);
+/// The same, and what the call then needs.
+int in_bfloat16(const DenseWork& work, CallWriter& writer);
+/// Multiply-adds of floats in the time of one by FMA.
+double float_rate(const DenseWork& work, const Machine& machine);
 /// The template argument of a function that multiplies in tiles, which it notes in the call; else nothing.
 /// `narrow`: its words are bytes, as those of tiles are.
 const char* in_tiles(const Plan& plan, bool narrow, CallWriter& writer);

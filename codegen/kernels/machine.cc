@@ -20,9 +20,7 @@ constexpr Level kAvx2 = {32, 16, 1.75, 1.9, kTiles32};
 constexpr Level kAvx512 = {64, 32, 1.75, 1.9, kTiles64};
 // vpdpbusd, vpdpwssd.
 constexpr Level kVnni = {64, 32, 4, 2, kTiles64};
-// The same, and TDPBUSD: 16 clocks for 16 x 16 words by words, between two products of which two registers
-// are loaded in as many. By Intel's manual of optimisation; no such machine was measured.
-constexpr Level kAmx = {64, 32, 4, 2, kTiles64, 16};
+constexpr Level kAmx = {64, 32, 4, 2, kTiles64, kTileUnitRate};
 constexpr Level kAvxVnni = {32, 16, 4, 2, kTiles32};
 // SMULL and SADALP, or SDOT; SMLAL.
 constexpr Level kNeon = {16, 32, 1, 1, kTiles16Of32};

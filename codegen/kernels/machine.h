@@ -19,6 +19,11 @@ struct TileShape {
   bool operator==(const TileShape&) const = default;
 };
 
+/// Multiply-adds of bytes by a tile unit in the time of one of float32 by FMA: 16 clocks of TDPBUSD for 16 x
+/// 16 words by words, between two of which two registers are loaded in as many. By Intel's manual of
+/// optimisation; no such machine was measured. TDPBF16PS makes half as many.
+constexpr double kTileUnitRate = 16;
+
 /// A set of vector instructions that kernels are compiled for.
 struct Level {
   int vector_bytes = 32;
@@ -58,7 +63,7 @@ struct Machine {
   std::int64_t least_item = 8'000'000;  // picoseconds that are worth another thread
   int capability = 80;                  // CUDA: 10 * major + minor
   gcrt::DeviceModel gpu = gcrt::device_model(80);
-  Precision precision = Precision::kFp32;  // CUDA: of products of floats
+  Precision precision = Precision::kFp32;  // of products of floats
   bool cublaslt = false;                   // CUDA: products of more than eight rows may be left to cuBLASLt
   bool smallest_scratch = false;           // rather than the fastest
   double weight_price = 0;                 // picoseconds that a byte of extra weights has to save

@@ -20,8 +20,10 @@ std::optional<Precision> precision_from_name(std::string_view name) {
   return {};
 }
 
+bool is_reduced(Precision precision) { return facts_of(precision).significant_bits < 24; }
+
 double product_tolerance(Precision precision) {
-  return precision == Precision::kFp32 ? 0 : std::ldexp(16.0, -facts_of(precision).significant_bits);
+  return is_reduced(precision) ? std::ldexp(16.0, -facts_of(precision).significant_bits) : 0;
 }
 
 }  // namespace gcompile

@@ -19,7 +19,8 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   DenseWork work = dense_work(product, 4);
   work.may_cut_depth = !machine.smallest_scratch;
   only.plan = dense_plan(work, machine);
-  only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7);
+  only.cost.picoseconds =
+      machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7 * float_rate(work, machine));
   only.cost.scratch = (packs ? panels * 4 : 0) + parked_bytes(work, only.plan);
   only.cost.code_key = "gemm";
   return {only};
@@ -53,7 +54,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
                           b_strides[last - 1], b_strides[last]));
   }
   code.line(epilogue.declaration());
-  write_dense_plan(plan, code);
+  write_dense_plan(plan, code, in_bfloat16(dense_work(product, 4), writer));
   call_in_parallel(out, code,
                    fmt::format("gemm_work_items<Tile>({}, {}, blocking)", axes.row_count, product.columns),
                    fmt::format("gemm<Tile>({}, {}, {}, {}, {}, {}, blocking, epilogue, begin, end{})",

@@ -167,7 +167,7 @@ struct Schedule {
 
 struct Program {
   Target target = Target::kCpp;
-  Precision precision = Precision::kFp32;  // CUDA: of products of floats
+  Precision precision = Precision::kFp32;  // of products of floats
   std::string name;                        // the prefix of every symbol, [a-z][a-z0-9_]*
   std::string tool_version;
   std::string model_sha256, producer, opset;  // provenance; escaped when rendered

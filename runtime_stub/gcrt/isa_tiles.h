@@ -1,7 +1,7 @@
 // The tile unit of x86-64 (AMX): eight registers of up to 16 rows of 64 bytes, and products of two of them
 // that are added to a third. Two bodies: the instructions, and, where GCRT_EMULATE_TILES is defined, loops
 // that read and write the same bytes and trap where the instructions would fault, for tests on any machine.
-// Source: Intel SDM volume 1, chapter 18, and volume 2, LDTILECFG to TDPBSSD.
+// Source: Intel SDM volume 1, chapter 18, and volume 2, LDTILECFG to TDPBSSD and TDPBF16PS.
 #pragma once
 
 #include "gcrt/config.h"
@@ -18,7 +18,7 @@
 
 namespace GCRT_NAMESPACE {
 
-// Whether kernels multiply bytes in tiles where their plan says so.
+// Whether kernels multiply in tiles where their plan says so.
 constexpr bool kInTiles = GCRT_HAS_TILES != 0;
 
 #if GCRT_HAS_TILES
@@ -76,10 +76,7 @@ class TileUnit {
   // B.
   template <bool Signed, int S, int A, int B>
   void multiply_add() {
-    static_assert(S != A && A != B && B != S, "the instruction refuses equal registers");
-    check(shapes_.rows[S] > 0 && shapes_.rows[S] == shapes_.rows[A]);
-    check(shapes_.row_bytes[S] == shapes_.row_bytes[B] && shapes_.row_bytes[S] % 4 == 0);
-    check(shapes_.row_bytes[A] == 4 * shapes_.rows[B]);
+    check_factors<S, A, B>();
     for (int m = 0; m < shapes_.rows[S]; ++m) {
       for (int n = 0; n < shapes_.row_bytes[S]; n += 4) {
         std::uint32_t sum;
@@ -94,8 +91,67 @@ class TileUnit {
       }
     }
   }
+  // S += A . B in float32, where words are two bfloat16. The products of a row and a column are summed from
+  // zero on, those of even and of odd k apart, each by one fused multiply-add; then the two sums; then S.
+  // Every result is rounded to nearest even. Denormal numbers are read as zeros, and become zeros.
+  template <int S, int A, int B>
+  void multiply_add_bfloat16() {
+    check_factors<S, A, B>();
+    for (int m = 0; m < shapes_.rows[S]; ++m) {
+      for (int n = 0; n < shapes_.row_bytes[S]; n += 4) {
+        float sums[2] = {};
+        for (int k = 0; k < shapes_.row_bytes[A]; k += 2) {
+          const float a = bfloat16_at(registers_[A][m] + k);
+          const float b = bfloat16_at(registers_[B][k / 4] + n + k % 4);
+          float& sum = sums[k / 2 % 2];
+          sum = rounded(sum_to_odd(double{a} * b, sum));  // the product is exact
+        }
+        float sum;
+        __builtin_memcpy(&sum, registers_[S][m] + n, 4);
+        sum = rounded(sum_to_odd(flushed(sum), rounded(sum_to_odd(sums[0], sums[1]))));
+        __builtin_memcpy(registers_[S][m] + n, &sum, 4);
+      }
+    }
+  }
 
  private:
+  template <int S, int A, int B>
+  void check_factors() const {
+    static_assert(S != A && A != B && B != S, "the instruction refuses equal registers");
+    check(shapes_.rows[S] > 0 && shapes_.rows[S] == shapes_.rows[A]);
+    check(shapes_.row_bytes[S] == shapes_.row_bytes[B] && shapes_.row_bytes[S] % 4 == 0);
+    check(shapes_.row_bytes[A] == 4 * shapes_.rows[B]);
+  }
+  static float flushed(float value) {
+    std::uint32_t bits;
+    __builtin_memcpy(&bits, &value, 4);
+    return (bits & 0x7f800000u) == 0 ? value * 0 : value;
+  }
+  static float bfloat16_at(const std::uint8_t* from) {
+    std::uint16_t half;
+    __builtin_memcpy(&half, from, 2);
+    const std::uint32_t bits = std::uint32_t{half} << 16;
+    float value;
+    __builtin_memcpy(&value, &bits, 4);
+    return flushed(value);
+  }
+  // a + b, or of the two doubles around it the one whose last bit is 1, which becomes the same float as the
+  // exact sum (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+  static double sum_to_odd(double a, double b) {
+    const double sum = a + b, part = sum - a;
+    const double error = (a - (sum - part)) + (b - part);
+    std::uint64_t bits;
+    __builtin_memcpy(&bits, &sum, 8);
+    if ((!(error > 0) && !(error < 0)) || (bits & 1) != 0) return sum;
+    bits += (error > 0) == (sum > 0) ? std::uint64_t{1} : ~std::uint64_t{0};
+    double odd;
+    __builtin_memcpy(&odd, &bits, 8);
+    return odd;
+  }
+  static float rounded(double value) {
+    constexpr double kNormal = 0x1p-126 - 0x1p-151;  // and what is nearer to zero becomes no normal number
+    return static_cast<float>(value > -kNormal && value < kNormal ? value * 0 : value);
+  }
   static void check(bool is_allowed) {
     if (!is_allowed) __builtin_trap();
   }
@@ -132,6 +188,10 @@ class TileUnit {
     } else {
       asm volatile("tdpbusd {%%tmm%c2, %%tmm%c1, %%tmm%c0|tmm%c0, tmm%c1, tmm%c2}" ::"i"(S), "i"(A), "i"(B));
     }
+  }
+  template <int S, int A, int B>
+  static GCRT_INLINE void multiply_add_bfloat16() {
+    asm volatile("tdpbf16ps {%%tmm%c2, %%tmm%c1, %%tmm%c0|tmm%c0, tmm%c1, tmm%c2}" ::"i"(S), "i"(A), "i"(B));
   }
 };
 

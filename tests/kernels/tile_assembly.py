@@ -65,11 +65,18 @@ template void finish_whole_tiles<Dot, Clip<Dot::Sum>>(const TileTask<Dot>&, cons
 
 TILE_UNIT_LEVEL = "x86_64_v4_amx"  # runtime_stub/flags/levels.txt
 TILE_UNIT_SOURCE = """
-#include "gcrt/cpu/dot_tiles.h"
+#include "gcrt/cpu/dot_bfloat16.h"
 namespace gcrt {
+#if PRODUCTS
+template void multiply_block<2, 2>(PartTiles<PRODUCTS>&, int, int, const float*, const float*, std::ptrdiff_t, float*,
+                                   float*, std::ptrdiff_t);
+#else
 template void multiply_steps<SIGNED, 2, 2>(ByteTiles&, const TileSteps&);
+#endif
 }  // namespace gcrt
 """
+# Of bfloat16, for each of float32: the registers that a step loads.
+PART_LOADS = {1: 4, 3: 8, 6: 14}
 
 
 def inner_loops(lines, jump_pattern):
@@ -153,21 +160,28 @@ def main():
 
 
 def check_tile_unit(source_dir, machine, compiler, folder):
-    """One step: its products and loads, five instructions that walk, one that counts and at most two beside them."""
+    """One step: its products and loads, five instructions that walk, one that counts and at most two beside them; the parts
+    of floats lie far apart, which takes two instructions more for each load."""
     levels = (source_dir / "runtime_stub/flags/levels.txt").read_text()
     march = re.search(rf"^x86_64 {TILE_UNIT_LEVEL} (.*)$", levels, re.M)[1].split()
     path, is_right = folder / "tile_unit.cc", True
     path.write_text(TILE_UNIT_SOURCE)
-    for signed, product in (("false", "tdpbusd"), ("true", "tdpbssd")):
-        command = [*compiler, "-std=c++17", "-O2", *march, "-fno-exceptions", "-Wno-psabi", f"-DSIGNED={signed}",
+
+    def check(product, macro, products, most_loads, walking):
+        command = [*compiler, "-std=c++17", "-O2", *march, "-fno-exceptions", "-Wno-psabi", f"-D{macro}",
                    f"-I{source_dir / 'runtime_stub'}", "-S", "-o", "-", str(path)]
         assembly = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        loop = min((loop for loop in inner_loops(assembly.splitlines(), machine.jump) if count(loop, rf"\t{product}\s") == 4),
-                   key=len)
+        loop = min((loop for loop in inner_loops(assembly.splitlines(), machine.jump)
+                    if count(loop, rf"\t{product}\s") == products), key=len)
         loads, (accesses, _) = count(loop, r"\ttileloadd\s"), stack_accesses(machine, assembly, loop)
-        print(f"{TILE_UNIT_LEVEL} {product}: {accesses} stack accesses, {loads} loads and {instructions(loop)} "
-              f"instructions in 4 products")
-        is_right = is_right and accesses == 0 and loads == 4 and instructions(loop) <= 4 + 4 + 5 + 1 + 2
+        print(f"{TILE_UNIT_LEVEL} {product} {macro}: {accesses} stack accesses, {loads} loads and {instructions(loop)} "
+              f"instructions in {products} products")
+        return accesses == 0 and loads == most_loads and instructions(loop) <= products + loads + walking + 1 + 2
+
+    for signed, product in (("false", "tdpbusd"), ("true", "tdpbssd")):
+        is_right = check(product, f"SIGNED={signed}", 4, 4, 5) and is_right
+    for products, loads in PART_LOADS.items():
+        is_right = check("tdpbf16ps", f"PRODUCTS={products}", 4 * products, loads, 2 * loads) and is_right
     return is_right
 
 

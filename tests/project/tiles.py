@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Programs that multiply bytes in the tile unit of x86-64, as far as a machine without one can tell: with the unit
+"""Programs that multiply in the tile unit of x86-64, as far as a machine without one can tell: with the unit
 emulated they compute what they should, and a library of several levels takes the level that has it where the processor
 and the system do.
 
     tiles.py --gcompile GCOMPILE [CASE...]
 """
 
+import math
 import platform
 import re
 import shutil
 
 from families import Model
-from support import WARNINGS, Skip, check, compilers, contains, equal, library_levels, run_main, tree
+from support import WARNINGS, Skip, check, compilers, contains, equal, library_levels, read_npy, run_main, tree
 
 LEVEL = "x86_64_v4_amx"
 EMULATED = "-DGCRT_EMULATE_TILES"
@@ -58,6 +59,25 @@ def products():
     return model
 
 
+def floats():
+    """Matrices by a constant one and by each other, windows of few channels and of many, grouped and strided, a product that
+    is cut in depth, and rows that are too few to be split."""
+    model = Model()
+    model.inputs = ["float[2,80,90] a", "float[2,90,70] b", "float[1,3,20,17] x", "float[3,90] few"]
+    model.outputs = ["float[2,80,70] both", "float[2,80,100] packed", "float[1,72,10,9] y", "float[3,100] row"]
+    for name, shape in (("w", (90, 100)), ("stem", (64, 3, 5, 5)), ("window", (128, 32, 3, 3)), ("point", (72, 128, 1, 1))):
+        model.constant(name, "float", shape)
+    model.nodes = ["both = MatMul(a, b)", "packed = MatMul(a, w)", "row = MatMul(few, w)",
+                   "s = Conv<pads = [2, 2, 2, 2]>(x, stem)", "t = Relu(s)",
+                   "u = Conv<group = 2, dilations = [1, 2], pads = [1, 2, 1, 2]>(t, window)",
+                   "y = Conv<strides = [2, 2]>(u, point)"]
+    return model
+
+
+# Errors of floats() in units of the root mean square of an output, least and most: of its elements the largest.
+PRECISIONS = {"bf16": (1e-3, 2e-2), "bf16x3": (5e-6, 5e-5), "bf16x6": (0, 5e-6)}
+
+
 def written(world, name, model):
     path = world.path(f"{name}.onnxtxt")
     path.write_text(model.text())
@@ -84,10 +104,17 @@ def outputs(world, project, label, arch, **variables):
     return tree(folder)
 
 
-def verify_emulated(world, model):
+def verify_emulated(world, model, *options):
     path = written(world, "model", model)
     for compiler in compilers():
-        world.run([world.gcompile, "verify", path, "-q", "--cxx", f"{compiler} {EMULATED} -DGCRT_VECTOR_BYTES=64"])
+        world.run([world.gcompile, "verify", path, "-q", *options, "--cxx",
+                   f"{compiler} {EMULATED} -DGCRT_VECTOR_BYTES=64"])
+
+
+def needs_vnni():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        if "avx512_vnni" not in file.read().split():
+            raise Skip("the level with tiles has AVX-512, which this machine has not")
 
 
 def case_network(world):
@@ -96,6 +123,62 @@ def case_network(world):
 
 def case_products(world):
     verify_emulated(world, products())
+
+
+def case_floats(world):
+    for precision in PRECISIONS:
+        verify_emulated(world, floats(), "--precision", precision)
+
+
+def case_floats_of_levels(world):
+    """The level with tiles errs as --precision says, and all others compute what they compute without it."""
+    needs_x86()
+    exact = project_of(world, floats())
+    check(LEVEL not in (exact / "Makefile").read_text(), "floats are multiplied in tiles unasked")
+    found = outputs(world, exact, "exact", "x86-64-v3")
+    projects = {}
+    for precision in PRECISIONS:
+        projects[precision] = world.path(precision)
+        world.compile(world.path("model.onnxtxt"), projects[precision], "--name", "plain", "--precision", precision)
+        contains((projects[precision] / "Makefile").read_text(), f"LEVELS := {' '.join(library_levels(in_tiles=True))}\n")
+        readme = (projects[precision] / "README.md").read_text()
+        equal("with AMX" in readme, precision != "bf16x6", f"README speaks of fewer bits than float32 with {precision}")
+        text = (projects[precision] / "src" / "plain_kernels.cpp").read_text()
+        equal(len(re.findall(rf"using Tile = InBfloat16<{ {'bf16': 1, 'bf16x3': 3, 'bf16x6': 6}[precision] }, ", text)), 5,
+              f"kernels with --precision {precision}")
+        if precision == "bf16":
+            equal(outputs(world, projects[precision], "others", "x86-64-v3"), found, "outputs of a level without tiles")
+    needs_vnni()
+    reference = {path: read_npy(world.path("outputs_exact") / path) for path in found if path.endswith(".npy")}
+    equal(len(reference), 4, "outputs")
+    for precision, (least, most) in PRECISIONS.items():
+        outputs(world, projects[precision], precision, "levels", CPPFLAGS=EMULATED)
+        for path, values in reference.items():
+            others = read_npy(world.path(f"outputs_{precision}") / path)
+            error = max(abs(a - b) for a, b in zip(values, others))
+            error /= math.sqrt(sum(value * value for value in values) / len(values))
+            if len(values) == 300:  # whose rows are too few
+                check(error < 1e-6, f"{path} errs by {error} with {precision}")
+            else:
+                check(least <= error <= most, f"{path} errs by {error} with {precision}")
+
+
+def case_floats_for_one_level(world):
+    """Both compilers take the instruction, without a warning; a level that has no tile unit is not asked."""
+    needs_x86()
+    project = project_of(world, floats(), "--cpu", "sapphirerapids", "--precision", "bf16x3")
+    for compiler in compilers():
+        build = world.path(f"build_{compiler}")
+        world.run(["make", "-C", project, build / "plain_run", f"BUILD={build}", f"CXX={compiler}",
+                   f"CXXFLAGS=-O1 {' '.join(WARNINGS)} -Wno-psabi"])
+        code = world.run(["objdump", "-d", build / "one" / "src" / "plain_kernels.cpp.o"]).stdout
+        for instruction in ("ldtilecfg", "tileloadd", "tdpbf16ps", "tilestored", "tilerelease"):
+            contains(code, instruction)
+    texts = []
+    for label, options in (("asked", ["--precision", "bf16x3"]), ("unasked", [])):
+        world.compile(world.path("model.onnxtxt"), world.path(label), "--name", "plain", "--cpu", "icelake-server", *options)
+        texts.append((world.path(label) / "src" / "plain_kernels.cpp").read_text())
+    check(texts[0] == texts[1], "kernels for a processor without a tile unit are others")
 
 
 def case_every_product_may_be_in_tiles(world):
@@ -117,9 +200,7 @@ def case_levels(world):
     contains(makefile, f"LEVELS := {' '.join(library_levels(in_tiles=True))}\n")
     found = outputs(world, project, "levels", "levels")
     equal(outputs(world, project, "v3", "x86-64-v3"), found, "outputs of one level")
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        if "avx512_vnni" not in file.read().split():
-            raise Skip("the level with tiles has AVX-512, which this machine has not")
+    needs_vnni()
     emulated = {"CPPFLAGS": EMULATED}
     equal(outputs(world, project, "emulated", "levels", **emulated), found, "outputs of the level with tiles")
     # The level ran: with a unit that multiplies wrongly others come out.

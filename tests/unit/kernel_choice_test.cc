@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "codegen/kernels/dense_plan.h"
 #include "codegen/kernels/family.h"
 #include "tests/unit/one_problem.h"
 
@@ -260,6 +261,50 @@ TEST(Choice, TheTileUnitHasAPrice) {
   EXPECT_EQ(price("sapphirerapids").first, "conv.integer");
   EXPECT_NE(price("icelake-server").first, "conv.integer");
   EXPECT_LT(price("sapphirerapids").second, price("icelake-server").second);
+}
+
+ir::Problem float_product(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
+  const Tensor a = awkward(ElementType::kFloat32, {rows, depth}),
+               b = awkward(ElementType::kFloat32, {depth, columns});
+  return problem_of_node(graph_of({.op = "MatMul", .attributes = {}, .operands = {&a, &b}, .known = true}));
+}
+
+TEST(Choice, FloatsByBfloat16WhereSplittingPays) {
+  const auto products = [](std::int64_t rows, std::int64_t depth, std::int64_t columns, Precision precision,
+                           Machine machine = {}) {
+    machine.precision = precision;
+    return bfloat16_products(dense_work(Product(float_product(rows, depth, columns)), 4), machine);
+  };
+  EXPECT_EQ(products(128, 64, 64, Precision::kFp32), 0);
+  EXPECT_EQ(products(128, 64, 64, Precision::kBf16), 1);
+  EXPECT_EQ(products(128, 64, 64, Precision::kBf16x3), 3);
+  EXPECT_EQ(products(128, 64, 64, Precision::kBf16x6), 6);
+  // Few rows or columns use a value too seldom to split it, and one product is less than three.
+  EXPECT_EQ(products(32, 64, 64, Precision::kBf16x3), 0);
+  EXPECT_EQ(products(128, 64, 16, Precision::kBf16x3), 0);
+  EXPECT_EQ(products(128, 64, 16, Precision::kBf16x6), 0);
+  EXPECT_EQ(products(32, 64, 64, Precision::kBf16), 1);
+  EXPECT_EQ(products(8, 64, 64, Precision::kBf16), 0);
+  EXPECT_EQ(products(128, 31, 64, Precision::kBf16), 0);
+  EXPECT_EQ(products(128, 64, 64, Precision::kBf16, machine_of_cpu("sapphirerapids")), 1);
+  for (const char* cpu : {"icelake-server", "x86-64-v4", "cortex-a76"})
+    EXPECT_EQ(products(128, 64, 64, Precision::kBf16, machine_of_cpu(cpu)), 0) << cpu;
+}
+
+TEST(Choice, ProductsOfBfloat16HaveAPrice) {
+  const ir::Problem problem = float_product(512, 512, 512);
+  const auto price = [&](const char* cpu, Precision precision) {
+    Machine machine = machine_of_cpu(cpu);
+    machine.precision = precision;
+    const Candidate best = rank(problem, machine).taken.at(0);
+    EXPECT_EQ(best.family->name, "product.tile");
+    return best.planned.cost.picoseconds;
+  };
+  EXPECT_LT(price("sapphirerapids", Precision::kBf16), price("sapphirerapids", Precision::kBf16x3));
+  EXPECT_LT(price("sapphirerapids", Precision::kBf16x3), price("sapphirerapids", Precision::kFp32));
+  EXPECT_GT(price("sapphirerapids", Precision::kBf16x6), price("sapphirerapids", Precision::kFp32));
+  EXPECT_EQ(price("icelake-server", Precision::kBf16), price("icelake-server", Precision::kFp32));
+  EXPECT_EQ(price("native", Precision::kBf16), price("native", Precision::kFp32));  // usual is no tile unit
 }
 
 TEST(Choice, TransposedConvolutionsOfBytesAreForTheCpu) {

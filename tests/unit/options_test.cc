@@ -60,12 +60,14 @@ TEST(Options, CanonicalTextHoldsWhatShapesTheOutputOnly) {
             "--target cpp -O3 --weight-bits 4");
 }
 
-TEST(Options, PrecisionIsOfCuda) {
+TEST(Options, PrecisionIsOfATarget) {
   EXPECT_EQ(parse({"m.onnx", "-o", "out"}).precision, Precision::kFp32);
   const Options options = parse({"m.onnx", "-o", "out", "--target", "cuda", "--precision", "bf16"});
   EXPECT_EQ(options.precision, Precision::kBf16);
   EXPECT_EQ(canonical_options(options),
             fmt::format("--target cuda -O3 --arch {} --precision bf16", kDefaultCudaArch));
+  EXPECT_EQ(canonical_options(parse({"m.onnx", "-o", "out", "--precision", "bf16x3"})),
+            "--target cpp -O3 --precision bf16x3");
   EXPECT_EQ(canonical_options(parse({"m.onnx", "-o", "out", "--target", "cuda", "--precision", "fp32"})),
             fmt::format("--target cuda -O3 --arch {}", kDefaultCudaArch));
   const auto message_of = [](std::vector<const char*> words) -> std::string {
@@ -79,8 +81,16 @@ TEST(Options, PrecisionIsOfCuda) {
     return "no error";
   };
   EXPECT_NE(message_of({"--precision", "tf32"}).find("needs --target cuda"), std::string::npos);
-  EXPECT_NE(message_of({"--target", "cuda", "--precision", "fp8"}).find("{fp32,tf32,fp16,bf16}"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of({"--target", "cuda", "--precision", "fp8"}).find("{fp32,tf32,fp16,bf16,bf16x3,bf16x6}"),
+      std::string::npos);
+  for (const char* name : {"bf16", "bf16x3", "bf16x6"}) {
+    EXPECT_EQ(message_of({"--precision", name}), "no error");
+    EXPECT_NE(message_of({"--precision", name, "--exact"}).find("contradict"), std::string::npos);
+  }
+  for (const char* name : {"bf16x3", "bf16x6"})
+    EXPECT_NE(message_of({"--target", "cuda", "--precision", name}).find("needs --target cpp"),
+              std::string::npos);
   EXPECT_EQ(message_of({"--precision", "fp32"}), "no error");
 }
 

@@ -66,6 +66,8 @@ TEST(Precision, TolerancesFollowTheSignificantBits) {
   EXPECT_EQ(product_tolerance(Precision::kTf32), 16.0 / 2048);
   EXPECT_EQ(product_tolerance(Precision::kFp16), 16.0 / 2048);
   EXPECT_EQ(product_tolerance(Precision::kBf16), 16.0 / 256);
+  EXPECT_EQ(product_tolerance(Precision::kBf16x3), 16.0 / 65536);
+  EXPECT_EQ(product_tolerance(Precision::kBf16x6), 0);
 }
 
 }  // namespace

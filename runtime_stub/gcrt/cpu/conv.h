@@ -186,7 +186,7 @@ inline std::ptrdiff_t conv2d_work_items_of(const ConvShape& s, const Blocking& b
 }
 template <class Tile = UsualTile>
 inline std::ptrdiff_t conv2d_work_items(const ConvShape& s, const Blocking& blocking) {
-  return conv2d_work_items_of<FmaDot<float, Tile>>(s, blocking);
+  return conv2d_work_items_of<typename Tile::template Dot<float>>(s, blocking);
 }
 
 // Work items [work_begin, work_end) of a convolution, counted with the same tile and blocking.
@@ -199,8 +199,10 @@ template <class Tile = UsualTile, class T, class E>
 inline void conv2d(const ConvShape& s, const T* x, const T* w_packed, const T* zero_row,
                    const Blocking& blocking, const E& epilogue, std::ptrdiff_t work_begin,
                    std::ptrdiff_t work_end) {
-  conv2d_items(s, ConvOperands<FmaDot<T, Tile>>{x, w_packed, zero_row, nullptr, {}}, blocking,
-               tile_epilogue<FmaDot<T, Tile>>(epilogue), work_begin, work_end);
+  using Dot = typename Tile::template Dot<T>;
+  typename Dot::Unit unit;
+  conv2d_items(s, ConvOperands<Dot>{x, w_packed, zero_row, nullptr, {}}, blocking,
+               tile_epilogue<Dot>(epilogue, &unit), work_begin, work_end);
 }
 
 // The same for output rows [begin, end) of one image, whatever the work items.
@@ -208,8 +210,10 @@ template <class Tile = UsualTile, class T, class E>
 inline void conv2d_rows(const ConvShape& s, const T* x, const T* w_packed, const T* zero_row,
                         const Blocking& blocking, const E& epilogue, std::ptrdiff_t begin,
                         std::ptrdiff_t end) {
-  conv2d_image_rows(s, ConvOperands<FmaDot<T, Tile>>{x, w_packed, zero_row, nullptr, {}}, blocking,
-                    tile_epilogue<FmaDot<T, Tile>>(epilogue), begin, end);
+  using Dot = typename Tile::template Dot<T>;
+  typename Dot::Unit unit;
+  conv2d_image_rows(s, ConvOperands<Dot>{x, w_packed, zero_row, nullptr, {}}, blocking,
+                    tile_epilogue<Dot>(epilogue, &unit), begin, end);
 }
 
 // The whole convolution.

@@ -21,8 +21,8 @@
 //   kGemvVectors         vectors of a single row that are computed together where there are as many; 0: no
 //                        kernel of its own for a single row
 //   kReadsLanes          four words of a row are read at once, as the lanes of a vector
-//   kInTiles             products are formed in the tile unit, which a work item has a Unit of (dot_tiles.h);
-//                        what multiplies vectors is not asked for
+//   kInTiles             products are formed in the tile unit, which a work item has a Unit of, by a TaskSum
+//                        (dot_tiles.h, dot_bfloat16.h); what multiplies vectors is not asked for
 //   read(a), read(a, n)   a Word of kWordDepth values at `a`, or of n and then what adds nothing
 //   broadcast(word)       in every lane, in the form that multiplies words of B
 //   read_lanes(a, step)   words at a, a + step, a + 2 * step and a + 3 * step
@@ -46,10 +46,16 @@
 
 namespace GCRT_NAMESPACE {
 
+template <class T, class Tile>
+struct FmaDot;
+
 // The largest register tile: rows, and vectors of sums per row. A panel has 4 lines for every 4 words of the
-// next columns; where few tiles share the fetching each takes several.
+// next columns; where few tiles share the fetching each takes several. A tile says which policy multiplies
+// elements of one type in it.
 template <int Rows, int Vectors, int Prefetches = 1>
 struct RegisterTile {
+  template <class T>
+  using Dot = FmaDot<T, RegisterTile>;
   static constexpr int kRows = Rows;
   static constexpr int kVectors = Vectors;
   static constexpr int kPrefetches = Prefetches;

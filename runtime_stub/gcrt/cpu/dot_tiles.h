@@ -23,11 +23,9 @@ constexpr int kBlockSteps = 8;                 // whose B is multiplied by all p
 static_assert(kPanelColumns * 4 == kTileRowBytes, "a word of a panel is a row of a register");
 
 // What a work item has of the tile unit, and gives back when it ends.
-struct ByteTiles {
+struct ShapedTiles {
   TileUnit unit;
   int height = 0, words = 0;  // of the registers of A as they are now
-  alignas(64) std::uint8_t a[2][kTileRows * kTileRowBytes];
-  alignas(64) std::int8_t b[kBlockSteps * 2 * kTileWords * kTileRowBytes];
 
   void shape(int rows, int step_words) {
     if (rows == height && step_words == words) return;
@@ -42,12 +40,20 @@ struct ByteTiles {
     unit.configure(shapes);
   }
 };
+struct ByteTiles : ShapedTiles {
+  alignas(64) std::uint8_t a[2][kTileRows * kTileRowBytes];
+  alignas(64) std::int8_t b[kBlockSteps * 2 * kTileWords * kTileRowBytes];
+};
+
+template <class Dot>
+class TiledSum;
 
 // Bytes of A are read as they lie, signed or not, and B is whole words of bytes.
 template <class TX>
 struct TiledByteDot : IntegerDot<TX, std::int8_t> {
   static_assert(sizeof(TX) == 1, "the tile unit multiplies bytes");
   using Unit = ByteTiles;
+  using TaskSum = TiledSum<TiledByteDot>;
   static constexpr bool kInTiles = true;
   static constexpr int kRows = kTaskParts * kTileRows;
   static constexpr int kItemRows = 2 * kTileRows;
@@ -63,6 +69,66 @@ struct TiledByteDot : IntegerDot<TX, std::int8_t> {
   static constexpr int next_rows(std::ptrdiff_t remaining) {
     return static_cast<int>(ceil_div(remaining, ceil_div(remaining, kRows)));
   }
+};
+
+// The sums of one or two parts of the rows and one or two panels, in the registers; `stride` in bytes.
+template <int Parts, int Panels, class T>
+GCRT_INLINE void load_sums(TileUnit& unit, const T* sums0, const T* sums1, std::ptrdiff_t stride) {
+  unit.template load<0>(sums0, stride);
+  if constexpr (Panels == 2) unit.template load<1>(sums0 + kPanelColumns, stride);
+  if constexpr (Parts == 2) unit.template load<2>(sums1, stride);
+  if constexpr (Parts * Panels == 4) unit.template load<3>(sums1 + kPanelColumns, stride);
+}
+template <int Parts, int Panels, class T>
+GCRT_INLINE void store_sums(TileUnit& unit, T* sums0, T* sums1, std::ptrdiff_t stride) {
+  unit.template store<0>(sums0, stride);
+  if constexpr (Panels == 2) unit.template store<1>(sums0 + kPanelColumns, stride);
+  if constexpr (Parts == 2) unit.template store<2>(sums1, stride);
+  if constexpr (Parts * Panels == 4) unit.template store<3>(sums1 + kPanelColumns, stride);
+}
+
+// call(parts, panels), both as constants.
+template <class F>
+GCRT_INLINE void with_registers(bool two_parts, bool two_panels, const F& call) {
+  if (two_parts && two_panels) {
+    call(Lanes<2>{}, Lanes<2>{});
+  } else if (two_parts) {
+    call(Lanes<2>{}, Lanes<1>{});
+  } else if (two_panels) {
+    call(Lanes<1>{}, Lanes<2>{});
+  } else {
+    call(Lanes<1>{}, Lanes<1>{});
+  }
+}
+
+// The parts of a task's rows, and where their sums lie.
+template <class Dot>
+class TaskParts {
+ public:
+  using Sum = typename Dot::Sum;
+
+  TaskParts(const TileTask<Dot>& task, int rows, int columns)
+      : task_(task),
+        rows_(rows),
+        panels_(columns / kPanelColumns),
+        parts_(static_cast<int>(ceil_div(rows, kTileRows))),
+        height_(static_cast<int>(ceil_div(rows, parts_))) {}
+
+  template <class F>
+  void for_each_part(const F& finish) const {
+    for (int part = 0; part < parts_; ++part) {
+      const int done = part * height_ - first_row(part);
+      finish(sums_of(part) + done * columns(), first_row(part) + done, height_ - done);
+    }
+  }
+
+ protected:
+  int columns() const { return panels_ * kPanelColumns; }
+  int first_row(int part) const { return part + 1 == parts_ ? rows_ - height_ : part * height_; }
+  Sum* sums_of(int part) const { return task_.sums + part * height_ * columns(); }
+
+  const TileTask<Dot>& task_;
+  int rows_, panels_, parts_, height_;
 };
 
 // Steps that follow each other; pointers and distances in bytes.
@@ -107,17 +173,13 @@ GCRT_NOINLINE void multiply_steps(ByteTiles& tiles, const TileSteps& steps) {
 
 // One task, which it is handed as a register tile of `rows` by `columns`.
 template <class Dot>
-class TiledSum {
+class TiledSum : public TaskParts<Dot> {
  public:
   using Left = typename Dot::Left;
 
   TiledSum(ByteTiles& tiles, const TileTask<Dot>& task, int rows, int columns)
-      : tiles_(tiles),
-        task_(task),
-        rows_(rows),
-        panels_(columns / kPanelColumns),
-        parts_(static_cast<int>(ceil_div(rows, kTileRows))),
-        height_(static_cast<int>(ceil_div(rows, parts_))),
+      : TaskParts<Dot>(task, rows, columns),
+        tiles_(tiles),
         words_(task.run_words + (task.tail > 0 ? 1 : 0)),
         run_steps_(ceil_div(words_, kTileWords)),
         step_words_(static_cast<int>(ceil_div(words_, run_steps_))),
@@ -133,30 +195,21 @@ class TiledSum {
       const std::ptrdiff_t end = smaller(total, begin + block);
       if (copies_b) copy_b(begin, end, next);
       for (int part = 0; part < parts_; part += 2) {
-        if (part + 1 < parts_ && panels_ == 2) {
-          sum_parts<2, 2>(part, begin, end, copies_b);
-        } else if (part + 1 < parts_) {
-          sum_parts<2, 1>(part, begin, end, copies_b);
-        } else if (panels_ == 2) {
-          sum_parts<1, 2>(part, begin, end, copies_b);
-        } else {
-          sum_parts<1, 1>(part, begin, end, copies_b);
-        }
+        with_registers(part + 1 < parts_, panels_ == 2, [&](auto parts, auto panels) {
+          sum_parts<decltype(parts)::value, decltype(panels)::value>(part, begin, end, copies_b);
+        });
       }
-    }
-  }
-  template <class F>
-  void for_each_part(const F& finish) const {
-    for (int part = 0; part < parts_; ++part) {
-      const int done = part * height_ - first_row(part);
-      finish(sums_of(part) + done * columns(), first_row(part) + done, height_ - done);
     }
   }
 
  private:
-  int columns() const { return panels_ * kPanelColumns; }
-  int first_row(int part) const { return part + 1 == parts_ ? rows_ - height_ : part * height_; }
-  std::int32_t* sums_of(int part) const { return task_.sums + part * height_ * columns(); }
+  using TaskParts<Dot>::task_;
+  using TaskParts<Dot>::panels_;
+  using TaskParts<Dot>::parts_;
+  using TaskParts<Dot>::height_;
+  using TaskParts<Dot>::first_row;
+  using TaskParts<Dot>::sums_of;
+
   std::ptrdiff_t first_word(std::ptrdiff_t step) const {
     return step + 1 == run_steps_ ? words_ - step_words_ : step * step_words_;
   }
@@ -251,20 +304,14 @@ class TiledSum {
     const std::int32_t* const from0 = begins ? task_.offsets : sums0;
     const std::int32_t* const from1 = begins ? task_.offsets : sums1;
     const std::ptrdiff_t stride = begins ? 0 : kRow;
-    unit.template load<0>(from0, stride);
-    if constexpr (Panels == 2) unit.template load<1>(from0 + kPanelColumns, stride);
-    if constexpr (Parts == 2) unit.template load<2>(from1, stride);
-    if constexpr (Parts * Panels == 4) unit.template load<3>(from1 + kPanelColumns, stride);
+    load_sums<Parts, Panels>(unit, from0, from1, stride);
     for (std::ptrdiff_t at = begin; at < end;) {
       const std::ptrdiff_t run = at / run_steps_;
       const std::ptrdiff_t count = smaller(end, (run + 1) * run_steps_) - at;
       sum_run<Parts, Panels>(part, run, at - run * run_steps_, count, copies_b ? at - begin : -1);
       at += count;
     }
-    unit.template store<0>(sums0, kRow);
-    if constexpr (Panels == 2) unit.template store<1>(sums0 + kPanelColumns, kRow);
-    if constexpr (Parts == 2) unit.template store<2>(sums1, kRow);
-    if constexpr (Parts * Panels == 4) unit.template store<3>(sums1 + kPanelColumns, kRow);
+    store_sums<Parts, Panels>(unit, sums0, sums1, kRow);
   }
 
   // Steps [first, first + count) of a run. `copied`: the step from which on B is copied; -1: it is not.
@@ -313,8 +360,6 @@ class TiledSum {
   }
 
   ByteTiles& tiles_;
-  const TileTask<Dot>& task_;
-  int rows_, panels_, parts_, height_;
   std::ptrdiff_t words_, run_steps_;  // of a run
   int step_words_;
   int twice_;  // words of a run that come in its last two steps
@@ -323,10 +368,10 @@ class TiledSum {
 template <class Dot>
 GCRT_NOINLINE void run_in_tiles(int rows, int columns, const TileTask<Dot>& task,
                                 const TileEpilogue<Dot>& epilogue) {
-  TiledSum<Dot> tiled(*epilogue.unit, task, rows, columns);
+  typename Dot::TaskSum tiled(*epilogue.unit, task, rows, columns);
   tiled.sum();
   if (!task.finish) return;
-  tiled.for_each_part([&](const std::int32_t* sums, int row, int count) {
+  tiled.for_each_part([&](const typename Dot::Sum* sums, int row, int count) {
     epilogue.block(sums, columns, count, task.valid_columns, task.m + row, task.n, epilogue.epilogue);
   });
 }

@@ -245,7 +245,7 @@ constexpr std::ptrdiff_t whole_pieces(std::ptrdiff_t size, std::ptrdiff_t unit, 
   return ceil_div(size > 0 ? size : larger(1, all), unit) * unit;
 }
 
-// Blocks of rows, each of whole tiles.
+// Blocks of rows, each of whole tiles. What multiplies in the tile unit cuts the depth itself.
 template <class Dot>
 inline void gemm_blocks(const Product<Dot>& product, const Blocking& blocking, Block block,
                         const TileEpilogue<Dot>& epilogue) {
@@ -261,7 +261,7 @@ inline void gemm_blocks(const Product<Dot>& product, const Blocking& blocking, B
     }
   }
   const std::ptrdiff_t part =
-      blocking.depth > 0 ? blocking.depth / Dot::kWordDepth : larger(1, product.words());
+      blocking.depth > 0 && !Dot::kInTiles ? blocking.depth / Dot::kWordDepth : larger(1, product.words());
   const std::ptrdiff_t row_end = block.row_end;
   const std::ptrdiff_t step = whole_pieces(blocking.block_rows, Dot::kRows, row_end);
   for (; block.row_begin < row_end; block.row_begin += step) {
@@ -326,7 +326,7 @@ GCRT_NOINLINE void gemm_items(const Product<Dot>& product, std::ptrdiff_t column
 // How many pieces a thread pool may split a product into.
 template <class Tile = UsualTile>
 inline std::ptrdiff_t gemm_work_items(std::ptrdiff_t rows, std::ptrdiff_t columns, const Blocking& blocking) {
-  return WorkItems<FmaDot<float, Tile>>(rows, columns, 1, blocking).count();
+  return WorkItems<typename Tile::template Dot<float>>(rows, columns, 1, blocking).count();
 }
 
 // Work items [work_begin, work_end), which must have been counted with the same tile and blocking.
@@ -335,8 +335,10 @@ template <class Tile = UsualTile, class T, class E>
 inline void gemm(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, const T* a,
                  std::ptrdiff_t lda, const T* b_packed, const Blocking& blocking, const E& epilogue,
                  std::ptrdiff_t work_begin, std::ptrdiff_t work_end, T* sums = nullptr) {
-  gemm_items(Product<FmaDot<T, Tile>>{depth, a, lda, b_packed, 0, rows, nullptr, 0, sums}, columns, blocking,
-             tile_epilogue<FmaDot<T, Tile>>(epilogue), work_begin, work_end);
+  using Dot = typename Tile::template Dot<T>;
+  typename Dot::Unit unit;
+  gemm_items(Product<Dot>{depth, a, lda, b_packed, 0, rows, nullptr, 0, sums}, columns, blocking,
+             tile_epilogue<Dot>(epilogue, &unit), work_begin, work_end);
 }
 
 // The whole product.

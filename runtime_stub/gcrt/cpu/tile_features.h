@@ -26,7 +26,8 @@ inline Features machine_tile_feature() {
   unsigned unused = 0, c = 0, d = 0;
   __get_cpuid_count(1, 0, &unused, &unused, &c, &unused);
   __get_cpuid_count(7, 0, &unused, &unused, &unused, &d);
-  constexpr unsigned kHasXgetbv = 1u << 27, kTiles = 1u << 24 | 1u << 25;  // registers, products of bytes
+  // Registers, products of bytes and of bfloat16; no processor has but some of them.
+  constexpr unsigned kHasXgetbv = 1u << 27, kTiles = 1u << 24 | 1u << 25 | 1u << 22;
   if ((c & kHasXgetbv) == 0 || (d & kTiles) != kTiles) return 0;
   unsigned saved = 0;
   asm volatile("xgetbv" : "=a"(saved), "=d"(unused) : "c"(0));

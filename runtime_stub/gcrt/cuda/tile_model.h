@@ -13,6 +13,8 @@ enum class Precision {
   kFp16,
   kBf16,
   kInt8,
+  kBf16x3,  // of the CPU: three products of bfloat16 per product (cpu/dot_bfloat16.h)
+  kBf16x6,
 };
 
 // Tile of rows x columns per block, or one row of warps over up to that many rows for a product of a vector.
