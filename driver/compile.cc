@@ -141,22 +141,50 @@ void tell_packed_weights(const std::vector<passes::PackedWeight>& weights, int b
 
 }  // namespace
 
+namespace {
+
+/// What prepare_graph() does and tells.
+struct Preparation {
+  passes::Report report;
+  std::vector<passes::PackedWeight> packed;
+  std::int64_t rounded_products = 0;
+};
+
+Preparation prepared(ir::Graph& graph, const Options& options) {
+  Preparation out;
+  if (options.weight_bits != 0) out.packed = passes::pack_weights(graph, options.weight_bits, out.report);
+  if (options.exact || options.level == 0) return out;
+  out.rounded_products = passes::round_rows(graph, MachinePrices(machine_of(options)), out.report);
+  return out;
+}
+
+}  // namespace
+
 passes::Report prepare_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
                              std::vector<passes::PackedWeight>& packed) {
-  passes::Report report;
-  if (options.weight_bits != 0) {
-    packed = passes::pack_weights(graph, options.weight_bits, report);
-    tell_packed_weights(packed, options.weight_bits, terminal);
-  }
-  if (options.exact || options.level == 0) return report;
-  const MachinePrices prices(machine_of(options));
-  if (const std::int64_t products = passes::round_rows(graph, prices, report); products > 0) {
+  Preparation preparation = prepared(graph, options);
+  packed = std::move(preparation.packed);
+  if (options.weight_bits != 0) tell_packed_weights(packed, options.weight_bits, terminal);
+  if (preparation.rounded_products > 0) {
     terminal.note(
         fmt::format("accuracy_level 4: {} products round their activations to 8 bits, as the model "
                     "allows; --exact keeps floats",
-                    products));
+                    preparation.rounded_products));
   }
-  return report;
+  return std::move(preparation.report);
+}
+
+ir::Graph bound_graph(const Options& options, const std::vector<std::int64_t>& sizes) {
+  frontend::ImportOptions import = options.import;
+  std::size_t next = 0;
+  for (const frontend::DimRange& range : import.bindings.ranges) {
+    if (range.names.size() == 1) import.bindings.dims.push_back({range.names[0], sizes.at(next++)});
+  }
+  import.bindings.ranges.clear();
+  ir::Diagnostics told_before;
+  ir::Graph graph = frontend::import_model_file(options.model, import, told_before).graph;
+  prepared(graph, options);
+  return graph;
 }
 
 passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
@@ -192,7 +220,26 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
   return report;
 }
 
+/// The sizes with bounds, and what they have to be.
+void add_ranges(Program& program, const ir::Sizes& sizes, const std::vector<frontend::DimRange>& ranges) {
+  program.has_ranges = true;
+  Names names;
+  std::vector<std::int64_t> highest;
+  for (const frontend::DimRange& range : ranges) {
+    if (range.names.size() > 1) continue;
+    program.sizes.push_back({range.names[0], names(range.names[0], ""), range.bounds, range.multiple});
+    highest.push_back(range.bounds.high);
+  }
+  program.schedules.front().sizes = std::move(highest);
+  for (const ir::SizeFact& fact : sizes.facts()) program.size_conditions.push_back({fact.form, fact.bounds});
+  for (const ir::SizeCheck& check : sizes.checks()) {
+    const ir::Dim difference = check.a - check.b;
+    program.size_conditions.push_back({difference, {0, 0}});
+  }
+}
+
 void lower_compilation(Compilation& compilation, const Options& options) {
+  const ir::SizesScope scope(compilation.sizes.get());
   LoweringOptions lowering;
   lowering.kernels.machine = machine_of(options);
   lowering.kernels.forced = options.forced_kernels;
@@ -211,6 +258,8 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   for (const frontend::DimChoices& dim : options.choices) {
     program.sizes.push_back({dim.name, names(dim.name, "")});
   }
+  const auto& ranges = options.import.bindings.ranges;
+  if (compilation.sizes) add_ranges(program, *compilation.sizes, ranges);
   program.tool_version = kVersion;
   program.model_sha256 = compilation.info.sha256;
   program.producer = producer_text(compilation.info);
@@ -219,7 +268,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   for (std::size_t i = 0; i < compilation.models.size(); ++i) {
     const SizedModel& model = compilation.models[i];
     Schedule& schedule = program.schedules[i];
-    schedule.sizes = model.sizes;
+    if (!compilation.sizes) schedule.sizes = model.sizes;
     add_graph_statistics(schedule.statistics, model.imported, model.optimised);
     add_remarks(schedule, model.report.remarks);
   }
@@ -269,7 +318,9 @@ SizedModel optimised_model(const SizeChoice& choice, Compilation& compilation, T
   terminal.stage(1, kStages, "read", options.model);
   frontend::ImportedModel read = import_model(options, terminal);
   compilation.info = std::move(read.info);
+  compilation.sizes = read.sizes;
   SizedModel model{choice.sizes, choice.text, std::move(read.graph), {}, {}};
+  const ir::SizesScope scope(compilation.sizes.get());
   const passes::Report earlier = prepare_graph(model.imported, options, terminal, compilation.packed_weights);
   model.optimised = model.imported;
   const std::size_t before = model.imported.node_count();
@@ -297,13 +348,16 @@ Compilation compile_model(const Options& options, Terminal& terminal) {
 }
 
 FileSet emit_project(const Compilation& compilation, const Options& options) {
+  const ir::SizesScope scope(compilation.sizes.get());
   EmitOptions emit_options;
   emit_options.cuda_archs = cuda_architectures(options.arch);
   emit_options.weights = options.weights;
   emit_options.cpu = options.cpu;
   if (options.selftest) {
     for (const SizedModel& model : compilation.models) {
-      emit_options.golden.push_back(golden_vectors(model.imported, compilation.program.states));
+      const ir::Graph& graph =
+          compilation.sizes ? bound_graph(options, compilation.program.schedules[0].sizes) : model.imported;
+      emit_options.golden.push_back(golden_vectors(graph, compilation.program.states));
     }
   }
   emit_options.quantised = is_quantised(compilation.models.front().imported);

@@ -26,7 +26,8 @@ struct SizedModel {
 /// A model on its way to files.
 struct Compilation {
   frontend::ModelInfo info;
-  std::vector<SizedModel> models;  // one for each schedule
+  std::shared_ptr<ir::Sizes> sizes;  // of the graphs' formulas; null where every size is a number
+  std::vector<SizedModel> models;    // one for each schedule
   std::vector<passes::PackedWeight> packed_weights;
   Program program;
 };
@@ -38,6 +39,10 @@ frontend::ImportedModel import_model(const Options& options, Terminal& terminal)
 /// asked for, and rows rounded where the model allows it. Returns remarks, and the weights in `packed`.
 passes::Report prepare_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
                              std::vector<passes::PackedWeight>& packed);
+
+/// The graph at sizes that a caller of the program may choose, one for each of Program::sizes, after
+/// prepare_graph(). Of a model whose sizes have bounds.
+ir::Graph bound_graph(const Options& options, const std::vector<std::int64_t>& sizes);
 
 /// Runs the passes that the options ask for on `graph`. The report begins with the remarks of `earlier`.
 passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal,

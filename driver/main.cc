@@ -15,6 +15,7 @@
 #include "driver/interrupt.h"
 #include "driver/options.h"
 #include "ir/diagnostics.h"
+#include "ir/operator.h"
 #include "template/text.h"
 
 namespace {
@@ -100,6 +101,8 @@ int run(int argc, char** argv) {
     return dispatch(*options, terminal);
   } catch (const ir::CompileError& error) {
     return report(error, terminal, options->json);
+  } catch (const ir::OperatorError& error) {
+    return report(ir::CompileError(ir::ExitCode::kModel, error.message), terminal, options->json);
   } catch (const std::bad_alloc&) {
     return report(ir::CompileError(ir::ExitCode::kInputOutput, "out of memory"), terminal, options->json);
   } catch (const std::exception& error) {

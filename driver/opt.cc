@@ -10,6 +10,7 @@ namespace gcompile {
 
 int run_opt(const Options& options, Terminal& terminal) {
   frontend::ImportedModel model = import_model(options, terminal);
+  const ir::SizesScope scope(model.sizes.get());
   std::vector<passes::PackedWeight> packed;
   const passes::Report earlier = prepare_graph(model.graph, options, terminal, packed);
   const passes::Report report = optimise_graph(model.graph, options, terminal, earlier);

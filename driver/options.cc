@@ -187,6 +187,10 @@ void add_choices(Options& options, frontend::DimChoices choices) {
 
 void interpret(Options& options, const RawOptions& raw) {
   for (const std::string& text : options.dims) {
+    if (auto range = frontend::parse_dim_range(text)) {
+      options.import.bindings.ranges.push_back(std::move(*range));
+      continue;
+    }
     frontend::DimChoices choices = frontend::parse_dim_choices(text);
     if (choices.sizes.size() == 1) {
       options.import.bindings.dims.push_back({std::move(choices.name), choices.sizes.front()});

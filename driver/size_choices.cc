@@ -28,6 +28,10 @@ std::vector<SizeChoice> size_choices(const Options& options) {
     throw ir::CompileError(ir::ExitCode::kUsage,
                            fmt::format("--dim: more than {} combinations of sizes", kMostChoices));
   }
+  if (!options.choices.empty() && !options.import.bindings.ranges.empty()) {
+    throw ir::CompileError(ir::ExitCode::kUsage,
+                           "--dim gives choices for one dimension and bounds for another: either for all");
+  }
   std::vector<SizeChoice> choices(1);
   choices[0].options = options;
   choices[0].options.choices.clear();

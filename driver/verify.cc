@@ -13,6 +13,7 @@
 #include "driver/process.h"
 #include "driver/random_inputs.h"
 #include "driver/size_choices.h"
+#include "driver/sizes_to_try.h"
 #include "driver/tensor_files.h"
 #include "driver/test_cases.h"
 #include "driver/verify_findings.h"
@@ -63,6 +64,7 @@ using Cases = std::vector<TestCase>;
 struct Running {
   const Program& program;
   const Schedule& schedule;
+  std::vector<std::int64_t> sizes;  // of the runs, for each of the program's
   Reference reference;
   const std::string& runner;
 };
@@ -127,10 +129,14 @@ class Verifier {
     const std::string runner = build_runner(emit_project(compilation, options), compilation.program.name,
                                             folder, options, terminal_);
     std::set<std::string> served;
+    if (compilation.sizes) {
+      verify_ranges(options, compilation, cases, runner, folder);
+      return;
+    }
     for (std::size_t m = 0; m < compilation.models.size(); ++m) {
       const SizedModel& model = compilation.models[m];
-      const Running running{compilation.program, compilation.program.schedules[m], Reference(model.imported),
-                            runner};
+      const Schedule& schedule = compilation.program.schedules[m];
+      const Running running{compilation.program, schedule, schedule.sizes, Reference(model.imported), runner};
       const Cases own = cases.empty() ? random_cases(model) : cases_of(running, cases);
       for (std::size_t i = 0; i < own.size(); ++i) {
         terminal_.stage(5, 5, "run", own[i].name);
@@ -143,6 +149,28 @@ class Verifier {
       if (served.count(test.name) > 0) continue;
       throw ir::CompileError(ir::ExitCode::kInputOutput,
                              fmt::format("{}: no choice of --dim gives the inputs these shapes", test.name));
+    }
+  }
+
+  /// At the corners of the bounds and at sizes between them.
+  void verify_ranges(const Options& options, const Compilation& compilation, const Cases& cases,
+                     const std::string& runner, const std::string& folder) {
+    if (!cases.empty()) {
+      throw ir::CompileError(ir::ExitCode::kUsage, "--data takes sizes as numbers: --dim NAME=SIZE");
+    }
+    const Program& program = compilation.program;
+    int number = 0;
+    for (const std::vector<std::int64_t>& sizes : sizes_to_try(program, options_.seed)) {
+      const ir::Graph graph = bound_graph(options, sizes);
+      const Running running{program, program.schedules.front(), sizes, Reference(graph), runner};
+      std::string text;
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
+        text += fmt::format("{}{}={}", i > 0 ? ", " : "", ir::printable(program.sizes[i].name), sizes[i]);
+      }
+      TestCase test = random_case(graph, number);
+      test.name += fmt::format(" ({})", text);
+      terminal_.stage(5, 5, "run", test.name);
+      verify_case(running, test, fmt::format("{}/case_{}", folder, number++));
     }
   }
 
@@ -200,11 +228,12 @@ class Verifier {
                            std::to_string(options_.threads)};
     for (std::size_t i = 0; i < program.sizes.size(); ++i) {
       command.insert(command.end(),
-                     {"--dim", fmt::format("{}={}", program.sizes[i].c_name, schedule.sizes[i])});
+                     {"--dim", fmt::format("{}={}", program.sizes[i].c_name, running.sizes[i])});
     }
     for (std::size_t i = 0; i < schedule.inputs.size(); ++i) {
       const std::string path = fmt::format("{}/input_{}.npy", folder, i);
-      const ir::Tensor& tensor = input_of(test, schedule.inputs[i].model_name, schedule.inputs[i].type);
+      const std::string& name = schedule.inputs[i].model_name;
+      const ir::Tensor& tensor = input_of(test, name, input_type(reference.graph(), name));
       write_text_file(folder, fmt::format("input_{}.npy", i), "");
       write_npy(path, tensor);
       command.push_back(path);
@@ -213,7 +242,8 @@ class Verifier {
       if (test.inputs.count(program.states[i].input_name) == 0) continue;  // zero
       const std::string path = fmt::format("{}/state_input_{}.npy", folder, i);
       write_text_file(folder, fmt::format("state_input_{}.npy", i), "");
-      write_npy(path, input_of(test, program.states[i].input_name, program.states[i].type));
+      const std::string& name = program.states[i].input_name;
+      write_npy(path, input_of(test, name, input_type(reference.graph(), name)));
       command.insert(command.end(), {"--state", fmt::format("{}={}", program.states[i].c_name, path)});
     }
     write_text_file(folder, "command", command_text(command) + "\n");
@@ -255,6 +285,13 @@ class Verifier {
       return error.what();
     }
     return "";
+  }
+
+  static const ir::TensorType& input_type(const ir::Graph& graph, const std::string& name) {
+    for (const ir::ValueId id : graph.inputs()) {
+      if (graph.value(id).name == name) return graph.value(id).type;
+    }
+    GC_CHECK(false);
   }
 
   static const ir::Tensor& input_of(const TestCase& test, const std::string& name,

@@ -17,7 +17,7 @@ using ir::printable;
 
 /// One dimension of one input while sizes are gathered; `source` says where its size came from.
 struct Slot {
-  std::optional<std::int64_t> size;
+  std::optional<ir::Dim> size;
   std::string name;
   std::string source;
 };
@@ -69,9 +69,9 @@ class Resolver {
       ShapeBinding& shape = out.shapes.emplace_back();
       shape.input = pending.input->name;
       for (std::size_t axis = 0; axis < pending.dims->size(); ++axis) {
-        std::optional<std::int64_t>& size = (*pending.dims)[axis].size;
+        std::optional<ir::Dim>& size = (*pending.dims)[axis].size;
         if (!size) size = suggested_.of(axis);
-        shape.dims.push_back({size, ""});
+        shape.dims.push_back({size->as_constant(), ""});
         spread_names();
       }
     }
@@ -81,7 +81,13 @@ class Resolver {
  private:
   void bind() {
     for (const ShapeBinding& shape : bindings_.shapes) name_dims(shape);
-    for (const DimBinding& dim : bindings_.dims) bind_name(dim);
+    for (const DimBinding& dim : bindings_.dims) bind_name(dim.name, dim.size);
+    int symbol = 0;
+    for (const DimRange& range : bindings_.ranges) {
+      if (range.names.size() > 1) continue;
+      bind_name(range.names[0],
+                ir::SizesScope::in_force()->resolved(ir::Dim::symbol(symbol++)) * range.multiple);
+    }
     for (const ShapeBinding& shape : bindings_.shapes) {
       if (Pending* pending = find(shape.input, "--shape")) bind_shape(*pending, shape.dims, "--shape");
     }
@@ -95,6 +101,7 @@ class Resolver {
     }
     for (const SetBinding& set : bindings_.sets) bind_list_length(set);
     spread_names();
+    bind_sums();
   }
 
   void error(std::string code, std::string message, std::string help = {},
@@ -117,21 +124,21 @@ class Resolver {
     return nullptr;
   }
 
-  void bind_slot(Pending& pending, std::size_t axis, std::int64_t size, const std::string& source) {
+  void bind_slot(Pending& pending, std::size_t axis, ir::Dim size, const std::string& source) {
     Slot& slot = (*pending.dims)[axis];
     if (slot.size && *slot.size != size) {
       error("E0403",
             fmt::format("input '{}', axis {}: {} says {}, but {} says {}", printable(pending.input->name),
-                        axis, source, size, slot.source, *slot.size));
+                        axis, source, to_string(size), slot.source, to_string(*slot.size)));
       return;
     }
     if (!slot.size) slot.source = source;
     slot.size = size;
   }
 
-  void bind_name(const DimBinding& dim) {
-    const std::string source = fmt::format("--dim {}", printable(dim.name));
-    if (!is_dim_identifier(dim.name)) {
+  void bind_name(const std::string& name, ir::Dim size) {
+    const std::string source = fmt::format("--dim {}", printable(name));
+    if (!is_dim_identifier(name)) {
       error("E0404",
             fmt::format("{}: only dimensions whose name is an identifier can be bound by name", source),
             "use --shape INPUT:SIZExSIZEx...");
@@ -143,14 +150,14 @@ class Resolver {
       for (std::size_t axis = 0; pending.dims && axis < pending.dims->size(); ++axis) {
         const Slot& slot = (*pending.dims)[axis];
         if (is_dim_identifier(slot.name)) names.push_back(slot.name);
-        if (slot.name != dim.name) continue;
+        if (slot.name != name) continue;
         found = true;
-        bind_slot(pending, axis, dim.size, source);
+        bind_slot(pending, axis, size, source);
       }
     }
     if (found) return;
     error("E0404", fmt::format("{}: no input has a dimension of that name", source),
-          did_you_mean(dim.name, names),
+          did_you_mean(name, names),
           {names.empty() ? "no dimension of the inputs has a name"
                          : fmt::format("dimensions: {}",
                                        fmt::join(std::set<std::string>(names.begin(), names.end()), ", "))});
@@ -192,16 +199,25 @@ class Resolver {
     }
   }
 
-  /// One size of an identifier is the size of all dimensions of that name; two sizes say nothing about a
-  /// third.
-  void spread_names() {
-    std::map<std::string, std::set<std::int64_t>> sizes;
+  struct InOrderOfForm {
+    bool operator()(ir::Dim a, ir::Dim b) const { return ir::Dim::compare(a, b) < 0; }
+  };
+
+  std::map<std::string, std::set<ir::Dim, InOrderOfForm>> sizes_of_names() const {
+    std::map<std::string, std::set<ir::Dim, InOrderOfForm>> sizes;
     for (const Pending& pending : pending_) {
       for (std::size_t axis = 0; pending.dims && axis < pending.dims->size(); ++axis) {
         const Slot& slot = (*pending.dims)[axis];
         if (slot.size && is_dim_identifier(slot.name)) sizes[slot.name].insert(*slot.size);
       }
     }
+    return sizes;
+  }
+
+  /// One size of an identifier is the size of all dimensions of that name; two sizes say nothing about a
+  /// third.
+  void spread_names() {
+    const std::map<std::string, std::set<ir::Dim, InOrderOfForm>> sizes = sizes_of_names();
     for (Pending& pending : pending_) {
       if (!pending.dims) continue;
       for (Slot& slot : *pending.dims) {
@@ -211,12 +227,34 @@ class Resolver {
     }
     for (const auto& [name, found] : sizes) {
       if (found.size() < 2) continue;
+      std::vector<std::string> shown;
+      for (const ir::Dim size : found) shown.push_back(to_string(size));
       ir::Diagnostic warning;
       warning.severity = ir::Severity::kWarning;
       warning.code = "W0405";
       warning.message =
-          fmt::format("dimensions named '{}' have different sizes: {}", name, fmt::join(found, ", "));
+          fmt::format("dimensions named '{}' have different sizes: {}", name, fmt::join(shown, ", "));
       diagnostics_.add(std::move(warning));
+    }
+  }
+
+  /// "past + 1" has the size that its names have.
+  void bind_sums() {
+    const std::map<std::string, std::set<ir::Dim, InOrderOfForm>> sizes = sizes_of_names();
+    for (Pending& pending : pending_) {
+      for (std::size_t axis = 0; pending.dims && axis < pending.dims->size(); ++axis) {
+        const Slot& slot = (*pending.dims)[axis];
+        const auto parts = slot.size ? std::nullopt : parse_dim_sum(slot.name);
+        if (!parts) continue;
+        std::optional<ir::Dim> sum = 0;
+        for (const std::string& part : *parts) {
+          const auto at = sizes.find(part);
+          const bool is_number = !is_dim_identifier(part);
+          if (!is_number && (at == sizes.end() || at->second.size() != 1)) sum.reset();
+          if (sum) *sum += is_number ? ir::Dim(std::stoll(part)) : *at->second.begin();
+        }
+        if (sum) bind_slot(pending, axis, *sum, "its name");
+      }
     }
   }
 
@@ -238,7 +276,7 @@ class Resolver {
       bool unnamed = false;
       for (std::size_t axis = 0; axis < pending.dims->size(); ++axis) {
         const Slot& slot = (*pending.dims)[axis];
-        shown.push_back(fmt::format("{}", slot.size.value_or(suggested_.of(axis))));
+        shown.push_back(fmt::format("{}", slot.size ? ir::highest(*slot.size) : suggested_.of(axis)));
         if (slot.size) continue;
         const bool named = is_dim_identifier(slot.name);
         unnamed |= !named;
@@ -269,9 +307,9 @@ class Resolver {
       std::int64_t count = 1;
       bool too_large = pending.dims && pending.dims->size() > static_cast<std::size_t>(limits_.rank);
       for (std::size_t axis = 0; pending.dims && axis < pending.dims->size(); ++axis) {
-        const std::int64_t size = (*pending.dims)[axis].size.value_or(1);
+        const ir::Dim size = (*pending.dims)[axis].size.value_or(ir::Dim(1));
         input.type.shape.push_back(size);
-        const std::int64_t factor = std::max<std::int64_t>(size, 1);
+        const std::int64_t factor = std::max<std::int64_t>(ir::highest(size), 1);
         too_large = too_large || factor > limits_.tensor_elements / count;
         if (!too_large) count *= factor;
       }
@@ -351,6 +389,36 @@ class Resolver {
 };
 
 }  // namespace
+
+ir::Sizes sizes_of(const std::vector<DimRange>& ranges) {
+  ir::Sizes sizes;
+  std::map<std::string, ir::Dim> by_name;
+  for (const DimRange& range : ranges) {
+    if (range.names.size() > 1) continue;
+    const std::string& name = range.names[0];
+    const std::int64_t unit = range.multiple;
+    const int symbol = sizes.add_symbol({unit == 1 ? name : fmt::format("{}_by_{}", name, unit),
+                                         {range.bounds.low / unit, range.bounds.high / unit},
+                                         range.typical / unit});
+    if (!by_name.emplace(name, ir::Dim::symbol(symbol) * unit).second) {
+      throw ir::CompileError(ir::ExitCode::kUsage, fmt::format("--dim gives a range for '{}' twice", name));
+    }
+  }
+  for (const DimRange& range : ranges) {
+    if (range.names.size() == 1) continue;
+    ir::Dim sum = 0;
+    for (const std::string& name : range.names) {
+      const auto at = by_name.find(name);
+      if (at == by_name.end()) {
+        throw ir::CompileError(ir::ExitCode::kUsage, fmt::format("--dim {}: '{}' has no range of its own",
+                                                                 fmt::join(range.names, "+"), name));
+      }
+      sum += at->second;
+    }
+    sizes.add_fact(sum, range.bounds);
+  }
+  return sizes;
+}
 
 bool is_dim_identifier(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };

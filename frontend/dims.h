@@ -22,6 +22,14 @@ struct DimBinding {
   std::int64_t size = 0;
 };
 
+/// `--dim seq=1..512`, `--dim h=32..960:32@320`, `--dim past+seq=1..1024`: sizes known when the model runs.
+struct DimRange {
+  std::vector<std::string> names;  // one; or several, of whose sum the bounds are
+  ir::Bounds bounds;               // multiples of `multiple`
+  std::int64_t multiple = 1;
+  std::int64_t typical = 1;
+};
+
 /// `--dim N=1,2,4`: sizes from which the caller of the model chooses, ascending.
 struct DimChoices {
   std::string name;
@@ -48,6 +56,11 @@ struct SetBinding {
 
 // Each throws CompileError (kUsage) that shows the expected form.
 DimChoices parse_dim_choices(std::string_view text);
+/// nullopt: the text gives no range.
+std::optional<DimRange> parse_dim_range(std::string_view text);
+/// The parts of a sum of names and numbers, "past_sequence_length + 1"; nullopt: it is none, or a single
+/// name.
+std::optional<std::vector<std::string>> parse_dim_sum(std::string_view text);
 /// Separators `x` or `,` between sizes, `:` or `=` after the name; `?` leaves a dimension open, an identifier
 /// names it; `input:` or `input:[]` is a scalar. The name may contain ':' itself ("input:0").
 ShapeBinding parse_shape_binding(std::string_view text);
@@ -55,6 +68,7 @@ SetBinding parse_set_binding(std::string_view text);
 
 struct InputBindings {
   std::vector<DimBinding> dims;
+  std::vector<DimRange> ranges;
   std::vector<ShapeBinding> shapes;
   std::vector<SetBinding> sets;
   /// Shapes of test data by input name. They bind what is open; where they differ from a size that the model
@@ -76,8 +90,13 @@ struct ResolvedInput {
 /// Whether dimensions of this name are one dimension: [A-Za-z_][A-Za-z0-9_]*.
 bool is_dim_identifier(std::string_view name);
 
-/// The type of every input, in order. Everything that is wrong or still open goes to `diagnostics`: one error
-/// lists all open dimensions with the flags to type. The result is only usable without errors.
+/// What `ranges` say, as symbols in their order and facts. Throws CompileError (kUsage) where a sum has a
+/// name without a range of its own.
+ir::Sizes sizes_of(const std::vector<DimRange>& ranges);
+
+/// The type of every input, in order; formulas over the symbols of the sizes in force. Everything that is
+/// wrong or still open goes to `diagnostics`: one error lists all open dimensions with the flags to type. The
+/// result is only usable without errors.
 std::vector<ResolvedInput> resolve_inputs(const std::vector<DeclaredInput>& inputs,
                                           const InputBindings& bindings, const Limits& limits,
                                           ir::Diagnostics& diagnostics);

@@ -85,6 +85,51 @@ DimChoices parse_dim_choices(std::string_view text) {
   return choices;
 }
 
+std::optional<DimRange> parse_dim_range(std::string_view text) {
+  constexpr std::string_view kExpected =
+      "NAME=LOW..HIGH, NAME=LOW..HIGH:MULTIPLE or NAME=LOW..HIGH@TYPICAL, for example --dim seq=1..512";
+  const std::size_t equals = text.rfind('='), dots = text.rfind("..");
+  if (equals == std::string_view::npos || dots == std::string_view::npos || dots < equals)
+    return std::nullopt;
+  std::string_view high = text.substr(dots + 2);
+  const auto cut = [&](char mark) -> std::optional<std::int64_t> {
+    const std::size_t at = high.find(mark);
+    if (at == std::string_view::npos) return std::nullopt;
+    const auto value = parse_size(high.substr(at + 1));
+    if (!value) usage("--dim", text, kExpected);
+    high = high.substr(0, at);
+    return value;
+  };
+  DimRange range;
+  const std::optional<std::int64_t> typical = cut('@');
+  range.multiple = cut(':').value_or(1);
+  const auto lowest = parse_size(text.substr(equals + 1, dots - equals - 1)), highest = parse_size(high);
+  if (!lowest || !highest || *lowest > *highest || range.multiple < 1) usage("--dim", text, kExpected);
+  range.bounds = {(*lowest + range.multiple - 1) / range.multiple * range.multiple,
+                  *highest / range.multiple * range.multiple};
+  if (range.bounds.low > range.bounds.high) usage("--dim", text, "a multiple between the bounds");
+  range.typical = typical.value_or(range.bounds.high);
+  if (!range.bounds.contains(range.typical) || range.typical % range.multiple != 0) {
+    usage("--dim", text, "a typical size that the bounds allow");
+  }
+  range.names = split(text.substr(0, equals), "+");
+  for (const std::string& name : range.names) {
+    if (!is_dim_identifier(name)) usage("--dim", text, kExpected);
+  }
+  return range;
+}
+
+std::optional<std::vector<std::string>> parse_dim_sum(std::string_view text) {
+  std::vector<std::string> parts;
+  for (std::string& part : split(text, "+")) {
+    while (!part.empty() && part.front() == ' ') part.erase(part.begin());
+    while (!part.empty() && part.back() == ' ') part.pop_back();
+    if (!is_dim_identifier(part) && !parse_size(part)) return std::nullopt;
+    parts.push_back(std::move(part));
+  }
+  return parts.size() > 1 ? std::optional(std::move(parts)) : std::nullopt;
+}
+
 ShapeBinding parse_shape_binding(std::string_view text) {
   // The last separator before which a name and after which sizes stand.
   const std::size_t at = text.find_last_of(":=");

@@ -248,8 +248,23 @@ std::string digest_with(const std::string& model_digest, const ExternalData& ext
 ImportedModel import_proto(const onnx::ModelProto& model, const std::string& digest,
                            const std::string& folder, const ImportOptions& options,
                            ir::Diagnostics& diagnostics, std::shared_ptr<const FileBytes> file = nullptr) {
+  // An equality that gives a size makes formulas of what had been found before it.
+  std::shared_ptr<ir::Sizes> sizes;
+  if (!options.bindings.ranges.empty())
+    sizes = std::make_shared<ir::Sizes>(sizes_of(options.bindings.ranges));
+  const ir::SizesScope scope(sizes.get());
+  for (std::size_t solved = 0; sizes; solved = sizes->solved_count()) {
+    ir::Diagnostics ignored;
+    Importer trial(model, folder, options, ignored, file);
+    try {
+      trial.run();
+    } catch (const ir::CompileError&) {  // what is wrong then is told below
+    }
+    if (sizes->solved_count() == solved) break;
+  }
   Importer importer(model, folder, options, diagnostics, std::move(file));
   ImportedModel imported = importer.run();
+  imported.sizes = std::move(sizes);
   imported.info.sha256 = digest_with(digest, importer.external_data());
   return imported;
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -41,6 +42,8 @@ struct ModelInfo {
 struct ImportedModel {
   ir::Graph graph;
   ModelInfo info;
+  /// What the graph's formulas are made of; null where every size is a number.
+  std::shared_ptr<ir::Sizes> sizes;
 };
 
 // Warnings go to `diagnostics`. Errors of the model are collected and thrown together as one CompileError

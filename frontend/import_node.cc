@@ -195,7 +195,7 @@ void Importer::check_result_sizes(const ir::Graph& graph, ir::NodeId id) {
       ir::operator_error(fmt::format("the result has {} dimensions, more than the limit of {}", type.rank(),
                                      options_.limits.rank));
     }
-    if (type.count() > options_.limits.tensor_elements) {
+    if (ir::highest(type.count()) > options_.limits.tensor_elements) {
       ir::operator_error(fmt::format("the result {} has more elements than the limit of {}",
                                      ir::to_string(type), options_.limits.tensor_elements));
     }
@@ -221,7 +221,7 @@ void Importer::propagate(ir::Graph& graph, ir::NodeId id) {
     const ir::TensorType& type = graph.value(result).type;
     const std::int64_t limit = ir::is_float(type.element) ? options_.limits.propagated_elements
                                                           : options_.limits.shape_value_elements;
-    if (type.count() > limit) return;
+    if (!ir::are_constant(type.shape) || type.count() > limit) return;
     bytes += type.bytes();
   }
   if (folded_bytes_ + bytes > options_.limits.folded_bytes) return;

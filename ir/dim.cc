@@ -1,11 +1,15 @@
 #include "ir/dim.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <utility>
 
 #include "ir/operator.h"
+#include "ir/sizes.h"
 
 namespace gcompile::ir {
 namespace {
@@ -32,7 +36,7 @@ std::int64_t floor_of(std::int64_t a, std::int64_t divisor) {
   return a / divisor - (a % divisor < 0 ? 1 : 0);
 }
 
-int levels_of(const Dim& dim) {
+int levels_of(Dim dim) {
   int levels = 0;
   for (const DimTerm& term : dim.terms()) {
     for (const DimAtom& atom : term.atoms) {
@@ -52,7 +56,7 @@ std::strong_ordering compare_products(const std::vector<DimAtom>& a, const std::
   return std::strong_ordering::equal;
 }
 
-std::vector<DimAtom> product(const std::vector<DimAtom>& a, const std::vector<DimAtom>& b) {
+std::vector<DimAtom> joined(const std::vector<DimAtom>& a, const std::vector<DimAtom>& b) {
   if (a.size() + b.size() > kMostAtoms) too_large();
   std::vector<DimAtom> out;
   std::merge(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out),
@@ -61,7 +65,7 @@ std::vector<DimAtom> product(const std::vector<DimAtom>& a, const std::vector<Di
 }
 
 /// What is left of the product `a` without the atoms of `b`; nullopt: not all of them are there.
-std::optional<std::vector<DimAtom>> quotient(const std::vector<DimAtom>& a, const std::vector<DimAtom>& b) {
+std::optional<std::vector<DimAtom>> without(const std::vector<DimAtom>& a, const std::vector<DimAtom>& b) {
   std::vector<DimAtom> out;
   std::size_t next = 0;
   for (const DimAtom& atom : a) {
@@ -75,17 +79,35 @@ std::optional<std::vector<DimAtom>> quotient(const std::vector<DimAtom>& a, cons
   return out;
 }
 
+struct DimForm {
+  std::int64_t constant = 0;
+  std::vector<DimTerm> terms;  // sorted, of distinct products, at least one
+};
+
+std::strong_ordering compare_forms(const DimForm& a, const DimForm& b) {
+  const std::vector<DimTerm>&x = a.terms, &y = b.terms;
+  for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
+    if (const auto order = compare_products(x[i].atoms, y[i].atoms); order != 0) return order;
+    if (x[i].coefficient != y[i].coefficient) return x[i].coefficient <=> y[i].coefficient;
+  }
+  if (x.size() != y.size()) return x.size() <=> y.size();
+  return a.constant <=> b.constant;
+}
+
 }  // namespace
 
 /// Sums terms into the canonical form.
 class DimBuilder {
  public:
+  static const DimForm& form(Dim dim) {
+    return forms()[static_cast<std::size_t>(dim.word_ - Dim::kFirstForm)]->first;
+  }
   void add(std::int64_t constant) { constant_ = plus(constant_, constant); }
   void add(std::int64_t coefficient, std::vector<DimAtom> atoms) {
     if (atoms.empty()) return add(coefficient);
     terms_.push_back({coefficient, std::move(atoms)});
   }
-  void add(const Dim& dim, std::int64_t factor = 1) {
+  void add(Dim dim, std::int64_t factor = 1) {
     add(times(dim.constant(), factor));
     for (const DimTerm& term : dim.terms()) add(times(term.coefficient, factor), term.atoms);
   }
@@ -93,21 +115,17 @@ class DimBuilder {
     std::stable_sort(terms_.begin(), terms_.end(), [](const DimTerm& a, const DimTerm& b) {
       return compare_products(a.atoms, b.atoms) < 0;
     });
-    std::vector<DimTerm> joined;
+    std::vector<DimTerm> distinct;
     for (DimTerm& term : terms_) {
-      if (!joined.empty() && compare_products(joined.back().atoms, term.atoms) == 0) {
-        joined.back().coefficient = plus(joined.back().coefficient, term.coefficient);
+      if (!distinct.empty() && compare_products(distinct.back().atoms, term.atoms) == 0) {
+        distinct.back().coefficient = plus(distinct.back().coefficient, term.coefficient);
       } else {
-        joined.push_back(std::move(term));
+        distinct.push_back(std::move(term));
       }
     }
-    joined.erase(std::remove_if(joined.begin(), joined.end(),
-                                [](const DimTerm& term) { return term.coefficient == 0; }),
-                 joined.end());
-    if (joined.size() > kMostTerms) too_large();
-    Dim out(constant_);
-    if (!joined.empty()) out.terms_ = std::make_shared<const std::vector<DimTerm>>(std::move(joined));
-    return out;
+    std::erase_if(distinct, [](const DimTerm& term) { return term.coefficient == 0; });
+    if (distinct.size() > kMostTerms) too_large();
+    return distinct.empty() ? Dim(constant_) : kept({constant_, std::move(distinct)});
   }
   static Dim of(DimAtom atom) {
     DimBuilder builder;
@@ -118,6 +136,22 @@ class DimBuilder {
   }
 
  private:
+  struct Before {
+    bool operator()(const DimForm& a, const DimForm& b) const { return compare_forms(a, b) < 0; }
+  };
+  using Numbers = std::map<DimForm, std::int64_t, Before>;
+  static std::vector<Numbers::const_iterator>& forms() {
+    static std::vector<Numbers::const_iterator> kept;
+    return kept;
+  }
+  static Dim kept(DimForm form) {
+    static Numbers numbers;
+    const auto [at, is_new] = numbers.emplace(std::move(form), static_cast<std::int64_t>(forms().size()));
+    if (is_new) forms().push_back(at);
+    Dim dim;
+    dim.word_ = Dim::kFirstForm + at->second;
+    return dim;
+  }
   std::int64_t constant_ = 0;
   std::vector<DimTerm> terms_;
 };
@@ -129,16 +163,25 @@ Dim Dim::symbol(int number) {
 }
 
 std::optional<std::int64_t> Dim::as_constant() const {
-  return is_constant() ? std::optional(constant_) : std::nullopt;
+  return is_constant() ? std::optional(word_) : std::nullopt;
 }
+
+std::int64_t Dim::constant() const { return is_constant() ? word_ : DimBuilder::form(*this).constant; }
 
 const std::vector<DimTerm>& Dim::terms() const {
   static const std::vector<DimTerm> kNone;
-  return terms_ ? *terms_ : kNone;
+  return is_constant() ? kNone : DimBuilder::form(*this).terms;
+}
+
+void Dim::refuse_number() { too_large(); }
+
+void Dim::refuse_form() {
+  operator_error("sizes that are known only when the model runs are not supported here",
+                 "give the dimensions numbers with --dim or --shape");
 }
 
 std::optional<int> Dim::as_symbol() const {
-  if (constant_ != 0 || terms().size() != 1) return std::nullopt;
+  if (constant() != 0 || terms().size() != 1) return std::nullopt;
   const DimTerm& term = terms().front();
   const bool is_one = term.coefficient == 1 && term.atoms.size() == 1;
   return is_one && term.atoms[0].kind == DimAtom::Kind::kSymbol ? std::optional(term.atoms[0].symbol)
@@ -155,7 +198,7 @@ bool Dim::mentions(int symbol) const {
 }
 
 std::int64_t Dim::at(const std::function<std::int64_t(int)>& value_of) const {
-  std::int64_t sum = constant_;
+  std::int64_t sum = constant();
   for (const DimTerm& term : terms()) {
     std::int64_t value = term.coefficient;
     for (const DimAtom& atom : term.atoms) {
@@ -180,7 +223,7 @@ std::int64_t Dim::at(const std::function<std::int64_t(int)>& value_of) const {
 }
 
 Dim Dim::replaced(const std::function<Dim(int)>& by) const {
-  Dim sum(constant_);
+  Dim sum = constant();
   for (const DimTerm& term : terms()) {
     Dim value(term.coefficient);
     for (const DimAtom& atom : term.atoms) {
@@ -212,46 +255,70 @@ std::strong_ordering compare(const DimAtom& a, const DimAtom& b) {
   return Dim::compare(a.b, b.b);
 }
 
-std::strong_ordering Dim::compare(const Dim& a, const Dim& b) {
-  if (a.terms_ != b.terms_) {
-    const std::vector<DimTerm>&x = a.terms(), &y = b.terms();
-    for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
-      if (const auto order = compare_products(x[i].atoms, y[i].atoms); order != 0) return order;
-      if (x[i].coefficient != y[i].coefficient) return x[i].coefficient <=> y[i].coefficient;
-    }
-    if (x.size() != y.size()) return x.size() <=> y.size();
-  }
-  return a.constant_ <=> b.constant_;
+std::strong_ordering Dim::compare(Dim a, Dim b) {
+  if (are_constant(a, b)) return a.word_ <=> b.word_;
+  if (is_same(a, b)) return std::strong_ordering::equal;
+  if (a.is_constant()) return std::strong_ordering::less;
+  if (b.is_constant()) return std::strong_ordering::greater;
+  return compare_forms(DimBuilder::form(a), DimBuilder::form(b));
 }
 
-Dim operator+(const Dim& a, const Dim& b) {
-  if (a.is_constant() && b.is_constant()) return plus(a.constant(), b.constant());
+Dim Dim::sum_of_forms(Dim a, Dim b) {
   DimBuilder builder;
   builder.add(a);
   builder.add(b);
   return builder.finish();
 }
 
-Dim operator-(const Dim& a, const Dim& b) {
+Dim Dim::difference_of_forms(Dim a, Dim b) {
   DimBuilder builder;
   builder.add(a);
   builder.add(b, -1);
   return builder.finish();
 }
 
-Dim operator*(const Dim& a, const Dim& b) {
-  if (a.is_constant() && b.is_constant()) return times(a.constant(), b.constant());
+Dim Dim::product_of_forms(Dim a, Dim b) {
   DimBuilder builder;
   builder.add(a, b.constant());
   for (const DimTerm& y : b.terms()) {
     builder.add(times(a.constant(), y.coefficient), y.atoms);
     for (const DimTerm& x : a.terms())
-      builder.add(times(x.coefficient, y.coefficient), product(x.atoms, y.atoms));
+      builder.add(times(x.coefficient, y.coefficient), joined(x.atoms, y.atoms));
   }
   return builder.finish();
 }
 
-Dim floor_div(const Dim& a, std::int64_t divisor) {
+Dim Dim::quotient(Dim a, Dim b) {
+  if (are_constant(a, b)) return a.word_ / b.word_;
+  if (const auto exact = exact_quotient(a, b)) return *exact;
+  if (!b.is_constant() || b.word_ <= 0 || is_less(a, 0)) refuse_form();
+  return floor_div(a, b.word_);
+}
+
+Dim Dim::remainder(Dim a, Dim b) {
+  if (are_constant(a, b)) return a.word_ % b.word_;
+  return difference(a, product(quotient(a, b), b));
+}
+
+bool Dim::is_less_form(Dim a, Dim b) {
+  const bool is_less = always_less(a, b);
+  if (!is_less && !always_less_equal(b, a)) refuse_form();
+  return is_less;
+}
+
+bool always_less_equal(Dim a, Dim b) {
+  if (a.is_constant() && b.is_constant()) return a.constant() <= b.constant();
+  const Dim left = b - a;
+  if (left.is_constant()) return left.constant() >= 0;
+  const Sizes* sizes = SizesScope::in_force();
+  return sizes && sizes->less_equal(a, b) == Truth::kYes;
+}
+
+bool always_less(Dim a, Dim b) {
+  return a.is_constant() && b.is_constant() ? a.constant() < b.constant() : always_less_equal(a + 1, b);
+}
+
+Dim floor_div(Dim a, std::int64_t divisor) {
   if (divisor == 1) return a;
   if (a.is_constant()) return floor_of(a.constant(), divisor);
   // Whole multiples leave; of what remains, terms and divisor may have a common factor.
@@ -295,36 +362,43 @@ Dim floor_div(const Dim& a, std::int64_t divisor) {
   return whole.finish();
 }
 
-Dim ceil_div(const Dim& a, std::int64_t divisor) { return floor_div(a + (divisor - 1), divisor); }
+Dim ceil_div(Dim a, std::int64_t divisor) { return floor_div(a + (divisor - 1), divisor); }
 
 namespace {
 
 /// The smaller or the larger, with the common constant outside.
-Dim extremum(DimAtom::Kind kind, const Dim& a, const Dim& b) {
+Dim extremum(DimAtom::Kind kind, Dim a, Dim b) {
+  if (a.is_constant() && b.is_constant())
+    return (a.constant() < b.constant()) == (kind == DimAtom::Kind::kMin) ? a : b;
   const Dim difference = a - b;
   if (difference.is_constant()) {
     const bool takes_a = (difference.constant() < 0) == (kind == DimAtom::Kind::kMin);
     return takes_a ? a : b;
   }
+  if (always_less_equal(a, b)) return kind == DimAtom::Kind::kMin ? a : b;
+  if (always_less_equal(b, a)) return kind == DimAtom::Kind::kMin ? b : a;
   DimAtom atom;
   atom.kind = kind;
   const std::int64_t outside = std::min(a.constant(), b.constant());
   atom.a = a - outside;
   atom.b = b - outside;
-  if (atom.b < atom.a) std::swap(atom.a, atom.b);
+  if (Dim::compare(atom.b, atom.a) < 0) std::swap(atom.a, atom.b);
   return DimBuilder::of(std::move(atom)) + outside;
 }
 
 }  // namespace
 
-Dim min(const Dim& a, const Dim& b) { return extremum(DimAtom::Kind::kMin, a, b); }
-Dim max(const Dim& a, const Dim& b) { return extremum(DimAtom::Kind::kMax, a, b); }
+Dim min(Dim a, Dim b) { return extremum(DimAtom::Kind::kMin, a, b); }
+Dim max(Dim a, Dim b) { return extremum(DimAtom::Kind::kMax, a, b); }
 
-std::optional<Dim> exact_quotient(const Dim& a, const Dim& b) {
+std::optional<Dim> exact_quotient(Dim a, Dim b) {
+  if (a.is_constant() && b.is_constant() && b.constant() != 0) {
+    return a.constant() % b.constant() == 0 ? std::optional<Dim>(a.constant() / b.constant()) : std::nullopt;
+  }
   if (b.is_constant() && b.constant() == 0) return std::nullopt;
   // Division of polynomials in one order of their terms: the first of the divisor has to divide the first of
   // what is left.
-  const auto first = [](const Dim& dim) {
+  const auto first = [](Dim dim) {
     return dim.is_constant() ? DimTerm{dim.constant(), {}} : dim.terms().front();
   };
   const DimTerm leading = first(b);
@@ -333,7 +407,7 @@ std::optional<Dim> exact_quotient(const Dim& a, const Dim& b) {
   for (std::size_t step = 0; step < 2 * kMostTerms; ++step) {
     if (rest.is_constant() && rest.constant() == 0) return out.finish();
     const DimTerm term = first(rest);
-    const auto atoms = quotient(term.atoms, leading.atoms);
+    const auto atoms = without(term.atoms, leading.atoms);
     if (!atoms || term.coefficient % leading.coefficient != 0) return std::nullopt;
     DimBuilder part;
     part.add(term.coefficient / leading.coefficient, *atoms);
@@ -344,7 +418,7 @@ std::optional<Dim> exact_quotient(const Dim& a, const Dim& b) {
   return std::nullopt;
 }
 
-std::int64_t content(const Dim& a) {
+std::int64_t content(Dim a) {
   std::int64_t common = a.constant();
   for (const DimTerm& term : a.terms()) common = std::gcd(common, term.coefficient);
   return std::abs(common);
@@ -371,7 +445,7 @@ std::string to_string(const DimAtom& atom, const std::function<std::string(int)>
 
 }  // namespace
 
-std::string to_string(const Dim& a, const std::function<std::string(int)>& name_of) {
+std::string to_string(Dim a, const std::function<std::string(int)>& name_of) {
   std::string text;
   const auto append = [&](std::int64_t coefficient, const std::string& factors) {
     const bool is_negative = coefficient < 0;
@@ -390,6 +464,27 @@ std::string to_string(const Dim& a, const std::function<std::string(int)>& name_
   }
   if (a.constant() != 0 || text.empty()) append(a.constant(), "");
   return text;
+}
+
+std::string to_string(Dim a) {
+  const Sizes* sizes = SizesScope::in_force();
+  return to_string(a, [&](int symbol) {
+    return sizes ? sizes->symbols()[static_cast<std::size_t>(symbol)].name : fmt::format("s{}", symbol);
+  });
+}
+
+Shape shape_of(std::span<const std::int64_t> numbers) { return {numbers.begin(), numbers.end()}; }
+
+std::vector<std::int64_t> numbers_of(std::span<const Dim> dims) { return {dims.begin(), dims.end()}; }
+
+bool are_constant(std::span<const Dim> dims) {
+  return std::all_of(dims.begin(), dims.end(), [](Dim dim) { return dim.is_constant(); });
+}
+
+std::string to_string(const Shape& shape) {
+  std::vector<std::string> texts;
+  for (const Dim dim : shape) texts.push_back(to_string(dim));
+  return fmt::format("[{}]", fmt::join(texts, ", "));
 }
 
 }  // namespace gcompile::ir

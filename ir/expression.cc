@@ -22,6 +22,7 @@ class Hash {
     value_ ^= value_ >> 32;
   }
   void add(std::int64_t word) { add(static_cast<std::uint64_t>(word)); }
+  void add(Dim size) { add(static_cast<std::uint64_t>(size.word())); }
   void add(int word) { add(static_cast<std::uint64_t>(word)); }
   void add(const Index& index) {
     add(index.constant());
@@ -238,6 +239,14 @@ int Dag::constant(const Scalar& value) {
 
 int Dag::constant(ElementType type, double value) {
   return constant(ir::cast(Scalar::of_real(ElementType::kFloat64, value), type));
+}
+
+int Dag::size(Dim size) {
+  return size.is_constant() ? constant(Scalar::of_integer(ElementType::kInt64, size)) : iota(Index(size));
+}
+
+int Dag::size(ElementType type, Dim number) {
+  return number.is_constant() ? constant(type, static_cast<double>(number)) : cast(size(number), type);
 }
 
 int Dag::iota(const Index& index) {

@@ -61,6 +61,8 @@ class Dag {
   int constant(const Scalar& value);
   int constant(ElementType type, double value);  // converted to the type
   int iota(const Index& index);                  // int64
+  int size(Dim size);                            // int64
+  int size(ElementType type, Dim size);          // converted to the type
   int accumulator(int which, ElementType type);
   int cast(int argument, ElementType to);  // folds no-op casts
   int round(int argument);                 // no-op on non-floats and on nodes already exact in their type

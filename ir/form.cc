@@ -251,7 +251,7 @@ const ScalarNode* pure_load(const LoopForm& form) {
   return root.op == ScalarOp::kLoad ? &root : nullptr;
 }
 
-std::optional<ViewStrides> view_strides(const LoopForm& form, std::span<const std::int64_t> operand_strides) {
+std::optional<ViewStrides> view_strides(const LoopForm& form, std::span<const Dim> operand_strides) {
   const ScalarNode* load = pure_load(form);
   if (!load) return std::nullopt;
   const std::vector<Range> ranges = form.ranges();
@@ -266,7 +266,7 @@ std::optional<ViewStrides> view_strides(const LoopForm& form, std::span<const st
 Shape strides_in_order(const Shape& shape, const std::vector<int>& order) {
   if (order.empty()) return row_major_strides(shape);
   Shape strides(shape.size(), 1);
-  std::int64_t stride = 1;
+  Dim stride = 1;
   for (std::size_t i = order.size(); i-- > 0;) {
     strides[static_cast<std::size_t>(order[i])] = stride;
     stride *= shape[static_cast<std::size_t>(order[i])];
@@ -274,7 +274,7 @@ Shape strides_in_order(const Shape& shape, const std::vector<int>& order) {
   return strides;
 }
 
-bool same_layout(const Shape& shape, std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
+bool same_layout(const Shape& shape, std::span<const Dim> a, std::span<const Dim> b) {
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] != 1 && a[i] != b[i]) return false;
   }

@@ -31,7 +31,8 @@ struct Region {
   std::vector<Range> box;
   int root = 0;
   bool is_empty() const {
-    return std::any_of(box.begin(), box.end(), [](const Range& r) { return r.high <= r.low; });
+    return std::any_of(box.begin(), box.end(),
+                       [](const Range& r) { return always_less_equal(r.high, r.low); });
   }
   bool operator==(const Region&) const = default;
 };
@@ -106,16 +107,16 @@ const ScalarNode* pure_load(const LoopForm& form);
 
 /// Element strides of a pure load's result, over its own axes, as a view of the operand's memory.
 struct ViewStrides {
-  std::int64_t offset = 0;
+  Dim offset = 0;
   Shape strides;
 };
 /// nullopt when the composition with the operand's strides is not affine: then the movement needs a kernel.
-std::optional<ViewStrides> view_strides(const LoopForm& form, std::span<const std::int64_t> operand_strides);
+std::optional<ViewStrides> view_strides(const LoopForm& form, std::span<const Dim> operand_strides);
 
 /// Strides of a dense tensor of `shape` whose axes lie in `order` (outermost first; empty: row-major).
 Shape strides_in_order(const Shape& shape, const std::vector<int>& order);
 /// Equal wherever the extent is not one.
-bool same_layout(const Shape& shape, std::span<const std::int64_t> a, std::span<const std::int64_t> b);
+bool same_layout(const Shape& shape, std::span<const Dim> a, std::span<const Dim> b);
 
 /// Multi-line dump.
 std::string to_string(const LoopForm& form);

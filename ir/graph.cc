@@ -67,6 +67,13 @@ ValueId Graph::add_constant(Tensor tensor, std::string constant_name) {
   return add_value(std::move(value));
 }
 
+ValueId Graph::add_sizes(ElementType element, Shape shape, Shape elements) {
+  Value value;
+  value.type = {element, std::move(shape)};
+  value.sizes = std::move(elements);
+  return add_value(std::move(value));
+}
+
 NodeId Graph::add_node(const Operator& op, std::vector<ValueId> operands, Attributes attributes,
                        int result_count, std::string node_name) {
   const NodeId id{static_cast<std::uint32_t>(nodes_.size()), 0};
@@ -219,7 +226,7 @@ void Graph::erase_node(NodeId id) {
 void Graph::erase_unused_constants() {
   for (const ValueId id : values()) {
     const Value& v = value(id);
-    if (v.uses.empty() && !v.producer.valid() && v.constant && !is_input(id)) erase_value(id);
+    if (v.uses.empty() && !v.producer.valid() && (v.constant || v.sizes) && !is_input(id)) erase_value(id);
   }
 }
 

@@ -46,6 +46,9 @@ struct Value {
   /// Set for constants, and for computed values that are known at compile time until folding removes the
   /// producer.
   std::optional<Tensor> constant;
+  /// The elements of integers that are formulas of the model's dimensions, at least one of them not a number.
+  /// Without a producer the value is nothing else.
+  std::optional<Shape> sizes;
   std::vector<Use> uses;  // sorted
   /// Physical order of the axes, outermost first; empty: row-major. Set by layout assignment.
   std::vector<int> order;
@@ -88,6 +91,8 @@ class Graph {
 
   ValueId add_input(std::string name, TensorType type);
   ValueId add_constant(Tensor tensor, std::string name = {});
+  /// Integers, not all of them numbers.
+  ValueId add_sizes(ElementType element, Shape shape, Shape elements);
   /// Adds a node with `result_count` results whose types the caller sets (or infer_node does).
   NodeId add_node(const Operator& op, std::vector<ValueId> operands, Attributes attributes, int result_count,
                   std::string name = {});

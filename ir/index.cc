@@ -13,7 +13,7 @@ namespace {
 int compare_atoms(const IndexAtom& a, const IndexAtom& b) {
   if (a.kind != b.kind) return a.kind < b.kind ? -1 : 1;
   if (a.axis != b.axis) return a.axis < b.axis ? -1 : 1;
-  if (a.divisor != b.divisor) return a.divisor < b.divisor ? -1 : 1;
+  if (a.divisor != b.divisor) return Dim::compare(a.divisor, b.divisor) < 0 ? -1 : 1;
   if (!a.inner && !b.inner) return 0;
   return a.inner->compare(*b.inner);
 }
@@ -27,9 +27,9 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return -floor_div(-a, b); }
 
-std::vector<Range> full_ranges(std::span<const std::int64_t> extents) {
+std::vector<Range> full_ranges(std::span<const Dim> extents) {
   std::vector<Range> ranges;
-  for (const std::int64_t extent : extents) ranges.push_back({0, extent});
+  for (const Dim extent : extents) ranges.push_back({0, extent});
   return ranges;
 }
 
@@ -51,7 +51,7 @@ Index Index::loaded(int scalar, Range range) {
   return index;
 }
 
-void Index::add(std::int64_t coefficient, const IndexAtom& atom) {
+void Index::add(Dim coefficient, const IndexAtom& atom) {
   auto at = std::lower_bound(terms_.begin(), terms_.end(), atom,
                              [](const Term& t, const IndexAtom& a) { return compare_atoms(t.atom, a) < 0; });
   if (at != terms_.end() && compare_atoms(at->atom, atom) == 0) {
@@ -73,7 +73,7 @@ std::optional<int> Index::as_axis() const {
   return terms_[0].atom.axis;
 }
 
-std::int64_t Index::coefficient_of(int axis) const {
+Dim Index::coefficient_of(int axis) const {
   for (const Term& t : terms_) {
     if (t.atom.kind == IndexAtom::Kind::kAxis && t.atom.axis == axis) return t.coefficient;
   }
@@ -105,7 +105,7 @@ Index Index::operator+(const Index& other) const {
 
 Index Index::operator-(const Index& other) const { return *this + other * -1; }
 
-Index Index::operator*(std::int64_t factor) const {
+Index Index::operator*(Dim factor) const {
   if (factor == 0) return {};
   Index product = *this;
   product.constant_ *= factor;
@@ -118,13 +118,28 @@ int Index::compare(const Index& other) const {
   for (std::size_t i = 0; i < terms_.size(); ++i) {
     if (const int order = compare_atoms(terms_[i].atom, other.terms_[i].atom)) return order;
     if (terms_[i].coefficient != other.terms_[i].coefficient) {
-      return terms_[i].coefficient < other.terms_[i].coefficient ? -1 : 1;
+      return Dim::compare(terms_[i].coefficient, other.terms_[i].coefficient) < 0 ? -1 : 1;
     }
   }
-  return constant_ == other.constant_ ? 0 : constant_ < other.constant_ ? -1 : 1;
+  const std::strong_ordering order = Dim::compare(constant_, other.constant_);
+  return order == 0 ? 0 : order < 0 ? -1 : 1;
 }
 
 namespace {
+
+/// floor(a / divisor) where that is a size; nullopt: no form is known.
+std::optional<Dim> floor_quotient(Dim a, Dim divisor) {
+  if (divisor.is_constant()) return floor_div(a, divisor.constant());
+  if (always_less_equal(0, a) && always_less(a, divisor)) return 0;
+  return exact_quotient(a, divisor);
+}
+
+/// What all values of a range give; nullopt: not one for all, or it has no values.
+std::optional<Dim> common_quotient(const Range& range, Dim divisor) {
+  if (!always_less(range.low, range.high)) return std::nullopt;
+  const std::optional<Dim> low = floor_quotient(range.low, divisor);
+  return low && low == floor_quotient(range.high - 1, divisor) ? low : std::nullopt;
+}
 
 Range range_of_atom(const IndexAtom& atom, std::span<const Range> axes) {
   switch (atom.kind) {
@@ -135,13 +150,15 @@ Range range_of_atom(const IndexAtom& atom, std::span<const Range> axes) {
       return atom.range;
     case IndexAtom::Kind::kFloorDiv: {
       const Range inner = range_of(*atom.inner, axes);
-      return {floor_div(inner.low, atom.divisor), floor_div(inner.high - 1, atom.divisor) + 1};
+      const std::optional<Dim> low = floor_quotient(inner.low, atom.divisor);
+      const std::optional<Dim> last = floor_quotient(inner.high - 1, atom.divisor);
+      // Of what no form is, the bounds are as far as sizes go.
+      return {low.value_or(-kDimLimit / 2), last ? *last + 1 : Dim(kDimLimit / 2)};
     }
     case IndexAtom::Kind::kMod: {
       const Range inner = range_of(*atom.inner, axes);
-      const std::int64_t low = floor_div(inner.low, atom.divisor);
-      if (inner.high > inner.low && floor_div(inner.high - 1, atom.divisor) == low) {
-        return {inner.low - low * atom.divisor, inner.high - low * atom.divisor};
+      if (const std::optional<Dim> low = common_quotient(inner, atom.divisor)) {
+        return {inner.low - *low * atom.divisor, inner.high - *low * atom.divisor};
       }
       return {0, atom.divisor};
     }
@@ -149,7 +166,7 @@ Range range_of_atom(const IndexAtom& atom, std::span<const Range> axes) {
   return {};
 }
 
-Index of_atom(IndexAtom::Kind kind, const Index& inner, std::int64_t divisor) {
+Index of_atom(IndexAtom::Kind kind, const Index& inner, Dim divisor) {
   IndexAtom atom;
   atom.kind = kind;
   atom.divisor = divisor;
@@ -158,13 +175,14 @@ Index of_atom(IndexAtom::Kind kind, const Index& inner, std::int64_t divisor) {
 }
 
 /// Splits into (multiples of divisor, rest): index == divisor * first + second.
-std::pair<Index, Index> split_multiples(const Index& index, std::int64_t divisor) {
-  Index quotient(floor_div(index.constant(), divisor));
-  Index rest(index.constant() - floor_div(index.constant(), divisor) * divisor);
+std::pair<Index, Index> split_multiples(const Index& index, Dim divisor) {
+  const Dim whole = floor_quotient(index.constant(), divisor).value_or(0);
+  Index quotient(whole);
+  Index rest(index.constant() - whole * divisor);
   for (const Index::Term& t : index.terms()) {
     const Index atom = Index::of(t.atom);
-    if (t.coefficient % divisor == 0) {
-      quotient = quotient + atom * (t.coefficient / divisor);
+    if (const std::optional<Dim> multiple = exact_quotient(t.coefficient, divisor)) {
+      quotient = quotient + atom * *multiple;
     } else {
       rest = rest + atom * t.coefficient;
     }
@@ -181,28 +199,27 @@ Index Index::of(const IndexAtom& atom) {
 }
 
 Range range_of(const Index& index, std::span<const Range> axes) {
-  std::int64_t low = index.constant();
-  std::int64_t high = index.constant();  // inclusive while summing
+  Dim low = index.constant();
+  Dim high = index.constant();  // inclusive while summing
   for (const Index::Term& t : index.terms()) {
     const Range r = range_of_atom(t.atom, axes);
-    if (r.high <= r.low) return {0, 0};
-    const std::int64_t a = t.coefficient * r.low;
-    const std::int64_t b = t.coefficient * (r.high - 1);
-    low += std::min(a, b);
-    high += std::max(a, b);
+    if (always_less_equal(r.high, r.low)) return {0, 0};
+    const Dim a = t.coefficient * r.low;
+    const Dim b = t.coefficient * (r.high - 1);
+    const bool rises = always_less_equal(0, t.coefficient), falls = always_less_equal(t.coefficient, 0);
+    low += rises ? a : falls ? b : min(a, b);
+    high += rises ? b : falls ? a : max(a, b);
   }
   return {low, high + 1};
 }
 
-Index floor_div(const Index& index, std::int64_t divisor, std::span<const Range> axes) {
-  GC_CHECK(divisor > 0);
+Index floor_div(const Index& index, Dim divisor, std::span<const Range> axes) {
+  GC_CHECK(always_less(0, divisor));
   if (divisor == 1) return index;
   // floor((d*q + r) / d) == q + floor(r / d)
   auto [quotient, rest] = split_multiples(index, divisor);
   const Range r = range_of(rest, axes);
-  if (r.high > r.low && floor_div(r.low, divisor) == floor_div(r.high - 1, divisor)) {
-    return quotient + Index(floor_div(r.low, divisor));
-  }
+  if (const std::optional<Dim> common = common_quotient(r, divisor)) return quotient + Index(*common);
   // floor(floor(x / a) / b) == floor(x / (a*b))
   if (rest.constant() == 0 && rest.terms().size() == 1 && rest.terms()[0].coefficient == 1 &&
       rest.terms()[0].atom.kind == IndexAtom::Kind::kFloorDiv) {
@@ -211,8 +228,8 @@ Index floor_div(const Index& index, std::int64_t divisor, std::span<const Range>
   }
   // A common factor g of divisor and of all coefficients: floor((g*x + c) / (g*e)) == floor((x + floor(c/g))
   // / e).
-  std::int64_t common = divisor;
-  for (const Index::Term& t : rest.terms()) common = std::gcd(common, t.coefficient);
+  std::int64_t common = content(divisor);
+  for (const Index::Term& t : rest.terms()) common = std::gcd(common, content(t.coefficient));
   if (common > 1) {
     Index reduced(floor_div(rest.constant(), common));
     for (const Index::Term& t : rest.terms())
@@ -222,22 +239,21 @@ Index floor_div(const Index& index, std::int64_t divisor, std::span<const Range>
   return quotient + of_atom(IndexAtom::Kind::kFloorDiv, rest, divisor);
 }
 
-Index modulo(const Index& index, std::int64_t divisor, std::span<const Range> axes) {
-  GC_CHECK(divisor > 0);
+Index modulo(const Index& index, Dim divisor, std::span<const Range> axes) {
+  GC_CHECK(always_less(0, divisor));
   if (divisor == 1) return {};
   const auto [quotient, rest] = split_multiples(index, divisor);
   const Range r = range_of(rest, axes);
-  if (r.high > r.low && floor_div(r.low, divisor) == floor_div(r.high - 1, divisor)) {
-    return rest - Index(floor_div(r.low, divisor) * divisor);
-  }
+  if (const std::optional<Dim> common = common_quotient(r, divisor)) return rest - Index(*common * divisor);
   // (x mod (d*e)) mod d == x mod d
   if (rest.constant() == 0 && rest.terms().size() == 1 && rest.terms()[0].coefficient == 1 &&
-      rest.terms()[0].atom.kind == IndexAtom::Kind::kMod && rest.terms()[0].atom.divisor % divisor == 0) {
+      rest.terms()[0].atom.kind == IndexAtom::Kind::kMod &&
+      exact_quotient(rest.terms()[0].atom.divisor, divisor)) {
     return modulo(*rest.terms()[0].atom.inner, divisor, axes);
   }
   // (g*x) mod (g*e) == g * (x mod e)
-  std::int64_t common = std::gcd(divisor, rest.constant());
-  for (const Index::Term& t : rest.terms()) common = std::gcd(common, t.coefficient);
+  std::int64_t common = std::gcd(content(divisor), content(rest.constant()));
+  for (const Index::Term& t : rest.terms()) common = std::gcd(common, content(t.coefficient));
   if (common > 1) {
     Index reduced(rest.constant() / common);
     for (const Index::Term& t : rest.terms())
@@ -304,17 +320,17 @@ Index recombine(const Index& index, std::span<const Range> ranges) {
   return out;
 }
 
-Index address_of(std::span<const Index> index, std::span<const std::int64_t> strides) {
+Index address_of(std::span<const Index> index, std::span<const Dim> strides) {
   GC_CHECK(index.size() == strides.size());
   Index address;
   for (std::size_t i = 0; i < index.size(); ++i) address = address + index[i] * strides[i];
   return address;
 }
 
-Index linearise(std::span<const Index> index, std::span<const std::int64_t> shape) {
+Index linearise(std::span<const Index> index, std::span<const Dim> shape) {
   GC_CHECK(index.size() == shape.size());
   Index position;
-  std::int64_t stride = 1;
+  Dim stride = 1;
   for (std::size_t i = shape.size(); i-- > 0;) {
     position = position + index[i] * stride;
     stride *= shape[i];
@@ -322,12 +338,12 @@ Index linearise(std::span<const Index> index, std::span<const std::int64_t> shap
   return position;
 }
 
-std::vector<Index> delinearise(const Index& position, std::span<const std::int64_t> shape,
+std::vector<Index> delinearise(const Index& position, std::span<const Dim> shape,
                                std::span<const Range> axes) {
   std::vector<Index> out(shape.size());
-  std::int64_t stride = 1;
+  Dim stride = 1;
   for (std::size_t i = shape.size(); i-- > 0;) {
-    const std::int64_t extent = std::max<std::int64_t>(shape[i], 1);
+    const Dim extent = max(shape[i], 1);
     // The outermost coordinate needs no remainder: the position is inside the shape.
     const Index quotient = floor_div(position, stride, axes);
     out[i] = i == 0 ? quotient : modulo(quotient, extent, axes);
@@ -336,14 +352,20 @@ std::vector<Index> delinearise(const Index& position, std::span<const std::int64
   return out;
 }
 
+std::string name_of_size(Dim size) {
+  const bool is_single = size.is_constant() || size.as_symbol();
+  return is_single ? to_string(size) : "(" + to_string(size) + ")";
+}
+
 std::string to_string(const Index& index) {
   return to_string(
-      index, [](int axis) { return fmt::format("i{}", axis); },
-      [](int id) { return fmt::format("%{}", id); });
+      index, [](int axis) { return fmt::format("i{}", axis); }, [](int id) { return fmt::format("%{}", id); },
+      name_of_size);
 }
 
 std::string to_string(const Index& index, const std::function<std::string(int)>& axis_name,
-                      const std::function<std::string(int)>& scalar_name) {
+                      const std::function<std::string(int)>& scalar_name,
+                      const std::function<std::string(Dim)>& size_name) {
   std::string out;
   for (const Index::Term& t : index.terms()) {
     std::string atom;
@@ -356,30 +378,33 @@ std::string to_string(const Index& index, const std::function<std::string(int)>&
         break;
       case IndexAtom::Kind::kFloorDiv:
       case IndexAtom::Kind::kMod: {
-        std::string inner = to_string(*t.atom.inner, axis_name, scalar_name);
+        std::string inner = to_string(*t.atom.inner, axis_name, scalar_name, size_name);
         const bool single = t.atom.inner->terms().size() == 1 && t.atom.inner->constant() == 0 &&
                             t.atom.inner->terms()[0].coefficient == 1;
         if (!single) inner = "(" + inner + ")";
-        atom =
-            fmt::format("{} {} {}", inner, t.atom.kind == IndexAtom::Kind::kMod ? "%" : "/", t.atom.divisor);
+        atom = fmt::format("{} {} {}", inner, t.atom.kind == IndexAtom::Kind::kMod ? "%" : "/",
+                           size_name(t.atom.divisor));
         if (t.coefficient != 1 && t.coefficient != -1) atom = "(" + atom + ")";
       }
     }
-    const std::int64_t magnitude = std::abs(t.coefficient);
+    const bool is_negative = t.coefficient.is_constant() && t.coefficient < 0;
+    const Dim magnitude = is_negative ? -t.coefficient : t.coefficient;
     if (out.empty()) {
-      if (t.coefficient < 0) out += "-";
+      if (is_negative) out += "-";
     } else {
-      out += t.coefficient < 0 ? " - " : " + ";
+      out += is_negative ? " - " : " + ";
     }
-    out += magnitude == 1 ? (t.coefficient < 0 && t.atom.kind >= IndexAtom::Kind::kFloorDiv &&
+    out += magnitude == 1 ? (is_negative && t.atom.kind >= IndexAtom::Kind::kFloorDiv &&
                                      t.atom.kind <= IndexAtom::Kind::kMod
                                  ? "(" + atom + ")"
                                  : atom)
-                          : fmt::format("{} * {}", magnitude, atom);
+                          : fmt::format("{} * {}", size_name(magnitude), atom);
   }
   if (index.constant() != 0 || out.empty()) {
-    if (out.empty()) return fmt::format("{}", index.constant());
-    out += fmt::format(" {} {}", index.constant() < 0 ? '-' : '+', std::abs(index.constant()));
+    if (out.empty()) return size_name(index.constant());
+    const bool is_negative = index.constant().is_constant() && index.constant() < 0;
+    out += fmt::format(" {} {}", is_negative ? '-' : '+',
+                       size_name(is_negative ? -index.constant() : index.constant()));
   }
   return out;
 }

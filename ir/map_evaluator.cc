@@ -178,7 +178,7 @@ class MapEvaluator {
     axes_.resize(region.box.size());
     for (std::size_t axis = 0; axis < axes_.size(); ++axis) axes_[axis] = region.box[axis].low;
     for (std::size_t i = 0; i < position.size(); ++i) axes_[axis_of_[i]] += position[i];
-    inner_low_ = axes_.empty() ? 0 : region.box[axis_of_.back()].low;
+    inner_low_ = axes_.empty() ? Dim() : region.box[axis_of_.back()].low;
   }
 
   std::int64_t value_of(const Index& index, std::int64_t lane) {

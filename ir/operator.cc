@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/interrupt.h"
+#include "ir/size_evaluator.h"
 
 namespace gcompile::ir {
 
@@ -118,6 +119,20 @@ std::vector<std::int64_t> NodeView::constant_ints(int i, std::string_view what) 
   return tensor->ints();
 }
 
+Shape NodeView::known_sizes(int i, std::string_view what) const {
+  const Value& value = graph_.value(node().operands[static_cast<std::size_t>(i)]);
+  return value.sizes ? *value.sizes : shape_of(constant_ints(i, what));
+}
+
+bool NodeView::knows_sizes(int i) const {
+  return has_operand(i) && graph_.value(node().operands[static_cast<std::size_t>(i)]).sizes.has_value();
+}
+
+void InferContext::set_sizes(Shape elements) {
+  if (!has_result(0) || are_constant(elements)) return;
+  mutable_graph_.value(node().results[0]).sizes = std::move(elements);
+}
+
 void InferContext::set_result(int i, TensorType type) {
   if (has_result(i)) {
     element_count(type.shape);  // refuses shapes beyond 63 bits
@@ -134,6 +149,11 @@ void RewriteContext::set_operand(int i, ValueId value) {
 
 ValueId RewriteContext::constant_ints(std::span<const std::int64_t> values) {
   return constant(Tensor::of_ints(values, {static_cast<std::int64_t>(values.size())}));
+}
+
+ValueId RewriteContext::constant_ints(std::span<const Dim> values) {
+  if (are_constant(values)) return constant_ints(numbers_of(values));
+  return mutable_graph_.add_sizes(ElementType::kInt64, {values.size()}, {values.begin(), values.end()});
 }
 
 ValueId RewriteContext::constant_scalar(ElementType type, double value) {
@@ -186,6 +206,7 @@ void RewriteContext::replace_result(int i, ValueId value) {
   if (replacement.name.empty()) replacement.name = graph_.value(old).name;
   // Later inference may ask for the value, which is known before folding removes the producer.
   if (!replacement.constant) replacement.constant = graph_.value(old).constant;
+  if (!replacement.sizes) replacement.sizes = graph_.value(old).sizes;
   mutable_graph_.replace_uses(old, value);
 }
 
@@ -255,11 +276,32 @@ void check_presence(const Node& node) {
 
 }  // namespace
 
+namespace {
+
+Tensor tensor_of(const TensorType& type, const std::vector<std::int64_t>& elements) {
+  Tensor tensor(type);
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    tensor.set(static_cast<std::int64_t>(i), Scalar::of_integer(type.element, elements[i]));
+  }
+  return tensor;
+}
+
+}  // namespace
+
 void infer_node(Graph& graph, NodeId id) {
   const Operator& op = *graph.node(id).op;
   check_presence(graph.node(id));
   InferContext context(graph, id);
   op.infer(context);
+  if (!context.has_result(0)) return;
+  if (const std::optional<Shape> elements = evaluate_sizes(graph, id)) {
+    Value& value = graph.value(graph.node(id).results[0]);
+    if (are_constant(*elements)) {
+      value.constant = tensor_of(value.type, numbers_of(*elements));
+    } else {
+      value.sizes = *elements;
+    }
+  }
 }
 
 Form form_of(const Graph& graph, NodeId id) {

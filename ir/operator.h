@@ -67,6 +67,10 @@ class NodeView {
   const Tensor* constant(int i) const;
   /// Elements of an integer operand that must be known; otherwise an OperatorError that says so.
   std::vector<std::int64_t> constant_ints(int i, std::string_view what) const;
+  /// The same where they may be formulas of the model's dimensions.
+  Shape known_sizes(int i, std::string_view what) const;
+  /// Some of the elements are formulas.
+  bool knows_sizes(int i) const;
 
  protected:
   const Graph& graph_;
@@ -81,6 +85,8 @@ class InferContext : public NodeView {
   void set_result(int i, ElementType element, Shape shape) {
     set_result(i, TensorType{element, std::move(shape)});
   }
+  /// The elements of result 0, integers, when not all of them are numbers; else nothing.
+  void set_sizes(Shape elements);
 
  private:
   Graph& mutable_graph_;
@@ -103,7 +109,8 @@ class RewriteContext : public NodeView {
   /// Sets operand i (growing the list with omitted operands).
   void set_operand(int i, ValueId value);
   ValueId constant_ints(std::span<const std::int64_t> values);  // 1-D int64
-  ValueId constant_scalar(ElementType type, double value);      // rank 0
+  ValueId constant_ints(std::span<const Dim> values);
+  ValueId constant_scalar(ElementType type, double value);  // rank 0
   /// With the name of `like`, a value of the model that it was made of, or stands for.
   ValueId constant(Tensor tensor, ValueId like = {});
   /// Moves an int-list attribute to operand i (opset change "axes became an input"); absent attribute:

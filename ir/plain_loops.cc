@@ -67,7 +67,7 @@ class Builder {
     int inside = -1, counts = -1;
     for (std::size_t i = 0; i < taps.size(); ++i) {
       const Index at = window_position(work.window, i, taps[i]);
-      const std::int64_t extent = problem_.shape(0)[i + 2];
+      const Dim extent = problem_.shape(0)[i + 2];
       x.push_back(clamped(at, extent, inside));
       // What ceil_mode reaches beyond the padding never counts.
       if (range_of(at, ranges()).high > extent + work.window.end(static_cast<int>(i))) {
@@ -112,7 +112,7 @@ class Builder {
     }
     // The last one counts: of the largest number, from which the axes it was found along follow.
     Index number(0);
-    std::int64_t stride = 1;
+    Dim stride = 1;
     for (auto axis = updates.axes.rbegin(); axis != updates.axes.rend(); ++axis) {
       number = number + Index::axis(*axis) * stride;
       stride *= extent(*axis);
@@ -122,7 +122,7 @@ class Builder {
     int rest = dag().apply(ScalarOp::kMax, {last, integer(0)});
     std::vector<Index> index = updates.index;
     for (std::size_t i = updates.axes.size(); i-- > 0;) {
-      const std::int64_t count = extent(updates.axes[i]);
+      const Dim count = extent(updates.axes[i]);
       const int at = dag().apply(ScalarOp::kMod, {rest, integer(count)});
       index[updates.places[i]] = Index::loaded(at, Range{0, count});
       rest = dag().apply(ScalarOp::kDiv, {rest, integer(count)});
@@ -242,7 +242,7 @@ class Builder {
 
   /// Whether the index at `at` names this element along `axis` of data, negative ones from the end.
   int hits(const std::vector<Index>& at, int axis) {
-    const std::int64_t count = problem_.shape(0)[static_cast<std::size_t>(axis)];
+    const Dim count = problem_.shape(0)[static_cast<std::size_t>(axis)];
     const int index = dag().cast(dag().load(1, problem_.operands[1].element, at), ElementType::kInt64);
     form_.checks.push_back({index, Range{-count, count}});
     const int wrapped = dag().apply(ScalarOp::kAdd, {index, integer(count)});
@@ -251,7 +251,7 @@ class Builder {
     return dag().apply(ScalarOp::kEqual, {counted, dag().iota(Index::axis(axis))});
   }
 
-  std::int64_t extent(int axis) const { return form_.extents[static_cast<std::size_t>(axis)]; }
+  Dim extent(int axis) const { return form_.extents[static_cast<std::size_t>(axis)]; }
   std::vector<Index> result_axes() const {
     std::vector<Index> axes;
     for (int axis = 0; axis < rank_; ++axis) axes.push_back(Index::axis(axis));
@@ -271,7 +271,7 @@ class Builder {
   Dag& dag() { return form_.dag; }
   std::vector<Range> ranges() const { return full_ranges(form_.extents); }
 
-  int reduce(std::int64_t extent) {
+  int reduce(Dim extent) {
     form_.extents.push_back(extent);
     return static_cast<int>(form_.extents.size()) - 1;
   }
@@ -290,17 +290,15 @@ class Builder {
            Index(window.begin(static_cast<int>(i)));
   }
 
-  int integer(std::int64_t value) { return dag().constant(Scalar::of_integer(ElementType::kInt64, value)); }
-  int equal(int scalar, std::int64_t value) {
-    return dag().apply(ScalarOp::kEqual, {scalar, integer(value)});
-  }
-  int less(int scalar, std::int64_t bound) { return dag().apply(ScalarOp::kLess, {scalar, integer(bound)}); }
+  int integer(Dim value) { return dag().size(value); }
+  int equal(int scalar, Dim value) { return dag().apply(ScalarOp::kEqual, {scalar, integer(value)}); }
+  int less(int scalar, Dim bound) { return dag().apply(ScalarOp::kLess, {scalar, integer(bound)}); }
   /// The row-major position in `shape` as one that counts the first spatial axis of its plane fastest.
   int by_columns(int position, const Shape& shape) {
-    const std::int64_t plane = element_count(Shape(shape.begin() + 2, shape.end()));
+    const Dim plane = element_count(Shape(shape.begin() + 2, shape.end()));
     int rest = dag().apply(ScalarOp::kMod, {position, integer(plane)});
     int out = dag().apply(ScalarOp::kSub, {position, rest});
-    std::int64_t stride = plane;
+    Dim stride = plane;
     for (std::size_t axis = shape.size(); axis-- > 2;) {
       stride /= shape[axis];
       const int coordinate = dag().apply(ScalarOp::kMod, {rest, integer(shape[axis])});
@@ -324,13 +322,14 @@ class Builder {
 
   /// The index itself when it is always in [0, extent); else one that is, and `inside` learns when it is the
   /// same.
-  Index clamped(const Index& at, std::int64_t extent, int& inside) {
+  Index clamped(const Index& at, Dim extent, int& inside) {
     const Range range = range_of(at, ranges());
-    if (range.low >= 0 && range.high <= extent) return at;
+    if (always_less_equal(0, range.low) && always_less_equal(range.high, extent)) return at;
     const int zero = integer(0), last = integer(extent - 1);
     const int position = dag().iota(at);
-    if (range.low < 0) require(inside, dag().apply(ScalarOp::kGreaterEqual, {position, zero}));
-    if (range.high > extent) require(inside, less(position, extent));
+    if (!always_less_equal(0, range.low))
+      require(inside, dag().apply(ScalarOp::kGreaterEqual, {position, zero}));
+    if (!always_less_equal(range.high, extent)) require(inside, less(position, extent));
     const int safe = dag().apply(ScalarOp::kMax, {dag().apply(ScalarOp::kMin, {position, last}), zero});
     return Index::loaded(safe, Range{0, extent});
   }

@@ -169,7 +169,9 @@ class Printer {
 }  // namespace
 
 std::string short_text(const TensorType& type) {
-  return fmt::format("{}[{}]", short_name(type.element), fmt::join(type.shape, ","));
+  std::string dims;
+  for (const Dim dim : type.shape) dims += (dims.empty() ? "" : ",") + to_string(dim);
+  return fmt::format("{}[{}]", short_name(type.element), dims);
 }
 
 std::string print(const Graph& graph, const PrintOptions& options) {

@@ -25,7 +25,7 @@ ConstantFacts extremes(const Tensor& tensor) {
   }
   facts.low = low;
   facts.high = high;
-  const std::int64_t entries = tensor.shape().empty() ? 1 : tensor.shape()[0];
+  const std::int64_t entries = tensor.shape().empty() ? Dim(1) : tensor.shape()[0];
   const std::int64_t size = tensor.count() / entries;
   for (std::int64_t entry = 0; entry < entries; ++entry) {
     const T* const first = elements + entry * size;
@@ -140,6 +140,39 @@ std::int64_t Problem::bytes() const {
     }
   }
   return sum;
+}
+
+namespace {
+
+template <class F>
+void for_each_size(Problem& problem, F f) {
+  for (auto* list : {&problem.operands, &problem.results}) {
+    for (ProblemOperand& operand : *list) {
+      for (Shape* sizes : {&operand.shape, &operand.strides}) {
+        for (Dim& size : *sizes) f(size);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool are_constant(const Problem& problem) {
+  const auto holds = [](const ProblemOperand& operand) {
+    return are_constant(operand.shape) && are_constant(operand.strides);
+  };
+  return std::all_of(problem.operands.begin(), problem.operands.end(), holds) &&
+         std::all_of(problem.results.begin(), problem.results.end(), holds);
+}
+
+Problem at_typical(Problem problem) {
+  for_each_size(problem, [](Dim& size) { size = typical(size); });
+  return problem;
+}
+
+Problem at_highest(Problem problem) {
+  for_each_size(problem, [](Dim& size) { size = highest(size); });
+  return problem;
 }
 
 std::string to_string(const Problem& problem) {

@@ -59,6 +59,12 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
+/// No size in it is a formula.
+bool are_constant(const Problem& problem);
+/// With numbers for formulas: by the typical values in force, and by the highest, for costs and statistics.
+Problem at_typical(Problem problem);
+Problem at_highest(Problem problem);
+
 /// "conv 3x3: float32[1, 8, 4, 4] (channels last), float32 constant [8, 8, 3, 3] -> float32[1, 8, 4, 4]".
 std::string to_string(const Problem& problem);
 

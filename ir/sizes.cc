@@ -23,7 +23,7 @@ Bounds operator*(const Bounds& a, const Bounds& b) {
 }
 
 /// By interval arithmetic, from the symbols alone.
-Bounds enclosure(const Dim& dim, const std::vector<SizeSymbol>& symbols) {
+Bounds enclosure(Dim dim, const std::vector<SizeSymbol>& symbols) {
   const auto of = [&](const DimAtom& atom) -> Bounds {
     if (atom.kind == DimAtom::Kind::kSymbol) return symbols[static_cast<std::size_t>(atom.symbol)].bounds;
     const Bounds a = enclosure(atom.a, symbols);
@@ -49,7 +49,7 @@ struct Solution {
   int symbol;
   Dim value;
 };
-std::optional<Solution> solve(const Dim& difference) {
+std::optional<Solution> solve(Dim difference) {
   for (auto term = difference.terms().rbegin(); term != difference.terms().rend(); ++term) {
     const bool is_bare = term->atoms.size() == 1 && term->atoms[0].kind == DimAtom::Kind::kSymbol;
     if (!is_bare || (term->coefficient != 1 && term->coefficient != -1)) continue;
@@ -63,6 +63,13 @@ std::optional<Solution> solve(const Dim& difference) {
 
 }  // namespace
 
+std::size_t Sizes::solved_count() const {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < solved_.size(); ++i)
+    count += solved_[i] == Dim::symbol(static_cast<int>(i)) ? 0 : 1;
+  return count;
+}
+
 int Sizes::add_symbol(SizeSymbol symbol) {
   symbols_.push_back(std::move(symbol));
   const int number = static_cast<int>(symbols_.size()) - 1;
@@ -70,19 +77,19 @@ int Sizes::add_symbol(SizeSymbol symbol) {
   return number;
 }
 
-void Sizes::add_fact(const Dim& form, Bounds bounds) { facts_.push_back({resolved(form), bounds}); }
+void Sizes::add_fact(Dim form, Bounds bounds) { facts_.push_back({resolved(form), bounds}); }
 
-Dim Sizes::resolved(const Dim& dim) const {
+Dim Sizes::resolved(Dim dim) const {
   return dim.is_constant()
              ? dim
              : dim.replaced([&](int symbol) { return solved_[static_cast<std::size_t>(symbol)]; });
 }
 
-Bounds Sizes::bounds(const Dim& dim) const {
+Bounds Sizes::bounds(Dim dim) const {
   if (dim.is_constant()) return {dim.constant(), dim.constant()};
   const Dim form = resolved(dim);
   Bounds best = enclosure(form, symbols_);
-  for (const Fact& fact : facts_) {
+  for (const SizeFact& fact : facts_) {
     for (const std::int64_t factor : {-2, -1, 1, 2}) {
       const Bounds other =
           enclosure(form - fact.form * factor, symbols_) + fact.bounds * Bounds{factor, factor};
@@ -92,11 +99,11 @@ Bounds Sizes::bounds(const Dim& dim) const {
   return best;
 }
 
-std::int64_t Sizes::at_typical(const Dim& dim) const {
+std::int64_t Sizes::at_typical(Dim dim) const {
   return resolved(dim).at([&](int symbol) { return symbols_[static_cast<std::size_t>(symbol)].typical; });
 }
 
-Truth Sizes::equal(const Dim& a, const Dim& b) const {
+Truth Sizes::equal(Dim a, Dim b) const {
   const Dim difference = resolved(a) - resolved(b);
   if (difference.is_constant()) return difference.constant() == 0 ? Truth::kYes : Truth::kNo;
   const Bounds range = bounds(difference);
@@ -107,12 +114,12 @@ Truth Sizes::equal(const Dim& a, const Dim& b) const {
   return difference.constant() % divisor != 0 ? Truth::kNo : Truth::kUnknown;
 }
 
-Truth Sizes::less_equal(const Dim& a, const Dim& b) const {
+Truth Sizes::less_equal(Dim a, Dim b) const {
   const Bounds range = bounds(b - a);
   return range.low >= 0 ? Truth::kYes : range.high < 0 ? Truth::kNo : Truth::kUnknown;
 }
 
-bool Sizes::assume_equal(const Dim& a, const Dim& b) {
+bool Sizes::assume_equal(Dim a, Dim b) {
   switch (equal(a, b)) {
     case Truth::kYes:
       return true;
@@ -121,7 +128,8 @@ bool Sizes::assume_equal(const Dim& a, const Dim& b) {
     case Truth::kUnknown:
       break;
   }
-  checks_.push_back({a, b});
+  const auto is_known = [&](const SizeCheck& check) { return check.a == a && check.b == b; };
+  if (std::none_of(checks_.begin(), checks_.end(), is_known)) checks_.push_back({a, b});
   const auto solution = solve(resolved(a) - resolved(b));
   if (!solution) return true;
   const auto by = [&](int symbol) {
@@ -129,9 +137,40 @@ bool Sizes::assume_equal(const Dim& a, const Dim& b) {
   };
   for (Dim& value : solved_) value = value.replaced(by);
   // What was known of the symbol is known of what it is.
-  for (Fact& fact : facts_) fact.form = fact.form.replaced(by);
+  for (SizeFact& fact : facts_) fact.form = fact.form.replaced(by);
   facts_.push_back({solution->value, symbols_[static_cast<std::size_t>(solution->symbol)].bounds});
   return true;
+}
+
+Truth are_equal(Dim a, Dim b) {
+  if (a == b) return Truth::kYes;
+  const Sizes* sizes = SizesScope::in_force();
+  if (sizes) return sizes->equal(a, b);
+  return (a - b).is_constant() ? Truth::kNo : Truth::kUnknown;
+}
+
+bool assume_equal(Dim a, Dim b) {
+  Sizes* sizes = SizesScope::in_force();
+  return sizes ? sizes->assume_equal(a, b) : a == b;
+}
+
+bool assume_equal_shapes(std::span<const Dim> a, std::span<const Dim> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), assume_equal);
+}
+
+std::int64_t typical(Dim dim) {
+  const Sizes* sizes = SizesScope::in_force();
+  return sizes ? sizes->at_typical(dim) : static_cast<std::int64_t>(dim);
+}
+
+std::int64_t highest(Dim dim) {
+  const Sizes* sizes = SizesScope::in_force();
+  return sizes ? sizes->bounds(dim).high : static_cast<std::int64_t>(dim);
+}
+
+std::int64_t lowest(Dim dim) {
+  const Sizes* sizes = SizesScope::in_force();
+  return sizes ? sizes->bounds(dim).low : static_cast<std::int64_t>(dim);
 }
 
 }  // namespace gcompile::ir

@@ -36,7 +36,7 @@ struct Nest {
   std::vector<std::int64_t> extents;
   std::vector<Affine> affine;
 
-  std::int64_t count() const { return element_count(extents); }
+  std::int64_t count() const { return element_count(shape_of(extents)); }
 };
 
 inline bool can_merge(const Nest& nest, std::size_t outer) {

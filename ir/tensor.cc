@@ -25,14 +25,22 @@ void write(std::byte* at, T value) {
 
 }  // namespace
 
-std::int64_t element_count(const Shape& shape) {
-  std::int64_t count = 1;
-  for (const std::int64_t dim : shape) {
-    if (dim < 0 || __builtin_mul_overflow(count, dim, &count)) {
+Dim element_count(const Shape& shape) {
+  std::int64_t numbers = 1;
+  Dim forms = 1;
+  for (const Dim dim : shape) {
+    if (!dim.is_constant()) {
+      forms = forms * dim;
+    } else if (dim < 0 || __builtin_mul_overflow(numbers, dim.constant(), &numbers)) {
       throw CompileError(ExitCode::kModel, fmt::format("shape {} has too many elements", to_string(shape)));
     }
   }
-  return count;
+  return forms * numbers;
+}
+
+Dim bytes_of(ElementType type, Dim count) {
+  const std::int64_t bits = bits_of(type);
+  return bits < 8 ? ceil_div(count * bits, 8) : count * (bits / 8);
 }
 
 Shape row_major_strides(const Shape& shape) {
@@ -42,8 +50,6 @@ Shape row_major_strides(const Shape& shape) {
   }
   return strides;
 }
-
-std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 std::string to_string(const TensorType& type) {
   return fmt::format("{}{}", name_of(type.element), to_string(type.shape));

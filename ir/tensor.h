@@ -8,24 +8,24 @@
 #include <string>
 #include <vector>
 
-#include "ir/dims.h"
 #include "ir/element_type.h"
+#include "ir/sizes.h"
 
 namespace gcompile::ir {
 
 /// Product of dims (1 for rank 0). Throws CompileError when it does not fit in 63 bits.
-std::int64_t element_count(const Shape& shape);
+Dim element_count(const Shape& shape);
 /// Row-major strides in elements.
 Shape row_major_strides(const Shape& shape);
-/// "[2, 3]", "[]".
-std::string to_string(const Shape& shape);
+
+Dim bytes_of(ElementType type, Dim count);
 
 struct TensorType {
   ElementType element = ElementType::kFloat32;
-  Dims shape;
+  Shape shape;
 
-  std::int64_t count() const { return element_count(shape); }
-  std::int64_t bytes() const { return bytes_of(element, count()); }
+  Dim count() const { return element_count(shape); }
+  Dim bytes() const { return bytes_of(element, count()); }
   int rank() const { return static_cast<int>(shape.size()); }
   bool operator==(const TensorType&) const = default;
 };

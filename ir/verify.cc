@@ -57,15 +57,16 @@ class GraphVerifier {
         const auto at = static_cast<std::size_t>(value.result_index);
         if (at >= results.size() || results[at] != id) add(where, "its producer does not list it");
       }
-    } else if (!value.constant && !graph_.is_input(id)) {
+    } else if (!value.constant && !value.sizes && !graph_.is_input(id)) {
       add(where, "it has no producer, is no input and no constant");
     }
     if (value.constant && value.constant->type() != value.type) {
       add(where, fmt::format("its constant is {}, the value {}", to_string(value.constant->type()),
                              to_string(value.type)));
     }
-    for (const std::int64_t dim : value.type.shape) {
-      if (dim < 0) add(where, fmt::format("its shape {} has a negative dim", to_string(value.type.shape)));
+    for (const Dim dim : value.type.shape) {
+      if (always_less(dim, 0))
+        add(where, fmt::format("its shape {} has a negative dim", to_string(value.type.shape)));
     }
     check_order(value, where);
     check_uses(id, value, where);

@@ -65,13 +65,13 @@ class FormVerifier {
       add("a map has reduced axes");
       return;
     }
-    for (const std::int64_t extent : form.extents) {
-      if (extent < 0) {
+    for (const Dim extent : form.extents) {
+      if (always_less(extent, 0)) {
         add("an extent is negative");
         return;
       }
     }
-    if (!check_dag(form.dag)) return;
+    if (!check_dag(form.dag) || !has_numbers()) return;
     const int nodes = static_cast<int>(form.dag.nodes().size());
     for (std::size_t k = 0; k < form.stages.size(); ++k) {
       if (form.stages[k].root < 0 || form.stages[k].root >= nodes) {
@@ -154,6 +154,15 @@ class FormVerifier {
       }
       if (scalar.op == ScalarOp::kLoad) check_load(scalar, box, what);
     }
+  }
+
+  /// Whether all sizes are numbers: of formulas, what is looked for here point by point is not proven.
+  bool has_numbers() const {
+    const auto is_number = [&](ValueId id) {
+      return !id.valid() || are_constant(graph_.value(id).type.shape);
+    };
+    return std::all_of(node_.operands.begin(), node_.operands.end(), is_number) &&
+           std::all_of(node_.results.begin(), node_.results.end(), is_number);
   }
 
   static ElementType accumulator_type(const LoopForm& form, int which) {
@@ -269,7 +278,7 @@ class FormVerifier {
     }
     std::vector<Range> box = form.ranges();
     box.resize(static_cast<std::size_t>(form.final_axes()));
-    std::int64_t points = 1;
+    Dim points = 1;
     for (const Range& r : box) points *= r.high;
     if (points != element_count(shape)) {
       add(fmt::format("the store writes {} elements of the result {}", points, to_string(shape)));

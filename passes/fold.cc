@@ -99,6 +99,7 @@ class Folder {
 
   bool fold(ir::NodeId id) {
     const ir::Node& node = graph_.node(id);
+    if (fold_sizes(id)) return true;
     if (!node.op->deterministic || (node.op->traits.unpacks && !unpack_)) return false;
     std::vector<std::optional<ir::Tensor>> values(node.results.size());
     if (results_known(graph_, node)) {
@@ -122,6 +123,18 @@ class Folder {
   }
 
  private:
+  /// A node of which a formula of the model's dimensions is all that is wanted.
+  bool fold_sizes(ir::NodeId id) {
+    const ir::Node& node = graph_.node(id);
+    if (node.results.size() != 1) return false;
+    const ir::Value& value = graph_.value(node.results[0]);
+    if (!value.sizes || value.uses.empty()) return false;
+    graph_.replace_uses(node.results[0],
+                        graph_.add_sizes(value.type.element, value.type.shape, *value.sizes));
+    graph_.erase_node(id);
+    return true;
+  }
+
   /// Bytes of the results less those of operands that nobody else reads, and work; charged when both fit.
   bool affordable(ir::NodeId id) {
     const ir::Node& node = graph_.node(id);

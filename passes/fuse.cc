@@ -225,8 +225,8 @@ class Fuser {
         continue;
       if (is_free_view(*producer, *inner)) continue;
       const OperandReads& reads = all_reads[k];
-      std::int64_t points = ir::element_count(form->extents);
-      const std::int64_t elements = std::max<std::int64_t>(1, ir::element_count(inner->extents));
+      std::int64_t points = ir::highest(ir::element_count(form->extents));
+      const std::int64_t elements = std::max<std::int64_t>(1, ir::highest(ir::element_count(inner->extents)));
       const double repeats = static_cast<double>(points) * reads.loads / static_cast<double>(elements);
       const int work = work_of(*inner);
       if (repeats > 1.01 && repeats * work > kMaxRepeatedWork) {

@@ -31,7 +31,7 @@ Order order_of(const Shape& shape, const Shape& strides) {
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     const auto x = static_cast<std::size_t>(a), y = static_cast<std::size_t>(b);
     if (shape[x] == 1 || shape[y] == 1) return false;  // extent one: any place will do
-    return strides[x] > strides[y];
+    return ir::highest(strides[x]) > ir::highest(strides[y]);
   });
   return std::is_sorted(order.begin(), order.end()) ? Order{} : order;
 }
@@ -148,8 +148,8 @@ class Assigner {
       if (load.op != ScalarOp::kLoad || !keeps_axes(loops, load)) continue;
       const ValueId operand = node.operands[static_cast<std::size_t>(load.operand)];
       const auto known = strides_.find(operand);
-      if (known == strides_.end() || ir::element_count(shape(operand)) <= largest) continue;
-      largest = ir::element_count(shape(operand));
+      if (known == strides_.end() || ir::highest(ir::element_count(shape(operand))) <= largest) continue;
+      largest = ir::highest(ir::element_count(shape(operand)));
       order = order_of(shape(operand), known->second);
     }
     decide(result, std::move(order));

@@ -7,6 +7,7 @@
 
 #include "ir/diagnostics.h"
 #include "ir/interrupt.h"
+#include "ir/operator.h"
 #include "ir/verify.h"
 
 namespace gcompile::passes {
@@ -62,7 +63,7 @@ class Runner {
     std::vector<ir::Graph*> graphs = all_graphs(graph_);
     for (std::size_t i = 0; i < graphs.size(); ++i) {
       ir::poll_interrupt();
-      if (!pass.run(*graphs[i], context_)) continue;
+      if (!run(pass, *graphs[i])) continue;
       changed = true;
       graphs = all_graphs(graph_);
     }
@@ -75,6 +76,22 @@ class Runner {
       if (options_.dump) options_.dump(pass.name, position_, graph_);
     }
     return changed;
+  }
+
+  /// Of a graph with sizes that only a run knows, what a pass refuses stays as it is.
+  bool run(const Pass& pass, ir::Graph& graph) {
+    if (!ir::SizesScope::in_force()) return pass.run(graph, context_);
+    ir::Graph before = graph;
+    try {
+      return pass.run(graph, context_);
+    } catch (const ir::OperatorError& error) {
+      if (pass.required) {
+        throw ir::CompileError(ir::ExitCode::kModel, fmt::format("{}: {}", pass.name, error.message));
+      }
+      graph = std::move(before);
+      context_.refused(pass.name, error.message);
+      return false;
+    }
   }
 
   PassStatistics& statistics_of(const std::string& name) {

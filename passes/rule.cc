@@ -216,6 +216,11 @@ ValueId Rewriter::add_constant(ir::Tensor tensor, std::string_view like) {
   return mutable_graph_.add_constant(std::move(tensor), name.empty() ? graph_.value(result()).name : name);
 }
 
+ValueId Rewriter::add_ints(std::span<const ir::Dim> values) {
+  if (ir::are_constant(values)) return add_ints(ir::numbers_of(values));
+  return mutable_graph_.add_sizes(ir::ElementType::kInt64, {values.size()}, {values.begin(), values.end()});
+}
+
 ValueId Rewriter::add_ints(const std::vector<std::int64_t>& values) {
   return mutable_graph_.add_constant(ir::Tensor::of_ints(values, {static_cast<std::int64_t>(values.size())}));
 }
@@ -270,20 +275,30 @@ class RuleDriver {
   bool rewrite(NodeId id) {
     if (!graph_.node(id).op->domain.empty()) return false;
     for (const Rule* rule : index_.of(graph_.node(id).op->name)) {
-      std::optional<Match> match = Matcher(graph_).match(rule->pattern, id);
-      if (!match) continue;
-      match->prices_ = context_.options().prices;
-      const std::string reason = rule->guard ? rule->guard(*match) : "";
-      if (!reason.empty()) {
-        if (!rule->quiet || context_.options().all_remarks) {
-          context_.refused(subject(id), fmt::format("{}: {}", rule->name, reason));
-        }
-        continue;
+      try {
+        if (rewrite(id, *rule)) return true;
+      } catch (const ir::OperatorError& error) {
+        // It asks for numbers where only a run knows the sizes. What it has built by then, nobody reads.
+        if (!ir::SizesScope::in_force()) throw;
+        context_.refused(subject(id), fmt::format("{}: {}", rule->name, error.message));
       }
-      apply(*rule, *std::move(match));
-      return true;
     }
     return false;
+  }
+
+  bool rewrite(NodeId id, const Rule& rule) {
+    std::optional<Match> match = Matcher(graph_).match(rule.pattern, id);
+    if (!match) return false;
+    match->prices_ = context_.options().prices;
+    const std::string reason = rule.guard ? rule.guard(*match) : "";
+    if (!reason.empty()) {
+      if (!rule.quiet || context_.options().all_remarks) {
+        context_.refused(subject(id), fmt::format("{}: {}", rule.name, reason));
+      }
+      return false;
+    }
+    apply(rule, *std::move(match));
+    return true;
   }
 
   std::string subject(NodeId id) const {
@@ -292,11 +307,12 @@ class RuleDriver {
 
   void apply(const Rule& rule, Match match) {
     const ValueId old = match.result();
-    context_.did(subject(match.root()), std::string(rule.name));
-    context_.count(std::string(rule.name));
-    --budget_;
+    const std::string what = subject(match.root());
     Rewriter rewriter(graph_, std::move(match));
     const ValueId replacement = rule.build(rewriter);
+    context_.did(what, std::string(rule.name));
+    context_.count(std::string(rule.name));
+    --budget_;
     GC_CHECK(graph_.value(replacement).type == graph_.value(old).type);
     if (graph_.value(replacement).name.empty()) graph_.value(replacement).name = graph_.value(old).name;
     graph_.replace_uses(old, replacement);

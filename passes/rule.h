@@ -113,6 +113,7 @@ class Rewriter : public Match {
   ir::ValueId add_constant(ir::Tensor tensor, std::string_view like = {});
   /// Sizes and axes, which belong to their node.
   ir::ValueId add_ints(const std::vector<std::int64_t>& values);
+  ir::ValueId add_ints(std::span<const ir::Dim> values);
   const ir::TensorType& type_of(ir::ValueId id) const { return graph_.value(id).type; }
   using Match::constant;
 

@@ -9,6 +9,7 @@
 #include "codegen/emit/report_json.h"
 #include "codegen/emit/schedule_json.h"
 #include "codegen/emit/schedule_tables_json.h"
+#include "codegen/emit/size_text.h"
 #include "ir/diagnostics.h"
 #include "ir/sha256.h"
 
@@ -80,7 +81,7 @@ void add_states(Json& out, const Program& program) {
     entry["offset"] = state.offset;
     const std::int64_t end =
         i + 1 < program.states.size() ? program.states[i + 1].offset : program.state_bytes;
-    entry["padding"] = end - state.offset - state.type.bytes();
+    entry["padding"] = end - state.offset - std::int64_t{state.type.bytes()};
     entry["has_padding"] = end - state.offset - state.type.bytes() > 0;
     states.push_back(std::move(entry));
   }
@@ -165,11 +166,18 @@ void add_levels(Json& out, const TargetInfo& target, const EmitOptions& options,
   out["has_levels"] = !out["level_sets"].empty();
 }
 
+/// "32 to 960, a multiple of 32".
+std::string range_text(const Size& size) {
+  const std::string multiple = size.multiple > 1 ? fmt::format(", a multiple of {}", size.multiple) : "";
+  return fmt::format("{} to {}{}", size.bounds.low, size.bounds.high, multiple);
+}
+
 /// "batch_4_seq_128": how files and functions of a schedule tell themselves apart.
 std::string label_of(const Program& program, const Schedule& schedule) {
   std::string label;
   for (std::size_t i = 0; i < program.sizes.size(); ++i) {
-    label += fmt::format("{}{}_{}", i > 0 ? "_" : "", program.sizes[i].c_name, schedule.sizes[i]);
+    label += (i > 0 ? "_" : "") + program.sizes[i].c_name;
+    if (!program.has_ranges) label += fmt::format("_{}", schedule.sizes[i]);
   }
   return label;
 }
@@ -178,7 +186,9 @@ std::string label_of(const Program& program, const Schedule& schedule) {
 std::string choice_text(const Program& program, const Schedule& schedule) {
   std::string text;
   for (std::size_t i = 0; i < program.sizes.size(); ++i) {
-    text += fmt::format("{}{} = {}", i > 0 ? ", " : "", program.sizes[i].name, schedule.sizes[i]);
+    text +=
+        fmt::format("{}{} = {}", i > 0 ? ", " : "", program.sizes[i].name,
+                    program.has_ranges ? range_text(program.sizes[i]) : fmt::format("{}", schedule.sizes[i]));
   }
   return text;
 }
@@ -209,17 +219,42 @@ Json schedule_json(const Program& program, const Schedule& schedule) {
   return out;
 }
 
+/// C++ of all that has to hold of the sizes of a run.
+Json size_conditions(const Program& program) {
+  Json out = Json::array();
+  if (!program.has_ranges) return out;
+  for (const Size& size : program.sizes) {
+    const std::string field = "sizes->" + size.c_name;
+    out.push_back(fmt::format("{0} >= {1} && {0} <= {2}", field, size.bounds.low, size.bounds.high));
+    if (size.multiple > 1) out.push_back(fmt::format("{} % {} == 0", field, size.multiple));
+  }
+  for (const SizeCondition& condition : program.size_conditions) {
+    const std::string form = size_text(program, condition.form);
+    if (condition.bounds.low == condition.bounds.high) {
+      out.push_back(fmt::format("{} == {}", form, condition.bounds.low));
+      continue;
+    }
+    out.push_back(fmt::format("{} >= {}", form, condition.bounds.low));
+    out.push_back(fmt::format("{} <= {}", form, condition.bounds.high));
+  }
+  return out;
+}
+
 /// Each by itself, and at the top the largest: what is said of tensors is said of them at most.
 void add_schedules(Json& out, const Program& program) {
   out["has_sizes"] = !program.sizes.empty();
+  out["has_ranges"] = program.has_ranges;
+  out["size_conditions"] = size_conditions(program);
   out["size_names"] = Json::array();
   for (std::size_t i = 0; i < program.sizes.size(); ++i) {
     std::set<std::int64_t> choices;
     for (const Schedule& schedule : program.schedules) choices.insert(schedule.sizes[i]);
-    out["size_names"].push_back({{"index", i},
-                                 {"name", program.sizes[i].name},
-                                 {"c_name", program.sizes[i].c_name},
-                                 {"choices", fmt::format("{}", fmt::join(choices, ", "))}});
+    out["size_names"].push_back(
+        {{"index", i},
+         {"name", program.sizes[i].name},
+         {"c_name", program.sizes[i].c_name},
+         {"choices",
+          program.has_ranges ? range_text(program.sizes[i]) : fmt::format("{}", fmt::join(choices, ", "))}});
   }
   out["schedules"] = Json::array();
   if (program.sizes.empty()) {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <optional>
 #include <set>
 
+#include "codegen/emit/size_text.h"
 #include "ir/diagnostics.h"
 
 namespace gcompile {
@@ -63,6 +65,7 @@ class ScheduleWriter {
     if (used_.count("arena") + used_.count("state") + used_.count("threads") == 0) {
       out["unused_parameters"].push_back("memory");
     }
+    if (program_.has_ranges && used_.count("sizes") == 0) out["unused_parameters"].push_back("sizes");
     for (const char* parameter : {"weights", "inputs", "outputs"}) {
       if (used_.count(parameter) == 0) out["unused_parameters"].push_back(parameter);
     }
@@ -102,6 +105,7 @@ class ScheduleWriter {
     std::vector<std::string> arguments;
     on_host_ = step.on_host;
     for (const Argument& a : step.arguments) arguments.push_back(argument(a));
+    for (const ir::Dim size : step.sizes) arguments.push_back(size_of(size));
     on_host_ = false;
     if (!step.on_host && (last_.is_for_every_call || step.threaded)) {
       arguments.push_back(last_.argument);
@@ -174,7 +178,7 @@ class ScheduleWriter {
   /// "at<float>(arena, at_relu_1 + 128)".
   std::string argument(const Argument& a) {
     const std::string offset =
-        a.extra != 0 ? fmt::format("{} + {}", a.offset_constant, a.extra) : a.offset_constant;
+        a.extra != 0 ? fmt::format("{} + {}", a.offset_constant, size_of(a.extra)) : a.offset_constant;
     switch (a.space) {
       case Argument::Space::kArena:
         used_.insert("arena");
@@ -208,20 +212,26 @@ class ScheduleWriter {
   }
 
   /// "at<float>(in_x, 128)".
-  static std::string placed(const char* list, const std::vector<Port>& ports, const Argument& a) {
+  std::string placed(const char* list, const std::vector<Port>& ports, const Argument& a) {
     return fmt::format("at<{}>({}_{}, {})", a.c_type, list, ports.at(static_cast<std::size_t>(a.port)).c_name,
-                       a.extra);
+                       size_of(a.extra));
   }
 
-  static std::string port(const char* list, const Port& port, const Argument& a) {
+  std::string size_of(ir::Dim size) {
+    if (!size.is_constant()) used_.insert("sizes");
+    return size_text(program_, size);
+  }
+
+  std::string port(const char* list, const Port& port, const Argument& a) {
     const std::string base = fmt::format("{}->{}", list, port.c_name);
     const std::string type = a.c_type.rfind("std::", 0) == 0 ? a.c_type.substr(5) : a.c_type;
     const std::int64_t element_bytes = bits_of(port.type.element) / 8;
-    if (type == port.c_type && a.extra % element_bytes == 0) {
-      return a.extra != 0 ? fmt::format("{} + {}", base, a.extra / element_bytes) : base;
+    const std::optional<ir::Dim> elements = exact_quotient(a.extra, element_bytes);
+    if (type == port.c_type && elements) {
+      return a.extra != 0 ? fmt::format("{} + {}", base, size_of(*elements)) : base;
     }
     const char* const_word = std::string_view(list) == "inputs" ? "const " : "";
-    return fmt::format("as<{}{}>({}, {})", const_word, a.c_type, base, a.extra);
+    return fmt::format("as<{}{}>({}, {})", const_word, a.c_type, base, size_of(a.extra));
   }
 
   const Program& program_;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "codegen/emit/size_text.h"
+
 namespace gcompile {
 
 using Json = nlohmann::ordered_json;
@@ -17,7 +19,7 @@ constexpr std::int64_t kPairsPerCheck = 20'000;
 
 Json shape_json(const ir::Shape& shape) {
   Json dims = Json::array();
-  for (const std::int64_t dim : shape) dims.push_back(dim);
+  for (const ir::Dim dim : shape) dims.push_back(ir::highest(dim));
   return dims;
 }
 
@@ -53,7 +55,7 @@ void add_plan(Json& out, const Schedule& schedule) {
   out["has_plan"] = !order.empty();
 }
 
-void add_ports(Json& out, const Schedule& schedule) {
+void add_ports(Json& out, const Program& program, const Schedule& schedule) {
   const auto list = [&](const std::vector<Port>& ports) {
     Json entries = Json::array();
     for (std::size_t i = 0; i < ports.size(); ++i) {
@@ -78,10 +80,12 @@ void add_ports(Json& out, const Schedule& schedule) {
   out["example_inputs"] = names(schedule.inputs);
   out["example_outputs"] = names(schedule.outputs);
   // Initialisers of tables: "{1, 3}, {}".
-  const auto shapes = [](const std::vector<Port>& ports) {
+  const auto shapes = [&](const std::vector<Port>& ports) {
     std::string text;
     for (const Port& port : ports) {
-      text += fmt::format("{}{{{}}}", text.empty() ? "" : ", ", fmt::join(port.type.shape, ", "));
+      std::string dims;
+      for (const ir::Dim dim : port.type.shape) dims += (dims.empty() ? "" : ", ") + size_text(program, dim);
+      text += fmt::format("{}{{{}}}", text.empty() ? "" : ", ", dims);
     }
     return text;
   };
@@ -177,9 +181,9 @@ Json port_json(const std::string& c_name, const std::string& model_name, const s
   port["rank"] = type.rank();
   port["shape"] = shape_json(type.shape);
   port["has_shape"] = type.rank() > 0;
-  port["elements"] = type.count();
+  port["elements"] = ir::highest(type.count());
   port["element_bytes"] = bits_of(type.element) / 8;
-  port["bytes"] = type.bytes();
+  port["bytes"] = ir::highest(type.bytes());
   port["has_elements"] = type.count() > 0;
   port["offset"] = 0;
   port["remark"] = "";
@@ -191,7 +195,7 @@ Json offset_json(const Offset& offset) {
 }
 
 void add_schedule_tables(Json& out, const Program& program, const Schedule& schedule) {
-  add_ports(out, schedule);
+  add_ports(out, program, schedule);
   out["arena_offsets"] = Json::array();
   for (const Offset& offset : schedule.arena_offsets) out["arena_offsets"].push_back(offset_json(offset));
   out["graph_steps"] = std::max<std::int64_t>(1, schedule.graph_steps);

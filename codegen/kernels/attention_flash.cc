@@ -32,7 +32,7 @@ struct HeadOffset {
   std::set<int> axes;
 };
 
-HeadOffset moved(const std::vector<std::int64_t>& strides, const Shape& heads) {
+HeadOffset moved(const Shape& strides, const Shape& heads) {
   HeadOffset out;
   for (std::size_t axis = 0; axis < heads.size(); ++axis) {
     if (heads[axis] == 1 || strides[axis] == 0) continue;
@@ -57,9 +57,8 @@ void declare_coordinates(CodeText& code, const std::set<int>& axes, const Shape&
 }
 
 /// Strides of a mask along (heads..., rows, columns), 0 where it broadcasts.
-std::vector<std::int64_t> mask_strides(const Shape& shape, const std::vector<std::int64_t>& strides,
-                                       std::size_t rank) {
-  std::vector<std::int64_t> out(rank, 0);
+Shape mask_strides(const Shape& shape, const Shape& strides, std::size_t rank) {
+  Shape out(rank, 0);
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] != 1) out[rank - shape.size() + i] = strides[i];
   }
@@ -107,8 +106,8 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   const std::int64_t blocks = work.group * ((work.rows + kBlockRows - 1) / kBlockRows);
   const std::int64_t results = ir::element_count(problem.results[0].shape);
   const std::int64_t most = std::max<std::int64_t>(1, results / panel_floats(work));
-  const std::int64_t slots =
-      std::min({ir::element_count(work.key_heads), most, (kBlocksTogether + blocks - 1) / blocks});
+  const std::int64_t slots = std::min<std::int64_t>(
+      {ir::element_count(work.key_heads), most, (kBlocksTogether + blocks - 1) / blocks});
   std::vector<PlannedCost> out = {with_slots(problem, machine, slots)};
   const std::int64_t least = std::min<std::int64_t>(slots, 1);
   if (least != slots) out.push_back(with_slots(problem, machine, least));
@@ -129,8 +128,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   std::set<int> run_axes;
   if (shape.has_mask) {
     const KernelTensor operand = writer.operand(ir::AttentionWork::kMask, "mask");
-    const std::vector<std::int64_t> strides =
-        mask_strides(problem.shape(ir::AttentionWork::kMask), operand.strides, batch + 2);
+    const Shape strides = mask_strides(problem.shape(ir::AttentionWork::kMask), operand.strides, batch + 2);
     const bool kept = operand.element == ir::ElementType::kBool;
     const std::string fill = kept ? ", " + literal_of(shape.fill) : "";
     const HeadOffset offset = moved(strides, shape.heads);
@@ -191,9 +189,8 @@ struct HeadAxes {
       batch = axis;
     }
   }
-  static std::int64_t of(const std::vector<std::int64_t>& list, std::optional<std::size_t> axis,
-                         std::int64_t absent) {
-    return axis ? list[*axis] : absent;
+  static std::int64_t of(const Shape& list, std::optional<std::size_t> axis, std::int64_t absent) {
+    return axis ? std::int64_t{list[*axis]} : absent;
   }
 };
 
@@ -244,7 +241,7 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   const int splits = static_cast<int>(plan.fields[1]);
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cuda/attention.h"};
-  const auto strides = [&](const std::vector<std::int64_t>& all) {
+  const auto strides = [&](const Shape& all) {
     return fmt::format("{}, {}, {}, {}", HeadAxes::of(all, axes.batch, 0), HeadAxes::of(all, axes.head, 0),
                        all[rank - 2], all[rank - 1]);
   };

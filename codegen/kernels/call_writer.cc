@@ -19,8 +19,8 @@ namespace {
 constexpr std::int64_t kBlockAlignment = 16;
 
 /// Proven alignment in bytes, at most kBlockAlignment, of element `offset` of a block.
-std::int64_t alignment_of(std::int64_t offset, ir::ElementType element) {
-  const std::int64_t bytes = offset * (bits_of(element) / 8);
+std::int64_t alignment_of(ir::Dim offset, ir::ElementType element) {
+  const std::int64_t bytes = content(offset) * (bits_of(element) / 8);
   std::int64_t alignment = kBlockAlignment;
   while (bytes % alignment != 0) alignment /= 2;
   return alignment;
@@ -40,6 +40,9 @@ std::vector<CudaParameter> parameters_of(const KernelCall& call) {
 std::string parameter_list(const KernelCall& call) {
   std::string text;
   for (const CudaParameter& p : parameters_of(call)) text += (text.empty() ? "" : ", ") + p.declaration;
+  for (std::size_t i = 0; i < call.sizes.sizes().size(); ++i) {
+    text += fmt::format("{}std::ptrdiff_t n{}", text.empty() ? "" : ", ", i);
+  }
   return text;
 }
 
@@ -60,8 +63,9 @@ void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<Ke
   }
   call.headers = {"gcrt/loops.h"};
   call.checked = !form.checks.empty();
-  if (call.checked) call.body += print_checks(form, operands, 1);
-  const PrintedLoops loops = print_loops(form, operands, result, 1, machine.least_threaded_work());
+  if (call.checked) call.body += print_checks(form, operands, 1, call.sizes);
+  const PrintedLoops loops =
+      print_loops(form, operands, result, 1, machine.least_threaded_work(), call.sizes);
   call.body += loops.text;
   call.threaded = loops.threaded;
   if (call.checked) call.body += "  return true;\n";
@@ -78,7 +82,7 @@ KernelTensor CallWriter::stored(ValueId id, bool writes, const std::string& para
   const ir::TensorType& type = view_.graph().value(id).type;
   CallArgument argument;
   argument.storage = home_(id);
-  argument.bytes = type.bytes();
+  argument.bytes = ir::highest(type.bytes());
   argument.element = type.element;
   argument.c_type = kernel_type(type.element);
   argument.parameter = parameter;
@@ -144,8 +148,8 @@ void CallWriter::loops(const ir::LoopForm& form) {
     operands[i] = operand(static_cast<int>(i), fmt::format("x{}", i));
     // Of a table that is looked up in, no more than each point of the loops reads.
     const ir::TensorType& operand_type = type(static_cast<int>(i));
-    const std::int64_t elements =
-        std::min(ir::element_count(operand_type.shape), loads[i] * ir::element_count(form.extents));
+    const std::int64_t elements = std::min(ir::highest(ir::element_count(operand_type.shape)),
+                                           loads[i] * ir::highest(ir::element_count(form.extents)));
     call_.arguments.back().bytes = elements * bits_of(operand_type.element) / 8;
   }
   const KernelTensor y = result(0, "y");
@@ -158,7 +162,7 @@ KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Stor
   call.family = "copy";
   CallArgument source;
   source.storage = from;
-  source.bytes = type.bytes();
+  source.bytes = ir::highest(type.bytes());
   source.element = type.element;
   source.c_type = kernel_type(type.element);
   source.parameter = "x0";

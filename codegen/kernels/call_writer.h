@@ -93,7 +93,8 @@ class EpilogueWriter {
   struct Access {
     std::string field;        // pointer member
     std::string position;     // "m * x2_row + n" or literal formula
-    std::int64_t column = 0;  // stride along n
+    ir::Dim column = 0;       // stride along n
+    std::string column_step;  // its text
   };
   struct BatchStep {
     std::string field;
@@ -101,6 +102,8 @@ class EpilogueWriter {
     std::vector<int> axes;
   };
   Access access(const ir::Index& address, const KernelTensor& tensor, const std::string& field);
+  /// A literal, or the member that holds a size which only a run knows.
+  std::string in_functor(ir::Dim size, const std::string& field);
   /// Adds the member that counts rows, and returns the position of row m.
   std::string row_position(const ir::Index& address, const std::string& field);
   /// Lanes of an aligned access along n, at most `lanes`.
@@ -109,6 +112,7 @@ class EpilogueWriter {
   void write(CallWriter& writer);
 
   const ir::LoopForm& loops_;
+  SizeParameters& sizes_;
   std::vector<int> rows_;
   int column_;
   std::vector<int> grid_axes_;

@@ -15,7 +15,7 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + u
 std::int64_t packed_column(const Product& product) { return round_up(product.depth, 16); }
 
 /// Strides of B as the kernel reads it.
-std::vector<std::int64_t> strides_of_b(const ir::Problem& problem, const Product& product) {
+ir::Shape strides_of_b(const ir::Problem& problem, const Product& product) {
   return problem.operands[1].constant ? product.packed_strides(product.columns * packed_column(product))
                                       : problem.operands[1].strides;
 }
@@ -23,7 +23,7 @@ std::vector<std::int64_t> strides_of_b(const ir::Problem& problem, const Product
 /// Of k and n.
 std::pair<std::int64_t, std::int64_t> steps_of_b(const ir::Problem& problem, const Product& product) {
   if (problem.operands[1].constant) return {1, packed_column(product)};
-  const std::vector<std::int64_t>& strides = problem.operands[1].strides;
+  const ir::Shape& strides = problem.operands[1].strides;
   return {strides[product.b.size() - 2], strides[product.b.size() - 1]};
 }
 
@@ -43,7 +43,7 @@ void operands(const Product& product, CallWriter& writer, Precision stored) {
 void write_body(const ir::Problem& problem, const Product& product, const ProductBatch& batch,
                 const EpilogueWriter& epilogue, const std::string& kernel, bool is_dense,
                 const std::string& split, CallWriter& writer) {
-  const std::vector<std::int64_t> b_strides = strides_of_b(problem, product);
+  const ir::Shape b_strides = strides_of_b(problem, product);
   CodeText code(1);
   std::string a_pointer = "a", b_pointer = "b";
   for (const int axis : batch.host_axes) {
@@ -61,8 +61,8 @@ void write_body(const ir::Problem& problem, const Product& product, const Produc
     const auto outer = static_cast<std::size_t>(batch.grid_axes.front());
     entries = fmt::format(
         "GemmBatch{{/*count, inner*/ {}, {}, /*steps of a*/ {}, {}, /*steps of b*/ {}, {}}}", batch.entries,
-        product.out[inner], two ? product.along_a(outer) : 0, product.along_a(inner),
-        two ? product.along_b(b_strides, outer) : 0, product.along_b(b_strides, inner));
+        product.out[inner], two ? product.along_a(outer) : ir::Dim(), product.along_a(inner),
+        two ? product.along_b(b_strides, outer) : ir::Dim(), product.along_b(b_strides, inner));
   }
   const auto [step_k, step_n] = steps_of_b(problem, product);
   const std::string steps =
@@ -147,7 +147,7 @@ int library_launches(const ir::Problem& problem) {
   const Product product(problem);
   const ProductBatch batch(product);
   const std::int64_t calls =
-      batch.grid_axes.size() == 2 ? product.out[static_cast<std::size_t>(batch.grid_axes[0])] : 1;
+      batch.grid_axes.size() == 2 ? product.out[static_cast<std::size_t>(batch.grid_axes[0])] : ir::Dim(1);
   return narrow(batch.host_entries * (calls + gcrt::ceil_div(batch.entries, gcrt::kMaxGridZ)));
 }
 

@@ -33,9 +33,10 @@ int EpilogueWriter::aligned_lanes(const Index& address, const KernelTensor& tens
   if (address.coefficient_of(column_) != 1) return lanes;
   const std::int64_t bytes = bits_of(tensor.element) / 8;
   const auto fits = [&](std::int64_t l) {
-    if (l * bytes > 16 || tensor.alignment % (l * bytes) != 0 || address.constant() % l != 0) return false;
+    if (l * bytes > 16 || tensor.alignment % (l * bytes) != 0 || content(address.constant()) % l != 0)
+      return false;
     return std::all_of(address.terms().begin(), address.terms().end(), [&](const Index::Term& t) {
-      return t.atom.axis == column_ || t.coefficient % l == 0;
+      return t.atom.axis == column_ || content(t.coefficient) % l == 0;
     });
   };
   while (lanes > 1 && !fits(lanes)) lanes /= 2;
@@ -54,24 +55,26 @@ EpilogueWriter::Access EpilogueWriter::access(const Index& address, const Kernel
   BatchStep step{field, "", {}};
   for (std::size_t axis = 0; axis < loops_.extents.size(); ++axis) {
     const int a = static_cast<int>(axis);
-    const std::int64_t stride = address.coefficient_of(a);
+    const ir::Dim stride = address.coefficient_of(a);
     if (a == column_ || stride == 0 || loops_.extents[axis] == 1) continue;
     if (std::find(grid_axes_.begin(), grid_axes_.end(), a) != grid_axes_.end()) {
-      step.elements += fmt::format("{}{} * b{}", step.axes.empty() ? "" : " + ", stride, a);
+      step.elements +=
+          fmt::format("{}{} * b{}", step.axes.empty() ? "" : " + ", in_functor(stride, field), a);
       step.axes.push_back(a);
     } else if (std::find(rows_.begin(), rows_.end(), a) == rows_.end()) {
-      base += fmt::format(" + {} * b{}", stride, a);
+      base += fmt::format(" + {} * b{}", sizes_(stride), a);
       named_axes_.push_back(a);
     }
   }
   if (!step.axes.empty()) batch_steps_.push_back(std::move(step));
-  if (address.constant() != 0) base += fmt::format(" + {}", address.constant());
+  if (address.constant() != 0) base += fmt::format(" + {}", sizes_(address.constant()));
   members_.push_back({field, base});
   std::string position = row_position(address, field);
   if (out.column == 1) {
     position += " + n";
   } else if (out.column != 0) {
-    position += fmt::format(" + n * {}", out.column);
+    out.column_step = in_functor(out.column, field);
+    position += fmt::format(" + n * {}", out.column_step);
   }
   out.position = field + position;
   return out;
@@ -79,34 +82,44 @@ EpilogueWriter::Access EpilogueWriter::access(const Index& address, const Kernel
 
 std::string EpilogueWriter::row_position(const Index& address, const std::string& field) {
   bool collapses = true;
-  std::int64_t row = -1, inner = 1;
+  std::optional<ir::Dim> row;
+  ir::Dim inner = 1;
   for (auto at = rows_.rbegin(); at != rows_.rend(); ++at) {
-    const std::int64_t extent = loops_.extents[static_cast<std::size_t>(*at)];
+    const ir::Dim extent = loops_.extents[static_cast<std::size_t>(*at)];
     if (extent == 1) continue;
-    const std::int64_t step = address.coefficient_of(*at);
-    if (row < 0) row = step;
-    collapses = collapses && step == row * inner;
+    const ir::Dim step = address.coefficient_of(*at);
+    if (!row) row = step;
+    collapses = collapses && step == *row * inner;
     inner *= extent;
   }
   if (collapses) {
-    if (row <= 0) return "";
+    if (!row || *row == 0) return "";
     has_rows_ = true;
-    members_.push_back({field + "_row", fmt::format("{}", row)});
+    members_.push_back({field + "_row", sizes_(*row)});
     return fmt::format(" + m * {}_row", field);
   }
   std::string position;
-  std::int64_t below = 1;
+  ir::Dim below = 1;
   for (auto at = rows_.rbegin(); at != rows_.rend(); ++at) {
-    const std::int64_t extent = loops_.extents[static_cast<std::size_t>(*at)];
-    const std::int64_t step = address.coefficient_of(*at);
+    const ir::Dim extent = loops_.extents[static_cast<std::size_t>(*at)];
+    const ir::Dim step = address.coefficient_of(*at);
     if (extent != 1 && step != 0) {
-      std::string coordinate = below == 1 ? "m" : fmt::format("m / {}", below);
-      if (below * extent != inner) coordinate = fmt::format("({}) % {}", coordinate, extent);
-      position += fmt::format(" + {} * ({})", step, coordinate);
+      std::string coordinate = below == 1 ? "m" : fmt::format("m / {}", in_functor(below, field));
+      if (below * extent != inner)
+        coordinate = fmt::format("({}) % {}", coordinate, in_functor(extent, field));
+      position += fmt::format(" + {} * ({})", in_functor(step, field), coordinate);
     }
     below *= extent;
   }
   return position;
+}
+
+std::string EpilogueWriter::in_functor(ir::Dim size, const std::string& field) {
+  if (size.is_constant()) return sizes_(size);
+  const std::string value = sizes_(size), member = fmt::format("{}_{}", field, value);
+  const std::pair<std::string, std::string> entry{member, value};
+  if (std::find(members_.begin(), members_.end(), entry) == members_.end()) members_.push_back(entry);
+  return member;
 }
 
 /// The functor of one entry of the batch that the grid walks.
@@ -142,7 +155,11 @@ void EpilogueWriter::write_at_batch(CodeText& code) const {
 
 EpilogueWriter::EpilogueWriter(CallWriter& writer, std::vector<int> rows, int column,
                                std::vector<int> grid_axes)
-    : loops_(writer.epilogue()), rows_(std::move(rows)), column_(column), grid_axes_(std::move(grid_axes)) {
+    : loops_(writer.epilogue()),
+      sizes_(writer.call().sizes),
+      rows_(std::move(rows)),
+      column_(column),
+      grid_axes_(std::move(grid_axes)) {
   write(writer);
 }
 
@@ -226,7 +243,7 @@ void EpilogueWriter::write(CallWriter& writer) {
     const char* function = half(node.type) ? "load_as_float" : "load";
     if (!vector) return fmt::format("{}(Lanes<1>{{}}, {})", function, a.position);
     return a.column == 1 ? fmt::format("{}(lane, {})", function, a.position)
-                         : fmt::format("{}_strided(lane, {}, {})", function, a.position, a.column);
+                         : fmt::format("{}_strided(lane, {}, {})", function, a.position, a.column_step);
   });
   printer.know(facts);
   printer.name_constants(std::move(constants));
@@ -237,7 +254,7 @@ void EpilogueWriter::write(CallWriter& writer) {
   code.line(
       store.column == 1 || loops_.extents[static_cast<std::size_t>(column_)] == 1
           ? fmt::format("{}(lane, {}, {});", function, store.position, value)
-          : fmt::format("{}_strided(lane, {}, {}, {});", function, store.position, store.column, value));
+          : fmt::format("{}_strided(lane, {}, {}, {});", function, store.position, store.column_step, value));
   code.close();
   code.close("};");
   writer.call().functor = code.text();

@@ -31,12 +31,16 @@ const KernelFamily* find_family(std::string_view name) {
 
 namespace {
 
-Refusal refusal_of(const KernelFamily& family, const ir::Problem& problem, const Machine& machine) {
-  if (family.refuses) {
-    if (Refusal refusal = family.refuses(problem)) return refusal;
-  }
+Refusal refusal_of(const KernelFamily& family, const ir::Problem& problem, const ir::Problem& typical,
+                   const Machine& machine) {
   const Recipe& recipe = family.recipe(machine.target);
-  return recipe.refuses ? recipe.refuses(problem, machine) : std::nullopt;
+  if (!ir::are_constant(problem) && !(recipe.takes_formulas && recipe.takes_formulas(problem))) {
+    return "sizes that only a run knows";
+  }
+  if (family.refuses) {
+    if (Refusal refusal = family.refuses(typical)) return refusal;
+  }
+  return recipe.refuses ? recipe.refuses(typical, machine) : std::nullopt;
 }
 
 /// Families by their fastest plan; within a family the fastest plan first, or that with the least scratch: a
@@ -88,17 +92,19 @@ void average(std::vector<Candidate>& candidates, const ir::Problem& problem, con
 
 Ranking rank(const ir::Problem& problem, const Machine& machine, const KernelFamily* forced) {
   Ranking ranking;
+  // Formulas are legal where a family says so, and cost what they do at the typical sizes.
+  const ir::Problem typical = ir::at_typical(problem);
   for (const KernelFamily* family : families()) {
     if (family->kind != problem.kind() || (forced && family != forced)) continue;
-    if (Refusal refusal = refusal_of(*family, problem, machine)) {
+    if (Refusal refusal = refusal_of(*family, problem, typical, machine)) {
       ranking.refused.emplace_back(family->name, *std::move(refusal));
       continue;
     }
-    for (PlannedCost& planned : family->recipe(machine.target).plans(problem, machine)) {
+    for (PlannedCost& planned : family->recipe(machine.target).plans(typical, machine)) {
       ranking.taken.push_back({family, std::move(planned)});
     }
   }
-  average(ranking.taken, problem, machine);
+  average(ranking.taken, typical, machine);
   sort_by_preference(ranking.taken, machine);
   return ranking;
 }

@@ -54,6 +54,9 @@ using NeededOrder = std::optional<ir::AxisOrder>;
 struct Recipe {
   /// Null: never refuses what the family takes.
   Refusal (*refuses)(const ir::Problem&, const Machine&) = nullptr;
+  /// Whether it serves a problem some of whose sizes only a run knows (formulas, see Dim); everything else
+  /// here but `call` is then asked about the typical sizes. Null: it serves none.
+  bool (*takes_formulas)(const ir::Problem&) = nullptr;
   /// Order that operand `i` must be copied to, when as it lies it does not serve. Null: reads every layout.
   NeededOrder (*needs)(const ir::Problem&, std::size_t i) = nullptr;
   /// Orders that it asks for where layouts are chosen. Null: reads and writes every layout.

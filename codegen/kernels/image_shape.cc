@@ -35,8 +35,8 @@ void turn(ImageShape& s) {
 
 }  // namespace
 
-ImageShape image_shape(const Shape& x, const std::vector<std::int64_t>& strides, const Shape& y,
-                       const ir::Window& window, std::int64_t groups) {
+ImageShape image_shape(const Shape& x, const ir::Shape& strides, const Shape& y, const ir::Window& window,
+                       std::int64_t groups) {
   const bool flat = x.size() == 3;
   const std::size_t h = 2, w = flat ? 2 : 3;
   const auto of = [&](const std::vector<std::int64_t>& values, bool height) {
@@ -46,9 +46,9 @@ ImageShape image_shape(const Shape& x, const std::vector<std::int64_t>& strides,
   s.batch = x[0];
   s.in_c = x[1];
   s.out_c = y[1];
-  s.in_h = flat ? 1 : x[h];
+  s.in_h = flat ? ir::Dim(1) : x[h];
   s.in_w = x[w];
-  s.out_h = flat ? 1 : y[h];
+  s.out_h = flat ? ir::Dim(1) : y[h];
   s.out_w = y[w];
   s.kernel_h = of(window.kernel, true);
   s.kernel_w = of(window.kernel, false);
@@ -60,7 +60,7 @@ ImageShape image_shape(const Shape& x, const std::vector<std::int64_t>& strides,
   s.pad_left = window.begin(flat ? 0 : 1);
   s.groups = groups;
   s.pixel = strides[w];
-  s.row = flat ? s.pixel * s.in_w : strides[h];
+  s.row = flat ? ir::Dim(s.pixel * s.in_w) : strides[h];
   s.image = strides[0];
   if (s.in_w == 1 && s.out_w == 1 && s.kernel_w == 1 && s.pad_left == 0) turn(s);
   return s;

@@ -18,7 +18,7 @@ struct ImageShape {
 };
 
 /// x: (N, C, spatial...) with element strides; y: shape of the result.
-ImageShape image_shape(const ir::Shape& x, const std::vector<std::int64_t>& strides, const ir::Shape& y,
+ImageShape image_shape(const ir::Shape& x, const ir::Shape& strides, const ir::Shape& y,
                        const ir::Window& window, std::int64_t groups);
 
 /// Result axes that count pixels, for an (N, C, spatial...) result.

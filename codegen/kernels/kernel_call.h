@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/loops/code_text.h"
+#include "codegen/loops/size_parameters.h"
 #include "codegen/memory/storage.h"
 
 namespace gcompile {
@@ -39,6 +40,7 @@ struct KernelCall {
   Text device;   // CUDA: __global__ functions that the body launches
   Text body;     // statements of the function, indented by one level
   std::vector<CallArgument> arguments;
+  SizeParameters sizes;   // parameters behind them
   bool checked = false;   // body ends by returning bool
   bool on_host = false;   // of a CUDA program: a function of the host
   bool traps = false;     // CUDA: kernels set the queue's trap word

@@ -35,7 +35,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
 /// How many numbers an optional operand has for each step, one or more.
 std::int64_t numbers_of_step(const ir::Problem& problem, int operand) {
   const auto at = static_cast<std::size_t>(operand);
-  return at < problem.operands.size() && problem.operands[at].present ? problem.shape(at).back() : 1;
+  return at < problem.operands.size() && problem.operands[at].present ? problem.shape(at).back() : ir::Dim(1);
 }
 
 void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {

@@ -6,14 +6,13 @@
 
 namespace gcompile {
 
-std::int64_t stride_along(std::size_t rank, const ir::Shape& shape, const std::vector<std::int64_t>& strides,
-                          std::size_t axis) {
+ir::Dim stride_along(std::size_t rank, const ir::Shape& shape, const ir::Shape& strides, std::size_t axis) {
   const std::size_t lead = rank - shape.size();
-  return axis < lead || shape[axis - lead] == 1 ? 0 : strides[axis - lead];
+  return axis < lead || shape[axis - lead] == 1 ? ir::Dim() : strides[axis - lead];
 }
 
-ProductAxes product_axes(const ir::Shape& result, const ir::Shape& a,
-                         const std::vector<std::int64_t>& a_strides, const ir::Shape& b) {
+ProductAxes product_axes(const ir::Shape& result, const ir::Shape& a, const ir::Shape& a_strides,
+                         const ir::Shape& b) {
   const std::size_t rank = result.size();
   ProductAxes axes;
   axes.rows = {static_cast<int>(rank) - 2};
@@ -39,8 +38,8 @@ Product::Product(const ir::Problem& problem)
       columns(out.back()),
       axes(product_axes(out, a, a_strides, b)) {}
 
-std::vector<std::int64_t> Product::packed_strides(std::int64_t matrix) const {
-  std::vector<std::int64_t> strides = ir::row_major_strides(b);
+ir::Shape Product::packed_strides(ir::Dim matrix) const {
+  ir::Shape strides = ir::row_major_strides(b);
   for (std::size_t i = 0; i + 2 < b.size(); ++i) strides[i] = strides[i] / (depth * columns) * matrix;
   return strides;
 }
@@ -49,22 +48,24 @@ std::int64_t Product::matrices() const {
   return ir::element_count(b) / std::max<std::int64_t>(1, depth * columns);
 }
 
-BatchLoops open_batch_loops(const Product& product, CodeText& code) {
+BatchLoops open_batch_loops(const Product& product, CodeText& code, SizeParameters& sizes) {
   BatchLoops out{0, "a"};
   for (std::size_t axis = 0; axis < product.axes.batch; ++axis) {
     if (product.out[axis] == 1) continue;
     ++out.loops;
-    code.open(fmt::format("for (std::ptrdiff_t b{0} = 0; b{0} < {1}; ++b{0}) {{", axis, product.out[axis]));
-    if (const std::int64_t step = product.along_a(axis)) out.a += fmt::format(" + {} * b{}", step, axis);
+    code.open(
+        fmt::format("for (std::ptrdiff_t b{0} = 0; b{0} < {1}; ++b{0}) {{", axis, sizes(product.out[axis])));
+    const ir::Dim step = product.along_a(axis);
+    if (step != 0) out.a += fmt::format(" + {} * b{}", sizes(step), axis);
   }
   return out;
 }
 
-std::string batch_entry_of_b(const Product& product, const std::vector<std::int64_t>& strides) {
+std::string batch_entry_of_b(const Product& product, const ir::Shape& strides, SizeParameters& sizes) {
   std::string b = "b";
   for (std::size_t axis = 0; axis < product.axes.batch; ++axis) {
-    const std::int64_t step = product.along_b(strides, axis);
-    if (product.out[axis] != 1 && step != 0) b += fmt::format(" + {} * b{}", step, axis);
+    const ir::Dim step = product.along_b(strides, axis);
+    if (product.out[axis] != 1 && step != 0) b += fmt::format(" + {} * b{}", sizes(step), axis);
   }
   return b;
 }

@@ -5,41 +5,41 @@
 
 #include "codegen/kernels/family.h"
 #include "codegen/loops/code_text.h"
+#include "codegen/loops/size_parameters.h"
 
 namespace gcompile {
 
 /// Element stride of an operand of `shape` along an axis of a result of `rank` axes; 0 where it broadcasts.
-std::int64_t stride_along(std::size_t rank, const ir::Shape& shape, const std::vector<std::int64_t>& strides,
-                          std::size_t axis);
+ir::Dim stride_along(std::size_t rank, const ir::Shape& shape, const ir::Shape& strides, std::size_t axis);
 
 struct ProductAxes {
   std::vector<int> rows;  // result axes that the rows count, outermost first
-  std::int64_t row_count = 0;
-  std::int64_t row_stride = 0;  // elements of the left side
-  std::size_t batch = 0;        // this many leading axes count batch entries
+  ir::Dim row_count = 0;
+  ir::Dim row_stride = 0;  // elements of the left side
+  std::size_t batch = 0;   // this many leading axes count batch entries
 };
 
 /// Batch axes with a shared right side and rows that continue the matrix become rows of one larger matrix.
-ProductAxes product_axes(const ir::Shape& result, const ir::Shape& a,
-                         const std::vector<std::int64_t>& a_strides, const ir::Shape& b);
+ProductAxes product_axes(const ir::Shape& result, const ir::Shape& a, const ir::Shape& a_strides,
+                         const ir::Shape& b);
 
 /// Sizes and axes of a product A (..., M, K) times B (..., K, N).
 struct Product {
   const ir::Shape& a;
   const ir::Shape& b;
   const ir::Shape& out;
-  std::vector<std::int64_t> a_strides;
-  std::int64_t depth, columns;
+  ir::Shape a_strides;
+  ir::Dim depth, columns;
   ProductAxes axes;
 
   explicit Product(const ir::Problem& problem);
   std::size_t rank() const { return out.size(); }
-  std::int64_t along_a(std::size_t axis) const { return stride_along(rank(), a, a_strides, axis); }
-  std::int64_t along_b(const std::vector<std::int64_t>& strides, std::size_t axis) const {
+  ir::Dim along_a(std::size_t axis) const { return stride_along(rank(), a, a_strides, axis); }
+  ir::Dim along_b(const ir::Shape& strides, std::size_t axis) const {
     return stride_along(rank(), b, strides, axis);
   }
   /// Strides of a constant B of which every matrix takes `matrix` elements when packed.
-  std::vector<std::int64_t> packed_strides(std::int64_t matrix) const;
+  ir::Shape packed_strides(ir::Dim matrix) const;
   /// Matrices of B.
   std::int64_t matrices() const;
 };
@@ -49,9 +49,9 @@ struct BatchLoops {
   int loops = 0;  // that were opened
   std::string a;  // the left matrix of an entry
 };
-BatchLoops open_batch_loops(const Product& product, CodeText& code);
+BatchLoops open_batch_loops(const Product& product, CodeText& code, SizeParameters& sizes);
 /// "b + 64 * b0": the right matrix there, of these strides.
-std::string batch_entry_of_b(const Product& product, const std::vector<std::int64_t>& strides);
+std::string batch_entry_of_b(const Product& product, const ir::Shape& strides, SizeParameters& sizes);
 
 /// Rows of A must be dense; B is packed from any strides.
 NeededOrder needs_dense_rows(const ir::Problem& problem, std::size_t i);

@@ -26,7 +26,7 @@ std::int64_t terms_of_element(const ir::Problem& problem) {
 
 std::int64_t terms(const ir::Problem& problem) {
   const std::int64_t each = terms_of_element(problem);
-  return each > 0 ? ir::element_count(problem.results[0].shape) * each : problem.multiply_adds();
+  return each > 0 ? ir::element_count(problem.results[0].shape) * each : ir::Dim(problem.multiply_adds());
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
@@ -47,6 +47,8 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
       problem, writer.is_contraction() ? writer.epilogue() : ir::LoopForm::over(problem.results[0].shape)));
 }
 
+bool takes_formulas(const ir::Problem&) { return true; }
+
 /// Images lie channels-last, so that lanes run along the channels.
 auto layout_of(ir::Kind kind) {
   const bool has_images =
@@ -60,7 +62,7 @@ KernelFamily plain_loops_family(std::string_view name, ir::Kind kind) {
   return {name,
           kind,
           nullptr,
-          {{{.layout = layout_of(kind), .plans = plans, .call = call},
+          {{{.takes_formulas = takes_formulas, .layout = layout_of(kind), .plans = plans, .call = call},
             {.layout = layout_of(kind), .plans = cuda_plans, .call = call}}}};
 }
 

@@ -45,7 +45,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
   code.line(weights);
-  const BatchLoops batch = open_batch_loops(product, code);
+  const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);
   if (few) {
     code.line(fmt::format("prepare_rows({}, {}, {}, {}, weights, prepared);", axes.row_count, product.depth,
                           batch.a, axes.row_stride));

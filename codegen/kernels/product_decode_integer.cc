@@ -57,7 +57,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
   code.line(weights);
-  const BatchLoops batch = open_batch_loops(product, code);
+  const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);
   const auto rounding = [&](const std::string& range) {
     return fmt::format("round_rows({}, {}, {}, weights, rounded, {})", product.depth, batch.a,
                        axes.row_stride, range);

@@ -70,7 +70,7 @@ void call_packed(const Product& product, const ir::Problem& problem, const Plan&
   const std::string split = split_parameter(writer, packed);
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
-  const BatchLoops batch = open_batch_loops(product, code);
+  const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);
   code.line(epilogue.declaration());
   write_dense_plan(plan, code);
   const std::int64_t rows = product.axes.row_count;
@@ -95,15 +95,15 @@ std::string zero_point(CallWriter& writer, int i, const std::string& parameter) 
 void call_computed(const Product& product, const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   writer.call().headers = {"gcrt/cpu/product_int8.h"};
   writer.operand(0, "a");
-  const std::vector<std::int64_t> b_strides = writer.operand(1, "b").strides;
+  const ir::Shape b_strides = writer.operand(1, "b").strides;
   const std::string a_zero = zero_point(writer, 2, "a_zero"), b_zero = zero_point(writer, 3, "b_zero");
   const ProductAxes& axes = product.axes;
   writer.scratch(4 * gcrt::integer_sides_size(axes.row_count, product.columns, product.depth), "sides",
                  "std::int32_t");
   const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
-  const BatchLoops batch = open_batch_loops(product, code);
-  const std::string b = batch_entry_of_b(product, b_strides);
+  const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);
+  const std::string b = batch_entry_of_b(product, b_strides, writer.call().sizes);
   const std::size_t last = product.b.size() - 1;
   code.line(epilogue.declaration());
   write_dense_plan(plan, code);
@@ -155,7 +155,7 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
       writer, splits_of(plan), gcrt::gemm_workspace_size(rows, product.columns, 1, splits_of(plan)));
   note_plan(out, plan, Precision::kInt8);
   CodeText code(1);
-  const BatchLoops batch = open_batch_loops(product, code);
+  const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);
   code.line(epilogue.declaration());
   code.line(fmt::format(
       "gemm_integer<Tile::{}>(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, b, {}, offsets, {},",

@@ -29,40 +29,47 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
 void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const Product product(problem);
   const ProductAxes& axes = product.axes;
+  const ir::Problem typical = ir::at_typical(problem);
+  const DenseWork work = dense_work(Product(typical), 4);
   const ir::Tensor* b_constant = writer.constant(1);
   KernelCall& out = writer.call();
+  const auto size = [&](ir::Dim number) { return out.sizes(number); };
   out.headers = {"gcrt/cpu/gemm.h"};
   writer.operand(0, "a");
-  const std::int64_t panel_floats = (product.columns + 15) / 16 * 16 * product.depth;
-  std::vector<std::int64_t> b_strides;
+  const ir::Dim panel_floats = ceil_div(product.columns, 16) * 16 * product.depth;
+  ir::Shape b_strides;
   if (b_constant) {
     // One packed matrix per batch entry of the constant.
     writer.packed(1, pack_panels(*b_constant, product_matrices(product.b)), "packed for gemm", "b");
     b_strides = product.packed_strides(panel_floats);
   } else {
     b_strides = writer.operand(1, "b").strides;
-    writer.scratch(panel_floats * 4, "packed", "float");
+    writer.scratch(ir::highest(panel_floats * 4), "packed", "float");
   }
-  if (cuts_depth(plan)) writer.scratch(parked_bytes(dense_work(product, 4), plan), "sums", "float");
+  if (cuts_depth(plan)) writer.scratch(parked_bytes(work, plan), "sums", "float");
   const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
-  const BatchLoops batch = open_batch_loops(product, code);
-  const std::string b_source = batch_entry_of_b(product, b_strides);
+  const BatchLoops batch = open_batch_loops(product, code, out.sizes);
+  const std::string b_source = batch_entry_of_b(product, b_strides, out.sizes);
   if (!b_constant) {
     const std::size_t last = product.b.size() - 1;
-    code.line(fmt::format("pack_b({}, {}, {}, {}, {}, packed);", product.depth, product.columns, b_source,
-                          b_strides[last - 1], b_strides[last]));
+    code.line(fmt::format("pack_b({}, {}, {}, {}, {}, packed);", size(product.depth), size(product.columns),
+                          b_source, size(b_strides[last - 1]), size(b_strides[last])));
   }
   code.line(epilogue.declaration());
-  write_dense_plan(plan, code, in_bfloat16(dense_work(product, 4), writer));
-  call_in_parallel(out, code,
-                   fmt::format("gemm_work_items<Tile>({}, {}, blocking)", axes.row_count, product.columns),
-                   fmt::format("gemm<Tile>({}, {}, {}, {}, {}, {}, blocking, epilogue, begin, end{})",
-                               axes.row_count, product.columns, product.depth, batch.a, axes.row_stride,
-                               b_constant ? b_source : "packed", cuts_depth(plan) ? ", sums" : ""));
+  write_dense_plan(plan, code, in_bfloat16(work, writer));
+  call_in_parallel(
+      out, code,
+      fmt::format("gemm_work_items<Tile>({}, {}, blocking)", size(axes.row_count), size(product.columns)),
+      fmt::format("gemm<Tile>({}, {}, {}, {}, {}, {}, blocking, epilogue, begin, end{})",
+                  size(axes.row_count), size(product.columns), size(product.depth), batch.a,
+                  size(axes.row_stride), b_constant ? b_source : "packed", cuts_depth(plan) ? ", sums" : ""));
   for (int i = 0; i < batch.loops; ++i) code.close();
   out.body = code.text();
 }
+
+/// Constants have numbers; of what is computed every size may be a formula. Rows are dense wherever they are.
+bool takes_formulas(const ir::Problem& problem) { return problem.operands[0].strides.back() == 1; }
 
 /// Few rows of a constant B are product.gemv's.
 Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
@@ -82,16 +89,19 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 }  // namespace
 
 const KernelFamily& family_product_tile() {
-  static const KernelFamily family = {
-      "product.tile",
-      ir::Kind::kProduct,
-      refuse_unless_float32,
-      {{{.needs = needs_dense_rows, .fields = dense_fields(), .plans = plans, .call = call},
-        {.refuses = cuda_refuses,
-         .needs = needs_dense_rows,
-         .fields = tile_fields(),
-         .plans = cuda_plans,
-         .call = cuda_call}}}};
+  static const KernelFamily family = {"product.tile",
+                                      ir::Kind::kProduct,
+                                      refuse_unless_float32,
+                                      {{{.takes_formulas = takes_formulas,
+                                         .needs = needs_dense_rows,
+                                         .fields = dense_fields(),
+                                         .plans = plans,
+                                         .call = call},
+                                        {.refuses = cuda_refuses,
+                                         .needs = needs_dense_rows,
+                                         .fields = tile_fields(),
+                                         .plans = cuda_plans,
+                                         .call = cuda_call}}}};
   return family;
 }
 

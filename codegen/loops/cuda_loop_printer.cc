@@ -27,8 +27,8 @@ constexpr int kWarpThreads = 32;
 class CudaNestPrinter final : public NestPrinter {
  public:
   CudaNestPrinter(LoopNest nest, const std::vector<KernelTensor>& operands, const KernelTensor* result,
-                  const CudaLoopPlan& plan, CodeText& code)
-      : NestPrinter(std::move(nest), operands, result, code), plan_(plan), narrow_(fits_32_bits()) {}
+                  const CudaLoopPlan& plan, CodeText& code, SizeParameters& sizes)
+      : NestPrinter(std::move(nest), operands, result, code, sizes), plan_(plan), narrow_(fits_32_bits()) {}
 
   std::string counter_type() const override { return narrow_ ? "int" : "std::int64_t"; }
 
@@ -426,6 +426,7 @@ class KernelWriter {
 CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
                            const KernelTensor& result, const std::vector<CudaParameter>& parameters,
                            const gcrt::DeviceModel& device) {
+  SizeParameters sizes;  // of no loops yet: the plan refuses formulas
   KernelWriter writer(parameters, !form.checks.empty());
   int checks = 0;
   for (const ir::BoundsCheck& check : form.checks) {
@@ -445,7 +446,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     Printed part;
     part.plan.workers = extent_of(nest, nest.parallel);
     CodeText code(1);
-    CudaNestPrinter printer(std::move(nest), operands, nullptr, part.plan, code);
+    CudaNestPrinter printer(std::move(nest), operands, nullptr, part.plan, code, sizes);
     printer.print_check(check.scalar, check.range);
     part.counter = printer.counter_type();
     part.body = code.plain();
@@ -463,7 +464,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     Printed part;
     part.plan = plan_cuda_loops(nest, region.root, operands, result, device);
     CodeText code(1);
-    CudaNestPrinter printer(std::move(nest), operands, &result, part.plan, code);
+    CudaNestPrinter printer(std::move(nest), operands, &result, part.plan, code, sizes);
     printer.print(region.root);
     part.counter = printer.counter_type();
     part.body = code.plain();

@@ -63,13 +63,13 @@ void substitute_axis(LoopNest& nest, int axis, const Index& by) {
 /// = inner.
 bool split_one(LoopNest& nest) {
   int axis = -1;
-  std::int64_t divisor = 0;
+  ir::Dim divisor = 0;
   for_each_index(nest, [&](const Index& index) {
     for_each_division(index, [&](const IndexAtom& atom) {
       const auto only = atom.inner->as_axis();
       if (axis >= 0 || !only) return;
       const Range range = nest.axes[static_cast<std::size_t>(*only)].range;
-      if (range.low % atom.divisor != 0 || range.high % atom.divisor != 0) return;
+      if (!exact_quotient(range.low, atom.divisor) || !exact_quotient(range.high, atom.divisor)) return;
       axis = *only;
       divisor = atom.divisor;
     });
@@ -99,7 +99,7 @@ bool merge(LoopNest& nest, int outer, int inner) {
   const NestAxis& a = nest.axes[static_cast<std::size_t>(outer)];
   NestAxis& b = nest.axes[static_cast<std::size_t>(inner)];
   if (a.dead || b.dead || a.reduced != b.reduced || b.range.low != 0) return false;
-  const std::int64_t extent = b.extent();
+  const ir::Dim extent = b.extent();
   const bool walks_as_one = all_indices(nest, [&](const Index& index) {
     return index.coefficient_of(outer) == index.coefficient_of(inner) * extent &&
            !occurs_in_division(index, outer) && !occurs_in_division(index, inner);
@@ -112,6 +112,11 @@ bool merge(LoopNest& nest, int outer, int inner) {
   return true;
 }
 
+/// Of a step that only a run knows, as far as it can be: no formula is a unit stride.
+std::int64_t magnitude(ir::Dim step) {
+  return step.is_constant() ? std::abs(step.constant()) : std::max<std::int64_t>(ir::highest(step), 2);
+}
+
 /// How well the kernel streams along an axis: unit strides and broadcasts are free, everything else costs a
 /// gather.
 int stream_score(const LoopNest& nest, int axis) {
@@ -121,7 +126,7 @@ int stream_score(const LoopNest& nest, int axis) {
       score -= 3 * weight;
       return;
     }
-    const std::int64_t stride = std::abs(index.coefficient_of(axis));
+    const std::int64_t stride = magnitude(index.coefficient_of(axis));
     score += stride == 1 ? 2 * weight : stride == 0 ? weight : -2 * weight;
   };
   const std::vector<std::uint64_t> dependence = nest.dependence();
@@ -155,7 +160,7 @@ void choose_vector_axis(LoopNest& nest) {
     if (nest.axes[i].dead) continue;
     const int axis = static_cast<int>(i);
     // A vector axis shorter than a vector runs element by element: anything longer is better.
-    const std::int64_t extent = nest.axes[i].extent();
+    const std::int64_t extent = ir::typical(nest.axes[i].extent());
     const int length = extent >= 16 ? 8 : extent >= 8 ? 4 : extent >= 4 ? -4 : -64;
     const int score = 4 * stream_score(nest, axis) + length;
     if (nest.vector_axis < 0 || score > best_score) {
@@ -170,9 +175,9 @@ void order_axes(LoopNest& nest) {
   const auto weight = [&](int axis) {
     std::int64_t largest = 0;
     for (const int id : nest.nodes) {
-      largest = std::max(largest, std::abs(nest.address[static_cast<std::size_t>(id)].coefficient_of(axis)));
+      largest = std::max(largest, magnitude(nest.address[static_cast<std::size_t>(id)].coefficient_of(axis)));
     }
-    return std::pair(std::abs(nest.store.coefficient_of(axis)), largest);
+    return std::pair(magnitude(nest.store.coefficient_of(axis)), largest);
   };
   nest.parallel.clear();
   nest.reduced.clear();
@@ -191,7 +196,7 @@ void shift_to_zero(LoopNest& nest) {
   for (std::size_t i = 0; i < nest.axes.size(); ++i) {
     NestAxis& axis = nest.axes[i];
     if (axis.dead || axis.range.low == 0) continue;
-    const std::int64_t low = axis.range.low;
+    const ir::Dim low = axis.range.low;
     axis.range = {0, axis.range.high - low};
     substitute_axis(nest, static_cast<int>(i), Index::axis(static_cast<int>(i)) + Index(low));
   }

@@ -16,7 +16,7 @@ namespace gcompile {
 struct KernelTensor {
   std::string pointer;  // parameter name
   ir::ElementType element = ir::ElementType::kFloat32;
-  std::vector<std::int64_t> strides;
+  ir::Shape strides;
   std::int64_t alignment = 1;                  // bytes, a power of two: of the pointer, proven
   std::optional<double> bound = std::nullopt;  // of the magnitude of floats, where they are known and finite
 };
@@ -28,7 +28,7 @@ struct NestAxis {
   ir::Range range;
   bool reduced = false;
   bool dead = false;  // split away, merged away or of extent one
-  std::int64_t extent() const { return range.high - range.low; }
+  ir::Dim extent() const { return range.high - range.low; }
 };
 
 /// Addresses of the dag's loads are element positions from the operand's pointer; iotas keep their value.

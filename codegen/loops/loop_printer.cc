@@ -15,7 +15,8 @@ namespace {
 double work_of(const LoopNest& nest) {
   double points = 1;
   for (const std::vector<int>* axes : {&nest.parallel, &nest.reduced}) {
-    for (const int a : *axes) points *= static_cast<double>(nest.axes[static_cast<std::size_t>(a)].extent());
+    for (const int a : *axes)
+      points *= static_cast<double>(ir::typical(nest.axes[static_cast<std::size_t>(a)].extent()));
   }
   int work = 1;
   for (const int n : nest.nodes) {
@@ -68,7 +69,9 @@ class CpuNestPrinter final : public NestPrinter {
   }
 
   /// Whether there is an axis to split.
-  bool is_splittable() const { return !nest_.parallel.empty() && axis(nest_.parallel.front()).extent() > 1; }
+  bool is_splittable() const {
+    return !nest_.parallel.empty() && !ir::always_less_equal(axis(nest_.parallel.front()).extent(), 1);
+  }
 
   void print_check(int scalar, ir::Range range) {
     std::vector<int> loops;
@@ -79,7 +82,8 @@ class CpuNestPrinter final : public NestPrinter {
     }
     for (const int loop : loops) open_loop(loop, {scalar});
     code_.line(fmt::format("const std::int64_t index = {};", expressions_.text(scalar, false)));
-    code_.line(fmt::format("if (index < {} || index >= {}) return false;", range.low, range.high));
+    code_.line(
+        fmt::format("if (index < {} || index >= {}) return false;", sizes_(range.low), sizes_(range.high)));
     for (std::size_t i = 0; i < loops.size(); ++i) code_.close();
   }
 
@@ -88,26 +92,28 @@ class CpuNestPrinter final : public NestPrinter {
   /// then each line of them is written by one thread, at once.
   bool is_inside(int loop) const {
     constexpr std::int64_t kShort = 8;
-    const auto step = [&](int a) { return std::abs(nest_.store.coefficient_of(a)); };
-    return nest_.form->is_map() && axis(loop).extent() <= kShort && step(loop) > 0 &&
-           step(loop) < step(nest_.vector_axis);
+    const auto step = [&](int a) {
+      return ir::max(nest_.store.coefficient_of(a), -nest_.store.coefficient_of(a));
+    };
+    return nest_.form->is_map() && ir::always_less_equal(axis(loop).extent(), kShort) &&
+           ir::always_less(0, step(loop)) && ir::always_less(step(loop), step(nest_.vector_axis));
   }
 
   void open_items(int loop, bool in_blocks) {
     in_blocks_ = in_blocks;
-    const std::int64_t extent = axis(loop).extent();
+    const std::string extent = sizes_(axis(loop).extent());
     code_.open(fmt::format("parallel_for(threads, {}, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{",
-                           in_blocks ? fmt::format("vector_blocks({})", extent) : fmt::format("{}", extent)));
+                           in_blocks ? fmt::format("vector_blocks({})", extent) : extent));
   }
 
   /// Packs of 8-byte elements fill a machine vector with half as many lanes.
   std::string vectorize_call(int loop) const override {
     return fmt::format("vectorize{}{}({}{}", in_blocks_ ? "_blocks" : "",
                        has_wide_elements(loop) ? "<kLanes / 2>" : "", in_blocks_ ? "begin, end, " : "",
-                       axis(loop).extent());
+                       sizes_(axis(loop).extent()));
   }
   std::string reduce_call(const char* function, ir::ElementType type, int loop, bool) const override {
-    return fmt::format("reduce_{}<{}>({}", function, kernel_type(type), axis(loop).extent());
+    return fmt::format("reduce_{}<{}>({}", function, kernel_type(type), sizes_(axis(loop).extent()));
   }
 
   bool in_blocks_ = false;  // the vector axis is the items
@@ -116,7 +122,7 @@ class CpuNestPrinter final : public NestPrinter {
 }  // namespace
 
 PrintedLoops print_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
-                         const KernelTensor& result, int depth, double least_work) {
+                         const KernelTensor& result, int depth, double least_work, SizeParameters& sizes) {
   CodeText code(depth);
   PrintedLoops printed;
   std::size_t live = 0;
@@ -126,7 +132,7 @@ PrintedLoops print_loops(const ir::LoopForm& form, const std::vector<KernelTenso
     if (live > 1) code.open("{");
     LoopNest nest = build_nest(form, region, operands, result);
     const bool is_worth_it = work_of(nest) >= least_work;
-    CpuNestPrinter printer(std::move(nest), operands, &result, code);
+    CpuNestPrinter printer(std::move(nest), operands, &result, code, sizes);
     const bool threaded = is_worth_it && printer.is_splittable();
     printer.print(region.root, threaded);
     printed.threaded = printed.threaded || threaded;
@@ -136,7 +142,8 @@ PrintedLoops print_loops(const ir::LoopForm& form, const std::vector<KernelTenso
   return printed;
 }
 
-std::string print_checks(const ir::LoopForm& form, const std::vector<KernelTensor>& operands, int depth) {
+std::string print_checks(const ir::LoopForm& form, const std::vector<KernelTensor>& operands, int depth,
+                         SizeParameters& sizes) {
   CodeText code(depth);
   for (const ir::BoundsCheck& check : form.checks) {
     ir::LoopForm probe = form;
@@ -146,7 +153,7 @@ std::string print_checks(const ir::LoopForm& form, const std::vector<KernelTenso
     KernelTensor none;
     none.strides.assign(form.store.size(), 0);
     code.open("{");
-    CpuNestPrinter(build_nest(probe, probe.regions[0], operands, none), operands, nullptr, code)
+    CpuNestPrinter(build_nest(probe, probe.regions[0], operands, none), operands, nullptr, code, sizes)
         .print_check(check.scalar, check.range);
     code.close();
   }

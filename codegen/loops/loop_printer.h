@@ -9,6 +9,7 @@
 
 #include "codegen/loops/code_text.h"
 #include "codegen/loops/loop_nest.h"
+#include "codegen/loops/size_parameters.h"
 #include "ir/number_facts.h"
 
 namespace gcompile {
@@ -76,9 +77,10 @@ struct PrintedLoops {
 /// Body of a kernel function (without signature): loops over all regions. Those of `least_work` units of work
 /// (one addition each) and more are split among threads, along their outermost axis.
 PrintedLoops print_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
-                         const KernelTensor& result, int depth, double least_work);
+                         const KernelTensor& result, int depth, double least_work, SizeParameters& sizes);
 
 /// Statements that return false when one of the form's run-time indices is out of range.
-std::string print_checks(const ir::LoopForm& form, const std::vector<KernelTensor>& operands, int depth);
+std::string print_checks(const ir::LoopForm& form, const std::vector<KernelTensor>& operands, int depth,
+                         SizeParameters& sizes);
 
 }  // namespace gcompile

@@ -54,11 +54,12 @@ bool is_sum(const Index& index) {
 }  // namespace
 
 NestPrinter::NestPrinter(LoopNest nest, const std::vector<KernelTensor>& operands, const KernelTensor* result,
-                         CodeText& code)
+                         CodeText& code, SizeParameters& sizes)
     : nest_(std::move(nest)),
       operands_(operands),
       result_(result),
       code_(code),
+      sizes_(sizes),
       dependence_(nest_.dependence()),
       expressions_(nest_.form->dag, dependence_, [this](int id, bool vector) { return leaf(id, vector); }) {
   expressions_.know(number_facts(nest_.form->dag, operands_));
@@ -86,7 +87,7 @@ void NestPrinter::leave_lanes() {
 }
 
 void NestPrinter::open_loop(int loop, const std::vector<int>& roots) {
-  open_loop(loop, "0", fmt::format("{}", axis(loop).extent()), roots);
+  open_loop(loop, "0", sizes_(axis(loop).extent()), roots);
 }
 
 void NestPrinter::open_item_loop(int loop, const std::vector<int>& roots) {
@@ -265,15 +266,15 @@ void NestPrinter::store(int root) {
                     : fmt::format("store(Lanes<1>{{}}, {}, {});", pointer, value));
     return;
   }
-  const std::int64_t stride = nest_.store.coefficient_of(vector_axis_);
+  const ir::Dim stride = nest_.store.coefficient_of(vector_axis_);
   GC_CHECK(stride != 0);
   if (half) {
-    code_.line(stride == 1
-                   ? fmt::format("store_from_float(lane, {}, {});", pointer, value)
-                   : fmt::format("store_from_float_strided(lane, {}, {}, {});", pointer, stride, value));
+    code_.line(stride == 1 ? fmt::format("store_from_float(lane, {}, {});", pointer, value)
+                           : fmt::format("store_from_float_strided(lane, {}, {}, {});", pointer,
+                                         sizes_(stride), value));
   } else {
     code_.line(stride == 1 ? fmt::format("store(lane, {}, {});", pointer, value)
-                           : fmt::format("store_strided(lane, {}, {}, {});", pointer, stride, value));
+                           : fmt::format("store_strided(lane, {}, {}, {});", pointer, sizes_(stride), value));
   }
 }
 
@@ -284,7 +285,7 @@ std::string NestPrinter::position(const std::string& pointer, const Index& index
 
 bool NestPrinter::may_be_negative(const Index& index) const {
   const std::vector<ir::Range> ranges = nest_.ranges();
-  return ir::range_of(index, ranges).low < 0;
+  return !ir::always_less_equal(0, ir::range_of(index, ranges).low);
 }
 
 std::string NestPrinter::atom_text(const IndexAtom& atom, bool vector) const {
@@ -298,27 +299,30 @@ std::string NestPrinter::atom_text(const IndexAtom& atom, bool vector) const {
   std::string inner = index_text(*atom.inner, vector);
   const bool modulo = atom.kind == IndexAtom::Kind::kMod;
   if (may_be_negative(*atom.inner)) {
-    return fmt::format("{}({}, {})", modulo ? "floor_modulo" : "floor_divide", inner, atom.divisor);
+    return fmt::format("{}({}, {})", modulo ? "floor_modulo" : "floor_divide", inner, sizes_(atom.divisor));
   }
   if (is_sum(*atom.inner)) inner = "(" + inner + ")";
-  return fmt::format("({} {} {})", inner, modulo ? "%" : "/", atom.divisor);
+  return fmt::format("({} {} {})", inner, modulo ? "%" : "/", sizes_(atom.divisor));
 }
 
 std::string NestPrinter::index_text(const Index& index, bool vector) const {
   std::string out;
   for (const Index::Term& t : index.terms()) {
     const std::string atom = atom_text(t.atom, vector);
-    const std::int64_t magnitude = std::abs(t.coefficient);
+    const bool is_negative = ir::always_less(t.coefficient, 0);
+    const ir::Dim magnitude = is_negative ? -t.coefficient : t.coefficient;
     if (out.empty()) {
-      if (t.coefficient < 0) out += "-";
+      if (is_negative) out += "-";
     } else {
-      out += t.coefficient < 0 ? " - " : " + ";
+      out += is_negative ? " - " : " + ";
     }
-    out += magnitude == 1 ? atom : fmt::format("{} * {}", magnitude, atom);
+    out += magnitude == 1 ? atom : fmt::format("{} * {}", sizes_(magnitude), atom);
   }
-  if (out.empty()) return fmt::format("{}", index.constant());
-  if (index.constant() != 0) {
-    out += fmt::format(" {} {}", index.constant() < 0 ? '-' : '+', std::abs(index.constant()));
+  const ir::Dim constant = index.constant();
+  if (out.empty()) return sizes_(constant);
+  if (constant != 0) {
+    const bool is_negative = ir::always_less(constant, 0);
+    out += fmt::format(" {} {}", is_negative ? '-' : '+', sizes_(is_negative ? -constant : constant));
   }
   return out;
 }
@@ -359,10 +363,10 @@ std::string NestPrinter::leaf(int id, bool vector) const {
     return fmt::format("{}(lane, {}, {})", half ? "gather_as_float" : "gather", operand.pointer,
                        index_text(index, true));
   }
-  const std::int64_t stride = index.coefficient_of(vector_axis_);
+  const ir::Dim stride = index.coefficient_of(vector_axis_);
   const std::string pointer = position(operand.pointer, index);
   return stride == 1 ? fmt::format("{}(lane, {})", function, pointer)
-                     : fmt::format("{}_strided(lane, {}, {})", function, pointer, stride);
+                     : fmt::format("{}_strided(lane, {}, {})", function, pointer, sizes_(stride));
 }
 
 }  // namespace gcompile

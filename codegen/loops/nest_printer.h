@@ -8,6 +8,7 @@
 
 #include "codegen/loops/loop_nest.h"
 #include "codegen/loops/loop_printer.h"
+#include "codegen/loops/size_parameters.h"
 
 namespace gcompile {
 
@@ -21,7 +22,7 @@ struct Mentions {
 class NestPrinter {
  public:
   NestPrinter(LoopNest nest, const std::vector<KernelTensor>& operands, const KernelTensor* result,
-              CodeText& code);
+              CodeText& code, SizeParameters& sizes);
   NestPrinter(const NestPrinter&) = delete;
   NestPrinter& operator=(const NestPrinter&) = delete;
   virtual ~NestPrinter() = default;
@@ -94,6 +95,7 @@ class NestPrinter {
   const std::vector<KernelTensor>& operands_;
   const KernelTensor* result_;
   CodeText& code_;
+  SizeParameters& sizes_;
   std::vector<std::uint64_t> dependence_;
   ExpressionPrinter expressions_;
   std::uint64_t bound_ = 0;

@@ -23,7 +23,7 @@ void collect_bare_tensors(const ir::Graph& graph, std::int64_t& step, std::vecto
       if (!result.valid() || graph.value(result).constant || graph.is_output(result)) continue;
       Buffer buffer;
       buffer.name = graph.value(result).name;
-      buffer.size = graph.value(result).type.bytes();
+      buffer.size = ir::highest(graph.value(result).type.bytes());
       buffer.begin_step = begin;
       buffer.end_step = step + 1;
       buffer_of[result] = buffers.size();

@@ -26,8 +26,8 @@ struct StorageBuffer {
 
 struct Storage {
   int buffer = -1;
-  std::int64_t offset = 0;  // elements of the value's type
-  std::vector<std::int64_t> strides;
+  ir::Dim offset = 0;  // elements of the value's type
+  ir::Shape strides;
   bool valid() const { return buffer >= 0; }
 };
 

@@ -38,7 +38,7 @@ class PortMaker {
 
   static StorageBuffer buffer_of(const ir::TensorType& type, const std::string& name) {
     StorageBuffer buffer;
-    buffer.bytes = type.bytes();
+    buffer.bytes = ir::highest(type.bytes());
     buffer.name = name;
     buffer.type = type;
     return buffer;

@@ -54,7 +54,7 @@ struct Argument {
   Space space = Space::kArena;
   int port = -1;                // kInput, kOutput, kPlaced*: index of the port; kStrip: of the image
   std::string offset_constant;  // kArena, kWeights, kState: name of the constant that holds the byte offset
-  std::int64_t extra = 0;       // further bytes (views)
+  ir::Dim extra = 0;            // further bytes (views)
   std::string c_type;           // pointee
   bool writes = false;
 };
@@ -70,9 +70,10 @@ struct Step {
   int strip_kernel = -1;  // kCall: position among the kernels of strips; takes its rows at last
   // kCall: in parameter order; kCopy: {from, to}; kIf: {condition}; kStrips: {buffers}
   std::vector<Argument> arguments;
-  std::int64_t bytes = 0;  // kCopy
-  std::string comment;     // "Conv 'conv1', Relu 'r1'"; escaped when rendered
-  std::string result;      // "float32[1, 8, 4, 4]"
+  std::vector<ir::Dim> sizes;  // kCall: parameters behind them
+  std::int64_t bytes = 0;      // kCopy
+  std::string comment;         // "Conv 'conv1', Relu 'r1'"; escaped when rendered
+  std::string result;          // "float32[1, 8, 4, 4]"
   std::vector<Step> then_steps, else_steps;
   std::vector<Step> strip_steps;  // kStrips: calls
   StripPlan strips;
@@ -142,10 +143,19 @@ struct Statistics {
   std::int64_t parameter_bytes = 0;
 };
 
-/// A size that a caller of the model chooses: a dimension with several choices.
+/// A size that a caller of the model chooses: a dimension with several choices, or with bounds.
 struct Size {
   std::string name;    // in the model; reaches text only through escape filters
   std::string c_name;  // unique [a-z0-9_] identifier
+  // With bounds: of a single schedule.
+  ir::Bounds bounds = {};
+  std::int64_t multiple = 1;
+};
+
+/// What a run needs of its sizes beyond their own bounds.
+struct SizeCondition {
+  ir::Dim form;
+  ir::Bounds bounds;
 };
 
 /// A run of the model at one choice of its sizes: calls in order, and where everything lies meanwhile.
@@ -173,6 +183,8 @@ struct Program {
   std::string model_sha256, producer, opset;  // provenance; escaped when rendered
   std::string options;                        // command line options that shape the output, canonical order
   std::vector<Size> sizes;                    // empty: all are fixed
+  bool has_ranges = false;                    // they have bounds, and formulas of them are in the schedule
+  std::vector<SizeCondition> size_conditions;
   std::vector<Schedule> schedules;  // one for each choice, the largest last; they have the same ports
   std::vector<StateTensor> states;
   std::vector<Offset> weight_offsets;

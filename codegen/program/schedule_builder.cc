@@ -96,6 +96,7 @@ class StepConverter {
     step.threaded = from.call.threaded;
     step.on_host = from.call.on_host;
     for (const CallArgument& a : from.call.arguments) step.arguments.push_back(addresses_.of(a));
+    step.sizes = from.call.sizes.sizes();
     if (step.on_host) {
       for (Argument& a : step.arguments) {
         if (a.space == Argument::Space::kWeights) a.space = Argument::Space::kHostWeights;

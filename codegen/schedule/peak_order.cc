@@ -21,7 +21,7 @@ std::vector<NodeId> lowest_peak_order(const ir::Graph& graph, const StorageAssig
     if (inserted) {
       const ir::Value& value = graph.value(id);
       const bool arena = value.producer.valid() && !graph.is_output(id);
-      values.push_back({arena ? value.type.bytes() : 0, graph.is_output(id)});
+      values.push_back({arena ? ir::highest(value.type.bytes()) : 0, graph.is_output(id)});
     }
     return at->second;
   };

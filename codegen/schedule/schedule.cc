@@ -21,7 +21,7 @@ using ir::ValueId;
 Storage Scheduler::temporary(const ir::TensorType& type, const std::vector<int>& order,
                              const std::string& name) {
   StorageBuffer buffer;
-  buffer.bytes = type.bytes();
+  buffer.bytes = ir::highest(type.bytes());
   buffer.name = name;
   buffer.type = type;
   buffers_.push_back(std::move(buffer));
@@ -144,7 +144,7 @@ KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::F
   KernelCall& call = writer.call();
   call.by_rows = by_rows;
   call.family = chosen.family->name;
-  call.multiply_adds = problem->multiply_adds();
+  call.multiply_adds = ir::at_highest(*problem).multiply_adds();
   call.multiplies_bytes = are_bytes(*problem);
   call.multiplies_floats = call.multiply_adds > 0 && is_float(problem->operands[0].element);
   call.launches = chosen.planned.cost.launches;

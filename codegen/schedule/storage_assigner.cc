@@ -38,7 +38,7 @@ bool writes_any_strides(const ir::Form& form) {
 
 }  // namespace
 
-bool StorageAssigner::placeable(ValueId id, const std::vector<std::int64_t>& strides) const {
+bool StorageAssigner::placeable(ValueId id, const ir::Shape& strides) const {
   const ir::Value& value = graph_.value(id);
   if (!value.producer.valid() || value.constant || graph_.is_output(id) || fixed_.count(id)) return false;
   const ir::Form& form = forms_.at(value.producer);
@@ -48,9 +48,9 @@ bool StorageAssigner::placeable(ValueId id, const std::vector<std::int64_t>& str
   }
   if (!std::holds_alternative<ir::ContractForm>(form)) return true;
   // The innermost axis of a contraction's result must stay dense: its epilogue stores packs along it.
-  const std::vector<std::int64_t> own = strides_in_order(value.type.shape, value.order);
+  const Shape own = strides_in_order(value.type.shape, value.order);
   for (std::size_t i = 0; i < own.size(); ++i) {
-    if (own[i] == 1 && value.type.shape[i] > 1 && strides[i] != 1) return false;
+    if (own[i] == 1 && value.type.shape[i] != 1 && strides[i] != 1) return false;
   }
   return true;
 }
@@ -63,7 +63,7 @@ std::optional<Storage> StorageAssigner::home_behind_view(NodeId id, const Storag
   const ValueId operand = viewed(id);
   const Shape& shape = graph_.value(operand).type.shape;
   if (ir::element_count(shape) != ir::element_count(form.extents)) return std::nullopt;
-  std::vector<std::int64_t> strides(shape.size(), 0);
+  ir::Shape strides(shape.size(), 0);
   const bool split =
       std::any_of(root.index.begin(), root.index.end(), [](const Index& i) { return !i.is_affine(); });
   if (split) {
@@ -75,16 +75,17 @@ std::optional<Storage> StorageAssigner::home_behind_view(NodeId id, const Storag
       return std::nullopt;
   } else {
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-      std::optional<std::int64_t> stride;
+      std::optional<ir::Dim> stride;
       if (root.index[axis].constant() != 0) return std::nullopt;
       for (const Index::Term& t : root.index[axis].terms()) {
         if (form.extents[static_cast<std::size_t>(t.atom.axis)] == 1) continue;
-        const std::int64_t of_axis = home.strides[static_cast<std::size_t>(t.atom.axis)];
-        if (t.coefficient <= 0 || of_axis % t.coefficient != 0) return std::nullopt;
-        if (stride && *stride != of_axis / t.coefficient) return std::nullopt;
-        stride = of_axis / t.coefficient;
+        const ir::Dim of_axis = home.strides[static_cast<std::size_t>(t.atom.axis)];
+        if (!ir::always_less(0, t.coefficient)) return std::nullopt;
+        const std::optional<ir::Dim> own = exact_quotient(of_axis, t.coefficient);
+        if (!own || (stride && *stride != *own)) return std::nullopt;
+        stride = own;
       }
-      strides[axis] = stride.value_or(1);
+      strides[axis] = stride.value_or(ir::Dim(1));
     }
   }
   if (!placeable(operand, strides)) return std::nullopt;
@@ -128,7 +129,7 @@ void StorageAssigner::place_parts(NodeId id, const Storage& home) {
     if (root.op != ScalarOp::kLoad) continue;
     const ValueId operand = node.operands[static_cast<std::size_t>(root.operand)];
     const Shape& shape = graph_.value(operand).type.shape;
-    Storage part{home.buffer, home.offset, std::vector<std::int64_t>(shape.size(), 0)};
+    Storage part{home.buffer, home.offset, Shape(shape.size(), 0)};
     bool shifted = shape.size() == form.extents.size();
     for (std::size_t axis = 0; shifted && axis < shape.size(); ++axis) {
       // Operand axis = result axis - low, over the whole operand.
@@ -177,7 +178,7 @@ std::optional<Storage> StorageAssigner::alias(const LoopForm& form, const Storag
   // Layout assignment wants this axis dense; a view that is not would only move the copy to every reader.
   if (!result.order.empty()) {
     const auto inner = static_cast<std::size_t>(result.order.back());
-    if (result.type.shape[inner] > 1 && view->strides[inner] != 1) return std::nullopt;
+    if (result.type.shape[inner] != 1 && view->strides[inner] != 1) return std::nullopt;
   }
   return Storage{operand.buffer, operand.offset + view->offset, view->strides};
 }
@@ -185,7 +186,7 @@ std::optional<Storage> StorageAssigner::alias(const LoopForm& form, const Storag
 Storage StorageAssigner::fresh(ValueId id) {
   const ir::Value& value = graph_.value(id);
   StorageBuffer buffer;
-  buffer.bytes = value.type.bytes();
+  buffer.bytes = ir::highest(value.type.bytes());
   buffer.name = value.name;
   buffer.type = value.type;
   buffers_.push_back(std::move(buffer));
@@ -221,7 +222,8 @@ std::optional<Storage> StorageAssigner::in_place(NodeId id, std::int64_t now) co
     const auto at = result_.storage.find(operand);
     if (at == result_.storage.end() || graph_.constant(operand)) return std::nullopt;
     const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(at->second.buffer)];
-    if (buffer.space != Space::kArena || last_use_.at(operand) > now || buffer.bytes != result.type.bytes()) {
+    if (buffer.space != Space::kArena || last_use_.at(operand) > now ||
+        buffer.bytes != ir::highest(result.type.bytes())) {
       return std::nullopt;
     }
     if (!same_layout(result.type.shape, at->second.strides, ir::row_major_strides(result.type.shape))) {
@@ -238,7 +240,7 @@ std::optional<Storage> StorageAssigner::in_place(NodeId id, std::int64_t now) co
     map = loops(id);
   }
   if (!map || !map->is_map() || !map->has_identity_store()) return std::nullopt;
-  const std::vector<std::int64_t> wanted = strides_in_order(result.type.shape, result.order);
+  const Shape wanted = strides_in_order(result.type.shape, result.order);
   // Every access of that memory must be at the element being written, and through this operand alone.
   std::map<int, int> readers;  // operands by buffer
   for (const ValueId operand : node.operands) {
@@ -256,7 +258,8 @@ std::optional<Storage> StorageAssigner::in_place(NodeId id, std::int64_t now) co
     const auto at = result_.storage.find(operand);
     if (at == result_.storage.end() || last_use_.at(operand) > now) continue;
     const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(at->second.buffer)];
-    if (buffer.space != Space::kArena || buffer.bytes != result.type.bytes() || at->second.offset != 0)
+    if (buffer.space != Space::kArena || buffer.bytes != ir::highest(result.type.bytes()) ||
+        at->second.offset != 0)
       continue;
     if (bits_of(graph_.value(operand).type.element) != bits_of(result.type.element)) continue;
     if (graph_.value(operand).type.shape != result.type.shape) continue;

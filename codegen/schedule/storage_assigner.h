@@ -39,7 +39,7 @@ class StorageAssigner {
   const ir::LoopForm* loops(ir::NodeId id) const;
   bool is_alias_candidate(ir::NodeId id) const;
   ir::ValueId viewed(ir::NodeId id) const;
-  bool placeable(ir::ValueId id, const std::vector<std::int64_t>& strides) const;
+  bool placeable(ir::ValueId id, const ir::Shape& strides) const;
   void place_operands(ir::NodeId id);
   std::optional<Storage> home_behind_view(ir::NodeId id, const Storage& home) const;
   void place_view_operand(ir::NodeId id, const Storage& home);

@@ -54,7 +54,7 @@ Sizes sizes_of(const NodeView& node) {
   s.new_columns = k[s.flat ? 1 : 2];
   s.size = s.flat ? q[2] / s.query_heads : q[3];
   s.value_size = s.flat ? v[2] / s.heads : v[3];
-  s.past = node.has_operand(kPastKey) ? node.shape(kPastKey).at(2) : 0;
+  s.past = node.has_operand(kPastKey) ? node.shape(kPastKey).at(2) : Dim();
   if (s.heads < 1 || s.query_heads % s.heads != 0) {
     operator_error(fmt::format("{} query heads cannot share {} key heads", s.query_heads, s.heads));
   }

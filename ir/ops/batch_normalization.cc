@@ -29,7 +29,7 @@ void infer(InferContext& context) {
   for (int i = 0; i < 5; ++i) require_float(context, i);
   const Shape& x = context.shape(0);
   if (x.empty()) operator_error("input 0 must have a batch axis");
-  const Shape channels = {x.size() > 1 ? x[1] : 1};
+  const Shape channels = {x.size() > 1 ? x[1] : Dim(1)};
   for (int i = 1; i < 5; ++i) {
     if (context.shape(i) != channels) operator_error("scale, bias, mean and variance must be (C)");
   }
@@ -84,7 +84,7 @@ bool decompose(RewriteContext& context) {
   const TensorType x = context.operand(0);
   // 16-bit floats are scaled and shifted in float32 and rounded once.
   const ElementType type = compute_type(x.element);
-  Shape shape = {x.rank() > 1 ? x.shape[1] : 1};
+  Shape shape = {x.rank() > 1 ? x.shape[1] : Dim(1)};
   for (int i = 2; i < x.rank(); ++i) shape.push_back(1);
   bool known = true;
   for (int i = 1; i < 5; ++i) known = known && context.constant(i) != nullptr;

@@ -23,9 +23,9 @@ void infer(InferContext& context) {
   for (int i = 1; i < context.operand_count(); ++i) {
     Shape next = context.shape(i);
     if (next.size() != out.size()) operator_error("inputs must have the same rank");
-    const std::int64_t length = next[axis];
+    const Dim length = next[axis];
     next[axis] = out[axis];
-    if (next != out) {
+    if (!assume_equal_shapes(next, out)) {
       operator_error(fmt::format("inputs 0 and {} differ outside axis {}: {} and {}", i, axis,
                                  to_string(context.shape(0)), to_string(context.shape(i))));
     }
@@ -39,9 +39,9 @@ Form lower(const LowerContext& context) {
   const int axis = normalise_axis(context.attributes().int_of("axis"), result.rank());
   const auto at = static_cast<std::size_t>(axis);
   LoopForm form = LoopForm::over(result.shape);
-  std::int64_t start = 0;
+  Dim start = 0;
   for (int i = 0; i < context.operand_count(); ++i) {
-    const std::int64_t length = context.shape(i)[at];
+    const Dim length = context.shape(i)[at];
     if (length == 0) continue;
     std::vector<Index> index = form.identity();
     index[at] = index[at] - Index(start);

@@ -41,7 +41,7 @@ void normalise(RewriteContext& context) {
       window.pads[i + spatial] -= extra[i];
       continue;
     }
-    const std::int64_t goal = wanted.empty() ? x[i + 2] * window.strides[i] : wanted[i];
+    const std::int64_t goal = wanted.empty() ? x[i + 2] * window.strides[i] : Dim(wanted[i]);
     const std::int64_t full =
         (x[i + 2] - 1) * window.strides[i] + extra[i] + window.span(static_cast<int>(i));
     const std::int64_t total = std::max<std::int64_t>(0, full - goal);

@@ -71,7 +71,7 @@ RealTensor convolve(const RealTensor& x, const RealTensor& w, const Window& wind
   const std::int64_t group_inputs = w.shape[1];
   const std::int64_t group_outputs = w.shape[0] / group;
   const Shape x_strides = row_major_strides(x.shape);
-  const std::int64_t taps = product(window.kernel);
+  const std::int64_t taps = product(shape_of(window.kernel));
   Shape at(y.shape.size(), 0);
   for (std::size_t position = 0; position < y.values.size(); ++position) {
     poll_interrupt();
@@ -100,7 +100,7 @@ RealTensor convolve(const RealTensor& x, const RealTensor& w, const Window& wind
   return y;
 }
 
-std::int64_t transposed_count(const Window& window, int i, std::int64_t input) {
+Dim transposed_count(const Window& window, int i, Dim input) {
   return (input - 1) * window.strides[static_cast<std::size_t>(i)] + window.span(i) - window.begin(i) -
          window.end(i);
 }
@@ -116,7 +116,7 @@ RealTensor convolve_transposed(const RealTensor& x, const RealTensor& w, const W
     y.shape.push_back(transposed_count(window, i, x.shape[static_cast<std::size_t>(i + 2)]));
   }
   y.values.assign(static_cast<std::size_t>(product(y.shape)), 0.0);
-  const std::int64_t taps = product(window.kernel);
+  const std::int64_t taps = product(shape_of(window.kernel));
   const Shape y_strides = row_major_strides(y.shape);
   Shape at(x.shape.size(), 0);
   for (std::size_t position = 0; position < x.values.size(); ++position) {
@@ -180,7 +180,7 @@ Tensor wrapped(const RealTensor& sums) {
 
 Tensor with_bias(const RealTensor& sums, ElementType type, const Tensor* bias) {
   Tensor y(TensorType{type, sums.shape});
-  const std::int64_t plane = y.count() == 0 ? 1 : y.count() / (sums.shape[0] * sums.shape[1]);
+  const std::int64_t plane = y.count() == 0 ? Dim(1) : y.count() / (sums.shape[0] * sums.shape[1]);
   for (std::int64_t i = 0; i < y.count(); ++i) {
     const double start = bias ? bias->real_at(i / plane % sums.shape[1]) : 0;
     y.set(i, Scalar::of_real(type, start + sums.values[static_cast<std::size_t>(i)]));

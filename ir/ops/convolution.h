@@ -27,7 +27,7 @@ RealTensor convolve(const RealTensor& x, const RealTensor& w, const Window& wind
 RealTensor convolve_transposed(const RealTensor& x, const RealTensor& w, const Window& window,
                                std::int64_t group);
 /// Length of spatial axis i after a transposed convolution.
-std::int64_t transposed_count(const Window& window, int i, std::int64_t input);
+Dim transposed_count(const Window& window, int i, Dim input);
 
 /// Sums of products of differences of bytes as int32, modulo 2^32.
 Tensor wrapped(const RealTensor& sums);

@@ -9,7 +9,7 @@ namespace {
 
 void infer_expand(InferContext& context) {
   require_computable(context, 0);
-  const std::vector<std::int64_t> shape = context.constant_ints(1, "the shape to expand to");
+  const Shape shape = context.known_sizes(1, "the shape to expand to");
   context.set_result(0, context.element(0), broadcast(context.shape(0), shape));
 }
 
@@ -36,15 +36,19 @@ void normalise_tile(RewriteContext& context) {
 
 void infer_tile(InferContext& context) {
   require_computable(context, 0);
-  const std::vector<std::int64_t> repeats = context.constant_ints(1, "repeats");
+  const Shape repeats = context.known_sizes(1, "repeats");
   Shape shape = context.shape(0);
   if (repeats.size() != shape.size()) {
     operator_error(fmt::format("{} repeats given for {} axes", repeats.size(), shape.size()));
   }
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (repeats[i] < 0 || __builtin_mul_overflow(shape[i], repeats[i], &shape[i])) {
+    std::int64_t product;
+    const bool are_numbers = repeats[i].is_constant() && shape[i].is_constant();
+    if (are_numbers &&
+        (repeats[i] < 0 || __builtin_mul_overflow(shape[i].constant(), repeats[i].constant(), &product))) {
       operator_error(fmt::format("axis {} is repeated {} times", i, repeats[i]));
     }
+    shape[i] *= repeats[i];
   }
   context.set_result(0, context.element(0), std::move(shape));
 }
@@ -54,8 +58,7 @@ Form lower_tile(const LowerContext& context) {
   LoopForm form = LoopForm::over(context.result(0).shape);
   std::vector<Index> index;
   for (std::size_t i = 0; i < in.size(); ++i) {
-    index.push_back(
-        modulo(Index::axis(static_cast<int>(i)), std::max<std::int64_t>(in[i], 1), form.ranges()));
+    index.push_back(modulo(Index::axis(static_cast<int>(i)), max(in[i], 1), form.ranges()));
   }
   form.set_root(form.dag.load(0, context.element(0), std::move(index)));
   return form;

@@ -74,7 +74,7 @@ class Evaluator {
     const std::int64_t q0 = (head * attention_.rows + row) * size;
     const std::int64_t k0 = head / attention_.group * columns * size;
     const std::int64_t m0 = mask_ ? mask_offset(head, row) : 0;
-    const std::int64_t step = mask_ ? mask_strides_.back() : 0;
+    const std::int64_t step = mask_ ? mask_strides_.back() : Dim();
     std::vector<double> scores;
     for (std::int64_t column = 0; column < columns; ++column) {
       double sum = 0;

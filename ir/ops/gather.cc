@@ -18,18 +18,19 @@ void require_index(const NodeView& node, int i) {
 }
 
 /// Known indices must lie in [-extent, extent).
-void require_inside(const Tensor* indices, std::int64_t extent) {
+void require_inside(const Tensor* indices, Dim extent) {
   if (!indices) return;
   for (std::int64_t i = 0; i < indices->count(); ++i) {
     const std::int64_t index = indices->int_at(i);
-    if (index < -extent || index >= extent) {
-      operator_error(fmt::format("index {} is outside [{}, {})", index, -extent, extent));
+    if (!always_less_equal(-extent, index) || !always_less(index, extent)) {
+      operator_error(
+          fmt::format("index {} is outside [{}, {})", index, to_string(-extent), to_string(extent)));
     }
   }
 }
 
 /// Wraps the loaded scalar, adds the bounds check unless every value is known, and makes an index of it.
-Index checked_index(LoopForm& form, int scalar, std::int64_t extent, const Tensor* known) {
+Index checked_index(LoopForm& form, int scalar, Dim extent, const Tensor* known) {
   Dag& dag = form.dag;
   bool negative = !known;
   for (std::int64_t i = 0; known && i < known->count() && !negative; ++i) negative = known->int_at(i) < 0;
@@ -40,14 +41,14 @@ Index checked_index(LoopForm& form, int scalar, std::int64_t extent, const Tenso
 }
 
 /// first + step * position when the known indices, wrapped, are such a sequence.
-std::optional<std::pair<std::int64_t, std::int64_t>> progression(const Tensor& indices, std::int64_t extent) {
+std::optional<std::pair<Dim, Dim>> progression(const Tensor& indices, Dim extent) {
   if (indices.count() == 0) return std::nullopt;
   const auto wrapped = [&](std::int64_t i) {
     const std::int64_t index = indices.int_at(i);
-    return index < 0 ? index + extent : index;
+    return index < 0 ? index + extent : Dim(index);
   };
-  const std::int64_t first = wrapped(0);
-  const std::int64_t step = indices.count() > 1 ? wrapped(1) - first : 0;
+  const Dim first = wrapped(0);
+  const Dim step = indices.count() > 1 ? wrapped(1) - first : Dim();
   for (std::int64_t i = 1; i < indices.count(); ++i) {
     if (wrapped(i) != first + i * step) return std::nullopt;
   }
@@ -72,7 +73,7 @@ Form lower_gather(const LowerContext& context) {
   const Shape& x = context.shape(0);
   const Shape& indices = context.shape(1);
   const int axis = normalise_axis(context.attributes().int_of("axis"), static_cast<int>(x.size()));
-  const std::int64_t extent = x[static_cast<std::size_t>(axis)];
+  const Dim extent = x[static_cast<std::size_t>(axis)];
   LoopForm form = LoopForm::over(context.result(0).shape);
   const std::vector<Index> axes = form.identity();
   const auto first = axes.begin() + axis;
@@ -104,8 +105,8 @@ void infer_gather_elements(InferContext& context) {
   if (indices.size() != x.size()) operator_error("the indices must have the rank of the data");
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (static_cast<int>(i) != axis && indices[i] > x[i]) {
-      operator_error(
-          fmt::format("the indices have {} elements along axis {}, the data {}", indices[i], i, x[i]));
+      operator_error(fmt::format("the indices have {} elements along axis {}, the data {}",
+                                 to_string(indices[i]), i, to_string(x[i])));
     }
   }
   require_inside(context.constant(1), x[static_cast<std::size_t>(axis)]);

@@ -158,7 +158,7 @@ void infer_matmul(InferContext& context) {
 std::int64_t broadcast_position(const Shape& shape, const Shape& at) {
   std::int64_t position = 0;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    position = position * shape[i] + (shape[i] == 1 ? 0 : at[at.size() - shape.size() + i]);
+    position = position * shape[i] + (shape[i] == 1 ? Dim() : at[at.size() - shape.size() + i]);
   }
   return position;
 }

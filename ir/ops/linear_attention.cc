@@ -34,7 +34,7 @@ LinearAttentionWork work_of(const NodeView& node) {
   w.batch = q[0];
   w.steps = q[1];
   w.size = q[2] / w.query_heads;
-  w.key_heads = w.size > 0 ? k[2] / w.size : 0;
+  w.key_heads = w.size > 0 ? k[2] / w.size : Dim();
   w.value_size = v[2] / w.heads;
   const auto tokens = [&](std::int64_t heads, std::int64_t size) {
     return Shape{w.batch, w.steps, heads * size};

@@ -78,7 +78,7 @@ bool decompose_pool(RewriteContext& context) {
   for (std::size_t i = 0; i < spatial; ++i) {
     const int axis = static_cast<int>(i);
     const std::int64_t reach = (y[i + 2] - 1) * window.strides[i] + window.span(axis) - window.begin(axis);
-    window.pads[i + spatial] = std::max(window.pads[i + spatial], reach - x[i + 2]);
+    window.pads[i + spatial] = std::max<std::int64_t>(window.pads[i + spatial], reach - x[i + 2]);
   }
   Attributes attributes;
   attributes.set("kernel_shape", window.kernel);

@@ -29,7 +29,7 @@ struct Moments {
 };
 
 /// `centred` false: the "variance" is the mean of squares and the deviation x itself (RMS).
-Moments moments_of(LoopForm form, std::vector<Index> index, ElementType type, double elements, bool centred) {
+Moments moments_of(LoopForm form, std::vector<Index> index, ElementType type, Dim elements, bool centred) {
   Moments m;
   m.form = std::move(form);
   m.form.final_over_reduced = true;
@@ -42,11 +42,12 @@ Moments moments_of(LoopForm form, std::vector<Index> index, ElementType type, do
   int next = 0;
   if (centred) {
     m.form.stages.push_back({Combine::kSum, m.x});
-    const int mean = m.apply(ScalarOp::kDiv, dag.accumulator(next++, m.compute), m.number(elements));
+    const int mean =
+        m.apply(ScalarOp::kDiv, dag.accumulator(next++, m.compute), dag.size(m.compute, elements));
     m.deviation = m.apply(ScalarOp::kSub, m.x, mean);
   }
   m.form.stages.push_back({Combine::kSum, m.apply(ScalarOp::kMul, m.deviation, m.deviation)});
-  m.variance = m.apply(ScalarOp::kDiv, dag.accumulator(next, m.compute), m.number(elements));
+  m.variance = m.apply(ScalarOp::kDiv, dag.accumulator(next, m.compute), dag.size(m.compute, elements));
   return m;
 }
 
@@ -201,11 +202,11 @@ Form lower_group(const LowerContext& context) {
   form.extents = {x[0], groups, x[1] / groups};
   form.parallel = 2;
   std::vector<Index> index = {Index::axis(0), Index::axis(1) * (x[1] / groups) + Index::axis(2)};
-  double elements = static_cast<double>(x[1] / groups);
+  Dim elements = x[1] / groups;
   for (std::size_t i = 2; i < x.size(); ++i) {
     index.push_back(Index::axis(static_cast<int>(form.extents.size())));
     form.extents.push_back(x[i]);
-    elements *= static_cast<double>(x[i]);
+    elements *= x[i];
   }
   return scaled_and_shifted(
       context, moments_of(std::move(form), std::move(index), context.element(0), elements, true));

@@ -31,7 +31,8 @@ Pads pads_of(const NodeView& node) {
   if (pads.size() != 2 * axes.size()) {
     operator_error(fmt::format("{} pads given, {} expected", pads.size(), 2 * axes.size()));
   }
-  Pads out{Shape(static_cast<std::size_t>(rank)), Shape(static_cast<std::size_t>(rank))};
+  Pads out{std::vector<std::int64_t>(static_cast<std::size_t>(rank)),
+           std::vector<std::int64_t>(static_cast<std::size_t>(rank))};
   for (const std::int64_t pad : pads) {
     if (pad < -kPadLimit || pad > kPadLimit) operator_error(fmt::format("a pad is {}", pad));
   }

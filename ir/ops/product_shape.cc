@@ -10,7 +10,7 @@ Shape product_shape(const Shape& a, const Shape& b) {
   if (a.size() < 2 || b.size() < 2) {
     operator_error(fmt::format("both factors must have rank 2 or more: {} x {}", to_string(a), to_string(b)));
   }
-  if (a[a.size() - 1] != b[b.size() - 2]) {
+  if (!assume_equal(a[a.size() - 1], b[b.size() - 2])) {
     operator_error(fmt::format("inner dimensions differ: {} x {}", to_string(a), to_string(b)));
   }
   Shape out = broadcast(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));

@@ -10,20 +10,20 @@ namespace {
 struct Reduction {
   Combine combine;
   int (*before)(Dag&, int x);
-  int (*after)(Dag&, int accumulated, double elements);
+  int (*after)(Dag&, int accumulated, Dim elements);
   /// Roots and logarithms of integers are computed in float64.
   bool real = false;
 };
 
 int same(Dag&, int x) { return x; }
-int same_after(Dag&, int accumulated, double) { return accumulated; }
+int same_after(Dag&, int accumulated, Dim) { return accumulated; }
 int absolute(Dag& dag, int x) { return dag.apply(ScalarOp::kAbs, {x}); }
 int square(Dag& dag, int x) { return dag.apply(ScalarOp::kMul, {x, x}); }
-int mean(Dag& dag, int sum, double elements) {
-  return dag.apply(ScalarOp::kDiv, {sum, dag.constant(dag.type(sum), elements)});
+int mean(Dag& dag, int sum, Dim elements) {
+  return dag.apply(ScalarOp::kDiv, {sum, dag.size(dag.type(sum), elements)});
 }
-int root(Dag& dag, int sum, double) { return dag.apply(ScalarOp::kSqrt, {sum}); }
-int logarithm(Dag& dag, int sum, double) { return dag.apply(ScalarOp::kLog, {sum}); }
+int root(Dag& dag, int sum, Dim) { return dag.apply(ScalarOp::kSqrt, {sum}); }
+int logarithm(Dag& dag, int sum, Dim) { return dag.apply(ScalarOp::kLog, {sum}); }
 
 constexpr Reduction kSum = {Combine::kSum, same, same_after};
 constexpr Reduction kMean = {Combine::kSum, same, mean};

@@ -21,7 +21,7 @@ ReducedAxes::ReducedAxes(const Shape& shape, const std::vector<int>& axes, bool 
     const auto at = static_cast<std::size_t>(i);
     if (std::binary_search(axes.begin(), axes.end(), i)) {
       if (keep) form.store.emplace_back(0);
-      elements *= static_cast<double>(shape[at]);
+      elements *= shape[at];
       continue;
     }
     index[at] = Index::axis(static_cast<int>(form.extents.size()));

@@ -14,7 +14,7 @@ struct ReducedAxes {
   /// Index of the operand: one entry per axis of `shape`.
   std::vector<Index> index;
   /// Number of elements reduced to one.
-  double elements = 1;
+  Dim elements = 1;
 
   ReducedAxes(const Shape& shape, const std::vector<int>& axes, bool keep);
   /// The final expression runs over all axes and the result has the operand's shape.

@@ -32,7 +32,7 @@ void infer(InferContext& context) {
       operator_error("a table of positions needs weights of its shape");
     }
   }
-  context.set_result(0, context.element(0), sizes);
+  context.set_result(0, context.element(0), shape_of(sizes));
 }
 
 /// Nested sums over the taps of the table axes, outermost first.

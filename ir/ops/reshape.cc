@@ -12,34 +12,42 @@ namespace {
 /// ONNX Reshape: 0 copies the input's dim (unless allowzero), one -1 is what is left.
 Shape target_shape(const NodeView& node) {
   const Shape& in = node.shape(0);
-  Shape out = node.constant_ints(1, "the shape to reshape to");
+  Shape out = node.known_sizes(1, "the shape to reshape to");
   const bool allow_zero = node.attributes().flag("allowzero");
-  std::int64_t known = 1;
+  Dim known = 1;
   int unknown = -1;
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (out[i] == 0 && !allow_zero) {
       if (i >= in.size()) operator_error(fmt::format("dim {} copies a dim that the input has not", i));
       out[i] = in[i];
     }
-    if (out[i] < -1) operator_error(fmt::format("the shape has the dim {}", out[i]));
+    // A zero copies, -1 is the rest: what may be one of them at some runs only has no shape of its own.
+    const bool is_plain =
+        out[i].is_constant() || always_less(0, out[i]) ||
+        (always_less_equal(0, out[i]) && (allow_zero || (i < in.size() && out[i] == in[i])));
+    if (!is_plain) {
+      operator_error(
+          fmt::format("dim {}, {}, is 0 at some runs, where it would copy the input's", i, to_string(out[i])),
+          "give the dimensions lower bounds by which it is not");
+    }
+    if (out[i].is_constant() && out[i] < -1) operator_error(fmt::format("the shape has the dim {}", out[i]));
     if (out[i] == -1) {
       if (unknown >= 0) operator_error("the shape has two dims of -1");
       unknown = static_cast<int>(i);
     } else {
-      if (__builtin_mul_overflow(known, out[i], &known)) {
-        operator_error(fmt::format("the shape {} is beyond 63 bits", to_string(out)));
-      }
+      known *= out[i];
     }
   }
-  const std::int64_t count = element_count(in);
+  const Dim count = element_count(in);
   if (unknown >= 0) {
-    if (known == 0 ? count != 0 : count % known != 0) {
-      operator_error(fmt::format("{} elements do not fit the shape {}", count, to_string(out)));
-    }
-    out[static_cast<std::size_t>(unknown)] = known == 0 ? 0 : count / known;
+    const std::optional<Dim> rest =
+        known == 0 ? (count == 0 ? std::optional<Dim>(0) : std::nullopt) : exact_quotient(count, known);
+    if (!rest)
+      operator_error(fmt::format("{} elements do not fit the shape {}", to_string(count), to_string(out)));
+    out[static_cast<std::size_t>(unknown)] = *rest;
   }
-  if (element_count(out) != count) {
-    operator_error(fmt::format("{} elements do not fit the shape {}", count, to_string(out)));
+  if (!assume_equal(element_count(out), count)) {
+    operator_error(fmt::format("{} elements do not fit the shape {}", to_string(count), to_string(out)));
   }
   return out;
 }
@@ -90,8 +98,8 @@ Shape squeezed(const NodeView& node) {
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (!std::binary_search(axes.begin(), axes.end(), static_cast<int>(i))) {
       out.push_back(in[i]);
-    } else if (in[i] != 1) {
-      operator_error(fmt::format("axis {} has {} elements and cannot be squeezed", i, in[i]));
+    } else if (!assume_equal(in[i], 1)) {
+      operator_error(fmt::format("axis {} has {} elements and cannot be squeezed", i, to_string(in[i])));
     }
   }
   return out;
@@ -106,7 +114,7 @@ Shape unsqueezed(const NodeView& node) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < rank; ++i) {
     const bool added = std::binary_search(axes.begin(), axes.end(), static_cast<int>(i));
-    out.push_back(added ? 1 : in[next++]);
+    out.push_back(added ? Dim(1) : in[next++]);
   }
   return out;
 }

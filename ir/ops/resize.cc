@@ -169,7 +169,7 @@ ValueId emit_resample(RewriteContext& context, ValueId x, const std::vector<Axis
     operands.push_back(context.constant(std::move(weights), context.node().results[0]));
   }
   Attributes attributes;
-  attributes.set("sizes", sizes);
+  attributes.set("sizes", numbers_of(sizes));
   attributes.set("multipliers", multipliers);
   attributes.set("offsets", offsets);
   attributes.set("divisors", divisors);

@@ -159,7 +159,8 @@ std::vector<Tensor> evaluate_elements(const EvaluateContext& context) {
     poll_interrupt();
     std::int64_t rest = i, at = 0;
     for (std::size_t k = box.size(); k-- > 0;) {
-      const std::int64_t coordinate = k == axis ? checked(indices.int_at(i), y.shape()[k]) : rest % box[k];
+      const std::int64_t coordinate =
+          k == axis ? Dim(checked(indices.int_at(i), y.shape()[k])) : rest % box[k];
       at += coordinate * strides[k];
       rest /= box[k];
     }

@@ -12,6 +12,11 @@ namespace gcompile::ir {
 namespace {
 
 bool decompose_to_constant(RewriteContext& context) {
+  if (const auto& sizes = context.graph().value(context.node().results[0]).sizes) {
+    const Shape elements = *sizes;
+    context.replace_result(0, context.constant_ints(elements));
+    return true;
+  }
   std::vector<const Tensor*> operands;
   for (int i = 0; i < context.operand_count(); ++i) operands.push_back(context.constant(i));
   const EvaluateContext evaluation(context.graph(), context.id(), operands);
@@ -61,9 +66,9 @@ void infer_constant_of_shape(InferContext& context) {
     operator_error(
         fmt::format("attribute 'value' is {}, in which nothing computes", name_of(value.element())));
   }
-  const Shape shape = context.constant_ints(0, "the shape");
-  for (const std::int64_t dim : shape) {
-    if (dim < 0) operator_error(fmt::format("the shape has the dim {}", dim));
+  const Shape shape = context.known_sizes(0, "the shape");
+  for (const Dim dim : shape) {
+    if (dim.is_constant() && dim < 0) operator_error(fmt::format("the shape has the dim {}", dim));
   }
   context.set_result(0, value.element(), shape);
 }
@@ -100,7 +105,6 @@ Form lower_eye_like(const LowerContext& context) {
 // Range -----------------------------------------------------------------------------------------------------
 
 Scalar range_operand(const NodeView& node, int i, std::string_view name) {
-  require_scalar(node, i, name);
   const Tensor* tensor = node.constant(i);
   if (!tensor) {
     operator_error(fmt::format("{} must be known at compile time", name),
@@ -112,10 +116,18 @@ Scalar range_operand(const NodeView& node, int i, std::string_view name) {
 void infer_range(InferContext& context) {
   const ElementType type = same_type(context);
   require_computable(context, 0);
-  const Scalar start = range_operand(context, 0, "start");
-  const Scalar limit = range_operand(context, 1, "limit");
+  constexpr std::string_view kNames[] = {"start", "limit", "delta"};
+  for (int i = 0; i < 3; ++i) require_scalar(context, i, kNames[i]);
   const Scalar delta = range_operand(context, 2, "delta");
   if (delta.as_double() == 0) operator_error("delta is 0");
+  if (context.knows_sizes(0) || context.knows_sizes(1)) {
+    const Dim span = context.known_sizes(1, "limit").at(0) - context.known_sizes(0, "start").at(0);
+    const Dim steps = delta.integer > 0 ? span : -span;
+    context.set_result(0, type, {max(ceil_div(steps, std::abs(delta.integer)), 0)});
+    return;
+  }
+  const Scalar start = range_operand(context, 0, "start");
+  const Scalar limit = range_operand(context, 1, "limit");
   std::int64_t count = 0;
   if (is_float(type)) {
     const double steps = std::ceil((limit.real - start.real) / delta.real);
@@ -160,15 +172,20 @@ Shape wanted_dims(const NodeView& node) {
 }
 
 void infer_shape(InferContext& context) {
-  context.set_result(0, ElementType::kInt64, {static_cast<std::int64_t>(wanted_dims(context).size())});
+  const Shape dims = wanted_dims(context);
+  context.set_result(0, ElementType::kInt64, {static_cast<std::int64_t>(dims.size())});
+  context.set_sizes(dims);
 }
 
 std::vector<Tensor> evaluate_shape(const EvaluateContext& context) {
-  const Shape dims = wanted_dims(context);
+  const std::vector<std::int64_t> dims = numbers_of(wanted_dims(context));
   return {Tensor::of_ints(dims, {static_cast<std::int64_t>(dims.size())})};
 }
 
-void infer_size(InferContext& context) { context.set_result(0, ElementType::kInt64, {}); }
+void infer_size(InferContext& context) {
+  context.set_result(0, ElementType::kInt64, {});
+  context.set_sizes({context.operand(0).count()});
+}
 
 std::vector<Tensor> evaluate_size(const EvaluateContext& context) {
   return {Tensor::scalar(Scalar::of_integer(ElementType::kInt64, context.operand(0).count()))};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "ir/ops/support.h"
 
@@ -10,42 +11,52 @@ namespace gcompile::ir {
 namespace {
 
 struct AxisSlice {
-  std::int64_t start = 0;
+  Dim start = 0;
   std::int64_t step = 1;
-  std::int64_t count = 0;
+  Dim count = 0;
 };
 
 /// ONNX Slice-13: negative positions count from the end, then clamp to [0, n] for a positive step and to
 /// [0, n - 1] (start) and [-1, n - 1] (end) for a negative one.
-AxisSlice slice_axis(std::int64_t start, std::int64_t end, std::int64_t step, std::int64_t n) {
+AxisSlice slice_axis(Dim start, Dim end, std::int64_t step, Dim n) {
   if (step == 0) operator_error("a step is 0");
-  if (start < 0) start += n;
-  if (end < 0) end += n;
+  const auto clamped = [](Dim position, Dim low, Dim high) {
+    // Models write "to the end" as the largest number.
+    if (position.is_constant() && position.constant() >= highest(high)) return high;
+    return max(low, min(position, high));
+  };
+  const auto from_start = [&](Dim position) {
+    if (always_less_equal(0, position)) return position;
+    if (position.is_constant() && position.constant() < -highest(n)) return Dim(-1);  // before the first one
+    if (always_less(position, 0)) return position + n;
+    operator_error(fmt::format("the position {} counts from the end of {} in some runs only",
+                               to_string(position), to_string(n)),
+                   "give the dimensions lower bounds by which it does in all or none");
+  };
+  start = from_start(start);
+  end = from_start(end);
   AxisSlice slice;
   slice.step = step;
   if (step > 0) {
-    slice.start = std::clamp<std::int64_t>(start, 0, n);
-    end = std::clamp<std::int64_t>(end, 0, n);
-    const std::int64_t span = std::max<std::int64_t>(0, end - slice.start);
-    slice.count = span / step + (span % step != 0);
+    slice.start = clamped(start, 0, n);
+    slice.count = ceil_div(max(0, clamped(end, 0, n) - slice.start), step);
   } else {
-    slice.start = std::clamp<std::int64_t>(start, 0, std::max<std::int64_t>(n - 1, 0));
-    end = std::clamp<std::int64_t>(end, -1, n - 1);
-    const std::int64_t span = std::max<std::int64_t>(0, slice.start - end);
-    // -(step + 1) + 1 avoids the overflow of -INT64_MIN.
-    const std::uint64_t stride = static_cast<std::uint64_t>(-(step + 1)) + 1;
-    slice.count = static_cast<std::int64_t>((static_cast<std::uint64_t>(span) + stride - 1) / stride);
+    slice.start = clamped(start, 0, max(n - 1, 0));
+    const Dim span = max(0, slice.start - clamped(end, -1, n - 1));
+    // Of the smallest number there is no opposite, but it is as far as any.
+    slice.count = ceil_div(span, step == std::numeric_limits<std::int64_t>::min() ? kDimLimit : -step);
+    if (!always_less(0, n)) slice.count = min(slice.count, n);  // of no elements, none
   }
-  if (slice.count <= 1) slice.step = 1;
+  if (always_less_equal(slice.count, 1)) slice.step = 1;
   return slice;
 }
 
 std::vector<AxisSlice> slices_of(const NodeView& node) {
   const Shape& shape = node.shape(0);
   std::vector<AxisSlice> slices;
-  for (const std::int64_t n : shape) slices.push_back({0, 1, n});
-  const std::vector<std::int64_t> starts = node.constant_ints(1, "starts");
-  const std::vector<std::int64_t> ends = node.constant_ints(2, "ends");
+  for (const Dim n : shape) slices.push_back({0, 1, n});
+  const Shape starts = node.known_sizes(1, "starts");
+  const Shape ends = node.known_sizes(2, "ends");
   std::vector<std::int64_t> axes, steps(starts.size(), 1);
   for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
   if (node.has_operand(3)) axes = node.constant_ints(3, "axes");
@@ -95,28 +106,27 @@ void normalise_split(RewriteContext& context) {
   context.mutable_attributes().set("num_outputs", std::int64_t{context.result_count()});
 }
 
-std::vector<std::int64_t> split_lengths(const NodeView& node) {
+Shape split_lengths(const NodeView& node) {
   const int axis = normalise_axis(node.attributes().int_of("axis"), node.operand(0).rank());
-  const std::int64_t n = node.shape(0)[static_cast<std::size_t>(axis)];
+  const Dim n = node.shape(0)[static_cast<std::size_t>(axis)];
   const std::int64_t parts = node.result_count();
-  std::vector<std::int64_t> lengths;
+  Shape lengths;
   if (node.has_operand(1)) {
-    lengths = node.constant_ints(1, "split");
+    lengths = node.known_sizes(1, "split");
   } else {
     // Equal chunks; the last one is smaller when they do not come out even (opset 18).
-    const std::int64_t chunk = ceil_div(n, parts);
-    for (std::int64_t i = 0; i < parts; ++i) {
-      lengths.push_back(std::clamp<std::int64_t>(n - i * chunk, 0, chunk));
-    }
+    const Dim chunk = ceil_div(n, parts);
+    for (std::int64_t i = 0; i < parts; ++i) lengths.push_back(max(0, min(n - i * chunk, chunk)));
   }
-  std::int64_t sum = 0;
-  for (const std::int64_t length : lengths) {
-    if (length < 0) operator_error(fmt::format("a part has the length {}", length));
+  Dim sum = 0;
+  for (const Dim length : lengths) {
+    if (!always_less_equal(0, length))
+      operator_error(fmt::format("a part has the length {}", to_string(length)));
     sum += length;
   }
-  if (static_cast<std::int64_t>(lengths.size()) != parts || sum != n) {
-    operator_error(
-        fmt::format("lengths {} do not split {} elements into {} outputs", to_string(lengths), n, parts));
+  if (static_cast<std::int64_t>(lengths.size()) != parts || !assume_equal(sum, n)) {
+    operator_error(fmt::format("lengths {} do not split {} elements into {} outputs", to_string(lengths),
+                               to_string(n), parts));
   }
   return lengths;
 }
@@ -127,7 +137,7 @@ void infer_split(InferContext& context) {
   if (attributes.has("num_outputs") && attributes.int_of("num_outputs") != context.result_count()) {
     operator_error("num_outputs disagrees with the number of outputs");
   }
-  const std::vector<std::int64_t> lengths = split_lengths(context);
+  const Shape lengths = split_lengths(context);
   const int axis = normalise_axis(attributes.int_of("axis"), context.operand(0).rank());
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     TensorType type = context.operand(0);
@@ -137,11 +147,11 @@ void infer_split(InferContext& context) {
 }
 
 bool decompose_split(RewriteContext& context) {
-  const std::vector<std::int64_t> lengths = split_lengths(context);
+  const Shape lengths = split_lengths(context);
   const std::vector<std::int64_t> axis = {context.attributes().int_of("axis")};
-  std::int64_t start = 0;
+  Dim start = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const std::vector<std::int64_t> from = {start}, to = {start + lengths[i]};
+    const Shape from = {start}, to = {start + lengths[i]};
     start += lengths[i];
     if (!context.has_result(static_cast<int>(i))) continue;
     const ValueId part = context.emit("Slice", {context.operand_id(0), context.constant_ints(from),

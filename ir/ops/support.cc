@@ -6,15 +6,31 @@
 
 namespace gcompile::ir {
 
+namespace {
+
+/// Neither is known to be one, and they differ in form. They may be taken for equal where neither can be one:
+/// a size that is one at some runs only would make another shape there.
+void require_same(Dim x, Dim y, const Shape& a, const Shape& b) {
+  const bool may_be_one = !always_less(1, x) && !always_less(1, y) && !(x.is_constant() && y.is_constant());
+  if (may_be_one && are_equal(x, y) == Truth::kUnknown) {
+    operator_error(fmt::format("shapes {} and {} broadcast in another way where {} or {} is 1", to_string(a),
+                               to_string(b), to_string(x), to_string(y)),
+                   "give both one name with --shape, or a number to one of them, or lower bounds of 2");
+  }
+  if (!assume_equal(x, y)) {
+    operator_error(fmt::format("shapes {} and {} do not broadcast", to_string(a), to_string(b)));
+  }
+}
+
+}  // namespace
+
 Shape broadcast(const Shape& a, const Shape& b) {
   const std::size_t rank = std::max(a.size(), b.size());
   Shape out(rank);
   for (std::size_t i = 0; i < rank; ++i) {
-    const std::int64_t x = i < rank - a.size() ? 1 : a[i - (rank - a.size())];
-    const std::int64_t y = i < rank - b.size() ? 1 : b[i - (rank - b.size())];
-    if (x != y && x != 1 && y != 1) {
-      operator_error(fmt::format("shapes {} and {} do not broadcast", to_string(a), to_string(b)));
-    }
+    const Dim x = i < rank - a.size() ? Dim(1) : a[i - (rank - a.size())];
+    const Dim y = i < rank - b.size() ? Dim(1) : b[i - (rank - b.size())];
+    if (x != y && x != 1 && y != 1) require_same(x, y, a, b);
     out[i] = x == 1 ? y : x;
   }
   return out;
@@ -160,6 +176,7 @@ std::optional<Scalar> constant_scalar(const NodeView& node, int i) {
 
 int load_scalar(Dag& dag, const NodeView& node, int i) {
   if (const std::optional<Scalar> value = constant_scalar(node, i)) return dag.constant(*value);
+  if (node.knows_sizes(i)) return dag.cast(dag.size(node.known_sizes(i, "a scalar").at(0)), node.element(i));
   return dag.load(i, node.element(i), std::vector<Index>(node.shape(i).size(), Index(0)));
 }
 
@@ -169,11 +186,10 @@ void require_scalar(const NodeView& node, int i, std::string_view what) {
   }
 }
 
-int wrap_index(Dag& dag, int id, std::int64_t extent) {
+int wrap_index(Dag& dag, int id, Dim extent) {
   const int index = dag.cast(id, ElementType::kInt64);
   const int zero = dag.constant(ElementType::kInt64, 0);
-  const int from_end =
-      dag.apply(ScalarOp::kAdd, {index, dag.constant(Scalar::of_integer(ElementType::kInt64, extent))});
+  const int from_end = dag.apply(ScalarOp::kAdd, {index, dag.size(extent)});
   return dag.apply(ScalarOp::kSelect, {dag.apply(ScalarOp::kLess, {index, zero}), from_end, index});
 }
 

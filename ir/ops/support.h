@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/operator.h"
+#include "ir/sizes.h"
 
 namespace gcompile::ir {
 
@@ -53,7 +54,7 @@ int load_scalar(Dag& dag, const NodeView& node, int i);
 void require_scalar(const NodeView& node, int i, std::string_view what);
 
 /// Integer index `id` (any integer type) as int64 with negative values counted from the end of `extent`.
-int wrap_index(Dag& dag, int id, std::int64_t extent);
+int wrap_index(Dag& dag, int id, Dim extent);
 
 /// Before opset 7 the attributes `broadcast` and `axis` said where operand 1 lies in operand 0: it is
 /// reshaped to the same effect.

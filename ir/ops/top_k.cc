@@ -28,7 +28,7 @@ void infer(InferContext& context) {
   const std::vector<std::int64_t> k = context.constant_ints(1, "k");
   if (k.size() != 1) operator_error("k must be one value");
   Shape shape = context.shape(0);
-  std::int64_t& extent = shape[static_cast<std::size_t>(axis)];
+  Dim& extent = shape[static_cast<std::size_t>(axis)];
   if (k[0] < 0 || k[0] > extent) {
     operator_error(fmt::format("k = {} is outside [0, {}], the size of axis {}", k[0], extent, axis));
   }

@@ -45,10 +45,9 @@ void normalise_window(RewriteContext& context, std::vector<std::int64_t> kernel)
   Window window = window_of(attributes);
   for (int i = 0; i < window.spatial(); ++i) {
     const auto at = static_cast<std::size_t>(i);
-    const std::int64_t input = shape[at + 2];
-    const std::int64_t output = ceil_div(input, window.strides[at]);
-    const std::int64_t total =
-        std::max<std::int64_t>(0, (output - 1) * window.strides[at] + window.span(i) - input);
+    const Dim input = shape[at + 2];
+    const Dim output = ceil_div(input, window.strides[at]);
+    const std::int64_t total = max(0, (output - 1) * window.strides[at] + window.span(i) - input);
     const std::int64_t small = total / 2;
     window.pads[at] = mode == "SAME_UPPER" ? small : total - small;
     window.pads[at + spatial] = total - window.pads[at];
@@ -61,17 +60,18 @@ Window window_of(const Attributes& attributes) {
           attributes.ints_of("pads")};
 }
 
-std::int64_t window_count(const Window& window, int i, std::int64_t input, bool ceil_mode) {
+Dim window_count(const Window& window, int i, Dim input, bool ceil_mode) {
   const auto at = static_cast<std::size_t>(i);
-  const std::int64_t room = input + window.begin(i) + window.end(i) - window.span(i);
-  if (room < 0) {
-    operator_error(
-        fmt::format("a window of {} does not fit spatial axis {} of size {}", window.span(i), i, input));
+  const Dim room = input + window.begin(i) + window.end(i) - window.span(i);
+  if (!always_less_equal(0, room)) {
+    operator_error(fmt::format("a window of {} does not fit spatial axis {} of size {}", window.span(i), i,
+                               to_string(input)));
   }
   const std::int64_t stride = window.strides[at];
-  std::int64_t count = (ceil_mode ? ceil_div(room, stride) : room / stride) + 1;
-  if (ceil_mode && (count - 1) * stride >= input + window.begin(i)) --count;
-  return count;
+  if (!ceil_mode) return floor_div(room, stride) + 1;
+  const Dim count = ceil_div(room, stride) + 1;
+  // The last one has to start before the end padding.
+  return max(count - 1, min(count, ceil_div(input + window.begin(i), stride)));
 }
 
 std::vector<AttributeSpec> window_attributes() {

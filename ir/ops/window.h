@@ -13,7 +13,7 @@ void normalise_window(RewriteContext& context, std::vector<std::int64_t> kernel)
 Window window_of(const Attributes& attributes);
 /// floor or ceil((in + pads - span) / stride) + 1; with ceil_mode, windows that start in the end padding are
 /// dropped.
-std::int64_t window_count(const Window& window, int i, std::int64_t input, bool ceil_mode);
+Dim window_count(const Window& window, int i, Dim input, bool ceil_mode);
 
 /// Refuses an attribute that has not `count` values from `lowest` to 2^30.
 void check_sizes(const char* name, const std::vector<std::int64_t>& values, std::size_t count,

@@ -145,7 +145,7 @@ std::optional<Strided> strided(const Match& match, const std::string& which, con
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const auto axis = static_cast<std::size_t>(axes[i]);
     if (steps[i] <= 0) return std::nullopt;
-    const std::int64_t from = starts[i] < 0 ? starts[i] + in[axis] : starts[i];
+    const std::int64_t from = starts[i] < 0 ? starts[i] + in[axis] : ir::Dim(starts[i]);
     slice.start[axis] = std::clamp<std::int64_t>(from, 0, in[axis]);
     slice.step[axis] = out[axis] <= 1 ? 1 : steps[i];
   }
@@ -167,7 +167,7 @@ ValueId build_slices(Rewriter& rewriter) {
   for (std::size_t i = 0; i < in.size(); ++i) {
     starts.push_back(first.start[i] + second.start[i] * first.step[i]);
     steps.push_back(first.step[i] * second.step[i]);
-    ends.push_back(out[i] == 0 ? starts.back() : starts.back() + (out[i] - 1) * steps.back() + 1);
+    ends.push_back(out[i] == 0 ? ir::Dim(starts.back()) : starts.back() + (out[i] - 1) * steps.back() + 1);
     axes.push_back(static_cast<std::int64_t>(i));
   }
   return rewriter.emit("Slice", {rewriter.value("x"), rewriter.add_ints(starts), rewriter.add_ints(ends),

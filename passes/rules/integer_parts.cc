@@ -57,7 +57,8 @@ ir::Tensor part_along(const ir::Tensor& tensor, int axis, std::int64_t begin, st
   ir::TensorType type = tensor.type();
   const auto at = static_cast<std::size_t>(axis);
   std::int64_t lines = 1, bytes = ir::bits_of(type.element) / 8;
-  for (std::size_t i = 0; i < type.shape.size(); ++i) (i < at ? lines : bytes) *= i == at ? 1 : type.shape[i];
+  for (std::size_t i = 0; i < type.shape.size(); ++i)
+    (i < at ? lines : bytes) *= i == at ? ir::Dim(1) : type.shape[i];
   const std::int64_t line = type.shape[at] * bytes, part = (end - begin) * bytes;
   type.shape[at] = end - begin;
   ir::Tensor out(std::move(type));

@@ -21,7 +21,7 @@ constexpr ElementType kFloat = ElementType::kFloat32;
 /// A small one: 16 multiprocessors.
 constexpr gcrt::DeviceModel kDevice = gcrt::device_model(87);
 
-KernelTensor tensor(std::vector<std::int64_t> strides, ElementType element = kFloat) {
+KernelTensor tensor(ir::Shape strides, ElementType element = kFloat) {
   return {"x", element, std::move(strides), 64};
 }
 

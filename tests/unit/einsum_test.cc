@@ -34,7 +34,7 @@ Tensor direct(const std::vector<std::string>& terms, const std::string& output,
   for (std::size_t k = 0; k < terms.size(); ++k) {
     for (std::size_t i = 0; i < terms[k].size(); ++i) {
       std::int64_t& extent = extents.try_emplace(terms[k][i], 1).first->second;
-      extent = std::max(extent, operands[k].shape()[i]);
+      extent = std::max<std::int64_t>(extent, operands[k].shape()[i]);
       at[terms[k][i]] = 0;
     }
   }

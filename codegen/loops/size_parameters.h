@@ -1,0 +1,31 @@
+#pragma once
+// The sizes that a kernel's text mentions and that only a run knows: its parameters n0, n1, ..., in the order
+// in which they are first mentioned. What is passed for them is whole formulas, so that kernels compute no
+// sizes, and have one text wherever they differ in sizes alone.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ir/dim.h"
+
+namespace gcompile {
+
+class SizeParameters {
+ public:
+  /// "768", or the name of a parameter.
+  std::string operator()(ir::Dim size) {
+    if (size.is_constant()) return fmt::format("{}", size.constant());
+    auto at = std::find(sizes_.begin(), sizes_.end(), size);
+    if (at == sizes_.end()) at = sizes_.insert(at, size);
+    return fmt::format("n{}", at - sizes_.begin());
+  }
+  const std::vector<ir::Dim>& sizes() const { return sizes_; }
+
+ private:
+  std::vector<ir::Dim> sizes_;
+};
+
+}  // namespace gcompile

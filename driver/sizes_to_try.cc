@@ -1,0 +1,58 @@
+#include "driver/sizes_to_try.h"
+
+#include <algorithm>
+
+namespace gcompile {
+namespace {
+
+constexpr std::size_t kMostCorners = 16;
+constexpr int kMostDraws = 1000;
+
+bool is_allowed(const Program& program, const std::vector<std::int64_t>& sizes) {
+  return std::all_of(program.size_conditions.begin(), program.size_conditions.end(),
+                     [&](const SizeCondition& condition) {
+                       return condition.bounds.contains(condition.form.at([&](int symbol) {
+                         const auto at = static_cast<std::size_t>(symbol);
+                         return sizes[at] / program.sizes[at].multiple;
+                       }));
+                     });
+}
+
+}  // namespace
+
+std::vector<std::vector<std::int64_t>> sizes_to_try(const Program& program, std::uint64_t seed) {
+  std::vector<std::vector<std::int64_t>> out;
+  const auto add = [&](std::vector<std::int64_t> sizes) {
+    if (!is_allowed(program, sizes) || std::find(out.begin(), out.end(), sizes) != out.end()) return;
+    out.push_back(std::move(sizes));
+  };
+  const std::size_t axes = program.sizes.size();
+  for (std::size_t corner = 0; corner < std::min(kMostCorners, std::size_t{1} << axes); ++corner) {
+    std::vector<std::int64_t> sizes;
+    for (std::size_t i = 0; i < axes; ++i) {
+      const ir::Bounds& bounds = program.sizes[i].bounds;
+      sizes.push_back(corner >> i & 1 ? bounds.high : bounds.low);
+    }
+    add(std::move(sizes));
+  }
+  // splitmix64 (Steele, Lea and Flood, 2014).
+  auto random = [state = seed]() mutable {
+    std::uint64_t z = state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  };
+  const std::size_t enough = 2 * std::max<std::size_t>(out.size(), 2);
+  for (int draw = 0; draw < kMostDraws && out.size() < enough; ++draw) {
+    std::vector<std::int64_t> sizes;
+    for (const Size& size : program.sizes) {
+      const std::uint64_t steps =
+          static_cast<std::uint64_t>((size.bounds.high - size.bounds.low) / size.multiple) + 1;
+      sizes.push_back(size.bounds.low + static_cast<std::int64_t>(random() % steps) * size.multiple);
+    }
+    add(std::move(sizes));
+  }
+  return out;
+}
+
+}  // namespace gcompile
