@@ -14,9 +14,9 @@ class RandomInputs {
   ir::Tensor tensor(const ir::TensorType& type);
   /// From [-1, 1), with 23 bits, so that every value is exact in float32.
   double uniform();
+  std::uint64_t next();  // splitmix64
 
  private:
-  std::uint64_t next();  // splitmix64
   std::uint64_t state_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "driver/random_inputs.h"
+
 namespace gcompile {
 namespace {
 
@@ -35,20 +37,14 @@ std::vector<std::vector<std::int64_t>> sizes_to_try(const Program& program, std:
     }
     add(std::move(sizes));
   }
-  // splitmix64 (Steele, Lea and Flood, 2014).
-  auto random = [state = seed]() mutable {
-    std::uint64_t z = state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  };
+  RandomInputs random(seed);
   const std::size_t enough = 2 * std::max<std::size_t>(out.size(), 2);
   for (int draw = 0; draw < kMostDraws && out.size() < enough; ++draw) {
     std::vector<std::int64_t> sizes;
     for (const Size& size : program.sizes) {
       const std::uint64_t steps =
           static_cast<std::uint64_t>((size.bounds.high - size.bounds.low) / size.multiple) + 1;
-      sizes.push_back(size.bounds.low + static_cast<std::int64_t>(random() % steps) * size.multiple);
+      sizes.push_back(size.bounds.low + static_cast<std::int64_t>(random.next() % steps) * size.multiple);
     }
     add(std::move(sizes));
   }

@@ -9,8 +9,7 @@
 namespace gcompile {
 
 /// One size for each of program.sizes: every corner of the bounds, up to 16, and as many again between them,
-/// of those that the program's conditions allow. The same for equal seeds. The sizes in force are the
-/// program's.
+/// of those that the program's conditions allow. The same for equal seeds.
 std::vector<std::vector<std::int64_t>> sizes_to_try(const Program& program, std::uint64_t seed);
 
 }  // namespace gcompile

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Sizes with bounds: one project for all of them, right at every size, as small as the project of the largest.
+
+    ranges.py --gcompile GCOMPILE [CASE...]
+"""
+
+import subprocess
+
+from families import Model
+from sizes import built, compiled, encoder, image
+from support import check, equal, manifest, run_main
+
+BOUNDS = ["--dim", "batch=1..3", "--dim", "length=1..19@7"]
+
+
+def verified(world, name, model, *options):
+    path = world.folder / f"{name}.onnxtxt"
+    path.write_text(model.text())
+    shown = world.run([world.gcompile, "verify", path, *options])
+    return (shown.stdout + shown.stderr).splitlines()
+
+
+def case_encoder(world):
+    """Corners and sizes between, with two threads and one; the arena is that of the largest sizes alone."""
+    lines = verified(world, "encoder", encoder(), *BOUNDS, "--threads", "2")
+    for corner in ("batch=1, length=1", "batch=3, length=1", "batch=1, length=19", "batch=3, length=19"):
+        check(any(corner in line and line.startswith("ok") for line in lines), f"nothing at {corner}: {lines}")
+    equal(sum("y float32" in line for line in lines), 8, "sizes that were tried")
+    out = compiled(world, "bounded", encoder(), *BOUNDS)
+    alone = compiled(world, "alone", encoder(), "--dim", "batch=3", "--dim", "length=19")
+    equal(manifest(out, "net")["weights_bytes"], manifest(alone, "net")["weights_bytes"], "weights")
+    typical = compiled(world, "typical", encoder(), "--dim", "batch=1..3", "--dim", "length=1..19@19")
+    equal(manifest(out, "net")["arena_bytes"], manifest(typical, "net")["arena_bytes"], "arena by another typical size")
+
+
+def case_image(world):
+    verified(world, "image", image(), "--dim", "height=2..14:2", "--dim", "width=4..12:4")
+
+
+def shapes():
+    """A batch and a length joined and parted, a slice up to a size, a sum of two axes, positions of a table, and data made of
+    sizes."""
+    model = Model()
+    model.inputs = ["float[batch,past,6] old", "float[batch,rows,6] new"]
+    model.outputs = ["float[n,6] flat", "float[batch,total,3,2] parted", "float[batch,rows,6] latest", "float[batch,total,6] placed",
+                     "float[batch,1] mean", "float[batch,6,total] turned", "float[rows,rows] lower"]
+    model.constant("table", "float", (40, 6))
+    model.constants += ["int64 zero = {0}", "int64 one = {1}", "int64[1] axis = {0}", "int64[1] axis1 = {1}",
+                        "int64[2] joined = {-1, 6}", "int64[4] parts = {0, 0, 3, 2}", "int64[1] big = {9223372036854775807}",
+                        "int64[2] both = {1, 2}"]
+    model.nodes = [
+        "all = Concat<axis = 1>(old, new)", "flat = Reshape(all, joined)", "parted = Reshape(all, parts)",
+        "shape = Shape(all)", "old_shape = Shape(old)", "new_shape = Shape(new)",
+        "past1 = Slice(old_shape, axis1, joined1)", "latest = Slice(all, past1, big, axis1)",
+        "total = Gather<axis = 0>(shape, one)", "positions = Range(zero, total, one)", "rows_of = Gather<axis = 0>(table, positions)",
+        "placed = Add(all, rows_of)", "count = Cast<to = 1>(total)", "sums = ReduceSum<keepdims = 0>(all, both)",
+        "sum1 = Unsqueeze(sums, axis1)", "mean = Div(sum1, count)", "turned = Transpose<perm = [0, 2, 1]>(all)",
+        "rows = Gather<axis = 0>(new_shape, one)", "rows1 = Unsqueeze(rows, axis)", "square = Concat<axis = 0>(rows1, rows1)",
+        "ones = ConstantOfShape<value = float[1] {1}>(square)", "lower = Trilu<upper = 0>(ones)"]
+    model.constants.append("int64[1] joined1 = {2}")
+    return model
+
+
+def case_shapes(world):
+    verified(world, "shapes", shapes(), "--dim", "batch=1..2", "--dim", "past=1..20", "--dim", "rows=1..20", "--dim", "past+rows=2..24")
+
+
+C_PROGRAM = r"""
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+#include "net/net.hpp"
+
+#define CHECK(condition) \
+  if (!(condition)) { std::printf("line %d: %s\n", __LINE__, #condition); std::exit(1); }
+
+int main() {
+  net::Model model;
+  CHECK(model.status() == NET_OK);
+  const net_sizes good{6, 8}, off{7, 8}, low{0, 8}, high{6, 16};
+  std::int64_t shape[NET_MAX_RANK] = {};
+  CHECK(net_output_shape(&good, 0, shape) == NET_OK && shape[0] == 1 && shape[1] == 6 && shape[2] == 3 && shape[3] == 4);
+  CHECK(net_input_shape(&good, 0, shape) == NET_OK && shape[2] == 6 && shape[3] == 8);
+  for (const net_sizes& bad : {off, low, high}) {
+    CHECK(net_output_shape(&bad, 0, shape) == NET_INVALID_SIZES && net_input_shape(&bad, 0, shape) == NET_INVALID_SIZES);
+  }
+  const std::vector<float> x(3 * 6 * 8, 0.5f);
+  const net::Outputs found = model.run(good, net::Inputs{x});
+  CHECK(model.status() == NET_OK && found.y.size() == 6 * 3 * 4);
+  CHECK(model.run(high, net::Inputs{x}).y.empty() && model.status() == NET_INVALID_SIZES);
+  std::vector<float> y(found.y.size(), -1.0f);
+  CHECK(model.run(off, {x.data()}, {y.data()}) == NET_INVALID_SIZES);
+  for (const float value : y) CHECK(value == -1.0f);
+  CHECK(model.run(good, {x.data()}, {y.data()}) == NET_OK && y == found.y);
+  return 0;
+}
+"""
+
+
+def case_interface(world):
+    out = compiled(world, "interface", image(), "--dim", "height=2..14:2", "--dim", "width=4..12:4", "--selftest")
+    runner = built(world, out, "net_run", "net_bench", "net_selftest")
+    world.run(["make", "-s", "-C", out, "ARCH=native", f"BUILD={out / 'build'}", "test"])
+    check("Conv" in world.run([out / "build" / "net_bench", "--layers", "--repeat", "2", "--dim", "height=8"]).stdout, "no layers")
+    refused = subprocess.run([runner, "--random", "1", "--dim", "height=3"], capture_output=True, text=True, check=False)
+    equal(refused.returncode, 1, "exit code")
+    check("2 to 14, a multiple of 2" in refused.stderr, refused.stderr)
+    source = world.folder / "sizes_of_the_caller.cpp"
+    source.write_text(C_PROGRAM)
+    program = world.folder / "sizes_of_the_caller"
+    world.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsanitize=address,undefined",
+               f"-I{out / 'include'}", source, out / "build" / "libnet.a", out / "src" / "net_threads.cpp", f"-I{out}", "-pthread",
+               "-o", program])
+    world.run([program])
+
+
+def case_refused(world):
+    """What sizes with bounds cannot have is told, by the node where it is one, and nothing is written."""
+    model = Model()
+    model.inputs = ["float[a,4] x", "float[b,4] y"]
+    model.outputs = ["float[c,4] z"]
+    model.nodes = ["z = Add(x, y)"]
+    path = world.folder / "refused.onnxtxt"
+    path.write_text(model.text())
+    for options, text in ((["--dim", "a=1..4", "--dim", "b=1..4"], "broadcast in another way"),
+                          (["--dim", "a=1..4", "--dim", "b=1,2"], "either for all"),
+                          (["--dim", "a=4..1", "--dim", "b=1"], "not understood"),
+                          (["--dim", "a=5..7:4", "--dim", "b=1"], "multiple"),
+                          (["--dim", "a=1..4@9", "--dim", "b=1"], "typical"),
+                          (["--dim", "a=1..4", "--dim", "a+q=1..4", "--dim", "b=1"], "no range of its own"),
+                          (["--dim", "a=2..4", "--dim", "b=6..8"], "do not broadcast"),
+                          (["--dim", "a=1..4", "--dim", "b=1", "--target", "cuda"], "only")):
+        result = subprocess.run([world.gcompile, path, "-o", world.folder / "refused", *options], capture_output=True, text=True,
+                                check=False)
+        check(result.returncode in (1, 2) and text in result.stderr, f"{options}: {result.returncode} {result.stderr}")
+        check(not (world.folder / "refused").exists(), "something was written")
+
+
+if __name__ == "__main__":
+    run_main(globals())
