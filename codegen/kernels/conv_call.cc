@@ -55,7 +55,7 @@ void write_dense_conv(const ir::Problem& problem, const Plan& plan, CallWriter& 
                       const DenseFunction& function, const std::string& arguments) {
   Text definitions = shape_and_epilogue(problem, conv_image(problem), writer);
   CodeText code(1);
-  write_dense_plan(plan, code, in_bfloat16(dense_conv_work(problem), writer));
+  write_dense_plan(plan, code, in_bfloat16(dense_conv_work(ir::at_typical(problem)), writer));
   call_in_parallel(writer.call(), code,
                    fmt::format("{}_work_items{}(shape, blocking)", function.name, function.tile),
                    fmt::format("{}{}{}(shape, {}, blocking, epilogue, begin, end)", function.name,

@@ -27,9 +27,9 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   writer.call().headers = {"gcrt/cpu/depthwise.h"};
   writer.operand(0, "x");
   writer.packed(1, pack(*writer.constant(1)), "packed for depthwise2d", "w");
-  write_parallel(
-      problem, image, writer, "depthwise2d_work_items(shape)",
-      fmt::format("depthwise2d_fixed<{}>(shape, x, w, epilogue, begin, end)", depthwise_arguments(image)));
+  write_parallel(problem, image, writer, "depthwise2d_work_items(shape)",
+                 fmt::format("depthwise2d_fixed<{}>(shape, x, w, epilogue, begin, end)",
+                             depthwise_arguments(conv_image(ir::at_typical(problem)))));
 }
 
 void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
@@ -43,9 +43,11 @@ void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
 }  // namespace
 
 const KernelFamily& family_conv_depthwise() {
-  static const KernelFamily family = {"conv.depthwise", ir::Kind::kConv, refuses,
-                                      for_channels_last({.plans = plans, .call = call, .makes_rows = true},
-                                                        {.plans = depthwise_cuda_plans, .call = cuda_call})};
+  static const KernelFamily family = {
+      "conv.depthwise", ir::Kind::kConv, refuses,
+      for_channels_last(
+          {.takes_formulas = takes_open_images, .plans = plans, .call = call, .makes_rows = true},
+          {.plans = depthwise_cuda_plans, .call = cuda_call})};
   return family;
 }
 

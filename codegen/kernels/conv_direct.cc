@@ -58,7 +58,11 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 const KernelFamily& family_conv_direct() {
   static const KernelFamily family = {
       "conv.direct", ir::Kind::kConv, refuses,
-      for_channels_last({.fields = dense_fields(), .plans = plans, .call = call, .makes_rows = true},
+      for_channels_last({.takes_formulas = takes_open_images,
+                         .fields = dense_fields(),
+                         .plans = plans,
+                         .call = call,
+                         .makes_rows = true},
                         {.fields = tile_fields(), .plans = cuda_plans, .call = cuda_call})};
   return family;
 }

@@ -71,7 +71,8 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   CodeText code(1);
   call_in_parallel(writer.call(), code, "conv2d_dot_work_items(shape)",
                    fmt::format("conv2d_dot<{}>(shape, x, w, epilogue, begin, end)", image.out_c));
-  writer.call().body = Text(image.text("shape")) + "  " + epilogue.declaration() + "\n" + code.text();
+  writer.call().body =
+      Text(image.text("shape", writer.call().sizes)) + "  " + epilogue.declaration() + "\n" + code.text();
 }
 
 std::array<Recipe, 2> recipes() {

@@ -8,15 +8,25 @@ namespace gcompile {
 
 using ir::Shape;
 
-std::string ImageShape::text(const std::string& name) const {
-  return fmt::format(
-      "  constexpr ConvShape {}{{/*batch*/ {},\n"
-      "                            /*in h, w, c*/ {}, {}, {}, /*out h, w, c*/ {}, {}, {},\n"
-      "                            /*kernel*/ {}, {}, /*stride*/ {}, {}, /*pad top, left*/ {}, {},\n"
-      "                            /*dilation*/ {}, {}, /*groups*/ {},\n"
-      "                            /*strides of pixel, row, image*/ {}, {}, {}}};\n",
-      name, batch, in_h, in_w, in_c, out_h, out_w, out_c, kernel_h, kernel_w, stride_h, stride_w, pad_top,
-      pad_left, dilation_h, dilation_w, groups, pixel, row, image);
+std::string ImageShape::text(const std::string& name, SizeParameters& sizes) const {
+  const ir::Dim all[] = {batch, in_h, in_w, in_c, out_h, out_w, out_c, pixel, row, image};
+  const bool is_fixed = ir::are_constant(all);
+  // Its members are ints, but for strides.
+  const auto count = [&](ir::Dim size) {
+    return size.is_constant() ? sizes(size) : fmt::format("static_cast<int>({})", sizes(size));
+  };
+  const std::string head = fmt::format("  {} ConvShape {}{{", is_fixed ? "constexpr" : "const", name);
+  const std::string margin = "\n" + std::string(head.size(), ' ');
+  return head + fmt::format("/*batch*/ {},", count(batch)) + margin +
+         fmt::format("/*in h, w, c*/ {}, {}, {}, /*out h, w, c*/ {}, {}, {},", count(in_h), count(in_w),
+                     count(in_c), count(out_h), count(out_w), count(out_c)) +
+         margin +
+         fmt::format("/*kernel*/ {}, {}, /*stride*/ {}, {}, /*pad top, left*/ {}, {},", kernel_h, kernel_w,
+                     stride_h, stride_w, pad_top, pad_left) +
+         margin + fmt::format("/*dilation*/ {}, {}, /*groups*/ {},", dilation_h, dilation_w, groups) +
+         margin +
+         fmt::format("/*strides of pixel, row, image*/ {}, {}, {}", sizes(pixel), sizes(row), sizes(image)) +
+         "};\n";
 }
 
 namespace {
@@ -60,7 +70,7 @@ ImageShape image_shape(const Shape& x, const ir::Shape& strides, const Shape& y,
   s.pad_left = window.begin(flat ? 0 : 1);
   s.groups = groups;
   s.pixel = strides[w];
-  s.row = flat ? ir::Dim(s.pixel * s.in_w) : strides[h];
+  s.row = flat ? s.pixel * s.in_w : strides[h];
   s.image = strides[0];
   if (s.in_w == 1 && s.out_w == 1 && s.kernel_w == 1 && s.pad_left == 0) turn(s);
   return s;

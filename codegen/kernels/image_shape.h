@@ -5,16 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "codegen/loops/size_parameters.h"
 #include "ir/ops/window.h"
 
 namespace gcompile {
 
 struct ImageShape {
-  std::int64_t batch, in_h, in_w, in_c, out_h, out_w, out_c, kernel_h, kernel_w, stride_h, stride_w, pad_top,
-      pad_left, dilation_h, dilation_w, groups, pixel, row, image;
+  ir::Dim batch, in_h, in_w, in_c, out_h, out_w, out_c;
+  std::int64_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w, groups;
+  ir::Dim pixel, row, image;
 
-  /// Definition of a constexpr ConvShape.
-  std::string text(const std::string& name) const;
+  /// Definition of a ConvShape, constexpr where the sizes are numbers.
+  std::string text(const std::string& name, SizeParameters& sizes) const;
 };
 
 /// x: (N, C, spatial...) with element strides; y: shape of the result.

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "codegen/kernels/cuda_call.h"
 
 namespace gcompile {
@@ -102,6 +105,13 @@ double integer_rate(const ir::Problem& problem, const Level& level) {
   return are_bytes(problem) ? level.byte_rate : level.int16_rate;
 }
 
+bool takes_open_images(const ir::Problem& problem) {
+  const auto fits = [](ir::Dim size) { return ir::highest(size) <= INT32_MAX; };
+  const ir::Shape &x = problem.shape(0), &y = problem.results[0].shape;
+  return x[1].is_constant() && y[1].is_constant() && std::all_of(x.begin(), x.end(), fits) &&
+         std::all_of(y.begin(), y.end(), fits);
+}
+
 ir::LayoutOffer offers_channels_last(const ir::Problem& problem) {
   ir::LayoutOffer offer;
   offer.operands.assign(problem.operands.size(), std::nullopt);
@@ -120,7 +130,7 @@ std::array<Recipe, 2> for_channels_last(Recipe cpp, Recipe cuda) {
 
 Text shape_and_epilogue(const ir::Problem& problem, const ImageShape& image, CallWriter& writer) {
   const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
-  return Text(image.text("shape")) + "  " + epilogue.declaration() + "\n";
+  return Text(image.text("shape", writer.call().sizes)) + "  " + epilogue.declaration() + "\n";
 }
 
 void write_parallel(const ir::Problem& problem, const ImageShape& image, CallWriter& writer,

@@ -31,6 +31,9 @@ bool are_bytes(const ir::Problem& problem);
 /// Multiply-adds in the time of one of float32: of bytes, or of int16 where an operand is of 16 bits.
 double integer_rate(const ir::Problem& problem, const Level& level);
 
+/// Images of any batch, height and width; their channels are numbers.
+bool takes_open_images(const ir::Problem& problem);
+
 /// Operand 0 of images and the result channels-last.
 ir::LayoutOffer offers_channels_last(const ir::Problem& problem);
 

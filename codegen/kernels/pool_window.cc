@@ -60,9 +60,11 @@ void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
 }  // namespace
 
 const KernelFamily& family_pool_window() {
-  static const KernelFamily family = {"pool.window", ir::Kind::kPool, refuses,
-                                      for_channels_last({.plans = plans, .call = call, .makes_rows = true},
-                                                        {.plans = cuda_plans, .call = cuda_call})};
+  static const KernelFamily family = {
+      "pool.window", ir::Kind::kPool, refuses,
+      for_channels_last(
+          {.takes_formulas = takes_open_images, .plans = plans, .call = call, .makes_rows = true},
+          {.plans = cuda_plans, .call = cuda_call})};
   return family;
 }
 

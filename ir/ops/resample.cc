@@ -1,6 +1,6 @@
 // Resample (internal): reads each axis at floor((multiplier * i + offset) / divisor), or at the positions of
-// a constant table with the weights of another. Operands: x, then (positions, weights or none) per table
-// axis, each of shape (rows, taps).
+// a constant table with the weights of another. A size of -1 is that of the operand, divisor times. Operands:
+// x, then (positions, weights or none) per table axis, each of shape (rows, taps).
 
 #include <fmt/format.h>
 
@@ -32,7 +32,11 @@ void infer(InferContext& context) {
       operator_error("a table of positions needs weights of its shape");
     }
   }
-  context.set_result(0, context.element(0), shape_of(sizes));
+  Shape out = shape_of(sizes);
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (sizes[i] < 0) out[i] = context.shape(0)[i] * context.attributes().ints_of("divisors")[i];
+  }
+  context.set_result(0, context.element(0), std::move(out));
 }
 
 /// Nested sums over the taps of the table axes, outermost first.

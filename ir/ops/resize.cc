@@ -27,19 +27,37 @@ std::vector<double> floats_of(const NodeView& node, int i, std::string_view what
   return values;
 }
 
+/// Of an axis whose size only a run knows.
+void scale_open(ResizeAxis& axis, double scale) {
+  if (!axis.size || scale < 1 || scale != std::floor(scale)) {
+    operator_error("sizes that only a run knows are resized by whole numbers alone",
+                   "give the dimension a number with --dim or --shape");
+  }
+  axis.scale = scale;
+  axis.out = axis.in * static_cast<std::int64_t>(scale);
+}
+
 void apply_sizes(const NodeView& node, const std::vector<int>& axes, std::vector<ResizeAxis>& plan) {
-  const std::vector<std::int64_t> sizes = node.constant_ints(3, "sizes");
+  const Shape sizes = node.known_sizes(3, "sizes");
   if (sizes.size() != axes.size()) operator_error("sizes must have one entry per axis");
   const std::string& policy = node.attributes().string_of("keep_aspect_ratio_policy");
   double kept = policy == "not_larger" ? HUGE_VAL : 0;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     ResizeAxis& axis = plan[static_cast<std::size_t>(axes[i])];
+    if (axis.size || !sizes[i].is_constant()) {
+      const std::optional<Dim> times = exact_quotient(sizes[i], axis.size.value_or(Dim(axis.in)));
+      scale_open(axis, times && times->is_constant() ? static_cast<double>(*times) : 0);
+      continue;
+    }
     if (sizes[i] < 0) operator_error(fmt::format("a size is {}", sizes[i]));
     axis.out = sizes[i];
     axis.scale = static_cast<double>(sizes[i]) / static_cast<double>(axis.in);
     kept = policy == "not_larger" ? std::min(kept, axis.scale) : std::max(kept, axis.scale);
   }
   if (policy == "stretch") return;
+  if (std::any_of(plan.begin(), plan.end(), [](const ResizeAxis& axis) { return axis.size.has_value(); })) {
+    operator_error("an aspect ratio that only a run knows");
+  }
   for (const int i : axes) {
     ResizeAxis& axis = plan[static_cast<std::size_t>(i)];
     axis.scale = kept;
@@ -51,7 +69,12 @@ std::vector<ResizeAxis> plan_of(const NodeView& node) {
   const Shape& shape = node.shape(0);
   const int rank = static_cast<int>(shape.size());
   std::vector<ResizeAxis> plan;
-  for (const std::int64_t n : shape) plan.push_back({n, n, 1});
+  constexpr std::int64_t kSample = 4;
+  for (const Dim n : shape) {
+    ResizeAxis& axis = plan.emplace_back();
+    axis.in = axis.out = n.is_constant() ? n.constant() : kSample;
+    if (!n.is_constant()) axis.size = n;
+  }
   std::vector<int> axes;
   for (int i = 0; i < rank; ++i) axes.push_back(i);
   if (node.attributes().has("axes")) {
@@ -66,6 +89,10 @@ std::vector<ResizeAxis> plan_of(const NodeView& node) {
     for (std::size_t i = 0; i < axes.size(); ++i) {
       ResizeAxis& axis = plan[static_cast<std::size_t>(axes[i])];
       if (!(scales[i] > 0) || scales[i] > 1 << 20) operator_error(fmt::format("a scale is {}", scales[i]));
+      if (axis.size) {
+        scale_open(axis, scales[i]);
+        continue;
+      }
       axis.scale = scales[i];
       // The product in float32, as ONNX's shape inference has it.
       axis.out =
@@ -120,7 +147,7 @@ void infer(InferContext& context) {
   Shape out;
   for (const ResizeAxis& axis : plan_of(context)) {
     if (axis.in == 0 && axis.out > 0) operator_error("an empty axis cannot be resized");
-    out.push_back(axis.out);
+    out.push_back(axis.out_size());
   }
   context.set_result(0, context.element(0), std::move(out));
 }
@@ -140,14 +167,15 @@ ResizeMethod method_of(const Attributes& attributes) {
 ValueId emit_resample(RewriteContext& context, ValueId x, const std::vector<AxisTable>& tables,
                       const std::vector<bool>& chosen) {
   const TensorType type = context.type(x);
-  Shape sizes = type.shape;
+  std::vector<std::int64_t> sizes;
+  for (const Dim size : type.shape) sizes.push_back(size.is_constant() ? size.constant() : -1);
   std::vector<std::int64_t> multipliers(sizes.size(), 1), offsets(sizes.size(), 0), divisors(sizes.size(), 1);
   std::vector<std::int64_t> table_axes;
   std::vector<ValueId> operands = {x};
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (!chosen[i]) continue;
     const AxisTable& table = tables[i];
-    sizes[i] = table.rows;
+    if (sizes[i] >= 0) sizes[i] = table.rows;
     if (const std::optional<AxisFormula> formula = formula_of(table)) {
       multipliers[i] = formula->multiplier;
       offsets[i] = formula->offset;
@@ -169,7 +197,7 @@ ValueId emit_resample(RewriteContext& context, ValueId x, const std::vector<Axis
     operands.push_back(context.constant(std::move(weights), context.node().results[0]));
   }
   Attributes attributes;
-  attributes.set("sizes", numbers_of(sizes));
+  attributes.set("sizes", sizes);
   attributes.set("multipliers", multipliers);
   attributes.set("offsets", offsets);
   attributes.set("divisors", divisors);
@@ -177,7 +205,8 @@ ValueId emit_resample(RewriteContext& context, ValueId x, const std::vector<Axis
   return context.emit("Resample", std::move(operands), std::move(attributes));
 }
 
-bool keeps_axis(const AxisTable& table, std::int64_t size) {
+bool keeps_axis(const AxisTable& table, Dim size) {
+  if (!size.is_constant()) return formula_of(table) == AxisFormula{};
   if (table.taps != 1 || table.rows != size) return false;
   for (std::int64_t i = 0; i < size; ++i) {
     if (table.positions[static_cast<std::size_t>(i)] != i) return false;
@@ -215,6 +244,15 @@ bool decompose(RewriteContext& context) {
   bool empty = false;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     tables.push_back(axis_table(plan[i], method_of(context.attributes())));
+    if (plan[i].size) {
+      if (!formula_of_all_sizes(plan[i], method_of(context.attributes()))) {
+        operator_error("sizes that only a run knows are resized by copying elements alone",
+                       "give the dimension a number with --dim or --shape");
+      }
+      begin.push_back(0);
+      end.push_back(0);
+      continue;
+    }
     begin.push_back(tables.back().begin);
     end.push_back(out[i] - tables.back().begin - tables.back().rows);
     empty = empty || tables.back().rows == 0;

@@ -134,4 +134,22 @@ std::optional<AxisFormula> formula_of(const AxisTable& table) {
   return std::nullopt;
 }
 
+std::optional<AxisFormula> formula_of_all_sizes(ResizeAxis axis, const ResizeMethod& method) {
+  const std::int64_t scale = axis.out / axis.in;
+  std::optional<AxisFormula> found;
+  for (axis.in = 4; axis.in >= 1; --axis.in) {
+    axis.out = axis.in * scale;
+    const AxisTable table = axis_table(axis, method);
+    const std::optional<AxisFormula> formula = table.rows == axis.out ? formula_of(table) : std::nullopt;
+    if (!formula) return std::nullopt;
+    if (!found) found = formula;
+    // Of one element, every formula that stays there is right: the one found is tried on it.
+    for (std::int64_t i = 0; i < axis.out; ++i) {
+      const std::int64_t position = floor_div(found->multiplier * i + found->offset, found->divisor);
+      if (position != table.positions[static_cast<std::size_t>(i)]) return std::nullopt;
+    }
+  }
+  return found->multiplier == 1 && found->divisor == scale ? found : std::nullopt;
+}
+
 }  // namespace gcompile::ir

@@ -19,6 +19,10 @@ struct ResizeAxis {
   /// Ends of the region of interest, in units of the axis (tf_crop_and_resize).
   double roi_begin = 0;
   double roi_end = 1;
+  /// What `in` and `out` are a sample of, where only a run knows the size: then the scale is a whole number.
+  std::optional<Dim> size = std::nullopt;
+  /// Of the result.
+  Dim out_size() const { return size ? *size * (out / in) : Dim(out); }
 };
 
 struct ResizeMethod {
@@ -52,5 +56,8 @@ struct AxisFormula {
 
 /// The formula of a table of one tap, if a simple one fits.
 std::optional<AxisFormula> formula_of(const AxisTable& table);
+/// The one that fits an axis at every size: positions repeat themselves, shifted, with every step of the
+/// input, so that few sizes show all there are, and both ends. nullopt: there is none.
+std::optional<AxisFormula> formula_of_all_sizes(ResizeAxis axis, const ResizeMethod& method);
 
 }  // namespace gcompile::ir
