@@ -71,7 +71,7 @@ struct RawOptions {
 void add_model_options(CLI::App& app, Options& options) {
   app.add_option("model", options.model, "An .onnx file, or ONNX text (.onnxtxt)")->required();
   app.add_option("--dim", options.dims,
-                 "Binds a symbolic dimension: N=4; N=1,2,4 lets the caller of the model choose")
+                 "Binds a symbolic dimension: N=4; N=1..512, N=32..960:32 or N=1,2,4 lets the caller of the model choose")
       ->take_all();
   app.add_option(
          "--shape", options.shapes,
