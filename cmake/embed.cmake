@@ -1,12 +1,16 @@
-# gcompile_embed(TARGET DIR...): a static library that carries every file below the given directories, so that
-# the installed tool is one executable. The files come back through codegen/emit/embedded.h, sorted by path, named
-# relative to the top of the source tree ("templates/model.h.j2"). Hidden files and editor backups stay out.
+# gcompile_embed(TARGET PATH...): a static library that carries the given files, and every file below the given
+# directories, so that the installed tool is one executable. The files come back through codegen/emit/embedded.h, sorted by
+# path, named relative to the top of the source tree ("templates/model.h.j2"). Hidden files and editor backups stay out.
 #
 # The library is rebuilt when a file changes, appears or disappears.
 function(gcompile_embed TARGET)
   set(FILES)
   foreach(DIRECTORY IN LISTS ARGN)
-    file(GLOB_RECURSE FOUND RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS ${DIRECTORY}/*)
+    if(IS_DIRECTORY ${DIRECTORY})
+      file(GLOB_RECURSE FOUND RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS ${DIRECTORY}/*)
+    else()
+      file(RELATIVE_PATH FOUND ${CMAKE_SOURCE_DIR} ${DIRECTORY})
+    endif()
     list(APPEND FILES ${FOUND})
   endforeach()
   list(FILTER FILES EXCLUDE REGEX "(^|/)[.][^/]*$|~$|/__pycache__/")

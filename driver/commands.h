@@ -1,20 +1,28 @@
 #pragma once
-// The commands. Each returns the exit code.
+// The commands. What they print for people goes to the terminal, what they print in place of JSON to standard
+// output.
 
+#include "driver/answer.h"
 #include "driver/compile.h"
 
 namespace gcompile {
 
+/// The command `gcompile MODEL -o DIR`.
+Answer run_compile(const Options& options, Terminal& terminal);
+
 /// Compiles, builds and runs the model and compares; kMismatch when an output is off.
-int run_verify(const Options& options, Terminal& terminal);
+Answer run_verify(const Options& options, Terminal& terminal);
 
 /// Whether the model can be compiled; all problems at once.
-int run_check(const Options& options, Terminal& terminal);
+Answer run_check(const Options& options, Terminal& terminal);
 
 /// Prints the graph after the passes.
-int run_opt(const Options& options, Terminal& terminal);
+Answer run_opt(const Options& options, Terminal& terminal);
 
-/// Prints the supported operators.
-int run_ops(const Options& options);
+/// Prints the supported operators, or what is known of some.
+Answer run_ops(const Options& options);
+
+/// Prints what docs/errors.md says of codes.
+Answer run_explain(const Options& options);
 
 }  // namespace gcompile

@@ -1,10 +1,11 @@
 #include "driver/compile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <set>
+#include <chrono>
+#include <filesystem>
 #include <span>
 
 #include "codegen/emit/emit.h"
@@ -13,6 +14,8 @@
 #include "codegen/program/lowering.h"
 #include "codegen/program/names.h"
 #include "codegen/program/statistics.h"
+#include "driver/command_line/option_table.h"
+#include "driver/commands.h"
 #include "driver/file_system.h"
 #include "driver/golden.h"
 #include "driver/interrupt.h"
@@ -22,6 +25,7 @@
 #include "driver/verify_reference.h"
 #include "driver/version.h"
 #include "frontend/export.h"
+#include "ir/nearest_name.h"
 #include "ir/print.h"
 #include "passes/round_rows.h"
 #include "passes/rule.h"
@@ -31,6 +35,10 @@ namespace gcompile {
 namespace {
 
 constexpr int kStages = 5;
+
+std::string nodes_text(const ir::Graph& graph) {
+  return counted(static_cast<std::int64_t>(graph.node_count()), "node");
+}
 
 std::string producer_text(const frontend::ModelInfo& info) {
   std::string text = info.producer_name;
@@ -70,30 +78,48 @@ void save_onnx(const std::vector<Snapshot>& snapshots, const std::string& path, 
 
 /// --disable-pass must name a pass that may be left out, or a rule.
 void check_pass_names(const Options& options) {
-  std::set<std::string, std::less<>> known;
-  for (const passes::Rule* rule : passes::all_rules()) known.insert(std::string(rule->name));
-  for (const passes::Pass& pass : passes::pipeline()) {
-    if (!pass.required) known.insert(pass.name);
-  }
+  std::vector<std::string> optional, known, required;
+  for (const passes::Pass& pass : passes::pipeline())
+    (pass.required ? required : optional).push_back(pass.name);
+  known = optional;
+  for (const passes::Rule* rule : passes::all_rules()) known.emplace_back(rule->name);
+  const auto holds = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
   for (const std::string& name : options.disabled) {
-    if (known.count(name) > 0) continue;
-    const auto& all = passes::pipeline();
-    const bool is_required =
-        std::any_of(all.begin(), all.end(), [&](const passes::Pass& pass) { return pass.name == name; });
-    throw ir::CompileError(ir::ExitCode::kUsage,
-                           is_required
-                               ? fmt::format("--disable-pass: '{}' is needed by later stages", name)
-                               : fmt::format("--disable-pass: there is no pass or rule '{}'; there are {}",
-                                             ir::printable(name), fmt::join(known, ", ")));
+    if (holds(known, name)) continue;
+    const std::string all =
+        fmt::format("passes that may be left out: {}; `gcompile opt MODEL --json` names rules",
+                    fmt::join(optional, ", "));
+    if (holds(required, name))
+      usage_error(fmt::format("--disable-pass: '{}' is needed by later stages", name), all);
+    const std::string nearest = ir::did_you_mean(name, known);
+    usage_error(fmt::format("--disable-pass: there is no pass or rule '{}'", ir::printable(name)),
+                nearest.empty() ? all : nearest);
   }
 }
 
 }  // namespace
 
-frontend::ImportedModel import_model(const Options& options, Terminal& terminal) {
+void check_early(const Options& options, Terminal& terminal) {
+  static_cast<void>(program_name(options));
+  check_pass_names(options);
+  if (options.cpu == "native") return;
+  const std::vector<std::string> known = known_cpus();
+  if (std::find(known.begin(), known.end(), options.cpu) != known.end()) return;
+  const std::string nearest = ir::did_you_mean(options.cpu, known);
+  terminal.note(fmt::format("--cpu {}: gcompile has no figures of it, and plans for a generic processor{}{}",
+                            options.cpu, nearest.empty() ? "" : "; ", nearest));
+}
+
+frontend::ImportedModel import_model(const Options& options, Terminal& terminal, bool again) {
   ir::Diagnostics diagnostics;
   frontend::ImportedModel model = frontend::import_model_file(options.model, options.import, diagnostics);
-  for (const ir::Diagnostic& diagnostic : diagnostics.all()) terminal.diagnostic(diagnostic);
+  const std::vector<ir::Diagnostic> said = terminal.diagnostics();
+  for (const ir::Diagnostic& diagnostic : diagnostics.all()) {
+    const auto is_of_its_kind = [&](const ir::Diagnostic& other) { return other.code == diagnostic.code; };
+    if (!again || std::none_of(said.begin(), said.end(), is_of_its_kind)) terminal.diagnostic(diagnostic);
+  }
   throw_if_interrupted();
   return model;
 }
@@ -134,8 +160,9 @@ void tell_packed_weights(const std::vector<passes::PackedWeight>& weights, int b
   if (worst == weights.end()) {
     terminal.note("--weight-bits: there is no constant weight of a product");
   } else {
-    terminal.note(fmt::format("--weight-bits {}: {} weights packed, relative error at most {:.2e} ('{}')",
-                              bits, weights.size(), worst->relative_error, ir::printable(worst->name)));
+    terminal.note(fmt::format("--weight-bits {}: {} packed, relative error at most {:.2e} ('{}')", bits,
+                              counted(static_cast<std::int64_t>(weights.size()), "weight"),
+                              worst->relative_error, ir::printable(worst->name)));
   }
 }
 
@@ -166,10 +193,10 @@ passes::Report prepare_graph(ir::Graph& graph, const Options& options, Terminal&
   packed = std::move(preparation.packed);
   if (options.weight_bits != 0) tell_packed_weights(packed, options.weight_bits, terminal);
   if (preparation.rounded_products > 0) {
-    terminal.note(
-        fmt::format("accuracy_level 4: {} products round their activations to 8 bits, as the model "
-                    "allows; --exact keeps floats",
-                    preparation.rounded_products));
+    terminal.note(fmt::format(
+        "accuracy_level 4: {} {} activations to 8 bits, as the model allows; --exact keeps floats",
+        counted(preparation.rounded_products, "product"),
+        preparation.rounded_products == 1 ? "rounds its" : "round their"));
   }
   return std::move(preparation.report);
 }
@@ -189,7 +216,6 @@ ir::Graph bound_graph(const Options& options, const std::vector<std::int64_t>& s
 
 passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
                               const passes::Report& earlier) {
-  check_pass_names(options);
   passes::Options pass_options;
   pass_options.level = options.level;
   pass_options.optimize_for_size = options.optimize_for_size;
@@ -204,9 +230,13 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
     claim_folder(options.dump_dir);
     write_text_file(options.dump_dir, "00-imported.txt", ir::print(graph));
   }
+  auto began = std::chrono::steady_clock::now();
   pass_options.dump = [&](const std::string& pass, int position, const ir::Graph& after) {
     throw_if_interrupted();
-    terminal.detail(fmt::format("  pass {}: {} nodes", pass, after.node_count()));
+    const auto now = std::chrono::steady_clock::now();
+    terminal.detail(fmt::format("  pass {}: {}, {:.3f} s", pass, nodes_text(after),
+                                std::chrono::duration<double>(now - began).count()));
+    began = now;
     if (!options.save_onnx.empty()) snapshots.push_back({pass, after});
     if (options.dump_dir.empty()) return;
     ir::PrintOptions print_options;
@@ -260,7 +290,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   }
   const auto& ranges = options.import.bindings.ranges;
   if (compilation.sizes) add_ranges(program, *compilation.sizes, ranges);
-  program.tool_version = kVersion;
+  program.tool_version = tool_version();
   program.model_sha256 = compilation.info.sha256;
   program.producer = producer_text(compilation.info);
   program.opset = opset_text(compilation.info);
@@ -305,18 +335,25 @@ bool explain(const Schedule& schedule, const std::string& node, Terminal& termin
 
 void explain(const Compilation& compilation, const std::string& node, Terminal& terminal) {
   bool found = false;
+  std::vector<std::string> known;
   for (std::size_t i = 0; i < compilation.models.size(); ++i) {
     if (!compilation.models[i].text.empty()) terminal.note(compilation.models[i].text + ":");
     found |= explain(compilation.program.schedules[i], node, terminal);
+    for (const Layer& layer : compilation.program.schedules[i].layers)
+      known.insert(known.end(), layer.nodes.begin(), layer.nodes.end());
   }
-  if (!found) terminal.note(fmt::format("--explain '{}': no step computes such a node", ir::printable(node)));
+  if (found) return;
+  const std::string nearest = ir::did_you_mean(node, known);
+  usage_error(fmt::format("--explain '{}': no step computes such a node", ir::printable(node)),
+              nearest.empty() ? "report.html names the nodes of every step" : nearest);
 }
 
 /// From the file to a graph of forms.
 SizedModel optimised_model(const SizeChoice& choice, Compilation& compilation, Terminal& terminal) {
   const Options& options = choice.options;
-  terminal.stage(1, kStages, "read", options.model);
-  frontend::ImportedModel read = import_model(options, terminal);
+  if (compilation.models.empty())
+    terminal.stage(1, kStages, "read", options.is_piped ? "standard input" : options.model);
+  frontend::ImportedModel read = import_model(options, terminal, !compilation.models.empty());
   compilation.info = std::move(read.info);
   compilation.sizes = read.sizes;
   SizedModel model{choice.sizes, choice.text, std::move(read.graph), {}, {}};
@@ -325,18 +362,17 @@ SizedModel optimised_model(const SizeChoice& choice, Compilation& compilation, T
   model.optimised = model.imported;
   const std::size_t before = model.imported.node_count();
   const std::string at = choice.text.empty() ? "" : choice.text + ": ";
-  terminal.stage(2, kStages, "optimise",
-                 fmt::format("{}{} nodes", at, grouped(static_cast<std::int64_t>(before))));
+  terminal.stage(2, kStages, "optimise", at + nodes_text(model.imported));
   model.report = optimise_graph(model.optimised, options, terminal, earlier);
   throw_if_interrupted();
-  terminal.stage(3, kStages, "lower",
-                 fmt::format("{}{} -> {} nodes", at, grouped(static_cast<std::int64_t>(before)),
-                             grouped(static_cast<std::int64_t>(model.optimised.node_count()))));
+  terminal.stage(
+      3, kStages, "lower",
+      fmt::format("{}{} -> {}", at, grouped(static_cast<std::int64_t>(before)), nodes_text(model.optimised)));
   return model;
 }
 
 Compilation compile_model(const Options& options, Terminal& terminal) {
-  program_name(options);  // a bad --name is found before the work
+  check_early(options, terminal);
   Compilation out;
   for (const SizeChoice& choice : size_choices(options)) {
     out.models.push_back(optimised_model(choice, out, terminal));
@@ -368,15 +404,60 @@ FileSet emit_project(const Compilation& compilation, const Options& options) {
   return emit(compilation.program, emit_options);
 }
 
-int run_compile(const Options& options, Terminal& terminal) {
+nlohmann::ordered_json figures_of(const Program& program) {
+  const Schedule& largest = program.schedules.back();
+  const Statistics& s = largest.statistics;
+  return {{"name", program.name},
+          {"target", info_of(program.target).name},
+          {"nodes_imported", s.nodes_imported},
+          {"nodes_optimised", s.nodes_optimised},
+          {"schedules", program.schedules.size()},
+          {"calls", largest.layers.size()},
+          {"kernels", program.kernels.size()},
+          {"arena_bytes", arena_bytes(program)},
+          {"arena_lower_bound", s.arena_lower_bound},
+          {"bare_first_fit", s.bare_first_fit},
+          {"scratch_bytes", s.scratch_bytes},
+          {"state_bytes", program.state_bytes},
+          {"weights_bytes", weights_file_bytes(program)},
+          {"instance_bytes", instance_bytes(program)},
+          {"multiply_adds", s.multiply_adds}};
+}
+
+std::string figures_text(const Program& program) {
+  const Schedule& largest = program.schedules.back();
+  const Statistics& s = largest.statistics;
+  std::string text = fmt::format(
+      "{}: {} -> {} of {}; arena {} (bound {}), weights {}{}", program.name,
+      counted(s.nodes_imported, "node"), counted(static_cast<std::int64_t>(largest.layers.size()), "call"),
+      counted(static_cast<std::int64_t>(program.kernels.size()), "kernel"), human_bytes(arena_bytes(program)),
+      human_bytes(s.arena_lower_bound), human_bytes(weights_file_bytes(program)),
+      program.state_bytes > 0 ? ", state " + human_bytes(program.state_bytes) : "");
+  if (program.sizes.empty()) return text;
+  return fmt::format("{}: {}; of the largest:\n{}", program.name,
+                     counted(static_cast<std::int64_t>(program.schedules.size()), "schedule"), text);
+}
+
+/// Absolute paths of what the project depends on; nothing that was piped in has one.
+std::vector<std::string> model_files(const Options& options, const frontend::ModelInfo& info) {
+  if (options.is_piped) return {};
+  const std::filesystem::path model = std::filesystem::absolute(options.model);
+  std::vector<std::string> files = {model.string()};
+  for (const std::string& location : info.data_files)
+    files.push_back((model.parent_path() / location).string());
+  return files;
+}
+
+Answer run_compile(const Options& options, Terminal& terminal) {
+  PublishOptions publish_options;
+  publish_options.force = options.force;
+  expect_publishable(options.output, publish_options);
   const Compilation compilation = compile_model(options, terminal);
   const Program& program = compilation.program;
-  terminal.stage(4, kStages, "emit", fmt::format("{} kernels", program.kernels.size()));
+  terminal.stage(4, kStages, "emit", counted(static_cast<std::int64_t>(program.kernels.size()), "kernel"));
   const FileSet files = emit_project(compilation, options);
   throw_if_interrupted();
   terminal.stage(5, kStages, "write", options.output);
-  PublishOptions publish_options;
-  publish_options.force = options.force;
   const PublishResult result = publish(files, options.output, publish_options);
   terminal.finish();
   for (const std::string& warning : result.warnings) {
@@ -385,42 +466,21 @@ int run_compile(const Options& options, Terminal& terminal) {
     diagnostic.message = warning;
     terminal.diagnostic(diagnostic);
   }
-  const Schedule& largest = program.schedules.back();
-  const Statistics& s = largest.statistics;
-  if (!program.sizes.empty()) {
-    terminal.note(fmt::format("{}: {} schedules; of the largest:", program.name, program.schedules.size()));
-  }
-  terminal.note(fmt::format("{}: {} nodes -> {} calls of {} kernels; arena {} (bound {}), weights {}{}",
-                            program.name, grouped(s.nodes_imported),
-                            grouped(static_cast<std::int64_t>(largest.layers.size())), program.kernels.size(),
-                            human_bytes(arena_bytes(program)), human_bytes(s.arena_lower_bound),
-                            human_bytes(weights_file_bytes(program)),
-                            program.state_bytes > 0 ? ", state " + human_bytes(program.state_bytes) : ""));
-  terminal.note(fmt::format("{} files in {}, {} of them changed", files.files().size(), options.output,
+  terminal.note(figures_text(program));
+  terminal.note(fmt::format("{} in {}, {} of them changed",
+                            counted(static_cast<std::int64_t>(files.files().size()), "file"), options.output,
                             result.changed));
   terminal.note(
       fmt::format("next: cmake -S {0} -B {0}/build && cmake --build {0}/build -j && "
                   "{0}/build/{1}_run --random 1",
                   shell_quoted(options.output), program.name));
-  if (options.json) {
-    nlohmann::ordered_json summary = {{"name", program.name},
-                                      {"output", options.output},
-                                      {"nodes_imported", s.nodes_imported},
-                                      {"nodes_optimised", s.nodes_optimised},
-                                      {"kernels", program.kernels.size()},
-                                      {"calls", largest.layers.size()},
-                                      {"arena_bytes", arena_bytes(program)},
-                                      {"arena_lower_bound", s.arena_lower_bound},
-                                      {"bare_first_fit", s.bare_first_fit},
-                                      {"scratch_bytes", s.scratch_bytes},
-                                      {"state_bytes", program.state_bytes},
-                                      {"weights_bytes", weights_file_bytes(program)},
-                                      {"multiply_adds", s.multiply_adds},
-                                      {"files", files.files().size()},
-                                      {"changed", result.changed}};
-    std::fputs(json_text(summary).c_str(), stdout);
-  }
-  return static_cast<int>(ir::ExitCode::kOk);
+  Answer answer;
+  answer.result = figures_of(program);
+  answer.result["output"] = options.output;
+  answer.result["model_files"] = model_files(options, compilation.info);
+  answer.result["files"] = files.files().size();
+  answer.result["changed"] = result.changed;
+  return answer;
 }
 
 }  // namespace gcompile

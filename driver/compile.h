@@ -9,6 +9,7 @@
 #include "driver/options.h"
 #include "driver/terminal.h"
 #include "frontend/import.h"
+#include "nlohmann/json.hpp"
 #include "passes/pack_weights.h"
 #include "passes/pass_manager.h"
 
@@ -32,8 +33,12 @@ struct Compilation {
   Program program;
 };
 
-/// Reads and checks the model; warnings go to the terminal.
-frontend::ImportedModel import_model(const Options& options, Terminal& terminal);
+/// Judges what of the command line can be judged before the model is read. Throws CompileError (kUsage).
+void check_early(const Options& options, Terminal& terminal);
+
+/// Reads and checks the model; warnings go to the terminal, `again` only those of a kind that was not said
+/// yet: what they say of the model at other sizes differs in the sizes alone.
+frontend::ImportedModel import_model(const Options& options, Terminal& terminal, bool again = false);
 
 /// What changes a model's arithmetic, and is therefore the oracle's as well: weights are packed where that is
 /// asked for, and rows rounded where the model allows it. Returns remarks, and the weights in `packed`.
@@ -57,7 +62,9 @@ void lower_compilation(Compilation& compilation, const Options& options);
 /// The files of the project.
 FileSet emit_project(const Compilation& compilation, const Options& options);
 
-/// The command `gcompile MODEL -o DIR`. Returns the exit code.
-int run_compile(const Options& options, Terminal& terminal);
+/// What was made, in figures: those of header and manifest, and of the largest schedule.
+nlohmann::ordered_json figures_of(const Program& program);
+/// "shapes: 34 nodes -> 13 calls of 13 kernels; arena 32.0 KiB (bound 32.0 KiB), weights 86.4 KiB".
+std::string figures_text(const Program& program);
 
 }  // namespace gcompile

@@ -8,12 +8,18 @@
 #include <string_view>
 
 #include "ir/diagnostics.h"
+#include "ir/nearest_name.h"
 
 namespace gcompile {
 
 namespace {
 
 constexpr int kLowest = 75;
+
+/// To guess what was meant; nvcc knows which there are.
+constexpr const char* kKnown[] = {"sm_75",  "sm_80",      "sm_86",      "sm_87",      "sm_89",  "sm_90",
+                                  "sm_90a", "sm_100",     "sm_100a",    "sm_103",     "sm_110", "sm_120",
+                                  "sm_121", "compute_80", "compute_90", "compute_100"};
 
 /// 90 of "sm_90a", "compute_90"; -1 of anything else.
 int capability_of(std::string_view word) {
@@ -39,12 +45,14 @@ std::vector<std::string> cuda_architectures(const std::string& list) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
     const std::string word = list.substr(begin, end - begin);
     if (capability_of(word) < kLowest) {
+      const std::string nearest = ir::did_you_mean(word, {std::begin(kKnown), std::end(kKnown)});
       throw ir::CompileError(
           ir::ExitCode::kUsage,
-          fmt::format(
-              "--arch '{}': '{}' is not an architecture of sm_{} or later, such as sm_87, sm_90a or, as PTX, "
-              "compute_90",
-              ir::printable(list), ir::printable(word), kLowest));
+          fmt::format("--arch '{}': '{}' is not an architecture of sm_{} or later", ir::printable(list),
+                      ir::printable(word), kLowest),
+          nearest.empty()
+              ? "for example sm_87, sm_90a or, as PTX, compute_90; a list has commas and no blanks"
+              : nearest);
     }
     if (std::find(out.begin(), out.end(), word) == out.end()) out.push_back(word);
     begin = end + 1;

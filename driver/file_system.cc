@@ -123,11 +123,35 @@ int rename_to_free_place(FileSystem& system, int from_directory, const std::stri
   return system.renameat2(from_directory, from.c_str(), to_directory, to.c_str(), 0);
 }
 
+namespace {
+
+const char* advice(int problem) {
+  switch (problem) {
+    case EACCES:
+    case EPERM:
+      return "check who owns it and may write there, or choose another path";
+    case EROFS:
+      return "choose a path on a file system that can be written to";
+    case ENOSPC:
+    case EDQUOT:
+      return "make room, or choose a path on another file system";
+    case ENOTDIR:
+      return "a file stands where a folder is needed; choose another path";
+    case EISDIR:
+      return "a folder stands where a file is needed; choose another path";
+    default:
+      return "check the path";
+  }
+}
+
+}  // namespace
+
 void throw_errno(const std::string& action, const std::string& path) {
   const int problem = errno;
   throw ir::CompileError(
       ir::ExitCode::kInputOutput,
-      fmt::format("cannot {} '{}': {}", action, ir::printable(path), std::strerror(problem)));
+      fmt::format("cannot {} '{}': {}", action, ir::printable(path), std::strerror(problem)),
+      advice(problem));
 }
 
 }  // namespace gcompile

@@ -80,8 +80,8 @@ void claim_folder(const std::string& folder) {
   if (!is_free) {
     throw ir::CompileError(
         ir::ExitCode::kInputOutput,
-        fmt::format("'{}' holds files and was not made by gcompile; choose another directory",
-                    ir::printable(folder)));
+        fmt::format("'{}' holds files and was not made by gcompile", ir::printable(folder)),
+        "choose a folder that is new, empty, or was filled so before");
   }
   write_text_file(folder, kClaim, "");
 }

@@ -3,26 +3,27 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <new>
-#include <optional>
 #include <utility>
 
+#include "driver/command_line/option_table.h"
 #include "driver/commands.h"
 #include "driver/interrupt.h"
-#include "driver/options.h"
+#include "driver/model_source.h"
+#include "driver/version.h"
 #include "ir/diagnostics.h"
 #include "ir/operator.h"
-#include "template/text.h"
 
 namespace {
 
 using namespace gcompile;
 
-int dispatch(const Options& options, Terminal& terminal) {
+Answer dispatch(const Options& options, Terminal& terminal) {
   switch (options.command) {
     case Command::kCompile:
       return run_compile(options, terminal);
@@ -34,30 +35,75 @@ int dispatch(const Options& options, Terminal& terminal) {
       return run_opt(options, terminal);
     case Command::kOps:
       return run_ops(options);
+    case Command::kExplain:
+      return run_explain(options);
+    case Command::kCompletion:
+      std::fputs(completion_script(options.operands.front()).c_str(), stdout);
+      return {};
+    case Command::kManual:
+      std::fputs(manual_page().c_str(), stdout);
+      return {};
+    case Command::kHelp:
+      std::fputs(
+          (options.operands.empty() ? general_help() : help_of(*find_command(options.operands.front())))
+              .c_str(),
+          stdout);
+      return {};
+    case Command::kVersion:
+      std::puts(fmt::format("gcompile {}", tool_version()).c_str());
+      return {};
   }
   GC_CHECK(false);
 }
 
-/// What a program that called us reads in place of the text.
-void print_json_errors(const ir::CompileError& error) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const ir::Diagnostic& d : error.diagnostics()) {
-    list.push_back({{"severity", d.severity == ir::Severity::kError ? "error" : "warning"},
-                    {"code", d.code},
-                    {"message", d.message},
-                    {"location", d.location},
-                    {"details", d.details},
-                    {"help", d.help}});
+std::string general_advice(const ir::Diagnostic& diagnostic, ir::ExitCode code) {
+  if (!diagnostic.code.empty()) return fmt::format("`gcompile explain {}` says what to do", diagnostic.code);
+  switch (code) {
+    case ir::ExitCode::kUsage:
+      return "`gcompile help COMMAND` lists what a command takes";
+    case ir::ExitCode::kInputOutput:
+      return "check the path, its permissions and the space left";
+    case ir::ExitCode::kInternal:
+      return "this is a mistake in gcompile; report it with the model and the command line";
+    default:
+      return "";
   }
-  const nlohmann::ordered_json out = {{"exit_code", static_cast<int>(error.exit_code())}, {"errors", list}};
-  std::fputs(json_text(out).c_str(), stdout);
 }
 
-int report(const ir::CompileError& error, Terminal& terminal, bool json) {
+/// Says what was thrown; where it does not say what to do, where to read about it.
+Answer tell(const ir::CompileError& error, Terminal& terminal) {
   terminal.finish();
-  for (const ir::Diagnostic& diagnostic : error.diagnostics()) terminal.diagnostic(diagnostic);
-  if (json) print_json_errors(error);
-  return static_cast<int>(error.exit_code());
+  for (ir::Diagnostic diagnostic : error.diagnostics()) {
+    if (diagnostic.help.empty()) diagnostic.help = general_advice(diagnostic, error.exit_code());
+    terminal.diagnostic(diagnostic);
+  }
+  Answer answer;
+  answer.code = error.exit_code();
+  return answer;
+}
+
+/// The command in which a wrong command line asked for JSON; null where it did not.
+const char* json_command(int argc, char** argv) {
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (std::find(words.begin(), words.end(), "--json") == words.end()) return nullptr;
+  const CommandRecord* record = find_command(words.front());
+  return record == nullptr ? "compile" : record->name;
+}
+
+Answer answer_of(const Options& options, Terminal& terminal) {
+  try {
+    const ModelSource source(options);
+    return dispatch(source.options(), terminal);
+  } catch (const ir::CompileError& error) {
+    return tell(error, terminal);
+  } catch (const ir::OperatorError& error) {
+    return tell(ir::CompileError(ir::ExitCode::kModel, error.message), terminal);
+  } catch (const std::bad_alloc&) {
+    return tell(ir::CompileError(ir::ExitCode::kInputOutput, "out of memory"), terminal);
+  } catch (const std::exception& error) {
+    const std::string text = fmt::format("internal compiler error: {}", error.what());
+    return tell(ir::CompileError(ir::ExitCode::kInternal, text), terminal);
+  }
 }
 
 /// Memory that is given back when there is no more, so that the way out, which cleans up and tells, has some.
@@ -87,28 +133,33 @@ int last_words() {
   std::abort();
 }
 
+/// Of the commands that print no data of their own.
+bool prints_summary(const Options& options) {
+  if (options.verbosity == Verbosity::kQuiet) return false;
+  return options.command == Command::kCompile || options.command == Command::kVerify ||
+         options.command == Command::kCheck;
+}
+
 int run(int argc, char** argv) {
-  std::optional<Options> options;
+  Options options;
   try {
     options = parse_command_line(argc, argv);
   } catch (const ir::CompileError& error) {
     Terminal terminal(std::cerr, examine_terminal(STDERR_FILENO, ColorMode::kAuto), Verbosity::kNormal);
-    return report(error, terminal, false);
+    const Answer answer = tell(error, terminal);
+    if (const char* command = json_command(argc, argv))
+      std::fputs(answer_json(answer, command, terminal.diagnostics()).c_str(), stdout);
+    return static_cast<int>(answer.code);
   }
-  if (!options) return 0;
-  Terminal terminal(std::cerr, examine_terminal(STDERR_FILENO, options->color), options->verbosity);
-  try {
-    return dispatch(*options, terminal);
-  } catch (const ir::CompileError& error) {
-    return report(error, terminal, options->json);
-  } catch (const ir::OperatorError& error) {
-    return report(ir::CompileError(ir::ExitCode::kModel, error.message), terminal, options->json);
-  } catch (const std::bad_alloc&) {
-    return report(ir::CompileError(ir::ExitCode::kInputOutput, "out of memory"), terminal, options->json);
-  } catch (const std::exception& error) {
-    const std::string text = fmt::format("internal compiler error: {}", error.what());
-    return report(ir::CompileError(ir::ExitCode::kInternal, text), terminal, options->json);
+  Terminal terminal(std::cerr, examine_terminal(STDERR_FILENO, options.color), options.verbosity);
+  const Answer answer = answer_of(options, terminal);
+  terminal.finish();
+  if (options.json) {
+    std::fputs(answer_json(answer, record_of(options.command).name, terminal.diagnostics()).c_str(), stdout);
+  } else if (prints_summary(options)) {
+    std::puts(summary_line(answer, record_of(options.command).name, terminal.diagnostics()).c_str());
   }
+  return static_cast<int>(answer.code);
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
-#include <fmt/format.h>
-
 #include <cstdio>
 
 #include "driver/commands.h"
 #include "ir/print.h"
-#include "template/text.h"
 
 namespace gcompile {
 
-int run_opt(const Options& options, Terminal& terminal) {
+Answer run_opt(const Options& options, Terminal& terminal) {
+  check_early(options, terminal);
   frontend::ImportedModel model = import_model(options, terminal);
   const ir::SizesScope scope(model.sizes.get());
   std::vector<passes::PackedWeight> packed;
@@ -19,7 +17,7 @@ int run_opt(const Options& options, Terminal& terminal) {
     ir::PrintOptions print_options;
     print_options.forms = options.verbosity == Verbosity::kVerbose;
     std::fputs(ir::print(model.graph, print_options).c_str(), stdout);
-    return static_cast<int>(ir::ExitCode::kOk);
+    return {};
   }
   nlohmann::ordered_json passes = nlohmann::ordered_json::array();
   for (const passes::PassStatistics& pass : report.passes) {
@@ -33,12 +31,12 @@ int run_opt(const Options& options, Terminal& terminal) {
                        {"text", remark.text},
                        {"refused", remark.refused}});
   }
-  const nlohmann::ordered_json out = {{"graph", ir::print(model.graph)},
-                                      {"passes", passes},
-                                      {"rules", report.rule_counts},
-                                      {"remarks", remarks}};
-  std::fputs(json_text(out).c_str(), stdout);
-  return static_cast<int>(ir::ExitCode::kOk);
+  Answer answer;
+  answer.result = {{"graph", ir::print(model.graph)},
+                   {"passes", passes},
+                   {"rules", report.rule_counts},
+                   {"remarks", remarks}};
+  return answer;
 }
 
 }  // namespace gcompile

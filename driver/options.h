@@ -2,7 +2,7 @@
 // The command line.
 
 #include <cstdint>
-#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,11 +16,25 @@
 
 namespace gcompile {
 
-enum class Command { kCompile, kVerify, kCheck, kOpt, kOps };
+enum class Command {
+  kCompile,
+  kVerify,
+  kCheck,
+  kOpt,
+  kOps,
+  kExplain,
+  kCompletion,
+  kManual,
+  kHelp,
+  kVersion,
+};
 
 struct Options {
   Command command = Command::kCompile;
-  std::string model;
+  std::string model;                  // "-" is standard input
+  bool is_piped = false;              // it was; `model` is a copy
+  std::vector<std::string> operands;  // of ops, explain, completion and help
+  std::set<std::string> given;        // options that were typed, by name (by letter where there is no name)
 
   // How to read the model.
   frontend::ImportOptions import;
@@ -69,8 +83,8 @@ struct Options {
   bool json = false;
 };
 
-/// Reads the command line. Nothing: help or version was asked for and printed. Throws CompileError (kUsage).
-std::optional<Options> parse_command_line(int argc, const char* const* argv);
+/// Reads the command line; --help and --version become commands. Throws CompileError (kUsage).
+Options parse_command_line(int argc, const char* const* argv);
 
 /// The options that shape the output, in one order whatever was typed; for the manifest.
 std::string canonical_options(const Options& options);

@@ -65,8 +65,8 @@ constexpr std::string_view kSystemFolders[] = {"/bin",
                                                "/var/spool",
                                                "/var/tmp"};
 
-[[noreturn]] void refuse(const std::string& message) {
-  throw ir::CompileError(ir::ExitCode::kInputOutput, message);
+[[noreturn]] void refuse(const std::string& message, const std::string& help = {}) {
+  throw ir::CompileError(ir::ExitCode::kInputOutput, message, help);
 }
 
 std::optional<std::string> real_path(const std::string& path) {
@@ -93,15 +93,24 @@ void refuse_protected(const std::string& path, const std::string& shown) {
     is_protected = is_protected || (resolved && is_protected_folder(path, *resolved));
   }
   if (!is_protected) return;
-  refuse(
-      fmt::format("cannot write a project into '{}', a folder of the system or of all that is yours; name a "
-                  "directory below it",
-                  ir::printable(shown)));
+  refuse(fmt::format("cannot write a project into '{}', a folder of the system or of all that is yours",
+                     ir::printable(shown)),
+         "name a directory below it");
 }
 
 bool is_symbolic_link(const std::string& path) {
   struct stat status = {};
   return ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+}
+
+/// Without slashes at its end.
+std::string named_path(const std::string& directory) {
+  std::string path = directory;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  if (path.empty() || path.size() >= PATH_MAX || path.find('\0') != std::string::npos) {
+    refuse("the output directory needs a name");
+  }
+  return path;
 }
 
 void make_parents(FileSystem& system, OutputPlace& place) {
@@ -132,13 +141,31 @@ bool is_protected_folder(const std::string& path, const std::string& home) {
   return is_of_the_system || (!home.empty() && is_at_or_above(path, home));
 }
 
+bool examine_output(const std::string& directory) {
+  std::string path = named_path(directory);
+  if (const auto resolved = real_path(path)) {
+    refuse_protected(*resolved, directory);
+    return true;
+  }
+  if (errno != ENOENT) throw_errno("open", directory);
+  // The lowest folder that is there, in which the others would be made.
+  while (true) {
+    const std::size_t slash = path.rfind('/');
+    path = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+    struct stat status = {};
+    if (::stat(path.c_str(), &status) == 0) {
+      if (!S_ISDIR(status.st_mode)) errno = ENOTDIR;
+      if (!S_ISDIR(status.st_mode) || ::access(path.c_str(), W_OK | X_OK) != 0)
+        throw_errno("create directory", directory);
+      return false;
+    }
+    if (errno != ENOENT) throw_errno("open", path);
+  }
+}
+
 void locate_output(const std::string& directory, FileSystem& system, OutputPlace& place) {
   place.shown = directory;
-  std::string path = directory;
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  if (path.empty() || path.size() >= PATH_MAX || path.find('\0') != std::string::npos) {
-    refuse("the output directory needs a name");
-  }
+  std::string path = named_path(directory);
   if (const auto resolved = real_path(path)) {
     refuse_protected(*resolved, place.shown);
     const auto here = real_path(".");

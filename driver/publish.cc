@@ -24,8 +24,8 @@ namespace {
 constexpr int kMaxAttempts = 100;
 constexpr std::size_t kMaxNamesShown = 5;
 
-[[noreturn]] void refuse(const std::string& message) {
-  throw ir::CompileError(ir::ExitCode::kInputOutput, message);
+[[noreturn]] void refuse(const std::string& message, const std::string& help = {}) {
+  throw ir::CompileError(ir::ExitCode::kInputOutput, message, help);
 }
 
 std::string joined(const std::vector<std::string>& names) {
@@ -39,6 +39,15 @@ std::string joined(const std::vector<std::string>& names) {
 
 bool same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+using Listed = std::optional<std::set<std::string>>;
+
+void refuse_foreign(const OutputTree& old, const Listed& listed, const PublishOptions& options,
+                    const std::string& shown) {
+  if (listed || options.force || old.is_empty()) return;
+  refuse(fmt::format("'{}' holds files and was not made by gcompile", ir::printable(shown)),
+         "choose another folder; --force adds the project to this one and touches no file of yours");
 }
 
 class Publisher {
@@ -107,8 +116,6 @@ class Publisher {
     return Descriptor(
         system_, system_.openat(place_.parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0));
   }
-
-  using Listed = std::optional<std::set<std::string>>;
 
   /// Deletes the listed files of a tree that is no longer in place and moves the others `home`.
   void retire(OutputTree& tree, const Listed& listed, const std::string& name, OutputTree* home) {
@@ -206,12 +213,7 @@ class Publisher {
   /// Throws if `old` may not be replaced. True if it already is what is wanted.
   bool check_old(const OutputTree& old) {
     old_listed_ = old.listed_files();
-    if (!old_listed_ && !options_.force && !old.is_empty()) {
-      refuse(fmt::format(
-          "'{}' holds files and was not made by gcompile; choose another directory, or pass --force "
-          "to add to it",
-          ir::printable(place_.shown)));
-    }
+    refuse_foreign(old, old_listed_, options_, place_.shown);
     const auto foreign = old.foreign_in_the_way(files_, ours());
     if (!foreign.empty()) {
       refuse(fmt::format("'{}' holds files in the way that gcompile did not make: {}",
@@ -307,6 +309,16 @@ class Publisher {
 };
 
 }  // namespace
+
+void expect_publishable(const std::string& directory, const PublishOptions& options) {
+  FileSystem& system = FileSystem::real();
+  if (!examine_output(directory)) return;
+  OutputTree old(system,
+                 Descriptor(system, system.openat(AT_FDCWD, directory.c_str(), O_RDONLY | O_DIRECTORY, 0)),
+                 directory);
+  if (!old.root()) throw_errno("open directory", directory);
+  refuse_foreign(old, old.listed_files(), options, directory);
+}
 
 PublishResult publish(const FileSet& files, const std::string& directory, const PublishOptions& options,
                       FileSystem& system) {

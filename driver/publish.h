@@ -45,4 +45,8 @@ struct PublishResult {
 PublishResult publish(const FileSet& files, const std::string& directory, const PublishOptions& options = {},
                       FileSystem& system = FileSystem::real());
 
+/// Throws what publish() would throw before it writes, as far as that shows now: a folder of the system, one
+/// that gcompile did not make, a parent that cannot be made. Changes nothing.
+void expect_publishable(const std::string& directory, const PublishOptions& options = {});
+
 }  // namespace gcompile

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "driver/command_line/option_table.h"
 #include "ir/diagnostics.h"
 
 namespace gcompile {
@@ -25,8 +26,8 @@ std::vector<SizeChoice> size_choices(const Options& options) {
   for (const frontend::DimChoices& dim : options.choices) {
     count *= dim.sizes.size();
     if (count <= kMostChoices) continue;
-    throw ir::CompileError(ir::ExitCode::kUsage,
-                           fmt::format("--dim: more than {} combinations of sizes", kMostChoices));
+    usage_error(fmt::format("--dim: more than {} combinations of sizes", kMostChoices),
+                "give fewer sizes, and pad inputs to the next larger one");
   }
   if (!options.choices.empty() && !options.import.bindings.ranges.empty()) {
     throw ir::CompileError(ir::ExitCode::kUsage,
@@ -44,9 +45,6 @@ std::vector<SizeChoice> size_choices(const Options& options) {
   }
   for (SizeChoice& choice : choices) {
     if (choice.text.empty()) continue;
-    if (!options.save_onnx.empty()) {
-      throw ir::CompileError(ir::ExitCode::kUsage, "--save-onnx takes a model of one size");
-    }
     if (!options.dump_dir.empty()) choice.options.dump_dir += "/" + choice.text;
   }
   return choices;

@@ -19,6 +19,10 @@ constexpr std::string_view kReset = "\x1B[0m";
 constexpr int kDefaultWidth = 80;
 constexpr int kMinWidth = 20;
 
+/// A list of more is cut to a few.
+constexpr std::size_t kMostDetails = 8;
+constexpr std::size_t kFewDetails = 5;
+
 std::string_view environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -69,7 +73,10 @@ Terminal::Terminal(std::ostream& stream, TerminalFacts facts, Verbosity verbosit
 Terminal::~Terminal() { finish(); }
 
 void Terminal::stage(int number, int count, std::string_view name, std::string_view detail) {
+  end_stage();
   if (verbosity_ == Verbosity::kQuiet) return;
+  stage_ = name;
+  stage_began_ = std::chrono::steady_clock::now();
   std::string text = fmt::format("[{}/{}] {}", number, count, name);
   if (!detail.empty()) text += fmt::format("  {}", detail);
   text = without_control_characters(text);
@@ -89,7 +96,20 @@ void Terminal::detail(std::string_view text) {
 }
 
 void Terminal::diagnostic(const ir::Diagnostic& diagnostic) {
-  std::string text = without_control_characters(ir::to_string(diagnostic));
+  if (diagnostic.severity == ir::Severity::kWarning &&
+      std::any_of(diagnostics_.begin(), diagnostics_.end(), [&](const ir::Diagnostic& said) {
+        return ir::to_string(said) == ir::to_string(diagnostic);
+      })) {
+    return;
+  }
+  diagnostics_.push_back(diagnostic);
+  ir::Diagnostic shown = diagnostic;
+  if (verbosity_ != Verbosity::kVerbose && shown.details.size() > kMostDetails) {
+    const std::size_t rest = shown.details.size() - kFewDetails;
+    shown.details.resize(kFewDetails);
+    shown.details.push_back(fmt::format("and {} more; -v lists all", rest));
+  }
+  std::string text = without_control_characters(ir::to_string(shown));
   if (facts_.use_color) {
     const std::string_view color = diagnostic.severity == ir::Severity::kError ? kBoldRed : kBoldMagenta;
     const std::size_t colon = text.find(':');
@@ -99,12 +119,25 @@ void Terminal::diagnostic(const ir::Diagnostic& diagnostic) {
 }
 
 void Terminal::finish() {
+  end_stage();
+  erase();
+}
+
+void Terminal::end_stage() {
+  if (!stage_.empty() && verbosity_ == Verbosity::kVerbose) {
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - stage_began_;
+    line(fmt::format("  {}: {:.3f} s", stage_, seconds.count()));
+  }
+  stage_.clear();
+}
+
+void Terminal::erase() {
   if (live_) stream_ << kEraseLine << std::flush;
   live_ = false;
 }
 
 void Terminal::line(std::string_view text) {
-  finish();
+  erase();
   stream_ << text << '\n' << std::flush;
 }
 

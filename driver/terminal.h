@@ -1,10 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/diagnostics.h"
 
@@ -15,8 +17,8 @@ enum class ColorMode { kAuto, kAlways, kNever };
 /// "auto", "always" or "never".
 std::optional<ColorMode> parse_color_mode(std::string_view text);
 
-/// Quiet: warnings and errors. Normal: also stages and notes. Verbose: also details, and each stage keeps its
-/// line.
+/// Quiet: warnings and errors. Normal: also stages and notes. Verbose: also details, whole lists, and each
+/// stage keeps its line, with the seconds that it took on the next one.
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
 /// What the stream is connected to.
@@ -48,20 +50,27 @@ class Terminal {
   /// A line for -v.
   void detail(std::string_view text);
   /// "warning: ..." and "error: ..." with location, details and help, as ir::to_string(), the first word
-  /// coloured.
+  /// coloured; of many details the first few. A warning is said once.
   void diagnostic(const ir::Diagnostic& diagnostic);
-  /// Erases the live line.
+  /// Ends the last stage: erases the live line.
   void finish();
+  /// All that diagnostic() was given, a warning once.
+  const std::vector<ir::Diagnostic>& diagnostics() const { return diagnostics_; }
 
   Verbosity verbosity() const { return verbosity_; }
 
  private:
+  void erase();
   void line(std::string_view text);
+  void end_stage();
 
   std::ostream& stream_;
   const TerminalFacts facts_;
   const Verbosity verbosity_;
   bool live_ = false;
+  std::string stage_;  // the one at hand; empty: none
+  std::chrono::steady_clock::time_point stage_began_;
+  std::vector<ir::Diagnostic> diagnostics_;
 };
 
 /// `text` in at most `width` bytes: the middle becomes "...".

@@ -18,8 +18,9 @@ namespace fs = std::filesystem;
 
 using Tensors = std::vector<std::pair<std::string, ir::Tensor>>;
 
-[[noreturn]] void fail(const std::string& folder, const std::string& why) {
-  throw ir::CompileError(ir::ExitCode::kInputOutput, fmt::format("'{}': {}", ir::printable(folder), why));
+[[noreturn]] void fail(const std::string& folder, const std::string& why, const std::string& help = {}) {
+  throw ir::CompileError(ir::ExitCode::kInputOutput, fmt::format("'{}': {}", ir::printable(folder), why),
+                         help);
 }
 
 std::string last_part(const std::string& path) {
@@ -82,14 +83,18 @@ void read_folder(const std::string& folder, const Options& options, const std::v
 
 std::vector<TestCase> read_test_cases(const std::string& folder, const Options& options) {
   std::error_code error;
-  if (!fs::is_directory(folder, error)) fail(folder, "no such folder");
+  if (!fs::is_directory(folder, error))
+    fail(folder, "no such folder", "check the path; without --data inputs are random");
   const std::vector<std::string> names = frontend::model_input_names(options.model, options.import.limits);
   std::vector<TestCase> cases;
   read_folder(folder, options, names, cases);
   for (const std::string& inner : frontend::test_data_folders(folder))
     read_folder(inner, options, names, cases);
   if (cases.empty()) {
-    fail(folder, "holds neither input_0.pb, nor inputs.npz, nor test_data_set_* folders with them");
+    fail(folder, "holds no inputs",
+         "it must hold input_0.pb and output_0.pb, inputs.npz and outputs.npz, or test_data_set_* folders of "
+         "them; "
+         "without --data inputs are random");
   }
   return cases;
 }

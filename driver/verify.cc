@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <set>
 
+#include "codegen/emit/quantities.h"
 #include "driver/build_project.h"
 #include "driver/commands.h"
 #include "driver/compare.h"
@@ -20,7 +20,6 @@
 #include "driver/verify_kernels.h"
 #include "driver/verify_reference.h"
 #include "ir/operator.h"
-#include "template/text.h"
 
 namespace gcompile {
 namespace {
@@ -60,6 +59,11 @@ ir::Tensor narrowed(const ir::Tensor& tensor, ir::ElementType element) {
 
 using Cases = std::vector<TestCase>;
 
+template <class List>
+std::int64_t count_of(const List& list) {
+  return static_cast<std::int64_t>(list.size());
+}
+
 /// A schedule in its runner, and what it is judged by.
 struct Running {
   const Program& program;
@@ -77,8 +81,8 @@ class Verifier {
         terminal_(terminal),
         root_(options.keep.empty() ? temporary_.path() : options.keep) {}
 
-  int run() {
-    program_name(options_);
+  Answer run() {
+    check_early(options_, terminal_);
     if (!options_.keep.empty()) claim_folder(options_.keep);
     if (!options_.choices.empty() && !options_.layers) {
       verify_project(options_, options_.data.empty() ? Cases() : read_test_cases(options_.data, options_));
@@ -125,7 +129,7 @@ class Verifier {
       lower_compilation(compilation, options);
     }
     const std::string folder = fmt::format("{}/{}", root_, group_++);
-    terminal_.stage(4, 5, "build", fmt::format("{} kernels", compilation.program.kernels.size()));
+    terminal_.stage(4, 5, "build", counted(count_of(compilation.program.kernels), "kernel"));
     const std::string runner = build_runner(emit_project(compilation, options), compilation.program.name,
                                             folder, options, terminal_);
     std::set<std::string> served;
@@ -411,7 +415,7 @@ class Verifier {
     terminal_.diagnostic(diagnostic);
   }
 
-  int finish() {
+  Answer finish() {
     terminal_.finish();
     if (refused_ > 0 && findings_.empty() && failures_.empty()) {
       ir::Diagnostic diagnostic;
@@ -427,26 +431,28 @@ class Verifier {
       ill_conditioned += finding.is_ill_conditioned() ? 1 : 0;
       list.push_back(finding_json(finding));
     }
-    std::string summary = failed == 0 ? fmt::format("verified: {} tensors are right", findings_.size())
-                                      : fmt::format("MISMATCH: {} of {} tensors are off", failed,
-                                                    findings_.size() + failures_.size());
+    std::string summary = failed == 0
+                              ? fmt::format("verified: {} {} right", counted(count_of(findings_), "tensor"),
+                                            findings_.size() == 1 ? "is" : "are")
+                              : fmt::format("MISMATCH: {} of {} {} off", failed,
+                                            counted(count_of(findings_) + count_of(failures_), "tensor"),
+                                            failed == 1 ? "is" : "are");
     if (ill_conditioned > 0) {
       summary += fmt::format("; {} of them only within the model's own rounding noise", ill_conditioned);
     }
     if (options_.layers) {
-      summary += fmt::format("; {} inner values compared, {} kernels checked", layers_compared_,
-                             kernel_list_.size());
-    }
-    if (options_.json) {
-      const Json out = {{"ok", failed == 0},
-                        {"findings", list},
-                        {"failures", failures_},
-                        {"inner_values", layers_compared_},
-                        {"kernels", kernel_list_}};
-      std::fputs(json_text(out).c_str(), stdout);
+      summary += fmt::format("; {} compared, {} checked", counted(layers_compared_, "inner value"),
+                             counted(count_of(kernel_list_), "kernel"));
     }
     terminal_.note(summary);
-    return static_cast<int>(failed == 0 ? ir::ExitCode::kOk : ir::ExitCode::kMismatch);
+    Answer answer;
+    answer.code = failed == 0 ? ir::ExitCode::kOk : ir::ExitCode::kMismatch;
+    answer.result = {{"ok", failed == 0},      {"tensors", findings_.size()},
+                     {"off", failed},          {"ill_conditioned", ill_conditioned},
+                     {"no_outputs", refused_}, {"inner_values", layers_compared_},
+                     {"findings", list},       {"failures", failures_},
+                     {"kernels", kernel_list_}};
+    return answer;
   }
 
   const Options& options_;
@@ -466,7 +472,7 @@ class Verifier {
 
 }  // namespace
 
-int run_verify(const Options& options, Terminal& terminal) {
+Answer run_verify(const Options& options, Terminal& terminal) {
   Options chosen = options;
   if (info_of(chosen.target).has_device_memory && !has_gpu()) chosen.emulate = true;
   return Verifier(chosen, options.emulate, terminal).run();

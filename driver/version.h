@@ -2,7 +2,8 @@
 
 namespace gcompile {
 
-/// The version of the tool, as CMakeLists.txt has it; it stands in every output.
-constexpr const char* kVersion = "0.1.0";
+/// The version of the tool, as project() in CMakeLists.txt has it; it stands in every output. Semantic
+/// (https://semver.org): CHANGELOG.md says of what.
+const char* tool_version();
 
 }  // namespace gcompile

@@ -7,8 +7,8 @@
 #include <charconv>
 #include <set>
 
-#include "frontend/names.h"
 #include "frontend/suggested_sizes.h"
+#include "ir/nearest_name.h"
 
 namespace gcompile::frontend {
 namespace {
@@ -120,8 +120,14 @@ class Resolver {
     std::vector<std::string> shown;
     for (const std::string& n : names) shown.push_back(printable(n));
     error("E0402", fmt::format("{}: the model has no input '{}'", flag, printable(name)),
-          did_you_mean(name, names), {fmt::format("inputs: {}", fmt::join(shown, ", "))});
+          ir::did_you_mean(name, names), {fmt::format("inputs: {}", fmt::join(shown, ", "))});
     return nullptr;
+  }
+
+  static std::vector<std::string> shown_dims(const Pending& pending) {
+    std::vector<std::string> shown;
+    for (const Slot& slot : *pending.dims) shown.push_back(slot.size ? to_string(*slot.size) : "?");
+    return shown;
   }
 
   void bind_slot(Pending& pending, std::size_t axis, ir::Dim size, const std::string& source) {
@@ -157,7 +163,7 @@ class Resolver {
     }
     if (found) return;
     error("E0404", fmt::format("{}: no input has a dimension of that name", source),
-          did_you_mean(name, names),
+          ir::did_you_mean(name, names),
           {names.empty() ? "no dimension of the inputs has a name"
                          : fmt::format("dimensions: {}",
                                        fmt::join(std::set<std::string>(names.begin(), names.end()), ", "))});
@@ -180,8 +186,10 @@ class Resolver {
   void bind_shape(Pending& pending, const std::vector<DeclaredDim>& dims, const std::string& source) {
     if (!pending.dims) pending.dims.emplace(dims.size());
     if (pending.dims->size() != dims.size()) {
-      error("E0403", fmt::format("input '{}' has {} dimensions, but {} gives {}",
-                                 printable(pending.input->name), pending.dims->size(), source, dims.size()));
+      error("E0403",
+            fmt::format("input '{}' has {} dimensions, but {} gives {}", printable(pending.input->name),
+                        pending.dims->size(), source, dims.size()),
+            fmt::format("its sizes are [{}], where ? is open", fmt::join(shown_dims(pending), ", ")));
       return;
     }
     for (std::size_t axis = 0; axis < dims.size(); ++axis) {
@@ -292,11 +300,16 @@ class Resolver {
     }
     if (details.empty()) return;
     const std::string message =
-        fmt::format("{} of the inputs {} open; every size is fixed when the model is compiled",
+        fmt::format("{} of the inputs {} open; a project is compiled for given sizes, one or several",
                     details.size() == 1 ? "one dimension" : fmt::format("{} dimensions", details.size()),
                     details.size() == 1 ? "is" : "are");
-    error("E0401", message, fmt::format("give sizes, for example {}", fmt::join(flags, " ")),
-          std::move(details));
+    std::string help = fmt::format("give sizes, for example {}", fmt::join(flags, " "));
+    if (!sizes_of_names.empty()) {
+      help +=
+          fmt::format("; with several, as --dim {0}=1,2,4, or bounds, as --dim {0}=1..4, the caller chooses",
+                      sizes_of_names.begin()->first);
+    }
+    error("E0401", message, std::move(help), std::move(details));
   }
 
   std::vector<ResolvedInput> finish() {
@@ -343,13 +356,19 @@ class Resolver {
       const std::string& text = set.values[static_cast<std::size_t>(given == 1 ? 0 : i)];
       const auto value = parse_value(input.type.element, text);
       if (!value) {
-        error("E0406", fmt::format("--set {}: '{}' is not a value of {}", printable(set.input),
-                                   printable(text), ir::name_of(input.type.element)));
+        error("E0406",
+              fmt::format("--set {}: '{}' is not a value of {}", printable(set.input), printable(text),
+                          ir::name_of(input.type.element)),
+              fmt::format("for example --set {}={}", printable(set.input), example_of(input.type.element)));
         return;
       }
       tensor.set(i, *value);
     }
     input.constant = std::move(tensor);
+  }
+
+  static const char* example_of(ir::ElementType type) {
+    return type == ir::ElementType::kBool ? "true" : ir::is_float(type) ? "0.5" : "1";
   }
 
   static std::optional<ir::Scalar> parse_value(ir::ElementType type, const std::string& text) {

@@ -10,9 +10,11 @@
 namespace gcompile::frontend {
 namespace {
 
-[[noreturn]] void usage(std::string_view flag, std::string_view text, std::string_view expected) {
-  throw ir::CompileError(ir::ExitCode::kUsage, fmt::format("{} '{}' is not understood, expected {}", flag,
-                                                           ir::printable(text), expected));
+[[noreturn]] void usage(std::string_view flag, std::string_view text, std::string_view form,
+                        std::string_view example) {
+  throw ir::CompileError(ir::ExitCode::kUsage,
+                         fmt::format("{} '{}' is not of the form {}", flag, ir::printable(text), form),
+                         fmt::format("for example {} {}", flag, example));
 }
 
 /// A size of 0 or more.
@@ -71,13 +73,13 @@ std::optional<std::vector<DeclaredDim>> parse_dims(std::string_view text) {
 }  // namespace
 
 DimChoices parse_dim_choices(std::string_view text) {
-  constexpr std::string_view kExpected = "NAME=SIZE or NAME=SIZE,SIZE,..., for example --dim batch=1,4";
+  constexpr std::string_view kForm = "NAME=SIZE or NAME=SIZE,SIZE,...", kExample = "batch=1,4";
   const std::size_t at = text.rfind('=');
-  if (at == std::string_view::npos || at == 0) usage("--dim", text, kExpected);
+  if (at == std::string_view::npos || at == 0) usage("--dim", text, kForm, kExample);
   DimChoices choices{std::string(text.substr(0, at)), {}};
   for (const std::string& part : split(text.substr(at + 1), ",")) {
     const auto size = parse_size(part);
-    if (!size) usage("--dim", text, kExpected);
+    if (!size) usage("--dim", text, kForm, kExample);
     choices.sizes.push_back(*size);
   }
   std::sort(choices.sizes.begin(), choices.sizes.end());
@@ -86,8 +88,9 @@ DimChoices parse_dim_choices(std::string_view text) {
 }
 
 std::optional<DimRange> parse_dim_range(std::string_view text) {
-  constexpr std::string_view kExpected =
-      "NAME=LOW..HIGH, NAME=LOW..HIGH:MULTIPLE or NAME=LOW..HIGH@TYPICAL, for example --dim seq=1..512";
+  constexpr std::string_view kForm = "NAME=LOW..HIGH, NAME=LOW..HIGH:MULTIPLE or NAME=LOW..HIGH@TYPICAL";
+  constexpr std::string_view kExample = "length=1..512";
+  constexpr std::int64_t kHighest = std::int64_t{1} << 40;
   const std::size_t equals = text.rfind('='), dots = text.rfind("..");
   if (equals == std::string_view::npos || dots == std::string_view::npos || dots < equals)
     return std::nullopt;
@@ -96,7 +99,7 @@ std::optional<DimRange> parse_dim_range(std::string_view text) {
     const std::size_t at = high.find(mark);
     if (at == std::string_view::npos) return std::nullopt;
     const auto value = parse_size(high.substr(at + 1));
-    if (!value) usage("--dim", text, kExpected);
+    if (!value) usage("--dim", text, kForm, kExample);
     high = high.substr(0, at);
     return value;
   };
@@ -104,17 +107,21 @@ std::optional<DimRange> parse_dim_range(std::string_view text) {
   const std::optional<std::int64_t> typical = cut('@');
   range.multiple = cut(':').value_or(1);
   const auto lowest = parse_size(text.substr(equals + 1, dots - equals - 1)), highest = parse_size(high);
-  if (!lowest || !highest || *lowest > *highest || range.multiple < 1) usage("--dim", text, kExpected);
+  const bool are_bounds = lowest && highest && *lowest <= *highest && *highest <= kHighest;
+  if (!are_bounds || range.multiple < 1 || range.multiple > kHighest) usage("--dim", text, kForm, kExample);
   range.bounds = {(*lowest + range.multiple - 1) / range.multiple * range.multiple,
                   *highest / range.multiple * range.multiple};
-  if (range.bounds.low > range.bounds.high) usage("--dim", text, "a multiple between the bounds");
+  if (range.bounds.low > range.bounds.high) {
+    usage("--dim", text, "NAME=LOW..HIGH:MULTIPLE with a multiple between the bounds", "height=32..960:32");
+  }
   range.typical = typical.value_or(range.bounds.high);
   if (!range.bounds.contains(range.typical) || range.typical % range.multiple != 0) {
-    usage("--dim", text, "a typical size that the bounds allow");
+    usage("--dim", text, "NAME=LOW..HIGH@TYPICAL with a typical size that the bounds allow",
+          "length=1..512@64");
   }
   range.names = split(text.substr(0, equals), "+");
   for (const std::string& name : range.names) {
-    if (!is_dim_identifier(name)) usage("--dim", text, kExpected);
+    if (!is_dim_identifier(name)) usage("--dim", text, kForm, kExample);
   }
   return range;
 }
@@ -136,7 +143,7 @@ ShapeBinding parse_shape_binding(std::string_view text) {
   const bool named = at != std::string_view::npos;
   const auto dims = parse_dims(named ? text.substr(at + 1) : text);
   if (!dims || (named && at == 0) || text.empty()) {
-    usage("--shape", text, "INPUT:SIZExSIZEx..., for example --shape input:1x3x224x224");
+    usage("--shape", text, "INPUT:SIZExSIZEx...", "input:1x3x224x224");
   }
   return {std::string(named ? text.substr(0, at) : std::string_view()), *dims};
 }
@@ -144,7 +151,7 @@ ShapeBinding parse_shape_binding(std::string_view text) {
 SetBinding parse_set_binding(std::string_view text) {
   const std::size_t at = text.find('=');
   if (at == std::string_view::npos || at == 0 || at + 1 == text.size()) {
-    usage("--set", text, "INPUT=VALUE or INPUT=VALUE,VALUE,..., for example --set sr=16000");
+    usage("--set", text, "INPUT=VALUE or INPUT=VALUE,VALUE,...", "sr=16000");
   }
   return {std::string(text.substr(0, at)), split(text.substr(at + 1), ",")};
 }

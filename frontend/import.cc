@@ -36,6 +36,7 @@ Importer::Importer(const onnx::ModelProto& model, const std::string& folder, con
 ImportedModel Importer::run() {
   ImportedModel imported;
   imported.info = {{},
+                   {},
                    model_.ir_version(),
                    model_.model_version(),
                    model_.producer_name(),
@@ -266,6 +267,8 @@ ImportedModel import_proto(const onnx::ModelProto& model, const std::string& dig
   ImportedModel imported = importer.run();
   imported.sizes = std::move(sizes);
   imported.info.sha256 = digest_with(digest, importer.external_data());
+  for (const auto& [location, held] : importer.external_data().files())
+    imported.info.data_files.push_back(location);
   return imported;
 }
 

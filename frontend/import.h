@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "frontend/dims.h"
 #include "frontend/limits.h"
@@ -30,6 +31,8 @@ struct ModelInfo {
   /// sha256sum prints it: a line "DIGEST  model" for the model's file, then one "DIGEST  LOCATION" for each
   /// file of data, sorted by location.
   std::string sha256;
+  /// Names of the files of external data, in the model's folder; sorted.
+  std::vector<std::string> data_files;
   std::int64_t ir_version = 0;
   std::int64_t model_version = 0;
   std::string producer_name;

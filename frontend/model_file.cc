@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "frontend/file_kind.h"
 #include "frontend/raw_data.h"
 #include "frontend/wire_scan.h"
 #include "ir/diagnostics.h"
@@ -25,7 +26,6 @@ namespace {
 
 /// The parser recurses over nested graphs: braces are counted first.
 void check_text(const std::string& text, const Limits& limits) {
-  if (text.find('\0') != std::string::npos) fail("E0005", "the text contains a NUL byte");
   int depth = 0;
   bool comment = false;
   bool quoted = false;
@@ -51,15 +51,13 @@ void check_text(const std::string& text, const Limits& limits) {
 }  // namespace
 
 onnx::ModelProto parse_model_bytes(std::string_view bytes, const Limits& limits, RawData raw_data) {
-  if (bytes.empty()) fail("E0002", "the file is empty");
+  if (bytes.empty()) fail("E0002", "the file is empty", "fetch it again, or export the model anew");
   if (static_cast<std::int64_t>(bytes.size()) > limits.file_bytes) {
     fail("E0004",
          fmt::format("the model has {} bytes, more than the limit of {}", bytes.size(), limits.file_bytes),
          "keep the weights in external data");
   }
-  if (bytes.substr(0, 40).find("git-lfs.github.com") != std::string_view::npos) {
-    fail("E0002", "the file is a Git LFS pointer, not a model", "run `git lfs pull`");
-  }
+  expect_model(bytes);
   scan_model(bytes, limits);
   std::optional<std::string> without_raw_data;
   if (raw_data == RawData::kLeft) without_raw_data = leave_raw_data(bytes);
@@ -73,13 +71,18 @@ onnx::ModelProto parse_model_bytes(std::string_view bytes, const Limits& limits,
   if (!model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
     fail("E0002", "the file is not an ONNX model: protobuf cannot read it");
   }
-  if (!model.has_graph()) fail("E0003", "the file holds no graph", "is it an ONNX model?");
+  if (!model.has_graph())
+    fail("E0003", "the file holds no graph", "check that it is a model, and fetch it again");
   return model;
 }
 
 onnx::ModelProto parse_model_text(const std::string& text, const Limits& limits) {
   if (static_cast<std::int64_t>(text.size()) > limits.file_bytes)
     fail("E0004", "the text is larger than the limit");
+  if (text.find('\0') != std::string::npos) {
+    expect_model(text);
+    fail("E0005", "the text contains a NUL byte", "a binary model has a name that ends in .onnx");
+  }
   check_text(text, limits);
   onnx::ModelProto model;
   std::string why;

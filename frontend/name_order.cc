@@ -6,7 +6,7 @@
 #include <map>
 #include <queue>
 
-#include "frontend/names.h"
+#include "ir/nearest_name.h"
 
 namespace gcompile::frontend {
 namespace {
@@ -84,7 +84,7 @@ void report_unknown(const onnx::NodeProto& node, const std::string& name,
                    fmt::format("graph '{}', node {} ({})", printable(graph_name), shown_name(node),
                                printable(node.op_type())),
                    {},
-                   did_you_mean(name, names)});
+                   ir::did_you_mean(name, names)});
 }
 
 /// Follows producers among the nodes that could not be ordered until one repeats.

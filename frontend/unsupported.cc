@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "frontend/name_order.h"
-#include "frontend/names.h"
 #include "frontend/opset_table.h"
+#include "ir/nearest_name.h"
 #include "ir/operator.h"
 
 namespace gcompile::frontend {
@@ -20,8 +20,8 @@ std::string hint(const std::string& domain, const std::string& name) {
     all.emplace_back(op->name);
   }
   if (!elsewhere.empty()) return fmt::format("the domain {} has an operator of that name", elsewhere);
-  std::string nearest = did_you_mean(name, same_domain);
-  if (nearest.empty()) nearest = did_you_abbreviate(name, all);
+  std::string nearest = ir::did_you_mean(name, same_domain);
+  if (nearest.empty()) nearest = ir::did_you_abbreviate(name, all);
   if (same_domain.empty()) {
     return fmt::format("the domain '{}' is not supported; export the model with standard operators{}{}",
                        ir::printable(domain), nearest.empty() ? "" : "; ", nearest);

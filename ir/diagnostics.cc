@@ -17,9 +17,10 @@ std::string to_string(const Diagnostic& diagnostic) {
   return text;
 }
 
-CompileError::CompileError(ExitCode code, std::string message) : code_(code) {
+CompileError::CompileError(ExitCode code, std::string message, std::string help) : code_(code) {
   Diagnostic diagnostic;
   diagnostic.message = std::move(message);
+  diagnostic.help = std::move(help);
   text_ = to_string(diagnostic);
   diagnostics_.push_back(std::move(diagnostic));
 }

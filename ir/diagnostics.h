@@ -38,7 +38,7 @@ std::string to_string(const Diagnostic& diagnostic);
 /// The one exception of the compiler; unwinds to driver/main.cc.
 class CompileError : public std::exception {
  public:
-  CompileError(ExitCode code, std::string message);
+  CompileError(ExitCode code, std::string message, std::string help = {});
   CompileError(ExitCode code, std::vector<Diagnostic> diagnostics);
   const char* what() const noexcept override { return text_.c_str(); }
   ExitCode exit_code() const { return code_; }

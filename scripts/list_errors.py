@@ -28,12 +28,13 @@ GROUPS = {
 
 # What to do about it.
 HELP = {
-    "E0002": "Fetch the file again; a Git LFS pointer needs `git lfs pull`.",
+    "E0002": "Fetch the file again: it is empty, or cut off.",
     "E0003": "Check that the file is a model and not a single tensor.",
     "E0004": "The model exceeds a limit that protects the compiler. Keep large weights in external data.",
     "E0005": "The text form is that of `onnx.parser`; the message says where it stops to be so.",
     "E0006": "The model uses a part of the format that this compiler cannot read. It is named so that nothing is "
              "dropped in silence.",
+    "E0007": "The message says what the file is, and by which command a model is made of it.",
     "E0101": "`gcompile ops` lists what is supported; all unsupported operators of the model are reported in one "
              "run. [adding_an_operator.md](adding_an_operator.md) shows how to add one.",
     "E0102": "Add the missing `opset_import` to the model.",
@@ -61,7 +62,8 @@ HELP = {
              "its kind of work; `--explain NODE` shows which do.",
     "W0305": "Nothing is less exact than asked for: these products keep more bits, and are slower or have larger "
              "weights. Another `--precision` or `--arch` may suit the model better.",
-    "E0401": "Give every open dimension a size with the flags that the message shows.",
+    "E0401": "Give every open dimension a size with the flags that the message shows. `--dim N=1,2,4` makes a project of "
+             "several sizes, from which the caller chooses ([sizes.md](sizes.md)).",
     "E0402": "The flag names an input that the model does not have; the message lists those it has.",
     "E0403": "Two sources give one dimension different sizes.",
     "E0404": "Use `--shape INPUT:1x3x224x224` for dimensions without a usable name; the message lists the names.",

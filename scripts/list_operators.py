@@ -44,7 +44,7 @@ def main():
     if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--check"]):
         sys.exit(__doc__)
     listed = subprocess.run([sys.argv[1], "ops", "--json"], capture_output=True, text=True, check=True)
-    operators = json.loads(listed.stdout)
+    operators = json.loads(listed.stdout)["operators"]
     text = document(operators)
     if len(sys.argv) == 2:
         TARGET.write_text(text, encoding="utf-8")

@@ -40,14 +40,6 @@ std::int64_t instance_bytes(const Schedule& schedule) {
   return (bytes + kInstanceBytes - 1) / kInstanceBytes * kInstanceBytes;
 }
 
-std::int64_t instance_bytes(const Program& program) {
-  if (!info_of(program.target).has_device_memory) return kInstanceBytes;
-  if (program.sizes.empty()) return instance_bytes(program.schedules.back());
-  std::int64_t bytes = kInstanceBytes;  // which of them ran last
-  for (const Schedule& schedule : program.schedules) bytes += instance_bytes(schedule);
-  return bytes;
-}
-
 Json kernel_files_json(const Program& program, int kernels_per_file) {
   Json files = Json::array();
   for (const KernelFile& file : split_kernels(program, kernels_per_file)) {
@@ -296,6 +288,14 @@ const char* weights_mode_name(WeightsMode mode) {
       return "extern";
   }
   GC_CHECK(false);
+}
+
+std::int64_t instance_bytes(const Program& program) {
+  if (!info_of(program.target).has_device_memory) return kInstanceBytes;
+  if (program.sizes.empty()) return instance_bytes(program.schedules.back());
+  std::int64_t bytes = kInstanceBytes;  // which of them ran last
+  for (const Schedule& schedule : program.schedules) bytes += instance_bytes(schedule);
+  return bytes;
 }
 
 std::int64_t arena_bytes(const Program& program) {

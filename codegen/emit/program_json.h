@@ -44,6 +44,9 @@ nlohmann::ordered_json program_json(const Program& program, const EmitOptions& o
 
 /// Of the schedule that needs the most.
 std::int64_t arena_bytes(const Program& program);
+
+/// NAME_INSTANCE_BYTES.
+std::int64_t instance_bytes(const Program& program);
 /// Bytes of the weights with their header, as the caller of NAME_init sees them; 0 when there are none. The
 /// one figure for people: Program::weights_bytes counts the payload alone.
 std::int64_t weights_file_bytes(const Program& program);

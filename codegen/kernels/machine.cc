@@ -135,6 +135,13 @@ Machine machine_of_cpu(std::string_view cpu) {
   return machine;
 }
 
+std::vector<std::string> known_cpus() {
+  std::vector<std::string> names;
+  for (const LevelRow& row : kLevels) names.emplace_back(row.name);
+  for (const Core& core : kCores) names.emplace_back(core.name);
+  return names;
+}
+
 Machine machine_of_gpu(int capability, Precision precision, bool cublaslt) {
   Machine machine;
   machine.name = "sm_" + std::to_string(capability);

@@ -80,6 +80,8 @@ struct Machine {
 /// The machine behind a value of --cpu: "native", a level such as "x86-64-v3", or a compiler's name of a
 /// core, which is taken for the generic machine of its vectors where it is not known.
 Machine machine_of_cpu(std::string_view cpu);
+/// The values of --cpu of which there are figures.
+std::vector<std::string> known_cpus();
 /// The oldest GPU that --arch names decides tiles.
 Machine machine_of_gpu(int capability, Precision precision, bool cublaslt);
 /// What a target is compiled for when nothing more is said.

@@ -37,7 +37,7 @@ DATA = {
 
 def supported_operators(gcompile):
     _, out, _ = real_models.run([gcompile, "ops", "--json"])
-    return {("" if row["domain"] == "ai.onnx" else row["domain"], row["name"]) for row in json.loads(out)}
+    return {("" if row["domain"] == "ai.onnx" else row["domain"], row["name"]) for row in json.loads(out)["operators"]}
 
 
 def foreign_nodes(path, supported):
@@ -59,7 +59,7 @@ def foreign_nodes(path, supported):
 
 def check_refusal(gcompile, path, names):
     """What is wrong with how a model with foreign operators is refused."""
-    status, out, err = real_models.run([gcompile, "check", str(path)])
+    status, out, err = real_models.run([gcompile, "check", "-v", str(path)])
     if status != 1:
         return f"exit {status} instead of 1"
     missing = [name for name in names if name + "(" not in out + err]

@@ -124,7 +124,7 @@ def case_refused(world):
     path.write_text(model.text())
     for options, text in ((["--dim", "a=1..4", "--dim", "b=1..4"], "broadcast in another way"),
                           (["--dim", "a=1..4", "--dim", "b=1,2"], "either for all"),
-                          (["--dim", "a=4..1", "--dim", "b=1"], "not understood"),
+                          (["--dim", "a=4..1", "--dim", "b=1"], "not of the form"),
                           (["--dim", "a=5..7:4", "--dim", "b=1"], "multiple"),
                           (["--dim", "a=1..4@9", "--dim", "b=1"], "typical"),
                           (["--dim", "a=1..4", "--dim", "a+q=1..4", "--dim", "b=1"], "no range of its own"),

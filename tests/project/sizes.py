@@ -174,7 +174,7 @@ def case_refused(world):
     many = ",".join(str(i) for i in range(1, 10))
     for options, text in ((["--dim", "batch=1,2"], "length"), (["--dim", "batch=1,2", "--dim", "batch=3,4"], "twice"),
                           (["--dim", f"batch={many}", "--dim", f"length={many}"], "64"), (["--dim", "bach=1,2"], "batch"),
-                          (["--dim", "batch=1,", "--dim", "length=1"], "not understood")):
+                          (["--dim", "batch=1,", "--dim", "length=1"], "not of the form")):
         result = subprocess.run([world.gcompile, path, "-o", world.folder / "refused", *options], capture_output=True, text=True,
                                 check=False)
         check(result.returncode in (1, 2) and text in result.stderr, f"{options}: {result.returncode} {result.stderr}")

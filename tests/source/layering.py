@@ -31,7 +31,6 @@ LIBRARIES = {
     "nlohmann/": {"codegen", "template", "driver"},
     "onnx/": {"frontend"},
     "google/protobuf/": {"frontend"},
-    "CLI/": {"driver"},
     "zlib.h": {"driver"},
 }
 # The compiler's own logic sees no machine: files and processes are the business of frontend and driver.

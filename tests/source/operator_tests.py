@@ -29,7 +29,7 @@ def named_in_cases(folder):
 
 def main():
     gcompile, root = sys.argv[1], pathlib.Path(sys.argv[2])
-    listed = json.loads(subprocess.run([gcompile, "ops", "--json"], capture_output=True, check=True).stdout)
+    listed = json.loads(subprocess.run([gcompile, "ops", "--json"], capture_output=True, check=True).stdout)["operators"]
     words = set()
     for path in (root / "tests" / "unit").glob("*_test.cc"):
         words |= set(re.findall(r"[A-Za-z][A-Za-z0-9]+", path.read_text(encoding="utf-8")))

@@ -26,7 +26,7 @@ bool is_embeddable(const fs::path& path) {
 }
 
 TEST(Embedded, HoldsEveryFileOfItsFoldersUnchanged) {
-  std::set<std::string> expected;
+  std::set<std::string> expected = {"docs/errors.md"};
   for (const char* room : {"templates", "runtime_stub"}) {
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(GCOMPILE_SOURCE_DIR) / room)) {
       if (entry.is_regular_file() && is_embeddable(entry.path())) {

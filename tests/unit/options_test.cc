@@ -11,9 +11,7 @@ namespace {
 
 Options parse(std::vector<const char*> words) {
   words.insert(words.begin(), "gcompile");
-  const auto options = parse_command_line(static_cast<int>(words.size()), words.data());
-  EXPECT_TRUE(options.has_value());
-  return options.value_or(Options());
+  return parse_command_line(static_cast<int>(words.size()), words.data());
 }
 
 std::string name_of_model(const char* path) { return program_name(parse({path, "-o", "out"})); }
@@ -82,7 +80,7 @@ TEST(Options, PrecisionIsOfATarget) {
   };
   EXPECT_NE(message_of({"--precision", "tf32"}).find("needs --target cuda"), std::string::npos);
   EXPECT_NE(
-      message_of({"--target", "cuda", "--precision", "fp8"}).find("{fp32,tf32,fp16,bf16,bf16x3,bf16x6}"),
+      message_of({"--target", "cuda", "--precision", "fp8"}).find("fp32, tf32, fp16, bf16, bf16x3, bf16x6"),
       std::string::npos);
   for (const char* name : {"bf16", "bf16x3", "bf16x6"}) {
     EXPECT_EQ(message_of({"--precision", name}), "no error");
@@ -105,8 +103,7 @@ TEST(Options, NamesComeFromTheFile) {
 
 TEST(Options, BadNamesAreRefused) {
   for (const char* name : {"Upper", "1st", "_x", "a__b", "x-y", "int", "std", "gcrt", "main", "x_"}) {
-    const Options options = parse({"m.onnx", "-o", "out", "--name", name});
-    EXPECT_THROW(program_name(options), ir::CompileError) << name;
+    EXPECT_THROW(parse({"m.onnx", "-o", "out", "--name", name}), ir::CompileError) << name;
   }
 }
 

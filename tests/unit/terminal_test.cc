@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <regex>
 #include <sstream>
 
 #include "gtest/gtest.h"
@@ -53,12 +54,43 @@ TEST(Terminal, PlainStreamsGetPlainLines) {
 }
 
 TEST(Terminal, VerboseAddsDetailsAndQuietLeavesTrouble) {
-  EXPECT_EQ(
-      say_everything(kPlain, Verbosity::kVerbose),
-      "[1/2] fold  12 -> 3 nodes\na detail\nwarning: odd model\n   = help: look again\n[2/2] emit\ndone\n"
-      "error[E0203]: bad model\n");
+  const std::string said = std::regex_replace(say_everything(kPlain, Verbosity::kVerbose),
+                                              std::regex(": \\d+\\.\\d{3} s\n"), ": T s\n");
+  EXPECT_EQ(said,
+            "[1/2] fold  12 -> 3 nodes\na detail\nwarning: odd model\n   = help: look again\n  fold: T s\n"
+            "[2/2] emit\ndone\nerror[E0203]: bad model\n  emit: T s\n");
   EXPECT_EQ(say_everything(kPlain, Verbosity::kQuiet),
             "warning: odd model\n   = help: look again\nerror[E0203]: bad model\n");
+}
+
+TEST(Terminal, AWarningIsSaidOnceAnErrorEachTime) {
+  std::ostringstream stream;
+  Terminal terminal(stream, kPlain, Verbosity::kNormal);
+  for (int i = 0; i < 3; ++i) terminal.diagnostic(warning());
+  for (int i = 0; i < 2; ++i) terminal.diagnostic(error());
+  ir::Diagnostic other = warning();
+  other.location = "elsewhere";
+  terminal.diagnostic(other);
+  EXPECT_EQ(stream.str(),
+            "warning: odd model\n   = help: look again\nerror[E0203]: bad model\nerror[E0203]: bad model\n"
+            "warning: odd model\n  --> elsewhere\n   = help: look again\n");
+  EXPECT_EQ(terminal.diagnostics().size(), 4u);
+}
+
+TEST(Terminal, LongListsAreCutUnlessVerbose) {
+  ir::Diagnostic long_list = error();
+  for (int i = 0; i < 9; ++i) long_list.details.push_back(std::to_string(i));
+  const auto said = [&](Verbosity verbosity) {
+    std::ostringstream stream;
+    Terminal(stream, kPlain, verbosity).diagnostic(long_list);
+    return stream.str();
+  };
+  EXPECT_EQ(said(Verbosity::kNormal),
+            "error[E0203]: bad model\n   |  0\n   |  1\n   |  2\n   |  3\n   |  4\n   |  and 4 more; -v "
+            "lists all\n");
+  EXPECT_NE(said(Verbosity::kVerbose).find("   |  8\n"), std::string::npos);
+  long_list.details.pop_back();
+  EXPECT_EQ(said(Verbosity::kNormal), said(Verbosity::kVerbose));
 }
 
 TEST(Terminal, ALiveLineIsReplacedAndErased) {

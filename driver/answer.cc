@@ -1,0 +1,60 @@
+#include "driver/answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "driver/local_files.h"
+#include "driver/version.h"
+#include "template/text.h"
+
+namespace gcompile {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json list_of(const std::vector<ir::Diagnostic>& diagnostics, ir::Severity severity) {
+  Json list = Json::array();
+  for (const ir::Diagnostic& d : diagnostics) {
+    if (d.severity != severity) continue;
+    list.push_back({{"code", d.code},
+                    {"message", d.message},
+                    {"location", d.location},
+                    {"details", d.details},
+                    {"help", d.help}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string answer_json(const Answer& answer, const char* command,
+                        const std::vector<ir::Diagnostic>& diagnostics) {
+  Json out = {{"gcompile", tool_version()},
+              {"command", command},
+              {"exit_code", static_cast<int>(answer.code)},
+              {"errors", list_of(diagnostics, ir::Severity::kError)},
+              {"warnings", list_of(diagnostics, ir::Severity::kWarning)}};
+  out.update(answer.result);
+  return json_text(out);
+}
+
+std::string summary_line(const Answer& answer, const char* command,
+                         const std::vector<ir::Diagnostic>& diagnostics) {
+  const auto count = [&](ir::Severity severity) {
+    return std::count_if(diagnostics.begin(), diagnostics.end(),
+                         [&](const ir::Diagnostic& d) { return d.severity == severity; });
+  };
+  std::string line =
+      fmt::format("summary: command={} exit_code={} errors={} warnings={}", command,
+                  static_cast<int>(answer.code), count(ir::Severity::kError), count(ir::Severity::kWarning));
+  for (const auto& [key, value] : answer.result.items()) {
+    if (value.is_structured()) continue;
+    line +=
+        fmt::format(" {}={}", key,
+                    value.is_string() ? shell_quoted(ir::printable(value.get<std::string>())) : value.dump());
+  }
+  return line;
+}
+
+}  // namespace gcompile

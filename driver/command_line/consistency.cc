@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include "driver/command_line/option_table.h"
+
+namespace gcompile {
+namespace {
+
+/// Two options of which the second would have no effect, or that ask for two things.
+struct Conflict {
+  const char* option;
+  const char* other;
+  const char* why;
+};
+
+constexpr Conflict kConflicts[] = {
+    {"--quiet", "--verbose", "one says less, the other more"},
+    {"--quiet", "--explain", "what is explained would not be printed"},
+    {"--exact", "--weight-bits", "packed weights are rounded"},
+    {"--data", "--seed", "there are no random inputs"},
+    {"--data", "--cases", "there are no random inputs"},
+};
+
+/// Options that one target alone reads.
+struct OfTarget {
+  const char* option;
+  Target target;
+  const char* why;
+};
+
+constexpr OfTarget kOfTargets[] = {
+    {"--arch", Target::kCuda, "it names GPUs"},
+    {"--gemm", Target::kCuda, "it chooses between kernels of the GPU"},
+    {"--emulate", Target::kCuda, "it stands for a GPU"},
+    {"--cpu", Target::kCpp, "it names a processor, and the kernels run on a GPU"},
+    {"--weight-bits", Target::kCpp, "no CUDA kernel decodes packed weights"},
+};
+
+[[noreturn]] void needs_target(const std::string& option, const char* target, const std::string& why) {
+  usage_error(fmt::format("{} needs --target {}: {}", option, target, why),
+              fmt::format("add --target {}, or leave {} out", target, option));
+}
+
+void expect_precision_of_target(const Options& options) {
+  const PrecisionFacts& precision = facts_of(options.precision);
+  const std::string option = fmt::format("--precision {}", precision.name);
+  const bool is_cuda = info_of(options.target).has_device_memory;
+  if (is_cuda && !precision.is_of_cuda) needs_target(option, "cpp", "GPUs do without it");
+  if (!is_cuda && precision.bfloat16_products < 0) needs_target(option, "cuda", "no processor multiplies so");
+  if (!is_cuda && precision.bfloat16_products > 0 && options.exact) {
+    usage_error(fmt::format("--exact and {} contradict each other: it rounds what is multiplied", option),
+                "leave one of them out");
+  }
+}
+
+void expect_one_size(const Options& options, const char* what) {
+  if (options.choices.empty()) return;
+  usage_error(fmt::format("{} takes a model of one size, and --dim gives '{}' several", what,
+                          ir::printable(options.choices.front().name)),
+              fmt::format("for example --dim {}={}", ir::printable(options.choices.front().name),
+                          options.choices.front().sizes.front()));
+}
+
+}  // namespace
+
+void expect_consistent(const Options& options) {
+  const auto is_given = [&](const char* option) { return options.given.count(option) > 0; };
+  for (const Conflict& conflict : kConflicts) {
+    if (!is_given(conflict.option) || !is_given(conflict.other)) continue;
+    usage_error(
+        fmt::format("{} and {} contradict each other: {}", conflict.option, conflict.other, conflict.why),
+        "leave one of them out");
+  }
+  for (const OfTarget& row : kOfTargets) {
+    if (is_given(row.option) && options.target != row.target)
+      needs_target(row.option, info_of(row.target).name, row.why);
+  }
+  expect_precision_of_target(options);
+  for (const auto& [input, output] : options.states) {
+    for (const frontend::SetBinding& set : options.import.bindings.sets) {
+      if (set.input != input) continue;
+      usage_error(fmt::format("--state and --set contradict each other: both give the input '{}' its value",
+                              ir::printable(input)),
+                  "leave one of them out");
+    }
+  }
+  if (options.command == Command::kOpt) expect_one_size(options, "gcompile opt");
+  if (!options.save_onnx.empty()) expect_one_size(options, "--save-onnx");
+  if (options.command == Command::kCompile && options.output.empty())
+    usage_error("no output folder is given", "add -o DIR, a folder that is new or that gcompile made");
+}
+
+}  // namespace gcompile

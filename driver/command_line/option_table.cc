@@ -1,0 +1,481 @@
+#include "driver/command_line/option_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "driver/command_line/values.h"
+
+namespace gcompile {
+namespace {
+
+using enum Command;
+using enum Group;
+
+const std::vector<Command> kOfModels = {kCompile, kVerify, kCheck, kOpt};
+const std::vector<Command> kOfPrograms = {kCompile, kVerify, kCheck};
+const std::vector<Command> kOfTalk = {kCompile, kVerify, kCheck, kOpt, kOps, kExplain};
+
+std::vector<std::string> precision_names() {
+  std::vector<std::string> names;
+  for (const PrecisionFacts& facts : kPrecisions) names.emplace_back(facts.name);
+  return names;
+}
+
+std::vector<OptionRecord> model_options() {
+  return {
+      {"--dim",
+       "",
+       "NAME=SIZE[,SIZE|..SIZE]",
+       ValueKind::kText,
+       {},
+       kModel,
+       kOfModels,
+       true,
+       "the size of an open dimension; several, or bounds as 1..512, let the caller of the model choose",
+       add_dim},
+      {"--shape",
+       "",
+       "INPUT:SIZExSIZE...",
+       ValueKind::kText,
+       {},
+       kModel,
+       kOfModels,
+       true,
+       "the shape of an input; letters name dimensions for --dim, as in image:Nx3x224x224",
+       add_shape},
+      {"--set",
+       "",
+       "INPUT=VALUE[,VALUE]...",
+       ValueKind::kText,
+       {},
+       kModel,
+       kOfModels,
+       true,
+       "turns an input into a constant, as in sr=16000",
+       add_set},
+      {"--state",
+       "",
+       "INPUT=OUTPUT",
+       ValueKind::kText,
+       {},
+       kModel,
+       kOfPrograms,
+       true,
+       "an input that the previous run's output feeds",
+       add_state},
+      {"--allow-symlinks",
+       "",
+       "",
+       ValueKind::kText,
+       {},
+       kModel,
+       kOfModels,
+       false,
+       "lets external data be reached through symbolic and hard links",
+       [](Options& options, const std::string&) { options.import.allow_symlinks = true; }},
+  };
+}
+
+std::vector<OptionRecord> graph_options() {
+  return {
+      {"",
+       "-O",
+       "LEVEL",
+       ValueKind::kOneOf,
+       {"0", "1", "2", "3"},
+       kGraph,
+       kOfModels,
+       false,
+       "how much is optimised (3)",
+       [](Options& options, const std::string& value) { options.level = value[0] - '0'; }},
+      {"--optimize-for",
+       "",
+       "GOAL",
+       ValueKind::kOneOf,
+       {"speed", "size"},
+       kGraph,
+       kOfModels,
+       false,
+       "what for; for size: the least arena, images in strips of rows (speed)",
+       [](Options& options, const std::string& value) { options.optimize_for_size = value == "size"; }},
+      {"--exact",
+       "",
+       "",
+       ValueKind::kText,
+       {},
+       kGraph,
+       kOfModels,
+       false,
+       "only rewrites that keep every bit, and denormal numbers stay",
+       [](Options& options, const std::string&) { options.exact = true; }},
+      {"--weight-bits",
+       "",
+       "BITS",
+       ValueKind::kOneOf,
+       {"8", "4"},
+       kGraph,
+       kOfModels,
+       false,
+       "packs constant weights of products in so many bits, with a scale for 32 rows of a column; the "
+       "report says what that costs",
+       [](Options& options, const std::string& value) { options.weight_bits = value[0] - '0'; }},
+      {"--disable-pass",
+       "",
+       "PASS",
+       ValueKind::kText,
+       {},
+       kGraph,
+       kOfModels,
+       true,
+       "a pass or rule that must not run",
+       [](Options& options, const std::string& value) { options.disabled.push_back(value); }},
+      {"--pass-limit",
+       "",
+       "N",
+       ValueKind::kText,
+       {},
+       kGraph,
+       kOfModels,
+       false,
+       "runs only the first N passes, to find a faulty one",
+       [](Options& options, const std::string& value) {
+         options.pass_limit = static_cast<int>(number_of("--pass-limit", value, 0, 1'000'000));
+       }},
+  };
+}
+
+std::vector<OptionRecord> target_options() {
+  return {
+      {"--target",
+       "",
+       "TARGET",
+       ValueKind::kOneOf,
+       {"cpp", "cuda"},
+       kTarget,
+       kOfModels,
+       false,
+       "C++17, or CUDA for nvcc and the static runtime alone (cpp)",
+       [](Options& options, const std::string& value) { options.target = target_named(value)->target; }},
+      {"--cpu",
+       "",
+       "PROCESSOR",
+       ValueKind::kText,
+       {},
+       kTarget,
+       kOfModels,
+       false,
+       "of --target cpp: what the build files pass as -march=, or as -mcpu= for a core of ARM (native)",
+       set_cpu},
+      {"--arch",
+       "",
+       "GPU[,GPU]...",
+       ValueKind::kText,
+       {},
+       kTarget,
+       kOfModels,
+       false,
+       fmt::format("of --target cuda: the GPUs to build for; compute_NN is PTX ({})", kDefaultCudaArch),
+       [](Options& options, const std::string& value) {
+         cuda_architectures(value);
+         options.arch = value;
+       }},
+      {"--gemm",
+       "",
+       "LIBRARY",
+       ValueKind::kOneOf,
+       {"builtin", "cublaslt"},
+       kTarget,
+       kOfModels,
+       false,
+       "of --target cuda: who computes products of more than 8 rows (builtin)",
+       [](Options& options, const std::string& value) { options.cublaslt = value == "cublaslt"; }},
+      {"--precision", "", "FORMAT", ValueKind::kOneOf, precision_names(), kTarget, kOfModels, false,
+       "how floats are multiplied: of --target cuda fp32, tf32, fp16 or bf16, else fp32, or bf16, bf16x3 or "
+       "bf16x6 where a processor has a tile unit (fp32)",
+       [](Options& options, const std::string& value) { options.precision = *precision_from_name(value); }},
+  };
+}
+
+std::vector<OptionRecord> kernel_options() {
+  return {
+      {"--kernel",
+       "",
+       "NODE=FAMILY",
+       ValueKind::kText,
+       {},
+       kKernels,
+       kOfPrograms,
+       true,
+       "the kernel family that serves a node of the model",
+       add_forced_kernel},
+      {"--explain",
+       "",
+       "NODE",
+       ValueKind::kText,
+       {},
+       kKernels,
+       kOfPrograms,
+       true,
+       "prints which kernel families could serve a node, what each is predicted to cost, and why others do "
+       "not take it",
+       [](Options& options, const std::string& value) { options.explained.push_back(value); }},
+      {"--extra-weights",
+       "",
+       "PERCENT",
+       ValueKind::kText,
+       {},
+       kKernels,
+       kOfPrograms,
+       false,
+       "by how much kernels may enlarge the weights to be faster, in percent of weights and arena (100)",
+       [](Options& options, const std::string& value) {
+         options.extra_weights_percent = number_of("--extra-weights", value, 0, 1000);
+       }},
+  };
+}
+
+std::vector<OptionRecord> project_options() {
+  return {
+      {"--output",
+       "-o",
+       "DIR",
+       ValueKind::kFolder,
+       {},
+       kProject,
+       {kCompile},
+       false,
+       "the folder of the project",
+       [](Options& options, const std::string& value) { options.output = value; }},
+      {"--name",
+       "",
+       "PREFIX",
+       ValueKind::kText,
+       {},
+       kProject,
+       kOfPrograms,
+       false,
+       "of all names in the project, [a-z][a-z0-9_]* (from the model's file)",
+       [](Options& options, const std::string& value) {
+         options.name = value;
+         static_cast<void>(program_name(options));
+       }},
+      {"--weights",
+       "",
+       "PLACE",
+       ValueKind::kOneOf,
+       {"incbin", "array", "file", "extern"},
+       kProject,
+       {kCompile, kVerify},
+       false,
+       "linked in as a file or as an array in C, loaded by the runner, or handed over by the caller (incbin)",
+       set_weights},
+      {"--selftest",
+       "",
+       "",
+       ValueKind::kText,
+       {},
+       kProject,
+       {kCompile},
+       false,
+       "adds a test with inputs and outputs that the compiler computed",
+       [](Options& options, const std::string&) { options.selftest = true; }},
+      {"--force",
+       "",
+       "",
+       ValueKind::kText,
+       {},
+       kProject,
+       {kCompile},
+       false,
+       "adds the project to a folder that gcompile did not make; no file of yours is touched",
+       [](Options& options, const std::string&) { options.force = true; }},
+  };
+}
+
+std::vector<OptionRecord> verify_options() {
+  const std::vector<Command> verify = {kVerify};
+  return {
+      {"--data",
+       "",
+       "DIR",
+       ValueKind::kFolder,
+       {},
+       Group::kRun,
+       verify,
+       false,
+       "input_K.pb and output_K.pb, inputs.npz and outputs.npz, or folders test_data_set_* of them; without "
+       "it inputs are random, and the evaluator tells the outputs",
+       [](Options& options, const std::string& value) { options.data = value; }},
+      {"--layers",
+       "",
+       "",
+       ValueKind::kText,
+       {},
+       Group::kRun,
+       verify,
+       false,
+       "also judges every kernel by itself, and every value that survives in the program",
+       [](Options& options, const std::string&) { options.layers = true; }},
+      {"--seed",
+       "",
+       "N",
+       ValueKind::kText,
+       {},
+       Group::kRun,
+       verify,
+       false,
+       "of the random inputs (1)",
+       [](Options& options, const std::string& value) {
+         options.seed = static_cast<std::uint64_t>(number_of("--seed", value, 0, INT64_MAX));
+       }},
+      {"--cases",
+       "",
+       "N",
+       ValueKind::kText,
+       {},
+       Group::kRun,
+       verify,
+       false,
+       "how many random inputs (1)",
+       [](Options& options, const std::string& value) {
+         options.random_cases = static_cast<int>(number_of("--cases", value, 1, 1000));
+       }},
+      {"--threads",
+       "",
+       "N",
+       ValueKind::kText,
+       {},
+       Group::kRun,
+       verify,
+       false,
+       "of the runner (1)",
+       [](Options& options, const std::string& value) {
+         options.threads = static_cast<int>(number_of("--threads", value, 1, 1024));
+       }},
+      {"--cxx",
+       "",
+       "COMPILER",
+       ValueKind::kText,
+       {},
+       Group::kRun,
+       verify,
+       false,
+       "the C++ compiler ($CXX, else c++)",
+       [](Options& options, const std::string& value) { options.cxx = value; }},
+      {"--emulate",
+       "",
+       "",
+       ValueKind::kText,
+       {},
+       Group::kRun,
+       verify,
+       false,
+       "of --target cuda: runs on the CPU, also where there is a GPU",
+       [](Options& options, const std::string&) { options.emulate = true; }},
+      {"--keep",
+       "",
+       "DIR",
+       ValueKind::kFolder,
+       {},
+       Group::kRun,
+       verify,
+       false,
+       "where project, inputs and outputs stay",
+       [](Options& options, const std::string& value) { options.keep = value; }},
+  };
+}
+
+std::vector<OptionRecord> talk_options() {
+  return {
+      {"--save-onnx",
+       "",
+       "FILE",
+       ValueKind::kFile,
+       {},
+       kInside,
+       kOfModels,
+       false,
+       "writes the optimised graph as an ONNX file",
+       [](Options& options, const std::string& value) { options.save_onnx = value; }},
+      {"--dump-dir",
+       "",
+       "DIR",
+       ValueKind::kFolder,
+       {},
+       kInside,
+       kOfModels,
+       false,
+       "writes the graph after every pass, and the program",
+       [](Options& options, const std::string& value) { options.dump_dir = value; }},
+      {"--verbose",
+       "-v",
+       "",
+       ValueKind::kText,
+       {},
+       kTalk,
+       kOfModels,
+       false,
+       "says more: times of stages, passes, whole lists",
+       [](Options& options, const std::string&) { options.verbosity = Verbosity::kVerbose; }},
+      {"--quiet",
+       "-q",
+       "",
+       ValueKind::kText,
+       {},
+       kTalk,
+       kOfModels,
+       false,
+       "says only what is wrong",
+       [](Options& options, const std::string&) { options.verbosity = Verbosity::kQuiet; }},
+      {"--json",
+       "",
+       "",
+       ValueKind::kText,
+       {},
+       kTalk,
+       kOfTalk,
+       false,
+       "prints the result, errors too, as JSON (docs/json.md)",
+       [](Options& options, const std::string&) { options.json = true; }},
+      {"--color",
+       "",
+       "WHEN",
+       ValueKind::kOneOf,
+       {"auto", "always", "never"},
+       kTalk,
+       kOfTalk,
+       false,
+       "of messages on a terminal (auto)",
+       [](Options& options, const std::string& value) { options.color = *parse_color_mode(value); }},
+  };
+}
+
+std::vector<OptionRecord> all_options() {
+  std::vector<OptionRecord> table;
+  for (auto part : {model_options, graph_options, target_options, kernel_options, project_options,
+                    verify_options, talk_options}) {
+    for (OptionRecord& record : part()) table.push_back(std::move(record));
+  }
+  return table;
+}
+
+}  // namespace
+
+bool OptionRecord::is_of(Command command) const {
+  return std::find(commands.begin(), commands.end(), command) != commands.end();
+}
+
+std::span<const OptionRecord> option_table() {
+  static const std::vector<OptionRecord> table = all_options();
+  return table;
+}
+
+const OptionRecord* find_option(std::string_view typed) {
+  for (const OptionRecord& record : option_table()) {
+    if (!typed.empty() && (record.name == typed || record.letter == typed)) return &record;
+  }
+  return nullptr;
+}
+
+}  // namespace gcompile

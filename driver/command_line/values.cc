@@ -1,0 +1,127 @@
+#include "driver/command_line/values.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "codegen/kernels/family.h"
+#include "driver/command_line/option_table.h"
+#include "frontend/dims.h"
+#include "ir/nearest_name.h"
+
+namespace gcompile {
+namespace {
+
+[[noreturn]] void given_twice(const char* option, const std::string& name) {
+  usage_error(fmt::format("{} is given twice for '{}'", option, ir::printable(name)),
+              "leave one of them out");
+}
+
+template <class List, class Name>
+void expect_new(const List& list, const char* option, const std::string& name, Name name_of) {
+  const auto is_it = [&](const auto& item) { return name_of(item) == name; };
+  if (std::any_of(list.begin(), list.end(), is_it)) given_twice(option, name);
+}
+
+}  // namespace
+
+std::int64_t number_of(const char* option, const std::string& text, std::int64_t lowest,
+                       std::int64_t highest) {
+  std::int64_t value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc() || end != text.data() + text.size() || value < lowest || value > highest) {
+    usage_error(fmt::format("{} '{}': that is no whole number from {} to {}", option, ir::printable(text),
+                            lowest, highest),
+                fmt::format("for example {} {}", option, std::max<std::int64_t>(lowest, 1)));
+  }
+  return value;
+}
+
+void add_dim(Options& options, const std::string& text) {
+  if (auto range = frontend::parse_dim_range(text)) {
+    options.import.bindings.ranges.push_back(std::move(*range));
+    options.dims.push_back(text);
+    return;
+  }
+  frontend::DimChoices choices = frontend::parse_dim_choices(text);
+  const auto name_of = [](const auto& dim) { return dim.name; };
+  expect_new(options.choices, "--dim", choices.name, name_of);
+  expect_new(options.import.bindings.dims, "--dim", choices.name, name_of);
+  options.dims.push_back(text);
+  if (choices.sizes.size() == 1) {
+    options.import.bindings.dims.push_back({std::move(choices.name), choices.sizes.front()});
+  } else {
+    options.choices.push_back(std::move(choices));
+  }
+}
+
+void add_shape(Options& options, const std::string& text) {
+  frontend::ShapeBinding shape = frontend::parse_shape_binding(text);
+  expect_new(options.import.bindings.shapes, "--shape", shape.input,
+             [](const auto& other) { return other.input; });
+  options.shapes.push_back(text);
+  options.import.bindings.shapes.push_back(std::move(shape));
+}
+
+void add_set(Options& options, const std::string& text) {
+  frontend::SetBinding set = frontend::parse_set_binding(text);
+  expect_new(options.import.bindings.sets, "--set", set.input, [](const auto& other) { return other.input; });
+  options.sets.push_back(text);
+  options.import.bindings.sets.push_back(std::move(set));
+}
+
+void add_state(Options& options, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    usage_error(fmt::format("--state '{}' is not of the form INPUT=OUTPUT", ir::printable(text)),
+                "for example --state h_in=h_out");
+  }
+  const std::string input = text.substr(0, equals), output = text.substr(equals + 1);
+  expect_new(options.states, "--state", input, [](const auto& state) { return state.first; });
+  expect_new(options.states, "--state", output, [](const auto& state) { return state.second; });
+  options.states.emplace_back(input, output);
+}
+
+/// The last equals sign counts, for names of nodes may hold any.
+void add_forced_kernel(Options& options, const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    usage_error(fmt::format("--kernel '{}' is not of the form NODE=FAMILY", ir::printable(text)),
+                "for example --kernel conv1=conv.direct; --explain NODE lists the families");
+  }
+  const std::string node = text.substr(0, equals), name = text.substr(equals + 1);
+  if (!find_family(name)) {
+    std::vector<std::string> known;
+    for (const KernelFamily* family : families()) known.emplace_back(family->name);
+    const std::string nearest = ir::did_you_mean(name, known);
+    usage_error(
+        fmt::format("--kernel '{}': there is no family '{}'", ir::printable(text), ir::printable(name)),
+        nearest.empty() ? fmt::format("there are {}", fmt::join(known, ", ")) : nearest);
+  }
+  expect_new(options.forced_kernels, "--kernel", node, [](const auto& forced) { return forced.first; });
+  options.forced_kernels.emplace_back(node, name);
+}
+
+void set_cpu(Options& options, const std::string& text) {
+  const auto is_of_a_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_.+").find(c) != std::string_view::npos;
+  };
+  if (text.empty() || !std::all_of(text.begin(), text.end(), is_of_a_name)) {
+    usage_error(fmt::format("--cpu '{}' is not a name that -march= takes", ir::printable(text)),
+                "for example --cpu x86-64-v3 or --cpu cortex-a53");
+  }
+  options.cpu = text;
+}
+
+void set_weights(Options& options, const std::string& text) {
+  for (const WeightsMode mode :
+       {WeightsMode::kIncbin, WeightsMode::kArray, WeightsMode::kFile, WeightsMode::kExtern}) {
+    if (text == weights_mode_name(mode)) options.weights = mode;
+  }
+}
+
+}  // namespace gcompile

@@ -1,0 +1,47 @@
+"""The tool that is in the package: the command `gcompile`, and its answers for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any, Sequence
+
+EXECUTABLE = pathlib.Path(__file__).resolve().parent / "bin" / "gcompile"
+
+
+class GcompileError(Exception):
+    """What gcompile refuses. `exit_code`: 1 the model, 2 an option, 4 a file, 70 a mistake in gcompile. `errors`: a list
+    of dictionaries with code, message, location, details and help (docs/json.md)."""
+
+    def __init__(self, exit_code: int, errors: Sequence[dict[str, Any]], text: str):
+        super().__init__(text)
+        self.exit_code = exit_code
+        self.errors = list(errors)
+
+
+def executable() -> str:
+    """Of the package, or what the environment variable GCOMPILE_EXECUTABLE names."""
+    return os.environ.get("GCOMPILE_EXECUTABLE") or str(EXECUTABLE)
+
+
+def answer(words: Sequence[str], model: bytes | None = None, accepted: Sequence[int] = (0,)) -> dict[str, Any]:
+    """What `gcompile WORDS... --json` prints; `model` goes to its standard input. Raises GcompileError for an exit code
+    that is not accepted."""
+    done = subprocess.run([executable(), *words, "--json", "-q"], input=model, capture_output=True, check=False,
+                          stdin=subprocess.DEVNULL if model is None else None)
+    text = done.stderr.decode("utf-8", "replace").strip()
+    try:
+        told: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        raise GcompileError(done.returncode, [], text or f"gcompile ended with {done.returncode}") from None
+    if done.returncode not in accepted:
+        raise GcompileError(done.returncode, told["errors"], text)
+    return told
+
+
+def main() -> None:
+    """The command line, in place of this process."""
+    os.execv(executable(), ["gcompile", *sys.argv[1:]])
