@@ -12,6 +12,7 @@
 #include <cstring>
 #include <limits>
 
+#include "frontend/file_kind.h"
 #include "ir/operator.h"
 
 namespace gcompile::frontend {
@@ -164,7 +165,10 @@ FilePart ExternalData::find(const onnx::TensorProto& proto, std::int64_t bytes) 
   const auto size = static_cast<std::int64_t>(opened->bytes().size());
   if (length > size || offset > size - length) {
     operator_error(fmt::format("external data '{}': {} bytes at offset {} lie outside the file of {} bytes",
-                               ir::printable(location), length, offset, size));
+                               ir::printable(location), length, offset, size),
+                   is_git_lfs_pointer(opened->text())
+                       ? "the file is a Git LFS pointer; `git lfs pull` fetches the file that it stands for"
+                       : "the file may have been downloaded incompletely");
   }
   if (bytes > bytes_left_) operator_error("the model's external data is larger than the limit");
   bytes_left_ -= bytes;

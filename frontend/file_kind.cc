@@ -12,6 +12,8 @@ namespace {
 
 using namespace std::string_view_literals;
 
+constexpr std::string_view kLfs = "version https://git-lfs";
+
 constexpr const char* kTorchExport =
     "load it in Python and write torch.onnx.export(model, inputs, 'model.onnx')";
 
@@ -24,8 +26,7 @@ struct Magic {
 };
 
 constexpr Magic kMagics[] = {
-    {0, "version https://git-lfs"sv, "a Git LFS pointer",
-     "`git lfs pull` fetches the file that it stands for"},
+    {0, kLfs, "a Git LFS pointer", "`git lfs pull` fetches the file that it stands for"},
     {0, "\x1f\x8b"sv, "compressed by gzip",
      "`gunzip FILE` unpacks it; `zcat FILE | gcompile - -o DIR` reads it as it is"},
     {0, "BZh"sv, "compressed by bzip2",
@@ -170,6 +171,8 @@ FileKind kind_of_text(std::string_view text) {
 }
 
 }  // namespace
+
+bool is_git_lfs_pointer(std::string_view bytes) { return bytes.substr(0, kLfs.size()) == kLfs; }
 
 bool is_onnx_text(std::string_view bytes) {
   std::string_view start = without_blanks(bytes);

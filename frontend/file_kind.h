@@ -17,6 +17,9 @@ struct FileKind {
 /// is never taken for something else.
 std::optional<FileKind> kind_of_other_file(std::string_view bytes);
 
+/// Whether a repository was cloned without this file.
+bool is_git_lfs_pointer(std::string_view bytes);
+
 /// Whether `bytes` begin as ONNX text does: "<ir_version: 8, ...".
 bool is_onnx_text(std::string_view bytes);
 

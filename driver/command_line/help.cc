@@ -151,8 +151,10 @@ std::string commands_of(const OptionRecord& option) {
 std::string manual_page() {
   std::string out = fmt::format(".TH GCOMPILE 1 \"\" \"gcompile {}\" \"User Commands\"\n", tool_version());
   out += ".SH NAME\ngcompile \\- turns an ONNX model into a C++ or CUDA project\n.SH SYNOPSIS\n";
-  for (const CommandRecord& command : command_table())
-    out += fmt::format(".B gcompile {}\n{}\n.br\n", command.name, roff(command.usage));
+  for (const CommandRecord& command : command_table()) {
+    const std::string usage = *command.usage != '\0' ? roff(command.usage) + "\n" : "";
+    out += fmt::format(".B gcompile {}\n{}.br\n", command.name, usage);
+  }
   out += ".SH DESCRIPTION\n";
   out += roff(
              "Reads a trained ONNX model, optimises its graph, plans all memory, and writes a project that "

@@ -19,7 +19,7 @@ import subprocess
 import tarfile
 import zipfile
 
-from onnx_bytes import block, number
+from onnx_bytes import FLOAT, Graph, block, blocks, number
 from support import EXAMPLES, HERE, check, equal, run_main
 
 STAGE = re.compile(r"\[\d/\d\] |  [a-z]+: [0-9.]+ s$")
@@ -55,6 +55,17 @@ def tarball():
     return held.getvalue()
 
 
+def apart():
+    """A model whose weights lie beside it."""
+    graph = Graph()
+    graph.node("Mul", ["x", "w"], ["y"], name="scale")
+    entries = [block(1, key) + block(2, value) for key, value in (("location", "apart.weights"), ("length", "4096"))]
+    graph.constants.append(number(1, 1024) + number(2, FLOAT) + block(8, "w") + blocks(13, entries) + number(14, 1))
+    graph.input("x", FLOAT, [1024])
+    graph.output("y", FLOAT, [1024])
+    return graph.model()
+
+
 def files():
     """What lies in the folder, by name."""
     model = (EXAMPLES / "shapes_classifier" / "model.onnx").read_bytes()
@@ -68,6 +79,8 @@ def files():
         "half.onnx": model[:len(model) // 2],
         "binary.onnxtxt": model,
         "typo.onnxtxt": OPEN.replace("Relu (x)", "Relu (x").encode(),
+        "apart.onnx": apart(),
+        "apart.weights": LFS,
         "notes.onnx": b"Dear colleague,\nthe model is in the other folder.\n",
         "text.onnx": OPEN.encode(),
         "page.onnx": b"\n<!DOCTYPE html>\n<html><head><title>model.onnx</title></head></html>\n",
@@ -97,7 +110,7 @@ def files():
     }
 
 
-def blocks():
+def entries_of_transcript():
     """Of the transcript: (comment lines, command, answer, exit code)."""
     found, comment, command, answer = [], [], None, []
     for line in TRANSCRIPT.read_text(encoding="utf-8").splitlines():
@@ -133,7 +146,7 @@ def case_answers(world):
         place = world.path(name)
         place.parent.mkdir(exist_ok=True)
         place.write_bytes(content)
-    known, out, is_blessing = blocks(), [], os.environ.get("GCOMPILE_BLESS") == "1"
+    known, out, is_blessing = entries_of_transcript(), [], os.environ.get("GCOMPILE_BLESS") == "1"
     check(len(known) >= 60, f"{len(known)} command lines, expected 60 at least")
     equal(len({command for _, command, _, _ in known}), len(known), "different command lines")
     wrong = []
