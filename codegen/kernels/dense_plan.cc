@@ -219,6 +219,11 @@ void write_dense_plan(const Plan& plan, CodeText& code, int bfloat16_products) {
                         plan.fields[kDepth]));
 }
 
+Plan without_cuts_of_depth(Plan plan) {
+  plan.fields[kDepth] = 0;
+  return plan;
+}
+
 bool cuts_depth(const Plan& plan) { return plan.fields[kDepth] > 0; }
 
 bool is_in_tiles(const Plan& plan) { return plan.fields.size() == kInTiles + 1; }

@@ -37,6 +37,8 @@ Plan dense_plan(DenseWork work, const Machine& machine);
 /// many products of bfloat16 where a level has one.
 void write_dense_plan(const Plan& plan, CodeText& code, int bfloat16_products = 0);
 bool cuts_depth(const Plan& plan);
+/// The same with all of K at once: of rows that only a run knows, no memory is planned for sums that wait.
+Plan without_cuts_of_depth(Plan plan);
 bool is_in_tiles(const Plan& plan);
 /// Multiply-adds of bytes by this plan, as Level::byte_rate.
 double byte_rate(const DenseWork& work, const Plan& plan, const Machine& machine);

@@ -26,7 +26,8 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   return {only};
 }
 
-void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
+  const Plan plan = ir::are_constant(problem) ? chosen : without_cuts_of_depth(chosen);
   const Product product(problem);
   const ProductAxes& axes = product.axes;
   const ir::Problem typical = ir::at_typical(problem);

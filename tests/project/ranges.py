@@ -37,6 +37,19 @@ def case_image(world):
     verified(world, "image", image(), "--dim", "height=2..14:2", "--dim", "width=4..12:4")
 
 
+def case_deep(world):
+    """A product so deep that its sums would wait in memory between parts: what is planned holds whatever is typical."""
+    model = Model()
+    model.inputs = ["float[rows,8192] x"]
+    model.outputs = ["float[rows,40] y"]
+    model.constant("w", "float", (8192, 40))
+    model.nodes = ["y = MatMul(x, w)"]
+    arenas = {manifest(compiled(world, f"deep_{typical}", model, "--dim", f"rows=1..96@{typical}"), "net")["arena_bytes"]
+              for typical in (1, 8, 96)}
+    equal(len(arenas), 1, f"arenas {arenas}")
+    verified(world, "deep", model, "--dim", "rows=1..96@8")
+
+
 def shapes():
     """A batch and a length joined and parted, a slice up to a size, a sum of two axes, positions of a table, and data made of
     sizes."""
