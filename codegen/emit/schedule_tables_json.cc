@@ -184,7 +184,7 @@ Json port_json(const std::string& c_name, const std::string& model_name, const s
   port["elements"] = ir::highest(type.count());
   port["element_bytes"] = bits_of(type.element) / 8;
   port["bytes"] = ir::highest(type.bytes());
-  port["has_elements"] = type.count() > 0;
+  port["has_elements"] = ir::highest(type.count()) > 0;
   port["offset"] = 0;
   port["remark"] = "";
   return port;

@@ -33,6 +33,11 @@ def case_encoder(world):
     equal(manifest(out, "net")["arena_bytes"], manifest(typical, "net")["arena_bytes"], "arena by another typical size")
 
 
+def case_empty(world):
+    """Nothing of a size may be there at all."""
+    verified(world, "empty", encoder(), "--dim", "batch=0..2", "--dim", "length=0..9")
+
+
 def case_image(world):
     verified(world, "image", image(), "--dim", "height=2..14:2", "--dim", "width=4..12:4")
 
@@ -75,7 +80,7 @@ def shapes():
 
 
 def case_shapes(world):
-    verified(world, "shapes", shapes(), "--dim", "batch=1..2", "--dim", "past=1..20", "--dim", "rows=1..20", "--dim", "past+rows=2..24")
+    verified(world, "shapes", shapes(), "--dim", "batch=0..2", "--dim", "past=0..20", "--dim", "rows=1..20", "--dim", "past+rows=1..24")
 
 
 C_PROGRAM = r"""
