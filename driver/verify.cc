@@ -124,6 +124,10 @@ class Verifier {
     if (info_of(options_.target).has_device_memory && options_.emulate)
       announce_emulation(compilation.program);
     kernels_.reset();
+    if (options_.layers && compilation.sizes) {
+      throw ir::CompileError(ir::ExitCode::kUsage, "--layers takes sizes as numbers",
+                             "give each dimension one with --dim NAME=SIZE");
+    }
     if (options_.layers) {
       kernels_.emplace(compilation.models.front().optimised);
       lower_compilation(compilation, options);
@@ -160,7 +164,8 @@ class Verifier {
   void verify_ranges(const Options& options, const Compilation& compilation, const Cases& cases,
                      const std::string& runner, const std::string& folder) {
     if (!cases.empty()) {
-      throw ir::CompileError(ir::ExitCode::kUsage, "--data takes sizes as numbers: --dim NAME=SIZE");
+      throw ir::CompileError(ir::ExitCode::kUsage, "--data takes sizes as numbers",
+                             "give each dimension one with --dim NAME=SIZE");
     }
     const Program& program = compilation.program;
     int number = 0;
