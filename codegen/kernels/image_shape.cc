@@ -17,16 +17,17 @@ std::string ImageShape::text(const std::string& name, SizeParameters& sizes) con
   };
   const std::string head = fmt::format("  {} ConvShape {}{{", is_fixed ? "constexpr" : "const", name);
   const std::string margin = "\n" + std::string(head.size(), ' ');
-  return head + fmt::format("/*batch*/ {},", count(batch)) + margin +
-         fmt::format("/*in h, w, c*/ {}, {}, {}, /*out h, w, c*/ {}, {}, {},", count(in_h), count(in_w),
-                     count(in_c), count(out_h), count(out_w), count(out_c)) +
-         margin +
-         fmt::format("/*kernel*/ {}, {}, /*stride*/ {}, {}, /*pad top, left*/ {}, {},", kernel_h, kernel_w,
-                     stride_h, stride_w, pad_top, pad_left) +
-         margin + fmt::format("/*dilation*/ {}, {}, /*groups*/ {},", dilation_h, dilation_w, groups) +
-         margin +
-         fmt::format("/*strides of pixel, row, image*/ {}, {}, {}", sizes(pixel), sizes(row), sizes(image)) +
-         "};\n";
+  std::string text = head + fmt::format("/*batch*/ {},", count(batch)) + margin;
+  const std::string in[] = {count(in_h), count(in_w), count(in_c)};
+  const std::string out[] = {count(out_h), count(out_w), count(out_c)};
+  text += fmt::format("/*in h, w, c*/ {}, {}, {}, /*out h, w, c*/ {}, {}, {},", in[0], in[1], in[2], out[0],
+                      out[1], out[2]);
+  text += margin + fmt::format("/*kernel*/ {}, {}, /*stride*/ {}, {}, /*pad top, left*/ {}, {},", kernel_h,
+                               kernel_w, stride_h, stride_w, pad_top, pad_left);
+  text += margin + fmt::format("/*dilation*/ {}, {}, /*groups*/ {},", dilation_h, dilation_w, groups);
+  const std::string steps[] = {sizes(pixel), sizes(row), sizes(image)};
+  text += margin + fmt::format("/*strides of pixel, row, image*/ {}, {}, {}", steps[0], steps[1], steps[2]);
+  return text + "};\n";
 }
 
 namespace {

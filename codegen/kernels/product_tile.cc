@@ -34,7 +34,8 @@ void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
   const DenseWork work = dense_work(Product(typical), 4);
   const ir::Tensor* b_constant = writer.constant(1);
   KernelCall& out = writer.call();
-  const auto size = [&](ir::Dim number) { return out.sizes(number); };
+  const std::string rows = out.sizes(axes.row_count), columns = out.sizes(product.columns),
+                    depth = out.sizes(product.depth), row_stride = out.sizes(axes.row_stride);
   out.headers = {"gcrt/cpu/gemm.h"};
   writer.operand(0, "a");
   const ir::Dim panel_floats = ceil_div(product.columns, 16) * 16 * product.depth;
@@ -54,17 +55,15 @@ void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
   const std::string b_source = batch_entry_of_b(product, b_strides, out.sizes);
   if (!b_constant) {
     const std::size_t last = product.b.size() - 1;
-    code.line(fmt::format("pack_b({}, {}, {}, {}, {}, packed);", size(product.depth), size(product.columns),
-                          b_source, size(b_strides[last - 1]), size(b_strides[last])));
+    const std::string along_k = out.sizes(b_strides[last - 1]), along_n = out.sizes(b_strides[last]);
+    code.line(fmt::format("pack_b({}, {}, {}, {}, {}, packed);", depth, columns, b_source, along_k, along_n));
   }
   code.line(epilogue.declaration());
   write_dense_plan(plan, code, in_bfloat16(work, writer));
-  call_in_parallel(
-      out, code,
-      fmt::format("gemm_work_items<Tile>({}, {}, blocking)", size(axes.row_count), size(product.columns)),
-      fmt::format("gemm<Tile>({}, {}, {}, {}, {}, {}, blocking, epilogue, begin, end{})",
-                  size(axes.row_count), size(product.columns), size(product.depth), batch.a,
-                  size(axes.row_stride), b_constant ? b_source : "packed", cuts_depth(plan) ? ", sums" : ""));
+  call_in_parallel(out, code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", rows, columns),
+                   fmt::format("gemm<Tile>({}, {}, {}, {}, {}, {}, blocking, epilogue, begin, end{})", rows,
+                               columns, depth, batch.a, row_stride, b_constant ? b_source : "packed",
+                               cuts_depth(plan) ? ", sums" : ""));
   for (int i = 0; i < batch.loops; ++i) code.close();
   out.body = code.text();
 }

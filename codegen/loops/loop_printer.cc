@@ -82,8 +82,8 @@ class CpuNestPrinter final : public NestPrinter {
     }
     for (const int loop : loops) open_loop(loop, {scalar});
     code_.line(fmt::format("const std::int64_t index = {};", expressions_.text(scalar, false)));
-    code_.line(
-        fmt::format("if (index < {} || index >= {}) return false;", sizes_(range.low), sizes_(range.high)));
+    const std::string low = sizes_(range.low), high = sizes_(range.high);
+    code_.line(fmt::format("if (index < {} || index >= {}) return false;", low, high));
     for (std::size_t i = 0; i < loops.size(); ++i) code_.close();
   }
 

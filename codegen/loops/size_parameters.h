@@ -15,7 +15,8 @@ namespace gcompile {
 
 class SizeParameters {
  public:
-  /// "768", or the name of a parameter.
+  /// "768", or the name of a parameter. C++ leaves open which argument of a call is evaluated first: where
+  /// several sizes go into one, they are named before it.
   std::string operator()(ir::Dim size) {
     if (size.is_constant()) return fmt::format("{}", size.constant());
     auto at = std::find(sizes_.begin(), sizes_.end(), size);
