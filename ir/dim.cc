@@ -468,9 +468,12 @@ std::string to_string(Dim a, const std::function<std::string(int)>& name_of) {
 
 std::string to_string(Dim a) {
   const Sizes* sizes = SizesScope::in_force();
-  return to_string(a, [&](int symbol) {
+  std::string text = to_string(a, [&](int symbol) {
     return sizes ? sizes->symbols()[static_cast<std::size_t>(symbol)].name : fmt::format("s{}", symbol);
   });
+  // It stands in comments of emitted code, which an asterisk might end.
+  for (std::size_t at; (at = text.find('*')) != std::string::npos;) text.replace(at, 1, " x ");
+  return text;
 }
 
 Shape shape_of(std::span<const std::int64_t> numbers) { return {numbers.begin(), numbers.end()}; }

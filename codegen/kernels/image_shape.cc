@@ -20,8 +20,8 @@ std::string ImageShape::text(const std::string& name, SizeParameters& sizes) con
   std::string text = head + fmt::format("/*batch*/ {},", count(batch)) + margin;
   const std::string in[] = {count(in_h), count(in_w), count(in_c)};
   const std::string out[] = {count(out_h), count(out_w), count(out_c)};
-  text += fmt::format("/*in h, w, c*/ {}, {}, {}, /*out h, w, c*/ {}, {}, {},", in[0], in[1], in[2], out[0],
-                      out[1], out[2]);
+  text += fmt::format("/*in h, w, c*/ {}, {}, {},", in[0], in[1], in[2]);
+  text += (is_fixed ? " " : margin) + fmt::format("/*out h, w, c*/ {}, {}, {},", out[0], out[1], out[2]);
   text += margin + fmt::format("/*kernel*/ {}, {}, /*stride*/ {}, {}, /*pad top, left*/ {}, {},", kernel_h,
                                kernel_w, stride_h, stride_w, pad_top, pad_left);
   text += margin + fmt::format("/*dilation*/ {}, {}, /*groups*/ {},", dilation_h, dilation_w, groups);
