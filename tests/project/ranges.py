@@ -7,7 +7,7 @@
 import subprocess
 
 from families import Model
-from sizes import built, compiled, encoder, image
+from sizes import built, compiled, encoder, image, run_caller
 from support import check, equal, manifest, run_main
 
 BOUNDS = ["--dim", "batch=1..3", "--dim", "length=1..19@7"]
@@ -123,13 +123,7 @@ def case_interface(world):
     refused = subprocess.run([runner, "--random", "1", "--dim", "height=3"], capture_output=True, text=True, check=False)
     equal(refused.returncode, 1, "exit code")
     check("2 to 14, a multiple of 2" in refused.stderr, refused.stderr)
-    source = world.folder / "sizes_of_the_caller.cpp"
-    source.write_text(C_PROGRAM)
-    program = world.folder / "sizes_of_the_caller"
-    world.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsanitize=address,undefined",
-               f"-I{out / 'include'}", source, out / "build" / "libnet.a", out / "src" / "net_threads.cpp", f"-I{out}", "-pthread",
-               "-o", program])
-    world.run([program])
+    run_caller(world, out, C_PROGRAM)
 
 
 def case_refused(world):
@@ -147,7 +141,7 @@ def case_refused(world):
                           (["--dim", "a=1..4@9", "--dim", "b=1"], "typical"),
                           (["--dim", "a=1..4", "--dim", "a+q=1..4", "--dim", "b=1"], "no range of its own"),
                           (["--dim", "a=2..4", "--dim", "b=6..8"], "do not broadcast"),
-                          (["--dim", "a=1..4", "--dim", "b=1", "--target", "cuda"], "only")):
+                          (["--dim", "a=1..4", "--dim", "b=1", "--target", "cuda"], "known only when the model runs")):
         result = subprocess.run([world.gcompile, path, "-o", world.folder / "refused", *options], capture_output=True, text=True,
                                 check=False)
         check(result.returncode in (1, 2) and text in result.stderr, f"{options}: {result.returncode} {result.stderr}")

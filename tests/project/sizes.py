@@ -155,16 +155,21 @@ int main() {
 """
 
 
-def case_interface(world):
-    out = compiled(world, "interface", encoder(), "--dim", "batch=1,3", "--dim", "length=1,5,16")
-    built(world, out)
-    source = out.parent / "sizes_of_the_caller.cpp"
-    source.write_text(C_PROGRAM)
-    program = out.parent / "sizes_of_the_caller"
+def run_caller(world, out, text):
+    """A program of a caller of the project, by strict warnings and under sanitizers."""
+    source = world.folder / "sizes_of_the_caller.cpp"
+    source.write_text(text)
+    program = world.folder / "sizes_of_the_caller"
     world.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsanitize=address,undefined",
                f"-I{out / 'include'}", source, out / "build" / "libnet.a",
                out / "src" / "net_threads.cpp", f"-I{out}", "-pthread", "-o", program])
     world.run([program])
+
+
+def case_interface(world):
+    out = compiled(world, "interface", encoder(), "--dim", "batch=1,3", "--dim", "length=1,5,16")
+    built(world, out)
+    run_caller(world, out, C_PROGRAM)
 
 
 def case_refused(world):
