@@ -146,6 +146,12 @@ namespace {
 
 template <class F>
 void for_each_size(Problem& problem, F f) {
+  if (auto* attention = std::get_if<AttentionWork>(&problem.work)) {
+    for (Dim& size : attention->heads) f(size);
+    for (Dim& size : attention->key_heads) f(size);
+    f(attention->rows);
+    f(attention->columns);
+  }
   for (auto* list : {&problem.operands, &problem.results}) {
     for (ProblemOperand& operand : *list) {
       for (Shape* sizes : {&operand.shape, &operand.strides}) {

@@ -45,8 +45,9 @@ struct Texts {
                        w.count_include_pad ? ", padding counts" : "");
   }
   std::string operator()(const AttentionWork& w) const {
-    return fmt::format(" heads {}, {}x{} scores, sizes {} and {}{}{}", to_string(w.heads), w.rows, w.columns,
-                       w.size, w.value_size, w.causal ? ", causal" : "", w.has_mask ? ", masked" : "");
+    return fmt::format(" heads {}, {}x{} scores, sizes {} and {}{}{}", to_string(w.heads), to_string(w.rows),
+                       to_string(w.columns), w.size, w.value_size, w.causal ? ", causal" : "",
+                       w.has_mask ? ", masked" : "");
   }
   std::string operator()(const RecurrentWork& w) const {
     const char* cell = w.cell == RecurrentCell::kRnn ? "rnn" : w.cell == RecurrentCell::kGru ? "gru" : "lstm";

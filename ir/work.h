@@ -70,7 +70,8 @@ struct PoolWork {
 struct AttentionWork {
   static constexpr int kMask = 3;
   Shape heads, key_heads;
-  std::int64_t rows = 0, columns = 0, size = 0, value_size = 0;
+  Dim rows = 0, columns = 0;
+  std::int64_t size = 0, value_size = 0;
   std::int64_t group = 1;  // query heads per key head
   bool has_mask = false;   // bool: false takes the score `fill`; float32: added to the score
   float scale = 1;         // of the products, before the mask

@@ -79,8 +79,10 @@ class Recogniser {
 
   /// Apart, queries and keys can be forgotten before the values are computed; together, there are no scores.
   std::string unless_it_saves_memory(const Found& found) const {
-    const std::int64_t scores = ir::element_count(shape(graph_.node(found.softmax).results[0]));
-    return scores > ir::element_count(shape(found.q)) ? "" : "the scores take less memory than the queries";
+    const std::int64_t scores = ir::highest(ir::element_count(shape(graph_.node(found.softmax).results[0])));
+    return scores > ir::highest(ir::element_count(shape(found.q)))
+               ? ""
+               : "the scores take less memory than the queries";
   }
 
   bool is(NodeId id, std::string_view op) const { return is_operator(graph_.node(id), op); }
@@ -257,21 +259,22 @@ class Recogniser {
     found.k = without_factor(operands[1], found.factor);
   }
 
-  std::int64_t rows(const Found& found) const { return found.scores[found.scores.size() - 2]; }
+  ir::Dim rows(const Found& found) const { return found.scores[found.scores.size() - 2]; }
 
   /// The axes before rows and columns that K or V with `matrices` matrices has: those of the scores, or with
   /// fewer heads.
-  static std::optional<Shape> heads_of(const Shape& scores, std::int64_t matrices) {
+  static std::optional<Shape> heads_of(const Shape& scores, ir::Dim matrices) {
     Shape heads(scores.begin(), scores.end() - 2);
-    const std::int64_t all = ir::element_count(heads);
+    const ir::Dim all = ir::element_count(heads);
     if (all == matrices) return heads;
-    if (heads.empty() || matrices == 0 || all % matrices != 0) return std::nullopt;
-    const std::int64_t group = all / matrices;
-    if (heads.back() % group != 0) return std::nullopt;
-    heads.back() /= group;
+    if (heads.empty() || matrices == 0) return std::nullopt;
+    const std::optional<ir::Dim> group = exact_quotient(all, matrices);
+    const std::optional<ir::Dim> shared = group ? exact_quotient(heads.back(), *group) : std::nullopt;
+    if (!shared) return std::nullopt;
+    heads.back() = *shared;
     return heads;
   }
-  std::int64_t matrices_of(ValueId value) const {
+  ir::Dim matrices_of(ValueId value) const {
     const Shape& s = shape(value);
     return ir::element_count(Shape(s.begin(), s.end() - 2));
   }
@@ -289,7 +292,7 @@ class Recogniser {
     if (leading(q) != leading(k) || leading(w) != leading(values))
       return "an operand is broadcast over heads";
     if (ir::element_count(found.scores) == 0 || values.back() == 0 || q.back() == 0) return "it is empty";
-    const auto is_axis = [](std::int64_t extent) { return extent != 1; };
+    const auto is_axis = [](ir::Dim extent) { return extent != 1; };
     if (found.scores.size() > 4 && std::count_if(found.scores.begin(), found.scores.end() - 3, is_axis) > 1) {
       return "its heads lie along more than two axes";
     }
@@ -343,7 +346,7 @@ class Recogniser {
 
   // The new node ------------------------------------------------------------------------------------------
 
-  static Shape with(Shape heads, std::int64_t rows, std::int64_t columns) {
+  static Shape with(Shape heads, ir::Dim rows, ir::Dim columns) {
     heads.push_back(rows);
     heads.push_back(columns);
     return heads;
@@ -356,7 +359,7 @@ class Recogniser {
     const ValueId v = context.operand_id(1);
     const Shape heads(found.scores.begin(), found.scores.end() - 2);
     const Shape key_heads = *heads_of(found.scores, matrices_of(v));
-    const std::int64_t columns = found.scores.back(), size = shape(found.q).back();
+    const ir::Dim columns = found.scores.back(), size = shape(found.q).back();
     std::vector<std::int64_t> swapped;
     for (std::size_t i = 0; i < shape(found.k).size(); ++i) swapped.push_back(static_cast<std::int64_t>(i));
     std::swap(swapped[swapped.size() - 1], swapped[swapped.size() - 2]);

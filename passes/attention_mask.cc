@@ -14,8 +14,8 @@ using Step = AttentionStep;
 
 class Joiner {
  public:
-  Joiner(const ir::Graph& graph, ir::RewriteContext* context, std::int64_t rows, std::int64_t columns,
-         bool finite_fill, AttentionMask& mask)
+  Joiner(const ir::Graph& graph, ir::RewriteContext* context, ir::Dim rows, ir::Dim columns, bool finite_fill,
+         AttentionMask& mask)
       : graph_(graph),
         context_(context),
         rows_(rows),
@@ -130,7 +130,7 @@ class Joiner {
 
   const ir::Graph& graph_;
   ir::RewriteContext* context_;
-  const std::int64_t rows_, columns_;
+  const ir::Dim rows_, columns_;
   const bool finite_fill_;
   AttentionMask& mask_;
   std::int64_t masks_ = 0;
@@ -139,7 +139,7 @@ class Joiner {
 }  // namespace
 
 std::string combine_masks(const ir::Graph& graph, ir::RewriteContext* context,
-                          const std::vector<AttentionStep>& steps, std::int64_t rows, std::int64_t columns,
+                          const std::vector<AttentionStep>& steps, ir::Dim rows, ir::Dim columns,
                           bool finite_fill, AttentionMask& mask) {
   return Joiner(graph, context, rows, columns, finite_fill, mask).run(steps);
 }

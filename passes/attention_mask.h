@@ -35,7 +35,7 @@ constexpr double kHiddenScore = -1e30;
 /// Returns why that cannot be, or an empty string. Without a context no nodes are added, and the operands of
 /// `mask` mean nothing. Without `finite_fill` a number that is not -infinity becomes part of an added mask.
 std::string combine_masks(const ir::Graph& graph, ir::RewriteContext* context,
-                          const std::vector<AttentionStep>& steps, std::int64_t rows, std::int64_t columns,
+                          const std::vector<AttentionStep>& steps, ir::Dim rows, ir::Dim columns,
                           bool finite_fill, AttentionMask& mask);
 
 }  // namespace gcompile::passes

@@ -24,7 +24,7 @@ constexpr std::int64_t kLargestHead = 256;
 constexpr std::int64_t kBlocksTogether = 16;
 constexpr std::int64_t kBlockRows = 24;  // of the widest vectors
 
-std::int64_t whole_panels(std::int64_t columns) { return (columns + 15) / 16 * 16; }
+ir::Dim whole_panels(ir::Dim columns) { return ceil_div(columns, 16) * 16; }
 
 /// A pointer's offset to the head that the variables b<axis> name.
 struct HeadOffset {
@@ -32,25 +32,26 @@ struct HeadOffset {
   std::set<int> axes;
 };
 
-HeadOffset moved(const Shape& strides, const Shape& heads) {
+HeadOffset moved(const Shape& strides, const Shape& heads, SizeParameters& sizes) {
   HeadOffset out;
   for (std::size_t axis = 0; axis < heads.size(); ++axis) {
     if (heads[axis] == 1 || strides[axis] == 0) continue;
-    out.text += fmt::format(" + {} * b{}", strides[axis], axis);
+    out.text += fmt::format(" + {} * b{}", sizes(strides[axis]), axis);
     out.axes.insert(static_cast<int>(axis));
   }
   return out;
 }
 
 /// Declares those coordinates of `head`.
-void declare_coordinates(CodeText& code, const std::set<int>& axes, const Shape& heads) {
+void declare_coordinates(CodeText& code, const std::set<int>& axes, const Shape& heads,
+                         SizeParameters& sizes) {
   std::vector<std::string> lines;
-  std::int64_t below = 1;
-  const std::int64_t count = ir::element_count(heads);
+  ir::Dim below = 1;
+  const ir::Dim count = ir::element_count(heads);
   for (std::size_t axis = heads.size(); axis-- > 0; below *= heads[axis]) {
     if (axes.count(static_cast<int>(axis)) == 0) continue;
-    std::string value = below == 1 ? "head" : fmt::format("head / {}", below);
-    if (below * heads[axis] < count) value += fmt::format(" % {}", heads[axis]);
+    std::string value = below == 1 ? "head" : fmt::format("head / {}", sizes(below));
+    if (below * heads[axis] != count) value += fmt::format(" % {}", sizes(heads[axis]));
     lines.push_back(fmt::format("const std::ptrdiff_t b{} = {};", axis, value));
   }
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) code.line(*line);
@@ -84,7 +85,7 @@ Refusal refuses(const ir::Problem& problem, const Machine&) {
   return std::nullopt;
 }
 
-std::int64_t panel_floats(const ir::AttentionWork& work) {
+ir::Dim panel_floats(const ir::AttentionWork& work) {
   return work.size * whole_panels(work.columns) + work.columns * whole_panels(work.value_size);
 }
 
@@ -116,8 +117,12 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
 
 void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const auto& shape = std::get<ir::AttentionWork>(problem.work);
-  const std::int64_t slots = plan.fields[0];
+  // What is packed at a time has memory at the largest sizes, whatever is typical.
+  const std::int64_t slots = ir::are_constant(problem)
+                                 ? plan.fields[0]
+                                 : plans(ir::at_highest(problem), writer.machine()).front().plan.fields[0];
   KernelCall& out = writer.call();
+  const auto size = [&](ir::Dim number) { return out.sizes(number); };
   out.headers = {"gcrt/cpu/attention.h"};
   out.threaded = true;
   const KernelTensor q = writer.operand(0, "q");
@@ -131,49 +136,60 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
     const Shape strides = mask_strides(problem.shape(ir::AttentionWork::kMask), operand.strides, batch + 2);
     const bool kept = operand.element == ir::ElementType::kBool;
     const std::string fill = kept ? ", " + literal_of(shape.fill) : "";
-    const HeadOffset offset = moved(strides, shape.heads);
+    const HeadOffset offset = moved(strides, shape.heads, out.sizes);
     run_axes.insert(offset.axes.begin(), offset.axes.end());
-    mask = fmt::format("{}{{mask{}, {}, {}{}}}", kept ? "KeptMask" : "AddedMask", offset.text, strides[batch],
-                       strides[batch + 1], fill);
+    mask = fmt::format("{}{{mask{}, {}, {}{}}}", kept ? "KeptMask" : "AddedMask", offset.text,
+                       size(strides[batch]), size(strides[batch + 1]), fill);
   }
-  writer.scratch(slots * panel_floats(shape) * 4, "packed", "float");
+  writer.scratch(slots * ir::highest(panel_floats(shape)) * 4, "packed", "float");
   const EpilogueWriter epilogue(writer, {static_cast<int>(batch)}, static_cast<int>(batch) + 1);
 
   CodeText code(1);
-  code.line(fmt::format(
-      "constexpr AttentionShape shape = {{/*rows*/ {}, /*columns*/ {}, /*sizes*/ {}, {}, /*scale*/ {},",
-      shape.rows, shape.columns, shape.size, shape.value_size, literal_of(shape.scale)));
-  code.line(
-      fmt::format("                                  /*causal*/ {}, /*past*/ {}, /*zero if empty*/ {}}};",
-                  shape.causal, shape.past, shape.zero_if_empty));
+  const bool is_fixed = shape.rows.is_constant() && shape.columns.is_constant();
+  const std::string head = fmt::format("{} AttentionShape shape = {{", is_fixed ? "constexpr" : "const");
+  code.line(head + fmt::format("/*rows*/ {}, /*columns*/ {}, /*sizes*/ {}, {}, /*scale*/ {},",
+                               size(shape.rows), size(shape.columns), shape.size, shape.value_size,
+                               literal_of(shape.scale)));
+  code.line(std::string(head.size(), ' ') + fmt::format("/*causal*/ {}, /*past*/ {}, /*zero if empty*/ {}}};",
+                                                        shape.causal, shape.past, shape.zero_if_empty));
   code.open("attention(");
   code.line(
       fmt::format("threads, shape, /*heads of K and V*/ {}, /*query heads for each*/ {}, /*packed at a "
                   "time*/ {}, packed,",
-                  ir::element_count(shape.key_heads), shape.group, slots));
+                  size(ir::element_count(shape.key_heads)), shape.group, slots));
   const auto strides = [&](const KernelTensor& tensor) {
-    return fmt::format("{{{}, {}}}", tensor.strides[batch], tensor.strides[batch + 1]);
+    return fmt::format("{{{}, {}}}", size(tensor.strides[batch]), size(tensor.strides[batch + 1]));
   };
   const auto open_head = [&](const std::set<int>& axes, const char* last) {
     code.open(fmt::format("[&](std::ptrdiff_t{}, {}) {{", axes.empty() ? "" : " head", last));
   };
-  const HeadOffset to_k = moved(k.strides, shape.key_heads), to_v = moved(v.strides, shape.key_heads);
+  const HeadOffset to_k = moved(k.strides, shape.key_heads, out.sizes),
+                   to_v = moved(v.strides, shape.key_heads, out.sizes);
   std::set<int> pack_axes = to_k.axes;
   pack_axes.insert(to_v.axes.begin(), to_v.axes.end());
   open_head(pack_axes, "float* panels");
-  declare_coordinates(code, pack_axes, shape.key_heads);
+  declare_coordinates(code, pack_axes, shape.key_heads, out.sizes);
   code.line(fmt::format("pack_attention(shape, k{}, {}, v{}, {}, panels);", to_k.text, strides(k), to_v.text,
                         strides(v)));
   code.close("},");
-  const HeadOffset to_q = moved(q.strides, shape.heads);
+  const HeadOffset to_q = moved(q.strides, shape.heads, out.sizes);
   run_axes.insert(to_q.axes.begin(), to_q.axes.end());
   run_axes.insert(epilogue.named_axes().begin(), epilogue.named_axes().end());
   open_head(run_axes, "const AttentionTask& task");
-  declare_coordinates(code, run_axes, shape.heads);
+  declare_coordinates(code, run_axes, shape.heads, out.sizes);
   code.line(epilogue.declaration());
-  code.line(fmt::format("task(q{}, {}, {}, epilogue);", to_q.text, q.strides[batch], mask));
+  code.line(fmt::format("task(q{}, {}, {}, epilogue);", to_q.text, size(q.strides[batch]), mask));
   code.close("});");
   out.body = code.text();
+}
+
+/// Rows and masks are read where they lie, dense along their last axes.
+bool takes_formulas(const ir::Problem& problem) {
+  const auto& work = std::get<ir::AttentionWork>(problem.work);
+  for (const ir::ProblemOperand& operand : problem.operands) {
+    if (operand.present && !operand.strides.empty() && !operand.strides.back().is_constant()) return false;
+  }
+  return work.heads.empty() || (work.heads.back().is_constant() && work.key_heads.back().is_constant());
 }
 
 /// The two axes of heads that the kernel of CUDA knows: the last one, and the only other one longer than 1.
@@ -286,16 +302,20 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 }  // namespace
 
 const KernelFamily& family_attention_flash() {
-  static const KernelFamily family = {
-      "attention.flash",
-      ir::Kind::kAttention,
-      nullptr,
-      {{{.refuses = refuses, .needs = needs, .fields = kFields, .plans = plans, .call = call},
-        {.refuses = cuda_refuses,
-         .needs = needs,
-         .fields = kCudaFields,
-         .plans = cuda_plans,
-         .call = cuda_call}}}};
+  static const KernelFamily family = {"attention.flash",
+                                      ir::Kind::kAttention,
+                                      nullptr,
+                                      {{{.refuses = refuses,
+                                         .takes_formulas = takes_formulas,
+                                         .needs = needs,
+                                         .fields = kFields,
+                                         .plans = plans,
+                                         .call = call},
+                                        {.refuses = cuda_refuses,
+                                         .needs = needs,
+                                         .fields = kCudaFields,
+                                         .plans = cuda_plans,
+                                         .call = cuda_call}}}};
   return family;
 }
 

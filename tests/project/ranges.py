@@ -29,6 +29,8 @@ def case_encoder(world):
     out = compiled(world, "bounded", encoder(), *BOUNDS)
     alone = compiled(world, "alone", encoder(), "--dim", "batch=3", "--dim", "length=19")
     equal(manifest(out, "net")["weights_bytes"], manifest(alone, "net")["weights_bytes"], "weights")
+    check(manifest(out, "net")["arena_bytes"] <= manifest(alone, "net")["arena_bytes"], "arena above that of the largest sizes")
+    check((out / "gcrt" / "cpu" / "attention.h").exists(), "scores of attention in memory")
     typical = compiled(world, "typical", encoder(), "--dim", "batch=1..3", "--dim", "length=1..19@19")
     equal(manifest(out, "net")["arena_bytes"], manifest(typical, "net")["arena_bytes"], "arena by another typical size")
 
