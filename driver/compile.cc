@@ -22,6 +22,7 @@
 #include "driver/local_files.h"
 #include "driver/publish.h"
 #include "driver/size_choices.h"
+#include "driver/sizes_to_try.h"
 #include "driver/verify_reference.h"
 #include "driver/version.h"
 #include "frontend/export.h"
@@ -254,18 +255,16 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
 void add_ranges(Program& program, const ir::Sizes& sizes, const std::vector<frontend::DimRange>& ranges) {
   program.has_ranges = true;
   Names names;
-  std::vector<std::int64_t> highest;
   for (const frontend::DimRange& range : ranges) {
     if (range.names.size() > 1) continue;
     program.sizes.push_back({range.names[0], names(range.names[0], ""), range.bounds, range.multiple});
-    highest.push_back(range.bounds.high);
   }
-  program.schedules.front().sizes = std::move(highest);
   for (const ir::SizeFact& fact : sizes.facts()) program.size_conditions.push_back({fact.form, fact.bounds});
   for (const ir::SizeCheck& check : sizes.checks()) {
     const ir::Dim difference = check.a - check.b;
     program.size_conditions.push_back({difference, {0, 0}});
   }
+  program.schedules.front().sizes = largest_sizes(program);
 }
 
 void lower_compilation(Compilation& compilation, const Options& options) {

@@ -23,10 +23,12 @@ void put_tensor(std::string& bytes, const ir::Tensor& tensor) {
 
 std::string golden_vectors(const ir::Graph& graph, const std::vector<StateTensor>& states) {
   std::map<std::string, ir::Tensor> state;  // by model input
-  std::map<std::string, std::string> fed_by;
+  std::map<std::string, const StateTensor*> fed_by;
   for (const StateTensor& s : states) {
-    state[s.input_name] = ir::Tensor(s.type);
-    fed_by[s.output_name] = s.input_name;
+    fed_by[s.output_name] = &s;
+    for (const ir::ValueId id : graph.inputs()) {
+      if (graph.value(id).name == s.input_name) state[s.input_name] = ir::Tensor(graph.value(id).type);
+    }
   }
   std::string bytes = "GCGOLDEN";
   put_number(bytes, 1);
@@ -43,10 +45,10 @@ std::string golden_vectors(const ir::Graph& graph, const std::vector<StateTensor
     const std::vector<ir::Tensor> outputs = ir::evaluate_graph(graph, inputs);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const auto feeds = fed_by.find(graph.output_names()[i]);
-      if (feeds != fed_by.end()) {
-        state[feeds->second] = outputs[i];
-      } else {
+      if (feeds == fed_by.end()) {
         put_tensor(bytes, outputs[i]);
+      } else if (!feeds->second->grows()) {
+        state[feeds->second->input_name] = outputs[i];
       }
     }
   }

@@ -10,14 +10,29 @@ namespace {
 constexpr std::size_t kMostCorners = 16;
 constexpr int kMostDraws = 1000;
 
+std::int64_t value_of(ir::Dim form, const Program& program, const std::vector<std::int64_t>& sizes) {
+  return form.at([&](int symbol) {
+    const auto at = static_cast<std::size_t>(symbol);
+    return sizes[at] / program.sizes[at].multiple;
+  });
+}
+
 bool is_allowed(const Program& program, const std::vector<std::int64_t>& sizes) {
   return std::all_of(program.size_conditions.begin(), program.size_conditions.end(),
                      [&](const SizeCondition& condition) {
-                       return condition.bounds.contains(condition.form.at([&](int symbol) {
-                         const auto at = static_cast<std::size_t>(symbol);
-                         return sizes[at] / program.sizes[at].multiple;
-                       }));
+                       return condition.bounds.contains(value_of(condition.form, program, sizes));
                      });
+}
+
+/// Whether every condition holds somewhere between the two, as far as forms grow and shrink evenly.
+bool may_be_allowed(const Program& program, const std::vector<std::int64_t>& low,
+                    const std::vector<std::int64_t>& high) {
+  return std::all_of(
+      program.size_conditions.begin(), program.size_conditions.end(), [&](const SizeCondition& condition) {
+        const auto [least, most] =
+            std::minmax({value_of(condition.form, program, low), value_of(condition.form, program, high)});
+        return least <= condition.bounds.high && most >= condition.bounds.low;
+      });
 }
 
 }  // namespace
@@ -49,6 +64,25 @@ std::vector<std::vector<std::int64_t>> sizes_to_try(const Program& program, std:
     add(std::move(sizes));
   }
   return out;
+}
+
+std::vector<std::int64_t> largest_sizes(const Program& program) {
+  std::vector<std::int64_t> low, high;
+  for (const Size& size : program.sizes) {
+    low.push_back(size.bounds.low);
+    high.push_back(size.bounds.high);
+  }
+  for (const HeldSize& held : program.held_sizes) {
+    if (held.counts_rows()) high[held.size] = low[held.size];
+  }
+  for (std::size_t i = 0; i < program.sizes.size(); ++i) {
+    low[i] = high[i];
+    while (!may_be_allowed(program, low, high) && low[i] > program.sizes[i].bounds.low) {
+      low[i] -= program.sizes[i].multiple;
+      high[i] = low[i];
+    }
+  }
+  return high;
 }
 
 }  // namespace gcompile

@@ -246,13 +246,22 @@ class Resolver {
     }
   }
 
+  /// What a dimension is the sum of, by --dim or by its name.
+  std::optional<std::vector<std::string>> summands_of(const Slot& slot) const {
+    for (const DimSum& sum : bindings_.sums) {
+      if (sum.name == slot.name) return sum.parts;
+    }
+    return slot.size ? std::nullopt : parse_dim_sum(slot.name);
+  }
+
   /// "past + 1" has the size that its names have.
   void bind_sums() {
     const std::map<std::string, std::set<ir::Dim, InOrderOfForm>> sizes = sizes_of_names();
+    std::set<std::string> found;
     for (Pending& pending : pending_) {
       for (std::size_t axis = 0; pending.dims && axis < pending.dims->size(); ++axis) {
-        const Slot& slot = (*pending.dims)[axis];
-        const auto parts = slot.size ? std::nullopt : parse_dim_sum(slot.name);
+        found.insert((*pending.dims)[axis].name);
+        const auto parts = summands_of((*pending.dims)[axis]);
         if (!parts) continue;
         std::optional<ir::Dim> sum = 0;
         for (const std::string& part : *parts) {
@@ -263,6 +272,16 @@ class Resolver {
         }
         if (sum) bind_slot(pending, axis, *sum, "its name");
       }
+    }
+    for (const DimSum& sum : bindings_.sums) {
+      for (const std::string& part : sum.parts) {
+        if (!is_dim_identifier(part) || sizes.count(part) > 0) continue;
+        error("E0404", fmt::format("--dim {}: nothing gives '{}' a size", printable(sum.name), part),
+              ir::did_you_mean(part, {found.begin(), found.end()}));
+      }
+      if (found.count(sum.name) > 0) continue;
+      error("E0404", fmt::format("--dim {}: no input has a dimension of that name", printable(sum.name)),
+            ir::did_you_mean(sum.name, {found.begin(), found.end()}));
     }
   }
 

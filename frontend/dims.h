@@ -30,6 +30,12 @@ struct DimRange {
   std::int64_t typical = 1;
 };
 
+/// `--dim joined=past+seq`: a dimension that is always the sum of others and of numbers.
+struct DimSum {
+  std::string name;
+  std::vector<std::string> parts;
+};
+
 /// `--dim N=1,2,4`: sizes from which the caller of the model chooses, ascending.
 struct DimChoices {
   std::string name;
@@ -58,6 +64,8 @@ struct SetBinding {
 DimChoices parse_dim_choices(std::string_view text);
 /// nullopt: the text gives no range.
 std::optional<DimRange> parse_dim_range(std::string_view text);
+/// nullopt: the text gives no sum.
+std::optional<DimSum> parse_dim_sum_binding(std::string_view text);
 /// The parts of a sum of names and numbers, "past_sequence_length + 1"; nullopt: it is none, or a single
 /// name.
 std::optional<std::vector<std::string>> parse_dim_sum(std::string_view text);
@@ -69,6 +77,7 @@ SetBinding parse_set_binding(std::string_view text);
 struct InputBindings {
   std::vector<DimBinding> dims;
   std::vector<DimRange> ranges;
+  std::vector<DimSum> sums;
   std::vector<ShapeBinding> shapes;
   std::vector<SetBinding> sets;
   /// Shapes of test data by input name. They bind what is open; where they differ from a size that the model

@@ -137,6 +137,14 @@ std::optional<std::vector<std::string>> parse_dim_sum(std::string_view text) {
   return parts.size() > 1 ? std::optional(std::move(parts)) : std::nullopt;
 }
 
+std::optional<DimSum> parse_dim_sum_binding(std::string_view text) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string_view::npos || equals == 0) return std::nullopt;
+  auto parts = parse_dim_sum(text.substr(equals + 1));
+  if (!parts) return std::nullopt;
+  return DimSum{std::string(text.substr(0, equals)), *std::move(parts)};
+}
+
 ShapeBinding parse_shape_binding(std::string_view text) {
   // The last separator before which a name and after which sizes stand.
   const std::size_t at = text.find_last_of(":=");

@@ -10,6 +10,7 @@
 #include "codegen/emit/schedule_json.h"
 #include "codegen/emit/schedule_tables_json.h"
 #include "codegen/emit/size_text.h"
+#include "codegen/emit/states_json.h"
 #include "ir/diagnostics.h"
 #include "ir/sha256.h"
 
@@ -62,24 +63,6 @@ Json kernel_files_json(const Program& program, int kernels_per_file) {
     files.push_back(std::move(entry));
   }
   return files;
-}
-
-void add_states(Json& out, const Program& program) {
-  Json states = Json::array();
-  for (std::size_t i = 0; i < program.states.size(); ++i) {
-    const StateTensor& state = program.states[i];
-    Json entry = port_json(state.c_name, state.input_name, state.c_type, state.type, i);
-    entry["output_name"] = state.output_name;
-    entry["offset"] = state.offset;
-    const std::int64_t end =
-        i + 1 < program.states.size() ? program.states[i + 1].offset : program.state_bytes;
-    entry["padding"] = end - state.offset - std::int64_t{state.type.bytes()};
-    entry["has_padding"] = end - state.offset - state.type.bytes() > 0;
-    states.push_back(std::move(entry));
-  }
-  out["states"] = std::move(states);
-  out["state_count"] = program.states.size();
-  out["has_states"] = !program.states.empty();
 }
 
 void add_sizes(Json& out, const Program& program) {

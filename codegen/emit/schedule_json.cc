@@ -32,7 +32,7 @@ class ScheduleWriter {
           Json& entry = open(step, depth, "is_copy");
           entry["from"] = argument(step.arguments.at(0));
           entry["to"] = argument(step.arguments.at(1));
-          entry["bytes"] = step.bytes;
+          entry["bytes"] = size_of(step.bytes);
           break;
         }
         case Step::Kind::kIf:

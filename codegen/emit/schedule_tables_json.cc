@@ -79,15 +79,10 @@ void add_ports(Json& out, const Program& program, const Schedule& schedule) {
   };
   out["example_inputs"] = names(schedule.inputs);
   out["example_outputs"] = names(schedule.outputs);
-  // Initialisers of tables: "{1, 3}, {}".
   const auto shapes = [&](const std::vector<Port>& ports) {
-    std::string text;
-    for (const Port& port : ports) {
-      std::string dims;
-      for (const ir::Dim dim : port.type.shape) dims += (dims.empty() ? "" : ", ") + size_text(program, dim);
-      text += fmt::format("{}{{{}}}", text.empty() ? "" : ", ", dims);
-    }
-    return text;
+    std::vector<ir::Shape> each;
+    for (const Port& port : ports) each.push_back(port.type.shape);
+    return shapes_text(program, each);
   };
   out["input_shapes"] = shapes(schedule.inputs);
   out["output_shapes"] = shapes(schedule.outputs);
@@ -98,6 +93,7 @@ void add_ports(Json& out, const Program& program, const Schedule& schedule) {
   int rank = 1;
   for (const Port& port : schedule.inputs) rank = std::max(rank, port.type.rank());
   for (const Port& port : schedule.outputs) rank = std::max(rank, port.type.rank());
+  for (const StateTensor& state : program.states) rank = std::max(rank, state.type.rank());
   out["max_rank"] = rank;
 }
 
@@ -188,6 +184,16 @@ Json port_json(const std::string& c_name, const std::string& model_name, const s
   port["offset"] = 0;
   port["remark"] = "";
   return port;
+}
+
+std::string shapes_text(const Program& program, const std::vector<ir::Shape>& shapes) {
+  std::string text;
+  for (const ir::Shape& shape : shapes) {
+    std::string dims;
+    for (const ir::Dim dim : shape) dims += (dims.empty() ? "" : ", ") + size_text(program, dim);
+    text += fmt::format("{}{{{}}}", text.empty() ? "" : ", ", dims);
+  }
+  return text;
 }
 
 Json offset_json(const Offset& offset) {

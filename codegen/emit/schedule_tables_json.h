@@ -11,6 +11,9 @@ nlohmann::ordered_json port_json(const std::string& c_name, const std::string& m
                                  const std::string& c_type, const ir::TensorType& type, std::size_t index);
 nlohmann::ordered_json offset_json(const Offset& offset);
 
+/// Initialisers of a table, "{1, 3}, {}": of numbers and of expressions over NAME_sizes.
+std::string shapes_text(const Program& program, const std::vector<ir::Shape>& shapes);
+
 void add_schedule_tables(nlohmann::ordered_json& out, const Program& program, const Schedule& schedule);
 
 }  // namespace gcompile

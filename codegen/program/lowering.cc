@@ -76,7 +76,14 @@ Program lower_graphs(const std::vector<const ir::Graph*>& graphs, const Lowering
     entries.push_back(weights.take(builders.back()->take_weights()));
   }
   program.states = states_of(builders);
-  for (const StateTensor& state : program.states) program.state_bytes += whole_units(state.type.bytes());
+  program.held_sizes = held_sizes(program.states);
+  if (!program.held_sizes.empty()) {
+    program.state_bytes = header_bytes(ir::SizesScope::in_force()->symbols().size());
+  }
+  for (StateTensor& state : program.states) {
+    state.offset = program.state_bytes;
+    program.state_bytes += whole_units(state.bytes());
+  }
   program.weights = weights_file(weights.finish(kWeightsHeaderBytes));
   program.weights_bytes = static_cast<std::int64_t>(program.weights.bytes.size() - kWeightsHeaderBytes);
   name_weights(program, weights);

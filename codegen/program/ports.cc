@@ -50,6 +50,7 @@ class PortMaker {
       if (out_.states[i].input_name == value.name) {
         buffer.space = Space::kState;
         buffer.port = static_cast<int>(i);
+        buffer.bytes = out_.states[i].bytes();
       }
     }
     if (buffer.port < 0) {
@@ -60,6 +61,9 @@ class PortMaker {
           {input_names_(value.name, ""), value.name, value.type, api_type(value.type.element)});
     }
     out_.input_homes.push_back(add_buffer(buffer));
+    if (buffer.space == Space::kState) {
+      out_.input_homes.back().strides = out_.states[static_cast<std::size_t>(buffer.port)].strides();
+    }
     out_.host_homes.push_back(host_home(std::move(buffer)));
   }
 
@@ -73,16 +77,27 @@ class PortMaker {
 
   void add_output(const ir::TensorType& type, const std::string& name) {
     StorageBuffer buffer = buffer_of(type, name);
-    // A state's next value waits in the arena until the run has read the old one.
-    const bool is_state = std::any_of(out_.states.begin(), out_.states.end(),
-                                      [&](const StateTensor& state) { return state.output_name == name; });
-    if (!is_state) {
+    const auto state = std::find_if(out_.states.begin(), out_.states.end(),
+                                    [&](const StateTensor& each) { return each.output_name == name; });
+    if (state != out_.states.end() && state->grows()) {
+      out_.output_homes.push_back(home_of_state(*state));
+      return;
+    }
+    // The next value of another state waits in the arena until the run has read the old one.
+    if (state == out_.states.end()) {
       buffer.space = space_of_ports(Space::kOutput);
       buffer.port = static_cast<int>(out_.outputs.size());
       out_.output_buffers.push_back(static_cast<int>(buffers_.size()));
       out_.outputs.push_back({output_names_(name, ""), name, type, api_type(type.element)});
     }
     out_.output_homes.push_back(add_buffer(std::move(buffer)));
+  }
+
+  Storage home_of_state(const StateTensor& state) const {
+    const auto input =
+        std::find_if(graph_.inputs().begin(), graph_.inputs().end(),
+                     [&](const ir::ValueId id) { return graph_.value(id).name == state.input_name; });
+    return out_.input_homes[static_cast<std::size_t>(input - graph_.inputs().begin())];
   }
 
   const ir::Graph& graph_;

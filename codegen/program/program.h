@@ -32,9 +32,25 @@ struct Port {
 struct StateTensor {
   std::string c_name;
   std::string input_name, output_name;  // model names
-  ir::TensorType type;
+  ir::TensorType type;                  // of the input
   std::string c_type;
   std::int64_t offset = 0;  // bytes in the state memory
+  ir::Shape room;           // numbers: for how many elements there is memory along each axis
+  int growing_axis = -1;    // along which runs append rows to those that are there, in the layout of `room`
+  ir::Dim rows_after;       // a run: where it grows
+
+  std::int64_t bytes() const { return ir::TensorType{type.element, room}.bytes(); }
+  bool grows() const { return growing_axis >= 0; }
+  /// In elements. What does not grow lies dense, at the sizes of the runs.
+  ir::Shape strides() const { return ir::row_major_strides(grows() ? room : type.shape); }
+};
+
+/// A size that the state remembers, at its front: of how many rows it holds, or what it was at the run that
+/// began it.
+struct HeldSize {
+  std::size_t size = 0;  // of Program::sizes
+  ir::Dim after;         // a run
+  bool counts_rows() const { return after != ir::Dim::symbol(static_cast<int>(size)); }
 };
 
 /// Where a kernel argument points to.
@@ -71,7 +87,7 @@ struct Step {
   // kCall: in parameter order; kCopy: {from, to}; kIf: {condition}; kStrips: {buffers}
   std::vector<Argument> arguments;
   std::vector<ir::Dim> sizes;  // kCall: parameters behind them
-  std::int64_t bytes = 0;      // kCopy
+  ir::Dim bytes = 0;           // kCopy
   std::string comment;         // "Conv 'conv1', Relu 'r1'"; escaped when rendered
   std::string result;          // "float32[1, 8, 4, 4]"
   std::vector<Step> then_steps, else_steps;
@@ -187,6 +203,7 @@ struct Program {
   std::vector<SizeCondition> size_conditions;
   std::vector<Schedule> schedules;  // one for each choice, the largest last; they have the same ports
   std::vector<StateTensor> states;
+  std::vector<HeldSize> held_sizes;  // by size
   std::vector<Offset> weight_offsets;
   std::int64_t state_bytes = 0, weights_bytes = 0;
   bool in_tiles = false;               // some kernel multiplies in the tile unit where a level has one

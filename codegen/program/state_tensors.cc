@@ -4,11 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "codegen/loops/c_types.h"
 #include "codegen/program/names.h"
+#include "codegen/schedule/growing_state.h"
 #include "ir/diagnostics.h"
 #include "ir/nearest_name.h"
+#include "ir/sizes.h"
 
 namespace gcompile {
 namespace {
@@ -34,13 +38,37 @@ std::vector<std::string> input_names(const ir::Graph& graph) {
   return names;
 }
 
+/// The one axis in which the shapes differ, by rows behind those of `before`; nullopt: they differ otherwise.
+std::optional<int> growing_axis(const ir::TensorType& before, const ir::TensorType& after) {
+  if (before.element != after.element || before.rank() != after.rank()) return std::nullopt;
+  std::optional<int> axis;
+  for (std::size_t i = 0; i < before.shape.size(); ++i) {
+    if (before.shape[i] == after.shape[i]) continue;
+    if (axis || !before.shape[i].as_symbol() || !ir::always_less_equal(before.shape[i], after.shape[i]))
+      return std::nullopt;
+    axis = static_cast<int>(i);
+  }
+  return axis;
+}
+
+/// Room for the input and for the output that feeds it at the next run.
+ir::Shape room_of(const ir::TensorType& before, const ir::TensorType& after) {
+  ir::Shape room;
+  for (std::size_t i = 0; i < before.shape.size(); ++i) {
+    room.push_back(std::max(ir::highest(before.shape[i]), ir::highest(after.shape[i])));
+  }
+  return room;
+}
+
 }  // namespace
 
 std::vector<StateTensor> state_tensors(const ir::Graph& graph,
                                        const std::vector<std::pair<std::string, std::string>>& pairs) {
   std::vector<StateTensor> states;
   Names names;
-  std::int64_t offset = 0;
+  if (ir::SizesScope::in_force()) {
+    for (const char* header : {"held", "held_padding"}) names(header, "");
+  }
   for (const auto& [input, output] : pairs) {
     const auto in = std::find_if(
         graph.inputs().begin(), graph.inputs().end(),
@@ -54,22 +82,60 @@ std::vector<StateTensor> state_tensors(const ir::Graph& graph,
     }
     const ir::TensorType& type = graph.value(*in).type;
     const ir::ValueId from = graph.outputs()[static_cast<std::size_t>(out - graph.output_names().begin())];
-    if (graph.value(from).type != type) {
-      usage_error(fmt::format("--state {}={}: the types differ, {} and {}", ir::printable(input),
-                              ir::printable(output), to_string(type), to_string(graph.value(from).type)),
-                  "a state has one shape and one element type; --dim and --shape give sizes");
-    }
+    const ir::TensorType& after = graph.value(from).type;
     StateTensor state;
     state.c_name = names(input, "");
     state.input_name = input;
     state.output_name = output;
     state.type = type;
     state.c_type = api_type(type.element);
-    state.offset = offset;
-    offset += whole_units(type.bytes());
+    if (after != type) {
+      const std::string pair = fmt::format("--state {}={}", ir::printable(input), ir::printable(output));
+      const std::optional<int> axis = growing_axis(type, after);
+      if (!axis) {
+        usage_error(fmt::format("{}: the types differ, {} and {}", pair, to_string(type), to_string(after)),
+                    "a state has one shape and one element type, or grows along one axis whose size has "
+                    "bounds: --dim past=0..127");
+      }
+      if (!keeps_rows(graph, from, *in, *axis)) {
+        usage_error(fmt::format("{}: the output does not hold the input with more behind it", pair),
+                    "a state that grows along an axis keeps what it holds where it is");
+      }
+      state.growing_axis = *axis;
+      state.rows_after = after.shape[static_cast<std::size_t>(*axis)];
+    }
+    state.room = room_of(type, after);
     states.push_back(std::move(state));
   }
   return states;
+}
+
+std::vector<HeldSize> held_sizes(const std::vector<StateTensor>& states) {
+  std::map<int, ir::Dim> after;
+  const auto add = [&](const StateTensor& state, int symbol, ir::Dim size) {
+    const ir::Dim other = after.try_emplace(symbol, size).first->second;
+    if (other == size) return;
+    usage_error(fmt::format("--state {}={}: '{}' is {} after a run, and {} for another state",
+                            ir::printable(state.input_name), ir::printable(state.output_name),
+                            to_string(ir::Dim::symbol(symbol)), to_string(size), to_string(other)),
+                "states that grow together append as many rows as each other");
+  };
+  const std::size_t symbols = ir::SizesScope::in_force() ? ir::SizesScope::in_force()->symbols().size() : 0;
+  for (const StateTensor& state : states) {
+    for (std::size_t i = 0; i < state.type.shape.size(); ++i) {
+      const ir::Dim size = state.type.shape[i];
+      if (static_cast<int>(i) == state.growing_axis) {
+        add(state, *size.as_symbol(), state.rows_after);
+        continue;
+      }
+      for (int symbol = 0; symbol < static_cast<int>(symbols); ++symbol) {
+        if (size.mentions(symbol)) add(state, symbol, ir::Dim::symbol(symbol));
+      }
+    }
+  }
+  std::vector<HeldSize> held;
+  for (const auto& [symbol, size] : after) held.push_back({static_cast<std::size_t>(symbol), size});
+  return held;
 }
 
 }  // namespace gcompile

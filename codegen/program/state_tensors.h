@@ -16,9 +16,19 @@ constexpr std::int64_t whole_units(std::int64_t bytes) {
   return (bytes + kBlockUnit - 1) / kBlockUnit * kBlockUnit;
 }
 
-/// One after another in the state memory. `pairs`: model names of inputs and the outputs that feed them.
-/// Throws CompileError (kUsage) where the model has no such pair of one type.
+/// In their order, without offsets. `pairs`: model names of inputs and the outputs that feed them. Throws
+/// CompileError (kUsage) where the model has no such pair, of one type or of an output that grows the input
+/// in place.
 std::vector<StateTensor> state_tensors(const ir::Graph& graph,
                                        const std::vector<std::pair<std::string, std::string>>& pairs);
+
+/// The sizes that the shapes of states mention. Throws CompileError (kUsage) where one state appends rows by
+/// a size that another wants unchanged.
+std::vector<HeldSize> held_sizes(const std::vector<StateTensor>& states);
+
+/// Bytes in front of states that remember sizes: all `sizes` of a program.
+constexpr std::int64_t header_bytes(std::size_t sizes) {
+  return whole_units(8 * static_cast<std::int64_t>(sizes));
+}
 
 }  // namespace gcompile

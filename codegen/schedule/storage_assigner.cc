@@ -92,7 +92,28 @@ std::optional<Storage> StorageAssigner::home_behind_view(NodeId id, const Storag
   return Storage{home.buffer, home.offset, std::move(strides)};
 }
 
+/// Of an input, or of a view of one.
+std::optional<Storage> StorageAssigner::home_of_view(ValueId id) const {
+  const ir::Value& value = graph_.value(id);
+  if (graph_.is_input(id)) return result_.storage.at(id);
+  if (!value.producer.valid() || !is_alias_candidate(value.producer)) return std::nullopt;
+  const auto operand = home_of_view(viewed(value.producer));
+  return operand ? alias(*loops(value.producer), *operand, value) : std::nullopt;
+}
+
+/// Whether what would be written to `home` is there already: rows of a state that grows.
+bool StorageAssigner::lies_at(ValueId id, const Storage& home) const {
+  if (buffers_[static_cast<std::size_t>(home.buffer)].space != Space::kState) return false;
+  const auto own = home_of_view(id);
+  return own && own->buffer == home.buffer && own->offset == home.offset &&
+         same_layout(graph_.value(id).type.shape, own->strides, home.strides);
+}
+
 void StorageAssigner::place_view_operand(NodeId id, const Storage& home) {
+  if (lies_at(graph_.node(id).results[0], home)) {
+    result_.elided.insert(id);
+    return;
+  }
   auto behind = home_behind_view(id, home);
   if (!behind) return;
   const ValueId operand = viewed(id);
@@ -143,7 +164,12 @@ void StorageAssigner::place_parts(NodeId id, const Storage& home) {
       part.offset += box.low * home.strides[axis];
       part.strides[axis] = home.strides[axis];
     }
-    if (!shifted || !placeable(operand, part.strides) || stays_a_view(operand, part)) continue;
+    if (!shifted) continue;
+    if (lies_at(operand, part)) {
+      result_.elided_regions[id].insert(r);
+      continue;
+    }
+    if (!placeable(operand, part.strides) || stays_a_view(operand, part)) continue;
     // An operand that the kernel also reads elsewhere may be overwritten too late or too early: keep it out.
     const auto& uses = graph_.value(operand).uses;
     if (std::count_if(uses.begin(), uses.end(), [&](const ir::Use& u) { return u.node == id; }) != 1)

@@ -13,7 +13,8 @@
 
 namespace gcompile {
 
-/// Decides homes for the values of one graph (not its subgraphs), given homes of its inputs.
+/// Decides homes for the values of one graph (not its subgraphs), given homes of its inputs. Where an output
+/// grows in the memory of an input, only what the input does not have is written.
 /// `forms`: one per node. Fills `storage`; nodes in `elided` need no kernel.
 class StorageAssigner {
  public:
@@ -42,6 +43,8 @@ class StorageAssigner {
   bool placeable(ir::ValueId id, const ir::Shape& strides) const;
   void place_operands(ir::NodeId id);
   std::optional<Storage> home_behind_view(ir::NodeId id, const Storage& home) const;
+  std::optional<Storage> home_of_view(ir::ValueId id) const;
+  bool lies_at(ir::ValueId id, const Storage& home) const;
   void place_view_operand(ir::NodeId id, const Storage& home);
   bool stays_a_view(ir::ValueId id, Storage home) const;
   void place_parts(ir::NodeId id, const Storage& home);

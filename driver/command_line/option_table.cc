@@ -26,7 +26,7 @@ std::vector<OptionRecord> model_options() {
   return {
       {"--dim",
        "",
-       "NAME=SIZE[,SIZE|..SIZE]",
+       "NAME=SIZE[,SIZE|..SIZE|+NAME]",
        ValueKind::kText,
        {},
        kModel,

@@ -46,6 +46,13 @@ void add_dim(Options& options, const std::string& text) {
     options.dims.push_back(text);
     return;
   }
+  if (auto sum = frontend::parse_dim_sum_binding(text)) {
+    expect_new(options.import.bindings.sums, "--dim", sum->name,
+               [](const auto& other) { return other.name; });
+    options.import.bindings.sums.push_back(*std::move(sum));
+    options.dims.push_back(text);
+    return;
+  }
   frontend::DimChoices choices = frontend::parse_dim_choices(text);
   const auto name_of = [](const auto& dim) { return dim.name; };
   expect_new(options.choices, "--dim", choices.name, name_of);

@@ -8,6 +8,15 @@ namespace gcompile::ir {
 
 namespace {
 
+/// "--dim joined=past+rows", where a dimension may be such a sum.
+std::string sum_option(Dim x, Dim y) {
+  if (!x.as_symbol()) std::swap(x, y);
+  std::string sum = to_string(y);
+  if (!x.as_symbol() || y.as_symbol() || sum.find_first_of("*/()-") != std::string::npos) return "";
+  sum.erase(std::remove(sum.begin(), sum.end(), ' '), sum.end());
+  return fmt::format("; --dim {}={} where it is always that", to_string(x), sum);
+}
+
 /// Neither is known to be one, and they differ in form. They may be taken for equal where neither can be one:
 /// a size that is one at some runs only would make another shape there.
 void require_same(Dim x, Dim y, const Shape& a, const Shape& b) {
@@ -15,7 +24,8 @@ void require_same(Dim x, Dim y, const Shape& a, const Shape& b) {
   if (may_be_one && are_equal(x, y) == Truth::kUnknown) {
     operator_error(fmt::format("shapes {} and {} broadcast in another way where {} or {} is 1", to_string(a),
                                to_string(b), to_string(x), to_string(y)),
-                   "give both one name with --shape, or a number to one of them, or lower bounds of 2");
+                   "give both one name with --shape, or a number to one of them, or lower bounds of 2" +
+                       sum_option(x, y));
   }
   if (!assume_equal(x, y)) {
     operator_error(fmt::format("shapes {} and {} do not broadcast", to_string(a), to_string(b)));

@@ -128,6 +128,20 @@ def case_interface(world):
     run_caller(world, out, C_PROGRAM)
 
 
+def case_sum(world):
+    """Two names of one axis: what is added to a concatenation is as long as it."""
+    model = Model()
+    model.inputs = ["float[past,4] x", "float[rows,4] y", "float[joined,4] z"]
+    model.outputs = ["float[n,4] sum"]
+    model.nodes = ["all = Concat<axis = 0>(x, y)", "sum = Add(all, z)"]
+    bounds = ["--dim", "past=0..9", "--dim", "rows=1..5"]
+    verified(world, "sum", model, *bounds, "--dim", "joined=past+rows")
+    apart = subprocess.run([world.gcompile, world.folder / "sum.onnxtxt", "-o", world.folder / "apart", *bounds, "--dim",
+                            "joined=1..14"], capture_output=True, text=True, check=False)
+    equal(apart.returncode, 1, f"exit code: {apart.stderr}")
+    check("--dim joined=past+rows where it is always that" in apart.stderr.replace("rows+past", "past+rows"), apart.stderr)
+
+
 def case_refused(world):
     """What sizes with bounds cannot have is told, by the node where it is one, and nothing is written."""
     model = Model()
@@ -138,6 +152,9 @@ def case_refused(world):
     path.write_text(model.text())
     for options, text in ((["--dim", "a=1..4", "--dim", "b=1..4"], "broadcast in another way"),
                           (["--dim", "a=1..4", "--dim", "b=1,2"], "either for all"),
+                          (["--dim", "a=1..4", "--dim", "b=a+d"], "nothing gives 'd' a size"),
+                          (["--dim", "a=1..4", "--dim", "b=1", "--dim", "bb=a+1"], "--dim bb: no input has a dimension of that name"),
+                          (["--dim", "a=1..4", "--dim", "b=a+1", "--dim", "b=a+2"], "--dim is given twice for 'b'"),
                           (["--dim", "a=4..1", "--dim", "b=1"], "not of the form"),
                           (["--dim", "a=5..7:4", "--dim", "b=1"], "multiple"),
                           (["--dim", "a=1..4@9", "--dim", "b=1"], "typical"),

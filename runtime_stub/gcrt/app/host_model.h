@@ -66,16 +66,18 @@ class HostModel {
   // Of runs on a device, which this is not.
   std::vector<double> device_times(int) const { return {}; }
 
- private:
-  char* place_of(const Tensor& state) const { return static_cast<char*>(memory_.state) + state.offset; }
-
+ protected:
   template <class Status>
   static void require(Status status, const char* function) {
     if (status != Status{}) fail(std::string(T::kName) + "_" + function + ": " + T::status_text(status));
   }
 
-  Block arena_, state_, instance_, weights_;
   typename T::Memory memory_{};
+
+ private:
+  char* place_of(const Tensor& state) const { return static_cast<char*>(memory_.state) + state.offset; }
+
+  Block arena_, state_, instance_, weights_;
 };
 
 }  // namespace GCRT_NAMESPACE

@@ -43,9 +43,9 @@ template <class T, class Description, class Entry>
 class SizedDescription {
  public:
   explicit SizedDescription(const Description* largest)
-      : inputs_(largest->inputs, largest->inputs + largest->input_count),
-        outputs_(largest->outputs, largest->outputs + largest->output_count),
-        description_(*largest) {
+      : description_(*largest),
+        inputs_(largest->inputs, largest->inputs + largest->input_count),
+        outputs_(largest->outputs, largest->outputs + largest->output_count) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) resize(T::input_shape, static_cast<int>(i), &inputs_[i]);
     for (std::size_t i = 0; i < outputs_.size(); ++i)
       resize(T::output_shape, static_cast<int>(i), &outputs_[i]);
@@ -56,7 +56,7 @@ class SizedDescription {
   SizedDescription& operator=(const SizedDescription&) = delete;
   const Description* get() const { return &description_; }
 
- private:
+ protected:
   template <class Shape>
   static void resize(const Shape& shape_of, int index, Entry* entry) {
     const auto status = shape_of(&T::sizes, index, entry->shape);
@@ -67,8 +67,10 @@ class SizedDescription {
     for (int i = 0; i < entry->rank; ++i) entry->bytes *= static_cast<std::size_t>(entry->shape[i]);
   }
 
-  std::vector<Entry> inputs_, outputs_;
   Description description_;
+
+ private:
+  std::vector<Entry> inputs_, outputs_;
 };
 
 }  // namespace GCRT_NAMESPACE

@@ -1,0 +1,114 @@
+#include "codegen/schedule/growing_state.h"
+
+#include <algorithm>
+
+#include "ir/operator.h"
+
+namespace gcompile {
+namespace {
+
+using ir::Index;
+using ir::Range;
+
+/// The later of two starts, or the earlier of two ends; nullopt: the bounds in force do not tell.
+std::optional<ir::Dim> later(ir::Dim a, ir::Dim b) {
+  if (ir::always_less_equal(a, b)) return b;
+  if (ir::always_less_equal(b, a)) return a;
+  return std::nullopt;
+}
+std::optional<ir::Dim> earlier(ir::Dim a, ir::Dim b) {
+  if (ir::always_less_equal(a, b)) return a;
+  if (ir::always_less_equal(b, a)) return b;
+  return std::nullopt;
+}
+
+bool is_empty(const std::vector<Range>& ranges) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [](const Range& range) { return ir::always_less_equal(range.high, range.low); });
+}
+
+class RowTracer {
+ public:
+  RowTracer(const ir::Graph& graph, ir::ValueId input) : graph_(graph), input_(input) {}
+
+  /// Whether `value` at `index`, over axes that run over `ranges`, is the input at the axes themselves.
+  bool is_input(ir::ValueId value, const std::vector<Index>& index, const std::vector<Range>& ranges) const {
+    if (is_empty(ranges)) return true;
+    if (value == input_) return is_identity(index);
+    const ir::NodeId producer = graph_.value(value).producer;
+    if (!producer.valid() || graph_.value(value).constant) return false;
+    const ir::Node& node = graph_.node(producer);
+    if (node.results[0] != value) return false;
+    const ir::Form form = ir::form_of(graph_, producer);
+    const auto* loops = std::get_if<ir::LoopForm>(&form);
+    if (!loops || !loops->is_map() || !loops->has_identity_store()) return false;
+    return std::all_of(loops->regions.begin(), loops->regions.end(), [&](const ir::Region& region) {
+      std::vector<Range> own = ranges;
+      switch (cut(own, index, region.box)) {
+        case Overlap::kNone:
+          return true;
+        case Overlap::kUnknown:
+          return false;
+        case Overlap::kSome:
+          break;
+      }
+      const ir::ScalarNode& root = loops->dag[region.root];
+      if (root.op != ir::ScalarOp::kLoad) return is_empty(own);
+      std::vector<Index> behind;
+      for (const Index& each : root.index) {
+        if (each.has_loaded()) return false;
+        behind.push_back(ir::substitute(each, index, own, [](int) { return -1; }));
+      }
+      return is_input(node.operands[static_cast<std::size_t>(root.operand)], behind, own);
+    });
+  }
+
+ private:
+  enum class Overlap { kNone, kSome, kUnknown };
+
+  /// Cuts `ranges` to where `index` lies in the box.
+  static Overlap cut(std::vector<Range>& ranges, const std::vector<Index>& index,
+                     const std::vector<Range>& box) {
+    for (std::size_t i = 0; i < index.size(); ++i) {
+      const Range values = ir::range_of(index[i], ranges);
+      if (ir::always_less_equal(values.high, box[i].low) || ir::always_less_equal(box[i].high, values.low))
+        return Overlap::kNone;
+      if (ir::always_less_equal(box[i].low, values.low) && ir::always_less_equal(values.high, box[i].high))
+        continue;
+      const std::optional<int> axis = (index[i] - Index(index[i].constant())).as_axis();
+      if (!axis) return Overlap::kUnknown;
+      Range& range = ranges[static_cast<std::size_t>(*axis)];
+      const auto low = later(range.low, box[i].low - index[i].constant());
+      const auto high = earlier(range.high, box[i].high - index[i].constant());
+      if (!low || !high) return Overlap::kUnknown;
+      range = {*low, *high};
+      if (is_empty(ranges)) return Overlap::kNone;
+    }
+    return Overlap::kSome;
+  }
+
+  bool is_identity(const std::vector<Index>& index) const {
+    const ir::Shape& shape = graph_.value(input_).type.shape;
+    for (std::size_t i = 0; i < index.size(); ++i) {
+      if (index[i].as_axis() != static_cast<int>(i) && !(shape[i] == 1 && index[i] == Index(0))) return false;
+    }
+    return true;
+  }
+
+  const ir::Graph& graph_;
+  const ir::ValueId input_;
+};
+
+}  // namespace
+
+bool keeps_rows(const ir::Graph& graph, ir::ValueId result, ir::ValueId input, int axis) {
+  const ir::Shape& shape = graph.value(result).type.shape;
+  std::vector<Index> index;
+  std::vector<Range> ranges = ir::full_ranges(shape);
+  for (std::size_t i = 0; i < shape.size(); ++i) index.push_back(Index::axis(static_cast<int>(i)));
+  const auto at = static_cast<std::size_t>(axis);
+  ranges[at].high = graph.value(input).type.shape[at];
+  return RowTracer(graph, input).is_input(result, index, ranges);
+}
+
+}  // namespace gcompile
