@@ -294,7 +294,7 @@ std::string to_string(const LoopForm& form) {
   }
   for (const Region& region : form.regions) {
     text += "  for";
-    for (const Range& r : region.box) text += fmt::format(" [{},{})", r.low, r.high);
+    for (const Range& r : region.box) text += fmt::format(" [{},{})", to_string(r.low), to_string(r.high));
     text += fmt::format(": result[");
     for (std::size_t i = 0; i < form.store.size(); ++i) text += (i ? ", " : "") + to_string(form.store[i]);
     text += fmt::format("] = %{}\n", region.root);

@@ -338,16 +338,43 @@ Index linearise(std::span<const Index> index, std::span<const Dim> shape) {
   return position;
 }
 
+namespace {
+
+/// The coordinate along an axis of that stride, where splitting multiples off tells it: also of sizes that
+/// may be zero, for then there is no position. No extent: the position is inside the shape.
+std::optional<Index> coordinate(const Index& position, Dim stride, std::optional<Dim> extent,
+                                std::span<const Range> axes) {
+  const auto lies_in = [&](const Index& rest, Dim divisor) {
+    const Range range = range_of(rest, axes);
+    return always_less_equal(0, range.low) && always_less_equal(range.high, divisor);
+  };
+  if (position.constant() != 0 || stride == 0 || extent == Dim(0)) return std::nullopt;
+  const auto [quotient, inside] = split_multiples(position, stride);
+  if (!lies_in(inside, stride)) return std::nullopt;
+  if (!extent) return quotient;
+  Index rest = split_multiples(quotient, *extent).second;
+  return lies_in(rest, *extent) ? std::optional(std::move(rest)) : std::nullopt;
+}
+
+}  // namespace
+
 std::vector<Index> delinearise(const Index& position, std::span<const Dim> shape,
                                std::span<const Range> axes) {
   std::vector<Index> out(shape.size());
-  Dim stride = 1;
+  Dim stride = 1, as_given = 1;
   for (std::size_t i = shape.size(); i-- > 0;) {
     const Dim extent = max(shape[i], 1);
     // The outermost coordinate needs no remainder: the position is inside the shape.
-    const Index quotient = floor_div(position, stride, axes);
-    out[i] = i == 0 ? quotient : modulo(quotient, extent, axes);
+    std::optional<Index> found;
+    if (as_given != stride || extent != shape[i])
+      found = coordinate(position, as_given, i == 0 ? std::nullopt : std::optional(shape[i]), axes);
+    if (!found) {
+      const Index quotient = floor_div(position, stride, axes);
+      found = i == 0 ? quotient : modulo(quotient, extent, axes);
+    }
+    out[i] = *std::move(found);
     stride *= extent;
+    as_given *= shape[i];
   }
   return out;
 }

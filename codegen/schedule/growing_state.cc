@@ -34,7 +34,7 @@ class RowTracer {
   /// Whether `value` at `index`, over axes that run over `ranges`, is the input at the axes themselves.
   bool is_input(ir::ValueId value, const std::vector<Index>& index, const std::vector<Range>& ranges) const {
     if (is_empty(ranges)) return true;
-    if (value == input_) return is_identity(index);
+    if (value == input_) return is_identity(index, ranges);
     const ir::NodeId producer = graph_.value(value).producer;
     if (!producer.valid() || graph_.value(value).constant) return false;
     const ir::Node& node = graph_.node(producer);
@@ -57,13 +57,24 @@ class RowTracer {
       std::vector<Index> behind;
       for (const Index& each : root.index) {
         if (each.has_loaded()) return false;
-        behind.push_back(ir::substitute(each, index, own, [](int) { return -1; }));
+        behind.push_back(ir::substitute(each, settled(index, own), own, [](int) { return -1; }));
       }
       return is_input(node.operands[static_cast<std::size_t>(root.operand)], behind, own);
     });
   }
 
  private:
+  /// With the number of every axis that has one place alone.
+  static std::vector<Index> settled(const std::vector<Index>& index, const std::vector<Range>& ranges) {
+    std::vector<Index> axes, out;
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      const bool is_one = ranges[i].high - ranges[i].low == 1;
+      axes.push_back(is_one ? Index(ranges[i].low) : Index::axis(static_cast<int>(i)));
+    }
+    for (const Index& each : index) out.push_back(ir::substitute(each, axes, ranges, [](int) { return -1; }));
+    return out;
+  }
+
   enum class Overlap { kNone, kSome, kUnknown };
 
   /// Cuts `ranges` to where `index` lies in the box.
@@ -87,10 +98,12 @@ class RowTracer {
     return Overlap::kSome;
   }
 
-  bool is_identity(const std::vector<Index>& index) const {
-    const ir::Shape& shape = graph_.value(input_).type.shape;
+  /// Also where an axis has one place alone, whose number stands for it.
+  static bool is_identity(const std::vector<Index>& index, const std::vector<Range>& ranges) {
     for (std::size_t i = 0; i < index.size(); ++i) {
-      if (index[i].as_axis() != static_cast<int>(i) && !(shape[i] == 1 && index[i] == Index(0))) return false;
+      if (index[i].as_axis() == static_cast<int>(i)) continue;
+      const Index low(ranges[i].low);
+      if (ranges[i].high - ranges[i].low != 1 || index[i] != low) return false;
     }
     return true;
   }

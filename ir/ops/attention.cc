@@ -17,9 +17,10 @@ constexpr int kMask = 3, kPastKey = 4, kPastValue = 5, kValidLengths = 6;
 constexpr int kPresentKey = 1, kPresentValue = 2, kScores = 3;
 
 struct Sizes {
-  std::int64_t batch, query_heads, heads, rows, new_columns, past, size, value_size;
+  Dim batch, rows, new_columns, past;
+  std::int64_t query_heads, heads, size, value_size;
   bool flat;  // (batch, rows, heads * size) operands
-  std::int64_t columns() const { return past + new_columns; }
+  Dim columns() const { return past + new_columns; }
 };
 
 std::int64_t head_count(const NodeView& node, const char* name) {
@@ -92,7 +93,7 @@ void infer(InferContext& context) {
     if (mask.empty()) operator_error("attn_mask must not be a scalar");
     if (context.element(kMask) != ElementType::kBool) require_float(context, kMask);
     // A mask may end early: what it does not name is masked.
-    if (mask.back() < s.columns() && mask.back() != 1) mask.back() = s.columns();
+    if (always_less(mask.back(), s.columns()) && mask.back() != 1) mask.back() = s.columns();
     if (broadcast(mask, scores) != scores) {
       operator_error(fmt::format("attn_mask of shape {} does not broadcast to {}",
                                  to_string(context.shape(kMask)), to_string(scores)));
@@ -125,11 +126,12 @@ ValueId with_past(RewriteContext& context, ValueId value, int past) {
 }
 
 /// The mask with as many columns as the scores; what is missing is masked.
-ValueId full_mask(RewriteContext& context, std::int64_t columns) {
+ValueId full_mask(RewriteContext& context, Dim columns) {
   if (!context.has_operand(kMask)) return {};
   const ValueId mask = context.operand_id(kMask);
   Shape shape = context.type(mask).shape;
   if (shape.back() == columns || shape.back() == 1) return mask;
+  if (!always_less(shape.back(), columns)) return mask;  // equal
   shape.back() = columns - shape.back();
   const ElementType type = context.type(mask).element;
   const Scalar nothing = is_float(type) ? Scalar::of_real(type, -std::numeric_limits<double>::infinity())

@@ -20,7 +20,7 @@ struct AttentionCore {
   // Row i is at the position i + past, or with lengths at i + length - rows. It sees columns
   bool causal = false;                 // up to its position
   std::int64_t left = -1, right = -1;  // from so many before it, up to so many behind it; -1: all
-  std::int64_t past = 0;
+  Dim past = 0;
   ValueId sinks;                         // (query heads): the softmax of each has one more score, of no value
   std::optional<ElementType> precision;  // of the softmax
 };

@@ -41,7 +41,7 @@ class Emitter {
   }
 
  private:
-  std::int64_t folded_rows() const { return query_heads_ / heads_ * rows_; }
+  Dim folded_rows() const { return query_heads_ / heads_ * rows_; }
 
   /// scale * Q K' as (batch, query heads, rows, columns). 16-bit floats are scaled before, by the root on
   /// each side, so that the product does not overflow.
@@ -68,12 +68,10 @@ class Emitter {
   }
 
   /// first, first + 1, ... along one axis of four.
-  ValueId counting(std::int64_t first, std::int64_t count, std::size_t axis) {
-    std::vector<std::int64_t> values;
-    for (std::int64_t i = 0; i < count; ++i) values.push_back(first + i);
+  ValueId counting(Dim first, Dim count, std::size_t axis) {
     Shape shape = {1, 1, 1, 1};
     shape[axis] = count;
-    return context_.constant(Tensor::of_ints(values, shape));
+    return emit_counting(context_, first, shape);
   }
 
   ValueId masked(ValueId scores) {
@@ -108,7 +106,7 @@ class Emitter {
   /// Whether a row may be left without columns.
   bool can_be_empty() const {
     if (core_.sinks.valid()) return false;
-    const bool is_past_all = core_.left >= 0 && core_.past + rows_ - 1 - core_.left >= columns_;
+    const bool is_past_all = core_.left >= 0 && !always_less(core_.past + rows_ - 1 - core_.left, columns_);
     return core_.lengths.valid() || is_past_all || (core_.mask.valid() && core_.empties);
   }
 
@@ -117,7 +115,7 @@ class Emitter {
     const ElementType type = context_.type(scores).element;
     const ValueId sinks =
         emit_reshape(context_, emit_cast(context_, core_.sinks, type), {1, query_heads_, 1, 1});
-    const std::vector<std::int64_t> column = {batch_, query_heads_, rows_, 1};
+    const Shape column = {batch_, query_heads_, rows_, 1};
     const ValueId more = context_.emit("Expand", {sinks, context_.constant_ints(column)});
     const ValueId all = context_.emit("Softmax", {emit_concat(context_, {scores, more}, 3)});
     return emit_slice(context_, all, 3, 0, columns_);
@@ -137,7 +135,8 @@ class Emitter {
 
   RewriteContext& context_;
   const AttentionCore& core_;
-  std::int64_t batch_, query_heads_, heads_, rows_, columns_, size_;
+  Dim batch_, rows_, columns_;
+  std::int64_t query_heads_, heads_, size_;
 };
 
 }  // namespace

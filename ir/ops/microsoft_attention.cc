@@ -13,9 +13,10 @@ namespace {
 constexpr int kWeights = 1, kBias = 2, kMask = 3, kPast = 4, kAttentionBias = 5, kPastLength = 6;
 
 struct Sizes {
-  std::int64_t batch, rows, heads, past;
+  Dim batch, rows, past;
+  std::int64_t heads;
   std::vector<std::int64_t> widths;  // of Q, K, V
-  std::int64_t columns() const { return past + rows; }
+  Dim columns() const { return past + rows; }
   ScoreSizes scores() const { return {batch, heads, rows, columns()}; }
 };
 
@@ -26,7 +27,8 @@ Sizes sizes_of(const NodeView& node) {
   if (x.size() != 3 || w.size() != 2 || w[0] != x[2]) {
     operator_error(fmt::format("the input {} and the weights {} do not fit", to_string(x), to_string(w)));
   }
-  Sizes s{x[0], x[1], attributes.int_of("num_heads"), 0, {w[1] / 3, w[1] / 3, w[1] / 3}};
+  const std::int64_t third = w[1] / 3;
+  Sizes s{x[0], x[1], 0, attributes.int_of("num_heads"), {third, third, third}};
   if (attributes.has("qkv_hidden_sizes")) s.widths = attributes.ints_of("qkv_hidden_sizes");
   if (s.widths.size() != 3 || s.widths[0] + s.widths[1] + s.widths[2] != w[1] || s.widths[0] != s.widths[1]) {
     operator_error("qkv_hidden_sizes must be the widths of Q, K and V in the weights");

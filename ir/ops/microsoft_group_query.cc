@@ -22,19 +22,28 @@ constexpr int kPresentKey = 1, kPresentValue = 2, kScores = 3;
 
 struct Sizes {
   bool packed;  // keys and values behind the queries
-  std::int64_t batch, rows, query_heads, heads, size;
-  std::int64_t past;                  // rows of the cache; 0 without one
-  std::optional<std::int64_t> total;  // the most keys of a sample, new ones included, where known
-  std::int64_t present;               // rows of the cache that results
-  std::int64_t columns() const { return total.value_or(present); }
+  Dim batch, rows;
+  std::int64_t query_heads, heads, size;
+  Dim past;                  // rows of the cache; 0 without one
+  std::optional<Dim> total;  // the most keys of a sample, new ones included, where known
+  Dim present;               // rows of the cache that results
+  Dim columns() const { return total.value_or(present); }
   bool is_prompt() const { return total == rows; }
+  bool knows_whether_prompt() const { return total && are_equal(*total, rows) != Truth::kUnknown; }
 };
 
 /// Of total_sequence_length; with nothing before the new rows it is their number.
-std::optional<std::int64_t> known_total(const NodeView& node, std::int64_t past, std::int64_t rows) {
+std::optional<Dim> known_total(const NodeView& node, Dim past, Dim rows) {
   if (past == 0) return rows;
+  if (node.knows_sizes(kTotal)) return node.known_sizes(kTotal, "total_sequence_length").at(0);
   const Tensor* total = node.constant(kTotal);
-  return total && total->count() == 1 ? std::optional(total->int_at(0)) : std::nullopt;
+  return total && total->count() == 1 ? std::optional<Dim>(total->int_at(0)) : std::nullopt;
+}
+
+/// Whether a cache of `past` rows may have `total` keys after `rows` new ones.
+bool fits(Dim total, Dim past, Dim rows) {
+  if (always_less(total, rows)) return false;
+  return total == rows || total == past + rows || always_less_equal(total, past);
 }
 
 Sizes sizes_of(const NodeView& node) {
@@ -73,13 +82,12 @@ Sizes sizes_of(const NodeView& node) {
     }
   }
   s.total = known_total(node, s.past, s.rows);
-  if (s.total &&
-      (*s.total < s.rows || (*s.total > s.past && *s.total != s.past + s.rows && *s.total != s.rows))) {
+  if (s.total && !fits(*s.total, s.past, s.rows)) {
     operator_error(fmt::format("total_sequence_length is {}, with {} new rows and a cache of {}", *s.total,
                                s.rows, s.past),
                    "it is their sum, or at most the length of a cache that is as long as it will ever be");
   }
-  s.present = std::max(s.past, s.total.value_or(0));
+  s.present = s.total ? max(s.past, *s.total) : s.past;
   return s;
 }
 
@@ -190,10 +198,8 @@ class Decomposition {
 
  private:
   const Attributes& attributes() const { return context_.attributes(); }
-  ValueId number(std::int64_t value) {
-    return context_.constant_scalar(ElementType::kInt64, static_cast<double>(value));
-  }
-  ValueId add(ValueId value, std::int64_t n) { return context_.emit("Add", {value, number(n)}); }
+  ValueId number(Dim value) { return emit_number(context_, value); }
+  ValueId add(ValueId value, Dim n) { return context_.emit("Add", {value, number(n)}); }
   void replace(int i, ValueId value) {
     if (context_.has_result(i)) context_.replace_result(i, value);
   }
@@ -204,11 +210,11 @@ class Decomposition {
     const ValueId given = emit_cast(context_, context_.operand_id(kLengths), ElementType::kInt64);
     lengths_ = add(emit_reshape(context_, given, {s_.batch}), 1);
     if (s_.is_prompt()) {
-      before_ = context_.constant(Tensor(TensorType{ElementType::kInt64, {s_.batch}}));
+      before_ = emit_zeros(context_, {ElementType::kInt64, {s_.batch}});
       return;
     }
     before_ = add(lengths_, -s_.rows);
-    if (s_.total) return;
+    if (s_.knows_whether_prompt()) return;
     is_prompt_ = context_.emit("Equal", {total(), number(s_.rows)});
     before_ = context_.emit("Where", {is_prompt_, number(0), before_});
   }
@@ -252,15 +258,13 @@ class Decomposition {
 
   /// (batch, rows). Given ones of a prompt count from the first of them.
   ValueId row_positions() {
-    std::vector<std::int64_t> numbers;
-    for (std::int64_t i = 0; i < s_.rows; ++i) numbers.push_back(i);
-    const ValueId rows = context_.constant(Tensor::of_ints(numbers, {1, s_.rows}));
-    const auto from = [&](ValueId first, std::int64_t batch) {
+    const ValueId rows = emit_counting(context_, 0, {1, s_.rows});
+    const auto from = [&](ValueId first, Dim batch) {
       return context_.emit("Add", {emit_reshape(context_, first, {batch, 1}), rows});
     };
     if (!context_.has_operand(kPositions)) return from(before_, s_.batch);
     const ValueId given = context_.operand_id(kPositions);
-    if (s_.total && !s_.is_prompt()) return given;
+    if (s_.knows_whether_prompt() && !s_.is_prompt()) return given;
     const ValueId first = emit_slice(context_, emit_slice(context_, given, 0, 0, 1), 1, 0, 1);
     const ValueId counted = from(first, 1);
     return s_.is_prompt() ? counted : context_.emit("Where", {is_prompt_, counted, given});
@@ -278,9 +282,9 @@ class Decomposition {
   ValueId cached(ValueId fresh, int operand) {
     if (s_.past == 0 || (s_.is_prompt() && s_.present == s_.rows)) return fresh;
     ValueId cache = context_.operand_id(operand);
-    if (s_.past < s_.present) {
+    if (s_.past != s_.present) {
       const Shape rest = {s_.batch, s_.heads, s_.present - s_.past, s_.size};
-      const ValueId zeros = context_.constant(Tensor(TensorType{context_.type(cache).element, rest}));
+      const ValueId zeros = emit_zeros(context_, {context_.type(cache).element, rest});
       cache = emit_concat(context_, {cache, zeros}, 2);
     }
     std::vector<ValueId> operands = {cache, fresh};
@@ -290,7 +294,7 @@ class Decomposition {
 
   /// The part of the cache that has keys.
   ValueId used(ValueId cache) {
-    return s_.columns() < s_.present ? emit_slice(context_, cache, 2, 0, s_.columns()) : cache;
+    return s_.columns() != s_.present ? emit_slice(context_, cache, 2, 0, s_.columns()) : cache;
   }
 
   ValueId sinks() {

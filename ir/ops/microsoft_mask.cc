@@ -10,8 +10,8 @@ void require_score_bias(const NodeView& node, int mask, int bias, const ScoreSiz
     const bool fits = shape == Shape{s.batch} || shape == Shape{2 * s.batch} ||
                       shape == Shape{3 * s.batch + 2} || shape == Shape{s.batch, s.columns} ||
                       shape == Shape{s.batch, s.rows, s.columns} ||
-                      (shape.size() == 4 && shape[0] == s.batch && shape[1] == 1 && shape[2] >= s.columns &&
-                       shape[3] >= s.columns);
+                      (shape.size() == 4 && shape[0] == s.batch && shape[1] == 1 &&
+                       always_less_equal(s.columns, shape[2]) && always_less_equal(s.columns, shape[3]));
     if (!fits) {
       operator_error(
           fmt::format("a mask of shape {} is not supported", to_string(shape)),
@@ -34,11 +34,9 @@ ValueId allowed_columns(RewriteContext& context, int operand, const ScoreSizes& 
   const Shape shape = context.shape(operand);
   const ValueId zero = context.constant_scalar(context.element(operand), 0);
   if (shape.size() == 1) {
-    std::vector<std::int64_t> columns;
-    for (std::int64_t i = 0; i < s.columns; ++i) columns.push_back(i);
-    const ValueId column = context.constant(Tensor::of_ints(columns, {1, 1, 1, s.columns}));
+    const ValueId column = emit_counting(context, 0, {1, 1, 1, s.columns});
     mask = emit_cast(context, mask, ElementType::kInt64);
-    const auto bound = [&](std::int64_t begin) {
+    const auto bound = [&](Dim begin) {
       const ValueId part = shape[0] == s.batch ? mask : emit_slice(context, mask, 0, begin, begin + s.batch);
       return emit_reshape(context, part, {s.batch, 1, 1, 1});
     };

@@ -7,7 +7,9 @@ namespace gcompile::ir {
 
 /// Scores are (batch, heads, rows, columns), the last `rows` of the columns in the order of the rows.
 struct ScoreSizes {
-  std::int64_t batch, heads, rows, columns;
+  Dim batch;
+  std::int64_t heads;
+  Dim rows, columns;
 };
 
 /// Operand `mask` names the columns that take part: 1-D by their number for each sample of the batch, or as

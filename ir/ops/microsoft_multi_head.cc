@@ -25,8 +25,9 @@ enum class Layout {
 
 struct Sizes {
   Layout layout;
-  std::int64_t batch, heads, rows, size, value_size, fresh, past;
-  std::int64_t columns() const { return past + fresh; }
+  Dim batch, rows, fresh, past;
+  std::int64_t heads, size, value_size;
+  Dim columns() const { return past + fresh; }
   ScoreSizes scores() const { return {batch, heads, rows, columns()}; }
 };
 
@@ -163,7 +164,7 @@ bool decompose(RewriteContext& context) {
   const Attributes attributes = context.attributes();
   const std::vector<ValueId> parts = projected(context, s);
   const auto with_past = [&](ValueId value, int past) {
-    return context.has_operand(past) && s.past > 0
+    return context.has_operand(past) && s.past != 0
                ? emit_concat(context, {context.operand_id(past), value}, 2)
                : value;
   };

@@ -42,7 +42,8 @@ struct Operands {
 constexpr Operands kStandard = {1, 2, 3}, kMicrosoft = {2, 3, 1};
 
 struct Sizes {
-  std::int64_t batch, heads, rows, size, rotated;
+  Dim batch, rows;
+  std::int64_t heads, size, rotated;
   bool flat;  // (batch, rows, heads * size)
 };
 
@@ -118,9 +119,7 @@ void infer(InferContext& context) {
 ValueId positions_of(RewriteContext& context, const Sizes& s, Operands at) {
   const ValueId given = context.operand_id(at.positions);
   if (context.shape(at.positions) != Shape{1}) return given;
-  std::vector<std::int64_t> rows;
-  for (std::int64_t i = 0; i < s.rows; ++i) rows.push_back(i);
-  return context.emit("Add", {context.constant(Tensor::of_ints(rows, {1, s.rows})), given});
+  return context.emit("Add", {emit_counting(context, 0, {1, s.rows}), given});
 }
 
 template <const Operands& kAt>
@@ -130,7 +129,7 @@ bool decompose(RewriteContext& context) {
   const auto angles = [&](int table, ValueId positions) {
     ValueId rows = context.operand_id(table);
     if (positions.valid()) rows = context.emit("Gather", {rows, positions});
-    const std::int64_t batch = context.type(rows).shape[0];
+    const Dim batch = context.type(rows).shape[0];
     return emit_reshape(
         context, rows,
         s.flat ? Shape{batch, s.rows, 1, s.rotated / 2} : Shape{batch, 1, s.rows, s.rotated / 2});

@@ -19,7 +19,7 @@ void infer(InferContext& context) {
   if (axis == 0) operator_error("the axis must not be that of the batch");
   Shape expected = cache;
   const auto at = static_cast<std::size_t>(axis);
-  if (update.size() == cache.size() && update[at] <= cache[at]) expected[at] = update[at];
+  if (update.size() == cache.size() && always_less_equal(update[at], cache[at])) expected[at] = update[at];
   if (update != expected) {
     operator_error(fmt::format("an update of shape {} does not fit into a cache of shape {}",
                                to_string(update), to_string(cache)));
@@ -37,24 +37,31 @@ void infer(InferContext& context) {
 
 /// Where every row of the update goes, along the axis: (batch, 1..., rows, 1).
 ValueId rows_of(RewriteContext& context, std::size_t axis) {
-  const std::int64_t rows = context.shape(kUpdate)[axis], capacity = context.shape(0)[axis];
   Shape one(axis + 2, 1);
-  std::vector<std::int64_t> numbers;
-  for (std::int64_t i = 0; i < rows; ++i) numbers.push_back(i);
-  one[axis] = rows;
-  const ValueId counting = context.constant(Tensor::of_ints(numbers, one));
+  one[axis] = context.shape(kUpdate)[axis];
+  const ValueId counting = emit_counting(context, 0, one);
   one[axis] = 1;
   one[0] = context.shape(0)[0];
   const ValueId at = context.emit("Add", {emit_reshape(context, context.operand_id(kPlaces), one), counting});
   if (context.attributes().string_of("mode") == "linear") return at;
-  return context.emit("Mod",
-                      {at, context.constant_scalar(ElementType::kInt64, static_cast<double>(capacity))});
+  return context.emit("Mod", {at, emit_number(context, context.shape(0)[axis])});
 }
 
 /// The coordinates before the axis, for every row of the update: (batch, ..., rows, axis).
 ValueId coordinates_before(RewriteContext& context, std::size_t axis) {
   const Shape& update = context.shape(kUpdate);
   Shape shape(update.begin(), update.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
+  if (!are_constant(shape)) {
+    shape.push_back(1);
+    std::vector<ValueId> columns;
+    for (std::size_t k = 0; k < axis; ++k) {
+      Shape one(axis + 2, 1);
+      one[k] = shape[k];
+      columns.push_back(
+          context.emit("Expand", {emit_counting(context, 0, one), context.constant_ints(shape)}));
+    }
+    return emit_concat(context, std::move(columns), static_cast<std::int64_t>(axis) + 1);
+  }
   std::vector<std::int64_t> values;
   std::vector<std::int64_t> at(axis + 1, 0);
   for (std::int64_t i = 0; i < element_count(shape); ++i) {
@@ -71,7 +78,7 @@ bool decompose(RewriteContext& context) {
   const auto at = static_cast<std::size_t>(axis);
   if (!context.has_operand(kPlaces)) {
     std::vector<ValueId> parts = {context.operand_id(kUpdate)};
-    if (update[at] < cache[at]) {
+    if (update[at] != cache[at]) {
       parts.push_back(emit_slice(context, context.operand_id(0), axis, update[at], cache[at]));
     }
     context.replace_result(0, emit_concat(context, std::move(parts), axis));

@@ -78,6 +78,68 @@ def case_recognised(world):
         check(text in done.stderr, done.stderr)
 
 
+def attention_models():
+    """Attention operators over caches, positions that are computed, and a cache that rows are scattered into."""
+    shapes = "float[batch,rows,16] q", "float[batch,rows,16] k", "float[batch,rows,16] v"
+    caches = "float[batch,4,past,4] past_k", "float[batch,4,past,4] past_v"
+    presents = "float[batch,4,n,4] present_k", "float[batch,4,m,4] present_v"
+    several = Model()
+    several.domains = ', "com.microsoft" : 1'
+    several.inputs = [*shapes, "int32[batch,joined] mask", *caches]
+    several.outputs = ["float[batch,rows,16] y", *presents]
+    several.nodes = ["y, present_k, present_v = com.microsoft.MultiHeadAttention<num_heads = 4, unidirectional = 1>"
+                     "(q, k, v, , mask, , past_k, past_v)"]
+    yield "several_heads", several, ["past_k=present_k", "past_v=present_v"]
+    joined = Model()
+    joined.domains = ', "com.microsoft" : 1'
+    joined.inputs = ["float[batch,rows,16] x", "int32[batch,joined] mask", "float[2,batch,4,past,4] old"]
+    joined.outputs = ["float[batch,rows,16] y", "float[2,batch,4,n,4] new"]
+    joined.constant("w", "float", (16, 48))
+    joined.constant("b", "float", (48,))
+    joined.nodes = ["y, new = com.microsoft.Attention<num_heads = 4, unidirectional = 1>(x, w, b, mask, old)"]
+    yield "joined_cache", joined, ["old=new"]
+    standard = Model(23)
+    standard.inputs = [*shapes, "float[batch,1,rows,joined] mask", *caches, "int64[batch,rows] positions"]
+    standard.outputs = ["float[batch,rows,16] y", *presents]
+    standard.constant("cosines", "float", (40, 2))
+    standard.constant("sines", "float", (40, 2))
+    standard.nodes = ["kk = RotaryEmbedding<num_heads = 4>(k, cosines, sines, positions)",
+                      "y, present_k, present_v = Attention<q_num_heads = 4, kv_num_heads = 4, is_causal = 1, left_window_size = 9>"
+                      "(q, kk, v, mask, past_k, past_v)"]
+    yield "standard", standard, ["past_k=present_k", "past_v=present_v"]
+
+
+def case_attention_operators(world):
+    sizes = ["--dim", "batch=1..2", "--dim", "past=0..30", "--dim", "rows=1..20", "--dim", "past+rows=1..32", "--dim",
+             "joined=past+rows"]
+    for name, model, states in attention_models():
+        options = [*sizes, *(word for state in states for word in ("--state", state))]
+        out = compiled(world, name, model, *options)
+        text = "".join(path.read_text() for path in (out / "src").glob("net*.cpp"))
+        check("memcpy(at<float>(state" not in text, f"{name}: the state is copied")
+        world.run([world.gcompile, "verify", world.folder / f"{name}.onnxtxt", "-q", *options])
+
+
+def scattered():
+    model = Model(24)
+    model.inputs = ["float[batch,2,room,4] cache", "float[batch,2,rows,4] fresh", "int64[batch] places"]
+    model.outputs = ["float[batch,2,room,4] y", "float[batch,2,room,4] z"]
+    model.nodes = ["y = TensorScatter(cache, fresh, places)", "z = TensorScatter<mode = \"circular\">(cache, fresh, places)"]
+    return model
+
+
+def case_scattered(world):
+    compiled(world, "scattered", scattered(), "--dim", "batch=1..2", "--dim", "room=8..12", "--dim", "rows=1..7")
+    world.run([world.gcompile, "verify", world.folder / "scattered.onnxtxt", "-q", "--dim", "batch=1..2", "--dim", "room=8..12",
+               "--dim", "rows=1..7"])
+
+
+def case_grouped(world):
+    """GroupQueryAttention, whose samples have keys of their own number: outside of the state, for now."""
+    compiled(world, "grouped", decoder_models.llama(grouped_operator=True), *SIZES)
+    world.run([world.gcompile, "verify", world.folder / "grouped.onnxtxt", "-q", *SIZES])
+
+
 def case_two_that_disagree(world):
     """States that append different numbers of rows to one size."""
     model = cache("batch,n,4", ["joined = Concat<axis = 1>(old, new)", "again = Concat<axis = 1>(other, joined)"])
