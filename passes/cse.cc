@@ -62,7 +62,26 @@ bool merge_constants(ir::Graph& graph) {
       changed = true;
     }
   }
-  if (changed) graph.erase_unused_constants();
+  return changed;
+}
+
+/// The same of elements that are formulas.
+bool merge_sizes(ir::Graph& graph) {
+  bool changed = false;
+  std::vector<ir::ValueId> kept;
+  for (const ir::ValueId id : graph.values()) {
+    const ir::Value& value = graph.value(id);
+    if (!value.sizes || value.producer.valid() || graph.is_input(id) || graph.use_count(id) == 0) continue;
+    const auto first = std::find_if(kept.begin(), kept.end(), [&](ir::ValueId other) {
+      return graph.value(other).type == value.type && graph.value(other).sizes == value.sizes;
+    });
+    if (first == kept.end()) {
+      kept.push_back(id);
+      continue;
+    }
+    graph.replace_uses(id, *first);
+    changed = true;
+  }
   return changed;
 }
 
@@ -112,7 +131,9 @@ void replace(ir::Graph& graph, ir::NodeId from, ir::NodeId to, Origins& origins)
 }  // namespace
 
 bool eliminate_common_subexpressions(ir::Graph& graph, PassContext&) {
-  bool changed = merge_constants(graph);
+  const bool merged = merge_constants(graph) | merge_sizes(graph);
+  if (merged) graph.erase_unused_constants();
+  bool changed = merged;
   using Key = std::tuple<std::string_view, std::string_view, std::vector<ir::ValueId>>;
   std::map<Key, std::vector<ir::NodeId>> seen;
   Origins origins;

@@ -127,12 +127,25 @@ class Fuser {
     return loops && loops->is_map() ? loops : nullptr;
   }
 
-  /// The node that computes operand k when nobody else needs it: not an output, one reading node.
+  /// A map of nothing that is in memory, as positions are: whoever reads it computes it as fast.
+  bool is_generator(NodeId id) const {
+    const LoopForm* form = map_form(id);
+    if (!form || form->regions.size() != 1 || !form->checks.empty() || !form->has_identity_store())
+      return false;
+    const std::vector<int> reached = form->dag.reachable(roots_of(*form));
+    const bool reads = std::any_of(reached.begin(), reached.end(),
+                                   [&](int scalar) { return form->dag[scalar].op == ScalarOp::kLoad; });
+    return !reads && work_of(*form) <= kMaxRepeatedWork;
+  }
+
+  /// The node that computes operand k when nobody else needs it: not an output, one reading node; or when it
+  /// costs nothing to compute again.
   std::optional<NodeId> private_producer(NodeId reader, std::size_t k) const {
     const ValueId value = node(reader).operands[k];
     if (!value.valid()) return std::nullopt;
     const ir::Value& v = graph_.value(value);
     if (!v.producer.valid() || v.constant || node(v.producer).results.size() != 1) return std::nullopt;
+    if (is_generator(v.producer)) return v.producer;
     for (const ir::Use& use : v.uses) {
       if (use.node != reader) return std::nullopt;
     }
@@ -212,8 +225,9 @@ class Fuser {
   /// Sweep 3. The reader may be a reduction, and may read at any index.
   bool inline_producers(NodeId reader) {
     const auto* form = std::get_if<LoopForm>(node(reader).form.get());
-    if (!form || (is_pure_movement(*form) && form->regions.size() > 1)) return false;
-    if (ir::pure_load(*form)) return false;  // a movement is an alias, or waits to be read itself
+    if (!form) return false;
+    // A movement is an alias, or waits to be read itself.
+    const bool moves = is_pure_movement(*form) && (form->regions.size() > 1 || ir::pure_load(*form));
     const std::size_t count = node(reader).operands.size();
     const std::vector<OperandReads> all_reads = reads_of(*form, count);
     const std::size_t size = size_of(*form);
@@ -223,6 +237,7 @@ class Fuser {
       const LoopForm* inner = map_form(*producer);
       if (!inner || !inner->checks.empty() || !inner->has_identity_store() || inner->regions.size() != 1)
         continue;
+      if (moves && !is_generator(*producer)) continue;
       if (is_free_view(*producer, *inner)) continue;
       const OperandReads& reads = all_reads[k];
       std::int64_t points = ir::highest(ir::element_count(form->extents));
@@ -302,12 +317,13 @@ class Fuser {
           return dag.round(value);
         },
         std::move(start));
-    std::vector<ir::Origin> origins = std::move(graph_.node(producer).origins);
+    const bool is_private = graph_.use_count(node(producer).results[0]) == 1;
+    std::vector<ir::Origin> origins =
+        is_private ? std::move(graph_.node(producer).origins) : node(producer).origins;
     context_.did(subject(reader), fmt::format("computes {} itself", subject(producer)));
     set_loops(graph_, reader, std::move(fused), std::move(operands));
     merge_origins(reader, std::move(origins));
-    GC_CHECK(graph_.use_count(node(producer).results[0]) == 0);
-    graph_.erase_node(producer);
+    if (graph_.use_count(node(producer).results[0]) == 0) graph_.erase_node(producer);
     return true;
   }
 

@@ -14,7 +14,7 @@ NeededOrder needs_row_major(const ir::Problem& problem, std::size_t i) {
   const ir::ProblemOperand& operand = problem.operands[i];
   const ir::Shape dense = ir::row_major_strides(operand.shape);
   for (std::size_t axis = 0; axis < operand.shape.size(); ++axis) {
-    if (operand.shape[axis] > 1 && operand.strides[axis] != dense[axis]) return std::vector<int>{};
+    if (operand.shape[axis] != 1 && operand.strides[axis] != dense[axis]) return std::vector<int>{};
   }
   return std::nullopt;
 }

@@ -1,5 +1,5 @@
 // scatter.dense: a copy of the data, then every update in order; CUDA: in an order that gives the same
-// result.
+// result. Data that lies where the result is written is not copied, and may have room between its rows.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +15,23 @@ Refusal refuses(const ir::Problem& problem) {
   const auto& work = std::get<ir::ScatterWork>(problem.work);
   return work.combine == ir::ScatterCombine::kReplace ? std::nullopt : refuse_half(problem);
 }
+
+/// Whether updates by tuples go to the data where it is, with gaps that they step over.
+bool has_room(const ir::Problem& problem) {
+  const ir::ProblemOperand& data = problem.operands[0];
+  if (!std::get<ir::ScatterWork>(problem.work).by_tuples) return false;
+  if (data.strides != problem.results[0].strides || data.strides == ir::row_major_strides(data.shape))
+    return false;
+  const auto depth = static_cast<std::int64_t>(problem.shape(1).back());
+  const ir::Shape slice(data.shape.begin() + depth, data.shape.end());
+  return std::equal(data.strides.begin() + depth, data.strides.end(), ir::row_major_strides(slice).begin());
+}
+
+NeededOrder needs(const ir::Problem& problem, std::size_t i) {
+  return i == 0 && has_room(problem) ? std::nullopt : needs_row_major(problem, i);
+}
+
+bool takes_formulas(const ir::Problem& problem) { return std::get<ir::ScatterWork>(problem.work).by_tuples; }
 
 const char* combine_of(const ir::ScatterWork& work) {
   switch (work.combine) {
@@ -32,15 +49,19 @@ const char* combine_of(const ir::ScatterWork& work) {
   GC_CHECK(false);
 }
 
-std::string int64_array(const std::string& name, const ir::Shape& values) {
+std::string int64_array(const std::string& name, const ir::Shape& values, SizeParameters& sizes) {
+  std::vector<std::string> numbers;
+  for (const ir::Dim value : values) numbers.push_back(sizes(value));
   // An array of no elements is not C++; its length is never read.
-  return fmt::format("constexpr std::int64_t {}[] = {{{}}};", name,
-                     values.empty() ? "0" : fmt::format("{}", fmt::join(values, ", ")));
+  if (numbers.empty()) numbers = {"0"};
+  return fmt::format("{} std::int64_t {}[] = {{{}}};", are_constant(values) ? "constexpr" : "const", name,
+                     fmt::join(numbers, ", "));
 }
 
 /// Places that updates go to, and how many updates there are.
 struct Counts {
-  std::int64_t targets, updates, depth;
+  ir::Dim targets, updates;
+  std::int64_t depth;
   explicit Counts(const ir::Problem& problem) {
     const ir::Shape& data = problem.shape(0);
     const ir::Shape& indices = problem.shape(1);
@@ -59,10 +80,11 @@ struct Counts {
 void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   const auto& work = std::get<ir::ScatterWork>(problem.work);
   const ir::Shape& data = problem.shape(0);
-  const ir::Shape strides = ir::row_major_strides(data);
+  const ir::Shape& strides = problem.results[0].strides;
   const Counts counts(problem);
   const bool on_device = writer.on_device();
   KernelCall& out = writer.call();
+  SizeParameters& sizes = out.sizes;
   out.headers = {on_device ? "gcrt/cuda/scatter.h" : "gcrt/cpu/library.h"};
   out.checked = !on_device;
   out.traps = on_device;
@@ -79,18 +101,21 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   CodeText code(1);
   if (work.by_tuples) {
     const auto depth = static_cast<std::ptrdiff_t>(counts.depth);
-    code.line(int64_array("extents", ir::Shape(data.begin(), data.begin() + depth)));
-    if (!on_device) code.line(int64_array("strides", ir::Shape(strides.begin(), strides.begin() + depth)));
+    // Data with room between its rows is where the result is, and never copied.
+    const std::string count = has_room(problem) ? "0" : sizes(ir::element_count(data));
+    code.line(int64_array("extents", ir::Shape(data.begin(), data.begin() + depth), sizes));
+    if (!on_device)
+      code.line(int64_array("strides", ir::Shape(strides.begin(), strides.begin() + depth), sizes));
     code.line(fmt::format(
         "{}scatter_nd<{}>({}/*count, tuples, depth, slice*/ {}, {}, {}, {}, extents, {}data, indices, "
         "updates, {});",
-        begin, combine_of(work), writer.queue_argument(), ir::element_count(data), counts.updates,
-        counts.depth, ir::element_count(ir::Shape(data.begin() + depth, data.end())),
-        on_device ? "" : "strides, ", end));
+        begin, combine_of(work), writer.queue_argument(), count, sizes(counts.updates), counts.depth,
+        sizes(ir::element_count(ir::Shape(data.begin() + depth, data.end()))), on_device ? "" : "strides, ",
+        end));
   } else {
-    code.line(int64_array("extents", data));
-    code.line(int64_array("strides", strides));
-    code.line(int64_array("box", problem.shape(1)));
+    code.line(int64_array("extents", data, sizes));
+    code.line(int64_array("strides", strides, sizes));
+    code.line(int64_array("box", problem.shape(1), sizes));
     code.line(fmt::format(
         "{}scatter_elements<{}>({}/*count, rank, axis*/ {}, {}, {}, extents, strides, box, data, indices, "
         "updates, {});",
@@ -121,7 +146,7 @@ const KernelFamily& family_scatter_dense() {
       "scatter.dense",
       ir::Kind::kScatter,
       refuses,
-      {{{.needs = needs_row_major, .plans = streaming_plan, .call = call},
+      {{{.takes_formulas = takes_formulas, .needs = needs, .plans = streaming_plan, .call = call},
         {.refuses = cuda_refuses, .needs = needs_row_major, .plans = cuda_plans, .call = call}}}};
   return family;
 }

@@ -64,7 +64,7 @@ std::vector<Step> state_copies(const GraphPorts& ports, const std::vector<std::s
   for (std::size_t i = 0; i < output_names.size(); ++i) {
     const auto state = std::find_if(ports.states.begin(), ports.states.end(),
                                     [&](const StateTensor& s) { return s.output_name == output_names[i]; });
-    if (state == ports.states.end() || state->grows()) continue;
+    if (state == ports.states.end() || state->in_place) continue;
     const Argument from = addresses.of(ports.output_homes[i], state->type.element);
     Argument to;
     to.space = Argument::Space::kState;

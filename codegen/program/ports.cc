@@ -79,7 +79,7 @@ class PortMaker {
     StorageBuffer buffer = buffer_of(type, name);
     const auto state = std::find_if(out_.states.begin(), out_.states.end(),
                                     [&](const StateTensor& each) { return each.output_name == name; });
-    if (state != out_.states.end() && state->grows()) {
+    if (state != out_.states.end() && state->in_place) {
       out_.output_homes.push_back(home_of_state(*state));
       return;
     }

@@ -38,6 +38,7 @@ struct StateTensor {
   ir::Shape room;           // numbers: for how many elements there is memory along each axis
   int growing_axis = -1;    // along which runs append rows to those that are there, in the layout of `room`
   ir::Dim rows_after;       // a run: where it grows
+  bool in_place = false;    // kernels write the next value where the last one is; always so where it grows
 
   std::int64_t bytes() const { return ir::TensorType{type.element, room}.bytes(); }
   bool grows() const { return growing_axis >= 0; }

@@ -104,6 +104,7 @@ std::vector<StateTensor> state_tensors(const ir::Graph& graph,
       state.growing_axis = *axis;
       state.rows_after = after.shape[static_cast<std::size_t>(*axis)];
     }
+    state.in_place = state.grows() || changes_in_place(graph, from, *in);
     state.room = room_of(type, after);
     states.push_back(std::move(state));
   }

@@ -32,14 +32,22 @@ class RowTracer {
   RowTracer(const ir::Graph& graph, ir::ValueId input) : graph_(graph), input_(input) {}
 
   /// Whether `value` at `index`, over axes that run over `ranges`, is the input at the axes themselves.
-  bool is_input(ir::ValueId value, const std::vector<Index>& index, const std::vector<Range>& ranges) const {
+  /// `alone`: to be written over, so that nobody else may read it.
+  bool is_input(ir::ValueId value, const std::vector<Index>& index, const std::vector<Range>& ranges,
+                bool alone = false) const {
     if (is_empty(ranges)) return true;
+    if (alone && graph_.value(value).uses.size() != 1) return false;
     if (value == input_) return is_identity(index, ranges);
     const ir::NodeId producer = graph_.value(value).producer;
     if (!producer.valid() || graph_.value(value).constant) return false;
     const ir::Node& node = graph_.node(producer);
     if (node.results[0] != value) return false;
     const ir::Form form = ir::form_of(graph_, producer);
+    if (const auto* library = std::get_if<ir::LibraryForm>(&form)) {
+      if (library->in_place_operand < 0 || !is_identity(index, ranges)) return false;
+      const ir::ValueId data = node.operands[static_cast<std::size_t>(library->in_place_operand)];
+      return is_input(data, index, ranges, true);
+    }
     const auto* loops = std::get_if<ir::LoopForm>(&form);
     if (!loops || !loops->is_map() || !loops->has_identity_store()) return false;
     return std::all_of(loops->regions.begin(), loops->regions.end(), [&](const ir::Region& region) {
@@ -59,7 +67,7 @@ class RowTracer {
         if (each.has_loaded()) return false;
         behind.push_back(ir::substitute(each, settled(index, own), own, [](int) { return -1; }));
       }
-      return is_input(node.operands[static_cast<std::size_t>(root.operand)], behind, own);
+      return is_input(node.operands[static_cast<std::size_t>(root.operand)], behind, own, alone);
     });
   }
 
@@ -122,6 +130,27 @@ bool keeps_rows(const ir::Graph& graph, ir::ValueId result, ir::ValueId input, i
   const auto at = static_cast<std::size_t>(axis);
   ranges[at].high = graph.value(input).type.shape[at];
   return RowTracer(graph, input).is_input(result, index, ranges);
+}
+
+bool changes_in_place(const ir::Graph& graph, ir::ValueId result, ir::ValueId input) {
+  const ir::Value& value = graph.value(result);
+  if (!value.producer.valid() || value.constant || graph.value(input).uses.size() != 1) return false;
+  const ir::Form form = ir::form_of(graph, value.producer);
+  if (!std::holds_alternative<ir::LoopForm>(form)) {
+    return keeps_rows(graph, result, input, 0);
+  }
+  const auto& loops = std::get<ir::LoopForm>(form);
+  const std::vector<ir::ValueId>& operands = graph.node(value.producer).operands;
+  if (!loops.is_map() || !loops.has_identity_store()) return false;
+  bool reads = false;
+  for (const ir::ScalarNode& load : loops.dag.nodes()) {
+    if (load.op != ir::ScalarOp::kLoad || operands[static_cast<std::size_t>(load.operand)] != input) continue;
+    reads = true;
+    for (std::size_t i = 0; i < load.index.size(); ++i) {
+      if (load.index[i].as_axis() != static_cast<int>(i)) return false;
+    }
+  }
+  return reads;
 }
 
 }  // namespace gcompile

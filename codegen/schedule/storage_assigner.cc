@@ -101,9 +101,13 @@ std::optional<Storage> StorageAssigner::home_of_view(ValueId id) const {
   return operand ? alias(*loops(value.producer), *operand, value) : std::nullopt;
 }
 
+bool StorageAssigner::lies_in_state(const Storage& home) const {
+  return buffers_[static_cast<std::size_t>(home.buffer)].space == Space::kState;
+}
+
 /// Whether what would be written to `home` is there already: rows of a state that grows.
 bool StorageAssigner::lies_at(ValueId id, const Storage& home) const {
-  if (buffers_[static_cast<std::size_t>(home.buffer)].space != Space::kState) return false;
+  if (!lies_in_state(home)) return false;
   const auto own = home_of_view(id);
   return own && own->buffer == home.buffer && own->offset == home.offset &&
          same_layout(graph_.value(id).type.shape, own->strides, home.strides);
@@ -183,9 +187,25 @@ void StorageAssigner::place_parts(NodeId id, const Storage& home) {
   }
 }
 
+/// What a library kernel writes over where the state is has to be made there.
+void StorageAssigner::place_overwritten(NodeId id) {
+  const auto* library = std::get_if<ir::LibraryForm>(&forms_.at(id));
+  if (!library || library->in_place_operand < 0) return;
+  const ir::Node& node = graph_.node(id);
+  const auto home = result_.storage.find(node.results[0]);
+  if (home == result_.storage.end() || !lies_in_state(home->second)) return;
+  const ValueId operand = node.operands[static_cast<std::size_t>(library->in_place_operand)];
+  if (graph_.is_input(operand)) return;
+  result_.storage[operand] = Storage(home->second);
+  fixed_.insert(operand);
+}
+
 void StorageAssigner::place_operands(NodeId id) {
   const ir::Node& node = graph_.node(id);
-  if (!loops(id)) return;
+  if (!loops(id)) {
+    place_overwritten(id);
+    return;
+  }
   const ValueId result = node.results[0];
   if (is_alias_candidate(id)) {
     if (fixed_.count(result)) place_view_operand(id, result_.storage.at(result));

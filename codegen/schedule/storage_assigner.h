@@ -42,6 +42,8 @@ class StorageAssigner {
   ir::ValueId viewed(ir::NodeId id) const;
   bool placeable(ir::ValueId id, const ir::Shape& strides) const;
   void place_operands(ir::NodeId id);
+  void place_overwritten(ir::NodeId id);
+  bool lies_in_state(const Storage& home) const;
   std::optional<Storage> home_behind_view(ir::NodeId id, const Storage& home) const;
   std::optional<Storage> home_of_view(ir::ValueId id) const;
   bool lies_at(ir::ValueId id, const Storage& home) const;

@@ -135,9 +135,33 @@ def case_scattered(world):
 
 
 def case_grouped(world):
-    """GroupQueryAttention, whose samples have keys of their own number: outside of the state, for now."""
-    compiled(world, "grouped", decoder_models.llama(grouped_operator=True), *SIZES)
-    world.run([world.gcompile, "verify", world.folder / "grouped.onnxtxt", "-q", *SIZES])
+    """GroupQueryAttention, whose samples have keys of their own number: rows are scattered into the state."""
+    decoder(world, "grouped", decoder_models.llama(grouped_operator=True))
+
+
+def case_fixed_room(world):
+    """Caches of one size that rows are written into, by an operator or by a choice at every position."""
+    scatter = Model(24)
+    scatter.inputs = ["float[2,3,9,4] cache", "float[2,3,2,4] fresh", "int64[2] places"]
+    scatter.outputs = ["float[2,3,9,4] joined", "float[2,3,9,4] y"]
+    scatter.nodes = ["joined = TensorScatter(cache, fresh, places)", "y = Exp(joined)"]
+    choice = Model()
+    choice.inputs = ["float[9,4] cache", "float[1,4] fresh", "int64[1] at"]
+    choice.outputs = ["float[9,4] joined", "float[9,4] y"]
+    choice.constants = ["int64[9,1] rows = {0, 1, 2, 3, 4, 5, 6, 7, 8}"]
+    choice.nodes = ["here = Equal(rows, at)", "joined = Where(here, fresh, cache)", "y = Exp(joined)"]
+    read_before = Model(24)
+    read_before.inputs, read_before.outputs = scatter.inputs, ["float[2,3,9,4] joined", "float[2,3,9,4] y"]
+    read_before.nodes = ["joined = TensorScatter(cache, fresh, places)", "y = Sub(joined, cache)"]
+    for name, model, copies in (("scatter", scatter, 0), ("choice", choice, 0), ("read_before", read_before, 1)):
+        out = compiled(world, name, model, "--state", "cache=joined", "--selftest")
+        text = "".join(path.read_text() for path in (out / "src").glob("net*.cpp"))
+        equal(text.count("memcpy(at<float>(state"), copies, f"copies to the state of {name}")
+        built(world, out, "net_selftest")
+        world.run(["make", "-s", "-C", out, "ARCH=native", f"BUILD={out / 'build'}", "test"])
+        world.run([world.gcompile, "verify", world.folder / f"{name}.onnxtxt", "-q", "--state", "cache=joined"])
+        world.run([world.gcompile, "verify", world.folder / f"{name}.onnxtxt", "-q", "--state", "cache=joined", "--target", "cuda",
+                   "--emulate"])
 
 
 def case_two_that_disagree(world):
