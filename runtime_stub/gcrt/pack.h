@@ -52,7 +52,7 @@ GCRT_INLINE Pack<T, N> load_strided(Lanes<N>, const T* p, std::ptrdiff_t stride)
 }
 
 template <int N, class T>
-GCRT_INLINE void store_strided(Lanes<N>, T* p, std::ptrdiff_t stride, Pack<T, N> value) {
+GCRT_INLINE void store_strided(Lanes<N>, T* p, std::ptrdiff_t stride, const Pack<T, N>& value) {
   if constexpr (N == 1) {
     static_cast<void>(stride);
     *p = value;
