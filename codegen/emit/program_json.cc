@@ -10,6 +10,7 @@
 #include "codegen/emit/schedule_json.h"
 #include "codegen/emit/schedule_tables_json.h"
 #include "codegen/emit/size_text.h"
+#include "codegen/emit/statuses.h"
 #include "ir/diagnostics.h"
 #include "ir/sha256.h"
 
@@ -371,6 +372,8 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["quantised"] = options.quantised;
   add_packed_weights(out, program);
   add_schedules(out, program);
+  out["statuses"] =
+      statuses_json(program.name, {info_of(program.target).has_device_memory, !program.sizes.empty()});
   return out;
 }
 
