@@ -6,8 +6,9 @@ of mistake, snippets that compile.
 """
 
 import re
+import shutil
 
-from support import WARNINGS, c_compiler, check, compilers, equal, run_main
+from support import ROOT, WARNINGS, Skip, c_compiler, check, compilers, contains, equal, march_flags, run_main
 
 MODEL = """
 <ir_version: 8, opset_import: ["": 17]>
@@ -237,6 +238,127 @@ def case_without_exceptions(world):
         pool = [line for line in built.splitlines() if "net_threads.cpp" in line and " -c " in line]
         check(len(pool) == 1 and "-fno-exceptions" in pool[0], f"how the pool was compiled: {pool}")
         world.run([build / "product"])
+
+
+STACK_MAIN = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "net/net.h"
+#define PAINTED (512u << 10)
+static net_memory memory;
+static net_inputs inputs;
+static net_outputs outputs;
+static net_status status;
+
+static void *run(void *unused) {
+  status = net_init(&memory);
+  if (status == NET_OK) status = net_run(&memory, &inputs, &outputs);
+  return unused;
+}
+static void *nothing(void *unused) { return unused; }
+
+static void *block(size_t bytes) {
+  void *const data = aligned_alloc(4096, (bytes / 4096 + 1) * 4096);
+  if (data == NULL) exit(3);
+  memset(data, 0, bytes);
+  return data;
+}
+
+/* Bytes of a painted stack that the function leaves another colour. */
+static size_t used_by(void *(*function)(void *)) {
+  unsigned char *const stack = block(PAINTED);
+  pthread_attr_t attributes;
+  pthread_t thread;
+  size_t clean = 0;
+  memset(stack, 0xa5, PAINTED);
+  pthread_attr_init(&attributes);
+  if (pthread_attr_setstack(&attributes, stack, PAINTED) != 0 || pthread_create(&thread, &attributes, function, NULL) != 0)
+    exit(4);
+  pthread_join(thread, NULL);
+  while (clean < PAINTED && stack[clean] == 0xa5) ++clean;
+  return PAINTED - clean;
+}
+
+int main(void) {
+  const net_description *const model = net_describe();
+  void *pointers[64];
+  memory.arena = block(NET_ARENA_BYTES);
+  memory.state = block(NET_STATE_BYTES);
+  memory.instance = block(NET_INSTANCE_BYTES);
+  for (int i = 0; i < model->input_count; ++i) pointers[i] = block(model->inputs[i].bytes);
+  memcpy(&inputs, pointers, sizeof(inputs));
+  for (int i = 0; i < model->output_count; ++i) pointers[i] = block(model->outputs[i].bytes);
+  memcpy(&outputs, pointers, sizeof(outputs));
+  const size_t idle = used_by(nothing);
+  const size_t busy = used_by(run);
+  printf("%zu %u\n", busy - idle, NET_STACK_BYTES);
+  return status == NET_OK ? 0 : 1;
+}
+"""
+
+
+def case_stack(world):
+    """A run takes no more of the stack than the header says, and it says no ten times what is taken."""
+    products = 'net (float[40,256] x) => (float[40,512] y) { w = Constant<value = float[1] {0.5}>() s = Constant<value = ' \
+        'int64[2] {256,512}>() e = Expand(w, s) y = MatMul(x, e) }'
+    up = 'net (float[1,5,9,9] x) => (float[1,6,19,19] y) { w = Constant<value = float[1] {0.5}>() s = Constant<value = ' \
+        'int64[4] {5,6,3,3}>() e = Expand(w, s) y = ConvTranspose<strides = [2,2]>(x, e) }'
+    head = MODEL.partition("net (")[0]
+    projects = [(project_of(world), "net"), (project_of(world, head + up, "up"), "up")]
+    for bits in ("4", "8"):
+        source = world.path("products.onnxtxt")
+        source.write_text(head + products, encoding="utf-8")
+        projects.append((world.path(f"bits_{bits}"), "net"))
+        world.compile(source, projects[-1][0], "--name", "net", "--weight-bits", bits)
+    projects += [(world.example(name, name, "--name", "net"), "net")
+                 for name in ("shapes_classifier", "streaming_denoiser", "tiny_attention")]
+    for project, name in projects:
+        for compiler in compilers():
+            for march in (march_flags()[0], march_flags()[-1]):
+                source = world.path("stack.c")
+                source.write_text(STACK_MAIN.replace("NET_", f"{name.upper()}_").replace("net", name), encoding="utf-8")
+                objects = world.library_objects(project, name, compiler, [flag for flag in ("-O2", march) if flag])
+                world.run([c_compiler(compiler), "-std=gnu11", *WARNINGS, f"-I{project}/include", source, *objects, "-pthread",
+                           "-lm", "-o", world.path("stack")])
+                taken, stated = map(int, world.run([world.path("stack")]).stdout.split())
+                print(f"{project.name} {compiler} {march}: {taken} of {stated}")
+                check(taken <= stated <= max(10 * taken, 12 << 10), f"{project.name} {compiler} {march}: {taken} of {stated}")
+
+
+def case_least_compilers(world):
+    """The least versions that config.h names compile everything without a warning; README says the same ones."""
+    config = (ROOT / "runtime_stub/gcrt/config.h").read_text(encoding="utf-8")
+    least = dict(re.findall(r'#error "(GCC|Clang) (\d+) or later', config))
+    project = world.example("shapes_classifier", "project", "--name", "net")
+    contains((project / "README.md").read_text(encoding="utf-8"), f"GCC {least['GCC']} or Clang {least['Clang']}, or later")
+    tools = [tool for tool in (f"g++-{least['GCC']}", f"clang++-{least['Clang']}") if shutil.which(tool)]
+    for tool in tools:
+        for march in march_flags():
+            world.library_objects(project, "net", tool, [*WARNINGS, "-O2", *([march] if march else [])])
+    if len(tools) < 2:
+        raise Skip(f"only {tools} here: scripts/install_packages.sh test installs both")
+
+
+def case_old_compilers(world):
+    """A compiler that is too old is refused with a sentence, not with a page of errors."""
+    project = project_of(world)
+    old = {("g++", "-U__GNUC__", "-D__GNUC__=11"): "GCC 12 or later", ("g++", "-std=c++14"): "C++17 is needed",
+           ("g++", "-U__GNUC__"): "GCC or Clang is needed",
+           (compilers()[-1], "-U__clang_major__", "-D__clang_major__=12"): "Clang 13 or later",
+           ("g++", "-D__CUDACC__", "-D__CUDACC_VER_MAJOR__=12"): "nvcc 13 or later"}
+    for (compiler, *how), sentence in old.items():
+        source = world.path("old.cpp")
+        source.write_text('#include "gcrt/config.h"\n', encoding="utf-8")
+        standard = [] if "-std=c++14" in how else ["-std=c++17"]
+        refused = world.run([compiler, *standard, *how, f"-I{project}", "-E", source, "-o", "/dev/null"], status=1)
+        errors = [line for line in refused.stderr.splitlines() if "error" in line and "#" in line]
+        check(errors and sentence in errors[0], f"{compiler} {how}: {refused.stderr}")
+    wrapper = world.path("wrapper.cpp")
+    wrapper.write_text('#include "net/net.hpp"\n', encoding="utf-8")
+    refused = world.run(["g++", "-std=c++11", f"-I{project}/include", "-fsyntax-only", wrapper], status=1)
+    contains(refused.stderr, "net.hpp needs C++17; net.h needs C99 or C++11")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 #pragma once
-// What the functions of an emitted library return.
+// What the C header of an emitted library says beside its tensors.
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace gcompile {
 
@@ -15,5 +17,9 @@ struct StatusNeeds {
 /// An entry for each, by number: `name` without the model's prefix, `number`, and `meaning`, a comment that
 /// names functions of `model`. `space` brings the comments into one column.
 nlohmann::ordered_json statuses_json(const std::string& model, const StatusNeeds& needs);
+
+/// Bytes that a run on a processor takes of the stack of each thread that it runs on, at most, compiled with
+/// optimisation. `headers`: of gcrt, all that its kernels include. `project.interface.stack` measures.
+std::int64_t stack_bytes(const std::vector<std::string>& headers);
 
 }  // namespace gcompile

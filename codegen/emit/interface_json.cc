@@ -1,4 +1,4 @@
-#include "codegen/emit/statuses.h"
+#include "codegen/emit/interface_json.h"
 
 #include <fmt/format.h>
 
@@ -31,6 +31,24 @@ constexpr StatusRow kStatuses[] = {
     {"WRONG_SIZE", 12, Which::kAll,
      "a span of the C++ wrapper has another number of elements than its tensor"},
 };
+
+/// Arrays on the stack, with the registers that are saved around them, of the widest level.
+struct StackUse {
+  const char* header;
+  std::int64_t bytes;
+};
+
+/// Of kernels, of which one runs at a time.
+constexpr StackUse kStackOfKernels[] = {
+    {"gcrt/cpu/attention.h", 36 << 10},  // scores and sums of some rows
+    {"gcrt/cpu/conv_dot.h", 8 << 10},    // sums of some pixels
+    {"gcrt/cpu/conv_tile.h", 20 << 10},  // edges of images, beside zeros
+    {"gcrt/cpu/decode.h", 50 << 10},     // a part of the decoded weights, and sums
+};
+/// Of any schedule with its kernels' calls; the products of which kernels are made hold at most registers.
+constexpr std::int64_t kStackOfRun = 10 << 10;
+/// Of what a kernel's products need beyond that.
+constexpr StackUse kStackOfTiles = {"gcrt/cpu/dot_tiles.h", 18 << 10};  // B for the tile unit
 
 bool is_of(Which which, const StatusNeeds& needs) {
   switch (which) {
@@ -67,6 +85,15 @@ nlohmann::ordered_json statuses_json(const std::string& model, const StatusNeeds
                    {"space", std::string(widest - width_of(row), ' ')}});
   }
   return out;
+}
+
+std::int64_t stack_bytes(const std::vector<std::string>& headers) {
+  const auto use_of = [&](const StackUse& use) {
+    return std::find(headers.begin(), headers.end(), use.header) == headers.end() ? 0 : use.bytes;
+  };
+  std::int64_t largest = 0;
+  for (const StackUse& use : kStackOfKernels) largest = std::max(largest, use_of(use));
+  return kStackOfRun + largest + use_of(kStackOfTiles);
 }
 
 }  // namespace gcompile
