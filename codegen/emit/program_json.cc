@@ -6,6 +6,8 @@
 #include <set>
 
 #include "codegen/emit/compile_flags.h"
+#include "codegen/emit/emit.h"
+#include "codegen/emit/interface_json.h"
 #include "codegen/emit/report_json.h"
 #include "codegen/emit/schedule_json.h"
 #include "codegen/emit/schedule_tables_json.h"
@@ -354,6 +356,10 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["quantised"] = options.quantised;
   add_packed_weights(out, program);
   add_schedules(out, program);
+  out["stack_bytes"] = stack_bytes(runtime_headers(program.headers));
+  out["statuses"] =
+      statuses_json(program.name, {info_of(program.target).has_device_memory, !program.sizes.empty(),
+                                   !program.held_sizes.empty()});
   return out;
 }
 

@@ -5,11 +5,11 @@
 
 static _Alignas(SHAPES_ALIGN) unsigned char arena[SHAPES_ARENA_BYTES];
 static _Alignas(SHAPES_ALIGN) unsigned char instance[SHAPES_INSTANCE_BYTES];
-static float image[3 * 32 * 32];
+static float image[SHAPES_INPUT_IMAGE_ELEMENTS];
 
 int main(void) {
   static const char *const kNames[] = {"circle", "square", "triangle", "cross", "star"};
-  float probabilities[5];
+  float probabilities[SHAPES_OUTPUT_PROBABILITIES_ELEMENTS];
   const shapes_memory memory = {.arena = arena, .instance = instance};
   const shapes_inputs inputs = {.image = image};
   const shapes_outputs outputs = {.probabilities = probabilities};
@@ -26,6 +26,6 @@ int main(void) {
     fprintf(stderr, "%s\n", shapes_status_text(status));
     return 1;
   }
-  for (int i = 0; i < 5; ++i) printf("%s %.3f\n", kNames[i], (double)probabilities[i]);
+  for (int i = 0; i < SHAPES_OUTPUT_PROBABILITIES_ELEMENTS; ++i) printf("%s %.3f\n", kNames[i], (double)probabilities[i]);
   return 0;
 }

@@ -1,6 +1,19 @@
 // Names, widths and compiler switches shared by every runtime header.
 #pragma once
 
+// The least versions of compilers that this is compiled and tested with.
+#if defined(__cplusplus) && __cplusplus < 201703L
+#error "C++17 is needed: -std=c++17, or CXX_STANDARD 17 in CMake"
+#elif defined(__CUDACC__) && defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ < 13
+#error "nvcc 13 or later is needed (CUDA Toolkit 13.0)"
+#elif defined(__clang__) && __clang_major__ < 13
+#error "Clang 13 or later is needed"
+#elif defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 12
+#error "GCC 12 or later is needed, arm-none-eabi-g++ and other cross compilers included"
+#elif !defined(__GNUC__) && !defined(__CUDACC__)
+#error "GCC or Clang is needed: the kernels are written with their vector types"
+#endif
+
 #include <cstddef>
 #include <cstdint>
 

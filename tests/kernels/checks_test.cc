@@ -65,14 +65,24 @@ TEST(MemoryCheck, WantsEveryBlockThatHasBytes) {
   alignas(64) std::array<std::byte, 128> bytes{};
   const BlockSizes sizes = {64, 0, 64, 64, 64};
   Memory memory = {bytes.data(), nullptr, bytes.data() + 64};
-  EXPECT_TRUE(memory_is_good(&memory, bytes.data(), sizes));
-  EXPECT_FALSE(memory_is_good(&memory, nullptr, sizes));
-  EXPECT_FALSE(memory_is_good(&memory, bytes.data() + 4, sizes));
-  EXPECT_FALSE(memory_is_good<Memory>(nullptr, bytes.data(), sizes));
+  EXPECT_EQ(check_memory(&memory, bytes.data(), sizes), Status::ok);
+  EXPECT_EQ(check_memory(&memory, nullptr, sizes), Status::null_pointer);
+  EXPECT_EQ(check_memory(&memory, bytes.data() + 4, sizes), Status::misaligned);
+  EXPECT_EQ(check_memory<Memory>(nullptr, bytes.data(), sizes), Status::null_pointer);
   memory.arena = bytes.data() + 8;
-  EXPECT_FALSE(memory_is_good(&memory, bytes.data(), sizes));
+  EXPECT_EQ(check_memory(&memory, bytes.data(), sizes), Status::misaligned);
   memory.arena = nullptr;
-  EXPECT_FALSE(memory_is_good(&memory, bytes.data(), sizes));
+  EXPECT_EQ(check_memory(&memory, bytes.data(), sizes), Status::null_pointer);
+  memory.arena = bytes.data();
+  memory.instance = bytes.data() + 1;
+  EXPECT_EQ(check_memory(&memory, bytes.data(), sizes), Status::misaligned);
+}
+
+TEST(MemoryCheck, TensorsAreAlignedAsTheirElementsAre) {
+  alignas(8) std::array<std::byte, 16> bytes{};
+  EXPECT_EQ(check_tensor(reinterpret_cast<const float*>(bytes.data() + 4)), Status::ok);
+  EXPECT_EQ(check_tensor(reinterpret_cast<const double*>(bytes.data() + 4)), Status::misaligned);
+  EXPECT_EQ(check_tensor<std::uint8_t>(nullptr), Status::null_pointer);
 }
 
 TEST(Instance, IsThatOfOneProgramAndItsWeights) {

@@ -134,7 +134,7 @@ static void *block(size_t bytes) {
 
 int main(void) {
   static float image[3072];
-  float probabilities[5], sum = 0;
+  float probabilities[PLAIN_OUTPUT_PROBABILITIES_ELEMENTS], sum = 0;
   plain_memory memory = {0};
   plain_inputs inputs;
   plain_outputs outputs;
@@ -148,7 +148,7 @@ int main(void) {
   if (plain_run(&memory, &inputs, &outputs) != PLAIN_OK) return 4;
   for (i = 0; i < 5; ++i) sum += probabilities[i];
   outputs.probabilities = NULL;
-  if (plain_run(&memory, &inputs, &outputs) != PLAIN_INVALID_ARGUMENT) return 5;
+  if (plain_run(&memory, &inputs, &outputs) != PLAIN_NULL_POINTER) return 5;
   printf("%s %.3f\\n", plain_describe()->outputs[0].name, (double)sum);
   free(memory.arena);
   free(memory.instance);

@@ -134,7 +134,7 @@ int main() {
   CHECK(net_input_shape(&good, 1, shape) == NET_OK && shape[0] == 3 && shape[1] == 5);
   CHECK(net_output_shape(&bad, 0, shape) == NET_INVALID_SIZES && net_input_shape(&none, 0, shape) == NET_INVALID_SIZES);
   CHECK(net_output_shape(&good, 2, shape) == NET_INVALID_ARGUMENT && net_output_shape(&good, -1, shape) == NET_INVALID_ARGUMENT);
-  CHECK(net_output_shape(nullptr, 0, shape) == NET_INVALID_ARGUMENT);
+  CHECK(net_output_shape(nullptr, 0, shape) == NET_NULL_POINTER && net_output_shape(&good, 0, nullptr) == NET_NULL_POINTER);
   CHECK(std::strstr(net_status_text(NET_INVALID_SIZES), "sizes") != nullptr);
 
   const std::vector<float> x(3 * 5 * 12, 0.5f), mask(3 * 5, 0.0f);
@@ -148,8 +148,15 @@ int main() {
   std::vector<float> y(x.size(), -1.0f), mean(36, -1.0f);
   CHECK(model.run(bad, {x.data(), mask.data()}, {y.data(), mean.data()}) == NET_INVALID_SIZES);
   for (const float value : y) CHECK(value == -1.0f);
-  CHECK(net_run(&model.memory(), nullptr, nullptr, nullptr) == NET_INVALID_ARGUMENT);
+  CHECK(net_run(&model.memory(), nullptr, nullptr, nullptr) == NET_NULL_POINTER);
   CHECK(model.run(good, {x.data(), mask.data()}, {y.data(), mean.data()}) == NET_OK && y == found.y);
+  static_assert(net::inputs::x::rank == 3 && net::outputs::y::elements == NET_OUTPUT_Y_ELEMENTS);
+#if __cplusplus >= 202002L
+  y.assign(y.size(), -1.0f);
+  CHECK(model.run(bad, net::InputSpans{x, mask}, {y, mean}) == NET_INVALID_SIZES);
+  CHECK(model.run(good, net::InputSpans{x, mask}, {y, std::span(mean).first(35)}) == NET_WRONG_SIZE && y[0] == -1.0f);
+  CHECK(model.run(good, net::InputSpans{x, mask}, {y, mean}) == NET_OK && y == found.y);
+#endif
   return 0;
 }
 """
@@ -160,10 +167,11 @@ def run_caller(world, out, text):
     source = world.folder / "sizes_of_the_caller.cpp"
     source.write_text(text)
     program = world.folder / "sizes_of_the_caller"
-    world.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsanitize=address,undefined",
-               f"-I{out / 'include'}", source, out / "build" / "libnet.a",
-               out / "src" / "net_threads.cpp", f"-I{out}", "-pthread", "-o", program])
-    world.run([program])
+    for standard in ("c++17", "c++20"):
+        world.run(["g++", f"-std={standard}", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsanitize=address,undefined",
+                   f"-I{out / 'include'}", source, out / "build" / "libnet.a",
+                   out / "src" / "net_threads.cpp", f"-I{out}", "-pthread", "-o", program])
+        world.run([program])
 
 
 def case_interface(world):

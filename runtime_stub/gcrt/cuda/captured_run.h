@@ -65,7 +65,7 @@ struct CapturedRun {
 
   static Status init(const Memory* memory) {
     static_assert(sizeof(CapturedRun) <= Schedule::kBlocks.instance, "the instance is too small");
-    if (!is_good(memory)) return Status::invalid_argument;
+    if (const Status checked = check(memory); checked != Status::ok) return checked;
     CapturedRun* const instance = of(memory);
     std::memset(memory->instance, 0, sizeof(CapturedRun));
     const Status status = instance->prepare_weights(memory);
@@ -81,7 +81,7 @@ struct CapturedRun {
   }
 
   static Status reset(const Memory* memory) {
-    if (!is_good(memory)) return Status::invalid_argument;
+    if (const Status checked = check(memory); checked != Status::ok) return checked;
     if constexpr (Schedule::kHasState) {
       return of(memory)->status_of(
           cudaMemsetAsync(memory->state, 0, Schedule::kBlocks.state, stream_of(memory)));
@@ -112,7 +112,7 @@ struct CapturedRun {
 
   // Waits for the stream and tells how the last run ended.
   static Status finish(const Memory* memory) {
-    if (!is_good(memory)) return Status::invalid_argument;
+    if (const Status checked = check(memory); checked != Status::ok) return checked;
     CapturedRun* const instance = of(memory);
     if (instance->mark != Schedule::kMark) return Status::not_initialized;
     if constexpr (Schedule::kTrap != kNoTrap) {
@@ -129,7 +129,7 @@ struct CapturedRun {
   }
 
   static const char* device_error(const Memory* memory) {
-    return is_good(memory) ? cudaGetErrorString(of(memory)->error) : "";
+    return check(memory) == Status::ok ? cudaGetErrorString(of(memory)->error) : "";
   }
 
   static void release(const Memory* memory) {
@@ -144,17 +144,19 @@ struct CapturedRun {
  private:
   static Stream stream_of(const Memory* memory) { return static_cast<Stream>(memory->stream); }
 
-  static bool is_good(const Memory* memory) {
-    return memory != nullptr && memory_is_good(memory, memory->weights, Schedule::kBlocks);
+  static Status check(const Memory* memory) {
+    return memory == nullptr ? Status::null_pointer
+                             : check_memory(memory, memory->weights, Schedule::kBlocks);
   }
 
   static Status check_call(const Memory* memory, const Inputs* inputs, const Outputs* outputs) {
-    if (!is_good(memory) || inputs == nullptr || outputs == nullptr) return Status::invalid_argument;
-    bool has_ports = true;
-    Schedule::each_port(*inputs, *outputs, [&](const void* pointer, std::size_t bytes) {
-      has_ports = has_ports && (bytes == 0 || pointer != nullptr);
+    Status status = check(memory);
+    if (status != Status::ok) return status;
+    if (inputs == nullptr || outputs == nullptr) return Status::null_pointer;
+    Schedule::each_port(*inputs, *outputs, [&](const auto* pointer, std::size_t bytes) {
+      if (status == Status::ok && bytes > 0) status = check_tensor(pointer);
     });
-    if (!has_ports) return Status::invalid_argument;
+    if (status != Status::ok) return status;
     const CapturedRun* const instance = of(memory);
     const bool same = instance->mark == Schedule::kMark && instance->arena == memory->arena &&
                       instance->weights == memory->weights && instance->state == memory->state;

@@ -38,7 +38,7 @@ class SizedRun {
       : entries_(entries), count_(count), blocks_(blocks) {}
 
   Status init(const Memory* memory) const {
-    if (!is_good(memory)) return Status::invalid_argument;
+    if (const Status checked = check(memory); checked != Status::ok) return checked;
     set_last(memory, 0);
     for (int i = 0; i < count_; ++i) {
       const Memory own = memory_of(memory, i);
@@ -50,7 +50,7 @@ class SizedRun {
     return Status::ok;
   }
   Status reset(const Memory* memory) const {
-    if (!is_good(memory)) return Status::invalid_argument;
+    if (const Status checked = check(memory); checked != Status::ok) return checked;
     const Memory own = memory_of(memory, 0);
     return entries_[0]->reset(&own);
   }
@@ -61,14 +61,14 @@ class SizedRun {
     return call(memory, choice, entries_[choice]->enqueue, inputs, outputs);
   }
   Status finish(const Memory* memory) const {
-    if (!is_good(memory)) return Status::invalid_argument;
+    if (const Status checked = check(memory); checked != Status::ok) return checked;
     const int last = last_of(memory);
     if (last < 0 || last >= count_) return Status::not_initialized;
     const Memory own = memory_of(memory, last);
     return entries_[last]->finish(&own);
   }
   const char* device_error(const Memory* memory) const {
-    if (!is_good(memory)) return "";
+    if (check(memory) != Status::ok) return "";
     const int last = last_of(memory);
     if (last < 0 || last >= count_) return "";
     const Memory own = memory_of(memory, last);
@@ -85,8 +85,8 @@ class SizedRun {
  private:
   static constexpr std::size_t kHead = 64;
 
-  bool is_good(const Memory* memory) const {
-    return memory != nullptr && memory_is_good(memory, memory->weights, blocks_);
+  Status check(const Memory* memory) const {
+    return memory == nullptr ? Status::null_pointer : check_memory(memory, memory->weights, blocks_);
   }
   // The run whose end finish() waits for.
   static int last_of(const Memory* memory) {
@@ -107,7 +107,7 @@ class SizedRun {
   template <class Function>
   Status call(const Memory* memory, int choice, Function function, const Inputs* inputs,
               const Outputs* outputs) const {
-    if (!is_good(memory)) return Status::invalid_argument;
+    if (const Status checked = check(memory); checked != Status::ok) return checked;
     const Memory own = memory_of(memory, choice);
     const Status status = function(&own, inputs, outputs);
     if (status == Status::ok || status == Status::device_error) set_last(memory, choice);

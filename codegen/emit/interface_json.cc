@@ -1,0 +1,102 @@
+#include "codegen/emit/interface_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gcompile {
+namespace {
+
+enum class Which { kAll, kHost, kDevice, kSized, kHolding };
+
+struct StatusRow {
+  const char* name;
+  int number;  // for good; that of gcrt/status.h
+  Which which;
+  const char* meaning;  // {} is the prefix of the model
+};
+
+constexpr StatusRow kStatuses[] = {
+    {"OK", 0, Which::kAll, ""},
+    {"INVALID_ARGUMENT", 1, Which::kAll, "outside its range"},
+    {"INDEX_OUT_OF_RANGE", 2, Which::kAll, "an index that the model computed is outside its axis"},
+    {"SHAPE_MISMATCH", 3, Which::kAll, "the model took a branch whose shapes contradict each other"},
+    {"BAD_WEIGHTS", 4, Which::kAll, "the weights are not this model's, or damaged"},
+    {"NOT_INITIALIZED", 5, Which::kAll, "{}_init was not called on this instance and these weights"},
+    {"DEVICE_ERROR", 6, Which::kDevice, "the CUDA runtime refused; see {}_device_error"},
+    {"UNSUPPORTED_PROCESSOR", 7, Which::kHost, "it lacks instructions that the library was built for"},
+    {"INVALID_SIZES", 8, Which::kSized, "not among those that {}_sizes lists"},
+    {"INVALID_STATE", 9, Which::kHolding, "the state does not hold what a run of these sizes begins with"},
+    {"NULL_POINTER", 10, Which::kAll, "where there should be memory, inputs or outputs"},
+    {"MISALIGNED", 11, Which::kAll, "memory, or a tensor that is not aligned as its elements are"},
+    {"WRONG_SIZE", 12, Which::kAll,
+     "a span of the C++ wrapper has another number of elements than its tensor"},
+};
+
+/// Arrays on the stack, with the registers that are saved around them, of the widest level.
+struct StackUse {
+  const char* header;
+  std::int64_t bytes;
+};
+
+/// Of kernels, of which one runs at a time.
+constexpr StackUse kStackOfKernels[] = {
+    {"gcrt/cpu/attention.h", 36 << 10},  // scores and sums of some rows
+    {"gcrt/cpu/conv_dot.h", 8 << 10},    // sums of some pixels
+    {"gcrt/cpu/conv_tile.h", 20 << 10},  // edges of images, beside zeros
+    {"gcrt/cpu/decode.h", 50 << 10},     // a part of the decoded weights, and sums
+};
+/// Of any schedule with its kernels' calls; the products of which kernels are made hold at most registers.
+constexpr std::int64_t kStackOfRun = 10 << 10;
+/// Of what a kernel's products need beyond that.
+constexpr StackUse kStackOfTiles = {"gcrt/cpu/dot_tiles.h", 18 << 10};  // B for the tile unit
+
+bool is_of(Which which, const StatusNeeds& needs) {
+  switch (which) {
+    case Which::kAll:
+      return true;
+    case Which::kHost:
+      return !needs.has_device;
+    case Which::kDevice:
+      return needs.has_device;
+    case Which::kSized:
+      return needs.has_sizes;
+    case Which::kHolding:
+      return needs.has_held_sizes;
+  }
+  return true;
+}
+
+}  // namespace
+
+nlohmann::ordered_json statuses_json(const std::string& model, const StatusNeeds& needs) {
+  const auto width_of = [](const StatusRow& row) {
+    return std::string(row.name).size() + std::to_string(row.number).size();
+  };
+  std::size_t widest = 0;
+  for (const StatusRow& row : kStatuses) {
+    if (is_of(row.which, needs)) widest = std::max(widest, width_of(row));
+  }
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const StatusRow& row : kStatuses) {
+    if (!is_of(row.which, needs)) continue;
+    const std::string meaning = fmt::format(fmt::runtime(row.meaning), model);
+    out.push_back({{"name", row.name},
+                   {"number", row.number},
+                   {"has_meaning", !meaning.empty()},
+                   {"meaning", meaning},
+                   {"space", std::string(widest - width_of(row), ' ')}});
+  }
+  return out;
+}
+
+std::int64_t stack_bytes(const std::vector<std::string>& headers) {
+  const auto use_of = [&](const StackUse& use) {
+    return std::find(headers.begin(), headers.end(), use.header) == headers.end() ? 0 : use.bytes;
+  };
+  std::int64_t largest = 0;
+  for (const StackUse& use : kStackOfKernels) largest = std::max(largest, use_of(use));
+  return kStackOfRun + largest + use_of(kStackOfTiles);
+}
+
+}  // namespace gcompile

@@ -1,0 +1,26 @@
+#pragma once
+// What the C header of an emitted library says beside its tensors.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace gcompile {
+
+/// Which statuses a project has, beside those that all have.
+struct StatusNeeds {
+  bool has_device = false;
+  bool has_sizes = false;
+  bool has_held_sizes = false;
+};
+
+/// An entry for each, by number: `name` without the model's prefix, `number`, and `meaning`, a comment that
+/// names functions of `model`. `space` brings the comments into one column.
+nlohmann::ordered_json statuses_json(const std::string& model, const StatusNeeds& needs);
+
+/// Bytes that a run on a processor takes of the stack of each thread that it runs on, at most, compiled with
+/// optimisation. `headers`: of gcrt, all that its kernels include. `project.interface.stack` measures.
+std::int64_t stack_bytes(const std::vector<std::string>& headers);
+
+}  // namespace gcompile
