@@ -109,6 +109,10 @@ GCRT_INLINE Pack<float, N> load_as_float(Lanes<N> lane, const float* p) {
   return load(lane, p);
 }
 template <int N>
+GCRT_INLINE Pack<float, N> load_as_float(Lanes<N> lane, const Tf32* p) {
+  return load(lane, reinterpret_cast<const float*>(p));
+}
+template <int N>
 GCRT_INLINE void store_from_float(Lanes<N> lane, Half* p, Pack<float, N> value) {
   store(lane, reinterpret_cast<std::uint16_t*>(p), float_to_half(value));
 }
