@@ -1,12 +1,13 @@
 #!/bin/sh
 # Installs the Debian packages that are missing, and nothing else.
 #
-#     scripts/install_packages.sh [build|test|bench]
+#     scripts/install_packages.sh [build|test|bench|sass]
 #
 # build  what the tool is built from
 # test   build, and what the tests need (default)
 # bench  test, and a Python environment with ONNX Runtime, OpenVINO and ncnn for the tests and benchmarks that compare
 #        with them, in ${BUILD_DIR:-build}/bench_venv; its interpreter is ${BUILD_DIR:-build}/bench_venv/bin/python
+# sass   test, and nvdisasm, which reads the machine code of CUDA kernels, in ${BUILD_DIR:-build}/sass_venv
 #
 # Prints one line. Uses sudo when it is not run by root and a package is missing. Exit: 0 done, 1 failed, 2 usage.
 set -eu
@@ -24,13 +25,15 @@ bench_packages=$test_packages
 bench_modules="onnxruntime==1.31.1 openvino==2026.4.1 numpy==2.4.6 onnx==1.23.2"
 # Without what they say they need, torch for one: only the converter within pnnx is used.
 bench_modules_alone="ncnn==1.0.20261020 pnnx==20261020"
+sass_modules="nvidia-cuda-nvdisasm==13.2.51"
 
 case $#:$set_name in
     [01]:build) wanted=$build_packages ;;
     [01]:test) wanted=$test_packages ;;
     [01]:bench) wanted=$bench_packages ;;
+    [01]:sass) wanted=$test_packages ;;
     *)
-        echo "usage: scripts/install_packages.sh [build|test|bench]" >&2
+        echo "usage: scripts/install_packages.sh [build|test|bench|sass]" >&2
         exit 2
         ;;
 esac
@@ -92,6 +95,18 @@ if [ "$set_name" = bench ]; then
         quietly "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps $bench_modules_alone
         echo "$bench_modules $bench_modules_alone" >"$venv/modules.txt"
         report="$report; $venv made with $bench_modules $bench_modules_alone"
+    fi
+fi
+if [ "$set_name" = sass ]; then
+    venv=${BUILD_DIR:-$root/build}/sass_venv
+    if [ "$(cat "$venv/modules.txt" 2>/dev/null)" = "$sass_modules" ]; then
+        report="$report; $venv present"
+    else
+        rm -rf "$venv"
+        quietly /usr/bin/python3 -m venv "$venv"
+        quietly "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps $sass_modules
+        echo "$sass_modules" >"$venv/modules.txt"
+        report="$report; $venv made with $sass_modules"
     fi
 fi
 echo "$report"

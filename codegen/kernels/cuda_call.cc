@@ -129,7 +129,9 @@ void packed_weights(CallWriter& writer, Packing packing, const std::string& kern
   const ir::ElementType stored = facts_of(precision).weight;
   std::string format = "packed for " + kernel;
   if (stored != ir::ElementType::kFloat32) format += fmt::format(" as {}", name_of(stored));
-  writer.packed(1, std::move(packing), format, parameter, kernel_type(stored));
+  const bool is_tf32 = precision == Precision::kTf32;
+  writer.packed(1, is_tf32 ? round_to_tf32(std::move(packing)) : std::move(packing), format, parameter,
+                is_tf32 ? "Tf32" : kernel_type(stored));
 }
 
 double predicted_microseconds(const KernelCall& call, const Machine& machine, std::int64_t bytes) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "codegen/kernels/packing_bytes.h"
@@ -226,6 +227,21 @@ Packing pack_rows(const ir::Tensor& weights, const MatrixView& view, std::int64_
                         ? rows_of<AsHalf>(weights, view, row_length, rows)
                         : rows_of<AsBrainFloat>(weights, view, row_length, rows);
   packing.format = fmt::format("{} {} rows of {}, {}", rows, name_of(stored), row_length, to_string(view));
+  return packing;
+}
+
+Packing round_to_tf32(Packing packing) {
+  packing.format += ", rounded to TF32";
+  packing.write = [write = std::move(packing.write)](const ir::Tensor& source, std::span<std::byte> out) {
+    write(source, out);
+    for (std::size_t at = 0; at < out.size(); at += sizeof(std::uint32_t)) {
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, &out[at], sizeof(bits));
+      const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+      bits = is_nan ? bits | 0x00400000u : (bits + 0x1000u) & 0xffffe000u;
+      std::memcpy(&out[at], &bits, sizeof(bits));
+    }
+  };
   return packing;
 }
 

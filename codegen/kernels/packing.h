@@ -56,6 +56,8 @@ Packing pack_panels(const ir::Tensor& weights, const MatrixView& view);
 /// rounded to a type of 16 bits. `rows` below N: N.
 Packing pack_rows(const ir::Tensor& weights, const MatrixView& view, std::int64_t row_length,
                   ir::ElementType stored = ir::ElementType::kFloat32, std::int64_t rows = 0);
+/// The same floats rounded to the 10 bits of fraction that TF32 has, ties away from zero.
+Packing round_to_tf32(Packing packing);
 /// One behind the other; all of one source.
 Packing pack_together(std::vector<Packing> parts);
 /// Row-major as it is, denormal float32 flushed to zero.

@@ -16,7 +16,7 @@ constexpr std::size_t kLineWidth = 110;  // of emitted code
 bool takes_halves(const KernelCall& call) {
   return std::any_of(call.arguments.begin(), call.arguments.end(), [](const CallArgument& a) {
     return a.c_type == kernel_type(ir::ElementType::kFloat16) ||
-           a.c_type == kernel_type(ir::ElementType::kBFloat16);
+           a.c_type == kernel_type(ir::ElementType::kBFloat16) || a.c_type == "Tf32";
   });
 }
 

@@ -245,9 +245,10 @@ void load_matrices(std::uint32_t* registers, int loads, int count, bool transpos
 void mma_f16(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns);
 void mma_bf16(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns);
 void mma_tf32(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns);
-/// a_small * b_large + a_large * b_small + a_large * b_large, summed in this order, then added to d.
-void mma_tf32_by_parts(float* d, const std::uint32_t* a_large, const std::uint32_t* a_small,
-                       const std::uint32_t* b_large, const std::uint32_t* b_small, int rows, int columns);
+/// a_large * b_large is summed, then added to d; a_small * b_large + a_large * b_small to corrections.
+void mma_tf32_by_parts(float* d, float* corrections, const std::uint32_t* a_large,
+                       const std::uint32_t* a_small, const std::uint32_t* b_large,
+                       const std::uint32_t* b_small, int rows, int columns);
 void mma_int8(std::int32_t* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns,
               bool a_is_signed, bool b_is_signed);
 

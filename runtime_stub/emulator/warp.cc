@@ -88,14 +88,16 @@ void do_load_matrices(Lanes32 lanes) {
   }
 }
 
-// d += a[0] * b[0] + ... + a[terms - 1] * b[terms - 1], several terms being summed before they are added.
+// d += a[0] * b[0] + ... + a[terms - 1] * b[terms - 1]; `is_apart`: the terms are summed before they are
+// added.
 struct Product {
   void* d;
   int rows;
   int columns;
   int terms;
-  const std::uint32_t* a[3];
-  const std::uint32_t* b[3];
+  bool is_apart;
+  const std::uint32_t* a[2];
+  const std::uint32_t* b[2];
 };
 
 float float_of(std::uint32_t bits) {
@@ -170,7 +172,7 @@ __attribute__((always_inline)) inline void multiply(Lanes32 lanes) {
   constexpr int depth = 8 * per;
   const Product first = *static_cast<const Product*>(lanes[0]);
   const int columns = first.columns;
-  Row8 b[3][kMostTiles][depth];
+  Row8 b[2][kMostTiles][depth];
   for (int term = 0; term < first.terms; ++term) {
     for (int l = 0; l < 32; ++l) {
       const std::uint32_t* mine = static_cast<const Product*>(lanes[l])->b[term];
@@ -189,9 +191,9 @@ __attribute__((always_inline)) inline void multiply(Lanes32 lanes) {
       auto* high = reinterpret_cast<Pair*>(sums[l / 4 + 8]) + l % 4;
       for (int c = 0; c < columns; ++c) low[4 * c] = d[2 * c], high[4 * c] = d[2 * c + 1];
     }
-    Row8 apart[16][kMostTiles];  // several terms
+    Row8 apart[16][kMostTiles];
     for (auto& row : apart)
-      std::memset(row, 0, first.terms > 1 ? sizeof(row[0]) * static_cast<std::size_t>(columns) : 0);
+      std::memset(row, 0, first.is_apart ? sizeof(row[0]) * static_cast<std::size_t>(columns) : 0);
     for (int term = 0; term < first.terms; ++term) {
       for (int l = 0; l < 32; ++l) {
         const std::uint32_t* mine = static_cast<const Product*>(lanes[l])->a[term] + r * 4;
@@ -200,9 +202,9 @@ __attribute__((always_inline)) inline void multiply(Lanes32 lanes) {
           for (int e = 0; e < per; ++e) target[e] = Type::value(mine[i], e);
         }
       }
-      multiply_rows<depth>(a, b[term], first.terms > 1 ? apart : sums, columns);
+      multiply_rows<depth>(a, b[term], first.is_apart ? apart : sums, columns);
     }
-    for (int g = 0; g < 16 && first.terms > 1; ++g) {
+    for (int g = 0; g < 16 && first.is_apart; ++g) {
       for (int c = 0; c < columns; ++c) sums[g][c] += apart[g][c];
     }
     for (int l = 0; l < 32; ++l) {
@@ -301,21 +303,22 @@ void load_matrices(std::uint32_t* registers, int loads, int count, bool transpos
 }
 
 void mma_f16(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns) {
-  run_product("mma_f16", {d, rows, columns, 1, {a, nullptr, nullptr}, {b, nullptr, nullptr}},
-              &do_multiply<F16>);
+  run_product("mma_f16", {d, rows, columns, 1, false, {a, nullptr}, {b, nullptr}}, &do_multiply<F16>);
 }
 void mma_bf16(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns) {
-  run_product("mma_bf16", {d, rows, columns, 1, {a, nullptr, nullptr}, {b, nullptr, nullptr}},
-              &do_multiply<Bf16>);
+  run_product("mma_bf16", {d, rows, columns, 1, false, {a, nullptr}, {b, nullptr}}, &do_multiply<Bf16>);
 }
 void mma_tf32(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns) {
-  run_product("mma_tf32", {d, rows, columns, 1, {a, nullptr, nullptr}, {b, nullptr, nullptr}},
-              &do_multiply<Tf32>);
+  run_product("mma_tf32", {d, rows, columns, 1, false, {a, nullptr}, {b, nullptr}}, &do_multiply<Tf32>);
 }
-void mma_tf32_by_parts(float* d, const std::uint32_t* a_large, const std::uint32_t* a_small,
-                       const std::uint32_t* b_large, const std::uint32_t* b_small, int rows, int columns) {
-  const Product product = {d, rows, columns, 3, {a_small, a_large, a_large}, {b_large, b_small, b_large}};
-  run_product("mma_tf32_by_parts", product, &do_multiply<Tf32>);
+void mma_tf32_by_parts(float* d, float* corrections, const std::uint32_t* a_large,
+                       const std::uint32_t* a_small, const std::uint32_t* b_large,
+                       const std::uint32_t* b_small, int rows, int columns) {
+  run_product("mma_tf32_by_parts", {d, rows, columns, 1, true, {a_large, nullptr}, {b_large, nullptr}},
+              &do_multiply<Tf32>);
+  run_product("mma_tf32_by_parts",
+              {corrections, rows, columns, 2, false, {a_small, a_large}, {b_large, b_small}},
+              &do_multiply<Tf32>);
 }
 void mma_int8(std::int32_t* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns,
               bool a_is_signed, bool b_is_signed) {
@@ -323,8 +326,7 @@ void mma_int8(std::int32_t* d, const std::uint32_t* a, const std::uint32_t* b, i
                                   &do_multiply_int8<true, false>, &do_multiply_int8<true, true>};
   const char* names[] = {"mma_u8u8", "mma_u8s8", "mma_s8u8", "mma_s8s8"};
   const int kind = (a_is_signed ? 2 : 0) + (b_is_signed ? 1 : 0);
-  run_product(names[kind], {d, rows, columns, 1, {a, nullptr, nullptr}, {b, nullptr, nullptr}},
-              functions[kind]);
+  run_product(names[kind], {d, rows, columns, 1, false, {a, nullptr}, {b, nullptr}}, functions[kind]);
 }
 
 }  // namespace cuda_on_cpu

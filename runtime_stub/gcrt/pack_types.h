@@ -114,6 +114,11 @@ struct BFloat16 {
   std::uint16_t bits;
 };
 
+// A float of which the 13 lowest bits are 0, as tensor cores multiply it.
+struct Tf32 {
+  float value;
+};
+
 // The same bits read as elements of another type of the same size.
 template <class To, class V>
 GCRT_INLINE Rebind<V, To> bit_cast(V value) {

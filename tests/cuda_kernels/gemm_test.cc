@@ -120,6 +120,46 @@ TEST(CudaGemm, SplitDepthIsDeterministic) {
   check_product<Precision::kFp16, Tile::k16x64>(16, 33, 20, 0, 4);
 }
 
+// What is not finite arrives: an infinite factor has no rest, and the rounding of the NaN that arithmetic
+// gives would carry over into its sign.
+template <Precision P, Tile kTile>
+void check_special_values() {
+  constexpr int kRows = 16, kColumns = 9, kDepth = 48;
+  using Weight = typename PrecisionOf<P>::Weight;
+  auto a = random_values<float>(size(kRows * kDepth), 3);
+  auto b = random_values<float>(size(kColumns * kDepth), 4);
+  for (float& value : b) value = 0.5f + std::fabs(value);
+  a[size(2 * kDepth + 5)] = kInfinity<float>;
+  a[size(3 * kDepth + 20)] = -kInfinity<float>;
+  a[size(4 * kDepth + 33)] = bit_cast<float>(0x7fffffffu);
+  a[size(5 * kDepth + 1)] = kInfinity<float>;
+  a[size(5 * kDepth + 40)] = -kInfinity<float>;
+  const DeviceArray<float> a_device(a);
+  const DeviceArray<Weight> b_device(pad_rows<Weight>(b, kColumns, kDepth, 16));
+  Recorded<float> result(kRows, kColumns);
+  Queue queue;
+  gemm<P, kTile>(queue, kRows, kColumns, kDepth, a_device.data(), kDepth, b_device.data(), kDepth,
+                 result.epilogue<4>());
+  expect_no_error(queue);
+  const std::vector<float> y = result.y.read();
+  for (int n = 0; n < kColumns; ++n) {
+    EXPECT_TRUE(std::isfinite(y[size(kColumns + n)]));
+    EXPECT_EQ(y[size(2 * kColumns + n)], kInfinity<float>);
+    EXPECT_EQ(y[size(3 * kColumns + n)], -kInfinity<float>);
+    EXPECT_TRUE(std::isnan(y[size(4 * kColumns + n)]));
+    EXPECT_TRUE(std::isnan(y[size(5 * kColumns + n)]));
+  }
+}
+TEST(CudaGemm, KeepsWhatIsNotFinite) {
+  check_special_values<Precision::kFp32, Tile::k16x64>();
+  check_special_values<Precision::kTf32, Tile::k16x64>();
+  check_special_values<Precision::kFp16, Tile::k16x64>();
+  check_special_values<Precision::kBf16, Tile::k16x64>();
+}
+
+// More column tiles than a grid has blocks along y.
+TEST(CudaGemm, ManyColumns) { check_product<Precision::kTf32, Tile::k16x64>(1, 65536 * 64 + 3, 1); }
+
 TEST(CudaGemm, EmptyDepthGivesZero) { check_product<Precision::kFp32, Tile::k16x64>(5, 5, 0, 1); }
 
 template <Tile kTile, int kMostRows>
@@ -229,7 +269,7 @@ TEST(CudaGemm, AnyStrides) {
   expect_no_error(queue);
   Reference reference;
   add_reference(reference, rows, columns, depth, a.data(), depth, b.data());
-  result.check(reference.sums, reference.magnitudes, 1e-6);
+  result.check(reference.sums, reference.magnitudes, PrecisionOf<Precision::kFp32>::kTolerance);
 }
 
 TEST(CudaGemm, ModelFitsDevices) {

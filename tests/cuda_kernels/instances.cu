@@ -57,10 +57,10 @@ void products(Queue& queue, const float* a, const TW* w, float* y, float* worksp
 template void products<Precision::kFp32, Tile::k16x64>(Queue&, const float*, const float*, float*, float*);
 template void products<Precision::kFp32, Tile::k64x64>(Queue&, const float*, const float*, float*, float*);
 template void products<Precision::kFp32, Tile::k128x32>(Queue&, const float*, const float*, float*, float*);
-template void products<Precision::kTf32, Tile::k128x64>(Queue&, const float*, const float*, float*, float*);
+template void products<Precision::kTf32, Tile::k128x64>(Queue&, const float*, const Tf32*, float*, float*);
 template void products<Precision::kFp32, Tile::kGemv1>(Queue&, const float*, const float*, float*, float*);
 template void products<Precision::kFp32, Tile::kGemv8>(Queue&, const float*, const float*, float*, float*);
-template void products<Precision::kTf32, Tile::k128x128>(Queue&, const float*, const float*, float*, float*);
+template void products<Precision::kTf32, Tile::k128x128>(Queue&, const float*, const Tf32*, float*, float*);
 template void products<Precision::kFp16, Tile::k128x128>(Queue&, const float*, const Half*, float*, float*);
 template void products<Precision::kFp16, Tile::kGemv8>(Queue&, const float*, const Half*, float*, float*);
 template void products<Precision::kBf16, Tile::k64x64>(Queue&, const float*, const BFloat16*, float*, float*);

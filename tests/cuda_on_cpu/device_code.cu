@@ -92,7 +92,9 @@ void warps(const float* x, float* y, std::int32_t* z, std::uint64_t* many) {
 #if GCRT_SM_80
   mma_bf16_tiles(d, a, b);
   mma_tf32_tiles(d, a, b);
-  mma_tf32_by_parts(d, a, a, b, b);
+  float corrections[2][2][4] = {};
+  mma_tf32_by_parts(d, corrections, a, a, b, b);
+  d[0][0][0] += corrections[0][0][0];
 #endif
   mma_int8_tiles<std::int8_t, std::int8_t>(e, a, b);
   mma_int8_tiles<std::int8_t, std::uint8_t>(e, a, b);
@@ -100,7 +102,10 @@ void warps(const float* x, float* y, std::int32_t* z, std::uint64_t* many) {
   mma_int8_tiles<std::uint8_t, std::uint8_t>(e, a, b);
   const Bytes16 four = load_streaming_16(x + rank * 4);
   const Bytes8 two = load_streaming_8(x + rank * 4);
-  std::uint32_t word = four.word[0] + two.word[1] + load_streaming_4(x + rank) + float_to_tf32(x[rank]);
+  std::uint32_t word = four.word[0] + two.word[1] + load_streaming_4(x + rank) + rest_of_tf32(x[rank]);
+  const float values[4] = {x[rank], x[rank + 1], x[rank + 2], x[rank + 3]};
+  round_to_tf32(a[0], values);
+  word += a[0][0] + a[0][3];
   word += shuffle(static_cast<std::uint16_t>(word), 3) + ballot(d[0][0][0] > 0);
   const double wide = shuffle_up(static_cast<double>(word), 1) + shuffle_down(word, 2) + shuffle_xor(word, 4);
   if (barrier_count(wide > 1) == 3) warp_sync();

@@ -156,14 +156,14 @@ TEST(TensorCore, MultipliesBytes) {
   check_product<kU8U8, std::int32_t>();
 }
 
-// Fragments of random floats in two parts; the combined product and its three steps, side by side.
+// Fragments of random floats in two parts; the products by parts, and step by step.
 GCRT_GLOBAL(32) void multiply_parts(const float* values, float* combined, float* steps) {
   std::uint32_t large[2][20];
   const int lane = lane_rank();
   for (int i = 0; i < 20; ++i) {
     const float value = values[lane * 20 + i];
-    large[0][i] = float_to_tf32(value);
-    large[1][i] = float_to_tf32(value - bit_cast<float>(large[0][i]));
+    large[0][i] = bit_cast<std::uint32_t>(value);
+    large[1][i] = rest_of_tf32(value);
   }
   std::uint32_t a[2][2][4];
   std::uint32_t b[2][3][2];
@@ -172,14 +172,15 @@ GCRT_GLOBAL(32) void multiply_parts(const float* values, float* combined, float*
     for (int i = 0; i < 6; ++i) b[part][i / 2][i % 2] = large[part][8 + i];
   }
   float together[2][3][4] = {};
-  float apart[2][3][4] = {};
-  mma_tf32_by_parts(together, a[0], a[1], b[0], b[1]);
-  mma_tf32_tiles(apart, a[1], b[0]);
-  mma_tf32_tiles(apart, a[0], b[1]);
-  mma_tf32_tiles(apart, a[0], b[0]);
+  float corrections[2][3][4] = {};
+  float apart[2][2][3][4] = {};
+  mma_tf32_by_parts(together, corrections, a[0], a[1], b[0], b[1]);
+  mma_tf32_tiles(apart[0], a[0], b[0]);
+  mma_tf32_tiles(apart[1], a[1], b[0]);
+  mma_tf32_tiles(apart[1], a[0], b[1]);
   for (int i = 0; i < 24; ++i) {
-    combined[lane * 24 + i] = together[i / 12][i / 4 % 3][i % 4];
-    steps[lane * 24 + i] = apart[i / 12][i / 4 % 3][i % 4];
+    combined[lane * 24 + i] = together[i / 12][i / 4 % 3][i % 4] + corrections[i / 12][i / 4 % 3][i % 4];
+    steps[lane * 24 + i] = apart[0][i / 12][i / 4 % 3][i % 4] + apart[1][i / 12][i / 4 % 3][i % 4];
   }
 }
 
@@ -248,19 +249,45 @@ TEST(LoadMatrix, GivesEachLaneItsPairs) {
   check_fragments<true>();
 }
 
-GCRT_GLOBAL(32) void round_to_tf32(const float* x, std::uint32_t* y) {
-  y[thread_rank()] = float_to_tf32(x[thread_rank()]);
+GCRT_GLOBAL(32) void round_fours(const float* x, std::uint32_t* y) {
+  float values[4];
+  std::uint32_t bits[4];
+  for (int i = 0; i < 4; ++i) values[i] = x[4 * thread_rank() + i];
+  round_to_tf32(bits, values);
+  for (int i = 0; i < 4; ++i) y[4 * thread_rank() + i] = bits[i] & 0xffffe000u;
 }
 
 TEST(Tf32, RoundsToNearestAwayAndTruncatesInTheProduct) {
+  const float nan_of_arithmetic = bit_cast<float>(0x7fffffffu);
   const Device<float> x(std::vector<float>{1.0f, bit_cast<float>(0x3f800fffu), bit_cast<float>(0x3f801000u),
-                                           bit_cast<float>(0xbf801000u), kInfinity<float>, kLargest<float>});
+                                           bit_cast<float>(0xbf801000u), kInfinity<float>, -kInfinity<float>,
+                                           kLargest<float>, 0.0f, nan_of_arithmetic, 1.0f, -nan_of_arithmetic,
+                                           2.0f});
   const Device<std::uint32_t> y(x.size());
   Queue queue;
-  launch(queue, 1, static_cast<unsigned>(x.size()), 0, &round_to_tf32, x.data(), y.data());
+  launch(queue, 1, static_cast<unsigned>(x.size() / 4), 0, &round_fours, x.data(), y.data());
   ASSERT_EQ(queue.error, cudaSuccess);
   EXPECT_EQ(y.read(), (std::vector<std::uint32_t>{0x3f800000u, 0x3f800000u, 0x3f802000u, 0xbf802000u,
-                                                  0x7f800000u, 0x7f800000u}));
+                                                  0x7f800000u, 0xff800000u, 0x7f800000u, 0u, 0x7fffe000u,
+                                                  0x3f800000u, 0xffffe000u, 0x40000000u}));
+}
+
+GCRT_GLOBAL(32) void take_rests(const float* x, float* y) {
+  y[thread_rank()] = bit_cast<float>(rest_of_tf32(x[thread_rank()]));
+}
+
+TEST(Tf32, TheRestIsExactAndNoNumberWhereThereIsNone) {
+  const Device<float> x(std::vector<float>{1.0f, bit_cast<float>(0x3f801fffu), bit_cast<float>(0xc0002001u),
+                                           kInfinity<float>, kNan<float>});
+  const Device<float> y(x.size());
+  Queue queue;
+  launch(queue, 1, static_cast<unsigned>(x.size()), 0, &take_rests, x.data(), y.data());
+  ASSERT_EQ(queue.error, cudaSuccess);
+  const std::vector<float> rest = y.read();
+  EXPECT_EQ(rest[0], 0.0f);
+  EXPECT_EQ(rest[1], 8191.0f * 0x1p-23f);
+  EXPECT_EQ(rest[2], -0x1p-22f);
+  EXPECT_TRUE(std::isnan(rest[3]) && std::isnan(rest[4]));
 }
 
 constexpr std::int32_t kDotStart = 2147483000;

@@ -135,7 +135,7 @@ def case_range_of_float16(world):
     contains(told, "warning[W0305]", "'large' is out of the range of float16", "'small' is out of the range")
     check("usual" not in told, f"a warning too many:\n{told}")
     kernels = (world.path("ranges") / "src" / "m_kernels.cu").read_text()
-    contains(kernels, "Precision::kFp16", "const Half* b", "Precision::kTf32", "const float* b")
+    contains(kernels, "Precision::kFp16", "const Half* b", "Precision::kTf32", "const Tf32* b")
     contains((world.path("ranges") / "report.html").read_text(), "out of the range of float16", ", tf32<", ", fp16<")
     done = world.run([world.gcompile, "verify", model, "--target", "cuda", "--precision", "fp16", "--emulate", "--cxx",
                       cxx()])

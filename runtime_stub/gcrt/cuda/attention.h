@@ -59,6 +59,7 @@ GCRT_INLINE AttentionRow attention_row(const AttentionShape& s, int kv_head, int
 // Scores of a warp as the left operand: quarter t of a row of 16 keys is keys 2t, 2t + 1, 2t + 8, 2t + 9.
 template <bool kIsShuffled, int kFragments>
 struct ScoreSlab {
+  using Element = float;
   const float (&scores)[1][kFragments][4];
   int slab;
   GCRT_DEVICE void quarter(float (&values)[4], int row, int t) const {
@@ -79,6 +80,7 @@ struct ScoreSlab {
 // 16 rows of V from column `first` on as the right operand, in the same order of keys.
 template <int kStride>
 struct ValueSlab {
+  using Element = float;
   const float* data;
   int first;
   GCRT_DEVICE void quarter(float (&values)[4], int n, int t) const {
@@ -122,7 +124,7 @@ struct AttentionConfig {
   static constexpr int kValueStride = attention_value_stride(kValueSize);
   static constexpr int kResultStride = attention_result_stride(kValueSize);
   static constexpr int kSharedBytes = attention_shared_bytes(kTile, kHeadSize, kValueSize);
-  static constexpr int kFragments = attention_fragments(kValueSize, kValueSize > 64 ? 4 : 8);  // of V at once
+  static constexpr int kFragments = attention_fragments(kValueSize, kValueSize > 64 ? 2 : 8);  // of V at once
   static constexpr int kChunks = kValueSize / 8 / kFragments;
 };
 
@@ -314,35 +316,36 @@ void attention_kernel(AttentionShape s, const float* q, const float* k, const fl
     cp_async_wait<0>();
     barrier();  // K is there, and V of the step before is no longer read
     load_values(key);
-    float scores[1][kKeys / 8][4] = {};
+    typename Product::template Sums<1, kKeys / 8> products;
     GCRT_NO_UNROLL
     for (int slab = 0; slab < kSlabs; ++slab) {
       const RowSlab<float, 16> slab_q{shared_q + (slab * kRows + warp_row) * 16};
       const RowSlab<float, 16> slab_k{shared_k + slab * kKeys * 16};
-      Product::multiply(scores, slab_q, slab_k, at);
+      Product::multiply(products, slab_q, slab_k, at);
     }
+    float scores[1][kKeys / 8][4];
+    GCRT_UNROLL
+    for (int i = 0; i < kKeys / 2; ++i) scores[0][i / 4][i % 4] = products.value(0, i / 4, i % 4);
     mask_scores<kMask>(scores, s, mask, b, kv_head, first_row + warp_row + at.group, key + 2 * at.thread,
                        end_key);
     const TwoFloats factor = update_softmax(scores, state);
-    GCRT_UNROLL
-    for (int c = 0; c < Config::kChunks; ++c) {
-      GCRT_UNROLL
-      for (int j = 0; j < Config::kFragments; ++j) {
-        GCRT_UNROLL
-        for (int i = 0; i < 4; ++i) sums[c][0][j][i] *= factor.value[i / 2];
-      }
-    }
     cp_async_wait<0>();
     barrier();  // V is there, and K is no longer read
     if (key + kKeys < end_key) load_keys(key + kKeys);
     GCRT_UNROLL
-    for (int slab = 0; slab < kKeys / 16; ++slab) {
-      const ScoreSlab<!kHasTensorCores<P>, kKeys / 8> slab_p{scores, slab};
+    for (int c = 0; c < Config::kChunks; ++c) {
+      typename Product::template Sums<1, Config::kFragments> step;
       GCRT_UNROLL
-      for (int c = 0; c < Config::kChunks; ++c) {
+      for (int slab = 0; slab < kKeys / 16; ++slab) {
+        const ScoreSlab<!kHasTensorCores<P>, kKeys / 8> slab_p{scores, slab};
         const ValueSlab<Config::kValueStride> slab_v{shared_v + slab * 16 * Config::kValueStride,
                                                      c * Config::kFragments * 8};
-        Product::multiply(sums[c], slab_p, slab_v, at);
+        Product::multiply(step, slab_p, slab_v, at);
+      }
+      GCRT_UNROLL
+      for (int i = 0; i < 4 * Config::kFragments; ++i) {
+        float& sum = sums[c][0][i / 4][i % 4];
+        sum = multiply_add(sum, factor.value[i % 4 / 2], step.value(0, i / 4, i % 4));
       }
     }
   }

@@ -24,16 +24,23 @@ struct ConvSource {
   struct Place {
     int kh, kw, channel;
 
-    GCRT_INLINE void advance(const ConvSource& s, int count) {
+    // To a place far on.
+    GCRT_INLINE void jump(const ConvSource& s, int count) {
+      const int taps = count / s.channels;
+      channel = count - taps * s.channels;
+      kh = taps / s.shape.kernel_w;
+      kw = taps - kh * s.shape.kernel_w;
+    }
+    // Few channels on: a division takes longer than some steps. Whether another tap was reached.
+    GCRT_INLINE bool advance(const ConvSource& s, int count) {
       channel += count;
-      if (channel < s.channels) return;
-      const int taps = channel / s.channels;
-      channel -= taps * s.channels;
-      kw += taps;
-      if (kw < s.shape.kernel_w) return;
-      const int lines = kw / s.shape.kernel_w;
-      kw -= lines * s.shape.kernel_w;
-      kh += lines;
+      if (channel < s.channels) return false;
+      do {
+        channel -= s.channels;
+        kw = kw + 1 == s.shape.kernel_w ? 0 : kw + 1;
+        kh += kw == 0 ? 1 : 0;
+      } while (channel >= s.channels);
+      return true;
     }
   };
 
@@ -48,11 +55,14 @@ struct ConvSource {
     int ih[Share::kCopies];
     int iw[Share::kCopies];
     Place place;
+    // Of copies of 16 bytes: the next chunk of each row, and how many bytes of it exist: all or none.
+    const T* from[Share::kCopies];
+    int valid[Share::kCopies];
 
     GCRT_DEVICE Cursor(const ConvSource& s, int z, int first_row, int first_k)
         : source(s), image(s.data + std::ptrdiff_t{z} * s.channels), place{0, 0, 0} {
       const ConvShape& shape = s.shape;
-      place.advance(s, first_k + share.offset);
+      place.jump(s, first_k + share.offset);
       GCRT_UNROLL
       for (int i = 0; i < Share::kCopies; ++i) {
         const int m = first_row + share.row_of(i);
@@ -63,12 +73,15 @@ struct ConvSource {
         pixel[i] = b * shape.in_image_stride + ih[i] * shape.in_row_stride + iw[i] * shape.in_pixel_stride;
         if (b >= shape.batch) ih[i] = kOutside;
       }
+      if (s.bytes == 16) reach_tap();
     }
 
     GCRT_DEVICE void load(T* shared) {
       if (source.bytes == 16) {
-        load_pieces<16>(shared);
-      } else if (sizeof(T) == 4 || source.bytes == 4) {
+        load_chunks(shared);
+        return;
+      }
+      if (sizeof(T) == 4 || source.bytes == 4) {
         load_pieces<4>(shared);
       } else {
         load_pieces<static_cast<int>(sizeof(T))>(shared);
@@ -77,6 +90,38 @@ struct ConvSource {
     }
 
    private:
+    // Whole chunks: the copies of a tap differ by their channels alone, and only the next tap needs bounds.
+    GCRT_DEVICE void load_chunks(T* shared) {
+      T* const to = shared + share.row * kDepth + share.offset;
+      GCRT_UNROLL
+      for (int i = 0; i < Share::kCopies; ++i) {
+        if (share.has(i)) copy_chunk_of(to + i * Share::kRowStep * kDepth, from[i], valid[i]);
+      }
+      GCRT_UNROLL
+      for (int i = 0; i < Share::kCopies; ++i) from[i] += kDepth;
+      if (place.advance(source, kDepth)) reach_tap();
+    }
+    GCRT_DEVICE void copy_chunk_of(T* to, const T* chunk, int bytes) {
+      if constexpr (sizeof(T) == 4) {
+        cp_async<16>(to, chunk, bytes);
+      } else {
+        copy_piece<16>(to, chunk, bytes != 0);
+      }
+    }
+    GCRT_DEVICE void reach_tap() {
+      const ConvShape& shape = source.shape;
+      const int y = place.kh * shape.dilation_h;
+      const int x = place.kw * shape.dilation_w;
+      const std::ptrdiff_t shift = y * shape.in_row_stride + x * shape.in_pixel_stride + place.channel;
+      GCRT_UNROLL
+      for (int i = 0; i < Share::kCopies; ++i) {
+        const bool is_inside = place.kh < shape.kernel_h &&
+                               static_cast<unsigned>(ih[i] + y) < static_cast<unsigned>(shape.in_h) &&
+                               static_cast<unsigned>(iw[i] + x) < static_cast<unsigned>(shape.in_w);
+        from[i] = image + (is_inside ? pixel[i] + shift : 0);
+        valid[i] = is_inside ? 16 : 0;
+      }
+    }
     // Copies the chunk of every row in pieces of kBytes; a piece never reaches into another tap.
     template <int kBytes>
     GCRT_DEVICE void load_pieces(T* shared) {
@@ -103,14 +148,14 @@ struct ConvSource {
     }
 
     template <int kBytes>
-    GCRT_DEVICE void copy_piece(T* to, const T* from, bool is_inside) {
+    GCRT_DEVICE void copy_piece(T* to, const T* source_piece, bool is_inside) {
       constexpr int kPiece = kBytes / static_cast<int>(sizeof(T));
       if constexpr (kBytes < 4) {
-        *to = is_inside ? *from : source.fill;
+        *to = is_inside ? *source_piece : source.fill;
       } else if constexpr (sizeof(T) == 4) {
-        cp_async<kBytes>(to, from, is_inside ? kBytes : 0);
+        cp_async<kBytes>(to, source_piece, is_inside ? kBytes : 0);
       } else if (is_inside) {
-        cp_async<kBytes>(to, from, kBytes);
+        cp_async<kBytes>(to, source_piece, kBytes);
       } else {
         GCRT_UNROLL
         for (int i = 0; i < kPiece; ++i) to[i] = source.fill;

@@ -187,8 +187,10 @@ GCRT_DEVICE T combine_lanes(T value, const Combine& combine) {
   GCRT_UNROLL
   for (int distance = 1; distance < Width; distance *= 2) {
     const T other = shuffle_xor(value, distance);
-    const bool is_upper = (lane_rank() & distance) != 0;
-    value = combine(is_upper ? other : value, is_upper ? value : other);
+    // Copies, not a choice of operands by reference, which would put both into local memory.
+    T earlier = value, later = other;
+    if ((lane_rank() & distance) != 0) earlier = other, later = value;
+    value = combine(earlier, later);
   }
   return value;
 #else

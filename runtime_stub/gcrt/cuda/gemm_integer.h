@@ -79,12 +79,15 @@ struct IntegerProduct {
   static constexpr int kDepth = 32;  // of a slab
 
   template <int M, int N>
-  GCRT_DEVICE static void multiply(std::int32_t (&sums)[M][N][4], const RowSlab<TX, 32>& a,
-                                   const RowSlab<TW, 32>& b, LanePosition at) {
+  using Sums = PlainSums<std::int32_t, M, N>;
+
+  template <class S>
+  GCRT_DEVICE static void multiply(S& sums, const RowSlab<TX, 32>& a, const RowSlab<TW, 32>& b,
+                                   LanePosition at) {
     if constexpr (sizeof(TW) == 1) {
-      multiply_bytes(sums, a, b, at);
+      multiply_bytes(sums.sums, a, b, at);
     } else {
-      multiply_words(sums, a, b, at);
+      multiply_words(sums.sums, a, b, at);
     }
   }
 };

@@ -21,6 +21,29 @@ struct GemvGrid {
   int first_entry;
 };
 
+// 16 bytes of a row of B as they lie in memory, and four of the values that they hold. Raw, so that all loads
+// of a chunk are under way before the first of them is converted.
+template <class TB>
+struct RawChunk {
+  static constexpr int kCount = 16 / static_cast<int>(sizeof(TB));
+  Bytes16 bytes;
+
+  GCRT_DEVICE explicit RawChunk(const TB* p) : bytes(load_streaming_16(p)) {}
+  GCRT_DEVICE Pack<float, 4> four(int first) const {
+    if constexpr (sizeof(TB) == 4) {
+      return bit_cast_whole<Pack<float, 4>>(bytes);
+    } else {
+      const Bytes8 half{{bytes.word[first / 2], bytes.word[first / 2 + 1]}};
+      const auto bits = bit_cast_whole<Pack<std::uint16_t, 4>>(half);
+      if constexpr (std::is_same<TB, Half>::value) {
+        return half_to_float(bits);
+      } else {
+        return bfloat16_to_float(bits);
+      }
+    }
+  }
+};
+
 // Four values of a row from p on, of which `valid` exist.
 template <class T>
 GCRT_INLINE Pack<float, 4> read_four(const T* p, int valid, bool is_aligned) {
@@ -103,7 +126,24 @@ void gemv_kernel(DenseSource<float> a, DenseSource<TB> b, GemvGrid grid, Output 
   float sums[kCount] = {};
   const bool is_a_aligned = a.bytes == 16;
   const bool is_b_aligned = b.bytes == 16;
-  for (int k = (part * 32 + lane) * kChunk; k < grid.depth; k += grid.parts * 32 * kChunk) {
+  const int step = grid.parts * 32 * kChunk;
+  int k = (part * 32 + lane) * kChunk;
+  if (is_a_aligned && is_b_aligned) {
+    for (; k + kChunk <= grid.depth; k += step) {
+      const RawChunk<TB> raw[kGemvColumns] = {RawChunk<TB>(b_rows[0] + k), RawChunk<TB>(b_rows[1] + k),
+                                              RawChunk<TB>(b_rows[2] + k), RawChunk<TB>(b_rows[3] + k)};
+      GCRT_UNROLL
+      for (int i = 0; i < kChunk; i += 4) {
+        Pack<float, 4> rows[kRows], columns[kGemvColumns];
+        GCRT_UNROLL
+        for (int m = 0; m < kRows; ++m) rows[m] = load(Lanes<4>{}, a_rows[m] + k + i);
+        GCRT_UNROLL
+        for (int n = 0; n < kGemvColumns; ++n) columns[n] = raw[n].four(i);
+        multiply_four<kRows>(sums, rows, columns);
+      }
+    }
+  }
+  for (; k < grid.depth; k += step) {
     GCRT_UNROLL
     for (int i = 0; i < kChunk; i += 4) {
       const int valid = grid.depth - k - i;

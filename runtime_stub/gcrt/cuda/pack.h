@@ -201,6 +201,26 @@ GCRT_INLINE std::uint16_t float_to_half_on_device(float value) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result) : "f"(value));
   return result;
 }
+#if __CUDA_ARCH__ >= 800
+// Two at a time; `first` to the lower half.
+GCRT_INLINE std::uint32_t floats_to_bfloat16_on_device(float first, float second) {
+  std::uint32_t result;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(second), "f"(first));
+  return result;
+}
+template <int N>
+GCRT_INLINE LanePack<std::uint16_t, N> floats_to_bfloat16_on_device(LanePack<float, N> value) {
+  std::uint32_t words[N / 2];
+  GCRT_UNROLL
+  for (int i = 0; i < N / 2; ++i) words[i] = floats_to_bfloat16_on_device(value.v[2 * i], value.v[2 * i + 1]);
+  LanePack<std::uint16_t, N> result;
+  __builtin_memcpy(&result, words, sizeof(result));
+  return result;
+}
+GCRT_INLINE std::uint16_t floats_to_bfloat16_on_device(float value) {
+  return static_cast<std::uint16_t>(floats_to_bfloat16_on_device(value, 0.0f));
+}
+#endif
 // Mode: RoundingMode of isa_round.h.
 template <int Mode, class T>
 GCRT_INLINE T round_on_device(T value) {

@@ -76,7 +76,7 @@ GCRT_DEVICE void ldmatrix_x4_several(std::uint32_t (&r)[Loads][4], const void* c
 
 // d += a * b, float sums.
 //   mma_f16, mma_bf16   m16n8k16; two elements to a register, the lower column in the lower half
-//   mma_tf32            m16n8k8; floats of which the upper 19 bits count (float_to_tf32 rounds to them)
+//   mma_tf32            m16n8k8; floats of which the upper 19 bits count (round_to_tf32 rounds to them)
 // mma_bf16 and mma_tf32 need sm_80: kernels choose another way below.
 GCRT_DEVICE void mma_f16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
 #if !defined(__CUDACC__)
@@ -153,6 +153,19 @@ GCRT_DEVICE void mma_int8(std::int32_t (&d)[4], const std::uint32_t (&a)[4], con
 }
 #if defined(__CUDACC__)
 #undef GCRT_MMA
+
+// d = a * b: the instruction reads zeros that no register holds.
+GCRT_DEVICE void mma_tf32_from_zero(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+#if GCRT_SM_80
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%10, %10, %10, %10};"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(0.0f));
+#else
+  mma_tf32(d, a, b);
+#endif
+}
 #endif
 
 // Rows x Columns products that share their fragments. On the machine a plain loop; on the emulator one
@@ -178,32 +191,36 @@ GCRT_MMA_TILES(mma_bf16_tiles, float, mma_bf16, cuda_on_cpu::mma_bf16(&d[0][0][0
 GCRT_MMA_TILES(mma_tf32_tiles, float, mma_tf32, cuda_on_cpu::mma_tf32(&d[0][0][0], a[0], b[0], Rows, Columns))
 #undef GCRT_MMA_TILES
 
-// The products of floats that are sums of two: large * large and both mixed ones, the mixed ones first. With
-// parts that are rounded to tf32 this keeps all but the last bits of a float product ("3xTF32").
+// The products of floats that are sums of two parts which tf32 holds: large * large to `d`, both mixed ones
+// to `corrections`, which the caller adds when all is summed (SplitSums). This keeps all but the last bits of
+// a float product ("3xTF32"). Infinity has no finite rest: what becomes NaN by that stays in the corrections.
 //
-// The three are summed apart and added to d by the FPU, to nearest: tensor cores cut their sums off toward
-// zero (Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021), and a sum of
-// thousands of products that is cut off with each instruction shrinks by some 10^-5 of itself.
+// Large products are summed apart and added to d by the FPU, to nearest: tensor cores cut their sums off
+// toward zero (Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021), and a sum
+// of thousands of products that is cut off with each instruction shrinks by some 10^-5 of itself. Corrections
+// are 2^-10 of the sums, and what is cut off of them too.
 template <int Rows, int Columns>
-GCRT_DEVICE void mma_tf32_by_parts(float (&d)[Rows][Columns][4], const std::uint32_t (&a_large)[Rows][4],
+GCRT_DEVICE void mma_tf32_by_parts(float (&d)[Rows][Columns][4], float (&corrections)[Rows][Columns][4],
+                                   const std::uint32_t (&a_large)[Rows][4],
                                    const std::uint32_t (&a_small)[Rows][4],
                                    const std::uint32_t (&b_large)[Columns][2],
                                    const std::uint32_t (&b_small)[Columns][2]) {
 #if defined(__CUDACC__)
   GCRT_UNROLL
   for (int r = 0; r < Rows; ++r) {
-    float parts[Columns][4] = {};
+    float sums[Columns][4];
     GCRT_UNROLL
-    for (int c = 0; c < Columns; ++c) mma_tf32(parts[c], a_small[r], b_large[c]);
+    for (int c = 0; c < Columns; ++c) mma_tf32_from_zero(sums[c], a_large[r], b_large[c]);
     GCRT_UNROLL
-    for (int c = 0; c < Columns; ++c) mma_tf32(parts[c], a_large[r], b_small[c]);
+    for (int c = 0; c < Columns; ++c) mma_tf32(corrections[r][c], a_small[r], b_large[c]);
     GCRT_UNROLL
-    for (int c = 0; c < Columns; ++c) mma_tf32(parts[c], a_large[r], b_large[c]);
+    for (int c = 0; c < Columns; ++c) mma_tf32(corrections[r][c], a_large[r], b_small[c]);
     GCRT_UNROLL
-    for (int i = 0; i < 4 * Columns; ++i) d[r][i / 4][i % 4] += parts[i / 4][i % 4];
+    for (int i = 0; i < 4 * Columns; ++i) d[r][i / 4][i % 4] += sums[i / 4][i % 4];
   }
 #else
-  cuda_on_cpu::mma_tf32_by_parts(&d[0][0][0], a_large[0], a_small[0], b_large[0], b_small[0], Rows, Columns);
+  cuda_on_cpu::mma_tf32_by_parts(&d[0][0][0], &corrections[0][0][0], a_large[0], a_small[0], b_large[0],
+                                 b_small[0], Rows, Columns);
 #endif
 }
 
@@ -219,18 +236,43 @@ GCRT_DEVICE void mma_int8_tiles(std::int32_t (&d)[Rows][Columns][4], const std::
 }
 #undef GCRT_MMA_TILES_BODY
 
-// The nearest value with 10 bits of fraction, ties away from zero, as the bits of a float.
-GCRT_DEVICE std::uint32_t float_to_tf32(float value) {
-#if defined(__CUDACC__) && defined(__CUDA_ARCH__) && GCRT_SM_80
-  std::uint32_t bits;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
-  return bits;
+// The bits of four floats such that their upper 19, all that mma_tf32 reads, are the nearest values with 10
+// bits of fraction, ties away from zero. Infinity stays infinity. Of a NaN and its neighbours nothing is
+// rounded: the addition would carry over from the NaN that arithmetic gives, 0x7fffffff, into the sign.
+GCRT_DEVICE void round_to_tf32(std::uint32_t (&bits)[4], const float (&values)[4]) {
+  std::uint32_t half = 0;  // of the last place
+#if defined(__CUDA_ARCH__)
+  asm("{\n"
+      ".reg .pred first, both;\n"
+      "setp.num.f32 first, %1, %2;\n"
+      "setp.num.and.f32 both, %3, %4, first;\n"
+      "selp.u32 %0, 0x1000, 0, both;\n"
+      "}"
+      : "=r"(half)
+      : "f"(values[0]), "f"(values[1]), "f"(values[2]), "f"(values[3]));
 #else
+  bool are_numbers = true;
+  for (const float value : values) are_numbers = are_numbers && value == value;
+  if (are_numbers) half = 0x1000u;
+#endif
+  GCRT_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    memcpy(&bits[i], &values[i], sizeof(bits[i]));
+    bits[i] += half;
+  }
+}
+
+// What a float has beyond its upper 19 bits, all that mma_tf32 reads: exact, and at most 13 bits; NaN where
+// the value is NaN or infinite.
+GCRT_DEVICE std::uint32_t rest_of_tf32(float value) {
   std::uint32_t bits;
   memcpy(&bits, &value, sizeof(bits));
-  const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
-  return finite ? (bits + 0x1000u) & 0xffffe000u : bits;
-#endif
+  bits &= 0xffffe000u;
+  float cut;
+  memcpy(&cut, &bits, sizeof(cut));
+  const float rest = value - cut;
+  memcpy(&bits, &rest, sizeof(bits));
+  return bits;
 }
 
 // acc + the sum of four products of bytes, modulo 2^32. TA and TB are int8_t or uint8_t.

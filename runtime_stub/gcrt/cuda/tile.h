@@ -94,12 +94,14 @@ GCRT_INLINE void read_quarter(float (&values)[4], const T* quarter) {
 // where B lies as rows of k.
 template <class T, int kDepth>
 struct RowSlab {
+  using Element = T;
   const T* data;  // of the warp's first row
   GCRT_INLINE const T* row(int r) const { return data + r * kDepth; }
   GCRT_DEVICE void quarter(float (&values)[4], int r, int t) const { read_quarter(values, row(r) + 4 * t); }
 };
 template <class T, int kColumns>
 struct DepthMajorSlab {
+  using Element = T;
   const T* data;  // of the slab
   int first;      // the warp's first column
   GCRT_DEVICE void quarter(float (&values)[4], int n, int t) const {
@@ -108,13 +110,29 @@ struct DepthMajorSlab {
   }
 };
 
-// Sums of fragments: thread (g, t) holds rows g, g + 8 and columns 2t, 2t + 1 of every 16 x 8 fragment.
-template <class T, int kRowFragments, int kColumnFragments>
-using Sums = T[kRowFragments][kColumnFragments][4];
+// Sums of a warp: thread (g, t) holds rows g, g + 8 and columns 2t, 2t + 1 of every 16 x 8 fragment.
+template <class T, int M, int N>
+struct PlainSums {
+  T sums[M][N][4] = {};
+  GCRT_INLINE T value(int i, int j, int k) const { return sums[i][j][k]; }
+};
+
+// The same of floats by parts. Corrections that are no number stand beside a sum that is none: what is not
+// finite has no rest.
+template <int M, int N>
+struct SplitSums {
+  float sums[M][N][4] = {};
+  float corrections[M][N][4] = {};
+  GCRT_INLINE float value(int i, int j, int k) const {
+    const float correction = corrections[i][j][k];
+    return correction == correction ? sums[i][j][k] + correction : sums[i][j][k];
+  }
+};
 
 // Adds the products of one slab of 16 values of k to the sums of a warp, without tensor cores.
 template <int M, int N, class A, class B>
-GCRT_DEVICE void multiply_floats_simt(float (&sums)[M][N][4], const A& a, const B& b, LanePosition at) {
+GCRT_DEVICE void multiply_floats_simt(PlainSums<float, M, N>& all, const A& a, const B& b, LanePosition at) {
+  auto& sums = all.sums;
   GCRT_NO_UNROLL
   for (int step = 0; step < 4; ++step) {
     const int t = (step + (at.group >> 1)) & 3;  // the groups read different banks
@@ -143,52 +161,72 @@ GCRT_DEVICE void multiply_floats_simt(float (&sums)[M][N][4], const A& a, const 
   }
 }
 
-// TF32: a slab is two products of k = 8. With kIsSplit every operand is the sum of two TF32 numbers, and the
-// product of the two small ones is dropped.
-template <bool kIsSplit, int M, int N, class A, class B>
-GCRT_DEVICE void multiply_tf32(float (&sums)[M][N][4], const A& a, const B& b, LanePosition at) {
+// The operands of a slab as floats: the fragments of 16 rows of A, and of 8 columns of B.
+template <int M, int N>
+struct FloatFragments {
   float rows[M][2][4];
   float columns[N][4];
-  GCRT_UNROLL
-  for (int i = 0; i < M; ++i) {
-    a.quarter(rows[i][0], i * 16 + at.group, at.thread);
-    a.quarter(rows[i][1], i * 16 + at.group + 8, at.thread);
-  }
-  GCRT_UNROLL
-  for (int j = 0; j < N; ++j) b.quarter(columns[j], j * 8 + at.group, at.thread);
-  GCRT_UNROLL
-  for (int step = 0; step < 2; ++step) {
-    std::uint32_t a_big[M][4], b_big[N][2];
+
+  template <class A, class B>
+  GCRT_DEVICE FloatFragments(const A& a, const B& b, LanePosition at) {
     GCRT_UNROLL
     for (int i = 0; i < M; ++i) {
-      GCRT_UNROLL
-      for (int r = 0; r < 4; ++r) a_big[i][r] = float_to_tf32(rows[i][r & 1][2 * step + (r >> 1)]);
+      a.quarter(rows[i][0], i * 16 + at.group, at.thread);
+      a.quarter(rows[i][1], i * 16 + at.group + 8, at.thread);
     }
     GCRT_UNROLL
-    for (int j = 0; j < N; ++j) {
-      GCRT_UNROLL
-      for (int r = 0; r < 2; ++r) b_big[j][r] = float_to_tf32(columns[j][2 * step + r]);
-    }
-    if constexpr (kIsSplit) {
-      std::uint32_t a_small[M][4], b_small[N][2];
-      GCRT_UNROLL
-      for (int i = 0; i < M; ++i) {
-        GCRT_UNROLL
-        for (int r = 0; r < 4; ++r) {
-          a_small[i][r] = float_to_tf32(rows[i][r & 1][2 * step + (r >> 1)] - bit_cast<float>(a_big[i][r]));
-        }
-      }
-      GCRT_UNROLL
-      for (int j = 0; j < N; ++j) {
-        GCRT_UNROLL
-        for (int r = 0; r < 2; ++r) {
-          b_small[j][r] = float_to_tf32(columns[j][2 * step + r] - bit_cast<float>(b_big[j][r]));
-        }
-      }
-      mma_tf32_by_parts(sums, a_big, a_small, b_big, b_small);
+    for (int j = 0; j < N; ++j) b.quarter(columns[j], j * 8 + at.group, at.thread);
+  }
+};
+
+// TF32: a slab is two products of k = 8. Weights of TF32 are rounded already.
+template <bool kIsRounded, int M, int N, class A, class B>
+GCRT_DEVICE void multiply_tf32(PlainSums<float, M, N>& sums, const A& a, const B& b, LanePosition at) {
+  const FloatFragments<M, N> from(a, b, at);
+  std::uint32_t rows[M][2][4], columns[N][4];
+  GCRT_UNROLL
+  for (int i = 0; i < 2 * M; ++i) round_to_tf32(rows[i / 2][i % 2], from.rows[i / 2][i % 2]);
+  GCRT_UNROLL
+  for (int j = 0; j < N; ++j) {
+    if constexpr (kIsRounded) {
+      memcpy(columns[j], from.columns[j], sizeof(columns[j]));
     } else {
-      mma_tf32_tiles(sums, a_big, b_big);
+      round_to_tf32(columns[j], from.columns[j]);
     }
+  }
+  GCRT_UNROLL
+  for (int step = 0; step < 2; ++step) {
+    std::uint32_t a_step[M][4], b_step[N][2];
+    GCRT_UNROLL
+    for (int i = 0; i < 4 * M; ++i) a_step[i / 4][i % 4] = rows[i / 4][i % 2][2 * step + i % 4 / 2];
+    GCRT_UNROLL
+    for (int j = 0; j < 2 * N; ++j) b_step[j / 2][j % 2] = columns[j / 2][2 * step + j % 2];
+    mma_tf32_tiles(sums.sums, a_step, b_step);
+  }
+}
+
+// Every operand is the sum of two TF32 numbers, and the product of the two small ones is dropped.
+template <int M, int N, class A, class B>
+GCRT_DEVICE void multiply_tf32(SplitSums<M, N>& sums, const A& a, const B& b, LanePosition at) {
+  const FloatFragments<M, N> from(a, b, at);
+  GCRT_UNROLL
+  for (int step = 0; step < 2; ++step) {
+    std::uint32_t a_large[M][4], a_small[M][4], b_large[N][2], b_small[N][2];
+    GCRT_UNROLL
+    for (int i = 0; i < 4 * M; ++i) {
+      const float value = from.rows[i / 4][i % 2][2 * step + i % 4 / 2];
+      // Four registers in a row, as the instruction wants them, come of an addition: of a copy ptxas makes a
+      // new one for every instruction. Of all values only -0 is changed.
+      a_large[i / 4][i % 4] = bit_cast<std::uint32_t>(value + 0.0f);
+      a_small[i / 4][i % 4] = rest_of_tf32(value);
+    }
+    GCRT_UNROLL
+    for (int j = 0; j < 2 * N; ++j) {
+      const float value = from.columns[j / 2][2 * step + j % 2];
+      b_large[j / 2][j % 2] = bit_cast<std::uint32_t>(value);
+      b_small[j / 2][j % 2] = rest_of_tf32(value);
+    }
+    mma_tf32_by_parts(sums.sums, sums.corrections, a_large, a_small, b_large, b_small);
   }
 }
 
@@ -238,7 +276,7 @@ GCRT_DEVICE void read_pairs(std::uint32_t& low, std::uint32_t& high, const RowSl
 }
 
 template <Precision P, int M, int N, class A, class B>
-GCRT_DEVICE void multiply_16_bits(float (&sums)[M][N][4], const A& a, const B& b, LanePosition at) {
+GCRT_DEVICE void multiply_16_bits(PlainSums<float, M, N>& sums, const A& a, const B& b, LanePosition at) {
   std::uint32_t rows[M][4], columns[N][2];
   GCRT_UNROLL
   for (int i = 0; i < M; ++i) {
@@ -250,9 +288,9 @@ GCRT_DEVICE void multiply_16_bits(float (&sums)[M][N][4], const A& a, const B& b
     read_pairs<P>(columns[j][0], columns[j][1], b, j * 8 + at.group, at.thread);
   }
   if constexpr (P == Precision::kFp16) {
-    mma_f16_tiles(sums, rows, columns);
+    mma_f16_tiles(sums.sums, rows, columns);
   } else {
-    mma_bf16_tiles(sums, rows, columns);
+    mma_bf16_tiles(sums.sums, rows, columns);
   }
 }
 
@@ -261,13 +299,18 @@ template <Precision P>
 struct FloatProduct {
   using Sum = float;
   static constexpr int kDepth = 16;  // of a slab
+  static constexpr bool kIsSplit = P == Precision::kFp32 && kHasTensorCores<P>;
+  template <int M, int N>
+  using Sums = std::conditional_t<kIsSplit, SplitSums<M, N>, PlainSums<float, M, N>>;
 
-  template <int M, int N, class A, class B>
-  GCRT_DEVICE static void multiply(float (&sums)[M][N][4], const A& a, const B& b, LanePosition at) {
+  template <class S, class A, class B>
+  GCRT_DEVICE static void multiply(S& sums, const A& a, const B& b, LanePosition at) {
     if constexpr (!kHasTensorCores<P>) {
       multiply_floats_simt(sums, a, b, at);
-    } else if constexpr (P == Precision::kFp32 || P == Precision::kTf32) {
-      multiply_tf32<P == Precision::kFp32>(sums, a, b, at);
+    } else if constexpr (kIsSplit) {
+      multiply_tf32(sums, a, b, at);
+    } else if constexpr (P == Precision::kTf32) {
+      multiply_tf32<std::is_same<typename B::Element, Tf32>::value>(sums, a, b, at);
     } else {
       multiply_16_bits<P>(sums, a, b, at);
     }
@@ -291,25 +334,35 @@ GCRT_INLINE void finish_columns(const E& epilogue, const F& values, int count, s
   for (int i = 0; i < count; ++i) epilogue(Lanes<1>{}, values(Lanes<1>{}, i), m, n + i);
 }
 
-// The same for four sums in registers.
+// The same for four sums in registers, which have no index: those that are left move up.
 template <class E, class V>
 GCRT_INLINE void finish_pack(const E& epilogue, V sums, int count, std::ptrdiff_t m, std::ptrdiff_t n) {
-  if constexpr (E::kMaxLanes >= 4) {
-    if (count == 4 && n % 4 == 0) {
-      epilogue(Lanes<4>{}, sums, m, n);
+  constexpr int L = E::kMaxLanes < 4 ? E::kMaxLanes : 4;
+  if constexpr (L > 1) {
+    if (count == 4 && n % L == 0) {
+      GCRT_UNROLL
+      for (int i = 0; i < 4; i += L) {
+        if constexpr (L == 4) {
+          epilogue(Lanes<4>{}, sums, m, n);
+        } else {
+          epilogue(Lanes<2>{}, Pack<ElementOf<V>, 2>{sums[i], sums[i + 1]}, m, n + i);
+        }
+      }
       return;
     }
   }
-  alignas(16) ElementOf<V> stored[4];
-  store(Lanes<4>{}, stored, sums);
-  finish_columns(
-      epilogue, [&](auto lanes, int i) GCRT_LAMBDA_INLINE { return load(lanes, stored + i); }, count, m, n);
+  GCRT_NO_UNROLL
+  for (int i = 0; i < count; ++i) {
+    epilogue(Lanes<1>{}, sums[0], m, n + i);
+    sums[0] = sums[1];
+    sums[1] = sums[2];
+    sums[2] = sums[3];
+  }
 }
 
 // A block's sums go through shared memory, so that the epilogue runs over whole rows and is compiled once.
-template <class Config, class T>
-GCRT_DEVICE void park_sums(const T (&sums)[Config::kRowFragments][Config::kColumnFragments][4], T* parked,
-                           int warp_row, int warp_column) {
+template <class Config, class S, class T>
+GCRT_DEVICE void park_sums(const S& sums, T* parked, int warp_row, int warp_column) {
   const LanePosition at = lane_position();
   GCRT_UNROLL
   for (int i = 0; i < Config::kRowFragments; ++i) {
@@ -319,8 +372,8 @@ GCRT_DEVICE void park_sums(const T (&sums)[Config::kRowFragments][Config::kColum
       for (int h = 0; h < 2; ++h) {
         const int row = warp_row + i * 16 + h * 8 + at.group;
         T* const to = parked + row * Config::kSumStride + warp_column + j * 8 + 2 * at.thread;
-        to[0] = sums[i][j][2 * h];
-        to[1] = sums[i][j][2 * h + 1];
+        to[0] = sums.value(i, j, 2 * h);
+        to[1] = sums.value(i, j, 2 * h + 1);
       }
     }
   }

@@ -10,13 +10,15 @@ namespace GCRT_NAMESPACE {
 // Slabs per step of the pipeline.
 constexpr int kStepSlabs = 2;
 
-// What the blocks of one launch compute. blockIdx: x rows, y columns, z batch entry and part of the depth.
+// What the blocks of one launch compute. blockIdx: x rows, y columns, z batch entry and part of the depth. A
+// grid has at most kMaxGridZ blocks along y and z: what is more goes to further launches.
 struct TileGrid {
   int rows;
   int columns;
   int slabs;        // of the whole depth
   int split_slabs;  // per part
   int splits;
+  int first_y;
   int first_z;
 };
 
@@ -91,7 +93,7 @@ struct TileStages {
 // Adds the products of one slab to the sums of the warp at (warp_row, warp_column) of the tile.
 template <class Config, class Product, class A, class B>
 GCRT_DEVICE void multiply_slabs(
-    Sums<typename Product::Sum, Config::kRowFragments, Config::kColumnFragments>& sums,
+    typename Product::template Sums<Config::kRowFragments, Config::kColumnFragments>& sums,
     const typename A::Element* a, const typename B::Element* b, int warp_row, int warp_column) {
   constexpr int kDepth = Product::kDepth;
   const LanePosition at = lane_position();
@@ -118,7 +120,7 @@ void tile_kernel(A source_a, B source_b, TileGrid grid, Output output) {
   const int first_slab = part * grid.split_slabs;
   const int slabs = first_slab + grid.split_slabs < grid.slabs ? grid.split_slabs : grid.slabs - first_slab;
   const int row = static_cast<int>(blockIdx.x) * Config::kRows;
-  const int column = static_cast<int>(blockIdx.y) * Config::kColumns;
+  const int column = (grid.first_y + static_cast<int>(blockIdx.y)) * Config::kColumns;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int warp_row = warp % Config::kSize.warps_along_rows * Config::kWarpRows;
   const int warp_column = warp / Config::kSize.warps_along_rows * Config::kWarpColumns;
@@ -139,7 +141,7 @@ void tile_kernel(A source_a, B source_b, TileGrid grid, Output output) {
     cp_async_commit();
   };
 
-  Sums<Sum, Config::kRowFragments, Config::kColumnFragments> sums = {};
+  typename Product::template Sums<Config::kRowFragments, Config::kColumnFragments> sums;
   const int steps = (slabs + kStepSlabs - 1) / kStepSlabs;
   for (int step = 0; step < Config::kStages - 1; ++step) load_step(step);
   for (int step = 0; step < steps; ++step) {
@@ -206,13 +208,15 @@ inline void launch_tiles(Queue& queue, const A& a, const B& b, TileGrid grid, in
                          const Output& output) {
   using Stages = TileStages<Config, Product, A, B>;
   const unsigned blocks_x = static_cast<unsigned>((grid.rows + Config::kRows - 1) / Config::kRows);
-  const unsigned blocks_y = static_cast<unsigned>((grid.columns + Config::kColumns - 1) / Config::kColumns);
+  const auto at_most = [](int left) { return static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ); };
+  const int column_tiles = (grid.columns + Config::kColumns - 1) / Config::kColumns;
   const int count = entries * grid.splits;
   for (grid.first_z = 0; grid.first_z < count; grid.first_z += kMaxGridZ) {
-    const int left = count - grid.first_z;
-    const unsigned blocks_z = static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ);
-    launch(queue, dim3(blocks_x, blocks_y, blocks_z), dim3(Config::kThreads), Stages::kSharedBytes,
-           tile_kernel<Config, Product, A, B, Output>, a, b, grid, output);
+    for (grid.first_y = 0; grid.first_y < column_tiles; grid.first_y += kMaxGridZ) {
+      const dim3 blocks(blocks_x, at_most(column_tiles - grid.first_y), at_most(count - grid.first_z));
+      launch(queue, blocks, dim3(Config::kThreads), Stages::kSharedBytes,
+             tile_kernel<Config, Product, A, B, Output>, a, b, grid, output);
+    }
   }
 }
 
@@ -225,7 +229,7 @@ inline void multiply_tiles(Queue& queue, const A& a, const B& b, int rows, int c
   if (rows <= 0 || columns <= 0 || entries <= 0) return;
   const int slabs = (depth + Product::kDepth - 1) / Product::kDepth;
   const int split_slabs = (slabs + split.splits - 1) / split.splits;
-  const TileGrid grid{rows, columns, slabs, split_slabs, split.splits, 0};
+  const TileGrid grid{rows, columns, slabs, split_slabs, split.splits, 0, 0};
   if (split.splits == 1) {
     launch_tiles<Config, Product>(queue, a, b, grid, entries, output);
     return;

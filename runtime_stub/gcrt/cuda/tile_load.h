@@ -2,7 +2,7 @@
 //
 // A source is passed to the kernel by value. Its cursor belongs to one thread of one block: it is made for
 // the tile's first row and a first k, and each load() starts the asynchronous copies of the next slab. What
-// lies outside the operand is filled with zeros, so that products need no bounds.
+// lies beyond the depth is filled with zeros, so that products need no bounds.
 #pragma once
 
 #include "gcrt/cuda/device.h"
@@ -86,34 +86,49 @@ struct DenseSource {
   int bytes;  // of one copy
   BatchStrides batch;
 
+  // Rows beyond the last are copies of it: nothing reads their products. Only the end of the depth has
+  // bounds.
   template <int kRows, int kThreads, int kDepth>
   struct Cursor {
     using Share = ChunkShare<T, kRows, kThreads, kDepth>;
     Share share;
-    const T* data;
-    std::ptrdiff_t step;  // between the rows of this thread
-    int rows_left;        // rows of the operand from the first row of this thread on
-    int left;             // elements of the rows from `data` on
-    int bytes;
+    const T* from[Share::kCopies];  // the next chunk of each row of this thread
+    int left;                       // elements of the rows from the slab on
+    bool is_wide;
 
     GCRT_DEVICE Cursor(const DenseSource& s, int z, int first_row, int first_k) {
-      data = s.data + s.batch.offset(z) + (first_row + share.row) * s.row_stride + (first_k + share.offset);
-      step = Share::kRowStep * s.row_stride;
-      rows_left = s.rows - first_row - share.row;
-      left = s.depth - first_k - share.offset;
+      const T* const data = s.data + s.batch.offset(z) + (first_k + share.offset);
+      GCRT_UNROLL
+      for (int i = 0; i < Share::kCopies; ++i) {
+        const int row = first_row + share.row_of(i);
+        from[i] = data + (row < s.rows ? row : s.rows - 1) * s.row_stride;
+      }
+      left = s.depth - first_k;
+      is_wide = s.bytes == 16;
       bytes = s.bytes;
     }
     GCRT_DEVICE void load(T* shared) {
-      const int valid = left < 0 ? 0 : (left < Share::kElements ? left : Share::kElements);
-      GCRT_UNROLL
-      for (int i = 0; i < Share::kCopies; ++i) {
-        if (!share.has(i)) continue;
-        copy_chunk(shared + share.row_of(i) * kDepth + share.offset, data + i * step,
-                   i * Share::kRowStep < rows_left ? valid : 0, bytes);
+      T* const to = shared + share.row * kDepth + share.offset;
+      if (is_wide && left >= kDepth) {
+        GCRT_UNROLL
+        for (int i = 0; i < Share::kCopies; ++i) {
+          if (share.has(i)) cp_async<16>(to + i * Share::kRowStep * kDepth, from[i]);
+        }
+      } else {
+        const int rest = left - share.offset;
+        const int valid = rest < 0 ? 0 : (rest < Share::kElements ? rest : Share::kElements);
+        GCRT_UNROLL
+        for (int i = 0; i < Share::kCopies; ++i) {
+          if (share.has(i)) copy_chunk(to + i * Share::kRowStep * kDepth, from[i], valid, bytes);
+        }
       }
-      data += kDepth;
+      GCRT_UNROLL
+      for (int i = 0; i < Share::kCopies; ++i) from[i] += kDepth;
       left -= kDepth;
     }
+
+   private:
+    int bytes;
   };
 };
 

@@ -8,7 +8,7 @@ namespace GCRT_NAMESPACE {
 
 // How the products of a contraction are formed. Sums are float in every mode, int32 in kInt8.
 enum class Precision {
-  kFp32,  // three TF32 products per product: about 2^-21 of the sum of magnitudes; FFMA below sm_80
+  kFp32,  // three TF32 products per product: at most 14 * 2^-23 of the sum of magnitudes; FFMA below sm_80
   kTf32,  // operands rounded to 11 significant bits
   kFp16,
   kBf16,

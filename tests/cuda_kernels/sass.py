@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Holds the machine code of inner loops to counts of instructions, in sass_instances.cu.
+
+    sass.py RUNTIME_DIR WORK_DIR BUILD_DIR
+
+Needs nvcc, and nvdisasm from PATH, CUDA_HOME or BUILD_DIR/sass_venv (scripts/install_packages.sh sass).
+Exit: 0 all hold, 1 one does not, 77 without one of the two tools.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+from compile_for_devices import FLAGS, find_nvcc, knows
+
+ARCHITECTURES = ["sm_80", "sm_90a", "sm_120"]
+FUNCTION = re.compile(r"^\.text\.(\S+):")
+LABEL = re.compile(r"^(\.L_\S+):")
+INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
+BRANCH = re.compile(r"\bBRA\b.*`\((\.L_[^)]*)\)")
+PREDICATE = re.compile(r"^@!?U?P\w+\s+")
+# What reads a loaded register as a number: the first use of what was fetched.
+CONVERSION = re.compile(r"^(HADD2|F2F|PRMT|IMAD\.U32|SHF|LOP3|FFMA|FMUL|FADD|HFMA2|IMAD\.SHL)")
+
+
+def find_nvdisasm(build):
+    home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    venv = sorted(pathlib.Path(build).glob("sass_venv/lib/python3*/site-packages/nvidia/*/bin/nvdisasm"))
+    for candidate in (shutil.which("nvdisasm"), f"{home}/bin/nvdisasm", *map(str, venv)):
+        if candidate and os.path.exists(candidate):
+            return candidate
+    return None
+
+
+def functions_of(listing):
+    """{mangled name: [(label or None, instruction without predicate, branch target or None)]}"""
+    found = {}
+    current = None
+    for line in listing.splitlines():
+        if match := FUNCTION.match(line):
+            current = found.setdefault(match.group(1), [])
+        elif current is None:
+            continue
+        elif match := LABEL.match(line):
+            current.append((match.group(1), None, None))
+        elif match := INSTRUCTION.match(line):
+            target = BRANCH.search(match.group(1))
+            current.append((None, PREDICATE.sub("", match.group(1)), target.group(1) if target else None))
+    return found
+
+
+def loops_of(function):
+    """The instructions of every loop, innermost or not: from a label to the last branch back to it."""
+    places = {label: i for i, (label, _, _) in enumerate(function) if label}
+    ends = {}
+    for i, (_, _, target) in enumerate(function):
+        if target in places and places[target] < i:
+            ends[target] = i
+    return [[text for label, text, _ in function[places[target]:end + 1] if text] for target, end in ends.items()]
+
+
+def issued(instructions):
+    """Without what ptxas puts behind every HMMA of sm_120."""
+    return [text for text in instructions if text != "NOP"]
+
+
+def count(instructions, prefix):
+    return sum(text.startswith(prefix) for text in instructions)
+
+
+def loop_with(function, prefix, least=1):
+    """The shortest loop with so many instructions that begin thus."""
+    matching = [loop for loop in loops_of(function) if count(loop, prefix) >= least]
+    return min(matching, key=len) if matching else []
+
+
+def check_slab(name, function, most):
+    """Instructions of one turn: operands, conversions and products of a slab."""
+    loop = issued(loop_with(function, "HMMA"))
+    return f"{len(loop)} instructions for a slab, at most {most}", 0 < len(loop) <= most
+
+
+def check_copies(name, function, most):
+    """Instructions for one asynchronous copy of 16 bytes on the path without bounds."""
+    loops = [path for loop in loops_of(function) for path in straight_paths(loop)]
+    wide = [path for path in loops if count(path, "LDGSTS.E.BYPASS.128") + count(path, "LDGSTS.E.128") >= 2]
+    if not wide:
+        return "no path with copies of 16 bytes", False
+    least = min(len(path) / count(path, "LDGSTS") for path in wide)
+    return f"{least:.1f} instructions for a copy, at most {most}", least <= most
+
+
+def straight_paths(loop):
+    """Pieces of a loop between branches."""
+    pieces, piece = [], []
+    for text in loop:
+        piece.append(text)
+        if text.startswith(("BRA", "BSYNC", "BSSY", "EXIT")):
+            pieces.append(piece)
+            piece = []
+    return pieces + [piece]
+
+
+def check_loads(name, function, least):
+    """Loads of 16 bytes that are under way before the first of them is used."""
+    best = 0
+    for loop in loops_of(function):
+        run = 0
+        for text in loop:
+            if text.startswith("LDG") and ".128" in text.split()[0]:
+                run += 1
+                best = max(best, run)
+            elif CONVERSION.match(text):
+                run = 0
+    return f"{best} loads of 16 bytes before the first use, at least {least}", best >= least
+
+
+# Of instances: a part of the mangled name, the check, its bound.
+GATES = [
+    ("slab_kernelILNS_9PrecisionE0", check_slab, 220),
+    ("slab_kernelILNS_9PrecisionE1", check_slab, 80),
+    ("slab_kernelILNS_9PrecisionE2", check_slab, 30),
+    ("slab_kernelILNS_9PrecisionE3", check_slab, 30),
+    ("copy_kernelINS_11DenseSourceIf", check_copies, 12),
+    ("copy_kernelINS_11DenseSourceINS_4Half", check_copies, 12),
+    ("copy_kernelINS_10ConvSourceIf", check_copies, 12),
+    ("gemv_kernelILi1ENS_4Half", check_loads, 4),
+    ("gemv_kernelILi1ENS_8BFloat16", check_loads, 4),
+    ("gemv_kernelILi1Ef", check_loads, 4),
+]
+
+
+def disassemble(nvcc, nvdisasm, architecture, source, runtime, work):
+    number = architecture.removeprefix("sm_")
+    cubin = work / f"{source.stem}_{architecture}.cubin"
+    subprocess.run([nvcc, "-std=c++17", "-O2", *FLAGS, "-gencode", f"arch=compute_{number},code={architecture}", "-I",
+                    str(runtime), "-cubin", str(source), "-o", str(cubin)], check=True)
+    return subprocess.run([nvdisasm, "-c", str(cubin)], capture_output=True, text=True, check=True).stdout
+
+
+def check_all(functions, architecture):
+    """Prints a line for each gate; whether all hold. A gate whose instance is missing fails."""
+    is_good = True
+    for part, check, bound in GATES:
+        matching = [(name, function) for name, function in functions.items() if part in name]
+        for name, function in matching or [(part, [])]:
+            text, holds = check(name, function, bound)
+            print(f"{'ok  ' if holds else 'FAIL'} {architecture} {part}: {text}")
+            is_good &= holds
+    return is_good
+
+
+def main():
+    runtime, work, build = map(pathlib.Path, sys.argv[1:4])
+    nvcc, nvdisasm = find_nvcc(), find_nvdisasm(build)
+    if nvcc is None:
+        print("skipped: no nvcc in PATH or in CUDA_HOME")
+        return 77
+    if nvdisasm is None:
+        print("skipped: no nvdisasm; scripts/install_packages.sh sass brings one")
+        return 77
+    source = pathlib.Path(__file__).parent / "sass_instances.cu"
+    is_good = True
+    for architecture in ARCHITECTURES:
+        if knows(nvcc, architecture):
+            is_good &= check_all(functions_of(disassemble(nvcc, nvdisasm, architecture, source, runtime, work)),
+                                 architecture)
+        else:
+            print(f"{architecture}: not known to this nvcc")
+    return 0 if is_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
