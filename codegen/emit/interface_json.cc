@@ -28,8 +28,7 @@ constexpr StatusRow kStatuses[] = {
     {"INVALID_SIZES", 8, Which::kSized, "not among those that {}_sizes lists"},
     {"NULL_POINTER", 10, Which::kAll, "where there should be memory, inputs or outputs"},
     {"MISALIGNED", 11, Which::kAll, "memory, or a tensor that is not aligned as its elements are"},
-    {"WRONG_SIZE", 12, Which::kAll,
-     "a span of the C++ wrapper has another number of elements than its tensor"},
+    {"WRONG_SIZE", 12, Which::kAll, "a span has another number of elements than its tensor"},
 };
 
 /// Arrays on the stack, with the registers that are saved around them, of the widest level.
