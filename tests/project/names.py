@@ -208,10 +208,9 @@ def case_lines(world):
             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
                 check(len(line) <= 110, f"{path.name}:{number} has {len(line)} columns: {line}")
         kernels = "".join(path.read_text(encoding="utf-8") for path in sources if "_kernels" in path.name)
-        functions = re.findall(r"((?:^//.*\n)*)^(?:void|bool) (\w+)\(", kernels, re.MULTILINE)
-        check(len(functions) >= 3, f"{name}: kernels {functions}")
-        for comment, function in functions:
-            check(" -> " in " ".join(comment.split("\n// ")), f"{name}: {function} does not say what it computes: {comment!r}")
+        functions = set(re.findall(r"^(?:void|bool) (\w+)\(", kernels, re.MULTILINE))
+        told = re.findall(r"^// [^\n]* '[^\n]*(?:\n// [^\n]*)*->", kernels, re.MULTILINE)
+        check(len(functions) >= 3 and len(told) >= len(functions), f"{name}: {len(told)} comments of kernels {functions}")
     readme = (world.path("lines_streaming_denoiser") / "README.md").read_text(encoding="utf-8")
     check("&#95;" not in readme and "<code>cache_in</code>" in readme, readme)
 
