@@ -20,6 +20,18 @@ bool is_unusable_name(const std::string& name) {
   return names.count(name) > 0 || is_reserved_word(name);
 }
 
+/// "model" of "folder/model.onnx".
+std::string stem_of(const std::string& path) {
+  const std::string file = path.substr(path.find_last_of('/') + 1);
+  return file.substr(0, file.rfind('.'));
+}
+
+/// "detector" of "out/detector/"; nothing an identifier is made of where the path ends otherwise.
+std::string last_folder(std::string path) {
+  while (!path.empty() && path.back() == '/') path.pop_back();
+  return path.substr(path.find_last_of('/') + 1);
+}
+
 }  // namespace
 
 std::string canonical_options(const Options& options) {
@@ -62,9 +74,8 @@ std::string program_name(const Options& options) {
     }
     return name;
   }
-  std::string stem = options.model.substr(options.model.find_last_of('/') + 1);
-  stem = stem.substr(0, stem.rfind('.'));
-  stem = c_identifier_stem(stem);
+  std::string stem = c_identifier_stem(stem_of(options.model));
+  if (stem == "model") stem = c_identifier_stem(last_folder(options.output));
   if (stem.empty()) return "model";
   if (stem[0] >= '0' && stem[0] <= '9') return "model_" + stem;
   return is_unusable_name(stem) ? stem + "_model" : stem;

@@ -19,7 +19,8 @@ build_packages="g++ cmake ninja-build make python3 libonnx-dev libprotobuf-dev p
     nlohmann-json3-dev zlib1g-dev"
 test_packages="$build_packages libcli11-dev libgtest-dev libgmock-dev libonnx-testdata python3-jinja2 python3-mpmath python3-numpy
     python3-onnx clang-14 clang-format-14 libclang-rt-14-dev qemu-user
-    clang-13 g++-aarch64-linux-gnu g++-arm-linux-gnueabihf bash zsh fish groff-base dpkg-dev lintian python3-venv"
+    clang-13 gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm
+    g++-aarch64-linux-gnu g++-arm-linux-gnueabihf bash zsh fish groff-base dpkg-dev lintian python3-venv"
 bench_packages=$test_packages
 # Pinned, so that a comparison means the same thing next year.
 bench_modules="onnxruntime==1.31.1 openvino==2026.4.1 numpy==2.4.6 onnx==1.23.2"

@@ -151,6 +151,28 @@ std::string double_literal(double value) {
   return with_decimal_point(fmt::format("{}", value));
 }
 
+namespace {
+
+/// A line that is indented.
+std::string wrapped_statement(std::string_view line, std::size_t width) {
+  const std::size_t begin = line.find_first_not_of(' ');
+  std::string out;
+  std::string margin;
+  while (margin.size() + line.size() > width) {
+    const std::size_t room = width - margin.size();
+    const std::size_t comma = line.substr(0, room).rfind(", ");
+    const std::size_t plus = line.substr(0, room).rfind(" + ");
+    const std::size_t at = comma != std::string_view::npos && comma > begin ? comma + 1 : plus;
+    if (at == std::string_view::npos || at <= begin) break;
+    out += margin + std::string(line.substr(0, at)) + "\n";
+    line.remove_prefix(at + 1);
+    margin.assign(begin + 4, ' ');
+  }
+  return out + margin + std::string(line);
+}
+
+}  // namespace
+
 std::string wrap_signatures(std::string_view text, std::size_t width) {
   std::string out;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -158,7 +180,9 @@ std::string wrap_signatures(std::string_view text, std::size_t width) {
     const std::string_view line = text.substr(begin, end - begin);
     // The parameter list opens behind the name: the last opening parenthesis.
     const std::size_t open = line.rfind('(');
-    if (line.size() <= width || line[0] == ' ' || open == std::string_view::npos) {
+    if (line.size() > width && line[0] == ' ') {
+      out += wrapped_statement(line, width);
+    } else if (line.size() <= width || open == std::string_view::npos) {
       out += line;
     } else {
       std::string_view rest = line.substr(open + 1);
@@ -174,6 +198,22 @@ std::string wrap_signatures(std::string_view text, std::size_t width) {
     begin = end + 1;
   }
   return out;
+}
+
+std::vector<std::string> comment_lines(std::string_view text, std::size_t width) {
+  const std::string escaped = comment_escape(text);
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < escaped.size();) {
+    const std::size_t end = std::min(escaped.find(' ', begin), escaped.size());
+    const std::string word = escaped.substr(begin, end - begin);
+    if (lines.empty() || lines.back().size() + 1 + word.size() > width) {
+      lines.push_back(word);
+    } else {
+      lines.back() += " " + word;
+    }
+    begin = end + 1;
+  }
+  return lines;
 }
 
 std::string replace_all(std::string text, std::string_view from, std::string_view to) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "nlohmann/json.hpp"
 
@@ -49,9 +50,13 @@ std::string float_literal(float value);
 /// As float_literal for double, without suffix; infinities and NaN are casts of the same macros.
 std::string double_literal(double value);
 
-/// Lines of C++ that begin at the margin and are longer than `width`, broken after commas of the parameter
-/// list, each part below the first parameter.
+/// Lines of C++ that are longer than `width`, broken after commas: those that begin at the margin in the
+/// parameter list, each part below the first parameter; others anywhere, further parts four blanks deeper.
 std::string wrap_signatures(std::string_view text, std::size_t width);
+
+/// The lines of a comment, without the marks that begin them: comment_escape(text), broken between words so
+/// that none is longer than `width`, unless it is a single word.
+std::vector<std::string> comment_lines(std::string_view text, std::size_t width);
 
 /// Every occurrence of `from` becomes `to`.
 std::string replace_all(std::string text, std::string_view from, std::string_view to);

@@ -29,8 +29,7 @@ constexpr StatusRow kStatuses[] = {
     {"INVALID_STATE", 9, Which::kHolding, "the state does not hold what a run of these sizes begins with"},
     {"NULL_POINTER", 10, Which::kAll, "where there should be memory, inputs or outputs"},
     {"MISALIGNED", 11, Which::kAll, "memory, or a tensor that is not aligned as its elements are"},
-    {"WRONG_SIZE", 12, Which::kAll,
-     "a span of the C++ wrapper has another number of elements than its tensor"},
+    {"WRONG_SIZE", 12, Which::kAll, "a span has another number of elements than its tensor"},
 };
 
 /// Arrays on the stack, with the registers that are saved around them, of the widest level.

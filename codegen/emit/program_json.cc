@@ -15,6 +15,7 @@
 #include "codegen/emit/states_json.h"
 #include "ir/diagnostics.h"
 #include "ir/sha256.h"
+#include "template/text.h"
 
 namespace gcompile {
 
@@ -24,6 +25,7 @@ namespace {
 
 /// Bytes of the instance block of a CPU program: a mark and the weights that were checked.
 constexpr std::int64_t kInstanceBytes = 64;
+constexpr std::size_t kCommentWidth = 107;                  // of emitted lines of 110 columns
 constexpr std::int64_t kLargePage = std::int64_t{2} << 20;  // of x86-64 and of AArch64
 
 std::string upper(std::string text) {
@@ -43,6 +45,15 @@ std::int64_t instance_bytes(const Schedule& schedule) {
   return (bytes + kInstanceBytes - 1) / kInstanceBytes * kInstanceBytes;
 }
 
+/// The nodes of the calls that a kernel serves.
+Json comments_of(const Kernel& kernel) {
+  Json lines = Json::array();
+  for (const std::string& comment : kernel.comments) {
+    for (std::string& line : comment_lines(comment, kCommentWidth)) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
 Json kernel_files_json(const Program& program, int kernels_per_file) {
   Json files = Json::array();
   for (const KernelFile& file : split_kernels(program, kernels_per_file)) {
@@ -52,7 +63,12 @@ Json kernel_files_json(const Program& program, int kernels_per_file) {
       const Kernel& kernel = program.kernels[i];
       headers.insert(kernel.headers.begin(), kernel.headers.end());
       functors.insert(kernel.functors.begin(), kernel.functors.end());
-      kernels.push_back({{"name", kernel.name}, {"text", kernel.text}});
+      const auto told = static_cast<int>(kernel.comments.size());
+      kernels.push_back({{"name", kernel.name},
+                         {"text", kernel.text},
+                         {"comments", comments_of(kernel)},
+                         {"is_shared", kernel.calls > told},
+                         {"more_calls", kernel.calls - told}});
     }
     Json entry = Json::object();
     entry["stem"] = file.stem;

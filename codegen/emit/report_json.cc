@@ -24,11 +24,18 @@ std::string share(std::int64_t part, std::int64_t whole) {
 }
 
 /// A name inside inline code of Markdown; what Markdown or HTML would read as markup becomes a character
-/// reference.
+/// reference. A `_` between letters and digits is none.
 std::string markdown_escape(std::string_view name) {
+  const auto is_alphanumeric = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
   std::string text;
-  for (const char c : comment_escape(name)) {
-    if (std::string_view("`|[]()<>&_!#~$\"").find(c) != std::string_view::npos) {
+  const std::string plain = comment_escape(name);
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    const char c = plain[i];
+    const bool joins_words = c == '_' && i > 0 && i + 1 < plain.size() && is_alphanumeric(plain[i - 1]) &&
+                             is_alphanumeric(plain[i + 1]);
+    if (!joins_words && std::string_view("`|[]()<>&_!#~$\"").find(c) != std::string_view::npos) {
       text += fmt::format("&#{};", static_cast<int>(c));
     } else {
       text += c;

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <set>
 
 #include "codegen/emit/size_text.h"
 #include "ir/diagnostics.h"
+#include "template/text.h"
 
 namespace gcompile {
 
@@ -88,9 +90,19 @@ class ScheduleWriter {
     }
     entry["indent"] = std::string(static_cast<std::size_t>(depth) * 2, ' ');
     entry["comment"] = step.comment;
-    entry["result"] = step.result;
-    const std::size_t width = 2 * static_cast<std::size_t>(depth) + step.comment.size() + step.result.size();
-    entry["is_long"] = width + std::string_view("//  -> ").size() > kLineWidth;
+    const std::size_t width =
+        kLineWidth - 2 * static_cast<std::size_t>(depth) - std::string_view("// ").size();
+    entry["comment_lines"] = Json::array();
+    const auto tell = [&](const std::string& text) {
+      for (std::string& line : comment_lines(text, width)) entry["comment_lines"].push_back(std::move(line));
+    };
+    const std::string result = step.kind == Step::Kind::kCall ? "-> " + step.result : "";
+    if (step.comment.size() + 1 + result.size() <= width && !result.empty()) {
+      tell(step.comment + " " + result);
+    } else {
+      tell(step.comment);
+      tell(result);
+    }
     if (entry["is_copy"].get<bool>()) used_.insert("copies");
     steps_.push_back(std::move(entry));
     return steps_.back();
@@ -118,8 +130,14 @@ class ScheduleWriter {
     // Continuation lines start below the first argument, as a person would write them.
     std::size_t column = static_cast<std::size_t>(depth) * 2 + step.function.size() + 1;
     if (step.checked) column += std::string_view("if (!").size();
-    const std::string margin(column, ' ');
+    std::size_t longest = 0;
+    for (const std::string& a : arguments) longest = std::max(longest, a.size() + 2);
     std::string text;
+    if (column + longest > kLineWidth) {
+      column = static_cast<std::size_t>(depth) * 2 + 4;
+      text = "\n" + std::string(column, ' ');
+    }
+    const std::string margin(column, ' ');
     std::size_t width = column;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const std::size_t size = arguments[i].size() + 2;
@@ -133,6 +151,9 @@ class ScheduleWriter {
       width += size;
     }
     entry["arguments"] = std::move(text);
+    const std::size_t behind =
+        std::string_view(")) return _INDEX_OUT_OF_RANGE;").size() + program_.name.size();
+    entry["returns_below"] = step.checked && width - std::string_view(", ").size() + behind > kLineWidth;
   }
 
   void end_layer(Json& entry) {

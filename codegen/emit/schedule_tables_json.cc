@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "codegen/emit/size_text.h"
+#include "template/text.h"
 
 namespace gcompile {
 
@@ -201,7 +202,16 @@ std::string shapes_text(const Program& program, const std::vector<ir::Shape>& sh
 }
 
 Json offset_json(const Offset& offset) {
-  return {{"name", offset.name}, {"value", offset.value}, {"bytes", offset.bytes}, {"what", offset.what}};
+  // Behind the constant where it fits.
+  constexpr std::size_t kLineWidth = 110;
+  const std::string line =
+      fmt::format("constexpr std::size_t {} = {};  // {}", offset.name, offset.value, offset.what);
+  return {{"name", offset.name},
+          {"value", offset.value},
+          {"bytes", offset.bytes},
+          {"what", offset.what},
+          {"is_long", line.size() > kLineWidth},
+          {"comment_lines", comment_lines(offset.what, kLineWidth - 3)}};
 }
 
 void add_schedule_tables(Json& out, const Program& program, const Schedule& schedule) {

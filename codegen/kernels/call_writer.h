@@ -102,6 +102,9 @@ class EpilogueWriter {
     std::vector<int> axes;
   };
   Access access(const ir::Index& address, const KernelTensor& tensor, const std::string& field);
+  /// What the member for a load is called: "bias" where a constant is added that is the same for all rows,
+  /// "residual" where a computed value is, "scale" and "factor" where they multiply.
+  std::string role_of(int load, const ir::Index& address, bool is_constant) const;
   /// A literal, or the member that holds a size which only a run knows.
   std::string in_functor(ir::Dim size, const std::string& field);
   /// Adds the member that counts rows, and returns the position of row m.

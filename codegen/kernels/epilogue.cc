@@ -163,6 +163,24 @@ EpilogueWriter::EpilogueWriter(CallWriter& writer, std::vector<int> rows, int co
   write(writer);
 }
 
+std::string EpilogueWriter::role_of(int load, const Index& address, bool is_constant) const {
+  const auto moves = [&](int axis) {
+    return loops_.extents[static_cast<std::size_t>(axis)] != 1 && address.coefficient_of(axis) != 0;
+  };
+  const bool by_rows = std::any_of(rows_.begin(), rows_.end(), moves);
+  bool is_added = false, is_multiplied = false;
+  const int roots[] = {loops_.regions[0].root};
+  for (const int n : loops_.dag.reachable(roots)) {
+    const ScalarNode& node = loops_.dag[n];
+    if (std::find(node.arguments.begin(), node.arguments.end(), load) == node.arguments.end()) continue;
+    is_added = is_added || node.op == ScalarOp::kAdd || node.op == ScalarOp::kSub;
+    is_multiplied = is_multiplied || node.op == ScalarOp::kMul;
+  }
+  if (is_added == is_multiplied) return "operand";
+  if (is_added) return !is_constant ? "residual" : by_rows ? "addend" : "bias";
+  return is_constant && !by_rows ? "scale" : "factor";
+}
+
 void EpilogueWriter::write(CallWriter& writer) {
   GC_CHECK(loops_.is_map() && loops_.regions.size() == 1);
   const int root = loops_.regions[0].root;
@@ -171,6 +189,7 @@ void EpilogueWriter::write(CallWriter& writer) {
   std::map<int, KernelTensor> tensors;  // by operand
   std::map<std::string, std::string> types;
   std::map<int, std::string> constants;
+  std::map<std::string, int> roles;  // of loads so far
   std::vector<std::uint64_t> dependence(loops_.dag.nodes().size(), 0);
   const std::vector<ir::Range> ranges = loops_.ranges();
   for (const int n : loops_.dag.reachable(roots)) {
@@ -206,9 +225,11 @@ void EpilogueWriter::write(CallWriter& writer) {
     GC_CHECK(node.op != ScalarOp::kIota);
     if (node.op != ScalarOp::kLoad) continue;
     const KernelTensor& tensor = tensors.at(node.operand);
-    const std::string field = fmt::format("x{}{}", node.operand, loads.empty() ? "" : fmt::format("_{}", n));
+    const Index address = ir::recombine(ir::address_of(node.index, tensor.strides), ranges);
+    std::string field = role_of(n, address, writer.constant(node.operand) != nullptr);
+    if (const int count = ++roles[field]; count > 1) field += fmt::format("_{}", count);
     const std::string type = kernel_type(node.type);
-    Access a = access(ir::recombine(ir::address_of(node.index, tensor.strides), ranges), tensor, field);
+    Access a = access(address, tensor, field);
     types[field] = "const " + type + "*";
     mask = a.column != 0 ? 1 : 0;
     loads[n] = std::move(a);

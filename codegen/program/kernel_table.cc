@@ -11,7 +11,8 @@
 namespace gcompile {
 namespace {
 
-constexpr std::size_t kLineWidth = 110;  // of emitted code
+constexpr std::size_t kLineWidth = 110;   // of emitted code
+constexpr std::size_t kMostComments = 3;  // of the calls that share a kernel
 
 bool takes_halves(const KernelCall& call) {
   return std::any_of(call.arguments.begin(), call.arguments.end(), [](const CallArgument& a) {
@@ -48,7 +49,7 @@ int KernelTable::functor_of(const KernelCall& call) {
   const auto [at, inserted] = functor_by_text_.try_emplace(call.functor, static_cast<int>(functors_.size()));
   if (inserted) {
     const std::string name = fmt::format("Epilogue{}", functors_.size());
-    functors_.push_back({name, call.functor.spelled({"", name})});
+    functors_.push_back({name, wrap_signatures(call.functor.spelled({"", name}), kLineWidth)});
   }
   return at->second;
 }
@@ -76,6 +77,9 @@ std::string KernelTable::name_of(const LoweredStep& step) {
   }
   Kernel& kernel = kernels_[at->second];
   ++kernel.calls;
+  if (kernel.comments.size() < kMostComments) {
+    kernel.comments.push_back(fmt::format("{} -> {}", step.comment, step.result));
+  }
   return kernel.name;
 }
 

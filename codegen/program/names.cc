@@ -37,7 +37,7 @@ std::string identifier_words(std::string_view text, std::size_t limit) {
   std::string out;
   char previous = 0;
   for (const char c : text) {
-    if (out.size() >= limit) break;
+    if (out.size() > limit) break;
     if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
       out += c;
     } else if (c >= 'A' && c <= 'Z') {
@@ -49,7 +49,12 @@ std::string identifier_words(std::string_view text, std::size_t limit) {
     }
     previous = c;
   }
-  if (out.size() > limit) out.resize(limit);
+  if (out.size() > limit) {
+    // At a word, unless the first is too long.
+    std::size_t end = limit;
+    while (end > 0 && out[end] != '_') --end;
+    out.resize(end > 0 ? end : limit);
+  }
   while (!out.empty() && out.back() == '_') out.pop_back();
   return out.empty() ? "value" : out;
 }
@@ -58,22 +63,36 @@ namespace {
 
 constexpr std::size_t kLongestName = 40;
 
-/// The last words that fit, from a letter on: models write scopes in front, and what tells two names apart
-/// behind.
-std::string last_words(std::string identifier) {
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// The first words, where they are short and end with a number: "blocks_13_" of
+/// "blocks_13_mobile_inverted_conv_...".
+std::string numbered_head(const std::string& identifier) {
+  constexpr std::size_t kLongestHead = 16;
+  for (std::size_t i = 1; i < kLongestHead; ++i) {
+    if (is_digit(identifier[i - 1]) && identifier[i] == '_') return identifier.substr(0, i + 1);
+  }
+  return "";
+}
+
+/// The number of the block, and the last words that fit, from a letter on: models write scopes in front, and
+/// what tells two names apart behind. What exporters append to every name goes first: "_output_0".
+std::string words_that_fit(std::string identifier) {
   if (identifier.size() <= kLongestName) return identifier;
-  const std::size_t earliest = identifier.size() - kLongestName;
+  constexpr std::string_view kOfEveryName = "_output_0";
+  if (identifier.ends_with(kOfEveryName)) identifier.resize(identifier.size() - kOfEveryName.size());
+  if (identifier.size() <= kLongestName) return identifier;
+  const std::string head = numbered_head(identifier);
+  const std::size_t earliest = identifier.size() - (kLongestName - head.size());
   std::size_t begin = earliest;
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   while (begin < identifier.size() && (identifier[begin - 1] != '_' || is_digit(identifier[begin]))) ++begin;
-  identifier.erase(0, begin < identifier.size() ? begin : earliest);
-  return identifier;
+  return head + identifier.substr(begin < identifier.size() ? begin : earliest);
 }
 
 }  // namespace
 
 std::string Names::operator()(std::string_view wanted, std::string_view prefix) {
-  std::string base = std::string(prefix) + last_words(identifier_words(wanted, std::string::npos));
+  std::string base = std::string(prefix) + words_that_fit(identifier_words(wanted, std::string::npos));
   if (base[0] >= '0' && base[0] <= '9') base = "t_" + base;
   const auto [at, is_free] = taken_.try_emplace(base, 2);
   if (is_free && !is_reserved_word(base)) return base;

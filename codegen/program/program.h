@@ -106,6 +106,7 @@ struct Kernel {
   std::vector<std::string> functors;  // names of Functor it uses
   bool takes_halves = false;          // a parameter has elements of 16 bits that are floats
   int calls = 0;
+  std::vector<std::string> comments;  // of the first calls, with their results; escaped when rendered
 };
 
 /// An epilogue functor type, shared by all kernels with the same expression.

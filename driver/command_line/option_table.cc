@@ -255,7 +255,7 @@ std::vector<OptionRecord> project_options() {
        kProject,
        kOfPrograms,
        false,
-       "of all names in the project, [a-z][a-z0-9_]* (from the model's file)",
+       "of all names in the project, [a-z][a-z0-9_]* (the model's file; of model.onnx DIR)",
        [](Options& options, const std::string& value) {
          options.name = value;
          static_cast<void>(program_name(options));

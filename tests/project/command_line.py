@@ -170,7 +170,7 @@ def case_same_bytes(world):
     for environment, place, name in worlds:
         output = world.path(name)
         output.parent.mkdir(parents=True, exist_ok=True)
-        world.compile(DENOISER / "model.onnx", output, "--selftest", "--state", "h_in=h_out",
+        world.compile(DENOISER / "model.onnx", output, "--name", "denoiser", "--selftest", "--state", "h_in=h_out",
                       env={**os.environ, **environment}, cwd=place)
         trees.append(tree(output))
     check(trees[0] == trees[1], f"differ: {[k for k in trees[0] if trees[0].get(k) != trees[1].get(k)]}")
@@ -179,7 +179,8 @@ def case_same_bytes(world):
             check(secret not in content, f"{path} holds the path {secret}")
     # A second run changes nothing, not even a time.
     before = {path: path.stat().st_mtime_ns for path in world.path("a").rglob("*") if path.is_file()}
-    contains(world.compile(DENOISER / "model.onnx", world.path("a"), "--selftest", "--state", "h_in=h_out"),
+    contains(world.compile(DENOISER / "model.onnx", world.path("a"), "--name", "denoiser", "--selftest", "--state",
+                           "h_in=h_out"),
              "0 of them changed")
     equal({path: path.stat().st_mtime_ns for path in before}, before, "modification times")
 
@@ -188,13 +189,13 @@ def case_results_for_programs(world):
     done = world.run([world.gcompile, CLASSIFIER / "model.onnx", "-o", world.path("p"), "--json", "-q"])
     equal(done.stderr, "", "standard error with -q")
     told = json.loads(done.stdout)
-    manifest = json.loads((world.path("p") / "meta" / "model.json").read_text())
-    header = (world.path("p") / "include" / "model" / "model.h").read_text()
+    manifest = json.loads((world.path("p") / "meta" / "p.json").read_text())
+    header = (world.path("p") / "include" / "p" / "p.h").read_text()
     for key in ("arena", "weights", "state"):
         figure = told[f"{key}_bytes"]
         equal(manifest[f"{key}_bytes"], figure, f"{key}_bytes in the manifest")
-        contains(header, f"#define MODEL_{key.upper()}_BYTES {figure}u")
-    equal((world.path("p") / "data" / "model.weights.bin").stat().st_size, told["weights_bytes"], "the weights file")
+        contains(header, f"#define P_{key.upper()}_BYTES {figure}u")
+    equal((world.path("p") / "data" / "p.weights.bin").stat().st_size, told["weights_bytes"], "the weights file")
     check_json = json.loads(world.run([world.gcompile, "check", CLASSIFIER / "model.onnx", "--json"]).stdout)
     equal(check_json["weights_bytes"], told["weights_bytes"], "weights in the JSON of check")
     check(told["arena_bytes"] >= told["arena_lower_bound"] > 0, "the arena is at least its bound")

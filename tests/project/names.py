@@ -198,6 +198,23 @@ def case_tokens(world):
             check_name(world, title, reference, level)
 
 
+def case_lines(world):
+    """Emitted code is no wider than 110 columns, every kernel says which nodes it computes, and the README shows names as
+    they are."""
+    for name, flags in (("shapes_classifier", ()), ("streaming_denoiser", ()), ("tiny_attention", ("--target", "cuda"))):
+        project = world.example(name, f"lines_{name}", "--name", "plain", *flags)
+        sources = [*project.glob("src/*.c*"), *project.glob("src/*.h"), *project.glob("include/*/*.h*")]
+        for path in sources:
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                check(len(line) <= 110, f"{path.name}:{number} has {len(line)} columns: {line}")
+        kernels = "".join(path.read_text(encoding="utf-8") for path in sources if "_kernels" in path.name)
+        functions = set(re.findall(r"^(?:void|bool) (\w+)\(", kernels, re.MULTILINE))
+        told = re.findall(r"^// [^\n]* '[^\n]*(?:\n// [^\n]*)*->", kernels, re.MULTILINE)
+        check(len(functions) >= 3 and len(told) >= len(functions), f"{name}: {len(told)} comments of kernels {functions}")
+    readme = (world.path("lines_streaming_denoiser") / "README.md").read_text(encoding="utf-8")
+    check("&#95;" not in readme and "<code>cache_in</code>" in readme, readme)
+
+
 def case_compiles(world):
     reference = compile_project(world, plain, "reference", "-O3")
     for title in HOSTILE:

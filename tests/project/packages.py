@@ -241,7 +241,7 @@ def five_lines_are_right(world, python, model, sample):
     image, made = world.path("image.npy"), world.path("python.npy")
     world.run(["python3", ROOT / "scripts" / "tensors.py", "convert", sample / "input_0.pb", image])
     world.run([python, "-c", assignments(MODEL=model, INPUT=image, OUTPUT=made) + FIVE_LINES], cwd=world.folder, timeout=900)
-    world.compile(model, world.path("project"))
+    world.compile(model, world.path("project"), "--name", "model")
     world.run(["make", "-C", world.path("project"), "-j2", "build/model_run"], timeout=900)
     world.run([world.path("project") / "build" / "model_run", image, "--output-dir", world.path("by_hand")])
     by_hand, = world.path("by_hand").iterdir()

@@ -18,6 +18,12 @@ TEST(Names, LongNamesKeepTheirLastWords) {
   EXPECT_EQ(names(scope + "depthwise_conv2d_7/depthwise:0", "at_"), "at_depthwise_conv2d_7_depthwise_0");
   EXPECT_EQ(names(scope + "conv2d/Relu:0", "at_"), "at_call_functional_1_conv2d_relu_0");
   // One word that is too long for itself.
+  // The number of a block tells more than the words behind it.
+  EXPECT_EQ(names("blocks.13.mobile_inverted_conv.inverted_bottleneck.conv.weight", "w_"),
+            "w_blocks_13_bottleneck_conv_weight");
+  EXPECT_EQ(names("/model/layers.7/self_attn/k_proj/MatMul_output_0", ""),
+            "model_layers_7_self_attn_k_proj_mat_mul");
+  EXPECT_EQ(identifier_words("InstanceNormalization", 20), "instance");
   EXPECT_EQ(names(std::string(100, 'x') + "y", ""), std::string(39, 'x') + "y");
 }
 

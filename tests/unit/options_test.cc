@@ -99,6 +99,14 @@ TEST(Options, NamesComeFromTheFile) {
   EXPECT_EQ(name_of_model("std.onnx"), "std_model");
   EXPECT_EQ(name_of_model("\xc3\xa4\xc3\xb6.onnx"), "model");
   EXPECT_EQ(name_of_model("net"), "net");
+  // Half of all files are called so; what tells them apart is where they are to go.
+  EXPECT_EQ(name_of_model("model.onnx"), "out");
+  const auto name_in = [](const char* folder) { return program_name(parse({"a/model.onnx", "-o", folder})); };
+  EXPECT_EQ(name_in("build/Face-Detector//"), "face_detector");
+  EXPECT_EQ(name_in("3d"), "model_3d");
+  EXPECT_EQ(name_in("."), "model");
+  EXPECT_EQ(name_in("std"), "std_model");
+  EXPECT_EQ(program_name(parse({"check", "a/model.onnx"})), "model");
 }
 
 TEST(Options, BadNamesAreRefused) {

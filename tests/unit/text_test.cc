@@ -230,11 +230,11 @@ static_assert(1e-45f > 0.0f && 3.4028235e+38f == std::numeric_limits<float>::max
 
 }  // namespace
 TEST(WrapSignatures, BreaksLongParameterLists) {
-  EXPECT_EQ(
-      wrap_signatures("void f(int a, int b) {\n  g(aaaaaaaaaaaaaaaaaaaaaaaaaaaa, "
-                      "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb);\n}\n",
-                      50),
-      "void f(int a, int b) {\n  g(aaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb);\n}\n");
+  EXPECT_EQ(wrap_signatures("void f(int a, int b) {\n  g(aaaaaaaaaaaaaaaaaaaaaaaaaaaa, "
+                            "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb);\n}\n",
+                            50),
+            "void f(int a, int b) {\n  g(aaaaaaaaaaaaaaaaaaaaaaaaaaaa,\n      "
+            "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb);\n}\n");
   EXPECT_EQ(
       wrap_signatures("GLOBAL(64) void name(const float* first, const float* second, float* third);", 60),
       "GLOBAL(64) void name(const float* first,\n"

@@ -1,0 +1,10 @@
+# A microcontroller with a Cortex-M7 and its double-precision unit, by Debian's arm-none-eabi-gcc.
+set(CMAKE_SYSTEM_NAME Generic)
+set(CMAKE_SYSTEM_PROCESSOR arm)
+set(CMAKE_C_COMPILER arm-none-eabi-gcc)
+set(CMAKE_CXX_COMPILER arm-none-eabi-g++)
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+set(MACHINE "-mcpu=cortex-m7 -mthumb -mfpu=fpv5-d16 -mfloat-abi=hard -ffunction-sections -fdata-sections")
+set(CMAKE_C_FLAGS_INIT ${MACHINE})
+set(CMAKE_CXX_FLAGS_INIT ${MACHINE})
+set(CMAKE_ASM_FLAGS_INIT ${MACHINE})
