@@ -118,6 +118,19 @@ def check_loads(name, function, least):
     return f"{best} loads of 16 bytes before the first use, at least {least}", best >= least
 
 
+def check_waits(name, function, most):
+    """The wait for the grid before stands ahead of all loads, the fetches of weights ahead of it."""
+    texts = [text for label, text, _ in function if text]
+    waits = [i for i, text in enumerate(texts) if text.startswith("ACQBULK")]
+    loads = [i for i, text in enumerate(texts) if text.startswith(("LDG", "LDGSTS", "STG", "RED", "ATOMG"))]
+    fetches = [i for i, text in enumerate(texts) if text.startswith("CCTL.E.PF2")]
+    holds = bool(waits and fetches) and fetches[0] < waits[0] and all(i > waits[0] for i in loads) and len(waits) <= most
+    return f"{len(waits)} waits for the grid before, {len(fetches)} fetches, {len(loads)} accesses behind", holds
+
+
+# Of sm_90 and later.
+WAITS = [("gemv_kernel", check_waits, 1), ("tile_kernel", check_waits, 1)]
+
 # Of instances: a part of the mangled name, the check, its bound.
 GATES = [
     ("slab_kernelILNS_9PrecisionE0", check_slab, 220),
@@ -144,7 +157,8 @@ def disassemble(nvcc, nvdisasm, architecture, source, runtime, work):
 def check_all(functions, architecture):
     """Prints a line for each gate; whether all hold. A gate whose instance is missing fails."""
     is_good = True
-    for part, check, bound in GATES:
+    can_start_early = int(re.sub(r"\D", "", architecture)) >= 90
+    for part, check, bound in GATES + (WAITS if can_start_early else []):
         matching = [(name, function) for name, function in functions.items() if part in name]
         for name, function in matching or [(part, [])]:
             text, holds = check(name, function, bound)

@@ -65,4 +65,8 @@ void vectors(Queue& queue, const float* a, const Half* h, const BFloat16* b, con
   gemm<Precision::kFp32, Tile::kGemv1>(queue, 1, 64, 64, a, 64, f, 64, epilogue);
 }
 
+void tiles(Queue& queue, const float* a, const Half* h, float* y) {
+  gemm<Precision::kFp16, Tile::k64x64>(queue, 64, 64, 64, a, 64, h, 64, PlainEpilogue{y, 64});
+}
+
 }  // namespace GCRT_NAMESPACE
