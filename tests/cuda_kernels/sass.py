@@ -118,6 +118,18 @@ def check_loads(name, function, least):
     return f"{best} loads of 16 bytes before the first use, at least {least}", best >= least
 
 
+def check_epilogue(name, function, least):
+    """Operands of the epilogue that are read before a result is stored."""
+    best = run = 0
+    for text in (text for label, text, _ in function if text):
+        if text.startswith("LDG.") and ".128" in text.split()[0]:
+            run += 1
+            best = max(best, run)
+        elif text.startswith("STG"):
+            run = 0
+    return f"{best} loads of 16 bytes before a store, at least {least}", best >= least
+
+
 def check_waits(name, function, most):
     """The wait for the grid before stands ahead of all loads, the fetches of weights ahead of it."""
     texts = [text for label, text, _ in function if text]
@@ -140,6 +152,7 @@ GATES = [
     ("copy_kernelINS_11DenseSourceIf", check_copies, 12),
     ("copy_kernelINS_11DenseSourceINS_4Half", check_copies, 12),
     ("copy_kernelINS_10ConvSourceIf", check_copies, 12),
+    ("BatchedOutputINS_16ResidualEpilogue", check_epilogue, 4),
     ("gemv_kernelILi1ENS_4Half", check_loads, 4),
     ("gemv_kernelILi1ENS_8BFloat16", check_loads, 4),
     ("gemv_kernelILi1Ef", check_loads, 4),
