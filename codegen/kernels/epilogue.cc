@@ -254,8 +254,15 @@ void EpilogueWriter::write(CallWriter& writer) {
     code.line("static constexpr bool kIsHeavy = true;");
   }
   code.line("template <class L, class V>");
-  code.open("GCRT_INLINE void operator()(L lane, V acc0, std::ptrdiff_t m, std::ptrdiff_t n) const {");
-  if (!has_rows_) code.line("static_cast<void>(m);");
+  const bool in_parts =
+      writer.on_device();  // what a thread reads for several elements, it reads before it stores
+  code.open(fmt::format("GCRT_INLINE {}(L lane, V acc0, std::ptrdiff_t m, std::ptrdiff_t n) const {{",
+                        in_parts ? "auto value" : "void operator()"));
+  if (in_parts) {
+    code.line("static_cast<void>(lane), static_cast<void>(m), static_cast<void>(n);");
+  } else if (!has_rows_) {
+    code.line("static_cast<void>(m);");
+  }
   const auto half = [](ir::ElementType type) { return compute_type(type) != type; };
   ExpressionPrinter printer(loops_.dag, dependence, [&](int n, bool vector) -> std::string {
     const ScalarNode& node = loops_.dag[n];
@@ -270,13 +277,27 @@ void EpilogueWriter::write(CallWriter& writer) {
   printer.name_constants(std::move(constants));
   printer.set_vector_mask(1);
   printer.declare(code, {root}, 1);
-  const std::string value = printer.text(root, true);
+  std::string value = printer.text(root, true);
+  if (in_parts) {
+    code.line(fmt::format("return {};", value));
+    code.close();
+    code.line("template <class L, class V>");
+    code.open("GCRT_INLINE void put(L lane, V result, std::ptrdiff_t m, std::ptrdiff_t n) const {");
+    if (!has_rows_) code.line("static_cast<void>(m);");
+    value = "result";
+  }
   const char* function = half(result.element) ? "store_from_float" : "store";
   code.line(
       store.column == 1 || loops_.extents[static_cast<std::size_t>(column_)] == 1
           ? fmt::format("{}(lane, {}, {});", function, store.position, value)
           : fmt::format("{}_strided(lane, {}, {}, {});", function, store.position, store.column_step, value));
   code.close();
+  if (in_parts) {
+    code.line("template <class L, class V>");
+    code.open("GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {");
+    code.line("put(lane, value(lane, sums, m, n), m, n);");
+    code.close();
+  }
   code.close("};");
   writer.call().functor = code.text();
   // Loads, stores and plain arithmetic come with every kernel's own header.

@@ -409,8 +409,8 @@ class KernelWriter {
     }
     const Text name = Text(Symbol::kKernel) + "_kernel" + suffix;
     device_ += fmt::format("GCRT_GLOBAL({}) void ", threads) + name +
-               fmt::format("({}) {{\n{}}}\n", declarations, body);
-    launches_ += fmt::format("  launch(queue, {}, {}, {}, ", blocks, threads, shared) + name +
+               fmt::format("({}) {{\n  await_previous_grid();\n{}}}\n", declarations, body);
+    launches_ += fmt::format("  launch_overlapping(queue, {}, {}, {}, ", blocks, threads, shared) + name +
                  fmt::format("{});\n", arguments);
     ++count_;
   }

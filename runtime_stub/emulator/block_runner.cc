@@ -62,6 +62,7 @@ void BlockRunner::start(Thread& thread, Fiber* fiber) {
   const unsigned row = size.y == 1 && size.z == 1 ? 0 : thread.linear / size.x;
   thread.index = {thread.linear - row * size.x, row % size.y, row / size.y};
   thread.fiber = fiber;
+  thread.has_awaited = false;
   thread.copies.clear();
   thread.groups.clear();
   warps_[position_].unstarted &= ~(1u << (thread.linear % kWarp));
@@ -91,6 +92,9 @@ void BlockRunner::run_threads() {
 
 // A thread that has returned no longer counts in barriers and collectives.
 void BlockRunner::finish(Thread& thread) {
+  if (launch_->starts_early && !thread.has_awaited) {
+    die("a thread of a kernel that may start early has not waited for the grid before it");
+  }
   Warp& warp = warps_[position_];
   thread.fiber = nullptr;
   warp.alive &= ~(1u << (thread.linear % kWarp));
@@ -262,6 +266,8 @@ void check_shared_access(const void* pointer, std::size_t bytes) {
 }
 
 void block_barrier() { runner->barrier("barrier", false); }
+void await_previous_grid() { runner->current()->has_awaited = true; }
+
 int block_barrier_count(bool condition) {
   runner->barrier("barrier_count", condition);
   return runner->barrier_count();

@@ -23,6 +23,7 @@ struct Thread {
   unsigned linear = 0;
   Fiber* fiber = nullptr;  // null before the thread starts and after it returns
   const char* waits_at = nullptr;
+  bool has_awaited = false;         // the grid before
   std::vector<Copy> copies;         // in the order of issue
   std::vector<std::size_t> groups;  // how many of the copies each committed group ends after
 };

@@ -32,6 +32,7 @@ struct Launch {
   dim3 block;
   std::size_t shared_bytes;
   void* const* arguments;
+  bool starts_early = false;  // so that every thread must wait for the grid before
 };
 /// Runs every block to its end. `launch` is a valid configuration.
 void run_grid(const Launch& launch);

@@ -53,6 +53,7 @@ enum cudaError {
   cudaErrorNotReady = 600,
   cudaErrorNotSupported = 801,
   cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorLossyQuery = 912,
   cudaErrorUnknown = 999
 };
 using cudaError_t = cudaError;
@@ -93,7 +94,11 @@ using cudaEvent_t = struct CUevent_st*;
 using cudaGraph_t = struct CUgraph_st*;
 using cudaGraphNode_t = struct CUgraphNode_st*;
 using cudaGraphExec_t = struct CUgraphExec_st*;
-struct cudaGraphEdgeData;
+struct cudaGraphEdgeData {
+  unsigned char from_port;
+  unsigned char to_port;
+  unsigned char type;
+};
 
 struct cudaKernelNodeParams {
   void* func;
@@ -102,6 +107,26 @@ struct cudaKernelNodeParams {
   unsigned sharedMemBytes;
   void** kernelParams;
   void** extra;
+};
+struct cudaFuncAttributes {
+  int ptxVersion;
+  int binaryVersion;
+};
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+union cudaLaunchAttributeValue {
+  int programmaticStreamSerializationAllowed;
+};
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  cudaLaunchAttributeValue val;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim;
+  dim3 blockDim;
+  std::size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  cudaLaunchAttribute* attrs;
+  unsigned numAttrs;
 };
 struct cudaPointerAttributes {
   cudaMemoryType type;
@@ -196,6 +221,9 @@ cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute attribu
 cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
                              std::size_t shared_bytes, cudaStream_t stream);
 
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** arguments);
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel);
+
 namespace cuda_on_cpu {
 
 /// Ends the process with "cuda_on_cpu: MESSAGE", the kernel's grid position and the thread.
@@ -220,6 +248,9 @@ void block_barrier();
 /// The same, and how many of them (or whether any, all) hold `condition`.
 int block_barrier_count(bool condition);
 void warp_barrier();
+
+/// What every thread of a grid that may start early must call; dies at the end of one that has not.
+void await_previous_grid();
 
 /// Called once when the last live lane of a warp arrives; lanes[i] is what lane i published, null if it has
 /// returned.

@@ -124,6 +124,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaSuccess";
     case cudaErrorInvalidValue:
       return "cudaErrorInvalidValue";
+    case cudaErrorLossyQuery:
+      return "cudaErrorLossyQuery";
     case cudaErrorMemoryAllocation:
       return "cudaErrorMemoryAllocation";
     case cudaErrorInvalidConfiguration:

@@ -21,6 +21,7 @@ struct CUgraphNode_st {
   dim3 grid;
   dim3 block;
   std::size_t shared_bytes = 0;
+  bool starts_early = false;
   std::vector<std::unique_ptr<unsigned char[]>> arguments;
   // Copy and fill.
   void* target = nullptr;
@@ -98,7 +99,8 @@ void execute(const CUgraphNode_st& node) {
   } else {
     std::vector<void*> arguments;
     for (const auto& argument : node.arguments) arguments.push_back(argument.get());
-    run_grid({node.kernel, node.signature, node.grid, node.block, node.shared_bytes, arguments.data()});
+    run_grid({node.kernel, node.signature, node.grid, node.block, node.shared_bytes, arguments.data(),
+              node.starts_early});
     check_ends();
   }
 }
@@ -130,6 +132,7 @@ std::unique_ptr<CUgraphNode_st> copy_of(const CUgraphNode_st& node) {
   copy->grid = node.grid;
   copy->block = node.block;
   copy->shared_bytes = node.shared_bytes;
+  copy->starts_early = node.starts_early;
   copy->target = node.target;
   copy->source = node.source;
   copy->bytes = node.bytes;
@@ -150,6 +153,13 @@ void cuda_on_cpu::declare_kernel(const void* kernel, const Signature* signature)
   kernels().insert({kernel, {signature, kSharedBytesWithoutAsking}});
 }
 
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
+  const std::lock_guard<std::mutex> lock(kernels_mutex);
+  if (kernels().count(kernel) == 0) return fail(cudaErrorInvalidDeviceFunction);
+  *attributes = {90, 90};  // kernels wait for the grid before them where they say so
+  return cudaSuccess;
+}
+
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   const std::size_t bytes = static_cast<std::size_t>(value);
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || bytes > kMostSharedBytes) {
@@ -164,14 +174,21 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute
 
 cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
                              std::size_t shared_bytes, cudaStream_t stream) {
+  const cudaLaunchConfig_t config = {grid, block, shared_bytes, stream, nullptr, 0};
+  return cudaLaunchKernelExC(&config, kernel, arguments);
+}
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** arguments) {
   auto node = std::make_unique<CUgraphNode_st>();
   node->kernel = kernel;
-  node->grid = grid;
-  node->block = block;
-  node->shared_bytes = shared_bytes;
+  node->grid = config->gridDim;
+  node->block = config->blockDim;
+  node->shared_bytes = config->dynamicSmemBytes;
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    node->starts_early |= config->attrs[i].val.programmaticStreamSerializationAllowed != 0;
+  }
   if (const cudaError_t error = check_launch(*node); error != cudaSuccess) return error;
   keep_arguments(*node, arguments);
-  return submit(stream, std::move(node));
+  return submit(config->stream, std::move(node));
 }
 
 cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind,
@@ -266,7 +283,11 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
   if (id != nullptr) *id = 1;
   if (graph != nullptr) *graph = stream->capture.get();
   if (dependencies != nullptr) *dependencies = &stream->last;
-  if (edges != nullptr) *edges = nullptr;
+  // A programmatic edge has data, which the caller must take.
+  static constexpr cudaGraphEdgeData kProgrammatic = {1, 0, 1};
+  const bool is_programmatic = stream->last != nullptr && stream->last->starts_early;
+  if (dependencies != nullptr && edges == nullptr && is_programmatic) return fail(cudaErrorLossyQuery);
+  if (edges != nullptr) *edges = is_programmatic ? &kProgrammatic : nullptr;
   if (count != nullptr) *count = stream->last == nullptr ? 0 : 1;
   return cudaSuccess;
 }

@@ -37,6 +37,14 @@ struct RecordingEpilogue {
   std::ptrdiff_t entry;  // elements before this batch entry
   std::ptrdiff_t total;
   template <class L, class V>
+  GCRT_DEVICE V value(L, V sums, std::ptrdiff_t, std::ptrdiff_t) const {
+    return sums;
+  }
+  template <class L, class V>
+  GCRT_DEVICE void put(L lane, V result, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    (*this)(lane, result, m, n);
+  }
+  template <class L, class V>
   GCRT_DEVICE void operator()(L, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
     constexpr int kCount = L::value;
     static_assert(kCount <= kMaxLanes && kLanesOf<V> == kCount, "as many lanes as promised");

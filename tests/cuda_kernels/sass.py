@@ -118,6 +118,31 @@ def check_loads(name, function, least):
     return f"{best} loads of 16 bytes before the first use, at least {least}", best >= least
 
 
+def check_epilogue(name, function, least):
+    """Operands of the epilogue that are read before a result is stored."""
+    best = run = 0
+    for text in (text for label, text, _ in function if text):
+        if text.startswith("LDG.") and ".128" in text.split()[0]:
+            run += 1
+            best = max(best, run)
+        elif text.startswith("STG"):
+            run = 0
+    return f"{best} loads of 16 bytes before a store, at least {least}", best >= least
+
+
+def check_waits(name, function, most):
+    """The wait for the grid before stands ahead of all loads, the fetches of weights ahead of it."""
+    texts = [text for label, text, _ in function if text]
+    waits = [i for i, text in enumerate(texts) if text.startswith("ACQBULK")]
+    loads = [i for i, text in enumerate(texts) if text.startswith(("LDG", "LDGSTS", "STG", "RED", "ATOMG"))]
+    fetches = [i for i, text in enumerate(texts) if text.startswith("CCTL.E.PF2")]
+    holds = bool(waits and fetches) and fetches[0] < waits[0] and all(i > waits[0] for i in loads) and len(waits) <= most
+    return f"{len(waits)} waits for the grid before, {len(fetches)} fetches, {len(loads)} accesses behind", holds
+
+
+# Of sm_90 and later.
+WAITS = [("gemv_kernel", check_waits, 1), ("tile_kernel", check_waits, 1)]
+
 # Of instances: a part of the mangled name, the check, its bound.
 GATES = [
     ("slab_kernelILNS_9PrecisionE0", check_slab, 220),
@@ -127,6 +152,7 @@ GATES = [
     ("copy_kernelINS_11DenseSourceIf", check_copies, 12),
     ("copy_kernelINS_11DenseSourceINS_4Half", check_copies, 12),
     ("copy_kernelINS_10ConvSourceIf", check_copies, 12),
+    ("BatchedOutputINS_16ResidualEpilogue", check_epilogue, 4),
     ("gemv_kernelILi1ENS_4Half", check_loads, 4),
     ("gemv_kernelILi1ENS_8BFloat16", check_loads, 4),
     ("gemv_kernelILi1Ef", check_loads, 4),
@@ -144,7 +170,8 @@ def disassemble(nvcc, nvdisasm, architecture, source, runtime, work):
 def check_all(functions, architecture):
     """Prints a line for each gate; whether all hold. A gate whose instance is missing fails."""
     is_good = True
-    for part, check, bound in GATES:
+    can_start_early = int(re.sub(r"\D", "", architecture)) >= 90
+    for part, check, bound in GATES + (WAITS if can_start_early else []):
         matching = [(name, function) for name, function in functions.items() if part in name]
         for name, function in matching or [(part, [])]:
             text, holds = check(name, function, bound)

@@ -65,4 +65,29 @@ void vectors(Queue& queue, const float* a, const Half* h, const BFloat16* b, con
   gemm<Precision::kFp32, Tile::kGemv1>(queue, 1, 64, 64, a, 64, f, 64, epilogue);
 }
 
+// As the compiler prints one with a residual.
+struct ResidualEpilogue {
+  static constexpr int kMaxLanes = 4;
+  const float* residual;
+  float* y;
+  std::ptrdiff_t stride;
+  template <class L, class V>
+  GCRT_INLINE auto value(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    return sums + load(lane, residual + m * stride + n);
+  }
+  template <class L, class V>
+  GCRT_INLINE void put(L lane, V result, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    store(lane, y + m * stride + n, result);
+  }
+  template <class L, class V>
+  GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    put(lane, value(lane, sums, m, n), m, n);
+  }
+  GCRT_INLINE ResidualEpilogue at_batch(std::ptrdiff_t) const { return *this; }
+};
+
+void tiles(Queue& queue, const float* a, const Half* h, float* y) {
+  gemm<Precision::kFp16, Tile::k64x64>(queue, 64, 64, 64, a, 64, h, 64, ResidualEpilogue{y, y, 64});
+}
+
 }  // namespace GCRT_NAMESPACE

@@ -10,6 +10,7 @@ using cuda_test::Device;
 using cuda_test::Pinned;
 
 GCRT_GLOBAL(64) void add_scaled(const float* x, float* y, float factor, int count) {
+  await_previous_grid();
   const int i = static_cast<int>(blockIdx.x * blockDim.x) + thread_rank();
   if (i < count) y[i] = y[i] + x[i] * factor;
 }
@@ -27,10 +28,34 @@ struct Schedule {
     copy(queue, arena, input, kCount * 4);
     launch(queue, blocks_for(kCount, 64), 64, 0, &add_scaled, arena, arena + kCount, 3.0f, kCount);
     launch(queue, 0, 64, 0, &add_scaled, arena, arena + kCount, 3.0f, kCount);
-    launch(queue, blocks_for(kCount, 64), 64, 0, &add_scaled, arena, arena + kCount, factor, kCount);
+    launch_overlapping(queue, blocks_for(kCount, 64), 64, 0, &add_scaled, arena, arena + kCount, factor,
+                       kCount);
     copy(queue, output, arena + kCount, kCount * 4);
   }
 };
+
+// A launch that may start early leaves an edge with data behind, which a query that does not take it must not
+// lose.
+TEST(Graph, EdgesOfEarlyLaunchesHaveData) {
+  const Device<float> x(std::vector<float>{1.0f}), y(std::vector<float>{0.0f});
+  Queue queue;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&queue.stream, cudaStreamNonBlocking), cudaSuccess);
+  GraphStep steps[1] = {};
+  queue.mode = QueueMode::kRecord;
+  queue.steps = steps;
+  queue.capacity = 1;
+  ASSERT_EQ(cudaStreamBeginCapture(queue.stream, cudaStreamCaptureModeRelaxed), cudaSuccess);
+  launch_overlapping(queue, 1, 64, 0, &add_scaled, x.data(), y.data(), 1.0f, 1);
+  EXPECT_EQ(queue.error, cudaSuccess);
+  EXPECT_EQ(queue.count, 1);
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaGraphNode_t* nodes = nullptr;
+  EXPECT_EQ(cudaStreamGetCaptureInfo(queue.stream, &status, nullptr, nullptr, &nodes), cudaErrorLossyQuery);
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(queue.stream, &graph), cudaSuccess);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(queue.stream);
+}
 
 std::vector<float> counting(float start) {
   std::vector<float> values(kCount);

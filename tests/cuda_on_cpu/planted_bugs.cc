@@ -27,6 +27,19 @@ void read_neighbour(const float* x, float* y) {
   y[rank] = shared[(rank + Distance) % kThreads];
 }
 
+// Launched such that it may start before the grid in front of it has ended.
+template <bool Bug>
+GCRT_GLOBAL(kThreads)
+void start_early(const float* x, float* y) {
+  const int rank = thread_rank();
+  if (Bug && rank == 77) {
+    y[rank] = x[rank];
+    return;
+  }
+  await_previous_grid();
+  y[rank] = x[rank];
+}
+
 // The buffer is written again before all have read it.
 template <bool Bug>
 GCRT_GLOBAL(kThreads)
@@ -167,7 +180,8 @@ struct Case {
   void (*wrong)(const float*, float*);
   std::size_t right_shared;
   std::size_t wrong_shared;
-  int distance;  // y[i] is x[i + distance]
+  int distance;        // y[i] is x[i + distance]
+  bool early = false;  // by launch_early
 };
 
 constexpr std::size_t kBytes = kThreads * sizeof(float);
@@ -188,6 +202,7 @@ const Case kCases[] = {
     {"two_meetings", &meet_in_two_places<false>, &meet_in_two_places<true>, 0, 0, 0},
     {"missing_lane", &multiply_without_lane<false>, &multiply_without_lane<true>, 0, 0, 0},
     {"unwritten_result", &forget_the_tail<false>, &forget_the_tail<true>, 0, 0, 0},
+    {"missing_wait_for_grid", &start_early<false>, &start_early<true>, 0, 0, 0, true},
 };
 
 int run(const Case& test, bool wrong) {
@@ -200,8 +215,16 @@ int run(const Case& test, bool wrong) {
   cudaMalloc(&y, kBytes);
   Queue queue;
   copy(queue, x, input.data(), kBytes);
-  launch(queue, 1, kThreads, wrong ? test.wrong_shared : test.right_shared, wrong ? test.wrong : test.right,
-         x, y);
+  const auto kernel = wrong ? test.wrong : test.right;
+  if (test.early) {
+    const float* from = x;
+    void* arguments[] = {&from, &y, nullptr};
+    cuda_on_cpu::declare_kernel(kernel);
+    keep_error(queue,
+               launch_early(reinterpret_cast<const void*>(kernel), 1, kThreads, arguments, 0, nullptr));
+  } else {
+    launch(queue, 1, kThreads, wrong ? test.wrong_shared : test.right_shared, kernel, x, y);
+  }
   copy(queue, output.data(), y, kBytes);
   bool right = queue.error == cudaSuccess;
   if (!right) std::printf("%s: %s\n", test.name, cudaGetErrorString(queue.error));

@@ -251,6 +251,7 @@ template <Precision P, class Config, AttentionMaskKind kMask, int kHeadSize, cla
 GCRT_GLOBAL_BLOCKS(Config::kThreads, 1)
 void attention_kernel(AttentionShape s, const float* q, const float* k, const float* v, AttentionMask mask,
                       AttentionCopies copies, AttentionParts parts, E epilogue) {
+  await_previous_grid();
   using Product = FloatProduct<P>;
   constexpr int kRows = Config::kRows;
   constexpr int kKeys = Config::kKeys;
@@ -387,6 +388,7 @@ constexpr int kJoinThreads = 128;
 template <class E>
 GCRT_GLOBAL_BLOCKS(kJoinThreads, 1)
 void join_attention_kernel(AttentionShape s, AttentionParts parts, E epilogue) {
+  await_previous_grid();
   const int quads = (s.value_size + 3) / 4;
   const int index = static_cast<int>(blockIdx.x) * kJoinThreads + static_cast<int>(threadIdx.x);
   const int row = index / quads;
@@ -438,15 +440,16 @@ inline void attention(Queue& queue, const AttentionShape& s, const float* q, con
   const int steps = (s.keys + Config::kKeys - 1) / Config::kKeys;
   const int split_keys = (steps + split.splits - 1) / split.splits * Config::kKeys;
   const AttentionParts parts{split.workspace, statistics, stride, split.splits, split_keys};
-  launch(queue,
-         dim3(static_cast<unsigned>(ceil_div(s.rows(), Config::kRows)), static_cast<unsigned>(split.splits),
-              entries),
-         dim3(Config::kThreads), Config::kSharedBytes, attention_kernel<P, Config, kMask, kHeadSize, E>, s, q,
-         k, v, mask, copies, parts, epilogue);
+  launch_overlapping(queue,
+                     dim3(static_cast<unsigned>(ceil_div(s.rows(), Config::kRows)),
+                          static_cast<unsigned>(split.splits), entries),
+                     dim3(Config::kThreads), Config::kSharedBytes,
+                     attention_kernel<P, Config, kMask, kHeadSize, E>, s, q, k, v, mask, copies, parts,
+                     epilogue);
   if (split.splits > 1) {
     const std::ptrdiff_t threads = s.rows() * (stride / 4);
-    launch(queue, dim3(static_cast<unsigned>(ceil_div(threads, kJoinThreads)), entries), dim3(kJoinThreads),
-           0, join_attention_kernel<E>, s, parts, epilogue);
+    launch_overlapping(queue, dim3(static_cast<unsigned>(ceil_div(threads, kJoinThreads)), entries),
+                       dim3(kJoinThreads), 0, join_attention_kernel<E>, s, parts, epilogue);
   }
 }
 

@@ -72,6 +72,7 @@ template <int kKernel, int kStride, class Sum, class TX, class TW, class E>
 GCRT_GLOBAL_BLOCKS(kDepthwiseThreads, 1)
 void depthwise_kernel(ConvShape s, const TX* x, const TW* w, const Sum* offsets, TX fill,
                       DepthwiseAccess access, E epilogue) {
+  await_previous_grid();
   using V = Pack<Sum, 4>;
   constexpr int kPixels = kDepthwisePixels;
   constexpr int kInputs = kKernel > 0 ? (kPixels - 1) * kStride + kKernel : kPixels;
@@ -142,8 +143,9 @@ inline void launch_depthwise(Queue& queue, const ConvShape& s, const TX* x, cons
   const bool is_strided = (s.in_pixel_stride | s.in_row_stride | s.in_image_stride) % 4 != 0;
   const DepthwiseAccess access{s.out_c == s.in_c && !is_strided && fits(x), s.out_c % 4 == 0 && fits(w)};
   if (output_pixels(s) <= 0) return;
-  launch(queue, dim3(depthwise_blocks(s)), dim3(kDepthwiseThreads), 0,
-         depthwise_kernel<kKernel, kStride, Sum, TX, TW, E>, s, x, w, offsets, fill, access, epilogue);
+  launch_overlapping(queue, dim3(depthwise_blocks(s)), dim3(kDepthwiseThreads), 0,
+                     depthwise_kernel<kKernel, kStride, Sum, TX, TW, E>, s, x, w, offsets, fill, access,
+                     epilogue);
 }
 
 // A depthwise convolution: groups == in_c, out_c a multiple of in_c, output channel c reads input channel

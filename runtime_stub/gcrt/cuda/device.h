@@ -82,6 +82,18 @@ GCRT_DEVICE void warp_sync() {
 #endif
 }
 
+// Waits until the grid before this one in the stream has ended and what it wrote is seen. The first thing
+// that every thread of a kernel for launch_overlapping() does, but for reads and fetches of constants; then
+// the grid behind may start to do the same. Does nothing below sm_90 and after any other launch.
+GCRT_DEVICE void await_previous_grid() {
+#if !defined(__CUDACC__)
+  cuda_on_cpu::await_previous_grid();
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 // The place of the thread in its block, x fastest; of the lane in its warp; of the warp in its block.
 GCRT_DEVICE int thread_rank() {
 #if defined(__CUDACC__)
@@ -256,6 +268,15 @@ GCRT_DEVICE Bytes16 load_streaming_16(const void* p) {
   std::memcpy(&result, p, 16);
 #endif
   return result;
+}
+
+// Brings the line of memory at p into the second-level cache. The address lies in the operand.
+GCRT_DEVICE void prefetch(const void* p) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+#else
+  static_cast<void>(p);
+#endif
 }
 
 // Adds to memory that other threads add to, and returns what was there. float: the order of the sum is not

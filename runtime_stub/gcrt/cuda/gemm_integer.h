@@ -99,6 +99,15 @@ struct OffsetEpilogue {
   E epilogue;
   const std::int32_t* offsets;
 
+  template <class L, class V, class F = E>
+  GCRT_INLINE auto value(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const
+      -> decltype(std::declval<const F&>().value(lane, sums, m, n)) {
+    return epilogue.value(lane, add(sums, load(lane, offsets + n)), m, n);
+  }
+  template <class L, class V>
+  GCRT_INLINE void put(L lane, V result, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    epilogue.put(lane, result, m, n);
+  }
   template <class L, class V>
   GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
     epilogue(lane, add(sums, load(lane, offsets + n)), m, n);

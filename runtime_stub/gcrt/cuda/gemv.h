@@ -123,11 +123,17 @@ void gemv_kernel(DenseSource<float> a, DenseSource<TB> b, GemvGrid grid, Output 
   for (int m = 0; m < kRows; ++m) {
     a_rows[m] = a.data + a.batch.offset(entry) + (m < a.rows ? m : a.rows - 1) * a.row_stride;
   }
+  // What the first loads of B will want, while the kernel before still makes A.
+  const int step = grid.parts * 32 * kChunk;
+  int k = (part * 32 + lane) * kChunk;
+  GCRT_UNROLL
+  for (int n = 0; n < kGemvColumns; ++n) {
+    if (k < grid.depth) prefetch(b_rows[n] + k);
+  }
+  await_previous_grid();
   float sums[kCount] = {};
   const bool is_a_aligned = a.bytes == 16;
   const bool is_b_aligned = b.bytes == 16;
-  const int step = grid.parts * 32 * kChunk;
-  int k = (part * 32 + lane) * kChunk;
   if (is_a_aligned && is_b_aligned) {
     for (; k + kChunk <= grid.depth; k += step) {
       const RawChunk<TB> raw[kGemvColumns] = {RawChunk<TB>(b_rows[0] + k), RawChunk<TB>(b_rows[1] + k),
@@ -191,8 +197,8 @@ inline void gemv(Queue& queue, const DenseSource<float>& a, const DenseSource<TB
   constexpr std::size_t kSharedBytes = kGemvWarps * kRows * kGemvColumns * sizeof(float);
   for (grid.first_entry = 0; grid.first_entry < entries; grid.first_entry += kMaxGridZ) {
     const int left = entries - grid.first_entry;
-    launch(queue, dim3(blocks, static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ)),
-           dim3(kGemvThreads), kSharedBytes, gemv_kernel<kRows, TB, Output>, a, b, grid, output);
+    launch_overlapping(queue, dim3(blocks, static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ)),
+                       dim3(kGemvThreads), kSharedBytes, gemv_kernel<kRows, TB, Output>, a, b, grid, output);
   }
 }
 

@@ -9,6 +9,9 @@
 
 #include "gcrt/config.h"
 
+// Whether the runtime knows graphs with programmatic edges.
+#define GCRT_HAS_OVERLAP (CUDART_VERSION >= 12030)
+
 namespace GCRT_NAMESPACE {
 
 using Stream = cudaStream_t;
@@ -60,9 +63,16 @@ inline void record_step(Queue& queue, std::uint64_t fingerprint) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaGraphNode_t* nodes = nullptr;
   std::size_t count = 0;
+#if GCRT_HAS_OVERLAP
+  // Programmatic edges have data, and a query that does not ask for it fails.
+  const cudaGraphEdgeData* edges = nullptr;
 #if CUDART_VERSION >= 13000
   keep_error(queue,
-             cudaStreamGetCaptureInfo(queue.stream, &status, nullptr, nullptr, &nodes, nullptr, &count));
+             cudaStreamGetCaptureInfo(queue.stream, &status, nullptr, nullptr, &nodes, &edges, &count));
+#else
+  keep_error(queue,
+             cudaStreamGetCaptureInfo_v3(queue.stream, &status, nullptr, nullptr, &nodes, &edges, &count));
+#endif
 #else
   keep_error(queue, cudaStreamGetCaptureInfo_v2(queue.stream, &status, nullptr, nullptr, &nodes, &count));
 #endif
@@ -119,10 +129,44 @@ inline cudaError_t allow_shared_memory(const void* kernel) {
   return error;
 }
 
+// Whether the machine code of a kernel waits for the grid before it: code compiled from PTX of an older
+// architecture has no such instruction, whatever device runs it.
+inline bool waits_for_previous_grid(const void* kernel) {
+#if GCRT_HAS_OVERLAP
+  cudaFuncAttributes attributes = {};
+  if (cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess) return attributes.ptxVersion >= 90;
+  static_cast<void>(cudaGetLastError());
+#else
+  static_cast<void>(kernel);
+#endif
+  return false;
+}
+
+// As cudaLaunchKernel, but blocks may start while those of the kernel before are still at work.
+inline cudaError_t launch_early(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                                std::size_t shared_bytes, Stream stream) {
+#if GCRT_HAS_OVERLAP
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = 1;
+  return cudaLaunchKernelExC(&config, kernel, arguments);
+#else
+  return cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, stream);
+#endif
+}
+
 // Starts kernel(arguments...), converted to the kernel's parameter types. A grid without blocks is no work.
+// `early`: in a captured run its blocks may start before the kernel in front has ended.
 template <class... P, class... A>
-void launch(Queue& queue, dim3 grid, dim3 block, std::size_t shared_bytes, void (*kernel)(P...),
-            A&&... arguments) {
+void launch_kernel(Queue& queue, bool early, dim3 grid, dim3 block, std::size_t shared_bytes,
+                   void (*kernel)(P...), A&&... arguments) {
   static_assert(sizeof...(P) == sizeof...(A), "one argument for each parameter of the kernel");
   if (queue.error != cudaSuccess || grid.x == 0 || grid.y == 0 || grid.z == 0) return;
 #if !defined(__CUDACC__)
@@ -152,10 +196,26 @@ void launch(Queue& queue, dim3 grid, dim3 block, std::size_t shared_bytes, void 
     }
     if (shared_bytes > kSharedBytesWithoutAsking) keep_error(queue, allow_shared_memory(function));
     if (queue.error != cudaSuccess) return;
-    keep_error(queue, cudaLaunchKernel(function, grid, block, pointers, shared_bytes, queue.stream));
+    const bool overlaps = early && queue.mode == QueueMode::kRecord && waits_for_previous_grid(function);
+    keep_error(queue, overlaps
+                          ? launch_early(function, grid, block, pointers, shared_bytes, queue.stream)
+                          : cudaLaunchKernel(function, grid, block, pointers, shared_bytes, queue.stream));
     if (queue.mode == QueueMode::kRecord) record_step(queue, fingerprint);
   };
   start(static_cast<A&&>(arguments)...);
+}
+
+template <class... P, class... A>
+void launch(Queue& queue, dim3 grid, dim3 block, std::size_t shared_bytes, void (*kernel)(P...),
+            A&&... arguments) {
+  launch_kernel(queue, false, grid, block, shared_bytes, kernel, static_cast<A&&>(arguments)...);
+}
+
+// The same of a kernel that calls await_previous_grid().
+template <class... P, class... A>
+void launch_overlapping(Queue& queue, dim3 grid, dim3 block, std::size_t shared_bytes, void (*kernel)(P...),
+                        A&&... arguments) {
+  launch_kernel(queue, true, grid, block, shared_bytes, kernel, static_cast<A&&>(arguments)...);
 }
 
 // Work that a library starts on the stream with pointers that no run changes: an update refuses to move it.

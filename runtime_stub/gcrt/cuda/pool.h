@@ -36,6 +36,7 @@ GCRT_INLINE Pack<T, L> pool_window(const ConvShape& s, const T* pixel, const Tap
 template <int L, class T, class P, class E>
 GCRT_GLOBAL_BLOCKS(kPoolThreads, 1)
 void pool_kernel(ConvShape s, const T* x, P pooling, PoolCount counted, E epilogue) {
+  await_previous_grid();
   const unsigned runs = static_cast<unsigned>(s.in_c / L);
   const unsigned index = blockIdx.x * kPoolThreads + threadIdx.x;
   const int m = static_cast<int>(index / runs);
@@ -66,8 +67,8 @@ inline void pool2d(Queue& queue, const ConvShape& s, const T* x, const P& poolin
     constexpr int kRun = decltype(lanes)::value;
     const std::ptrdiff_t threads = output_pixels(s) * (s.in_c / kRun);
     if (threads <= 0) return;
-    launch(queue, dim3(static_cast<unsigned>(ceil_div(threads, kPoolThreads))), dim3(kPoolThreads), 0,
-           pool_kernel<kRun, T, P, E>, s, x, pooling, counted, epilogue);
+    launch_overlapping(queue, dim3(static_cast<unsigned>(ceil_div(threads, kPoolThreads))),
+                       dim3(kPoolThreads), 0, pool_kernel<kRun, T, P, E>, s, x, pooling, counted, epilogue);
   };
   if constexpr (L > 1) {
     const bool is_strided = ((s.in_pixel_stride | s.in_row_stride | s.in_image_stride) % L) != 0;

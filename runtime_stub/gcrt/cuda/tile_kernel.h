@@ -125,6 +125,9 @@ void tile_kernel(A source_a, B source_b, TileGrid grid, Output output) {
   const int warp_row = warp % Config::kSize.warps_along_rows * Config::kWarpRows;
   const int warp_column = warp / Config::kSize.warps_along_rows * Config::kWarpColumns;
 
+  source_b.template prefetch_rows<Config::kThreads>(entry, column, Config::kColumns,
+                                                    first_slab * Product::kDepth, slabs * Product::kDepth);
+  await_previous_grid();
   typename A::template Cursor<Config::kRows, Config::kThreads, Product::kDepth> cursor_a(
       source_a, entry, row, first_slab * Product::kDepth);
   typename B::template Cursor<Config::kColumns, Config::kThreads, Product::kDepth> cursor_b(
@@ -171,6 +174,7 @@ constexpr int kAddThreads = 256;
 template <class T, class Output>
 GCRT_GLOBAL_BLOCKS(kAddThreads, 1)
 void add_parts_kernel(PartOutput<T> parts, int rows, int columns, int first_entry, Output output) {
+  await_previous_grid();
   const unsigned quads = static_cast<unsigned>((columns + 3) / 4);
   const unsigned index = blockIdx.x * kAddThreads + threadIdx.x;
   const int m = static_cast<int>(index / quads);
@@ -197,8 +201,9 @@ inline void add_parts(Queue& queue, const PartOutput<T>& parts, int rows, int co
   const unsigned blocks = static_cast<unsigned>((quads + kAddThreads - 1) / kAddThreads);
   for (int entry = 0; entry < entries; entry += kMaxGridZ) {
     const int left = entries - entry;
-    launch(queue, dim3(blocks, static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ)), dim3(kAddThreads),
-           0, add_parts_kernel<T, Output>, parts, rows, columns, entry, output);
+    launch_overlapping(queue, dim3(blocks, static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ)),
+                       dim3(kAddThreads), 0, add_parts_kernel<T, Output>, parts, rows, columns, entry,
+                       output);
   }
 }
 
@@ -214,8 +219,8 @@ inline void launch_tiles(Queue& queue, const A& a, const B& b, TileGrid grid, in
   for (grid.first_z = 0; grid.first_z < count; grid.first_z += kMaxGridZ) {
     for (grid.first_y = 0; grid.first_y < column_tiles; grid.first_y += kMaxGridZ) {
       const dim3 blocks(blocks_x, at_most(column_tiles - grid.first_y), at_most(count - grid.first_z));
-      launch(queue, blocks, dim3(Config::kThreads), Stages::kSharedBytes,
-             tile_kernel<Config, Product, A, B, Output>, a, b, grid, output);
+      launch_overlapping(queue, blocks, dim3(Config::kThreads), Stages::kSharedBytes,
+                         tile_kernel<Config, Product, A, B, Output>, a, b, grid, output);
     }
   }
 }

@@ -86,6 +86,23 @@ struct DenseSource {
   int bytes;  // of one copy
   BatchStrides batch;
 
+  // Fetches the lines of `count` rows that a block will copy, from first_k on: at most kMostLines by a
+  // thread. B is mostly weights, which are there before the kernel in front has ended; of others nothing is
+  // read here.
+  template <int kThreads>
+  GCRT_DEVICE void prefetch_rows(int z, int first_row, int count, int first_k, int length) const {
+    constexpr int kLine = 128 / static_cast<int>(sizeof(T));
+    constexpr int kMostLines = 8;
+    const int end = first_k + length < depth ? first_k + length : depth;
+    const int most = rows - first_row < count ? rows - first_row : count;
+    const int lines = (end - first_k + kLine - 1) / kLine;
+    int line = static_cast<int>(threadIdx.x);
+    for (int i = 0; i < kMostLines && line < lines * most; ++i, line += kThreads) {
+      const int k = line / most;
+      prefetch(data + batch.offset(z) + (first_row + line - k * most) * row_stride + (first_k + k * kLine));
+    }
+  }
+
   // Rows beyond the last are copies of it: nothing reads their products. Only the end of the depth has
   // bounds.
   template <int kRows, int kThreads, int kDepth>
@@ -144,6 +161,10 @@ struct StridedSource {
   int depth;
   int bytes;  // 16 only where stride_n is 1
   BatchStrides batch;
+
+  // Known at run time: nothing is there to be fetched.
+  template <int kThreads>
+  GCRT_DEVICE void prefetch_rows(int, int, int, int, int) const {}
 
   template <int kColumns, int kThreads, int kDepth>
   struct Cursor {
