@@ -6,7 +6,7 @@
 #include "storyteller/storyteller.h"
 #include "words.h"
 
-enum { kWordCount = sizeof(kWords) / sizeof(kWords[0]), kContext = 96 };
+enum { kWordCount = sizeof(kWords) / sizeof(kWords[0]), kContext = 64 };
 
 static _Alignas(STORYTELLER_ALIGN) unsigned char arena[STORYTELLER_ARENA_BYTES];
 static _Alignas(STORYTELLER_ALIGN) unsigned char state[STORYTELLER_STATE_BYTES];

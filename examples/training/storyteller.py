@@ -158,7 +158,7 @@ def loss_of(network, probe, ids):
     return tape.cross_entropy(logits, following) + asked + hints[0]
 
 
-def train(steps=1600, batch=24, rate=4e-3):
+def train(steps=1200, batch=24, rate=4e-3):
     """The trained network; prints how many words of answers it finds in stories that it has not seen."""
     random = np.random.default_rng(60)
     network = Network(random)
