@@ -27,7 +27,7 @@ static void record(int number) {
   }
 }
 
-static int failed(const char *what, const char *why) {
+static int failed(const char* what, const char* why) {
   printf("%s: %s\n", what, why);
   return 1;
 }
@@ -36,7 +36,7 @@ int main(void) {
   float probabilities[SHAPES_OUTPUT_PROBABILITIES_ELEMENTS];
   const denoiser_inputs inputs = {.frame = frame};
   const denoiser_outputs outputs = {.clean = clean};
-  const char *wrong = models_start();
+  const char* wrong = models_start();
   if (wrong != NULL) return failed("start", wrong);
 
   draw_square();

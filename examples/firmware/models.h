@@ -5,10 +5,10 @@
 #include "denoiser/denoiser.h"
 #include "shapes/shapes.h"
 
-const char *models_start(void); /* what is wrong; NULL: nothing */
-const char *classify(const float image[SHAPES_INPUT_IMAGE_ELEMENTS],
+const char* models_start(void); /* what is wrong; NULL: nothing */
+const char* classify(const float image[SHAPES_INPUT_IMAGE_ELEMENTS],
                      float probabilities[SHAPES_OUTPUT_PROBABILITIES_ELEMENTS]);
 /* One frame; the state stays. */
-const char *denoise(const denoiser_inputs *inputs, const denoiser_outputs *outputs);
+const char* denoise(const denoiser_inputs* inputs, const denoiser_outputs* outputs);
 
 #endif

@@ -20,7 +20,7 @@ __attribute__((section(".vectors"), used)) static const uintptr_t vectors[16] = 
 
 void reset(void) {
   /* CPACR, ARM DDI 0403, B3.2.20 */
-  volatile uint32_t *const coprocessor_access = (volatile uint32_t *)0xE000ED88u;
+  volatile uint32_t* const coprocessor_access = (volatile uint32_t*)0xE000ED88u;
   *coprocessor_access |= 0xFu << 20;
   __asm volatile("dsb\n\tisb");
   memcpy(data_begin, data_in_flash, (size_t)(data_end - data_begin));

@@ -53,6 +53,30 @@ def case_every_layer(world):
     equal(len(text.splitlines()), len(expected) + 3, "lines")
 
 
+def case_trace(world):
+    """All layers of all runs one after the other, and the pieces of each within it, on the threads that there are."""
+    project = world.example("shapes_classifier", "project", "--name", "plain")
+    bench = program(world, project, project / "apps" / "bench.cpp")
+    expected = [name for name, _ in layers_of(world, classifier(world))]
+    for threads in (1, 2):
+        path = world.path(f"trace_{threads}.json")
+        said = world.run([bench, "--trace", path, "--repeat", "3", "--threads", str(threads)]).stdout
+        contains(said, str(path), f"3 runs of {len(expected)} layers")
+        events = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
+        whole = [event for event in events if event["tid"] == 0]
+        equal([event["name"] for event in whole], expected * 3, "the layers")
+        for before, after in zip(whole, whole[1:]):
+            check(before["ts"] + before["dur"] <= after["ts"] + 0.01, f"{before} does not end before {after}")
+        pieces = [event for event in events if event["tid"] > 0]
+        check(bool(pieces) == (threads > 1), f"{len(pieces)} pieces on {threads} threads")
+        check({event["tid"] for event in pieces} <= set(range(1, threads + 1)), "pieces of more threads than there are")
+        for piece in pieces:
+            check(any(layer["ts"] - 0.01 <= piece["ts"] and piece["args"]["layer"] == layer["args"]["layer"] and
+                      piece["ts"] + piece["dur"] <= layer["ts"] + layer["dur"] + 0.01 for layer in whole), f"{piece} is of no layer")
+    done = world.run([bench, "--trace", "/nonexistent/trace.json", "--repeat", "1"], status=1)
+    contains(done.stderr, "cannot write /nonexistent/trace.json")
+
+
 def case_of_bytes(world):
     """Integer products are held against the rate of integer products."""
     model = world.path("products.onnxtxt")

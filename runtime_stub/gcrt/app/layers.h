@@ -2,11 +2,13 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "gcrt/app/measure.h"
 #include "gcrt/app/peak.h"
+#include "gcrt/app/trace.h"
 
 namespace GCRT_NAMESPACE {
 
@@ -31,8 +33,10 @@ class LayerClock {
   void end(std::size_t layer) {
     const Clock::time_point now = Clock::now();
     times_[layer].push_back(std::chrono::duration<double, std::milli>(now - last_).count());
+    if (trace_ != nullptr) trace_->end(layer, last_, now);
     last_ = now;
   }
+  void tell(Trace* trace) { trace_ = trace; }
   // Milliseconds; empty: of a branch that no run took.
   std::vector<double>& of(std::size_t layer) { return times_[layer]; }
 
@@ -40,6 +44,7 @@ class LayerClock {
   using Clock = std::chrono::steady_clock;
   std::vector<std::vector<double>> times_;
   Clock::time_point last_;
+  Trace* trace_ = nullptr;
 };
 
 // What the machine does at most, with the threads that the model has. Measured.
@@ -145,6 +150,35 @@ inline void print_rows_as_json(const std::vector<LayerRow>& rows) {
 // a clock.
 template <class L>
 struct LayerProfile {
+  // Runs the model `repeat` times, writes when its layers ran into a file, and prints a line.
+  template <class Model>
+  void trace(const Model& model, Tensors* tensors, int repeat, const std::string& path) const {
+    const std::vector<Layer> layers = L::all();
+    LayerClock clock(layers.size(), repeat);
+    const Threads pool = model.threads();
+    Trace trace(&pool);
+    clock.tell(&trace);
+    for (int i = 0; i < repeat; ++i) {
+      model.run_with(tensors, [&](const auto* memory, auto inputs, auto outputs) {
+        auto traced = *memory;
+        std::remove_const_t<std::remove_pointer_t<decltype(traced.threads)>> threads{};
+        if (memory->threads != nullptr) {
+          threads = *memory->threads;
+          threads.context = &trace;
+          threads.parallel_for = &Trace::parallel_for;
+          traced.threads = &threads;
+        }
+        return L::run(&traced, inputs, outputs, &clock);
+      });
+    }
+    const bool written = trace.write(
+        path, [&](std::size_t layer) { return json_string(layers[layer].function); },
+        [&](std::size_t layer) { return json_string(layers[layer].computes); });
+    if (!written) fail("cannot write " + path);
+    std::printf("%s: %d run%s of %zu layers; ui.perfetto.dev opens it\n", path.c_str(), repeat,
+                repeat == 1 ? "" : "s", layers.size());
+  }
+
   // Runs the model `repeat` times with the clock and as often without, in turns, and prints what was found.
   template <class Model>
   void operator()(const Model& model, Tensors* tensors, int repeat, int thread_count, bool json) const {
