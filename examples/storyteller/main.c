@@ -32,7 +32,7 @@ int main(int argc, char **argv) {
   const storyteller_memory memory = {.arena = arena, .state = state, .instance = instance};
   const storyteller_outputs outputs = {.logits = logits[0]};
   int64_t ids[kContext];
-  storyteller_sizes sizes = {.batch = 1, .rows = argc - 1, .past = 0};
+  storyteller_sizes sizes = {.rows = argc - 1, .past = 0};
   if (argc < 2 || argc > kContext) {
     fprintf(stderr, "usage: storyteller WORD...   1 to %d words, each of:", kContext - 1);
     for (int i = 0; i < kWordCount; ++i) fprintf(stderr, " %s", kWords[i]);
