@@ -91,11 +91,12 @@ PlannedCost product_plan(const ir::Problem& problem, const Machine& machine) {
   const Product product(problem);
   const ProductBatch batch(product);
   const Precision precision = precision_of(problem, machine);
-  const gcrt::Plan plan = problem.operands[1].constant
-                              ? gcrt::plan_gemm(machine.gpu, precision, product.axes.row_count,
-                                                product.columns, product.depth, batch.entries, true)
-                              : gcrt::plan_tiles(machine.gpu, precision, product.axes.row_count,
-                                                 product.columns, product.depth, batch.entries, true);
+  const gcrt::Plan plan =
+      problem.operands[1].constant
+          ? gcrt::plan_gemm(machine.gpu, precision, product.axes.row_count, product.columns, product.depth,
+                            batch.entries, true)
+          : gcrt::plan_tiles(machine.gpu, precision, product.axes.row_count, product.columns, product.depth,
+                             batch.entries, true, gcrt::activation_bytes(precision));
   return planned(plan, batch.host_entries, batch.entries);
 }
 

@@ -288,6 +288,11 @@ TEST(CudaGemm, ModelFitsDevices) {
   EXPECT_GT(plan_gemm(h100, Precision::kFp32, 49, 512, 4608).splits, 1);
   // Float32 by parts has no registers for the largest tiles; by FFMA it has.
   EXPECT_LE(plan_gemm(h100, Precision::kFp32, 8192, 8192, 4096).tile, Tile::k128x32);
+  // Weights count at their size: where reading bounds a product, those of 16 bits take less time.
+  const auto time = [&](int bytes) {
+    return tile_microseconds(h100, Precision::kFp16, Tile::k16x64, 1, 16, 65536, 8192, 1, bytes);
+  };
+  EXPECT_LT(time(weight_bytes(Precision::kFp16)), 0.7 * time(activation_bytes(Precision::kFp16)));
   EXPECT_TRUE(fits_registers(device_model(75), Precision::kFp32, Tile::k128x128));
 }
 

@@ -23,7 +23,8 @@ constexpr Plan plan_conv2d(const DeviceModel& device, Precision precision, const
   if (is_pointwise(s)) {
     return plan_gemm(device, precision, output_pixels(s), s.out_c / s.groups, depth, s.groups, allow_split);
   }
-  return plan_tiles(device, precision, output_pixels(s), s.out_c / s.groups, depth, s.groups, allow_split);
+  return plan_tiles(device, precision, output_pixels(s), s.out_c / s.groups, depth, s.groups, allow_split,
+                    weight_bytes(precision));
 }
 
 // Floats of workspace for the plan's splits.
@@ -80,7 +81,8 @@ constexpr std::ptrdiff_t conv_transpose_weight_size(const ConvShape& s) {
 constexpr Plan plan_conv_transpose2d(const DeviceModel& device, Precision precision, const ConvShape& s) {
   const ConvShape phase = transpose_phase(s, 0, 0).shape;
   const std::ptrdiff_t depth = std::ptrdiff_t{phase.kernel_h} * phase.kernel_w * (s.in_c / s.groups);
-  return plan_tiles(device, precision, output_pixels(phase), s.out_c / s.groups, depth, s.groups, false);
+  return plan_tiles(device, precision, output_pixels(phase), s.out_c / s.groups, depth, s.groups, false,
+                    weight_bytes(precision));
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -174,21 +174,30 @@ constexpr double streaming_microseconds(const DeviceModel& device, std::ptrdiff_
   return starting + (moving > computing ? moving : computing);
 }
 
+// Bytes of an element of packed weights, and of an operand that only the run knows.
+constexpr int weight_bytes(Precision precision) {
+  return precision == Precision::kInt8                                    ? 1
+         : precision == Precision::kFp16 || precision == Precision::kBf16 ? 2
+                                                                          : 4;
+}
+constexpr int activation_bytes(Precision precision) { return precision == Precision::kInt8 ? 1 : 4; }
+
 // Microseconds of one launch that computes `batch` products of `rows` x `depth` by `depth` x `columns`. Work
 // is spread over the multiprocessors in whole blocks; a block is bound by products, by what it reads through
 // the second-level cache, or by the latency of its steps, which other blocks on the same multiprocessor hide.
+// `bytes_of_b`: of an element.
 constexpr double tile_microseconds(const DeviceModel& device, Precision precision, Tile tile, int splits,
                                    std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth,
-                                   std::ptrdiff_t batch) {
+                                   std::ptrdiff_t batch, int bytes_of_b) {
   constexpr double kCacheBytesPerClock = 48;  // per multiprocessor
   constexpr double kStepClocks = 180;         // latency of one step
   const TileSize size = size_of(tile);
   const double sms = device.multiprocessors;
-  const double element = precision == Precision::kInt8 ? 1 : 4;
   const std::ptrdiff_t steps = ceil_div(ceil_div(depth, step_depth(precision)), splits);
   const std::ptrdiff_t blocks = ceil_div(rows, size.rows) * ceil_div(columns, size.columns) * batch * splits;
   const double step_products = 1.0 * size.rows * size.columns * step_depth(precision);
-  const double step_bytes = (size.rows + size.columns) * step_depth(precision) * element;
+  const double step_bytes =
+      (size.rows * activation_bytes(precision) + size.columns * bytes_of_b) * step_depth(precision);
   double step = step_products / products_per_clock(device, precision);
   if (step < step_bytes / kCacheBytesPerClock) step = step_bytes / kCacheBytesPerClock;
   int resident = device.shared_bytes / shared_bytes_of(tile);
@@ -216,7 +225,7 @@ constexpr bool fits_registers(const DeviceModel& device, Precision precision, Ti
 // The fastest tile and number of splits by the model. `allow_split` is false where no workspace exists.
 constexpr Plan plan_tiles(const DeviceModel& device, Precision precision, std::ptrdiff_t rows,
                           std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t batch,
-                          bool allow_split) {
+                          bool allow_split, int bytes_of_b) {
   constexpr Tile kTiles[] = {Tile::k16x64,  Tile::k32x64,  Tile::k64x64,
                              Tile::k128x32, Tile::k128x64, Tile::k128x128};
   constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16};
@@ -226,7 +235,8 @@ constexpr Plan plan_tiles(const DeviceModel& device, Precision precision, std::p
     if (shared_bytes_of(tile) > device.shared_bytes || !fits_registers(device, precision, tile)) continue;
     for (const int splits : kSplits) {
       if (splits > 1 && (!allow_split || depth < splits * 4 * step_depth(precision))) continue;
-      const double time = tile_microseconds(device, precision, tile, splits, rows, columns, depth, batch);
+      const double time =
+          tile_microseconds(device, precision, tile, splits, rows, columns, depth, batch, bytes_of_b);
       if (is_first || time < best.microseconds) best = {tile, splits, time};
       is_first = false;
     }
@@ -239,12 +249,11 @@ constexpr Plan plan_gemm(const DeviceModel& device, Precision precision, std::pt
                          std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t batch = 1,
                          bool allow_split = true) {
   if (rows > 8 || precision == Precision::kInt8) {
-    return plan_tiles(device, precision, rows, columns, depth, batch, allow_split);
+    return plan_tiles(device, precision, rows, columns, depth, batch, allow_split, weight_bytes(precision));
   }
   const Tile tile =
       rows == 1 ? Tile::kGemv1 : (rows == 2 ? Tile::kGemv2 : (rows <= 4 ? Tile::kGemv4 : Tile::kGemv8));
-  const double bytes = static_cast<double>(columns * depth * batch) *
-                       (precision == Precision::kFp16 || precision == Precision::kBf16 ? 2 : 4);
+  const double bytes = static_cast<double>(columns * depth * batch) * weight_bytes(precision);
   return {tile, 1, streaming_microseconds(device, 1, bytes, 0, 1)};
 }
 
