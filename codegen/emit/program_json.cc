@@ -12,7 +12,6 @@
 #include "codegen/emit/schedule_json.h"
 #include "codegen/emit/schedule_tables_json.h"
 #include "codegen/emit/size_text.h"
-#include "codegen/emit/states_json.h"
 #include "ir/diagnostics.h"
 #include "ir/sha256.h"
 #include "template/text.h"
@@ -373,9 +372,8 @@ Json program_json(const Program& program, const EmitOptions& options) {
   add_packed_weights(out, program);
   add_schedules(out, program);
   out["stack_bytes"] = stack_bytes(runtime_headers(program.headers));
-  out["statuses"] =
-      statuses_json(program.name, {info_of(program.target).has_device_memory, !program.sizes.empty(),
-                                   !program.held_sizes.empty()});
+  out["statuses"] = statuses_json(program.name, {info_of(program.target).has_device_memory,
+                                                 !program.sizes.empty(), !program.held_sizes.empty()});
   return out;
 }
 

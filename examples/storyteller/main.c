@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "storyteller/storyteller.h"
-#include "words.h"
+#include "words.inc"
 
 enum { kWordCount = sizeof(kWords) / sizeof(kWords[0]), kContext = 64 };
 

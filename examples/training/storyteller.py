@@ -283,10 +283,10 @@ def write_words(path):
     """The words by their numbers, for programs in C."""
     listed = "".join(f'    "{word}",\n' for word in WORDS)
     path.write_text("/* The words of the storyteller by their numbers; written by make_models.py. */\n"
-                    f"static const char *const kWords[] = {{\n{listed}}};\n")
+                    f"static const char* const kWords[] = {{\n{listed}}};\n")
 
 
 def make(folder):
     network = train()
     onnx_out.save(folder, Exporter(network).model(), test_sets(network))
-    write_words(folder / "words.h")
+    write_words(folder / "words.inc")
