@@ -138,7 +138,7 @@ def case_error_keeps_old_output(world):
 
 
 def interrupted_at(world, model, delay, flags):
-    process = subprocess.Popen([world.gcompile, str(model), "-o", str(world.path("out")), *flags],
+    process = subprocess.Popen([world.gcompile, str(model), "-o", str(world.path("out")), "--name", "net", *flags],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     time.sleep(delay)
     process.send_signal(signal.SIGINT)
@@ -148,7 +148,7 @@ def interrupted_at(world, model, delay, flags):
 
 def case_interrupt(world):
     """SIGINT at many moments: nothing or a whole project, exit code 130 or 0, and no leftovers."""
-    whole = tree(world.example("shapes_classifier", "whole", "--selftest", "-O3"))
+    whole = tree(world.example("shapes_classifier", "whole", "--name", "net", "--selftest", "-O3"))
     codes = []
     for step in range(14):
         # The handler stands after a few milliseconds; before that the signal ends the process as usual (-2).
@@ -299,9 +299,9 @@ def case_shared_foreign_domains(world):
 def case_shared_silero(world):
     """The other branch of silero_vad_v6 cannot be typed: a warning, a whole project, and with --set none."""
     model = shared_model("silero_vad_v6")
-    flags = ["--shape", "input:1x576", "--shape", "state:2x1x128"]
+    flags = ["--name", "net", "--shape", "input:1x576", "--shape", "state:2x1x128"]
     contains(world.compile(model, world.path("project"), *flags), "cannot be typed", "--set")
-    contains((world.path("project") / "src/model.cpp").read_text(encoding="utf-8"), "return MODEL_SHAPE_MISMATCH;")
+    contains((world.path("project") / "src/net.cpp").read_text(encoding="utf-8"), "return NET_SHAPE_MISMATCH;")
     said = world.compile(model, world.path("set"), *flags, "--set", "sr=16000")
     check("warning[" not in said, f"a warning although sr is set:\n{said}")
 

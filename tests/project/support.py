@@ -26,6 +26,9 @@ SKIPPED = 77
 # States that the examples' own README files declare.
 EXAMPLE_FLAGS = {
     "streaming_denoiser": ["--state", "h_in=h_out", "--state", "cache_in=cache_out"],
+    "storyteller": ["--dim", "batch=1", "--dim", "rows=1..63", "--dim", "past=0..63", "--dim", "past+rows=1..64",
+                    *(word for layer in (0, 1) for part in ("key", "value")
+                      for word in ("--state", f"past_{part}_{layer}=present_{part}_{layer}"))],
 }
 
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
