@@ -131,9 +131,9 @@ void replace(ir::Graph& graph, ir::NodeId from, ir::NodeId to, Origins& origins)
 }  // namespace
 
 bool eliminate_common_subexpressions(ir::Graph& graph, PassContext&) {
-  const bool merged = merge_constants(graph) | merge_sizes(graph);
-  if (merged) graph.erase_unused_constants();
-  bool changed = merged;
+  bool changed = merge_constants(graph);
+  changed = merge_sizes(graph) || changed;
+  if (changed) graph.erase_unused_constants();
   using Key = std::tuple<std::string_view, std::string_view, std::vector<ir::ValueId>>;
   std::map<Key, std::vector<ir::NodeId>> seen;
   Origins origins;
