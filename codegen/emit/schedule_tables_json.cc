@@ -88,8 +88,15 @@ void add_ports(Json& out, const Program& program, const Schedule& schedule) {
   out["input_shapes"] = shapes(schedule.inputs);
   out["output_shapes"] = shapes(schedule.outputs);
   const auto has_elements = [](const Port& port) { return ir::highest(port.type.count()) > 0; };
-  out["has_port_elements"] = std::any_of(schedule.inputs.begin(), schedule.inputs.end(), has_elements) ||
-                             std::any_of(schedule.outputs.begin(), schedule.outputs.end(), has_elements);
+  out["has_port_elements"] = false;
+  out["ports_without_elements"] = Json::array();
+  for (const auto& [name, ports] : {std::pair("inputs", &schedule.inputs), {"outputs", &schedule.outputs}}) {
+    if (std::any_of(ports->begin(), ports->end(), has_elements)) {
+      out["has_port_elements"] = true;
+    } else {
+      out["ports_without_elements"].push_back(name);
+    }
+  }
   out["has_ports"] = !schedule.inputs.empty() || !schedule.outputs.empty();
   out["has_inputs"] = !schedule.inputs.empty();
   out["has_outputs"] = !schedule.outputs.empty();
