@@ -3,7 +3,7 @@
 
     /usr/bin/python3 examples/make_models.py [shapes_classifier] [streaming_denoiser] [tiny_attention] [storyteller] [--out DIR]
 
-Needs Debian's python3-numpy and python3-onnx, nothing else; about six minutes in all on one core, less with
+Needs Debian's python3-numpy and python3-onnx, nothing else; some minutes in all on one core, less with
 libopenblas0. The training data is drawn by the script, seeds are fixed and one thread computes, so a
 second run on the same machine writes the same bytes. Another version of NumPy, of the BLAS behind it, or another
 processor may round sums differently and so train slightly different weights: that is why the results are committed.

@@ -74,49 +74,22 @@ bool is_of(Which which, const StatusNeeds& needs) {
   return true;
 }
 
-/// C++ of what has to hold of a run's sizes beside what the state holds.
-Json goes_on(const Program& program) {
-  Json out = Json::array();
-  for (const HeldSize& size : program.held_sizes) {
-    const std::string& name = program.sizes[size.size].c_name;
-    out.push_back(size.counts_rows() ? fmt::format("sizes->{0} <= held->{0}", name)
-                                     : fmt::format("held->{0} == 0 || sizes->{0} == held->{0}", name));
-  }
-  return out;
-}
-
-/// C++ of the bounds of what can be held.
-Json held_bounds(const Program& program) {
-  Json out = Json::array();
-  for (const HeldSize& size : program.held_sizes) {
-    const Size& of = program.sizes[size.size];
-    const std::int64_t most = size.counts_rows() ? ir::highest(size.after) : of.bounds.high;
-    out.push_back(fmt::format("sizes->{0} >= 0 && sizes->{0} <= {1}", of.c_name, most));
-  }
-  return out;
-}
-
-/// The same in words.
-Json goes_on_text(const Program& program) {
-  Json out = Json::array();
-  for (const HeldSize& size : program.held_sizes) {
-    const std::string& name = program.sizes[size.size].c_name;
-    out.push_back(size.counts_rows() ? fmt::format("{0} at most held.{0}", name)
-                                     : fmt::format("{0} as held.{0}, unless that is 0", name));
-  }
-  return out;
-}
-
+/// C++ of what has to hold of a run's sizes beside what the state holds, the same in words, and the bounds of
+/// what can be held.
 void add_held_sizes(Json& out, const Program& program) {
   out["has_held_sizes"] = !program.held_sizes.empty();
-  out["goes_on"] = goes_on(program);
-  out["goes_on_text"] = goes_on_text(program);
-  out["held_bounds"] = held_bounds(program);
-  out["rows_after"] = Json::array();
-  for (const HeldSize& size : program.held_sizes) {
-    if (!size.counts_rows()) continue;
-    out["rows_after"].push_back(
-        {{"size", program.sizes[size.size].c_name}, {"rows", size_text(program, size.after)}});
+  for (const char* list : {"goes_on", "goes_on_text", "held_bounds", "rows_after"}) out[list] = Json::array();
+  for (const HeldSize& held : program.held_sizes) {
+    const Size& size = program.sizes[held.size];
+    const std::string& name = size.c_name;
+    const bool counts = held.counts_rows();
+    out["goes_on"].push_back(counts ? fmt::format("sizes->{0} <= held->{0}", name)
+                                    : fmt::format("held->{0} == 0 || sizes->{0} == held->{0}", name));
+    out["goes_on_text"].push_back(counts ? fmt::format("{0} at most held.{0}", name)
+                                         : fmt::format("{0} as held.{0}, unless that is 0", name));
+    out["held_bounds"].push_back(fmt::format("sizes->{0} >= 0 && sizes->{0} <= {1}", name,
+                                             counts ? ir::highest(held.after) : size.bounds.high));
+    if (counts) out["rows_after"].push_back({{"size", name}, {"rows", size_text(program, held.after)}});
   }
   const auto fields = 8 * static_cast<std::int64_t>(program.sizes.size());
   const std::int64_t padding = header_bytes(program.sizes.size()) - fields;
