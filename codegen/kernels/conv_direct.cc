@@ -39,7 +39,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
 }
 
 void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
-  const gcrt::ConvShape shape = conv_shape(conv_image(problem));
+  const gcrt::ConvShape shape = conv_shape(conv_image(ir::at_typical(problem)));  // of which weights know no size
   writer.call().headers = {"gcrt/cuda/conv.h"};
   writer.operand(0, "x");
   const Precision precision = precision_of(problem, writer.machine());
@@ -63,7 +63,10 @@ const KernelFamily& family_conv_direct() {
                          .plans = plans,
                          .call = call,
                          .makes_rows = true},
-                        {.fields = tile_fields(), .plans = cuda_plans, .call = cuda_call})};
+                        {.takes_formulas = takes_open_images,
+                         .fields = tile_fields(),
+                         .plans = cuda_plans,
+                         .call = cuda_call})};
   return family;
 }
 

@@ -63,7 +63,10 @@ KernelFamily plain_loops_family(std::string_view name, ir::Kind kind) {
           kind,
           nullptr,
           {{{.takes_formulas = takes_formulas, .layout = layout_of(kind), .plans = plans, .call = call},
-            {.layout = layout_of(kind), .plans = cuda_plans, .call = call}}}};
+            {.takes_formulas = takes_formulas,
+             .layout = layout_of(kind),
+             .plans = cuda_plans,
+             .call = call}}}};
 }
 
 }  // namespace gcompile
