@@ -408,7 +408,9 @@ class KernelWriter {
     }
     if (guarded && checked_) names.insert(kTrap);
     mentioned.merge(sizes_.take_mentioned());
-    add(suffix, code.plain(), {std::move(names), std::move(mentioned), narrow}, first, threads, threads, "0");
+    // Of one part, as many blocks as its workers fill.
+    add(suffix, code.plain(), {std::move(names), std::move(mentioned), narrow}, parts.size() == 1 ? total : first,
+        threads, threads, "0");
   }
 
   /// Every block works on one tile or row, or its warps on one row each.

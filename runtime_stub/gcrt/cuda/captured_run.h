@@ -128,7 +128,9 @@ struct CapturedRun {
 
   static Status reset(const Memory* memory) {
     if (const Status checked = check(memory); checked != Status::ok) return checked;
-    if constexpr (Schedule::kHoldsSizes) {
+    if constexpr (!Schedule::kHasState) {
+      return Status::ok;
+    } else if constexpr (Schedule::kHoldsSizes) {
       of(memory)->held = {};
       cudaError_t cleared = cudaSuccess;
       Schedule::each_cleared([&](std::size_t offset, std::size_t bytes) {
@@ -136,11 +138,9 @@ struct CapturedRun {
         if (cleared == cudaSuccess) cleared = cudaMemsetAsync(state, 0, bytes, stream_of(memory));
       });
       return of(memory)->status_of(cleared);
-    } else if constexpr (Schedule::kHasState) {
+    } else {
       return of(memory)->status_of(
           cudaMemsetAsync(memory->state, 0, Schedule::kBlocks.state, stream_of(memory)));
-    } else {
-      return Status::ok;
     }
   }
 
