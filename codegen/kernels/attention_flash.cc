@@ -269,8 +269,8 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   out.headers = {"gcrt/cuda/attention.h"};
   const auto strides = [&](const Shape& all) {
     std::string text;
-    for (const ir::Dim stride : {HeadAxes::of(all, axes.batch, 0), HeadAxes::of(all, axes.head, 0),
-                                 all[rank - 2], all[rank - 1]}) {
+    for (const ir::Dim stride :
+         {HeadAxes::of(all, axes.batch, 0), HeadAxes::of(all, axes.head, 0), all[rank - 2], all[rank - 1]}) {
       text += (text.empty() ? "" : ", ") + out.sizes(stride);
     }
     return text;
@@ -288,7 +288,8 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   }
   const ir::Dim batch = HeadAxes::of(shape.heads, axes.batch, 1);
   const ir::Dim rows = batch * sizes.kv_heads * (sizes.heads / sizes.kv_heads) * shape.rows;
-  const std::string split = split_argument(writer, splits, rows * gcrt::attention_part_floats(sizes.value_size));
+  const std::string split =
+      split_argument(writer, splits, rows * gcrt::attention_part_floats(sizes.value_size));
   const Precision precision = precision_of(problem, writer.machine(), 3);
   warn_of_precision(problem, writer, 3);
   out.products_per_clock = gcrt::products_per_clock(writer.machine().gpu, precision);
@@ -303,8 +304,8 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   code.line(
       fmt::format("    /*queries, keys*/ {}, {}, /*sizes*/ {}, {}, /*scale*/ {}, /*causal, past, zero if "
                   "empty*/ {}, {}, {},",
-                  queries, keys, sizes.head_size, sizes.value_size, literal_of(shape.scale),
-                  shape.causal, shape.past, shape.zero_if_empty));
+                  queries, keys, sizes.head_size, sizes.value_size, literal_of(shape.scale), shape.causal,
+                  shape.past, shape.zero_if_empty));
   const std::string of_q = strides(q.strides), of_k = strides(k.strides), of_v = strides(v.strides);
   code.line(fmt::format("    /*strides of q, k, v*/ {{{}}}, {{{}}}, {{{}}}}};", of_q, of_k, of_v));
   code.line(epilogue.declaration());

@@ -89,7 +89,8 @@ namespace {
 bool is_pointwise(const ImageShape& s) {
   return s.kernel_h == 1 && s.kernel_w == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_top == 0 &&
          s.pad_left == 0 && s.out_h == s.in_h && s.out_w == s.in_w &&
-         (s.out_h == 1 || s.row == s.in_w * s.pixel) && (s.batch == 1 || s.image == s.in_h * s.in_w * s.pixel);
+         (s.out_h == 1 || s.row == s.in_w * s.pixel) &&
+         (s.batch == 1 || s.image == s.in_h * s.in_w * s.pixel);
 }
 
 }  // namespace

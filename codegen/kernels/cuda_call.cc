@@ -164,9 +164,7 @@ Refusal refuse_beyond_32_bits(const ir::Problem& problem, const Machine&) {
   return std::nullopt;
 }
 
-bool fits_32_bits(const ir::Problem& problem) {
-  return !refuse_beyond_32_bits(ir::at_highest(problem), {});
-}
+bool fits_32_bits(const ir::Problem& problem) { return !refuse_beyond_32_bits(ir::at_highest(problem), {}); }
 
 const char* window_name(const gcrt::ConvShape& shape) {
   switch (gcrt::depthwise_window(shape)) {

@@ -33,8 +33,8 @@ int splits_of(const Plan& plan);
 void note_plan(KernelCall& call, const Plan& plan, Precision precision);
 
 /// Adds the workspace of split sums, of which each part has so many floats, and returns the argument:
-/// "SplitDepth{4, workspace}" or "SplitDepth{}". Where only a run knows how many these are, the workspace is that of
-/// the typical sizes, and a run has as many parts as fit it: larger sizes have blocks enough without.
+/// "SplitDepth{4, workspace}" or "SplitDepth{}". Where only a run knows how many these are, the workspace is
+/// that of the typical sizes, and a run has as many parts as fit it: larger sizes have blocks enough without.
 std::string split_argument(CallWriter& writer, int splits, ir::Dim floats_of_part);
 
 /// How the products of a problem's first `factors` operands are formed: as asked for, or in TF32 where

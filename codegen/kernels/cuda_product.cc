@@ -71,8 +71,9 @@ void write_body(const ir::Problem& problem, const Product& product, const Produc
                                 sizes(product.along_a(inner))};
     const std::string of_b[] = {sizes(two ? product.along_b(b_strides, outer) : ir::Dim()),
                                 sizes(product.along_b(b_strides, inner))};
-    entries = fmt::format("GemmBatch{{/*count, inner*/ {}, {}, /*steps of a*/ {}, {}, /*steps of b*/ {}, {}}}",
-                          counts[0], counts[1], of_a[0], of_a[1], of_b[0], of_b[1]);
+    entries =
+        fmt::format("GemmBatch{{/*count, inner*/ {}, {}, /*steps of a*/ {}, {}, /*steps of b*/ {}, {}}}",
+                    counts[0], counts[1], of_a[0], of_a[1], of_b[0], of_b[1]);
   }
   const auto [along_k, along_n] = steps_of_b(problem, product);
   const std::string step_k = sizes(is_dense ? ir::Dim() : along_k), step_n = sizes(along_n);

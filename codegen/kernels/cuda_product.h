@@ -15,8 +15,8 @@ struct ProductBatch {
 
 /// What of the sizes may be formulas: rows, columns, depth and the entries that the grid walks.
 bool takes_open_products(const ir::Problem& problem);
-/// Whether the few rows of A and a packed B ask for a GEMV. Where only a run knows how many rows there are, the call
-/// of a tile decides.
+/// Whether the few rows of A and a packed B ask for a GEMV. Where only a run knows how many rows there are,
+/// the call of a tile decides.
 bool is_gemv(const ir::Problem& problem, const Machine& machine);
 /// The tile and the splits that the device's model predicts to be fastest.
 PlannedCost product_plan(const ir::Problem& problem, const Machine& machine);

@@ -245,7 +245,8 @@ class TilePlanner {
       int& longer = tile.read_side > tile.write_side ? tile.read_side : tile.write_side;
       longer /= 2;
     };
-    while (ir::typical(tiles()) < kManyTiles && std::max(tile.read_side, tile.write_side) > kLongestSide / 2) shorten();
+    while (ir::typical(tiles()) < kManyTiles && std::max(tile.read_side, tile.write_side) > kLongestSide / 2)
+      shorten();
     while (bytes() > kSharedBytes && tile.read_side * tile.write_side > kTiledExtent * kTiledExtent)
       shorten();
     plan.workers = tiles();
@@ -281,7 +282,8 @@ void choose_packs(CudaLoopPlan& plan, const LoopNest& nest, const gcrt::DeviceMo
     plan.packs *= 2;
   }
   // Whole warps, so that each begins at a line of memory in every round.
-  if (plan.packs > 1) plan.workers = ceil_div(ceil_div(plan.workers, plan.packs), kWarpThreads) * kWarpThreads;
+  if (plan.packs > 1)
+    plan.workers = ceil_div(ceil_div(plan.workers, plan.packs), kWarpThreads) * kWarpThreads;
 }
 
 /// Chooses the group for rows of `depth` elements, walked along an axis of `row`, and whether it keeps them.
@@ -299,9 +301,9 @@ void choose_group(CudaLoopPlan& plan, KeptRow kept, std::int64_t row, std::int64
     return;
   }
   plan.worker = row <= kWarpRow ? Worker::kWarp : Worker::kBlock;
-  plan.threads = plan.worker == Worker::kWarp                  ? kWarpThreads
+  plan.threads = plan.worker == Worker::kWarp          ? kWarpThreads
                  : row >= kLongRow && rows <= kFewRows ? kMostThreads
-                                                               : kBlockThreads;
+                                                       : kBlockThreads;
 }
 
 }  // namespace

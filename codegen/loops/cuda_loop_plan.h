@@ -29,15 +29,15 @@ struct CudaLoopPlan {
   std::int64_t packs = 1;  // kThread: of one worker
   ir::Dim workers = 1;     // in all
   int threads = 1;         // of one worker
-  KeptRow kept;              // kWarp and kBlock
-  TilePlan tile;             // kTile
+  KeptRow kept;            // kWarp and kBlock
+  TilePlan tile;           // kTile
 
   /// "warp per row, kept in registers": for the report.
   std::string summary() const;
 };
 
-/// May change the nest's vector axis and the order of its axes. What has to be right (packs that divide an axis,
-/// and are aligned) holds at all sizes; what is fast is weighed at the typical ones.
+/// May change the nest's vector axis and the order of its axes. What has to be right (packs that divide an
+/// axis, and are aligned) holds at all sizes; what is fast is weighed at the typical ones.
 CudaLoopPlan plan_cuda_loops(LoopNest& nest, int region_root, const std::vector<KernelTensor>& operands,
                              const KernelTensor& result, const gcrt::DeviceModel& device);
 

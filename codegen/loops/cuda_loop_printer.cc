@@ -6,6 +6,7 @@
 #include <set>
 
 #include "codegen/loops/c_types.h"
+#include "codegen/loops/cuda_kernel_writer.h"
 #include "codegen/loops/cuda_loop_plan.h"
 #include "codegen/loops/nest_printer.h"
 #include "ir/diagnostics.h"
@@ -21,14 +22,6 @@ using ir::ScalarOp;
 namespace {
 
 using Worker = CudaLoopPlan::Worker;
-
-constexpr int kWarpThreads = 32;
-
-/// Numbers of this magnitude have sums of 32 bits.
-bool is_small(ir::Dim size) {
-  constexpr std::int64_t kLimit = INT32_MAX / 2;
-  return ir::lowest(size) > -kLimit && ir::highest(size) < kLimit;
-}
 
 /// What formulas stand for in an index are parameters of their own, beside what becomes of them.
 bool names_small_sizes(const Index& index, const std::vector<ir::Range>& ranges) {
@@ -293,8 +286,8 @@ class CudaNestPrinter final : public NestPrinter {
   };
   /// Axes as digits of `number`, the last first, which counts to `total`; digits below `below` are something
   /// else's. The axis `packed` counts in packs.
-  std::vector<Digit> digits(const std::vector<int>& axes, const std::string& number, ir::Dim total, int packed,
-                            ir::Dim below = 1) const {
+  std::vector<Digit> digits(const std::vector<int>& axes, const std::string& number, ir::Dim total,
+                            int packed, ir::Dim below = 1) const {
     std::vector<Digit> out;
     for (auto at = axes.rbegin(); at != axes.rend(); ++at) {
       const std::int64_t lanes = *at == packed ? plan_.lanes : 1;
@@ -335,165 +328,21 @@ class CudaNestPrinter final : public NestPrinter {
   std::map<int, ExpressionPrinter::Binding> outer_scope_;
 };
 
-/// Threads of a block of a kernel in which every thread works alone: small grids are spread over more blocks.
-int block_threads(std::int64_t workers) { return workers >= 65536 ? 256 : workers >= 8192 ? 128 : 64; }
-
-/// Parameters by name.
-using Names = std::set<std::string>;
-
-struct Printed {
-  CudaLoopPlan plan;
-  std::string counter;  // type of `worker`
-  std::string body;
-  std::string shared;  // of tiles: bytes
-  Names parameters;    // that the body names
-  std::set<std::size_t> sizes;
-};
-
-Names parameters_in(const Mentions& mentions, const std::vector<KernelTensor>& operands,
-                    const KernelTensor& result) {
-  Names names;
+std::set<std::string> parameters_in(const Mentions& mentions, const std::vector<KernelTensor>& operands,
+                                    const KernelTensor& result) {
+  std::set<std::string> names;
   for (const int operand : mentions.operands)
     names.insert(operands[static_cast<std::size_t>(operand)].pointer);
   if (mentions.result) names.insert(result.pointer);
   return names;
 }
 
-constexpr const char* kTrap = "trap";
-
-class KernelWriter {
- public:
-  KernelWriter(std::vector<CudaParameter> parameters, bool checked, SizeParameters& sizes)
-      : parameters_(std::move(parameters)), checked_(checked), sizes_(sizes) {
-    if (checked_) parameters_.push_back({"int* trap", kTrap, "queue.trap"});
-  }
-
-  /// Parts in which every thread works alone share one launch: each takes whole blocks of it.
-  void add_threads(const std::vector<Printed>& parts, const std::string& suffix, bool guarded) {
-    ir::Dim total = 0;
-    Names names;
-    std::set<std::size_t> mentioned;
-    for (const Printed& part : parts) {
-      total += part.plan.workers;
-      names.insert(part.parameters.begin(), part.parameters.end());
-      mentioned.insert(part.sizes.begin(), part.sizes.end());
-    }
-    const int threads = block_threads(ir::typical(total));
-    CodeText code(1);
-    if (guarded && checked_) code.line("if (*trap != 0) return;");
-    const bool narrow =
-        is_small(total) &&
-        std::all_of(parts.begin(), parts.end(), [](const Printed& part) { return part.counter == "int"; });
-    const std::string type = narrow ? "int" : "std::int64_t";
-    ir::Dim first = 0;
-    for (const Printed& part : parts) {
-      const ir::Dim count = part.plan.workers;
-      if (parts.size() == 1) {
-        code.line(fmt::format("const {0} worker = global_thread<{0}>();", type));
-        if (content(count) % threads != 0) code.line(fmt::format("if (worker >= {}) return;", sizes_(count)));
-        code.append(part.body);
-      } else {
-        if (first == 0) code.line(fmt::format("const {0} thread = global_thread<{0}>();", type));
-        const std::string begin = sizes_(first), end = sizes_(first + count);
-        code.open(first == 0 ? fmt::format("if (thread < {}) {{", end)
-                             : fmt::format("if (thread >= {} && thread < {}) {{", begin, end));
-        const std::string place = first == 0 ? "thread" : fmt::format("thread - {}", begin);
-        code.line(part.counter == type
-                      ? fmt::format("const {} worker = {};", type, place)
-                      : fmt::format("const {0} worker = static_cast<{0}>({1});", part.counter, place));
-        code.append(part.body, 1);
-        code.close();
-      }
-      first += ir::ceil_div(count, threads) * threads;
-    }
-    if (guarded && checked_) names.insert(kTrap);
-    mentioned.merge(sizes_.take_mentioned());
-    // Of one part, as many blocks as its workers fill.
-    add(suffix, code.plain(), {std::move(names), std::move(mentioned), narrow}, parts.size() == 1 ? total : first,
-        threads, threads, "0");
-  }
-
-  /// Every block works on one tile or row, or its warps on one row each.
-  void add_groups(const Printed& part, const std::string& suffix, bool guarded) {
-    const CudaLoopPlan& plan = part.plan;
-    const bool warp = plan.worker == Worker::kWarp;
-    const int threads = warp ? block_threads(ir::typical(plan.workers) * kWarpThreads) : plan.threads;
-    const int rows = threads / plan.threads;
-    CodeText code(1);
-    if (guarded && checked_) code.line("if (*trap != 0) return;");
-    std::string shared = "0";
-    if (plan.worker != Worker::kTile) code.line(fmt::format("auto group = make_group<{}>();", plan.threads));
-    if (warp) {
-      code.line(fmt::format("const {0} worker = global_thread<{0}>() / {1};", part.counter, kWarpThreads));
-      if (content(plan.workers) % rows != 0)
-        code.line(fmt::format("if (worker >= {}) return;", sizes_(plan.workers)));
-    } else {
-      code.line(fmt::format("const {0} worker = static_cast<{0}>(blockIdx.x);", part.counter));
-      shared = part.shared.empty() ? fmt::format("Group<{}>::kScratchBytes", plan.threads) : part.shared;
-    }
-    code.append(part.body);
-    Names names = part.parameters;
-    if (guarded && checked_) names.insert(kTrap);
-    std::set<std::size_t> mentioned = part.sizes;
-    mentioned.merge(sizes_.take_mentioned());
-    add(suffix, code.plain(), {std::move(names), std::move(mentioned), part.counter == "int"}, plan.workers, rows,
-        threads, shared);
-  }
-
-  CudaLoops finish() { return {std::move(device_), std::move(launches_), count_, {"gcrt/cuda/loops.h"}, ""}; }
-
- private:
-  /// What a kernel's body names.
-  struct Named {
-    Names parameters;
-    std::set<std::size_t> sizes;
-    bool narrow;  // sizes are ints
-  };
-
-  /// A kernel takes only the parameters that its body names. It is called as the host function, with
-  /// "_kernel" and the suffix. `workers`: of which a block has `each`.
-  void add(const std::string& suffix, const std::string& body, const Named& named, ir::Dim workers,
-           std::int64_t each, int threads, const std::string& shared) {
-    std::string declarations, arguments;
-    const auto declare = [&](const std::string& declaration) {
-      declarations += (declarations.empty() ? "" : ", ") + declaration;
-    };
-    for (const CudaParameter& p : parameters_) {
-      if (named.parameters.count(p.name) == 0) continue;
-      declare(p.declaration);
-      arguments += ", " + p.argument;
-    }
-    for (const std::size_t size : named.sizes) {
-      const std::string name = SizeParameters::name(size);
-      declare(fmt::format("{} {}", named.narrow ? "int" : "std::int64_t", name));
-      arguments += named.narrow ? fmt::format(", static_cast<int>({})", name) : ", " + name;
-    }
-    // A grid without blocks is not launched.
-    const std::string blocks = workers.is_constant()
-                                   ? fmt::format("{}", ir::ceil_div(workers, each))
-                                   : fmt::format("blocks_for({}, {})", sizes_(workers), each);
-    sizes_.take_mentioned();
-    const Text name = Text(Symbol::kKernel) + "_kernel" + suffix;
-    device_ += fmt::format("GCRT_GLOBAL({}) void ", threads) + name +
-               fmt::format("({}) {{\n  await_previous_grid();\n{}}}\n", declarations, body);
-    launches_ += fmt::format("  launch_overlapping(queue, {}, {}, {}, ", blocks, threads, shared) + name +
-                 fmt::format("{});\n", arguments);
-    ++count_;
-  }
-
-  std::vector<CudaParameter> parameters_;
-  bool checked_;
-  SizeParameters& sizes_;
-  Text device_, launches_;
-  int count_ = 0;
-};
-
 }  // namespace
 
 CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
                            const KernelTensor& result, const std::vector<CudaParameter>& parameters,
                            const gcrt::DeviceModel& device, SizeParameters& sizes) {
-  KernelWriter writer(parameters, !form.checks.empty(), sizes);
+  CudaKernelWriter writer(parameters, !form.checks.empty(), sizes);
   sizes.take_mentioned();
   int checks = 0;
   for (const ir::BoundsCheck& check : form.checks) {
@@ -510,7 +359,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     nest.parallel.erase(std::remove_if(nest.parallel.begin(), nest.parallel.end(),
                                        [&](int a) { return (mask >> a & 1) == 0; }),
                         nest.parallel.end());
-    Printed part;
+    PrintedNest part;
     part.plan.workers = extent_of(nest, nest.parallel);
     CodeText code(1);
     const bool narrow = fits_32_bits(nest);
@@ -519,11 +368,11 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     part.counter = printer.counter_type();
     part.body = code.plain();
     part.parameters = parameters_in(printer.mentions(), operands, none);
-    part.parameters.insert(kTrap);
+    part.parameters.insert(CudaKernelWriter::kTrap);
     part.sizes = sizes.take_mentioned();
     writer.add_threads({part}, fmt::format("_check{}", checks++ ? std::to_string(checks) : ""), false);
   }
-  std::vector<Printed> alone;
+  std::vector<PrintedNest> alone;
   int groups = 0;
   bool rows = false, tiles = false, packs = false;
   std::string choice;
@@ -533,10 +382,13 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     nests.emplace_back(build_nest(form, region, operands, result), region.root);
   }
   // Sizes that parts of one kernel share are of one type.
-  const bool are_narrow =
-      std::all_of(nests.begin(), nests.end(), [](const auto& each) { return fits_32_bits(each.first); });
+  ir::Dim workers = 0;
+  for (const auto& [nest, root] : nests) workers += extent_of(nest, nest.parallel);
+  const bool are_narrow = is_small(workers) && std::all_of(nests.begin(), nests.end(), [](const auto& each) {
+                            return fits_32_bits(each.first);
+                          });
   for (auto& [nest, root] : nests) {
-    Printed part;
+    PrintedNest part;
     part.plan = plan_cuda_loops(nest, root, operands, result, device);
     CodeText code(1);
     const bool narrow = are_narrow || (!ir::SizesScope::in_force() && fits_32_bits(nest));

@@ -1,8 +1,8 @@
 // A model whose state remembers sizes, as its programs use it: states hold what runs of Traits::sizes begin
 // with. Host code.
 //
-// What T, the traits of a model, must have beside what sizes.h asks for: held_sizes(memory, &sizes), of what sizes its
-// state is; state_shape, save_state, load_state, the functions of its C header.
+// What T, the traits of a model, must have beside what sizes.h asks for: held_sizes(memory, &sizes), of what
+// sizes its state is; state_shape, save_state, load_state, the functions of its C header.
 #pragma once
 
 #include <string>

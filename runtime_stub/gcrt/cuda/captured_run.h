@@ -1,5 +1,5 @@
-// A model's run as CUDA graphs: captured, replayed, and changed where a run has other sizes or other memory. Host code;
-// what a model adds is its schedule.
+// A model's run as CUDA graphs: captured, replayed, and changed where a run has other sizes or other memory.
+// Host code; what a model adds is its schedule.
 //
 //     struct Schedule : ScheduleDefaults {
 //       using Memory = NAME_memory; using Inputs = NAME_inputs; using Outputs = NAME_outputs;
@@ -12,13 +12,13 @@
 //       static Status enqueue(Queue&, const Memory*, const Sizes*, const Inputs*, const Outputs*);
 //     };
 //
-// An instance remembers kRememberedRuns of the runs that it has made, each by a graph of its own: one that is like any
-// of them starts at once, so that buffers used in turn cost nothing. Any other run takes the graph of that one which
-// ran longest ago, and changes parameters and grids of its nodes, which costs about a microsecond for each: so the
-// lengths of a decoder, of which each comes once, capture nothing. (A length in device memory, with grids for the
-// longest, would need no changes, but blocks that find nothing to do in every kernel, and two texts of each.) A graph can
-// take only what has the same steps. Which those are is told by walking the schedule; where no graph has them, the run
-// is captured.
+// An instance remembers kRememberedRuns of the runs that it has made, each by a graph of its own: one that is
+// like any of them starts at once, so that buffers used in turn cost nothing. Any other run takes the graph
+// of that one which ran longest ago, and changes parameters and grids of its nodes, which costs about a
+// microsecond for each: so the lengths of a decoder, of which each comes once, capture nothing. (A length in
+// device memory, with grids for the longest, would need no changes, but blocks that find nothing to do in
+// every kernel, and two texts of each.) A graph can take only what has the same steps. Which those are is
+// told by walking the schedule; where no graph has them, the run is captured.
 #pragma once
 
 #include <cstring>
@@ -40,14 +40,14 @@ struct NoSizes {};
 // What most models are; a schedule overrides what it is not.
 struct ScheduleDefaults {
   using Sizes = NoSizes;
-  static constexpr NoSizes kAhead{};  // sizes at which init captures
+  static constexpr NoSizes kAhead{};                  // sizes at which init captures
   static constexpr WeightsPayload kPayload = {0, 0};  // of no bytes: there are no weights
   static constexpr bool kHasLinkedWeights = false;    // else the caller has put them on the device
   static constexpr bool kHasBranches = false;         // inputs choose between steps
   static constexpr bool kHasState = false;
-  // The state remembers of what sizes it is. Then a schedule has goes_on(held, sizes), whether a run of these sizes can
-  // begin with it; append(&held, sizes), what it is of afterwards; and each_cleared(visit), which calls visit(offset,
-  // bytes) for what a reset sets to zero.
+  // The state remembers of what sizes it is. Then a schedule has goes_on(held, sizes), whether a run of these
+  // sizes can begin with it; append(&held, sizes), what it is of afterwards; and each_cleared(visit), which
+  // calls visit(offset, bytes) for what a reset sets to zero.
   static constexpr bool kHoldsSizes = false;
   static constexpr std::size_t kHostBytes = 0;   // what the host computes to choose branches
   static constexpr std::size_t kTrap = kNoTrap;  // arena offset of the word that tells of a bad index
@@ -76,7 +76,8 @@ struct RememberedRun {
              const typename Schedule::Outputs& to) const {
     return exec != nullptr && turn > 0 && std::memcmp(&inputs, &from, sizeof(from)) == 0 &&
            std::memcmp(&outputs, &to, sizeof(to)) == 0 &&
-           (std::is_same<typename Schedule::Sizes, NoSizes>::value || std::memcmp(&sizes, &s, sizeof(s)) == 0);
+           (std::is_same<typename Schedule::Sizes, NoSizes>::value ||
+            std::memcmp(&sizes, &s, sizeof(s)) == 0);
   }
   void drop() {
     if (exec != nullptr) cudaGraphExecDestroy(exec);
@@ -158,7 +159,8 @@ struct CapturedRun {
   }
 
   // The same by single launches, without a graph.
-  static Status enqueue(const Memory* memory, const Sizes* sizes, const Inputs* inputs, const Outputs* outputs) {
+  static Status enqueue(const Memory* memory, const Sizes* sizes, const Inputs* inputs,
+                        const Outputs* outputs) {
     return in_state(memory, sizes, inputs, outputs, [&](CapturedRun* instance) {
       Queue queue;
       queue.stream = stream_of(memory);
@@ -225,8 +227,8 @@ struct CapturedRun {
 
   // start(instance), if the call is good and the state goes on with its sizes.
   template <class Start>
-  static Status in_state(const Memory* memory, const Sizes* sizes, const Inputs* inputs, const Outputs* outputs,
-                         const Start& start) {
+  static Status in_state(const Memory* memory, const Sizes* sizes, const Inputs* inputs,
+                         const Outputs* outputs, const Start& start) {
     const Status checked = check_call(memory, inputs, outputs);
     if (checked != Status::ok) return checked;
     CapturedRun* const instance = of(memory);
@@ -311,11 +313,12 @@ struct CapturedRun {
     const Call call{memory, &Schedule::kAhead, &from, &to};
     std::uint64_t outline = 0;
     const bool is_known = outline_of(call, true, &outline) == Status::ok;
-    if (!is_known || capture(call, true, outline, &runs[0]) != Status::ok) static_cast<void>(cudaGetLastError());
+    if (!is_known || capture(call, true, outline, &runs[0]) != Status::ok)
+      static_cast<void>(cudaGetLastError());
   }
 
-  // The graph of a run: one that is remembered, changed, or captured. Inputs of a model with branches choose steps by
-  // what they hold.
+  // The graph of a run: one that is remembered, changed, or captured. Inputs of a model with branches choose
+  // steps by what they hold.
   Status find(const Call& call, Remembered** found) {
     std::uint64_t outline = 0;
     const auto is_it = [&](const Remembered& run) {
@@ -330,13 +333,22 @@ struct CapturedRun {
     if constexpr (Schedule::kHasBranches) {
       if (lookup(is_it, found)) return Status::ok;
     }
-    const auto is_alike = [&](const Remembered& run) { return run.exec != nullptr && run.outline == outline; };
-    const auto is_ahead = [&](const Remembered& run) { return is_alike(run) && run.turn == 0; };
+    const auto is_alike = [&](const Remembered& run) {
+      return run.exec != nullptr && run.outline == outline;
+    };
+    const auto never_ran = [](const Remembered& run) { return run.turn == 0; };
+    const auto is_ahead = [&](const Remembered& run) { return is_alike(run) && never_ran(run); };
     const auto is_free = [](const Remembered& run) { return run.exec == nullptr; };
     if (lookup(is_ahead, found)) return change(call, outline, *found);
-    if (lookup(is_free, found)) return capture(call, false, outline, *found);
+    if (lookup(is_free, found) || lookup(never_ran, found)) return capture(call, false, outline, *found);
     if (lookup(is_alike, found)) return change(call, outline, *found);
-    lookup([](const Remembered&) { return true; }, found);
+    // Of steps that no other graph has, one stays: a prompt and the rows behind it come again.
+    const auto has_twin = [&](const Remembered& run) {
+      int count = 0;
+      for (const Remembered& other : runs) count += other.outline == run.outline;
+      return count > 1;
+    };
+    if (!lookup(has_twin, found)) lookup([](const Remembered&) { return true; }, found);
     return capture(call, false, outline, *found);
   }
 

@@ -38,7 +38,7 @@ struct Queue {
   cudaGraphExec_t exec = nullptr;
   GraphStep* steps = nullptr;
   int capacity = 0;
-  int count = 0;  // of steps recorded, or passed in an update
+  int count = 0;              // of steps recorded, or passed in an update
   std::uint64_t outline = 0;  // equal for runs of the same kernels and copies in the same order
   int* trap =
       nullptr;  // a word on the device that kernels set when an index is out of range; null: none does
@@ -59,8 +59,8 @@ inline std::uint64_t mix_bytes(std::uint64_t hash, const void* value, std::size_
 }
 constexpr std::uint64_t kEmptyFingerprint = 14695981039346656037u;
 
-// What kind of step comes next: a kernel by its address, else one of these. Sizes may leave steps out, and choose
-// others; what a graph's nodes are given may change, but not what they are.
+// What kind of step comes next: a kernel by its address, else one of these. Sizes may leave steps out, and
+// choose others; what a graph's nodes are given may change, but not what they are.
 constexpr int kCopyStep = 1, kLibraryStep = 2, kBranchStep = 3;
 inline void outline_step(Queue& queue, const void* what) {
   queue.outline = mix_bytes(queue.outline, &what, sizeof(what));

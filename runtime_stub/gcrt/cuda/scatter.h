@@ -10,8 +10,8 @@
 
 namespace GCRT_NAMESPACE {
 
-// The place that update t goes to, or -1. ScatterND: index tuples of the leading axes, whose coordinates are `steps`
-// places apart.
+// The place that update t goes to, or -1. ScatterND: index tuples of the leading axes, whose coordinates are
+// `steps` places apart.
 template <class I, int kAxes>
 struct TupleAddress {
   const I* indices;
@@ -212,8 +212,8 @@ inline void scatter_nd(Queue& queue, std::ptrdiff_t count, int tuples, int depth
   scatter<Combine>(queue, ScatterSize{count, targets, slice, tuples}, address, data, updates, y, scratch);
 }
 
-// The same where the data lies with room between its rows, and the result is written: coordinates are `strides`
-// elements apart, multiples of the slice. Places without data count as targets.
+// The same where the data lies with room between its rows, and the result is written: coordinates are
+// `strides` elements apart, multiples of the slice. Places without data count as targets.
 template <class Combine, class T, class I, int kAxes>
 inline void scatter_nd(Queue& queue, std::ptrdiff_t count, int tuples, int depth, std::ptrdiff_t slice,
                        const std::int64_t (&extents)[kAxes], const std::int64_t (&strides)[kAxes],
