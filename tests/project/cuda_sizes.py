@@ -174,6 +174,49 @@ def case_programs(world):
     check("2 to 14, a multiple of 2" in refused.stderr, refused.stderr)
 
 
+CPP_PROGRAM = r"""
+#include <cstdio>
+#include <cstdlib>
+#include "net/net.hpp"
+
+#define CHECK(condition) \
+  if (!(condition)) { std::printf("line %d: %s\n", __LINE__, #condition); std::exit(1); }
+
+int main() {
+  net::Model model;
+  CHECK(model.status() == NET_OK);
+  const net_sizes good{6, 8}, off{7, 8}, high{6, 16};
+  std::int64_t shape[NET_MAX_RANK] = {};
+  CHECK(net_output_shape(&good, 0, shape) == NET_OK && shape[1] == 6 && shape[2] == 3 && shape[3] == 4);
+  CHECK(net_output_shape(&off, 0, shape) == NET_INVALID_SIZES && net_input_shape(&high, 0, shape) == NET_INVALID_SIZES);
+  const std::vector<float> x(3 * 6 * 8, 0.5f), other(3 * 2 * 4, 0.25f);
+  const net::Outputs found = model.run(good, net::Inputs{x});
+  CHECK(model.status() == NET_OK && found.y.size() == 6 * 3 * 4);
+  CHECK(model.run(net_sizes{2, 4}, net::Inputs{other}).y.size() == 6 * 1 * 2 && model.status() == NET_OK);
+  CHECK(model.run(good, net::Inputs{other}).y.empty() && model.status() == NET_INVALID_SIZES);
+  CHECK(model.run(high, net::Inputs{x}).y.empty() && model.status() == NET_INVALID_SIZES);
+  CHECK(model.run(good, net::Inputs{x}).y == found.y);
+  float *from = nullptr, *to = nullptr;
+  std::vector<float> y(found.y.size());
+  CHECK(cudaMalloc(&from, x.size() * 4) == cudaSuccess && cudaMalloc(&to, y.size() * 4) == cudaSuccess);
+  CHECK(cudaMemcpy(from, x.data(), x.size() * 4, cudaMemcpyHostToDevice) == cudaSuccess);
+  CHECK(model.run(off, {from}, {to}) == NET_INVALID_SIZES);
+  CHECK(model.run(good, {from}, {to}) == NET_OK && model.finish() == NET_OK);
+  CHECK(cudaMemcpy(y.data(), to, y.size() * 4, cudaMemcpyDeviceToHost) == cudaSuccess && y == found.y);
+  CHECK(net_run(&model.memory(), nullptr, nullptr, nullptr) == NET_NULL_POINTER);
+  CHECK(net_enqueue(&model.memory(), &high, nullptr, nullptr) == NET_INVALID_SIZES);
+  return 0;
+}
+"""
+
+
+def case_interface(world):
+    project = compiled(world, "image", image(), "--dim", "height=2..14:2", "--dim", "width=4..12:4", *CUDA)
+    caller = world.path("caller.cpp")
+    caller.write_text(CPP_PROGRAM)
+    world.run([linked(world, "caller", objects(world, project, caller))])
+
+
 def case_nvcc(world):
     """The device's own compiler has nothing to say, either."""
     compiler = nvcc()

@@ -14,11 +14,11 @@
 //
 // An instance remembers kRememberedRuns of the runs that it has made, each by a graph of its own: one that is
 // like any of them starts at once, so that buffers used in turn cost nothing. Any other run takes the graph
-// of that one which ran longest ago, and changes parameters and grids of its nodes, which costs about a
-// microsecond for each: so the lengths of a decoder, of which each comes once, capture nothing. (A length in
-// device memory, with grids for the longest, would need no changes, but blocks that find nothing to do in
-// every kernel, and two texts of each.) A graph can take only what has the same steps. Which those are is
-// told by walking the schedule; where no graph has them, the run is captured.
+// of that one which ran longest ago, and changes parameters and grids of its nodes: so the lengths of a
+// decoder, of which each comes once, capture nothing. (A length in device memory, with grids for the longest,
+// would need no changes, but blocks that find nothing to do in every kernel, and two texts of each.) A graph
+// can take only what has the same steps. Which those are is told by walking the schedule; where no graph has
+// them, the run is captured.
 #pragma once
 
 #include <cstring>
