@@ -7,6 +7,7 @@
 
 #include "codegen/kernels/cuda_call.h"
 #include "codegen/loops/c_types.h"
+#include "ir/sizes.h"
 
 namespace gcompile {
 
@@ -39,8 +40,7 @@ std::vector<PlannedCost> cuda_streaming_plan(const ir::Problem& problem, const M
 
 void top_k_results(const ir::Problem& problem, CallWriter& writer) {
   const auto& work = std::get<ir::TopKWork>(problem.work);
-  const std::int64_t lines = ir::element_count(problem.shape(0)) /
-                             std::max<std::int64_t>(1, Lines(problem.shape(0), work.axis).extent);
+  const Lines lines(problem.shape(0), work.axis);
   const std::array<const char*, 2> names = {"values", "positions"};
   const std::array<ir::ElementType, 2> elements = {problem.operands[0].element, ir::ElementType::kInt64};
   for (int i = 0; i < 2; ++i) {
@@ -48,7 +48,8 @@ void top_k_results(const ir::Problem& problem, CallWriter& writer) {
     if (writer.has_result(i)) {
       writer.result(i, names[at]);
     } else {
-      writer.scratch(bytes_of(elements[at], lines * work.k), names[at], kernel_type(elements[at]));
+      writer.scratch(bytes_of(elements[at], ir::highest(lines.outer * lines.inner) * work.k), names[at],
+                     kernel_type(elements[at]));
     }
   }
 }
@@ -56,7 +57,7 @@ void top_k_results(const ir::Problem& problem, CallWriter& writer) {
 Lines::Lines(const ir::Shape& shape, int axis)
     : extent(shape[static_cast<std::size_t>(axis)]),
       inner(ir::row_major_strides(shape)[static_cast<std::size_t>(axis)]) {
-  outer = ir::element_count(shape) / std::max<std::int64_t>(1, inner * extent);
+  for (int i = 0; i < axis; ++i) outer *= shape[static_cast<std::size_t>(i)];
 }
 
 }  // namespace gcompile

@@ -15,9 +15,12 @@ std::vector<PlannedCost> cuda_streaming_plan(const ir::Problem& problem, const M
 /// Adds the parameters values and positions of a TopK; results that nothing reads need a place all the same.
 void top_k_results(const ir::Problem& problem, CallWriter& writer);
 
+/// Whether lines of any sizes are walked: the lengths that the kernels take are all that they know of them.
+inline bool takes_open_lines(const ir::Problem&) { return true; }
+
 /// Lines along an axis of a dense shape.
 struct Lines {
-  std::int64_t outer, extent, inner;
+  ir::Dim outer = 1, extent, inner;
   Lines(const ir::Shape& shape, int axis);
 };
 

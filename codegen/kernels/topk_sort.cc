@@ -13,9 +13,13 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   writer.call().headers = {writer.on_device() ? "gcrt/cuda/library.h" : "gcrt/cpu/library.h"};
   writer.operand(0, "x");
   top_k_results(problem, writer);
+  SizeParameters& sizes = writer.call().sizes;
+  const std::string outer = sizes(lines.outer),
+                    extent = writer.on_device() ? sizes.as_int(lines.extent) : sizes(lines.extent),
+                    inner = sizes(lines.inner);
   writer.call().body =
       fmt::format("  top_k<{}>({}/*outer, extent, inner, k*/ {}, {}, {}, {}, x, values, positions);\n",
-                  work.largest, writer.queue_argument(), lines.outer, lines.extent, lines.inner, work.k);
+                  work.largest, writer.queue_argument(), outer, extent, inner, work.k);
 }
 
 Refusal cuda_refuses(const ir::Problem& problem, const Machine&) {
@@ -25,6 +29,8 @@ Refusal cuda_refuses(const ir::Problem& problem, const Machine&) {
   return std::nullopt;
 }
 
+bool cuda_takes_formulas(const ir::Problem& problem) { return !cuda_refuses(ir::at_highest(problem), {}); }
+
 }  // namespace
 
 const KernelFamily& family_topk_sort() {
@@ -32,8 +38,12 @@ const KernelFamily& family_topk_sort() {
       "topk.sort",
       ir::Kind::kTopK,
       refuse_half,
-      {{{.needs = needs_row_major, .plans = streaming_plan, .call = call},
-        {.refuses = cuda_refuses, .needs = needs_row_major, .plans = cuda_streaming_plan, .call = call}}}};
+      {{{.takes_formulas = takes_open_lines, .needs = needs_row_major, .plans = streaming_plan, .call = call},
+        {.refuses = cuda_refuses,
+         .takes_formulas = cuda_takes_formulas,
+         .needs = needs_row_major,
+         .plans = cuda_streaming_plan,
+         .call = call}}}};
   return family;
 }
 

@@ -77,6 +77,18 @@ def case_shapes(world):
     verified(world, "deep", model, "--dim", "rows=1..96@16", tensors=4)
 
 
+def case_lines(world):
+    verified(world, "lines", ranges.lines(), "--dim", "batch=1..3", "--dim", "length=3..40", tensors=40)
+
+
+def case_integers(world):
+    """By tensor cores for bytes, whose weights are packed once."""
+    options = ["--dim", "batch=1..3", "--dim", "length=1..20"]
+    verified(world, "integers", ranges.integers(), *options, tensors=16)
+    kernels = (compiled(world, "integers_project", ranges.integers(), *options, *CUDA) / "src" / "net_kernels.cu").read_text()
+    equal(kernels.count("gemm_integer<"), 2, "products of integers")
+
+
 def case_large_maps(world):
     """Several packs for each thread, transposes through shared memory, and rows longer than a warp keeps."""
     model = Model()
