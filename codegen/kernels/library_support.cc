@@ -11,6 +11,8 @@
 
 namespace gcompile {
 
+bool takes_all_formulas(const ir::Problem&) { return true; }
+
 NeededOrder needs_row_major(const ir::Problem& problem, std::size_t i) {
   const ir::ProblemOperand& operand = problem.operands[i];
   const ir::Shape dense = ir::row_major_strides(operand.shape);
@@ -48,16 +50,16 @@ void top_k_results(const ir::Problem& problem, CallWriter& writer) {
     if (writer.has_result(i)) {
       writer.result(i, names[at]);
     } else {
-      writer.scratch(bytes_of(elements[at], ir::highest(lines.outer * lines.inner) * work.k), names[at],
+      writer.scratch(bytes_of(elements[at], ir::highest(lines.outer * lines.inner * work.k)), names[at],
                      kernel_type(elements[at]));
     }
   }
 }
 
-Lines::Lines(const ir::Shape& shape, int axis)
-    : extent(shape[static_cast<std::size_t>(axis)]),
-      inner(ir::row_major_strides(shape)[static_cast<std::size_t>(axis)]) {
-  for (int i = 0; i < axis; ++i) outer *= shape[static_cast<std::size_t>(i)];
+Lines::Lines(const ir::Shape& shape, int axis) : extent(shape[static_cast<std::size_t>(axis)]) {
+  for (int i = 0; i < static_cast<int>(shape.size()); ++i) {
+    if (i != axis) (i < axis ? outer : inner) *= shape[static_cast<std::size_t>(i)];
+  }
 }
 
 }  // namespace gcompile

@@ -6,6 +6,8 @@
 namespace gcompile {
 
 /// Dense row-major operands.
+/// Of kernels whose sizes are arguments.
+bool takes_all_formulas(const ir::Problem& problem);
 NeededOrder needs_row_major(const ir::Problem& problem, std::size_t i);
 Refusal refuse_half(const ir::Problem& problem);
 /// One plan, bound by the bytes that it moves.
@@ -15,12 +17,9 @@ std::vector<PlannedCost> cuda_streaming_plan(const ir::Problem& problem, const M
 /// Adds the parameters values and positions of a TopK; results that nothing reads need a place all the same.
 void top_k_results(const ir::Problem& problem, CallWriter& writer);
 
-/// Whether lines of any sizes are walked: the lengths that the kernels take are all that they know of them.
-inline bool takes_open_lines(const ir::Problem&) { return true; }
-
 /// Lines along an axis of a dense shape.
 struct Lines {
-  ir::Dim outer = 1, extent, inner;
+  ir::Dim outer = 1, extent, inner = 1;
   Lines(const ir::Shape& shape, int axis);
 };
 

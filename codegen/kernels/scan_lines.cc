@@ -13,25 +13,26 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   writer.call().headers = {writer.on_device() ? "gcrt/cuda/scan.h" : "gcrt/cpu/library.h"};
   writer.operand(0, "x");
   writer.result(0, "y");
-  SizeParameters& sizes = writer.call().sizes;
-  const std::string outer = sizes(lines.outer), extent = sizes(lines.extent), inner = sizes(lines.inner);
   writer.call().body = fmt::format(
-      "  cumulative_sum({}/*outer, extent, inner*/ {}, {}, {}, /*exclusive*/ {}, /*reverse*/ {}, x, y);\n",
-      writer.queue_argument(), outer, extent, inner, work.exclusive, work.reverse);
+      "  cumulative_sum({}/*outer, extent, inner*/ {}, /*exclusive*/ {}, /*reverse*/ {}, x, y);\n",
+      writer.queue_argument(), writer.call().sizes.list({lines.outer, lines.extent, lines.inner}),
+      work.exclusive, work.reverse);
 }
 
 }  // namespace
 
 const KernelFamily& family_scan_lines() {
-  static const KernelFamily family = {
-      "scan.lines",
-      ir::Kind::kScan,
-      refuse_half,
-      {{{.takes_formulas = takes_open_lines, .needs = needs_row_major, .plans = streaming_plan, .call = call},
-        {.takes_formulas = takes_open_lines,
-         .needs = needs_row_major,
-         .plans = cuda_streaming_plan,
-         .call = call}}}};
+  static const KernelFamily family = {"scan.lines",
+                                      ir::Kind::kScan,
+                                      refuse_half,
+                                      {{{.takes_formulas = takes_all_formulas,
+                                         .needs = needs_row_major,
+                                         .plans = streaming_plan,
+                                         .call = call},
+                                        {.takes_formulas = takes_all_formulas,
+                                         .needs = needs_row_major,
+                                         .plans = cuda_streaming_plan,
+                                         .call = call}}}};
   return family;
 }
 

@@ -37,15 +37,14 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   const ir::ElementType element = problem.operands[0].element;
   const Lines lines(problem.shape(0), work.axis);
   KernelCall& out = writer.call();
-  const std::string count = out.sizes(ir::element_count(problem.shape(0))), extent = out.sizes(lines.extent),
-                    inner = out.sizes(lines.inner);
   out.headers = {writer.on_device() ? "gcrt/cuda/top_k_loops.h" : "gcrt/cpu/top_k_loops.h"};
   writer.operand(0, "x");
   top_k_results(problem, writer);
+  const std::string sizes = out.sizes.list({lines.extent, lines.inner, work.k});
+  const std::string count = out.sizes(ir::element_count(problem.shape(0)));
   CodeText code(1);
-  code.line(
-      fmt::format("const TopKByRank<{}, {}> store{{/*extent, inner, k*/ {}, {}, {}, x, values, positions}};",
-                  work.largest, kernel_type(element), extent, inner, work.k));
+  code.line(fmt::format("const TopKByRank<{}, {}> store{{/*extent, inner, k*/ {}, x, values, positions}};",
+                        work.largest, kernel_type(element), sizes));
   if (writer.on_device()) {
     code.line(fmt::format("top_k_by_rank(queue, {}, store);", count));
   } else {
@@ -61,8 +60,11 @@ const KernelFamily& family_topk_loops() {
       "topk.loops",
       ir::Kind::kTopK,
       refuse_half,
-      {{{.takes_formulas = takes_open_lines, .needs = needs_row_major, .plans = plans, .call = call},
-        {.takes_formulas = takes_open_lines, .needs = needs_row_major, .plans = cuda_plans, .call = call}}}};
+      {{{.takes_formulas = takes_all_formulas, .needs = needs_row_major, .plans = plans, .call = call},
+        {.takes_formulas = takes_all_formulas,
+         .needs = needs_row_major,
+         .plans = cuda_plans,
+         .call = call}}}};
   return family;
 }
 

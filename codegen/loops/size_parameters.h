@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <utility>
@@ -32,6 +33,12 @@ class SizeParameters {
     return size.is_constant() ? (*this)(size) : fmt::format("static_cast<int>({})", (*this)(size));
   }
   static std::string name(std::size_t index) { return fmt::format("n{}", index); }
+  /// "12, n0, n1": in the order of the list.
+  std::string list(std::initializer_list<ir::Dim> sizes) {
+    std::string text;
+    for (const ir::Dim size : sizes) text += (text.empty() ? "" : ", ") + (*this)(size);
+    return text;
+  }
   const std::vector<ir::Dim>& sizes() const { return sizes_; }
 
   /// Those that were mentioned since this was asked last: of a function within the kernel's text, which takes
