@@ -81,6 +81,17 @@ def case_lines(world):
     verified(world, "lines", ranges.lines(), "--dim", "batch=1..3", "--dim", "length=3..40", tensors=40)
 
 
+def case_recurrence(world):
+    """Any number of steps, by the plain loops."""
+    model = Model()
+    model.inputs = ["float[steps,batch,4] x"]
+    model.outputs = ["float[steps,1,batch,4] y"]
+    model.constant("w", "float", (1, 16, 4))
+    model.constant("r", "float", (1, 16, 4))
+    model.nodes = ["y = LSTM<hidden_size = 4>(x, w, r)"]
+    verified(world, "recurrence", model, "--dim", "steps=1..9", "--dim", "batch=1..3", tensors=8)
+
+
 def case_integers(world):
     """By tensor cores for bytes, whose weights are packed once."""
     options = ["--dim", "batch=1..3", "--dim", "length=1..20"]
