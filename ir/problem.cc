@@ -180,11 +180,13 @@ bool are_constant(const Problem& problem) {
 }
 
 Problem at_typical(Problem problem) {
+  problem.stands_for_formulas = !are_constant(problem);
   for_each_size(problem, [](Dim& size) { size = typical(size); });
   return problem;
 }
 
 Problem at_highest(Problem problem) {
+  problem.stands_for_formulas = !are_constant(problem);
   for_each_size(problem, [](Dim& size) { size = highest(size); });
   return problem;
 }

@@ -50,6 +50,7 @@ struct Problem {
   std::vector<ProblemOperand> operands;  // of the kernel itself, not of its epilogue
   std::vector<ProblemOperand> results;   // of a contraction: the axes of the accumulators
   EpilogueFacts epilogue;
+  bool stands_for_formulas = false;  // its sizes are some that a run may have, in place of formulas
   Kind kind() const { return kind_of(work); }
   const Shape& shape(std::size_t operand) const { return operands[operand].shape; }
   /// Of products; of other work 0.

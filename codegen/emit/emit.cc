@@ -123,10 +123,14 @@ class Emitter {
     return data;
   }
   std::size_t sized_schedules() const { return data_["schedules"].size(); }
+  /// Interface and schedule in one source: of a device, unless there are several schedules.
+  bool has_one_source() const {
+    return program_.sizes.empty() || (target_.has_device_memory && program_.has_ranges);
+  }
 
   void add_schedules() {
     const std::string schedule = of_target(fmt::format("model.{}.j2", target_.source_suffix));
-    if (program_.sizes.empty()) {
+    if (has_one_source()) {
       render(schedule, source_path(program_.name));
       return;
     }
@@ -157,7 +161,8 @@ class Emitter {
   void add_build_files() {
     Json sources = Json::array();
     sources.push_back(source_path(program_.name));
-    for (std::size_t i = 0; i < sized_schedules(); ++i) sources.push_back(source_path(stem_of(i)));
+    for (std::size_t i = 0; !has_one_source() && i < sized_schedules(); ++i)
+      sources.push_back(source_path(stem_of(i)));
     for (const KernelFile& file : split_kernels(program_, options_.kernels_per_file)) {
       sources.push_back(source_path(file.stem));
     }

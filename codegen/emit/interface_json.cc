@@ -91,8 +91,10 @@ void add_held_sizes(Json& out, const Program& program) {
                                              counts ? ir::highest(held.after) : size.bounds.high));
     if (counts) out["rows_after"].push_back({{"size", name}, {"rows", size_text(program, held.after)}});
   }
+  // In front of the states that the host sees.
   const auto fields = 8 * static_cast<std::int64_t>(program.sizes.size());
   const std::int64_t padding = header_bytes(program.sizes.size()) - fields;
+  out["has_state_header"] = !program.held_sizes.empty() && !info_of(program.target).has_device_memory;
   out["held_padding"] = padding;
   out["has_held_padding"] = padding > 0;
 }
@@ -151,6 +153,8 @@ void add_states(Json& out, const Program& program) {
   out["states"] = std::move(states);
   out["state_count"] = program.states.size();
   out["has_states"] = !program.states.empty();
+  out["has_dense_states"] = std::any_of(program.states.begin(), program.states.end(),
+                                        [](const StateTensor& state) { return !state.grows(); });
   out["state_grows"] = grows;
   out["state_shapes"] = shapes_text(program, shapes);
   add_held_sizes(out, program);

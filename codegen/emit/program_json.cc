@@ -12,6 +12,7 @@
 #include "codegen/emit/schedule_json.h"
 #include "codegen/emit/schedule_tables_json.h"
 #include "codegen/emit/size_text.h"
+#include "gcrt/cuda/run_plan.h"
 #include "ir/diagnostics.h"
 #include "ir/sha256.h"
 #include "template/text.h"
@@ -34,13 +35,12 @@ std::string upper(std::string text) {
   return text;
 }
 
-/// A mark and the weights that were checked; on CUDA also the graph, 16 bytes for each of its steps, and the
-/// pointers that it copies from and to.
-std::int64_t instance_bytes(const Schedule& schedule) {
+/// CUDA: of the graphs of a schedule that are remembered. `sizes`: that a run is told.
+std::int64_t instance_bytes(const Schedule& schedule, std::size_t sizes) {
   const auto ports = static_cast<std::int64_t>(std::max<std::size_t>(1, schedule.inputs.size()) +
                                                std::max<std::size_t>(1, schedule.outputs.size()));
-  const std::int64_t bytes =
-      128 + schedule.host_bytes + 8 * ports + 16 * std::max<std::int64_t>(1, schedule.graph_steps);
+  const std::int64_t bytes = gcrt::instance_room(std::max<std::int64_t>(1, schedule.graph_steps), ports,
+                                                 static_cast<std::int64_t>(sizes), schedule.host_bytes);
   return (bytes + kInstanceBytes - 1) / kInstanceBytes * kInstanceBytes;
 }
 
@@ -202,7 +202,7 @@ Json schedule_json(const Program& program, const Schedule& schedule) {
   out["sizes_text"] = fmt::format("{}", fmt::join(schedule.sizes, ", "));
   out["text"] = choice_text(program, schedule);
   out["dim_flags"] = dim_flags(program, schedule);
-  out["own_instance_bytes"] = instance_bytes(schedule);  // CUDA
+  out["own_instance_bytes"] = instance_bytes(schedule, 0);  // CUDA
   out["uploads_weights"] = &schedule == &program.schedules.front();
   out["arena_of_sizes"] = schedule.arena_bytes;
   add_schedule_tables(out, program, schedule);
@@ -236,6 +236,7 @@ Json size_conditions(const Program& program) {
 void add_schedules(Json& out, const Program& program) {
   out["has_sizes"] = !program.sizes.empty();
   out["has_ranges"] = program.has_ranges;
+  out["has_choices"] = !program.sizes.empty() && !program.has_ranges;
   out["size_conditions"] = size_conditions(program);
   out["size_names"] = Json::array();
   for (std::size_t i = 0; i < program.sizes.size(); ++i) {
@@ -292,9 +293,10 @@ const char* weights_mode_name(WeightsMode mode) {
 
 std::int64_t instance_bytes(const Program& program) {
   if (!info_of(program.target).has_device_memory) return kInstanceBytes;
-  if (program.sizes.empty()) return instance_bytes(program.schedules.back());
+  if (program.sizes.empty() || program.has_ranges)
+    return instance_bytes(program.schedules.back(), program.sizes.size());
   std::int64_t bytes = kInstanceBytes;  // which of them ran last
-  for (const Schedule& schedule : program.schedules) bytes += instance_bytes(schedule);
+  for (const Schedule& schedule : program.schedules) bytes += instance_bytes(schedule, 0);
   return bytes;
 }
 

@@ -58,7 +58,7 @@ class ScheduleWriter {
       }
     }
     out["steps"] = std::move(steps_);
-    for (const char* space : {"arena", "weights", "inputs", "outputs", "state", "host_weights"}) {
+    for (const char* space : {"arena", "weights", "inputs", "outputs", "state", "sizes", "host_weights"}) {
       out[fmt::format("uses_{}", space)] = used_.count(space) > 0;
     }
     out["uses_threads"] = used_.count("threads") > 0;

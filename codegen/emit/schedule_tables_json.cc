@@ -64,6 +64,12 @@ void add_ports(Json& out, const Program& program, const Schedule& schedule) {
       entries.back()["block"] = (&ports == &schedule.outputs ? schedule.inputs.size() : 0) + i;
       entries.back()["is_placed"] = !ports[i].place.empty();
       entries.back()["place"] = ports[i].place;
+      const ir::Dim bytes = ports[i].type.bytes();
+      const std::string text = size_text(program, bytes);
+      entries.back()["run_bytes"] =
+          bytes.is_constant() ? text : fmt::format("static_cast<std::size_t>({})", text);
+      // Behind the tensor where that leaves room for it in a line of 110 columns.
+      entries.back()["has_long_bytes"] = !bytes.is_constant() && ports[i].c_name.size() + text.size() > 60;
     }
     return entries;
   };

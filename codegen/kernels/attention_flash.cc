@@ -205,10 +205,19 @@ struct HeadAxes {
       batch = axis;
     }
   }
-  static std::int64_t of(const Shape& list, std::optional<std::size_t> axis, std::int64_t absent) {
-    return axis ? std::int64_t{list[*axis]} : absent;
+  static ir::Dim of(const Shape& list, std::optional<std::size_t> axis, std::int64_t absent) {
+    return axis ? list[*axis] : ir::Dim(absent);
   }
 };
+
+/// Heads are numbers, and few enough at all sizes.
+bool cuda_takes_formulas(const ir::Problem& problem) {
+  const auto& work = std::get<ir::AttentionWork>(problem.work);
+  const HeadAxes axes(work.heads);
+  const ir::Dim heads = HeadAxes::of(work.key_heads, axes.head, 1);
+  return !axes.are_more && heads.is_constant() && HeadAxes::of(work.heads, axes.head, 1).is_constant() &&
+         ir::highest(HeadAxes::of(work.heads, axes.batch, 1) * heads) <= UINT16_MAX && fits_32_bits(problem);
+}
 
 gcrt::AttentionShape cuda_sizes(const ir::AttentionWork& work) {
   const HeadAxes axes(work.heads);
@@ -253,13 +262,18 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   const auto& shape = std::get<ir::AttentionWork>(problem.work);
   const HeadAxes axes(shape.heads);
   const std::size_t rank = shape.heads.size() + 2;
-  const gcrt::AttentionShape sizes = cuda_sizes(shape);
+  const ir::Problem typical = ir::at_typical(problem);
+  const gcrt::AttentionShape sizes = cuda_sizes(std::get<ir::AttentionWork>(typical.work));
   const int splits = static_cast<int>(plan.fields[1]);
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cuda/attention.h"};
   const auto strides = [&](const Shape& all) {
-    return fmt::format("{}, {}, {}, {}", HeadAxes::of(all, axes.batch, 0), HeadAxes::of(all, axes.head, 0),
-                       all[rank - 2], all[rank - 1]);
+    std::string text;
+    for (const ir::Dim stride :
+         {HeadAxes::of(all, axes.batch, 0), HeadAxes::of(all, axes.head, 0), all[rank - 2], all[rank - 1]}) {
+      text += (text.empty() ? "" : ", ") + out.sizes(stride);
+    }
+    return text;
   };
   const KernelTensor q = writer.operand(0, "q");
   const KernelTensor k = writer.operand(1, "k");
@@ -272,7 +286,10 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
     mask = fmt::format("AttentionMask{{mask, {}}}",
                        strides(mask_strides(problem.shape(ir::AttentionWork::kMask), operand.strides, rank)));
   }
-  const std::string split = split_argument(writer, splits, gcrt::attention_workspace_size(sizes, splits));
+  const ir::Dim batch = HeadAxes::of(shape.heads, axes.batch, 1);
+  const ir::Dim rows = batch * sizes.kv_heads * (sizes.heads / sizes.kv_heads) * shape.rows;
+  const std::string split =
+      split_argument(writer, splits, rows * gcrt::attention_part_floats(sizes.value_size));
   const Precision precision = precision_of(problem, writer.machine(), 3);
   warn_of_precision(problem, writer, 3);
   out.products_per_clock = gcrt::products_per_clock(writer.machine().gpu, precision);
@@ -281,15 +298,16 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   if (axes.head && sizes.heads > 1) grid_axes.push_back(static_cast<int>(*axes.head));
   const EpilogueWriter epilogue(writer, {static_cast<int>(rank) - 2}, static_cast<int>(rank) - 1, grid_axes);
   CodeText code(1);
+  const std::string queries = out.sizes.as_int(shape.rows), keys = out.sizes.as_int(shape.columns);
   code.line(fmt::format("const AttentionShape shape = {{/*batch, heads, heads of K and V*/ {}, {}, {},",
-                        sizes.batch, sizes.heads, sizes.kv_heads));
+                        out.sizes.as_int(batch), sizes.heads, sizes.kv_heads));
   code.line(
       fmt::format("    /*queries, keys*/ {}, {}, /*sizes*/ {}, {}, /*scale*/ {}, /*causal, past, zero if "
                   "empty*/ {}, {}, {},",
-                  sizes.queries, sizes.keys, sizes.head_size, sizes.value_size, literal_of(shape.scale),
-                  shape.causal, shape.past, shape.zero_if_empty));
-  code.line(fmt::format("    /*strides of q, k, v*/ {{{}}}, {{{}}}, {{{}}}}};", strides(q.strides),
-                        strides(k.strides), strides(v.strides)));
+                  queries, keys, sizes.head_size, sizes.value_size, literal_of(shape.scale), shape.causal,
+                  shape.past, shape.zero_if_empty));
+  const std::string of_q = strides(q.strides), of_k = strides(k.strides), of_v = strides(v.strides);
+  code.line(fmt::format("    /*strides of q, k, v*/ {{{}}}, {{{}}}, {{{}}}}};", of_q, of_k, of_v));
   code.line(epilogue.declaration());
   code.line(fmt::format("attention<{}, AttentionTile::k{}, {}, {}, AttentionMaskKind::{}>(",
                         precision_argument(precision), plan.fields[0],
@@ -312,6 +330,7 @@ const KernelFamily& family_attention_flash() {
                                          .plans = plans,
                                          .call = call},
                                         {.refuses = cuda_refuses,
+                                         .takes_formulas = cuda_takes_formulas,
                                          .needs = needs,
                                          .fields = kCudaFields,
                                          .plans = cuda_plans,

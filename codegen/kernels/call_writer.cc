@@ -52,7 +52,7 @@ namespace {
 void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
                 const KernelTensor& result, const Machine& machine) {
   if (machine.target == Target::kCuda) {
-    CudaLoops loops = print_cuda_loops(form, operands, result, parameters_of(call), machine.gpu);
+    CudaLoops loops = print_cuda_loops(form, operands, result, parameters_of(call), machine.gpu, call.sizes);
     call.headers = std::move(loops.headers);
     call.device = std::move(loops.device);
     call.body = std::move(loops.launches);

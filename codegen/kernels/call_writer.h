@@ -111,7 +111,8 @@ class EpilogueWriter {
   std::string row_position(const ir::Index& address, const std::string& field);
   /// Lanes of an aligned access along n, at most `lanes`.
   int aligned_lanes(const ir::Index& address, const KernelTensor& tensor, int lanes) const;
-  void write_at_batch(CodeText& code) const;
+  std::vector<std::string> batch_coordinates();
+  void write_at_batch(CodeText& code, const std::vector<std::string>& coordinates) const;
   void write(CallWriter& writer);
 
   const ir::LoopForm& loops_;

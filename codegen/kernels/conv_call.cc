@@ -80,23 +80,37 @@ void write_depthwise_cuda(const ir::Problem& problem, CallWriter& writer, const 
   const ImageShape image = conv_image(problem);
   writer.call().body = shape_and_epilogue(problem, image, writer) +
                        fmt::format("  {}<DepthwiseWindow::{}>(queue, shape, {}, epilogue);\n", function,
-                                   window_name(conv_shape(image)), arguments);
+                                   window_name(conv_shape(conv_image(ir::at_typical(problem)))), arguments);
 }
+
+namespace {
+
+/// gcrt's is_pointwise, for all sizes.
+bool is_pointwise(const ImageShape& s) {
+  return s.kernel_h == 1 && s.kernel_w == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_top == 0 &&
+         s.pad_left == 0 && s.out_h == s.in_h && s.out_w == s.in_w &&
+         (s.out_h == 1 || s.row == s.in_w * s.pixel) &&
+         (s.batch == 1 || s.image == s.in_h * s.in_w * s.pixel);
+}
+
+}  // namespace
 
 std::vector<PlannedCost> tiled_conv_plans(const ir::Problem& problem, const Machine& machine,
                                           Precision precision) {
   const gcrt::ConvShape shape = conv_shape(conv_image(problem));
-  return {planned(gcrt::plan_conv2d(machine.gpu, precision, shape), 1, shape.groups)};
+  const bool takes_vectors = !problem.stands_for_formulas;
+  return {planned(gcrt::plan_conv2d(machine.gpu, precision, shape, true, takes_vectors), 1, shape.groups)};
 }
 
 void write_tiled_conv(const ir::Problem& problem, const Plan& plan, CallWriter& writer, Precision precision,
                       const TiledConv& conv) {
   const ImageShape image = conv_image(problem);
-  const gcrt::ConvShape shape = conv_shape(image);
-  const bool pointwise = gcrt::is_pointwise(shape);
+  const bool pointwise = is_pointwise(image);
   const Text definitions = shape_and_epilogue(problem, image, writer);
+  const ir::Dim pixels = image.batch * image.out_h * image.out_w;
+  const std::int64_t channels = image.out_c / image.groups;
   const std::string split =
-      split_argument(writer, splits_of(plan), gcrt::conv2d_workspace_size(shape, splits_of(plan)));
+      split_argument(writer, splits_of(plan), image.groups * pixels * ((channels + 3) / 4 * 4));
   note_plan(writer.call(), plan, precision);
   writer.call().body =
       definitions + fmt::format("  {}{}<{}Tile::{}>(queue, shape, {}{}, {}, epilogue);\n", conv.function,

@@ -47,11 +47,12 @@ void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
 }  // namespace
 
 const KernelFamily& family_conv_depthwise_integer() {
-  static const KernelFamily family = {
-      "conv.depthwise_integer", ir::Kind::kConv, refuses,
-      for_channels_last(
-          {.plans = plans, .call = call, .makes_rows = true},
-          {.refuses = cuda_refuse_unless_bytes, .plans = depthwise_cuda_plans, .call = cuda_call})};
+  static const KernelFamily family = {"conv.depthwise_integer", ir::Kind::kConv, refuses,
+                                      for_channels_last({.plans = plans, .call = call, .makes_rows = true},
+                                                        {.refuses = cuda_refuse_unless_bytes,
+                                                         .takes_formulas = takes_open_images,
+                                                         .plans = depthwise_cuda_plans,
+                                                         .call = cuda_call})};
   return family;
 }
 

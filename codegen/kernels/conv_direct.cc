@@ -39,7 +39,8 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
 }
 
 void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
-  const gcrt::ConvShape shape = conv_shape(conv_image(problem));
+  const gcrt::ConvShape shape =
+      conv_shape(conv_image(ir::at_typical(problem)));  // of which weights know no size
   writer.call().headers = {"gcrt/cuda/conv.h"};
   writer.operand(0, "x");
   const Precision precision = precision_of(problem, writer.machine());
@@ -56,14 +57,16 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 }  // namespace
 
 const KernelFamily& family_conv_direct() {
-  static const KernelFamily family = {
-      "conv.direct", ir::Kind::kConv, refuses,
-      for_channels_last({.takes_formulas = takes_open_images,
-                         .fields = dense_fields(),
-                         .plans = plans,
-                         .call = call,
-                         .makes_rows = true},
-                        {.fields = tile_fields(), .plans = cuda_plans, .call = cuda_call})};
+  static const KernelFamily family = {"conv.direct", ir::Kind::kConv, refuses,
+                                      for_channels_last({.takes_formulas = takes_open_images,
+                                                         .fields = dense_fields(),
+                                                         .plans = plans,
+                                                         .call = call,
+                                                         .makes_rows = true},
+                                                        {.takes_formulas = takes_open_images,
+                                                         .fields = tile_fields(),
+                                                         .plans = cuda_plans,
+                                                         .call = cuda_call})};
   return family;
 }
 

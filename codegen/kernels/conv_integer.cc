@@ -58,7 +58,8 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
 }
 
 void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
-  const gcrt::ConvShape shape = conv_shape(conv_image(problem));
+  const gcrt::ConvShape shape =
+      conv_shape(conv_image(ir::at_typical(problem)));  // of which weights know no size
   const ZeroPoints zero = zero_points(writer);
   writer.call().headers = {"gcrt/cuda/conv_integer.h"};
   writer.operand(0, "x");
@@ -78,6 +79,7 @@ const KernelFamily& family_conv_integer() {
       "conv.integer", ir::Kind::kConv, refuses,
       for_channels_last({.fields = integer_fields(), .plans = plans, .call = call, .makes_rows = true},
                         {.refuses = cuda_refuse_unless_bytes,
+                         .takes_formulas = takes_open_images,
                          .fields = tile_fields(),
                          .plans = cuda_plans,
                          .call = cuda_call})};

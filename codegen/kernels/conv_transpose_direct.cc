@@ -63,13 +63,14 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
 void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const auto& work = std::get<ir::ConvTransposeWork>(problem.work);
   const ImageShape image = image_of(problem, work.window, work.groups);
+  // Weights know no size of the images.
+  const gcrt::ConvShape shape = conv_shape(image_of(ir::at_typical(problem), work.window, work.groups));
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cuda/conv_transpose.h"};
   writer.operand(0, "x");
   const Precision precision = precision_of(problem, writer.machine());
   warn_of_precision(problem, writer);
-  packed_weights(writer,
-                 pack_phases(*writer.constant(1), work, conv_shape(image), facts_of(precision).weight),
+  packed_weights(writer, pack_phases(*writer.constant(1), work, shape, facts_of(precision).weight),
                  "conv_transpose2d", "w", precision);
   note_plan(out, plan, precision);
   out.body = shape_and_epilogue(problem, image, writer) +
@@ -82,8 +83,10 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 const KernelFamily& family_conv_transpose_direct() {
   static const KernelFamily family = {
       "conv_transpose.direct", ir::Kind::kConvTranspose, refuses,
-      for_channels_last({.plans = plans, .call = call},
-                        {.fields = tile_fields(), .plans = cuda_plans, .call = cuda_call})};
+      for_channels_last({.plans = plans, .call = call}, {.takes_formulas = takes_open_images,
+                                                         .fields = tile_fields(),
+                                                         .plans = cuda_plans,
+                                                         .call = cuda_call})};
   return family;
 }
 

@@ -7,6 +7,7 @@
 
 #include "codegen/loops/c_types.h"
 #include "ir/diagnostics.h"
+#include "ir/sizes.h"
 
 namespace gcompile {
 
@@ -93,10 +94,13 @@ void note_plan(KernelCall& call, const Plan& plan, Precision precision) {
   }
 }
 
-std::string split_argument(CallWriter& writer, int splits, std::int64_t floats) {
+std::string split_argument(CallWriter& writer, int splits, ir::Dim floats_of_part) {
   if (splits <= 1) return "SplitDepth{}";
+  const std::int64_t floats = ir::typical(floats_of_part) * splits;
   writer.scratch(floats * 4, "workspace", "float");
-  return fmt::format("SplitDepth{{{}, workspace}}", splits);
+  if (floats_of_part.is_constant()) return fmt::format("SplitDepth{{{}, workspace}}", splits);
+  return fmt::format("SplitDepth{{splits_within(/*floats*/ {}, {}, {}), workspace}}", floats,
+                     writer.call().sizes(floats_of_part), splits);
 }
 
 namespace {
@@ -159,6 +163,8 @@ Refusal refuse_beyond_32_bits(const ir::Problem& problem, const Machine&) {
   }
   return std::nullopt;
 }
+
+bool fits_32_bits(const ir::Problem& problem) { return !refuse_beyond_32_bits(ir::at_highest(problem), {}); }
 
 const char* window_name(const gcrt::ConvShape& shape) {
   switch (gcrt::depthwise_window(shape)) {

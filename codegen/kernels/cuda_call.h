@@ -32,8 +32,10 @@ int splits_of(const Plan& plan);
 /// Notes the tile and the precision, if it is a choice, in the call.
 void note_plan(KernelCall& call, const Plan& plan, Precision precision);
 
-/// Adds the workspace of split sums, and returns the argument: "SplitDepth{4, workspace}" or "SplitDepth{}".
-std::string split_argument(CallWriter& writer, int splits, std::int64_t floats);
+/// Adds the workspace of split sums, of which each part has so many floats, and returns the argument:
+/// "SplitDepth{4, workspace}" or "SplitDepth{}". Where only a run knows how many these are, the workspace is
+/// that of the typical sizes, and a run has as many parts as fit it: larger sizes have blocks enough without.
+std::string split_argument(CallWriter& writer, int splits, ir::Dim floats_of_part);
 
 /// How the products of a problem's first `factors` operands are formed: as asked for, or in TF32 where
 /// float16 cannot hold a constant among them. The one place that decides it.
@@ -53,6 +55,8 @@ std::int64_t streaming_picoseconds(const ir::Problem& problem, const Machine& ma
 
 /// Why a kernel that counts in 32 bits refuses: an extent does not fit.
 Refusal refuse_beyond_32_bits(const ir::Problem& problem, const Machine& machine);
+/// Of formulas: at all sizes.
+bool fits_32_bits(const ir::Problem& problem);
 
 /// "k3", of gcrt's DepthwiseWindow.
 const char* window_name(const gcrt::ConvShape& shape);

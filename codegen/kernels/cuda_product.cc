@@ -14,6 +14,11 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + u
 /// Elements from one column of a packed B to the next.
 std::int64_t packed_column(const Product& product) { return round_up(product.depth, 16); }
 
+/// Of the sums of all entries, rows and columns.
+ir::Dim floats_of_part(const Product& product, const ProductBatch& batch) {
+  return batch.entries * product.axes.row_count * (ir::ceil_div(product.columns, 4) * 4);
+}
+
 /// Strides of B as the kernel reads it.
 ir::Shape strides_of_b(const ir::Problem& problem, const Product& product) {
   return problem.operands[1].constant ? product.packed_strides(product.columns * packed_column(product))
@@ -21,7 +26,7 @@ ir::Shape strides_of_b(const ir::Problem& problem, const Product& product) {
 }
 
 /// Of k and n.
-std::pair<std::int64_t, std::int64_t> steps_of_b(const ir::Problem& problem, const Product& product) {
+std::pair<ir::Dim, ir::Dim> steps_of_b(const ir::Problem& problem, const Product& product) {
   if (problem.operands[1].constant) return {1, packed_column(product)};
   const ir::Shape& strides = problem.operands[1].strides;
   return {strides[product.b.size() - 2], strides[product.b.size() - 1]};
@@ -44,32 +49,39 @@ void write_body(const ir::Problem& problem, const Product& product, const Produc
                 const EpilogueWriter& epilogue, const std::string& kernel, bool is_dense,
                 const std::string& split, CallWriter& writer) {
   const ir::Shape b_strides = strides_of_b(problem, product);
+  SizeParameters& sizes = writer.call().sizes;
   CodeText code(1);
   std::string a_pointer = "a", b_pointer = "b";
   for (const int axis : batch.host_axes) {
     const auto at = static_cast<std::size_t>(axis);
     code.open(fmt::format("for (std::ptrdiff_t b{0} = 0; b{0} < {1}; ++b{0}) {{", axis, product.out[at]));
-    if (const std::int64_t step = product.along_a(at)) a_pointer += fmt::format(" + {} * b{}", step, axis);
-    if (const std::int64_t step = product.along_b(b_strides, at))
-      b_pointer += fmt::format(" + {} * b{}", step, axis);
+    if (const ir::Dim step = product.along_a(at); step != 0)
+      a_pointer += fmt::format(" + {} * b{}", sizes(step), axis);
+    if (const ir::Dim step = product.along_b(b_strides, at); step != 0)
+      b_pointer += fmt::format(" + {} * b{}", sizes(step), axis);
   }
   code.line(epilogue.declaration());
   std::string entries = "GemmBatch{}";
-  if (batch.entries > 1) {
+  if (batch.entries != 1) {
     const bool two = batch.grid_axes.size() == 2;
     const auto inner = static_cast<std::size_t>(batch.grid_axes.back());
     const auto outer = static_cast<std::size_t>(batch.grid_axes.front());
-    entries = fmt::format(
-        "GemmBatch{{/*count, inner*/ {}, {}, /*steps of a*/ {}, {}, /*steps of b*/ {}, {}}}", batch.entries,
-        product.out[inner], two ? product.along_a(outer) : ir::Dim(), product.along_a(inner),
-        two ? product.along_b(b_strides, outer) : ir::Dim(), product.along_b(b_strides, inner));
+    const std::string counts[] = {sizes.as_int(batch.entries), sizes.as_int(product.out[inner])};
+    const std::string of_a[] = {sizes(two ? product.along_a(outer) : ir::Dim()),
+                                sizes(product.along_a(inner))};
+    const std::string of_b[] = {sizes(two ? product.along_b(b_strides, outer) : ir::Dim()),
+                                sizes(product.along_b(b_strides, inner))};
+    entries =
+        fmt::format("GemmBatch{{/*count, inner*/ {}, {}, /*steps of a*/ {}, {}, /*steps of b*/ {}, {}}}",
+                    counts[0], counts[1], of_a[0], of_a[1], of_b[0], of_b[1]);
   }
-  const auto [step_k, step_n] = steps_of_b(problem, product);
-  const std::string steps =
-      is_dense ? fmt::format("{}", step_n) : fmt::format("/*strides of k, n*/ {}, {}", step_k, step_n);
-  code.line(fmt::format("{}(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, {}, {},", kernel,
-                        product.axes.row_count, product.columns, product.depth, a_pointer,
-                        product.axes.row_stride, b_pointer, steps));
+  const auto [along_k, along_n] = steps_of_b(problem, product);
+  const std::string step_k = sizes(is_dense ? ir::Dim() : along_k), step_n = sizes(along_n);
+  const std::string steps = is_dense ? step_n : fmt::format("/*strides of k, n*/ {}, {}", step_k, step_n);
+  const std::string extents[] = {sizes.as_int(product.axes.row_count), sizes.as_int(product.columns),
+                                 sizes.as_int(product.depth)};
+  code.line(fmt::format("{}(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, {}, {},", kernel, extents[0],
+                        extents[1], extents[2], a_pointer, sizes(product.axes.row_stride), b_pointer, steps));
   code.line(fmt::format("    {}, {}, epilogue);", entries, split));
   for (std::size_t i = 0; i < batch.host_axes.size(); ++i) code.close();
   writer.call().body = code.text();
@@ -87,16 +99,25 @@ ProductBatch::ProductBatch(const Product& product) {
   for (const int axis : host_axes) host_entries *= product.out[static_cast<std::size_t>(axis)];
 }
 
+bool takes_open_products(const ir::Problem& problem) {
+  const Product product(problem);
+  const ProductBatch batch(product);
+  return batch.host_entries.is_constant() && ir::highest(batch.entries) <= INT32_MAX && fits_32_bits(problem);
+}
+
 PlannedCost product_plan(const ir::Problem& problem, const Machine& machine) {
   const Product product(problem);
   const ProductBatch batch(product);
   const Precision precision = precision_of(problem, machine);
+  const bool is_packed = problem.operands[1].constant.has_value(), is_open = problem.stands_for_formulas;
+  // A depth of the run may be too short for parts.
   const gcrt::Plan plan =
-      problem.operands[1].constant
+      is_packed && !is_open
           ? gcrt::plan_gemm(machine.gpu, precision, product.axes.row_count, product.columns, product.depth,
                             batch.entries, true)
           : gcrt::plan_tiles(machine.gpu, precision, product.axes.row_count, product.columns, product.depth,
-                             batch.entries, true, gcrt::activation_bytes(precision));
+                             batch.entries, is_packed || !is_open,
+                             is_packed ? gcrt::weight_bytes(precision) : gcrt::activation_bytes(precision));
   return planned(plan, batch.host_entries, batch.entries);
 }
 
@@ -113,13 +134,17 @@ void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, Cal
   operands(product, writer, precision);
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1,
                                 batch.grid_axes);
-  const std::string split = split_argument(
-      writer, splits_of(plan),
-      gcrt::gemm_workspace_size(product.axes.row_count, product.columns, batch.entries, splits_of(plan)));
+  const std::string split = split_argument(writer, splits_of(plan), floats_of_part(product, batch));
+  const std::int64_t launches = gcrt::product_launches(ir::highest(batch.entries), splits_of(plan));
+  writer.call().launches = std::max(writer.call().launches, narrow(batch.host_entries * launches));
   note_plan(writer.call(), plan, precision);
   const bool is_dense =
       problem.operands[1].constant || steps_of_b(problem, product).first == 1 || product.depth == 1;
-  const std::string kernel = fmt::format("gemm{}<{}, Tile::{}>", is_dense ? "" : "_strided",
+  const bool has_any_rows = problem.operands[1].constant && !product.axes.row_count.is_constant();
+  const std::string kernel = fmt::format("gemm{}<{}, Tile::{}>",
+                                         !is_dense      ? "_strided"
+                                         : has_any_rows ? "_any_rows"
+                                                        : "",
                                          precision_argument(precision), tile_name(tile_of(plan)));
   write_body(problem, product, batch, epilogue, kernel, is_dense, split, writer);
 }

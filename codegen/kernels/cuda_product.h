@@ -9,11 +9,14 @@ namespace gcompile {
 /// Axes of the batch: the grid walks the two innermost that are longer than one, the host walks the others.
 struct ProductBatch {
   std::vector<int> grid_axes, host_axes;  // outermost first
-  std::int64_t entries = 1, host_entries = 1;
+  ir::Dim entries = 1, host_entries = 1;
   explicit ProductBatch(const Product& product);
 };
 
-/// Whether the few rows of A and a packed B ask for a GEMV.
+/// What of the sizes may be formulas: rows, columns, depth and the entries that the grid walks.
+bool takes_open_products(const ir::Problem& problem);
+/// Whether the few rows of A and a packed B ask for a GEMV. Where only a run knows how many rows there are,
+/// the call of a tile decides.
 bool is_gemv(const ir::Problem& problem, const Machine& machine);
 /// The tile and the splits that the device's model predicts to be fastest.
 PlannedCost product_plan(const ir::Problem& problem, const Machine& machine);

@@ -122,29 +122,35 @@ std::string EpilogueWriter::in_functor(ir::Dim size, const std::string& field) {
   return member;
 }
 
+/// Definitions of the coordinates of an entry of the batch that the grid walks.
+std::vector<std::string> EpilogueWriter::batch_coordinates() {
+  std::vector<std::string> lines;
+  ir::Dim below = 1, count = 1;
+  for (const int a : grid_axes_) count *= loops_.extents[static_cast<std::size_t>(a)];
+  for (auto at = grid_axes_.rbegin(); at != grid_axes_.rend(); ++at) {
+    const ir::Dim extent = loops_.extents[static_cast<std::size_t>(*at)];
+    const bool used = std::any_of(batch_steps_.begin(), batch_steps_.end(), [&](const BatchStep& step) {
+      return std::find(step.axes.begin(), step.axes.end(), *at) != step.axes.end();
+    });
+    if (used) {
+      std::string text = below == 1 ? "z" : fmt::format("z / {}", in_functor(below, "batch"));
+      if (below * extent != count) text += fmt::format(" % {}", in_functor(extent, "batch"));
+      lines.push_back(fmt::format("const std::ptrdiff_t b{} = {};", *at, text));
+    }
+    below *= extent;
+  }
+  return lines;
+}
+
 /// The functor of one entry of the batch that the grid walks.
-void EpilogueWriter::write_at_batch(CodeText& code) const {
+void EpilogueWriter::write_at_batch(CodeText& code, const std::vector<std::string>& coordinates) const {
   const Text head = Text("GCRT_INLINE ") + Symbol::kFunctor;
   if (batch_steps_.empty()) {
     code.line(head + " at_batch(std::ptrdiff_t) const { return *this; }");
     return;
   }
   code.open(head + " at_batch(std::ptrdiff_t z) const {");
-  std::int64_t below = 1;
-  std::int64_t count = 1;
-  for (const int a : grid_axes_) count *= loops_.extents[static_cast<std::size_t>(a)];
-  for (auto at = grid_axes_.rbegin(); at != grid_axes_.rend(); ++at) {
-    const std::int64_t extent = loops_.extents[static_cast<std::size_t>(*at)];
-    const bool used = std::any_of(batch_steps_.begin(), batch_steps_.end(), [&](const BatchStep& step) {
-      return std::find(step.axes.begin(), step.axes.end(), *at) != step.axes.end();
-    });
-    if (used) {
-      std::string text = below == 1 ? "z" : fmt::format("z / {}", below);
-      if (below * extent < count) text += fmt::format(" % {}", extent);
-      code.line(fmt::format("const std::ptrdiff_t b{} = {};", *at, text));
-    }
-    below *= extent;
-  }
+  for (const std::string& line : coordinates) code.line(line);
   code.line(Text(Symbol::kFunctor) + " moved = *this;");
   for (const BatchStep& step : batch_steps_) {
     code.line(fmt::format("moved.{} += {};", step.field, step.elements));
@@ -239,6 +245,7 @@ void EpilogueWriter::write(CallWriter& writer) {
       access(ir::recombine(ir::address_of(loops_.store, result.strides), ranges), result, "y");
   types["y"] = kernel_type(result.element) + "*";
 
+  const std::vector<std::string> coordinates = batch_coordinates();
   CodeText code;
   code.open(Text("struct ") + Symbol::kFunctor + " {");
   for (const auto& [member, value] : members_) {
@@ -249,7 +256,7 @@ void EpilogueWriter::write(CallWriter& writer) {
   for (const int n : loops_.dag.reachable(roots)) work += row_of(loops_.dag[n].op).cost;
   if (writer.on_device()) {
     code.line(fmt::format("static constexpr int kMaxLanes = {};", lanes_));
-    write_at_batch(code);
+    write_at_batch(code, coordinates);
   } else if (work > kLightEpilogue) {
     code.line("static constexpr bool kIsHeavy = true;");
   }

@@ -12,9 +12,7 @@ std::string ImageShape::text(const std::string& name, SizeParameters& sizes) con
   const ir::Dim all[] = {batch, in_h, in_w, in_c, out_h, out_w, out_c, pixel, row, image};
   const bool is_fixed = ir::are_constant(all);
   // Its members are ints, but for strides.
-  const auto count = [&](ir::Dim size) {
-    return size.is_constant() ? sizes(size) : fmt::format("static_cast<int>({})", sizes(size));
-  };
+  const auto count = [&](ir::Dim size) { return sizes.as_int(size); };
   const std::string head = fmt::format("  {} ConvShape {}{{", is_fixed ? "constexpr" : "const", name);
   const std::string margin = "\n" + std::string(head.size(), ' ');
   std::string text = head + fmt::format("/*batch*/ {},", count(batch)) + margin;

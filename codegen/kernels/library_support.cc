@@ -7,6 +7,7 @@
 
 #include "codegen/kernels/cuda_call.h"
 #include "codegen/loops/c_types.h"
+#include "ir/sizes.h"
 
 namespace gcompile {
 

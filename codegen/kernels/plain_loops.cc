@@ -59,11 +59,12 @@ auto layout_of(ir::Kind kind) {
 }  // namespace
 
 KernelFamily plain_loops_family(std::string_view name, ir::Kind kind) {
-  return {name,
-          kind,
-          nullptr,
-          {{{.takes_formulas = takes_formulas, .layout = layout_of(kind), .plans = plans, .call = call},
-            {.layout = layout_of(kind), .plans = cuda_plans, .call = call}}}};
+  return {
+      name,
+      kind,
+      nullptr,
+      {{{.takes_formulas = takes_formulas, .layout = layout_of(kind), .plans = plans, .call = call},
+        {.takes_formulas = takes_formulas, .layout = layout_of(kind), .plans = cuda_plans, .call = call}}}};
 }
 
 }  // namespace gcompile

@@ -131,6 +131,15 @@ Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
   return cuda_refuse_unless_bytes(problem, machine);
 }
 
+/// Rows may be as many as a run has; entries of a batch are launches of their own.
+bool cuda_takes_formulas(const ir::Problem& problem) {
+  const Product product(problem);
+  for (std::size_t axis = 0; axis < product.axes.batch; ++axis) {
+    if (!product.out[axis].is_constant()) return false;
+  }
+  return fits_32_bits(problem);
+}
+
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
   const Product product(problem);
   std::int64_t entries = 1;
@@ -142,7 +151,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
 
 void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const Product product(problem);
-  const std::int64_t rows = product.axes.row_count;
+  const ir::Dim rows = product.axes.row_count;
   const ZeroPoints zero = zero_points(writer);
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cuda/gemm_integer.h"};
@@ -151,16 +160,16 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   const IntegerWeights packed = integer_rows(*writer.constant(1), product_matrices(product.b), zero, stride);
   integer_parameters(writer, packed, "gemm", "b", "zero point times sums of rows");
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1);
-  const std::string split = split_argument(
-      writer, splits_of(plan), gcrt::gemm_workspace_size(rows, product.columns, 1, splits_of(plan)));
+  const std::string split =
+      split_argument(writer, splits_of(plan), rows * (ir::ceil_div(product.columns, 4) * 4));
   note_plan(out, plan, Precision::kInt8);
   CodeText code(1);
   const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);
   code.line(epilogue.declaration());
   code.line(fmt::format(
       "gemm_integer<Tile::{}>(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, b, {}, offsets, {},",
-      tile_name(tile_of(plan)), rows, product.columns, product.depth, batch.a, product.axes.row_stride,
-      stride, split));
+      tile_name(tile_of(plan)), out.sizes.as_int(rows), product.columns, product.depth, batch.a,
+      out.sizes(product.axes.row_stride), stride, split));
   code.line("    epilogue);");
   for (int i = 0; i < batch.loops; ++i) code.close();
   out.body = code.text();
@@ -175,6 +184,7 @@ const KernelFamily& family_product_integer() {
       refuses,
       {{{.needs = needs_dense_rows, .fields = integer_fields(), .plans = plans, .call = call},
         {.refuses = cuda_refuses,
+         .takes_formulas = cuda_takes_formulas,
          .needs = needs_dense_rows,
          .fields = tile_fields(),
          .plans = cuda_plans,

@@ -98,6 +98,7 @@ const KernelFamily& family_product_tile() {
                                          .plans = plans,
                                          .call = call},
                                         {.refuses = cuda_refuses,
+                                         .takes_formulas = takes_open_products,
                                          .needs = needs_dense_rows,
                                          .fields = tile_fields(),
                                          .plans = cuda_plans,

@@ -171,9 +171,9 @@ void cuda_call(const ir::Problem& problem, const Plan& chosen, CallWriter& write
                     pack_state_weights(r, *writer.constant(2), units));
   recurrent.rest(units);
   writer.scratch(gcrt::rnn_scratch_floats(plans.shape, gates, plan) * 4, "scratch", "float");
-  const std::string split = split_argument(
-      writer, splits_of(chosen),
-      gcrt::gemm_workspace_size(r.batch * plan.chunk_steps, gates * units, r.directions, splits_of(chosen)));
+  const std::string split =
+      split_argument(writer, splits_of(chosen),
+                     r.directions * r.batch * plan.chunk_steps * (gcrt::ceil_div(gates * units, 4) * 4));
   CodeText code(1);
   code.line(recurrent.shape_line());
   code.line(recurrent.options_line());

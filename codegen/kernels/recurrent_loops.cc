@@ -92,7 +92,11 @@ const KernelFamily& family_recurrent_loops() {
       ir::Kind::kRecurrent,
       refuses,
       {{{.takes_formulas = takes_all_formulas, .needs = needs_row_major, .plans = plans, .call = call},
-        {.refuses = refuse_beyond_32_bits, .needs = needs_row_major, .plans = cuda_plans, .call = call}}}};
+        {.refuses = refuse_beyond_32_bits,
+         .takes_formulas = fits_32_bits,
+         .needs = needs_row_major,
+         .plans = cuda_plans,
+         .call = call}}}};
   return family;
 }
 

@@ -22,15 +22,17 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
 }  // namespace
 
 const KernelFamily& family_scan_lines() {
-  static const KernelFamily family = {
-      "scan.lines",
-      ir::Kind::kScan,
-      refuse_half,
-      {{{.takes_formulas = takes_all_formulas,
-         .needs = needs_row_major,
-         .plans = streaming_plan,
-         .call = call},
-        {.needs = needs_row_major, .plans = cuda_streaming_plan, .call = call}}}};
+  static const KernelFamily family = {"scan.lines",
+                                      ir::Kind::kScan,
+                                      refuse_half,
+                                      {{{.takes_formulas = takes_all_formulas,
+                                         .needs = needs_row_major,
+                                         .plans = streaming_plan,
+                                         .call = call},
+                                        {.takes_formulas = takes_all_formulas,
+                                         .needs = needs_row_major,
+                                         .plans = cuda_streaming_plan,
+                                         .call = call}}}};
   return family;
 }
 

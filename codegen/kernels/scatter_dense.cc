@@ -58,9 +58,9 @@ std::string int64_array(const std::string& name, const ir::Shape& values, SizePa
                      fmt::join(numbers, ", "));
 }
 
-/// Places that updates go to, and how many updates there are.
+/// Places that updates go to, those between rows with room included, and how many updates there are.
 struct Counts {
-  ir::Dim targets, updates;
+  ir::Dim targets, updates, slice = 1;
   std::int64_t depth;
   explicit Counts(const ir::Problem& problem) {
     const ir::Shape& data = problem.shape(0);
@@ -68,7 +68,9 @@ struct Counts {
     depth = 0;
     if (std::get<ir::ScatterWork>(problem.work).by_tuples) {
       depth = indices.back();
-      targets = ir::element_count(ir::Shape(data.begin(), data.begin() + depth));
+      slice = ir::element_count(ir::Shape(data.begin() + depth, data.end()));
+      targets = has_room(problem) ? data[0] * (problem.operands[0].strides[0] / slice)
+                                  : ir::element_count(ir::Shape(data.begin(), data.begin() + depth));
       updates = ir::element_count(ir::Shape(indices.begin(), indices.end() - 1));
     } else {
       targets = ir::element_count(data);
@@ -93,8 +95,10 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   writer.operand(2, "updates");
   writer.result(0, "y");
   if (on_device) {
-    const std::int64_t words = gcrt::scatter_scratch_words(work.combine == ir::ScatterCombine::kReplace,
-                                                           counts.targets, counts.updates);
+    const bool replaces = work.combine == ir::ScatterCombine::kReplace;
+    const std::int64_t targets = ir::highest(counts.targets), updates = ir::highest(counts.updates);
+    const std::int64_t words = gcrt::scatter_scratch_words(replaces, targets, updates);
+    out.launches = std::max(out.launches, gcrt::scatter_launches(replaces, targets, updates));
     writer.scratch(std::max<std::int64_t>(1, words) * 4, "scratch", "std::uint32_t");
   }
   const std::string begin = on_device ? "" : "return ", end = on_device ? "y, scratch" : "y";
@@ -104,14 +108,15 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
     // Data with room between its rows is where the result is, and never copied.
     const std::string count = has_room(problem) ? "0" : sizes(ir::element_count(data));
     code.line(int64_array("extents", ir::Shape(data.begin(), data.begin() + depth), sizes));
-    if (!on_device)
+    const bool has_strides = !on_device || has_room(problem);
+    if (has_strides)
       code.line(int64_array("strides", ir::Shape(strides.begin(), strides.begin() + depth), sizes));
+    const std::string tuples = on_device ? sizes.as_int(counts.updates) : sizes(counts.updates);
     code.line(fmt::format(
         "{}scatter_nd<{}>({}/*count, tuples, depth, slice*/ {}, {}, {}, {}, extents, {}data, indices, "
         "updates, {});",
-        begin, combine_of(work), writer.queue_argument(), count, sizes(counts.updates), counts.depth,
-        sizes(ir::element_count(ir::Shape(data.begin() + depth, data.end()))), on_device ? "" : "strides, ",
-        end));
+        begin, combine_of(work), writer.queue_argument(), count, tuples, counts.depth, sizes(counts.slice),
+        has_strides ? "strides, " : "", end));
   } else {
     code.line(int64_array("extents", data, sizes));
     code.line(int64_array("strides", strides, sizes));
@@ -131,6 +136,12 @@ Refusal cuda_refuses(const ir::Problem& problem, const Machine&) {
   return std::nullopt;
 }
 
+bool cuda_takes_formulas(const ir::Problem& problem) {
+  if (!takes_formulas(problem)) return false;
+  const Counts counts(problem);
+  return ir::highest(counts.targets) < INT32_MAX && ir::highest(counts.updates) < INT32_MAX;
+}
+
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
   const Counts counts(problem);
   std::vector<PlannedCost> out = cuda_streaming_plan(problem, machine);
@@ -147,7 +158,11 @@ const KernelFamily& family_scatter_dense() {
       ir::Kind::kScatter,
       refuses,
       {{{.takes_formulas = takes_formulas, .needs = needs, .plans = streaming_plan, .call = call},
-        {.refuses = cuda_refuses, .needs = needs_row_major, .plans = cuda_plans, .call = call}}}};
+        {.refuses = cuda_refuses,
+         .takes_formulas = cuda_takes_formulas,
+         .needs = needs,
+         .plans = cuda_plans,
+         .call = call}}}};
   return family;
 }
 

@@ -61,7 +61,10 @@ const KernelFamily& family_topk_loops() {
       ir::Kind::kTopK,
       refuse_half,
       {{{.takes_formulas = takes_all_formulas, .needs = needs_row_major, .plans = plans, .call = call},
-        {.needs = needs_row_major, .plans = cuda_plans, .call = call}}}};
+        {.takes_formulas = takes_all_formulas,
+         .needs = needs_row_major,
+         .plans = cuda_plans,
+         .call = call}}}};
   return family;
 }
 

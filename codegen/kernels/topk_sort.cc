@@ -13,9 +13,14 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   writer.call().headers = {writer.on_device() ? "gcrt/cuda/library.h" : "gcrt/cpu/library.h"};
   writer.operand(0, "x");
   top_k_results(problem, writer);
-  const std::string sizes = writer.call().sizes.list({lines.outer, lines.extent, lines.inner, work.k});
+  SizeParameters& sizes = writer.call().sizes;
+  std::string all = sizes.list({lines.outer, lines.extent, lines.inner, work.k});
+  if (writer.on_device()) {  // where lengths are ints
+    all = fmt::format("{}, {}, {}, {}", sizes(lines.outer), sizes.as_int(lines.extent), sizes(lines.inner),
+                      sizes.as_int(work.k));
+  }
   writer.call().body = fmt::format("  top_k<{}>({}/*outer, extent, inner, k*/ {}, x, values, positions);\n",
-                                   work.largest, writer.queue_argument(), sizes);
+                                   work.largest, writer.queue_argument(), all);
 }
 
 Refusal cuda_refuses(const ir::Problem& problem, const Machine&) {
@@ -25,18 +30,23 @@ Refusal cuda_refuses(const ir::Problem& problem, const Machine&) {
   return std::nullopt;
 }
 
+bool cuda_takes_formulas(const ir::Problem& problem) { return !cuda_refuses(ir::at_highest(problem), {}); }
+
 }  // namespace
 
 const KernelFamily& family_topk_sort() {
-  static const KernelFamily family = {
-      "topk.sort",
-      ir::Kind::kTopK,
-      refuse_half,
-      {{{.takes_formulas = takes_all_formulas,
-         .needs = needs_row_major,
-         .plans = streaming_plan,
-         .call = call},
-        {.refuses = cuda_refuses, .needs = needs_row_major, .plans = cuda_streaming_plan, .call = call}}}};
+  static const KernelFamily family = {"topk.sort",
+                                      ir::Kind::kTopK,
+                                      refuse_half,
+                                      {{{.takes_formulas = takes_all_formulas,
+                                         .needs = needs_row_major,
+                                         .plans = streaming_plan,
+                                         .call = call},
+                                        {.refuses = cuda_refuses,
+                                         .takes_formulas = cuda_takes_formulas,
+                                         .needs = needs_row_major,
+                                         .plans = cuda_streaming_plan,
+                                         .call = call}}}};
   return family;
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "gcrt/cuda/transpose_plan.h"
+#include "ir/sizes.h"
 
 namespace gcompile {
 
@@ -67,10 +68,10 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 /// everything else moves by whole packs.
 bool is_aligned(const Index& address, int axis, std::int64_t lanes, std::int64_t alignment,
                 std::int64_t element_bytes) {
-  if (alignment % (lanes * element_bytes) != 0 || address.constant() % lanes != 0) return false;
+  if (alignment % (lanes * element_bytes) != 0 || content(address.constant()) % lanes != 0) return false;
   return std::all_of(address.terms().begin(), address.terms().end(), [&](const Index::Term& t) {
     const bool own = t.atom.kind == ir::IndexAtom::Kind::kAxis && t.atom.axis == axis;
-    return own ? t.coefficient == 1 : t.coefficient % lanes == 0;
+    return own ? t.coefficient == 1 : content(t.coefficient) % lanes == 0;
   });
 }
 
@@ -106,7 +107,7 @@ std::int64_t lanes_along(const LoopNest& nest, int axis, const std::vector<int>&
   for (const Stream& s : streams) widest = std::max(widest, bytes_of_element(s.tensor->element));
   std::int64_t lanes = kAccessBytes / widest;
   const auto fits = [&] {
-    return nest.axes[static_cast<std::size_t>(axis)].extent() % lanes == 0 &&
+    return content(nest.axes[static_cast<std::size_t>(axis)].extent()) % lanes == 0 &&
            std::all_of(streams.begin(), streams.end(), [&](const Stream& s) {
              return is_aligned(*s.address, axis, lanes, s.tensor->alignment,
                                bytes_of_element(s.tensor->element));
@@ -128,8 +129,10 @@ class TilePlanner {
         dependence_(nest.dependence()) {}
 
   std::optional<CudaLoopPlan> plan() {
-    if (!nest_.form->is_map() || extent_of(nest_, nest_.parallel) < kTiledElements || !choose_axes())
+    if (!nest_.form->is_map() || ir::typical(extent_of(nest_, nest_.parallel)) < kTiledElements ||
+        !choose_axes()) {
       return {};
+    }
     classify();
     CudaLoopPlan plan;
     plan.worker = Worker::kTile;
@@ -167,14 +170,15 @@ class TilePlanner {
     kDirect
   };
 
-  std::int64_t extent(int axis) const { return nest_.axes[static_cast<std::size_t>(axis)].extent(); }
+  ir::Dim size(int axis) const { return nest_.axes[static_cast<std::size_t>(axis)].extent(); }
+  std::int64_t extent(int axis) const { return ir::typical(size(axis)); }
   bool varies(int id, int axis) const { return (dependence_[static_cast<std::size_t>(id)] >> axis & 1) != 0; }
 
   /// A read along an axis other than that of the writes, along which it jumps.
   bool is_transposed(int id, int read) const {
     const Index& address = nest_.address[static_cast<std::size_t>(id)];
     return nest_.form->dag[id].op == ScalarOp::kLoad && address.coefficient_of(read) == 1 &&
-           std::abs(address.coefficient_of(write_)) > 1 && !is_gathered(dependence_, address, read) &&
+           magnitude(address.coefficient_of(write_)) > 1 && !is_gathered(dependence_, address, read) &&
            !is_gathered(dependence_, address, write_);
   }
 
@@ -222,9 +226,12 @@ class TilePlanner {
       while (side > kTiledExtent && walked(side / 2) * 4 <= walked(side) * 3) side /= 2;
       return side;
     };
+    std::vector<int> others;
+    std::copy_if(nest_.parallel.begin(), nest_.parallel.end(), std::back_inserter(others),
+                 [&](int a) { return a != read_ && a != write_; });
     const auto tiles = [&] {
-      return extent_of(nest_, nest_.parallel) / extent(read_) / extent(write_) *
-             ceil_div(extent(read_), tile.read_side) * ceil_div(extent(write_), tile.write_side);
+      return extent_of(nest_, others) * ceil_div(size(read_), tile.read_side) *
+             ceil_div(size(write_), tile.write_side);
     };
     const auto bytes = [&] {
       int sum = 0;
@@ -238,7 +245,8 @@ class TilePlanner {
       int& longer = tile.read_side > tile.write_side ? tile.read_side : tile.write_side;
       longer /= 2;
     };
-    while (tiles() < kManyTiles && std::max(tile.read_side, tile.write_side) > kLongestSide / 2) shorten();
+    while (ir::typical(tiles()) < kManyTiles && std::max(tile.read_side, tile.write_side) > kLongestSide / 2)
+      shorten();
     while (bytes() > kSharedBytes && tile.read_side * tile.write_side > kTiledExtent * kTiledExtent)
       shorten();
     plan.workers = tiles();
@@ -257,7 +265,7 @@ class TilePlanner {
 /// Gives every thread as many packs of a map as keep kBytesInFlight on their way, while there is work for all
 /// threads of the device.
 void choose_packs(CudaLoopPlan& plan, const LoopNest& nest, const gcrt::DeviceModel& device) {
-  const std::int64_t total = plan.workers;
+  const std::int64_t total = ir::typical(plan.workers);
   const std::vector<std::uint64_t> dependence = nest.dependence();
   std::int64_t bytes = 0;
   for (const int id : nest.nodes) {
@@ -274,26 +282,28 @@ void choose_packs(CudaLoopPlan& plan, const LoopNest& nest, const gcrt::DeviceMo
     plan.packs *= 2;
   }
   // Whole warps, so that each begins at a line of memory in every round.
-  if (plan.packs > 1) plan.workers = ceil_div(ceil_div(total, plan.packs), kWarpThreads) * kWarpThreads;
+  if (plan.packs > 1)
+    plan.workers = ceil_div(ceil_div(plan.workers, plan.packs), kWarpThreads) * kWarpThreads;
 }
 
 /// Chooses the group for rows of `depth` elements, walked along an axis of `row`, and whether it keeps them.
 void choose_group(CudaLoopPlan& plan, KeptRow kept, std::int64_t row, std::int64_t depth) {
+  const std::int64_t rows = ir::typical(plan.workers);
   const std::int64_t packs = depth / plan.lanes;
   for (const int threads : {kWarpThreads, 128, 256, 512}) {
     if (kept.is_empty()) break;
     const std::int64_t each = ceil_div(packs, threads);
     if (each * plan.lanes * kept.words > kKeptWords) continue;
-    if (each > kFewPacks && plan.workers < kManyRows && threads < 512) continue;
+    if (each > kFewPacks && rows < kManyRows && threads < 512) continue;
     plan.threads = threads;
     plan.worker = threads == kWarpThreads ? Worker::kWarp : Worker::kBlock;
     plan.kept = std::move(kept);
     return;
   }
   plan.worker = row <= kWarpRow ? Worker::kWarp : Worker::kBlock;
-  plan.threads = plan.worker == Worker::kWarp                  ? kWarpThreads
-                 : row >= kLongRow && plan.workers <= kFewRows ? kMostThreads
-                                                               : kBlockThreads;
+  plan.threads = plan.worker == Worker::kWarp          ? kWarpThreads
+                 : row >= kLongRow && rows <= kFewRows ? kMostThreads
+                                                       : kBlockThreads;
 }
 
 }  // namespace
@@ -314,8 +324,8 @@ std::string CudaLoopPlan::summary() const {
   return "";
 }
 
-std::int64_t extent_of(const LoopNest& nest, const std::vector<int>& axes) {
-  std::int64_t product = 1;
+ir::Dim extent_of(const LoopNest& nest, const std::vector<int>& axes) {
+  ir::Dim product = 1;
   for (const int a : axes) product *= nest.axes[static_cast<std::size_t>(a)].extent();
   return product;
 }
@@ -328,15 +338,17 @@ CudaLoopPlan plan_cuda_loops(LoopNest& nest, int region_root, const std::vector<
                              const KernelTensor& result, const gcrt::DeviceModel& device) {
   if (auto tiled = TilePlanner(nest, region_root, operands, result).plan()) return *tiled;
   CudaLoopPlan plan;
-  const auto extent = [&](int axis) { return nest.axes[static_cast<std::size_t>(axis)].extent(); };
+  const auto extent = [&](int axis) {
+    return ir::typical(nest.axes[static_cast<std::size_t>(axis)].extent());
+  };
   const auto is_reduced = [&](int axis) { return nest.axes[static_cast<std::size_t>(axis)].reduced; };
   const bool arg = std::any_of(nest.form->stages.begin(), nest.form->stages.end(), [](const ir::Stage& s) {
     return s.combine == ir::Combine::kArgMax || s.combine == ir::Combine::kArgMin;
   });
-  const std::int64_t points = extent_of(nest, nest.parallel), depth = extent_of(nest, nest.reduced);
+  const ir::Dim points = extent_of(nest, nest.parallel), depth = extent_of(nest, nest.reduced);
   const bool reduces = !nest.form->is_map() && !nest.reduced.empty();
   bool shared = reduces && nest.vector_axis >= 0 && is_reduced(nest.vector_axis);
-  shared = shared || (reduces && points < kFewThreads && depth >= kLongReduction);
+  shared = shared || (reduces && ir::typical(points) < kFewThreads && ir::typical(depth) >= kLongReduction);
   // Positions count along one axis.
   if (arg && nest.reduced.size() != 1) shared = false;
   if (shared) {
@@ -350,7 +362,10 @@ CudaLoopPlan plan_cuda_loops(LoopNest& nest, int region_root, const std::vector<
     plan.lanes =
         lanes_along(nest, nest.vector_axis, nest.nodes, nest.form->final_over_reduced, operands, result);
     plan.workers = points;
-    choose_group(plan, arg ? KeptRow{} : keep_row(nest, region_root), extent(nest.vector_axis), depth);
+    // What is kept has a register for each element.
+    const bool keeps = !arg && depth.is_constant();
+    choose_group(plan, keeps ? keep_row(nest, region_root) : KeptRow{}, extent(nest.vector_axis),
+                 ir::typical(depth));
     return plan;
   }
   const bool parallel = nest.vector_axis >= 0 && !is_reduced(nest.vector_axis);

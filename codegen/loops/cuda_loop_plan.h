@@ -25,23 +25,24 @@ struct CudaLoopPlan {
   /// of points).
   enum class Worker { kThread, kWarp, kBlock, kTile };
   Worker worker = Worker::kThread;
-  std::int64_t lanes = 1;    // of a pack
-  std::int64_t packs = 1;    // kThread: of one worker
-  std::int64_t workers = 1;  // in all
-  int threads = 1;           // of one worker
-  KeptRow kept;              // kWarp and kBlock
-  TilePlan tile;             // kTile
+  std::int64_t lanes = 1;  // of a pack
+  std::int64_t packs = 1;  // kThread: of one worker
+  ir::Dim workers = 1;     // in all
+  int threads = 1;         // of one worker
+  KeptRow kept;            // kWarp and kBlock
+  TilePlan tile;           // kTile
 
   /// "warp per row, kept in registers": for the report.
   std::string summary() const;
 };
 
-/// May change the nest's vector axis and the order of its axes.
+/// May change the nest's vector axis and the order of its axes. What has to be right (packs that divide an
+/// axis, and are aligned) holds at all sizes; what is fast is weighed at the typical ones.
 CudaLoopPlan plan_cuda_loops(LoopNest& nest, int region_root, const std::vector<KernelTensor>& operands,
                              const KernelTensor& result, const gcrt::DeviceModel& device);
 
 /// Product of the axes' extents.
-std::int64_t extent_of(const LoopNest& nest, const std::vector<int>& axes);
+ir::Dim extent_of(const LoopNest& nest, const std::vector<int>& axes);
 
 /// Bytes in shared memory of an element of the node's type.
 int staged_bytes(const LoopNest& nest, int node);

@@ -6,9 +6,11 @@
 #include <set>
 
 #include "codegen/loops/c_types.h"
+#include "codegen/loops/cuda_kernel_writer.h"
 #include "codegen/loops/cuda_loop_plan.h"
 #include "codegen/loops/nest_printer.h"
 #include "ir/diagnostics.h"
+#include "ir/sizes.h"
 
 namespace gcompile {
 
@@ -21,14 +23,42 @@ namespace {
 
 using Worker = CudaLoopPlan::Worker;
 
-constexpr int kWarpThreads = 32;
+/// What formulas stand for in an index are parameters of their own, beside what becomes of them.
+bool names_small_sizes(const Index& index, const std::vector<ir::Range>& ranges) {
+  bool is_open = !index.constant().is_constant();
+  bool fits = is_small(index.constant()) || !is_open;
+  for (const Index::Term& t : index.terms()) {
+    for (const ir::Dim size : {t.coefficient, t.atom.divisor}) {
+      if (size.is_constant()) continue;
+      is_open = true;
+      fits = fits && is_small(size);
+    }
+    if (t.atom.inner) fits = fits && names_small_sizes(*t.atom.inner, ranges);
+  }
+  if (!is_open || !fits) return fits;
+  const ir::Range range = ir::range_of(index, ranges);
+  return is_small(range.low) && is_small(range.high);
+}
+
+/// Counters and addresses are 32-bit when every value they take is, at all sizes.
+bool fits_32_bits(const LoopNest& nest) {
+  const std::vector<ir::Range> ranges = nest.ranges();
+  const auto fits = [&](const Index& index) {
+    const ir::Range range = ir::range_of(index, ranges);
+    return is_small(range.low) && is_small(range.high) && names_small_sizes(index, ranges);
+  };
+  return is_small(extent_of(nest, nest.parallel)) && is_small(extent_of(nest, nest.reduced)) &&
+         fits(nest.store) && std::all_of(nest.nodes.begin(), nest.nodes.end(), [&](int id) {
+           return fits(nest.address[static_cast<std::size_t>(id)]);
+         });
+}
 
 /// One nest, walked by the grid. The index of the worker is in scope as `worker`.
 class CudaNestPrinter final : public NestPrinter {
  public:
   CudaNestPrinter(LoopNest nest, const std::vector<KernelTensor>& operands, const KernelTensor* result,
-                  const CudaLoopPlan& plan, CodeText& code, SizeParameters& sizes)
-      : NestPrinter(std::move(nest), operands, result, code, sizes), plan_(plan), narrow_(fits_32_bits()) {}
+                  const CudaLoopPlan& plan, bool narrow, CodeText& code, SizeParameters& sizes)
+      : NestPrinter(std::move(nest), operands, result, code, sizes), plan_(plan), narrow_(narrow) {}
 
   std::string counter_type() const override { return narrow_ ? "int" : "std::int64_t"; }
 
@@ -66,37 +96,24 @@ class CudaNestPrinter final : public NestPrinter {
   void print_check(int scalar, ir::Range range) {
     bind_parallel_axes();
     code_.line(fmt::format("const std::int64_t index = {};", expressions_.text(scalar, false)));
-    code_.line(fmt::format("if (index < {} || index >= {}) *trap = 1;", range.low, range.high));
+    const std::string low = sizes_(range.low), high = sizes_(range.high);
+    code_.line(fmt::format("if (index < {} || index >= {}) *trap = 1;", low, high));
   }
 
  private:
-  /// Counters and addresses are 32-bit when every value they take is.
-  bool fits_32_bits() const {
-    constexpr std::int64_t kLimit = INT32_MAX / 2;
-    const std::vector<ir::Range> ranges = nest_.ranges();
-    const auto fits = [&](const Index& index) {
-      const ir::Range range = ir::range_of(index, ranges);
-      return range.low > -kLimit && range.high < kLimit;
-    };
-    return extent_of(nest_, nest_.parallel) < kLimit && extent_of(nest_, nest_.reduced) < kLimit &&
-           fits(nest_.store) && std::all_of(nest_.nodes.begin(), nest_.nodes.end(), [&](int id) {
-             return fits(nest_.address[static_cast<std::size_t>(id)]);
-           });
-  }
-
   bool walks_rows() const override { return !plan_.kept.is_empty(); }
   std::string vectorize_call(int loop) const override {
     return walks_rows() ? "vectorize(group, row"
-                        : fmt::format("vectorize<{}>(group, {}", plan_.lanes, axis(loop).extent());
+                        : fmt::format("vectorize<{}>(group, {}", plan_.lanes, sizes_(axis(loop).extent()));
   }
   std::string reduce_call(const char* function, ElementType type, int loop, bool is_part) const override {
     if (walks_rows()) return fmt::format("reduce_{}<{}>(group, row", function, kernel_type(type));
     return fmt::format("reduce_{}{}<{}, {}>(group, {}", function, is_part ? "_part" : "", kernel_type(type),
-                       plan_.lanes, axis(loop).extent());
+                       plan_.lanes, sizes_(axis(loop).extent()));
   }
   std::string arg_reduce_call(const ir::Stage& stage, int loop) const override {
     if (plan_.worker == Worker::kThread) return {};
-    return fmt::format("arg_reduce<{}>(group, {}", arg_reduction(stage), axis(loop).extent());
+    return fmt::format("arg_reduce<{}>(group, {}", arg_reduction(stage), sizes_(axis(loop).extent()));
   }
   void finish_parts(const char* function, const std::string& name) override {
     code_.line(fmt::format("{0} = combine_{1}(group, {0});", name, function));
@@ -161,7 +178,7 @@ class CudaNestPrinter final : public NestPrinter {
   ///                                  [&](int pack, auto value) { store(lane, y + 4 * pack, value); });
   void print_packs(int region_root) {
     const bool vector = plan_.lanes > 1;
-    const std::int64_t total = extent_of(nest_, nest_.parallel) / plan_.lanes;
+    const ir::Dim total = extent_of(nest_, nest_.parallel) / plan_.lanes;
     const std::vector<Digit> axes = digits(nest_.parallel, "pack", total, nest_.vector_axis);
     for (const int a : nest_.parallel) bound_ |= bit(a);
     if (vector) {
@@ -169,8 +186,11 @@ class CudaNestPrinter final : public NestPrinter {
       enter_lanes(nest_.vector_axis);
     }
     const auto scope = expressions_.scope();
-    code_.open(fmt::format("map_packs<{}, {}, {}>(worker, [&]({} pack) GCRT_LAMBDA_INLINE {{", plan_.packs,
-                           plan_.workers, total, counter_type()));
+    const bool is_fixed = total.is_constant();
+    const std::string threads = sizes_(plan_.workers), count = sizes_(total);
+    code_.open(fmt::format("map_packs<{}{}>({}worker, [&]({} pack) GCRT_LAMBDA_INLINE {{", plan_.packs,
+                           is_fixed ? fmt::format(", {}, {}", threads, count) : "",
+                           is_fixed ? "" : fmt::format("{}, {}, ", threads, count), counter_type()));
     begin_body();
     expressions_.declare(code_, {region_root}, bound_);
     code_.line(fmt::format("return {};", expressions_.text(region_root, vector)));
@@ -190,21 +210,22 @@ class CudaNestPrinter final : public NestPrinter {
   void print_tile(int region_root) {
     const TilePlan& tile = plan_.tile;
     const int i = tile.read_axis, j = tile.write_axis;
-    const auto tiles = [](std::int64_t extent, int side) { return (extent + side - 1) / side; };
-    const std::int64_t across = tiles(axis(i).extent(), tile.read_side),
-                       down = tiles(axis(j).extent(), tile.write_side);
+    const ir::Dim across = ir::ceil_div(axis(i).extent(), tile.read_side),
+                  down = ir::ceil_div(axis(j).extent(), tile.write_side);
     std::vector<int> others;
     std::copy_if(nest_.parallel.begin(), nest_.parallel.end(), std::back_inserter(others),
                  [&](int a) { return a != i && a != j; });
-    const auto first = [&](std::int64_t below, std::int64_t count, int side) {
+    const auto first = [&](ir::Dim below, ir::Dim count, int side) {
       if (count == 1) return std::string("0");
-      std::string text = below == 1 ? "worker" : fmt::format("worker / {}", below);
-      if (below * count < plan_.workers) text += fmt::format(" % {}", count);
+      std::string text = below == 1 ? "worker" : fmt::format("worker / {}", sizes_(below));
+      if (below * count != plan_.workers) text += fmt::format(" % {}", sizes_(count));
       return fmt::format("{} * {}", text, side);
     };
     code_.line(fmt::format("// Read along {}, written along {}.", axis_name(i), axis_name(j)));
-    code_.line(fmt::format("const {} tile{{{}, {}, {}, {}}};", tile_type(), first(1, across, tile.read_side),
-                           axis(i).extent(), first(across, down, tile.write_side), axis(j).extent()));
+    const std::string first_i = first(1, across, tile.read_side), extent_i = sizes_(axis(i).extent());
+    const std::string first_j = first(across, down, tile.write_side), extent_j = sizes_(axis(j).extent());
+    code_.line(
+        fmt::format("const {} tile{{{}, {}, {}, {}}};", tile_type(), first_i, extent_i, first_j, extent_j));
     declare_axes(digits(others, "worker", plan_.workers, -1, across * down));
     expressions_.declare(code_, {region_root}, bound_);
     std::string offset = "0";
@@ -256,25 +277,32 @@ class CudaNestPrinter final : public NestPrinter {
     if (nest_.parallel.empty()) code_.line("static_cast<void>(worker);");
   }
 
+  /// An axis as a digit of a number: what counts below it, and how far it counts itself.
   struct Digit {
     int axis;
-    std::string line;  // "const int i0 = worker / 64;"
+    std::string number;
+    ir::Dim below, count, total;
+    std::int64_t lanes;
   };
   /// Axes as digits of `number`, the last first, which counts to `total`; digits below `below` are something
   /// else's. The axis `packed` counts in packs.
-  std::vector<Digit> digits(const std::vector<int>& axes, const std::string& number, std::int64_t total,
-                            int packed, std::int64_t below = 1) const {
+  std::vector<Digit> digits(const std::vector<int>& axes, const std::string& number, ir::Dim total,
+                            int packed, ir::Dim below = 1) const {
     std::vector<Digit> out;
     for (auto at = axes.rbegin(); at != axes.rend(); ++at) {
       const std::int64_t lanes = *at == packed ? plan_.lanes : 1;
-      const std::int64_t count = axis(*at).extent() / lanes;
-      std::string text = below == 1 ? number : fmt::format("{} / {}", number, below);
-      if (below * count < total) text += fmt::format(" % {}", count);
-      if (lanes > 1) text += fmt::format(" * {}", lanes);
-      out.push_back({*at, fmt::format("const {} {} = {};", counter_type(), axis_name(*at), text)});
-      below *= count;
+      out.push_back({*at, number, below, axis(*at).extent() / lanes, total, lanes});
+      below *= out.back().count;
     }
     return out;
+  }
+  /// "const int i0 = worker / 64;"
+  std::string line_of(const Digit& digit) const {
+    std::string text =
+        digit.below == 1 ? digit.number : fmt::format("{} / {}", digit.number, sizes_(digit.below));
+    if (digit.below * digit.count != digit.total) text += fmt::format(" % {}", sizes_(digit.count));
+    if (digit.lanes > 1) text += fmt::format(" * {}", digit.lanes);
+    return fmt::format("const {} {} = {};", counter_type(), axis_name(digit.axis), text);
   }
   void begin_body() {
     body_ = code_.mark();
@@ -283,12 +311,12 @@ class CudaNestPrinter final : public NestPrinter {
   /// At the top of the body, those that it names.
   void declare_mentioned(const std::vector<Digit>& digits) {
     for (const Digit& digit : digits) {
-      if ((mentions_.axes & bit(digit.axis)) != 0) code_.line_at(body_, digit.line);
+      if ((mentions_.axes & bit(digit.axis)) != 0) code_.line_at(body_, line_of(digit));
     }
   }
   void declare_axes(const std::vector<Digit>& digits) {
     for (const Digit& digit : digits) {
-      code_.line(digit.line);
+      code_.line(line_of(digit));
       bound_ |= bit(digit.axis);
     }
   }
@@ -300,134 +328,22 @@ class CudaNestPrinter final : public NestPrinter {
   std::map<int, ExpressionPrinter::Binding> outer_scope_;
 };
 
-/// Threads of a block of a kernel in which every thread works alone: small grids are spread over more blocks.
-int block_threads(std::int64_t workers) { return workers >= 65536 ? 256 : workers >= 8192 ? 128 : 64; }
-
-/// Parameters by name.
-using Names = std::set<std::string>;
-
-struct Printed {
-  CudaLoopPlan plan;
-  std::string counter;  // type of `worker`
-  std::string body;
-  std::string shared;  // of tiles: bytes
-  Names parameters;    // that the body names
-};
-
-Names parameters_in(const Mentions& mentions, const std::vector<KernelTensor>& operands,
-                    const KernelTensor& result) {
-  Names names;
+std::set<std::string> parameters_in(const Mentions& mentions, const std::vector<KernelTensor>& operands,
+                                    const KernelTensor& result) {
+  std::set<std::string> names;
   for (const int operand : mentions.operands)
     names.insert(operands[static_cast<std::size_t>(operand)].pointer);
   if (mentions.result) names.insert(result.pointer);
   return names;
 }
 
-constexpr const char* kTrap = "trap";
-
-class KernelWriter {
- public:
-  KernelWriter(std::vector<CudaParameter> parameters, bool checked)
-      : parameters_(std::move(parameters)), checked_(checked) {
-    if (checked_) parameters_.push_back({"int* trap", kTrap, "queue.trap"});
-  }
-
-  /// Parts in which every thread works alone share one launch: each takes whole blocks of it.
-  void add_threads(const std::vector<Printed>& parts, const std::string& suffix, bool guarded) {
-    std::int64_t total = 0;
-    Names names;
-    for (const Printed& part : parts) {
-      total += part.plan.workers;
-      names.insert(part.parameters.begin(), part.parameters.end());
-    }
-    const int threads = block_threads(total);
-    CodeText code(1);
-    if (guarded && checked_) code.line("if (*trap != 0) return;");
-    const bool narrow =
-        total < INT32_MAX / 2 &&
-        std::all_of(parts.begin(), parts.end(), [](const Printed& part) { return part.counter == "int"; });
-    const std::string type = narrow ? "int" : "std::int64_t";
-    std::int64_t first = 0;
-    for (const Printed& part : parts) {
-      const std::int64_t count = part.plan.workers;
-      if (parts.size() == 1) {
-        code.line(fmt::format("const {0} worker = global_thread<{0}>();", type));
-        if (count % threads != 0) code.line(fmt::format("if (worker >= {}) return;", count));
-        code.append(part.body);
-      } else {
-        if (first == 0) code.line(fmt::format("const {0} thread = global_thread<{0}>();", type));
-        code.open(first == 0 ? fmt::format("if (thread < {}) {{", count)
-                             : fmt::format("if (thread >= {} && thread < {}) {{", first, first + count));
-        const std::string place = first == 0 ? "thread" : fmt::format("thread - {}", first);
-        code.line(part.counter == type
-                      ? fmt::format("const {} worker = {};", type, place)
-                      : fmt::format("const {0} worker = static_cast<{0}>({1});", part.counter, place));
-        code.append(part.body, 1);
-        code.close();
-      }
-      first += (count + threads - 1) / threads * threads;
-    }
-    if (guarded && checked_) names.insert(kTrap);
-    add(suffix, code.plain(), std::move(names), first / threads, threads, "0");
-  }
-
-  /// Every block works on one tile or row, or its warps on one row each.
-  void add_groups(const Printed& part, const std::string& suffix, bool guarded) {
-    const CudaLoopPlan& plan = part.plan;
-    const bool warp = plan.worker == Worker::kWarp;
-    const int threads = warp ? block_threads(plan.workers * kWarpThreads) : plan.threads;
-    const int rows = threads / plan.threads;
-    CodeText code(1);
-    if (guarded && checked_) code.line("if (*trap != 0) return;");
-    std::string shared = "0";
-    if (plan.worker != Worker::kTile) code.line(fmt::format("auto group = make_group<{}>();", plan.threads));
-    if (warp) {
-      code.line(fmt::format("const {0} worker = global_thread<{0}>() / {1};", part.counter, kWarpThreads));
-      if (plan.workers % rows != 0) code.line(fmt::format("if (worker >= {}) return;", plan.workers));
-    } else {
-      code.line(fmt::format("const {0} worker = static_cast<{0}>(blockIdx.x);", part.counter));
-      shared = part.shared.empty() ? fmt::format("Group<{}>::kScratchBytes", plan.threads) : part.shared;
-    }
-    code.append(part.body);
-    Names names = part.parameters;
-    if (guarded && checked_) names.insert(kTrap);
-    add(suffix, code.plain(), std::move(names), (plan.workers + rows - 1) / rows, threads, shared);
-  }
-
-  CudaLoops finish() { return {std::move(device_), std::move(launches_), count_, {"gcrt/cuda/loops.h"}, ""}; }
-
- private:
-  /// A kernel takes only the parameters that its body names. It is called as the host function, with
-  /// "_kernel" and the suffix.
-  void add(const std::string& suffix, const std::string& body, const Names& names, std::int64_t blocks,
-           int threads, const std::string& shared) {
-    std::string declarations, arguments;
-    for (const CudaParameter& p : parameters_) {
-      if (names.count(p.name) == 0) continue;
-      declarations += (declarations.empty() ? "" : ", ") + p.declaration;
-      arguments += ", " + p.argument;
-    }
-    const Text name = Text(Symbol::kKernel) + "_kernel" + suffix;
-    device_ += fmt::format("GCRT_GLOBAL({}) void ", threads) + name +
-               fmt::format("({}) {{\n  await_previous_grid();\n{}}}\n", declarations, body);
-    launches_ += fmt::format("  launch_overlapping(queue, {}, {}, {}, ", blocks, threads, shared) + name +
-                 fmt::format("{});\n", arguments);
-    ++count_;
-  }
-
-  std::vector<CudaParameter> parameters_;
-  bool checked_;
-  Text device_, launches_;
-  int count_ = 0;
-};
-
 }  // namespace
 
 CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
                            const KernelTensor& result, const std::vector<CudaParameter>& parameters,
-                           const gcrt::DeviceModel& device) {
-  SizeParameters sizes;  // of no loops yet: the plan refuses formulas
-  KernelWriter writer(parameters, !form.checks.empty());
+                           const gcrt::DeviceModel& device, SizeParameters& sizes) {
+  CudaKernelWriter writer(parameters, !form.checks.empty(), sizes);
+  sizes.take_mentioned();
   int checks = 0;
   for (const ir::BoundsCheck& check : form.checks) {
     ir::LoopForm probe = form;
@@ -443,32 +359,45 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     nest.parallel.erase(std::remove_if(nest.parallel.begin(), nest.parallel.end(),
                                        [&](int a) { return (mask >> a & 1) == 0; }),
                         nest.parallel.end());
-    Printed part;
+    PrintedNest part;
     part.plan.workers = extent_of(nest, nest.parallel);
     CodeText code(1);
-    CudaNestPrinter printer(std::move(nest), operands, nullptr, part.plan, code, sizes);
+    const bool narrow = fits_32_bits(nest);
+    CudaNestPrinter printer(std::move(nest), operands, nullptr, part.plan, narrow, code, sizes);
     printer.print_check(check.scalar, check.range);
     part.counter = printer.counter_type();
     part.body = code.plain();
     part.parameters = parameters_in(printer.mentions(), operands, none);
-    part.parameters.insert(kTrap);
+    part.parameters.insert(CudaKernelWriter::kTrap);
+    part.sizes = sizes.take_mentioned();
     writer.add_threads({part}, fmt::format("_check{}", checks++ ? std::to_string(checks) : ""), false);
   }
-  std::vector<Printed> alone;
+  std::vector<PrintedNest> alone;
   int groups = 0;
   bool rows = false, tiles = false, packs = false;
   std::string choice;
+  std::vector<std::pair<LoopNest, int>> nests;  // with their roots
   for (const ir::Region& region : form.regions) {
     if (region.is_empty()) continue;
-    LoopNest nest = build_nest(form, region, operands, result);
-    Printed part;
-    part.plan = plan_cuda_loops(nest, region.root, operands, result, device);
+    nests.emplace_back(build_nest(form, region, operands, result), region.root);
+  }
+  // Sizes that parts of one kernel share are of one type.
+  ir::Dim workers = 0;
+  for (const auto& [nest, root] : nests) workers += extent_of(nest, nest.parallel);
+  const bool are_narrow = is_small(workers) && std::all_of(nests.begin(), nests.end(), [](const auto& each) {
+                            return fits_32_bits(each.first);
+                          });
+  for (auto& [nest, root] : nests) {
+    PrintedNest part;
+    part.plan = plan_cuda_loops(nest, root, operands, result, device);
     CodeText code(1);
-    CudaNestPrinter printer(std::move(nest), operands, &result, part.plan, code, sizes);
-    printer.print(region.root);
+    const bool narrow = are_narrow || (!ir::SizesScope::in_force() && fits_32_bits(nest));
+    CudaNestPrinter printer(std::move(nest), operands, &result, part.plan, narrow, code, sizes);
+    printer.print(root);
     part.counter = printer.counter_type();
     part.body = code.plain();
     part.parameters = parameters_in(printer.mentions(), operands, result);
+    part.sizes = sizes.take_mentioned();
     part.shared = printer.shared_bytes();
     if (choice.empty()) choice = part.plan.summary();
     if (!part.plan.kept.is_empty()) rows = true;

@@ -6,6 +6,7 @@
 
 #include "codegen/loops/code_text.h"
 #include "codegen/loops/loop_nest.h"
+#include "codegen/loops/size_parameters.h"
 #include "gcrt/cuda/tile_model.h"
 
 namespace gcompile {
@@ -25,12 +26,11 @@ struct CudaParameter {
   std::string argument;     // what the host passes
 };
 
-/// `parameters`: those of the host function. Kernels are named as the
-/// host function, with "_kernel" and more; with `form.checks`,
-/// indices out of range set the queue's trap word and the kernels behind do nothing. `device`: the one that
-/// the grid is made for.
+/// `parameters`: those of the host function, behind which it has `sizes`. Kernels are named as the host
+/// function, with "_kernel" and more; with `form.checks`, indices out of range set the queue's trap word and
+/// the kernels behind do nothing. `device`: the one that the grid is made for.
 CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
                            const KernelTensor& result, const std::vector<CudaParameter>& parameters,
-                           const gcrt::DeviceModel& device);
+                           const gcrt::DeviceModel& device, SizeParameters& sizes);
 
 }  // namespace gcompile

@@ -12,6 +12,10 @@ using ir::IndexAtom;
 using ir::Range;
 using ir::ScalarOp;
 
+std::int64_t magnitude(ir::Dim step) {
+  return step.is_constant() ? std::abs(step.constant()) : std::max<std::int64_t>(ir::highest(step), 2);
+}
+
 std::vector<ir::NumberFacts> number_facts(const ir::Dag& dag, const std::vector<KernelTensor>& operands) {
   return ir::number_facts(dag, [&](const ir::ScalarNode& load) -> std::optional<double> {
     const auto at = static_cast<std::size_t>(load.operand);
@@ -110,11 +114,6 @@ bool merge(LoopNest& nest, int outer, int inner) {
   nest.axes[static_cast<std::size_t>(outer)].dead = true;
   b.range = merged;
   return true;
-}
-
-/// Of a step that only a run knows, as far as it can be: no formula is a unit stride.
-std::int64_t magnitude(ir::Dim step) {
-  return step.is_constant() ? std::abs(step.constant()) : std::max<std::int64_t>(ir::highest(step), 2);
 }
 
 /// How well the kernel streams along an axis: unit strides and broadcasts are free, everything else costs a

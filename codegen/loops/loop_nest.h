@@ -24,6 +24,9 @@ struct KernelTensor {
 /// What is known of the values of a dag that loads these operands.
 std::vector<ir::NumberFacts> number_facts(const ir::Dag& dag, const std::vector<KernelTensor>& operands);
 
+/// Of a step that only a run knows, as far as it can be: no formula is a unit stride.
+std::int64_t magnitude(ir::Dim step);
+
 struct NestAxis {
   ir::Range range;
   bool reduced = false;

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/dim.h"
@@ -22,8 +24,15 @@ class SizeParameters {
     if (size.is_constant()) return fmt::format("{}", size.constant());
     auto at = std::find(sizes_.begin(), sizes_.end(), size);
     if (at == sizes_.end()) at = sizes_.insert(at, size);
-    return fmt::format("n{}", at - sizes_.begin());
+    const auto index = static_cast<std::size_t>(at - sizes_.begin());
+    mentioned_.insert(index);
+    return name(index);
   }
+  /// The same as an int, which it is known to fit.
+  std::string as_int(ir::Dim size) {
+    return size.is_constant() ? (*this)(size) : fmt::format("static_cast<int>({})", (*this)(size));
+  }
+  static std::string name(std::size_t index) { return fmt::format("n{}", index); }
   /// "12, n0, n1": in the order of the list.
   std::string list(std::initializer_list<ir::Dim> sizes) {
     std::string text;
@@ -32,8 +41,13 @@ class SizeParameters {
   }
   const std::vector<ir::Dim>& sizes() const { return sizes_; }
 
+  /// Those that were mentioned since this was asked last: of a function within the kernel's text, which takes
+  /// no others.
+  std::set<std::size_t> take_mentioned() { return std::exchange(mentioned_, {}); }
+
  private:
   std::vector<ir::Dim> sizes_;
+  std::set<std::size_t> mentioned_;
 };
 
 }  // namespace gcompile

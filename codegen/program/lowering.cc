@@ -77,7 +77,8 @@ Program lower_graphs(const std::vector<const ir::Graph*>& graphs, const Lowering
   }
   program.states = states_of(builders);
   program.held_sizes = held_sizes(program.states);
-  if (!program.held_sizes.empty()) {
+  // Of a device, where the host does not look, the instance holds them.
+  if (!program.held_sizes.empty() && !info_of(program.target).has_device_memory) {
     program.state_bytes = header_bytes(ir::SizesScope::in_force()->symbols().size());
   }
   for (StateTensor& state : program.states) {

@@ -211,6 +211,17 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode
                                              const cudaKernelNodeParams* parameters);
 cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node, void* target,
                                                const void* source, std::size_t bytes, cudaMemcpyKind kind);
+struct cudaMemsetParams {
+  void* dst;
+  std::size_t pitch;
+  unsigned value;
+  unsigned elementSize;
+  std::size_t width;
+  std::size_t height;
+};
+/// Of bytes, in one row.
+cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const cudaMemsetParams* parameters);
 
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value);
 template <class... P>
@@ -225,6 +236,9 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* ke
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel);
 
 namespace cuda_on_cpu {
+
+/// Graphs that the process has made executable so far.
+int instantiated_graphs();
 
 /// Ends the process with "cuda_on_cpu: MESSAGE", the kernel's grid position and the thread.
 [[noreturn]] __attribute__((format(printf, 1, 2))) void die(const char* format, ...);

@@ -1,5 +1,6 @@
 // Launches, streams, events and graphs. Work runs when it is given to a stream; a stream that captures keeps
 // it as the nodes of a graph instead.
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -51,6 +52,8 @@ struct CUevent_st {
 };
 
 namespace {
+
+std::atomic<int> graphs_made{0};
 
 struct Kernel {
   const Signature* signature;
@@ -147,6 +150,8 @@ std::unique_ptr<CUgraphNode_st> copy_of(const CUgraphNode_st& node) {
 }
 
 }  // namespace
+
+int cuda_on_cpu::instantiated_graphs() { return graphs_made; }
 
 void cuda_on_cpu::declare_kernel(const void* kernel, const Signature* signature) {
   const std::lock_guard<std::mutex> lock(kernels_mutex);
@@ -305,6 +310,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::si
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
   auto made = std::make_unique<CUgraphExec_st>();
+  ++graphs_made;
   made->is_graph_alive = graph->is_alive;
   for (const auto& node : graph->nodes) {
     made->originals.push_back(node.get());
@@ -339,9 +345,23 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode
   changed.grid = parameters->gridDim;
   changed.block = parameters->blockDim;
   changed.shared_bytes = parameters->sharedMemBytes;
+  changed.starts_early = mine->starts_early;
   if (const cudaError_t error = check_launch(changed); error != cudaSuccess) return error;
   keep_arguments(changed, parameters->kernelParams);
   *mine = std::move(changed);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const cudaMemsetParams* parameters) {
+  cudaGraphNode_t mine = find_node(exec, node, CUgraphNode_st::Kind::kFill);
+  const bool is_line = parameters->elementSize == 1 && parameters->height == 1 && parameters->width > 0;
+  if (mine == nullptr || !is_line ||
+      !copy_is_valid(parameters->dst, parameters->dst, parameters->width, cudaMemcpyDeviceToDevice)) {
+    return fail(cudaErrorInvalidValue);
+  }
+  mine->target = parameters->dst;
+  mine->value = static_cast<int>(parameters->value);
+  mine->bytes = parameters->width;
   return cudaSuccess;
 }
 cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node, void* target,

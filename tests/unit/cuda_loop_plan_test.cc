@@ -6,6 +6,7 @@
 
 #include "codegen/kernels/cuda_call.h"
 #include "codegen/loops/cuda_loop_printer.h"
+#include "ir/sizes.h"
 
 namespace gcompile {
 namespace {
@@ -210,11 +211,63 @@ TEST(KeptRow, CountsIn64BitsWhereAddressesDo) {
   rows.operands[0] = tensor({1, kFar});
   rows.result = tensor({1, kFar});
   softmax(rows);
+  SizeParameters sizes;
   const CudaLoops loops =
-      print_cuda_loops(rows.form, rows.operands, rows.result, {{"const float* x", "x", "x"}}, kDevice);
+      print_cuda_loops(rows.form, rows.operands, rows.result, {{"const float* x", "x", "x"}}, kDevice, sizes);
   const std::string device = loops.device.spelled({"k", ""});
   EXPECT_NE(device.find("const std::int64_t i1 = place;"), std::string::npos) << device;
   EXPECT_NE(device.find("kept0(lane, place)"), std::string::npos) << device;
+}
+
+/// Rows of a model whose batch and length only a run knows.
+struct OpenRows : Rows {
+  OpenRows(ir::Dim rows, ir::Dim count) : Rows(1, 1) {
+    form.extents = {rows, count};
+    operands = {tensor({count, 1}), tensor({1})};
+    result = tensor({count, 1});
+  }
+  std::string device(int root, SizeParameters& sizes) {
+    form.set_root(root);
+    CudaLoops loops =
+        print_cuda_loops(form, operands, result, {{"const float* x", "x", "x"}}, kDevice, sizes);
+    launches = loops.launches.spelled({"k", ""});
+    return loops.device.spelled({"k", ""});
+  }
+  std::string launches;
+};
+
+TEST(OpenSizes, PacksComeOutEvenAtAllOfThem) {
+  ir::Sizes sizes;
+  const ir::SizesScope scope(&sizes);
+  const ir::Dim rows = ir::Dim::symbol(sizes.add_symbol({"rows", {1, 64}, 16}));
+  const ir::Dim length = ir::Dim::symbol(sizes.add_symbol({"length", {1, 512}, 128}));
+  OpenRows any(rows, length), fours(rows, 4 * length), known(rows, 128);
+  EXPECT_EQ(softmax(any).lanes, 1);
+  EXPECT_EQ(softmax(fours).lanes, 4);
+  const CudaLoopPlan plan = softmax(known);
+  EXPECT_FALSE(plan.kept.is_empty()) << "a row of a known length";
+  EXPECT_EQ(plan.workers, rows);
+  EXPECT_TRUE(softmax(fours).kept.is_empty()) << "nobody knows for how many registers";
+}
+
+TEST(OpenSizes, CountersHave32BitsWhereAllSizesFit) {
+  for (const std::int64_t most : {std::int64_t{1} << 20, std::int64_t{1} << 28}) {
+    ir::Sizes all;
+    const ir::SizesScope scope(&all);
+    const ir::Dim rows = ir::Dim::symbol(all.add_symbol({"rows", {0, most}, 16}));
+    OpenRows open(rows, 256);
+    SizeParameters sizes;
+    const std::string device = open.device(
+        open.form.dag.apply(ScalarOp::kSub, {open.x(), open.stage(Combine::kMax, open.x())}), sizes);
+    const bool is_narrow = most < 1 << 22;
+    EXPECT_NE(device.find(is_narrow ? "(const float* x, int n0)" : "std::int64_t n0)"), std::string::npos)
+        << device;
+    EXPECT_NE(open.launches.find(is_narrow ? "blocks_for(n0, 2), 64, 0, k_kernel, x, static_cast<int>(n0)"
+                                           : "blocks_for(n0, 2), 64, 0, k_kernel, x, n0"),
+              std::string::npos)
+        << open.launches;
+    EXPECT_EQ(sizes.sizes(), std::vector<ir::Dim>{rows});
+  }
 }
 
 /// y = x0 + x1 + ..., or a constant.

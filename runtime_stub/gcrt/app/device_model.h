@@ -116,6 +116,17 @@ class DeviceModel {
     return times;
   }
 
+ protected:
+  template <class Status>
+  void require(Status status, const char* function) const {
+    if (status == Status{}) return;
+    const bool is_of_the_device = status == T::kDeviceError;
+    fail(std::string(T::kName) + "_" + function + ": " +
+         (is_of_the_device ? T::device_error(&memory_) : T::status_text(status)));
+  }
+
+  typename T::Memory memory_{};
+
  private:
   char* place_of(const Tensor& state) const { return static_cast<char*>(memory_.state) + state.offset; }
 
@@ -131,19 +142,10 @@ class DeviceModel {
     require(T::run(&memory_, &inputs, &outputs), "run");
   }
 
-  template <class Status>
-  void require(Status status, const char* function) const {
-    if (status == Status{}) return;
-    const bool is_of_the_device = status == T::kDeviceError;
-    fail(std::string(T::kName) + "_" + function + ": " +
-         (is_of_the_device ? T::device_error(&memory_) : T::status_text(status)));
-  }
-
   DeviceBlock arena_, state_, weights_;
   Block instance_;
   std::vector<DeviceBlock> inputs_, outputs_;
   cudaStream_t stream_ = nullptr;
-  typename T::Memory memory_{};
 };
 
 }  // namespace GCRT_NAMESPACE

@@ -1,8 +1,8 @@
 // A model whose state remembers sizes, as its programs use it: states hold what runs of Traits::sizes begin
 // with. Host code.
 //
-// What T, the traits of a model, must have beside what sizes.h asks for: State, with `held` in front;
-// state_shape, save_state, load_state, the functions of its C header.
+// What T, the traits of a model, must have beside what sizes.h asks for: held_sizes(memory, &sizes), of what
+// sizes its state is; state_shape, save_state, load_state, the functions of its C header.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ class GrowingDescription : public SizedDescription<T, Description, Entry> {
   std::vector<Entry> states_;
 };
 
-// Base: HostModel. States are zero until they are set.
+// Base: HostModel or DeviceModel. States are zero until they are set.
 template <class Base>
 class GrowingModel : public Base {
  public:
@@ -45,7 +45,8 @@ class GrowingModel : public Base {
   // With all rows that it holds now.
   void get_state(Tensor* tensor) const {
     const int state = index_of(*tensor);
-    const auto& held = static_cast<const typename T::State*>(this->memory_.state)->held;
+    typename T::Sizes held{};
+    this->require(T::held_sizes(&this->memory_, &held), "held_sizes");
     this->require(T::state_shape(&held, state, tensor->shape.data()), "state_shape");
     tensor->size = tensor->element_bytes;
     for (const std::int64_t size : tensor->shape) tensor->size *= static_cast<std::size_t>(size);

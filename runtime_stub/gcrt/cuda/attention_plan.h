@@ -75,10 +75,13 @@ constexpr AttentionPlan plan_attention(const DeviceModel& device, const Attentio
   return {tile, splits};
 }
 
+// Floats of workspace of a row in a part of the keys.
+constexpr std::ptrdiff_t attention_part_floats(int value_size) { return ceil_div(value_size, 4) * 4 + 2; }
+
 // Floats of workspace; 0 where keys are not split.
 constexpr std::ptrdiff_t attention_workspace_size(const AttentionShape& s, int splits) {
   const std::ptrdiff_t rows = std::ptrdiff_t{s.batch} * s.kv_heads * splits * s.rows();
-  return splits > 1 ? rows * (ceil_div(s.value_size, 4) * 4 + 2) : 0;
+  return splits > 1 ? rows * attention_part_floats(s.value_size) : 0;
 }
 
 }  // namespace GCRT_NAMESPACE

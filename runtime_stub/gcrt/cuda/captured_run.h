@@ -1,20 +1,31 @@
-// A model's run as one CUDA graph: captured once, replayed, and changed only where the caller's inputs or
-// outputs lie elsewhere than before. Host code; what a model adds is its schedule.
+// A model's run as CUDA graphs: captured, replayed, and changed where a run has other sizes or other memory.
+// Host code; what a model adds is its schedule.
 //
 //     struct Schedule : ScheduleDefaults {
 //       using Memory = NAME_memory; using Inputs = NAME_inputs; using Outputs = NAME_outputs;
+//       using Sizes = NAME_sizes;              // where the caller chooses them within bounds
 //       static constexpr BlockSizes kBlocks;
 //       static constexpr std::uint64_t kMark;  // of this very program
 //       static constexpr int kSteps;           // launches and copies of one run, at most
 //       static void each_port(Inputs& or const, Outputs& or const, visit);  // visit(pointer, bytes)
-//       static Status enqueue(Queue&, const Memory*, const Inputs*, const Outputs*);  // all work of one run
+//       // All work of one run; with sizes:
+//       static Status enqueue(Queue&, const Memory*, const Sizes*, const Inputs*, const Outputs*);
 //     };
+//
+// An instance remembers kRememberedRuns of the runs that it has made, each by a graph of its own: one that is
+// like any of them starts at once, so that buffers used in turn cost nothing. Any other run takes the graph
+// of that one which ran longest ago, and changes parameters and grids of its nodes: so the lengths of a
+// decoder, of which each comes once, capture nothing. (A length in device memory, with grids for the longest,
+// would need no changes, but blocks that find nothing to do in every kernel, and two texts of each.) A graph
+// can take only what has the same steps. Which those are is told by walking the schedule; where no graph has
+// them, the run is captured.
 #pragma once
 
 #include <cstring>
 #include <type_traits>
 
 #include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/run_plan.h"
 #include "gcrt/memory_check.h"
 #include "gcrt/status.h"
 #include "gcrt/weights_check.h"
@@ -23,12 +34,21 @@ namespace GCRT_NAMESPACE {
 
 constexpr std::size_t kNoTrap = static_cast<std::size_t>(-1);
 
+// Of a model of one size.
+struct NoSizes {};
+
 // What most models are; a schedule overrides what it is not.
 struct ScheduleDefaults {
+  using Sizes = NoSizes;
+  static constexpr NoSizes kAhead{};                  // sizes at which init captures
   static constexpr WeightsPayload kPayload = {0, 0};  // of no bytes: there are no weights
   static constexpr bool kHasLinkedWeights = false;    // else the caller has put them on the device
   static constexpr bool kHasBranches = false;         // inputs choose between steps
   static constexpr bool kHasState = false;
+  // The state remembers of what sizes it is. Then a schedule has goes_on(held, sizes), whether a run of these
+  // sizes can begin with it; append(&held, sizes), what it is of afterwards; and each_cleared(visit), which
+  // calls visit(offset, bytes) for what a reset sets to zero.
+  static constexpr bool kHoldsSizes = false;
   static constexpr std::size_t kHostBytes = 0;   // what the host computes to choose branches
   static constexpr std::size_t kTrap = kNoTrap;  // arena offset of the word that tells of a bad index
   static const void* linked_weights() { return nullptr; }
@@ -39,25 +59,52 @@ struct ScheduleDefaults {
   static void close_library(void* handle) { static_cast<void>(handle); }
 };
 
+// One run that an instance remembers.
+template <class Schedule>
+struct RememberedRun {
+  cudaGraph_t graph;  // null: none was captured; holds the nodes that are changed in `exec`
+  cudaGraphExec_t exec;
+  std::uint64_t outline;  // of the steps
+  std::uint64_t turn;     // of the last run, counted from 1; 0: it was captured ahead
+  int count;              // of steps
+  typename Schedule::Sizes sizes;
+  typename Schedule::Inputs inputs;
+  typename Schedule::Outputs outputs;
+  GraphStep steps[Schedule::kSteps];
+
+  bool is_of(const typename Schedule::Sizes& s, const typename Schedule::Inputs& from,
+             const typename Schedule::Outputs& to) const {
+    return exec != nullptr && turn > 0 && std::memcmp(&inputs, &from, sizeof(from)) == 0 &&
+           std::memcmp(&outputs, &to, sizeof(to)) == 0 &&
+           (std::is_same<typename Schedule::Sizes, NoSizes>::value ||
+            std::memcmp(&sizes, &s, sizeof(s)) == 0);
+  }
+  void drop() {
+    if (exec != nullptr) cudaGraphExecDestroy(exec);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    exec = nullptr;
+    graph = nullptr;
+  }
+};
+
 // What init leaves in the instance, in host memory.
 template <class Schedule>
 struct CapturedRun {
   using Memory = typename Schedule::Memory;
   using Inputs = typename Schedule::Inputs;
   using Outputs = typename Schedule::Outputs;
+  using Sizes = typename Schedule::Sizes;
+  using Remembered = RememberedRun<Schedule>;
 
   std::uint64_t mark;
   const void* arena;
   const void* weights;
   const void* state;
-  cudaGraph_t graph;  // null: none was captured; holds the nodes that runs change in `exec`
-  cudaGraphExec_t exec;
-  void* library;      // handle of cuBLASLt
-  cudaError_t error;  // of the call that failed last
-  int count;          // of steps
-  Inputs inputs;      // that the graph reads
-  Outputs outputs;
-  GraphStep steps[Schedule::kSteps];
+  void* library;        // handle of cuBLASLt
+  cudaError_t error;    // of the call that failed last
+  std::uint64_t turns;  // runs so far
+  Sizes held;           // of what the state is, where it remembers
+  Remembered runs[kRememberedRuns];
   alignas(Schedule::kHostBytes > 0 ? 64
                                    : 1) std::byte host[Schedule::kHostBytes > 0 ? Schedule::kHostBytes : 1];
 
@@ -82,39 +129,53 @@ struct CapturedRun {
 
   static Status reset(const Memory* memory) {
     if (const Status checked = check(memory); checked != Status::ok) return checked;
-    if constexpr (Schedule::kHasState) {
+    if constexpr (!Schedule::kHasState) {
+      return Status::ok;
+    } else if constexpr (Schedule::kHoldsSizes) {
+      of(memory)->held = {};
+      cudaError_t cleared = cudaSuccess;
+      Schedule::each_cleared([&](std::size_t offset, std::size_t bytes) {
+        std::byte* const state = static_cast<std::byte*>(memory->state) + offset;
+        if (cleared == cudaSuccess) cleared = cudaMemsetAsync(state, 0, bytes, stream_of(memory));
+      });
+      return of(memory)->status_of(cleared);
+    } else {
       return of(memory)->status_of(
           cudaMemsetAsync(memory->state, 0, Schedule::kBlocks.state, stream_of(memory)));
-    } else {
-      return Status::ok;
     }
   }
 
+  static Status run(const Memory* memory, const Sizes* sizes, const Inputs* inputs, const Outputs* outputs) {
+    return in_state(memory, sizes, inputs, outputs, [&](CapturedRun* instance) {
+      Remembered* run = nullptr;
+      const Status status = instance->find({memory, sizes, inputs, outputs}, &run);
+      if (status != Status::ok) return status;
+      run->turn = ++instance->turns;
+      return instance->status_of(cudaGraphLaunch(run->exec, stream_of(memory)));
+    });
+  }
   static Status run(const Memory* memory, const Inputs* inputs, const Outputs* outputs) {
-    Status status = check_call(memory, inputs, outputs);
-    if (status != Status::ok) return status;
-    CapturedRun* const instance = of(memory);
-    status = instance->graph == nullptr ? instance->capture(memory, inputs, outputs, false)
-                                        : instance->redirect(memory, inputs, outputs);
-    if (status != Status::ok) return status;
-    return instance->status_of(cudaGraphLaunch(instance->exec, stream_of(memory)));
+    return run(memory, &Schedule::kAhead, inputs, outputs);
   }
 
   // The same by single launches, without a graph.
+  static Status enqueue(const Memory* memory, const Sizes* sizes, const Inputs* inputs,
+                        const Outputs* outputs) {
+    return in_state(memory, sizes, inputs, outputs, [&](CapturedRun* instance) {
+      Queue queue;
+      queue.stream = stream_of(memory);
+      const Status status = fill(queue, {memory, sizes, inputs, outputs});
+      return status != Status::ok ? status : instance->status_of(queue.error);
+    });
+  }
   static Status enqueue(const Memory* memory, const Inputs* inputs, const Outputs* outputs) {
-    Status status = check_call(memory, inputs, outputs);
-    if (status != Status::ok) return status;
-    Queue queue;
-    queue.stream = stream_of(memory);
-    status = fill(queue, memory, inputs, outputs);
-    return status != Status::ok ? status : of(memory)->status_of(queue.error);
+    return enqueue(memory, &Schedule::kAhead, inputs, outputs);
   }
 
   // Waits for the stream and tells how the last run ended.
   static Status finish(const Memory* memory) {
-    if (const Status checked = check(memory); checked != Status::ok) return checked;
+    if (const Status checked = check_initialized(memory); checked != Status::ok) return checked;
     CapturedRun* const instance = of(memory);
-    if (instance->mark != Schedule::kMark) return Status::not_initialized;
     if constexpr (Schedule::kTrap != kNoTrap) {
       int trap = 0;
       cudaError_t copied =
@@ -128,6 +189,12 @@ struct CapturedRun {
     }
   }
 
+  // Whether init was called on the memory.
+  static Status check_initialized(const Memory* memory) {
+    if (const Status checked = check(memory); checked != Status::ok) return checked;
+    return of(memory)->mark == Schedule::kMark ? Status::ok : Status::not_initialized;
+  }
+
   static const char* device_error(const Memory* memory) {
     return check(memory) == Status::ok ? cudaGetErrorString(of(memory)->error) : "";
   }
@@ -136,13 +203,46 @@ struct CapturedRun {
     if (memory == nullptr || memory->instance == nullptr) return;
     CapturedRun* const instance = of(memory);
     if (instance->mark != Schedule::kMark) return;
-    instance->drop_graph();
+    for (Remembered& run : instance->runs) run.drop();
     Schedule::close_library(instance->library);
     instance->mark = 0;
   }
 
- private:
   static Stream stream_of(const Memory* memory) { return static_cast<Stream>(memory->stream); }
+
+  Status status_of(cudaError_t failure) {
+    if (failure == cudaSuccess) return Status::ok;
+    error = failure;
+    return Status::device_error;
+  }
+
+ private:
+  // What a run is called with.
+  struct Call {
+    const Memory* memory;
+    const Sizes* sizes;
+    const Inputs* inputs;
+    const Outputs* outputs;
+  };
+
+  // start(instance), if the call is good and the state goes on with its sizes.
+  template <class Start>
+  static Status in_state(const Memory* memory, const Sizes* sizes, const Inputs* inputs,
+                         const Outputs* outputs, const Start& start) {
+    const Status checked = check_call(memory, inputs, outputs);
+    if (checked != Status::ok) return checked;
+    CapturedRun* const instance = of(memory);
+    if constexpr (Schedule::kHoldsSizes) {
+      if (!Schedule::goes_on(&instance->held, sizes)) return Status::invalid_state;
+      instance->held = *sizes;  // all that is left of the state should the run fail
+      const Status status = start(instance);
+      if (status == Status::ok) Schedule::append(&instance->held, sizes);
+      return status;
+    } else {
+      static_cast<void>(sizes);
+      return start(instance);
+    }
+  }
 
   static Status check(const Memory* memory) {
     return memory == nullptr ? Status::null_pointer
@@ -161,12 +261,6 @@ struct CapturedRun {
     const bool same = instance->mark == Schedule::kMark && instance->arena == memory->arena &&
                       instance->weights == memory->weights && instance->state == memory->state;
     return same ? Status::ok : Status::not_initialized;
-  }
-
-  Status status_of(cudaError_t failure) {
-    if (failure == cudaSuccess) return Status::ok;
-    error = failure;
-    return Status::device_error;
   }
 
   // Linked weights go to the device. Of others, which the caller has put there, the header is looked at.
@@ -195,20 +289,17 @@ struct CapturedRun {
   }
 
   // All work of one run, in order.
-  static Status fill(Queue& queue, const Memory* memory, const Inputs* inputs, const Outputs* outputs) {
-    queue.cublaslt = of(memory)->library;
+  static Status fill(Queue& queue, const Call& call) {
+    queue.cublaslt = of(call.memory)->library;
     if constexpr (Schedule::kTrap != kNoTrap) {
-      queue.trap = reinterpret_cast<int*>(static_cast<std::byte*>(memory->arena) + Schedule::kTrap);
+      queue.trap = reinterpret_cast<int*>(static_cast<std::byte*>(call.memory->arena) + Schedule::kTrap);
       fill_bytes(queue, queue.trap, 0, sizeof(int));
     }
-    return Schedule::enqueue(queue, memory, inputs, outputs);
-  }
-
-  void drop_graph() {
-    if (exec != nullptr) cudaGraphExecDestroy(exec);
-    if (graph != nullptr) cudaGraphDestroy(graph);
-    exec = nullptr;
-    graph = nullptr;
+    if constexpr (std::is_same<Sizes, NoSizes>::value) {
+      return Schedule::enqueue(queue, call.memory, call.inputs, call.outputs);
+    } else {
+      return Schedule::enqueue(queue, call.memory, call.sizes, call.inputs, call.outputs);
+    }
   }
 
   // The arena stands in for device memory of the caller's until the first run puts that into the graph. If
@@ -219,16 +310,75 @@ struct CapturedRun {
     Schedule::each_port(from, to, [&](auto& pointer, std::size_t) {
       pointer = static_cast<std::remove_reference_t<decltype(pointer)>>(memory->arena);
     });
-    if (capture(memory, &from, &to, true) != Status::ok) static_cast<void>(cudaGetLastError());
+    const Call call{memory, &Schedule::kAhead, &from, &to};
+    std::uint64_t outline = 0;
+    const bool is_known = outline_of(call, true, &outline) == Status::ok;
+    if (!is_known || capture(call, true, outline, &runs[0]) != Status::ok)
+      static_cast<void>(cudaGetLastError());
+  }
+
+  // The graph of a run: one that is remembered, changed, or captured. Inputs of a model with branches choose
+  // steps by what they hold.
+  Status find(const Call& call, Remembered** found) {
+    std::uint64_t outline = 0;
+    const auto is_it = [&](const Remembered& run) {
+      return run.is_of(*call.sizes, *call.inputs, *call.outputs) &&
+             (!Schedule::kHasBranches || run.outline == outline);
+    };
+    if constexpr (!Schedule::kHasBranches) {
+      if (lookup(is_it, found)) return Status::ok;
+    }
+    const Status status = outline_of(call, false, &outline);
+    if (status != Status::ok) return status;
+    if constexpr (Schedule::kHasBranches) {
+      if (lookup(is_it, found)) return Status::ok;
+    }
+    const auto is_alike = [&](const Remembered& run) {
+      return run.exec != nullptr && run.outline == outline;
+    };
+    const auto never_ran = [](const Remembered& run) { return run.turn == 0; };
+    const auto is_ahead = [&](const Remembered& run) { return is_alike(run) && never_ran(run); };
+    const auto is_free = [](const Remembered& run) { return run.exec == nullptr; };
+    if (lookup(is_ahead, found)) return change(call, outline, *found);
+    if (lookup(is_free, found) || lookup(never_ran, found)) return capture(call, false, outline, *found);
+    if (lookup(is_alike, found)) return change(call, outline, *found);
+    // Of steps that no other graph has, one stays: a prompt and the rows behind it come again.
+    const auto has_twin = [&](const Remembered& run) {
+      int count = 0;
+      for (const Remembered& other : runs) count += other.outline == run.outline;
+      return count > 1;
+    };
+    if (!lookup(has_twin, found)) lookup([](const Remembered&) { return true; }, found);
+    return capture(call, false, outline, *found);
+  }
+
+  // Of the runs that fit, the one that ran longest ago.
+  template <class Fits>
+  bool lookup(const Fits& fits, Remembered** found) {
+    *found = nullptr;
+    for (Remembered& run : runs) {
+      if (fits(run) && (*found == nullptr || run.turn < (*found)->turn)) *found = &run;
+    }
+    return *found != nullptr;
+  }
+
+  static Status outline_of(const Call& call, bool stands_in, std::uint64_t* outline) {
+    Queue queue;
+    queue.mode = QueueMode::kOutline;
+    queue.outline = kEmptyFingerprint;
+    queue.stands_in = stands_in;
+    const Status status = fill(queue, call);
+    *outline = queue.outline;
+    return status;
   }
 
   // Captures the run on a stream of its own, for the default stream cannot be captured. Nothing runs.
   // Relaxed: a first launch may load the kernel, which other modes forbid.
-  Status capture(const Memory* memory, const Inputs* from, const Outputs* to, bool stands_in) {
-    drop_graph();
+  Status capture(const Call& call, bool stands_in, std::uint64_t outline, Remembered* run) {
+    run->drop();
     Queue queue;
     queue.mode = QueueMode::kRecord;
-    queue.steps = steps;
+    queue.steps = run->steps;
     queue.capacity = Schedule::kSteps;
     queue.stands_in = stands_in;
     queue.error = cudaStreamCreateWithFlags(&queue.stream, cudaStreamNonBlocking);
@@ -236,42 +386,42 @@ struct CapturedRun {
     Status status = Status::ok;
     keep_error(queue, cudaStreamBeginCapture(queue.stream, cudaStreamCaptureModeRelaxed));
     if (queue.error == cudaSuccess) {
-      status = fill(queue, memory, from, to);
-      keep_error(queue, cudaStreamEndCapture(queue.stream, &graph));
+      status = fill(queue, call);
+      keep_error(queue, cudaStreamEndCapture(queue.stream, &run->graph));
     }
     if (queue.error == cudaSuccess && status == Status::ok) {
-      keep_error(queue, cudaGraphInstantiateWithFlags(&exec, graph, 0));
+      keep_error(queue, cudaGraphInstantiateWithFlags(&run->exec, run->graph, 0));
     }
     cudaStreamDestroy(queue.stream);
-    if (queue.error != cudaSuccess || status != Status::ok) drop_graph();
-    count = queue.count;
-    inputs = *from;
-    outputs = *to;
+    if (queue.error != cudaSuccess || status != Status::ok) run->drop();
+    run->count = queue.count;
+    remember(call, outline, run);
     return status != Status::ok ? status : status_of(queue.error);
   }
 
-  // Lets the captured kernels and copies that read inputs or write outputs do so elsewhere. Where inputs
-  // choose branches, the schedule is walked each time.
-  Status redirect(const Memory* memory, const Inputs* from, const Outputs* to) {
-    if constexpr (!Schedule::kHasBranches) {
-      if (std::memcmp(&inputs, from, sizeof(*from)) == 0 && std::memcmp(&outputs, to, sizeof(*to)) == 0) {
-        return Status::ok;
-      }
-    }
+  // Gives the nodes of a graph of the same steps what this run has.
+  Status change(const Call& call, std::uint64_t outline, Remembered* run) {
     Queue queue;
     queue.mode = QueueMode::kUpdate;
-    queue.exec = exec;
-    queue.steps = steps;
-    queue.capacity = count;
-    const Status status = fill(queue, memory, from, to);
-    if (status != Status::ok || queue.error != cudaSuccess || queue.count != count) {
-      // Another branch, or a copy between other kinds of memory, is another graph: the run is captured again.
+    queue.exec = run->exec;
+    queue.steps = run->steps;
+    queue.capacity = run->count;
+    const Status status = fill(queue, call);
+    if (status != Status::ok || queue.error != cudaSuccess || queue.count != run->count) {
+      // A copy between other kinds of memory is another graph, and so is what a library starts otherwise.
       static_cast<void>(cudaGetLastError());
-      return capture(memory, from, to, false);
+      return capture(call, false, outline, run);
     }
-    inputs = *from;
-    outputs = *to;
+    remember(call, outline, run);
     return Status::ok;
+  }
+
+  static void remember(const Call& call, std::uint64_t outline, Remembered* run) {
+    run->turn = 0;  // until it runs
+    run->outline = outline;
+    run->sizes = *call.sizes;
+    run->inputs = *call.inputs;
+    run->outputs = *call.outputs;
   }
 };
 

@@ -16,11 +16,12 @@ constexpr std::ptrdiff_t conv_integer_weight_stride(const ConvShape& s) {
   return integer_weight_stride(std::ptrdiff_t{s.kernel_h} * s.kernel_w * (s.in_c / s.groups));
 }
 
-// The tile of a convolution; a product of vectors for pointwise convolutions of up to 8 pixels.
+// The tile of a convolution; a product of vectors for pointwise convolutions of up to 8 pixels, unless others
+// of the same plan have more.
 constexpr Plan plan_conv2d(const DeviceModel& device, Precision precision, const ConvShape& s,
-                           bool allow_split = true) {
+                           bool allow_split = true, bool allow_vectors = true) {
   const std::ptrdiff_t depth = std::ptrdiff_t{s.kernel_h} * s.kernel_w * (s.in_c / s.groups);
-  if (is_pointwise(s)) {
+  if (allow_vectors && is_pointwise(s)) {
     return plan_gemm(device, precision, output_pixels(s), s.out_c / s.groups, depth, s.groups, allow_split);
   }
   return plan_tiles(device, precision, output_pixels(s), s.out_c / s.groups, depth, s.groups, allow_split,

@@ -60,6 +60,20 @@ inline void gemm(Queue& queue, int rows, int columns, int depth, const float* a,
   gemm<P, kTile>(queue, rows, columns, depth, a, lda, b, ldb, GemmBatch{}, SplitDepth{}, epilogue);
 }
 
+// The same by packed weights with as many rows as only the run knows: up to eight as vectors, more in tiles.
+template <Precision P, Tile kTile, class TB, class E>
+inline void gemm_any_rows(Queue& queue, int rows, int columns, int depth, const float* a, std::ptrdiff_t lda,
+                          const TB* b, std::ptrdiff_t ldb, const GemmBatch& batch, const SplitDepth& split,
+                          const E& epilogue) {
+  if (rows <= 1) {
+    gemm<P, Tile::kGemv1>(queue, rows, columns, depth, a, lda, b, ldb, batch, SplitDepth{}, epilogue);
+  } else if (rows <= 8) {
+    gemm<P, Tile::kGemv8>(queue, rows, columns, depth, a, lda, b, ldb, batch, SplitDepth{}, epilogue);
+  } else {
+    gemm<P, kTile>(queue, rows, columns, depth, a, lda, b, ldb, batch, split, epilogue);
+  }
+}
+
 // B of any strides, known at run time: element (k, n) is b[k * stride_k + n * stride_n].
 template <Precision P, Tile kTile, class E>
 inline void gemm_strided(Queue& queue, int rows, int columns, int depth, const float* a, std::ptrdiff_t lda,

@@ -26,7 +26,8 @@ struct GraphStep {
 enum class QueueMode : int {
   kRun,     // starts it
   kRecord,  // the stream captures it; the nodes are noted in `steps`
-  kUpdate   // nothing runs; nodes of `exec` whose arguments differ from the recorded ones are changed
+  kUpdate,  // nothing runs; nodes of `exec` whose arguments differ from the recorded ones are changed
+  kOutline  // nothing runs; `outline` tells which steps there would be
 };
 
 // Where the work of one run goes, and the first error that it met. After an error nothing more is started.
@@ -37,7 +38,8 @@ struct Queue {
   cudaGraphExec_t exec = nullptr;
   GraphStep* steps = nullptr;
   int capacity = 0;
-  int count = 0;  // of steps recorded, or passed in an update
+  int count = 0;              // of steps recorded, or passed in an update
+  std::uint64_t outline = 0;  // equal for runs of the same kernels and copies in the same order
   int* trap =
       nullptr;  // a word on the device that kernels set when an index is out of range; null: none does
   void* cublaslt = nullptr;  // handle of the library, of projects that call it
@@ -56,6 +58,16 @@ inline std::uint64_t mix_bytes(std::uint64_t hash, const void* value, std::size_
   return hash;
 }
 constexpr std::uint64_t kEmptyFingerprint = 14695981039346656037u;
+
+// What kind of step comes next: a kernel by its address, else one of these. Sizes may leave steps out, and
+// choose others; what a graph's nodes are given may change, but not what they are.
+constexpr int kCopyStep = 1, kLibraryStep = 2, kBranchStep = 3;
+inline void outline_step(Queue& queue, const void* what) {
+  queue.outline = mix_bytes(queue.outline, &what, sizeof(what));
+}
+inline void outline_step(Queue& queue, int kind, int detail) {
+  queue.outline = mix_bytes(mix_bytes(queue.outline, &kind, sizeof(kind)), &detail, sizeof(detail));
+}
 
 // The node that the stream captured last joins the steps of the queue.
 inline void record_step(Queue& queue, std::uint64_t fingerprint) {
@@ -102,6 +114,8 @@ inline GraphStep* changed_step(Queue& queue, std::uint64_t fingerprint) {
 // update that would take the other one fails, and the run must be recorded again.
 inline bool branch(Queue& queue, bool taken) {
   const std::uint64_t fingerprint = taken ? 1 : 2;
+  if (queue.mode == QueueMode::kOutline) outline_step(queue, kBranchStep, taken ? 1 : 0);
+  if (queue.mode == QueueMode::kOutline) return taken;
   if (queue.error != cudaSuccess || queue.mode == QueueMode::kRun) return taken;
   if (queue.count >= queue.capacity) {
     queue.error = cudaErrorInvalidValue;
@@ -169,6 +183,10 @@ void launch_kernel(Queue& queue, bool early, dim3 grid, dim3 block, std::size_t 
                    void (*kernel)(P...), A&&... arguments) {
   static_assert(sizeof...(P) == sizeof...(A), "one argument for each parameter of the kernel");
   if (queue.error != cudaSuccess || grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  if (queue.mode == QueueMode::kOutline) {
+    outline_step(queue, reinterpret_cast<const void*>(kernel));
+    return;
+  }
 #if !defined(__CUDACC__)
   cuda_on_cpu::declare_kernel(kernel);
 #endif
@@ -184,6 +202,7 @@ void launch_kernel(Queue& queue, bool early, dim3 grid, dim3 block, std::size_t 
     }
     if (queue.mode == QueueMode::kUpdate) {
       if (GraphStep* step = changed_step(queue, fingerprint)) {
+        if (shared_bytes > kSharedBytesWithoutAsking) keep_error(queue, allow_shared_memory(function));
         cudaKernelNodeParams parameters = {};
         parameters.func = const_cast<void*>(function);
         parameters.gridDim = grid;
@@ -223,6 +242,10 @@ void launch_overlapping(Queue& queue, dim3 grid, dim3 block, std::size_t shared_
 template <class F>
 void call_library(Queue& queue, std::uint64_t fingerprint, const F& start) {
   if (queue.error != cudaSuccess) return;
+  if (queue.mode == QueueMode::kOutline) {
+    outline_step(queue, kLibraryStep, 0);
+    return;
+  }
   if (queue.mode == QueueMode::kUpdate) {
     if (changed_step(queue, fingerprint) != nullptr) keep_error(queue, cudaErrorInvalidValue);
     return;
@@ -236,6 +259,10 @@ void call_library(Queue& queue, std::uint64_t fingerprint, const F& start) {
 inline void copy(Queue& queue, void* target, const void* source, std::size_t bytes,
                  cudaMemcpyKind kind = cudaMemcpyDefault) {
   if (queue.error != cudaSuccess || bytes == 0) return;
+  if (queue.mode == QueueMode::kOutline) {
+    outline_step(queue, kCopyStep, static_cast<int>(kind));
+    return;
+  }
   std::uint64_t fingerprint = mix_bytes(kEmptyFingerprint, &target, sizeof(target));
   fingerprint = mix_bytes(mix_bytes(fingerprint, &source, sizeof(source)), &bytes, sizeof(bytes));
   if (queue.mode == QueueMode::kUpdate) {
@@ -251,9 +278,22 @@ inline void copy(Queue& queue, void* target, const void* source, std::size_t byt
 
 // Sets every byte of device memory. Not for the caller's buffers.
 inline void fill_bytes(Queue& queue, void* target, int value, std::size_t bytes) {
-  if (bytes == 0) return;
+  if (queue.error != cudaSuccess || bytes == 0) return;
   std::uint64_t fingerprint = mix_bytes(kEmptyFingerprint, &target, sizeof(target));
   fingerprint = mix_bytes(mix_bytes(fingerprint, &value, sizeof(value)), &bytes, sizeof(bytes));
+  if (queue.mode == QueueMode::kUpdate) {
+    if (GraphStep* step = changed_step(queue, fingerprint)) {
+      cudaMemsetParams parameters = {};
+      parameters.dst = target;
+      parameters.elementSize = 1;
+      parameters.height = 1;
+      parameters.pitch = bytes;
+      parameters.value = static_cast<unsigned>(value);
+      parameters.width = bytes;
+      keep_error(queue, cudaGraphExecMemsetNodeSetParams(queue.exec, step->node, &parameters));
+    }
+    return;
+  }
   call_library(queue, fingerprint, [&] { return cudaMemsetAsync(target, value, bytes, queue.stream); });
 }
 

@@ -35,4 +35,21 @@ GCRT_DEVICE void map_packs(I thread, const Value& value, const Store& store_valu
   }
 }
 
+// The same of as many packs as only the run knows; `threads` is at least a Packs-th of them.
+template <int Packs, class I, class Value, class Store>
+GCRT_DEVICE void map_packs(I threads, I count, I thread, const Value& value, const Store& store_value) {
+  if (thread >= count) return;
+  decltype(value(thread)) values[Packs];
+  GCRT_UNROLL
+  for (int k = 0; k < Packs; ++k) {
+    const I pack = thread + static_cast<I>(k) * threads;
+    values[k] = value(pack < count ? pack : thread);
+  }
+  GCRT_UNROLL
+  for (int k = 0; k < Packs; ++k) {
+    const I pack = thread + static_cast<I>(k) * threads;
+    if (pack < count) store_value(pack, values[k]);
+  }
+}
+
 }  // namespace GCRT_NAMESPACE

@@ -10,12 +10,14 @@
 
 namespace GCRT_NAMESPACE {
 
-// The place that update t goes to, or -1. ScatterND: index tuples of the leading axes.
+// The place that update t goes to, or -1. ScatterND: index tuples of the leading axes, whose coordinates are
+// `steps` places apart.
 template <class I, int kAxes>
 struct TupleAddress {
   const I* indices;
   int depth;
   std::int64_t extents[kAxes];
+  std::int64_t steps[kAxes];
   GCRT_DEVICE std::int64_t operator()(int t) const {
     std::int64_t place = 0;
     GCRT_UNROLL
@@ -24,7 +26,7 @@ struct TupleAddress {
       const std::int64_t index = static_cast<std::int64_t>(indices[std::ptrdiff_t{t} * depth + d]);
       const std::int64_t wrapped = wrapped_index(index, extents[d]);
       if (wrapped < 0) return -1;
-      place = place * extents[d] + wrapped;
+      place += wrapped * steps[d];
     }
     return place;
   }
@@ -200,13 +202,30 @@ template <class Combine, class T, class I, int kAxes>
 inline void scatter_nd(Queue& queue, std::ptrdiff_t count, int tuples, int depth, std::ptrdiff_t slice,
                        const std::int64_t (&extents)[kAxes], const T* data, const I* indices,
                        const T* updates, T* y, std::uint32_t* scratch) {
-  TupleAddress<I, kAxes> address{indices, depth, {}};
+  TupleAddress<I, kAxes> address{indices, depth, {}, {}};
   std::ptrdiff_t targets = 1;
-  for (int d = 0; d < depth; ++d) {
+  for (int d = depth - 1; d >= 0; --d) {
     address.extents[d] = extents[d];
+    address.steps[d] = targets;
     targets *= extents[d];
   }
   scatter<Combine>(queue, ScatterSize{count, targets, slice, tuples}, address, data, updates, y, scratch);
+}
+
+// The same where the data lies with room between its rows, and the result is written: coordinates are
+// `strides` elements apart, multiples of the slice. Places without data count as targets.
+template <class Combine, class T, class I, int kAxes>
+inline void scatter_nd(Queue& queue, std::ptrdiff_t count, int tuples, int depth, std::ptrdiff_t slice,
+                       const std::int64_t (&extents)[kAxes], const std::int64_t (&strides)[kAxes],
+                       const T* data, const I* indices, const T* updates, T* y, std::uint32_t* scratch) {
+  if (slice == 0) return;
+  TupleAddress<I, kAxes> address{indices, depth, {}, {}};
+  for (int d = 0; d < depth; ++d) {
+    address.extents[d] = extents[d];
+    address.steps[d] = strides[d] / slice;
+  }
+  scatter<Combine>(queue, ScatterSize{count, extents[0] * address.steps[0], slice, tuples}, address, data,
+                   updates, y, scratch);
 }
 
 // y = data with y[..., indices[p], ...] combined with updates[p] along `axis`; p runs over the box of the

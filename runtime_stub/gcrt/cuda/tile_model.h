@@ -145,6 +145,12 @@ constexpr std::ptrdiff_t gemm_workspace_size(std::ptrdiff_t rows, std::ptrdiff_t
   return splits > 1 ? batch * splits * rows * (ceil_div(columns, 4) * 4) : 0;
 }
 
+// Parts of the depth, at most `most`, whose sums fit a workspace: of sizes that only the run knows.
+constexpr int splits_within(std::ptrdiff_t floats, std::ptrdiff_t floats_of_part, int most) {
+  if (floats_of_part <= 0 || floats < floats_of_part) return 1;
+  return floats / floats_of_part < most ? static_cast<int>(floats / floats_of_part) : most;
+}
+
 // The library asks for a multiple of 256; the block's own alignment may be less.
 constexpr std::ptrdiff_t kCublasltAlignment = 256;
 constexpr std::ptrdiff_t kCublasltWorkspaceBytes = std::ptrdiff_t{4} << 20;

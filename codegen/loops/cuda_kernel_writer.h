@@ -1,0 +1,61 @@
+#pragma once
+// Writes the kernels of one loop form around the bodies of its nests: signatures, guards, grids and launches.
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/loops/cuda_loop_plan.h"
+#include "codegen/loops/cuda_loop_printer.h"
+#include "codegen/loops/size_parameters.h"
+
+namespace gcompile {
+
+/// Numbers of this magnitude have sums of 32 bits, at all sizes.
+bool is_small(ir::Dim size);
+
+/// One nest, ready to be put into a kernel.
+struct PrintedNest {
+  CudaLoopPlan plan;
+  std::string counter;  // type of `worker`
+  std::string body;
+  std::string shared;                // of tiles: bytes
+  std::set<std::string> parameters;  // that the body names
+  std::set<std::size_t> sizes;       // likewise, of SizeParameters
+};
+
+class CudaKernelWriter {
+ public:
+  /// `checked`: kernels do nothing once the trap word is set.
+  CudaKernelWriter(std::vector<CudaParameter> parameters, bool checked, SizeParameters& sizes);
+
+  /// Name of the parameter that the trap word has.
+  static constexpr const char* kTrap = "trap";
+
+  /// Parts in which every thread works alone share one launch: each takes whole blocks of it.
+  void add_threads(const std::vector<PrintedNest>& parts, const std::string& suffix, bool guarded);
+  /// Every block works on one tile or row, or its warps on one row each.
+  void add_groups(const PrintedNest& part, const std::string& suffix, bool guarded);
+  CudaLoops finish();
+
+ private:
+  /// What a kernel's body names.
+  struct Named {
+    std::set<std::string> parameters;
+    std::set<std::size_t> sizes;
+    bool narrow;  // sizes are ints
+  };
+
+  /// A kernel takes only the parameters that its body names. It is called as the host function, with
+  /// "_kernel" and the suffix. `workers`: of which a block has `each`.
+  void add(const std::string& suffix, const std::string& body, const Named& named, ir::Dim workers,
+           std::int64_t each, int threads, const std::string& shared);
+
+  std::vector<CudaParameter> parameters_;
+  bool checked_;
+  SizeParameters& sizes_;
+  Text device_, launches_;
+  int count_ = 0;
+};
+
+}  // namespace gcompile
