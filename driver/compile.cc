@@ -222,6 +222,7 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
   pass_options.optimize_for_size = options.optimize_for_size;
   pass_options.tier = options.exact ? passes::Tier::kExact : passes::Tier::kReassociate;
   pass_options.disabled = {options.disabled.begin(), options.disabled.end()};
+  pass_options.keep_fp32 = {options.kept_fp32.begin(), options.kept_fp32.end()};
   const MachinePrices prices(machine_of(options));
   pass_options.prices = &prices;
   pass_options.pass_limit = options.pass_limit;
@@ -347,6 +348,21 @@ void explain(const Compilation& compilation, const std::string& node, Terminal& 
               nearest.empty() ? "report.html names the nodes of every step" : nearest);
 }
 
+/// Every --keep-fp32 has to name a node that some step computes.
+void expect_kept_nodes(const Compilation& compilation, const Options& options) {
+  std::vector<std::string> known;
+  for (const Schedule& schedule : compilation.program.schedules) {
+    for (const Layer& layer : schedule.layers)
+      known.insert(known.end(), layer.nodes.begin(), layer.nodes.end());
+  }
+  for (const std::string& node : options.kept_fp32) {
+    if (std::find(known.begin(), known.end(), node) != known.end()) continue;
+    const std::string nearest = ir::did_you_mean(node, known);
+    usage_error(fmt::format("--keep-fp32 '{}': no step computes such a node", ir::printable(node)),
+                nearest.empty() ? "report.html names the nodes of every step" : nearest);
+  }
+}
+
 /// From the file to a graph of forms.
 SizedModel optimised_model(const SizeChoice& choice, Compilation& compilation, Terminal& terminal) {
   const Options& options = choice.options;
@@ -378,6 +394,7 @@ Compilation compile_model(const Options& options, Terminal& terminal) {
   }
   lower_compilation(out, options);
   for (const ir::Diagnostic& warning : out.program.warnings) terminal.diagnostic(warning);
+  expect_kept_nodes(out, options);
   for (const std::string& node : options.explained) explain(out, node, terminal);
   return out;
 }

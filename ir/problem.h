@@ -94,6 +94,8 @@ class KernelPrices {
  public:
   virtual ~KernelPrices() = default;
   virtual Price price(const Problem& problem) const = 0;
+  /// The 16-bit type to which products round float32 factors; nullopt: they keep more bits.
+  virtual std::optional<ElementType> factor_type() const { return std::nullopt; }
   /// Of the families that take the problem, the fastest first.
   virtual std::vector<LayoutOffer> offers(const Problem& problem) const = 0;
 };

@@ -86,7 +86,8 @@ void write_depthwise_cuda(const ir::Problem& problem, CallWriter& writer, const 
 std::vector<PlannedCost> tiled_conv_plans(const ir::Problem& problem, const Machine& machine,
                                           Precision precision) {
   const gcrt::ConvShape shape = conv_shape(conv_image(problem));
-  return {planned(gcrt::plan_conv2d(machine.gpu, precision, shape), 1, shape.groups)};
+  const gcrt::OperandBytes bytes = {element_bytes(problem, 0), gcrt::weight_bytes(precision)};
+  return {planned(gcrt::plan_conv2d(machine.gpu, precision, shape, bytes), 1, shape.groups)};
 }
 
 void write_tiled_conv(const ir::Problem& problem, const Plan& plan, CallWriter& writer, Precision precision,
@@ -96,7 +97,8 @@ void write_tiled_conv(const ir::Problem& problem, const Plan& plan, CallWriter& 
   const bool pointwise = gcrt::is_pointwise(shape);
   const Text definitions = shape_and_epilogue(problem, image, writer);
   const std::string split =
-      split_argument(writer, splits_of(plan), gcrt::conv2d_workspace_size(shape, splits_of(plan)));
+      split_argument(writer, splits_of(plan), gcrt::conv2d_workspace_size(shape, splits_of(plan)),
+                     gcrt::conv2d_counters(tile_of(plan), shape, splits_of(plan)));
   note_plan(writer.call(), plan, precision);
   writer.call().body =
       definitions + fmt::format("  {}{}<{}Tile::{}>(queue, shape, {}{}, {}, epilogue);\n", conv.function,

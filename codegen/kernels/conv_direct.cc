@@ -7,9 +7,19 @@
 namespace gcompile {
 namespace {
 
-Refusal refuses(const ir::Problem& problem) {
-  if (Refusal image = refuse_image(problem, true)) return image;
-  return refuse_unless_float32(problem);
+Refusal refuses(const ir::Problem& problem) { return refuse_image(problem, true); }
+
+Refusal refuses_elements(const ir::Problem& problem, const Machine& machine) {
+  return refuse_unless_factors(problem, machine, 2, {0});
+}
+
+/// The kernel for few pixels reads them as floats.
+Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
+  if (Refusal elements = refuses_elements(problem, machine)) return elements;
+  if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;
+  const Plan plan = tiled_conv_plans(problem, machine, precision_of(problem, machine)).front().plan;
+  if (gcrt::is_gemv(tile_of(plan)) && element_bytes(problem, 0) != 4) return "few pixels of 16 bits";
+  return std::nullopt;
 }
 
 /// Of a panel's 16 columns, those that hold output channels.
@@ -58,12 +68,14 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 const KernelFamily& family_conv_direct() {
   static const KernelFamily family = {
       "conv.direct", ir::Kind::kConv, refuses,
-      for_channels_last({.takes_formulas = takes_open_images,
-                         .fields = dense_fields(),
-                         .plans = plans,
-                         .call = call,
-                         .makes_rows = true},
-                        {.fields = tile_fields(), .plans = cuda_plans, .call = cuda_call})};
+      for_channels_last(
+          {.refuses = refuses_elements,
+           .takes_formulas = takes_open_images,
+           .fields = dense_fields(),
+           .plans = plans,
+           .call = call,
+           .makes_rows = true},
+          {.refuses = cuda_refuses, .fields = tile_fields(), .plans = cuda_plans, .call = cuda_call})};
   return family;
 }
 

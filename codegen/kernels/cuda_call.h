@@ -32,8 +32,16 @@ int splits_of(const Plan& plan);
 /// Notes the tile and the precision, if it is a choice, in the call.
 void note_plan(KernelCall& call, const Plan& plan, Precision precision);
 
-/// Adds the workspace of split sums, and returns the argument: "SplitDepth{4, workspace}" or "SplitDepth{}".
-std::string split_argument(CallWriter& writer, int splits, std::int64_t floats);
+/// Adds the workspace of split sums and the counters of blocks that join them, and returns the argument:
+/// "SplitDepth<4>{workspace}" or "SplitDepth<>{}".
+std::string split_argument(CallWriter& writer, int splits, std::int64_t floats, std::int64_t counters);
+
+/// Whether kernels for tensor cores take the first `factors` operands: float32, or constants, or those named
+/// by `may_be_stored` in the 16-bit type to which the precision rounds them, on CUDA.
+Refusal refuse_unless_factors(const ir::Problem& problem, const Machine& machine, std::size_t factors,
+                              std::initializer_list<std::size_t> may_be_stored);
+/// Bytes of an element of an operand.
+int element_bytes(const ir::Problem& problem, std::size_t operand);
 
 /// How the products of a problem's first `factors` operands are formed: as asked for, or in TF32 where
 /// float16 cannot hold a constant among them. The one place that decides it.

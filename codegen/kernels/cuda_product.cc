@@ -91,12 +91,14 @@ PlannedCost product_plan(const ir::Problem& problem, const Machine& machine) {
   const Product product(problem);
   const ProductBatch batch(product);
   const Precision precision = precision_of(problem, machine);
-  const gcrt::Plan plan =
-      problem.operands[1].constant
-          ? gcrt::plan_gemm(machine.gpu, precision, product.axes.row_count, product.columns, product.depth,
-                            batch.entries, true)
-          : gcrt::plan_tiles(machine.gpu, precision, product.axes.row_count, product.columns, product.depth,
-                             batch.entries, true, gcrt::activation_bytes(precision));
+  const gcrt::OperandBytes bytes = {element_bytes(problem, 0), problem.operands[1].constant
+                                                                   ? gcrt::weight_bytes(precision)
+                                                                   : element_bytes(problem, 1)};
+  const gcrt::Plan plan = problem.operands[1].constant
+                              ? gcrt::plan_gemm(machine.gpu, precision, product.axes.row_count,
+                                                product.columns, product.depth, batch.entries, true, bytes)
+                              : gcrt::plan_tiles(machine.gpu, precision, product.axes.row_count,
+                                                 product.columns, product.depth, batch.entries, true, bytes);
   return planned(plan, batch.host_entries, batch.entries);
 }
 
@@ -115,7 +117,9 @@ void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, Cal
                                 batch.grid_axes);
   const std::string split = split_argument(
       writer, splits_of(plan),
-      gcrt::gemm_workspace_size(product.axes.row_count, product.columns, batch.entries, splits_of(plan)));
+      gcrt::gemm_workspace_size(product.axes.row_count, product.columns, batch.entries, splits_of(plan)),
+      gcrt::gemm_counters(tile_of(plan), product.axes.row_count, product.columns, batch.entries,
+                          splits_of(plan)));
   note_plan(writer.call(), plan, precision);
   const bool is_dense =
       problem.operands[1].constant || steps_of_b(problem, product).first == 1 || product.depth == 1;

@@ -152,7 +152,8 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   integer_parameters(writer, packed, "gemm", "b", "zero point times sums of rows");
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1);
   const std::string split = split_argument(
-      writer, splits_of(plan), gcrt::gemm_workspace_size(rows, product.columns, 1, splits_of(plan)));
+      writer, splits_of(plan), gcrt::gemm_workspace_size(rows, product.columns, 1, splits_of(plan)),
+      gcrt::gemm_counters(tile_of(plan), rows, product.columns, 1, splits_of(plan)));
   note_plan(out, plan, Precision::kInt8);
   CodeText code(1);
   const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);

@@ -32,7 +32,8 @@ class CudaNestPrinter final : public NestPrinter {
 
   std::string counter_type() const override { return narrow_ ? "int" : "std::int64_t"; }
 
-  void print(int region_root) {
+  void print(int root) {
+    const int region_root = stored_root(nest_.form->dag, root);
     if (plan_.worker == Worker::kTile) {
       print_tile(region_root);
       return;

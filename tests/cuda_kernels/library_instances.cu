@@ -1,5 +1,5 @@
-// The kernels of recurrences, linear attention, TopK, scatters and running sums as emitted projects instantiate
-// them, for nvcc: compiled for every architecture, never run.
+// The kernels of recurrences, linear attention, TopK, scatters and running sums as emitted projects
+// instantiate them, for nvcc: compiled for every architecture, never run.
 #include "gcrt/cuda/library.h"
 #include "gcrt/cuda/linear_attention.h"
 #include "gcrt/cuda/rnn.h"

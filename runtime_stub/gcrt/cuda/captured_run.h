@@ -22,6 +22,7 @@
 namespace GCRT_NAMESPACE {
 
 constexpr std::size_t kNoTrap = static_cast<std::size_t>(-1);
+constexpr std::size_t kNoCounters = static_cast<std::size_t>(-1);
 
 // What most models are; a schedule overrides what it is not.
 struct ScheduleDefaults {
@@ -29,8 +30,11 @@ struct ScheduleDefaults {
   static constexpr bool kHasLinkedWeights = false;    // else the caller has put them on the device
   static constexpr bool kHasBranches = false;         // inputs choose between steps
   static constexpr bool kHasState = false;
-  static constexpr std::size_t kHostBytes = 0;   // what the host computes to choose branches
-  static constexpr std::size_t kTrap = kNoTrap;  // arena offset of the word that tells of a bad index
+  static constexpr std::size_t kHostBytes = 0;           // what the host computes to choose branches
+  static constexpr std::size_t kTrap = kNoTrap;          // arena offset of the word that tells of a bad index
+  static constexpr std::size_t kCounters = kNoCounters;  // and of the words in which blocks count
+  static constexpr std::size_t kZeroed = 0;              // where both lie: 0 when a run begins
+  static constexpr std::size_t kZeroedBytes = 0;
   static const void* linked_weights() { return nullptr; }
   static cudaError_t open_library(void** handle) {
     *handle = nullptr;
@@ -197,9 +201,11 @@ struct CapturedRun {
   // All work of one run, in order.
   static Status fill(Queue& queue, const Memory* memory, const Inputs* inputs, const Outputs* outputs) {
     queue.cublaslt = of(memory)->library;
-    if constexpr (Schedule::kTrap != kNoTrap) {
-      queue.trap = reinterpret_cast<int*>(static_cast<std::byte*>(memory->arena) + Schedule::kTrap);
-      fill_bytes(queue, queue.trap, 0, sizeof(int));
+    std::byte* const arena = static_cast<std::byte*>(memory->arena);
+    fill_bytes(queue, arena + Schedule::kZeroed, 0, Schedule::kZeroedBytes);
+    if constexpr (Schedule::kTrap != kNoTrap) queue.trap = reinterpret_cast<int*>(arena + Schedule::kTrap);
+    if constexpr (Schedule::kCounters != kNoCounters) {
+      queue.counters = reinterpret_cast<std::uint32_t*>(arena + Schedule::kCounters);
     }
     return Schedule::enqueue(queue, memory, inputs, outputs);
   }

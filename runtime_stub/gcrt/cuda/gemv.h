@@ -98,9 +98,9 @@ GCRT_INLINE void multiply_four(float (&sums)[kRows * kGemvColumns], const Pack<f
   }
 }
 
-template <int kRows, class TB, class Output>
+template <int kRows, class TA, class TB, class Output>
 GCRT_GLOBAL_BLOCKS(kGemvThreads, 1)
-void gemv_kernel(DenseSource<float> a, DenseSource<TB> b, GemvGrid grid, Output output) {
+void gemv_kernel(DenseSource<TA> a, DenseSource<TB> b, GemvGrid grid, Output output) {
   constexpr int kCount = kRows * kGemvColumns;
   constexpr int kChunk = 16 / static_cast<int>(sizeof(TB));  // values of k per load of B
   GCRT_DYNAMIC_SHARED(float, shared);
@@ -113,7 +113,7 @@ void gemv_kernel(DenseSource<float> a, DenseSource<TB> b, GemvGrid grid, Output 
   const int column = first + warp / grid.parts * kGemvColumns;
 
   const TB* b_rows[kGemvColumns];
-  const float* a_rows[kRows];
+  const TA* a_rows[kRows];
   GCRT_UNROLL
   for (int n = 0; n < kGemvColumns; ++n) {
     const int clamped = column + n < b.rows ? column + n : b.rows - 1;
@@ -132,7 +132,7 @@ void gemv_kernel(DenseSource<float> a, DenseSource<TB> b, GemvGrid grid, Output 
   }
   await_previous_grid();
   float sums[kCount] = {};
-  const bool is_a_aligned = a.bytes == 16;
+  const bool is_a_aligned = a.bytes >= 4 * static_cast<int>(sizeof(TA));  // four values
   const bool is_b_aligned = b.bytes == 16;
   if (is_a_aligned && is_b_aligned) {
     for (; k + kChunk <= grid.depth; k += step) {
@@ -142,7 +142,7 @@ void gemv_kernel(DenseSource<float> a, DenseSource<TB> b, GemvGrid grid, Output 
       for (int i = 0; i < kChunk; i += 4) {
         Pack<float, 4> rows[kRows], columns[kGemvColumns];
         GCRT_UNROLL
-        for (int m = 0; m < kRows; ++m) rows[m] = load(Lanes<4>{}, a_rows[m] + k + i);
+        for (int m = 0; m < kRows; ++m) rows[m] = load_as_float(Lanes<4>{}, a_rows[m] + k + i);
         GCRT_UNROLL
         for (int n = 0; n < kGemvColumns; ++n) columns[n] = raw[n].four(i);
         multiply_four<kRows>(sums, rows, columns);
@@ -175,13 +175,12 @@ void gemv_kernel(DenseSource<float> a, DenseSource<TB> b, GemvGrid grid, Output 
     for (int p = 1; p < grid.parts; ++p) result = result + load(lanes, parts + p * kCount + i);
     return result;
   };
-  finish_columns(output.at(entry, 0), total, b.rows - n < 4 ? b.rows - n : 4, m,
-                 output.first_column(entry) + n);
+  finish_columns(output.at(entry), total, b.rows - n < 4 ? b.rows - n : 4, m, output.first_column(entry) + n);
 }
 
 // Products of rows of `a` with all rows of `b`; the tile says for how many rows at most.
-template <Tile kTile, class TB, class Output>
-inline void gemv(Queue& queue, const DenseSource<float>& a, const DenseSource<TB>& b, int entries,
+template <Tile kTile, class TA, class TB, class Output>
+inline void gemv(Queue& queue, const DenseSource<TA>& a, const DenseSource<TB>& b, int entries,
                  const Output& output) {
   constexpr int kRows = size_of(kTile).rows;
   constexpr int kChunk = 16 / static_cast<int>(sizeof(TB));
@@ -198,7 +197,8 @@ inline void gemv(Queue& queue, const DenseSource<float>& a, const DenseSource<TB
   for (grid.first_entry = 0; grid.first_entry < entries; grid.first_entry += kMaxGridZ) {
     const int left = entries - grid.first_entry;
     launch_overlapping(queue, dim3(blocks, static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ)),
-                       dim3(kGemvThreads), kSharedBytes, gemv_kernel<kRows, TB, Output>, a, b, grid, output);
+                       dim3(kGemvThreads), kSharedBytes, gemv_kernel<kRows, TA, TB, Output>, a, b, grid,
+                       output);
   }
 }
 

@@ -40,6 +40,8 @@ struct Queue {
   int count = 0;  // of steps recorded, or passed in an update
   int* trap =
       nullptr;  // a word on the device that kernels set when an index is out of range; null: none does
+  std::uint32_t* counters =
+      nullptr;  // on the device, 0 between kernels: of blocks that have come so far (arrives_last)
   void* cublaslt = nullptr;  // handle of the library, of projects that call it
   bool stands_in = false;    // recorded for device memory of a caller who is not known yet
 };
