@@ -51,9 +51,32 @@ class CudaNestPrinter final : public NestPrinter {
     if (walks_rows()) {
       code_.line(fmt::format("constexpr Row<{}, {}> row{{}};", extent_of(nest_, nest_.reduced), plan_.lanes));
     }
+    for (std::size_t i = 0; i < checks_.size(); ++i) {
+      const ir::BoundsCheck& check = checks_[i];
+      const std::string index = fmt::format("index{}", i);
+      expressions_.declare(code_, {check.scalar}, bound_);
+      code_.line(fmt::format("const std::int64_t {} = {};", index, expressions_.text(check.scalar, false)));
+      expressions_.bind(check.scalar, index, false);
+      code_.open(fmt::format("if ({0} < {1} || {0} >= {2}) {{", index, check.range.low, check.range.high));
+      code_.line("*trap = 1;");
+      code_.line("return;");
+      code_.close();
+    }
     expressions_.declare(code_, all, bound_);
     point(region_root);
   }
+
+  /// Whether a thread can check its own indices, and leave where one is out of range: it works alone, and its
+  /// lanes have one in common.
+  bool can_check(const std::vector<ir::BoundsCheck>& checks) const {
+    const auto is_common = [&](const ir::BoundsCheck& check) {
+      const std::uint64_t axes = dependence_[static_cast<std::size_t>(check.scalar)];
+      return plan_.lanes == 1 || (axes >> nest_.vector_axis & 1) == 0;
+    };
+    return nest_.form->is_map() && plan_.worker == Worker::kThread && plan_.packs == 1 &&
+           std::all_of(checks.begin(), checks.end(), is_common);
+  }
+  void check(std::vector<ir::BoundsCheck> checks) { checks_ = std::move(checks); }
 
   /// Bytes of shared memory of a tile.
   std::string shared_bytes() const {
@@ -295,6 +318,7 @@ class CudaNestPrinter final : public NestPrinter {
   }
 
   const CudaLoopPlan& plan_;
+  std::vector<ir::BoundsCheck> checks_;
   bool narrow_;
   int kept_ = 0;
   std::size_t body_ = 0;  // where the body of a loop or lambda begins
@@ -428,9 +452,32 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
                            const KernelTensor& result, const std::vector<CudaParameter>& parameters,
                            const gcrt::DeviceModel& device) {
   SizeParameters sizes;  // of no loops yet: the plan refuses formulas
+  std::vector<Printed> parts;
+  bool checks_itself = false;
+  std::string choice;
+  for (const ir::Region& region : form.regions) {
+    if (region.is_empty()) continue;
+    LoopNest nest = build_nest(form, region, operands, result);
+    Printed& part = parts.emplace_back();
+    part.plan = plan_cuda_loops(nest, region.root, operands, result, device);
+    CodeText code(1);
+    CudaNestPrinter printer(std::move(nest), operands, &result, part.plan, code, sizes);
+    if (form.regions.size() == 1 && printer.can_check(form.checks)) {
+      printer.check(form.checks);
+      checks_itself = !form.checks.empty();
+    }
+    printer.print(region.root);
+    part.counter = printer.counter_type();
+    part.body = code.plain();
+    part.parameters = parameters_in(printer.mentions(), operands, result);
+    if (checks_itself) part.parameters.insert(kTrap);
+    part.shared = printer.shared_bytes();
+    if (choice.empty()) choice = part.plan.summary();
+  }
   KernelWriter writer(parameters, !form.checks.empty());
   int checks = 0;
   for (const ir::BoundsCheck& check : form.checks) {
+    if (checks_itself) break;
     ir::LoopForm probe = form;
     probe.stages.clear();
     probe.parallel = static_cast<int>(form.extents.size());
@@ -458,30 +505,18 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   std::vector<Printed> alone;
   int groups = 0;
   bool rows = false, tiles = false, packs = false;
-  std::string choice;
-  for (const ir::Region& region : form.regions) {
-    if (region.is_empty()) continue;
-    LoopNest nest = build_nest(form, region, operands, result);
-    Printed part;
-    part.plan = plan_cuda_loops(nest, region.root, operands, result, device);
-    CodeText code(1);
-    CudaNestPrinter printer(std::move(nest), operands, &result, part.plan, code, sizes);
-    printer.print(region.root);
-    part.counter = printer.counter_type();
-    part.body = code.plain();
-    part.parameters = parameters_in(printer.mentions(), operands, result);
-    part.shared = printer.shared_bytes();
-    if (choice.empty()) choice = part.plan.summary();
+  const bool is_guarded = !checks_itself;
+  for (Printed& part : parts) {
     if (!part.plan.kept.is_empty()) rows = true;
     if (part.plan.worker == Worker::kTile) tiles = true;
     if (part.plan.packs > 1) packs = true;
     if (part.plan.worker == Worker::kThread) {
       alone.push_back(std::move(part));
     } else {
-      writer.add_groups(part, groups++ ? std::to_string(groups) : "", true);
+      writer.add_groups(part, groups++ ? std::to_string(groups) : "", is_guarded);
     }
   }
-  if (!alone.empty()) writer.add_threads(alone, groups ? "_rest" : "", true);
+  if (!alone.empty()) writer.add_threads(alone, groups ? "_rest" : "", is_guarded);
   CudaLoops loops = writer.finish();
   loops.choice = std::move(choice);
   if (rows) loops.headers.push_back("gcrt/cuda/row.h");

@@ -27,8 +27,8 @@ struct CudaParameter {
 
 /// `parameters`: those of the host function. Kernels are named as the
 /// host function, with "_kernel" and more; with `form.checks`,
-/// indices out of range set the queue's trap word and the kernels behind do nothing. `device`: the one that
-/// the grid is made for.
+/// indices out of range set the queue's trap word: by the thread that would use one, which then does nothing,
+/// or by kernels of their own, and then those behind do nothing. `device`: the one that the grid is made for.
 CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
                            const KernelTensor& result, const std::vector<CudaParameter>& parameters,
                            const gcrt::DeviceModel& device);
