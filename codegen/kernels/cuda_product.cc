@@ -29,7 +29,7 @@ std::pair<std::int64_t, std::int64_t> steps_of_b(const ir::Problem& problem, con
 
 /// Operands a and b; a constant b is packed in what the precision stores.
 void operands(const Product& product, CallWriter& writer, Precision stored) {
-  writer.operand(0, "a");
+  if (writer.made_rows().empty()) writer.operand(0, "a");
   if (const ir::Tensor* b = writer.constant(1)) {
     packed_weights(
         writer, pack_rows(*b, product_matrices(product.b), packed_column(product), facts_of(stored).weight),
@@ -65,6 +65,14 @@ void write_body(const ir::Problem& problem, const Product& product, const Produc
         two ? product.along_b(b_strides, outer) : ir::Dim(), product.along_b(b_strides, inner));
   }
   const auto [step_k, step_n] = steps_of_b(problem, product);
+  if (!writer.made_rows().empty()) {
+    code.line(Text("const ") + Symbol::kKernel + "_rows rows = " + writer.made_rows() + ";");
+    code.line(fmt::format("{}(queue, /*rows, columns, depth*/ {}, {}, {}, rows, {}, {},", kernel,
+                          product.axes.row_count, product.columns, product.depth, b_pointer, step_n));
+    code.line("    epilogue);");
+    writer.call().body = code.text();
+    return;
+  }
   const std::string steps =
       is_dense ? fmt::format("{}", step_n) : fmt::format("/*strides of k, n*/ {}, {}", step_k, step_n);
   code.line(fmt::format("{}(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, {}, {},", kernel,
@@ -102,6 +110,14 @@ PlannedCost product_plan(const ir::Problem& problem, const Machine& machine) {
   return planned(plan, batch.host_entries, batch.entries);
 }
 
+bool takes_made_rows(const ir::Problem& problem, const Machine&) {
+  constexpr std::int64_t kMostBytes = 32 * 1024;
+  const Product product(problem);
+  const ProductBatch batch(product);
+  return batch.entries == 1 && batch.host_entries == 1 && product.depth % 4 == 0 &&
+         product.axes.row_stride == product.depth && product.axes.row_count * product.depth * 4 <= kMostBytes;
+}
+
 bool is_gemv(const ir::Problem& problem, const Machine& machine) {
   return gcrt::is_gemv(tile_of(product_plan(problem, machine).plan));
 }
@@ -111,7 +127,9 @@ void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, Cal
   const ProductBatch batch(product);
   const Precision precision = precision_of(problem, writer.machine());
   warn_of_precision(problem, writer);
-  writer.call().headers = {"gcrt/cuda/gemm.h"};
+  const bool makes_rows = !writer.made_rows().empty();
+  std::vector<std::string>& headers = writer.call().headers;
+  headers.insert(headers.begin(), makes_rows ? "gcrt/cuda/gemv_of_rows.h" : "gcrt/cuda/gemm.h");
   operands(product, writer, precision);
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1,
                                 batch.grid_axes);
@@ -123,7 +141,10 @@ void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, Cal
   note_plan(writer.call(), plan, precision);
   const bool is_dense =
       problem.operands[1].constant || steps_of_b(problem, product).first == 1 || product.depth == 1;
-  const std::string kernel = fmt::format("gemm{}<{}, Tile::{}>", is_dense ? "" : "_strided",
+  const std::string kernel = fmt::format("{}<{}, Tile::{}>",
+                                         makes_rows ? "gemv_of_rows"
+                                         : is_dense ? "gemm"
+                                                    : "gemm_strided",
                                          precision_argument(precision), tile_name(tile_of(plan)));
   write_body(problem, product, batch, epilogue, kernel, is_dense, split, writer);
 }

@@ -14,6 +14,8 @@ struct ProductBatch {
 };
 
 /// Whether the few rows of A and a packed B ask for a GEMV.
+/// Whether the rows of a product of at most eight may be made by every block for itself.
+bool takes_made_rows(const ir::Problem& problem, const Machine& machine);
 bool is_gemv(const ir::Problem& problem, const Machine& machine);
 /// The tile and the splits that the device's model predicts to be fastest.
 PlannedCost product_plan(const ir::Problem& problem, const Machine& machine);

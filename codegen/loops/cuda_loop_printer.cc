@@ -525,4 +525,29 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   return loops;
 }
 
+std::optional<CudaRows> print_cuda_rows(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
+                                        const KernelTensor& result, const gcrt::DeviceModel& device,
+                                        int threads) {
+  if (form.is_map() || form.regions.size() != 1 || !form.checks.empty()) return std::nullopt;
+  SizeParameters sizes;
+  LoopNest nest = build_nest(form, form.regions[0], operands, result);
+  const auto plan = plan_rows_of_block(nest, form.regions[0].root, operands, result, device, threads);
+  if (!plan) return std::nullopt;
+  CodeText code(2);
+  code.line(fmt::format("auto group = make_group<{}>(scratch);", threads));
+  CudaNestPrinter printer(std::move(nest), operands, &result, *plan, code, sizes);
+  const std::string counter = printer.counter_type();
+  if (plan->workers > 1) {
+    code.open(fmt::format("for ({0} worker = 0; worker < {1}; ++worker) {{", counter, plan->workers));
+  } else {
+    code.line(fmt::format("constexpr {} worker = 0;", counter));
+  }
+  printer.print(form.regions[0].root);
+  if (plan->workers > 1) code.close();
+  CudaRows rows;
+  rows.body = code.plain();
+  if (!plan->kept.is_empty()) rows.headers.push_back("gcrt/cuda/row.h");
+  return rows;
+}
+
 }  // namespace gcompile

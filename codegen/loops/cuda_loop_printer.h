@@ -1,6 +1,7 @@
 #pragma once
 // Prints loop forms as CUDA kernels: the expressions are those of the CPU, walked by a grid of threads.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,5 +33,16 @@ struct CudaParameter {
 CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
                            const KernelTensor& result, const std::vector<CudaParameter>& parameters,
                            const gcrt::DeviceModel& device);
+
+/// Rows that one block of `threads` makes, one after the other, as the text of a functor: `y` and `scratch`,
+/// its group's place in shared memory, are in scope.
+struct CudaRows {
+  std::string body;  // indented by two levels
+  std::vector<std::string> headers;
+};
+/// nullopt: the form is no reduction whose rows a group shares.
+std::optional<CudaRows> print_cuda_rows(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
+                                        const KernelTensor& result, const gcrt::DeviceModel& device,
+                                        int threads);
 
 }  // namespace gcompile

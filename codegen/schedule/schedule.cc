@@ -132,7 +132,7 @@ const KernelFamily* Scheduler::forced_family(const ir::Node& node, const ir::For
 }
 
 KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::Form& form, const HomeOf& home,
-                                  bool by_rows) {
+                                  bool by_rows, const RowMaker* maker) {
   const bool reads_floats = machine().precision == Precision::kFp16;
   const auto problem = ir::problem_of(
       graph, id, form, [&](ValueId value) { return home(value).strides; }, reads_floats);
@@ -142,6 +142,12 @@ KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::F
   const Candidate& chosen = ranking.taken.front();
   CallWriter writer(graph, id, form, home, weights_, machine());
   KernelCall& call = writer.call();
+  if (maker) {
+    const Recipe& recipe = chosen.family->recipe(machine().target);
+    const bool takes = recipe.takes_made_rows && recipe.takes_made_rows(*problem, machine()) &&
+                       writer.make_rows(maker->node, maker->loops, gcrt::kGemvThreads);
+    if (!takes) return {};
+  }
   call.by_rows = by_rows;
   call.family = chosen.family->name;
   call.multiply_adds = ir::at_highest(*problem).multiply_adds();
@@ -192,6 +198,57 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
     return copy != copies.end() ? copy->second : scope.homes.storage.at(value);
   };
   emit(scope, chosen_call(graph, id, form, home, false), origins_of(node), comment_of(node), result);
+}
+
+namespace {
+
+/// Whether `value`, seen through views, is the result of `maker`, which nothing else reads.
+bool is_private_result(const ir::Graph& graph, ir::ValueId value, NodeId maker,
+                       const std::set<NodeId>& elided) {
+  for (;;) {
+    if (!value.valid() || graph.use_count(value) != 1 || graph.is_output(value)) return false;
+    const NodeId producer = graph.value(value).producer;
+    if (producer == maker) return true;
+    if (!producer.valid() || !elided.count(producer)) return false;
+    value = graph.node(producer).operands[0];
+  }
+}
+
+}  // namespace
+
+bool Scheduler::lower_with_rows(Scope& scope, NodeId maker, NodeId reader) {
+  const auto* loops = std::get_if<ir::LoopForm>(&scope.forms.at(maker));
+  const ir::Form& form = scope.forms.at(reader);
+  const ir::Graph& graph = scope.graph;
+  if (!on_device() || !loops || loops->is_map() || !std::holds_alternative<ir::ContractForm>(form) ||
+      scope.host_only.count(maker) || ir::SizesScope::in_force()) {
+    return false;
+  }
+  const ValueId rows = graph.node(maker).results[0], operand = graph.node(reader).operands[0];
+  if (!is_private_result(graph, operand, maker, scope.homes.elided)) return false;
+  // What lies between them shows all of the rows, in their order.
+  const Storage& made = scope.homes.storage.at(rows);
+  const Storage& seen = scope.homes.storage.at(operand);
+  const auto is_dense = [&](ValueId value, const Storage& at) {
+    const ir::Shape& shape = graph.value(value).type.shape;
+    return ir::same_layout(shape, at.strides, ir::row_major_strides(shape));
+  };
+  if (made.buffer != seen.buffer || made.offset != seen.offset || !is_dense(rows, made) ||
+      !is_dense(operand, seen) || graph.value(rows).type.count() != graph.value(operand).type.count() ||
+      graph.value(rows).type.element != ir::ElementType::kFloat32) {
+    return false;
+  }
+  const HomeOf home = [&](ValueId value) -> const Storage& { return scope.homes.storage.at(value); };
+  const RowMaker made_by{maker, *loops};
+  KernelCall call = chosen_call(graph, reader, form, home, false, &made_by);
+  if (call.family.empty()) return false;
+  std::vector<ir::Origin> origins = origins_of(graph.node(maker));
+  const std::vector<ir::Origin> later = origins_of(graph.node(reader));
+  origins.insert(origins.end(), later.begin(), later.end());
+  emit(scope, std::move(call), std::move(origins),
+       comment_of(graph.node(maker)) + ", " + comment_of(graph.node(reader)),
+       to_string(graph.value(graph.node(reader).results[0]).type));
+  return true;
 }
 
 /// Operands in a layout that the best family does not take are copied first.
@@ -429,6 +486,10 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
         continue;
       }
       ++next;
+      if (next < order.size() && lower_with_rows(scope, id, order[next])) {
+        ++next;
+        continue;
+      }
       lower_node(scope, id);
     } catch (const ir::OperatorError& error) {
       diagnostics_.add(ir::diagnose(graph, id, "E0302", error));

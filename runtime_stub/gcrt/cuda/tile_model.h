@@ -128,6 +128,9 @@ constexpr double products_per_clock(const DeviceModel& device, Precision precisi
 // Elements between the rows of packed 8-bit or 16-bit weights.
 constexpr std::ptrdiff_t integer_weight_stride(std::ptrdiff_t depth) { return ceil_div(depth, 32) * 32; }
 
+// Of a block of a product of vectors.
+constexpr int kGemvThreads = 256;
+
 // Elements of k per step of the pipeline.
 constexpr int step_depth(Precision precision) { return precision == Precision::kInt8 ? 64 : 32; }
 
