@@ -146,6 +146,7 @@ struct Layer {
   std::int64_t bytes_read = 0, bytes_written = 0;
   std::int64_t weight_bytes = 0;   // among those read
   double microseconds = 0;         // CUDA: predicted
+  int launches = 0;                // CUDA: of kernels
   std::string choice;              // CUDA: how it is spread over the grid
   std::vector<std::string> nodes;  // of the model that it computes
   std::string problem;             // what kernel families were asked; empty: loops, copies

@@ -133,6 +133,7 @@ class StepConverter {
     layer.weight_bytes = from.weight_bytes;
     layer.bytes_written = from.bytes_written;
     layer.microseconds = from.call.microseconds;
+    layer.launches = from.call.launches;
     layer.choice = from.call.choice;
     layer.problem = from.call.problem;
     layer.rivals = from.call.rivals;

@@ -1,7 +1,6 @@
 // Matrix products on the emulator against three plain loops, over sizes around every tile edge.
-#include "gcrt/cuda/gemm.h"
-
 #include "cuda_kernel_test.h"
+#include "gcrt/cuda/gemv_of_rows.h"
 
 namespace cuda_kernel_test {
 namespace {
@@ -293,6 +292,53 @@ TEST(CudaGemm, AnyStrides) {
   Reference reference;
   add_reference(reference, rows, columns, depth, a.data(), depth, b.data());
   result.check(reference.sums, reference.magnitudes, PrecisionOf<Precision::kFp32>::kTolerance);
+}
+
+// Rows less their mean, as the blocks make them.
+struct CentredRows {
+  const float* x;
+  int rows, depth;
+  GCRT_DEVICE void operator()(float* y, std::ptrdiff_t scratch) const {
+    auto group = make_group<kGemvThreads>(scratch);
+    for (int m = 0; m < rows; ++m) {
+      const float* const row = x + m * depth;
+      const float mean = reduce_add<float, 4>(
+                             group, depth, [&](auto lane, std::ptrdiff_t k) { return load(lane, row + k); }) /
+                         static_cast<float>(depth);
+      vectorize<4>(group, depth, [&](auto lane, std::ptrdiff_t k) {
+        store(lane, y + m * depth + k, load(lane, row + k) - splat(lane, mean));
+      });
+    }
+  }
+};
+
+template <Precision P, Tile kTile>
+void check_made_rows(int rows, int columns, int depth) {
+  SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " x " << depth);
+  using Weight = typename PrecisionOf<P>::Weight;
+  auto a = random_values<float>(size(rows * depth), 1);
+  const auto b = random_values<float>(size(columns * depth), 2);
+  const DeviceArray<float> a_device(a);
+  const DeviceArray<Weight> b_device(pad_rows<Weight>(b, columns, depth, 16));
+  Recorded<float> result(rows, columns);
+  Queue queue;
+  gemv_of_rows<P, kTile>(queue, rows, columns, depth, CentredRows{a_device.data(), rows, depth},
+                         b_device.data(), (depth + 15) / 16 * 16, result.epilogue<4>());
+  expect_no_error(queue);
+  for (int m = 0; m < rows; ++m) {
+    float sum = 0;
+    for (int k = 0; k < depth; ++k) sum += a[size(m * depth + k)];
+    for (int k = 0; k < depth; ++k) a[size(m * depth + k)] -= sum / static_cast<float>(depth);
+  }
+  Reference reference;
+  add_reference(reference, rows, columns, depth, a.data(), depth, b.data());
+  result.check(reference.sums, reference.magnitudes, PrecisionOf<P>::kTolerance);
+}
+TEST(CudaGemv, RowsThatBlocksMake) {
+  for (const int depth : {4, 36, 132, 1028}) {
+    check_made_rows<Precision::kFp32, Tile::kGemv1>(1, 77, depth);
+    check_made_rows<Precision::kFp16, Tile::kGemv4>(3, 9, depth);
+  }
 }
 
 TEST(CudaGemm, ModelFitsDevices) {

@@ -17,6 +17,10 @@ CONVOLUTIONAL = ("resnet18", "mobilenet_v2", "efficientnet_b0")
 MOST_KERNELS = {"resnet50": (0, 17), "bert_base": (7, 7), "vit_b16": (7, 8), "gpt2_decode": (9, 5)}
 TO_SPARE_MEMORY = {("gpt2_decode", "cpp"): 2}  # more of a layer
 LAYERS = 2
+# Most kernels that one run starts, of the models at their full size for sm_90a in fp16. BERT: 7 for each of 12 layers, and
+# embeddings, their norm, the mask and the pooler. A step of GPT-2: 5 for each of 12 layers, and 2 for its cache, which the
+# caller holds and which is carried along; embeddings and logits.
+MOST_LAUNCHES = {"resnet50": 58, "bert_base": 7 * 12 + 4, "gpt2_decode": 7 * 12 + 2}
 
 
 def write(world, *models):
@@ -85,6 +89,38 @@ def case_vit_b16_cuda(world):
 
 def case_gpt2_decode_cuda(world):
     verify(world, "gpt2_decode", "--target", "cuda", "--emulate")
+
+
+def launches_of(world, name):
+    """Of one run of the model at its full size in fp16, by layers, and the list of them."""
+    world.run(["/usr/bin/python3", ROOT / "tests" / "bench" / "big_models.py", "--out", world.path("models"), name])
+    model, dump = world.path("models") / name / "model.onnx", world.path("dump")
+    try:
+        world.compile(model, world.path("big"), "--target", "cuda", "--arch", "sm_90a", "--precision", "fp16", "--dim", "batch=1",
+                      "--dump-dir", dump)
+    finally:
+        model.unlink()
+    layers = json.loads((dump / "program.json").read_text())["report"]["layers"]
+    return sum(layer["launches"] for layer in layers), "\n".join(
+        f"{layer['launches']} {layer['family']}: {layer['origins']}" for layer in layers)
+
+
+def check_launches(world, name):
+    count, listed = launches_of(world, name)
+    print(f"         {name}: {count} launches", flush=True)
+    check(count <= MOST_LAUNCHES[name], f"{count} launches, at most {MOST_LAUNCHES[name]}:\n{listed}")
+
+
+def case_launches_resnet50(world):
+    check_launches(world, "resnet50")
+
+
+def case_launches_bert_base(world):
+    check_launches(world, "bert_base")
+
+
+def case_launches_gpt2_decode(world):
+    check_launches(world, "gpt2_decode")
 
 
 def case_kernels(world):
