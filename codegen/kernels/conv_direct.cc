@@ -13,12 +13,17 @@ Refusal refuses_elements(const ir::Problem& problem, const Machine& machine) {
   return refuse_unless_factors(problem, machine, 2, {0});
 }
 
-/// The kernel for few pixels reads them as floats.
+/// The kernel for few pixels reads them as floats, and no asynchronous copy moves one element of 16 bits.
 Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
   if (Refusal elements = refuses_elements(problem, machine)) return elements;
   if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;
+  const bool is_short = element_bytes(problem, 0) != 4;
+  const gcrt::ConvShape shape = conv_shape(conv_image(problem));
+  if (is_short && (shape.in_c / shape.groups % 2 != 0 || shape.in_pixel_stride % 2 != 0)) {
+    return "an odd number of channels of 16 bits";
+  }
   const Plan plan = tiled_conv_plans(problem, machine, precision_of(problem, machine)).front().plan;
-  if (gcrt::is_gemv(tile_of(plan)) && element_bytes(problem, 0) != 4) return "few pixels of 16 bits";
+  if (gcrt::is_gemv(tile_of(plan)) && is_short) return "few pixels of 16 bits";
   return std::nullopt;
 }
 

@@ -84,6 +84,9 @@ Refusal refuses_elements(const ir::Problem& problem, const Machine& machine) {
 Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
   if (Refusal elements = refuses_elements(problem, machine)) return elements;
   if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;
+  if (element_bytes(problem, 0) != 4 && Product(problem).axes.row_stride % 2 != 0) {
+    return "rows of an odd number of elements of 16 bits";
+  }
   if (is_gemv(problem, machine)) return "at most eight rows of packed weights";
   return std::nullopt;
 }

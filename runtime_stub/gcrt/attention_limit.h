@@ -1,4 +1,4 @@
-// What every attention kernel of the CPU takes. The compiler has the same number in
+// What every attention kernel takes, whatever the target. The compiler has the same number in
 // codegen/kernels/attention_flash.cc, kLargestHead.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace GCRT_NAMESPACE {
 
-// Elements of a head, of queries and keys as of values: a row's sums lie on the stack.
+// Elements of a head, of queries and keys as of values: a row's sums lie on the stack or in registers.
 constexpr int kAttentionLargestHead = 256;
 
 }  // namespace GCRT_NAMESPACE

@@ -156,9 +156,9 @@ GATES = [
     ("copy_kernelINS_10ConvSourceIf", check_copies, 12),
     ("copy_kernelINS_10ConvSourceINS_4Half", check_copies, 15),  # two to a slab: what both share weighs more
     ("BatchedOutputINS_16ResidualEpilogue", check_epilogue, 4),
-    ("gemv_kernelILi1EfNS_4Half", check_loads, 4),
-    ("gemv_kernelILi1EfNS_8BFloat16", check_loads, 4),
-    ("gemv_kernelILi1Eff", check_loads, 4),
+    ("gemv_kernelILi1ENS_12RowsInMemoryIfEENS_4Half", check_loads, 4),
+    ("gemv_kernelILi1ENS_12RowsInMemoryIfEENS_8BFloat16", check_loads, 4),
+    ("gemv_kernelILi1ENS_12RowsInMemoryIfEEf", check_loads, 4),
 ]
 
 

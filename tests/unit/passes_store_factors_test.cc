@@ -79,6 +79,14 @@ TEST(StoreFactors, NotForFewRows) {
             Names());
 }
 
+// No asynchronous copy moves a single element of 16 bits.
+TEST(StoreFactors, NotForOddRows) {
+  EXPECT_EQ(
+      short_values(optimised("g (float[16,64] x, float[64,63] w_a, float[63,64] w_b) => (float[16,64] y) "
+                             "{ a = MatMul(x, w_a)\n y = MatMul(a, w_b) }")),
+      Names());
+}
+
 TEST(StoreFactors, NotForFactorsBeyondFloat16) {
   EXPECT_EQ(
       short_values(optimised("g (float[16,64] x, float[64,64] w_a) => (float[16,64] y) "
