@@ -222,6 +222,7 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
   pass_options.optimize_for_size = options.optimize_for_size;
   pass_options.tier = options.exact ? passes::Tier::kExact : passes::Tier::kReassociate;
   pass_options.disabled = {options.disabled.begin(), options.disabled.end()};
+  pass_options.keep_fp32 = {options.kept_fp32.begin(), options.kept_fp32.end()};
   const MachinePrices prices(machine_of(options));
   pass_options.prices = &prices;
   pass_options.pass_limit = options.pass_limit;
@@ -307,14 +308,11 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   }
 }
 
-/// --explain: for every step that computes the node, the kernel families of its kind. Returns whether there
-/// is such a step.
-bool explain(const Schedule& schedule, const std::string& node, Terminal& terminal) {
-  bool found = false;
+/// --explain: for every step that computes the node, the kernel families of its kind.
+void explain(const Schedule& schedule, const std::string& node, Terminal& terminal) {
   for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
     const Layer& layer = schedule.layers[i];
     if (std::find(layer.nodes.begin(), layer.nodes.end(), node) == layer.nodes.end()) continue;
-    found = true;
     terminal.note(fmt::format("step {}: {} ({})", i, layer.origins, layer.function));
     if (layer.rivals.empty()) terminal.note("  loops written out for this step; no kernel family is asked");
     if (!layer.problem.empty()) terminal.note("  " + layer.problem);
@@ -329,21 +327,25 @@ bool explain(const Schedule& schedule, const std::string& node, Terminal& termin
                                 rival.plan.empty() ? "" : " (" + rival.plan + ")", what));
     }
   }
-  return found;
 }
 
 void explain(const Compilation& compilation, const std::string& node, Terminal& terminal) {
-  bool found = false;
-  std::vector<std::string> known;
   for (std::size_t i = 0; i < compilation.models.size(); ++i) {
     if (!compilation.models[i].text.empty()) terminal.note(compilation.models[i].text + ":");
-    found |= explain(compilation.program.schedules[i], node, terminal);
-    for (const Layer& layer : compilation.program.schedules[i].layers)
+    explain(compilation.program.schedules[i], node, terminal);
+  }
+}
+
+/// `option` names a node: some step has to compute it.
+void expect_step(const Compilation& compilation, const char* option, const std::string& node) {
+  std::vector<std::string> known;
+  for (const Schedule& schedule : compilation.program.schedules) {
+    for (const Layer& layer : schedule.layers)
       known.insert(known.end(), layer.nodes.begin(), layer.nodes.end());
   }
-  if (found) return;
+  if (std::find(known.begin(), known.end(), node) != known.end()) return;
   const std::string nearest = ir::did_you_mean(node, known);
-  usage_error(fmt::format("--explain '{}': no step computes such a node", ir::printable(node)),
+  usage_error(fmt::format("{} '{}': no step computes such a node", option, ir::printable(node)),
               nearest.empty() ? "report.html names the nodes of every step" : nearest);
 }
 
@@ -378,7 +380,11 @@ Compilation compile_model(const Options& options, Terminal& terminal) {
   }
   lower_compilation(out, options);
   for (const ir::Diagnostic& warning : out.program.warnings) terminal.diagnostic(warning);
-  for (const std::string& node : options.explained) explain(out, node, terminal);
+  for (const std::string& node : options.kept_fp32) expect_step(out, "--keep-fp32", node);
+  for (const std::string& node : options.explained) {
+    expect_step(out, "--explain", node);
+    explain(out, node, terminal);
+  }
   return out;
 }
 

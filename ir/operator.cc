@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 
 #include "ir/interrupt.h"
 #include "ir/size_evaluator.h"
@@ -381,6 +382,17 @@ std::vector<Tensor> evaluate_base(const Graph& graph, NodeId id, const std::vect
 
 }  // namespace
 
+namespace {
+
+Tensor as_float32(const Tensor& tensor) {
+  Tensor out({ElementType::kFloat32, tensor.shape()});
+  for (std::int64_t i = 0; i < tensor.count(); ++i)
+    out.set(i, Scalar::of_real(ElementType::kFloat32, tensor.real_at(i)));
+  return out;
+}
+
+}  // namespace
+
 std::vector<Tensor> evaluate_node(const Graph& graph, NodeId id, const std::vector<const Tensor*>& operands) {
   const Node& node = graph.node(id);
   if (!node.subgraphs.empty()) return evaluate_if(graph, id, operands);
@@ -388,7 +400,14 @@ std::vector<Tensor> evaluate_node(const Graph& graph, NodeId id, const std::vect
   const TensorType& type = graph.value(node.results[0]).type;
   if (const auto* loops = std::get_if<LoopForm>(node.form.get())) return {evaluate(*loops, operands, type)};
   if (const auto* contract = std::get_if<ContractForm>(node.form.get())) {
-    const std::vector<const Tensor*> base(operands.begin(), operands.begin() + contract->base_operands);
+    std::vector<const Tensor*> base(operands.begin(), operands.begin() + contract->base_operands);
+    // Factors that lie in memory in 16 bits stand for floats.
+    std::deque<Tensor> widened;
+    for (const Tensor*& factor : base) {
+      if (contract->accumulator != ElementType::kFloat32 || !factor || !is_float(factor->element())) continue;
+      if (factor->element() == ElementType::kFloat32) continue;
+      factor = &widened.emplace_back(as_float32(*factor));
+    }
     const EvaluateContext context(graph, id, base);
     GC_CHECK(node.op->evaluate);
     const Tensor accumulator = node.op->evaluate(context).at(0);

@@ -95,6 +95,11 @@ class KernelPrices {
  public:
   virtual ~KernelPrices() = default;
   virtual Price price(const Problem& problem) const = 0;
+  /// The 16-bit type to which products round float32 factors; nullopt: they keep more bits.
+  virtual std::optional<ElementType> factor_type() const { return std::nullopt; }
+  /// Whether kernels of loops check run-time indices where they use them, so that a check costs no kernel of
+  /// its own.
+  virtual bool checks_where_used() const { return false; }
   /// Of the families that take the problem, the fastest first.
   virtual std::vector<LayoutOffer> offers(const Problem& problem) const = 0;
 };

@@ -190,13 +190,22 @@ class Fuser {
       const auto producer = private_producer(reader, k);
       if (!producer) continue;
       const LoopForm* inner = map_form(*producer);
-      if (!inner || inner->regions.size() != 1 || !inner->checks.empty() || !inner->has_identity_store())
+      if (!inner || inner->regions.size() != 1 || !may_check_for(reader, *inner) ||
+          !inner->has_identity_store())
         continue;
       if (ir::pure_load(*inner)) continue;  // views cost nothing where they are
       if (is_first_ && narrows_contraction(*producer)) continue;
       if (reads[k].at_own_index && substitute(reader, k, *producer, *inner, size)) return true;
     }
     return false;
+  }
+
+  /// Whether the reader can check what a producer checks: a map whose threads check their own indices.
+  bool may_check_for(NodeId reader, const LoopForm& producer) const {
+    if (producer.checks.empty()) return true;
+    const ir::KernelPrices* prices = context_.options().prices;
+    const LoopForm* form = map_form(reader);
+    return prices && prices->checks_where_used() && form && form->regions.size() == 1;
   }
 
   int bits(ValueId id) const { return ir::bits_of(graph_.value(id).type.element); }
@@ -235,7 +244,8 @@ class Fuser {
       const auto producer = private_producer(reader, k);
       if (!producer) continue;
       const LoopForm* inner = map_form(*producer);
-      if (!inner || !inner->checks.empty() || !inner->has_identity_store() || inner->regions.size() != 1)
+      if (!inner || !may_check_for(reader, *inner) || !inner->has_identity_store() ||
+          inner->regions.size() != 1)
         continue;
       if (moves && !is_generator(*producer)) continue;
       if (is_free_view(*producer, *inner)) continue;
@@ -317,6 +327,7 @@ class Fuser {
           return dag.round(value);
         },
         std::move(start));
+    take_checks(form, static_cast<int>(k), inner, static_cast<int>(shift), fused);
     const bool is_private = graph_.use_count(node(producer).results[0]) == 1;
     std::vector<ir::Origin> origins =
         is_private ? std::move(graph_.node(producer).origins) : node(producer).origins;
@@ -325,6 +336,24 @@ class Fuser {
     merge_origins(reader, std::move(origins));
     if (graph_.use_count(node(producer).results[0]) == 0) graph_.erase_node(producer);
     return true;
+  }
+
+  /// The producer's checks, wherever the reader loads operand k.
+  static void take_checks(const LoopForm& form, int k, const LoopForm& inner, int shift, LoopForm& fused) {
+    const std::vector<Range> ranges = form.ranges();
+    for (const ir::BoundsCheck& check : inner.checks) {
+      for (const int id : form.dag.reachable(roots_of(form))) {
+        const ScalarNode& leaf = form.dag[id];
+        if (leaf.op != ScalarOp::kLoad || leaf.operand != k) continue;
+        const int scalar =
+            fused.dag.import(inner.dag, check.scalar, leaf.index, ranges, [&](const ScalarNode& load) {
+              return fused.dag.load(load.operand + shift, load.type, load.index);
+            });
+        const ir::BoundsCheck taken{scalar, check.range};
+        if (std::find(fused.checks.begin(), fused.checks.end(), taken) == fused.checks.end())
+          fused.checks.push_back(taken);
+      }
+    }
   }
 
   /// Sweep 2. The map becomes the last expression of the contraction or reduction it reads.

@@ -25,7 +25,8 @@ struct Options {
   int level = 3;  // -O0 ... -O3
   bool optimize_for_size = false;
   Tier tier = Tier::kReassociate;
-  std::set<std::string> disabled = {};  // pass or rule names
+  std::set<std::string> disabled = {};   // pass or rule names
+  std::set<std::string> keep_fp32 = {};  // nodes of the model whose results lie in memory as float32
   /// What the target's kernels take and offer; nullptr: everything, images channels-last.
   const ir::KernelPrices* prices = nullptr;
   int pass_limit = -1;       // bisection: passes after the first N are skipped (required ones still run)

@@ -24,5 +24,6 @@ bool assign_layout(ir::Graph& graph, PassContext& context);
 bool attach_forms(ir::Graph& graph, PassContext& context);
 bool keep_in_float(ir::Graph& graph, PassContext& context);
 bool fuse(ir::Graph& graph, PassContext& context);
+bool store_factors(ir::Graph& graph, PassContext& context);
 
 }  // namespace gcompile::passes

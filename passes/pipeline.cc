@@ -27,6 +27,8 @@ const std::vector<Pass>& pipeline() {
       {"layout", "chooses channels-last or row-major for every value", 0, true, assign_layout},
       {"fuse", "merges element-wise chains into loops and epilogues", 1, false, fuse},
       {"keep-in-float", "does not make integers of floats that are floats again", 1, false, keep_in_float},
+      {"store-factors", "keeps what only products read in the 16 bits that they multiply", 1, false,
+       store_factors},
       {"dce-final", "removes what fusion left behind", 0, true, eliminate_dead_code},
   };
   return passes;

@@ -156,6 +156,7 @@ void add_report(Json& out, const Program& program, const Schedule& schedule) {
                                 {"function", layer.function},
                                 {"family", layer.family},
                                 {"origins", layer.origins},
+                                {"launches", layer.launches},
                                 {"result", layer.result},
                                 {"multiply_adds", grouped(layer.multiply_adds)},
                                 {"share", share(layer.multiply_adds, s.multiply_adds)},

@@ -236,6 +236,11 @@ void add_schedule_tables(Json& out, const Program& program, const Schedule& sche
   out["host_bytes"] = schedule.host_bytes;
   out["has_trap"] = schedule.trap_offset >= 0;
   out["trap_offset"] = schedule.trap_offset;
+  out["has_counters"] = schedule.counters_offset >= 0;
+  out["counters_offset"] = schedule.counters_offset;
+  out["has_zeroed"] = schedule.zeroed_bytes > 0;
+  out["zeroed_offset"] = schedule.zeroed_offset;
+  out["zeroed_bytes"] = schedule.zeroed_bytes;
   out["has_steps"] = !schedule.steps.empty();
   add_plan(out, schedule);
   add_statistics(out, program, schedule);

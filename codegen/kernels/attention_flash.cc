@@ -19,6 +19,7 @@ using ir::Shape;
 
 /// Elements of a head: gcrt/attention_limit.h.
 constexpr std::int64_t kLargestHead = 256;
+constexpr std::int64_t kLargestHeadOnCuda = 512;
 
 /// Key heads are packed for so many blocks of rows at a time: work for that many threads.
 constexpr std::int64_t kBlocksTogether = 16;
@@ -77,12 +78,15 @@ NeededOrder needs(const ir::Problem& problem, std::size_t i) {
   return any || i == 1 || i == 2 ? std::nullopt : NeededOrder(std::vector<int>{});
 }
 
-Refusal refuses(const ir::Problem& problem, const Machine&) {
+Refusal refuse_heads_above(std::int64_t largest, const ir::Problem& problem) {
   const auto& work = std::get<ir::AttentionWork>(problem.work);
-  if (std::max(work.size, work.value_size) > kLargestHead) {
-    return fmt::format("heads of more than {} elements", kLargestHead);
-  }
-  return std::nullopt;
+  if (std::max(work.size, work.value_size) <= largest) return std::nullopt;
+  return fmt::format("heads of more than {} elements", largest);
+}
+
+Refusal refuses(const ir::Problem& problem, const Machine& machine) {
+  if (Refusal elements = refuse_unless_factors(problem, machine, 3, {})) return elements;
+  return refuse_heads_above(kLargestHead, problem);
 }
 
 ir::Dim panel_floats(const ir::AttentionWork& work) {
@@ -234,11 +238,23 @@ gcrt::AttentionShape cuda_sizes(const ir::AttentionWork& work) {
 
 Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
   const auto& work = std::get<ir::AttentionWork>(problem.work);
-  if (Refusal head = refuses(problem, machine)) return head;
+  if (Refusal elements = refuse_unless_factors(problem, machine, 3, {0, 1, 2})) return elements;
+  if (problem.operands[1].element != problem.operands[2].element) return "keys and values of other elements";
+  if (work.has_mask && ir::is_float(problem.operands[ir::AttentionWork::kMask].element) &&
+      problem.operands[ir::AttentionWork::kMask].element != ir::ElementType::kFloat32) {
+    return "a mask of 16-bit floats";
+  }
+  if (Refusal head = refuse_heads_above(kLargestHeadOnCuda, problem)) return head;
   if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;
   if (HeadAxes(work.heads).are_more) return "heads along more than two axes";
   const gcrt::AttentionShape sizes = cuda_sizes(work);
   if (std::int64_t{sizes.batch} * sizes.kv_heads > UINT16_MAX) return "more than 65535 heads";
+  const Precision precision = precision_of(problem, machine, 3);
+  const int q_bytes = element_bytes(problem, 0), kv_bytes = element_bytes(problem, 1);
+  const gcrt::AttentionPlan plan = gcrt::plan_attention(machine.gpu, precision, sizes, q_bytes, kv_bytes);
+  if (!gcrt::attention_fits(machine.gpu, plan.tile, precision, sizes, q_bytes, kv_bytes)) {
+    return "heads that do not fit the shared memory";
+  }
   if (work.has_mask && std::isfinite(work.fill) &&
       problem.operands[ir::AttentionWork::kMask].element == ir::ElementType::kBool) {
     return "a mask that leaves a finite score";
@@ -246,15 +262,27 @@ Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
   return std::nullopt;
 }
 
-constexpr std::array<const char*, 2> kCudaFields = {"rows", "splits"};
+const char* tile_name(gcrt::AttentionTile tile) {
+  switch (tile) {
+    case gcrt::AttentionTile::k16:
+      return "k16";
+    case gcrt::AttentionTile::k16ByKeys:
+      return "k16ByKeys";
+    case gcrt::AttentionTile::k16ByColumns:
+      return "k16ByColumns";
+    case gcrt::AttentionTile::k64:
+      return "k64";
+  }
+  GC_CHECK(false);
+}
 
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
-  const gcrt::AttentionPlan plan =
-      gcrt::plan_attention(machine.gpu, cuda_sizes(std::get<ir::AttentionWork>(problem.work)));
+  const gcrt::AttentionPlan plan = gcrt::plan_attention(machine.gpu, precision_of(problem, machine, 3),
+                                                        cuda_sizes(std::get<ir::AttentionWork>(problem.work)),
+                                                        element_bytes(problem, 0), element_bytes(problem, 1));
   PlannedCost only;
-  only.plan.fields = {plan.tile == gcrt::AttentionTile::k16 ? 16 : 64, plan.splits};
+  only.plan.fields = {static_cast<std::int64_t>(plan.tile), plan.splits};
   only.cost.picoseconds = streaming_picoseconds(problem, machine);
-  only.cost.launches = plan.splits > 1 ? 2 : 1;
   return {only};
 }
 
@@ -286,10 +314,13 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
     mask = fmt::format("AttentionMask{{mask, {}}}",
                        strides(mask_strides(problem.shape(ir::AttentionWork::kMask), operand.strides, rank)));
   }
+  const auto tile = static_cast<gcrt::AttentionTile>(plan.fields[0]);
   const ir::Dim batch = HeadAxes::of(shape.heads, axes.batch, 1);
   const ir::Dim rows = batch * sizes.kv_heads * (sizes.heads / sizes.kv_heads) * shape.rows;
+  const gcrt::AttentionShape largest = cuda_sizes(std::get<ir::AttentionWork>(ir::at_highest(problem).work));
   const std::string split =
-      split_argument(writer, splits, rows * gcrt::attention_part_floats(sizes.value_size));
+      split_argument(writer, splits, rows * gcrt::attention_part_floats(sizes.value_size),
+                     gcrt::attention_counters(tile, largest, splits));
   const Precision precision = precision_of(problem, writer.machine(), 3);
   warn_of_precision(problem, writer, 3);
   out.products_per_clock = gcrt::products_per_clock(writer.machine().gpu, precision);
@@ -309,8 +340,8 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   const std::string of_q = strides(q.strides), of_k = strides(k.strides), of_v = strides(v.strides);
   code.line(fmt::format("    /*strides of q, k, v*/ {{{}}}, {{{}}}, {{{}}}}};", of_q, of_k, of_v));
   code.line(epilogue.declaration());
-  code.line(fmt::format("attention<{}, AttentionTile::k{}, {}, {}, AttentionMaskKind::{}>(",
-                        precision_argument(precision), plan.fields[0],
+  code.line(fmt::format("attention<{}, AttentionTile::{}, {}, {}, AttentionMaskKind::{}>(",
+                        precision_argument(precision), tile_name(tile),
                         gcrt::attention_padded(sizes.head_size), gcrt::attention_padded(sizes.value_size),
                         kind));
   code.line(fmt::format("    queue, shape, q, k, v, {}, {}, epilogue);", mask, split));
@@ -332,7 +363,7 @@ const KernelFamily& family_attention_flash() {
                                         {.refuses = cuda_refuses,
                                          .takes_formulas = cuda_takes_formulas,
                                          .needs = needs,
-                                         .fields = kCudaFields,
+                                         .fields = tile_fields(),
                                          .plans = cuda_plans,
                                          .call = cuda_call}}}};
   return family;

@@ -93,10 +93,43 @@ KernelTensor CallWriter::stored(ValueId id, bool writes, const std::string& para
 }
 
 KernelTensor CallWriter::operand(int i, const std::string& parameter) {
-  const ir::Tensor* tensor = constant(i);
-  if (!tensor) return stored(view_.node().operands[static_cast<std::size_t>(i)], false, parameter);
-  const ir::TensorType& operand_type = type(i);
-  weights(blob_.add_tensor(*tensor, name(i)), parameter, kernel_type(operand_type.element));
+  return parameter_for(view_.node().operands[static_cast<std::size_t>(i)], parameter);
+}
+
+bool CallWriter::make_rows(ir::NodeId producer, const ir::LoopForm& loops, int threads) {
+  const ir::Node& node = view_.graph().node(producer);
+  std::vector<KernelTensor> operands(node.operands.size());
+  std::string members, values;
+  const auto nodes = loops.dag.nodes();
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const bool is_read = std::any_of(nodes.begin(), nodes.end(), [&](const ir::ScalarNode& scalar) {
+      return scalar.op == ir::ScalarOp::kLoad && scalar.operand == static_cast<int>(i);
+    });
+    if (!is_read) continue;
+    const std::string name = fmt::format("r{}", i);
+    operands[i] = parameter_for(node.operands[i], name);
+    members += fmt::format("  const {}* {};\n", kernel_type(operands[i].element), name);
+    values += (values.empty() ? "" : ", ") + name;
+  }
+  const ir::Shape& shape = view_.graph().value(node.results[0]).type.shape;
+  const KernelTensor y{"y", ir::ElementType::kFloat32, ir::row_major_strides(shape), kBlockAlignment};
+  const std::optional<CudaRows> rows = print_cuda_rows(loops, operands, y, machine_.gpu, threads);
+  if (!rows) return false;
+  const Text name = Text(Symbol::kKernel) + "_rows";
+  call_.device = Text("struct ") + name + " {\n" + members +
+                 "  GCRT_DEVICE void operator()(float* y, std::ptrdiff_t scratch) const {\n" + rows->body +
+                 "  }\n};\n";
+  call_.headers.insert(call_.headers.end(), rows->headers.begin(), rows->headers.end());
+  made_rows_ = name + "{" + values + "}";
+  return true;
+}
+
+KernelTensor CallWriter::parameter_for(ValueId id, const std::string& parameter) {
+  const ir::Tensor* tensor = view_.graph().constant(id);
+  if (!tensor) return stored(id, false, parameter);
+  const ir::Value& value = view_.graph().value(id);
+  const ir::TensorType& operand_type = value.type;
+  weights(blob_.add_tensor(*tensor, value.name), parameter, kernel_type(operand_type.element));
   KernelTensor out{parameter, operand_type.element, ir::row_major_strides(operand_type.shape),
                    kBlockAlignment};
   if (is_float(operand_type.element)) out.bound = ir::bound_of(*tensor);

@@ -52,6 +52,12 @@ class CallWriter {
               const std::string& c_type = "float");
   WeightBlob& blob() { return blob_; }
 
+  /// CUDA: every block is to make operand 0 by itself, by the loops of the node that computes it; false:
+  /// these loops cannot be shared by a block. Takes the place of operand(0).
+  bool make_rows(ir::NodeId producer, const ir::LoopForm& loops, int threads);
+  /// "gemm_4_rows{r0, r1}" of those loops; empty: operand 0 lies in memory.
+  const Text& made_rows() const { return made_rows_; }
+
   /// The call is to make rows [begin, end) of its result, which the kernel is told.
   void by_rows() { call_.by_rows = true; }
 
@@ -63,6 +69,8 @@ class CallWriter {
     return view_.graph().value(view_.node().operands[static_cast<std::size_t>(operand)]);
   }
   KernelTensor stored(ir::ValueId id, bool writes, const std::string& parameter);
+  /// Adds the parameter for a value: an entry of the weights for constants, its home otherwise.
+  KernelTensor parameter_for(ir::ValueId id, const std::string& parameter);
 
   ir::NodeView view_;
   const ir::Form& form_;
@@ -70,6 +78,7 @@ class CallWriter {
   WeightBlob& blob_;
   const Machine& machine_;
   KernelCall call_;
+  Text made_rows_;
 };
 
 /// Copies a tensor from one home to another.

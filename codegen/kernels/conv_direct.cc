@@ -7,9 +7,24 @@
 namespace gcompile {
 namespace {
 
-Refusal refuses(const ir::Problem& problem) {
-  if (Refusal image = refuse_image(problem, true)) return image;
-  return refuse_unless_float32(problem);
+Refusal refuses(const ir::Problem& problem) { return refuse_image(problem, true); }
+
+Refusal refuses_elements(const ir::Problem& problem, const Machine& machine) {
+  return refuse_unless_factors(problem, machine, 2, {0});
+}
+
+/// The kernel for few pixels reads them as floats, and no asynchronous copy moves one element of 16 bits.
+Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
+  if (Refusal elements = refuses_elements(problem, machine)) return elements;
+  if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;
+  const bool is_short = element_bytes(problem, 0) != 4;
+  const gcrt::ConvShape shape = conv_shape(conv_image(problem));
+  if (is_short && (shape.in_c / shape.groups % 2 != 0 || shape.in_pixel_stride % 2 != 0)) {
+    return "an odd number of channels of 16 bits";
+  }
+  const Plan plan = tiled_conv_plans(problem, machine, precision_of(problem, machine)).front().plan;
+  if (gcrt::is_gemv(tile_of(plan)) && is_short) return "few pixels of 16 bits";
+  return std::nullopt;
 }
 
 /// Of a panel's 16 columns, those that hold output channels.
@@ -58,12 +73,14 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 
 const KernelFamily& family_conv_direct() {
   static const KernelFamily family = {"conv.direct", ir::Kind::kConv, refuses,
-                                      for_channels_last({.takes_formulas = takes_open_images,
+                                      for_channels_last({.refuses = refuses_elements,
+                                                         .takes_formulas = takes_open_images,
                                                          .fields = dense_fields(),
                                                          .plans = plans,
                                                          .call = call,
                                                          .makes_rows = true},
-                                                        {.takes_formulas = takes_open_images,
+                                                        {.refuses = cuda_refuses,
+                                                         .takes_formulas = takes_open_images,
                                                          .fields = tile_fields(),
                                                          .plans = cuda_plans,
                                                          .call = cuda_call})};

@@ -10,7 +10,16 @@ namespace {
 
 Refusal refuses(const ir::Problem& problem) {
   if (Refusal image = refuse_image(problem, true)) return image;
-  return refuse_unless_float32(problem);
+  return std::nullopt;
+}
+
+Refusal refuses_elements(const ir::Problem& problem, const Machine& machine) {
+  return refuse_unless_factors(problem, machine, 2, {0});
+}
+
+Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
+  if (Refusal elements = refuses_elements(problem, machine)) return elements;
+  return refuse_beyond_32_bits(problem, machine);
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
@@ -56,7 +65,9 @@ Packing pack_phases(const ir::Tensor& weights, const ir::ConvTransposeWork& work
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
   const auto& work = std::get<ir::ConvTransposeWork>(problem.work);
   const gcrt::ConvShape shape = conv_shape(image_of(problem, work.window, work.groups));
-  return {planned(gcrt::plan_conv_transpose2d(machine.gpu, precision_of(problem, machine), shape),
+  const Precision precision = precision_of(problem, machine);
+  const gcrt::OperandBytes bytes = {element_bytes(problem, 0), gcrt::weight_bytes(precision)};
+  return {planned(gcrt::plan_conv_transpose2d(machine.gpu, precision, shape, bytes),
                   shape.stride_h * shape.stride_w, shape.groups)};
 }
 
@@ -83,10 +94,12 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 const KernelFamily& family_conv_transpose_direct() {
   static const KernelFamily family = {
       "conv_transpose.direct", ir::Kind::kConvTranspose, refuses,
-      for_channels_last({.plans = plans, .call = call}, {.takes_formulas = takes_open_images,
-                                                         .fields = tile_fields(),
-                                                         .plans = cuda_plans,
-                                                         .call = cuda_call})};
+      for_channels_last({.refuses = refuses_elements, .plans = plans, .call = call},
+                        {.refuses = cuda_refuses,
+                         .takes_formulas = takes_open_images,
+                         .fields = tile_fields(),
+                         .plans = cuda_plans,
+                         .call = cuda_call})};
   return family;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -94,13 +95,18 @@ void note_plan(KernelCall& call, const Plan& plan, Precision precision) {
   }
 }
 
-std::string split_argument(CallWriter& writer, int splits, ir::Dim floats_of_part) {
-  if (splits <= 1) return "SplitDepth{}";
+std::string split_argument(CallWriter& writer, int splits, ir::Dim floats_of_part, std::int64_t counters) {
+  if (splits <= 1) return "SplitDepth<>{}";
   const std::int64_t floats = ir::typical(floats_of_part) * splits;
   writer.scratch(floats * 4, "workspace", "float");
-  if (floats_of_part.is_constant()) return fmt::format("SplitDepth{{{}, workspace}}", splits);
-  return fmt::format("SplitDepth{{splits_within(/*floats*/ {}, {}, {}), workspace}}", floats,
-                     writer.call().sizes(floats_of_part), splits);
+  writer.call().counters = counters;
+  if (floats_of_part.is_constant()) return fmt::format("SplitDepth<{}>{{workspace}}", splits);
+  return fmt::format("SplitWithin<{}>{{workspace, /*floats, of a part*/ {}, {}}}", splits, floats,
+                     writer.call().sizes(floats_of_part));
+}
+
+int element_bytes(const ir::Problem& problem, std::size_t operand) {
+  return static_cast<int>(bits_of(problem.operands[operand].element) / 8);
 }
 
 namespace {
@@ -119,6 +125,22 @@ int beyond_float16(const ir::Problem& problem, const Machine& machine, std::size
 
 Precision precision_of(const ir::Problem& problem, const Machine& machine, std::size_t factors) {
   return beyond_float16(problem, machine, factors) >= 0 ? Precision::kTf32 : machine.precision;
+}
+
+Refusal refuse_unless_factors(const ir::Problem& problem, const Machine& machine, std::size_t factors,
+                              std::initializer_list<std::size_t> may_be_stored) {
+  const Precision precision = precision_of(problem, machine, factors);
+  const ir::ElementType stored = facts_of(precision).weight;
+  const bool is_stored =
+      machine.target == Target::kCuda && gcrt::has_tensor_cores(machine.capability, precision);
+  for (std::size_t i = 0; i < factors; ++i) {
+    const ir::ElementType element = problem.operands[i].element;
+    if (element == ir::ElementType::kFloat32) continue;
+    const bool may_be = std::find(may_be_stored.begin(), may_be_stored.end(), i) != may_be_stored.end();
+    if (is_stored && may_be && element == stored && !problem.operands[i].constant) continue;
+    return fmt::format("elements of {}", name_of(element));
+  }
+  return std::nullopt;
 }
 
 void warn_of_precision(const ir::Problem& problem, CallWriter& writer, std::size_t factors) {

@@ -32,10 +32,18 @@ int splits_of(const Plan& plan);
 /// Notes the tile and the precision, if it is a choice, in the call.
 void note_plan(KernelCall& call, const Plan& plan, Precision precision);
 
-/// Adds the workspace of split sums, of which each part has so many floats, and returns the argument:
-/// "SplitDepth{4, workspace}" or "SplitDepth{}". Where only a run knows how many these are, the workspace is
-/// that of the typical sizes, and a run has as many parts as fit it: larger sizes have blocks enough without.
-std::string split_argument(CallWriter& writer, int splits, ir::Dim floats_of_part);
+/// Adds the workspace of split sums, of which each part has so many floats, and the counters of blocks that
+/// join them, and returns the argument: "SplitDepth<4>{workspace}" or "SplitDepth<>{}". Where only a run
+/// knows how many floats these are, the workspace is that of the typical sizes, and a run whose parts do not
+/// fit it has none: larger sizes have blocks enough without. `counters`: at the largest sizes.
+std::string split_argument(CallWriter& writer, int splits, ir::Dim floats_of_part, std::int64_t counters);
+
+/// Whether kernels for tensor cores take the first `factors` operands: float32, or constants, or those named
+/// by `may_be_stored` in the 16-bit type to which the precision rounds them, on CUDA.
+Refusal refuse_unless_factors(const ir::Problem& problem, const Machine& machine, std::size_t factors,
+                              std::initializer_list<std::size_t> may_be_stored);
+/// Bytes of an element of an operand.
+int element_bytes(const ir::Problem& problem, std::size_t operand);
 
 /// How the products of a problem's first `factors` operands are formed: as asked for, or in TF32 where
 /// float16 cannot hold a constant among them. The one place that decides it.

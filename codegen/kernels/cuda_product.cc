@@ -34,7 +34,7 @@ std::pair<ir::Dim, ir::Dim> steps_of_b(const ir::Problem& problem, const Product
 
 /// Operands a and b; a constant b is packed in what the precision stores.
 void operands(const Product& product, CallWriter& writer, Precision stored) {
-  writer.operand(0, "a");
+  if (writer.made_rows().empty()) writer.operand(0, "a");
   if (const ir::Tensor* b = writer.constant(1)) {
     packed_weights(
         writer, pack_rows(*b, product_matrices(product.b), packed_column(product), facts_of(stored).weight),
@@ -77,11 +77,19 @@ void write_body(const ir::Problem& problem, const Product& product, const Produc
   }
   const auto [along_k, along_n] = steps_of_b(problem, product);
   const std::string step_k = sizes(is_dense ? ir::Dim() : along_k), step_n = sizes(along_n);
+  const std::string extents = fmt::format("{}, {}, {}", sizes.as_int(product.axes.row_count),
+                                          sizes.as_int(product.columns), sizes.as_int(product.depth));
+  if (!writer.made_rows().empty()) {
+    code.line(Text("const ") + Symbol::kKernel + "_rows rows = " + writer.made_rows() + ";");
+    code.line(fmt::format("{}(queue, /*rows, columns, depth*/ {}, rows, {}, {},", kernel, extents, b_pointer,
+                          step_n));
+    code.line("    epilogue);");
+    writer.call().body = code.text();
+    return;
+  }
   const std::string steps = is_dense ? step_n : fmt::format("/*strides of k, n*/ {}, {}", step_k, step_n);
-  const std::string extents[] = {sizes.as_int(product.axes.row_count), sizes.as_int(product.columns),
-                                 sizes.as_int(product.depth)};
-  code.line(fmt::format("{}(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, {}, {},", kernel, extents[0],
-                        extents[1], extents[2], a_pointer, sizes(product.axes.row_stride), b_pointer, steps));
+  code.line(fmt::format("{}(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {},", kernel, extents, a_pointer,
+                        sizes(product.axes.row_stride), b_pointer, steps));
   code.line(fmt::format("    {}, {}, epilogue);", entries, split));
   for (std::size_t i = 0; i < batch.host_axes.size(); ++i) code.close();
   writer.call().body = code.text();
@@ -110,15 +118,25 @@ PlannedCost product_plan(const ir::Problem& problem, const Machine& machine) {
   const ProductBatch batch(product);
   const Precision precision = precision_of(problem, machine);
   const bool is_packed = problem.operands[1].constant.has_value(), is_open = problem.stands_for_formulas;
+  const gcrt::OperandBytes bytes = {element_bytes(problem, 0),
+                                    is_packed ? gcrt::weight_bytes(precision) : element_bytes(problem, 1)};
   // A depth of the run may be too short for parts.
   const gcrt::Plan plan =
       is_packed && !is_open
           ? gcrt::plan_gemm(machine.gpu, precision, product.axes.row_count, product.columns, product.depth,
-                            batch.entries, true)
+                            batch.entries, true, bytes)
           : gcrt::plan_tiles(machine.gpu, precision, product.axes.row_count, product.columns, product.depth,
-                             batch.entries, is_packed || !is_open,
-                             is_packed ? gcrt::weight_bytes(precision) : gcrt::activation_bytes(precision));
+                             batch.entries, is_packed || !is_open, bytes);
   return planned(plan, batch.host_entries, batch.entries);
+}
+
+bool takes_made_rows(const ir::Problem& problem, const Machine&) {
+  constexpr std::int64_t kMostBytes = 32 * 1024;
+  if (problem.stands_for_formulas || !are_constant(problem)) return false;
+  const Product product(problem);
+  const ProductBatch batch(product);
+  return batch.entries == 1 && batch.host_entries == 1 && product.depth % 4 == 0 &&
+         product.axes.row_stride == product.depth && product.axes.row_count * product.depth * 4 <= kMostBytes;
 }
 
 bool is_gemv(const ir::Problem& problem, const Machine& machine) {
@@ -130,21 +148,27 @@ void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, Cal
   const ProductBatch batch(product);
   const Precision precision = precision_of(problem, writer.machine());
   warn_of_precision(problem, writer);
-  writer.call().headers = {"gcrt/cuda/gemm.h"};
+  const bool makes_rows = !writer.made_rows().empty();
+  std::vector<std::string>& headers = writer.call().headers;
+  headers.insert(headers.begin(), makes_rows ? "gcrt/cuda/gemv_of_rows.h" : "gcrt/cuda/gemm.h");
   operands(product, writer, precision);
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1,
                                 batch.grid_axes);
-  const std::string split = split_argument(writer, splits_of(plan), floats_of_part(product, batch));
+  const std::string split = split_argument(
+      writer, splits_of(plan), floats_of_part(product, batch),
+      gcrt::gemm_counters(tile_of(plan), ir::highest(product.axes.row_count), ir::highest(product.columns),
+                          ir::highest(batch.entries), splits_of(plan)));
   const std::int64_t launches = gcrt::product_launches(ir::highest(batch.entries), splits_of(plan));
   writer.call().launches = std::max(writer.call().launches, narrow(batch.host_entries * launches));
   note_plan(writer.call(), plan, precision);
   const bool is_dense =
       problem.operands[1].constant || steps_of_b(problem, product).first == 1 || product.depth == 1;
   const bool has_any_rows = problem.operands[1].constant && !product.axes.row_count.is_constant();
-  const std::string kernel = fmt::format("gemm{}<{}, Tile::{}>",
-                                         !is_dense      ? "_strided"
-                                         : has_any_rows ? "_any_rows"
-                                                        : "",
+  const std::string kernel = fmt::format("{}<{}, Tile::{}>",
+                                         makes_rows     ? "gemv_of_rows"
+                                         : !is_dense    ? "gemm_strided"
+                                         : has_any_rows ? "gemm_any_rows"
+                                                        : "gemm",
                                          precision_argument(precision), tile_name(tile_of(plan)));
   write_body(problem, product, batch, epilogue, kernel, is_dense, split, writer);
 }

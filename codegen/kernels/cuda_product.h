@@ -15,6 +15,8 @@ struct ProductBatch {
 
 /// What of the sizes may be formulas: rows, columns, depth and the entries that the grid walks.
 bool takes_open_products(const ir::Problem& problem);
+/// Whether the rows of a product of at most eight may be made by every block for itself.
+bool takes_made_rows(const ir::Problem& problem, const Machine& machine);
 /// Whether the few rows of A and a packed B ask for a GEMV. Where only a run knows how many rows there are,
 /// the call of a tile decides.
 bool is_gemv(const ir::Problem& problem, const Machine& machine);

@@ -189,7 +189,8 @@ std::string EpilogueWriter::role_of(int load, const Index& address, bool is_cons
 
 void EpilogueWriter::write(CallWriter& writer) {
   GC_CHECK(loops_.is_map() && loops_.regions.size() == 1);
-  const int root = loops_.regions[0].root;
+  const int whole = loops_.regions[0].root;
+  const int root = writer.on_device() ? stored_root(loops_.dag, whole) : whole;
   const int roots[] = {root};
   std::map<int, Access> loads;
   std::map<int, KernelTensor> tensors;  // by operand

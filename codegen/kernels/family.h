@@ -68,6 +68,9 @@ struct Recipe {
   /// Writes the call: parameters, weights in their format (which follows from the problem alone), scratch,
   /// body.
   void (*call)(const ir::Problem&, const Plan&, CallWriter&) = nullptr;
+  /// CUDA: whether operand 0 may be the result of loops over rows that every block makes for itself
+  /// (CallWriter::makes_rows). Null: never.
+  bool (*takes_made_rows)(const ir::Problem&, const Machine&) = nullptr;
   /// Of convolutions and pools of one image: the call may be for some rows of the result
   /// (CallWriter::by_rows), and then reads only the rows of operand 0 that their windows reach.
   bool makes_rows = false;

@@ -40,14 +40,15 @@ struct KernelCall {
   Text device;   // CUDA: __global__ functions that the body launches
   Text body;     // statements of the function, indented by one level
   std::vector<CallArgument> arguments;
-  SizeParameters sizes;   // parameters behind them
-  bool checked = false;   // body ends by returning bool
-  bool on_host = false;   // of a CUDA program: a function of the host
-  bool traps = false;     // CUDA: kernels set the queue's trap word
-  bool is_fixed = false;  // CUDA: no update of a graph gives it other memory
-  bool in_tiles = false;  // multiplies in the tile unit where a level has one
-  bool threaded = false;  // last parameter `const Threads* threads`
-  bool by_rows = false;   // last parameters `begin, end`: makes these rows of its result
+  SizeParameters sizes;       // parameters behind them
+  bool checked = false;       // body ends by returning bool
+  bool on_host = false;       // of a CUDA program: a function of the host
+  bool traps = false;         // CUDA: kernels set the queue's trap word
+  std::int64_t counters = 0;  // CUDA: words of the queue in which its blocks count
+  bool is_fixed = false;      // CUDA: no update of a graph gives it other memory
+  bool in_tiles = false;      // multiplies in the tile unit where a level has one
+  bool threaded = false;      // last parameter `const Threads* threads`
+  bool by_rows = false;       // last parameters `begin, end`: makes these rows of its result
   std::int64_t multiply_adds = 0;
   bool multiplies_bytes = false;   // both sides of them are integers of 8 bits
   bool multiplies_floats = false;  // one side of them is

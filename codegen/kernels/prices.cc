@@ -17,6 +17,13 @@ ir::Price MachinePrices::price(const ir::Problem& problem) const {
   return price;
 }
 
+std::optional<ir::ElementType> MachinePrices::factor_type() const {
+  const ir::ElementType stored = facts_of(machine_.precision).weight;
+  const bool is_short = machine_.target == Target::kCuda && stored != ir::ElementType::kFloat32 &&
+                        gcrt::has_tensor_cores(machine_.capability, machine_.precision);
+  return is_short ? std::optional(stored) : std::nullopt;
+}
+
 std::vector<ir::LayoutOffer> MachinePrices::offers(const ir::Problem& problem) const {
   std::vector<ir::LayoutOffer> offers;
   for (const Candidate& candidate : rank(problem, machine_).taken) {

@@ -9,6 +9,8 @@ class MachinePrices final : public ir::KernelPrices {
  public:
   explicit MachinePrices(Machine machine) : machine_(std::move(machine)) {}
   ir::Price price(const ir::Problem& problem) const override;
+  std::optional<ir::ElementType> factor_type() const override;
+  bool checks_where_used() const override { return machine_.target == Target::kCuda; }
   std::vector<ir::LayoutOffer> offers(const ir::Problem& problem) const override;
 
  private:

@@ -36,7 +36,8 @@ const KernelFamily& family_product_gemv() {
                                          .needs = needs_dense_rows,
                                          .fields = tile_fields(),
                                          .plans = cuda_plans,
-                                         .call = cuda_call}}}};
+                                         .call = cuda_call,
+                                         .takes_made_rows = takes_made_rows}}}};
   return family;
 }
 

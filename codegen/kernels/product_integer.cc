@@ -160,8 +160,9 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   const IntegerWeights packed = integer_rows(*writer.constant(1), product_matrices(product.b), zero, stride);
   integer_parameters(writer, packed, "gemm", "b", "zero point times sums of rows");
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1);
-  const std::string split =
-      split_argument(writer, splits_of(plan), rows * (ir::ceil_div(product.columns, 4) * 4));
+  const std::string split = split_argument(
+      writer, splits_of(plan), rows * (ir::ceil_div(product.columns, 4) * 4),
+      gcrt::gemm_counters(tile_of(plan), ir::highest(rows), product.columns, 1, splits_of(plan)));
   note_plan(out, plan, Precision::kInt8);
   CodeText code(1);
   const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);

@@ -71,9 +71,22 @@ void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
 /// Constants have numbers; of what is computed every size may be a formula. Rows are dense wherever they are.
 bool takes_formulas(const ir::Problem& problem) { return problem.operands[0].strides.back() == 1; }
 
+Refusal refuses_weights(const ir::Problem& problem) {
+  return std::get<ir::ProductWork>(problem.work).block > 0 ? Refusal("weights with scales of their own")
+                                                           : std::nullopt;
+}
+
+Refusal refuses_elements(const ir::Problem& problem, const Machine& machine) {
+  return refuse_unless_factors(problem, machine, 2, {0});
+}
+
 /// Few rows of a constant B are product.gemv's.
 Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
+  if (Refusal elements = refuses_elements(problem, machine)) return elements;
   if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;
+  if (element_bytes(problem, 0) != 4 && Product(problem).axes.row_stride % 2 != 0) {
+    return "rows of an odd number of elements of 16 bits";
+  }
   if (is_gemv(problem, machine)) return "at most eight rows of packed weights";
   return std::nullopt;
 }
@@ -91,8 +104,9 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 const KernelFamily& family_product_tile() {
   static const KernelFamily family = {"product.tile",
                                       ir::Kind::kProduct,
-                                      refuse_unless_float32,
-                                      {{{.takes_formulas = takes_formulas,
+                                      refuses_weights,
+                                      {{{.refuses = refuses_elements,
+                                         .takes_formulas = takes_formulas,
                                          .needs = needs_dense_rows,
                                          .fields = dense_fields(),
                                          .plans = plans,

@@ -376,4 +376,17 @@ CudaLoopPlan plan_cuda_loops(LoopNest& nest, int region_root, const std::vector<
   return plan;
 }
 
+std::optional<CudaLoopPlan> plan_rows_of_block(LoopNest& nest, int region_root,
+                                               const std::vector<KernelTensor>& operands,
+                                               const KernelTensor& result, const gcrt::DeviceModel& device,
+                                               int threads) {
+  CudaLoopPlan plan = plan_cuda_loops(nest, region_root, operands, result, device);
+  if (plan.worker != Worker::kWarp && plan.worker != Worker::kBlock) return std::nullopt;
+  plan.worker = Worker::kBlock;
+  plan.threads = threads;
+  const std::int64_t each = ceil_div(extent_of(nest, nest.reduced) / plan.lanes, threads);
+  if (each * plan.lanes * plan.kept.words > kKeptWords) plan.kept = {};
+  return plan;
+}
+
 }  // namespace gcompile

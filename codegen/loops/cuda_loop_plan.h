@@ -2,6 +2,7 @@
 // How one loop nest is spread over a grid of threads: who works on what, in packs of how many elements, and
 // what stays in registers or goes through shared memory.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,13 @@ struct CudaLoopPlan {
 /// axis, and are aligned) holds at all sizes; what is fast is weighed at the typical ones.
 CudaLoopPlan plan_cuda_loops(LoopNest& nest, int region_root, const std::vector<KernelTensor>& operands,
                              const KernelTensor& result, const gcrt::DeviceModel& device);
+
+/// The same of rows that one block of so many threads makes one after the other; nullopt: they are no rows
+/// that a group can share.
+std::optional<CudaLoopPlan> plan_rows_of_block(LoopNest& nest, int region_root,
+                                               const std::vector<KernelTensor>& operands,
+                                               const KernelTensor& result, const gcrt::DeviceModel& device,
+                                               int threads);
 
 /// Product of the axes' extents.
 ir::Dim extent_of(const LoopNest& nest, const std::vector<int>& axes);

@@ -1,6 +1,7 @@
 #pragma once
 // Prints loop forms as CUDA kernels: the expressions are those of the CPU, walked by a grid of threads.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,10 +28,22 @@ struct CudaParameter {
 };
 
 /// `parameters`: those of the host function, behind which it has `sizes`. Kernels are named as the host
-/// function, with "_kernel" and more; with `form.checks`, indices out of range set the queue's trap word and
-/// the kernels behind do nothing. `device`: the one that the grid is made for.
+/// function, with "_kernel" and more; with `form.checks`, indices out of range set the queue's trap word: by
+/// the thread that would use one, which then does nothing, or by kernels of their own, and then those behind
+/// do nothing. `device`: the one that the grid is made for.
 CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
                            const KernelTensor& result, const std::vector<CudaParameter>& parameters,
                            const gcrt::DeviceModel& device, SizeParameters& sizes);
+
+/// Rows that one block of `threads` makes, one after the other, as the text of a functor: `y` and `scratch`,
+/// its group's place in shared memory, are in scope.
+struct CudaRows {
+  std::string body;  // indented by two levels
+  std::vector<std::string> headers;
+};
+/// nullopt: the form is no reduction whose rows a group shares.
+std::optional<CudaRows> print_cuda_rows(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
+                                        const KernelTensor& result, const gcrt::DeviceModel& device,
+                                        int threads);
 
 }  // namespace gcompile

@@ -69,6 +69,12 @@ ir::Arguments printed_arguments(const ir::Dag& dag, const std::vector<ir::Number
   return saturation ? saturation->arguments() : dag[id].arguments;
 }
 
+int stored_root(const ir::Dag& dag, int root) {
+  const ScalarNode& node = dag[root];
+  const bool rounds = node.op == ScalarOp::kCast && compute_type(node.type) != node.type;
+  return rounds && dag.type(node.arguments[0]) == ElementType::kFloat32 ? node.arguments[0] : root;
+}
+
 std::string ExpressionPrinter::apply(int id, bool vector) const {
   const ScalarNode& node = dag_[id];
   const auto argument = [&](std::size_t i) { return text(node.arguments[i], vector); };

@@ -17,6 +17,9 @@ namespace gcompile {
 /// What a node's text is made of: of a saturating cast, what it rounds and adds itself.
 ir::Arguments printed_arguments(const ir::Dag& dag, const std::vector<ir::NumberFacts>& facts, int id);
 
+/// What is handed to the store of a root: a store of 16-bit floats rounds by itself.
+int stored_root(const ir::Dag& dag, int root);
+
 /// Prints expressions of a dag. A binding is a variable that holds a node; vector ones hold one value per
 /// lane.
 class ExpressionPrinter {

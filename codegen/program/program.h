@@ -146,6 +146,7 @@ struct Layer {
   std::int64_t bytes_read = 0, bytes_written = 0;
   std::int64_t weight_bytes = 0;   // among those read
   double microseconds = 0;         // CUDA: predicted
+  int launches = 0;                // CUDA: of kernels
   std::string choice;              // CUDA: how it is spread over the grid
   std::vector<std::string> nodes;  // of the model that it computes
   std::string problem;             // what kernel families were asked; empty: loops, copies
@@ -181,9 +182,11 @@ struct Schedule {
   std::vector<std::int64_t> sizes;  // one for each of Program::sizes
   std::vector<Port> inputs, outputs;
   std::vector<Offset> arena_offsets;
-  std::int64_t graph_steps = 0;   // CUDA: launches and copies of one run, at most
-  std::int64_t host_bytes = 0;    // CUDA: what the host computes to choose branches
-  std::int64_t trap_offset = -1;  // CUDA: of the word in the arena that tells of an index out of range
+  std::int64_t graph_steps = 0;       // CUDA: launches and copies of one run, at most
+  std::int64_t host_bytes = 0;        // CUDA: what the host computes to choose branches
+  std::int64_t trap_offset = -1;      // CUDA: of the word in the arena that tells of an index out of range
+  std::int64_t counters_offset = -1;  // CUDA: and of those in which blocks count
+  std::int64_t zeroed_offset = 0, zeroed_bytes = 0;  // CUDA: of the arena, what is 0 when a run begins
   std::int64_t arena_bytes = 0;
   std::vector<Step> steps;
   std::vector<Layer> layers;

@@ -22,6 +22,15 @@ bool has_traps(const std::vector<LoweredStep>& steps) {
   });
 }
 
+/// The most words in which the blocks of a kernel count.
+std::int64_t most_counters(const std::vector<LoweredStep>& steps) {
+  std::int64_t most = 0;
+  for (const LoweredStep& s : steps) {
+    most = std::max({most, s.call.counters, most_counters(s.then_steps), most_counters(s.else_steps)});
+  }
+  return most;
+}
+
 /// What the user may not expect of the products: for the terminal, once, and among the schedule's remarks.
 void warn(Program& program, Schedule& schedule, const std::string& subject, const std::string& text) {
   ir::Diagnostic diagnostic;
@@ -124,6 +133,7 @@ class StepConverter {
     layer.weight_bytes = from.weight_bytes;
     layer.bytes_written = from.bytes_written;
     layer.microseconds = from.call.microseconds;
+    layer.launches = from.call.launches;
     layer.choice = from.call.choice;
     layer.problem = from.call.problem;
     layer.rivals = from.call.rivals;
@@ -153,7 +163,7 @@ void ScheduleBuilder::plan() {
   check_forced(scheduler.forced_used(), diagnostics);
   diagnostics.throw_if_errors();
   plan_arena(scheduler.now());
-  if (has_traps(steps_)) add_trap_word();
+  if (target_.has_device_memory) add_zeroed_words();
 }
 
 double ScheduleBuilder::weight_price() const {
@@ -181,7 +191,7 @@ Schedule ScheduleBuilder::finish(Program& program, KernelTable& kernels, std::ve
   if (target_.has_device_memory) append(output_copies(ports_, buffers_, addresses));
   for (const Step& step : schedule_.steps) schedule_.graph_steps += step.kind == Step::Kind::kCopy;
   schedule_.graph_steps += static_cast<std::int64_t>(addresses.placed.size());
-  schedule_.graph_steps += schedule_.trap_offset >= 0;
+  schedule_.graph_steps += schedule_.zeroed_bytes > 0;
   schedule_.inputs = std::move(ports_.inputs);
   schedule_.outputs = std::move(ports_.outputs);
   return std::move(schedule_);
@@ -241,10 +251,19 @@ void ScheduleBuilder::plan_arena(std::int64_t end) {
   statistics.arena_lower_bound = schedule_.plan.lower_bound;
 }
 
-/// A word that kernels set when an index is out of range, in an arena block of its own.
-void ScheduleBuilder::add_trap_word() {
-  schedule_.trap_offset = schedule_.arena_bytes;
-  schedule_.arena_bytes += kBlockUnit;
+/// A word that kernels set when an index is out of range, and those in which blocks count, in an arena block
+/// of their own.
+void ScheduleBuilder::add_zeroed_words() {
+  constexpr std::int64_t kWord = 4;
+  schedule_.zeroed_offset = schedule_.arena_bytes;
+  const auto words = [&](std::int64_t count) {
+    const std::int64_t at = schedule_.zeroed_offset + schedule_.zeroed_bytes;
+    schedule_.zeroed_bytes += count * kWord;
+    return count > 0 ? at : -1;
+  };
+  schedule_.trap_offset = words(has_traps(steps_) ? 1 : 0);
+  schedule_.counters_offset = words(most_counters(steps_));
+  schedule_.arena_bytes += whole_units(schedule_.zeroed_bytes);
 }
 
 }  // namespace gcompile

@@ -37,7 +37,7 @@ class ScheduleBuilder {
   void warn_without_tensor_cores(Program& program);
   void check_forced(const std::set<std::size_t>& used, ir::Diagnostics& diagnostics) const;
   void plan_arena(std::int64_t end);
-  void add_trap_word();
+  void add_zeroed_words();
 
   const ir::Graph& graph_;
   const LoweringOptions& options_;

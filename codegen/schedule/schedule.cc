@@ -132,7 +132,7 @@ const KernelFamily* Scheduler::forced_family(const ir::Node& node, const ir::For
 }
 
 KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::Form& form, const HomeOf& home,
-                                  bool by_rows) {
+                                  bool by_rows, const RowMaker* maker) {
   const bool reads_floats = machine().precision == Precision::kFp16;
   const auto problem = ir::problem_of(
       graph, id, form, [&](ValueId value) { return home(value).strides; }, reads_floats);
@@ -142,6 +142,12 @@ KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::F
   const Candidate& chosen = ranking.taken.front();
   CallWriter writer(graph, id, form, home, weights_, machine());
   KernelCall& call = writer.call();
+  if (maker) {
+    const Recipe& recipe = chosen.family->recipe(machine().target);
+    const bool takes = recipe.takes_made_rows && recipe.takes_made_rows(*problem, machine()) &&
+                       writer.make_rows(maker->node, maker->loops, gcrt::kGemvThreads);
+    if (!takes) return {};
+  }
   call.by_rows = by_rows;
   call.family = chosen.family->name;
   call.multiply_adds = ir::at_highest(*problem).multiply_adds();
@@ -429,6 +435,10 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
         continue;
       }
       ++next;
+      if (next < order.size() && lower_with_rows(scope, id, order[next])) {
+        ++next;
+        continue;
+      }
       lower_node(scope, id);
     } catch (const ir::OperatorError& error) {
       diagnostics_.add(ir::diagnose(graph, id, "E0302", error));

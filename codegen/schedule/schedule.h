@@ -65,6 +65,8 @@ class Scheduler {
  private:
   struct Scope;
   void lower_node(Scope& scope, ir::NodeId id);
+  /// CUDA: lowers a reduction and the product that alone reads its rows as one call; whether it did.
+  bool lower_with_rows(Scope& scope, ir::NodeId maker, ir::NodeId reader);
   /// Lowers the first nodes of `order` in strips, if that pays; returns how many.
   std::size_t lower_in_strips(Scope& scope, std::span<const ir::NodeId> order);
   bool spares_operands(const Scope& scope, std::span<const ir::NodeId> order,
@@ -84,8 +86,14 @@ class Scheduler {
                         std::string result);
   Storage scratch(std::int64_t bytes, const char* name);
   /// Calls the family that serves the node's work best, over values that lie at `home`.
+  /// Loops over rows that every block makes for itself, and the node that they are of.
+  struct RowMaker {
+    ir::NodeId node;
+    const ir::LoopForm& loops;
+  };
+  /// With `maker`, which computes operand 0: no family is named where none takes rows from it.
   KernelCall chosen_call(const ir::Graph& graph, ir::NodeId id, const ir::Form& form, const HomeOf& home,
-                         bool by_rows);
+                         bool by_rows, const RowMaker* maker = nullptr);
   std::map<ir::ValueId, Storage> copy_operands(Scope& scope, ir::NodeId id, const ir::Form& form);
   const Machine& machine() const { return options_.kernels.machine; }
   bool on_device() const { return info_of(machine().target).has_device_memory; }

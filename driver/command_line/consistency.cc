@@ -29,6 +29,7 @@ struct OfTarget {
 
 constexpr OfTarget kOfTargets[] = {
     {"--arch", Target::kCuda, "it names GPUs"},
+    {"--keep-fp32", Target::kCuda, "elsewhere all values lie in memory as float32"},
     {"--gemm", Target::kCuda, "it chooses between kernels of the GPU"},
     {"--emulate", Target::kCuda, "it stands for a GPU"},
     {"--cpu", Target::kCpp, "it names a processor, and the kernels run on a GPU"},
@@ -50,6 +51,14 @@ void expect_precision_of_target(const Options& options) {
     usage_error(fmt::format("--exact and {} contradict each other: it rounds what is multiplied", option),
                 "leave one of them out");
   }
+}
+
+void expect_kept_values(const Options& options) {
+  const bool is_short = facts_of(options.precision).weight != ir::ElementType::kFloat32;
+  if (options.kept_fp32.empty() || is_short) return;
+  usage_error(fmt::format("--keep-fp32 has no effect in --precision {}: all values lie in memory as float32",
+                          facts_of(options.precision).name),
+              "add --precision fp16 or bf16, or leave it out");
 }
 
 void expect_one_size(const Options& options, const char* what) {
@@ -75,6 +84,7 @@ void expect_consistent(const Options& options) {
       needs_target(row.option, info_of(row.target).name, row.why);
   }
   expect_precision_of_target(options);
+  expect_kept_values(options);
   for (const auto& [input, output] : options.states) {
     for (const frontend::SetBinding& set : options.import.bindings.sets) {
       if (set.input != input) continue;

@@ -190,6 +190,17 @@ std::vector<OptionRecord> target_options() {
        false,
        "of --target cuda: who computes products of more than 8 rows (builtin)",
        [](Options& options, const std::string& value) { options.cublaslt = value == "cublaslt"; }},
+      {"--keep-fp32",
+       "",
+       "NODE",
+       ValueKind::kText,
+       {},
+       kTarget,
+       kOfModels,
+       true,
+       "of --precision fp16 and bf16: the results of the kernel that computes this node lie in memory as "
+       "float32, whoever reads them",
+       [](Options& options, const std::string& value) { options.kept_fp32.push_back(value); }},
       {"--precision", "", "FORMAT", ValueKind::kOneOf, precision_names(), kTarget, kOfModels, false,
        "how floats are multiplied: of --target cuda fp32, tf32, fp16 or bf16, else fp32, or bf16, bf16x3 or "
        "bf16x6 where a processor has a tile unit (fp32)",

@@ -133,7 +133,10 @@ Form lower(const LowerContext& context) {
 
 AttentionWork attention_work(const NodeView& node) {
   for (int i = 0; i < 3; ++i) {
-    if (node.element(i) != ElementType::kFloat32) operator_error("Q, K and V must be float32");
+    // Passes may have them lie in memory in 16 bits later.
+    if (!node.node().form && node.element(i) != ElementType::kFloat32) {
+      operator_error("Q, K and V must be float32");
+    }
     if (node.shape(i).size() < 2) operator_error("Q, K and V must be matrices");
   }
   const Shape& q = node.shape(0);

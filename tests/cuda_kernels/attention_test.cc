@@ -16,7 +16,6 @@ struct AttentionCase {
   int causal_offset = 0;
   bool is_heads_inside = false;  // [batch][row][head][column] in place of [batch][head][row][column]
   bool is_k_transposed = false;  // [batch][head][column][row]
-  int splits = 1;
   bool is_zero_where_empty = true;
 };
 
@@ -99,34 +98,43 @@ void add_reference(const AttentionShape& s, const std::vector<float>& q, const s
   }
 }
 
+// How queries, and keys and values, lie in memory.
+template <class Q = float, class K = float>
+struct StoredAs {
+  using TQ = Q;
+  using TK = K;
+};
+
 template <Precision P, AttentionTile kTile, int kHeadSize, int kValueSize,
-          AttentionMaskKind kMask = AttentionMaskKind::kNone>
+          AttentionMaskKind kMask = AttentionMaskKind::kNone, class Types = StoredAs<>, int kParts = 1>
 void check_attention(const AttentionCase& c, const HostMask& mask = {}) {
+  using TQ = typename Types::TQ;
+  using TK = typename Types::TK;
   SCOPED_TRACE(::testing::Message() << c.heads << " heads of " << c.kv_heads << ", " << c.queries
                                     << " queries, " << c.keys << " keys, sizes " << c.head_size << " and "
-                                    << c.value_size << ", splits " << c.splits
+                                    << c.value_size << ", parts " << kParts
                                     << (c.is_causal ? ", causal" : ""));
   const AttentionShape s = shape_of(c);
   ASSERT_EQ(kHeadSize, attention_padded(c.head_size));
   ASSERT_EQ(kValueSize, attention_padded(c.value_size));
-  const auto q = random_values<float>(size(c.batch * c.heads * c.queries * c.head_size), 1);
-  const auto k = random_values<float>(size(c.batch * c.kv_heads * c.keys * c.head_size), 2);
-  const auto v = random_values<float>(size(c.batch * c.kv_heads * c.keys * c.value_size), 3);
-  const DeviceArray<float> q_device(q);
-  const DeviceArray<float> k_device(k);
-  const DeviceArray<float> v_device(v);
+  auto q = random_values<float>(size(c.batch * c.heads * c.queries * c.head_size), 1);
+  auto k = random_values<float>(size(c.batch * c.kv_heads * c.keys * c.head_size), 2);
+  auto v = random_values<float>(size(c.batch * c.kv_heads * c.keys * c.value_size), 3);
+  const DeviceArray<TQ> q_device(stored<TQ>(q));
+  const DeviceArray<TK> k_device(stored<TK>(k));
+  const DeviceArray<TK> v_device(stored<TK>(v));
   const DeviceArray<float> additive(mask.additive);
   const DeviceArray<std::uint8_t> keep(mask.keep);
-  DeviceArray<float> workspace(size(attention_workspace_size(s, c.splits)));
+  DeviceArray<float> workspace(size(attention_workspace_size(s, kParts)));
   AttentionMask device_mask = mask.strides;
   device_mask.data = nullptr;
   if (kMask == AttentionMaskKind::kAdditive) device_mask.data = additive.data();
   if (kMask == AttentionMaskKind::kBoolean) device_mask.data = keep.data();
   Recorded<float> result(c.queries, c.value_size, c.batch * c.heads);
-  Queue queue;
+  CountingQueue queue;
   attention<P, kTile, kHeadSize, kValueSize, kMask>(
       queue, s, q_device.data(), k_device.data(), v_device.data(), device_mask,
-      SplitDepth{c.splits, workspace.data()}, result.epilogue<4>());
+      SplitDepth<kParts>{workspace.data()}, result.epilogue<4>());
   expect_no_error(queue);
   std::vector<double> expected, bound;
   add_reference(s, q, k, v, mask, expected, bound);
@@ -146,6 +154,8 @@ TEST(CudaAttention, TokensAroundTheTiles) {
   for (const int tokens : {1, 7, 8, 16, 17, 31, 32, 33, 63, 64, 65, 129}) {
     check_attention<Precision::kFp32, AttentionTile::k64, 32, 32>(self_attention(2, tokens, 32));
     check_attention<Precision::kFp32, AttentionTile::k16, 32, 32>(self_attention(2, tokens, 32));
+    check_attention<Precision::kFp32, AttentionTile::k16ByKeys, 32, 32>(self_attention(2, tokens, 32));
+    check_attention<Precision::kTf32, AttentionTile::k16ByColumns, 32, 32>(self_attention(2, tokens, 32));
   }
 }
 
@@ -155,8 +165,10 @@ TEST(CudaAttention, HeadSizes) {
   check_attention<Precision::kFp32, AttentionTile::k64, 80, 80>(self_attention(1, 40, 72));
   check_attention<Precision::kFp32, AttentionTile::k64, 96, 96>(self_attention(1, 40, 90));
   check_attention<Precision::kFp32, AttentionTile::k64, 128, 128>(self_attention(1, 70, 128));
-  check_attention<Precision::kFp32, AttentionTile::k16, 192, 192>(self_attention(1, 40, 192));
-  check_attention<Precision::kFp32, AttentionTile::k64, 256, 256>(self_attention(1, 40, 256));
+  check_attention<Precision::kFp32, AttentionTile::k16ByColumns, 192, 192>(self_attention(1, 40, 192));
+  check_attention<Precision::kFp32, AttentionTile::k16ByColumns, 256, 256>(self_attention(1, 40, 256));
+  check_attention<Precision::kFp32, AttentionTile::k16ByColumns, 512, 512>(self_attention(1, 20, 500));
+  check_attention<Precision::kTf32, AttentionTile::k64, 256, 256>(self_attention(1, 40, 256));
   AttentionCase c = self_attention(2, 50, 64);
   c.value_size = 30;
   check_attention<Precision::kFp32, AttentionTile::k64, 64, 32>(c);
@@ -168,6 +180,30 @@ TEST(CudaAttention, OtherPrecisions) {
   check_attention<Precision::kFp16, AttentionTile::k64, 64, 64>(c);
   check_attention<Precision::kBf16, AttentionTile::k64, 64, 64>(c);
 }
+
+// Operands that memory holds in 16 bits, all or some of them.
+template <Precision P, class T>
+void check_stored() {
+  constexpr auto kNone = AttentionMaskKind::kNone;
+  AttentionCase c = self_attention(2, 70, 64);
+  check_attention<P, AttentionTile::k64, 64, 64, kNone, StoredAs<T, T>>(c);
+  check_attention<P, AttentionTile::k64, 64, 64, kNone, StoredAs<T, float>>(c);
+  check_attention<P, AttentionTile::k64, 64, 64, kNone, StoredAs<float, T>>(c);
+  check_attention<P, AttentionTile::k16ByKeys, 64, 64, kNone, StoredAs<T, T>, 2>(c);
+  c.is_heads_inside = true;
+  c.head_size = 50;  // copies of 4 bytes
+  check_attention<P, AttentionTile::k16, 64, 64, kNone, StoredAs<T, T>>(c);
+  c.head_size = c.value_size = 39;  // and of 2
+  check_attention<P, AttentionTile::k16ByKeys, 48, 48, kNone, StoredAs<T, T>>(c);
+  c.is_k_transposed = true;
+  check_attention<P, AttentionTile::k16ByColumns, 48, 48, kNone, StoredAs<T, T>>(c);
+}
+TEST(CudaAttention, StoredFp16) {
+  check_stored<Precision::kFp16, Half>();
+  check_attention<Precision::kFp16, AttentionTile::k16ByColumns, 512, 512, AttentionMaskKind::kNone,
+                  StoredAs<Half, Half>>(self_attention(1, 20, 512));
+}
+TEST(CudaAttention, StoredBf16) { check_stored<Precision::kBf16, BFloat16>(); }
 
 TEST(CudaAttention, Layouts) {
   AttentionCase c = self_attention(3, 37, 32);
@@ -209,22 +245,28 @@ TEST(CudaAttention, GroupedQueries) {
   }
 }
 
+template <AttentionTile kTile, int kParts>
+void check_split() {
+  constexpr auto kNone = AttentionMaskKind::kNone;
+  AttentionCase c = self_attention(8, 300, 64);
+  c.kv_heads = 2;
+  c.queries = 1;
+  check_attention<Precision::kFp32, kTile, 64, 64, kNone, StoredAs<>, kParts>(c);
+  c.value_size = 30;
+  c.queries = 5;
+  c.is_causal = true;
+  c.causal_offset = 40;  // the last parts see nothing
+  check_attention<Precision::kFp32, kTile, 64, 32, kNone, StoredAs<>, kParts>(c);
+  c.causal_offset = -2;  // and the first queries see nothing at all
+  c.is_zero_where_empty = false;
+  check_attention<Precision::kFp32, kTile, 64, 32, kNone, StoredAs<>, kParts>(c);
+}
 TEST(CudaAttention, SplitKeys) {
-  for (const int splits : {2, 3, 8}) {
-    AttentionCase c = self_attention(8, 300, 64);
-    c.kv_heads = 2;
-    c.queries = 1;
-    c.splits = splits;
-    check_attention<Precision::kFp32, AttentionTile::k16, 64, 64>(c);
-    c.value_size = 30;
-    c.queries = 5;
-    c.is_causal = true;
-    c.causal_offset = 40;  // the last parts see nothing
-    check_attention<Precision::kFp32, AttentionTile::k16, 64, 32>(c);
-    c.causal_offset = -2;  // and the first queries see nothing at all
-    c.is_zero_where_empty = false;
-    check_attention<Precision::kFp32, AttentionTile::k16, 64, 32>(c);
-  }
+  check_split<AttentionTile::k16, 2>();
+  check_split<AttentionTile::k16, 3>();
+  check_split<AttentionTile::k16, 8>();
+  check_split<AttentionTile::k16ByKeys, 1>();
+  check_split<AttentionTile::k16ByKeys, 3>();
 }
 
 // Every combination of broadcast axes.
@@ -264,16 +306,16 @@ TEST(CudaAttention, BooleanMask) { check_masks<AttentionMaskKind::kBoolean>(); }
 TEST(CudaAttention, RowsHiddenByTheLowestFloat) {
   AttentionCase c = self_attention(1, 40, 16);
   c.is_zero_where_empty = false;
-  for (const int splits : {1, 2}) {
-    c.splits = splits;
-    HostMask mask;
-    mask.strides.query = c.keys;
-    mask.strides.key = 1;
-    for (int i = 0; i < c.queries; ++i) {
-      for (int j = 0; j < c.keys; ++j) mask.additive.push_back(j < i % 3 * 20 ? 0.0f : kLowest<float>);
-    }
-    check_attention<Precision::kFp32, AttentionTile::k16, 16, 16, AttentionMaskKind::kAdditive>(c, mask);
+  HostMask mask;
+  mask.strides.query = c.keys;
+  mask.strides.key = 1;
+  for (int i = 0; i < c.queries; ++i) {
+    for (int j = 0; j < c.keys; ++j) mask.additive.push_back(j < i % 3 * 20 ? 0.0f : kLowest<float>);
   }
+  constexpr auto kAdditive = AttentionMaskKind::kAdditive;
+  check_attention<Precision::kFp32, AttentionTile::k16, 16, 16, kAdditive>(c, mask);
+  check_attention<Precision::kFp32, AttentionTile::k16, 16, 16, kAdditive, StoredAs<>, 2>(c, mask);
+  check_attention<Precision::kFp32, AttentionTile::k16ByKeys, 16, 16, kAdditive>(c, mask);
 }
 
 TEST(CudaAttention, LargeScoresDoNotOverflow) {
@@ -285,17 +327,28 @@ TEST(CudaAttention, LargeScoresDoNotOverflow) {
 }
 
 TEST(CudaAttention, PlanFillsTheDevice) {
-  AttentionCase c = self_attention(12, 197, 64);
+  AttentionCase c = self_attention(12, 1024, 64);
   const DeviceModel h100 = device_model(90);
-  EXPECT_EQ(plan_attention(h100, shape_of(c)).tile, AttentionTile::k64);
+  const auto plan = [&] { return plan_attention(h100, Precision::kFp16, shape_of(c), 2, 2); };
+  EXPECT_EQ(plan().tile, AttentionTile::k64);
+  // Of 128 queries 64 rows would be 24 blocks.
+  c.queries = c.keys = 128;
+  EXPECT_EQ(plan().tile, AttentionTile::k16ByKeys);
+  EXPECT_EQ(plan().splits, 1);
   c.queries = 1;
+  EXPECT_EQ(plan().splits, 1);
   c.keys = 2048;
-  EXPECT_EQ(plan_attention(h100, shape_of(c)).tile, AttentionTile::k16);
-  EXPECT_GT(plan_attention(h100, shape_of(c)).splits, 4);
+  EXPECT_EQ(plan().tile, AttentionTile::k16ByKeys);
+  EXPECT_GT(plan().splits, 4);
   for (const DeviceModel& device : kDeviceModels) {
-    for (const int head_size : {16, 64, 128, 192, 256}) {
-      const AttentionPlan plan = plan_attention(device, shape_of(self_attention(4, 200, head_size)));
-      EXPECT_LE(attention_shared_bytes(plan.tile, head_size, head_size), device.shared_bytes);
+    for (const int head_size : {16, 64, 128, 192, 256, 512}) {
+      const AttentionShape s = shape_of(self_attention(4, 200, head_size));
+      for (const int bytes : {2, 4}) {
+        const Precision precision = bytes == 2 ? Precision::kFp16 : Precision::kFp32;
+        const AttentionPlan best = plan_attention(device, precision, s, bytes, bytes);
+        const bool fits = attention_fits(device, best.tile, precision, s, bytes, bytes);
+        EXPECT_TRUE(fits || (device.capability == 75 && head_size > 192)) << device.capability << head_size;
+      }
     }
   }
 }

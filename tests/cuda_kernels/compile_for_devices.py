@@ -18,10 +18,9 @@ ARCHITECTURES = ["sm_75", "sm_80", "sm_87", "sm_90a", "sm_110"]
 if os.environ.get("GCOMPILE_LONG_TESTS") != "1":
     ARCHITECTURES = ["sm_80"]
 FLAGS = (pathlib.Path(sys.argv[1]) / "flags" / "cuda.txt").read_text().split()
-# What may have local memory, and how many bytes spill: attention in float32 with heads of more than 128, whose result
-# alone takes half of the registers, or of 128 beside a mask of floats; and recurrences by their definition, which call
-# the functions of any activation.
-MAY_SPILL = re.compile(r"attention_kernelILNS_9PrecisionE0E.*(Li256ELi256E|Li128ELi128E.*MaskKindE1)|recurrence_by_definition_kernel")
+# What may have local memory, and how many bytes spill: recurrences by their definition, which call the functions of any
+# activation.
+MAY_SPILL = re.compile(r"recurrence_by_definition_kernel")
 MOST_SPILLED = 256
 SPILL = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 STACK = re.compile(r"(\d+) bytes stack frame")

@@ -9,24 +9,24 @@ namespace {
 
 std::size_t size(std::ptrdiff_t count) { return static_cast<std::size_t>(count); }
 
-template <Precision P, Tile kTile, bool kIsPointwise = false>
-void check_conv(const ConvCase& c, int splits = 1) {
+template <Precision P, Tile kTile, bool kIsPointwise = false, class TX = float, int kParts = 1>
+void check_conv(const ConvCase& c) {
   using Weight = typename PrecisionOf<P>::Weight;
   const ConvShape s = shape_of(c);
   SCOPED_TRACE(::testing::Message() << s.in_h << " x " << s.in_w << " x " << s.in_c << " to " << s.out_h
                                     << " x " << s.out_w << " x " << s.out_c << ", kernel " << s.kernel_h
-                                    << " x " << s.kernel_w << ", groups " << s.groups << ", splits "
-                                    << splits);
+                                    << " x " << s.kernel_w << ", groups " << s.groups << ", parts "
+                                    << kParts);
   const int depth = s.kernel_h * s.kernel_w * (s.in_c / s.groups);
-  const auto x = random_image<float>(s, 1);
+  auto x = random_image<float>(s, 1);
   const auto w = random_values<float>(size(s.out_c * depth), 2);
-  const DeviceArray<float> x_device(x);
+  const DeviceArray<TX> x_device(stored<TX>(x));
   const DeviceArray<Weight> w_device(pad_rows<Weight>(w, s.out_c, depth, 16));
   ASSERT_EQ(w_device.size(), size(s.out_c * conv_weight_stride(s)));
-  DeviceArray<float> workspace(size(conv2d_workspace_size(s, splits)));
+  DeviceArray<float> workspace(size(conv2d_workspace_size(s, kParts)));
   Recorded<float> result(output_pixels(s), s.out_c);
-  Queue queue;
-  const SplitDepth split{splits, workspace.data()};
+  CountingQueue queue;
+  const SplitDepth<kParts> split{workspace.data()};
   if constexpr (kIsPointwise) {
     ASSERT_TRUE(is_pointwise(s));
     conv2d_pointwise<P, kTile>(queue, s, x_device.data(), w_device.data(), split, result.epilogue<4>());
@@ -49,6 +49,16 @@ ConvCase square(int batch, int image, int in_c, int out_c, int kernel, int strid
   c.stride_h = c.stride_w = stride;
   c.pad_top = c.pad_left = c.pad_bottom = c.pad_right = pad;
   return c;
+}
+
+// An image as memory holds it in 16 bits; channels for copies of 16, 8, 4 and 2 bytes.
+TEST(CudaConv, StoredIn16Bits) {
+  for (const int channels : {1, 2, 3, 4, 8, 12, 24}) {
+    check_conv<Precision::kFp16, Tile::k64x64, false, Half>(square(2, 7, channels, 9, 3, 1, 1));
+    check_conv<Precision::kBf16, Tile::k32x64, false, BFloat16>(square(1, 9, channels, 65, 3, 2, 1));
+  }
+  check_conv<Precision::kFp16, Tile::k64x64, true, Half>(square(1, 9, 40, 65, 1, 1, 0));
+  check_conv<Precision::kFp16, Tile::k16x64, false, Half, 2>(square(1, 4, 64, 9, 3, 1, 1));
 }
 
 TEST(CudaConv, ThreeByThree) {
@@ -146,22 +156,22 @@ TEST(CudaConv, Pointwise) {
 }
 
 TEST(CudaConv, SplitDepth) {
-  check_conv<Precision::kFp32, Tile::k32x64>(square(1, 7, 64, 40, 3, 1, 1), 4);
+  check_conv<Precision::kFp32, Tile::k32x64, false, float, 4>(square(1, 7, 64, 40, 3, 1, 1));
   ConvCase c = square(1, 5, 36, 30, 3, 1, 1);
   c.groups = 2;
-  check_conv<Precision::kFp32, Tile::k16x64>(c, 3);
+  check_conv<Precision::kFp32, Tile::k16x64, false, float, 3>(c);
 }
 
 TEST(CudaConv, PlanOfEveryLayerFits) {
   const DeviceModel device = device_model(87);
   const ConvShape stem = shape_of(square(1, 224, 3, 64, 7, 2, 3));
-  EXPECT_FALSE(is_gemv(plan_conv2d(device, Precision::kFp32, stem).tile));
+  EXPECT_FALSE(is_gemv(plan_conv2d(device, Precision::kFp32, stem, weighted(Precision::kFp32)).tile));
   const ConvShape squeeze = shape_of([] {
     ConvCase c = square(1, 1, 128, 32, 1, 1, 0);
     c.in_w = 1;
     return c;
   }());
-  EXPECT_EQ(plan_conv2d(device, Precision::kFp32, squeeze).tile, Tile::kGemv1);
+  EXPECT_EQ(plan_conv2d(device, Precision::kFp32, squeeze, weighted(Precision::kFp32)).tile, Tile::kGemv1);
 }
 
 template <Precision P, Tile kTile>

@@ -13,7 +13,7 @@
 #include "../cuda_on_cpu/device_memory.h"
 #include "../kernels/random_values.h"
 #include "gcrt/cuda/launch.h"
-#include "gcrt/cuda/tile.h"
+#include "gcrt/cuda/tile_kernel.h"
 
 namespace cuda_kernel_test {
 
@@ -113,6 +113,16 @@ inline void expect_no_error(const Queue& queue) {
   EXPECT_EQ(queue.error, cudaSuccess) << cudaGetErrorString(queue.error);
 }
 
+// A queue with counters, which kernels find and leave at 0.
+struct CountingQueue : Queue {
+  CountingQueue() : words(std::vector<std::uint32_t>(4096, 0)) { counters = words.data(); }
+  DeviceArray<std::uint32_t> words;
+};
+inline void expect_no_error(const CountingQueue& queue) {
+  expect_no_error(static_cast<const Queue&>(queue));
+  for (const std::uint32_t word : queue.words.read()) ASSERT_EQ(word, 0u) << "a counter is left behind";
+}
+
 // How weights are stored for a precision, and the error of a product relative to the sum of magnitudes.
 template <Precision P>
 struct PrecisionOf {
@@ -148,6 +158,17 @@ T to_weight(float value) {
     store_from_float(Lanes<1>{}, &result, value);
     return result;
   }
+}
+
+// Values as memory holds them, which are then changed to what that is.
+template <class T>
+std::vector<T> stored(std::vector<float>& values) {
+  std::vector<T> result;
+  for (float& value : values) {
+    result.push_back(to_weight<T>(value));
+    if constexpr (!std::is_same<T, Tf32>::value) value = load_as_float(Lanes<1>{}, &result.back());
+  }
+  return result;
 }
 
 // [rows][depth] as the compiler stores constant weights: rows padded with zeros to a multiple of `unit`.

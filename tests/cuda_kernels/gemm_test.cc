@@ -1,7 +1,6 @@
 // Matrix products on the emulator against three plain loops, over sizes around every tile edge.
-#include "gcrt/cuda/gemm.h"
-
 #include "cuda_kernel_test.h"
+#include "gcrt/cuda/gemv_of_rows.h"
 
 namespace cuda_kernel_test {
 namespace {
@@ -32,21 +31,21 @@ void add_reference(Reference& reference, int rows, int columns, int depth, const
 std::size_t size(int count) { return static_cast<std::size_t>(count); }
 
 // Constant weights. `padding` is added to the row stride of A.
-template <Precision P, Tile kTile, int kLanesTaken = 4>
-void check_product(int rows, int columns, int depth, int padding = 0, int splits = 1) {
+template <Precision P, Tile kTile, int kLanesTaken = 4, class TA = float, int kParts = 1>
+void check_product(int rows, int columns, int depth, int padding = 0) {
   SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " x " << depth << " + " << padding
-                                    << " in " << splits);
+                                    << " in " << kParts);
   using Weight = typename PrecisionOf<P>::Weight;
   const int lda = depth + padding;
-  const auto a = random_values<float>(size((rows - 1) * lda + depth), 1);
+  auto a = random_values<float>(size((rows - 1) * lda + depth), 1);
   const auto b = random_values<float>(size(columns * depth), 2);
-  const DeviceArray<float> a_device(a);
+  const DeviceArray<TA> a_device(stored<TA>(a));
   const DeviceArray<Weight> b_device(pad_rows<Weight>(b, columns, depth, 16));
-  DeviceArray<float> workspace(size(static_cast<int>(gemm_workspace_size(rows, columns, 1, splits))));
+  DeviceArray<float> workspace(size(static_cast<int>(gemm_workspace_size(rows, columns, 1, kParts))));
   Recorded<float> result(rows, columns);
-  Queue queue;
+  CountingQueue queue;
   gemm<P, kTile>(queue, rows, columns, depth, a_device.data(), lda, b_device.data(), (depth + 15) / 16 * 16,
-                 GemmBatch{}, SplitDepth{splits, workspace.data()}, result.epilogue<kLanesTaken>());
+                 GemmBatch{}, SplitDepth<kParts>{workspace.data()}, result.epilogue<kLanesTaken>());
   expect_no_error(queue);
   Reference reference;
   add_reference(reference, rows, columns, depth, a.data(), lda, b.data());
@@ -99,6 +98,29 @@ TEST(CudaGemm, Tf32) { check_sizes<Precision::kTf32, Tile::k64x64>(); }
 TEST(CudaGemm, Fp16) { check_sizes<Precision::kFp16, Tile::k64x64>(); }
 TEST(CudaGemm, Bf16) { check_sizes<Precision::kBf16, Tile::k64x64>(); }
 
+// A as memory holds it in 16 bits, by copies of 16, 8, 4 and 2 bytes.
+template <Precision P, Tile kTile, class T>
+void check_stored_sizes() {
+  for (const int size : kAwkward) {
+    check_product<P, kTile, 4, T>(size, 33, 24);
+    check_product<P, kTile, 4, T>(17, size, 40);
+    check_product<P, kTile, 4, T>(17, 9, size, (8 - size % 8) % 8);
+    check_product<P, kTile, 4, T>(9, 65, size, (4 - size % 4) % 4);
+    check_product<P, kTile, 4, T>(9, 65, size, (2 - size % 2) % 2);
+    check_product<P, kTile, 4, T>(9, 65, size, 1);
+  }
+  check_product<P, kTile, 4, T, 3>(70, 130, 600);
+}
+TEST(CudaGemm, StoredFp16) {
+  check_stored_sizes<Precision::kFp16, Tile::k64x64, Half>();
+  check_product<Precision::kFp16, Tile::k16x64, 4, Half>(33, 130, 72);
+  check_product<Precision::kFp16, Tile::k32x64, 4, Half>(33, 130, 72);
+  check_product<Precision::kFp16, Tile::k128x32, 4, Half>(257, 66, 72);
+  check_product<Precision::kFp16, Tile::k128x64, 4, Half>(257, 130, 72);
+  check_product<Precision::kFp16, Tile::k128x128, 4, Half>(257, 130, 72);
+}
+TEST(CudaGemm, StoredBf16) { check_stored_sizes<Precision::kBf16, Tile::k32x64, BFloat16>(); }
+
 TEST(CudaGemm, LongDepth) {
   check_product<Precision::kFp32, Tile::k64x64>(65, 65, 1031, 1);
   check_product<Precision::kFp16, Tile::k32x64>(33, 65, 1032);
@@ -112,12 +134,12 @@ TEST(CudaGemm, FewerLanes) {
 }
 
 TEST(CudaGemm, SplitDepthIsDeterministic) {
-  for (const int splits : {2, 3, 5}) {
-    check_product<Precision::kFp32, Tile::k64x64>(49, 70, 600, 0, splits);
-    check_product<Precision::kFp32, Tile::k16x64>(16, 33, 130, 1, splits);
-  }
-  // More parts than there are slabs.
-  check_product<Precision::kFp16, Tile::k16x64>(16, 33, 20, 0, 4);
+  check_product<Precision::kFp32, Tile::k64x64, 4, float, 2>(49, 70, 600);
+  check_product<Precision::kFp32, Tile::k64x64, 4, float, 5>(49, 70, 600);
+  check_product<Precision::kFp32, Tile::k16x64, 4, float, 3>(16, 33, 130, 1);
+  // More parts than there are slabs, and several tiles.
+  check_product<Precision::kFp16, Tile::k16x64, 4, float, 4>(16, 33, 20);
+  check_product<Precision::kFp16, Tile::k16x64, 4, Half, 8>(50, 200, 300, 4);
 }
 
 // What is not finite arrives: an infinite factor has no rest, and the rounding of the NaN that arithmetic
@@ -218,10 +240,10 @@ void check_batch(int rows, int columns, int depth, int outer, int inner, bool is
   Queue queue;
   if constexpr (kIsColumns) {
     gemm<P, kTile>(queue, rows, columns, depth, a_device.data(), depth, b_device.data(), depth, batch,
-                   SplitDepth{}, result.epilogue<4>());
+                   SplitDepth<>{}, result.epilogue<4>());
   } else {
     gemm_strided<P, kTile>(queue, rows, columns, depth, a_device.data(), depth, b_device.data(), columns, 1,
-                           batch, SplitDepth{}, result.epilogue<4>());
+                           batch, SplitDepth<>{}, result.epilogue<4>());
   }
   expect_no_error(queue);
   Reference reference;
@@ -264,12 +286,59 @@ TEST(CudaGemm, AnyStrides) {
   Recorded<float> result(rows, columns);
   Queue queue;
   gemm_strided<Precision::kFp32, Tile::k16x64>(queue, rows, columns, depth, a_device.data(), depth,
-                                               b_device.data(), 6 * columns, 2, GemmBatch{}, SplitDepth{},
+                                               b_device.data(), 6 * columns, 2, GemmBatch{}, SplitDepth<>{},
                                                result.epilogue<4>());
   expect_no_error(queue);
   Reference reference;
   add_reference(reference, rows, columns, depth, a.data(), depth, b.data());
   result.check(reference.sums, reference.magnitudes, PrecisionOf<Precision::kFp32>::kTolerance);
+}
+
+// Rows less their mean, as the blocks make them.
+struct CentredRows {
+  const float* x;
+  int rows, depth;
+  GCRT_DEVICE void operator()(float* y, std::ptrdiff_t scratch) const {
+    auto group = make_group<kGemvThreads>(scratch);
+    for (int m = 0; m < rows; ++m) {
+      const float* const row = x + m * depth;
+      const float mean = reduce_add<float, 4>(
+                             group, depth, [&](auto lane, std::ptrdiff_t k) { return load(lane, row + k); }) /
+                         static_cast<float>(depth);
+      vectorize<4>(group, depth, [&](auto lane, std::ptrdiff_t k) {
+        store(lane, y + m * depth + k, load(lane, row + k) - splat(lane, mean));
+      });
+    }
+  }
+};
+
+template <Precision P, Tile kTile>
+void check_made_rows(int rows, int columns, int depth) {
+  SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " x " << depth);
+  using Weight = typename PrecisionOf<P>::Weight;
+  auto a = random_values<float>(size(rows * depth), 1);
+  const auto b = random_values<float>(size(columns * depth), 2);
+  const DeviceArray<float> a_device(a);
+  const DeviceArray<Weight> b_device(pad_rows<Weight>(b, columns, depth, 16));
+  Recorded<float> result(rows, columns);
+  Queue queue;
+  gemv_of_rows<P, kTile>(queue, rows, columns, depth, CentredRows{a_device.data(), rows, depth},
+                         b_device.data(), (depth + 15) / 16 * 16, result.epilogue<4>());
+  expect_no_error(queue);
+  for (int m = 0; m < rows; ++m) {
+    float sum = 0;
+    for (int k = 0; k < depth; ++k) sum += a[size(m * depth + k)];
+    for (int k = 0; k < depth; ++k) a[size(m * depth + k)] -= sum / static_cast<float>(depth);
+  }
+  Reference reference;
+  add_reference(reference, rows, columns, depth, a.data(), depth, b.data());
+  result.check(reference.sums, reference.magnitudes, PrecisionOf<P>::kTolerance);
+}
+TEST(CudaGemv, RowsThatBlocksMake) {
+  for (const int depth : {4, 36, 132, 1028}) {
+    check_made_rows<Precision::kFp32, Tile::kGemv1>(1, 77, depth);
+    check_made_rows<Precision::kFp16, Tile::kGemv4>(3, 9, depth);
+  }
 }
 
 TEST(CudaGemm, ModelFitsDevices) {
@@ -290,9 +359,9 @@ TEST(CudaGemm, ModelFitsDevices) {
   EXPECT_LE(plan_gemm(h100, Precision::kFp32, 8192, 8192, 4096).tile, Tile::k128x32);
   // Weights count at their size: where reading bounds a product, those of 16 bits take less time.
   const auto time = [&](int bytes) {
-    return tile_microseconds(h100, Precision::kFp16, Tile::k16x64, 1, 16, 65536, 8192, 1, bytes);
+    return tile_microseconds(h100, Precision::kFp16, Tile::k16x64, 1, 16, 65536, 8192, 1, {2, bytes});
   };
-  EXPECT_LT(time(weight_bytes(Precision::kFp16)), 0.7 * time(activation_bytes(Precision::kFp16)));
+  EXPECT_LT(time(weight_bytes(Precision::kFp16)), 0.7 * time(4));
   EXPECT_TRUE(fits_registers(device_model(75), Precision::kFp32, Tile::k128x128));
 }
 

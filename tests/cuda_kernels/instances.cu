@@ -44,10 +44,10 @@ struct TypicalIntegerEpilogue {
 
 }  // namespace
 
-template <Precision P, Tile kTile, class TW>
-void products(Queue& queue, const float* a, const TW* w, float* y, float* workspace) {
+template <Precision P, Tile kTile, class TW, class TA = float>
+void products(Queue& queue, const TA* a, const TW* w, float* y, float* workspace) {
   const TypicalEpilogue<float> epilogue{y, y, y, 64};
-  gemm<P, kTile>(queue, 64, 64, 64, a, 64, w, 64, GemmBatch{}, SplitDepth{2, workspace}, epilogue);
+  gemm<P, kTile>(queue, 64, 64, 64, a, 64, w, 64, GemmBatch{}, SplitDepth<2>{workspace}, epilogue);
   if constexpr (!is_gemv(kTile)) {
     ConvShape s{};
     conv2d<P, kTile>(queue, s, a, w, epilogue);
@@ -62,15 +62,19 @@ template void products<Precision::kFp32, Tile::kGemv1>(Queue&, const float*, con
 template void products<Precision::kFp32, Tile::kGemv8>(Queue&, const float*, const float*, float*, float*);
 template void products<Precision::kTf32, Tile::k128x128>(Queue&, const float*, const Tf32*, float*, float*);
 template void products<Precision::kFp16, Tile::k128x128>(Queue&, const float*, const Half*, float*, float*);
+template void products<Precision::kFp16, Tile::k128x128, Half, Half>(Queue&, const Half*, const Half*, float*,
+                                                                     float*);
+template void products<Precision::kBf16, Tile::k16x64, BFloat16, BFloat16>(Queue&, const BFloat16*,
+                                                                           const BFloat16*, float*, float*);
 template void products<Precision::kFp16, Tile::kGemv8>(Queue&, const float*, const Half*, float*, float*);
 template void products<Precision::kBf16, Tile::k64x64>(Queue&, const float*, const BFloat16*, float*, float*);
 
 void strided(Queue& queue, const float* a, float* y) {
   const TypicalEpilogue<float> epilogue{y, y, y, 64};
-  gemm_strided<Precision::kFp32, Tile::k64x64>(queue, 64, 64, 64, a, 64, a, 64, 1, GemmBatch{}, SplitDepth{},
-                                               epilogue);
-  gemm_strided<Precision::kFp16, Tile::k128x64>(queue, 64, 64, 64, a, 64, a, 64, 1, GemmBatch{}, SplitDepth{},
-                                                epilogue);
+  gemm_strided<Precision::kFp32, Tile::k64x64>(queue, 64, 64, 64, a, 64, a, 64, 1, GemmBatch{},
+                                               SplitDepth<>{}, epilogue);
+  gemm_strided<Precision::kFp16, Tile::k128x64>(queue, 64, 64, 64, a, 64, a, 64, 1, GemmBatch{},
+                                                SplitDepth<>{}, epilogue);
 }
 
 void windows(Queue& queue, const ConvShape& s, const float* x, float* y, const Half* w) {
@@ -89,7 +93,7 @@ void integers(Queue& queue, const ConvShape& s, const TX* x, const TW* w, const 
               const float* scale, std::int8_t* y) {
   const TypicalIntegerEpilogue epilogue{scale, y, 64};
   gemm_integer<kTile>(queue, 64, 64, 64, x, 64, w, 64, offsets, epilogue);
-  conv2d_integer<kTile>(queue, s, x, w, offsets, TX{3}, SplitDepth{}, epilogue);
+  conv2d_integer<kTile>(queue, s, x, w, offsets, TX{3}, SplitDepth<>{}, epilogue);
   if constexpr (sizeof(TW) == 2) {
     depthwise2d_integer<DepthwiseWindow::k3>(queue, s, x, w, offsets, TX{3}, epilogue);
   }
@@ -101,20 +105,30 @@ template void integers<Tile::k64x64>(Queue&, const ConvShape&, const std::int8_t
 template void integers<Tile::k64x64>(Queue&, const ConvShape&, const std::uint8_t*, const std::int16_t*,
                                      const std::int32_t*, const float*, std::int8_t*);
 
-template <Precision P, AttentionTile kTile, int kSize, AttentionMaskKind kMask>
-void attend(Queue& queue, const AttentionShape& s, const float* x, float* y, const AttentionMask& mask) {
+template <Precision P, AttentionTile kTile, int kSize, AttentionMaskKind kMask, class T = float>
+void attend(Queue& queue, const AttentionShape& s, const T* x, float* y, const AttentionMask& mask) {
   const TypicalEpilogue<float> epilogue{y, y, y, 64};
-  attention<P, kTile, kSize, kSize, kMask>(queue, s, x, x, x, mask, SplitDepth{2, y}, epilogue);
+  attention<P, kTile, kSize, kSize, kMask>(queue, s, x, x, x, mask, SplitDepth<2>{y}, epilogue);
 }
 template void attend<Precision::kFp32, AttentionTile::k64, 64, AttentionMaskKind::kNone>(
     Queue&, const AttentionShape&, const float*, float*, const AttentionMask&);
 template void attend<Precision::kFp32, AttentionTile::k64, 128, AttentionMaskKind::kAdditive>(
     Queue&, const AttentionShape&, const float*, float*, const AttentionMask&);
-template void attend<Precision::kFp32, AttentionTile::k64, 256, AttentionMaskKind::kNone>(
+template void attend<Precision::kFp32, AttentionTile::k16ByKeys, 128, AttentionMaskKind::kAdditive>(
+    Queue&, const AttentionShape&, const float*, float*, const AttentionMask&);
+template void attend<Precision::kFp32, AttentionTile::k16ByColumns, 256, AttentionMaskKind::kAdditive>(
     Queue&, const AttentionShape&, const float*, float*, const AttentionMask&);
 template void attend<Precision::kFp16, AttentionTile::k64, 128, AttentionMaskKind::kBoolean>(
     Queue&, const AttentionShape&, const float*, float*, const AttentionMask&);
-template void attend<Precision::kTf32, AttentionTile::k16, 64, AttentionMaskKind::kAdditive>(
+template void attend<Precision::kFp16, AttentionTile::k64, 64, AttentionMaskKind::kAdditive, Half>(
+    Queue&, const AttentionShape&, const Half*, float*, const AttentionMask&);
+template void attend<Precision::kFp16, AttentionTile::k16ByKeys, 64, AttentionMaskKind::kNone, Half>(
+    Queue&, const AttentionShape&, const Half*, float*, const AttentionMask&);
+template void attend<Precision::kBf16, AttentionTile::k64, 256, AttentionMaskKind::kAdditive, BFloat16>(
+    Queue&, const AttentionShape&, const BFloat16*, float*, const AttentionMask&);
+template void attend<Precision::kFp16, AttentionTile::k16ByColumns, 512, AttentionMaskKind::kAdditive, Half>(
+    Queue&, const AttentionShape&, const Half*, float*, const AttentionMask&);
+template void attend<Precision::kTf32, AttentionTile::k16ByKeys, 64, AttentionMaskKind::kAdditive>(
     Queue&, const AttentionShape&, const float*, float*, const AttentionMask&);
 
 }  // namespace GCRT_NAMESPACE

@@ -35,10 +35,10 @@ double wrapped(double sum, std::int32_t offset) {
       static_cast<std::uint32_t>(static_cast<std::int64_t>(sum)) + static_cast<std::uint32_t>(offset)));
 }
 
-template <Tile kTile, class TX, class TW, int kLanesTaken = 4>
-void check_product(int rows, int columns, int depth, int padding = 0, int splits = 1) {
+template <Tile kTile, class TX, class TW, int kLanesTaken = 4, int kParts = 1>
+void check_product(int rows, int columns, int depth, int padding = 0) {
   SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " x " << depth << " + " << padding
-                                    << " in " << splits);
+                                    << " in " << kParts);
   const int lda = depth + padding;
   const auto a = random_values<TX>(size((rows - 1) * lda + depth), 1);
   const auto b = random_weights<TW>(size(columns * depth));
@@ -46,12 +46,12 @@ void check_product(int rows, int columns, int depth, int padding = 0, int splits
   const DeviceArray<TX> a_device(a);
   const DeviceArray<TW> b_device(pad_integer_rows(b, columns, depth));
   const DeviceArray<std::int32_t> offsets_device(offsets);
-  DeviceArray<float> workspace(size(gemm_workspace_size(rows, columns, 1, splits)));
+  DeviceArray<float> workspace(size(gemm_workspace_size(rows, columns, 1, kParts)));
   Recorded<std::int32_t> result(rows, columns);
-  Queue queue;
+  CountingQueue queue;
   gemm_integer<kTile>(queue, rows, columns, depth, a_device.data(), lda, b_device.data(),
                       integer_weight_stride(depth), offsets_device.data(),
-                      SplitDepth{splits, workspace.data()}, result.epilogue<kLanesTaken>());
+                      SplitDepth<kParts>{workspace.data()}, result.epilogue<kLanesTaken>());
   expect_no_error(queue);
   std::vector<double> expected;
   for (int m = 0; m < rows; ++m) {
@@ -84,12 +84,12 @@ TEST(CudaGemmInteger, OtherTiles) {
   check_product<Tile::k128x128, std::uint8_t, std::int8_t, 1>(150, 130, 65);
 }
 TEST(CudaGemmInteger, SplitDepth) {
-  check_product<Tile::k16x64, std::uint8_t, std::int8_t>(9, 33, 500, 0, 3);
-  check_product<Tile::k32x64, std::int8_t, std::int16_t>(20, 18, 500, 12, 4);
+  check_product<Tile::k16x64, std::uint8_t, std::int8_t, 4, 3>(9, 33, 500);
+  check_product<Tile::k32x64, std::int8_t, std::int16_t, 4, 4>(20, 18, 500, 12);
 }
 
-template <class TX, class TW, Tile kTile = Tile::k64x64, bool kIsPointwise = false>
-void check_conv(const ConvCase& c, TX border, int splits = 1) {
+template <class TX, class TW, Tile kTile = Tile::k64x64, bool kIsPointwise = false, int kParts = 1>
+void check_conv(const ConvCase& c, TX border) {
   const ConvShape s = shape_of(c);
   SCOPED_TRACE(::testing::Message() << s.in_h << " x " << s.in_w << " x " << s.in_c << " to " << s.out_h
                                     << " x " << s.out_w << " x " << s.out_c << ", kernel " << s.kernel_h
@@ -101,10 +101,10 @@ void check_conv(const ConvCase& c, TX border, int splits = 1) {
   const DeviceArray<TX> x_device(x);
   const DeviceArray<TW> w_device(pad_integer_rows(w, s.out_c, depth));
   const DeviceArray<std::int32_t> offsets_device(offsets);
-  DeviceArray<float> workspace(size(conv2d_workspace_size(s, splits)));
+  DeviceArray<float> workspace(size(conv2d_workspace_size(s, kParts)));
   Recorded<std::int32_t> result(output_pixels(s), s.out_c);
-  const SplitDepth split{splits, workspace.data()};
-  Queue queue;
+  const SplitDepth<kParts> split{workspace.data()};
+  CountingQueue queue;
   if constexpr (kIsPointwise) {
     conv2d_integer_pointwise<kTile>(queue, s, x_device.data(), w_device.data(), offsets_device.data(), split,
                                     result.epilogue<4>());
@@ -147,7 +147,7 @@ TEST(CudaConvInteger, GroupsSlicesAndSplits) {
     c.batch = 2;
     check_conv<std::uint8_t, std::int8_t>(c, 3);
     c.pixel_padding = 5;
-    check_conv<std::uint8_t, std::int8_t, Tile::k32x64>(c, 3, 2);
+    check_conv<std::uint8_t, std::int8_t, Tile::k32x64, false, 2>(c, 3);
   }
 }
 

@@ -1,5 +1,5 @@
-// The kernels of recurrences, linear attention, TopK, scatters and running sums as emitted projects instantiate
-// them, for nvcc: compiled for every architecture, never run.
+// The kernels of recurrences, linear attention, TopK, scatters and running sums as emitted projects
+// instantiate them, for nvcc: compiled for every architecture, never run.
 #include "gcrt/cuda/library.h"
 #include "gcrt/cuda/linear_attention.h"
 #include "gcrt/cuda/rnn.h"
@@ -11,15 +11,15 @@
 namespace GCRT_NAMESPACE {
 
 void recurrences(Queue& q, RnnShape s, RnnOperands o, RnnOptions op) {
-  lstm<Tile::k16x64, RnnTile<1, 12>, true>(q, s, o, op, 4, {});
-  lstm<Tile::k16x64, RnnTile<4, 8>, false>(q, s, o, op, 4, {});
-  lstm<Tile::kGemv1, RnnTile<4, 0>, true>(q, s, o, op, 4, {});
-  gru<Tile::kGemv1, RnnTile<4, 4>, true>(q, s, o, op, 4, {});
-  gru<Tile::kGemv1, RnnTile<1, 6>, false>(q, s, o, op, 4, {});
-  gru<Tile::kGemv1, RnnTile<1, 0>, false>(q, s, o, op, 4, {});
-  gru_linear<Tile::kGemv1, RnnTile<4, 8>, false>(q, s, o, op, 4, {});
-  rnn<Tile::kGemv1, RnnTile<1, 12>, false>(q, s, o, op, 4, {});
-  lstm<Tile::k16x64, RnnTile<1, 12>, false>(q, s, o, op, 4, {});
+  lstm<Tile::k16x64, RnnTile<1, 12>, true>(q, s, o, op, 4, SplitDepth<>{});
+  lstm<Tile::k16x64, RnnTile<4, 8>, false>(q, s, o, op, 4, SplitDepth<>{});
+  lstm<Tile::kGemv1, RnnTile<4, 0>, true>(q, s, o, op, 4, SplitDepth<>{});
+  gru<Tile::kGemv1, RnnTile<4, 4>, true>(q, s, o, op, 4, SplitDepth<>{});
+  gru<Tile::kGemv1, RnnTile<1, 6>, false>(q, s, o, op, 4, SplitDepth<>{});
+  gru<Tile::kGemv1, RnnTile<1, 0>, false>(q, s, o, op, 4, SplitDepth<>{});
+  gru_linear<Tile::kGemv1, RnnTile<4, 8>, false>(q, s, o, op, 4, SplitDepth<>{});
+  rnn<Tile::kGemv1, RnnTile<1, 12>, false>(q, s, o, op, 4, SplitDepth<>{});
+  lstm<Tile::k16x64, RnnTile<1, 12>, false>(q, s, o, op, 4, SplitDepth<>{});
 }
 
 template <class E>

@@ -147,15 +147,18 @@ WAITS = [("gemv_kernel", check_waits, 1), ("tile_kernel", check_waits, 1)]
 GATES = [
     ("slab_kernelILNS_9PrecisionE0", check_slab, 220),
     ("slab_kernelILNS_9PrecisionE1", check_slab, 80),
-    ("slab_kernelILNS_9PrecisionE2", check_slab, 30),
-    ("slab_kernelILNS_9PrecisionE3", check_slab, 30),
+    ("slab_kernelILNS_9PrecisionE2Ef", check_slab, 30),
+    ("slab_kernelILNS_9PrecisionE3Ef", check_slab, 30),
+    ("slab_kernelILNS_9PrecisionE2ENS_4Half", check_slab, 20),
+    ("slab_kernelILNS_9PrecisionE3ENS_8BFloat16", check_slab, 20),
     ("copy_kernelINS_11DenseSourceIf", check_copies, 12),
     ("copy_kernelINS_11DenseSourceINS_4Half", check_copies, 12),
     ("copy_kernelINS_10ConvSourceIf", check_copies, 12),
+    ("copy_kernelINS_10ConvSourceINS_4Half", check_copies, 15),  # two to a slab: what both share weighs more
     ("BatchedOutputINS_16ResidualEpilogue", check_epilogue, 4),
-    ("gemv_kernelILi1ENS_4Half", check_loads, 4),
-    ("gemv_kernelILi1ENS_8BFloat16", check_loads, 4),
-    ("gemv_kernelILi1Ef", check_loads, 4),
+    ("gemv_kernelILi1ENS_12RowsInMemoryIfEENS_4Half", check_loads, 4),
+    ("gemv_kernelILi1ENS_12RowsInMemoryIfEENS_8BFloat16", check_loads, 4),
+    ("gemv_kernelILi1ENS_12RowsInMemoryIfEEf", check_loads, 4),
 ]
 
 

@@ -25,6 +25,8 @@ void slab_kernel(float* y, int slabs) {
 }
 template __global__ void slab_kernel<Precision::kFp16, float, Half>(float*, int);
 template __global__ void slab_kernel<Precision::kBf16, float, BFloat16>(float*, int);
+template __global__ void slab_kernel<Precision::kFp16, Half, Half>(float*, int);
+template __global__ void slab_kernel<Precision::kBf16, BFloat16, BFloat16>(float*, int);
 template __global__ void slab_kernel<Precision::kTf32, float, Tf32>(float*, int);
 template __global__ void slab_kernel<Precision::kFp32, float, float>(float*, int);
 
@@ -46,6 +48,7 @@ void copy_kernel(Source source, int slabs) {
 template __global__ void copy_kernel<DenseSource<float>>(DenseSource<float>, int);
 template __global__ void copy_kernel<DenseSource<Half>>(DenseSource<Half>, int);
 template __global__ void copy_kernel<ConvSource<float>>(ConvSource<float>, int);
+template __global__ void copy_kernel<ConvSource<Half>>(ConvSource<Half>, int);
 
 struct PlainEpilogue {
   static constexpr int kMaxLanes = 4;

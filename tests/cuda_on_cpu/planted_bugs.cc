@@ -174,6 +174,24 @@ void forget_the_tail(const float* x, float* y) {
   if (!Bug || rank < 100) y[rank] = x[rank];
 }
 
+// Four parts of a sum, each of which arrives at a counter; who comes last hands all of them on. The planted
+// one arrives before its part is in memory.
+template <bool Early>
+GCRT_GLOBAL(kThreads)
+void join_parts(const float* x, float* y) {
+  GCRT_DYNAMIC_SHARED(float, shared);
+  constexpr int parts = 4;
+  const int rank = thread_rank();
+  auto* const counter = reinterpret_cast<std::uint32_t*>(shared + kThreads);
+  if (rank == 0) *counter = 0;
+  for (int part = 0; part < parts; ++part) {
+    if (Early && arrives_last(counter, parts)) break;
+    if (rank / 32 == part) shared[rank] = x[rank];
+    if (!Early && arrives_last(counter, parts)) break;
+  }
+  y[rank] = shared[rank] + static_cast<float>(*counter);
+}
+
 struct Case {
   const char* name;
   void (*right)(const float*, float*);
@@ -198,6 +216,7 @@ const Case kCases[] = {
     {"no_shared", &copy_through_shared, &copy_through_shared, kBytes, 0, 0},
     {"misaligned_load", &load_packs<0>, &load_packs<1>, 0, 0, 0},
     {"misaligned_copy", &copy_misaligned<0>, &copy_misaligned<2>, kBytes, kBytes, 0},
+    {"arrives_before_its_sums", &join_parts<false>, &join_parts<true>, kBytes + 16, kBytes + 16, 0},
     {"deadlock", &wait_apart<false>, &wait_apart<true>, 0, 0, 0},
     {"two_meetings", &meet_in_two_places<false>, &meet_in_two_places<true>, 0, 0, 0},
     {"missing_lane", &multiply_without_lane<false>, &multiply_without_lane<true>, 0, 0, 0},

@@ -239,7 +239,7 @@ void bench_attention(const char* name, int tokens, double ceiling) {
   const StoreEpilogue epilogue{y.data(), kSize, std::ptrdiff_t{tokens} * kSize};
   const Time time = measure([&](Queue& queue, int) {
     attention<P, AttentionTile::k64, kSize, kSize, AttentionMaskKind::kNone>(
-        queue, shape, q.data(), k.data(), v.data(), AttentionMask{}, SplitDepth{}, epilogue);
+        queue, shape, q.data(), k.data(), v.data(), AttentionMask{}, SplitDepth<>{}, epilogue);
   });
   report("attention " + std::string(name) + " 1x12x" + std::to_string(tokens) + "x64", "TFLOP/s", time,
          4.0 * kHeads * tokens * tokens * kSize, ceiling);

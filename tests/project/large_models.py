@@ -5,9 +5,12 @@
 """
 
 import json
+import os
+import re
 import sys
 
-from support import ROOT, check, contains, equal, run_main
+from cuda import nvcc
+from support import ROOT, Skip, check, contains, equal, flags, run_main
 
 sys.path.insert(0, str(ROOT / "tests" / "bench"))
 
@@ -17,6 +20,11 @@ CONVOLUTIONAL = ("resnet18", "mobilenet_v2", "efficientnet_b0")
 MOST_KERNELS = {"resnet50": (0, 17), "bert_base": (7, 7), "vit_b16": (7, 8), "gpt2_decode": (9, 5)}
 TO_SPARE_MEMORY = {("gpt2_decode", "cpp"): 2}  # more of a layer
 LAYERS = 2
+# Most kernels that one run starts, of the models at their full size for sm_90a in fp16. BERT: 7 for each of 12 layers, and
+# embeddings, their norm, the mask and the pooler. ViT: and its patches in four, the last norm and the head. A step of GPT-2: 5 for each of 12 layers, and 2 for its cache, which the
+# caller holds and which is carried along; embeddings and logits.
+MOST_LAUNCHES = {"resnet50": 58, "bert_base": 7 * 12 + 4, "vit_b16": 7 * 12 + 6, "gpt2_decode": 7 * 12 + 2}
+ARCHITECTURES = ("80", "87", "90a", "120") if os.environ.get("GCOMPILE_LONG_TESTS") == "1" else ("80",)
 
 
 def write(world, *models):
@@ -85,6 +93,67 @@ def case_vit_b16_cuda(world):
 
 def case_gpt2_decode_cuda(world):
     verify(world, "gpt2_decode", "--target", "cuda", "--emulate")
+
+
+def launches_of(world, name):
+    """Of one run of the model at its full size in fp16, by layers, and the list of them."""
+    world.run(["/usr/bin/python3", ROOT / "tests" / "bench" / "big_models.py", "--out", world.path("models"), name])
+    model, dump = world.path("models") / name / "model.onnx", world.path("dump")
+    try:
+        world.compile(model, world.path("big"), "--target", "cuda", "--arch", "sm_90a", "--precision", "fp16", "--dim", "batch=1",
+                      "--dump-dir", dump)
+    finally:
+        model.unlink()
+    layers = json.loads((dump / "program.json").read_text())["report"]["layers"]
+    return sum(layer["launches"] for layer in layers), "\n".join(
+        f"{layer['launches']} {layer['family']}: {layer['origins']}" for layer in layers)
+
+
+def check_launches(world, name):
+    count, listed = launches_of(world, name)
+    print(f"         {name}: {count} launches", flush=True)
+    check(count <= MOST_LAUNCHES[name], f"{count} launches, at most {MOST_LAUNCHES[name]}:\n{listed}")
+    check_local_memory(world, world.path("big"))
+
+
+def check_local_memory(world, project):
+    """No kernel keeps anything in local memory. Where nvcc is missing, it says so; all architectures take minutes."""
+    try:
+        compiler = nvcc()
+    except Skip as missing:
+        print(f"         local memory is not looked at: {missing}", flush=True)
+        return
+    known = world.run([compiler, "--list-gpu-code"]).stdout
+    targets = [flag for number in ARCHITECTURES if f"sm_{number.rstrip('a')}" in known
+               for flag in ("-gencode", f"arch=compute_{number},code=sm_{number}")]
+    check(targets, "nvcc knows none of the architectures")
+    kernels = 0
+    for source in sorted((project / "src").glob("*_kernels*.cu")):
+        done = world.run([compiler, "-std=c++17", "-O3", *flags("cuda"), "--threads", "2", *targets, "-Xptxas", "-v",
+                          f"-I{project}", f"-I{project}/include", "-c", source, "-o", world.path(f"{source.stem}.o")])
+        text = done.stdout + done.stderr
+        found = re.findall(r"Function properties for (\S+)\n\s*(\d+) bytes stack frame", text)
+        check(found, f"nvcc told nothing of {source.name}")
+        kernels += len(found)
+        for function, size in found:
+            equal(int(size), 0, f"{source.name}: bytes of local memory in {function}")
+    print(f"         no local memory in {kernels} kernels of {len(targets) // 2} architectures", flush=True)
+
+
+def case_launches_resnet50(world):
+    check_launches(world, "resnet50")
+
+
+def case_launches_vit_b16(world):
+    check_launches(world, "vit_b16")
+
+
+def case_launches_bert_base(world):
+    check_launches(world, "bert_base")
+
+
+def case_launches_gpt2_decode(world):
+    check_launches(world, "gpt2_decode")
 
 
 def case_kernels(world):

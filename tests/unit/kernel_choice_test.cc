@@ -379,9 +379,10 @@ TEST(Choice, AForcedFamilyIsTheOnlyOneAsked) {
   EXPECT_TRUE(rank(problem_of_node(graph), Machine{}, find_family("conv.integer")).taken.empty());
 }
 
-TEST(Choice, AttentionHasHeadsUpTo256) {
+TEST(Choice, AttentionHasHeadsUpTo256And512) {
   for (const Target target : {Target::kCpp, Target::kCuda}) {
-    for (const std::int64_t size : {256, 257}) {
+    const std::int64_t most = target == Target::kCpp ? 256 : 512;
+    for (const std::int64_t size : {most, most + 1}) {
       ir::Problem problem;
       ir::AttentionWork work;
       work.heads = work.key_heads = {2};
@@ -391,7 +392,7 @@ TEST(Choice, AttentionHasHeadsUpTo256) {
       const Shape shape = {2, 8, size};
       problem.operands.assign(3, {true, ElementType::kFloat32, shape, ir::row_major_strides(shape), {}});
       problem.results = {problem.operands[0]};
-      EXPECT_EQ(rank(problem, default_machine(target)).taken.empty(), size > 256) << size;
+      EXPECT_EQ(rank(problem, default_machine(target)).taken.empty(), size > most) << size;
     }
   }
 }

@@ -1,17 +1,14 @@
 // Fused attention: softmax(Q K^T * scale + mask) V in one pass over the keys, without a matrix of scores.
 //
-// A block takes 16 or 64 rows of queries, a warp 16 of them, and walks over tiles of keys with a running
-// maximum and a running sum per row (online softmax, in base 2). Scores stay in registers: the sums of Q K^T
-// lie in the fragments as the left operand of the product with V wants them, up to an order of the keys that
-// V follows. The heads that share keys and values (grouped queries) are rows of the same product. Where rows
-// are few, parts of the keys go to blocks of their own, and a second kernel joins them in order.
+// A block takes 16 or 64 rows of queries and walks over tiles of keys with a running maximum and a running
+// sum per row (online softmax, in base 2). Its warps divide the rows, the keys of a tile, or the columns of
+// the result (AttentionTile). Scores stay in registers: the sums of Q K^T lie in the fragments as the left
+// operand of the product with V wants them, up to an order of the keys that V follows. The heads that share
+// keys and values (grouped queries) are rows of the same product. What warps or blocks make of their keys is
+// joined in order: in shared memory, then by the block that ends last.
 #pragma once
 
-#include <cmath>
-
-#include "gcrt/attention_limit.h"
-#include "gcrt/cuda/attention_plan.h"
-#include "gcrt/cuda/tile_kernel.h"
+#include "gcrt/cuda/attention_join.h"
 
 namespace GCRT_NAMESPACE {
 
@@ -36,26 +33,6 @@ struct AttentionMask {
   std::ptrdiff_t key = 0;
 };
 
-// Partial results of one part of the keys: weighted sums [part][row][stride], then maximum and sum of each
-// row.
-struct AttentionParts {
-  float* sums;
-  float* statistics;
-  std::ptrdiff_t stride;
-  int splits;
-  int split_keys;  // per part
-};
-
-// Which head and query a row is.
-struct AttentionRow {
-  int head;
-  int query;
-};
-GCRT_INLINE AttentionRow attention_row(const AttentionShape& s, int kv_head, int row) {
-  const int in_group = row / s.queries;
-  return {kv_head * (s.heads / s.kv_heads) + in_group, row - in_group * s.queries};
-}
-
 // Scores of a warp as the left operand: quarter t of a row of 16 keys is keys 2t, 2t + 1, 2t + 8, 2t + 9.
 template <bool kIsShuffled, int kFragments>
 struct ScoreSlab {
@@ -77,66 +54,60 @@ struct ScoreSlab {
   }
 };
 
-// 16 rows of V from column `first` on as the right operand, in the same order of keys.
-template <int kStride>
+// 16 rows of V as the right operand, in the same order of keys, from column `first` on.
+template <class T, int kStride>
 struct ValueSlab {
   using Element = float;
-  const float* data;
+  const T* data;
   int first;
   GCRT_DEVICE void quarter(float (&values)[4], int n, int t) const {
     GCRT_UNROLL
     for (int i = 0; i < 4; ++i) {
-      values[i] = data[(2 * t + (i & 1) + 8 * (i >> 1)) * kStride + first + n];
+      values[i] = load_as_float(Lanes<1>{}, data + (2 * t + (i & 1) + 8 * (i >> 1)) * kStride + first + n);
     }
   }
 };
 
-// Starts the copy of four columns of a row of `size`; columns that do not exist become zeros.
-GCRT_DEVICE void copy_columns(float* shared, const float* row, int column, int size, std::ptrdiff_t stride,
-                              int bytes, bool exists) {
+// The fragments of N x 8 columns of V that is stored in the precision of the product.
+template <int N, class T, int kStride>
+GCRT_DEVICE void read_values(std::uint32_t (&columns)[N][2], const ValueSlab<T, kStride>& slab) {
+  static_assert(N % 2 == 0, "columns in pairs of eight");
+  const int lane = lane_rank();
+  const T* const from = slab.data + (lane & 15) * kStride + slab.first + (lane >> 4 << 3);
+  const void* addresses[N / 2];
+  std::uint32_t loaded[N / 2][4];
+  GCRT_UNROLL
+  for (int j = 0; j < N / 2; ++j) addresses[j] = from + j * 16;
+  ldmatrix_x4_several<true>(loaded, addresses);
+  GCRT_UNROLL
+  for (int j = 0; j < 2 * N; ++j) columns[j / 2][j % 2] = loaded[j / 4][j % 4];
+}
+
+// Starts the copy of 16 bytes of a row of `size`, from `column` on; what does not exist becomes zeros.
+template <class T>
+GCRT_DEVICE void copy_columns(T* shared, const T* row, int column, int size, std::ptrdiff_t stride, int bytes,
+                              bool exists) {
+  constexpr int kElements = 16 / static_cast<int>(sizeof(T));
   const int left = exists ? size - column : 0;
-  const int valid = left < 0 ? 0 : (left < 4 ? left : 4);
-  if (bytes == 16) {
-    cp_async<16>(shared, valid > 0 ? row + column : row, valid * 4);
+  const int valid = left < 0 ? 0 : (left < kElements ? left : kElements);
+  if (stride == 1) {
+    copy_chunk(shared, valid > 0 ? row + column : row, valid, bytes);
   } else {
     GCRT_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      cp_async<4>(shared + i, i < valid ? row + (column + i) * stride : row, i < valid ? 4 : 0);
+    for (int i = 0; i < kElements; ++i) {
+      const T* const from = i < valid ? row + (column + i) * stride : row;
+      if constexpr (sizeof(T) == 4) {
+        cp_async<4>(shared + i, from, i < valid ? 4 : 0);
+      } else {
+        shared[i] = i < valid ? *from : T{};
+      }
     }
   }
 }
-
-// The largest number of fragments of 8 columns, at most `most`, of which whole ones make up `size` columns.
-constexpr int attention_fragments(int size, int most) {
-  int fragments = most;
-  while (size / 8 % fragments != 0) --fragments;
-  return fragments;
-}
-
-template <AttentionTile kTile, int kHeadSize, int kValueSize>
-struct AttentionConfig {
-  static_assert(kHeadSize % 16 == 0 && kValueSize % 16 == 0, "attention_padded sizes");
-  static_assert(kHeadSize <= kAttentionLargestHead && kValueSize <= kAttentionLargestHead,
-                "larger heads do not fit into registers");
-  static constexpr int kRows = attention_rows(kTile);
-  static constexpr int kThreads = kRows * 2;
-  static constexpr int kKeys = attention_keys(kHeadSize, kValueSize);
-  static constexpr int kValueStride = attention_value_stride(kValueSize);
-  static constexpr int kResultStride = attention_result_stride(kValueSize);
-  static constexpr int kSharedBytes = attention_shared_bytes(kTile, kHeadSize, kValueSize);
-  static constexpr int kFragments = attention_fragments(kValueSize, kValueSize > 64 ? 2 : 8);  // of V at once
-  static constexpr int kChunks = kValueSize / 8 / kFragments;
-};
 
 // Bytes of one copy of each operand.
 struct AttentionCopies {
   int q, k, v;
-};
-
-// The running softmax of the two rows of a thread.
-struct SoftmaxState {
-  float largest[2];
-  float sum[2];  // of this thread's keys
 };
 
 struct TwoFloats {
@@ -187,14 +158,14 @@ GCRT_DEVICE TwoFloats update_softmax(float (&scores)[1][kFragments][4], SoftmaxS
 // Scales scores and hides what a row does not see. `first_row` is the thread's first row, the other 8 below.
 template <AttentionMaskKind kMask, int kFragments>
 GCRT_DEVICE void mask_scores(float (&scores)[1][kFragments][4], const AttentionShape& s,
-                             const AttentionMask& mask, int b, int kv_head, int first_row, int first_key,
-                             int end_key) {
+                             const AttentionGrid& grid, const AttentionMask& mask, int b, int kv_head,
+                             int first_row, int first_key, int end_key) {
   constexpr float kLog2E = 1.44269504f;
   const float scale = s.scale * kLog2E;
   GCRT_UNROLL
   for (int h = 0; h < 2; ++h) {
     const int row = first_row + 8 * h;
-    const AttentionRow at = attention_row(s, kv_head, row < s.rows() ? row : 0);
+    const AttentionRow at = attention_row(s, grid.group, kv_head, row < grid.rows ? row : 0);
     const int limit =
         s.is_causal && at.query + s.causal_offset + 1 < end_key ? at.query + s.causal_offset + 1 : end_key;
     const std::ptrdiff_t line = b * mask.batch + at.head * mask.head + at.query * mask.query;
@@ -222,235 +193,201 @@ GCRT_DEVICE void mask_scores(float (&scores)[1][kFragments][4], const AttentionS
   }
 }
 
-// The result of one block in shared memory goes to the epilogue, or as a part to the workspace.
-template <class Config, class E>
-GCRT_DEVICE void finish_attention(const AttentionShape& s, const AttentionParts& parts, const float* result,
-                                  int z, int part, int first_row, const E& epilogue) {
-  const int quads = (s.value_size + 3) / 4;
-  const int b = z / s.kv_heads;
-  for (int i = static_cast<int>(threadIdx.x); i < Config::kRows * quads; i += Config::kThreads) {
-    const int row = first_row + i / quads;
-    const int column = i % quads * 4;
-    if (row >= s.rows()) continue;
-    const float* const sums = result + (i / quads) * Config::kResultStride + column;
-    const auto values = [sums](auto lanes, int j) GCRT_LAMBDA_INLINE { return load(lanes, sums + j); };
-    const int count = s.value_size - column < 4 ? s.value_size - column : 4;
-    if (parts.splits > 1) {
-      const std::ptrdiff_t at = (std::ptrdiff_t{z} * parts.splits + part) * s.rows() + row;
-      store(Lanes<4>{}, parts.sums + at * parts.stride + column, load(Lanes<4>{}, sums));
-    } else {
-      const AttentionRow to = attention_row(s, z % s.kv_heads, row);
-      finish_columns(epilogue.at_batch(std::ptrdiff_t{b} * s.heads + to.head), values, count, to.query,
-                     column);
+// sums = sums * factor + the products of the scores with `kSlabs` slabs of V from column `first` on.
+template <Precision P, class Config, class TK, int kScores>
+GCRT_DEVICE void add_values(float (&sums)[1][Config::kFragments][4], const TwoFloats& factor,
+                            const float (&scores)[1][kScores][4], const TK* values, int first,
+                            LanePosition at) {
+  using Product = FloatProduct<P>;
+  constexpr int kFragments = Config::kFragments;
+  constexpr bool kIsStored = std::is_same<TK, StoredHalf<P>>::value && kHasTensorCores<P>;
+  typename Product::template Sums<1, kFragments> step;
+  if constexpr (!Product::kIsSplit) {
+    GCRT_UNROLL
+    for (int i = 0; i < 4 * kFragments; ++i) {
+      step.sums[0][i / 4][i % 4] = sums[0][i / 4][i % 4] * factor.value[i % 4 / 2];
     }
+  }
+  GCRT_UNROLL
+  for (int slab = 0; slab < kScores / 2; ++slab) {
+    const ScoreSlab<!kHasTensorCores<P>, kScores> slab_p{scores, slab};
+    const ValueSlab<TK, Config::kValueStride> slab_v{values + slab * 16 * Config::kValueStride, first};
+    if constexpr (kIsStored) {
+      std::uint32_t rows[1][4], columns[kFragments][2];
+      read_pairs<P>(rows[0][0], rows[0][2], slab_p, at.group, at.thread);
+      read_pairs<P>(rows[0][1], rows[0][3], slab_p, at.group + 8, at.thread);
+      read_values(columns, slab_v);
+      multiply_pairs<P>(step, rows, columns);
+    } else {
+      Product::multiply(step, slab_p, slab_v, at);
+    }
+  }
+  GCRT_UNROLL
+  for (int i = 0; i < 4 * kFragments; ++i) {
+    float& sum = sums[0][i / 4][i % 4];
+    const float value = step.value(0, i / 4, i % 4);
+    sum = Product::kIsSplit ? multiply_add(sum, factor.value[i % 4 / 2], value) : value;
   }
 }
 
 // blockIdx: x rows, y part of the keys, z batch and head of the keys.
-template <Precision P, class Config, AttentionMaskKind kMask, int kHeadSize, class E>
+template <Precision P, class Config, AttentionMaskKind kMask, int kParts, class TQ, class TK, class E>
 GCRT_GLOBAL_BLOCKS(Config::kThreads, 1)
-void attention_kernel(AttentionShape s, const float* q, const float* k, const float* v, AttentionMask mask,
-                      AttentionCopies copies, AttentionParts parts, E epilogue) {
+void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const TK* k, const TK* v,
+                      AttentionMask mask, AttentionCopies copies, E epilogue) {
   await_previous_grid();
   using Product = FloatProduct<P>;
   constexpr int kRows = Config::kRows;
   constexpr int kKeys = Config::kKeys;
-  constexpr int kSlabs = kHeadSize / 16;
-  GCRT_DYNAMIC_SHARED(float, shared);
-  float* const shared_q = shared;                        // [slab][row][16]
-  float* const shared_k = shared_q + kRows * kHeadSize;  // [slab][key][16]
-  float* const shared_v = shared_k + kKeys * kHeadSize;  // [key][kValueStride]
+  constexpr int kScores = Config::kWarpKeys / 8;
+  constexpr int kSlabs = Config::kHeadSize / 16;
+  constexpr int kElements = 16 / static_cast<int>(sizeof(TK));  // of a copy
+  GCRT_DYNAMIC_SHARED(unsigned char, shared);
+  TQ* const shared_q = reinterpret_cast<TQ*>(shared);                                // [slab][row][16]
+  TK* const shared_k = reinterpret_cast<TK*>(shared_q + kRows * Config::kHeadSize);  // [slab][key][16]
+  TK* const shared_v = shared_k + kKeys * Config::kHeadSize;                         // [key][kValueStride]
   const int thread = static_cast<int>(threadIdx.x);
   const LanePosition at = lane_position();
   const int z = static_cast<int>(blockIdx.z);
   const int b = z / s.kv_heads;
-  const int kv_head = z % s.kv_heads;
+  const int kv_head = z - b * s.kv_heads;
   const int first_row = static_cast<int>(blockIdx.x) * kRows;
-  const int warp_row = thread / 32 * 16;
+  const int warp = thread / 32;
+  const int warp_row = warp % Config::kWarps.rows * 16;
+  const int key_warp = warp % Config::kWarps.keys;
+  const int warp_key = key_warp * Config::kWarpKeys;
+  const int first_column = warp % Config::kWarps.columns * Config::kWarpColumns;
   const int part = static_cast<int>(blockIdx.y);
-  const int first_key = part * parts.split_keys;
-  int end_key = first_key + parts.split_keys < s.keys ? first_key + parts.split_keys : s.keys;
+  const int first_key = part * grid.split_keys;
+  int end_key = first_key + grid.split_keys < s.keys ? first_key + grid.split_keys : s.keys;
   if (s.is_causal) {
-    const int last = first_row + kRows < s.rows() ? first_row + kRows - 1 : s.rows() - 1;
-    const bool is_one_head = first_row / s.queries == last / s.queries;
-    const int seen = (is_one_head ? last % s.queries : s.queries - 1) + s.causal_offset + 1;
+    const int last = first_row + kRows < grid.rows ? first_row + kRows - 1 : grid.rows - 1;
+    const AttentionRow from = attention_row(s, grid.group, 0, first_row);
+    const AttentionRow to = attention_row(s, grid.group, 0, last);
+    const int seen = (from.head == to.head ? to.query : s.queries - 1) + s.causal_offset + 1;
     if (seen < end_key) end_key = seen;
   }
 
   const auto load_keys = [&](int key) {
-    const float* const base = k + b * s.k.batch + kv_head * s.k.head;
-    for (int i = thread; i < kKeys * kHeadSize / 4; i += Config::kThreads) {
-      const int row = i / 4 % kKeys;
-      const int slab = i / 4 / kKeys;
+    constexpr int kChunks = 16 / kElements;  // of a row of a slab
+    const TK* const base = k + b * s.k.batch + kv_head * s.k.head;
+    for (int i = thread; i < kKeys * kSlabs * kChunks; i += Config::kThreads) {
+      const int chunk = i % kChunks * kElements;
+      const int row = i / kChunks % kKeys;
+      const int slab = i / kChunks / kKeys;
       const bool exists = key + row < s.keys;
-      copy_columns(shared_k + i * 4, base + (exists ? key + row : 0) * s.k.row, slab * 16 + i % 4 * 4,
-                   s.head_size, s.k.column, copies.k, exists);
+      copy_columns(shared_k + slab * kKeys * 16 + slab_offset<TK, 16>(row, chunk),
+                   base + (exists ? key + row : 0) * s.k.row, slab * 16 + chunk, s.head_size, s.k.column,
+                   copies.k, exists);
     }
     cp_async_commit();
   };
   const auto load_values = [&](int key) {
-    constexpr int kQuads = (Config::kValueStride - 4) / 4;
-    const float* const base = v + b * s.v.batch + kv_head * s.v.head;
-    for (int i = thread; i < kKeys * kQuads; i += Config::kThreads) {
-      const int row = i / kQuads;
+    constexpr int kChunks = Config::kColumns / kElements;
+    const TK* const base = v + b * s.v.batch + kv_head * s.v.head;
+    for (int i = thread; i < kKeys * kChunks; i += Config::kThreads) {
+      const int row = i / kChunks;
       const bool exists = key + row < s.keys;
-      copy_columns(shared_v + row * Config::kValueStride + i % kQuads * 4,
-                   base + (exists ? key + row : 0) * s.v.row, i % kQuads * 4, s.value_size, s.v.column,
-                   copies.v, exists);
+      copy_columns(shared_v + row * Config::kValueStride + i % kChunks * kElements,
+                   base + (exists ? key + row : 0) * s.v.row, i % kChunks * kElements, s.value_size,
+                   s.v.column, copies.v, exists);
     }
     cp_async_commit();
   };
-
-  for (int i = thread; i < kRows * kHeadSize / 4; i += Config::kThreads) {
-    const int row = i / 4 % kRows;
-    const int slab = i / 4 / kRows;
-    const bool exists = first_row + row < s.rows();
-    const AttentionRow from = attention_row(s, kv_head, exists ? first_row + row : 0);
-    copy_columns(shared_q + i * 4, q + b * s.q.batch + from.head * s.q.head + from.query * s.q.row,
-                 slab * 16 + i % 4 * 4, s.head_size, s.q.column, copies.q, exists);
+  {
+    constexpr int kCopied = 16 / static_cast<int>(sizeof(TQ));
+    constexpr int kChunks = 16 / kCopied;
+    for (int i = thread; i < kRows * kSlabs * kChunks; i += Config::kThreads) {
+      const int chunk = i % kChunks * kCopied;
+      const int row = i / kChunks % kRows;
+      const int slab = i / kChunks / kRows;
+      const bool exists = first_row + row < grid.rows;
+      const AttentionRow from = attention_row(s, grid.group, kv_head, exists ? first_row + row : 0);
+      copy_columns(shared_q + slab * kRows * 16 + slab_offset<TQ, 16>(row, chunk),
+                   q + b * s.q.batch + from.head * s.q.head + from.query * s.q.row, slab * 16 + chunk,
+                   s.head_size, s.q.column, copies.q, exists);
+    }
   }
   load_keys(first_key);
 
   SoftmaxState state{{-kInfinity<float>, -kInfinity<float>}, {0.0f, 0.0f}};
   float sums[Config::kChunks][1][Config::kFragments][4] = {};
+  GCRT_NO_UNROLL
   for (int key = first_key; key < end_key; key += kKeys) {
     cp_async_wait<0>();
     barrier();  // K is there, and V of the step before is no longer read
     load_values(key);
-    typename Product::template Sums<1, kKeys / 8> products;
+    typename Product::template Sums<1, kScores> products;
     GCRT_NO_UNROLL
     for (int slab = 0; slab < kSlabs; ++slab) {
-      const RowSlab<float, 16> slab_q{shared_q + (slab * kRows + warp_row) * 16};
-      const RowSlab<float, 16> slab_k{shared_k + slab * kKeys * 16};
+      const RowSlab<TQ, 16> slab_q{shared_q + (slab * kRows + warp_row) * 16};
+      const RowSlab<TK, 16> slab_k{shared_k + (slab * kKeys + warp_key) * 16};
       Product::multiply(products, slab_q, slab_k, at);
     }
-    float scores[1][kKeys / 8][4];
+    float scores[1][kScores][4];
     GCRT_UNROLL
-    for (int i = 0; i < kKeys / 2; ++i) scores[0][i / 4][i % 4] = products.value(0, i / 4, i % 4);
-    mask_scores<kMask>(scores, s, mask, b, kv_head, first_row + warp_row + at.group, key + 2 * at.thread,
-                       end_key);
+    for (int i = 0; i < 4 * kScores; ++i) scores[0][i / 4][i % 4] = products.value(0, i / 4, i % 4);
+    mask_scores<kMask>(scores, s, grid, mask, b, kv_head, first_row + warp_row + at.group,
+                       key + warp_key + 2 * at.thread, end_key);
     const TwoFloats factor = update_softmax(scores, state);
     cp_async_wait<0>();
     barrier();  // V is there, and K is no longer read
     if (key + kKeys < end_key) load_keys(key + kKeys);
     GCRT_UNROLL
     for (int c = 0; c < Config::kChunks; ++c) {
-      typename Product::template Sums<1, Config::kFragments> step;
-      GCRT_UNROLL
-      for (int slab = 0; slab < kKeys / 16; ++slab) {
-        const ScoreSlab<!kHasTensorCores<P>, kKeys / 8> slab_p{scores, slab};
-        const ValueSlab<Config::kValueStride> slab_v{shared_v + slab * 16 * Config::kValueStride,
-                                                     c * Config::kFragments * 8};
-        Product::multiply(step, slab_p, slab_v, at);
-      }
-      GCRT_UNROLL
-      for (int i = 0; i < 4 * Config::kFragments; ++i) {
-        float& sum = sums[c][0][i / 4][i % 4];
-        sum = multiply_add(sum, factor.value[i % 4 / 2], step.value(0, i / 4, i % 4));
-      }
+      add_values<P, Config>(sums[c], factor, scores, shared_v + warp_key * Config::kValueStride,
+                            first_column + c * Config::kFragments * 8, at);
     }
   }
-
   cp_async_wait<0>();
   barrier();
-  float total[2];
-  GCRT_UNROLL
-  for (int h = 0; h < 2; ++h) {
-    total[h] = state.sum[h] + shuffle_xor(state.sum[h], 1);
-    total[h] += shuffle_xor(total[h], 2);
-  }
-  GCRT_UNROLL
-  for (int h = 0; h < 2; ++h) {
-    const int row = warp_row + 8 * h + at.group;
-    if (parts.splits > 1 && at.thread == 0 && first_row + row < s.rows()) {
-      float* const to =
-          parts.statistics + 2 * ((std::ptrdiff_t{z} * parts.splits + part) * s.rows() + first_row + row);
-      to[0] = state.largest[h];
-      to[1] = total[h];
-    }
-    const float scale = parts.splits > 1 ? 1.0f : attention_scale(s, total[h]);
-    float* const to = shared + row * Config::kResultStride + 2 * at.thread;
-    GCRT_UNROLL
-    for (int c = 0; c < Config::kChunks; ++c) {
-      GCRT_UNROLL
-      for (int j = 0; j < Config::kFragments; ++j) {
-        to[(c * Config::kFragments + j) * 8] = sums[c][0][j][2 * h] * scale;
-        to[(c * Config::kFragments + j) * 8 + 1] = sums[c][0][j][2 * h + 1] * scale;
-      }
-    }
-  }
+  float* const result = reinterpret_cast<float*>(shared);
+  park_result<Config>(result, state, sums, key_warp, warp_row, first_column, at);
   barrier();
-  finish_attention<Config>(s, parts, shared, z, part, first_row, epilogue);
+  finish_attention<Config, kParts>(s, grid, result, z, part, first_row, epilogue);
 }
 
-// Joins the parts of the keys in order. blockIdx.y is the batch and head of the keys.
-constexpr int kJoinThreads = 128;
-template <class E>
-GCRT_GLOBAL_BLOCKS(kJoinThreads, 1)
-void join_attention_kernel(AttentionShape s, AttentionParts parts, E epilogue) {
-  await_previous_grid();
-  const int quads = (s.value_size + 3) / 4;
-  const int index = static_cast<int>(blockIdx.x) * kJoinThreads + static_cast<int>(threadIdx.x);
-  const int row = index / quads;
-  const int column = index % quads * 4;
-  if (row >= s.rows()) return;
-  const int z = static_cast<int>(blockIdx.y);
-  const std::ptrdiff_t first = std::ptrdiff_t{z} * parts.splits * s.rows() + row;
-  float largest = -kInfinity<float>;
-  for (int part = 0; part < parts.splits; ++part) {
-    const float value = parts.statistics[2 * (first + std::ptrdiff_t{part} * s.rows())];
-    if (value > largest) largest = value;
-  }
-  const float base = largest == -kInfinity<float> ? 0.0f : largest;
-  float total = 0;
-  Pack<float, 4> sums = {};
-  for (int part = 0; part < parts.splits; ++part) {
-    const std::ptrdiff_t at = first + std::ptrdiff_t{part} * s.rows();
-    const float factor = ::exp2f(parts.statistics[2 * at] - base);
-    total = multiply_add(parts.statistics[2 * at + 1], factor, total);
-    sums = multiply_add(load(Lanes<4>{}, parts.sums + at * parts.stride + column), splat(Lanes<4>{}, factor),
-                        sums);
-  }
-  sums = sums * splat(Lanes<4>{}, attention_scale(s, total));
-  const AttentionRow to = attention_row(s, z % s.kv_heads, row);
-  const int count = s.value_size - column < 4 ? s.value_size - column : 4;
-  finish_pack(epilogue.at_batch(std::ptrdiff_t{z / s.kv_heads} * s.heads + to.head), sums, count, to.query,
-              column);
+template <class T>
+inline int attention_copy_bytes(const T* data, const AttentionStrides& strides) {
+  return strides.column == 1 ? copy_bytes(data, strides.batch, strides.head, strides.row)
+                             : static_cast<int>(sizeof(T));
 }
 
-inline int attention_copy_bytes(const float* data, const AttentionStrides& strides) {
-  return strides.column == 1 ? copy_bytes(data, strides.batch, strides.head, strides.row) : 4;
-}
-
-// kHeadSize and kValueSize are attention_padded(head_size) and attention_padded(value_size), at most
-// kAttentionLargestHead; kTile and `split` come from plan_attention, the workspace from
-// attention_workspace_size. batch * kv_heads < 65536. The epilogue is called as in gemm.h, on at_batch(b *
-// heads + h), with m = query and n = column of the head.
-template <Precision P, AttentionTile kTile, int kHeadSize, int kValueSize, AttentionMaskKind kMask, class E>
-inline void attention(Queue& queue, const AttentionShape& s, const float* q, const float* k, const float* v,
-                      const AttentionMask& mask, const SplitDepth& split, const E& epilogue) {
-  using Config = AttentionConfig<kTile, kHeadSize, kValueSize>;
+// q, and k and v, are float or stored in the precision of the products. kHeadSize and kValueSize are
+// attention_padded(head_size) and attention_padded(value_size); kTile and the parts of `split` come from
+// plan_attention, the workspace from attention_workspace_size, and the queue has attention_counters words
+// that are 0. batch * kv_heads < 65536. The epilogue is called as in gemm.h, on at_batch(b * heads + h), with
+// m = query and n = column of the head.
+template <Precision P, AttentionTile kTile, int kHeadSize, int kValueSize, AttentionMaskKind kMask,
+          int kParts, class TQ, class TK, class E>
+inline void attention(Queue& queue, const AttentionShape& s, const TQ* q, const TK* k, const TK* v,
+                      const AttentionMask& mask, const SplitDepth<kParts>& split, const E& epilogue) {
+  using Config = AttentionConfig<P, kTile, kHeadSize, kValueSize, TQ, TK>;
   if (s.batch <= 0 || s.rows() <= 0) return;
   const AttentionCopies copies{attention_copy_bytes(q, s.q), attention_copy_bytes(k, s.k),
                                attention_copy_bytes(v, s.v)};
   const unsigned entries = static_cast<unsigned>(s.batch * s.kv_heads);
   const std::ptrdiff_t stride = ceil_div(s.value_size, 4) * 4;
   float* const statistics =
-      split.workspace + std::ptrdiff_t{s.batch} * s.kv_heads * split.splits * s.rows() * stride;
+      split.workspace + std::ptrdiff_t{s.batch} * s.kv_heads * kParts * s.rows() * stride;
   const int steps = (s.keys + Config::kKeys - 1) / Config::kKeys;
-  const int split_keys = (steps + split.splits - 1) / split.splits * Config::kKeys;
-  const AttentionParts parts{split.workspace, statistics, stride, split.splits, split_keys};
-  launch_overlapping(queue,
-                     dim3(static_cast<unsigned>(ceil_div(s.rows(), Config::kRows)),
-                          static_cast<unsigned>(split.splits), entries),
-                     dim3(Config::kThreads), Config::kSharedBytes,
-                     attention_kernel<P, Config, kMask, kHeadSize, E>, s, q, k, v, mask, copies, parts,
-                     epilogue);
-  if (split.splits > 1) {
-    const std::ptrdiff_t threads = s.rows() * (stride / 4);
-    launch_overlapping(queue, dim3(static_cast<unsigned>(ceil_div(threads, kJoinThreads)), entries),
-                       dim3(kJoinThreads), 0, join_attention_kernel<E>, s, parts, epilogue);
-  }
+  const int split_keys = (steps + kParts - 1) / kParts * Config::kKeys;
+  const AttentionGrid grid{s.rows(), s.heads / s.kv_heads, split_keys, split.workspace, statistics,
+                           stride,   queue.counters};
+  launch_overlapping(
+      queue,
+      dim3(static_cast<unsigned>(ceil_div(s.rows(), Config::kRows)), static_cast<unsigned>(kParts), entries),
+      dim3(Config::kThreads), Config::kSharedBytes, attention_kernel<P, Config, kMask, kParts, TQ, TK, E>, s,
+      grid, q, k, v, mask, copies, epilogue);
+}
+
+template <Precision P, AttentionTile kTile, int kHeadSize, int kValueSize, AttentionMaskKind kMask,
+          int kParts, class TQ, class TK, class E>
+inline void attention(Queue& queue, const AttentionShape& s, const TQ* q, const TK* k, const TK* v,
+                      const AttentionMask& mask, const SplitWithin<kParts>& split, const E& epilogue) {
+  with_split(split, [&](const auto& key_split) {
+    attention<P, kTile, kHeadSize, kValueSize, kMask>(queue, s, q, k, v, mask, key_split, epilogue);
+  });
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -36,27 +36,62 @@ struct AttentionShape {
   GCRT_INLINE constexpr int rows() const { return heads / kv_heads * queries; }
 };
 
-// Rows of queries per block: 64, or 16 where there are few of them or little shared memory.
-enum class AttentionTile { k16, k64 };
+// Rows of queries of a block, and what its warps divide: rows of 16, keys (each attends to a quarter of those
+// of a step, and the sums of all are joined), or the columns of the result, which else has no room in
+// registers.
+enum class AttentionTile { k16, k16ByKeys, k16ByColumns, k64 };
+
+// The warps of a block along each.
+struct AttentionWarps {
+  int rows, keys, columns;
+  constexpr int count() const { return rows * keys * columns; }
+};
+constexpr AttentionWarps attention_warps(AttentionTile tile) {
+  switch (tile) {
+    case AttentionTile::k16:
+      return {1, 1, 1};
+    case AttentionTile::k16ByKeys:
+      return {1, 4, 1};
+    case AttentionTile::k16ByColumns:
+      return {1, 1, 4};
+    case AttentionTile::k64:
+      return {4, 1, 1};
+  }
+  return {};
+}
 
 // A head size as the kernel is compiled for it.
 constexpr int attention_padded(int size) { return (size + 15) / 16 * 16; }
-
-constexpr int attention_rows(AttentionTile tile) { return tile == AttentionTile::k16 ? 16 : 64; }
-// Keys per step.
-constexpr int attention_keys(int head_size, int value_size) {
-  return head_size > 128 || value_size > 128 ? 16 : 32;
+// That of the result: every warp has as many columns.
+constexpr int attention_columns(AttentionTile tile, int value_size) {
+  const int unit = 16 * attention_warps(tile).columns;
+  return (value_size + unit - 1) / unit * unit;
 }
-// Floats between the rows of V and of the result in shared memory; they avoid bank conflicts.
-constexpr int attention_value_stride(int value_size) { return attention_padded(value_size) + 4; }
-constexpr int attention_result_stride(int value_size) { return attention_padded(value_size) + 8; }
 
-constexpr int attention_shared_bytes(AttentionTile tile, int head_size, int value_size) {
-  const int keys = attention_keys(head_size, value_size);
+constexpr int attention_rows(AttentionTile tile) { return 16 * attention_warps(tile).rows; }
+// Keys of a warp per step. Beside a long result, and the sums of floats by parts, fewer have room in
+// registers.
+constexpr int attention_keys(Precision precision, int head_size, int value_size) {
+  const int longest = head_size > value_size ? head_size : value_size;
+  return longest > (precision == Precision::kFp32 ? 64 : 128) ? 16 : 32;
+}
+// Elements between the rows of V in shared memory, and floats between those of the result; they avoid bank
+// conflicts.
+constexpr int attention_value_stride(int columns, int bytes) { return columns + 16 / bytes; }
+constexpr int attention_result_stride(int columns) { return columns + 8; }
+
+// `q_bytes`, `kv_bytes`: of an element.
+constexpr int attention_shared_bytes(AttentionTile tile, Precision precision, int head_size, int value_size,
+                                     int q_bytes, int kv_bytes) {
+  const AttentionWarps warps = attention_warps(tile);
+  const int keys = attention_keys(precision, head_size, value_size) * warps.keys;
   const int head = attention_padded(head_size);
-  const int operands = attention_rows(tile) * head + keys * head + keys * attention_value_stride(value_size);
-  const int result = attention_rows(tile) * attention_result_stride(value_size);
-  return 4 * (operands > result ? operands : result);
+  const int columns = attention_columns(tile, value_size);
+  const int rows = attention_rows(tile);
+  const int operands =
+      rows * head * q_bytes + keys * (head + attention_value_stride(columns, kv_bytes)) * kv_bytes;
+  const int result = 4 * rows * warps.keys * (attention_result_stride(columns) + 2);
+  return operands > result ? operands : result;
 }
 
 struct AttentionPlan {
@@ -64,14 +99,43 @@ struct AttentionPlan {
   int splits;  // parts of the keys, each attended to by its own blocks
 };
 
-// Keys are split while blocks are fewer than multiprocessors and a part keeps 128 keys.
-constexpr AttentionPlan plan_attention(const DeviceModel& device, const AttentionShape& s) {
-  const bool is_small = s.rows() <= 16 || attention_shared_bytes(AttentionTile::k64, s.head_size,
-                                                                 s.value_size) > device.shared_bytes;
-  const AttentionTile tile = is_small ? AttentionTile::k16 : AttentionTile::k64;
-  const std::ptrdiff_t blocks = ceil_div(s.rows(), attention_rows(tile)) * s.batch * s.kv_heads;
+// What a thread of k16, k16ByKeys and k64 holds of the result, without running out of registers.
+constexpr int attention_largest_columns(Precision precision) {
+  return precision == Precision::kFp32 ? 128 : 256;
+}
+
+constexpr bool attention_fits(const DeviceModel& device, AttentionTile tile, Precision precision,
+                              const AttentionShape& s, int q_bytes, int kv_bytes) {
+  return attention_shared_bytes(tile, precision, s.head_size, s.value_size, q_bytes, kv_bytes) <=
+         device.shared_bytes;
+}
+
+// 64 rows where those give work to all multiprocessors, else 16, whose warps share the keys. Keys are split
+// while blocks are fewer than multiprocessors and a part keeps what a block attends to in one step.
+constexpr AttentionPlan plan_attention(const DeviceModel& device, Precision precision,
+                                       const AttentionShape& s, int q_bytes, int kv_bytes) {
+  const auto fits = [&](AttentionTile tile) {
+    return attention_fits(device, tile, precision, s, q_bytes, kv_bytes);
+  };
+  const std::ptrdiff_t entries = std::ptrdiff_t{s.batch} * s.kv_heads;
+  const int keys = attention_keys(precision, s.head_size, s.value_size);
+  AttentionTile tile = AttentionTile::k16;
+  if (s.value_size > attention_largest_columns(precision)) {
+    tile = AttentionTile::k16ByColumns;
+  } else if (s.rows() > 16 && fits(AttentionTile::k64) &&
+             (ceil_div(s.rows(), 64) * entries >= device.multiprocessors || s.keys <= keys ||
+              !fits(AttentionTile::k16ByKeys))) {
+    tile = AttentionTile::k64;
+  } else if (s.keys > keys && fits(AttentionTile::k16ByKeys)) {
+    tile = AttentionTile::k16ByKeys;
+  }
+  const std::ptrdiff_t blocks = ceil_div(s.rows(), attention_rows(tile)) * entries;
+  constexpr int kMostParts = 16;
   int splits = 1;
-  while (blocks * splits < device.multiprocessors && s.keys >= 256 * splits) splits *= 2;
+  while (splits < kMostParts && 2 * blocks * splits <= device.multiprocessors &&
+         s.keys >= 2 * splits * keys * attention_warps(tile).keys) {
+    splits *= 2;
+  }
   return {tile, splits};
 }
 
@@ -82,6 +146,11 @@ constexpr std::ptrdiff_t attention_part_floats(int value_size) { return ceil_div
 constexpr std::ptrdiff_t attention_workspace_size(const AttentionShape& s, int splits) {
   const std::ptrdiff_t rows = std::ptrdiff_t{s.batch} * s.kv_heads * splits * s.rows();
   return splits > 1 ? rows * attention_part_floats(s.value_size) : 0;
+}
+
+// Words of Queue::counters.
+constexpr std::ptrdiff_t attention_counters(AttentionTile tile, const AttentionShape& s, int splits) {
+  return splits > 1 ? ceil_div(s.rows(), attention_rows(tile)) * s.batch * s.kv_heads : 0;
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -33,6 +33,7 @@
 namespace GCRT_NAMESPACE {
 
 constexpr std::size_t kNoTrap = static_cast<std::size_t>(-1);
+constexpr std::size_t kNoCounters = static_cast<std::size_t>(-1);
 
 // Of a model of one size.
 struct NoSizes {};
@@ -49,8 +50,11 @@ struct ScheduleDefaults {
   // sizes can begin with it; append(&held, sizes), what it is of afterwards; and each_cleared(visit), which
   // calls visit(offset, bytes) for what a reset sets to zero.
   static constexpr bool kHoldsSizes = false;
-  static constexpr std::size_t kHostBytes = 0;   // what the host computes to choose branches
-  static constexpr std::size_t kTrap = kNoTrap;  // arena offset of the word that tells of a bad index
+  static constexpr std::size_t kHostBytes = 0;           // what the host computes to choose branches
+  static constexpr std::size_t kTrap = kNoTrap;          // arena offset of the word that tells of a bad index
+  static constexpr std::size_t kCounters = kNoCounters;  // and of the words in which blocks count
+  static constexpr std::size_t kZeroed = 0;              // where both lie: 0 when a run begins
+  static constexpr std::size_t kZeroedBytes = 0;
   static const void* linked_weights() { return nullptr; }
   static cudaError_t open_library(void** handle) {
     *handle = nullptr;
@@ -291,9 +295,11 @@ struct CapturedRun {
   // All work of one run, in order.
   static Status fill(Queue& queue, const Call& call) {
     queue.cublaslt = of(call.memory)->library;
-    if constexpr (Schedule::kTrap != kNoTrap) {
-      queue.trap = reinterpret_cast<int*>(static_cast<std::byte*>(call.memory->arena) + Schedule::kTrap);
-      fill_bytes(queue, queue.trap, 0, sizeof(int));
+    std::byte* const arena = static_cast<std::byte*>(call.memory->arena);
+    fill_bytes(queue, arena + Schedule::kZeroed, 0, Schedule::kZeroedBytes);
+    if constexpr (Schedule::kTrap != kNoTrap) queue.trap = reinterpret_cast<int*>(arena + Schedule::kTrap);
+    if constexpr (Schedule::kCounters != kNoCounters) {
+      queue.counters = reinterpret_cast<std::uint32_t*>(arena + Schedule::kCounters);
     }
     if constexpr (std::is_same<Sizes, NoSizes>::value) {
       return Schedule::enqueue(queue, call.memory, call.inputs, call.outputs);

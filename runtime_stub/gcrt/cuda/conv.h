@@ -17,18 +17,18 @@ inline DenseSource<TW> weights(const ConvShape& s, const TW* w, std::ptrdiff_t l
 }
 
 // Any convolution as one Product of pixels and weights; taps outside the image read `fill`.
-template <Tile kTile, class Product, class TX, class TW, class E>
+template <Tile kTile, class Product, class TX, class TW, class Split, class E>
 inline void multiply(Queue& queue, const ConvShape& s, const TX* x, TX fill, const DenseSource<TW>& weights,
-                     const SplitDepth& split, const E& epilogue) {
+                     const Split& split, const E& epilogue) {
   multiply_tiles<kTile, Product>(queue, conv_source(s, x, fill), weights, static_cast<int>(output_pixels(s)),
                                  weights.rows, weights.depth, s.groups, split,
                                  GroupedOutput<E>{epilogue, weights.rows});
 }
 
 // The same where is_pointwise(s): a plain product.
-template <Tile kTile, class Product, class TX, class TW, class E>
+template <Tile kTile, class Product, class TX, class TW, class Split, class E>
 inline void multiply_pointwise(Queue& queue, const ConvShape& s, const TX* x, const DenseSource<TW>& weights,
-                               const SplitDepth& split, const E& epilogue) {
+                               const Split& split, const E& epilogue) {
   const int rows = static_cast<int>(output_pixels(s));
   const int channels = s.in_c / s.groups;
   const DenseSource<TX> pixels = dense_source(x, rows, channels, s.in_pixel_stride, {1, channels, 0});
@@ -43,32 +43,31 @@ inline void multiply_pointwise(Queue& queue, const ConvShape& s, const TX* x, co
 
 }  // namespace conv_parts
 
-//   x  input, see ConvShape
+//   x  input, see ConvShape; float, or stored in the precision of the product
 //   w  [groups][OC / groups][conv_weight_stride], zero padded, in the storage type of the precision
 // The epilogue gets m = index of the output pixel in (image, row, column) order and n = output channel.
-template <Precision P, Tile kTile, class TW, class E>
-inline void conv2d(Queue& queue, const ConvShape& s, const float* x, const TW* w, const SplitDepth& split,
+template <Precision P, Tile kTile, class TX, class TW, class Split, class E>
+inline void conv2d(Queue& queue, const ConvShape& s, const TX* x, const TW* w, const Split& split,
                    const E& epilogue) {
   const DenseSource<TW> weights = conv_parts::weights(s, w, conv_weight_stride(s));
-  conv_parts::multiply<kTile, FloatProduct<P>>(queue, s, x, 0.0f, weights, split, epilogue);
+  conv_parts::multiply<kTile, FloatProduct<P>>(queue, s, x, TX{}, weights, split, epilogue);
 }
-template <Precision P, Tile kTile, class TW, class E>
-inline void conv2d(Queue& queue, const ConvShape& s, const float* x, const TW* w, const E& epilogue) {
-  conv2d<P, kTile>(queue, s, x, w, SplitDepth{}, epilogue);
+template <Precision P, Tile kTile, class TX, class TW, class E>
+inline void conv2d(Queue& queue, const ConvShape& s, const TX* x, const TW* w, const E& epilogue) {
+  conv2d<P, kTile>(queue, s, x, w, SplitDepth<>{}, epilogue);
 }
 
 // The same where is_pointwise(s). conv2d computes such shapes too, with more index arithmetic and no tiles
 // for vectors.
-template <Precision P, Tile kTile, class TW, class E>
-inline void conv2d_pointwise(Queue& queue, const ConvShape& s, const float* x, const TW* w,
-                             const SplitDepth& split, const E& epilogue) {
+template <Precision P, Tile kTile, class TX, class TW, class Split, class E>
+inline void conv2d_pointwise(Queue& queue, const ConvShape& s, const TX* x, const TW* w, const Split& split,
+                             const E& epilogue) {
   const DenseSource<TW> weights = conv_parts::weights(s, w, conv_weight_stride(s));
   conv_parts::multiply_pointwise<kTile, FloatProduct<P>>(queue, s, x, weights, split, epilogue);
 }
-template <Precision P, Tile kTile, class TW, class E>
-inline void conv2d_pointwise(Queue& queue, const ConvShape& s, const float* x, const TW* w,
-                             const E& epilogue) {
-  conv2d_pointwise<P, kTile>(queue, s, x, w, SplitDepth{}, epilogue);
+template <Precision P, Tile kTile, class TX, class TW, class E>
+inline void conv2d_pointwise(Queue& queue, const ConvShape& s, const TX* x, const TW* w, const E& epilogue) {
+  conv2d_pointwise<P, kTile>(queue, s, x, w, SplitDepth<>{}, epilogue);
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -13,6 +13,7 @@ template <class T>
 struct ConvSource {
   using Element = T;
   static constexpr bool kIsDepthMajor = false;
+  static constexpr bool kFillsWithZeros = !std::is_integral<T>::value;  // as copies do by themselves
 
   const T* data;
   ConvShape shape;
@@ -81,7 +82,9 @@ struct ConvSource {
         load_chunks(shared);
         return;
       }
-      if (sizeof(T) == 4 || source.bytes == 4) {
+      if (sizeof(T) == 2 && source.bytes == 8) {
+        load_pieces<8>(shared);
+      } else if (sizeof(T) == 4 || source.bytes >= 4) {
         load_pieces<4>(shared);
       } else {
         load_pieces<static_cast<int>(sizeof(T))>(shared);
@@ -92,7 +95,7 @@ struct ConvSource {
    private:
     // Whole chunks: the copies of a tap differ by their channels alone, and only the next tap needs bounds.
     GCRT_DEVICE void load_chunks(T* shared) {
-      T* const to = shared + share.row * kDepth + share.offset;
+      T* const to = shared + share.place();
       GCRT_UNROLL
       for (int i = 0; i < Share::kCopies; ++i) {
         if (share.has(i)) copy_chunk_of(to + i * Share::kRowStep * kDepth, from[i], valid[i]);
@@ -102,7 +105,7 @@ struct ConvSource {
       if (place.advance(source, kDepth)) reach_tap();
     }
     GCRT_DEVICE void copy_chunk_of(T* to, const T* chunk, int bytes) {
-      if constexpr (sizeof(T) == 4) {
+      if constexpr (kFillsWithZeros) {
         cp_async<16>(to, chunk, bytes);
       } else {
         copy_piece<16>(to, chunk, bytes != 0);
@@ -140,7 +143,7 @@ struct ConvSource {
           const bool is_inside = is_tap &&
                                  static_cast<unsigned>(ih[i] + y) < static_cast<unsigned>(shape.in_h) &&
                                  static_cast<unsigned>(iw[i] + x) < static_cast<unsigned>(shape.in_w);
-          T* const to = shared + share.row_of(i) * kDepth + share.offset + piece * kPiece;
+          T* const to = shared + share.place() + i * Share::kRowStep * kDepth + piece * kPiece;
           copy_piece<kBytes>(to, image + (is_inside ? pixel[i] + shift : 0), is_inside);
         }
         at.advance(source, kPiece);
@@ -152,7 +155,7 @@ struct ConvSource {
       constexpr int kPiece = kBytes / static_cast<int>(sizeof(T));
       if constexpr (kBytes < 4) {
         *to = is_inside ? *source_piece : source.fill;
-      } else if constexpr (sizeof(T) == 4) {
+      } else if constexpr (kFillsWithZeros) {
         cp_async<kBytes>(to, source_piece, is_inside ? kBytes : 0);
       } else if (is_inside) {
         cp_async<kBytes>(to, source_piece, kBytes);

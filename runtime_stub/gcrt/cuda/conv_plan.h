@@ -19,18 +19,24 @@ constexpr std::ptrdiff_t conv_integer_weight_stride(const ConvShape& s) {
 // The tile of a convolution; a product of vectors for pointwise convolutions of up to 8 pixels, unless others
 // of the same plan have more.
 constexpr Plan plan_conv2d(const DeviceModel& device, Precision precision, const ConvShape& s,
-                           bool allow_split = true, bool allow_vectors = true) {
+                           OperandBytes bytes, bool allow_split = true, bool allow_vectors = true) {
   const std::ptrdiff_t depth = std::ptrdiff_t{s.kernel_h} * s.kernel_w * (s.in_c / s.groups);
   if (allow_vectors && is_pointwise(s)) {
-    return plan_gemm(device, precision, output_pixels(s), s.out_c / s.groups, depth, s.groups, allow_split);
+    return plan_gemm(device, precision, output_pixels(s), s.out_c / s.groups, depth, s.groups, allow_split,
+                     bytes);
   }
   return plan_tiles(device, precision, output_pixels(s), s.out_c / s.groups, depth, s.groups, allow_split,
-                    weight_bytes(precision));
+                    bytes);
 }
 
 // Floats of workspace for the plan's splits.
 constexpr std::ptrdiff_t conv2d_workspace_size(const ConvShape& s, int splits) {
   return gemm_workspace_size(output_pixels(s), s.out_c / s.groups, s.groups, splits);
+}
+
+// Words of Queue::counters.
+constexpr std::ptrdiff_t conv2d_counters(Tile tile, const ConvShape& s, int splits) {
+  return gemm_counters(tile, output_pixels(s), s.out_c / s.groups, s.groups, splits);
 }
 
 // Kernels along the row for which input pixels are read once into registers.
@@ -79,11 +85,12 @@ constexpr std::ptrdiff_t conv_transpose_weight_size(const ConvShape& s) {
 }
 
 // The tile that suits the first phase, which has the most taps and pixels, or nearly so.
-constexpr Plan plan_conv_transpose2d(const DeviceModel& device, Precision precision, const ConvShape& s) {
+constexpr Plan plan_conv_transpose2d(const DeviceModel& device, Precision precision, const ConvShape& s,
+                                     OperandBytes bytes) {
   const ConvShape phase = transpose_phase(s, 0, 0).shape;
   const std::ptrdiff_t depth = std::ptrdiff_t{phase.kernel_h} * phase.kernel_w * (s.in_c / s.groups);
   return plan_tiles(device, precision, output_pixels(phase), s.out_c / s.groups, depth, s.groups, false,
-                    weight_bytes(precision));
+                    bytes);
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -30,12 +30,11 @@ struct PhaseEpilogue {
 // `s` names the input and output of the transposed operator: output pixel (oh, ow) sums the taps with
 // oh + pad_top = ih * stride_h + kh * dilation_h, and the same along the row; output_padding is just a larger
 // out_h or out_w. One launch per phase.
-//   x  input, see ConvShape
+//   x  input, see ConvShape; float, or stored in the precision of the product
 //   w  see conv_transpose_weight_size, in the storage type of the precision
 // The epilogue gets m = index of the output pixel in (image, row, column) order and n = output channel.
-template <Precision P, Tile kTile, class TW, class E>
-inline void conv_transpose2d(Queue& queue, const ConvShape& s, const float* x, const TW* w,
-                             const E& epilogue) {
+template <Precision P, Tile kTile, class TX, class TW, class E>
+inline void conv_transpose2d(Queue& queue, const ConvShape& s, const TX* x, const TW* w, const E& epilogue) {
   for (int row = 0; row < s.stride_h; ++row) {
     for (int column = 0; column < s.stride_w; ++column) {
       const ConvShape phase = transpose_phase(s, row, column).shape;

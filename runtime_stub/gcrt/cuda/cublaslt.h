@@ -109,6 +109,26 @@ inline cudaError_t multiply_cublaslt(Queue& queue, cublasComputeType_t compute, 
   return status == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaErrorUnknown;
 }
 
+// Hands the library's sums to the epilogue. blockIdx.y is the entry.
+constexpr int kFinishThreads = 256;
+template <class E>
+GCRT_GLOBAL_BLOCKS(kFinishThreads, 1)
+void finish_sums_kernel(const float* sums, std::ptrdiff_t row_stride, int rows, int columns, int first_entry,
+                        E epilogue) {
+  await_previous_grid();
+  const unsigned quads = static_cast<unsigned>((columns + 3) / 4);
+  const unsigned index = blockIdx.x * kFinishThreads + threadIdx.x;
+  const int m = static_cast<int>(index / quads);
+  const int n = static_cast<int>(index % quads) * 4;
+  if (m >= rows) return;
+  const int entry = first_entry + static_cast<int>(blockIdx.y);
+  const float* const from = sums + (std::ptrdiff_t{entry} * rows + m) * row_stride + n;
+  finish_columns(
+      epilogue.at_batch(entry),
+      [from](auto lanes, int i) GCRT_LAMBDA_INLINE { return load(lanes, from + i); },
+      columns - n < 4 ? columns - n : 4, m, n);
+}
+
 // gemm() and gemm_strided() by the library: A contiguous along k, B along k or along n. The library counts
 // columns first, so it forms C^T = B^T A^T. `workspace`: cublaslt_workspace_size floats.
 template <Precision P, class E>
@@ -116,7 +136,7 @@ inline void gemm_cublaslt(Queue& queue, int rows, int columns, int depth, const 
                           const float* b, std::ptrdiff_t stride_k, std::ptrdiff_t stride_n,
                           const GemmBatch& batch, float* workspace, const E& epilogue) {
   const std::ptrdiff_t row_stride = ceil_div(columns, 4) * 4;
-  const PartOutput<float> sums{workspace + kCublasltWorkspaceBytes / 4, row_stride, rows * row_stride, 1};
+  float* const sums = workspace + kCublasltWorkspaceBytes / 4;
   const auto address = reinterpret_cast<std::uintptr_t>(workspace);
   const std::size_t skipped = static_cast<std::size_t>(-address % kCublasltAlignment);
   const bool transpose = stride_k == 1;
@@ -129,7 +149,8 @@ inline void gemm_cublaslt(Queue& queue, int rows, int columns, int depth, const 
     const CublasltMatrix left = {b + outer * batch.b_outer, transpose ? depth : columns,
                                  transpose ? columns : depth, transpose ? stride_n : stride_k, batch.b_inner};
     const CublasltMatrix right = {a + outer * batch.a_outer, depth, rows, lda, batch.a_inner};
-    const CublasltMatrix result = {sums.at(entry, 0).data, columns, rows, row_stride, rows * row_stride};
+    const CublasltMatrix result = {sums + entry * rows * row_stride, columns, rows, row_stride,
+                                   rows * row_stride};
     std::uint64_t fingerprint = kEmptyFingerprint;
     for (const CublasltMatrix* matrix : {&left, &right, &result}) {
       fingerprint = mix_bytes(fingerprint, &matrix->data, sizeof(matrix->data));
@@ -140,7 +161,14 @@ inline void gemm_cublaslt(Queue& queue, int rows, int columns, int depth, const 
                                static_cast<std::size_t>(kCublasltWorkspaceBytes) - skipped);
     });
   }
-  add_parts(queue, sums, rows, columns, batch.count, BatchedOutput<E>{epilogue});
+  for (int entry = 0; entry < batch.count; entry += kMaxGridZ) {
+    const int left = batch.count - entry;
+    launch_overlapping(queue,
+                       dim3(blocks_for(rows * (row_stride / 4), kFinishThreads),
+                            static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ)),
+                       dim3(kFinishThreads), 0, finish_sums_kernel<E>, sums, row_stride, rows, columns, entry,
+                       epilogue);
+  }
 }
 
 }  // namespace GCRT_NAMESPACE

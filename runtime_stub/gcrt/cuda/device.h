@@ -350,6 +350,21 @@ GCRT_DEVICE void memory_fence() {
 #endif
 }
 
+// Whether the block is the last of `count` that come here with the same counter, which is 0 before and after.
+// What the threads of all of them wrote before is then seen by its threads. Nobody waits: blocks need not run
+// at the same time.
+GCRT_DEVICE bool arrives_last(std::uint32_t* counter, std::uint32_t count) {
+  barrier();
+  bool is_last = false;
+  if (thread_rank() == 0) {
+    memory_fence();
+    is_last = atomic_add(counter, std::uint32_t{1}) + 1 == count;
+    if (is_last) *counter = 0;
+    memory_fence();
+  }
+  return barrier_count(is_last) != 0;
+}
+
 // ---- Asynchronous copies from global to shared memory.
 
 #if defined(__CUDACC__)

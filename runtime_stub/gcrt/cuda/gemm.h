@@ -1,7 +1,7 @@
 // Matrix product C = A * B with the result handed to an epilogue.
 //
-// A is M x K floats, rows `lda` elements apart, contiguous along k. The epilogue is a functor, passed by
-// value:
+// A is M x K, float or stored in the precision of the product, rows `lda` elements apart, contiguous along k.
+// The epilogue is a functor, passed by value:
 //
 //   struct Epilogue {
 //     static constexpr int kMaxLanes = 1, 2 or 4;   // widest L; 4 and 2 promise the alignment of its
@@ -41,11 +41,10 @@ inline DenseSource<T> dense_source(const T* data, int rows, int depth, std::ptrd
 
 // B stored as [N][ldb], contiguous along k: constant weights (ldb = K rounded up to 16, zero padded, float,
 // Half for kFp16, BFloat16 for kBf16), or a matrix of floats known at run time, any ldb.
-template <Precision P, Tile kTile, class TB, class E>
-inline void gemm(Queue& queue, int rows, int columns, int depth, const float* a, std::ptrdiff_t lda,
-                 const TB* b, std::ptrdiff_t ldb, const GemmBatch& batch, const SplitDepth& split,
-                 const E& epilogue) {
-  const DenseSource<float> source_a = dense_source(a, rows, depth, lda, batch.strides_a());
+template <Precision P, Tile kTile, class TA, class TB, class Split, class E>
+inline void gemm(Queue& queue, int rows, int columns, int depth, const TA* a, std::ptrdiff_t lda, const TB* b,
+                 std::ptrdiff_t ldb, const GemmBatch& batch, const Split& split, const E& epilogue) {
+  const DenseSource<TA> source_a = dense_source(a, rows, depth, lda, batch.strides_a());
   const DenseSource<TB> source_b = dense_source(b, columns, depth, ldb, batch.strides_b());
   if constexpr (is_gemv(kTile)) {
     gemv<kTile>(queue, source_a, source_b, batch.count, BatchedOutput<E>{epilogue});
@@ -54,33 +53,33 @@ inline void gemm(Queue& queue, int rows, int columns, int depth, const float* a,
                                            split, BatchedOutput<E>{epilogue});
   }
 }
-template <Precision P, Tile kTile, class TB, class E>
-inline void gemm(Queue& queue, int rows, int columns, int depth, const float* a, std::ptrdiff_t lda,
-                 const TB* b, std::ptrdiff_t ldb, const E& epilogue) {
-  gemm<P, kTile>(queue, rows, columns, depth, a, lda, b, ldb, GemmBatch{}, SplitDepth{}, epilogue);
+template <Precision P, Tile kTile, class TA, class TB, class E>
+inline void gemm(Queue& queue, int rows, int columns, int depth, const TA* a, std::ptrdiff_t lda, const TB* b,
+                 std::ptrdiff_t ldb, const E& epilogue) {
+  gemm<P, kTile>(queue, rows, columns, depth, a, lda, b, ldb, GemmBatch{}, SplitDepth<>{}, epilogue);
 }
 
 // The same by packed weights with as many rows as only the run knows: up to eight as vectors, more in tiles.
-template <Precision P, Tile kTile, class TB, class E>
+template <Precision P, Tile kTile, class TB, class Split, class E>
 inline void gemm_any_rows(Queue& queue, int rows, int columns, int depth, const float* a, std::ptrdiff_t lda,
-                          const TB* b, std::ptrdiff_t ldb, const GemmBatch& batch, const SplitDepth& split,
+                          const TB* b, std::ptrdiff_t ldb, const GemmBatch& batch, const Split& split,
                           const E& epilogue) {
   if (rows <= 1) {
-    gemm<P, Tile::kGemv1>(queue, rows, columns, depth, a, lda, b, ldb, batch, SplitDepth{}, epilogue);
+    gemm<P, Tile::kGemv1>(queue, rows, columns, depth, a, lda, b, ldb, batch, SplitDepth<>{}, epilogue);
   } else if (rows <= 8) {
-    gemm<P, Tile::kGemv8>(queue, rows, columns, depth, a, lda, b, ldb, batch, SplitDepth{}, epilogue);
+    gemm<P, Tile::kGemv8>(queue, rows, columns, depth, a, lda, b, ldb, batch, SplitDepth<>{}, epilogue);
   } else {
     gemm<P, kTile>(queue, rows, columns, depth, a, lda, b, ldb, batch, split, epilogue);
   }
 }
 
 // B of any strides, known at run time: element (k, n) is b[k * stride_k + n * stride_n].
-template <Precision P, Tile kTile, class E>
-inline void gemm_strided(Queue& queue, int rows, int columns, int depth, const float* a, std::ptrdiff_t lda,
+template <Precision P, Tile kTile, class TA, class Split, class E>
+inline void gemm_strided(Queue& queue, int rows, int columns, int depth, const TA* a, std::ptrdiff_t lda,
                          const float* b, std::ptrdiff_t stride_k, std::ptrdiff_t stride_n,
-                         const GemmBatch& batch, const SplitDepth& split, const E& epilogue) {
+                         const GemmBatch& batch, const Split& split, const E& epilogue) {
   static_assert(!is_gemv(kTile), "plan_tiles, not plan_gemm, for a B of any strides");
-  const DenseSource<float> source_a = dense_source(a, rows, depth, lda, batch.strides_a());
+  const DenseSource<TA> source_a = dense_source(a, rows, depth, lda, batch.strides_a());
   const BatchStrides batch_b = batch.strides_b();
   const int bytes = stride_n == 1 ? copy_bytes(b, stride_k, batch_b.outer, batch_b.inner) : 4;
   const StridedSource source_b{b, stride_k, stride_n, columns, depth, bytes, batch_b};

@@ -15,7 +15,7 @@ namespace GCRT_NAMESPACE {
 // The eight k of a quarter of a slab row.
 template <class T>
 GCRT_INLINE Pack<std::uint32_t, 2> read_bytes(const RowSlab<T, 32>& slab, int row, int t) {
-  return load(Lanes<2>{}, reinterpret_cast<const std::uint32_t*>(slab.row(row) + 8 * t));
+  return load(Lanes<2>{}, reinterpret_cast<const std::uint32_t*>(slab.at(row, 8 * t)));
 }
 
 // Bytes: one product of the tensor cores per slab.
@@ -51,14 +51,14 @@ GCRT_DEVICE void multiply_words(std::int32_t (&sums)[M][N][4], const RowSlab<TX,
     Pack<TX, 4> rows[M][2];
     GCRT_UNROLL
     for (int i = 0; i < M; ++i) {
-      rows[i][0] = load(Lanes<4>{}, a.row(i * 16 + at.group) + k);
-      rows[i][1] = load(Lanes<4>{}, a.row(i * 16 + at.group + 8) + k);
+      rows[i][0] = load(Lanes<4>{}, a.at(i * 16 + at.group, k));
+      rows[i][1] = load(Lanes<4>{}, a.at(i * 16 + at.group + 8, k));
     }
     GCRT_UNROLL
     for (int j = 0; j < N; ++j) {
       GCRT_UNROLL
       for (int column = 0; column < 2; ++column) {
-        const Pack<TW, 4> values = load(Lanes<4>{}, b.row(j * 8 + 2 * at.thread + column) + k);
+        const Pack<TW, 4> values = load(Lanes<4>{}, b.at(j * 8 + 2 * at.thread + column, k));
         GCRT_UNROLL
         for (int i = 0; i < M; ++i) {
           GCRT_UNROLL
@@ -114,10 +114,10 @@ struct OffsetEpilogue {
   }
 };
 
-template <Tile kTile, class TX, class TW, class E>
+template <Tile kTile, class TX, class TW, class Split, class E>
 inline void gemm_integer(Queue& queue, int rows, int columns, int depth, const TX* a, std::ptrdiff_t lda,
-                         const TW* b, std::ptrdiff_t ldb, const std::int32_t* offsets,
-                         const SplitDepth& split, const E& epilogue) {
+                         const TW* b, std::ptrdiff_t ldb, const std::int32_t* offsets, const Split& split,
+                         const E& epilogue) {
   static_assert(!is_gemv(kTile), "plan with Precision::kInt8");
   const GroupedOutput<OffsetEpilogue<E>> output{{epilogue, offsets}, columns};
   multiply_tiles<kTile, IntegerProduct<TX, TW>>(queue, dense_source(a, rows, depth, lda, {}),
@@ -127,7 +127,7 @@ inline void gemm_integer(Queue& queue, int rows, int columns, int depth, const T
 template <Tile kTile, class TX, class TW, class E>
 inline void gemm_integer(Queue& queue, int rows, int columns, int depth, const TX* a, std::ptrdiff_t lda,
                          const TW* b, std::ptrdiff_t ldb, const std::int32_t* offsets, const E& epilogue) {
-  gemm_integer<kTile>(queue, rows, columns, depth, a, lda, b, ldb, offsets, SplitDepth{}, epilogue);
+  gemm_integer<kTile>(queue, rows, columns, depth, a, lda, b, ldb, offsets, SplitDepth<>{}, epilogue);
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -9,7 +9,6 @@
 
 namespace GCRT_NAMESPACE {
 
-constexpr int kGemvThreads = 256;
 constexpr int kGemvWarps = kGemvThreads / 32;
 constexpr int kGemvColumns = 4;  // per warp
 constexpr int kGemvGoal = 2048;  // warps that keep the memory of a large device busy
@@ -98,9 +97,30 @@ GCRT_INLINE void multiply_four(float (&sums)[kRows * kGemvColumns], const Pack<f
   }
 }
 
-template <int kRows, class TB, class Output>
+// Rows of A as they lie in memory. What else may stand for A has the same members (gemv_of_rows.h).
+template <class TA>
+struct RowsInMemory {
+  using Element = TA;
+  DenseSource<TA> source;
+
+  static constexpr std::size_t shared_bytes(int) { return 0; }
+  GCRT_INLINE int rows() const { return source.rows; }
+  GCRT_INLINE bool is_aligned() const {
+    return source.bytes >= 4 * static_cast<int>(sizeof(TA));  // four values
+  }
+  // All threads of the block call it, behind the grid before. `offset`: of the shared memory that is left.
+  template <int kOffset>
+  GCRT_DEVICE void make() const {}
+  template <int kOffset>
+  GCRT_DEVICE const TA* row(int entry, int m) const {
+    return source.data + source.batch.offset(entry) +
+           (m < source.rows ? m : source.rows - 1) * source.row_stride;
+  }
+};
+
+template <int kRows, class A, class TB, class Output>
 GCRT_GLOBAL_BLOCKS(kGemvThreads, 1)
-void gemv_kernel(DenseSource<float> a, DenseSource<TB> b, GemvGrid grid, Output output) {
+void gemv_kernel(A a, DenseSource<TB> b, GemvGrid grid, Output output) {
   constexpr int kCount = kRows * kGemvColumns;
   constexpr int kChunk = 16 / static_cast<int>(sizeof(TB));  // values of k per load of B
   GCRT_DYNAMIC_SHARED(float, shared);
@@ -113,15 +133,11 @@ void gemv_kernel(DenseSource<float> a, DenseSource<TB> b, GemvGrid grid, Output 
   const int column = first + warp / grid.parts * kGemvColumns;
 
   const TB* b_rows[kGemvColumns];
-  const float* a_rows[kRows];
+  constexpr int kSumBytes = kGemvWarps * kCount * static_cast<int>(sizeof(float));
   GCRT_UNROLL
   for (int n = 0; n < kGemvColumns; ++n) {
     const int clamped = column + n < b.rows ? column + n : b.rows - 1;
     b_rows[n] = b.data + b.batch.offset(entry) + clamped * b.row_stride;
-  }
-  GCRT_UNROLL
-  for (int m = 0; m < kRows; ++m) {
-    a_rows[m] = a.data + a.batch.offset(entry) + (m < a.rows ? m : a.rows - 1) * a.row_stride;
   }
   // What the first loads of B will want, while the kernel before still makes A.
   const int step = grid.parts * 32 * kChunk;
@@ -131,8 +147,12 @@ void gemv_kernel(DenseSource<float> a, DenseSource<TB> b, GemvGrid grid, Output 
     if (k < grid.depth) prefetch(b_rows[n] + k);
   }
   await_previous_grid();
+  a.template make<kSumBytes>();
+  const typename A::Element* a_rows[kRows];
+  GCRT_UNROLL
+  for (int m = 0; m < kRows; ++m) a_rows[m] = a.template row<kSumBytes>(entry, m);
   float sums[kCount] = {};
-  const bool is_a_aligned = a.bytes == 16;
+  const bool is_a_aligned = a.is_aligned();
   const bool is_b_aligned = b.bytes == 16;
   if (is_a_aligned && is_b_aligned) {
     for (; k + kChunk <= grid.depth; k += step) {
@@ -142,7 +162,7 @@ void gemv_kernel(DenseSource<float> a, DenseSource<TB> b, GemvGrid grid, Output 
       for (int i = 0; i < kChunk; i += 4) {
         Pack<float, 4> rows[kRows], columns[kGemvColumns];
         GCRT_UNROLL
-        for (int m = 0; m < kRows; ++m) rows[m] = load(Lanes<4>{}, a_rows[m] + k + i);
+        for (int m = 0; m < kRows; ++m) rows[m] = load_as_float(Lanes<4>{}, a_rows[m] + k + i);
         GCRT_UNROLL
         for (int n = 0; n < kGemvColumns; ++n) columns[n] = raw[n].four(i);
         multiply_four<kRows>(sums, rows, columns);
@@ -168,38 +188,46 @@ void gemv_kernel(DenseSource<float> a, DenseSource<TB> b, GemvGrid grid, Output 
   const int thread = static_cast<int>(threadIdx.x);
   const int m = thread % kRows;
   const int n = first + thread / kRows * kGemvColumns;
-  if (thread >= groups * kRows || m >= a.rows || n >= b.rows) return;
+  if (thread >= groups * kRows || m >= a.rows() || n >= b.rows) return;
   const float* const parts = shared + thread / kRows * grid.parts * kCount + m * kGemvColumns;
   const auto total = [&](auto lanes, int i) GCRT_LAMBDA_INLINE {
     auto result = load(lanes, parts + i);
     for (int p = 1; p < grid.parts; ++p) result = result + load(lanes, parts + p * kCount + i);
     return result;
   };
-  finish_columns(output.at(entry, 0), total, b.rows - n < 4 ? b.rows - n : 4, m,
-                 output.first_column(entry) + n);
+  finish_columns(output.at(entry), total, b.rows - n < 4 ? b.rows - n : 4, m, output.first_column(entry) + n);
 }
 
-// Products of rows of `a` with all rows of `b`; the tile says for how many rows at most.
-template <Tile kTile, class TB, class Output>
-inline void gemv(Queue& queue, const DenseSource<float>& a, const DenseSource<TB>& b, int entries,
+// Products of rows of `a`, each of `depth` values, with all rows of `b`; the tile says for how many rows at
+// most.
+template <Tile kTile, class A, class TB, class Output>
+inline void gemv(Queue& queue, const A& a, int depth, const DenseSource<TB>& b, int entries,
                  const Output& output) {
   constexpr int kRows = size_of(kTile).rows;
   constexpr int kChunk = 16 / static_cast<int>(sizeof(TB));
-  if (a.rows <= 0 || b.rows <= 0) return;
-  GemvGrid grid{a.depth, 1, 0};
+  if (a.rows() <= 0 || b.rows <= 0) return;
+  GemvGrid grid{depth, 1, 0};
   const auto wants_more = [&](int parts) {
-    return parts < kGemvWarps && a.depth > parts * 32 * kChunk &&
+    return parts < kGemvWarps && depth > parts * 32 * kChunk &&
            ceil_div(b.rows, kGemvColumns) * entries * parts < kGemvGoal;
   };
   while (wants_more(grid.parts)) grid.parts *= 2;
   const int columns = kGemvWarps / grid.parts * kGemvColumns;
   const unsigned blocks = static_cast<unsigned>((b.rows + columns - 1) / columns);
-  constexpr std::size_t kSharedBytes = kGemvWarps * kRows * kGemvColumns * sizeof(float);
+  const std::size_t shared_bytes =
+      kGemvWarps * kRows * kGemvColumns * sizeof(float) + a.shared_bytes(a.rows() * depth);
   for (grid.first_entry = 0; grid.first_entry < entries; grid.first_entry += kMaxGridZ) {
     const int left = entries - grid.first_entry;
     launch_overlapping(queue, dim3(blocks, static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ)),
-                       dim3(kGemvThreads), kSharedBytes, gemv_kernel<kRows, TB, Output>, a, b, grid, output);
+                       dim3(kGemvThreads), shared_bytes, gemv_kernel<kRows, A, TB, Output>, a, b, grid,
+                       output);
   }
+}
+
+template <Tile kTile, class TA, class TB, class Output>
+inline void gemv(Queue& queue, const DenseSource<TA>& a, const DenseSource<TB>& b, int entries,
+                 const Output& output) {
+  gemv<kTile>(queue, RowsInMemory<TA>{a}, a.depth, b, entries, output);
 }
 
 }  // namespace GCRT_NAMESPACE

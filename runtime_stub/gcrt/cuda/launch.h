@@ -42,6 +42,8 @@ struct Queue {
   std::uint64_t outline = 0;  // equal for runs of the same kernels and copies in the same order
   int* trap =
       nullptr;  // a word on the device that kernels set when an index is out of range; null: none does
+  std::uint32_t* counters =
+      nullptr;  // on the device, 0 between kernels: of blocks that have come so far (arrives_last)
   void* cublaslt = nullptr;  // handle of the library, of projects that call it
   bool stands_in = false;    // recorded for device memory of a caller who is not known yet
 };

@@ -88,11 +88,10 @@ constexpr Plan plan_rnn_input(const DeviceModel& device, const RnnShape& s, int 
                    std::ptrdiff_t{gates} * rnn_row_units(s.hidden), s.input, s.directions);
 }
 
-// Launches of a recurrence; `splits` of the product X * W.
-constexpr std::ptrdiff_t rnn_launches(const RnnShape& s, const RnnPlan& plan, int splits) {
+constexpr std::ptrdiff_t rnn_launches(const RnnShape& s, const RnnPlan& plan) {
   const std::ptrdiff_t steps = s.steps > 0 ? s.steps : 1;
   const std::ptrdiff_t chunks = ceil_div(steps, plan.chunk_steps);
-  return chunks * (splits > 1 ? 2 : 1) + (plan.kept > 0 ? chunks : steps * plan.step_launches);
+  return chunks + (plan.kept > 0 ? chunks : steps * plan.step_launches);
 }
 
 // Microseconds of a recurrence: the products X * W, then steps that wait for one another, each as long as a

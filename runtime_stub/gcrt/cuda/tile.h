@@ -1,11 +1,14 @@
 // What one warp does with two tiles in shared memory: fragments, products, and the hand-over of sums.
 //
 // A tile lies in shared memory as slabs of kDepth values of k: [slab][row][kDepth]. A slab row is 64 bytes of
-// float, 32 bytes of 16-bit or 8-bit values. Thread (g, t) = (lane / 4, lane % 4) of a warp reads a quarter
-// of slab row g in one access, so that the 32 threads read 8 whole rows: no bank conflict, and no ldmatrix.
-// The tensor cores' own order of k inside a fragment is another one, but a sum does not see the order of its
-// terms as long as both operands use the same: value 4t + i of a slab row takes the place of value t, t + 4
-// (TF32), or 2t, 2t + 1, 2t + 8, 2t + 9 (16 bits).
+// float, 32 bytes of 16-bit or 8-bit values. Two operands of 16 bits are read by ldmatrix, eight rows of 16
+// bytes at a time, which must not share a bank: the halves of rows 4 to 7 of every eight are exchanged.
+//
+// Where one of them is float, thread (g, t) = (lane / 4, lane % 4) of a warp reads a quarter of slab row g in
+// one access, so that the 32 threads read 8 whole rows: no bank conflict either. The tensor cores' own order
+// of k inside a fragment is another one, but a sum does not see the order of its terms as long as both
+// operands use the same: value 4t + i of a slab row takes the place of value t, t + 4 (TF32), or 2t, 2t + 1,
+// 2t + 8, 2t + 9 (16 bits).
 #pragma once
 
 #include "gcrt/cuda/device.h"
@@ -82,6 +85,14 @@ GCRT_INLINE int depth_major_offset(int k, int n) {
   return k * kColumns + (n ^ (((k >> 2) & 3) << 3));
 }
 
+// Where value k of a row of a slab lies, from the slab's first row; a row 8 further on is as many elements
+// on.
+template <class T, int kDepth>
+GCRT_INLINE int slab_offset(int row, int k) {
+  if constexpr (sizeof(T) == 2 && kDepth == 16) return row * kDepth + (k ^ (row << 1 & 8));
+  return row * kDepth + k;
+}
+
 // Four consecutive k of a slab row as float.
 template <class T>
 GCRT_INLINE void read_quarter(float (&values)[4], const T* quarter) {
@@ -95,9 +106,9 @@ GCRT_INLINE void read_quarter(float (&values)[4], const T* quarter) {
 template <class T, int kDepth>
 struct RowSlab {
   using Element = T;
-  const T* data;  // of the warp's first row
-  GCRT_INLINE const T* row(int r) const { return data + r * kDepth; }
-  GCRT_DEVICE void quarter(float (&values)[4], int r, int t) const { read_quarter(values, row(r) + 4 * t); }
+  const T* data;  // of the warp's first row, a multiple of 8
+  GCRT_INLINE const T* at(int r, int k) const { return data + slab_offset<T, kDepth>(r, k); }
+  GCRT_DEVICE void quarter(float (&values)[4], int r, int t) const { read_quarter(values, at(r, 4 * t)); }
 };
 template <class T, int kColumns>
 struct DepthMajorSlab {
@@ -245,53 +256,79 @@ GCRT_INLINE std::uint32_t pack_pair(float low, float high) {
   return word;
 }
 
+// Whether a slab holds rows of values in the precision of the product, which pass through as they are.
+template <Precision P, class S>
+constexpr bool kIsStored = std::is_same<S, RowSlab<StoredHalf<P>, 16>>::value;
+
 // The two registers that a quarter of a slab row gives to a product of 16-bit values.
 template <Precision P, class S>
 GCRT_DEVICE void read_pairs(std::uint32_t& low, std::uint32_t& high, const S& slab, int row, int t) {
-  float values[4];
-  slab.quarter(values, row, t);
-  low = pack_pair<P>(values[0], values[1]);
-  high = pack_pair<P>(values[2], values[3]);
-}
-// Values that are stored in the precision of the product pass through as they are.
-template <class T, int kDepth>
-GCRT_INLINE void read_stored_pairs(std::uint32_t& low, std::uint32_t& high, const RowSlab<T, kDepth>& slab,
-                                   int row, int t) {
-  static_assert(sizeof(T) == 2, "16-bit values");
-  const auto words = load(Lanes<2>{}, reinterpret_cast<const std::uint32_t*>(slab.row(row) + 4 * t));
-  low = words[0];
-  high = words[1];
-}
-template <Precision P>
-GCRT_DEVICE void read_pairs(std::uint32_t& low, std::uint32_t& high, const RowSlab<Half, 16>& slab, int row,
-                            int t) {
-  static_assert(P == Precision::kFp16, "weights are stored in the precision of the product");
-  read_stored_pairs(low, high, slab, row, t);
-}
-template <Precision P>
-GCRT_DEVICE void read_pairs(std::uint32_t& low, std::uint32_t& high, const RowSlab<BFloat16, 16>& slab,
-                            int row, int t) {
-  static_assert(P == Precision::kBf16, "weights are stored in the precision of the product");
-  read_stored_pairs(low, high, slab, row, t);
+  if constexpr (kIsStored<P, S>) {
+    const auto words = load(Lanes<2>{}, reinterpret_cast<const std::uint32_t*>(slab.at(row, 4 * t)));
+    low = words[0];
+    high = words[1];
+  } else {
+    float values[4];
+    slab.quarter(values, row, t);
+    low = pack_pair<P>(values[0], values[1]);
+    high = pack_pair<P>(values[2], values[3]);
+  }
 }
 
-template <Precision P, int M, int N, class A, class B>
-GCRT_DEVICE void multiply_16_bits(PlainSums<float, M, N>& sums, const A& a, const B& b, LanePosition at) {
-  std::uint32_t rows[M][4], columns[N][2];
-  GCRT_UNROLL
-  for (int i = 0; i < M; ++i) {
-    read_pairs<P>(rows[i][0], rows[i][2], a, i * 16 + at.group, at.thread);
-    read_pairs<P>(rows[i][1], rows[i][3], a, i * 16 + at.group + 8, at.thread);
-  }
-  GCRT_UNROLL
-  for (int j = 0; j < N; ++j) {
-    read_pairs<P>(columns[j][0], columns[j][1], b, j * 8 + at.group, at.thread);
-  }
+// The products of fragments in registers.
+template <Precision P, int M, int N>
+GCRT_DEVICE void multiply_pairs(PlainSums<float, M, N>& sums, const std::uint32_t (&rows)[M][4],
+                                const std::uint32_t (&columns)[N][2]) {
   if constexpr (P == Precision::kFp16) {
     mma_f16_tiles(sums.sums, rows, columns);
   } else {
     mma_bf16_tiles(sums.sums, rows, columns);
   }
+}
+
+// The fragments of two operands that are stored in the precision of the product: nothing is converted, and
+// one instruction reads a fragment of A or two of B.
+template <Precision P, int M, int N, class S>
+GCRT_DEVICE void read_fragments(std::uint32_t (&rows)[M][4], std::uint32_t (&columns)[N][2], const S& a,
+                                const S& b) {
+  constexpr int kPairs = (N + 1) / 2;
+  const int lane = lane_rank();
+  const auto* const from_a = a.at(lane & 15, lane >> 4 << 3);
+  const auto* const from_b = b.at((lane & 7) + (lane >> 4 << 3), lane & 8);
+  const void* addresses[M + kPairs];
+  GCRT_UNROLL
+  for (int i = 0; i < M; ++i) addresses[i] = from_a + i * 16 * 16;
+  GCRT_UNROLL
+  for (int j = 0; j < kPairs; ++j) {
+    // Of an odd last fragment both halves are the same.
+    addresses[M + j] = (2 * j + 1 < N ? from_b : b.at(lane & 7, lane & 8)) + j * 16 * 16;
+  }
+  std::uint32_t loaded[M + kPairs][4];
+  ldmatrix_x4_several<false>(loaded, addresses);
+  GCRT_UNROLL
+  for (int i = 0; i < 4 * M; ++i) rows[i / 4][i % 4] = loaded[i / 4][i % 4];
+  GCRT_UNROLL
+  for (int j = 0; j < 2 * N; ++j) columns[j / 2][j % 2] = loaded[M + j / 4][j % 4];
+}
+
+template <Precision P, int M, int N, class A, class B>
+GCRT_DEVICE void multiply_16_bits(PlainSums<float, M, N>& sums, const A& a, const B& b, LanePosition at) {
+  std::uint32_t rows[M][4], columns[N][2];
+  if constexpr (kIsStored<P, A> && kIsStored<P, B>) {
+    static_cast<void>(at);
+    read_fragments<P>(rows, columns, a, b);
+  } else {
+    GCRT_UNROLL
+    for (int i = 0; i < M; ++i) {
+      read_pairs<P>(rows[i][0], rows[i][2], a, i * 16 + at.group, at.thread);
+      read_pairs<P>(rows[i][1], rows[i][3], a, i * 16 + at.group + 8, at.thread);
+    }
+    GCRT_UNROLL
+    for (int j = 0; j < N; ++j) {
+      read_pairs<P>(columns[j][0], columns[j][1], b, j * 8 + at.group, at.thread);
+    }
+  }
+  multiply_pairs<P>(sums, rows, columns);
 }
 
 // Products of floats in one of the precisions.

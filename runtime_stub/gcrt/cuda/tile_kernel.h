@@ -17,22 +17,43 @@ struct TileGrid {
   int columns;
   int slabs;        // of the whole depth
   int split_slabs;  // per part
-  int splits;
   int first_y;
   int first_z;
 };
 
-// The depth of a product is cut into `splits` parts that are summed apart, then added in order.
+// The depth of a product is cut into kParts, each summed by blocks of its own. The block of a tile that ends
+// last adds the parts, in order, and hands them to the epilogue.
+template <int kParts = 1>
 struct SplitDepth {
-  int splits = 1;
-  float* workspace = nullptr;  // gemm_workspace_size floats, 16-byte aligned; not read where splits is 1
+  // gemm_workspace_size floats, 16-byte aligned; not read where there is one part. The queue then has
+  // gemm_counters words that are 0.
+  float* workspace = nullptr;
 };
+
+// The same of sizes that only a run knows: in one piece where the sums of all parts do not fit the workspace,
+// for then there are blocks enough without.
+template <int kParts>
+struct SplitWithin {
+  float* workspace;
+  std::ptrdiff_t floats;          // of workspace
+  std::ptrdiff_t floats_of_part;  // in this run
+};
+
+// Calls body with the SplitDepth of this run.
+template <int kParts, class F>
+inline void with_split(const SplitWithin<kParts>& split, const F& body) {
+  if (split.floats_of_part <= split.floats / kParts) {
+    body(SplitDepth<kParts>{split.workspace});
+  } else {
+    body(SplitDepth<>{});
+  }
+}
 
 // The epilogue of each batch entry.
 template <class E>
 struct BatchedOutput {
   E epilogue;
-  GCRT_INLINE E at(int entry, int) const { return epilogue.at_batch(entry); }
+  GCRT_INLINE E at(int entry) const { return epilogue.at_batch(entry); }
   GCRT_INLINE std::ptrdiff_t first_column(int) const { return 0; }
 };
 
@@ -41,32 +62,58 @@ template <class E>
 struct GroupedOutput {
   E epilogue;
   int columns;
-  GCRT_INLINE const E& at(int, int) const { return epilogue; }
+  GCRT_INLINE const E& at(int) const { return epilogue; }
   GCRT_INLINE std::ptrdiff_t first_column(int entry) const { return std::ptrdiff_t{entry} * columns; }
 };
 
-// The sums of each part of the depth, to be added by add_parts_kernel: [entry][part][rows][row_stride].
-template <class T>
-struct StorePart {
-  static constexpr int kMaxLanes = 4;
+// Where the parts of the depth leave their sums: [entry][part][rows][row_stride].
+template <class T, int kParts>
+struct PartSums {
   T* data;
-  std::ptrdiff_t row_stride;
-  template <class L, class V>
-  GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
-    store(lane, data + m * row_stride + n, sums);
-  }
-};
-template <class T>
-struct PartOutput {
-  T* data;
+  std::uint32_t* counters;  // [entry][column tile][row tile]
   std::ptrdiff_t row_stride;
   std::ptrdiff_t part_stride;
-  int splits;
-  GCRT_INLINE StorePart<T> at(int entry, int part) const {
-    return {data + (std::ptrdiff_t{entry} * splits + part) * part_stride, row_stride};
+
+  GCRT_INLINE T* at(int entry, int part) const {
+    return data + (std::ptrdiff_t{entry} * kParts + part) * part_stride;
   }
-  GCRT_INLINE std::ptrdiff_t first_column(int) const { return 0; }
 };
+
+// Stores the sums of the block's part, whose first element is (m, n) of `to`.
+template <class Config, class T>
+GCRT_DEVICE void store_part(const T* parked, int rows, int columns, T* to, std::ptrdiff_t row_stride) {
+  constexpr int kQuads = Config::kColumns / 4;
+  GCRT_NO_UNROLL
+  for (int i = static_cast<int>(threadIdx.x); i < Config::kRows * kQuads; i += Config::kThreads) {
+    const int row = i / kQuads;
+    const int column = i % kQuads * 4;
+    if (row >= rows || column >= columns) continue;
+    store(Lanes<4>{}, to + row * row_stride + column,
+          load(Lanes<4>{}, parked + row * Config::kSumStride + column));
+  }
+}
+
+// The sums of all parts, in order: all of an element are under way before the first is added.
+template <class Config, int kParts, class T>
+GCRT_DEVICE void add_parts(T* parked, int rows, int columns, const T* from, std::ptrdiff_t row_stride,
+                           std::ptrdiff_t part_stride) {
+  constexpr int kQuads = Config::kColumns / 4;
+  GCRT_NO_UNROLL
+  for (int i = static_cast<int>(threadIdx.x); i < Config::kRows * kQuads; i += Config::kThreads) {
+    const int row = i / kQuads;
+    const int column = i % kQuads * 4;
+    if (row >= rows || column >= columns) continue;
+    Pack<T, 4> parts[kParts];
+    GCRT_UNROLL
+    for (int part = 0; part < kParts; ++part) {
+      parts[part] = load(Lanes<4>{}, from + part * part_stride + row * row_stride + column);
+    }
+    Pack<T, 4> sum = parts[0];
+    GCRT_UNROLL
+    for (int part = 1; part < kParts; ++part) sum = sum + parts[part];
+    store(Lanes<4>{}, parked + row * Config::kSumStride + column, sum);
+  }
+}
 
 // The stages of one block in shared memory.
 template <class Config, class Product, class A, class B>
@@ -107,16 +154,17 @@ GCRT_DEVICE void multiply_slabs(
   }
 }
 
-template <class Config, class Product, class A, class B, class Output>
+template <class Config, class Product, int kParts, class A, class B, class Output>
 GCRT_GLOBAL_BLOCKS(Config::kThreads, 1)
-void tile_kernel(A source_a, B source_b, TileGrid grid, Output output) {
+void tile_kernel(A source_a, B source_b, TileGrid grid, PartSums<typename Product::Sum, kParts> parts,
+                 Output output) {
   using Sum = typename Product::Sum;
   using Stages = TileStages<Config, Product, A, B>;
   GCRT_DYNAMIC_SHARED(unsigned char, shared);
   const Stages stages{shared};
   const int z = grid.first_z + static_cast<int>(blockIdx.z);
-  const int entry = z / grid.splits;
-  const int part = z % grid.splits;
+  const int entry = z / kParts;
+  const int part = z % kParts;
   const int first_slab = part * grid.split_slabs;
   const int slabs = first_slab + grid.split_slabs < grid.slabs ? grid.split_slabs : grid.slabs - first_slab;
   const int row = static_cast<int>(blockIdx.x) * Config::kRows;
@@ -165,85 +213,64 @@ void tile_kernel(A source_a, B source_b, TileGrid grid, Output output) {
   Sum* const parked = reinterpret_cast<Sum*>(shared);
   park_sums<Config>(sums, parked, warp_row, warp_column);
   barrier();
-  finish_tile<Config>(output.at(entry, part), parked, grid.rows - row, grid.columns - column, row,
-                      output.first_column(entry) + column);
-}
-
-// Adds the parts of a split depth in order and hands the sums to the epilogue. blockIdx.y is the entry.
-constexpr int kAddThreads = 256;
-template <class T, class Output>
-GCRT_GLOBAL_BLOCKS(kAddThreads, 1)
-void add_parts_kernel(PartOutput<T> parts, int rows, int columns, int first_entry, Output output) {
-  await_previous_grid();
-  const unsigned quads = static_cast<unsigned>((columns + 3) / 4);
-  const unsigned index = blockIdx.x * kAddThreads + threadIdx.x;
-  const int m = static_cast<int>(index / quads);
-  const int n = static_cast<int>(index % quads) * 4;
-  if (m >= rows) return;
-  const int entry = first_entry + static_cast<int>(blockIdx.y);
-  const T* const source = parts.at(entry, 0).data + m * parts.row_stride + n;
-  const auto total = [&](auto lanes, int i) GCRT_LAMBDA_INLINE {
-    auto sum = load(lanes, source + i);
-    for (int part = 1; part < parts.splits; ++part) {
-      sum = sum + load(lanes, source + part * parts.part_stride + i);
-    }
-    return sum;
-  };
-  finish_columns(output.at(entry, 0), total, columns - n < 4 ? columns - n : 4, m,
-                 output.first_column(entry) + n);
-}
-
-// Launches add_parts_kernel for all entries.
-template <class T, class Output>
-inline void add_parts(Queue& queue, const PartOutput<T>& parts, int rows, int columns, int entries,
-                      const Output& output) {
-  const std::ptrdiff_t quads = rows * (parts.row_stride / 4);
-  const unsigned blocks = static_cast<unsigned>((quads + kAddThreads - 1) / kAddThreads);
-  for (int entry = 0; entry < entries; entry += kMaxGridZ) {
-    const int left = entries - entry;
-    launch_overlapping(queue, dim3(blocks, static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ)),
-                       dim3(kAddThreads), 0, add_parts_kernel<T, Output>, parts, rows, columns, entry,
-                       output);
+  const int rows = grid.rows - row;
+  const int columns = grid.columns - column;
+  if constexpr (kParts > 1) {
+    const std::ptrdiff_t first = row * parts.row_stride + column;
+    store_part<Config>(parked, rows, columns, parts.at(entry, part) + first, parts.row_stride);
+    const int column_tiles = (grid.columns + Config::kColumns - 1) / Config::kColumns;
+    const int tile =
+        (entry * column_tiles + grid.first_y + static_cast<int>(blockIdx.y)) * static_cast<int>(gridDim.x) +
+        static_cast<int>(blockIdx.x);
+    if (!arrives_last(parts.counters + tile, kParts)) return;
+    add_parts<Config, kParts>(parked, rows, columns, parts.at(entry, 0) + first, parts.row_stride,
+                              parts.part_stride);
+    barrier();
+  } else {
+    static_cast<void>(part), static_cast<void>(parts);
   }
+  finish_tile<Config>(output.at(entry), parked, rows, columns, row, output.first_column(entry) + column);
 }
 
 // Launches one kernel over all tiles of `entries` products.
-template <class Config, class Product, class A, class B, class Output>
+template <class Config, class Product, int kParts, class A, class B, class Output>
 inline void launch_tiles(Queue& queue, const A& a, const B& b, TileGrid grid, int entries,
-                         const Output& output) {
+                         const PartSums<typename Product::Sum, kParts>& parts, const Output& output) {
   using Stages = TileStages<Config, Product, A, B>;
   const unsigned blocks_x = static_cast<unsigned>((grid.rows + Config::kRows - 1) / Config::kRows);
   const auto at_most = [](int left) { return static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ); };
   const int column_tiles = (grid.columns + Config::kColumns - 1) / Config::kColumns;
-  const int count = entries * grid.splits;
+  const int count = entries * kParts;
   for (grid.first_z = 0; grid.first_z < count; grid.first_z += kMaxGridZ) {
     for (grid.first_y = 0; grid.first_y < column_tiles; grid.first_y += kMaxGridZ) {
       const dim3 blocks(blocks_x, at_most(column_tiles - grid.first_y), at_most(count - grid.first_z));
       launch_overlapping(queue, blocks, dim3(Config::kThreads), Stages::kSharedBytes,
-                         tile_kernel<Config, Product, A, B, Output>, a, b, grid, output);
+                         tile_kernel<Config, Product, kParts, A, B, Output>, a, b, grid, parts, output);
     }
   }
 }
 
-// All products of A and B, entry by entry along blockIdx.z, the depth split if asked for.
-template <Tile kTile, class Product, class A, class B, class Output>
+// All products of A and B, entry by entry along blockIdx.z.
+template <Tile kTile, class Product, int kParts, class A, class B, class Output>
 inline void multiply_tiles(Queue& queue, const A& a, const B& b, int rows, int columns, int depth,
-                           int entries, const SplitDepth& split, const Output& output) {
+                           int entries, const SplitDepth<kParts>& split, const Output& output) {
   using Config = TileConfig<kTile>;
   using Sum = typename Product::Sum;
   if (rows <= 0 || columns <= 0 || entries <= 0) return;
   const int slabs = (depth + Product::kDepth - 1) / Product::kDepth;
-  const int split_slabs = (slabs + split.splits - 1) / split.splits;
-  const TileGrid grid{rows, columns, slabs, split_slabs, split.splits, 0, 0};
-  if (split.splits == 1) {
-    launch_tiles<Config, Product>(queue, a, b, grid, entries, output);
-    return;
-  }
+  const TileGrid grid{rows, columns, slabs, (slabs + kParts - 1) / kParts, 0, 0};
   const std::ptrdiff_t row_stride = (columns + 3) / 4 * 4;
-  const PartOutput<Sum> parts{reinterpret_cast<Sum*>(split.workspace), row_stride, rows * row_stride,
-                              split.splits};
-  launch_tiles<Config, Product>(queue, a, b, grid, entries, parts);
-  add_parts(queue, parts, rows, columns, entries, output);
+  const PartSums<Sum, kParts> parts{reinterpret_cast<Sum*>(split.workspace), queue.counters, row_stride,
+                                    rows * row_stride};
+  launch_tiles<Config, Product>(queue, a, b, grid, entries, parts, output);
+}
+
+template <Tile kTile, class Product, int kParts, class A, class B, class Output>
+inline void multiply_tiles(Queue& queue, const A& a, const B& b, int rows, int columns, int depth,
+                           int entries, const SplitWithin<kParts>& split, const Output& output) {
+  with_split(split, [&](const auto& depth_split) {
+    multiply_tiles<kTile, Product>(queue, a, b, rows, columns, depth, entries, depth_split, output);
+  });
 }
 
 }  // namespace GCRT_NAMESPACE

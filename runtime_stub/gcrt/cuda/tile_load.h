@@ -21,7 +21,8 @@ struct BatchStrides {
   }
 };
 
-// Bytes that one copy may move: 16 or 4 if address and all strides (in elements) allow it, else one element.
+// Bytes that one copy may move: 16, 8 or 4 if address and all strides (in elements) allow it, else one
+// element.
 template <class T, class... Strides>
 inline int copy_bytes(const T* data, Strides... strides) {
   const auto fits = [&](std::size_t bytes) {
@@ -30,22 +31,31 @@ inline int copy_bytes(const T* data, Strides... strides) {
            ((static_cast<std::size_t>(strides) % elements == 0) && ...);
   };
   if (fits(16)) return 16;
+  if (sizeof(T) < 4 && fits(8)) return 8;
   return sizeof(T) < 4 && fits(4) ? 4 : static_cast<int>(sizeof(T));
 }
 
 // Starts copies of the first `valid` of 16 / sizeof(T) elements and zeros the rest. A single element of less
 // than 4 bytes has no asynchronous copy.
+template <int kBytes, class T>
+GCRT_DEVICE void copy_in_pieces(T* shared, const T* source, int valid) {
+  constexpr int kSize = static_cast<int>(sizeof(T));
+  GCRT_UNROLL
+  for (int i = 0; i < 16 / kBytes; ++i) {
+    const int left = valid * kSize - kBytes * i;
+    cp_async<kBytes>(shared + i * kBytes / kSize, source + i * kBytes / kSize,
+                     left < 0 ? 0 : (left < kBytes ? left : kBytes));
+  }
+}
 template <class T>
 GCRT_DEVICE void copy_chunk(T* shared, const T* source, int valid, int bytes) {
   constexpr int kSize = static_cast<int>(sizeof(T));
   if (bytes == 16) {
     cp_async<16>(shared, source, valid * kSize);
+  } else if (bytes == 8) {
+    if constexpr (kSize < 4) copy_in_pieces<8>(shared, source, valid);
   } else if (bytes == 4) {
-    GCRT_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const int left = valid * kSize - 4 * i;
-      cp_async<4>(shared + i * 4 / kSize, source + i * 4 / kSize, left < 0 ? 0 : (left < 4 ? left : 4));
-    }
+    copy_in_pieces<4>(shared, source, valid);
   } else if constexpr (kSize < 4) {
     GCRT_UNROLL
     for (int i = 0; i < 16 / kSize; ++i) shared[i] = i < valid ? source[i] : T{};
@@ -71,6 +81,11 @@ struct ChunkShare {
   }
   GCRT_INLINE bool has(int copy) const { return kIsExact || row + copy * kRowStep < kRows; }
   GCRT_INLINE int row_of(int copy) const { return row + copy * kRowStep; }
+  // Where the first chunk lies in a slab; the others follow kRowStep rows further on each.
+  GCRT_INLINE int place() const {
+    static_assert(kRowStep % 8 == 0, "see slab_offset");
+    return slab_offset<T, kDepth>(row, offset);
+  }
 };
 
 // A matrix whose rows are contiguous along k: A, and B stored as [columns][k].
@@ -125,7 +140,7 @@ struct DenseSource {
       bytes = s.bytes;
     }
     GCRT_DEVICE void load(T* shared) {
-      T* const to = shared + share.row * kDepth + share.offset;
+      T* const to = shared + share.place();
       if (is_wide && left >= kDepth) {
         GCRT_UNROLL
         for (int i = 0; i < Share::kCopies; ++i) {

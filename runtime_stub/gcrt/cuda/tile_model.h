@@ -128,6 +128,9 @@ constexpr double products_per_clock(const DeviceModel& device, Precision precisi
 // Elements between the rows of packed 8-bit or 16-bit weights.
 constexpr std::ptrdiff_t integer_weight_stride(std::ptrdiff_t depth) { return ceil_div(depth, 32) * 32; }
 
+// Of a block of a product of vectors.
+constexpr int kGemvThreads = 256;
+
 // Elements of k per step of the pipeline.
 constexpr int step_depth(Precision precision) { return precision == Precision::kInt8 ? 64 : 32; }
 
@@ -136,7 +139,7 @@ constexpr int kMaxGridZ = 65535;
 
 // Launches of a product of so many batch entries, whose depth is in `splits` parts.
 constexpr std::ptrdiff_t product_launches(std::ptrdiff_t entries, int splits) {
-  return ceil_div(entries * splits, kMaxGridZ) + (splits > 1 ? ceil_div(entries, kMaxGridZ) : 0);
+  return ceil_div(entries * splits, kMaxGridZ);
 }
 
 // Floats of workspace of a product whose depth is split; 0 if it is not.
@@ -145,10 +148,11 @@ constexpr std::ptrdiff_t gemm_workspace_size(std::ptrdiff_t rows, std::ptrdiff_t
   return splits > 1 ? batch * splits * rows * (ceil_div(columns, 4) * 4) : 0;
 }
 
-// Parts of the depth, at most `most`, whose sums fit a workspace: of sizes that only the run knows.
-constexpr int splits_within(std::ptrdiff_t floats, std::ptrdiff_t floats_of_part, int most) {
-  if (floats_of_part <= 0 || floats < floats_of_part) return 1;
-  return floats / floats_of_part < most ? static_cast<int>(floats / floats_of_part) : most;
+// Words of Queue::counters that such a product uses: one of a tile.
+constexpr std::ptrdiff_t gemm_counters(Tile tile, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                                       std::ptrdiff_t batch, int splits) {
+  const TileSize size = size_of(tile);
+  return splits > 1 ? ceil_div(rows, size.rows) * ceil_div(columns, size.columns) * batch : 0;
 }
 
 // The library asks for a multiple of 256; the block's own alignment may be less.
@@ -163,6 +167,9 @@ constexpr std::ptrdiff_t cublaslt_workspace_size(std::ptrdiff_t rows, std::ptrdi
 
 constexpr double kLaunchClocks = 2500;
 constexpr double kBlockClocks = 1500;  // of a block: first loads, last stores
+// Of a block that tells the others of its tile that its sums are in memory, and of the last one, which reads
+// them: a fence, an atomic addition and one latency of the second-level cache each way.
+constexpr double kArrivalClocks = 1500;
 
 // Multiply-adds without tensor cores, per clock and multiprocessor.
 constexpr double scalar_products_per_clock(const DeviceModel& device) {
@@ -188,13 +195,21 @@ constexpr int weight_bytes(Precision precision) {
 }
 constexpr int activation_bytes(Precision precision) { return precision == Precision::kInt8 ? 1 : 4; }
 
+// Of an element of the operands of a product.
+struct OperandBytes {
+  int a, b;
+};
+// A that only the run knows, as float or byte, and packed weights.
+constexpr OperandBytes weighted(Precision precision) {
+  return {activation_bytes(precision), weight_bytes(precision)};
+}
+
 // Microseconds of one launch that computes `batch` products of `rows` x `depth` by `depth` x `columns`. Work
 // is spread over the multiprocessors in whole blocks; a block is bound by products, by what it reads through
 // the second-level cache, or by the latency of its steps, which other blocks on the same multiprocessor hide.
-// `bytes_of_b`: of an element.
 constexpr double tile_microseconds(const DeviceModel& device, Precision precision, Tile tile, int splits,
                                    std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth,
-                                   std::ptrdiff_t batch, int bytes_of_b) {
+                                   std::ptrdiff_t batch, OperandBytes bytes) {
   constexpr double kCacheBytesPerClock = 48;  // per multiprocessor
   constexpr double kStepClocks = 180;         // latency of one step
   const TileSize size = size_of(tile);
@@ -202,8 +217,7 @@ constexpr double tile_microseconds(const DeviceModel& device, Precision precisio
   const std::ptrdiff_t steps = ceil_div(ceil_div(depth, step_depth(precision)), splits);
   const std::ptrdiff_t blocks = ceil_div(rows, size.rows) * ceil_div(columns, size.columns) * batch * splits;
   const double step_products = 1.0 * size.rows * size.columns * step_depth(precision);
-  const double step_bytes =
-      (size.rows * activation_bytes(precision) + size.columns * bytes_of_b) * step_depth(precision);
+  const double step_bytes = (size.rows * bytes.a + size.columns * bytes.b) * step_depth(precision);
   double step = step_products / products_per_clock(device, precision);
   if (step < step_bytes / kCacheBytesPerClock) step = step_bytes / kCacheBytesPerClock;
   int resident = device.shared_bytes / shared_bytes_of(tile);
@@ -215,8 +229,10 @@ constexpr double tile_microseconds(const DeviceModel& device, Precision precisio
   const double latency = rounds * (steps_total * kStepClocks + kBlockClocks);
   double clocks = kLaunchClocks + (bound + kBlockClocks > latency ? bound + kBlockClocks : latency);
   if (splits > 1) {
-    const double sums = 4.0 * static_cast<double>(rows * columns * batch) * (2 * splits + 1);
-    clocks += kLaunchClocks + kBlockClocks + sums / (kCacheBytesPerClock * sms);
+    // Every block writes its part, and the last one of a tile reads them all by itself.
+    const double sums = 4.0 * size.rows * size.columns;
+    const double written = 4.0 * static_cast<double>(rows * columns * batch) * splits;
+    clocks += kArrivalClocks + sums * splits / kCacheBytesPerClock + written / (kCacheBytesPerClock * sms);
   }
   return clocks / device.gigahertz * 1e-3;
 }
@@ -231,7 +247,7 @@ constexpr bool fits_registers(const DeviceModel& device, Precision precision, Ti
 // The fastest tile and number of splits by the model. `allow_split` is false where no workspace exists.
 constexpr Plan plan_tiles(const DeviceModel& device, Precision precision, std::ptrdiff_t rows,
                           std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t batch,
-                          bool allow_split, int bytes_of_b) {
+                          bool allow_split, OperandBytes bytes) {
   constexpr Tile kTiles[] = {Tile::k16x64,  Tile::k32x64,  Tile::k64x64,
                              Tile::k128x32, Tile::k128x64, Tile::k128x128};
   constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16};
@@ -242,7 +258,7 @@ constexpr Plan plan_tiles(const DeviceModel& device, Precision precision, std::p
     for (const int splits : kSplits) {
       if (splits > 1 && (!allow_split || depth < splits * 4 * step_depth(precision))) continue;
       const double time =
-          tile_microseconds(device, precision, tile, splits, rows, columns, depth, batch, bytes_of_b);
+          tile_microseconds(device, precision, tile, splits, rows, columns, depth, batch, bytes);
       if (is_first || time < best.microseconds) best = {tile, splits, time};
       is_first = false;
     }
@@ -252,15 +268,20 @@ constexpr Plan plan_tiles(const DeviceModel& device, Precision precision, std::p
 
 // A product with constant B: as a product of a vector up to 8 rows.
 constexpr Plan plan_gemm(const DeviceModel& device, Precision precision, std::ptrdiff_t rows,
-                         std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t batch = 1,
-                         bool allow_split = true) {
+                         std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t batch, bool allow_split,
+                         OperandBytes bytes_of) {
   if (rows > 8 || precision == Precision::kInt8) {
-    return plan_tiles(device, precision, rows, columns, depth, batch, allow_split, weight_bytes(precision));
+    return plan_tiles(device, precision, rows, columns, depth, batch, allow_split, bytes_of);
   }
   const Tile tile =
       rows == 1 ? Tile::kGemv1 : (rows == 2 ? Tile::kGemv2 : (rows <= 4 ? Tile::kGemv4 : Tile::kGemv8));
   const double bytes = static_cast<double>(columns * depth * batch) * weight_bytes(precision);
   return {tile, 1, streaming_microseconds(device, 1, bytes, 0, 1)};
+}
+constexpr Plan plan_gemm(const DeviceModel& device, Precision precision, std::ptrdiff_t rows,
+                         std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t batch = 1,
+                         bool allow_split = true) {
+  return plan_gemm(device, precision, rows, columns, depth, batch, allow_split, weighted(precision));
 }
 
 }  // namespace GCRT_NAMESPACE
