@@ -22,6 +22,9 @@ Answer run_opt(const Options& options, Terminal& terminal);
 /// Prints the supported operators, or what is known of some.
 Answer run_ops(const Options& options);
 
+/// Writes the report of a project with the times and sizes of a build.
+Answer run_report(const Options& options);
+
 /// Prints what docs/errors.md says of codes.
 Answer run_explain(const Options& options);
 

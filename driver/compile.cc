@@ -152,6 +152,14 @@ void add_remarks(Schedule& schedule, const std::vector<passes::Remark>& remarks)
       {fmt::format("{} more", remarks.size() - kMost), "`gcompile opt MODEL --json` lists all"});
 }
 
+/// Without their times: the same model gives the same report.
+void add_passes(Schedule& schedule, const passes::Report& report) {
+  for (const passes::PassStatistics& pass : report.passes) {
+    schedule.passes.push_back({pass.name, pass.runs, pass.changes, static_cast<std::int64_t>(pass.nodes)});
+  }
+  for (const auto& [rule, count] : report.rule_counts) schedule.laws.push_back({rule, count});
+}
+
 /// The worst of them; the report has all.
 void tell_packed_weights(const std::vector<passes::PackedWeight>& weights, int bits, Terminal& terminal) {
   const auto worst = std::max_element(weights.begin(), weights.end(),
@@ -298,7 +306,8 @@ void lower_compilation(Compilation& compilation, const Options& options) {
     const SizedModel& model = compilation.models[i];
     Schedule& schedule = program.schedules[i];
     if (!compilation.sizes) schedule.sizes = model.sizes;
-    add_graph_statistics(schedule.statistics, model.imported, model.optimised);
+    add_graph_statistics(schedule, model.imported, model.optimised);
+    add_passes(schedule, model.report);
     add_remarks(schedule, model.report.remarks);
   }
   for (const passes::PackedWeight& weight : compilation.packed_weights) {

@@ -225,7 +225,7 @@ class Emitter {
       }
     }
     if (program_.sizes.empty()) {
-      for (const char* key : {"statistics", "choices"}) content[key] = data_[key];
+      for (const char* key : {"statistics", "choices", "layers"}) content[key] = data_[key];
     } else {
       add_sized_manifest(content);
     }
@@ -246,7 +246,7 @@ class Emitter {
         entry[list] = Json::array();
         for (const Json& port : schedule[list]) entry[list].push_back(port["shape"]);
       }
-      for (const char* key : {"statistics", "choices"}) entry[key] = schedule[key];
+      for (const char* key : {"label", "statistics", "choices", "layers"}) entry[key] = schedule[key];
       content["schedules"].push_back(std::move(entry));
     }
   }
@@ -260,6 +260,10 @@ class Emitter {
 };
 
 }  // namespace
+
+std::string render_template(const std::string& name, const Json& data) {
+  return TemplateEngine(load_template).render(name, data);
+}
 
 FileSet emit(const Program& program, const EmitOptions& options) { return Emitter(program, options).run(); }
 

@@ -156,19 +156,23 @@ void add_layers(Json& out, const Schedule& schedule) {
            {std::pair("function", layer.function), {"family", layer.family}, {"origins", layer.origins}}) {
         whole[key] = whole[key].get<std::string>() + ", " + text;
       }
+      whole["functions"].push_back(layer.function);
       for (const auto& [key, number] : {std::pair("multiply_adds", layer.multiply_adds),
                                         {"bytes", bytes},
-                                        {"weight_bytes", layer.weight_bytes}}) {
+                                        {"weight_bytes", layer.weight_bytes},
+                                        {"picoseconds", layer.picoseconds}}) {
         whole[key] = whole[key].get<std::int64_t>() + number;
       }
     } else {
       out["layers"].push_back({{"function", layer.function},
+                               {"functions", Json::array({layer.function})},
                                {"family", layer.family},
                                {"origins", layer.origins},
                                {"multiply_adds", layer.multiply_adds},
                                {"multiplies_bytes", layer.multiplies_bytes},
                                {"bytes", bytes},
-                               {"weight_bytes", layer.weight_bytes}});
+                               {"weight_bytes", layer.weight_bytes},
+                               {"picoseconds", layer.picoseconds}});
     }
     joins = layer.hands_over_strips;
   }

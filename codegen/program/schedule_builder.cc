@@ -7,6 +7,7 @@
 #include <set>
 
 #include "codegen/memory/check.h"
+#include "codegen/program/data_flow.h"
 #include "codegen/program/placed_ports.h"
 #include "codegen/program/port_copies.h"
 #include "codegen/program/state_tensors.h"
@@ -65,6 +66,7 @@ class StepConverter {
         case LoweredStep::Kind::kStrips:
           step.kind = Step::Kind::kStrips;
           step.strips = from.strips;
+          flow_.begin_strips();
           step.arguments = {addresses_.of(from.strip_buffers, ir::ElementType::kUInt8)};
           step.arguments[0].c_type = "std::byte";
           for (std::size_t i = 0; i < from.strip_steps.size(); ++i) {
@@ -109,10 +111,11 @@ class StepConverter {
     schedule_.graph_steps += from.call.launches;
     schedule_.statistics.multiply_adds += from.call.multiply_adds;
     schedule_.layers.push_back(layer_of(from, step.function));
+    schedule_.layers.back().reads = flow_.add(from.call, schedule_.layers.size() - 1);
     return step;
   }
 
-  static Layer layer_of(const LoweredStep& from, const std::string& function) {
+  Layer layer_of(const LoweredStep& from, const std::string& function) const {
     Layer layer;
     layer.function = function;
     layer.family = from.call.family;
@@ -127,10 +130,17 @@ class StepConverter {
     layer.choice = from.call.choice;
     layer.problem = from.call.problem;
     layer.rivals = from.call.rivals;
+    layer.picoseconds = predicted(layer);
     for (const ir::Origin& origin : from.origins) {
       if (origin.name) layer.nodes.push_back(*origin.name);
     }
     return layer;
+  }
+
+  std::int64_t predicted(const Layer& layer) const {
+    if (layer.microseconds > 0) return static_cast<std::int64_t>(layer.microseconds * 1e6);
+    if (!layer.rivals.empty()) return layer.rivals.front().picoseconds;
+    return options_.kernels.machine.picoseconds(layer.multiply_adds, layer.bytes_read + layer.bytes_written);
   }
 
   const LoweringOptions& options_;
@@ -138,6 +148,7 @@ class StepConverter {
   Program& program_;
   KernelTable& kernels_;
   Schedule& schedule_;
+  DataFlow flow_;
 };
 
 }  // namespace

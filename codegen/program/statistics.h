@@ -6,7 +6,7 @@
 
 namespace gcompile {
 
-/// `imported`: as the model has it; `optimised`: what the program was made of.
-void add_graph_statistics(Statistics& statistics, const ir::Graph& imported, const ir::Graph& optimised);
+/// `imported`: as the model has it, of which the nodes are listed; `optimised`: what the program was made of.
+void add_graph_statistics(Schedule& schedule, const ir::Graph& imported, const ir::Graph& optimised);
 
 }  // namespace gcompile

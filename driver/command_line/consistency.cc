@@ -85,6 +85,10 @@ void expect_consistent(const Options& options) {
   }
   if (options.command == Command::kOpt) expect_one_size(options, "gcompile opt");
   if (!options.save_onnx.empty()) expect_one_size(options, "--save-onnx");
+  if (options.command == Command::kReport && options.output.empty())
+    usage_error("no output file is given", "add -o FILE, for example -o report.html");
+  if (options.command == Command::kReport && options.layer_times.empty() && options.sizes_from.empty())
+    usage_error("there is nothing to add to the report", "give --layers FILE, --sizes-from BUILD, or both");
   if (options.command == Command::kCompile && options.output.empty())
     usage_error("no output folder is given", "add -o DIR, a folder that is new or that gcompile made");
 }

@@ -14,7 +14,7 @@ using enum Group;
 
 const std::vector<Command> kOfModels = {kCompile, kVerify, kCheck, kOpt};
 const std::vector<Command> kOfPrograms = {kCompile, kVerify, kCheck};
-const std::vector<Command> kOfTalk = {kCompile, kVerify, kCheck, kOpt, kOps, kExplain};
+const std::vector<Command> kOfTalk = {kCompile, kVerify, kCheck, kOpt, kOps, kExplain, kReport};
 
 std::vector<std::string> precision_names() {
   std::vector<std::string> names;
@@ -386,6 +386,42 @@ std::vector<OptionRecord> verify_options() {
   };
 }
 
+std::vector<OptionRecord> report_options() {
+  const std::vector<Command> report = {kReport};
+  return {
+      {"--output",
+       "-o",
+       "FILE",
+       ValueKind::kFile,
+       {},
+       kMeasured,
+       report,
+       false,
+       "where the page is written; the project stays as it is",
+       [](Options& options, const std::string& value) { options.output = value; }},
+      {"--layers",
+       "",
+       "FILE",
+       ValueKind::kFile,
+       {},
+       kMeasured,
+       report,
+       false,
+       "what NAME_bench --layers --json printed: the time of every layer",
+       [](Options& options, const std::string& value) { options.layer_times = value; }},
+      {"--sizes-from",
+       "",
+       "BUILD",
+       ValueKind::kFile,
+       {},
+       kMeasured,
+       report,
+       false,
+       "the folder of a build, or a library, program or object file: what code takes",
+       [](Options& options, const std::string& value) { options.sizes_from = value; }},
+  };
+}
+
 std::vector<OptionRecord> talk_options() {
   return {
       {"--save-onnx",
@@ -454,7 +490,7 @@ std::vector<OptionRecord> talk_options() {
 std::vector<OptionRecord> all_options() {
   std::vector<OptionRecord> table;
   for (auto part : {model_options, graph_options, target_options, kernel_options, project_options,
-                    verify_options, talk_options}) {
+                    verify_options, report_options, talk_options}) {
     for (OptionRecord& record : part()) table.push_back(std::move(record));
   }
   return table;
@@ -471,11 +507,13 @@ std::span<const OptionRecord> option_table() {
   return table;
 }
 
-const OptionRecord* find_option(std::string_view typed) {
+const OptionRecord* find_option(std::string_view typed, Command command) {
+  const OptionRecord* found = nullptr;
   for (const OptionRecord& record : option_table()) {
-    if (!typed.empty() && (record.name == typed || record.letter == typed)) return &record;
+    if (typed.empty() || (record.name != typed && record.letter != typed)) continue;
+    if (found == nullptr || record.is_of(command)) found = &record;
   }
-  return nullptr;
+  return found;
 }
 
 }  // namespace gcompile
