@@ -233,7 +233,8 @@ void add_code(std::string& page, const Json& manifest, const std::vector<Part>& 
                             {"bytes", human_bytes(row.bytes)},
                             {"share", share_text(row.bytes, sizes.code)},
                             {"functions", row.functions}});
-    tiles.push_back({row.name, human_bytes(row.bytes), row.bytes});
+    const std::size_t last = row.name.rfind("::");
+    tiles.push_back({last == std::string::npos ? row.name : row.name.substr(last + 2), human_bytes(row.bytes), row.bytes});
   }
   data["code"] = human_bytes(sizes.code);
   data["device"] = human_bytes(sizes.device);

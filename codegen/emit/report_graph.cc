@@ -138,7 +138,7 @@ Json graph_part(const Schedule& schedule) {
   }
   std::vector<const ModelNode*> gone;
   for (std::size_t i = 0; i < is_seen.size(); ++i) {
-    if (!is_seen[i]) gone.push_back(&schedule.nodes[i]);
+    if (!is_seen[i] && !schedule.nodes[i].name.empty()) gone.push_back(&schedule.nodes[i]);
   }
   Json out = Json::object();
   out["rows"] = std::move(rows);
@@ -151,6 +151,10 @@ Json graph_part(const Schedule& schedule) {
   out["gone"] = rows_of_gone(gone);
   out["gone_count"] = counted(static_cast<std::int64_t>(gone.size()), "node");
   out["has_gone"] = !gone.empty();
+  const auto unnamed = std::count_if(schedule.nodes.begin(), schedule.nodes.end(),
+                                     [](const ModelNode& node) { return node.name.empty(); });
+  out["unnamed"] = counted(unnamed, "node has no name and is", "nodes have no names and are");
+  out["has_unnamed"] = unnamed > 0;
   return out;
 }
 

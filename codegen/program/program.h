@@ -139,7 +139,7 @@ struct PackedWeight {
 
 /// A node of the model as it was read.
 struct ModelNode {
-  std::string name, what;       // "conv1", "Conv"
+  std::string name, what;       // "conv1", "Conv"; without a name it is not followed
   std::int64_t bytes = 0;       // of its results
   bool keeps_elements = false;  // its result has the elements of its operand
 };

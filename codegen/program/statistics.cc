@@ -22,9 +22,7 @@ void add_nodes(std::vector<ModelNode>& nodes, const ir::Graph& graph) {
     ModelNode row{node.name, std::string(node.op->name), 0, node.op->traits.keeps_elements};
     for (const ir::ValueId result : node.results) {
       if (!result.valid()) continue;
-      const ir::Value& value = graph.value(result);
-      row.bytes += ir::highest(value.type.bytes());
-      if (row.name.empty()) row.name = value.name;
+      row.bytes += ir::highest(graph.value(result).type.bytes());
     }
     nodes.push_back(std::move(row));
     for (const ir::Graph& branch : node.subgraphs) add_nodes(nodes, branch);
