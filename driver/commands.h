@@ -25,7 +25,7 @@ Answer run_ops(const Options& options);
 /// Writes the report of a project with the times and sizes of a build.
 Answer run_report(const Options& options);
 
-/// Prints what docs/errors.md says of codes.
+/// Prints pages of docs/errors/.
 Answer run_explain(const Options& options);
 
 }  // namespace gcompile

@@ -9,11 +9,11 @@
 #include <span>
 
 #include "codegen/emit/emit.h"
-#include "codegen/emit/quantities.h"
 #include "codegen/kernels/prices.h"
 #include "codegen/program/lowering.h"
 #include "codegen/program/names.h"
 #include "codegen/program/statistics.h"
+#include "codegen/report/quantities.h"
 #include "driver/command_line/option_table.h"
 #include "driver/commands.h"
 #include "driver/file_system.h"
@@ -144,12 +144,12 @@ Machine machine_of(const Options& options) {
 void add_remarks(Schedule& schedule, const std::vector<passes::Remark>& remarks) {
   constexpr std::size_t kMost = 10'000;
   for (const passes::Remark& remark : std::span(remarks).first(std::min(kMost, remarks.size()))) {
-    schedule.remarks.push_back({fmt::format("{}: {}", remark.pass, remark.subject),
-                                remark.refused ? "not " + remark.text : remark.text});
+    schedule.remarks.push_back(
+        {remark.pass, remark.subject, remark.refused ? "not " + remark.text : remark.text});
   }
   if (remarks.size() <= kMost) return;
   schedule.remarks.push_back(
-      {fmt::format("{} more", remarks.size() - kMost), "`gcompile opt MODEL --json` lists all"});
+      {"", fmt::format("{} more", remarks.size() - kMost), "`gcompile opt MODEL --json` lists all"});
 }
 
 /// Without their times: the same model gives the same report.

@@ -7,10 +7,10 @@
 #include <map>
 #include <stdexcept>
 
-#include "codegen/emit/charts.h"
 #include "codegen/emit/emit.h"
-#include "codegen/emit/quantities.h"
-#include "codegen/emit/report_parts.h"
+#include "codegen/report/charts.h"
+#include "codegen/report/quantities.h"
+#include "codegen/report/report_parts.h"
 #include "driver/code_sizes.h"
 #include "driver/command_line/option_table.h"
 #include "driver/commands.h"
@@ -234,7 +234,8 @@ void add_code(std::string& page, const Json& manifest, const std::vector<Part>& 
                             {"share", share_text(row.bytes, sizes.code)},
                             {"functions", row.functions}});
     const std::size_t last = row.name.rfind("::");
-    tiles.push_back({last == std::string::npos ? row.name : row.name.substr(last + 2), human_bytes(row.bytes), row.bytes});
+    tiles.push_back({last == std::string::npos ? row.name : row.name.substr(last + 2), human_bytes(row.bytes),
+                     row.bytes});
   }
   data["code"] = human_bytes(sizes.code);
   data["device"] = human_bytes(sizes.device);

@@ -85,6 +85,7 @@ class Emitter {
     render("bench.cpp.j2", "apps/bench.cpp");
     if (!target_.has_device_memory) {
       add_timed_schedules();
+      if (program_.sizes.empty()) render(of_target("profile.cpp.j2"), "apps/profile.cpp");
     }
     if (!options_.golden.empty()) {
       render("selftest.cpp.j2", "tests/selftest.cpp");

@@ -8,10 +8,10 @@
 #include "codegen/emit/compile_flags.h"
 #include "codegen/emit/emit.h"
 #include "codegen/emit/interface_json.h"
-#include "codegen/emit/report_json.h"
 #include "codegen/emit/schedule_json.h"
 #include "codegen/emit/schedule_tables_json.h"
 #include "codegen/emit/size_text.h"
+#include "codegen/report/report_json.h"
 #include "ir/diagnostics.h"
 #include "ir/sha256.h"
 #include "template/text.h"
@@ -302,11 +302,6 @@ std::int64_t arena_bytes(const Program& program) {
   std::int64_t bytes = 0;
   for (const Schedule& schedule : program.schedules) bytes = std::max(bytes, schedule.arena_bytes);
   return bytes;
-}
-
-std::int64_t weights_file_bytes(const Program& program) {
-  return program.weights_bytes > 0 ? program.weights_bytes + static_cast<std::int64_t>(kWeightsHeaderBytes)
-                                   : 0;
 }
 
 std::vector<KernelFile> split_kernels(const Program& program, int kernels_per_file) {

@@ -2,6 +2,7 @@
 // The Program as JSON: the only thing a template sees, and what --dump-dir writes.
 
 #include "codegen/program/program.h"
+#include "codegen/program/statistics.h"
 #include "nlohmann/json.hpp"
 
 namespace gcompile {
@@ -47,8 +48,5 @@ std::int64_t arena_bytes(const Program& program);
 
 /// NAME_INSTANCE_BYTES.
 std::int64_t instance_bytes(const Program& program);
-/// Bytes of the weights with their header, as the caller of NAME_init sees them; 0 when there are none. The
-/// one figure for people: Program::weights_bytes counts the payload alone.
-std::int64_t weights_file_bytes(const Program& program);
 
 }  // namespace gcompile

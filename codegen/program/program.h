@@ -125,6 +125,7 @@ struct Offset {
 
 /// A line of the fusion log and the report.
 struct Remark {
+  std::string pass;
   std::string subject;
   std::string text;
 };

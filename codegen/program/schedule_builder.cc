@@ -7,11 +7,11 @@
 #include <set>
 
 #include "codegen/memory/check.h"
-#include "codegen/program/data_flow.h"
 #include "codegen/program/placed_ports.h"
 #include "codegen/program/port_copies.h"
 #include "codegen/program/state_tensors.h"
 #include "codegen/program/weight_budget.h"
+#include "codegen/schedule/data_flow.h"
 #include "ir/interrupt.h"
 
 namespace gcompile {
@@ -33,7 +33,7 @@ void warn(Program& program, Schedule& schedule, const std::string& subject, cons
   if (std::none_of(program.warnings.begin(), program.warnings.end(), is_same)) {
     program.warnings.push_back(std::move(diagnostic));
   }
-  schedule.remarks.push_back({"precision: " + subject, text});
+  schedule.remarks.push_back({"precision", subject, text});
 }
 
 /// Steps as the program has them: with names of functions and addresses. Their kernels join the table, what
@@ -75,9 +75,10 @@ class StepConverter {
             schedule_.layers.back().hands_over_strips = i + 1 < from.strip_steps.size();
             step.strip_steps.push_back(std::move(call));
           }
-          schedule_.remarks.push_back({fmt::format("strips: {} to {}", from.strip_steps.front().comment,
-                                                   from.strip_steps.back().comment),
-                                       to_string(from.strips)});
+          schedule_.remarks.push_back(
+              {"strips",
+               fmt::format("{} to {}", from.strip_steps.front().comment, from.strip_steps.back().comment),
+               to_string(from.strips)});
           break;
         case LoweredStep::Kind::kCall:
           step = call_step(from);

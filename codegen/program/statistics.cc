@@ -31,6 +31,11 @@ void add_nodes(std::vector<ModelNode>& nodes, const ir::Graph& graph) {
 
 }  // namespace
 
+std::int64_t weights_file_bytes(const Program& program) {
+  if (program.weights_bytes == 0) return 0;
+  return program.weights_bytes + static_cast<std::int64_t>(kWeightsHeaderBytes);
+}
+
 void add_graph_statistics(Schedule& schedule, const ir::Graph& imported, const ir::Graph& optimised) {
   Statistics& statistics = schedule.statistics;
   add_nodes(schedule.nodes, imported);

@@ -36,7 +36,7 @@ dynamic (float[N, 3] x) => (float[N, 3] y) {
 def case_help(world):
     contains(world.run([world.gcompile, "--help"]).stdout, "Usage:", "gcompile help COMMAND")
     overview = world.run([world.gcompile, "help"]).stdout
-    for command in ("compile", "verify", "check", "opt", "ops", "explain", "completion", "manual", "help"):
+    for command in ("compile", "verify", "check", "opt", "ops", "explain", "report", "completion", "manual", "help"):
         contains(overview, f"\n  {command} ")
         shown = world.run([world.gcompile, command, "--help"]).stdout
         equal(world.run([world.gcompile, "help", command]).stdout, shown, f"help of {command}")

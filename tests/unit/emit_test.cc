@@ -81,7 +81,8 @@ Program hostile_program(int level) {
   program.producer = hostile_names()[0] + hostile_names()[1] + hostile_names()[8];
   program.opset = hostile_names()[2];
   program.options = "--set '" + hostile_names()[8] + "'";
-  for (const std::string& name : hostile_names()) program.schedules.back().remarks.push_back({name, name});
+  for (const std::string& name : hostile_names())
+    program.schedules.back().remarks.push_back({name, name, name});
   return program;
 }
 

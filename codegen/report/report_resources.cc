@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 
-#include "codegen/emit/charts.h"
-#include "codegen/emit/memory_map_svg.h"
-#include "codegen/emit/program_json.h"
-#include "codegen/emit/quantities.h"
-#include "codegen/emit/report_parts.h"
+#include "codegen/program/statistics.h"
+#include "codegen/report/charts.h"
+#include "codegen/report/memory_map_svg.h"
+#include "codegen/report/quantities.h"
+#include "codegen/report/report_parts.h"
 
 namespace gcompile {
 

@@ -1,13 +1,13 @@
-#include "codegen/emit/report_json.h"
+#include "codegen/report/report_json.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
-#include "codegen/emit/program_json.h"
-#include "codegen/emit/quantities.h"
-#include "codegen/emit/report_parts.h"
+#include "codegen/program/statistics.h"
+#include "codegen/report/quantities.h"
+#include "codegen/report/report_parts.h"
 #include "template/text.h"
 
 namespace gcompile {

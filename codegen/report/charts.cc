@@ -1,4 +1,4 @@
-#include "codegen/emit/charts.h"
+#include "codegen/report/charts.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "codegen/emit/quantities.h"
+#include "codegen/report/quantities.h"
 #include "ir/diagnostics.h"
 
 namespace gcompile {

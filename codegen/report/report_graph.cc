@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "codegen/emit/quantities.h"
-#include "codegen/emit/report_parts.h"
+#include "codegen/report/quantities.h"
+#include "codegen/report/report_parts.h"
 
 namespace gcompile {
 
@@ -177,15 +177,12 @@ Json rewrites_part(const Schedule& schedule) {
   std::vector<Group> groups;
   std::map<std::pair<std::string, std::string>, std::size_t> place;
   for (const Remark& remark : schedule.remarks) {
-    const std::size_t colon = remark.subject.find(": ");
-    const std::string pass = remark.subject.substr(0, colon);
-    const std::string subject = colon == std::string::npos ? "" : remark.subject.substr(colon + 2);
-    const auto [at, is_new] = place.try_emplace({pass, remark.text}, groups.size());
-    if (is_new) groups.push_back({pass, remark.text, "", 0});
+    const auto [at, is_new] = place.try_emplace({remark.pass, remark.text}, groups.size());
+    if (is_new) groups.push_back({remark.pass, remark.text, "", 0});
     Group& group = groups[at->second];
     constexpr std::int64_t kShown = 6;
-    if (++group.count <= kShown && !subject.empty())
-      group.subjects += (group.subjects.empty() ? "" : ", ") + subject;
+    if (++group.count <= kShown && !remark.subject.empty())
+      group.subjects += (group.subjects.empty() ? "" : ", ") + remark.subject;
     if (group.count == kShown + 1) group.subjects += ", ...";
   }
   out["remarks"] = Json::array();

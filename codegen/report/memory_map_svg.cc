@@ -1,4 +1,4 @@
-#include "codegen/emit/memory_map_svg.h"
+#include "codegen/report/memory_map_svg.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <map>
 #include <numeric>
 
-#include "codegen/emit/charts.h"
-#include "codegen/emit/quantities.h"
+#include "codegen/report/charts.h"
+#include "codegen/report/quantities.h"
 #include "ir/diagnostics.h"
 
 namespace gcompile {

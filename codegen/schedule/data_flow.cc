@@ -1,4 +1,4 @@
-#include "codegen/program/data_flow.h"
+#include "codegen/schedule/data_flow.h"
 
 #include <algorithm>
 #include <limits>
