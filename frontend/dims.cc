@@ -435,9 +435,8 @@ ir::Sizes sizes_of(const std::vector<DimRange>& ranges) {
     if (range.names.size() > 1) continue;
     const std::string& name = range.names[0];
     const std::int64_t unit = range.multiple;
-    const int symbol = sizes.add_symbol({unit == 1 ? name : fmt::format("{}_by_{}", name, unit),
-                                         {range.bounds.low / unit, range.bounds.high / unit},
-                                         range.typical / unit});
+    const int symbol = sizes.add_symbol(
+        {name, {range.bounds.low / unit, range.bounds.high / unit}, range.typical / unit, unit});
     if (!by_name.emplace(name, ir::Dim::symbol(symbol) * unit).second) {
       throw ir::CompileError(ir::ExitCode::kUsage, fmt::format("--dim gives a range for '{}' twice", name));
     }

@@ -15,7 +15,7 @@ namespace gcompile::frontend {
 
 /// The first opset, and the newest whose definitions this compiler's records were written against.
 constexpr std::int64_t kOldestOpset = 1;
-constexpr std::int64_t kNewestOpset = 26;
+constexpr std::int64_t kNewestOpset = 28;
 
 /// "ai.onnx" and "" are one domain.
 std::string canonical_domain(std::string_view domain);

@@ -1,7 +1,6 @@
 #include "ir/dim.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -424,70 +423,12 @@ std::int64_t content(Dim a) {
   return std::abs(common);
 }
 
-namespace {
-
-std::string to_string(const DimAtom& atom, const std::function<std::string(int)>& name_of) {
-  switch (atom.kind) {
-    case DimAtom::Kind::kSymbol:
-      return name_of(atom.symbol);
-    case DimAtom::Kind::kFloorDiv: {
-      const std::string inner = to_string(atom.a, name_of);
-      const bool is_single = atom.a.constant() == 0 && atom.a.terms().size() == 1;
-      return fmt::format("floor({} / {})", is_single ? inner : "(" + inner + ")", atom.divisor);
-    }
-    case DimAtom::Kind::kMin:
-    case DimAtom::Kind::kMax:
-      return fmt::format("{}({}, {})", atom.kind == DimAtom::Kind::kMin ? "min" : "max",
-                         to_string(atom.a, name_of), to_string(atom.b, name_of));
-  }
-  return {};
-}
-
-}  // namespace
-
-std::string to_string(Dim a, const std::function<std::string(int)>& name_of) {
-  std::string text;
-  const auto append = [&](std::int64_t coefficient, const std::string& factors) {
-    const bool is_negative = coefficient < 0;
-    text += text.empty() ? (is_negative ? "-" : "") : (is_negative ? " - " : " + ");
-    // Of the smallest number there is no opposite.
-    const std::uint64_t size =
-        is_negative ? 0 - static_cast<std::uint64_t>(coefficient) : static_cast<std::uint64_t>(coefficient);
-    text += factors.empty() ? fmt::format("{}", size)
-            : size == 1     ? factors
-                            : fmt::format("{}*{}", size, factors);
-  };
-  for (const DimTerm& term : a.terms()) {
-    std::string factors;
-    for (const DimAtom& atom : term.atoms) factors += (factors.empty() ? "" : "*") + to_string(atom, name_of);
-    append(term.coefficient, factors);
-  }
-  if (a.constant() != 0 || text.empty()) append(a.constant(), "");
-  return text;
-}
-
-std::string to_string(Dim a) {
-  const Sizes* sizes = SizesScope::in_force();
-  std::string text = to_string(a, [&](int symbol) {
-    return sizes ? sizes->symbols()[static_cast<std::size_t>(symbol)].name : fmt::format("s{}", symbol);
-  });
-  // It stands in comments of emitted code, which an asterisk might end.
-  for (std::size_t at; (at = text.find('*')) != std::string::npos;) text.replace(at, 1, " x ");
-  return text;
-}
-
 Shape shape_of(std::span<const std::int64_t> numbers) { return {numbers.begin(), numbers.end()}; }
 
 std::vector<std::int64_t> numbers_of(std::span<const Dim> dims) { return {dims.begin(), dims.end()}; }
 
 bool are_constant(std::span<const Dim> dims) {
   return std::all_of(dims.begin(), dims.end(), [](Dim dim) { return dim.is_constant(); });
-}
-
-std::string to_string(const Shape& shape) {
-  std::vector<std::string> texts;
-  for (const Dim dim : shape) texts.push_back(to_string(dim));
-  return fmt::format("[{}]", fmt::join(texts, ", "));
 }
 
 }  // namespace gcompile::ir

@@ -181,8 +181,20 @@ std::optional<Dim> exact_quotient(Dim a, Dim b);
 /// The greatest number that divides it whatever the symbols are; 0 of 0.
 std::int64_t content(Dim a);
 
-/// "2*h*w + floor((s + 1) / 2)".
-std::string to_string(Dim a, const std::function<std::string(int)>& name_of);
+/// A way to write sizes down, in messages or in code.
+struct DimSpelling {
+  struct Name {
+    std::string text;
+    std::int64_t unit = 1;  // what the text says is so many times the symbol
+  };
+  std::function<Name(int symbol)> name;
+  const char* times = " x ";
+  std::function<std::string(Dim a, std::int64_t divisor)> quotient = nullptr;  // floor(a / divisor)
+  std::function<std::string(bool is_min, const std::string& a, const std::string& b)> extreme = nullptr;
+};
+std::string to_string(Dim a, const DimSpelling& spelling);
+/// "2 x height x width / 32 + floor((length + 1) / 2)".
+DimSpelling plain_spelling(std::function<DimSpelling::Name(int symbol)> name);
 /// The same with the names in force, "s0" without.
 std::string to_string(Dim a);
 

@@ -26,6 +26,8 @@ struct SizeSymbol {
   std::string name;
   Bounds bounds;
   std::int64_t typical = 1;
+  /// The name stands for so many times the symbol: of a size that is always a multiple, for the size.
+  std::int64_t unit = 1;
 };
 
 /// What a run has to check before anything else.

@@ -14,11 +14,17 @@ std::int64_t block_of(const NodeView& node) {
   return block;
 }
 
+/// Whether a pixel's channels are the blocks' pixels, each with all channels, or the other way round.
+bool is_depth_first(const NodeView& node) {
+  const std::string& mode = node.attributes().string_of("mode");
+  if (mode != "DCR" && mode != "CRD") operator_error("attribute 'mode' must be 'DCR' or 'CRD'");
+  return mode == "DCR";
+}
+
 void infer_depth_to_space(InferContext& context) {
   require_computable(context, 0);
   const std::int64_t block = block_of(context);
-  const std::string& mode = context.attributes().string_of("mode");
-  if (mode != "DCR" && mode != "CRD") operator_error("attribute 'mode' must be 'DCR' or 'CRD'");
+  is_depth_first(context);
   const Shape& x = context.shape(0);
   if (x[1] % (block * block) != 0) {
     operator_error(fmt::format("{} channels are no multiple of blocksize squared, {}", x[1], block * block));
@@ -29,12 +35,12 @@ void infer_depth_to_space(InferContext& context) {
 Form lower_depth_to_space(const LowerContext& context) {
   const std::int64_t block = block_of(context);
   const Shape& out = context.result(0).shape;
-  const bool depth_first = context.attributes().string_of("mode") == "DCR";
   LoopForm form = LoopForm::over(out);
   const std::vector<Index> axes = form.identity();
   const std::vector<Range> ranges = form.ranges();
   const Index inside = modulo(axes[2], block, ranges) * block + modulo(axes[3], block, ranges);
-  const Index channel = depth_first ? inside * out[1] + axes[1] : axes[1] * (block * block) + inside;
+  const Index channel =
+      is_depth_first(context) ? inside * out[1] + axes[1] : axes[1] * (block * block) + inside;
   form.set_root(form.dag.load(
       0, context.element(0),
       {axes[0], channel, floor_div(axes[2], block, ranges), floor_div(axes[3], block, ranges)}));
@@ -44,6 +50,7 @@ Form lower_depth_to_space(const LowerContext& context) {
 void infer_space_to_depth(InferContext& context) {
   require_computable(context, 0);
   const std::int64_t block = block_of(context);
+  is_depth_first(context);
   const Shape& x = context.shape(0);
   if (x[2] % block != 0 || x[3] % block != 0) {
     operator_error(fmt::format("{} x {} pixels are no multiple of blocksize {}", x[2], x[3], block));
@@ -53,15 +60,18 @@ void infer_space_to_depth(InferContext& context) {
 
 Form lower_space_to_depth(const LowerContext& context) {
   const std::int64_t block = block_of(context);
-  const std::int64_t channels = context.shape(0)[1];
+  const std::int64_t channels = std::max<std::int64_t>(context.shape(0)[1], 1);
   LoopForm form = LoopForm::over(context.result(0).shape);
   const std::vector<Index> axes = form.identity();
   const std::vector<Range> ranges = form.ranges();
-  const Index inside = floor_div(axes[1], std::max<std::int64_t>(channels, 1), ranges);
-  form.set_root(form.dag.load(
-      0, context.element(0),
-      {axes[0], modulo(axes[1], std::max<std::int64_t>(channels, 1), ranges),
-       axes[2] * block + floor_div(inside, block, ranges), axes[3] * block + modulo(inside, block, ranges)}));
+  const bool depth_first = is_depth_first(context);
+  const Index outer = floor_div(axes[1], depth_first ? channels : block * block, ranges);
+  const Index inner = modulo(axes[1], depth_first ? channels : block * block, ranges);
+  const Index& inside = depth_first ? outer : inner;
+  form.set_root(
+      form.dag.load(0, context.element(0),
+                    {axes[0], depth_first ? inner : outer, axes[2] * block + floor_div(inside, block, ranges),
+                     axes[3] * block + modulo(inside, block, ranges)}));
   return form;
 }
 
@@ -87,7 +97,8 @@ const Operator& operator_SpaceToDepth() {
     Operator o;
     o.name = "SpaceToDepth";
     o.versions = {1, 13, 28};
-    o.attributes = {{"blocksize", AttributeKind::kInt, std::nullopt, true}};
+    o.attributes = {{"blocksize", AttributeKind::kInt, std::nullopt, true},
+                    {"mode", AttributeKind::kString, std::string("DCR")}};
     o.summary = "blocks of pixels to channels";
     o.infer = infer_space_to_depth;
     o.lower = lower_space_to_depth;

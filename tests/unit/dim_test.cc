@@ -14,7 +14,9 @@ namespace {
 using Values = std::vector<std::int64_t>;
 
 std::string text(const Dim& dim) {
-  return to_string(dim, [](int symbol) { return std::string(1, static_cast<char>('a' + symbol)); });
+  return to_string(dim, plain_spelling([](int symbol) -> DimSpelling::Name {
+                     return {std::string(1, static_cast<char>('a' + symbol))};
+                   }));
 }
 
 std::int64_t at(const Dim& dim, const Values& values) {
@@ -163,7 +165,19 @@ TEST(DimTest, MultiplesAreCoefficients) {
   for (int i = 0; i < 5; ++i) size = floor_div(size + 2 - 3, 2) + 1;
   EXPECT_EQ(size, h);
   EXPECT_EQ(text(floor_div(h * 3 + 1, 2)), "h + floor((h + 1) / 2)");
-  EXPECT_EQ(text(h * -2 * Dim::symbol(0) - 1), "-2*a*h - 1");
+  EXPECT_EQ(text(h * -2 * Dim::symbol(0) - 1), "-2 x a x h - 1");
+}
+
+TEST(DimTest, UnitsLeaveTheCoefficient) {
+  Sizes sizes;
+  const Dim batch = Dim::symbol(sizes.add_symbol({"batch", {1, 4}, 1}));
+  const Dim height = Dim::symbol(sizes.add_symbol({"height", {1, 10}, 1, 32})) * 32;
+  const SizesScope scope(&sizes);
+  EXPECT_EQ(to_string(height), "height");
+  EXPECT_EQ(to_string(floor_div(height, 2) + 1), "height / 2 + 1");
+  EXPECT_EQ(to_string(batch * height * -3), "-3 x batch x height");
+  EXPECT_EQ(to_string(floor_div(height * height, 512) * 3), "3 x height x height / 512");
+  EXPECT_EQ(to_string(floor_div(height, 64)), "floor(height / 32 / 2)");
 }
 
 TEST(DimTest, GrowthIsAnError) {

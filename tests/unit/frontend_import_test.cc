@@ -190,6 +190,7 @@ TEST(FrontendImport, OpsetImportsAreChecked) {
               HasSubstr("E0102"));
   EXPECT_THAT(import_text("<ir_version: 8, opset_import: [\"\" : 9999]>" + graph).warnings,
               HasSubstr("W0112"));
+  EXPECT_EQ(import_text("<ir_version: 13, opset_import: [\"\" : 28]>" + graph).warnings, "");
   const Outcome twice = import_text("<ir_version: 8, opset_import: [\"\" : 9, \"ai.onnx\" : 13]>" + graph);
   ASSERT_TRUE(twice.model) << twice.errors;
   EXPECT_THAT(twice.warnings, HasSubstr("imports opset 9 of ai.onnx and later 13; the last one counts"));

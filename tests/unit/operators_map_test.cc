@@ -58,6 +58,18 @@ TEST(OperatorHistory, SliceTakesRangesAsAttributesBeforeOpset10) {
   EXPECT_EQ(reals(y), (std::vector<double>{1, 2, 4, 5}));
 }
 
+TEST(OperatorHistory, SpaceToDepthOrdersBlocksByModeSinceOpset28) {
+  // Channels of 2 x 2 pixels: 0..3, 10..13.
+  const Tensor x = floats({0, 1, 2, 3, 10, 11, 12, 13}, {1, 2, 2, 2});
+  OneNode node{.op = "SpaceToDepth", .operands = {&x}, .opset = 28};
+  node.attributes.set("blocksize", std::int64_t{2});
+  EXPECT_EQ(reals(run(node)[0]), (std::vector<double>{0, 10, 1, 11, 2, 12, 3, 13}));
+  node.attributes.set("mode", std::string("CRD"));
+  EXPECT_EQ(reals(run(node)[0]), (std::vector<double>{0, 1, 2, 3, 10, 11, 12, 13}));
+  node.attributes.set("mode", std::string("columns"));
+  EXPECT_THROW(run(node), ir::OperatorError);
+}
+
 TEST(OperatorHistory, SqueezeAndUnsqueezeTakeAxesAsAttributesBeforeOpset13) {
   const Tensor x = floats({1, 2}, {1, 2, 1});
   const OneNode squeeze{.op = "Squeeze", .attributes = with_ints("axes", {0}), .operands = {&x}, .opset = 11};
