@@ -397,6 +397,7 @@ FileSet emit_project(const Compilation& compilation, const Options& options) {
   emit_options.cuda_archs = cuda_architectures(options.arch);
   emit_options.weights = options.weights;
   emit_options.cpu = options.cpu;
+  emit_options.packs = options.packs;
   if (options.selftest) {
     for (const SizedModel& model : compilation.models) {
       const ir::Graph& graph =

@@ -66,6 +66,7 @@ struct Options {
   Precision precision = Precision::kFp32;
   WeightsMode weights = WeightsMode::kIncbin;
   bool selftest = false;
+  std::vector<std::string> packs;
   bool force = false;
 
   // verify

@@ -236,6 +236,12 @@ Json size_conditions(const Program& program) {
 void add_schedules(Json& out, const Program& program) {
   out["has_sizes"] = !program.sizes.empty();
   out["has_ranges"] = program.has_ranges;
+  // Within the lists of parameters and arguments of runs.
+  out["sizes_parameter"] =
+      program.has_ranges ? fmt::format("const {}_sizes* sizes,\n    ", program.name) : std::string();
+  out["sizes_argument"] = program.has_ranges ? "sizes, " : "";
+  out["sizes_is_null"] = program.sizes.empty() ? "" : "sizes == nullptr || ";
+  out["of_level"] = program.sizes.empty() ? "level." : "";
   out["size_conditions"] = size_conditions(program);
   out["size_names"] = Json::array();
   for (std::size_t i = 0; i < program.sizes.size(); ++i) {

@@ -176,6 +176,11 @@ void add_layers(Json& out, const Schedule& schedule) {
     }
     joins = layer.hands_over_strips;
   }
+  constexpr std::size_t kTextWidth = 98;  // of a string in an initialiser, within 110 columns
+  for (Json& layer : out["layers"]) {
+    layer["computes_lines"] = c_string_lines(layer["origins"].get<std::string>(), kTextWidth);
+    layer["has_bytes_text"] = layer["multiplies_bytes"].get<bool>() ? "true" : "false";
+  }
   out["is_timed"] = false;  // of the schedule that is being rendered
 }
 
@@ -204,10 +209,14 @@ Json port_json(const std::string& c_name, const std::string& model_name, const s
 
 std::string shapes_text(const Program& program, const std::vector<ir::Shape>& shapes) {
   std::string text;
+  std::size_t line = 0;  // where it begins
   for (const ir::Shape& shape : shapes) {
     std::string dims;
     for (const ir::Dim dim : shape) dims += (dims.empty() ? "" : ", ") + size_text(program, dim);
-    text += fmt::format("{}{{{}}}", text.empty() ? "" : ", ", dims);
+    constexpr std::size_t kLineWidth = 60;  // behind what declares the list
+    const bool is_full = text.size() - line > kLineWidth;
+    if (is_full) line = text.size() + 1;
+    text += fmt::format("{}{{{}}}", text.empty() ? "" : is_full ? ",\n      " : ", ", dims);
   }
   return text;
 }

@@ -102,8 +102,11 @@ double tick_of(double range) {
 }  // namespace
 
 std::string svg_text(const std::string& text) {
+  constexpr std::size_t kLongest = 400;
+  std::string printable = ir::printable(text);
+  if (printable.size() > kLongest) printable = shortened(printable, kLongest);
   std::string out;
-  for (const char c : ir::printable(text)) {
+  for (const char c : printable) {
     switch (c) {
       case '&':
         out += "&amp;";

@@ -8,7 +8,7 @@
 
 namespace gcompile {
 
-/// Text of the model as content of SVG.
+/// Text of the model as content of SVG; of a long one begin and end.
 std::string svg_text(const std::string& text);
 
 /// Something that takes room: a name that may be drawn into it, what is said of it, and how much.

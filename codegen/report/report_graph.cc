@@ -107,8 +107,8 @@ Json graph_part(const Schedule& schedule) {
   for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
     const Layer& layer = schedule.layers[i];
     std::vector<std::size_t> places;
-    for (const std::string& name : layer.nodes) {
-      const auto at = position.find(name);
+    for (const std::string& node : layer.nodes) {
+      const auto at = position.find(node);
       if (at != position.end()) places.push_back(at->second);
     }
     std::sort(places.begin(), places.end());

@@ -32,6 +32,7 @@ constexpr OfTarget kOfTargets[] = {
     {"--gemm", Target::kCuda, "it chooses between kernels of the GPU"},
     {"--emulate", Target::kCuda, "it stands for a GPU"},
     {"--cpu", Target::kCpp, "it names a processor, and the kernels run on a GPU"},
+    {"--pack", Target::kCpp, "it names build systems of microcontrollers"},
     {"--weight-bits", Target::kCpp, "no CUDA kernel decodes packed weights"},
 };
 
@@ -82,6 +83,12 @@ void expect_consistent(const Options& options) {
                               ir::printable(input)),
                   "leave one of them out");
     }
+  }
+  for (const std::string& pack : options.packs) {
+    if (pack != "arduino" && pack != "platformio") continue;
+    if (options.weights == WeightsMode::kArray || options.weights == WeightsMode::kExtern) continue;
+    usage_error(fmt::format("--pack {} takes sources alone, and the weights would be a file", pack),
+                "add --weights array, or --weights extern to hand them over at run time");
   }
   if (options.command == Command::kOpt) expect_one_size(options, "gcompile opt");
   if (!options.save_onnx.empty()) expect_one_size(options, "--save-onnx");

@@ -281,6 +281,21 @@ std::vector<OptionRecord> project_options() {
        false,
        "adds a test with inputs and outputs that the compiler computed",
        [](Options& options, const std::string&) { options.selftest = true; }},
+      {"--pack",
+       "",
+       "SYSTEM",
+       ValueKind::kOneOf,
+       {"esp-idf", "zephyr", "platformio", "arduino"},
+       kProject,
+       {kCompile},
+       true,
+       "adds what a build system for microcontrollers needs",
+       [](Options& options, const std::string& value) {
+         const bool is_new =
+             std::find(options.packs.begin(), options.packs.end(), value) == options.packs.end();
+         if (is_new) options.packs.push_back(value);
+         std::sort(options.packs.begin(), options.packs.end());
+       }},
       {"--force",
        "",
        "",

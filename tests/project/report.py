@@ -167,7 +167,7 @@ def case_measured(world: World):
     equal((project / "report.html").read_bytes(), before, "the project's own page")
     text = check_page(page)
     contains(text, "A run took 1.50 ms at least (1 thread, 3 runs)", "62.5 us", "Code of a build")
-    sizes = dict(re.findall(r'<tr><td><code>([^<]*)</code></td><td>kernel</td><td class="n" data-v="(\d+)">', text))
+    sizes = dict(re.findall(r'<tr><td><code>([^<]*)</code></td>\s*<td>kernel</td>\s*<td class="n" data-v="(\d+)">', text))
     check(set(sizes) <= {layer["function"] for layer in layers} and sizes, f"kernels with sizes: {sizes}")
     # binutils reads the same.
     symbols = world.run(["nm", "--print-size", "--demangle", library]).stdout
