@@ -214,7 +214,7 @@ std::string shapes_text(const Program& program, const std::vector<ir::Shape>& sh
     std::string dims;
     for (const ir::Dim dim : shape) dims += (dims.empty() ? "" : ", ") + size_text(program, dim);
     constexpr std::size_t kLineWidth = 60;  // behind what declares the list
-    const bool is_full = text.size() - line > kLineWidth;
+    const bool is_full = text.size() - line + dims.size() > kLineWidth;
     if (is_full) line = text.size() + 1;
     text += fmt::format("{}{{{}}}", text.empty() ? "" : is_full ? ",\n      " : ", ", dims);
   }
