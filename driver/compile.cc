@@ -16,6 +16,7 @@
 #include "codegen/report/quantities.h"
 #include "driver/command_line/option_table.h"
 #include "driver/commands.h"
+#include "driver/explain_node.h"
 #include "driver/file_system.h"
 #include "driver/golden.h"
 #include "driver/interrupt.h"
@@ -223,6 +224,14 @@ ir::Graph bound_graph(const Options& options, const std::vector<std::int64_t>& s
   return graph;
 }
 
+/// Only with -v: what else is dumped is the same for the same model.
+static void dump_times(const passes::Report& report, const std::string& folder) {
+  std::string text = fmt::format("{:<36} {:>5} {:>8} {:>9}\n", "pass", "runs", "changes", "seconds");
+  for (const passes::PassStatistics& pass : report.passes)
+    text += fmt::format("{:<36} {:>5} {:>8} {:>9.4f}\n", pass.name, pass.runs, pass.changes, pass.seconds);
+  write_text_file(folder, "passes.txt", text);
+}
+
 passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
                               const passes::Report& earlier) {
   passes::Options pass_options;
@@ -254,6 +263,8 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
                     ir::print(after, print_options));
   };
   passes::Report report = passes::optimise(graph, pass_options);
+  if (!options.dump_dir.empty() && options.verbosity == Verbosity::kVerbose)
+    dump_times(report, options.dump_dir);
   report.remarks.insert(report.remarks.begin(), earlier.remarks.begin(), earlier.remarks.end());
   if (!options.save_onnx.empty()) save_onnx(snapshots, options.save_onnx, terminal);
   return report;
@@ -316,46 +327,6 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   }
 }
 
-/// --explain: for every step that computes the node, the kernel families of its kind. Returns whether there
-/// is such a step.
-bool explain(const Schedule& schedule, const std::string& node, Terminal& terminal) {
-  bool found = false;
-  for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
-    const Layer& layer = schedule.layers[i];
-    if (std::find(layer.nodes.begin(), layer.nodes.end(), node) == layer.nodes.end()) continue;
-    found = true;
-    terminal.note(fmt::format("step {}: {} ({})", i, layer.origins, layer.function));
-    if (layer.rivals.empty()) terminal.note("  loops written out for this step; no kernel family is asked");
-    if (!layer.problem.empty()) terminal.note("  " + layer.problem);
-    for (std::size_t r = 0; r < layer.rivals.size(); ++r) {
-      const Rival& rival = layer.rivals[r];
-      std::string what = rival.refusal.empty()
-                             ? fmt::format("{:.3f} us", static_cast<double>(rival.picoseconds) / 1e6)
-                             : "does not take it: " + rival.refusal;
-      if (rival.extra_weights > 0)
-        what += fmt::format(", weights {} larger", human_bytes(rival.extra_weights));
-      terminal.note(fmt::format("  {} {}{}: {}", r == 0 ? "->" : "  ", rival.family,
-                                rival.plan.empty() ? "" : " (" + rival.plan + ")", what));
-    }
-  }
-  return found;
-}
-
-void explain(const Compilation& compilation, const std::string& node, Terminal& terminal) {
-  bool found = false;
-  std::vector<std::string> known;
-  for (std::size_t i = 0; i < compilation.models.size(); ++i) {
-    if (!compilation.models[i].text.empty()) terminal.note(compilation.models[i].text + ":");
-    found |= explain(compilation.program.schedules[i], node, terminal);
-    for (const Layer& layer : compilation.program.schedules[i].layers)
-      known.insert(known.end(), layer.nodes.begin(), layer.nodes.end());
-  }
-  if (found) return;
-  const std::string nearest = ir::did_you_mean(node, known);
-  usage_error(fmt::format("--explain '{}': no step computes such a node", ir::printable(node)),
-              nearest.empty() ? "report.html names the nodes of every step" : nearest);
-}
-
 /// From the file to a graph of forms.
 SizedModel optimised_model(const SizeChoice& choice, Compilation& compilation, Terminal& terminal) {
   const Options& options = choice.options;
@@ -387,7 +358,7 @@ Compilation compile_model(const Options& options, Terminal& terminal) {
   }
   lower_compilation(out, options);
   for (const ir::Diagnostic& warning : out.program.warnings) terminal.diagnostic(warning);
-  for (const std::string& node : options.explained) explain(out, node, terminal);
+  for (const std::string& node : options.explained) explain_node(out, node, terminal);
   return out;
 }
 
