@@ -22,7 +22,10 @@ Answer run_opt(const Options& options, Terminal& terminal);
 /// Prints the supported operators, or what is known of some.
 Answer run_ops(const Options& options);
 
-/// Prints what docs/errors.md says of codes.
+/// Writes the report of a project with the times and sizes of a build.
+Answer run_report(const Options& options);
+
+/// Prints pages of docs/errors/.
 Answer run_explain(const Options& options);
 
 }  // namespace gcompile

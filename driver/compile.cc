@@ -9,13 +9,14 @@
 #include <span>
 
 #include "codegen/emit/emit.h"
-#include "codegen/emit/quantities.h"
 #include "codegen/kernels/prices.h"
 #include "codegen/program/lowering.h"
 #include "codegen/program/names.h"
 #include "codegen/program/statistics.h"
+#include "codegen/report/quantities.h"
 #include "driver/command_line/option_table.h"
 #include "driver/commands.h"
+#include "driver/explain_node.h"
 #include "driver/file_system.h"
 #include "driver/golden.h"
 #include "driver/interrupt.h"
@@ -144,12 +145,20 @@ Machine machine_of(const Options& options) {
 void add_remarks(Schedule& schedule, const std::vector<passes::Remark>& remarks) {
   constexpr std::size_t kMost = 10'000;
   for (const passes::Remark& remark : std::span(remarks).first(std::min(kMost, remarks.size()))) {
-    schedule.remarks.push_back({fmt::format("{}: {}", remark.pass, remark.subject),
-                                remark.refused ? "not " + remark.text : remark.text});
+    schedule.remarks.push_back(
+        {remark.pass, remark.subject, remark.refused ? "not " + remark.text : remark.text});
   }
   if (remarks.size() <= kMost) return;
   schedule.remarks.push_back(
-      {fmt::format("{} more", remarks.size() - kMost), "`gcompile opt MODEL --json` lists all"});
+      {"", fmt::format("{} more", remarks.size() - kMost), "`gcompile opt MODEL --json` lists all"});
+}
+
+/// Without their times: the same model gives the same report.
+void add_passes(Schedule& schedule, const passes::Report& report) {
+  for (const passes::PassStatistics& pass : report.passes) {
+    schedule.passes.push_back({pass.name, pass.runs, pass.changes, static_cast<std::int64_t>(pass.nodes)});
+  }
+  for (const auto& [rule, count] : report.rule_counts) schedule.laws.push_back({rule, count});
 }
 
 /// The worst of them; the report has all.
@@ -215,6 +224,14 @@ ir::Graph bound_graph(const Options& options, const std::vector<std::int64_t>& s
   return graph;
 }
 
+/// Only with -v: what else is dumped is the same for the same model.
+static void dump_times(const passes::Report& report, const std::string& folder) {
+  std::string text = fmt::format("{:<36} {:>5} {:>8} {:>9}\n", "pass", "runs", "changes", "seconds");
+  for (const passes::PassStatistics& pass : report.passes)
+    text += fmt::format("{:<36} {:>5} {:>8} {:>9.4f}\n", pass.name, pass.runs, pass.changes, pass.seconds);
+  write_text_file(folder, "passes.txt", text);
+}
+
 passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
                               const passes::Report& earlier) {
   passes::Options pass_options;
@@ -247,6 +264,8 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
                     ir::print(after, print_options));
   };
   passes::Report report = passes::optimise(graph, pass_options);
+  if (!options.dump_dir.empty() && options.verbosity == Verbosity::kVerbose)
+    dump_times(report, options.dump_dir);
   report.remarks.insert(report.remarks.begin(), earlier.remarks.begin(), earlier.remarks.end());
   if (!options.save_onnx.empty()) save_onnx(snapshots, options.save_onnx, terminal);
   return report;
@@ -299,54 +318,14 @@ void lower_compilation(Compilation& compilation, const Options& options) {
     const SizedModel& model = compilation.models[i];
     Schedule& schedule = program.schedules[i];
     if (!compilation.sizes) schedule.sizes = model.sizes;
-    add_graph_statistics(schedule.statistics, model.imported, model.optimised);
+    add_graph_statistics(schedule, model.imported, model.optimised);
+    add_passes(schedule, model.report);
     add_remarks(schedule, model.report.remarks);
   }
   for (const passes::PackedWeight& weight : compilation.packed_weights) {
     program.packed_weights.push_back({weight.name, weight.rows, weight.columns, weight.bytes,
                                       weight.relative_error, weight.largest_difference});
   }
-}
-
-/// --explain: for every step that computes the node, the kernel families of its kind.
-void explain(const Schedule& schedule, const std::string& node, Terminal& terminal) {
-  for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
-    const Layer& layer = schedule.layers[i];
-    if (std::find(layer.nodes.begin(), layer.nodes.end(), node) == layer.nodes.end()) continue;
-    terminal.note(fmt::format("step {}: {} ({})", i, layer.origins, layer.function));
-    if (layer.rivals.empty()) terminal.note("  loops written out for this step; no kernel family is asked");
-    if (!layer.problem.empty()) terminal.note("  " + layer.problem);
-    for (std::size_t r = 0; r < layer.rivals.size(); ++r) {
-      const Rival& rival = layer.rivals[r];
-      std::string what = rival.refusal.empty()
-                             ? fmt::format("{:.3f} us", static_cast<double>(rival.picoseconds) / 1e6)
-                             : "does not take it: " + rival.refusal;
-      if (rival.extra_weights > 0)
-        what += fmt::format(", weights {} larger", human_bytes(rival.extra_weights));
-      terminal.note(fmt::format("  {} {}{}: {}", r == 0 ? "->" : "  ", rival.family,
-                                rival.plan.empty() ? "" : " (" + rival.plan + ")", what));
-    }
-  }
-}
-
-void explain(const Compilation& compilation, const std::string& node, Terminal& terminal) {
-  for (std::size_t i = 0; i < compilation.models.size(); ++i) {
-    if (!compilation.models[i].text.empty()) terminal.note(compilation.models[i].text + ":");
-    explain(compilation.program.schedules[i], node, terminal);
-  }
-}
-
-/// `option` names a node: some step has to compute it.
-void expect_step(const Compilation& compilation, const char* option, const std::string& node) {
-  std::vector<std::string> known;
-  for (const Schedule& schedule : compilation.program.schedules) {
-    for (const Layer& layer : schedule.layers)
-      known.insert(known.end(), layer.nodes.begin(), layer.nodes.end());
-  }
-  if (std::find(known.begin(), known.end(), node) != known.end()) return;
-  const std::string nearest = ir::did_you_mean(node, known);
-  usage_error(fmt::format("{} '{}': no step computes such a node", option, ir::printable(node)),
-              nearest.empty() ? "report.html names the nodes of every step" : nearest);
 }
 
 /// From the file to a graph of forms.
@@ -381,10 +360,7 @@ Compilation compile_model(const Options& options, Terminal& terminal) {
   lower_compilation(out, options);
   for (const ir::Diagnostic& warning : out.program.warnings) terminal.diagnostic(warning);
   for (const std::string& node : options.kept_fp32) expect_step(out, "--keep-fp32", node);
-  for (const std::string& node : options.explained) {
-    expect_step(out, "--explain", node);
-    explain(out, node, terminal);
-  }
+  for (const std::string& node : options.explained) explain_node(out, node, terminal);
   return out;
 }
 
@@ -394,6 +370,7 @@ FileSet emit_project(const Compilation& compilation, const Options& options) {
   emit_options.cuda_archs = cuda_architectures(options.arch);
   emit_options.weights = options.weights;
   emit_options.cpu = options.cpu;
+  emit_options.packs = options.packs;
   if (options.selftest) {
     for (const SizedModel& model : compilation.models) {
       const ir::Graph& graph =

@@ -11,38 +11,25 @@
 namespace gcompile {
 namespace {
 
-/// A section of docs/errors.md: "### E0401" and what follows it.
+/// docs/errors/E0401.md: its title is "E0401: Sizes of the inputs".
 struct Page {
-  std::string code;
-  std::string group;  // "Sizes of the inputs"
-  std::string text;
+  std::string code, group, text;
 };
 
-std::string without_blank_lines_around(std::string text) {
-  while (!text.empty() && text.front() == '\n') text.erase(text.begin());
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
-}
-
 std::vector<Page> pages() {
-  const EmbeddedFile* file = find_embedded_file("docs/errors.md");
-  GC_CHECK(file != nullptr);
+  constexpr std::string_view kFolder = "docs/errors/", kSuffix = ".md", kTitle = "# ", kColon = ": ";
   std::vector<Page> list;
-  std::string group;
-  std::string_view rest = file->contents;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string line(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (line.compare(0, 3, "## ") == 0) {
-      group = line.substr(3);
-    } else if (line.compare(0, 4, "### ") == 0) {
-      list.push_back({line.substr(4), group, ""});
-    } else if (!list.empty()) {
-      list.back().text += line + "\n";
-    }
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (file.path.substr(0, kFolder.size()) != kFolder) continue;
+    const std::string_view name = file.path.substr(kFolder.size());
+    const std::string code(name.substr(0, name.size() - kSuffix.size()));
+    const std::size_t end = file.contents.find('\n');
+    const std::size_t group = kTitle.size() + code.size() + kColon.size();
+    GC_CHECK(end != std::string_view::npos && end > group);
+    std::string text(file.contents.substr(end + 2));
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    list.push_back({code, std::string(file.contents.substr(group, end - group)), std::move(text)});
   }
-  for (Page& page : list) page.text = without_blank_lines_around(page.text);
   return list;
 }
 

@@ -37,6 +37,8 @@ Answer dispatch(const Options& options, Terminal& terminal) {
       return run_ops(options);
     case Command::kExplain:
       return run_explain(options);
+    case Command::kReport:
+      return run_report(options);
     case Command::kCompletion:
       std::fputs(completion_script(options.operands.front()).c_str(), stdout);
       return {};

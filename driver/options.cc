@@ -61,6 +61,7 @@ std::string canonical_options(const Options& options) {
   }
   if (options.weights != WeightsMode::kIncbin) add("--weights", weights_mode_name(options.weights));
   if (options.selftest) text += " --selftest";
+  for (const std::string& pack : options.packs) add("--pack", pack);
   return text;
 }
 

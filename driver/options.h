@@ -23,6 +23,7 @@ enum class Command {
   kOpt,
   kOps,
   kExplain,
+  kReport,
   kCompletion,
   kManual,
   kHelp,
@@ -33,7 +34,7 @@ struct Options {
   Command command = Command::kCompile;
   std::string model;                  // "-" is standard input
   bool is_piped = false;              // it was; `model` is a copy
-  std::vector<std::string> operands;  // of ops, explain, completion and help
+  std::vector<std::string> operands;  // of ops, explain, report, completion and help
   std::set<std::string> given;        // options that were typed, by name (by letter where there is no name)
 
   // How to read the model.
@@ -66,6 +67,7 @@ struct Options {
   std::vector<std::string> kept_fp32;  // --keep-fp32: nodes of the model
   WeightsMode weights = WeightsMode::kIncbin;
   bool selftest = false;
+  std::vector<std::string> packs;
   bool force = false;
 
   // verify
@@ -77,6 +79,10 @@ struct Options {
   std::string cxx;
   bool emulate = false;  // runs CUDA on the CPU
   std::string keep;      // folder in which project, inputs and outputs stay
+
+  // report
+  std::string layer_times;  // --layers: the file
+  std::string sizes_from;   // --sizes-from: what was built, or where
 
   // How to talk.
   Verbosity verbosity = Verbosity::kNormal;

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "codegen/emit/quantities.h"
+#include "codegen/report/quantities.h"
 #include "driver/build_project.h"
 #include "driver/commands.h"
 #include "driver/compare.h"

@@ -70,6 +70,7 @@ class Runner {
     PassStatistics& statistics = statistics_of(pass.name);
     ++statistics.runs;
     statistics.changes += changed ? 1 : 0;
+    statistics.nodes = graph_.node_count();
     statistics.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (changed) {
       verify_after(pass.name, graph_);

@@ -44,6 +44,7 @@ struct Remark {
 struct PassStatistics {
   std::string name;
   int runs = 0, changes = 0;
+  std::size_t nodes = 0;  // of the graph behind the last run
   double seconds = 0;
 };
 

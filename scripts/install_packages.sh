@@ -1,13 +1,14 @@
 #!/bin/sh
 # Installs the Debian packages that are missing, and nothing else.
 #
-#     scripts/install_packages.sh [build|test|bench|sass]
+#     scripts/install_packages.sh [build|test|bench|sass|browser]
 #
 # build  what the tool is built from
 # test   build, and what the tests need (default)
 # bench  test, and a Python environment with ONNX Runtime, OpenVINO and ncnn for the tests and benchmarks that compare
 #        with them, in ${BUILD_DIR:-build}/bench_venv; its interpreter is ${BUILD_DIR:-build}/bench_venv/bin/python
 # sass   test, and nvdisasm, which reads the machine code of CUDA kernels, in ${BUILD_DIR:-build}/sass_venv
+# browser chromium, in which scripts/screenshots.py looks at reports (120 MB to fetch)
 #
 # Prints one line. Uses sudo when it is not run by root and a package is missing. Exit: 0 done, 1 failed, 2 usage.
 set -eu
@@ -33,8 +34,9 @@ case $#:$set_name in
     [01]:test) wanted=$test_packages ;;
     [01]:bench) wanted=$bench_packages ;;
     [01]:sass) wanted=$test_packages ;;
+    [01]:browser) wanted="chromium fonts-dejavu-core" ;;
     *)
-        echo "usage: scripts/install_packages.sh [build|test|bench|sass]" >&2
+        echo "usage: scripts/install_packages.sh [build|test|bench|sass|browser]" >&2
         exit 2
         ;;
 esac

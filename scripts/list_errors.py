@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes docs/errors.md: every error and warning code with the messages that the sources give it.
+"""Writes docs/errors/CODE.md, a page for every error and warning: cause, example, what to do, and the messages that the
+sources give it; and docs/errors.md, which lists them.
 
-    scripts/list_errors.py            writes the file
-    scripts/list_errors.py --check    exit 1 unless the file is what the sources say
+    scripts/list_errors.py            writes the files
+    scripts/list_errors.py --check    exit 1 unless the files are what the sources say
 
 A code that is in the sources but not in the table below, or the other way round, is an error.
 """
@@ -13,6 +14,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "errors.md"
+PAGES = ROOT / "docs" / "errors"
+# Command lines with their exact answers, which a test holds to the tool.
+ANSWERS = ROOT / "tests" / "project" / "wrong_inputs.txt"
 ROOMS = ["ir", "frontend", "passes", "codegen", "driver"]
 
 GROUPS = {
@@ -84,6 +88,57 @@ HELP = {
              "for others. `--set sr=16000` makes such an input a constant; `--data` gives all of them.",
 }
 
+# What it means.
+CAUSES = {
+    "E0002": "The bytes of the file do not parse as the format that they should have.",
+    "E0003": "The file parses, but there is no graph in it.",
+    "E0004": "Something of the file is larger or nested deeper than any model needs; a damaged file often looks so.",
+    "E0005": "The file is read as ONNX text (`.onnxtxt`, or text on standard input), and a word does not fit there.",
+    "E0006": "The model holds a part of the ONNX format that has no meaning here, such as sparse tensors or sequences.",
+    "E0007": "The first bytes are those of another format.",
+    "E0101": "No record under this name and domain is among the operators of gcompile, and the model has no function of it.",
+    "E0102": "A node names a domain for which the model does not say which opset counts.",
+    "E0103": "The operator's definition at the model's opset allows other attributes, or another number of inputs or "
+             "outputs.",
+    "W0110": "One domain is imported more than once, with different versions; the last one counts, as in ONNX Runtime.",
+    "E0111": "The version of an imported opset is no positive number.",
+    "W0112": "The opset is newer than those that gcompile was written against.",
+    "W0113": "The domain `ai.onnx` and the empty one are the same, and both are imported.",
+    "W0114": "A node is written in the form of another opset than the one that is imported.",
+    "W0115": "The model carries graphs for training.",
+    "E0120": "A function of the model cannot be put in place of its call.",
+    "E0121": "Two functions have the same name and domain.",
+    "E0201": "The shapes or types of the node's inputs contradict the operator's definition.",
+    "E0202": "The shapes of both branches of an If contradict themselves at the sizes that the inputs have.",
+    "W0203": "The shapes of one branch of an If contradict themselves, and whether it is taken is known only when the "
+             "model runs.",
+    "E0204": "The type that the model declares for a value is not the one that its node computes.",
+    "W0205": "The shape that the model declares for an output is not the one that its nodes compute.",
+    "E0301": "There is no kernel for what the node asks of an operator that is otherwise supported.",
+    "E0302": "The model needs something that no program emitted by gcompile does.",
+    "E0303": "What is asked for lies outside a limit, or contradicts something else that is asked for.",
+    "E0304": "An input of the model is a sequence, a map, an optional or sparse.",
+    "E0306": "`--kernel` names a node that no step of the family's kind computes.",
+    "W0305": "A product is computed in another format than `--precision` names, because the GPU or the values do not "
+             "allow it.",
+    "E0401": "A dimension of an input has a name or nothing where a size should be, and no option gives it one.",
+    "E0402": "`--shape`, `--set` or `--state` names an input that is not there.",
+    "E0403": "Options, or an option and the model, give one dimension different sizes.",
+    "E0404": "`--dim` names no dimension of the model's inputs.",
+    "W0405": "Two inputs have a dimension of the same name, and the model's arithmetic treats them as different sizes.",
+    "E0406": "The values that `--set` gives do not fill the input.",
+    "E0501": "A node reads a value that nothing makes.",
+    "E0502": "Two nodes, inputs or constants make a value of the same name.",
+    "E0503": "Nodes need each other's results, directly or through others.",
+    "E0504": "An If of the model is not formed as the operator's definition says.",
+    "E0505": "The graph lists no output.",
+    "W0507": "The graph lists a value twice among its outputs.",
+    "W0506": "Two constants have the same name.",
+    "E0601": "The graph holds something that no operator of ONNX says.",
+    "E0701": "The emitted program computed something else than the expected data, or the evaluator, beyond the tolerance.",
+    "E0702": "At the inputs that were tried the model itself has no outputs: an index or a shape is out of range.",
+}
+
 CODE = re.compile(r'"([EW]\d{4})"')
 LITERALS = re.compile(r'(?:"(?:[^"\\]|\\.)*"\s*)+')
 WORDS = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -117,20 +172,47 @@ def scan():
     return found
 
 
-def document(found):
+def examples():
+    """code -> a command and its answer, the first of the tested ones."""
+    found = {}
+    for block in ANSWERS.read_text(encoding="utf-8").split("\n\n"):
+        lines = [line for line in block.splitlines() if not line.startswith("# ")]
+        for code in re.findall(r"^(?:error|warning)\[([EW]\d{4})\]", block, re.MULTILINE):
+            found.setdefault(code, [line for line in lines if not line.startswith("exit ")])
+    return found
+
+
+def page(code, messages, example):
+    lines = [f"# {code}: {GROUPS[code[1:3]]}", "", CAUSES[code], "", "## What to do", "", HELP[code].replace("](", "](../"), ""]
+    if example:
+        lines += ["## Example", "", *("    " + line if line else "" for line in example), ""]
+    lines += ["## Messages", ""]
+    for message, file in sorted(messages):
+        shown = "`" + message.replace("`", "'") + "`" if message else "the message of the operator or of the stage"
+        lines.append(f"- {shown} ({file})")
+    return "\n".join(lines) + "\n"
+
+
+def index(found):
     lines = ["# Errors and warnings", "",
-             "Written by `scripts/list_errors.py` from the sources; do not edit. `{}` stands for what the message",
-             "names. Errors are collected and shown together, each with the node, its operands and a hint; errors",
+             "Written by `scripts/list_errors.py` from the sources; do not edit. Each has a page with its cause, what to do, an",
+             "example where a test has one, and its messages, in which `{}` stands for what they name; `gcompile explain CODE`",
+             "prints it. Errors are collected and shown together, each with the node, its operands and a hint; errors",
              "end with exit code 1 if no other is named, warnings do not. Mistakes on the command line (exit code 2), of files (4) and in",
              "gcompile itself (70) have no codes. `--json` prints codes, messages and places for programs.", ""]
     for digits, title in GROUPS.items():
-        lines += [f"## {title}", ""]
+        lines += [f"## {title}", "", "| | |", "|---|---|"]
         for code in sorted((code for code in found if code[1:3] == digits), key=lambda code: code[1:]):
-            lines += [f"### {code}", "", HELP[code], ""]
-            for message, file in sorted(found[code]):
-                lines.append(f"- {'`' + message.replace('`', chr(39)) + '`' if message else 'the message of the operator or of the stage'} ({file})")
-            lines.append("")
+            lines.append(f"| [{code}](errors/{code}.md) | {CAUSES[code].replace('|', chr(92) + '|')} |")
+        lines.append("")
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def documents(found):
+    """Path -> text."""
+    tried = examples()
+    files = {PAGES / f"{code}.md": page(code, messages, tried.get(code)) for code, messages in found.items()}
+    return {**files, TARGET: index(found)}
 
 
 def main():
@@ -143,14 +225,19 @@ def main():
     gone = sorted(set(HELP) - set(found))
     if gone:
         sys.exit(f"list_errors: nothing gives {', '.join(gone)}; remove it from HELP")
-    text = document(found)
+    if set(CAUSES) != set(HELP):
+        sys.exit(f"list_errors: CAUSES and HELP differ by {', '.join(sorted(set(CAUSES) ^ set(HELP)))}")
+    files = documents(found)
+    old = set(PAGES.glob("*.md")) - set(files)
     if len(sys.argv) == 1:
-        TARGET.write_text(text, encoding="utf-8")
-        print(f"{len(found)} codes in {TARGET.relative_to(ROOT)}")
-    elif not TARGET.exists() or TARGET.read_text(encoding="utf-8") != text:
-        sys.exit("list_errors: docs/errors.md is out of date; run scripts/list_errors.py")
-    else:
-        print(f"{len(found)} codes, docs/errors.md is up to date")
+        PAGES.mkdir(exist_ok=True)
+        for path in old:
+            path.unlink()
+        for path, text in files.items():
+            path.write_text(text, encoding="utf-8")
+        print(f"{len(found)} codes in {TARGET.relative_to(ROOT)} and {PAGES.relative_to(ROOT)}/")
+    elif old or any(not path.exists() or path.read_text(encoding="utf-8") != text for path, text in files.items()):
+        sys.exit("docs/errors.md or a page of docs/errors/ is not what the sources say; run scripts/list_errors.py")
 
 
 if __name__ == "__main__":

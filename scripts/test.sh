@@ -70,6 +70,10 @@ stage() {
 }
 
 stage "packages" scripts/install_packages.sh test
+# The tests that look at pages say so where there is none.
+if [ -z "$offline" ] && ! scripts/install_packages.sh browser 2>/dev/null; then
+    echo "test: no browser can be installed: looks at reports will be skipped"
+fi
 # Only the long tests read what is in there.
 if [ $long = ON ] && [ -z "$offline" ] && ! PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=60 scripts/install_packages.sh bench 2>/dev/null; then
     echo "test: PyPI cannot be reached: what compares with ONNX Runtime will be skipped"

@@ -153,6 +153,22 @@ std::string double_literal(double value) {
 
 namespace {
 
+/// The last ", " of the text that lies in the fewest brackets of templates.
+std::size_t last_comma(std::string_view text) {
+  const auto is_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  std::size_t found = std::string_view::npos;
+  int depth = 0, least = 0;
+  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+    if (text[i] == '<' && i > 0 && is_name(text[i - 1])) ++depth;
+    if (text[i] == '>' && depth > 0) --depth;
+    if (text[i] != ',' || text[i + 1] != ' ') continue;
+    if (found == std::string_view::npos || depth <= least) found = i, least = depth;
+  }
+  return found;
+}
+
 /// A line that is indented.
 std::string wrapped_statement(std::string_view line, std::size_t width) {
   const std::size_t begin = line.find_first_not_of(' ');
@@ -160,7 +176,7 @@ std::string wrapped_statement(std::string_view line, std::size_t width) {
   std::string margin;
   while (margin.size() + line.size() > width) {
     const std::size_t room = width - margin.size();
-    const std::size_t comma = line.substr(0, room).rfind(", ");
+    const std::size_t comma = last_comma(line.substr(0, room));
     const std::size_t plus = line.substr(0, room).rfind(" + ");
     const std::size_t at = comma != std::string_view::npos && comma > begin ? comma + 1 : plus;
     if (at == std::string_view::npos || at <= begin) break;
@@ -188,7 +204,7 @@ std::string wrap_signatures(std::string_view text, std::size_t width) {
       std::string_view rest = line.substr(open + 1);
       out += line.substr(0, open + 1);
       for (std::size_t comma; open + 1 + rest.size() > width; rest.remove_prefix(comma + 2)) {
-        comma = rest.substr(0, std::max(width - std::min(width, open + 1), std::size_t{40})).rfind(", ");
+        comma = last_comma(rest.substr(0, std::max(width - std::min(width, open + 1), std::size_t{40})));
         if (comma == std::string_view::npos) break;
         out += std::string(rest.substr(0, comma + 1)) + "\n" + std::string(open + 1, ' ');
       }
@@ -213,6 +229,24 @@ std::vector<std::string> comment_lines(std::string_view text, std::size_t width)
     }
     begin = end + 1;
   }
+  return lines;
+}
+
+std::vector<std::string> c_string_lines(std::string_view bytes, std::size_t width) {
+  std::vector<std::string> lines = {""};
+  std::size_t blank = 0;  // behind the last one of the line
+  for (const char c : bytes) {
+    const std::string escaped = c_string_escape({&c, 1});
+    if (lines.back().size() + escaped.size() > width) {
+      std::string rest = blank > 0 ? lines.back().substr(blank) : "";
+      if (blank > 0) lines.back().resize(blank);
+      lines.push_back(std::move(rest));
+      blank = 0;
+    }
+    lines.back() += escaped;
+    if (c == ' ') blank = lines.back().size();
+  }
+  for (std::string& line : lines) line = "\"" + line + "\"";
   return lines;
 }
 

@@ -58,6 +58,10 @@ std::string wrap_signatures(std::string_view text, std::size_t width);
 /// that none is longer than `width`, unless it is a single word.
 std::vector<std::string> comment_lines(std::string_view text, std::size_t width);
 
+/// A C string literal that denotes `bytes`, in pieces of at most `width` characters that stand below each
+/// other, broken behind blanks where there are any.
+std::vector<std::string> c_string_lines(std::string_view bytes, std::size_t width);
+
 /// Every occurrence of `from` becomes `to`.
 std::string replace_all(std::string text, std::string_view from, std::string_view to);
 

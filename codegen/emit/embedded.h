@@ -5,7 +5,7 @@
 
 namespace gcompile {
 
-/// A file of templates/ or runtime_stub/, or docs/errors.md, as it was when the tool was built.
+/// A file of templates/ or runtime_stub/, or docs/errors/, as it was when the tool was built.
 struct EmbeddedFile {
   std::string_view path;      ///< relative to the source tree: "templates/x.j2", "runtime_stub/gcrt/pack.h"
   std::string_view contents;  ///< the bytes of the file, unchanged

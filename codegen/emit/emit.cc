@@ -85,6 +85,7 @@ class Emitter {
     render("bench.cpp.j2", "apps/bench.cpp");
     if (!target_.has_device_memory) {
       add_timed_schedules();
+      if (program_.sizes.empty()) render(of_target("profile.cpp.j2"), "apps/profile.cpp");
     }
     if (!options_.golden.empty()) {
       render("selftest.cpp.j2", "tests/selftest.cpp");
@@ -93,6 +94,7 @@ class Emitter {
       }
     }
     add_runtime();
+    for (const std::string& pack : options_.packs) add_pack(pack);
     render(of_target("README.md.j2"), "README.md");
     render("report.html.j2", "report.html");
     add_manifest();
@@ -172,6 +174,52 @@ class Emitter {
     render("LICENSE.j2", "LICENSE");
   }
 
+  /// What a build system for microcontrollers compiles: the library, without its threads.
+  std::vector<std::string> library_sources() const {
+    std::vector<std::string> sources = data_["sources"];
+    if (target_.has_levels) sources.push_back(source_path(fmt::format("{}_api", program_.name)));
+    if (data_["weights"]["incbin"]) sources.push_back(fmt::format("src/{}_weights.S", program_.name));
+    if (data_["weights"]["array"]) sources.push_back(fmt::format("src/{}_weights.c", program_.name));
+    return sources;
+  }
+
+  void add_pack(const std::string& pack) {
+    const std::string& name = program_.name;
+    data_["pack_sources"] = library_sources();
+    const std::string folder = fmt::format("pack/{}/{}", pack, name);
+    if (pack == "esp-idf") {
+      render("pack_esp_idf.j2", folder + "/CMakeLists.txt");
+    } else if (pack == "zephyr") {
+      render("pack_zephyr.j2", "pack/zephyr/CMakeLists.txt");
+      render("pack_zephyr_kconfig.j2", "pack/zephyr/Kconfig");
+      render("pack_zephyr_module.j2", "pack/zephyr/zephyr/module.yml");
+    } else {
+      render(fmt::format("pack_{}.j2", pack),
+             folder + (pack == "arduino" ? "/library.properties" : "/library.json"));
+      add_copies(folder + "/src/");
+    }
+  }
+
+  /// Build systems that take one folder and no flags find all of the library in it.
+  void add_copies(const std::string& folder) {
+    const std::string include = fmt::format("include/{0}/{0}", program_.name);
+    std::vector<std::string> sources = library_sources();
+    sources.push_back(fmt::format("src/{}_internal.h", program_.name));
+    std::vector<std::string> headers;
+    for (const std::string& source : sources) {
+      const OutputFile file = *files_.find(source);
+      for (std::string& header : included_by(file.bytes)) headers.push_back(std::move(header));
+      files_.add(folder + std::string(std::next(source.begin(), 4), source.end()), file.bytes);
+    }
+    for (const std::string& header : runtime_headers(headers)) {
+      files_.add(folder + header, files_.find(header)->bytes);
+    }
+    for (const char* suffix : {".h", ".hpp"}) {
+      files_.add(fmt::format("{}{}/{}{}", folder, program_.name, program_.name, suffix),
+                 files_.find(include + suffix)->bytes);
+    }
+  }
+
   void add_kernels() {
     for (const Json& file : data_["kernel_files"]) {
       const Json data = {{"name", data_["name"]}, {"tool_version", data_["tool_version"]}, {"file", file}};
@@ -230,7 +278,7 @@ class Emitter {
       }
     }
     if (program_.sizes.empty()) {
-      for (const char* key : {"statistics", "choices"}) content[key] = data_[key];
+      for (const char* key : {"statistics", "choices", "layers"}) content[key] = data_[key];
     } else {
       add_sized_manifest(content);
     }
@@ -251,7 +299,7 @@ class Emitter {
         entry[list] = Json::array();
         for (const Json& port : schedule[list]) entry[list].push_back(port["shape"]);
       }
-      for (const char* key : {"statistics", "choices"}) entry[key] = schedule[key];
+      for (const char* key : {"label", "statistics", "choices", "layers"}) entry[key] = schedule[key];
       content["schedules"].push_back(std::move(entry));
     }
   }
@@ -265,6 +313,10 @@ class Emitter {
 };
 
 }  // namespace
+
+std::string render_template(const std::string& name, const Json& data) {
+  return TemplateEngine(load_template).render(name, data);
+}
 
 FileSet emit(const Program& program, const EmitOptions& options) { return Emitter(program, options).run(); }
 

@@ -8,10 +8,10 @@
 #include "codegen/emit/compile_flags.h"
 #include "codegen/emit/emit.h"
 #include "codegen/emit/interface_json.h"
-#include "codegen/emit/report_json.h"
 #include "codegen/emit/schedule_json.h"
 #include "codegen/emit/schedule_tables_json.h"
 #include "codegen/emit/size_text.h"
+#include "codegen/report/report_json.h"
 #include "gcrt/cuda/run_plan.h"
 #include "ir/diagnostics.h"
 #include "ir/sha256.h"
@@ -237,6 +237,12 @@ void add_schedules(Json& out, const Program& program) {
   out["has_sizes"] = !program.sizes.empty();
   out["has_ranges"] = program.has_ranges;
   out["has_choices"] = !program.sizes.empty() && !program.has_ranges;
+  // Within the lists of parameters and arguments of runs.
+  out["sizes_parameter"] =
+      program.has_ranges ? fmt::format("const {}_sizes* sizes,\n    ", program.name) : std::string();
+  out["sizes_argument"] = program.has_ranges ? "sizes, " : "";
+  out["sizes_is_null"] = program.sizes.empty() ? "" : "sizes == nullptr || ";
+  out["of_level"] = program.sizes.empty() ? "level." : "";
   out["size_conditions"] = size_conditions(program);
   out["size_names"] = Json::array();
   for (std::size_t i = 0; i < program.sizes.size(); ++i) {
@@ -304,11 +310,6 @@ std::int64_t arena_bytes(const Program& program) {
   std::int64_t bytes = 0;
   for (const Schedule& schedule : program.schedules) bytes = std::max(bytes, schedule.arena_bytes);
   return bytes;
-}
-
-std::int64_t weights_file_bytes(const Program& program) {
-  return program.weights_bytes > 0 ? program.weights_bytes + static_cast<std::int64_t>(kWeightsHeaderBytes)
-                                   : 0;
 }
 
 std::vector<KernelFile> split_kernels(const Program& program, int kernels_per_file) {

@@ -2,6 +2,7 @@
 // The Program as JSON: the only thing a template sees, and what --dump-dir writes.
 
 #include "codegen/program/program.h"
+#include "codegen/program/statistics.h"
 #include "nlohmann/json.hpp"
 
 namespace gcompile {
@@ -23,6 +24,9 @@ struct EmitOptions {
   std::vector<std::string> golden;
   /// The model computes with quantised integers: the self test lets 0.1 % of them be off by one.
   bool quantised = false;
+  /// Build systems of microcontrollers that the project is packed for: "esp-idf", "zephyr", "platformio",
+  /// "arduino".
+  std::vector<std::string> packs;
   /// Most kernels of one source file. 0: as many as the target's compiler takes in a few seconds.
   int kernels_per_file = 0;
   /// -march= that the output's own build asks for.
@@ -47,8 +51,5 @@ std::int64_t arena_bytes(const Program& program);
 
 /// NAME_INSTANCE_BYTES.
 std::int64_t instance_bytes(const Program& program);
-/// Bytes of the weights with their header, as the caller of NAME_init sees them; 0 when there are none. The
-/// one figure for people: Program::weights_bytes counts the payload alone.
-std::int64_t weights_file_bytes(const Program& program);
 
 }  // namespace gcompile

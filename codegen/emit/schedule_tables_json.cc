@@ -162,21 +162,30 @@ void add_layers(Json& out, const Schedule& schedule) {
            {std::pair("function", layer.function), {"family", layer.family}, {"origins", layer.origins}}) {
         whole[key] = whole[key].get<std::string>() + ", " + text;
       }
+      whole["functions"].push_back(layer.function);
       for (const auto& [key, number] : {std::pair("multiply_adds", layer.multiply_adds),
                                         {"bytes", bytes},
-                                        {"weight_bytes", layer.weight_bytes}}) {
+                                        {"weight_bytes", layer.weight_bytes},
+                                        {"picoseconds", layer.picoseconds}}) {
         whole[key] = whole[key].get<std::int64_t>() + number;
       }
     } else {
       out["layers"].push_back({{"function", layer.function},
+                               {"functions", Json::array({layer.function})},
                                {"family", layer.family},
                                {"origins", layer.origins},
                                {"multiply_adds", layer.multiply_adds},
                                {"multiplies_bytes", layer.multiplies_bytes},
                                {"bytes", bytes},
-                               {"weight_bytes", layer.weight_bytes}});
+                               {"weight_bytes", layer.weight_bytes},
+                               {"picoseconds", layer.picoseconds}});
     }
     joins = layer.hands_over_strips;
+  }
+  constexpr std::size_t kTextWidth = 98;  // of a string in an initialiser, within 110 columns
+  for (Json& layer : out["layers"]) {
+    layer["computes_lines"] = c_string_lines(layer["origins"].get<std::string>(), kTextWidth);
+    layer["has_bytes_text"] = layer["multiplies_bytes"].get<bool>() ? "true" : "false";
   }
   out["is_timed"] = false;  // of the schedule that is being rendered
 }
@@ -206,10 +215,14 @@ Json port_json(const std::string& c_name, const std::string& model_name, const s
 
 std::string shapes_text(const Program& program, const std::vector<ir::Shape>& shapes) {
   std::string text;
+  std::size_t line = 0;  // where it begins
   for (const ir::Shape& shape : shapes) {
     std::string dims;
     for (const ir::Dim dim : shape) dims += (dims.empty() ? "" : ", ") + size_text(program, dim);
-    text += fmt::format("{}{{{}}}", text.empty() ? "" : ", ", dims);
+    constexpr std::size_t kLineWidth = 60;  // behind what declares the list
+    const bool is_full = text.size() - line + dims.size() > kLineWidth;
+    if (is_full) line = text.size() + 1;
+    text += fmt::format("{}{{{}}}", text.empty() ? "" : is_full ? ",\n      " : ", ", dims);
   }
   return text;
 }

@@ -33,12 +33,19 @@ Text KernelTable::signature(const KernelCall& call) const {
   return Text(call.checked ? "bool " : "void ") + Symbol::kKernel + "(" + parameters + ")";
 }
 
+/// "com.microsoft.MatMulNBits" -> "MatMulNBits".
+static std::string_view without_domain(const std::string& what) {
+  const auto dot = std::find(what.rbegin(), what.rend(), '.');
+  const auto begin = static_cast<std::size_t>(what.rend() - dot);
+  return {what.data() + begin, what.size() - begin};
+}
+
 /// Names of the operators, shortened: "conv_relu_12".
 std::string KernelTable::new_name(const LoweredStep& step) const {
   constexpr std::size_t kMostWords = 3;
   std::string words;
   for (std::size_t i = 0; i < std::min(kMostWords, step.origins.size()); ++i) {
-    words += (words.empty() ? "" : "_") + identifier_words(step.origins[i].what, 20);
+    words += (words.empty() ? "" : "_") + identifier_words(without_domain(step.origins[i].what), 20);
   }
   if (words.empty()) words = identifier_words(step.call.family, 20);
   return fmt::format("{}_{}", words, kernels_.size());

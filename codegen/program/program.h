@@ -125,6 +125,7 @@ struct Offset {
 
 /// A line of the fusion log and the report.
 struct Remark {
+  std::string pass;
   std::string subject;
   std::string text;
 };
@@ -135,6 +136,24 @@ struct PackedWeight {
   std::int64_t rows = 0, columns = 0, bytes = 0;
   double relative_error = 0;      // root mean square of the differences, over that of the weight
   double largest_difference = 0;  // of an element
+};
+
+/// A node of the model as it was read.
+struct ModelNode {
+  std::string name, what;       // "conv1", "Conv"; without a name it is not followed
+  std::int64_t bytes = 0;       // of its results
+  bool keeps_elements = false;  // its result has the elements of its operand
+};
+
+/// A pass of the pipeline, or a law of it, and what it came to.
+struct PassRow {
+  std::string name;
+  std::int64_t runs = 0, changes = 0;
+  std::int64_t nodes = 0;  // of the graph behind its last run
+};
+struct LawRow {
+  std::string name;
+  std::int64_t count = 0;
 };
 
 /// One layer as the report lists it.
@@ -149,6 +168,8 @@ struct Layer {
   int launches = 0;                // CUDA: of kernels
   std::string choice;              // CUDA: how it is spread over the grid
   std::vector<std::string> nodes;  // of the model that it computes
+  std::vector<std::size_t> reads;  // layers that wrote what it reads
+  std::int64_t picoseconds = 0;    // predicted; of what no family serves, by its arithmetic and bytes
   std::string problem;             // what kernel families were asked; empty: loops, copies
   std::vector<Rival> rivals;       // families that were asked, the one that serves first
 };
@@ -194,6 +215,9 @@ struct Schedule {
   std::vector<Buffer> buffers;  // what was planned, with lives; offsets in plan
   MemoryPlan plan;
   Statistics statistics;
+  std::vector<ModelNode> nodes;  // of the model, operands before users
+  std::vector<PassRow> passes;
+  std::vector<LawRow> laws;  // that changed something, by name
 };
 
 struct Program {

@@ -11,6 +11,7 @@
 #include "codegen/program/port_copies.h"
 #include "codegen/program/state_tensors.h"
 #include "codegen/program/weight_budget.h"
+#include "codegen/schedule/data_flow.h"
 #include "ir/interrupt.h"
 
 namespace gcompile {
@@ -41,7 +42,7 @@ void warn(Program& program, Schedule& schedule, const std::string& subject, cons
   if (std::none_of(program.warnings.begin(), program.warnings.end(), is_same)) {
     program.warnings.push_back(std::move(diagnostic));
   }
-  schedule.remarks.push_back({"precision: " + subject, text});
+  schedule.remarks.push_back({"precision", subject, text});
 }
 
 /// Steps as the program has them: with names of functions and addresses. Their kernels join the table, what
@@ -74,6 +75,7 @@ class StepConverter {
         case LoweredStep::Kind::kStrips:
           step.kind = Step::Kind::kStrips;
           step.strips = from.strips;
+          flow_.begin_strips();
           step.arguments = {addresses_.of(from.strip_buffers, ir::ElementType::kUInt8)};
           step.arguments[0].c_type = "std::byte";
           for (std::size_t i = 0; i < from.strip_steps.size(); ++i) {
@@ -82,9 +84,10 @@ class StepConverter {
             schedule_.layers.back().hands_over_strips = i + 1 < from.strip_steps.size();
             step.strip_steps.push_back(std::move(call));
           }
-          schedule_.remarks.push_back({fmt::format("strips: {} to {}", from.strip_steps.front().comment,
-                                                   from.strip_steps.back().comment),
-                                       to_string(from.strips)});
+          schedule_.remarks.push_back(
+              {"strips",
+               fmt::format("{} to {}", from.strip_steps.front().comment, from.strip_steps.back().comment),
+               to_string(from.strips)});
           break;
         case LoweredStep::Kind::kCall:
           step = call_step(from);
@@ -118,10 +121,11 @@ class StepConverter {
     schedule_.graph_steps += from.call.launches;
     schedule_.statistics.multiply_adds += from.call.multiply_adds;
     schedule_.layers.push_back(layer_of(from, step.function));
+    schedule_.layers.back().reads = flow_.add(from.call, schedule_.layers.size() - 1);
     return step;
   }
 
-  static Layer layer_of(const LoweredStep& from, const std::string& function) {
+  Layer layer_of(const LoweredStep& from, const std::string& function) const {
     Layer layer;
     layer.function = function;
     layer.family = from.call.family;
@@ -137,10 +141,17 @@ class StepConverter {
     layer.choice = from.call.choice;
     layer.problem = from.call.problem;
     layer.rivals = from.call.rivals;
+    layer.picoseconds = predicted(layer);
     for (const ir::Origin& origin : from.origins) {
       if (origin.name) layer.nodes.push_back(*origin.name);
     }
     return layer;
+  }
+
+  std::int64_t predicted(const Layer& layer) const {
+    if (layer.microseconds > 0) return static_cast<std::int64_t>(layer.microseconds * 1e6);
+    if (!layer.rivals.empty()) return layer.rivals.front().picoseconds;
+    return options_.kernels.machine.picoseconds(layer.multiply_adds, layer.bytes_read + layer.bytes_written);
   }
 
   const LoweringOptions& options_;
@@ -148,6 +159,7 @@ class StepConverter {
   Program& program_;
   KernelTable& kernels_;
   Schedule& schedule_;
+  DataFlow flow_;
 };
 
 }  // namespace

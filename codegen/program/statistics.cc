@@ -1,6 +1,7 @@
 #include "codegen/program/statistics.h"
 
 #include "codegen/memory/bare_tensors.h"
+#include "ir/operator.h"
 
 namespace gcompile {
 namespace {
@@ -14,9 +15,30 @@ std::int64_t parameter_bytes(const ir::Graph& graph) {
   return bytes;
 }
 
+/// Branches of an If behind it.
+void add_nodes(std::vector<ModelNode>& nodes, const ir::Graph& graph) {
+  for (const ir::NodeId id : graph.topological_order()) {
+    const ir::Node& node = graph.node(id);
+    ModelNode row{node.name, std::string(node.op->name), 0, node.op->traits.keeps_elements};
+    for (const ir::ValueId result : node.results) {
+      if (!result.valid()) continue;
+      row.bytes += ir::highest(graph.value(result).type.bytes());
+    }
+    nodes.push_back(std::move(row));
+    for (const ir::Graph& branch : node.subgraphs) add_nodes(nodes, branch);
+  }
+}
+
 }  // namespace
 
-void add_graph_statistics(Statistics& statistics, const ir::Graph& imported, const ir::Graph& optimised) {
+std::int64_t weights_file_bytes(const Program& program) {
+  if (program.weights_bytes == 0) return 0;
+  return program.weights_bytes + static_cast<std::int64_t>(kWeightsHeaderBytes);
+}
+
+void add_graph_statistics(Schedule& schedule, const ir::Graph& imported, const ir::Graph& optimised) {
+  Statistics& statistics = schedule.statistics;
+  add_nodes(schedule.nodes, imported);
   statistics.nodes_imported = static_cast<std::int64_t>(imported.node_count());
   statistics.nodes_optimised = static_cast<std::int64_t>(optimised.node_count());
   statistics.bare_first_fit = bare_tensors_first_fit(imported);

@@ -6,7 +6,11 @@
 
 namespace gcompile {
 
-/// `imported`: as the model has it; `optimised`: what the program was made of.
-void add_graph_statistics(Statistics& statistics, const ir::Graph& imported, const ir::Graph& optimised);
+/// `imported`: as the model has it, of which the nodes are listed; `optimised`: what the program was made of.
+void add_graph_statistics(Schedule& schedule, const ir::Graph& imported, const ir::Graph& optimised);
+
+/// Bytes of the weights with their header, as the caller of NAME_init sees them; 0 when there are none. The
+/// one figure for people: Program::weights_bytes counts the payload alone.
+std::int64_t weights_file_bytes(const Program& program);
 
 }  // namespace gcompile

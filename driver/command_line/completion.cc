@@ -127,6 +127,7 @@ std::string zsh() {
     const std::string operands = operands_of(command);
     std::string files;
     if (command.operands == Operands::kModel) files = " \\\n        '1:model:_files -g \"*.(onnx|onnxtxt)\"'";
+    if (command.operands == Operands::kProject) files = " \\\n        '1:project:_files -/'";
     if (!operands.empty()) files = fmt::format(" \\\n        '1:what:({})'", operands);
     cases += fmt::format("    {})\n      _arguments{}{} ;;\n", command.name,
                          zsh_specifications(command.command), files);

@@ -33,6 +33,7 @@ constexpr OfTarget kOfTargets[] = {
     {"--gemm", Target::kCuda, "it chooses between kernels of the GPU"},
     {"--emulate", Target::kCuda, "it stands for a GPU"},
     {"--cpu", Target::kCpp, "it names a processor, and the kernels run on a GPU"},
+    {"--pack", Target::kCpp, "it names build systems of microcontrollers"},
     {"--weight-bits", Target::kCpp, "no CUDA kernel decodes packed weights"},
 };
 
@@ -93,8 +94,18 @@ void expect_consistent(const Options& options) {
                   "leave one of them out");
     }
   }
+  for (const std::string& pack : options.packs) {
+    if (pack != "arduino" && pack != "platformio") continue;
+    if (options.weights == WeightsMode::kArray || options.weights == WeightsMode::kExtern) continue;
+    usage_error(fmt::format("--pack {} takes sources alone, and the weights would be a file", pack),
+                "add --weights array, or --weights extern to hand them over at run time");
+  }
   if (options.command == Command::kOpt) expect_one_size(options, "gcompile opt");
   if (!options.save_onnx.empty()) expect_one_size(options, "--save-onnx");
+  if (options.command == Command::kReport && options.output.empty())
+    usage_error("no output file is given", "add -o FILE, for example -o report.html");
+  if (options.command == Command::kReport && options.layer_times.empty() && options.sizes_from.empty())
+    usage_error("there is nothing to add to the report", "give --layers FILE, --sizes-from BUILD, or both");
   if (options.command == Command::kCompile && options.output.empty())
     usage_error("no output folder is given", "add -o DIR, a folder that is new or that gcompile made");
 }

@@ -26,6 +26,8 @@ const char* title_of(Group group) {
       return "The project";
     case Group::kRun:
       return "What is run, and where";
+    case kMeasured:
+      return "What was measured";
     case kInside:
       return "A look inside";
     case kTalk:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "driver/command_line/run_options.h"
 #include "driver/command_line/values.h"
 
 namespace gcompile {
@@ -14,7 +15,7 @@ using enum Group;
 
 const std::vector<Command> kOfModels = {kCompile, kVerify, kCheck, kOpt};
 const std::vector<Command> kOfPrograms = {kCompile, kVerify, kCheck};
-const std::vector<Command> kOfTalk = {kCompile, kVerify, kCheck, kOpt, kOps, kExplain};
+const std::vector<Command> kOfTalk = {kCompile, kVerify, kCheck, kOpt, kOps, kExplain, kReport};
 
 std::vector<std::string> precision_names() {
   std::vector<std::string> names;
@@ -291,6 +292,21 @@ std::vector<OptionRecord> project_options() {
        false,
        "adds a test with inputs and outputs that the compiler computed",
        [](Options& options, const std::string&) { options.selftest = true; }},
+      {"--pack",
+       "",
+       "SYSTEM",
+       ValueKind::kOneOf,
+       {"esp-idf", "zephyr", "platformio", "arduino"},
+       kProject,
+       {kCompile},
+       true,
+       "adds what a build system for microcontrollers needs",
+       [](Options& options, const std::string& value) {
+         const bool is_new =
+             std::find(options.packs.begin(), options.packs.end(), value) == options.packs.end();
+         if (is_new) options.packs.push_back(value);
+         std::sort(options.packs.begin(), options.packs.end());
+       }},
       {"--force",
        "",
        "",
@@ -301,99 +317,6 @@ std::vector<OptionRecord> project_options() {
        false,
        "adds the project to a folder that gcompile did not make; no file of yours is touched",
        [](Options& options, const std::string&) { options.force = true; }},
-  };
-}
-
-std::vector<OptionRecord> verify_options() {
-  const std::vector<Command> verify = {kVerify};
-  return {
-      {"--data",
-       "",
-       "DIR",
-       ValueKind::kFolder,
-       {},
-       Group::kRun,
-       verify,
-       false,
-       "input_K.pb and output_K.pb, inputs.npz and outputs.npz, or folders test_data_set_* of them; without "
-       "it inputs are random, and the evaluator tells the outputs",
-       [](Options& options, const std::string& value) { options.data = value; }},
-      {"--layers",
-       "",
-       "",
-       ValueKind::kText,
-       {},
-       Group::kRun,
-       verify,
-       false,
-       "also judges every kernel by itself, and every value that survives in the program",
-       [](Options& options, const std::string&) { options.layers = true; }},
-      {"--seed",
-       "",
-       "N",
-       ValueKind::kText,
-       {},
-       Group::kRun,
-       verify,
-       false,
-       "of the random inputs (1)",
-       [](Options& options, const std::string& value) {
-         options.seed = static_cast<std::uint64_t>(number_of("--seed", value, 0, INT64_MAX));
-       }},
-      {"--cases",
-       "",
-       "N",
-       ValueKind::kText,
-       {},
-       Group::kRun,
-       verify,
-       false,
-       "how many random inputs (1)",
-       [](Options& options, const std::string& value) {
-         options.random_cases = static_cast<int>(number_of("--cases", value, 1, 1000));
-       }},
-      {"--threads",
-       "",
-       "N",
-       ValueKind::kText,
-       {},
-       Group::kRun,
-       verify,
-       false,
-       "of the runner (1)",
-       [](Options& options, const std::string& value) {
-         options.threads = static_cast<int>(number_of("--threads", value, 1, 1024));
-       }},
-      {"--cxx",
-       "",
-       "COMPILER",
-       ValueKind::kText,
-       {},
-       Group::kRun,
-       verify,
-       false,
-       "the C++ compiler ($CXX, else c++)",
-       [](Options& options, const std::string& value) { options.cxx = value; }},
-      {"--emulate",
-       "",
-       "",
-       ValueKind::kText,
-       {},
-       Group::kRun,
-       verify,
-       false,
-       "of --target cuda: runs on the CPU, also where there is a GPU",
-       [](Options& options, const std::string&) { options.emulate = true; }},
-      {"--keep",
-       "",
-       "DIR",
-       ValueKind::kFolder,
-       {},
-       Group::kRun,
-       verify,
-       false,
-       "where project, inputs and outputs stay",
-       [](Options& options, const std::string& value) { options.keep = value; }},
   };
 }
 
@@ -465,7 +388,7 @@ std::vector<OptionRecord> talk_options() {
 std::vector<OptionRecord> all_options() {
   std::vector<OptionRecord> table;
   for (auto part : {model_options, graph_options, target_options, kernel_options, project_options,
-                    verify_options, talk_options}) {
+                    verify_options, report_options, talk_options}) {
     for (OptionRecord& record : part()) table.push_back(std::move(record));
   }
   return table;
@@ -482,11 +405,13 @@ std::span<const OptionRecord> option_table() {
   return table;
 }
 
-const OptionRecord* find_option(std::string_view typed) {
+const OptionRecord* find_option(std::string_view typed, Command command) {
+  const OptionRecord* found = nullptr;
   for (const OptionRecord& record : option_table()) {
-    if (!typed.empty() && (record.name == typed || record.letter == typed)) return &record;
+    if (typed.empty() || (record.name != typed && record.letter != typed)) continue;
+    if (found == nullptr || record.is_of(command)) found = &record;
   }
-  return nullptr;
+  return found;
 }
 
 }  // namespace gcompile

@@ -13,7 +13,7 @@
 namespace gcompile {
 
 /// What a command takes besides options.
-enum class Operands { kModel, kOperators, kCodes, kCommand, kShell, kNone };
+enum class Operands { kModel, kOperators, kCodes, kProject, kCommand, kShell, kNone };
 
 struct CommandRecord {
   Command command;
@@ -30,9 +30,10 @@ const CommandRecord& record_of(Command command);
 const CommandRecord* find_command(std::string_view name);
 
 /// The parts of --help.
-enum class Group { kModel, kGraph, kTarget, kKernels, kProject, kRun, kInside, kTalk };
-inline constexpr Group kGroups[] = {Group::kModel,   Group::kGraph, Group::kTarget, Group::kKernels,
-                                    Group::kProject, Group::kRun,   Group::kInside, Group::kTalk};
+enum class Group { kModel, kGraph, kTarget, kKernels, kProject, kRun, kMeasured, kInside, kTalk };
+inline constexpr Group kGroups[] = {Group::kModel,    Group::kGraph,   Group::kTarget,
+                                    Group::kKernels,  Group::kProject, Group::kRun,
+                                    Group::kMeasured, Group::kInside,  Group::kTalk};
 
 /// What a value names, for the completion of shells.
 enum class ValueKind { kText, kFile, kFolder, kOneOf };
@@ -56,8 +57,8 @@ struct OptionRecord {
 };
 
 std::span<const OptionRecord> option_table();
-/// By name or letter; null where there is none.
-const OptionRecord* find_option(std::string_view typed);
+/// By name or letter, that of the command where several have the name; null where there is none.
+const OptionRecord* find_option(std::string_view typed, Command command);
 
 /// Ends with a CompileError (kUsage); `help` says what to do next.
 [[noreturn]] void usage_error(std::string message, std::string help);

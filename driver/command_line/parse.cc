@@ -82,7 +82,7 @@ class Parser {
     const std::size_t end = is_long ? word.find('=') : 2;
     const std::string typed = word.substr(0, end);
     const bool has_value = is_long ? end != std::string::npos : word.size() > 2;
-    const OptionRecord* record = find_option(typed);
+    const OptionRecord* record = find_option(typed, options_.command);
     if (record == nullptr) no_such_option(typed);
     if (!record->is_of(options_.command)) not_of_this_command(*record);
     if (record->is_flag()) {
@@ -164,6 +164,13 @@ class Parser {
           usage_error("gcompile explain needs the code of an error or a warning",
                       "for example `gcompile explain E0401`; docs/errors.md lists them");
         }
+        break;
+      case Operands::kProject:
+        if (operands_.empty()) {
+          usage_error("gcompile report needs the folder of a project",
+                      fmt::format("gcompile report {}", record.usage));
+        }
+        if (operands_.size() > 1) too_many(record, "one project");
         break;
       case Operands::kCommand:
         if (operands_.size() > 1) too_many(record, "one command");

@@ -36,7 +36,7 @@ dynamic (float[N, 3] x) => (float[N, 3] y) {
 def case_help(world):
     contains(world.run([world.gcompile, "--help"]).stdout, "Usage:", "gcompile help COMMAND")
     overview = world.run([world.gcompile, "help"]).stdout
-    for command in ("compile", "verify", "check", "opt", "ops", "explain", "completion", "manual", "help"):
+    for command in ("compile", "verify", "check", "opt", "ops", "explain", "report", "completion", "manual", "help"):
         contains(overview, f"\n  {command} ")
         shown = world.run([world.gcompile, command, "--help"]).stdout
         equal(world.run([world.gcompile, "help", command]).stdout, shown, f"help of {command}")
@@ -214,6 +214,9 @@ def case_dumps(world):
     equal(names[0], "00-imported.txt", "first dump")
     check("program.json" in names and len(names) > 4, f"dumps: {names}")
     check(json.loads((dumps / "program.json").read_text())["steps"], "the program's steps are dumped")
+    check("passes.txt" not in names, "seconds are dumped without -v")
+    world.compile(CLASSIFIER / "model.onnx", world.path("timed"), "-v", "--dump-dir", world.path("timed_dumps"))
+    contains(world.path("timed_dumps").joinpath("passes.txt").read_text(), "seconds", "fuse")
     # A folder of dumps may be filled again, one that holds anything else may not; a file is replaced as a whole.
     saved = world.path("saved.onnx")
     saved.chmod(0o640)

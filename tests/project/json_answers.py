@@ -87,7 +87,8 @@ def case_outcomes(world):
     world.path("open.onnxtxt").write_text(OPEN)
     for words, status in (((), 2), (("verfy",), 2), ((model,), 2), ((model, "-o", "x", "-O9"), 2),
                           (("verify", model, "--emulate"), 2), (("ops", "Sofmax"), 2), (("explain",), 2),
-                          (("explain", "E9999"), 2), (("help", "nothing"), 2), (("missing.onnx", "-o", "x"), 4),
+                          (("explain", "E9999"), 2), (("report",), 2), (("report", ".", "-o", "x"), 2),
+                          (("report", ".", "-o", "x", "--sizes-from", "."), 4), (("help", "nothing"), 2), (("missing.onnx", "-o", "x"), 4),
                           ((model, "-o", "/usr"), 4), (("check", "open.onnxtxt"), 1), (("opt", "open.onnxtxt"), 1),
                           (("verify", model, "--data", "nowhere"), 4)):
         told = answer(world, *words, status=status)
@@ -101,6 +102,11 @@ def case_outcomes(world):
     conv, = answer(world, "ops", "Conv")["operators"]
     check({"group", "strides"} <= {attribute["name"] for attribute in conv["attributes"]}, "attributes of Conv")
     equal([code["code"] for code in answer(world, "explain", "e0401", "W0205")["codes"]], ["E0401", "W0205"], "codes")
+    world.compile(model, world.path("reported"), "--name", "m")
+    layers = manifest(world.path("reported"), "m")["layers"]
+    world.path("layers.json").write_text(json.dumps({"layers": [{"layer": 0, "kernel": layers[0]["function"], "min_ms": 1}]}))
+    told = answer(world, "report", "reported", "--layers", "layers.json", "-o", "page.html")
+    equal((told["name"], told["output"]), ("m", "page.html"), "report")
     told = answer(world, "opt", model)
     check("Conv" in told["graph"] and told["passes"] and told["rules"], "opt")
 

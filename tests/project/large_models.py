@@ -104,9 +104,9 @@ def launches_of(world, name):
                       "--dump-dir", dump)
     finally:
         model.unlink()
-    layers = json.loads((dump / "program.json").read_text())["report"]["layers"]
+    layers = json.loads((dump / "program.json").read_text())["report"]["time"]["rows"]
     return sum(layer["launches"] for layer in layers), "\n".join(
-        f"{layer['launches']} {layer['family']}: {layer['origins']}" for layer in layers)
+        f"{layer['launches']} {layer['function']}: {layer['origins']}" for layer in layers)
 
 
 def check_launches(world, name):
@@ -161,7 +161,7 @@ def case_kernels(world):
         for target in ("cpp", "cuda"):
             dump = world.path(f"dump_{name}_{target}")
             world.compile(model, world.path(f"{name}_{target}"), "--target", target, "--dim", "batch=1", "--dump-dir", dump)
-            layers = json.loads((dump / "program.json").read_text())["report"]["layers"]
+            layers = json.loads((dump / "program.json").read_text())["report"]["time"]["rows"]
             listed = "\n".join(f"{layer['family']}: {layer['origins']}" for layer in layers)
             of_layer, others = MOST_KERNELS[name]
             of_layer += TO_SPARE_MEMORY.get((name, target), 0)

@@ -5,6 +5,7 @@
 """
 
 import json
+import os
 
 from support import HERE, check, contains, equal, run_main
 
@@ -22,8 +23,8 @@ def layers_of(world, model):
     """Those of the program that the templates saw, as (kernel, multiply-adds)."""
     dump = world.path("dump")
     world.compile(model, world.path("dumped"), "--name", "plain", "--dump-dir", dump)
-    report = json.loads((dump / "program.json").read_text())["report"]["layers"]
-    return [(layer["function"], int(layer["multiply_adds"].replace(",", ""))) for layer in report]
+    rows = json.loads((dump / "program.json").read_text())["report"]["time"]["rows"]
+    return [(layer["function"], layer["products"]) for layer in rows]
 
 
 def classifier(world):
@@ -77,6 +78,51 @@ def case_trace(world):
     contains(done.stderr, "cannot write /nonexistent/trace.json")
 
 
+def case_profile(world):
+    """A library with a clock: a product's own runs, with the same results, by CMake and by make."""
+    project = world.example("shapes_classifier", "project", "--name", "plain")
+    expected = [name for name, _ in layers_of(world, classifier(world))]
+    world.run(["make", "-C", project, "-j2", "PROFILE=1", "BUILD=profiled", "CXXFLAGS=-O1", "profiled/plain_run"])
+    world.run(["cmake", "-S", project, "-B", project / "by_cmake", "-DPLAIN_PROFILE=ON", "-DCMAKE_BUILD_TYPE=Debug"])
+    world.run(["cmake", "--build", project / "by_cmake", "--target", "plain_run", "-j2"])
+    plain = program(world, project, project / "apps" / "run.cpp")
+    answer = world.run([plain, "--random", "1"]).stdout
+    for number, built in enumerate((project / "profiled" / "plain_run", project / "by_cmake" / "plain_run")):
+        path = world.path(f"profile_{number}.json")
+        done = world.run([built, "--random", "1"], env={**os.environ, "PLAIN_PROFILE_FILE": str(path)})
+        equal(done.stdout, answer, "answer of a library with a clock")
+        contains(done.stderr, "layers of the first 1 runs")
+        events = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X" and event["tid"] == 0]
+        equal([event["name"] for event in events], expected, "the layers")
+    done = world.run([built, "--random", "1", "--threads", "2", "--repeat", "3"], cwd=world.folder)
+    events = json.loads(world.path("plain_profile.json").read_text())["traceEvents"]
+    check({event["tid"] for event in events if event["ph"] == "X"} <= {0, 1, 2} and len(events) > 4 * len(expected), "pieces of threads")
+
+
+def case_compare(world):
+    """Layers are found again by the nodes that they compute; what has none in the other build is said."""
+    project = world.example("shapes_classifier", "project", "--name", "plain")
+    other = world.example("shapes_classifier", "other", "--name", "plain", "-O0")
+    theirs = program(world, other, other / "apps" / "bench.cpp").rename(world.path("theirs"))
+    bench = program(world, project, project / "apps" / "bench.cpp")
+    said = world.run([bench, "--compare", theirs, "--repeat", "2", "--warmup", "1"]).stdout
+    lines = said.splitlines()
+    contains(lines[0], str(theirs))
+    softmax = next(line.split() for line in lines if "Softmax 'probabilities'" in line)
+    check(float(softmax[0]) >= 0 and float(softmax[1]) >= 0, f"times of both: {softmax}")
+    check(any("Relu 'stem.relu' (of the other alone)" in line for line in lines), said)
+    check(lines[-1].endswith("a run"), lines[-1])
+    file = world.path("layers.json")
+    file.write_text(world.run([bench, "--layers", "--json", "--repeat", "2"]).stdout)
+    said = world.run([bench, "--compare", file, "--repeat", "2"]).stdout
+    check("of the other alone" not in said and " - " not in said, said)
+    for words, message in ((("--compare", "nothing"), "cannot read nothing"), (("--compare", file, "--json"), "--compare takes"),
+                           (("--compare", file, "--layers"), "--compare takes")):
+        contains(world.run([bench, *words], status=1, cwd=world.folder).stderr, message)
+    file.write_text('{"min_ms": 1}')
+    contains(world.run([bench, "--compare", file, "--repeat", "1"], status=1).stderr, "has no times of layers")
+
+
 def case_of_bytes(world):
     """Integer products are held against the rate of integer products."""
     model = world.path("products.onnxtxt")
@@ -124,7 +170,7 @@ def case_several_levels(world):
 def case_cuda_refuses(world):
     """By a sentence that its program has in the place of the clock."""
     project = world.example("shapes_classifier", "project", "--name", "plain", "--target", "cuda")
-    contains((project / "apps" / "bench.cpp").read_text(), 'NoProfile profile{"--layers is for programs that compute on the CPU;')
+    contains((project / "apps" / "bench.cpp").read_text(), '--layers is for programs that compute on the CPU;')
     check(not (project / "apps" / "layers.h").exists(), "the clock of the CPU is there")
 
 

@@ -99,8 +99,15 @@ def splice(text):
 
 def tokens(path):
     """The tokens that a compiler sees, without comments and with strings and numbers as such."""
-    return [(match.lastgroup, match.group()) for match in TOKEN.finditer(splice(path.read_bytes()))
-            if match.lastgroup not in ("comment", "blank")]
+    found = []
+    for match in TOKEN.finditer(splice(path.read_bytes())):
+        if match.lastgroup in ("comment", "blank"):
+            continue
+        if match.lastgroup == "string" and found and found[-1][0] == "string":
+            found[-1] = ("string", found[-1][1] + match.group())  # one literal, in pieces
+        else:
+            found.append((match.lastgroup, match.group()))
+    return found
 
 
 IDENTIFIER = re.compile(rb"[A-Za-z0-9_]+")
@@ -201,13 +208,15 @@ def case_tokens(world):
 def case_lines(world):
     """Emitted code is no wider than 110 columns, every kernel says which nodes it computes, and the README shows names as
     they are."""
-    for name, flags in (("shapes_classifier", ()), ("streaming_denoiser", ()), ("tiny_attention", ("--target", "cuda"))):
+    for name, flags in (("shapes_classifier", ()), ("streaming_denoiser", ()), ("tiny_attention", ("--target", "cuda")), ("storyteller", ())):
         project = world.example(name, f"lines_{name}", "--name", "plain", *flags)
-        sources = [*project.glob("src/*.c*"), *project.glob("src/*.h"), *project.glob("include/*/*.h*")]
+        sources = [*project.glob("src/*.c*"), *project.glob("src/*.h"), *project.glob("include/*/*.h*"), *project.glob("apps/*")]
         for path in sources:
             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
                 check(len(line) <= 110, f"{path.name}:{number} has {len(line)} columns: {line}")
         kernels = "".join(path.read_text(encoding="utf-8") for path in sources if "_kernels" in path.name)
+        broken = re.search(r"\n[^\n]*\w<[^<>();\n]*,\n[^\n]*", kernels)
+        check(broken is None, f"a line breaks between the arguments of a template: {broken and broken.group()}")
         functions = set(re.findall(r"^(?:void|bool) (\w+)\(", kernels, re.MULTILINE))
         told = re.findall(r"^// [^\n]* '[^\n]*(?:\n// [^\n]*)*->", kernels, re.MULTILINE)
         check(len(functions) >= 3 and len(told) >= len(functions), f"{name}: {len(told)} comments of kernels {functions}")

@@ -23,8 +23,8 @@ FACTS = [
     ("the largest head of attention", r"\bk\w*(Head|Value)(Size)? (=|<=) 256\b", r"(ir|passes|runtime_stub)/.*", "runtime_stub/gcrt/attention_limit.h"),
     ("ONNX's numbers of element types", r"\{\s*10,\s*(ir::)?ElementType::kFloat16\s*\}", TOOL, "ir/ops/support.cc"),
     ("the shape of a product", r"^(ir::)?Shape product_shape\([^;]*\{", TOOL, "ir/ops/product_shape.cc"),
-    ("digits in groups", r"^std::string grouped\([^;]*\{", TOOL, "codegen/emit/quantities.cc"),
-    ("bytes as people read them", r"^std::string human_bytes\([^;]*\{", TOOL, "codegen/emit/quantities.cc"),
+    ("digits in groups", r"^std::string grouped\([^;]*\{", TOOL, "codegen/report/quantities.cc"),
+    ("bytes as people read them", r"^std::string human_bytes\([^;]*\{", TOOL, "codegen/report/quantities.cc"),
 ]
 # One number that rooms which must not know each other both need.
 SAME_NUMBER = [("codegen/kernels/attention_flash.cc", r"kLargestHead = (\d+);"),

@@ -21,7 +21,7 @@ ROOMS = {
     "runtime_stub": {"gcrt"},
 }
 # The storeys of codegen, lowest first: a folder may include itself, what is below it and what lies in codegen/ itself.
-STOREYS = ["memory", "loops", "kernels", "schedule", "program", "emit"]
+STOREYS = ["memory", "loops", "kernels", "schedule", "program", "report", "emit"]
 MOST_FILES_OF_A_STOREY = 25
 # One file a record, in a folder of records only.
 FOLDERS_OF_RECORDS = {"codegen/kernels"}

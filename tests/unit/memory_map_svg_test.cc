@@ -1,4 +1,4 @@
-#include "codegen/emit/memory_map_svg.h"
+#include "codegen/report/memory_map_svg.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

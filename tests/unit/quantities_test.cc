@@ -1,4 +1,4 @@
-#include "codegen/emit/quantities.h"
+#include "codegen/report/quantities.h"
 
 #include <cstdint>
 #include <limits>

@@ -239,6 +239,12 @@ TEST(WrapSignatures, BreaksLongParameterLists) {
       wrap_signatures("GLOBAL(64) void name(const float* first, const float* second, float* third);", 60),
       "GLOBAL(64) void name(const float* first,\n"
       "                     const float* second, float* third);");
+  EXPECT_EQ(wrap_signatures("  g(aaaaaaaaaaaaaaaaaaaa, Tile<6, 4, 2>{}, b);", 36),
+            "  g(aaaaaaaaaaaaaaaaaaaa,\n      Tile<6, 4, 2>{}, b);")
+      << "not between the arguments of a template";
+  EXPECT_EQ(c_string_lines("ab \"cd\" efgh", 6),
+            (std::vector<std::string>{"\"ab \"", "\"\\\"cd\\\"\"", "\" efgh\""}));
+  EXPECT_EQ(c_string_lines("", 6), std::vector<std::string>{"\"\""});
   EXPECT_EQ(wrap_signatures("void a_name_without_parameters_that_is_longer_than_the_line();", 20),
             "void a_name_without_parameters_that_is_longer_than_the_line();");
 }

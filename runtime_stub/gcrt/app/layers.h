@@ -32,10 +32,14 @@ class LayerClock {
   void begin() { last_ = Clock::now(); }
   void end(std::size_t layer) {
     const Clock::time_point now = Clock::now();
-    times_[layer].push_back(std::chrono::duration<double, std::milli>(now - last_).count());
-    if (trace_ != nullptr) trace_->end(layer, last_, now);
+    if (trace_ != nullptr) {
+      trace_->end(layer, last_, now);
+    } else {
+      times_[layer].push_back(std::chrono::duration<double, std::milli>(now - last_).count());
+    }
     last_ = now;
   }
+  // Instead of keeping times.
   void tell(Trace* trace) { trace_ = trace; }
   // Milliseconds; empty: of a branch that no run took.
   std::vector<double>& of(std::size_t layer) { return times_[layer]; }
@@ -146,6 +150,28 @@ inline void print_rows_as_json(const std::vector<LayerRow>& rows) {
   }
 }
 
+// A run of L, the layers of a model, of which the trace learns when each ran, on which threads.
+template <class L, class Memory, class Inputs, class Outputs>
+auto run_traced(const Memory* memory, const Inputs* inputs, const Outputs* outputs, LayerClock* clock,
+                Trace* trace) {
+  Memory traced = *memory;
+  std::remove_const_t<std::remove_pointer_t<decltype(traced.threads)>> threads{};
+  if (memory->threads != nullptr) {
+    threads = *memory->threads;
+    threads.context = trace;
+    threads.parallel_for = &Trace::parallel_for;
+    traced.threads = &threads;
+  }
+  return L::run(&traced, inputs, outputs, clock);
+}
+
+// False: the file cannot be written.
+inline bool write_trace(const Trace& trace, const std::vector<Layer>& layers, const std::string& path) {
+  return trace.write(
+      path, [&](std::size_t layer) { return json_string(layers[layer].function); },
+      [&](std::size_t layer) { return json_string(layers[layer].computes); });
+}
+
 // Of L, the layers of a model: all() lists them, run(memory, inputs, outputs, clock) is the model's run with
 // a clock.
 template <class L>
@@ -159,22 +185,11 @@ struct LayerProfile {
     Trace trace(&pool);
     clock.tell(&trace);
     for (int i = 0; i < repeat; ++i) {
-      model.run_with(tensors, [&](const auto* memory, auto inputs, auto outputs) {
-        auto traced = *memory;
-        std::remove_const_t<std::remove_pointer_t<decltype(traced.threads)>> threads{};
-        if (memory->threads != nullptr) {
-          threads = *memory->threads;
-          threads.context = &trace;
-          threads.parallel_for = &Trace::parallel_for;
-          traced.threads = &threads;
-        }
-        return L::run(&traced, inputs, outputs, &clock);
+      model.run_with(tensors, [&](auto memory, auto inputs, auto outputs) {
+        return run_traced<L>(memory, inputs, outputs, &clock, &trace);
       });
     }
-    const bool written = trace.write(
-        path, [&](std::size_t layer) { return json_string(layers[layer].function); },
-        [&](std::size_t layer) { return json_string(layers[layer].computes); });
-    if (!written) fail("cannot write " + path);
+    if (!write_trace(trace, layers, path)) fail("cannot write " + path);
     std::printf("%s: %d run%s of %zu layers; ui.perfetto.dev opens it\n", path.c_str(), repeat,
                 repeat == 1 ? "" : "s", layers.size());
   }

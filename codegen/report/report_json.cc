@@ -1,13 +1,13 @@
-#include "codegen/emit/report_json.h"
+#include "codegen/report/report_json.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
-#include "codegen/emit/memory_map_svg.h"
-#include "codegen/emit/program_json.h"
-#include "codegen/emit/quantities.h"
+#include "codegen/program/statistics.h"
+#include "codegen/report/quantities.h"
+#include "codegen/report/report_parts.h"
 #include "template/text.h"
 
 namespace gcompile {
@@ -15,13 +15,6 @@ namespace gcompile {
 using Json = nlohmann::ordered_json;
 
 namespace {
-
-/// "12.3 %" of a whole; empty when there is no whole.
-std::string share(std::int64_t part, std::int64_t whole) {
-  if (whole <= 0) return "";
-  const std::int64_t thousandths = (part * 1000 + whole / 2) / whole;
-  return fmt::format("{}.{} %", thousandths / 10, thousandths % 10);
-}
 
 /// A name inside inline code of Markdown; what Markdown or HTML would read as markup becomes a character
 /// reference. A `_` between letters and digits is none.
@@ -85,6 +78,7 @@ Json choice_rows(const Json& choices) {
                    {"family", taken["family"]},
                    {"plan", taken.value("plan", "")},
                    {"time", time_of(taken["picoseconds"])},
+                   {"picoseconds", taken["picoseconds"]},
                    {"others", others}});
   }
   return out;
@@ -114,31 +108,26 @@ Json families(const Schedule& schedule) {
     out.push_back({{"family", sum.family},
                    {"calls", grouped(sum.calls)},
                    {"multiply_adds", grouped(sum.multiply_adds)},
-                   {"share", share(sum.multiply_adds, schedule.statistics.multiply_adds)},
-                   {"bytes", human_bytes(sum.bytes)}});
+                   {"share", share_text(sum.multiply_adds, schedule.statistics.multiply_adds)},
+                   {"bytes", human_bytes(sum.bytes)},
+                   {"products", sum.multiply_adds},
+                   {"moved", sum.bytes}});
   }
   return out;
 }
 
-/// What a target adds to a layer's row: on CUDA how it is spread over the grid and its predicted time.
-Json further_headings(const Program& program) {
-  if (!info_of(program.target).has_device_memory) return Json::array();
-  return {"grid", "predicted \u00b5s"};
-}
-
-Json further_cells(const Program& program, const Layer& layer) {
-  Json cells = Json::array();
-  if (!info_of(program.target).has_device_memory) return cells;
-  cells.push_back(layer.choice);
-  cells.push_back(fmt::format("{:.1f}", layer.microseconds));
-  return cells;
-}
-
 }  // namespace
+
+std::string share_text(std::int64_t part, std::int64_t whole) {
+  if (whole <= 0) return "";
+  const std::int64_t thousandths = (part * 1000 + whole / 2) / whole;
+  return fmt::format("{}.{} %", thousandths / 10, thousandths % 10);
+}
 
 void add_report(Json& out, const Program& program, const Schedule& schedule) {
   const Statistics& s = schedule.statistics;
   Json report = Json::object();
+  report["id"] = program.sizes.empty() ? "run" : out["label"];
   report["inputs"] = ports(schedule.inputs);
   report["outputs"] = ports(schedule.outputs);
   report["states"] = Json::array();
@@ -148,21 +137,11 @@ void add_report(Json& out, const Program& program, const Schedule& schedule) {
                                 {"output_name", markdown_escape(state.output_name)},
                                 {"type", to_string(state.type)}});
   }
-  report["layer_headings"] = further_headings(program);
-  report["layers"] = Json::array();
-  for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
-    const Layer& layer = schedule.layers[i];
-    report["layers"].push_back({{"step", i},
-                                {"function", layer.function},
-                                {"family", layer.family},
-                                {"origins", layer.origins},
-                                {"launches", layer.launches},
-                                {"result", layer.result},
-                                {"multiply_adds", grouped(layer.multiply_adds)},
-                                {"share", share(layer.multiply_adds, s.multiply_adds)},
-                                {"bytes", human_bytes(layer.bytes_read + layer.bytes_written)},
-                                {"cells", further_cells(program, layer)}});
-  }
+  report["memory"] = memory_part(schedule);
+  report["flash"] = flash_part(program);
+  report["time"] = time_part(program, schedule);
+  report["graph"] = graph_part(schedule);
+  report["rewrites"] = rewrites_part(schedule);
   report["choices"] = choice_rows(out["choices"]);
   report["has_choices"] = !report["choices"].empty();
   report["families"] = families(schedule);
@@ -176,28 +155,22 @@ void add_report(Json& out, const Program& program, const Schedule& schedule) {
          {"largest_difference", fmt::format("{:.2e}", weight.largest_difference)}});
   }
   report["has_packed_weights"] = !program.packed_weights.empty();
-  report["remarks"] = Json::array();
-  for (const Remark& remark : schedule.remarks) {
-    report["remarks"].push_back({{"subject", remark.subject}, {"text", remark.text}});
-  }
-  report["has_remarks"] = !schedule.remarks.empty();
   report["nodes_imported"] = grouped(s.nodes_imported);
   report["nodes_optimised"] = grouped(s.nodes_optimised);
   report["kernels"] = grouped(static_cast<std::int64_t>(program.kernels.size()));
   report["calls"] = grouped(static_cast<std::int64_t>(schedule.layers.size()));
   report["multiply_adds"] = grouped(s.multiply_adds);
   report["arena"] = human_bytes(schedule.arena_bytes);
-  report["arena_of_bound"] = share(schedule.arena_bytes, s.arena_lower_bound);
+  report["arena_of_bound"] = share_text(schedule.arena_bytes, s.arena_lower_bound);
   report["lower_bound"] = human_bytes(s.arena_lower_bound);
   report["bare_first_fit"] = human_bytes(s.bare_first_fit);
-  report["arena_of_bare"] = share(schedule.arena_bytes, s.bare_first_fit);
+  report["arena_of_bare"] = share_text(schedule.arena_bytes, s.bare_first_fit);
   report["scratch"] = human_bytes(s.scratch_bytes);
   report["weights"] = human_bytes(weights_file_bytes(program));
   report["state"] = human_bytes(program.state_bytes);
   report["buffers"] = grouped(static_cast<std::int64_t>(schedule.buffers.size()));
   report["plan_order"] = schedule.plan.order_used +
                          (schedule.plan.proven_optimal ? "; no plan for this schedule is smaller" : "");
-  report["memory_map"] = memory_map_svg(schedule.buffers, schedule.plan);
   out["report"] = std::move(report);
 }
 

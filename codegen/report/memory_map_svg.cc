@@ -1,4 +1,4 @@
-#include "codegen/emit/memory_map_svg.h"
+#include "codegen/report/memory_map_svg.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,8 @@
 #include <map>
 #include <numeric>
 
-#include "codegen/emit/quantities.h"
+#include "codegen/report/charts.h"
+#include "codegen/report/quantities.h"
 #include "ir/diagnostics.h"
 
 namespace gcompile {
@@ -24,34 +25,7 @@ constexpr double kPlotWidth = kWidth - kLeft - kRight;
 constexpr double kPlotHeight = kHeight - kTop - kBottom;
 constexpr size_t kKindCount = 5;
 
-/// Okabe and Ito's palette, which colour-blind readers can tell apart; by BufferKind.
-constexpr std::array<const char*, kKindCount> kKindColours = {"#56b4e9", "#e69f00", "#009e73", "#cc79a7",
-                                                              "#f0e442"};
-
 size_t kind_index(const Buffer& buffer) { return static_cast<size_t>(buffer.kind); }
-
-std::string escape(const std::string& text) {
-  std::string result;
-  for (char c : ir::printable(text)) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
 
 /// Steps and bytes to units of the picture.
 class Scale {
@@ -99,9 +73,8 @@ void draw_axes(const Scale& scale, std::string& svg) {
   auto out = std::back_inserter(svg);
   const int64_t bytes_step = bytes_between_ticks(scale.bytes());
   for (int64_t bytes = 0; bytes <= scale.bytes(); bytes += bytes_step) {
-    fmt::format_to(out,
-                   "<path d=\"M{:.1f} {:.2f}H{:.1f}\" stroke=\"currentColor\" stroke-opacity=\".15\"/>\n",
-                   kLeft, scale.y(bytes), kWidth - kRight);
+    fmt::format_to(out, "<path d=\"M{:.1f} {:.2f}H{:.1f}\" class=\"axis\"/>\n", kLeft, scale.y(bytes),
+                   kWidth - kRight);
     fmt::format_to(out, "<text x=\"{:.1f}\" y=\"{:.2f}\" text-anchor=\"end\">{}</text>\n", kLeft - 6,
                    scale.y(bytes) + 4, human_bytes(bytes));
   }
@@ -121,12 +94,12 @@ void draw_buffer(const Buffer& buffer, int64_t offset, const Scale& scale, std::
   const double height = std::max(scale.y(offset) - top, 0.5);
   const double x = scale.x(buffer.begin_step);
   const double width = std::max(scale.x(buffer.end_step) - x, 0.5);
-  fmt::format_to(std::back_inserter(svg),
-                 "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"><title>{}\n"
-                 "{}, {} ({} bytes)\noffset {}, steps {} to {}</title></rect>\n",
-                 x, top, width, height, kKindColours[kind_index(buffer)], escape(buffer.name),
-                 buffer_kind_name(buffer.kind), human_bytes(buffer.size), buffer.size, offset,
-                 buffer.begin_step, buffer.end_step - 1);
+  fmt::format_to(
+      std::back_inserter(svg),
+      "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" class=\"k{}\"><title>{}\n"
+      "{}, {} ({} bytes)\noffset {}, steps {} to {}</title></rect>\n",
+      x, top, width, height, kind_index(buffer), svg_text(buffer.name), buffer_kind_name(buffer.kind),
+      human_bytes(buffer.size), buffer.size, offset, buffer.begin_step, buffer.end_step - 1);
 }
 
 /// The sum of the sizes of what lives, as a line of stairs.
@@ -145,9 +118,7 @@ void draw_live_bytes(const std::vector<Buffer>& buffers, const Scale& scale, std
     live += bytes;
     fmt::format_to(out, "H{:.2f}V{:.2f}", scale.x(step), scale.y(live));
   }
-  fmt::format_to(
-      out,
-      "\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"1.5\"><title>live bytes</title></path>\n");
+  fmt::format_to(out, "\" class=\"live\"><title>live bytes</title></path>\n");
 }
 
 void draw_legend(const std::vector<Buffer>& buffers, std::string& svg) {
@@ -161,13 +132,12 @@ void draw_legend(const std::vector<Buffer>& buffers, std::string& svg) {
   };
   for (size_t kind = 0; kind < kKindCount; ++kind) {
     if (count[kind] == 0) continue;
-    fmt::format_to(out, "<rect x=\"{:.1f}\" y=\"25\" width=\"12\" height=\"10\" fill=\"{}\"/>\n", x,
-                   kKindColours[kind]);
+    fmt::format_to(out, "<rect x=\"{:.1f}\" y=\"25\" width=\"12\" height=\"10\" class=\"k{}\"/>\n", x, kind);
     label(fmt::format("{} ({})", buffer_kind_name(static_cast<BufferKind>(kind)), count[kind]));
   }
-  fmt::format_to(out, "<path d=\"M{:.1f} 30h12\" stroke=\"currentColor\" stroke-width=\"1.5\"/>\n", x);
+  fmt::format_to(out, "<path d=\"M{:.1f} 30h12\" class=\"live\"/>\n", x);
   label("live bytes");
-  fmt::format_to(out, "<path d=\"M{:.1f} 30h12\" stroke=\"#d55e00\" stroke-dasharray=\"4 3\"/>\n", x);
+  fmt::format_to(out, "<path d=\"M{:.1f} 30h12\" class=\"bound\"/>\n", x);
   label("lower bound");
 }
 
@@ -178,11 +148,8 @@ std::string memory_map_svg(const std::vector<Buffer>& buffers, const MemoryPlan&
   const Scale scale(buffers, plan);
   std::string svg;
   auto out = std::back_inserter(svg);
-  fmt::format_to(
-      out,
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"100%\" role=\"img\" "
-      "aria-label=\"memory plan\" font-family=\"sans-serif\" font-size=\"12\" fill=\"currentColor\">\n",
-      kWidth, kHeight);
+  fmt::format_to(out, "<svg viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"group\" aria-label=\"memory plan\">\n",
+                 kWidth, kHeight);
   fmt::format_to(out, "<text x=\"{:.1f}\" y=\"15\" font-weight=\"bold\">arena {}, lower bound {}{}</text>\n",
                  kLeft, human_bytes(plan.arena_bytes), human_bytes(plan.lower_bound),
                  plan.arena_bytes == plan.lower_bound ? ": no plan is smaller"
@@ -195,14 +162,14 @@ std::string memory_map_svg(const std::vector<Buffer>& buffers, const MemoryPlan&
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return buffers[a].size > buffers[b].size; });
-  svg += "<g stroke=\"#fff\" stroke-width=\".4\">\n";
+  svg += "<g class=\"buffers\">\n";
   for (size_t i : order) {
     if (buffers[i].size > 0) draw_buffer(buffers[i], plan.offsets[i], scale, svg);
   }
   svg += "</g>\n";
   draw_live_bytes(buffers, scale, svg);
-  fmt::format_to(out, "<path d=\"M{:.1f} {:.2f}H{:.1f}\" stroke=\"#d55e00\" stroke-dasharray=\"4 3\"/>\n",
-                 kLeft, scale.y(plan.lower_bound), kWidth - kRight);
+  fmt::format_to(out, "<path d=\"M{:.1f} {:.2f}H{:.1f}\" class=\"bound\"/>\n", kLeft,
+                 scale.y(plan.lower_bound), kWidth - kRight);
   svg += "</svg>\n";
   return svg;
 }

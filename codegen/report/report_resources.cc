@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "codegen/program/statistics.h"
+#include "codegen/report/charts.h"
+#include "codegen/report/memory_map_svg.h"
+#include "codegen/report/quantities.h"
+#include "codegen/report/report_parts.h"
+
+namespace gcompile {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::int64_t whole_bytes(const Buffer& buffer) {
+  return (buffer.size + buffer.alignment - 1) / buffer.alignment * buffer.alignment;
+}
+
+/// The first step at which most bytes live.
+std::int64_t peak_step(const std::vector<Buffer>& buffers) {
+  std::map<std::int64_t, std::int64_t> change;
+  for (const Buffer& buffer : buffers) {
+    change[buffer.begin_step] += whole_bytes(buffer);
+    change[buffer.end_step] -= whole_bytes(buffer);
+  }
+  std::int64_t live = 0, most = -1, at = 0;
+  for (const auto& [step, bytes] : change) {
+    live += bytes;
+    if (live > most) most = live, at = step;
+  }
+  return at;
+}
+
+Json buffer_row(const Schedule& schedule, std::size_t i, std::int64_t whole) {
+  const Buffer& buffer = schedule.buffers[i];
+  return {{"name", buffer.name},
+          {"kind", buffer_kind_name(buffer.kind)},
+          {"size", whole_bytes(buffer)},
+          {"bytes", human_bytes(whole_bytes(buffer))},
+          {"share", share_text(whole_bytes(buffer), whole)},
+          {"offset", schedule.plan.offsets[i]},
+          {"begin", buffer.begin_step},
+          {"end", buffer.end_step - 1}};
+}
+
+}  // namespace
+
+Json memory_part(const Schedule& schedule) {
+  const std::vector<Buffer>& buffers = schedule.buffers;
+  const std::int64_t step = peak_step(buffers);
+  std::vector<std::size_t> order(buffers.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return buffers[a].size > buffers[b].size; });
+  std::int64_t live = 0;
+  std::vector<std::size_t> at_peak;
+  for (const std::size_t i : order) {
+    if (buffers[i].begin_step > step || buffers[i].end_step <= step) continue;
+    at_peak.push_back(i);
+    live += whole_bytes(buffers[i]);
+  }
+  Json out = Json::object();
+  out["step"] = step;
+  out["live"] = human_bytes(live);
+  out["has_buffers"] = !buffers.empty();
+  out["peak"] = Json::array();
+  for (const std::size_t i : at_peak) out["peak"].push_back(buffer_row(schedule, i, live));
+  out["buffers"] = Json::array();
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    out["buffers"].push_back(buffer_row(schedule, i, schedule.arena_bytes));
+  }
+  out["count"] = counted(static_cast<std::int64_t>(buffers.size()), "buffer");
+  out["picture"] = memory_map_svg(buffers, schedule.plan);
+  return out;
+}
+
+Json flash_part(const Program& program) {
+  Json out = Json::object();
+  std::vector<Tile> tiles;
+  out["rows"] = Json::array();
+  for (const Offset& weight : program.weight_offsets) {
+    tiles.push_back({weight.what, human_bytes(weight.bytes), weight.bytes});
+    out["rows"].push_back({{"constant", weight.name},
+                           {"what", weight.what},
+                           {"size", weight.bytes},
+                           {"bytes", human_bytes(weight.bytes)},
+                           {"share", share_text(weight.bytes, program.weights_bytes)},
+                           {"offset", weight.value}});
+  }
+  std::stable_sort(out["rows"].begin(), out["rows"].end(), [](const Json& a, const Json& b) {
+    return a["size"].get<std::int64_t>() > b["size"].get<std::int64_t>();
+  });
+  out["has_rows"] = !out["rows"].empty();
+  out["total"] = human_bytes(weights_file_bytes(program));
+  out["count"] = counted(static_cast<std::int64_t>(tiles.size()), "constant");
+  out["picture"] = tile_map_svg("weights by tensor", std::move(tiles));
+  return out;
+}
+
+Json time_part(const Program& program, const Schedule& schedule) {
+  const bool is_cuda = info_of(program.target).has_device_memory;
+  std::int64_t total = 0;
+  for (const Layer& layer : schedule.layers) total += layer.picoseconds;
+  Json out = Json::object();
+  out["headings"] = is_cuda ? Json::array({"grid"}) : Json::array();
+  out["rows"] = Json::array();
+  std::vector<Bar> bars;
+  for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
+    const Layer& layer = schedule.layers[i];
+    const double microseconds = static_cast<double>(layer.picoseconds) / 1e6;
+    const std::int64_t bytes = layer.bytes_read + layer.bytes_written;
+    out["rows"].push_back({{"step", i},
+                           {"function", layer.function},
+                           {"origins", layer.origins},
+                           {"launches", layer.launches},
+                           {"picoseconds", layer.picoseconds},
+                           {"time", human_time(microseconds)},
+                           {"share", share_text(layer.picoseconds, total)},
+                           {"products", layer.multiply_adds},
+                           {"multiply_adds", grouped(layer.multiply_adds)},
+                           {"moved", bytes},
+                           {"bytes", human_bytes(bytes)},
+                           {"cells", is_cuda ? Json::array({layer.choice}) : Json::array()}});
+    bars.push_back({fmt::format("step {}: {}\n{} predicted\n{}", i, layer.function, human_time(microseconds),
+                                layer.origins),
+                    microseconds});
+  }
+  out["total"] = human_time(static_cast<double>(total) / 1e6);
+  out["has_rows"] = !bars.empty();
+  out["picture"] = bars_svg("predicted time of every step", "predicted, step by step", bars);
+  return out;
+}
+
+}  // namespace gcompile

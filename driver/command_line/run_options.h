@@ -1,0 +1,13 @@
+#pragma once
+// Records of the option table: what commands take that build and run a project, or look at a build.
+
+#include <vector>
+
+#include "driver/command_line/option_table.h"
+
+namespace gcompile {
+
+std::vector<OptionRecord> verify_options();
+std::vector<OptionRecord> report_options();
+
+}  // namespace gcompile
