@@ -5,9 +5,13 @@
 #include <algorithm>
 
 #include "codegen/loops/c_types.h"
+#include "gcrt/cuda/hopper_model.h"
+#include "ir/diagnostics.h"
 
 namespace gcompile {
 namespace {
+
+constexpr std::int64_t kTensorMapAlignment = 16;  // bytes, of the address in a tensor map
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -27,9 +31,9 @@ std::pair<std::int64_t, std::int64_t> steps_of_b(const ir::Problem& problem, con
   return {strides[product.b.size() - 2], strides[product.b.size() - 1]};
 }
 
-/// Operands a and b; a constant b is packed in what the precision stores.
-void operands(const Product& product, CallWriter& writer, Precision stored) {
-  writer.operand(0, "a");
+/// Operands a, which is returned, and b; a constant b is packed in what the precision stores.
+KernelTensor operands(const Product& product, CallWriter& writer, Precision stored) {
+  KernelTensor a = writer.operand(0, "a");
   if (const ir::Tensor* b = writer.constant(1)) {
     packed_weights(
         writer, pack_rows(*b, product_matrices(product.b), packed_column(product), facts_of(stored).weight),
@@ -37,9 +41,10 @@ void operands(const Product& product, CallWriter& writer, Precision stored) {
   } else {
     writer.operand(1, "b");
   }
+  return a;
 }
 
-/// The call of `kernel`, within the loops that the host walks.
+/// The call of `kernel`, within the loops that the host walks. `split`: empty where it has no such argument.
 void write_body(const ir::Problem& problem, const Product& product, const ProductBatch& batch,
                 const EpilogueWriter& epilogue, const std::string& kernel, bool is_dense,
                 const std::string& split, CallWriter& writer) {
@@ -70,7 +75,7 @@ void write_body(const ir::Problem& problem, const Product& product, const Produc
   code.line(fmt::format("{}(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, {}, {},", kernel,
                         product.axes.row_count, product.columns, product.depth, a_pointer,
                         product.axes.row_stride, b_pointer, steps));
-  code.line(fmt::format("    {}, {}, epilogue);", entries, split));
+  code.line(fmt::format("    {}, {}{}epilogue);", entries, split, split.empty() ? "" : ", "));
   for (std::size_t i = 0; i < batch.host_axes.size(); ++i) code.close();
   writer.call().body = code.text();
 }
@@ -104,13 +109,12 @@ bool is_gemv(const ir::Problem& problem, const Machine& machine) {
   return gcrt::is_gemv(tile_of(product_plan(problem, machine).plan));
 }
 
-void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
-  const Product product(problem);
-  const ProductBatch batch(product);
-  const Precision precision = precision_of(problem, writer.machine());
-  warn_of_precision(problem, writer);
+namespace {
+
+/// The rest of a call by gcrt's own tiles, behind the operands.
+void write_tile_call(const ir::Problem& problem, const Product& product, const ProductBatch& batch,
+                     const Plan& plan, Precision precision, CallWriter& writer) {
   writer.call().headers = {"gcrt/cuda/gemm.h"};
-  operands(product, writer, precision);
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1,
                                 batch.grid_axes);
   const std::string split = split_argument(
@@ -122,6 +126,55 @@ void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, Cal
   const std::string kernel = fmt::format("gemm{}<{}, Tile::{}>", is_dense ? "" : "_strided",
                                          precision_argument(precision), tile_name(tile_of(plan)));
   write_body(problem, product, batch, epilogue, kernel, is_dense, split, writer);
+}
+
+const char* tile_name(gcrt::WgmmaTile tile) {
+  switch (tile) {
+    case gcrt::WgmmaTile::k64x64:
+      return "k64x64";
+    case gcrt::WgmmaTile::k64x128:
+      return "k64x128";
+    case gcrt::WgmmaTile::k128x64:
+      return "k128x64";
+    case gcrt::WgmmaTile::k128x128:
+      return "k128x128";
+    case gcrt::WgmmaTile::k128x256:
+      return "k128x256";
+  }
+  GC_CHECK(false);
+}
+
+}  // namespace
+
+void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+  const Product product(problem);
+  const Precision precision = precision_of(problem, writer.machine());
+  warn_of_precision(problem, writer);
+  operands(product, writer, precision);
+  write_tile_call(problem, product, ProductBatch(product), plan, precision, writer);
+}
+
+void write_warpgroup_product(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+  const Product product(problem);
+  const ProductBatch batch(product);
+  const Precision precision = precision_of(problem, writer.machine());
+  warn_of_precision(problem, writer);
+  if (operands(product, writer, precision).alignment < kTensorMapAlignment) {
+    // Where the matrix begins is known only here. The weights are the same.
+    return write_tile_call(problem, product, batch, product_plan(problem, writer.machine()).plan, precision,
+                           writer);
+  }
+  writer.call().headers = {"gcrt/cuda/hopper_gemm.h"};
+  const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1,
+                                batch.grid_axes);
+  const char* const tile = tile_name(static_cast<gcrt::WgmmaTile>(plan.fields.at(0)));
+  const std::int64_t cluster = plan.fields.at(1);
+  writer.call().choice =
+      fmt::format("wgmma {}{}, {}", tile + 1, cluster > 1 ? fmt::format(", clusters of {}", cluster) : "",
+                  facts_of(precision).name);
+  write_body(problem, product, batch, epilogue,
+             fmt::format("gemm_wgmma<{}, WgmmaTile::{}, {}>", precision_argument(precision), tile, cluster),
+             true, "", writer);
 }
 
 void write_library_product(const ir::Problem& problem, CallWriter& writer) {

@@ -1,7 +1,6 @@
 // Matrix products by warpgroups on the emulator against three plain loops, over sizes around every tile edge.
-#include "gcrt/cuda/hopper_gemm.h"
-
 #include "cuda_kernel_test.h"
+#include "gcrt/cuda/hopper_gemm.h"
 
 namespace cuda_kernel_test {
 namespace {
@@ -186,8 +185,8 @@ TEST(CudaHopper, StridesThatNoMapHas) {
   const DeviceArray<Half> b(std::vector<Half>(64 * 48));
   Recorded<float> result(70, 64);
   Queue queue;
-  gemm_wgmma<Precision::kFp16, WgmmaTile::k64x64, 1>(queue, 70, 64, 36, a.data(), 37, b.data(), 48, GemmBatch{},
-                                                     result.epilogue<4>());
+  gemm_wgmma<Precision::kFp16, WgmmaTile::k64x64, 1>(queue, 70, 64, 36, a.data(), 37, b.data(), 48,
+                                                     GemmBatch{}, result.epilogue<4>());
   EXPECT_EQ(queue.error, cudaErrorInvalidValue);
   EXPECT_EQ(result.calls.read().front(), 0);
 }

@@ -1,6 +1,6 @@
-// What sm_90a adds: copies of boxes of tensors to shared memory, barriers that count bytes, clusters of blocks,
-// and (cuda/hopper_mma.h) products of warpgroups. Two bodies each, as in cuda/device.h; code for other
-// architectures traps.
+// What sm_90a adds: copies of boxes of tensors to shared memory, barriers that count bytes, clusters of
+// blocks, and (cuda/hopper_mma.h) products of warpgroups. Two bodies each, as in cuda/device.h; code for
+// other architectures traps.
 #pragma once
 
 #include <cuda.h>
@@ -34,8 +34,8 @@ GCRT_DEVICE unsigned char* aligned_shared(unsigned char* shared) {
   return shared + (0u - shared_address(shared)) % Alignment;
 }
 
-// ---- Barriers in shared memory that count arrivals and bytes. Phases alternate between parity 0 and 1; a phase
-// is complete when all arrivals have come and all expected bytes have landed.
+// ---- Barriers in shared memory that count arrivals and bytes. Phases alternate between parity 0 and 1; a
+// phase is complete when all arrivals have come and all expected bytes have landed.
 
 using SharedBarrier = std::uint64_t;
 
@@ -206,8 +206,8 @@ inline decltype(&cuTensorMapEncodeTiled) tensor_map_encoder() {
 }
 
 // The map by which boxes of `box_rows` rows and 128 bytes of depth are copied, swizzled for wgmma; beyond the
-// matrix they are zeros. The map holds the address: where a caller's memory moves, the run encodes it anew, and
-// the node that has it as a parameter is changed (changed_step), as with any other pointer.
+// matrix they are zeros. The map holds the address: where a caller's memory moves, the run encodes it anew,
+// and the node that has it as a parameter is changed (changed_step), as with any other pointer.
 template <class T>
 inline TensorMap tensor_map(Queue& queue, const TensorRows& rows, int box_rows) {
   TensorMap map = {};
@@ -217,9 +217,7 @@ inline TensorMap tensor_map(Queue& queue, const TensorRows& rows, int box_rows) 
     queue.error = cudaErrorNotSupported;
     return map;
   }
-  const auto bytes = [](std::ptrdiff_t elements) {
-    return static_cast<cuuint64_t>(elements) * sizeof(T);
-  };
+  const auto bytes = [](std::ptrdiff_t elements) { return static_cast<cuuint64_t>(elements) * sizeof(T); };
   // An axis of one entry has no step; the driver wants one all the same.
   const cuuint64_t row_bytes = bytes(rows.row_stride);
   const cuuint64_t sizes[4] = {static_cast<cuuint64_t>(rows.depth), static_cast<cuuint64_t>(rows.rows),
@@ -228,10 +226,9 @@ inline TensorMap tensor_map(Queue& queue, const TensorRows& rows, int box_rows) 
                                  rows.outer > 1 ? bytes(rows.outer_stride) : row_bytes};
   const cuuint32_t box[4] = {128 / sizeof(T), static_cast<cuuint32_t>(box_rows), 1, 1};
   const cuuint32_t ones[4] = {1, 1, 1, 1};
-  const CUresult result =
-      encode(&map, kTensorMapType<T>, 4, const_cast<void*>(rows.data), sizes, strides, box, ones,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result = encode(&map, kTensorMapType<T>, 4, const_cast<void*>(rows.data), sizes, strides,
+                                 box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) queue.error = cudaErrorInvalidValue;
   return map;
 }
@@ -257,7 +254,8 @@ GCRT_DEVICE void copy_box(void* shared, const TensorMap& map, const BoxPosition&
       : "memory");
 #endif
 }
-// The same to the same place, and the same barrier, of every block in `blocks`, a bit for each of the cluster.
+// The same to the same place, and the same barrier, of every block in `blocks`, a bit for each of the
+// cluster.
 GCRT_DEVICE void copy_box_to_cluster(void* shared, const TensorMap& map, const BoxPosition& at,
                                      SharedBarrier* barrier, unsigned blocks) {
 #if !defined(__CUDACC__)

@@ -1,10 +1,10 @@
-// Matrix products of many rows on sm_90a: one warpgroup copies tiles to a ring of stages in shared memory, the
-// others multiply them and hand their sums to the epilogue. The interface is that of cuda/gemm.h, whose packed
-// weights it reads.
+// Matrix products of many rows on sm_90a: one warpgroup copies tiles to a ring of stages in shared memory,
+// the others multiply them and hand their sums to the epilogue. The interface is that of cuda/gemm.h, whose
+// packed weights it reads.
 //
-// A stage holds rows of A and of B, 128 bytes of depth each, swizzled. `full` of a stage counts the bytes of its
-// copies; `empty` counts the warps that have read it. In a cluster of two blocks, which share columns, each copies
-// half of B to both, so a stage is empty when the warps of both have read it.
+// A stage holds rows of A and of B, 128 bytes of depth each, swizzled. `full` of a stage counts the bytes of
+// its copies; `empty` counts the warps that have read it. In a cluster of two blocks, which share columns,
+// each copies half of B to both, so a stage is empty when the warps of both have read it.
 #pragma once
 
 #include "gcrt/cuda/gemm.h"
@@ -95,8 +95,8 @@ struct RingPosition {
 struct WgmmaGrid {
   int rows;
   int columns;
-  int steps;        // of the whole depth
-  int inner_count;  // of the batch
+  int steps;                                                // of the whole depth
+  int inner_count;                                          // of the batch
   bool a_has_inner, a_has_outer, b_has_inner, b_has_outer;  // axes of the batch that an operand has
 };
 
@@ -143,8 +143,8 @@ GCRT_DEVICE void release_stage(const WgmmaStages<Config>& stages, int stage) {
   }
 }
 
-// Floats of A as fragments. Lane l holds rows 2 (l/4 % 4) + l/16 and that + 8 of its warp, in place of l/4 and
-// l/4 + 8: then the 16 lanes of one access to pairs read all 32 banks.
+// Floats of A as fragments. Lane l holds rows 2 (l/4 % 4) + l/16 and that + 8 of its warp, in place of l/4
+// and l/4 + 8: then the 16 lanes of one access to pairs read all 32 banks.
 struct FragmentRows {
   int warp_row;
   int thread;  // of four
@@ -159,8 +159,7 @@ template <Precision P>
 GCRT_DEVICE void read_fragment(std::uint32_t (&a)[4], const unsigned char* box, int row, int thread, int k) {
   // Element k of a row of 32 floats, behind the swizzle.
   const auto element = [&](int r, int column) GCRT_LAMBDA_INLINE {
-    return reinterpret_cast<const float*>(box + r * kSwizzleBytes +
-                                          ((column * 4) ^ ((r & 7) * 16)));
+    return reinterpret_cast<const float*>(box + r * kSwizzleBytes + ((column * 4) ^ ((r & 7) * 16)));
   };
   if constexpr (P == Precision::kTf32) {
     const float values[4] = {*element(row, k + thread), *element(row + 8, k + thread),
@@ -205,8 +204,8 @@ GCRT_DEVICE void multiply_steps(float (&sums)[Config::kColumns / 2], const Wgmma
       release_stage(stages, at.stage);
     }
   } else {
-    // The products of one step are under way while those of the next are issued: the loop starts behind the first
-    // step, for ptxas takes sums that enter it in another state for a reason to wait for each product.
+    // The products of one step are under way while those of the next are issued: the loop starts behind the
+    // first step, for ptxas takes sums that enter it in another state for a reason to wait for each product.
     const auto issue = [&]() GCRT_LAMBDA_INLINE {
       barrier_wait(stages.full(at.stage), at.parity);
       const std::uint64_t a = wgmma_descriptor(stages.a(at.stage) + warpgroup * 64 * kSwizzleBytes);
@@ -304,10 +303,22 @@ inline void gemm_wgmma(Queue& queue, int rows, int columns, int depth, const TA*
   const auto entries = [](std::ptrdiff_t stride, int count) {
     return std::ptrdiff_t{stride == 0 ? 1 : count};
   };
-  const TensorRows rows_a{a, depth, rows, entries(batch.a_inner, batch.inner_count),
-                          entries(batch.a_outer, outer_count), lda, batch.a_inner, batch.a_outer};
-  const TensorRows rows_b{b, depth, columns, entries(batch.b_inner, batch.inner_count),
-                          entries(batch.b_outer, outer_count), ldb, batch.b_inner, batch.b_outer};
+  const TensorRows rows_a{a,
+                          depth,
+                          rows,
+                          entries(batch.a_inner, batch.inner_count),
+                          entries(batch.a_outer, outer_count),
+                          lda,
+                          batch.a_inner,
+                          batch.a_outer};
+  const TensorRows rows_b{b,
+                          depth,
+                          columns,
+                          entries(batch.b_inner, batch.inner_count),
+                          entries(batch.b_outer, outer_count),
+                          ldb,
+                          batch.b_inner,
+                          batch.b_outer};
   const TensorMap map_a = tensor_map<TA>(queue, rows_a, Config::kRows);
   const TensorMap map_b = tensor_map<Weight>(queue, rows_b, Config::kColumns / kCluster);
   const WgmmaGrid grid{rows,

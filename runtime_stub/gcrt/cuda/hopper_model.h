@@ -63,21 +63,21 @@ struct WgmmaPlan {
   double microseconds;  // predicted
 };
 
-// Multiply-adds of wgmma per clock and multiprocessor, dense: NVIDIA H100 Tensor Core GPU Architecture (2022),
-// table 2: 989.4 TFLOP/s in fp16 and bf16 at 132 multiprocessors and 1830 MHz, half of it in TF32. What is
-// reached of it in long products is 4/5: 763 to 808 TFLOP/s of pranjalssh/fast.cu on an H100.
+// Multiply-adds of wgmma per clock and multiprocessor, dense: NVIDIA H100 Tensor Core GPU Architecture
+// (2022), table 2: 989.4 TFLOP/s in fp16 and bf16 at 132 multiprocessors and 1830 MHz, half of it in TF32.
+// What is reached of it in long products is 4/5: 763 to 808 TFLOP/s of pranjalssh/fast.cu on an H100.
 constexpr double wgmma_products_per_clock(Precision precision) {
   constexpr double kPeak = 2048;
   constexpr double kReached = 0.8;
   return kPeak * kReached * (precision == Precision::kTf32 ? 0.5 : 1.0);
 }
 
-// Microseconds of one launch. As tile_microseconds(), for blocks of which one fits a multiprocessor: a step is
-// bound by products, by shared memory (128 bytes per clock; copies write it, floats of A are read once, B by
-// every consumer), or by the second-level cache.
-constexpr double wgmma_microseconds(const DeviceModel& device, Precision precision, WgmmaTile tile, int cluster,
-                                    std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth,
-                                    std::ptrdiff_t batch, int bytes_of_a) {
+// Microseconds of one launch. As tile_microseconds(), for blocks of which one fits a multiprocessor: a step
+// is bound by products, by shared memory (128 bytes per clock; copies write it, floats of A are read once, B
+// by every consumer), or by the second-level cache.
+constexpr double wgmma_microseconds(const DeviceModel& device, Precision precision, WgmmaTile tile,
+                                    int cluster, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                                    std::ptrdiff_t depth, std::ptrdiff_t batch, int bytes_of_a) {
   constexpr double kCacheBytesPerClock = 48;    // per multiprocessor, as in tile_microseconds()
   constexpr double kSharedBytesPerClock = 128;  // CUDA C++ Programming Guide: 32 banks of 4 bytes
   constexpr double kStepClocks = 120;           // latency of a step: barrier, fragments, the start of wgmma
