@@ -72,10 +72,16 @@ void write_body(const ir::Problem& problem, const Product& product, const Produc
   const auto [step_k, step_n] = steps_of_b(problem, product);
   const std::string steps =
       is_dense ? fmt::format("{}", step_n) : fmt::format("/*strides of k, n*/ {}, {}", step_k, step_n);
-  code.line(fmt::format("{}(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, {}, {},", kernel,
-                        product.axes.row_count, product.columns, product.depth, a_pointer,
-                        product.axes.row_stride, b_pointer, steps));
-  code.line(fmt::format("    {}, {}{}epilogue);", entries, split, split.empty() ? "" : ", "));
+  const std::string operands =
+      fmt::format("queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, {}, {},", product.axes.row_count,
+                  product.columns, product.depth, a_pointer, product.axes.row_stride, b_pointer, steps);
+  if (split.empty()) {
+    code.line(kernel + "(");
+    code.line(fmt::format("    {} {}, epilogue);", operands, entries));
+  } else {
+    code.line(fmt::format("{}({}", kernel, operands));
+    code.line(fmt::format("    {}, {}, epilogue);", entries, split));
+  }
   for (std::size_t i = 0; i < batch.host_axes.size(); ++i) code.close();
   writer.call().body = code.text();
 }
@@ -173,7 +179,8 @@ void write_warpgroup_product(const ir::Problem& problem, const Plan& plan, CallW
       fmt::format("wgmma {}{}, {}", tile + 1, cluster > 1 ? fmt::format(", clusters of {}", cluster) : "",
                   facts_of(precision).name);
   write_body(problem, product, batch, epilogue,
-             fmt::format("gemm_wgmma<{}, WgmmaTile::{}, {}>", precision_argument(precision), tile, cluster),
+             fmt::format("gemm_wgmma<{}, WgmmaTile::{}, /*cluster*/ {}>", precision_argument(precision), tile,
+                         cluster),
              true, "", writer);
 }
 

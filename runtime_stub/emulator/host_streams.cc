@@ -12,6 +12,11 @@
 
 using namespace cuda_on_cpu;
 
+/// Parameters may have any alignment that the machine knows.
+struct alignas(64) ArgumentBytes {
+  unsigned char bytes[64];
+};
+
 struct CUgraphNode_st {
   enum class Kind { kKernel, kCopy, kFill };
   Kind kind = Kind::kKernel;
@@ -23,7 +28,7 @@ struct CUgraphNode_st {
   std::size_t shared_bytes = 0;
   bool starts_early = false;
   unsigned cluster = 1;
-  std::vector<std::unique_ptr<unsigned char[]>> arguments;
+  std::vector<std::unique_ptr<ArgumentBytes[]>> arguments;
   // Copy and fill.
   void* target = nullptr;
   const void* source = nullptr;
@@ -66,7 +71,7 @@ std::map<const void*, Kernel>& kernels() {
 void keep_arguments(CUgraphNode_st& node, void* const* arguments) {
   node.arguments.clear();
   for (std::size_t i = 0; i < node.signature->count; ++i) {
-    node.arguments.emplace_back(new unsigned char[node.signature->sizes[i]]);
+    node.arguments.emplace_back(new ArgumentBytes[node.signature->sizes[i] / sizeof(ArgumentBytes) + 1]);
     std::memcpy(node.arguments.back().get(), arguments[i], node.signature->sizes[i]);
   }
 }
