@@ -7,6 +7,7 @@
 
 #include "gcrt/cuda/device.h"
 #include "gcrt/cuda/launch.h"
+#include "gcrt/pack.h"
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define GCRT_SM_90A 1
