@@ -91,6 +91,8 @@ struct LibraryForm {
   Work work;
   /// Operand that result 0 overwrites in place when nothing else needs it (scatter's data); -1: none.
   int in_place_operand = -1;
+  /// Operand of which the work says all that the kernel has to know (a number of elements); -1: none.
+  int unread_operand = -1;
 };
 
 /// Runs one of two subgraphs.

@@ -151,6 +151,14 @@ void for_each_size(Problem& problem, F f) {
     for (Dim& size : attention->key_heads) f(size);
     f(attention->rows);
     f(attention->columns);
+  } else if (auto* recurrent = std::get_if<RecurrentWork>(&problem.work)) {
+    f(recurrent->steps);
+    f(recurrent->batch);
+  } else if (auto* linear = std::get_if<LinearAttentionWork>(&problem.work)) {
+    f(linear->steps);
+    f(linear->batch);
+  } else if (auto* top = std::get_if<TopKWork>(&problem.work)) {
+    f(top->k);
   }
   for (auto* list : {&problem.operands, &problem.results}) {
     for (ProblemOperand& operand : *list) {
@@ -210,6 +218,8 @@ std::optional<Problem> problem_of(const Graph& graph, NodeId id, const Form& for
     if (const Tensor* constant = graph.constant(value)) {
       operand.strides = row_major_strides(type.shape);
       operand.constant = facts_of(*constant, reads_floats);
+    } else if (graph.value(value).sizes) {
+      operand.strides = row_major_strides(type.shape);  // it lies nowhere: what it is, the work says
     } else {
       operand.strides = strides(value);
     }

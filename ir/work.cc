@@ -52,10 +52,10 @@ struct Texts {
   std::string operator()(const RecurrentWork& w) const {
     const char* cell = w.cell == RecurrentCell::kRnn ? "rnn" : w.cell == RecurrentCell::kGru ? "gru" : "lstm";
     return fmt::format(" {} of {} units, {} inputs, {} steps, batch {}, {} directions", cell, w.hidden,
-                       w.inputs, w.steps, w.batch, w.directions);
+                       w.inputs, to_string(w.steps), to_string(w.batch), w.directions);
   }
   std::string operator()(const TopKWork& w) const {
-    return fmt::format(" {} {} along axis {}", w.k, w.largest ? "largest" : "smallest", w.axis);
+    return fmt::format(" {} {} along axis {}", to_string(w.k), w.largest ? "largest" : "smallest", w.axis);
   }
   std::string operator()(const ScatterWork& w) const {
     constexpr std::array<std::string_view, 5> kNames = {"replace", "add", "mul", "max", "min"};
@@ -67,8 +67,8 @@ struct Texts {
                        w.reverse ? ", reverse" : "");
   }
   std::string operator()(const LinearAttentionWork& w) const {
-    return fmt::format(" {} steps, {} query heads, {} heads of {}x{}, batch {}", w.steps, w.query_heads,
-                       w.heads, w.size, w.value_size, w.batch);
+    return fmt::format(" {} steps, {} query heads, {} heads of {}x{}, batch {}", to_string(w.steps),
+                       w.query_heads, w.heads, w.size, w.value_size, to_string(w.batch));
   }
 };
 

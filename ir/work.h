@@ -118,7 +118,8 @@ int functions_of(RecurrentCell cell);
 /// absent.
 struct RecurrentWork {
   RecurrentCell cell = RecurrentCell::kRnn;
-  std::int64_t steps = 0, batch = 0, inputs = 0, hidden = 0;
+  Dim steps = 0, batch = 0;
+  std::int64_t inputs = 0, hidden = 0;
   int directions = 1;
   bool reverse_first = false;  // direction "reverse"
   bool batch_first = false;    // layout 1
@@ -134,7 +135,7 @@ struct RecurrentWork {
 struct TopKWork {
   int axis = 0;
   bool largest = true;
-  std::int64_t k = 0;
+  Dim k = 0;
   bool operator==(const TopKWork&) const = default;
 };
 
@@ -164,7 +165,8 @@ struct ScanWork {
 /// from past on may be absent. Results: S after the last step, and the results of the queries.
 struct LinearAttentionWork {
   static constexpr int kPast = 3, kFactors = 4, kRates = 5;
-  std::int64_t batch = 0, steps = 0, query_heads = 0, key_heads = 0, heads = 0, size = 0, value_size = 0;
+  Dim batch = 0, steps = 0;
+  std::int64_t query_heads = 0, key_heads = 0, heads = 0, size = 0, value_size = 0;
   float scale = 1;
   std::int64_t results() const { return query_heads > heads ? query_heads : heads; }
   bool operator==(const LinearAttentionWork&) const = default;

@@ -43,6 +43,54 @@ bool may_reassociate(const ir::Graph& graph, ir::NodeId id, const ir::ContractFo
          !feeds_integer_decision(graph, graph.node(id).results[0]);
 }
 
+/// Of sizes that only a run knows, and that something reads in memory, a node that writes them there.
+ir::ValueId stored_sizes(ir::Graph& graph, ir::ValueId sizes) {
+  const ir::NodeId id = graph.add_node(ir::operator_named("Identity"), {}, {}, 1);
+  const ir::ValueId result = graph.node(id).results[0];
+  const ir::Value known = graph.value(sizes);
+  graph.value(result).type = known.type;
+  graph.value(result).name = "sizes";
+  ir::LoopForm form = ir::LoopForm::over(known.type.shape);
+  const std::vector<ir::Range> everything = form.ranges();
+  for (std::size_t i = 0; i < known.sizes->size(); ++i) {
+    ir::Region region{everything, form.dag.cast(form.dag.size((*known.sizes)[i]), known.type.element)};
+    std::int64_t rest = static_cast<std::int64_t>(i);
+    for (std::size_t axis = everything.size(); axis-- > 0;) {
+      const ir::Dim extent = everything[axis].high;
+      region.box[axis] = {rest % extent, rest % extent + 1};
+      rest /= extent;
+    }
+    form.regions.push_back(std::move(region));
+  }
+  set_form(graph, id, std::move(form));
+  graph.node(id).origins = {{"sizes", std::nullopt}};
+  return result;
+}
+
+/// Sizes are parameters of kernels. Where a kernel with its own control, a list, a branch or the caller wants
+/// them in memory, they are written there first.
+void store_sizes(ir::Graph& graph) {
+  std::map<ir::ValueId, ir::ValueId> stored;
+  const auto in_memory = [&](ir::ValueId sizes) {
+    const auto at = stored.find(sizes);
+    return at != stored.end() ? at->second : stored[sizes] = stored_sizes(graph, sizes);
+  };
+  for (const ir::NodeId id : graph.nodes()) {
+    const auto* library = std::get_if<ir::LibraryForm>(graph.node(id).form.get());
+    const std::vector<ir::ValueId> operands = graph.node(id).operands;
+    for (int i = 0; i < static_cast<int>(operands.size()); ++i) {
+      const ir::ValueId operand = operands[static_cast<std::size_t>(i)];
+      if (!operand.valid() || !graph.value(operand).sizes || (library && library->unread_operand == i))
+        continue;
+      graph.set_operand(id, i, in_memory(operand));
+    }
+  }
+  for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+    const ir::ValueId output = graph.outputs()[i];
+    if (graph.value(output).sizes) graph.set_output(i, in_memory(output));
+  }
+}
+
 }  // namespace
 
 bool attach_forms(ir::Graph& graph, PassContext& context) {
@@ -64,6 +112,7 @@ bool attach_forms(ir::Graph& graph, PassContext& context) {
     }
   }
   diagnostics.throw_if_errors();
+  store_sizes(graph);
   return true;
 }
 

@@ -118,24 +118,22 @@ void inline_scalars(ir::Graph& graph, ir::NodeId id) {
     return constant && constant->count() == 1 && is_computable(constant->element()) ? constant : nullptr;
   };
   // What only a run knows is a parameter of the kernel, and lies nowhere.
-  const auto sizes_of = [&](const ScalarNode& load) -> const std::optional<ir::Shape>& {
-    return graph.value(node.operands[static_cast<std::size_t>(load.operand)]).sizes;
-  };
-  const auto size_of = [&](const ScalarNode& load) {
+  const auto size_of = [&](const ScalarNode& load) -> std::optional<ir::Dim> {
     const ir::Value& value = graph.value(node.operands[static_cast<std::size_t>(load.operand)]);
+    if (!value.sizes) return std::nullopt;
     const ir::Index at = address_of(load.index, ir::row_major_strides(value.type.shape));
-    if (!at.is_constant()) ir::operator_error("sizes that only a run knows are read as a list");
+    if (!at.is_constant()) return std::nullopt;
     return value.sizes->at(static_cast<std::size_t>(at.constant()));
   };
   const std::vector<ScalarNode>& nodes = loops->dag.nodes();
   const bool none = std::none_of(nodes.begin(), nodes.end(), [&](const ScalarNode& scalar) {
-    return scalar.op == ScalarOp::kLoad && (scalar_of(scalar) || sizes_of(scalar));
+    return scalar.op == ScalarOp::kLoad && (scalar_of(scalar) || size_of(scalar));
   });
   if (none && is_rebuilt(*loops)) return set_loops(graph, id, *loops, node.operands);
   LoopForm changed = rebuild(*loops, [&](Dag& dag, const ScalarNode& leaf) {
     if (leaf.op == ScalarOp::kLoad) {
       if (const ir::Tensor* constant = scalar_of(leaf)) return dag.constant(constant->at(0));
-      if (sizes_of(leaf)) return dag.cast(dag.size(size_of(leaf)), leaf.type);
+      if (const auto size = size_of(leaf)) return dag.cast(dag.size(*size), leaf.type);
     }
     return same_leaf(dag, leaf, leaf.operand);
   });

@@ -10,6 +10,8 @@
 
 namespace gcompile {
 
+bool takes_all_formulas(const ir::Problem&) { return true; }
+
 NeededOrder needs_row_major(const ir::Problem& problem, std::size_t i) {
   const ir::ProblemOperand& operand = problem.operands[i];
   const ir::Shape dense = ir::row_major_strides(operand.shape);
@@ -39,8 +41,7 @@ std::vector<PlannedCost> cuda_streaming_plan(const ir::Problem& problem, const M
 
 void top_k_results(const ir::Problem& problem, CallWriter& writer) {
   const auto& work = std::get<ir::TopKWork>(problem.work);
-  const std::int64_t lines = ir::element_count(problem.shape(0)) /
-                             std::max<std::int64_t>(1, Lines(problem.shape(0), work.axis).extent);
+  const Lines lines(problem.shape(0), work.axis);
   const std::array<const char*, 2> names = {"values", "positions"};
   const std::array<ir::ElementType, 2> elements = {problem.operands[0].element, ir::ElementType::kInt64};
   for (int i = 0; i < 2; ++i) {
@@ -48,15 +49,16 @@ void top_k_results(const ir::Problem& problem, CallWriter& writer) {
     if (writer.has_result(i)) {
       writer.result(i, names[at]);
     } else {
-      writer.scratch(bytes_of(elements[at], lines * work.k), names[at], kernel_type(elements[at]));
+      writer.scratch(bytes_of(elements[at], ir::highest(lines.outer * lines.inner * work.k)), names[at],
+                     kernel_type(elements[at]));
     }
   }
 }
 
-Lines::Lines(const ir::Shape& shape, int axis)
-    : extent(shape[static_cast<std::size_t>(axis)]),
-      inner(ir::row_major_strides(shape)[static_cast<std::size_t>(axis)]) {
-  outer = ir::element_count(shape) / std::max<std::int64_t>(1, inner * extent);
+Lines::Lines(const ir::Shape& shape, int axis) : extent(shape[static_cast<std::size_t>(axis)]) {
+  for (int i = 0; i < static_cast<int>(shape.size()); ++i) {
+    if (i != axis) (i < axis ? outer : inner) *= shape[static_cast<std::size_t>(i)];
+  }
 }
 
 }  // namespace gcompile

@@ -6,6 +6,8 @@
 namespace gcompile {
 
 /// Dense row-major operands.
+/// Of kernels whose sizes are arguments.
+bool takes_all_formulas(const ir::Problem& problem);
 NeededOrder needs_row_major(const ir::Problem& problem, std::size_t i);
 Refusal refuse_half(const ir::Problem& problem);
 /// One plan, bound by the bytes that it moves.
@@ -17,7 +19,7 @@ void top_k_results(const ir::Problem& problem, CallWriter& writer);
 
 /// Lines along an axis of a dense shape.
 struct Lines {
-  std::int64_t outer, extent, inner;
+  ir::Dim outer = 1, extent, inner = 1;
   Lines(const ir::Shape& shape, int axis);
 };
 

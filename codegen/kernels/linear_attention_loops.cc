@@ -52,7 +52,8 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
     if (writer.has_result(i)) {
       writer.result(i, name);
     } else {
-      writer.scratch(bytes_of(ir::ElementType::kFloat32, ir::element_count(shape)), name, "float");
+      writer.scratch(bytes_of(ir::ElementType::kFloat32, ir::highest(ir::element_count(shape))), name,
+                     "float");
     }
     tensors.emplace_back(name);
   };
@@ -64,13 +65,15 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   add_operand(LinearAttentionWork::kRates, "rates");
   add_result(0, "state");
   add_result(1, "y");
+  const bool is_fixed = ir::are_constant(problem);
+  const std::string batch_and_steps = out.sizes.list({work.batch, work.steps});
   CodeText code(1);
   code.line(fmt::format(
-      "constexpr LinearAttentionShape shape{{/*batch, steps*/ {}, {}, /*heads of queries, keys, states, "
+      "{} LinearAttentionShape shape{{/*batch, steps*/ {}, /*heads of queries, keys, states, "
       "results*/ "
       "{}, {}, {}, {}, /*sizes*/ {}, {}, /*factors*/ {}, /*rates*/ {}, /*scale*/ {}}};",
-      work.batch, work.steps, work.query_heads, work.key_heads, work.heads, work.results(), work.size,
-      work.value_size,
+      is_fixed ? "constexpr" : "const", batch_and_steps, work.query_heads, work.key_heads, work.heads,
+      work.results(), work.size, work.value_size,
       numbers_of_step(problem, LinearAttentionWork::kFactors) == work.heads * work.size ? work.size : 1,
       numbers_of_step(problem, LinearAttentionWork::kRates),
       literal(ir::Scalar::of_real(ir::ElementType::kFloat32, static_cast<double>(work.scale)))));
@@ -78,7 +81,7 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   if (writer.on_device()) {
     code.line("linear_attention(queue, shape, tensors);");
   } else {
-    call_in_parallel(out, code, fmt::format("{}", work.batch * work.heads),
+    call_in_parallel(out, code, out.sizes(work.batch * work.heads),
                      "linear_attention(shape, tensors, begin, end)");
   }
   out.body = code.text();

@@ -40,15 +40,15 @@ Packing pack_gates(const ir::RecurrentWork& r, const ir::Tensor& tensor, std::in
 /// Steps whose X * W is one product. Rows beyond 96 gain nothing; the sums wait in scratch, which stays below
 /// the size of the result unless that holds less than a few steps.
 std::int64_t steps_per_block(const ir::RecurrentWork& r) {
-  const std::int64_t batch = std::max<std::int64_t>(1, r.batch);
-  const std::int64_t result = r.steps * r.directions * batch * r.hidden;
+  const std::int64_t batch = std::max<std::int64_t>(1, r.batch), steps = r.steps;
+  const std::int64_t result = steps * r.directions * batch * r.hidden;
   const std::int64_t fits =
       result / std::max<std::int64_t>(1, padded_units(r) * batch * gates_of(r.cell)) - 1;
   constexpr std::int64_t kFewSteps = 4;
-  return std::max<std::int64_t>(1, std::min({r.steps, 96 / batch, std::max(kFewSteps, fits)}));
+  return std::max<std::int64_t>(1, std::min({steps, 96 / batch, std::max(kFewSteps, fits)}));
 }
 
-std::int64_t scratch_bytes(const ir::RecurrentWork& r, std::int64_t block) {
+ir::Dim scratch_bytes(const ir::RecurrentWork& r, std::int64_t block) {
   return padded_units(r) * r.batch * (gates_of(r.cell) * (block + 1) + 3) * 4;
 }
 
@@ -74,21 +74,29 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
 
 void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const auto& r = std::get<ir::RecurrentWork>(problem.work);
-  const std::int64_t block = plan.fields[0];
+  // Scratch is that of the largest sizes, whatever is typical; a run takes as many steps at once as it holds.
+  const bool is_fixed = ir::are_constant(problem);
+  const std::int64_t block =
+      is_fixed ? plan.fields[0] : plans(ir::at_highest(problem), writer.machine()).front().plan.fields[0];
+  const std::int64_t scratch = ir::highest(scratch_bytes(r, block));
   const int gates = gates_of(r.cell);
   writer.call().headers = {"gcrt/cpu/rnn.h"};
   RecurrentOperands recurrent(problem, writer);
   recurrent.weights(pack_gates(r, *writer.constant(1), r.inputs),
                     pack_gates(r, *writer.constant(2), r.hidden));
   recurrent.rest(padded_units(r));
-  writer.scratch(scratch_bytes(r, block), "scratch", "float");
+  writer.scratch(scratch, "scratch", "float");
+  const std::string at_once = is_fixed ? fmt::format("{}", block)
+                                       : fmt::format("rnn_steps_at_once(shape, {}, {})", gates, scratch / 4);
   CodeText code(1);
   code.line(recurrent.shape_line());
-  code.line(fmt::format("static_assert(rnn_scratch_floats(shape, {}, {}) * 4 <= {});", gates, block,
-                        scratch_bytes(r, block)));
+  if (is_fixed) {
+    code.line(
+        fmt::format("static_assert(rnn_scratch_floats(shape, {}, {}) * 4 <= {});", gates, block, scratch));
+  }
   code.line(recurrent.options_line());
   code.line(fmt::format("{}(shape, {}, options, /*steps at once*/ {});", function_of(r.cell),
-                        recurrent.operands(), block));
+                        recurrent.operands(), at_once));
   writer.call().body = code.text();
 }
 
@@ -182,16 +190,19 @@ void cuda_call(const ir::Problem& problem, const Plan& chosen, CallWriter& write
 }  // namespace
 
 const KernelFamily& family_recurrent_cell() {
-  static const KernelFamily family = {
-      "recurrent.cell",
-      ir::Kind::kRecurrent,
-      refuses,
-      {{{.needs = needs_row_major, .fields = kFields, .plans = plans, .call = call},
-        {.refuses = cuda_refuses,
-         .needs = needs_row_major,
-         .fields = tile_fields(),
-         .plans = cuda_plans,
-         .call = cuda_call}}}};
+  static const KernelFamily family = {"recurrent.cell",
+                                      ir::Kind::kRecurrent,
+                                      refuses,
+                                      {{{.takes_formulas = takes_all_formulas,
+                                         .needs = needs_row_major,
+                                         .fields = kFields,
+                                         .plans = plans,
+                                         .call = call},
+                                        {.refuses = cuda_refuses,
+                                         .needs = needs_row_major,
+                                         .fields = tile_fields(),
+                                         .plans = cuda_plans,
+                                         .call = cuda_call}}}};
   return family;
 }
 

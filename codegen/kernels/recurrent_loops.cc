@@ -22,7 +22,7 @@ Refusal refuses(const ir::Problem& problem) {
 
 PlannedCost with_scratch(const ir::RecurrentWork& work, ir::ElementType element) {
   PlannedCost out;
-  out.cost.scratch = bytes_of(element, work.directions * work.batch * work.hidden * kRows);
+  out.cost.scratch = bytes_of(element, ir::highest(work.directions * work.batch * work.hidden * kRows));
   out.cost.code_key = "recurrence_by_definition";
   return out;
 }
@@ -79,7 +79,7 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
     return;
   }
   call_in_parallel(
-      out, code, fmt::format("{}", work.directions * work.batch),
+      out, code, out.sizes(work.directions * work.batch),
       fmt::format("recurrence_by_definition<{}>(shape, tensors, options, begin, end)", cell_of(work)));
   out.body = code.text();
 }
@@ -91,7 +91,7 @@ const KernelFamily& family_recurrent_loops() {
       "recurrent.loops",
       ir::Kind::kRecurrent,
       refuses,
-      {{{.needs = needs_row_major, .plans = plans, .call = call},
+      {{{.takes_formulas = takes_all_formulas, .needs = needs_row_major, .plans = plans, .call = call},
         {.refuses = refuse_beyond_32_bits, .needs = needs_row_major, .plans = cuda_plans, .call = call}}}};
   return family;
 }

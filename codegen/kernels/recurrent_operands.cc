@@ -158,10 +158,17 @@ void RecurrentOperands::states_and_results() {
 }
 
 std::string RecurrentOperands::shape_line() const {
+  const auto number = [&](ir::Dim size) {
+    const std::string text = writer_.call().sizes(size);
+    return size.is_constant() ? text : fmt::format("static_cast<int>({})", text);
+  };
+  const bool is_fixed = work_.steps.is_constant() && work_.batch.is_constant();
+  const std::string steps = number(work_.steps), batch = number(work_.batch);
   return fmt::format(
-      "constexpr RnnShape shape{{/*steps, batch, input, hidden*/ {}, {}, {}, {}, /*directions*/ {}, "
+      "{} RnnShape shape{{/*steps, batch, input, hidden*/ {}, {}, {}, {}, /*directions*/ {}, "
       "/*reverse*/ {}}};",
-      work_.steps, work_.batch, work_.inputs, work_.hidden, work_.directions, work_.reverse_first);
+      is_fixed ? "constexpr" : "const", steps, batch, work_.inputs, work_.hidden, work_.directions,
+      work_.reverse_first);
 }
 
 std::string RecurrentOperands::options_line() const {

@@ -18,7 +18,7 @@ class RecurrentOperands {
   /// Instead of both: every tensor as it lies, for plain loops.
   void as_they_lie();
 
-  /// "constexpr RnnShape shape{...};"
+  /// "constexpr RnnShape shape{...};", const where only a run knows its sizes.
   std::string shape_line() const;
   /// "constexpr RnnOptions options{...};"
   std::string options_line() const;

@@ -14,8 +14,9 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   writer.operand(0, "x");
   writer.result(0, "y");
   writer.call().body = fmt::format(
-      "  cumulative_sum({}/*outer, extent, inner*/ {}, {}, {}, /*exclusive*/ {}, /*reverse*/ {}, x, y);\n",
-      writer.queue_argument(), lines.outer, lines.extent, lines.inner, work.exclusive, work.reverse);
+      "  cumulative_sum({}/*outer, extent, inner*/ {}, /*exclusive*/ {}, /*reverse*/ {}, x, y);\n",
+      writer.queue_argument(), writer.call().sizes.list({lines.outer, lines.extent, lines.inner}),
+      work.exclusive, work.reverse);
 }
 
 }  // namespace
@@ -25,7 +26,10 @@ const KernelFamily& family_scan_lines() {
       "scan.lines",
       ir::Kind::kScan,
       refuse_half,
-      {{{.needs = needs_row_major, .plans = streaming_plan, .call = call},
+      {{{.takes_formulas = takes_all_formulas,
+         .needs = needs_row_major,
+         .plans = streaming_plan,
+         .call = call},
         {.needs = needs_row_major, .plans = cuda_streaming_plan, .call = call}}}};
   return family;
 }

@@ -36,19 +36,19 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   const auto& work = std::get<ir::TopKWork>(problem.work);
   const ir::ElementType element = problem.operands[0].element;
   const Lines lines(problem.shape(0), work.axis);
-  const std::int64_t count = ir::element_count(problem.shape(0));
   KernelCall& out = writer.call();
   out.headers = {writer.on_device() ? "gcrt/cuda/top_k_loops.h" : "gcrt/cpu/top_k_loops.h"};
   writer.operand(0, "x");
   top_k_results(problem, writer);
+  const std::string sizes = out.sizes.list({lines.extent, lines.inner, work.k});
+  const std::string count = out.sizes(ir::element_count(problem.shape(0)));
   CodeText code(1);
-  code.line(
-      fmt::format("const TopKByRank<{}, {}> store{{/*extent, inner, k*/ {}, {}, {}, x, values, positions}};",
-                  work.largest, kernel_type(element), lines.extent, lines.inner, work.k));
+  code.line(fmt::format("const TopKByRank<{}, {}> store{{/*extent, inner, k*/ {}, x, values, positions}};",
+                        work.largest, kernel_type(element), sizes));
   if (writer.on_device()) {
     code.line(fmt::format("top_k_by_rank(queue, {}, store);", count));
   } else {
-    call_in_parallel(out, code, fmt::format("{}", count), "top_k_by_rank(store, begin, end)");
+    call_in_parallel(out, code, count, "top_k_by_rank(store, begin, end)");
   }
   out.body = code.text();
 }
@@ -56,11 +56,12 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
 }  // namespace
 
 const KernelFamily& family_topk_loops() {
-  static const KernelFamily family = {"topk.loops",
-                                      ir::Kind::kTopK,
-                                      refuse_half,
-                                      {{{.needs = needs_row_major, .plans = plans, .call = call},
-                                        {.needs = needs_row_major, .plans = cuda_plans, .call = call}}}};
+  static const KernelFamily family = {
+      "topk.loops",
+      ir::Kind::kTopK,
+      refuse_half,
+      {{{.takes_formulas = takes_all_formulas, .needs = needs_row_major, .plans = plans, .call = call},
+        {.needs = needs_row_major, .plans = cuda_plans, .call = call}}}};
   return family;
 }
 

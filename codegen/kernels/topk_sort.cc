@@ -13,9 +13,9 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   writer.call().headers = {writer.on_device() ? "gcrt/cuda/library.h" : "gcrt/cpu/library.h"};
   writer.operand(0, "x");
   top_k_results(problem, writer);
-  writer.call().body =
-      fmt::format("  top_k<{}>({}/*outer, extent, inner, k*/ {}, {}, {}, {}, x, values, positions);\n",
-                  work.largest, writer.queue_argument(), lines.outer, lines.extent, lines.inner, work.k);
+  const std::string sizes = writer.call().sizes.list({lines.outer, lines.extent, lines.inner, work.k});
+  writer.call().body = fmt::format("  top_k<{}>({}/*outer, extent, inner, k*/ {}, x, values, positions);\n",
+                                   work.largest, writer.queue_argument(), sizes);
 }
 
 Refusal cuda_refuses(const ir::Problem& problem, const Machine&) {
@@ -32,7 +32,10 @@ const KernelFamily& family_topk_sort() {
       "topk.sort",
       ir::Kind::kTopK,
       refuse_half,
-      {{{.needs = needs_row_major, .plans = streaming_plan, .call = call},
+      {{{.takes_formulas = takes_all_formulas,
+         .needs = needs_row_major,
+         .plans = streaming_plan,
+         .call = call},
         {.refuses = cuda_refuses, .needs = needs_row_major, .plans = cuda_streaming_plan, .call = call}}}};
   return family;
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ class SizeParameters {
     auto at = std::find(sizes_.begin(), sizes_.end(), size);
     if (at == sizes_.end()) at = sizes_.insert(at, size);
     return fmt::format("n{}", at - sizes_.begin());
+  }
+  /// "12, n0, n1": in the order of the list.
+  std::string list(std::initializer_list<ir::Dim> sizes) {
+    std::string text;
+    for (const ir::Dim size : sizes) text += (text.empty() ? "" : ", ") + (*this)(size);
+    return text;
   }
   const std::vector<ir::Dim>& sizes() const { return sizes_; }
 

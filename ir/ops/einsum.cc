@@ -25,7 +25,7 @@ bool contains(const Labels& labels, Label label) {
 struct Equation {
   std::vector<Labels> operands;
   Labels output;
-  std::map<Label, std::int64_t> extents;
+  std::map<Label, Dim> extents;
 };
 
 /// Labels of one term; `ellipsis` axes stand for the dots.
@@ -61,7 +61,11 @@ std::vector<std::string> split_terms(std::string_view text) {
 
 void bind_extents(Equation& equation, const Labels& labels, const Shape& shape) {
   for (std::size_t axis = 0; axis < labels.size(); ++axis) {
-    std::int64_t& extent = equation.extents.try_emplace(labels[axis], 1).first->second;
+    Dim& extent = equation.extents.try_emplace(labels[axis], 1).first->second;
+    if (!extent.is_constant() || !shape[axis].is_constant()) {
+      extent = broadcast({extent}, {shape[axis]})[0];
+      continue;
+    }
     if (shape[axis] == 1) continue;
     if (extent != 1 && extent != shape[axis]) {
       operator_error(is_ellipsis(labels[axis])
@@ -147,7 +151,7 @@ struct Factor {
   Labels labels;
 };
 
-std::int64_t extent_of(const RewriteContext& context, const Factor& factor, Label label) {
+Dim extent_of(const RewriteContext& context, const Factor& factor, Label label) {
   const auto axis = std::find(factor.labels.begin(), factor.labels.end(), label) - factor.labels.begin();
   return context.type(factor.value).shape[static_cast<std::size_t>(axis)];
 }
@@ -211,8 +215,8 @@ Factor summed(RewriteContext& context, const Factor& factor, const Labels& drop)
   return {context.emit("ReduceSum", {factor.value, context.constant_ints(axes)}, attributes), kept};
 }
 
-std::int64_t product_of(const RewriteContext& context, const Factor& factor, const Labels& labels) {
-  std::int64_t product = 1;
+Dim product_of(const RewriteContext& context, const Factor& factor, const Labels& labels) {
+  Dim product = 1;
   for (const Label label : labels) product *= extent_of(context, factor, label);
   return product;
 }
@@ -235,7 +239,7 @@ Factor multiplied(RewriteContext& context, const Factor& a, const Factor& b) {
     for (const Label label : all) {
       const bool has = contains(factor.labels, label);
       if (has) order.push_back(label);
-      shape.push_back(has ? extent_of(context, factor, label) : 1);
+      shape.push_back(has ? extent_of(context, factor, label) : Dim(1));
     }
     return emit_reshape(context, permuted(context, factor, order).value, shape);
   };

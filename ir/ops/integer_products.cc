@@ -133,7 +133,7 @@ void normalise_matmul(RewriteContext& context) {
 /// A zero point is one value, one per row of A (column of B), or the operand's shape with the inner dimension
 /// 1. Returns the shape it broadcasts with.
 Shape zero_point_shape(const Shape& zero, const Shape& operand, bool rows) {
-  const std::int64_t lines = rows ? operand[operand.size() - 2] : operand.back();
+  const Dim lines = rows ? operand[operand.size() - 2] : operand.back();
   if (zero.empty() || zero == Shape{1}) return {1, 1};
   if (zero.size() == 1 && zero[0] == lines) return rows ? Shape{lines, 1} : Shape{1, lines};
   Shape expected = operand;

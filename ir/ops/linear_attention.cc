@@ -39,8 +39,9 @@ LinearAttentionWork work_of(const NodeView& node) {
   const auto tokens = [&](std::int64_t heads, std::int64_t size) {
     return Shape{w.batch, w.steps, heads * size};
   };
-  if (q != tokens(w.query_heads, w.size) || k != tokens(w.key_heads, w.size) ||
-      v != tokens(w.heads, w.value_size) || !divides(w.key_heads, w.heads)) {
+  if (!assume_equal_shapes(q, tokens(w.query_heads, w.size)) ||
+      !assume_equal_shapes(k, tokens(w.key_heads, w.size)) ||
+      !assume_equal_shapes(v, tokens(w.heads, w.value_size)) || !divides(w.key_heads, w.heads)) {
     operator_error(
         fmt::format("the shapes {}, {} and {} do not fit", to_string(q), to_string(k), to_string(v)));
   }

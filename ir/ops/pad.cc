@@ -14,12 +14,12 @@ constexpr std::size_t kRegionLimit = 4096;
 constexpr std::int64_t kPadLimit = std::int64_t{1} << 31;  // no tensor has more elements
 
 struct Pads {
-  std::vector<std::int64_t> begin, end;
+  Shape begin, end;
 };
 
 Pads pads_of(const NodeView& node) {
   const int rank = node.operand(0).rank();
-  const std::vector<std::int64_t> pads = node.constant_ints(1, "pads");
+  const Shape pads = node.known_sizes(1, "pads");
   std::vector<int> axes;
   if (node.has_operand(3)) {
     const std::vector<std::int64_t> given = node.constant_ints(3, "axes");
@@ -31,10 +31,11 @@ Pads pads_of(const NodeView& node) {
   if (pads.size() != 2 * axes.size()) {
     operator_error(fmt::format("{} pads given, {} expected", pads.size(), 2 * axes.size()));
   }
-  Pads out{std::vector<std::int64_t>(static_cast<std::size_t>(rank)),
-           std::vector<std::int64_t>(static_cast<std::size_t>(rank))};
-  for (const std::int64_t pad : pads) {
-    if (pad < -kPadLimit || pad > kPadLimit) operator_error(fmt::format("a pad is {}", pad));
+  Pads out{Shape(static_cast<std::size_t>(rank)), Shape(static_cast<std::size_t>(rank))};
+  for (const Dim pad : pads) {
+    if (!always_less_equal(-kPadLimit, pad) || !always_less_equal(pad, kPadLimit)) {
+      operator_error(fmt::format("a pad is {}", to_string(pad)));
+    }
   }
   for (std::size_t i = 0; i < axes.size(); ++i) {
     out.begin[static_cast<std::size_t>(axes[i])] = pads[i];
@@ -54,6 +55,35 @@ void normalise(RewriteContext& context) {
   context.attribute_to_operand("pads", 1);
 }
 
+/// Whether sizes of an axis of n elements are known only when the model runs.
+bool is_open(Dim n, const Pads& pads, std::size_t axis) {
+  return !are_constant(Shape{n, pads.begin[axis], pads.end[axis]});
+}
+
+struct Segment {
+  Range range;
+  Index source;
+};
+
+/// Of an axis of a size that only a run knows: the input, and what is before and behind it, which repeats it
+/// once at most.
+std::vector<Segment> open_segments(const std::string& mode, int axis, Dim n, Dim begin, Dim end) {
+  const Index i = Index::axis(axis);
+  if (begin == 0 && end == 0) return {{{0, n}, i}};
+  const Dim room = mode == "wrap" ? n : n - 1;
+  for (const Dim pad : {begin, end}) {
+    if (always_less_equal(0, pad) && (mode == "edge" || always_less_equal(pad, room))) continue;
+    operator_error(fmt::format("a pad of {} on axis {}, of {} elements", to_string(pad), axis, to_string(n)),
+                   fmt::format("bounds of --dim that keep it between 0 and {}",
+                               mode == "edge" ? "any number" : to_string(room)));
+  }
+  const Segment inside{{begin, begin + n}, i - Index(begin)};
+  const Range before{0, begin}, behind{begin + n, begin + n + end};
+  if (mode == "edge") return {{before, Index(0)}, inside, {behind, Index(n - 1)}};
+  if (mode == "wrap") return {{before, i + Index(n - begin)}, inside, {behind, i - Index(begin + n)}};
+  return {{before, Index(begin) - i}, inside, {behind, Index(begin + 2 * (n - 1)) - i}};
+}
+
 void infer(InferContext& context) {
   require_computable(context, 0);
   const std::string& mode = context.attributes().string_of("mode");
@@ -67,20 +97,20 @@ void infer(InferContext& context) {
   const Pads pads = pads_of(context);
   Shape out = context.shape(0);
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const std::int64_t size = out[i] + pads.begin[i] + pads.end[i];
-    if (size < 0) operator_error(fmt::format("axis {} would have {} elements", i, size));
-    if (mode != "constant" && out[i] == 0 && size > 0) {
+    const Dim size = out[i] + pads.begin[i] + pads.end[i];
+    if (!always_less_equal(0, size)) {
+      operator_error(fmt::format("axis {} would have {} elements", i, to_string(size)));
+    }
+    if (mode != "constant" && !always_less(0, out[i]) && !always_less_equal(size, 0)) {
       operator_error(fmt::format("axis {} has no elements to pad with", i));
+    }
+    if (mode != "constant" && is_open(out[i], pads, i)) {
+      open_segments(mode, static_cast<int>(i), out[i], pads.begin[i], pads.end[i]);
     }
     out[i] = size;
   }
   context.set_result(0, context.element(0), std::move(out));
 }
-
-struct Segment {
-  Range range;
-  Index source;
-};
 
 /// Segments of one axis of `n` elements seen through result[i] = extended[i - begin].
 std::vector<Segment> segments_of(const std::string& mode, int axis, std::int64_t n, std::int64_t begin,
@@ -149,18 +179,18 @@ void add_shell(LoopForm& form, const Pads& pads, const Shape& in, int fill, Elem
   std::vector<Range> box = form.ranges();
   std::vector<Index> index = form.identity();
   for (std::size_t axis = 0; axis < box.size(); ++axis) {
-    const std::int64_t size = form.extents[axis];
-    const std::int64_t low = std::clamp<std::int64_t>(pads.begin[axis], 0, size);
-    const std::int64_t high = std::clamp<std::int64_t>(pads.begin[axis] + in[axis], low, size);
+    const Dim size = form.extents[axis];
+    const Dim low = min(max(pads.begin[axis], 0), size);
+    const Dim high = min(max(pads.begin[axis] + in[axis], low), size);
     for (const Range slab : {Range{0, low}, Range{high, size}}) {
-      if (slab.high <= slab.low) continue;
+      if (always_less_equal(slab.high, slab.low)) continue;
       Region region{box, fill};
       region.box[axis] = slab;
       form.regions.push_back(std::move(region));
     }
     box[axis] = {low, high};
     index[axis] = index[axis] - Index(pads.begin[axis]);
-    if (high == low) return;  // the input fills nothing
+    if (always_less_equal(high, low)) return;  // the input fills nothing
   }
   form.regions.push_back({box, form.dag.load(0, type, std::move(index))});
 }
@@ -182,7 +212,9 @@ Form lower(const LowerContext& context) {
   std::vector<std::vector<Segment>> segments;
   for (std::size_t axis = 0; axis < in.size(); ++axis) {
     segments.push_back(
-        segments_of(mode, static_cast<int>(axis), in[axis], pads.begin[axis], result.shape[axis]));
+        is_open(in[axis], pads, axis)
+            ? open_segments(mode, static_cast<int>(axis), in[axis], pads.begin[axis], pads.end[axis])
+            : segments_of(mode, static_cast<int>(axis), in[axis], pads.begin[axis], result.shape[axis]));
   }
   add_products(form, segments, result.element);
   return form;

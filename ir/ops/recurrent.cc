@@ -92,7 +92,7 @@ void normalise(RewriteContext& context) {
 }
 
 void require_shape(const NodeView& node, int i, const Shape& expected, std::string_view name) {
-  if (!node.has_operand(i) || node.shape(i) == expected) return;
+  if (!node.has_operand(i) || assume_equal_shapes(node.shape(i), expected)) return;
   operator_error(fmt::format("input {} ({}) must have the shape {}, not {}", i, name, to_string(expected),
                              to_string(node.shape(i))));
 }
@@ -102,8 +102,9 @@ void require_lengths(const NodeView& node, const RecurrentWork& r) {
   const Tensor* lengths = node.constant(kLengths);
   if (!lengths || is_float(lengths->element())) return;
   for (const std::int64_t length : lengths->ints()) {
-    if (length < 0 || length > r.steps) {
-      operator_error(fmt::format("sequence_lens has the length {}, but there are {} steps", length, r.steps));
+    if (length < 0 || always_less(r.steps, length)) {
+      operator_error(
+          fmt::format("sequence_lens has the length {}, but there are {} steps", length, to_string(r.steps)));
     }
   }
 }
@@ -258,14 +259,14 @@ using Advance = void (*)(const Step&);
 /// Tensor of values in the order (steps if sequence, directions, batch, hidden), batch first when layout
 /// is 1.
 Tensor stored(const RecurrentWork& r, const Reals& values, ElementType type, bool sequence) {
-  const std::int64_t outer = sequence ? r.steps : 1;
+  const std::int64_t outer = sequence ? std::int64_t{r.steps} : 1, batch = r.batch;
   Shape shape =
       r.batch_first ? Shape{r.batch, r.directions, r.hidden} : Shape{r.directions, r.batch, r.hidden};
   if (sequence) shape.insert(shape.begin() + (r.batch_first ? 1 : 0), r.steps);
   Tensor tensor(TensorType{type, shape});
   for (std::int64_t i = 0; i < tensor.count(); ++i) {
-    const std::int64_t j = i % r.hidden, b = i / r.hidden % r.batch,
-                       d = i / r.hidden / r.batch % r.directions, t = i / r.hidden / r.batch / r.directions;
+    const std::int64_t j = i % r.hidden, b = i / r.hidden % batch, d = i / r.hidden / batch % r.directions,
+                       t = i / r.hidden / batch / r.directions;
     const std::int64_t to = r.batch_first ? ((b * outer + t) * r.directions + d) * r.hidden + j : i;
     tensor.set(to, Scalar::of_real(type, values[static_cast<std::size_t>(i)]));
   }

@@ -25,12 +25,14 @@ void infer(InferContext& context) {
   require_computable(context, 0);
   const int axis = normalise_axis(context.attributes().int_of("axis"), context.operand(0).rank());
   if (!context.has_operand(1)) operator_error("input 1 (k) is missing");
-  const std::vector<std::int64_t> k = context.constant_ints(1, "k");
+  const Shape k = context.known_sizes(1, "k");
   if (k.size() != 1) operator_error("k must be one value");
   Shape shape = context.shape(0);
   Dim& extent = shape[static_cast<std::size_t>(axis)];
-  if (k[0] < 0 || k[0] > extent) {
-    operator_error(fmt::format("k = {} is outside [0, {}], the size of axis {}", k[0], extent, axis));
+  if (!always_less_equal(0, k[0]) || !always_less_equal(k[0], extent)) {
+    operator_error(fmt::format("k = {} is outside [0, {}], the size of axis {}", to_string(k[0]),
+                               to_string(extent), axis),
+                   extent.is_constant() ? "" : "bounds of --dim that keep it inside");
   }
   extent = k[0];
   context.set_result(0, context.element(0), shape);
@@ -82,7 +84,9 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
 Form lower(const LowerContext& context) {
   const Attributes& attributes = context.attributes();
   const int axis = normalise_axis(attributes.int_of("axis"), context.operand(0).rank());
-  return LibraryForm{TopKWork{axis, attributes.flag("largest"), context.constant_ints(1, "k").at(0)}};
+  LibraryForm form{TopKWork{axis, attributes.flag("largest"), context.known_sizes(1, "k").at(0)}};
+  form.unread_operand = 1;
+  return form;
 }
 
 }  // namespace

@@ -85,6 +85,38 @@ def case_shapes(world):
     verified(world, "shapes", shapes(), "--dim", "batch=0..2", "--dim", "past=0..20", "--dim", "rows=1..20", "--dim", "past+rows=1..24")
 
 
+def sequences():
+    """Both directions of a recurrence with lengths of their own, the largest of each line, running sums, edges of every kind, an
+    equation; sizes that the caller, a scatter and a branch want in memory."""
+    model = Model(opset=19)
+    model.inputs = ["float[steps,batch,5] x", "int32[batch] lengths", "bool turn"]
+    model.outputs = ["float[steps,2,batch,7] y", "float[2,batch,7] last", "float[steps,batch,3] best", "int64[steps,batch,3] places",
+                     "float[m,batch,5] first", "float[steps,batch,5] sums", "float[a,b,9] edges", "float[c,d,5] mirrored",
+                     "float[batch,steps,steps] scores", "int64[3] shape", "float[9] placed", "int64[3] kept"]
+    for name, dims in (("w", (2, 28, 5)), ("r", (2, 28, 7)), ("b", (2, 56)), ("data", (9,))):
+        model.constant(name, "float", dims)
+    model.constants += ["int64[1] three = {3}", "int64 axis0 = {0}", "int64[6] pads = {2, 1, 0, 3, 0, 4}",
+                        "int64[6] turned = {1, 0, 0, 2, 0, 0}", "float[1] update = {4.5}", "int64[1] front = {0}", "int64[1] next = {1}"]
+    model.nodes = [
+        'y, last, cell = LSTM<hidden_size = 7, direction = "bidirectional">(x, w, r, b, lengths)', "best, places = TopK<axis = -1>(x, three)",
+        "shape = Shape(x)", "batches = Slice(shape, next, two)", "first, firsts = TopK<axis = 0, largest = 0>(x, batches)",
+        "sums = CumSum(x, axis0)", 'edges = Pad<mode = "edge">(x, pads)', 'mirrored = Pad<mode = "reflect">(x, turned)',
+        'scores = Einsum<equation = "sbi,tbi->bst">(x, x)', "placed = ScatterElements<axis = 0>(data, batches, update)",
+        "kept = If (turn) <then_branch = g1 () => (int64[3] p) { p = Add(shape, shape) }, else_branch = g2 () => (int64[3] q) "
+        "{ q = Identity(shape) }>"]
+    model.constants.append("int64[1] two = {2}")
+    return model
+
+
+def case_sequences(world):
+    lines = verified(world, "sequences", sequences(), "--dim", "steps=4..40@9", "--dim", "batch=1..3")
+    check(any("steps=40, batch=3" in line and line.startswith("ok") for line in lines), f"nothing at the largest: {lines}")
+    equal(sum(line.startswith("ok") for line in lines), 8 * 12, f"tensors: {lines}")
+    arenas = {manifest(compiled(world, f"sequences_{typical}", sequences(), "--dim", f"steps=4..40@{typical}", "--dim", "batch=1..3"),
+                       "net")["arena_bytes"] for typical in (4, 40)}
+    equal(len(arenas), 1, f"arenas by typical size {arenas}")
+
+
 C_PROGRAM = r"""
 #include <cstdio>
 #include <cstdlib>

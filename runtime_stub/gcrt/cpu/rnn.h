@@ -37,6 +37,14 @@ constexpr std::ptrdiff_t rnn_scratch_floats(const RnnShape& s, int gates, int bl
   return rnn_padded_units(s.hidden) * s.batch * (gates * (block + 1) + 3);
 }
 
+// The most steps whose X * W fits `floats` of scratch, which hold that of one; rows beyond 96 gain nothing.
+constexpr int rnn_steps_at_once(const RnnShape& s, int gates, std::ptrdiff_t floats) {
+  if (s.batch == 0) return 1;
+  const std::ptrdiff_t fits = (floats / (rnn_padded_units(s.hidden) * s.batch) - 3) / gates - 1;
+  const std::ptrdiff_t useful = s.batch < 96 ? 96 / s.batch : 1;
+  return static_cast<int>(fits < useful ? fits : useful);
+}
+
 // Stores sums, plus the elements at `addend` if that is not null.
 struct RnnSumEpilogue {
   float* y;
