@@ -137,6 +137,8 @@ Machine machine_of(const Options& options) {
                                          options.precision, options.cublaslt)
                         : machine_of_cpu(options.cpu);
   machine.precision = options.precision;
+  machine.has_wgmma =
+      info_of(options.target).has_device_memory && are_sm_90a(cuda_architectures(options.arch));
   if (options.optimize_for_size) machine.weight_price = kPriceOfSize;
   return machine;
 }

@@ -66,4 +66,9 @@ int lowest_capability(const std::vector<std::string>& architectures) {
   return lowest;
 }
 
+bool are_sm_90a(const std::vector<std::string>& architectures) {
+  return std::all_of(architectures.begin(), architectures.end(),
+                     [](const std::string& word) { return word == "sm_90a"; });
+}
+
 }  // namespace gcompile

@@ -17,4 +17,7 @@ std::vector<std::string> cuda_architectures(const std::string& list);
 /// Of the entries: 87 for {"sm_87", "sm_90a"}.
 int lowest_capability(const std::vector<std::string>& architectures);
 
+/// Whether machine code is asked for of sm_90a alone, whose warpgroup instructions no other GPU has.
+bool are_sm_90a(const std::vector<std::string>& architectures);
+
 }  // namespace gcompile

@@ -5,9 +5,13 @@
 #include <algorithm>
 
 #include "codegen/loops/c_types.h"
+#include "gcrt/cuda/hopper_model.h"
+#include "ir/diagnostics.h"
 
 namespace gcompile {
 namespace {
+
+constexpr std::int64_t kTensorMapAlignment = 16;  // bytes, of the address in a tensor map
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -32,9 +36,10 @@ std::pair<ir::Dim, ir::Dim> steps_of_b(const ir::Problem& problem, const Product
   return {strides[product.b.size() - 2], strides[product.b.size() - 1]};
 }
 
-/// Operands a and b; a constant b is packed in what the precision stores.
-void operands(const Product& product, CallWriter& writer, Precision stored) {
-  if (writer.made_rows().empty()) writer.operand(0, "a");
+/// Operands a, which is returned, and b; a constant b is packed in what the precision stores.
+KernelTensor operands(const Product& product, CallWriter& writer, Precision stored) {
+  KernelTensor a;
+  if (writer.made_rows().empty()) a = writer.operand(0, "a");
   if (const ir::Tensor* b = writer.constant(1)) {
     packed_weights(
         writer, pack_rows(*b, product_matrices(product.b), packed_column(product), facts_of(stored).weight),
@@ -42,9 +47,10 @@ void operands(const Product& product, CallWriter& writer, Precision stored) {
   } else {
     writer.operand(1, "b");
   }
+  return a;
 }
 
-/// The call of `kernel`, within the loops that the host walks.
+/// The call of `kernel`, within the loops that the host walks. `split`: empty where it has no such argument.
 void write_body(const ir::Problem& problem, const Product& product, const ProductBatch& batch,
                 const EpilogueWriter& epilogue, const std::string& kernel, bool is_dense,
                 const std::string& split, CallWriter& writer) {
@@ -77,8 +83,8 @@ void write_body(const ir::Problem& problem, const Product& product, const Produc
   }
   const auto [along_k, along_n] = steps_of_b(problem, product);
   const std::string step_k = sizes(is_dense ? ir::Dim() : along_k), step_n = sizes(along_n);
-  const std::string extents = fmt::format("{}, {}, {}", sizes.as_int(product.axes.row_count),
-                                          sizes.as_int(product.columns), sizes.as_int(product.depth));
+  const std::string row_count = sizes.as_int(product.axes.row_count), columns = sizes.as_int(product.columns);
+  const std::string extents = fmt::format("{}, {}, {}", row_count, columns, sizes.as_int(product.depth));
   if (!writer.made_rows().empty()) {
     code.line(Text("const ") + Symbol::kKernel + "_rows rows = " + writer.made_rows() + ";");
     code.line(fmt::format("{}(queue, /*rows, columns, depth*/ {}, rows, {}, {},", kernel, extents, b_pointer,
@@ -88,9 +94,15 @@ void write_body(const ir::Problem& problem, const Product& product, const Produc
     return;
   }
   const std::string steps = is_dense ? step_n : fmt::format("/*strides of k, n*/ {}, {}", step_k, step_n);
-  code.line(fmt::format("{}(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {},", kernel, extents, a_pointer,
-                        sizes(product.axes.row_stride), b_pointer, steps));
-  code.line(fmt::format("    {}, {}, epilogue);", entries, split));
+  const std::string operands = fmt::format("queue, /*rows, columns, depth*/ {}, {}, {}, {}, {},", extents,
+                                           a_pointer, sizes(product.axes.row_stride), b_pointer, steps);
+  if (split.empty()) {
+    code.line(kernel + "(");
+    code.line(fmt::format("    {} {}, epilogue);", operands, entries));
+  } else {
+    code.line(fmt::format("{}({}", kernel, operands));
+    code.line(fmt::format("    {}, {}, epilogue);", entries, split));
+  }
   for (std::size_t i = 0; i < batch.host_axes.size(); ++i) code.close();
   writer.call().body = code.text();
 }
@@ -143,15 +155,14 @@ bool is_gemv(const ir::Problem& problem, const Machine& machine) {
   return gcrt::is_gemv(tile_of(product_plan(problem, machine).plan));
 }
 
-void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
-  const Product product(problem);
-  const ProductBatch batch(product);
-  const Precision precision = precision_of(problem, writer.machine());
-  warn_of_precision(problem, writer);
+namespace {
+
+/// The rest of a call by gcrt's own tiles, behind the operands.
+void write_tile_call(const ir::Problem& problem, const Product& product, const ProductBatch& batch,
+                     const Plan& plan, Precision precision, CallWriter& writer) {
   const bool makes_rows = !writer.made_rows().empty();
   std::vector<std::string>& headers = writer.call().headers;
   headers.insert(headers.begin(), makes_rows ? "gcrt/cuda/gemv_of_rows.h" : "gcrt/cuda/gemm.h");
-  operands(product, writer, precision);
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1,
                                 batch.grid_axes);
   const std::string split = split_argument(
@@ -171,6 +182,56 @@ void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, Cal
                                                         : "gemm",
                                          precision_argument(precision), tile_name(tile_of(plan)));
   write_body(problem, product, batch, epilogue, kernel, is_dense, split, writer);
+}
+
+const char* tile_name(gcrt::WgmmaTile tile) {
+  switch (tile) {
+    case gcrt::WgmmaTile::k64x64:
+      return "k64x64";
+    case gcrt::WgmmaTile::k64x128:
+      return "k64x128";
+    case gcrt::WgmmaTile::k128x64:
+      return "k128x64";
+    case gcrt::WgmmaTile::k128x128:
+      return "k128x128";
+    case gcrt::WgmmaTile::k128x256:
+      return "k128x256";
+  }
+  GC_CHECK(false);
+}
+
+}  // namespace
+
+void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+  const Product product(problem);
+  const Precision precision = precision_of(problem, writer.machine());
+  warn_of_precision(problem, writer);
+  operands(product, writer, precision);
+  write_tile_call(problem, product, ProductBatch(product), plan, precision, writer);
+}
+
+void write_warpgroup_product(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+  const Product product(problem);
+  const ProductBatch batch(product);
+  const Precision precision = precision_of(problem, writer.machine());
+  warn_of_precision(problem, writer);
+  if (operands(product, writer, precision).alignment < kTensorMapAlignment) {
+    // Where the matrix begins is known only here. The weights are the same.
+    return write_tile_call(problem, product, batch, product_plan(problem, writer.machine()).plan, precision,
+                           writer);
+  }
+  writer.call().headers = {"gcrt/cuda/hopper_gemm.h"};
+  const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1,
+                                batch.grid_axes);
+  const char* const tile = tile_name(static_cast<gcrt::WgmmaTile>(plan.fields.at(0)));
+  const std::int64_t cluster = plan.fields.at(1);
+  writer.call().choice =
+      fmt::format("wgmma {}{}, {}", tile + 1, cluster > 1 ? fmt::format(", clusters of {}", cluster) : "",
+                  facts_of(precision).name);
+  write_body(problem, product, batch, epilogue,
+             fmt::format("gemm_wgmma<{}, WgmmaTile::{}, /*cluster*/ {}>", precision_argument(precision), tile,
+                         cluster),
+             true, "", writer);
 }
 
 void write_library_product(const ir::Problem& problem, CallWriter& writer) {

@@ -24,6 +24,8 @@ bool is_gemv(const ir::Problem& problem, const Machine& machine);
 PlannedCost product_plan(const ir::Problem& problem, const Machine& machine);
 /// The call with gcrt's own tiles.
 void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, CallWriter& writer);
+/// The call with warpgroups of sm_90a; plan {WgmmaTile, blocks of a cluster}.
+void write_warpgroup_product(const ir::Problem& problem, const Plan& plan, CallWriter& writer);
 /// The call by cuBLASLt.
 void write_library_product(const ir::Problem& problem, CallWriter& writer);
 /// Launches of that call.

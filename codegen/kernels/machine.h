@@ -64,6 +64,7 @@ struct Machine {
   int capability = 80;                  // CUDA: 10 * major + minor
   gcrt::DeviceModel gpu = gcrt::device_model(80);
   Precision precision = Precision::kFp32;  // of products of floats
+  bool has_wgmma = false;                  // CUDA: all machine code is that of sm_90a
   bool cublaslt = false;                   // CUDA: products of more than eight rows may be left to cuBLASLt
   bool smallest_scratch = false;           // rather than the fastest
   double weight_price = 0;                 // picoseconds that a byte of extra weights has to save

@@ -76,4 +76,9 @@ NeededOrder needs_dense_rows(const ir::Problem& problem, std::size_t i) {
   return std::vector<int>{};
 }
 
+Refusal refuse_block_weights(const ir::Problem& problem) {
+  return std::get<ir::ProductWork>(problem.work).block > 0 ? Refusal("weights with scales of their own")
+                                                           : std::nullopt;
+}
+
 }  // namespace gcompile

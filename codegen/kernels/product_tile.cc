@@ -71,11 +71,6 @@ void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
 /// Constants have numbers; of what is computed every size may be a formula. Rows are dense wherever they are.
 bool takes_formulas(const ir::Problem& problem) { return problem.operands[0].strides.back() == 1; }
 
-Refusal refuses_weights(const ir::Problem& problem) {
-  return std::get<ir::ProductWork>(problem.work).block > 0 ? Refusal("weights with scales of their own")
-                                                           : std::nullopt;
-}
-
 Refusal refuses_elements(const ir::Problem& problem, const Machine& machine) {
   return refuse_unless_factors(problem, machine, 2, {0});
 }
@@ -104,7 +99,7 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 const KernelFamily& family_product_tile() {
   static const KernelFamily family = {"product.tile",
                                       ir::Kind::kProduct,
-                                      refuses_weights,
+                                      refuse_block_weights,
                                       {{{.refuses = refuses_elements,
                                          .takes_formulas = takes_formulas,
                                          .needs = needs_dense_rows,

@@ -26,7 +26,9 @@ inline unsigned first_from(std::uint32_t mask, unsigned from) {
 }  // namespace
 
 BlockRunner::~BlockRunner() {
-  if (shared_ != nullptr) free_exact(shared_);
+  for (const Block& block : blocks_) {
+    if (block.shared != nullptr) free_exact(block.shared);
+  }
 }
 
 Fiber* BlockRunner::take_fiber() {
@@ -45,9 +47,32 @@ void BlockRunner::make_runnable(unsigned position, std::uint32_t lanes) {
   if (warps_[position].runnable != 0) ready_warps_ |= 1u << position;
 }
 
+// Whether a thread that polled can run now. Copies to shared memory land when nothing else can happen: the
+// oldest first, or in any order.
+bool BlockRunner::wake_pollers() {
+  for (;;) {
+    std::size_t kept = 0;
+    for (Thread* thread : polling_) {
+      if (thread->poll.holds(thread->poll.context)) {
+        make_runnable(thread->position, 1u << (thread->linear % kWarp));
+      } else {
+        polling_[kept++] = thread;
+      }
+    }
+    const bool is_awake = kept != polling_.size();
+    polling_.resize(kept);
+    if (is_awake) return true;
+    bool has_landed = false;
+    for (unsigned rank = 0; rank < cluster_ && !has_landed; ++rank) {
+      has_landed = blocks_[(rank + random(5)) % cluster_].async.land_one(seed_);
+    }
+    if (!has_landed) return false;
+  }
+}
+
 // Stays in a warp as long as one of its lanes can run; the lanes of a warp take turns.
 inline Thread* BlockRunner::choose() {
-  if (ready_warps_ == 0) return nullptr;
+  if (ready_warps_ == 0 && (polling_.empty() || !wake_pollers())) return nullptr;
   position_ = first_from(ready_warps_, position_);
   Warp& warp = warps_[position_];
   const unsigned lane = first_from(warp.runnable, warp.next_lane);
@@ -65,10 +90,18 @@ void BlockRunner::start(Thread& thread, Fiber* fiber) {
   thread.has_awaited = false;
   thread.copies.clear();
   thread.groups.clear();
+  thread.products.clear();
   warps_[position_].unstarted &= ~(1u << (thread.linear % kWarp));
-  current_ = &thread;
-  threadIdx = thread.index;
-  linear_thread = thread.linear;
+  resume(thread, position_);
+}
+
+// The state of the host thread that belongs to the running thread.
+inline void BlockRunner::resume(Thread& self, unsigned position) {
+  position_ = position;
+  current_ = &self;
+  threadIdx = self.index;
+  linear_thread = self.linear;
+  if (cluster_ > 1) blockIdx = blocks_[self.block].index;
 }
 
 // What every fiber does: run threads until none is left that can run here.
@@ -95,13 +128,16 @@ void BlockRunner::finish(Thread& thread) {
   if (launch_->starts_early && !thread.has_awaited) {
     die("a thread of a kernel that may start early has not waited for the grid before it");
   }
+  if (!thread.products.is_empty()) die("a thread returns while products of its warpgroup are under way");
   Warp& warp = warps_[position_];
+  Block& block = blocks_[thread.block];
   thread.fiber = nullptr;
   warp.alive &= ~(1u << (thread.linear % kWarp));
   --live_;
+  --block.live;
   current_ = nullptr;
   if (warp.at_collective != 0 && warp.at_collective == warp.alive) complete_collective(warp, position_, 0);
-  if (at_barrier_ != 0 && at_barrier_ == live_) release_barrier(nullptr, 0);
+  if (block.at_barrier != 0 && block.at_barrier == block.live) release_barrier(thread.block, nullptr, 0);
 }
 
 void BlockRunner::wait(const char* name) {
@@ -117,10 +153,34 @@ void BlockRunner::wait(const char* name) {
   }
   running_fiber_ = target;
   switch_fiber(*self.fiber, *target);
-  position_ = position;
-  current_ = &self;
-  threadIdx = self.index;
-  linear_thread = self.linear;
+  resume(self, position);
+}
+
+void BlockRunner::poll(const char* name, const Poll& condition) {
+  if (condition.holds(condition.context)) return;
+  Thread& self = *current_;
+  self.poll = condition;
+  self.position = position_;
+  polling_.push_back(&self);
+  wait(name);
+}
+
+void BlockRunner::meet(const char* name, Meeting& meeting, unsigned count, void (*function)()) {
+  if (++meeting.arrived == count) {
+    if (function != nullptr) function();
+    meeting.arrived = 0;
+    ++meeting.generation;
+    return;
+  }
+  struct Next {
+    const Meeting* meeting;
+    unsigned long generation;
+  } next = {&meeting, meeting.generation};
+  const auto is_over = [](void* context) {
+    const auto* mine = static_cast<const Next*>(context);
+    return mine->meeting->generation != mine->generation;
+  };
+  poll(name, {is_over, &next});
 }
 
 void BlockRunner::complete_collective(Warp& warp, unsigned position, std::uint32_t running) {
@@ -153,25 +213,27 @@ void BlockRunner::collective(const char* name, void* operands, Collective functi
   }
 }
 
-void BlockRunner::release_barrier(Warp* running_warp, std::uint32_t running) {
+void BlockRunner::release_barrier(unsigned block, Warp* running_warp, std::uint32_t running) {
   for (unsigned position = 0; position < warps_.size(); ++position) {
     Warp& warp = warps_[position];
+    if (threads_[warp.first_thread].block != block) continue;
     const std::uint32_t waiting = warp.at_barrier & ~(&warp == running_warp ? running : 0);
     warp.at_barrier = 0;
     if (waiting != 0) make_runnable(position, waiting);
   }
-  at_barrier_ = 0;
-  barrier_result_ = barrier_sum_;
-  barrier_sum_ = 0;
+  blocks_[block].at_barrier = 0;
+  blocks_[block].barrier_result = blocks_[block].barrier_sum;
+  blocks_[block].barrier_sum = 0;
 }
 
 void BlockRunner::barrier(const char* name, bool condition) {
   Warp& warp = warps_[position_];
   const std::uint32_t lane = 1u << (current_->linear % kWarp);
+  Block& mine = block();
   warp.at_barrier |= lane;
-  barrier_sum_ += condition ? 1 : 0;
-  if (++at_barrier_ == live_) {
-    release_barrier(&warp, lane);
+  mine.barrier_sum += condition ? 1 : 0;
+  if (++mine.at_barrier == mine.live) {
+    release_barrier(current_->block, &warp, lane);
   } else {
     wait(name);
   }
@@ -193,29 +255,51 @@ void BlockRunner::report_deadlock() {
   std::_Exit(1);
 }
 
-void BlockRunner::prepare_shared(std::size_t bytes) {
-  if (bytes != shared_bytes_ || (bytes != 0 && shared_ == nullptr)) {
-    if (shared_ != nullptr) free_exact(shared_);
-    shared_ = bytes == 0 ? nullptr : allocate_exact(bytes, 1024);
-    shared_bytes_ = bytes;
+// `index`: of the block in its grid, x fastest.
+void BlockRunner::prepare_block(Block& block, unsigned index, std::size_t bytes) {
+  const dim3 grid = gridDim;
+  block.index = {index % grid.x, index / grid.x % grid.y, index / grid.x / grid.y};
+  block.live = threads_per_block_;
+  block.at_barrier = 0;
+  block.barrier_sum = 0;
+  if (bytes != block.shared_bytes || (bytes != 0 && block.shared == nullptr)) {
+    if (block.shared != nullptr) free_exact(block.shared);
+    block.shared = bytes == 0 ? nullptr : allocate_exact(bytes, 1024);
+    block.shared_bytes = bytes;
   } else if (bytes != 0) {
-    std::memset(shared_, kPoison, bytes);
+    std::memset(block.shared, kPoison, bytes);
+  }
+  block.async.reset(block.shared, bytes);
+  block.warpgroups = {};
+  block.named_barriers = {};
+  block.cluster = {};
+}
+
+void BlockRunner::prepare_threads(unsigned count) {
+  const unsigned all = count * cluster_;
+  if (threads_.size() == all && threads_per_block_ == count) return;
+  threads_per_block_ = count;
+  threads_.resize(all);
+  for (unsigned i = 0; i < all; ++i) {
+    threads_[i].linear = i % count;
+    threads_[i].block = i / count;
   }
 }
 
 void BlockRunner::prepare(const Launch& launch, unsigned index, std::uint32_t seed) {
-  const dim3 grid = launch.grid;
   const unsigned count = launch.block.x * launch.block.y * launch.block.z;
   launch_ = &launch;
-  blockIdx = {index % grid.x, index / grid.x % grid.y, index / grid.x / grid.y};
+  seed_ = seed;
+  cluster_ = launch.cluster;
   blockDim = launch.block;
-  gridDim = grid;
-  prepare_shared(launch.shared_bytes);
-  if (threads_.size() != count) {
-    threads_.resize(count);
-    for (unsigned i = 0; i < count; ++i) threads_[i].linear = i;
-  }
-  const unsigned warps = (count + kWarp - 1) / kWarp;
+  gridDim = launch.grid;
+  prepare_threads(count);
+  if (blocks_.size() < cluster_) blocks_.resize(cluster_);
+  for (unsigned i = 0; i < cluster_; ++i)
+    prepare_block(blocks_[i], index * cluster_ + i, launch.shared_bytes);
+  blockIdx = blocks_[0].index;
+  const unsigned warps_per_block = (count + kWarp - 1) / kWarp;
+  const unsigned warps = warps_per_block * cluster_;
   warps_.assign(warps, Warp());
   position_of_.resize(warps);
   for (unsigned i = 0; i < warps; ++i) position_of_[i] = i;
@@ -224,28 +308,33 @@ void BlockRunner::prepare(const Launch& launch, unsigned index, std::uint32_t se
   }
   for (unsigned i = 0; i < warps; ++i) {
     Warp& warp = warps_[position_of_[i]];
-    const unsigned lanes = std::min(kWarp, count - i * kWarp);
+    const unsigned first = i % warps_per_block * kWarp;  // in its block
+    const unsigned lanes = std::min(kWarp, count - first);
     warp.alive = lanes == kWarp ? ~0u : (1u << lanes) - 1;
     warp.unstarted = warp.alive;
     warp.runnable = warp.alive;
-    warp.first_thread = i * kWarp;
+    warp.first_thread = i / warps_per_block * count + first;
     warp.next_lane = seed == 0 ? 0 : mix(seed, index * 64 + 32 + i) % kWarp;
   }
   ready_warps_ = warps == 32 ? ~0u : (1u << warps) - 1;
   position_ = 0;
-  live_ = count;
-  at_barrier_ = 0;
-  barrier_sum_ = 0;
+  live_ = count * cluster_;
+  polling_.clear();
 }
 
-void BlockRunner::run_block(const Launch& launch, unsigned index, std::uint32_t seed) {
+void BlockRunner::finish_block(const Block& block) const {
+  if (!end_is_whole(block.shared, block.shared_bytes)) {
+    die("the kernel wrote beyond its %zu bytes of shared memory", block.shared_bytes);
+  }
+  if (block.async.is_under_way()) die("the kernel ended while copies to its shared memory are under way");
+}
+
+void BlockRunner::run_cluster(const Launch& launch, unsigned index, std::uint32_t seed) {
   prepare(launch, index, seed);
   runner = this;
   running_fiber_ = take_fiber();
   switch_fiber(host_, *running_fiber_);
-  if (!end_is_whole(shared_, shared_bytes_)) {
-    die("the kernel wrote beyond its %zu bytes of shared memory", shared_bytes_);
-  }
+  for (unsigned i = 0; i < cluster_; ++i) finish_block(blocks_[i]);
   runner = nullptr;
 }
 

@@ -39,7 +39,7 @@ class Pool {
 
   void run(const Launch& launch, std::uint32_t seed) {
     const std::lock_guard<std::mutex> one_grid(grid_mutex_);
-    const unsigned blocks = launch.grid.x * launch.grid.y * launch.grid.z;
+    const unsigned blocks = launch.grid.x * launch.grid.y * launch.grid.z / launch.cluster;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       launch_ = &launch;
@@ -60,7 +60,7 @@ class Pool {
   void run_blocks(BlockRunner& my, const Launch& launch) {
     const unsigned shift = seed_ == 0 ? 0 : mix(seed_, 77) % blocks_;
     for (unsigned i = next_block_++; i < blocks_; i = next_block_++) {
-      my.run_block(launch, i < blocks_ - shift ? i + shift : i + shift - blocks_, seed_);
+      my.run_cluster(launch, i < blocks_ - shift ? i + shift : i + shift - blocks_, seed_);
     }
   }
   void work(unsigned index) {

@@ -19,11 +19,16 @@ namespace cuda_on_cpu {
 /// What memory holds before a kernel writes it: NaN as any floating type, -1 as an integer.
 constexpr int kPoison = 0xff;
 
+/// The address at which shared memory starts. Kernels are promised a multiple of 128.
+constexpr std::uint32_t kSharedAddress = 1024 + 128;
+
 /// A block of exactly `bytes` bytes, poisoned. Its end is guarded: by AddressSanitizer where that is compiled
 /// in, else by bytes behind it that ends_are_whole() compares.
 unsigned char* allocate_exact(std::size_t bytes, std::size_t alignment);
 void free_exact(unsigned char* memory);
 bool end_is_whole(const unsigned char* memory, std::size_t bytes);
+/// Whether all of it is device memory of one allocation.
+bool is_device_memory(const void* memory, std::size_t bytes);
 
 struct Launch {
   const void* kernel;
@@ -33,7 +38,20 @@ struct Launch {
   std::size_t shared_bytes;
   void* const* arguments;
   bool starts_early = false;  // so that every thread must wait for the grid before
+  unsigned cluster = 1;       // blocks, along x, that run together
 };
+/// What a thread waits for: the condition is asked whenever no thread can run.
+struct Poll {
+  bool (*holds)(void* context);
+  void* context;
+};
+
+/// A place where a number of threads wait for each other.
+struct Meeting {
+  unsigned arrived = 0;
+  unsigned long generation = 0;
+};
+
 /// Runs every block to its end. `launch` is a valid configuration.
 void run_grid(const Launch& launch);
 

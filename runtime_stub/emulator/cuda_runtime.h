@@ -3,7 +3,8 @@
 // on the CPU, to the letter of the programming model and as unkindly as it allows:
 //
 //   - one thread runs until it waits, so whatever a missing barrier should have ordered is not ordered;
-//   - asynchronous copies to shared memory land at the wait that makes them visible, not before;
+//   - asynchronous copies to shared memory land at the wait that makes them visible, not before, and products
+//     of warpgroups are formed at theirs;
 //   - device and shared memory start as 0xFF, blocks of memory have their exact size and guarded ends;
 //   - CUDA_ON_CPU_SEED=n shuffles the order of blocks and warps, CUDA_ON_CPU_THREADS=n sets the host threads.
 //
@@ -22,6 +23,7 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(bytes) alignas(bytes)
+#define __grid_constant__
 
 #define CUDART_VERSION 13000
 
@@ -112,10 +114,24 @@ struct cudaFuncAttributes {
   int ptxVersion;
   int binaryVersion;
 };
-enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+enum cudaLaunchAttributeID {
+  cudaLaunchAttributeClusterDimension = 4,
+  cudaLaunchAttributeProgrammaticStreamSerialization = 6
+};
 union cudaLaunchAttributeValue {
+  struct {
+    unsigned x;
+    unsigned y;
+    unsigned z;
+  } clusterDim;
   int programmaticStreamSerializationAllowed;
 };
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1,
+  cudaDriverEntryPointVersionNotSufficent = 2
+};
+constexpr unsigned long long cudaEnableDefault = 0;
 struct cudaLaunchAttribute {
   cudaLaunchAttributeID id;
   cudaLaunchAttributeValue val;
@@ -156,6 +172,11 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaRuntimeGetVersion(int* version);
+
+/// Knows what emulator/cuda.h declares.
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
+                                             unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult* result = nullptr);
 
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes);
 cudaError_t cudaFree(void* pointer);
@@ -296,6 +317,42 @@ void mma_tf32_by_parts(float* d, float* corrections, const std::uint32_t* a_larg
                        const std::uint32_t* b_small, int rows, int columns);
 void mma_int8(std::int32_t* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns,
               bool a_is_signed, bool b_is_signed);
+
+/// The address of shared memory as instructions have it: no multiple of more than 128 at the start, for no
+/// more is promised.
+std::uint32_t shared_address(const void* pointer);
+
+/// mbarriers, 8 bytes of shared memory each. A phase is complete when all arrivals have come and all expected
+/// bytes have landed. `fence_barrier_init` shows new barriers to copies and to other blocks of the cluster.
+void barrier_init(void* barrier, int arrivals);
+void fence_barrier_init();
+void barrier_arrive(void* barrier);
+void barrier_expect(void* barrier, int bytes);          // and arrives
+void barrier_arrive_in(void* barrier, unsigned block);  // at the same place in a block of the cluster
+void barrier_wait(void* barrier, int parity);           // until the phase of that parity is complete
+/// Copies a box of a tensor to `shared`, in each block of `blocks`, one bit each, and counts its bytes at
+/// `barrier` there. From here on until that phase is complete the target holds NaN. `map`: CUtensorMap of
+/// four axes; at: of the box's first element, innermost first.
+void copy_tensor(void* shared, const void* map, const int (&at)[4], void* barrier, unsigned blocks);
+/// What threads wrote to shared memory before is read by products of warpgroups from here on, not earlier.
+void fence_async_proxy();
+
+unsigned cluster_rank();
+void cluster_barrier();
+/// The barrier `id` (1 to 15) of `threads` threads of the block.
+void named_barrier(int id, int threads);
+/// Registers of a thread from here on, which all threads of a warpgroup state.
+void set_registers(int count, int most);
+
+/// Products of warpgroups: d += a * b over 32 bytes of depth, 64 rows, `columns` columns. `a` null: the
+/// operand of descriptor_a. They are formed at the wait; until then d holds NaN, and registers of a and
+/// shared memory must stay.
+enum class WgmmaType { kF16, kBf16, kTf32 };
+void wgmma(WgmmaType type, int columns, float* d, const std::uint32_t* a, std::uint64_t descriptor_a,
+           std::uint64_t descriptor_b);
+void wgmma_fence();
+void wgmma_commit();
+void wgmma_wait(int groups_left);
 
 /// How a kernel of one signature is called and how large its parameters are.
 struct Signature {

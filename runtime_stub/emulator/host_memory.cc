@@ -100,6 +100,13 @@ void check_ends() {
   }
 }
 
+bool is_device_memory(const void* pointer, std::size_t bytes) {
+  const std::lock_guard<std::mutex> lock(memory().mutex);
+  const auto* found = find(pointer);
+  return found != nullptr && found->second.on_device &&
+         reinterpret_cast<std::uintptr_t>(pointer) - found->first + bytes <= found->second.bytes;
+}
+
 bool copy_is_valid(const void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind) {
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;

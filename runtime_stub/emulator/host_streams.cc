@@ -13,6 +13,11 @@
 
 using namespace cuda_on_cpu;
 
+/// Parameters may have any alignment that the machine knows.
+struct alignas(64) ArgumentBytes {
+  unsigned char bytes[64];
+};
+
 struct CUgraphNode_st {
   enum class Kind { kKernel, kCopy, kFill };
   Kind kind = Kind::kKernel;
@@ -23,7 +28,8 @@ struct CUgraphNode_st {
   dim3 block;
   std::size_t shared_bytes = 0;
   bool starts_early = false;
-  std::vector<std::unique_ptr<unsigned char[]>> arguments;
+  unsigned cluster = 1;
+  std::vector<std::unique_ptr<ArgumentBytes[]>> arguments;
   // Copy and fill.
   void* target = nullptr;
   const void* source = nullptr;
@@ -68,7 +74,7 @@ std::map<const void*, Kernel>& kernels() {
 void keep_arguments(CUgraphNode_st& node, void* const* arguments) {
   node.arguments.clear();
   for (std::size_t i = 0; i < node.signature->count; ++i) {
-    node.arguments.emplace_back(new unsigned char[node.signature->sizes[i]]);
+    node.arguments.emplace_back(new ArgumentBytes[node.signature->sizes[i] / sizeof(ArgumentBytes) + 1]);
     std::memcpy(node.arguments.back().get(), arguments[i], node.signature->sizes[i]);
   }
 }
@@ -91,6 +97,10 @@ cudaError_t check_launch(CUgraphNode_st& node) {
       !within(node.grid, 0x7fffffff, 65535, 65535)) {
     return fail(cudaErrorInvalidConfiguration);
   }
+  if (node.grid.x % node.cluster != 0 ||
+      (node.cluster > 1 && (threads % 32 != 0 || threads * node.cluster > kMostClusterThreads))) {
+    return fail(cudaErrorInvalidConfiguration);
+  }
   return node.shared_bytes > limit ? fail(cudaErrorInvalidValue) : cudaSuccess;
 }
 
@@ -103,7 +113,7 @@ void execute(const CUgraphNode_st& node) {
     std::vector<void*> arguments;
     for (const auto& argument : node.arguments) arguments.push_back(argument.get());
     run_grid({node.kernel, node.signature, node.grid, node.block, node.shared_bytes, arguments.data(),
-              node.starts_early});
+              node.starts_early, node.cluster});
     check_ends();
   }
 }
@@ -136,6 +146,7 @@ std::unique_ptr<CUgraphNode_st> copy_of(const CUgraphNode_st& node) {
   copy->block = node.block;
   copy->shared_bytes = node.shared_bytes;
   copy->starts_early = node.starts_early;
+  copy->cluster = node.cluster;
   copy->target = node.target;
   copy->source = node.source;
   copy->bytes = node.bytes;
@@ -189,7 +200,15 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* ke
   node->block = config->blockDim;
   node->shared_bytes = config->dynamicSmemBytes;
   for (unsigned i = 0; i < config->numAttrs; ++i) {
-    node->starts_early |= config->attrs[i].val.programmaticStreamSerializationAllowed != 0;
+    const cudaLaunchAttribute& attribute = config->attrs[i];
+    if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization) {
+      node->starts_early = attribute.val.programmaticStreamSerializationAllowed != 0;
+    } else if (attribute.id == cudaLaunchAttributeClusterDimension && attribute.val.clusterDim.x >= 1 &&
+               attribute.val.clusterDim.y == 1 && attribute.val.clusterDim.z == 1) {
+      node->cluster = attribute.val.clusterDim.x;
+    } else {
+      return fail(cudaErrorInvalidValue);
+    }
   }
   if (const cudaError_t error = check_launch(*node); error != cudaSuccess) return error;
   keep_arguments(*node, arguments);
@@ -345,7 +364,8 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode
   changed.grid = parameters->gridDim;
   changed.block = parameters->blockDim;
   changed.shared_bytes = parameters->sharedMemBytes;
-  changed.starts_early = mine->starts_early;
+  changed.starts_early = mine->starts_early;  // attributes of the node stay
+  changed.cluster = mine->cluster;
   if (const cudaError_t error = check_launch(changed); error != cudaSuccess) return error;
   keep_arguments(changed, parameters->kernelParams);
   *mine = std::move(changed);

@@ -140,6 +140,30 @@ def check_waits(name, function, most):
     return f"{len(waits)} waits for the grid before, {len(fetches)} fetches, {len(loads)} accesses behind", holds
 
 
+def check_warpgroups(name, function, most):
+    """Products of warpgroups behind copies by tensor maps; the loop waits once for what it has started; no local memory."""
+    texts = [text for label, text, _ in function if text]
+    products, copies = count(texts, "HGMMA"), count(texts, "UTMALDG.4D")
+    shared = count(texts, "UTMALDG.4D.MULTICAST")
+    local = sum(text.startswith(("LDL", "STL")) for text in texts)
+    waits = count(min((loop for loop in loops_of(function) if count(loop, "HGMMA")), key=len, default=[]), "WARPGROUP.DEPBAR")
+    numbers = [int(n) for text in texts for n in re.findall(r"\bR(\d+)\b", text)]
+    registers = max(numbers, default=0) + 1
+    has_cluster = "ELi2E" in name
+    holds = bool(products >= 4 and copies >= 2 and waits == 1 and (shared > 0) == has_cluster and not local)
+    return (f"{products} HGMMA, {copies} UTMALDG of which {shared} to the cluster, {waits} wait in the loop, {local} local "
+            f"accesses, {registers} registers of {most}", holds and registers <= most)
+
+
+# Of sm_90a, in hopper_instances.cu.
+WARPGROUPS = [
+    ("9PrecisionE2ELNS_9WgmmaTileE4ELi2Ef", check_warpgroups, 232),
+    ("9PrecisionE2ELNS_9WgmmaTileE4ELi2ENS_4Half", check_warpgroups, 232),
+    ("9PrecisionE3ELNS_9WgmmaTileE3ELi1ENS_8BFloat16", check_warpgroups, 232),
+    ("9PrecisionE3ELNS_9WgmmaTileE0ELi1Ef", check_warpgroups, 128),
+    ("9PrecisionE1ELNS_9WgmmaTileE1ELi2Ef", check_warpgroups, 168),
+]
+
 # Of sm_90 and later.
 WAITS = [("gemv_kernel", check_waits, 1), ("tile_kernel", check_waits, 1)]
 
@@ -170,11 +194,10 @@ def disassemble(nvcc, nvdisasm, architecture, source, runtime, work):
     return subprocess.run([nvdisasm, "-c", str(cubin)], capture_output=True, text=True, check=True).stdout
 
 
-def check_all(functions, architecture):
+def check_all(functions, architecture, gates):
     """Prints a line for each gate; whether all hold. A gate whose instance is missing fails."""
     is_good = True
-    can_start_early = int(re.sub(r"\D", "", architecture)) >= 90
-    for part, check, bound in GATES + (WAITS if can_start_early else []):
+    for part, check, bound in gates:
         matching = [(name, function) for name, function in functions.items() if part in name]
         for name, function in matching or [(part, [])]:
             text, holds = check(name, function, bound)
@@ -192,14 +215,19 @@ def main():
     if nvdisasm is None:
         print("skipped: no nvdisasm; scripts/install_packages.sh sass brings one")
         return 77
-    source = pathlib.Path(__file__).parent / "sass_instances.cu"
+    here = pathlib.Path(__file__).parent
     is_good = True
     for architecture in ARCHITECTURES:
-        if knows(nvcc, architecture):
-            is_good &= check_all(functions_of(disassemble(nvcc, nvdisasm, architecture, source, runtime, work)),
-                                 architecture)
-        else:
+        if not knows(nvcc, architecture):
             print(f"{architecture}: not known to this nvcc")
+            continue
+        can_start_early = int(re.sub(r"\D", "", architecture)) >= 90
+        sources = {"sass_instances.cu": GATES + (WAITS if can_start_early else [])}
+        if architecture == "sm_90a":
+            sources["hopper_instances.cu"] = WARPGROUPS
+        for name, gates in sources.items():
+            listing = disassemble(nvcc, nvdisasm, architecture, here / name, runtime, work)
+            is_good &= check_all(functions_of(listing), architecture, gates)
     return 0 if is_good else 1
 
 

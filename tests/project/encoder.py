@@ -5,12 +5,24 @@
 """
 
 import json
+import typing
 
 from support import check, equal, run_main
 
-BATCH, ROWS, HEADS, SIZE, INNER, LAYERS = 2, 24, 2, 16, 64, 2
-WIDTH = HEADS * SIZE
 MOST_KERNELS = 7
+
+
+class Sizes(typing.NamedTuple):
+    batch: int = 2
+    rows: int = 24
+    heads: int = 2
+    size: int = 16
+    inner: int = 64
+    layers: int = 2
+
+    @property
+    def width(self):
+        return self.heads * self.size
 
 
 class Numbers:
@@ -27,11 +39,12 @@ class Numbers:
 class Encoder:
     """The model in ONNX text, as exporters write it. `norm_first`: before attention and products, not behind."""
 
-    def __init__(self, norm_first):
+    def __init__(self, norm_first, sizes=Sizes()):
         self.norm_first = norm_first
+        self.sizes = sizes
         self.numbers = Numbers()
-        self.constants = [f"int64[4] split = {{{BATCH}, {ROWS}, {HEADS}, {SIZE}}}",
-                          f"int64[3] merged = {{{BATCH}, {ROWS}, {WIDTH}}}", "float root = {4.0}"]
+        self.constants = [f"int64[4] split = {{{self.sizes.batch}, {self.sizes.rows}, {self.sizes.heads}, {self.sizes.size}}}",
+                          f"int64[3] merged = {{{self.sizes.batch}, {self.sizes.rows}, {self.sizes.width}}}", "float root = {4.0}"]
         self.nodes = []
 
     def constant(self, name, shape):
@@ -48,7 +61,7 @@ class Encoder:
         return name
 
     def norm(self, x, name):
-        scale, bias = self.constant(name + "_s", (WIDTH,)), self.constant(name + "_b", (WIDTH,))
+        scale, bias = self.constant(name + "_s", (self.sizes.width,)), self.constant(name + "_b", (self.sizes.width,))
         self.nodes.append(f"{name} = LayerNormalization<axis = -1>({x}, {scale}, {bias})")
         return name
 
@@ -58,18 +71,18 @@ class Encoder:
         return f"{x}_h"
 
     def attention(self, x, at):
-        q = self.heads(self.linear(x, f"{at}q", WIDTH, WIDTH), [0, 2, 1, 3])
-        k = self.heads(self.linear(x, f"{at}k", WIDTH, WIDTH), [0, 2, 3, 1])
-        v = self.heads(self.linear(x, f"{at}v", WIDTH, WIDTH), [0, 2, 1, 3])
+        q = self.heads(self.linear(x, f"{at}q", self.sizes.width, self.sizes.width), [0, 2, 1, 3])
+        k = self.heads(self.linear(x, f"{at}k", self.sizes.width, self.sizes.width), [0, 2, 3, 1])
+        v = self.heads(self.linear(x, f"{at}v", self.sizes.width, self.sizes.width), [0, 2, 1, 3])
         self.nodes += [f"{at}a = MatMul({q}, {k})", f"{at}d = Div({at}a, root)", f"{at}m = Add({at}d, mask)",
                        f"{at}p = Softmax({at}m)", f"{at}o = MatMul({at}p, {v})",
                        f"{at}t = Transpose<perm = [0, 2, 1, 3]>({at}o)", f"{at}j = Reshape({at}t, merged)"]
-        return self.linear(f"{at}j", f"{at}out", WIDTH, WIDTH)
+        return self.linear(f"{at}j", f"{at}out", self.sizes.width, self.sizes.width)
 
     def products(self, x, at):
-        inner = self.linear(x, f"{at}in", WIDTH, INNER)
+        inner = self.linear(x, f"{at}in", self.sizes.width, self.sizes.inner)
         self.nodes.append(f"{at}g = Gelu({inner})")
-        return self.linear(f"{at}g", f"{at}back", INNER, WIDTH)
+        return self.linear(f"{at}g", f"{at}back", self.sizes.inner, self.sizes.width)
 
     def block(self, x, at, inside):
         if self.norm_first:
@@ -80,13 +93,13 @@ class Encoder:
 
     def text(self):
         x = "x"
-        for layer in range(LAYERS):
+        for layer in range(self.sizes.layers):
             x = self.block(x, f"l{layer}_attention_", self.attention)
             x = self.block(x, f"l{layer}_products_", self.products)
         self.nodes.append(f"y = Identity({x})")
-        shape = f"float[{BATCH}, {ROWS}, {WIDTH}]"
+        shape = f"float[{self.sizes.batch}, {self.sizes.rows}, {self.sizes.width}]"
         return ("<ir_version: 9, opset_import: [\"\" : 20]>\n"
-                f"encoder ({shape} x, float[{BATCH}, 1, 1, {ROWS}] mask) => ({shape} y)\n"
+                f"encoder ({shape} x, float[{self.sizes.batch}, 1, 1, {self.sizes.rows}] mask) => ({shape} y)\n"
                 f"<{', '.join(self.constants)}>\n{{\n" + "\n".join(self.nodes) + "\n}\n")
 
 
@@ -104,8 +117,8 @@ def count(world, target):
         layers = json.loads((dump / "program.json").read_text())["report"]["layers"]
         families = [layer["family"] for layer in layers]
         listed = "\n".join(f"{layer['family']}: {layer['origins']}" for layer in layers)
-        check(len(layers) <= MOST_KERNELS * LAYERS, f"{len(layers)} kernels for {LAYERS} layers:\n{listed}")
-        equal(families.count("attention.flash"), LAYERS, f"attention kernels in\n{listed}")
+        check(len(layers) <= MOST_KERNELS * Sizes().layers, f"{len(layers)} kernels for {Sizes().layers} layers:\n{listed}")
+        equal(families.count("attention.flash"), Sizes().layers, f"attention kernels in\n{listed}")
         equal(families.count("copy"), 0, f"copies in\n{listed}")
 
 

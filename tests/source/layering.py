@@ -45,7 +45,7 @@ HOST_HEADERS = re.compile(r"gcrt/(app/[a-z_]+|npy|thread_pool)\.h")
 LIBRARY_MAY_INCLUDE = {"arm_neon.h", "sys/auxv.h", "cpuid.h", "immintrin.h", "cmath", "cstddef", "cstdint", "cstring", "limits", "type_traits",
                        "utility", "algorithm", "atomic"}
 DEVICE_MAY_INCLUDE = LIBRARY_MAY_INCLUDE | {"cuda_runtime.h"}
-OPT_IN = {("gcrt/cuda/cublaslt.h", "cublasLt.h")}
+OPT_IN = {("gcrt/cuda/hopper.h", "cuda.h"), ("gcrt/cuda/cublaslt.h", "cublasLt.h")}
 
 # Stands for the CUDA runtime where there is no GPU. A process of its own: it knows the machine, but neither the headers
 # that it runs nor the compiler.

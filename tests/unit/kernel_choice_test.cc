@@ -40,6 +40,25 @@ TEST(Choice, TakesTheFastestAndSaysWhyNotOthers) {
   }
 }
 
+TEST(Choice, WarpgroupsTakeManyRowsOnSm90aAlone) {
+  const Tensor b = awkward(ElementType::kFloat32, {64, 32});
+  const auto ranking = [&](std::int64_t rows, Precision precision, bool has_wgmma) {
+    const Tensor a = awkward(ElementType::kFloat32, {rows, 64});
+    ir::Graph graph;
+    const ir::NodeId id = graph.add_node(
+        ir::operator_named("MatMul"), {graph.add_input("a", a.type()), graph.add_constant(b)}, {}, 1, "node");
+    ir::infer_node(graph, id);
+    Machine machine = machine_of_gpu(90, precision, false);
+    machine.has_wgmma = has_wgmma;
+    return rank(problem_of_node(graph), machine, find_family("product.wgmma"));
+  };
+  EXPECT_EQ(ranking(128, Precision::kFp16, true).taken.size(), 1u);
+  EXPECT_EQ(ranking(128, Precision::kTf32, true).taken.size(), 1u);
+  EXPECT_THAT(refusal_of(ranking(127, Precision::kFp16, true), "product.wgmma"), HasSubstr("128 rows"));
+  EXPECT_THAT(refusal_of(ranking(128, Precision::kFp32, true), "product.wgmma"), HasSubstr("fp32"));
+  EXPECT_THAT(refusal_of(ranking(128, Precision::kFp16, false), "product.wgmma"), HasSubstr("--arch"));
+}
+
 TEST(Choice, PackedWeightsAreDecodedOnTheCpu) {
   const Tensor a = awkward(ElementType::kFloat32, {1, 64}), b = awkward(ElementType::kInt8, {64, 32}),
                scales = awkward(ElementType::kFloat32, {2, 32}),

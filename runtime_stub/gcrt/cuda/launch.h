@@ -158,30 +158,49 @@ inline bool waits_for_previous_grid(const void* kernel) {
   return false;
 }
 
-// As cudaLaunchKernel, but blocks may start while those of the kernel before are still at work.
-inline cudaError_t launch_early(const void* kernel, dim3 grid, dim3 block, void** arguments,
-                                std::size_t shared_bytes, Stream stream) {
+// What a launch may ask for beside its grid.
+struct LaunchExtras {
+  bool early = false;    // blocks may start while those of the kernel before are still at work
+  unsigned cluster = 1;  // so many blocks along x run together and reach each other's shared memory
+};
+
+inline cudaError_t launch_with(const LaunchExtras& extras, const void* kernel, dim3 grid, dim3 block,
+                               void** arguments, std::size_t shared_bytes, Stream stream) {
 #if GCRT_HAS_OVERLAP
-  cudaLaunchAttribute early = {};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute attributes[2] = {};
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
-  config.attrs = &early;
-  config.numAttrs = 1;
+  config.attrs = attributes;
+  if (extras.early) {
+    cudaLaunchAttribute& early = attributes[config.numAttrs++];
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (extras.cluster > 1) {
+    cudaLaunchAttribute& cluster = attributes[config.numAttrs++];
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = extras.cluster;
+    cluster.val.clusterDim.y = 1;
+    cluster.val.clusterDim.z = 1;
+  }
   return cudaLaunchKernelExC(&config, kernel, arguments);
 #else
+  if (extras.cluster > 1) return cudaErrorNotSupported;
   return cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, stream);
 #endif
 }
+inline cudaError_t launch_early(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                                std::size_t shared_bytes, Stream stream) {
+  return launch_with({true, 1}, kernel, grid, block, arguments, shared_bytes, stream);
+}
 
 // Starts kernel(arguments...), converted to the kernel's parameter types. A grid without blocks is no work.
-// `early`: in a captured run its blocks may start before the kernel in front has ended.
+// `early` holds in a captured run only.
 template <class... P, class... A>
-void launch_kernel(Queue& queue, bool early, dim3 grid, dim3 block, std::size_t shared_bytes,
+void launch_kernel(Queue& queue, const LaunchExtras& extras, dim3 grid, dim3 block, std::size_t shared_bytes,
                    void (*kernel)(P...), A&&... arguments) {
   static_assert(sizeof...(P) == sizeof...(A), "one argument for each parameter of the kernel");
   if (queue.error != cudaSuccess || grid.x == 0 || grid.y == 0 || grid.z == 0) return;
@@ -217,9 +236,11 @@ void launch_kernel(Queue& queue, bool early, dim3 grid, dim3 block, std::size_t 
     }
     if (shared_bytes > kSharedBytesWithoutAsking) keep_error(queue, allow_shared_memory(function));
     if (queue.error != cudaSuccess) return;
-    const bool overlaps = early && queue.mode == QueueMode::kRecord && waits_for_previous_grid(function);
-    keep_error(queue, overlaps
-                          ? launch_early(function, grid, block, pointers, shared_bytes, queue.stream)
+    const bool overlaps =
+        extras.early && queue.mode == QueueMode::kRecord && waits_for_previous_grid(function);
+    const LaunchExtras asked = {overlaps, extras.cluster};
+    keep_error(queue, overlaps || asked.cluster > 1
+                          ? launch_with(asked, function, grid, block, pointers, shared_bytes, queue.stream)
                           : cudaLaunchKernel(function, grid, block, pointers, shared_bytes, queue.stream));
     if (queue.mode == QueueMode::kRecord) record_step(queue, fingerprint);
   };
@@ -229,14 +250,21 @@ void launch_kernel(Queue& queue, bool early, dim3 grid, dim3 block, std::size_t 
 template <class... P, class... A>
 void launch(Queue& queue, dim3 grid, dim3 block, std::size_t shared_bytes, void (*kernel)(P...),
             A&&... arguments) {
-  launch_kernel(queue, false, grid, block, shared_bytes, kernel, static_cast<A&&>(arguments)...);
+  launch_kernel(queue, {}, grid, block, shared_bytes, kernel, static_cast<A&&>(arguments)...);
 }
 
 // The same of a kernel that calls await_previous_grid().
 template <class... P, class... A>
 void launch_overlapping(Queue& queue, dim3 grid, dim3 block, std::size_t shared_bytes, void (*kernel)(P...),
                         A&&... arguments) {
-  launch_kernel(queue, true, grid, block, shared_bytes, kernel, static_cast<A&&>(arguments)...);
+  launch_kernel(queue, {true, 1}, grid, block, shared_bytes, kernel, static_cast<A&&>(arguments)...);
+}
+
+// The same in clusters of so many blocks along x, of which the grid is a multiple.
+template <class... P, class... A>
+void launch_clusters(Queue& queue, unsigned cluster, dim3 grid, dim3 block, std::size_t shared_bytes,
+                     void (*kernel)(P...), A&&... arguments) {
+  launch_kernel(queue, {true, cluster}, grid, block, shared_bytes, kernel, static_cast<A&&>(arguments)...);
 }
 
 // Work that a library starts on the stream with pointers that no run changes: an update refuses to move it.

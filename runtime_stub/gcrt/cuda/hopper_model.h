@@ -1,0 +1,127 @@
+// Which tile a block of warpgroups computes on sm_90a, and how long a product would take: evaluated when the
+// model is compiled. Needs no CUDA header.
+#pragma once
+
+#include "gcrt/cuda/tile_model.h"
+
+namespace GCRT_NAMESPACE {
+
+// Rows x columns of a block: a warpgroup of consumers for every 64 rows, and one that copies.
+enum class WgmmaTile { k64x64, k64x128, k128x64, k128x128, k128x256 };
+
+// Bytes of the depth in one step of the pipeline: a row of the swizzle.
+constexpr int kWgmmaStepBytes = 128;
+
+struct WgmmaSize {
+  int rows;
+  int columns;
+  int stages;  // of the pipeline
+
+  constexpr int consumers() const { return rows / 64; }
+  constexpr int threads() const { return 128 * (consumers() + 1); }
+};
+
+constexpr WgmmaSize size_of(WgmmaTile tile) {
+  switch (tile) {
+    case WgmmaTile::k64x64:
+      return {64, 64, 6};
+    case WgmmaTile::k64x128:
+      return {64, 128, 5};
+    case WgmmaTile::k128x64:
+      return {128, 64, 5};
+    case WgmmaTile::k128x128:
+      return {128, 128, 4};
+    case WgmmaTile::k128x256:
+      return {128, 256, 3};
+  }
+  return {};
+}
+
+// Elements of the depth in one step. Weights fill the row of 128 bytes; A of floats beside weights of 16 bits
+// fills two.
+constexpr int wgmma_depth(Precision precision) { return kWgmmaStepBytes / weight_bytes(precision); }
+
+// Bytes of one stage; `bytes_of_a`: of an element.
+constexpr int wgmma_stage_bytes(const WgmmaSize& size, Precision precision, int bytes_of_a) {
+  return size.rows * wgmma_depth(precision) * bytes_of_a + size.columns * kWgmmaStepBytes;
+}
+// Elements from one row of a block's sums in shared memory to the next. Lanes of floats of A hold other rows
+// than lanes of sums of a matrix in shared memory: neither order meets in a bank.
+constexpr int wgmma_sum_stride(const WgmmaSize& size, int bytes_of_a) {
+  return size.columns + (bytes_of_a == 4 ? 4 : 8);
+}
+// Of the stages, in which the sums lie in the end, with room for their alignment and for the barriers.
+constexpr int wgmma_shared_bytes(const WgmmaSize& size, Precision precision, int bytes_of_a) {
+  const int stages = size.stages * wgmma_stage_bytes(size, precision, bytes_of_a);
+  const int sums = size.rows * wgmma_sum_stride(size, bytes_of_a) * 4;
+  return (stages > sums ? stages : sums) + 1024 + 16 * size.stages;
+}
+
+struct WgmmaPlan {
+  WgmmaTile tile;
+  int cluster;          // blocks along the rows that share what they read of B: 1 or 2
+  double microseconds;  // predicted
+};
+
+// Multiply-adds of wgmma per clock and multiprocessor, dense: NVIDIA H100 Tensor Core GPU Architecture
+// (2022), table 2: 989.4 TFLOP/s in fp16 and bf16 at 132 multiprocessors and 1830 MHz, half of it in TF32.
+// What is reached of it in long products is 4/5: 763 to 808 TFLOP/s of pranjalssh/fast.cu on an H100.
+constexpr double wgmma_products_per_clock(Precision precision) {
+  constexpr double kPeak = 2048;
+  constexpr double kReached = 0.8;
+  return kPeak * kReached * (precision == Precision::kTf32 ? 0.5 : 1.0);
+}
+
+// Microseconds of one launch. As tile_microseconds(), for blocks of which one fits a multiprocessor: a step
+// is bound by products, by shared memory (128 bytes per clock; copies write it, floats of A are read once, B
+// by every consumer), or by the second-level cache.
+constexpr double wgmma_microseconds(const DeviceModel& device, Precision precision, WgmmaTile tile,
+                                    int cluster, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                                    std::ptrdiff_t depth, std::ptrdiff_t batch, int bytes_of_a) {
+  constexpr double kCacheBytesPerClock = 48;    // per multiprocessor, as in tile_microseconds()
+  constexpr double kSharedBytesPerClock = 128;  // CUDA C++ Programming Guide: 32 banks of 4 bytes
+  constexpr double kStepClocks = 120;           // latency of a step: barrier, fragments, the start of wgmma
+  constexpr double kFillClocks = 600;           // until the first copy has landed
+  const WgmmaSize size = size_of(tile);
+  const double step_depth = wgmma_depth(precision);
+  const double bytes_a = size.rows * step_depth * bytes_of_a;
+  const double bytes_b = size.columns * static_cast<double>(kWgmmaStepBytes);
+  const double products = size.rows * size.columns * step_depth / wgmma_products_per_clock(precision);
+  const double shared = (2 * bytes_a + (1 + size.consumers()) * bytes_b) / kSharedBytesPerClock;
+  const double cache = (bytes_a + bytes_b / cluster) / kCacheBytesPerClock;
+  double step = products;
+  if (step < shared) step = shared;
+  if (step < cache) step = cache;
+  if (step < kStepClocks) step = kStepClocks;
+  const std::ptrdiff_t row_tiles = ceil_div(ceil_div(rows, size.rows), cluster) * cluster;
+  const std::ptrdiff_t blocks = row_tiles * ceil_div(columns, size.columns) * batch;
+  const double rounds = static_cast<double>(ceil_div(blocks, device.multiprocessors));
+  const double steps = static_cast<double>(ceil_div(depth, wgmma_depth(precision)));
+  const double store = size.rows * size.columns * 4.0 / kCacheBytesPerClock;
+  const double clocks = kLaunchClocks + rounds * (kBlockClocks + kFillClocks + steps * step + store);
+  return clocks / device.gigahertz * 1e-3;
+}
+
+// The fastest by that model. Clusters need two tiles of rows.
+constexpr WgmmaPlan plan_wgmma(const DeviceModel& device, Precision precision, std::ptrdiff_t rows,
+                               std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t batch,
+                               int bytes_of_a) {
+  constexpr WgmmaTile kTiles[] = {WgmmaTile::k64x64, WgmmaTile::k64x128, WgmmaTile::k128x64,
+                                  WgmmaTile::k128x128, WgmmaTile::k128x256};
+  WgmmaPlan best{WgmmaTile::k64x64, 1, 0};
+  bool is_first = true;
+  for (const WgmmaTile tile : kTiles) {
+    const WgmmaSize size = size_of(tile);
+    if (wgmma_shared_bytes(size, precision, bytes_of_a) > device.shared_bytes) continue;
+    for (int cluster = 1; cluster <= 2; ++cluster) {
+      if (cluster == 2 && rows <= size.rows) continue;
+      const double time =
+          wgmma_microseconds(device, precision, tile, cluster, rows, columns, depth, batch, bytes_of_a);
+      if (is_first || time < best.microseconds) best = {tile, cluster, time};
+      is_first = false;
+    }
+  }
+  return best;
+}
+
+}  // namespace GCRT_NAMESPACE

@@ -1,0 +1,241 @@
+// Matrix products by warpgroups on the emulator against three plain loops, over sizes around every tile edge.
+#include "cuda_kernel_test.h"
+#include "gcrt/cuda/hopper_gemm.h"
+
+namespace cuda_kernel_test {
+namespace {
+
+std::size_t size(int count) { return static_cast<std::size_t>(count); }
+
+template <class T>
+float value_of(T element) {
+  return load_as_float(Lanes<1>{}, &element);
+}
+template <>
+float value_of(float element) {
+  return element;
+}
+
+// Batch entries outer x inner, of which A or B may lack an axis (0: they share a matrix).
+struct Batch {
+  int outer = 1;
+  int inner = 1;
+  bool a_outer = true, a_inner = true, b_outer = true, b_inner = true;
+};
+
+// How A and B lie: rows with a stride of whole 16 bytes, matrices behind each other.
+template <class TA, class TW>
+struct Operands {
+  int rows, columns, depth, lda, ldb;
+  Batch batch;
+  std::vector<TA> a;
+  std::vector<TW> b;
+
+  Operands(int m, int n, int k, int padding, const Batch& entries)
+      : rows(m), columns(n), depth(k), batch(entries) {
+    const int unit = 16 / static_cast<int>(sizeof(TA));
+    lda = (depth + unit - 1) / unit * unit + padding * unit;
+    ldb = (depth + 15) / 16 * 16;
+    const int matrices = batch.outer * batch.inner;
+    for (const float value : random_values<float>(size(matrices * rows * lda), 1)) {
+      a.push_back(to_weight<TA>(value));
+    }
+    const auto values = random_values<float>(size(matrices * columns * depth), 2);
+    b = pad_rows<TW>(values, matrices * columns, depth, 16);
+  }
+  int index_a(int z) const { return matrix(z, batch.a_outer, batch.a_inner); }
+  int index_b(int z) const { return matrix(z, batch.b_outer, batch.b_inner); }
+  GemmBatch strides() const {
+    const auto step = [](bool has, int matrices, int elements) {
+      return has ? std::ptrdiff_t{matrices} * elements : std::ptrdiff_t{0};
+    };
+    return {batch.outer * batch.inner,
+            batch.inner,
+            step(batch.a_outer, batch.inner, rows * lda),
+            step(batch.a_inner, 1, rows * lda),
+            step(batch.b_outer, batch.inner, columns * ldb),
+            step(batch.b_inner, 1, columns * ldb)};
+  }
+
+ private:
+  int matrix(int z, bool has_outer, bool has_inner) const {
+    return (has_outer ? z / batch.inner * batch.inner : 0) + (has_inner ? z % batch.inner : 0);
+  }
+};
+
+template <class TA, class TW>
+void reference(const Operands<TA, TW>& from, std::vector<double>& sums, std::vector<double>& magnitudes) {
+  for (int z = 0; z < from.batch.outer * from.batch.inner; ++z) {
+    const TA* a = from.a.data() + from.index_a(z) * from.rows * from.lda;
+    const TW* b = from.b.data() + from.index_b(z) * from.columns * from.ldb;
+    for (int m = 0; m < from.rows; ++m) {
+      for (int n = 0; n < from.columns; ++n) {
+        double sum = 0, magnitude = 0;
+        for (int k = 0; k < from.depth; ++k) {
+          const double product =
+              double{value_of(a[m * from.lda + k])} * double{value_of(b[n * from.ldb + k])};
+          sum += product;
+          magnitude += std::fabs(product);
+        }
+        sums.push_back(sum);
+        magnitudes.push_back(magnitude);
+      }
+    }
+  }
+}
+
+template <Precision P, WgmmaTile kTile, int kCluster, class TA, int kLanesTaken = 4>
+void check_product(int rows, int columns, int depth, int padding = 0, const Batch& batch = {}) {
+  SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " x " << depth << " + " << padding << ", "
+                                    << batch.outer << " x " << batch.inner);
+  using Weight = typename WgmmaOf<P>::Weight;
+  const Operands<TA, Weight> from(rows, columns, depth, padding, batch);
+  const DeviceArray<TA> a(from.a);
+  const DeviceArray<Weight> b(from.b);
+  Recorded<float> result(rows, columns, batch.outer * batch.inner);
+  Queue queue;
+  gemm_wgmma<P, kTile, kCluster>(queue, rows, columns, depth, a.data(), from.lda, b.data(), from.ldb,
+                                 from.strides(), result.template epilogue<kLanesTaken>());
+  expect_no_error(queue);
+  std::vector<double> sums, magnitudes;
+  reference(from, sums, magnitudes);
+  // Where A is of the precision already only sums are cut off.
+  const double tolerance = sizeof(TA) == 2 ? 2e-5 : PrecisionOf<P>::kTolerance;
+  result.check(sums, magnitudes, tolerance);
+}
+
+// Every edge of the tile alone, and a depth that is no whole number of steps, boxes or products.
+template <Precision P, WgmmaTile kTile, int kCluster, class TA>
+void check_sizes() {
+  constexpr WgmmaSize kSize = size_of(kTile);
+  constexpr int kDepth = wgmma_depth(P);
+  check_product<P, kTile, kCluster, TA>(kSize.rows, kSize.columns, kDepth);
+  check_product<P, kTile, kCluster, TA>(kSize.rows + 1, kSize.columns + 1, kDepth + 1);
+  check_product<P, kTile, kCluster, TA>(2 * kSize.rows - 1, 7, 3, 1);
+  check_product<P, kTile, kCluster, TA>(5, kSize.columns - 2, kDepth * kSize.stages - 8);
+  check_product<P, kTile, kCluster, TA>(2 * kSize.rows + 9, 33, 2 * kDepth * kSize.stages + 9, 2);
+}
+
+TEST(CudaHopper, FloatsByHalves) { check_sizes<Precision::kFp16, WgmmaTile::k128x128, 1, float>(); }
+TEST(CudaHopper, FloatsByBFloats) { check_sizes<Precision::kBf16, WgmmaTile::k128x64, 1, float>(); }
+TEST(CudaHopper, FloatsByTf32) { check_sizes<Precision::kTf32, WgmmaTile::k64x128, 1, float>(); }
+TEST(CudaHopper, Halves) { check_sizes<Precision::kFp16, WgmmaTile::k64x64, 1, Half>(); }
+TEST(CudaHopper, BFloats) { check_sizes<Precision::kBf16, WgmmaTile::k128x128, 1, BFloat16>(); }
+TEST(CudaHopper, FloatsInClusters) { check_sizes<Precision::kFp16, WgmmaTile::k64x128, 2, float>(); }
+TEST(CudaHopper, HalvesInClusters) { check_sizes<Precision::kFp16, WgmmaTile::k128x64, 2, Half>(); }
+TEST(CudaHopper, Tf32InClusters) { check_sizes<Precision::kTf32, WgmmaTile::k64x64, 2, float>(); }
+TEST(CudaHopper, WidestTile) {
+  check_product<Precision::kFp16, WgmmaTile::k128x256, 2, float>(130, 260, 72);
+  check_product<Precision::kBf16, WgmmaTile::k128x256, 1, BFloat16>(100, 256, 200);
+}
+
+TEST(CudaHopper, FewerLanes) {
+  for (const int columns : {1, 2, 66}) {
+    check_product<Precision::kFp16, WgmmaTile::k64x64, 1, float, 1>(70, columns, 24);
+    check_product<Precision::kFp16, WgmmaTile::k64x64, 1, Half, 2>(70, columns, 24);
+  }
+}
+
+TEST(CudaHopper, Batches) {
+  const auto check = [](const Batch& batch) {
+    check_product<Precision::kFp16, WgmmaTile::k64x64, 1, float>(65, 40, 20, 1, batch);
+    check_product<Precision::kBf16, WgmmaTile::k64x64, 2, BFloat16>(65, 40, 20, 0, batch);
+  };
+  check({3, 1});
+  check({1, 3});
+  check({2, 3});
+  check({2, 3, true, true, false, false});  // one B for all
+  check({2, 3, false, true, true, false});
+  check({2, 3, true, false, false, true});
+}
+
+// What is not finite arrives, and zeros beyond the depth are zeros even beside a NaN that follows in memory.
+TEST(CudaHopper, SpecialValues) {
+  constexpr int kRows = 70, kColumns = 9, kDepth = 36;
+  std::vector<float> a = random_values<float>(size(kRows * (kDepth + 4)), 3);
+  std::vector<float> b = random_values<float>(size(kColumns * kDepth), 4);
+  for (float& value : b) value = 0.5f + std::fabs(value);
+  for (int m = 0; m < kRows; ++m) {
+    for (int i = 0; i < 4; ++i) a[size(m * (kDepth + 4) + kDepth + i)] = bit_cast<float>(0x7fc00000u);
+  }
+  a[size(2 * (kDepth + 4) + 5)] = kInfinity<float>;
+  a[size(3 * (kDepth + 4) + 35)] = -kInfinity<float>;
+  a[size(4 * (kDepth + 4) + 33)] = bit_cast<float>(0x7fffffffu);
+  const DeviceArray<float> a_device(a);
+  const DeviceArray<Half> b_device(pad_rows<Half>(b, kColumns, kDepth, 16));
+  Recorded<float> result(kRows, kColumns);
+  Queue queue;
+  gemm_wgmma<Precision::kFp16, WgmmaTile::k64x64, 1>(queue, kRows, kColumns, kDepth, a_device.data(),
+                                                     kDepth + 4, b_device.data(), 48, GemmBatch{},
+                                                     result.epilogue<4>());
+  expect_no_error(queue);
+  const std::vector<float> y = result.y.read();
+  for (int n = 0; n < kColumns; ++n) {
+    EXPECT_TRUE(std::isfinite(y[size(kColumns + n)]));
+    EXPECT_EQ(y[size(2 * kColumns + n)], kInfinity<float>);
+    EXPECT_EQ(y[size(3 * kColumns + n)], -kInfinity<float>);
+    EXPECT_TRUE(std::isnan(y[size(4 * kColumns + n)]));
+    EXPECT_TRUE(std::isfinite(y[size(69 * kColumns + n)]));
+  }
+}
+
+// Rows that are no multiple of 16 bytes have no map: the call says so and starts nothing.
+TEST(CudaHopper, StridesThatNoMapHas) {
+  const DeviceArray<float> a(random_values<float>(70 * 37, 1));
+  const DeviceArray<Half> b(std::vector<Half>(64 * 48));
+  Recorded<float> result(70, 64);
+  Queue queue;
+  gemm_wgmma<Precision::kFp16, WgmmaTile::k64x64, 1>(queue, 70, 64, 36, a.data(), 37, b.data(), 48,
+                                                     GemmBatch{}, result.epilogue<4>());
+  EXPECT_EQ(queue.error, cudaErrorInvalidValue);
+  EXPECT_EQ(result.calls.read().front(), 0);
+}
+
+// A recorded run follows its operands: maps are encoded anew, and only nodes whose maps differ are changed.
+TEST(CudaHopper, MapsOfARecordedRunFollowTheirOperands) {
+  constexpr int kRows = 130, kColumns = 64, kDepth = 64;
+  const Operands<Half, Half> one(kRows, kColumns, kDepth, 0, {});
+  Operands<Half, Half> other = one;
+  for (Half& element : other.a) element = to_weight<Half>(-2.0f * value_of(element));
+  const DeviceArray<Half> a(one.a), moved(other.a), b(one.b);
+  DeviceArray<float> y(std::vector<float>(size(kRows * kColumns)));
+  Recorded<float> result(kRows, kColumns);
+  GraphStep steps[2];
+  Queue queue;
+  queue.mode = QueueMode::kRecord;
+  queue.steps = steps;
+  queue.capacity = 2;
+  ASSERT_EQ(cudaStreamCreate(&queue.stream), cudaSuccess);
+  cudaGraph_t graph = nullptr;
+  const auto multiply = [&](Queue& to, const Half* from) {
+    gemm_wgmma<Precision::kFp16, WgmmaTile::k64x64, 2>(to, kRows, kColumns, kDepth, from, kDepth, b.data(),
+                                                       kDepth, GemmBatch{}, result.epilogue<4>());
+  };
+  ASSERT_EQ(cudaStreamBeginCapture(queue.stream, cudaStreamCaptureModeRelaxed), cudaSuccess);
+  multiply(queue, a.data());
+  ASSERT_EQ(cudaStreamEndCapture(queue.stream, &graph), cudaSuccess);
+  expect_no_error(queue);
+  Queue update;
+  update.mode = QueueMode::kUpdate;
+  update.steps = steps;
+  update.capacity = queue.count;
+  ASSERT_EQ(cudaGraphInstantiateWithFlags(&update.exec, graph, 0), cudaSuccess);
+  const std::uint64_t recorded = steps[0].fingerprint;
+  multiply(update, a.data());
+  EXPECT_EQ(steps[0].fingerprint, recorded);
+  update.count = 0;
+  multiply(update, moved.data());
+  expect_no_error(update);
+  EXPECT_NE(steps[0].fingerprint, recorded);
+  ASSERT_EQ(cudaGraphLaunch(update.exec, nullptr), cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  std::vector<double> sums, magnitudes;
+  reference(other, sums, magnitudes);
+  result.check(sums, magnitudes, 2e-5);
+  EXPECT_EQ(cudaGraphExecDestroy(update.exec), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(queue.stream), cudaSuccess);
+}
+
+}  // namespace
+}  // namespace cuda_kernel_test
