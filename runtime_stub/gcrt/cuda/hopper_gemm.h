@@ -283,7 +283,7 @@ void wgmma_kernel(GCRT_GRID_CONSTANT TensorMap map_a, GCRT_GRID_CONSTANT TensorM
     float* const parked = reinterpret_cast<float*>(stages.shared);
     park_wgmma_sums<Config>(sums, parked, warpgroup);
     named_barrier<1, Config::kThreads>();
-    finish_tile<Config>(output.at(static_cast<int>(blockIdx.z), 0), parked, grid.rows - row,
+    finish_tile<Config>(output.at(static_cast<int>(blockIdx.z)), parked, grid.rows - row,
                         grid.columns - column, row, column);
   }
   // What the other block of a cluster still says to this one must find it.
