@@ -8,7 +8,7 @@ import subprocess
 
 from families import Model
 from sizes import built, compiled, encoder, image, run_caller
-from support import check, equal, manifest, run_main
+from support import check, contains, equal, manifest, run_main
 
 BOUNDS = ["--dim", "batch=1..3", "--dim", "length=1..19@7"]
 
@@ -100,6 +100,86 @@ def lines():
 
 def case_lines(world):
     verified(world, "lines", lines(), "--dim", "batch=1..3", "--dim", "length=3..40")
+
+
+COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
+
+
+def resized(name, operands, **attributes):
+    named = ", ".join(f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}" for key, value in attributes.items())
+    return f"{name} = Resize<{named}>(x, {operands})"
+
+
+def nearest():
+    """Elements copied by scales, and to the sizes of another image."""
+    model = Model(opset=19)
+    model.inputs = ["float[batch,2,height,width] x", "float[1,1,rows,columns] like"]
+    model.constants = ["float[4] up = {1, 1, 1.5, 2}", "float[4] down = {1, 1, 0.5, 0.75}", "float[0] none = {}",
+                       "float[8] roi = {0, 0, 0.2, -0.1, 1, 1, 0.8, 1.2}", "int64[1] zero = {0}", "int64[1] two = {2}",
+                       "int64[1] four = {4}"]
+    model.nodes = ["shape = Shape(x)", "like_shape = Shape(like)", "head = Slice(shape, zero, two)",
+                   "tail = Slice(like_shape, two, four)", "sizes = Concat<axis = 0>(head, tail)"]
+    for coordinates in COORDINATES:
+        for rounding in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
+            for to in ("none, up", "none, down", "none, none, sizes"):
+                model.nodes.append(resized(f"y{len(model.outputs)}", to, mode="nearest", coordinate_transformation_mode=coordinates,
+                                           nearest_mode=rounding))
+                model.outputs.append(f"float[a,b,c,d] y{len(model.outputs)}")
+    model.nodes.append(resized("crop", "roi, none, sizes", mode="nearest", coordinate_transformation_mode="tf_crop_and_resize",
+                               extrapolation_value=7.5))
+    model.outputs.append("float[a,b,c,d] crop")
+    return model
+
+
+def weighted():
+    """Elements summed, by whole factors and one divided by them."""
+    model = Model(opset=19)
+    model.inputs = ["float[batch,2,height,width] x"]
+    model.constants = ["float[4] up = {1, 1, 2, 3}", "float[4] down = {1, 1, 0.5, 0.25}", "float[4] wide = {1, 1, 1, 4}",
+                       "float[0] none = {}"]
+    def add(scales, **attributes):
+        model.nodes.append(resized(f"y{len(model.outputs)}", f"none, {scales}", **attributes))
+        model.outputs.append(f"float[a,b,c,d] y{len(model.outputs)}")
+    for mode in ("linear", "cubic"):
+        for coordinates in ("half_pixel", "pytorch_half_pixel", "asymmetric"):
+            for scales in ("up", "down", "wide"):
+                add(scales, mode=mode, coordinate_transformation_mode=coordinates)
+        add("down", mode=mode, antialias=1)
+    add("up", mode="linear", coordinate_transformation_mode="half_pixel_symmetric")
+    return model
+
+
+NEAREST_BOUNDS = ["--dim", "batch=1..2", "--dim", "height=1..37", "--dim", "width=1..41", "--dim", "rows=1..50", "--dim",
+                  "columns=1..60"]
+WEIGHTED_BOUNDS = ["--dim", "batch=1..2", "--dim", "height=4..37", "--dim", "width=8..41"]
+
+
+def case_nearest(world):
+    check(any("tensors are right" in line for line in verified(world, "nearest", nearest(), *NEAREST_BOUNDS)), "nothing was tried")
+
+
+def case_weighted(world):
+    check(any("tensors are right" in line for line in verified(world, "weighted", weighted(), *WEIGHTED_BOUNDS)), "nothing was tried")
+
+
+def case_resize_refused(world):
+    """What is not resized at every size, by the node and with the reason."""
+    for attributes, scales, reason in (
+            ({"coordinate_transformation_mode": "align_corners"}, "1, 1, 2, 2", "in mode 'linear' with 'align_corners'"),
+            ({}, "1, 1, 1.5, 1", "in mode 'linear' by other factors than whole numbers and one divided by them"),
+            ({"exclude_outside": 1}, "1, 1, 2, 1", "in mode 'linear' with exclude_outside"),
+            ({"coordinate_transformation_mode": "half_pixel_symmetric"}, "1, 1, 0.5, 1", "a size that leaves a rest"),
+            ({"coordinate_transformation_mode": "pytorch_half_pixel"}, "1, 1, 0.5, 1", "to what may be one element"),
+            ({}, "1, 1, 1.2345, 1", "scaled by fractions of small numbers")):
+        model = Model(opset=19)
+        model.inputs = ["float[1,2,height,width] x"]
+        model.outputs = ["float[a,b,c,d] y"]
+        model.constants = [f"float[4] scales = {{{scales}}}", "float[0] none = {}"]
+        model.nodes = [resized("y", "none, scales", mode="linear", **attributes)]
+        path = world.path("refused.onnxtxt")
+        path.write_text(model.text())
+        done = world.run([world.gcompile, path, "-o", world.path("refused"), "--dim", "height=2..37", "--dim", "width=2..41"], status=1)
+        contains(done.stderr, "Resize 'y': sizes that only a run knows are", reason)
 
 
 def integers():
