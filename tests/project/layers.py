@@ -7,7 +7,7 @@
 import json
 import os
 
-from support import HERE, check, contains, equal, run_main
+from support import HERE, check, contains, equal, layers_of, run_main
 
 
 def program(world, project, source, flags=("-O1",)):
@@ -19,12 +19,11 @@ def program(world, project, source, flags=("-O1",)):
     return target
 
 
-def layers_of(world, model):
-    """Those of the program that the templates saw, as (kernel, multiply-adds)."""
+def calls_of(world, model):
+    """As (kernel, multiply-adds)."""
     dump = world.path("dump")
     world.compile(model, world.path("dumped"), "--name", "plain", "--dump-dir", dump)
-    rows = json.loads((dump / "program.json").read_text())["report"]["time"]["rows"]
-    return [(layer["function"], layer["products"]) for layer in rows]
+    return [(layer["function"], layer["products"]) for layer in layers_of(dump)]
 
 
 def classifier(world):
@@ -35,7 +34,7 @@ def case_every_layer(world):
     """With one thread and with two, as a table and as JSON: all layers in order, with times and bounds."""
     project = world.example("shapes_classifier", "project", "--name", "plain")
     bench = program(world, project, project / "apps" / "bench.cpp")
-    expected = layers_of(world, classifier(world))
+    expected = calls_of(world, classifier(world))
     check(len(expected) >= 4, f"too few layers for a test: {expected}")
     for threads in ("1", "2"):
         found = json.loads(world.run([bench, "--layers", "--json", "--repeat", "3", "--threads", threads]).stdout)
@@ -58,7 +57,7 @@ def case_trace(world):
     """All layers of all runs one after the other, and the pieces of each within it, on the threads that there are."""
     project = world.example("shapes_classifier", "project", "--name", "plain")
     bench = program(world, project, project / "apps" / "bench.cpp")
-    expected = [name for name, _ in layers_of(world, classifier(world))]
+    expected = [name for name, _ in calls_of(world, classifier(world))]
     for threads in (1, 2):
         path = world.path(f"trace_{threads}.json")
         said = world.run([bench, "--trace", path, "--repeat", "3", "--threads", str(threads)]).stdout
@@ -81,7 +80,7 @@ def case_trace(world):
 def case_profile(world):
     """A library with a clock: a product's own runs, with the same results, by CMake and by make."""
     project = world.example("shapes_classifier", "project", "--name", "plain")
-    expected = [name for name, _ in layers_of(world, classifier(world))]
+    expected = [name for name, _ in calls_of(world, classifier(world))]
     world.run(["make", "-C", project, "-j2", "PROFILE=1", "BUILD=profiled", "CXXFLAGS=-O1", "profiled/plain_run"])
     world.run(["cmake", "-S", project, "-B", project / "by_cmake", "-DPLAIN_PROFILE=ON", "-DCMAKE_BUILD_TYPE=Debug"])
     world.run(["cmake", "--build", project / "by_cmake", "--target", "plain_run", "-j2"])
