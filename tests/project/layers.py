@@ -98,6 +98,29 @@ def case_profile(world):
     check({event["tid"] for event in events if event["ph"] == "X"} <= {0, 1, 2} and len(events) > 4 * len(expected), "pieces of threads")
 
 
+def case_profile_of_sizes(world):
+    """One trace for all schedules, and with bounds the layers of the one that there is."""
+    model = world.path("rows.onnxtxt")
+    model.write_text(ROWS.replace("NUMBERS", ", ".join(str(i % 7 - 3) for i in range(48))))
+    for dims, runs in ((("--dim", "rows=3,5"), ("rows=3", "rows=5")), (("--dim", "rows=1..8"), ("rows=3", "rows=8"))):
+        project = world.path(f"sized_{len(dims[1])}")
+        world.compile(model, project, "--name", "plain", *dims)
+        world.run(["make", "-C", project, "-j2", "PROFILE=1", "BUILD=profiled", "CXXFLAGS=-O1", "profiled/plain_run",
+                   "profiled/plain_bench"])
+        world.run(["make", "-C", project, "-j2", "BUILD=plainly", "CXXFLAGS=-O1", "plainly/plain_run"])
+        for size in runs:
+            asked = ["--dim", size, "--random", "1"]
+            done = world.run([project / "profiled" / "plain_run", *asked], cwd=world.folder)
+            equal(done.stdout, world.run([project / "plainly" / "plain_run", *asked]).stdout, f"answer at {size}")
+            events = json.loads(world.path("plain_profile.json").read_text())["traceEvents"]
+            computed = [event["args"]["computes"] for event in events if event["ph"] == "X" and event["tid"] == 0]
+            check(len(computed) >= 2 and "MatMul" in computed[0] and "Softmax" in computed[-1], f"layers at {size}: {computed}")
+        trace = world.path("trace.json")
+        world.run([project / "profiled" / "plain_bench", "--dim", runs[0], "--trace", trace, "--repeat", "2"])
+        events = json.loads(trace.read_text())["traceEvents"]
+        equal(sum(event["ph"] == "X" and event["tid"] == 0 for event in events), 2 * len(computed), "layers of two runs")
+
+
 def case_compare(world):
     """Layers are found again by the nodes that they compute; what has none in the other build is said."""
     project = world.example("shapes_classifier", "project", "--name", "plain")
@@ -191,6 +214,16 @@ branch (bool choose, float[4, 8] x) => (float[4, 8] z)
   y = If (choose) < then_branch = yes () => (float[4, 8] a) { a = Softmax(x) },
                     else_branch = no () => (float[4, 8] b) { b = Exp(x) } >
   z = CumSum(y, axis)
+}
+"""
+
+ROWS = """
+<ir_version: 8, opset_import: ["" : 17]>
+rows (float[rows, 8] x) => (float[rows, 6] y)
+<float[8, 6] w = {NUMBERS}>
+{
+  p = MatMul(x, w)
+  y = Softmax(p)
 }
 """
 
