@@ -354,13 +354,14 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   code.line(epilogue.declaration());
   const JoinedOperand* const joined = writer.joined(1);
   if (joined) {
-    code.line(fmt::format("const AttentionCache<{}> cache = {{/*past, written from, to*/ {}, {}, {},",
-                          kernel_type(writer.type(1).element), out.sizes.as_int(joined->past_rows),
-                          out.sizes.as_int(joined->first_written), out.sizes.as_int(joined->end_written)));
+    code.line(fmt::format("const AttentionCache<{}> cache = {{/*rows of the past*/ {},",
+                          kernel_type(writer.type(1).element), out.sizes.as_int(joined->past_rows)));
     for (const auto& [i, name, end] : {std::tuple(1, "k", ","), std::tuple(2, "v", "};")}) {
-      code.line(fmt::format("    {{{0}_past, {{{1}}}, {0}_joined, {{{2}}}}}{3}", name,
-                            strides(writer.joined(i)->past.strides),
-                            strides(writer.joined(i)->joined.strides), end));
+      const JoinedOperand& rows = *writer.joined(i);
+      code.line(
+          fmt::format("    {{{0}_past, {{{1}}}, {0}_joined, {{{2}}}, /*written from, to*/ {3}, {4}}}{5}",
+                      name, strides(rows.past.strides), strides(rows.joined.strides),
+                      out.sizes.as_int(rows.first_written), out.sizes.as_int(rows.end_written), end));
     }
   }
   code.line(fmt::format("attention<{}, AttentionTile::{}, {}, {}, AttentionMaskKind::{}>(",

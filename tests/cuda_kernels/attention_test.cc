@@ -312,11 +312,13 @@ struct CachedOperand {
   }
 };
 
-// `grows`: the past lies where the joined rows belong.
+// What grows has its past where the joined rows belong.
+enum class Grows { kNone, kBoth, kKeys };
 template <Precision P, AttentionTile kTile, int kHeadSize, int kValueSize, int kParts = 1>
-void check_cached(const AttentionCase& c, int past, bool grows) {
+void check_cached(const AttentionCase& c, int past, Grows grows) {
   SCOPED_TRACE(::testing::Message() << c.queries << " queries, " << past << " of " << c.keys
-                                    << " keys cached, " << kParts << " parts" << (grows ? ", in place" : "")
+                                    << " keys cached, " << kParts << " parts"
+                                    << (grows != Grows::kNone ? ", in place" : "")
                                     << (c.is_causal ? ", causal" : ""));
   AttentionShape s = shape_of(c);
   auto q = random_values<float>(size(c.batch * c.heads * c.queries * c.head_size), 1);
@@ -324,17 +326,21 @@ void check_cached(const AttentionCase& c, int past, bool grows) {
   auto v = random_values<float>(size(c.batch * c.kv_heads * c.keys * c.value_size), 3);
   std::vector<double> expected, bound;
   add_reference(s, q, k, v, {}, expected, bound);
-  const CachedOperand<float> keys(c, past, c.head_size, k, grows), values(c, past, c.value_size, v, grows);
+  const CachedOperand<float> keys(c, past, c.head_size, k, grows != Grows::kNone),
+      values(c, past, c.value_size, v, grows == Grows::kBoth);
   const DeviceArray<float> device_q(q), past_k(keys.past), past_v(values.past), new_k(keys.fresh),
       new_v(values.fresh), joined_k(keys.joined), joined_v(values.joined);
   const auto cached = [&](const CachedOperand<float>& rows, const DeviceArray<float>& apart,
-                          const DeviceArray<float>& joined) {
-    return CachedRows<float>{grows ? joined.data() : apart.data(),
-                             grows ? rows.joined_strides : rows.past_strides, joined.data(),
-                             rows.joined_strides};
+                          const DeviceArray<float>& joined, bool in_place) {
+    return CachedRows<float>{in_place ? joined.data() : apart.data(),
+                             in_place ? rows.joined_strides : rows.past_strides,
+                             joined.data(),
+                             rows.joined_strides,
+                             in_place ? past : 0,
+                             c.keys};
   };
-  const AttentionCache<float> cache{past, grows ? past : 0, c.keys, cached(keys, past_k, joined_k),
-                                    cached(values, past_v, joined_v)};
+  const AttentionCache<float> cache{past, cached(keys, past_k, joined_k, grows != Grows::kNone),
+                                    cached(values, past_v, joined_v, grows == Grows::kBoth)};
   s.k = keys.fresh_strides;
   s.v = values.fresh_strides;
   DeviceArray<float> workspace(size(attention_workspace_size(s, kParts)));
@@ -351,7 +357,7 @@ void check_cached(const AttentionCase& c, int past, bool grows) {
 
 TEST(CudaAttention, Cache) {
   constexpr auto kFp32 = Precision::kFp32;
-  for (const bool grows : {false, true}) {
+  for (const Grows grows : {Grows::kNone, Grows::kBoth, Grows::kKeys}) {
     AttentionCase c = self_attention(4, 129, 64);
     c.queries = 1;
     check_cached<kFp32, AttentionTile::k16ByKeys, 64, 64>(c, 128, grows);

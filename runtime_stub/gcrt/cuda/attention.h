@@ -285,7 +285,7 @@ void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const T
     if constexpr (Cache::kIsThere) {
       if (!writes_cache) return;
       each_of_keys([&](int row, int column, const TK* place) GCRT_LAMBDA_INLINE {
-        if (!cache.writes(key + row)) return;
+        if (!cache.k.writes(key + row)) return;
         store_columns(cache.k.joined_row(b, kv_head, key + row), place, column, s.head_size, copies.joined);
       });
     }
@@ -294,7 +294,7 @@ void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const T
     if constexpr (Cache::kIsThere) {
       if (!writes_cache) return;
       each_of_values([&](int row, int column, const TK* place) GCRT_LAMBDA_INLINE {
-        if (!cache.writes(key + row)) return;
+        if (!cache.v.writes(key + row)) return;
         store_columns(cache.v.joined_row(b, kv_head, key + row), place, column, s.value_size, copies.joined);
       });
     }

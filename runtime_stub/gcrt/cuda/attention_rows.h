@@ -11,31 +11,30 @@
 
 namespace GCRT_NAMESPACE {
 
-// Keys or values beside the new ones, with dense columns.
+// Keys or values beside the new ones, with dense columns. Rows [first_written, end_written) are those that
+// `joined` does not have yet: what grows in place has its past.
 template <class T>
 struct CachedRows {
   const T* past;
   AttentionStrides past_strides;
   T* joined;
   AttentionStrides joined_strides;
+  int first_written;
+  int end_written;
 
   GCRT_DEVICE T* joined_row(int b, int head, int row) const {
     return joined + b * joined_strides.batch + head * joined_strides.head + row * joined_strides.row;
   }
+  GCRT_INLINE bool writes(int row) const { return row >= first_written && row < end_written; }
 };
 
-// Of attention whose operands k and v are new rows alone. Rows [first_written, end_written) are those that
-// `joined` does not have yet: what grows in place has its past.
+// Of attention whose operands k and v are new rows alone.
 template <class T>
 struct AttentionCache {
   static constexpr bool kIsThere = true;
   int past;  // rows in front of the new ones
-  int first_written;
-  int end_written;
   CachedRows<T> k;
   CachedRows<T> v;
-
-  GCRT_INLINE bool writes(int row) const { return row >= first_written && row < end_written; }
 };
 
 // All rows lie in one place, and are nobody else's.
