@@ -10,6 +10,7 @@
 #include "codegen/emit/embedded.h"
 #include "ir/diagnostics.h"
 #include "template/engine.h"
+#include "template/line_breaks.h"
 
 namespace gcompile {
 
@@ -85,7 +86,7 @@ class Emitter {
     render("bench.cpp.j2", "apps/bench.cpp");
     if (!target_.has_device_memory) {
       add_timed_schedules();
-      if (program_.sizes.empty()) render(of_target("profile.cpp.j2"), "apps/profile.cpp");
+      render(of_target("profile.cpp.j2"), "apps/profile.cpp");
     }
     if (!options_.golden.empty()) {
       render("selftest.cpp.j2", "tests/selftest.cpp");
@@ -108,7 +109,10 @@ class Emitter {
   std::string source_path(const std::string& stem) const {
     return fmt::format("src/{}.{}", stem, target_.source_suffix);
   }
-  void render(const std::string& from, const std::string& to) { files_.add(to, engine_.render(from, data_)); }
+  void render(const std::string& from, const std::string& to) { render(from, to, data_); }
+  void render(const std::string& from, const std::string& to, const Json& data) {
+    files_.add(to, with_short_lines(to, engine_.render(from, data)));
+  }
 
   /// NAME of a model of one size, else NAME_batch_4.
   std::string stem_of(std::size_t schedule) const {
@@ -138,7 +142,7 @@ class Emitter {
     }
     render(of_target(fmt::format("sizes.{}.j2", target_.source_suffix)), source_path(program_.name));
     for (std::size_t i = 0; i < sized_schedules(); ++i) {
-      files_.add(source_path(stem_of(i)), engine_.render(schedule, data_of(i)));
+      render(schedule, source_path(stem_of(i)), data_of(i));
     }
   }
 
@@ -154,17 +158,33 @@ class Emitter {
     for (std::size_t i = 0; i < sized_schedules(); ++i) {
       Json data = data_of(i);
       data["is_timed"] = true;
-      files_.add(fmt::format("apps/layers_{}.h", data["label"].get<std::string>()),
-                 engine_.render(schedule, data));
+      render(schedule, fmt::format("apps/layers_{}.h", data["label"].get<std::string>()), data);
     }
     data_["is_timed"] = false;
+    data_["timed_runs"] = timed_runs();
+  }
+
+  /// The functions that run a schedule, and the layers that do so with a clock.
+  Json timed_runs() const {
+    const std::string scope = program_.name + "_app::";
+    if (program_.sizes.empty()) {
+      return Json::array({{{"index", 0}, {"entry", data_["entry"]}, {"layers", scope + "Layers"}}});
+    }
+    Json runs = Json::array();
+    for (const Json& schedule : data_["schedules"]) {
+      const std::string layers = fmt::format("{}{}::Layers", scope, schedule["label"].get<std::string>());
+      runs.push_back({{"index", runs.size()}, {"entry", schedule["entry"]}, {"layers", layers}});
+    }
+    return runs;
   }
 
   void add_build_files() {
-    Json sources = Json::array();
-    sources.push_back(source_path(program_.name));
+    Json schedules = Json::array();
     for (std::size_t i = 0; !has_one_source() && i < sized_schedules(); ++i)
-      sources.push_back(source_path(stem_of(i)));
+      schedules.push_back(source_path(stem_of(i)));
+    Json sources = schedules;
+    sources.insert(sources.begin(), source_path(program_.name));
+    data_["schedule_sources"] = has_one_source() ? sources : std::move(schedules);
     for (const KernelFile& file : split_kernels(program_, options_.kernels_per_file)) {
       sources.push_back(source_path(file.stem));
     }
@@ -223,7 +243,7 @@ class Emitter {
   void add_kernels() {
     for (const Json& file : data_["kernel_files"]) {
       const Json data = {{"name", data_["name"]}, {"tool_version", data_["tool_version"]}, {"file", file}};
-      files_.add(source_path(file["stem"].get<std::string>()), engine_.render("kernels.cpp.j2", data));
+      render("kernels.cpp.j2", source_path(file["stem"].get<std::string>()), data);
     }
   }
 
