@@ -4,9 +4,11 @@
     ranges.py --gcompile GCOMPILE [CASE...]
 """
 
+import re
 import subprocess
 
-from families import Model
+from families import (FORCED, FORCED_BYTES, FORCED_IMAGES, FORCED_WINDOWS, Model, byte_images, byte_windows, images, rounds,
+                      windows)
 from sizes import built, compiled, encoder, image, run_caller
 from support import check, contains, equal, manifest, run_main
 
@@ -180,6 +182,64 @@ def case_resize_refused(world):
         path.write_text(model.text())
         done = world.run([world.gcompile, path, "-o", world.path("refused"), "--dim", "height=2..37", "--dim", "width=2..41"], status=1)
         contains(done.stderr, "Resize 'y': sizes that only a run knows are", reason)
+
+
+def opened(model, inputs):
+    """The model over images whose sizes are symbols: its inputs, and outputs of any size."""
+    model.inputs = inputs
+    model.outputs = [re.sub(r"\d+", "any", text.split("]")[0].split("[")[1]).join((text.split("[")[0] + "[", "]" + text.split("]")[1]))
+                     for text in model.outputs]
+    return model
+
+
+IMAGES = ["--dim", "batch=1..3", "--dim", "height=7..21@9", "--dim", "width=3..40@30"]
+
+
+def forced(world, name, model, bounds, families, threads=1):
+    """Each family once, at the corners and between them; all serve formulas."""
+    for i, options in enumerate(rounds(families)):
+        lines = verified(world, f"{name}_{i}", model, *bounds, *options, "--threads", str(threads + i))
+        check(any("tensors are right" in line for line in lines), f"{options}: {lines}")
+
+
+def case_windows(world):
+    """Convolutions of 3x3 windows and of few channels, by Winograd's algorithm, dot products and tiles."""
+    model = opened(windows(), ["float[batch,17,height,width] x", "float[batch,5,height,width] s", "float[batch,1,height,width] n",
+                               "float[batch,5,height,1] t", "float[batch,1,length] r"])
+    # Of three tiles of 4x4 behind each other the errors add up to the tolerance.
+    families = {**FORCED_WINDOWS, "one": ["conv.dot", "conv.winograd2", "conv.direct", "conv.loops"]}
+    forced(world, "windows", model, [*IMAGES, "--dim", "length=20..90"], families)
+
+
+def case_byte_windows(world):
+    """The same of bytes; and frames, whose weights one run would want together and another apart: plain loops take them."""
+    model = opened(byte_windows(), ["uint8[batch,18,height,width] x", "int8[batch,6,height,width] s", "int8[1,1,length,1] t"])
+    model.integers("v", "int8", (18, 1, 3, 3), -128, 127)
+    model.nodes.append("thin = ConvInteger<group = 18, pads = [1, 1, 1, 1], strides = [1, 2]>(x, v, x_zero)")
+    model.outputs.append("int32[a,b,c,d] thin")
+    bounds = [*IMAGES, "--dim", "length=300..900"]
+    forced(world, "bytes", model, bounds, {**FORCED_BYTES, "thin": ["conv.depthwise_integer", "conv.loops"]})
+    path = world.path("bytes_0.onnxtxt")
+    contains(world.compile(path, world.path("tall"), *bounds, "--explain", "tall"), "conv.integer: does not take it: sizes that only")
+
+
+def case_transposed(world):
+    floats = opened(images(), ["float[batch,6,height,width] x"])
+    floats.nodes, floats.outputs = floats.nodes[3:4], floats.outputs[2:3]
+    forced(world, "floats", floats, IMAGES, {"up": FORCED["up"]})
+    model = opened(byte_images(), ["uint8[batch,18,height,width] x", "int8[batch,12,height,width] s"])
+    forced(world, "transposed", model, IMAGES, FORCED_IMAGES)
+
+
+def case_arena(world):
+    """Winograd's scratch is that of the largest sizes alone, whatever is typical."""
+    model = opened(windows(), ["float[1,17,height,width] x", "float[1,5,3,3] s", "float[1,1,6,33] n", "float[2,5,30,1] t",
+                               "float[2,1,90] r"])
+    forced = ["--kernel", "first=conv.winograd4", "--kernel", "second=conv.winograd2", "--kernel", "deep=conv.winograd4"]
+    alone = compiled(world, "alone", model, "--dim", "height=80", "--dim", "width=90", *forced)
+    for typical in (2, 40, 80):
+        out = compiled(world, f"typical_{typical}", model, "--dim", f"height=2..80@{typical}", "--dim", "width=1..90", *forced)
+        equal(manifest(out, "net")["arena_bytes"], manifest(alone, "net")["arena_bytes"], f"arena with {typical} typical")
 
 
 def integers():
