@@ -53,6 +53,8 @@ void add_told_sizes(Json& out, const Program& program) {
   const bool is_told = finds_sizes && !told.empty();
   out["finds_sizes"] = finds_sizes;
   out["is_told_sizes"] = is_told;
+  out["no_sizes"] = fmt::format("{}", fmt::join(std::vector<int>(program.sizes.size(), -1), ", "));
+  out["has_found_sizes"] = !found.empty();
   out["told_sizes"] = std::move(told);
   out["found_sizes"] = std::move(found);
   // Within lists of parameters and arguments.
