@@ -85,7 +85,7 @@ class Emitter {
     render("bench.cpp.j2", "apps/bench.cpp");
     if (!target_.has_device_memory) {
       add_timed_schedules();
-      if (program_.sizes.empty()) render(of_target("profile.cpp.j2"), "apps/profile.cpp");
+      render(of_target("profile.cpp.j2"), "apps/profile.cpp");
     }
     if (!options_.golden.empty()) {
       render("selftest.cpp.j2", "tests/selftest.cpp");
@@ -158,13 +158,30 @@ class Emitter {
                  engine_.render(schedule, data));
     }
     data_["is_timed"] = false;
+    data_["timed_runs"] = timed_runs();
+  }
+
+  /// The functions that run a schedule, and the layers that do so with a clock.
+  Json timed_runs() const {
+    const std::string scope = program_.name + "_app::";
+    if (program_.sizes.empty()) {
+      return Json::array({{{"index", 0}, {"entry", data_["entry"]}, {"layers", scope + "Layers"}}});
+    }
+    Json runs = Json::array();
+    for (const Json& schedule : data_["schedules"]) {
+      const std::string layers = fmt::format("{}{}::Layers", scope, schedule["label"].get<std::string>());
+      runs.push_back({{"index", runs.size()}, {"entry", schedule["entry"]}, {"layers", layers}});
+    }
+    return runs;
   }
 
   void add_build_files() {
-    Json sources = Json::array();
-    sources.push_back(source_path(program_.name));
+    Json schedules = Json::array();
     for (std::size_t i = 0; !has_one_source() && i < sized_schedules(); ++i)
-      sources.push_back(source_path(stem_of(i)));
+      schedules.push_back(source_path(stem_of(i)));
+    Json sources = schedules;
+    sources.insert(sources.begin(), source_path(program_.name));
+    data_["schedule_sources"] = has_one_source() ? sources : std::move(schedules);
     for (const KernelFile& file : split_kernels(program_, options_.kernels_per_file)) {
       sources.push_back(source_path(file.stem));
     }

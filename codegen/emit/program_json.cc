@@ -233,6 +233,11 @@ Json size_conditions(const Program& program) {
   return out;
 }
 
+/// Without copies: those of a schedule may be large.
+void move_members(Json& into, Json from) {
+  for (auto& [name, value] : from.items()) into[name] = std::move(value);
+}
+
 /// Each by itself, and at the top the largest: what is said of tensors is said of them at most.
 void add_schedules(Json& out, const Program& program) {
   out["has_sizes"] = !program.sizes.empty();
@@ -258,7 +263,7 @@ void add_schedules(Json& out, const Program& program) {
   }
   out["schedules"] = Json::array();
   if (program.sizes.empty()) {
-    out.update(schedule_json(program, program.schedules.back()));
+    move_members(out, schedule_json(program, program.schedules.back()));
     return;
   }
   Json schedules = Json::array();

@@ -5,6 +5,7 @@
 
 #include "codegen/report/quantities.h"
 #include "codegen/report/report_parts.h"
+#include "ir/interrupt.h"
 
 namespace gcompile {
 
@@ -105,6 +106,7 @@ Json graph_part(const Schedule& schedule) {
   Json rows = Json::array();
   std::int64_t groups = 0, saved_by_all = 0;
   for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
+    ir::poll_interrupt();
     const Layer& layer = schedule.layers[i];
     std::vector<std::size_t> places;
     for (const std::string& node : layer.nodes) {

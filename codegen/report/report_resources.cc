@@ -8,6 +8,7 @@
 #include "codegen/report/memory_map_svg.h"
 #include "codegen/report/quantities.h"
 #include "codegen/report/report_parts.h"
+#include "ir/interrupt.h"
 
 namespace gcompile {
 
@@ -70,6 +71,7 @@ Json memory_part(const Schedule& schedule) {
   for (const std::size_t i : at_peak) out["peak"].push_back(buffer_row(schedule, i, live));
   out["buffers"] = Json::array();
   for (std::size_t i = 0; i < buffers.size(); ++i) {
+    ir::poll_interrupt();
     out["buffers"].push_back(buffer_row(schedule, i, schedule.arena_bytes));
   }
   out["count"] = counted(static_cast<std::int64_t>(buffers.size()), "buffer");
@@ -82,6 +84,7 @@ Json flash_part(const Program& program) {
   std::vector<Tile> tiles;
   out["rows"] = Json::array();
   for (const Offset& weight : program.weight_offsets) {
+    ir::poll_interrupt();
     tiles.push_back({weight.what, human_bytes(weight.bytes), weight.bytes});
     out["rows"].push_back({{"constant", weight.name},
                            {"what", weight.what},
@@ -109,6 +112,7 @@ Json time_part(const Program& program, const Schedule& schedule) {
   out["rows"] = Json::array();
   std::vector<Bar> bars;
   for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
+    ir::poll_interrupt();
     const Layer& layer = schedule.layers[i];
     const double microseconds = static_cast<double>(layer.picoseconds) / 1e6;
     const std::int64_t bytes = layer.bytes_read + layer.bytes_written;

@@ -4,10 +4,9 @@
     encoder.py --gcompile GCOMPILE [CASE...]
 """
 
-import json
 import typing
 
-from support import check, equal, run_main
+from support import check, equal, layers_of, run_main
 
 MOST_KERNELS = 7
 
@@ -114,7 +113,7 @@ def count(world, target):
         model = write_model(world, norm_first)
         dump = world.path(f"dump_{target}_{model.stem}")
         world.compile(model, world.path(f"{target}_{model.stem}"), "--target", target, "--dump-dir", dump)
-        layers = json.loads((dump / "program.json").read_text())["report"]["layers"]
+        layers = layers_of(dump)
         families = [layer["family"] for layer in layers]
         listed = "\n".join(f"{layer['family']}: {layer['origins']}" for layer in layers)
         check(len(layers) <= MOST_KERNELS * Sizes().layers, f"{len(layers)} kernels for {Sizes().layers} layers:\n{listed}")

@@ -4,13 +4,12 @@
     large_models.py --gcompile GCOMPILE [CASE...]
 """
 
-import json
 import os
 import re
 import sys
 
 from cuda import nvcc
-from support import ROOT, Skip, check, contains, equal, flags, run_main
+from support import ROOT, Skip, check, contains, equal, flags, layers_of, run_main
 
 sys.path.insert(0, str(ROOT / "tests" / "bench"))
 
@@ -104,7 +103,7 @@ def launches_of(world, name):
                       "--dump-dir", dump)
     finally:
         model.unlink()
-    layers = json.loads((dump / "program.json").read_text())["report"]["time"]["rows"]
+    layers = layers_of(dump)
     return sum(layer["launches"] for layer in layers), "\n".join(
         f"{layer['launches']} {layer['function']}: {layer['origins']}" for layer in layers)
 
@@ -161,7 +160,7 @@ def case_kernels(world):
         for target in ("cpp", "cuda"):
             dump = world.path(f"dump_{name}_{target}")
             world.compile(model, world.path(f"{name}_{target}"), "--target", target, "--dim", "batch=1", "--dump-dir", dump)
-            layers = json.loads((dump / "program.json").read_text())["report"]["time"]["rows"]
+            layers = layers_of(dump)
             listed = "\n".join(f"{layer['family']}: {layer['origins']}" for layer in layers)
             of_layer, others = MOST_KERNELS[name]
             of_layer += TO_SPARE_MEMORY.get((name, target), 0)

@@ -7,7 +7,7 @@
 import json
 import os
 
-from support import HERE, check, contains, equal, run_main
+from support import HERE, check, contains, equal, layers_of, run_main
 
 
 def program(world, project, source, flags=("-O1",)):
@@ -19,12 +19,11 @@ def program(world, project, source, flags=("-O1",)):
     return target
 
 
-def layers_of(world, model):
-    """Those of the program that the templates saw, as (kernel, multiply-adds)."""
+def calls_of(world, model):
+    """As (kernel, multiply-adds)."""
     dump = world.path("dump")
     world.compile(model, world.path("dumped"), "--name", "plain", "--dump-dir", dump)
-    rows = json.loads((dump / "program.json").read_text())["report"]["time"]["rows"]
-    return [(layer["function"], layer["products"]) for layer in rows]
+    return [(layer["function"], layer["products"]) for layer in layers_of(dump)]
 
 
 def classifier(world):
@@ -35,7 +34,7 @@ def case_every_layer(world):
     """With one thread and with two, as a table and as JSON: all layers in order, with times and bounds."""
     project = world.example("shapes_classifier", "project", "--name", "plain")
     bench = program(world, project, project / "apps" / "bench.cpp")
-    expected = layers_of(world, classifier(world))
+    expected = calls_of(world, classifier(world))
     check(len(expected) >= 4, f"too few layers for a test: {expected}")
     for threads in ("1", "2"):
         found = json.loads(world.run([bench, "--layers", "--json", "--repeat", "3", "--threads", threads]).stdout)
@@ -58,7 +57,7 @@ def case_trace(world):
     """All layers of all runs one after the other, and the pieces of each within it, on the threads that there are."""
     project = world.example("shapes_classifier", "project", "--name", "plain")
     bench = program(world, project, project / "apps" / "bench.cpp")
-    expected = [name for name, _ in layers_of(world, classifier(world))]
+    expected = [name for name, _ in calls_of(world, classifier(world))]
     for threads in (1, 2):
         path = world.path(f"trace_{threads}.json")
         said = world.run([bench, "--trace", path, "--repeat", "3", "--threads", str(threads)]).stdout
@@ -81,7 +80,7 @@ def case_trace(world):
 def case_profile(world):
     """A library with a clock: a product's own runs, with the same results, by CMake and by make."""
     project = world.example("shapes_classifier", "project", "--name", "plain")
-    expected = [name for name, _ in layers_of(world, classifier(world))]
+    expected = [name for name, _ in calls_of(world, classifier(world))]
     world.run(["make", "-C", project, "-j2", "PROFILE=1", "BUILD=profiled", "CXXFLAGS=-O1", "profiled/plain_run"])
     world.run(["cmake", "-S", project, "-B", project / "by_cmake", "-DPLAIN_PROFILE=ON", "-DCMAKE_BUILD_TYPE=Debug"])
     world.run(["cmake", "--build", project / "by_cmake", "--target", "plain_run", "-j2"])
@@ -97,6 +96,29 @@ def case_profile(world):
     done = world.run([built, "--random", "1", "--threads", "2", "--repeat", "3"], cwd=world.folder)
     events = json.loads(world.path("plain_profile.json").read_text())["traceEvents"]
     check({event["tid"] for event in events if event["ph"] == "X"} <= {0, 1, 2} and len(events) > 4 * len(expected), "pieces of threads")
+
+
+def case_profile_of_sizes(world):
+    """One trace for all schedules, and with bounds the layers of the one that there is."""
+    model = world.path("rows.onnxtxt")
+    model.write_text(ROWS.replace("NUMBERS", ", ".join(str(i % 7 - 3) for i in range(48))))
+    for dims, runs in ((("--dim", "rows=3,5"), ("rows=3", "rows=5")), (("--dim", "rows=1..8"), ("rows=3", "rows=8"))):
+        project = world.path(f"sized_{len(dims[1])}")
+        world.compile(model, project, "--name", "plain", *dims)
+        world.run(["make", "-C", project, "-j2", "PROFILE=1", "BUILD=profiled", "CXXFLAGS=-O1", "profiled/plain_run",
+                   "profiled/plain_bench"])
+        world.run(["make", "-C", project, "-j2", "BUILD=plainly", "CXXFLAGS=-O1", "plainly/plain_run"])
+        for size in runs:
+            asked = ["--dim", size, "--random", "1"]
+            done = world.run([project / "profiled" / "plain_run", *asked], cwd=world.folder)
+            equal(done.stdout, world.run([project / "plainly" / "plain_run", *asked]).stdout, f"answer at {size}")
+            events = json.loads(world.path("plain_profile.json").read_text())["traceEvents"]
+            computed = [event["args"]["computes"] for event in events if event["ph"] == "X" and event["tid"] == 0]
+            check(len(computed) >= 2 and "MatMul" in computed[0] and "Softmax" in computed[-1], f"layers at {size}: {computed}")
+        trace = world.path("trace.json")
+        world.run([project / "profiled" / "plain_bench", "--dim", runs[0], "--trace", trace, "--repeat", "2"])
+        events = json.loads(trace.read_text())["traceEvents"]
+        equal(sum(event["ph"] == "X" and event["tid"] == 0 for event in events), 2 * len(computed), "layers of two runs")
 
 
 def case_compare(world):
@@ -192,6 +214,16 @@ branch (bool choose, float[4, 8] x) => (float[4, 8] z)
   y = If (choose) < then_branch = yes () => (float[4, 8] a) { a = Softmax(x) },
                     else_branch = no () => (float[4, 8] b) { b = Exp(x) } >
   z = CumSum(y, axis)
+}
+"""
+
+ROWS = """
+<ir_version: 8, opset_import: ["" : 17]>
+rows (float[rows, 8] x) => (float[rows, 6] y)
+<float[8, 6] w = {NUMBERS}>
+{
+  p = MatMul(x, w)
+  y = Softmax(p)
 }
 """
 

@@ -197,6 +197,12 @@ def manifest(project, name):
     return json.loads((pathlib.Path(project) / "meta" / f"{name}.json").read_text(encoding="utf-8"))
 
 
+def layers_of(dump):
+    """Of the program that the templates saw, by --dump-dir: what the report says of each call, in order."""
+    report = json.loads((pathlib.Path(dump) / "program.json").read_text(encoding="utf-8"))["report"]
+    return [{**of_graph, **of_time} for of_graph, of_time in zip(report["graph"]["rows"], report["time"]["rows"])]
+
+
 def tree(folder):
     """Every file below a folder by relative path: mode bits and bytes."""
     folder = pathlib.Path(folder)

@@ -144,7 +144,7 @@ def case_floats_of_levels(world):
         readme = (projects[precision] / "README.md").read_text()
         equal("with AMX" in readme, precision != "bf16x6", f"README speaks of fewer bits than float32 with {precision}")
         text = (projects[precision] / "src" / "plain_kernels.cpp").read_text()
-        equal(len(re.findall(rf"using Tile = InBfloat16<{ {'bf16': 1, 'bf16x3': 3, 'bf16x6': 6}[precision] }, ", text)), 5,
+        equal(len(re.findall(rf"using Tile = InBfloat16<{ {'bf16': 1, 'bf16x3': 3, 'bf16x6': 6}[precision] },\s", text)), 5,
               f"kernels with --precision {precision}")
         if precision == "bf16":
             equal(outputs(world, projects[precision], "others", "x86-64-v3"), found, "outputs of a level without tiles")

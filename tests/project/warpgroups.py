@@ -4,10 +4,8 @@
     warpgroups.py --gcompile GCOMPILE [CASE...]
 """
 
-import json
-
 from encoder import Encoder, Sizes
-from support import check, contains, equal, run_main
+from support import check, contains, equal, layers_of, run_main
 
 FAMILY = "product.wgmma"
 # 144 rows of 80 columns: no size is a multiple of a tile.
@@ -41,8 +39,7 @@ def families(world, model, *flags):
     """Of the layers."""
     dump = world.path("dump")
     world.compile(model, world.path("out"), "--force", "--target", "cuda", "--dump-dir", dump, *flags)
-    layers = json.loads((dump / "program.json").read_text())["report"]["layers"]
-    return [layer["family"] for layer in layers]
+    return [layer["family"] for layer in layers_of(dump)]
 
 
 def verify(world, precision):

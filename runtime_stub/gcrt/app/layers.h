@@ -26,21 +26,23 @@ struct Layer {
 // Times of the layers, run by run.
 class LayerClock {
  public:
+  // Keeps them.
   LayerClock(std::size_t layers, int runs) : times_(layers) {
     for (std::vector<double>& times : times_) times.reserve(static_cast<std::size_t>(runs));
   }
+  // Tells them to `trace`, which knows layer 0 as `first_layer`.
+  explicit LayerClock(Trace* trace, std::size_t first_layer = 0) : trace_(trace), first_layer_(first_layer) {}
+
   void begin() { last_ = Clock::now(); }
   void end(std::size_t layer) {
     const Clock::time_point now = Clock::now();
     if (trace_ != nullptr) {
-      trace_->end(layer, last_, now);
+      trace_->end(first_layer_ + layer, last_, now);
     } else {
       times_[layer].push_back(std::chrono::duration<double, std::milli>(now - last_).count());
     }
     last_ = now;
   }
-  // Instead of keeping times.
-  void tell(Trace* trace) { trace_ = trace; }
   // Milliseconds; empty: of a branch that no run took.
   std::vector<double>& of(std::size_t layer) { return times_[layer]; }
 
@@ -49,6 +51,7 @@ class LayerClock {
   std::vector<std::vector<double>> times_;
   Clock::time_point last_;
   Trace* trace_ = nullptr;
+  std::size_t first_layer_ = 0;
 };
 
 // What the machine does at most, with the threads that the model has. Measured.
@@ -150,10 +153,10 @@ inline void print_rows_as_json(const std::vector<LayerRow>& rows) {
   }
 }
 
-// A run of L, the layers of a model, of which the trace learns when each ran, on which threads.
-template <class L, class Memory, class Inputs, class Outputs>
-auto run_traced(const Memory* memory, const Inputs* inputs, const Outputs* outputs, LayerClock* clock,
-                Trace* trace) {
+// A run of L, the layers of a model, with a clock that tells `trace`; the trace learns also which threads ran
+// what. `arguments`: of L::run(), between memory and clock.
+template <class L, class Memory, class... Arguments>
+auto run_traced(Trace* trace, LayerClock* clock, const Memory* memory, Arguments... arguments) {
   Memory traced = *memory;
   std::remove_const_t<std::remove_pointer_t<decltype(traced.threads)>> threads{};
   if (memory->threads != nullptr) {
@@ -162,7 +165,7 @@ auto run_traced(const Memory* memory, const Inputs* inputs, const Outputs* outpu
     threads.parallel_for = &Trace::parallel_for;
     traced.threads = &threads;
   }
-  return L::run(&traced, inputs, outputs, clock);
+  return L::run(&traced, arguments..., clock);
 }
 
 // False: the file cannot be written.
@@ -180,14 +183,12 @@ struct LayerProfile {
   template <class Model>
   void trace(const Model& model, Tensors* tensors, int repeat, const std::string& path) const {
     const std::vector<Layer> layers = L::all();
-    LayerClock clock(layers.size(), repeat);
     const Threads pool = model.threads();
     Trace trace(&pool);
-    clock.tell(&trace);
+    LayerClock clock(&trace);
     for (int i = 0; i < repeat; ++i) {
-      model.run_with(tensors, [&](auto memory, auto inputs, auto outputs) {
-        return run_traced<L>(memory, inputs, outputs, &clock, &trace);
-      });
+      model.run_with(tensors,
+                     [&](auto... arguments) { return run_traced<L>(&trace, &clock, arguments...); });
     }
     if (!write_trace(trace, layers, path)) fail("cannot write " + path);
     std::printf("%s: %d run%s of %zu layers; ui.perfetto.dev opens it\n", path.c_str(), repeat,

@@ -9,16 +9,17 @@
 
 namespace GCRT_NAMESPACE {
 
-// Of L, the layers of a model. Runs of several threads take turns, so that their pieces can be told apart.
-template <class L>
+// Of all schedules of a model. Runs of several threads take turns, so that their pieces can be told apart.
 class Profile {
  public:
-  // `variable`: of the environment, the path of the file; `usual`: where it is not set.
-  Profile(const char* variable, const char* usual)
-      : path_(std::getenv(variable) != nullptr ? std::getenv(variable) : usual),
-        layers_(L::all()),
-        clock_(layers_.size(), 0) {
-    clock_.tell(&trace_);
+  // `variable`: of the environment, the path of the file; `usual`: where it is not set. The layers of each
+  // schedule.
+  Profile(const char* variable, const char* usual, const std::vector<std::vector<Layer>>& schedules)
+      : path_(std::getenv(variable) != nullptr ? std::getenv(variable) : usual) {
+    for (const std::vector<Layer>& layers : schedules) {
+      first_layers_.push_back(layers_.size());
+      layers_.insert(layers_.end(), layers.begin(), layers.end());
+    }
   }
   ~Profile() {
     if (trace_.events() == 0) return;
@@ -32,8 +33,9 @@ class Profile {
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
 
-  template <class Memory, class Inputs, class Outputs>
-  auto run(const Memory* memory, const Inputs* inputs, const Outputs* outputs) {
+  // The layers L of one of the schedules, which take `arguments` behind the memory.
+  template <class L, class Memory, class... Arguments>
+  auto run(std::size_t schedule, const Memory* memory, Arguments... arguments) {
     const std::lock_guard<std::mutex> lock(mutex_);
     Threads pool{};
     if (memory->threads != nullptr) {
@@ -41,21 +43,23 @@ class Profile {
     }
     trace_.take(&pool);
     if (trace_.events() >= kMostEvents) {
-      LayerClock forgotten(layers_.size(), 0);
-      return L::run(memory, inputs, outputs, &forgotten);
+      Trace forgotten;
+      LayerClock clock(&forgotten);
+      return L::run(memory, arguments..., &clock);
     }
     ++runs_;
-    return run_traced<L>(memory, inputs, outputs, &clock_, &trace_);
+    LayerClock clock(&trace_, first_layers_[schedule]);
+    return run_traced<L>(&trace_, &clock, memory, arguments...);
   }
 
  private:
   static constexpr std::size_t kMostEvents = 1000000;  // what comes later is not noted
 
   const std::string path_;
-  const std::vector<Layer> layers_;
+  std::vector<Layer> layers_;
+  std::vector<std::size_t> first_layers_;
   std::mutex mutex_;
   Trace trace_;
-  LayerClock clock_;
   int runs_ = 0;
 };
 
