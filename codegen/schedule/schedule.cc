@@ -55,8 +55,7 @@ Storage Scheduler::scratch(std::int64_t bytes, const char* name) {
 /// Inputs, outputs and states are not: weights pass through between two runs.
 bool Scheduler::stays_in_cache(const StorageBuffer& buffer) const {
   const bool is_of_the_caller = buffer.space != Space::kArena || buffer.port >= 0;
-  return !is_of_the_caller && 2 * buffer.bytes <= std::int64_t{machine().gpu.cache_megabytes}
-                                                                  << 20;
+  return !is_of_the_caller && 2 * buffer.bytes <= std::int64_t{machine().gpu.cache_megabytes} << 20;
 }
 
 LoweredStep Scheduler::made_step(KernelCall call, std::vector<ir::Origin> origins, std::string comment,

@@ -4,6 +4,7 @@
     large_models.py --gcompile GCOMPILE [CASE...]
 """
 
+import json
 import os
 import re
 import sys

@@ -359,4 +359,5 @@ TEST(PredictedTime, KernelsOfOlderDevicesWaitForTheOneBefore) {
   EXPECT_EQ(predicted_time(call, hopper, {}).launch, gcrt::kGraphGap - gcrt::kOverlap);
 }
 
+}  // namespace
 }  // namespace gcompile

@@ -150,7 +150,7 @@ constexpr OperandBytes weighted(Precision precision) {
 
 // One step of a pipeline of copies: a barrier, fragments (ldmatrix, 33 clocks) and two products that wait for
 // each other (mma, 33 clocks, [hopper]), with their addresses.
-constexpr double kStepClocks = 180;
+constexpr double kTileStepClocks = 180;
 
 // Of one launch that computes `batch` products of `rows` x `depth` by `depth` x `columns`. Work is spread
 // over the multiprocessors in whole blocks; a multiprocessor forms products while shared memory feeds them,
@@ -182,7 +182,7 @@ constexpr KernelTime tile_time(const DeviceModel& device, Precision precision, T
       device, real(blocks) * steps * step_bytes + 4 * real(rows * columns * batch), blocks);
   time.math = clocks_to_microseconds(device, turns * steps * (products > shared ? products : shared));
   time.latency =
-      clocks_to_microseconds(device, rounds * steps * (copies > kStepClocks ? copies : kStepClocks)) +
+      clocks_to_microseconds(device, rounds * steps * (copies > kTileStepClocks ? copies : kTileStepClocks)) +
       (rounds - 1) * time.fill;
   if (splits > 1) {
     // Every block writes its part, and the last one of a tile reads them all by itself.
