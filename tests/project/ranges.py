@@ -7,8 +7,8 @@
 import re
 import subprocess
 
-from families import (FORCED, FORCED_BYTES, FORCED_IMAGES, FORCED_WINDOWS, Model, byte_images, byte_windows, images, rounds,
-                      windows)
+from families import (FORCED, FORCED_BYTES, FORCED_IMAGES, FORCED_PACKED, FORCED_PRODUCTS, FORCED_WINDOWS, Model, byte_images,
+                      byte_products, byte_windows, images, packed, rounded, rounds, windows)
 from sizes import built, compiled, encoder, image, run_caller
 from support import check, contains, equal, manifest, run_main
 
@@ -256,6 +256,25 @@ def integers():
                    "sums = MatMulInteger(r, w, r_zero, w_zero)", "real = Cast<to = 1>(sums)", "scaled = Mul(real, r_step)",
                    "z = Mul(scaled, w_step)"]
     return model
+
+
+def case_byte_products(world):
+    """Products of bytes by constants and by what a run computes, of any rows, columns and depth."""
+    model = opened(byte_products(), ["uint8[batch,3,rows,19] a", "int8[3,19,columns] b", "int8[batch,1,rows,19] c",
+                                     "uint8[1,19,columns] d", "uint8[1,rows,4,6] q", "uint8[1,columns,4,6] k", "float[rows,11] f",
+                                     "int8[11,3] g", "uint8 run_zero"])
+    bounds = ["--dim", "batch=1..3", "--dim", "rows=1..40@9", "--dim", "columns=1..50"]
+    forced(world, "products", model, bounds, {node: families for node, families in FORCED_PRODUCTS.items() if node != "scores"})
+
+
+def case_packed_weights(world):
+    """Weights that are decoded in registers, of one row as of many, also where the rows are rounded to int8."""
+    model = opened(packed(), ["float[batch,rows,70] row", "float[batch,rows,70] many", "float[rows,70] few", "float[rows,61] side"])
+    bounds = ["--dim", "batch=1..2", "--dim", "rows=1..30@1"]
+    forced(world, "packed", model, bounds, FORCED_PACKED)
+    forced(world, "many", model, ["--dim", "batch=2", "--dim", "rows=5..30"], {"bytes": ["product.decode"]})
+    model = opened(rounded(), ["float[batch,rows,70] row", "float[rows,70] many", "float[batch,rows,96] wide"])
+    forced(world, "rounded", model, bounds, {node: ["product.decode_integer"] for node in ("nibbles", "bytes", "crumbs")})
 
 
 def case_integers(world):
