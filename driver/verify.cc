@@ -84,7 +84,8 @@ class Verifier {
   Answer run() {
     check_early(options_, terminal_);
     if (!options_.keep.empty()) claim_folder(options_.keep);
-    if (!options_.choices.empty() && !options_.layers) {
+    const bool has_sizes = !options_.choices.empty() || !options_.import.bindings.ranges.empty();
+    if (has_sizes && !options_.layers) {
       verify_project(options_, options_.data.empty() ? Cases() : read_test_cases(options_.data, options_));
     } else if (options_.data.empty()) {
       // Kernels are judged in a program of their own for each choice of sizes.
@@ -102,6 +103,7 @@ class Verifier {
       for (const std::string& shapes : order) {
         Options options = options_;
         options.choices.clear();
+        options.import.bindings.ranges.clear();
         bind_shapes(options, groups[shapes].front());
         verify_project(options, std::move(groups[shapes]));
       }
@@ -160,26 +162,26 @@ class Verifier {
     }
   }
 
-  /// At the corners of the bounds and at sizes between them.
+  /// Each case at the sizes of its inputs; without cases, at the corners of the bounds and at sizes between
+  /// them.
   void verify_ranges(const Options& options, const Compilation& compilation, const Cases& cases,
                      const std::string& runner, const std::string& folder) {
-    if (!cases.empty()) {
-      throw ir::CompileError(ir::ExitCode::kUsage, "--data takes sizes as numbers",
-                             "give each dimension one with --dim NAME=SIZE");
-    }
     const Program& program = compilation.program;
     int number = 0;
-    for (const std::vector<std::int64_t>& sizes : sizes_to_try(program, options_.seed)) {
+    const auto verify_at = [&](const std::vector<std::int64_t>& sizes, const TestCase* given) {
       const ir::Graph graph = bound_graph(options, sizes);
       const Running running{program, program.schedules.front(), sizes, Reference(graph), runner};
-      std::string text;
-      for (std::size_t i = 0; i < sizes.size(); ++i) {
-        text += fmt::format("{}{}={}", i > 0 ? ", " : "", ir::printable(program.sizes[i].name), sizes[i]);
-      }
-      TestCase test = random_case(graph, number);
-      test.name += fmt::format(" ({})", text);
+      TestCase test = given ? *given : random_case(graph, number);
+      test.name += fmt::format(" ({})", sizes_text(program, sizes));
       terminal_.stage(5, 5, "run", test.name);
       verify_case(running, test, fmt::format("{}/case_{}", folder, number++));
+    };
+    for (const TestCase& test : cases) {
+      verify_at(sizes_of_case(program, *compilation.sizes, test), &test);
+    }
+    if (!cases.empty()) return;
+    for (const std::vector<std::int64_t>& sizes : sizes_to_try(program, options_.seed)) {
+      verify_at(sizes, nullptr);
     }
   }
 

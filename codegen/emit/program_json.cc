@@ -11,6 +11,7 @@
 #include "codegen/emit/schedule_json.h"
 #include "codegen/emit/schedule_tables_json.h"
 #include "codegen/emit/size_text.h"
+#include "codegen/emit/told_sizes_json.h"
 #include "codegen/report/report_json.h"
 #include "gcrt/cuda/run_plan.h"
 #include "ir/diagnostics.h"
@@ -379,6 +380,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["quantised"] = options.quantised;
   add_packed_weights(out, program);
   add_schedules(out, program);
+  add_told_sizes(out, program);
   out["stack_bytes"] = stack_bytes(runtime_headers(program.headers));
   out["statuses"] = statuses_json(program.name, {info_of(program.target).has_device_memory,
                                                  !program.sizes.empty(), !program.held_sizes.empty()});

@@ -7,8 +7,8 @@
 
 namespace gcompile {
 
-/// "64 * sizes->batch * sizes->seq". Symbol i is program.sizes[i]. Of sizes that the bounds in force do not
-/// keep above zero inside divisions, an OperatorError.
-std::string size_text(const Program& program, ir::Dim size);
+/// "64 * sizes->batch * sizes->seq". Symbol i is program.sizes[i]; `sizes`: what their fields are of. Of
+/// sizes that the bounds in force do not keep above zero inside divisions, an OperatorError.
+std::string size_text(const Program& program, ir::Dim size, const std::string& sizes = "sizes->");
 
 }  // namespace gcompile

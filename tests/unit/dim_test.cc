@@ -7,6 +7,7 @@
 
 #include "ir/operator.h"
 #include "ir/sizes.h"
+#include "ir/solve_sizes.h"
 
 namespace gcompile::ir {
 namespace {
@@ -246,6 +247,38 @@ TEST(SizesTest, WhatCannotBeSolvedIsCheckedOnly) {
   EXPECT_EQ(sizes.resolved(a), a);
   EXPECT_EQ(sizes.checks().size(), 1u);
   EXPECT_FALSE(sizes.assume_equal(a * 2, b * 2 + 1));
+}
+
+TEST(SolveSymbols, OneAfterTheOther) {
+  Sizes sizes;
+  for (const char* name : {"a", "b", "c"}) sizes.add_symbol({name, {1, 9}, 1, 1});
+  const SizesScope scope(&sizes);
+  const Dim a = Dim::symbol(0), b = Dim::symbol(1), c = Dim::symbol(2);
+  const std::vector<Dim> forms = {7, a * (b + c), a * b * 4 + a, a * 3};
+  const SolvedSymbols found = solve_symbols(forms, 3);
+  EXPECT_TRUE(found.open.empty());
+  ASSERT_EQ(found.solved.size(), 3u);
+  const std::vector<std::string> expected = {"a = (form 3 - 0) / 3", "b = (form 2 - a) / 4 x a",
+                                             "c = (form 1 - a x b) / a"};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const SolvedSymbol& each = found.solved[i];
+    EXPECT_EQ(fmt::format("{} = (form {} - {}) / {}", text(Dim::symbol(each.symbol)), each.form,
+                          text(each.rest), text(each.factor)),
+              expected[i]);
+  }
+}
+
+TEST(SolveSymbols, WhatFormsDoNotTellIsOpen) {
+  Sizes sizes;
+  for (const char* name : {"a", "b", "c"}) sizes.add_symbol({name, {1, 9}, 1, 1});
+  const SizesScope scope(&sizes);
+  const Dim a = Dim::symbol(0), b = Dim::symbol(1), c = Dim::symbol(2);
+  const auto open = [&](std::vector<Dim> forms) { return solve_symbols(forms, 3).open; };
+  EXPECT_EQ(open({a * b, b * c}), std::vector<int>({0}));
+  EXPECT_EQ(open({a * b, b * b, c}), std::vector<int>({0}));        // a square tells nothing
+  EXPECT_EQ(open({floor_div(a, 2), b, c}), std::vector<int>({0}));  // nor does a quotient
+  EXPECT_EQ(open({a, b, 9 - c}), std::vector<int>({2}));            // nor what shrinks
+  EXPECT_EQ(open({}), std::vector<int>({0, 1, 2}));
 }
 
 }  // namespace

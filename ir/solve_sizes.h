@@ -1,0 +1,28 @@
+#pragma once
+// Which symbols the values of forms tell: how tensors say at what sizes they are.
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "ir/dim.h"
+
+namespace gcompile::ir {
+
+/// A symbol that the value of a form tells: (value - rest) / factor.
+struct SolvedSymbol {
+  int symbol = 0;
+  std::size_t form = 0;
+  Dim factor, rest;  // of symbols that are open or stand before it; no factor is negative
+};
+
+struct SolvedSymbols {
+  std::vector<int> open;  // that somebody has to tell, ascending
+  std::vector<SolvedSymbol> solved;
+};
+
+/// Of the symbols 0 to count - 1. Each is taken from the first form in which it is the only unknown and that
+/// grows with it evenly; where there is no such form, the first unknown symbol is open.
+SolvedSymbols solve_symbols(std::span<const Dim> forms, int count);
+
+}  // namespace gcompile::ir
