@@ -23,7 +23,8 @@ struct LoweredStep {
   std::string comment, result;
   std::string trap;
   std::int64_t bytes_read = 0, bytes_written = 0;
-  std::int64_t weight_bytes = 0;  // among those read
+  std::int64_t weight_bytes = 0;   // among those read
+  std::int64_t scratch_bytes = 0;  // among those written
   std::vector<LoweredStep> then_steps, else_steps;
   // kStrips: the kernels, in their order, and the buffers of all parts.
   std::vector<LoweredStep> strip_steps;
@@ -88,6 +89,7 @@ class Scheduler {
   void copy_outputs(Scope& scope, const std::vector<Storage>& outputs);
   void emit(Scope& scope, KernelCall call, std::vector<ir::Origin> origins, std::string comment,
             std::string result);
+  bool stays_in_cache(const StorageBuffer& buffer) const;
   LoweredStep made_step(KernelCall call, std::vector<ir::Origin> origins, std::string comment,
                         std::string result);
   Storage scratch(std::int64_t bytes, const char* name);
