@@ -10,6 +10,7 @@
 #include "codegen/emit/embedded.h"
 #include "ir/diagnostics.h"
 #include "template/engine.h"
+#include "template/line_breaks.h"
 
 namespace gcompile {
 
@@ -108,7 +109,10 @@ class Emitter {
   std::string source_path(const std::string& stem) const {
     return fmt::format("src/{}.{}", stem, target_.source_suffix);
   }
-  void render(const std::string& from, const std::string& to) { files_.add(to, engine_.render(from, data_)); }
+  void render(const std::string& from, const std::string& to) { render(from, to, data_); }
+  void render(const std::string& from, const std::string& to, const Json& data) {
+    files_.add(to, with_short_lines(to, engine_.render(from, data)));
+  }
 
   /// NAME of a model of one size, else NAME_batch_4.
   std::string stem_of(std::size_t schedule) const {
@@ -138,7 +142,7 @@ class Emitter {
     }
     render(of_target(fmt::format("sizes.{}.j2", target_.source_suffix)), source_path(program_.name));
     for (std::size_t i = 0; i < sized_schedules(); ++i) {
-      files_.add(source_path(stem_of(i)), engine_.render(schedule, data_of(i)));
+      render(schedule, source_path(stem_of(i)), data_of(i));
     }
   }
 
@@ -154,8 +158,7 @@ class Emitter {
     for (std::size_t i = 0; i < sized_schedules(); ++i) {
       Json data = data_of(i);
       data["is_timed"] = true;
-      files_.add(fmt::format("apps/layers_{}.h", data["label"].get<std::string>()),
-                 engine_.render(schedule, data));
+      render(schedule, fmt::format("apps/layers_{}.h", data["label"].get<std::string>()), data);
     }
     data_["is_timed"] = false;
     data_["timed_runs"] = timed_runs();
@@ -240,7 +243,7 @@ class Emitter {
   void add_kernels() {
     for (const Json& file : data_["kernel_files"]) {
       const Json data = {{"name", data_["name"]}, {"tool_version", data_["tool_version"]}, {"file", file}};
-      files_.add(source_path(file["stem"].get<std::string>()), engine_.render("kernels.cpp.j2", data));
+      render("kernels.cpp.j2", source_path(file["stem"].get<std::string>()), data);
     }
   }
 

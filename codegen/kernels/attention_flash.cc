@@ -286,6 +286,18 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   return {only};
 }
 
+/// Adds the parameters for keys or values, and returns the strides of those that `name` points to: of all, or
+/// of the new ones beside a cache.
+Shape keys_or_values(CallWriter& writer, int i, const std::string& name) {
+  const JoinedOperand* const joined = writer.joined(i);
+  if (!joined) return writer.operand(i, name).strides;
+  const Shape& all = writer.type(i).shape;
+  writer.rows_of(i, joined->fresh, all[all.size() - 2] - joined->past_rows, false, name);
+  writer.rows_of(i, joined->past, joined->past_rows, false, name + "_past");
+  writer.rows_of(i, joined->joined, joined->end_written - joined->first_written, true, name + "_joined");
+  return joined->fresh.strides;
+}
+
 void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const auto& shape = std::get<ir::AttentionWork>(problem.work);
   const HeadAxes axes(shape.heads);
@@ -304,8 +316,8 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
     return text;
   };
   const KernelTensor q = writer.operand(0, "q");
-  const KernelTensor k = writer.operand(1, "k");
-  const KernelTensor v = writer.operand(2, "v");
+  const std::string of_k = strides(keys_or_values(writer, 1, "k"));
+  const std::string of_v = strides(keys_or_values(writer, 2, "v"));
   std::string mask = "AttentionMask{}";
   const char* kind = "kNone";
   if (shape.has_mask) {
@@ -337,14 +349,27 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
                   "empty*/ {}, {}, {},",
                   queries, keys, sizes.head_size, sizes.value_size, literal_of(shape.scale), shape.causal,
                   shape.past, shape.zero_if_empty));
-  const std::string of_q = strides(q.strides), of_k = strides(k.strides), of_v = strides(v.strides);
-  code.line(fmt::format("    /*strides of q, k, v*/ {{{}}}, {{{}}}, {{{}}}}};", of_q, of_k, of_v));
+  code.line(
+      fmt::format("    /*strides of q, k, v*/ {{{}}}, {{{}}}, {{{}}}}};", strides(q.strides), of_k, of_v));
   code.line(epilogue.declaration());
+  const JoinedOperand* const joined = writer.joined(1);
+  if (joined) {
+    code.line(fmt::format("const AttentionCache<{}> cache = {{/*rows of the past*/ {},",
+                          kernel_type(writer.type(1).element), out.sizes.as_int(joined->past_rows)));
+    for (const auto& [i, name, end] : {std::tuple(1, "k", ","), std::tuple(2, "v", "};")}) {
+      const JoinedOperand& rows = *writer.joined(i);
+      code.line(
+          fmt::format("    {{{0}_past, {{{1}}}, {0}_joined, {{{2}}}, /*written from, to*/ {3}, {4}}}{5}",
+                      name, strides(rows.past.strides), strides(rows.joined.strides),
+                      out.sizes.as_int(rows.first_written), out.sizes.as_int(rows.end_written), end));
+    }
+  }
   code.line(fmt::format("attention<{}, AttentionTile::{}, {}, {}, AttentionMaskKind::{}>(",
                         precision_argument(precision), tile_name(tile),
                         gcrt::attention_padded(sizes.head_size), gcrt::attention_padded(sizes.value_size),
                         kind));
-  code.line(fmt::format("    queue, shape, q, k, v, {}, {}, epilogue);", mask, split));
+  code.line(
+      fmt::format("    queue, shape, q, k, v, {}, {}, epilogue{});", mask, split, joined ? ", cache" : ""));
   out.body = code.text();
 }
 
@@ -365,7 +390,8 @@ const KernelFamily& family_attention_flash() {
                                          .needs = needs,
                                          .fields = tile_fields(),
                                          .plans = cuda_plans,
-                                         .call = cuda_call}}}};
+                                         .call = cuda_call,
+                                         .joins_operands = true}}}};
   return family;
 }
 

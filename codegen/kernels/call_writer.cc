@@ -79,9 +79,25 @@ bool CallWriter::wants_result(int i) const {
 }
 
 KernelTensor CallWriter::stored(ValueId id, bool writes, const std::string& parameter) {
-  const ir::TensorType& type = view_.graph().value(id).type;
+  return placed(home_(id), view_.graph().value(id).type, writes, parameter);
+}
+
+const JoinedOperand* CallWriter::joined(int i) const {
+  const auto at = joined_.find(i);
+  return at == joined_.end() ? nullptr : &at->second;
+}
+
+void CallWriter::rows_of(int i, const Storage& place, ir::Dim rows, bool writes,
+                         const std::string& parameter) {
+  ir::TensorType part = type(i);
+  part.shape[part.shape.size() - 2] = rows;
+  placed(place, part, writes, parameter);
+}
+
+KernelTensor CallWriter::placed(const Storage& place, const ir::TensorType& type, bool writes,
+                                const std::string& parameter) {
   CallArgument argument;
-  argument.storage = home_(id);
+  argument.storage = place;
   argument.bytes = ir::highest(type.bytes());
   argument.element = type.element;
   argument.c_type = kernel_type(type.element);

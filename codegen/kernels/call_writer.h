@@ -2,6 +2,7 @@
 // Makes the call of one kernel: what families write with, and the loops that no family is asked for.
 
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,16 @@ namespace gcompile {
 
 /// Where a value lies. Constants have no home.
 using HomeOf = std::function<const Storage&(ir::ValueId)>;
+
+/// An operand, a matrix of rows, of which the first lie in one place and the others in another. The kernel
+/// reads them there, and writes those that the joined value does not have yet. Strides are along the
+/// operand's own axes.
+struct JoinedOperand {
+  Storage past, fresh, joined;
+  ir::Dim past_rows;
+  ir::Dim first_written, end_written;  // among the rows of `joined`
+};
+using JoinedOperands = std::map<int, JoinedOperand>;  // by their places among the operands
 
 class CallWriter {
  public:
@@ -58,6 +69,13 @@ class CallWriter {
   /// "gemm_4_rows{r0, r1}" of those loops; empty: operand 0 lies in memory.
   const Text& made_rows() const { return made_rows_; }
 
+  /// CUDA: these operands lie in two places each, and are written joined.
+  void join(JoinedOperands operands) { joined_ = std::move(operands); }
+  /// nullptr: operand i lies in one place.
+  const JoinedOperand* joined(int i) const;
+  /// Adds the parameter for `rows` rows of operand i at a place of their own.
+  void rows_of(int i, const Storage& place, ir::Dim rows, bool writes, const std::string& parameter);
+
   /// The call is to make rows [begin, end) of its result, which the kernel is told.
   void by_rows() { call_.by_rows = true; }
 
@@ -69,6 +87,8 @@ class CallWriter {
     return view_.graph().value(view_.node().operands[static_cast<std::size_t>(operand)]);
   }
   KernelTensor stored(ir::ValueId id, bool writes, const std::string& parameter);
+  KernelTensor placed(const Storage& place, const ir::TensorType& type, bool writes,
+                      const std::string& parameter);
   /// Adds the parameter for a value: an entry of the weights for constants, its home otherwise.
   KernelTensor parameter_for(ir::ValueId id, const std::string& parameter);
 
@@ -79,6 +99,7 @@ class CallWriter {
   const Machine& machine_;
   KernelCall call_;
   Text made_rows_;
+  JoinedOperands joined_;
 };
 
 /// Copies a tensor from one home to another.

@@ -35,7 +35,7 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   const std::string arguments = parameters(problem, writer, "zero point times column sums");
   write_parallel(problem, image, writer, "depthwise2d_work_items(shape)",
                  fmt::format("depthwise2d_integer_fixed<{}>(shape, {}, epilogue, begin, end)",
-                             depthwise_arguments(image), arguments));
+                             depthwise_arguments(conv_image(ir::at_typical(problem))), arguments));
 }
 
 void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
@@ -47,12 +47,14 @@ void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
 }  // namespace
 
 const KernelFamily& family_conv_depthwise_integer() {
-  static const KernelFamily family = {"conv.depthwise_integer", ir::Kind::kConv, refuses,
-                                      for_channels_last({.plans = plans, .call = call, .makes_rows = true},
-                                                        {.refuses = cuda_refuse_unless_bytes,
-                                                         .takes_formulas = takes_open_images,
-                                                         .plans = depthwise_cuda_plans,
-                                                         .call = cuda_call})};
+  static const KernelFamily family = {
+      "conv.depthwise_integer", ir::Kind::kConv, refuses,
+      for_channels_last(
+          {.takes_formulas = takes_open_images, .plans = plans, .call = call, .makes_rows = true},
+          {.refuses = cuda_refuse_unless_bytes,
+           .takes_formulas = takes_open_images,
+           .plans = depthwise_cuda_plans,
+           .call = cuda_call})};
   return family;
 }
 

@@ -76,7 +76,8 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
 }
 
 std::array<Recipe, 2> recipes() {
-  std::array<Recipe, 2> targets = for_channels_last({.plans = plans, .call = call}, {});
+  std::array<Recipe, 2> targets =
+      for_channels_last({.takes_formulas = takes_open_images, .plans = plans, .call = call}, {});
   targets[0].needs = needs;
   targets[1] = {.refuses = refuses_on_cuda};
   return targets;

@@ -17,6 +17,17 @@ Refusal refuses(const ir::Problem& problem) {
   return std::nullopt;
 }
 
+/// Weights are packed with the taps of a window together where windows are, at all sizes or at none: those of
+/// one row without padding may be framed at some sizes alone (gcrt's gathers_windows).
+bool takes_formulas(const ir::Problem& problem) {
+  if (!takes_open_images(problem)) return false;
+  const gcrt::ConvShape shape = conv_shape(conv_image(ir::at_typical(problem)));
+  const std::int64_t taps = std::int64_t{shape.kernel_h} * shape.kernel_w;
+  const bool may_frame = shape.groups == 1 && shape.kernel_h == 1 && shape.pad_top == 0 &&
+                         shape.pad_left == 0 && shape.dilation_w == 1;
+  return !may_frame || taps == 1 || shape.in_c % 4 == 0 || taps * shape.in_c <= gcrt::kGatheredDepth;
+}
+
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
   const DenseWork work = dense_conv_work(problem);
   const Plan plan = dense_plan(work, machine);
@@ -44,7 +55,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   writer.operand(0, "x");
   const ir::Tensor& weights = *writer.constant(1);
   MatrixView view = conv_matrices(weights.shape(), image.groups);
-  view.joins_taps = gcrt::gathers_windows(conv_shape(image));
+  view.joins_taps = gcrt::gathers_windows(conv_shape(conv_image(ir::at_typical(problem))));
   const IntegerWeights packed = integer_panels(weights, view, zero, problem.operands[0].element);
   integer_parameters(writer, packed, "conv2d_integer", "w", "zero point times column sums");
   const std::string split = split_parameter(writer, packed);
@@ -75,14 +86,17 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 }  // namespace
 
 const KernelFamily& family_conv_integer() {
-  static const KernelFamily family = {
-      "conv.integer", ir::Kind::kConv, refuses,
-      for_channels_last({.fields = integer_fields(), .plans = plans, .call = call, .makes_rows = true},
-                        {.refuses = cuda_refuse_unless_bytes,
-                         .takes_formulas = takes_open_images,
-                         .fields = tile_fields(),
-                         .plans = cuda_plans,
-                         .call = cuda_call})};
+  static const KernelFamily family = {"conv.integer", ir::Kind::kConv, refuses,
+                                      for_channels_last({.takes_formulas = takes_formulas,
+                                                         .fields = integer_fields(),
+                                                         .plans = plans,
+                                                         .call = call,
+                                                         .makes_rows = true},
+                                                        {.refuses = cuda_refuse_unless_bytes,
+                                                         .takes_formulas = takes_open_images,
+                                                         .fields = tile_fields(),
+                                                         .plans = cuda_plans,
+                                                         .call = cuda_call})};
   return family;
 }
 

@@ -94,12 +94,13 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 const KernelFamily& family_conv_transpose_direct() {
   static const KernelFamily family = {
       "conv_transpose.direct", ir::Kind::kConvTranspose, refuses,
-      for_channels_last({.refuses = refuses_elements, .plans = plans, .call = call},
-                        {.refuses = cuda_refuses,
-                         .takes_formulas = takes_open_images,
-                         .fields = tile_fields(),
-                         .plans = cuda_plans,
-                         .call = cuda_call})};
+      for_channels_last(
+          {.refuses = refuses_elements, .takes_formulas = takes_open_images, .plans = plans, .call = call},
+          {.refuses = cuda_refuses,
+           .takes_formulas = takes_open_images,
+           .fields = tile_fields(),
+           .plans = cuda_plans,
+           .call = cuda_call})};
   return family;
 }
 

@@ -48,7 +48,8 @@ MatrixView phase_of(MatrixView view, const gcrt::ConvShape& s, int row_phase, in
 void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   const auto& work = std::get<ir::ConvTransposeWork>(problem.work);
   const ImageShape image = image_of(problem, work.window, work.groups);
-  const gcrt::ConvShape shape = conv_shape(image);
+  // Of phases, which know no size of the images.
+  const gcrt::ConvShape shape = conv_shape(image_of(ir::at_typical(problem), work.window, work.groups));
   const ir::ElementType x = problem.operands[0].element;
   const ZeroPoints zero = zero_points(writer);
   const ir::Tensor& weights = *writer.constant(1);
@@ -81,7 +82,8 @@ const KernelFamily& family_conv_transpose_integer() {
       "conv_transpose.integer",
       ir::Kind::kConvTranspose,
       refuses,
-      {{for_channels_last({.plans = plans, .call = call}, {})[0], {.refuses = cuda_refuses}}}};
+      {{for_channels_last({.takes_formulas = takes_open_images, .plans = plans, .call = call}, {})[0],
+        {.refuses = cuda_refuses}}}};
   return family;
 }
 

@@ -71,6 +71,8 @@ struct Recipe {
   /// CUDA: whether operand 0 may be the result of loops over rows that every block makes for itself
   /// (CallWriter::makes_rows). Null: never.
   bool (*takes_made_rows)(const ir::Problem&, const Machine&) = nullptr;
+  /// CUDA: operands may lie in two places, and are written joined (CallWriter::joined).
+  bool joins_operands = false;
   /// Of convolutions and pools of one image: the call may be for some rows of the result
   /// (CallWriter::by_rows), and then reads only the rows of operand 0 that their windows reach.
   bool makes_rows = false;

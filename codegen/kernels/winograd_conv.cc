@@ -89,7 +89,12 @@ gcrt::WinogradPlan plan_of(int T, const gcrt::ConvShape& shape, std::int64_t wor
   return {narrow(strip), narrow(parts(strip, blocks))};
 }
 
-gcrt::WinogradPlan plan_of(const Plan& plan) { return {narrow(plan.fields[0]), narrow(plan.fields[1])}; }
+/// What scratch is for: of formulas, by the largest sizes, whichever is typical; a run fits its own plan in.
+gcrt::WinogradPlan plan_of(int T, const ir::Problem& problem, const Plan& chosen, std::int64_t words,
+                           const Machine& machine) {
+  if (!ir::are_constant(problem)) return plan_of(T, geometry(ir::at_highest(problem)), words, machine);
+  return {narrow(chosen.fields[0]), narrow(chosen.fields[1])};
+}
 
 std::int64_t weight_bytes(int T, std::int64_t words, std::int64_t out_c) {
   return static_cast<std::int64_t>(gcrt::winograd_weights_size(T, words, out_c)) * 4;
@@ -181,9 +186,10 @@ Packing pack_integers(const ir::Tensor& weights, const ZeroPoints& zero) {
 }
 
 template <int T, class V>
-void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
-  const gcrt::ConvShape shape = conv_shape(image);
+  const std::int64_t words = problem.shape(1)[1] / kWord<V>, out_c = problem.shape(1)[0];
+  const gcrt::WinogradPlan plan = plan_of(T, problem, chosen, words, writer.machine());
   const std::string function = fmt::format("winograd{}<{}>", kIsInteger<V> ? "_integer" : "", T);
   const std::string comment = "transformed for " + function;
   writer.call().threaded = true;
@@ -203,21 +209,28 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
     writer.weights(writer.blob().zeros((problem.shape(1)[1] + 16) * 4), "zeros", "float");
     operands = "x, w, zeros";
   }
-  writer.scratch(scratch_bytes(T, shape.in_c / kWord<V>, shape.out_c, plan_of(plan)), "scratch",
-                 kIsInteger<V> ? "std::int32_t" : "float");
+  writer.scratch(scratch_bytes(T, words, out_c, plan), "scratch", kIsInteger<V> ? "std::int32_t" : "float");
+  const std::string largest = fmt::format("{{/*strip*/ {}, /*block*/ {}}}", plan.strip, plan.block);
+  std::string definition = "constexpr WinogradPlan plan" + largest;
+  if (!ir::are_constant(problem)) {
+    writer.call().headers.push_back("gcrt/cpu/winograd_fit.h");
+    definition = fmt::format("const WinogradPlan plan = winograd_fit({}, shape, {})", T, largest);
+  }
   writer.call().body = shape_and_epilogue(problem, image, writer) +
-                       fmt::format(
-                           "  constexpr WinogradPlan plan{{/*strip*/ {}, /*block*/ {}}};\n"
-                           "  {}(threads, shape, plan, {}, scratch, epilogue);\n",
-                           plan.fields[0], plan.fields[1], function, operands);
+                       fmt::format("  {};\n  {}(threads, shape, plan, {}, scratch, epilogue);\n", definition,
+                                   function, operands);
 }
 
 }  // namespace
 
 template <int T, class V>
 KernelFamily winograd_family(std::string_view name) {
-  std::array<Recipe, 2> targets = for_channels_last(
-      {.refuses = refuse_beyond_32_bits, .fields = kFields, .plans = plans<T, V>, .call = call<T, V>}, {});
+  std::array<Recipe, 2> targets = for_channels_last({.refuses = refuse_beyond_32_bits,
+                                                     .takes_formulas = takes_open_images,
+                                                     .fields = kFields,
+                                                     .plans = plans<T, V>,
+                                                     .call = call<T, V>},
+                                                    {});
   targets[1] = {.refuses = refuses_on_cuda};
   return {name, ir::Kind::kConv, refuses<T, V>, targets};
 }

@@ -9,6 +9,7 @@
 
 #include "codegen/kernels/cuda_call.h"
 #include "codegen/kernels/image_weights.h"
+#include "codegen/schedule/cache_order.h"
 #include "codegen/schedule/peak_order.h"
 #include "codegen/schedule/scope.h"
 #include "codegen/schedule/storage_assigner.h"
@@ -133,7 +134,7 @@ const KernelFamily* Scheduler::forced_family(const ir::Node& node, const ir::For
 }
 
 KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::Form& form, const HomeOf& home,
-                                  bool by_rows, const RowMaker* maker) {
+                                  bool by_rows, const RowMaker* maker, const JoinedOperands* joined) {
   const bool reads_floats = machine().precision == Precision::kFp16;
   const auto problem = ir::problem_of(
       graph, id, form, [&](ValueId value) { return home(value).strides; }, reads_floats);
@@ -143,8 +144,12 @@ KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::F
   const Candidate& chosen = ranking.taken.front();
   CallWriter writer(graph, id, form, home, weights_, machine());
   KernelCall& call = writer.call();
+  const Recipe& recipe = chosen.family->recipe(machine().target);
+  if (joined) {
+    if (!recipe.joins_operands) return {};
+    writer.join(*joined);
+  }
   if (maker) {
-    const Recipe& recipe = chosen.family->recipe(machine().target);
     const bool takes = recipe.takes_made_rows && recipe.takes_made_rows(*problem, machine()) &&
                        writer.make_rows(maker->node, maker->loops, gcrt::kGemvThreads);
     if (!takes) return {};
@@ -158,7 +163,7 @@ KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::F
   call.microseconds = chosen.planned.cost.microseconds;
   call.problem = to_string(*problem);
   call.rivals = rivals_of(ranking, machine().target);
-  chosen.family->recipe(machine().target).call(*problem, chosen.planned.plan, writer);
+  recipe.call(*problem, chosen.planned.plan, writer);
   return std::move(call);
 }
 
@@ -443,6 +448,7 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
   if (scope.forms.size() != order.size()) return {};
   if (options_.lowest_peak) order = lowest_peak_order(graph, scope.forms, order);
   if (on_device()) {
+    order = with_caches_late(graph, scope.forms, std::move(order));
     scope.host_only = host_only_nodes(graph, scope.forms, order);
   }
   std::map<NodeId, std::int64_t> time;
@@ -460,6 +466,10 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
     const NodeId id = order[next];
     try {
       if (const std::size_t lowered = lower_in_strips(scope, std::span(order).subspan(next)); lowered > 0) {
+        next += lowered;
+        continue;
+      }
+      if (const std::size_t lowered = lower_with_cache(scope, std::span(order).subspan(next)); lowered > 0) {
         next += lowered;
         continue;
       }

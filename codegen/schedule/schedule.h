@@ -68,6 +68,12 @@ class Scheduler {
   void lower_node(Scope& scope, ir::NodeId id);
   /// CUDA: lowers a reduction and the product that alone reads its rows as one call; whether it did.
   bool lower_with_rows(Scope& scope, ir::NodeId maker, ir::NodeId reader);
+  /// CUDA: lowers the first nodes of `order` as one call, where those are the Concats of keys and of values
+  /// and the attention that reads them; returns how many.
+  std::size_t lower_with_cache(Scope& scope, std::span<const ir::NodeId> order);
+  static std::optional<Storage> home_of_part(const Scope& scope, ir::NodeId id, std::size_t region);
+  static std::optional<JoinedOperand> joined_operand(const Scope& scope, ir::NodeId id, ir::NodeId reader,
+                                                     std::size_t i);
   /// Lowers the first nodes of `order` in strips, if that pays; returns how many.
   std::size_t lower_in_strips(Scope& scope, std::span<const ir::NodeId> order);
   bool spares_operands(const Scope& scope, std::span<const ir::NodeId> order,
@@ -92,9 +98,11 @@ class Scheduler {
     ir::NodeId node;
     const ir::LoopForm& loops;
   };
-  /// With `maker`, which computes operand 0: no family is named where none takes rows from it.
+  /// With `maker`, which computes operand 0, or operands that are joined: no family is named where the best
+  /// one does not take them.
   KernelCall chosen_call(const ir::Graph& graph, ir::NodeId id, const ir::Form& form, const HomeOf& home,
-                         bool by_rows, const RowMaker* maker = nullptr);
+                         bool by_rows, const RowMaker* maker = nullptr,
+                         const JoinedOperands* joined = nullptr);
   std::map<ir::ValueId, Storage> copy_operands(Scope& scope, ir::NodeId id, const ir::Form& form);
   const Machine& machine() const { return options_.kernels.machine; }
   bool on_device() const { return info_of(machine().target).has_device_memory; }

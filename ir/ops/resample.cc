@@ -1,6 +1,10 @@
 // Resample (internal): reads each axis at floor((multiplier * i + offset) / divisor), or at the positions of
-// a constant table with the weights of another. A size of -1 is that of the operand, divisor times. Operands:
-// x, then (positions, weights or none) per table axis, each of shape (rows, taps).
+// a constant table with the weights of another. Operands: x, then for each table axis positions of shape
+// (rows, taps), and weights of that shape where there are several taps.
+//
+// A size of -1 is that of the operand, divisor / multiplier times, which only a run knows. Its table has
+// `divisor` rows: i reads multiplier * floor(i / divisor) further than row i mod divisor says, at most to the
+// ends of the axis.
 
 #include <fmt/format.h>
 
@@ -9,32 +13,50 @@
 namespace gcompile::ir {
 namespace {
 
+/// Operands of one table axis.
+struct Table {
+  std::size_t axis;
+  int positions;
+  bool has_weights;  // behind the positions
+};
+
+std::vector<Table> tables_of(const NodeView& node) {
+  std::vector<Table> tables;
+  int next = 1;
+  for (const std::int64_t axis : node.attributes().ints_of("table_axes")) {
+    if (next >= node.operand_count() || node.shape(next).size() != 2) {
+      operator_error("a table must have the shape (rows, taps)");
+    }
+    const Table& table =
+        tables.emplace_back(Table{static_cast<std::size_t>(axis), next, node.shape(next)[1] != 1});
+    if (table.has_weights && (next + 1 >= node.operand_count() || node.shape(next + 1) != node.shape(next))) {
+      operator_error("a table of positions needs weights of its shape");
+    }
+    next += table.has_weights ? 2 : 1;
+  }
+  if (next != node.operand_count()) operator_error("every operand must belong to a table axis");
+  return tables;
+}
+
 void infer(InferContext& context) {
   require_computable(context, 0);
   const auto& sizes = context.attributes().ints_of("sizes");
-  const auto& axes = context.attributes().ints_of("table_axes");
   const std::size_t rank = context.shape(0).size();
   if (sizes.size() != rank || context.attributes().ints_of("multipliers").size() != rank ||
       context.attributes().ints_of("offsets").size() != rank ||
       context.attributes().ints_of("divisors").size() != rank) {
     operator_error("the attributes must have one entry per axis");
   }
-  if (context.operand_count() != 1 + 2 * static_cast<int>(axes.size())) {
-    operator_error("two operands per table axis are expected");
-  }
-  for (int k = 0; k < static_cast<int>(axes.size()); ++k) {
-    const Shape& positions = context.shape(1 + 2 * k);
-    const std::int64_t axis = axes[static_cast<std::size_t>(k)];
-    if (positions.size() != 2 || positions[0] != sizes[static_cast<std::size_t>(axis)]) {
-      operator_error("a table must have the shape (rows, taps)");
-    }
-    if (context.has_operand(2 + 2 * k) ? context.shape(2 + 2 * k) != positions : positions[1] != 1) {
-      operator_error("a table of positions needs weights of its shape");
-    }
+  for (const Table& table : tables_of(context)) {
+    const std::int64_t size = sizes[table.axis];
+    const std::int64_t rows = size < 0 ? context.attributes().ints_of("divisors")[table.axis] : size;
+    if (context.shape(table.positions)[0] != rows) operator_error("a table must have a row for each element");
   }
   Shape out = shape_of(sizes);
   for (std::size_t i = 0; i < rank; ++i) {
-    if (sizes[i] < 0) out[i] = context.shape(0)[i] * context.attributes().ints_of("divisors")[i];
+    if (sizes[i] >= 0) continue;
+    out[i] = floor_div(context.shape(0)[i] * context.attributes().ints_of("divisors")[i],
+                       context.attributes().ints_of("multipliers")[i]);
   }
   context.set_result(0, context.element(0), std::move(out));
 }
@@ -43,32 +65,33 @@ void infer(InferContext& context) {
 class Sampler {
  public:
   Sampler(const LowerContext& context, LoopForm& form)
-      : context_(context), dag_(form.dag), axes_(context.attributes().ints_of("table_axes")) {
+      : context_(context), dag_(form.dag), tables_(tables_of(context)), ranges_(form.ranges()) {
     const auto& multipliers = context.attributes().ints_of("multipliers");
     const auto& offsets = context.attributes().ints_of("offsets");
     const auto& divisors = context.attributes().ints_of("divisors");
-    const std::vector<Range> ranges = form.ranges();
     for (std::size_t i = 0; i < multipliers.size(); ++i) {
       const Index scaled = Index::axis(static_cast<int>(i)) * multipliers[i] + Index(offsets[i]);
-      index_.push_back(floor_div(scaled, divisors[i], ranges));
+      index_.push_back(floor_div(scaled, divisors[i], ranges_));
     }
-    for (std::size_t k = 0; k < axes_.size(); ++k) {
-      weighted_ = weighted_ || context.has_operand(2 + 2 * static_cast<int>(k));
-    }
+    for (const Table& table : tables_) weighted_ = weighted_ || table.has_weights;
   }
 
   int sum(std::size_t k) {
-    if (k == axes_.size()) return element();
-    const auto axis = static_cast<std::size_t>(axes_[k]);
-    const int positions = 1 + 2 * static_cast<int>(k);
+    if (k == tables_.size()) return element();
+    const auto& [axis, positions, has_weights] = tables_[k];
     const std::int64_t taps = context_.shape(positions)[1];
     int total = -1;
+    const bool is_open = context_.attributes().ints_of("sizes")[axis] < 0;
+    const Index at = Index::axis(static_cast<int>(axis));
+    const Dim period = context_.attributes().ints_of("divisors")[axis];
+    const Index row = is_open ? modulo(at, period, ranges_) : at;
     for (std::int64_t t = 0; t < taps; ++t) {
-      const std::vector<Index> entry = {Index::axis(static_cast<int>(axis)), Index(t)};
-      const int position = dag_.load(positions, ElementType::kInt64, entry);
+      const std::vector<Index> entry = {row, Index(t)};
+      int position = dag_.load(positions, ElementType::kInt64, entry);
+      if (is_open) position = within(axis, position, floor_div(at, period, ranges_));
       index_[axis] = Index::loaded(position, Range{0, context_.shape(0)[axis]});
       int term = sum(k + 1);
-      if (context_.has_operand(positions + 1)) {
+      if (has_weights) {
         const int weight =
             dag_.cast(dag_.load(positions + 1, context_.element(positions + 1), entry), dag_.type(term));
         term = dag_.apply(ScalarOp::kMul, {weight, term});
@@ -79,6 +102,14 @@ class Sampler {
   }
 
  private:
+  /// Position of a phase, `repeats` of them further, on the axis.
+  int within(std::size_t axis, int phase, const Index& repeats) {
+    const int further = dag_.iota(repeats * context_.attributes().ints_of("multipliers")[axis]);
+    const int position = dag_.apply(ScalarOp::kAdd, {further, phase});
+    const int zero = dag_.size(0), last = dag_.size(context_.shape(0)[axis] - 1);
+    return dag_.apply(ScalarOp::kMin, {dag_.apply(ScalarOp::kMax, {position, zero}), last});
+  }
+
   /// Weighted sums of integers are computed in float32; elements only moved keep their type.
   int element() {
     const ElementType type = context_.element(0);
@@ -89,7 +120,8 @@ class Sampler {
 
   const LowerContext& context_;
   Dag& dag_;
-  const std::vector<std::int64_t>& axes_;
+  const std::vector<Table> tables_;
+  const std::vector<Range> ranges_;
   std::vector<Index> index_;
   bool weighted_ = false;
 };

@@ -1,5 +1,6 @@
 // Resize and Upsample: decomposed into Resample, whose axes read at floor((m * i + c) / d) where such a
-// formula exists, and at positions and weights from constant tables where not.
+// formula exists, and at positions and weights from constant tables where not. Sizes that only a run knows
+// have tables of the phases that repeat themselves; what is copied is read where a kernel computes.
 
 #include <fmt/format.h>
 
@@ -27,14 +28,24 @@ std::vector<double> floats_of(const NodeView& node, int i, std::string_view what
   return values;
 }
 
-/// Of an axis whose size only a run knows.
-void scale_open(ResizeAxis& axis, double scale) {
-  if (!axis.size || scale < 1 || scale != std::floor(scale)) {
-    operator_error("sizes that only a run knows are resized by whole numbers alone",
-                   "give the dimension a number with --dim or --shape");
+/// Of an axis whose size only a run knows. ONNX rounds the product to float32 before it is rounded down: a
+/// formula is right where it gives the same at every size.
+Dim scaled_size(Dim in, double scale) {
+  constexpr std::int64_t kMostTried = 1 << 20;
+  const std::optional<Fraction> fraction = fraction_of(scale);
+  const std::int64_t low = lowest(in), high = highest(in);
+  bool is_exact = fraction && high - low <= kMostTried;
+  for (std::int64_t n = low; n <= high && is_exact; ++n) {
+    const float product = static_cast<float>(n) * static_cast<float>(scale);
+    is_exact =
+        floor_div(n * fraction->numerator, fraction->denominator) == static_cast<std::int64_t>(product);
   }
-  axis.scale = scale;
-  axis.out = axis.in * static_cast<std::int64_t>(scale);
+  if (!is_exact) {
+    operator_error(
+        fmt::format("sizes that only a run knows are scaled by fractions of small numbers, not by {}", scale),
+        "give the dimension a number with --dim or --shape, or the model the sizes of the result");
+  }
+  return floor_div(in * fraction->numerator, fraction->denominator);
 }
 
 void apply_sizes(const NodeView& node, const std::vector<int>& axes, std::vector<ResizeAxis>& plan) {
@@ -44,23 +55,26 @@ void apply_sizes(const NodeView& node, const std::vector<int>& axes, std::vector
   double kept = policy == "not_larger" ? HUGE_VAL : 0;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     ResizeAxis& axis = plan[static_cast<std::size_t>(axes[i])];
-    if (axis.size || !sizes[i].is_constant()) {
-      const std::optional<Dim> times = exact_quotient(sizes[i], axis.size.value_or(Dim(axis.in)));
-      scale_open(axis, times && times->is_constant() ? static_cast<double>(*times) : 0);
+    axis.out = sizes[i];
+    if (axis.is_open()) {
+      const std::optional<Fraction> times = fraction_of(axis.out, axis.in);
+      axis.scale.reset();
+      if (times) axis.scale = static_cast<double>(times->numerator) / static_cast<double>(times->denominator);
+      if (!times && !always_less(0, axis.in)) operator_error("an axis that may be empty cannot be resized");
       continue;
     }
     if (sizes[i] < 0) operator_error(fmt::format("a size is {}", sizes[i]));
-    axis.out = sizes[i];
     axis.scale = static_cast<double>(sizes[i]) / static_cast<double>(axis.in);
-    kept = policy == "not_larger" ? std::min(kept, axis.scale) : std::max(kept, axis.scale);
+    kept = policy == "not_larger" ? std::min(kept, *axis.scale) : std::max(kept, *axis.scale);
   }
   if (policy == "stretch") return;
-  if (std::any_of(plan.begin(), plan.end(), [](const ResizeAxis& axis) { return axis.size.has_value(); })) {
+  if (std::any_of(plan.begin(), plan.end(), [](const ResizeAxis& axis) { return axis.is_open(); })) {
     operator_error("an aspect ratio that only a run knows");
   }
   for (const int i : axes) {
     ResizeAxis& axis = plan[static_cast<std::size_t>(i)];
     axis.scale = kept;
+    axis.is_scaled = true;
     axis.out = static_cast<std::int64_t>(std::floor(kept * static_cast<double>(axis.in) + 0.5));
   }
 }
@@ -69,11 +83,9 @@ std::vector<ResizeAxis> plan_of(const NodeView& node) {
   const Shape& shape = node.shape(0);
   const int rank = static_cast<int>(shape.size());
   std::vector<ResizeAxis> plan;
-  constexpr std::int64_t kSample = 4;
   for (const Dim n : shape) {
     ResizeAxis& axis = plan.emplace_back();
-    axis.in = axis.out = n.is_constant() ? n.constant() : kSample;
-    if (!n.is_constant()) axis.size = n;
+    axis.in = axis.out = n;
   }
   std::vector<int> axes;
   for (int i = 0; i < rank; ++i) axes.push_back(i);
@@ -89,11 +101,12 @@ std::vector<ResizeAxis> plan_of(const NodeView& node) {
     for (std::size_t i = 0; i < axes.size(); ++i) {
       ResizeAxis& axis = plan[static_cast<std::size_t>(axes[i])];
       if (!(scales[i] > 0) || scales[i] > 1 << 20) operator_error(fmt::format("a scale is {}", scales[i]));
-      if (axis.size) {
-        scale_open(axis, scales[i]);
+      axis.scale = scales[i];
+      axis.is_scaled = true;
+      if (axis.is_open()) {
+        axis.out = scaled_size(axis.in, scales[i]);
         continue;
       }
-      axis.scale = scales[i];
       // The product in float32, as ONNX's shape inference has it.
       axis.out =
           static_cast<std::int64_t>(std::floor(static_cast<float>(axis.in) * static_cast<float>(scales[i])));
@@ -132,6 +145,45 @@ void normalise(RewriteContext& context) {
   context.mutable_attributes().set("nearest_mode", std::string("simple"));
 }
 
+ResizeMethod method_of(const Attributes& attributes) {
+  ResizeMethod method;
+  method.mode = attributes.string_of("mode");
+  method.coordinates = attributes.string_of("coordinate_transformation_mode");
+  method.nearest = attributes.string_of("nearest_mode");
+  method.cubic_a = static_cast<double>(attributes.float_of("cubic_coeff_a"));
+  method.exclude_outside = attributes.flag("exclude_outside");
+  method.antialias = attributes.flag("antialias");
+  return method;
+}
+
+bool all_copy(const std::vector<ResizeAxis>& plan, const ResizeMethod& method) {
+  return std::all_of(plan.begin(), plan.end(), [&](const ResizeAxis& axis) { return copies(axis, method); });
+}
+
+/// How a Resample reads one axis.
+struct AxisReads {
+  bool keeps = false;  // as it lies
+  AxisTable table = {};
+  /// Of sizes that only a run knows; their table has one row for each phase.
+  std::optional<Fraction> scale = std::nullopt;
+};
+
+AxisReads open_reads(const ResizeAxis& axis, const ResizeMethod& method) {
+  if (keeps(axis, method)) return {.keeps = true};
+  AxisPhases phases = axis_phases(axis, method);
+  return {.table = std::move(phases.table), .scale = phases.scale};
+}
+
+AxisReads reads_of(const ResizeAxis& axis, const ResizeMethod& method) {
+  if (axis.is_open()) return open_reads(axis, method);
+  AxisTable table = axis_table(axis, method);
+  bool keeps = table.taps == 1 && table.rows == axis.in;
+  for (std::int64_t i = 0; keeps && i < table.rows; ++i) {
+    keeps = table.positions[static_cast<std::size_t>(i)] == i;
+  }
+  return {.keeps = keeps, .table = std::move(table)};
+}
+
 void infer(InferContext& context) {
   require_computable(context, 0);
   constexpr std::string_view kModes[] = {"nearest", "linear", "cubic"};
@@ -144,27 +196,19 @@ void infer(InferContext& context) {
   require_one_of(context.attributes(), "coordinate_transformation_mode", kCoordinates);
   require_one_of(context.attributes(), "nearest_mode", kNearest);
   require_one_of(context.attributes(), "keep_aspect_ratio_policy", kPolicies);
+  const ResizeMethod method = method_of(context.attributes());
   Shape out;
-  for (const ResizeAxis& axis : plan_of(context)) {
+  const std::vector<ResizeAxis> plan = plan_of(context);
+  for (const ResizeAxis& axis : plan) {
     if (axis.in == 0 && axis.out > 0) operator_error("an empty axis cannot be resized");
-    out.push_back(axis.out_size());
+    if (axis.is_open() && !all_copy(plan, method)) open_reads(axis, method);  // refuses what has none
+    out.push_back(axis.out);
   }
   context.set_result(0, context.element(0), std::move(out));
 }
 
-ResizeMethod method_of(const Attributes& attributes) {
-  ResizeMethod method;
-  method.mode = attributes.string_of("mode");
-  method.coordinates = attributes.string_of("coordinate_transformation_mode");
-  method.nearest = attributes.string_of("nearest_mode");
-  method.cubic_a = static_cast<double>(attributes.float_of("cubic_coeff_a"));
-  method.exclude_outside = attributes.flag("exclude_outside");
-  method.antialias = attributes.flag("antialias");
-  return method;
-}
-
 /// A Resample of the axes in `chosen`; the others stay as they are.
-ValueId emit_resample(RewriteContext& context, ValueId x, const std::vector<AxisTable>& tables,
+ValueId emit_resample(RewriteContext& context, ValueId x, const std::vector<AxisReads>& reads,
                       const std::vector<bool>& chosen) {
   const TensorType type = context.type(x);
   std::vector<std::int64_t> sizes;
@@ -173,22 +217,24 @@ ValueId emit_resample(RewriteContext& context, ValueId x, const std::vector<Axis
   std::vector<std::int64_t> table_axes;
   std::vector<ValueId> operands = {x};
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (!chosen[i]) continue;
-    const AxisTable& table = tables[i];
-    if (sizes[i] >= 0) sizes[i] = table.rows;
-    if (const std::optional<AxisFormula> formula = formula_of(table)) {
-      multipliers[i] = formula->multiplier;
-      offsets[i] = formula->offset;
-      divisors[i] = formula->divisor;
-      continue;
+    if (!chosen[i] || (reads[i].keeps && sizes[i] < 0)) continue;
+    const AxisTable& table = reads[i].table;
+    if (reads[i].scale) {
+      multipliers[i] = reads[i].scale->denominator;
+      divisors[i] = reads[i].scale->numerator;
+    } else {
+      sizes[i] = table.rows;
+      if (const std::optional<AxisFormula> formula = formula_of(table)) {
+        multipliers[i] = formula->multiplier;
+        offsets[i] = formula->offset;
+        divisors[i] = formula->divisor;
+        continue;
+      }
     }
     table_axes.push_back(static_cast<std::int64_t>(i));
     const Shape shape = {table.rows, table.taps};
     operands.push_back(context.constant(Tensor::of_ints(table.positions, shape), context.node().results[0]));
-    if (table.taps == 1) {
-      operands.push_back(ValueId{});
-      continue;
-    }
+    if (table.taps == 1) continue;
     const ElementType element = is_float(type.element) ? compute_type(type.element) : ElementType::kFloat32;
     Tensor weights(TensorType{element, shape});
     for (std::int64_t k = 0; k < weights.count(); ++k) {
@@ -205,70 +251,94 @@ ValueId emit_resample(RewriteContext& context, ValueId x, const std::vector<Axis
   return context.emit("Resample", std::move(operands), std::move(attributes));
 }
 
-bool keeps_axis(const AxisTable& table, Dim size) {
-  if (!size.is_constant()) return formula_of(table) == AxisFormula{};
-  if (table.taps != 1 || table.rows != size) return false;
-  for (std::int64_t i = 0; i < size; ++i) {
-    if (table.positions[static_cast<std::size_t>(i)] != i) return false;
-  }
-  return true;
-}
-
-ValueId emit_passes(RewriteContext& context, ValueId x, const std::vector<AxisTable>& tables) {
+ValueId emit_passes(RewriteContext& context, ValueId x, const std::vector<AxisReads>& reads) {
   std::int64_t taps = 1;
-  for (const AxisTable& table : tables) taps *= table.taps;
-  if (taps <= kMostTaps) return emit_resample(context, x, tables, std::vector<bool>(tables.size(), true));
+  for (const AxisReads& axis : reads) taps *= axis.table.taps;
+  if (taps <= kMostTaps) return emit_resample(context, x, reads, std::vector<bool>(reads.size(), true));
   // Between the passes nothing is rounded to less than float32.
   const ElementType type = context.type(x).element;
   ValueId value = emit_cast(context, x, is_float(type) ? compute_type(type) : ElementType::kFloat32);
-  for (std::size_t i = 0; i < tables.size(); ++i) {
-    std::vector<bool> chosen(tables.size(), false);
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    std::vector<bool> chosen(reads.size(), false);
     chosen[i] = true;
-    const bool idle = keeps_axis(tables[i], context.type(value).shape[i]);
-    if (!idle) value = emit_resample(context, value, tables, chosen);
+    if (!reads[i].keeps) value = emit_resample(context, value, reads, chosen);
   }
   return emit_cast(context, value, type);
+}
+
+Scalar fill_of(const NodeView& node) {
+  const double fill = static_cast<double>(node.attributes().float_of("extrapolation_value"));
+  return cast(Scalar::of_real(ElementType::kFloat64, fill), node.element(0));
 }
 
 bool decompose(RewriteContext& context) {
   const Shape out = context.result(0).shape;
   const ElementType type = context.element(0);
-  const double fill = static_cast<double>(context.attributes().float_of("extrapolation_value"));
   if (element_count(out) == 0) {
     context.replace_result(0, context.constant(Tensor(TensorType{type, out})));
     return true;
   }
-  std::vector<AxisTable> tables;
-  std::vector<std::int64_t> begin, end;
+  const ResizeMethod method = method_of(context.attributes());
   const std::vector<ResizeAxis> plan = plan_of(context);
+  const bool is_open =
+      std::any_of(plan.begin(), plan.end(), [](const ResizeAxis& axis) { return axis.is_open(); });
+  if (is_open && all_copy(plan, method)) return false;  // lowered itself
+  std::vector<AxisReads> reads;
+  std::vector<std::int64_t> begin, end;
   bool empty = false;
   for (std::size_t i = 0; i < plan.size(); ++i) {
-    tables.push_back(axis_table(plan[i], method_of(context.attributes())));
-    if (plan[i].size) {
-      if (!formula_of_all_sizes(plan[i], method_of(context.attributes()))) {
-        operator_error("sizes that only a run knows are resized by copying elements alone",
-                       "give the dimension a number with --dim or --shape");
-      }
-      begin.push_back(0);
-      end.push_back(0);
-      continue;
-    }
-    begin.push_back(tables.back().begin);
-    end.push_back(out[i] - tables.back().begin - tables.back().rows);
-    empty = empty || tables.back().rows == 0;
+    const AxisTable& table = reads.emplace_back(reads_of(plan[i], method)).table;
+    begin.push_back(0);
+    end.push_back(0);
+    if (plan[i].is_open()) continue;
+    begin.back() = table.begin;  // the region of interest
+    end.back() = out[i] - table.begin - table.rows;
+    empty = empty || table.rows == 0;
   }
-  if (empty) {  // the region of interest misses the input
-    const Scalar value = cast(Scalar::of_real(ElementType::kFloat64, fill), type);
-    context.replace_result(0, context.constant(Tensor::filled(TensorType{type, out}, value)));
+  if (empty) {
+    context.replace_result(0, context.constant(Tensor::filled(TensorType{type, out}, fill_of(context))));
     return true;
   }
-  ValueId value = emit_passes(context, context.operand_id(0), tables);
+  ValueId value = emit_passes(context, context.operand_id(0), reads);
   if (context.type(value).shape != out) {
     begin.insert(begin.end(), end.begin(), end.end());
-    value = context.emit("Pad", {value, context.constant_ints(begin), context.constant_scalar(type, fill)});
+    value = context.emit("Pad", {value, context.constant_ints(begin),
+                                 context.constant(Tensor::filled(TensorType{type, {}}, fill_of(context)))});
   }
   context.replace_result(0, value);
   return true;
+}
+
+/// Of sizes that only a run knows, where no elements are summed.
+Form lower(const LowerContext& context) {
+  const ResizeMethod method = method_of(context.attributes());
+  const std::vector<ResizeAxis> plan = plan_of(context);
+  LoopForm form = LoopForm::over(context.result(0).shape);
+  Dag& dag = form.dag;
+  std::vector<Index> index;
+  int is_outside = -1;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const Index at = Index::axis(static_cast<int>(i));
+    if (const std::optional<AxisFormula> formula = formula_of_all_sizes(plan[i], method)) {
+      index.push_back(
+          floor_div(at * formula->multiplier + Index(formula->offset), formula->divisor, form.ranges()));
+      continue;
+    }
+    const NearestElement element = nearest_element(dag, plan[i], method, dag.iota(at));
+    index.push_back(Index::loaded(element.position, Range{0, plan[i].in}));
+    if (element.is_outside < 0) continue;
+    is_outside = is_outside < 0 ? element.is_outside
+                                : dag.apply(ScalarOp::kLogicalOr, {is_outside, element.is_outside});
+  }
+  const ElementType type = context.element(0);
+  int root = dag.load(0, type, std::move(index));
+  if (is_outside >= 0) {
+    const int fill = dag.cast(dag.constant(fill_of(context)), compute_type(type));
+    root =
+        dag.cast(dag.apply(ScalarOp::kSelect, {is_outside, fill, dag.cast(root, compute_type(type))}), type);
+  }
+  form.set_root(root);
+  return form;
 }
 
 /// Upsample-1 has the scales of height and width as attributes, Upsample-7 all scales in one, Upsample-9 as
@@ -320,6 +390,7 @@ const Operator& operator_Resize() {
     o.normalise = normalise;
     o.infer = infer;
     o.decompose = decompose;
+    o.lower = lower;
     return o;
   }();
   return op;

@@ -1,17 +1,22 @@
 #include "ir/ops/resize_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+
+#include "ir/operator.h"
+#include "ir/sizes.h"
 
 namespace gcompile::ir {
 namespace {
 
 /// Position in the input, in units of pixels, of output position `x`.
 double source_of(const ResizeAxis& axis, const std::string& mode, double x) {
-  const double in = static_cast<double>(axis.in);
-  const double length = axis.scale * in;  // not rounded, as the reference has it
+  const double in = static_cast<double>(axis.in), scale = *axis.scale;
+  const double length = scale * in;  // not rounded, as the reference has it
   if (mode == "align_corners") return axis.out == 1 ? 0 : x * (in - 1) / (length - 1);
-  if (mode == "asymmetric") return x / axis.scale;
+  if (mode == "asymmetric") return x / scale;
   if (mode == "tf_crop_and_resize") {
     const double extent = axis.roi_end - axis.roi_begin;
     if (axis.out == 1) return 0.5 * (axis.roi_begin + axis.roi_end) * (in - 1);
@@ -20,14 +25,78 @@ double source_of(const ResizeAxis& axis, const std::string& mode, double x) {
   if (mode == "pytorch_half_pixel" && axis.out == 1) return 0;
   double offset = 0;
   if (mode == "half_pixel_symmetric") offset = in / 2 * (1 - static_cast<double>(axis.out) / length);
-  return offset + (x + 0.5) / axis.scale - 0.5;
+  return offset + (x + 0.5) / scale - 0.5;
 }
 
-double nearest_of(const ResizeMethod& method, double scale, double x) {
-  if (method.nearest == "round_prefer_floor") return std::ceil(x - 0.5);
-  if (method.nearest == "round_prefer_ceil") return std::floor(x + 0.5);
-  if (method.nearest == "ceil" || (method.nearest == "simple" && scale < 1)) return std::ceil(x);
-  return std::floor(x);
+/// The same as an expression of float32 or float64 whose every step is rounded to its type.
+class Source {
+ public:
+  Source(Dag& dag, const ResizeAxis& axis) : dag_(dag), axis_(axis) {}
+
+  int of(const std::string& mode, int at) const {
+    const int x = dag_.cast(at, kFloat);
+    if (mode == "align_corners") return if_several(spread(x), number(0));
+    if (mode == "asymmetric") return div(x, scale());
+    if (mode == "tf_crop_and_resize") return cropped(x);
+    if (mode == "half_pixel_symmetric") return symmetric(x);
+    const int position = half_pixel(x, scale());
+    return mode == "pytorch_half_pixel" ? if_several(position, number(0)) : position;
+  }
+
+  int number(double value) const { return dag_.constant(kFloat, value); }
+  int last() const { return dag_.size(kFloat, axis_.in - 1); }
+  int add(int a, int b) const { return apply(ScalarOp::kAdd, a, b); }
+  int sub(int a, int b) const { return apply(ScalarOp::kSub, a, b); }
+  int mul(int a, int b) const { return apply(ScalarOp::kMul, a, b); }
+  int div(int a, int b) const { return apply(ScalarOp::kDiv, a, b); }
+
+ private:
+  static constexpr ElementType kFloat = ElementType::kFloat32, kDouble = ElementType::kFloat64;
+
+  int apply(ScalarOp op, int a, int b) const { return dag_.round(dag_.apply(op, {a, b})); }
+  int size(Dim size) const { return dag_.size(kFloat, size); }
+  int scale() const { return axis_.scale ? number(*axis_.scale) : div(size(axis_.out), size(axis_.in)); }
+  /// Of the result: in the reference and in ONNX Runtime the same, wherever that is a whole number.
+  int length() const { return axis_.is_scaled ? mul(size(axis_.in), scale()) : size(axis_.out); }
+
+  int half_pixel(int x, int scale) const {
+    const int half = dag_.constant(dag_.type(x), 0.5);
+    return sub(div(add(x, half), scale), half);
+  }
+  /// From the first to the last element.
+  int spread(int x) const { return div(mul(x, last()), sub(length(), number(1))); }
+  int cropped(int x) const {
+    const int begin = number(axis_.roi_begin), end = number(axis_.roi_end);
+    const int middle = mul(mul(number(0.5), add(begin, end)), last());
+    return if_several(add(mul(begin, last()), spread(mul(x, sub(end, begin)))), middle);
+  }
+  int symmetric(int x) const {
+    const int adjustment = div(size(axis_.out), mul(scale(), size(axis_.in)));
+    const int offset = mul(div(size(axis_.in), number(2)), sub(number(1), adjustment));
+    const int position = half_pixel(dag_.cast(x, kDouble), dag_.cast(scale(), kDouble));
+    return dag_.cast(add(dag_.cast(offset, kDouble), position), kFloat);
+  }
+  /// Of a result of several elements, or of one.
+  int if_several(int several, int one) const {
+    if (axis_.out.is_constant()) return axis_.out == 1 ? one : several;
+    if (always_less(1, axis_.out)) return several;
+    return dag_.apply(ScalarOp::kSelect,
+                      {dag_.apply(ScalarOp::kLess, {number(1), size(axis_.out)}), several, one});
+  }
+
+  Dag& dag_;
+  const ResizeAxis& axis_;
+};
+
+/// The whole number that is nearest to x, a float32.
+int nearest_of(Dag& dag, const Source& source, const std::string& nearest, bool shrinks, int x) {
+  if (nearest == "ceil" || (nearest == "simple" && shrinks)) return dag.apply(ScalarOp::kCeil, {x});
+  const int floor = dag.apply(ScalarOp::kFloor, {x});
+  if (nearest == "floor" || nearest == "simple") return floor;
+  // x + 0.5 may be rounded up to a whole number; what is left of x is exact.
+  const ScalarOp rounds_up = nearest == "round_prefer_ceil" ? ScalarOp::kGreaterEqual : ScalarOp::kGreater;
+  const int is_above = dag.apply(rounds_up, {source.sub(x, floor), source.number(0.5)});
+  return dag.apply(ScalarOp::kSelect, {is_above, source.add(floor, source.number(1)), floor});
 }
 
 double cubic_weight(double a, double distance) {
@@ -51,8 +120,9 @@ Kernel kernel_of(const ResizeMethod& method, double scale) {
   return {first, static_cast<int>(2 - 2 * first), stretch};
 }
 
-void add_weighted_row(AxisTable& table, const ResizeAxis& axis, const ResizeMethod& method, double x) {
-  const Kernel kernel = kernel_of(method, axis.scale);
+/// `in`: elements of the axis; 0: edges are not near.
+void add_weighted_row(AxisTable& table, std::int64_t in, double scale, const ResizeMethod& method, double x) {
+  const Kernel kernel = kernel_of(method, scale);
   // The pixel left of the position, also when the position is a pixel: the ratio is in (0, 1].
   const double left = std::ceil(x) - 1;
   const double ratio = x - left;
@@ -63,10 +133,10 @@ void add_weighted_row(AxisTable& table, const ResizeAxis& axis, const ResizeMeth
     double weight = method.mode == "cubic" ? cubic_weight(method.cubic_a, distance)
                                            : std::max(0.0, 1 - std::fabs(distance));
     const std::int64_t position = static_cast<std::int64_t>(left) + kernel.first + t;
-    if (method.exclude_outside && (position < 0 || position >= axis.in)) weight = 0;
+    if (method.exclude_outside && (position < 0 || position >= in)) weight = 0;
     weights.push_back(weight);
     sum += weight;
-    table.positions.push_back(std::clamp<std::int64_t>(position, 0, axis.in - 1));
+    table.positions.push_back(in == 0 ? position : std::clamp<std::int64_t>(position, 0, in - 1));
   }
   const bool normalise = method.exclude_outside || method.antialias;
   for (const double weight : weights) table.weights.push_back(normalise ? weight / sum : weight);
@@ -92,25 +162,64 @@ void drop_idle_taps(AxisTable& table) {
   table.weights.clear();
 }
 
-}  // namespace
-
-AxisTable axis_table(const ResizeAxis& axis, const ResizeMethod& method) {
+AxisTable nearest_table(const ResizeAxis& axis, const ResizeMethod& method) {
+  Dag dag;
+  const NearestElement element = nearest_element(dag, axis, method, dag.iota(Index::axis(0)));
+  ExpressionEvaluator position(dag, element.position, {});
+  std::optional<ExpressionEvaluator> is_outside;
+  if (element.is_outside >= 0) is_outside.emplace(dag, element.is_outside, ExpressionInputs{});
   AxisTable table;
-  table.taps = method.mode == "nearest" ? 1 : kernel_of(method, axis.scale).taps;
-  const double last = static_cast<double>(axis.in - 1);
-  for (std::int64_t i = 0; i < axis.out; ++i) {
-    const double x = source_of(axis, method.coordinates, static_cast<double>(i));
-    if (method.coordinates == "tf_crop_and_resize" && (x < 0 || x > last)) {
+  for (std::int64_t i = 0, end = axis.out; i < end; ++i) {
+    const std::int64_t at[] = {i};
+    if (is_outside && (*is_outside)(at).integer != 0) {
       if (table.rows == 0) ++table.begin;
       continue;
     }
     ++table.rows;
-    if (method.mode == "nearest") {
-      const double nearest = nearest_of(method, axis.scale, x);
-      table.positions.push_back(static_cast<std::int64_t>(std::clamp(nearest, 0.0, last)));
-    } else {
-      add_weighted_row(table, axis, method, x);
+    table.positions.push_back(position(at).integer);
+  }
+  return table;
+}
+
+}  // namespace
+
+bool keeps(const ResizeAxis& axis, const ResizeMethod& method) {
+  const bool is_whole = !method.crops() || (axis.roi_begin == 0 && axis.roi_end == 1);
+  return axis.in == axis.out && axis.scale == 1.0 && is_whole;
+}
+
+bool copies(const ResizeAxis& axis, const ResizeMethod& method) {
+  return method.mode == "nearest" || keeps(axis, method) || (axis.in == 1 && !method.crops());
+}
+
+NearestElement nearest_element(Dag& dag, const ResizeAxis& axis, const ResizeMethod& method, int at) {
+  const Source source(dag, axis);
+  const int x = source.of(method.coordinates, at);
+  const int zero = source.number(0), last = source.last();
+  NearestElement element;
+  const int nearest = nearest_of(dag, source, method.nearest, axis.scale.value_or(1) < 1, x);
+  const int inside = dag.apply(ScalarOp::kMin, {dag.apply(ScalarOp::kMax, {nearest, zero}), last});
+  element.position = dag.cast(inside, ElementType::kInt64);
+  if (method.crops()) {
+    element.is_outside = dag.apply(ScalarOp::kLogicalOr, {dag.apply(ScalarOp::kLess, {x, zero}),
+                                                          dag.apply(ScalarOp::kGreater, {x, last})});
+  }
+  return element;
+}
+
+AxisTable axis_table(const ResizeAxis& axis, const ResizeMethod& method) {
+  if (method.mode == "nearest") return nearest_table(axis, method);
+  AxisTable table;
+  table.taps = kernel_of(method, *axis.scale).taps;
+  const double last = static_cast<double>(axis.in - 1);
+  for (std::int64_t i = 0, end = axis.out; i < end; ++i) {
+    const double x = source_of(axis, method.coordinates, static_cast<double>(i));
+    if (method.crops() && (x < 0 || x > last)) {
+      if (table.rows == 0) ++table.begin;
+      continue;
     }
+    ++table.rows;
+    add_weighted_row(table, axis.in, *axis.scale, method, x);
   }
   drop_idle_taps(table);
   return table;
@@ -134,22 +243,96 @@ std::optional<AxisFormula> formula_of(const AxisTable& table) {
   return std::nullopt;
 }
 
-std::optional<AxisFormula> formula_of_all_sizes(ResizeAxis axis, const ResizeMethod& method) {
-  const std::int64_t scale = axis.out / axis.in;
+std::optional<Fraction> fraction_of(double scale) {
+  constexpr std::int64_t kMostDenominator = 64;
+  for (std::int64_t q = 1; q <= kMostDenominator; ++q) {
+    const auto p = static_cast<std::int64_t>(std::round(scale * static_cast<double>(q)));
+    if (p > 0 &&
+        static_cast<float>(static_cast<double>(p) / static_cast<double>(q)) == static_cast<float>(scale)) {
+      return Fraction{p, q};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Fraction> fraction_of(Dim out, Dim in) {
+  constexpr std::int64_t kMostDenominator = 64;
+  for (std::int64_t q = 1; q <= kMostDenominator; ++q) {
+    const std::optional<Dim> p = exact_quotient(out * q, in);
+    if (p && p->is_constant()) return Fraction{p->constant(), q};
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+/// Why positions do not repeat themselves, shifted, with every step of the scale, whatever the size; nullopt:
+/// they do, but for edges.
+std::optional<std::string> refuse_repetition(const ResizeAxis& axis, const ResizeMethod& method) {
+  const std::string& coordinates = method.coordinates;
+  if (coordinates == "align_corners" || method.crops()) return fmt::format("with '{}'", coordinates);
+  const std::optional<Fraction> scale = axis.scale ? fraction_of(*axis.scale) : std::nullopt;
+  if (!scale) return "by a factor that is no fraction of small numbers";
+  if (coordinates == "half_pixel_symmetric" && axis.out * scale->denominator != axis.in * scale->numerator) {
+    return "with 'half_pixel_symmetric' to a size that leaves a rest";
+  }
+  if (coordinates == "pytorch_half_pixel" && !always_less(1, axis.out)) {
+    return "with 'pytorch_half_pixel' to what may be one element";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<AxisFormula> formula_of_all_sizes(const ResizeAxis& axis, const ResizeMethod& method) {
+  constexpr std::int64_t kMostTried = 1 << 16;  // elements of an axis
+  if (keeps(axis, method)) return AxisFormula{};
+  if (axis.in == 1 && !method.crops()) return AxisFormula{0, 0, 1};
+  if (refuse_repetition(axis, method) || highest(axis.out) > kMostTried) return std::nullopt;
+  // Of the largest size, every position that rounding could move; of the smallest, ends with every rest.
+  const Fraction scale = *fraction_of(*axis.scale);
   std::optional<AxisFormula> found;
-  for (axis.in = 4; axis.in >= 1; --axis.in) {
-    axis.out = axis.in * scale;
-    const AxisTable table = axis_table(axis, method);
-    const std::optional<AxisFormula> formula = table.rows == axis.out ? formula_of(table) : std::nullopt;
-    if (!formula) return std::nullopt;
-    if (!found) found = formula;
-    // Of one element, every formula that stays there is right: the one found is tried on it.
-    for (std::int64_t i = 0; i < axis.out; ++i) {
+  for (std::int64_t in = highest(axis.in), next = 2 * scale.denominator + 2; in >= 1; in = next--) {
+    ResizeAxis sample = axis;
+    sample.in = in;
+    sample.out = in * scale.numerator / scale.denominator;
+    const AxisTable table = axis_table(sample, method);
+    if (!found) found = formula_of(table);
+    if (!found) return std::nullopt;
+    for (std::int64_t i = 0, end = sample.out; i < end; ++i) {
       const std::int64_t position = floor_div(found->multiplier * i + found->offset, found->divisor);
       if (position != table.positions[static_cast<std::size_t>(i)]) return std::nullopt;
     }
   }
-  return found->multiplier == 1 && found->divisor == scale ? found : std::nullopt;
+  return found;
+}
+
+AxisPhases axis_phases(const ResizeAxis& axis, const ResizeMethod& method) {
+  constexpr double kMostDrift = 1e-4;  // of an element, between the scale as it is given and its fraction
+  std::optional<std::string> refusal = refuse_repetition(axis, method);
+  if (method.exclude_outside) refusal = "with exclude_outside";
+  const Fraction scale = refusal ? Fraction{} : *fraction_of(*axis.scale);
+  const double p = static_cast<double>(scale.numerator), q = static_cast<double>(scale.denominator);
+  if (!refusal &&
+      ((p != 1 && q != 1) ||
+       std::fabs(1 / *axis.scale - q / p) * static_cast<double>(highest(axis.out)) > kMostDrift)) {
+    refusal = "by other factors than whole numbers and one divided by them";
+  }
+  if (refusal) {
+    operator_error(
+        fmt::format("sizes that only a run knows are not resized in mode '{}' {}", method.mode, *refusal),
+        "give the dimension a number with --dim or --shape");
+  }
+  AxisPhases phases{scale, {}};
+  AxisTable& table = phases.table;
+  const ResizeAxis sample{2 * scale.denominator, 2 * scale.numerator, p / q};  // of several elements
+  table.taps = kernel_of(method, *sample.scale).taps;
+  for (table.rows = 0; table.rows < scale.numerator; ++table.rows) {
+    add_weighted_row(table, 0, *sample.scale, method,
+                     source_of(sample, method.coordinates, static_cast<double>(table.rows)));
+  }
+  drop_idle_taps(table);
+  return phases;
 }
 
 }  // namespace gcompile::ir

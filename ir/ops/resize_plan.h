@@ -1,28 +1,30 @@
 #pragma once
-// Where each output position of a resized axis reads: positions and weights, computed in double at compile
-// time after ONNX's reference (onnx/reference/ops/op_resize.py).
+// Where each output position of a resized axis reads. What is nearest jumps, and is computed in float32 as
+// ONNX Runtime does; positions and weights of sums are computed in double at compile time after ONNX's
+// reference (onnx/reference/ops/op_resize.py).
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "ir/index.h"
+#include "ir/expression.h"
 
 namespace gcompile::ir {
 
 /// One resized axis.
 struct ResizeAxis {
-  std::int64_t in = 1;
-  std::int64_t out = 1;
-  double scale = 1;
+  Dim in = 1;
+  Dim out = 1;
+  /// Of sizes that only a run knows nullopt where it is no number: then it is out / in.
+  std::optional<double> scale = 1;
+  /// `out` follows from the scale, not the scale from it.
+  bool is_scaled = false;
   /// Ends of the region of interest, in units of the axis (tf_crop_and_resize).
   double roi_begin = 0;
   double roi_end = 1;
-  /// What `in` and `out` are a sample of, where only a run knows the size: then the scale is a whole number.
-  std::optional<Dim> size = std::nullopt;
-  /// Of the result.
-  Dim out_size() const { return size ? *size * (out / in) : Dim(out); }
+  /// Only a run knows its sizes.
+  bool is_open() const { return !in.is_constant() || !out.is_constant(); }
 };
 
 struct ResizeMethod {
@@ -32,7 +34,22 @@ struct ResizeMethod {
   double cubic_a = -0.75;
   bool exclude_outside = false;
   bool antialias = false;
+  bool crops() const { return coordinates == "tf_crop_and_resize"; }
 };
+
+/// Whether the axis stays as it is.
+bool keeps(const ResizeAxis& axis, const ResizeMethod& method);
+/// Whether every element of the axis is one of the operand's.
+bool copies(const ResizeAxis& axis, const ResizeMethod& method);
+
+/// An element that is copied: its position on the operand's axis, int64, and whether it lies outside the
+/// region of interest, bool; -1: none does.
+struct NearestElement {
+  int position = 0;
+  int is_outside = -1;
+};
+/// Of output position `at`, int64.
+NearestElement nearest_element(Dag& dag, const ResizeAxis& axis, const ResizeMethod& method, int at);
 
 /// Row i of both tables belongs to output position `begin + i`; positions before and after the rows lie
 /// outside the region of interest. Weights are empty for one tap.
@@ -44,6 +61,7 @@ struct AxisTable {
   std::vector<double> weights;          // rows * taps, or empty
 };
 
+/// Of sizes that are numbers.
 AxisTable axis_table(const ResizeAxis& axis, const ResizeMethod& method);
 
 /// position(i) = floor((multiplier * i + offset) / divisor).
@@ -56,8 +74,27 @@ struct AxisFormula {
 
 /// The formula of a table of one tap, if a simple one fits.
 std::optional<AxisFormula> formula_of(const AxisTable& table);
-/// The one that fits an axis at every size: positions repeat themselves, shifted, with every step of the
-/// input, so that few sizes show all there are, and both ends. nullopt: there is none.
-std::optional<AxisFormula> formula_of_all_sizes(ResizeAxis axis, const ResizeMethod& method);
+/// The one that fits an axis that copies at every size that it may have. nullopt: there is none, or so many
+/// sizes that not all are tried.
+std::optional<AxisFormula> formula_of_all_sizes(const ResizeAxis& axis, const ResizeMethod& method);
+
+/// A scale as a fraction of small numbers.
+struct Fraction {
+  std::int64_t numerator = 1;
+  std::int64_t denominator = 1;
+};
+/// The one that is this number in float32.
+std::optional<Fraction> fraction_of(double scale);
+/// The one that out / in always is.
+std::optional<Fraction> fraction_of(Dim out, Dim in);
+
+/// Weights that repeat themselves: output position `scale.numerator * k + row` reads as `row` does,
+/// scale.denominator * k further. Positions of the table are where no edge is near: any, also negative.
+/// Throws OperatorError where that is not so at every size.
+struct AxisPhases {
+  Fraction scale;
+  AxisTable table;
+};
+AxisPhases axis_phases(const ResizeAxis& axis, const ResizeMethod& method);
 
 }  // namespace gcompile::ir

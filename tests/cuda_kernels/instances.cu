@@ -1,10 +1,10 @@
 // The kernels as emitted projects instantiate them, for nvcc: compiled for every architecture, never run.
+#include "gcrt/cast.h"
 #include "gcrt/cuda/attention.h"
 #include "gcrt/cuda/conv_integer.h"
 #include "gcrt/cuda/conv_transpose.h"
 #include "gcrt/cuda/depthwise_integer.h"
 #include "gcrt/cuda/pool.h"
-#include "gcrt/cast.h"
 #include "gcrt/scalar.h"
 
 namespace GCRT_NAMESPACE {
@@ -110,6 +110,19 @@ void attend(Queue& queue, const AttentionShape& s, const T* x, float* y, const A
   const TypicalEpilogue<float> epilogue{y, y, y, 64};
   attention<P, kTile, kSize, kSize, kMask>(queue, s, x, x, x, mask, SplitDepth<2>{y}, epilogue);
 }
+template <AttentionTile kTile, int kSize>
+void attend_cached(Queue& queue, const AttentionShape& s, const float* x, float* y,
+                   const AttentionCache<float>& cache) {
+  const TypicalEpilogue<float> epilogue{y, y, y, 64};
+  attention<Precision::kFp16, kTile, kSize, kSize, AttentionMaskKind::kNone>(
+      queue, s, x, x, x, AttentionMask{}, SplitDepth<2>{y}, epilogue, cache);
+}
+template void attend_cached<AttentionTile::k16, 64>(Queue&, const AttentionShape&, const float*, float*,
+                                                    const AttentionCache<float>&);
+template void attend_cached<AttentionTile::k16ByKeys, 64>(Queue&, const AttentionShape&, const float*, float*,
+                                                          const AttentionCache<float>&);
+template void attend_cached<AttentionTile::k64, 128>(Queue&, const AttentionShape&, const float*, float*,
+                                                     const AttentionCache<float>&);
 template void attend<Precision::kFp32, AttentionTile::k64, 64, AttentionMaskKind::kNone>(
     Queue&, const AttentionShape&, const float*, float*, const AttentionMask&);
 template void attend<Precision::kFp32, AttentionTile::k64, 128, AttentionMaskKind::kAdditive>(

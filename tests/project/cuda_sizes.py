@@ -51,6 +51,11 @@ def case_layers(world):
         verified(world, f"layers_{norm_first}", OpenEncoder(norm_first), "--dim", "batch=1..3", "--dim", "length=1..40", tensors=8)
 
 
+def case_resize(world):
+    verified(world, "nearest", ranges.nearest(), *ranges.NEAREST_BOUNDS, tensors=1952)
+    verified(world, "weighted", ranges.weighted(), *ranges.WEIGHTED_BOUNDS, tensors=336)
+
+
 def case_windows(world):
     verified(world, "image", image(), "--dim", "height=2..14:2", "--dim", "width=4..12:4", tensors=8)
     model = Model()

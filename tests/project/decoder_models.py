@@ -289,6 +289,6 @@ class Whisper(Decoder):
             half = op("Mul", op("Add", op("Erf", op("Div", inner, known("float", 1.4142135))), known("float", 1.0)), known("float", 0.5))
             x = op("Add", x, dense(op("Mul", inner, half), f"{layer}_back", 4 * WIDTH, WIDTH))
         logits = op("MatMul", norm(x, "last"), op("Transpose", self.of("tokens", VOCABULARY, WIDTH), perm=[1, 0]))
-        outputs = ", ".join(f"float[{', '.join('abcd'[:rank])}] {name}"
+        outputs = ", ".join(f"float[{', '.join(f'{name}_{axis}' for axis in range(rank))}] {name}"
                             for name, rank in zip([logits, *presents], [3] + [4] * len(presents)))
         return f"{kind} () => ({outputs}) {{ {' '.join(self.nodes)} }}"

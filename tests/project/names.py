@@ -146,14 +146,17 @@ class Tags(html.parser.HTMLParser):
 
 
 def check_bytes(project):
-    """Everything but the page is printable ASCII, and lines stay short enough to read but for the two files that keep
-    names whole: the manifest, and the source that holds what plain_describe() returns."""
+    """Everything but the page is printable ASCII, and lines of code stay within 110 columns but for strings and
+    directives. Two files keep names whole: the manifest, and the source that holds what plain_describe() returns."""
     for path in sorted(project.rglob("*")):
         if path.is_dir() or path.suffix in (".bin", ".npy"):
             continue
         text = path.read_text(encoding="utf-8")
         odd = re.search("[^\t\n -~]+" if path.suffix != ".html" else "[\0-\x08\x0b-\x1f\x7f-\x9f]+", text)
         check(odd is None, f"{path.name}: {odd.group()[:80] if odd else None!r} is not plain text")
+        if path.suffix in (".h", ".hpp", ".c", ".cpp"):
+            for line in text.split("\n"):
+                check(len(line) <= 110 or '"' in line or line.startswith("#"), f"{path.name}: beyond 110 columns: {line[:300]}")
         longest = max(map(len, text.split("\n")), default=0)
         check(longest < 2_000 or path.name in ("plain.json", "plain_api.cpp"), f"{path.name}: a line of {longest} characters")
 

@@ -39,6 +39,39 @@ TEST(ResizePlan, IntegralFactorsAreFormulas) {
   EXPECT_EQ(ir::formula_of(ir::axis_table({4, 6, 1.5}, asymmetric)), (AxisFormula{2, 0, 3}));
 }
 
+/// ONNX Runtime computes in float32: element 137 of 100 enlarged by 1.37 is read at 100 x 1.37f / 1.37f.
+TEST(ResizePlan, NearestPositionsAreThoseOfFloat32) {
+  ResizeMethod method;
+  method.coordinates = "asymmetric";
+  method.nearest = "floor";
+  const double scale = static_cast<double>(1.37f);
+  const AxisTable scaled = ir::axis_table({100, 137, scale, true}, method);
+  const AxisTable sized = ir::axis_table({100, 137, 1.37}, method);
+  EXPECT_EQ(scaled.positions, sized.positions);
+  for (std::int64_t i = 0; i < 137; ++i) {
+    const auto expected = static_cast<std::int64_t>(static_cast<float>(i) / 1.37f);
+    EXPECT_EQ(scaled.positions[static_cast<std::size_t>(i)], expected) << i;
+  }
+  // In double its last element would be read before the position that the model was trained with.
+  const AxisTable twice = ir::axis_table({200, 274, scale, true}, method);
+  EXPECT_EQ(twice.positions[137], 100);
+}
+
+TEST(ResizePlan, HalvesAreRoundedAsTheyAreNotAsTheirSumsAre) {
+  ResizeMethod method;
+  method.nearest = "round_prefer_ceil";
+  // (0 + 0.5f) / 0.50000006f - 0.5f = 0.49999994f, of which the sum with 0.5f is 1.
+  const AxisTable table = ir::axis_table({4, 2, static_cast<double>(0.50000006f), true}, method);
+  EXPECT_EQ(table.positions[0], 0);
+}
+
+TEST(Resize, NearestOfTwoAxesWithoutFormulas) {
+  const Tensor x = floats({1, 2, 3, 4, 5, 6}, {2, 3}), scales = floats({2.7f, 2.4f}, {2});
+  OneNode resize{.op = "Resize", .operands = {&x, nullptr, &scales}, .known = true};
+  resize.attributes.set("nearest_mode", std::string("ceil"));
+  EXPECT_EQ(reals(run(resize)[0]).size(), 35u);
+}
+
 TEST(ResizePlan, OneElementIsReadEverywhere) {
   for (const char* mode : {"nearest", "linear", "cubic"}) {
     ResizeMethod method;

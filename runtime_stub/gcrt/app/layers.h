@@ -187,8 +187,7 @@ struct LayerProfile {
     Trace trace(&pool);
     LayerClock clock(&trace);
     for (int i = 0; i < repeat; ++i) {
-      model.run_with(tensors,
-                     [&](auto... arguments) { return run_traced<L>(&trace, &clock, arguments...); });
+      model.run_with(tensors, [&](auto... arguments) { return run_traced<L>(&trace, &clock, arguments...); });
     }
     if (!write_trace(trace, layers, path)) fail("cannot write " + path);
     std::printf("%s: %d run%s of %zu layers; ui.perfetto.dev opens it\n", path.c_str(), repeat,

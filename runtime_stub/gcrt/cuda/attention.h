@@ -9,6 +9,7 @@
 #pragma once
 
 #include "gcrt/cuda/attention_join.h"
+#include "gcrt/cuda/attention_rows.h"
 
 namespace GCRT_NAMESPACE {
 
@@ -82,33 +83,6 @@ GCRT_DEVICE void read_values(std::uint32_t (&columns)[N][2], const ValueSlab<T, 
   GCRT_UNROLL
   for (int j = 0; j < 2 * N; ++j) columns[j / 2][j % 2] = loaded[j / 4][j % 4];
 }
-
-// Starts the copy of 16 bytes of a row of `size`, from `column` on; what does not exist becomes zeros.
-template <class T>
-GCRT_DEVICE void copy_columns(T* shared, const T* row, int column, int size, std::ptrdiff_t stride, int bytes,
-                              bool exists) {
-  constexpr int kElements = 16 / static_cast<int>(sizeof(T));
-  const int left = exists ? size - column : 0;
-  const int valid = left < 0 ? 0 : (left < kElements ? left : kElements);
-  if (stride == 1) {
-    copy_chunk(shared, valid > 0 ? row + column : row, valid, bytes);
-  } else {
-    GCRT_UNROLL
-    for (int i = 0; i < kElements; ++i) {
-      const T* const from = i < valid ? row + (column + i) * stride : row;
-      if constexpr (sizeof(T) == 4) {
-        cp_async<4>(shared + i, from, i < valid ? 4 : 0);
-      } else {
-        shared[i] = i < valid ? *from : T{};
-      }
-    }
-  }
-}
-
-// Bytes of one copy of each operand.
-struct AttentionCopies {
-  int q, k, v;
-};
 
 struct TwoFloats {
   float value[2];
@@ -231,10 +205,11 @@ GCRT_DEVICE void add_values(float (&sums)[1][Config::kFragments][4], const TwoFl
 }
 
 // blockIdx: x rows, y part of the keys, z batch and head of the keys.
-template <Precision P, class Config, AttentionMaskKind kMask, int kParts, class TQ, class TK, class E>
+template <Precision P, class Config, AttentionMaskKind kMask, int kParts, class TQ, class TK, class E,
+          class Cache>
 GCRT_GLOBAL_BLOCKS(Config::kThreads, 1)
 void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const TK* k, const TK* v,
-                      AttentionMask mask, AttentionCopies copies, E epilogue) {
+                      AttentionMask mask, AttentionCopies copies, E epilogue, Cache cache) {
   await_previous_grid();
   using Product = FloatProduct<P>;
   constexpr int kRows = Config::kRows;
@@ -260,7 +235,9 @@ void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const T
   const int part = static_cast<int>(blockIdx.y);
   const int first_key = part * grid.split_keys;
   int end_key = first_key + grid.split_keys < s.keys ? first_key + grid.split_keys : s.keys;
-  if (s.is_causal) {
+  // Of the blocks that read the same keys, the last along the rows writes them to the cache, all of them.
+  const bool writes_cache = Cache::kIsThere && blockIdx.x + 1 == gridDim.x;
+  if (s.is_causal && !writes_cache) {
     const int last = first_row + kRows < grid.rows ? first_row + kRows - 1 : grid.rows - 1;
     const AttentionRow from = attention_row(s, grid.group, 0, first_row);
     const AttentionRow to = attention_row(s, grid.group, 0, last);
@@ -268,31 +245,59 @@ void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const T
     if (seen < end_key) end_key = seen;
   }
 
-  const auto load_keys = [&](int key) {
+  // Every thread visits the same 16 bytes of a tile each time, and so stores what it has copied itself.
+  const auto each_of_keys = [&](const auto& visit) {
     constexpr int kChunks = 16 / kElements;  // of a row of a slab
-    const TK* const base = k + b * s.k.batch + kv_head * s.k.head;
     for (int i = thread; i < kKeys * kSlabs * kChunks; i += Config::kThreads) {
       const int chunk = i % kChunks * kElements;
       const int row = i / kChunks % kKeys;
       const int slab = i / kChunks / kKeys;
-      const bool exists = key + row < s.keys;
-      copy_columns(shared_k + slab * kKeys * 16 + slab_offset<TK, 16>(row, chunk),
-                   base + (exists ? key + row : 0) * s.k.row, slab * 16 + chunk, s.head_size, s.k.column,
-                   copies.k, exists);
+      visit(row, slab * 16 + chunk, shared_k + slab * kKeys * 16 + slab_offset<TK, 16>(row, chunk));
     }
+  };
+  const auto each_of_values = [&](const auto& visit) {
+    constexpr int kChunks = Config::kColumns / kElements;
+    for (int i = thread; i < kKeys * kChunks; i += Config::kThreads) {
+      const int row = i / kChunks;
+      const int column = i % kChunks * kElements;
+      visit(row, column, shared_v + row * Config::kValueStride + column);
+    }
+  };
+  const auto keys = head_rows(k, s.k, cache.k, cache.past, b, kv_head);
+  const auto values = head_rows(v, s.v, cache.v, cache.past, b, kv_head);
+  const auto load_keys = [&](int key) {
+    each_of_keys([&](int row, int column, TK* place) GCRT_LAMBDA_INLINE {
+      const bool exists = key + row < s.keys;
+      copy_columns(place, keys.row(exists ? key + row : 0), column, s.head_size, s.k.column, copies.k,
+                   exists);
+    });
     cp_async_commit();
   };
   const auto load_values = [&](int key) {
-    constexpr int kChunks = Config::kColumns / kElements;
-    const TK* const base = v + b * s.v.batch + kv_head * s.v.head;
-    for (int i = thread; i < kKeys * kChunks; i += Config::kThreads) {
-      const int row = i / kChunks;
+    each_of_values([&](int row, int column, TK* place) GCRT_LAMBDA_INLINE {
       const bool exists = key + row < s.keys;
-      copy_columns(shared_v + row * Config::kValueStride + i % kChunks * kElements,
-                   base + (exists ? key + row : 0) * s.v.row, i % kChunks * kElements, s.value_size,
-                   s.v.column, copies.v, exists);
-    }
+      copy_columns(place, values.row(exists ? key + row : 0), column, s.value_size, s.v.column, copies.v,
+                   exists);
+    });
     cp_async_commit();
+  };
+  const auto store_keys = [&](int key) {
+    if constexpr (Cache::kIsThere) {
+      if (!writes_cache) return;
+      each_of_keys([&](int row, int column, const TK* place) GCRT_LAMBDA_INLINE {
+        if (!cache.k.writes(key + row)) return;
+        store_columns(cache.k.joined_row(b, kv_head, key + row), place, column, s.head_size, copies.joined);
+      });
+    }
+  };
+  const auto store_values = [&](int key) {
+    if constexpr (Cache::kIsThere) {
+      if (!writes_cache) return;
+      each_of_values([&](int row, int column, const TK* place) GCRT_LAMBDA_INLINE {
+        if (!cache.v.writes(key + row)) return;
+        store_columns(cache.v.joined_row(b, kv_head, key + row), place, column, s.value_size, copies.joined);
+      });
+    }
   };
   {
     constexpr int kCopied = 16 / static_cast<int>(sizeof(TQ));
@@ -317,6 +322,7 @@ void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const T
     cp_async_wait<0>();
     barrier();  // K is there, and V of the step before is no longer read
     load_values(key);
+    store_keys(key);
     typename Product::template Sums<1, kScores> products;
     GCRT_NO_UNROLL
     for (int slab = 0; slab < kSlabs; ++slab) {
@@ -333,6 +339,7 @@ void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const T
     cp_async_wait<0>();
     barrier();  // V is there, and K is no longer read
     if (key + kKeys < end_key) load_keys(key + kKeys);
+    store_values(key);
     GCRT_UNROLL
     for (int c = 0; c < Config::kChunks; ++c) {
       add_values<P, Config>(sums[c], factor, scores, shared_v + warp_key * Config::kValueStride,
@@ -347,25 +354,19 @@ void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const T
   finish_attention<Config, kParts>(s, grid, result, z, part, first_row, epilogue);
 }
 
-template <class T>
-inline int attention_copy_bytes(const T* data, const AttentionStrides& strides) {
-  return strides.column == 1 ? copy_bytes(data, strides.batch, strides.head, strides.row)
-                             : static_cast<int>(sizeof(T));
-}
-
 // q, and k and v, are float or stored in the precision of the products. kHeadSize and kValueSize are
 // attention_padded(head_size) and attention_padded(value_size); kTile and the parts of `split` come from
 // plan_attention, the workspace from attention_workspace_size, and the queue has attention_counters words
 // that are 0. batch * kv_heads < 65536. The epilogue is called as in gemm.h, on at_batch(b * heads + h), with
-// m = query and n = column of the head.
+// m = query and n = column of the head. With an AttentionCache, k and v are the new rows alone.
 template <Precision P, AttentionTile kTile, int kHeadSize, int kValueSize, AttentionMaskKind kMask,
-          int kParts, class TQ, class TK, class E>
+          int kParts, class TQ, class TK, class E, class Cache = NoAttentionCache>
 inline void attention(Queue& queue, const AttentionShape& s, const TQ* q, const TK* k, const TK* v,
-                      const AttentionMask& mask, const SplitDepth<kParts>& split, const E& epilogue) {
+                      const AttentionMask& mask, const SplitDepth<kParts>& split, const E& epilogue,
+                      const Cache& cache = {}) {
   using Config = AttentionConfig<P, kTile, kHeadSize, kValueSize, TQ, TK>;
   if (s.batch <= 0 || s.rows() <= 0) return;
-  const AttentionCopies copies{attention_copy_bytes(q, s.q), attention_copy_bytes(k, s.k),
-                               attention_copy_bytes(v, s.v)};
+  const AttentionCopies copies = attention_copies(attention_copy_bytes(q, s.q), s, k, v, cache);
   const unsigned entries = static_cast<unsigned>(s.batch * s.kv_heads);
   const std::ptrdiff_t stride = ceil_div(s.value_size, 4) * 4;
   float* const statistics =
@@ -377,16 +378,18 @@ inline void attention(Queue& queue, const AttentionShape& s, const TQ* q, const 
   launch_overlapping(
       queue,
       dim3(static_cast<unsigned>(ceil_div(s.rows(), Config::kRows)), static_cast<unsigned>(kParts), entries),
-      dim3(Config::kThreads), Config::kSharedBytes, attention_kernel<P, Config, kMask, kParts, TQ, TK, E>, s,
-      grid, q, k, v, mask, copies, epilogue);
+      dim3(Config::kThreads), Config::kSharedBytes,
+      attention_kernel<P, Config, kMask, kParts, TQ, TK, E, Cache>, s, grid, q, k, v, mask, copies, epilogue,
+      cache);
 }
 
 template <Precision P, AttentionTile kTile, int kHeadSize, int kValueSize, AttentionMaskKind kMask,
-          int kParts, class TQ, class TK, class E>
+          int kParts, class TQ, class TK, class E, class Cache = NoAttentionCache>
 inline void attention(Queue& queue, const AttentionShape& s, const TQ* q, const TK* k, const TK* v,
-                      const AttentionMask& mask, const SplitWithin<kParts>& split, const E& epilogue) {
+                      const AttentionMask& mask, const SplitWithin<kParts>& split, const E& epilogue,
+                      const Cache& cache = {}) {
   with_split(split, [&](const auto& key_split) {
-    attention<P, kTile, kHeadSize, kValueSize, kMask>(queue, s, q, k, v, mask, key_split, epilogue);
+    attention<P, kTile, kHeadSize, kValueSize, kMask>(queue, s, q, k, v, mask, key_split, epilogue, cache);
   });
 }
 
