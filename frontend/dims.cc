@@ -155,12 +155,17 @@ class Resolver {
     for (Pending& pending : pending_) {
       for (std::size_t axis = 0; pending.dims && axis < pending.dims->size(); ++axis) {
         const Slot& slot = (*pending.dims)[axis];
+        for (const DimPart& part : summands_of(slot).value_or(std::vector<DimPart>())) {
+          found = found || part.name == name;
+          if (!part.name.empty()) names.push_back(part.name);
+        }
         if (is_dim_identifier(slot.name)) names.push_back(slot.name);
         if (slot.name != name) continue;
         found = true;
         bind_slot(pending, axis, size, source);
       }
     }
+    given_[name] = size;
     if (found) return;
     error("E0404", fmt::format("{}: no input has a dimension of that name", source),
           ir::did_you_mean(name, names),
@@ -213,6 +218,7 @@ class Resolver {
 
   std::map<std::string, std::set<ir::Dim, InOrderOfForm>> sizes_of_names() const {
     std::map<std::string, std::set<ir::Dim, InOrderOfForm>> sizes;
+    for (const auto& [name, size] : given_) sizes[name].insert(size);
     for (const Pending& pending : pending_) {
       for (std::size_t axis = 0; pending.dims && axis < pending.dims->size(); ++axis) {
         const Slot& slot = (*pending.dims)[axis];
@@ -247,14 +253,14 @@ class Resolver {
   }
 
   /// What a dimension is the sum of, by --dim or by its name.
-  std::optional<std::vector<std::string>> summands_of(const Slot& slot) const {
+  std::optional<std::vector<DimPart>> summands_of(const Slot& slot) const {
     for (const DimSum& sum : bindings_.sums) {
       if (sum.name == slot.name) return sum.parts;
     }
     return slot.size ? std::nullopt : parse_dim_sum(slot.name);
   }
 
-  /// "past + 1" has the size that its names have.
+  /// "past + 1" and "8*height" have the sizes of their names.
   void bind_sums() {
     const std::map<std::string, std::set<ir::Dim, InOrderOfForm>> sizes = sizes_of_names();
     std::set<std::string> found;
@@ -264,20 +270,19 @@ class Resolver {
         const auto parts = summands_of((*pending.dims)[axis]);
         if (!parts) continue;
         std::optional<ir::Dim> sum = 0;
-        for (const std::string& part : *parts) {
-          const auto at = sizes.find(part);
-          const bool is_number = !is_dim_identifier(part);
-          if (!is_number && (at == sizes.end() || at->second.size() != 1)) sum.reset();
-          if (sum) *sum += is_number ? ir::Dim(std::stoll(part)) : *at->second.begin();
+        for (const DimPart& part : *parts) {
+          const auto at = sizes.find(part.name);
+          if (!part.name.empty() && (at == sizes.end() || at->second.size() != 1)) sum.reset();
+          if (sum) *sum += part.name.empty() ? ir::Dim(part.number) : part.number * *at->second.begin();
         }
         if (sum) bind_slot(pending, axis, *sum, "its name");
       }
     }
     for (const DimSum& sum : bindings_.sums) {
-      for (const std::string& part : sum.parts) {
-        if (!is_dim_identifier(part) || sizes.count(part) > 0) continue;
-        error("E0404", fmt::format("--dim {}: nothing gives '{}' a size", printable(sum.name), part),
-              ir::did_you_mean(part, {found.begin(), found.end()}));
+      for (const DimPart& part : sum.parts) {
+        if (part.name.empty() || sizes.count(part.name) > 0) continue;
+        error("E0404", fmt::format("--dim {}: nothing gives '{}' a size", printable(sum.name), part.name),
+              ir::did_you_mean(part.name, {found.begin(), found.end()}));
       }
       if (found.count(sum.name) > 0) continue;
       error("E0404", fmt::format("--dim {}: no input has a dimension of that name", printable(sum.name)),
@@ -305,15 +310,20 @@ class Resolver {
         const Slot& slot = (*pending.dims)[axis];
         shown.push_back(fmt::format("{}", slot.size ? ir::highest(*slot.size) : suggested_.of(axis)));
         if (slot.size) continue;
-        const bool named = is_dim_identifier(slot.name);
-        unnamed |= !named;
-        details.push_back(
-            fmt::format("input '{}', axis {}: {}", name, axis,
-                        slot.name.empty() ? "no name" : fmt::format("'{}'", printable(slot.name))));
-        if (!named) continue;
-        const auto [at, added] = sizes_of_names.emplace(slot.name, suggested_.of(axis));
-        shown.back() = fmt::format("{}", at->second);
-        if (added) flags.push_back(fmt::format("--dim {}={}", slot.name, at->second));
+        std::optional<std::vector<DimPart>> parts = summands_of(slot);
+        if (!parts && is_dim_identifier(slot.name)) parts = {{1, slot.name}};
+        unnamed |= !parts;
+        const std::string axis_name =
+            slot.name.empty() ? "no name" : fmt::format("'{}'", printable(slot.name));
+        details.push_back(fmt::format("input '{}', axis {}: {}", name, axis, axis_name));
+        std::int64_t sum = 0;
+        for (const DimPart& part : parts.value_or(std::vector<DimPart>())) {
+          if (part.name.empty()) continue;
+          const auto [at, added] = sizes_of_names.emplace(part.name, suggested_.of(axis));
+          sum += part.number * at->second;
+          if (added) flags.push_back(fmt::format("--dim {}={}", part.name, at->second));
+        }
+        if (parts) shown.back() = fmt::format("{}", sum);
       }
       if (unnamed) add_flag(fmt::format("--shape {}:{}", for_shell(name), fmt::join(shown, "x")));
     }
@@ -423,6 +433,7 @@ class Resolver {
   const Limits& limits_;
   const SuggestedSizes suggested_;
   ir::Diagnostics& diagnostics_;
+  std::map<std::string, ir::Dim> given_;  // by --dim
   std::vector<Pending> pending_;
 };
 

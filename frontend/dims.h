@@ -30,10 +30,17 @@ struct DimRange {
   std::int64_t typical = 1;
 };
 
-/// `--dim joined=past+seq`: a dimension that is always the sum of others and of numbers.
+/// A dimension so many times; without a name, the number alone.
+struct DimPart {
+  std::int64_t number = 1;
+  std::string name = {};
+};
+
+/// `--dim joined=past+seq`: a dimension that is always the sum of others, or of multiples of them, and of
+/// numbers.
 struct DimSum {
   std::string name;
-  std::vector<std::string> parts;
+  std::vector<DimPart> parts;
 };
 
 /// `--dim N=1,2,4`: sizes from which the caller of the model chooses, ascending.
@@ -66,9 +73,9 @@ DimChoices parse_dim_choices(std::string_view text);
 std::optional<DimRange> parse_dim_range(std::string_view text);
 /// nullopt: the text gives no sum.
 std::optional<DimSum> parse_dim_sum_binding(std::string_view text);
-/// The parts of a sum of names and numbers, "past_sequence_length + 1"; nullopt: it is none, or a single
-/// name.
-std::optional<std::vector<std::string>> parse_dim_sum(std::string_view text);
+/// The parts of "past_sequence_length + 1" or "8*height", as exporters call axes; nullopt: it is neither a
+/// sum nor a multiple.
+std::optional<std::vector<DimPart>> parse_dim_sum(std::string_view text);
 /// Separators `x` or `,` between sizes, `:` or `=` after the name; `?` leaves a dimension open, an identifier
 /// names it; `input:` or `input:[]` is a scalar. The name may contain ':' itself ("input:0").
 ShapeBinding parse_shape_binding(std::string_view text);

@@ -17,6 +17,9 @@ namespace {
                          fmt::format("for example {} {}", flag, example));
 }
 
+/// Of a dimension in the name of another; far from where sums overflow.
+constexpr std::int64_t kMostMultiple = std::int64_t{1} << 31;
+
 /// A size of 0 or more.
 std::optional<std::int64_t> parse_size(std::string_view text) {
   std::int64_t value = 0;
@@ -126,15 +129,23 @@ std::optional<DimRange> parse_dim_range(std::string_view text) {
   return range;
 }
 
-std::optional<std::vector<std::string>> parse_dim_sum(std::string_view text) {
-  std::vector<std::string> parts;
-  for (std::string& part : split(text, "+")) {
-    while (!part.empty() && part.front() == ' ') part.erase(part.begin());
-    while (!part.empty() && part.back() == ' ') part.pop_back();
-    if (!is_dim_identifier(part) && !parse_size(part)) return std::nullopt;
+std::optional<std::vector<DimPart>> parse_dim_sum(std::string_view text) {
+  std::vector<DimPart> parts;
+  for (const std::string& summand : split(text, "+")) {
+    DimPart part;
+    for (std::string& factor : split(summand, "*")) {
+      while (!factor.empty() && factor.front() == ' ') factor.erase(factor.begin());
+      while (!factor.empty() && factor.back() == ' ') factor.pop_back();
+      const auto number = parse_size(factor);
+      const bool is_name = is_dim_identifier(factor) && part.name.empty();
+      if (!is_name && (!number || part.number != 1 || *number > kMostMultiple)) return std::nullopt;
+      if (is_name) part.name = std::move(factor);
+      if (!is_name) part.number = *number;
+    }
     parts.push_back(std::move(part));
   }
-  return parts.size() > 1 ? std::optional(std::move(parts)) : std::nullopt;
+  const bool is_multiple = parts[0].number != 1 && !parts[0].name.empty();
+  return parts.size() > 1 || is_multiple ? std::optional(std::move(parts)) : std::nullopt;
 }
 
 std::optional<DimSum> parse_dim_sum_binding(std::string_view text) {

@@ -140,6 +140,24 @@ TEST(FrontendDims, NamesMayHaveDots) {
             std::vector<std::string>{"DynamicDimension.0"});
 }
 
+TEST(FrontendDims, AxesMayBeMultiplesOfNames) {
+  // The parser of ONNX text takes no such names.
+  for (const char* text : {"8*height", "height*8", "height * 8"}) {
+    const auto parts = frontend::parse_dim_sum(text);
+    ASSERT_TRUE(parts && parts->size() == 1) << text;
+    EXPECT_EQ(parts->front().number, 8);
+    EXPECT_EQ(parts->front().name, "height");
+  }
+  const auto sum = frontend::parse_dim_sum("2*past + rows + 1");
+  ASSERT_TRUE(sum && sum->size() == 3);
+  EXPECT_EQ((*sum)[0].number, 2);
+  EXPECT_EQ((*sum)[2].number, 1);
+  EXPECT_EQ((*sum)[2].name, "");
+  for (const char* text : {"height", "8", "a*b", "2*3*a", "*a", "a*", "9999999999*a", "-2*a"}) {
+    EXPECT_FALSE(frontend::parse_dim_sum(text)) << text;
+  }
+}
+
 TEST(FrontendDims, UnknownNamesAreErrorsWithAHint) {
   ImportOptions options;
   options.bindings.dims = {{"bach", 4}};
