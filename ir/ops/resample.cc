@@ -6,7 +6,9 @@
 // `divisor` rows: i reads multiplier * floor(i / divisor) further than row i mod divisor says, at most to the
 // ends of the axis.
 
-#include <fmt/format.h>
+#include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "ir/ops/support.h"
 
@@ -76,6 +78,30 @@ class Sampler {
     for (const Table& table : tables_) weighted_ = weighted_ || table.has_weights;
   }
 
+  /// Of the last open axis, what reads within it whatever the phase; nullopt: there is none, or no such part
+  /// at some size.
+  std::optional<std::pair<std::size_t, Range>> inner_part() const {
+    const auto table = std::find_if(tables_.rbegin(), tables_.rend(), [&](const Table& candidate) {
+      return context_.attributes().ints_of("sizes")[candidate.axis] < 0;
+    });
+    if (table == tables_.rend()) return std::nullopt;
+    const std::int64_t step = context_.attributes().ints_of("multipliers")[table->axis],
+                       period = context_.attributes().ints_of("divisors")[table->axis];
+    const Range taps = range_of(*table);
+    const Dim out = context_.result(0).shape[table->axis];
+    const Dim low = ceil_div(max(-taps.low, 0), step) * period;
+    const Dim high = (floor_div(context_.shape(0)[table->axis] - taps.high, step) + 1) * period;
+    if (!always_less_equal(low, high) || !always_less_equal(high, out)) return std::nullopt;
+    return std::pair(table->axis, Range{low, high});
+  }
+  /// Where that is, its positions are not held to the axis, so that they walk with it.
+  int inner_sum(std::size_t axis) {
+    inner_axis_ = axis;
+    const int root = sum(0);
+    inner_axis_.reset();
+    return root;
+  }
+
   int sum(std::size_t k) {
     if (k == tables_.size()) return element();
     const auto& [axis, positions, has_weights] = tables_[k];
@@ -88,8 +114,12 @@ class Sampler {
     for (std::int64_t t = 0; t < taps; ++t) {
       const std::vector<Index> entry = {row, Index(t)};
       int position = dag_.load(positions, ElementType::kInt64, entry);
-      if (is_open) position = within(axis, position, floor_div(at, period, ranges_));
-      index_[axis] = Index::loaded(position, Range{0, context_.shape(0)[axis]});
+      if (is_open && axis == inner_axis_) {
+        index_[axis] = repeats(axis) + Index::loaded(position, range_of(tables_[k]));
+      } else {
+        if (is_open) position = within(axis, position);
+        index_[axis] = Index::loaded(position, Range{0, context_.shape(0)[axis]});
+      }
       int term = sum(k + 1);
       if (has_weights) {
         const int weight =
@@ -102,9 +132,21 @@ class Sampler {
   }
 
  private:
-  /// Position of a phase, `repeats` of them further, on the axis.
-  int within(std::size_t axis, int phase, const Index& repeats) {
-    const int further = dag_.iota(repeats * context_.attributes().ints_of("multipliers")[axis]);
+  /// How much further than the first phases those of an open axis read.
+  Index repeats(std::size_t axis) const {
+    return floor_div(Index::axis(static_cast<int>(axis)), context_.attributes().ints_of("divisors")[axis],
+                     ranges_) *
+           context_.attributes().ints_of("multipliers")[axis];
+  }
+  Range range_of(const Table& table) const {
+    const std::vector<std::int64_t> positions = context_.constant(table.positions)->ints();
+    const auto [low, high] = std::minmax_element(positions.begin(), positions.end());
+    return {*low, *high + 1};
+  }
+
+  /// Position of a phase on the axis.
+  int within(std::size_t axis, int phase) {
+    const int further = dag_.iota(repeats(axis));
     const int position = dag_.apply(ScalarOp::kAdd, {further, phase});
     const int zero = dag_.size(0), last = dag_.size(context_.shape(0)[axis] - 1);
     return dag_.apply(ScalarOp::kMin, {dag_.apply(ScalarOp::kMax, {position, zero}), last});
@@ -122,14 +164,30 @@ class Sampler {
   Dag& dag_;
   const std::vector<Table> tables_;
   const std::vector<Range> ranges_;
+  std::optional<std::size_t> inner_axis_;
   std::vector<Index> index_;
   bool weighted_ = false;
 };
 
 Form lower(const LowerContext& context) {
   LoopForm form = LoopForm::over(context.result(0).shape);
-  const int root = Sampler(context, form).sum(0);
-  form.set_root(form.dag.cast(root, context.result(0).element));
+  Sampler sampler(context, form);
+  const ElementType element = context.result(0).element;
+  const int root = form.dag.cast(sampler.sum(0), element);
+  const auto inner = sampler.inner_part();
+  if (!inner) {
+    form.set_root(root);
+    return form;
+  }
+  const auto& [axis, part] = *inner;
+  const auto add = [&](const Range& range, int value) {
+    Region region{form.ranges(), value};
+    region.box[axis] = range;
+    if (range.low != range.high) form.regions.push_back(std::move(region));
+  };
+  add({0, part.low}, root);
+  add(part, form.dag.cast(sampler.inner_sum(axis), element));
+  add({part.high, form.extents[axis]}, root);
   return form;
 }
 

@@ -98,8 +98,9 @@ def compare(arguments, name, work):
         least = [min(contender.minima) for contender in (alone, several)]
         middle = [statistics.median(contender.medians) for contender in (alone, several)]
         sizes = " x ".join(str(dims[key]) for key in open_dims)
+        arena = f"{several.arena() / alone.arena():.2f}" if alone.arena() else ""
         print(f"| {name} | {sizes} | {least[0]:.3f} | {least[1]:.3f} | {least[1] / least[0]:.2f} | {middle[0]:.3f} | "
-              f"{middle[1]:.3f} | {middle[1] / middle[0]:.2f} | {several.arena() / alone.arena():.2f} |", flush=True)
+              f"{middle[1]:.3f} | {middle[1] / middle[0]:.2f} | {arena} |", flush=True)
 
 
 def main():
