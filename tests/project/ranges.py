@@ -104,6 +104,40 @@ def case_lines(world):
     verified(world, "lines", lines(), "--dim", "batch=1..3", "--dim", "length=3..40")
 
 
+def through_floats():
+    """Sizes that a model computes in floats, and what is decided by their multiples."""
+    model = Model(opset=20)
+    model.inputs = ["float[batch,length,4] x", "float[batch,3,length,6] image", "int64[batch] lengths", "float[16] table"]
+    model.outputs = ["float[length] angles", "float[few] head", "float[batch,3,twice,12] grown", "float[batch,blocks,4] padded",
+                     "float[batch,length,4] rolled", "float[batch,3,length,6] local", "float[length,batch,4] reversed"]
+    model.constants = ["int64[1] zero = {0}", "int64[1] one = {1}", "int64[1] two = {2}", "int64[1] back = {-1}", "int64[1] wide = {12}",
+                       "float nothing = {0}", "float step = {1}", "float[1] most = {8}", "float[1] half = {0.5}", "float[1] four = {4}",
+                       "float[1] third = {3}", "int64[4] none_before = {0, 0, 0, 0}", "int64[1] whole = {4}"]
+    model.nodes = ["shape = Shape(x)", "size = Slice(shape, one, two)", "real = Cast<to = 1>(size)", "lead = Slice(shape, zero, one)",
+                   # positions, as for rotations
+                   "count = Squeeze(real)", "angles = Range(nothing, count, step)",
+                   # clamped, as optimisers do it where Min took floats alone
+                   "clamped = Min(real, most)", "end = Cast<to = 7>(clamped)", "head = Slice(table, zero, end)",
+                   # a scale
+                   "quarters = Div(real, half)", "floored = Floor(quarters)", "rows = Cast<to = 7>(floored)",
+                   "channels = Constant<value_ints = [3]>()", "sizes = Concat<axis = 0>(lead, channels, rows, wide)",
+                   'grown = Resize<mode = "nearest">(image, , , sizes)',
+                   # blocks of three
+                   "parts = Div(real, third)", "whole_parts = Ceil(parts)", "blocks = Cast<to = 7>(whole_parts)",
+                   "three = Cast<to = 7>(third)", "held = Mul(blocks, three)", "missing = Sub(held, size)",
+                   "nothing_else = Constant<value_ints = [0]>()", "pads = Concat<axis = 0>(none_before, missing, nothing_else)",
+                   "padded = Pad(x, pads)",
+                   # the last element comes first
+                   "at = Mod(back, size)", "last = Slice(x, at, size, one)", "others = Slice(x, zero, at, one)",
+                   "rolled = Concat<axis = 1>(last, others)",
+                   "local = LRN<size = 3>(image)", "turned = Transpose<perm = [1, 0, 2]>(x)", "reversed = ReverseSequence(turned, lengths)"]
+    return model
+
+
+def case_through_floats(world):
+    verified(world, "through_floats", through_floats(), "--dim", "batch=1..3", "--dim", "length=1..20")
+
+
 COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
 
 
