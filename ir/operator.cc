@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 
 #include "ir/interrupt.h"
@@ -109,22 +108,6 @@ const Tensor* NodeView::constant(int i) const {
   return has_operand(i) ? graph_.constant(node().operands[static_cast<std::size_t>(i)]) : nullptr;
 }
 
-namespace {
-
-/// The elements of a constant of floats, where they are integers.
-std::optional<Shape> whole_numbers(const std::optional<Tensor>& constant) {
-  if (!constant) return std::nullopt;
-  Shape elements;
-  for (std::int64_t i = 0; i < constant->count(); ++i) {
-    const double real = constant->real_at(i);
-    if (std::trunc(real) != real || std::abs(real) > 0x1p53) return std::nullopt;
-    elements.push_back(static_cast<std::int64_t>(real));
-  }
-  return elements;
-}
-
-}  // namespace
-
 std::vector<std::int64_t> NodeView::constant_ints(int i, std::string_view what) const {
   const Tensor* tensor = constant(i);
   if (!tensor) {
@@ -138,12 +121,8 @@ std::vector<std::int64_t> NodeView::constant_ints(int i, std::string_view what) 
 }
 
 Shape NodeView::known_sizes(int i, std::string_view what) const {
-  const Value& value = graph_.value(node().operands[static_cast<std::size_t>(i)]);
-  if (value.sizes) return *value.sizes;
-  if (value.fractions && value.fractions->divisor == 1) return value.fractions->elements;
-  const std::optional<Shape> whole =
-      is_float(value.type.element) ? whole_numbers(value.constant) : std::nullopt;
-  return whole ? *whole : shape_of(constant_ints(i, what));
+  const std::optional<Shape> known = known_integers(graph_, node().operands[static_cast<std::size_t>(i)]);
+  return known ? *known : shape_of(constant_ints(i, what));
 }
 
 bool NodeView::knows_sizes(int i) const {

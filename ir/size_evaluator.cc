@@ -388,6 +388,18 @@ std::optional<SizeFractions> known_elements(const Graph& graph, ValueId id) {
 
 }  // namespace
 
+std::optional<Shape> known_integers(const Graph& graph, ValueId value) {
+  const std::optional<SizeFractions> known = known_elements(graph, value);
+  if (!known) return std::nullopt;
+  Shape out;
+  for (const Dim element : known->elements) {
+    const Fraction number(element, known->divisor);
+    if (number.under != 1) return std::nullopt;
+    out.push_back(number.over);
+  }
+  return out;
+}
+
 std::optional<SizeFractions> evaluate_sizes(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (!node.op->lower || node.results.empty() || !node.results[0].valid()) return std::nullopt;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "codegen/emit/size_text.h"
@@ -150,8 +151,20 @@ void add_choices(Json& out, const Schedule& schedule) {
   }
 }
 
+/// CUDA: what the model of time says of a layer, term by term in microseconds (gcrt/cuda/time_model.h), and
+/// the bytes that it moves beside those that it cannot do without.
+void add_terms(Json& layer, const Layer& from) {
+  Json& terms = layer["predicted"] = Json::object();
+  for (const auto& [name, microseconds] : terms_of(from.time)) {
+    terms[name] = std::round(microseconds * 1000) / 1000;
+  }
+  layer["launches"] = from.launches;
+  layer["necessary_bytes"] = from.bytes_read + from.bytes_written - from.scratch_bytes;
+  layer["moved_bytes"] = from.bytes_read + from.bytes_written + from.scratch_bytes;
+}
+
 /// What the calls of the schedule do, in their order, for programs that time them.
-void add_layers(Json& out, const Schedule& schedule) {
+void add_layers(Json& out, const Program& program, const Schedule& schedule) {
   out["layers"] = Json::array();
   bool joins = false;  // layers that hand each other strips have one time
   for (const Layer& layer : schedule.layers) {
@@ -179,6 +192,7 @@ void add_layers(Json& out, const Schedule& schedule) {
                                {"bytes", bytes},
                                {"weight_bytes", layer.weight_bytes},
                                {"picoseconds", layer.picoseconds}});
+      if (info_of(program.target).has_device_memory) add_terms(out["layers"].back(), layer);
     }
     joins = layer.hands_over_strips;
   }
@@ -258,7 +272,7 @@ void add_schedule_tables(Json& out, const Program& program, const Schedule& sche
   add_plan(out, schedule);
   add_statistics(out, program, schedule);
   add_choices(out, schedule);
-  add_layers(out, schedule);
+  add_layers(out, program, schedule);
 }
 
 }  // namespace gcompile

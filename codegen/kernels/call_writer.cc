@@ -59,6 +59,8 @@ void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<Ke
     call.launches = loops.count;
     call.choice = std::move(loops.choice);
     call.traps = !form.checks.empty();
+    call.overlaps = true;
+    call.reductions = static_cast<int>(form.stages.size());
     return;
   }
   call.headers = {"gcrt/loops.h"};

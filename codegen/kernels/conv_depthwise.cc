@@ -47,7 +47,10 @@ const KernelFamily& family_conv_depthwise() {
       "conv.depthwise", ir::Kind::kConv, refuses,
       for_channels_last(
           {.takes_formulas = takes_open_images, .plans = plans, .call = call, .makes_rows = true},
-          {.takes_formulas = takes_open_images, .plans = depthwise_cuda_plans, .call = cuda_call})};
+          {.takes_formulas = takes_open_images,
+           .plans = depthwise_cuda_plans,
+           .call = cuda_call,
+           .overlaps = true})};
   return family;
 }
 

@@ -54,7 +54,8 @@ const KernelFamily& family_conv_depthwise_integer() {
           {.refuses = cuda_refuse_unless_bytes,
            .takes_formulas = takes_open_images,
            .plans = depthwise_cuda_plans,
-           .call = cuda_call})};
+           .call = cuda_call,
+           .overlaps = true})};
   return family;
 }
 

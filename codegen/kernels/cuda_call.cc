@@ -72,8 +72,8 @@ std::string precision_argument(Precision precision) {
 PlannedCost planned(const gcrt::Plan& plan, std::int64_t products, std::int64_t entries) {
   PlannedCost out;
   out.plan.fields = {static_cast<std::int64_t>(plan.tile), plan.splits};
-  out.cost.picoseconds = std::llround(plan.microseconds * static_cast<double>(products) * 1e6);
-  out.cost.microseconds = plan.microseconds * static_cast<double>(products);
+  out.cost.time = plan.time.times(static_cast<double>(products));
+  out.cost.picoseconds = picoseconds_of(out.cost.time);
   out.cost.launches = narrow(products * gcrt::product_launches(entries, plan.splits));
   return out;
 }
@@ -160,19 +160,31 @@ void packed_weights(CallWriter& writer, Packing packing, const std::string& kern
                 is_tf32 ? "Tf32" : kernel_type(stored));
 }
 
-double predicted_microseconds(const KernelCall& call, const Machine& machine, std::int64_t bytes) {
-  if (call.microseconds > 0) return call.microseconds;
-  const double per_clock =
-      call.products_per_clock > 0 ? call.products_per_clock : gcrt::scalar_products_per_clock(machine.gpu);
-  return gcrt::streaming_microseconds(machine.gpu, call.launches, static_cast<double>(bytes),
-                                      static_cast<double>(call.multiply_adds), per_clock);
+gcrt::KernelTime predicted_time(const KernelCall& call, const Machine& machine, const Traffic& traffic) {
+  const auto bytes = static_cast<double>(traffic.all), of_memory = static_cast<double>(traffic.memory);
+  gcrt::KernelTime time = call.time;
+  if (time.microseconds() > 0) {
+    // What moves is known better here; tiles read some of it several times.
+    time.memory = gcrt::memory_microseconds(machine.gpu, of_memory);
+    time.cache =
+        std::max(time.cache, gcrt::cache_microseconds(machine.gpu, bytes, machine.gpu.multiprocessors));
+  } else {
+    const double per_clock =
+        call.products_per_clock > 0 ? call.products_per_clock : gcrt::scalar_products_per_clock(machine.gpu);
+    time = gcrt::streaming_time(machine.gpu, call.launches, call.overlaps, of_memory, bytes,
+                                static_cast<double>(call.multiply_adds), per_clock);
+  }
+  time.fill += gcrt::clocks_to_microseconds(machine.gpu, call.reductions * gcrt::kReductionClocks);
+  return time;
 }
 
+std::int64_t picoseconds_of(const gcrt::KernelTime& time) { return std::llround(time.microseconds() * 1e6); }
+
 std::int64_t streaming_picoseconds(const ir::Problem& problem, const Machine& machine) {
-  const double microseconds = gcrt::streaming_microseconds(
-      machine.gpu, 1, static_cast<double>(problem.bytes()), static_cast<double>(problem.multiply_adds()),
-      gcrt::scalar_products_per_clock(machine.gpu));
-  return std::llround(microseconds * 1e6);
+  const auto bytes = static_cast<double>(problem.bytes());
+  return picoseconds_of(gcrt::streaming_time(machine.gpu, 1, true, bytes, bytes,
+                                             static_cast<double>(problem.multiply_adds()),
+                                             gcrt::scalar_products_per_clock(machine.gpu)));
 }
 
 Refusal refuse_beyond_32_bits(const ir::Problem& problem, const Machine&) {

@@ -55,9 +55,15 @@ void warn_of_precision(const ir::Problem& problem, CallWriter& writer, std::size
 void packed_weights(CallWriter& writer, Packing packing, const std::string& kernel,
                     const std::string& parameter, Precision precision);
 
-/// Microseconds on a GPU of the capability. A kernel that knows nothing better is bound by the bytes that it
-/// moves or by its multiply-adds.
-double predicted_microseconds(const KernelCall& call, const Machine& machine, std::int64_t bytes);
+/// Bytes that a kernel moves: all, and those of them that come from the device's memory or go there.
+struct Traffic {
+  std::int64_t all = 0, memory = 0;
+};
+/// On a GPU of the capability. A kernel that knows nothing better is bound by the bytes that it moves or by
+/// its multiply-adds.
+gcrt::KernelTime predicted_time(const KernelCall& call, const Machine& machine, const Traffic& traffic);
+/// In whole picoseconds.
+std::int64_t picoseconds_of(const gcrt::KernelTime& time);
 /// In picoseconds, of a kernel that streams its operands and results.
 std::int64_t streaming_picoseconds(const ir::Problem& problem, const Machine& machine);
 

@@ -38,7 +38,7 @@ struct Cost {
   std::int64_t extra_weights = 0;                 // bytes by which packing enlarges the constants
   std::string code_key = {};                      // calls with the same key share their code
   int launches = 1;
-  double microseconds = 0;  // CUDA: as predicted, before rounding; 0: streams its bytes
+  gcrt::KernelTime time = {};  // CUDA: as predicted; zero: streams its bytes
 };
 
 struct PlannedCost {
@@ -71,6 +71,8 @@ struct Recipe {
   /// CUDA: whether operand 0 may be the result of loops over rows that every block makes for itself
   /// (CallWriter::makes_rows). Null: never.
   bool (*takes_made_rows)(const ir::Problem&, const Machine&) = nullptr;
+  /// CUDA: its kernels start while the one before still works.
+  bool overlaps = false;
   /// CUDA: operands may lie in two places, and are written joined (CallWriter::joined).
   bool joins_operands = false;
   /// Of convolutions and pools of one image: the call may be for some rows of the result

@@ -7,6 +7,7 @@
 #include "codegen/loops/code_text.h"
 #include "codegen/loops/size_parameters.h"
 #include "codegen/memory/storage.h"
+#include "gcrt/cuda/time_model.h"
 
 namespace gcompile {
 
@@ -53,7 +54,9 @@ struct KernelCall {
   bool multiplies_bytes = false;   // both sides of them are integers of 8 bits
   bool multiplies_floats = false;  // one side of them is
   int launches = 1;                // CUDA: at most
-  double microseconds = 0;         // CUDA: predicted; 0: as long as its bytes and multiply-adds take
+  gcrt::KernelTime time;           // CUDA: predicted; zero: as long as its bytes and multiply-adds take
+  bool overlaps = false;           // CUDA: starts while the kernel before still works
+  int reductions = 0;              // CUDA: sums over threads that wait for one another
   double products_per_clock = 0;   // CUDA: of its multiply-adds by a multiprocessor; 0: without tensor cores
   std::string choice;              // CUDA: how it is spread over the grid, for the report
   std::string warning;             // CUDA: why the products are not formed as asked for; empty: they are

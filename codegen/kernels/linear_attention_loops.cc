@@ -28,7 +28,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   PlannedCost only = plans(problem, machine).front();
   const std::int64_t terms = (work.results() / work.heads + 2) * work.size;
   only.cost.picoseconds = streaming_picoseconds(problem, machine) + work.steps * terms * kTermPicoseconds;
-  only.cost.microseconds = static_cast<double>(only.cost.picoseconds) / 1e6;
+  only.cost.time.latency = static_cast<double>(only.cost.picoseconds) / 1e6;
   return {only};
 }
 

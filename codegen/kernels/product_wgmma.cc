@@ -51,8 +51,8 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
                        product.depth, batch.entries, element_bytes(problem, 0));
   PlannedCost only;
   only.plan.fields = {static_cast<std::int64_t>(plan.tile), plan.cluster};
-  only.cost.microseconds = plan.microseconds * static_cast<double>(batch.host_entries);
-  only.cost.picoseconds = std::llround(only.cost.microseconds * 1e6);
+  only.cost.time = plan.time.times(static_cast<double>(batch.host_entries));
+  only.cost.picoseconds = picoseconds_of(only.cost.time);
   only.cost.launches = narrow(batch.host_entries);
   return {only};
 }

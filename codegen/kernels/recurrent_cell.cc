@@ -153,9 +153,9 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   const CudaPlans plans(r, machine);
   PlannedCost out = planned(plans.product, 1);
   out.cost.launches = narrow(gcrt::rnn_launches(plans.shape, plans.plan));
-  out.cost.microseconds =
+  out.cost.time.latency =
       gcrt::rnn_microseconds(machine.gpu, plans.shape, gates_of(r.cell), plans.plan, plans.product);
-  out.cost.picoseconds = static_cast<std::int64_t>(out.cost.microseconds * 1e6);
+  out.cost.picoseconds = picoseconds_of(out.cost.time);
   return {out};
 }
 

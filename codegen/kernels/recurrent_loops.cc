@@ -44,7 +44,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   PlannedCost only = with_scratch(work, problem.operands[0].element);
   only.cost.picoseconds =
       streaming_picoseconds(problem, machine) + work.steps * (kStepPicoseconds + terms * kTermPicoseconds);
-  only.cost.microseconds = static_cast<double>(only.cost.picoseconds) / 1e6;
+  only.cost.time.latency = static_cast<double>(only.cost.picoseconds) / 1e6;
   return {only};
 }
 

@@ -165,7 +165,8 @@ struct Layer {
   bool hands_over_strips = false;  // to the next layer, with which it runs
   std::int64_t bytes_read = 0, bytes_written = 0;
   std::int64_t weight_bytes = 0;   // among those read
-  double microseconds = 0;         // CUDA: predicted
+  std::int64_t scratch_bytes = 0;  // among those written, which it reads again
+  gcrt::KernelTime time;           // CUDA: predicted
   int launches = 0;                // CUDA: of kernels
   std::string choice;              // CUDA: how it is spread over the grid
   std::vector<std::string> nodes;  // of the model that it computes
@@ -174,6 +175,9 @@ struct Layer {
   std::string problem;             // what kernel families were asked; empty: loops, copies
   std::vector<Rival> rivals;       // families that were asked, the one that serves first
 };
+
+/// The terms of a predicted time that there are, in microseconds: {"launch", 0.34}.
+std::vector<std::pair<std::string, double>> terms_of(const gcrt::KernelTime& time);
 
 struct Statistics {
   std::int64_t nodes_imported = 0, nodes_optimised = 0;

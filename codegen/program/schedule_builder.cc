@@ -6,6 +6,7 @@
 #include <iterator>
 #include <set>
 
+#include "codegen/kernels/cuda_call.h"
 #include "codegen/memory/check.h"
 #include "codegen/program/placed_ports.h"
 #include "codegen/program/port_copies.h"
@@ -137,7 +138,8 @@ class StepConverter {
     layer.bytes_read = from.bytes_read;
     layer.weight_bytes = from.weight_bytes;
     layer.bytes_written = from.bytes_written;
-    layer.microseconds = from.call.microseconds;
+    layer.scratch_bytes = from.scratch_bytes;
+    layer.time = from.call.time;
     layer.launches = from.call.launches;
     layer.choice = from.call.choice;
     layer.problem = from.call.problem;
@@ -150,7 +152,7 @@ class StepConverter {
   }
 
   std::int64_t predicted(const Layer& layer) const {
-    if (layer.microseconds > 0) return static_cast<std::int64_t>(layer.microseconds * 1e6);
+    if (layer.time.microseconds() > 0) return picoseconds_of(layer.time);
     if (!layer.rivals.empty()) return layer.rivals.front().picoseconds;
     return options_.kernels.machine.picoseconds(layer.multiply_adds, layer.bytes_read + layer.bytes_written);
   }

@@ -4,6 +4,14 @@
 #include "ir/operator.h"
 
 namespace gcompile {
+
+std::vector<std::pair<std::string, double>> terms_of(const gcrt::KernelTime& time) {
+  std::vector<std::pair<std::string, double>> terms = {
+      {"launch", time.launch}, {"fill", time.fill},       {"memory", time.memory}, {"cache", time.cache},
+      {"math", time.math},     {"latency", time.latency}, {"join", time.join}};
+  std::erase_if(terms, [](const auto& term) { return term.second <= 0; });
+  return terms;
+}
 namespace {
 
 std::int64_t parameter_bytes(const ir::Graph& graph) {

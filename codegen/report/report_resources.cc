@@ -103,12 +103,25 @@ Json flash_part(const Program& program) {
   return out;
 }
 
+namespace {
+
+/// "launch 0.34, fill 0.72, memory 1.10".
+std::string terms_text(const Layer& layer) {
+  std::string text;
+  for (const auto& [name, microseconds] : terms_of(layer.time)) {
+    text += fmt::format("{}{} {:.2f}", text.empty() ? "" : ", ", name, microseconds);
+  }
+  return text;
+}
+
+}  // namespace
+
 Json time_part(const Program& program, const Schedule& schedule) {
   const bool is_cuda = info_of(program.target).has_device_memory;
   std::int64_t total = 0;
   for (const Layer& layer : schedule.layers) total += layer.picoseconds;
   Json out = Json::object();
-  out["headings"] = is_cuda ? Json::array({"grid"}) : Json::array();
+  out["headings"] = is_cuda ? Json::array({"grid", "predicted, in us"}) : Json::array();
   out["rows"] = Json::array();
   std::vector<Bar> bars;
   for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
@@ -116,18 +129,19 @@ Json time_part(const Program& program, const Schedule& schedule) {
     const Layer& layer = schedule.layers[i];
     const double microseconds = static_cast<double>(layer.picoseconds) / 1e6;
     const std::int64_t bytes = layer.bytes_read + layer.bytes_written;
-    out["rows"].push_back({{"step", i},
-                           {"function", layer.function},
-                           {"origins", layer.origins},
-                           {"launches", layer.launches},
-                           {"picoseconds", layer.picoseconds},
-                           {"time", human_time(microseconds)},
-                           {"share", share_text(layer.picoseconds, total)},
-                           {"products", layer.multiply_adds},
-                           {"multiply_adds", grouped(layer.multiply_adds)},
-                           {"moved", bytes},
-                           {"bytes", human_bytes(bytes)},
-                           {"cells", is_cuda ? Json::array({layer.choice}) : Json::array()}});
+    out["rows"].push_back(
+        {{"step", i},
+         {"function", layer.function},
+         {"origins", layer.origins},
+         {"launches", layer.launches},
+         {"picoseconds", layer.picoseconds},
+         {"time", human_time(microseconds)},
+         {"share", share_text(layer.picoseconds, total)},
+         {"products", layer.multiply_adds},
+         {"multiply_adds", grouped(layer.multiply_adds)},
+         {"moved", bytes},
+         {"bytes", human_bytes(bytes)},
+         {"cells", is_cuda ? Json::array({layer.choice, terms_text(layer)}) : Json::array()}});
     bars.push_back({fmt::format("step {}: {}\n{} predicted\n{}", i, layer.function, human_time(microseconds),
                                 layer.origins),
                     microseconds});

@@ -52,9 +52,17 @@ Storage Scheduler::scratch(std::int64_t bytes, const char* name) {
   return {static_cast<int>(buffers_.size()) - 1, 0, {}};
 }
 
+/// CUDA: whether what the arena holds is still in the second-level cache when the next kernel wants it.
+/// Inputs, outputs and states are not: weights pass through between two runs.
+bool Scheduler::stays_in_cache(const StorageBuffer& buffer) const {
+  const bool is_of_the_caller = buffer.space != Space::kArena || buffer.port >= 0;
+  return !is_of_the_caller && 2 * buffer.bytes <= std::int64_t{machine().gpu.cache_megabytes} << 20;
+}
+
 LoweredStep Scheduler::made_step(KernelCall call, std::vector<ir::Origin> origins, std::string comment,
                                  std::string result) {
   LoweredStep step;
+  std::int64_t bytes_of_memory = 0;
   for (CallArgument& argument : call.arguments) {
     if (argument.kind == CallArgument::Kind::kScratch) {
       argument.storage.buffer = scratch(argument.scratch_bytes, "scratch").buffer;
@@ -66,12 +74,18 @@ LoweredStep Scheduler::made_step(KernelCall call, std::vector<ir::Origin> origin
     }
     if (argument.kind == CallArgument::Kind::kStrip) continue;
     touch(argument.storage);
-    const std::int64_t all = buffers_[static_cast<std::size_t>(argument.storage.buffer)].bytes;
-    (argument.writes ? step.bytes_written : step.bytes_read) += argument.bytes >= 0 ? argument.bytes : all;
+    const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(argument.storage.buffer)];
+    const std::int64_t bytes = argument.bytes >= 0 ? argument.bytes : buffer.bytes;
+    (argument.writes ? step.bytes_written : step.bytes_read) += bytes;
+    if (argument.kind == CallArgument::Kind::kScratch) step.scratch_bytes += bytes;
+    if (!stays_in_cache(buffer)) bytes_of_memory += bytes;
   }
   step.bytes_read += step.weight_bytes;
   if (on_device()) {
-    call.microseconds = predicted_microseconds(call, machine(), step.bytes_read + step.bytes_written);
+    // What is written to scratch is read again.
+    call.time = predicted_time(
+        call, machine(),
+        {step.bytes_read + step.bytes_written + step.scratch_bytes, bytes_of_memory + step.weight_bytes});
   }
   step.call = std::move(call);
   step.origins = std::move(origins);
@@ -160,7 +174,9 @@ KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::F
   call.multiplies_bytes = are_bytes(*problem);
   call.multiplies_floats = call.multiply_adds > 0 && is_float(problem->operands[0].element);
   call.launches = chosen.planned.cost.launches;
-  call.microseconds = chosen.planned.cost.microseconds;
+  call.time = chosen.planned.cost.time;
+  call.overlaps = recipe.overlaps;
+  if (maker) call.reductions = static_cast<int>(maker->loops.stages.size());
   call.problem = to_string(*problem);
   call.rivals = rivals_of(ranking, machine().target);
   recipe.call(*problem, chosen.planned.plan, writer);

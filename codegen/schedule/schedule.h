@@ -24,7 +24,8 @@ struct LoweredStep {
   std::string trap;     // kTrap: why the branch cannot run
   ir::Dim trapped = 1;  // kTrap: where this size is not 0
   std::int64_t bytes_read = 0, bytes_written = 0;
-  std::int64_t weight_bytes = 0;  // among those read
+  std::int64_t weight_bytes = 0;   // among those read
+  std::int64_t scratch_bytes = 0;  // among those written
   std::vector<LoweredStep> then_steps, else_steps;
   // kStrips: the kernels, in their order, and the buffers of all parts.
   std::vector<LoweredStep> strip_steps;
@@ -89,6 +90,7 @@ class Scheduler {
   void copy_outputs(Scope& scope, const std::vector<Storage>& outputs);
   void emit(Scope& scope, KernelCall call, std::vector<ir::Origin> origins, std::string comment,
             std::string result);
+  bool stays_in_cache(const StorageBuffer& buffer) const;
   LoweredStep made_step(KernelCall call, std::vector<ir::Origin> origins, std::string comment,
                         std::string result);
   Storage scratch(std::int64_t bytes, const char* name);

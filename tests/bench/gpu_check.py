@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """The steps of scripts/gpu_check.sh, which looks for a GPU first.
 
+Three parts, of which each fits ten minutes (--part N); what they find adds up in the folder that --results names.
+
 Every step has a limit of time, and all together --seconds; one that fails leaves the later ones their turn. Emitted
 projects are compiled in the background while correctness is checked; timing begins when all is quiet, and takes the
 time that is left.
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import time
 
+import gpu_layers
 import gpu_table
 import model_sizes
 import peers_on_gpu
@@ -32,6 +35,7 @@ import real_models  # noqa: E402
 EXAMPLES = ("shapes_classifier", "streaming_denoiser", "tiny_attention")
 EXAMPLE_FLAGS = {"streaming_denoiser": ["--state", "h_in=h_out", "--state", "cache_in=cache_out"]}
 PARTS = ("models", "kernels", "timing")
+PART_SECONDS = 540
 # Distance to the reference over its norm. float32 sums in another order; else operands are rounded to 11 or 8 bits.
 MOST_DISTANCE = {"fp32": 1e-4, "tf32": 1e-2, "fp16": 1e-2, "bf16": 6e-2}
 # Small shapes of every kernel: what the sanitizers, which slow kernels down by tens, get through.
@@ -55,13 +59,20 @@ def device(check):
     found = {"date": datetime.date.today().isoformat(), "name": name, "clock": f"{clock} (most {most})",
              "memory_clock": memory, "driver": driver, "cuda": cuda.group(1) if cuda else "none", "torch": torch}
     save(check, "device", found)
-    check.architecture = "sm_" + capability.replace(".", "")
+    check.architecture = architecture_of(capability)
     return ", ".join(f"{key} {value}" for key, value in found.items())
 
 
+def architecture_of(capability):
+    """What nvcc and gcompile are asked for; never guessed. Of 9.0 with all of its instructions."""
+    return "sm_" + capability.replace(".", "") + ("a" if capability == "9.0" else "")
+
+
 def save(check, key, value):
-    path = check.arguments.results
+    path = check.results_file
     results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if isinstance(value, dict) and key in ("layers", "predicted"):
+        value = {**results.get(key, {}), **value}
     results[key] = value
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(results, indent=1), encoding="utf-8")
@@ -134,7 +145,17 @@ def build_project(check, model, batch, precision):
     folder = check.work / "projects" / project_name(model, batch, precision)
     compile_model(check, check.work / "models" / model / "model.onnx", folder, "--dim", f"batch={batch}", "--target", "cuda",
                   "--arch", check.architecture, "--weights", "file", "--name", model, "--precision", precision)
-    check.run(["make", "-C", folder, "-j4", f"NVCC={check.nvcc}"], 400)
+    build_emitted(check, folder, f"NVCC={check.nvcc}")
+
+
+def build_emitted(check, folder, *flags):
+    """By make, or by CMake where there is no make."""
+    if shutil.which("make"):
+        check.run(["make", "-C", folder, "-j4", *flags], 400)
+        return
+    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    check.run(["cmake", "-S", folder, "-B", folder / "build", *generator, f"-DCMAKE_CUDA_COMPILER={check.nvcc}"], 120)
+    check.run(["cmake", "--build", folder / "build", "-j", "4"], 400)
 
 
 def build_reference(check, model):
@@ -142,11 +163,14 @@ def build_reference(check, model):
     folder = check.work / "projects" / f"{model}_cpp"
     compile_model(check, check.work / "models" / model / "model.onnx", folder, "--dim", "batch=1", "--weights", "file",
                   "--name", model)
-    check.run(["make", "-C", folder, "-j4"], 400)
+    build_emitted(check, folder)
 
 
 def cells(check):
-    """(model, batch, precision), what matters most first."""
+    """(model, batch, precision), what matters most first; those of --cells alone where it is there."""
+    if check.arguments.cells:
+        return [(model, int(batch), precision) for model, batch, precision in
+                (cell.split(":") for cell in check.arguments.cells.split(","))]
     order = [p for p in ("fp16", "tf32", "fp32", "bf16") if p in check.arguments.precisions]
     return [(model, batch, precision) for batch in gpu_table.BATCHES for precision in order
             for model in ("bert_base", "gpt2_decode", "vit_b16", "resnet50") if model in check.arguments.models]
@@ -159,10 +183,12 @@ class Background:
         # A compilation of a large model takes 2 GB.
         self.pool = concurrent.futures.ThreadPoolExecutor(max(1, min(8, jobs() // 2)))
         self.builds = {}
-        for model in check.arguments.models:
+        compares, times = ("models" in check.arguments.parts), ("timing" in check.arguments.parts)
+        for model in check.arguments.models if compares else []:
             self.builds[f"{model}_cpp"] = self.pool.submit(build_reference, check, model)
         for cell in cells(check):
-            self.builds[project_name(*cell)] = self.pool.submit(build_project, check, *cell)
+            if times or cell[1] == 1:
+                self.builds[project_name(*cell)] = self.pool.submit(build_project, check, *cell)
 
     def wait(self, check):
         """Raises what went wrong, of all of them."""
@@ -208,7 +234,7 @@ def verify(check):
 
     def complaint(case):
         name, arguments = case
-        command = [check.gcompile, "verify", *arguments, "--target", "cuda", "--name", "m"]
+        command = [check.gcompile, "verify", *arguments, "--target", "cuda", "--arch", check.architecture, "--name", "m"]
         status, said = limited(command, deadline - time.monotonic(), gcompile_environment(check))
         if "no GPU is used" in said:
             return f"{name}: gcompile sees no GPU"
@@ -254,6 +280,13 @@ def run_once(check, model, project, *flags):
     return folder
 
 
+def program_environment(check):
+    """For programs that may need cuBLASLt: the libraries that come with a Python package of CUDA lie beside it."""
+    folders = [str(folder) for place in sys.path if place for folder in sorted(pathlib.Path(place).glob("nvidia/*/lib"))]
+    path = os.pathsep.join(filter(None, [check.environment.get("LD_LIBRARY_PATH"), *folders]))
+    return dict(check.environment, LD_LIBRARY_PATH=path)
+
+
 def kernel_tests(check, limit, tool=None):
     """The tests of device code; `tool`: memcheck or racecheck, over small shapes."""
     program = check.programs / "cuda_kernels_on_gpu"
@@ -269,9 +302,9 @@ def kernel_tests(check, limit, tool=None):
     limit = min(limit, check.left())
 
     def complaint(shard):
-        environment = dict(check.environment, GTEST_TOTAL_SHARDS=str(shards), GTEST_SHARD_INDEX=str(shard))
+        environment = dict(program_environment(check), GTEST_TOTAL_SHARDS=str(shards), GTEST_SHARD_INDEX=str(shard))
         status, said = limited(command, limit, environment)
-        (check.work / f"kernels_{tool or 'plain'}_{shard}.log").write_text(said, encoding="utf-8")
+        (check.arguments.results / f"kernels_{tool or 'plain'}_{shard}.log").write_text(said, encoding="utf-8")
         if tool and "Device not supported" in said:
             raise Skip("compute-sanitizer does not work on this machine")
         if status is None:
@@ -289,7 +322,7 @@ def kernel_bench(check):
     program = check.programs / "cuda_kernel_bench"
     if check.arguments.dry_run:
         raise Skip(f"{program} was built" if program.exists() else "nothing was built")
-    said = check.run([program, "--json"], 90, "kernel_bench.log").splitlines()
+    said = check.run([program, "--json"], 90, "kernel_bench.log", program_environment(check)).splitlines()
     rows = [json.loads(line) for line in said if line.startswith("{")]
     save(check, "kernels", rows)
     device(check)  # the clock right after work, not that of an idle device
@@ -301,10 +334,8 @@ def timing(check, with_compile):
     if check.arguments.dry_run:
         raise Skip("runs on a GPU")
     wanted = [":".join(map(str, cell)) for cell in cells(check)]
-    if check.arguments.cells:
-        wanted = check.arguments.cells.split(",")
     command = [sys.executable, "-u", HERE / "peers_on_gpu.py", "--projects", check.work / "projects", "--results",
-               check.arguments.results]
+               check.results_file]
     if not with_compile:
         limit = min(150, 0.6 * check.left())  # torch.compile has the rest
         text = check.run([*command, "--cells", ",".join(wanted), "--seconds", limit - 20], limit, "timing.log")
@@ -326,19 +357,54 @@ def timing(check, with_compile):
     return f"{done} of {len(wanted)} cells in the time there was"
 
 
-def write_table(check):
-    if check.arguments.dry_run:
-        gpu_table.insert((ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8"), gpu_table.render({}))
-        raise Skip("docs/benchmarks.md has its markers, and stays as it is")
-    gpu_table.write(check.arguments.results, ROOT / "docs" / "benchmarks.md")
-    return f"docs/benchmarks.md from {check.arguments.results}"
+def layers(check):
+    """Every layer of the models that have goals, by Nsight Compute, beside its prediction."""
+    said = []
+    ncu = shutil.which("ncu", path=check.environment["PATH"])
+    for model in check.arguments.models:
+        place = check.work / "projects" / project_name(model, 1, "fp16")
+        manifest = place / "meta" / f"{model}.json"
+        if not manifest.exists():
+            continue
+        told = gpu_layers.predicted(manifest)
+        whole = json.loads(manifest.read_text(encoding="utf-8"))["layers"]
+        save(check, "predicted", {model: sum(layer["picoseconds"] for layer in whole) / 1e6})
+        if not ncu or check.arguments.dry_run:
+            continue
+        program = [place / "build" / f"{model}_run", "--weights", place / "data" / f"{model}.weights.bin", "--random", "1",
+                   "--repeat", "2"]
+        text = check.run(gpu_layers.command(ncu, *program), 60, f"layers_{model}.log")
+        found = gpu_layers.measured(told, gpu_layers.durations(text))
+        save(check, "layers", {model: found})
+        said.append(f"{model}: {len(gpu_layers.worst(found, len(found)))} of {len(found)} late")
+    if not ncu or check.arguments.dry_run:
+        raise Skip("predictions alone" if check.arguments.dry_run else "there is no ncu: predictions alone")
+    return "; ".join(said)
+
+
+def write_tables(check):
+    """Into the folder of the results; into the document where that is asked for."""
+    document = ROOT / "docs" / "benchmarks.md"
+    results = json.loads(check.results_file.read_text(encoding="utf-8")) if check.results_file.exists() else {}
+    text = gpu_table.render(results)
+    gpu_table.insert(document.read_text(encoding="utf-8"), text)  # it has its markers
+    said = gpu_table.verdict(results)
+    (check.arguments.results / "verdict.md").write_text(said, encoding="utf-8")
+    (check.arguments.results / "tables.md").write_text(text, encoding="utf-8")
+    print(said, flush=True)
+    if check.arguments.document and not check.arguments.dry_run:
+        gpu_table.write(check.results_file, document)
+    return f"verdict.md and tables.md in {check.arguments.results}"
 
 
 def parse():
     words = lambda text: [word for word in text.split(",") if word]
     parser = argparse.ArgumentParser(prog="scripts/gpu_check.sh", description="Checks and times CUDA projects on a GPU.",
                                      epilog="Exit: 0 all is well, 1 something failed, 2 usage, 3 there is no GPU.")
-    parser.add_argument("--seconds", type=float, default=None, help="of the whole run (590; no limit with --dry-run)")
+    parser.add_argument("--seconds", type=float, default=None,
+                        help=f"of the whole run (590; {PART_SECONDS} with --part; no limit with --dry-run)")
+    parser.add_argument("--part", type=int, choices=range(1, len(PARTS) + 1),
+                        help="one of the parts: " + ", ".join(f"{i} {part}" for i, part in enumerate(PARTS, 1)))
     parser.add_argument("--prebuilt", type=pathlib.Path, help="what --pack left: nothing but emitted projects is built")
     parser.add_argument("--gcompile", type=pathlib.Path, help="a gcompile that is built already")
     parser.add_argument("--dry-run", action="store_true", help="builds everything for sm_90 and runs nothing on a GPU")
@@ -348,15 +414,19 @@ def parse():
     parser.add_argument("--precisions", type=words, default=list(gpu_table.PRECISIONS))
     parser.add_argument("--cells", help="what is timed, in order: MODEL:BATCH:PRECISION,...")
     parser.add_argument("--work", type=pathlib.Path, help="where models and projects go (BUILD/gpu_check)")
-    parser.add_argument("--results", type=pathlib.Path, help="the numbers; a later run adds to them (WORK/results.json)")
+    parser.add_argument("--results", type=pathlib.Path,
+                        help="folder of numbers, logs and tables; a later run adds to them (WORK/results)")
+    parser.add_argument("--document", action="store_true", help="writes the tables into docs/benchmarks.md too")
     arguments = parser.parse_args()
     for name, known in (("parts", PARTS), ("models", model_sizes.ON_A_GPU), ("precisions", gpu_table.PRECISIONS)):
         if unknown := [word for word in getattr(arguments, name) if word not in known]:
             parser.error(f"--{name}: {', '.join(unknown)} is not one of {', '.join(known)}")
     arguments.dry_run |= arguments.pack is not None
-    arguments.seconds = arguments.seconds or (86400 if arguments.dry_run else 590)
+    if arguments.part:
+        arguments.parts = [PARTS[arguments.part - 1]]
+    arguments.seconds = arguments.seconds or (86400 if arguments.dry_run else PART_SECONDS if arguments.part else 590)
     arguments.work = (arguments.work or ROOT / os.environ.get("BUILD_DIR", "build") / "gpu_check").resolve()
-    arguments.results = (arguments.results or arguments.work / "results.json").resolve()
+    arguments.results = (arguments.results or arguments.work / "results").resolve()
     return arguments
 
 
@@ -375,6 +445,7 @@ def run_steps(check):
         if "models" in arguments.parts:
             check.step("emitted projects on the GPU", verify, check)
     if "kernels" in arguments.parts and has_tools:
+        check.step("kernels alone", kernel_bench, check)
         check.step("tests of the kernels", kernel_tests, check, 90)
         check.step("tests of the kernels under memcheck", kernel_tests, check, 75, "memcheck")
         check.step("tests of the kernels under racecheck", kernel_tests, check, 75, "racecheck")
@@ -383,17 +454,17 @@ def run_steps(check):
         if "models" in arguments.parts:
             check.step("large models on the GPU", compare_large, check)
     if "timing" in arguments.parts:
-        if has_tools:
-            check.step("kernels alone", kernel_bench, check)
         if background:
             check.step("timing", timing, check, False)
+            check.step("layers", layers, check)
             check.step("timing with torch.compile", timing, check, True)
-        check.step("table", write_table, check)
+    check.step("tables", write_tables, check)
 
 
 def main():
     check = Check(parse())
     check.work.mkdir(parents=True, exist_ok=True)
+    check.arguments.results.mkdir(parents=True, exist_ok=True)
     if not check.nvcc:
         print("gpu_check: there is no nvcc: emitted projects cannot be built")
     run_steps(check)

@@ -16,6 +16,7 @@ class Check:
         self.arguments = arguments
         self.start = time.monotonic()
         self.work = arguments.work
+        self.results_file = arguments.results / "results.json"
         self.steps = []
         self.gcompile = None
         self.programs = None  # folder of cuda_kernels_on_gpu and cuda_kernel_bench
@@ -52,7 +53,7 @@ class Check:
         limit = min(limit, self.left())
         status, text = limited(command, limit, environment or self.environment)
         if log:
-            (self.work / log).write_text(text, encoding="utf-8")
+            (self.arguments.results / log).write_text(text, encoding="utf-8")
         if status is None:
             raise Failure(f"not done after {limit:.0f} s: {short(command)}")
         if status != 0:

@@ -11,6 +11,9 @@ import json
 import pathlib
 import sys
 
+import gpu_layers
+from model_sizes import GOALS
+
 BEGIN, END = "<!-- gpu_check: begin -->", "<!-- gpu_check: end -->"
 MODELS = {"resnet50": "ResNet-50, 224x224", "bert_base": "BERT-base, 128 tokens", "vit_b16": "ViT-B/16, 224x224",
           "gpt2_decode": "GPT-2 small, one token behind 128"}
@@ -67,6 +70,28 @@ def render(results):
               "attention", "and products, memory bandwidth for products with a vector and for maps.", "",
               "| kernel | ms: min / median | rate | percent |", "|---|---|---|---|"]
     lines += list(kernel_rows(results.get("kernels", []))) or [f"| attention, gemv, map, gemm | {NOT_MEASURED} | | |"]
+    return "\n".join(lines) + "\n"
+
+
+def verdict(results):
+    """A row for each model that has a goal: what was wanted, what was reached, and which layers are late."""
+    device = results.get("device", {}).get("name", "no GPU")
+    lines = [f"Verdict, batch 1, fp16, on {device}; goals are for an H200. Late layers take more than {gpu_layers.SUSPICIOUS} times what "
+             "was predicted, in us: measured / predicted.", "",
+             "| model | goal, us | predicted | reached | best peer | verdict | worst layers |", "|---|---:|---:|---:|---:|---|---|"]
+    times = {(t["model"], t["peer"]): 1000 * t["min_ms"] for t in results.get("timings", [])
+             if t["precision"] == "fp16" and t["batch"] == 1}
+    for model, goal in GOALS.items():
+        reached = times.get((model, "gcompile"))
+        peers = [times[model, peer] for peer in PEERS[1:] if (model, peer) in times]
+        told = results.get("predicted", {}).get(model)
+        layers = results.get("layers", {}).get(model)
+        late = "not measured" if layers is None else "; ".join(
+            f"{layer['function']} {layer['measured_us']:.1f} / {layer['predicted_us']:.1f}"
+            for layer in gpu_layers.worst(layers)) or "none is late"
+        said = NOT_MEASURED if reached is None else "reached" if reached <= goal else f"{reached / goal:.2f}x of the goal"
+        numbers = " | ".join("" if number is None else f"{number:.0f}" for number in (told, reached, min(peers, default=None)))
+        lines.append(f"| {MODELS[model]} | {goal} | {numbers} | {said} | {late} |")
     return "\n".join(lines) + "\n"
 
 

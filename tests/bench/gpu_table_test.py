@@ -7,6 +7,8 @@ import tempfile
 import unittest
 import unittest.mock
 
+import gpu_check
+import gpu_layers
 import gpu_table
 import peers_on_gpu
 
@@ -80,6 +82,81 @@ class Table(unittest.TestCase):
             rows, complaints = peers_on_gpu.measure(folder, "vit_b16", 1, "bf16", False)
             self.assertEqual([r for r in rows if r["peer"] == "gcompile"], [])
             self.assertIn("vit_b16_b1_bf16", complaints[0])
+
+
+LAYERS = [{"function": "norm_0", "origins": "", "launches": 1, "predicted_us": 1.0},
+          {"function": "product_1", "origins": "", "launches": 2, "predicted_us": 3.0},
+          {"function": "softmax_2", "origins": "", "launches": 1, "predicted_us": 2.0}]
+# Two runs of four kernels, among what the program itself says.
+PROFILE = """==PROF== Connected to process 7
+min 0.1 ms
+"ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"
+""" + "".join(f'"{i}","7","k","gpu__time_duration.sum","ns","{ns}"\n'
+              for i, ns in enumerate(("9,000", 9000, 9000, 9000, "1,100", 4000, 5000, 2500)))
+
+
+class Layers(unittest.TestCase):
+    def test_the_last_run_counts(self):
+        found = gpu_layers.measured(LAYERS, gpu_layers.durations(PROFILE))
+        self.assertEqual([layer["measured_us"] for layer in found], [1.1, 9.0, 2.5])
+        self.assertEqual([layer["function"] for layer in gpu_layers.worst(found)], ["product_1"])
+
+    def test_what_cannot_be_matched(self):
+        for times in ([], [1.0] * 3, [1.0] * 5):
+            with self.assertRaises(ValueError):
+                gpu_layers.measured(LAYERS, times)
+        with self.assertRaises(ValueError):
+            gpu_layers.durations("==ERROR== The application returned an error code")
+
+    def test_verdict(self):
+        text = gpu_table.verdict({})
+        self.assertEqual(text.count("| not measured | not measured |"), len(gpu_table.GOALS))
+        found = gpu_layers.measured(LAYERS, gpu_layers.durations(PROFILE))
+        text = gpu_table.verdict({"device": DEVICE, "predicted": {"bert_base": 282.1}, "layers": {"bert_base": found}, "timings": [
+            row("gcompile", 0.300, 0.31), row("graph", 0.5, 0.51), row("compile", 0.4, 0.41),
+            row("gcompile", 0.4, 0.4, model="resnet50"), row("gcompile", 9, 9, batch=8)]})
+        self.assertIn("| BERT-base, 128 tokens | 330 | 282 | 300 | 400 | reached | product_1 9.0 / 3.0 |", text)
+        self.assertIn("| ResNet-50, 224x224 | 200 |  | 400 |  | 2.00x of the goal | not measured |", text)
+
+
+class Parts(unittest.TestCase):
+    def arguments(self, *words):
+        with unittest.mock.patch("sys.argv", ["gpu_check", *words]):
+            return gpu_check.parse()
+
+    def test_each_part_fits_nine_minutes(self):
+        parts = [self.arguments("--part", str(n)) for n in (1, 2, 3)]
+        self.assertEqual([p.parts for p in parts], [["models"], ["kernels"], ["timing"]])
+        self.assertTrue(all(p.seconds <= 540 for p in parts))
+        self.assertEqual(self.arguments().seconds, 590)
+        with self.assertRaises(SystemExit), unittest.mock.patch("sys.stderr"):
+            self.arguments("--part", "4")
+
+    def test_results_add_up_where_they_are_told_to(self):
+        with tempfile.TemporaryDirectory() as folder:
+            check = gpu_check.Check(self.arguments("--results", f"{folder}/out", "--work", f"{folder}/work"))
+            check.arguments.results.mkdir()
+            gpu_check.save(check, "device", DEVICE)
+            gpu_check.save(check, "layers", {"bert_base": []})
+            gpu_check.save(check, "layers", {"vit_b16": []})
+            peers_on_gpu.update(check.results_file, [row("gcompile", 0.25, 0.26)])
+            before = DOCUMENT.read_bytes()
+            with unittest.mock.patch("builtins.print"):
+                gpu_check.write_tables(check)
+            self.assertEqual(DOCUMENT.read_bytes(), before)
+            found = sorted(path.name for path in pathlib.Path(folder).rglob("*") if path.is_file())
+            self.assertEqual(found, ["results.json", "tables.md", "verdict.md"])
+            results = json.loads(check.results_file.read_text(encoding="utf-8"))
+            self.assertEqual(sorted(results["layers"]), ["bert_base", "vit_b16"])
+            self.assertIn("| 330 |  | 250 |", (check.arguments.results / "verdict.md").read_text(encoding="utf-8"))
+
+    def test_only_asked_cells_are_built(self):
+        check = gpu_check.Check(self.arguments("--cells", "bert_base:8:fp16"))
+        self.assertEqual(gpu_check.cells(check), [("bert_base", 8, "fp16")])
+        self.assertEqual(len(gpu_check.cells(gpu_check.Check(self.arguments()))), 32)
+
+    def test_the_capability_is_passed(self):
+        self.assertEqual([gpu_check.architecture_of(c) for c in ("8.7", "9.0", "12.0")], ["sm_87", "sm_90a", "sm_120"])
 
 
 if __name__ == "__main__":

@@ -102,6 +102,7 @@ def torch_peers(model, batch, precision, with_compile):
     yield Captured("graph", module, inputs)
     if with_compile:
         torch._dynamo.reset()
+        torch._inductor.config.freezing = True  # folds normalisation into convolutions, as every engine for inference does
         yield Captured("compile", torch.compile(module, mode="max-autotune-no-cudagraphs", fullgraph=True), inputs)
 
 

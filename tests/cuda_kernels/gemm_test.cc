@@ -347,7 +347,7 @@ TEST(CudaGemm, ModelFitsDevices) {
       const Plan plan = plan_gemm(device, Precision::kFp32, rows, 512, 768);
       EXPECT_EQ(is_gemv(plan.tile), rows <= 8);
       EXPECT_LE(shared_bytes_of(plan.tile), device.shared_bytes);
-      EXPECT_GT(plan.microseconds, 0);
+      EXPECT_GT(plan.time.microseconds(), 0);
     }
   }
   // Enough blocks for all multiprocessors need no split; few of them with a long depth do.
@@ -359,7 +359,7 @@ TEST(CudaGemm, ModelFitsDevices) {
   EXPECT_LE(plan_gemm(h100, Precision::kFp32, 8192, 8192, 4096).tile, Tile::k128x32);
   // Weights count at their size: where reading bounds a product, those of 16 bits take less time.
   const auto time = [&](int bytes) {
-    return tile_microseconds(h100, Precision::kFp16, Tile::k16x64, 1, 16, 65536, 8192, 1, {2, bytes});
+    return tile_time(h100, Precision::kFp16, Tile::k16x64, 1, 16, 65536, 8192, 1, {2, bytes}).microseconds();
   };
   EXPECT_LT(time(weight_bytes(Precision::kFp16)), 0.7 * time(4));
   EXPECT_TRUE(fits_registers(device_model(75), Precision::kFp32, Tile::k128x128));

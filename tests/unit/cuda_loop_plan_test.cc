@@ -321,22 +321,42 @@ TEST(MapPacks, CoverTheMapInWholeWarps) {
 
 TEST(PredictedTime, IsThatOfTheMemoryOrOfTheProductsWhicheverIsLonger) {
   constexpr std::int64_t kGigabyte = 1'000'000'000;
-  KernelCall call;
   const Machine machine = machine_of_gpu(90, Precision::kFp32, false);
-  const double launch = predicted_microseconds(call, machine, 0);
-  EXPECT_GT(launch, 0.5);
-  EXPECT_LT(launch, 10);
-  EXPECT_NEAR(predicted_microseconds(call, machine, 4 * kGigabyte), launch + 1000, 1) << "4000 GB/s";
+  const auto time = [&](const KernelCall& call, std::int64_t all, std::int64_t of_memory) {
+    return predicted_time(call, machine, {all, of_memory}).microseconds();
+  };
+  KernelCall call;
+  const double launch = time(call, 0, 0);
+  EXPECT_GT(launch, 1.3) << "a graph's kernels follow one another in 1.3 us";
+  EXPECT_LT(launch, 3);
+  EXPECT_NEAR(time(call, 43 * kGigabyte, 43 * kGigabyte), launch + 10'000, 1) << "4300 GB/s";
+  EXPECT_NEAR(time(call, 55 * kGigabyte, 0), launch + 10'000, 1) << "5500 GB/s in the cache";
   call.multiply_adds = 1'000'000;
-  EXPECT_NEAR(predicted_microseconds(call, machine, 4 * kGigabyte), launch + 1000, 1);
-  call.multiply_adds = 100 * kGigabyte;
-  EXPECT_GT(predicted_microseconds(call, machine, 4 * kGigabyte), 3000);
+  EXPECT_NEAR(time(call, 43 * kGigabyte, 43 * kGigabyte), launch + 10'000, 1);
+  call.multiply_adds = 1000 * kGigabyte;
+  EXPECT_GT(time(call, 43 * kGigabyte, 43 * kGigabyte), 30'000);
   call.products_per_clock = 1e4;
-  EXPECT_NEAR(predicted_microseconds(call, machine, 4 * kGigabyte), launch + 1000, 1);
+  EXPECT_NEAR(time(call, 43 * kGigabyte, 43 * kGigabyte), launch + 10'000, 1);
+  call.multiply_adds = 0;
   call.launches = 3;
-  EXPECT_NEAR(predicted_microseconds(call, machine, 0) - launch * 3, 43, 1);
-  call.microseconds = 7;
-  EXPECT_EQ(predicted_microseconds(call, machine, 4 * kGigabyte), 7) << "known better";
+  EXPECT_NEAR(time(call, 0, 0), 3 * launch, 1e-9);
+  call.overlaps = true;
+  EXPECT_NEAR(time(call, 0, 0), 3 * (launch - 0.96), 1e-9)
+      << "but for what passes before the one in front ends";
+  call.reductions = 2;
+  EXPECT_GT(time(call, 0, 0), 3 * (launch - 0.96) + 0.2);
+  call.time.math = 7;  // a family that knows better
+  EXPECT_NEAR(time(call, 0, 0), 7 + 2 * gcrt::kReductionClocks / machine.gpu.gigahertz * 1e-3, 1e-9);
+  EXPECT_NEAR(time(call, 43 * kGigabyte, 43 * kGigabyte) - time(call, 0, 0), 9'993, 1) << "but not of memory";
+}
+
+TEST(PredictedTime, KernelsOfOlderDevicesWaitForTheOneBefore) {
+  KernelCall call;
+  call.overlaps = true;
+  const Machine ampere = machine_of_gpu(80, Precision::kFp32, false);
+  const Machine hopper = machine_of_gpu(90, Precision::kFp32, false);
+  EXPECT_EQ(predicted_time(call, ampere, {}).launch, gcrt::kGraphGap);
+  EXPECT_EQ(predicted_time(call, hopper, {}).launch, gcrt::kGraphGap - gcrt::kOverlap);
 }
 
 }  // namespace

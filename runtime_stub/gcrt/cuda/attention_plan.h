@@ -96,7 +96,8 @@ constexpr int attention_shared_bytes(AttentionTile tile, Precision precision, in
 
 struct AttentionPlan {
   AttentionTile tile;
-  int splits;  // parts of the keys, each attended to by its own blocks
+  int splits;       // parts of the keys, each attended to by its own blocks
+  KernelTime time;  // predicted
 };
 
 // What a thread of k16, k16ByKeys and k64 holds of the result, without running out of registers.
@@ -110,33 +111,68 @@ constexpr bool attention_fits(const DeviceModel& device, AttentionTile tile, Pre
          device.shared_bytes;
 }
 
-// 64 rows where those give work to all multiprocessors, else 16, whose warps share the keys. Keys are split
-// while blocks are fewer than multiprocessors and a part keeps what a block attends to in one step.
+// Instructions of a warp for one mma of fp16, softmax and conversions included: 750 for 32, in machine code
+// of sm_90a. A warp issues at most one in a clock, a multiprocessor four [guide].
+constexpr double kAttentionIssue = 750.0 / 32;
+
+// Of one launch. A block loads K, then V, and waits for either in every step.
+constexpr KernelTime attention_time(const DeviceModel& device, Precision precision, const AttentionShape& s,
+                                    AttentionTile tile, int splits, int q_bytes, int kv_bytes) {
+  constexpr double kFp16Products = 2048;  // of one mma
+  const AttentionWarps warps = attention_warps(tile);
+  const int warp_keys = attention_keys(precision, s.head_size, s.value_size);
+  const int step_keys = warp_keys * warps.keys;
+  const int head = attention_padded(s.head_size), columns = attention_columns(tile, s.value_size);
+  const std::ptrdiff_t blocks =
+      ceil_div(s.rows(), attention_rows(tile)) * std::ptrdiff_t{s.batch} * s.kv_heads * splits;
+  const double steps = real(ceil_div(ceil_div(s.keys, step_keys), splits));
+  const double slower = products_per_clock(device, Precision::kFp16) / products_per_clock(device, precision);
+  const double issue =
+      16.0 * warp_keys * (head + columns / warps.columns) / kFp16Products * slower * kAttentionIssue;
+  const double step_bytes = 1.0 * step_keys * (s.head_size + s.value_size) * kv_bytes;
+  const double row_bytes = 1.0 * attention_rows(tile) * (s.head_size * q_bytes + 4 * s.value_size);
+  int resident = device.shared_bytes /
+                 attention_shared_bytes(tile, precision, s.head_size, s.value_size, q_bytes, kv_bytes);
+  constexpr int kResidentWarps = 12;  // with 160 registers for each thread
+  if (resident > kResidentWarps / warps.count()) resident = kResidentWarps / warps.count();
+  if (resident < 1) resident = 1;
+  const double turns = real(ceil_div(blocks, device.multiprocessors));
+  const double rounds = real(ceil_div(blocks, device.multiprocessors * resident));
+  KernelTime time = started(device, true);
+  time.cache = cache_microseconds(device, real(blocks) * (steps * step_bytes + row_bytes), blocks);
+  time.math = clocks_to_microseconds(device, turns * steps * issue * warps.count() / 4);
+  time.latency = clocks_to_microseconds(device, rounds * steps * (issue + kCacheLatency + kSetupClocks)) +
+                 (rounds - 1) * time.fill;
+  if (warps.keys > 1) time.join = clocks_to_microseconds(device, kReductionClocks);
+  if (splits > 1) {
+    const double sums = 4.0 * attention_rows(tile) * s.value_size * splits;
+    time.join += clocks_to_microseconds(device, kArrivalClocks + sums / kCacheBytesPerClock);
+  }
+  return time;
+}
+
+// The fastest by the model. A part keeps what a block attends to in one step.
 constexpr AttentionPlan plan_attention(const DeviceModel& device, Precision precision,
                                        const AttentionShape& s, int q_bytes, int kv_bytes) {
-  const auto fits = [&](AttentionTile tile) {
-    return attention_fits(device, tile, precision, s, q_bytes, kv_bytes);
-  };
-  const std::ptrdiff_t entries = std::ptrdiff_t{s.batch} * s.kv_heads;
-  const int keys = attention_keys(precision, s.head_size, s.value_size);
-  AttentionTile tile = AttentionTile::k16;
-  if (s.value_size > attention_largest_columns(precision)) {
-    tile = AttentionTile::k16ByColumns;
-  } else if (s.rows() > 16 && fits(AttentionTile::k64) &&
-             (ceil_div(s.rows(), 64) * entries >= device.multiprocessors || s.keys <= keys ||
-              !fits(AttentionTile::k16ByKeys))) {
-    tile = AttentionTile::k64;
-  } else if (s.keys > keys && fits(AttentionTile::k16ByKeys)) {
-    tile = AttentionTile::k16ByKeys;
-  }
-  const std::ptrdiff_t blocks = ceil_div(s.rows(), attention_rows(tile)) * entries;
+  constexpr AttentionTile kTiles[] = {AttentionTile::k16, AttentionTile::k16ByKeys,
+                                      AttentionTile::k16ByColumns, AttentionTile::k64};
   constexpr int kMostParts = 16;
-  int splits = 1;
-  while (splits < kMostParts && 2 * blocks * splits <= device.multiprocessors &&
-         s.keys >= 2 * splits * keys * attention_warps(tile).keys) {
-    splits *= 2;
+  const bool is_long = s.value_size > attention_largest_columns(precision);
+  AttentionPlan best{is_long ? AttentionTile::k16ByColumns : AttentionTile::k16, 1, {}};
+  bool is_first = true;
+  for (const AttentionTile tile : kTiles) {
+    if ((tile == AttentionTile::k16ByColumns) != is_long ||
+        !attention_fits(device, tile, precision, s, q_bytes, kv_bytes)) {
+      continue;
+    }
+    const int keys = attention_keys(precision, s.head_size, s.value_size) * attention_warps(tile).keys;
+    for (int splits = 1; splits <= kMostParts && (splits == 1 || s.keys >= splits * keys); splits *= 2) {
+      const KernelTime time = attention_time(device, precision, s, tile, splits, q_bytes, kv_bytes);
+      if (is_first || time.microseconds() < best.time.microseconds()) best = {tile, splits, time};
+      is_first = false;
+    }
   }
-  return {tile, splits};
+  return best;
 }
 
 // Floats of workspace of a row in a part of the keys.

@@ -9,10 +9,6 @@
 
 namespace GCRT_NAMESPACE {
 
-constexpr int kGemvWarps = kGemvThreads / 32;
-constexpr int kGemvColumns = 4;  // per warp
-constexpr int kGemvGoal = 2048;  // warps that keep the memory of a large device busy
-
 // What one block computes: blockIdx.x columns, blockIdx.y batch entry.
 struct GemvGrid {
   int depth;
@@ -206,14 +202,8 @@ inline void gemv(Queue& queue, const A& a, int depth, const DenseSource<TB>& b, 
   constexpr int kRows = size_of(kTile).rows;
   constexpr int kChunk = 16 / static_cast<int>(sizeof(TB));
   if (a.rows() <= 0 || b.rows <= 0) return;
-  GemvGrid grid{depth, 1, 0};
-  const auto wants_more = [&](int parts) {
-    return parts < kGemvWarps && depth > parts * 32 * kChunk &&
-           ceil_div(b.rows, kGemvColumns) * entries * parts < kGemvGoal;
-  };
-  while (wants_more(grid.parts)) grid.parts *= 2;
-  const int columns = kGemvWarps / grid.parts * kGemvColumns;
-  const unsigned blocks = static_cast<unsigned>((b.rows + columns - 1) / columns);
+  GemvGrid grid{depth, gemv_parts(b.rows, depth, entries, kChunk), 0};
+  const unsigned blocks = static_cast<unsigned>(gemv_blocks(b.rows, grid.parts));
   const std::size_t shared_bytes =
       kGemvWarps * kRows * kGemvColumns * sizeof(float) + a.shared_bytes(a.rows() * depth);
   for (grid.first_entry = 0; grid.first_entry < entries; grid.first_entry += kMaxGridZ) {

@@ -59,8 +59,8 @@ constexpr int wgmma_shared_bytes(const WgmmaSize& size, Precision precision, int
 
 struct WgmmaPlan {
   WgmmaTile tile;
-  int cluster;          // blocks along the rows that share what they read of B: 1 or 2
-  double microseconds;  // predicted
+  int cluster;      // blocks along the rows that share what they read of B: 1 or 2
+  KernelTime time;  // predicted
 };
 
 // Multiply-adds of wgmma per clock and multiprocessor, dense: NVIDIA H100 Tensor Core GPU Architecture
@@ -72,34 +72,33 @@ constexpr double wgmma_products_per_clock(Precision precision) {
   return kPeak * kReached * (precision == Precision::kTf32 ? 0.5 : 1.0);
 }
 
-// Microseconds of one launch. As tile_microseconds(), for blocks of which one fits a multiprocessor: a step
-// is bound by products, by shared memory (128 bytes per clock; copies write it, floats of A are read once, B
-// by every consumer), or by the second-level cache.
-constexpr double wgmma_microseconds(const DeviceModel& device, Precision precision, WgmmaTile tile,
-                                    int cluster, std::ptrdiff_t rows, std::ptrdiff_t columns,
-                                    std::ptrdiff_t depth, std::ptrdiff_t batch, int bytes_of_a) {
-  constexpr double kCacheBytesPerClock = 48;    // per multiprocessor, as in tile_microseconds()
-  constexpr double kSharedBytesPerClock = 128;  // CUDA C++ Programming Guide: 32 banks of 4 bytes
-  constexpr double kStepClocks = 120;           // latency of a step: barrier, fragments, the start of wgmma
-  constexpr double kFillClocks = 600;           // until the first copy has landed
+// As tile_time(), for blocks of which one fits a multiprocessor: copies write shared memory, floats of A are
+// read once, B by every consumer.
+constexpr KernelTime wgmma_time(const DeviceModel& device, Precision precision, WgmmaTile tile, int cluster,
+                                std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth,
+                                std::ptrdiff_t batch, int bytes_of_a) {
+  constexpr double kWgmmaStepClocks = 120;  // latency of a step: barrier, fragments, the start of wgmma
   const WgmmaSize size = size_of(tile);
   const double step_depth = wgmma_depth(precision);
   const double bytes_a = size.rows * step_depth * bytes_of_a;
   const double bytes_b = size.columns * static_cast<double>(kWgmmaStepBytes);
   const double products = size.rows * size.columns * step_depth / wgmma_products_per_clock(precision);
   const double shared = (2 * bytes_a + (1 + size.consumers()) * bytes_b) / kSharedBytesPerClock;
-  const double cache = (bytes_a + bytes_b / cluster) / kCacheBytesPerClock;
-  double step = products;
-  if (step < shared) step = shared;
-  if (step < cache) step = cache;
-  if (step < kStepClocks) step = kStepClocks;
+  const double copies = kMemoryLatency / (size.stages - 1);
   const std::ptrdiff_t row_tiles = ceil_div(ceil_div(rows, size.rows), cluster) * cluster;
   const std::ptrdiff_t blocks = row_tiles * ceil_div(columns, size.columns) * batch;
-  const double rounds = static_cast<double>(ceil_div(blocks, device.multiprocessors));
-  const double steps = static_cast<double>(ceil_div(depth, wgmma_depth(precision)));
-  const double store = size.rows * size.columns * 4.0 / kCacheBytesPerClock;
-  const double clocks = kLaunchClocks + rounds * (kBlockClocks + kFillClocks + steps * step + store);
-  return clocks / device.gigahertz * 1e-3;
+  const double rounds = real(ceil_div(blocks, device.multiprocessors));
+  const double steps = real(ceil_div(depth, wgmma_depth(precision)));
+  KernelTime time = started(device, true);
+  time.memory = memory_microseconds(device, real(columns * depth * batch) * weight_bytes(precision));
+  time.cache = cache_microseconds(
+      device, real(blocks) * steps * (bytes_a + bytes_b / cluster) + 4 * real(rows * columns * batch),
+      blocks);
+  time.math = clocks_to_microseconds(device, rounds * steps * (products > shared ? products : shared));
+  time.latency = clocks_to_microseconds(
+                     device, rounds * steps * (copies > kWgmmaStepClocks ? copies : kWgmmaStepClocks)) +
+                 (rounds - 1) * time.fill;
+  return time;
 }
 
 // The fastest by that model. Clusters need two tiles of rows.
@@ -108,16 +107,16 @@ constexpr WgmmaPlan plan_wgmma(const DeviceModel& device, Precision precision, s
                                int bytes_of_a) {
   constexpr WgmmaTile kTiles[] = {WgmmaTile::k64x64, WgmmaTile::k64x128, WgmmaTile::k128x64,
                                   WgmmaTile::k128x128, WgmmaTile::k128x256};
-  WgmmaPlan best{WgmmaTile::k64x64, 1, 0};
+  WgmmaPlan best{WgmmaTile::k64x64, 1, {}};
   bool is_first = true;
   for (const WgmmaTile tile : kTiles) {
     const WgmmaSize size = size_of(tile);
     if (wgmma_shared_bytes(size, precision, bytes_of_a) > device.shared_bytes) continue;
     for (int cluster = 1; cluster <= 2; ++cluster) {
       if (cluster == 2 && rows <= size.rows) continue;
-      const double time =
-          wgmma_microseconds(device, precision, tile, cluster, rows, columns, depth, batch, bytes_of_a);
-      if (is_first || time < best.microseconds) best = {tile, cluster, time};
+      const KernelTime time =
+          wgmma_time(device, precision, tile, cluster, rows, columns, depth, batch, bytes_of_a);
+      if (is_first || time.microseconds() < best.time.microseconds()) best = {tile, cluster, time};
       is_first = false;
     }
   }

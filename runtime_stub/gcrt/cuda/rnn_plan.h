@@ -99,18 +99,20 @@ constexpr std::ptrdiff_t rnn_launches(const RnnShape& s, const RnnPlan& plan) {
 constexpr double rnn_microseconds(const DeviceModel& device, const RnnShape& s, int gates,
                                   const RnnPlan& plan, const Plan& product) {
   constexpr double kStepClocks = 600;  // two barriers, the functions of the gates
-  const double chunks = static_cast<double>(ceil_div(s.steps > 0 ? s.steps : 1, plan.chunk_steps));
+  const double chunks = real(ceil_div(s.steps > 0 ? s.steps : 1, plan.chunk_steps));
   const double weights = 1.0 * gates * rnn_row_units(s.hidden) * s.hidden;
-  const double steps = static_cast<double>(s.steps);
+  const double steps = real(s.steps);
   if (plan.kept > 0) {
     const double step = kStepClocks + weights * plan.batch_tile / scalar_products_per_clock(device);
-    return chunks * (product.microseconds + kLaunchClocks / device.gigahertz * 1e-3) +
-           steps * step / device.gigahertz * 1e-3;
+    return chunks * (product.time.microseconds() + started(device, false).microseconds()) +
+           clocks_to_microseconds(device, steps * step);
   }
   const double products = weights * s.batch * s.directions;
-  return chunks * product.microseconds + steps * streaming_microseconds(device, plan.step_launches,
-                                                                        4 * weights * s.directions, products,
-                                                                        scalar_products_per_clock(device));
+  const double bytes = 4 * weights * s.directions;  // which stay in the cache
+  return chunks * product.time.microseconds() + steps * streaming_time(device, plan.step_launches, false, 0,
+                                                                       bytes, products,
+                                                                       scalar_products_per_clock(device))
+                                                            .microseconds();
 }
 
 }  // namespace GCRT_NAMESPACE

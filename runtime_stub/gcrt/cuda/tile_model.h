@@ -1,8 +1,8 @@
-// Which tile a block of threads computes, and how long a product would take: a model of a few lines over one
-// table of devices, evaluated when the model is compiled. Needs no CUDA header.
+// Which tile a block of threads computes, and how long a product would take, by the terms of time_model.h.
+// Evaluated when the model is compiled. Needs no CUDA header.
 #pragma once
 
-#include "gcrt/config.h"
+#include "gcrt/cuda/time_model.h"
 
 namespace GCRT_NAMESPACE {
 
@@ -68,41 +68,10 @@ constexpr int shared_bytes_of(Tile tile) {
   return stages > sums ? stages : sums;
 }
 
-// A device as the model sees it. Published figures; products per clock are those that mma.sync reaches.
-struct DeviceModel {
-  int capability;          // 10 * major + minor
-  int multiprocessors;     //
-  int shared_bytes;        // largest dynamic shared memory of one block
-  int products_per_clock;  // of fp16, per multiprocessor
-  double gigahertz;
-  double gigabytes_per_second;
-};
-
-constexpr DeviceModel kDeviceModels[] = {
-    {75, 40, 64 * 1024, 512, 1.6, 320},        // T4
-    {80, 108, 163 * 1024, 1024, 1.4, 1555},    // A100
-    {86, 82, 99 * 1024, 512, 1.7, 936},        // RTX 3090
-    {87, 16, 163 * 1024, 1024, 1.3, 204},      // Jetson AGX Orin
-    {89, 128, 99 * 1024, 512, 2.5, 1008},      // RTX 4090
-    {90, 132, 227 * 1024, 1300, 1.75, 4000},   // H100, H200
-    {100, 148, 227 * 1024, 1300, 1.85, 8000},  // B200
-    {110, 20, 227 * 1024, 1300, 1.5, 273},     // Jetson Thor
-    {120, 170, 99 * 1024, 1024, 2.4, 1792},    // RTX 5090
-};
-
-// The entry of the highest capability that is not above the given one.
-constexpr DeviceModel device_model(int capability) {
-  DeviceModel best = kDeviceModels[0];
-  for (const DeviceModel& device : kDeviceModels) {
-    if (device.capability <= capability) best = device;
-  }
-  return best;
-}
-
 struct Plan {
   Tile tile;
-  int splits;           // parts of the depth, each summed by its own blocks
-  double microseconds;  // predicted
+  int splits;       // parts of the depth, each summed by its own blocks
+  KernelTime time;  // predicted
 };
 
 // Below sm_80 tensor cores multiply fp16 and 8-bit integers only; other products are FFMA.
@@ -127,9 +96,6 @@ constexpr double products_per_clock(const DeviceModel& device, Precision precisi
 
 // Elements between the rows of packed 8-bit or 16-bit weights.
 constexpr std::ptrdiff_t integer_weight_stride(std::ptrdiff_t depth) { return ceil_div(depth, 32) * 32; }
-
-// Of a block of a product of vectors.
-constexpr int kGemvThreads = 256;
 
 // Elements of k per step of the pipeline.
 constexpr int step_depth(Precision precision) { return precision == Precision::kInt8 ? 64 : 32; }
@@ -165,28 +131,6 @@ constexpr std::ptrdiff_t cublaslt_workspace_size(std::ptrdiff_t rows, std::ptrdi
   return kCublasltWorkspaceBytes / 4 + batch * rows * (ceil_div(columns, 4) * 4);
 }
 
-constexpr double kLaunchClocks = 2500;
-constexpr double kBlockClocks = 1500;  // of a block: first loads, last stores
-// Of a block that tells the others of its tile that its sums are in memory, and of the last one, which reads
-// them: a fence, an atomic addition and one latency of the second-level cache each way.
-constexpr double kArrivalClocks = 1500;
-
-// Multiply-adds without tensor cores, per clock and multiprocessor.
-constexpr double scalar_products_per_clock(const DeviceModel& device) {
-  return device.capability <= 80 ? 64 : 128;
-}
-
-// Microseconds of `launches` kernels, one behind the other, that together move `bytes` between the device's
-// memory and the multiprocessors and form `products`: bound by the slower of the two.
-constexpr double streaming_microseconds(const DeviceModel& device, std::ptrdiff_t launches, double bytes,
-                                        double products, double products_per_clock) {
-  const double moving = bytes / device.gigabytes_per_second * 1e-3;
-  const double computing = products / (products_per_clock * device.multiprocessors * device.gigahertz) * 1e-3;
-  const double starting =
-      static_cast<double>(launches) * (kLaunchClocks + kBlockClocks) / device.gigahertz * 1e-3;
-  return starting + (moving > computing ? moving : computing);
-}
-
 // Bytes of an element of packed weights, and of an operand that only the run knows.
 constexpr int weight_bytes(Precision precision) {
   return precision == Precision::kInt8                                    ? 1
@@ -204,37 +148,91 @@ constexpr OperandBytes weighted(Precision precision) {
   return {activation_bytes(precision), weight_bytes(precision)};
 }
 
-// Microseconds of one launch that computes `batch` products of `rows` x `depth` by `depth` x `columns`. Work
-// is spread over the multiprocessors in whole blocks; a block is bound by products, by what it reads through
-// the second-level cache, or by the latency of its steps, which other blocks on the same multiprocessor hide.
-constexpr double tile_microseconds(const DeviceModel& device, Precision precision, Tile tile, int splits,
-                                   std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth,
-                                   std::ptrdiff_t batch, OperandBytes bytes) {
-  constexpr double kCacheBytesPerClock = 48;  // per multiprocessor
-  constexpr double kStepClocks = 180;         // latency of one step
+// One step of a pipeline of copies: a barrier, fragments (ldmatrix, 33 clocks) and two products that wait for
+// each other (mma, 33 clocks, [hopper]), with their addresses.
+constexpr double kTileStepClocks = 180;
+
+// Of one launch that computes `batch` products of `rows` x `depth` by `depth` x `columns`. Work is spread
+// over the multiprocessors in whole blocks; a multiprocessor forms products while shared memory feeds them,
+// and a block waits for its steps, which other blocks on the same multiprocessor hide, or for the copies of
+// some steps before, which come from memory.
+constexpr KernelTime tile_time(const DeviceModel& device, Precision precision, Tile tile, int splits,
+                               std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth,
+                               std::ptrdiff_t batch, OperandBytes bytes) {
   const TileSize size = size_of(tile);
-  const double sms = device.multiprocessors;
-  const std::ptrdiff_t steps = ceil_div(ceil_div(depth, step_depth(precision)), splits);
+  const int step = step_depth(precision);
+  const double steps = real(ceil_div(ceil_div(depth, step), splits));
   const std::ptrdiff_t blocks = ceil_div(rows, size.rows) * ceil_div(columns, size.columns) * batch * splits;
-  const double step_products = 1.0 * size.rows * size.columns * step_depth(precision);
-  const double step_bytes = (size.rows * bytes.a + size.columns * bytes.b) * step_depth(precision);
-  double step = step_products / products_per_clock(device, precision);
-  if (step < step_bytes / kCacheBytesPerClock) step = step_bytes / kCacheBytesPerClock;
+  const double step_bytes = (size.rows * bytes.a + size.columns * bytes.b) * step;
+  // Every warp along the columns reads the rows, and the other way round.
+  const double fragments =
+      (size.warps_along_columns * size.rows * bytes.a + size.warps_along_rows * size.columns * bytes.b) *
+      step;
+  const double products = 1.0 * size.rows * size.columns * step / products_per_clock(device, precision);
+  const double shared = (fragments + step_bytes) / kSharedBytesPerClock;
+  const double copies = kMemoryLatency / (size.stages - 1);
   int resident = device.shared_bytes / shared_bytes_of(tile);
   if (resident > 1536 / size.threads()) resident = 1536 / size.threads();
   if (resident < 1) resident = 1;
-  const double steps_total = static_cast<double>(steps);
-  const double bound = static_cast<double>(ceil_div(blocks, device.multiprocessors)) * steps_total * step;
-  const double rounds = static_cast<double>(ceil_div(blocks, device.multiprocessors * resident));
-  const double latency = rounds * (steps_total * kStepClocks + kBlockClocks);
-  double clocks = kLaunchClocks + (bound + kBlockClocks > latency ? bound + kBlockClocks : latency);
+  const double turns = real(ceil_div(blocks, device.multiprocessors));
+  const double rounds = real(ceil_div(blocks, device.multiprocessors * resident));
+  KernelTime time = started(device, true);
+  time.memory = memory_microseconds(device, real(columns * depth * batch) * bytes.b);
+  time.cache = cache_microseconds(
+      device, real(blocks) * steps * step_bytes + 4 * real(rows * columns * batch), blocks);
+  time.math = clocks_to_microseconds(device, turns * steps * (products > shared ? products : shared));
+  time.latency =
+      clocks_to_microseconds(device, rounds * steps * (copies > kTileStepClocks ? copies : kTileStepClocks)) +
+      (rounds - 1) * time.fill;
   if (splits > 1) {
     // Every block writes its part, and the last one of a tile reads them all by itself.
-    const double sums = 4.0 * size.rows * size.columns;
-    const double written = 4.0 * static_cast<double>(rows * columns * batch) * splits;
-    clocks += kArrivalClocks + sums * splits / kCacheBytesPerClock + written / (kCacheBytesPerClock * sms);
+    const double sums = 4.0 * size.rows * size.columns * splits;
+    const double written = 4.0 * real(rows * columns * batch) * splits;
+    time.join = clocks_to_microseconds(device, kArrivalClocks + sums / kCacheBytesPerClock) +
+                cache_microseconds(device, written, blocks);
   }
-  return clocks / device.gigahertz * 1e-3;
+  return time;
+}
+
+// Of a block of a product of vectors.
+constexpr int kGemvThreads = 256;
+constexpr int kGemvWarps = kGemvThreads / 32;
+constexpr int kGemvColumns = 4;  // per warp
+constexpr int kGemvGoal = 2048;  // warps that keep the memory of a large device busy
+
+// Warps that share the depth of one set of columns; `chunk`: values of k in 16 bytes of B.
+constexpr int gemv_parts(std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t entries, int chunk) {
+  int parts = 1;
+  while (parts < kGemvWarps && depth > std::ptrdiff_t{parts} * 32 * chunk &&
+         ceil_div(columns, kGemvColumns) * entries * parts < kGemvGoal) {
+    parts *= 2;
+  }
+  return parts;
+}
+constexpr std::ptrdiff_t gemv_blocks(std::ptrdiff_t columns, int parts) {
+  return ceil_div(columns, kGemvWarps / parts * kGemvColumns);
+}
+
+// Of a product of few rows: B is read once. A lane has a chunk of every column of its warp on the way, and
+// waits for them before it asks for the next; in the end lanes and warps add up.
+constexpr KernelTime gemv_time(const DeviceModel& device, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                               std::ptrdiff_t depth, std::ptrdiff_t batch, int weight_bytes) {
+  constexpr int kResident = 4;  // blocks of 256 threads with 64 registers
+  const int chunk = 16 / weight_bytes;
+  const int parts = gemv_parts(columns, depth, batch, chunk);
+  const std::ptrdiff_t blocks = gemv_blocks(columns, parts) * batch;
+  const double bytes = real(columns * depth * batch) * weight_bytes;
+  const double loads = real(ceil_div(depth, std::ptrdiff_t{parts} * 32 * chunk));
+  const double rounds = real(ceil_div(blocks, device.multiprocessors * kResident));
+  KernelTime time = started(device, true);
+  time.fill += clocks_to_microseconds(device, kReductionClocks);
+  time.memory = memory_microseconds(device, bytes);
+  time.cache = cache_microseconds(device, bytes + 4 * real(blocks * rows * depth), blocks);
+  time.math =
+      math_microseconds(device, real(rows * columns * depth * batch), scalar_products_per_clock(device));
+  // The first of the loads is part of the fill.
+  time.latency = clocks_to_microseconds(device, (rounds * loads - 1) * kMemoryLatency);
+  return time;
 }
 
 // Products of float32 by parts of TF32 keep both parts of every operand, and sums beside those of the tensor
@@ -251,15 +249,14 @@ constexpr Plan plan_tiles(const DeviceModel& device, Precision precision, std::p
   constexpr Tile kTiles[] = {Tile::k16x64,  Tile::k32x64,  Tile::k64x64,
                              Tile::k128x32, Tile::k128x64, Tile::k128x128};
   constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16};
-  Plan best{Tile::k16x64, 1, 0};
+  Plan best{Tile::k16x64, 1, {}};
   bool is_first = true;
   for (const Tile tile : kTiles) {
     if (shared_bytes_of(tile) > device.shared_bytes || !fits_registers(device, precision, tile)) continue;
     for (const int splits : kSplits) {
       if (splits > 1 && (!allow_split || depth < splits * 4 * step_depth(precision))) continue;
-      const double time =
-          tile_microseconds(device, precision, tile, splits, rows, columns, depth, batch, bytes);
-      if (is_first || time < best.microseconds) best = {tile, splits, time};
+      const KernelTime time = tile_time(device, precision, tile, splits, rows, columns, depth, batch, bytes);
+      if (is_first || time.microseconds() < best.time.microseconds()) best = {tile, splits, time};
       is_first = false;
     }
   }
@@ -275,8 +272,7 @@ constexpr Plan plan_gemm(const DeviceModel& device, Precision precision, std::pt
   }
   const Tile tile =
       rows == 1 ? Tile::kGemv1 : (rows == 2 ? Tile::kGemv2 : (rows <= 4 ? Tile::kGemv4 : Tile::kGemv8));
-  const double bytes = static_cast<double>(columns * depth * batch) * weight_bytes(precision);
-  return {tile, 1, streaming_microseconds(device, 1, bytes, 0, 1)};
+  return {tile, 1, gemv_time(device, rows, columns, depth, batch, weight_bytes(precision))};
 }
 constexpr Plan plan_gemm(const DeviceModel& device, Precision precision, std::ptrdiff_t rows,
                          std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t batch = 1,
