@@ -296,7 +296,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   lowering.kernels.machine = machine_of(options);
   lowering.kernels.forced = options.forced_kernels;
   lowering.name = program_name(options);
-  lowering.states = options.states;
+  lowering.states = options.import.states;
   lowering.optimize_for_size = options.optimize_for_size;
   lowering.keeps_denormals = options.exact;
   lowering.extra_weights_percent = options.extra_weights_percent;

@@ -45,7 +45,7 @@ std::string canonical_options(const Options& options) {
   for (const std::string& dim : options.dims) add("--dim", dim);
   for (const std::string& shape : options.shapes) add("--shape", shape);
   for (const std::string& set : options.sets) add("--set", set);
-  for (const auto& [input, output] : options.states) add("--state", input + "=" + output);
+  for (const auto& [input, output] : options.import.states) add("--state", input + "=" + output);
   std::vector<std::string> disabled = options.disabled;
   std::sort(disabled.begin(), disabled.end());
   for (const std::string& pass : disabled) add("--disable-pass", pass);

@@ -49,7 +49,6 @@ struct Options {
   int weight_bits = 0;  // --weight-bits: constant weights of products are packed in so many; 0: they stay
   std::vector<std::string> disabled;
   int pass_limit = -1;
-  std::vector<std::pair<std::string, std::string>> states;
   std::string save_onnx;
   std::string dump_dir;
 

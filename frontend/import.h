@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "frontend/dims.h"
@@ -25,6 +26,8 @@ struct ImportOptions {
   /// The sizes are those of one run of a model that has others: a branch of an If that they contradict is not
   /// taken then, and a trap.
   bool of_one_run = false;
+  /// Inputs, and the outputs that feed them at the next run.
+  std::vector<std::pair<std::string, std::string>> states;
   Limits limits;
 };
 

@@ -206,10 +206,19 @@ void Importer::import_if(const onnx::NodeProto& node, const ir::Operator& op, Sc
     inline_branch(node, *branches[condition->int_at(0) ? 0 : 1], scope);
     return;
   }
-  const Captures captures = captures_of({branches[0], branches[1]}, scope);
+  Captures captures = captures_of({branches[0], branches[1]}, scope);
+  std::vector<const std::string*> fed = fed_inputs(node);
+  for (const std::string*& input : fed) {
+    const Binding* binding = input ? scope.find(*input) : nullptr;
+    const bool is_value =
+        binding && binding->state == Binding::State::kValue && !scope.graph->constant(binding->value);
+    if (!is_value) input = nullptr;
+    if (!input || std::count(captures.names.begin(), captures.names.end(), *input) > 0) continue;
+    captures.names.push_back(*input);
+  }
   const std::string name = scope.prefix + name_of(node);
-  Branch then_branch = import_branch(*branches[0], captures, scope, name + "/then");
-  Branch else_branch = import_branch(*branches[1], captures, scope, name + "/else");
+  Branch then_branch = import_branch(*branches[0], captures, scope, name + "/then", fed);
+  Branch else_branch = import_branch(*branches[1], captures, scope, name + "/else", fed);
   if (options_.of_one_run && !then_branch.poisoned && !else_branch.poisoned) {
     trap_smaller(then_branch.graph, else_branch.graph, *scope.findings);
   }
@@ -267,6 +276,16 @@ void Importer::inline_branch(const onnx::NodeProto& node, const onnx::GraphProto
   }
 }
 
+std::vector<const std::string*> Importer::fed_inputs(const onnx::NodeProto& node) const {
+  std::vector<const std::string*> fed;
+  for (const std::string& result : node.output()) {
+    const auto state = std::find_if(options_.states.begin(), options_.states.end(),
+                                    [&](const auto& pair) { return pair.second == result; });
+    fed.push_back(state == options_.states.end() ? nullptr : &state->first);
+  }
+  return fed;
+}
+
 Importer::Captures Importer::captures_of(const std::vector<const onnx::GraphProto*>& branches,
                                          const Scope& scope) {
   Captures captures;
@@ -309,7 +328,8 @@ ir::Graph Importer::trapped_branch(const ir::Graph& branch, const ir::Diagnostic
 }
 
 Importer::Branch Importer::import_branch(const onnx::GraphProto& proto, const Captures& captures,
-                                         const Scope& scope, const std::string& node_name) {
+                                         const Scope& scope, const std::string& node_name,
+                                         const std::vector<const std::string*>& fed) {
   Branch branch;
   branch.graph.name = node_name;
   ir::Diagnostics findings;
@@ -326,10 +346,12 @@ Importer::Branch Importer::import_branch(const onnx::GraphProto& proto, const Ca
   // Names defined inside hide those around, which then are not captured by this branch.
   std::set<std::string> used;
   for (const std::string& name : free_names(proto)) used.insert(name);
+  std::map<std::string, ir::ValueId> captured;
   for (const std::string& name : captures.names) {
     const ir::ValueId outside = scope.find(name)->value;
     const ir::Value& value = scope.graph->value(outside);
     const ir::ValueId inside = branch.graph.add_input(value.name, value.type);
+    captured.emplace(name, inside);
     if (used.count(name) > 0) bind(inner, name, Binding::of(inside));
   }
   for (const auto& [name, binding] : captures.others) {
@@ -351,7 +373,11 @@ Importer::Branch Importer::import_branch(const onnx::GraphProto& proto, const Ca
     if (!made || made->state != Binding::State::kValue) {
       branch.poisoned = true;
     } else {
-      outputs.emplace_back(made->value, output.name());
+      // Nothing where a state is fed: exporters who merge decoders mean that it stays.
+      const std::string* input = outputs.size() < fed.size() ? fed[outputs.size()] : nullptr;
+      const ir::Tensor* constant = branch.graph.constant(made->value);
+      const bool stays = input && constant && constant->count() == 0;
+      outputs.emplace_back(stays ? captured.at(*input) : made->value, output.name());
     }
   }
   if (findings.has_errors()) {

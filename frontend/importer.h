@@ -84,12 +84,14 @@ class Importer {
     std::map<std::string, Binding> others;  // constants of the graph around, poisoned and omitted names
   };
   Captures captures_of(const std::vector<const onnx::GraphProto*>& branches, const Scope& scope);
+  /// For each result of an If, the input that it feeds as a state; nullptr: none.
+  std::vector<const std::string*> fed_inputs(const onnx::NodeProto& node) const;
   struct Branch {
     ir::Graph graph;
     bool poisoned = false;
   };
   Branch import_branch(const onnx::GraphProto& proto, const Captures& captures, const Scope& scope,
-                       const std::string& node_name);
+                       const std::string& node_name, const std::vector<const std::string*>& fed);
 
   /// What stands for a branch with errors of types: the same inputs and the reason, which becomes a warning.
   static ir::Graph trapped_branch(const ir::Graph& branch, const ir::Diagnostics& findings,

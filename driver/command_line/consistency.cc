@@ -86,7 +86,7 @@ void expect_consistent(const Options& options) {
   }
   expect_precision_of_target(options);
   expect_kept_values(options);
-  for (const auto& [input, output] : options.states) {
+  for (const auto& [input, output] : options.import.states) {
     for (const frontend::SetBinding& set : options.import.bindings.sets) {
       if (set.input != input) continue;
       usage_error(fmt::format("--state and --set contradict each other: both give the input '{}' its value",

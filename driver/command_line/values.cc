@@ -87,9 +87,9 @@ void add_state(Options& options, const std::string& text) {
                 "for example --state h_in=h_out");
   }
   const std::string input = text.substr(0, equals), output = text.substr(equals + 1);
-  expect_new(options.states, "--state", input, [](const auto& state) { return state.first; });
-  expect_new(options.states, "--state", output, [](const auto& state) { return state.second; });
-  options.states.emplace_back(input, output);
+  expect_new(options.import.states, "--state", input, [](const auto& state) { return state.first; });
+  expect_new(options.import.states, "--state", output, [](const auto& state) { return state.second; });
+  options.import.states.emplace_back(input, output);
 }
 
 /// The last equals sign counts, for names of nodes may hold any.

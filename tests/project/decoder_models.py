@@ -204,13 +204,14 @@ def llama(layers=2, grouped_operator=False):
 
 class Whisper(Decoder):
     """A decoder that also attends to what an encoder made, merged as exporters merge it: one If on `use_cache`, whose branches
-    share weights. Without the cache, keys and values of the encoder's rows are computed; with it, they are passed on."""
+    share weights. Without the cache, keys and values of the encoder's rows are computed; with it, they are passed on, or with
+    `gives_nothing` are empty, by which optimum means that they stay."""
 
     CONTEXT = 344
 
-    def __init__(self, layers=2):
+    def __init__(self, layers=2, gives_nothing=False):
         super().__init__(0, HEADS)
-        self.layers = layers
+        self.layers, self.gives_nothing = layers, gives_nothing
         self.inputs = ["int64[batch,sequence] ids", f"float[batch,heard,{WIDTH}] encoder_states"]
         self.outputs = [f"float[batch,sequence,{VOCABULARY}] logits"]
         self.results = ["logits"]
@@ -236,6 +237,11 @@ class Whisper(Decoder):
         if name not in self.shared:
             self.shared[name] = self.weight(*shape)
         return self.shared[name]
+
+    def nothing(self):
+        self.count += 1
+        self.nodes.append(f"v{self.count} = Constant<value = float[0,{HEADS},1,{SIZE}] {{}}>()")
+        return f"v{self.count}"
 
     def branch(self, has_past):
         op, known = self.op, self.known
@@ -279,7 +285,7 @@ class Whisper(Decoder):
             q = queries(norm(x, f"{layer}_cross"), f"{layer}_cq")
             if has_past:
                 heard = [f"past_{layer}_encoder_{what}" for what in ("key", "value")]
-                presents += [op("Identity", each) for each in heard]
+                presents += [self.nothing() if self.gives_nothing else op("Identity", each) for each in heard]
             else:
                 heard = [keys("encoder_states", f"{layer}_ck"),
                          self.heads(dense("encoder_states", f"{layer}_cv", WIDTH, WIDTH), HEADS)]

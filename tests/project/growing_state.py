@@ -41,28 +41,35 @@ def case_llama(world):
     decoder(world, "llama", decoder_models.llama())
 
 
-def case_merged(world):
+def merged(world, name, model):
     """One If on a flag, as exporters merge decoders: the encoder's keys are written in one branch, into the state, where the other
     reads them; caches grow in both. Without the cache, rows before are an error of the run."""
-    model = decoder_models.Whisper()
     rows = model.CONTEXT
     options = ["--dim", "batch=1..2", "--dim", f"sequence=1..{rows}", "--dim", f"past=0..{rows - 1}", "--dim",
                f"past+sequence=1..{rows}", "--dim", "heard=1..40", "--dim", "heard_before=1..40", *model.states()]
-    out = compiled(world, "merged", model, *options, "--selftest")
+    out = compiled(world, name, model, *options, "--selftest")
     schedule = "".join(path.read_text() for path in (out / "src").glob("net_batch*.cpp"))
     check("memcpy" not in schedule and "identity" not in schedule, "a cache is copied")
     equal(schedule.count("if (sizes->past != 0) return NET_SHAPE_MISMATCH;"), 1, "checks of a branch's sizes")
-    shown = world.run([world.gcompile, "verify", world.folder / "merged.onnxtxt", *options, "--threads", "2", "--seed", "3"])
+    shown = world.run([world.gcompile, "verify", world.folder / f"{name}.onnxtxt", *options, "--threads", "2", "--seed", "3"])
     contains(shown.stdout + shown.stderr, "are right", "no outputs", "has not the sizes that it has in the other branch")
-    world.run([world.gcompile, "verify", world.folder / "merged.onnxtxt", "-q", "--target", "cuda", "--emulate", "--dim", "batch=1..2",
+    world.run([world.gcompile, "verify", world.folder / f"{name}.onnxtxt", "-q", "--target", "cuda", "--emulate", "--dim", "batch=1..2",
                "--dim", "sequence=1..9", "--dim", "past=0..11", "--dim", "past+sequence=1..12", "--dim", "heard=1..5", "--dim",
                "heard_before=1..5", *model.states()])
     built(world, out, "net_run", "net_selftest")
     world.run(["make", "-s", "-C", out, "ARCH=native", f"BUILD={out / 'build'}", "test"])
-    caller = world.path("merged_caller")
+    caller = world.path(f"{name}_caller")
     world.run(["g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{out}/include", HERE / "merged_decoder.cpp",
                out / "build" / "libnet.a", "-o", caller])
     world.run([caller])
+
+
+def case_merged(world):
+    merged(world, "merged", decoder_models.Whisper())
+
+
+def case_merged_empty(world):
+    merged(world, "merged_empty", decoder_models.Whisper(layers=2, gives_nothing=True))
 
 
 def case_branches(world):

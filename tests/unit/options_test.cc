@@ -38,7 +38,7 @@ TEST(Options, ReadsTheFlagsOfAnInterface) {
   EXPECT_EQ(options.import.bindings.dims[1].size, 5);
   EXPECT_EQ(options.import.bindings.shapes[0].input, "x");
   EXPECT_EQ(options.import.bindings.sets[0].values[0], "16000");
-  EXPECT_EQ(options.states[0], (std::pair<std::string, std::string>("h", "h_out")));
+  EXPECT_EQ(options.import.states[0], (std::pair<std::string, std::string>("h", "h_out")));
   EXPECT_EQ(options.weights, WeightsMode::kArray);
   EXPECT_TRUE(options.optimize_for_size);
   EXPECT_EQ(options.disabled, std::vector<std::string>{"fuse"});
