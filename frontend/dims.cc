@@ -460,8 +460,13 @@ ir::Sizes sizes_of(const std::vector<DimRange>& ranges) {
 bool is_dim_identifier(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  return !name.empty() && letter(name[0]) &&
-         std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || digit(c); });
+  // Parts between dots, as PaddlePaddle's DynamicDimension.0.
+  bool is_first = true, follows_dot = false;
+  for (const char c : name) {
+    if (is_first ? !letter(c) : !letter(c) && !digit(c) && (c != '.' || follows_dot)) return false;
+    is_first = false, follows_dot = c == '.';
+  }
+  return !is_first && !follows_dot;
 }
 
 std::vector<ResolvedInput> resolve_inputs(const std::vector<DeclaredInput>& inputs,

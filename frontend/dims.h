@@ -96,7 +96,7 @@ struct ResolvedInput {
   std::optional<ir::Tensor> constant;  // by --set
 };
 
-/// Whether dimensions of this name are one dimension: [A-Za-z_][A-Za-z0-9_]*.
+/// Whether dimensions of this name are one dimension: [A-Za-z_][A-Za-z0-9_]*, also several with dots between.
 bool is_dim_identifier(std::string_view name);
 
 /// What `ranges` say, as symbols in their order and facts. Throws CompileError (kUsage) where a sum has a

@@ -37,6 +37,13 @@ struct Use {
   auto operator<=>(const Use&) const = default;
 };
 
+/// Floats that follow from sizes: element i is elements[i] / divisor, or, where the divisor is no power of
+/// two, the nearest float.
+struct SizeFractions {
+  Shape elements;
+  std::int64_t divisor = 1;
+};
+
 struct Value {
   std::string name;  // from the model; metadata only
   TensorType type;
@@ -49,6 +56,8 @@ struct Value {
   /// The elements of integers that are formulas of the model's dimensions, at least one of them not a number.
   /// Without a producer the value is nothing else.
   std::optional<Shape> sizes;
+  /// The elements of floats that follow from formulas, such as a size and a half.
+  std::optional<SizeFractions> fractions;
   std::vector<Use> uses;  // sorted
   /// Physical order of the axes, outermost first; empty: row-major. Set by layout assignment.
   std::vector<int> order;

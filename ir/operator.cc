@@ -121,12 +121,14 @@ std::vector<std::int64_t> NodeView::constant_ints(int i, std::string_view what) 
 }
 
 Shape NodeView::known_sizes(int i, std::string_view what) const {
-  const Value& value = graph_.value(node().operands[static_cast<std::size_t>(i)]);
-  return value.sizes ? *value.sizes : shape_of(constant_ints(i, what));
+  const std::optional<Shape> known = known_integers(graph_, node().operands[static_cast<std::size_t>(i)]);
+  return known ? *known : shape_of(constant_ints(i, what));
 }
 
 bool NodeView::knows_sizes(int i) const {
-  return has_operand(i) && graph_.value(node().operands[static_cast<std::size_t>(i)]).sizes.has_value();
+  if (!has_operand(i)) return false;
+  const Value& value = graph_.value(node().operands[static_cast<std::size_t>(i)]);
+  return value.sizes || value.fractions;
 }
 
 void InferContext::set_sizes(Shape elements) {
@@ -208,6 +210,7 @@ void RewriteContext::replace_result(int i, ValueId value) {
   // Later inference may ask for the value, which is known before folding removes the producer.
   if (!replacement.constant) replacement.constant = graph_.value(old).constant;
   if (!replacement.sizes) replacement.sizes = graph_.value(old).sizes;
+  if (!replacement.fractions) replacement.fractions = graph_.value(old).fractions;
   mutable_graph_.replace_uses(old, value);
 }
 
@@ -279,10 +282,14 @@ void check_presence(const Node& node) {
 
 namespace {
 
-Tensor tensor_of(const TensorType& type, const std::vector<std::int64_t>& elements) {
+Tensor tensor_of(const TensorType& type, const SizeFractions& known) {
   Tensor tensor(type);
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    tensor.set(static_cast<std::int64_t>(i), Scalar::of_integer(type.element, elements[i]));
+  for (std::size_t i = 0; i < known.elements.size(); ++i) {
+    const std::int64_t element = known.elements[i];
+    tensor.set(static_cast<std::int64_t>(i),
+               is_float(type.element) ? Scalar::of_real(type.element, static_cast<double>(element) /
+                                                                          static_cast<double>(known.divisor))
+                                      : Scalar::of_integer(type.element, element));
   }
   return tensor;
 }
@@ -295,12 +302,14 @@ void infer_node(Graph& graph, NodeId id) {
   InferContext context(graph, id);
   op.infer(context);
   if (!context.has_result(0)) return;
-  if (const std::optional<Shape> elements = evaluate_sizes(graph, id)) {
+  if (std::optional<SizeFractions> known = evaluate_sizes(graph, id)) {
     Value& value = graph.value(graph.node(id).results[0]);
-    if (are_constant(*elements)) {
-      value.constant = tensor_of(value.type, numbers_of(*elements));
+    if (are_constant(known->elements)) {
+      value.constant = tensor_of(value.type, *known);
+    } else if (is_float(value.type.element)) {
+      value.fractions = std::move(known);
     } else {
-      value.sizes = *elements;
+      value.sizes = std::move(known->elements);
     }
   }
 }

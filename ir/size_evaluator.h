@@ -7,13 +7,14 @@
 
 namespace gcompile::ir {
 
-/// Elements of a value that are known as numbers or formulas: of a constant, or Value::sizes. nullopt: it is
-/// neither, or has more than 4,096 elements.
-std::optional<Shape> known_elements(const Graph& graph, ValueId value);
+/// Elements of a value, integers or floats that are integers, as numbers or formulas. nullopt: they are not
+/// known as such, or more than 4,096.
+std::optional<Shape> known_integers(const Graph& graph, ValueId value);
 
-/// Elements of result 0 of a node, integers or bools, some of whose operands are formulas (Value::sizes): its
-/// loops, interpreted over formulas. Comparisons are decided by the bounds in force. nullopt: not all
-/// elements are known that way.
-std::optional<Shape> evaluate_sizes(const Graph& graph, NodeId node);
+/// Elements of result 0 of a node some of whose operands are formulas (Value::sizes, Value::fractions): its
+/// loops, interpreted over formulas. Comparisons are decided by the bounds in force. Floats are followed as
+/// long as they are exact, and through one quotient that is rounded. nullopt: not all elements are known that
+/// way.
+std::optional<SizeFractions> evaluate_sizes(const Graph& graph, NodeId node);
 
 }  // namespace gcompile::ir

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/kernels/block_weights.h"
 
 namespace gcompile {
@@ -15,11 +17,15 @@ Refusal refuses(const ir::Problem& problem) {
   return refuse_unless_block_weights(problem);
 }
 
+/// Whether some run may have few rows.
+bool may_be_few(ir::Dim rows) { return ir::lowest(rows) <= kFewRows; }
+
 std::int64_t prepared_bytes(const ir::Problem& problem) {
   const Product product(problem);
-  if (product.axes.row_count > kFewRows) return 0;
+  if (!may_be_few(product.axes.row_count)) return 0;
+  const std::int64_t rows = std::min(ir::highest(product.axes.row_count), kFewRows), depth = product.depth;
   // Whole words, and a sum for each chunk, which has at least a word where there are several.
-  return product.axes.row_count * (product.depth + 8 + product.depth / 4 + 1) * 4;
+  return rows * (depth + 8 + depth / 4 + 1) * 4;
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
@@ -36,8 +42,9 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
 void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const Product product(problem);
   const ProductAxes& axes = product.axes;
-  const bool few = axes.row_count <= kFewRows;
+  const bool few = may_be_few(axes.row_count);
   KernelCall& out = writer.call();
+  const std::string rows = out.sizes(axes.row_count), row_stride = out.sizes(axes.row_stride);
   out.headers = {"gcrt/cpu/decode.h"};
   writer.operand(0, "a");
   const std::string weights = block_weights_parameters(problem, writer);
@@ -47,16 +54,15 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   code.line(weights);
   const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);
   if (few) {
-    code.line(fmt::format("prepare_rows({}, {}, {}, {}, weights, prepared);", axes.row_count, product.depth,
-                          batch.a, axes.row_stride));
+    code.line(fmt::format("prepare_rows({}, {}, {}, {}, weights, prepared);", rows, product.depth, batch.a,
+                          row_stride));
   }
   code.line(epilogue.declaration());
   write_dense_plan(plan, code);
   call_in_parallel(
-      out, code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", axes.row_count, product.columns),
-      fmt::format("gemm_decoded<Tile>({}, {}, {}, {}, {}, weights, {}, blocking, epilogue, begin, end)",
-                  axes.row_count, product.columns, product.depth, batch.a, axes.row_stride,
-                  few ? "prepared" : "nullptr"));
+      out, code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", rows, product.columns),
+      fmt::format("gemm_decoded<Tile>({}, {}, {}, {}, {}, weights, {}, blocking, epilogue, begin, end)", rows,
+                  product.columns, product.depth, batch.a, row_stride, few ? "prepared" : "nullptr"));
   for (int i = 0; i < batch.loops; ++i) code.close();
   out.body = code.text();
 }
@@ -64,12 +70,15 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
 }  // namespace
 
 const KernelFamily& family_product_decode() {
-  static const KernelFamily family = {
-      "product.decode",
-      ir::Kind::kProduct,
-      refuses,
-      {{{.needs = needs_dense_rows, .fields = dense_fields(), .plans = plans, .call = call},
-        {.refuses = refuse_block_weights_on_cuda}}}};
+  static const KernelFamily family = {"product.decode",
+                                      ir::Kind::kProduct,
+                                      refuses,
+                                      {{{.takes_formulas = takes_dense_formulas,
+                                         .needs = needs_dense_rows,
+                                         .fields = dense_fields(),
+                                         .plans = plans,
+                                         .call = call},
+                                        {.refuses = refuse_block_weights_on_cuda}}}};
   return family;
 }
 

@@ -27,7 +27,7 @@ Refusal refuses(const ir::Problem& problem) {
 std::int64_t rounded_bytes(const ir::Problem& problem) {
   const Product product(problem);
   const std::int64_t values = (product.depth + kGroup - 1) / kGroup * kGroup;
-  return product.axes.row_count * (values + 2 * 4 * blocks_of_weights(problem));
+  return ir::highest(product.axes.row_count) * (values + 2 * 4 * blocks_of_weights(problem));
 }
 
 /// Of the peak of floats. Measured with AVX2, for one row as for many: 53 and 40 multiply-adds in a
@@ -50,6 +50,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const Product product(problem);
   const ProductAxes& axes = product.axes;
   KernelCall& out = writer.call();
+  const std::string rows = out.sizes(axes.row_count), row_stride = out.sizes(axes.row_stride);
   out.headers = {"gcrt/cpu/decode_int8.h"};
   writer.operand(0, "a");
   const std::string weights = block_weights_parameters(problem, writer);
@@ -59,20 +60,20 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   code.line(weights);
   const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);
   const auto rounding = [&](const std::string& range) {
-    return fmt::format("round_rows({}, {}, {}, weights, rounded, {})", product.depth, batch.a,
-                       axes.row_stride, range);
+    return fmt::format("round_rows({}, {}, {}, weights, rounded, {})", product.depth, batch.a, row_stride,
+                       range);
   };
-  if (axes.row_count <= kFewRows) {
-    code.line(rounding(fmt::format("0, {}", axes.row_count)) + ";");
+  if (ir::highest(axes.row_count) <= kFewRows) {
+    code.line(rounding("0, " + rows) + ";");
   } else {
-    call_in_parallel(out, code, std::to_string(axes.row_count), rounding("begin, end"));
+    call_in_parallel(out, code, rows, rounding("begin, end"));
   }
   code.line(epilogue.declaration());
   write_dense_plan(plan, code);
   call_in_parallel(
-      out, code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", axes.row_count, product.columns),
-      fmt::format("gemm_rounded<Tile>({}, {}, {}, weights, rounded, blocking, epilogue, begin, end)",
-                  axes.row_count, product.columns, product.depth));
+      out, code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", rows, product.columns),
+      fmt::format("gemm_rounded<Tile>({}, {}, {}, weights, rounded, blocking, epilogue, begin, end)", rows,
+                  product.columns, product.depth));
   for (int i = 0; i < batch.loops; ++i) code.close();
   out.body = code.text();
 }
@@ -80,12 +81,15 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
 }  // namespace
 
 const KernelFamily& family_product_decode_integer() {
-  static const KernelFamily family = {
-      "product.decode_integer",
-      ir::Kind::kProduct,
-      refuses,
-      {{{.needs = needs_dense_rows, .fields = dense_fields(), .plans = plans, .call = call},
-        {.refuses = refuse_block_weights_on_cuda}}}};
+  static const KernelFamily family = {"product.decode_integer",
+                                      ir::Kind::kProduct,
+                                      refuses,
+                                      {{{.takes_formulas = takes_dense_formulas,
+                                         .needs = needs_dense_rows,
+                                         .fields = dense_fields(),
+                                         .plans = plans,
+                                         .call = call},
+                                        {.refuses = refuse_block_weights_on_cuda}}}};
   return family;
 }
 

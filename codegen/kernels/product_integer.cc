@@ -73,13 +73,14 @@ void call_packed(const Product& product, const ir::Problem& problem, const Plan&
   const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);
   code.line(epilogue.declaration());
   write_dense_plan(plan, code);
-  const std::int64_t rows = product.axes.row_count;
+  SizeParameters& sizes = writer.call().sizes;
+  const std::string rows = sizes(product.axes.row_count), row_stride = sizes(product.axes.row_stride);
   const char* const tiles = in_tiles(plan, packed.narrow, writer);
   call_in_parallel(
       writer.call(), code,
       fmt::format("gemm_integer_work_items{}({}, {}, blocking)", tiles, rows, product.columns),
       fmt::format("gemm_integer{}({}, {}, {}, {}, {}, b, offsets, {}, blocking, epilogue, begin, end)", tiles,
-                  rows, product.columns, product.depth, batch.a, product.axes.row_stride, split));
+                  rows, product.columns, product.depth, batch.a, row_stride, split));
   for (int i = 0; i < batch.loops; ++i) code.close();
   writer.call().body = code.text();
 }
@@ -98,22 +99,27 @@ void call_computed(const Product& product, const ir::Problem& problem, const Pla
   const ir::Shape b_strides = writer.operand(1, "b").strides;
   const std::string a_zero = zero_point(writer, 2, "a_zero"), b_zero = zero_point(writer, 3, "b_zero");
   const ProductAxes& axes = product.axes;
-  writer.scratch(4 * gcrt::integer_sides_size(axes.row_count, product.columns, product.depth), "sides",
-                 "std::int32_t");
+  // Larger the more of anything there is.
+  writer.scratch(4 * gcrt::integer_sides_size(ir::highest(axes.row_count), ir::highest(product.columns),
+                                              ir::highest(product.depth)),
+                 "sides", "std::int32_t");
   const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
-  const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);
-  const std::string b = batch_entry_of_b(product, b_strides, writer.call().sizes);
+  SizeParameters& sizes = writer.call().sizes;
+  const BatchLoops batch = open_batch_loops(product, code, sizes);
+  const std::string b = batch_entry_of_b(product, b_strides, sizes);
   const std::size_t last = product.b.size() - 1;
   code.line(epilogue.declaration());
   write_dense_plan(plan, code);
-  code.line(fmt::format("const ProductSizes sizes{{/*rows*/ {}, /*columns*/ {}, /*depth*/ {}}};",
-                        axes.row_count, product.columns, product.depth));
+  const std::string rows = sizes(axes.row_count), columns = sizes(product.columns),
+                    depth = sizes(product.depth), row_stride = sizes(axes.row_stride),
+                    along_k = sizes(b_strides[last - 1]), along_n = sizes(b_strides[last]);
+  code.line(fmt::format("const ProductSizes sizes{{/*rows*/ {}, /*columns*/ {}, /*depth*/ {}}};", rows,
+                        columns, depth));
   code.line(fmt::format("const IntegerRows<{}> left{{{}, /*stride*/ {}, /*zero*/ {}}};",
-                        kernel_type(problem.operands[0].element), batch.a, axes.row_stride, a_zero));
+                        kernel_type(problem.operands[0].element), batch.a, row_stride, a_zero));
   code.line(fmt::format("const IntegerMatrix<{}> right{{{}, /*strides*/ {}, {}, /*zero*/ {}}};",
-                        kernel_type(problem.operands[1].element), b, b_strides[last - 1], b_strides[last],
-                        b_zero));
+                        kernel_type(problem.operands[1].element), b, along_k, along_n, b_zero));
   writer.call().threaded = true;
   code.line(fmt::format("multiply_integers{}(threads, sizes, left, right, blocking, sides, epilogue);",
                         in_tiles(plan, true, writer)));
@@ -179,17 +185,20 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 }  // namespace
 
 const KernelFamily& family_product_integer() {
-  static const KernelFamily family = {
-      "product.integer",
-      ir::Kind::kProduct,
-      refuses,
-      {{{.needs = needs_dense_rows, .fields = integer_fields(), .plans = plans, .call = call},
-        {.refuses = cuda_refuses,
-         .takes_formulas = cuda_takes_formulas,
-         .needs = needs_dense_rows,
-         .fields = tile_fields(),
-         .plans = cuda_plans,
-         .call = cuda_call}}}};
+  static const KernelFamily family = {"product.integer",
+                                      ir::Kind::kProduct,
+                                      refuses,
+                                      {{{.takes_formulas = takes_dense_formulas,
+                                         .needs = needs_dense_rows,
+                                         .fields = integer_fields(),
+                                         .plans = plans,
+                                         .call = call},
+                                        {.refuses = cuda_refuses,
+                                         .takes_formulas = cuda_takes_formulas,
+                                         .needs = needs_dense_rows,
+                                         .fields = tile_fields(),
+                                         .plans = cuda_plans,
+                                         .call = cuda_call}}}};
   return family;
 }
 

@@ -68,9 +68,6 @@ void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
   out.body = code.text();
 }
 
-/// Constants have numbers; of what is computed every size may be a formula. Rows are dense wherever they are.
-bool takes_formulas(const ir::Problem& problem) { return problem.operands[0].strides.back() == 1; }
-
 Refusal refuses_elements(const ir::Problem& problem, const Machine& machine) {
   return refuse_unless_factors(problem, machine, 2, {0});
 }
@@ -101,7 +98,7 @@ const KernelFamily& family_product_tile() {
                                       ir::Kind::kProduct,
                                       refuse_block_weights,
                                       {{{.refuses = refuses_elements,
-                                         .takes_formulas = takes_formulas,
+                                         .takes_formulas = takes_dense_formulas,
                                          .needs = needs_dense_rows,
                                          .fields = dense_fields(),
                                          .plans = plans,

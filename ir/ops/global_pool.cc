@@ -54,7 +54,7 @@ bool decompose_lrn(RewriteContext& context) {
   const std::int64_t size = given.int_of("size");
   const ElementType type = compute_type(x.element);
   const ValueId wide = emit_cast(context, context.operand_id(0), type);
-  std::int64_t pixels = 1;
+  Dim pixels = 1;
   for (int i = 2; i < x.rank(); ++i) pixels *= x.shape[static_cast<std::size_t>(i)];
   const ValueId square =
       emit_reshape(context, context.emit("Mul", {wide, wide}), {x.shape[0], 1, x.shape[1], pixels});

@@ -120,7 +120,8 @@ void infer_embed(InferContext& context) {
 /// Number of ones in each row of the mask; zeros without mask.
 ValueId mask_index(RewriteContext& context) {
   if (!context.has_operand(kMask)) {
-    return context.constant(Tensor(TensorType{ElementType::kInt32, {context.shape(0)[0]}}));
+    const ValueId zero = context.constant(Tensor(TensorType{ElementType::kInt32, {1}}));
+    return context.emit("Expand", {zero, context.constant_ints(Shape{context.shape(0)[0]})});
   }
   const ValueId one = context.constant_scalar(context.element(kMask), 1);
   const ValueId ones = context.emit("Equal", {context.operand_id(kMask), one});
@@ -132,7 +133,7 @@ ValueId mask_index(RewriteContext& context) {
 }
 
 bool decompose_embed(RewriteContext& context) {
-  const std::int64_t sequence = context.shape(0)[1];
+  const Dim sequence = context.shape(0)[1];
   const auto rows = [&](int table, int ids) {
     return context.emit("Gather", {context.operand_id(table), context.operand_id(ids)});
   };

@@ -29,10 +29,10 @@ void infer_reverse(InferContext& context) {
     operator_error("sequence_lens must have one length per sequence");
   }
   const Tensor* lengths = context.constant(1);
-  const std::int64_t longest = context.shape(0)[static_cast<std::size_t>(axes.time)];
+  const Dim longest = context.shape(0)[static_cast<std::size_t>(axes.time)];
   for (std::int64_t i = 0; lengths && i < lengths->count(); ++i) {
-    if (lengths->int_at(i) < 0 || lengths->int_at(i) > longest) {
-      operator_error(fmt::format("the length {} is outside [0, {}]", lengths->int_at(i), longest));
+    if (lengths->int_at(i) < 0 || !always_less_equal(lengths->int_at(i), longest)) {
+      operator_error(fmt::format("the length {} is outside [0, {}]", lengths->int_at(i), to_string(longest)));
     }
   }
   context.set_result(0, context.operand(0));
@@ -41,7 +41,7 @@ void infer_reverse(InferContext& context) {
 /// Reads at t < length ? length - 1 - t : t.
 Form lower_reverse(const LowerContext& context) {
   const SequenceAxes axes = axes_of(context);
-  const std::int64_t longest = context.shape(0)[static_cast<std::size_t>(axes.time)];
+  const Dim longest = context.shape(0)[static_cast<std::size_t>(axes.time)];
   LoopForm form = LoopForm::over(context.result(0).shape);
   Dag& dag = form.dag;
   const int length = dag.load(1, ElementType::kInt64, {Index::axis(axes.batch)});

@@ -68,7 +68,10 @@ void infer_constant_of_shape(InferContext& context) {
   }
   const Shape shape = context.known_sizes(0, "the shape");
   for (const Dim dim : shape) {
-    if (dim.is_constant() && dim < 0) operator_error(fmt::format("the shape has the dim {}", dim));
+    if (!always_less_equal(0, dim)) {
+      operator_error(fmt::format("the shape has the dim {}", to_string(dim)),
+                     "bounds of --dim that keep it from being negative");
+    }
   }
   context.set_result(0, value.element(), shape);
 }
@@ -122,8 +125,8 @@ void infer_range(InferContext& context) {
   if (delta.as_double() == 0) operator_error("delta is 0");
   if (context.knows_sizes(0) || context.knows_sizes(1)) {
     const Dim span = context.known_sizes(1, "limit").at(0) - context.known_sizes(0, "start").at(0);
-    const Dim steps = delta.integer > 0 ? span : -span;
-    context.set_result(0, type, {max(ceil_div(steps, std::abs(delta.integer)), 0)});
+    const std::int64_t step = context.known_sizes(2, "delta").at(0);
+    context.set_result(0, type, {max(ceil_div(step > 0 ? span : -span, std::abs(step)), 0)});
     return;
   }
   const Scalar start = range_operand(context, 0, "start");

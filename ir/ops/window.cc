@@ -47,8 +47,14 @@ void normalise_window(RewriteContext& context, std::vector<std::int64_t> kernel)
     const auto at = static_cast<std::size_t>(i);
     const Dim input = shape[at + 2];
     const Dim output = ceil_div(input, window.strides[at]);
-    const std::int64_t total = max(0, (output - 1) * window.strides[at] + window.span(i) - input);
-    const std::int64_t small = total / 2;
+    const Dim padding = max(0, (output - 1) * window.strides[at] + window.span(i) - input);
+    if (!padding.is_constant()) {
+      operator_error(fmt::format("the padding by auto_pad depends on {}, the size of spatial axis {}",
+                                 to_string(input), i),
+                     fmt::format("a multiple of {} with --dim, as --dim NAME=LOW..HIGH:{}",
+                                 window.strides[at], window.strides[at]));
+    }
+    const std::int64_t total = padding, small = total / 2;
     window.pads[at] = mode == "SAME_UPPER" ? small : total - small;
     window.pads[at + spatial] = total - window.pads[at];
   }

@@ -9,6 +9,7 @@ import subprocess
 
 import decoder_models
 import growing_state
+import range_kernels
 import ranges
 from cuda import cxx, nvcc
 from encoder import Encoder
@@ -52,8 +53,8 @@ def case_layers(world):
 
 
 def case_resize(world):
-    verified(world, "nearest", ranges.nearest(), *ranges.NEAREST_BOUNDS, tensors=1952)
-    verified(world, "weighted", ranges.weighted(), *ranges.WEIGHTED_BOUNDS, tensors=336)
+    verified(world, "nearest", range_kernels.nearest(), *range_kernels.NEAREST_BOUNDS, tensors="1,952")
+    verified(world, "weighted", range_kernels.weighted(), *range_kernels.WEIGHTED_BOUNDS, tensors=336)
 
 
 def case_windows(world):

@@ -4,16 +4,11 @@
     ranges.py --gcompile GCOMPILE [CASE...]
 """
 
-import math
-import re
 import subprocess
-import zipfile
 
-from families import (FORCED, FORCED_BYTES, FORCED_IMAGES, FORCED_WINDOWS, Model, byte_images, byte_windows, images, rounds,
-                      windows)
-from growing_state import cache
+from families import Model
 from sizes import built, compiled, encoder, image, run_caller
-from support import check, contains, equal, manifest, run_main, write_npy
+from support import check, contains, equal, manifest, run_main
 
 BOUNDS = ["--dim", "batch=1..3", "--dim", "length=1..19@7"]
 
@@ -107,142 +102,38 @@ def case_lines(world):
     verified(world, "lines", lines(), "--dim", "batch=1..3", "--dim", "length=3..40")
 
 
-COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
-
-
-def resized(name, operands, **attributes):
-    named = ", ".join(f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}" for key, value in attributes.items())
-    return f"{name} = Resize<{named}>(x, {operands})"
-
-
-def nearest():
-    """Elements copied by scales, and to the sizes of another image."""
-    model = Model(opset=19)
-    model.inputs = ["float[batch,2,height,width] x", "float[1,1,rows,columns] like"]
-    model.constants = ["float[4] up = {1, 1, 1.5, 2}", "float[4] down = {1, 1, 0.5, 0.75}", "float[0] none = {}",
-                       "float[8] roi = {0, 0, 0.2, -0.1, 1, 1, 0.8, 1.2}", "int64[1] zero = {0}", "int64[1] two = {2}",
-                       "int64[1] four = {4}"]
-    model.nodes = ["shape = Shape(x)", "like_shape = Shape(like)", "head = Slice(shape, zero, two)",
-                   "tail = Slice(like_shape, two, four)", "sizes = Concat<axis = 0>(head, tail)"]
-    for coordinates in COORDINATES:
-        for rounding in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
-            for to in ("none, up", "none, down", "none, none, sizes"):
-                model.nodes.append(resized(f"y{len(model.outputs)}", to, mode="nearest", coordinate_transformation_mode=coordinates,
-                                           nearest_mode=rounding))
-                model.outputs.append(f"float[a,b,c,d] y{len(model.outputs)}")
-    model.nodes.append(resized("crop", "roi, none, sizes", mode="nearest", coordinate_transformation_mode="tf_crop_and_resize",
-                               extrapolation_value=7.5))
-    model.outputs.append("float[a,b,c,d] crop")
+def through_floats():
+    """Sizes that a model computes in floats, and what is decided by their multiples."""
+    model = Model(opset=20)
+    model.inputs = ["float[batch,length,4] x", "float[batch,3,length,6] image", "int64[batch] lengths", "float[16] table"]
+    model.outputs = ["float[length] angles", "float[few] head", "float[batch,3,twice,12] grown", "float[batch,blocks,4] padded",
+                     "float[batch,length,4] rolled", "float[batch,3,length,6] local", "float[length,batch,4] reversed"]
+    model.constants = ["int64[1] zero = {0}", "int64[1] one = {1}", "int64[1] two = {2}", "int64[1] back = {-1}", "int64[1] wide = {12}",
+                       "float nothing = {0}", "float step = {1}", "float[1] most = {8}", "float[1] half = {0.5}", "float[1] four = {4}",
+                       "float[1] third = {3}", "int64[4] none_before = {0, 0, 0, 0}", "int64[1] whole = {4}"]
+    model.nodes = ["shape = Shape(x)", "size = Slice(shape, one, two)", "real = Cast<to = 1>(size)", "lead = Slice(shape, zero, one)",
+                   # positions, as for rotations
+                   "count = Squeeze(real)", "angles = Range(nothing, count, step)",
+                   # clamped, as optimisers do it where Min took floats alone
+                   "clamped = Min(real, most)", "end = Cast<to = 7>(clamped)", "head = Slice(table, zero, end)",
+                   # a scale
+                   "quarters = Div(real, half)", "floored = Floor(quarters)", "rows = Cast<to = 7>(floored)",
+                   "channels = Constant<value_ints = [3]>()", "sizes = Concat<axis = 0>(lead, channels, rows, wide)",
+                   'grown = Resize<mode = "nearest">(image, , , sizes)',
+                   # blocks of three
+                   "parts = Div(real, third)", "whole_parts = Ceil(parts)", "blocks = Cast<to = 7>(whole_parts)",
+                   "three = Cast<to = 7>(third)", "held = Mul(blocks, three)", "missing = Sub(held, size)",
+                   "nothing_else = Constant<value_ints = [0]>()", "pads = Concat<axis = 0>(none_before, missing, nothing_else)",
+                   "padded = Pad(x, pads)",
+                   # the last element comes first
+                   "at = Mod(back, size)", "last = Slice(x, at, size, one)", "others = Slice(x, zero, at, one)",
+                   "rolled = Concat<axis = 1>(last, others)",
+                   "local = LRN<size = 3>(image)", "turned = Transpose<perm = [1, 0, 2]>(x)", "reversed = ReverseSequence(turned, lengths)"]
     return model
 
 
-def weighted():
-    """Elements summed, by whole factors and one divided by them."""
-    model = Model(opset=19)
-    model.inputs = ["float[batch,2,height,width] x"]
-    model.constants = ["float[4] up = {1, 1, 2, 3}", "float[4] down = {1, 1, 0.5, 0.25}", "float[4] wide = {1, 1, 1, 4}",
-                       "float[0] none = {}"]
-    def add(scales, **attributes):
-        model.nodes.append(resized(f"y{len(model.outputs)}", f"none, {scales}", **attributes))
-        model.outputs.append(f"float[a,b,c,d] y{len(model.outputs)}")
-    for mode in ("linear", "cubic"):
-        for coordinates in ("half_pixel", "pytorch_half_pixel", "asymmetric"):
-            for scales in ("up", "down", "wide"):
-                add(scales, mode=mode, coordinate_transformation_mode=coordinates)
-        add("down", mode=mode, antialias=1)
-    add("up", mode="linear", coordinate_transformation_mode="half_pixel_symmetric")
-    return model
-
-
-NEAREST_BOUNDS = ["--dim", "batch=1..2", "--dim", "height=1..37", "--dim", "width=1..41", "--dim", "rows=1..50", "--dim",
-                  "columns=1..60"]
-WEIGHTED_BOUNDS = ["--dim", "batch=1..2", "--dim", "height=4..37", "--dim", "width=8..41"]
-
-
-def case_nearest(world):
-    check(any("tensors are right" in line for line in verified(world, "nearest", nearest(), *NEAREST_BOUNDS)), "nothing was tried")
-
-
-def case_weighted(world):
-    check(any("tensors are right" in line for line in verified(world, "weighted", weighted(), *WEIGHTED_BOUNDS)), "nothing was tried")
-
-
-def case_resize_refused(world):
-    """What is not resized at every size, by the node and with the reason."""
-    for attributes, scales, reason in (
-            ({"coordinate_transformation_mode": "align_corners"}, "1, 1, 2, 2", "in mode 'linear' with 'align_corners'"),
-            ({}, "1, 1, 1.5, 1", "in mode 'linear' by other factors than whole numbers and one divided by them"),
-            ({"exclude_outside": 1}, "1, 1, 2, 1", "in mode 'linear' with exclude_outside"),
-            ({"coordinate_transformation_mode": "half_pixel_symmetric"}, "1, 1, 0.5, 1", "a size that leaves a rest"),
-            ({"coordinate_transformation_mode": "pytorch_half_pixel"}, "1, 1, 0.5, 1", "to what may be one element"),
-            ({}, "1, 1, 1.2345, 1", "scaled by fractions of small numbers")):
-        model = Model(opset=19)
-        model.inputs = ["float[1,2,height,width] x"]
-        model.outputs = ["float[a,b,c,d] y"]
-        model.constants = [f"float[4] scales = {{{scales}}}", "float[0] none = {}"]
-        model.nodes = [resized("y", "none, scales", mode="linear", **attributes)]
-        path = world.path("refused.onnxtxt")
-        path.write_text(model.text())
-        done = world.run([world.gcompile, path, "-o", world.path("refused"), "--dim", "height=2..37", "--dim", "width=2..41"], status=1)
-        contains(done.stderr, "Resize 'y': sizes that only a run knows are", reason)
-
-
-def opened(model, inputs):
-    """The model over images whose sizes are symbols: its inputs, and outputs of any size."""
-    model.inputs = inputs
-    model.outputs = [re.sub(r"\d+", "any", text.split("]")[0].split("[")[1]).join((text.split("[")[0] + "[", "]" + text.split("]")[1]))
-                     for text in model.outputs]
-    return model
-
-
-IMAGES = ["--dim", "batch=1..3", "--dim", "height=7..21@9", "--dim", "width=3..40@30"]
-
-
-def forced(world, name, model, bounds, families, threads=1):
-    """Each family once, at the corners and between them; all serve formulas."""
-    for i, options in enumerate(rounds(families)):
-        lines = verified(world, f"{name}_{i}", model, *bounds, *options, "--threads", str(threads + i))
-        check(any("tensors are right" in line for line in lines), f"{options}: {lines}")
-
-
-def case_windows(world):
-    """Convolutions of 3x3 windows and of few channels, by Winograd's algorithm, dot products and tiles."""
-    model = opened(windows(), ["float[batch,17,height,width] x", "float[batch,5,height,width] s", "float[batch,1,height,width] n",
-                               "float[batch,5,height,1] t", "float[batch,1,length] r"])
-    # Of three tiles of 4x4 behind each other the errors add up to the tolerance.
-    families = {**FORCED_WINDOWS, "one": ["conv.dot", "conv.winograd2", "conv.direct", "conv.loops"]}
-    forced(world, "windows", model, [*IMAGES, "--dim", "length=20..90"], families)
-
-
-def case_byte_windows(world):
-    """The same of bytes; and frames, whose weights one run would want together and another apart: plain loops take them."""
-    model = opened(byte_windows(), ["uint8[batch,18,height,width] x", "int8[batch,6,height,width] s", "int8[1,1,length,1] t"])
-    model.integers("v", "int8", (18, 1, 3, 3), -128, 127)
-    model.nodes.append("thin = ConvInteger<group = 18, pads = [1, 1, 1, 1], strides = [1, 2]>(x, v, x_zero)")
-    model.outputs.append("int32[a,b,c,d] thin")
-    bounds = [*IMAGES, "--dim", "length=300..900"]
-    forced(world, "bytes", model, bounds, {**FORCED_BYTES, "thin": ["conv.depthwise_integer", "conv.loops"]})
-    path = world.path("bytes_0.onnxtxt")
-    contains(world.compile(path, world.path("tall"), *bounds, "--explain", "tall"), "conv.integer: does not take it: sizes that only")
-
-
-def case_transposed(world):
-    floats = opened(images(), ["float[batch,6,height,width] x"])
-    floats.nodes, floats.outputs = floats.nodes[3:4], floats.outputs[2:3]
-    forced(world, "floats", floats, IMAGES, {"up": FORCED["up"]})
-    model = opened(byte_images(), ["uint8[batch,18,height,width] x", "int8[batch,12,height,width] s"])
-    forced(world, "transposed", model, IMAGES, FORCED_IMAGES)
-
-
-def case_arena(world):
-    """Winograd's scratch is that of the largest sizes alone, whatever is typical."""
-    model = opened(windows(), ["float[1,17,height,width] x", "float[1,5,3,3] s", "float[1,1,6,33] n", "float[2,5,30,1] t",
-                               "float[2,1,90] r"])
-    forced = ["--kernel", "first=conv.winograd4", "--kernel", "second=conv.winograd2", "--kernel", "deep=conv.winograd4"]
-    alone = compiled(world, "alone", model, "--dim", "height=80", "--dim", "width=90", *forced)
-    for typical in (2, 40, 80):
-        out = compiled(world, f"typical_{typical}", model, "--dim", f"height=2..80@{typical}", "--dim", "width=1..90", *forced)
-        equal(manifest(out, "net")["arena_bytes"], manifest(alone, "net")["arena_bytes"], f"arena with {typical} typical")
+def case_through_floats(world):
+    verified(world, "through_floats", through_floats(), "--dim", "batch=1..3", "--dim", "length=1..20")
 
 
 def integers():
@@ -338,131 +229,6 @@ def case_interface(world):
     equal(refused.returncode, 1, "exit code")
     check("2 to 14, a multiple of 2" in refused.stderr, refused.stderr)
     run_caller(world, out, C_PROGRAM)
-
-
-TOLD_PROGRAM = r"""
-#include <cstdio>
-#include <cstdlib>
-#include <vector>
-#include "net/net.hpp"
-
-#define CHECK(condition) \
-  if (!(condition)) { std::printf("line %d: %s\n", __LINE__, #condition); std::exit(1); }
-
-int main() {
-  net::Model model;
-  CHECK(model.status() == NET_OK);
-  const std::vector<float> x(3 * 8, 0.5f), y(3 * 6 * 2, 0.25f), mask(3 * (4 + 6), 0.0f), odd(7, 0.0f), many(3 * 2 * 30, 0.0f);
-  // length and rows by the inputs, the latter behind the former; batch is told.
-  const net::Outputs expected = model.run(net_sizes{3, 4, 6}, net::Inputs{x, y, mask});
-  CHECK(model.status() == NET_OK && expected.z.size() == 3 * 4 * 2 && expected.sums.size() == 3 * 10);
-  const net::Outputs found = model.run(net::Told{3}, net::Inputs{x, y, mask});
-  CHECK(model.status() == NET_OK && found.z == expected.z && found.sums == expected.sums);
-  const net_sizes sizes = net::Model::sizes_of(net::Told{3}, net::Inputs{x, y, mask});
-  CHECK(sizes.batch == 3 && sizes.length == 4 && sizes.rows == 6);
-  CHECK(model.run(net::Told{1}, net::Inputs{x, y, mask}).z.empty() && model.status() == NET_INVALID_SIZES);
-  for (const std::int64_t batch : {std::int64_t{0}, std::int64_t{-3}, std::int64_t{4}, INT64_MAX, INT64_MIN}) {
-    CHECK(model.run(net::Told{batch}, net::Inputs{x, y, mask}).z.empty() && model.status() == NET_INVALID_SIZES);
-  }
-  for (const net::Inputs& wrong : {net::Inputs{odd, y, mask}, {x, odd, mask}, {x, y, odd}, {x, y, x}, {x, many, mask}, {{}, y, mask}}) {
-    CHECK(model.run(net::Told{3}, wrong).z.empty() && model.status() == NET_INVALID_SIZES);
-  }
-  const net::Span<float> endless(x.data(), SIZE_MAX);
-  CHECK(model.run(net::Told{3}, net::Inputs{endless, endless, endless}).z.empty() && model.status() == NET_INVALID_SIZES);
-#if __cplusplus >= 202002L
-  std::vector<float> z(expected.z.size(), -1.0f), sums(expected.sums.size(), -1.0f);
-  CHECK(model.run(net::Told{3}, net::InputSpans{x, y, odd}, {z, sums}) == NET_WRONG_SIZE && z[0] == -1.0f);
-  CHECK(model.run(net::Told{3}, net::InputSpans{odd, y, mask}, {z, sums}) == NET_INVALID_SIZES && z[0] == -1.0f);
-  CHECK(model.run(net::Told{3}, net::InputSpans{x, y, mask}, {z, std::span(sums).first(29)}) == NET_WRONG_SIZE && z[0] == -1.0f);
-  CHECK(model.run(net::Told{3}, net::InputSpans{x, y, mask}, {z, sums}) == NET_OK && z == expected.z && sums == expected.sums);
-#endif
-  return 0;
-}
-"""
-
-ALONE_PROGRAM = r"""
-#include <cstdio>
-#include <cstdlib>
-#include <vector>
-#include "net/net.hpp"
-
-#define CHECK(condition) \
-  if (!(condition)) { std::printf("line %d: %s\n", __LINE__, #condition); std::exit(1); }
-
-int main() {
-  net::Model model;
-  const std::vector<float> x(2 * 8, 0.5f), y(2 * 6 * 2, 0.25f), mask(2 * (4 + 6), 0.0f);
-  const net::Outputs found = model.run(net::Inputs{x, y, mask});
-  CHECK(model.status() == NET_OK && found.z.size() == 2 * 4 * 2);
-  CHECK(model.run(net::Inputs{mask, y, x}).z.empty() && model.status() == NET_INVALID_SIZES);
-#if __cplusplus >= 202002L
-  std::vector<float> z(found.z.size()), sums(2 * 10);
-  CHECK(model.run(net::InputSpans{x, y, mask}, {z, sums}) == NET_OK && z == found.z && sums == found.sums);
-#endif
-  return 0;
-}
-"""
-
-
-def two_lengths():
-    """Two inputs of two sizes each, and one of the sum of these."""
-    model = Model()
-    model.inputs = ["float[batch,length,2] x", "float[batch,rows,2] y", "float[batch,joined] mask"]
-    model.outputs = ["float[batch,length,2] z", "float[batch,joined] sums"]
-    model.constants = ["int64[1] last = {2}"]
-    model.nodes = ["all = Concat<axis = 1>(x, y)", "line = ReduceSum<keepdims = 0>(all, last)", "sums = Add(line, mask)", "z = Exp(x)"]
-    return model
-
-
-def case_told_sizes(world):
-    """The wrapper finds in the inputs' numbers of elements what they tell, and is told the rest; in multiples, too."""
-    others = ["--dim", "length=0..8:2", "--dim", "rows=1..20", "--dim", "joined=length+rows"]
-    for name, batch, program in (("told", "batch=1..3", TOLD_PROGRAM), ("alone", "batch=2", ALONE_PROGRAM)):
-        out = compiled(world, name, two_lengths(), "--dim", batch, *others)
-        built(world, out)
-        run_caller(world, out, program)
-    header = (world.folder / "told" / "include" / "net" / "net.hpp").read_text()
-    check("model.run(net::Told{3}, {x, y, mask});" in header, "the example of the header")
-    check("but those in `Told`" in (world.folder / "told" / "README.md").read_text(), "the README")
-    check("sizes_of" not in (compiled(world, "nothing", image(), "--dim", "height=2", "--dim", "width=4") / "include" / "net" /
-                             "net.hpp").read_text(), "sizes of a project of one size")
-
-
-def case_data(world):
-    """Cases from files run at the sizes of their inputs, of which the states' count."""
-    model = cache("batch,n,4", ["joined = Concat<axis = 1>(old, new)", "y = Exp(joined)"])
-    model.outputs.append("float[batch,n,4] y")
-    path = world.path("cache.onnxtxt")
-    path.write_text(model.text())
-    options = ["--dim", "batch=1..3", "--dim", "past=0..9", "--dim", "rows=1..5", "--dim", "past+rows=1..12"]
-
-    def archive(file, **tensors):
-        with zipfile.ZipFile(file, "w") as out:
-            for name, (shape, values) in tensors.items():
-                out.write(write_npy(world.path("element.npy"), "float32", shape, values), f"{name}.npy")
-
-    def data(name, *cases):
-        folder = world.path(name)
-        for i, (batch, past, rows, change) in enumerate(cases):
-            inner = folder / f"test_data_set_{i}"
-            inner.mkdir(parents=True)
-            old = [[j / 50 for j in range(past * 4)] for _ in range(batch)]
-            new = [[-j / 50 - b for j in range(rows * 4)] for b in range(batch)]
-            joined = [value for b in range(batch) for value in old[b] + new[b]]
-            archive(inner / "inputs.npz", old=((batch, past, 4), sum(old, [])), new=((batch, rows, 4), sum(new, [])))
-            shape = (batch, past + rows, 4)
-            archive(inner / "outputs.npz", joined=(shape, joined), y=(shape, [math.exp(value) + change for value in joined]))
-        return folder
-
-    right = data("right", (1, 0, 5, 0), (3, 7, 2, 0), (3, 7, 2, 0), (2, 9, 1, 0))
-    for states in ([], ["--state", "old=joined"]):
-        shown = world.run([world.gcompile, "verify", path, "--data", right, *options, *states])
-        contains(shown.stdout + shown.stderr, "batch=3, past=7, rows=2", "verified: 8 tensors are right")
-    world.run([world.gcompile, "verify", path, "--data", right, "--layers", "-q", *options])
-    for name, case, text, status in (("off", (1, 2, 3, 0.5), "MISMATCH", 3), ("high", (1, 9, 4, 0), "does not run at batch=1, past=9", 4),
-                                     ("wide", (4, 1, 1, 0), "does not run at batch=4", 4)):
-        done = world.run([world.gcompile, "verify", path, "--data", data(name, case), *options], status=status)
-        contains(done.stdout + done.stderr, text)
 
 
 def case_sum(world):

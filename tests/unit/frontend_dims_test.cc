@@ -131,6 +131,15 @@ TEST(FrontendDims, ContradictionsAreErrors) {
               HasSubstr("has 2 dimensions"));
 }
 
+TEST(FrontendDims, NamesMayHaveDots) {
+  EXPECT_TRUE(frontend::is_dim_identifier("p2o.DynamicDimension.0"));
+  for (const char* name : {"", ".a", "a.", "a..b", "0.a", "a b", "?"}) {
+    EXPECT_FALSE(frontend::is_dim_identifier(name)) << name;
+  }
+  EXPECT_EQ(frontend::parse_dim_range("DynamicDimension.0=1..4")->names,
+            std::vector<std::string>{"DynamicDimension.0"});
+}
+
 TEST(FrontendDims, UnknownNamesAreErrorsWithAHint) {
   ImportOptions options;
   options.bindings.dims = {{"bach", 4}};

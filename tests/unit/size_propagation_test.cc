@@ -48,6 +48,11 @@ class Twin {
     propagate(node);
     values_.push_back(graph_.node(node).results[0]);
   }
+  void real_constant(double number, ElementType type) {
+    Tensor tensor(TensorType{type, {}});
+    tensor.set(0, Scalar::of_real(type, number));
+    values_.push_back(graph_.add_constant(std::move(tensor)));
+  }
   void constant(std::vector<std::int64_t> elements, bool is_scalar) {
     const Shape shape = is_scalar ? Shape{} : Shape{elements.size()};
     values_.push_back(graph_.add_constant(Tensor::of_ints(elements, shape)));
@@ -111,7 +116,9 @@ class RandomGraph {
     }
     Twin closed(inputs);
     for (const Made& made : steps_) {
-      if (made.is_constant) {
+      if (made.real_type) {
+        closed.real_constant(made.real, *made.real_type);
+      } else if (made.is_constant) {
         closed.constant(made.elements, made.is_scalar);
       } else {
         EXPECT_NO_THROW(closed.apply(made.step)) << made.step.op;
@@ -140,6 +147,8 @@ class RandomGraph {
     Step step;
     bool is_constant = false, is_scalar = false;
     std::vector<std::int64_t> elements = {};
+    std::optional<ElementType> real_type = {};  // it is a constant of floats
+    double real = 0;
   };
 
   std::int64_t pick(std::int64_t low, std::int64_t high) {
@@ -170,6 +179,12 @@ class RandomGraph {
   int constant(std::vector<std::int64_t> elements, bool is_scalar = false) {
     open_->constant(elements, is_scalar);
     steps_.push_back({{}, true, is_scalar, std::move(elements)});
+    return open_->count() - 1;
+  }
+
+  int real_constant(double number, ElementType type) {
+    open_->real_constant(number, type);
+    steps_.push_back({{}, true, true, {}, type, number});
     return open_->count() - 1;
   }
 
@@ -216,7 +231,7 @@ class RandomGraph {
   int as_list(int scalar) { return scalar < 0 ? -1 : apply("Unsqueeze", {scalar, constant({0})}); }
 
   void add_steps() {
-    switch (pick(0, 19)) {
+    switch (pick(0, 20)) {
       case 0:
         apply("Shape", {any_data()});
         return;
@@ -327,6 +342,22 @@ class RandomGraph {
       case 17: {
         const int a = any_data(2), b = any_data(2);
         if (a >= 0 && b >= 0) apply("MatMul", {a, b});
+        return;
+      }
+      case 19: {  // through floats and back, as scales and clamps are computed
+        const int scalar = any_scalar();
+        if (scalar < 0) return;
+        int real = apply("Cast", {scalar}, with("to", pick(0, 3) == 0 ? 11 : 1));
+        for (std::int64_t steps = pick(1, 3); steps > 0 && real >= 0; --steps) {
+          const char* kOps[] = {"Mul", "Div", "Add", "Sub", "Min", "Max"};
+          const double kNumbers[] = {0.5, 2, 0.25, 1.5, 3, 7, 0.1, 10};
+          const int other = real_constant(kNumbers[pick(0, 7)], open_->at(real).type.element);
+          const int next = apply(kOps[pick(0, 5)], {real, other});
+          if (next >= 0) real = next;
+          const char* kRounds[] = {"Floor", "Ceil", "Round"};
+          if (pick(0, 2) == 0) real = apply(kRounds[pick(0, 2)], {real});
+        }
+        if (real >= 0) apply("Cast", {real}, with("to", 7));
         return;
       }
       case 18: {
