@@ -220,6 +220,7 @@ ir::Graph bound_graph(const Options& options, const std::vector<std::int64_t>& s
     if (range.names.size() == 1) import.bindings.dims.push_back({range.names[0], sizes.at(next++)});
   }
   import.bindings.ranges.clear();
+  import.of_one_run = true;
   ir::Diagnostics told_before;
   ir::Graph graph = frontend::import_model_file(options.model, import, told_before).graph;
   prepared(graph, options);

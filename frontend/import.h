@@ -22,6 +22,9 @@ namespace gcompile::frontend {
 struct ImportOptions {
   InputBindings bindings;
   bool allow_symlinks = false;  // external data through symbolic and hard links
+  /// The sizes are those of one run of a model that has others: a branch of an If that they contradict is not
+  /// taken then, and a trap.
+  bool of_one_run = false;
   Limits limits;
 };
 

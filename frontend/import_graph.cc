@@ -164,6 +164,25 @@ bool Importer::check_branch(const onnx::NodeProto& node, const onnx::GraphProto&
   return false;
 }
 
+/// Where a result is larger in one branch, the other one is a trap.
+void Importer::trap_smaller(ir::Graph& a, ir::Graph& b, ir::Diagnostics& to) {
+  if (!a.trap.empty() || !b.trap.empty()) return;
+  for (std::size_t i = 0; i < std::min(a.outputs().size(), b.outputs().size()); ++i) {
+    const ir::Shape& of_a = a.value(a.outputs()[i]).type.shape;
+    const ir::Shape& of_b = b.value(b.outputs()[i]).type.shape;
+    if (of_a == of_b) continue;
+    ir::Graph& smaller = ir::numbers_of(of_a) < ir::numbers_of(of_b) ? a : b;
+    ir::Diagnostics findings;
+    ir::Diagnostic finding;
+    finding.code = "E0202";
+    finding.message = fmt::format("'{}' has not the sizes that it has in the other branch",
+                                  printable(smaller.output_names()[i]));
+    findings.add(std::move(finding));
+    smaller = trapped_branch(smaller, findings, to);
+    return;
+  }
+}
+
 void Importer::import_if(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope) {
   const onnx::GraphProto* branches[2] = {nullptr, nullptr};
   constexpr const char* kNames[2] = {"then_branch", "else_branch"};
@@ -191,6 +210,9 @@ void Importer::import_if(const onnx::NodeProto& node, const ir::Operator& op, Sc
   const std::string name = scope.prefix + name_of(node);
   Branch then_branch = import_branch(*branches[0], captures, scope, name + "/then");
   Branch else_branch = import_branch(*branches[1], captures, scope, name + "/else");
+  if (options_.of_one_run && !then_branch.poisoned && !else_branch.poisoned) {
+    trap_smaller(then_branch.graph, else_branch.graph, *scope.findings);
+  }
   if (then_branch.poisoned || else_branch.poisoned || !operands_of(node, scope)) {
     poison_results(node, scope);
     return;

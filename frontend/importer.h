@@ -94,6 +94,7 @@ class Importer {
   /// What stands for a branch with errors of types: the same inputs and the reason, which becomes a warning.
   static ir::Graph trapped_branch(const ir::Graph& branch, const ir::Diagnostics& findings,
                                   ir::Diagnostics& to);
+  static void trap_smaller(ir::Graph& a, ir::Graph& b, ir::Diagnostics& to);
 
   // import_node.cc: one node
   void import_node(const onnx::NodeProto& node, Scope& scope);

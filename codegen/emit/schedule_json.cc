@@ -43,10 +43,15 @@ class ScheduleWriter {
         case Step::Kind::kStrips:
           add_strips(step, depth);
           break;
-        case Step::Kind::kTrap:
-          open(step, depth, "is_trap");
+        case Step::Kind::kTrap: {
+          Json& entry = open(step, depth, "is_trap");
+          entry["reason"] =
+              (step.trapped.is_constant() ? "this branch cannot be computed: " : "") + step.comment;
+          entry["guard"] = step.trapped.is_constant() ? std::string()
+                                                      : fmt::format("if ({} != 0) ", size_of(step.trapped));
           trapped_ = true;
           break;
+        }
       }
     }
   }

@@ -88,6 +88,7 @@ struct Step {
   // kCall: in parameter order; kCopy: {from, to}; kIf: {condition}; kStrips: {buffers}
   std::vector<Argument> arguments;
   std::vector<ir::Dim> sizes;  // kCall: parameters behind them
+  ir::Dim trapped = 1;         // kTrap: where this size is not 0
   ir::Dim bytes = 0;           // kCopy
   std::string comment;         // "Conv 'conv1', Relu 'r1'"; escaped when rendered
   std::string result;          // "float32[1, 8, 4, 4]"

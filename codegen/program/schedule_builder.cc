@@ -65,6 +65,7 @@ class StepConverter {
         case LoweredStep::Kind::kTrap:
           step.kind = Step::Kind::kTrap;
           step.comment = from.trap;
+          step.trapped = from.trapped;
           break;
         case LoweredStep::Kind::kIf:
           step.kind = Step::Kind::kIf;

@@ -27,6 +27,20 @@ bool is_empty(const std::vector<Range>& ranges) {
                      [](const Range& range) { return ir::always_less_equal(range.high, range.low); });
 }
 
+/// What a branch gives for a result of its If.
+ir::ValueId branch_result(const ir::Graph& branch, const ir::Node& node, ir::ValueId result) {
+  const auto at = std::find(node.results.begin(), node.results.end(), result);
+  return branch.outputs()[static_cast<std::size_t>(at - node.results.begin())];
+}
+
+/// The value of a branch that stands for one around it; invalid: it captures none.
+ir::ValueId captured(const ir::Graph& branch, const ir::Node& node, ir::ValueId outside) {
+  const auto at = std::find(node.operands.begin() + 1, node.operands.end(), outside);
+  return at == node.operands.end()
+             ? ir::ValueId{}
+             : branch.inputs()[static_cast<std::size_t>(at - node.operands.begin()) - 1];
+}
+
 class RowTracer {
  public:
   RowTracer(const ir::Graph& graph, ir::ValueId input) : graph_(graph), input_(input) {}
@@ -41,8 +55,10 @@ class RowTracer {
     const ir::NodeId producer = graph_.value(value).producer;
     if (!producer.valid() || graph_.value(value).constant) return false;
     const ir::Node& node = graph_.node(producer);
-    if (node.results[0] != value) return false;
     const ir::Form form = ir::form_of(graph_, producer);
+    if (std::holds_alternative<ir::IfForm>(form))
+      return is_input_of_branches(node, value, index, ranges, alone);
+    if (node.results[0] != value) return false;
     if (const auto* library = std::get_if<ir::LibraryForm>(&form)) {
       if (library->in_place_operand < 0 || !is_identity(index, ranges)) return false;
       const ir::ValueId data = node.operands[static_cast<std::size_t>(library->in_place_operand)];
@@ -72,6 +88,36 @@ class RowTracer {
   }
 
  private:
+  /// In both branches, of which each runs where its result has the sizes of the If's.
+  bool is_input_of_branches(const ir::Node& node, ir::ValueId value, const std::vector<Index>& index,
+                            const std::vector<Range>& ranges, bool alone) const {
+    const ir::Shape& shape = graph_.value(value).type.shape;
+    return std::all_of(node.subgraphs.begin(), node.subgraphs.end(), [&](const ir::Graph& branch) {
+      if (!branch.trap.empty()) return true;
+      const ir::ValueId out = branch_result(branch, node, value);
+      std::vector<Range> own = ranges;
+      for (std::size_t i = 0; i < shape.size(); ++i) {
+        const std::optional<int> nothing = (shape[i] - branch.value(out).type.shape[i]).as_symbol();
+        if (!nothing) continue;
+        const auto without = [&](int symbol) {
+          return symbol == *nothing ? ir::Dim(0) : ir::Dim::symbol(symbol);
+        };
+        for (Range& range : own) range = {range.low.replaced(without), range.high.replaced(without)};
+      }
+      if (is_empty(own)) return is_written_anywhere(branch, out);
+      const ir::ValueId inside = captured(branch, node, input_);
+      return RowTracer(branch, inside).is_input(out, index, own, alone);
+    });
+  }
+
+  /// What library kernels write lies dense, which rows of a state do not.
+  static bool is_written_anywhere(const ir::Graph& branch, ir::ValueId out) {
+    const ir::Value& value = branch.value(out);
+    if (!value.producer.valid() || value.constant) return true;  // copied
+    const ir::Form form = ir::form_of(branch, value.producer);
+    return std::holds_alternative<ir::LoopForm>(form) || std::holds_alternative<ir::ContractForm>(form);
+  }
+
   /// With the number of every axis that has one place alone.
   static std::vector<Index> settled(const std::vector<Index>& index, const std::vector<Range>& ranges) {
     std::vector<Index> axes, out;
@@ -136,6 +182,17 @@ bool changes_in_place(const ir::Graph& graph, ir::ValueId result, ir::ValueId in
   const ir::Value& value = graph.value(result);
   if (!value.producer.valid() || value.constant || graph.value(input).uses.size() != 1) return false;
   const ir::Form form = ir::form_of(graph, value.producer);
+  if (std::holds_alternative<ir::IfForm>(form)) {
+    const ir::Node& node = graph.node(value.producer);
+    return std::all_of(node.subgraphs.begin(), node.subgraphs.end(), [&](const ir::Graph& branch) {
+      if (!branch.trap.empty()) return true;
+      const ir::ValueId out = branch_result(branch, node, result);
+      const ir::ValueId inside = captured(branch, node, input);
+      // As it is, or made anew where nobody reads the old one.
+      if (out == inside || !inside.valid() || branch.value(inside).uses.empty()) return true;
+      return changes_in_place(branch, out, inside);
+    });
+  }
   if (!std::holds_alternative<ir::LoopForm>(form)) {
     return keeps_rows(graph, result, input, 0);
   }

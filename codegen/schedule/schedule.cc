@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -341,6 +342,32 @@ std::set<NodeId> host_only_nodes(const ir::Graph& graph, const StorageAssigner::
 
 }  // namespace
 
+namespace {
+
+/// Where the results of a branch are of other sizes than those of its If, it cannot run.
+std::vector<LoweredStep> size_traps(const ir::Graph& graph, const ir::Node& node, const ir::Graph& branch) {
+  std::vector<LoweredStep> traps;
+  for (std::size_t i = 0; i < node.results.size(); ++i) {
+    if (!node.results[i].valid()) continue;
+    const ir::Shape& wanted = graph.value(node.results[i]).type.shape;
+    const ir::Shape& own = branch.value(branch.outputs()[i]).type.shape;
+    for (std::size_t axis = 0; axis < wanted.size(); ++axis) {
+      const ir::Dim trapped = wanted[axis] - own[axis];
+      const auto is_same = [&](const LoweredStep& step) { return step.trapped == trapped; };
+      if (trapped == 0 || std::any_of(traps.begin(), traps.end(), is_same)) continue;
+      LoweredStep step;
+      step.kind = LoweredStep::Kind::kTrap;
+      step.trap = fmt::format("'{}' is {} here, and {} in the other branch",
+                              ir::printable(branch.output_names()[i]), to_string(own), to_string(wanted));
+      step.trapped = trapped;
+      traps.push_back(std::move(step));
+    }
+  }
+  return traps;
+}
+
+}  // namespace
+
 void Scheduler::lower_if(Scope& scope, NodeId id) {
   const ir::Node& node = scope.graph.node(id);
   LoweredStep step;
@@ -378,7 +405,9 @@ void Scheduler::lower_if(Scope& scope, NodeId id) {
       trap.trap = branch.trap;
       steps.push_back(std::move(trap));
     } else {
-      steps = run(branch, inputs, outputs, host_inputs);
+      steps = size_traps(scope.graph, node, branch);
+      std::vector<LoweredStep> calls = run(branch, inputs, outputs, host_inputs);
+      std::move(calls.begin(), calls.end(), std::back_inserter(steps));
     }
     ++now_;
   }

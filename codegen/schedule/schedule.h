@@ -21,7 +21,8 @@ struct LoweredStep {
   Storage condition;                // kIf: one bool
   std::vector<ir::Origin> origins;  // what it computes: nodes of the model, or "layout"
   std::string comment, result;
-  std::string trap;
+  std::string trap;     // kTrap: why the branch cannot run
+  ir::Dim trapped = 1;  // kTrap: where this size is not 0
   std::int64_t bytes_read = 0, bytes_written = 0;
   std::int64_t weight_bytes = 0;   // among those read
   std::int64_t scratch_bytes = 0;  // among those written

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "ir/inline.h"
 #include "ir/ops/support.h"
+#include "ir/sizes.h"
 
 namespace gcompile::ir {
 namespace {
@@ -36,42 +39,62 @@ void require_branches(const NodeView& node) {
   }
 }
 
+/// The type of a result that is `a` in one branch and `b` in the other. Along an axis where the bounds tell
+/// that one is never smaller, its size: the other branch then runs where the two are equal, and is a trap
+/// elsewhere. Along others the two are assumed to be equal in all runs.
+std::optional<TensorType> joint_type(const TensorType& a, const TensorType& b) {
+  if (a.element != b.element || a.rank() != b.rank()) return std::nullopt;
+  TensorType joint = a;
+  for (std::size_t i = 0; i < a.shape.size(); ++i) {
+    if (a.shape[i] == b.shape[i]) continue;
+    if (a.shape[i].is_constant() && b.shape[i].is_constant()) return std::nullopt;
+    if (always_less_equal(a.shape[i], b.shape[i])) {
+      joint.shape[i] = b.shape[i];
+    } else if (!always_less_equal(b.shape[i], a.shape[i]) && !assume_equal(a.shape[i], b.shape[i])) {
+      return std::nullopt;
+    }
+  }
+  return joint;
+}
+
+TensorType result_type(const NodeView& node, int i, const Graph* selected) {
+  const Graph& then_branch = node.node().subgraphs[0];
+  const Graph& else_branch = node.node().subgraphs[1];
+  if (!else_branch.trap.empty()) return output_type(then_branch, i);
+  if (!then_branch.trap.empty()) return output_type(else_branch, i);
+  const TensorType& a = output_type(then_branch, i);
+  const TensorType& b = output_type(else_branch, i);
+  if (a == b) return a;
+  if (const std::optional<TensorType> joint = joint_type(a, b)) return *joint;
+  if (selected) return output_type(*selected, i);
+  operator_error(
+      fmt::format("output {} is {} in one branch and {} in the other", i, to_string(a), to_string(b)),
+      "shapes are fixed when the model is compiled; when the condition comes from an input that never "
+      "changes, bind it with --set NAME=VALUE so that one branch remains");
+}
+
 void infer(InferContext& context) {
   require_branches(context);
-  if (const Graph* branch = selected_branch(context)) {
-    if (!branch->trap.empty()) {
-      operator_error(
-          fmt::format("the condition is known and selects a branch that cannot run: {}", branch->trap));
-    }
-    for (int i = 0; i < context.result_count(); ++i) context.set_result(i, output_type(*branch, i));
-    return;
+  const Graph* selected = selected_branch(context);
+  if (selected && !selected->trap.empty()) {
+    operator_error(
+        fmt::format("the condition is known and selects a branch that cannot run: {}", selected->trap));
   }
   const Graph& then_branch = context.node().subgraphs[0];
   const Graph& else_branch = context.node().subgraphs[1];
   if (!then_branch.trap.empty() && !else_branch.trap.empty()) {
     operator_error(fmt::format("neither branch can run: {}; {}", then_branch.trap, else_branch.trap));
   }
-  for (int i = 0; i < context.result_count(); ++i) {
-    if (!then_branch.trap.empty() || !else_branch.trap.empty()) {
-      context.set_result(i, output_type(then_branch.trap.empty() ? then_branch : else_branch, i));
-      continue;
-    }
-    const TensorType& a = output_type(then_branch, i);
-    const TensorType& b = output_type(else_branch, i);
-    if (a != b) {
-      operator_error(
-          fmt::format("output {} is {} in one branch and {} in the other", i, to_string(a), to_string(b)),
-          "shapes are fixed when the model is compiled; when the condition comes from an input that never "
-          "changes, bind it with --set NAME=VALUE so that one branch remains");
-    }
-    context.set_result(i, a);
-  }
+  for (int i = 0; i < context.result_count(); ++i) context.set_result(i, result_type(context, i, selected));
 }
 
 /// A known condition -> the nodes of its branch.
 bool decompose(RewriteContext& context) {
   const Graph* branch = selected_branch(context);
   if (!branch) return false;
+  for (int i = 0; i < context.result_count(); ++i) {
+    if (output_type(*branch, i) != context.result(i)) return false;  // its sizes are to be checked first
+  }
   const std::vector<ValueId> arguments(context.node().operands.begin() + 1, context.node().operands.end());
   const std::vector<ValueId> values = inline_graph(context.mutable_graph(), *branch, arguments);
   for (int i = 0; i < context.result_count(); ++i) {

@@ -200,3 +200,95 @@ def llama(layers=2, grouped_operator=False):
         x = op("Add", x, dense(op("Mul", gate, dense(rows, WIDTH, 2 * WIDTH)), 2 * WIDTH, WIDTH))
     op("MatMul", norm(x), model.weight(WIDTH, VOCABULARY), result="logits")
     return model
+
+
+class Whisper(Decoder):
+    """A decoder that also attends to what an encoder made, merged as exporters merge it: one If on `use_cache`, whose branches
+    share weights. Without the cache, keys and values of the encoder's rows are computed; with it, they are passed on."""
+
+    CONTEXT = 344
+
+    def __init__(self, layers=2):
+        super().__init__(0, HEADS)
+        self.layers = layers
+        self.inputs = ["int64[batch,sequence] ids", f"float[batch,heard,{WIDTH}] encoder_states"]
+        self.outputs = [f"float[batch,sequence,{VOCABULARY}] logits"]
+        self.results = ["logits"]
+        for layer, whose, what in self.caches():
+            rows = "past" if whose == "decoder" else "heard_before"
+            self.inputs.append(f"float[batch,{HEADS},{rows},{SIZE}] past_{layer}_{whose}_{what}")
+            self.outputs.append(f"float[batch,{HEADS},{whose}_{layer}_{what},{SIZE}] present_{layer}_{whose}_{what}")
+            self.results.append(f"present_{layer}_{whose}_{what}")
+        self.inputs.append("bool[1] use_cache")
+        self.shared = {}
+        branches = [self.branch(True), self.branch(False)]
+        self.nodes = [f"{', '.join(self.results)} = If(use_cache)<then_branch = {branches[0]}, else_branch = {branches[1]}>"]
+
+    def caches(self):
+        return [(layer, whose, what) for layer in range(self.layers) for whose in ("decoder", "encoder") for what in ("key", "value")]
+
+    def states(self):
+        return [word for layer, whose, what in self.caches()
+                for word in ("--state", f"past_{layer}_{whose}_{what}=present_{layer}_{whose}_{what}")]
+
+    def of(self, name, *shape):
+        """The same weight in both branches."""
+        if name not in self.shared:
+            self.shared[name] = self.weight(*shape)
+        return self.shared[name]
+
+    def branch(self, has_past):
+        op, known = self.op, self.known
+        self.nodes = []
+        kind = "with_past" if has_past else "without_past"
+        zero, one = known("int64", 0), known("int64", 1)
+
+        def dense(x, name, inner, outer):
+            return op("Add", op("MatMul", x, self.of(name, inner, outer)), self.of(name + "_bias", outer))
+
+        def norm(x, name):
+            return op("LayerNormalization", x, self.of(name + "_scale", WIDTH), self.of(name + "_shift", WIDTH), axis=-1)
+
+        def attention(q, k, v, bias=None):
+            scores = op("MatMul", q, op("Transpose", k, perm=[0, 1, 3, 2]))
+            return self.weighted(op("Add", scores, bias) if bias else scores, v)
+
+        def queries(x, name):
+            return self.heads(op("Mul", dense(x, name, WIDTH, WIDTH), known("float", 0.35355339)), HEADS)
+
+        def keys(x, name):
+            return self.heads(op("MatMul", x, self.of(name, WIDTH, WIDTH)), HEADS)
+
+        rows = op("Gather", op("Shape", "ids"), one, axis=0)
+        past = op("Gather", op("Shape", "past_0_decoder_key"), known("int64", 2), axis=0) if has_past else zero
+        joined = op("Add", past, rows) if has_past else rows
+        positions = op("Range", past, joined, one)
+        later = op("Greater", op("Range", zero, joined, one), op("Reshape", positions, known("int64", [-1, 1])))
+        bias = op("Unsqueeze", op("Where", later, known("float", -10000.0), known("float", 0.0)), known("int64", [0, 1]))
+        x = op("Add", op("Gather", self.of("tokens", VOCABULARY, WIDTH), "ids", axis=0),
+               op("Gather", self.of("table", self.CONTEXT, WIDTH), positions, axis=0))
+        presents = []
+        for layer in range(self.layers):
+            y = norm(x, f"{layer}_self")
+            q = queries(y, f"{layer}_q")
+            new = [keys(y, f"{layer}_k"), self.heads(dense(y, f"{layer}_v", WIDTH, WIDTH), HEADS)]
+            if has_past:
+                new = [op("Concat", f"past_{layer}_decoder_{what}", each, axis=2) for what, each in zip(("key", "value"), new)]
+            presents += new
+            x = op("Add", x, dense(attention(q, *new, bias), f"{layer}_o", WIDTH, WIDTH))
+            q = queries(norm(x, f"{layer}_cross"), f"{layer}_cq")
+            if has_past:
+                heard = [f"past_{layer}_encoder_{what}" for what in ("key", "value")]
+                presents += [op("Identity", each) for each in heard]
+            else:
+                heard = [keys("encoder_states", f"{layer}_ck"),
+                         self.heads(dense("encoder_states", f"{layer}_cv", WIDTH, WIDTH), HEADS)]
+                presents += heard
+            x = op("Add", x, dense(attention(q, *heard), f"{layer}_co", WIDTH, WIDTH))
+            inner = dense(norm(x, f"{layer}_middle"), f"{layer}_in", WIDTH, 4 * WIDTH)
+            half = op("Mul", op("Add", op("Erf", op("Div", inner, known("float", 1.4142135))), known("float", 1.0)), known("float", 0.5))
+            x = op("Add", x, dense(op("Mul", inner, half), f"{layer}_back", 4 * WIDTH, WIDTH))
+        logits = op("MatMul", norm(x, "last"), op("Transpose", self.of("tokens", VOCABULARY, WIDTH), perm=[1, 0]))
+        outputs = ", ".join(f"float[{', '.join(f'{name}_{axis}' for axis in range(rank))}] {name}"
+                            for name, rank in zip([logits, *presents], [3] + [4] * len(presents)))
+        return f"{kind} () => ({outputs}) {{ {' '.join(self.nodes)} }}"

@@ -10,7 +10,7 @@ import subprocess
 import decoder_models
 from families import Model
 from sizes import built, compiled
-from support import check, equal, manifest, run_main
+from support import check, contains, equal, manifest, run_main
 
 HERE = pathlib.Path(__file__).resolve().parent
 SIZES = ["--dim", "batch=1..2", "--dim", "sequence=1..192", "--dim", "past=0..191", "--dim", "joined=past+sequence", "--dim",
@@ -39,6 +39,52 @@ def case_gpt2(world):
 
 def case_llama(world):
     decoder(world, "llama", decoder_models.llama())
+
+
+def case_merged(world):
+    """One If on a flag, as exporters merge decoders: the encoder's keys are written in one branch, into the state, where the other
+    reads them; caches grow in both. Without the cache, rows before are an error of the run."""
+    model = decoder_models.Whisper()
+    rows = model.CONTEXT
+    options = ["--dim", "batch=1..2", "--dim", f"sequence=1..{rows}", "--dim", f"past=0..{rows - 1}", "--dim",
+               f"past+sequence=1..{rows}", "--dim", "heard=1..40", "--dim", "heard_before=1..40", *model.states()]
+    out = compiled(world, "merged", model, *options, "--selftest")
+    schedule = "".join(path.read_text() for path in (out / "src").glob("net_batch*.cpp"))
+    check("memcpy" not in schedule and "identity" not in schedule, "a cache is copied")
+    equal(schedule.count("if (sizes->past != 0) return NET_SHAPE_MISMATCH;"), 1, "checks of a branch's sizes")
+    shown = world.run([world.gcompile, "verify", world.folder / "merged.onnxtxt", *options, "--threads", "2", "--seed", "3"])
+    contains(shown.stdout + shown.stderr, "are right", "no outputs", "has not the sizes that it has in the other branch")
+    world.run([world.gcompile, "verify", world.folder / "merged.onnxtxt", "-q", "--target", "cuda", "--emulate", "--dim", "batch=1..2",
+               "--dim", "sequence=1..9", "--dim", "past=0..11", "--dim", "past+sequence=1..12", "--dim", "heard=1..5", "--dim",
+               "heard_before=1..5", *model.states()])
+    built(world, out, "net_run", "net_selftest")
+    world.run(["make", "-s", "-C", out, "ARCH=native", f"BUILD={out / 'build'}", "test"])
+    caller = world.path("merged_caller")
+    world.run(["g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{out}/include", HERE / "merged_decoder.cpp",
+               out / "build" / "libnet.a", "-o", caller])
+    world.run([caller])
+
+
+def case_branches(world):
+    """Results of an If that are of unlike sizes: one that is never smaller, two that are assumed to be equal, and numbers, which are
+    refused."""
+    model = Model()
+    model.inputs = ["float[old,4] a", "float[new,4] b", "float[other,4] c", "bool flag"]
+    model.outputs = ["float[n,4] longer", "float[m,4] either"]
+    model.constants = ["int64[1] zero = {0}"]
+    model.nodes = ["longer, either = If(flag)<then_branch = g1 () => (float[x,4] p, float[y,4] q) { p = Concat<axis = 0>(a, b) "
+                   "q = Neg(b) }, else_branch = g2 () => (float[z,4] r, float[w,4] s) { r = Neg(b) s = Identity(c) }>"]
+    path = world.path("branches.onnxtxt")
+    path.write_text(model.text())
+    options = ["--dim", "old=0..3", "--dim", "new=1..5", "--dim", "other=1..5"]
+    for target in (["--target", "cpp"], ["--target", "cuda", "--emulate"]):
+        for seed in ("1", "2"):
+            shown = world.run([world.gcompile, "verify", path, *options, "--seed", seed, *target])
+            contains(shown.stdout + shown.stderr, "are right", "no outputs")
+    done = subprocess.run([world.gcompile, path, "-o", world.path("numbers"), "--dim", "old=2", "--dim", "new=1", "--dim", "other=1"],
+                          capture_output=True, text=True, check=False)
+    equal(done.returncode, 1, f"exit code: {done.stderr}")
+    contains(done.stderr, "in one branch and", "in the other")
 
 
 def cache(after, nodes, element="float"):

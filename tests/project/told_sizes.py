@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sizes within bounds that the inputs of a run tell: to the C++ wrapper, and to gcompile verify by the cases of files.
+"""Sizes within bounds that nobody has to say: the C++ wrapper finds them in numbers of elements, `verify --data` in shapes.
 
     told_sizes.py --gcompile GCOMPILE [CASE...]
 """
@@ -96,7 +96,7 @@ def case_wrapper(world):
     header = (world.folder / "told" / "include" / "net" / "net.hpp").read_text()
     check("model.run(net::Told{3}, {x, y, mask});" in header, "the example of the header")
     readme = " ".join((world.folder / "told" / "README.md").read_text().split())
-    check("but those in `Told`" in readme, "the README")
+    contains(readme, "which tell the sizes of the run but those in `Told`", "model.run(net::Told{3}, {x, y, mask})")
     check("sizes_of" not in (compiled(world, "nothing", image(), "--dim", "height=2", "--dim", "width=4") / "include" / "net" /
                              "net.hpp").read_text(), "sizes of a project of one size")
 
