@@ -1,6 +1,7 @@
-// What this GPU can do and what the kernels get out of it: the rates of mma.sync and of device memory,
-// measured, then attention and matrix products in percent of the first, products with a vector and maps in
-// percent of the second.
+// What this GPU can do and what the kernels get out of it: the gap between two kernels of a graph, the rates
+// of mma.sync and of device memory, measured, then attention and matrix products in percent of the first,
+// products with a vector and maps in percent of the second. The layers of models at batch 1 are in percent of
+// what the tensor cores can do at all, which no mma.sync reaches on sm_90 and later.
 //
 //     cuda_kernel_bench [--json]
 //
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "gcrt/cuda/attention.h"
+#include "gcrt/cuda/conv.h"
 #include "gcrt/cuda/gemm.h"
 #include "gcrt/cuda/map.h"
 #include "gcrt/scalar.h"
@@ -108,7 +110,7 @@ double report(const std::string& name, const char* unit, Time time, double work,
   const double rate = work / time.least * 1e3;
   const double part = ceiling > 0 ? 100 * rate / ceiling : 100;
   const bool is_bytes = std::strcmp(unit, "GB/s") == 0;
-  const double shown = rate * (is_bytes ? 1e-9 : 1e-12);
+  const double shown = rate * (is_bytes ? 1e-9 : 1e-12);  // of anything else, millions in a microsecond
   if (g_json) {
     std::printf(
         "{\"name\": \"%s\", \"min_ms\": %.6f, \"median_ms\": %.6f, \"rate\": %.3f, \"unit\": \"%s\", "
@@ -121,6 +123,34 @@ double report(const std::string& name, const char* unit, Time time, double work,
     std::printf("\n");
   }
   return rate;
+}
+
+GCRT_GLOBAL(32) void do_nothing(float*) { await_previous_grid(); }
+
+// Kernels that do nothing, one behind the other in a graph: what time_model.h calls kGraphGap and kOverlap.
+void bench_graph_nodes(bool overlaps) {
+  constexpr int kNodes = 256;
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  require(cudaStreamCreate(&stream), "cudaStreamCreate");
+  require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
+  float* nowhere = nullptr;
+  void* arguments[] = {&nowhere};
+  const void* const kernel = reinterpret_cast<const void*>(&do_nothing);
+  for (int i = 0; i < kNodes; ++i) {
+    require(launch_with({overlaps, 1}, kernel, 1, 32, arguments, 0, stream), "launch");
+  }
+  require(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  require(cudaGraphInstantiateWithFlags(&exec, graph, 0), "cudaGraphInstantiate");
+  const Time time = measure([&](Queue& queue, int) {
+    if (queue.error == cudaSuccess) queue.error = cudaGraphLaunch(exec, queue.stream);
+  });
+  report(std::string("graph node") + (overlaps ? ", overlapping" : ""), "nodes/us",
+         {time.least / kNodes, time.median / kNodes}, 1e6, 0);
+  cudaGraphExecDestroy(exec);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
 }
 
 // Warps that only multiply, eight independent products at a time.
@@ -276,6 +306,73 @@ void bench_product(const char* name, int size, double ceiling) {
          2.0 * size * size * size, ceiling);
 }
 
+// A product of a layer at batch 1, in fp16.
+template <Tile kTile, int kParts>
+void bench_layer(const char* model, int rows, int columns, int depth, double ceiling) {
+  const auto count = [](int a, int b) { return static_cast<std::size_t>(a) * static_cast<std::size_t>(b); };
+  const Memory<Half> a(count(rows, depth)), b(count(columns, depth));
+  const Memory<float> y(count(rows, columns));
+  const Memory<float> workspace(static_cast<std::size_t>(gemm_workspace_size(rows, columns, 1, kParts)));
+  std::uint32_t* counters = nullptr;
+  constexpr std::size_t kCounters = 4096;
+  require(cudaMalloc(&counters, kCounters * sizeof(std::uint32_t)), "cudaMalloc");
+  require(cudaMemset(counters, 0, kCounters * sizeof(std::uint32_t)), "cudaMemset");
+  const StoreEpilogue epilogue{y.data(), columns, 0};
+  const Time time = measure([&](Queue& queue, int) {
+    queue.counters = counters;
+    gemm<Precision::kFp16, kTile>(queue, rows, columns, depth, a.data(), depth, b.data(), depth, GemmBatch{},
+                                  SplitDepth<kParts>{workspace.data()}, epilogue);
+  });
+  report(std::string(model) + " " + std::to_string(rows) + " x " + std::to_string(columns) + " x " +
+             std::to_string(depth),
+         "TFLOP/s", time, 2.0 * rows * columns * depth, ceiling);
+  cudaFree(counters);
+}
+
+// A step of decoding: one query of 12 heads, float32 as caches are, and the cache written behind.
+void bench_decode(int past, double ceiling) {
+  constexpr int kHeads = 12, kSize = 64;
+  const int keys = past + 1;
+  const auto rows = [](int count) {
+    return AttentionStrides{std::ptrdiff_t{kHeads} * count * kSize, std::ptrdiff_t{count} * kSize, kSize, 1};
+  };
+  const AttentionShape shape = {1,      kHeads, kHeads, 1,     keys,    kSize,   kSize,
+                                0.125f, false,  0,      false, rows(1), rows(1), rows(1)};
+  const auto count = [](int of) { return static_cast<std::size_t>(of) * kHeads * kSize; };
+  const Memory<float> q(count(1)), k(count(1)), v(count(1)), y(count(1)), past_k(count(past)),
+      past_v(count(past)), all_k(count(keys)), all_v(count(keys));
+  const auto cached = [&](const Memory<float>& from, const Memory<float>& to) {
+    return CachedRows<float>{from.data(), rows(past), to.data(), rows(keys), 0, keys};
+  };
+  const AttentionCache<float> cache = {past, cached(past_k, all_k), cached(past_v, all_v)};
+  const StoreEpilogue epilogue{y.data(), kSize, kSize};
+  const Time time = measure([&](Queue& queue, int) {
+    attention<Precision::kFp16, AttentionTile::k16ByKeys, kSize, kSize, AttentionMaskKind::kNone>(
+        queue, shape, q.data(), k.data(), v.data(), AttentionMask{}, SplitDepth<>{}, epilogue, cache);
+  });
+  report("decode attention behind " + std::to_string(past), "GB/s", time, 4.0 * 4 * kHeads * keys * kSize,
+         ceiling);
+}
+
+// A convolution of 3 x 3 over a square image.
+template <Tile kTile>
+void bench_conv(int side, int channels, double ceiling) {
+  const std::ptrdiff_t row = std::ptrdiff_t{side} * channels;
+  const ConvShape shape = {1, side, side, channels, side, side, channels, 3,   3,         1,
+                           1, 1,    1,    1,        1,    1,    channels, row, row * side};
+  const auto pixels = static_cast<std::size_t>(row) * static_cast<std::size_t>(side);
+  const Memory<Half> x(pixels);
+  const Memory<Half> w(static_cast<std::size_t>(channels) *
+                       static_cast<std::size_t>(conv_weight_stride(shape)));
+  const Memory<float> y(pixels);
+  const StoreEpilogue epilogue{y.data(), channels, 0};
+  const Time time = measure([&](Queue& queue, int) {
+    conv2d<Precision::kFp16, kTile>(queue, shape, x.data(), w.data(), epilogue);
+  });
+  report("conv 3x3 " + std::to_string(side) + " x " + std::to_string(side) + " x " + std::to_string(channels),
+         "TFLOP/s", time, 2.0 * 9 * static_cast<double>(pixels) * channels, ceiling);
+}
+
 // max(x, 0), or max(x + z, 0), with so many packs for each thread.
 template <int Packs, int Operands, int Count>
 GCRT_GLOBAL(256)
@@ -327,10 +424,21 @@ int run() {
   require(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
   const int multiprocessors = device.multiProcessorCount;
   if (!g_json) std::printf("%s, %d multiprocessors\n", device.name, multiprocessors);
+  bench_graph_nodes(false);
+  bench_graph_nodes(true);
   const double bytes = memory_ceiling();
   const double fp16 = product_ceiling<Precision::kFp16>("fp16", multiprocessors);
   const double bf16 = product_ceiling<Precision::kBf16>("bf16", multiprocessors);
   const double tf32 = product_ceiling<Precision::kTf32>("tf32", multiprocessors);
+  const double reached =
+      device.major >= 9 ? 0.629 : 1;  // by mma.sync, of what there is: time_model.h, [hopper]
+  const double peak = fp16 / reached;
+  bench_layer<Tile::k32x64, 1>("BERT queries, keys, values", 128, 2304, 768, peak);
+  bench_layer<Tile::k64x64, 4>("BERT narrowing", 128, 768, 3072, peak);
+  bench_layer<Tile::k32x64, 1>("ViT widening", 197, 3072, 768, peak);
+  for (const int past : {128, 1023}) bench_decode(past, bytes);
+  bench_conv<Tile::k64x64>(56, 64, peak);
+  bench_conv<Tile::k32x64>(14, 256, peak);
   for (const int tokens : {512, 1024, 2048, 4096}) bench_attention<Precision::kFp16>("fp16", tokens, fp16);
   bench_attention<Precision::kBf16>("bf16", 4096, bf16);
   bench_attention<Precision::kTf32>("tf32", 4096, tf32);

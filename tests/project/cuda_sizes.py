@@ -174,6 +174,34 @@ def case_grouped(world):
     stepped(world, "grouped", decoder_models.llama(grouped_operator=True))
 
 
+def shared_cache(reads_keys_first):
+    """Two attentions over one cache; or one whose queries are made from the joined keys."""
+    model = Model()
+    model.inputs = ["float[1,2,3,16] q", "float[1,2,3,16] r", "float[1,2,3,16] k", "float[1,2,3,16] v", "float[1,2,9,16] past_k",
+                    "float[1,2,9,16] past_v"]
+    model.outputs = ["float[1,2,3,16] y", "float[1,2,3,16] z", "float[1,2,12,16] keys", "float[1,2,12,16] values"]
+    model.constants = ["int64[1] axis = {2}"]
+    model.nodes = ["keys = Concat<axis = 2>(past_k, k)", "values = Concat<axis = 2>(past_v, v)",
+                   "turned = Transpose<perm = [0, 1, 3, 2]>(keys)"]
+    if reads_keys_first:
+        model.nodes += ["mean = ReduceMean<axes = [2]>(keys)", "first = Add(q, mean)"]
+    else:
+        model.nodes.append("first = Identity(q)")
+    for query, scores, weights, result in (("first", "s", "w", "y"), ("r", "t", "x", "z")):
+        model.nodes += [f"{scores} = MatMul({query}, turned)", f"{weights} = Softmax<axis = -1>({scores})",
+                        f"{result} = MatMul({weights}, values)"]
+    return model
+
+
+def case_shared_cache(world):
+    """The attention that comes last appends to the cache, and what reads the joined keys comes behind."""
+    for reads_keys_first in (False, True):
+        model, name = shared_cache(reads_keys_first), f"shared_{reads_keys_first}"
+        verified(world, name, model, tensors=4)
+        kernels = (compiled(world, f"{name}_project", model, *CUDA) / "src" / "net_kernels.cu").read_text()
+        equal(kernels.count("const AttentionCache<float> cache"), 1, "attentions that append to the cache")
+
+
 def case_attention_operators(world):
     sizes = ["--dim", "batch=1..2", "--dim", "past=0..30", "--dim", "rows=1..20", "--dim", "past+rows=1..32", "--dim",
              "joined=past+rows"]
