@@ -291,8 +291,7 @@ class Resolver {
   }
 
   void report_open() {
-    std::vector<std::string> details;
-    std::vector<std::string> flags;
+    std::vector<std::string> details, flags;
     std::map<std::string, std::int64_t> sizes_of_names;
     const auto add_flag = [&](const std::string& flag) {
       if (std::find(flags.begin(), flags.end(), flag) == flags.end()) flags.push_back(flag);
