@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "codegen/schedule/schedule.h"
 #include "codegen/schedule/scope.h"
