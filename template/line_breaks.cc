@@ -168,25 +168,52 @@ void add_hash_line(std::string& out, std::string_view line) {
   }
 }
 
-/// Prose of Markdown, and code in C and C++ between its fences.
+/// Prose of Markdown by paragraphs, and code in C and C++ between its fences.
 class Markdown {
  public:
   void add_line(std::string& out, std::string_view line) {
-    if (line.substr(0, 3) == "```") fence_ = fence_.empty() ? line : std::string_view();
-    if (line.size() <= kMostColumns || line[0] == '|' || line[0] == '#' || line[0] == '<') {
-      out += line;
-    } else if (fence_.empty()) {
-      const std::string further(line.substr(0, 2) == "- " ? 2 : indent_of(line), ' ');
-      add_words(out, line, further.size() + 1, further, Words::kWhole);
-    } else if (fence_ == "```c" || fence_ == "```cpp") {
+    const bool is_fence = line.substr(0, 3) == "```";
+    const bool is_prose =
+        fence_.empty() && !is_fence && !line.empty() && !is_any_of(line.substr(0, 1), {"|", "#", "<"});
+    const bool is_item = is_any_of(line.substr(0, 2), {"- ", "* "});
+    if (!is_prose || is_item) end_paragraph(out);
+    if (is_prose) {
+      paragraph_.push_back(line);
+      return;
+    }
+    if (is_fence) fence_ = fence_.empty() ? line : std::string_view();
+    if (line.size() > kMostColumns && (fence_ == "```c" || fence_ == "```cpp")) {
       add_c_line(out, line);
     } else {
       out += line;
     }
+    out += '\n';
+  }
+
+  /// As it is, or filled anew where a line is too long.
+  void end_paragraph(std::string& out) {
+    const bool is_long = std::any_of(paragraph_.begin(), paragraph_.end(),
+                                     [](std::string_view line) { return line.size() > kMostColumns; });
+    std::string whole;
+    for (const std::string_view line : paragraph_) {
+      if (!is_long) {
+        out.append(line) += '\n';
+      } else {
+        whole.append(whole.empty() ? "" : " ").append(whole.empty() ? line : line.substr(indent_of(line)));
+      }
+    }
+    if (is_long) {
+      const std::size_t mark =
+          is_any_of(std::string_view(whole).substr(0, 2), {"- ", "* "}) ? 2 : indent_of(whole);
+      add_words(out, whole, mark + 1, std::string(mark, ' '), Words::kWhole);
+      out += '\n';
+    }
+    paragraph_.clear();
   }
 
  private:
-  std::string_view fence_;  // empty: in prose
+  std::string_view fence_;                   // empty: in prose
+  std::vector<std::string_view> paragraph_;  // so far
 };
 
 }  // namespace
@@ -202,9 +229,12 @@ std::string with_short_lines(std::string_view path, std::string text) {
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line(text.data() + begin, end - begin);
+    begin = end + 1;
     if (is_prose) {
       markdown.add_line(out, line);
-    } else if (line.size() <= kMostColumns) {
+      continue;
+    }
+    if (line.size() <= kMostColumns) {
       out += line;
     } else if (is_c) {
       add_c_line(out, line);
@@ -212,8 +242,8 @@ std::string with_short_lines(std::string_view path, std::string text) {
       add_hash_line(out, line);
     }
     if (end < text.size()) out += '\n';
-    begin = end + 1;
   }
+  if (is_prose) markdown.end_paragraph(out);
   return out;
 }
 

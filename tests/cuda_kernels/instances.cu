@@ -1,10 +1,11 @@
 // The kernels as emitted projects instantiate them, for nvcc: compiled for every architecture, never run.
-#include "gcrt/cast.h"
 #include "gcrt/cuda/attention.h"
 #include "gcrt/cuda/conv_integer.h"
 #include "gcrt/cuda/conv_transpose.h"
 #include "gcrt/cuda/depthwise_integer.h"
 #include "gcrt/cuda/pool.h"
+
+#include "gcrt/cast.h"
 #include "gcrt/scalar.h"
 
 namespace GCRT_NAMESPACE {

@@ -60,11 +60,16 @@ TEST(LineBreaks, DirectivesAndTablesStay) {
 }
 
 TEST(LineBreaks, MarkdownHasProseAndCode) {
-  EXPECT_EQ(with_short_lines("README.md", "- " + kLong + " some further words\n"),
-            "- " + kLong + " some further\n  words\n");
-  EXPECT_EQ(with_short_lines("README.md", "```c\nf(" + kLong + ", " + kLong + ");\n```\n" + kLong +
-                                              " and some further words"),
-            "```c\nf(" + kLong + ",\n    " + kLong + ");\n```\n" + kLong + " and some further\nwords");
+  EXPECT_EQ(with_short_lines("README.md", "* " + kLong + " some further words\n* next\n"),
+            "* " + kLong + " some further\n  words\n* next\n");
+  EXPECT_EQ(with_short_lines("README.md", "```c\nf(" + kLong + ", " + kLong + ");\n```\n"),
+            "```c\nf(" + kLong + ",\n    " + kLong + ");\n```\n");
+}
+
+TEST(LineBreaks, ParagraphsAreFilledAnewWhereALineIsTooLong) {
+  EXPECT_EQ(
+      with_short_lines("README.md", kLong + " and some further words\nof one paragraph.\n\nshort\nlines\n"),
+      kLong + " and some further\nwords of one paragraph.\n\nshort\nlines\n");
 }
 
 TEST(LineBreaks, BuildFilesHaveComments) {

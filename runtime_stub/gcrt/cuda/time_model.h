@@ -7,21 +7,17 @@
 // estimate, and none is smaller than what was measured. The sources:
 //
 //   [graph]   B. Spector et al., Look Ma, No Bubbles (Hazy Research, May 2025): kernels of a CUDA graph
-//   follow
-//             one another in 1.3 us on an H100, empty as they are.
-//   [overlap] pegainfer issue 569 (July 2026), at 1755 MHz: programmatic dependent launch takes 0.96 us off
-//   the
-//             gap between two empty kernels, and nothing takes off more.
-//   [hopper]  W. Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture (2024): latencies
-//   of
-//             263 clocks to the second-level cache and of 479 to memory; mma.sync reaches 62.9 % of what
-//             wgmma does, on average.
+//             come 1.3 us apart on an H100, empty as they are.
+//   [overlap] pegainfer issue 569 (July 2026), at 1755 MHz: programmatic dependent launch takes 0.96 us
+//             off the gap between two empty kernels, and nothing takes off more.
+//   [hopper]  W. Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture (2024):
+//             latencies of 263 clocks to the second-level cache and of 479 to memory; mma.sync reaches
+//             62.9 % of what wgmma does, on average.
 //   [copy]    a copy of 8.6 GB inside an H200 took 2.0 ms: 4.3 of the 4.8 TB/s of its data sheet.
 //   [cache]   Chips and Cheese, Nvidia's H100 (July 2023): all multiprocessors together read 5.5 to 7 TB/s
-//   out of
-//             the second-level cache, at 1755 MHz.
-//   [guide]   CUDA C++ Programming Guide: shared memory has 32 banks of 4 bytes; a multiprocessor issues four
-//             instructions per clock.
+//             out of the second-level cache, at 1755 MHz.
+//   [guide]   CUDA C++ Programming Guide: shared memory has 32 banks of 4 bytes; a multiprocessor issues
+//             four instructions per clock.
 #pragma once
 
 #include "gcrt/config.h"
