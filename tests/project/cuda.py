@@ -11,7 +11,7 @@ import pathlib
 import re
 import shutil
 
-from support import EXAMPLE_FLAGS, EXAMPLES, HERE, Failure, Skip, check, contains, equal, flags, run_main
+from support import EXAMPLE_FLAGS, EXAMPLES, HERE, Failure, Skip, check, contains, equal, flags, run_main, words_of
 
 MODELS = {"classifier": "shapes_classifier", "denoiser": "streaming_denoiser", "attention": "tiny_attention"}
 ARCHITECTURES = ["80", "87", "90a", "110"]
@@ -84,7 +84,7 @@ def reduced(world, model):
         contains(kernels, f"<Precision::k{precision.capitalize()}, ")
         check("Precision::kFp32" not in kernels, f"products in float32 beside {precision}")
         contains((project / "meta" / "m.json").read_text(), f"--precision {precision}")
-        contains((project / "README.md").read_text(), f"multiply in {precision}")
+        contains(words_of(project / "README.md"), f"multiply in {precision}")
         share = weights_bytes(project) / plain
         if precision == "tf32":
             equal(share, 1, "weights of tf32")

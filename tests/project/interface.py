@@ -8,7 +8,7 @@ of mistake, snippets that compile.
 import re
 import shutil
 
-from support import ROOT, WARNINGS, Skip, c_compiler, check, compilers, contains, equal, march_flags, run_main
+from support import ROOT, WARNINGS, Skip, c_compiler, check, compilers, contains, equal, march_flags, run_main, words_of
 
 MODEL = """
 <ir_version: 8, opset_import: ["": 17]>
@@ -332,7 +332,7 @@ def case_least_compilers(world):
     config = (ROOT / "runtime_stub/gcrt/config.h").read_text(encoding="utf-8")
     least = dict(re.findall(r'#error "(GCC|Clang) (\d+) or later', config))
     project = world.example("shapes_classifier", "project", "--name", "net")
-    contains((project / "README.md").read_text(encoding="utf-8"), f"GCC {least['GCC']} or Clang {least['Clang']}, or later")
+    contains(words_of(project / "README.md"), f"GCC {least['GCC']} or Clang {least['Clang']}, or later")
     tools = [tool for tool in (f"g++-{least['GCC']}", f"clang++-{least['Clang']}") if shutil.which(tool)]
     for tool in tools:
         for march in march_flags():

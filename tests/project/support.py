@@ -203,6 +203,11 @@ def layers_of(dump):
     return [{**of_graph, **of_time} for of_graph, of_time in zip(report["graph"]["rows"], report["time"]["rows"])]
 
 
+def words_of(path):
+    """Its text on one line, whose words are where they are wherever lines break."""
+    return " ".join(pathlib.Path(path).read_text(encoding="utf-8").split())
+
+
 def tree(folder):
     """Every file below a folder by relative path: mode bits and bytes."""
     folder = pathlib.Path(folder)

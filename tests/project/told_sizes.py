@@ -10,7 +10,7 @@ import zipfile
 from families import Model
 from growing_state import cache
 from sizes import built, compiled, image, run_caller
-from support import check, contains, run_main, write_npy
+from support import check, contains, run_main, words_of, write_npy
 
 TOLD_PROGRAM = r"""
 #include <cstdio>
@@ -95,7 +95,7 @@ def case_wrapper(world):
         run_caller(world, out, program)
     header = (world.folder / "told" / "include" / "net" / "net.hpp").read_text()
     check("model.run(net::Told{3}, {x, y, mask});" in header, "the example of the header")
-    readme = " ".join((world.folder / "told" / "README.md").read_text().split())
+    readme = words_of(world.folder / "told" / "README.md")
     contains(readme, "which tell the sizes of the run but those in `Told`", "model.run(net::Told{3}, {x, y, mask})")
     check("sizes_of" not in (compiled(world, "nothing", image(), "--dim", "height=2", "--dim", "width=4") / "include" / "net" /
                              "net.hpp").read_text(), "sizes of a project of one size")
