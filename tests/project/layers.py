@@ -194,6 +194,8 @@ def case_cuda_refuses(world):
     project = world.example("shapes_classifier", "project", "--name", "plain", "--target", "cuda")
     contains((project / "apps" / "bench.cpp").read_text(), '--layers is for programs that compute on the CPU;')
     check(not (project / "apps" / "layers.h").exists(), "the clock of the CPU is there")
+    contains(world.run(["make", "-C", project, "PROFILE=1"], status=2).stderr, "nsys profile shows when the kernels of this one run")
+    contains((project / "CMakeLists.txt").read_text(), "PLAIN_PROFILE is for projects that compute on the CPU")
 
 
 PRODUCTS = """
