@@ -102,6 +102,8 @@ void add_sizes(Json& out, const Program& program) {
   out["zeroes_denormals"] = program.zeroes_denormals;
   out["has_arena"] = arena_bytes(program) > 0;
   out["has_weights"] = has_weights;
+  out["weights_of_run"] =
+      has_weights ? "static_cast<const std::byte*>(weights) + kWeightsHeaderBytes" : "nullptr";
   out["has_offsets"] = arena_bytes(program) > 0 || has_weights || program.state_bytes > 0;
   out["weight_offsets"] = Json::array();
   for (const Offset& offset : program.weight_offsets) out["weight_offsets"].push_back(offset_json(offset));
@@ -157,6 +159,7 @@ void add_levels(Json& out, const TargetInfo& target, const EmitOptions& options,
     }
   }
   out["has_levels"] = !out["level_sets"].empty();
+  out["make_levels"] = out["level_sets"].empty() ? "" : "make ARCH=levels, ";  // within a list of examples
 }
 
 /// "32 to 960, a multiple of 32".
@@ -249,6 +252,10 @@ void add_schedules(Json& out, const Program& program) {
   out["sizes_argument"] = program.has_ranges ? "sizes, " : "";
   out["sizes_is_null"] = program.sizes.empty() ? "" : "sizes == nullptr || ";
   out["of_level"] = program.sizes.empty() ? "level." : "";
+  // What a level has: its run, or a table of them.
+  out["run_name"] = program.sizes.empty() ? "run" : "schedules";
+  out["run_type"] = program.sizes.empty() ? "Run" : "Run* const";
+  out["run_declaration"] = program.sizes.empty() ? "Run run;" : "extern Run* const schedules[];";
   out["size_conditions"] = size_conditions(program);
   out["size_names"] = Json::array();
   for (std::size_t i = 0; i < program.sizes.size(); ++i) {

@@ -1,24 +1,17 @@
 // Runs the decoder of growing_state.py in steps: what each leaves where, and what follows from it.
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <vector>
 
 #include "net/net.h"
+#include "require.h"
 
 namespace {
 
 constexpr std::int64_t kRows = 192, kWords = 50;
 using Floats = std::vector<float>;
-
-void require(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "error: %s\n", what);
-  std::exit(1);
-}
 
 // The same words always, and a state that goes through them.
 class Sequence {

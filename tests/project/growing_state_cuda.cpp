@@ -5,25 +5,19 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <vector>
 
 #include "cuda_on_cpu.h"
 #include "net/net.h"
+#include "require.h"
 
 namespace {
 
 constexpr std::int64_t kRows = 192, kWords = 50;
 using Floats = std::vector<float>;
 using Bytes = std::vector<unsigned char>;
-
-void require(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "error: %s\n", what);
-  std::exit(1);
-}
 
 class Block {
  public:

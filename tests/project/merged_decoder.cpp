@@ -1,25 +1,18 @@
 // Runs the merged decoder of growing_state.py: a prompt without the cache, then single rows with it.
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <vector>
 
 #include "net/net.h"
+#include "require.h"
 
 namespace {
 
 constexpr std::int64_t kRows = 344, kHeard = 23, kWidth = 32, kWords = 50;
 using Floats = std::vector<float>;
 using Bytes = std::vector<unsigned char>;
-
-void require(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "error: %s\n", what);
-  std::exit(1);
-}
 
 class Sequence {
  public:
