@@ -363,7 +363,7 @@ Compilation compile_model(const Options& options, Terminal& terminal) {
   }
   lower_compilation(out, options);
   for (const ir::Diagnostic& warning : out.program.warnings) terminal.diagnostic(warning);
-  for (const std::string& node : options.kept_fp32) expect_step(out, "--keep-fp32", node);
+  for (const std::string& node : options.kept_fp32) expect_node(out, "--keep-fp32", node);
   for (const std::string& node : options.explained) explain_node(out, node, terminal);
   return out;
 }

@@ -146,8 +146,13 @@ class FactorStore {
     if (!id.valid()) return true;
     const ir::Node& producer = graph_.node(id);
     const std::vector<ValueId> moved = moved_operands(graph_, producer);
-    return moved.empty() || !shares_memory(producer) ||
-           std::all_of(moved.begin(), moved.end(), [&](ValueId operand) { return is_short(operand); });
+    if (moved.empty() || !shares_memory(producer)) return true;
+    // What the caller brings is copied into a Concat, whatever its type.
+    const bool is_concat = moved.size() > 1;
+    return std::all_of(moved.begin(), moved.end(), [&](ValueId operand) {
+      return is_short(operand) ||
+             (is_concat && graph_.is_input(operand) && other_of_state_.count(operand) == 0);
+    });
   }
 
   /// A view of its operand, or a Concat, of which operands are parts.
@@ -203,10 +208,11 @@ class FactorStore {
     const bool reads_floats = half_ == ElementType::kFloat16;
     ir::Problem problem = *ir::problem_of(
         graph_, id, form, [&](ValueId value) { return strides_of(value); }, reads_floats);
+    const auto& contract = std::get<ir::ContractForm>(form);
     std::vector<bool> shorts;
     for (std::size_t i = 0; i < problem.operands.size(); ++i) {
       const ValueId operand = graph_.node(id).operands[i];
-      shorts.push_back(operand.valid() && is_short(operand));
+      shorts.push_back(operand.valid() && is_short(operand) && !is_mask(contract, static_cast<int>(i)));
     }
     const auto known = asked_.find({id, shorts});
     if (known != asked_.end()) return known->second;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "cuda_on_cpu.h"
@@ -111,14 +112,21 @@ class Sequence {
   net_memory memory_{};
 };
 
-// Of logits. Products of tiles round rows to 16 bits, those of single rows do not: with u = 2^-8 of bfloat16,
-// 16u of logits of about 1/4.
-float tolerance() { return net_describe()->states[0].element_bytes == 2 ? 1.0f / 64 : 2e-5f; }
-
 float worst(const Floats& a, const float* b) {
   float most = 0;
   for (std::size_t i = 0; i < a.size(); ++i) most = std::fmax(most, std::fabs(a[i] - b[i]));
   return most;
+}
+
+// Products of tiles round rows to 16 bits, those of single rows do not: what --precision allows an element,
+// 64u of the root mean square (u = 2^-8 of bfloat16, 2^-11 of float16).
+float tolerance(const Floats& logits) {
+  const std::string element = net_describe()->states[0].element;
+  if (element == "float32") return 2e-5f;
+  double squares = 0;
+  for (const float logit : logits) squares += static_cast<double>(logit) * static_cast<double>(logit);
+  const double rms = std::sqrt(squares / static_cast<double>(logits.size()));
+  return static_cast<float>(64 * (element == "bfloat16" ? 1.0 / 256 : 1.0 / 2048) * rms);
 }
 
 // A prompt and single rows after it are what one run of all rows is, and capture nothing once the instance
@@ -130,7 +138,7 @@ void steps(const Sequence& sequence, const Floats& expected, std::int64_t prompt
   while (past < all) {
     const std::int64_t rows = past == 0 ? prompt : 1;
     const Floats logits = sequence.run(past, rows);
-    require(worst(logits, expected.data() + past * kWords) < tolerance(), "logits of a step");
+    require(worst(logits, expected.data() + past * kWords) < tolerance(expected), "logits of a step");
     past += rows;
     require(sequence.held().past == past && sequence.held().batch == 1, "what the state holds");
   }
