@@ -233,7 +233,7 @@ Json size_conditions(const Program& program, const Schedule& schedule) {
   return out;
 }
 
-/// C++ of whether sizes, which are some schedule's, are this one's.
+/// C++ of whether sizes, which are those of one of several schedules, are this one's.
 std::string chooses_text(const Program& program, const Schedule& schedule) {
   std::string text;
   for (std::size_t i = 0; i < program.sizes.size(); ++i) {
@@ -241,7 +241,7 @@ std::string chooses_text(const Program& program, const Schedule& schedule) {
     text += fmt::format("{}sizes.{} == {}", text.empty() ? "" : " && ", program.sizes[i].c_name,
                         schedule.bounds[i].low);
   }
-  return text.empty() ? "true" : text;
+  return text;
 }
 
 Json schedule_json(const Program& program, const Schedule& schedule, std::size_t index) {
@@ -279,6 +279,7 @@ void add_schedules(Json& out, const Program& program) {
   out["has_ranges"] = program.has_ranges;
   out["has_choices"] = program.schedules.size() > 1;
   out["schedule_count"] = program.schedules.size();
+  out["sizes_of_runs"] = program.has_ranges ? program.name + "_sizes" : "NoSizes";  // CUDA, a type
   out["of_runs"] = program.schedules.size() > 1 ? "kRuns." : "Run::";  // CUDA: whose functions run them
   // Within the lists of parameters and arguments of runs.
   out["sizes_parameter"] =

@@ -24,13 +24,12 @@ struct SizedEntry {
   void (*release)(const Memory*);
 };
 
-template <class S>
-using EntryOf = SizedEntry<typename S::Memory, typename S::Sizes, typename S::Inputs, typename S::Outputs>;
+template <class R>
+using EntryOf = SizedEntry<typename R::Memory, typename R::Sizes, typename R::Inputs, typename R::Outputs>;
 
-template <class Schedule>
-constexpr EntryOf<Schedule> sized_entry() {
-  using Run = CapturedRun<Schedule>;
-  return {Schedule::kBlocks.instance,
+template <class Run>
+constexpr EntryOf<Run> sized_entry() {
+  return {Run::kInstanceBytes,
           Run::init,
           Run::reset,
           Run::check_call,
@@ -118,6 +117,14 @@ class SizedRun {
       entries_[i]->release(&own);
     }
   }
+  // With the instance of this choice alone.
+  Memory memory_of(const Memory* memory, int choice) const {
+    std::size_t offset = kHead;
+    for (int i = 0; i < choice; ++i) offset += entries_[i]->instance_bytes;
+    Memory own = *memory;
+    own.instance = static_cast<std::byte*>(memory->instance) + offset;
+    return own;
+  }
 
  private:
   struct Head {
@@ -132,13 +139,6 @@ class SizedRun {
   }
   static int last_of(const Memory* memory) { return head_of(memory)->last; }
   static void set_last(const Memory* memory, int choice) { head_of(memory)->last = choice; }
-  Memory memory_of(const Memory* memory, int choice) const {
-    std::size_t offset = kHead;
-    for (int i = 0; i < choice; ++i) offset += entries_[i]->instance_bytes;
-    Memory own = *memory;
-    own.instance = static_cast<std::byte*>(memory->instance) + offset;
-    return own;
-  }
   template <class Function>
   Status call(const Memory* memory, int choice, Function function, const Sizes* sizes, const Inputs* inputs,
               const Outputs* outputs) const {
