@@ -261,7 +261,7 @@ def case_refused(world):
                           (["--dim", "a=4..1", "--dim", "b=1"], "not of the form"),
                           (["--dim", "a=5..7:4", "--dim", "b=1"], "multiple"),
                           (["--dim", "a=1..4@9", "--dim", "b=1"], "typical"),
-                          (["--dim", "a=1..4", "--dim", "a+q=1..4", "--dim", "b=1"], "no range of its own"),
+                          (["--dim", "a=1..4", "--dim", "a+q=1..4", "--dim", "b=1"], "no size of its own"),
                           (["--dim", "a=2..4", "--dim", "b=6..8"], "do not broadcast")):
         result = subprocess.run([world.gcompile, path, "-o", world.folder / "refused", *options], capture_output=True, text=True,
                                 check=False)
