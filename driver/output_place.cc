@@ -141,6 +141,17 @@ bool is_protected_folder(const std::string& path, const std::string& home) {
   return is_of_the_system || (!home.empty() && is_at_or_above(path, home));
 }
 
+namespace {
+
+/// Whether a folder can be made in this one. Only the attempt tells: the superuser may write into every
+/// folder, and cannot in those of the kernel. With errno.
+bool may_hold_folders(const std::string& folder) {
+  std::string probe = folder + "/.gcompile-XXXXXX";
+  return ::mkdtemp(probe.data()) && ::rmdir(probe.c_str()) == 0;
+}
+
+}  // namespace
+
 bool examine_output(const std::string& directory) {
   std::string path = named_path(directory);
   if (const auto resolved = real_path(path)) {
@@ -150,13 +161,13 @@ bool examine_output(const std::string& directory) {
   if (errno != ENOENT) throw_errno("open", directory);
   // The lowest folder that is there, in which the others would be made.
   while (true) {
+    const std::string missing = path;
     const std::size_t slash = path.rfind('/');
     path = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
     struct stat status = {};
     if (::stat(path.c_str(), &status) == 0) {
       if (!S_ISDIR(status.st_mode)) errno = ENOTDIR;
-      if (!S_ISDIR(status.st_mode) || ::access(path.c_str(), W_OK | X_OK) != 0)
-        throw_errno("create directory", directory);
+      if (!S_ISDIR(status.st_mode) || !may_hold_folders(path)) throw_errno("create directory", missing);
       return false;
     }
     if (errno != ENOENT) throw_errno("open", path);

@@ -23,7 +23,7 @@ struct OutputPlace {
 /// that is_protected_folder() names.
 void locate_output(const std::string& directory, FileSystem& system, OutputPlace& place);
 
-/// What locate_output() would throw, without making a directory. Returns whether there is a folder.
+/// What locate_output() would throw, and leaves no directory behind. Returns whether there is a folder.
 bool examine_output(const std::string& directory);
 
 /// Whether no project may be mixed into the folder `path` (absolute, without links): the root, a folder of

@@ -13,6 +13,7 @@
 #include "ir/ops/rewrite.h"
 #include "passes/passes.h"
 #include "passes/rule.h"
+#include "passes/view_reach.h"
 
 namespace gcompile::passes {
 namespace {
@@ -142,7 +143,7 @@ class Joiner {
     if (joins_epilogue(part.result)) return "its reader would no longer be its epilogue";
     Shape whole = value.type.shape;
     whole.back() = columns;
-    return unless_views_reach(part.result, ir::row_major_strides(whole));
+    return unless_views_reach(graph_, part.result, ir::row_major_strides(whole));
   }
 
   /// Whether fusion would compute the only reader together with the product.
@@ -157,33 +158,6 @@ class Joiner {
     const auto* loops = std::get_if<ir::LoopForm>(&form);
     return loops && loops->is_map() && !ir::pure_load(*loops) &&
            graph_.value(graph_.node(reader).results[0]).type.shape == graph_.value(value).type.shape;
-  }
-
-  /// Every reader takes the part where it lies, through views of it.
-  std::string unless_views_reach(ValueId first, Shape first_strides) const {
-    std::vector<std::pair<ValueId, Shape>> open = {{first, std::move(first_strides)}};
-    while (!open.empty()) {
-      const auto [value, strides] = open.back();
-      open.pop_back();
-      for (const ir::Use& use : graph_.value(value).uses) {
-        if (!use.node.valid()) return "a view of the product is an output";
-        const Node& reader = graph_.node(use.node);
-        const std::string copies = fmt::format("{} would copy its part", subject(use.node));
-        if (!reader.subgraphs.empty() || !reader.op->lower) return copies;
-        const ir::Form form = ir::form_of(graph_, use.node);
-        if (const auto* loops = std::get_if<ir::LoopForm>(&form)) {
-          const ir::ScalarNode* load = ir::pure_load(*loops);
-          if (!load || load->operand != use.slot) continue;  // computes, or does not look at this operand
-          auto view = ir::view_strides(*loops, strides);
-          if (!view) return copies;
-          open.emplace_back(reader.results[0], std::move(view->strides));
-          continue;
-        }
-        const bool rows = use.slot == 0;
-        if (!reader.op->traits.takes_strides || (rows && strides.back() != 1)) return copies;
-      }
-    }
-    return "";
   }
 
   void rewrite(ValueId left, const std::vector<Part>& parts) {

@@ -12,6 +12,7 @@
 #include "ir/problem.h"
 #include "passes/form_edit.h"
 #include "passes/passes.h"
+#include "passes/view_reach.h"
 
 namespace gcompile::passes {
 namespace {
@@ -120,8 +121,11 @@ class Assigner {
         decide(result, *settled->result);
       } else if (const auto* loops = std::get_if<LoopForm>(node.form.get())) {
         forward_loops(node, *loops, result);
+      } else if (settled_) {
+        decide(result, graph_.value(result).order);
       } else {
-        decide(result, settled_ ? graph_.value(result).order : merged_heads_order(node, result));
+        Order order = merged_heads_order(node, result);
+        decide(result, order.empty() ? order_of_rows(node, result) : std::move(order));
       }
     }
   }
@@ -174,6 +178,34 @@ class Assigner {
     const bool dense =
         loops->extents.size() == shape(result).size() && order.back() == static_cast<int>(order.size()) - 1;
     return dense && !std::is_sorted(order.begin(), order.end()) ? order : Order{};
+  }
+
+  /// A product by a matrix that all share writes its rows in the order in which the left side's lie: they are
+  /// those of one matrix on both sides. Only where every reader can take them so.
+  Order order_of_rows(const ir::Node& node, ValueId result) const {
+    const auto* contract = std::get_if<ir::ContractForm>(node.form.get());
+    if (!contract || !std::holds_alternative<ir::ProductWork>(contract->work)) return {};
+    const Shape& left = shape(node.operands[0]);
+    const auto known = strides_.find(node.operands[0]);
+    if (known == strides_.end() || left.size() != shape(result).size()) return {};
+    const Shape& right = shape(node.operands[1]);
+    if (std::any_of(right.begin(), right.end() - 2, [](ir::Dim extent) { return extent != 1; })) return {};
+    Order order = order_of(left, known->second);
+    if (order.empty() || order.back() != static_cast<int>(order.size()) - 1) return {};
+    return may_lie(result, ir::strides_in_order(shape(result), order)) ? order : Order{};
+  }
+
+  /// Whether every reader can take the value so; a map that becomes the epilogue of what it reads writes the
+  /// same order.
+  bool may_lie(ValueId value, const Shape& strides) const {
+    if (graph_.is_output(value) || !unless_views_reach(graph_, value, strides).empty()) return false;
+    const std::vector<ir::Use>& uses = graph_.value(value).uses;
+    if (uses.size() != 1) return true;
+    const ir::Node& reader = graph_.node(uses[0].node);
+    const auto* map = std::get_if<LoopForm>(reader.form.get());
+    const bool follows =
+        map && map->is_map() && !ir::pure_load(*map) && shape(reader.results[0]) == shape(value);
+    return !follows || may_lie(reader.results[0], strides);
   }
 
   /// Values that a map writes anyway take the order that their reader wants.

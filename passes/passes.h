@@ -20,6 +20,7 @@ bool compute_in_integers(ir::Graph& graph, PassContext& context);
 bool move_quantised_scales(ir::Graph& graph, PassContext& context);
 bool fuse_attention(ir::Graph& graph, PassContext& context);
 bool join_products(ir::Graph& graph, PassContext& context);
+bool join_views(ir::Graph& graph, PassContext& context);
 bool assign_layout(ir::Graph& graph, PassContext& context);
 bool attach_forms(ir::Graph& graph, PassContext& context);
 bool keep_in_float(ir::Graph& graph, PassContext& context);

@@ -110,10 +110,9 @@ void write_body(const ir::Problem& problem, const Product& product, const Produc
 }  // namespace
 
 ProductBatch::ProductBatch(const Product& product) {
-  for (std::size_t axis = product.axes.batch; axis-- > 0;) {
-    if (product.out[axis] == 1) continue;
+  for (auto axis = product.axes.batch.rbegin(); axis != product.axes.batch.rend(); ++axis) {
     std::vector<int>& list = grid_axes.size() < 2 ? grid_axes : host_axes;
-    list.insert(list.begin(), static_cast<int>(axis));
+    list.insert(list.begin(), static_cast<int>(*axis));
   }
   for (const int axis : grid_axes) entries *= product.out[static_cast<std::size_t>(axis)];
   for (const int axis : host_axes) host_entries *= product.out[static_cast<std::size_t>(axis)];

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace gcompile {
 
@@ -11,22 +12,48 @@ ir::Dim stride_along(std::size_t rank, const ir::Shape& shape, const ir::Shape& 
   return axis < lead || shape[axis - lead] == 1 ? ir::Dim() : strides[axis - lead];
 }
 
+namespace {
+
+/// The rows of one matrix that begin with those of `first`; `free`: the axes that may be rows.
+ProductAxes rows_from(std::size_t first, std::vector<std::size_t> free, const ir::Shape& result,
+                      const std::function<ir::Dim(std::size_t)>& along_a) {
+  ProductAxes out;
+  out.row_stride = along_a(first);
+  out.row_count = 1;
+  auto next = std::find(free.begin(), free.end(), first);
+  while (next != free.end()) {
+    out.rows.insert(out.rows.begin(), static_cast<int>(*next));
+    out.row_count *= result[*next];
+    free.erase(next);
+    next = std::find_if(free.begin(), free.end(),
+                        [&](std::size_t axis) { return along_a(axis) == out.row_stride * out.row_count; });
+  }
+  return out;
+}
+
+}  // namespace
+
 ProductAxes product_axes(const ir::Shape& result, const ir::Shape& a, const ir::Shape& a_strides,
                          const ir::Shape& b) {
-  const std::size_t rank = result.size();
-  ProductAxes axes;
-  axes.rows = {static_cast<int>(rank) - 2};
-  axes.row_count = result[rank - 2];
-  axes.row_stride = a_strides[a.size() - 2];
-  for (axes.batch = rank - 2; axes.batch > 0; --axes.batch) {
-    const std::size_t axis = axes.batch - 1;
-    const bool b_is_shared = stride_along(rank, b, ir::row_major_strides(b), axis) == 0;
-    const bool continues = stride_along(rank, a, a_strides, axis) == axes.row_stride * axes.row_count;
-    if (result[axis] != 1 && !(b_is_shared && continues)) break;
-    axes.rows.insert(axes.rows.begin(), static_cast<int>(axis));
-    axes.row_count *= result[axis];
+  const std::size_t matrix = result.size() - 2;
+  const ir::Shape b_strides = ir::row_major_strides(b);
+  const auto along_a = [&](std::size_t axis) { return stride_along(result.size(), a, a_strides, axis); };
+  std::vector<std::size_t> free;  // innermost first
+  for (std::size_t axis = matrix + 1; axis-- > 0;) {
+    const bool shares_b = axis == matrix || stride_along(result.size(), b, b_strides, axis) == 0;
+    if (shares_b && result[axis] != 1) free.push_back(axis);
   }
-  return axes;
+  ProductAxes best{{static_cast<int>(matrix)}, result[matrix], a_strides[a.size() - 2], {}};
+  for (const std::size_t first : free) {
+    ProductAxes rows = rows_from(first, free, result, along_a);
+    if (first == free[0] || ir::typical(rows.row_count) > ir::typical(best.row_count)) best = std::move(rows);
+  }
+  for (std::size_t axis = 0; axis <= matrix; ++axis) {
+    const bool is_row =
+        std::find(best.rows.begin(), best.rows.end(), static_cast<int>(axis)) != best.rows.end();
+    if (!is_row && result[axis] != 1) best.batch.push_back(axis);
+  }
+  return best;
 }
 
 Product::Product(const ir::Problem& problem)
@@ -50,8 +77,7 @@ std::int64_t Product::matrices() const {
 
 BatchLoops open_batch_loops(const Product& product, CodeText& code, SizeParameters& sizes) {
   BatchLoops out{0, "a"};
-  for (std::size_t axis = 0; axis < product.axes.batch; ++axis) {
-    if (product.out[axis] == 1) continue;
+  for (const std::size_t axis : product.axes.batch) {
     ++out.loops;
     code.open(
         fmt::format("for (std::ptrdiff_t b{0} = 0; b{0} < {1}; ++b{0}) {{", axis, sizes(product.out[axis])));
@@ -63,9 +89,9 @@ BatchLoops open_batch_loops(const Product& product, CodeText& code, SizeParamete
 
 std::string batch_entry_of_b(const Product& product, const ir::Shape& strides, SizeParameters& sizes) {
   std::string b = "b";
-  for (std::size_t axis = 0; axis < product.axes.batch; ++axis) {
+  for (const std::size_t axis : product.axes.batch) {
     const ir::Dim step = product.along_b(strides, axis);
-    if (product.out[axis] != 1 && step != 0) b += fmt::format(" + {} * b{}", sizes(step), axis);
+    if (step != 0) b += fmt::format(" + {} * b{}", sizes(step), axis);
   }
   return b;
 }

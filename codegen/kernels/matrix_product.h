@@ -13,13 +13,16 @@ namespace gcompile {
 ir::Dim stride_along(std::size_t rank, const ir::Shape& shape, const ir::Shape& strides, std::size_t axis);
 
 struct ProductAxes {
-  std::vector<int> rows;  // result axes that the rows count, outermost first
+  std::vector<int> rows;  // result axes that the rows count, outermost first; in any order
   ir::Dim row_count = 0;
-  ir::Dim row_stride = 0;  // elements of the left side
-  std::size_t batch = 0;   // this many leading axes count batch entries
+  ir::Dim row_stride = 0;          // elements of the left side
+  std::vector<std::size_t> batch;  // result axes that count batch entries, outermost first
 };
 
-/// Batch axes with a shared right side and rows that continue the matrix become rows of one larger matrix.
+/// Batch axes with a shared right side are rows as those of the matrix are: of all of them, the most that lie
+/// one after the other in the left side are the rows of one larger matrix, whatever their order in the result
+/// (nn.MultiheadAttention multiplies a transposed (sequence, batch, features) view). Axes of extent one are
+/// neither rows nor batch.
 ProductAxes product_axes(const ir::Shape& result, const ir::Shape& a, const ir::Shape& a_strides,
                          const ir::Shape& b);
 
@@ -44,7 +47,7 @@ struct Product {
   std::int64_t matrices() const;
 };
 
-/// Loops b<axis> over the entries of the batch that are no rows.
+/// Loops b<axis> over the entries of the batch.
 struct BatchLoops {
   int loops = 0;  // that were opened
   std::string a;  // the left matrix of an entry

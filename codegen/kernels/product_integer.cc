@@ -140,16 +140,15 @@ Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
 /// Rows may be as many as a run has; entries of a batch are launches of their own.
 bool cuda_takes_formulas(const ir::Problem& problem) {
   const Product product(problem);
-  for (std::size_t axis = 0; axis < product.axes.batch; ++axis) {
-    if (!product.out[axis].is_constant()) return false;
-  }
-  return fits_32_bits(problem);
+  return std::all_of(product.axes.batch.begin(), product.axes.batch.end(),
+                     [&](std::size_t axis) { return product.out[axis].is_constant(); }) &&
+         fits_32_bits(problem);
 }
 
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
   const Product product(problem);
   std::int64_t entries = 1;
-  for (std::size_t axis = 0; axis < product.axes.batch; ++axis) entries *= product.out[axis];
+  for (const std::size_t axis : product.axes.batch) entries *= product.out[axis];
   return {planned(gcrt::plan_gemm(machine.gpu, Precision::kInt8, product.axes.row_count, product.columns,
                                   product.depth, 1, true),
                   entries)};

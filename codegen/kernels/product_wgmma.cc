@@ -22,7 +22,7 @@ bool has_map(const ir::Problem& problem) {
   if (needs_dense_rows(problem, 0)) return problem.shape(0).back() % unit == 0;
   const Product product(problem);
   bool fits = product.axes.row_stride % unit == 0;
-  for (std::size_t axis = 0; axis < product.axes.batch; ++axis) fits &= product.along_a(axis) % unit == 0;
+  for (const std::size_t axis : product.axes.batch) fits &= product.along_a(axis) % unit == 0;
   return fits;
 }
 

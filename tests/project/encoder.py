@@ -102,15 +102,49 @@ class Encoder:
                 f"<{', '.join(self.constants)}>\n{{\n" + "\n".join(self.nodes) + "\n}\n")
 
 
-def write_model(world, norm_first):
-    path = world.path("norm_first.onnxtxt" if norm_first else "norm_last.onnxtxt")
-    path.write_text(Encoder(norm_first).text())
+class Transposed(Encoder):
+    """As PyTorch writes nn.MultiheadAttention: (rows, batch, width), one product for queries, keys and values, and
+    heads that are split through (rows, batch * heads, size)."""
+
+    def __init__(self, norm_first, sizes=Sizes()):
+        super().__init__(norm_first, sizes)
+        batch, rows, heads, size = sizes.batch, sizes.rows, sizes.heads, sizes.size
+        self.constants += [f"int64[4] parts = {{{rows}, {batch}, 3, {sizes.width}}}",
+                           f"int64[3] all_heads = {{{rows}, {batch * heads}, {size}}}",
+                           f"int64[4] by_heads = {{{batch}, {heads}, {rows}, {size}}}",
+                           f"int64[2] matrix = {{{rows * batch}, {sizes.width}}}",
+                           f"int64[3] joined = {{{rows}, {batch}, {sizes.width}}}",
+                           *(f"int64 part{i} = {{{i}}}" for i in range(3))]
+
+    def attention(self, x, at):
+        self.nodes.append(f"{at}x = Transpose<perm = [1, 0, 2]>({x})")
+        self.nodes.append(f"{at}f = Reshape({self.linear(at + 'x', at + 'qkv', self.sizes.width, 3 * self.sizes.width)}, parts)")
+        self.nodes.append(f"{at}s = Transpose<perm = [2, 0, 1, 3]>({at}f)")
+        for i, part in enumerate("qkv"):
+            self.nodes += [f"{at}{part}g = Gather<axis = 0>({at}s, part{i})", f"{at}{part}r = Reshape({at}{part}g, all_heads)",
+                           f"{at}{part}t = Transpose<perm = [1, 0, 2]>({at}{part}r)", f"{at}{part} = Reshape({at}{part}t, by_heads)"]
+        self.nodes += [f"{at}columns = Transpose<perm = [0, 1, 3, 2]>({at}k)", f"{at}a = MatMul({at}q, {at}columns)",
+                       f"{at}d = Div({at}a, root)", f"{at}m = Add({at}d, mask)", f"{at}p = Softmax({at}m)",
+                       f"{at}o = MatMul({at}p, {at}v)", f"{at}t = Transpose<perm = [2, 0, 1, 3]>({at}o)",
+                       f"{at}j = Reshape({at}t, matrix)"]
+        out = self.linear(f"{at}j", f"{at}out", self.sizes.width, self.sizes.width)
+        self.nodes += [f"{out}_r = Reshape({out}, joined)", f"{out}_t = Transpose<perm = [1, 0, 2]>({out}_r)"]
+        return f"{out}_t"
+
+
+MODELS = {"norm_last": (Encoder, False), "norm_first": (Encoder, True), "transposed": (Transposed, False)}
+
+
+def write_model(world, name):
+    path = world.path(name + ".onnxtxt")
+    kind, norm_first = MODELS[name]
+    path.write_text(kind(norm_first).text())
     return path
 
 
 def count(world, target):
-    for norm_first in (False, True):
-        model = write_model(world, norm_first)
+    for name in MODELS:
+        model = write_model(world, name)
         dump = world.path(f"dump_{target}_{model.stem}")
         world.compile(model, world.path(f"{target}_{model.stem}"), "--target", target, "--dump-dir", dump)
         layers = layers_of(dump)
@@ -122,8 +156,8 @@ def count(world, target):
 
 
 def verify(world, *flags):
-    for norm_first in (False, True):
-        done = world.run([world.gcompile, "verify", write_model(world, norm_first), "--cases", "1", *flags])
+    for name in MODELS:
+        done = world.run([world.gcompile, "verify", write_model(world, name), "--cases", "1", *flags])
         check("verified" in done.stdout + done.stderr, f"not verified:\n{done.stdout}{done.stderr}")
 
 

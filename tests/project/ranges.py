@@ -267,6 +267,16 @@ def case_refused(world):
                                 check=False)
         check(result.returncode in (1, 2) and text in result.stderr, f"{options}: {result.returncode} {result.stderr}")
         check(not (world.folder / "refused").exists(), "something was written")
+    # Rows of a table of positions: there are only so many.
+    model = Model()
+    model.inputs = ["float[s,2] x"]
+    model.outputs = ["float[t,2] z"]
+    model.constants = ["float[3,2] table = {1, 2, 3, 4, 5, 6}", "int64[1] zero = {0}"]
+    model.nodes = ["n = Shape<end = 1>(x)", "rows = Slice(table, zero, n)", "z = Add(x, rows)"]
+    path.write_text(model.text())
+    result = world.run([world.gcompile, path, "-o", world.folder / "refused", "--dim", "s=1..4"], status=1)
+    check("give s an upper bound of 3" in result.stderr, result.stderr)
+    world.compile(path, world.folder / "bounded", "--dim", "s=1..3")
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ TEST(JoinProducts, Refusals) {
       " float[40] z) <int64[1] all = {40}> { q = MatMul(x, w_q)\n k = MatMul(x, w_k)\n"
       " v = MatMul(x, w_v)\n f = Reshape(v, all)\n z = Relu(f)\n kt = Transpose<perm = [0,2,1]>(k)\n"
       " s = MatMul(q, kt)\n p = Softmax(s)\n y = MatMul(p, v) }",
-      2, "would copy its part");
+      2, "would copy it");
 }
 
 TEST(JoinProducts, ProductsThatMeetInNoAttentionStay) {
