@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "gcrt/cpu/strips_fit.h"
+#include "gcrt/cpu/strips_plan.h"
 
 namespace gcompile {
 namespace {
@@ -96,9 +96,8 @@ std::optional<StripPlan> plan_strips(std::span<const StripKernel> chain, const M
     }
     // Threads work on parts, so that a few have to fit the memory of whole images at least twice.
     constexpr std::int64_t kLeastParts = 4;
-    const std::int64_t parts =
-        gcrt::most_parts(images->data(), static_cast<int>(images->size()), static_cast<int>(plan.rows),
-                         static_cast<int>(machine.cores));
+    const std::int64_t parts = gcrt::most_parts(images->data(), static_cast<int>(images->size()),
+                                                static_cast<int>(plan.rows), static_cast<int>(machine.cores));
     plan.parts = std::min(parts, plan.whole_bytes / 2 / plan.part_bytes()) / 2 * 2;
     plan.saved_picoseconds = saved_time(kernels, plan, machine);
     if (plan.parts < kLeastParts || plan.saved_picoseconds <= 0) continue;

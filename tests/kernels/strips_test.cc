@@ -8,7 +8,7 @@
 #include "conv_reference.h"
 #include "gcrt/cpu/conv.h"
 #include "gcrt/cpu/depthwise.h"
-#include "gcrt/cpu/strips_fit.h"
+#include "gcrt/cpu/strips_plan.h"
 
 namespace kernel_test {
 namespace {

@@ -85,7 +85,8 @@ TEST(StripsTest, SizesOfARunArePlannedAtTheLargest) {
   kernels[0].rows = 4 * height;
   kernels[1].rows = 2 * height;
   const Machine machine;
-  const auto plan = plan_strips(kernels, machine), fixed = plan_strips(inverted_residual(42 * kKilo), machine);
+  const auto plan = plan_strips(kernels, machine),
+             fixed = plan_strips(inverted_residual(42 * kKilo), machine);
   ASSERT_TRUE(plan && fixed);
   EXPECT_EQ(to_string(*plan), to_string(*fixed));
   EXPECT_TRUE(plan->is_open());
