@@ -132,7 +132,10 @@ void add_times(std::string& page, const std::vector<Part>& parts, const std::str
   data["rows"] = measured_rows(times, *part, sum, bars);
   data["run"] = human_time(run * 1000);
   data["sum"] = human_time(sum * 1000);
+  data["has_bound"] = times.contains("bound_ms");  // of a device there are predictions instead
   data["bound"] = human_time(times.value("bound_ms", 0.0) * 1000);
+  data["predicted"] = human_time(times.value("predicted_ms", 0.0) * 1000);
+  data["event"] = human_time(times.value("event_ms", 0.0) * 1000);
   data["threads"] = counted(times.value("threads", 1), "thread");
   data["repeat"] = counted(times.value("repeat", 1), "run");
   data["picture"] =

@@ -83,11 +83,9 @@ class Emitter {
     add_weights();
     render(of_target("support.h.j2"), "apps/support.h");
     render("run.cpp.j2", "apps/run.cpp");
-    render("bench.cpp.j2", "apps/bench.cpp");
-    if (!target_.has_device_memory) {
-      add_timed_schedules();
-      render(of_target("profile.cpp.j2"), "apps/profile.cpp");
-    }
+    render("bench.cpp.j2", fmt::format("apps/bench.{}", target_.source_suffix));
+    add_timed_schedules();
+    if (!target_.has_device_memory) render(of_target("profile.cpp.j2"), "apps/profile.cpp");
     if (!options_.golden.empty()) {
       render("selftest.cpp.j2", "tests/selftest.cpp");
       for (std::size_t i = 0; i < options_.golden.size(); ++i) {

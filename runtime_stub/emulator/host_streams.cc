@@ -19,7 +19,7 @@ struct alignas(64) ArgumentBytes {
 };
 
 struct CUgraphNode_st {
-  enum class Kind { kKernel, kCopy, kFill };
+  enum class Kind { kKernel, kCopy, kFill, kEvent };
   Kind kind = Kind::kKernel;
   // Kernel.
   const void* kernel = nullptr;
@@ -36,6 +36,8 @@ struct CUgraphNode_st {
   std::size_t bytes = 0;
   cudaMemcpyKind direction = cudaMemcpyDefault;
   int value = 0;
+  // Event.
+  cudaEvent_t event = nullptr;
 };
 
 struct CUgraph_st {
@@ -104,11 +106,18 @@ cudaError_t check_launch(CUgraphNode_st& node) {
   return node.shared_bytes > limit ? fail(cudaErrorInvalidValue) : cudaSuccess;
 }
 
+void record(cudaEvent_t event) {
+  event->time = std::chrono::steady_clock::now();
+  event->recorded = true;
+}
+
 void execute(const CUgraphNode_st& node) {
   if (node.kind == CUgraphNode_st::Kind::kCopy) {
     std::memmove(node.target, node.source, node.bytes);
   } else if (node.kind == CUgraphNode_st::Kind::kFill) {
     std::memset(node.target, node.value, node.bytes);
+  } else if (node.kind == CUgraphNode_st::Kind::kEvent) {
+    record(node.event);
   } else {
     std::vector<void*> arguments;
     for (const auto& argument : node.arguments) arguments.push_back(argument.get());
@@ -152,6 +161,7 @@ std::unique_ptr<CUgraphNode_st> copy_of(const CUgraphNode_st& node) {
   copy->bytes = node.bytes;
   copy->direction = node.direction;
   copy->value = node.value;
+  copy->event = node.event;
   if (node.kind == CUgraphNode_st::Kind::kKernel) {
     std::vector<void*> arguments;
     for (const auto& argument : node.arguments) arguments.push_back(argument.get());
@@ -269,10 +279,19 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
-  event->time = std::chrono::steady_clock::now();
-  event->recorded = true;
-  return cudaSuccess;
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
+}
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  const bool captures = stream != nullptr && stream->capture != nullptr;
+  if (flags == cudaEventRecordDefault) {
+    if (!captures) record(event);
+    return cudaSuccess;
+  }
+  auto node = std::make_unique<CUgraphNode_st>();
+  node->kind = CUgraphNode_st::Kind::kEvent;
+  node->event = event;
+  return submit(stream, std::move(node));
 }
 cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }

@@ -239,5 +239,35 @@ TEST(Events, MeasureTime) {
   cudaGetLastError();
 }
 
+// As the runtime says of cudaEventRecordExternal: a node, which each launch of the graph records anew.
+TEST(Events, AreNodesOfGraphsWhereTheyAreExternal) {
+  cudaEvent_t events[3];
+  for (cudaEvent_t& event : events) ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  cudaStream_t stream;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), cudaSuccess);
+  EXPECT_EQ(cudaEventRecordWithFlags(events[0], stream, cudaEventRecordExternal), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(events[2], stream), cudaSuccess);
+  EXPECT_EQ(cudaEventRecordWithFlags(events[1], stream, cudaEventRecordExternal), cudaSuccess);
+  cudaGraph_t graph;
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  std::size_t count = 0;
+  EXPECT_EQ(cudaGraphGetNodes(graph, nullptr, &count), cudaSuccess);
+  EXPECT_EQ(count, 2u);
+  cudaGraphExec_t exec;
+  ASSERT_EQ(cudaGraphInstantiate(&exec, graph), cudaSuccess);
+  float milliseconds = -1;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, events[0], events[1]), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaGraphLaunch(exec, stream), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, events[0], events[1]), cudaSuccess);
+  EXPECT_GE(milliseconds, 0.0f);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, events[0], events[2]), cudaErrorInvalidResourceHandle);
+  cudaGraphExecDestroy(exec);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+  for (const cudaEvent_t event : events) cudaEventDestroy(event);
+  cudaGetLastError();
+}
+
 }  // namespace
 }  // namespace GCRT_NAMESPACE

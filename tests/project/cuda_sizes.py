@@ -220,11 +220,11 @@ def case_programs(world):
     project = compiled(world, "image", image(), "--dim", "height=2..14:2", "--dim", "width=4..12:4", "--selftest", *CUDA)
     library = objects(world, project)
     programs = {}
-    for source in (project / "apps" / "run.cpp", project / "apps" / "bench.cpp", project / "tests" / "selftest.cpp"):
+    for source in (project / "apps" / "run.cpp", project / "apps" / "bench.cu", project / "tests" / "selftest.cpp"):
         main = objects(world, project, source)[-1]
         programs[source.stem] = linked(world, f"net_{source.stem}", [*library, main])
     world.run([programs["run"], "--random", "1", "--dim", "height=6", "--dim", "width=8", "--output-dir", world.path("outputs")])
-    world.run([programs["bench"], "--repeat", "2", "--dim", "height=8"])
+    contains(world.run([programs["bench"], "--layers", "--repeat", "2", "--dim", "height=8"]).stdout, "of predicted", "Conv")
     world.run([programs["selftest"], "--dim", "height=14", "--dim", "width=12", project / "data" / "net_height_width.golden.bin"])
     refused = subprocess.run([programs["run"], "--random", "1", "--dim", "height=3"], capture_output=True, text=True, check=False)
     equal(refused.returncode, 1, "exit code")

@@ -189,15 +189,6 @@ def case_several_levels(world):
     contains(world.run([build / "plain_bench", "--repeat", "1"]).stdout, "min ")
 
 
-def case_cuda_refuses(world):
-    """By a sentence that its program has in the place of the clock."""
-    project = world.example("shapes_classifier", "project", "--name", "plain", "--target", "cuda")
-    contains((project / "apps" / "bench.cpp").read_text(), '--layers is for programs that compute on the CPU;')
-    check(not (project / "apps" / "layers.h").exists(), "the clock of the CPU is there")
-    contains(world.run(["make", "-C", project, "PROFILE=1"], status=2).stderr, "nsys profile shows when the kernels of this one run")
-    contains((project / "CMakeLists.txt").read_text(), "PLAIN_PROFILE is for projects that compute on the CPU")
-
-
 PRODUCTS = """
 <ir_version: 8, opset_import: ["" : 17]>
 products (uint8[8, 32] x, float[8, 32] y) => (int32[8, 16] sums, float[8, 16] products)

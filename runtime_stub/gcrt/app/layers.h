@@ -1,27 +1,13 @@
 // NAME_bench --layers: the time of every layer, beside the time that the machine needs at least. Host code.
 #pragma once
 
-#include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
-#include "gcrt/app/measure.h"
+#include "gcrt/app/layer_table.h"
 #include "gcrt/app/peak.h"
-#include "gcrt/app/trace.h"
 
 namespace GCRT_NAMESPACE {
-
-// One call of the schedule.
-struct Layer {
-  const char* function;
-  const char* family;
-  const char* computes;  // operators of the model and their names
-  double multiply_adds;
-  bool multiplies_bytes;  // else floats, or what is computed like them
-  double bytes;           // read and written, weights apart
-  double weight_bytes;
-};
 
 // Times of the layers, run by run.
 class LayerClock {
@@ -99,60 +85,6 @@ class Roofline {
   std::vector<std::pair<std::size_t, double>> rates_;
 };
 
-inline std::string json_string(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
-      out += code;
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
-// A layer and its times.
-struct LayerRow {
-  std::size_t index;
-  const Layer* layer;
-  double least, median, bound;  // milliseconds
-  std::size_t runs;
-};
-
-inline void print_rows(const std::vector<LayerRow>& rows, double sum) {
-  std::printf("%5s %9s %6s %9s %8s %8s  %s\n", "layer", "ms", "share", "GFLOP/s", "GB/s", "of bound",
-              "kernel");
-  for (const LayerRow& row : rows) {
-    const Layer& layer = *row.layer;
-    char rate[16] = "-";
-    if (layer.multiply_adds > 0) {
-      std::snprintf(rate, sizeof rate, "%.1f", 2 * layer.multiply_adds / row.least / 1e6);
-    }
-    std::printf("%5zu %9.4f %5.1f%% %9s %8.1f %7.0f%%  %s (%s): %s\n", row.index, row.least,
-                100 * row.least / sum, rate, (layer.bytes + layer.weight_bytes) / row.least / 1e6,
-                100 * row.bound / row.least, layer.function, layer.family, layer.computes);
-  }
-}
-
-inline void print_rows_as_json(const std::vector<LayerRow>& rows) {
-  const char* separator = "";
-  for (const LayerRow& row : rows) {
-    const Layer& layer = *row.layer;
-    std::printf(
-        "%s{\"layer\": %zu, \"kernel\": %s, \"family\": %s, \"computes\": %s, \"min_ms\": %.6f, "
-        "\"median_ms\": %.6f, \"bound_ms\": %.9f, \"runs\": %zu, \"multiply_adds\": %.0f, "
-        "\"multiplies_bytes\": %s, \"bytes\": %.0f, \"weight_bytes\": %.0f}",
-        separator, row.index, json_string(layer.function).c_str(), json_string(layer.family).c_str(),
-        json_string(layer.computes).c_str(), row.least, row.median, row.bound, row.runs, layer.multiply_adds,
-        layer.multiplies_bytes ? "true" : "false", layer.bytes, layer.weight_bytes);
-    separator = ", ";
-  }
-}
-
 // A run of L, the layers of a model, with a clock that tells `trace`; the trace learns also which threads ran
 // what. `arguments`: of L::run(), between memory and clock.
 template <class L, class Memory, class... Arguments>
@@ -166,13 +98,6 @@ auto run_traced(Trace* trace, LayerClock* clock, const Memory* memory, Arguments
     traced.threads = &threads;
   }
   return L::run(&traced, arguments..., clock);
-}
-
-// False: the file cannot be written.
-inline bool write_trace(const Trace& trace, const std::vector<Layer>& layers, const std::string& path) {
-  return trace.write(
-      path, [&](std::size_t layer) { return json_string(layers[layer].function); },
-      [&](std::size_t layer) { return json_string(layers[layer].computes); });
 }
 
 // Of L, the layers of a model: all() lists them, run(memory, inputs, outputs, clock) is the model's run with
@@ -189,9 +114,7 @@ struct LayerProfile {
     for (int i = 0; i < repeat; ++i) {
       model.run_with(tensors, [&](auto... arguments) { return run_traced<L>(&trace, &clock, arguments...); });
     }
-    if (!write_trace(trace, layers, path)) fail("cannot write " + path);
-    std::printf("%s: %d run%s of %zu layers; ui.perfetto.dev opens it\n", path.c_str(), repeat,
-                repeat == 1 ? "" : "s", layers.size());
+    write_trace_of(trace, layers, repeat, path);
   }
 
   // Runs the model `repeat` times with the clock and as often without, in turns, and prints what was found.
@@ -218,7 +141,7 @@ struct LayerProfile {
       rows.push_back({i, &layers[i], std::max(quantile(&times, 0), 1e-6), quantile(&times, 0.5),
                       roof.bound(layers[i]), times.size()});
       sum += rows.back().least;
-      bound += rows.back().bound;
+      bound += rows.back().expected;
     }
     const double least = quantile(&whole, 0);
     if (json) {
@@ -226,7 +149,7 @@ struct LayerProfile {
           "{\"threads\": %d, \"repeat\": %d, \"float_gflops\": %.1f, \"byte_gops\": %.1f, "
           "\"run_min_ms\": %.6f, \"layers_min_ms\": %.6f, \"bound_ms\": %.6f, \"layers\": [",
           thread_count, repeat, roof.float_rate, roof.byte_rate, least, sum, bound);
-      print_rows_as_json(rows);
+      print_rows_as_json(rows, "bound");
       std::printf("]}\n");
       return;
     }
@@ -237,7 +160,7 @@ struct LayerProfile {
         roof.floats.run != nullptr ? roof.floats.instructions : "unknown", roof.byte_rate,
         roof.bytes.run != nullptr ? roof.bytes.instructions : "unknown", roof.memory_rate(1 << 16),
         roof.memory_rate(static_cast<double>(T::kBlocks.arena + T::kBlocks.weights)));
-    print_rows(rows, sum);
+    print_rows(rows, sum, "bound");
     std::printf("%zu layers %.4f ms, their bounds %.4f ms; a run without this clock %.4f ms (least of %d)\n",
                 rows.size(), sum, bound, least, repeat);
   }

@@ -63,6 +63,26 @@ struct ScheduleDefaults {
   static void close_library(void* handle) { static_cast<void>(handle); }
 };
 
+// Captures what fill(queue) does, as a graph that can be launched, on a stream of its own, for the default
+// stream cannot be captured. Nothing runs. Relaxed: a first launch may load the kernel, which other modes
+// forbid. Errors of the device are kept in the queue.
+template <class Fill>
+Status capture_graph(Queue& queue, const Fill& fill, cudaGraph_t* graph, cudaGraphExec_t* exec) {
+  Status status = Status::ok;
+  queue.error = cudaStreamCreateWithFlags(&queue.stream, cudaStreamNonBlocking);
+  if (queue.error != cudaSuccess) return status;
+  keep_error(queue, cudaStreamBeginCapture(queue.stream, cudaStreamCaptureModeRelaxed));
+  if (queue.error == cudaSuccess) {
+    status = fill(queue);
+    keep_error(queue, cudaStreamEndCapture(queue.stream, graph));
+  }
+  if (queue.error == cudaSuccess && status == Status::ok) {
+    keep_error(queue, cudaGraphInstantiateWithFlags(exec, *graph, 0));
+  }
+  cudaStreamDestroy(queue.stream);
+  return status;
+}
+
 // One run that an instance remembers.
 template <class Schedule>
 struct RememberedRun {
@@ -99,6 +119,7 @@ struct CapturedRun {
   using Outputs = typename Schedule::Outputs;
   using Sizes = typename Schedule::Sizes;
   using Remembered = RememberedRun<Schedule>;
+  static constexpr std::size_t kInstanceBytes = Schedule::kBlocks.instance;
 
   std::uint64_t mark;
   const void* arena;
@@ -165,15 +186,24 @@ struct CapturedRun {
   // The same by single launches, without a graph.
   static Status enqueue(const Memory* memory, const Sizes* sizes, const Inputs* inputs,
                         const Outputs* outputs) {
-    return in_state(memory, sizes, inputs, outputs, [&](CapturedRun* instance) {
+    return run_by(memory, sizes, inputs, outputs, [&](CapturedRun* instance, const auto& fill) {
       Queue queue;
       queue.stream = stream_of(memory);
-      const Status status = fill(queue, {memory, sizes, inputs, outputs});
+      const Status status = fill(queue);
       return status != Status::ok ? status : instance->status_of(queue.error);
     });
   }
   static Status enqueue(const Memory* memory, const Inputs* inputs, const Outputs* outputs) {
     return enqueue(memory, &Schedule::kAhead, inputs, outputs);
+  }
+
+  // The same by start(instance, fill), where fill(queue) gives a queue all work of the run.
+  template <class Start>
+  static Status run_by(const Memory* memory, const Sizes* sizes, const Inputs* inputs, const Outputs* outputs,
+                       const Start& start) {
+    return in_state(memory, sizes, inputs, outputs, [&](CapturedRun* instance) {
+      return start(instance, [&](Queue& queue) { return fill(queue, {memory, sizes, inputs, outputs}); });
+    });
   }
 
   // Waits for the stream and tells how the last run ended.
@@ -378,8 +408,6 @@ struct CapturedRun {
     return status;
   }
 
-  // Captures the run on a stream of its own, for the default stream cannot be captured. Nothing runs.
-  // Relaxed: a first launch may load the kernel, which other modes forbid.
   Status capture(const Call& call, bool stands_in, std::uint64_t outline, Remembered* run) {
     run->drop();
     Queue queue;
@@ -387,18 +415,8 @@ struct CapturedRun {
     queue.steps = run->steps;
     queue.capacity = Schedule::kSteps;
     queue.stands_in = stands_in;
-    queue.error = cudaStreamCreateWithFlags(&queue.stream, cudaStreamNonBlocking);
-    if (queue.error != cudaSuccess) return status_of(queue.error);
-    Status status = Status::ok;
-    keep_error(queue, cudaStreamBeginCapture(queue.stream, cudaStreamCaptureModeRelaxed));
-    if (queue.error == cudaSuccess) {
-      status = fill(queue, call);
-      keep_error(queue, cudaStreamEndCapture(queue.stream, &run->graph));
-    }
-    if (queue.error == cudaSuccess && status == Status::ok) {
-      keep_error(queue, cudaGraphInstantiateWithFlags(&run->exec, run->graph, 0));
-    }
-    cudaStreamDestroy(queue.stream);
+    const auto fill_with = [&](Queue& captured) { return fill(captured, call); };
+    const Status status = capture_graph(queue, fill_with, &run->graph, &run->exec);
     if (queue.error != cudaSuccess || status != Status::ok) run->drop();
     run->count = queue.count;
     remember(call, outline, run);

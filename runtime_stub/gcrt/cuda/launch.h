@@ -30,6 +30,8 @@ enum class QueueMode : int {
   kOutline  // nothing runs; `outline` tells which steps there would be
 };
 
+class DeviceClock;  // of app/device_layers.h
+
 // Where the work of one run goes, and the first error that it met. After an error nothing more is started.
 struct Queue {
   Stream stream = nullptr;
@@ -44,8 +46,9 @@ struct Queue {
       nullptr;  // a word on the device that kernels set when an index is out of range; null: none does
   std::uint32_t* counters =
       nullptr;  // on the device, 0 between kernels: of blocks that have come so far (arrives_last)
-  void* cublaslt = nullptr;  // handle of the library, of projects that call it
-  bool stands_in = false;    // recorded for device memory of a caller who is not known yet
+  void* cublaslt = nullptr;      // handle of the library, of projects that call it
+  DeviceClock* clock = nullptr;  // of a run whose layers are timed
+  bool stands_in = false;        // recorded for device memory of a caller who is not known yet
 };
 
 inline void keep_error(Queue& queue, cudaError_t error) {

@@ -20,12 +20,10 @@ struct SizedEntry {
   void (*release)(const Memory*);
 };
 
-template <class Schedule>
-constexpr SizedEntry<typename Schedule::Memory, typename Schedule::Inputs, typename Schedule::Outputs>
-sized_entry() {
-  using Run = CapturedRun<Schedule>;
-  return {Schedule::kBlocks.instance, Run::init,   Run::reset, Run::run, Run::enqueue, Run::finish,
-          Run::device_error,          Run::release};
+template <class Run>
+constexpr SizedEntry<typename Run::Memory, typename Run::Inputs, typename Run::Outputs> sized_entry() {
+  return {Run::kInstanceBytes, Run::init,   Run::reset,        Run::run,
+          Run::enqueue,        Run::finish, Run::device_error, Run::release};
 }
 
 template <class Memory, class Inputs, class Outputs>
@@ -81,6 +79,14 @@ class SizedRun {
       entries_[i]->release(&own);
     }
   }
+  // With the instance of this choice alone.
+  Memory memory_of(const Memory* memory, int choice) const {
+    std::size_t offset = kHead;
+    for (int i = 0; i < choice; ++i) offset += entries_[i]->instance_bytes;
+    Memory own = *memory;
+    own.instance = static_cast<std::byte*>(memory->instance) + offset;
+    return own;
+  }
 
  private:
   static constexpr std::size_t kHead = 64;
@@ -96,13 +102,6 @@ class SizedRun {
   }
   static void set_last(const Memory* memory, int choice) {
     std::memcpy(memory->instance, &choice, sizeof(choice));
-  }
-  Memory memory_of(const Memory* memory, int choice) const {
-    std::size_t offset = kHead;
-    for (int i = 0; i < choice; ++i) offset += entries_[i]->instance_bytes;
-    Memory own = *memory;
-    own.instance = static_cast<std::byte*>(memory->instance) + offset;
-    return own;
   }
   template <class Function>
   Status call(const Memory* memory, int choice, Function function, const Inputs* inputs,
