@@ -10,6 +10,7 @@
 #include "driver/commands.h"
 #include "driver/compare.h"
 #include "driver/local_files.h"
+#include "driver/npy.h"
 #include "driver/process.h"
 #include "driver/random_inputs.h"
 #include "driver/size_choices.h"
@@ -45,21 +46,6 @@ std::string duration_text(double seconds) {
   if (seconds < 120) return fmt::format("about {:.0f} s", seconds);
   if (seconds < 7200) return fmt::format("about {:.0f} minutes", seconds / 60);
   return fmt::format("about {:.0f} hours", seconds / 3600);
-}
-
-/// As a value of another type: a state may have fewer bits than the model says.
-ir::Tensor as_element(const ir::Tensor& tensor, ir::ElementType element) {
-  if (tensor.element() == element) return tensor;
-  ir::Tensor out(ir::TensorType{element, tensor.shape()});
-  for (std::int64_t i = 0; i < tensor.count(); ++i) {
-    out.set(i, ir::Scalar::of_real(element, tensor.real_at(i)));
-  }
-  return out;
-}
-
-/// As a .npy file has it: bfloat16 comes back as float32 there.
-ir::Tensor narrowed(const ir::Tensor& tensor, ir::ElementType element) {
-  return element == ir::ElementType::kBFloat16 ? as_element(tensor, element) : tensor;
 }
 
 using Cases = std::vector<TestCase>;
@@ -285,7 +271,8 @@ class Verifier {
     }
     Tensors actual;
     const auto read = [&](const std::string& name, const std::string& file, ir::ElementType element) {
-      actual[name] = narrowed(read_npy(folder + "/" + file), element);
+      const ir::Tensor tensor = read_npy(folder + "/" + file);
+      actual[name] = element == ir::ElementType::kBFloat16 ? as_element(tensor, element) : tensor;
     };
     for (std::size_t i = 0; i < schedule.outputs.size(); ++i) {
       const Port& port = schedule.outputs[i];
