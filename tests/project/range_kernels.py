@@ -92,6 +92,30 @@ def case_resize_refused(world):
         contains(done.stderr, "Resize 'y': sizes that only a run knows are", reason)
 
 
+def case_same_padding(world):
+    """SAME at strides, where the padding depends on whether a size is odd; a zero point is no border of zeros."""
+    model = Model()
+    model.inputs = ["float[1,3,height,width] x"]
+    model.outputs = ["float[1,8,a,b] upper", "float[1,8,c,d] lower", "float[1,8,e,f] tall"]
+    for name, kernel in (("k3", (3, 3)), ("k2", (2, 2)), ("k5", (5, 3))):
+        model.constant(name, "float", (8, 3, *kernel))
+    model.nodes = ['upper = Conv<auto_pad = "SAME_UPPER", strides = [2, 2]>(x, k3)',
+                   'lower = Conv<auto_pad = "SAME_LOWER", strides = [2, 2]>(x, k2)',
+                   'tall = Conv<auto_pad = "SAME_LOWER", strides = [3, 2]>(x, k5)']
+    lines = verified(world, "same", model, "--dim", "height=1..31", "--dim", "width=1..33")
+    check(any("tensors are right" in line for line in lines), f"nothing was tried: {lines}")
+    model = Model()
+    model.inputs = ["uint8[1,3,height,width] x"]
+    model.outputs = ["int32[1,8,a,b] y"]
+    model.constants = ["uint8 zero = {128}"]
+    model.integers("w", "int8", (8, 3, 3, 3), -127, 127)
+    model.nodes = ['y = ConvInteger<auto_pad = "SAME_UPPER", strides = [2, 2]>(x, w, zero)']
+    path = world.path("integer.onnxtxt")
+    path.write_text(model.text())
+    done = world.run([world.gcompile, path, "-o", world.path("integer"), "--dim", "height=1..31", "--dim", "width=1..33"], status=1)
+    contains(done.stderr, "the padding by auto_pad depends on")
+
+
 def opened(model, inputs):
     """The model over images whose sizes are symbols: its inputs, and outputs of any size."""
     model.inputs = inputs
