@@ -213,12 +213,11 @@ passes::Report prepare_graph(ir::Graph& graph, const Options& options, Terminal&
   return std::move(preparation.report);
 }
 
-ir::Graph bound_graph(const Options& options, const std::vector<std::int64_t>& sizes) {
+ir::Graph bound_graph(const Options& options, const Program& program,
+                      const std::vector<std::int64_t>& sizes) {
   frontend::ImportOptions import = options.import;
-  std::size_t next = 0;
-  for (const frontend::DimRange& range : import.bindings.ranges) {
-    if (range.names.size() == 1) import.bindings.dims.push_back({range.names[0], sizes.at(next++)});
-  }
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    import.bindings.dims.push_back({program.sizes[i].name, sizes[i]});
   import.bindings.ranges.clear();
   import.of_one_run = true;
   ir::Diagnostics told_before;
@@ -274,24 +273,38 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
   return report;
 }
 
-/// The sizes with bounds, and what they have to be.
-void add_ranges(Program& program, const ir::Sizes& sizes, const std::vector<frontend::DimRange>& ranges) {
-  program.has_ranges = true;
+/// The sizes that a caller chooses, with bounds over all schedules.
+std::vector<Size> sizes_of(const std::vector<SizedModel>& models) {
+  std::vector<Size> sizes;
   Names names;
-  for (const frontend::DimRange& range : ranges) {
-    if (range.names.size() > 1) continue;
-    program.sizes.push_back({range.names[0], names(range.names[0], ""), range.bounds, range.multiple});
+  for (const frontend::DimRange& range : models.front().sizes) {
+    sizes.push_back({range.names[0], names(range.names[0], ""), range.bounds, range.multiple});
   }
-  for (const ir::SizeFact& fact : sizes.facts()) program.size_conditions.push_back({fact.form, fact.bounds});
-  for (const ir::SizeCheck& check : sizes.checks()) {
-    const ir::Dim difference = check.a - check.b;
-    program.size_conditions.push_back({difference, {0, 0}});
+  for (const SizedModel& model : models) {
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      ir::Bounds& bounds = sizes[i].bounds;
+      bounds.low = std::min(bounds.low, model.sizes[i].bounds.low);
+      bounds.high = std::max(bounds.high, model.sizes[i].bounds.high);
+    }
   }
-  program.schedules.front().sizes = largest_sizes(program);
+  return sizes;
+}
+
+/// What a run of the schedule needs of its sizes, and the largest that it takes.
+void add_sizes(Schedule& schedule, const Program& program, const SizedModel& model) {
+  for (const frontend::DimRange& range : model.sizes) schedule.bounds.push_back(range.bounds);
+  if (model.formulas) {
+    for (const ir::SizeFact& fact : model.formulas->facts())
+      schedule.conditions.push_back({fact.form, fact.bounds});
+    for (const ir::SizeCheck& check : model.formulas->checks()) {
+      const ir::Dim difference = check.a - check.b;
+      schedule.conditions.push_back({difference, {0, 0}});
+    }
+  }
+  schedule.sizes = largest_sizes(program, schedule);
 }
 
 void lower_compilation(Compilation& compilation, const Options& options) {
-  const ir::SizesScope scope(compilation.sizes.get());
   LoweringOptions lowering;
   lowering.kernels.machine = machine_of(options);
   lowering.kernels.forced = options.forced_kernels;
@@ -300,18 +313,14 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   lowering.optimize_for_size = options.optimize_for_size;
   lowering.keeps_denormals = options.exact;
   lowering.extra_weights_percent = options.extra_weights_percent;
-  std::vector<const ir::Graph*> graphs;
-  for (const SizedModel& model : compilation.models) graphs.push_back(&model.optimised);
+  std::vector<SizedGraph> graphs;
+  for (const SizedModel& model : compilation.models) graphs.push_back({&model.optimised, model.formulas});
   compilation.program = lower_graphs(graphs, lowering);
   throw_if_interrupted();
 
   Program& program = compilation.program;
-  Names names;
-  for (const frontend::DimChoices& dim : options.choices) {
-    program.sizes.push_back({dim.name, names(dim.name, "")});
-  }
-  const auto& ranges = options.import.bindings.ranges;
-  if (compilation.sizes) add_ranges(program, *compilation.sizes, ranges);
+  program.sizes = sizes_of(compilation.models);
+  program.has_ranges = compilation.models.front().formulas != nullptr;
   program.tool_version = tool_version();
   program.model_sha256 = compilation.info.sha256;
   program.producer = producer_text(compilation.info);
@@ -320,7 +329,8 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   for (std::size_t i = 0; i < compilation.models.size(); ++i) {
     const SizedModel& model = compilation.models[i];
     Schedule& schedule = program.schedules[i];
-    if (!compilation.sizes) schedule.sizes = model.sizes;
+    const ir::SizesScope scope(model.formulas.get());
+    add_sizes(schedule, program, model);
     add_graph_statistics(schedule, model.imported, model.optimised);
     add_passes(schedule, model.report);
     add_remarks(schedule, model.report.remarks);
@@ -338,9 +348,8 @@ SizedModel optimised_model(const SizeChoice& choice, Compilation& compilation, T
     terminal.stage(1, kStages, "read", options.is_piped ? "standard input" : options.model);
   frontend::ImportedModel read = import_model(options, terminal, !compilation.models.empty());
   compilation.info = std::move(read.info);
-  compilation.sizes = read.sizes;
-  SizedModel model{choice.sizes, choice.text, std::move(read.graph), {}, {}};
-  const ir::SizesScope scope(compilation.sizes.get());
+  SizedModel model{choice.sizes, choice.text, std::move(read.sizes), std::move(read.graph), {}, {}};
+  const ir::SizesScope scope(model.formulas.get());
   const passes::Report earlier = prepare_graph(model.imported, options, terminal, compilation.packed_weights);
   model.optimised = model.imported;
   const std::size_t before = model.imported.node_count();
@@ -368,17 +377,18 @@ Compilation compile_model(const Options& options, Terminal& terminal) {
 }
 
 FileSet emit_project(const Compilation& compilation, const Options& options) {
-  const ir::SizesScope scope(compilation.sizes.get());
   EmitOptions emit_options;
   emit_options.cuda_archs = cuda_architectures(options.arch);
   emit_options.weights = options.weights;
   emit_options.cpu = options.cpu;
   emit_options.packs = options.packs;
   if (options.selftest) {
-    for (const SizedModel& model : compilation.models) {
+    const Program& program = compilation.program;
+    for (std::size_t i = 0; i < compilation.models.size(); ++i) {
+      const SizedModel& model = compilation.models[i];
       const ir::Graph& graph =
-          compilation.sizes ? bound_graph(options, compilation.program.schedules[0].sizes) : model.imported;
-      emit_options.golden.push_back(golden_vectors(graph, compilation.program.states));
+          model.formulas ? bound_graph(options, program, program.schedules[i].sizes) : model.imported;
+      emit_options.golden.push_back(golden_vectors(graph, program.states));
     }
   }
   emit_options.quantised = is_quantised(compilation.models.front().imported);

@@ -17,18 +17,18 @@ namespace gcompile {
 
 /// A model at one choice of its sizes.
 struct SizedModel {
-  std::vector<std::int64_t> sizes;
-  std::string text;     // "batch=4"; empty: nothing is chosen
-  ir::Graph imported;   // as read, then prepare_graph(): the oracle's input
-  ir::Graph optimised;  // every node has a form
+  std::vector<frontend::DimRange> sizes;  // as SizeChoice has them
+  std::string text;                       // "batch=4"; empty: nothing is chosen
+  std::shared_ptr<ir::Sizes> formulas;    // of the graphs; null where every size is a number
+  ir::Graph imported;                     // as read, then prepare_graph(): the oracle's input
+  ir::Graph optimised;                    // every node has a form
   passes::Report report;
 };
 
 /// A model on its way to files.
 struct Compilation {
   frontend::ModelInfo info;
-  std::shared_ptr<ir::Sizes> sizes;  // of the graphs' formulas; null where every size is a number
-  std::vector<SizedModel> models;    // one for each schedule
+  std::vector<SizedModel> models;  // one for each schedule
   std::vector<passes::PackedWeight> packed_weights;
   Program program;
 };
@@ -46,8 +46,8 @@ passes::Report prepare_graph(ir::Graph& graph, const Options& options, Terminal&
                              std::vector<passes::PackedWeight>& packed);
 
 /// The graph at sizes that a caller of the program may choose, one for each of Program::sizes, after
-/// prepare_graph(). Of a model whose sizes have bounds.
-ir::Graph bound_graph(const Options& options, const std::vector<std::int64_t>& sizes);
+/// prepare_graph().
+ir::Graph bound_graph(const Options& options, const Program& program, const std::vector<std::int64_t>& sizes);
 
 /// Runs the passes that the options ask for on `graph`. The report begins with the remarks of `earlier`.
 passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal,

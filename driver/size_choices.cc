@@ -11,42 +11,59 @@ namespace {
 /// Each is a schedule of its own: more are better served by fewer sizes and padding.
 constexpr std::size_t kMostChoices = 64;
 
-SizeChoice with(const SizeChoice& choice, const std::string& name, std::int64_t size) {
-  SizeChoice out = choice;
-  out.sizes.push_back(size);
-  out.text += fmt::format("{}{}={}", out.text.empty() ? "" : ", ", ir::printable(name), size);
-  out.options.import.bindings.dims.push_back({name, size});
+/// What the caller tells, and what else --dim bounds, in the order of the command line.
+struct Combination {
+  std::string text;
+  std::vector<frontend::DimRange> ranges;
+};
+
+/// Each combination with each size of `dim`, before which `dims_before` others were chosen.
+std::vector<Combination> longer(const std::vector<Combination>& combinations, const frontend::DimChoices& dim,
+                                std::size_t dims_before) {
+  const auto place = static_cast<std::ptrdiff_t>(dim.ranges_before + dims_before);
+  std::vector<Combination> out;
+  for (const Combination& shorter : combinations) {
+    for (const std::int64_t size : dim.sizes) {
+      Combination& own = out.emplace_back(shorter);
+      own.text += fmt::format("{}{}={}", own.text.empty() ? "" : ", ", ir::printable(dim.name), size);
+      own.ranges.insert(own.ranges.begin() + place, {{dim.name}, {size, size}, 1, size});
+    }
+  }
   return out;
+}
+
+/// Numbers where all sizes are chosen. Beside bounds, bounds that leave one number: a symbol is the same size
+/// in all schedules.
+SizeChoice choice_of(const Options& options, Combination combination) {
+  SizeChoice choice{{}, std::move(combination.text), options};
+  choice.options.choices.clear();
+  if (!choice.text.empty() && !options.dump_dir.empty()) choice.options.dump_dir += "/" + choice.text;
+  frontend::InputBindings& bindings = choice.options.import.bindings;
+  const bool has_bounds = !bindings.ranges.empty();
+  for (const frontend::DimRange& range : combination.ranges) {
+    if (range.names.size() > 1) continue;
+    choice.sizes.push_back(range);
+    if (!has_bounds) bindings.dims.push_back({range.names[0], range.bounds.low});
+  }
+  if (has_bounds) bindings.ranges = std::move(combination.ranges);
+  return choice;
 }
 
 }  // namespace
 
 std::vector<SizeChoice> size_choices(const Options& options) {
   std::size_t count = 1;
-  for (const frontend::DimChoices& dim : options.choices) {
-    count *= dim.sizes.size();
-    if (count <= kMostChoices) continue;
-    usage_error(fmt::format("--dim: more than {} combinations of sizes", kMostChoices),
-                "give fewer sizes, and pad inputs to the next larger one");
-  }
-  if (!options.choices.empty() && !options.import.bindings.ranges.empty()) {
-    throw ir::CompileError(ir::ExitCode::kUsage,
-                           "--dim gives choices for one dimension and bounds for another: either for all");
-  }
-  std::vector<SizeChoice> choices(1);
-  choices[0].options = options;
-  choices[0].options.choices.clear();
-  for (const frontend::DimChoices& dim : options.choices) {
-    std::vector<SizeChoice> longer;
-    for (const SizeChoice& choice : choices) {
-      for (const std::int64_t size : dim.sizes) longer.push_back(with(choice, dim.name, size));
+  std::vector<Combination> combinations = {{"", options.import.bindings.ranges}};
+  for (std::size_t i = 0; i < options.choices.size(); ++i) {
+    count *= options.choices[i].sizes.size();
+    if (count > kMostChoices) {
+      usage_error(fmt::format("--dim: more than {} combinations of sizes", kMostChoices),
+                  "give fewer sizes, and pad inputs to the next larger one");
     }
-    choices = std::move(longer);
+    combinations = longer(combinations, options.choices[i], i);
   }
-  for (SizeChoice& choice : choices) {
-    if (choice.text.empty()) continue;
-    if (!options.dump_dir.empty()) choice.options.dump_dir += "/" + choice.text;
-  }
+  std::vector<SizeChoice> choices;
+  for (Combination& combination : combinations) choices.push_back(choice_of(options, std::move(combination)));
   return choices;
 }
 

@@ -9,11 +9,11 @@
 
 namespace gcompile {
 
-/// One combination: options that bind every size.
+/// One combination: options that bind every size, or give it bounds.
 struct SizeChoice {
-  std::vector<std::int64_t> sizes;  // one for each of Options::choices
-  std::string text;                 // "batch=4, length=128"; empty: there is nothing to choose
-  Options options;                  // without choices
+  std::vector<frontend::DimRange> sizes;  // that the caller tells, in the order of the command line
+  std::string text;                       // "batch=4, length=128"; empty: there is nothing to choose
+  Options options;                        // without choices
 };
 
 /// Every combination, the largest last; one where there is nothing to choose. Throws CompileError (kUsage)

@@ -126,7 +126,7 @@ class Verifier {
     if (info_of(options_.target).has_device_memory && options_.emulate)
       announce_emulation(compilation.program);
     kernels_.reset();
-    if (options_.layers && compilation.sizes) {
+    if (options_.layers && compilation.program.has_ranges) {
       throw ir::CompileError(ir::ExitCode::kUsage, "--layers takes sizes as numbers",
                              "give each dimension one with --dim NAME=SIZE");
     }
@@ -139,8 +139,8 @@ class Verifier {
     const std::string runner = build_runner(emit_project(compilation, options), compilation.program.name,
                                             folder, options, terminal_);
     std::set<std::string> served;
-    if (compilation.sizes) {
-      verify_ranges(options, compilation, cases, runner, folder);
+    if (compilation.program.has_ranges) {
+      verify_ranges(options, compilation.program, cases, runner, folder);
       return;
     }
     for (std::size_t m = 0; m < compilation.models.size(); ++m) {
@@ -163,25 +163,30 @@ class Verifier {
   }
 
   /// Each case at the sizes of its inputs; without cases, at the corners of the bounds and at sizes between
-  /// them.
-  void verify_ranges(const Options& options, const Compilation& compilation, const Cases& cases,
+  /// them, and each schedule behind each other one.
+  void verify_ranges(const Options& options, const Program& program, const Cases& cases,
                      const std::string& runner, const std::string& folder) {
-    const Program& program = compilation.program;
     int number = 0;
-    const auto verify_at = [&](const std::vector<std::int64_t>& sizes, const TestCase* given) {
-      const ir::Graph graph = bound_graph(options, sizes);
-      const Running running{program, program.schedules.front(), sizes, Reference(graph), runner};
+    const auto verify_at = [&](const SizedRun& run, const TestCase* given, const Tensors& states) {
+      const ir::Graph graph = bound_graph(options, program, run.sizes);
+      const Running running{program, program.schedules[run.schedule], run.sizes, Reference(graph), runner};
       TestCase test = given ? *given : random_case(graph, number);
-      test.name += fmt::format(" ({})", sizes_text(program, sizes));
+      for (const auto& [name, tensor] : states) test.inputs[name] = tensor;
+      test.name += fmt::format(" ({})", sizes_text(program, run.sizes));
       terminal_.stage(5, 5, "run", test.name);
-      verify_case(running, test, fmt::format("{}/case_{}", folder, number++));
+      return verify_case(running, test, fmt::format("{}/case_{}", folder, number++));
     };
-    for (const TestCase& test : cases) {
-      verify_at(sizes_of_case(program, *compilation.sizes, test), &test);
-    }
+    for (const TestCase& test : cases) verify_at(run_of_case(program, test), &test, {});
     if (!cases.empty()) return;
-    for (const std::vector<std::int64_t>& sizes : sizes_to_try(program, options_.seed)) {
-      verify_at(sizes, nullptr);
+    for (const SizedRun& run : runs_to_try(program, options_.seed)) verify_at(run, nullptr, {});
+    for (const auto& [first, second] : continuations(program)) {
+      const Tensors left = verify_at(first, nullptr, {});
+      Tensors states;
+      for (const StateTensor& state : program.states) {
+        const auto found = left.find(state.output_name);
+        if (found != left.end()) states[state.input_name] = found->second;
+      }
+      if (!states.empty()) verify_at(second, nullptr, states);
     }
   }
 
@@ -231,7 +236,8 @@ class Verifier {
     return test;
   }
 
-  void verify_case(const Running& running, const TestCase& test, const std::string& folder) {
+  /// What the program made of it; nothing where it has no outputs.
+  Tensors verify_case(const Running& running, const TestCase& test, const std::string& folder) {
     const Program& program = running.program;
     const Schedule& schedule = running.schedule;
     const Reference& reference = running.reference;
@@ -264,12 +270,12 @@ class Verifier {
       if (!refusal.empty()) {
         ++refused_;
         terminal_.note(fmt::format("no outputs  {}: {}", test.name, refusal));
-        return;
+        return {};
       }
       failures_.push_back(
           fmt::format("{}: the program ended with {}: {}", test.name, result.status, result.output));
       show_error(failures_.back(), "");
-      return;
+      return {};
     }
     Tensors actual;
     const auto read = [&](const std::string& name, const std::string& file, ir::ElementType element) {
@@ -284,6 +290,7 @@ class Verifier {
       read(state.output_name, fmt::format("state_{}_{}.npy", i, state.c_name), state.type.element);
     }
     compare_case(reference, test, actual);
+    return actual;
   }
 
   /// Why the model itself has no outputs for these inputs, as where it takes a branch that contradicts

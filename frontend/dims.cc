@@ -438,35 +438,6 @@ class Resolver {
 
 }  // namespace
 
-ir::Sizes sizes_of(const std::vector<DimRange>& ranges) {
-  ir::Sizes sizes;
-  std::map<std::string, ir::Dim> by_name;
-  for (const DimRange& range : ranges) {
-    if (range.names.size() > 1) continue;
-    const std::string& name = range.names[0];
-    const std::int64_t unit = range.multiple;
-    const int symbol = sizes.add_symbol(
-        {name, {range.bounds.low / unit, range.bounds.high / unit}, range.typical / unit, unit});
-    if (!by_name.emplace(name, ir::Dim::symbol(symbol) * unit).second) {
-      throw ir::CompileError(ir::ExitCode::kUsage, fmt::format("--dim gives a range for '{}' twice", name));
-    }
-  }
-  for (const DimRange& range : ranges) {
-    if (range.names.size() == 1) continue;
-    ir::Dim sum = 0;
-    for (const std::string& name : range.names) {
-      const auto at = by_name.find(name);
-      if (at == by_name.end()) {
-        throw ir::CompileError(ir::ExitCode::kUsage, fmt::format("--dim {}: '{}' has no range of its own",
-                                                                 fmt::join(range.names, "+"), name));
-      }
-      sum += at->second;
-    }
-    sizes.add_fact(sum, range.bounds);
-  }
-  return sizes;
-}
-
 bool is_dim_identifier(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };

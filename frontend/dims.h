@@ -47,6 +47,7 @@ struct DimSum {
 struct DimChoices {
   std::string name;
   std::vector<std::int64_t> sizes;
+  std::size_t ranges_before = 0;  // on the command line
 };
 
 /// A dimension as the model or a binding declares it: a size, or open with a name that may be empty.
@@ -106,9 +107,9 @@ struct ResolvedInput {
 /// Whether dimensions of this name are one dimension: [A-Za-z_][A-Za-z0-9_]*, also several with dots between.
 bool is_dim_identifier(std::string_view name);
 
-/// What `ranges` say, as symbols in their order and facts. Throws CompileError (kUsage) where a sum has a
-/// name without a range of its own.
-ir::Sizes sizes_of(const std::vector<DimRange>& ranges);
+/// What ranges say, as symbols in their order and facts. Throws CompileError (kUsage) where a sum has a name
+/// without a size of its own, or is never within its bounds.
+ir::Sizes sizes_of(const InputBindings& bindings);
 
 /// The type of every input, in order; formulas over the symbols of the sizes in force. Everything that is
 /// wrong or still open goes to `diagnostics`: one error lists all open dimensions with the flags to type. The

@@ -251,8 +251,7 @@ ImportedModel import_proto(const onnx::ModelProto& model, const std::string& dig
                            ir::Diagnostics& diagnostics, std::shared_ptr<const FileBytes> file = nullptr) {
   // An equality that gives a size makes formulas of what had been found before it.
   std::shared_ptr<ir::Sizes> sizes;
-  if (!options.bindings.ranges.empty())
-    sizes = std::make_shared<ir::Sizes>(sizes_of(options.bindings.ranges));
+  if (!options.bindings.ranges.empty()) sizes = std::make_shared<ir::Sizes>(sizes_of(options.bindings));
   const ir::SizesScope scope(sizes.get());
   for (std::size_t solved = 0; sizes; solved = sizes->solved_count()) {
     ir::Diagnostics ignored;

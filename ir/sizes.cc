@@ -94,9 +94,9 @@ std::size_t Sizes::solved_count() const {
 }
 
 int Sizes::add_symbol(SizeSymbol symbol) {
+  const int number = static_cast<int>(symbols_.size());
+  solved_.push_back(symbol.bounds.low == symbol.bounds.high ? Dim(symbol.bounds.low) : Dim::symbol(number));
   symbols_.push_back(std::move(symbol));
-  const int number = static_cast<int>(symbols_.size()) - 1;
-  solved_.push_back(Dim::symbol(number));
   return number;
 }
 

@@ -43,6 +43,7 @@ struct SizeFact {
 
 class Sizes {
  public:
+  /// One whose bounds leave one number is that number.
   int add_symbol(SizeSymbol symbol);
   /// What is known of a form beyond its symbols' bounds: that the past and the new rows fit a cache.
   void add_fact(Dim form, Bounds bounds);

@@ -129,7 +129,7 @@ class Emitter {
   std::size_t sized_schedules() const { return data_["schedules"].size(); }
   /// Interface and schedule in one source: of a device, unless there are several schedules.
   bool has_one_source() const {
-    return program_.sizes.empty() || (target_.has_device_memory && program_.has_ranges);
+    return program_.sizes.empty() || (target_.has_device_memory && program_.schedules.size() == 1);
   }
 
   void add_schedules() {

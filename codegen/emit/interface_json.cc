@@ -74,6 +74,16 @@ bool is_of(Which which, const StatusNeeds& needs) {
   return true;
 }
 
+/// C++ of how many rows the state holds after a run of each schedule.
+Json rows_after(const Program& program, const HeldSize& held) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < program.schedules.size(); ++i) {
+    const ir::SizesScope scope(program.schedules[i].formulas.get());
+    out.push_back(size_text(program, held.after[i]));
+  }
+  return out;
+}
+
 /// C++ of what has to hold of a run's sizes beside what the state holds, the same in words, and the bounds of
 /// what can be held.
 void add_held_sizes(Json& out, const Program& program) {
@@ -87,9 +97,9 @@ void add_held_sizes(Json& out, const Program& program) {
                                     : fmt::format("held->{0} == 0 || sizes->{0} == held->{0}", name));
     out["goes_on_text"].push_back(counts ? fmt::format("{0} at most held.{0}", name)
                                          : fmt::format("{0} as held.{0}, unless that is 0", name));
-    out["held_bounds"].push_back(fmt::format("sizes->{0} >= 0 && sizes->{0} <= {1}", name,
-                                             counts ? ir::highest(held.after) : size.bounds.high));
-    if (counts) out["rows_after"].push_back({{"size", name}, {"rows", size_text(program, held.after)}});
+    out["held_bounds"].push_back(
+        fmt::format("sizes->{0} >= 0 && sizes->{0} <= {1}", name, counts ? held.highest : size.bounds.high));
+    if (counts) out["rows_after"].push_back({{"size", name}, {"rows", rows_after(program, held)}});
   }
   // In front of the states that the host sees.
   const auto fields = 8 * static_cast<std::int64_t>(program.sizes.size());

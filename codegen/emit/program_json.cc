@@ -162,30 +162,39 @@ void add_levels(Json& out, const TargetInfo& target, const EmitOptions& options,
   out["make_levels"] = out["level_sets"].empty() ? "" : "make ARCH=levels, ";  // within a list of examples
 }
 
-/// "32 to 960, a multiple of 32".
-std::string range_text(const Size& size) {
-  const std::string multiple = size.multiple > 1 ? fmt::format(", a multiple of {}", size.multiple) : "";
-  return fmt::format("{} to {}{}", size.bounds.low, size.bounds.high, multiple);
+/// "32 to 960, a multiple of 32"; "128".
+std::string range_text(const ir::Bounds& bounds, std::int64_t multiple) {
+  if (bounds.low == bounds.high) return std::to_string(bounds.low);
+  const std::string steps = multiple > 1 ? fmt::format(", a multiple of {}", multiple) : "";
+  return fmt::format("{} to {}{}", bounds.low, bounds.high, steps);
 }
+
+/// By the choice of a schedule.
+bool is_chosen(const ir::Bounds& bounds) { return bounds.low == bounds.high; }
 
 /// "batch_4_seq_128": how files and functions of a schedule tell themselves apart.
 std::string label_of(const Program& program, const Schedule& schedule) {
   std::string label;
   for (std::size_t i = 0; i < program.sizes.size(); ++i) {
     label += (i > 0 ? "_" : "") + program.sizes[i].c_name;
-    if (!program.has_ranges) label += fmt::format("_{}", schedule.sizes[i]);
+    if (is_chosen(schedule.bounds[i])) label += fmt::format("_{}", schedule.sizes[i]);
   }
   return label;
 }
 
-/// "batch = 4, seq = 128", by the names of the model.
-std::string choice_text(const Program& program, const Schedule& schedule) {
+/// "4", "1 to 512": of each size.
+std::vector<std::string> size_texts(const Program& program, const Schedule& schedule) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < program.sizes.size(); ++i)
+    texts.push_back(range_text(schedule.bounds[i], program.sizes[i].multiple));
+  return texts;
+}
+
+/// "batch = 4, seq = 1 to 128", by the names of the model.
+std::string choice_text(const Program& program, const std::vector<std::string>& texts) {
   std::string text;
-  for (std::size_t i = 0; i < program.sizes.size(); ++i) {
-    text +=
-        fmt::format("{}{} = {}", i > 0 ? ", " : "", program.sizes[i].name,
-                    program.has_ranges ? range_text(program.sizes[i]) : fmt::format("{}", schedule.sizes[i]));
-  }
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    text += fmt::format("{}{} = {}", i > 0 ? ", " : "", program.sizes[i].name, texts[i]);
   return text;
 }
 
@@ -198,33 +207,21 @@ std::string dim_flags(const Program& program, const Schedule& schedule) {
   return text;
 }
 
-Json schedule_json(const Program& program, const Schedule& schedule) {
-  Json out = Json::object();
-  out["label"] = label_of(program, schedule);
-  out["entry"] = program.sizes.empty() ? "run" : "run_" + label_of(program, schedule);
-  out["sizes"] = schedule.sizes;
-  out["sizes_text"] = fmt::format("{}", fmt::join(schedule.sizes, ", "));
-  out["text"] = choice_text(program, schedule);
-  out["dim_flags"] = dim_flags(program, schedule);
-  out["own_instance_bytes"] = instance_bytes(schedule, 0);  // CUDA
-  out["uploads_weights"] = &schedule == &program.schedules.front();
-  out["arena_of_sizes"] = schedule.arena_bytes;
-  add_schedule_tables(out, program, schedule);
-  add_schedule(out, program, schedule);
-  add_report(out, program, schedule);
-  return out;
-}
-
-/// C++ of all that has to hold of the sizes of a run.
-Json size_conditions(const Program& program) {
+/// C++ of all that has to hold of the sizes of a run of the schedule.
+Json size_conditions(const Program& program, const Schedule& schedule) {
   Json out = Json::array();
-  if (!program.has_ranges) return out;
-  for (const Size& size : program.sizes) {
-    const std::string field = "sizes->" + size.c_name;
-    out.push_back(fmt::format("{0} >= {1} && {0} <= {2}", field, size.bounds.low, size.bounds.high));
-    if (size.multiple > 1) out.push_back(fmt::format("{} % {} == 0", field, size.multiple));
+  for (std::size_t i = 0; i < program.sizes.size(); ++i) {
+    const ir::Bounds& bounds = schedule.bounds[i];
+    const std::string field = "sizes->" + program.sizes[i].c_name;
+    if (is_chosen(bounds)) {
+      out.push_back(fmt::format("{} == {}", field, bounds.low));
+      continue;
+    }
+    out.push_back(fmt::format("{0} >= {1} && {0} <= {2}", field, bounds.low, bounds.high));
+    const std::int64_t multiple = program.sizes[i].multiple;
+    if (multiple > 1) out.push_back(fmt::format("{} % {} == 0", field, multiple));
   }
-  for (const SizeCondition& condition : program.size_conditions) {
+  for (const SizeCondition& condition : schedule.conditions) {
     const std::string form = size_text(program, condition.form);
     if (condition.bounds.low == condition.bounds.high) {
       out.push_back(fmt::format("{} == {}", form, condition.bounds.low));
@@ -233,6 +230,41 @@ Json size_conditions(const Program& program) {
     out.push_back(fmt::format("{} >= {}", form, condition.bounds.low));
     out.push_back(fmt::format("{} <= {}", form, condition.bounds.high));
   }
+  return out;
+}
+
+/// C++ of whether sizes, which are those of one of several schedules, are this one's.
+std::string chooses_text(const Program& program, const Schedule& schedule) {
+  std::string text;
+  for (std::size_t i = 0; i < program.sizes.size(); ++i) {
+    if (!is_chosen(schedule.bounds[i])) continue;
+    text += fmt::format("{}sizes.{} == {}", text.empty() ? "" : " && ", program.sizes[i].c_name,
+                        schedule.bounds[i].low);
+  }
+  return text;
+}
+
+Json schedule_json(const Program& program, const Schedule& schedule, std::size_t index) {
+  const ir::SizesScope scope(schedule.formulas.get());
+  Json out = Json::object();
+  out["schedule_index"] = index;
+  out["label"] = label_of(program, schedule);
+  out["entry"] = program.sizes.empty() ? "run" : "run_" + label_of(program, schedule);
+  out["sizes"] = schedule.sizes;
+  out["sizes_text"] = fmt::format("{}", fmt::join(schedule.sizes, ", "));
+  const std::vector<std::string> texts = size_texts(program, schedule);
+  out["size_texts"] = texts;
+  out["text"] = choice_text(program, texts);
+  out["chooses"] = chooses_text(program, schedule);
+  out["size_conditions"] = size_conditions(program, schedule);
+  out["dim_flags"] = dim_flags(program, schedule);
+  out["own_instance_bytes"] =
+      instance_bytes(schedule, program.has_ranges ? program.sizes.size() : 0);  // CUDA
+  out["uploads_weights"] = index == 0;
+  out["arena_of_sizes"] = schedule.arena_bytes;
+  add_schedule_tables(out, program, schedule);
+  add_schedule(out, program, schedule);
+  add_report(out, program, schedule);
   return out;
 }
 
@@ -245,7 +277,10 @@ void move_members(Json& into, Json from) {
 void add_schedules(Json& out, const Program& program) {
   out["has_sizes"] = !program.sizes.empty();
   out["has_ranges"] = program.has_ranges;
-  out["has_choices"] = !program.sizes.empty() && !program.has_ranges;
+  out["has_choices"] = program.schedules.size() > 1;
+  out["schedule_count"] = program.schedules.size();
+  out["sizes_of_runs"] = program.has_ranges ? program.name + "_sizes" : "NoSizes";  // CUDA, a type
+  out["of_runs"] = program.schedules.size() > 1 ? "kRuns." : "Run::";  // CUDA: whose functions run them
   // Within the lists of parameters and arguments of runs.
   out["sizes_parameter"] =
       program.has_ranges ? fmt::format("const {}_sizes* sizes,\n    ", program.name) : std::string();
@@ -256,26 +291,26 @@ void add_schedules(Json& out, const Program& program) {
   out["run_name"] = program.sizes.empty() ? "run" : "schedules";
   out["run_type"] = program.sizes.empty() ? "Run" : "Run* const";
   out["run_declaration"] = program.sizes.empty() ? "Run run;" : "extern Run* const schedules[];";
-  out["size_conditions"] = size_conditions(program);
   out["size_names"] = Json::array();
   for (std::size_t i = 0; i < program.sizes.size(); ++i) {
     std::set<std::int64_t> choices;
-    for (const Schedule& schedule : program.schedules) choices.insert(schedule.sizes[i]);
+    for (const Schedule& schedule : program.schedules) choices.insert(schedule.bounds[i].low);
+    const bool is_range = !is_chosen(program.schedules.front().bounds[i]);
     out["size_names"].push_back(
         {{"index", i},
          {"name", program.sizes[i].name},
          {"c_name", program.sizes[i].c_name},
-         {"choices",
-          program.has_ranges ? range_text(program.sizes[i]) : fmt::format("{}", fmt::join(choices, ", "))}});
+         {"choices", is_range ? range_text(program.sizes[i].bounds, program.sizes[i].multiple)
+                              : fmt::format("{}", fmt::join(choices, ", "))}});
   }
   out["schedules"] = Json::array();
   if (program.sizes.empty()) {
-    move_members(out, schedule_json(program, program.schedules.back()));
+    move_members(out, schedule_json(program, program.schedules.back(), 0));
     return;
   }
   Json schedules = Json::array();
-  for (const Schedule& schedule : program.schedules) {
-    schedules.push_back(schedule_json(program, schedule));
+  for (std::size_t i = 0; i < program.schedules.size(); ++i) {
+    schedules.push_back(schedule_json(program, program.schedules[i], i));
     schedules.back()["reports"] = Json::array({schedules.back()["report"]});
   }
   out.update(schedules.back());
@@ -312,10 +347,12 @@ const char* weights_mode_name(WeightsMode mode) {
 
 std::int64_t instance_bytes(const Program& program) {
   if (!info_of(program.target).has_device_memory) return kInstanceBytes;
-  if (program.sizes.empty() || program.has_ranges)
-    return instance_bytes(program.schedules.back(), program.sizes.size());
-  std::int64_t bytes = kInstanceBytes;  // which of them ran last
-  for (const Schedule& schedule : program.schedules) bytes += instance_bytes(schedule, 0);
+  const std::size_t sizes = program.has_ranges ? program.sizes.size() : 0;
+  if (program.schedules.size() == 1) return instance_bytes(program.schedules[0], sizes);
+  // Which of them ran last, and of what sizes the state is.
+  const std::int64_t head = 8 * (1 + static_cast<std::int64_t>(sizes));
+  std::int64_t bytes = (head + kInstanceBytes - 1) / kInstanceBytes * kInstanceBytes;
+  for (const Schedule& schedule : program.schedules) bytes += instance_bytes(schedule, sizes);
   return bytes;
 }
 
@@ -353,6 +390,7 @@ std::string cmake_architectures(const std::vector<std::string>& architectures) {
 }
 
 Json program_json(const Program& program, const EmitOptions& options) {
+  const ir::SizesScope scope(program.schedules.back().formulas.get());  // shapes at most
   Json out = Json::object();
   out["name"] = program.name;
   out["upper"] = upper(program.name);

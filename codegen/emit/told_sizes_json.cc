@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
+
 #include "codegen/emit/size_text.h"
 #include "ir/solve_sizes.h"
 
@@ -12,49 +14,77 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-ir::SolvedSymbols solve_sizes(const Program& program) {
-  std::vector<ir::Dim> counts;
-  for (const Port& input : program.schedules.back().inputs) counts.push_back(input.type.count());
-  return ir::solve_symbols(counts, static_cast<int>(program.sizes.size()));
-}
-
 /// C++ of a size that is told: outside its bounds it has no value, lest products of it overflow.
 Json told_json(const Size& size) {
   return {{"c_name", size.c_name}, {"low", size.bounds.low}, {"high", size.bounds.high}};
 }
 
-Json found_json(const Program& program, const ir::SolvedSymbol& solved) {
-  const Size& size = program.sizes[static_cast<std::size_t>(solved.symbol)];
-  const std::string input = program.schedules.back().inputs[solved.form].c_name;
-  const std::string times =
-      fmt::format("times_in(inputs.{}.count, {}, {}, {})", input, size_text(program, solved.factor, "sizes."),
-                  size_text(program, solved.rest, "sizes."), size.bounds.high / size.multiple);
-  return {{"c_name", size.c_name},
-          {"text", size.multiple > 1 ? fmt::format("{} * {}", size.multiple, times) : times}};
-}
+/// C++ of what the inputs tell in a run of one schedule.
+class SizesOfSchedule {
+ public:
+  SizesOfSchedule(const Program& program, const Schedule& schedule) : program_(program), schedule_(schedule) {
+    const ir::SizesScope scope(schedule.formulas.get());
+    std::vector<ir::Dim> counts;
+    for (const Port& input : schedule.inputs) counts.push_back(input.type.count());
+    const auto symbols = ir::solve_symbols(counts, static_cast<int>(program.sizes.size()));
+    for (const int symbol : symbols.open) {
+      const auto at = static_cast<std::size_t>(symbol);
+      const ir::Bounds& bounds = schedule.bounds[at];
+      if (bounds.low < bounds.high) {
+        told.insert(at);
+      } else {
+        found.push_back({{"c_name", program.sizes[at].c_name}, {"text", std::to_string(bounds.low)}});
+      }
+    }
+    for (const ir::SolvedSymbol& solved : symbols.solved) found.push_back(found_json(solved));
+    counts_elements = !symbols.solved.empty();
+  }
+
+  std::set<std::size_t> told;
+  Json found = Json::array();
+  bool counts_elements = false;
+
+ private:
+  Json found_json(const ir::SolvedSymbol& solved) const {
+    const auto at = static_cast<std::size_t>(solved.symbol);
+    const Size& size = program_.sizes[at];
+    const std::string times =
+        fmt::format("times_in(inputs.{}.count, {}, {}, {})", schedule_.inputs[solved.form].c_name,
+                    size_text(program_, solved.factor, "sizes."), size_text(program_, solved.rest, "sizes."),
+                    schedule_.bounds[at].high / size.multiple);
+    return {{"c_name", size.c_name},
+            {"text", size.multiple > 1 ? fmt::format("{} * {}", size.multiple, times) : times}};
+  }
+
+  const Program& program_;
+  const Schedule& schedule_;
+};
 
 }  // namespace
 
 void add_told_sizes(Json& out, const Program& program) {
-  const std::vector<std::int64_t>& largest = program.schedules.back().sizes;
+  std::set<std::size_t> open;  // in some schedule
   Json told = Json::array(), found = Json::array();
+  bool counts_elements = false;
+  for (const Schedule& schedule : program.schedules) {
+    if (!program.has_ranges) continue;
+    SizesOfSchedule sizes(program, schedule);
+    open.insert(sizes.told.begin(), sizes.told.end());
+    found.push_back(std::move(sizes.found));
+    counts_elements |= sizes.counts_elements;
+  }
   std::vector<std::int64_t> example;  // of the sizes that are told
-  if (program.has_ranges) {
-    const ir::SolvedSymbols symbols = solve_sizes(program);
-    for (const int symbol : symbols.open) {
-      told.push_back(told_json(program.sizes[static_cast<std::size_t>(symbol)]));
-      example.push_back(largest[static_cast<std::size_t>(symbol)]);
-    }
-    for (const ir::SolvedSymbol& solved : symbols.solved) found.push_back(found_json(program, solved));
+  for (const std::size_t size : open) {
+    told.push_back(told_json(program.sizes[size]));
+    example.push_back(program.schedules.back().sizes[size]);
   }
   const std::vector<Port>& inputs = program.schedules.back().inputs;
-  const bool has_choices = !program.sizes.empty() && !program.has_ranges;
-  const bool finds_sizes = has_choices ? !inputs.empty() : !found.empty();
+  const bool finds_sizes = program.schedules.size() > 1 ? !inputs.empty() : counts_elements;
   const bool is_told = finds_sizes && !told.empty();
   out["finds_sizes"] = finds_sizes;
   out["is_told_sizes"] = is_told;
   out["no_sizes"] = fmt::format("{}", fmt::join(std::vector<int>(program.sizes.size(), -1), ", "));
-  out["has_found_sizes"] = !found.empty();
+  out["has_found_sizes"] = counts_elements;
   out["told_sizes"] = std::move(told);
   out["found_sizes"] = std::move(found);
   // Within lists of parameters and arguments.

@@ -15,10 +15,12 @@ namespace {
 constexpr std::int64_t kSmallAlignment = 16;
 
 /// The best of the alternatives that the options leave.
-std::unique_ptr<ScheduleBuilder> planned_schedule(const ir::Graph& graph, const LoweringOptions& options) {
+std::unique_ptr<ScheduleBuilder> planned_schedule(const SizedGraph& sized,
+                                                  const std::vector<StateTensor>& states,
+                                                  const LoweringOptions& options) {
   KernelOptions kernels = options.kernels;
   const auto planned = [&](const ScheduleOptions& schedule) {
-    auto builder = std::make_unique<ScheduleBuilder>(graph, options, schedule);
+    auto builder = std::make_unique<ScheduleBuilder>(sized, states, options, schedule);
     builder->plan();
     return builder;
   };
@@ -40,20 +42,31 @@ std::unique_ptr<ScheduleBuilder> planned_schedule(const ir::Graph& graph, const 
   return best;
 }
 
-/// What a run leaves for the next one, whatever the sizes of both.
-std::vector<StateTensor> states_of(const std::vector<std::unique_ptr<ScheduleBuilder>>& builders) {
-  const std::vector<StateTensor>& states = builders.front()->states();
-  for (const auto& builder : builders) {
-    for (std::size_t i = 0; i < states.size(); ++i) {
-      const ir::TensorType& type = builder->states()[i].type;
-      if (type == states[i].type) continue;
-      throw ir::CompileError(
-          ir::ExitCode::kModel,
-          fmt::format("the state '{}' would be {} in one run and {} in another",
-                      ir::printable(states[i].input_name), to_string(states[i].type), to_string(type)));
-    }
+/// What a run of each graph leaves for the next one, whatever the sizes of both: with room for all.
+std::vector<std::vector<StateTensor>> states_of(const std::vector<SizedGraph>& graphs,
+                                                const LoweringOptions& options) {
+  std::vector<std::vector<StateTensor>> out;
+  for (const SizedGraph& sized : graphs) {
+    const ir::SizesScope scope(sized.formulas.get());
+    out.push_back(state_tensors(*sized.graph, options.states));
   }
-  return states;
+  const ir::SizesScope scope(graphs.front().formulas.get());
+  for (std::size_t i = 0; i < out.front().size(); ++i) {
+    StateTensor& first = out.front()[i];
+    for (const std::vector<StateTensor>& states : out) {
+      const StateTensor& other = states[i];
+      if (other.type != first.type || other.growing_axis != first.growing_axis) {
+        throw ir::CompileError(
+            ir::ExitCode::kModel,
+            fmt::format("the state '{}' would be {} in one run and {} in another",
+                        ir::printable(first.input_name), to_string(first.type), to_string(other.type)));
+      }
+      for (std::size_t axis = 0; axis < first.room.size(); ++axis)
+        first.room[axis] = std::max(first.room[axis], other.room[axis]);
+    }
+    for (std::vector<StateTensor>& states : out) states[i].room = first.room;
+  }
+  return out;
 }
 
 }  // namespace
@@ -62,7 +75,7 @@ std::int64_t buffer_alignment(const LoweringOptions& options) {
   return options.optimize_for_size ? kSmallAlignment : kBlockUnit;
 }
 
-Program lower_graphs(const std::vector<const ir::Graph*>& graphs, const LoweringOptions& options) {
+Program lower_graphs(const std::vector<SizedGraph>& graphs, const LoweringOptions& options) {
   Program program;
   program.target = options.kernels.machine.target;
   program.name = options.name;
@@ -71,15 +84,17 @@ Program lower_graphs(const std::vector<const ir::Graph*>& graphs, const Lowering
   std::vector<std::unique_ptr<ScheduleBuilder>> builders;
   std::vector<std::vector<int>> entries;  // of each schedule's weights, in the joint ones
   WeightBlob weights;
-  for (const ir::Graph* graph : graphs) {
-    builders.push_back(planned_schedule(*graph, options));
+  const std::vector<std::vector<StateTensor>> states = states_of(graphs, options);
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    const ir::SizesScope scope(graphs[i].formulas.get());
+    builders.push_back(planned_schedule(graphs[i], states[i], options));
     entries.push_back(weights.take(builders.back()->take_weights()));
   }
-  program.states = states_of(builders);
-  program.held_sizes = held_sizes(program.states);
+  program.states = states.front();
+  program.held_sizes = held_sizes(graphs, states);
   // Of a device, where the host does not look, the instance holds them.
   if (!program.held_sizes.empty() && !info_of(program.target).has_device_memory) {
-    program.state_bytes = header_bytes(ir::SizesScope::in_force()->symbols().size());
+    program.state_bytes = header_bytes(graphs.front().formulas->symbols().size());
   }
   for (StateTensor& state : program.states) {
     state.offset = program.state_bytes;
@@ -92,6 +107,7 @@ Program lower_graphs(const std::vector<const ir::Graph*>& graphs, const Lowering
   for (std::size_t i = 0; i < builders.size(); ++i) {
     std::vector<std::size_t> places;
     for (const int entry : entries[i]) places.push_back(weights.place_of(entry));
+    const ir::SizesScope scope(graphs[i].formulas.get());
     program.schedules.push_back(builders[i]->finish(program, kernels, std::move(places)));
     builders[i].reset();
   }
@@ -100,7 +116,7 @@ Program lower_graphs(const std::vector<const ir::Graph*>& graphs, const Lowering
 }
 
 Program lower_graph(const ir::Graph& graph, const LoweringOptions& options) {
-  return lower_graphs({&graph}, options);
+  return lower_graphs({{&graph, nullptr}}, options);
 }
 
 }  // namespace gcompile

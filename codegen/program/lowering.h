@@ -2,12 +2,14 @@
 // Graphs of forms -> Program: schedules, storage, kernels, weights, memory plans. Every node must carry a
 // form.
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "codegen/kernels/kernel_options.h"
 #include "codegen/program/program.h"
 #include "ir/graph.h"
+#include "ir/sizes.h"
 
 namespace gcompile {
 
@@ -25,9 +27,15 @@ struct LoweringOptions {
 /// Of buffers within the arena, in bytes.
 std::int64_t buffer_alignment(const LoweringOptions& options);
 
+/// A model at one choice of its sizes.
+struct SizedGraph {
+  const ir::Graph* graph;
+  std::shared_ptr<ir::Sizes> formulas;  // null where every size is a number
+};
+
 /// One schedule for each graph, which are one model at several sizes: kernels of the same text and weights of
 /// the same bytes are there once. Throws ir::CompileError that lists every node without a kernel.
-Program lower_graphs(const std::vector<const ir::Graph*>& graphs, const LoweringOptions& options);
+Program lower_graphs(const std::vector<SizedGraph>& graphs, const LoweringOptions& options);
 Program lower_graph(const ir::Graph& graph, const LoweringOptions& options);
 
 }  // namespace gcompile

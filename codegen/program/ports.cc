@@ -6,7 +6,6 @@
 
 #include "codegen/loops/c_types.h"
 #include "codegen/program/names.h"
-#include "codegen/program/state_tensors.h"
 
 namespace gcompile {
 namespace {
@@ -16,8 +15,8 @@ class PortMaker {
   PortMaker(const ir::Graph& graph, const TargetInfo& target, std::vector<StorageBuffer>& buffers)
       : graph_(graph), target_(target), buffers_(buffers) {}
 
-  GraphPorts run(const std::vector<std::pair<std::string, std::string>>& states) {
-    out_.states = state_tensors(graph_, states);
+  GraphPorts run(const std::vector<StateTensor>& states) {
+    out_.states = states;
     for (const ir::ValueId id : graph_.inputs()) add_input(graph_.value(id));
     for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
       add_output(graph_.value(graph_.outputs()[i]).type, graph_.output_names()[i]);
@@ -109,7 +108,7 @@ class PortMaker {
 
 }  // namespace
 
-GraphPorts make_ports(const ir::Graph& graph, const std::vector<std::pair<std::string, std::string>>& states,
+GraphPorts make_ports(const ir::Graph& graph, const std::vector<StateTensor>& states,
                       const TargetInfo& target, std::vector<StorageBuffer>& buffers) {
   return PortMaker(graph, target, buffers).run(states);
 }

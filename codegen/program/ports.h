@@ -1,8 +1,6 @@
 #pragma once
 // The inputs, outputs and states of a program: how the C API shows them, and where they live during a run.
 
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "codegen/memory/storage.h"
@@ -20,9 +18,8 @@ struct GraphPorts {
   std::vector<Storage> host_homes;  // where the host finds the graph's inputs; invalid: on the device only
 };
 
-/// Adds the buffers of all inputs and outputs. `states`: model names of inputs and the outputs that feed
-/// them. Throws CompileError (kUsage) where the model has no such pair of one type.
-GraphPorts make_ports(const ir::Graph& graph, const std::vector<std::pair<std::string, std::string>>& states,
+/// Adds the buffers of all inputs and outputs.
+GraphPorts make_ports(const ir::Graph& graph, const std::vector<StateTensor>& states,
                       const TargetInfo& target, std::vector<StorageBuffer>& buffers);
 
 /// An error for every input and output in whose elements nothing computes: only constants may have them.

@@ -3,6 +3,7 @@
 // All decisions are made here; templates only loop, name and include (DESIGN, rule 1).
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "codegen/schedule/strips.h"
 #include "codegen/target.h"
 #include "ir/diagnostics.h"
+#include "ir/sizes.h"
 #include "ir/tensor.h"
 
 namespace gcompile {
@@ -49,9 +51,10 @@ struct StateTensor {
 /// A size that the state remembers, at its front: of how many rows it holds, or what it was at the run that
 /// began it.
 struct HeldSize {
-  std::size_t size = 0;  // of Program::sizes
-  ir::Dim after;         // a run
-  bool counts_rows() const { return after != ir::Dim::symbol(static_cast<int>(size)); }
+  std::size_t size = 0;        // of Program::sizes
+  std::vector<ir::Dim> after;  // a run, of each schedule
+  std::int64_t highest = 0;    // after any of them
+  bool counts_rows() const { return after[0] != ir::Dim::symbol(static_cast<int>(size)); }
 };
 
 /// Where a kernel argument points to.
@@ -192,8 +195,7 @@ struct Statistics {
 struct Size {
   std::string name;    // in the model; reaches text only through escape filters
   std::string c_name;  // unique [a-z0-9_] identifier
-  // With bounds: of a single schedule.
-  ir::Bounds bounds = {};
+  ir::Bounds bounds;   // of all schedules
   std::int64_t multiple = 1;
 };
 
@@ -205,7 +207,10 @@ struct SizeCondition {
 
 /// A run of the model at one choice of its sizes: calls in order, and where everything lies meanwhile.
 struct Schedule {
-  std::vector<std::int64_t> sizes;  // one for each of Program::sizes
+  std::vector<ir::Bounds> bounds;       // of each of Program::sizes; of one number where it is chosen
+  std::shared_ptr<ir::Sizes> formulas;  // whose symbols are Program::sizes; null where each is a number
+  std::vector<SizeCondition> conditions;
+  std::vector<std::int64_t> sizes;  // the largest
   std::vector<Port> inputs, outputs;
   std::vector<Offset> arena_offsets;
   std::int64_t graph_steps = 0;       // CUDA: launches and copies of one run, at most
@@ -233,8 +238,7 @@ struct Program {
   std::string model_sha256, producer, opset;  // provenance; escaped when rendered
   std::string options;                        // command line options that shape the output, canonical order
   std::vector<Size> sizes;                    // empty: all are fixed
-  bool has_ranges = false;                    // they have bounds, and formulas of them are in the schedule
-  std::vector<SizeCondition> size_conditions;
+  bool has_ranges = false;                    // some have bounds, and formulas of them are in the schedules
   std::vector<Schedule> schedules;  // one for each choice, the largest last; they have the same ports
   std::vector<StateTensor> states;
   std::vector<HeldSize> held_sizes;  // by size

@@ -171,7 +171,7 @@ void ScheduleBuilder::plan() {
   ir::Diagnostics diagnostics;
   check_port_elements(graph_, diagnostics);
   diagnostics.throw_if_errors();
-  ports_ = make_ports(graph_, options_.states, target_, buffers_);
+  ports_ = make_ports(graph_, states_, target_, buffers_);
   Scheduler scheduler(buffers_, weights_, diagnostics, schedule_options_);
   steps_ = scheduler.run(graph_, ports_.input_homes, ports_.output_homes, ports_.host_homes);
   schedule_.host_bytes = scheduler.host_bytes();

@@ -14,11 +14,15 @@ namespace gcompile {
 
 class ScheduleBuilder {
  public:
-  ScheduleBuilder(const ir::Graph& graph, const LoweringOptions& options, ScheduleOptions schedule)
-      : graph_(graph),
+  ScheduleBuilder(const SizedGraph& sized, const std::vector<StateTensor>& states,
+                  const LoweringOptions& options, ScheduleOptions schedule)
+      : graph_(*sized.graph),
+        states_(states),
         options_(options),
         schedule_options_(schedule),
-        target_(info_of(options.kernels.machine.target)) {}
+        target_(info_of(options.kernels.machine.target)) {
+    schedule_.formulas = sized.formulas;
+  }
 
   /// Kernels, order and memory; what an alternative is judged by.
   void plan();
@@ -26,7 +30,6 @@ class ScheduleBuilder {
   /// 0: the weights are within their budget. Else the price of a byte that brings them there.
   double weight_price() const;
 
-  const std::vector<StateTensor>& states() const { return ports_.states; }
   /// What the kernels have asked for; once.
   WeightBlob take_weights() { return std::move(weights_); }
   /// The steps get their addresses, and their kernels join `kernels` and `program`; once. `places`: of the
@@ -40,6 +43,7 @@ class ScheduleBuilder {
   void add_zeroed_words();
 
   const ir::Graph& graph_;
+  const std::vector<StateTensor>& states_;
   const LoweringOptions& options_;
   ScheduleOptions schedule_options_;
   const TargetInfo& target_;

@@ -60,6 +60,33 @@ ir::Shape room_of(const ir::TensorType& before, const ir::TensorType& after) {
   return room;
 }
 
+/// Of each size that the shapes of the states mention: what it is after a run.
+std::map<int, ir::Dim> sizes_after(const std::vector<StateTensor>& states, const ir::Sizes& formulas) {
+  std::map<int, ir::Dim> after;
+  const auto add = [&](const StateTensor& state, int symbol, ir::Dim size) {
+    const ir::Dim other = after.try_emplace(symbol, size).first->second;
+    if (other == size) return;
+    usage_error(fmt::format("--state {}={}: '{}' is {} after a run, and {} for another state",
+                            ir::printable(state.input_name), ir::printable(state.output_name),
+                            to_string(ir::Dim::symbol(symbol)), to_string(size), to_string(other)),
+                "states that grow together append as many rows as each other");
+  };
+  const int symbols = static_cast<int>(formulas.symbols().size());
+  for (const StateTensor& state : states) {
+    for (std::size_t i = 0; i < state.type.shape.size(); ++i) {
+      const ir::Dim size = state.type.shape[i];
+      if (static_cast<int>(i) == state.growing_axis) {
+        add(state, *size.as_symbol(), state.rows_after);
+        continue;
+      }
+      for (int symbol = 0; symbol < symbols; ++symbol) {
+        if (size.mentions(symbol)) add(state, symbol, ir::Dim::symbol(symbol));
+      }
+    }
+  }
+  return after;
+}
+
 }  // namespace
 
 std::vector<StateTensor> state_tensors(const ir::Graph& graph,
@@ -111,32 +138,21 @@ std::vector<StateTensor> state_tensors(const ir::Graph& graph,
   return states;
 }
 
-std::vector<HeldSize> held_sizes(const std::vector<StateTensor>& states) {
-  std::map<int, ir::Dim> after;
-  const auto add = [&](const StateTensor& state, int symbol, ir::Dim size) {
-    const ir::Dim other = after.try_emplace(symbol, size).first->second;
-    if (other == size) return;
-    usage_error(fmt::format("--state {}={}: '{}' is {} after a run, and {} for another state",
-                            ir::printable(state.input_name), ir::printable(state.output_name),
-                            to_string(ir::Dim::symbol(symbol)), to_string(size), to_string(other)),
-                "states that grow together append as many rows as each other");
-  };
-  const std::size_t symbols = ir::SizesScope::in_force() ? ir::SizesScope::in_force()->symbols().size() : 0;
-  for (const StateTensor& state : states) {
-    for (std::size_t i = 0; i < state.type.shape.size(); ++i) {
-      const ir::Dim size = state.type.shape[i];
-      if (static_cast<int>(i) == state.growing_axis) {
-        add(state, *size.as_symbol(), state.rows_after);
-        continue;
-      }
-      for (int symbol = 0; symbol < static_cast<int>(symbols); ++symbol) {
-        if (size.mentions(symbol)) add(state, symbol, ir::Dim::symbol(symbol));
-      }
+std::vector<HeldSize> held_sizes(const std::vector<SizedGraph>& graphs,
+                                 const std::vector<std::vector<StateTensor>>& states_of_graphs) {
+  std::map<int, HeldSize> held;
+  for (std::size_t i = 0; i < graphs.size() && graphs[i].formulas; ++i) {
+    const ir::SizesScope scope(graphs[i].formulas.get());
+    for (const auto& [symbol, after] : sizes_after(states_of_graphs[i], *graphs[i].formulas)) {
+      HeldSize& size = held[symbol];
+      size.size = static_cast<std::size_t>(symbol);
+      size.after.push_back(after);
+      size.highest = std::max(size.highest, ir::highest(after));
     }
   }
-  std::vector<HeldSize> held;
-  for (const auto& [symbol, size] : after) held.push_back({static_cast<std::size_t>(symbol), size});
-  return held;
+  std::vector<HeldSize> out;
+  for (auto& [symbol, size] : held) out.push_back(std::move(size));
+  return out;
 }
 
 }  // namespace gcompile

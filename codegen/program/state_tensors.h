@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/program/program.h"
+#include "codegen/program/lowering.h"
 #include "ir/graph.h"
 
 namespace gcompile {
@@ -22,9 +22,10 @@ constexpr std::int64_t whole_units(std::int64_t bytes) {
 std::vector<StateTensor> state_tensors(const ir::Graph& graph,
                                        const std::vector<std::pair<std::string, std::string>>& pairs);
 
-/// The sizes that the shapes of states mention. Throws CompileError (kUsage) where one state appends rows by
-/// a size that another wants unchanged.
-std::vector<HeldSize> held_sizes(const std::vector<StateTensor>& states);
+/// The sizes that the shapes of states mention, which are alike in all graphs. Throws CompileError (kUsage)
+/// where one state appends rows by a size that another wants unchanged.
+std::vector<HeldSize> held_sizes(const std::vector<SizedGraph>& graphs,
+                                 const std::vector<std::vector<StateTensor>>& states_of_graphs);
 
 /// Bytes in front of states that remember sizes: all `sizes` of a program.
 constexpr std::int64_t header_bytes(std::size_t sizes) {

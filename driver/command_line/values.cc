@@ -61,6 +61,7 @@ void add_dim(Options& options, const std::string& text) {
   if (choices.sizes.size() == 1) {
     options.import.bindings.dims.push_back({std::move(choices.name), choices.sizes.front()});
   } else {
+    choices.ranges_before = options.import.bindings.ranges.size();
     options.choices.push_back(std::move(choices));
   }
 }

@@ -4,7 +4,9 @@
     growing_state.py --gcompile GCOMPILE [CASE...]
 """
 
+import array
 import pathlib
+import re
 import subprocess
 
 import decoder_models
@@ -39,6 +41,70 @@ def case_gpt2(world):
 
 def case_llama(world):
     decoder(world, "llama", decoder_models.llama())
+
+
+def logits(world, project, name, *steps):
+    file = world.path(f"{name}.logits")
+    world.run([world.path(f"{project}_caller"), file, *map(str, steps)])
+    values = array.array("f")
+    values.frombytes(file.read_bytes())
+    return values
+
+
+def packed(project):
+    """Weights by name, each as often as it is stored."""
+    schedule = next((project / "src").glob("net_sequence*past.cpp")).read_text()
+    return sorted(re.findall(r"// (\w+) \S+ packed for", schedule))
+
+
+def choices(world, name, model):
+    """Prompts by pieces of 128 rows and single rows, by schedules of their own over one state: what a project with bounds gives."""
+    shared = ["--dim", "batch=1", "--dim", "past=0..191", "--dim", "joined=past+sequence", "--dim", "past+sequence=1..192",
+              *model.states(), "--selftest"]
+    manifests = {}
+    for project, rows in ((f"{name}_bounds", "1..192"), (f"{name}_choices", "1,128")):
+        out = compiled(world, project, model, "--dim", f"sequence={rows}", *shared)
+        built(world, out, "net_run", "net_bench", "net_selftest")
+        world.run(["make", "-s", "-C", out, "ARCH=native", f"BUILD={out / 'build'}", "test"])
+        world.run(["g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{out}/include", HERE / "choices_of_rows.cpp",
+                   out / "build" / "libnet.a", "-o", world.path(f"{project}_caller")])
+        manifests[project] = manifest(out, "net")
+    several, bounds = manifests[f"{name}_choices"], manifests[f"{name}_bounds"]
+    equal([schedule["sizes"] for schedule in several["schedules"]], [[1, 0], [128, 0]], "sizes of the schedules")
+    equal(several["state_bytes"], bounds["state_bytes"], "bytes of the state")
+    equal(packed(out), packed(world.path(f"{name}_bounds")), "weights that products read")
+    equal(several["arena_bytes"], max(schedule["arena_bytes"] for schedule in several["schedules"]), "bytes of the arena")
+    world.run([out / "build" / "net_bench", "--repeat", "2", "--layers", "--dim", "sequence=1", "--dim", "past=30"])
+    for prompt, steps in ((7, [1] * 192), (130, [128] + [1] * 64), (9, [1] * 9 + [128] + [1] * 55)):
+        expected = logits(world, f"{name}_bounds", "bounds", prompt, *[1] * (192 - prompt))
+        found = logits(world, f"{name}_choices", "choices", *steps)
+        equal(len(found), len(expected), "logits")
+        worst = max(abs(a - b) for a, b in zip(found, expected))
+        check(worst < 2e-5, f"{name}, steps of {steps[:12]}...: logits differ by {worst}")
+
+
+def case_choices_gpt2(world):
+    choices(world, "gpt2", decoder_models.gpt2())
+
+
+def case_choices_grouped(world):
+    choices(world, "grouped", decoder_models.llama(grouped_operator=True))
+
+
+def case_choices_verified(world):
+    """On both targets: each choice at corners of its bounds, and each behind the other. Rooms of a state are for the largest choice."""
+    model = decoder_models.gpt2()
+    path = world.path("gpt2.onnxtxt")
+    path.write_text(model.text())
+    sizes = ["--dim", "batch=1..2", "--dim", "sequence=1,8", "--dim", "past=0..9", "--dim", "joined=past+sequence", *model.states()]
+    for target in (["--target", "cpp"], ["--target", "cuda", "--emulate"]):
+        shown = world.run([world.gcompile, "verify", path, *sizes, *target])
+        contains(shown.stdout + shown.stderr, "(batch=2, sequence=8, past=0)", "(batch=2, sequence=1, past=8)",
+                 "(batch=2, sequence=8, past=1)", "are right")
+        done = subprocess.run([world.gcompile, path, "-o", world.path("never"), *sizes, "--dim", "past+sequence=1..7", *target[:2]],
+                              capture_output=True, text=True, check=False)
+        equal(done.returncode, 2, f"exit code: {done.stderr}")
+        contains(done.stderr, "--dim past+sequence: the sum is 8 to 17, never 1 to 7")
 
 
 def merged(world, name, model):

@@ -254,14 +254,14 @@ def case_refused(world):
     path = world.folder / "refused.onnxtxt"
     path.write_text(model.text())
     for options, text in ((["--dim", "a=1..4", "--dim", "b=1..4"], "broadcast in another way"),
-                          (["--dim", "a=1..4", "--dim", "b=1,2"], "either for all"),
+                          (["--dim", "a=1..4", "--dim", "a=2,3", "--dim", "b=1"], "--dim gives sizes for 'a' twice"),
                           (["--dim", "a=1..4", "--dim", "b=a+d"], "nothing gives 'd' a size"),
                           (["--dim", "a=1..4", "--dim", "b=1", "--dim", "bb=a+1"], "--dim bb: no input has a dimension of that name"),
                           (["--dim", "a=1..4", "--dim", "b=a+1", "--dim", "b=a+2"], "--dim is given twice for 'b'"),
                           (["--dim", "a=4..1", "--dim", "b=1"], "not of the form"),
                           (["--dim", "a=5..7:4", "--dim", "b=1"], "multiple"),
                           (["--dim", "a=1..4@9", "--dim", "b=1"], "typical"),
-                          (["--dim", "a=1..4", "--dim", "a+q=1..4", "--dim", "b=1"], "no range of its own"),
+                          (["--dim", "a=1..4", "--dim", "a+q=1..4", "--dim", "b=1"], "no size of its own"),
                           (["--dim", "a=2..4", "--dim", "b=6..8"], "do not broadcast")):
         result = subprocess.run([world.gcompile, path, "-o", world.folder / "refused", *options], capture_output=True, text=True,
                                 check=False)

@@ -229,6 +229,21 @@ struct CapturedRun {
     return of(memory)->mark == Schedule::kMark ? Status::ok : Status::not_initialized;
   }
 
+  // Whether a run may start.
+  static Status check_call(const Memory* memory, const Inputs* inputs, const Outputs* outputs) {
+    Status status = check(memory);
+    if (status != Status::ok) return status;
+    if (inputs == nullptr || outputs == nullptr) return Status::null_pointer;
+    Schedule::each_port(*inputs, *outputs, [&](const auto* pointer, std::size_t bytes) {
+      if (status == Status::ok && bytes > 0) status = check_tensor(pointer);
+    });
+    if (status != Status::ok) return status;
+    const CapturedRun* const instance = of(memory);
+    const bool same = instance->mark == Schedule::kMark && instance->arena == memory->arena &&
+                      instance->weights == memory->weights && instance->state == memory->state;
+    return same ? Status::ok : Status::not_initialized;
+  }
+
   static const char* device_error(const Memory* memory) {
     return check(memory) == Status::ok ? cudaGetErrorString(of(memory)->error) : "";
   }
@@ -244,6 +259,12 @@ struct CapturedRun {
 
   static Stream stream_of(const Memory* memory) { return static_cast<Stream>(memory->stream); }
 
+  // Of what sizes the state is.
+  static Sizes* held_by(const Memory* memory) { return &of(memory)->held; }
+
+  static Status status_of(const Memory* memory, cudaError_t failure) {
+    return of(memory)->status_of(failure);
+  }
   Status status_of(cudaError_t failure) {
     if (failure == cudaSuccess) return Status::ok;
     error = failure;
@@ -281,20 +302,6 @@ struct CapturedRun {
   static Status check(const Memory* memory) {
     return memory == nullptr ? Status::null_pointer
                              : check_memory(memory, memory->weights, Schedule::kBlocks);
-  }
-
-  static Status check_call(const Memory* memory, const Inputs* inputs, const Outputs* outputs) {
-    Status status = check(memory);
-    if (status != Status::ok) return status;
-    if (inputs == nullptr || outputs == nullptr) return Status::null_pointer;
-    Schedule::each_port(*inputs, *outputs, [&](const auto* pointer, std::size_t bytes) {
-      if (status == Status::ok && bytes > 0) status = check_tensor(pointer);
-    });
-    if (status != Status::ok) return status;
-    const CapturedRun* const instance = of(memory);
-    const bool same = instance->mark == Schedule::kMark && instance->arena == memory->arena &&
-                      instance->weights == memory->weights && instance->state == memory->state;
-    return same ? Status::ok : Status::not_initialized;
   }
 
   // Linked weights go to the device. Of others, which the caller has put there, the header is looked at.

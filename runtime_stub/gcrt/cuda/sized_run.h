@@ -1,6 +1,7 @@
-// A model of several sizes: a captured run for each of them, side by side in the instance. Host code.
+// A model of several sizes: a captured run for each choice, side by side in the instance. Host code.
 //
-// The instance: 64 bytes, then what each run needs. Arena, weights and state are the same for all.
+// The instance: which run was the last, and of what sizes the state is; then what each run needs. Arena,
+// weights and state are the same for all.
 #pragma once
 
 #include "gcrt/cuda/captured_run.h"
@@ -8,28 +9,49 @@
 namespace GCRT_NAMESPACE {
 
 // What the schedule of one choice of sizes shows: the functions of its CapturedRun.
-template <class Memory, class Inputs, class Outputs>
+template <class Memory, class Sizes, class Inputs, class Outputs>
 struct SizedEntry {
   std::size_t instance_bytes;
   Status (*init)(const Memory*);
   Status (*reset)(const Memory*);
-  Status (*run)(const Memory*, const Inputs*, const Outputs*);
-  Status (*enqueue)(const Memory*, const Inputs*, const Outputs*);
+  Status (*check_call)(const Memory*, const Inputs*, const Outputs*);
+  Status (*run)(const Memory*, const Sizes*, const Inputs*, const Outputs*);
+  Status (*enqueue)(const Memory*, const Sizes*, const Inputs*, const Outputs*);
   Status (*finish)(const Memory*);
+  Status (*check_initialized)(const Memory*);
+  Status (*status_of)(const Memory*, cudaError_t);
   const char* (*device_error)(const Memory*);
   void (*release)(const Memory*);
 };
 
+template <class R>
+using EntryOf = SizedEntry<typename R::Memory, typename R::Sizes, typename R::Inputs, typename R::Outputs>;
+
 template <class Run>
-constexpr SizedEntry<typename Run::Memory, typename Run::Inputs, typename Run::Outputs> sized_entry() {
-  return {Run::kInstanceBytes, Run::init,   Run::reset,        Run::run,
-          Run::enqueue,        Run::finish, Run::device_error, Run::release};
+constexpr EntryOf<Run> sized_entry() {
+  return {Run::kInstanceBytes,
+          Run::init,
+          Run::reset,
+          Run::check_call,
+          Run::run,
+          Run::enqueue,
+          Run::finish,
+          Run::check_initialized,
+          Run::status_of,
+          Run::device_error,
+          Run::release};
 }
 
-template <class Memory, class Inputs, class Outputs>
+// Of a model whose state does not remember sizes. Else goes_on(held, sizes) and append(&held, sizes, choice)
+// are as in ScheduleDefaults.
+struct HoldsNothing {
+  static constexpr bool kHoldsSizes = false;
+};
+
+template <class Memory, class Sizes, class Inputs, class Outputs, class Held>
 class SizedRun {
  public:
-  using Entry = SizedEntry<Memory, Inputs, Outputs>;
+  using Entry = SizedEntry<Memory, Sizes, Inputs, Outputs>;
 
   // `entries`: of all choices; the first puts the weights on the device.
   constexpr SizedRun(const Entry* const* entries, int count, const BlockSizes& blocks)
@@ -37,7 +59,7 @@ class SizedRun {
 
   Status init(const Memory* memory) const {
     if (const Status checked = check(memory); checked != Status::ok) return checked;
-    set_last(memory, 0);
+    *head_of(memory) = {};
     for (int i = 0; i < count_; ++i) {
       const Memory own = memory_of(memory, i);
       const Status status = entries_[i]->init(&own);
@@ -49,14 +71,17 @@ class SizedRun {
   }
   Status reset(const Memory* memory) const {
     if (const Status checked = check(memory); checked != Status::ok) return checked;
+    *held_by(memory) = {};
     const Memory own = memory_of(memory, 0);
     return entries_[0]->reset(&own);
   }
-  Status run(const Memory* memory, int choice, const Inputs* inputs, const Outputs* outputs) const {
-    return call(memory, choice, entries_[choice]->run, inputs, outputs);
+  Status run(const Memory* memory, int choice, const Sizes* sizes, const Inputs* inputs,
+             const Outputs* outputs) const {
+    return call(memory, choice, entries_[choice]->run, sizes, inputs, outputs);
   }
-  Status enqueue(const Memory* memory, int choice, const Inputs* inputs, const Outputs* outputs) const {
-    return call(memory, choice, entries_[choice]->enqueue, inputs, outputs);
+  Status enqueue(const Memory* memory, int choice, const Sizes* sizes, const Inputs* inputs,
+                 const Outputs* outputs) const {
+    return call(memory, choice, entries_[choice]->enqueue, sizes, inputs, outputs);
   }
   Status finish(const Memory* memory) const {
     if (const Status checked = check(memory); checked != Status::ok) return checked;
@@ -64,6 +89,19 @@ class SizedRun {
     if (last < 0 || last >= count_) return Status::not_initialized;
     const Memory own = memory_of(memory, last);
     return entries_[last]->finish(&own);
+  }
+  Status check_initialized(const Memory* memory) const {
+    if (const Status checked = check(memory); checked != Status::ok) return checked;
+    const Memory own = memory_of(memory, 0);
+    return entries_[0]->check_initialized(&own);
+  }
+  static Stream stream_of(const Memory* memory) { return static_cast<Stream>(memory->stream); }
+  // Of what sizes the state is.
+  static Sizes* held_by(const Memory* memory) { return &head_of(memory)->held; }
+  Status status_of(const Memory* memory, cudaError_t failure) const {
+    const int last = last_of(memory);
+    const Memory own = memory_of(memory, last);
+    return entries_[last]->status_of(&own, failure);
   }
   const char* device_error(const Memory* memory) const {
     if (check(memory) != Status::ok) return "";
@@ -89,26 +127,33 @@ class SizedRun {
   }
 
  private:
-  static constexpr std::size_t kHead = 64;
+  struct Head {
+    int last;  // the run whose end finish() waits for
+    Sizes held;
+  };
+  static constexpr std::size_t kHead = (sizeof(Head) + 63) / 64 * 64;
+  static Head* head_of(const Memory* memory) { return static_cast<Head*>(memory->instance); }
 
   Status check(const Memory* memory) const {
     return memory == nullptr ? Status::null_pointer : check_memory(memory, memory->weights, blocks_);
   }
-  // The run whose end finish() waits for.
-  static int last_of(const Memory* memory) {
-    int last = 0;
-    std::memcpy(&last, memory->instance, sizeof(last));
-    return last;
-  }
-  static void set_last(const Memory* memory, int choice) {
-    std::memcpy(memory->instance, &choice, sizeof(choice));
-  }
+  static int last_of(const Memory* memory) { return head_of(memory)->last; }
+  static void set_last(const Memory* memory, int choice) { head_of(memory)->last = choice; }
   template <class Function>
-  Status call(const Memory* memory, int choice, Function function, const Inputs* inputs,
+  Status call(const Memory* memory, int choice, Function function, const Sizes* sizes, const Inputs* inputs,
               const Outputs* outputs) const {
     if (const Status checked = check(memory); checked != Status::ok) return checked;
     const Memory own = memory_of(memory, choice);
-    const Status status = function(&own, inputs, outputs);
+    if constexpr (Held::kHoldsSizes) {
+      const Status checked = entries_[choice]->check_call(&own, inputs, outputs);
+      if (checked != Status::ok) return checked;
+      if (!Held::goes_on(held_by(memory), sizes)) return Status::invalid_state;
+      *held_by(memory) = *sizes;  // all that is left of the state should the run fail
+    }
+    const Status status = function(&own, sizes, inputs, outputs);
+    if constexpr (Held::kHoldsSizes) {
+      if (status == Status::ok) Held::append(held_by(memory), sizes, choice);
+    }
     if (status == Status::ok || status == Status::device_error) set_last(memory, choice);
     return status;
   }
