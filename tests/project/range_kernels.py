@@ -116,6 +116,30 @@ def case_same_padding(world):
     contains(done.stderr, "the padding by auto_pad depends on")
 
 
+def case_middles(world):
+    """Cropped and padded about the middle, to numbers and to the sizes of another tensor, each more or less than there is."""
+    model = Model(opset=18)
+    model.inputs = ["float[1,3,height,width] x", "float[rows,columns] like"]
+    model.outputs = ["float[1,3,20,60] fixed", "float[1,3,rows,columns] open"]
+    model.constants = ["int64[2] to = {20, 60}"]
+    model.nodes = ["fixed = CenterCropPad<axes = [2, 3]>(x, to)", "shape = Shape(like)", "open = CenterCropPad<axes = [2, 3]>(x, shape)"]
+    lines = verified(world, "middles", model, "--dim", "height=1..31", "--dim", "width=1..33", "--dim", "rows=1..40", "--dim",
+                     "columns=2..30")
+    check(any("tensors are right" in line for line in lines), f"nothing was tried: {lines}")
+
+
+def case_norms(world):
+    """Windows of ceil_mode that reach beyond the padding at some sizes, and end before the axis does at others."""
+    model = Model(opset=18)
+    model.inputs = ["float[1,3,height,width] x"]
+    model.outputs = ["float[1,3,a,b] y", "float[1,3,c,d] z", "float[1,3,e,f] u"]
+    model.nodes = ["y = LpPool<kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1>(x)",
+                   "z = LpPool<kernel_shape = [2, 3], strides = [3, 2], pads = [1, 1, 1, 1], ceil_mode = 1, p = 1>(x)",
+                   "u = LpPool<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 0, 1], p = 3>(x)"]
+    lines = verified(world, "norms", model, "--dim", "height=4..31", "--dim", "width=4..33")
+    check(any("tensors are right" in line for line in lines), f"nothing was tried: {lines}")
+
+
 def opened(model, inputs):
     """The model over images whose sizes are symbols: its inputs, and outputs of any size."""
     model.inputs = inputs
