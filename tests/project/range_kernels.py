@@ -59,6 +59,26 @@ def weighted():
     return model
 
 
+def computed():
+    """Elements summed with weights that differ with the size: by any factor, and to the sizes of another image."""
+    model = Model(opset=19)
+    model.inputs = ["float[batch,2,height,width] x", "float[1,1,rows,columns] like"]
+    model.constants = ["float[4] up = {1, 1, 2, 3}", "float[4] odd = {1, 1, 1.5, 0.75}", "float[0] none = {}", "int64[1] zero = {0}",
+                       "int64[1] two = {2}", "int64[1] four = {4}"]
+    model.nodes = ["shape = Shape(x)", "like_shape = Shape(like)", "head = Slice(shape, zero, two)",
+                   "tail = Slice(like_shape, two, four)", "sizes = Concat<axis = 0>(head, tail)"]
+    for mode in ("linear", "cubic"):
+        for coordinates in COORDINATES:
+            for to in ("none, odd", "none, none, sizes"):
+                model.nodes.append(resized(f"y{len(model.outputs)}", to, mode=mode, coordinate_transformation_mode=coordinates))
+                model.outputs.append(f"float[a,b,c,d] y{len(model.outputs)}")
+        model.nodes.append(resized(f"y{len(model.outputs)}", "none, up", mode=mode, coordinate_transformation_mode="align_corners"))
+        model.outputs.append(f"float[a,b,c,d] y{len(model.outputs)}")
+    return model
+
+
+COMPUTED_BOUNDS = ["--dim", "batch=1..2", "--dim", "height=2..37", "--dim", "width=2..41", "--dim", "rows=1..50", "--dim",
+                   "columns=1..60"]
 NEAREST_BOUNDS = ["--dim", "batch=1..2", "--dim", "height=1..37", "--dim", "width=1..41", "--dim", "rows=1..50", "--dim",
                   "columns=1..60"]
 WEIGHTED_BOUNDS = ["--dim", "batch=1..2", "--dim", "height=4..37", "--dim", "width=8..41"]
@@ -72,14 +92,16 @@ def case_weighted(world):
     check(any("tensors are right" in line for line in verified(world, "weighted", weighted(), *WEIGHTED_BOUNDS)), "nothing was tried")
 
 
+def case_computed(world):
+    check(any("tensors are right" in line for line in verified(world, "computed", computed(), *COMPUTED_BOUNDS)), "nothing was tried")
+
+
 def case_resize_refused(world):
     """What is not resized at every size, by the node and with the reason."""
     for attributes, scales, reason in (
-            ({"coordinate_transformation_mode": "align_corners"}, "1, 1, 2, 2", "in mode 'linear' with 'align_corners'"),
-            ({}, "1, 1, 1.5, 1", "in mode 'linear' by other factors than whole numbers and one divided by them"),
+            ({"antialias": 1}, "1, 1, 1.5, 1", "in mode 'linear' by other factors than whole numbers and one divided by them"),
+            ({"antialias": 1, "coordinate_transformation_mode": "align_corners"}, "1, 1, 2, 2", "in mode 'linear' with 'align_corners'"),
             ({"exclude_outside": 1}, "1, 1, 2, 1", "in mode 'linear' with exclude_outside"),
-            ({"coordinate_transformation_mode": "half_pixel_symmetric"}, "1, 1, 0.5, 1", "a size that leaves a rest"),
-            ({"coordinate_transformation_mode": "pytorch_half_pixel"}, "1, 1, 0.5, 1", "to what may be one element"),
             ({}, "1, 1, 1.2345, 1", "scaled by fractions of small numbers")):
         model = Model(opset=19)
         model.inputs = ["float[1,2,height,width] x"]
