@@ -294,7 +294,11 @@ bool decompose(RewriteContext& context) {
   }
   const ResizeMethod method = method_of(context.attributes());
   const std::vector<ResizeAxis> plan = plan_of(context);
-  if (computes_reads(plan, method)) return false;  // lowered itself
+  if (computes_reads(plan, method)) {
+    // A node of its own, which comes in the order where a Resample would.
+    context.replace_result(0, context.emit("Interpolate", context.node().operands, context.attributes()));
+    return true;
+  }
   std::vector<AxisReads> reads;
   std::vector<std::int64_t> begin, end;
   bool empty = false;
@@ -417,29 +421,47 @@ void normalise_upsample(RewriteContext& context) {
 
 void infer_upsample(InferContext&) { operator_error("Upsample is normalised to Resize"); }
 
+/// What Resize and Interpolate, which it becomes, have in common.
+Operator resize_record() {
+  Operator o;
+  o.operands = {1, 4};
+  o.attributes = {{"antialias", AttributeKind::kInt, std::int64_t{0}},
+                  {"axes", AttributeKind::kInts, std::nullopt},
+                  {"coordinate_transformation_mode", AttributeKind::kString, std::string("half_pixel")},
+                  {"cubic_coeff_a", AttributeKind::kFloat, -0.75f},
+                  {"exclude_outside", AttributeKind::kInt, std::int64_t{0}},
+                  {"extrapolation_value", AttributeKind::kFloat, 0.0f},
+                  {"keep_aspect_ratio_policy", AttributeKind::kString, std::string("stretch")},
+                  {"mode", AttributeKind::kString, std::string("nearest")},
+                  {"nearest_mode", AttributeKind::kString, std::string("round_prefer_floor")}};
+  o.accuracy = Accuracy::kSum;
+  o.infer = infer;
+  return o;
+}
+
 }  // namespace
+
+const Operator& operator_Interpolate() {
+  static const Operator op = [] {
+    Operator o = resize_record();
+    o.name = "Interpolate";
+    o.domain = "gcompile";
+    o.versions = {1};
+    o.summary = "a Resize whose positions and weights a run computes";
+    o.lower = lower;
+    return o;
+  }();
+  return op;
+}
 
 const Operator& operator_Resize() {
   static const Operator op = [] {
-    Operator o;
+    Operator o = resize_record();
     o.name = "Resize";
     o.versions = {10, 11, 13, 18, 19};
-    o.operands = {1, 4};
-    o.attributes = {{"antialias", AttributeKind::kInt, std::int64_t{0}},
-                    {"axes", AttributeKind::kInts, std::nullopt},
-                    {"coordinate_transformation_mode", AttributeKind::kString, std::string("half_pixel")},
-                    {"cubic_coeff_a", AttributeKind::kFloat, -0.75f},
-                    {"exclude_outside", AttributeKind::kInt, std::int64_t{0}},
-                    {"extrapolation_value", AttributeKind::kFloat, 0.0f},
-                    {"keep_aspect_ratio_policy", AttributeKind::kString, std::string("stretch")},
-                    {"mode", AttributeKind::kString, std::string("nearest")},
-                    {"nearest_mode", AttributeKind::kString, std::string("round_prefer_floor")}};
-    o.accuracy = Accuracy::kSum;
     o.summary = "nearest, linear or cubic resampling of any axes";
     o.normalise = normalise;
-    o.infer = infer;
     o.decompose = decompose;
-    o.lower = lower;
     return o;
   }();
   return op;
