@@ -76,7 +76,8 @@ class ScheduleWriter {
     for (const char* parameter : {"weights", "inputs", "outputs"}) {
       if (used_.count(parameter) == 0) out["unused_parameters"].push_back(parameter);
     }
-    out["uses_strips"] = used_.count("strips") > 0;
+    out["uses_strips"] = used_.count("fixed_strips") + used_.count("open_strips") > 0;
+    out["fits_strips"] = used_.count("open_strips") > 0;
     out["uses_copies"] = used_.count("copies") > 0;
     out["calls_checked"] = checked_;
     out["has_traps"] = trapped_;
@@ -170,21 +171,25 @@ class ScheduleWriter {
     Json& entry = open(step, depth, "is_strips");
     entry["name"] = fmt::format("strips_{}", layers_);
     entry["images"] = Json::array();
-    for (const gcrt::StripImage& image : step.strips.images) {
-      entry["images"].push_back({{"rows", image.rows},
+    const std::vector<StripPlan::Size>& sizes = step.strips.sizes;
+    for (std::size_t i = 0; i < step.strips.images.size(); ++i) {
+      const gcrt::StripImage& image = step.strips.images[i];
+      entry["images"].push_back({{"rows", int_of(sizes[i].rows)},
                                  {"span", image.span},
                                  {"stride", image.stride},
                                  {"pad", image.pad},
-                                 {"row_bytes", image.row_bytes},
+                                 {"row_bytes", size_of(sizes[i].row_bytes)},
                                  {"held", image.held}});
     }
     entry["count"] = step.strips.images.size();
-    entry["rows"] = step.strips.rows;
+    entry["is_open"] = step.strips.is_open();
+    entry["part_bytes"] = step.strips.part_bytes();
+    entry["rows"] = int_of(sizes.back().rows);
     entry["step"] = step.strips.step;
     entry["parts"] = step.strips.parts;
     entry["buffers"] = argument(step.arguments.at(0));
     used_.insert("threads");
-    used_.insert("strips");
+    used_.insert(step.strips.is_open() ? "open_strips" : "fixed_strips");
     add(step.strip_steps, depth + 1);
     end_layer(open(step, depth, "is_strips_end"));
   }
@@ -246,6 +251,10 @@ class ScheduleWriter {
   std::string size_of(ir::Dim size) {
     if (!size.is_constant()) used_.insert("sizes");
     return size_text(program_, size);
+  }
+
+  std::string int_of(ir::Dim size) {
+    return size.is_constant() ? size_of(size) : fmt::format("static_cast<int>({})", size_of(size));
   }
 
   std::string port(const char* list, const Port& port, const Argument& a) {

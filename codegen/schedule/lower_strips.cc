@@ -125,8 +125,7 @@ void Scheduler::cut_chain(Scope& scope, std::span<const NodeId> order) {
 }
 
 std::size_t Scheduler::lower_in_strips(Scope& scope, std::span<const NodeId> order) {
-  // Plans of strips are of numbers.
-  if (on_device() || ir::SizesScope::in_force()) return 0;
+  if (on_device()) return 0;
   if (!scope.strips.count(order[0])) cut_chain(scope, order);
   const StripGroup& group = scope.strips.at(order[0]);
   if (!group.plan) return 0;

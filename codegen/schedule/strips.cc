@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "gcrt/cpu/strips_plan.h"
+
 namespace gcompile {
 namespace {
 
@@ -14,8 +16,6 @@ constexpr std::int64_t kCall = 1'000'000;  // picoseconds
 /// strips save nothing below 2 MB, neither of Zen 5 nor of a Xeon.
 constexpr std::int64_t kLeastImage = 4;
 constexpr std::int64_t kMostStep = 8;
-/// Of two parts both make the rows between them: at most that share of theirs.
-constexpr std::int64_t kPartsPerOverlap = 4;
 
 /// The images between the kernels, with as many rows as strips of `step` rows hold; nullopt: as many as all.
 std::optional<std::vector<gcrt::StripImage>> held_images(std::span<const StripKernel> kernels,
@@ -31,17 +31,6 @@ std::optional<std::vector<gcrt::StripImage>> held_images(std::span<const StripKe
         static_cast<int>(reader.pad),      kernels[i].row_bytes,          static_cast<int>(rows)};
   }
   return images;
-}
-
-/// Parts that threads may take, such that few rows are made twice.
-std::int64_t most_parts(std::span<const StripKernel> kernels, const Machine& machine) {
-  std::int64_t parts = machine.cores;
-  for (std::size_t i = 1; i < kernels.size(); ++i) {
-    const StripKernel& reader = kernels[i];
-    const std::int64_t twice = std::max<std::int64_t>(0, reader.span - reader.stride);
-    if (twice > 0) parts = std::min(parts, kernels[i - 1].rows / (kPartsPerOverlap * twice));
-  }
-  return std::min(parts, kernels.back().rows);
 }
 
 /// Picoseconds to move bytes within a cache: half a vector each clock.
@@ -79,9 +68,19 @@ std::int64_t StripPlan::part_bytes() const {
   return bytes;
 }
 
-std::optional<StripPlan> plan_strips(std::span<const StripKernel> kernels, const Machine& machine) {
+bool StripPlan::is_open() const {
+  return std::any_of(sizes.begin(), sizes.end(), [](const Size& size) {
+    return !size.rows.is_constant() || !size.row_bytes.is_constant();
+  });
+}
+
+std::optional<StripPlan> plan_strips(std::span<const StripKernel> chain, const Machine& machine) {
+  std::vector<StripKernel> kernels(chain.begin(), chain.end());
+  for (StripKernel& kernel : kernels) {
+    kernel.rows = ir::highest(kernel.rows);
+    kernel.row_bytes = ir::highest(kernel.row_bytes);
+  }
   std::optional<StripPlan> best;
-  const std::int64_t parts = most_parts(kernels, machine);
   for (std::int64_t step = 1; step <= kMostStep; ++step) {
     const auto images = held_images(kernels, step);
     if (!images) break;
@@ -89,6 +88,7 @@ std::optional<StripPlan> plan_strips(std::span<const StripKernel> kernels, const
     plan.rows = kernels.back().rows;
     plan.step = step;
     plan.images = *images;
+    for (const StripKernel& kernel : chain) plan.sizes.push_back({kernel.rows, kernel.row_bytes});
     for (const gcrt::StripImage& image : *images) plan.whole_bytes += image.rows * image.row_bytes;
     if (machine.smallest_scratch) {
       if (plan.saved_bytes() > 0) return plan;
@@ -96,6 +96,8 @@ std::optional<StripPlan> plan_strips(std::span<const StripKernel> kernels, const
     }
     // Threads work on parts, so that a few have to fit the memory of whole images at least twice.
     constexpr std::int64_t kLeastParts = 4;
+    const std::int64_t parts = gcrt::most_parts(images->data(), static_cast<int>(images->size()),
+                                                static_cast<int>(plan.rows), static_cast<int>(machine.cores));
     plan.parts = std::min(parts, plan.whole_bytes / 2 / plan.part_bytes()) / 2 * 2;
     plan.saved_picoseconds = saved_time(kernels, plan, machine);
     if (plan.parts < kLeastParts || plan.saved_picoseconds <= 0) continue;

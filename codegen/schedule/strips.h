@@ -12,29 +12,37 @@
 
 #include "codegen/kernels/machine.h"
 #include "gcrt/cpu/strip_plan.h"
+#include "ir/sizes.h"
 
 namespace gcompile {
 
 /// A kernel of a chain, as far as its price depends on it.
 struct StripKernel {
-  std::int64_t rows = 0;  // of its result
+  ir::Dim rows = 0;  // of its result
   /// Of the windows through which it reads what the kernel before it makes: see gcrt::StripImage.
   std::int64_t span = 1, stride = 1, pad = 0;
-  std::int64_t row_bytes = 0;     // of its result
+  ir::Dim row_bytes = 0;          // of its result
   std::int64_t weight_bytes = 0;  // that every strip reads again
   /// Sizes of the buffers that it reads from outside the chain, and the buffer of its result.
   std::map<int, std::int64_t> reads;
   int result = -1;
-  std::int64_t bytes() const { return rows * row_bytes; }
+  std::int64_t bytes() const { return ir::highest(rows) * ir::highest(row_bytes); }
 };
 
-/// How a chain is cut; fields as in gcrt::Strips.
+/// How a chain is cut at its largest sizes; fields as in gcrt::Strips.
 struct StripPlan {
   std::int64_t rows = 0, step = 1, parts = 1;
   std::vector<gcrt::StripImage> images;  // between the kernels
+  /// Of the results of all kernels, in a run.
+  struct Size {
+    ir::Dim rows, row_bytes;
+  };
+  std::vector<Size> sizes;
   std::int64_t saved_picoseconds = 0;
   std::int64_t whole_bytes = 0;  // of the images, were they whole
 
+  /// Only a run knows its sizes.
+  bool is_open() const;
   std::int64_t part_bytes() const;
   std::int64_t saved_bytes() const { return whole_bytes - parts * part_bytes(); }
 };

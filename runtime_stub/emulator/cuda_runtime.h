@@ -92,6 +92,7 @@ constexpr unsigned cudaEventDisableTiming = 2;
 constexpr unsigned cudaEventRecordDefault = 0;
 constexpr unsigned cudaEventRecordExternal = 1;
 constexpr unsigned cudaHostAllocDefault = 0;
+constexpr unsigned cudaHostAllocMapped = 2;
 
 using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;

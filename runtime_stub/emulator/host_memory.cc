@@ -190,7 +190,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       *value = kMultiprocessors;
       return cudaSuccess;
     case cudaDevAttrIntegrated:
-      *value = 0;
+      *value = static_cast<int>(environment_number("CUDA_ON_CPU_INTEGRATED", 0));
       return cudaSuccess;
     case cudaDevAttrL2CacheSize:
       *value = 32 << 20;

@@ -68,6 +68,19 @@ TEST(CallerMemory, OfTheHostIsCopied) {
   expect_doubled(y.read());
 }
 
+TEST(CallerMemory, OfTheHostIsUsedWhereBothShareTheirMemory) {
+  const Pinned<float> x(counting()), y(std::vector<float>(kCount + 16));
+  std::vector<float> pageable(kCount + 16);
+  setenv("CUDA_ON_CPU_INTEGRATED", "1", 1);
+  const Done did = double_it(x.data(), y.data());
+  const Done did_not = double_it(x.data(), pageable.data());
+  unsetenv("CUDA_ON_CPU_INTEGRATED");
+  EXPECT_TRUE(did.reads_in_place);
+  EXPECT_TRUE(did.writes_in_place);
+  EXPECT_FALSE(did_not.writes_in_place);
+  expect_doubled(y.read());
+}
+
 TEST(CallerMemory, ThatIsNotAlignedIsCopied) {
   const Device<float> x(counting()), y(kCount + 16);
   const Done did = double_it(x.data() + 4, y.data() + 4);

@@ -8,6 +8,7 @@
 #include "conv_reference.h"
 #include "gcrt/cpu/conv.h"
 #include "gcrt/cpu/depthwise.h"
+#include "gcrt/cpu/strips_plan.h"
 
 namespace kernel_test {
 namespace {
@@ -46,9 +47,10 @@ void backwards(void*, std::ptrdiff_t count, void (*body)(void*, std::ptrdiff_t, 
   for (std::ptrdiff_t i = count; i-- > 0;) body(argument, i, i + 1);
 }
 
+constexpr std::ptrdiff_t kRowWords = 3;  // rows are wider than what is compared
+
 template <int Images>
-void check_chain(const Chain<Images>& chain, int step, int parts) {
-  constexpr std::ptrdiff_t kRowWords = 3;  // rows are wider than what is compared
+Strips<Images> strips_of(const Chain<Images>& chain, int step, int parts) {
   Strips<Images> strips{chain.rows[Images], step, parts, {}};
   int held = step;
   for (int i = Images; i-- > 0;) {
@@ -56,6 +58,12 @@ void check_chain(const Chain<Images>& chain, int step, int parts) {
     held = std::min((held - 1) * reader.stride + reader.span, chain.rows[i]);
     strips.images[i] = {chain.rows[i], reader.span, reader.stride, reader.pad, kRowWords * 8, held};
   }
+  return strips;
+}
+
+// With the memory of `parts` times `bytes`.
+template <int Images>
+void check_chain(const Chain<Images>& chain, const Strips<Images>& strips, int parts, std::ptrdiff_t bytes) {
   std::vector<std::int64_t> expected, next;
   for (int k = 0; k <= Images; ++k) {
     next.clear();
@@ -64,7 +72,7 @@ void check_chain(const Chain<Images>& chain, int step, int parts) {
   }
   for (const auto parallel_for : {forwards, backwards}) {
     const Threads threads{nullptr, 2, parallel_for};
-    std::vector<std::int64_t> buffers(static_cast<std::size_t>(parts * part_bytes(strips) / 8));
+    std::vector<std::int64_t> buffers(static_cast<std::size_t>(parts * bytes / 8));
     std::vector<std::int64_t> result(expected.size(), -1);
     in_strips(
         &threads, strips, reinterpret_cast<std::byte*>(buffers.data()), [&](const Strip<Images>& strip) {
@@ -85,8 +93,34 @@ void check_chain(const Chain<Images>& chain, int step, int parts) {
             }
           }
         });
-    EXPECT_EQ(result, expected) << "step " << step << ", parts " << parts;
+    EXPECT_EQ(result, expected) << "step " << strips.step << ", parts " << strips.parts;
   }
+}
+
+// As large as planned; or images of so many rows less, in the memory of that plan.
+template <int Images>
+void check_plan(const Chain<Images>& chain, const Chain<Images>& smaller, int step, int parts) {
+  const Strips<Images> planned = strips_of(chain, step, parts);
+  const std::ptrdiff_t bytes = part_bytes(planned);
+  check_chain(chain, planned, parts, bytes);
+  const Strips<Images> fitted = strips_fit(strips_of(smaller, step, parts), bytes);
+  EXPECT_GE(fitted.step, step);
+  EXPECT_LE(part_bytes(fitted), bytes);
+  EXPECT_LE(fitted.parts, parts);
+  check_chain(smaller, fitted, parts, bytes);
+}
+
+template <int Images>
+Chain<Images> chain_of(int first_rows, const Window (&windows)[Images + 1]) {
+  Chain<Images> chain{};
+  chain.first_rows = first_rows;
+  int rows = first_rows;
+  for (int k = 0; k <= Images; ++k) {
+    const Window& w = chain.windows[k] = windows[k];
+    rows = (rows + 2 * w.pad - w.span) / w.stride + 1;
+    chain.rows[k] = rows;
+  }
+  return chain;
 }
 
 template <int Images>
@@ -94,23 +128,22 @@ void check_chains(int first_rows, const std::vector<Window>& choices) {
   std::size_t count = 1;
   for (int i = 0; i <= Images; ++i) count *= choices.size();
   for (std::size_t n = 0; n < count; ++n) {
-    Chain<Images> chain{};
-    chain.first_rows = first_rows;
+    Window windows[Images + 1];
     std::size_t digits = n;
-    int rows = first_rows;
     std::string name;
     for (int k = 0; k <= Images; ++k, digits /= choices.size()) {
-      const Window& w = choices[digits % choices.size()];
-      chain.windows[k] = w;
-      rows = (rows + 2 * w.pad - w.span) / w.stride + 1;
-      chain.rows[k] = rows;
+      const Window& w = windows[k] = choices[digits % choices.size()];
       name += " " + std::to_string(w.span) + "/" + std::to_string(w.stride) + "/" + std::to_string(w.pad);
     }
+    const Chain<Images> chain = chain_of<Images>(first_rows, windows);
+    const int rows = chain.rows[Images];
     if (rows < 1) continue;
+    const Chain<Images> half = chain_of<Images>(first_rows / 2, windows);
+    const Chain<Images>& smaller = *std::min_element(half.rows, half.rows + Images + 1) > 0 ? half : chain;
     SCOPED_TRACE(name);
     for (const int step : {1, 2, 3, 5, 100}) {
       for (const int parts : {1, 2, 3, rows}) {
-        if (parts <= rows) check_chain(chain, step, parts);
+        if (parts <= rows) check_plan(chain, smaller, step, parts);
       }
     }
   }
@@ -122,6 +155,19 @@ const std::vector<Window> kWindows = {{1, 1, 0}, {3, 1, 1}, {3, 2, 1}, {2, 2, 0}
 TEST(StripsTest, OneImage) { check_chains<1>(23, kWindows); }
 TEST(StripsTest, TwoImages) { check_chains<2>(24, kWindows); }
 TEST(StripsTest, FourImages) { check_chains<4>(19, {{1, 1, 0}, {3, 1, 1}, {3, 2, 1}}); }
+
+TEST(StripsTest, SmallImagesFitInOneStrip) {
+  const Window windows[] = {{1, 1, 0}, {3, 1, 1}, {1, 1, 0}};
+  const std::ptrdiff_t bytes = part_bytes(strips_of(chain_of<2>(64, windows), 6, 8));
+  const Strips<2> small = strips_fit(strips_of(chain_of<2>(7, windows), 6, 8), bytes);
+  EXPECT_EQ(small.step, 7);
+  EXPECT_EQ(small.parts, 1);  // of two, each would make two rows of seven that are the other's
+  EXPECT_EQ(small.images[0].held, 7);
+  Strips<2> narrow = strips_of(chain_of<2>(64, windows), 6, 8);
+  for (StripImage& image : narrow.images) image.row_bytes /= 3;
+  EXPECT_GT(strips_fit(narrow, bytes).step, 2 * 6);
+  EXPECT_EQ(strips_fit(narrow, bytes).parts, 8);
+}
 
 // Rows that one call makes after the other, each from a copy of no more than the rows that it may read.
 template <class Run>

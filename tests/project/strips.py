@@ -5,7 +5,9 @@
 """
 
 from families import Model
-from support import check, equal, manifest, read_npy, run_main
+from range_kernels import opened
+from ranges import verified
+from support import check, contains, equal, manifest, read_npy, run_main
 
 
 def strips_of(world, name, model, *options):
@@ -14,7 +16,8 @@ def strips_of(world, name, model, *options):
     path.write_text(model.text())
     out = world.folder / name
     world.run([world.gcompile, path, "-o", out, "--name", "net", "--force", *options])
-    return (out / "src" / "net.cpp").read_text().count("in_strips("), manifest(out, "net")["arena_bytes"]
+    text = "".join(file.read_text() for file in sorted((out / "src").glob("*.cpp")))
+    return text.count("in_strips("), manifest(out, "net")["arena_bytes"]
 
 
 def verify(world, name, *options):
@@ -68,6 +71,22 @@ def case_for_speed(world):
     check(arena < 129 * 131 * 72 * 4, f"{arena} bytes")
     verify(world, "large")
     same_for_any_threads(world, "large")
+
+
+BOUNDS = ("--dim", "height=1..258", "--dim", "width=1..261")
+
+
+def case_bounds(world):
+    """As many strips as at the largest size alone, in the same arena, for speed and for size; right at all."""
+    model = opened(residuals(258, 12), ["float[1,3,height,width] x"])
+    for name, options in (("speed", ()), ("least", ("--optimize-for", "size"))):
+        strips, arena = strips_of(world, name, model, *BOUNDS, *options)
+        alone = strips_of(world, f"{name}_alone", model, "--dim", "height=258", "--dim", "width=261", *options)
+        equal((strips, arena), alone, f"strips and arena, {name}")
+        check(strips > 0, f"no strips, {name}")
+        lines = verified(world, name, model, *BOUNDS, *options, "--threads", "3")
+        contains("\n".join(lines), "height=1, width=1", "height=258, width=261")
+    same_for_any_threads(world, "speed")
 
 
 def case_pools(world):

@@ -77,6 +77,24 @@ TEST(StripsTest, HeldRowsGrowTowardsTheFirstKernel) {
   EXPECT_EQ(to_string(*plan), "64 rows, 1 at a time, in 1 part: 15552 bytes in place of 196608");
 }
 
+TEST(StripsTest, SizesOfARunArePlannedAtTheLargest) {
+  ir::Sizes sizes;
+  const ir::Dim height = ir::Dim::symbol(sizes.add_symbol({"height", {1, 28}, 3}));
+  const ir::SizesScope scope(&sizes);
+  std::vector<StripKernel> kernels = inverted_residual(42 * kKilo);
+  kernels[0].rows = 4 * height;
+  kernels[1].rows = 2 * height;
+  const Machine machine;
+  const auto plan = plan_strips(kernels, machine),
+             fixed = plan_strips(inverted_residual(42 * kKilo), machine);
+  ASSERT_TRUE(plan && fixed);
+  EXPECT_EQ(to_string(*plan), to_string(*fixed));
+  EXPECT_TRUE(plan->is_open());
+  EXPECT_FALSE(fixed->is_open());
+  EXPECT_TRUE(plan->sizes[1].rows == 2 * height);
+  EXPECT_EQ(fixed->sizes[1].rows, 56);
+}
+
 const auto kAlways = [](std::size_t, std::size_t, const StripPlan&) { return true; };
 
 std::vector<std::size_t> lengths(const std::vector<StripGroup>& groups) {
