@@ -242,6 +242,7 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
   pass_options.tier = options.exact ? passes::Tier::kExact : passes::Tier::kReassociate;
   pass_options.disabled = {options.disabled.begin(), options.disabled.end()};
   pass_options.keep_fp32 = {options.kept_fp32.begin(), options.kept_fp32.end()};
+  pass_options.states = options.import.states;
   const MachinePrices prices(machine_of(options));
   pass_options.prices = &prices;
   pass_options.pass_limit = options.pass_limit;
@@ -371,7 +372,7 @@ Compilation compile_model(const Options& options, Terminal& terminal) {
   }
   lower_compilation(out, options);
   for (const ir::Diagnostic& warning : out.program.warnings) terminal.diagnostic(warning);
-  for (const std::string& node : options.kept_fp32) expect_step(out, "--keep-fp32", node);
+  for (const std::string& node : options.kept_fp32) expect_node(out, "--keep-fp32", node);
   for (const std::string& node : options.explained) explain_node(out, node, terminal);
   return out;
 }

@@ -54,4 +54,15 @@ void expect_step(const Compilation& compilation, const char* option, const std::
               nearest.empty() ? "report.html names the nodes of every step" : nearest);
 }
 
+void expect_node(const Compilation& compilation, const char* option, const std::string& node) {
+  for (const SizedModel& model : compilation.models) {
+    for (const ir::NodeId id : model.optimised.nodes()) {
+      const std::vector<ir::Origin>& origins = model.optimised.node(id).origins;
+      const auto is_it = [&](const ir::Origin& origin) { return origin.name == node; };
+      if (model.optimised.node(id).name == node || std::any_of(origins.begin(), origins.end(), is_it)) return;
+    }
+  }
+  expect_step(compilation, option, node);
+}
+
 }  // namespace gcompile

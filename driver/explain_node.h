@@ -11,5 +11,7 @@ namespace gcompile {
 void explain_node(const Compilation& compilation, const std::string& node, Terminal& terminal);
 /// `option` names a node of the model: some step has to compute it. Throws likewise.
 void expect_step(const Compilation& compilation, const char* option, const std::string& node);
+/// The same, also of a node that needs no step: a Concat whose parts are written where they belong.
+void expect_node(const Compilation& compilation, const char* option, const std::string& node);
 
 }  // namespace gcompile

@@ -262,4 +262,13 @@ std::string to_npy(const ir::Tensor& original) {
   return bytes;
 }
 
+ir::Tensor as_element(const ir::Tensor& tensor, ir::ElementType element) {
+  if (tensor.element() == element) return tensor;
+  ir::Tensor out(ir::TensorType{element, tensor.shape()});
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    out.set(i, ir::Scalar::of_real(element, tensor.real_at(i)));
+  }
+  return out;
+}
+
 }  // namespace gcompile

@@ -16,4 +16,8 @@ ir::Tensor parse_npy(std::string_view bytes);
 /// and float8 to float32, int4 to int8, uint4 to uint8.
 std::string to_npy(const ir::Tensor& tensor);
 
+/// The tensor with elements of another type, rounded: of a file of such a widened type, or of a state that
+/// has fewer bits than the model says.
+ir::Tensor as_element(const ir::Tensor& tensor, ir::ElementType element);
+
 }  // namespace gcompile

@@ -10,6 +10,7 @@
 #include "driver/commands.h"
 #include "driver/compare.h"
 #include "driver/local_files.h"
+#include "driver/npy.h"
 #include "driver/process.h"
 #include "driver/random_inputs.h"
 #include "driver/size_choices.h"
@@ -45,16 +46,6 @@ std::string duration_text(double seconds) {
   if (seconds < 120) return fmt::format("about {:.0f} s", seconds);
   if (seconds < 7200) return fmt::format("about {:.0f} minutes", seconds / 60);
   return fmt::format("about {:.0f} hours", seconds / 3600);
-}
-
-/// As a .npy file has it: bfloat16 comes back as float32 there.
-ir::Tensor narrowed(const ir::Tensor& tensor, ir::ElementType element) {
-  if (tensor.element() == element || element != ir::ElementType::kBFloat16) return tensor;
-  ir::Tensor out(ir::TensorType{element, tensor.shape()});
-  for (std::int64_t i = 0; i < tensor.count(); ++i) {
-    out.set(i, ir::Scalar::of_real(element, tensor.real_at(i)));
-  }
-  return out;
 }
 
 using Cases = std::vector<TestCase>;
@@ -260,7 +251,8 @@ class Verifier {
       const std::string path = fmt::format("{}/state_input_{}.npy", folder, i);
       write_text_file(folder, fmt::format("state_input_{}.npy", i), "");
       const std::string& name = program.states[i].input_name;
-      write_npy(path, input_of(test, name, input_type(reference.graph(), name)));
+      const ir::Tensor& state = input_of(test, name, input_type(reference.graph(), name));
+      write_npy(path, as_element(state, program.states[i].type.element));
       command.insert(command.end(), {"--state", fmt::format("{}={}", program.states[i].c_name, path)});
     }
     write_text_file(folder, "command", command_text(command) + "\n");
@@ -279,7 +271,8 @@ class Verifier {
     }
     Tensors actual;
     const auto read = [&](const std::string& name, const std::string& file, ir::ElementType element) {
-      actual[name] = narrowed(read_npy(folder + "/" + file), element);
+      const ir::Tensor tensor = read_npy(folder + "/" + file);
+      actual[name] = element == ir::ElementType::kBFloat16 ? as_element(tensor, element) : tensor;
     };
     for (std::size_t i = 0; i < schedule.outputs.size(); ++i) {
       const Port& port = schedule.outputs[i];
@@ -288,6 +281,8 @@ class Verifier {
     for (std::size_t i = 0; i < program.states.size(); ++i) {
       const StateTensor& state = program.states[i];
       read(state.output_name, fmt::format("state_{}_{}.npy", i, state.c_name), state.type.element);
+      ir::Tensor& tensor = actual[state.output_name];
+      tensor = as_element(tensor, input_type(reference.graph(), state.input_name).element);
     }
     compare_case(reference, test, actual);
     return actual;

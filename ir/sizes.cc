@@ -22,15 +22,20 @@ Bounds operator*(const Bounds& a, const Bounds& b) {
   return {clamped(std::min(ends)), clamped(std::max(ends))};
 }
 
+/// Quotients within quotients whose remainders are looked at: each looks at all of the next level.
+constexpr int kRemainderLevels = 2;
+
+Bounds enclosure_by_remainders(Dim dim, const std::vector<SizeSymbol>& symbols, int levels);
+
 /// By interval arithmetic, from the symbols alone.
-Bounds enclosure(Dim dim, const std::vector<SizeSymbol>& symbols) {
+Bounds enclosure(Dim dim, const std::vector<SizeSymbol>& symbols, int levels) {
   const auto of = [&](const DimAtom& atom) -> Bounds {
     if (atom.kind == DimAtom::Kind::kSymbol) return symbols[static_cast<std::size_t>(atom.symbol)].bounds;
-    const Bounds a = enclosure(atom.a, symbols);
+    const Bounds a = enclosure_by_remainders(atom.a, symbols, levels - 1);
     if (atom.kind == DimAtom::Kind::kFloorDiv) {
       return {floor_div(a.low, atom.divisor).constant(), floor_div(a.high, atom.divisor).constant()};
     }
-    const Bounds b = enclosure(atom.b, symbols);
+    const Bounds b = enclosure_by_remainders(atom.b, symbols, levels - 1);
     if (atom.kind == DimAtom::Kind::kMin) return {std::min(a.low, b.low), std::min(a.high, b.high)};
     return {std::max(a.low, b.low), std::max(a.high, b.high)};
   };
@@ -41,6 +46,24 @@ Bounds enclosure(Dim dim, const std::vector<SizeSymbol>& symbols) {
     sum = sum + product;
   }
   return sum;
+}
+
+/// The same where a quotient and what it is of partly cancel: floor(a / c) is (a - r) / c, with a remainder r
+/// from 0 to c - 1. 2 s - 8 floor(s / 4) is 2 r.
+Bounds enclosure_by_remainders(Dim dim, const std::vector<SizeSymbol>& symbols, int levels) {
+  Bounds best = enclosure(dim, symbols, levels);
+  if (levels <= 0) return best;
+  for (const DimTerm& term : dim.terms()) {
+    if (term.atoms.size() != 1 || term.atoms[0].kind != DimAtom::Kind::kFloorDiv) continue;
+    const DimAtom& quotient = term.atoms[0];
+    const std::int64_t c = quotient.divisor, b = term.coefficient;
+    // c times the form, with b (a - r) in place of b c floor(a / c).
+    const Dim rest = (dim - floor_div(quotient.a, c) * b) * c + quotient.a * b;
+    const Bounds times = enclosure(rest, symbols, levels) + Bounds{0, c - 1} * Bounds{-b, -b};
+    best = {std::max(best.low, ceil_div(times.low, c).constant()),
+            std::min(best.high, floor_div(times.high, c).constant())};
+  }
+  return best;
 }
 
 /// A symbol that a difference of zero gives, and what it is: of a term of its own with coefficient 1 or -1,
@@ -88,11 +111,11 @@ Dim Sizes::resolved(Dim dim) const {
 Bounds Sizes::bounds(Dim dim) const {
   if (dim.is_constant()) return {dim.constant(), dim.constant()};
   const Dim form = resolved(dim);
-  Bounds best = enclosure(form, symbols_);
+  Bounds best = enclosure_by_remainders(form, symbols_, kRemainderLevels);
   for (const SizeFact& fact : facts_) {
     for (const std::int64_t factor : {-2, -1, 1, 2}) {
-      const Bounds other =
-          enclosure(form - fact.form * factor, symbols_) + fact.bounds * Bounds{factor, factor};
+      const Bounds other = enclosure(form - fact.form * factor, symbols_, kRemainderLevels) +
+                           fact.bounds * Bounds{factor, factor};
       best = {std::max(best.low, other.low), std::min(best.high, other.high)};
     }
   }

@@ -27,6 +27,8 @@ struct Options {
   Tier tier = Tier::kReassociate;
   std::set<std::string> disabled = {};   // pass or rule names
   std::set<std::string> keep_fp32 = {};  // nodes of the model whose results lie in memory as float32
+  /// Names of inputs and of the outputs that are those of the next run.
+  std::vector<std::pair<std::string, std::string>> states = {};
   /// What the target's kernels take and offer; nullptr: everything, images channels-last.
   const ir::KernelPrices* prices = nullptr;
   int pass_limit = -1;       // bisection: passes after the first N are skipped (required ones still run)

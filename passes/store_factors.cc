@@ -6,6 +6,9 @@
 //   v in 16 bits  <=>  every reader of v is a product that takes it as a factor in 16 bits, or a movement
 //   whose
 //                      result is in 16 bits; and if v is a view or a Concat, what it shows is in 16 bits.
+//
+// A state is two values, what a run begins with and what it leaves: both are in 16 bits, or none is. So a
+// cache of keys takes half of the bytes, and what lies in it is what a product would have made of it.
 
 #include <fmt/format.h>
 
@@ -48,7 +51,9 @@ std::vector<ValueId> moved_operands(const ir::Graph& graph, const ir::Node& node
 class FactorStore {
  public:
   FactorStore(ir::Graph& graph, PassContext& context)
-      : graph_(graph), context_(context), prices_(*context.options().prices), half_(*prices_.factor_type()) {}
+      : graph_(graph), context_(context), prices_(*context.options().prices), half_(*prices_.factor_type()) {
+    for (const auto& [input, output] : context.options().states) add_state(input, output);
+  }
 
   bool run() {
     for (const ValueId id : graph_.values()) {
@@ -62,6 +67,7 @@ class FactorStore {
       for (const ir::Use& use : graph_.value(id).uses) {
         if (use.node.valid()) look_at_results_and_factors(use.node);
       }
+      if (const auto other = other_of_state_.find(id); other != other_of_state_.end()) look_at(other->second);
       const NodeId producer = graph_.value(id).producer;
       if (!producer.valid()) continue;
       for (const ValueId operand : moved_operands(graph_, graph_.node(producer))) look_at(operand);
@@ -76,14 +82,29 @@ class FactorStore {
  private:
   bool is_short(ValueId id) const { return short_.count(id) != 0; }
 
+  /// Values that are one state; not of an output that is an input, or the state of several.
+  void add_state(const std::string& input, const std::string& output) {
+    const std::vector<std::string>& names = graph_.output_names();
+    const auto name = std::find(names.begin(), names.end(), output);
+    const auto from = std::find_if(graph_.inputs().begin(), graph_.inputs().end(),
+                                   [&](ValueId id) { return graph_.value(id).name == input; });
+    if (name == names.end() || from == graph_.inputs().end()) return;
+    const ValueId to = graph_.outputs()[static_cast<std::size_t>(name - names.begin())];
+    const std::vector<ir::Use>& uses = graph_.value(to).uses;
+    const auto outputs =
+        std::count_if(uses.begin(), uses.end(), [](const ir::Use& use) { return !use.node.valid(); });
+    if (outputs != 1 || graph_.is_output(*from)) return;
+    other_of_state_[*from] = to;
+    other_of_state_[to] = *from;
+  }
+
   bool may_be_short(ValueId id) const {
     const ir::Value& value = graph_.value(id);
-    if (value.type.element != ElementType::kFloat32 || !value.producer.valid() || graph_.is_output(id) ||
-        value.uses.empty() || !are_constant(value.type.shape)) {  // the few rows of a run may be vectors
-      return false;
-    }
+    const bool is_state = other_of_state_.count(id) != 0;
+    if (value.type.element != ElementType::kFloat32 || value.uses.empty()) return false;
+    if (!value.producer.valid()) return is_state;
     const ir::Node& node = graph_.node(value.producer);
-    return loops_of(node) != nullptr && !is_kept(node);
+    return (is_state || !graph_.is_output(id)) && loops_of(node) != nullptr && !is_kept(node);
   }
 
   /// Whether --keep-fp32 names a node that the kernel computes.
@@ -112,14 +133,26 @@ class FactorStore {
 
   bool stays_short(ValueId id) {
     const ir::Value& value = graph_.value(id);
-    const ir::Node& producer = graph_.node(value.producer);
+    const auto other = other_of_state_.find(id);
+    const bool is_state = other != other_of_state_.end();
+    if (is_state && !is_short(other->second)) return false;
+    return shows_short(value.producer) &&
+           std::all_of(value.uses.begin(), value.uses.end(),
+                       [&](const ir::Use& use) { return use.node.valid() ? is_factor(use) : is_state; });
+  }
+
+  /// Whether all that the result of a movement shows in its own memory is short.
+  bool shows_short(NodeId id) const {
+    if (!id.valid()) return true;
+    const ir::Node& producer = graph_.node(id);
     const std::vector<ValueId> moved = moved_operands(graph_, producer);
-    if (!moved.empty() && shares_memory(producer) &&
-        !std::all_of(moved.begin(), moved.end(), [&](ValueId operand) { return is_short(operand); })) {
-      return false;
-    }
-    return std::all_of(value.uses.begin(), value.uses.end(),
-                       [&](const ir::Use& use) { return is_factor(use); });
+    if (moved.empty() || !shares_memory(producer)) return true;
+    // What the caller brings is copied into a Concat, whatever its type.
+    const bool is_concat = moved.size() > 1;
+    return std::all_of(moved.begin(), moved.end(), [&](ValueId operand) {
+      return is_short(operand) ||
+             (is_concat && graph_.is_input(operand) && other_of_state_.count(operand) == 0);
+    });
   }
 
   /// A view of its operand, or a Concat, of which operands are parts.
@@ -139,7 +172,6 @@ class FactorStore {
   }
 
   bool is_factor(const ir::Use& use) {
-    if (!use.node.valid()) return false;
     const ir::Node& node = graph_.node(use.node);
     const std::vector<ValueId> moved = moved_operands(graph_, node);
     if (!moved.empty()) {
@@ -147,15 +179,27 @@ class FactorStore {
       return std::find(moved.begin(), moved.end(), operand) != moved.end() && is_short(node.results[0]);
     }
     const auto* contract = node.form ? std::get_if<ir::ContractForm>(node.form.get()) : nullptr;
-    return contract && use.slot < contract->base_operands && !epilogue_reads(*contract, use.slot) &&
+    return contract && use.slot < contract->base_operands && !is_mask(*contract, use.slot) &&
+           !epilogue_reads(*contract, use.slot) && rounds_at_all_sizes(use.node) &&
            takes_short_factors(use.node);
   }
 
+  static bool is_mask(const ir::ContractForm& contract, int slot) {
+    return ir::kind_of(contract.work) == ir::Kind::kAttention && slot == ir::AttentionWork::kMask;
+  }
   static bool epilogue_reads(const ir::ContractForm& contract, int slot) {
     const std::vector<ScalarNode>& nodes = contract.epilogue.dag.nodes();
     return std::any_of(nodes.begin(), nodes.end(), [&](const ScalarNode& node) {
       return node.op == ScalarOp::kLoad && node.operand == slot;
     });
+  }
+
+  /// The few rows of a run may be vectors, whose products with weights round these alone.
+  bool rounds_at_all_sizes(NodeId id) const {
+    const ir::Node& node = graph_.node(id);
+    const bool has_weights = node.operands.size() > 1 && graph_.constant(node.operands[1]);
+    return ir::kind_of(std::get<ir::ContractForm>(*node.form).work) != ir::Kind::kProduct || !has_weights ||
+           are_constant(graph_.value(node.operands[0]).type.shape);
   }
 
   /// Whether the kernel that serves the contraction is no slower with its short operands as they are now.
@@ -164,10 +208,11 @@ class FactorStore {
     const bool reads_floats = half_ == ElementType::kFloat16;
     ir::Problem problem = *ir::problem_of(
         graph_, id, form, [&](ValueId value) { return strides_of(value); }, reads_floats);
+    const auto& contract = std::get<ir::ContractForm>(form);
     std::vector<bool> shorts;
     for (std::size_t i = 0; i < problem.operands.size(); ++i) {
       const ValueId operand = graph_.node(id).operands[i];
-      shorts.push_back(operand.valid() && is_short(operand));
+      shorts.push_back(operand.valid() && is_short(operand) && !is_mask(contract, static_cast<int>(i)));
     }
     const auto known = asked_.find({id, shorts});
     if (known != asked_.end()) return known->second;
@@ -192,8 +237,10 @@ class FactorStore {
     for (const ValueId id : short_) {
       ir::Value& value = graph_.value(id);
       value.type.element = half_;
-      touched.insert(value.producer);
-      for (const ir::Use& use : value.uses) touched.insert(use.node);
+      if (value.producer.valid()) touched.insert(value.producer);
+      for (const ir::Use& use : value.uses) {
+        if (use.node.valid()) touched.insert(use.node);
+      }
     }
     for (const NodeId id : touched) {
       const ir::Node& node = graph_.node(id);
@@ -223,6 +270,7 @@ class FactorStore {
   PassContext& context_;
   const ir::KernelPrices& prices_;
   ElementType half_;
+  std::map<ValueId, ValueId> other_of_state_;
   std::set<ValueId> short_;   // so far not refused
   std::deque<ValueId> open_;  // refused, whose neighbours were not looked at again
   std::map<std::pair<NodeId, std::vector<bool>>, bool> asked_;

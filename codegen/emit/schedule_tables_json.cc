@@ -159,6 +159,7 @@ void add_terms(Json& layer, const Layer& from) {
     terms[name] = std::round(microseconds * 1000) / 1000;
   }
   layer["launches"] = from.launches;
+  if (from.time.blocks > 0) layer["blocks"] = from.time.blocks;
   layer["necessary_bytes"] = from.bytes_read + from.bytes_written - from.scratch_bytes;
   layer["moved_bytes"] = from.bytes_read + from.bytes_written + from.scratch_bytes;
 }

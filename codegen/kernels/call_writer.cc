@@ -58,6 +58,7 @@ void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<Ke
     call.body = std::move(loops.launches);
     call.launches = loops.count;
     call.choice = std::move(loops.choice);
+    call.time.blocks = loops.blocks;
     call.traps = !form.checks.empty();
     call.overlaps = true;
     call.reductions = static_cast<int>(form.stages.size());

@@ -173,6 +173,7 @@ gcrt::KernelTime predicted_time(const KernelCall& call, const Machine& machine, 
         call.products_per_clock > 0 ? call.products_per_clock : gcrt::scalar_products_per_clock(machine.gpu);
     time = gcrt::streaming_time(machine.gpu, call.launches, call.overlaps, of_memory, bytes,
                                 static_cast<double>(call.multiply_adds), per_clock);
+    time.blocks = call.time.blocks;
   }
   time.fill += gcrt::clocks_to_microseconds(machine.gpu, call.reductions * gcrt::kReductionClocks);
   return time;

@@ -100,7 +100,7 @@ void CudaKernelWriter::add_groups(const PrintedNest& part, const std::string& su
 }
 
 CudaLoops CudaKernelWriter::finish() {
-  return {std::move(device_), std::move(launches_), count_, {"gcrt/cuda/loops.h"}, ""};
+  return {std::move(device_), std::move(launches_), count_, blocks_, {"gcrt/cuda/loops.h"}, ""};
 }
 
 void CudaKernelWriter::add(const std::string& suffix, const std::string& body, const Named& named,
@@ -128,7 +128,7 @@ void CudaKernelWriter::add(const std::string& suffix, const std::string& body, c
              fmt::format("({}) {{\n  await_previous_grid();\n{}}}\n", declarations, body);
   launches_ += fmt::format("  launch_overlapping(queue, {}, {}, {}, ", blocks, threads, shared) + name +
                fmt::format("{});\n", arguments);
-  ++count_;
+  if (count_++ == 0) blocks_ = ir::typical(ir::ceil_div(workers, each));
 }
 
 }  // namespace gcompile

@@ -55,6 +55,7 @@ class CudaKernelWriter {
   bool checked_;
   SizeParameters& sizes_;
   Text device_, launches_;
+  std::int64_t blocks_ = 0;  // of the first launch
   int count_ = 0;
 };
 

@@ -14,9 +14,10 @@ namespace gcompile {
 
 /// Text of the kernels of one loop form, and of the launches in order.
 struct CudaLoops {
-  Text device;    // definitions of __global__ functions
-  Text launches;  // statements of the host function; `queue` is in scope
-  int count = 0;  // of launches
+  Text device;              // definitions of __global__ functions
+  Text launches;            // statements of the host function; `queue` is in scope
+  int count = 0;            // of launches
+  std::int64_t blocks = 0;  // of the first, at typical sizes
   std::vector<std::string> headers;
   std::string choice;  // how the first is spread over the grid, for the report
 };

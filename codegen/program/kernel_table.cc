@@ -51,11 +51,14 @@ std::string KernelTable::new_name(const LoweredStep& step) const {
   return fmt::format("{}_{}", words, kernels_.size());
 }
 
-int KernelTable::functor_of(const KernelCall& call) {
+int KernelTable::functor_of(const LoweredStep& step, const std::string& kernel) {
+  const KernelCall& call = step.call;
   if (call.functor.empty()) return -1;
   const auto [at, inserted] = functor_by_text_.try_emplace(call.functor, static_cast<int>(functors_.size()));
   if (inserted) {
-    const std::string name = fmt::format("Epilogue{}", functors_.size());
+    // Profilers of a device show kernels of gcrt by the types that they are made for.
+    const std::string name = target_.has_device_memory ? fmt::format("Epilogue_of_{}", kernel)
+                                                       : fmt::format("Epilogue{}", functors_.size());
     functors_.push_back({name, wrap_signatures(call.functor.spelled({"", name}), kLineWidth)});
   }
   return at->second;
@@ -63,14 +66,15 @@ int KernelTable::functor_of(const KernelCall& call) {
 
 std::string KernelTable::name_of(const LoweredStep& step) {
   const KernelCall& call = step.call;
-  const int functor = functor_of(call);
+  const std::string name = new_name(step);
+  const int functor = functor_of(step, name);
   Text text = call.device;
   if (!text.empty()) text += "\n";
   text += signature(call) + " {\n" + call.body + "}\n";
   const auto [at, inserted] = kernel_by_text_.try_emplace({functor, text}, kernels_.size());
   if (inserted) {
     Kernel kernel;
-    kernel.name = new_name(step);
+    kernel.name = name;
     kernel.family = call.family;
     if (functor >= 0) kernel.functors = {functors_[static_cast<std::size_t>(functor)].name};
     const SymbolNames names{kernel.name, functor >= 0 ? kernel.functors[0] : ""};

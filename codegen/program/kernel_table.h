@@ -22,8 +22,9 @@ class KernelTable {
 
  private:
   Text signature(const KernelCall& call) const;
-  /// Index of the call's functor type; -1: it has none.
-  int functor_of(const KernelCall& call);
+  /// Index of the functor type of the step's call; -1: it has none. The kernel will be called `kernel` if it
+  /// is new.
+  int functor_of(const LoweredStep& step, const std::string& kernel);
   std::string new_name(const LoweredStep& step) const;
 
   const TargetInfo& target_;

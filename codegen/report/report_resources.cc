@@ -114,6 +114,13 @@ std::string terms_text(const Layer& layer) {
   return text;
 }
 
+/// "16x64, fp16; 96 blocks".
+std::string grid_text(const Layer& layer) {
+  if (layer.time.blocks == 0) return layer.choice;
+  return fmt::format("{}{}{}", layer.choice, layer.choice.empty() ? "" : "; ",
+                     counted(layer.time.blocks, "block"));
+}
+
 }  // namespace
 
 Json time_part(const Program& program, const Schedule& schedule) {
@@ -141,7 +148,7 @@ Json time_part(const Program& program, const Schedule& schedule) {
          {"multiply_adds", grouped(layer.multiply_adds)},
          {"moved", bytes},
          {"bytes", human_bytes(bytes)},
-         {"cells", is_cuda ? Json::array({layer.choice, terms_text(layer)}) : Json::array()}});
+         {"cells", is_cuda ? Json::array({grid_text(layer), terms_text(layer)}) : Json::array()}});
     bars.push_back({fmt::format("step {}: {}\n{} predicted\n{}", i, layer.function, human_time(microseconds),
                                 layer.origins),
                     microseconds});

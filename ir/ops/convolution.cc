@@ -32,10 +32,21 @@ RealTensor reals_of(const Tensor& tensor) {
   return out;
 }
 
-void normalise_convolution(RewriteContext& context) {
-  const Shape& weights = context.shape(1);
+namespace {
+
+std::vector<std::int64_t> kernel_of(const NodeView& node) {
+  const Shape& weights = node.shape(1);
   if (weights.size() < 3) operator_error("input 1 must be (M, C/group, kernel...)");
-  normalise_window(context, {weights.begin() + 2, weights.end()});
+  return numbers_of(std::span(weights).subspan(2));
+}
+
+}  // namespace
+
+void normalise_convolution(RewriteContext& context) { normalise_window(context, kernel_of(context)); }
+
+void normalise_float_convolution(RewriteContext& context) {
+  pad_open_axes(context, kernel_of(context));
+  normalise_convolution(context);
 }
 
 Shape convolution_shape(const NodeView& node) {

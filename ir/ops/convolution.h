@@ -16,6 +16,8 @@ RealTensor reals_of(const Tensor& tensor);
 
 /// Fills the window attributes with operand 1, (M, C/group, kernel...), as source of the kernel.
 void normalise_convolution(RewriteContext& context);
+/// The same where the border is 0, and not a zero point: padding may depend on sizes that only a run knows.
+void normalise_float_convolution(RewriteContext& context);
 /// Shape of the result of a convolution of operand 0 with operand 1. Throws OperatorError when they do not
 /// fit.
 Shape convolution_shape(const NodeView& node);

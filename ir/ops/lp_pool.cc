@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "ir/ops/rewrite.h"
 #include "ir/ops/window.h"
@@ -75,11 +77,21 @@ bool decompose_pool(RewriteContext& context) {
   const Shape x = context.shape(0);
   const Shape y = context.result(0).shape;
   const auto spatial = static_cast<std::size_t>(window.spatial());
+  ValueId powers = to_power(context, context.operand_id(0), p);
+  Shape before(spatial + 2), behind(spatial + 2);  // where ceil_mode adds what only a run knows
   for (std::size_t i = 0; i < spatial; ++i) {
     const int axis = static_cast<int>(i);
-    const std::int64_t reach = (y[i + 2] - 1) * window.strides[i] + window.span(axis) - window.begin(axis);
-    window.pads[i + spatial] = std::max<std::int64_t>(window.pads[i + spatial], reach - x[i + 2]);
+    const Dim beyond = (y[i + 2] - 1) * window.strides[i] + window.span(axis) - window.begin(axis) - x[i + 2];
+    if (beyond.is_constant()) {
+      window.pads[i + spatial] = std::max<std::int64_t>(window.pads[i + spatial], beyond);
+    } else {
+      before[i + 2] = std::exchange(window.pads[i], 0);
+      behind[i + 2] = beyond;
+      window.pads[i + spatial] = 0;
+    }
   }
+  before.insert(before.end(), behind.begin(), behind.end());
+  if (!are_constant(before)) powers = context.emit("Pad", {powers, context.constant_ints(before)});
   Attributes attributes;
   attributes.set("kernel_shape", window.kernel);
   attributes.set("strides", window.strides);
@@ -88,7 +100,7 @@ bool decompose_pool(RewriteContext& context) {
   attributes.set("count_include_pad", std::int64_t{1});
   const auto taps =
       std::accumulate(window.kernel.begin(), window.kernel.end(), std::int64_t{1}, std::multiplies<>());
-  const ValueId mean = context.emit("AveragePool", {to_power(context, context.operand_id(0), p)}, attributes);
+  const ValueId mean = context.emit("AveragePool", {powers}, attributes);
   const ValueId sum = emit_scale(context, mean, static_cast<double>(taps));
   context.replace_result(0, root_of(context, sum, p));
   return true;

@@ -160,6 +160,20 @@ bool all_copy(const std::vector<ResizeAxis>& plan, const ResizeMethod& method) {
   return std::all_of(plan.begin(), plan.end(), [&](const ResizeAxis& axis) { return copies(axis, method); });
 }
 
+/// Whether a run computes what is read: of sizes that only it knows, where elements are copied, or weights do
+/// not repeat themselves.
+bool computes_reads(const std::vector<ResizeAxis>& plan, const ResizeMethod& method) {
+  const auto has_none = [&](const ResizeAxis& axis) {
+    return axis.is_open() && !copies(axis, method) && !has_phases(axis, method);
+  };
+  const bool is_open =
+      std::any_of(plan.begin(), plan.end(), [](const ResizeAxis& axis) { return axis.is_open(); });
+  if (!is_open || all_copy(plan, method)) return is_open;
+  std::int64_t taps = 1;
+  for (const ResizeAxis& axis : plan) taps *= copies(axis, method) ? 1 : method.mode == "cubic" ? 4 : 2;
+  return sums_anywhere(method) && taps <= kMostTaps && std::any_of(plan.begin(), plan.end(), has_none);
+}
+
 /// How a Resample reads one axis.
 struct AxisReads {
   bool keeps = false;  // as it lies
@@ -201,7 +215,7 @@ void infer(InferContext& context) {
   const std::vector<ResizeAxis> plan = plan_of(context);
   for (const ResizeAxis& axis : plan) {
     if (axis.in == 0 && axis.out > 0) operator_error("an empty axis cannot be resized");
-    if (axis.is_open() && !all_copy(plan, method)) open_reads(axis, method);  // refuses what has none
+    if (axis.is_open() && !computes_reads(plan, method)) open_reads(axis, method);  // refuses what has none
     out.push_back(axis.out);
   }
   context.set_result(0, context.element(0), std::move(out));
@@ -280,9 +294,11 @@ bool decompose(RewriteContext& context) {
   }
   const ResizeMethod method = method_of(context.attributes());
   const std::vector<ResizeAxis> plan = plan_of(context);
-  const bool is_open =
-      std::any_of(plan.begin(), plan.end(), [](const ResizeAxis& axis) { return axis.is_open(); });
-  if (is_open && all_copy(plan, method)) return false;  // lowered itself
+  if (computes_reads(plan, method)) {
+    // A node of its own, which comes in the order where a Resample would.
+    context.replace_result(0, context.emit("Interpolate", context.node().operands, context.attributes()));
+    return true;
+  }
   std::vector<AxisReads> reads;
   std::vector<std::int64_t> begin, end;
   bool empty = false;
@@ -309,10 +325,47 @@ bool decompose(RewriteContext& context) {
   return true;
 }
 
-/// Of sizes that only a run knows, where no elements are summed.
+/// The sum over the taps of axis `i` and those behind it, of what the operand has at `index`.
+int weighed_sum(const LowerContext& context, Dag& dag,
+                const std::vector<std::vector<WeighedElement>>& elements, std::vector<Index>& index,
+                std::size_t i) {
+  if (i == elements.size()) {
+    const ElementType type = context.element(0);
+    return dag.cast(dag.load(0, type, index), is_float(type) ? compute_type(type) : ElementType::kFloat32);
+  }
+  if (elements[i].empty()) return weighed_sum(context, dag, elements, index, i + 1);
+  int total = -1;
+  for (const WeighedElement& element : elements[i]) {
+    index[i] = Index::loaded(element.position, Range{0, context.shape(0)[i]});
+    const int value = weighed_sum(context, dag, elements, index, i + 1);
+    const int term = dag.apply(ScalarOp::kMul, {dag.cast(element.weight, dag.type(value)), value});
+    total = total < 0 ? term : dag.apply(ScalarOp::kAdd, {total, term});
+  }
+  return total;
+}
+
+/// Of linear and cubic; axes that copy stay as they lie, or have one element.
+Form lower_sums(const LowerContext& context, const std::vector<ResizeAxis>& plan,
+                const ResizeMethod& method) {
+  LoopForm form = LoopForm::over(context.result(0).shape);
+  std::vector<std::vector<WeighedElement>> elements(plan.size());
+  std::vector<Index> index;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const Index at = Index::axis(static_cast<int>(i));
+    index.push_back(keeps(plan[i], method) ? at : Index(0));
+    if (!copies(plan[i], method))
+      elements[i] = weighed_elements(form.dag, plan[i], method, form.dag.iota(at));
+  }
+  const int sum = weighed_sum(context, form.dag, elements, index, 0);
+  form.set_root(form.dag.cast(sum, context.element(0)));
+  return form;
+}
+
+/// Of sizes that only a run knows.
 Form lower(const LowerContext& context) {
   const ResizeMethod method = method_of(context.attributes());
   const std::vector<ResizeAxis> plan = plan_of(context);
+  if (!all_copy(plan, method)) return lower_sums(context, plan, method);
   LoopForm form = LoopForm::over(context.result(0).shape);
   Dag& dag = form.dag;
   std::vector<Index> index;
@@ -368,29 +421,47 @@ void normalise_upsample(RewriteContext& context) {
 
 void infer_upsample(InferContext&) { operator_error("Upsample is normalised to Resize"); }
 
+/// What Resize and Interpolate, which it becomes, have in common.
+Operator resize_record() {
+  Operator o;
+  o.operands = {1, 4};
+  o.attributes = {{"antialias", AttributeKind::kInt, std::int64_t{0}},
+                  {"axes", AttributeKind::kInts, std::nullopt},
+                  {"coordinate_transformation_mode", AttributeKind::kString, std::string("half_pixel")},
+                  {"cubic_coeff_a", AttributeKind::kFloat, -0.75f},
+                  {"exclude_outside", AttributeKind::kInt, std::int64_t{0}},
+                  {"extrapolation_value", AttributeKind::kFloat, 0.0f},
+                  {"keep_aspect_ratio_policy", AttributeKind::kString, std::string("stretch")},
+                  {"mode", AttributeKind::kString, std::string("nearest")},
+                  {"nearest_mode", AttributeKind::kString, std::string("round_prefer_floor")}};
+  o.accuracy = Accuracy::kSum;
+  o.infer = infer;
+  return o;
+}
+
 }  // namespace
+
+const Operator& operator_Interpolate() {
+  static const Operator op = [] {
+    Operator o = resize_record();
+    o.name = "Interpolate";
+    o.domain = "gcompile";
+    o.versions = {1};
+    o.summary = "a Resize whose positions and weights a run computes";
+    o.lower = lower;
+    return o;
+  }();
+  return op;
+}
 
 const Operator& operator_Resize() {
   static const Operator op = [] {
-    Operator o;
+    Operator o = resize_record();
     o.name = "Resize";
     o.versions = {10, 11, 13, 18, 19};
-    o.operands = {1, 4};
-    o.attributes = {{"antialias", AttributeKind::kInt, std::int64_t{0}},
-                    {"axes", AttributeKind::kInts, std::nullopt},
-                    {"coordinate_transformation_mode", AttributeKind::kString, std::string("half_pixel")},
-                    {"cubic_coeff_a", AttributeKind::kFloat, -0.75f},
-                    {"exclude_outside", AttributeKind::kInt, std::int64_t{0}},
-                    {"extrapolation_value", AttributeKind::kFloat, 0.0f},
-                    {"keep_aspect_ratio_policy", AttributeKind::kString, std::string("stretch")},
-                    {"mode", AttributeKind::kString, std::string("nearest")},
-                    {"nearest_mode", AttributeKind::kString, std::string("round_prefer_floor")}};
-    o.accuracy = Accuracy::kSum;
     o.summary = "nearest, linear or cubic resampling of any axes";
     o.normalise = normalise;
-    o.infer = infer;
     o.decompose = decompose;
-    o.lower = lower;
     return o;
   }();
   return op;

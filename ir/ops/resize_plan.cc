@@ -28,13 +28,13 @@ double source_of(const ResizeAxis& axis, const std::string& mode, double x) {
   return offset + (x + 0.5) / scale - 0.5;
 }
 
-/// The same as an expression of float32 or float64 whose every step is rounded to its type.
+/// The same as an expression whose every step is rounded to its type, float32 or float64.
 class Source {
  public:
-  Source(Dag& dag, const ResizeAxis& axis) : dag_(dag), axis_(axis) {}
+  Source(Dag& dag, const ResizeAxis& axis, ElementType type) : dag_(dag), axis_(axis), type_(type) {}
 
   int of(const std::string& mode, int at) const {
-    const int x = dag_.cast(at, kFloat);
+    const int x = dag_.cast(at, type_);
     if (mode == "align_corners") return if_several(spread(x), number(0));
     if (mode == "asymmetric") return div(x, scale());
     if (mode == "tf_crop_and_resize") return cropped(x);
@@ -43,18 +43,18 @@ class Source {
     return mode == "pytorch_half_pixel" ? if_several(position, number(0)) : position;
   }
 
-  int number(double value) const { return dag_.constant(kFloat, value); }
-  int last() const { return dag_.size(kFloat, axis_.in - 1); }
+  int number(double value) const { return dag_.constant(type_, value); }
+  int last() const { return dag_.size(type_, axis_.in - 1); }
   int add(int a, int b) const { return apply(ScalarOp::kAdd, a, b); }
   int sub(int a, int b) const { return apply(ScalarOp::kSub, a, b); }
   int mul(int a, int b) const { return apply(ScalarOp::kMul, a, b); }
   int div(int a, int b) const { return apply(ScalarOp::kDiv, a, b); }
 
  private:
-  static constexpr ElementType kFloat = ElementType::kFloat32, kDouble = ElementType::kFloat64;
+  static constexpr ElementType kDouble = ElementType::kFloat64;
 
   int apply(ScalarOp op, int a, int b) const { return dag_.round(dag_.apply(op, {a, b})); }
-  int size(Dim size) const { return dag_.size(kFloat, size); }
+  int size(Dim size) const { return dag_.size(type_, size); }
   int scale() const { return axis_.scale ? number(*axis_.scale) : div(size(axis_.out), size(axis_.in)); }
   /// Of the result: in the reference and in ONNX Runtime the same, wherever that is a whole number.
   int length() const { return axis_.is_scaled ? mul(size(axis_.in), scale()) : size(axis_.out); }
@@ -74,7 +74,7 @@ class Source {
     const int adjustment = div(size(axis_.out), mul(scale(), size(axis_.in)));
     const int offset = mul(div(size(axis_.in), number(2)), sub(number(1), adjustment));
     const int position = half_pixel(dag_.cast(x, kDouble), dag_.cast(scale(), kDouble));
-    return dag_.cast(add(dag_.cast(offset, kDouble), position), kFloat);
+    return dag_.cast(add(dag_.cast(offset, kDouble), position), type_);
   }
   /// Of a result of several elements, or of one.
   int if_several(int several, int one) const {
@@ -86,6 +86,7 @@ class Source {
 
   Dag& dag_;
   const ResizeAxis& axis_;
+  const ElementType type_;
 };
 
 /// The whole number that is nearest to x, a float32.
@@ -193,7 +194,7 @@ bool copies(const ResizeAxis& axis, const ResizeMethod& method) {
 }
 
 NearestElement nearest_element(Dag& dag, const ResizeAxis& axis, const ResizeMethod& method, int at) {
-  const Source source(dag, axis);
+  const Source source(dag, axis, ElementType::kFloat32);
   const int x = source.of(method.coordinates, at);
   const int zero = source.number(0), last = source.last();
   NearestElement element;
@@ -205,6 +206,41 @@ NearestElement nearest_element(Dag& dag, const ResizeAxis& axis, const ResizeMet
                                                           dag.apply(ScalarOp::kGreater, {x, last})});
   }
   return element;
+}
+
+bool sums_anywhere(const ResizeMethod& method) {
+  return method.mode != "nearest" && !method.antialias && !method.exclude_outside && !method.crops();
+}
+
+std::vector<WeighedElement> weighed_elements(Dag& dag, const ResizeAxis& axis, const ResizeMethod& method,
+                                             int at) {
+  const Source source(dag, axis, ElementType::kFloat64);
+  const int x = source.of(method.coordinates, at), one = source.number(1);
+  const int left = source.sub(dag.apply(ScalarOp::kCeil, {x}), one);
+  const int ratio = source.sub(x, left);
+  const int rest = source.sub(one, ratio);
+  std::vector<int> weights = {rest, ratio};
+  if (method.mode == "cubic") {
+    const double a = method.cubic_a;
+    // As cubic_weight(), of a distance up to 1 and of one beyond.
+    const auto polynomial = [&](int d, double c3, double c2, double c1, double c0) {
+      int sum = source.add(source.mul(source.number(c3), d), source.number(c2));
+      for (const double c : {c1, c0}) sum = source.add(source.mul(sum, d), source.number(c));
+      return sum;
+    };
+    const auto near = [&](int d) { return polynomial(d, a + 2, -(a + 3), 0, 1); };
+    const auto far = [&](int d) { return polynomial(d, a, -5 * a, 8 * a, -4 * a); };
+    weights = {far(source.add(ratio, one)), near(ratio), near(rest), far(source.add(rest, one))};
+  }
+  const std::int64_t first = kernel_of(method, 1).first;
+  std::vector<WeighedElement> elements;
+  for (std::size_t t = 0; t < weights.size(); ++t) {
+    const int position = source.add(left, source.number(static_cast<double>(first) + static_cast<double>(t)));
+    const int inside =
+        dag.apply(ScalarOp::kMin, {dag.apply(ScalarOp::kMax, {position, source.number(0)}), source.last()});
+    elements.push_back({dag.cast(inside, ElementType::kInt64), weights[t]});
+  }
+  return elements;
 }
 
 AxisTable axis_table(const ResizeAxis& axis, const ResizeMethod& method) {
@@ -307,22 +343,33 @@ std::optional<AxisFormula> formula_of_all_sizes(const ResizeAxis& axis, const Re
   return found;
 }
 
-AxisPhases axis_phases(const ResizeAxis& axis, const ResizeMethod& method) {
+namespace {
+
+std::optional<std::string> refuse_phases(const ResizeAxis& axis, const ResizeMethod& method) {
   constexpr double kMostDrift = 1e-4;  // of an element, between the scale as it is given and its fraction
-  std::optional<std::string> refusal = refuse_repetition(axis, method);
-  if (method.exclude_outside) refusal = "with exclude_outside";
-  const Fraction scale = refusal ? Fraction{} : *fraction_of(*axis.scale);
+  if (method.exclude_outside) return "with exclude_outside";
+  if (auto refusal = refuse_repetition(axis, method)) return refusal;
+  const Fraction scale = *fraction_of(*axis.scale);
   const double p = static_cast<double>(scale.numerator), q = static_cast<double>(scale.denominator);
-  if (!refusal &&
-      ((p != 1 && q != 1) ||
-       std::fabs(1 / *axis.scale - q / p) * static_cast<double>(highest(axis.out)) > kMostDrift)) {
-    refusal = "by other factors than whole numbers and one divided by them";
+  if ((p != 1 && q != 1) ||
+      std::fabs(1 / *axis.scale - q / p) * static_cast<double>(highest(axis.out)) > kMostDrift) {
+    return "by other factors than whole numbers and one divided by them";
   }
-  if (refusal) {
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool has_phases(const ResizeAxis& axis, const ResizeMethod& method) { return !refuse_phases(axis, method); }
+
+AxisPhases axis_phases(const ResizeAxis& axis, const ResizeMethod& method) {
+  if (const auto refusal = refuse_phases(axis, method)) {
     operator_error(
         fmt::format("sizes that only a run knows are not resized in mode '{}' {}", method.mode, *refusal),
         "give the dimension a number with --dim or --shape");
   }
+  const Fraction scale = *fraction_of(*axis.scale);
+  const double p = static_cast<double>(scale.numerator), q = static_cast<double>(scale.denominator);
   AxisPhases phases{scale, {}};
   AxisTable& table = phases.table;
   const ResizeAxis sample{2 * scale.denominator, 2 * scale.numerator, p / q};  // of several elements

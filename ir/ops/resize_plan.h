@@ -51,6 +51,17 @@ struct NearestElement {
 /// Of output position `at`, int64.
 NearestElement nearest_element(Dag& dag, const ResizeAxis& axis, const ResizeMethod& method, int at);
 
+/// An element of a sum: its position on the operand's axis, int64, and its weight, float64.
+struct WeighedElement {
+  int position = 0;
+  int weight = 0;
+};
+/// Whether a run can compute them at any size: of linear and cubic that no edge and no factor changes.
+bool sums_anywhere(const ResizeMethod& method);
+/// Of output position `at`, int64.
+std::vector<WeighedElement> weighed_elements(Dag& dag, const ResizeAxis& axis, const ResizeMethod& method,
+                                             int at);
+
 /// Row i of both tables belongs to output position `begin + i`; positions before and after the rows lie
 /// outside the region of interest. Weights are empty for one tap.
 struct AxisTable {
@@ -96,5 +107,7 @@ struct AxisPhases {
   AxisTable table;
 };
 AxisPhases axis_phases(const ResizeAxis& axis, const ResizeMethod& method);
+/// Whether they do not throw.
+bool has_phases(const ResizeAxis& axis, const ResizeMethod& method);
 
 }  // namespace gcompile::ir

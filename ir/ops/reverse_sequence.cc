@@ -60,7 +60,7 @@ Form lower_reverse(const LowerContext& context) {
 /// Wanted dims, every axis.
 Shape cropped(const NodeView& node) {
   Shape out = node.shape(0);
-  const std::vector<std::int64_t> wanted = node.constant_ints(1, "the shape to crop or pad to");
+  const Shape wanted = node.known_sizes(1, "the shape to crop or pad to");
   std::vector<std::int64_t> axes;
   if (node.attributes().has("axes")) {
     axes = node.attributes().ints_of("axes");
@@ -70,7 +70,9 @@ Shape cropped(const NodeView& node) {
   normalise_axes(axes, static_cast<int>(out.size()));  // refuses repeated axes
   if (axes.size() != wanted.size()) operator_error("the shape must have one entry per axis");
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    if (wanted[i] < 0) operator_error(fmt::format("axis {} would have {} elements", axes[i], wanted[i]));
+    if (!always_less_equal(0, wanted[i])) {
+      operator_error(fmt::format("axis {} would have {} elements", axes[i], to_string(wanted[i])));
+    }
     out[static_cast<std::size_t>(normalise_axis(axes[i], static_cast<int>(out.size())))] = wanted[i];
   }
   return out;
@@ -84,9 +86,9 @@ void infer_crop(InferContext& context) {
 /// The smaller half goes before, of what is cut as of what is added.
 bool decompose_crop(RewriteContext& context) {
   const Shape in = context.shape(0), out = cropped(context);
-  std::vector<std::int64_t> pads, after;
+  Shape pads, after;
   for (std::size_t i = 0; i < in.size(); ++i) {
-    const std::int64_t before = out[i] >= in[i] ? (out[i] - in[i]) / 2 : -((in[i] - out[i]) / 2);
+    const Dim before = floor_div(max(0, out[i] - in[i]), 2) - floor_div(max(0, in[i] - out[i]), 2);
     pads.push_back(before);
     after.push_back(out[i] - in[i] - before);
   }

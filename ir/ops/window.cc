@@ -22,7 +22,42 @@ void fill(Attributes& attributes, const char* name, std::size_t count, std::int6
   check_sizes(name, attributes.ints_of(name), count, lowest);
 }
 
+/// Of SAME_UPPER and SAME_LOWER: as many windows as strides begin on the axis.
+Dim same_padding(Dim input, std::int64_t stride, std::int64_t span) {
+  return max(0, (ceil_div(input, stride) - 1) * stride + span - input);
+}
+
+bool is_same(const std::string& mode) { return mode == "SAME_UPPER" || mode == "SAME_LOWER"; }
+
 }  // namespace
+
+void pad_open_axes(RewriteContext& context, const std::vector<std::int64_t>& kernel) {
+  Attributes& attributes = context.mutable_attributes();
+  const Shape shape = context.shape(0);
+  const std::string mode = attributes.has("auto_pad") ? attributes.string_of("auto_pad") : "NOTSET";
+  if (!is_same(mode) || are_constant(shape) || shape.size() != kernel.size() + 2) return;
+  Attributes numbers;
+  numbers.set("kernel_shape", attributes.has("kernel_shape") ? attributes.ints_of("kernel_shape") : kernel);
+  for (const char* name : {"strides", "dilations"}) {
+    if (attributes.has(name)) numbers.set(name, attributes.ints_of(name));
+    fill(numbers, name, kernel.size(), 1, 1);
+  }
+  fill(numbers, "pads", 2 * kernel.size(), 0, 0);
+  check_sizes("kernel_shape", numbers.ints_of("kernel_shape"), kernel.size(), 1);
+  const Window window = window_of(numbers);
+  Shape before(2), behind(2);
+  for (int i = 0; i < window.spatial(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const Dim total = same_padding(shape[at + 2], window.strides[at], window.span(i));
+    const Dim small = floor_div(total, 2);
+    before.push_back(mode == "SAME_UPPER" ? small : total - small);
+    behind.push_back(total - before.back());
+  }
+  before.insert(before.end(), behind.begin(), behind.end());
+  if (are_constant(before)) return;
+  context.set_operand(0, context.emit("Pad", {context.operand_id(0), context.constant_ints(before)}));
+  attributes.set("auto_pad", std::string("VALID"));
+}
 
 void normalise_window(RewriteContext& context, std::vector<std::int64_t> kernel) {
   Attributes& attributes = context.mutable_attributes();
@@ -39,15 +74,14 @@ void normalise_window(RewriteContext& context, std::vector<std::int64_t> kernel)
   if (mode != "NOTSET") attributes.erase("pads");
   fill(attributes, "pads", 2 * spatial, 0, 0);
   if (mode == "NOTSET" || mode == "VALID") return;
-  if (mode != "SAME_UPPER" && mode != "SAME_LOWER") {
+  if (!is_same(mode)) {
     operator_error(fmt::format("auto_pad '{}' is not known", printable(mode)));
   }
   Window window = window_of(attributes);
   for (int i = 0; i < window.spatial(); ++i) {
     const auto at = static_cast<std::size_t>(i);
     const Dim input = shape[at + 2];
-    const Dim output = ceil_div(input, window.strides[at]);
-    const Dim padding = max(0, (output - 1) * window.strides[at] + window.span(i) - input);
+    const Dim padding = same_padding(input, window.strides[at], window.span(i));
     if (!padding.is_constant()) {
       operator_error(fmt::format("the padding by auto_pad depends on {}, the size of spatial axis {}",
                                  to_string(input), i),

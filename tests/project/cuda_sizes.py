@@ -142,10 +142,10 @@ def linked(world, program, files):
     return world.path(program)
 
 
-def stepped(world, name, model):
+def stepped(world, name, model, *options, element_bytes=4):
     """The decoder as a project, and a program that goes through a sequence with it."""
-    project = compiled(world, name, model, *growing_state.SIZES, *model.states(), *CUDA)
-    rows = 2 * decoder_models.CONTEXT * decoder_models.SIZE * 4
+    project = compiled(world, name, model, *growing_state.SIZES, *model.states(), *CUDA, *options)
+    rows = 2 * decoder_models.CONTEXT * decoder_models.SIZE * element_bytes
     equal(manifest(project, "net")["state_bytes"], 4 * rows * model.heads_of_caches, "bytes of the state")
     schedule = (project / "src" / "net.cu").read_text()
     check("copy(queue, at<float>(state" not in schedule, "the state is copied")

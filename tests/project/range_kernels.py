@@ -59,6 +59,26 @@ def weighted():
     return model
 
 
+def computed():
+    """Elements summed with weights that differ with the size: by any factor, and to the sizes of another image."""
+    model = Model(opset=19)
+    model.inputs = ["float[batch,2,height,width] x", "float[1,1,rows,columns] like"]
+    model.constants = ["float[4] up = {1, 1, 2, 3}", "float[4] odd = {1, 1, 1.5, 0.75}", "float[0] none = {}", "int64[1] zero = {0}",
+                       "int64[1] two = {2}", "int64[1] four = {4}"]
+    model.nodes = ["shape = Shape(x)", "like_shape = Shape(like)", "head = Slice(shape, zero, two)",
+                   "tail = Slice(like_shape, two, four)", "sizes = Concat<axis = 0>(head, tail)"]
+    for mode in ("linear", "cubic"):
+        for coordinates in COORDINATES:
+            for to in ("none, odd", "none, none, sizes"):
+                model.nodes.append(resized(f"y{len(model.outputs)}", to, mode=mode, coordinate_transformation_mode=coordinates))
+                model.outputs.append(f"float[a,b,c,d] y{len(model.outputs)}")
+        model.nodes.append(resized(f"y{len(model.outputs)}", "none, up", mode=mode, coordinate_transformation_mode="align_corners"))
+        model.outputs.append(f"float[a,b,c,d] y{len(model.outputs)}")
+    return model
+
+
+COMPUTED_BOUNDS = ["--dim", "batch=1..2", "--dim", "height=2..37", "--dim", "width=2..41", "--dim", "rows=1..50", "--dim",
+                   "columns=1..60"]
 NEAREST_BOUNDS = ["--dim", "batch=1..2", "--dim", "height=1..37", "--dim", "width=1..41", "--dim", "rows=1..50", "--dim",
                   "columns=1..60"]
 WEIGHTED_BOUNDS = ["--dim", "batch=1..2", "--dim", "height=4..37", "--dim", "width=8..41"]
@@ -72,14 +92,16 @@ def case_weighted(world):
     check(any("tensors are right" in line for line in verified(world, "weighted", weighted(), *WEIGHTED_BOUNDS)), "nothing was tried")
 
 
+def case_computed(world):
+    check(any("tensors are right" in line for line in verified(world, "computed", computed(), *COMPUTED_BOUNDS)), "nothing was tried")
+
+
 def case_resize_refused(world):
     """What is not resized at every size, by the node and with the reason."""
     for attributes, scales, reason in (
-            ({"coordinate_transformation_mode": "align_corners"}, "1, 1, 2, 2", "in mode 'linear' with 'align_corners'"),
-            ({}, "1, 1, 1.5, 1", "in mode 'linear' by other factors than whole numbers and one divided by them"),
+            ({"antialias": 1}, "1, 1, 1.5, 1", "in mode 'linear' by other factors than whole numbers and one divided by them"),
+            ({"antialias": 1, "coordinate_transformation_mode": "align_corners"}, "1, 1, 2, 2", "in mode 'linear' with 'align_corners'"),
             ({"exclude_outside": 1}, "1, 1, 2, 1", "in mode 'linear' with exclude_outside"),
-            ({"coordinate_transformation_mode": "half_pixel_symmetric"}, "1, 1, 0.5, 1", "a size that leaves a rest"),
-            ({"coordinate_transformation_mode": "pytorch_half_pixel"}, "1, 1, 0.5, 1", "to what may be one element"),
             ({}, "1, 1, 1.2345, 1", "scaled by fractions of small numbers")):
         model = Model(opset=19)
         model.inputs = ["float[1,2,height,width] x"]
@@ -90,6 +112,54 @@ def case_resize_refused(world):
         path.write_text(model.text())
         done = world.run([world.gcompile, path, "-o", world.path("refused"), "--dim", "height=2..37", "--dim", "width=2..41"], status=1)
         contains(done.stderr, "Resize 'y': sizes that only a run knows are", reason)
+
+
+def case_same_padding(world):
+    """SAME at strides, where the padding depends on whether a size is odd; a zero point is no border of zeros."""
+    model = Model()
+    model.inputs = ["float[1,3,height,width] x"]
+    model.outputs = ["float[1,8,a,b] upper", "float[1,8,c,d] lower", "float[1,8,e,f] tall"]
+    for name, kernel in (("k3", (3, 3)), ("k2", (2, 2)), ("k5", (5, 3))):
+        model.constant(name, "float", (8, 3, *kernel))
+    model.nodes = ['upper = Conv<auto_pad = "SAME_UPPER", strides = [2, 2]>(x, k3)',
+                   'lower = Conv<auto_pad = "SAME_LOWER", strides = [2, 2]>(x, k2)',
+                   'tall = Conv<auto_pad = "SAME_LOWER", strides = [3, 2]>(x, k5)']
+    lines = verified(world, "same", model, "--dim", "height=1..31", "--dim", "width=1..33")
+    check(any("tensors are right" in line for line in lines), f"nothing was tried: {lines}")
+    model = Model()
+    model.inputs = ["uint8[1,3,height,width] x"]
+    model.outputs = ["int32[1,8,a,b] y"]
+    model.constants = ["uint8 zero = {128}"]
+    model.integers("w", "int8", (8, 3, 3, 3), -127, 127)
+    model.nodes = ['y = ConvInteger<auto_pad = "SAME_UPPER", strides = [2, 2]>(x, w, zero)']
+    path = world.path("integer.onnxtxt")
+    path.write_text(model.text())
+    done = world.run([world.gcompile, path, "-o", world.path("integer"), "--dim", "height=1..31", "--dim", "width=1..33"], status=1)
+    contains(done.stderr, "the padding by auto_pad depends on")
+
+
+def case_middles(world):
+    """Cropped and padded about the middle, to numbers and to the sizes of another tensor, each more or less than there is."""
+    model = Model(opset=18)
+    model.inputs = ["float[1,3,height,width] x", "float[rows,columns] like"]
+    model.outputs = ["float[1,3,20,60] fixed", "float[1,3,rows,columns] open"]
+    model.constants = ["int64[2] to = {20, 60}"]
+    model.nodes = ["fixed = CenterCropPad<axes = [2, 3]>(x, to)", "shape = Shape(like)", "open = CenterCropPad<axes = [2, 3]>(x, shape)"]
+    lines = verified(world, "middles", model, "--dim", "height=1..31", "--dim", "width=1..33", "--dim", "rows=1..40", "--dim",
+                     "columns=2..30")
+    check(any("tensors are right" in line for line in lines), f"nothing was tried: {lines}")
+
+
+def case_norms(world):
+    """Windows of ceil_mode that reach beyond the padding at some sizes, and end before the axis does at others."""
+    model = Model(opset=18)
+    model.inputs = ["float[1,3,height,width] x"]
+    model.outputs = ["float[1,3,a,b] y", "float[1,3,c,d] z", "float[1,3,e,f] u"]
+    model.nodes = ["y = LpPool<kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1>(x)",
+                   "z = LpPool<kernel_shape = [2, 3], strides = [3, 2], pads = [1, 1, 1, 1], ceil_mode = 1, p = 1>(x)",
+                   "u = LpPool<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 0, 1], p = 3>(x)"]
+    lines = verified(world, "norms", model, "--dim", "height=4..31", "--dim", "width=4..33")
+    check(any("tensors are right" in line for line in lines), f"nothing was tried: {lines}")
 
 
 def opened(model, inputs):

@@ -228,6 +228,20 @@ TEST(SizesTest, EqualitiesAreSolvedAndChecked) {
   EXPECT_FALSE(sizes.assume_equal(rows * 2, past * 2 + 1));
 }
 
+TEST(SizesTest, RemaindersBound) {
+  Sizes sizes;
+  const Dim s = Dim::symbol(sizes.add_symbol({"s", {1, 1000}, 7}));
+  EXPECT_EQ(sizes.bounds(s - 4 * floor_div(s, 4)), (Bounds{0, 3}));
+  EXPECT_EQ(sizes.bounds(2 * s - 8 * floor_div(s, 4)), (Bounds{0, 6}));
+  EXPECT_EQ(sizes.bounds(4 * floor_div(s, 4) - s), (Bounds{-3, 0}));
+  // s and a remainder: it grows, but never below the least s.
+  EXPECT_EQ(sizes.bounds(2 * s - 4 * floor_div(s, 4)), (Bounds{1, 1003}));
+  // The padding of a window of 3 at stride 2, and its smaller half.
+  const Dim padding = 2 * floor_div(s + 1, 2) - s + 1;
+  EXPECT_EQ(sizes.bounds(padding), (Bounds{1, 2}));
+  EXPECT_EQ(sizes.bounds(floor_div(padding, 2)), (Bounds{0, 1}));
+}
+
 TEST(SizesTest, FactsOfSumsBound) {
   Sizes sizes;
   const Dim past = Dim::symbol(sizes.add_symbol({"past", {0, 1024}, 0}));

@@ -67,6 +67,37 @@ TEST(StoreFactors, NotWhatSomethingElseReads) {
       Names());
 }
 
+/// Element types of what a run begins with and of what it leaves: a cache of rows, joined with those of the
+/// run.
+std::pair<ir::ElementType, ir::ElementType> state_types(const std::string& more_outputs = "",
+                                                        const std::string& more = "",
+                                                        const std::set<std::string>& kept = {}) {
+  ir::Graph graph = parse(
+      "g (float[16,64] x, float[16,64] past, float[64,64] w_a, float[64,64] w_b) => (float[32,64] y, "
+      "float[16,64] next" +
+      more_outputs +
+      ") <int64[1] s = {16}, int64[1] e = {32}, int64[1] axis = {0}> "
+      "{ a = MatMul(x, w_a)\n joined = Concat<axis = 0>(past, a)\n y = MatMul(joined, w_b)\n "
+      "next = Slice(joined, s, e, axis)\n" +
+      more + " }");
+  for (const ir::NodeId id : graph.nodes()) graph.node(id).name = graph.value(graph.node(id).results[0]).name;
+  passes::Options options;
+  options.prices = &prices();
+  options.keep_fp32 = kept;
+  options.states = {{"past", "next"}};
+  passes::optimise(graph, options);
+  return {graph.value(graph.inputs()[1]).type.element, graph.value(graph.outputs()[1]).type.element};
+}
+
+TEST(StoreFactors, StatesOfProducts) {
+  const auto both = [](ir::ElementType element) { return std::pair(element, element); };
+  EXPECT_EQ(state_types(), both(ir::ElementType::kFloat16));
+  EXPECT_EQ(state_types("", "", {"next"}), both(ir::ElementType::kFloat32));
+  // What a run begins with is read by something else, or what it leaves is an output as well.
+  EXPECT_EQ(state_types(", float[16,64] z", "z = Tanh(past)"), both(ir::ElementType::kFloat32));
+  EXPECT_EQ(state_types(", float[16,64] z", "z = Identity(next)"), both(ir::ElementType::kFloat32));
+}
+
 TEST(StoreFactors, NotWhatTheUserKeeps) {
   EXPECT_EQ(short_values(optimised(chain(), {"a"})), Names());
   EXPECT_EQ(short_values(optimised(chain(), {"r"})), Names());  // another node of the same kernel

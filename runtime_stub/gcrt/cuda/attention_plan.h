@@ -139,6 +139,7 @@ constexpr KernelTime attention_time(const DeviceModel& device, Precision precisi
   const double turns = real(ceil_div(blocks, device.multiprocessors));
   const double rounds = real(ceil_div(blocks, device.multiprocessors * resident));
   KernelTime time = started(device, true);
+  time.blocks = blocks;
   time.cache = cache_microseconds(device, real(blocks) * (steps * step_bytes + row_bytes), blocks);
   time.math = clocks_to_microseconds(device, turns * steps * issue * warps.count() / 4);
   time.latency = clocks_to_microseconds(device, rounds * steps * (issue + kCacheLatency + kSetupClocks)) +

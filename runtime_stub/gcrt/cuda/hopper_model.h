@@ -90,6 +90,7 @@ constexpr KernelTime wgmma_time(const DeviceModel& device, Precision precision, 
   const double rounds = real(ceil_div(blocks, device.multiprocessors));
   const double steps = real(ceil_div(depth, wgmma_depth(precision)));
   KernelTime time = started(device, true);
+  time.blocks = blocks;
   time.memory = memory_microseconds(device, real(columns * depth * batch) * weight_bytes(precision));
   time.cache = cache_microseconds(
       device, real(blocks) * steps * (bytes_a + bytes_b / cluster) + 4 * real(rows * columns * batch),

@@ -177,6 +177,7 @@ constexpr KernelTime tile_time(const DeviceModel& device, Precision precision, T
   const double turns = real(ceil_div(blocks, device.multiprocessors));
   const double rounds = real(ceil_div(blocks, device.multiprocessors * resident));
   KernelTime time = started(device, true);
+  time.blocks = blocks;
   time.memory = memory_microseconds(device, real(columns * depth * batch) * bytes.b);
   time.cache = cache_microseconds(
       device, real(blocks) * steps * step_bytes + 4 * real(rows * columns * batch), blocks);
@@ -225,6 +226,7 @@ constexpr KernelTime gemv_time(const DeviceModel& device, std::ptrdiff_t rows, s
   const double loads = real(ceil_div(depth, std::ptrdiff_t{parts} * 32 * chunk));
   const double rounds = real(ceil_div(blocks, device.multiprocessors * kResident));
   KernelTime time = started(device, true);
+  time.blocks = blocks;
   time.fill += clocks_to_microseconds(device, kReductionClocks);
   time.memory = memory_microseconds(device, bytes);
   time.cache = cache_microseconds(device, bytes + 4 * real(blocks * rows * depth), blocks);

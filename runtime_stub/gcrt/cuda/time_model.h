@@ -87,13 +87,14 @@ constexpr double kCacheShareBytesPerClock = 5500 / 1.755 / 132;
 constexpr double kSharedBytesPerClock = 128;  // [guide]
 
 struct KernelTime {
-  double launch = 0;   // behind the kernel before
-  double fill = 0;     // until a block has its first operands, and until its last result is seen
-  double memory = 0;   // what comes from the device's memory or goes there
-  double cache = 0;    // what passes between multiprocessors and the second-level cache
-  double math = 0;     // products, and the shared memory and issue slots that feed them
-  double latency = 0;  // steps of a block that wait for one another
-  double join = 0;     // of parts of sums
+  double launch = 0;          // behind the kernel before
+  double fill = 0;            // until a block has its first operands, and until its last result is seen
+  double memory = 0;          // what comes from the device's memory or goes there
+  double cache = 0;           // what passes between multiprocessors and the second-level cache
+  double math = 0;            // products, and the shared memory and issue slots that feed them
+  double latency = 0;         // steps of a block that wait for one another
+  double join = 0;            // of parts of sums
+  std::ptrdiff_t blocks = 0;  // of a launch, 0: not known
 
   constexpr double body() const {
     const double moving = memory > cache ? memory : cache;
@@ -103,7 +104,7 @@ struct KernelTime {
   constexpr double microseconds() const { return launch + fill + body() + join; }
   // One kernel behind the other.
   constexpr KernelTime times(double n) const {
-    return {n * launch, n * fill, n * memory, n * cache, n * math, n * latency, n * join};
+    return {n * launch, n * fill, n * memory, n * cache, n * math, n * latency, n * join, blocks};
   }
 };
 

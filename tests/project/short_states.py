@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""States that only products read are of 16 bits in --precision fp16 and bf16 (CUDA): half of the bytes, and no other result.
+
+    short_states.py --gcompile GCOMPILE [CASE...]
+"""
+
+import re
+
+import decoder_models
+import growing_state
+import ranges
+from cuda import cxx
+from cuda_sizes import CUDA, linked, objects, stepped
+from families import Model
+from sizes import compiled, encoder
+from support import EXAMPLE_FLAGS, EXAMPLES, HERE, check, contains, equal, manifest, run_main
+
+# Of growing caches, at the corners of fewer sizes.
+FEW = ["--dim", "batch=1..2", "--dim", "sequence=1..9", "--dim", "past=0..11", "--dim", "joined=past+sequence", "--dim", "past+sequence=1..12"]
+
+
+def verified(world, model, *options):
+    done = world.run([world.gcompile, "verify", model, *CUDA, "--emulate", "--cxx", cxx(), *options])
+    contains(done.stdout + done.stderr, "verified: ", "are right")
+
+
+def states_of(project, name="net"):
+    """The element type of each state, as the header says."""
+    text = (project / "include" / name / f"{name}.h").read_text()
+    return re.findall(r"^  \w+ \w+\[\d+\]; /\* \".*\" (\w+)\[", text, re.MULTILINE)
+
+
+def case_storyteller(world):
+    """A decoder of text as PyTorch exports it, whose queries, keys and values are one product."""
+    project = world.example("storyteller", "short", "--name", "net", *CUDA, "--precision", "fp16")
+    equal(states_of(project), ["float16"] * 4, "states")
+    plain = world.example("storyteller", "plain", "--name", "net", *CUDA)
+    equal(states_of(plain), ["float32"] * 4, "states of fp32")
+    equal(2 * manifest(project, "net")["state_bytes"], manifest(plain, "net")["state_bytes"], "bytes of the state")
+    for precision in ("fp16", "bf16"):
+        verified(world, EXAMPLES / "storyteller" / "model.onnx", *EXAMPLE_FLAGS["storyteller"], "--precision", precision)
+
+
+def case_llama(world):
+    """Queries share keys, which are rotated before they are kept: prompts and steps, saved and loaded."""
+    model = decoder_models.llama()
+    project = stepped(world, "llama", model, "--precision", "bf16", element_bytes=2)
+    equal(states_of(project), ["bfloat16"] * 4, "states")
+    verified(world, world.folder / "llama.onnxtxt", *FEW, *model.states(), "--precision", "bf16")
+    # The planted error: rows are loaded as if their elements had 32 bits.
+    header = project / "gcrt" / "cuda" / "state_copy.h"
+    text = header.read_text()
+    begin = text.index("load_rows(")
+    contains(text[begin:], "rows.rank, rows.element_bytes")
+    header.write_text(text[:begin] + text[begin:].replace("rows.rank, rows.element_bytes", "rows.rank, 4"))
+    program = linked(world, "planted_caller", objects(world, project, HERE / "growing_state_cuda.cpp"))
+    check(world.run([program], status=None).returncode != 0, "a state that was loaded wrong is not found")
+
+
+def case_kept(world):
+    """--keep-fp32 with the node that writes a state, of that one alone."""
+    model = decoder_models.llama()
+    project = compiled(world, "kept", model, *growing_state.SIZES, *model.states(), *CUDA, "--precision", "fp16", "--keep-fp32",
+                       "present_0_key", "--keep-fp32", "present_0_value")
+    equal(states_of(project), ["float32", "float32", "float16", "float16"], "states")
+    verified(world, world.folder / "kept.onnxtxt", *FEW, *model.states(), "--precision", "fp16", "--keep-fp32", "present_0_key",
+             "--keep-fp32", "present_0_value")
+
+
+def sliding(reader):
+    """The last two lines of an image go before the next ones. `reader` makes y of `joined`."""
+    model = Model()
+    model.inputs = ["float[1,64,2,16] x", "float[1,64,2,16] cache"]
+    model.outputs = ["float[1,64,2,16] y", "float[1,64,2,16] next"]
+    model.constant("w", "float", (64, 64, 3, 3))
+    model.constants += ["int64[1] two = {2}", "int64[1] four = {4}", "int64[1] axis = {2}"]
+    model.nodes = ["joined = Concat<axis = 2>(cache, x)", *reader, "next = Slice(joined, two, four, axis)"]
+    return model
+
+
+CONVOLUTION = "c = Conv<pads = [0, 1, 0, 1]>(joined, w)"
+
+
+def case_sliding(world):
+    """A state of one size; in float32 where something beside products reads it."""
+    options = [*CUDA, "--state", "cache=next"]
+    for precision, element in (("fp16", "float16"), ("bf16", "bfloat16"), ("tf32", "float32")):
+        project = compiled(world, precision, sliding([CONVOLUTION, "y = Relu(c)"]), *options, "--precision", precision)
+        equal(states_of(project), [element], f"states of {precision}")
+        verified(world, world.folder / f"{precision}.onnxtxt", "--state", "cache=next", "--precision", precision)
+    summed = sliding([CONVOLUTION, "last = Slice(joined, two, four, axis)", "y = Add(c, last)"])
+    equal(states_of(compiled(world, "summed", summed, *options, "--precision", "fp16")), ["float32"], "of a state that is added")
+
+
+def case_open_shapes(world):
+    """Values between products and attention, of any number of rows."""
+    path = world.path("encoder.onnxtxt")
+    path.write_text(encoder().text())
+    verified(world, path, *ranges.BOUNDS, "--precision", "fp16")
+    out = compiled(world, "bounded", encoder(), *ranges.BOUNDS, *CUDA, "--precision", "fp16")
+    contains("".join(path.read_text() for path in (out / "src").glob("net_kernels*.cu")), "const Half* q, const Half* k, const Half* v")
+
+
+if __name__ == "__main__":
+    run_main(globals())
