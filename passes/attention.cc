@@ -274,6 +274,47 @@ class Recogniser {
     heads.back() = *shared;
     return heads;
   }
+  /// x (..., heads, 1, rows, size) where `value` has the rows of each head several times in a row, as grouped
+  /// queries are exported: Expand along the axis of one, and Reshape.
+  std::optional<ValueId> ungrouped(ValueId value) const {
+    const NodeId reshape = graph_.value(value).producer;
+    if (!reshape.valid() || !is(reshape, "Reshape")) return std::nullopt;
+    const ValueId wide = graph_.node(reshape).operands[0];
+    const NodeId expand = graph_.value(wide).producer;
+    if (!expand.valid() || !is(expand, "Expand")) return std::nullopt;
+    const ValueId narrow = graph_.node(expand).operands[0];
+    Shape grouped = shape(narrow), joined = shape(wide);
+    if (joined.size() < 4 || joined.size() != grouped.size()) return std::nullopt;
+    const std::size_t axis = joined.size() - 3;
+    if (grouped[axis] != 1) return std::nullopt;
+    grouped[axis] = joined[axis];
+    if (grouped != joined) return std::nullopt;
+    joined[axis - 1] *= joined[axis];
+    joined.erase(joined.begin() + static_cast<std::ptrdiff_t>(axis));
+    return joined == shape(value) ? std::optional(narrow) : std::nullopt;
+  }
+
+  /// What the new node reads: K and V before they are repeated for several query heads, where both are.
+  struct Sources {
+    ValueId k, v;
+    bool is_transposed;  // K is (size, rows)
+  };
+  Sources sources(const Found& found) const {
+    const ValueId v = graph_.node(found.root).operands[1];
+    const NodeId turn = graph_.value(found.k).producer;
+    if (turn.valid() && is(turn, "Transpose") && swaps_last_axes(graph_.node(turn))) {
+      const auto k_once = ungrouped(graph_.node(turn).operands[0]), v_once = ungrouped(v);
+      if (k_once && v_once && matrices_of(*k_once) == matrices_of(*v_once)) return {*k_once, *v_once, false};
+    }
+    return {found.k, v, true};
+  }
+  static bool swaps_last_axes(const Node& transpose) {
+    std::vector<std::int64_t> axes = transpose.attributes.ints_of("perm");
+    if (axes.size() < 2) return false;
+    std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+    return std::is_sorted(axes.begin(), axes.end());
+  }
+
   ir::Dim matrices_of(ValueId value) const {
     const Shape& s = shape(value);
     return ir::element_count(Shape(s.begin(), s.end() - 2));
@@ -296,8 +337,9 @@ class Recogniser {
     if (found.scores.size() > 4 && std::count_if(found.scores.begin(), found.scores.end() - 3, is_axis) > 1) {
       return "its heads lie along more than two axes";
     }
-    const auto key_heads = heads_of(found.scores, matrices_of(found.k));
-    if (!key_heads || key_heads != heads_of(found.scores, matrices_of(v)))
+    const Sources read = sources(found);
+    const auto key_heads = heads_of(found.scores, matrices_of(read.k));
+    if (!key_heads || key_heads != heads_of(found.scores, matrices_of(read.v)))
       return "Q, K and V have unlike heads";
     return unless_taken(problem(found, *key_heads, false, 0));
   }
@@ -339,7 +381,7 @@ class Recogniser {
   std::string combine(const Found& found, ir::RewriteContext* context, AttentionMask& mask) const {
     mask.scale = found.factor;
     // Any number, or -infinity alone, may be the score of what a bool mask hides.
-    const std::optional<Shape> key_heads = heads_of(found.scores, matrices_of(found.k));
+    const std::optional<Shape> key_heads = heads_of(found.scores, matrices_of(sources(found).k));
     const bool takes_numbers = key_heads && unless_taken(problem(found, *key_heads, true, 0)).empty();
     return combine_masks(graph_, context, found.steps, rows(found), found.scores.back(), takes_numbers, mask);
   }
@@ -356,17 +398,18 @@ class Recogniser {
     ir::RewriteContext context(graph_, found.root, 0);
     AttentionMask mask;
     combine(found, &context, mask);
-    const ValueId v = context.operand_id(1);
+    const Sources read = sources(found);
     const Shape heads(found.scores.begin(), found.scores.end() - 2);
-    const Shape key_heads = *heads_of(found.scores, matrices_of(v));
+    const Shape key_heads = *heads_of(found.scores, matrices_of(read.k));
     const ir::Dim columns = found.scores.back(), size = shape(found.q).back();
     std::vector<std::int64_t> swapped;
     for (std::size_t i = 0; i < shape(found.k).size(); ++i) swapped.push_back(static_cast<std::int64_t>(i));
     std::swap(swapped[swapped.size() - 1], swapped[swapped.size() - 2]);
-    const ValueId k = ir::emit_transpose(context, found.k, swapped);
-    std::vector<ValueId> operands = {ir::emit_reshape(context, found.q, with(heads, rows(found), size)),
-                                     ir::emit_reshape(context, k, with(key_heads, columns, size)),
-                                     ir::emit_reshape(context, v, with(key_heads, columns, shape(v).back()))};
+    const ValueId k = read.is_transposed ? ir::emit_transpose(context, read.k, swapped) : read.k;
+    std::vector<ValueId> operands = {
+        ir::emit_reshape(context, found.q, with(heads, rows(found), size)),
+        ir::emit_reshape(context, k, with(key_heads, columns, size)),
+        ir::emit_reshape(context, read.v, with(key_heads, columns, shape(read.v).back()))};
     ir::Attributes attributes;
     attributes.set("scale", static_cast<float>(mask.scale));
     attributes.set("causal", std::int64_t{mask.causal});

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "codegen/kernels/attention_heads.h"
 #include "codegen/kernels/cuda_call.h"
 #include "codegen/loops/c_types.h"
 #include "gcrt/cuda/attention_plan.h"
@@ -17,8 +18,7 @@ namespace {
 
 using ir::Shape;
 
-/// Elements of a head: gcrt/attention_limit.h.
-constexpr std::int64_t kLargestHead = 256;
+/// Elements of a head.
 constexpr std::int64_t kLargestHeadOnCuda = 512;
 
 /// Key heads are packed for so many blocks of rows at a time: work for that many threads.
@@ -26,63 +26,6 @@ constexpr std::int64_t kBlocksTogether = 16;
 constexpr std::int64_t kBlockRows = 24;  // of the widest vectors
 
 ir::Dim whole_panels(ir::Dim columns) { return ceil_div(columns, 16) * 16; }
-
-/// A pointer's offset to the head that the variables b<axis> name.
-struct HeadOffset {
-  std::string text;  // " + 64 * b1"
-  std::set<int> axes;
-};
-
-HeadOffset moved(const Shape& strides, const Shape& heads, SizeParameters& sizes) {
-  HeadOffset out;
-  for (std::size_t axis = 0; axis < heads.size(); ++axis) {
-    if (heads[axis] == 1 || strides[axis] == 0) continue;
-    out.text += fmt::format(" + {} * b{}", sizes(strides[axis]), axis);
-    out.axes.insert(static_cast<int>(axis));
-  }
-  return out;
-}
-
-/// Declares those coordinates of `head`.
-void declare_coordinates(CodeText& code, const std::set<int>& axes, const Shape& heads,
-                         SizeParameters& sizes) {
-  std::vector<std::string> lines;
-  ir::Dim below = 1;
-  const ir::Dim count = ir::element_count(heads);
-  for (std::size_t axis = heads.size(); axis-- > 0; below *= heads[axis]) {
-    if (axes.count(static_cast<int>(axis)) == 0) continue;
-    std::string value = below == 1 ? "head" : fmt::format("head / {}", sizes(below));
-    if (below * heads[axis] != count) value += fmt::format(" % {}", sizes(heads[axis]));
-    lines.push_back(fmt::format("const std::ptrdiff_t b{} = {};", axis, value));
-  }
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) code.line(*line);
-}
-
-/// Strides of a mask along (heads..., rows, columns), 0 where it broadcasts.
-Shape mask_strides(const Shape& shape, const Shape& strides, std::size_t rank) {
-  Shape out(rank, 0);
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] != 1) out[rank - shape.size() + i] = strides[i];
-  }
-  return out;
-}
-
-std::string literal_of(float x) {
-  return literal(ir::Scalar::of_real(ir::ElementType::kFloat32, static_cast<double>(x)));
-}
-
-/// K and V are packed from any strides; rows of Q are read as they are, masks along the columns.
-NeededOrder needs(const ir::Problem& problem, std::size_t i) {
-  const ir::ProblemOperand& operand = problem.operands[i];
-  const bool any = operand.shape.empty() || operand.shape.back() == 1 || operand.strides.back() == 1;
-  return any || i == 1 || i == 2 ? std::nullopt : NeededOrder(std::vector<int>{});
-}
-
-Refusal refuse_heads_above(std::int64_t largest, const ir::Problem& problem) {
-  const auto& work = std::get<ir::AttentionWork>(problem.work);
-  if (std::max(work.size, work.value_size) <= largest) return std::nullopt;
-  return fmt::format("heads of more than {} elements", largest);
-}
 
 Refusal refuses(const ir::Problem& problem, const Machine& machine) {
   if (Refusal elements = refuse_unless_factors(problem, machine, 3, {})) return elements;
@@ -133,29 +76,13 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const KernelTensor k = writer.operand(1, "k");
   const KernelTensor v = writer.operand(2, "v");
   const std::size_t batch = shape.heads.size();
-  std::string mask = "NoMask{}";
-  std::set<int> run_axes;
-  if (shape.has_mask) {
-    const KernelTensor operand = writer.operand(ir::AttentionWork::kMask, "mask");
-    const Shape strides = mask_strides(problem.shape(ir::AttentionWork::kMask), operand.strides, batch + 2);
-    const bool kept = operand.element == ir::ElementType::kBool;
-    const std::string fill = kept ? ", " + literal_of(shape.fill) : "";
-    const HeadOffset offset = moved(strides, shape.heads, out.sizes);
-    run_axes.insert(offset.axes.begin(), offset.axes.end());
-    mask = fmt::format("{}{{mask{}, {}, {}{}}}", kept ? "KeptMask" : "AddedMask", offset.text,
-                       size(strides[batch]), size(strides[batch + 1]), fill);
-  }
+  AttentionMaskText mask = mask_text(problem, writer);
+  std::set<int>& run_axes = mask.axes;
   writer.scratch(slots * ir::highest(panel_floats(shape)) * 4, "packed", "float");
   const EpilogueWriter epilogue(writer, {static_cast<int>(batch)}, static_cast<int>(batch) + 1);
 
   CodeText code(1);
-  const bool is_fixed = shape.rows.is_constant() && shape.columns.is_constant();
-  const std::string head = fmt::format("{} AttentionShape shape = {{", is_fixed ? "constexpr" : "const");
-  code.line(head + fmt::format("/*rows*/ {}, /*columns*/ {}, /*sizes*/ {}, {}, /*scale*/ {},",
-                               size(shape.rows), size(shape.columns), shape.size, shape.value_size,
-                               literal_of(shape.scale)));
-  code.line(std::string(head.size(), ' ') + fmt::format("/*causal*/ {}, /*past*/ {}, /*zero if empty*/ {}}};",
-                                                        shape.causal, shape.past, shape.zero_if_empty));
+  write_attention_shape(shape, code, out.sizes);
   code.open("attention(");
   code.line(
       fmt::format("threads, shape, /*heads of K and V*/ {}, /*query heads for each*/ {}, /*packed at a "
@@ -164,36 +91,22 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const auto strides = [&](const KernelTensor& tensor) {
     return fmt::format("{{{}, {}}}", size(tensor.strides[batch]), size(tensor.strides[batch + 1]));
   };
-  const auto open_head = [&](const std::set<int>& axes, const char* last) {
-    code.open(fmt::format("[&](std::ptrdiff_t{}, {}) {{", axes.empty() ? "" : " head", last));
-  };
   const HeadOffset to_k = moved(k.strides, shape.key_heads, out.sizes),
                    to_v = moved(v.strides, shape.key_heads, out.sizes);
   std::set<int> pack_axes = to_k.axes;
   pack_axes.insert(to_v.axes.begin(), to_v.axes.end());
-  open_head(pack_axes, "float* panels");
-  declare_coordinates(code, pack_axes, shape.key_heads, out.sizes);
+  open_head(code, pack_axes, "float* panels", shape.key_heads, out.sizes);
   code.line(fmt::format("pack_attention(shape, k{}, {}, v{}, {}, panels);", to_k.text, strides(k), to_v.text,
                         strides(v)));
   code.close("},");
   const HeadOffset to_q = moved(q.strides, shape.heads, out.sizes);
   run_axes.insert(to_q.axes.begin(), to_q.axes.end());
   run_axes.insert(epilogue.named_axes().begin(), epilogue.named_axes().end());
-  open_head(run_axes, "const AttentionTask& task");
-  declare_coordinates(code, run_axes, shape.heads, out.sizes);
+  open_head(code, run_axes, "const AttentionTask& task", shape.heads, out.sizes);
   code.line(epilogue.declaration());
-  code.line(fmt::format("task(q{}, {}, {}, epilogue);", to_q.text, size(q.strides[batch]), mask));
+  code.line(fmt::format("task(q{}, {}, {}, epilogue);", to_q.text, size(q.strides[batch]), mask.text));
   code.close("});");
   out.body = code.text();
-}
-
-/// Rows and masks are read where they lie, dense along their last axes.
-bool takes_formulas(const ir::Problem& problem) {
-  const auto& work = std::get<ir::AttentionWork>(problem.work);
-  for (const ir::ProblemOperand& operand : problem.operands) {
-    if (operand.present && !operand.strides.empty() && !operand.strides.back().is_constant()) return false;
-  }
-  return work.heads.empty() || (work.heads.back().is_constant() && work.key_heads.back().is_constant());
 }
 
 /// The two axes of heads that the kernel of CUDA knows: the last one, and the only other one longer than 1.
@@ -381,14 +294,14 @@ const KernelFamily& family_attention_flash() {
                                       ir::Kind::kAttention,
                                       nullptr,
                                       {{{.refuses = refuses,
-                                         .takes_formulas = takes_formulas,
-                                         .needs = needs,
+                                         .takes_formulas = takes_attention_formulas,
+                                         .needs = needs_attention_rows,
                                          .fields = kFields,
                                          .plans = plans,
                                          .call = call},
                                         {.refuses = cuda_refuses,
                                          .takes_formulas = cuda_takes_formulas,
-                                         .needs = needs,
+                                         .needs = needs_attention_rows,
                                          .fields = tile_fields(),
                                          .plans = cuda_plans,
                                          .call = cuda_call,

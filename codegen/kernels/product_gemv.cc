@@ -1,14 +1,83 @@
-// product.gemv: at most eight rows by packed weights, which are read once, at the speed of memory. CUDA
-// alone; on the CPU the kernel of product.tile takes every number of rows.
+// product.gemv. CUDA: at most eight rows by packed weights, which are read once, at the speed of memory. CPU:
+// one row by a matrix of the run, as a cache of keys is, which is read where it lies; one row by packed
+// weights is product.tile's, which reads them at the speed of memory: one panel after the other was no
+// faster.
+
+#include <fmt/format.h>
 
 #include "codegen/kernels/cuda_product.h"
+#include "codegen/kernels/dense_plan.h"
+#include "codegen/kernels/head_coordinates.h"
 #include "codegen/kernels/image_weights.h"
 
 namespace gcompile {
 namespace {
 
-Refusal refuses_on_cpu(const ir::Problem&, const Machine&) {
-  return "product.tile takes every number of rows";
+/// Of the right side: from one column to the next along the depth, or from one row to the next.
+bool is_along_depth(const ir::Problem& problem) {
+  const ir::ProblemOperand& b = problem.operands[1];
+  return b.strides.back() != 1 && b.strides[b.strides.size() - 2] == 1;
+}
+
+Refusal refuses(const ir::Problem& problem, const Machine&) {
+  if (problem.operands[1].constant) return "product.tile reads packed weights as fast";
+  if (Product(problem).axes.row_count != 1) return "more than one row";
+  if (problem.operands[1].shape.size() < 2) return "a right side of one axis";
+  if (!is_along_depth(problem) && problem.operands[1].strides.back() != 1)
+    return "a right side that is contiguous along neither axis";
+  return std::nullopt;
+}
+
+/// Whatever is typical: a single row in every run.
+bool takes_formulas(const ir::Problem& problem) {
+  const ir::ProblemOperand& b = problem.operands[1];
+  return takes_dense_formulas(problem) && Product(problem).axes.row_count.is_constant() &&
+         (is_along_depth(problem) || b.strides.back() == 1);
+}
+
+std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
+  const Product product(problem);
+  PlannedCost only;
+  only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes(),
+                                              0.7 * float_rate(dense_work(product, 4), machine));
+  only.cost.code_key = "gemv";
+  return {only};
+}
+
+void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+  const Product product(problem);
+  KernelCall& out = writer.call();
+  out.headers = {"gcrt/cpu/gemv.h"};
+  out.threaded = true;
+  writer.operand(0, "a");
+  const ir::Shape b_strides = writer.operand(1, "b").strides;
+  const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1);
+  const ir::Shape entries(product.out.begin(), product.out.end() - 2);
+  ir::Shape along_a, along_b;
+  for (std::size_t axis = 0; axis < entries.size(); ++axis) {
+    along_a.push_back(product.along_a(axis));
+    along_b.push_back(product.along_b(b_strides, axis));
+  }
+  CodeText code(1);
+  const std::size_t last = b_strides.size() - 1;
+  const bool along_depth = is_along_depth(problem);
+  const std::string count = out.sizes(ir::element_count(entries)), columns = out.sizes(product.columns),
+                    depth = out.sizes(product.depth),
+                    step = out.sizes(b_strides[along_depth ? last : last - 1]);
+  const HeadOffset to_a = moved(along_a, entries, out.sizes), to_b = moved(along_b, entries, out.sizes);
+  std::set<int> axes = to_a.axes;
+  axes.insert(to_b.axes.begin(), to_b.axes.end());
+  axes.insert(epilogue.named_axes().begin(), epilogue.named_axes().end());
+  code.open(
+      fmt::format("for_columns(threads, /*products*/ {}, {}, [&](std::ptrdiff_t{}, std::ptrdiff_t begin, "
+                  "std::ptrdiff_t end) {{",
+                  count, columns, axes.empty() ? "" : " entry"));
+  declare_coordinates(code, "entry", axes, entries, out.sizes);
+  code.line(epilogue.declaration());
+  code.line(fmt::format("gemv</*along the depth*/ {}>({}, a{}, b{}, {}, epilogue, begin, end);", along_depth,
+                        depth, to_a.text, to_b.text, step));
+  code.close("});");
+  out.body = code.text();
 }
 
 Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
@@ -31,7 +100,11 @@ const KernelFamily& family_product_gemv() {
   static const KernelFamily family = {"product.gemv",
                                       ir::Kind::kProduct,
                                       refuse_unless_float32,
-                                      {{{.refuses = refuses_on_cpu},
+                                      {{{.refuses = refuses,
+                                         .takes_formulas = takes_formulas,
+                                         .needs = needs_dense_rows,
+                                         .plans = plans,
+                                         .call = call},
                                         {.refuses = cuda_refuses,
                                          .needs = needs_dense_rows,
                                          .fields = tile_fields(),

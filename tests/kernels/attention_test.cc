@@ -1,10 +1,9 @@
 // Attention against loops in double: sizes around the edges of tiles, panels and blocks of columns, masks,
 // causal rows, rows without columns, query heads that share keys, strides, and every split of the work.
-#include "gcrt/cpu/attention.h"
-
 #include <algorithm>
 #include <limits>
 
+#include "gcrt/cpu/attention_row.h"
 #include "kernel_test.h"
 
 namespace kernel_test {
@@ -49,25 +48,55 @@ class Run {
     attention(
         threads, s_, c_.key_heads, c_.group, kSlots, packed_.data(),
         [&](std::ptrdiff_t head, float* packed) {
-          pack_attention(s_, k_.data() + head * s_.columns * s_.size, k_strides_,
-                         v_.data() + head * s_.columns * s_.value_size, v_strides_, packed);
+          pack_attention(s_, k_of(head), k_strides_, v_of(head), v_strides_, packed);
         },
         [&](std::ptrdiff_t head, const AttentionTask& task) {
-          const float* const q = q_.data() + head * s_.rows * q_row_;
-          const auto epilogue = results[index(head)].epilogue();
-          const std::ptrdiff_t first = head * s_.rows * s_.columns;
-          if (c_.mask == MaskKind::kAdded) {
-            task(q, q_row_, AddedMask{added_.data() + first, s_.columns, 1}, epilogue);
-          } else if (c_.mask == MaskKind::kAddedToRows) {
-            task(q, q_row_, AddedMask{added_.data() + first, s_.columns, 0}, epilogue);
-          } else if (c_.mask == MaskKind::kKept) {
-            task(q, q_row_, KeptMask{kept_.data() + first, s_.columns, 1, c_.fill}, epilogue);
-          } else if (c_.mask == MaskKind::kKeptRow) {
-            task(q, q_row_, KeptMask{kept_.data() + first, 0, 1, c_.fill}, epilogue);
-          } else {
-            task(q, q_row_, NoMask{}, epilogue);
-          }
+          with_mask(head, [&](const auto& mask) {
+            task(q_of(head), q_row_, mask, results[index(head)].epilogue());
+          });
         });
+    return checked(results);
+  }
+
+  // The same by the kernel for a single row.
+  std::vector<float> check_row(const Threads* threads) {
+    std::vector<Recorded<float>> results(index(heads()), Recorded<float>(s_.rows, s_.value_size));
+    attention_row(
+        threads, s_, c_.key_heads, c_.group,
+        [&](std::ptrdiff_t head) {
+          return KeysAndValues{k_of(head), k_strides_.row, v_of(head), v_strides_.row};
+        },
+        [&](std::ptrdiff_t head, const RowTask& task) {
+          with_mask(head, [&](const auto& mask) { task(q_of(head), mask, results[index(head)].epilogue()); });
+        });
+    return checked(results);
+  }
+
+ private:
+  static std::size_t index(std::ptrdiff_t i) { return static_cast<std::size_t>(i); }
+  std::ptrdiff_t heads() const { return c_.key_heads * c_.group; }
+  const float* q_of(std::ptrdiff_t head) const { return q_.data() + head * s_.rows * q_row_; }
+  const float* k_of(std::ptrdiff_t head) const { return k_.data() + head * s_.columns * s_.size; }
+  const float* v_of(std::ptrdiff_t head) const { return v_.data() + head * s_.columns * s_.value_size; }
+
+  template <class F>
+  void with_mask(std::ptrdiff_t head, const F& f) const {
+    const std::ptrdiff_t first = head * s_.rows * s_.columns;
+    switch (c_.mask) {
+      case MaskKind::kNone:
+        return f(NoMask{});
+      case MaskKind::kAdded:
+        return f(AddedMask{added_.data() + first, s_.columns, 1});
+      case MaskKind::kAddedToRows:
+        return f(AddedMask{added_.data() + first, s_.columns, 0});
+      case MaskKind::kKept:
+        return f(KeptMask{kept_.data() + first, s_.columns, 1, c_.fill});
+      case MaskKind::kKeptRow:
+        return f(KeptMask{kept_.data() + first, 0, 1, c_.fill});
+    }
+  }
+
+  std::vector<float> checked(const std::vector<Recorded<float>>& results) const {
     EXPECT_EQ(packed_.back(), 7.0f);
     for (std::ptrdiff_t head = 0; head < heads(); ++head) {
       SCOPED_TRACE(::testing::Message() << "head " << head);
@@ -77,10 +106,6 @@ class Run {
     for (const Recorded<float>& head : results) all.insert(all.end(), head.y.begin(), head.y.end());
     return all;
   }
-
- private:
-  static std::size_t index(std::ptrdiff_t i) { return static_cast<std::size_t>(i); }
-  std::ptrdiff_t heads() const { return c_.key_heads * c_.group; }
 
   double score(std::ptrdiff_t head, std::ptrdiff_t m, std::ptrdiff_t n) const {
     double sum = 0;
@@ -149,12 +174,16 @@ void check(const Case& c) {
   SCOPED_TRACE(::testing::Message() << s.rows << " x " << s.columns << " of " << s.size << ", "
                                     << s.value_size << ", mask " << static_cast<int>(c.mask) << ", causal "
                                     << s.causal << " past " << s.past << ", group " << c.group);
-  const std::vector<float> alone = Run(c).check(nullptr);
-  for (const int count : {2, 64}) {
-    const Threads threads{nullptr, count, reversed};
-    const std::vector<float> together = Run(c).check(&threads);
-    EXPECT_EQ(std::memcmp(together.data(), alone.data(), alone.size() * sizeof(float)), 0) << count;
-  }
+  const auto check_by = [&](auto kernel) {
+    const std::vector<float> alone = (Run(c).*kernel)(nullptr);
+    for (const int count : {2, 64}) {
+      const Threads threads{nullptr, count, reversed};
+      const std::vector<float> together = (Run(c).*kernel)(&threads);
+      EXPECT_EQ(std::memcmp(together.data(), alone.data(), alone.size() * sizeof(float)), 0) << count;
+    }
+  };
+  check_by(&Run::check);
+  if (s.rows == 1 && !c.transposed_keys) check_by(&Run::check_row);
 }
 
 TEST(Attention, SizesAroundEdges) {
@@ -205,7 +234,19 @@ TEST(Attention, SharedKeysAndStrides) {
   check({{30, 301, 8, 17, 1.0f, true, 271, false}, 1, 3, MaskKind::kKept, true});
 }
 
-TEST(Attention, HugeScoresDoNotOverflow) { check({{5, 300, 16, 16, 3000.0f, false, 0, false}}); }
+TEST(Attention, OneRow) {
+  for (const MaskKind mask : {MaskKind::kNone, MaskKind::kAdded, MaskKind::kAddedToRows, MaskKind::kKept}) {
+    for (const int columns : {1, 7, 8, 17, 256, 257, 600}) {
+      check({{1, columns, 20, 45, 0.5f, false, 0, true}, 2, 3, mask});
+      check({{1, columns, 20, 45, 0.5f, true, columns - 2, false}, 2, 3, mask});
+    }
+  }
+  check({{1, 300, 256, 250, 0.06f, false, 0, false}});
+}
+
+TEST(Attention, HugeScoresDoNotOverflow) {
+  for (const int rows : {1, 5}) check({{rows, 300, 16, 16, 3000.0f, false, 0, false}});
+}
 
 }  // namespace
 }  // namespace kernel_test

@@ -87,6 +87,13 @@ def case_choices_gpt2(world):
     choices(world, "gpt2", decoder_models.gpt2())
 
 
+def case_choices_llama(world):
+    """Heads of keys that several heads of queries share are read once, where they lie."""
+    choices(world, "llama", decoder_models.llama())
+    text = "".join(path.read_text() for path in (world.path("llama_choices") / "src").glob("net_sequence*.cpp"))
+    check("Expand" not in text, "keys or values are repeated")
+
+
 def case_choices_grouped(world):
     choices(world, "grouped", decoder_models.llama(grouped_operator=True))
 

@@ -92,6 +92,16 @@ def case_verified_kernels(world):
                "--dim", "W=8"])
 
 
+def case_beside_bounds(world):
+    """Some sizes chosen, others within bounds: a schedule for each choice, in the order of the command line."""
+    options = ["--dim", "length=1..16", "--dim", "batch=1,3"]
+    out = compiled(world, "beside", encoder(), *options)
+    equal([schedule["sizes"] for schedule in manifest(out, "net")["schedules"]], [[16, 1], [16, 3]], "sizes")
+    for target in (["--target", "cpp"], ["--target", "cuda", "--emulate"]):
+        shown = world.run([world.gcompile, "verify", world.folder / "beside.onnxtxt", *options, *target])
+        check("verified: 16 tensors are right" in shown.stdout + shown.stderr, shown.stdout + shown.stderr)
+
+
 def case_emulated(world):
     compiled(world, "cuda", encoder(), "--target", "cuda", "--dim", "batch=1,2", "--dim", "length=4,9")
     for options in ((), ("--weights", "array")):

@@ -27,7 +27,7 @@ FACTS = [
     ("bytes as people read them", r"^std::string human_bytes\([^;]*\{", TOOL, "codegen/report/quantities.cc"),
 ]
 # One number that rooms which must not know each other both need.
-SAME_NUMBER = [("codegen/kernels/attention_flash.cc", r"kLargestHead = (\d+);"),
+SAME_NUMBER = [("codegen/kernels/attention_heads.h", r"kLargestHead = (\d+);"),
                ("runtime_stub/gcrt/attention_limit.h", r"kAttentionLargestHead = (\d+);")]
 # What tells targets apart outside their kernels: codegen/target.h.
 TARGETS = re.compile(r'[!=]= *"(cuda|cpp)"|[!=]= *Target::k|Target::k\w+ *[!=]=')

@@ -416,6 +416,43 @@ TEST(Choice, AttentionHasHeadsUpTo256And512) {
   }
 }
 
+TEST(Choice, ASingleRowReadsKeysAndValuesWhereTheyLie) {
+  const auto first = [](std::int64_t rows, const Shape& strides) {
+    ir::Problem problem;
+    ir::AttentionWork work;
+    work.heads = work.key_heads = {2};
+    work.rows = rows;
+    work.columns = 30;
+    work.size = work.value_size = 8;
+    problem.work = work;
+    const Shape q = {2, rows, 8}, k = {2, 30, 8};
+    problem.operands = {{true, ElementType::kFloat32, q, ir::row_major_strides(q), {}},
+                        {true, ElementType::kFloat32, k, strides, {}},
+                        {true, ElementType::kFloat32, k, strides, {}}};
+    problem.results = {problem.operands[0]};
+    return rank(problem, Machine{}).taken.at(0).family->name;
+  };
+  EXPECT_EQ(first(1, {512, 8, 1}), "attention.row");
+  EXPECT_EQ(first(2, {512, 8, 1}), "attention.flash");
+  EXPECT_EQ(first(1, {512, 1, 64}), "attention.flash");
+}
+
+TEST(Choice, ASingleRowReadsAMatrixOfTheRunWhereItLies) {
+  const auto first = [](std::int64_t rows, bool is_known, const Shape& strides) {
+    const Tensor a = awkward(ElementType::kFloat32, {3, rows, 8}),
+                 b = awkward(ElementType::kFloat32, {3, 8, 30});
+    const ir::Graph graph = graph_of({.op = "MatMul", .operands = {&a, &b}, .known = is_known});
+    ir::Problem problem = problem_of_node(graph);
+    if (!strides.empty()) problem.operands[1].strides = strides;
+    return rank(problem, Machine{}).taken.at(0).family->name;
+  };
+  EXPECT_EQ(first(1, false, {}), "product.gemv");
+  EXPECT_EQ(first(1, false, {512, 1, 8}), "product.gemv");
+  EXPECT_EQ(first(1, false, {512, 2, 60}), "product.tile");
+  EXPECT_EQ(first(2, false, {}), "product.tile");
+  EXPECT_EQ(first(1, true, {}), "product.tile");
+}
+
 TEST(Choice, ForSizeGivesBackScratchWithinAFamily) {
   const Tensor x = awkward(ElementType::kFloat32, {40, 1, 8}), w = awkward(ElementType::kFloat32, {1, 64, 8}),
                r = awkward(ElementType::kFloat32, {1, 64, 16});

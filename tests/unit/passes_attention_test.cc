@@ -164,6 +164,28 @@ TEST(Attention, Matrices) {
       {1, true});
 }
 
+/// Keys and values of two heads, each repeated for two heads of queries: read once, as they are.
+TEST(Attention, RepeatedHeads) {
+  const auto text = [](const char* axis) {
+    const std::string at = axis, wide = "2, 2, 2, 7, 6";
+    const auto repeated = [&](const std::string& x) {
+      return fmt::format(
+          "{0}u = Unsqueeze({0}, axis)\n {0}e = Expand({0}u, wide)\n {0}r = Reshape({0}e, joined)\n ", x);
+    };
+    return "g (float[2,4,5,6] q, float[2,2,7,6] k, float[2,2,7,6] v) => (float[2,4,5,6] y) <int64[1] axis = "
+           "{" +
+           at + "}, int64[5] wide = {" + wide + "}, int64[4] joined = {2, 4, 7, 6}> {" + repeated("k") +
+           repeated("v") +
+           "kt = Transpose<perm = [0,1,3,2]>(kr)\n s = MatMul(q, kt)\n p = Softmax(s)\n y = MatMul(p, vr) }";
+  };
+  for (const auto& [axis, heads] : {std::pair("2", 2), {"1", 4}}) {
+    Outcome out = run(text(axis));
+    const ir::Node& node = expect_fuses(out);
+    for (const std::size_t i : {1u, 2u})
+      EXPECT_EQ(out.graph.value(node.operands[i]).type.shape[1], heads) << axis;
+  }
+}
+
 TEST(Attention, SharedKeyHeads) {
   // Queries of four heads as rows of two: what Attention of opset 23 becomes.
   ir::Graph graph = parse(

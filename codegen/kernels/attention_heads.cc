@@ -1,0 +1,78 @@
+#include "codegen/kernels/attention_heads.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/loops/c_types.h"
+
+namespace gcompile {
+
+using ir::Shape;
+
+NeededOrder needs_attention_rows(const ir::Problem& problem, std::size_t i) {
+  const ir::ProblemOperand& operand = problem.operands[i];
+  const bool any = operand.shape.empty() || operand.shape.back() == 1 || operand.strides.back() == 1;
+  return any || i == 1 || i == 2 ? std::nullopt : NeededOrder(std::vector<int>{});
+}
+
+Refusal refuse_heads_above(std::int64_t largest, const ir::Problem& problem) {
+  const auto& work = std::get<ir::AttentionWork>(problem.work);
+  if (std::max(work.size, work.value_size) <= largest) return std::nullopt;
+  return fmt::format("heads of more than {} elements", largest);
+}
+
+void open_head(CodeText& code, const std::set<int>& axes, const std::string& last, const Shape& heads,
+               SizeParameters& sizes) {
+  code.open(fmt::format("[&](std::ptrdiff_t{}{}) {{", axes.empty() ? "" : " head",
+                        last.empty() ? "" : ", " + last));
+  declare_coordinates(code, "head", axes, heads, sizes);
+}
+
+Shape mask_strides(const Shape& shape, const Shape& strides, std::size_t rank) {
+  Shape out(rank, 0);
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] != 1) out[rank - shape.size() + i] = strides[i];
+  }
+  return out;
+}
+
+AttentionMaskText mask_text(const ir::Problem& problem, CallWriter& writer) {
+  const auto& work = std::get<ir::AttentionWork>(problem.work);
+  if (!work.has_mask) return {"NoMask{}", {}};
+  SizeParameters& sizes = writer.call().sizes;
+  const std::size_t batch = work.heads.size();
+  const KernelTensor operand = writer.operand(ir::AttentionWork::kMask, "mask");
+  const Shape strides = mask_strides(problem.shape(ir::AttentionWork::kMask), operand.strides, batch + 2);
+  const bool kept = operand.element == ir::ElementType::kBool;
+  const std::string fill = kept ? ", " + literal_of(work.fill) : "";
+  const HeadOffset offset = moved(strides, work.heads, sizes);
+  const std::string row = sizes(strides[batch]), column = sizes(strides[batch + 1]);
+  return {
+      fmt::format("{}{{mask{}, {}, {}{}}}", kept ? "KeptMask" : "AddedMask", offset.text, row, column, fill),
+      offset.axes};
+}
+
+std::string literal_of(float x) {
+  return literal(ir::Scalar::of_real(ir::ElementType::kFloat32, static_cast<double>(x)));
+}
+
+void write_attention_shape(const ir::AttentionWork& work, CodeText& code, SizeParameters& sizes) {
+  const bool is_fixed = work.rows.is_constant() && work.columns.is_constant();
+  const std::string head = fmt::format("{} AttentionShape shape = {{", is_fixed ? "constexpr" : "const");
+  const std::string rows = sizes(work.rows), columns = sizes(work.columns);
+  code.line(head + fmt::format("/*rows*/ {}, /*columns*/ {}, /*sizes*/ {}, {}, /*scale*/ {},", rows, columns,
+                               work.size, work.value_size, literal_of(work.scale)));
+  code.line(std::string(head.size(), ' ') + fmt::format("/*causal*/ {}, /*past*/ {}, /*zero if empty*/ {}}};",
+                                                        work.causal, work.past, work.zero_if_empty));
+}
+
+bool takes_attention_formulas(const ir::Problem& problem) {
+  const auto& work = std::get<ir::AttentionWork>(problem.work);
+  for (const ir::ProblemOperand& operand : problem.operands) {
+    if (operand.present && !operand.strides.empty() && !operand.strides.back().is_constant()) return false;
+  }
+  return work.heads.empty() || (work.heads.back().is_constant() && work.key_heads.back().is_constant());
+}
+
+}  // namespace gcompile

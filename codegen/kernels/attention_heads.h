@@ -1,0 +1,42 @@
+#pragma once
+// What the families of attention on the CPU share: how a kernel finds a head, its mask, its sizes.
+
+#include <set>
+#include <string>
+
+#include "codegen/kernels/call_writer.h"
+#include "codegen/kernels/head_coordinates.h"
+
+namespace gcompile {
+
+/// Elements of a head: gcrt/attention_limit.h.
+constexpr std::int64_t kLargestHead = 256;
+Refusal refuse_heads_above(std::int64_t largest, const ir::Problem& problem);
+
+/// K and V are read from any strides; rows of Q as they are, masks along the columns.
+NeededOrder needs_attention_rows(const ir::Problem& problem, std::size_t i);
+
+/// Opens "[&](std::ptrdiff_t head, LAST) {", or without `last`, and declares these coordinates of the head.
+void open_head(CodeText& code, const std::set<int>& axes, const std::string& last, const ir::Shape& heads,
+               SizeParameters& sizes);
+
+/// Strides of a mask along (heads..., rows, columns), 0 where it broadcasts.
+ir::Shape mask_strides(const ir::Shape& shape, const ir::Shape& strides, std::size_t rank);
+
+/// "AddedMask{mask + 64 * b1, 0, 1}", and the coordinates that it names.
+struct AttentionMaskText {
+  std::string text;
+  std::set<int> axes;
+};
+/// Adds the parameter for the mask where there is one.
+AttentionMaskText mask_text(const ir::Problem& problem, CallWriter& writer);
+
+std::string literal_of(float x);
+
+/// "constexpr AttentionShape shape = {...};"
+void write_attention_shape(const ir::AttentionWork& work, CodeText& code, SizeParameters& sizes);
+
+/// Rows and masks are read where they lie, dense along their last axes.
+bool takes_attention_formulas(const ir::Problem& problem);
+
+}  // namespace gcompile
