@@ -177,10 +177,10 @@ std::string figure_text(const Program& program, ir::Dim formula, std::int64_t at
 /// The layers as tables of programs that time them have them: with the figures of a run.
 void add_layer_rows(Json& out, const Program& program, const std::vector<RunFigures>& figures) {
   bool have_formulas = false;
-  out["layer_rows"] = out["layers"];
+  Json rows = out["layers"];
   for (std::size_t i = 0; i < figures.size(); ++i) {
     const RunFigures& of_run = figures[i];
-    Json& row = out["layer_rows"][i];
+    Json& row = rows[i];
     const auto text = [&](ir::Dim formula, const char* key) {
       have_formulas |= !formula.is_constant();
       return figure_text(program, formula, row[key].get<std::int64_t>());
@@ -189,6 +189,7 @@ void add_layer_rows(Json& out, const Program& program, const std::vector<RunFigu
                                  row["has_bytes_text"].get<std::string>(), text(of_run.bytes, "bytes"),
                                  text(of_run.weight_bytes, "weight_bytes"));
   }
+  out["layer_rows"] = std::move(rows);
   out["layers_parameter"] = have_formulas ? "sizes" : "/*sizes*/";
 }
 
