@@ -176,18 +176,21 @@ std::string figure_text(const Program& program, ir::Dim formula, std::int64_t at
 
 /// The layers as tables of programs that time them have them: with the figures of a run.
 void add_layer_rows(Json& out, const Program& program, const std::vector<RunFigures>& figures) {
-  bool have_formulas = false;
+  bool have_formulas = false;  // each stands in a line of its own
   Json rows = out["layers"];
   for (std::size_t i = 0; i < figures.size(); ++i) {
     const RunFigures& of_run = figures[i];
     Json& row = rows[i];
+    bool has_formulas = false;
     const auto text = [&](ir::Dim formula, const char* key) {
-      have_formulas |= !formula.is_constant();
+      has_formulas |= !formula.is_constant();
       return figure_text(program, formula, row[key].get<std::int64_t>());
     };
-    row["figures"] = fmt::format("{}, {}, {}, {}", text(of_run.multiply_adds, "multiply_adds"),
+    const std::string texts[] = {text(of_run.multiply_adds, "multiply_adds"),
                                  row["has_bytes_text"].get<std::string>(), text(of_run.bytes, "bytes"),
-                                 text(of_run.weight_bytes, "weight_bytes"));
+                                 text(of_run.weight_bytes, "weight_bytes")};
+    row["figures"] = fmt::format("{}", fmt::join(texts, has_formulas ? ",\n" : ", "));
+    have_formulas |= has_formulas;
   }
   out["layer_rows"] = std::move(rows);
   out["layers_parameter"] = have_formulas ? "sizes" : "/*sizes*/";

@@ -203,8 +203,9 @@ void CallWriter::loops(const ir::LoopForm& form) {
     const std::int64_t bits = bits_of(operand_type.element);
     const ir::Dim all = ir::element_count(operand_type.shape), points = ir::element_count(form.extents);
     const std::int64_t most = std::min(ir::highest(all), loads[i] * ir::highest(points));
-    call_.arguments.back().bytes =
-        figure(most * bits / 8, [&] { return ir::min(all, loads[i] * points) * bits / 8; });
+    const bool is_table = all.is_constant() || most < ir::highest(all);
+    call_.arguments.back().bytes = figure(
+        most * bits / 8, [&] { return (is_table ? ir::min(all, loads[i] * points) : all) * bits / 8; });
   }
   const KernelTensor y = result(0, "y");
   print_body(call_, form, operands, y, machine_);
