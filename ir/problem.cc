@@ -57,25 +57,21 @@ ConstantFacts facts_of(const Tensor& tensor, bool reads_floats) {
 
 struct MultiplyAdds {
   const Problem& problem;
-  std::int64_t results() const { return element_count(problem.results.at(0).shape); }
-  std::int64_t operator()(const ConvWork& w) const {
-    return results() * problem.shape(1)[1] * w.window.taps();
-  }
-  std::int64_t operator()(const ConvTransposeWork& w) const {
+  Dim results() const { return element_count(problem.results.at(0).shape); }
+  Dim operator()(const ConvWork& w) const { return results() * problem.shape(1)[1] * w.window.taps(); }
+  Dim operator()(const ConvTransposeWork& w) const {
     return element_count(problem.shape(0)) * problem.shape(1)[1] * w.window.taps();
   }
-  std::int64_t operator()(const ProductWork&) const { return results() * problem.shape(0).back(); }
-  std::int64_t operator()(const AttentionWork& w) const {
-    return element_count(w.scores()) * (w.size + w.value_size);
-  }
-  std::int64_t operator()(const RecurrentWork& w) const {
+  Dim operator()(const ProductWork&) const { return results() * problem.shape(0).back(); }
+  Dim operator()(const AttentionWork& w) const { return element_count(w.scores()) * (w.size + w.value_size); }
+  Dim operator()(const RecurrentWork& w) const {
     return w.directions * w.steps * w.batch * gates_of(w.cell) * w.hidden * (w.inputs + w.hidden);
   }
-  std::int64_t operator()(const LinearAttentionWork& w) const {
+  Dim operator()(const LinearAttentionWork& w) const {
     return w.batch * w.steps * (w.results() + 2 * w.heads) * w.size * w.value_size;
   }
   template <class T>
-  std::int64_t operator()(const T&) const {
+  Dim operator()(const T&) const {
     return 0;
   }
 };
@@ -130,7 +126,7 @@ AxisOrder channels_last(std::size_t rank) {
   return order;
 }
 
-std::int64_t Problem::multiply_adds() const { return std::visit(MultiplyAdds{*this}, work); }
+Dim Problem::multiply_adds() const { return std::visit(MultiplyAdds{*this}, work); }
 
 std::int64_t Problem::bytes() const {
   std::int64_t sum = 0;

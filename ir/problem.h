@@ -54,7 +54,7 @@ struct Problem {
   Kind kind() const { return kind_of(work); }
   const Shape& shape(std::size_t operand) const { return operands[operand].shape; }
   /// Of products; of other work 0.
-  std::int64_t multiply_adds() const;
+  Dim multiply_adds() const;
   /// Of operands and results, each once.
   std::int64_t bytes() const;
   bool operator==(const Problem&) const = default;

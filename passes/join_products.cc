@@ -1,7 +1,9 @@
 // Products of one value with several constants, as the queries, keys and values of attention are:
 //   x A + a, x B + b -> slices of x (A | B) + (a | b)
 // The slices are views. Parts live as long as the longest-lived one, so only products that meet again in one
-// attention are joined.
+// attention are joined; and none of which another branch multiplies by the weights one by one, or they would
+// be stored twice: merged decoders have the keys of a prompt as a result, and those of later words behind
+// others.
 
 #include <fmt/format.h>
 
@@ -36,25 +38,54 @@ struct Part {
   std::int64_t columns() const { return weights->shape()[1]; }
 };
 
-class Joiner {
- public:
-  Joiner(ir::Graph& graph, PassContext& context) : graph_(graph), context_(context) {}
+/// Products of one value that can be one, and why others of it cannot.
+struct Join {
+  ValueId left;
+  std::vector<Part> parts;
+  std::vector<std::pair<NodeId, std::string>> refused;
+};
 
-  bool run() {
-    bool changed = false;
-    for (const NodeId id : graph_.topological_order()) {
-      ir::poll_interrupt();
-      if (!graph_.alive(id) || !is(id, "FusedAttention")) continue;
-      std::vector<std::pair<ValueId, std::vector<Part>>> groups;  // by left side, in the order of Q, K, V
-      for (const NodeId product : products_before(id)) add(groups, product);
-      for (const auto& [left, parts] : groups) changed |= join(left, parts);
+/// Finds joins in a graph.
+class Finder {
+ public:
+  explicit Finder(const ir::Graph& graph) : graph_(graph) {}
+
+  bool is(NodeId id, std::string_view op) const { return is_operator(graph_.node(id), op); }
+
+  /// Of what an attention reads.
+  std::vector<Join> joins_before(NodeId attention) const {
+    std::vector<std::pair<ValueId, std::vector<Part>>> groups;  // by left side, in the order of Q, K, V
+    for (const NodeId product : products_before(attention)) add(groups, product);
+    std::vector<Join> joins;
+    for (const auto& [left, parts] : groups) {
+      if (parts.size() > 1) joins.push_back(join_of(left, parts));
     }
-    return changed;
+    return joins;
+  }
+
+  /// Whether these weights are joined here too, in the same way.
+  bool joins_alike(const Join& other) const {
+    const auto is_same = [](const Part& a, const Part& b) { return a.weights->identical(*b.weights); };
+    for (const NodeId id : graph_.nodes()) {
+      if (!is(id, "FusedAttention")) continue;
+      for (const Join& join : joins_before(id)) {
+        if (std::equal(join.parts.begin(), join.parts.end(), other.parts.begin(), other.parts.end(), is_same))
+          return true;
+      }
+    }
+    return false;
+  }
+
+  bool multiplies_by(const Tensor& weights) const {
+    const std::vector<NodeId> nodes = graph_.nodes();
+    return std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+      if (!is(id, "MatMul")) return false;
+      const Tensor* constant = graph_.constant(graph_.node(id).operands[1]);
+      return constant && constant->identical(weights);
+    });
   }
 
  private:
-  bool is(NodeId id, std::string_view op) const { return is_operator(graph_.node(id), op); }
-
   /// Matrix products with element-wise operators and movements only between them and the attention.
   std::vector<NodeId> products_before(NodeId attention) const {
     std::vector<NodeId> products;
@@ -113,28 +144,20 @@ class Joiner {
     part.result = add.results[0];
   }
 
-  bool join(ValueId left, const std::vector<Part>& all) {
-    if (all.size() < 2) return false;
+  Join join_of(ValueId left, const std::vector<Part>& all) const {
     std::int64_t columns = 0;
     for (const Part& part : all) columns += part.columns();
-    std::vector<Part> parts;
+    Join join;
+    join.left = left;
     for (const Part& part : all) {
-      const std::string reason = unless_it_joins(part, columns);
+      std::string reason = unless_it_joins(part, columns);
       if (reason.empty()) {
-        parts.push_back(part);
+        join.parts.push_back(part);
       } else {
-        context_.refused(subject(part.product), fmt::format("join-products: {}", reason));
+        join.refused.emplace_back(part.product, std::move(reason));
       }
     }
-    if (parts.size() < 2) return false;
-    for (const Part& part : parts) context_.did(subject(part.product), "join-products");
-    context_.count("join-products");
-    rewrite(left, parts);
-    return true;
-  }
-
-  std::string subject(NodeId id) const {
-    return fmt::format("{} '{}'", graph_.node(id).op->name, ir::printable(graph_.node(id).name));
+    return join;
   }
 
   std::string unless_it_joins(const Part& part, std::int64_t columns) const {
@@ -158,6 +181,58 @@ class Joiner {
     const auto* loops = std::get_if<ir::LoopForm>(&form);
     return loops && loops->is_map() && !ir::pure_load(*loops) &&
            graph_.value(graph_.node(reader).results[0]).type.shape == graph_.value(value).type.shape;
+  }
+
+  const ir::Graph& graph_;
+};
+
+class Joiner {
+ public:
+  Joiner(ir::Graph& graph, PassContext& context) : graph_(graph), context_(context) {}
+
+  bool run() {
+    const Finder finder(graph_);
+    bool changed = false;
+    for (const NodeId id : graph_.topological_order()) {
+      ir::poll_interrupt();
+      if (!graph_.alive(id) || !finder.is(id, "FusedAttention")) continue;
+      for (const Join& join : finder.joins_before(id)) changed |= apply(join);
+    }
+    return changed;
+  }
+
+ private:
+  bool apply(const Join& join) {
+    for (const auto& [product, reason] : join.refused) refuse(product, reason);
+    if (join.parts.size() < 2) return false;
+    if (is_apart_elsewhere(join)) {
+      for (const Part& part : join.parts)
+        refuse(part.product, "another branch multiplies by the same weights one by one");
+      return false;
+    }
+    for (const Part& part : join.parts) context_.did(subject(part.product), "join-products");
+    context_.count("join-products");
+    rewrite(join.left, join.parts);
+    return true;
+  }
+
+  bool is_apart_elsewhere(const Join& join) const {
+    const std::vector<ir::Graph*>& graphs = context_.graphs();
+    return std::any_of(graphs.begin(), graphs.end(), [&](const ir::Graph* graph) {
+      if (graph == &graph_) return false;
+      const Finder other(*graph);
+      return std::any_of(join.parts.begin(), join.parts.end(),
+                         [&](const Part& part) { return other.multiplies_by(*part.weights); }) &&
+             !other.joins_alike(join);
+    });
+  }
+
+  void refuse(NodeId product, const std::string& reason) {
+    context_.refused(subject(product), fmt::format("join-products: {}", reason));
+  }
+
+  std::string subject(NodeId id) const {
+    return fmt::format("{} '{}'", graph_.node(id).op->name, ir::printable(graph_.node(id).name));
   }
 
   void rewrite(ValueId left, const std::vector<Part>& parts) {

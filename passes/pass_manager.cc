@@ -63,6 +63,7 @@ class Runner {
     std::vector<ir::Graph*> graphs = all_graphs(graph_);
     for (std::size_t i = 0; i < graphs.size(); ++i) {
       ir::poll_interrupt();
+      context_.see(graphs);
       if (!run(pass, *graphs[i])) continue;
       changed = true;
       graphs = all_graphs(graph_);

@@ -75,6 +75,9 @@ class PassContext {
   void refused(const std::string& subject, const std::string& text) { remark(subject, text, true); }
   void count(const std::string& rule) { ++report_.rule_counts[rule]; }
   void enter(std::string pass) { pass_ = std::move(pass); }
+  /// The whole model: the graph, and every subgraph below it.
+  const std::vector<ir::Graph*>& graphs() const { return graphs_; }
+  void see(std::vector<ir::Graph*> graphs) { graphs_ = std::move(graphs); }
   FoldingBudget& folding_budget() { return folding_budget_; }
 
  private:
@@ -82,6 +85,7 @@ class PassContext {
   const Options& options_;
   Report& report_;
   std::string pass_;
+  std::vector<ir::Graph*> graphs_;
   std::set<std::pair<std::string, std::string>> refusals_;  // said once, however often a pass comes by
   FoldingBudget folding_budget_;
 };

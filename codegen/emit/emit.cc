@@ -166,12 +166,18 @@ class Emitter {
   Json timed_runs() const {
     const std::string scope = program_.name + "_app::";
     if (program_.sizes.empty()) {
-      return Json::array({{{"index", 0}, {"entry", data_["entry"]}, {"layers", scope + "Layers"}}});
+      return Json::array(
+          {{{"index", 0}, {"entry", data_["entry"]}, {"layers", scope + "Layers"}, {"largest", ""}}});
     }
     Json runs = Json::array();
     for (const Json& schedule : data_["schedules"]) {
       const std::string layers = fmt::format("{}{}::Layers", scope, schedule["label"].get<std::string>());
-      runs.push_back({{"index", runs.size()}, {"entry", schedule["entry"]}, {"layers", layers}});
+      runs.push_back(
+          {{"index", runs.size()},
+           {"entry", schedule["entry"]},
+           {"layers", layers},
+           {"largest",
+            program_.has_ranges ? fmt::format("{{{}}}", schedule["sizes_text"].get<std::string>()) : ""}});
     }
     return runs;
   }

@@ -164,9 +164,42 @@ void add_terms(Json& layer, const Layer& from) {
   layer["moved_bytes"] = from.bytes_read + from.bytes_written + from.scratch_bytes;
 }
 
+/// A number, or C++ of the sizes of a run; of a formula that cannot be written, what it is at the largest.
+std::string figure_text(const Program& program, ir::Dim formula, std::int64_t at_largest) {
+  const auto text = [&](ir::Dim size) { return size_text(program, size, "sizes."); };
+  const ir::Dim written = figure(at_largest, [&] {
+    static_cast<void>(text(formula));
+    return formula;
+  });
+  return written.is_constant() ? text(written) : fmt::format("static_cast<double>({})", text(written));
+}
+
+/// The layers as tables of programs that time them have them: with the figures of a run.
+void add_layer_rows(Json& out, const Program& program, const std::vector<RunFigures>& figures) {
+  bool have_formulas = false;  // each stands in a line of its own
+  Json rows = out["layers"];
+  for (std::size_t i = 0; i < figures.size(); ++i) {
+    const RunFigures& of_run = figures[i];
+    Json& row = rows[i];
+    bool has_formulas = false;
+    const auto text = [&](ir::Dim formula, const char* key) {
+      has_formulas |= !formula.is_constant();
+      return figure_text(program, formula, row[key].get<std::int64_t>());
+    };
+    const std::string texts[] = {text(of_run.multiply_adds, "multiply_adds"),
+                                 row["has_bytes_text"].get<std::string>(), text(of_run.bytes, "bytes"),
+                                 text(of_run.weight_bytes, "weight_bytes")};
+    row["figures"] = fmt::format("{}", fmt::join(texts, has_formulas ? ",\n" : ", "));
+    have_formulas |= has_formulas;
+  }
+  out["layer_rows"] = std::move(rows);
+  out["layers_parameter"] = have_formulas ? "sizes" : "/*sizes*/";
+}
+
 /// What the calls of the schedule do, in their order, for programs that time them.
 void add_layers(Json& out, const Program& program, const Schedule& schedule) {
   out["layers"] = Json::array();
+  std::vector<RunFigures> figures;
   bool joins = false;  // layers that hand each other strips have one time
   for (const Layer& layer : schedule.layers) {
     const std::int64_t bytes = layer.bytes_read - layer.weight_bytes + layer.bytes_written;
@@ -183,7 +216,15 @@ void add_layers(Json& out, const Program& program, const Schedule& schedule) {
                                         {"picoseconds", layer.picoseconds}}) {
         whole[key] = whole[key].get<std::int64_t>() + number;
       }
+      const auto add = [&](ir::Dim RunFigures::*part, const char* key) {
+        ir::Dim& sum = figures.back().*part;
+        sum = sum_of({sum, layer.figures.*part}, whole[key].get<std::int64_t>());
+      };
+      add(&RunFigures::multiply_adds, "multiply_adds");
+      add(&RunFigures::bytes, "bytes");
+      add(&RunFigures::weight_bytes, "weight_bytes");
     } else {
+      figures.push_back(layer.figures);
       out["layers"].push_back({{"function", layer.function},
                                {"functions", Json::array({layer.function})},
                                {"family", layer.family},
@@ -202,6 +243,7 @@ void add_layers(Json& out, const Program& program, const Schedule& schedule) {
     layer["computes_lines"] = c_string_lines(layer["origins"].get<std::string>(), kTextWidth);
     layer["has_bytes_text"] = layer["multiplies_bytes"].get<bool>() ? "true" : "false";
   }
+  add_layer_rows(out, program, figures);
   out["is_timed"] = false;  // of the schedule that is being rendered
 }
 

@@ -101,7 +101,7 @@ KernelTensor CallWriter::placed(const Storage& place, const ir::TensorType& type
                                 const std::string& parameter) {
   CallArgument argument;
   argument.storage = place;
-  argument.bytes = ir::highest(type.bytes());
+  argument.bytes = type.bytes();
   argument.element = type.element;
   argument.c_type = kernel_type(type.element);
   argument.parameter = parameter;
@@ -200,9 +200,12 @@ void CallWriter::loops(const ir::LoopForm& form) {
     operands[i] = operand(static_cast<int>(i), fmt::format("x{}", i));
     // Of a table that is looked up in, no more than each point of the loops reads.
     const ir::TensorType& operand_type = type(static_cast<int>(i));
-    const std::int64_t elements = std::min(ir::highest(ir::element_count(operand_type.shape)),
-                                           loads[i] * ir::highest(ir::element_count(form.extents)));
-    call_.arguments.back().bytes = elements * bits_of(operand_type.element) / 8;
+    const std::int64_t bits = bits_of(operand_type.element);
+    const ir::Dim all = ir::element_count(operand_type.shape), points = ir::element_count(form.extents);
+    const std::int64_t most = std::min(ir::highest(all), loads[i] * ir::highest(points));
+    const bool is_table = all.is_constant() || most < ir::highest(all);
+    call_.arguments.back().bytes = figure(
+        most * bits / 8, [&] { return (is_table ? ir::min(all, loads[i] * points) : all) * bits / 8; });
   }
   const KernelTensor y = result(0, "y");
   print_body(call_, form, operands, y, machine_);
@@ -214,7 +217,7 @@ KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Stor
   call.family = "copy";
   CallArgument source;
   source.storage = from;
-  source.bytes = ir::highest(type.bytes());
+  source.bytes = type.bytes();
   source.element = type.element;
   source.c_type = kernel_type(type.element);
   source.parameter = "x0";

@@ -1,9 +1,11 @@
 #pragma once
 // A kernel function and the arguments of one call, before names, offsets and deduplication are settled.
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "codegen/kernels/run_figures.h"
 #include "codegen/loops/code_text.h"
 #include "codegen/loops/size_parameters.h"
 #include "codegen/memory/storage.h"
@@ -19,7 +21,7 @@ struct CallArgument {
   ir::ElementType element = ir::ElementType::kFloat32;
   int weights = -1;                // kWeights: entry of the blob
   std::int64_t scratch_bytes = 0;  // kScratch
-  std::int64_t bytes = -1;         // of it that the kernel reads or writes; -1: all
+  std::optional<ir::Dim> bytes;    // of it that the kernel reads or writes; nullopt: all
   bool writes = false;
   std::string c_type;  // pointee in the signature, without const
   std::string parameter;
@@ -41,16 +43,17 @@ struct KernelCall {
   Text device;   // CUDA: __global__ functions that the body launches
   Text body;     // statements of the function, indented by one level
   std::vector<CallArgument> arguments;
-  SizeParameters sizes;       // parameters behind them
-  bool checked = false;       // body ends by returning bool
-  bool on_host = false;       // of a CUDA program: a function of the host
-  bool traps = false;         // CUDA: kernels set the queue's trap word
-  std::int64_t counters = 0;  // CUDA: words of the queue in which its blocks count
-  bool is_fixed = false;      // CUDA: no update of a graph gives it other memory
-  bool in_tiles = false;      // multiplies in the tile unit where a level has one
-  bool threaded = false;      // last parameter `const Threads* threads`
-  bool by_rows = false;       // last parameters `begin, end`: makes these rows of its result
-  std::int64_t multiply_adds = 0;
+  SizeParameters sizes;            // parameters behind them
+  bool checked = false;            // body ends by returning bool
+  bool on_host = false;            // of a CUDA program: a function of the host
+  bool traps = false;              // CUDA: kernels set the queue's trap word
+  std::int64_t counters = 0;       // CUDA: words of the queue in which its blocks count
+  bool is_fixed = false;           // CUDA: no update of a graph gives it other memory
+  bool in_tiles = false;           // multiplies in the tile unit where a level has one
+  bool threaded = false;           // last parameter `const Threads* threads`
+  bool by_rows = false;            // last parameters `begin, end`: makes these rows of its result
+  std::int64_t multiply_adds = 0;  // at the largest sizes
+  RunFigures figures;              // bytes: set where the call joins a schedule
   bool multiplies_bytes = false;   // both sides of them are integers of 8 bits
   bool multiplies_floats = false;  // one side of them is
   int launches = 1;                // CUDA: at most

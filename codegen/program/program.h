@@ -163,7 +163,8 @@ struct LawRow {
 /// One layer as the report lists it.
 struct Layer {
   std::string function, family, origins, result;
-  std::int64_t multiply_adds = 0;
+  std::int64_t multiply_adds = 0;  // these and the bytes at the largest sizes
+  RunFigures figures;              // of a run
   bool multiplies_bytes = false;   // both sides of them are integers of 8 bits
   bool hands_over_strips = false;  // to the next layer, with which it runs
   std::int64_t bytes_read = 0, bytes_written = 0;

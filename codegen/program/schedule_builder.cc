@@ -134,6 +134,7 @@ class StepConverter {
     layer.origins = from.comment;
     layer.result = from.result;
     layer.multiply_adds = from.call.multiply_adds;
+    layer.figures = from.call.figures;
     layer.multiplies_bytes = from.call.multiplies_bytes;
     layer.bytes_read = from.bytes_read;
     layer.weight_bytes = from.weight_bytes;

@@ -12,13 +12,14 @@ std::pair<std::int64_t, std::int64_t> bytes_of(const CallArgument& argument) {
   constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
   if (!argument.storage.offset.is_constant()) return {0, kEnd};
   const std::int64_t begin = argument.storage.offset * bits_of(argument.element) / 8;
-  if (argument.bytes < 0) return {begin, kEnd};
+  if (!argument.bytes) return {begin, kEnd};
   // A stride that is longer than all elements in a row steps over what is not its own: it may end anywhere.
-  const std::int64_t elements = argument.bytes * 8 / bits_of(argument.element);
+  const std::int64_t bytes = ir::highest(*argument.bytes);
+  const std::int64_t elements = bytes * 8 / bits_of(argument.element);
   const bool is_dense =
       std::all_of(argument.storage.strides.begin(), argument.storage.strides.end(),
                   [&](const ir::Dim stride) { return stride.is_constant() && stride <= elements; });
-  return {begin, is_dense ? begin + argument.bytes : kEnd};
+  return {begin, is_dense ? begin + bytes : kEnd};
 }
 
 bool is_stored(const CallArgument& argument) {

@@ -43,23 +43,34 @@ LoweredStep Scheduler::made_step(KernelCall call, std::vector<ir::Origin> origin
                                  std::string result) {
   LoweredStep step;
   std::int64_t bytes_of_memory = 0;
+  std::vector<ir::Dim> moved, of_weights;
   for (CallArgument& argument : call.arguments) {
     if (argument.kind == CallArgument::Kind::kScratch) {
       argument.storage.buffer = scratch(argument.scratch_bytes, "scratch").buffer;
     }
     if (argument.kind == CallArgument::Kind::kWeights) {
-      const std::int64_t all = weights_.entries()[static_cast<std::size_t>(argument.weights)].bytes;
-      step.weight_bytes += argument.bytes >= 0 ? argument.bytes : all;
+      const ir::Dim all = weights_.entries()[static_cast<std::size_t>(argument.weights)].bytes;
+      of_weights.push_back(argument.bytes.value_or(all));
+      step.weight_bytes += ir::highest(of_weights.back());
       continue;
     }
     if (argument.kind == CallArgument::Kind::kStrip) continue;
     touch(argument.storage);
     const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(argument.storage.buffer)];
-    const std::int64_t bytes = argument.bytes >= 0 ? argument.bytes : buffer.bytes;
+    const ir::Dim in_run = argument.bytes.value_or(buffer.bytes);
+    const std::int64_t bytes = ir::highest(in_run);
     (argument.writes ? step.bytes_written : step.bytes_read) += bytes;
-    if (argument.kind == CallArgument::Kind::kScratch) step.scratch_bytes += bytes;
+    if (argument.kind == CallArgument::Kind::kScratch) {
+      step.scratch_bytes += bytes;
+    } else {
+      moved.push_back(in_run);
+    }
     if (!stays_in_cache(buffer)) bytes_of_memory += bytes;
   }
+  call.figures.bytes = sum_of(moved, step.bytes_read + step.bytes_written - step.scratch_bytes);
+  // Scratch is planned for the largest sizes: what runs of others touch of it is not known.
+  if (call.figures.bytes.is_constant()) call.figures.bytes += step.scratch_bytes;
+  call.figures.weight_bytes = sum_of(of_weights, step.weight_bytes);
   step.bytes_read += step.weight_bytes;
   if (on_device()) {
     // What is written to scratch is read again.

@@ -95,6 +95,7 @@ KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::F
   call.by_rows = by_rows;
   call.family = chosen.family->name;
   call.multiply_adds = ir::at_highest(*problem).multiply_adds();
+  call.figures.multiply_adds = figure(call.multiply_adds, [&] { return problem->multiply_adds(); });
   call.multiplies_bytes = are_bytes(*problem);
   call.multiplies_floats = call.multiply_adds > 0 && is_float(problem->operands[0].element);
   call.launches = chosen.planned.cost.launches;

@@ -57,6 +57,30 @@ std::optional<TensorType> joint_type(const TensorType& a, const TensorType& b) {
   return joint;
 }
 
+/// Of no elements, whatever the sizes, where the other has some: no run is of both.
+bool is_nothing_beside(const TensorType& a, const TensorType& b) {
+  if (a.count() != 0 || b.count() == 0) return false;
+  bool differs = a.rank() != b.rank();
+  for (std::size_t i = 0; !differs && i < a.shape.size(); ++i) {
+    differs = always_less(a.shape[i], b.shape[i]) || always_less(b.shape[i], a.shape[i]);
+  }
+  return differs;
+}
+
+/// By an empty result exporters who merge decoders mean that a cache stays: there is none but in a state.
+void refuse_nothing(const NodeView& node, int i, const TensorType& a, const TensorType& b) {
+  const bool is_a = is_nothing_beside(a, b);
+  if (!node.has_result(i) || (!is_a && !is_nothing_beside(b, a))) return;
+  const std::string name =
+      printable(node.graph().value(node.node().results[static_cast<std::size_t>(i)]).name);
+  operator_error(
+      fmt::format("output '{}' is {} in one branch, which is nothing, and {} in the other", name,
+                  to_string(is_a ? a : b), to_string(is_a ? b : a)),
+      fmt::format("where that means that a cache stays as it is, --state INPUT={} keeps it from run to run; "
+                  "--set NAME=VALUE binds the condition, so that one branch remains",
+                  name));
+}
+
 TensorType result_type(const NodeView& node, int i, const Graph* selected) {
   const Graph& then_branch = node.node().subgraphs[0];
   const Graph& else_branch = node.node().subgraphs[1];
@@ -65,6 +89,7 @@ TensorType result_type(const NodeView& node, int i, const Graph* selected) {
   const TensorType& a = output_type(then_branch, i);
   const TensorType& b = output_type(else_branch, i);
   if (a == b) return a;
+  if (!selected) refuse_nothing(node, i, a, b);
   if (const std::optional<TensorType> joint = joint_type(a, b)) return *joint;
   if (selected) return output_type(*selected, i);
   operator_error(

@@ -149,7 +149,10 @@ def case_sizes(world):
         profiled = built(world, project, project / "apps" / "run.cpp", "PLAIN_PROFILE")
         for number, size in enumerate(rows):
             layers = [layer["function"] for layer in schedules[min(number, len(schedules) - 1)]["layers"]]
-            equal([layer["kernel"] for layer in timed(world, bench, "--dim", f"rows={size}")["layers"]], layers, f"layers at {size}")
+            told = timed(world, bench, "--dim", f"rows={size}")["layers"]
+            equal([layer["kernel"] for layer in told], layers, f"layers at {size}")
+            equal(told[0]["multiply_adds"], int(size) * 48, f"multiply-adds of a product at {size}")
+            equal(told[-1]["bytes"], int(size) * 2 * 6 * 4, f"bytes of a softmax at {size}")
             path = world.path(f"profile_{len(dims)}_{size}.json")
             world.run([profiled, "--dim", f"rows={size}", "--random", "1"], env={**os.environ, "PLAIN_PROFILE_FILE": str(path)})
             equal([event["name"] for event in events_of(path)], layers, f"trace at {size}")

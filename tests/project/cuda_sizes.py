@@ -250,7 +250,7 @@ int main() {
   const net::Outputs found = model.run(good, net::Inputs{x});
   CHECK(model.status() == NET_OK && found.y.size() == 6 * 3 * 4);
   CHECK(model.run(net_sizes{2, 4}, net::Inputs{other}).y.size() == 6 * 1 * 2 && model.status() == NET_OK);
-  CHECK(model.run(good, net::Inputs{other}).y.empty() && model.status() == NET_INVALID_SIZES);
+  CHECK(model.run(good, net::Inputs{other}).y.empty() && model.status() == NET_WRONG_SIZE);
   CHECK(model.run(high, net::Inputs{x}).y.empty() && model.status() == NET_INVALID_SIZES);
   CHECK(model.run(good, net::Inputs{x}).y == found.y);
   float *from = nullptr, *to = nullptr;

@@ -124,6 +124,8 @@ def merged(world, name, model):
     schedule = "".join(path.read_text() for path in (out / "src").glob("net_batch*.cpp"))
     check("memcpy" not in schedule and "identity" not in schedule, "a cache is copied")
     equal(schedule.count("if (sizes->past != 0) return NET_SHAPE_MISMATCH;"), 1, "checks of a branch's sizes")
+    weights = re.findall(r"// (\w+) \S+ packed for", schedule)
+    equal(sorted(weights), sorted(set(weights)), "packed weights, of which both branches use most")
     shown = world.run([world.gcompile, "verify", world.folder / f"{name}.onnxtxt", *options, "--threads", "2", "--seed", "3"])
     contains(shown.stdout + shown.stderr, "are right", "no outputs", "has not the sizes that it has in the other branch")
     world.run([world.gcompile, "verify", world.folder / f"{name}.onnxtxt", "-q", "--target", "cuda", "--emulate", "--dim", "batch=1..2",
@@ -143,6 +145,23 @@ def case_merged(world):
 
 def case_merged_empty(world):
     merged(world, "merged_empty", decoder_models.Whisper(layers=2, gives_nothing=True))
+
+
+def case_empty_without_state(world):
+    """What a branch gives as nothing stays in a state; where there is none, the output is named."""
+    model = decoder_models.Whisper(layers=1, gives_nothing=True)
+    path = world.path("empty.onnxtxt")
+    path.write_text(model.text())
+    states = model.states()
+    kept = [state for state in states if "decoder" in state]
+    for sizes in (["batch=1..2", "sequence=1..9", "past=0..9", "heard=1..5", "heard_before=1..5"],
+                  ["batch=1", "sequence=1", "past=0", "heard=5", "heard_before=5"]):
+        for given in ([], [word for state in kept for word in ("--state", state)]):
+            done = subprocess.run([world.gcompile, path, "-o", world.path("never"), *(w for s in sizes for w in ("--dim", s)), *given],
+                                  capture_output=True, text=True, check=False)
+            equal(done.returncode, 1, f"exit code: {done.stderr}")
+            contains(done.stderr, "output 'present_0_encoder_key' is float32[0, 4, 1, 8] in one branch, which is nothing",
+                     "--state INPUT=present_0_encoder_key keeps it")
 
 
 def case_branches(world):

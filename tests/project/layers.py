@@ -115,8 +115,16 @@ def case_profile_of_sizes(world):
             events = json.loads(world.path("plain_profile.json").read_text())["traceEvents"]
             computed = [event["args"]["computes"] for event in events if event["ph"] == "X" and event["tid"] == 0]
             check(len(computed) >= 2 and "MatMul" in computed[0] and "Softmax" in computed[-1], f"layers at {size}: {computed}")
+        bench = project / "profiled" / "plain_bench"
+        for size in runs:
+            told = json.loads(world.run([bench, "--dim", size, "--layers", "--json", "--repeat", "1"]).stdout)["layers"]
+            rows = int(size.split("=")[1])
+            product, last = told[0], told[-1]
+            equal((product["multiply_adds"], product["bytes"]), (rows * 8 * 6, rows * (8 + 6) * 4), f"figures of a product at {size}")
+            check(0 < product["weight_bytes"] == told[0]["weight_bytes"], f"weights at {size}: {product}")
+            equal((last["multiply_adds"], last["bytes"], last["weight_bytes"]), (0, rows * 2 * 6 * 4, 0), f"figures of a softmax at {size}")
         trace = world.path("trace.json")
-        world.run([project / "profiled" / "plain_bench", "--dim", runs[0], "--trace", trace, "--repeat", "2"])
+        world.run([bench, "--dim", runs[0], "--trace", trace, "--repeat", "2"])
         events = json.loads(trace.read_text())["traceEvents"]
         equal(sum(event["ph"] == "X" and event["tid"] == 0 for event in events), 2 * len(computed), "layers of two runs")
 

@@ -154,6 +154,7 @@ int main() {
   CHECK(model.status() == NET_OK && named.y == found.y);
   CHECK(model.run(net::Inputs{x, x}).y.empty() && model.status() == NET_INVALID_SIZES);
   CHECK(model.run(bad, net::Inputs{x, mask}).y.empty() && model.status() == NET_INVALID_SIZES);
+  CHECK(model.run(good, net::Inputs{x, x}).y.empty() && model.status() == NET_WRONG_SIZE);
 
   std::vector<float> y(x.size(), -1.0f), mean(36, -1.0f);
   CHECK(model.run(bad, {x.data(), mask.data()}, {y.data(), mean.data()}) == NET_INVALID_SIZES);
@@ -165,6 +166,7 @@ int main() {
   y.assign(y.size(), -1.0f);
   CHECK(model.run(bad, net::InputSpans{x, mask}, {y, mean}) == NET_INVALID_SIZES);
   CHECK(model.run(good, net::InputSpans{x, mask}, {y, std::span(mean).first(35)}) == NET_WRONG_SIZE && y[0] == -1.0f);
+  CHECK(model.run(good, net::InputSpans{x, x}, {y, mean}) == NET_WRONG_SIZE && y[0] == -1.0f);
   CHECK(model.run(good, net::InputSpans{x, mask}, {y, mean}) == NET_OK && y == found.y);
 #endif
   return 0;

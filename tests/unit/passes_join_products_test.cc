@@ -1,5 +1,7 @@
 // Products that share their left side, before one attention: one product, whose parts are views.
 
+#include <fmt/format.h>
+
 #include "tests/unit/pass_fixture.h"
 
 namespace gcompile::testing {
@@ -117,6 +119,42 @@ TEST(JoinProducts, Refusals) {
       " v = MatMul(x, w_v)\n f = Reshape(v, all)\n z = Relu(f)\n kt = Transpose<perm = [0,2,1]>(k)\n"
       " s = MatMul(q, kt)\n p = Softmax(s)\n y = MatMul(p, v) }",
       2, "would copy it");
+}
+
+/// A branch whose second result is made of the keys.
+std::string branch(const std::string& name, const std::string& second) {
+  return fmt::format(
+      "{0} () => (float[1,5,8] {0}_y, float[1,5,8] {0}_z) {{ {0}_q = MatMul(x, w_q)\n {0}_k = MatMul(x, "
+      "w_k)\n"
+      " {0}_v = MatMul(x, w_v)\n {0}_z = {1}({0}_k)\n {0}_t = Transpose<perm = [0,2,1]>({0}_k)\n"
+      " {0}_s = MatMul({0}_q, {0}_t)\n {0}_p = Softmax({0}_s)\n {0}_y = MatMul({0}_p, {0}_v) }}",
+      name, second);
+}
+
+/// Products in both branches of an If by the same weights.
+int products_of_branches(const std::string& first, const std::string& second) {
+  ir::Graph graph = parse(
+      "g (float[1,5,8] x, bool c, float[8,8] w_q, float[8,8] w_k, float[8,8] w_v) => (float[1,5,8] y, "
+      "float[1,5,8] z) { y, z = If(c)<then_branch = " +
+      branch("a", first) + ", else_branch = " + branch("b", second) + "> }");
+  prepare(graph);
+  const ir::Graph before = graph;
+  for (const char* pass : {"attention", "dce-again", "join-products"}) run_pass(graph, pass);
+  expect_same(before, graph, 2e-5);
+  int products = 0;
+  for (const ir::NodeId id : graph.nodes()) {
+    for (const ir::Graph& inner : graph.node(id).subgraphs) {
+      for (const ir::NodeId inside : inner.nodes()) products += inner.node(inside).op->name == "MatMul";
+    }
+  }
+  return products;
+}
+
+/// Joined in one branch alone, weights would be stored twice.
+TEST(JoinProducts, InAllBranchesOrInNone) {
+  EXPECT_EQ(products_of_branches("Neg", "Abs"), 2);
+  EXPECT_EQ(products_of_branches("Neg", "Identity"), 6);
+  EXPECT_EQ(products_of_branches("Identity", "Neg"), 6);
 }
 
 TEST(JoinProducts, ProductsThatMeetInNoAttentionStay) {
