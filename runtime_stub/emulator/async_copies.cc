@@ -218,6 +218,11 @@ void copy_tensor(void* shared, const void* map, const int (&at)[4], void* barrie
 
 void fence_async_proxy() { mine().fence(); }
 
+void load_from_block(void* to, const void* shared, std::size_t bytes, unsigned rank) {
+  const std::size_t offset = shared_offset(shared, bytes);
+  std::memcpy(to, block_of_cluster(rank).shared + offset, bytes);
+}
+
 unsigned cluster_rank() { return runner->current()->block; }
 void cluster_barrier() {
   const unsigned threads = runner->threads_per_block() * runner->cluster_size();
