@@ -136,7 +136,7 @@ def case_range_of_float16(world):
     check("usual" not in told, f"a warning too many:\n{told}")
     kernels = (world.path("ranges") / "src" / "m_kernels.cu").read_text()
     contains(kernels, "Precision::kFp16", "const Half* b", "Precision::kTf32", "const Tf32* b")
-    contains((world.path("ranges") / "report.html").read_text(), "out of the range of float16", ", tf32<", ", fp16<")
+    contains((world.path("ranges") / "report.html").read_text(), "out of the range of float16", ", tf32; ", ", fp16; ")
     done = world.run([world.gcompile, "verify", model, "--target", "cuda", "--precision", "fp16", "--emulate", "--cxx",
                       cxx()])
     contains(done.stderr, "verified: 3 tensors")
