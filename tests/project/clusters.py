@@ -30,7 +30,7 @@ def compiled(world, rows, arch, precision, *flags):
     """The text of the kernels, and the layers."""
     world.compile(layers_model(world, rows), world.path("out"), "--force", "--name", "m", "--target", "cuda", "--arch", arch,
                   "--precision", precision, *flags)
-    layers = json.loads((world.path("out") / "meta" / "m.json").read_text())["layers"]
+    layers = json.loads((world.path("out") / "meta" / "m.json").read_text()).get("layers", [])
     return (world.path("out") / "src" / "m_kernels.cu").read_text(), layers
 
 
@@ -62,7 +62,7 @@ def case_open_rows(world):
     check("SplitWithin<" not in kernels, "a workspace of typical sizes")
     equal(kernels.count("SplitInCluster<"), 2, "calls whose parts are added in clusters")
     done = world.run([world.gcompile, "verify", model, *flags, "--emulate", "--cases", "1"])
-    contains(done.stdout + done.stderr, "verified: 2 tensors")
+    contains(done.stdout + done.stderr, "verified: 8 tensors")
 
 
 def case_older_devices(world):

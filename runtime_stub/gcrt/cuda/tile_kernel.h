@@ -111,6 +111,10 @@ struct ClusterSums {
   }
 };
 
+// Rows that a block of a cluster adds and finishes.
+template <class Config, int kParts>
+constexpr int kClusterShare = cluster_share(Config::kSize, kParts);
+
 // Stores the sums of the block's part, whose first element is (m, n) of `to`.
 template <class Config, class T>
 GCRT_DEVICE void store_part(const T* parked, int rows, int columns, T* to, std::ptrdiff_t row_stride) {
@@ -246,7 +250,7 @@ void tile_kernel(A source_a, B source_b, TileGrid grid, Parts parts, Output outp
   const std::ptrdiff_t first_column = output.first_column(entry) + column;
   if constexpr (Parts::kCluster > 1) {
     // Every block adds and finishes rows of its own.
-    constexpr int kShare = cluster_share(Config::kSize, Parts::kCount);
+    constexpr int kShare = kClusterShare<Config, Parts::kCount>;
     const int first = part * kShare;
     Sum* const mine = parked + first * Config::kSumStride;
     cluster_barrier();
