@@ -100,8 +100,8 @@ std::vector<PlannedCost> tiled_conv_plans(const ir::Problem& problem, const Mach
   const gcrt::ConvShape shape = conv_shape(conv_image(problem));
   const gcrt::OperandBytes bytes = {element_bytes(problem, 0), gcrt::weight_bytes(precision)};
   const bool takes_vectors = !problem.stands_for_formulas;
-  return {
-      planned(gcrt::plan_conv2d(machine.gpu, precision, shape, bytes, true, takes_vectors), 1, shape.groups)};
+  return {planned(gcrt::plan_conv2d(machine.gpu, precision, shape, bytes, true, takes_vectors), machine, 1,
+                  shape.groups)};
 }
 
 void write_tiled_conv(const ir::Problem& problem, const Plan& plan, CallWriter& writer, Precision precision,
@@ -112,9 +112,9 @@ void write_tiled_conv(const ir::Problem& problem, const Plan& plan, CallWriter& 
   const ir::Dim pixels = image.batch * image.out_h * image.out_w;
   const std::int64_t channels = image.out_c / image.groups;
   const std::string split = split_argument(
-      writer, splits_of(plan), image.groups * pixels * ((channels + 3) / 4 * 4),
+      writer, plan, image.groups * pixels * ((channels + 3) / 4 * 4),
       gcrt::gemm_counters(tile_of(plan), ir::highest(pixels), channels, image.groups, splits_of(plan)));
-  note_plan(writer.call(), plan, precision);
+  note_plan(writer, plan, precision);
   writer.call().body =
       definitions + fmt::format("  {}{}<{}Tile::{}>(queue, shape, {}{}, {}, epilogue);\n", conv.function,
                                 pointwise ? "_pointwise" : "", conv.precision, tile_name(tile_of(plan)),

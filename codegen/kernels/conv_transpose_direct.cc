@@ -67,7 +67,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   const gcrt::ConvShape shape = conv_shape(image_of(problem, work.window, work.groups));
   const Precision precision = precision_of(problem, machine);
   const gcrt::OperandBytes bytes = {element_bytes(problem, 0), gcrt::weight_bytes(precision)};
-  return {planned(gcrt::plan_conv_transpose2d(machine.gpu, precision, shape, bytes),
+  return {planned(gcrt::plan_conv_transpose2d(machine.gpu, precision, shape, bytes), machine,
                   shape.stride_h * shape.stride_w, shape.groups)};
 }
 
@@ -83,7 +83,7 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   warn_of_precision(problem, writer);
   packed_weights(writer, pack_phases(*writer.constant(1), work, shape, facts_of(precision).weight),
                  "conv_transpose2d", "w", precision);
-  note_plan(out, plan, precision);
+  note_plan(writer, plan, precision);
   out.body = shape_and_epilogue(problem, image, writer) +
              fmt::format("  conv_transpose2d<{}, Tile::{}>(queue, shape, x, w, epilogue);\n",
                          precision_argument(precision), tile_name(tile_of(plan)));

@@ -69,12 +69,13 @@ std::string precision_argument(Precision precision) {
   return fmt::format("Precision::{}", facts_of(precision).enumerator);
 }
 
-PlannedCost planned(const gcrt::Plan& plan, std::int64_t products, std::int64_t entries) {
+PlannedCost planned(const gcrt::Plan& plan, const Machine& machine, std::int64_t products,
+                    std::int64_t entries) {
   PlannedCost out;
   out.plan.fields = {static_cast<std::int64_t>(plan.tile), plan.splits};
   out.cost.time = plan.time.times(static_cast<double>(products));
   out.cost.picoseconds = picoseconds_of(out.cost.time);
-  out.cost.launches = narrow(products * gcrt::product_launches(entries, plan.splits));
+  out.cost.launches = narrow(products * gcrt::product_launches(machine.gpu, entries, plan.splits));
   return out;
 }
 
@@ -87,9 +88,13 @@ gcrt::Tile tile_of(const Plan& plan) { return static_cast<gcrt::Tile>(plan.field
 
 int splits_of(const Plan& plan) { return static_cast<int>(plan.fields.at(1)); }
 
-void note_plan(KernelCall& call, const Plan& plan, Precision precision) {
+void note_plan(CallWriter& writer, const Plan& plan, Precision precision) {
+  KernelCall& call = writer.call();
   call.choice = tile_name(tile_of(plan)) + 1;
-  if (splits_of(plan) > 1) call.choice += fmt::format(", depth in {} parts", splits_of(plan));
+  if (splits_of(plan) > 1) {
+    const bool is_cluster = gcrt::adds_in_clusters(writer.machine().gpu);
+    call.choice += fmt::format(", depth in {} parts{}", splits_of(plan), is_cluster ? " of a cluster" : "");
+  }
   if (precision != Precision::kFp32 && precision != Precision::kInt8) {
     call.choice += fmt::format(", {}", facts_of(precision).name);
   }
@@ -103,6 +108,15 @@ std::string split_argument(CallWriter& writer, int splits, ir::Dim floats_of_par
   if (floats_of_part.is_constant()) return fmt::format("SplitDepth<{}>{{workspace}}", splits);
   return fmt::format("SplitWithin<{}>{{workspace, /*floats, of a part*/ {}, {}}}", splits, floats,
                      writer.call().sizes(floats_of_part));
+}
+
+std::string split_argument(CallWriter& writer, const Plan& plan, ir::Dim floats_of_part,
+                           std::int64_t counters) {
+  const int splits = splits_of(plan);
+  if (splits <= 1 || !gcrt::adds_in_clusters(writer.machine().gpu)) {
+    return split_argument(writer, splits, floats_of_part, counters);
+  }
+  return fmt::format("SplitInCluster<{}>{{}}", splits);
 }
 
 int element_bytes(const ir::Problem& problem, std::size_t operand) {

@@ -23,20 +23,25 @@ std::string precision_argument(Precision precision);
 
 /// The plan as fields {tile, splits}, and what it costs when `products` such products are launched. Each has
 /// `entries` in its grid: of a batch, or groups.
-PlannedCost planned(const gcrt::Plan& plan, std::int64_t products, std::int64_t entries = 1);
+PlannedCost planned(const gcrt::Plan& plan, const Machine& machine, std::int64_t products,
+                    std::int64_t entries = 1);
 /// Names of those fields.
 std::span<const char* const> tile_fields();
 gcrt::Tile tile_of(const Plan& plan);
 int splits_of(const Plan& plan);
 
 /// Notes the tile and the precision, if it is a choice, in the call.
-void note_plan(KernelCall& call, const Plan& plan, Precision precision);
+void note_plan(CallWriter& writer, const Plan& plan, Precision precision);
 
 /// Adds the workspace of split sums, of which each part has so many floats, and the counters of blocks that
 /// join them, and returns the argument: "SplitDepth<4>{workspace}" or "SplitDepth<>{}". Where only a run
 /// knows how many floats these are, the workspace is that of the typical sizes, and a run whose parts do not
 /// fit it has none: larger sizes have blocks enough without. `counters`: at the largest sizes.
 std::string split_argument(CallWriter& writer, int splits, ir::Dim floats_of_part, std::int64_t counters);
+/// The same of a product with fields {tile, splits}: "SplitInCluster<4>{}", without either, where the blocks
+/// that share its depth add their sums in a cluster.
+std::string split_argument(CallWriter& writer, const Plan& plan, ir::Dim floats_of_part,
+                           std::int64_t counters);
 
 /// Whether kernels for tensor cores take the first `factors` operands: float32, or constants, or those named
 /// by `may_be_stored` in the 16-bit type to which the precision rounds them, on CUDA.

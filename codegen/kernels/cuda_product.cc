@@ -138,7 +138,7 @@ PlannedCost product_plan(const ir::Problem& problem, const Machine& machine) {
                             batch.entries, true, bytes)
           : gcrt::plan_tiles(machine.gpu, precision, product.axes.row_count, product.columns, product.depth,
                              batch.entries, is_packed || !is_open, bytes);
-  return planned(plan, batch.host_entries, batch.entries);
+  return planned(plan, machine, batch.host_entries, batch.entries);
 }
 
 bool takes_made_rows(const ir::Problem& problem, const Machine&) {
@@ -165,12 +165,13 @@ void write_tile_call(const ir::Problem& problem, const Product& product, const P
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1,
                                 batch.grid_axes);
   const std::string split = split_argument(
-      writer, splits_of(plan), floats_of_part(product, batch),
+      writer, plan, floats_of_part(product, batch),
       gcrt::gemm_counters(tile_of(plan), ir::highest(product.axes.row_count), ir::highest(product.columns),
                           ir::highest(batch.entries), splits_of(plan)));
-  const std::int64_t launches = gcrt::product_launches(ir::highest(batch.entries), splits_of(plan));
+  const std::int64_t launches =
+      gcrt::product_launches(writer.machine().gpu, ir::highest(batch.entries), splits_of(plan));
   writer.call().launches = std::max(writer.call().launches, narrow(batch.host_entries * launches));
-  note_plan(writer.call(), plan, precision);
+  note_plan(writer, plan, precision);
   const bool is_dense =
       problem.operands[1].constant || steps_of_b(problem, product).first == 1 || product.depth == 1;
   const bool has_any_rows = problem.operands[1].constant && !product.axes.row_count.is_constant();

@@ -151,7 +151,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   for (const std::size_t axis : product.axes.batch) entries *= product.out[axis];
   return {planned(gcrt::plan_gemm(machine.gpu, Precision::kInt8, product.axes.row_count, product.columns,
                                   product.depth, 1, true),
-                  entries)};
+                  machine, entries)};
 }
 
 void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
@@ -166,9 +166,9 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   integer_parameters(writer, packed, "gemm", "b", "zero point times sums of rows");
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1);
   const std::string split = split_argument(
-      writer, splits_of(plan), rows * (ir::ceil_div(product.columns, 4) * 4),
+      writer, plan, rows * (ir::ceil_div(product.columns, 4) * 4),
       gcrt::gemm_counters(tile_of(plan), ir::highest(rows), product.columns, 1, splits_of(plan)));
-  note_plan(out, plan, Precision::kInt8);
+  note_plan(writer, plan, Precision::kInt8);
   CodeText code(1);
   const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);
   code.line(epilogue.declaration());

@@ -151,7 +151,7 @@ Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
   const auto& r = std::get<ir::RecurrentWork>(problem.work);
   const CudaPlans plans(r, machine);
-  PlannedCost out = planned(plans.product, 1);
+  PlannedCost out = planned(plans.product, machine, 1);
   out.cost.launches = narrow(gcrt::rnn_launches(plans.shape, plans.plan));
   out.cost.time.latency =
       gcrt::rnn_microseconds(machine.gpu, plans.shape, gates_of(r.cell), plans.plan, plans.product);
@@ -171,11 +171,10 @@ void cuda_call(const ir::Problem& problem, const Plan& chosen, CallWriter& write
                     pack_state_weights(r, *writer.constant(2), units));
   recurrent.rest(units);
   writer.scratch(gcrt::rnn_scratch_floats(plans.shape, gates, plan) * 4, "scratch", "float");
-  const std::string split =
-      split_argument(writer, splits_of(chosen),
-                     r.directions * r.batch * plan.chunk_steps * (gcrt::ceil_div(gates * units, 4) * 4),
-                     gcrt::gemm_counters(tile_of(chosen), r.batch * plan.chunk_steps, gates * units,
-                                         r.directions, splits_of(chosen)));
+  const std::string split = split_argument(
+      writer, chosen, r.directions * r.batch * plan.chunk_steps * (gcrt::ceil_div(gates * units, 4) * 4),
+      gcrt::gemm_counters(tile_of(chosen), r.batch * plan.chunk_steps, gates * units, r.directions,
+                          splits_of(chosen)));
   CodeText code(1);
   code.line(recurrent.shape_line());
   code.line(recurrent.options_line());

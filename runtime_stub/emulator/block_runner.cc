@@ -273,6 +273,7 @@ void BlockRunner::prepare_block(Block& block, unsigned index, std::size_t bytes)
   block.warpgroups = {};
   block.named_barriers = {};
   block.cluster = {};
+  if (cluster_ > 1) block.shown.assign(bytes, static_cast<unsigned char>(kPoison));
 }
 
 void BlockRunner::prepare_threads(unsigned count) {

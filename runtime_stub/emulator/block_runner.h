@@ -48,6 +48,7 @@ struct Block {
   std::array<Meeting, 8> warpgroups;       // of wgmma_wait
   std::array<Meeting, 16> named_barriers;  // by id
   Meeting cluster;                         // of block 0: all threads of the cluster
+  std::vector<unsigned char> shown;        // shared memory as it was at the last barrier of the cluster
 };
 
 // A mask has one bit per lane. Of the lanes that have not returned, each either runs, can run, or waits.

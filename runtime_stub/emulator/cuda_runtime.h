@@ -344,6 +344,10 @@ void fence_async_proxy();
 
 unsigned cluster_rank();
 void cluster_barrier();
+/// What the shared memory of a block of the cluster holds where `shared` lies in that of the running one;
+/// 0xFF where it was written after the last barrier of the cluster. Dies where there is no such block, or
+/// where it has ended.
+void load_from_block(void* to, const void* shared, std::size_t bytes, unsigned block);
 /// The barrier `id` (1 to 15) of `threads` threads of the block.
 void named_barrier(int id, int threads);
 /// Registers of a thread from here on, which all threads of a warpgroup state.

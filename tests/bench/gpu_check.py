@@ -40,8 +40,8 @@ PART_SECONDS = 540
 MOST_DISTANCE = {"fp32": 1e-4, "tf32": 1e-2, "fp16": 1e-2, "bf16": 6e-2}
 # Small shapes of every kernel: what the sanitizers, which slow kernels down by tens, get through.
 SANITIZED = ":".join("""Barrier* Threads* Warp* CopyAsync* TensorCore* LoadMatrix* Reduce* CudaGemm.SmallTileFp32 CudaGemm.Fp16
-CudaGemm.LongDepth CudaGemm.SplitDepth* CudaGemv.* CudaConv* CudaGemmInteger.* CudaAttention.TokensAroundTheTiles
-CudaAttention.*Mask* CudaAttention.SplitKeys CudaRnn.OneLaunch CudaRnn.LaunchPerStep CudaTopK.ShortLines CudaScatter*
+CudaGemm.LongDepth CudaGemm.SplitDepth* CudaGemm.PartsOfClusters CudaGemv.* CudaConv* CudaGemmInteger.*
+CudaAttention.TokensAroundTheTiles CudaAttention.*Mask* CudaAttention.SplitKeys CudaRnn.OneLaunch CudaRnn.LaunchPerStep CudaTopK.ShortLines CudaScatter*
 CudaCumulativeSum.Sizes CudaDepthwise* CudaPool*""".split())
 
 

@@ -26,16 +26,25 @@ void check_conv(const ConvCase& c) {
   DeviceArray<float> workspace(size(conv2d_workspace_size(s, kParts)));
   Recorded<float> result(output_pixels(s), s.out_c);
   CountingQueue queue;
-  const SplitDepth<kParts> split{workspace.data()};
-  if constexpr (kIsPointwise) {
-    ASSERT_TRUE(is_pointwise(s));
-    conv2d_pointwise<P, kTile>(queue, s, x_device.data(), w_device.data(), split, result.epilogue<4>());
-  } else {
-    conv2d<P, kTile>(queue, s, x_device.data(), w_device.data(), split, result.epilogue<4>());
-  }
-  expect_no_error(queue);
+  const auto run = [&](const auto& split, Recorded<float>& y) {
+    if constexpr (kIsPointwise) {
+      ASSERT_TRUE(is_pointwise(s));
+      conv2d_pointwise<P, kTile>(queue, s, x_device.data(), w_device.data(), split, y.epilogue<4>());
+    } else {
+      conv2d<P, kTile>(queue, s, x_device.data(), w_device.data(), split, y.epilogue<4>());
+    }
+    expect_no_error(queue);
+  };
+  run(SplitDepth<kParts>{workspace.data()}, result);
   const ConvReference reference = convolve(s, x, w, 0);
   result.check(reference.sums, reference.magnitudes, PrecisionOf<P>::kTolerance);
+  if constexpr (kParts > 1 && is_cluster(size_of(kTile), kParts)) {
+    if (!has_clusters()) return;
+    Recorded<float> of_clusters(output_pixels(s), s.out_c);
+    run(SplitInCluster<kParts>{}, of_clusters);
+    of_clusters.check(reference.sums, reference.magnitudes, PrecisionOf<P>::kTolerance);
+    EXPECT_EQ(of_clusters.y.read(), result.y.read());
+  }
 }
 
 ConvCase square(int batch, int image, int in_c, int out_c, int kernel, int stride, int pad) {
@@ -160,6 +169,8 @@ TEST(CudaConv, SplitDepth) {
   ConvCase c = square(1, 5, 36, 30, 3, 1, 1);
   c.groups = 2;
   check_conv<Precision::kFp32, Tile::k16x64, false, float, 3>(c);
+  check_conv<Precision::kFp32, Tile::k16x64, false, float, 2>(c);
+  check_conv<Precision::kFp16, Tile::k64x64, true, Half, 8>(square(1, 9, 320, 65, 1, 1, 0));
 }
 
 TEST(CudaConv, PlanOfEveryLayerFits) {

@@ -113,6 +113,16 @@ inline void expect_no_error(const Queue& queue) {
   EXPECT_EQ(queue.error, cudaSuccess) << cudaGetErrorString(queue.error);
 }
 
+// Whether clusters run here: on the emulator, and from sm_90 on.
+inline bool has_clusters() {
+#if defined(__CUDACC__)
+  int major = 0;
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major >= 9;
+#else
+  return true;
+#endif
+}
+
 // A queue with counters, which kernels find and leave at 0.
 struct CountingQueue : Queue {
   CountingQueue() : words(std::vector<std::uint32_t>(4096, 0)) { counters = words.data(); }

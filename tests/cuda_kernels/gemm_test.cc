@@ -50,6 +50,16 @@ void check_product(int rows, int columns, int depth, int padding = 0) {
   Reference reference;
   add_reference(reference, rows, columns, depth, a.data(), lda, b.data());
   result.check(reference.sums, reference.magnitudes, PrecisionOf<P>::kTolerance);
+  if constexpr (kParts > 1 && is_cluster(size_of(kTile), kParts)) {
+    if (!has_clusters()) return;
+    // The blocks of a cluster add the same sums in the same order.
+    Recorded<float> of_clusters(rows, columns);
+    gemm<P, kTile>(queue, rows, columns, depth, a_device.data(), lda, b_device.data(), (depth + 15) / 16 * 16,
+                   GemmBatch{}, SplitInCluster<kParts>{}, of_clusters.epilogue<kLanesTaken>());
+    expect_no_error(queue);
+    of_clusters.check(reference.sums, reference.magnitudes, PrecisionOf<P>::kTolerance);
+    EXPECT_EQ(of_clusters.y.read(), result.y.read());
+  }
 }
 
 constexpr int kAwkward[] = {1, 7, 8, 9, 16, 17, 33, 63, 65, 129};
@@ -140,6 +150,32 @@ TEST(CudaGemm, SplitDepthIsDeterministic) {
   // More parts than there are slabs, and several tiles.
   check_product<Precision::kFp16, Tile::k16x64, 4, float, 4>(16, 33, 20);
   check_product<Precision::kFp16, Tile::k16x64, 4, Half, 8>(50, 200, 300, 4);
+}
+// Rows that a block of a cluster finishes: of whole tiles, of tiles at the edges, and none.
+TEST(CudaGemm, PartsOfClusters) {
+  check_product<Precision::kFp32, Tile::k64x64, 4, float, 8>(130, 192, 1040);
+  check_product<Precision::kTf32, Tile::k128x32, 2, float, 4>(140, 66, 600);
+  check_product<Precision::kBf16, Tile::k32x64, 4, BFloat16, 4>(33, 65, 520);
+  check_product<Precision::kFp16, Tile::k128x64, 1, Half, 8>(129, 64, 1024);
+  check_product<Precision::kFp16, Tile::k128x128, 4, Half, 4>(256, 130, 512);
+}
+TEST(CudaGemm, PlansOfClusters) {
+  bool has_any = false;
+  for (const int capability : {90, 100, 120}) {
+    for (const int rows : {9, 49, 128, 196, 3136}) {
+      for (const int depth : {64, 768, 4608}) {
+        const Plan plan = plan_gemm(device_model(capability), Precision::kFp16, rows, 512, depth);
+        EXPECT_TRUE(is_cluster(size_of(plan.tile), plan.splits)) << rows << " x " << depth;
+        has_any |= plan.splits > 1;
+      }
+    }
+  }
+  EXPECT_TRUE(has_any);
+  EXPECT_FALSE(is_cluster(size_of(Tile::k64x64), 16));
+  EXPECT_FALSE(is_cluster(size_of(Tile::k64x64), 6));
+  EXPECT_FALSE(is_cluster(size_of(Tile::k128x128), 8));
+  EXPECT_EQ(product_launches(device_model(80), kMaxGridZ, 2), 2);
+  EXPECT_EQ(product_launches(device_model(90), kMaxGridZ, 2), 1);
 }
 
 // What is not finite arrives: an infinite factor has no rest, and the rounding of the NaN that arithmetic

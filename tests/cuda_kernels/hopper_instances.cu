@@ -1,4 +1,5 @@
-// Products by warpgroups as emitted projects instantiate them: compiled for sm_90a and disassembled by
+// Products by warpgroups, and by blocks that add their sums in clusters, as emitted projects instantiate
+// them: compiled for sm_90a and disassembled by
 // sass.py, never run.
 #include "gcrt/cuda/hopper_gemm.h"
 
@@ -36,5 +37,18 @@ template void multiply<Precision::kBf16, WgmmaTile::k128x128, 1>(Queue&, const B
                                                                  float*);
 template void multiply<Precision::kBf16, WgmmaTile::k64x64, 1>(Queue&, const float*, const BFloat16*, float*);
 template void multiply<Precision::kTf32, WgmmaTile::k64x128, 2>(Queue&, const float*, const Tf32*, float*);
+
+template <Precision P, Tile kTile, int kParts, class TA, class TW>
+void multiply_in_cluster(Queue& queue, const TA* a, const TW* b, float* y) {
+  gemm<P, kTile>(queue, 64, 64, 64, a, 64, b, 64, GemmBatch{}, SplitInCluster<kParts>{},
+                 ResidualEpilogue{y, y, 64});
+}
+
+template void multiply_in_cluster<Precision::kFp16, Tile::k64x64, 4>(Queue&, const Half*, const Half*,
+                                                                     float*);
+template void multiply_in_cluster<Precision::kBf16, Tile::k128x128, 2>(Queue&, const float*, const BFloat16*,
+                                                                       float*);
+template void multiply_in_cluster<Precision::kFp32, Tile::k128x32, 8>(Queue&, const float*, const float*,
+                                                                      float*);
 
 }  // namespace GCRT_NAMESPACE

@@ -62,6 +62,15 @@ void check_product(int rows, int columns, int depth, int padding = 0) {
     }
   }
   result.check_exact(expected);
+  if constexpr (kParts > 1 && is_cluster(size_of(kTile), kParts)) {
+    if (!has_clusters()) return;
+    Recorded<std::int32_t> of_clusters(rows, columns);
+    gemm_integer<kTile>(queue, rows, columns, depth, a_device.data(), lda, b_device.data(),
+                        integer_weight_stride(depth), offsets_device.data(), SplitInCluster<kParts>{},
+                        of_clusters.epilogue<kLanesTaken>());
+    expect_no_error(queue);
+    EXPECT_EQ(of_clusters.y.read(), result.y.read());
+  }
 }
 
 template <Tile kTile, class TX, class TW>

@@ -155,6 +155,20 @@ def check_warpgroups(name, function, most):
             f"accesses, {registers} registers of {most}", holds and registers <= most)
 
 
+def check_cluster(name, function, parts):
+    """Between two barriers of the cluster all parts of a sum are under way before the first is added; nothing before is stored
+    to memory, nothing is counted there."""
+    texts = [text for label, text, _ in function if text]
+    barriers = [i for i, text in enumerate(texts) if text.startswith("UCGABAR_WAIT")]
+    if len(barriers) != 2:
+        return f"{len(barriers)} barriers of the cluster, not 2", False
+    between = texts[barriers[0]:barriers[1]]
+    adds = [i for i, text in enumerate(between) if text.startswith("FADD")]
+    loads = count(between[:adds[0]] if adds else [], "LD.E.128")
+    stores = count(texts[:barriers[1]], "STG") + count(texts, "ATOM") + count(texts, "RED")
+    return f"{loads} parts read before the first sum, of {parts}; {stores} stores of parts", loads == parts and stores == 0
+
+
 # Of sm_90a, in hopper_instances.cu.
 WARPGROUPS = [
     ("9PrecisionE2ELNS_9WgmmaTileE4ELi2Ef", check_warpgroups, 232),
@@ -162,6 +176,9 @@ WARPGROUPS = [
     ("9PrecisionE3ELNS_9WgmmaTileE3ELi1ENS_8BFloat16", check_warpgroups, 232),
     ("9PrecisionE3ELNS_9WgmmaTileE0ELi1Ef", check_warpgroups, 128),
     ("9PrecisionE1ELNS_9WgmmaTileE1ELi2Ef", check_warpgroups, 168),
+    ("ClusterSumsILi2E", check_cluster, 2),
+    ("ClusterSumsILi4E", check_cluster, 4),
+    ("ClusterSumsILi8E", check_cluster, 8),
 ]
 
 # Of sm_90 and later.

@@ -1,6 +1,7 @@
 // Names everything that the device headers offer, so that nvcc compiles all of it (compile_headers.sh). Never run.
 #include "gcrt/cuda/device.h"
 
+#include "gcrt/cuda/cluster.h"
 #include "gcrt/cuda/launch.h"
 #include "gcrt/cuda/loops.h"
 #include "gcrt/cuda/map.h"
@@ -120,6 +121,17 @@ void warps(const float* x, float* y, std::int32_t* z, std::uint64_t* many) {
   atomic_add(many, std::uint64_t{1} << 40);
 }
 
+GCRT_GLOBAL(128) void clusters(float* y, std::int32_t* z) {
+  GCRT_DYNAMIC_SHARED(float, shared);
+  await_previous_grid();
+  const int at = 4 * thread_rank(), next = cluster_rank() ^ 1;
+  store(Lanes<4>{}, shared + at, load(Lanes<4>{}, y + at));
+  cluster_barrier();
+  store(Lanes<4>{}, y + at, load_from_block(shared + at, next));
+  store(Lanes<4>{}, z + at, load_from_block(reinterpret_cast<const std::int32_t*>(shared) + at, next));
+  cluster_barrier();
+}
+
 void launch_all(Queue& queue, const float* x, float* y, std::int32_t* z, std::int64_t* w, std::uint64_t* many) {
   fill_bytes(queue, y, 0, 64);
   copy(queue, y, x, 64);
@@ -131,6 +143,7 @@ void launch_all(Queue& queue, const float* x, float* y, std::int32_t* z, std::in
   launch(queue, 1, kTileThreads, SharedTile<64, 64>::bytes(4), &transpose<float, 64, 64, 4, int>, x, y, 100, 200);
   launch(queue, 1, kTileThreads, SharedTile<64, 32>::bytes(8), &transpose<std::int64_t, 64, 32, 1, std::int64_t>, w, w,
          99, 201);
+  launch_clusters(queue, 2, 2, 128, 2048, &clusters, y, z);
   launch(queue, 1, 128, 0, &map<4, 128, 512, int>, x, y);
   launch(queue, 1, 128, 0, &map<2, 128, 199, std::int64_t>, x, y);
   launch(queue, 1, 128, 0, &halves<4>, 0, x, y);

@@ -2,8 +2,8 @@
 // this one first. Each function has two bodies: instructions of the machine for nvcc, and calls of the CPU
 // emulator for everything else, so that every kernel also runs where there is no GPU.
 //
-// Rules for kernels: no inline assembly and no intrinsics outside cuda/device.h, cuda/tensor_core.h and
-// cuda/hopper*.h;
+// Rules for kernels: no inline assembly and no intrinsics outside cuda/device.h, cuda/cluster.h,
+// cuda/tensor_core.h and cuda/hopper*.h;
 // shared memory only through GCRT_DYNAMIC_SHARED; no allocation and no launch on the device.
 #pragma once
 

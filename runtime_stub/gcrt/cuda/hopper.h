@@ -1,11 +1,11 @@
-// What sm_90a adds: copies of boxes of tensors to shared memory, barriers that count bytes, clusters of
-// blocks, and (cuda/hopper_mma.h) products of warpgroups. Two bodies each, as in cuda/device.h; code for
-// other architectures traps.
+// What sm_90a adds: copies of boxes of tensors to shared memory, barriers that count bytes, and
+// (cuda/hopper_mma.h) products of warpgroups. Two bodies each, as in cuda/device.h; code for other
+// architectures traps.
 #pragma once
 
 #include <cuda.h>
 
-#include "gcrt/cuda/device.h"
+#include "gcrt/cuda/cluster.h"
 #include "gcrt/cuda/launch.h"
 #include "gcrt/pack.h"
 
@@ -116,7 +116,7 @@ GCRT_DEVICE void fence_async_proxy() {
 #endif
 }
 
-// ---- Parts of a block, and clusters.
+// ---- Parts of a block.
 
 // The barrier `Id`, 1 to 15, of `Threads` threads of the block.
 template <int Id, int Threads>
@@ -125,27 +125,6 @@ GCRT_DEVICE void named_barrier() {
   cuda_on_cpu::named_barrier(Id, Threads);
 #else
   asm volatile("bar.sync %0, %1;" ::"n"(Id), "n"(Threads) : "memory");
-#endif
-}
-
-GCRT_DEVICE int cluster_rank() {
-#if !defined(__CUDACC__)
-  return static_cast<int>(cuda_on_cpu::cluster_rank());
-#elif defined(GCRT_SM_90A)
-  std::uint32_t rank;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return static_cast<int>(rank);
-#else
-  return 0;
-#endif
-}
-// Waits for all threads of all blocks of the cluster.
-GCRT_DEVICE void cluster_barrier() {
-#if !defined(__CUDACC__)
-  cuda_on_cpu::cluster_barrier();
-#elif defined(GCRT_SM_90A)
-  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
-  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
 #endif
 }
 

@@ -169,7 +169,7 @@ struct LaunchExtras {
 
 inline cudaError_t launch_with(const LaunchExtras& extras, const void* kernel, dim3 grid, dim3 block,
                                void** arguments, std::size_t shared_bytes, Stream stream) {
-#if GCRT_HAS_OVERLAP
+#if CUDART_VERSION >= 11080
   cudaLaunchAttribute attributes[2] = {};
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;

@@ -247,9 +247,9 @@ struct StartRecurrence<ResetFirstGruUnit, T, kIsUsual> {
   }
 };
 
-template <Tile kTile, class T, bool kIsUsual, class Unit, int kParts>
+template <Tile kTile, class T, bool kIsUsual, class Unit, class Split>
 inline void run_recurrence(Queue& queue, const RnnShape& s, const RnnOperands& o, const RnnOptions& options,
-                           int chunk_steps, const SplitDepth<kParts>& split) {
+                           int chunk_steps, const Split& split) {
   using Start = StartRecurrence<Unit, T, kIsUsual>;
   constexpr int kGates = Start::kGates;
   constexpr bool kIsStepwise = T::kKept == 0;
@@ -319,25 +319,25 @@ inline void run_recurrence(Queue& queue, const RnnShape& s, const RnnOperands& o
 
 // kTile and `split` of plan_rnn_input, RnnTile<batch_tile, kept> and chunk_steps of plan_rnn; kIsUsual:
 // is_usual() of every direction. At most rnn_launches launches.
-template <Tile kTile, class T, bool kIsUsual, int kParts>
+template <Tile kTile, class T, bool kIsUsual, class Split>
 inline void lstm(Queue& queue, const RnnShape& s, const RnnOperands& operands, const RnnOptions& options,
-                 int chunk_steps, const SplitDepth<kParts>& split) {
+                 int chunk_steps, const Split& split) {
   run_recurrence<kTile, T, kIsUsual, LstmUnit>(queue, s, operands, options, chunk_steps, split);
 }
 // GRU without and with linear_before_reset.
-template <Tile kTile, class T, bool kIsUsual, int kParts>
+template <Tile kTile, class T, bool kIsUsual, class Split>
 inline void gru(Queue& queue, const RnnShape& s, const RnnOperands& operands, const RnnOptions& options,
-                int chunk_steps, const SplitDepth<kParts>& split) {
+                int chunk_steps, const Split& split) {
   run_recurrence<kTile, T, kIsUsual, ResetFirstGruUnit>(queue, s, operands, options, chunk_steps, split);
 }
-template <Tile kTile, class T, bool kIsUsual, int kParts>
+template <Tile kTile, class T, bool kIsUsual, class Split>
 inline void gru_linear(Queue& queue, const RnnShape& s, const RnnOperands& operands,
-                       const RnnOptions& options, int chunk_steps, const SplitDepth<kParts>& split) {
+                       const RnnOptions& options, int chunk_steps, const Split& split) {
   run_recurrence<kTile, T, kIsUsual, LinearGruUnit>(queue, s, operands, options, chunk_steps, split);
 }
-template <Tile kTile, class T, bool kIsUsual, int kParts>
+template <Tile kTile, class T, bool kIsUsual, class Split>
 inline void rnn(Queue& queue, const RnnShape& s, const RnnOperands& operands, const RnnOptions& options,
-                int chunk_steps, const SplitDepth<kParts>& split) {
+                int chunk_steps, const Split& split) {
   run_recurrence<kTile, T, kIsUsual, RnnUnit>(queue, s, operands, options, chunk_steps, split);
 }
 

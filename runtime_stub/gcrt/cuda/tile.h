@@ -426,19 +426,19 @@ constexpr bool kHasParts<
 
 // Quads of a whole tile, kTurns at a time by a thread: all operands of the epilogue are under way before the
 // first result is stored, for the compiler must take each store for one of what is read behind it.
-template <class Config, class E, class T>
+template <class Config, int kTileRows, class E, class T>
 GCRT_DEVICE void finish_whole_tile(const E& epilogue, const T* parked, std::ptrdiff_t m, std::ptrdiff_t n) {
   constexpr int kQuads = Config::kColumns / 4;
   constexpr int kTurns = 4;
   constexpr int kRowStep = Config::kThreads / kQuads;
-  static_assert(Config::kThreads % kQuads == 0 && Config::kRows % kRowStep == 0, "whole turns");
-  constexpr int kRounds = Config::kRows / kRowStep;
+  static_assert(Config::kThreads % kQuads == 0 && kTileRows % kRowStep == 0, "whole turns");
+  constexpr int kRounds = kTileRows / kRowStep;
   constexpr int kTogether = kRounds < kTurns ? kRounds : kTurns;
   static_assert(kRounds % kTogether == 0, "whole rounds");
   const int first = static_cast<int>(threadIdx.x) / kQuads;
   const int column = static_cast<int>(threadIdx.x) % kQuads * 4;
   GCRT_NO_UNROLL
-  for (int row = first; row < Config::kRows; row += kTogether * kRowStep) {
+  for (int row = first; row < kTileRows; row += kTogether * kRowStep) {
     const T* const sums = parked + row * Config::kSumStride + column;
     decltype(epilogue.value(Lanes<4>{}, load(Lanes<4>{}, sums), m, n)) values[kTogether];
     GCRT_UNROLL
@@ -453,18 +453,19 @@ GCRT_DEVICE void finish_whole_tile(const E& epilogue, const T* parked, std::ptrd
   }
 }
 
-// Rows [0, rows) and columns [0, columns) of the block's sums, whose first element is (m, n).
-template <class Config, class E, class T>
+// Rows [0, rows), of which there are at most kTileRows, and columns [0, columns) of the block's sums, whose
+// first element is (m, n).
+template <class Config, int kTileRows = Config::kRows, class E, class T>
 GCRT_DEVICE void finish_tile(const E& epilogue, const T* parked, int rows, int columns, std::ptrdiff_t m,
                              std::ptrdiff_t n) {
   constexpr int kQuads = Config::kColumns / 4;
   if constexpr (E::kMaxLanes >= 4 && kHasParts<E, T>) {
-    if (rows >= Config::kRows && columns >= Config::kColumns && n % 4 == 0) {
-      finish_whole_tile<Config>(epilogue, parked, m, n);
+    if (rows >= kTileRows && columns >= Config::kColumns && n % 4 == 0) {
+      finish_whole_tile<Config, kTileRows>(epilogue, parked, m, n);
       return;
     }
   }
-  for (int i = static_cast<int>(threadIdx.x); i < Config::kRows * kQuads; i += Config::kThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < kTileRows * kQuads; i += Config::kThreads) {
     const int row = i / kQuads;
     const int column = i % kQuads * 4;
     if (row >= rows || column >= columns) continue;

@@ -2,6 +2,7 @@
 // epilogue on the final sums.
 #pragma once
 
+#include "gcrt/cuda/cluster.h"
 #include "gcrt/cuda/launch.h"
 #include "gcrt/cuda/tile_load.h"
 
@@ -10,8 +11,9 @@ namespace GCRT_NAMESPACE {
 // Slabs per step of the pipeline.
 constexpr int kStepSlabs = 2;
 
-// What the blocks of one launch compute. blockIdx: x rows, y columns, z batch entry and part of the depth. A
-// grid has at most kMaxGridZ blocks along y and z: what is more goes to further launches.
+// What the blocks of one launch compute. blockIdx: x rows, y columns, z batch entry; parts of the depth
+// follow one another along z, or those of a cluster along x. A grid has at most kMaxGridZ blocks along y and
+// z: what is more goes to further launches.
 struct TileGrid {
   int rows;
   int columns;
@@ -38,6 +40,11 @@ struct SplitWithin {
   std::ptrdiff_t floats;          // of workspace
   std::ptrdiff_t floats_of_part;  // in this run
 };
+
+// The same by the kParts blocks of a cluster, which read the sums out of each other's shared memory: no
+// workspace, whatever the sizes. A power of two, at most kMostClusterBlocks.
+template <int kParts>
+struct SplitInCluster {};
 
 // Calls body with the SplitDepth of this run.
 template <int kParts, class F>
@@ -66,9 +73,18 @@ struct GroupedOutput {
   GCRT_INLINE std::ptrdiff_t first_column(int entry) const { return std::ptrdiff_t{entry} * columns; }
 };
 
+// Which tile a block computes, and of which part of the depth.
+struct BlockPlace {
+  int row_tile;
+  int entry;
+  int part;
+};
+
 // Where the parts of the depth leave their sums: [entry][part][rows][row_stride].
 template <class T, int kParts>
 struct PartSums {
+  static constexpr int kCount = kParts;
+  static constexpr int kCluster = 1;
   T* data;
   std::uint32_t* counters;  // [entry][column tile][row tile]
   std::ptrdiff_t row_stride;
@@ -77,7 +93,27 @@ struct PartSums {
   GCRT_INLINE T* at(int entry, int part) const {
     return data + (std::ptrdiff_t{entry} * kParts + part) * part_stride;
   }
+  GCRT_DEVICE static BlockPlace place(const TileGrid& grid) {
+    const int z = grid.first_z + static_cast<int>(blockIdx.z);
+    return {static_cast<int>(blockIdx.x), z / kParts, z % kParts};
+  }
 };
+
+// The parts stay in the shared memory of the blocks of a cluster.
+template <int kParts>
+struct ClusterSums {
+  static constexpr int kCount = kParts;
+  static constexpr int kCluster = kParts;
+  GCRT_DEVICE static BlockPlace place(const TileGrid& grid) {
+    const int rank = cluster_rank();
+    return {(static_cast<int>(blockIdx.x) - rank) / kParts, grid.first_z + static_cast<int>(blockIdx.z),
+            rank};
+  }
+};
+
+// Rows that a block of a cluster adds and finishes.
+template <class Config, int kParts>
+constexpr int kClusterShare = cluster_share(Config::kSize, kParts);
 
 // Stores the sums of the block's part, whose first element is (m, n) of `to`.
 template <class Config, class T>
@@ -93,21 +129,19 @@ GCRT_DEVICE void store_part(const T* parked, int rows, int columns, T* to, std::
   }
 }
 
-// The sums of all parts, in order: all of an element are under way before the first is added.
-template <class Config, int kParts, class T>
-GCRT_DEVICE void add_parts(T* parked, int rows, int columns, const T* from, std::ptrdiff_t row_stride,
-                           std::ptrdiff_t part_stride) {
+// The sums of all parts, in order: all of an element are under way before the first is added. read(part, row,
+// column) gives four columns of a row.
+template <class Config, int kParts, int kTileRows, class T, class F>
+GCRT_DEVICE void add_parts(T* parked, int rows, int columns, const F& read) {
   constexpr int kQuads = Config::kColumns / 4;
   GCRT_NO_UNROLL
-  for (int i = static_cast<int>(threadIdx.x); i < Config::kRows * kQuads; i += Config::kThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < kTileRows * kQuads; i += Config::kThreads) {
     const int row = i / kQuads;
     const int column = i % kQuads * 4;
     if (row >= rows || column >= columns) continue;
     Pack<T, 4> parts[kParts];
     GCRT_UNROLL
-    for (int part = 0; part < kParts; ++part) {
-      parts[part] = load(Lanes<4>{}, from + part * part_stride + row * row_stride + column);
-    }
+    for (int part = 0; part < kParts; ++part) parts[part] = read(part, row, column);
     Pack<T, 4> sum = parts[0];
     GCRT_UNROLL
     for (int part = 1; part < kParts; ++part) sum = sum + parts[part];
@@ -154,20 +188,19 @@ GCRT_DEVICE void multiply_slabs(
   }
 }
 
-template <class Config, class Product, int kParts, class A, class B, class Output>
+template <class Config, class Product, class Parts, class A, class B, class Output>
 GCRT_GLOBAL_BLOCKS(Config::kThreads, 1)
-void tile_kernel(A source_a, B source_b, TileGrid grid, PartSums<typename Product::Sum, kParts> parts,
-                 Output output) {
+void tile_kernel(A source_a, B source_b, TileGrid grid, Parts parts, Output output) {
   using Sum = typename Product::Sum;
   using Stages = TileStages<Config, Product, A, B>;
   GCRT_DYNAMIC_SHARED(unsigned char, shared);
   const Stages stages{shared};
-  const int z = grid.first_z + static_cast<int>(blockIdx.z);
-  const int entry = z / kParts;
-  const int part = z % kParts;
+  const BlockPlace place = Parts::place(grid);
+  const int entry = place.entry;
+  const int part = place.part;
   const int first_slab = part * grid.split_slabs;
   const int slabs = first_slab + grid.split_slabs < grid.slabs ? grid.split_slabs : grid.slabs - first_slab;
-  const int row = static_cast<int>(blockIdx.x) * Config::kRows;
+  const int row = place.row_tile * Config::kRows;
   const int column = (grid.first_y + static_cast<int>(blockIdx.y)) * Config::kColumns;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int warp_row = warp % Config::kSize.warps_along_rows * Config::kWarpRows;
@@ -212,57 +245,90 @@ void tile_kernel(A source_a, B source_b, TileGrid grid, PartSums<typename Produc
   barrier();
   Sum* const parked = reinterpret_cast<Sum*>(shared);
   park_sums<Config>(sums, parked, warp_row, warp_column);
-  barrier();
   const int rows = grid.rows - row;
   const int columns = grid.columns - column;
-  if constexpr (kParts > 1) {
-    const std::ptrdiff_t first = row * parts.row_stride + column;
-    store_part<Config>(parked, rows, columns, parts.at(entry, part) + first, parts.row_stride);
-    const int column_tiles = (grid.columns + Config::kColumns - 1) / Config::kColumns;
-    const int tile =
-        (entry * column_tiles + grid.first_y + static_cast<int>(blockIdx.y)) * static_cast<int>(gridDim.x) +
-        static_cast<int>(blockIdx.x);
-    if (!arrives_last(parts.counters + tile, kParts)) return;
-    add_parts<Config, kParts>(parked, rows, columns, parts.at(entry, 0) + first, parts.row_stride,
-                              parts.part_stride);
-    barrier();
+  const std::ptrdiff_t first_column = output.first_column(entry) + column;
+  if constexpr (Parts::kCluster > 1) {
+    // Every block adds and finishes rows of its own.
+    constexpr int kShare = kClusterShare<Config, Parts::kCount>;
+    const int first = part * kShare;
+    Sum* const mine = parked + first * Config::kSumStride;
+    cluster_barrier();
+    if (first < Config::kRows) {
+      add_parts<Config, Parts::kCount, kShare>(
+          mine, rows - first, columns, [mine](int of, int r, int c) GCRT_LAMBDA_INLINE {
+            return load_from_block(mine + r * Config::kSumStride + c, of);
+          });
+    }
+    cluster_barrier();
+    if (first < Config::kRows) {
+      finish_tile<Config, kShare>(output.at(entry), mine, rows - first, columns, row + first, first_column);
+    }
   } else {
-    static_cast<void>(part), static_cast<void>(parts);
+    barrier();
+    if constexpr (Parts::kCount > 1) {
+      const std::ptrdiff_t first = row * parts.row_stride + column;
+      store_part<Config>(parked, rows, columns, parts.at(entry, part) + first, parts.row_stride);
+      const int column_tiles = (grid.columns + Config::kColumns - 1) / Config::kColumns;
+      const int tile =
+          (entry * column_tiles + grid.first_y + static_cast<int>(blockIdx.y)) * static_cast<int>(gridDim.x) +
+          static_cast<int>(blockIdx.x);
+      if (!arrives_last(parts.counters + tile, Parts::kCount)) return;
+      const Sum* const from = parts.at(entry, 0) + first;
+      add_parts<Config, Parts::kCount, Config::kRows>(
+          parked, rows, columns, [from, parts](int of, int r, int c) GCRT_LAMBDA_INLINE {
+            return load(Lanes<4>{}, from + of * parts.part_stride + r * parts.row_stride + c);
+          });
+      barrier();
+    }
+    finish_tile<Config>(output.at(entry), parked, rows, columns, row, first_column);
   }
-  finish_tile<Config>(output.at(entry), parked, rows, columns, row, output.first_column(entry) + column);
+  static_cast<void>(part), static_cast<void>(parts);
 }
 
 // Launches one kernel over all tiles of `entries` products.
-template <class Config, class Product, int kParts, class A, class B, class Output>
-inline void launch_tiles(Queue& queue, const A& a, const B& b, TileGrid grid, int entries,
-                         const PartSums<typename Product::Sum, kParts>& parts, const Output& output) {
+template <class Config, class Product, class A, class B, class Parts, class Output>
+inline void launch_tiles(Queue& queue, const A& a, const B& b, TileGrid grid, int entries, const Parts& parts,
+                         const Output& output) {
   using Stages = TileStages<Config, Product, A, B>;
-  const unsigned blocks_x = static_cast<unsigned>((grid.rows + Config::kRows - 1) / Config::kRows);
+  const unsigned row_tiles = static_cast<unsigned>((grid.rows + Config::kRows - 1) / Config::kRows);
   const auto at_most = [](int left) { return static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ); };
   const int column_tiles = (grid.columns + Config::kColumns - 1) / Config::kColumns;
-  const int count = entries * kParts;
+  const int count = entries * (Parts::kCount / Parts::kCluster);
   for (grid.first_z = 0; grid.first_z < count; grid.first_z += kMaxGridZ) {
     for (grid.first_y = 0; grid.first_y < column_tiles; grid.first_y += kMaxGridZ) {
-      const dim3 blocks(blocks_x, at_most(column_tiles - grid.first_y), at_most(count - grid.first_z));
-      launch_overlapping(queue, blocks, dim3(Config::kThreads), Stages::kSharedBytes,
-                         tile_kernel<Config, Product, kParts, A, B, Output>, a, b, grid, parts, output);
+      const dim3 blocks(row_tiles * Parts::kCluster, at_most(column_tiles - grid.first_y),
+                        at_most(count - grid.first_z));
+      launch_clusters(queue, Parts::kCluster, blocks, dim3(Config::kThreads), Stages::kSharedBytes,
+                      tile_kernel<Config, Product, Parts, A, B, Output>, a, b, grid, parts, output);
     }
   }
 }
 
 // All products of A and B, entry by entry along blockIdx.z.
+template <Tile kTile, class Product, class A, class B, class Parts, class Output>
+inline void multiply_parts(Queue& queue, const A& a, const B& b, int rows, int columns, int depth,
+                           int entries, const Parts& parts, const Output& output) {
+  if (rows <= 0 || columns <= 0 || entries <= 0) return;
+  const int slabs = (depth + Product::kDepth - 1) / Product::kDepth;
+  const TileGrid grid{rows, columns, slabs, (slabs + Parts::kCount - 1) / Parts::kCount, 0, 0};
+  launch_tiles<TileConfig<kTile>, Product>(queue, a, b, grid, entries, parts, output);
+}
+
 template <Tile kTile, class Product, int kParts, class A, class B, class Output>
 inline void multiply_tiles(Queue& queue, const A& a, const B& b, int rows, int columns, int depth,
                            int entries, const SplitDepth<kParts>& split, const Output& output) {
-  using Config = TileConfig<kTile>;
   using Sum = typename Product::Sum;
-  if (rows <= 0 || columns <= 0 || entries <= 0) return;
-  const int slabs = (depth + Product::kDepth - 1) / Product::kDepth;
-  const TileGrid grid{rows, columns, slabs, (slabs + kParts - 1) / kParts, 0, 0};
   const std::ptrdiff_t row_stride = (columns + 3) / 4 * 4;
   const PartSums<Sum, kParts> parts{reinterpret_cast<Sum*>(split.workspace), queue.counters, row_stride,
                                     rows * row_stride};
-  launch_tiles<Config, Product>(queue, a, b, grid, entries, parts, output);
+  multiply_parts<kTile, Product>(queue, a, b, rows, columns, depth, entries, parts, output);
+}
+
+template <Tile kTile, class Product, int kParts, class A, class B, class Output>
+inline void multiply_tiles(Queue& queue, const A& a, const B& b, int rows, int columns, int depth,
+                           int entries, const SplitInCluster<kParts>&, const Output& output) {
+  multiply_parts<kTile, Product>(queue, a, b, rows, columns, depth, entries, ClusterSums<kParts>{}, output);
 }
 
 template <Tile kTile, class Product, int kParts, class A, class B, class Output>

@@ -103,9 +103,29 @@ constexpr int step_depth(Precision precision) { return precision == Precision::k
 // Blocks along z or y in one launch.
 constexpr int kMaxGridZ = 65535;
 
+// Whether the blocks that share the depth of a tile are a cluster and add their sums there; else these go
+// through memory.
+constexpr int kLeastClusters = 90;  // capability
+constexpr bool adds_in_clusters(const DeviceModel& device) { return device.capability >= kLeastClusters; }
+
+// Blocks and threads of a cluster: of what every device takes, as many as the emulator runs together.
+constexpr int kMostClusterBlocks = 8;
+constexpr int kMostClusterThreads = 1024;
+constexpr bool is_cluster(const TileSize& size, int blocks) {
+  return blocks <= kMostClusterBlocks && (blocks & (blocks - 1)) == 0 &&
+         blocks * size.threads() <= kMostClusterThreads;
+}
+
+// Rows of a tile that one of the blocks of a cluster adds and finishes: a turn of all its threads at least,
+// so that some blocks may have none.
+constexpr int cluster_share(const TileSize& size, int blocks) {
+  const int turn = size.threads() / (size.columns / 4);
+  return size.rows / blocks > turn ? size.rows / blocks : turn;
+}
+
 // Launches of a product of so many batch entries, whose depth is in `splits` parts.
-constexpr std::ptrdiff_t product_launches(std::ptrdiff_t entries, int splits) {
-  return ceil_div(entries * splits, kMaxGridZ);
+constexpr std::ptrdiff_t product_launches(const DeviceModel& device, std::ptrdiff_t entries, int splits) {
+  return ceil_div(adds_in_clusters(device) ? entries : entries * splits, kMaxGridZ);
 }
 
 // Floats of workspace of a product whose depth is split; 0 if it is not.
@@ -185,7 +205,10 @@ constexpr KernelTime tile_time(const DeviceModel& device, Precision precision, T
   time.latency =
       clocks_to_microseconds(device, rounds * steps * (copies > kTileStepClocks ? copies : kTileStepClocks)) +
       (rounds - 1) * time.fill;
-  if (splits > 1) {
+  if (splits > 1 && adds_in_clusters(device)) {
+    const double sums = 4.0 * cluster_share(size, splits) * size.columns * splits;
+    time.join = clocks_to_microseconds(device, kClusterJoinClocks + sums / kClusterBytesPerClock);
+  } else if (splits > 1) {
     // Every block writes its part, and the last one of a tile reads them all by itself.
     const double sums = 4.0 * size.rows * size.columns * splits;
     const double written = 4.0 * real(rows * columns * batch) * splits;
@@ -244,7 +267,8 @@ constexpr bool fits_registers(const DeviceModel& device, Precision precision, Ti
          tile <= Tile::k128x32;
 }
 
-// The fastest tile and number of splits by the model. `allow_split` is false where no workspace exists.
+// The fastest tile and number of splits by the model. `allow_split` is false where no workspace exists, or
+// the depth is not known.
 constexpr Plan plan_tiles(const DeviceModel& device, Precision precision, std::ptrdiff_t rows,
                           std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t batch,
                           bool allow_split, OperandBytes bytes) {
@@ -257,6 +281,7 @@ constexpr Plan plan_tiles(const DeviceModel& device, Precision precision, std::p
     if (shared_bytes_of(tile) > device.shared_bytes || !fits_registers(device, precision, tile)) continue;
     for (const int splits : kSplits) {
       if (splits > 1 && (!allow_split || depth < splits * 4 * step_depth(precision))) continue;
+      if (adds_in_clusters(device) && !is_cluster(size_of(tile), splits)) continue;
       const KernelTime time = tile_time(device, precision, tile, splits, rows, columns, depth, batch, bytes);
       if (is_first || time.microseconds() < best.time.microseconds()) best = {tile, splits, time};
       is_first = false;

@@ -12,7 +12,8 @@
 //             off the gap between two empty kernels, and nothing takes off more.
 //   [hopper]  W. Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture (2024):
 //             latencies of 263 clocks to the second-level cache and of 479 to memory; mma.sync reaches
-//             62.9 % of what wgmma does, on average.
+//             62.9 % of what wgmma does, on average; 180 clocks to the shared memory of another
+//             multiprocessor, from which all together read 2.65 TB/s in clusters of four blocks.
 //   [copy]    a copy of 8.6 GB inside an H200 took 2.0 ms: 4.3 of the 4.8 TB/s of its data sheet.
 //   [cache]   Chips and Cheese, Nvidia's H100 (July 2023): all multiprocessors together read 5.5 to 7 TB/s
 //             out of the second-level cache, at 1755 MHz.
@@ -79,6 +80,12 @@ constexpr double kReductionClocks = 260;
 // them: a store, a fence, an atomic addition and a load, each of which waits for the second-level cache, and
 // two barriers: an estimate.
 constexpr double kArrivalClocks = 1500;
+
+// Of the blocks of a cluster that add their sums: two barriers and the first load, each a way between
+// multiprocessors, which is an estimate of barriers; and bytes per clock that a block reads of the others
+// [hopper].
+constexpr double kClusterJoinClocks = 3 * 180;
+constexpr double kClusterBytesPerClock = 2650 / 1.755 / 132;
 
 // Bytes per clock through the second-level cache: of a multiprocessor by itself (NVIDIA A100 Tensor Core GPU
 // Architecture, 2020), and of each where all read [cache].
