@@ -37,7 +37,6 @@ class ViewJoiner {
   /// The form of a movement by no index that is loaded, and what it moves.
   struct Movement {
     const LoopForm* form = nullptr;
-    const ScalarNode* load = nullptr;
     ValueId operand;
   };
 
@@ -50,7 +49,7 @@ class ViewJoiner {
                              [](const Index& index) { return index.has_loaded(); })) {
       return std::nullopt;
     }
-    return Movement{form, load, node.operands[static_cast<std::size_t>(load->operand)]};
+    return Movement{form, node.operands[static_cast<std::size_t>(load->operand)]};
   }
 
   /// Whatever strides the operand has, the result is a view of it.

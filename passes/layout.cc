@@ -189,6 +189,7 @@ class Assigner {
     const auto known = strides_.find(node.operands[0]);
     if (known == strides_.end() || left.size() != shape(result).size()) return {};
     const Shape& right = shape(node.operands[1]);
+    if (right.size() < 2) return {};
     if (std::any_of(right.begin(), right.end() - 2, [](ir::Dim extent) { return extent != 1; })) return {};
     Order order = order_of(left, known->second);
     if (order.empty() || order.back() != static_cast<int>(order.size()) - 1) return {};

@@ -278,6 +278,10 @@ void add_schedules(Json& out, const Program& program) {
   out["has_sizes"] = !program.sizes.empty();
   out["has_ranges"] = program.has_ranges;
   out["has_choices"] = program.schedules.size() > 1;
+  // What figures of tensors are of, in comments.
+  out["at_sizes"] = program.sizes.empty() ? "" : ", at the largest sizes";
+  out["beside_sizes"] =
+      program.schedules.size() > 1 ? " Beside them: tensors as they are at the largest." : "";
   out["schedule_count"] = program.schedules.size();
   out["sizes_of_runs"] = program.has_ranges ? program.name + "_sizes" : "NoSizes";  // CUDA, a type
   out["of_runs"] = program.schedules.size() > 1 ? "kRuns." : "Run::";  // CUDA: whose functions run them
