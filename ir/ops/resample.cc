@@ -179,7 +179,8 @@ Form lower(const LowerContext& context) {
     form.set_root(root);
     return form;
   }
-  const auto& [axis, part] = *inner;
+  const std::size_t axis = inner->first;
+  const Range part = inner->second;
   const auto add = [&](const Range& range, int value) {
     Region region{form.ranges(), value};
     region.box[axis] = range;
