@@ -133,12 +133,10 @@ constexpr double kPriceOfSize = 1e6;
 
 Machine machine_of(const Options& options) {
   Machine machine = info_of(options.target).has_device_memory
-                        ? machine_of_gpu(lowest_capability(cuda_architectures(options.arch)),
-                                         options.precision, options.cublaslt)
+                        ? machine_of_gpu(gpus_of(cuda_architectures(options.arch)).front(), options.precision,
+                                         options.cublaslt)
                         : machine_of_cpu(options.cpu);
   machine.precision = options.precision;
-  machine.has_wgmma =
-      info_of(options.target).has_device_memory && are_sm_90a(cuda_architectures(options.arch));
   if (options.optimize_for_size) machine.weight_price = kPriceOfSize;
   return machine;
 }
@@ -308,6 +306,10 @@ void add_sizes(Schedule& schedule, const Program& program, const SizedModel& mod
 void lower_compilation(Compilation& compilation, const Options& options) {
   LoweringOptions lowering;
   lowering.kernels.machine = machine_of(options);
+  if (info_of(options.target).has_device_memory) {
+    const std::vector<GpuArchitecture> gpus = gpus_of(cuda_architectures(options.arch));
+    lowering.kernels.later.assign(gpus.begin() + 1, gpus.end());
+  }
   lowering.kernels.forced = options.forced_kernels;
   lowering.name = program_name(options);
   lowering.states = options.import.states;

@@ -27,7 +27,7 @@ bool has_map(const ir::Problem& problem) {
 }
 
 Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
-  if (!machine.has_wgmma) return "--arch asks for other machine code than that of sm_90a";
+  if (!machine.architecture.has_wgmma) return "--arch asks for other machine code than that of sm_90a";
   if (Refusal elements = refuse_unless_factors(problem, machine, 2, {0})) return elements;
   if (machine.precision == Precision::kFp32) return "--precision fp32 keeps more bits than wgmma multiplies";
   if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;

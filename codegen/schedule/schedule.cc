@@ -19,6 +19,13 @@ namespace gcompile {
 using ir::NodeId;
 using ir::ValueId;
 
+Scheduler::Scheduler(std::vector<StorageBuffer>& buffers, WeightBlob& weights, ir::Diagnostics& diagnostics,
+                     ScheduleOptions options)
+    : buffers_(buffers), weights_(weights), diagnostics_(diagnostics), options_(std::move(options)) {
+  machines_.push_back(machine());
+  for (const GpuArchitecture& gpu : options_.kernels.later) machines_.push_back(machine_on(machine(), gpu));
+}
+
 Storage Scheduler::temporary(const ir::TensorType& type, const std::vector<int>& order,
                              const std::string& name) {
   StorageBuffer buffer;
@@ -27,85 +34,6 @@ Storage Scheduler::temporary(const ir::TensorType& type, const std::vector<int>&
   buffer.type = type;
   buffers_.push_back(std::move(buffer));
   return {static_cast<int>(buffers_.size()) - 1, 0, ir::strides_in_order(type.shape, order)};
-}
-
-namespace {
-
-std::vector<Rival> rivals_of(const Ranking& ranking, Target target) {
-  std::vector<Rival> rivals;
-  for (const Candidate& c : ranking.taken) {
-    rivals.push_back({std::string(c.family->name), to_string(c.family->recipe(target), c.planned.plan),
-                      c.planned.cost.picoseconds, c.planned.cost.extra_weights, ""});
-  }
-  for (const auto& [name, reason] : ranking.refused) rivals.push_back({std::string(name), "", 0, 0, reason});
-  return rivals;
-}
-
-[[noreturn]] void refuse(const Ranking& ranking, const KernelFamily* forced) {
-  std::string reasons;
-  for (const auto& [name, reason] : ranking.refused) {
-    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", name, reason);
-  }
-  if (forced)
-    ir::operator_error(fmt::format("--kernel asks for {}, which refuses: {}", forced->name, reasons));
-  ir::operator_error(
-      fmt::format("has no kernel: {}", reasons),
-      "`gcompile ops` lists what is supported; --explain NODE says what every kernel family needs");
-}
-
-}  // namespace
-
-/// The family that the user asks for by the name of a model's node that the node computes; nullptr: none.
-const KernelFamily* Scheduler::forced_family(const ir::Node& node, const ir::Form& form) {
-  const ir::Work* work = ir::work_of(form);
-  for (std::size_t i = 0; work && i < options_.kernels.forced.size(); ++i) {
-    const auto& [name, family_name] = options_.kernels.forced[i];
-    const std::vector<ir::Origin> origins = origins_of(node);
-    const bool named = std::any_of(origins.begin(), origins.end(),
-                                   [&, n = name](const ir::Origin& origin) { return origin.name == n; });
-    const KernelFamily* family = find_family(family_name);
-    if (!named || !family || family->kind != ir::kind_of(*work)) continue;
-    forced_used_.insert(i);
-    return family;
-  }
-  return nullptr;
-}
-
-KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::Form& form, const HomeOf& home,
-                                  bool by_rows, const RowMaker* maker, const JoinedOperands* joined) {
-  const bool reads_floats = machine().precision == Precision::kFp16;
-  const auto problem = ir::problem_of(
-      graph, id, form, [&](ValueId value) { return home(value).strides; }, reads_floats);
-  const KernelFamily* forced = forced_family(graph.node(id), form);
-  const Ranking ranking = rank(*problem, machine(), forced);
-  if (ranking.taken.empty()) refuse(ranking, forced);
-  const Candidate& chosen = ranking.taken.front();
-  CallWriter writer(graph, id, form, home, weights_, machine());
-  KernelCall& call = writer.call();
-  const Recipe& recipe = chosen.family->recipe(machine().target);
-  if (joined) {
-    if (!recipe.joins_operands) return {};
-    writer.join(*joined);
-  }
-  if (maker) {
-    const bool takes = recipe.takes_made_rows && recipe.takes_made_rows(*problem, machine()) &&
-                       writer.make_rows(maker->node, maker->loops, gcrt::kGemvThreads);
-    if (!takes) return {};
-  }
-  call.by_rows = by_rows;
-  call.family = chosen.family->name;
-  call.multiply_adds = ir::at_highest(*problem).multiply_adds();
-  call.figures.multiply_adds = figure(call.multiply_adds, [&] { return problem->multiply_adds(); });
-  call.multiplies_bytes = are_bytes(*problem);
-  call.multiplies_floats = call.multiply_adds > 0 && is_float(problem->operands[0].element);
-  call.launches = chosen.planned.cost.launches;
-  call.time = chosen.planned.cost.time;
-  call.overlaps = recipe.overlaps;
-  if (maker) call.reductions = static_cast<int>(maker->loops.stages.size());
-  call.problem = to_string(*problem);
-  call.rivals = rivals_of(ranking, machine().target);
-  recipe.call(*problem, chosen.planned.plan, writer);
-  return std::move(call);
 }
 
 void Scheduler::lower_node(Scope& scope, NodeId id) {
@@ -147,20 +75,22 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
   emit(scope, chosen_call(graph, id, form, home, false), origins_of(node), comment_of(node), result);
 }
 
-/// Operands in a layout that the best family does not take are copied first.
+/// Operands in a layout that the best family does not take are copied first. Of several GPUs, the oldest whose
+/// kernel asks for an order says which.
 std::map<ValueId, Storage> Scheduler::copy_operands(Scope& scope, NodeId id, const ir::Form& form) {
   const ir::Graph& graph = scope.graph;
   const ir::Node& node = graph.node(id);
   std::map<ValueId, Storage> copies;
   const auto strides = [&](ValueId value) { return scope.homes.storage.at(value).strides; };
   const auto problem = ir::problem_of(graph, id, form, strides, machine().precision == Precision::kFp16);
-  const Ranking ranking = rank(*problem, machine(), forced_family(node, form));
-  if (ranking.taken.empty()) return copies;  // the refusal is told where the call is made
-  const Recipe& recipe = ranking.taken.front().family->recipe(machine().target);
-  for (std::size_t i = 0; recipe.needs && i < problem->operands.size(); ++i) {
+  const std::vector<const Recipe*> recipes = best_recipes(*problem, forced_family(node, form));
+  for (std::size_t i = 0; i < problem->operands.size(); ++i) {
     const ValueId operand = node.operands[i];
     if (!operand.valid() || graph.constant(operand) || copies.count(operand)) continue;
-    const NeededOrder order = recipe.needs(*problem, i);
+    NeededOrder order;
+    for (const Recipe* recipe : recipes) {
+      if (!order && recipe->needs) order = recipe->needs(*problem, i);
+    }
     if (!order) continue;
     const ir::Value& value = graph.value(operand);
     const Storage copied = temporary(value.type, *order, value.name);

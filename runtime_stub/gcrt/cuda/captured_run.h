@@ -56,6 +56,11 @@ struct ScheduleDefaults {
   static constexpr std::size_t kZeroed = 0;              // where both lie: 0 when a run begins
   static constexpr std::size_t kZeroedBytes = 0;
   static const void* linked_weights() { return nullptr; }
+  // Of a project with kernels for several architectures, whose run here.
+  static cudaError_t find_architecture(unsigned* found) {
+    *found = 0;
+    return cudaSuccess;
+  }
   static cudaError_t open_library(void** handle) {
     *handle = nullptr;
     return cudaSuccess;
@@ -127,6 +132,7 @@ struct CapturedRun {
   const void* state;
   void* library;        // handle of cuBLASLt
   cudaError_t error;    // of the call that failed last
+  unsigned architecture;
   std::uint64_t turns;  // runs so far
   Sizes held;           // of what the state is, where it remembers
   Remembered runs[kRememberedRuns];
@@ -142,6 +148,8 @@ struct CapturedRun {
     std::memset(memory->instance, 0, sizeof(CapturedRun));
     const Status status = instance->prepare_weights(memory);
     if (status != Status::ok) return status;
+    const cudaError_t found = Schedule::find_architecture(&instance->architecture);
+    if (found != cudaSuccess) return instance->status_of(found);
     const cudaError_t opened = Schedule::open_library(&instance->library);
     if (opened != cudaSuccess) return instance->status_of(opened);
     instance->arena = memory->arena;
@@ -332,6 +340,7 @@ struct CapturedRun {
   // All work of one run, in order.
   static Status fill(Queue& queue, const Call& call) {
     queue.cublaslt = of(call.memory)->library;
+    queue.architecture = of(call.memory)->architecture;
     std::byte* const arena = static_cast<std::byte*>(call.memory->arena);
     fill_bytes(queue, arena + Schedule::kZeroed, 0, Schedule::kZeroedBytes);
     if constexpr (Schedule::kTrap != kNoTrap) queue.trap = reinterpret_cast<int*>(arena + Schedule::kTrap);

@@ -4,7 +4,7 @@
 // Sums meet by shuffles inside a warp and through shared memory between warps, in a fixed order.
 #pragma once
 
-#include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/architectures.h"
 #include "gcrt/cuda/tile_load.h"
 
 namespace GCRT_NAMESPACE {
@@ -117,6 +117,7 @@ struct RowsInMemory {
 template <int kRows, class A, class TB, class Output>
 GCRT_GLOBAL_BLOCKS(kGemvThreads, 1)
 void gemv_kernel(A a, DenseSource<TB> b, GemvGrid grid, Output output) {
+  if (!is_compiled_here<Output>()) return;
   constexpr int kCount = kRows * kGemvColumns;
   constexpr int kChunk = 16 / static_cast<int>(sizeof(TB));  // values of k per load of B
   GCRT_DYNAMIC_SHARED(float, shared);

@@ -254,6 +254,7 @@ template <class Config, Precision P, class Output>
 GCRT_GLOBAL_BLOCKS(Config::kBlockThreads, 1)
 void wgmma_kernel(GCRT_GRID_CONSTANT TensorMap map_a, GCRT_GRID_CONSTANT TensorMap map_b, WgmmaGrid grid,
                   Output output) {
+  if (!is_compiled_here<Output>()) return;
   GCRT_DYNAMIC_SHARED(unsigned char, unaligned);
   const WgmmaStages<Config> stages(unaligned);
   const int thread = static_cast<int>(threadIdx.x);

@@ -2,8 +2,8 @@
 // epilogue on the final sums.
 #pragma once
 
+#include "gcrt/cuda/architectures.h"
 #include "gcrt/cuda/cluster.h"
-#include "gcrt/cuda/launch.h"
 #include "gcrt/cuda/tile_load.h"
 
 namespace GCRT_NAMESPACE {
@@ -191,6 +191,7 @@ GCRT_DEVICE void multiply_slabs(
 template <class Config, class Product, class Parts, class A, class B, class Output>
 GCRT_GLOBAL_BLOCKS(Config::kThreads, 1)
 void tile_kernel(A source_a, B source_b, TileGrid grid, Parts parts, Output output) {
+  if (!is_compiled_here<Output>()) return;
   using Sum = typename Product::Sum;
   using Stages = TileStages<Config, Product, A, B>;
   GCRT_DYNAMIC_SHARED(unsigned char, shared);
