@@ -403,9 +403,12 @@ void add_architectures(Json& out, const Program& program) {
     const GpuArchitecture& gpu = program.architectures[i];
     bits = fmt::format("{} = {}{}", name_of(gpu), std::uint64_t{1} << i, bits.empty() ? "" : ", " + bits);
     // Tiles for few multiprocessors are for no other GPU.
-    const std::string test = fmt::format("if (capability {} {}) ", is_integrated(gpu) ? "==" : ">=", gpu.capability);
-    out["architectures"].push_back(
-        {{"name", name_of(gpu)}, {"condition", i == 0 ? "" : gpu.has_wgmma ? "if (has_warpgroups) " : test}});
+    const std::string test =
+        fmt::format("if (capability {} {}) ", is_integrated(gpu) ? "==" : ">=", gpu.capability);
+    out["architectures"].push_back({{"name", name_of(gpu)},
+                                    {"condition", i == 0          ? ""
+                                                  : gpu.has_wgmma ? "if (has_warpgroups) "
+                                                                  : test}});
   }
   out["architecture_bits"] = bits;
 }

@@ -184,8 +184,8 @@ gcrt::KernelTime predicted_time(const Execution& execution, std::int64_t multipl
     time.cache =
         std::max(time.cache, gcrt::cache_microseconds(machine.gpu, bytes, machine.gpu.multiprocessors));
   } else {
-    const double per_clock =
-        execution.products_per_clock > 0 ? execution.products_per_clock : gcrt::scalar_products_per_clock(machine.gpu);
+    const double per_clock = execution.products_per_clock > 0 ? execution.products_per_clock
+                                                              : gcrt::scalar_products_per_clock(machine.gpu);
     time = gcrt::streaming_time(machine.gpu, execution.launches, execution.overlaps, of_memory, bytes,
                                 static_cast<double>(multiply_adds), per_clock);
     time.blocks = execution.time.blocks;

@@ -64,8 +64,8 @@ void packed_weights(CallWriter& writer, Packing packing, const std::string& kern
 struct Traffic {
   std::int64_t all = 0, memory = 0;
 };
-/// Of a call on the machine's GPU. A kernel that knows nothing better is bound by the bytes that it moves or by
-/// its multiply-adds.
+/// Of a call on the machine's GPU. A kernel that knows nothing better is bound by the bytes that it moves or
+/// by its multiply-adds.
 gcrt::KernelTime predicted_time(const Execution& execution, std::int64_t multiply_adds,
                                 const Machine& machine, const Traffic& traffic);
 /// In whole picoseconds.

@@ -38,13 +38,13 @@ struct Rival {
 
 /// How a call runs on one GPU.
 struct Execution {
-  std::string family;              // "conv.direct", "map"
-  int launches = 1;                // CUDA: at most
-  gcrt::KernelTime time;           // CUDA: predicted; zero: as long as its bytes and multiply-adds take
-  bool overlaps = false;           // CUDA: starts while the kernel before still works
-  int reductions = 0;              // CUDA: sums over threads that wait for one another
-  double products_per_clock = 0;   // CUDA: of its multiply-adds by a multiprocessor; 0: without tensor cores
-  std::string choice;              // CUDA: how it is spread over the grid, for the report
+  std::string family;             // "conv.direct", "map"
+  int launches = 1;               // CUDA: at most
+  gcrt::KernelTime time;          // CUDA: predicted; zero: as long as its bytes and multiply-adds take
+  bool overlaps = false;          // CUDA: starts while the kernel before still works
+  int reductions = 0;             // CUDA: sums over threads that wait for one another
+  double products_per_clock = 0;  // CUDA: of its multiply-adds by a multiprocessor; 0: without tensor cores
+  std::string choice;             // CUDA: how it is spread over the grid, for the report
 };
 
 struct KernelCall : Execution {
@@ -69,10 +69,10 @@ struct KernelCall : Execution {
   /// CUDA: on each GPU that kernels are chosen for, where there are several. What the call is itself is then
   /// on the oldest.
   std::vector<Execution> executions;
-  bool has_instances = false;      // CUDA: not all of them start the same kernels
-  std::string warning;             // CUDA: why the products are not formed as asked for; empty: they are
-  std::string problem;             // what families were asked, for the report
-  std::vector<Rival> rivals;  // of the family, in the order of preference; the one that was taken is first
+  bool has_instances = false;  // CUDA: not all of them start the same kernels
+  std::string warning;         // CUDA: why the products are not formed as asked for; empty: they are
+  std::string problem;         // what families were asked, for the report
+  std::vector<Rival> rivals;   // of the family, in the order of preference; the one that was taken is first
 
   CallArgument& add(CallArgument argument) {
     arguments.push_back(std::move(argument));

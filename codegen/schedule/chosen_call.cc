@@ -1,4 +1,5 @@
-// Which family serves a node, and its call: on every GPU that a project is for, one call of all (instances.h).
+// Which family serves a node, and its call: on every GPU that a project is for, one call of all
+// (instances.h).
 
 #include <fmt/format.h>
 
@@ -57,9 +58,10 @@ const KernelFamily* Scheduler::forced_family(const ir::Node& node, const ir::For
   return nullptr;
 }
 
-/// Of the family that the user asks for, where it takes the problem; on a GPU where it does not, though it does
-/// on another, of all families.
-Ranking Scheduler::ranking_on(const Machine& gpu, const ir::Problem& problem, const KernelFamily* forced) const {
+/// Of the family that the user asks for, where it takes the problem; on a GPU where it does not, though it
+/// does on another, of all families.
+Ranking Scheduler::ranking_on(const Machine& gpu, const ir::Problem& problem,
+                              const KernelFamily* forced) const {
   Ranking ranking = rank(problem, gpu, forced);
   const auto takes = [&](const Machine& other) { return !rank(problem, other, forced).taken.empty(); };
   const bool is_served =
@@ -67,7 +69,8 @@ Ranking Scheduler::ranking_on(const Machine& gpu, const ir::Problem& problem, co
   return is_served ? ranking : rank(problem, gpu);
 }
 
-std::vector<const Recipe*> Scheduler::best_recipes(const ir::Problem& problem, const KernelFamily* forced) const {
+std::vector<const Recipe*> Scheduler::best_recipes(const ir::Problem& problem,
+                                                   const KernelFamily* forced) const {
   std::vector<const Recipe*> recipes;
   for (const Machine& gpu : machines_) {
     const Ranking ranking = ranking_on(gpu, problem, forced);
@@ -77,8 +80,8 @@ std::vector<const Recipe*> Scheduler::best_recipes(const ir::Problem& problem, c
   return recipes;
 }
 
-std::optional<KernelCall> Scheduler::call_of(const Wanted& wanted, const Candidate& chosen, const Machine& gpu,
-                                             const SizeParameters& named) {
+std::optional<KernelCall> Scheduler::call_of(const Wanted& wanted, const Candidate& chosen,
+                                             const Machine& gpu, const SizeParameters& named) {
   const ir::Problem& problem = wanted.problem;
   CallWriter writer(wanted.graph, wanted.id, wanted.form, wanted.home, weights_, gpu);
   KernelCall& call = writer.call();

@@ -53,8 +53,8 @@ bool Instances::add(const KernelCall& call, const std::string& gpu) {
       call_.headers.push_back(header);
   }
   call_.executions.push_back(call);
-  const auto same =
-      std::find_if(instances_.begin(), instances_.end(), [&](const Instance& i) { return i.body == call.body; });
+  const auto same = std::find_if(instances_.begin(), instances_.end(),
+                                 [&](const Instance& i) { return i.body == call.body; });
   if (same == instances_.end()) {
     instances_.push_back({call.body, {gpu}});
   } else {

@@ -1,8 +1,8 @@
 #pragma once
-// CUDA: one call for several GPUs. Where the kernels that are chosen for them differ, the call's function holds
-// an instance for each, and starts the one for which the code was compiled that the device runs
-// (gcrt/cuda/architectures.h). Everything else there is once: parameters, epilogue, weights, a workspace of the
-// largest size.
+// CUDA: one call for several GPUs. Where the kernels that are chosen for them differ, the call's function
+// holds an instance for each, and starts the one for which the code was compiled that the device runs
+// (gcrt/cuda/architectures.h). Everything else there is once: parameters, epilogue, weights, a workspace of
+// the largest size.
 
 #include <string>
 #include <vector>
@@ -17,8 +17,8 @@ class Instances {
   explicit Instances(KernelCall oldest, std::string gpu);
   /// Whether there can be others: a kernel without an epilogue is the oldest GPU's on all of them.
   bool can_differ() const { return !call_.functor.empty(); }
-  /// Whether a later GPU's call reads and writes the same, and so is an instance now. Weights are packed once,
-  /// as the oldest GPU's kernel reads them.
+  /// Whether a later GPU's call reads and writes the same, and so is an instance now. Weights are packed
+  /// once, as the oldest GPU's kernel reads them.
   bool add(const KernelCall& call, const std::string& gpu);
   /// The oldest GPU's kernel is the later one's too, where it takes so long.
   void add_oldest(const gcrt::KernelTime& time, const std::string& gpu);

@@ -75,8 +75,8 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
   emit(scope, chosen_call(graph, id, form, home, false), origins_of(node), comment_of(node), result);
 }
 
-/// Operands in a layout that the best family does not take are copied first. Of several GPUs, the oldest whose
-/// kernel asks for an order says which.
+/// Operands in a layout that the best family does not take are copied first. Of several GPUs, the oldest
+/// whose kernel asks for an order says which.
 std::map<ValueId, Storage> Scheduler::copy_operands(Scope& scope, NodeId id, const ir::Form& form) {
   const ir::Graph& graph = scope.graph;
   const ir::Node& node = graph.node(id);

@@ -373,8 +373,8 @@ struct Signature {
 };
 void declare_kernel(const void* kernel, const Signature* signature);
 
-/// For which architecture the code was compiled that the emulator runs: CUDA_ON_CPU_ARCHITECTURE=87, or sm_90a
-/// with all that is emulated.
+/// For which architecture the code was compiled that the emulator runs: CUDA_ON_CPU_ARCHITECTURE=87, or
+/// sm_90a with all that is emulated.
 int capability();
 bool has_warpgroups();
 
