@@ -405,21 +405,26 @@ FileSet emit_project(const Compilation& compilation, const Options& options) {
 nlohmann::ordered_json figures_of(const Program& program) {
   const Schedule& largest = program.schedules.back();
   const Statistics& s = largest.statistics;
-  return {{"name", program.name},
-          {"target", info_of(program.target).name},
-          {"nodes_imported", s.nodes_imported},
-          {"nodes_optimised", s.nodes_optimised},
-          {"schedules", program.schedules.size()},
-          {"calls", largest.layers.size()},
-          {"kernels", program.kernels.size()},
-          {"arena_bytes", arena_bytes(program)},
-          {"arena_lower_bound", s.arena_lower_bound},
-          {"bare_first_fit", s.bare_first_fit},
-          {"scratch_bytes", s.scratch_bytes},
-          {"state_bytes", program.state_bytes},
-          {"weights_bytes", weights_file_bytes(program)},
-          {"instance_bytes", instance_bytes(program)},
-          {"multiply_adds", s.multiply_adds}};
+  nlohmann::ordered_json out = {{"name", program.name},
+                                {"target", info_of(program.target).name},
+                                {"nodes_imported", s.nodes_imported},
+                                {"nodes_optimised", s.nodes_optimised},
+                                {"schedules", program.schedules.size()},
+                                {"calls", largest.layers.size()},
+                                {"kernels", program.kernels.size()},
+                                {"arena_bytes", arena_bytes(program)},
+                                {"arena_lower_bound", s.arena_lower_bound},
+                                {"bare_first_fit", s.bare_first_fit},
+                                {"scratch_bytes", s.scratch_bytes},
+                                {"state_bytes", program.state_bytes},
+                                {"weights_bytes", weights_file_bytes(program)},
+                                {"instance_bytes", instance_bytes(program)},
+                                {"multiply_adds", s.multiply_adds}};
+  for (std::size_t i = 0; program.architectures.size() > 1 && i < program.architectures.size(); ++i) {
+    out["architectures"].push_back(
+        {{"name", name_of(program.architectures[i])}, {"picoseconds", predicted_picoseconds(largest, i)}});
+  }
+  return out;
 }
 
 std::string figures_text(const Program& program) {
