@@ -92,7 +92,7 @@ def case_transformer(world):
 
 
 ATTENTION = """<ir_version: 9, opset_import: ["" : 20]>
-attention (float[1, 4, 4, 64] q, float[1, 4, 64, 1024] k, float[1, 4, 1024, 64] v) => (float[1, 4, 4, 64] y)
+attention (float[1, 16, 4, 64] q, float[1, 16, 64, 512] k, float[1, 16, 512, 64] v) => (float[1, 16, 4, 64] y)
 <float root = {8.0}>
 {
   products = MatMul(q, k)

@@ -1,4 +1,4 @@
-#include "codegen/schedule/instances.h"
+#include "codegen/kernels/instances.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
