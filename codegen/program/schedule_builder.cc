@@ -216,12 +216,14 @@ Schedule ScheduleBuilder::finish(Program& program, KernelTable& kernels, std::ve
 }
 
 void ScheduleBuilder::warn_without_tensor_cores(Program& program) {
-  const Machine& machine = options_.kernels.machine;
-  if (machine.precision == Precision::kFp32) return;
-  if (gcrt::has_tensor_cores(machine.architecture.capability, machine.precision)) return;
-  warn(program, schedule_, fmt::format("sm_{}", machine.architecture.capability),
-       fmt::format("its tensor cores do not take {}: products are float32 (FFMA)",
-                   facts_of(machine.precision).name));
+  const Precision precision = options_.kernels.machine.precision;
+  if (precision == Precision::kFp32) return;
+  for (const GpuArchitecture& gpu : program.architectures) {
+    if (gcrt::has_tensor_cores(gpu.capability, precision)) continue;
+    warn(program, schedule_, name_of(gpu),
+         fmt::format("its tensor cores do not take {}: products are float32 (FFMA)",
+                     facts_of(precision).name));
+  }
 }
 
 /// Every --kernel has to name a node that a kernel family of its kind serves.
