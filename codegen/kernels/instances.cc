@@ -28,7 +28,8 @@ Instances::Instances(KernelCall oldest, std::string gpu) : call_(std::move(oldes
 }
 
 bool Instances::can_join(const KernelCall& other) const {
-  if (other.functor != call_.functor || other.device != call_.device) return false;
+  if (other.functor != call_.functor || other.device != call_.device || other.shape != call_.shape)
+    return false;
   std::vector<CallArgument> own = call_.arguments;
   return std::all_of(other.arguments.begin(), other.arguments.end(), [&](const CallArgument& a) {
     const CallArgument* const same = argument_named(own, a.parameter);

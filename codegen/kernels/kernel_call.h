@@ -51,7 +51,8 @@ struct KernelCall : Execution {
   std::vector<std::string> headers;
   Text functor;  // text of the functor type; empty: none
   Text device;   // CUDA: __global__ functions that the body launches
-  Text body;     // statements of the function, indented by one level
+  Text shape;    // the first statements of the function: sizes that are the same whatever kernel serves
+  Text body;     // those behind them, indented by one level as they are
   std::vector<CallArgument> arguments;
   SizeParameters sizes;            // parameters behind them
   bool checked = false;            // body ends by returning bool
