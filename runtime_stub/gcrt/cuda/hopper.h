@@ -21,7 +21,8 @@
 // A parameter of a kernel that instructions take the address of.
 #define GCRT_GRID_CONSTANT const __grid_constant__
 
-// What compiles for the host, or for other architectures, sees functions whose parameters no instruction takes.
+// What compiles for the host, or for other architectures, sees functions whose parameters no instruction
+// takes.
 #if defined(__clang__) && defined(__CUDA__)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wunused-parameter"
