@@ -94,15 +94,15 @@ GCRT_INLINE void multiply_four(float (&sums)[kRows * kGemvColumns], const Pack<f
 }
 
 // Rows of A as they lie in memory. What else may stand for A has the same members (gemv_of_rows.h).
-template <class TA>
+template <class TA, int kBytes>
 struct RowsInMemory {
   using Element = TA;
-  DenseSource<TA> source;
+  DenseSource<TA, kBytes> source;
 
   static constexpr std::size_t shared_bytes(int) { return 0; }
   GCRT_INLINE int rows() const { return source.rows; }
   GCRT_INLINE bool is_aligned() const {
-    return source.bytes >= 4 * static_cast<int>(sizeof(TA));  // four values
+    return source.width.bytes() >= 4 * static_cast<int>(sizeof(TA));  // four values
   }
   // All threads of the block call it, behind the grid before. `offset`: of the shared memory that is left.
   template <int kOffset>
@@ -114,9 +114,10 @@ struct RowsInMemory {
   }
 };
 
-template <int kRows, class A, class TB, class Output>
+template <int kRows, class A, class B, class Output>
 GCRT_GLOBAL_BLOCKS(kGemvThreads, 1)
-void gemv_kernel(A a, DenseSource<TB> b, GemvGrid grid, Output output) {
+void gemv_kernel(A a, B b, GemvGrid grid, Output output) {
+  using TB = typename B::Element;
   constexpr int kCount = kRows * kGemvColumns;
   constexpr int kChunk = 16 / static_cast<int>(sizeof(TB));  // values of k per load of B
   GCRT_DYNAMIC_SHARED(float, shared);
@@ -149,7 +150,7 @@ void gemv_kernel(A a, DenseSource<TB> b, GemvGrid grid, Output output) {
   for (int m = 0; m < kRows; ++m) a_rows[m] = a.template row<kSumBytes>(entry, m);
   float sums[kCount] = {};
   const bool is_a_aligned = a.is_aligned();
-  const bool is_b_aligned = b.bytes == 16;
+  const bool is_b_aligned = b.width.bytes() == 16;
   if (is_a_aligned && is_b_aligned) {
     for (; k + kChunk <= grid.depth; k += step) {
       const RawChunk<TB> raw[kGemvColumns] = {RawChunk<TB>(b_rows[0] + k), RawChunk<TB>(b_rows[1] + k),
@@ -196,11 +197,10 @@ void gemv_kernel(A a, DenseSource<TB> b, GemvGrid grid, Output output) {
 
 // Products of rows of `a`, each of `depth` values, with all rows of `b`; the tile says for how many rows at
 // most.
-template <Tile kTile, class A, class TB, class Output>
-inline void gemv(Queue& queue, const A& a, int depth, const DenseSource<TB>& b, int entries,
-                 const Output& output) {
+template <Tile kTile, class A, class B, class Output>
+inline void gemv(Queue& queue, const A& a, int depth, const B& b, int entries, const Output& output) {
   constexpr int kRows = size_of(kTile).rows;
-  constexpr int kChunk = 16 / static_cast<int>(sizeof(TB));
+  constexpr int kChunk = 16 / static_cast<int>(sizeof(typename B::Element));
   if (a.rows() <= 0 || b.rows <= 0) return;
   GemvGrid grid{depth, gemv_parts(b.rows, depth, entries, kChunk), 0};
   const unsigned blocks = static_cast<unsigned>(gemv_blocks(b.rows, grid.parts));
@@ -209,15 +209,15 @@ inline void gemv(Queue& queue, const A& a, int depth, const DenseSource<TB>& b, 
   for (grid.first_entry = 0; grid.first_entry < entries; grid.first_entry += kMaxGridZ) {
     const int left = entries - grid.first_entry;
     launch_overlapping(queue, dim3(blocks, static_cast<unsigned>(left < kMaxGridZ ? left : kMaxGridZ)),
-                       dim3(kGemvThreads), shared_bytes, gemv_kernel<kRows, A, TB, Output>, a, b, grid,
+                       dim3(kGemvThreads), shared_bytes, gemv_kernel<kRows, A, B, Output>, a, b, grid,
                        output);
   }
 }
 
-template <Tile kTile, class TA, class TB, class Output>
-inline void gemv(Queue& queue, const DenseSource<TA>& a, const DenseSource<TB>& b, int entries,
+template <Tile kTile, class TA, int kBytesOfA, class B, class Output>
+inline void gemv(Queue& queue, const DenseSource<TA, kBytesOfA>& a, const B& b, int entries,
                  const Output& output) {
-  gemv<kTile>(queue, RowsInMemory<TA>{a}, a.depth, b, entries, output);
+  gemv<kTile>(queue, RowsInMemory<TA, kBytesOfA>{a}, a.depth, b, entries, output);
 }
 
 }  // namespace GCRT_NAMESPACE
