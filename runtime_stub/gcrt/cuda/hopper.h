@@ -14,10 +14,19 @@
 #endif
 #if defined(__CUDACC__) && CUDART_VERSION < 12030
 #error "kernels of sm_90a need CUDA 12.3 or later"
+#elif defined(__clang__) && defined(__CUDA__) && __clang_major__ < 20
+#error "Clang 20 or later is needed for kernels of warpgroups: older ones copy what __grid_constant__ marks"
 #endif
 
 // A parameter of a kernel that instructions take the address of.
 #define GCRT_GRID_CONSTANT const __grid_constant__
+
+// What compiles for the host, or for other architectures, sees functions whose parameters no instruction
+// takes.
+#if defined(__clang__) && defined(__CUDA__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wunused-parameter"
+#endif
 
 namespace GCRT_NAMESPACE {
 
@@ -259,5 +268,9 @@ GCRT_DEVICE void prefetch_map(const TensorMap& map) {
 }
 
 }  // namespace GCRT_NAMESPACE
+
+#if defined(__clang__) && defined(__CUDA__)
+#pragma clang diagnostic pop
+#endif
 
 #include "gcrt/cuda/hopper_mma.h"

@@ -8,9 +8,6 @@
 
 namespace GCRT_NAMESPACE {
 
-// Slabs per step of the pipeline.
-constexpr int kStepSlabs = 2;
-
 // What the blocks of one launch compute. blockIdx: x rows, y columns, z batch entry; parts of the depth
 // follow one another along z, or those of a cluster along x. A grid has at most kMaxGridZ blocks along y and
 // z: what is more goes to further launches.
@@ -18,6 +15,7 @@ struct TileGrid {
   int rows;
   int columns;
   int slabs;        // of the whole depth
+  int whole_slabs;  // of these, that are full
   int split_slabs;  // per part
   int first_y;
   int first_z;
@@ -156,8 +154,10 @@ struct TileStages {
   using ElementB = typename B::Element;
   static constexpr int kSlabA = Config::kRows * Product::kDepth;
   static constexpr int kSlabB = Config::kColumns * Product::kDepth;
-  static constexpr int kBytesA = kStepSlabs * kSlabA * static_cast<int>(sizeof(ElementA));
-  static constexpr int kStageBytes = kBytesA + kStepSlabs * kSlabB * static_cast<int>(sizeof(ElementB));
+  static constexpr int kSlabs =
+      step_depth({static_cast<int>(sizeof(ElementA)), static_cast<int>(sizeof(ElementB))}) / Product::kDepth;
+  static constexpr int kBytesA = kSlabs * kSlabA * static_cast<int>(sizeof(ElementA));
+  static constexpr int kStageBytes = kBytesA + kSlabs * kSlabB * static_cast<int>(sizeof(ElementB));
   static constexpr int kSumBytes = Config::kRows * Config::kSumStride * 4;
   static constexpr int kSharedBytes =
       Config::kStages * kStageBytes > kSumBytes ? Config::kStages* kStageBytes : kSumBytes;
@@ -169,6 +169,13 @@ struct TileStages {
   GCRT_INLINE ElementB* b(int stage, int slab) const {
     return reinterpret_cast<ElementB*>(shared + stage * kStageBytes + kBytesA) + slab * kSlabB;
   }
+};
+
+// Which stage comes next.
+template <int kStages>
+struct Ring {
+  int stage = 0;
+  GCRT_INLINE void advance() { stage = stage + 1 < kStages ? stage + 1 : 0; }
 };
 
 // Adds the products of one slab to the sums of the warp at (warp_row, warp_column) of the tile.
@@ -214,32 +221,47 @@ void tile_kernel(A source_a, B source_b, TileGrid grid, Parts parts, Output outp
       source_a, entry, row, first_slab * Product::kDepth);
   typename B::template Cursor<Config::kColumns, Config::kThreads, Product::kDepth> cursor_b(
       source_b, entry, column, first_slab * Product::kDepth);
-  const auto load_step = [&](int step) {
-    const int stage = step % Config::kStages;
-    GCRT_UNROLL
-    for (int i = 0; i < kStepSlabs; ++i) {
-      if (step * kStepSlabs + i < slabs) {
-        cursor_a.load(stages.a(stage, i));
-        cursor_b.load(stages.b(stage, i));
+  constexpr int kSlabs = Stages::kSlabs;
+  const int steps = (slabs + kSlabs - 1) / kSlabs;
+  const int full = grid.whole_slabs - first_slab < slabs ? grid.whole_slabs - first_slab : slabs;
+  const int whole_steps = full / kSlabs;  // whose copies have no bounds
+  int loaded = 0;                         // steps
+  Ring<Config::kStages> next;
+  const auto load_step = [&]() GCRT_LAMBDA_INLINE {
+    if (loaded < whole_steps) {
+      cursor_a.template load_whole<kSlabs>(stages.a(next.stage, 0));
+      cursor_b.template load_whole<kSlabs>(stages.b(next.stage, 0));
+    } else {
+      GCRT_NO_UNROLL
+      for (int i = 0; i < kSlabs && loaded * kSlabs + i < slabs; ++i) {
+        cursor_a.load(stages.a(next.stage, i));
+        cursor_b.load(stages.b(next.stage, i));
       }
     }
     cp_async_commit();
+    next.advance();
+    ++loaded;
   };
 
   typename Product::template Sums<Config::kRowFragments, Config::kColumnFragments> sums;
-  const int steps = (slabs + kStepSlabs - 1) / kStepSlabs;
-  for (int step = 0; step < Config::kStages - 1; ++step) load_step(step);
-  for (int step = 0; step < steps; ++step) {
+  const auto multiply = [&](int stage, int slab) GCRT_LAMBDA_INLINE {
+    multiply_slabs<Config, Product, A, B>(sums, stages.a(stage, slab), stages.b(stage, slab), warp_row,
+                                          warp_column);
+  };
+  Ring<Config::kStages> at;
+  GCRT_NO_UNROLL
+  for (int i = 0; i < Config::kStages - 1; ++i) load_step();
+  GCRT_NO_UNROLL
+  for (int step = 0; step < steps; ++step, at.advance()) {
     cp_async_wait<Config::kStages - 2>();
     barrier();
-    load_step(step + Config::kStages - 1);
-    const int stage = step % Config::kStages;
-    GCRT_UNROLL
-    for (int i = 0; i < kStepSlabs; ++i) {
-      if (step * kStepSlabs + i < slabs) {
-        multiply_slabs<Config, Product, A, B>(sums, stages.a(stage, i), stages.b(stage, i), warp_row,
-                                              warp_column);
-      }
+    load_step();
+    if ((step + 1) * kSlabs <= slabs) {
+      GCRT_UNROLL
+      for (int i = 0; i < kSlabs; ++i) multiply(at.stage, i);
+    } else {
+      GCRT_NO_UNROLL
+      for (int i = 0; step * kSlabs + i < slabs; ++i) multiply(at.stage, i);
     }
   }
   cp_async_wait<0>();
@@ -312,7 +334,11 @@ inline void multiply_parts(Queue& queue, const A& a, const B& b, int rows, int c
                            int entries, const Parts& parts, const Output& output) {
   if (rows <= 0 || columns <= 0 || entries <= 0) return;
   const int slabs = (depth + Product::kDepth - 1) / Product::kDepth;
-  const TileGrid grid{rows, columns, slabs, (slabs + Parts::kCount - 1) / Parts::kCount, 0, 0};
+  // Parts begin with whole steps.
+  constexpr int kSlabs = TileStages<TileConfig<kTile>, Product, A, B>::kSlabs;
+  const int steps = (slabs + kSlabs - 1) / kSlabs;
+  const int split_slabs = (steps + Parts::kCount - 1) / Parts::kCount * kSlabs;
+  const TileGrid grid{rows, columns, slabs, depth / Product::kDepth, split_slabs, 0, 0};
   launch_tiles<TileConfig<kTile>, Product>(queue, a, b, grid, entries, parts, output);
 }
 
