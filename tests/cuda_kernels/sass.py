@@ -193,6 +193,8 @@ WARPGROUPS = [
     ("9PrecisionE3ELNS_9WgmmaTileE3ELi1ENS_8BFloat16", check_warpgroups, 232),
     ("9PrecisionE3ELNS_9WgmmaTileE0ELi1Ef", check_warpgroups, 128),
     ("9PrecisionE1ELNS_9WgmmaTileE1ELi2Ef", check_warpgroups, 168),
+    ("9PrecisionE2ELNS_9WgmmaTileE1ELi2ENS_4Half", check_warpgroups, 168),  # a convolution, as the next
+    ("9PrecisionE3ELNS_9WgmmaTileE0ELi2Ef", check_warpgroups, 128),
     ("ClusterSumsILi2E", check_cluster, 2),
     ("ClusterSumsILi4E", check_cluster, 4),
     ("ClusterSumsILi8E", check_cluster, 8),

@@ -157,17 +157,13 @@ constexpr CUtensorMapDataType kTensorMapType<Half> = CU_TENSOR_MAP_DATA_TYPE_FLO
 template <>
 constexpr CUtensorMapDataType kTensorMapType<BFloat16> = CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
 
-// Matrices of rows that are contiguous along the depth, in a batch of two axes. Strides in elements; all, and
-// the address, are multiples of 16 bytes.
-struct TensorRows {
+// A tensor of four axes, the first of which is contiguous, and the box of it that one copy moves: 128 bytes
+// of that axis. Strides in elements; all, and the address, are multiples of 16 bytes.
+struct TensorBox {
   const void* data;
-  std::ptrdiff_t depth;
-  std::ptrdiff_t rows;
-  std::ptrdiff_t inner;  // entries of the batch; where all entries share a matrix, 1
-  std::ptrdiff_t outer;
-  std::ptrdiff_t row_stride;
-  std::ptrdiff_t inner_stride;
-  std::ptrdiff_t outer_stride;
+  std::ptrdiff_t sizes[4];
+  std::ptrdiff_t strides[3];  // of the other axes
+  int box[3];                 // along these
 };
 
 // The driver's encoder, found by the runtime: nothing is linked with the driver's library.
@@ -185,11 +181,11 @@ inline decltype(&cuTensorMapEncodeTiled) tensor_map_encoder() {
   return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
 }
 
-// The map by which boxes of `box_rows` rows and 128 bytes of depth are copied, swizzled for wgmma; beyond the
-// matrix they are zeros. The map holds the address: where a caller's memory moves, the run encodes it anew,
-// and the node that has it as a parameter is changed (changed_step), as with any other pointer.
+// The map by which such boxes are copied, swizzled for wgmma; outside the tensor they are zeros. The map
+// holds the address: where a caller's memory moves, the run encodes it anew, and the node that has it as a
+// parameter is changed (changed_step), as with any other pointer.
 template <class T>
-inline TensorMap tensor_map(Queue& queue, const TensorRows& rows, int box_rows) {
+inline TensorMap tensor_map(Queue& queue, const TensorBox& tensor) {
   TensorMap map = {};
   if (queue.error != cudaSuccess) return map;
   const auto encode = tensor_map_encoder();
@@ -197,23 +193,25 @@ inline TensorMap tensor_map(Queue& queue, const TensorRows& rows, int box_rows) 
     queue.error = cudaErrorNotSupported;
     return map;
   }
-  const auto bytes = [](std::ptrdiff_t elements) { return static_cast<cuuint64_t>(elements) * sizeof(T); };
-  // An axis of one entry has no step; the driver wants one all the same.
-  const cuuint64_t row_bytes = bytes(rows.row_stride);
-  const cuuint64_t sizes[4] = {static_cast<cuuint64_t>(rows.depth), static_cast<cuuint64_t>(rows.rows),
-                               static_cast<cuuint64_t>(rows.inner), static_cast<cuuint64_t>(rows.outer)};
-  const cuuint64_t strides[3] = {row_bytes, rows.inner > 1 ? bytes(rows.inner_stride) : row_bytes,
-                                 rows.outer > 1 ? bytes(rows.outer_stride) : row_bytes};
-  const cuuint32_t box[4] = {128 / sizeof(T), static_cast<cuuint32_t>(box_rows), 1, 1};
+  cuuint64_t sizes[4], strides[3];
+  cuuint32_t box[4] = {128 / sizeof(T), 1, 1, 1};
+  for (int axis = 0; axis < 4; ++axis) sizes[axis] = static_cast<cuuint64_t>(tensor.sizes[axis]);
+  for (int axis = 0; axis < 3; ++axis) {
+    box[axis + 1] = static_cast<cuuint32_t>(tensor.box[axis]);
+    strides[axis] = static_cast<cuuint64_t>(tensor.strides[axis]) * sizeof(T);
+    // An axis of one entry has no step; the driver wants one all the same.
+    if (axis > 0 && tensor.sizes[axis + 1] == 1) strides[axis] = strides[0];
+  }
   const cuuint32_t ones[4] = {1, 1, 1, 1};
-  const CUresult result = encode(&map, kTensorMapType<T>, 4, const_cast<void*>(rows.data), sizes, strides,
+  const CUresult result = encode(&map, kTensorMapType<T>, 4, const_cast<void*>(tensor.data), sizes, strides,
                                  box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) queue.error = cudaErrorInvalidValue;
   return map;
 }
 
-// The first element of a box: along the depth, its row, and the entry of the batch.
+// The first element of a box; of a matrix along the depth, its row, and the entry of the batch, of an image
+// its channel, column, row, and which image it is.
 struct BoxPosition {
   int depth;
   int row;

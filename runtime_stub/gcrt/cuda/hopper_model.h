@@ -2,6 +2,7 @@
 // model is compiled. Needs no CUDA header.
 #pragma once
 
+#include "gcrt/cpu/conv_shape.h"
 #include "gcrt/cuda/tile_model.h"
 
 namespace GCRT_NAMESPACE {
@@ -73,10 +74,10 @@ constexpr double wgmma_products_per_clock(Precision precision) {
 }
 
 // As tile_time(), for blocks of which one fits a multiprocessor: copies write shared memory, floats of A are
-// read once, B by every consumer.
+// read once, B by every consumer. `tiles`: along the rows.
 constexpr KernelTime wgmma_time(const DeviceModel& device, Precision precision, WgmmaTile tile, int cluster,
-                                std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth,
-                                std::ptrdiff_t batch, int bytes_of_a) {
+                                std::ptrdiff_t tiles, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                                std::ptrdiff_t depth, std::ptrdiff_t batch, int bytes_of_a) {
   constexpr double kWgmmaStepClocks = 120;  // latency of a step: barrier, fragments, the start of wgmma
   const WgmmaSize size = size_of(tile);
   const double step_depth = wgmma_depth(precision);
@@ -85,7 +86,7 @@ constexpr KernelTime wgmma_time(const DeviceModel& device, Precision precision, 
   const double products = size.rows * size.columns * step_depth / wgmma_products_per_clock(precision);
   const double shared = (2 * bytes_a + (1 + size.consumers()) * bytes_b) / kSharedBytesPerClock;
   const double copies = kMemoryLatency / (size.stages - 1);
-  const std::ptrdiff_t row_tiles = ceil_div(ceil_div(rows, size.rows), cluster) * cluster;
+  const std::ptrdiff_t row_tiles = ceil_div(tiles, cluster) * cluster;
   const std::ptrdiff_t blocks = row_tiles * ceil_div(columns, size.columns) * batch;
   const double rounds = real(ceil_div(blocks, device.multiprocessors));
   const double steps = real(ceil_div(depth, wgmma_depth(precision)));
@@ -102,10 +103,11 @@ constexpr KernelTime wgmma_time(const DeviceModel& device, Precision precision, 
   return time;
 }
 
-// The fastest by that model. Clusters need two tiles of rows.
-constexpr WgmmaPlan plan_wgmma(const DeviceModel& device, Precision precision, std::ptrdiff_t rows,
-                               std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t batch,
-                               int bytes_of_a) {
+// The fastest by that model. tiles_of(size): how many tiles the rows make. Clusters need two of them.
+template <class F>
+constexpr WgmmaPlan plan_wgmma_tiles(const DeviceModel& device, Precision precision, const F& tiles_of,
+                                     std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth,
+                                     std::ptrdiff_t batch, int bytes_of_a) {
   constexpr WgmmaTile kTiles[] = {WgmmaTile::k64x64, WgmmaTile::k64x128, WgmmaTile::k128x64,
                                   WgmmaTile::k128x128, WgmmaTile::k128x256};
   WgmmaPlan best{WgmmaTile::k64x64, 1, {}};
@@ -113,15 +115,58 @@ constexpr WgmmaPlan plan_wgmma(const DeviceModel& device, Precision precision, s
   for (const WgmmaTile tile : kTiles) {
     const WgmmaSize size = size_of(tile);
     if (wgmma_shared_bytes(size, precision, bytes_of_a) > device.shared_bytes) continue;
+    const std::ptrdiff_t tiles = tiles_of(size);
     for (int cluster = 1; cluster <= 2; ++cluster) {
-      if (cluster == 2 && rows <= size.rows) continue;
+      if (tiles < cluster) continue;
       const KernelTime time =
-          wgmma_time(device, precision, tile, cluster, rows, columns, depth, batch, bytes_of_a);
+          wgmma_time(device, precision, tile, cluster, tiles, rows, columns, depth, batch, bytes_of_a);
       if (is_first || time.microseconds() < best.time.microseconds()) best = {tile, cluster, time};
       is_first = false;
     }
   }
   return best;
+}
+
+constexpr WgmmaPlan plan_wgmma(const DeviceModel& device, Precision precision, std::ptrdiff_t rows,
+                               std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t batch,
+                               int bytes_of_a) {
+  const auto tiles = [rows](const WgmmaSize& size) { return ceil_div(rows, size.rows); };
+  return plan_wgmma_tiles(device, precision, tiles, rows, columns, depth, batch, bytes_of_a);
+}
+
+// The rows of a tile of a convolution: a box of output pixels. For a tap of the kernel they see a box of
+// input pixels, which is one copy by a tensor map; the padding is outside the tensor, and zeros.
+struct PixelPatch {
+  int width, height, images;
+  constexpr int pixels() const { return width * height * images; }
+};
+
+constexpr std::ptrdiff_t patch_count(const PixelPatch& patch, const ConvShape& s) {
+  return ceil_div(s.out_w, patch.width) * ceil_div(s.out_h, patch.height) * ceil_div(s.batch, patch.images);
+}
+
+// The fewest patches of at most so many pixels, of these the widest.
+constexpr PixelPatch patch_of(int rows, const ConvShape& s) {
+  PixelPatch best{1, 1, 1};
+  for (int width = 1; width <= rows && width <= s.out_w; ++width) {
+    const int height = rows / width < s.out_h ? rows / width : s.out_h;
+    const bool is_whole = width == s.out_w && height == s.out_h;
+    const int images = is_whole && s.batch > 1 ? rows / (width * height) : 1;
+    const PixelPatch patch{width, height, images < s.batch ? images : s.batch};
+    if (patch_count(patch, s) <= patch_count(best, s)) best = patch;
+  }
+  return best;
+}
+
+// Of convolutions of one group, without strides where is_pointwise(s) is not so; there the rows of a matrix
+// take the place of patches.
+constexpr WgmmaPlan plan_conv2d_wgmma(const DeviceModel& device, Precision precision, const ConvShape& s,
+                                      int bytes_of_a) {
+  const std::ptrdiff_t rows = output_pixels(s);
+  if (is_pointwise(s)) return plan_wgmma(device, precision, rows, s.out_c, s.in_c, 1, bytes_of_a);
+  const std::ptrdiff_t depth = std::ptrdiff_t{s.kernel_h} * s.kernel_w * s.in_c;
+  const auto tiles = [&s](const WgmmaSize& size) { return patch_count(patch_of(size.rows, s), s); };
+  return plan_wgmma_tiles(device, precision, tiles, rows, s.out_c, depth, 1, bytes_of_a);
 }
 
 }  // namespace GCRT_NAMESPACE
