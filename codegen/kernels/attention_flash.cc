@@ -62,6 +62,23 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   return out;
 }
 
+/// "[&](std::ptrdiff_t head, float* panels) { pack_attention(...); },"
+void write_packing(const ir::AttentionWork& work, const KernelTensor& k, const KernelTensor& v,
+                   CodeText& code, SizeParameters& sizes) {
+  const std::size_t batch = work.heads.size();
+  const auto strides = [&](const KernelTensor& tensor) {
+    return fmt::format("{{{}, {}}}", sizes(tensor.strides[batch]), sizes(tensor.strides[batch + 1]));
+  };
+  const HeadOffset to_k = moved(k.strides, work.key_heads, sizes),
+                   to_v = moved(v.strides, work.key_heads, sizes);
+  std::set<int> axes = to_k.axes;
+  axes.insert(to_v.axes.begin(), to_v.axes.end());
+  open_head(code, axes, "float* panels", work.key_heads, sizes);
+  code.line(fmt::format("pack_attention(shape, k{}, {}, v{}, {}, panels);", to_k.text, strides(k), to_v.text,
+                        strides(v)));
+  code.close("},");
+}
+
 void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const auto& shape = std::get<ir::AttentionWork>(problem.work);
   // What is packed at a time has memory at the largest sizes, whatever is typical.
@@ -76,36 +93,26 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const KernelTensor k = writer.operand(1, "k");
   const KernelTensor v = writer.operand(2, "v");
   const std::size_t batch = shape.heads.size();
-  AttentionMaskText mask = mask_text(problem, writer);
-  std::set<int>& run_axes = mask.axes;
+  const AttentionMaskText mask = mask_text(problem, writer);
   writer.scratch(slots * ir::highest(panel_floats(shape)) * 4, "packed", "float");
   const EpilogueWriter epilogue(writer, {static_cast<int>(batch)}, static_cast<int>(batch) + 1);
 
   CodeText code(1);
   write_attention_shape(shape, code, out.sizes);
-  code.open("attention(");
+  // Of one row K and V are not packed: attention.row.
+  const bool may_be_one = !shape.rows.is_constant() && ir::lowest(shape.rows) <= 1 && has_dense_keys(problem);
+  if (may_be_one) out.headers = {"gcrt/cpu/attention_row.h"};
+  code.open(may_be_one ? "attention_of_run(" : "attention(");
   code.line(
       fmt::format("threads, shape, /*heads of K and V*/ {}, /*query heads for each*/ {}, /*packed at a "
                   "time*/ {}, packed,",
                   size(ir::element_count(shape.key_heads)), shape.group, slots));
-  const auto strides = [&](const KernelTensor& tensor) {
-    return fmt::format("{{{}, {}}}", size(tensor.strides[batch]), size(tensor.strides[batch + 1]));
-  };
-  const HeadOffset to_k = moved(k.strides, shape.key_heads, out.sizes),
-                   to_v = moved(v.strides, shape.key_heads, out.sizes);
-  std::set<int> pack_axes = to_k.axes;
-  pack_axes.insert(to_v.axes.begin(), to_v.axes.end());
-  open_head(code, pack_axes, "float* panels", shape.key_heads, out.sizes);
-  code.line(fmt::format("pack_attention(shape, k{}, {}, v{}, {}, panels);", to_k.text, strides(k), to_v.text,
-                        strides(v)));
-  code.close("},");
-  const HeadOffset to_q = moved(q.strides, shape.heads, out.sizes);
-  run_axes.insert(to_q.axes.begin(), to_q.axes.end());
-  run_axes.insert(epilogue.named_axes().begin(), epilogue.named_axes().end());
-  open_head(code, run_axes, "const AttentionTask& task", shape.heads, out.sizes);
-  code.line(epilogue.declaration());
-  code.line(fmt::format("task(q{}, {}, {}, epilogue);", to_q.text, size(q.strides[batch]), mask.text));
-  code.close("});");
+  if (may_be_one) {
+    write_keys(shape, k, v, code, out.sizes);
+  } else {
+    write_packing(shape, k, v, code, out.sizes);
+  }
+  write_heads(shape, may_be_one ? "auto" : "AttentionTask", true, q, mask, epilogue, code, out.sizes);
   out.body = code.text();
 }
 

@@ -67,6 +67,40 @@ void write_attention_shape(const ir::AttentionWork& work, CodeText& code, SizePa
                                                         work.causal, work.past, work.zero_if_empty));
 }
 
+bool has_dense_keys(const ir::Problem& problem) {
+  const auto is_dense = [](const ir::ProblemOperand& rows) {
+    return rows.shape.back() == 1 || rows.strides.back() == 1;
+  };
+  return is_dense(problem.operands[1]) && is_dense(problem.operands[2]);
+}
+
+void write_keys(const ir::AttentionWork& work, const KernelTensor& k, const KernelTensor& v, CodeText& code,
+                SizeParameters& sizes) {
+  const std::size_t batch = work.heads.size();
+  const HeadOffset to_k = moved(k.strides, work.key_heads, sizes),
+                   to_v = moved(v.strides, work.key_heads, sizes);
+  std::set<int> axes = to_k.axes;
+  axes.insert(to_v.axes.begin(), to_v.axes.end());
+  open_head(code, axes, "", work.key_heads, sizes);
+  const std::string k_row = sizes(k.strides[batch]), v_row = sizes(v.strides[batch]);
+  code.line(fmt::format("return KeysAndValues{{k{}, {}, v{}, {}}};", to_k.text, k_row, to_v.text, v_row));
+  code.close("},");
+}
+
+void write_heads(const ir::AttentionWork& work, const std::string& task, bool may_be_several,
+                 const KernelTensor& q, const AttentionMaskText& mask, const EpilogueWriter& epilogue,
+                 CodeText& code, SizeParameters& sizes) {
+  const HeadOffset to_q = moved(q.strides, work.heads, sizes);
+  std::set<int> axes = mask.axes;
+  axes.insert(to_q.axes.begin(), to_q.axes.end());
+  axes.insert(epilogue.named_axes().begin(), epilogue.named_axes().end());
+  open_head(code, axes, fmt::format("const {}& task", task), work.heads, sizes);
+  code.line(epilogue.declaration());
+  const std::string row = may_be_several ? sizes(q.strides[work.heads.size()]) + ", " : "";
+  code.line(fmt::format("task(q{}, {}{}, epilogue);", to_q.text, row, mask.text));
+  code.close("});");
+}
+
 bool takes_attention_formulas(const ir::Problem& problem) {
   const auto& work = std::get<ir::AttentionWork>(problem.work);
   for (const ir::ProblemOperand& operand : problem.operands) {

@@ -36,6 +36,18 @@ std::string literal_of(float x);
 /// "constexpr AttentionShape shape = {...};"
 void write_attention_shape(const ir::AttentionWork& work, CodeText& code, SizeParameters& sizes);
 
+/// Whether rows of K and V are contiguous, as attention.row reads them.
+bool has_dense_keys(const ir::Problem& problem);
+
+/// "[&](std::ptrdiff_t head) { return KeysAndValues{...}; },": where the keys and values of a head lie.
+void write_keys(const ir::AttentionWork& work, const KernelTensor& k, const KernelTensor& v, CodeText& code,
+                SizeParameters& sizes);
+/// "[&](std::ptrdiff_t head, const TASK& task) { task(q, ...); }": the rows of a head of Q, of which the task
+/// is told the stride where it may have several.
+void write_heads(const ir::AttentionWork& work, const std::string& task, bool may_be_several,
+                 const KernelTensor& q, const AttentionMaskText& mask, const EpilogueWriter& epilogue,
+                 CodeText& code, SizeParameters& sizes);
+
 /// Rows and masks are read where they lie, dense along their last axes.
 bool takes_attention_formulas(const ir::Problem& problem);
 

@@ -1,5 +1,6 @@
 // attention.row: one row of Q, as a decoder has it, over K and V where they lie; on the CPU. Nothing is
-// packed, which for one row takes longer than the attention. On CUDA that is a plan of attention.flash.
+// packed, which for one row takes longer than the attention. attention.flash does the same where a run has
+// one row; on CUDA it has plans for one.
 
 #include <fmt/format.h>
 
@@ -14,10 +15,7 @@ Refusal refuses(const ir::Problem& problem, const Machine& machine) {
   if (Refusal elements = refuse_unless_factors(problem, machine, 3, {})) return elements;
   if (work.rows != 1) return "more than one row";
   if (Refusal large = refuse_heads_above(kLargestHead, problem)) return large;
-  for (const std::size_t i : {1, 2}) {
-    const ir::ProblemOperand& operand = problem.operands[i];
-    if (operand.shape.back() != 1 && operand.strides.back() != 1) return "rows of K or V that lie apart";
-  }
+  if (!has_dense_keys(problem)) return "rows of K or V that lie apart";
   return std::nullopt;
 }
 
@@ -54,22 +52,8 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   code.open("attention_row(");
   code.line(fmt::format("threads, shape, /*heads of K and V*/ {}, /*query heads for each*/ {},",
                         out.sizes(ir::element_count(work.key_heads)), work.group));
-  const HeadOffset to_k = moved(k.strides, work.key_heads, out.sizes),
-                   to_v = moved(v.strides, work.key_heads, out.sizes);
-  std::set<int> key_axes = to_k.axes;
-  key_axes.insert(to_v.axes.begin(), to_v.axes.end());
-  open_head(code, key_axes, "", work.key_heads, out.sizes);
-  const std::string k_row = out.sizes(k.strides[batch]), v_row = out.sizes(v.strides[batch]);
-  code.line(fmt::format("return KeysAndValues{{k{}, {}, v{}, {}}};", to_k.text, k_row, to_v.text, v_row));
-  code.close("},");
-  const HeadOffset to_q = moved(q.strides, work.heads, out.sizes);
-  std::set<int> axes = mask.axes;
-  axes.insert(to_q.axes.begin(), to_q.axes.end());
-  axes.insert(epilogue.named_axes().begin(), epilogue.named_axes().end());
-  open_head(code, axes, "const RowTask& task", work.heads, out.sizes);
-  code.line(epilogue.declaration());
-  code.line(fmt::format("task(q{}, {}, epilogue);", to_q.text, mask.text));
-  code.close("});");
+  write_keys(work, k, v, code, out.sizes);
+  write_heads(work, "RowTask", false, q, mask, epilogue, code, out.sizes);
   out.body = code.text();
 }
 

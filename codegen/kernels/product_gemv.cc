@@ -3,6 +3,8 @@
 // weights is product.tile's, which reads them at the speed of memory: one panel after the other was no
 // faster.
 
+#include "codegen/kernels/product_gemv.h"
+
 #include <fmt/format.h>
 
 #include "codegen/kernels/cuda_product.h"
@@ -20,11 +22,8 @@ bool is_along_depth(const ir::Problem& problem) {
 }
 
 Refusal refuses(const ir::Problem& problem, const Machine&) {
-  if (problem.operands[1].constant) return "product.tile reads packed weights as fast";
+  if (Refusal right_side = refuse_in_place(problem)) return right_side;
   if (Product(problem).axes.row_count != 1) return "more than one row";
-  if (problem.operands[1].shape.size() < 2) return "a right side of one axis";
-  if (!is_along_depth(problem) && problem.operands[1].strides.back() != 1)
-    return "a right side that is contiguous along neither axis";
   return std::nullopt;
 }
 
@@ -52,31 +51,8 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   writer.operand(0, "a");
   const ir::Shape b_strides = writer.operand(1, "b").strides;
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1);
-  const ir::Shape entries(product.out.begin(), product.out.end() - 2);
-  ir::Shape along_a, along_b;
-  for (std::size_t axis = 0; axis < entries.size(); ++axis) {
-    along_a.push_back(product.along_a(axis));
-    along_b.push_back(product.along_b(b_strides, axis));
-  }
   CodeText code(1);
-  const std::size_t last = b_strides.size() - 1;
-  const bool along_depth = is_along_depth(problem);
-  const std::string count = out.sizes(ir::element_count(entries)), columns = out.sizes(product.columns),
-                    depth = out.sizes(product.depth),
-                    step = out.sizes(b_strides[along_depth ? last : last - 1]);
-  const HeadOffset to_a = moved(along_a, entries, out.sizes), to_b = moved(along_b, entries, out.sizes);
-  std::set<int> axes = to_a.axes;
-  axes.insert(to_b.axes.begin(), to_b.axes.end());
-  axes.insert(epilogue.named_axes().begin(), epilogue.named_axes().end());
-  code.open(
-      fmt::format("for_columns(threads, /*products*/ {}, {}, [&](std::ptrdiff_t{}, std::ptrdiff_t begin, "
-                  "std::ptrdiff_t end) {{",
-                  count, columns, axes.empty() ? "" : " entry"));
-  declare_coordinates(code, "entry", axes, entries, out.sizes);
-  code.line(epilogue.declaration());
-  code.line(fmt::format("gemv</*along the depth*/ {}>({}, a{}, b{}, {}, epilogue, begin, end);", along_depth,
-                        depth, to_a.text, to_b.text, step));
-  code.close("});");
+  write_gemv(problem, b_strides, epilogue, code, out.sizes);
   out.body = code.text();
 }
 
@@ -95,6 +71,43 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
 }
 
 }  // namespace
+
+Refusal refuse_in_place(const ir::Problem& problem) {
+  if (problem.operands[1].constant) return "product.tile reads packed weights as fast";
+  if (problem.operands[1].shape.size() < 2) return "a right side of one axis";
+  if (!is_along_depth(problem) && problem.operands[1].strides.back() != 1)
+    return "a right side that is contiguous along neither axis";
+  return std::nullopt;
+}
+
+void write_gemv(const ir::Problem& problem, const ir::Shape& b_strides, const EpilogueWriter& epilogue,
+                CodeText& code, SizeParameters& sizes) {
+  const Product product(problem);
+  ir::Shape entries(product.out.begin(), product.out.end() - 1);
+  for (const int row : product.axes.rows) entries[static_cast<std::size_t>(row)] = 1;
+  ir::Shape along_a, along_b;
+  for (std::size_t axis = 0; axis < entries.size(); ++axis) {
+    along_a.push_back(product.along_a(axis));
+    along_b.push_back(product.along_b(b_strides, axis));
+  }
+  const std::size_t last = b_strides.size() - 1;
+  const bool along_depth = is_along_depth(problem);
+  const std::string count = sizes(ir::element_count(entries)), columns = sizes(product.columns),
+                    depth = sizes(product.depth), step = sizes(b_strides[along_depth ? last : last - 1]);
+  const HeadOffset to_a = moved(along_a, entries, sizes), to_b = moved(along_b, entries, sizes);
+  std::set<int> axes = to_a.axes;
+  axes.insert(to_b.axes.begin(), to_b.axes.end());
+  axes.insert(epilogue.named_axes().begin(), epilogue.named_axes().end());
+  code.open(
+      fmt::format("for_columns(threads, /*products*/ {}, {}, [&](std::ptrdiff_t{}, std::ptrdiff_t begin, "
+                  "std::ptrdiff_t end) {{",
+                  count, columns, axes.empty() ? "" : " entry"));
+  declare_coordinates(code, "entry", axes, entries, sizes);
+  code.line(epilogue.declaration());
+  code.line(fmt::format("gemv</*along the depth*/ {}>({}, a{}, b{}, {}, epilogue, begin, end);", along_depth,
+                        depth, to_a.text, to_b.text, step));
+  code.close("});");
+}
 
 const KernelFamily& family_product_gemv() {
   static const KernelFamily family = {"product.gemv",

@@ -7,6 +7,7 @@
 #include "codegen/kernels/cuda_product.h"
 #include "codegen/kernels/dense_plan.h"
 #include "codegen/kernels/image_weights.h"
+#include "codegen/kernels/product_gemv.h"
 
 namespace gcompile {
 namespace {
@@ -24,6 +25,13 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   only.cost.scratch = (packs ? panels * 4 : 0) + parked_bytes(work, only.plan);
   only.cost.code_key = "gemm";
   return {only};
+}
+
+/// Whether some run, but not every one, is one row by a matrix that need not be packed: product.gemv.
+bool may_be_in_place(const ir::Problem& problem, const Product& product) {
+  const ir::Dim rows = product.axes.row_count;
+  return !rows.is_constant() && ir::lowest(rows) <= 1 && !refuse_unless_float32(problem) &&
+         !refuse_in_place(problem);
 }
 
 void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
@@ -51,6 +59,14 @@ void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
   if (cuts_depth(plan)) writer.scratch(parked_bytes(work, plan), "sums", "float");
   const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
+  if (may_be_in_place(problem, product)) {
+    out.headers.push_back("gcrt/cpu/gemv.h");
+    out.threaded = true;
+    code.open(fmt::format("if ({} == 1) {{  // b is read where it lies", rows));
+    write_gemv(problem, b_strides, epilogue, code, out.sizes);
+    code.line("return;");
+    code.close();
+  }
   const BatchLoops batch = open_batch_loops(product, code, out.sizes);
   const std::string b_source = batch_entry_of_b(product, b_strides, out.sizes);
   if (!b_constant) {

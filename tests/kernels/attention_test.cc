@@ -72,6 +72,22 @@ class Run {
     return checked(results);
   }
 
+  // The same by what a run of any number of rows calls.
+  std::vector<float> check_run(const Threads* threads) {
+    std::vector<Recorded<float>> results(index(heads()), Recorded<float>(s_.rows, s_.value_size));
+    attention_of_run(
+        threads, s_, c_.key_heads, c_.group, kSlots, packed_.data(),
+        [&](std::ptrdiff_t head) {
+          return KeysAndValues{k_of(head), k_strides_.row, v_of(head), v_strides_.row};
+        },
+        [&](std::ptrdiff_t head, const auto& task) {
+          with_mask(head, [&](const auto& mask) {
+            task(q_of(head), q_row_, mask, results[index(head)].epilogue());
+          });
+        });
+    return checked(results);
+  }
+
  private:
   static std::size_t index(std::ptrdiff_t i) { return static_cast<std::size_t>(i); }
   std::ptrdiff_t heads() const { return c_.key_heads * c_.group; }
@@ -184,6 +200,7 @@ void check(const Case& c) {
   };
   check_by(&Run::check);
   if (s.rows == 1 && !c.transposed_keys) check_by(&Run::check_row);
+  if (!c.transposed_keys) check_by(&Run::check_run);
 }
 
 TEST(Attention, SizesAroundEdges) {

@@ -239,5 +239,25 @@ def case_packed_weights(world):
     forced(world, "rounded", model, bounds, {node: ["product.decode_integer"] for node in ("nibbles", "bytes", "crumbs")})
 
 
+def case_one_row(world):
+    """Attention and products of rows that may be one: then what a run computes is read where it lies, not packed."""
+    model = Model(opset=17)
+    model.inputs = ["float[batch,4,rows,24] q", "float[batch,columns,4,24] k", "float[batch,4,columns,20] v",
+                    "float[batch,1,1,columns] mask", "float[batch,4,rows,24] p", "float[rows,24] single"]
+    model.outputs = ["float[batch,4,rows,20] mixed", "float[batch,4,rows,20] weighed", "float[batch,4,rows,columns] alone"]
+    model.nodes = ["keys = Transpose<perm = [0, 2, 3, 1]>(k)", "scores = MatMul(q, keys)", "masked = Add(scores, mask)",
+                   "weights = Softmax(masked)", "mixed = MatMul(weights, v)", "other = MatMul(p, keys)", "gate = Relu(other)",
+                   "weighed = MatMul(gate, v)", "alone = MatMul(single, keys)"]
+    bounds = ["--dim", "batch=1..3", "--dim", "columns=1..70"]
+    in_place = "== 1) {  // b is read where it lies"
+    for rows, attention, products in (("1..40", "attention_of_run(", 3), ("2..40", "attention(", 0)):
+        lines = verified(world, f"rows_{rows[0]}", model, *bounds, "--dim", f"rows={rows}", "--threads", "2")
+        check(any("tensors are right" in line for line in lines), f"nothing was tried: {lines}")
+        out = compiled(world, f"project_{rows[0]}", model, *bounds, "--dim", f"rows={rows}")
+        kernels = (out / "src" / "net_kernels.cpp").read_text()
+        contains(kernels, f"  {attention}\n")
+        equal(kernels.count(in_place), products, f"products in place, rows {rows}")
+
+
 if __name__ == "__main__":
     run_main(globals())

@@ -47,6 +47,11 @@ struct RowTask {
   GCRT_INLINE void operator()(const float* q, const Mask& mask, const E& epilogue) const {
     attend_row(*shape, q, head, mask, epilogue);
   }
+  // As AttentionTask is called; there is no next row.
+  template <class Mask, class E>
+  GCRT_INLINE void operator()(const float* q, std::ptrdiff_t, const Mask& mask, const E& epilogue) const {
+    attend_row(*shape, q, head, mask, epilogue);
+  }
 };
 
 // All heads. Query head h reads key head h / group. `keys(key_head)` tells where that one lies, `run(head,
@@ -57,6 +62,20 @@ inline void attention_row(const Threads* threads, const AttentionShape& shape, s
   parallel_for(threads, key_heads * group, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
     for (std::ptrdiff_t head = begin; head < end; ++head) run(head, RowTask{&shape, keys(head / group)});
   });
+}
+
+// The same of as many rows as the run has, in the panels of attention.h where they are several; `slots` and
+// `packed` as there.
+template <class Keys, class Run>
+inline void attention_of_run(const Threads* threads, const AttentionShape& shape, std::ptrdiff_t key_heads,
+                             std::ptrdiff_t group, std::ptrdiff_t slots, float* packed, const Keys& keys,
+                             const Run& run) {
+  if (shape.rows == 1) return attention_row(threads, shape, key_heads, group, keys, run);
+  const auto pack = [&](std::ptrdiff_t key_head, float* panels) {
+    const KeysAndValues head = keys(key_head);
+    pack_attention(shape, head.k, {head.k_row, 1}, head.v, {head.v_row, 1}, panels);
+  };
+  attention(threads, shape, key_heads, group, slots, packed, pack, run);
 }
 
 }  // namespace GCRT_NAMESPACE
