@@ -29,6 +29,7 @@ std::string_view line_of(std::string_view name) {
 std::string_view arithmetic_flags(Target target) { return line_of(info_of(target).name); }
 std::string_view library_flags() { return line_of("library"); }
 std::string_view clang_flags() { return line_of("clang"); }
+std::string_view mingw_flags() { return line_of("mingw"); }
 
 std::vector<LevelSet> library_levels() {
   std::vector<LevelSet> sets;

@@ -19,6 +19,10 @@ std::string_view library_flags();
 /// What clang needs to keep vectors of 64 bytes whole.
 std::string_view clang_flags();
 
+/// What GCC for Windows needs: it aligns the stack to 16 bytes and moves larger vectors as if they were
+/// aligned.
+std::string_view mingw_flags();
+
 /// A set of instructions that a library for every processor of an architecture holds its kernels for (x86-64
 /// psABI, micro-architecture levels; Arm Architecture Reference Manual, A2.3).
 struct LevelFlags {

@@ -425,6 +425,9 @@ Json program_json(const Program& program, const EmitOptions& options) {
   add_levels(out, info_of(program.target), options, program.in_tiles);
   out["arithmetic_flags"] = arithmetic_flags(program.target);
   out["clang_flags"] = clang_flags();
+  out["mingw_flags"] = mingw_flags();
+  // Of clang as compiler of CUDA: host and device have the same.
+  out["clang_arithmetic_flags"] = arithmetic_flags(Target::kCpp);
   out["selftest"] = !options.golden.empty();
   out["quantised"] = options.quantised;
   add_packed_weights(out, program);

@@ -209,7 +209,7 @@ class ScheduleWriter {
   /// "at<float>(arena, at_relu_1 + 128)".
   std::string argument(const Argument& a) {
     const std::string offset =
-        a.extra != 0 ? fmt::format("{} + {}", a.offset_constant, size_of(a.extra)) : a.offset_constant;
+        a.extra != 0 ? fmt::format("{} + {}", a.offset_constant, offset_of(a.extra)) : a.offset_constant;
     switch (a.space) {
       case Argument::Space::kArena:
         used_.insert("arena");
@@ -245,12 +245,16 @@ class ScheduleWriter {
   /// "at<float>(in_x, 128)".
   std::string placed(const char* list, const std::vector<Port>& ports, const Argument& a) {
     return fmt::format("at<{}>({}_{}, {})", a.c_type, list, ports.at(static_cast<std::size_t>(a.port)).c_name,
-                       size_of(a.extra));
+                       offset_of(a.extra));
   }
 
   std::string size_of(ir::Dim size) {
     if (!size.is_constant()) used_.insert("sizes");
     return size_text(program_, size);
+  }
+
+  std::string offset_of(ir::Dim bytes) {
+    return bytes.is_constant() ? size_of(bytes) : fmt::format("static_cast<std::size_t>({})", size_of(bytes));
   }
 
   std::string int_of(ir::Dim size) {

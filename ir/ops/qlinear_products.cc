@@ -5,7 +5,7 @@
 
 #include "ir/ops/product_shape.h"
 #include "ir/ops/rewrite.h"
-#include "ir/ops/window.h"
+#include "ir/ops/convolution.h"
 
 namespace gcompile::ir {
 namespace {
@@ -53,11 +53,7 @@ void require_scales(const NodeView& node) {
 
 // QLinearConv: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias --------------------------------
 
-void normalise_conv(RewriteContext& context) {
-  const Shape& weights = context.shape(3);
-  if (weights.size() < 3) operator_error("input 3 must be (M, C/group, kernel...)");
-  normalise_window(context, {weights.begin() + 2, weights.end()});
-}
+void normalise_conv(RewriteContext& context) { normalise_window_of(context, 3, 2); }
 
 void infer_conv(InferContext& context) {
   require_scales(context);

@@ -345,7 +345,7 @@ def case_old_compilers(world):
     """A compiler that is too old is refused with a sentence, not with a page of errors."""
     project = project_of(world)
     old = {("g++", "-U__GNUC__", "-D__GNUC__=11"): "GCC 12 or later", ("g++", "-std=c++14"): "C++17 is needed",
-           ("g++", "-U__GNUC__"): "GCC or Clang is needed",
+           (compilers()[-1], "-D__CUDACC__", "-D__CUDA__"): "Clang 19 or later is needed to compile CUDA",
            (compilers()[-1], "-U__clang_major__", "-D__clang_major__=12"): "Clang 13 or later",
            ("g++", "-D__CUDACC__", "-D__CUDACC_VER_MAJOR__=12"): "nvcc 13 or later"}
     for (compiler, *how), sentence in old.items():

@@ -19,6 +19,7 @@ TOOL = r"(ir|frontend|passes|template|codegen|driver)/.*\.(cc|h)"
 FACTS = [
     ("flags that keep two roundings apart", r"-ffp-contract=off", r".*", "runtime_stub/flags/cpp.txt"),
     ("the same of nvcc", r"--fmad=false", r".*", "runtime_stub/flags/cuda.txt"),
+    ("what GCC for Windows needs for them", r"-muse-unaligned-vector-move", r".*", "runtime_stub/flags/mingw.txt"),
     ("what clang needs for wide vectors", r"-mprefer-vector-width", r".*", "runtime_stub/flags/clang.txt"),
     ("the largest head of attention", r"\bk\w*(Head|Value)(Size)? (=|<=) 256\b", r"(ir|passes|runtime_stub)/.*", "runtime_stub/gcrt/attention_limit.h"),
     ("ONNX's numbers of element types", r"\{\s*10,\s*(ir::)?ElementType::kFloat16\s*\}", TOOL, "ir/ops/support.cc"),

@@ -47,6 +47,9 @@ GCRT_DEVICE Pack<T, 4> load_from_block(const T* p, int block) {
       "}"
       : "=r"(words.word[0]), "=r"(words.word[1]), "=r"(words.word[2]), "=r"(words.word[3])
       : "r"(shared_address(p)), "r"(block));
+#else
+  static_cast<void>(p);
+  static_cast<void>(block);
 #endif
   Pack<T, 4> values;
   memcpy(&values, &words, sizeof(values));

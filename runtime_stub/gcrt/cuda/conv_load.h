@@ -63,17 +63,17 @@ struct ConvSource {
 
     GCRT_DEVICE Cursor(const ConvSource& s, int z, int first_row, int first_k)
         : source(s), image(s.data + std::ptrdiff_t{z} * s.channels), place{0, 0, 0} {
-      const ConvShape& shape = s.shape;
+      const ConvShape& conv = s.shape;
       place.jump(s, first_k + share.offset);
       GCRT_UNROLL
       for (int i = 0; i < Share::kCopies; ++i) {
         const int m = first_row + share.row_of(i);
-        const int line = m / shape.out_w;
-        const int b = line / shape.out_h;
-        ih[i] = (line - b * shape.out_h) * shape.stride_h - shape.pad_top;
-        iw[i] = (m - line * shape.out_w) * shape.stride_w - shape.pad_left;
-        pixel[i] = b * shape.in_image_stride + ih[i] * shape.in_row_stride + iw[i] * shape.in_pixel_stride;
-        if (b >= shape.batch) ih[i] = kOutside;
+        const int line = m / conv.out_w;
+        const int b = line / conv.out_h;
+        ih[i] = (line - b * conv.out_h) * conv.stride_h - conv.pad_top;
+        iw[i] = (m - line * conv.out_w) * conv.stride_w - conv.pad_left;
+        pixel[i] = b * conv.in_image_stride + ih[i] * conv.in_row_stride + iw[i] * conv.in_pixel_stride;
+        if (b >= conv.batch) ih[i] = kOutside;
       }
       if (s.width.bytes() == 16) reach_tap();
     }
@@ -121,23 +121,23 @@ struct ConvSource {
       for (int i = 0; i < Share::kCopies; ++i) from[i] += kSlabs * kDepth;
       if (place.advance(source, kSlabs * kDepth)) reach_tap();
     }
-    GCRT_DEVICE void copy_chunk_of(T* to, const T* chunk, int bytes) {
+    GCRT_DEVICE void copy_chunk_of(T* to, const T* chunk, int valid_bytes) {
       if constexpr (kFillsWithZeros) {
-        cp_async<16>(to, chunk, bytes);
+        cp_async<16>(to, chunk, valid_bytes);
       } else {
-        copy_piece<16>(to, chunk, bytes != 0);
+        copy_piece<16>(to, chunk, valid_bytes != 0);
       }
     }
     GCRT_DEVICE void reach_tap() {
-      const ConvShape& shape = source.shape;
-      const int y = place.kh * shape.dilation_h;
-      const int x = place.kw * shape.dilation_w;
-      const std::ptrdiff_t shift = y * shape.in_row_stride + x * shape.in_pixel_stride + place.channel;
+      const ConvShape& conv = source.shape;
+      const int y = place.kh * conv.dilation_h;
+      const int x = place.kw * conv.dilation_w;
+      const std::ptrdiff_t shift = y * conv.in_row_stride + x * conv.in_pixel_stride + place.channel;
       GCRT_UNROLL
       for (int i = 0; i < Share::kCopies; ++i) {
-        const bool is_inside = place.kh < shape.kernel_h &&
-                               static_cast<unsigned>(ih[i] + y) < static_cast<unsigned>(shape.in_h) &&
-                               static_cast<unsigned>(iw[i] + x) < static_cast<unsigned>(shape.in_w);
+        const bool is_inside = place.kh < conv.kernel_h &&
+                               static_cast<unsigned>(ih[i] + y) < static_cast<unsigned>(conv.in_h) &&
+                               static_cast<unsigned>(iw[i] + x) < static_cast<unsigned>(conv.in_w);
         from[i] = image + (is_inside ? pixel[i] + shift : 0);
         valid[i] = is_inside ? 16 : 0;
       }
@@ -146,20 +146,20 @@ struct ConvSource {
     template <int kBytes>
     GCRT_DEVICE void load_pieces(T* shared) {
       constexpr int kPiece = kBytes / static_cast<int>(sizeof(T));
-      const ConvShape& shape = source.shape;
+      const ConvShape& conv = source.shape;
       Place at = place;
       GCRT_UNROLL
       for (int piece = 0; piece < 16 / kBytes; ++piece) {
-        const bool is_tap = at.kh < shape.kernel_h;
-        const int y = at.kh * shape.dilation_h;
-        const int x = at.kw * shape.dilation_w;
-        const std::ptrdiff_t shift = y * shape.in_row_stride + x * shape.in_pixel_stride + at.channel;
+        const bool is_tap = at.kh < conv.kernel_h;
+        const int y = at.kh * conv.dilation_h;
+        const int x = at.kw * conv.dilation_w;
+        const std::ptrdiff_t shift = y * conv.in_row_stride + x * conv.in_pixel_stride + at.channel;
         GCRT_UNROLL
         for (int i = 0; i < Share::kCopies; ++i) {
           if (!share.has(i)) continue;
           const bool is_inside = is_tap &&
-                                 static_cast<unsigned>(ih[i] + y) < static_cast<unsigned>(shape.in_h) &&
-                                 static_cast<unsigned>(iw[i] + x) < static_cast<unsigned>(shape.in_w);
+                                 static_cast<unsigned>(ih[i] + y) < static_cast<unsigned>(conv.in_h) &&
+                                 static_cast<unsigned>(iw[i] + x) < static_cast<unsigned>(conv.in_w);
           T* const to = shared + share.place() + i * Share::kRowStep * kDepth + piece * kPiece;
           copy_piece<kBytes>(to, image + (is_inside ? pixel[i] + shift : 0), is_inside);
         }

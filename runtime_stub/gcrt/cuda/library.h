@@ -18,7 +18,7 @@ GCRT_HOST_DEVICE TopKKey<T> top_k_key(T value) {
     if (value != value) {
       key = ~Key{0};
     } else {
-      if (value != T(0)) __builtin_memcpy(&key, &value, sizeof(key));
+      if (value != T(0)) memcpy(&key, &value, sizeof(key));
       key = (key & kSign) != 0 ? ~key : key | kSign;
     }
   } else if constexpr (std::is_signed<T>::value) {

@@ -169,11 +169,11 @@ struct DenseSource {
     CopyWidth<kBytes> width;
 
     GCRT_DEVICE Cursor(const DenseSource& s, int z, int first_row, int first_k) : width(s.width) {
-      const T* const data = s.data + s.batch.offset(z) + (first_k + share.offset);
+      const T* const entry = s.data + s.batch.offset(z) + (first_k + share.offset);
       GCRT_UNROLL
       for (int i = 0; i < Share::kCopies; ++i) {
         const int row = first_row + share.row_of(i);
-        from[i] = data + (row < s.rows ? row : s.rows - 1) * s.row_stride;
+        from[i] = entry + (row < s.rows ? row : s.rows - 1) * s.row_stride;
       }
       left = s.depth - first_k;
     }
