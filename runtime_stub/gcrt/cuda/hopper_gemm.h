@@ -92,22 +92,52 @@ struct RingPosition {
   }
 };
 
+// What the blocks of a launch compute, tiles of rows along x and of columns along y. Where A comes from, and
+// where results go, is different for matrices and for images (hopper_conv.h).
 struct WgmmaGrid {
   int rows;
   int columns;
   int steps;                                                // of the whole depth
-  int inner_count;                                          // of the batch
+  int inner_count;                                          // of the batch, which is along z
   bool a_has_inner, a_has_outer, b_has_inner, b_has_outer;  // axes of the batch that an operand has
+
+  // Where the boxes of A lie, one behind the other.
+  struct Boxes {
+    BoxPosition at;
+    GCRT_INLINE void advance(int elements) { at.depth += elements; }
+  };
+  template <class Config>
+  GCRT_DEVICE Boxes boxes() const {
+    const int row = static_cast<int>(blockIdx.x) * Config::kRows;
+    return {{0, row, a_has_inner ? inner() : 0, a_has_outer ? outer() : 0}};
+  }
+  GCRT_DEVICE BoxPosition first_of_b(int column) const {
+    return {0, column, b_has_inner ? inner() : 0, b_has_outer ? outer() : 0};
+  }
+  // Of a copied box of A.
+  template <class Config>
+  GCRT_DEVICE constexpr int box_bytes() const {
+    return Config::kBoxBytesOfA;
+  }
+  template <class Config, class E>
+  GCRT_DEVICE void finish(const E& epilogue, const float* parked, int column) const {
+    const int row = static_cast<int>(blockIdx.x) * Config::kRows;
+    finish_tile<Config>(epilogue.at_batch(static_cast<int>(blockIdx.z)), parked, rows - row, columns - column,
+                        row, column);
+  }
+
+ private:
+  GCRT_DEVICE int outer() const { return static_cast<int>(blockIdx.z) / inner_count; }
+  GCRT_DEVICE int inner() const { return static_cast<int>(blockIdx.z) - outer() * inner_count; }
 };
 
 // What one thread of a block does: all copies.
-template <class Config>
+template <class Config, class Grid>
 GCRT_DEVICE void copy_steps(const WgmmaStages<Config>& stages, const TensorMap& map_a, const TensorMap& map_b,
-                            const WgmmaGrid& grid, int row, int column) {
-  const int outer = static_cast<int>(blockIdx.z) / grid.inner_count;
-  const int inner = static_cast<int>(blockIdx.z) - outer * grid.inner_count;
-  BoxPosition at_a{0, row, grid.a_has_inner ? inner : 0, grid.a_has_outer ? outer : 0};
-  BoxPosition at_b{0, column, grid.b_has_inner ? inner : 0, grid.b_has_outer ? outer : 0};
+                            const Grid& grid, int column) {
+  auto boxes = grid.template boxes<Config>();
+  BoxPosition at_b = grid.first_of_b(column);
+  const int bytes = Config::kBoxesOfA * grid.template box_bytes<Config>() + Config::kBytesOfB;
   constexpr int kShare = Config::kColumns / Config::kCluster;  // of the columns, that this block copies
   const int first = Config::kCluster > 1 ? cluster_rank() * kShare : 0;
   at_b.row += first;
@@ -116,11 +146,11 @@ GCRT_DEVICE void copy_steps(const WgmmaStages<Config>& stages, const TensorMap& 
   for (int step = 0; step < grid.steps; ++step, at.advance()) {
     barrier_wait(stages.empty(at.stage), at.parity ^ 1);
     SharedBarrier* const full = stages.full(at.stage);
-    barrier_expect(full, Config::kStageBytes);
+    barrier_expect(full, bytes);
     GCRT_UNROLL
     for (int box = 0; box < Config::kBoxesOfA; ++box) {
-      copy_box(stages.a(at.stage) + box * Config::kBoxBytesOfA, map_a, at_a, full);
-      at_a.depth += Config::kBoxDepth;
+      copy_box(stages.a(at.stage) + box * Config::kBoxBytesOfA, map_a, boxes.at, full);
+      boxes.advance(Config::kBoxDepth);
     }
     unsigned char* const b = stages.b(at.stage) + first * kSwizzleBytes;
     if constexpr (Config::kCluster > 1) {
@@ -249,16 +279,14 @@ GCRT_DEVICE void park_wgmma_sums(const float (&sums)[Config::kColumns / 2], floa
   }
 }
 
-// blockIdx: x rows, y columns, z batch entry.
-template <class Config, Precision P, class Output>
+template <class Config, Precision P, class Grid, class E>
 GCRT_GLOBAL_BLOCKS(Config::kBlockThreads, 1)
-void wgmma_kernel(GCRT_GRID_CONSTANT TensorMap map_a, GCRT_GRID_CONSTANT TensorMap map_b, WgmmaGrid grid,
-                  Output output) {
+void wgmma_kernel(GCRT_GRID_CONSTANT TensorMap map_a, GCRT_GRID_CONSTANT TensorMap map_b, Grid grid,
+                  E epilogue) {
   GCRT_DYNAMIC_SHARED(unsigned char, unaligned);
   const WgmmaStages<Config> stages(unaligned);
   const int thread = static_cast<int>(threadIdx.x);
   const int warpgroup = thread / kWarpgroupThreads;
-  const int row = static_cast<int>(blockIdx.x) * Config::kRows;
   const int column = static_cast<int>(blockIdx.y) * Config::kColumns;
   if (thread == 0) {
     prefetch_map(map_a);
@@ -273,7 +301,7 @@ void wgmma_kernel(GCRT_GRID_CONSTANT TensorMap map_a, GCRT_GRID_CONSTANT TensorM
   await_previous_grid();
   if (warpgroup == Config::kConsumers) {
     if constexpr (Config::kConsumers > 1) give_registers_back<40>();
-    if (thread % kWarpgroupThreads == 0) copy_steps(stages, map_a, map_b, grid, row, column);
+    if (thread % kWarpgroupThreads == 0) copy_steps(stages, map_a, map_b, grid, column);
   } else {
     if constexpr (Config::kConsumers > 1) take_registers<232>();
     float sums[Config::kColumns / 2] = {};
@@ -283,11 +311,20 @@ void wgmma_kernel(GCRT_GRID_CONSTANT TensorMap map_a, GCRT_GRID_CONSTANT TensorM
     float* const parked = reinterpret_cast<float*>(stages.shared);
     park_wgmma_sums<Config>(sums, parked, warpgroup);
     named_barrier<1, Config::kThreads>();
-    finish_tile<Config>(output.at(static_cast<int>(blockIdx.z)), parked, grid.rows - row,
-                        grid.columns - column, row, column);
+    grid.template finish<Config>(epilogue, parked, column);
   }
   // What the other block of a cluster still says to this one must find it.
   if constexpr (Config::kCluster > 1) cluster_barrier();
+}
+
+// Launches it over so many tiles of rows, and batch entries.
+template <class Config, Precision P, class Grid, class E>
+inline void launch_wgmma(Queue& queue, const TensorMap& map_a, const TensorMap& map_b, const Grid& grid,
+                         std::ptrdiff_t tiles, int entries, const E& epilogue) {
+  const unsigned row_tiles = blocks_for(tiles, Config::kCluster) * Config::kCluster;
+  const dim3 blocks(row_tiles, blocks_for(grid.columns, Config::kColumns), static_cast<unsigned>(entries));
+  launch_clusters(queue, Config::kCluster, blocks, dim3(Config::kBlockThreads), Config::kSharedBytes,
+                  wgmma_kernel<Config, P, Grid, E>, map_a, map_b, grid, epilogue);
 }
 
 // As gemm() for a B that is stored as [N][ldb]. A is float, or what the weights are. Data and strides are
@@ -300,27 +337,20 @@ inline void gemm_wgmma(Queue& queue, int rows, int columns, int depth, const TA*
   using Config = WgmmaConfig<P, kTile, kCluster, TA>;
   if (rows <= 0 || columns <= 0 || depth <= 0 || batch.count <= 0) return;
   const int outer_count = batch.count / batch.inner_count;
+  // Where all entries share a matrix there is one.
   const auto entries = [](std::ptrdiff_t stride, int count) {
     return std::ptrdiff_t{stride == 0 ? 1 : count};
   };
-  const TensorRows rows_a{a,
-                          depth,
-                          rows,
-                          entries(batch.a_inner, batch.inner_count),
-                          entries(batch.a_outer, outer_count),
-                          lda,
-                          batch.a_inner,
-                          batch.a_outer};
-  const TensorRows rows_b{b,
-                          depth,
-                          columns,
-                          entries(batch.b_inner, batch.inner_count),
-                          entries(batch.b_outer, outer_count),
-                          ldb,
-                          batch.b_inner,
-                          batch.b_outer};
-  const TensorMap map_a = tensor_map<TA>(queue, rows_a, Config::kRows);
-  const TensorMap map_b = tensor_map<Weight>(queue, rows_b, Config::kColumns / kCluster);
+  const TensorBox box_a{
+      a,
+      {depth, rows, entries(batch.a_inner, batch.inner_count), entries(batch.a_outer, outer_count)},
+      {lda, batch.a_inner, batch.a_outer},
+      {Config::kRows, 1, 1}};
+  const TensorBox box_b{
+      b,
+      {depth, columns, entries(batch.b_inner, batch.inner_count), entries(batch.b_outer, outer_count)},
+      {ldb, batch.b_inner, batch.b_outer},
+      {Config::kColumns / kCluster, 1, 1}};
   const WgmmaGrid grid{rows,
                        columns,
                        (depth + Config::kDepth - 1) / Config::kDepth,
@@ -329,11 +359,8 @@ inline void gemm_wgmma(Queue& queue, int rows, int columns, int depth, const TA*
                        batch.a_outer != 0,
                        batch.b_inner != 0,
                        batch.b_outer != 0};
-  const unsigned row_tiles = blocks_for(blocks_for(rows, Config::kRows), kCluster) * kCluster;
-  launch_clusters(queue, kCluster,
-                  dim3(row_tiles, blocks_for(columns, Config::kColumns), static_cast<unsigned>(batch.count)),
-                  dim3(Config::kBlockThreads), Config::kSharedBytes,
-                  wgmma_kernel<Config, P, BatchedOutput<E>>, map_a, map_b, grid, BatchedOutput<E>{epilogue});
+  launch_wgmma<Config, P>(queue, tensor_map<TA>(queue, box_a), tensor_map<Weight>(queue, box_b), grid,
+                          blocks_for(rows, Config::kRows), batch.count, epilogue);
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -178,20 +178,16 @@ struct Ring {
   GCRT_INLINE void advance() { stage = stage + 1 < kStages ? stage + 1 : 0; }
 };
 
-// Adds the products of one slab to the sums of the warp at (warp_row, warp_column) of the tile.
-template <class Config, class Product, class A, class B>
-GCRT_DEVICE void multiply_slabs(
-    typename Product::template Sums<Config::kRowFragments, Config::kColumnFragments>& sums,
-    const typename A::Element* a, const typename B::Element* b, int warp_row, int warp_column) {
+// Calls body with the views of a slab that the warp at (warp_row, warp_column) of the tile multiplies.
+template <class Config, class Product, class A, class B, class F>
+GCRT_DEVICE void with_slabs(const typename A::Element* a, const typename B::Element* b, int warp_row,
+                            int warp_column, const F& body) {
   constexpr int kDepth = Product::kDepth;
-  const LanePosition at = lane_position();
   const RowSlab<typename A::Element, kDepth> slab_a{a + warp_row * kDepth};
   if constexpr (B::kIsDepthMajor) {
-    const DepthMajorSlab<typename B::Element, Config::kColumns> slab_b{b, warp_column};
-    Product::multiply(sums, slab_a, slab_b, at);
+    body(slab_a, DepthMajorSlab<typename B::Element, Config::kColumns>{b, warp_column});
   } else {
-    const RowSlab<typename B::Element, kDepth> slab_b{b + warp_column * kDepth};
-    Product::multiply(sums, slab_a, slab_b, at);
+    body(slab_a, RowSlab<typename B::Element, kDepth>{b + warp_column * kDepth});
   }
 }
 
@@ -243,24 +239,65 @@ void tile_kernel(A source_a, B source_b, TileGrid grid, Parts parts, Output outp
   };
 
   typename Product::template Sums<Config::kRowFragments, Config::kColumnFragments> sums;
-  const auto multiply = [&](int stage, int slab) GCRT_LAMBDA_INLINE {
-    multiply_slabs<Config, Product, A, B>(sums, stages.a(stage, slab), stages.b(stage, slab), warp_row,
-                                          warp_column);
+  const auto slabs_of = [&](int stage, int slab, const auto& body) GCRT_LAMBDA_INLINE {
+    with_slabs<Config, Product, A, B>(stages.a(stage, slab), stages.b(stage, slab), warp_row, warp_column,
+                                      body);
+  };
+  // The copies of the next step have landed, and nobody reads the stage that is filled next.
+  const auto reach_step = []() GCRT_LAMBDA_INLINE {
+    cp_async_wait<Config::kStages - 2>();
+    barrier();
   };
   Ring<Config::kStages> at;
   GCRT_NO_UNROLL
   for (int i = 0; i < Config::kStages - 1; ++i) load_step();
-  GCRT_NO_UNROLL
-  for (int step = 0; step < steps; ++step, at.advance()) {
-    cp_async_wait<Config::kStages - 2>();
-    barrier();
-    load_step();
-    if ((step + 1) * kSlabs <= slabs) {
+  if constexpr (Product::template kReadsAhead<typename A::Element, typename B::Element>) {
+    // The fragments of a slab are read before the products of the one before it, also across the barrier.
+    static_assert(kSlabs % 2 == 0, "buffers take turns");
+    PairFragments<Config::kRowFragments, Config::kColumnFragments> fragments[2];
+    const auto read = [&](int buffer, int slab) GCRT_LAMBDA_INLINE {
+      slabs_of(at.stage, slab, [&](const auto& a, const auto& b) GCRT_LAMBDA_INLINE {
+        Product::read(fragments[buffer], a, b);
+      });
+    };
+    reach_step();
+    read(0, 0);
+    int step = 0;
+    GCRT_NO_UNROLL
+    for (; (step + 1) * kSlabs <= slabs; ++step) {
+      load_step();
       GCRT_UNROLL
-      for (int i = 0; i < kSlabs; ++i) multiply(at.stage, i);
-    } else {
-      GCRT_NO_UNROLL
-      for (int i = 0; step * kSlabs + i < slabs; ++i) multiply(at.stage, i);
+      for (int i = 0; i < kSlabs; ++i) {
+        if (i + 1 == kSlabs) {
+          reach_step();
+          at.advance();
+        }
+        read((i + 1) % 2, (i + 1) % kSlabs);
+        Product::multiply(sums, fragments[i % 2]);
+      }
+    }
+    GCRT_NO_UNROLL
+    for (int i = 0; step * kSlabs + i < slabs; ++i) {
+      read(0, i);
+      Product::multiply(sums, fragments[0]);
+    }
+  } else {
+    const auto multiply = [&](int stage, int slab) GCRT_LAMBDA_INLINE {
+      slabs_of(stage, slab, [&](const auto& a, const auto& b) GCRT_LAMBDA_INLINE {
+        Product::multiply(sums, a, b, lane_position());
+      });
+    };
+    GCRT_NO_UNROLL
+    for (int step = 0; step < steps; ++step, at.advance()) {
+      reach_step();
+      load_step();
+      if ((step + 1) * kSlabs <= slabs) {
+        GCRT_UNROLL
+        for (int i = 0; i < kSlabs; ++i) multiply(at.stage, i);
+      } else {
+        GCRT_NO_UNROLL
+        for (int i = 0; step * kSlabs + i < slabs; ++i) multiply(at.stage, i);
+      }
     }
   }
   cp_async_wait<0>();
@@ -278,8 +315,9 @@ void tile_kernel(A source_a, B source_b, TileGrid grid, Parts parts, Output outp
     cluster_barrier();
     if (first < Config::kRows) {
       add_parts<Config, Parts::kCount, kShare>(
-          mine, rows - first, columns, [mine](int of, int r, int c) GCRT_LAMBDA_INLINE {
-            return load_from_block(mine + r * Config::kSumStride + c, of);
+          mine, rows - first, columns, [mine, part](int of, int r, int c) GCRT_LAMBDA_INLINE {
+            const Sum* const from = mine + r * Config::kSumStride + c;
+            return of == part ? load(Lanes<4>{}, from) : load_from_block(from, of);
           });
     }
     cluster_barrier();
