@@ -135,12 +135,10 @@ constexpr double kPriceOfSize = 1e6;
 
 Machine machine_of(const Options& options) {
   Machine machine = info_of(options.target).has_device_memory
-                        ? machine_of_gpu(lowest_capability(cuda_architectures(options.arch)),
-                                         options.precision, options.cublaslt)
+                        ? machine_of_gpu(gpus_of(cuda_architectures(options.arch)).front(), options.precision,
+                                         options.cublaslt)
                         : machine_of_cpu(options.cpu);
   machine.precision = options.precision;
-  machine.has_wgmma =
-      info_of(options.target).has_device_memory && are_sm_90a(cuda_architectures(options.arch));
   if (options.optimize_for_size) machine.weight_price = kPriceOfSize;
   return machine;
 }
@@ -311,6 +309,10 @@ void add_sizes(Schedule& schedule, const Program& program, const SizedModel& mod
 void lower_compilation(Compilation& compilation, const Options& options) {
   LoweringOptions lowering;
   lowering.kernels.machine = machine_of(options);
+  if (info_of(options.target).has_device_memory) {
+    const std::vector<GpuArchitecture> gpus = gpus_of(cuda_architectures(options.arch));
+    lowering.kernels.later.assign(gpus.begin() + 1, gpus.end());
+  }
   lowering.kernels.forced = options.forced_kernels;
   lowering.name = program_name(options);
   lowering.states = options.import.states;
@@ -444,21 +446,26 @@ FileSet emit_project(const Compilation& compilation, const Options& options) {
 nlohmann::ordered_json figures_of(const Program& program) {
   const Schedule& largest = program.schedules.back();
   const Statistics& s = largest.statistics;
-  return {{"name", program.name},
-          {"target", info_of(program.target).name},
-          {"nodes_imported", s.nodes_imported},
-          {"nodes_optimised", s.nodes_optimised},
-          {"schedules", program.schedules.size()},
-          {"calls", largest.layers.size()},
-          {"kernels", program.kernels.size()},
-          {"arena_bytes", arena_bytes(program)},
-          {"arena_lower_bound", s.arena_lower_bound},
-          {"bare_first_fit", s.bare_first_fit},
-          {"scratch_bytes", s.scratch_bytes},
-          {"state_bytes", program.state_bytes},
-          {"weights_bytes", weights_file_bytes(program)},
-          {"instance_bytes", instance_bytes(program)},
-          {"multiply_adds", s.multiply_adds}};
+  nlohmann::ordered_json out = {{"name", program.name},
+                                {"target", info_of(program.target).name},
+                                {"nodes_imported", s.nodes_imported},
+                                {"nodes_optimised", s.nodes_optimised},
+                                {"schedules", program.schedules.size()},
+                                {"calls", largest.layers.size()},
+                                {"kernels", program.kernels.size()},
+                                {"arena_bytes", arena_bytes(program)},
+                                {"arena_lower_bound", s.arena_lower_bound},
+                                {"bare_first_fit", s.bare_first_fit},
+                                {"scratch_bytes", s.scratch_bytes},
+                                {"state_bytes", program.state_bytes},
+                                {"weights_bytes", weights_file_bytes(program)},
+                                {"instance_bytes", instance_bytes(program)},
+                                {"multiply_adds", s.multiply_adds}};
+  for (std::size_t i = 0; program.architectures.size() > 1 && i < program.architectures.size(); ++i) {
+    out["architectures"].push_back(
+        {{"name", name_of(program.architectures[i])}, {"picoseconds", predicted_picoseconds(largest, i)}});
+  }
+  return out;
 }
 
 std::string figures_text(const Program& program) {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <climits>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "ir/diagnostics.h"
 #include "ir/nearest_name.h"
@@ -60,15 +60,18 @@ std::vector<std::string> cuda_architectures(const std::string& list) {
   return out;
 }
 
-int lowest_capability(const std::vector<std::string>& architectures) {
-  int lowest = INT_MAX;
-  for (const std::string& word : architectures) lowest = std::min(lowest, capability_of(word));
-  return lowest;
-}
-
-bool are_sm_90a(const std::vector<std::string>& architectures) {
-  return std::all_of(architectures.begin(), architectures.end(),
-                     [](const std::string& word) { return word == "sm_90a"; });
+std::vector<GpuArchitecture> gpus_of(const std::vector<std::string>& architectures) {
+  const bool names_sm_90 =
+      std::find(architectures.begin(), architectures.end(), "sm_90") != architectures.end();
+  std::vector<GpuArchitecture> out;
+  for (const std::string& word : architectures) {
+    const GpuArchitecture gpu = {capability_of(word), word == "sm_90a" && !names_sm_90};
+    if (std::find(out.begin(), out.end(), gpu) == out.end()) out.push_back(gpu);
+  }
+  std::sort(out.begin(), out.end(), [](const GpuArchitecture& a, const GpuArchitecture& b) {
+    return std::tie(a.capability, a.has_wgmma) < std::tie(b.capability, b.has_wgmma);
+  });
+  return out;
 }
 
 }  // namespace gcompile

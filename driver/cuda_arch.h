@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "codegen/kernels/machine.h"
+
 namespace gcompile {
 
 /// Machine code for the server and desktop GPUs of two generations and for Jetson Orin, whose code is no
@@ -14,10 +16,8 @@ inline constexpr const char* kDefaultCudaArch = "sm_80,sm_87,sm_90,compute_90";
 /// (kUsage).
 std::vector<std::string> cuda_architectures(const std::string& list);
 
-/// Of the entries: 87 for {"sm_87", "sm_90a"}.
-int lowest_capability(const std::vector<std::string>& architectures);
-
-/// Whether machine code is asked for of sm_90a alone, whose warpgroup instructions no other GPU has.
-bool are_sm_90a(const std::vector<std::string>& architectures);
+/// What the entries name, each once, oldest first. sm_90a is another GPU than that of PTX for 90, which later
+/// ones compile; beside sm_90 it is none, for nobody says which code of the two runs.
+std::vector<GpuArchitecture> gpus_of(const std::vector<std::string>& architectures);
 
 }  // namespace gcompile

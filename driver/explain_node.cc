@@ -12,7 +12,7 @@ namespace gcompile {
 namespace {
 
 /// For every step that computes the node, the kernel families of its kind.
-void explain(const Schedule& schedule, const std::string& node, Terminal& terminal) {
+void explain(const Program& program, const Schedule& schedule, const std::string& node, Terminal& terminal) {
   for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
     const Layer& layer = schedule.layers[i];
     if (std::find(layer.nodes.begin(), layer.nodes.end(), node) == layer.nodes.end()) continue;
@@ -29,6 +29,11 @@ void explain(const Schedule& schedule, const std::string& node, Terminal& termin
       terminal.note(fmt::format("  {} {}{}: {}", r == 0 ? "->" : "  ", rival.family,
                                 rival.plan.empty() ? "" : " (" + rival.plan + ")", what));
     }
+    for (std::size_t a = 0; a < layer.executions.size(); ++a) {
+      const Execution& on = layer.executions[a];
+      terminal.note(fmt::format("  {}: {}{}{}, {:.3f} us", name_of(program.architectures[a]), on.family,
+                                on.choice.empty() ? "" : " ", on.choice, on.time.microseconds()));
+    }
   }
 }
 
@@ -38,7 +43,7 @@ void explain_node(const Compilation& compilation, const std::string& node, Termi
   expect_step(compilation, "--explain", node);
   for (std::size_t i = 0; i < compilation.models.size(); ++i) {
     if (!compilation.models[i].text.empty()) terminal.note(compilation.models[i].text + ":");
-    explain(compilation.program.schedules[i], node, terminal);
+    explain(compilation.program, compilation.program.schedules[i], node, terminal);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "driver/build_project.h"
 #include "driver/commands.h"
 #include "driver/compare.h"
+#include "driver/emulation.h"
 #include "driver/local_files.h"
 #include "driver/npy.h"
 #include "driver/process.h"
@@ -30,16 +31,6 @@ using Json = nlohmann::ordered_json;
 
 /// Without a GPU, a run that takes longer must be asked for by --emulate.
 constexpr double kLongEmulation = 600;
-
-/// Seconds that the emulator takes for one run on one core: multiply-adds and bytes per second as measured on
-/// x86-64 at 2 to 3 GHz.
-double emulation_seconds(const Schedule& schedule) {
-  constexpr double kMultiplyAdds = 2e8, kBytes = 1e8;
-  double bytes = 0;
-  for (const Layer& layer : schedule.layers)
-    bytes += static_cast<double>(layer.bytes_read + layer.bytes_written);
-  return static_cast<double>(schedule.statistics.multiply_adds) / kMultiplyAdds + bytes / kBytes;
-}
 
 std::string duration_text(double seconds) {
   if (seconds < 1) return "less than a second";
@@ -229,11 +220,28 @@ class Verifier {
 
   /// What the program made of it; nothing where it has no outputs.
   Tensors verify_case(const Running& running, const TestCase& test, const std::string& folder) {
+    Tensors actual;
+    for (const std::string& gpu : gpus_to_emulate(running.program, options_, turn_)) {
+      if (gpu.empty()) {
+        actual = run_case(running, test, folder, {});
+        continue;
+      }
+      TestCase named = test;
+      named.name += " as " + gpu;
+      actual = run_case(running, named, folder + "_" + gpu,
+                        {"env", "CUDA_ON_CPU_ARCHITECTURE=" + gpu.substr(gpu.find('_') + 1)});
+    }
+    return actual;
+  }
+
+  /// `command`: what starts the program.
+  Tensors run_case(const Running& running, const TestCase& test, const std::string& folder,
+                   CommandLine command) {
     const Program& program = running.program;
     const Schedule& schedule = running.schedule;
     const Reference& reference = running.reference;
-    CommandLine command = {running.runner, "--output-dir", folder, "--threads",
-                           std::to_string(options_.threads)};
+    command.insert(command.end(),
+                   {running.runner, "--output-dir", folder, "--threads", std::to_string(options_.threads)});
     for (std::size_t i = 0; i < program.sizes.size(); ++i) {
       command.insert(command.end(),
                      {"--dim", fmt::format("{}={}", program.sizes[i].c_name, running.sizes[i])});
@@ -470,6 +478,7 @@ class Verifier {
   const TemporaryFolder temporary_;
   const std::string root_;
   int group_ = 0;
+  std::size_t turn_ = 0;                // of the usual architectures
   std::optional<KernelCheck> kernels_;  // with --layers
   std::int64_t layers_compared_ = 0;
   Json kernel_list_ = Json::array();

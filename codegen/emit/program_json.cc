@@ -393,6 +393,26 @@ std::string cmake_architectures(const std::vector<std::string>& architectures) {
   return out;
 }
 
+/// CUDA: which kernels code has, tested from the latest architecture to the oldest, whose code all other code
+/// has.
+void add_architectures(Json& out, const Program& program) {
+  out["has_instances"] = program.has_instances;
+  out["architectures"] = Json::array();
+  std::string bits;
+  for (std::size_t i = program.architectures.size(); i-- > 0;) {
+    const GpuArchitecture& gpu = program.architectures[i];
+    bits = fmt::format("{} = {}{}", name_of(gpu), std::uint64_t{1} << i, bits.empty() ? "" : ", " + bits);
+    // Tiles for few multiprocessors are for no other GPU.
+    const std::string test =
+        fmt::format("if (capability {} {}) ", is_integrated(gpu) ? "==" : ">=", gpu.capability);
+    out["architectures"].push_back({{"name", name_of(gpu)},
+                                    {"condition", i == 0          ? ""
+                                                  : gpu.has_wgmma ? "if (has_warpgroups) "
+                                                                  : test}});
+  }
+  out["architecture_bits"] = bits;
+}
+
 Json program_json(const Program& program, const EmitOptions& options) {
   const ir::SizesScope scope(program.schedules.back().formulas.get());  // shapes at most
   Json out = Json::object();
@@ -401,6 +421,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["cuda"] = info_of(program.target).has_device_memory;
   out["cuda_archs"] = fmt::format("{}", fmt::join(options.cuda_archs, " "));
   out["cuda_cmake_archs"] = cmake_architectures(options.cuda_archs);
+  add_architectures(out, program);
   out["precision"] = precision_json(program.precision);
   out["tool_version"] = program.tool_version;
   out["producer"] = program.producer;

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "codegen/emit/size_text.h"
+#include "codegen/kernels/cuda_call.h"
 #include "template/text.h"
 
 namespace gcompile {
@@ -151,12 +152,28 @@ void add_choices(Json& out, const Schedule& schedule) {
   }
 }
 
-/// CUDA: what the model of time says of a layer, term by term in microseconds (gcrt/cuda/time_model.h), and
-/// the bytes that it moves beside those that it cannot do without.
-void add_terms(Json& layer, const Layer& from) {
-  Json& terms = layer["predicted"] = Json::object();
-  for (const auto& [name, microseconds] : terms_of(from.time)) {
+/// In microseconds, term by term (gcrt/cuda/time_model.h).
+Json terms_json(const gcrt::KernelTime& time) {
+  Json terms = Json::object();
+  for (const auto& [name, microseconds] : terms_of(time))
     terms[name] = std::round(microseconds * 1000) / 1000;
+  return terms;
+}
+
+/// CUDA: what the model of time says of a layer, and the bytes that it moves beside those that it cannot do
+/// without; with several architectures, what runs on each.
+void add_terms(Json& layer, const Layer& from, const Program& program) {
+  layer["predicted"] = terms_json(from.time);
+  for (std::size_t i = 0; i < from.executions.size(); ++i) {
+    const Execution& on = from.executions[i];
+    Json entry = {{"architecture", name_of(program.architectures[i])},
+                  {"family", on.family},
+                  {"choice", on.choice},
+                  {"launches", on.launches},
+                  {"picoseconds", picoseconds_of(on.time)},
+                  {"predicted", terms_json(on.time)}};
+    if (on.time.blocks > 0) entry["blocks"] = on.time.blocks;
+    layer["architectures"].push_back(std::move(entry));
   }
   layer["launches"] = from.launches;
   if (from.time.blocks > 0) layer["blocks"] = from.time.blocks;
@@ -234,7 +251,7 @@ void add_layers(Json& out, const Program& program, const Schedule& schedule) {
                                {"bytes", bytes},
                                {"weight_bytes", layer.weight_bytes},
                                {"picoseconds", layer.picoseconds}});
-      if (info_of(program.target).has_device_memory) add_terms(out["layers"].back(), layer);
+      if (info_of(program.target).has_device_memory) add_terms(out["layers"].back(), layer, program);
     }
     joins = layer.hands_over_strips;
   }

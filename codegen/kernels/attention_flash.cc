@@ -272,6 +272,8 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
                   shape.past, shape.zero_if_empty));
   code.line(
       fmt::format("    /*strides of q, k, v*/ {{{}}}, {{{}}}, {{{}}}}};", strides(q.strides), of_k, of_v));
+  out.shape = code.text();
+  code = CodeText(1);
   code.line(epilogue.declaration());
   const JoinedOperand* const joined = writer.joined(1);
   if (joined) {

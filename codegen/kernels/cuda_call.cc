@@ -89,7 +89,7 @@ gcrt::Tile tile_of(const Plan& plan) { return static_cast<gcrt::Tile>(plan.field
 int splits_of(const Plan& plan) { return static_cast<int>(plan.fields.at(1)); }
 
 Refusal refuse_wgmma(const Machine& machine) {
-  if (!machine.has_wgmma) return "--arch asks for other machine code than that of sm_90a";
+  if (!machine.architecture.has_wgmma) return "--arch asks for other machine code than that of sm_90a";
   if (machine.precision == Precision::kFp32) return "--precision fp32 keeps more bits than wgmma multiplies";
   return std::nullopt;
 }
@@ -211,7 +211,7 @@ Refusal refuse_unless_factors(const ir::Problem& problem, const Machine& machine
   const Precision precision = precision_of(problem, machine, factors);
   const ir::ElementType stored = facts_of(precision).weight;
   const bool is_stored =
-      machine.target == Target::kCuda && gcrt::has_tensor_cores(machine.capability, precision);
+      machine.target == Target::kCuda && gcrt::has_tensor_cores(machine.architecture.capability, precision);
   for (std::size_t i = 0; i < factors; ++i) {
     const ir::ElementType element = problem.operands[i].element;
     if (element == ir::ElementType::kFloat32) continue;
@@ -239,22 +239,23 @@ void packed_weights(CallWriter& writer, Packing packing, const std::string& kern
                 is_tf32 ? "Tf32" : kernel_type(stored));
 }
 
-gcrt::KernelTime predicted_time(const KernelCall& call, const Machine& machine, const Traffic& traffic) {
+gcrt::KernelTime predicted_time(const Execution& execution, std::int64_t multiply_adds,
+                                const Machine& machine, const Traffic& traffic) {
   const auto bytes = static_cast<double>(traffic.all), of_memory = static_cast<double>(traffic.memory);
-  gcrt::KernelTime time = call.time;
+  gcrt::KernelTime time = execution.time;
   if (time.microseconds() > 0) {
     // What moves is known better here; tiles read some of it several times.
     time.memory = gcrt::memory_microseconds(machine.gpu, of_memory);
     time.cache =
         std::max(time.cache, gcrt::cache_microseconds(machine.gpu, bytes, machine.gpu.multiprocessors));
   } else {
-    const double per_clock =
-        call.products_per_clock > 0 ? call.products_per_clock : gcrt::scalar_products_per_clock(machine.gpu);
-    time = gcrt::streaming_time(machine.gpu, call.launches, call.overlaps, of_memory, bytes,
-                                static_cast<double>(call.multiply_adds), per_clock);
-    time.blocks = call.time.blocks;
+    const double per_clock = execution.products_per_clock > 0 ? execution.products_per_clock
+                                                              : gcrt::scalar_products_per_clock(machine.gpu);
+    time = gcrt::streaming_time(machine.gpu, execution.launches, execution.overlaps, of_memory, bytes,
+                                static_cast<double>(multiply_adds), per_clock);
+    time.blocks = execution.time.blocks;
   }
-  time.fill += gcrt::clocks_to_microseconds(machine.gpu, call.reductions * gcrt::kReductionClocks);
+  time.fill += gcrt::clocks_to_microseconds(machine.gpu, execution.reductions * gcrt::kReductionClocks);
   return time;
 }
 

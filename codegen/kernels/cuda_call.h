@@ -80,9 +80,10 @@ void packed_weights(CallWriter& writer, Packing packing, const std::string& kern
 struct Traffic {
   std::int64_t all = 0, memory = 0;
 };
-/// On a GPU of the capability. A kernel that knows nothing better is bound by the bytes that it moves or by
-/// its multiply-adds.
-gcrt::KernelTime predicted_time(const KernelCall& call, const Machine& machine, const Traffic& traffic);
+/// Of a call on the machine's GPU. A kernel that knows nothing better is bound by the bytes that it moves or
+/// by its multiply-adds.
+gcrt::KernelTime predicted_time(const Execution& execution, std::int64_t multiply_adds,
+                                const Machine& machine, const Traffic& traffic);
 /// In whole picoseconds.
 std::int64_t picoseconds_of(const gcrt::KernelTime& time);
 /// In picoseconds, of a kernel that streams its operands and results.

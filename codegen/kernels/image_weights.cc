@@ -130,7 +130,8 @@ std::array<Recipe, 2> for_channels_last(Recipe cpp, Recipe cuda) {
 
 Text shape_and_epilogue(const ir::Problem& problem, const ImageShape& image, CallWriter& writer) {
   const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
-  return Text(image.text("shape", writer.call().sizes)) + "  " + epilogue.declaration() + "\n";
+  writer.call().shape = image.text("shape", writer.call().sizes);
+  return Text("  ") + epilogue.declaration() + "\n";
 }
 
 void write_parallel(const ir::Problem& problem, const ImageShape& image, CallWriter& writer,

@@ -40,8 +40,8 @@ ir::LayoutOffer offers_channels_last(const ir::Problem& problem);
 /// The recipes of a family for images: operand 0 channels-last on both targets, and CUDA within 32 bits.
 std::array<Recipe, 2> for_channels_last(Recipe cpp, Recipe cuda);
 
-/// The last step of every call over images: adds the parameters of the epilogue, and returns the definitions
-/// of "shape" and "epilogue".
+/// The last step of every call over images: adds the parameters of the epilogue, sets the definition of
+/// "shape" and returns that of "epilogue".
 Text shape_and_epilogue(const ir::Problem& problem, const ImageShape& image, CallWriter& writer);
 /// The same with the call of a kernel of the CPU behind it, by call_in_parallel().
 void write_parallel(const ir::Problem& problem, const ImageShape& image, CallWriter& writer,

@@ -36,12 +36,23 @@ struct Rival {
   std::string refusal;             // empty: it takes the problem
 };
 
-struct KernelCall {
-  std::string family;  // "conv.direct", "map"
+/// How a call runs on one GPU.
+struct Execution {
+  std::string family;             // "conv.direct", "map"
+  int launches = 1;               // CUDA: at most
+  gcrt::KernelTime time;          // CUDA: predicted; zero: as long as its bytes and multiply-adds take
+  bool overlaps = false;          // CUDA: starts while the kernel before still works
+  int reductions = 0;             // CUDA: sums over threads that wait for one another
+  double products_per_clock = 0;  // CUDA: of its multiply-adds by a multiprocessor; 0: without tensor cores
+  std::string choice;             // CUDA: how it is spread over the grid, for the report
+};
+
+struct KernelCall : Execution {
   std::vector<std::string> headers;
   Text functor;  // text of the functor type; empty: none
   Text device;   // CUDA: __global__ functions that the body launches
-  Text body;     // statements of the function, indented by one level
+  Text shape;    // the first statements of the function: sizes that are the same whatever kernel serves
+  Text body;     // those behind them, indented by one level as they are
   std::vector<CallArgument> arguments;
   SizeParameters sizes;            // parameters behind them
   bool checked = false;            // body ends by returning bool
@@ -56,15 +67,13 @@ struct KernelCall {
   RunFigures figures;              // bytes: set where the call joins a schedule
   bool multiplies_bytes = false;   // both sides of them are integers of 8 bits
   bool multiplies_floats = false;  // one side of them is
-  int launches = 1;                // CUDA: at most
-  gcrt::KernelTime time;           // CUDA: predicted; zero: as long as its bytes and multiply-adds take
-  bool overlaps = false;           // CUDA: starts while the kernel before still works
-  int reductions = 0;              // CUDA: sums over threads that wait for one another
-  double products_per_clock = 0;   // CUDA: of its multiply-adds by a multiprocessor; 0: without tensor cores
-  std::string choice;              // CUDA: how it is spread over the grid, for the report
-  std::string warning;             // CUDA: why the products are not formed as asked for; empty: they are
-  std::string problem;             // what families were asked, for the report
-  std::vector<Rival> rivals;  // of the family, in the order of preference; the one that was taken is first
+  /// CUDA: on each GPU that kernels are chosen for, where there are several. What the call is itself is then
+  /// on the oldest.
+  std::vector<Execution> executions;
+  bool has_instances = false;  // CUDA: not all of them start the same kernels
+  std::string warning;         // CUDA: why the products are not formed as asked for; empty: they are
+  std::string problem;         // what families were asked, for the report
+  std::vector<Rival> rivals;   // of the family, in the order of preference; the one that was taken is first
 
   CallArgument& add(CallArgument argument) {
     arguments.push_back(std::move(argument));

@@ -11,6 +11,10 @@ namespace gcompile {
 
 struct KernelOptions {
   Machine machine;
+  /// CUDA: newer GPUs than the machine's, oldest first: every layer's kernel is chosen for each of them too
+  /// (kernels/instances.h). What a project has once, the oldest decides: layouts, fusion, order, and how
+  /// weights are packed.
+  std::vector<GpuArchitecture> later;
   /// Names of nodes of the model, and of the family that has to serve each (--kernel NODE=family).
   std::vector<std::pair<std::string, std::string>> forced;
 };

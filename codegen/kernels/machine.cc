@@ -142,20 +142,32 @@ std::vector<std::string> known_cpus() {
   return names;
 }
 
-Machine machine_of_gpu(int capability, Precision precision, bool cublaslt) {
+bool is_integrated(const GpuArchitecture& architecture) {
+  return architecture.capability == 87 || architecture.capability == 110;
+}
+
+std::string name_of(const GpuArchitecture& architecture) {
+  return "sm_" + std::to_string(architecture.capability) + (architecture.has_wgmma ? "a" : "");
+}
+
+Machine machine_of_gpu(const GpuArchitecture& architecture, Precision precision, bool cublaslt) {
   Machine machine;
-  machine.name = "sm_" + std::to_string(capability);
   machine.target = Target::kCuda;
   machine.rivals.clear();
-  machine.capability = capability;
-  machine.gpu = gcrt::device_model(capability);
   machine.precision = precision;
   machine.cublaslt = cublaslt;
+  return machine_on(std::move(machine), architecture);
+}
+
+Machine machine_on(Machine machine, const GpuArchitecture& architecture) {
+  machine.name = name_of(architecture);
+  machine.architecture = architecture;
+  machine.gpu = gcrt::device_model(architecture.capability);
   return machine;
 }
 
 Machine default_machine(Target target) {
-  return target == Target::kCuda ? machine_of_gpu(80, Precision::kFp32, false) : Machine{};
+  return target == Target::kCuda ? machine_of_gpu({}, Precision::kFp32, false) : Machine{};
 }
 
 }  // namespace gcompile

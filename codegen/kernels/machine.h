@@ -42,6 +42,17 @@ Level generic_level();
 std::vector<Level> generic_levels();
 std::vector<Level> generic_rivals();
 
+/// A GPU as --arch names it: what its code may use and, by gcrt::device_model, what is fast on it.
+struct GpuArchitecture {
+  int capability = 80;     // 10 * major + minor
+  bool has_wgmma = false;  // all machine code of this capability is that of sm_90a
+  bool operator==(const GpuArchitecture&) const = default;
+};
+/// Whether it shares its memory with the host, as Jetson does: a GPU of few multiprocessors.
+bool is_integrated(const GpuArchitecture& architecture);
+/// "sm_90a".
+std::string name_of(const GpuArchitecture& architecture);
+
 struct Machine {
   std::string name = "generic";
   Target target = Target::kCpp;
@@ -61,10 +72,9 @@ struct Machine {
   std::int64_t l1 = 32 << 10, l2 = 512 << 10, l3 = 8 << 20;
   int cores = 16;                       // that work is split for, at most
   std::int64_t least_item = 8'000'000;  // picoseconds that are worth another thread
-  int capability = 80;                  // CUDA: 10 * major + minor
+  GpuArchitecture architecture;         // CUDA
   gcrt::DeviceModel gpu = gcrt::device_model(80);
   Precision precision = Precision::kFp32;  // of products of floats
-  bool has_wgmma = false;                  // CUDA: all machine code is that of sm_90a
   bool cublaslt = false;                   // CUDA: products of more than eight rows may be left to cuBLASLt
   bool smallest_scratch = false;           // rather than the fastest
   double weight_price = 0;                 // picoseconds that a byte of extra weights has to save
@@ -83,8 +93,9 @@ struct Machine {
 Machine machine_of_cpu(std::string_view cpu);
 /// The values of --cpu of which there are figures.
 std::vector<std::string> known_cpus();
-/// The oldest GPU that --arch names decides tiles.
-Machine machine_of_gpu(int capability, Precision precision, bool cublaslt);
+Machine machine_of_gpu(const GpuArchitecture& architecture, Precision precision, bool cublaslt);
+/// The same with another GPU.
+Machine machine_on(Machine machine, const GpuArchitecture& architecture);
 /// What a target is compiled for when nothing more is said.
 Machine default_machine(Target target);
 

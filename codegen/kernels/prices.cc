@@ -20,7 +20,7 @@ ir::Price MachinePrices::price(const ir::Problem& problem) const {
 std::optional<ir::ElementType> MachinePrices::factor_type() const {
   const ir::ElementType stored = facts_of(machine_.precision).weight;
   const bool is_short = machine_.target == Target::kCuda && stored != ir::ElementType::kFloat32 &&
-                        gcrt::has_tensor_cores(machine_.capability, machine_.precision);
+                        gcrt::has_tensor_cores(machine_.architecture.capability, machine_.precision);
   return is_short ? std::optional(stored) : std::nullopt;
 }
 

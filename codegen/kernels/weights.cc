@@ -56,6 +56,16 @@ int WeightBlob::add_entry(Packing packing, std::string name, std::string what) {
   return static_cast<int>(entries_.size()) - 1;
 }
 
+void WeightBlob::keep(std::size_t count) {
+  GC_CHECK(places_.empty() && count <= entries_.size());
+  entries_.resize(count);
+  packings_.resize(count);
+  const auto is_gone = [&](int entry) { return static_cast<std::size_t>(entry) >= count; };
+  if (zero_entry_ >= 0 && is_gone(zero_entry_)) zero_entry_ = -1;
+  for (auto at = by_source_.begin(); at != by_source_.end();)
+    at = is_gone(at->second) ? by_source_.erase(at) : std::next(at);
+}
+
 int WeightBlob::add(Packing packing, std::string name, std::string what) {
   GC_CHECK(places_.empty());
   Key key{packing.source.bytes().data(),

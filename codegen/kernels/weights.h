@@ -38,6 +38,9 @@ class WeightBlob {
   /// An entry of at least `bytes` zero bytes (the zero row of border taps); grows to the largest request.
   int zeros(std::int64_t bytes);
 
+  /// Forgets what was added behind the first `count` entries.
+  void keep(std::size_t count);
+
   /// Before finish() as they were added, with their sizes; afterwards merged, in the same order, with
   /// offsets.
   const std::vector<Entry>& entries() const { return entries_; }

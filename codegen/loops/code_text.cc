@@ -15,6 +15,20 @@ void Text::insert(std::size_t position, const Text& more) {
   characters_.insert(position, more.characters_);
 }
 
+Text Text::around(Symbol symbol, const std::string& before, const std::string& behind) const {
+  Text out;
+  std::size_t done = 0;
+  for (const Mark& m : marks_) {
+    out.characters_.append(characters_, done, m.at - done);
+    if (m.symbol == symbol) out.characters_ += before;
+    out.marks_.push_back({out.characters_.size(), m.symbol});
+    if (m.symbol == symbol) out.characters_ += behind;
+    done = m.at;
+  }
+  out.characters_.append(characters_, done);
+  return out;
+}
+
 Text Text::indented(std::string_view margin) const {
   Text out;
   std::size_t mark = 0;

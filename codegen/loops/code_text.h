@@ -32,6 +32,8 @@ class Text {
   friend Text operator+(Text a, const Text& b) { return std::move(a += b); }
   /// Before the character at `position`, behind the symbols there.
   void insert(std::size_t position, const Text& more);
+  /// With characters before and behind every such symbol.
+  Text around(Symbol symbol, const std::string& before, const std::string& behind) const;
   /// Every line with `margin` in front.
   Text indented(std::string_view margin) const;
 

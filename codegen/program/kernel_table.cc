@@ -70,7 +70,7 @@ std::string KernelTable::name_of(const LoweredStep& step) {
   const int functor = functor_of(step, name);
   Text text = call.device;
   if (!text.empty()) text += "\n";
-  text += signature(call) + " {\n" + call.body + "}\n";
+  text += signature(call) + " {\n" + call.shape + call.body + "}\n";
   const auto [at, inserted] = kernel_by_text_.try_emplace({functor, text}, kernels_.size());
   if (inserted) {
     Kernel kernel;

@@ -80,6 +80,10 @@ Program lower_graphs(const std::vector<SizedGraph>& graphs, const LoweringOption
   program.target = options.kernels.machine.target;
   program.name = options.name;
   program.precision = options.kernels.machine.precision;
+  if (info_of(program.target).has_device_memory) {
+    program.architectures = options.kernels.later;
+    program.architectures.insert(program.architectures.begin(), options.kernels.machine.architecture);
+  }
   program.buffer_alignment = buffer_alignment(options);
   std::vector<std::unique_ptr<ScheduleBuilder>> builders;
   std::vector<std::vector<int>> entries;  // of each schedule's weights, in the joint ones

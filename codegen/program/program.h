@@ -168,16 +168,17 @@ struct Layer {
   bool multiplies_bytes = false;   // both sides of them are integers of 8 bits
   bool hands_over_strips = false;  // to the next layer, with which it runs
   std::int64_t bytes_read = 0, bytes_written = 0;
-  std::int64_t weight_bytes = 0;   // among those read
-  std::int64_t scratch_bytes = 0;  // among those written, which it reads again
-  gcrt::KernelTime time;           // CUDA: predicted
-  int launches = 0;                // CUDA: of kernels
-  std::string choice;              // CUDA: how it is spread over the grid
-  std::vector<std::string> nodes;  // of the model that it computes
-  std::vector<std::size_t> reads;  // layers that wrote what it reads
-  std::int64_t picoseconds = 0;    // predicted; of what no family serves, by its arithmetic and bytes
-  std::string problem;             // what kernel families were asked; empty: loops, copies
-  std::vector<Rival> rivals;       // families that were asked, the one that serves first
+  std::int64_t weight_bytes = 0;      // among those read
+  std::int64_t scratch_bytes = 0;     // among those written, which it reads again
+  gcrt::KernelTime time;              // CUDA: predicted
+  int launches = 0;                   // CUDA: of kernels
+  std::string choice;                 // CUDA: how it is spread over the grid
+  std::vector<Execution> executions;  // CUDA: on each of the program's architectures, if they are several
+  std::vector<std::string> nodes;     // of the model that it computes
+  std::vector<std::size_t> reads;     // layers that wrote what it reads
+  std::int64_t picoseconds = 0;       // predicted; of what no family serves, by its arithmetic and bytes
+  std::string problem;                // what kernel families were asked; empty: loops, copies
+  std::vector<Rival> rivals;          // families that were asked, the one that serves first
 };
 
 /// The terms of a predicted time that there are, in microseconds: {"launch", 0.34}.
@@ -245,6 +246,8 @@ struct Program {
   std::vector<HeldSize> held_sizes;  // by size
   std::vector<Offset> weight_offsets;
   std::int64_t state_bytes = 0, weights_bytes = 0;
+  std::vector<GpuArchitecture> architectures;  // CUDA: that kernels were chosen for, oldest first
+  bool has_instances = false;                  // CUDA: some kernels are for some of them alone
   bool in_tiles = false;               // some kernel multiplies in the tile unit where a level has one
   bool zeroes_denormals = false;       // a run counts denormal numbers as zeros
   std::int64_t alignment = 64;         // of the memory blocks that the caller gives

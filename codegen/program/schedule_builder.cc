@@ -119,6 +119,7 @@ class StepConverter {
     }
     if (!from.call.warning.empty()) warn(program_, schedule_, from.comment, from.call.warning);
     program_.in_tiles |= from.call.in_tiles;
+    program_.has_instances |= from.call.has_instances;
     if (from.call.multiplies_floats) program_.zeroes_denormals = !options_.keeps_denormals;
     schedule_.graph_steps += from.call.launches;
     schedule_.statistics.multiply_adds += from.call.multiply_adds;
@@ -143,6 +144,7 @@ class StepConverter {
     layer.time = from.call.time;
     layer.launches = from.call.launches;
     layer.choice = from.call.choice;
+    layer.executions = from.call.executions;
     layer.problem = from.call.problem;
     layer.rivals = from.call.rivals;
     layer.picoseconds = predicted(layer);
@@ -214,12 +216,14 @@ Schedule ScheduleBuilder::finish(Program& program, KernelTable& kernels, std::ve
 }
 
 void ScheduleBuilder::warn_without_tensor_cores(Program& program) {
-  const Machine& machine = options_.kernels.machine;
-  if (machine.precision == Precision::kFp32) return;
-  if (gcrt::has_tensor_cores(machine.capability, machine.precision)) return;
-  warn(program, schedule_, fmt::format("sm_{}", machine.capability),
-       fmt::format("its tensor cores do not take {}: products are float32 (FFMA)",
-                   facts_of(machine.precision).name));
+  const Precision precision = options_.kernels.machine.precision;
+  if (precision == Precision::kFp32) return;
+  for (const GpuArchitecture& gpu : program.architectures) {
+    if (gcrt::has_tensor_cores(gpu.capability, precision)) continue;
+    warn(program, schedule_, name_of(gpu),
+         fmt::format("its tensor cores do not take {}: products are float32 (FFMA)",
+                     facts_of(precision).name));
+  }
 }
 
 /// Every --kernel has to name a node that a kernel family of its kind serves.

@@ -1,5 +1,6 @@
 #include "codegen/program/statistics.h"
 
+#include "codegen/kernels/cuda_call.h"
 #include "codegen/memory/bare_tensors.h"
 #include "ir/operator.h"
 
@@ -42,6 +43,13 @@ void add_nodes(std::vector<ModelNode>& nodes, const ir::Graph& graph) {
 std::int64_t weights_file_bytes(const Program& program) {
   if (program.weights_bytes == 0) return 0;
   return program.weights_bytes + static_cast<std::int64_t>(kWeightsHeaderBytes);
+}
+
+std::int64_t predicted_picoseconds(const Schedule& schedule, std::size_t architecture) {
+  std::int64_t picoseconds = 0;
+  for (const Layer& layer : schedule.layers)
+    picoseconds += picoseconds_of(layer.executions.at(architecture).time);
+  return picoseconds;
 }
 
 void add_graph_statistics(Schedule& schedule, const ir::Graph& imported, const ir::Graph& optimised) {

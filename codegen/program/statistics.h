@@ -13,4 +13,7 @@ void add_graph_statistics(Schedule& schedule, const ir::Graph& imported, const i
 /// one figure for people: Program::weights_bytes counts the payload alone.
 std::int64_t weights_file_bytes(const Program& program);
 
+/// CUDA: of a run on one of several architectures.
+std::int64_t predicted_picoseconds(const Schedule& schedule, std::size_t architecture);
+
 }  // namespace gcompile

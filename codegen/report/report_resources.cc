@@ -106,19 +106,43 @@ Json flash_part(const Program& program) {
 namespace {
 
 /// "launch 0.34, fill 0.72, memory 1.10".
-std::string terms_text(const Layer& layer) {
+std::string terms_text(const gcrt::KernelTime& time) {
   std::string text;
-  for (const auto& [name, microseconds] : terms_of(layer.time)) {
+  for (const auto& [name, microseconds] : terms_of(time)) {
     text += fmt::format("{}{} {:.2f}", text.empty() ? "" : ", ", name, microseconds);
   }
   return text;
 }
 
 /// "16x64, fp16; 96 blocks".
-std::string grid_text(const Layer& layer) {
-  if (layer.time.blocks == 0) return layer.choice;
-  return fmt::format("{}{}{}", layer.choice, layer.choice.empty() ? "" : "; ",
-                     counted(layer.time.blocks, "block"));
+std::string grid_text(const std::string& choice, const gcrt::KernelTime& time) {
+  if (time.blocks == 0) return choice;
+  return fmt::format("{}{}{}", choice, choice.empty() ? "" : "; ", counted(time.blocks, "block"));
+}
+
+/// CUDA: the cells of a layer; with several architectures, "sm_80, sm_90: 16x64; 96 blocks. sm_87: ...".
+Json cells_of(const Program& program, const Layer& layer) {
+  if (layer.executions.empty())
+    return Json::array({grid_text(layer.choice, layer.time), terms_text(layer.time)});
+  std::vector<std::pair<std::string, std::string>> grids;  // and who has them
+  std::string terms;
+  for (std::size_t i = 0; i < layer.executions.size(); ++i) {
+    const Execution& on = layer.executions[i];
+    const std::string gpu = name_of(program.architectures[i]), grid = grid_text(on.choice, on.time);
+    const auto same =
+        std::find_if(grids.begin(), grids.end(), [&](const auto& g) { return g.first == grid; });
+    if (same == grids.end()) {
+      grids.emplace_back(grid, gpu);
+    } else {
+      same->second += ", " + gpu;
+    }
+    terms += fmt::format("{}{}: {}", i ? ". " : "", gpu, terms_text(on.time));
+  }
+  if (grids.size() == 1) return Json::array({grids[0].first, terms});
+  std::string text;
+  for (const auto& [grid, gpus] : grids)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ". ", gpus, grid);
+  return Json::array({text, terms});
 }
 
 }  // namespace
@@ -136,19 +160,18 @@ Json time_part(const Program& program, const Schedule& schedule) {
     const Layer& layer = schedule.layers[i];
     const double microseconds = static_cast<double>(layer.picoseconds) / 1e6;
     const std::int64_t bytes = layer.bytes_read + layer.bytes_written;
-    out["rows"].push_back(
-        {{"step", i},
-         {"function", layer.function},
-         {"origins", layer.origins},
-         {"launches", layer.launches},
-         {"picoseconds", layer.picoseconds},
-         {"time", human_time(microseconds)},
-         {"share", share_text(layer.picoseconds, total)},
-         {"products", layer.multiply_adds},
-         {"multiply_adds", grouped(layer.multiply_adds)},
-         {"moved", bytes},
-         {"bytes", human_bytes(bytes)},
-         {"cells", is_cuda ? Json::array({grid_text(layer), terms_text(layer)}) : Json::array()}});
+    out["rows"].push_back({{"step", i},
+                           {"function", layer.function},
+                           {"origins", layer.origins},
+                           {"launches", layer.launches},
+                           {"picoseconds", layer.picoseconds},
+                           {"time", human_time(microseconds)},
+                           {"share", share_text(layer.picoseconds, total)},
+                           {"products", layer.multiply_adds},
+                           {"multiply_adds", grouped(layer.multiply_adds)},
+                           {"moved", bytes},
+                           {"bytes", human_bytes(bytes)},
+                           {"cells", is_cuda ? cells_of(program, layer) : Json::array()}});
     bars.push_back({fmt::format("step {}: {}\n{} predicted\n{}", i, layer.function, human_time(microseconds),
                                 layer.origins),
                     microseconds});

@@ -34,15 +34,15 @@ Storage Scheduler::scratch(std::int64_t bytes, const char* name) {
 
 /// CUDA: whether what the arena holds is still in the second-level cache when the next kernel wants it.
 /// Inputs, outputs and states are not: weights pass through between two runs.
-bool Scheduler::stays_in_cache(const StorageBuffer& buffer) const {
+static bool stays_in_cache(const StorageBuffer& buffer, const gcrt::DeviceModel& gpu) {
   const bool is_of_the_caller = buffer.space != Space::kArena || buffer.port >= 0;
-  return !is_of_the_caller && 2 * buffer.bytes <= std::int64_t{machine().gpu.cache_megabytes} << 20;
+  return !is_of_the_caller && 2 * buffer.bytes <= std::int64_t{gpu.cache_megabytes} << 20;
 }
 
 LoweredStep Scheduler::made_step(KernelCall call, std::vector<ir::Origin> origins, std::string comment,
                                  std::string result) {
   LoweredStep step;
-  std::int64_t bytes_of_memory = 0;
+  std::vector<std::pair<int, std::int64_t>> bytes_by_buffer;
   std::vector<ir::Dim> moved, of_weights;
   for (CallArgument& argument : call.arguments) {
     if (argument.kind == CallArgument::Kind::kScratch) {
@@ -65,7 +65,7 @@ LoweredStep Scheduler::made_step(KernelCall call, std::vector<ir::Origin> origin
     } else {
       moved.push_back(in_run);
     }
-    if (!stays_in_cache(buffer)) bytes_of_memory += bytes;
+    bytes_by_buffer.emplace_back(argument.storage.buffer, bytes);
   }
   call.figures.bytes = sum_of(moved, step.bytes_read + step.bytes_written - step.scratch_bytes);
   // Scratch is planned for the largest sizes: what runs of others touch of it is not known.
@@ -73,10 +73,18 @@ LoweredStep Scheduler::made_step(KernelCall call, std::vector<ir::Origin> origin
   call.figures.weight_bytes = sum_of(of_weights, step.weight_bytes);
   step.bytes_read += step.weight_bytes;
   if (on_device()) {
-    // What is written to scratch is read again.
-    call.time = predicted_time(
-        call, machine(),
-        {step.bytes_read + step.bytes_written + step.scratch_bytes, bytes_of_memory + step.weight_bytes});
+    const auto predicted = [&](const Execution& execution, const Machine& gpu) {
+      // What is written to scratch is read again.
+      Traffic traffic = {step.bytes_read + step.bytes_written + step.scratch_bytes, step.weight_bytes};
+      for (const auto& [buffer, bytes] : bytes_by_buffer) {
+        if (!stays_in_cache(buffers_[static_cast<std::size_t>(buffer)], gpu.gpu)) traffic.memory += bytes;
+      }
+      return predicted_time(execution, call.multiply_adds, gpu, traffic);
+    };
+    if (machines_.size() > 1 && call.executions.empty()) call.executions.assign(machines_.size(), call);
+    for (std::size_t i = 0; i < call.executions.size(); ++i)
+      call.executions[i].time = predicted(call.executions[i], machines_[i]);
+    call.time = call.executions.empty() ? predicted(call, machine()) : call.executions.front().time;
   }
   step.call = std::move(call);
   step.origins = std::move(origins);

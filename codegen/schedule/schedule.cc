@@ -8,6 +8,7 @@
 
 #include "codegen/kernels/cuda_call.h"
 #include "codegen/kernels/image_weights.h"
+#include "codegen/kernels/instances.h"
 #include "codegen/schedule/cache_order.h"
 #include "codegen/schedule/peak_order.h"
 #include "codegen/schedule/scope.h"
@@ -18,6 +19,13 @@ namespace gcompile {
 
 using ir::NodeId;
 using ir::ValueId;
+
+Scheduler::Scheduler(std::vector<StorageBuffer>& buffers, WeightBlob& weights, ir::Diagnostics& diagnostics,
+                     ScheduleOptions options)
+    : buffers_(buffers), weights_(weights), diagnostics_(diagnostics), options_(std::move(options)) {
+  machines_.push_back(machine());
+  for (const GpuArchitecture& gpu : options_.kernels.later) machines_.push_back(machine_on(machine(), gpu));
+}
 
 Storage Scheduler::temporary(const ir::TensorType& type, const std::vector<int>& order,
                              const std::string& name) {
@@ -71,41 +79,98 @@ const KernelFamily* Scheduler::forced_family(const ir::Node& node, const ir::For
   return nullptr;
 }
 
+/// Of the family that the user asks for, where it takes the problem; on a GPU where it does not, though it
+/// does on another, of all families.
+Ranking Scheduler::ranking_on(const Machine& gpu, const ir::Problem& problem,
+                              const KernelFamily* forced) const {
+  Ranking ranking = rank(problem, gpu, forced);
+  const auto takes = [&](const Machine& other) { return !rank(problem, other, forced).taken.empty(); };
+  const bool is_served =
+      !ranking.taken.empty() || !forced || std::none_of(machines_.begin(), machines_.end(), takes);
+  return is_served ? ranking : rank(problem, gpu);
+}
+
+std::vector<const Recipe*> Scheduler::best_recipes(const ir::Problem& problem,
+                                                   const KernelFamily* forced) const {
+  std::vector<const Recipe*> recipes;
+  for (const Machine& gpu : machines_) {
+    const Ranking ranking = ranking_on(gpu, problem, forced);
+    if (ranking.taken.empty()) return {};  // the refusal is told where the call is made
+    recipes.push_back(&ranking.taken.front().family->recipe(gpu.target));
+  }
+  return recipes;
+}
+
+std::optional<KernelCall> Scheduler::call_of(const Wanted& wanted, const Candidate& chosen,
+                                             const Machine& gpu, const SizeParameters& named) {
+  const ir::Problem& problem = wanted.problem;
+  CallWriter writer(wanted.graph, wanted.id, wanted.form, wanted.home, weights_, gpu);
+  KernelCall& call = writer.call();
+  call.sizes = named;
+  const Recipe& recipe = chosen.family->recipe(gpu.target);
+  if (wanted.joined) {
+    if (!recipe.joins_operands) return std::nullopt;
+    writer.join(*wanted.joined);
+  }
+  if (wanted.maker) {
+    const bool takes = recipe.takes_made_rows && recipe.takes_made_rows(problem, gpu) &&
+                       writer.make_rows(wanted.maker->node, wanted.maker->loops, gcrt::kGemvThreads);
+    if (!takes) return std::nullopt;
+  }
+  call.by_rows = wanted.by_rows;
+  call.family = chosen.family->name;
+  call.multiply_adds = ir::at_highest(problem).multiply_adds();
+  call.figures.multiply_adds = figure(call.multiply_adds, [&] { return problem.multiply_adds(); });
+  call.multiplies_bytes = are_bytes(problem);
+  call.multiplies_floats = call.multiply_adds > 0 && is_float(problem.operands[0].element);
+  call.launches = chosen.planned.cost.launches;
+  call.time = chosen.planned.cost.time;
+  call.overlaps = recipe.overlaps;
+  if (wanted.maker) call.reductions = static_cast<int>(wanted.maker->loops.stages.size());
+  recipe.call(problem, chosen.planned.plan, writer);
+  return std::move(call);
+}
+
 KernelCall Scheduler::chosen_call(const ir::Graph& graph, NodeId id, const ir::Form& form, const HomeOf& home,
                                   bool by_rows, const RowMaker* maker, const JoinedOperands* joined) {
   const bool reads_floats = machine().precision == Precision::kFp16;
   const auto problem = ir::problem_of(
       graph, id, form, [&](ValueId value) { return home(value).strides; }, reads_floats);
   const KernelFamily* forced = forced_family(graph.node(id), form);
-  const Ranking ranking = rank(*problem, machine(), forced);
+  const Ranking ranking = ranking_on(machine(), *problem, forced);
   if (ranking.taken.empty()) refuse(ranking, forced);
-  const Candidate& chosen = ranking.taken.front();
-  CallWriter writer(graph, id, form, home, weights_, machine());
-  KernelCall& call = writer.call();
-  const Recipe& recipe = chosen.family->recipe(machine().target);
-  if (joined) {
-    if (!recipe.joins_operands) return {};
-    writer.join(*joined);
+  const Wanted wanted = {graph, id, form, home, by_rows, maker, joined, *problem};
+  const std::size_t entries = weights_.entries().size();
+  std::optional<KernelCall> call = call_of(wanted, ranking.taken.front(), machine(), {});
+  if (!call) return {};
+  call->problem = to_string(*problem);
+  call->rivals = rivals_of(ranking, machine().target);
+  if (machines_.size() == 1) return *std::move(call);
+  Instances instances(*std::move(call), machine().name);
+  for (std::size_t i = 1; i < machines_.size(); ++i) {
+    if (add_instance(instances, wanted, machines_[i], forced, ranking.taken.front())) continue;
+    weights_.keep(entries);
+    return {};
   }
-  if (maker) {
-    const bool takes = recipe.takes_made_rows && recipe.takes_made_rows(*problem, machine()) &&
-                       writer.make_rows(maker->node, maker->loops, gcrt::kGemvThreads);
-    if (!takes) return {};
+  return instances.finish();
+}
+
+/// The best that can be an instance of the call, else the oldest GPU's kernel; false: rows cannot be made or
+/// operands joined on this GPU.
+bool Scheduler::add_instance(Instances& instances, const Wanted& wanted, const Machine& gpu,
+                             const KernelFamily* forced, const Candidate& oldest) {
+  const std::size_t entries = weights_.entries().size();
+  gcrt::KernelTime time = oldest.planned.cost.time;
+  for (const Candidate& candidate : ranking_on(gpu, wanted.problem, forced).taken) {
+    if (candidate.family == oldest.family) time = candidate.planned.cost.time;
+    if (!instances.can_differ()) continue;
+    const std::optional<KernelCall> call = call_of(wanted, candidate, gpu, instances.sizes());
+    if (!call) return false;
+    if (instances.add(*call, gpu.name)) return true;
+    weights_.keep(entries);
   }
-  call.by_rows = by_rows;
-  call.family = chosen.family->name;
-  call.multiply_adds = ir::at_highest(*problem).multiply_adds();
-  call.figures.multiply_adds = figure(call.multiply_adds, [&] { return problem->multiply_adds(); });
-  call.multiplies_bytes = are_bytes(*problem);
-  call.multiplies_floats = call.multiply_adds > 0 && is_float(problem->operands[0].element);
-  call.launches = chosen.planned.cost.launches;
-  call.time = chosen.planned.cost.time;
-  call.overlaps = recipe.overlaps;
-  if (maker) call.reductions = static_cast<int>(maker->loops.stages.size());
-  call.problem = to_string(*problem);
-  call.rivals = rivals_of(ranking, machine().target);
-  recipe.call(*problem, chosen.planned.plan, writer);
-  return std::move(call);
+  instances.add_oldest(time, gpu.name);
+  return true;
 }
 
 void Scheduler::lower_node(Scope& scope, NodeId id) {
@@ -147,20 +212,22 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
   emit(scope, chosen_call(graph, id, form, home, false), origins_of(node), comment_of(node), result);
 }
 
-/// Operands in a layout that the best family does not take are copied first.
+/// Operands in a layout that the best family does not take are copied first. Of several GPUs, the oldest
+/// whose kernel asks for an order says which.
 std::map<ValueId, Storage> Scheduler::copy_operands(Scope& scope, NodeId id, const ir::Form& form) {
   const ir::Graph& graph = scope.graph;
   const ir::Node& node = graph.node(id);
   std::map<ValueId, Storage> copies;
   const auto strides = [&](ValueId value) { return scope.homes.storage.at(value).strides; };
   const auto problem = ir::problem_of(graph, id, form, strides, machine().precision == Precision::kFp16);
-  const Ranking ranking = rank(*problem, machine(), forced_family(node, form));
-  if (ranking.taken.empty()) return copies;  // the refusal is told where the call is made
-  const Recipe& recipe = ranking.taken.front().family->recipe(machine().target);
-  for (std::size_t i = 0; recipe.needs && i < problem->operands.size(); ++i) {
+  const std::vector<const Recipe*> recipes = best_recipes(*problem, forced_family(node, form));
+  for (std::size_t i = 0; i < problem->operands.size(); ++i) {
     const ValueId operand = node.operands[i];
     if (!operand.valid() || graph.constant(operand) || copies.count(operand)) continue;
-    const NeededOrder order = recipe.needs(*problem, i);
+    NeededOrder order;
+    for (const Recipe* recipe : recipes) {
+      if (!order && recipe->needs) order = recipe->needs(*problem, i);
+    }
     if (!order) continue;
     const ir::Value& value = graph.value(operand);
     const Storage copied = temporary(value.type, *order, value.name);

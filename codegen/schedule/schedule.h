@@ -48,11 +48,12 @@ struct ScheduleOptions {
 
 /// Builds the schedule of a graph and, inside If steps, of its branches. Storage lives are filled in on the
 /// way.
+class Instances;
+
 class Scheduler {
  public:
   Scheduler(std::vector<StorageBuffer>& buffers, WeightBlob& weights, ir::Diagnostics& diagnostics,
-            ScheduleOptions options)
-      : buffers_(buffers), weights_(weights), diagnostics_(diagnostics), options_(options) {}
+            ScheduleOptions options);
 
   /// `inputs`: homes of the graph's inputs; `outputs`: homes its outputs must have.
   /// CUDA: `host_inputs`: where the host finds them; invalid entries are on the device only.
@@ -90,7 +91,6 @@ class Scheduler {
   void copy_outputs(Scope& scope, const std::vector<Storage>& outputs);
   void emit(Scope& scope, KernelCall call, std::vector<ir::Origin> origins, std::string comment,
             std::string result);
-  bool stays_in_cache(const StorageBuffer& buffer) const;
   LoweredStep made_step(KernelCall call, std::vector<ir::Origin> origins, std::string comment,
                         std::string result);
   Storage scratch(std::int64_t bytes, const char* name);
@@ -105,6 +105,24 @@ class Scheduler {
   KernelCall chosen_call(const ir::Graph& graph, ir::NodeId id, const ir::Form& form, const HomeOf& home,
                          bool by_rows, const RowMaker* maker = nullptr,
                          const JoinedOperands* joined = nullptr);
+  /// What a call has to do.
+  struct Wanted {
+    const ir::Graph& graph;
+    ir::NodeId id;
+    const ir::Form& form;
+    const HomeOf& home;
+    bool by_rows;
+    const RowMaker* maker;
+    const JoinedOperands* joined;
+    const ir::Problem& problem;
+  };
+  std::optional<KernelCall> call_of(const Wanted& wanted, const Candidate& chosen, const Machine& gpu,
+                                    const SizeParameters& named);
+  bool add_instance(Instances& instances, const Wanted& wanted, const Machine& gpu,
+                    const KernelFamily* forced, const Candidate& oldest);
+  Ranking ranking_on(const Machine& gpu, const ir::Problem& problem, const KernelFamily* forced) const;
+  /// Of the best family on each machine; empty: one has none.
+  std::vector<const Recipe*> best_recipes(const ir::Problem& problem, const KernelFamily* forced) const;
   std::map<ir::ValueId, Storage> copy_operands(Scope& scope, ir::NodeId id, const ir::Form& form);
   const Machine& machine() const { return options_.kernels.machine; }
   bool on_device() const { return info_of(machine().target).has_device_memory; }
@@ -115,6 +133,7 @@ class Scheduler {
   WeightBlob& weights_;
   ir::Diagnostics& diagnostics_;
   ScheduleOptions options_;
+  std::vector<Machine> machines_;  // that calls are made for: CUDA: of each GPU, oldest first
   const KernelFamily* forced_family(const ir::Node& node, const ir::Form& form);
   std::set<std::size_t> forced_used_;
   std::int64_t now_ = 0;

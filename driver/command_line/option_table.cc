@@ -176,7 +176,9 @@ std::vector<OptionRecord> target_options() {
        kTarget,
        kOfModels,
        false,
-       fmt::format("of --target cuda: the GPUs to build for; compute_NN is PTX ({})", kDefaultCudaArch),
+       fmt::format("of --target cuda: the GPUs to build for, each with the kernels that are fastest on it; "
+                   "compute_NN is PTX, for later ones ({})",
+                   kDefaultCudaArch),
        [](Options& options, const std::string& value) {
          cuda_architectures(value);
          options.arch = value;

@@ -7,6 +7,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -100,6 +101,16 @@ long environment_number(const char* name, long otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr || *text == '\0' ? otherwise : std::strtol(text, nullptr, 10);
 }
+
+static const char* architecture_text() {
+  static const char* const text = std::getenv("CUDA_ON_CPU_ARCHITECTURE");
+  return text == nullptr || *text == '\0' ? "90a" : text;
+}
+int capability() {
+  static const int number = std::atoi(architecture_text());
+  return number;
+}
+bool has_warpgroups() { return std::strcmp(architecture_text(), "90a") == 0; }
 
 void run_grid(const Launch& launch) {
   static Pool pool;

@@ -6,6 +6,8 @@
 //   - asynchronous copies to shared memory land at the wait that makes them visible, not before, and products
 //     of warpgroups are formed at theirs;
 //   - device and shared memory start as 0xFF, blocks of memory have their exact size and guarded ends;
+//   - CUDA_ON_CPU_ARCHITECTURE=87 (or 90a, as without it) makes it a device with the shared memory and the
+//     clusters of such a one; instructions are those of sm_80 and later all the same,
 //   - CUDA_ON_CPU_SEED=n shuffles the order of blocks and warps, CUDA_ON_CPU_THREADS=n sets the host threads.
 //
 // A kernel that breaks the rules ends the process with one line "cuda_on_cpu: ..." that names block and
@@ -370,6 +372,11 @@ struct Signature {
   std::size_t count;
 };
 void declare_kernel(const void* kernel, const Signature* signature);
+
+/// For which architecture the code was compiled that the emulator runs: CUDA_ON_CPU_ARCHITECTURE=87, or
+/// sm_90a with all that is emulated.
+int capability();
+bool has_warpgroups();
 
 template <class... P>
 struct SignatureOf {

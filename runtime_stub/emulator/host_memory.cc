@@ -121,6 +121,22 @@ bool copy_is_valid(const void* target, const void* source, std::size_t bytes, cu
   return fits(target, to_device, named) && fits(source, from_device, named);
 }
 
+std::size_t most_shared_bytes() {
+  switch (capability()) {
+    case 75:
+      return 64 << 10;
+    case 80:
+    case 87:
+      return 163 << 10;
+    case 86:
+    case 89:
+    case 120:
+    case 121:
+      return 99 << 10;
+  }
+  return 227 << 10;
+}
+
 }  // namespace cuda_on_cpu
 
 using namespace cuda_on_cpu;
@@ -196,13 +212,13 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       *value = 32 << 20;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
-      *value = 8;
+      *value = capability() / 10;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
-      *value = 0;
+      *value = capability() % 10;
       return cudaSuccess;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = static_cast<int>(kMostSharedBytes);
+      *value = static_cast<int>(most_shared_bytes());
       return cudaSuccess;
   }
   return fail(cudaErrorInvalidValue);
@@ -213,8 +229,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   std::snprintf(properties->name, sizeof(properties->name), "CUDA on a CPU");
   properties->totalGlobalMem = std::size_t{8} << 30;
-  properties->sharedMemPerBlockOptin = kMostSharedBytes;
-  properties->major = 8;
+  properties->sharedMemPerBlockOptin = most_shared_bytes();
+  properties->major = capability() / 10;
+  properties->minor = capability() % 10;
   properties->multiProcessorCount = kMultiprocessors;
   return cudaSuccess;
 }

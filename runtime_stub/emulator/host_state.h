@@ -5,13 +5,15 @@
 
 namespace cuda_on_cpu {
 
-// An sm_80 with few multiprocessors, so that kernels which size their grids by the device stay small, and
-// with the shared memory, the clusters and the warpgroup instructions of an sm_90a.
+// A device with few multiprocessors, so that kernels which size their grids by the device stay small.
 constexpr int kMultiprocessors = 4;
 constexpr int kMostThreads = 1024;
 constexpr unsigned kMostClusterThreads = 1024;  // that are run together
 constexpr std::size_t kSharedBytesWithoutAsking = 48 << 10;
-constexpr std::size_t kMostSharedBytes = 227 << 10;
+
+/// Of one block, on such a device (CUDA C++ Programming Guide, technical specifications per compute
+/// capability).
+std::size_t most_shared_bytes();
 
 /// Keeps `error` for cudaGetLastError and returns it.
 cudaError_t fail(cudaError_t error);

@@ -99,6 +99,7 @@ cudaError_t check_launch(CUgraphNode_st& node) {
       !within(node.grid, 0x7fffffff, 65535, 65535)) {
     return fail(cudaErrorInvalidConfiguration);
   }
+  if (node.cluster > 1 && capability() < 90) return fail(cudaErrorNotSupported);
   if (node.grid.x % node.cluster != 0 ||
       (node.cluster > 1 && (threads % 32 != 0 || threads * node.cluster > kMostClusterThreads))) {
     return fail(cudaErrorInvalidConfiguration);
@@ -182,13 +183,15 @@ void cuda_on_cpu::declare_kernel(const void* kernel, const Signature* signature)
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
   const std::lock_guard<std::mutex> lock(kernels_mutex);
   if (kernels().count(kernel) == 0) return fail(cudaErrorInvalidDeviceFunction);
-  *attributes = {90, 90};  // kernels wait for the grid before them where they say so
+  // PTX of 90 runs on later devices, which have compiled it: on 9.0 there is sm_90a.
+  const int compiled = capability();
+  *attributes = {compiled, compiled == 90 && !has_warpgroups() ? 100 : compiled};
   return cudaSuccess;
 }
 
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   const std::size_t bytes = static_cast<std::size_t>(value);
-  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || bytes > kMostSharedBytes) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || bytes > most_shared_bytes()) {
     return fail(cudaErrorInvalidValue);
   }
   const std::lock_guard<std::mutex> lock(kernels_mutex);

@@ -321,9 +321,9 @@ TEST(MapPacks, CoverTheMapInWholeWarps) {
 
 TEST(PredictedTime, IsThatOfTheMemoryOrOfTheProductsWhicheverIsLonger) {
   constexpr std::int64_t kGigabyte = 1'000'000'000;
-  const Machine machine = machine_of_gpu(90, Precision::kFp32, false);
+  const Machine machine = machine_of_gpu({90}, Precision::kFp32, false);
   const auto time = [&](const KernelCall& call, std::int64_t all, std::int64_t of_memory) {
-    return predicted_time(call, machine, {all, of_memory}).microseconds();
+    return predicted_time(call, call.multiply_adds, machine, {all, of_memory}).microseconds();
   };
   KernelCall call;
   const double launch = time(call, 0, 0);
@@ -353,10 +353,10 @@ TEST(PredictedTime, IsThatOfTheMemoryOrOfTheProductsWhicheverIsLonger) {
 TEST(PredictedTime, KernelsOfOlderDevicesWaitForTheOneBefore) {
   KernelCall call;
   call.overlaps = true;
-  const Machine ampere = machine_of_gpu(80, Precision::kFp32, false);
-  const Machine hopper = machine_of_gpu(90, Precision::kFp32, false);
-  EXPECT_EQ(predicted_time(call, ampere, {}).launch, gcrt::kGraphGap);
-  EXPECT_EQ(predicted_time(call, hopper, {}).launch, gcrt::kGraphGap - gcrt::kOverlap);
+  const Machine ampere = machine_of_gpu({80}, Precision::kFp32, false);
+  const Machine hopper = machine_of_gpu({90}, Precision::kFp32, false);
+  EXPECT_EQ(predicted_time(call, call.multiply_adds, ampere, {}).launch, gcrt::kGraphGap);
+  EXPECT_EQ(predicted_time(call, call.multiply_adds, hopper, {}).launch, gcrt::kGraphGap - gcrt::kOverlap);
 }
 
 }  // namespace

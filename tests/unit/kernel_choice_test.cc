@@ -31,7 +31,7 @@ TEST(Choice, TakesTheFastestAndSaysWhyNotOthers) {
                                         .attributes = attributes({{"group", std::int64_t{8}}}),
                                         .operands = {&x, &w},
                                         .known = true});
-  for (const Machine& machine : {Machine{}, machine_of_gpu(80, Precision::kFp32, false)}) {
+  for (const Machine& machine : {Machine{}, machine_of_gpu({80}, Precision::kFp32, false)}) {
     const Ranking ranking = rank(problem_of_node(depthwise), machine);
     ASSERT_FALSE(ranking.taken.empty());
     EXPECT_EQ(ranking.taken.front().family->name, "conv.depthwise");
@@ -48,8 +48,8 @@ TEST(Choice, WarpgroupsTakeManyRowsOnSm90aAlone) {
     const ir::NodeId id = graph.add_node(
         ir::operator_named("MatMul"), {graph.add_input("a", a.type()), graph.add_constant(b)}, {}, 1, "node");
     ir::infer_node(graph, id);
-    Machine machine = machine_of_gpu(90, precision, false);
-    machine.has_wgmma = has_wgmma;
+    Machine machine = machine_of_gpu({90}, precision, false);
+    machine.architecture.has_wgmma = has_wgmma;
     return rank(problem_of_node(graph), machine, find_family("product.wgmma"));
   };
   EXPECT_EQ(ranking(128, Precision::kFp16, true).taken.size(), 1u);
@@ -146,7 +146,7 @@ TEST(Choice, WinogradTakesDense3x3Windows) {
   decides.reassociates = false;
   EXPECT_THAT(refusal(decides), HasSubstr("last bit"));
   const ir::Problem taken = window_problem(x, {8, 8, 3, 3});
-  EXPECT_THAT(refusal_of(rank(taken, machine_of_gpu(80, Precision::kFp32, false)), "conv.winograd4"),
+  EXPECT_THAT(refusal_of(rank(taken, machine_of_gpu({80}, Precision::kFp32, false)), "conv.winograd4"),
               HasSubstr("GPU"));
 }
 

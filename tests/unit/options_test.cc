@@ -144,5 +144,17 @@ TEST(Process, AMissingProgramIsAnErrorOfFiles) {
   }
 }
 
+TEST(CudaArch, NamesGpusOldestFirst) {
+  const auto gpus = [](const char* list) {
+    std::string text;
+    for (const GpuArchitecture& gpu : gpus_of(cuda_architectures(list))) text += name_of(gpu) + " ";
+    return text;
+  };
+  EXPECT_EQ(gpus("sm_90a,sm_80,compute_80,sm_87"), "sm_80 sm_87 sm_90a ");
+  EXPECT_EQ(gpus("sm_90a,compute_90"), "sm_90 sm_90a ");  // PTX, which a later GPU compiles
+  EXPECT_EQ(gpus("sm_90,sm_90a"), "sm_90 ");
+  EXPECT_EQ(gpus("sm_100a,sm_100"), "sm_100 ");
+}
+
 }  // namespace
 }  // namespace gcompile

@@ -320,6 +320,18 @@ TEST(WeightBlob, WritesEachPackingOnceAndWhenItIsFinished) {
   EXPECT_EQ(payload.size(), 64u + 448u);
 }
 
+TEST(WeightBlob, ForgetsWhatIsNotKept) {
+  WeightBlob blob;
+  blob.add_floats({1, 2}, "kept", "");
+  const std::size_t count = blob.entries().size();
+  EXPECT_EQ(blob.add_floats({3, 4, 5}, "dropped", ""), 1);
+  EXPECT_EQ(blob.zeros(64), 2);
+  blob.keep(count);
+  ASSERT_EQ(blob.entries().size(), 1U);
+  EXPECT_EQ(blob.zeros(8), 1);
+  EXPECT_EQ(blob.entries()[1].bytes, 8);
+}
+
 TEST(WeightBlob, MergesByContentAndAligns) {
   WeightBlob blob;
   const int a = blob.add(std::vector<std::uint8_t>{1, 2, 3}, "a", "");

@@ -7,7 +7,7 @@ namespace gcompile::testing {
 namespace {
 
 const MachinePrices& prices() {
-  static const MachinePrices instance(machine_of_gpu(90, Precision::kFp16, false));
+  static const MachinePrices instance(machine_of_gpu({90}, Precision::kFp16, false));
   return instance;
 }
 
@@ -51,9 +51,9 @@ TEST(StoreFactors, BetweenProducts) { EXPECT_EQ(short_values(optimised(chain()))
 
 TEST(StoreFactors, WithoutAskingNothing) {
   EXPECT_EQ(short_values(optimised(chain(), {}, nullptr)), Names());
-  const MachinePrices floats(machine_of_gpu(90, Precision::kFp32, false));
+  const MachinePrices floats(machine_of_gpu({90}, Precision::kFp32, false));
   EXPECT_EQ(short_values(optimised(chain(), {}, &floats)), Names());
-  const MachinePrices rounded(machine_of_gpu(75, Precision::kBf16, false));  // no tensor cores for it
+  const MachinePrices rounded(machine_of_gpu({75}, Precision::kBf16, false));  // no tensor cores for it
   EXPECT_EQ(short_values(optimised(chain(), {}, &rounded)), Names());
 }
 

@@ -8,6 +8,7 @@
 // joined in order: in shared memory, then by the block that ends last.
 #pragma once
 
+#include "gcrt/cuda/architectures.h"
 #include "gcrt/cuda/attention_join.h"
 #include "gcrt/cuda/attention_rows.h"
 
@@ -210,6 +211,7 @@ template <Precision P, class Config, AttentionMaskKind kMask, int kParts, class 
 GCRT_GLOBAL_BLOCKS(Config::kThreads, 1)
 void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const TK* k, const TK* v,
                       AttentionMask mask, AttentionCopies copies, E epilogue, Cache cache) {
+  if (!is_compiled_here<E>()) return;
   await_previous_grid();
   using Product = FloatProduct<P>;
   constexpr int kRows = Config::kRows;
