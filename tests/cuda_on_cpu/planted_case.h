@@ -14,7 +14,7 @@ inline bool has_failed(const char* name, const Queue& queue) {
   return queue.error != cudaSuccess;
 }
 
-inline bool is_wrong(const char* name, int element, float got, float expected) {
+inline bool differs(const char* name, int element, float got, float expected) {
   if (got == expected) return false;
   std::printf("%s: wrong result: element %d is %g, expected %g\n", name, element, static_cast<double>(got),
               static_cast<double>(expected));

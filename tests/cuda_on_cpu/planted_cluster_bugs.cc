@@ -67,7 +67,7 @@ int run(const Case& test) {
   for (int i = 0; i < kFloats; ++i) {
     float expected = 0;
     for (int block = 0; block < kBlocks; ++block) expected += part_of(block, i);
-    if (is_wrong(test.name, i, y[static_cast<std::size_t>(i)], expected)) return 1;
+    if (differs(test.name, i, y[static_cast<std::size_t>(i)], expected)) return 1;
   }
   return 0;
 }

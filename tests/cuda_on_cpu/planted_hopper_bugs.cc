@@ -187,7 +187,7 @@ int run(const Case& test) {
         expected += element(m, k, 3) * element(n, k, 5) * (is_flipped ? -1.0f : 1.0f);
       }
       const int i = m * kColumns + n;
-      if (is_wrong(test.name, i, y[static_cast<std::size_t>(i)], expected)) return 1;
+      if (differs(test.name, i, y[static_cast<std::size_t>(i)], expected)) return 1;
     }
   }
   return 0;
