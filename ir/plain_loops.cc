@@ -57,8 +57,8 @@ class Builder {
   LoopForm operator()(const ProductWork& work) {
     const int depth = reduce(problem_.shape(0).back());
     if (work.block > 0) return sum_of_blocks(work.block, depth);
-    return sum_of_products(factor(0, rank_ - 2, depth), factor(1, depth, rank_ - 1), -1,
-                           Index::axis(rank_ - 1));
+    std::vector<Index> b = factor(1, depth, rank_ - 1), a = factor(0, rank_ - 2, depth);
+    return sum_of_products(std::move(a), std::move(b), -1, Index::axis(rank_ - 1));
   }
 
   LoopForm operator()(const PoolWork& work) {
@@ -117,7 +117,8 @@ class Builder {
       number = number + Index::axis(*axis) * stride;
       stride *= extent(*axis);
     }
-    form_.stages = {{Combine::kMax, where(updates.match, dag().iota(number), integer(-1))}};
+    const int none = integer(-1);
+    form_.stages = {{Combine::kMax, where(updates.match, dag().iota(number), none)}};
     const int last = dag().accumulator(0, ElementType::kInt64);
     int rest = dag().apply(ScalarOp::kMax, {last, integer(0)});
     std::vector<Index> index = updates.index;

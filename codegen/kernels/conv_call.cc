@@ -95,6 +95,11 @@ bool is_pointwise(const ImageShape& s) {
 
 }  // namespace
 
+std::string copied_image(const ImageShape& image, const KernelTensor& x) {
+  const ir::Dim steps[] = {ir::floor_div(image.in_c, image.groups), image.pixel, image.row, image.image};
+  return copied(copied_in(x, steps), x.pointer);
+}
+
 std::vector<PlannedCost> tiled_conv_plans(const ir::Problem& problem, const Machine& machine,
                                           Precision precision) {
   const gcrt::ConvShape shape = conv_shape(conv_image(problem));
@@ -116,9 +121,10 @@ void write_tiled_conv(const ir::Problem& problem, const Plan& plan, CallWriter& 
       gcrt::gemm_counters(tile_of(plan), ir::highest(pixels), channels, image.groups, splits_of(plan)));
   note_plan(writer, plan, precision);
   writer.call().body =
-      definitions + fmt::format("  {}{}<{}Tile::{}>(queue, shape, {}{}, {}, epilogue);\n", conv.function,
+      definitions + fmt::format("  {}{}<{}Tile::{}>(queue, shape, {}, {}{}, {}, epilogue);\n", conv.function,
                                 pointwise ? "_pointwise" : "", conv.precision, tile_name(tile_of(plan)),
-                                conv.arguments, pointwise ? "" : conv.border_argument, split);
+                                copied_image(image, conv.x), conv.arguments,
+                                pointwise ? "" : conv.border_argument, split);
 }
 
 }  // namespace gcompile

@@ -40,11 +40,14 @@ void write_depthwise_cuda(const ir::Problem& problem, CallWriter& writer, const 
 
 /// A convolution on tiles of CUDA's tensor cores.
 struct TiledConv {
-  std::string function;         // "conv2d"; with "_pointwise" behind it for pointwise convolutions
-  std::string precision;        // first template argument with a comma, or nothing
-  std::string arguments;        // "x, w"
+  std::string function;   // "conv2d"; with "_pointwise" behind it for pointwise convolutions
+  std::string precision;  // first template argument with a comma, or nothing
+  KernelTensor x;
+  std::string arguments;        // behind x: "w"
   std::string border_argument;  // which pointwise convolutions do not take: ", std::uint8_t{3}"
 };
+/// "copied_in<16>(x)": the image as kernels of tiles copy it.
+std::string copied_image(const ImageShape& image, const KernelTensor& x);
 std::vector<PlannedCost> tiled_conv_plans(const ir::Problem& problem, const Machine& machine,
                                           Precision precision);
 void write_tiled_conv(const ir::Problem& problem, const Plan& plan, CallWriter& writer, Precision precision,

@@ -57,7 +57,7 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   const gcrt::ConvShape shape =
       conv_shape(conv_image(ir::at_typical(problem)));  // of which weights know no size
   writer.call().headers = {"gcrt/cuda/conv.h"};
-  writer.operand(0, "x");
+  const KernelTensor x = writer.operand(0, "x");
   const Precision precision = precision_of(problem, writer.machine());
   warn_of_precision(problem, writer);
   const ir::Tensor& weights = *writer.constant(1);
@@ -66,7 +66,7 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
                            gcrt::conv_weight_stride(shape), facts_of(precision).weight),
                  "conv2d", "w", precision);
   write_tiled_conv(problem, plan, writer, precision,
-                   {"conv2d", precision_argument(precision) + ", ", "x, w", ""});
+                   {"conv2d", precision_argument(precision) + ", ", x, "w", ""});
 }
 
 }  // namespace

@@ -73,13 +73,13 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
       conv_shape(conv_image(ir::at_typical(problem)));  // of which weights know no size
   const ZeroPoints zero = zero_points(writer);
   writer.call().headers = {"gcrt/cuda/conv_integer.h"};
-  writer.operand(0, "x");
+  const KernelTensor x = writer.operand(0, "x");
   const ir::Tensor& weights = *writer.constant(1);
   const IntegerWeights packed = integer_rows(weights, conv_matrices(weights.shape(), shape.groups), zero,
                                              gcrt::conv_integer_weight_stride(shape));
   integer_parameters(writer, packed, "conv2d_integer", "w", "zero point times sums of rows");
   write_tiled_conv(problem, plan, writer, Precision::kInt8,
-                   {"conv2d_integer", "", "x, w, offsets",
+                   {"conv2d_integer", "", x, "w, offsets",
                     fmt::format(", {}{{{}}}", kernel_type(problem.operands[0].element), zero.x)});
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "codegen/kernels/cuda_call.h"
+#include "codegen/kernels/conv_call.h"
 #include "codegen/kernels/image_weights.h"
 
 namespace gcompile {
@@ -78,15 +78,15 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   const gcrt::ConvShape shape = conv_shape(image_of(ir::at_typical(problem), work.window, work.groups));
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cuda/conv_transpose.h"};
-  writer.operand(0, "x");
+  const KernelTensor x = writer.operand(0, "x");
   const Precision precision = precision_of(problem, writer.machine());
   warn_of_precision(problem, writer);
   packed_weights(writer, pack_phases(*writer.constant(1), work, shape, facts_of(precision).weight),
                  "conv_transpose2d", "w", precision);
   note_plan(writer, plan, precision);
   out.body = shape_and_epilogue(problem, image, writer) +
-             fmt::format("  conv_transpose2d<{}, Tile::{}>(queue, shape, x, w, epilogue);\n",
-                         precision_argument(precision), tile_name(tile_of(plan)));
+             fmt::format("  conv_transpose2d<{}, Tile::{}>(queue, shape, {}, w, epilogue);\n",
+                         precision_argument(precision), tile_name(tile_of(plan)), copied_image(image, x));
 }
 
 }  // namespace

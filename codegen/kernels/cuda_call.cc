@@ -119,6 +119,22 @@ std::string split_argument(CallWriter& writer, const Plan& plan, ir::Dim floats_
   return fmt::format("SplitInCluster<{}>{{}}", splits);
 }
 
+std::string copied_in(const KernelTensor& tensor, std::span<const ir::Dim> steps) {
+  const std::int64_t element = bits_of(tensor.element) / 8;
+  for (const std::int64_t bytes : {16, 8, 4}) {
+    if (bytes == 8 && element == 4) continue;  // tile_load.h has no such copy
+    const bool fits = bytes >= element && tensor.alignment % bytes == 0 &&
+                      std::all_of(steps.begin(), steps.end(),
+                                  [&](ir::Dim step) { return content(step) * element % bytes == 0; });
+    if (fits) return fmt::format("copied_in<{}>", bytes);
+  }
+  return ir::are_constant(steps) ? fmt::format("copied_in<{}>", element) : std::string();
+}
+
+std::string copied(const std::string& width, const std::string& pointer) {
+  return width.empty() ? pointer : fmt::format("{}({})", width, pointer);
+}
+
 int element_bytes(const ir::Problem& problem, std::size_t operand) {
   return static_cast<int>(bits_of(problem.operands[operand].element) / 8);
 }

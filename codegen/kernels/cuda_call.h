@@ -43,6 +43,12 @@ std::string split_argument(CallWriter& writer, int splits, ir::Dim floats_of_par
 std::string split_argument(CallWriter& writer, const Plan& plan, ir::Dim floats_of_part,
                            std::int64_t counters);
 
+/// "copied_in<16>", for kernels of tiles: what each copy of an operand moves, of which its address and all
+/// steps, in elements, are proven multiples. Empty where only the run knows it.
+std::string copied_in(const KernelTensor& tensor, std::span<const ir::Dim> steps);
+/// The operand: "copied_in<16>(a)", or "a" alone.
+std::string copied(const std::string& width, const std::string& pointer);
+
 /// Whether kernels for tensor cores take the first `factors` operands: float32, or constants, or those named
 /// by `may_be_stored` in the 16-bit type to which the precision rounds them, on CUDA.
 Refusal refuse_unless_factors(const ir::Problem& problem, const Machine& machine, std::size_t factors,

@@ -36,24 +36,45 @@ std::pair<ir::Dim, ir::Dim> steps_of_b(const ir::Problem& problem, const Product
   return {strides[product.b.size() - 2], strides[product.b.size() - 1]};
 }
 
-/// Operands a, which is returned, and b; a constant b is packed in what the precision stores.
-KernelTensor operands(const Product& product, CallWriter& writer, Precision stored) {
-  KernelTensor a;
-  if (writer.made_rows().empty()) a = writer.operand(0, "a");
+/// As the kernel reads them.
+struct Operands {
+  KernelTensor a, b;
+};
+/// Adds both; a constant b is packed in what the precision stores.
+Operands operands(const Product& product, CallWriter& writer, Precision stored) {
+  Operands out;
+  if (writer.made_rows().empty()) out.a = writer.operand(0, "a");
   if (const ir::Tensor* b = writer.constant(1)) {
     packed_weights(
         writer, pack_rows(*b, product_matrices(product.b), packed_column(product), facts_of(stored).weight),
         "gemm", "b", stored);
   } else {
-    writer.operand(1, "b");
+    out.b = writer.operand(1, "b");
   }
-  return a;
+  return out;
+}
+
+/// What each copy of a and of b moves (copied_in()); empty: the kernel takes pointers.
+struct CopyWidths {
+  std::string a, b;
+};
+CopyWidths copy_widths(const ir::Problem& problem, const Product& product, const Operands& operands,
+                       bool is_dense) {
+  const ir::Shape b_strides = strides_of_b(problem, product);
+  std::vector<ir::Dim> steps_a = {product.axes.row_stride}, steps_b = {steps_of_b(problem, product).second};
+  for (const std::size_t axis : product.axes.batch) {
+    steps_a.push_back(product.along_a(axis));
+    steps_b.push_back(product.along_b(b_strides, axis));
+  }
+  // Packed weights lie in whole units of 64 bytes.
+  const std::string b = problem.operands[1].constant ? "copied_in<16>" : copied_in(operands.b, steps_b);
+  return {copied_in(operands.a, steps_a), is_dense ? b : ""};
 }
 
 /// The call of `kernel`, within the loops that the host walks. `split`: empty where it has no such argument.
 void write_body(const ir::Problem& problem, const Product& product, const ProductBatch& batch,
                 const EpilogueWriter& epilogue, const std::string& kernel, bool is_dense,
-                const std::string& split, CallWriter& writer) {
+                const CopyWidths& widths, const std::string& split, CallWriter& writer) {
   const ir::Shape b_strides = strides_of_b(problem, product);
   SizeParameters& sizes = writer.call().sizes;
   CodeText code(1);
@@ -66,6 +87,8 @@ void write_body(const ir::Problem& problem, const Product& product, const Produc
     if (const ir::Dim step = product.along_b(b_strides, at); step != 0)
       b_pointer += fmt::format(" + {} * b{}", sizes(step), axis);
   }
+  a_pointer = copied(widths.a, a_pointer);
+  b_pointer = copied(widths.b, b_pointer);
   code.line(epilogue.declaration());
   std::string entries = "GemmBatch{}";
   if (batch.entries != 1) {
@@ -158,7 +181,7 @@ namespace {
 
 /// The rest of a call by gcrt's own tiles, behind the operands.
 void write_tile_call(const ir::Problem& problem, const Product& product, const ProductBatch& batch,
-                     const Plan& plan, Precision precision, CallWriter& writer) {
+                     const Operands& operands, const Plan& plan, Precision precision, CallWriter& writer) {
   const bool makes_rows = !writer.made_rows().empty();
   std::vector<std::string>& headers = writer.call().headers;
   headers.insert(headers.begin(), makes_rows ? "gcrt/cuda/gemv_of_rows.h" : "gcrt/cuda/gemm.h");
@@ -181,7 +204,8 @@ void write_tile_call(const ir::Problem& problem, const Product& product, const P
                                          : has_any_rows ? "gemm_any_rows"
                                                         : "gemm",
                                          precision_argument(precision), tile_name(tile_of(plan)));
-  write_body(problem, product, batch, epilogue, kernel, is_dense, split, writer);
+  write_body(problem, product, batch, epilogue, kernel, is_dense,
+             copy_widths(problem, product, operands, is_dense), split, writer);
 }
 
 const char* tile_name(gcrt::WgmmaTile tile) {
@@ -206,8 +230,8 @@ void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, Cal
   const Product product(problem);
   const Precision precision = precision_of(problem, writer.machine());
   warn_of_precision(problem, writer);
-  operands(product, writer, precision);
-  write_tile_call(problem, product, ProductBatch(product), plan, precision, writer);
+  const Operands given = operands(product, writer, precision);
+  write_tile_call(problem, product, ProductBatch(product), given, plan, precision, writer);
 }
 
 void write_warpgroup_product(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
@@ -215,10 +239,11 @@ void write_warpgroup_product(const ir::Problem& problem, const Plan& plan, CallW
   const ProductBatch batch(product);
   const Precision precision = precision_of(problem, writer.machine());
   warn_of_precision(problem, writer);
-  if (operands(product, writer, precision).alignment < kTensorMapAlignment) {
+  const Operands given = operands(product, writer, precision);
+  if (given.a.alignment < kTensorMapAlignment) {
     // Where the matrix begins is known only here. The weights are the same.
-    return write_tile_call(problem, product, batch, product_plan(problem, writer.machine()).plan, precision,
-                           writer);
+    return write_tile_call(problem, product, batch, given, product_plan(problem, writer.machine()).plan,
+                           precision, writer);
   }
   writer.call().headers = {"gcrt/cuda/hopper_gemm.h"};
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1,
@@ -231,7 +256,7 @@ void write_warpgroup_product(const ir::Problem& problem, const Plan& plan, CallW
   write_body(problem, product, batch, epilogue,
              fmt::format("gemm_wgmma<{}, WgmmaTile::{}, /*cluster*/ {}>", precision_argument(precision), tile,
                          cluster),
-             true, "", writer);
+             true, {}, "", writer);
 }
 
 void write_library_product(const ir::Problem& problem, CallWriter& writer) {
@@ -251,7 +276,7 @@ void write_library_product(const ir::Problem& problem, CallWriter& writer) {
   call.choice = "cuBLASLt";
   call.products_per_clock = gcrt::products_per_clock(machine.gpu, precision);
   write_body(problem, product, batch, epilogue,
-             fmt::format("gemm_cublaslt<{}>", precision_argument(precision)), false, "workspace", writer);
+             fmt::format("gemm_cublaslt<{}>", precision_argument(precision)), false, {}, "workspace", writer);
 }
 
 int library_launches(const ir::Problem& problem) {

@@ -22,8 +22,9 @@ bool is_along_depth(const ir::Problem& problem) {
 }
 
 Refusal refuses(const ir::Problem& problem, const Machine&) {
+  if (Refusal right_side = refuse_in_place(problem)) return right_side;
   if (Product(problem).axes.row_count != 1) return "more than one row";
-  return refuse_in_place(problem);
+  return std::nullopt;
 }
 
 /// Whatever is typical: a single row in every run.

@@ -160,7 +160,7 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   const ZeroPoints zero = zero_points(writer);
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cuda/gemm_integer.h"};
-  writer.operand(0, "a");
+  const KernelTensor a = writer.operand(0, "a");
   const std::int64_t stride = gcrt::integer_weight_stride(product.depth);
   const IntegerWeights packed = integer_rows(*writer.constant(1), product_matrices(product.b), zero, stride);
   integer_parameters(writer, packed, "gemm", "b", "zero point times sums of rows");
@@ -172,10 +172,12 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   CodeText code(1);
   const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);
   code.line(epilogue.declaration());
+  std::vector<ir::Dim> steps = {product.axes.row_stride};
+  for (const std::size_t axis : product.axes.batch) steps.push_back(product.along_a(axis));
   code.line(fmt::format(
       "gemm_integer<Tile::{}>(queue, /*rows, columns, depth*/ {}, {}, {}, {}, {}, b, {}, offsets, {},",
-      tile_name(tile_of(plan)), out.sizes.as_int(rows), product.columns, product.depth, batch.a,
-      out.sizes(product.axes.row_stride), stride, split));
+      tile_name(tile_of(plan)), out.sizes.as_int(rows), product.columns, product.depth,
+      copied(copied_in(a, steps), batch.a), out.sizes(product.axes.row_stride), stride, split));
   code.line("    epilogue);");
   for (int i = 0; i < batch.loops; ++i) code.close();
   out.body = code.text();

@@ -30,13 +30,16 @@ struct Builder {
 };
 
 int elu(const Builder& b) {
-  const int negative = b.mul(b.attribute("alpha"), b.unary(ScalarOp::kExpm1, b.x));
+  const int grown = b.unary(ScalarOp::kExpm1, b.x);
+  const int negative = b.mul(b.attribute("alpha"), grown);
   return b.select(b.less(b.x, b.number(0)), negative, b.x);
 }
 
 int selu(const Builder& b) {
-  const int negative = b.mul(b.attribute("alpha"), b.unary(ScalarOp::kExpm1, b.x));
-  return b.mul(b.attribute("gamma"), b.select(b.less(b.x, b.number(0)), negative, b.x));
+  const int grown = b.unary(ScalarOp::kExpm1, b.x);
+  const int negative = b.mul(b.attribute("alpha"), grown);
+  const int chosen = b.select(b.less(b.x, b.number(0)), negative, b.x);
+  return b.mul(b.attribute("gamma"), chosen);
 }
 
 int celu(const Builder& b) {
@@ -46,22 +49,26 @@ int celu(const Builder& b) {
 }
 
 int leaky_relu(const Builder& b) {
-  return b.select(b.less(b.x, b.number(0)), b.mul(b.attribute("alpha"), b.x), b.x);
+  const int negative = b.mul(b.attribute("alpha"), b.x);
+  return b.select(b.less(b.x, b.number(0)), negative, b.x);
 }
 
 int thresholded_relu(const Builder& b) {
-  return b.select(b.less(b.attribute("alpha"), b.x), b.x, b.number(0));
+  const int zero = b.number(0);
+  return b.select(b.less(b.attribute("alpha"), b.x), b.x, zero);
 }
 
 int hard_sigmoid(const Builder& b) {
-  return b.clip(b.add(b.mul(b.attribute("alpha"), b.x), b.attribute("beta")), 0, 1);
+  const int beta = b.attribute("beta");
+  return b.clip(b.add(b.mul(b.attribute("alpha"), b.x), beta), 0, 1);
 }
 
 int shrink(const Builder& b) {
   // Integers shrink in float32, as the attributes are floats.
-  const int high = b.select(b.less(b.attribute("lambd"), b.x), b.sub(b.x, b.attribute("bias")), b.number(0));
-  return b.select(b.less(b.x, b.unary(ScalarOp::kNeg, b.attribute("lambd"))), b.add(b.x, b.attribute("bias")),
-                  high);
+  const int zero = b.number(0), bias = b.attribute("bias");
+  const int lowered = b.sub(b.x, bias), lambda = b.attribute("lambd");
+  const int high = b.select(b.less(lambda, b.x), lowered, zero), raised = b.add(b.x, bias);
+  return b.select(b.less(b.x, b.unary(ScalarOp::kNeg, lambda)), raised, high);
 }
 
 int swish(const Builder& b) {
@@ -77,7 +84,8 @@ int gelu(const Builder& b) {
   } else {
     gate = b.unary(ScalarOp::kErf, b.mul(b.x, b.number(std::numbers::sqrt2 / 2)));
   }
-  return b.mul(b.mul(b.number(0.5), b.x), b.add(b.number(1), gate));
+  const int weight = b.add(b.number(1), gate);
+  return b.mul(b.mul(b.number(0.5), b.x), weight);
 }
 
 void infer_float(InferContext& context) {

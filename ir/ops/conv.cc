@@ -42,7 +42,7 @@ const Operator& operator_Conv() {
     o.accuracy = Accuracy::kSum;
     o.summary = "convolution";
     o.traits.computed_in_float = true;
-    o.normalise = normalise_float_convolution;
+    o.normalise = normalise_convolution;
     o.infer = infer;
     o.evaluate = evaluate;
     o.lower = lower;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/interrupt.h"
+#include "ir/ops/rewrite.h"
 
 namespace gcompile::ir {
 namespace {
@@ -32,22 +33,19 @@ RealTensor reals_of(const Tensor& tensor) {
   return out;
 }
 
-namespace {
-
-std::vector<std::int64_t> kernel_of(const NodeView& node) {
-  const Shape& weights = node.shape(1);
-  if (weights.size() < 3) operator_error("input 1 must be (M, C/group, kernel...)");
-  return numbers_of(std::span(weights).subspan(2));
+void normalise_window_of(RewriteContext& context, int weights, int zero_point) {
+  const Shape& shape = context.shape(weights);
+  if (shape.size() < 3) operator_error(fmt::format("input {} must be (M, C/group, kernel...)", weights));
+  const std::vector<std::int64_t> kernel = numbers_of(std::span(shape).subspan(2));
+  std::function<ValueId()> border;
+  if (zero_point >= 0 && context.has_operand(zero_point)) {
+    border = [&] { return emit_reshape(context, context.operand_id(zero_point), {}); };
+  }
+  pad_open_axes(context, kernel, border);
+  normalise_window(context, kernel);
 }
 
-}  // namespace
-
-void normalise_convolution(RewriteContext& context) { normalise_window(context, kernel_of(context)); }
-
-void normalise_float_convolution(RewriteContext& context) {
-  pad_open_axes(context, kernel_of(context));
-  normalise_convolution(context);
-}
+void normalise_convolution(RewriteContext& context) { normalise_window_of(context, 1); }
 
 Shape convolution_shape(const NodeView& node) {
   const Shape& x = node.shape(0);

@@ -14,10 +14,12 @@ struct RealTensor {
 };
 RealTensor reals_of(const Tensor& tensor);
 
-/// Fills the window attributes with operand 1, (M, C/group, kernel...), as source of the kernel.
+/// Fills the window attributes with operand `weights`, (M, C/group, kernel...), as source of the kernel.
+/// Where the padding depends on sizes that only a run knows, operand 0 is padded with its zero point, if it
+/// has one.
+void normalise_window_of(RewriteContext& context, int weights, int zero_point = -1);
+/// Of operand 1, where 0 is 0.
 void normalise_convolution(RewriteContext& context);
-/// The same where the border is 0, and not a zero point: padding may depend on sizes that only a run knows.
-void normalise_float_convolution(RewriteContext& context);
 /// Shape of the result of a convolution of operand 0 with operand 1. Throws OperatorError when they do not
 /// fit.
 Shape convolution_shape(const NodeView& node);

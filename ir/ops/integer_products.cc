@@ -44,6 +44,8 @@ ValueId emit_zero_point(RewriteContext& context, int i, const Shape& shape) {
   return emit_reshape(context, emit_cast(context, context.operand_id(i), ElementType::kInt32), shape);
 }
 
+void normalise_conv(RewriteContext& context) { normalise_window_of(context, 1, 2); }
+
 void infer_conv(InferContext& context) {
   require_quantised(context);
   Shape y = convolution_shape(context);
@@ -270,7 +272,7 @@ const Operator& operator_ConvInteger() {
     o.attributes.push_back({"group", AttributeKind::kInt, std::int64_t{1}});
     o.summary = "convolution of integers of 8 or 16 bits in int32";
     o.traits.quantised = true;
-    o.normalise = normalise_convolution;
+    o.normalise = normalise_conv;
     o.infer = infer_conv;
     o.decompose = decompose_conv;
     o.evaluate = evaluate_conv;

@@ -27,6 +27,7 @@ void normalise_power(RewriteContext& context) {
 void normalise_pool(RewriteContext& context) {
   if (!context.attributes().has("kernel_shape")) operator_error("attribute 'kernel_shape' is missing");
   normalise_power(context);
+  pad_open_axes(context, context.attributes().ints_of("kernel_shape"));
   normalise_window(context, {});
 }
 

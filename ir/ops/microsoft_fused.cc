@@ -147,7 +147,7 @@ const Operator& operator_MicrosoftFusedConv() {
                     {"activation_params", AttributeKind::kFloats, std::vector<float>{}},
                     {"group", AttributeKind::kInt, std::int64_t{1}}};
     for (AttributeSpec& attribute : window_attributes()) o.attributes.push_back(std::move(attribute));
-    o.normalise = normalise_float_convolution;
+    o.normalise = normalise_convolution;
     o.infer = infer_conv;
     o.decompose = decompose_conv;
     return o;

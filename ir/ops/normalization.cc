@@ -42,12 +42,13 @@ Moments moments_of(LoopForm form, std::vector<Index> index, ElementType type, Di
   int next = 0;
   if (centred) {
     m.form.stages.push_back({Combine::kSum, m.x});
-    const int mean =
-        m.apply(ScalarOp::kDiv, dag.accumulator(next++, m.compute), dag.size(m.compute, elements));
+    const int count = dag.size(m.compute, elements);
+    const int mean = m.apply(ScalarOp::kDiv, dag.accumulator(next++, m.compute), count);
     m.deviation = m.apply(ScalarOp::kSub, m.x, mean);
   }
   m.form.stages.push_back({Combine::kSum, m.apply(ScalarOp::kMul, m.deviation, m.deviation)});
-  m.variance = m.apply(ScalarOp::kDiv, dag.accumulator(next, m.compute), dag.size(m.compute, elements));
+  const int count = dag.size(m.compute, elements);
+  m.variance = m.apply(ScalarOp::kDiv, dag.accumulator(next, m.compute), count);
   return m;
 }
 

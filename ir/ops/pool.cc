@@ -13,9 +13,48 @@
 namespace gcompile::ir {
 namespace {
 
-void normalise(RewriteContext& context) {
-  if (!context.attributes().has("kernel_shape")) operator_error("attribute 'kernel_shape' is missing");
+std::vector<std::int64_t> kernel_of(const NodeView& node) {
+  if (!node.attributes().has("kernel_shape")) operator_error("attribute 'kernel_shape' is missing");
+  return node.attributes().ints_of("kernel_shape");
+}
+
+/// Less than anything else of the type.
+ValueId lowest_of(RewriteContext& context, ElementType type) {
+  if (is_float(type)) return context.constant_scalar(type, -std::numeric_limits<double>::infinity());
+  return context.constant_scalar(type, static_cast<double>(integer_lowest(type)));
+}
+
+void normalise_max(RewriteContext& context) {
+  const std::vector<std::int64_t> kernel = kernel_of(context);
+  // Indices count the elements of what is not padded.
+  if (!context.has_result(1)) {
+    pad_open_axes(context, kernel, [&] { return lowest_of(context, context.element(0)); });
+  }
   normalise_window(context, {});
+}
+
+/// Where the padding is a formula and does not count: means with zeros in it, over the shares of the windows
+/// that are not padding, which are such means of ones.
+void normalise_average(RewriteContext& context) {
+  const std::vector<std::int64_t> kernel = kernel_of(context);
+  const auto pads = open_padding(context, kernel);
+  const bool counts_padding =
+      context.attributes().has("count_include_pad") && context.attributes().flag("count_include_pad");
+  if (counts_padding) pad_open_axes(context, kernel);
+  if (pads) context.mutable_attributes().set("auto_pad", std::string("VALID"));
+  normalise_window(context, {});
+  if (!pads || counts_padding) return;
+  Attributes attributes = context.attributes();
+  attributes.set("ceil_mode", std::int64_t{0});
+  const ValueId lengths = context.constant_ints(*pads);
+  const auto mean = [&](ValueId x) {
+    return context.emit("AveragePool", {context.emit("Pad", {x, lengths})}, attributes);
+  };
+  Shape plane = context.shape(0);
+  plane[0] = plane[1] = 1;
+  const ValueId one = context.constant_scalar(context.element(0), 1);
+  const ValueId shares = mean(context.emit("Expand", {one, context.constant_ints(plane)}));
+  context.replace_with("Div", {mean(context.operand_id(0)), shares}, {});
 }
 
 Shape pooled_shape(const NodeView& node) {
@@ -213,7 +252,6 @@ Operator record(std::string_view name, std::vector<int> versions, std::string_vi
   o.attributes.push_back({"ceil_mode", AttributeKind::kInt, std::int64_t{0}});
   o.summary = summary;
   o.traits.computed_in_float = true;
-  o.normalise = normalise;
   return o;
 }
 
@@ -224,6 +262,7 @@ const Operator& operator_AveragePool() {
     Operator o = record("AveragePool", {1, 7, 10, 11, 19, 22}, "mean over sliding windows");
     o.attributes.push_back({"count_include_pad", AttributeKind::kInt, std::int64_t{0}});
     o.accuracy = Accuracy::kSum;
+    o.normalise = normalise_average;
     o.infer = infer_average;
     o.evaluate = evaluate_average;
     o.lower = lower_average;
@@ -237,6 +276,7 @@ const Operator& operator_MaxPool() {
     Operator o = record("MaxPool", {1, 8, 10, 11, 12, 22}, "maximum over sliding windows");
     o.attributes.push_back({"storage_order", AttributeKind::kInt, std::int64_t{0}});
     o.results = {1, 2};
+    o.normalise = normalise_max;
     o.infer = infer_max;
     o.decompose = decompose_max;
     o.evaluate = evaluate_max;

@@ -5,7 +5,7 @@
 
 #include "ir/ops/product_shape.h"
 #include "ir/ops/rewrite.h"
-#include "ir/ops/window.h"
+#include "ir/ops/convolution.h"
 
 namespace gcompile::ir {
 namespace {
@@ -53,11 +53,7 @@ void require_scales(const NodeView& node) {
 
 // QLinearConv: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias --------------------------------
 
-void normalise_conv(RewriteContext& context) {
-  const Shape& weights = context.shape(3);
-  if (weights.size() < 3) operator_error("input 3 must be (M, C/group, kernel...)");
-  normalise_window(context, {weights.begin() + 2, weights.end()});
-}
+void normalise_conv(RewriteContext& context) { normalise_window_of(context, 3, 2); }
 
 void infer_conv(InferContext& context) {
   require_scales(context);
@@ -100,9 +96,10 @@ bool decompose_conv(RewriteContext& context) {
     const ValueId reshaped = emit_reshape(context, operands[8], channels);
     sum = context.emit("Add", {sum, known ? folded(context, reshaped) : reshaped});
   }
-  const ValueId multiplier =
-      multiplier_of(context, float32_scale(context, operands[1], {}),
-                    float32_scale(context, operands[4], scales), float32_scale(context, operands[6], {}));
+  const ValueId y_scale = float32_scale(context, operands[6], {}),
+                w_scale = float32_scale(context, operands[4], scales),
+                x_scale = float32_scale(context, operands[1], {});
+  const ValueId multiplier = multiplier_of(context, x_scale, w_scale, y_scale);
   Attributes attributes;
   attributes.set("axis", std::int64_t{1});
   context.replace_result(0,
@@ -160,7 +157,8 @@ bool decompose_matmul(RewriteContext& context) {
   const auto scale = [&](int i, const Shape& tensor, bool rows) {
     return float32_scale(context, context.operand_id(i), aligned(context.shape(i), tensor, rows));
   };
-  const ValueId multiplier = multiplier_of(context, scale(1, a, true), scale(4, b, false), scale(6, y, true));
+  const ValueId y_scale = scale(6, y, true), b_scale = scale(4, b, false), a_scale = scale(1, a, true);
+  const ValueId multiplier = multiplier_of(context, a_scale, b_scale, y_scale);
   const ValueId zero = emit_reshape(context, operands[7], aligned(context.shape(7), y, true));
   const ValueId known = context.constant(7) ? folded(context, zero) : zero;
   context.replace_result(0, context.emit("Requantize", {sum, multiplier, known}));

@@ -237,10 +237,12 @@ Form lower_qlinear(const LowerContext& context) {
   Dag& dag = form.dag;
   const auto zero_point = [&](int i) { return context.has_operand(i) ? load_scalar(dag, context, i) : -1; };
   const auto dequantised = [&](int i) {
-    const int difference = centred(dag, load_broadcast(dag, context, i, result.shape), zero_point(i + 2));
+    const int zero = zero_point(i + 2);
+    const int difference = centred(dag, load_broadcast(dag, context, i, result.shape), zero);
     return step(dag, ScalarOp::kMul, difference, load_scalar(dag, context, i + 1));
   };
-  const int combined = step(dag, kOp, dequantised(0), dequantised(3));
+  const int b = dequantised(3), a = dequantised(0);
+  const int combined = step(dag, kOp, a, b);
   const int quotient = step(dag, ScalarOp::kDiv, combined, load_scalar(dag, context, 6));
   form.set_root(to_integer(dag, quotient, zero_point(7), result.element));
   return form;

@@ -122,8 +122,8 @@ class Sampler {
       }
       int term = sum(k + 1);
       if (has_weights) {
-        const int weight =
-            dag_.cast(dag_.load(positions + 1, context_.element(positions + 1), entry), dag_.type(term));
+        const int loaded = dag_.load(positions + 1, context_.element(positions + 1), entry);
+        const int weight = dag_.cast(loaded, dag_.type(term));
         term = dag_.apply(ScalarOp::kMul, {weight, term});
       }
       total = total < 0 ? term : dag_.apply(ScalarOp::kAdd, {total, term});

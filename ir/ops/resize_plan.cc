@@ -35,7 +35,10 @@ class Source {
 
   int of(const std::string& mode, int at) const {
     const int x = dag_.cast(at, type_);
-    if (mode == "align_corners") return if_several(spread(x), number(0));
+    if (mode == "align_corners") {
+      const int zero = number(0);
+      return if_several(spread(x), zero);
+    }
     if (mode == "asymmetric") return div(x, scale());
     if (mode == "tf_crop_and_resize") return cropped(x);
     if (mode == "half_pixel_symmetric") return symmetric(x);
@@ -55,25 +58,40 @@ class Source {
 
   int apply(ScalarOp op, int a, int b) const { return dag_.round(dag_.apply(op, {a, b})); }
   int size(Dim size) const { return dag_.size(type_, size); }
-  int scale() const { return axis_.scale ? number(*axis_.scale) : div(size(axis_.out), size(axis_.in)); }
+  int scale() const { return axis_.scale ? number(*axis_.scale) : ratio(axis_.out, axis_.in); }
+  int ratio(Dim a, Dim b) const {
+    const int below = size(b);
+    return div(size(a), below);
+  }
   /// Of the result: in the reference and in ONNX Runtime the same, wherever that is a whole number.
-  int length() const { return axis_.is_scaled ? mul(size(axis_.in), scale()) : size(axis_.out); }
+  int length() const {
+    if (!axis_.is_scaled) return size(axis_.out);
+    const int factor = scale();
+    return mul(size(axis_.in), factor);
+  }
 
   int half_pixel(int x, int scale) const {
     const int half = dag_.constant(dag_.type(x), 0.5);
     return sub(div(add(x, half), scale), half);
   }
   /// From the first to the last element.
-  int spread(int x) const { return div(mul(x, last()), sub(length(), number(1))); }
+  int spread(int x) const {
+    const int one = number(1), steps = sub(length(), one);
+    return div(mul(x, last()), steps);
+  }
   int cropped(int x) const {
     const int begin = number(axis_.roi_begin), end = number(axis_.roi_end);
-    const int middle = mul(mul(number(0.5), add(begin, end)), last());
-    return if_several(add(mul(begin, last()), spread(mul(x, sub(end, begin)))), middle);
+    const int top = last(), sum = add(begin, end);
+    const int middle = mul(mul(number(0.5), sum), top);
+    const int width = spread(mul(x, sub(end, begin)));
+    return if_several(add(mul(begin, top), width), middle);
   }
   int symmetric(int x) const {
-    const int adjustment = div(size(axis_.out), mul(scale(), size(axis_.in)));
-    const int offset = mul(div(size(axis_.in), number(2)), sub(number(1), adjustment));
-    const int position = half_pixel(dag_.cast(x, kDouble), dag_.cast(scale(), kDouble));
+    const int in = size(axis_.in), factor = scale(), scaled = mul(factor, in);
+    const int adjustment = div(size(axis_.out), scaled);
+    const int rest = sub(number(1), adjustment), two = number(2);
+    const int offset = mul(div(in, two), rest), precise = dag_.cast(factor, kDouble);
+    const int position = half_pixel(dag_.cast(x, kDouble), precise);
     return dag_.cast(add(dag_.cast(offset, kDouble), position), type_);
   }
   /// Of a result of several elements, or of one.
@@ -224,8 +242,12 @@ std::vector<WeighedElement> weighed_elements(Dag& dag, const ResizeAxis& axis, c
     const double a = method.cubic_a;
     // As cubic_weight(), of a distance up to 1 and of one beyond.
     const auto polynomial = [&](int d, double c3, double c2, double c1, double c0) {
-      int sum = source.add(source.mul(source.number(c3), d), source.number(c2));
-      for (const double c : {c1, c0}) sum = source.add(source.mul(sum, d), source.number(c));
+      const int quadratic = source.number(c2);
+      int sum = source.add(source.mul(source.number(c3), d), quadratic);
+      for (const double c : {c1, c0}) {
+        const int coefficient = source.number(c);
+        sum = source.add(source.mul(sum, d), coefficient);
+      }
       return sum;
     };
     const auto near = [&](int d) { return polynomial(d, a + 2, -(a + 3), 0, 1); };

@@ -31,11 +31,11 @@ bool is_same(const std::string& mode) { return mode == "SAME_UPPER" || mode == "
 
 }  // namespace
 
-void pad_open_axes(RewriteContext& context, const std::vector<std::int64_t>& kernel) {
-  Attributes& attributes = context.mutable_attributes();
-  const Shape shape = context.shape(0);
+std::optional<Shape> open_padding(const RewriteContext& context, const std::vector<std::int64_t>& kernel) {
+  const Attributes& attributes = context.attributes();
+  const Shape& shape = context.shape(0);
   const std::string mode = attributes.has("auto_pad") ? attributes.string_of("auto_pad") : "NOTSET";
-  if (!is_same(mode) || are_constant(shape) || shape.size() != kernel.size() + 2) return;
+  if (!is_same(mode) || are_constant(shape) || shape.size() != kernel.size() + 2) return std::nullopt;
   Attributes numbers;
   numbers.set("kernel_shape", attributes.has("kernel_shape") ? attributes.ints_of("kernel_shape") : kernel);
   for (const char* name : {"strides", "dilations"}) {
@@ -54,9 +54,17 @@ void pad_open_axes(RewriteContext& context, const std::vector<std::int64_t>& ker
     behind.push_back(total - before.back());
   }
   before.insert(before.end(), behind.begin(), behind.end());
-  if (are_constant(before)) return;
-  context.set_operand(0, context.emit("Pad", {context.operand_id(0), context.constant_ints(before)}));
-  attributes.set("auto_pad", std::string("VALID"));
+  return are_constant(before) ? std::nullopt : std::optional(std::move(before));
+}
+
+void pad_open_axes(RewriteContext& context, const std::vector<std::int64_t>& kernel,
+                   const std::function<ValueId()>& border) {
+  const auto pads = open_padding(context, kernel);
+  if (!pads) return;
+  std::vector<ValueId> operands = {context.operand_id(0), context.constant_ints(*pads)};
+  if (border) operands.push_back(border());
+  context.set_operand(0, context.emit("Pad", std::move(operands)));
+  context.mutable_attributes().set("auto_pad", std::string("VALID"));
 }
 
 void normalise_window(RewriteContext& context, std::vector<std::int64_t> kernel) {

@@ -27,12 +27,17 @@ void check_conv(const ConvCase& c) {
   Recorded<float> result(output_pixels(s), s.out_c);
   CountingQueue queue;
   const auto run = [&](const auto& split, Recorded<float>& y) {
-    if constexpr (kIsPointwise) {
-      ASSERT_TRUE(is_pointwise(s));
-      conv2d_pointwise<P, kTile>(queue, s, x_device.data(), w_device.data(), split, y.epilogue<4>());
-    } else {
-      conv2d<P, kTile>(queue, s, x_device.data(), w_device.data(), split, y.epilogue<4>());
-    }
+    with_copies(
+        [&](auto from) {
+          if constexpr (kIsPointwise) {
+            ASSERT_TRUE(is_pointwise(s));
+            conv2d_pointwise<P, kTile>(queue, s, from, w_device.data(), split, y.epilogue<4>());
+          } else {
+            conv2d<P, kTile>(queue, s, from, w_device.data(), split, y.epilogue<4>());
+          }
+        },
+        static_cast<const TX*>(x_device.data()), s.in_c / s.groups, s.in_pixel_stride, s.in_row_stride,
+        s.in_image_stride);
     expect_no_error(queue);
   };
   run(SplitDepth<kParts>{workspace.data()}, result);
@@ -68,6 +73,10 @@ TEST(CudaConv, StoredIn16Bits) {
   }
   check_conv<Precision::kFp16, Tile::k64x64, true, Half>(square(1, 9, 40, 65, 1, 1, 0));
   check_conv<Precision::kFp16, Tile::k16x64, false, Half, 2>(square(1, 4, 64, 9, 3, 1, 1));
+  // Taps of a whole step of the pipeline and of more, and steps that reach into the next tap.
+  for (const int channels : {64, 96, 128}) {
+    check_conv<Precision::kFp16, Tile::k64x64, false, Half>(square(1, 9, channels, 33, 3, 2, 1));
+  }
 }
 
 TEST(CudaConv, ThreeByThree) {
@@ -87,6 +96,7 @@ TEST(CudaConv, OtherPrecisions) {
 
 TEST(CudaConv, OtherTiles) {
   check_conv<Precision::kFp32, Tile::k16x64>(square(1, 4, 8, 70, 3, 1, 1));
+  check_conv<Precision::kFp32, Tile::k32x64>(square(1, 5, 32, 70, 3, 1, 1));
   check_conv<Precision::kFp32, Tile::k128x32>(square(1, 12, 8, 33, 3, 1, 1));
   check_conv<Precision::kTf32, Tile::k128x64>(square(1, 12, 3, 65, 5, 2, 2));
   check_conv<Precision::kTf32, Tile::k128x128>(square(2, 12, 8, 130, 3, 1, 0));

@@ -26,6 +26,17 @@ using kernel_test::random_values;
 template <class T>
 using DeviceArray = cuda_test::Device<T>;
 
+// Calls body with the operand as kernels for one width of copies take it, if that is 16 bytes, else as those
+// that ask at run time do.
+template <class T, class F, class... Strides>
+void with_copies(const F& body, const T* data, Strides... strides) {
+  if (copy_bytes(data, strides...) == 16) {
+    body(copied_in<16>(data));
+  } else {
+    body(data);
+  }
+}
+
 // Stores each element and counts how often it was handed over. Batch entries follow each other.
 template <class T, int kLanesTaken>
 struct RecordingEpilogue {

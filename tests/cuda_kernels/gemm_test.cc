@@ -44,9 +44,16 @@ void check_product(int rows, int columns, int depth, int padding = 0) {
   DeviceArray<float> workspace(size(static_cast<int>(gemm_workspace_size(rows, columns, 1, kParts))));
   Recorded<float> result(rows, columns);
   CountingQueue queue;
-  gemm<P, kTile>(queue, rows, columns, depth, a_device.data(), lda, b_device.data(), (depth + 15) / 16 * 16,
-                 GemmBatch{}, SplitDepth<kParts>{workspace.data()}, result.epilogue<kLanesTaken>());
-  expect_no_error(queue);
+  const auto run = [&](const auto& split, Recorded<float>& y) {
+    with_copies(
+        [&](auto from) {
+          gemm<P, kTile>(queue, rows, columns, depth, from, lda, copied_in<16>(b_device.data()),
+                         (depth + 15) / 16 * 16, GemmBatch{}, split, y.epilogue<kLanesTaken>());
+        },
+        static_cast<const TA*>(a_device.data()), lda);
+    expect_no_error(queue);
+  };
+  run(SplitDepth<kParts>{workspace.data()}, result);
   Reference reference;
   add_reference(reference, rows, columns, depth, a.data(), lda, b.data());
   result.check(reference.sums, reference.magnitudes, PrecisionOf<P>::kTolerance);
@@ -54,9 +61,7 @@ void check_product(int rows, int columns, int depth, int padding = 0) {
     if (!has_clusters()) return;
     // The blocks of a cluster add the same sums in the same order.
     Recorded<float> of_clusters(rows, columns);
-    gemm<P, kTile>(queue, rows, columns, depth, a_device.data(), lda, b_device.data(), (depth + 15) / 16 * 16,
-                   GemmBatch{}, SplitInCluster<kParts>{}, of_clusters.epilogue<kLanesTaken>());
-    expect_no_error(queue);
+    run(SplitInCluster<kParts>{}, of_clusters);
     of_clusters.check(reference.sums, reference.magnitudes, PrecisionOf<P>::kTolerance);
     EXPECT_EQ(of_clusters.y.read(), result.y.read());
   }
@@ -130,6 +135,28 @@ TEST(CudaGemm, StoredFp16) {
   check_product<Precision::kFp16, Tile::k128x128, 4, Half>(257, 130, 72);
 }
 TEST(CudaGemm, StoredBf16) { check_stored_sizes<Precision::kBf16, Tile::k32x64, BFloat16>(); }
+
+// Copies of every width give the same sums, whether the kernel has code for one of them or asks.
+TEST(CudaGemm, WidthsOfCopies) {
+  constexpr int kRows = 70, kColumns = 66, kDepth = 200;
+  auto values = random_values<float>(size(kRows * kDepth), 1);
+  const DeviceArray<Half> a(stored<Half>(values));
+  const DeviceArray<Half> b(
+      pad_rows<Half>(random_values<float>(size(kColumns * kDepth), 2), kColumns, kDepth, 16));
+  const auto product = [&](auto from_a, auto from_b) {
+    Recorded<float> result(kRows, kColumns);
+    Queue queue;
+    gemm<Precision::kFp16, Tile::k64x64>(queue, kRows, kColumns, kDepth, from_a, kDepth, from_b, 208,
+                                         result.epilogue<4>());
+    expect_no_error(queue);
+    return result.y.read();
+  };
+  const std::vector<float> wide = product(copied_in<16>(a.data()), copied_in<16>(b.data()));
+  EXPECT_EQ(product(copied_in<8>(a.data()), copied_in<16>(b.data())), wide);
+  EXPECT_EQ(product(copied_in<4>(a.data()), copied_in<4>(b.data())), wide);
+  EXPECT_EQ(product(copied_in<2>(a.data()), copied_in<8>(b.data())), wide);
+  EXPECT_EQ(product(a.data(), b.data()), wide);
+}
 
 TEST(CudaGemm, LongDepth) {
   check_product<Precision::kFp32, Tile::k64x64>(65, 65, 1031, 1);

@@ -16,7 +16,7 @@ import sys
 
 from compile_for_devices import FLAGS, find_nvcc, knows
 
-ARCHITECTURES = ["sm_80", "sm_90a", "sm_120"]
+ARCHITECTURES = ["sm_80", "sm_87", "sm_90a", "sm_120"]
 FUNCTION = re.compile(r"^\.text\.(\S+):")
 LABEL = re.compile(r"^(\.L_\S+):")
 INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
@@ -91,6 +91,23 @@ def check_copies(name, function, most):
         return "no path with copies of 16 bytes", False
     least = min(len(path) / count(path, "LDGSTS") for path in wide)
     return f"{least:.1f} instructions for a copy, at most {most}", least <= most
+
+
+def check_kernel(name, function, most):
+    """Of a whole kernel: instructions, those of paths that are seldom taken too, and no local memory."""
+    texts = issued(text for label, text, _ in function if text)
+    local = sum(text.startswith(("LDL", "STL")) for text in texts)
+    return f"{len(texts)} instructions, at most {most}; {local} local accesses", 0 < len(texts) <= most and not local
+
+
+def check_fragments(name, function, least):
+    """Fragments of a slab are on the way while the products of the one before it run."""
+    best = 0
+    for loop in loops_of(function):
+        last = max((i for i, text in enumerate(loop) if text.startswith("HMMA")), default=0)
+        first = next((i for i, text in enumerate(loop) if text.startswith("HMMA")), 0)
+        best = max(best, count(loop[first:last], "LDSM"))
+    return f"{best} fragments read between products, at least {least}", best >= least
 
 
 def straight_paths(loop):
@@ -184,6 +201,11 @@ WARPGROUPS = [
 # Of sm_90 and later.
 WAITS = [("gemv_kernel", check_waits, 1), ("tile_kernel", check_waits, 1)]
 
+# Parts of names of tile_kernel.
+TILE = "tile_kernelINS_10TileConfigILNS_4TileE"
+FP16 = "EEENS_12FloatProductILNS_9PrecisionE2EEENS_8PartSumsIfLi1EEENS_"
+HALF = "INS_4HalfELi16EEE"
+
 # Of instances: a part of the mangled name, the check, its bound.
 GATES = [
     ("slab_kernelILNS_9PrecisionE0", check_slab, 220),
@@ -192,14 +214,21 @@ GATES = [
     ("slab_kernelILNS_9PrecisionE3Ef", check_slab, 30),
     ("slab_kernelILNS_9PrecisionE2ENS_4Half", check_slab, 20),
     ("slab_kernelILNS_9PrecisionE3ENS_8BFloat16", check_slab, 20),
-    ("copy_kernelINS_11DenseSourceIf", check_copies, 12),
-    ("copy_kernelINS_11DenseSourceINS_4Half", check_copies, 12),
-    ("copy_kernelINS_10ConvSourceIf", check_copies, 12),
-    ("copy_kernelINS_10ConvSourceINS_4Half", check_copies, 15),  # two to a slab: what both share weighs more
+    ("copy_kernelINS_11DenseSourceIfLi16", check_copies, 4),
+    ("copy_kernelINS_11DenseSourceINS_4HalfELi16", check_copies, 4),
+    ("copy_kernelINS_11DenseSourceINS_4HalfELi0", check_copies, 4),
+    ("copy_kernelINS_10ConvSourceIfLi16", check_copies, 6),
+    ("copy_kernelINS_10ConvSourceINS_4HalfELi16", check_copies, 4),
     ("BatchedOutputINS_16ResidualEpilogue", check_epilogue, 4),
-    ("gemv_kernelILi1ENS_12RowsInMemoryIfEENS_4Half", check_loads, 4),
-    ("gemv_kernelILi1ENS_12RowsInMemoryIfEENS_8BFloat16", check_loads, 4),
-    ("gemv_kernelILi1ENS_12RowsInMemoryIfEEf", check_loads, 4),
+    ("gemv_kernelILi1ENS_12RowsInMemoryIfLi16EEENS_11DenseSourceINS_4Half", check_loads, 4),
+    ("gemv_kernelILi1ENS_12RowsInMemoryIfLi16EEENS_11DenseSourceINS_8BFloat16", check_loads, 4),
+    ("gemv_kernelILi1ENS_12RowsInMemoryIfLi16EEENS_11DenseSourceIf", check_loads, 4),
+    (f"{TILE}2{FP16}11DenseSource{HALF}", check_kernel, 860),
+    (f"{TILE}2{FP16}10ConvSource{HALF}", check_kernel, 1350),
+    (f"{TILE}5{FP16}11DenseSource{HALF}", check_kernel, 920),
+    (f"{TILE}5{FP16}10ConvSource{HALF}", check_kernel, 1450),
+    (f"{TILE}2{FP16}11DenseSource{HALF}", check_fragments, 8),
+    (f"{TILE}5{FP16}11DenseSource{HALF}", check_fragments, 12),
 ]
 
 

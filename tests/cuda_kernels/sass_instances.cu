@@ -30,25 +30,27 @@ template __global__ void slab_kernel<Precision::kBf16, BFloat16, BFloat16>(float
 template __global__ void slab_kernel<Precision::kTf32, float, Tf32>(float*, int);
 template __global__ void slab_kernel<Precision::kFp32, float, float>(float*, int);
 
-// The copies of one operand, a slab in each turn.
+// The copies of one operand, a whole step of 128 bytes in each turn.
 template <class Source>
 GCRT_GLOBAL_BLOCKS(128, 1)
-void copy_kernel(Source source, int slabs) {
+void copy_kernel(Source source, int steps) {
   using T = typename Source::Element;
+  constexpr int kSlabs = 128 / (16 * static_cast<int>(sizeof(T)));
   GCRT_DYNAMIC_SHARED(T, shared);
   typename Source::template Cursor<128, 128, 16> cursor(source, static_cast<int>(blockIdx.z),
                                                         static_cast<int>(blockIdx.x) * 128, 0);
   GCRT_NO_UNROLL
-  for (int slab = 0; slab < slabs; ++slab) {
-    cursor.load(shared + slab % 4 * 128 * 16);
+  for (int step = 0; step < steps; ++step) {
+    cursor.template load_whole<kSlabs>(shared + step % 2 * 128 * 16 * kSlabs);
     cp_async_commit();
   }
   cp_async_wait<0>();
 }
-template __global__ void copy_kernel<DenseSource<float>>(DenseSource<float>, int);
+template __global__ void copy_kernel<DenseSource<float, 16>>(DenseSource<float, 16>, int);
+template __global__ void copy_kernel<DenseSource<Half, 16>>(DenseSource<Half, 16>, int);
 template __global__ void copy_kernel<DenseSource<Half>>(DenseSource<Half>, int);
-template __global__ void copy_kernel<ConvSource<float>>(ConvSource<float>, int);
-template __global__ void copy_kernel<ConvSource<Half>>(ConvSource<Half>, int);
+template __global__ void copy_kernel<ConvSource<float, 16>>(ConvSource<float, 16>, int);
+template __global__ void copy_kernel<ConvSource<Half, 16>>(ConvSource<Half, 16>, int);
 
 struct PlainEpilogue {
   static constexpr int kMaxLanes = 4;
@@ -63,9 +65,10 @@ struct PlainEpilogue {
 
 void vectors(Queue& queue, const float* a, const Half* h, const BFloat16* b, const float* f, float* y) {
   const PlainEpilogue epilogue{y, 64};
-  gemm<Precision::kFp16, Tile::kGemv1>(queue, 1, 64, 64, a, 64, h, 64, epilogue);
-  gemm<Precision::kBf16, Tile::kGemv1>(queue, 1, 64, 64, a, 64, b, 64, epilogue);
-  gemm<Precision::kFp32, Tile::kGemv1>(queue, 1, 64, 64, a, 64, f, 64, epilogue);
+  const auto from = copied_in<16>(a);
+  gemm<Precision::kFp16, Tile::kGemv1>(queue, 1, 64, 64, from, 64, copied_in<16>(h), 64, epilogue);
+  gemm<Precision::kBf16, Tile::kGemv1>(queue, 1, 64, 64, from, 64, copied_in<16>(b), 64, epilogue);
+  gemm<Precision::kFp32, Tile::kGemv1>(queue, 1, 64, 64, from, 64, copied_in<16>(f), 64, epilogue);
 }
 
 // As the compiler prints one with a residual.
@@ -89,8 +92,20 @@ struct ResidualEpilogue {
   GCRT_INLINE ResidualEpilogue at_batch(std::ptrdiff_t) const { return *this; }
 };
 
-void tiles(Queue& queue, const float* a, const Half* h, float* y) {
-  gemm<Precision::kFp16, Tile::k64x64>(queue, 64, 64, 64, a, 64, h, 64, ResidualEpilogue{y, y, 64});
+// Whole kernels, as emitted projects instantiate them.
+template <Precision P, Tile kTile, class TA, class TW>
+void tiles(Queue& queue, const ConvShape& s, const TA* a, const TW* w, float* y) {
+  const ResidualEpilogue epilogue{y, y, 64};
+  gemm<P, kTile>(queue, 64, 64, 64, copied_in<16>(a), 64, copied_in<16>(w), 64, epilogue);
+  conv2d<P, kTile>(queue, s, copied_in<16>(a), w, epilogue);
 }
+template void tiles<Precision::kFp16, Tile::k64x64>(Queue&, const ConvShape&, const Half*, const Half*,
+                                                    float*);
+template void tiles<Precision::kFp16, Tile::k64x64>(Queue&, const ConvShape&, const float*, const Half*,
+                                                    float*);
+template void tiles<Precision::kFp16, Tile::k128x128>(Queue&, const ConvShape&, const Half*, const Half*,
+                                                      float*);
+template void tiles<Precision::kFp32, Tile::k64x64>(Queue&, const ConvShape&, const float*, const float*,
+                                                    float*);
 
 }  // namespace GCRT_NAMESPACE

@@ -126,15 +126,34 @@ def case_same_padding(world):
                    'tall = Conv<auto_pad = "SAME_LOWER", strides = [3, 2]>(x, k5)']
     lines = verified(world, "same", model, "--dim", "height=1..31", "--dim", "width=1..33")
     check(any("tensors are right" in line for line in lines), f"nothing was tried: {lines}")
-    model = Model()
-    model.inputs = ["uint8[1,3,height,width] x"]
-    model.outputs = ["int32[1,8,a,b] y"]
-    model.constants = ["uint8 zero = {128}"]
+    model = Model(opset=22)
+    model.inputs = ["float[1,3,height,width] x"]
+    model.outputs = [f"float[1,3,a{i},b{i}] y{i}" for i in range(5)]
+    same = 'auto_pad = "SAME_UPPER", strides = [2, 2]'
+    model.nodes = [f"y0 = MaxPool<{same}, kernel_shape = [3, 3]>(x)", f"y1 = AveragePool<{same}, kernel_shape = [3, 3]>(x)",
+                   f"y2 = AveragePool<{same}, kernel_shape = [2, 3], count_include_pad = 1>(x)",
+                   'y3 = AveragePool<auto_pad = "SAME_LOWER", strides = [3, 2], kernel_shape = [4, 2], ceil_mode = 1>(x)',
+                   f"y4 = LpPool<{same}, kernel_shape = [3, 2]>(x)"]
+    lines = verified(world, "pools", model, "--dim", "height=1..31", "--dim", "width=1..33")
+    check(any("tensors are right" in line for line in lines), f"nothing was tried: {lines}")
+    model = Model(opset=22)
+    model.inputs = ["uint8[1,3,height,width] x", "uint8 run_zero"]
+    model.outputs = ["int32[1,8,a,b] y", "int32[1,8,c,d] run", "uint8[1,8,e,f] q", "uint8[1,3,g,h] top"]
+    model.constants = ["uint8[1] zero = {128}", "int8[1] w_zero = {3}", "uint8 y_zero = {100}", "float scale = {0.5}",
+                       "float y_scale = {40}", "int8 w_zeros = {0}"]
     model.integers("w", "int8", (8, 3, 3, 3), -127, 127)
-    model.nodes = ['y = ConvInteger<auto_pad = "SAME_UPPER", strides = [2, 2]>(x, w, zero)']
-    path = world.path("integer.onnxtxt")
+    model.nodes = [f"y = ConvInteger<{same}>(x, w, zero, w_zero)", f"run = ConvInteger<{same}>(x, w, run_zero)",
+                   f"q = QLinearConv<{same}>(x, scale, zero, w, scale, w_zeros, y_scale, y_zero)",
+                   f"top = MaxPool<{same}, kernel_shape = [2, 2]>(x)"]
+    lines = verified(world, "integers", model, "--dim", "height=1..31", "--dim", "width=1..33")
+    check(any("tensors are right" in line for line in lines), f"nothing was tried: {lines}")
+    model = Model(opset=22)
+    model.inputs = ["float[1,3,height,width] x"]
+    model.outputs = ["float[1,3,a,b] y", "int64[1,3,a,b] at"]
+    model.nodes = [f"y, at = MaxPool<{same}, kernel_shape = [3, 3]>(x)"]
+    path = world.path("indices.onnxtxt")
     path.write_text(model.text())
-    done = world.run([world.gcompile, path, "-o", world.path("integer"), "--dim", "height=1..31", "--dim", "width=1..33"], status=1)
+    done = world.run([world.gcompile, path, "-o", world.path("indices"), "--dim", "height=1..31", "--dim", "width=1..33"], status=1)
     contains(done.stderr, "the padding by auto_pad depends on")
 
 

@@ -18,21 +18,21 @@ namespace GCRT_NAMESPACE {
 //   border   the zero point of x
 // The epilogue gets Pack<int32_t, L>, m = index of the output pixel in (image, row, column) order and n =
 // output channel.
-template <Tile kTile, class TX, class TW, class Split, class E>
-inline void conv2d_integer(Queue& queue, const ConvShape& s, const TX* x, const TW* w,
-                           const std::int32_t* offsets, TX border, const Split& split, const E& epilogue) {
-  const DenseSource<TW> weights = conv_parts::weights(s, w, conv_integer_weight_stride(s));
-  conv_parts::multiply<kTile, IntegerProduct<TX, TW>>(queue, s, x, border, weights, split,
-                                                      OffsetEpilogue<E>{epilogue, offsets});
+template <Tile kTile, class X, class TW, class Split, class E>
+inline void conv2d_integer(Queue& queue, const ConvShape& s, X x, const TW* w, const std::int32_t* offsets,
+                           ElementOfOperand<X> border, const Split& split, const E& epilogue) {
+  const auto weights = conv_parts::weights(s, w, conv_integer_weight_stride(s));
+  conv_parts::multiply<kTile, IntegerProduct<ElementOfOperand<X>, TW>>(queue, s, x, border, weights, split,
+                                                                       OffsetEpilogue<E>{epilogue, offsets});
 }
 
 // The same where is_pointwise(s).
-template <Tile kTile, class TX, class TW, class Split, class E>
-inline void conv2d_integer_pointwise(Queue& queue, const ConvShape& s, const TX* x, const TW* w,
+template <Tile kTile, class X, class TW, class Split, class E>
+inline void conv2d_integer_pointwise(Queue& queue, const ConvShape& s, X x, const TW* w,
                                      const std::int32_t* offsets, const Split& split, const E& epilogue) {
-  const DenseSource<TW> weights = conv_parts::weights(s, w, conv_integer_weight_stride(s));
-  conv_parts::multiply_pointwise<kTile, IntegerProduct<TX, TW>>(queue, s, x, weights, split,
-                                                                OffsetEpilogue<E>{epilogue, offsets});
+  const auto weights = conv_parts::weights(s, w, conv_integer_weight_stride(s));
+  conv_parts::multiply_pointwise<kTile, IntegerProduct<ElementOfOperand<X>, TW>>(
+      queue, s, x, weights, split, OffsetEpilogue<E>{epilogue, offsets});
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -8,8 +8,9 @@
 
 namespace GCRT_NAMESPACE {
 
-// The pixels of a group of channels. Dilations may be negative (transposed convolution).
-template <class T>
+// The pixels of a group of channels. Dilations may be negative (transposed convolution). kCopyBytes: of one
+// copy; 0: known at run time.
+template <class T, int kCopyBytes = 0>
 struct ConvSource {
   using Element = T;
   static constexpr bool kIsDepthMajor = false;
@@ -18,8 +19,8 @@ struct ConvSource {
   const T* data;
   ConvShape shape;
   int channels;  // of one group
-  int bytes;     // of one copy
-  T fill;        // what taps outside the image read
+  CopyWidth<kCopyBytes> width;
+  T fill;  // what taps outside the image read
 
   // Kernel position and channel of one k.
   struct Place {
@@ -57,8 +58,8 @@ struct ConvSource {
     int iw[Share::kCopies];
     Place place;
     // Of copies of 16 bytes: the next chunk of each row, and how many bytes of it exist: all or none.
-    const T* from[Share::kCopies];
-    int valid[Share::kCopies];
+    const T* from[Share::kCopies] = {};
+    int valid[Share::kCopies] = {};
 
     GCRT_DEVICE Cursor(const ConvSource& s, int z, int first_row, int first_k)
         : source(s), image(s.data + std::ptrdiff_t{z} * s.channels), place{0, 0, 0} {
@@ -74,17 +75,27 @@ struct ConvSource {
         pixel[i] = b * conv.in_image_stride + ih[i] * conv.in_row_stride + iw[i] * conv.in_pixel_stride;
         if (b >= conv.batch) ih[i] = kOutside;
       }
-      if (s.bytes == 16) reach_tap();
+      if (s.width.bytes() == 16) reach_tap();
     }
 
-    GCRT_DEVICE void load(T* shared) {
-      if (source.bytes == 16) {
-        load_chunks(shared);
+    template <int kSlabs>
+    GCRT_DEVICE void load_whole(T* shared) {
+      if (source.width.bytes() == 16 && source.channels % (kSlabs * kDepth) == 0) {
+        load_chunks<kSlabs>(shared);
         return;
       }
-      if (sizeof(T) == 2 && source.bytes == 8) {
+      GCRT_NO_UNROLL
+      for (int slab = 0; slab < kSlabs; ++slab) load(shared + slab * kRows * kDepth);
+    }
+    GCRT_DEVICE void load(T* shared) {
+      const int bytes = source.width.bytes();
+      if (bytes == 16) {
+        load_chunks<1>(shared);
+        return;
+      }
+      if (sizeof(T) == 2 && bytes == 8) {
         load_pieces<8>(shared);
-      } else if (sizeof(T) == 4 || source.bytes >= 4) {
+      } else if (sizeof(T) == 4 || bytes >= 4) {
         load_pieces<4>(shared);
       } else {
         load_pieces<static_cast<int>(sizeof(T))>(shared);
@@ -93,16 +104,22 @@ struct ConvSource {
     }
 
    private:
-    // Whole chunks: the copies of a tap differ by their channels alone, and only the next tap needs bounds.
+    // Whole chunks of slabs that lie in one tap: their copies differ by their channels alone, and only the
+    // next tap needs bounds.
+    template <int kSlabs>
     GCRT_DEVICE void load_chunks(T* shared) {
       T* const to = shared + share.place();
       GCRT_UNROLL
-      for (int i = 0; i < Share::kCopies; ++i) {
-        if (share.has(i)) copy_chunk_of(to + i * Share::kRowStep * kDepth, from[i], valid[i]);
+      for (int slab = 0; slab < kSlabs; ++slab) {
+        GCRT_UNROLL
+        for (int i = 0; i < Share::kCopies; ++i) {
+          T* const chunk = to + (slab * kRows + i * Share::kRowStep) * kDepth;
+          if (share.has(i)) copy_chunk_of(chunk, from[i] + slab * kDepth, valid[i]);
+        }
       }
       GCRT_UNROLL
-      for (int i = 0; i < Share::kCopies; ++i) from[i] += kDepth;
-      if (place.advance(source, kDepth)) reach_tap();
+      for (int i = 0; i < Share::kCopies; ++i) from[i] += kSlabs * kDepth;
+      if (place.advance(source, kSlabs * kDepth)) reach_tap();
     }
     GCRT_DEVICE void copy_chunk_of(T* to, const T* chunk, int valid_bytes) {
       if constexpr (kFillsWithZeros) {
@@ -170,8 +187,12 @@ struct ConvSource {
 template <class T>
 inline ConvSource<T> conv_source(const ConvShape& s, const T* x, T fill) {
   const int channels = s.in_c / s.groups;
-  return {x, s, channels, copy_bytes(x, channels, s.in_pixel_stride, s.in_row_stride, s.in_image_stride),
-          fill};
+  const int bytes = copy_bytes(x, channels, s.in_pixel_stride, s.in_row_stride, s.in_image_stride);
+  return {x, s, channels, CopyWidth<0>(bytes), fill};
+}
+template <int kBytes, class T>
+inline ConvSource<T, kBytes> conv_source(const ConvShape& s, CopiedIn<kBytes, T> x, T fill) {
+  return {x.data, s, s.in_c / s.groups, CopyWidth<kBytes>(kBytes), fill};
 }
 
 }  // namespace GCRT_NAMESPACE

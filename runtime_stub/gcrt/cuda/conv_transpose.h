@@ -33,8 +33,8 @@ struct PhaseEpilogue {
 //   x  input, see ConvShape; float, or stored in the precision of the product
 //   w  see conv_transpose_weight_size, in the storage type of the precision
 // The epilogue gets m = index of the output pixel in (image, row, column) order and n = output channel.
-template <Precision P, Tile kTile, class TX, class TW, class E>
-inline void conv_transpose2d(Queue& queue, const ConvShape& s, const TX* x, const TW* w, const E& epilogue) {
+template <Precision P, Tile kTile, class X, class TW, class E>
+inline void conv_transpose2d(Queue& queue, const ConvShape& s, X x, const TW* w, const E& epilogue) {
   for (int row = 0; row < s.stride_h; ++row) {
     for (int column = 0; column < s.stride_w; ++column) {
       const ConvShape phase = transpose_phase(s, row, column).shape;

@@ -114,19 +114,19 @@ struct OffsetEpilogue {
   }
 };
 
-template <Tile kTile, class TX, class TW, class Split, class E>
-inline void gemm_integer(Queue& queue, int rows, int columns, int depth, const TX* a, std::ptrdiff_t lda,
-                         const TW* b, std::ptrdiff_t ldb, const std::int32_t* offsets, const Split& split,
+template <Tile kTile, class A, class TW, class Split, class E>
+inline void gemm_integer(Queue& queue, int rows, int columns, int depth, A a, std::ptrdiff_t lda, const TW* b,
+                         std::ptrdiff_t ldb, const std::int32_t* offsets, const Split& split,
                          const E& epilogue) {
   static_assert(!is_gemv(kTile), "plan with Precision::kInt8");
   const GroupedOutput<OffsetEpilogue<E>> output{{epilogue, offsets}, columns};
-  multiply_tiles<kTile, IntegerProduct<TX, TW>>(queue, dense_source(a, rows, depth, lda, {}),
-                                                dense_source(b, columns, depth, ldb, {}), rows, columns,
-                                                depth, 1, split, output);
+  multiply_tiles<kTile, IntegerProduct<ElementOfOperand<A>, TW>>(
+      queue, dense_source(a, rows, depth, lda, {}), dense_source(copied_in<16>(b), columns, depth, ldb, {}),
+      rows, columns, depth, 1, split, output);
 }
-template <Tile kTile, class TX, class TW, class E>
-inline void gemm_integer(Queue& queue, int rows, int columns, int depth, const TX* a, std::ptrdiff_t lda,
-                         const TW* b, std::ptrdiff_t ldb, const std::int32_t* offsets, const E& epilogue) {
+template <Tile kTile, class A, class TW, class E>
+inline void gemm_integer(Queue& queue, int rows, int columns, int depth, A a, std::ptrdiff_t lda, const TW* b,
+                         std::ptrdiff_t ldb, const std::int32_t* offsets, const E& epilogue) {
   gemm_integer<kTile>(queue, rows, columns, depth, a, lda, b, ldb, offsets, SplitDepth<>{}, epilogue);
 }
 

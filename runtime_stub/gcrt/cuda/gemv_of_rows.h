@@ -47,8 +47,8 @@ struct MadeRows {
 };
 
 // As gemm() with a tile of vectors. rows * depth floats fit the shared memory that needs no permission.
-template <Precision P, Tile kTile, class F, class TB, class E>
-inline void gemv_of_rows(Queue& queue, int rows, int columns, int depth, const F& make, const TB* b,
+template <Precision P, Tile kTile, class F, class B, class E>
+inline void gemv_of_rows(Queue& queue, int rows, int columns, int depth, const F& make, B b,
                          std::ptrdiff_t ldb, const E& epilogue) {
   static_assert(is_gemv(kTile), "few rows");
   gemv<kTile>(queue, MadeRows<F>{make, rows, depth}, depth,

@@ -1,8 +1,9 @@
 // How a matrix comes into shared memory: sources describe an operand, their cursors copy it slab by slab.
 //
 // A source is passed to the kernel by value. Its cursor belongs to one thread of one block: it is made for
-// the tile's first row and a first k, and each load() starts the asynchronous copies of the next slab. What
-// lies beyond the depth is filled with zeros, so that products need no bounds.
+// the tile's first row and a first k. load() starts the asynchronous copies of the next slab; what lies
+// beyond the depth is filled with zeros, so that products need no bounds. load_whole() does so for several
+// slabs that all lie inside the depth.
 #pragma once
 
 #include "gcrt/cuda/device.h"
@@ -21,6 +22,31 @@ struct BatchStrides {
   }
 };
 
+// An operand of which one copy moves kBytes, 16, 8, 4 or those of an element: address and all strides are
+// multiples of that. Kernels for a plain pointer ask at run time.
+template <int kBytes, class T>
+struct CopiedIn {
+  const T* data;
+};
+template <int kBytes, class T>
+constexpr CopiedIn<kBytes, T> copied_in(const T* data) {
+  return {data};
+}
+
+// Of a pointer, or of what copied_in() makes of it.
+template <class A>
+struct OperandElement;
+template <class T>
+struct OperandElement<T*> {
+  using Type = std::remove_const_t<T>;
+};
+template <int kBytes, class T>
+struct OperandElement<CopiedIn<kBytes, T>> {
+  using Type = T;
+};
+template <class A>
+using ElementOfOperand = typename OperandElement<A>::Type;
+
 // Bytes that one copy may move: 16, 8 or 4 if address and all strides (in elements) allow it, else one
 // element.
 template <class T, class... Strides>
@@ -34,6 +60,19 @@ inline int copy_bytes(const T* data, Strides... strides) {
   if (sizeof(T) < 4 && fits(8)) return 8;
   return sizeof(T) < 4 && fits(4) ? 4 : static_cast<int>(sizeof(T));
 }
+
+// What one copy of an operand moves.
+template <int kBytes>
+struct CopyWidth {
+  constexpr explicit CopyWidth(int) {}
+  GCRT_INLINE static int bytes() { return kBytes; }
+};
+template <>
+struct CopyWidth<0> {
+  int known_late;
+  constexpr explicit CopyWidth(int bytes) : known_late(bytes) {}
+  GCRT_INLINE int bytes() const { return known_late; }
+};
 
 // Starts copies of the first `valid` of 16 / sizeof(T) elements and zeros the rest. A single element of less
 // than 4 bytes has no asynchronous copy.
@@ -88,8 +127,9 @@ struct ChunkShare {
   }
 };
 
-// A matrix whose rows are contiguous along k: A, and B stored as [columns][k].
-template <class T>
+// A matrix whose rows are contiguous along k: A, and B stored as [columns][k]. kBytes: of one copy; 0: known
+// at run time.
+template <class T, int kBytes = 0>
 struct DenseSource {
   using Element = T;
   static constexpr bool kIsDepthMajor = false;
@@ -98,7 +138,7 @@ struct DenseSource {
   std::ptrdiff_t row_stride;
   int rows;
   int depth;  // elements of a row that may be read
-  int bytes;  // of one copy
+  CopyWidth<kBytes> width;
   BatchStrides batch;
 
   // Fetches the lines of `count` rows that a block will copy, from first_k on: at most kMostLines by a
@@ -126,9 +166,9 @@ struct DenseSource {
     Share share;
     const T* from[Share::kCopies];  // the next chunk of each row of this thread
     int left;                       // elements of the rows from the slab on
-    bool is_wide;
+    CopyWidth<kBytes> width;
 
-    GCRT_DEVICE Cursor(const DenseSource& s, int z, int first_row, int first_k) {
+    GCRT_DEVICE Cursor(const DenseSource& s, int z, int first_row, int first_k) : width(s.width) {
       const T* const entry = s.data + s.batch.offset(z) + (first_k + share.offset);
       GCRT_UNROLL
       for (int i = 0; i < Share::kCopies; ++i) {
@@ -136,31 +176,45 @@ struct DenseSource {
         from[i] = entry + (row < s.rows ? row : s.rows - 1) * s.row_stride;
       }
       left = s.depth - first_k;
-      is_wide = s.bytes == 16;
-      bytes = s.bytes;
+    }
+    template <int kSlabs>
+    GCRT_DEVICE void load_whole(T* shared) {
+      if (width.bytes() == 16) {
+        copy_slabs<kSlabs>(shared, 16);
+      } else {
+        copy_slabs<kSlabs>(shared, width.bytes());
+      }
+      advance(kSlabs * kDepth);
     }
     GCRT_DEVICE void load(T* shared) {
       T* const to = shared + share.place();
-      if (is_wide && left >= kDepth) {
-        GCRT_UNROLL
-        for (int i = 0; i < Share::kCopies; ++i) {
-          if (share.has(i)) cp_async<16>(to + i * Share::kRowStep * kDepth, from[i]);
-        }
-      } else {
-        const int rest = left - share.offset;
-        const int valid = rest < 0 ? 0 : (rest < Share::kElements ? rest : Share::kElements);
-        GCRT_UNROLL
-        for (int i = 0; i < Share::kCopies; ++i) {
-          if (share.has(i)) copy_chunk(to + i * Share::kRowStep * kDepth, from[i], valid, bytes);
-        }
-      }
+      const int rest = left - share.offset;
+      const int valid = rest < 0 ? 0 : (rest < Share::kElements ? rest : Share::kElements);
       GCRT_UNROLL
-      for (int i = 0; i < Share::kCopies; ++i) from[i] += kDepth;
-      left -= kDepth;
+      for (int i = 0; i < Share::kCopies; ++i) {
+        if (share.has(i)) copy_chunk(to + i * Share::kRowStep * kDepth, from[i], valid, width.bytes());
+      }
+      advance(kDepth);
     }
 
    private:
-    int bytes;
+    template <int kSlabs>
+    GCRT_DEVICE void copy_slabs(T* shared, int bytes) {
+      T* const to = shared + share.place();
+      GCRT_UNROLL
+      for (int slab = 0; slab < kSlabs; ++slab) {
+        GCRT_UNROLL
+        for (int i = 0; i < Share::kCopies; ++i) {
+          T* const place = to + (slab * kRows + i * Share::kRowStep) * kDepth;
+          if (share.has(i)) copy_chunk(place, from[i] + slab * kDepth, Share::kElements, bytes);
+        }
+      }
+    }
+    GCRT_INLINE void advance(int count) {
+      GCRT_UNROLL
+      for (int i = 0; i < Share::kCopies; ++i) from[i] += count;
+      left -= count;
+    }
   };
 };
 
@@ -205,6 +259,11 @@ struct StridedSource {
       columns_left = s.columns - first_column - column;
       left = s.depth - first_k - k;
       bytes = s.bytes;
+    }
+    template <int kSlabs>
+    GCRT_DEVICE void load_whole(float* shared) {
+      GCRT_NO_UNROLL
+      for (int slab = 0; slab < kSlabs; ++slab) load(shared + slab * kColumns * kDepth);
     }
     GCRT_DEVICE void load(float* shared) {
       const int valid = columns_left < 0 ? 0 : (columns_left < 4 ? columns_left : 4);

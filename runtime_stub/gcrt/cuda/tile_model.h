@@ -58,7 +58,7 @@ constexpr TileSize size_of(Tile tile) {
   return {};
 }
 
-// Bytes of one row of a tile per step of the pipeline: 32 floats, or 64 bytes of weights of 8 or 16 bits.
+// Most bytes of one row of a tile per step of the pipeline: those of the wider operand.
 constexpr int kStepBytes = 128;
 
 constexpr int shared_bytes_of(Tile tile) {
@@ -97,8 +97,13 @@ constexpr double products_per_clock(const DeviceModel& device, Precision precisi
 // Elements between the rows of packed 8-bit or 16-bit weights.
 constexpr std::ptrdiff_t integer_weight_stride(std::ptrdiff_t depth) { return ceil_div(depth, 32) * 32; }
 
-// Elements of k per step of the pipeline.
-constexpr int step_depth(Precision precision) { return precision == Precision::kInt8 ? 64 : 32; }
+// Of an element of the operands of a product.
+struct OperandBytes {
+  int a, b;
+};
+// Elements of k per step of the pipeline, and the fewest of a part of the depth.
+constexpr int step_depth(OperandBytes bytes) { return kStepBytes / (bytes.a > bytes.b ? bytes.a : bytes.b); }
+constexpr int least_part(Precision precision) { return precision == Precision::kInt8 ? 256 : 128; }
 
 // Blocks along z or y in one launch.
 constexpr int kMaxGridZ = 65535;
@@ -159,18 +164,24 @@ constexpr int weight_bytes(Precision precision) {
 }
 constexpr int activation_bytes(Precision precision) { return precision == Precision::kInt8 ? 1 : 4; }
 
-// Of an element of the operands of a product.
-struct OperandBytes {
-  int a, b;
-};
 // A that only the run knows, as float or byte, and packed weights.
 constexpr OperandBytes weighted(Precision precision) {
   return {activation_bytes(precision), weight_bytes(precision)};
 }
 
-// One step of a pipeline of copies: a barrier, fragments (ldmatrix, 33 clocks) and two products that wait for
-// each other (mma, 33 clocks, [hopper]), with their addresses.
-constexpr double kTileStepClocks = 180;
+// Values of k that are multiplied together; and the products of the tensor cores, or turns of FFMA, of one
+// sum among them, which wait for each other.
+constexpr int slab_depth(Precision precision) { return precision == Precision::kInt8 ? 32 : 16; }
+constexpr int chained_products(Precision precision) {
+  return precision == Precision::kFp32 ? 4 : (precision == Precision::kTf32 ? 2 : 1);
+}
+
+// One step of a pipeline of copies: a barrier, the fragments of the first slab (ldmatrix, 33 clocks), those
+// of the others while products run, and products (mma, 33 clocks, [hopper]), with some 50 instructions for
+// addresses and copies between them: an estimate of these.
+constexpr double tile_step_clocks(Precision precision, int step) {
+  return 33 * (1.0 + chained_products(precision) * (step / slab_depth(precision))) + 80;
+}
 
 // Of one launch that computes `batch` products of `rows` x `depth` by `depth` x `columns`. Work is spread
 // over the multiprocessors in whole blocks; a multiprocessor forms products while shared memory feeds them,
@@ -180,7 +191,7 @@ constexpr KernelTime tile_time(const DeviceModel& device, Precision precision, T
                                std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth,
                                std::ptrdiff_t batch, OperandBytes bytes) {
   const TileSize size = size_of(tile);
-  const int step = step_depth(precision);
+  const int step = step_depth(bytes);
   const double steps = real(ceil_div(ceil_div(depth, step), splits));
   const std::ptrdiff_t blocks = ceil_div(rows, size.rows) * ceil_div(columns, size.columns) * batch * splits;
   const double step_bytes = (size.rows * bytes.a + size.columns * bytes.b) * step;
@@ -191,6 +202,7 @@ constexpr KernelTime tile_time(const DeviceModel& device, Precision precision, T
   const double products = 1.0 * size.rows * size.columns * step / products_per_clock(device, precision);
   const double shared = (fragments + step_bytes) / kSharedBytesPerClock;
   const double copies = kMemoryLatency / (size.stages - 1);
+  const double step_clocks = tile_step_clocks(precision, step);
   int resident = device.shared_bytes / shared_bytes_of(tile);
   if (resident > 1536 / size.threads()) resident = 1536 / size.threads();
   if (resident < 1) resident = 1;
@@ -203,7 +215,7 @@ constexpr KernelTime tile_time(const DeviceModel& device, Precision precision, T
       device, real(blocks) * steps * step_bytes + 4 * real(rows * columns * batch), blocks);
   time.math = clocks_to_microseconds(device, turns * steps * (products > shared ? products : shared));
   time.latency =
-      clocks_to_microseconds(device, rounds * steps * (copies > kTileStepClocks ? copies : kTileStepClocks)) +
+      clocks_to_microseconds(device, rounds * steps * (copies > step_clocks ? copies : step_clocks)) +
       (rounds - 1) * time.fill;
   if (splits > 1 && adds_in_clusters(device)) {
     const double sums = 4.0 * cluster_share(size, splits) * size.columns * splits;
@@ -280,7 +292,7 @@ constexpr Plan plan_tiles(const DeviceModel& device, Precision precision, std::p
   for (const Tile tile : kTiles) {
     if (shared_bytes_of(tile) > device.shared_bytes || !fits_registers(device, precision, tile)) continue;
     for (const int splits : kSplits) {
-      if (splits > 1 && (!allow_split || depth < splits * 4 * step_depth(precision))) continue;
+      if (splits > 1 && (!allow_split || depth < splits * least_part(precision))) continue;
       if (adds_in_clusters(device) && !is_cluster(size_of(tile), splits)) continue;
       const KernelTime time = tile_time(device, precision, tile, splits, rows, columns, depth, batch, bytes);
       if (is_first || time.microseconds() < best.time.microseconds()) best = {tile, splits, time};
