@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "ir/ops/convolution.h"
 #include "ir/ops/product_shape.h"
 #include "ir/ops/rewrite.h"
-#include "ir/ops/convolution.h"
 
 namespace gcompile::ir {
 namespace {
