@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
+#include <set>
 #include <span>
 
 #include "codegen/emit/emit.h"
@@ -235,7 +237,7 @@ static void dump_times(const passes::Report& report, const std::string& folder) 
 }
 
 passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
-                              const passes::Report& earlier) {
+                              const passes::Report& earlier, const std::set<std::string>& full_states) {
   passes::Options pass_options;
   pass_options.level = options.level;
   pass_options.optimize_for_size = options.optimize_for_size;
@@ -243,6 +245,7 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
   pass_options.disabled = {options.disabled.begin(), options.disabled.end()};
   pass_options.keep_fp32 = {options.kept_fp32.begin(), options.kept_fp32.end()};
   pass_options.states = options.import.states;
+  pass_options.full_states = full_states;
   const MachinePrices prices(machine_of(options));
   pass_options.prices = &prices;
   pass_options.pass_limit = options.pass_limit;
@@ -342,6 +345,49 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   }
 }
 
+void optimise_model(SizedModel& model, const Options& options, Terminal& terminal,
+                    const std::set<std::string>& full_states) {
+  const ir::SizesScope scope(model.formulas.get());
+  const std::string at = model.text.empty() ? "" : model.text + ": ";
+  terminal.stage(2, kStages, "optimise", at + nodes_text(model.imported));
+  model.optimised = model.imported;
+  model.report = optimise_graph(model.optimised, options, terminal, model.prepared, full_states);
+  throw_if_interrupted();
+  terminal.stage(
+      3, kStages, "lower",
+      fmt::format("{}{} -> {}", at, grouped(static_cast<std::int64_t>(model.imported.node_count())),
+                  nodes_text(model.optimised)));
+}
+
+/// Inputs that are states, with their elements.
+std::map<std::string, ir::ElementType> state_elements(const SizedModel& model, const Options& options) {
+  std::map<std::string, ir::ElementType> elements;
+  for (const ir::ValueId id : model.optimised.inputs()) {
+    const ir::Value& value = model.optimised.value(id);
+    for (const auto& [input, output] : options.import.states) {
+      if (input == value.name) elements[input] = value.type.element;
+    }
+  }
+  return elements;
+}
+
+/// A state has one type, whatever runs: what only some schedules would keep in 16 bits is float32 in all of
+/// them. Less is short then, so that an end is reached.
+void agree_on_states(std::vector<SizedModel>& models, const Options& options, Terminal& terminal) {
+  for (std::set<std::string> full;;) {
+    std::map<std::string, std::set<ir::ElementType>> elements;
+    for (const SizedModel& model : models) {
+      for (const auto& [state, element] : state_elements(model, options)) elements[state].insert(element);
+    }
+    bool agreed = true;
+    for (const auto& [state, types] : elements) {
+      if (types.size() > 1 && full.insert(state).second) agreed = false;
+    }
+    if (agreed) return;
+    for (SizedModel& model : models) optimise_model(model, options, terminal, full);
+  }
+}
+
 /// From the file to a graph of forms.
 SizedModel optimised_model(const SizeChoice& choice, Compilation& compilation, Terminal& terminal) {
   const Options& options = choice.options;
@@ -349,18 +395,12 @@ SizedModel optimised_model(const SizeChoice& choice, Compilation& compilation, T
     terminal.stage(1, kStages, "read", options.is_piped ? "standard input" : options.model);
   frontend::ImportedModel read = import_model(options, terminal, !compilation.models.empty());
   compilation.info = std::move(read.info);
-  SizedModel model{choice.sizes, choice.text, std::move(read.sizes), std::move(read.graph), {}, {}};
-  const ir::SizesScope scope(model.formulas.get());
-  const passes::Report earlier = prepare_graph(model.imported, options, terminal, compilation.packed_weights);
-  model.optimised = model.imported;
-  const std::size_t before = model.imported.node_count();
-  const std::string at = choice.text.empty() ? "" : choice.text + ": ";
-  terminal.stage(2, kStages, "optimise", at + nodes_text(model.imported));
-  model.report = optimise_graph(model.optimised, options, terminal, earlier);
-  throw_if_interrupted();
-  terminal.stage(
-      3, kStages, "lower",
-      fmt::format("{}{} -> {}", at, grouped(static_cast<std::int64_t>(before)), nodes_text(model.optimised)));
+  SizedModel model{choice.sizes, choice.text, std::move(read.sizes), std::move(read.graph), {}, {}, {}};
+  {
+    const ir::SizesScope scope(model.formulas.get());
+    model.prepared = prepare_graph(model.imported, options, terminal, compilation.packed_weights);
+  }
+  optimise_model(model, options, terminal, {});
   return model;
 }
 
@@ -370,6 +410,7 @@ Compilation compile_model(const Options& options, Terminal& terminal) {
   for (const SizeChoice& choice : size_choices(options)) {
     out.models.push_back(optimised_model(choice, out, terminal));
   }
+  agree_on_states(out.models, options, terminal);
   lower_compilation(out, options);
   for (const ir::Diagnostic& warning : out.program.warnings) terminal.diagnostic(warning);
   for (const std::string& node : options.kept_fp32) expect_node(out, "--keep-fp32", node);

@@ -1,6 +1,7 @@
 #pragma once
 // Model -> graph -> optimised graph -> program -> files: the stages in order.
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct SizedModel {
   std::string text;                       // "batch=4"; empty: nothing is chosen
   std::shared_ptr<ir::Sizes> formulas;    // of the graphs; null where every size is a number
   ir::Graph imported;                     // as read, then prepare_graph(): the oracle's input
+  passes::Report prepared;                // of prepare_graph()
   ir::Graph optimised;                    // every node has a form
   passes::Report report;
 };
@@ -50,8 +52,9 @@ passes::Report prepare_graph(ir::Graph& graph, const Options& options, Terminal&
 ir::Graph bound_graph(const Options& options, const Program& program, const std::vector<std::int64_t>& sizes);
 
 /// Runs the passes that the options ask for on `graph`. The report begins with the remarks of `earlier`.
+/// `full_states`: inputs that are states and keep the model's type.
 passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
-                              const passes::Report& earlier);
+                              const passes::Report& earlier, const std::set<std::string>& full_states = {});
 
 /// Everything up to the program.
 Compilation compile_model(const Options& options, Terminal& terminal);

@@ -29,6 +29,7 @@ struct Options {
   std::set<std::string> keep_fp32 = {};  // nodes of the model whose results lie in memory as float32
   /// Names of inputs and of the outputs that are those of the next run.
   std::vector<std::pair<std::string, std::string>> states = {};
+  std::set<std::string> full_states = {};  // inputs among them that stay as the model has them
   /// What the target's kernels take and offer; nullptr: everything, images channels-last.
   const ir::KernelPrices* prices = nullptr;
   int pass_limit = -1;       // bisection: passes after the first N are skipped (required ones still run)

@@ -52,7 +52,9 @@ class FactorStore {
  public:
   FactorStore(ir::Graph& graph, PassContext& context)
       : graph_(graph), context_(context), prices_(*context.options().prices), half_(*prices_.factor_type()) {
-    for (const auto& [input, output] : context.options().states) add_state(input, output);
+    for (const auto& [input, output] : context.options().states) {
+      if (context.options().full_states.count(input) == 0) add_state(input, output);
+    }
   }
 
   bool run() {

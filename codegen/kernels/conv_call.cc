@@ -127,4 +127,19 @@ void write_tiled_conv(const ir::Problem& problem, const Plan& plan, CallWriter& 
                                 pointwise ? "" : conv.border_argument, split);
 }
 
+void packed_conv_weights(CallWriter& writer, const gcrt::ConvShape& shape, Precision precision) {
+  const ir::Tensor& weights = *writer.constant(1);
+  packed_weights(writer,
+                 pack_rows(weights, conv_matrices(weights.shape(), shape.groups),
+                           gcrt::conv_weight_stride(shape), facts_of(precision).weight),
+                 "conv2d", "w", precision);
+}
+
+void write_direct_conv(const ir::Problem& problem, const Plan& plan, const KernelTensor& x,
+                       CallWriter& writer, Precision precision) {
+  writer.call().headers = {"gcrt/cuda/conv.h"};
+  write_tiled_conv(problem, plan, writer, precision,
+                   {"conv2d", precision_argument(precision) + ", ", x, "w", ""});
+}
+
 }  // namespace gcompile

@@ -53,4 +53,9 @@ std::vector<PlannedCost> tiled_conv_plans(const ir::Problem& problem, const Mach
 void write_tiled_conv(const ir::Problem& problem, const Plan& plan, CallWriter& writer, Precision precision,
                       const TiledConv& conv);
 
+/// The weights of float convolutions on CUDA, parameter "w", and the call of conv2d on them.
+void packed_conv_weights(CallWriter& writer, const gcrt::ConvShape& shape, Precision precision);
+void write_direct_conv(const ir::Problem& problem, const Plan& plan, const KernelTensor& x,
+                       CallWriter& writer, Precision precision);
+
 }  // namespace gcompile

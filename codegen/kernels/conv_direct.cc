@@ -56,17 +56,11 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
 void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const gcrt::ConvShape shape =
       conv_shape(conv_image(ir::at_typical(problem)));  // of which weights know no size
-  writer.call().headers = {"gcrt/cuda/conv.h"};
   const KernelTensor x = writer.operand(0, "x");
   const Precision precision = precision_of(problem, writer.machine());
   warn_of_precision(problem, writer);
-  const ir::Tensor& weights = *writer.constant(1);
-  packed_weights(writer,
-                 pack_rows(weights, conv_matrices(weights.shape(), shape.groups),
-                           gcrt::conv_weight_stride(shape), facts_of(precision).weight),
-                 "conv2d", "w", precision);
-  write_tiled_conv(problem, plan, writer, precision,
-                   {"conv2d", precision_argument(precision) + ", ", x, "w", ""});
+  packed_conv_weights(writer, shape, precision);
+  write_direct_conv(problem, plan, x, writer, precision);
 }
 
 }  // namespace

@@ -88,6 +88,55 @@ gcrt::Tile tile_of(const Plan& plan) { return static_cast<gcrt::Tile>(plan.field
 
 int splits_of(const Plan& plan) { return static_cast<int>(plan.fields.at(1)); }
 
+Refusal refuse_wgmma(const Machine& machine) {
+  if (!machine.has_wgmma) return "--arch asks for other machine code than that of sm_90a";
+  if (machine.precision == Precision::kFp32) return "--precision fp32 keeps more bits than wgmma multiplies";
+  return std::nullopt;
+}
+
+PlannedCost planned(const gcrt::WgmmaPlan& plan, std::int64_t products) {
+  PlannedCost out;
+  out.plan.fields = {static_cast<std::int64_t>(plan.tile), plan.cluster};
+  out.cost.time = plan.time.times(static_cast<double>(products));
+  out.cost.picoseconds = picoseconds_of(out.cost.time);
+  out.cost.launches = narrow(products);
+  return out;
+}
+
+std::span<const char* const> wgmma_fields() {
+  static constexpr std::array<const char*, 2> kFields = {"tile", "cluster"};
+  return kFields;
+}
+
+namespace {
+
+const char* tile_name(gcrt::WgmmaTile tile) {
+  switch (tile) {
+    case gcrt::WgmmaTile::k64x64:
+      return "k64x64";
+    case gcrt::WgmmaTile::k64x128:
+      return "k64x128";
+    case gcrt::WgmmaTile::k128x64:
+      return "k128x64";
+    case gcrt::WgmmaTile::k128x128:
+      return "k128x128";
+    case gcrt::WgmmaTile::k128x256:
+      return "k128x256";
+  }
+  GC_CHECK(false);
+}
+
+}  // namespace
+
+std::string wgmma_arguments(CallWriter& writer, const Plan& plan, Precision precision) {
+  const char* const tile = tile_name(static_cast<gcrt::WgmmaTile>(plan.fields.at(0)));
+  const std::int64_t cluster = plan.fields.at(1);
+  writer.call().choice =
+      fmt::format("wgmma {}{}, {}", tile + 1, cluster > 1 ? fmt::format(", clusters of {}", cluster) : "",
+                  facts_of(precision).name);
+  return fmt::format("{}, WgmmaTile::{}, /*cluster*/ {}", precision_argument(precision), tile, cluster);
+}
+
 void note_plan(CallWriter& writer, const Plan& plan, Precision precision) {
   KernelCall& call = writer.call();
   call.choice = tile_name(tile_of(plan)) + 1;

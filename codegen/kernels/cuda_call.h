@@ -8,6 +8,7 @@
 #include "codegen/kernels/call_writer.h"
 #include "codegen/kernels/image_shape.h"
 #include "gcrt/cuda/conv_plan.h"
+#include "gcrt/cuda/hopper_model.h"
 
 namespace gcompile {
 
@@ -29,6 +30,15 @@ PlannedCost planned(const gcrt::Plan& plan, const Machine& machine, std::int64_t
 std::span<const char* const> tile_fields();
 gcrt::Tile tile_of(const Plan& plan);
 int splits_of(const Plan& plan);
+
+/// Of warpgroups of sm_90a: why there are none, the plan as fields {WgmmaTile, blocks of a cluster}, their
+/// names, and the template arguments, "Precision::kFp16, WgmmaTile::k64x64, /*cluster*/ 2", which it notes in
+/// the call.
+constexpr std::int64_t kTensorMapAlignment = 16;  // bytes, of addresses and strides
+Refusal refuse_wgmma(const Machine& machine);
+PlannedCost planned(const gcrt::WgmmaPlan& plan, std::int64_t products);
+std::span<const char* const> wgmma_fields();
+std::string wgmma_arguments(CallWriter& writer, const Plan& plan, Precision precision);
 
 /// Notes the tile and the precision, if it is a choice, in the call.
 void note_plan(CallWriter& writer, const Plan& plan, Precision precision);

@@ -5,13 +5,10 @@
 #include <algorithm>
 
 #include "codegen/loops/c_types.h"
-#include "gcrt/cuda/hopper_model.h"
 #include "ir/diagnostics.h"
 
 namespace gcompile {
 namespace {
-
-constexpr std::int64_t kTensorMapAlignment = 16;  // bytes, of the address in a tensor map
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -208,22 +205,6 @@ void write_tile_call(const ir::Problem& problem, const Product& product, const P
              copy_widths(problem, product, operands, is_dense), split, writer);
 }
 
-const char* tile_name(gcrt::WgmmaTile tile) {
-  switch (tile) {
-    case gcrt::WgmmaTile::k64x64:
-      return "k64x64";
-    case gcrt::WgmmaTile::k64x128:
-      return "k64x128";
-    case gcrt::WgmmaTile::k128x64:
-      return "k128x64";
-    case gcrt::WgmmaTile::k128x128:
-      return "k128x128";
-    case gcrt::WgmmaTile::k128x256:
-      return "k128x256";
-  }
-  GC_CHECK(false);
-}
-
 }  // namespace
 
 void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
@@ -248,15 +229,8 @@ void write_warpgroup_product(const ir::Problem& problem, const Plan& plan, CallW
   writer.call().headers = {"gcrt/cuda/hopper_gemm.h"};
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1,
                                 batch.grid_axes);
-  const char* const tile = tile_name(static_cast<gcrt::WgmmaTile>(plan.fields.at(0)));
-  const std::int64_t cluster = plan.fields.at(1);
-  writer.call().choice =
-      fmt::format("wgmma {}{}, {}", tile + 1, cluster > 1 ? fmt::format(", clusters of {}", cluster) : "",
-                  facts_of(precision).name);
   write_body(problem, product, batch, epilogue,
-             fmt::format("gemm_wgmma<{}, WgmmaTile::{}, /*cluster*/ {}>", precision_argument(precision), tile,
-                         cluster),
-             true, {}, "", writer);
+             fmt::format("gemm_wgmma<{}>", wgmma_arguments(writer, plan, precision)), true, {}, "", writer);
 }
 
 void write_library_product(const ir::Problem& problem, CallWriter& writer) {

@@ -1,12 +1,8 @@
 // product.wgmma: products of many rows by the warpgroup instructions of sm_90a, which tensor maps feed. The
 // weights are those of product.tile.
 
-#include <array>
-#include <cmath>
-
 #include "codegen/kernels/cuda_product.h"
 #include "codegen/kernels/image_weights.h"
-#include "gcrt/cuda/hopper_model.h"
 
 namespace gcompile {
 namespace {
@@ -18,7 +14,7 @@ Refusal refuses_on_cpu(const ir::Problem&, const Machine&) { return "warpgroups 
 /// Whether rows and batch entries of A are whole units of 16 bytes apart, as it lies or as needs_dense_rows()
 /// has it copied.
 bool has_map(const ir::Problem& problem) {
-  const std::int64_t unit = 16 / element_bytes(problem, 0);
+  const std::int64_t unit = kTensorMapAlignment / element_bytes(problem, 0);
   if (needs_dense_rows(problem, 0)) return problem.shape(0).back() % unit == 0;
   const Product product(problem);
   bool fits = product.axes.row_stride % unit == 0;
@@ -27,9 +23,8 @@ bool has_map(const ir::Problem& problem) {
 }
 
 Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
-  if (!machine.has_wgmma) return "--arch asks for other machine code than that of sm_90a";
+  if (Refusal missing = refuse_wgmma(machine)) return missing;
   if (Refusal elements = refuse_unless_factors(problem, machine, 2, {0})) return elements;
-  if (machine.precision == Precision::kFp32) return "--precision fp32 keeps more bits than wgmma multiplies";
   if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;
   if (!problem.operands[1].constant) return "a right side of the run, of 32 bits";
   const Product product(problem);
@@ -49,19 +44,12 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   const gcrt::WgmmaPlan plan =
       gcrt::plan_wgmma(machine.gpu, precision_of(problem, machine), product.axes.row_count, product.columns,
                        product.depth, batch.entries, element_bytes(problem, 0));
-  PlannedCost only;
-  only.plan.fields = {static_cast<std::int64_t>(plan.tile), plan.cluster};
-  only.cost.time = plan.time.times(static_cast<double>(batch.host_entries));
-  only.cost.picoseconds = picoseconds_of(only.cost.time);
-  only.cost.launches = narrow(batch.host_entries);
-  return {only};
+  return {planned(plan, batch.host_entries)};
 }
 
 void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   write_warpgroup_product(problem, plan, writer);
 }
-
-constexpr std::array<const char*, 2> kFields = {"tile", "cluster"};
 
 }  // namespace
 
@@ -72,7 +60,7 @@ const KernelFamily& family_product_wgmma() {
                                       {{{.refuses = refuses_on_cpu},
                                         {.refuses = cuda_refuses,
                                          .needs = needs_dense_rows,
-                                         .fields = kFields,
+                                         .fields = wgmma_fields(),
                                          .plans = cuda_plans,
                                          .call = cuda_call}}}};
   return family;

@@ -1,7 +1,7 @@
 // Products by warpgroups, and by blocks that add their sums in clusters, as emitted projects instantiate
 // them: compiled for sm_90a and disassembled by
 // sass.py, never run.
-#include "gcrt/cuda/hopper_gemm.h"
+#include "gcrt/cuda/hopper_conv.h"
 
 namespace GCRT_NAMESPACE {
 
@@ -37,6 +37,16 @@ template void multiply<Precision::kBf16, WgmmaTile::k128x128, 1>(Queue&, const B
                                                                  float*);
 template void multiply<Precision::kBf16, WgmmaTile::k64x64, 1>(Queue&, const float*, const BFloat16*, float*);
 template void multiply<Precision::kTf32, WgmmaTile::k64x128, 2>(Queue&, const float*, const Tf32*, float*);
+
+template <Precision P, WgmmaTile kTile, int kCluster, class TX>
+void convolve(Queue& queue, const ConvShape& s, const TX* x, const typename WgmmaOf<P>::Weight* w, float* y) {
+  conv2d_wgmma<P, kTile, kCluster>(queue, s, x, w, ResidualEpilogue{y, y, 64});
+}
+
+template void convolve<Precision::kFp16, WgmmaTile::k64x128, 2>(Queue&, const ConvShape&, const Half*,
+                                                                const Half*, float*);
+template void convolve<Precision::kBf16, WgmmaTile::k64x64, 2>(Queue&, const ConvShape&, const float*,
+                                                               const BFloat16*, float*);
 
 template <Precision P, Tile kTile, int kParts, class TA, class TW>
 void multiply_in_cluster(Queue& queue, const TA* a, const TW* b, float* y) {

@@ -1,6 +1,6 @@
 // Matrix products by warpgroups on the emulator against three plain loops, over sizes around every tile edge.
-#include "cuda_kernel_test.h"
-#include "gcrt/cuda/hopper_gemm.h"
+#include "conv_reference.h"
+#include "gcrt/cuda/hopper_conv.h"
 
 namespace cuda_kernel_test {
 namespace {
@@ -189,6 +189,78 @@ TEST(CudaHopper, StridesThatNoMapHas) {
                                                      GemmBatch{}, result.epilogue<4>());
   EXPECT_EQ(queue.error, cudaErrorInvalidValue);
   EXPECT_EQ(result.calls.read().front(), 0);
+}
+
+template <Precision P, WgmmaTile kTile, int kCluster, class TX>
+void check_conv(const ConvCase& c) {
+  using Weight = typename WgmmaOf<P>::Weight;
+  const ConvShape s = shape_of(c);
+  SCOPED_TRACE(::testing::Message() << s.batch << " x " << s.in_h << " x " << s.in_w << " x " << s.in_c
+                                    << " to " << s.out_h << " x " << s.out_w << " x " << s.out_c
+                                    << ", kernel " << s.kernel_h << " x " << s.kernel_w);
+  const int depth = s.kernel_h * s.kernel_w * s.in_c;
+  auto x = random_image<float>(s, 1);
+  const auto w = random_values<float>(size(s.out_c * depth), 2);
+  const DeviceArray<TX> x_device(stored<TX>(x));
+  const DeviceArray<Weight> w_device(pad_rows<Weight>(w, s.out_c, depth, 16));
+  Recorded<float> result(output_pixels(s), s.out_c);
+  Queue queue;
+  if (is_pointwise(s)) {
+    conv2d_wgmma_pointwise<P, kTile, kCluster>(queue, s, x_device.data(), w_device.data(),
+                                               result.epilogue<4>());
+  } else {
+    conv2d_wgmma<P, kTile, kCluster>(queue, s, x_device.data(), w_device.data(), result.epilogue<4>());
+  }
+  expect_no_error(queue);
+  const ConvReference reference = convolve(s, x, w, 0);
+  result.check(reference.sums, reference.magnitudes, PrecisionOf<P>::kTolerance);
+}
+
+ConvCase image(int batch, int height, int width, int in_c, int out_c, int kernel, int pad) {
+  ConvCase c;
+  c.batch = batch;
+  c.in_h = height;
+  c.in_w = width;
+  c.in_c = in_c;
+  c.out_c = out_c;
+  c.kernel_h = c.kernel_w = kernel;
+  c.pad_top = c.pad_left = c.pad_bottom = c.pad_right = pad;
+  return c;
+}
+
+// Patches that fill images, that reach beyond them, and of several images; taps in the padding.
+TEST(CudaHopper, Convolutions) {
+  check_conv<Precision::kFp16, WgmmaTile::k64x64, 1, Half>(image(1, 8, 8, 64, 64, 3, 1));
+  check_conv<Precision::kFp16, WgmmaTile::k64x64, 2, Half>(image(1, 13, 14, 64, 40, 3, 1));
+  check_conv<Precision::kBf16, WgmmaTile::k128x64, 1, BFloat16>(image(5, 7, 7, 128, 66, 3, 1));
+  check_conv<Precision::kFp16, WgmmaTile::k64x128, 1, float>(image(2, 5, 9, 64, 20, 2, 0));
+  check_conv<Precision::kTf32, WgmmaTile::k64x64, 2, float>(image(1, 9, 11, 32, 17, 3, 2));
+  check_conv<Precision::kFp16, WgmmaTile::k64x64, 1, Half>(image(3, 3, 130, 64, 9, 1, 1));
+}
+TEST(CudaHopper, ConvolutionsOfUnequalTaps) {
+  ConvCase c = image(1, 12, 10, 64, 24, 3, 0);
+  c.kernel_h = 2;
+  c.dilation_h = 3;
+  c.dilation_w = 2;
+  c.pad_top = 4;
+  c.pad_right = 3;
+  check_conv<Precision::kFp16, WgmmaTile::k64x64, 1, Half>(c);
+}
+TEST(CudaHopper, PointwiseConvolutions) {
+  check_conv<Precision::kFp16, WgmmaTile::k64x64, 2, Half>(image(2, 9, 8, 72, 70, 1, 0));
+  ConvCase slice = image(1, 9, 8, 64, 33, 1, 0);
+  slice.pixel_padding = 8;
+  check_conv<Precision::kBf16, WgmmaTile::k64x64, 1, BFloat16>(slice);
+}
+TEST(CudaHopper, PatchesCoverImages) {
+  const auto patch = [](int batch, int height, int width, int rows) {
+    return patch_of(rows, shape_of(image(batch, height, width, 64, 64, 3, 1)));
+  };
+  EXPECT_EQ(patch(1, 56, 56, 64).pixels(), 64);
+  EXPECT_EQ(patch_count(patch(1, 28, 28, 64), shape_of(image(1, 28, 28, 64, 64, 3, 1))), 14);
+  EXPECT_EQ(patch(4, 7, 7, 128).images, 2);
+  EXPECT_EQ(patch(1, 7, 7, 128).images, 1);
+  EXPECT_LE(patch(1, 1, 300, 128).pixels(), 128);
 }
 
 // A recorded run follows its operands: maps are encoded anew, and only nodes whose maps differ are changed.

@@ -144,7 +144,7 @@ const Case kCases[] = {
 float element(int row, int k, int salt) { return static_cast<float>((row * 31 + k * 7 + salt) % 9 - 4); }
 
 TensorMap map_of(Queue& queue, const Half* data, int rows, int box_rows, bool is_wrong) {
-  TensorMap map = tensor_map<Half>(queue, {data, kDepth, rows, 1, 1, kDepth, 0, 0}, box_rows);
+  TensorMap map = tensor_map<Half>(queue, {data, {kDepth, rows, 1, 1}, {kDepth, 0, 0}, {box_rows, 1, 1}});
   if (!is_wrong) return map;
   const cuuint64_t sizes[4] = {kDepth, static_cast<cuuint64_t>(rows), 1, 1};
   const cuuint64_t strides[3] = {2 * kDepth, 2 * kDepth, 2 * kDepth};

@@ -67,6 +67,17 @@ def case_kept(world):
              "--keep-fp32", "present_0_value")
 
 
+def case_choices(world):
+    """One type for the schedules of all choices, though some could keep 16 bits."""
+    model = decoder_models.llama()
+    choices = ["--dim", "batch=1", "--dim", "sequence=1,5", "--dim", "past=0..11", "--dim", "joined=past+sequence", "--dim",
+               "past+sequence=1..12"]
+    for precision in ("fp16", "bf16"):
+        project = compiled(world, precision, model, *choices, *model.states(), *CUDA, "--precision", precision)
+        equal(len(set(states_of(project))), 1, "types of states")
+        verified(world, world.folder / f"{precision}.onnxtxt", *choices, *model.states(), "--precision", precision)
+
+
 def sliding(reader):
     """The last two lines of an image go before the next ones. `reader` makes y of `joined`."""
     model = Model()

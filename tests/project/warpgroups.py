@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Products by the warpgroups of sm_90a: a transformer in the emulator, when they are chosen, and when they are refused.
+"""Products and convolutions by the warpgroups of sm_90a: models in the emulator, when they are chosen, and when they are
+refused.
 
     warpgroups.py --gcompile GCOMPILE [CASE...]
 """
 
 from encoder import Encoder, Sizes
+from families import Model
 from support import check, contains, equal, layers_of, run_main
 
 FAMILY = "product.wgmma"
@@ -78,6 +80,54 @@ def case_refused(world):
                                  ((128, 64, 65), ("--arch", "sm_90a", "--precision", "fp16"), "no multiple of 16 bytes")):
         done = world.run([world.gcompile, product(world, *sizes), "--target", "cuda", "-o", world.path("refused"), "--force",
                           "--explain", "y", *flags])
+        contains(done.stdout + done.stderr, reason)
+
+
+CONVOLUTION = "conv.wgmma"
+WINDOWS = ("point", "taps", "wide")
+FORCED_WINDOWS = [part for node in WINDOWS for part in ("--kernel", f"{node}={CONVOLUTION}")]
+
+
+def convolutions(world, height=13, width=14, channels=64):
+    """Pointwise; 3 x 3 taps and a residual; dilated taps of unequal sides. Patches reach beyond the edges."""
+    model = Model()
+    model.inputs = [f"float[1,{channels},{height},{width}] x"]
+    model.outputs = [f"float[1,24,{height},{width}] y"]
+    for name, shape in (("w1", (channels, channels, 1, 1)), ("w2", (channels, channels, 3, 3)), ("w3", (24, channels, 3, 2)),
+                        ("b", (channels,))):
+        model.constant(name, "float", shape)
+    model.nodes = ["point = Conv(x, w1, b)", "first = Relu(point)", "taps = Conv<pads = [1, 1, 1, 1]>(first, w2, b)",
+                   "sum = Add(taps, first)", "second = Relu(sum)",
+                   "wide = Conv<pads = [2, 1, 2, 0], dilations = [2, 1]>(second, w3)", "y = LeakyRelu(wide)"]
+    path = world.path(f"convolutions_{height}_{channels}.onnxtxt")
+    path.write_text(model.text())
+    return path
+
+
+def verify_convolutions(world, precision):
+    model, flags = convolutions(world), ("--arch", "sm_90a", "--precision", precision, *FORCED_WINDOWS)
+    done = world.run([world.gcompile, "verify", model, "--target", "cuda", "--emulate", "--cases", "1", *flags])
+    contains(done.stdout + done.stderr, "verified: 1 tensor")
+    found = families(world, model, *flags)
+    equal(found.count(CONVOLUTION), len(WINDOWS), f"convolutions by warpgroups among {found}")
+
+
+def case_convolutions_fp16(world):
+    verify_convolutions(world, "fp16")
+
+
+def case_convolutions_tf32(world):
+    verify_convolutions(world, "tf32")
+
+
+def case_convolutions_refused(world):
+    """In words."""
+    half = ("--arch", "sm_90a", "--precision", "fp16")
+    for sizes, flags, reason in (((13, 14, 64), ("--arch", "sm_90", "--precision", "fp16"), "other machine code"),
+                                 ((9, 14, 64), half, "fewer than 128 pixels"), ((13, 14, 40), half, "no whole steps"),
+                                 ((13, 14, 66), half, "no multiple of 16 bytes")):
+        done = world.run([world.gcompile, convolutions(world, *sizes), "--target", "cuda", "-o", world.path("refused"), "--force",
+                          "--explain", "taps", *flags])
         contains(done.stdout + done.stderr, reason)
 
 

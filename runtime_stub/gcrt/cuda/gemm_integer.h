@@ -77,6 +77,8 @@ template <class TX, class TW>
 struct IntegerProduct {
   using Sum = std::int32_t;
   static constexpr int kDepth = 32;  // of a slab
+  template <class A, class B>
+  static constexpr bool kReadsAhead = false;
 
   template <int M, int N>
   using Sums = PlainSums<std::int32_t, M, N>;

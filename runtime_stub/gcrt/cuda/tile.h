@@ -286,11 +286,17 @@ GCRT_DEVICE void multiply_pairs(PlainSums<float, M, N>& sums, const std::uint32_
   }
 }
 
-// The fragments of two operands that are stored in the precision of the product: nothing is converted, and
-// one instruction reads a fragment of A or two of B.
+// The operands of a slab in registers, as the tensor cores want them.
+template <int M, int N>
+struct PairFragments {
+  std::uint32_t rows[M][4];
+  std::uint32_t columns[N][2];
+};
+
+// Of two operands that are stored in the precision of the product: nothing is converted, and one instruction
+// reads a fragment of A or two of B.
 template <Precision P, int M, int N, class S>
-GCRT_DEVICE void read_fragments(std::uint32_t (&rows)[M][4], std::uint32_t (&columns)[N][2], const S& a,
-                                const S& b) {
+GCRT_DEVICE void read_stored(PairFragments<M, N>& to, const S& a, const S& b) {
   constexpr int kPairs = (N + 1) / 2;
   const int lane = lane_rank();
   const auto* const from_a = a.at(lane & 15, lane >> 4 << 3);
@@ -306,29 +312,29 @@ GCRT_DEVICE void read_fragments(std::uint32_t (&rows)[M][4], std::uint32_t (&col
   std::uint32_t loaded[M + kPairs][4];
   ldmatrix_x4_several<false>(loaded, addresses);
   GCRT_UNROLL
-  for (int i = 0; i < 4 * M; ++i) rows[i / 4][i % 4] = loaded[i / 4][i % 4];
+  for (int i = 0; i < 4 * M; ++i) to.rows[i / 4][i % 4] = loaded[i / 4][i % 4];
   GCRT_UNROLL
-  for (int j = 0; j < 2 * N; ++j) columns[j / 2][j % 2] = loaded[M + j / 4][j % 4];
+  for (int j = 0; j < 2 * N; ++j) to.columns[j / 2][j % 2] = loaded[M + j / 4][j % 4];
 }
 
 template <Precision P, int M, int N, class A, class B>
 GCRT_DEVICE void multiply_16_bits(PlainSums<float, M, N>& sums, const A& a, const B& b, LanePosition at) {
-  std::uint32_t rows[M][4], columns[N][2];
+  PairFragments<M, N> of;
   if constexpr (kIsStored<P, A> && kIsStored<P, B>) {
     static_cast<void>(at);
-    read_fragments<P>(rows, columns, a, b);
+    read_stored<P>(of, a, b);
   } else {
     GCRT_UNROLL
     for (int i = 0; i < M; ++i) {
-      read_pairs<P>(rows[i][0], rows[i][2], a, i * 16 + at.group, at.thread);
-      read_pairs<P>(rows[i][1], rows[i][3], a, i * 16 + at.group + 8, at.thread);
+      read_pairs<P>(of.rows[i][0], of.rows[i][2], a, i * 16 + at.group, at.thread);
+      read_pairs<P>(of.rows[i][1], of.rows[i][3], a, i * 16 + at.group + 8, at.thread);
     }
     GCRT_UNROLL
     for (int j = 0; j < N; ++j) {
-      read_pairs<P>(columns[j][0], columns[j][1], b, j * 8 + at.group, at.thread);
+      read_pairs<P>(of.columns[j][0], of.columns[j][1], b, j * 8 + at.group, at.thread);
     }
   }
-  multiply_pairs<P>(sums, rows, columns);
+  multiply_pairs<P>(sums, of.rows, of.columns);
 }
 
 // Products of floats in one of the precisions.
@@ -339,6 +345,19 @@ struct FloatProduct {
   static constexpr bool kIsSplit = P == Precision::kFp32 && kHasTensorCores<P>;
   template <int M, int N>
   using Sums = std::conditional_t<kIsSplit, SplitSums<M, N>, PlainSums<float, M, N>>;
+
+  // Whether fragments are read one slab ahead of their products: those that ldmatrix reads.
+  template <class TA, class TB>
+  static constexpr bool kReadsAhead =
+      kHasTensorCores<P>&& kIsStored<P, RowSlab<TA, 16>>&& kIsStored<P, RowSlab<TB, 16>>;
+  template <int M, int N, class A, class B>
+  GCRT_DEVICE static void read(PairFragments<M, N>& to, const A& a, const B& b) {
+    read_stored<P>(to, a, b);
+  }
+  template <int M, int N>
+  GCRT_DEVICE static void multiply(PlainSums<float, M, N>& sums, const PairFragments<M, N>& from) {
+    multiply_pairs<P>(sums, from.rows, from.columns);
+  }
 
   template <class S, class A, class B>
   GCRT_DEVICE static void multiply(S& sums, const A& a, const B& b, LanePosition at) {

@@ -218,7 +218,8 @@ constexpr KernelTime tile_time(const DeviceModel& device, Precision precision, T
       clocks_to_microseconds(device, rounds * steps * (copies > step_clocks ? copies : step_clocks)) +
       (rounds - 1) * time.fill;
   if (splits > 1 && adds_in_clusters(device)) {
-    const double sums = 4.0 * cluster_share(size, splits) * size.columns * splits;
+    // A block's own part is at hand.
+    const double sums = 4.0 * cluster_share(size, splits) * size.columns * (splits - 1);
     time.join = clocks_to_microseconds(device, kClusterJoinClocks + sums / kClusterBytesPerClock);
   } else if (splits > 1) {
     // Every block writes its part, and the last one of a tile reads them all by itself.
