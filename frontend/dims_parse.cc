@@ -86,7 +86,9 @@ DimChoices parse_dim_choices(std::string_view text) {
     choices.sizes.push_back(*size);
   }
   std::sort(choices.sizes.begin(), choices.sizes.end());
-  choices.sizes.erase(std::unique(choices.sizes.begin(), choices.sizes.end()), choices.sizes.end());
+  if (std::adjacent_find(choices.sizes.begin(), choices.sizes.end()) != choices.sizes.end()) {
+    usage("--dim", text, "NAME=SIZE,SIZE,... with each size once", kExample);
+  }
   return choices;
 }
 

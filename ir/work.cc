@@ -47,7 +47,9 @@ struct Texts {
   std::string operator()(const AttentionWork& w) const {
     return fmt::format(" heads {}, {}x{} scores, sizes {} and {}{}{}", to_string(w.heads), to_string(w.rows),
                        to_string(w.columns), w.size, w.value_size, w.causal ? ", causal" : "",
-                       w.has_mask ? ", masked" : "");
+                       w.adds_behind ? ", masked twice"
+                       : w.has_mask  ? ", masked"
+                                     : "");
   }
   std::string operator()(const RecurrentWork& w) const {
     const char* cell = w.cell == RecurrentCell::kRnn ? "rnn" : w.cell == RecurrentCell::kGru ? "gru" : "lstm";

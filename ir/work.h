@@ -68,15 +68,16 @@ struct PoolWork {
 /// heads..., columns, value size), and a mask that broadcasts to (heads..., rows, columns). A last heads axis
 /// that is g times as long as that of K and V has g query heads in turn for every key head.
 struct AttentionWork {
-  static constexpr int kMask = 3;
+  static constexpr int kMask = 3, kAdded = 4;
   Shape heads, key_heads;
   Dim rows = 0, columns = 0;
   std::int64_t size = 0, value_size = 0;
-  std::int64_t group = 1;  // query heads per key head
-  bool has_mask = false;   // bool: false takes the score `fill`; float32: added to the score
-  float scale = 1;         // of the products, before the mask
-  float fill = 0;          // of what a bool mask leaves out
-  bool causal = false;     // row i sees columns up to i + past, whatever the mask says
+  std::int64_t group = 1;    // query heads per key head
+  bool has_mask = false;     // bool: false takes the score `fill`; float32: added to the score
+  bool adds_behind = false;  // behind a bool mask stands a float32 one, added to all that it leaves
+  float scale = 1;           // of the products, before the mask
+  float fill = 0;            // of what a bool mask leaves out
+  bool causal = false;       // row i sees columns up to i + past, whatever the mask says
   std::int64_t past = 0;
   bool zero_if_empty = false;  // a row all of whose scores are -infinity is zero, not NaN
 

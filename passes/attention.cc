@@ -341,11 +341,13 @@ class Recogniser {
     const auto key_heads = heads_of(found.scores, matrices_of(read.k));
     if (!key_heads || key_heads != heads_of(found.scores, matrices_of(read.v)))
       return "Q, K and V have unlike heads";
-    return unless_taken(problem(found, *key_heads, false, 0));
+    return unless_taken(problem(found, *key_heads, Masks::kNone));
   }
 
-  /// What kernels would be asked; `keeps`: with a bool mask that leaves the score `fill`.
-  ir::Problem problem(const Found& found, const Shape& key_heads, bool keeps, float fill) const {
+  /// What kernels would be asked: without a mask, with a bool mask that leaves another score than -infinity,
+  /// and with one that is added behind it.
+  enum class Masks { kNone, kKept, kBoth };
+  ir::Problem problem(const Found& found, const Shape& key_heads, Masks masks) const {
     ir::AttentionWork work;
     work.heads = Shape(found.scores.begin(), found.scores.end() - 2);
     work.key_heads = key_heads;
@@ -353,8 +355,8 @@ class Recogniser {
     work.columns = found.scores.back();
     work.size = shape(found.q).back();
     work.value_size = shape(graph_.node(found.root).operands[1]).back();
-    work.has_mask = keeps;
-    work.fill = fill;
+    work.has_mask = masks != Masks::kNone;
+    work.adds_behind = masks == Masks::kBoth;
     const auto dense = [](ir::ElementType element, Shape dims) {
       ir::ProblemOperand operand;
       operand.element = element;
@@ -367,7 +369,8 @@ class Recogniser {
     out.operands = {dense(kFloat, with(work.heads, work.rows, work.size)),
                     dense(kFloat, with(key_heads, work.columns, work.size)),
                     dense(kFloat, with(key_heads, work.columns, work.value_size))};
-    if (keeps) out.operands.push_back(dense(ir::ElementType::kBool, found.scores));
+    if (work.has_mask) out.operands.push_back(dense(ir::ElementType::kBool, found.scores));
+    if (work.adds_behind) out.operands.push_back(dense(kFloat, found.scores));
     out.results = {dense(kFloat, with(work.heads, work.rows, work.value_size))};
     out.work = std::move(work);
     return out;
@@ -382,8 +385,11 @@ class Recogniser {
     mask.scale = found.factor;
     // Any number, or -infinity alone, may be the score of what a bool mask hides.
     const std::optional<Shape> key_heads = heads_of(found.scores, matrices_of(sources(found).k));
-    const bool takes_numbers = key_heads && unless_taken(problem(found, *key_heads, true, 0)).empty();
-    return combine_masks(graph_, context, found.steps, rows(found), found.scores.back(), takes_numbers, mask);
+    const auto takes = [&](Masks masks) {
+      return key_heads && unless_taken(problem(found, *key_heads, masks)).empty();
+    };
+    return combine_masks(graph_, context, found.steps, rows(found), found.scores.back(), takes(Masks::kKept),
+                         takes(Masks::kBoth), mask);
   }
 
   // The new node ------------------------------------------------------------------------------------------
@@ -418,9 +424,8 @@ class Recogniser {
     if (mask.kept.valid()) {
       operands.push_back(mask.kept);
       attributes.set("fill", static_cast<float>(mask.fill));
-    } else if (mask.added.valid()) {
-      operands.push_back(mask.added);
     }
+    if (mask.added.valid()) operands.push_back(mask.added);
     const ValueId result = context.emit("FusedAttention", std::move(operands), std::move(attributes));
     graph_.node(graph_.value(result).producer).origins = origins_of(found);
     context.replace_result(0, ir::emit_reshape(context, result, context.result(0).shape));

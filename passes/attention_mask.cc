@@ -15,12 +15,13 @@ using Step = AttentionStep;
 class Joiner {
  public:
   Joiner(const ir::Graph& graph, ir::RewriteContext* context, ir::Dim rows, ir::Dim columns, bool finite_fill,
-         AttentionMask& mask)
+         bool both, AttentionMask& mask)
       : graph_(graph),
         context_(context),
         rows_(rows),
         columns_(columns),
         finite_fill_(finite_fill),
+        both_(both),
         mask_(mask) {}
 
   std::string run(const std::vector<Step>& steps) {
@@ -33,7 +34,7 @@ class Joiner {
                                                                   : keep(*step);
       if (!reason.empty()) return reason;
     }
-    if (!finite_fill_ && mask_.kept.valid() && std::isfinite(mask_.fill)) {
+    if (!finite_fill_ && mask_.kept.valid() && !mask_.added.valid() && std::isfinite(mask_.fill)) {
       if (mask_.fill > kHiddenScore) return "its mask does not hide";
       keep_by_adding();
     }
@@ -99,12 +100,11 @@ class Joiner {
     mask_.kept = {};
   }
 
-  /// (kept ? s : fill) + m is s + ((kept ? 0 : fill) + m) likewise.
+  /// (kept ? s : fill) + m is s + ((kept ? 0 : fill) + m) likewise. A number that does not hide, as the
+  /// -10000 of GPT-2, shows in rows of which m hides the rest.
   std::string add(ValueId added) {
-    if (mask_.kept.valid()) {
-      if (mask_.fill > kHiddenScore) return "a mask is added to one that does not hide";
-      keep_by_adding();
-    }
+    if (mask_.kept.valid() && mask_.fill <= kHiddenScore) keep_by_adding();
+    if (mask_.kept.valid() && !both_) return "a mask is added to one that does not hide";
     mask_.added = mask_.added.valid() ? emit("Add", {mask_.added, added}) : added;
     return "";
   }
@@ -112,6 +112,8 @@ class Joiner {
   /// kept ? s + m : fill is s + (kept ? m : fill) likewise.
   std::string keep(const Step& step) {
     const ValueId kept = step.inverted ? emit("Not", {step.mask}) : step.mask;
+    if (mask_.kept.valid() && mask_.added.valid())
+      return "a mask follows one that is added to one that does not hide";
     if (mask_.added.valid()) {
       if (step.number > kHiddenScore) return "a mask that does not hide follows another";
       const ValueId before = mask_.added;
@@ -131,7 +133,7 @@ class Joiner {
   const ir::Graph& graph_;
   ir::RewriteContext* context_;
   const ir::Dim rows_, columns_;
-  const bool finite_fill_;
+  const bool finite_fill_, both_;
   AttentionMask& mask_;
   std::int64_t masks_ = 0;
 };
@@ -140,8 +142,8 @@ class Joiner {
 
 std::string combine_masks(const ir::Graph& graph, ir::RewriteContext* context,
                           const std::vector<AttentionStep>& steps, ir::Dim rows, ir::Dim columns,
-                          bool finite_fill, AttentionMask& mask) {
-  return Joiner(graph, context, rows, columns, finite_fill, mask).run(steps);
+                          bool finite_fill, bool both, AttentionMask& mask) {
+  return Joiner(graph, context, rows, columns, finite_fill, both, mask).run(steps);
 }
 
 }  // namespace gcompile::passes

@@ -187,7 +187,7 @@ class FactorStore {
   }
 
   static bool is_mask(const ir::ContractForm& contract, int slot) {
-    return ir::kind_of(contract.work) == ir::Kind::kAttention && slot == ir::AttentionWork::kMask;
+    return ir::kind_of(contract.work) == ir::Kind::kAttention && slot >= ir::AttentionWork::kMask;
   }
   static bool epilogue_reads(const ir::ContractForm& contract, int slot) {
     const std::vector<ScalarNode>& nodes = contract.epilogue.dag.nodes();

@@ -116,18 +116,24 @@ nlohmann::ordered_json statuses_json(const std::string& model, const StatusNeeds
     return std::string(row.name).size() + std::to_string(row.number).size();
   };
   std::size_t widest = 0;
+  const StatusRow* last = nullptr;
   for (const StatusRow& row : kStatuses) {
-    if (is_of(row.which, needs)) widest = std::max(widest, width_of(row));
+    if (!is_of(row.which, needs)) continue;
+    widest = std::max(widest, width_of(row));
+    last = &row;
   }
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   for (const StatusRow& row : kStatuses) {
     if (!is_of(row.which, needs)) continue;
     const std::string meaning = fmt::format(fmt::runtime(row.meaning), model);
+    // Meanings stand below each other, whether a comma stands before them or not.
+    std::string behind = &row == last ? "" : ",";
+    if (!meaning.empty()) behind += std::string(widest - width_of(row) + 2 - behind.size(), ' ');
     out.push_back({{"name", row.name},
                    {"number", row.number},
+                   {"behind", behind},
                    {"has_meaning", !meaning.empty()},
-                   {"meaning", meaning},
-                   {"space", std::string(widest - width_of(row), ' ')}});
+                   {"meaning", meaning}});
   }
   return out;
 }

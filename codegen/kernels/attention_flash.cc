@@ -175,7 +175,7 @@ Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
   if (!gcrt::attention_fits(machine.gpu, plan.tile, precision, sizes, q_bytes, kv_bytes)) {
     return "heads that do not fit the shared memory";
   }
-  if (work.has_mask && std::isfinite(work.fill) &&
+  if (work.has_mask && !work.adds_behind && std::isfinite(work.fill) &&
       problem.operands[ir::AttentionWork::kMask].element == ir::ElementType::kBool) {
     return "a mask that leaves a finite score";
   }
@@ -244,8 +244,17 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
   if (shape.has_mask) {
     const KernelTensor operand = writer.operand(ir::AttentionWork::kMask, "mask");
     kind = operand.element == ir::ElementType::kBool ? "kBoolean" : "kAdditive";
-    mask = fmt::format("AttentionMask{{mask, {}}}",
-                       strides(mask_strides(problem.shape(ir::AttentionWork::kMask), operand.strides, rank)));
+    const std::string of_mask =
+        strides(mask_strides(problem.shape(ir::AttentionWork::kMask), operand.strides, rank));
+    mask = fmt::format("AttentionMask{{mask, {}}}", of_mask);
+    if (shape.adds_behind) {
+      const KernelTensor behind = writer.operand(ir::AttentionWork::kAdded, "added");
+      kind = "kBooleanThenAdditive";
+      mask =
+          fmt::format("AttentionMask{{mask, {}, /*of what it hides*/ {}, {{added, {}}}}}", of_mask,
+                      literal_of(shape.fill),
+                      strides(mask_strides(problem.shape(ir::AttentionWork::kAdded), behind.strides, rank)));
+    }
   }
   const auto tile = static_cast<gcrt::AttentionTile>(plan.fields[0]);
   const ir::Dim batch = HeadAxes::of(shape.heads, axes.batch, 1);

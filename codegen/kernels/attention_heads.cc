@@ -37,20 +37,34 @@ Shape mask_strides(const Shape& shape, const Shape& strides, std::size_t rank) {
   return out;
 }
 
-AttentionMaskText mask_text(const ir::Problem& problem, CallWriter& writer) {
+namespace {
+
+/// The mask that is operand `i`, as a parameter of that name.
+AttentionMaskText one_mask(const ir::Problem& problem, CallWriter& writer, int i, const std::string& name) {
   const auto& work = std::get<ir::AttentionWork>(problem.work);
-  if (!work.has_mask) return {"NoMask{}", {}};
   SizeParameters& sizes = writer.call().sizes;
   const std::size_t batch = work.heads.size();
-  const KernelTensor operand = writer.operand(ir::AttentionWork::kMask, "mask");
-  const Shape strides = mask_strides(problem.shape(ir::AttentionWork::kMask), operand.strides, batch + 2);
+  const KernelTensor operand = writer.operand(i, name);
+  const Shape strides = mask_strides(problem.shape(i), operand.strides, batch + 2);
   const bool kept = operand.element == ir::ElementType::kBool;
   const std::string fill = kept ? ", " + literal_of(work.fill) : "";
   const HeadOffset offset = moved(strides, work.heads, sizes);
   const std::string row = sizes(strides[batch]), column = sizes(strides[batch + 1]);
-  return {
-      fmt::format("{}{{mask{}, {}, {}{}}}", kept ? "KeptMask" : "AddedMask", offset.text, row, column, fill),
-      offset.axes};
+  return {fmt::format("{}{{{}{}, {}, {}{}}}", kept ? "KeptMask" : "AddedMask", name, offset.text, row, column,
+                      fill),
+          offset.axes};
+}
+
+}  // namespace
+
+AttentionMaskText mask_text(const ir::Problem& problem, CallWriter& writer) {
+  const auto& work = std::get<ir::AttentionWork>(problem.work);
+  if (!work.has_mask) return {"NoMask{}", {}};
+  AttentionMaskText mask = one_mask(problem, writer, ir::AttentionWork::kMask, "mask");
+  if (!work.adds_behind) return mask;
+  const AttentionMaskText added = one_mask(problem, writer, ir::AttentionWork::kAdded, "added");
+  mask.axes.insert(added.axes.begin(), added.axes.end());
+  return {fmt::format("MaskThen<KeptMask, AddedMask>{{{}, {}}}", mask.text, added.text), mask.axes};
 }
 
 std::string literal_of(float x) {

@@ -23,12 +23,12 @@ void open_head(CodeText& code, const std::set<int>& axes, const std::string& las
 /// Strides of a mask along (heads..., rows, columns), 0 where it broadcasts.
 ir::Shape mask_strides(const ir::Shape& shape, const ir::Shape& strides, std::size_t rank);
 
-/// "AddedMask{mask + 64 * b1, 0, 1}", and the coordinates that it names.
+/// "AddedMask{mask + 64 * b1, 0, 1}", or two of them, and the coordinates that it names.
 struct AttentionMaskText {
   std::string text;
   std::set<int> axes;
 };
-/// Adds the parameter for the mask where there is one.
+/// Adds the parameters for the masks that there are.
 AttentionMaskText mask_text(const ir::Problem& problem, CallWriter& writer);
 
 std::string literal_of(float x);

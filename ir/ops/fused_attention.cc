@@ -34,8 +34,10 @@ class Evaluator {
         k_(*context.value(1)),
         v_(*context.value(2)),
         mask_(attention_.has_mask ? context.value(AttentionWork::kMask) : nullptr),
+        added_(attention_.adds_behind ? context.value(AttentionWork::kAdded) : nullptr),
         y_(result_type(attention_)) {
     if (mask_) mask_strides_ = broadcast_strides(mask_->shape(), attention_.scores());
+    if (added_) added_strides_ = broadcast_strides(added_->shape(), attention_.scores());
   }
 
   Tensor run() {
@@ -60,11 +62,11 @@ class Evaluator {
     return out;
   }
 
-  std::int64_t mask_offset(std::int64_t head, std::int64_t row) const {
+  std::int64_t mask_offset(const Shape& strides, std::int64_t head, std::int64_t row) const {
     const std::size_t batch = attention_.heads.size();
-    std::int64_t offset = row * mask_strides_[batch];
+    std::int64_t offset = row * strides[batch];
     for (std::size_t axis = batch; axis-- > 0; head /= attention_.heads[axis]) {
-      offset += head % attention_.heads[axis] * mask_strides_[axis];
+      offset += head % attention_.heads[axis] * strides[axis];
     }
     return offset;
   }
@@ -73,8 +75,10 @@ class Evaluator {
     const std::int64_t size = attention_.size, columns = attention_.columns;
     const std::int64_t q0 = (head * attention_.rows + row) * size;
     const std::int64_t k0 = head / attention_.group * columns * size;
-    const std::int64_t m0 = mask_ ? mask_offset(head, row) : 0;
+    const std::int64_t m0 = mask_ ? mask_offset(mask_strides_, head, row) : 0;
     const std::int64_t step = mask_ ? mask_strides_.back() : Dim();
+    const std::int64_t a0 = added_ ? mask_offset(added_strides_, head, row) : 0;
+    const std::int64_t added_step = added_ ? added_strides_.back() : Dim();
     std::vector<double> scores;
     for (std::int64_t column = 0; column < columns; ++column) {
       double sum = 0;
@@ -85,6 +89,7 @@ class Evaluator {
       } else if (mask_) {
         sum += mask_->real_at(m0 + column * step);
       }
+      if (added_) sum += added_->real_at(a0 + column * added_step);
       if (attention_.causal && column > row + attention_.past) sum = -kInfinity;
       scores.push_back(sum);
     }
@@ -113,7 +118,8 @@ class Evaluator {
   const Tensor& k_;
   const Tensor& v_;
   const Tensor* mask_;
-  Shape mask_strides_;
+  const Tensor* added_;
+  Shape mask_strides_, added_strides_;
   Tensor y_;
 };
 
@@ -123,7 +129,7 @@ Form lower(const LowerContext& context) {
   const AttentionWork work = attention_work(context);
   ContractForm form;
   form.work = work;
-  form.base_operands = work.has_mask ? 4 : 3;
+  form.base_operands = 3 + int{work.has_mask} + int{work.adds_behind};
   form.epilogue = LoopForm::over(context.result(0).shape);
   form.epilogue.set_root(form.epilogue.dag.accumulator(0, ElementType::kFloat32));
   return form;
@@ -166,9 +172,13 @@ AttentionWork attention_work(const NodeView& node) {
   const auto* contract = n.form ? std::get_if<ContractForm>(n.form.get()) : nullptr;
   out.has_mask =
       contract ? contract->base_operands > AttentionWork::kMask : node.has_operand(AttentionWork::kMask);
-  if (out.has_mask) {
-    const TensorType& mask = node.operand(AttentionWork::kMask);
-    if (mask.element != ElementType::kFloat32 && mask.element != ElementType::kBool) {
+  out.adds_behind =
+      contract ? contract->base_operands > AttentionWork::kAdded : node.has_operand(AttentionWork::kAdded);
+  for (const int i : {AttentionWork::kMask, AttentionWork::kAdded}) {
+    if (!(i == AttentionWork::kMask ? out.has_mask : out.adds_behind)) continue;
+    const TensorType& mask = node.operand(i);
+    if (mask.element != ElementType::kFloat32 &&
+        (mask.element != ElementType::kBool || i == AttentionWork::kAdded)) {
       operator_error("the mask must be bool or float32");
     }
     if (broadcast(mask.shape, out.scores()) != out.scores()) {
@@ -191,7 +201,7 @@ const Operator& operator_FusedAttention() {
     o.name = "FusedAttention";
     o.domain = "gcompile";
     o.versions = {1};
-    o.operands = {3, 4};
+    o.operands = {3, 5};
     o.attributes = {{"scale", AttributeKind::kFloat, 1.0f},
                     {"fill", AttributeKind::kFloat, -std::numeric_limits<float>::infinity()},
                     {"causal", AttributeKind::kInt, std::int64_t{0}},

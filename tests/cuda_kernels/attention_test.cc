@@ -73,12 +73,14 @@ void add_reference(const AttentionShape& s, const std::vector<float>& q, const s
           if (s.is_causal && j > i + s.causal_offset) continue;
           const std::size_t m = size(b * mask.strides.batch + h * mask.strides.head + i * mask.strides.query +
                                      j * mask.strides.key);
-          if (!mask.keep.empty() && mask.keep[m] == 0) continue;
+          const bool is_hidden = !mask.keep.empty() && mask.keep[m] == 0;
+          if (is_hidden && mask.additive.empty()) continue;
           double dot = 0;
           for (int d = 0; d < s.head_size; ++d) {
             dot += double{q[place(s.q, b, h, i, d)]} * double{k[place(s.k, b, g, j, d)]};
           }
-          scores[size(j)] = double{s.scale} * dot + (mask.additive.empty() ? 0.0 : double{mask.additive[m]});
+          scores[size(j)] = (is_hidden ? double{mask.strides.fill} : double{s.scale} * dot) +
+                            (mask.additive.empty() ? 0.0 : double{mask.additive[m]});
           largest = std::max(largest, scores[size(j)]);
         }
         double total = 0;
@@ -130,6 +132,11 @@ void check_attention(const AttentionCase& c, const HostMask& mask = {}) {
   device_mask.data = nullptr;
   if (kMask == AttentionMaskKind::kAdditive) device_mask.data = additive.data();
   if (kMask == AttentionMaskKind::kBoolean) device_mask.data = keep.data();
+  if (kMask == AttentionMaskKind::kBooleanThenAdditive) {
+    device_mask.data = keep.data();
+    device_mask.behind = {additive.data(), device_mask.batch, device_mask.head, device_mask.query,
+                          device_mask.key};
+  }
   Recorded<float> result(c.queries, c.value_size, c.batch * c.heads);
   CountingQueue queue;
   attention<P, kTile, kHeadSize, kValueSize, kMask>(
@@ -397,11 +404,13 @@ void check_masks() {
     mask.strides.query = stride(1, c.queries);
     mask.strides.head = stride(2, c.heads);
     mask.strides.batch = stride(3, c.batch);
-    if (kMask == AttentionMaskKind::kAdditive) {
+    if (kMask != AttentionMaskKind::kBoolean) {
       mask.additive = random_values<float>(size(count), 9);
       // Not on all keys of a row: float forgets the scores beside 1e9.
       for (std::size_t i = 0; axes % 2 == 1 && i < mask.additive.size(); i += 3) mask.additive[i] = -1e9f;
-    } else {
+    }
+    if (kMask != AttentionMaskKind::kAdditive) {
+      mask.strides.fill = 0.5f;
       Random random(static_cast<std::uint32_t>(axes) + 3);
       for (std::ptrdiff_t i = 0; i < count; ++i) mask.keep.push_back(random.unit() > 0 ? 1 : 0);
     }
@@ -410,6 +419,7 @@ void check_masks() {
 }
 TEST(CudaAttention, AdditiveMask) { check_masks<AttentionMaskKind::kAdditive>(); }
 TEST(CudaAttention, BooleanMask) { check_masks<AttentionMaskKind::kBoolean>(); }
+TEST(CudaAttention, BooleanThenAdditiveMask) { check_masks<AttentionMaskKind::kBooleanThenAdditive>(); }
 
 // The lowest float as exporters add it: beside other keys as good as none, alone every key weighs the same.
 TEST(CudaAttention, RowsHiddenByTheLowestFloat) {

@@ -1,12 +1,11 @@
 // Sums of parts that the blocks of a cluster add, each out of the shared memory of all, with one mistake
 // each. Usage: planted_cluster_bugs NAME; "none" has no mistake. tests/cuda_on_cpu/CMakeLists.txt lists who
 // notices what.
-#include <cstdio>
-#include <string_view>
 #include <vector>
 
 #include "gcrt/cuda/cluster.h"
 #include "gcrt/cuda/launch.h"
+#include "planted_case.h"
 
 namespace GCRT_NAMESPACE {
 namespace {
@@ -64,18 +63,11 @@ int run(const Case& test) {
   launch_clusters(queue, kBlocks, dim3(kBlocks), dim3(kThreads), kSharedBytes, test.kernel, y_device);
   copy(queue, y.data(), y_device, kSharedBytes);
   cudaFree(y_device);
-  if (queue.error != cudaSuccess) {
-    std::printf("%s: %s\n", test.name, cudaGetErrorString(queue.error));
-    return 1;
-  }
+  if (has_failed(test.name, queue)) return 1;
   for (int i = 0; i < kFloats; ++i) {
     float expected = 0;
     for (int block = 0; block < kBlocks; ++block) expected += part_of(block, i);
-    const float got = y[static_cast<std::size_t>(i)];
-    if (got == expected) continue;
-    std::printf("%s: wrong result: element %d is %g, expected %g\n", test.name, i, static_cast<double>(got),
-                static_cast<double>(expected));
-    return 1;
+    if (differs(test.name, i, y[static_cast<std::size_t>(i)], expected)) return 1;
   }
   return 0;
 }
@@ -85,12 +77,5 @@ int run(const Case& test) {
 
 int main(int count, char** arguments) {
   using namespace GCRT_NAMESPACE;
-  for (const Case& test : kCases) {
-    if (count != 2 || std::string_view(arguments[1]) != test.name) continue;
-    const int failed = run(test);
-    if (failed == 0 && &test != &kCases[0]) std::printf("%s: nothing noticed\n", test.name);
-    return failed;
-  }
-  std::printf("usage: planted_cluster_bugs NAME\n");
-  return 2;
+  return run_planted(kCases, &run, count, arguments);
 }

@@ -2,12 +2,12 @@
 // kinds that sm_90a has. Usage: planted_hopper_bugs NAME; "none" has no mistake.
 // tests/cuda_on_cpu/CMakeLists.txt lists who notices what.
 #include <cmath>
-#include <cstdio>
 #include <string_view>
 #include <vector>
 
 #include "gcrt/cuda/hopper.h"
 #include "gcrt/pack.h"
+#include "planted_case.h"
 
 namespace GCRT_NAMESPACE {
 namespace {
@@ -178,10 +178,7 @@ int run(const Case& test) {
   launch_clusters(queue, 2, dim3(2), dim3(256), kSharedBytes, test.kernel, map_a, map_b, y_device);
   copy(queue, y.data(), y_device, y.size() * 4);
   cudaFree(a_device), cudaFree(b_device), cudaFree(y_device);
-  if (queue.error != cudaSuccess) {
-    std::printf("%s: %s\n", test.name, cudaGetErrorString(queue.error));
-    return 1;
-  }
+  if (has_failed(test.name, queue)) return 1;
   for (int m = 0; m < 2 * kRows; ++m) {
     for (int n = 0; n < kColumns; ++n) {
       float expected = 0;
@@ -189,11 +186,8 @@ int run(const Case& test) {
         const bool is_flipped = k / 64 == kFlippedStep && n < kFlippedColumns;
         expected += element(m, k, 3) * element(n, k, 5) * (is_flipped ? -1.0f : 1.0f);
       }
-      const float got = y[static_cast<std::size_t>(m * kColumns + n)];
-      if (got == expected) continue;
-      std::printf("%s: wrong result: element %d is %g, expected %g\n", test.name, m * kColumns + n,
-                  static_cast<double>(got), static_cast<double>(expected));
-      return 1;
+      const int i = m * kColumns + n;
+      if (differs(test.name, i, y[static_cast<std::size_t>(i)], expected)) return 1;
     }
   }
   return 0;
@@ -204,12 +198,5 @@ int run(const Case& test) {
 
 int main(int count, char** arguments) {
   using namespace GCRT_NAMESPACE;
-  for (const Case& test : kCases) {
-    if (count != 2 || std::string_view(arguments[1]) != test.name) continue;
-    const int failed = run(test);
-    if (failed == 0 && &test != &kCases[0]) std::printf("%s: nothing noticed\n", test.name);
-    return failed;
-  }
-  std::printf("usage: planted_hopper_bugs NAME\n");
-  return 2;
+  return run_planted(kCases, &run, count, arguments);
 }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::ptrdiff_t kSlots = 2;  // fewer than the key heads of some cases
 
-enum class MaskKind { kNone, kAdded, kAddedToRows, kKept, kKeptRow };
+enum class MaskKind { kNone, kAdded, kAddedToRows, kKept, kKeptRow, kKeptThenAdded };
 
 struct Case {
   AttentionShape shape;
@@ -109,6 +109,9 @@ class Run {
         return f(KeptMask{kept_.data() + first, s_.columns, 1, c_.fill});
       case MaskKind::kKeptRow:
         return f(KeptMask{kept_.data() + first, 0, 1, c_.fill});
+      case MaskKind::kKeptThenAdded:
+        return f(MaskThen<KeptMask, AddedMask>{{kept_.data() + first, s_.columns, 1, c_.fill},
+                                               {added_.data() + first, s_.columns, 0}});
     }
   }
 
@@ -133,6 +136,10 @@ class Run {
     sum *= static_cast<double>(s_.scale);
     const std::size_t at = index((head * s_.rows + m) * s_.columns);
     const std::size_t kept_at = c_.mask == MaskKind::kKeptRow ? index(head * s_.rows * s_.columns) : at;
+    if (c_.mask == MaskKind::kKeptThenAdded) {
+      if (kept_[at + index(n)] == 0) sum = static_cast<double>(c_.fill);
+      sum += static_cast<double>(added_[at]);
+    }
     if (c_.mask == MaskKind::kAdded) sum += static_cast<double>(added_[at + index(n)]);
     if (c_.mask == MaskKind::kAddedToRows) sum += static_cast<double>(added_[at]);
     if (c_.mask == MaskKind::kKept || c_.mask == MaskKind::kKeptRow) {
@@ -225,8 +232,8 @@ TEST(Attention, LargestHeads) {
 }
 
 TEST(Attention, Masks) {
-  for (const MaskKind mask :
-       {MaskKind::kAdded, MaskKind::kAddedToRows, MaskKind::kKept, MaskKind::kKeptRow}) {
+  for (const MaskKind mask : {MaskKind::kAdded, MaskKind::kAddedToRows, MaskKind::kKept, MaskKind::kKeptRow,
+                              MaskKind::kKeptThenAdded}) {
     for (const int columns : {1, 2, 17, 70, 300}) {
       for (const bool zero : {false, true}) {
         check({{14, columns, 9, 10, 0.5f, false, 0, zero}, 2, 1, mask});
@@ -252,7 +259,8 @@ TEST(Attention, SharedKeysAndStrides) {
 }
 
 TEST(Attention, OneRow) {
-  for (const MaskKind mask : {MaskKind::kNone, MaskKind::kAdded, MaskKind::kAddedToRows, MaskKind::kKept}) {
+  for (const MaskKind mask : {MaskKind::kNone, MaskKind::kAdded, MaskKind::kAddedToRows, MaskKind::kKept,
+                              MaskKind::kKeptThenAdded}) {
     for (const int columns : {1, 7, 8, 17, 256, 257, 600}) {
       check({{1, columns, 20, 45, 0.5f, false, 0, true}, 2, 3, mask});
       check({{1, columns, 20, 45, 0.5f, true, columns - 2, false}, 2, 3, mask});

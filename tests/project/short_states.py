@@ -103,6 +103,30 @@ def case_sliding(world):
     equal(states_of(compiled(world, "summed", summed, *options, "--precision", "fp16")), ["float32"], "of a state that is added")
 
 
+def case_selftest(world):
+    """What the evaluator made, from run to run; half of a state is found by the second run."""
+    project = compiled(world, "tested", sliding([CONVOLUTION, "y = Relu(c)"]), *CUDA, "--state", "cache=next", "--precision", "fp16",
+                       "--selftest")
+    equal(states_of(project), ["float16"], "states")
+    golden, schedule = next((project / "data").glob("*.golden.bin")), project / "src" / "net.cu"
+    program = linked(world, "right", objects(world, project, project / "tests" / "selftest.cpp"))
+    contains(world.run([program, golden]).stdout, "ok   run 0: y, 0 of", "ok   run 1: y, 0 of")
+    kept = "copy(queue, at<Half>(state, state_cache), at<Half>(arena, at_next), 4096)"
+    contains(schedule.read_text(), kept)
+    schedule.write_text(schedule.read_text().replace("4096)", "2048)"))
+    program = linked(world, "wrong", objects(world, project, project / "tests" / "selftest.cpp"))
+    contains(world.run([program, golden], status=1).stdout, "ok   run 0", "FAIL run 1")
+
+
+def case_gpt2(world):
+    """A mask that leaves -10000 and one that is added behind it: attention, with short caches."""
+    model = decoder_models.gpt2()
+    project = compiled(world, "gpt2", model, *FEW, *model.states(), *CUDA, "--precision", "fp16")
+    equal(states_of(project), ["float16"] * 4, "states")
+    contains("".join(path.read_text() for path in (project / "src").glob("net_kernels*.cu")), "kBooleanThenAdditive")
+    verified(world, world.folder / "gpt2.onnxtxt", *FEW, *model.states(), "--precision", "fp16")
+
+
 def case_open_shapes(world):
     """Values between products and attention, of any number of rows."""
     path = world.path("encoder.onnxtxt")

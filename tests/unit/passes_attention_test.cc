@@ -141,14 +141,26 @@ TEST(Attention, MasksThatDoNotJoin) {
   const std::string masks = ", bool[5,7] m, bool[7] n";
   expect_unfused(model("t = Where(m, s, low)\n u = Where(n, t, other)\n p = Softmax(u)", masks, constants),
                  "different numbers");
-  expect_unfused(
-      model("t = Where(m, s, low)\n u = Add(t, a)\n p = Softmax(u)", masks + ", float[7] a", constants),
-      "does not hide");
+  expect_unfused(model("t = Where(m, s, low)\n u = Add(t, a)\n w = Where(n, u, low)\n p = Softmax(w)",
+                       masks + ", float[7] a", constants),
+                 "added to one that does not hide");
   expect_unfused(
       model("t = Add(s, a)\n u = Where(m, t, low)\n p = Softmax(u)", masks + ", float[7] a", constants),
       "does not hide");
   expect_unfused(model("t = Where(m, s, low)\n u = Mul(t, minus)\n p = Softmax(u)", masks, constants),
                  "no positive number");
+}
+
+// As GPT-2 is exported: where the second mask hides what the first one keeps, the first one's number shows.
+TEST(Attention, AddedBehindKept) {
+  const std::string inputs = ", bool[5,7] m, float[2,1,1,7] a";
+  Outcome out =
+      run(model("t = Where(m, s, low)\n u = Add(t, a)\n v2 = Mul(u, c)\n w = Add(v2, a)\n p = Softmax(w)",
+                inputs, "float low = {-2.0}, float c = {0.5}"));
+  const ir::Node& node = expect_fuses(out);
+  EXPECT_EQ(node.operands.size(), 5u);
+  EXPECT_EQ(node.attributes.float_of("scale"), 0.5f);
+  EXPECT_EQ(node.attributes.float_of("fill"), -1.0f);
 }
 
 TEST(Attention, Matrices) {
@@ -273,6 +285,12 @@ TEST(Attention, TargetsWithoutFiniteFill) {
   // The mask is added: rows of which nothing is kept still are the mean of V.
   EXPECT_EQ(fuse("-3e38"), "Transpose Where Transpose FusedAttention");
   EXPECT_NE(fuse("-10.0").find("does not hide"), std::string::npos);
+  ir::Graph graph = parse(model("t = Where(m, s, low)\n u = Add(t, a)\n p = Softmax(u)",
+                                ", bool[5,7] m, float[7] a", "float low = {-1000.0}"));
+  EXPECT_NE(run_pass(graph, "attention", options)
+                .remarks.at(0)
+                .text.find("a mask is added to one that does not hide"),
+            std::string::npos);
 }
 
 TEST(Attention, ExactTierLeavesIt) {

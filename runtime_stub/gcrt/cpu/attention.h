@@ -69,6 +69,17 @@ struct KeptMask {
   }
 };
 
+// A mask, and another of what it leaves.
+template <class First, class Second>
+struct MaskThen {
+  First first;
+  Second second;
+  template <class L, class V>
+  GCRT_INLINE V score(L lane, V score, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    return second.score(lane, first.score(lane, score, m, n), m, n);
+  }
+};
+
 constexpr std::ptrdiff_t whole_panels(std::ptrdiff_t columns) {
   return (columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
 }

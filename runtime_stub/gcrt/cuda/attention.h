@@ -16,8 +16,9 @@ namespace GCRT_NAMESPACE {
 
 enum class AttentionMaskKind {
   kNone,
-  kAdditive,  // float, added to the scaled scores
-  kBoolean,   // uint8_t, 0 hides the key
+  kAdditive,             // float, added to the scaled scores
+  kBoolean,              // uint8_t, 0 hides the key
+  kBooleanThenAdditive,  // uint8_t, 0 leaves another score; float, added to that or to the key's own
 };
 
 // Factor of a row whose weights sum up to `total`. Without a visible key the row's sums are zero, and the
@@ -27,13 +28,30 @@ GCRT_INLINE float attention_scale(const AttentionShape& s, float total) {
 }
 
 // A mask of the shape (batch, heads, queries, keys) by strides in elements, 0 where it is broadcast.
+struct AddedAttentionMask {
+  const float* data = nullptr;
+  std::ptrdiff_t batch = 0;
+  std::ptrdiff_t head = 0;
+  std::ptrdiff_t query = 0;
+  std::ptrdiff_t key = 0;
+};
 struct AttentionMask {
   const void* data = nullptr;
   std::ptrdiff_t batch = 0;
   std::ptrdiff_t head = 0;
   std::ptrdiff_t query = 0;
   std::ptrdiff_t key = 0;
+  float fill = 0;  // of kBooleanThenAdditive: the score of keys whose mask is 0
+  AddedAttentionMask behind = {};
 };
+
+// The score in base 2 and what a mask adds to it.
+GCRT_DEVICE float masked_score(float score, float added) {
+  constexpr float kLog2E = 1.44269504f;
+  // The lowest float stays one in base 2: a row of nothing else is the mean of V, not empty.
+  const float in_base_2 = kLog2E * added;
+  return score + (in_base_2 < kLowest<float> && added >= kLowest<float> ? kLowest<float> : in_base_2);
+}
 
 // Scores of a warp as the left operand: quarter t of a row of 16 keys is keys 2t, 2t + 1, 2t + 8, 2t + 9.
 template <bool kIsShuffled, int kFragments>
@@ -153,11 +171,15 @@ GCRT_DEVICE void mask_scores(float (&scores)[1][kFragments][4], const AttentionS
         bool is_seen = key < limit;
         score *= scale;
         if constexpr (kMask == AttentionMaskKind::kAdditive) {
+          if (is_seen)
+            score = masked_score(score, static_cast<const float*>(mask.data)[line + key * mask.key]);
+        } else if constexpr (kMask == AttentionMaskKind::kBooleanThenAdditive) {
           if (is_seen) {
-            const float added = static_cast<const float*>(mask.data)[line + key * mask.key];
-            // The lowest float stays one in base 2: a row of nothing else is the mean of V, not empty.
-            const float in_base_2 = kLog2E * added;
-            score += in_base_2 < kLowest<float> && added >= kLowest<float> ? kLowest<float> : in_base_2;
+            const bool is_kept = static_cast<const std::uint8_t*>(mask.data)[line + key * mask.key] != 0;
+            const AddedAttentionMask& behind = mask.behind;
+            score = masked_score(is_kept ? score : kLog2E * mask.fill,
+                                 behind.data[b * behind.batch + at.head * behind.head +
+                                             at.query * behind.query + key * behind.key]);
           }
         } else if constexpr (kMask == AttentionMaskKind::kBoolean) {
           is_seen = is_seen && static_cast<const std::uint8_t*>(mask.data)[line + key * mask.key] != 0;
