@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "codegen/emit/schedule_tables_json.h"
 #include "codegen/emit/size_text.h"
@@ -112,28 +114,23 @@ void add_held_sizes(Json& out, const Program& program) {
 }  // namespace
 
 nlohmann::ordered_json statuses_json(const std::string& model, const StatusNeeds& needs) {
-  const auto width_of = [](const StatusRow& row) {
-    return std::string(row.name).size() + std::to_string(row.number).size();
+  std::vector<const StatusRow*> rows;
+  for (const StatusRow& row : kStatuses) {
+    if (is_of(row.which, needs)) rows.push_back(&row);
+  }
+  const auto width_of = [](const StatusRow* row) {
+    return std::string(row->name).size() + std::to_string(row->number).size();
   };
   std::size_t widest = 0;
-  const StatusRow* last = nullptr;
-  for (const StatusRow& row : kStatuses) {
-    if (!is_of(row.which, needs)) continue;
-    widest = std::max(widest, width_of(row));
-    last = &row;
-  }
+  for (const StatusRow* row : rows) widest = std::max(widest, width_of(row));
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
-  for (const StatusRow& row : kStatuses) {
-    if (!is_of(row.which, needs)) continue;
-    const std::string meaning = fmt::format(fmt::runtime(row.meaning), model);
+  for (const StatusRow* row : rows) {
+    const std::string meaning = fmt::format(fmt::runtime(row->meaning), model);
     // Meanings stand below each other, whether a comma stands before them or not.
-    std::string behind = &row == last ? "" : ",";
-    if (!meaning.empty()) behind += std::string(widest - width_of(row) + 2 - behind.size(), ' ');
-    out.push_back({{"name", row.name},
-                   {"number", row.number},
-                   {"behind", behind},
-                   {"has_meaning", !meaning.empty()},
-                   {"meaning", meaning}});
+    std::string behind = row == rows.back() ? "" : ",";
+    if (!meaning.empty())
+      behind += fmt::format("{:{}}/* {} */", "", widest - width_of(row) + 2 - behind.size(), meaning);
+    out.push_back({{"name", row->name}, {"number", row->number}, {"behind", behind}});
   }
   return out;
 }
