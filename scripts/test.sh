@@ -6,7 +6,8 @@
 # --all       also the long tests: every official case, every model of ../shared/models where that folder is, and what
 #             compares with ONNX Runtime, which comes from PyPI the first time
 # --sanitize  the tool and its tests under AddressSanitizer and UBSan, in ${BUILD_DIR}_sanitize
-# --offline   installs nothing from PyPI: what compares with ONNX Runtime is skipped where it is not there yet
+# --offline   installs nothing from PyPI: what compares with ONNX Runtime or reads machine code is skipped where that is
+#             not there yet
 # --flavour   also builds the tool alone, in ${BUILD_DIR}_NAME, and compares the projects it writes: debug, release,
 #             relwithdebinfo, lto or clang; auto takes them in turn, by the number of commits; no warning is let pass
 #
@@ -73,6 +74,11 @@ stage "packages" scripts/install_packages.sh test
 # The tests that look at pages say so where there is none.
 if [ -z "$offline" ] && ! scripts/install_packages.sh browser 2>/dev/null; then
     echo "test: no browser can be installed: looks at reports will be skipped"
+fi
+# What reads machine code says so where nothing disassembles it.
+if [ -z "$offline" ] && command -v nvcc >/dev/null &&
+    ! PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=60 scripts/install_packages.sh sass 2>/dev/null; then
+    echo "test: PyPI cannot be reached: the gates on machine code will be skipped"
 fi
 # Only the long tests read what is in there.
 if [ $long = ON ] && [ -z "$offline" ] && ! PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=60 scripts/install_packages.sh bench 2>/dev/null; then

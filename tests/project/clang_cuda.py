@@ -12,7 +12,7 @@ import pathlib
 import re
 import shutil
 
-from cuda import EXAMPLE_FLAGS, EXAMPLES, MODELS, nvcc
+from cuda import EXAMPLE_FLAGS, EXAMPLES, MODELS, toolkit_folder
 from support import ROOT, WARNINGS, Skip, check, contains, flags, run_main
 from warpgroups import product
 
@@ -33,7 +33,7 @@ def clang():
 
 def toolkit(world):
     """The CUDA Toolkit as the Clang here takes it."""
-    real = pathlib.Path(nvcc()).resolve().parent.parent
+    real = toolkit_folder(world)
     if not (real / "include" / "cuda_runtime.h").exists():
         raise Skip(f"{real} is not a CUDA Toolkit")
     place = world.path("cuda")

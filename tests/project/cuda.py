@@ -27,6 +27,12 @@ def nvcc():
     raise Skip("there is no nvcc")
 
 
+def toolkit_folder(world):
+    """Of the CUDA Toolkit that `nvcc` belongs to, by its own word: what is on the path may be a script that calls it."""
+    top = re.search(r"^#\$ TOP=(.+)", world.run([nvcc(), "-dryrun", "x.cu"]).stderr, re.M)
+    return pathlib.Path(top[1]).resolve()
+
+
 def has_gpu():
     """By the driver."""
     try:
@@ -265,7 +271,7 @@ def case_make(world):
 def case_cublaslt(world):
     """An opt-in: products are the library's, and only then is it needed."""
     compiler = nvcc()
-    if not (pathlib.Path(compiler).resolve().parent.parent / "include" / "cublasLt.h").exists():
+    if not (toolkit_folder(world) / "include" / "cublasLt.h").exists():
         raise Skip("there is no cuBLASLt")
     plain = world.example(MODELS["attention"], "plain", "--target", "cuda", "--name", "m")
     project = world.example(MODELS["attention"], "library", "--target", "cuda", "--name", "m", "--gemm", "cublaslt")
