@@ -1,7 +1,7 @@
-// Channels of zeros in front of convolutions (DESIGN law 6: sums are formed in another order). Kernels copy
-// the window of a pixel in pieces that do not reach beyond a tap, of at most 16 bytes. An image of three
-// channels gives pieces of one element each; with a fourth that holds zeros, one piece of a tap. The kernel
-// that rearranges the image of the caller, or the map that makes it, writes the zeros.
+// Channels of zeros in front of convolutions (DESIGN law 6: sums of floats are formed in another order).
+// Kernels copy the window of a pixel in pieces that do not reach beyond a tap, of at most 16 bytes. An image
+// of three channels gives pieces of one element each; with a fourth that holds zeros, one piece of a tap. The
+// kernel that rearranges the image of the caller, or the map that makes it, writes the zeros.
 
 #include <fmt/format.h>
 
@@ -72,14 +72,30 @@ class Padder {
     return map && map->is_map() && !ir::pure_load(*map) && value.uses.size() == 1;
   }
 
+  /// Whether products of channels of zeros change no sum: float sums may be formed in any order, and integers
+  /// are weights as they are.
+  bool adds_nothing(const ir::Node& node, const ir::ContractForm& contract) const {
+    if (!graph_.constant(node.operands[1])) return false;
+    const ElementType element = graph_.value(node.operands[0]).type.element;
+    if (element == ElementType::kFloat32) return contract.reassociates;
+    if (!ir::is_integer(element) || ir::bits_of(element) != 8) return false;
+    constexpr int kZeroPoint = 3;  // of the weights
+    if (contract.base_operands <= kZeroPoint || !node.operands[kZeroPoint].valid()) return true;
+    const ir::Tensor* const zero = graph_.constant(node.operands[kZeroPoint]);
+    if (zero == nullptr) return false;
+    for (std::int64_t i = 0; i < zero->count(); ++i) {
+      if (zero->real_at(i) != 0) return false;
+    }
+    return true;
+  }
+
   /// The number for which the convolution is fastest; 0: that which it has.
   std::int64_t wanted_channels(NodeId id) const {
     const ir::Node& node = graph_.node(id);
     const auto* contract = std::get_if<ir::ContractForm>(node.form.get());
     const auto* conv = contract ? std::get_if<ir::ConvWork>(&contract->work) : nullptr;
-    if (!conv || conv->groups != 1 || !contract->reassociates) return 0;
-    const ValueId image = node.operands[0], weights = node.operands[1];
-    if (!graph_.constant(weights) || graph_.value(image).type.element != ElementType::kFloat32) return 0;
+    if (!conv || conv->groups != 1 || !adds_nothing(node, *contract)) return 0;
+    const ValueId image = node.operands[0];
     if (!shape(image)[kChannelAxis].is_constant() || !is_written_for(image)) return 0;
     const std::int64_t given = shape(image)[kChannelAxis];
     if (given <= 1) return 0;
@@ -108,7 +124,8 @@ class Padder {
     image.shape[kChannelAxis] = problem.operands[1].shape[kChannelAxis] = channels;
     image.strides = ir::strides_in_order(image.shape, ir::channels_last(image.shape.size()));
     problem.operands[1].strides = ir::row_major_strides(problem.operands[1].shape);
-    if (const auto factor = prices_.factor_type()) image.element = *factor;
+    const auto factor = prices_.factor_type();
+    if (factor && image.element == ElementType::kFloat32) image.element = *factor;
     return problem;
   }
 

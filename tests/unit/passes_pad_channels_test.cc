@@ -58,6 +58,27 @@ TEST(PadChannels, InTheMapThatMakesTheImage) {
   EXPECT_EQ(graph.nodes().size(), 3);
 }
 
+std::string quantised_stem(const std::string& zero_point) {
+  return "g (float[1,3,32,32] x, float scale) => (float[1,16,16,16] y) <int8[16,3,7,7] w = {" +
+         [] {
+           std::string numbers;
+           for (int i = 0; i < 16 * 3 * 49; ++i)
+             numbers += (i ? ", " : "") + std::to_string(i * 37 % 255 - 127);
+           return numbers;
+         }() +
+         "}, uint8 z = {7}, int8 z_w = {" + zero_point +
+         "}, float s = {0.02}> { q = QuantizeLinear(x, s, z)\n"
+         "b = ConvInteger<strides = [2, 2], pads = [3, 3, 3, 3]>(q, w, z, z_w)\n "
+         "c = Cast<to = 1>(b)\n y = Mul(c, scale) }";
+}
+
+// Exact, and so in all tiers; zeros are none where the weights have another zero point.
+TEST(PadChannels, OfBytes) {
+  const MachinePrices prices = prices_of(Precision::kFp32);
+  EXPECT_EQ(channels(optimised(quantised_stem("0"), &prices, passes::Tier::kExact)), 4);
+  EXPECT_EQ(channels(optimised(quantised_stem("1"), &prices)), 3);
+}
+
 TEST(PadChannels, OnlyWhereCopiesAreWider) {
   const MachinePrices prices = prices_of(Precision::kFp16);
   EXPECT_EQ(channels(optimised(stem(1), &prices)), 1);  // one piece of a tap as before

@@ -207,7 +207,8 @@ constexpr KernelTime tile_time(const DeviceModel& device, Precision precision, T
   const double products = 1.0 * size.rows * size.columns * step / products_per_clock(device, precision);
   const double shared = (fragments + step_bytes) / kSharedBytesPerClock;
   const double copies = kMemoryLatency / (size.stages - 1);
-  const double pieces = bytes.copied_a < 16 ? 1.0 * size.rows * step * bytes.a / bytes.copied_a : 0;
+  const double step_pieces = real(depth) / splits / steps * bytes.a / bytes.copied_a;  // of a row
+  const double pieces = bytes.copied_a < 16 ? size.rows * step_pieces : 0;
   const double issued = pieces * kPieceInstructions / kInstructionsPerClock;
   const double busiest = products > shared ? products : shared;
   const double step_clocks = tile_step_clocks(precision, step) + pieces / size.threads() * kPieceInstructions;
@@ -219,8 +220,9 @@ constexpr KernelTime tile_time(const DeviceModel& device, Precision precision, T
   KernelTime time = started(device, true);
   time.blocks = blocks;
   time.memory = memory_microseconds(device, real(columns * depth * batch) * bytes.b);
-  time.cache = cache_microseconds(
-      device, real(blocks) * steps * step_bytes + 4 * real(rows * columns * batch), blocks);
+  // What lies beyond the depth is not read.
+  const double read = (size.rows * bytes.a + size.columns * bytes.b) * real(depth) / splits;
+  time.cache = cache_microseconds(device, real(blocks) * read + 4 * real(rows * columns * batch), blocks);
   time.math = clocks_to_microseconds(device, turns * steps * (busiest > issued ? busiest : issued));
   time.latency =
       clocks_to_microseconds(device, rounds * steps * (copies > step_clocks ? copies : step_clocks)) +
