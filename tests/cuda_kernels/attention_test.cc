@@ -116,6 +116,7 @@ void check_attention(const AttentionCase& c, const HostMask& mask = {}) {
                                     << " queries, " << c.keys << " keys, sizes " << c.head_size << " and "
                                     << c.value_size << ", parts " << kParts
                                     << (c.is_causal ? ", causal" : ""));
+  if (!has_room(AttentionConfig<P, kTile, kHeadSize, kValueSize, TQ, TK>::kSharedBytes)) return;
   const AttentionShape s = shape_of(c);
   ASSERT_EQ(kHeadSize, attention_padded(c.head_size));
   ASSERT_EQ(kValueSize, attention_padded(c.value_size));
@@ -327,6 +328,7 @@ void check_cached(const AttentionCase& c, int past, Grows grows) {
                                     << " keys cached, " << kParts << " parts"
                                     << (grows != Grows::kNone ? ", in place" : "")
                                     << (c.is_causal ? ", causal" : ""));
+  if (!has_room(AttentionConfig<P, kTile, kHeadSize, kValueSize, float, float>::kSharedBytes)) return;
   AttentionShape s = shape_of(c);
   auto q = random_values<float>(size(c.batch * c.heads * c.queries * c.head_size), 1);
   auto k = random_values<float>(size(c.batch * c.kv_heads * c.keys * c.head_size), 2);
