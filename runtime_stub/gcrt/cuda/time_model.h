@@ -91,7 +91,8 @@ constexpr double kClusterBytesPerClock = 2650 / 1.755 / 132;
 // Architecture, 2020), and of each where all read [cache].
 constexpr double kCacheBytesPerClock = 64;
 constexpr double kCacheShareBytesPerClock = 5500 / 1.755 / 132;
-constexpr double kSharedBytesPerClock = 128;  // [guide]
+constexpr double kSharedBytesPerClock = 128;      // [guide]
+constexpr double kInstructionsPerClock = 4 * 32;  // of all threads [guide]
 
 struct KernelTime {
   double launch = 0;          // behind the kernel before
