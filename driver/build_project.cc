@@ -112,6 +112,7 @@ CommandLine cuda_compile_command(const CommandLine& compiler, const std::string&
   if (options.emulate) {
     add({"-x", "c++", has_suffix(source, "/apps/run.cpp") ? "-O0" : "-O2", "-march=native", "-pthread"});
     append(command, words_of(arithmetic_flags(Target::kCpp)));
+    if (options.gpu_code == "sm_75") add({"-DGCRT_EMULATE_SM_75"});
   } else {
     // As the project's build files have it. nvcc's own "native" leaves out what sm_90a has more than sm_90.
     const std::string ptx = "compute" + options.gpu_code.substr(options.gpu_code.find('_'));

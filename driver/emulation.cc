@@ -2,10 +2,18 @@
 
 #include <optional>
 
+#include "driver/build_project.h"
 #include "driver/cuda_arch.h"
 #include "driver/gpu.h"
 
 namespace gcompile {
+
+namespace {
+
+/// The oldest there is, whose code is another one whatever the kernels.
+bool has_sm_75(const Program& program) { return program.architectures.front().capability == 75; }
+
+}  // namespace
 
 void choose_gpu(Options& options) {
   if (options.emulate || !info_of(options.target).has_device_memory) return;
@@ -24,11 +32,29 @@ double emulation_seconds(const Schedule& schedule) {
 }
 
 std::vector<std::string> gpus_to_emulate(const Program& program, const Options& options, std::size_t& turn) {
-  if (!options.emulate || !program.has_instances) return {""};
+  if (!options.emulate || (!program.has_instances && !has_sm_75(program))) return {""};
   std::vector<std::string> names;
   for (const GpuArchitecture& gpu : program.architectures) names.insert(names.begin(), name_of(gpu));
   if (options.arch == kDefaultCudaArch) return {names[turn++ % names.size()]};
   return names;
+}
+
+Runners::Runners(const FileSet& files, const Program& program, const std::string& folder,
+                 const Options& options, Terminal& terminal) {
+  const bool has_older = options.emulate && has_sm_75(program);
+  if (has_older) {
+    Options older = options;
+    older.gpu_code = "sm_75";
+    of_sm_75_ = build_runner(files, program.name, folder + "/sm_75", older, terminal);
+  }
+  if (!has_older || program.architectures.size() > 1)
+    usual_ = build_runner(files, program.name, folder, options, terminal);
+}
+
+CommandLine Runners::command_as(const std::string& gpu) const {
+  if (gpu.empty()) return {usual_};
+  return {"env", "CUDA_ON_CPU_ARCHITECTURE=" + gpu.substr(gpu.find('_') + 1),
+          gpu == "sm_75" ? of_sm_75_ : usual_};
 }
 
 }  // namespace gcompile

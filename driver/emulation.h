@@ -6,8 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "codegen/emit/file_set.h"
 #include "codegen/program/program.h"
 #include "driver/options.h"
+#include "driver/process.h"
+#include "driver/terminal.h"
 
 namespace gcompile {
 
@@ -19,8 +22,21 @@ void choose_gpu(Options& options);
 double emulation_seconds(const Schedule& schedule);
 
 /// GPUs that it is to stand for in the next run, by names of the program's architectures: each of those that
-/// the user names, the usual ones in turn, latest first. "": the program's kernels are the same for all, or a
-/// GPU runs them.
+/// the user names, the usual ones in turn, latest first. "": what runs is the same for all, or a GPU runs it.
 std::vector<std::string> gpus_to_emulate(const Program& program, const Options& options, std::size_t& turn);
+
+/// The program of a project; where the emulator is to stand for them, one for sm_75 and one for later GPUs.
+class Runners {
+ public:
+  /// Builds them in `folder`, as build_runner() does.
+  Runners(const FileSet& files, const Program& program, const std::string& folder, const Options& options,
+          Terminal& terminal);
+  /// What starts the one for a GPU of gpus_to_emulate().
+  CommandLine command_as(const std::string& gpu) const;
+
+ private:
+  std::string usual_;
+  std::string of_sm_75_;
+};
 
 }  // namespace gcompile

@@ -77,7 +77,7 @@ struct Options {
   int threads = 1;
   std::string cxx;
   bool emulate = false;  // runs CUDA on the CPU
-  std::string gpu_code;  // else the entry of --arch that the GPU here runs; set by choose_gpu()
+  std::string gpu_code;  // what of --arch the GPU here runs; of the emulator "sm_75", or nothing: a later one
   std::string keep;      // folder in which project, inputs and outputs stay
 
   // report

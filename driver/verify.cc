@@ -6,7 +6,6 @@
 #include <set>
 
 #include "codegen/report/quantities.h"
-#include "driver/build_project.h"
 #include "driver/commands.h"
 #include "driver/compare.h"
 #include "driver/emulation.h"
@@ -52,7 +51,7 @@ struct Running {
   const Schedule& schedule;
   std::vector<std::int64_t> sizes;  // of the runs, for each of the program's
   Reference reference;
-  const std::string& runner;
+  const Runners& runners;
 };
 
 class Verifier {
@@ -118,17 +117,18 @@ class Verifier {
     }
     const std::string folder = fmt::format("{}/{}", root_, group_++);
     terminal_.stage(4, 5, "build", counted(count_of(compilation.program.kernels), "kernel"));
-    const std::string runner = build_runner(emit_project(compilation, options), compilation.program.name,
-                                            folder, options, terminal_);
+    const Runners runners(emit_project(compilation, options), compilation.program, folder, options,
+                          terminal_);
     std::set<std::string> served;
     if (compilation.program.has_ranges) {
-      verify_ranges(options, compilation.program, cases, runner, folder);
+      verify_ranges(options, compilation.program, cases, runners, folder);
       return;
     }
     for (std::size_t m = 0; m < compilation.models.size(); ++m) {
       const SizedModel& model = compilation.models[m];
       const Schedule& schedule = compilation.program.schedules[m];
-      const Running running{compilation.program, schedule, schedule.sizes, Reference(model.imported), runner};
+      const Running running{compilation.program, schedule, schedule.sizes, Reference(model.imported),
+                            runners};
       const Cases own = cases.empty() ? random_cases(model) : cases_of(running, cases);
       for (std::size_t i = 0; i < own.size(); ++i) {
         terminal_.stage(5, 5, "run", own[i].name);
@@ -147,11 +147,11 @@ class Verifier {
   /// Each case at the sizes of its inputs; without cases, at the corners of the bounds and at sizes between
   /// them, and each schedule behind each other one.
   void verify_ranges(const Options& options, const Program& program, const Cases& cases,
-                     const std::string& runner, const std::string& folder) {
+                     const Runners& runners, const std::string& folder) {
     int number = 0;
     const auto verify_at = [&](const SizedRun& run, const TestCase* given, const Tensors& states) {
       const ir::Graph graph = bound_graph(options, program, run.sizes);
-      const Running running{program, program.schedules[run.schedule], run.sizes, Reference(graph), runner};
+      const Running running{program, program.schedules[run.schedule], run.sizes, Reference(graph), runners};
       TestCase test = given ? *given : random_case(graph, number);
       for (const auto& [name, tensor] : states) test.inputs[name] = tensor;
       test.name += fmt::format(" ({})", sizes_text(program, run.sizes));
@@ -222,14 +222,10 @@ class Verifier {
   Tensors verify_case(const Running& running, const TestCase& test, const std::string& folder) {
     Tensors actual;
     for (const std::string& gpu : gpus_to_emulate(running.program, options_, turn_)) {
-      if (gpu.empty()) {
-        actual = run_case(running, test, folder, {});
-        continue;
-      }
       TestCase named = test;
-      named.name += " as " + gpu;
-      actual = run_case(running, named, folder + "_" + gpu,
-                        {"env", "CUDA_ON_CPU_ARCHITECTURE=" + gpu.substr(gpu.find('_') + 1)});
+      if (!gpu.empty()) named.name += " as " + gpu;
+      actual = run_case(running, named, gpu.empty() ? folder : folder + "_" + gpu,
+                        running.runners.command_as(gpu));
     }
     return actual;
   }
@@ -240,8 +236,7 @@ class Verifier {
     const Program& program = running.program;
     const Schedule& schedule = running.schedule;
     const Reference& reference = running.reference;
-    command.insert(command.end(),
-                   {running.runner, "--output-dir", folder, "--threads", std::to_string(options_.threads)});
+    command.insert(command.end(), {"--output-dir", folder, "--threads", std::to_string(options_.threads)});
     for (std::size_t i = 0; i < program.sizes.size(); ++i) {
       command.insert(command.end(),
                      {"--dim", fmt::format("{}={}", program.sizes[i].c_name, running.sizes[i])});

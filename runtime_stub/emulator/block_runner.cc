@@ -368,6 +368,7 @@ void warp_collective(const char* name, void* operands, Collective function) {
 }
 
 void copy_async(void* shared, const void* global, int bytes, int valid) {
+  require_capability(80, "cp.async");
   check_shared_access(shared, static_cast<std::size_t>(bytes));
   if (valid > 0) check_alignment(global, static_cast<std::size_t>(bytes));
   if (valid < 0 || valid > bytes) die("cp_async of %d bytes of which %d are valid", bytes, valid);

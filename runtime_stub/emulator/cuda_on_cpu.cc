@@ -110,6 +110,9 @@ int capability() {
   static const int number = std::atoi(architecture_text());
   return number;
 }
+void require_capability(int least, const char* instruction) {
+  if (capability() < least) die("%s is of sm_%d, and this is sm_%d", instruction, least, capability());
+}
 bool has_warpgroups() { return std::strcmp(architecture_text(), "90a") == 0; }
 
 void run_grid(const Launch& launch) {

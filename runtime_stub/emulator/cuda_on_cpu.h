@@ -55,6 +55,9 @@ struct Meeting {
 /// Runs every block to its end. `launch` is a valid configuration.
 void run_grid(const Launch& launch);
 
+/// Dies where the device is older than an instruction.
+void require_capability(int least, const char* instruction);
+
 /// The value of an environment variable, or `otherwise` where it is not set.
 long environment_number(const char* name, long otherwise);
 

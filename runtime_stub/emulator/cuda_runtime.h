@@ -6,8 +6,9 @@
 //   - asynchronous copies to shared memory land at the wait that makes them visible, not before, and products
 //     of warpgroups are formed at theirs;
 //   - device and shared memory start as 0xFF, blocks of memory have their exact size and guarded ends;
-//   - CUDA_ON_CPU_ARCHITECTURE=87 (or 90a, as without it) makes it a device with the shared memory and the
-//     clusters of such a one; instructions are those of sm_80 and later all the same,
+//   - CUDA_ON_CPU_ARCHITECTURE=87 (or 90a, as without it) makes it a device with the shared memory, the
+//     clusters and the tensor cores of such a one; code is that of sm_80 and later, or with
+//     -DGCRT_EMULATE_SM_75 what runs on sm_75,
 //   - CUDA_ON_CPU_SEED=n shuffles the order of blocks and warps, CUDA_ON_CPU_THREADS=n sets the host threads.
 //
 // A kernel that breaks the rules ends the process with one line "cuda_on_cpu: ..." that names block and
@@ -314,7 +315,8 @@ void wait_copies(int groups_left);
 void load_matrices(std::uint32_t* registers, int loads, int count, bool transposed, const void* const* rows);
 
 /// rows x columns tiles of mma.sync; d[row][column][4], a[row][4], b[column][2] in the fragment layouts of
-/// PTX. Floating sums run over k in order, each product rounded once.
+/// PTX. Floating sums run over k in order, each product rounded once. Those and copy_async die on a device
+/// before sm_80.
 void mma_f16(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns);
 void mma_bf16(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns);
 void mma_tf32(float* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns);
@@ -324,6 +326,10 @@ void mma_tf32_by_parts(float* d, float* corrections, const std::uint32_t* a_larg
                        const std::uint32_t* b_small, int rows, int columns);
 void mma_int8(std::int32_t* d, const std::uint32_t* a, const std::uint32_t* b, int rows, int columns,
               bool a_is_signed, bool b_is_signed);
+/// The instructions of sm_75: m16n8k8 with d[4], a[2] and b[1]; m8n8k16 with d[2], a[1] and b[1].
+void mma_f16_k8(float* d, const std::uint32_t* a, const std::uint32_t* b);
+void mma_int8_k16(std::int32_t* d, const std::uint32_t* a, const std::uint32_t* b, bool a_is_signed,
+                  bool b_is_signed);
 
 /// The address of shared memory as instructions have it: no multiple of more than 128 at the start, for no
 /// more is promised.

@@ -104,11 +104,12 @@ struct Pair {
 
 // Gathers the operands from the fragments, multiplies, and adds to d in the fragments. With p elements in a
 // register and lane l: a[i] holds row l/4 + 8 (i % 2), columns p (l%4 + 4 (i/2)) and on; b[i] the column l/4,
-// rows p (l%4 + 4i) and on; d[i] row l/4 + 8 (i/2), column 2 (l%4) + i%2.
-template <class Type>
+// rows p (l%4 + 4i) and on; d[i] row l/4 + 8 (i/2), column 2 (l%4) + i%2. Instructions of half the depth have
+// the first half of the registers.
+template <class Type, int Halves>
 __attribute__((always_inline)) inline void multiply(Lanes32 lanes) {
   constexpr int per = Type::kPerRegister;
-  constexpr int depth = 8 * per;
+  constexpr int depth = 4 * per * Halves;
   const Product first = *static_cast<const Product*>(lanes[0]);
   const int columns = first.columns;
   Row8 b[2][kMostTiles][depth];
@@ -116,7 +117,7 @@ __attribute__((always_inline)) inline void multiply(Lanes32 lanes) {
     for (int l = 0; l < 32; ++l) {
       const std::uint32_t* mine = static_cast<const Product*>(lanes[l])->b[term];
       float* target = reinterpret_cast<float*>(b[term]) + l % 4 * per * 8 + l / 4;
-      for (int i = 0; i < 2 * columns; ++i) {
+      for (int i = 0; i < Halves * columns; ++i) {
         for (int e = 0; e < per; ++e) target[(i * 4 * per + e) * 8] = Type::value(mine[i], e);
       }
     }
@@ -135,8 +136,8 @@ __attribute__((always_inline)) inline void multiply(Lanes32 lanes) {
       std::memset(row, 0, first.is_apart ? sizeof(row[0]) * static_cast<std::size_t>(columns) : 0);
     for (int term = 0; term < first.terms; ++term) {
       for (int l = 0; l < 32; ++l) {
-        const std::uint32_t* mine = static_cast<const Product*>(lanes[l])->a[term] + r * 4;
-        for (int i = 0; i < 4; ++i) {
+        const std::uint32_t* mine = static_cast<const Product*>(lanes[l])->a[term] + r * 2 * Halves;
+        for (int i = 0; i < 2 * Halves; ++i) {
           float* target = &a[l / 4 + i % 2 * 8][per * (l % 4 + i / 2 * 4)];
           for (int e = 0; e < per; ++e) target[e] = Type::value(mine[i], e);
         }
@@ -156,20 +157,26 @@ __attribute__((always_inline)) inline void multiply(Lanes32 lanes) {
 }
 
 #if defined(__x86_64__)
-template <class Type>
+template <class Type, int Halves>
 __attribute__((target("avx2"))) void multiply_avx2(Lanes32 lanes) {
-  multiply<Type>(lanes);
+  multiply<Type, Halves>(lanes);
 }
 #endif
 
-template <class Type>
+template <class Type, int Halves = 2>
 void do_multiply(Lanes32 lanes) {
   require_whole_warp(lanes, "mma");
 #if defined(__x86_64__)
   // The same roundings, twice as wide: products and sums stay apart (-ffp-contract has no fused form to use).
-  if (__builtin_cpu_supports("avx2")) return multiply_avx2<Type>(lanes);
+  if (__builtin_cpu_supports("avx2")) return multiply_avx2<Type, Halves>(lanes);
 #endif
-  multiply<Type>(lanes);
+  multiply<Type, Halves>(lanes);
+}
+
+// Element i of a register of bytes.
+std::int16_t byte_of(std::uint32_t bits, int i, bool is_signed) {
+  const auto byte = static_cast<std::uint8_t>(bits >> (8 * i));
+  return is_signed ? std::int16_t{static_cast<std::int8_t>(byte)} : std::int16_t{byte};
 }
 
 template <bool ASigned, bool BSigned>
@@ -180,22 +187,18 @@ void do_multiply_int8(Lanes32 lanes) {
   const int columns = first->columns;
   std::int16_t a[kMostTiles * 16][32];
   std::int16_t b[kMostTiles * 8][32];
-  const auto element = [](std::uint32_t bits, int i, bool is_signed) {
-    const auto byte = static_cast<std::uint8_t>(bits >> (8 * i));
-    return is_signed ? std::int16_t{static_cast<std::int8_t>(byte)} : std::int16_t{byte};
-  };
   for (int l = 0; l < 32; ++l) {
     const auto* mine = static_cast<const Product*>(lanes[l]);
     for (int e = 0; e < 4; ++e) {
       for (int r = 0; r < rows; ++r) {
         for (int i = 0; i < 4; ++i) {
           a[r * 16 + l / 4 + i % 2 * 8][4 * (l % 4 + i / 2 * 4) + e] =
-              element(mine->a[0][r * 4 + i], e, ASigned);
+              byte_of(mine->a[0][r * 4 + i], e, ASigned);
         }
       }
       for (int c = 0; c < columns; ++c) {
         for (int i = 0; i < 2; ++i) {
-          b[c * 8 + l / 4][4 * (l % 4 + i * 4) + e] = element(mine->b[0][c * 2 + i], e, BSigned);
+          b[c * 8 + l / 4][4 * (l % 4 + i * 4) + e] = byte_of(mine->b[0][c * 2 + i], e, BSigned);
         }
       }
     }
@@ -213,7 +216,28 @@ void do_multiply_int8(Lanes32 lanes) {
   }
 }
 
-void run_product(const char* name, Product product, Collective function) {
+// Of 8 rows and 8 columns: row m of a in lanes 4m and on, column n of b in lanes 4n and on, elements (m, n)
+// and (m, n + 1) of d in lane 4m + n/2.
+template <bool ASigned, bool BSigned>
+void do_multiply_int8_k16(Lanes32 lanes) {
+  require_whole_warp(lanes, "mma");
+  const auto of = [&](int lane) { return static_cast<const Product*>(lanes[lane]); };
+  for (int m = 0; m < 8; ++m) {
+    for (int n = 0; n < 8; ++n) {
+      std::int32_t sum = 0;
+      for (int k = 0; k < 16; ++k) {
+        sum += std::int32_t{byte_of(*of(4 * m + k / 4)->a[0], k % 4, ASigned)} *
+               byte_of(*of(4 * n + k / 4)->b[0], k % 4, BSigned);
+      }
+      std::int32_t& target = static_cast<std::int32_t*>(of(4 * m + n / 2)->d)[n % 2];
+      target =
+          static_cast<std::int32_t>(static_cast<std::uint32_t>(target) + static_cast<std::uint32_t>(sum));
+    }
+  }
+}
+
+void run_product(const char* name, Product product, Collective function, int least_capability = 80) {
+  require_capability(least_capability, name);
   if (product.rows > kMostTiles || product.columns > kMostTiles)
     die("%s of more than %d tiles", name, kMostTiles);
   warp_collective(name, &product, function);
@@ -266,6 +290,16 @@ void mma_int8(std::int32_t* d, const std::uint32_t* a, const std::uint32_t* b, i
   const char* names[] = {"mma_u8u8", "mma_u8s8", "mma_s8u8", "mma_s8s8"};
   const int kind = (a_is_signed ? 2 : 0) + (b_is_signed ? 1 : 0);
   run_product(names[kind], {d, rows, columns, 1, false, {a, nullptr}, {b, nullptr}}, functions[kind]);
+}
+void mma_f16_k8(float* d, const std::uint32_t* a, const std::uint32_t* b) {
+  run_product("mma_f16_k8", {d, 1, 1, 1, false, {a, nullptr}, {b, nullptr}}, &do_multiply<F16, 1>, 75);
+}
+void mma_int8_k16(std::int32_t* d, const std::uint32_t* a, const std::uint32_t* b, bool a_is_signed,
+                  bool b_is_signed) {
+  const Collective functions[] = {&do_multiply_int8_k16<false, false>, &do_multiply_int8_k16<false, true>,
+                                  &do_multiply_int8_k16<true, false>, &do_multiply_int8_k16<true, true>};
+  const int kind = (a_is_signed ? 2 : 0) + (b_is_signed ? 1 : 0);
+  run_product("mma_int8_k16", {d, 1, 1, 1, false, {a, nullptr}, {b, nullptr}}, functions[kind], 75);
 }
 
 }  // namespace cuda_on_cpu

@@ -116,6 +116,7 @@ void check_attention(const AttentionCase& c, const HostMask& mask = {}) {
                                     << " queries, " << c.keys << " keys, sizes " << c.head_size << " and "
                                     << c.value_size << ", parts " << kParts
                                     << (c.is_causal ? ", causal" : ""));
+  if (!has_room(AttentionConfig<P, kTile, kHeadSize, kValueSize, TQ, TK>::kSharedBytes)) return;
   const AttentionShape s = shape_of(c);
   ASSERT_EQ(kHeadSize, attention_padded(c.head_size));
   ASSERT_EQ(kValueSize, attention_padded(c.value_size));
@@ -327,6 +328,7 @@ void check_cached(const AttentionCase& c, int past, Grows grows) {
                                     << " keys cached, " << kParts << " parts"
                                     << (grows != Grows::kNone ? ", in place" : "")
                                     << (c.is_causal ? ", causal" : ""));
+  if (!has_room(AttentionConfig<P, kTile, kHeadSize, kValueSize, float, float>::kSharedBytes)) return;
   AttentionShape s = shape_of(c);
   auto q = random_values<float>(size(c.batch * c.heads * c.queries * c.head_size), 1);
   auto k = random_values<float>(size(c.batch * c.kv_heads * c.keys * c.head_size), 2);
@@ -462,11 +464,15 @@ TEST(CudaAttention, PlanFillsTheDevice) {
   for (const DeviceModel& device : kDeviceModels) {
     for (const int head_size : {16, 64, 128, 192, 256, 512}) {
       const AttentionShape s = shape_of(self_attention(4, 200, head_size));
-      for (const int bytes : {2, 4}) {
-        const Precision precision = bytes == 2 ? Precision::kFp16 : Precision::kFp32;
+      const std::pair<Precision, int> kinds[] = {
+          {Precision::kFp32, 4}, {Precision::kTf32, 4}, {Precision::kFp16, 4}, {Precision::kFp16, 2}};
+      for (const auto& [precision, bytes] : kinds) {
         const AttentionPlan best = plan_attention(device, precision, s, bytes, bytes);
         const bool fits = attention_fits(device, best.tile, precision, s, bytes, bytes);
-        EXPECT_TRUE(fits || (device.capability == 75 && head_size > 192)) << device.capability << head_size;
+        EXPECT_TRUE(fits || (device.capability == 75 && head_size > 128)) << device.capability << head_size;
+        // A device of 8.6 runs the code of sm_80, one of 12.0 the PTX of 9.0.
+        EXPECT_TRUE(!fits || attention_shared_bytes(best.tile, precision, head_size, head_size, bytes,
+                                                    bytes) <= device_model(86).shared_bytes);
       }
     }
   }

@@ -17,6 +17,7 @@ void check_conv(const ConvCase& c) {
                                     << " x " << s.out_w << " x " << s.out_c << ", kernel " << s.kernel_h
                                     << " x " << s.kernel_w << ", groups " << s.groups << ", parts "
                                     << kParts);
+  if (!has_room(shared_bytes_of(kTile))) return;
   const int depth = s.kernel_h * s.kernel_w * (s.in_c / s.groups);
   auto x = random_image<float>(s, 1);
   const auto w = random_values<float>(size(s.out_c * depth), 2);

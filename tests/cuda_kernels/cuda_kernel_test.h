@@ -124,14 +124,15 @@ inline void expect_no_error(const Queue& queue) {
   EXPECT_EQ(queue.error, cudaSuccess) << cudaGetErrorString(queue.error);
 }
 
-// Whether clusters run here: on the emulator, and from sm_90 on.
-inline bool has_clusters() {
-#if defined(__CUDACC__)
-  int major = 0;
-  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major >= 9;
-#else
-  return true;
-#endif
+// What the device has: clusters, and shared memory for the blocks of a kernel.
+inline int device_attribute(cudaDeviceAttr attribute) {
+  int value = 0;
+  EXPECT_EQ(cudaDeviceGetAttribute(&value, attribute, 0), cudaSuccess);
+  return value;
+}
+inline bool has_clusters() { return device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9; }
+inline bool has_room(int shared_bytes) {
+  return shared_bytes <= device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
 }
 
 // A queue with counters, which kernels find and leave at 0.

@@ -35,6 +35,7 @@ template <Precision P, Tile kTile, int kLanesTaken = 4, class TA = float, int kP
 void check_product(int rows, int columns, int depth, int padding = 0) {
   SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " x " << depth << " + " << padding
                                     << " in " << kParts);
+  if (!has_room(shared_bytes_of(kTile))) return;
   using Weight = typename PrecisionOf<P>::Weight;
   const int lda = depth + padding;
   auto a = random_values<float>(size((rows - 1) * lda + depth), 1);

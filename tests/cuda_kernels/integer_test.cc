@@ -39,6 +39,7 @@ template <Tile kTile, class TX, class TW, int kLanesTaken = 4, int kParts = 1>
 void check_product(int rows, int columns, int depth, int padding = 0) {
   SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " x " << depth << " + " << padding
                                     << " in " << kParts);
+  if (!has_room(shared_bytes_of(kTile))) return;
   const int lda = depth + padding;
   const auto a = random_values<TX>(size((rows - 1) * lda + depth), 1);
   const auto b = random_weights<TW>(size(columns * depth));
@@ -103,6 +104,7 @@ void check_conv(const ConvCase& c, TX border) {
   SCOPED_TRACE(::testing::Message() << s.in_h << " x " << s.in_w << " x " << s.in_c << " to " << s.out_h
                                     << " x " << s.out_w << " x " << s.out_c << ", kernel " << s.kernel_h
                                     << " x " << s.kernel_w << ", groups " << s.groups);
+  if (!has_room(shared_bytes_of(kTile))) return;
   const int depth = s.kernel_h * s.kernel_w * (s.in_c / s.groups);
   const auto x = random_image<TX>(s, 1);
   const auto w = random_weights<TW>(size(s.out_c * depth));

@@ -146,8 +146,10 @@ void check_product() {
 
 TEST(TensorCore, MultipliesFloats) {
   check_product<kF16, float>();
+#if GCRT_SM_80
   check_product<kBf16, float>();
   check_product<kTf32, float>();
+#endif
 }
 TEST(TensorCore, MultipliesBytes) {
   check_product<kS8S8, std::int32_t>();
@@ -156,6 +158,7 @@ TEST(TensorCore, MultipliesBytes) {
   check_product<kU8U8, std::int32_t>();
 }
 
+#if GCRT_SM_80
 // Fragments of random floats in two parts; the products by parts, and step by step.
 GCRT_GLOBAL(32) void multiply_parts(const float* values, float* combined, float* steps) {
   std::uint32_t large[2][20];
@@ -204,6 +207,7 @@ TEST(TensorCore, MultipliesFloatsByParts) {
   }
   EXPECT_NEAR(static_cast<double>(got[0]), sum, 2e-6);
 }
+#endif
 
 template <bool Transposed>
 GCRT_GLOBAL(32)

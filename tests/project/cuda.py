@@ -191,6 +191,16 @@ def case_tensor_cores_of_sm_75(world):
         equal(f"sm_75: its tensor cores do not take {precision}" in told, is_told, f"a warning of {precision}")
 
 
+def case_emulate_sm_75(world):
+    """A device of sm_75 runs code of its own, also of a project that is for later ones too."""
+    for model, precision, arch, gpus in (("denoiser", "fp32", "sm_75", {"sm_75"}),
+                                         ("classifier", "fp16", "sm_75,sm_90a", {"sm_75", "sm_90a"})):
+        done = world.run([world.gcompile, "verify", EXAMPLES / MODELS[model] / "model.onnx", "--target", "cuda", "--emulate",
+                          "--arch", arch, "--precision", precision, "--cases", "1", "--cxx", cxx(),
+                          *EXAMPLE_FLAGS.get(MODELS[model], [])])
+        equal(set(re.findall(r"ok +random 1 as (\w+): ", done.stdout + done.stderr)), gpus, "runs")
+
+
 def budget():
     """Most registers and bytes of shared memory of any kernel, by model: cuda_budget.txt."""
     rows = {}

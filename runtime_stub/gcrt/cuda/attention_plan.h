@@ -107,8 +107,8 @@ constexpr int attention_largest_columns(Precision precision) {
 
 constexpr bool attention_fits(const DeviceModel& device, AttentionTile tile, Precision precision,
                               const AttentionShape& s, int q_bytes, int kv_bytes) {
-  return attention_shared_bytes(tile, precision, s.head_size, s.value_size, q_bytes, kv_bytes) <=
-         device.shared_bytes;
+  const int bytes = attention_shared_bytes(tile, precision, s.head_size, s.value_size, q_bytes, kv_bytes);
+  return bytes <= device.shared_bytes && bytes <= kMostSharedBytes;
 }
 
 // Instructions of a warp for one mma of fp16, softmax and conversions included: 750 for 32, in machine code

@@ -67,6 +67,10 @@ constexpr int shared_bytes_of(Tile tile) {
   const int sums = size.rows * (size.columns + 8) * 4;
   return stages > sums ? stages : sums;
 }
+// Code for a device runs on others that may have less: that of sm_80 on 8.6 and 8.9, PTX of 9.0 on 12.0. What
+// is not for one device alone takes no more than all of them have from 8.0 on.
+constexpr int kMostSharedBytes = 99 * 1024;
+static_assert(shared_bytes_of(Tile::k128x128) <= kMostSharedBytes, "the largest tile runs everywhere");
 
 struct Plan {
   Tile tile;
