@@ -1,8 +1,10 @@
 #include "driver/cuda_arch.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -21,20 +23,39 @@ constexpr const char* kKnown[] = {"sm_75",  "sm_80",      "sm_86",      "sm_87",
                                   "sm_90a", "sm_100",     "sm_100a",    "sm_103",     "sm_110", "sm_120",
                                   "sm_121", "compute_80", "compute_90", "compute_100"};
 
-/// 90 of "sm_90a", "compute_90"; -1 of anything else.
-int capability_of(std::string_view word) {
-  for (const std::string_view prefix : {"sm_", "compute_"}) {
-    if (word.substr(0, prefix.size()) == prefix) {
-      word.remove_prefix(prefix.size());
-      const bool has_suffix = !word.empty() && (word.back() == 'a' || word.back() == 'f');
-      const std::string_view digits = word.substr(0, word.size() - (has_suffix ? 1 : 0));
-      const bool is_number =
-          (digits.size() == 2 || digits.size() == 3) &&
-          std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
-      return is_number ? std::stoi(std::string(digits)) : -1;
-    }
+/// "sm_90a", "compute_90", read.
+struct Entry {
+  bool is_ptx = false;
+  int capability = 0;
+  char suffix = 0;  // a: of this architecture alone; f: of its family
+};
+
+std::optional<Entry> entry_of(std::string_view word) {
+  Entry entry;
+  entry.is_ptx = word.substr(0, 8) == "compute_";
+  if (!entry.is_ptx && word.substr(0, 3) != "sm_") return std::nullopt;
+  word.remove_prefix(word.find('_') + 1);
+  if (!word.empty() && (word.back() == 'a' || word.back() == 'f')) {
+    entry.suffix = word.back();
+    word.remove_suffix(1);
   }
-  return -1;
+  const bool is_number = (word.size() == 2 || word.size() == 3) &&
+                         std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!is_number) return std::nullopt;
+  entry.capability = std::stoi(std::string(word));
+  return entry;
+}
+
+/// CUDA C++ Programming Guide, "Binary Compatibility", "PTX Compatibility": machine code runs on later
+/// devices of its generation, PTX on all later ones; what has a suffix on less; Jetson shares machine code
+/// with nobody.
+bool runs(int device, const Entry& code) {
+  if (device == code.capability) return true;
+  if (device < code.capability || code.suffix == 'a') return false;
+  const bool is_of_generation = device / 10 == code.capability / 10;
+  if (code.suffix == 'f') return is_of_generation;
+  const bool is_shared = !is_integrated({device, false}) && !is_integrated({code.capability, false});
+  return code.is_ptx || (is_of_generation && is_shared);
 }
 
 }  // namespace
@@ -44,7 +65,8 @@ std::vector<std::string> cuda_architectures(const std::string& list) {
   for (std::size_t begin = 0; begin <= list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
     const std::string word = list.substr(begin, end - begin);
-    if (capability_of(word) < kLowest) {
+    const std::optional<Entry> entry = entry_of(word);
+    if (!entry || entry->capability < kLowest) {
       const std::string nearest = ir::did_you_mean(word, {std::begin(kKnown), std::end(kKnown)});
       throw ir::CompileError(
           ir::ExitCode::kUsage,
@@ -65,13 +87,30 @@ std::vector<GpuArchitecture> gpus_of(const std::vector<std::string>& architectur
       std::find(architectures.begin(), architectures.end(), "sm_90") != architectures.end();
   std::vector<GpuArchitecture> out;
   for (const std::string& word : architectures) {
-    const GpuArchitecture gpu = {capability_of(word), word == "sm_90a" && !names_sm_90};
+    const GpuArchitecture gpu = {entry_of(word)->capability, word == "sm_90a" && !names_sm_90};
     if (std::find(out.begin(), out.end(), gpu) == out.end()) out.push_back(gpu);
   }
   std::sort(out.begin(), out.end(), [](const GpuArchitecture& a, const GpuArchitecture& b) {
     return std::tie(a.capability, a.has_wgmma) < std::tie(b.capability, b.has_wgmma);
   });
   return out;
+}
+
+std::string code_for(int device, const std::vector<std::string>& architectures) {
+  const auto rank = [](const Entry& entry) {
+    return std::tuple(!entry.is_ptx, entry.capability, entry.suffix != 0);
+  };
+  const std::string* best = nullptr;
+  for (const std::string& word : architectures) {
+    const Entry entry = *entry_of(word);
+    if (runs(device, entry) && (best == nullptr || rank(entry) > rank(*entry_of(*best)))) best = &word;
+  }
+  if (best != nullptr) return *best;
+  throw ir::CompileError(
+      ir::ExitCode::kUsage,
+      fmt::format("the GPU here is of compute capability {}.{}, which runs nothing of --arch {}", device / 10,
+                  device % 10, fmt::join(architectures, ",")),
+      fmt::format("--arch sm_{}, or --emulate for the CPU", device));
 }
 
 }  // namespace gcompile

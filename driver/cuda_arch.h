@@ -20,4 +20,9 @@ std::vector<std::string> cuda_architectures(const std::string& list);
 /// ones compile; beside sm_90 it is none, for nobody says which code of the two runs.
 std::vector<GpuArchitecture> gpus_of(const std::vector<std::string>& architectures);
 
+/// The entry of which the driver takes the code for a device of a compute capability, 87: the latest machine
+/// code that it runs, that with more instructions before the other, else the latest PTX. Throws CompileError
+/// (kUsage) where it runs none.
+std::string code_for(int device, const std::vector<std::string>& architectures);
+
 }  // namespace gcompile

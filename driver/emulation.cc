@@ -1,8 +1,18 @@
 #include "driver/emulation.h"
 
+#include <optional>
+
 #include "driver/cuda_arch.h"
+#include "driver/gpu.h"
 
 namespace gcompile {
+
+void choose_gpu(Options& options) {
+  if (options.emulate || !info_of(options.target).has_device_memory) return;
+  const std::optional<int> capability = gpu_capability();
+  options.emulate = !capability;
+  if (capability) options.gpu_code = code_for(*capability, cuda_architectures(options.arch));
+}
 
 double emulation_seconds(const Schedule& schedule) {
   // Multiply-adds and bytes per second as measured on x86-64 at 2 to 3 GHz.

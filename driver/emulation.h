@@ -1,5 +1,6 @@
 #pragma once
-// The emulator as verify uses it: how long a run takes, and which GPUs it stands for.
+// What CUDA code runs on as verify uses it: the GPU here, or the emulator; how long that takes for a run, and
+// which GPUs it stands for.
 
 #include <cstddef>
 #include <string>
@@ -9,6 +10,10 @@
 #include "driver/options.h"
 
 namespace gcompile {
+
+/// Without --emulate: the code that the GPU here runs, and the emulator where there is none. Throws
+/// CompileError (kUsage) where --arch has no code for it.
+void choose_gpu(Options& options);
 
 /// Seconds that the emulator takes for one run on one core.
 double emulation_seconds(const Schedule& schedule);

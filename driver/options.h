@@ -77,6 +77,7 @@ struct Options {
   int threads = 1;
   std::string cxx;
   bool emulate = false;  // runs CUDA on the CPU
+  std::string gpu_code;  // else the entry of --arch that the GPU here runs; set by choose_gpu()
   std::string keep;      // folder in which project, inputs and outputs stay
 
   // report

@@ -492,7 +492,7 @@ class Verifier {
 
 Answer run_verify(const Options& options, Terminal& terminal) {
   Options chosen = options;
-  if (info_of(chosen.target).has_device_memory && !has_gpu()) chosen.emulate = true;
+  choose_gpu(chosen);
   return Verifier(chosen, options.emulate, terminal).run();
 }
 

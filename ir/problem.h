@@ -97,6 +97,8 @@ class KernelPrices {
   virtual Price price(const Problem& problem) const = 0;
   /// The 16-bit type to which products round float32 factors; nullopt: they keep more bits.
   virtual std::optional<ElementType> factor_type() const { return std::nullopt; }
+  /// Multiples of channels that convolutions may copy faster than others, ascending.
+  virtual std::vector<std::int64_t> channel_units() const { return {}; }
   /// Whether kernels of loops check run-time indices where they use them, so that a check costs no kernel of
   /// its own.
   virtual bool checks_where_used() const { return false; }

@@ -74,7 +74,7 @@ bool is_pure_movement(const LoopForm& form) {
 
 /// What a kernel reads of one operand.
 struct OperandReads {
-  int loads = 0;             // once for each root that reaches them: every stage walks its expression anew
+  double elements = 0;       // again for each root that reaches a load: every stage walks its expression anew
   bool at_own_index = true;  // all of them
   bool indirect = false;     // any of them
 };
@@ -82,16 +82,23 @@ struct OperandReads {
 /// By operand, of `count`. One walk per root, so that nodes of many operands are looked at once.
 std::vector<OperandReads> reads_of(const LoopForm& form, std::size_t count) {
   std::vector<OperandReads> reads(count);
-  for (const int root : roots_of(form)) {
+  const auto walk = [&](int root, double points) {
     const int one[] = {root};
     for (const int id : form.dag.reachable(one)) {
       const ScalarNode& load = form.dag[id];
       if (load.op != ScalarOp::kLoad) continue;
       OperandReads& read = reads[static_cast<std::size_t>(load.operand)];
-      ++read.loads;
+      read.elements += points;
       read.at_own_index = read.at_own_index && is_identity_load(form, load);
       for (const Index& index : load.index) read.indirect |= index.has_loaded();
     }
+  };
+  const auto points = static_cast<double>(ir::highest(ir::element_count(form.extents)));
+  for (const ir::Stage& stage : form.stages) walk(stage.root, points);
+  for (const ir::Region& region : form.regions) {
+    double of_box = 1;
+    for (const Range& range : region.box) of_box *= static_cast<double>(ir::highest(range.high - range.low));
+    walk(region.root, of_box);
   }
   return reads;
 }
@@ -250,9 +257,8 @@ class Fuser {
       if (moves && !is_generator(*producer)) continue;
       if (is_free_view(*producer, *inner)) continue;
       const OperandReads& reads = all_reads[k];
-      std::int64_t points = ir::highest(ir::element_count(form->extents));
       const std::int64_t elements = std::max<std::int64_t>(1, ir::highest(ir::element_count(inner->extents)));
-      const double repeats = static_cast<double>(points) * reads.loads / static_cast<double>(elements);
+      const double repeats = reads.elements / static_cast<double>(elements);
       const int work = work_of(*inner);
       if (repeats > 1.01 && repeats * work > kMaxRepeatedWork) {
         context_.refused(subject(reader), fmt::format("would compute {} {:.1f} times per element",

@@ -21,6 +21,7 @@ bool move_quantised_scales(ir::Graph& graph, PassContext& context);
 bool fuse_attention(ir::Graph& graph, PassContext& context);
 bool join_products(ir::Graph& graph, PassContext& context);
 bool join_views(ir::Graph& graph, PassContext& context);
+bool pad_channels(ir::Graph& graph, PassContext& context);
 bool assign_layout(ir::Graph& graph, PassContext& context);
 bool attach_forms(ir::Graph& graph, PassContext& context);
 bool keep_in_float(ir::Graph& graph, PassContext& context);

@@ -25,6 +25,7 @@ const std::vector<Pass>& pipeline() {
       {"dce-again", "removes what rules left behind", 1, false, eliminate_dead_code, 2},
       {"forms", "lowers every node to its form", 0, true, attach_forms},
       {"views", "makes one view of movements that are one together", 1, false, join_views},
+      {"pad-channels", "adds channels of zeros where convolutions then copy wider", 1, false, pad_channels},
       {"layout", "chooses channels-last or row-major for every value", 0, true, assign_layout},
       {"fuse", "merges element-wise chains into loops and epilogues", 1, false, fuse},
       {"keep-in-float", "does not make integers of floats that are floats again", 1, false, keep_in_float},

@@ -16,7 +16,7 @@ Refusal refuses_elements(const ir::Problem& problem, const Machine& machine) {
 /// The kernel for few pixels reads them as floats, and no asynchronous copy moves one element of 16 bits.
 Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
   if (Refusal elements = refuses_elements(problem, machine)) return elements;
-  if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;
+  if (Refusal large = refuse_image_beyond_32_bits(problem, machine)) return large;
   const bool is_short = element_bytes(problem, 0) != 4;
   const gcrt::ConvShape shape = conv_shape(conv_image(problem));
   if (is_short && (shape.in_c / shape.groups % 2 != 0 || shape.in_pixel_stride % 2 != 0)) {
@@ -74,7 +74,7 @@ const KernelFamily& family_conv_direct() {
                                                          .call = call,
                                                          .makes_rows = true},
                                                         {.refuses = cuda_refuses,
-                                                         .takes_formulas = takes_open_images,
+                                                         .takes_formulas = takes_open_images_of_32_bits,
                                                          .fields = tile_fields(),
                                                          .plans = cuda_plans,
                                                          .call = cuda_call})};

@@ -64,6 +64,11 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
                    fmt::format("x, w, offsets, {}, border", split));
 }
 
+Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
+  if (Refusal elements = refuse_unless_bytes(problem)) return elements;
+  return refuse_image_beyond_32_bits(problem, machine);
+}
+
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
   return tiled_conv_plans(problem, machine, Precision::kInt8);
 }
@@ -92,8 +97,8 @@ const KernelFamily& family_conv_integer() {
                                                          .plans = plans,
                                                          .call = call,
                                                          .makes_rows = true},
-                                                        {.refuses = cuda_refuse_unless_bytes,
-                                                         .takes_formulas = takes_open_images,
+                                                        {.refuses = cuda_refuses,
+                                                         .takes_formulas = takes_open_images_of_32_bits,
                                                          .fields = tile_fields(),
                                                          .plans = cuda_plans,
                                                          .call = cuda_call})};

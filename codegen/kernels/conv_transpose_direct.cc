@@ -19,7 +19,7 @@ Refusal refuses_elements(const ir::Problem& problem, const Machine& machine) {
 
 Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
   if (Refusal elements = refuses_elements(problem, machine)) return elements;
-  return refuse_beyond_32_bits(problem, machine);
+  return refuse_image_beyond_32_bits(problem, machine);
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
@@ -97,7 +97,7 @@ const KernelFamily& family_conv_transpose_direct() {
       for_channels_last(
           {.refuses = refuses_elements, .takes_formulas = takes_open_images, .plans = plans, .call = call},
           {.refuses = cuda_refuses,
-           .takes_formulas = takes_open_images,
+           .takes_formulas = takes_open_images_of_32_bits,
            .fields = tile_fields(),
            .plans = cuda_plans,
            .call = cuda_call})};

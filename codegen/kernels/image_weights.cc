@@ -112,6 +112,22 @@ bool takes_open_images(const ir::Problem& problem) {
          std::all_of(y.begin(), y.end(), fits);
 }
 
+Refusal refuse_image_beyond_32_bits(const ir::Problem& problem, const Machine& machine) {
+  if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;
+  const ir::ProblemOperand& image = problem.operands[0];
+  double last = 0;
+  for (std::size_t axis = 0; axis < image.shape.size(); ++axis) {
+    last += static_cast<double>(ir::highest(image.shape[axis]) - 1) *
+            static_cast<double>(ir::highest(image.strides[axis]));
+  }
+  if (last > INT32_MAX) return "an image of more than 2^31 elements";
+  return std::nullopt;
+}
+
+bool takes_open_images_of_32_bits(const ir::Problem& problem) {
+  return takes_open_images(problem) && !refuse_image_beyond_32_bits(ir::at_highest(problem), {});
+}
+
 ir::LayoutOffer offers_channels_last(const ir::Problem& problem) {
   ir::LayoutOffer offer;
   offer.operands.assign(problem.operands.size(), std::nullopt);

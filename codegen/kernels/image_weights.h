@@ -34,6 +34,10 @@ double integer_rate(const ir::Problem& problem, const Level& level);
 /// Images of any batch, height and width; their channels are numbers.
 bool takes_open_images(const ir::Problem& problem);
 
+/// On CUDA offsets within the image of a contraction are of 32 bits.
+Refusal refuse_image_beyond_32_bits(const ir::Problem& problem, const Machine& machine);
+bool takes_open_images_of_32_bits(const ir::Problem& problem);
+
 /// Operand 0 of images and the result channels-last.
 ir::LayoutOffer offers_channels_last(const ir::Problem& problem);
 

@@ -24,6 +24,11 @@ std::optional<ir::ElementType> MachinePrices::factor_type() const {
   return is_short ? std::optional(stored) : std::nullopt;
 }
 
+std::vector<std::int64_t> MachinePrices::channel_units() const {
+  // 8 or 16 bytes.
+  return machine_.target == Target::kCuda ? std::vector<std::int64_t>{4, 8} : std::vector<std::int64_t>{};
+}
+
 std::vector<ir::LayoutOffer> MachinePrices::offers(const ir::Problem& problem) const {
   std::vector<ir::LayoutOffer> offers;
   for (const Candidate& candidate : rank(problem, machine_).taken) {

@@ -10,6 +10,7 @@ class MachinePrices final : public ir::KernelPrices {
   explicit MachinePrices(Machine machine) : machine_(std::move(machine)) {}
   ir::Price price(const ir::Problem& problem) const override;
   std::optional<ir::ElementType> factor_type() const override;
+  std::vector<std::int64_t> channel_units() const override;
   bool checks_where_used() const override { return machine_.target == Target::kCuda; }
   std::vector<ir::LayoutOffer> offers(const ir::Problem& problem) const override;
 

@@ -332,20 +332,38 @@ def case_memory_of_the_caller(world):
     equal(world.run([world.path("caller")]).stdout, "right 14 times\n", "runs")
 
 
-def case_driver_without_devices(world):
-    """The driver says whether there is a GPU: then verify takes nvcc, else the emulator."""
+def driver_of(world, capability):
+    """A folder with a driver library that knows one device, or none."""
+    folder = world.path(f"driver_{capability}")
+    folder.mkdir()
+    (folder / "driver.c").write_text(f"""
+int cuInit(unsigned flags) {{ return (int)flags; }}
+int cuDeviceGet(int *device, int ordinal) {{ return *device = 7, ordinal >= {capability and 1} ? 101 : 0; }}
+int cuDeviceGetAttribute(int *value, int attribute, int device) {{
+  *value = attribute == 75 ? {capability // 10} : {capability % 10};
+  return attribute == 75 || attribute == 76 ? (device == 7 ? 0 : 101) : 1;
+}}
+""")
+    world.run(["cc", "-shared", "-fPIC", folder / "driver.c", "-o", folder / "libcuda.so.1"])
+    return str(folder)
+
+
+def case_gpu_of_the_driver(world):
+    """The driver says which GPU there is. Then verify has nvcc make the code that it runs, else it takes the emulator."""
     model = world.path("small.onnxtxt")
     model.write_text('<ir_version: 8, opset_import: ["" : 17]>\ng (float[4] x) => (float[4] y) { y = Neg(x) }\n')
-    for devices, status, text in ((0, 0, "no GPU is used"), (1, 4, "no-such-nvcc")):
-        folder = world.path(f"driver_{devices}")
-        folder.mkdir()
-        source = f"int cuInit(unsigned f) {{ return (int)f; }} int cuDeviceGetCount(int* n) {{ *n = {devices}; return 0; }}"
-        (folder / "driver.c").write_text(source)
-        world.run(["cc", "-shared", "-fPIC", folder / "driver.c", "-o", folder / "libcuda.so.1"])
-        done = world.run([world.gcompile, "verify", model, "--target", "cuda", "--cxx", cxx()], status=None,
-                         env={**os.environ, "LD_LIBRARY_PATH": str(folder), "NVCC": "no-such-nvcc"})
+    compiler = world.path("nvcc")  # says how it was called
+    compiler.write_text('#!/bin/sh\necho "$@"\nexit 1\n')
+    compiler.chmod(0o755)
+    for capability, arch, status, text in (
+            (0, "sm_90a", 0, "no GPU is used"),
+            (90, "sm_80,sm_90a", 70, "-gencode arch=compute_90a,code=sm_90a "),
+            (120, "sm_80,compute_90", 70, "-gencode arch=compute_90,code=compute_90 "),
+            (75, "sm_80,sm_90a", 2, "compute capability 7.5, which runs nothing of --arch sm_80,sm_90a")):
+        done = world.run([world.gcompile, "verify", model, "--target", "cuda", "--arch", arch, "--cxx", cxx()], status=None,
+                         env={**os.environ, "LD_LIBRARY_PATH": driver_of(world, capability), "NVCC": str(compiler)})
         contains(done.stdout + done.stderr, text)
-        equal(done.returncode, status, f"exit code with {devices} devices")
+        equal(done.returncode, status, f"exit code with a device of {capability}")
 
 
 def case_without_a_gpu(world):

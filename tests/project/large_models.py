@@ -5,7 +5,6 @@
 """
 
 import json
-import os
 import re
 import sys
 
@@ -27,7 +26,7 @@ LAYERS = 2
 # embeddings, their norm, the mask and the pooler. ViT: and its patches in four, the last norm and the head. A step of GPT-2: 5 for each of 12 layers, of which
 # attention carries the caller's cache along; embeddings and logits.
 MOST_LAUNCHES = {"resnet50": 58, "bert_base": 7 * 12 + 4, "vit_b16": 7 * 12 + 6, "gpt2_decode": 5 * 12 + 2}
-ARCHITECTURES = ("80", "87", "90a", "120") if os.environ.get("GCOMPILE_LONG_TESTS") == "1" else ("80",)
+ARCHITECTURES = ("80", "87", "90a", "120")
 
 
 def write(world, *models):
@@ -115,15 +114,21 @@ exec g++ "$@"
     contains(done.stdout + done.stderr, "present")
 
 
-def launches_of(world, name):
-    """Of one run of the model at its full size in fp16, by layers, and the list of them."""
+def compile_for_gpus(world, name, folder, architectures, precision, *more):
+    """The model at its full size."""
     world.run(["/usr/bin/python3", ROOT / "tests" / "bench" / "big_models.py", "--out", world.path("models"), name])
-    model, dump = world.path("models") / name / "model.onnx", world.path("dump")
+    model = world.path("models") / name / "model.onnx"
     try:
-        world.compile(model, world.path("big"), "--target", "cuda", "--arch", "sm_90a", "--precision", "fp16", "--dim", "batch=1",
-                      "--dump-dir", dump)
+        return world.compile(model, world.path(folder), "--target", "cuda", "--arch", architectures, "--precision", precision,
+                             "--dim", "batch=1", *more)
     finally:
         model.unlink()
+
+
+def launches_of(world, name):
+    """Of one run of the model in fp16, by layers, and the list of them."""
+    dump = world.path("dump")
+    compile_for_gpus(world, name, "big", "sm_90a", "fp16", "--dump-dir", dump)
     layers = layers_of(dump)
     return sum(layer["launches"] for layer in layers), "\n".join(
         f"{layer['launches']} {layer['function']}: {layer['origins']}" for layer in layers)
@@ -187,21 +192,17 @@ def check_launches(world, name):
     count, listed = launches_of(world, name)
     print(f"         {name}: {count} launches", flush=True)
     check(count <= MOST_LAUNCHES[name], f"{count} launches, at most {MOST_LAUNCHES[name]}:\n{listed}")
-    check_local_memory(world, world.path("big"))
 
 
-def check_local_memory(world, project):
-    """No kernel keeps anything in local memory. Where nvcc is missing, it says so; all architectures take minutes."""
-    try:
-        compiler = nvcc()
-    except Skip as missing:
-        print(f"         local memory is not looked at: {missing}", flush=True)
-        return
+def check_local_memory(world, name, precision):
+    """No kernel of the project for all of the GPUs keeps anything in local memory."""
+    compiler = nvcc()
     known = world.run([compiler, "--list-gpu-code"]).stdout
-    targets = [flag for number in ARCHITECTURES if f"sm_{number.rstrip('a')}" in known
-               for flag in ("-gencode", f"arch=compute_{number},code=sm_{number}")]
-    check(targets, "nvcc knows none of the architectures")
-    kernels = 0
+    numbers = [number for number in ARCHITECTURES if f"sm_{number.rstrip('a')}" in known]
+    check(numbers, "nvcc knows none of the architectures")
+    compile_for_gpus(world, name, precision, ",".join(f"sm_{number}" for number in numbers), precision)
+    targets = [flag for number in numbers for flag in ("-gencode", f"arch=compute_{number},code=sm_{number}")]
+    project, kernels = world.path(precision), 0
     for source in sorted((project / "src").glob("*_kernels*.cu")):
         done = world.run([compiler, "-std=c++17", "-O3", *flags("cuda"), "--threads", "2", *targets, "-Xptxas", "-v",
                           f"-I{project}", f"-I{project}/include", "-c", source, "-o", world.path(f"{source.stem}.o")])
@@ -211,23 +212,44 @@ def check_local_memory(world, project):
         kernels += len(found)
         for function, size in found:
             equal(int(size), 0, f"{source.name}: bytes of local memory in {function}")
-    print(f"         no local memory in {kernels} kernels of {len(targets) // 2} architectures", flush=True)
+    print(f"         no local memory in {kernels} kernels of {', '.join(numbers)}", flush=True)
+
+
+def check_no_local_memory(world, name):
+    check_local_memory(world, name, "fp16")
+    check_local_memory(world, name, "fp32")
 
 
 def case_launches_resnet50(world):
     check_launches(world, "resnet50")
 
 
+def case_local_memory_resnet50(world):
+    check_no_local_memory(world, "resnet50")
+
+
 def case_launches_vit_b16(world):
     check_launches(world, "vit_b16")
+
+
+def case_local_memory_vit_b16(world):
+    check_no_local_memory(world, "vit_b16")
 
 
 def case_launches_bert_base(world):
     check_launches(world, "bert_base")
 
 
+def case_local_memory_bert_base(world):
+    check_no_local_memory(world, "bert_base")
+
+
 def case_launches_gpt2_decode(world):
     check_launches(world, "gpt2_decode")
+
+
+def case_local_memory_gpt2_decode(world):
+    check_no_local_memory(world, "gpt2_decode")
 
 
 def case_kernels(world):

@@ -156,5 +156,48 @@ TEST(CudaArch, NamesGpusOldestFirst) {
   EXPECT_EQ(gpus("sm_100a,sm_100"), "sm_100 ");
 }
 
+TEST(CudaArch, ADeviceRunsTheLatestCodeThatIsForIt) {
+  const auto code = [](int device, const char* list) {
+    try {
+      return code_for(device, cuda_architectures(list));
+    } catch (const ir::CompileError& error) {
+      return std::string("none");
+    }
+  };
+  EXPECT_EQ(code(90, "sm_80,sm_90a"), "sm_90a");
+  EXPECT_EQ(code(90, "sm_90a,sm_90,compute_90"), "sm_90a");
+  EXPECT_EQ(code(90, "sm_90,sm_90a,compute_90"), "sm_90a");
+  EXPECT_EQ(code(90, "compute_90,sm_90"), "sm_90");
+  EXPECT_EQ(code(90, "sm_80,sm_86"), "none");
+  EXPECT_EQ(code(90, "compute_75,compute_80"), "compute_80");
+  EXPECT_EQ(code(100, "sm_90a"), "none");
+  EXPECT_EQ(code(100, "compute_90a"), "none");
+  EXPECT_EQ(code(100, kDefaultCudaArch), "compute_90");
+  EXPECT_EQ(code(86, kDefaultCudaArch), "sm_80");
+  EXPECT_EQ(code(89, "sm_80,sm_86"), "sm_86");
+  EXPECT_EQ(code(80, "sm_86"), "none");
+  EXPECT_EQ(code(75, kDefaultCudaArch), "none");
+  // Jetson.
+  EXPECT_EQ(code(87, kDefaultCudaArch), "sm_87");
+  EXPECT_EQ(code(87, "sm_80,sm_86"), "none");
+  EXPECT_EQ(code(87, "sm_86,compute_80"), "compute_80");
+  EXPECT_EQ(code(89, "sm_80,sm_87"), "sm_80");
+  // Families.
+  EXPECT_EQ(code(103, "sm_100f"), "sm_100f");
+  EXPECT_EQ(code(103, "sm_100a"), "none");
+  EXPECT_EQ(code(120, "sm_100f"), "none");
+}
+
+TEST(CudaArch, ADeviceWithoutCodeIsNamedBesideTheCode) {
+  try {
+    code_for(75, {"sm_80", "sm_90a"});
+    FAIL();
+  } catch (const ir::CompileError& error) {
+    EXPECT_EQ(error.exit_code(), ir::ExitCode::kUsage);
+    EXPECT_EQ(error.diagnostics().front().message,
+              "the GPU here is of compute capability 7.5, which runs nothing of --arch sm_80,sm_90a");
+  }
+}
+
 }  // namespace
 }  // namespace gcompile

@@ -52,8 +52,8 @@ struct ConvSource {
     static constexpr int kOutside = -(1 << 29);  // a coordinate that no tap brings back into the image
     Share share;
     const ConvSource& source;
-    const T* image;                        // of the group
-    std::ptrdiff_t pixel[Share::kCopies];  // offset of tap (0, 0), which may lie outside
+    const T* image;             // of the group
+    int pixel[Share::kCopies];  // offset of tap (0, 0), which may lie outside
     int ih[Share::kCopies];
     int iw[Share::kCopies];
     Place place;
@@ -72,8 +72,9 @@ struct ConvSource {
         const int b = line / conv.out_h;
         ih[i] = (line - b * conv.out_h) * conv.stride_h - conv.pad_top;
         iw[i] = (m - line * conv.out_w) * conv.stride_w - conv.pad_left;
-        pixel[i] = b * conv.in_image_stride + ih[i] * conv.in_row_stride + iw[i] * conv.in_pixel_stride;
-        if (b >= conv.batch) ih[i] = kOutside;
+        const bool has_row = b < conv.batch;
+        pixel[i] = has_row ? b * static_cast<int>(conv.in_image_stride) + offset_of(ih[i], iw[i]) : 0;
+        if (!has_row) ih[i] = kOutside;
       }
       if (s.width.bytes() == 16) reach_tap();
     }
@@ -104,6 +105,11 @@ struct ConvSource {
     }
 
    private:
+    // In elements, of which an image has less than 2^31.
+    GCRT_INLINE int offset_of(int y, int x) const {
+      return y * static_cast<int>(source.shape.in_row_stride) +
+             x * static_cast<int>(source.shape.in_pixel_stride);
+    }
     // Whole chunks of slabs that lie in one tap: their copies differ by their channels alone, and only the
     // next tap needs bounds.
     template <int kSlabs>
@@ -132,7 +138,7 @@ struct ConvSource {
       const ConvShape& conv = source.shape;
       const int y = place.kh * conv.dilation_h;
       const int x = place.kw * conv.dilation_w;
-      const std::ptrdiff_t shift = y * conv.in_row_stride + x * conv.in_pixel_stride + place.channel;
+      const int shift = offset_of(y, x) + place.channel;
       GCRT_UNROLL
       for (int i = 0; i < Share::kCopies; ++i) {
         const bool is_inside = place.kh < conv.kernel_h &&
@@ -153,7 +159,7 @@ struct ConvSource {
         const bool is_tap = at.kh < conv.kernel_h;
         const int y = at.kh * conv.dilation_h;
         const int x = at.kw * conv.dilation_w;
-        const std::ptrdiff_t shift = y * conv.in_row_stride + x * conv.in_pixel_stride + at.channel;
+        const int shift = offset_of(y, x) + at.channel;
         GCRT_UNROLL
         for (int i = 0; i < Share::kCopies; ++i) {
           if (!share.has(i)) continue;

@@ -16,6 +16,17 @@ constexpr std::ptrdiff_t conv_integer_weight_stride(const ConvShape& s) {
   return integer_weight_stride(std::ptrdiff_t{s.kernel_h} * s.kernel_w * (s.in_c / s.groups));
 }
 
+// Bytes of one copy of an image, as copy_bytes() finds them.
+constexpr int image_copy_bytes(const ConvShape& s, int element) {
+  for (int bytes = 16; bytes >= 4 && bytes >= element; bytes /= 2) {
+    const int elements = bytes / element;
+    const bool fits = s.in_c / s.groups % elements == 0 && s.in_pixel_stride % elements == 0 &&
+                      s.in_row_stride % elements == 0 && s.in_image_stride % elements == 0;
+    if (fits && (bytes != 8 || element < 4)) return bytes;
+  }
+  return element;
+}
+
 // The tile of a convolution; a product of vectors for pointwise convolutions of up to 8 pixels, unless others
 // of the same plan have more.
 constexpr Plan plan_conv2d(const DeviceModel& device, Precision precision, const ConvShape& s,
@@ -25,6 +36,7 @@ constexpr Plan plan_conv2d(const DeviceModel& device, Precision precision, const
     return plan_gemm(device, precision, output_pixels(s), s.out_c / s.groups, depth, s.groups, allow_split,
                      bytes);
   }
+  bytes.copied_a = image_copy_bytes(s, bytes.a);
   return plan_tiles(device, precision, output_pixels(s), s.out_c / s.groups, depth, s.groups, allow_split,
                     bytes);
 }
@@ -89,6 +101,7 @@ constexpr Plan plan_conv_transpose2d(const DeviceModel& device, Precision precis
                                      OperandBytes bytes) {
   const ConvShape phase = transpose_phase(s, 0, 0).shape;
   const std::ptrdiff_t depth = std::ptrdiff_t{phase.kernel_h} * phase.kernel_w * (s.in_c / s.groups);
+  bytes.copied_a = image_copy_bytes(s, bytes.a);
   return plan_tiles(device, precision, output_pixels(phase), s.out_c / s.groups, depth, s.groups, false,
                     bytes);
 }

@@ -97,9 +97,10 @@ constexpr double products_per_clock(const DeviceModel& device, Precision precisi
 // Elements between the rows of packed 8-bit or 16-bit weights.
 constexpr std::ptrdiff_t integer_weight_stride(std::ptrdiff_t depth) { return ceil_div(depth, 32) * 32; }
 
-// Of an element of the operands of a product.
+// Of an element of the operands of a product, and of one copy of the left one.
 struct OperandBytes {
   int a, b;
+  int copied_a = 16;
 };
 // Elements of k per step of the pipeline, and the fewest of a part of the depth.
 constexpr int step_depth(OperandBytes bytes) { return kStepBytes / (bytes.a > bytes.b ? bytes.a : bytes.b); }
@@ -183,6 +184,10 @@ constexpr double tile_step_clocks(Precision precision, int step) {
   return 33 * (1.0 + chained_products(precision) * (step / slab_depth(precision))) + 80;
 }
 
+// A copy of less than 16 bytes of the window of a pixel finds by itself where it reads: instructions, counted
+// in the code of such kernels.
+constexpr double kPieceInstructions = 22;
+
 // Of one launch that computes `batch` products of `rows` x `depth` by `depth` x `columns`. Work is spread
 // over the multiprocessors in whole blocks; a multiprocessor forms products while shared memory feeds them,
 // and a block waits for its steps, which other blocks on the same multiprocessor hide, or for the copies of
@@ -202,7 +207,10 @@ constexpr KernelTime tile_time(const DeviceModel& device, Precision precision, T
   const double products = 1.0 * size.rows * size.columns * step / products_per_clock(device, precision);
   const double shared = (fragments + step_bytes) / kSharedBytesPerClock;
   const double copies = kMemoryLatency / (size.stages - 1);
-  const double step_clocks = tile_step_clocks(precision, step);
+  const double pieces = bytes.copied_a < 16 ? 1.0 * size.rows * step * bytes.a / bytes.copied_a : 0;
+  const double issued = pieces * kPieceInstructions / kInstructionsPerClock;
+  const double busiest = products > shared ? products : shared;
+  const double step_clocks = tile_step_clocks(precision, step) + pieces / size.threads() * kPieceInstructions;
   int resident = device.shared_bytes / shared_bytes_of(tile);
   if (resident > 1536 / size.threads()) resident = 1536 / size.threads();
   if (resident < 1) resident = 1;
@@ -213,7 +221,7 @@ constexpr KernelTime tile_time(const DeviceModel& device, Precision precision, T
   time.memory = memory_microseconds(device, real(columns * depth * batch) * bytes.b);
   time.cache = cache_microseconds(
       device, real(blocks) * steps * step_bytes + 4 * real(rows * columns * batch), blocks);
-  time.math = clocks_to_microseconds(device, turns * steps * (products > shared ? products : shared));
+  time.math = clocks_to_microseconds(device, turns * steps * (busiest > issued ? busiest : issued));
   time.latency =
       clocks_to_microseconds(device, rounds * steps * (copies > step_clocks ? copies : step_clocks)) +
       (rounds - 1) * time.fill;
