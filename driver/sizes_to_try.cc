@@ -88,11 +88,17 @@ std::optional<std::vector<std::int64_t>> sizes_of_case(const Program& program, c
     sizes[at] = bounds.low;
   }
   for (const ir::SolvedSymbol& solved : symbols.solved) {
-    const std::int64_t factor = value_of(solved.factor, program, sizes);
-    const std::int64_t left = numbers[solved.form] - value_of(solved.rest, program, sizes);
     const auto at = static_cast<std::size_t>(solved.symbol);
+    const std::int64_t rest = value_of(solved.rest, program, sizes);
+    if (!solved.form) {
+      sizes[at] = rest * program.sizes[at].multiple;
+      continue;
+    }
+    const std::int64_t factor = value_of(solved.factor, program, sizes);
+    const std::int64_t left = numbers[*solved.form] - rest;
     if (factor == 0 || left % factor != 0)
-      return fail(fmt::format("its inputs are of no '{}'", ir::printable(program.sizes[at].name)));
+      return fail(
+          fmt::format("its inputs are of no size that '{}' may have", ir::printable(program.sizes[at].name)));
     sizes[at] = left / factor * program.sizes[at].multiple;
   }
   if (!is_allowed(program, schedule, sizes))
@@ -121,7 +127,8 @@ SizedRun run_of_case(const Program& program, const TestCase& test) {
     const auto sizes = sizes_of_case(program, program.schedules[i], test, why);
     if (sizes) return {i, *sizes};
   }
-  throw ir::CompileError(ir::ExitCode::kInputOutput, fmt::format("{}: {}", test.name, why));
+  throw ir::CompileError(ir::ExitCode::kInputOutput, fmt::format("{}: {}", test.name, why),
+                         "give --dim the sizes that the data has, or bounds around them");
 }
 
 /// Of one schedule.

@@ -1,7 +1,10 @@
 #include "ir/solve_sizes.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
+
+#include "ir/sizes.h"
 
 namespace gcompile::ir {
 namespace {
@@ -11,7 +14,7 @@ std::optional<SolvedSymbol> as_linear(Dim form, int symbol) {
   const auto with = [&](Dim value) {
     return form.replaced([&](int other) { return other == symbol ? value : Dim::symbol(other); });
   };
-  SolvedSymbol out{symbol, 0, with(1) - with(0), with(0)};
+  SolvedSymbol out{symbol, std::nullopt, with(1) - with(0), with(0)};
   const bool is_even = out.factor * Dim::symbol(symbol) + out.rest == form;
   if (!is_even || out.factor == 0 || !always_less_equal(0, out.factor)) return std::nullopt;
   return out;
@@ -39,8 +42,21 @@ SolvedSymbols solve_symbols(std::span<const Dim> forms, int count) {
     }
     return false;
   };
+  const Sizes* sizes = SizesScope::in_force();
+  const auto equate_one = [&] {
+    for (const int symbol : unknown) {
+      const Bounds& bounds = sizes->symbols()[static_cast<std::size_t>(symbol)].bounds;
+      const Dim value = sizes->resolved(Dim::symbol(symbol));
+      const auto is_mentioned = [&](int other) { return value.mentions(other); };
+      if (bounds.low == bounds.high || std::any_of(unknown.begin(), unknown.end(), is_mentioned)) continue;
+      out.solved.push_back({symbol, std::nullopt, 1, value});
+      unknown.erase(symbol);
+      return true;
+    }
+    return false;
+  };
   while (!unknown.empty()) {
-    if (solve_one()) continue;
+    if (solve_one() || (sizes && equate_one())) continue;
     out.open.push_back(*unknown.begin());
     unknown.erase(unknown.begin());
   }

@@ -36,8 +36,10 @@ class SizesOfSchedule {
         found.push_back({{"c_name", program.sizes[at].c_name}, {"text", std::to_string(bounds.low)}});
       }
     }
-    for (const ir::SolvedSymbol& solved : symbols.solved) found.push_back(found_json(solved));
-    counts_elements = !symbols.solved.empty();
+    for (const ir::SolvedSymbol& solved : symbols.solved) {
+      found.push_back(found_json(solved));
+      counts_elements |= solved.form.has_value();
+    }
   }
 
   std::set<std::size_t> told;
@@ -48,10 +50,14 @@ class SizesOfSchedule {
   Json found_json(const ir::SolvedSymbol& solved) const {
     const auto at = static_cast<std::size_t>(solved.symbol);
     const Size& size = program_.sizes[at];
-    const std::string times =
-        fmt::format("times_in(inputs.{}.count, {}, {}, {})", schedule_.inputs[solved.form].c_name,
-                    size_text(program_, solved.factor, "sizes."), size_text(program_, solved.rest, "sizes."),
-                    schedule_.bounds[at].high / size.multiple);
+    const std::string rest = size_text(program_, solved.rest, "sizes.");
+    if (!solved.form) {
+      return {{"c_name", size.c_name},
+              {"text", size.multiple > 1 ? fmt::format("{} * ({})", size.multiple, rest) : rest}};
+    }
+    const std::string times = fmt::format(
+        "times_in(inputs.{}.count, {}, {}, {})", schedule_.inputs[*solved.form].c_name,
+        size_text(program_, solved.factor, "sizes."), rest, schedule_.bounds[at].high / size.multiple);
     return {{"c_name", size.c_name},
             {"text", size.multiple > 1 ? fmt::format("{} * {}", size.multiple, times) : times}};
   }

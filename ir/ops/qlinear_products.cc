@@ -1,5 +1,5 @@
-// QLinearConv and QLinearMatMul: an exact integer product, the bias in int32, and one requantisation with
-// m = f32(f32(sx * sw) / sy) (DESIGN law 7).
+// QLinearConv, QLinearMatMul and ONNX Runtime's QGemm: an exact integer product, the bias in int32, and one
+// requantisation with m = f32(f32(sx * sw) / sy) (DESIGN law 7).
 
 #include <fmt/format.h>
 
@@ -165,7 +165,89 @@ bool decompose_matmul(RewriteContext& context) {
   return true;
 }
 
+// QGemm: A, a_scale, a_zero, B, b_scale, b_zero, C, y_scale, y_zero -----------------------------------------
+// alpha scales the sum of A' B' and C, which are integers; the result is float32 where there is no y_scale.
+
+std::vector<std::int64_t> order_of(const NodeView& node, const char* flag) {
+  return node.attributes().flag(flag) ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0, 1};
+}
+
+void infer_gemm(InferContext& context) {
+  for (const int i : {0, 3}) {
+    if (!is_integer(context.element(i))) operator_error(fmt::format("input {} must be integers", i));
+    if (context.shape(i).size() != 2) operator_error(fmt::format("input {} must be a matrix", i));
+    if (context.has_operand(i + 2) && context.element(i + 2) != context.element(i))
+      operator_error("a zero point must have the type of its tensor");
+  }
+  for (const int i : {1, 4, 7}) {
+    if (context.has_operand(i)) require_float(context, i);
+  }
+  for (const int i : {1, 2, 7, 8}) {
+    if (context.has_operand(i)) require_scalar(context, i, "scale and zero point of A and Y");
+  }
+  const auto lines = [&](int i, const char* flag, std::size_t axis) {
+    return context.shape(i)[axis ^ static_cast<std::size_t>(context.attributes().flag(flag))];
+  };
+  const Dim columns = lines(3, "transB", 1);
+  const Shape out =
+      product_shape({lines(0, "transA", 0), lines(0, "transA", 1)}, {lines(3, "transB", 0), columns});
+  for (const int i : {4, 5}) {
+    if (context.has_operand(i) && !is_scalar(context.shape(i)) && context.shape(i) != Shape{columns})
+      operator_error("scale and zero point of B must be scalars or (N)");
+  }
+  if (context.has_operand(6) &&
+      (context.element(6) != ElementType::kInt32 || broadcast(context.shape(6), out) != out)) {
+    operator_error("C must be of int32 and fit (M, N)");
+  }
+  if (context.has_operand(8) && !context.has_operand(7)) operator_error("the zero point of Y needs a scale");
+  if (context.has_operand(7) && !context.has_operand(8)) operator_error("the scale of Y needs a zero point");
+  context.set_result(0, context.has_operand(8) ? context.element(8) : ElementType::kFloat32, out);
+}
+
+bool decompose_gemm(RewriteContext& context) {
+  const Shape scales = is_scalar(context.shape(4)) ? Shape{} : context.shape(4);
+  const auto optional = [&](int i) { return context.operand_id(i); };
+  const ValueId a = emit_transpose(context, optional(0), order_of(context, "transA")),
+                b = emit_transpose(context, optional(3), order_of(context, "transB"));
+  const ValueId columns = context.constant(3) ? folded(context, b) : b;
+  ValueId sum = context.emit("MatMulInteger", {a, columns, optional(2), optional(5)});
+  if (context.has_operand(6)) sum = context.emit("Add", {sum, optional(6)});
+  const ValueId b_scale = float32_scale(context, optional(4), scales),
+                a_scale = float32_scale(context, optional(1), {});
+  const double alpha = context.attributes().float_of("alpha");
+  const ValueId product =
+      folded(context, context.emit("Mul", {folded(context, emit_scale(context, a_scale, alpha)), b_scale}));
+  if (!context.has_operand(7)) {
+    context.replace_result(0, context.emit("Mul", {emit_cast(context, sum, ElementType::kFloat32), product}));
+    return true;
+  }
+  const ValueId multiplier =
+      folded(context, context.emit("Div", {product, float32_scale(context, optional(7), {})}));
+  context.replace_result(0, context.emit("Requantize", {sum, multiplier, optional(8)}));
+  return true;
+}
+
 }  // namespace
+
+const Operator& operator_QGemm() {
+  static const Operator op = [] {
+    Operator o;
+    o.name = "QGemm";
+    o.domain = "com.microsoft";
+    o.versions = {1};
+    o.operands = {6, 9};
+    o.attributes = {{"alpha", AttributeKind::kFloat, 1.0f},
+                    {"transA", AttributeKind::kInt, std::int64_t{0}},
+                    {"transB", AttributeKind::kInt, std::int64_t{0}}};
+    o.accuracy = Accuracy::kRounding;
+    o.summary = "quantised alpha * (A * B + C)";
+    o.traits.quantised = true;
+    o.infer = infer_gemm;
+    o.decompose = decompose_gemm;
+    return o;
+  }();
+  return op;
+}
 
 const Operator& operator_QLinearConv() {
   static const Operator op = [] {

@@ -201,8 +201,10 @@ AxisReads reads_of(const ResizeAxis& axis, const ResizeMethod& method) {
 void infer(InferContext& context) {
   require_computable(context, 0);
   constexpr std::string_view kModes[] = {"nearest", "linear", "cubic"};
-  constexpr std::string_view kCoordinates[] = {"half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel",
-                                               "align_corners", "asymmetric",           "tf_crop_and_resize"};
+  constexpr std::string_view kCoordinates[] = {
+      "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",   "align_corners",
+      "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn",  // the last in opset 11 alone
+  };
   constexpr std::string_view kNearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil",
                                            "simple"};
   constexpr std::string_view kPolicies[] = {"stretch", "not_larger", "not_smaller"};

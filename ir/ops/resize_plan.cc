@@ -22,6 +22,7 @@ double source_of(const ResizeAxis& axis, const std::string& mode, double x) {
     if (axis.out == 1) return 0.5 * (axis.roi_begin + axis.roi_end) * (in - 1);
     return axis.roi_begin * (in - 1) + x * extent * (in - 1) / (length - 1);
   }
+  if (mode == "tf_half_pixel_for_nn") return (x + 0.5) / scale;
   if (mode == "pytorch_half_pixel" && axis.out == 1) return 0;
   double offset = 0;
   if (mode == "half_pixel_symmetric") offset = in / 2 * (1 - static_cast<double>(axis.out) / length);
@@ -42,6 +43,10 @@ class Source {
     if (mode == "asymmetric") return div(x, scale());
     if (mode == "tf_crop_and_resize") return cropped(x);
     if (mode == "half_pixel_symmetric") return symmetric(x);
+    if (mode == "tf_half_pixel_for_nn") {
+      const int middle = add(x, number(0.5));
+      return div(middle, scale());
+    }
     const int position = half_pixel(x, scale());
     return mode == "pytorch_half_pixel" ? if_several(position, number(0)) : position;
   }

@@ -276,10 +276,28 @@ TEST(SolveSymbols, OneAfterTheOther) {
                                              "c = (form 1 - a x b) / a"};
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const SolvedSymbol& each = found.solved[i];
-    EXPECT_EQ(fmt::format("{} = (form {} - {}) / {}", text(Dim::symbol(each.symbol)), each.form,
+    EXPECT_EQ(fmt::format("{} = (form {} - {}) / {}", text(Dim::symbol(each.symbol)), each.form.value(),
                           text(each.rest), text(each.factor)),
               expected[i]);
   }
+}
+
+/// Past keys and past values, each with a length that has a name of its own; and a length that a constant
+/// mask fixes.
+TEST(SolveSymbols, EqualitiesTellWhatNoFormDoes) {
+  Sizes sizes;
+  for (const char* name : {"keys", "values", "length"}) sizes.add_symbol({name, {1, 9}, 1, 1});
+  const SizesScope scope(&sizes);
+  const Dim keys = Dim::symbol(0), values = Dim::symbol(1), length = Dim::symbol(2);
+  EXPECT_TRUE(sizes.assume_equal(keys + 1, values + 1));
+  EXPECT_TRUE(sizes.assume_equal(length, 5));
+  const SolvedSymbols found = solve_symbols(std::vector<Dim>{sizes.resolved(keys) * 8}, 3);
+  EXPECT_TRUE(found.open.empty());
+  ASSERT_EQ(found.solved.size(), 3u);
+  EXPECT_EQ(found.solved[0].form, 0u);
+  for (const std::size_t i : {1u, 2u}) EXPECT_FALSE(found.solved[i].form.has_value());
+  EXPECT_EQ(text(found.solved[1].rest), text(Dim::symbol(found.solved[0].symbol)));
+  EXPECT_EQ(text(found.solved[2].rest), "5");
 }
 
 TEST(SolveSymbols, WhatFormsDoNotTellIsOpen) {

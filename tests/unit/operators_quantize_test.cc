@@ -11,6 +11,7 @@ namespace {
 
 using ir::ElementType;
 using ir::Tensor;
+using Values = std::vector<std::int64_t>;
 
 Tensor bytes(const std::vector<std::int64_t>& values, ir::Shape shape) {
   return integers(ElementType::kUInt8, values, std::move(shape));
@@ -65,7 +66,6 @@ TEST(DynamicQuantizeLinear, SpansZeroAndTheRange) {
     const Tensor x = floats(values, {static_cast<std::int64_t>(values.size())});
     return run({.op = "DynamicQuantizeLinear", .operands = {&x}, .results = 3});
   };
-  using Values = std::vector<std::int64_t>;
   const auto both = quantised({-1, 0, 1.55, 0.005});  // steps of 0.01
   EXPECT_EQ(both[0].ints(), (Values{0, 100, 255, 100}));
   EXPECT_FLOAT_EQ(static_cast<float>(both[1].real_at(0)), 0.01f);
@@ -90,6 +90,84 @@ TEST(QLinearAdd, DequantisesAddsAndQuantises) {
   OneNode multiply = add;
   multiply.op = "QLinearMul";
   EXPECT_EQ(run(multiply)[0].ints(), (std::vector<std::int64_t>{5, 3}));  // 2.5 -> 2 + 3
+}
+
+/// Operands X, X_scale, X_zero_point, Y_scale, Y_zero_point: x is (bytes - 128) / 2, y is as the test says.
+std::vector<std::int64_t> run_of_one(const char* op, ir::Attributes attributes, const Tensor& x, float scale,
+                                     std::int64_t zero) {
+  const Tensor half = floats({0.5f}, {}), middle = bytes({128}, {});
+  const Tensor y_scale = floats({scale}, {}), y_zero = bytes({zero}, {});
+  return run({.op = op,
+              .attributes = std::move(attributes),
+              .operands = {&x, &half, &middle, &y_scale, &y_zero},
+              .domain = "com.microsoft"})[0]
+      .ints();
+}
+
+TEST(QLinearOfFloats, OneTensorIsComputedBetweenDequantiseAndQuantise) {
+  const Tensor row = bytes({124, 128, 132}, {3});  // -2, 0, 2
+  EXPECT_EQ(run_of_one("QLinearSigmoid", {}, row, 1.0f / 256, 0), (Values{31, 128, 225}));
+  ir::Attributes slope;
+  slope.set("alpha", 0.25f);
+  EXPECT_EQ(run_of_one("QLinearLeakyRelu", slope, row, 0.5f, 10), (Values{9, 10, 14}));
+
+  const Tensor plane = bytes({128, 130, 132, 134}, {1, 1, 2, 2});  // 0, 1, 2, 3
+  EXPECT_EQ(run_of_one("QLinearGlobalAveragePool", {}, plane, 0.25f, 1), Values{7});
+  ir::Attributes window;
+  window.set("kernel_shape", Values{1, 2});
+  EXPECT_EQ(run_of_one("QLinearAveragePool", window, plane, 0.25f, 1), (Values{3, 11}));
+  window.set("channels_last", std::int64_t{1});
+  EXPECT_EQ(error_of([&] { run_of_one("QLinearAveragePool", window, plane, 0.25f, 1); }),
+            "channels_last = 1 is not supported");
+}
+
+TEST(QLinearOfFloats, SoftmaxOfAnOpsetBefore13SpansTheAxesFromItsOwnOn) {
+  const Tensor x = bytes({128, 128, 128, 128}, {1, 2, 2});
+  ir::Attributes attributes;
+  attributes.set("axis", std::int64_t{1});
+  attributes.set("opset", std::int64_t{13});
+  EXPECT_EQ(run_of_one("QLinearSoftmax", attributes, x, 1.0f / 256, 0), (Values{128, 128, 128, 128}));
+  attributes.set("opset", std::int64_t{12});
+  EXPECT_EQ(run_of_one("QLinearSoftmax", attributes, x, 1.0f / 256, 0), (Values{64, 64, 64, 64}));
+}
+
+TEST(QLinearOfFloats, SeveralTensorsHaveScalesOfTheirOwn) {
+  const Tensor a = bytes({10, 20}, {2}), b = bytes({3, 4}, {2}), one = floats({1}, {}), two = floats({2}, {});
+  const Tensor none = bytes({0}, {}), five = bytes({5}, {});
+  ir::Attributes axis;
+  axis.set("axis", std::int64_t{0});
+  EXPECT_EQ(run({.op = "QLinearConcat",
+                 .attributes = axis,
+                 .operands = {&two, &five, &a, &one, &none, &b, &two, &none},
+                 .domain = "com.microsoft"})[0]
+                .ints(),
+            (Values{10, 15, 8, 9}));
+  const Tensor condition = integers(ElementType::kBool, {1, 0}, {2});
+  EXPECT_EQ(run({.op = "QLinearWhere",
+                 .operands = {&condition, &a, &one, &none, &b, &two, &none, &one, &five},
+                 .domain = "com.microsoft"})[0]
+                .ints(),
+            (Values{15, 13}));
+}
+
+TEST(QGemm, AddsBiasInIntegersAndLeavesFloatsWithoutAScale) {
+  const Tensor a = bytes({1, 2, 3, 4}, {2, 2}), b = bytes({1, 1, 0, 1}, {2, 2}), zero = bytes({0}, {});
+  const Tensor half = floats({0.5f}, {}), scales = floats({1, 2}, {2}), zeros = bytes({0, 0}, {2});
+  const Tensor bias = integers(ElementType::kInt32, {1, -1}, {2}), one = floats({1}, {});
+  ir::Attributes attributes;
+  attributes.set("transB", std::int64_t{1});
+  attributes.set("alpha", 2.0f);
+  const OneNode real{.op = "QGemm",
+                     .attributes = attributes,
+                     .operands = {&a, &half, &zero, &b, &scales, &zeros, &bias},
+                     .domain = "com.microsoft"};
+  // A B' + C is (4, 1), (8, 3); the scales are 1 and 2.
+  const Tensor y = run(real)[0];
+  EXPECT_EQ((std::vector<double>{y.real_at(0), y.real_at(1), y.real_at(2), y.real_at(3)}),
+            (std::vector<double>{4, 2, 8, 6}));
+  OneNode quantised = real;
+  for (const Tensor* operand : {&one, &zero}) quantised.operands.push_back(operand);
+  EXPECT_EQ(run(quantised)[0].ints(), (Values{4, 2, 8, 6}));
 }
 
 TEST(QLinearConv, MultiplierIsRoundedTwice) {

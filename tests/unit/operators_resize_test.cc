@@ -39,6 +39,15 @@ TEST(ResizePlan, IntegralFactorsAreFormulas) {
   EXPECT_EQ(ir::formula_of(ir::axis_table({4, 6, 1.5}, asymmetric)), (AxisFormula{2, 0, 3}));
 }
 
+/// TensorFlow's centres, and no way back to corners: (x + 0.5) / scale.
+TEST(ResizePlan, NearestOfOpset11ReadsAtTheCentresOfTensorFlow) {
+  ResizeMethod method;
+  method.coordinates = "tf_half_pixel_for_nn";
+  method.nearest = "floor";
+  EXPECT_EQ(ir::formula_of(ir::axis_table({4, 8, 2}, method)), (AxisFormula{1, 0, 2}));
+  EXPECT_EQ(ir::axis_table({4, 6, 1.5}, method).positions, (std::vector<std::int64_t>{0, 1, 1, 2, 3, 3}));
+}
+
 /// ONNX Runtime computes in float32: element 137 of 100 enlarged by 1.37 is read at 100 x 1.37f / 1.37f.
 TEST(ResizePlan, NearestPositionsAreThoseOfFloat32) {
   ResizeMethod method;
