@@ -24,7 +24,10 @@ void fill(Attributes& attributes, const char* name, std::size_t count, std::int6
 
 /// Of SAME_UPPER and SAME_LOWER: as many windows as strides begin on the axis.
 Dim same_padding(Dim input, std::int64_t stride, std::int64_t span) {
-  return max(0, (ceil_div(input, stride) - 1) * stride + span - input);
+  const Dim total = (ceil_div(input, stride) - 1) * stride + span - input;
+  // It is span - stride at least, and less than span.
+  if (span >= stride) return total;
+  return span == 1 ? Dim(0) : max(0, total);
 }
 
 bool is_same(const std::string& mode) { return mode == "SAME_UPPER" || mode == "SAME_LOWER"; }

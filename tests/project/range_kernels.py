@@ -128,12 +128,14 @@ def case_same_padding(world):
     check(any("tensors are right" in line for line in lines), f"nothing was tried: {lines}")
     model = Model(opset=22)
     model.inputs = ["float[1,3,height,width] x"]
-    model.outputs = [f"float[1,3,a{i},b{i}] y{i}" for i in range(5)]
+    model.outputs = [f"float[1,3,a{i},b{i}] y{i}" for i in range(6)]
     same = 'auto_pad = "SAME_UPPER", strides = [2, 2]'
     model.nodes = [f"y0 = MaxPool<{same}, kernel_shape = [3, 3]>(x)", f"y1 = AveragePool<{same}, kernel_shape = [3, 3]>(x)",
                    f"y2 = AveragePool<{same}, kernel_shape = [2, 3], count_include_pad = 1>(x)",
                    'y3 = AveragePool<auto_pad = "SAME_LOWER", strides = [3, 2], kernel_shape = [4, 2], ceil_mode = 1>(x)',
-                   f"y4 = LpPool<{same}, kernel_shape = [3, 2]>(x)"]
+                   f"y4 = LpPool<{same}, kernel_shape = [3, 2]>(x)",
+                   # One window always fits, however small the image has become.
+                   f"second = MaxPool<{same}, kernel_shape = [3, 3]>(y0)", f"y5 = MaxPool<{same}, kernel_shape = [5, 5]>(second)"]
     lines = verified(world, "pools", model, "--dim", "height=1..31", "--dim", "width=1..33")
     check(any("tensors are right" in line for line in lines), f"nothing was tried: {lines}")
     model = Model(opset=22)
