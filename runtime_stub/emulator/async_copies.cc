@@ -200,6 +200,7 @@ void barrier_wait(void* barrier, int parity) {
 }
 
 void copy_tensor(void* shared, const void* map, const int (&at)[4], void* barrier, unsigned blocks) {
+  require_capability(90, "cp.async.bulk.tensor");
   TensorCopy copy = {fields_of(map), {at[0], at[1], at[2], at[3]}, 0, shared_offset(barrier, 8)};
   if (copy.map.rank != 4) die("a copy of 4 axes by a tensor map of %d", copy.map.rank);
   const std::size_t alignment = copy.map.swizzle == 0 ? 16 : 128;

@@ -113,6 +113,9 @@ int capability() {
 void require_capability(int least, const char* instruction) {
   if (capability() < least) die("%s is of sm_%d, and this is sm_%d", instruction, least, capability());
 }
+void require_warpgroups(const char* instruction) {
+  if (!has_warpgroups()) die("%s is of sm_90a, and this is sm_%s", instruction, architecture_text());
+}
 bool has_warpgroups() { return std::strcmp(architecture_text(), "90a") == 0; }
 
 void run_grid(const Launch& launch) {

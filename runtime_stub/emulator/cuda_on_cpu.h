@@ -55,8 +55,9 @@ struct Meeting {
 /// Runs every block to its end. `launch` is a valid configuration.
 void run_grid(const Launch& launch);
 
-/// Dies where the device is older than an instruction.
+/// Dies where the device is older than an instruction, or is not the one of which alone it is, sm_90a.
 void require_capability(int least, const char* instruction);
+void require_warpgroups(const char* instruction);
 
 /// The value of an environment variable, or `otherwise` where it is not set.
 long environment_number(const char* name, long otherwise);

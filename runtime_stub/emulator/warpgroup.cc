@@ -198,6 +198,7 @@ void form_all() {
 
 void wgmma(WgmmaType type, int columns, float* d, const std::uint32_t* a, std::uint64_t descriptor_a,
            std::uint64_t descriptor_b) {
+  require_warpgroups("wgmma");
   ThreadProducts& mine = runner->current()->products;
   if (columns % 8 != 0 || columns < 8 || columns > kMostColumns) die("wgmma of %d columns", columns);
   if (!mine.is_fenced) die("wgmma without a fence for its registers");
@@ -244,6 +245,7 @@ void wgmma_wait(int groups_left) {
 }
 
 void set_registers(int count, int most) {
+  require_warpgroups("setmaxnreg");
   if (count % 8 != 0 || count < 24 || count > most) die("a thread with %d registers", count);
 }
 
