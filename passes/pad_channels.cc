@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
+#include <tuple>
 
 #include "ir/interrupt.h"
 #include "ir/operator.h"
@@ -23,17 +25,17 @@ using ir::ValueId;
 
 constexpr std::size_t kChannelAxis = 1;  // of images, and of weights
 
-ir::TensorType with_channels(ir::TensorType type, std::int64_t channels) {
-  type.shape[kChannelAxis] = channels;
+ir::TensorType with_channels(ir::TensorType type, std::size_t axis, std::int64_t channels) {
+  type.shape[axis] = channels;
   return type;
 }
 
 /// What has some channels of operand 0, and zeros in the others.
-LoopForm padding(const ir::TensorType& from, std::int64_t channels) {
-  LoopForm form = LoopForm::over(with_channels(from, channels).shape);
+LoopForm padding(const ir::TensorType& from, std::size_t axis, std::int64_t channels) {
+  LoopForm form = LoopForm::over(with_channels(from, axis, channels).shape);
   ir::Region held{form.ranges(), form.dag.load(0, from.element, form.identity())};
   ir::Region zeros{form.ranges(), form.dag.constant(from.element, 0)};
-  held.box[kChannelAxis].high = zeros.box[kChannelAxis].low = from.shape[kChannelAxis];
+  held.box[axis].high = zeros.box[axis].low = from.shape[axis];
   form.regions = {std::move(held), std::move(zeros)};
   return form;
 }
@@ -57,19 +59,50 @@ class Padder {
                                                graph_.node(id).name, channels, channels - given));
       changed = true;
     }
+    // A view that nobody reads any more would keep its map from becoming part of what pads it.
+    if (changed) eliminate_dead_code(graph_, context_);
     return changed;
   }
 
  private:
   const ir::Shape& shape(ValueId id) const { return graph_.value(id).type.shape; }
 
+  /// The map that makes a value for one reader; nullptr: something else does, or there are others.
+  const LoopForm* map_of(ValueId value) const {
+    const ir::Value& v = graph_.value(value);
+    if (!v.producer.valid() || v.uses.size() != 1) return nullptr;
+    const auto* form = std::get_if<LoopForm>(graph_.node(v.producer).form.get());
+    return form && form->is_map() ? form : nullptr;
+  }
+  ValueId operand_of(ValueId value) const { return graph_.node(graph_.value(value).producer).operands[0]; }
+
+  /// Of a movement, the axis of its operand that it shows whole as an axis of its own.
+  std::optional<std::size_t> axis_behind(const LoopForm& movement, ValueId value, std::size_t axis) const {
+    const ir::ScalarNode* load = ir::pure_load(movement);
+    const ir::Shape& from = shape(operand_of(value));
+    std::optional<std::size_t> behind;
+    for (std::size_t i = 0; load && i < load->index.size(); ++i) {
+      if (!movement.dag.index_depends_on_axis(load->index[i], static_cast<int>(axis))) continue;
+      if (behind || load->index[i].as_axis() != static_cast<int>(axis) || from[i] != shape(value)[axis]) {
+        return std::nullopt;
+      }
+      behind = i;
+    }
+    return behind;
+  }
+
+  bool is_made_by_map(ValueId value, std::size_t axis) const {
+    const LoopForm* map = map_of(value);
+    if (!map || !ir::pure_load(*map)) return map != nullptr;
+    const std::optional<std::size_t> behind = axis_behind(*map, value, axis);
+    return behind && is_made_by_map(operand_of(value), *behind);
+  }
+
   /// Whether a kernel that writes the image is there anyway, or has to be: it begins as the caller's, whose
-  /// channels lie apart, or as a map.
+  /// channels lie apart, or as a map, which may be seen in another order.
   bool is_written_for(ValueId image) const {
-    const ir::Value& value = graph_.value(image);
-    if (!value.producer.valid()) return !graph_.constant(image);
-    const auto* map = std::get_if<LoopForm>(graph_.node(value.producer).form.get());
-    return map && map->is_map() && !ir::pure_load(*map) && value.uses.size() == 1;
+    if (!graph_.value(image).producer.valid()) return !graph_.constant(image);
+    return is_made_by_map(image, kChannelAxis);
   }
 
   /// Whether products of channels of zeros change no sum: float sums may be formed in any order, and integers
@@ -129,15 +162,22 @@ class Padder {
     return problem;
   }
 
-  ValueId padded_image(ValueId image, std::int64_t channels) {
-    const auto [at, inserted] = images_.try_emplace({image, channels});
+  ValueId padded_image(ValueId image, std::int64_t channels, std::size_t axis = kChannelAxis) {
+    const auto [at, inserted] = images_.try_emplace({image, axis, channels});
     if (!inserted) return at->second;
-    const NodeId id = graph_.add_node(ir::operator_named("Identity"), {image}, {}, 1);
+    const LoopForm* map = map_of(image);
+    const bool is_seen = map && ir::pure_load(*map);
+    ValueId from = image;
+    LoopForm form = is_seen ? *map : padding(graph_.value(image).type, axis, channels);
+    if (is_seen) {
+      form.extents[axis] = form.regions[0].box[axis].high = channels;
+      from = padded_image(operand_of(image), channels, *axis_behind(*map, image, axis));
+    }
+    const NodeId id = graph_.add_node(ir::operator_named("Identity"), {from}, {}, 1);
     const ValueId result = graph_.node(id).results[0];
-    const ir::Value& from = graph_.value(image);
-    graph_.value(result).type = with_channels(from.type, channels);
-    graph_.value(result).name = from.name;
-    set_form(graph_, id, padding(from.type, channels));
+    graph_.value(result).type = with_channels(graph_.value(image).type, axis, channels);
+    graph_.value(result).name = graph_.value(image).name;
+    set_form(graph_, id, std::move(form));
     graph_.node(id).origins = {{"pad-channels", std::nullopt}};
     return at->second = result;
   }
@@ -146,15 +186,16 @@ class Padder {
     const auto [at, inserted] = weights_.try_emplace({weights, channels});
     if (!inserted) return at->second;
     const ir::Tensor& given = *graph_.constant(weights);
-    ir::Tensor zeros_added =
-        ir::evaluate(padding(given.type(), channels), {&given}, with_channels(given.type(), channels));
+    ir::Tensor zeros_added = ir::evaluate(padding(given.type(), kChannelAxis, channels), {&given},
+                                          with_channels(given.type(), kChannelAxis, channels));
     return at->second = graph_.add_constant(std::move(zeros_added), graph_.value(weights).name);
   }
 
   ir::Graph& graph_;
   PassContext& context_;
   const ir::KernelPrices& prices_;
-  std::map<std::pair<ValueId, std::int64_t>, ValueId> images_, weights_;
+  std::map<std::tuple<ValueId, std::size_t, std::int64_t>, ValueId> images_;
+  std::map<std::pair<ValueId, std::int64_t>, ValueId> weights_;
 };
 
 }  // namespace

@@ -11,8 +11,6 @@
 namespace cuda_on_cpu {
 namespace {
 
-constexpr int kRows = 64;
-constexpr int kDepthBytes = 32;
 constexpr int kMostColumns = 256;
 
 // The matrix descriptor of an operand whose rows are contiguous along the depth (PTX ISA,

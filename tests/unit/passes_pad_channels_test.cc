@@ -105,6 +105,17 @@ TEST(PadChannels, OnlyWhereAKernelWritesTheImageAnyway) {
             3);
 }
 
+// A map writes zeros in whatever order it is seen.
+TEST(PadChannels, BehindAView) {
+  const MachinePrices prices = prices_of(Precision::kFp16);
+  const ir::Graph graph = optimised(
+      "g (float[1,32,32,3] x, float[16,3,7,7] w_a) => (float[1,16,26,26] y) { t = Tanh(x)\n "
+      "a = Transpose<perm = [0, 3, 1, 2]>(t)\n b = Conv(a, w_a)\n y = Relu(b) }",
+      &prices);
+  EXPECT_EQ(channels(graph), 4);
+  EXPECT_EQ(graph.nodes().size(), 4);  // the map, what shows its result, the convolution, the result's layout
+}
+
 TEST(PadChannels, OnlyWhereSumsMayBeFormedInAnotherOrder) {
   const MachinePrices prices = prices_of(Precision::kFp16);
   EXPECT_EQ(channels(optimised(stem(3), &prices, passes::Tier::kExact)), 3);
