@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "ir/interrupt.h"
@@ -47,7 +49,9 @@ class Padder {
 
   bool run() {
     bool changed = false;
-    for (const NodeId id : graph_.topological_order()) {
+    const std::vector<NodeId> order = graph_.topological_order();
+    for (const NodeId id : order) note_plain(id);
+    for (const NodeId id : order) {
       ir::poll_interrupt();
       const std::int64_t channels = wanted_channels(id);
       if (channels == 0) continue;
@@ -67,12 +71,25 @@ class Padder {
  private:
   const ir::Shape& shape(ValueId id) const { return graph_.value(id).type.shape; }
 
-  /// The map that makes a value for one reader; nullptr: something else does, or there are others.
+  /// Maps of nothing but what the caller gives, that fusion makes one kernel with what pads their result. Of
+  /// what another kernel leaves, they would be its epilogue otherwise.
+  void note_plain(NodeId id) {
+    const ir::Node& node = graph_.node(id);
+    const auto* map = std::get_if<LoopForm>(node.form.get());
+    if (!map || !map->is_map() || map->regions.size() != 1 || !map->checks.empty()) return;
+    const auto is_plain = [&](ValueId operand) {
+      if (!operand.valid()) return true;
+      const NodeId producer = graph_.value(operand).producer;
+      return !producer.valid() || plain_.count(producer) != 0;
+    };
+    if (std::all_of(node.operands.begin(), node.operands.end(), is_plain)) plain_.insert(id);
+  }
+
+  /// The plain map that makes a value for one reader; nullptr: something else does, or there are others.
   const LoopForm* map_of(ValueId value) const {
     const ir::Value& v = graph_.value(value);
-    if (!v.producer.valid() || v.uses.size() != 1) return nullptr;
-    const auto* form = std::get_if<LoopForm>(graph_.node(v.producer).form.get());
-    return form && form->is_map() ? form : nullptr;
+    if (!v.producer.valid() || v.uses.size() != 1 || plain_.count(v.producer) == 0) return nullptr;
+    return &std::get<LoopForm>(*graph_.node(v.producer).form);
   }
   ValueId operand_of(ValueId value) const { return graph_.node(graph_.value(value).producer).operands[0]; }
 
@@ -194,6 +211,7 @@ class Padder {
   ir::Graph& graph_;
   PassContext& context_;
   const ir::KernelPrices& prices_;
+  std::set<NodeId> plain_;
   std::map<std::tuple<ValueId, std::size_t, std::int64_t>, ValueId> images_;
   std::map<std::pair<ValueId, std::int64_t>, ValueId> weights_;
 };

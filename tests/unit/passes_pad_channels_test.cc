@@ -98,6 +98,16 @@ TEST(PadChannels, OnlyWhereAKernelWritesTheImageAnyway) {
                                "(float[1,16,26,26] y) { a = Conv(x, w_a)\n y = Conv(a, w_b) }",
                                &prices)),
             3);
+  // A map of it, which is its epilogue.
+  EXPECT_EQ(channels(optimised("g (float[1,4,32,32] x, float[3,4,1,1] w_a, float[16,3,7,7] w_b) => "
+                               "(float[1,16,26,26] y) { a = Conv(x, w_a)\n b = Relu(a)\n y = Conv(b, w_b) }",
+                               &prices)),
+            3);
+  // Several parts of an image.
+  EXPECT_EQ(channels(optimised("g (float[1,1,32,32] x, float[1,2,32,32] z, float[16,3,7,7] w_a) => "
+                               "(float[1,16,26,26] y) { a = Concat<axis = 1>(x, z)\n y = Conv(a, w_a) }",
+                               &prices)),
+            3);
   // Channels last already: a view.
   EXPECT_EQ(channels(optimised("g (float[1,32,32,3] x, float[16,3,7,7] w_a) => (float[1,16,26,26] y) "
                                "{ a = Transpose<perm = [0, 3, 1, 2]>(x)\n y = Conv(a, w_a) }",
