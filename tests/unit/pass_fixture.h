@@ -100,6 +100,18 @@ inline void expect_same(const ir::Graph& before, const ir::Graph& after, double 
   for (const ir::Violation& violation : ir::verify(after)) ADD_FAILURE() << ir::to_string(violation);
 }
 
+/// The whole pipeline. Both graphs give the same results within `tolerance`, which is not 0.
+inline ir::Graph run_pipeline(ir::Graph graph, const passes::Options& options, double tolerance) {
+  const ir::Graph before = graph;
+  passes::optimise(graph, options);
+  try {
+    expect_same(before, graph, tolerance);
+  } catch (const ir::OperatorError& error) {
+    ADD_FAILURE() << error.message;
+  }
+  return graph;
+}
+
 /// Operators of the graph in topological order: "Conv Relu".
 inline std::string operators(const ir::Graph& graph) {
   std::string out;

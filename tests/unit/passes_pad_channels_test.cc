@@ -10,18 +10,10 @@ MachinePrices prices_of(Precision precision) { return MachinePrices(machine_of_g
 
 ir::Graph optimised(const std::string& text, const ir::KernelPrices* prices,
                     passes::Tier tier = passes::Tier::kReassociate) {
-  ir::Graph graph = parse(text);
-  const ir::Graph before = graph;
   passes::Options options;
   options.prices = prices;
   options.tier = tier;
-  passes::optimise(graph, options);
-  try {
-    expect_same(before, graph, 0.2);  // sums of 147 products of up to 4, rounded to 11 bits
-  } catch (const ir::OperatorError& error) {
-    ADD_FAILURE() << error.message;
-  }
-  return graph;
+  return run_pipeline(parse(text), options, 0.2);  // sums of 147 products of up to 4, rounded to 11 bits
 }
 
 /// Of what the convolution of 7 x 7 reads.
