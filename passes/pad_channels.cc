@@ -124,19 +124,14 @@ class Padder {
 
   /// Whether products of channels of zeros change no sum: float sums may be formed in any order, and integers
   /// are weights as they are.
-  bool adds_nothing(const ir::Node& node, const ir::ContractForm& contract) const {
-    if (!graph_.constant(node.operands[1])) return false;
-    const ElementType element = graph_.value(node.operands[0]).type.element;
+  static bool adds_nothing(const ir::ContractForm& contract, const ir::Problem& problem) {
+    const ElementType element = problem.operands[0].element;
     if (element == ElementType::kFloat32) return contract.reassociates;
     if (!ir::is_integer(element) || ir::bits_of(element) != 8) return false;
-    constexpr int kZeroPoint = 3;  // of the weights
-    if (contract.base_operands <= kZeroPoint || !node.operands[kZeroPoint].valid()) return true;
-    const ir::Tensor* const zero = graph_.constant(node.operands[kZeroPoint]);
-    if (zero == nullptr) return false;
-    for (std::int64_t i = 0; i < zero->count(); ++i) {
-      if (zero->real_at(i) != 0) return false;
-    }
-    return true;
+    const bool has_zero_points = problem.operands.size() > 3 && problem.operands[3].present;
+    if (!has_zero_points) return true;
+    const std::optional<ir::ConstantFacts>& zero_points = problem.operands[3].constant;
+    return zero_points && zero_points->low == 0 && zero_points->high == 0;
   }
 
   /// The number for which the convolution is fastest; 0: that which it has.
@@ -144,7 +139,7 @@ class Padder {
     const ir::Node& node = graph_.node(id);
     const auto* contract = std::get_if<ir::ContractForm>(node.form.get());
     const auto* conv = contract ? std::get_if<ir::ConvWork>(&contract->work) : nullptr;
-    if (!conv || conv->groups != 1 || !adds_nothing(node, *contract)) return 0;
+    if (!conv || conv->groups != 1 || !graph_.constant(node.operands[1])) return 0;
     const ValueId image = node.operands[0];
     if (!shape(image)[kChannelAxis].is_constant() || !is_written_for(image)) return 0;
     const std::int64_t given = shape(image)[kChannelAxis];
@@ -153,6 +148,7 @@ class Padder {
       return ir::strides_in_order(shape(v), ir::channels_last(shape(v).size()));
     };
     const std::optional<ir::Problem> problem = ir::problem_of(graph_, id, *node.form, channels_last, false);
+    if (!adds_nothing(*contract, *problem)) return 0;
     std::optional<std::int64_t> least = prices_.price(*problem).picoseconds;
     std::int64_t wanted = 0;
     for (const std::int64_t unit : prices_.channel_units()) {
