@@ -16,15 +16,9 @@ constexpr std::ptrdiff_t conv_integer_weight_stride(const ConvShape& s) {
   return integer_weight_stride(std::ptrdiff_t{s.kernel_h} * s.kernel_w * (s.in_c / s.groups));
 }
 
-// Bytes of one copy of an image, as copy_bytes() finds them.
+// Bytes of one copy of an image whose address allows all.
 constexpr int image_copy_bytes(const ConvShape& s, int element) {
-  for (int bytes = 16; bytes >= 4 && bytes >= element; bytes /= 2) {
-    const int elements = bytes / element;
-    const bool fits = s.in_c / s.groups % elements == 0 && s.in_pixel_stride % elements == 0 &&
-                      s.in_row_stride % elements == 0 && s.in_image_stride % elements == 0;
-    if (fits && (bytes != 8 || element < 4)) return bytes;
-  }
-  return element;
+  return copy_bytes_of(element, s.in_c / s.groups, s.in_pixel_stride, s.in_row_stride, s.in_image_stride);
 }
 
 // The tile of a convolution; a product of vectors for pointwise convolutions of up to 8 pixels, unless others
