@@ -52,8 +52,8 @@ struct ConvSource {
     static constexpr int kOutside = -(1 << 29);  // a coordinate that no tap brings back into the image
     Share share;
     const ConvSource& source;
-    const T* image;             // of the group
-    int pixel[Share::kCopies];  // offset of tap (0, 0), which may lie outside
+    const T* image;                       // of the group
+    std::uint32_t pixel[Share::kCopies];  // offset of tap (0, 0), which may lie outside
     int ih[Share::kCopies];
     int iw[Share::kCopies];
     Place place;
@@ -73,7 +73,10 @@ struct ConvSource {
         ih[i] = (line - b * conv.out_h) * conv.stride_h - conv.pad_top;
         iw[i] = (m - line * conv.out_w) * conv.stride_w - conv.pad_left;
         const bool has_row = b < conv.batch;
-        pixel[i] = has_row ? b * static_cast<int>(conv.in_image_stride) + offset_of(ih[i], iw[i]) : 0;
+        pixel[i] = has_row
+                       ? static_cast<std::uint32_t>(b) * static_cast<std::uint32_t>(conv.in_image_stride) +
+                             offset_of(ih[i], iw[i])
+                       : 0;
         if (!has_row) ih[i] = kOutside;
       }
       if (s.width.bytes() == 16) reach_tap();
@@ -105,10 +108,13 @@ struct ConvSource {
     }
 
    private:
-    // In elements, of which an image has less than 2^31.
-    GCRT_INLINE int offset_of(int y, int x) const {
-      return y * static_cast<int>(source.shape.in_row_stride) +
-             x * static_cast<int>(source.shape.in_pixel_stride);
+    // In elements, modulo 2^32: within the image, which has less than 2^31, it is the offset.
+    GCRT_INLINE std::uint32_t offset_of(int y, int x) const {
+      return static_cast<std::uint32_t>(y) * static_cast<std::uint32_t>(source.shape.in_row_stride) +
+             static_cast<std::uint32_t>(x) * static_cast<std::uint32_t>(source.shape.in_pixel_stride);
+    }
+    GCRT_INLINE const T* at_offset(bool is_inside, std::uint32_t offset) const {
+      return image + (is_inside ? static_cast<int>(offset) : 0);
     }
     // Whole chunks of slabs that lie in one tap: their copies differ by their channels alone, and only the
     // next tap needs bounds.
@@ -138,13 +144,13 @@ struct ConvSource {
       const ConvShape& conv = source.shape;
       const int y = place.kh * conv.dilation_h;
       const int x = place.kw * conv.dilation_w;
-      const int shift = offset_of(y, x) + place.channel;
+      const std::uint32_t shift = offset_of(y, x) + static_cast<std::uint32_t>(place.channel);
       GCRT_UNROLL
       for (int i = 0; i < Share::kCopies; ++i) {
         const bool is_inside = place.kh < conv.kernel_h &&
                                static_cast<unsigned>(ih[i] + y) < static_cast<unsigned>(conv.in_h) &&
                                static_cast<unsigned>(iw[i] + x) < static_cast<unsigned>(conv.in_w);
-        from[i] = image + (is_inside ? pixel[i] + shift : 0);
+        from[i] = at_offset(is_inside, pixel[i] + shift);
         valid[i] = is_inside ? 16 : 0;
       }
     }
@@ -159,7 +165,7 @@ struct ConvSource {
         const bool is_tap = at.kh < conv.kernel_h;
         const int y = at.kh * conv.dilation_h;
         const int x = at.kw * conv.dilation_w;
-        const int shift = offset_of(y, x) + at.channel;
+        const std::uint32_t shift = offset_of(y, x) + static_cast<std::uint32_t>(at.channel);
         GCRT_UNROLL
         for (int i = 0; i < Share::kCopies; ++i) {
           if (!share.has(i)) continue;
@@ -167,7 +173,7 @@ struct ConvSource {
                                  static_cast<unsigned>(ih[i] + y) < static_cast<unsigned>(conv.in_h) &&
                                  static_cast<unsigned>(iw[i] + x) < static_cast<unsigned>(conv.in_w);
           T* const to = shared + share.place() + i * Share::kRowStep * kDepth + piece * kPiece;
-          copy_piece<kBytes>(to, image + (is_inside ? pixel[i] + shift : 0), is_inside);
+          copy_piece<kBytes>(to, at_offset(is_inside, pixel[i] + shift), is_inside);
         }
         at.advance(source, kPiece);
       }
