@@ -58,7 +58,7 @@ Refusal refuses_on_cuda(const ir::Problem&, const Machine&) {
   return "images on the GPU, whose tensor cores the families for all windows use";
 }
 
-constexpr std::array<const char*, 2> kFields = {"strip", "block"};
+constexpr std::array<const char*, 3> kFields = {"strip", "block", "parts"};
 
 /// Rows of a block: whole register tiles of 4, 6, 8 and 12 rows, enough to use each panel of weights often.
 constexpr std::int64_t kBlockTiles = 24;
@@ -77,51 +77,80 @@ std::int64_t tiles_of(int T, const gcrt::ConvShape& shape) {
   return static_cast<std::int64_t>(gcrt::winograd_tiles(T, shape));
 }
 
+std::int64_t weight_bytes(int T, std::int64_t words, std::int64_t out_c) {
+  return static_cast<std::int64_t>(gcrt::winograd_weights_size(T, words, out_c)) * 4;
+}
+
+std::int64_t scratch_bytes(int T, std::int64_t words, const gcrt::WinogradPlan& plan) {
+  return static_cast<std::int64_t>(gcrt::winograd_scratch(T, words, plan)) * 4;
+}
+
+/// Multiply-adds of a tile: its products, and its transforms.
+template <class V>
+std::int64_t tile_work(int T, const gcrt::ConvShape& shape, const Machine& machine) {
+  const std::int64_t positions = gcrt::winograd_positions(T), columns = (shape.out_c + 15) / 16 * 16;
+  const std::int64_t transforms = positions * (shape.in_c + shape.out_c) * kElementWork<V> + kTileWork;
+  const double products =
+      static_cast<double>(positions * shape.in_c * columns) / (kIsInteger<V> ? machine.level.int16_rate : 1);
+  return static_cast<std::int64_t>(products) + transforms;
+}
+
+constexpr double kEfficiency = 0.7;
+
+/// Parts that may run at the same time: as many as are worth a thread, but few cores' scratch is no reason
+/// for a larger arena than that of the images.
+template <class V>
+int parts_of(int T, const gcrt::ConvShape& shape, const gcrt::WinogradPlan& plan, const Machine& machine) {
+  constexpr std::int64_t kFewCores = 4;
+  if (machine.smallest_scratch) return 1;
+  const std::int64_t tiles = tiles_of(T, shape), words = shape.in_c / kWord<V>;
+  const std::int64_t items = (tiles + plan.block - 1) / plan.block *
+                             ((shape.out_c + gcrt::kWinogradColumns - 1) / gcrt::kWinogradColumns);
+  const std::int64_t time = machine.picoseconds(tiles * tile_work<V>(T, shape, machine),
+                                                weight_bytes(T, words, shape.out_c), kEfficiency);
+  const std::int64_t images =
+      std::int64_t{shape.batch} * (std::int64_t{shape.in_h} * shape.in_w * shape.in_c * sizeof(V) +
+                                   std::int64_t{shape.out_h} * shape.out_w * shape.out_c * 4);
+  const std::int64_t fits = std::max(kFewCores, images / 2 / scratch_bytes(T, words, plan));
+  return narrow(
+      std::clamp<std::int64_t>(std::min({items, time / machine.least_item, fits}), 1, machine.cores));
+}
+
 /// Strips of equal size whose transformed inputs fill half of the second-level cache, in equal blocks; the
 /// other half is for their sums and the weights.
-gcrt::WinogradPlan plan_of(int T, const gcrt::ConvShape& shape, std::int64_t words, const Machine& machine) {
-  const std::int64_t tiles = tiles_of(T, shape);
+template <class V>
+gcrt::WinogradPlan plan_of(int T, const gcrt::ConvShape& shape, const Machine& machine) {
+  const std::int64_t tiles = tiles_of(T, shape), words = shape.in_c / kWord<V>;
   const std::int64_t tile_bytes = std::int64_t{gcrt::winograd_positions(T)} * words * 4;
   const std::int64_t most = std::max(kBlockTiles, machine.l2 / 2 / tile_bytes);
   const auto parts = [](std::int64_t whole, std::int64_t count) { return (whole + count - 1) / count; };
   const std::int64_t strip = parts(tiles, parts(tiles, most));
   const std::int64_t blocks = std::max<std::int64_t>(1, (strip + kBlockTiles / 2) / kBlockTiles);
-  return {narrow(strip), narrow(parts(strip, blocks))};
+  gcrt::WinogradPlan plan{narrow(strip), narrow(parts(strip, blocks)), 1};
+  plan.parts = parts_of<V>(T, shape, plan, machine);
+  return plan;
 }
 
 /// What scratch is for: of formulas, by the largest sizes, whichever is typical; a run fits its own plan in.
-gcrt::WinogradPlan plan_of(int T, const ir::Problem& problem, const Plan& chosen, std::int64_t words,
-                           const Machine& machine) {
-  if (!ir::are_constant(problem)) return plan_of(T, geometry(ir::at_highest(problem)), words, machine);
-  return {narrow(chosen.fields[0]), narrow(chosen.fields[1])};
-}
-
-std::int64_t weight_bytes(int T, std::int64_t words, std::int64_t out_c) {
-  return static_cast<std::int64_t>(gcrt::winograd_weights_size(T, words, out_c)) * 4;
-}
-
-std::int64_t scratch_bytes(int T, std::int64_t words, std::int64_t out_c, const gcrt::WinogradPlan& plan) {
-  return static_cast<std::int64_t>(gcrt::winograd_scratch(T, words, out_c, plan)) * 4;
+template <class V>
+gcrt::WinogradPlan plan_of(int T, const ir::Problem& problem, const Plan& chosen, const Machine& machine) {
+  if (!ir::are_constant(problem)) return plan_of<V>(T, geometry(ir::at_highest(problem)), machine);
+  return {narrow(chosen.fields[0]), narrow(chosen.fields[1]), narrow(chosen.fields[2])};
 }
 
 template <int T, class V>
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
-  constexpr double kEfficiency = 0.7;
   const gcrt::ConvShape shape = geometry(problem);
   const std::int64_t words = shape.in_c / kWord<V>;
-  const gcrt::WinogradPlan plan = plan_of(T, shape, words, machine);
-  const std::int64_t positions = gcrt::winograd_positions(T), columns = (shape.out_c + 15) / 16 * 16;
-  const std::int64_t transforms = positions * (shape.in_c + shape.out_c) * kElementWork<V> + kTileWork;
-  const double products =
-      static_cast<double>(positions * shape.in_c * columns) / (kIsInteger<V> ? machine.level.int16_rate : 1);
+  const gcrt::WinogradPlan plan = plan_of<V>(T, shape, machine);
   const std::int64_t weights = weight_bytes(T, words, shape.out_c);
   PlannedCost only;
-  only.plan.fields = {plan.strip, plan.block};
+  only.plan.fields = {plan.strip, plan.block, plan.parts};
   only.cost.picoseconds =
-      machine.picoseconds(tiles_of(T, shape) * (static_cast<std::int64_t>(products) + transforms),
-                          problem.bytes(), kEfficiency) +
+      machine.picoseconds(tiles_of(T, shape) * tile_work<V>(T, shape, machine), problem.bytes(),
+                          kEfficiency) +
       machine.picoseconds(0, static_cast<std::int64_t>(kExposedStream<V> * static_cast<double>(weights)));
-  only.cost.scratch = scratch_bytes(T, words, shape.out_c, plan);
+  only.cost.scratch = scratch_bytes(T, words, plan);
   only.cost.extra_weights =
       weights - ir::element_count(problem.shape(1)) * bits_of(problem.operands[1].element) / 8;
   only.cost.code_key = fmt::format("winograd{}{}", T, kIsInteger<V> ? "_integer" : "");
@@ -188,8 +217,8 @@ Packing pack_integers(const ir::Tensor& weights, const ZeroPoints& zero) {
 template <int T, class V>
 void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
-  const std::int64_t words = problem.shape(1)[1] / kWord<V>, out_c = problem.shape(1)[0];
-  const gcrt::WinogradPlan plan = plan_of(T, problem, chosen, words, writer.machine());
+  const std::int64_t words = problem.shape(1)[1] / kWord<V>;
+  const gcrt::WinogradPlan plan = plan_of<V>(T, problem, chosen, writer.machine());
   const std::string function = fmt::format("winograd{}<{}>", kIsInteger<V> ? "_integer" : "", T);
   const std::string comment = "transformed for " + function;
   writer.call().threaded = true;
@@ -209,8 +238,9 @@ void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
     writer.weights(writer.blob().zeros((problem.shape(1)[1] + 16) * 4), "zeros", "float");
     operands = "x, w, zeros";
   }
-  writer.scratch(scratch_bytes(T, words, out_c, plan), "scratch", kIsInteger<V> ? "std::int32_t" : "float");
-  const std::string largest = fmt::format("{{/*strip*/ {}, /*block*/ {}}}", plan.strip, plan.block);
+  writer.scratch(scratch_bytes(T, words, plan), "scratch", kIsInteger<V> ? "std::int32_t" : "float");
+  const std::string largest =
+      fmt::format("{{/*strip*/ {}, /*block*/ {}, /*parts*/ {}}}", plan.strip, plan.block, plan.parts);
   std::string definition = "constexpr WinogradPlan plan" + largest;
   if (!ir::are_constant(problem)) {
     writer.call().headers.push_back("gcrt/cpu/winograd_fit.h");

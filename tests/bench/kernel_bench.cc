@@ -291,8 +291,7 @@ void bench_winograd(int size, int channels, const WinogradPlan& plan) {
   const double values = 1.0 * size * size * channels, depth = 9.0 * channels;
   const Values x(values), w(static_cast<double>(winograd_weights_size(T, channels, channels))),
       bias(channels);
-  const Buffer zeros(channels), y(values),
-      scratch(static_cast<double>(winograd_scratch(T, channels, channels, plan)));
+  const Buffer zeros(channels), y(values), scratch(static_cast<double>(winograd_scratch(T, channels, plan)));
   bench(name, 2 * values * depth, 4 * (2 * values + depth * channels), [&] {
     winograd<T>(nullptr, s, plan, x.data(), w.data(), zeros.data(), scratch.data(),
                 BiasRelu{y.data(), channels, bias.data()});
@@ -300,10 +299,10 @@ void bench_winograd(int size, int channels, const WinogradPlan& plan) {
 }
 
 void bench_winograds() {
-  bench_winograd<4>(56, 64, {98, 25});
-  bench_winograd<4>(28, 128, {49, 25});
-  bench_winograd<2>(14, 256, {49, 25});
-  bench_winograd<2>(7, 512, {16, 16});
+  bench_winograd<4>(56, 64, {98, 25, 1});
+  bench_winograd<4>(28, 128, {49, 25, 1});
+  bench_winograd<2>(14, 256, {49, 25, 1});
+  bench_winograd<2>(7, 512, {16, 16, 1});
 }
 
 void bench_depthwise(int size, int channels, int kernel, int stride) {

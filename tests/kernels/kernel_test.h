@@ -99,4 +99,26 @@ inline void last_range_first(void* context, std::ptrdiff_t count,
   for (std::ptrdiff_t p = pieces; p-- > 0;) body(argument, count * p / pieces, count * (p + 1) / pieces);
 }
 
+// Threads of a kernel that is one parallel loop, whose ranges wait for nobody: run as last_range_first does,
+// with a count of the loops, none of which may begin inside another.
+struct OneLoop {
+  explicit OneLoop(int ranges) : pieces(ranges), threads{this, ranges, &OneLoop::parallel_for} {}
+  OneLoop(const OneLoop&) = delete;
+
+  static void parallel_for(void* context, std::ptrdiff_t count,
+                           void (*body)(void*, std::ptrdiff_t, std::ptrdiff_t), void* argument) {
+    auto* const self = static_cast<OneLoop*>(context);
+    EXPECT_FALSE(self->is_running) << "a parallel loop inside a work item";
+    self->is_running = true;
+    last_range_first(&self->pieces, count, body, argument);
+    self->is_running = false;
+    ++self->loops;
+  }
+
+  int pieces;
+  Threads threads;
+  int loops = 0;
+  bool is_running = false;
+};
+
 }  // namespace kernel_test

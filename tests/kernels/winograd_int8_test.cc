@@ -40,7 +40,7 @@ void check_plan(const ConvShape& s, const WinogradPlan& plan, Values values = Va
   SCOPED_TRACE(::testing::Message() << "F(" << T << "), in " << s.batch << "x" << s.in_h << "x" << s.in_w
                                     << "x" << s.in_c << " out " << s.out_h << "x" << s.out_w << "x" << s.out_c
                                     << " pad " << s.pad_top << "," << s.pad_left << " strip " << plan.strip
-                                    << " block " << plan.block);
+                                    << " block " << plan.block << " parts " << plan.parts);
   const Operands<TX> o = make_operands<TX>(s, values);
   const int words = s.in_c / 2;
   std::vector<std::int16_t> packed(static_cast<std::size_t>(2 * winograd_weights_size(T, words, s.out_c)));
@@ -68,7 +68,7 @@ void check_plan(const ConvShape& s, const WinogradPlan& plan, Values values = Va
   const std::vector<TX> border(static_cast<std::size_t>(s.in_c), static_cast<TX>(o.zero_point));
   constexpr std::size_t kGuard = 16;
   constexpr std::int32_t kUnset = 0x5a5a5a5a;
-  const auto size = static_cast<std::size_t>(winograd_scratch(T, words, s.out_c, plan));
+  const auto size = static_cast<std::size_t>(winograd_scratch(T, words, plan));
   const auto run = [&](const Threads* threads) {
     std::vector<std::int32_t> scratch(size + kGuard, kUnset);
     Recorded<std::int32_t> result(out_pixels(s), s.out_c);
@@ -79,8 +79,9 @@ void check_plan(const ConvShape& s, const WinogradPlan& plan, Values values = Va
   };
   run(nullptr).check(expected, 0.0);
   for (int pieces : {2, 5, 16}) {
-    const Threads threads{&pieces, pieces, last_range_first};
-    run(&threads).check(expected, 0.0);
+    OneLoop loop(pieces);
+    run(&loop.threads).check(expected, 0.0);
+    EXPECT_LE(loop.loops, 1);
   }
 }
 
@@ -91,7 +92,7 @@ TYPED_TEST_SUITE(WinogradIntegerTest, Inputs);
 
 template <class TX>
 void check_winograd(const ConvShape& s) {
-  for (const WinogradPlan& plan : {WinogradPlan{1, 1}, WinogradPlan{5, 2}, WinogradPlan{50, 25}}) {
+  for (const WinogradPlan& plan : {WinogradPlan{1, 1, 16}, WinogradPlan{5, 2, 3}, WinogradPlan{50, 25, 2}}) {
     check_plan<2, TX>(s, plan);
     check_plan<4, TX>(s, plan);
   }
@@ -133,7 +134,7 @@ TYPED_TEST(WinogradIntegerTest, SumsUpToTheLargestAreExact) {
     const std::int64_t sum = std::int64_t{9} * channels * 127 * 255;
     ASSERT_LE(sum, winograd_largest_sum(T));
     ASSERT_GT(sum + 18 * 127 * 255, winograd_largest_sum(T));
-    check_plan<T, TypeParam>(make_shape(6, 6, channels, 4, 3, 3, same_size()), {4, 4}, Values::extreme);
+    check_plan<T, TypeParam>(make_shape(6, 6, channels, 4, 3, 3, same_size()), {4, 4, 2}, Values::extreme);
   };
   check(Lanes<2>{}, 1840);
   check(Lanes<4>{}, 114);

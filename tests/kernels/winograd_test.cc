@@ -37,7 +37,7 @@ Recorded<float> run(const ConvShape& s, const WinogradPlan& plan, const Operands
   const std::vector<float> zeros(static_cast<std::size_t>(s.in_c), 0.0f);
   // What the arena holds from other steps is never read.
   constexpr std::size_t kGuard = 16;
-  const auto size = static_cast<std::size_t>(winograd_scratch(T, s.in_c, s.out_c, plan));
+  const auto size = static_cast<std::size_t>(winograd_scratch(T, s.in_c, plan));
   std::vector<float> scratch(size + kGuard, std::nanf(""));
   Recorded<float> result(out_pixels(s), s.out_c);
   winograd<T>(threads, s, plan, operands.x.data(), operands.packed.data(), zeros.data(), scratch.data(),
@@ -51,7 +51,7 @@ void check_plan(const ConvShape& s, const WinogradPlan& plan) {
   SCOPED_TRACE(::testing::Message() << "F(" << T << "), in " << s.batch << "x" << s.in_h << "x" << s.in_w
                                     << "x" << s.in_c << " out " << s.out_h << "x" << s.out_w << "x" << s.out_c
                                     << " pad " << s.pad_top << "," << s.pad_left << " strip " << plan.strip
-                                    << " block " << plan.block);
+                                    << " block " << plan.block << " parts " << plan.parts);
   Operands operands;
   operands.x = random_values<float>(input_size(s), 11);
   operands.w = random_values<float>(static_cast<std::size_t>(9 * s.in_c * s.out_c), 12);
@@ -59,8 +59,9 @@ void check_plan(const ConvShape& s, const WinogradPlan& plan) {
   const Recorded<float> whole = run<T>(s, plan, operands, nullptr);
   whole.check(conv_reference(s, operands.x, operands.w), 2e-5 * std::sqrt(s.in_c));
   for (int pieces : {2, 3, 5, 16}) {
-    const Threads threads{&pieces, pieces, last_range_first};
-    const Recorded<float> part = run<T>(s, plan, operands, &threads);
+    OneLoop loop(pieces);
+    const Recorded<float> part = run<T>(s, plan, operands, &loop.threads);
+    EXPECT_LE(loop.loops, 1);
     EXPECT_EQ(part.calls, whole.calls) << pieces;
     EXPECT_EQ(std::memcmp(part.y.data(), whole.y.data(), whole.y.size() * sizeof(float)), 0)
         << "other bits in " << pieces << " pieces";
@@ -68,8 +69,8 @@ void check_plan(const ConvShape& s, const WinogradPlan& plan) {
 }
 
 void check_winograd(const ConvShape& s) {
-  for (const WinogradPlan& plan : {WinogradPlan{1, 1}, WinogradPlan{5, 2}, WinogradPlan{24, 24},
-                                   WinogradPlan{50, 25}, WinogradPlan{96, 13}}) {
+  for (const WinogradPlan& plan : {WinogradPlan{1, 1, 3}, WinogradPlan{5, 2, 16}, WinogradPlan{24, 24, 5},
+                                   WinogradPlan{50, 25, 1}, WinogradPlan{96, 13, 2}}) {
     check_plan<2>(s, plan);
     check_plan<4>(s, plan);
   }
@@ -92,8 +93,8 @@ TEST(Winograd, SmallImagesAndAwkwardChannels) {
 
 TEST(Winograd, EveryNumberOfChannels) {
   for (int channels = 1; channels <= 17; ++channels) {
-    check_plan<2>(make_shape(5, 6, channels, 18 - channels, 3, 3, same_size()), {4, 3});
-    check_plan<4>(make_shape(5, 6, channels, 18 - channels, 3, 3, same_size()), {4, 3});
+    check_plan<2>(make_shape(5, 6, channels, 18 - channels, 3, 3, same_size()), {4, 3, 2});
+    check_plan<4>(make_shape(5, 6, channels, 18 - channels, 3, 3, same_size()), {4, 3, 2});
   }
 }
 
@@ -124,8 +125,8 @@ TEST(Winograd, SlicesAndBatches) {
 }
 
 TEST(Winograd, LongDepth) {
-  check_plan<2>(make_shape(9, 9, 1100, 17, 3, 3, same_size()), {25, 25});
-  check_plan<4>(make_shape(30, 30, 1100, 17, 3, 3, same_size()), {64, 32});
+  check_plan<2>(make_shape(9, 9, 1100, 17, 3, 3, same_size()), {25, 25, 3});
+  check_plan<4>(make_shape(30, 30, 1100, 17, 3, 3, same_size()), {64, 32, 16});
 }
 
 TEST(Winograd, SixteenThreads) {
@@ -134,7 +135,7 @@ TEST(Winograd, SixteenThreads) {
   operands.x = random_values<float>(input_size(s), 21);
   operands.w = random_values<float>(static_cast<std::size_t>(9 * s.in_c * s.out_c), 22);
   operands.packed = packed_weights<4>(s, operands.w);
-  const WinogradPlan plan{36, 7};
+  const WinogradPlan plan{36, 7, 16};
   const Recorded<float> whole = run<4>(s, plan, operands, nullptr);
   for (int count : {1, 2, 16}) {
     ThreadPool pool(count);
@@ -154,7 +155,7 @@ void check_error(int size, int channels, double rms_bound, double maximum) {
   for (float& value : operands.x) value = value > 0 ? value : 0;
   operands.w = random_values<float>(static_cast<std::size_t>(9 * channels * 32), 32);
   operands.packed = packed_weights<T>(s, operands.w);
-  const Recorded<float> result = run<T>(s, {24, 24}, operands, nullptr);
+  const Recorded<float> result = run<T>(s, {24, 24, 1}, operands, nullptr);
   const std::vector<double> expected = conv_reference(s, operands.x, operands.w);
   double squares = 0, errors = 0, largest = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {

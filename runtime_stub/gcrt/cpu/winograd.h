@@ -214,13 +214,13 @@ struct WinogradSums {
   }
 };
 
-// Transforms the inputs of tiles [begin, end) of a strip that starts at tile `first`.
+// Transforms the inputs of a block: `rows` tiles from tile `first` on.
 template <class Form>
-GCRT_NOINLINE void winograd_inputs(const Winograd<Form>& conv, std::ptrdiff_t first,
-                                   typename Form::Value* inputs, std::ptrdiff_t begin, std::ptrdiff_t end) {
+GCRT_NOINLINE void winograd_inputs(const Winograd<Form>& conv, std::ptrdiff_t first, std::ptrdiff_t rows,
+                                   typename Form::Value* inputs) {
   constexpr int S = Form::kOutputs + 2;
   const ConvShape& s = conv.shape;
-  for (std::ptrdiff_t t = begin; t < end; ++t) {
+  for (std::ptrdiff_t t = 0; t < rows; ++t) {
     const WinogradTile tile = winograd_tile<Form::kOutputs>(s, first + t);
     const typename Form::Input* pixels[S * S];
     for (int i = 0; i < S; ++i) {
@@ -233,8 +233,7 @@ GCRT_NOINLINE void winograd_inputs(const Winograd<Form>& conv, std::ptrdiff_t fi
                                       : conv.border_row;
       }
     }
-    typename Form::Value* const block = inputs + t / conv.plan.block * conv.input_block();
-    winograd_input<Form>(pixels, s.in_c, block + t % conv.plan.block * s.in_c, conv.input_stride());
+    winograd_input<Form>(pixels, s.in_c, inputs + t * s.in_c, conv.input_stride());
   }
 }
 
@@ -279,37 +278,65 @@ GCRT_NOINLINE void winograd_item(const Winograd<Form>& conv, std::ptrdiff_t firs
   }
 }
 
-// The whole convolution: the strips one after the other, in each the inputs and then the products are work
-// for all threads. `scratch`: winograd_scratch() words.
+// How the work items of a convolution follow each other: strip by strip, in a strip by groups of columns,
+// whose weights then stay in a cache, in a group by blocks.
+struct WinogradItems {
+  std::ptrdiff_t tiles, strip, block, groups;
+  WinogradItems(int T, const ConvShape& shape, const WinogradPlan& plan)
+      : tiles(winograd_tiles(T, shape)),
+        strip(plan.strip),
+        block(plan.block),
+        groups(ceil_div(shape.out_c, kWinogradColumns)) {}
+
+  std::ptrdiff_t strips() const { return ceil_div(tiles, strip); }
+  std::ptrdiff_t of_strip() const { return groups * ceil_div(strip, block); }
+  // The last strip may have fewer blocks.
+  std::ptrdiff_t count() const {
+    if (tiles == 0) return 0;
+    const std::ptrdiff_t last = strips() - 1;
+    return last * of_strip() + groups * ceil_div(tiles - last * strip, block);
+  }
+};
+
+// Work items [item, end), one after the other in the scratch of a part. Nothing of an item waits for another
+// part: the inputs of a block are transformed by the first item here that multiplies them.
+template <class Form, class E>
+GCRT_NOINLINE void winograd_part(const Winograd<Form>& conv, const WinogradItems& items, std::ptrdiff_t item,
+                                 std::ptrdiff_t end, typename Form::Value* inputs, typename Form::Sum* sums,
+                                 const E& epilogue) {
+  while (item < end) {
+    const std::ptrdiff_t strip = item / items.of_strip();
+    const std::ptrdiff_t strip_begin = strip * items.of_strip();
+    const std::ptrdiff_t tiles = smaller(items.strip, items.tiles - strip * items.strip);
+    const std::ptrdiff_t blocks = ceil_div(tiles, items.block);
+    const std::ptrdiff_t begin = item, strip_end = smaller(end, strip_begin + items.groups * blocks);
+    for (; item < strip_end; ++item) {
+      const std::ptrdiff_t block = (item - strip_begin) % blocks, group = (item - strip_begin) / blocks;
+      const std::ptrdiff_t first = strip * items.strip + block * items.block;
+      const std::ptrdiff_t rows = smaller(items.block, tiles - block * items.block);
+      typename Form::Value* const transformed = inputs + block * conv.input_block();
+      if (item - begin < blocks) winograd_inputs(conv, first, rows, transformed);
+      winograd_item(conv, first, rows, group * kWinogradColumns, transformed, sums, epilogue);
+    }
+  }
+}
+
+// The whole convolution. `scratch`: winograd_scratch() words.
 // The epilogue gets m = index of the output pixel in (image, row, column) order and n = output channel. The
 // order of each sum follows from the plan, never from the threads.
 template <class Form, class E>
 inline void winograd_strips(const Threads* threads, const Winograd<Form>& conv, void* scratch,
                             const E& epilogue) {
   constexpr int T = Form::kOutputs;
-  using Sum = typename Form::Sum;
-  const WinogradPlan& plan = conv.plan;
-  const std::ptrdiff_t tiles = winograd_tiles(T, conv.shape);
-  const std::ptrdiff_t groups = ceil_div(conv.shape.out_c, kWinogradColumns);
-  typename Form::Value* const inputs = static_cast<typename Form::Value*>(scratch);
-  Sum* const all_sums = static_cast<Sum*>(scratch) + winograd_inputs_size(T, conv.words(), plan);
-  for (std::ptrdiff_t first = 0; first < tiles; first += plan.strip) {
-    const std::ptrdiff_t count = smaller(plan.strip, tiles - first);
-    const std::ptrdiff_t blocks = ceil_div(count, plan.block);
-    parallel_for(threads, count, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
-      winograd_inputs(conv, first, inputs, begin, end);
-    });
-    parallel_for(threads, groups * blocks, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
-      // Ranges do not overlap: the room of its first item serves a whole range, and stays in the cache.
-      Sum* const sums = all_sums + begin * winograd_sums_size(T, plan);
-      for (std::ptrdiff_t item = begin; item < end; ++item) {
-        const std::ptrdiff_t block = item % blocks;
-        const std::ptrdiff_t rows = smaller(plan.block, count - block * plan.block);
-        winograd_item(conv, first + block * plan.block, rows, item / blocks * kWinogradColumns,
-                      inputs + block * conv.input_block(), sums, epilogue);
-      }
-    });
-  }
+  const WinogradItems items(T, conv.shape, conv.plan);
+  const std::ptrdiff_t inputs = winograd_inputs_size(T, conv.words(), conv.plan);
+  const std::ptrdiff_t size = inputs + winograd_sums_size(T, conv.plan);
+  parallel_parts(threads, items.count(), items.strips(), conv.plan.parts,
+                 [&](std::ptrdiff_t part, std::ptrdiff_t begin, std::ptrdiff_t end) {
+                   typename Form::Sum* const words = static_cast<typename Form::Sum*>(scratch) + part * size;
+                   typename Form::Value* const values = reinterpret_cast<typename Form::Value*>(words);
+                   winograd_part(conv, items, begin, end, values, words + inputs, epilogue);
+                 });
 }
 
 // Of float32. `zero_row`: in_c zeros.

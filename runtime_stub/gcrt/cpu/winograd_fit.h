@@ -16,7 +16,7 @@ constexpr WinogradPlan winograd_fit(int T, const ConvShape& s, const WinogradPla
   const std::ptrdiff_t tiles = winograd_tiles(T, s);
   if (tiles == 0) return plan;
   const int strip = winograd_share(tiles, plan.strip);
-  return {strip, winograd_share(strip, plan.block)};
+  return {strip, winograd_share(strip, plan.block), plan.parts};
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -79,6 +79,7 @@ constexpr std::int64_t winograd_largest_sum(int T) { return (std::int64_t{1} << 
 struct WinogradPlan {
   int strip;  // tiles whose inputs are transformed together
   int block;  // of them that one work item multiplies
+  int parts;  // of the work at most that threads run at the same time, each in scratch of its own
 };
 
 constexpr std::ptrdiff_t winograd_tiles(int T, const ConvShape& s) {
@@ -109,18 +110,16 @@ constexpr std::ptrdiff_t winograd_stride(std::ptrdiff_t rows, std::ptrdiff_t col
   return rows * columns + 16;
 }
 
-// Scratch: the transformed inputs of a strip, [blocks][positions][tile][words], and then the sums of each
-// work item, [positions][tile][32].
+// Scratch of a part: the transformed inputs of a strip, [blocks][positions][tile][words], and then the sums
+// of a work item, [positions][tile][32].
 constexpr std::ptrdiff_t winograd_inputs_size(int T, std::ptrdiff_t words, const WinogradPlan& plan) {
   return ceil_div(plan.strip, plan.block) * winograd_positions(T) * winograd_stride(plan.block, words);
 }
 constexpr std::ptrdiff_t winograd_sums_size(int T, const WinogradPlan& plan) {
   return winograd_positions(T) * winograd_stride(plan.block, kWinogradColumns);
 }
-constexpr std::ptrdiff_t winograd_scratch(int T, std::ptrdiff_t words, std::ptrdiff_t out_c,
-                                          const WinogradPlan& plan) {
-  const std::ptrdiff_t items = ceil_div(plan.strip, plan.block) * ceil_div(out_c, kWinogradColumns);
-  return winograd_inputs_size(T, words, plan) + items * winograd_sums_size(T, plan);
+constexpr std::ptrdiff_t winograd_scratch(int T, std::ptrdiff_t words, const WinogradPlan& plan) {
+  return plan.parts * (winograd_inputs_size(T, words, plan) + winograd_sums_size(T, plan));
 }
 
 }  // namespace GCRT_NAMESPACE
