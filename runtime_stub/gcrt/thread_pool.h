@@ -32,16 +32,16 @@ class ThreadPool {
   explicit ThreadPool(int count)
       : threads_{this, count < 1 ? 1 : count, &ThreadPool::run},
         workers_(new (std::nothrow) Worker[static_cast<std::size_t>(threads_.count)]),
-        has_share_(new (std::nothrow) std::atomic<bool>[static_cast<std::size_t>(threads_.count)]()) {
-    if (!workers_ || !has_share_) return;
+        shares_(new (std::nothrow) Share[static_cast<std::size_t>(threads_.count)]) {
+    if (!workers_ || !shares_) return;
     const auto wanted = static_cast<std::size_t>(threads_.count - 1);
     while (running_ < wanted && workers_[running_].start(this, static_cast<int>(running_) + 1)) ++running_;
   }
   ~ThreadPool() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      stop_ = true;
-      generation_.fetch_add(1, std::memory_order_release);
+      job_.body.store(nullptr, std::memory_order_relaxed);
+      job_.generation.fetch_add(1, std::memory_order_seq_cst);
     }
     wake_.notify_all();
     for (std::size_t i = 0; i < running_; ++i) workers_[i].join();
@@ -100,128 +100,161 @@ class ThreadPool {
 
   using Body = void (*)(void* argument, std::ptrdiff_t begin, std::ptrdiff_t end);
 
-  // One call of parallel_for. Written only while the door is shut; workers read it only through the open
-  // door.
-  struct Job {
-    Body body = nullptr;
-    void* argument = nullptr;
-    std::ptrdiff_t count = 0;
-    std::ptrdiff_t share = 0;   // items that each thread finds waiting for it
-    std::ptrdiff_t rest = 0;    // items behind them
-    std::ptrdiff_t chunks = 1;  // of the rest, which differ by one item at most
-    std::atomic<std::ptrdiff_t> next{0};
+  // One call of parallel_for: what the caller tells the workers, in one cache line. A worker that comes late
+  // may read two calls mixed, and then claims nothing: a call ends when all of its pieces are finished, so
+  // who has claimed one of that generation has read that generation's.
+  struct alignas(64) Job {
+    std::atomic<Body> body{nullptr};  // none: the workers end
+    std::atomic<void*> argument{nullptr};
+    std::atomic<std::ptrdiff_t> share{0};   // items that each thread finds waiting for it
+    std::atomic<std::ptrdiff_t> rest{0};    // items behind them
+    std::atomic<std::ptrdiff_t> chunks{0};  // of the rest, which differ by one item at most
+    std::atomic<std::uint32_t> shares{0};   // calls so far that had shares
+    std::atomic<std::uint32_t> generation{0};
+  };
+  // What workers tell each other and the caller.
+  struct alignas(64) Progress {
+    std::atomic<std::uint64_t> next{0};      // generation, and in the low half the next chunk
+    std::atomic<std::uint32_t> finished{0};  // shares and chunks
+  };
+  // Of a thread: calls of which its share is taken, by whomever. Cache lines of its own.
+  struct alignas(64) Share {
+    std::atomic<std::uint32_t> taken{0};
   };
 
-  static void pause() {
+  // Waits for something that another thread does soon: looks for it without a break at first, for less time
+  // than a sleeping thread takes to wake; then in turns with whoever else wants this core, so that threads
+  // which are more than the cores do not wait for each other's turns.
+  class Spin {
+   public:
+    // False: the time is over.
+    bool wait() {
+      // Some looks for each instruction of a pause, because a hypervisor takes the processor from loops that
+      // consist of those.
+      constexpr unsigned kLooksForPause = 4;
+      if (++looks_ % kLooksForPause == 0) pause();
+      const auto waited = Clock::now() - begin_;
+      if (waited > kAlone) std::this_thread::yield();
+      return waited < kInAll;
+    }
+
+   private:
+    using Clock = std::chrono::steady_clock;
+    static constexpr std::chrono::microseconds kAlone{5}, kInAll{300};
+    static void pause() {
 #if defined(__x86_64__) || defined(__i386__)
-    _mm_pause();
+      _mm_pause();
 #elif defined(__aarch64__)
-    asm volatile("yield");
+      asm volatile("yield");
 #endif
-  }
+    }
+    Clock::time_point begin_ = Clock::now();
+    unsigned looks_ = 0;
+  };
 
   static void run(void* context, std::ptrdiff_t count, Body body, void* argument) {
     static_cast<ThreadPool*>(context)->run_job(count, body, argument);
   }
 
   void run_job(std::ptrdiff_t count, Body body, void* argument) {
-    job_.body = body;
-    job_.argument = argument;
-    job_.count = count;
     // Three quarters go to the threads in one piece each, whose items a kernel does together, and always the
     // same one: what it reads it often wrote itself. The faster threads take more of the rest.
     const std::ptrdiff_t threads = threads_.count;
-    job_.share = has_share_ ? (3 * (count / threads) + 3) / 4 : 0;
-    job_.rest = count - threads * job_.share;
-    job_.chunks = job_.rest < 4 * threads ? job_.rest : 4 * threads;
-    if (job_.share > 0) {
-      for (int i = 0; i < threads_.count; ++i) share_of(i).store(true, std::memory_order_relaxed);
-    }
-    job_.next.store(0, std::memory_order_relaxed);
-    open_.store(true, std::memory_order_seq_cst);
-    generation_.fetch_add(1, std::memory_order_seq_cst);
+    const std::ptrdiff_t share = shares_ ? (3 * (count / threads) + 3) / 4 : 0;
+    const std::ptrdiff_t rest = count - threads * share;
+    const std::ptrdiff_t chunks = rest < 4 * threads ? rest : 4 * threads;
+    const std::uint32_t generation = job_.generation.load(std::memory_order_relaxed) + 1;
+    progress_.finished.store(0, std::memory_order_relaxed);
+    progress_.next.store(std::uint64_t{generation} << 32, std::memory_order_relaxed);
+    job_.body.store(body, std::memory_order_relaxed);
+    job_.argument.store(argument, std::memory_order_relaxed);
+    job_.share.store(share, std::memory_order_relaxed);
+    job_.rest.store(rest, std::memory_order_relaxed);
+    job_.chunks.store(chunks, std::memory_order_relaxed);
+    if (share > 0)
+      job_.shares.store(job_.shares.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    job_.generation.store(generation, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) > 0) {
       { const std::lock_guard<std::mutex> lock(mutex_); }
       wake_.notify_all();
     }
-    claim(0);
-    // Close the door, then wait for those inside; a worker that comes now finds it shut.
-    open_.store(false, std::memory_order_seq_cst);
-    for (int spins = 0; inside_.load(std::memory_order_seq_cst) > 0; ++spins) {
-      if (spins < 4000) {
-        pause();
-      } else {
-        std::this_thread::yield();
-      }
-    }
+    claim(0, generation);
+    const auto pieces = static_cast<std::uint32_t>(chunks + (share > 0 ? threads : 0));
+    for (Spin spin; progress_.finished.load(std::memory_order_acquire) != pieces;) spin.wait();
   }
 
-  std::atomic<bool>& share_of(int index) { return has_share_[static_cast<std::size_t>(index)]; }
-
-  void run_share(int index) {
-    std::atomic<bool>& has_share = share_of(index);
-    if (!has_share.load(std::memory_order_relaxed) || !has_share.exchange(false, std::memory_order_relaxed))
-      return;
-    job_.body(job_.argument, index * job_.share, (index + 1) * job_.share);
-  }
-
-  // All that is left, beginning with the share of thread `index`.
-  void claim(int index) {
-    if (job_.share > 0) run_share(index);
-    const std::ptrdiff_t first = job_.share * threads_.count;
-    const auto chunk_begin = [&](std::ptrdiff_t chunk) {
-      return first + job_.rest / job_.chunks * chunk + job_.rest % job_.chunks * chunk / job_.chunks;
+  // All that is left of a call, beginning with the share of thread `index`.
+  void claim(int index, std::uint32_t generation) {
+    const Body body = job_.body.load(std::memory_order_relaxed);
+    void* const argument = job_.argument.load(std::memory_order_relaxed);
+    const std::ptrdiff_t share = job_.share.load(std::memory_order_relaxed);
+    const std::ptrdiff_t rest = job_.rest.load(std::memory_order_relaxed);
+    const std::ptrdiff_t chunks = job_.chunks.load(std::memory_order_relaxed);
+    const std::uint32_t shares = job_.shares.load(std::memory_order_relaxed);
+    const auto run_share = [&](int i) -> std::uint32_t {
+      std::atomic<std::uint32_t>& taken = shares_[static_cast<std::size_t>(i)].taken;
+      std::uint32_t before = shares - 1;
+      if (taken.load(std::memory_order_relaxed) != before ||
+          !taken.compare_exchange_strong(before, shares, std::memory_order_acq_rel))
+        return 0;
+      body(argument, i * share, (i + 1) * share);
+      return 1;
     };
-    for (;;) {
-      const std::ptrdiff_t chunk = job_.next.fetch_add(1, std::memory_order_relaxed);
-      if (chunk >= job_.chunks) break;
-      job_.body(job_.argument, chunk_begin(chunk), chunk_begin(chunk + 1));
+    std::uint32_t finished = share > 0 ? run_share(index) : 0;
+    const std::ptrdiff_t first = share * threads_.count;
+    const auto chunk_begin = [&](std::ptrdiff_t chunk) {
+      return first + rest / chunks * chunk + rest % chunks * chunk / chunks;
+    };
+    std::uint64_t next = chunks > 0 ? progress_.next.load(std::memory_order_relaxed) : 0;
+    while (next >> 32 == generation && static_cast<std::ptrdiff_t>(next & 0xffffffff) < chunks) {
+      if (!progress_.next.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
+      const auto chunk = static_cast<std::ptrdiff_t>(next & 0xffffffff);
+      body(argument, chunk_begin(chunk), chunk_begin(chunk + 1));
+      ++finished;
+      ++next;
     }
+    finish(finished);
     // Shares of threads that have not come.
-    for (int i = 0; job_.share > 0 && i < threads_.count; ++i) run_share(i);
+    finished = 0;
+    for (int i = 0; share > 0 && i < threads_.count; ++i) finished += run_share(i);
+    finish(finished);
+  }
+
+  void finish(std::uint32_t pieces) {
+    if (pieces > 0) progress_.finished.fetch_add(pieces, std::memory_order_acq_rel);
   }
 
   void work(int index) {
-    unsigned seen = 0;
+    std::uint32_t seen = 0;
     for (;;) {
       seen = wait_for_generation(seen);
-      if (stop_.load(std::memory_order_acquire)) return;
-      // Announce first, look second: the caller shuts the door first and counts second, so one of the two
-      // sees the other.
-      inside_.fetch_add(1, std::memory_order_seq_cst);
-      if (open_.load(std::memory_order_seq_cst)) claim(index);
-      inside_.fetch_sub(1, std::memory_order_seq_cst);
+      if (job_.body.load(std::memory_order_relaxed) == nullptr) return;
+      claim(index, seen);
     }
   }
 
-  // Spins for about 30 microseconds, the gap between two layers, then sleeps.
-  unsigned wait_for_generation(unsigned seen) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::microseconds(30);
+  // Sleeps where the gap between two layers is longer than any of a run.
+  std::uint32_t wait_for_generation(std::uint32_t seen) {
+    Spin spin;
     do {
-      for (int i = 0; i < 32; ++i) {
-        const unsigned now = generation_.load(std::memory_order_acquire);
-        if (now != seen) return now;
-        pause();
-      }
-    } while (std::chrono::steady_clock::now() < deadline);
+      const std::uint32_t now = job_.generation.load(std::memory_order_acquire);
+      if (now != seen) return now;
+    } while (spin.wait());
     std::unique_lock<std::mutex> lock(mutex_);
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    wake_.wait(lock, [&] { return generation_.load(std::memory_order_seq_cst) != seen; });
+    wake_.wait(lock, [&] { return job_.generation.load(std::memory_order_seq_cst) != seen; });
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
-    return generation_.load(std::memory_order_acquire);
+    return job_.generation.load(std::memory_order_acquire);
   }
 
   Threads threads_;
   Job job_;
-  alignas(64) std::atomic<unsigned> generation_{0};
-  alignas(64) std::atomic<int> inside_{0};
-  std::atomic<bool> open_{false};
-  std::atomic<int> sleepers_{0};
-  std::atomic<bool> stop_{false};
+  Progress progress_;
+  alignas(64) std::atomic<int> sleepers_{0};
   std::mutex mutex_;
   std::condition_variable wake_;
   std::unique_ptr<Worker[]> workers_;  // of `count - 1`; one too many, so that there is always one
-  std::unique_ptr<std::atomic<bool>[]> has_share_;  // of each thread, the caller first: nobody took it yet
+  std::unique_ptr<Share[]> shares_;    // of each thread, the caller first
   std::size_t running_ = 0;
 };
 
