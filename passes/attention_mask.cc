@@ -38,7 +38,8 @@ class Joiner {
       if (mask_.fill > kHiddenScore) return "its mask does not hide";
       keep_by_adding();
     }
-    return std::isfinite(static_cast<float>(mask_.scale)) ? "" : "the scale is not finite";
+    const auto scale = static_cast<float>(mask_.scale);
+    return mask_.scale == 0 || std::isnormal(scale) ? "" : "the scale is not finite, or loses its digits";
   }
 
  private:

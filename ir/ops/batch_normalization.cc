@@ -1,8 +1,11 @@
 // BatchNormalization in inference mode is y = x * a + b per channel with a = gamma / sqrt(var + epsilon) and
-// b = beta - mean * a. Known statistics are folded into a and b in double, with one rounding each.
+// b = beta - mean * a. Known statistics are folded into a and b in double, with one rounding each; where
+// either would leave its range, y is computed as the operator says it.
 
 #include <cmath>
+#include <optional>
 
+#include "ir/constant_range.h"
 #include "ir/ops/support.h"
 
 namespace gcompile::ir {
@@ -39,24 +42,31 @@ void infer(InferContext& context) {
   context.set_result(0, context.operand(0));
 }
 
-/// a and b as tensors of type `type` and shape (C, 1, ...).
-std::pair<ValueId, ValueId> folded(RewriteContext& context, ElementType type, const Shape& shape) {
+using Line = std::pair<ValueId, ValueId>;
+
+/// a and b as tensors of type `type` and shape (C, 1, ...); nullopt: they cannot stand for the statistics.
+std::optional<Line> folded(RewriteContext& context, ElementType type, const Shape& shape) {
   const Tensor& gamma = *context.constant(1);
   const Tensor& beta = *context.constant(2);
   const Tensor& mean = *context.constant(3);
   const Tensor& variance = *context.constant(4);
   const double epsilon = static_cast<double>(context.attributes().float_of("epsilon"));
   Tensor a(TensorType{type, shape}), b(TensorType{type, shape});
+  ProductRange range(type, static_cast<std::size_t>(a.count()));
   for (std::int64_t c = 0; c < a.count(); ++c) {
-    const double factor = gamma.real_at(c) / std::sqrt(variance.real_at(c) + epsilon);
+    const double inverse = 1 / std::sqrt(variance.real_at(c) + epsilon), factor = gamma.real_at(c) * inverse;
     a.set(c, Scalar::of_real(type, factor));
     b.set(c, Scalar::of_real(type, beta.real_at(c) - mean.real_at(c) * factor));
+    range.add(a.real_at(c), gamma.real_at(c), inverse, static_cast<std::size_t>(c));
+    const bool is_shifted = keeps_sum(b.real_at(c), beta.real_at(c), mean.real_at(c));
+    if (!std::isfinite(inverse) || !is_shifted) return std::nullopt;
   }
-  return {context.constant(std::move(a), context.operand_id(1)),
-          context.constant(std::move(b), context.operand_id(2))};
+  if (!range.is_kept()) return std::nullopt;
+  return Line{context.constant(std::move(a), context.operand_id(1)),
+              context.constant(std::move(b), context.operand_id(2))};
 }
 
-std::pair<ValueId, ValueId> computed(RewriteContext& context, ElementType type, const Shape& shape) {
+Line computed(RewriteContext& context, ElementType type, const Shape& shape) {
   std::vector<ValueId> parameter;
   for (int i = 1; i < 5; ++i) {
     const ValueId value = emit_cast(context, context.operand_id(i), type);
@@ -68,6 +78,18 @@ std::pair<ValueId, ValueId> computed(RewriteContext& context, ElementType type, 
   const ValueId a = context.emit("Div", {parameter[0], deviation});
   const ValueId b = context.emit("Sub", {parameter[1], context.emit("Mul", {parameter[2], a})});
   return {a, b};
+}
+
+/// (x - mean) / sqrt(var + epsilon) * gamma + beta.
+ValueId as_written(RewriteContext& context, ValueId x, ElementType type, const Shape& shape) {
+  const auto parameter = [&](int i) {
+    return emit_reshape(context, emit_cast(context, context.operand_id(i), type), shape);
+  };
+  const ValueId epsilon =
+      context.constant_scalar(type, static_cast<double>(context.attributes().float_of("epsilon")));
+  const ValueId deviation = context.emit("Sqrt", {context.emit("Add", {parameter(4), epsilon})});
+  const ValueId standard = context.emit("Div", {context.emit("Sub", {x, parameter(3)}), deviation});
+  return context.emit("Add", {context.emit("Mul", {standard, parameter(1)}), parameter(2)});
 }
 
 /// Old exporters name the statistics even where nobody reads them; only who reads them asks for training.
@@ -88,9 +110,10 @@ bool decompose(RewriteContext& context) {
   for (int i = 2; i < x.rank(); ++i) shape.push_back(1);
   bool known = true;
   for (int i = 1; i < 5; ++i) known = known && context.constant(i) != nullptr;
-  const auto [a, b] = known ? folded(context, type, shape) : computed(context, type, shape);
+  const auto line = known ? folded(context, type, shape) : std::optional(computed(context, type, shape));
   const ValueId wide = emit_cast(context, context.operand_id(0), type);
-  const ValueId y = context.emit("Add", {context.emit("Mul", {wide, a}), b});
+  const ValueId y = line ? context.emit("Add", {context.emit("Mul", {wide, line->first}), line->second})
+                         : as_written(context, wide, type, shape);
   context.replace_result(0, emit_cast(context, y, x.element));
   return true;
 }

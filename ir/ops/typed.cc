@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "ir/ops/support.h"
 
 namespace gcompile::ir {
@@ -139,13 +141,23 @@ Form lower_identity(const LowerContext& context) {
 
 void infer_pow(InferContext& context) { infer_elementwise(context, context.element(0)); }
 
+/// x ^ 0.5 is infinity at -infinity, and 0 at -0, where the root is NaN and -0.
+int half_power(Dag& dag, int x) {
+  const ElementType type = dag.type(x);
+  const auto number = [&](double value) { return dag.constant(type, value); };
+  const double infinity = std::numeric_limits<double>::infinity();
+  const int root = dag.apply(ScalarOp::kSqrt, {dag.apply(ScalarOp::kAdd, {x, number(0)})});
+  return dag.apply(ScalarOp::kSelect,
+                   {dag.apply(ScalarOp::kEqual, {x, number(-infinity)}), number(infinity), root});
+}
+
 /// Exponents met in practice as products, roots and quotients; -1 when there is no such form.
 int special_power(Dag& dag, int x, double exponent) {
   const bool real = is_float(dag.type(x));
   if (exponent == 1) return x;
   if (exponent == 2) return dag.apply(ScalarOp::kMul, {x, x});
   if (exponent == 3) return dag.apply(ScalarOp::kMul, {dag.apply(ScalarOp::kMul, {x, x}), x});
-  if (exponent == 0.5 && real) return dag.apply(ScalarOp::kSqrt, {x});
+  if (exponent == 0.5 && real) return half_power(dag, x);
   if (exponent == -1 && real) return dag.apply(ScalarOp::kReciprocal, {x});
   return -1;
 }

@@ -1,8 +1,8 @@
 // Element-wise arithmetic with constants.
 
 #include <cmath>
-#include <limits>
 
+#include "ir/constant_range.h"
 #include "passes/rules/support.h"
 
 namespace gcompile::passes {
@@ -21,10 +21,7 @@ bool has_exact_reciprocal(ir::ElementType type, double number) {
   int exponent = 0;
   if (number == 0 || !std::isfinite(number) || std::abs(std::frexp(number, &exponent)) != 0.5) return false;
   const double reciprocal = 1 / number;
-  const double smallest = type == ir::ElementType::kFloat64   ? std::numeric_limits<double>::min()
-                          : type == ir::ElementType::kFloat16 ? 0x1p-14
-                                                              : 0x1p-126;  // float32, bfloat16
-  return ir::round_to(type, reciprocal) == reciprocal && std::abs(reciprocal) >= smallest;
+  return ir::round_to(type, reciprocal) == reciprocal && std::abs(reciprocal) >= ir::least_normal(type);
 }
 
 std::string guard_reciprocal(const Match& match) {
@@ -57,8 +54,45 @@ std::string guard_exponent(const Match& match, double exponent) {
   return unless_type_is_kept(match);
 }
 std::string guard_square(const Match& match) { return guard_exponent(match, 2); }
+/// Whether no run makes the value negative, -0 included; NaN it may be.
+bool is_never_negative(const ir::Graph& graph, ir::ValueId value) {
+  std::vector<ir::ValueId> open = {value};
+  for (int steps = 0; !open.empty(); ++steps) {
+    constexpr int kLimit = 16;
+    const ir::ValueId next = open.back();
+    open.pop_back();
+    if (const Tensor* constant = graph.constant(next)) {
+      for (std::int64_t i = 0; i < constant->count(); ++i) {
+        if (std::signbit(constant->real_at(i)) && !std::isnan(constant->real_at(i))) return false;
+      }
+      continue;
+    }
+    const ir::NodeId producer = graph.value(next).producer;
+    const bool is_real = ir::is_float(graph.value(next).type.element);  // integers wrap
+    if (!producer.valid() || !is_real || steps == kLimit) return false;
+    const ir::Node& node = graph.node(producer);
+    const auto is = [&](std::string_view name) { return is_operator(node, name); };
+    const bool is_square = is("Mul") && node.operands[0] == node.operands[1];
+    if (is_square || is("Exp") || is("Abs") || is("Sigmoid") || is("Softmax") || is("ReduceSumSquare") ||
+        is("ReduceL2")) {
+      continue;
+    }
+    if (is("Add") || is("Mul") || is("Max")) {
+      open.insert(open.end(), node.operands.begin(), node.operands.end());
+    } else if (is("ReduceMean") || is("ReduceSum") || is("Reshape") || is("Cast")) {
+      open.push_back(node.operands[0]);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
 std::string guard_root(const Match& match) {
-  return is_real(match) ? guard_exponent(match, 0.5) : "the base is an integer";
+  if (!is_real(match)) return "the base is an integer";
+  const std::string reason = guard_exponent(match, 0.5);
+  if (!reason.empty()) return reason;
+  return is_never_negative(match.graph(), match.value("x")) ? "" : "the base may be -infinity or -0";
 }
 
 ValueId build_square(Rewriter& rewriter) {
@@ -69,28 +103,41 @@ ValueId build_root(Rewriter& rewriter) { return rewriter.emit("Sqrt", {rewriter.
 // Constants meet --------------------------------------------------------------------------------------------
 
 /// Elements of a + b or a * b with broadcasting, in double, rounded once; integers wrap.
-ValueId combined(Rewriter& rewriter, std::string_view op) {
+Tensor combined(const Match& match) {
   ir::Graph scratch;
-  const ValueId a = scratch.add_constant(rewriter.constant("a")),
-                b = scratch.add_constant(rewriter.constant("b"));
-  const ir::NodeId node = scratch.add_node(ir::operator_named(op), {a, b}, {}, 1);
+  const ValueId a = scratch.add_constant(match.constant("a")), b = scratch.add_constant(match.constant("b"));
+  const ir::NodeId node = scratch.add_node(*match.graph().node(match.root()).op, {a, b}, {}, 1);
   ir::infer_node(scratch, node);
-  const bool larger = scratch.value(b).type.bytes() > scratch.value(a).type.bytes();
-  return rewriter.add_constant(
-      ir::evaluate_node(scratch, node, {scratch.constant(a), scratch.constant(b)}).at(0), larger ? "b" : "a");
+  return ir::evaluate_node(scratch, node, {scratch.constant(a), scratch.constant(b)}).at(0);
 }
 
-/// Integers wrap, so their order does not matter anywhere.
-std::string guard_meet(const Match& match) {
+enum class Meet { kSum, kProduct };
+
+bool keeps_range(const Match& match, Meet meet) {
+  const Tensor &a = match.constant("a"), &b = match.constant("b"), both = combined(match);
+  ir::ProductRange products(both.element());
+  for (std::int64_t i = 0; i < both.count(); ++i) {
+    const double left = a.real_at(position_under(a.shape(), both.shape(), i));
+    const double right = b.real_at(position_under(b.shape(), both.shape(), i));
+    if (meet == Meet::kProduct) products.add(both.real_at(i), left, right);
+    if (meet == Meet::kSum && !ir::keeps_sum(both.real_at(i), left, right)) return false;
+  }
+  return products.is_kept();
+}
+
+/// Integers wrap, so neither their order nor their range matters.
+std::string guard_meet(const Match& match, Meet meet) {
   if (match.shape("inner") != match.result_type().shape) return "the outer constant enlarges the result";
-  return is_real(match) ? unless_decisions_stay(match) : "";
+  if (!is_real(match)) return "";
+  return keeps_range(match, meet) ? unless_decisions_stay(match) : "the constants together leave their range";
 }
+std::string guard_sum(const Match& match) { return guard_meet(match, Meet::kSum); }
+std::string guard_product(const Match& match) { return guard_meet(match, Meet::kProduct); }
 
-ValueId build_sum(Rewriter& rewriter) {
-  return rewriter.emit("Add", {rewriter.value("x"), combined(rewriter, "Add")});
-}
-ValueId build_product(Rewriter& rewriter) {
-  return rewriter.emit("Mul", {rewriter.value("x"), combined(rewriter, "Mul")});
+ValueId build_meet(Rewriter& rewriter) {
+  const bool larger = rewriter.type("b").bytes() > rewriter.type("a").bytes();
+  return rewriter.emit(rewriter.graph().node(rewriter.root()).op->name,
+                       {rewriter.value("x"), rewriter.add_constant(combined(rewriter), larger ? "b" : "a")});
 }
 
 std::string guard_negated(const Match& match) {
@@ -121,16 +168,17 @@ bool greater(const Scalar& a, const Scalar& b) {
   return a.integer > b.integer;
 }
 
-/// min(max(x, low), high) with absent bounds.
+/// min(max(x, low), high) with absent bounds. Of equal bounds, which zeros of both signs are, the later one
+/// is the result.
 struct Clamp {
   std::optional<Scalar> low, high;
 
   void raise(const Scalar& bound) {
-    if (!low || greater(bound, *low)) low = bound;
-    if (high && greater(bound, *high)) high = bound;
+    if (!low || !greater(*low, bound)) low = bound;
+    if (high && !greater(*high, bound)) high = bound;
   }
   void lower(const Scalar& bound) {
-    if (!high || greater(*high, bound)) high = bound;
+    if (!high || !greater(bound, *high)) high = bound;
   }
 };
 
@@ -200,14 +248,14 @@ const RuleTable& arithmetic_rules() {
         {"one-over", Tier::kExact, op("Div", {c, x}), guard_numerator, build_numerator},
         // x ^ 2 -> x * x
         {"pow-two", Tier::kExact, op("Pow", {x, c}), guard_square, build_square},
-        // x ^ 0.5 -> Sqrt(x), as Pow itself computes it
+        // x ^ 0.5 -> Sqrt(x), but for -infinity, whose power is infinity, and -0, whose power is 0
         {"pow-half", Tier::kExact, op("Pow", {x, c}), guard_root, build_root},
         // (x + a) + b -> x + (a + b)
         {"add-constants", Tier::kReassociate,
-         op("Add", {op("Add", {x, constant("a")}, "inner"), constant("b")}), guard_meet, build_sum},
+         op("Add", {op("Add", {x, constant("a")}, "inner"), constant("b")}), guard_sum, build_meet},
         // (x * a) * b -> x * (a * b)
         {"mul-constants", Tier::kReassociate,
-         op("Mul", {op("Mul", {x, constant("a")}, "inner"), constant("b")}), guard_meet, build_product},
+         op("Mul", {op("Mul", {x, constant("a")}, "inner"), constant("b")}), guard_product, build_meet},
         // Max(x, c) -> Clip(x, c); Min(x, c) -> Clip(x, , c)
         {"max-to-clip", Tier::kExact, op("Max", {x, constant("low1")}), guard_bound, build_clamps},
         {"min-to-clip", Tier::kExact, op("Min", {x, constant("high1")}), guard_bound, build_clamps},

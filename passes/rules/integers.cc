@@ -309,25 +309,34 @@ std::vector<std::int64_t> bias_of(const Match& match, const BiasedSums& names) {
                       match.shape(names.sums), bias_axis(match, names));
 }
 
-/// Whether a value of int32 is made of integers of 16 bits.
-bool reads_16_bits(const ir::Graph& graph, ValueId sums) {
-  const ir::NodeId producer = graph.value(sums).producer;
-  if (!producer.valid()) return false;
-  const std::vector<ValueId>& operands = graph.node(producer).operands;
-  return std::any_of(operands.begin(), operands.end(), [&](ValueId id) {
-    return id.valid() && ir::bits_of(graph.value(id).type.element) == 16;
-  });
+/// The node that makes the values, wherever they are moved from there.
+const ir::Node* maker_of(const ir::Graph& graph, ValueId value) {
+  for (ir::NodeId id = graph.value(value).producer; id.valid();
+       id = graph.value(graph.node(id).operands[0]).producer) {
+    const ir::Node& node = graph.node(id);
+    const auto is = [&](std::string_view name) { return is_operator(node, name); };
+    const bool moves =
+        is("Transpose") || is("Reshape") || is("Squeeze") || is("Unsqueeze") || is("Flatten") || is("Slice");
+    if (!moves) return &node;
+  }
+  return nullptr;
 }
 
-/// What a bias of these sums stays below; where 16-bit sums have one already, there is room for no other.
-std::int64_t most_of_bias(const ir::Graph& graph, ValueId sums) {
-  if (reads_16_bits(graph, sums)) return kMostOfShortBias;
-  const ir::NodeId producer = graph.value(sums).producer;
-  if (!producer.valid()) return kMostOfSum;
-  const std::vector<ValueId>& operands = graph.node(producer).operands;
-  const bool has_bias = std::any_of(operands.begin(), operands.end(),
-                                    [&](ValueId id) { return id.valid() && reads_16_bits(graph, id); });
-  return has_bias ? 0 : kMostOfSum;
+/// What a bias of these sums stays below: those of products leave room, any other value of int32 does not.
+/// Where sums of 16 bits have a bias already, there is room for no other.
+std::int64_t most_of_bias(const ir::Graph& graph, ValueId sums, bool has_bias = false) {
+  const ir::Node* maker = maker_of(graph, sums);
+  if (!maker) return 0;
+  const auto is = [&](std::string_view name) { return is_operator(*maker, name); };
+  if (is("Add") && !has_bias) {
+    const std::int64_t left = most_of_bias(graph, maker->operands[0], true);
+    return std::max(left, most_of_bias(graph, maker->operands[1], true));
+  }
+  if (!is("ConvInteger") && !is("ConvTransposeInteger") && !is("MatMulInteger")) return 0;
+  const bool is_wide = std::any_of(maker->operands.begin(), maker->operands.end(), [&](ValueId id) {
+    return id.valid() && ir::bits_of(graph.value(id).type.element) == 16;
+  });
+  return !is_wide ? kMostOfSum : has_bias ? 0 : kMostOfShortBias;
 }
 
 std::string guard_bias(const Match& match) {

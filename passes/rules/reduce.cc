@@ -88,15 +88,17 @@ const RuleTable& reduce_rules() {
     };
     RuleTable table = {
         // Reduce of axes with one element -> Reshape
-        {"reduce-of-one", Tier::kExact,
-         one_of({"ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"}, {x, axes2}, "outer"),
+        {"reduce-of-one", Tier::kExact, one_of({"ReduceMax", "ReduceMin", "ReduceProd"}, {x, axes2}, "outer"),
+         guard_single, build_single},
+        // A sum of one number is that number, but for -0, which added to 0 is 0
+        {"reduce-of-one", Tier::kReassociate, one_of({"ReduceMean", "ReduceSum"}, {x, axes2}, "outer"),
          guard_single, build_single},
         // Max(Max(x, p), q) -> Max(x, p and q), for disjoint axes
         {"reduce-extremum-twice", Tier::kExact, twice({"ReduceMax", "ReduceMin"}), guard_twice, build_twice},
         // Mean(Mean(x, p), q) -> Mean(x, p and q), for disjoint axes
         {"reduce-sum-twice", Tier::kReassociate, twice({"ReduceMean", "ReduceSum"}), guard_sums, build_twice},
     };
-    for (Rule& rule : table) rule.quiet = rule.tier == Tier::kExact;
+    for (Rule& rule : table) rule.quiet = rule.build == build_single || rule.tier == Tier::kExact;
     return table;
   }();
   return rules;

@@ -6,8 +6,11 @@
 
 namespace gcompile::passes {
 
-std::optional<std::vector<double>> along_axis(const ir::Tensor& tensor, const ir::Shape& shape, int axis) {
-  const ir::Shape& dims = tensor.shape();
+using ir::Shape;
+using ir::Tensor;
+
+std::optional<std::vector<double>> along_axis(const Tensor& tensor, const Shape& shape, int axis) {
+  const Shape& dims = tensor.shape();
   if (dims.size() > shape.size()) return std::nullopt;
   const std::size_t lead = shape.size() - dims.size();
   for (std::size_t i = 0; i < dims.size(); ++i) {
@@ -22,7 +25,7 @@ std::optional<std::vector<double>> along_axis(const ir::Tensor& tensor, const ir
   return values;
 }
 
-bool all_equal(const ir::Tensor& tensor, double number) {
+bool all_equal(const Tensor& tensor, double number) {
   for (std::int64_t i = 0; i < tensor.count(); ++i) {
     if (tensor.real_at(i) != number) return false;
   }
@@ -79,6 +82,19 @@ bool feeds_integer_decision(const ir::Graph& graph, ir::ValueId value) {
     }
   }
   return false;
+}
+
+std::int64_t position_under(const Shape& tensor, const Shape& shape, std::int64_t i) {
+  std::int64_t position = 0, stride = 1;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    const std::int64_t extent = shape[shape.size() - 1 - axis], at = i % extent;
+    i /= extent;
+    if (axis >= tensor.size()) break;
+    const std::int64_t own = tensor[tensor.size() - 1 - axis];
+    if (own != 1) position += at * stride;
+    stride *= own;
+  }
+  return position;
 }
 
 std::string unless_decisions_stay(const Match& match) {

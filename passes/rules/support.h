@@ -28,6 +28,9 @@ std::string unless_decisions_stay(const Match& match);
 
 /// Elements of an int64 constant.
 std::vector<std::int64_t> ints_of(const Match& match, std::string_view name);
+/// Element of `tensor` that position `i` of `shape`, to which it broadcasts, is read from.
+std::int64_t position_under(const ir::Shape& tensor, const ir::Shape& shape, std::int64_t i);
+
 /// Axes in [0, rank), in the given order.
 std::vector<std::int64_t> normalised(std::vector<std::int64_t> axes, int rank);
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "ir/constant_range.h"
 #include "ir/ops/window.h"
 #include "ir/strided_nest.h"
 #include "passes/rules/support.h"
@@ -18,6 +19,7 @@ using Factors = std::vector<double>;
 
 constexpr std::string_view kNotPerChannel = "the constant is not a scalar or one value per channel";
 constexpr std::string_view kNotFinite = "a folded weight would not be finite";
+constexpr std::string_view kNotInRange = "a folded weight would not be finite, or lose its digits";
 
 Pattern convolution() {
   return Pattern::node({"Conv", "ConvTranspose"}, {any("x"), constant("w"), constant("b").optional()},
@@ -84,20 +86,40 @@ Tensor scaled(const Tensor& w, const Factors& factors, const WeightChannels& cha
 }
 
 bool is_finite(const Tensor& tensor) {
-  if (tensor.element() == ir::ElementType::kFloat32) {
-    const std::byte* bytes = tensor.bytes().data();
-    bool finite = true;
-    for (std::int64_t i = 0; i < tensor.count(); ++i) finite &= std::isfinite(ir::read<float>(bytes, i)) != 0;
-    return finite;
-  }
   for (std::int64_t i = 0; i < tensor.count(); ++i) {
     if (!std::isfinite(tensor.real_at(i))) return false;
   }
   return true;
 }
 
-Factors inverted(Factors factors) {
-  for (double& factor : factors) factor = 1 / factor;
+/// Whether weights multiplied with finite `factors`, of which element i takes that of channel(i), can stand
+/// for both; element i goes into sum sum(i) of `sums`.
+template <class Channel, class Sum>
+bool keeps_range(const Tensor& w, const Tensor& product, const Factors& factors, Channel channel, Sum sum,
+                 std::size_t sums) {
+  if (!all_finite(factors)) return false;
+  if (product.element() == ir::ElementType::kFloat32) {
+    const std::byte* bytes = product.bytes().data();
+    bool normal = true;
+    for (std::int64_t i = 0; i < product.count(); ++i)
+      normal &= std::isnormal(ir::read<float>(bytes, i)) != 0;
+    if (normal) return true;
+  }
+  ir::ProductRange range(product.element(), sums);
+  for (std::int64_t i = 0; i < product.count(); ++i) {
+    const double weight = w.real_at(i);
+    if (!std::isfinite(weight)) return false;
+    range.add(product.real_at(i), weight, factors[channel(i)], sum(i));
+  }
+  return range.is_kept();
+}
+
+/// NaN for what is no normal number.
+Factors inverted(Factors factors, ir::ElementType type) {
+  for (double& factor : factors) {
+    factor = 1 / factor;
+    if (std::abs(factor) < ir::least_normal(type)) factor = std::nan("");
+  }
   return factors;
 }
 
@@ -105,7 +127,8 @@ Factors inverted(Factors factors) {
 std::optional<Factors> factors_along(const Match& match, const Shape& shape, int axis) {
   if (!match.has("divisor")) return along_axis(match.constant("c"), shape, axis);
   auto divisors = along_axis(match.constant("divisor"), shape, axis);
-  return divisors ? std::optional(inverted(*std::move(divisors))) : std::nullopt;
+  return divisors ? std::optional(inverted(*std::move(divisors), match.type("divisor").element))
+                  : std::nullopt;
 }
 
 bool real(const Match& match) { return ir::is_float(match.result_type().element); }
@@ -125,11 +148,11 @@ Tensor scaled_bias(const Match& match, const Factors& factors) {
 std::string guard_scale_output(const Match& match) {
   const auto factors = output_factors(match);
   if (!factors) return std::string(kNotPerChannel);
-  const bool finite =
-      all_finite(*factors) &&
-      is_finite(scaled(match.constant("w"), *factors, WeightChannels(match, Side::kOutput))) &&
-      (!match.has("b") || is_finite(scaled_bias(match, *factors)));
-  return finite ? "" : std::string(kNotFinite);
+  const Tensor& w = match.constant("w");
+  const WeightChannels output(match, Side::kOutput);
+  const bool kept = keeps_range(w, scaled(w, *factors, output), *factors, output, output, factors->size()) &&
+                    (!match.has("b") || is_finite(scaled_bias(match, *factors)));
+  return kept ? "" : std::string(kNotInRange);
 }
 
 ValueId build_scale_output(Rewriter& rewriter) {
@@ -142,21 +165,25 @@ ValueId build_scale_output(Rewriter& rewriter) {
   return rewriter.emit(rewriter.node("conv").op->name, std::move(operands), rewriter.attributes("conv"));
 }
 
+/// The bias of "conv" (zero when it has none) plus `shifts`.
+Tensor shifted_bias(const Match& match, const Factors& shifts) {
+  const ir::TensorType type{match.type("w").element, {static_cast<std::int64_t>(shifts.size())}};
+  const Tensor* bias = match.has("b") ? &match.constant("b") : nullptr;
+  return computed(type, [&](std::int64_t i) {
+    return shifts[static_cast<std::size_t>(i)] + (bias ? bias->real_at(i) : 0);
+  });
+}
+
 std::string guard_shift_output(const Match& match) {
   if (match.shape("conv") != match.result_type().shape) return "the addition enlarges the result";
   const auto shifts = along_axis(match.constant("c"), match.shape("conv"), 1);
   if (!shifts) return std::string(kNotPerChannel);
-  return all_finite(*shifts) ? "" : std::string(kNotFinite);
+  return is_finite(shifted_bias(match, *shifts)) ? "" : std::string(kNotFinite);
 }
 
-/// The bias of "conv" (zero when it has none) plus `shifts`, which "c" is the source of.
+/// "c" is the source of the shifts.
 ValueId add_shifted_bias(Rewriter& rewriter, const Factors& shifts) {
-  const ir::TensorType type{rewriter.type("w").element, {static_cast<std::int64_t>(shifts.size())}};
-  const Tensor* bias = rewriter.has("b") ? &rewriter.constant("b") : nullptr;
-  const Tensor sum = computed(type, [&](std::int64_t i) {
-    return shifts[static_cast<std::size_t>(i)] + (bias ? bias->real_at(i) : 0);
-  });
-  return rewriter.add_constant(sum, bias ? "b" : "c");
+  return rewriter.add_constant(shifted_bias(rewriter, shifts), rewriter.has("b") ? "b" : "c");
 }
 
 ValueId build_shift_output(Rewriter& rewriter) {
@@ -176,9 +203,11 @@ std::optional<Factors> input_factors(const Match& match) {
 std::string guard_scale_input(const Match& match) {
   const auto factors = input_factors(match);
   if (!factors) return std::string(kNotPerChannel);
-  const bool finite = all_finite(*factors) &&
-                      is_finite(scaled(match.constant("w"), *factors, WeightChannels(match, Side::kInput)));
-  return finite ? "" : std::string(kNotFinite);
+  const Tensor& w = match.constant("w");
+  const WeightChannels input(match, Side::kInput), output(match, Side::kOutput);
+  const bool kept = keeps_range(w, scaled(w, *factors, input), *factors, input, output,
+                                static_cast<std::size_t>(match.shape("conv")[1]));
+  return kept ? "" : std::string(kNotInRange);
 }
 
 ValueId build_scale_input(Rewriter& rewriter) {
@@ -192,6 +221,15 @@ ValueId build_scale_input(Rewriter& rewriter) {
 // Conv(x + c, W) -> Conv(x, W) + sum over input channels and taps of W * c; only without padding, whose zeros
 // the addition does not reach -------------------------------------------------------------------------------
 
+/// What shifts of the input channels add to every output channel.
+Factors summed_shifts(const Match& match, const Factors& shifts) {
+  const Tensor& w = match.constant("w");
+  const WeightChannels input(match, Side::kInput), output(match, Side::kOutput);
+  Factors sums(static_cast<std::size_t>(w.shape()[0]), 0.0);
+  for (std::int64_t i = 0; i < w.count(); ++i) sums[output(i)] += w.real_at(i) * shifts[input(i)];
+  return sums;
+}
+
 std::string guard_shift_input(const Match& match) {
   for (const std::int64_t pad : match.attributes("conv").ints_of("pads")) {
     if (pad != 0) return "the convolution pads with zeros, which the shift does not reach";
@@ -199,17 +237,15 @@ std::string guard_shift_input(const Match& match) {
   if (match.shape("x") != match.shape("scaled")) return "the addition enlarges the operand";
   const auto shifts = along_axis(match.constant("c"), match.shape("x"), 1);
   if (!shifts) return std::string(kNotPerChannel);
-  return all_finite(*shifts) ? "" : std::string(kNotFinite);
+  return is_finite(shifted_bias(match, summed_shifts(match, *shifts))) ? "" : std::string(kNotFinite);
 }
 
 ValueId build_shift_input(Rewriter& rewriter) {
   const Factors shifts = *along_axis(rewriter.constant("c"), rewriter.shape("x"), 1);
-  const Tensor& w = rewriter.constant("w");
-  const WeightChannels input(rewriter, Side::kInput), output(rewriter, Side::kOutput);
-  Factors sums(static_cast<std::size_t>(w.shape()[0]), 0.0);
-  for (std::int64_t i = 0; i < w.count(); ++i) sums[output(i)] += w.real_at(i) * shifts[input(i)];
-  return rewriter.emit("Conv", {rewriter.value("x"), rewriter.value("w"), add_shifted_bias(rewriter, sums)},
-                       rewriter.attributes("conv"));
+  return rewriter.emit(
+      "Conv",
+      {rewriter.value("x"), rewriter.value("w"), add_shifted_bias(rewriter, summed_shifts(rewriter, shifts))},
+      rewriter.attributes("conv"));
 }
 
 // MatMul ----------------------------------------------------------------------------------------------------
@@ -251,8 +287,10 @@ std::string guard_scale_columns(const Match& match) {
   if (!real(match)) return "the product is one of integers";
   const auto factors = column_factors(match);
   if (!factors) return "the constant is not a scalar or one value per column";
-  const bool finite = all_finite(*factors) && is_finite(columns_scaled(match.constant("w"), *factors));
-  return finite ? "" : std::string(kNotFinite);
+  const Tensor& w = match.constant("w");
+  const auto column = [&](std::int64_t i) { return column_of(w.shape(), i); };
+  const bool kept = keeps_range(w, columns_scaled(w, *factors), *factors, column, column, factors->size());
+  return kept ? "" : std::string(kNotInRange);
 }
 
 ValueId build_scale_columns(Rewriter& rewriter) {
@@ -260,23 +298,28 @@ ValueId build_scale_columns(Rewriter& rewriter) {
   return rewriter.emit("MatMul", {rewriter.value("x"), rewriter.add_constant(w, "w")});
 }
 
+Tensor scaled_addend(const Match& match, const Factors& factors) {
+  const Shape& shape = match.shape("product");
+  const Factors addends = *along_axis(match.constant("b"), shape, last_axis(shape));
+  return computed({match.type("w").element, {shape.back()}}, [&](std::int64_t i) {
+    return addends[static_cast<std::size_t>(i)] * factors[static_cast<std::size_t>(i)];
+  });
+}
+
 std::string guard_scale_past_bias(const Match& match) {
   const std::string reason = guard_scale_columns(match);
   if (!reason.empty()) return reason;
   if (match.shape("sum") != match.shape("product")) return "the addition enlarges the result";
   const Shape& shape = match.shape("product");
-  return along_axis(match.constant("b"), shape, last_axis(shape)) ? ""
-                                                                  : "the addend is not one value per column";
+  if (!along_axis(match.constant("b"), shape, last_axis(shape)))
+    return "the addend is not one value per column";
+  return is_finite(scaled_addend(match, *column_factors(match))) ? "" : std::string(kNotFinite);
 }
 
 ValueId build_scale_past_bias(Rewriter& rewriter) {
   const Factors factors = *column_factors(rewriter);
-  const Shape& shape = rewriter.shape("product");
-  const Factors addends = *along_axis(rewriter.constant("b"), shape, last_axis(shape));
   const Tensor w = columns_scaled(rewriter.constant("w"), factors);
-  const Tensor b = computed({w.element(), {shape.back()}}, [&](std::int64_t i) {
-    return addends[static_cast<std::size_t>(i)] * factors[static_cast<std::size_t>(i)];
-  });
+  const Tensor b = scaled_addend(rewriter, factors);
   const ValueId product = rewriter.emit("MatMul", {rewriter.value("x"), rewriter.add_constant(w, "w")});
   return rewriter.emit("Add", {product, rewriter.add_constant(b, "b")});
 }
@@ -290,8 +333,12 @@ std::string guard_scale_rows(const Match& match) {
   if (!real(match)) return "the product is one of integers";
   const auto factors = row_factors(match);
   if (!factors) return "the constant is not a scalar or one value per row of the weights";
-  const bool finite = all_finite(*factors) && is_finite(rows_scaled(match.constant("w"), *factors));
-  return finite ? "" : std::string(kNotFinite);
+  const Tensor& w = match.constant("w");
+  const auto row = [&](std::int64_t i) { return row_of(w.shape(), i); };
+  const auto column = [&](std::int64_t i) { return column_of(w.shape(), i); };
+  const bool kept = keeps_range(w, rows_scaled(w, *factors), *factors, row, column,
+                                static_cast<std::size_t>(w.shape().back()));
+  return kept ? "" : std::string(kNotInRange);
 }
 
 ValueId build_scale_rows(Rewriter& rewriter) {
@@ -331,6 +378,19 @@ SpatialPads spatial_pads(const Match& match) {
 }
 
 std::string guard_pad(const Match& match) { return spatial_pads(match).reason; }
+
+/// Zeros that are multiplied with an infinite weight are NaN; pads of a convolution are not multiplied.
+std::string guard_finite_weights(const Match& match) {
+  const ir::Graph& graph = match.graph();
+  ValueId w = match.value("w");
+  const ir::NodeId producer = graph.value(w).producer;
+  // Integers are finite, and so are their multiples by a moderate scale.
+  if (producer.valid() && is_operator(graph.node(producer), "DequantizeLinear"))
+    w = graph.node(producer).operands[1];
+  const Tensor* constant = graph.constant(w);
+  if (!constant || !is_finite(*constant)) return "weights may be infinite";
+  return guard_pad(match);
+}
 
 ir::Attributes with_more_pads(const Match& match, std::string_view window) {
   ir::Attributes attributes = match.attributes(window);
@@ -373,10 +433,12 @@ const RuleTable& padding_rules() {
     const Pattern pad =
         op("Pad", {any("x"), constant("pads"), constant("value").optional(), constant("axes").optional()},
            "pad");
+    const Pattern conv = op("Conv", {pad, any("w"), any("b").optional()}, "conv");
     return RuleTable{
         // Pad(x) of zeros, then Conv -> Conv with larger pads
-        {"pad-into-conv", Tier::kExact, op("Conv", {pad, any("w"), any("b").optional()}, "conv"), guard_pad,
-         build_pad_into_conv},
+        {"pad-into-conv", Tier::kExact, conv, guard_finite_weights, build_pad_into_conv, true},
+        // Also where weights may be infinite, and zeros times them NaN
+        {"pad-into-conv", Tier::kReassociate, conv, guard_pad, build_pad_into_conv},
         // Pad(x) of zeros, then AveragePool -> AveragePool that counts its padding
         {"pad-into-average-pool", Tier::kExact, op("AveragePool", {pad}, "pool"), guard_pad_into_average,
          build_pad_into_average},

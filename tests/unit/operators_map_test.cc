@@ -256,6 +256,20 @@ TEST(Slice, AsksForKnownRanges) {
             "starts must be known at compile time");
 }
 
+TEST(Pow, HalfIsInfinityAtMinusInfinityAndZeroAtMinusZero) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Tensor x = floats({-infinity, -0.0f, infinity, 4, -4}, {5}), y = floats({0.5f}, {});
+  for (const bool known : {false, true}) {
+    const std::vector<double> powers = reals(run({.op = "Pow", .operands = {&x, &y}, .known = known})[0]);
+    EXPECT_EQ(powers[0], infinity);
+    EXPECT_FALSE(std::signbit(powers[1]));
+    EXPECT_EQ(powers[1], 0);
+    EXPECT_EQ(powers[2], infinity);
+    EXPECT_EQ(powers[3], 2);
+    EXPECT_TRUE(std::isnan(powers[4]));
+  }
+}
+
 TEST(Pow, KnownExponentsBecomeProductsAndRoots) {
   const Tensor x = floats({4, 9}, {2});
   const std::pair<float, std::vector<double>> cases[] = {
@@ -272,6 +286,20 @@ TEST(Pow, KnownExponentsBecomeProductsAndRoots) {
   }
   const Tensor y = floats({1.5f}, {});
   EXPECT_FLOAT_EQ(reals(run({.op = "Pow", .operands = {&x, &y}, .known = true})[0])[0], 8);
+}
+
+TEST(BatchNormalization, StatisticsThatDoNotFoldWithinTheRangeAreComputedWith) {
+  const Tensor x = floats({1e30f, 3e30f}, {1, 1, 2}), scale = floats({1e30f}, {1}), bias = floats({1}, {1});
+  const Tensor mean = floats({1e30f}, {1}), variance = floats({1e-20f}, {1}), wide = floats({1e38f}, {1});
+  OneNode norm{.op = "BatchNormalization", .operands = {&x, &scale, &bias, &mean, &variance}, .known = true};
+  norm.attributes.set("epsilon", 0.0f);
+  // The factor would be 1e40, and 0 times it NaN.
+  EXPECT_EQ(reals(run(norm)[0]), (std::vector<double>{1, std::numeric_limits<double>::infinity()}));
+  // The factor would be 1e-49.
+  const Tensor small = floats({1e-30f}, {1});
+  norm.operands = {&x, &small, &bias, &mean, &wide};
+  const std::vector<double> y = reals(run(norm)[0]);
+  EXPECT_EQ(y[0], 1);
 }
 
 TEST(BatchNormalization, KnownStatisticsFoldIntoOneProductAndOneSum) {

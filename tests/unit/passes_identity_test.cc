@@ -210,7 +210,12 @@ TEST(Division, ByPowersOfTwoOnly) {
 TEST(Powers, SquaresAndRoots) {
   expect_fires("pow-two", with_constant("float c = {2.0}", "Pow(x, c)"), "Mul");
   expect_fires("pow-two", with_constant("int64 c = {2}", "Pow(x, c)"), "Mul");
-  expect_fires("pow-half", with_constant("float c = {0.5}", "Pow(x, c)"), "Sqrt");
+  const std::string half = "g (float[3] x, float[3] z) => (float[3] y) <float c = {0.5}> { ";
+  expect_fires("pow-half", half + "t = Mul(x, x)\n e = Exp(z)\n s = Add(t, e)\n y = Pow(s, c) }",
+               "Mul Exp Add Sqrt");
+  expect_refuses("pow-half", half + "y = Pow(x, c) }", "-infinity or -0");
+  expect_refuses("pow-half", half + "t = Mul(x, z)\n y = Pow(t, c) }", "-infinity or -0");
+  expect_refuses("pow-half", half + "t = Mul(x, x)\n s = Add(t, z)\n y = Pow(s, c) }", "-infinity or -0");
   expect_refuses("pow-two", with_constant("float c = {3.0}", "Pow(x, c)"), "another exponent");
   expect_refuses("pow-half", "g (int32[2] x) => (int32[2] y) <float c = {0.5}> { y = Pow(x, c) }", "integer");
 }
@@ -228,6 +233,20 @@ TEST(Constants, Meet) {
       "add-constants",
       "g (int8[2] x) => (int8[2] y) <int8 a = {100}, int8 b = {100}> { t = Add(x, a)\n y = Add(t, b) }",
       "Add");
+  // The constants together are infinite, zero, or a denormal number.
+  const auto scalars = [](const std::string& type, const std::string& f, const std::string& a,
+                          const std::string& b) {
+    return "g (" + type + "[3] x) => (" + type + "[3] y) <" + type + " a = {" + a + "}, " + type + " b = {" +
+           b + "}> { t = " + f + "(x, a)\n y = " + f + "(t, b) }";
+  };
+  const std::string reason = "leave their range";
+  expect_refuses("mul-constants", scalars("float", "Mul", "1e30", "1e30"), reason);
+  expect_refuses("mul-constants", scalars("float", "Mul", "1e-30", "1e-30"), reason);
+  expect_refuses("mul-constants", scalars("float", "Mul", "1e-20", "1e-20"), reason);
+  expect_refuses("mul-constants", scalars("double", "Mul", "1e200", "1e200"), reason);
+  expect_refuses("add-constants", scalars("float", "Add", "3e38", "3e38"), reason);
+  expect_refuses("add-constants", scalars("double", "Add", "1.7e308", "1.7e308"), reason);
+  expect_fires("mul-constants", scalars("float", "Mul", "1e30", "1e-30"), "Mul");
   // t has another reader.
   expect_refuses("add-constants", chain("Add", "s = Add(t, b)\n y = Mul(s, t)"), "");
 }

@@ -193,6 +193,11 @@ TEST(MatMulOfIntegers, OfComputedSidesWhereThatIsNoSlower) {
 }
 
 TEST(BiasOfIntegers, RefusesOtherScales) {
+  // Integers that are no sums of products may be any.
+  expect_refuses("bias-of-integers",
+                 graph("int32[2,6] x, int32[6] w_b", "float[2,6] y",
+                       "dx = DequantizeLinear(x, sx)\n db = DequantizeLinear(w_b, sx)\n y = Add(dx, db)"),
+                 "may not fit");
   expect_refuses("bias-of-integers",
                  graph("int32[2,6] x, int32[6] w_b", "float[2,6] y",
                        "dx = DequantizeLinear(x, sx)\n db = DequantizeLinear(w_b, sw)\n y = Add(dx, db)"),
