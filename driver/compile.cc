@@ -14,6 +14,7 @@
 #include "codegen/kernels/prices.h"
 #include "codegen/program/lowering.h"
 #include "codegen/program/names.h"
+#include "codegen/program/state_tensors.h"
 #include "codegen/program/statistics.h"
 #include "codegen/report/quantities.h"
 #include "driver/command_line/option_table.h"
@@ -23,6 +24,7 @@
 #include "driver/golden.h"
 #include "driver/interrupt.h"
 #include "driver/local_files.h"
+#include "driver/processor_note.h"
 #include "driver/publish.h"
 #include "driver/size_choices.h"
 #include "driver/sizes_to_try.h"
@@ -66,18 +68,18 @@ struct Snapshot {
 
 /// Writes the latest of the graphs that ONNX can express: operators of our own and forms come in on the way.
 void save_onnx(const std::vector<Snapshot>& snapshots, const std::string& path, Terminal& terminal) {
-  std::string bytes;
   for (std::size_t i = snapshots.size(); i-- > 0;) {
+    std::string bytes;
     try {
       bytes = frontend::export_model(snapshots[i].graph);
     } catch (const ir::CompileError& error) {
       if (i == 0 || error.exit_code() != ir::ExitCode::kModel) throw;
       continue;
     }
+    write_local_file(path, bytes);
     terminal.note(fmt::format("saved {} as it was after '{}'", path, snapshots[i].pass));
-    break;
+    return;
   }
-  write_local_file(path, bytes);
 }
 
 /// --disable-pass must name a pass that may be left out, or a rule.
@@ -108,12 +110,8 @@ void check_pass_names(const Options& options) {
 void check_early(const Options& options, Terminal& terminal) {
   static_cast<void>(program_name(options));
   check_pass_names(options);
-  if (options.cpu == "native") return;
-  const std::vector<std::string> known = known_cpus();
-  if (std::find(known.begin(), known.end(), options.cpu) != known.end()) return;
-  const std::string nearest = ir::did_you_mean(options.cpu, known);
-  terminal.note(fmt::format("--cpu {}: gcompile has no figures of it, and plans for a generic processor{}{}",
-                            options.cpu, nearest.empty() ? "" : "; ", nearest));
+  const std::string note = note_of_processor(options.cpu);
+  if (!note.empty()) terminal.note(note);
 }
 
 frontend::ImportedModel import_model(const Options& options, Terminal& terminal, bool again) {
@@ -125,6 +123,7 @@ frontend::ImportedModel import_model(const Options& options, Terminal& terminal,
     if (!again || std::none_of(said.begin(), said.end(), is_of_its_kind)) terminal.diagnostic(diagnostic);
   }
   throw_if_interrupted();
+  expect_state_names(model.graph, options.import.states);
   return model;
 }
 

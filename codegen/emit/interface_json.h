@@ -23,7 +23,7 @@ nlohmann::ordered_json statuses_json(const std::string& model, const StatusNeeds
 
 /// Bytes that a run on a processor takes of the stack of each thread that it runs on, at most, compiled with
 /// optimisation. `headers`: of gcrt, all that its kernels include. `project.interface.stack` measures.
-std::int64_t stack_bytes(const std::vector<std::string>& headers);
+std::int64_t stack_bytes(const std::vector<std::string>& headers, bool in_tiles);
 
 /// The state: its tensors, and the sizes that it remembers.
 void add_states(nlohmann::ordered_json& out, const Program& program);

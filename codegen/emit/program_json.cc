@@ -443,6 +443,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["uses_cublaslt"] = std::find(program.headers.begin(), program.headers.end(), "gcrt/cuda/cublaslt.h") !=
                          program.headers.end();
   out["cpu"] = options.cpu;
+  out["is_native"] = options.cpu == "native";
   add_levels(out, info_of(program.target), options, program.in_tiles);
   out["arithmetic_flags"] = arithmetic_flags(program.target);
   out["clang_flags"] = clang_flags();
@@ -454,7 +455,8 @@ Json program_json(const Program& program, const EmitOptions& options) {
   add_packed_weights(out, program);
   add_schedules(out, program);
   add_told_sizes(out, program);
-  out["stack_bytes"] = stack_bytes(runtime_headers(program.headers));
+  out["stack_bytes"] = stack_bytes(runtime_headers(program.headers), false);
+  out["stack_bytes_with_tiles"] = stack_bytes(runtime_headers(program.headers), true);
   out["statuses"] = statuses_json(program.name, {info_of(program.target).has_device_memory,
                                                  !program.sizes.empty(), !program.held_sizes.empty()});
   return out;

@@ -25,6 +25,8 @@ constexpr Level kAvxVnni = {32, 16, 4, 2, kTiles32};
 // SMULL and SADALP, or SDOT; SMLAL.
 constexpr Level kNeon = {16, 32, 1, 1, kTiles16Of32};
 constexpr Level kNeon32 = {16, 16, 1, 1, kTiles16};
+// A core without vectors: words, and the registers that a loop has beside its pointers.
+constexpr Level kScalar = {4, 16, 1, 1, kTiles16};
 constexpr Level kNeonDot = {16, 32, 4, 1, kTiles16Of32};
 
 struct LevelRow {
@@ -32,9 +34,9 @@ struct LevelRow {
   Level level;
 };
 
-// What GCC and Clang call the levels of the x86-64 psABI, architectures of ARM, and microcontrollers. What is
+// What GCC and Clang call the levels of the x86-64 psABI and architectures of ARM. What is
 // not listed here or among the cores is generic.
-constexpr std::array<LevelRow, 16> kLevels = {{
+constexpr std::array<LevelRow, 15> kLevels = {{
     {"x86-64", kSse},
     {"x86-64-v2", kSse},
     {"x86-64-v3", kAvx2},
@@ -50,8 +52,30 @@ constexpr std::array<LevelRow, 16> kLevels = {{
     {"znver5", kVnni},
     {"armv8-a", kNeon},
     {"armv8.2-a+dotprod", kNeonDot},
-    {"cortex-m7", {4, 16, 1, 1, kTiles16}},
 }};
+
+// The M profile of ARM.
+constexpr std::string_view kMicrocontrollers[] = {"cortex-m0",   "cortex-m0plus", "cortex-m1",  "cortex-m3",
+                                                  "cortex-m4",   "cortex-m7",     "cortex-m23", "cortex-m33",
+                                                  "cortex-m35p", "cortex-m52",    "cortex-m55", "cortex-m85"};
+
+/// One word a clock from tightly coupled memory, which all of it is; one core.
+Machine microcontroller(std::string_view name) {
+  Machine machine;
+  machine.name = name;
+  machine.level = kScalar;
+  machine.levels = {kScalar};
+  machine.rivals.clear();
+  machine.has_tile_unit = false;
+  machine.gigahertz = 0.2;
+  machine.fma_per_clock = 1;
+  machine.fma_latency = 3;
+  machine.loads_per_clock = 1;
+  machine.bytes_per_ns = 0.8;
+  machine.l1 = machine.l2 = machine.l3 = 256 << 10;
+  machine.cores = 1;
+  return machine;
+}
 
 /// A core as its maker describes it: the Arm Software Optimization Guide and Technical Reference Manual of
 /// each, with the clock and the caches of a usual system on chip. FMA are vectors of 16 bytes; the latency is
@@ -105,7 +129,15 @@ double Machine::least_threaded_work() const {
   return 2 * static_cast<double>(least_item) / kAddition;
 }
 
+bool is_microcontroller(std::string_view cpu) {
+  for (const std::string_view prefix : {"cortex-m", "rv32"}) {
+    if (cpu.substr(0, prefix.size()) == prefix) return true;
+  }
+  return false;
+}
+
 Machine machine_of_cpu(std::string_view cpu) {
+  if (is_microcontroller(cpu)) return microcontroller(cpu);
   Machine machine;
   for (const LevelRow& row : kLevels) {
     if (row.name != cpu) continue;
@@ -139,6 +171,7 @@ std::vector<std::string> known_cpus() {
   std::vector<std::string> names;
   for (const LevelRow& row : kLevels) names.emplace_back(row.name);
   for (const Core& core : kCores) names.emplace_back(core.name);
+  for (const std::string_view name : kMicrocontrollers) names.emplace_back(name);
   return names;
 }
 

@@ -91,6 +91,9 @@ struct Machine {
 /// The machine behind a value of --cpu: "native", a level such as "x86-64-v3", or a compiler's name of a
 /// core, which is taken for the generic machine of its vectors where it is not known.
 Machine machine_of_cpu(std::string_view cpu);
+/// A core without vectors, caches or other cores, and with little memory: of ARM's M profile, or of RISC-V
+/// with 32 bits. Also one of that kind whose name is not known.
+bool is_microcontroller(std::string_view cpu);
 /// The values of --cpu of which there are figures.
 std::vector<std::string> known_cpus();
 Machine machine_of_gpu(const GpuArchitecture& architecture, Precision precision, bool cublaslt);

@@ -98,7 +98,8 @@ std::vector<OptionRecord> graph_options() {
        kGraph,
        kOfModels,
        false,
-       "what for; for size: the least arena, images in strips of rows (speed)",
+       "what for; for size: the least arena, images in strips of rows (speed; size where --cpu names a "
+       "microcontroller)",
        [](Options& options, const std::string& value) { options.optimize_for_size = value == "size"; }},
       {"--exact",
        "",

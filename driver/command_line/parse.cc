@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "codegen/kernels/machine.h"
 #include "driver/command_line/option_table.h"
 #include "ir/nearest_name.h"
 
@@ -21,6 +22,29 @@ bool exists(const std::string& path) {
   struct stat status = {};
   return ::stat(path.c_str(), &status) == 0;
 }
+
+/// What people type who know other tools, and what it is here.
+struct OfOtherTools {
+  const char* begin;
+  const char* help;
+};
+
+constexpr OfOtherTools kOfOtherTools[] = {
+    {"-march=", "--cpu NAME names the processor, as -march= does"},
+    {"-mcpu=", "--cpu NAME names the processor, as -mcpu= does"},
+    {"-mtune=", "--cpu NAME names the processor"},
+    {"--march", "--cpu NAME names the processor, as -march= does"},
+    {"--mcpu", "--cpu NAME names the processor, as -mcpu= does"},
+    {"--quant",
+     "--weight-bits 8 or 4 packs the weights of products; a model that is quantised stays so without an "
+     "option"},
+    {"--int8",
+     "--weight-bits 8 packs the weights of products; a model that is quantised stays so without an option"},
+    {"--fp16", "--precision fp16 keeps 16 bits (with --target cuda)"},
+    {"--bf16", "--precision bf16 keeps 16 bits (with --target cuda)"},
+    {"--input-shape", "--shape INPUT:SIZExSIZE... gives the shape of an input"},
+    {"--batch", "--dim NAME=SIZE gives an open dimension its size, as --dim batch=1"},
+};
 
 /// The words of a command line, from the first on. Options and operands stand in any order; "--" ends the
 /// options; "--name=VALUE" and "-oVALUE" are one word.
@@ -42,6 +66,9 @@ class Parser {
     }
     if (!is_done_) give_operands();
     if (!is_done_) expect_consistent(options_);
+    // Flash and RAM are what a microcontroller is short of.
+    const bool has_goal = options_.given.count("--optimize-for") > 0;
+    if (!has_goal && is_microcontroller(options_.cpu)) options_.optimize_for_size = true;
     return std::move(options_);
   }
 
@@ -57,11 +84,11 @@ class Parser {
       usage_error("nothing to do",
                   "gcompile MODEL -o DIR compiles a model; `gcompile help` says what else there is");
     }
-    if (const CommandRecord* record = find_command(words_.front())) {
-      options_.command = record->command;
-      is_command_typed_ = true;
-      words_.pop_front();
-    }
+    const std::size_t place = place_of_command({words_.begin(), words_.end()});
+    if (place == words_.size()) return;
+    options_.command = find_command(words_[place])->command;
+    is_command_typed_ = true;
+    words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(place));
   }
 
   /// --help wherever it stands, so that it is there when the rest of the line is wrong.
@@ -83,7 +110,7 @@ class Parser {
     const std::string typed = word.substr(0, end);
     const bool has_value = is_long ? end != std::string::npos : word.size() > 2;
     const OptionRecord* record = find_option(typed, options_.command);
-    if (record == nullptr) no_such_option(typed);
+    if (record == nullptr) no_such_option(word, typed);
     if (!record->is_of(options_.command)) not_of_this_command(*record);
     if (record->is_flag()) {
       if (has_value) {
@@ -133,7 +160,11 @@ class Parser {
     record.apply(options_, value);
   }
 
-  [[noreturn]] void no_such_option(const std::string& typed) const {
+  [[noreturn]] void no_such_option(const std::string& word, const std::string& typed) const {
+    for (const OfOtherTools& other : kOfOtherTools) {
+      if (word.rfind(other.begin, 0) == 0)
+        usage_error(fmt::format("there is no option '{}'", ir::printable(word)), other.help);
+    }
     std::vector<std::string> names;
     for (const OptionRecord& record : option_table()) {
       if (record.is_of(options_.command)) names.emplace_back(record.typed());
