@@ -15,22 +15,20 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/package/gcompileConfigVersi
 install(FILES ${CMAKE_BINARY_DIR}/package/gcompileConfig.cmake ${CMAKE_BINARY_DIR}/package/gcompileConfigVersion.cmake
   ${CMAKE_SOURCE_DIR}/cmake/GcompileAddModel.cmake DESTINATION ${PACKAGE_DIR} COMPONENT tool)
 
-# Written by the tool itself, from its table of options.
+# Written by the tool itself, from its table of options, whenever it is linked: so that the target gcompile alone is
+# enough for installing and packing.
 find_program(GZIP_PROGRAM gzip REQUIRED)
 set(WRITTEN ${CMAKE_BINARY_DIR}/package)
-set(PAGES ${WRITTEN}/gcompile.bash ${WRITTEN}/_gcompile ${WRITTEN}/gcompile.fish ${WRITTEN}/gcompile.1.gz)
 add_custom_command(
-  OUTPUT ${PAGES}
+  TARGET gcompile POST_BUILD
   COMMAND gcompile completion bash > gcompile.bash
   COMMAND gcompile completion zsh > _gcompile
   COMMAND gcompile completion fish > gcompile.fish
   COMMAND gcompile manual > gcompile.1
   COMMAND ${GZIP_PROGRAM} -9nc gcompile.1 > gcompile.1.gz
-  DEPENDS gcompile
   WORKING_DIRECTORY ${WRITTEN}
   COMMENT "Writing the manual page and the completion of shells"
   VERBATIM)
-add_custom_target(gcompile_pages ALL DEPENDS ${PAGES})
 install(FILES ${WRITTEN}/gcompile.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tool)
 install(FILES ${WRITTEN}/gcompile.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
   RENAME gcompile COMPONENT tool)
@@ -53,19 +51,16 @@ file(CONFIGURE OUTPUT ${WRITTEN}/changelog.Debian.in CONTENT "gcompile (@PROJECT
 
  -- @CPACK_PACKAGE_CONTACT@  @RELEASED@
 " @ONLY)
-add_custom_command(
-  OUTPUT ${WRITTEN}/changelog.gz ${WRITTEN}/changelog.Debian.gz
-  COMMAND ${GZIP_PROGRAM} -9nc ${CMAKE_SOURCE_DIR}/CHANGELOG.md > changelog.gz
-  COMMAND ${GZIP_PROGRAM} -9nc changelog.Debian.in > changelog.Debian.gz
-  DEPENDS ${CMAKE_SOURCE_DIR}/CHANGELOG.md ${WRITTEN}/changelog.Debian.in
-  WORKING_DIRECTORY ${WRITTEN}
-  VERBATIM)
-add_custom_target(gcompile_changelog ALL DEPENDS ${WRITTEN}/changelog.gz ${WRITTEN}/changelog.Debian.gz)
+execute_process(COMMAND ${GZIP_PROGRAM} -9nc ${CMAKE_SOURCE_DIR}/CHANGELOG.md OUTPUT_FILE ${WRITTEN}/changelog.gz
+  COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${GZIP_PROGRAM} -9nc ${WRITTEN}/changelog.Debian.in OUTPUT_FILE ${WRITTEN}/changelog.Debian.gz
+  COMMAND_ERROR_IS_FATAL ANY)
 install(FILES ${WRITTEN}/changelog.gz ${WRITTEN}/changelog.Debian.gz DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool)
 install(FILES ${CMAKE_SOURCE_DIR}/cmake/debian_copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright
   COMPONENT tool)
-install(FILES ${CMAKE_SOURCE_DIR}/docs/json.md ${CMAKE_SOURCE_DIR}/docs/gcompile.schema.json ${CMAKE_SOURCE_DIR}/docs/cmake.md
-  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool)
+# All of them, for they point to each other.
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool
+  FILES_MATCHING PATTERN "*.md" PATTERN "gcompile.schema.json")
 
 # cpack -G DEB
 set(CPACK_GENERATOR DEB)

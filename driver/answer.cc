@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "driver/local_files.h"
 #include "driver/version.h"
 #include "template/text.h"
 
@@ -51,8 +50,7 @@ std::string summary_line(const Answer& answer, const char* command,
   for (const auto& [key, value] : answer.result.items()) {
     if (value.is_structured()) continue;
     line +=
-        fmt::format(" {}={}", key,
-                    value.is_string() ? shell_quoted(ir::printable(value.get<std::string>())) : value.dump());
+        fmt::format(" {}={}", key, value.is_string() ? shell_word(value.get<std::string>()) : value.dump());
   }
   return line;
 }

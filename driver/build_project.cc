@@ -140,16 +140,47 @@ void write_files(const FileSet& files, const std::string& folder) {
   }
 }
 
-[[noreturn]] void build_error(const CommandLine& command, const ProcessResult& result) {
+/// Whether the compiler makes a program of a few lines: else what does not build is not the emitted code.
+bool makes_programs(const CommandLine& compiler, const std::string& folder) {
+  write_text_file(folder, "probe.cpp",
+                  "#include <cstddef>\n#include <thread>\n"
+                  "int main() {\n  std::thread([] {}).join();\n  return 0;\n}\n");
+  CommandLine command = compiler;
+  command.insert(command.end(), {"-std=c++17", folder + "/probe.cpp", "-o", folder + "/probe"});
+  if (compiler.front().find("nvcc") == std::string::npos) command.push_back("-pthread");
+  return run_process(command).status == 0;
+}
+
+/// A compiler that the user names is the user's; the usual one is only where it makes no program at all, or
+/// was ended from outside.
+bool is_fault_of_compiler(const CommandLine& compiler, const std::string& folder, const ProcessResult& result,
+                          const Options& options) {
+  constexpr int kEndedBySignal = 128;
+  const char* from_environment = std::getenv("CXX");
+  const bool is_named = !options.cxx.empty() || (from_environment != nullptr && *from_environment != '\0');
+  return is_named || result.status >= kEndedBySignal ||
+         result.output.find("terminated program") != std::string::npos || !makes_programs(compiler, folder);
+}
+
+[[noreturn]] void build_error(const CommandLine& command, const ProcessResult& result, bool is_of_compiler) {
   ir::Diagnostic diagnostic;
   diagnostic.message =
-      fmt::format("internal compiler error: the emitted code does not build (exit code {})", result.status);
+      is_of_compiler ? fmt::format("the compiler '{}' does not build the project (exit code {})",
+                                   ir::printable(command.front()), result.status)
+                     : fmt::format("internal compiler error: the emitted code does not build (exit code {})",
+                                   result.status);
+  if (is_of_compiler) {
+    diagnostic.help =
+        "name another by --cxx or CXX: g++ 12 or clang++ 13 or later; if such a one fails too, report it "
+        "with "
+        "the model";
+  }
   diagnostic.location = command_text(command);
   std::istringstream lines(result.output);
   for (std::string line; std::getline(lines, line) && diagnostic.details.size() < 30;) {
     diagnostic.details.push_back(line);
   }
-  throw ir::CompileError(ir::ExitCode::kInternal, {diagnostic});
+  throw ir::CompileError(is_of_compiler ? ir::ExitCode::kInputOutput : ir::ExitCode::kInternal, {diagnostic});
 }
 
 }  // namespace
@@ -194,10 +225,12 @@ std::string build_runner(const FileSet& files, const std::string& name, const st
   const int jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   terminal.detail(fmt::format("  {} compiler calls, {} at a time", commands.size(), jobs));
   const std::vector<ProcessResult> results = run_processes(commands, jobs);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (results[i].status != 0) build_error(commands[i], results[i]);
-  }
-  if (const ProcessResult result = run_process(link); result.status != 0) build_error(link, result);
+  const auto expect_built = [&](const CommandLine& command, const ProcessResult& result) {
+    if (result.status == 0) return;
+    build_error(command, result, is_fault_of_compiler(compiler, folder, result, options));
+  };
+  for (std::size_t i = 0; i < results.size(); ++i) expect_built(commands[i], results[i]);
+  expect_built(link, run_process(link));
   return runner;
 }
 

@@ -1,11 +1,14 @@
 // gcompile: the only place that catches.
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -88,8 +91,8 @@ Answer tell(const ir::CompileError& error, Terminal& terminal) {
 const char* json_command(int argc, char** argv) {
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (std::find(words.begin(), words.end(), "--json") == words.end()) return nullptr;
-  const CommandRecord* record = find_command(words.front());
-  return record == nullptr ? "compile" : record->name;
+  const std::size_t place = place_of_command(words);
+  return place == words.size() ? "compile" : find_command(words[place])->name;
 }
 
 Answer answer_of(const Options& options, Terminal& terminal) {
@@ -135,9 +138,9 @@ int last_words() {
   std::abort();
 }
 
-/// Of the commands that print no data of their own.
+/// Of the commands that print no data of their own; a person at a terminal has read it all above.
 bool prints_summary(const Options& options) {
-  if (options.verbosity == Verbosity::kQuiet) return false;
+  if (options.verbosity == Verbosity::kQuiet || ::isatty(STDOUT_FILENO) == 1) return false;
   return options.command == Command::kCompile || options.command == Command::kVerify ||
          options.command == Command::kCheck;
 }
@@ -164,16 +167,37 @@ int run(int argc, char** argv) {
   return static_cast<int>(answer.code);
 }
 
+/// A standard stream that is closed is opened the wrong way round, so that no file of ours takes its number
+/// and is written to by mistake, and writing to it is an error.
+void hold_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) < 0) ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+/// What was printed is an answer only once it has arrived: a full disk must not look like success.
+int with_output_written(int code) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::fprintf(
+      stderr,
+      "error: cannot write to standard output: %s\n   = help: make room where it leads, or close nothing "
+      "that is written to\n",
+      std::strerror(errno != 0 ? errno : EIO));
+  return code != 0 ? code : static_cast<int>(ir::ExitCode::kInputOutput);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  hold_standard_streams();
   reserve = std::malloc(kReserveBytes);
   std::set_new_handler(out_of_memory);
   std::set_terminate(end_of_the_road);
   catch_interrupts();
   survive_file_size_limit();
   try {
-    return run(argc, argv);
+    return with_output_written(run(argc, argv));
   } catch (const std::bad_alloc&) {
     return last_words();
   }

@@ -70,6 +70,10 @@ std::string program_name(const Options& options) {
     const std::string& name = options.name;
     const bool good =
         name[0] >= 'a' && name[0] <= 'z' && c_identifier_stem(name) == name && !is_unusable_name(name);
+    if (!good && is_unusable_name(name)) {
+      usage_error(fmt::format("--name '{}' is taken: it is a word of C++, of C or of the build files", name),
+                  fmt::format("for example --name {}_model", name));
+    }
     if (!good) {
       usage_error(fmt::format("--name '{}' cannot be a prefix", ir::printable(name)),
                   "use lower-case words of at most 40 characters, such as 'face_detector'");

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "frontend/dims.h"
+#include "frontend/limits.h"
 
 namespace gcompile::frontend {
 namespace {
@@ -20,10 +21,19 @@ namespace {
 /// Of a dimension in the name of another; far from where sums overflow.
 constexpr std::int64_t kMostMultiple = std::int64_t{1} << 31;
 
+/// The form is right, and no tensor can be as large.
+[[noreturn]] void too_large(std::string_view number) {
+  throw ir::CompileError(ir::ExitCode::kUsage,
+                         fmt::format("--dim or --shape: {} is larger than any size", ir::printable(number)),
+                         fmt::format("a tensor has at most {} elements", Limits().tensor_elements));
+}
+
 /// A size of 0 or more.
 std::optional<std::int64_t> parse_size(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_all = end == text.data() + text.size();
+  if (is_all && error == std::errc::result_out_of_range && text[0] != '-') too_large(text);
   if (text.empty() || error != std::errc() || end != text.data() + text.size() || value < 0)
     return std::nullopt;
   return value;
@@ -112,7 +122,11 @@ std::optional<DimRange> parse_dim_range(std::string_view text) {
   const std::optional<std::int64_t> typical = cut('@');
   range.multiple = cut(':').value_or(1);
   const auto lowest = parse_size(text.substr(equals + 1, dots - equals - 1)), highest = parse_size(high);
-  const bool are_bounds = lowest && highest && *lowest <= *highest && *highest <= kHighest;
+  if (lowest && highest && *highest > kHighest) too_large(high);
+  if (lowest && highest && *lowest > *highest) {
+    usage("--dim", text, "NAME=LOW..HIGH with a HIGH that is not below LOW", kExample);
+  }
+  const bool are_bounds = lowest && highest;
   if (!are_bounds || range.multiple < 1 || range.multiple > kHighest) usage("--dim", text, kForm, kExample);
   range.bounds = {(*lowest + range.multiple - 1) / range.multiple * range.multiple,
                   *highest / range.multiple * range.multiple};

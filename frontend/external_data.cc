@@ -18,7 +18,9 @@
 namespace gcompile::frontend {
 namespace {
 
-using ir::operator_error;
+[[noreturn]] void external_error(std::string message, std::string help = {}, std::string detail = {}) {
+  throw ExternalDataError{{std::move(message), std::move(help)}, std::move(detail)};
+}
 
 constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
@@ -66,7 +68,7 @@ std::int64_t parse_count(const std::string& key, const std::string& text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0) {
-    operator_error(fmt::format("external data: {} '{}' is not a number of bytes", key, ir::printable(text)));
+    external_error(fmt::format("external data: {} '{}' is not a number of bytes", key, ir::printable(text)));
   }
   return value;
 }
@@ -129,9 +131,9 @@ const std::shared_ptr<const FileBytes>& ExternalData::open(const std::string& lo
   }
   if (!file.open()) {
     const bool link = why.find(" link") != std::string::npos;
-    operator_error(fmt::format("external data '{}': {}", ir::printable(location), why),
+    external_error(fmt::format("external data '{}': {}", ir::printable(location), why),
                    link ? "--allow-symlinks permits links out of the model's folder"
-                        : "external data must be a file inside the model's folder");
+                        : "put it back beside the model: external data is a file inside the model's folder");
   }
   auto opened = std::make_shared<const FileBytes>(file, location, std::numeric_limits<std::int64_t>::max());
   return files_.emplace(location, std::move(opened)).first->second;
@@ -144,7 +146,7 @@ FilePart ExternalData::in_model(std::int64_t offset, std::int64_t bytes) const {
 
 FilePart ExternalData::find(const onnx::TensorProto& proto, std::int64_t bytes) {
   if (folder_.empty())
-    operator_error("its data lies in another file, but the model was not read from a folder");
+    external_error("its data lies in another file, but the model was not read from a folder");
   std::string location;
   std::int64_t offset = 0;
   std::int64_t length = bytes;
@@ -156,21 +158,23 @@ FilePart ExternalData::find(const onnx::TensorProto& proto, std::int64_t bytes) 
     } else if (entry.key() == "length") {
       length = parse_count("length", entry.value());
     } else if (entry.key() != "checksum") {
-      operator_error(fmt::format("external data: the key '{}' is not known", ir::printable(entry.key())));
+      external_error(fmt::format("external data: the key '{}' is not known", ir::printable(entry.key())));
     }
   }
   if (length != bytes)
-    operator_error(fmt::format("external data: length is {}, the type needs {} bytes", length, bytes));
+    external_error(fmt::format("external data: length is {}, the type needs {} bytes", length, bytes));
   const std::shared_ptr<const FileBytes>& opened = open(location);
   const auto size = static_cast<std::int64_t>(opened->bytes().size());
   if (length > size || offset > size - length) {
-    operator_error(fmt::format("external data '{}': {} bytes at offset {} lie outside the file of {} bytes",
-                               ir::printable(location), length, offset, size),
-                   is_git_lfs_pointer(opened->text())
-                       ? "the file is a Git LFS pointer; `git lfs pull` fetches the file that it stands for"
-                       : "the file may have been downloaded incompletely");
+    external_error(
+        fmt::format("external data '{}': a part that a tensor needs lies outside the file of {} bytes",
+                    ir::printable(location), size),
+        is_git_lfs_pointer(opened->text())
+            ? "the file is a Git LFS pointer; `git lfs pull` fetches the file that it stands for"
+            : "the file may have been downloaded incompletely",
+        fmt::format("{} bytes at offset {}", length, offset));
   }
-  if (bytes > bytes_left_) operator_error("the model's external data is larger than the limit");
+  if (bytes > bytes_left_) external_error("the model's external data is larger than the limit");
   bytes_left_ -= bytes;
   return {opened->bytes().subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes)), opened};
 }

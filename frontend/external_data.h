@@ -9,6 +9,7 @@
 
 #include "frontend/file_bytes.h"
 #include "frontend/limits.h"
+#include "ir/operator.h"
 
 namespace gcompile::frontend {
 
@@ -18,6 +19,12 @@ struct FilePart {
   std::shared_ptr<const FileBytes> file;
 };
 
+/// Data that lies outside of the model's file and cannot be had. What is wrong with the file is the message,
+/// the same for all tensors in it; `detail` is what is of this tensor, or empty.
+struct ExternalDataError : ir::OperatorError {
+  std::string detail;
+};
+
 class ExternalData {
  public:
   /// `folder`: the model's; empty: there is none (models from memory), and external data is refused. `model`:
@@ -25,7 +32,7 @@ class ExternalData {
   ExternalData(std::string folder, bool allow_links, const Limits& limits,
                std::shared_ptr<const FileBytes> model = nullptr);
 
-  /// The `bytes` bytes of an external tensor. Throws ir::OperatorError when the entry is wrong (absolute
+  /// The `bytes` bytes of an external tensor. Throws ExternalDataError when the entry is wrong (absolute
   /// path,
   /// "..", symbolic or hard link, range outside the file, length unlike the type), CompileError when the file
   /// cannot be read.

@@ -246,6 +246,22 @@ std::string digest_with(const std::string& model_digest, const ExternalData& ext
   return sha256_hex(lines);
 }
 
+/// A model whose outputs are all empty is rarely what somebody wanted who typed --dim batch=0.
+void warn_of_nothing(const ir::Graph& graph, ir::Diagnostics& diagnostics) {
+  const auto is_empty = [&](ir::ValueId id) {
+    const ir::Shape& shape = graph.value(id).type.shape;
+    return std::any_of(shape.begin(), shape.end(), [](ir::Dim size) { return ir::highest(size) == 0; });
+  };
+  const std::vector<ir::ValueId>& outputs = graph.outputs();
+  if (outputs.empty() || !std::all_of(outputs.begin(), outputs.end(), is_empty)) return;
+  ir::Diagnostic warning;
+  warning.severity = ir::Severity::kWarning;
+  warning.code = "W0407";
+  warning.message = "no output has an element at these sizes, so that the project computes nothing";
+  warning.help = "give sizes of 1 or more by --dim or --shape";
+  diagnostics.add(std::move(warning));
+}
+
 ImportedModel import_proto(const onnx::ModelProto& model, const std::string& digest,
                            const std::string& folder, const ImportOptions& options,
                            ir::Diagnostics& diagnostics, std::shared_ptr<const FileBytes> file = nullptr) {
@@ -264,6 +280,7 @@ ImportedModel import_proto(const onnx::ModelProto& model, const std::string& dig
   }
   Importer importer(model, folder, options, diagnostics, std::move(file));
   ImportedModel imported = importer.run();
+  warn_of_nothing(imported.graph, diagnostics);
   imported.sizes = std::move(sizes);
   imported.info.sha256 = digest_with(digest, importer.external_data());
   for (const auto& [location, held] : importer.external_data().files())

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "frontend/importer.h"
 #include "frontend/tensor_import.h"
@@ -23,7 +24,28 @@ const ir::Tensor* Scope::constant(const std::string& name) const {
   return binding && binding->state == Binding::State::kValue ? graph->constant(binding->value) : nullptr;
 }
 
+/// One error for all tensors that miss the same thing.
+static void add_external_errors(const std::vector<std::pair<std::string, ExternalDataError>>& errors,
+                                const std::string& graph_name, ir::Diagnostics& diagnostics) {
+  std::map<std::string, ir::Diagnostic> by_message;
+  std::vector<std::string> order;
+  for (const auto& [tensor, failure] : errors) {
+    ir::Diagnostic& diagnostic = by_message[failure.message];
+    if (diagnostic.message.empty()) {
+      order.push_back(failure.message);
+      diagnostic.code = "E0307";
+      diagnostic.message = failure.message;
+      diagnostic.location = fmt::format("graph '{}'", printable(graph_name));
+      diagnostic.help = failure.help;
+    }
+    diagnostic.details.push_back(fmt::format("initializer '{}'{}{}", printable(tensor),
+                                             failure.detail.empty() ? "" : ": ", failure.detail));
+  }
+  for (const std::string& message : order) diagnostics.add(std::move(by_message[message]));
+}
+
 void Importer::import_initializers(const onnx::GraphProto& graph, Scope& scope) {
+  std::vector<std::pair<std::string, ExternalDataError>> external_errors;
   for (const onnx::TensorProto& tensor : graph.initializer()) {
     const std::string where =
         fmt::format("graph '{}', initializer '{}'", printable(scope.graph_name), printable(tensor.name()));
@@ -35,12 +57,16 @@ void Importer::import_initializers(const onnx::GraphProto& graph, Scope& scope) 
       ir::Tensor value = import_tensor(tensor, options_.limits, &external_);
       bind(scope, tensor.name(),
            Binding::of(scope.graph->add_constant(std::move(value), scope.prefix + tensor.name())));
+    } catch (const ExternalDataError& failure) {
+      external_errors.emplace_back(tensor.name(), failure);
+      bind(scope, tensor.name(), Binding{});
     } catch (const ir::OperatorError& failure) {
       error("E0301", fmt::format("initializer '{}': {}", printable(tensor.name()), failure.message), where,
             failure.help);
       bind(scope, tensor.name(), Binding{});
     }
   }
+  add_external_errors(external_errors, scope.graph_name, diagnostics_);
   for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) {
     error(
         "E0302",

@@ -100,6 +100,9 @@ void Importer::import_constant(const onnx::NodeProto& node, const ir::Operator& 
     ir::Tensor value = ir::evaluate_node(alone, id, {}).at(0);
     bind(scope, node.output(0),
          Binding::of(scope.graph->add_constant(std::move(value), scope.prefix + node.output(0))));
+  } catch (const ExternalDataError& failure) {
+    node_error(diagnostics_, node, scope, "E0307", failure);
+    poison_results(node, scope);
   } catch (const ir::OperatorError& failure) {
     node_error(diagnostics_, node, scope, "E0301", failure);
     poison_results(node, scope);

@@ -44,7 +44,7 @@ HELP = {
     "E0102": "Add the missing `opset_import` to the model.",
     "E0103": "The node's attributes or inputs are not what the operator's definition allows.",
     "W0110": "Remove one of the imports from the model.",
-    "E0111": "An opset is a number from 1 on; the file says something else.",
+    "E0111": "An opset is a number from 1 on that ONNX has reached or may soon; the file says something else.",
     "W0112": "Most operators do not change between opsets; verify the result.",
     "W0113": "Harmless, unless the exporter meant another version of the domain.",
     "W0114": "The model was written for another opset than it declares.",
@@ -62,17 +62,20 @@ HELP = {
     "E0302": "The message says what is not supported.",
     "E0303": "The message says which limit or condition is not met.",
     "E0304": "Only dense tensors can be inputs.",
+    "E0307": "Put the file that the message names back beside the model, whole: `git lfs pull` fetches one that Git LFS "
+             "holds, `onnx.save(model, path, save_as_external_data=False)` writes a model without.",
     "E0306": "`--kernel` names a node of the model, as the report lists it beside each step, and a family that serves "
              "its kind of work; `--explain NODE` shows which do.",
     "W0305": "Nothing is less exact than asked for: these products keep more bits, and are slower or have larger "
              "weights. Another `--precision` or `--arch` may suit the model better.",
     "E0401": "Give every open dimension a size with the flags that the message shows. `--dim N=1,2,4` makes a project of "
              "several sizes, from which the caller chooses ([sizes.md](sizes.md)).",
-    "E0402": "The flag names an input that the model does not have; the message lists those it has.",
+    "E0402": "The flag names an input or an output that the model does not have; the message lists those it has.",
     "E0403": "Two sources give one dimension different sizes.",
     "E0404": "Use `--shape INPUT:1x3x224x224` for dimensions without a usable name; the message lists the names.",
     "W0405": "A name that occurs twice should mean one size; here the shapes say otherwise. Check the result.",
     "E0406": "The values of `--set` must fit the input's type and number of elements.",
+    "W0407": "Nothing, if that is meant; else give the sizes that the model is to run with.",
     "E0501": "The exporter or an editing tool lost a node. Load the model with `onnx.checker`.",
     "E0502": "Every name must be defined once.",
     "E0503": "A graph has no loops; the message lists the nodes of the cycle.",
@@ -101,7 +104,7 @@ CAUSES = {
     "E0103": "The operator's definition at the model's opset allows other attributes, or another number of inputs or "
              "outputs.",
     "W0110": "One domain is imported more than once, with different versions; the last one counts, as in ONNX Runtime.",
-    "E0111": "The version of an imported opset is no positive number.",
+    "E0111": "The version of an imported opset is no positive number, or far beyond any that exists.",
     "W0112": "The opset is newer than those that gcompile was written against.",
     "W0113": "The domain `ai.onnx` and the empty one are the same, and both are imported.",
     "W0114": "A node is written in the form of another opset than the one that is imported.",
@@ -118,15 +121,18 @@ CAUSES = {
     "E0302": "The model needs something that no program emitted by gcompile does.",
     "E0303": "What is asked for lies outside a limit, or contradicts something else that is asked for.",
     "E0304": "An input of the model is a sequence, a map, an optional or sparse.",
+    "E0307": "The weights of the model lie in a file of their own (ONNX calls it external data) that is missing, cut off, or "
+             "not inside the model's folder.",
     "E0306": "`--kernel` names a node that no step of the family's kind computes.",
     "W0305": "A product is computed in another format than `--precision` names, because the GPU or the values do not "
              "allow it.",
     "E0401": "A dimension of an input has a name or nothing where a size should be, and no option gives it one.",
-    "E0402": "`--shape`, `--set` or `--state` names an input that is not there.",
+    "E0402": "`--shape`, `--set` or `--state` names an input or an output that is not there.",
     "E0403": "Options, or an option and the model, give one dimension different sizes.",
     "E0404": "`--dim` names no dimension of the model's inputs.",
     "W0405": "Two inputs have a dimension of the same name, and the model's arithmetic treats them as different sizes.",
     "E0406": "The values that `--set` gives do not fill the input.",
+    "W0407": "A size of 0 leaves every output without elements.",
     "E0501": "A node reads a value that nothing makes.",
     "E0502": "Two nodes, inputs or constants make a value of the same name.",
     "E0503": "Nodes need each other's results, directly or through others.",
@@ -161,14 +167,13 @@ def message_after(text, start):
 
 
 def scan():
-    """code -> sorted set of (message, file)."""
+    """code -> set of messages."""
     found = {}
     for room in ROOMS:
         for path in sorted((ROOT / room).rglob("*.cc")):
             text = path.read_text(encoding="utf-8")
             for match in CODE.finditer(text):
-                place = (message_after(text, match.end()), path.relative_to(ROOT).as_posix())
-                found.setdefault(match[1], set()).add(place)
+                found.setdefault(match[1], set()).add(message_after(text, match.end()))
     return found
 
 
@@ -187,9 +192,9 @@ def page(code, messages, example):
     if example:
         lines += ["## Example", "", *("    " + line if line else "" for line in example), ""]
     lines += ["## Messages", ""]
-    for message, file in sorted(messages):
+    for message in sorted(messages):
         shown = "`" + message.replace("`", "'") + "`" if message else "the message of the operator or of the stage"
-        lines.append(f"- {shown} ({file})")
+        lines.append(f"- {shown}")
     return "\n".join(lines) + "\n"
 
 

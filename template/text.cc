@@ -104,6 +104,31 @@ std::string c_string_escape(std::string_view bytes) {
   return text;
 }
 
+std::string shell_word(std::string_view bytes) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:,@=";
+  std::string escaped;
+  bool needs_escapes = false;
+  for (std::size_t i = 0; i < bytes.size();) {
+    const std::size_t length = utf8_sequence_length(bytes.substr(i));
+    const bool second_control = length == 2 && to_byte(bytes[i]) == 0xC2 && to_byte(bytes[i + 1]) < 0xA0;
+    const bool is_shown = length > 1 ? !second_control : length == 1 && is_printable(to_byte(bytes[i]));
+    if (!is_shown) {
+      needs_escapes = true;
+      escaped += fmt::format("\\{:03o}", to_byte(bytes[i]));
+      ++i;
+      continue;
+    }
+    if (bytes[i] == '\'' || bytes[i] == '\\') escaped += '\\';
+    escaped += bytes.substr(i, length);
+    i += length;
+  }
+  if (needs_escapes) return fmt::format("$'{}'", escaped);
+  const bool is_plain = !bytes.empty() && bytes.find_first_not_of(kPlain) == std::string_view::npos;
+  if (is_plain) return std::string(bytes);
+  return fmt::format("'{}'", replace_all(std::string(bytes), "'", "'\\''"));
+}
+
 std::string html_escape(std::string_view text) {
   std::string escaped;
   for (std::size_t i = 0; i < text.size();) {

@@ -38,6 +38,11 @@ std::string c_string_escape(std::string_view bytes);
 /// characters that HTML forbids, become U+FFFD. Cut after 1,000 bytes of `text`, with three dots.
 std::string html_escape(std::string_view text);
 
+/// `bytes` as one word of a line for a shell: plain where it may be, else quoted. Control characters and
+/// bytes that are not UTF-8 are escapes within $'...', so that it is always one line that a terminal can
+/// show.
+std::string shell_word(std::string_view bytes);
+
 /// JSON text in ASCII, indented by two blanks, with a newline at the end. Bytes that are not UTF-8 become
 /// U+FFFD.
 std::string json_text(const nlohmann::ordered_json& value);

@@ -29,7 +29,11 @@ namespace {
     for (const std::string& each : names) shown.push_back(ir::printable(each));
     help = fmt::format("the model's {}s: {}", what, fmt::join(shown, ", "));
   }
-  usage_error(fmt::format("--state: the model has no {} '{}'", what, ir::printable(name)), help);
+  ir::Diagnostic diagnostic;
+  diagnostic.code = "E0402";
+  diagnostic.message = fmt::format("--state: the model has no {} '{}'", what, ir::printable(name));
+  diagnostic.help = help;
+  throw ir::CompileError(ir::ExitCode::kUsage, {diagnostic});
 }
 
 std::vector<std::string> input_names(const ir::Graph& graph) {
@@ -89,8 +93,21 @@ std::map<int, ir::Dim> sizes_after(const std::vector<StateTensor>& states, const
 
 }  // namespace
 
+void expect_state_names(const ir::Graph& graph,
+                        const std::vector<std::pair<std::string, std::string>>& pairs) {
+  const auto holds = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const std::vector<std::string> inputs = input_names(graph);
+  for (const auto& [input, output] : pairs) {
+    if (!holds(inputs, input)) no_such("input", input, inputs);
+    if (!holds(graph.output_names(), output)) no_such("output", output, graph.output_names());
+  }
+}
+
 std::vector<StateTensor> state_tensors(const ir::Graph& graph,
                                        const std::vector<std::pair<std::string, std::string>>& pairs) {
+  expect_state_names(graph, pairs);
   std::vector<StateTensor> states;
   Names names;
   if (ir::SizesScope::in_force()) {
@@ -101,12 +118,7 @@ std::vector<StateTensor> state_tensors(const ir::Graph& graph,
         graph.inputs().begin(), graph.inputs().end(),
         [&graph, &input = input](const ir::ValueId id) { return graph.value(id).name == input; });
     const auto out = std::find(graph.output_names().begin(), graph.output_names().end(), output);
-    if (in == graph.inputs().end()) {
-      no_such("input", input, input_names(graph));
-    }
-    if (out == graph.output_names().end()) {
-      no_such("output", output, graph.output_names());
-    }
+    GC_CHECK(in != graph.inputs().end() && out != graph.output_names().end());
     const ir::TensorType& type = graph.value(*in).type;
     const ir::ValueId from = graph.outputs()[static_cast<std::size_t>(out - graph.output_names().begin())];
     const ir::TensorType& after = graph.value(from).type;

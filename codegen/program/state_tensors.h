@@ -16,6 +16,10 @@ constexpr std::int64_t whole_units(std::int64_t bytes) {
   return (bytes + kBlockUnit - 1) / kBlockUnit * kBlockUnit;
 }
 
+/// Throws CompileError (kUsage) where a name of `pairs` is none of the model's inputs or outputs.
+void expect_state_names(const ir::Graph& graph,
+                        const std::vector<std::pair<std::string, std::string>>& pairs);
+
 /// In their order, without offsets. `pairs`: model names of inputs and the outputs that feed them. Throws
 /// CompileError (kUsage) where the model has no such pair, of one type or of an output that grows the input
 /// in place.

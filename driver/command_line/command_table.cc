@@ -66,6 +66,7 @@ std::span<const CommandRecord> command_table() {
        "",
        "Prints the manual page.",
        {"gcompile manual > gcompile.1 && man ./gcompile.1"}},
+      {kVersion, "version", Operands::kNone, "", "Prints the version.", {"gcompile version"}},
       {kHelp,
        "help",
        Operands::kCommand,
@@ -89,6 +90,20 @@ const CommandRecord* find_command(std::string_view name) {
     if (record.name == name) return &record;
   }
   return nullptr;
+}
+
+std::size_t place_of_command(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word.size() < 2 || word[0] != '-') return find_command(word) != nullptr ? i : words.size();
+    if (word == "--") break;
+    const bool is_long = word[1] == '-';
+    const OptionRecord* option = find_option(word.substr(0, is_long ? word.find('=') : 2), kCompile);
+    if (option == nullptr) continue;
+    const bool has_value = is_long ? word.find('=') != std::string::npos : word.size() > 2;
+    if (!option->is_flag() && !has_value) ++i;
+  }
+  return words.size();
 }
 
 void usage_error(std::string message, std::string help) {

@@ -47,7 +47,8 @@ void expect_precision_of_target(const Options& options) {
   const std::string option = fmt::format("--precision {}", precision.name);
   const bool is_cuda = info_of(options.target).has_device_memory;
   if (is_cuda && !precision.is_of_cuda) needs_target(option, "cpp", "GPUs do without it");
-  if (!is_cuda && precision.bfloat16_products < 0) needs_target(option, "cuda", "no processor multiplies so");
+  if (!is_cuda && precision.bfloat16_products < 0)
+    needs_target(option, "cuda", "the kernels of the CPU multiply in float32, or by products of bfloat16");
   if (!is_cuda && precision.bfloat16_products > 0 && options.exact) {
     usage_error(fmt::format("--exact and {} contradict each other: it rounds what is multiplied", option),
                 "leave one of them out");

@@ -59,6 +59,9 @@ struct OptionRecord {
 std::span<const OptionRecord> option_table();
 /// By name or letter, that of the command where several have the name; null where there is none.
 const OptionRecord* find_option(std::string_view typed, Command command);
+/// The place of the command among the words of a command line: the first word that is neither an option nor
+/// the value of one, if it is a command's name; else the end.
+std::size_t place_of_command(const std::vector<std::string>& words);
 
 /// Ends with a CompileError (kUsage); `help` says what to do next.
 [[noreturn]] void usage_error(std::string message, std::string help);

@@ -114,7 +114,8 @@ def case_usage(world):
         ([model, "-o", "x", "-q", "-v"], "contradict"),
     ):
         done = world.run([world.gcompile, *words], status=2, cwd=world.folder)
-        contains(done.stderr, "error: ", part)
+        check(re.search(r"^error(\[E\d{4}\])?: ", done.stderr, re.MULTILINE), done.stderr)
+        contains(done.stderr, part)
         check(not world.path("x").exists(), f"{words} left something behind")
 
 
@@ -294,11 +295,70 @@ def case_interrupt(world):
 
 
 def case_a_compiler_that_fails(world):
-    failing = world.path("failing_cxx")
-    failing.write_text("#!/bin/sh\necho no such flag >&2\nexit 1\n")
-    failing.chmod(0o755)
-    done = world.run([world.gcompile, "verify", CLASSIFIER / "model.onnx", "--cxx", failing], status=70)
-    contains(done.stderr, "does not build", "no such flag")
+    """Whatever it fails at, by whatever way it is named: it is the user's, and no mistake of gcompile's."""
+    always, links, dies = world.path("failing_cxx"), world.path("failing_ld"), world.path("dying_cxx")
+    always.write_text("#!/bin/sh\necho no such flag >&2\nexit 1\n")
+    links.write_text('#!/bin/sh\ncase " $* " in *" -c "*) exec g++ "$@" ;; esac\necho no such library >&2\nexit 1\n')
+    dies.write_text("#!/bin/sh\nkill -9 $$\n")
+    for path in (always, links, dies):
+        path.chmod(0o755)
+    world.path("m.onnxtxt").write_text(DYNAMIC.replace("N", "4"))
+    verify = [world.gcompile, "verify", world.path("m.onnxtxt")]
+    for compiler, part in ((always, "no such flag"), (links, "no such library"), (dies, "exit code 137"),
+                           ("g++ --no-such-option", "--no-such-option"), (world.path("none"), "cannot run")):
+        done = world.run([*verify, "--cxx", compiler], status=4)
+        contains(done.stderr, part, "= help: ")
+    contains(world.run(verify, status=4, env={**os.environ, "CXX": str(always)}).stderr, "does not build", "no such flag")
+    # The usual one, found in PATH.
+    world.path("bin").mkdir()
+    shutil.copy(always, world.path("bin") / "c++")
+    environment = {**os.environ, "PATH": f"{world.path('bin')}:{os.environ['PATH']}"}
+    environment.pop("CXX", None)
+    contains(world.run(verify, status=4, env=environment).stderr, "the compiler 'c++' does not build")
+
+
+def case_words_before_the_command(world):
+    """Options may stand before the command, and what looks like one but is a value is none."""
+    world.path("m.onnxtxt").write_text(DYNAMIC)
+    model = world.path("m.onnxtxt")
+    equal(world.run([world.gcompile, "-q", "check", model, "--dim", "N=4"]).stdout, "", "what -q check prints")
+    contains(world.run([world.gcompile, "--dim", "N=4", "-v", "check", model]).stdout, "command=check")
+    equal(json.loads(world.run([world.gcompile, "--json", "check", "none.onnx"], status=4).stdout)["command"], "check", "")
+    equal(json.loads(world.run([world.gcompile, "-O7", "--json", "check", model], status=2).stdout)["command"], "check", "")
+    equal(world.run([world.gcompile, "version"]).stdout, world.run([world.gcompile, "--version"]).stdout, "version")
+    world.run([world.gcompile, "-q", "-o", "check", model, "--dim", "N=4"], cwd=world.folder)
+    check((world.path("check") / "CMakeLists.txt").exists(), "-o check is no folder")
+
+
+def case_output_that_cannot_be_written(world):
+    """An answer that is lost is no success: a full disk, a closed stream."""
+    world.path("m.onnxtxt").write_text(DYNAMIC.replace("N", "4"))
+    model = world.path("m.onnxtxt")
+    for words in (["check", model], ["check", model, "--json"], [model, "-o", world.path("p")], ["opt", model], ["ops"],
+                  ["explain", "E0401"], ["help"], ["version"], ["manual"], ["completion", "bash"],
+                  ["check", world.path("none"), "--json"]):
+        for target in (">/dev/full", ">&-"):
+            done = world.run(["sh", "-c", f'"$@" {target}', "sh", world.gcompile, *words], status=4)
+            contains(done.stderr, "error: cannot write to standard output: ")
+    done = world.run([world.gcompile, "opt", model, "-q", "--save-onnx", "/nodir/x.onnx"], status=4)
+    check("saved" not in done.stderr, done.stderr)
+    done = world.run([world.gcompile, "opt", model, "--save-onnx", "/nodir/x.onnx"], status=4)
+    check("saved" not in done.stderr, done.stderr)
+
+
+def case_summary_of_any_name(world):
+    """Words of a shell, as text where it is text."""
+    world.path("m.onnxtxt").write_text(DYNAMIC.replace("N", "4"))
+    for name in ("füße", "with blank", "it's", "back\\slash", "new\nline", "bad\udcff", "\x1b[31m", "$HOME`id`", "plain"):
+        line = world.run([world.gcompile, "m.onnxtxt", "-o", name], cwd=world.folder, env={**os.environ, "LC_ALL": "C.UTF-8"})
+        printed = line.stdout
+        check(printed.count("\n") == 1 and "\x1b" not in printed, f"{printed!r}")
+        if name == "füße":
+            contains(printed, "output='füße' ")
+        word = printed[printed.index(" output=") + 1:]
+        said = subprocess.run(["bash", "-c", word.rpartition(" files=")[0] + '; printf %s "$output"'], check=True,
+                              capture_output=True).stdout
+        equal(said, os.fsencode(name), "the name that a shell reads")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import subprocess
 import time
 
 from onnx_bytes import FLOAT, Graph, block, blocks, number
-from support import EXAMPLES, ROOT, check, contains, equal, read_npy, run_main, shared_model
+from support import EXAMPLES, ROOT, Skip, check, contains, equal, read_npy, run_main, shared_model
 
 CLASSIFIER = EXAMPLES / "shapes_classifier"
 
@@ -323,6 +323,33 @@ def case_manual(world):
     options = set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", "".join(helps), re.MULTILINE))
     check(len(options) > 30, f"options: {sorted(options)}")
     contains(shown, *options, "gcompile completion bash|zsh|fish")
+
+
+def case_documents(world):
+    """What an installed page points to is installed as well."""
+    folder = installed(world) / "share" / "doc" / "gcompile"
+    pages = sorted(folder.rglob("*.md"))
+    check(len(pages) > 50 and folder / "errors" / "E0401.md" in pages, f"{len(pages)} pages")
+    missing = [f"{page.relative_to(folder)}: {link}" for page in pages
+               for link in re.findall(r"\]\(([^)#: ]+)(?:#[^)]*)?\)", re.sub(r"`[^`]*`|```.*?```", "", page.read_text(), flags=re.DOTALL))
+               if not (page.parent / link).exists()]
+    equal(missing, [], "links to pages that are not there")
+    said = world.run([world.gcompile, "explain", "E0101"]).stdout
+    check(not re.search(r"\((ir|frontend|passes|codegen|driver)/", said), said)
+
+
+def case_target_alone(world):
+    """The target gcompile makes all that is installed: scripts/demo.sh builds nothing else."""
+    build = build_of(world)
+    if not (build / "build.ninja").exists():
+        raise Skip("the build is not by Ninja")
+    commands = world.run(["ninja", "-C", build, "-t", "commands", "gcompile"]).stdout
+    contains(commands, *(f"gcompile {words}" for words in ("manual", "completion bash", "completion zsh", "completion fish")))
+    made = re.findall(r'FILES "([^"]*)"', (build / "cmake_install.cmake").read_text())
+    check(made, "nothing is installed")
+    for path in made:
+        if path.startswith(str(build / "package")) and path.endswith("log.gz"):
+            check(f"> {pathlib.Path(path).name}" not in commands and pathlib.Path(path).exists(), f"{path} needs a build")
 
 
 def case_debian(world):
