@@ -76,6 +76,11 @@ void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<Ke
 
 }  // namespace
 
+bool CallWriter::has_operand(int operand) const {
+  const auto* contract = std::get_if<ir::ContractForm>(&form_);
+  return (contract == nullptr || operand < contract->base_operands) && view_.has_operand(operand);
+}
+
 bool CallWriter::wants_result(int i) const {
   return view_.has_result(i) &&
          view_.graph().use_count(view_.node().results[static_cast<std::size_t>(i)]) > 0;

@@ -44,7 +44,8 @@ class CallWriter {
   const ir::Tensor* constant(int operand) const { return view_.constant(operand); }
   const ir::TensorType& type(int operand) const { return view_.operand(operand); }
   const std::string& name(int operand) const { return value(operand).name; }
-  bool has_operand(int operand) const { return view_.has_operand(operand); }
+  /// Whether the operator has it: behind a contraction's own operands lie those of its epilogue.
+  bool has_operand(int operand) const;
   bool has_result(int i) const { return view_.has_result(i); }
   /// Whether anything reads result `i`.
   bool wants_result(int i) const;

@@ -182,7 +182,12 @@ void ExpressionPrinter::declare(CodeText& code, const std::vector<int>& roots, s
       if (!settled(user)) used_deeper[id] = true;
     };
     for (const int argument : printed_arguments(dag_, facts_, *at)) use(argument, false);
-    for (const ir::Index& index : dag_[*at].index) loaded(index, [&](int id) { use(id, true); });
+    const auto use_in_index = [&](const ir::Index& index) { loaded(index, [&](int id) { use(id, true); }); };
+    if (addresses_ != nullptr) {
+      use_in_index((*addresses_)[static_cast<std::size_t>(*at)]);
+    } else {
+      for (const ir::Index& index : dag_[*at].index) use_in_index(index);
+    }
   }
   for (const int id : needed) {
     if (!live[static_cast<std::size_t>(id)] || !settled(id) || scope_.count(id)) continue;

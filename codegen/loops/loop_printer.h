@@ -41,6 +41,10 @@ class ExpressionPrinter {
   /// What is known of the dag's nodes; without it, everything may be NaN.
   void know(std::vector<ir::NumberFacts> facts) { facts_ = std::move(facts); }
 
+  /// By node, the positions that loads and iotas print in place of their indices: an index along an axis of
+  /// one element has no part in them, and what only it needs is not named. They have to outlive the printer.
+  void address_by(const std::vector<ir::Index>& addresses) { addresses_ = &addresses; }
+
   /// Which axes (and accumulators) vary per lane; 0 outside vector loops.
   void set_vector_mask(std::uint64_t mask) { vector_mask_ = mask; }
   bool is_vector(int id) const { return (dependence_[static_cast<std::size_t>(id)] & vector_mask_) != 0; }
@@ -65,6 +69,7 @@ class ExpressionPrinter {
   const ir::Dag& dag_;
   std::vector<std::uint64_t> dependence_;
   LeafPrinter leaf_;
+  const std::vector<ir::Index>* addresses_ = nullptr;
   std::vector<ir::NumberFacts> facts_;
   std::map<int, std::string> constants_;
   std::uint64_t vector_mask_ = 0;

@@ -63,6 +63,7 @@ NestPrinter::NestPrinter(LoopNest nest, const std::vector<KernelTensor>& operand
       dependence_(nest_.dependence()),
       expressions_(nest_.form->dag, dependence_, [this](int id, bool vector) { return leaf(id, vector); }) {
   expressions_.know(number_facts(nest_.form->dag, operands_));
+  expressions_.address_by(nest_.address);
 }
 
 std::string NestPrinter::axis_name(int i) { return fmt::format("i{}", i); }

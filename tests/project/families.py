@@ -121,10 +121,12 @@ FORCED_WINDOWS["frames"] = ["conv.dot", "conv.direct", "conv.loops"]
 
 
 def byte_windows():
-    """The same of bytes, as unsigned and as signed ones, with zero points; and frames of a signal of one column."""
+    """The same of bytes, as unsigned and as signed ones, with zero points; frames of a signal of one column; and images
+    without zero points, behind which an epilogue reads operands of its own."""
     model = Model()
-    model.inputs = ["uint8[2,18,9,14] x", "int8[1,6,3,3] s", "int8[1,1,900,1] t"]
-    model.outputs = ["int32[2,17,9,14] wide", "int8[1,40,1,1] point", "uint8[2,8,13,14] deep", "int32[1,5,7,1] tall"]
+    model.inputs = ["uint8[2,18,9,14] x", "int8[1,6,3,3] s", "int8[1,1,900,1] t", "int32[2,17,9,14] more"]
+    model.outputs = ["int32[2,17,9,14] wide", "int32[2,17,9,14] none", "int32[2,17,9,14] half", "int8[1,40,1,1] point",
+                     "uint8[2,8,13,14] deep", "int32[1,5,7,1] tall"]
     model.integers("l", "int8", (5, 1, 300, 1), -128, 127)
     model.integers("w", "int8", (17, 18, 3, 3), -128, 127)
     model.integers("p", "int8", (40, 6, 3, 3), -128, 127)
@@ -134,22 +136,26 @@ def byte_windows():
     model.nodes = ["wide = ConvInteger<pads = [1, 1, 1, 1]>(x, w, x_zero)",
                    "point = QLinearConv(s, scale, s_zero, p, w_scale, w_zero, y_scale, s_zero)",
                    "deep = QLinearConv<pads = [4, 0, 2, 2]>(x, scale, x_zero, d, w_scale, d_zero, y_scale, x_zero)",
-                   "tall = ConvInteger<strides = [100, 1]>(t, l, s_zero)"]
+                   "tall = ConvInteger<strides = [100, 1]>(t, l, s_zero)",
+                   "bare = ConvInteger<pads = [1, 1, 1, 1]>(x, w)", "none = Add(bare, more)",
+                   "lean = ConvInteger<pads = [1, 1, 1, 1]>(x, w, d_zero)", "half = Sub(lean, more)"]
     return model
 
 
 FORCED_BYTES = {node: ["conv.winograd4_integer", "conv.winograd2_integer", "conv.integer", "conv.loops"]
-                for node in ("wide", "point", "deep")}
+                for node in ("wide", "point", "deep", "bare", "lean")}
 
 
 def byte_products():
     """Products of bytes that only the run knows: every signedness, rows, columns and both sides broadcast, zero points of the
-    model and of the run, a constant that is no matrix, and heads that are transposed; and by a matrix for a batch."""
+    model and of the run, a constant that is no matrix, and heads that are transposed; by a matrix for a batch; and without
+    zero points, behind which an epilogue reads operands of its own."""
     model = Model(opset=13)
     model.inputs = ["uint8[2,3,7,19] a", "int8[3,19,21] b", "int8[2,1,5,19] c", "uint8[1,19,33] d", "uint8[1,9,4,6] q",
-                    "uint8[1,9,4,6] k", "float[5,11] f", "int8[11,3] g", "uint8 run_zero"]
+                    "uint8[1,9,4,6] k", "float[5,11] f", "int8[11,3] g", "uint8 run_zero", "int32[2,3,7,18] more"]
     model.outputs = ["int32[2,3,7,21] one", "uint8[2,1,5,33] two", "uint8[1,4,9,9] heads", "int32[5,3] three",
-                     "int32[2,3,7,6] four", "int32[2,3,7,18] five"]
+                     "int32[2,3,7,6] four", "int32[2,3,7,18] five", "int32[2,3,7,18] six", "int32[2,3,7,18] seven",
+                     "int32[2,3,7,18] eight"]
     model.integers("h", "uint8", (3, 19, 6), 0, 255), model.integers("w", "int8", (19, 18), -128, 127)
     model.constants += ["uint8 a_zero = {131}", "int8 b_zero = {-7}", "float scale = {0.02}", "float y_scale = {0.3}",
                         "int8 c_zero = {3}", "uint8 d_zero = {128}"]
@@ -159,11 +165,15 @@ def byte_products():
                    "fq = DequantizeLinear(tq, scale, a_zero)", "fk = DequantizeLinear(tk, scale, d_zero)",
                    "scores = MatMul(fq, fk)", "heads = QuantizeLinear(scores, y_scale, a_zero)",
                    "fu, fs, fz = DynamicQuantizeLinear(f)", "three = MatMulInteger(fu, g, fz)",
-                   "four = MatMulInteger(a, h, run_zero, a_zero)", "five = MatMulInteger(a, w, a_zero)"]
+                   "four = MatMulInteger(a, h, run_zero, a_zero)", "five = MatMulInteger(a, w, a_zero)",
+                   "bare = MatMulInteger(a, w)", "six = Add(bare, more)", "lean = MatMulInteger(a, v)",
+                   "seven = Add(lean, some)", "thin = MatMulInteger(a, v, a_zero)", "eight = Add(thin, some)"]
+    model.integers("some", "int32", (18,), -99, 99), model.integers("v", "int8", (19, 18), -128, 127)
     return model
 
 
-FORCED_PRODUCTS = {node: ["product.integer", "product.loops"] for node in ("one", "two", "scores", "three", "four", "five")}
+FORCED_PRODUCTS = {node: ["product.integer", "product.loops"]
+                   for node in ("one", "two", "scores", "three", "four", "five", "bare", "lean", "thin")}
 
 
 def byte_images():

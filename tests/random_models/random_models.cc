@@ -1,0 +1,220 @@
+// Random models, emitted, compiled, run and compared.
+//
+//     random_models --cases FOLDER --build FOLDER [options]
+//
+// FOLDER holds what tests/random_models/generate.py wrote: NAME/model.onnx and NAME/test_data_set_0. Each
+// model is lowered at -O3 and at -O0; its outputs are compared with the evaluator's on the graph as imported,
+// and with output_K.pb where ONNX Runtime made them. What rounding alone moves (driver/rounding_noise.h) is
+// no difference. The types that the generator wrote into the model are a second opinion on the inference of
+// shapes. One line a finding. Exit: 0 nothing found, 1 something, 2 usage, 77 there are no models.
+
+#include <fmt/format.h>
+#include <onnx/onnx_pb.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <map>
+
+#include "codegen/kernels/prices.h"
+#include "codegen/program/lowering.h"
+#include "driver/compare.h"
+#include "driver/verify_reference.h"
+#include "frontend/data_files.h"
+#include "frontend/file_bytes.h"
+#include "frontend/import.h"
+#include "ir/diagnostics.h"
+#include "passes/pass_manager.h"
+#include "tests/conformance/case_project.h"
+
+namespace gcompile::conformance {
+namespace {
+
+namespace fs = std::filesystem;
+using Tensors = std::map<std::string, ir::Tensor>;
+
+/// A model, its inputs, and what the evaluator makes of them.
+struct RandomModel {
+  ir::Graph graph;
+  Tensors inputs;
+  std::vector<ir::Tensor> from_runtime;  // empty: ONNX Runtime said nothing
+};
+
+/// How the shapes that the generator wrote differ from those that the importer inferred; empty: nowhere.
+std::string shape_difference(const onnx::GraphProto& model, const ir::Graph& graph) {
+  std::map<std::string, const onnx::TypeProto*> declared;
+  for (const auto& infos : {&model.value_info(), &model.output()}) {
+    for (const auto& info : *infos) declared[info.name()] = &info.type();
+  }
+  for (const ir::ValueId id : graph.values()) {
+    const ir::Value& value = graph.value(id);
+    const auto found = declared.find(value.name);
+    if (found == declared.end()) continue;
+    ir::Shape shape;
+    bool is_open = false;
+    for (const auto& dim : found->second->tensor_type().shape().dim()) {
+      is_open = is_open || !dim.has_dim_value();
+      shape.push_back(dim.dim_value());
+    }
+    if (is_open || shape == value.type.shape) continue;
+    return fmt::format("'{}' is {} and not {}", value.name, ir::to_string(value.type), ir::to_string(shape));
+  }
+  return {};
+}
+
+class Test {
+ public:
+  explicit Test(const ProjectOptions& options) : options_(options), project_(options, GCOMPILE_SOURCE_DIR) {}
+
+  int run(const std::string& folder) {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      if (fs::exists(entry.path() / "model.onnx")) names.push_back(entry.path().filename().string());
+    }
+    std::sort(names.begin(), names.end());
+    if (names.empty()) {
+      std::cout << fmt::format("skipped: no models in {}\n", folder);
+      return 77;
+    }
+    for (const std::string& name : names) emit(name, folder + "/" + name);
+    const std::map<std::string, std::string> ran = project_.build_and_run();
+    for (const auto& [program, running] : running_) judge(program, running, ran);
+    std::cout << fmt::format(
+        "{} models, {} programs, {} tensors compared, {} of them with ONNX Runtime; {} refused, "
+        "{} findings\n",
+        names.size(), running_.size(), compared_, with_runtime_, refused_, findings_);
+    return findings_ == 0 ? 0 : 1;
+  }
+
+ private:
+  struct Running {
+    std::string model;
+    int level;
+    std::vector<ir::TensorType> outputs;
+  };
+
+  void find(const std::string& model, const std::string& what) {
+    ++findings_;
+    std::cout << fmt::format("{}: {}\n", model, what) << std::flush;
+  }
+
+  void emit(const std::string& name, const std::string& folder) {
+    try {
+      RandomModel& model = models_[name] = read(name, folder);
+      const std::string number = std::to_string(models_.size());
+      for (const int level : {3, 0}) {
+        ir::Graph graph = model.graph;
+        passes::Options options;
+        options.level = level;
+        const MachinePrices prices(default_machine(options_.target));
+        options.prices = &prices;
+        passes::optimise(graph, options);
+        LoweringOptions lowering;
+        lowering.kernels.machine = default_machine(options_.target);
+        lowering.name = fmt::format("{}{}", level == 3 ? "c" : "b", number);
+        Program program = lower_graph(std::move(graph), lowering);
+        program.tool_version = "test";
+        std::vector<ir::Tensor> inputs;
+        for (const ir::ValueId id : model.graph.inputs())
+          inputs.push_back(model.inputs.at(model.graph.value(id).name));
+        project_.add(program, inputs);
+        Running running{name, level, {}};
+        for (const Port& port : program.schedules.back().outputs) running.outputs.push_back(port.type);
+        running_.emplace(program.name, std::move(running));
+      }
+    } catch (const ir::CompileError& error) {
+      ++refused_;
+      find(name, std::string("refused: ") + error.what());
+    }
+  }
+
+  RandomModel read(const std::string& name, const std::string& folder) {
+    RandomModel out;
+    const std::string bytes = frontend::read_file(folder + "/model.onnx", INT32_MAX);
+    onnx::ModelProto proto;
+    if (!proto.ParseFromString(bytes)) throw ir::CompileError(ir::ExitCode::kModel, "no model");
+    frontend::ImportOptions options;
+    const frontend::TestData data = frontend::read_test_data(folder + "/test_data_set_0", {});
+    for (std::size_t i = 0; i < data.inputs.size(); ++i) {
+      const std::string& input = proto.graph().input(static_cast<int>(i)).name();
+      options.bindings.data_shapes[input] = data.inputs[i].value.shape();
+      out.inputs.emplace(input, data.inputs[i].value);
+    }
+    for (const auto& output : data.outputs) out.from_runtime.push_back(output.value);
+    ir::Diagnostics diagnostics;
+    out.graph = frontend::import_model_bytes(bytes, folder, options, diagnostics).graph;
+    const std::string difference = shape_difference(proto.graph(), out.graph);
+    if (!difference.empty()) find(name, "shape: " + difference);
+    return out;
+  }
+
+  void judge(const std::string& program, const Running& running,
+             const std::map<std::string, std::string>& ran) {
+    const RandomModel& model = models_.at(running.model);
+    const std::string label = fmt::format("-O{}", running.level);
+    const auto found = ran.find(program);
+    if (found == ran.end() || found->second != "ok") {
+      return find(running.model,
+                  fmt::format("{} {}", label, found == ran.end() ? "did not run" : found->second));
+    }
+    const Reference reference(model.graph);
+    const CaseReference values(reference, model.inputs, Precision::kFp32);
+    for (std::size_t i = 0; i < running.outputs.size(); ++i) {
+      const ir::Tensor actual = project_.output(program, static_cast<int>(i), running.outputs[i]);
+      compare_with(running.model, label + " and the evaluator", values, i, values.get().outputs.at(i),
+                   actual);
+      if (model.from_runtime.empty()) continue;
+      ++with_runtime_;
+      compare_with(running.model, label + " and ONNX Runtime", values, i, model.from_runtime.at(i), actual);
+    }
+  }
+
+  void compare_with(const std::string& model, const std::string& label, const CaseReference& values,
+                    std::size_t i, const ir::Tensor& expected, const ir::Tensor& actual) {
+    ++compared_;
+    const Comparison c = compare(expected, actual, values.is_quantised());
+    if (c.same) return;
+    const std::string& name = values.reference().graph().output_names()[i];
+    if (!c.mismatch.empty()) return find(model, fmt::format("{}: '{}': {}", label, name, c.mismatch));
+    if (is_noise(c, values.noise().outputs[i])) return;
+    find(model, fmt::format("{}: '{}': {} of {} elements, worst at {}: {:.9g} instead of {:.9g}", label, name,
+                            c.wrong, expected.count(), position_text(expected.shape(), c.worst), c.actual,
+                            c.expected));
+  }
+
+  const ProjectOptions& options_;
+  CaseProject project_;
+  std::map<std::string, RandomModel> models_;
+  std::map<std::string, Running> running_;  // by program
+  int compared_ = 0, with_runtime_ = 0, refused_ = 0, findings_ = 0;
+};
+
+int run_main(int argc, char** argv) {
+  std::string cases;
+  ProjectOptions options;
+  CLI::App app("Random models, emitted, compiled, run and compared.");
+  app.add_option("--cases", cases, "Folder of what generate.py wrote")->required();
+  app.add_option("--build", options.folder, "Folder for the emitted code; emptied")->required();
+  app.add_option("--cxx", options.compiler, "Compiler")->default_val("c++");
+  app.add_option("--cxxflags", options.flags, "Its further flags");
+  app.add_flag_callback(
+      "--cuda", [&] { options.target = Target::kCuda; }, "Emits for CUDA, and runs on the emulator");
+  app.add_option("--jobs", options.jobs, "Compiler processes");
+  app.add_option("--per-unit", options.cases_per_unit, "Programs in one translation unit");
+  CLI11_PARSE(app, argc, argv);
+  return Test(options).run(cases);
+}
+
+}  // namespace
+}  // namespace gcompile::conformance
+
+int main(int argc, char** argv) {
+  try {
+    return gcompile::conformance::run_main(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "random_models: " << error.what() << '\n';
+    return 1;
+  }
+}
