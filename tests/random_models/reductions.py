@@ -185,7 +185,7 @@ def spelled_layer_norm(g):
     square = g.one_of([lambda: g.like(x, "Mul", [centred, centred], 4 * x.bound ** 2),
                        lambda: g.like(x, "Pow", [centred, g.scalar(2, x.kind)], 4 * x.bound ** 2)])()
     variance = mean(square, 4 * x.bound ** 2)
-    away = g.add("Add", [variance, g.scalar(0.25)], [(x.kind, one, variance.bound + 1, 0)])
+    away = g.add("Add", [variance, g.scalar(0.25, x.kind)], [(x.kind, one, variance.bound + 1, 0)])
     root = g.add("Sqrt", [away], [(x.kind, one, 2 * x.bound + 1, 0)])
     bound = 2 * math.sqrt(x.shape[-1])
     if g.chance(0.5):
@@ -193,7 +193,7 @@ def spelled_layer_norm(g):
     else:
         normal = g.like(x, "Mul", [centred, g.add("Reciprocal", [root], [(x.kind, one, 2, 0)])], bound)
     scale = g.constant(x.kind, g.array(x.kind, x.shape[-1:], -1, 2))
-    return g.like(x, "Add", [g.like(x, "Mul", [normal, scale], 2 * bound), g.scalar(0.5)], 2 * bound + 1)
+    return g.like(x, "Add", [g.like(x, "Mul", [normal, scale], 2 * bound), g.scalar(0.5, x.kind)], 2 * bound + 1)
 
 
 def spelled_rms_norm(g):
@@ -203,7 +203,7 @@ def spelled_rms_norm(g):
     one = without(x.shape, [x.rank - 1], 1)
     square = g.like(x, "Mul", [x, x], x.bound ** 2)
     mean = g.add("ReduceMean", [square, g.longs([-1])], [(x.kind, one, square.bound, 0)], keepdims=1)
-    away = g.add("Add", [mean, g.scalar(0.25)], [(x.kind, one, square.bound + 1, 0)])
+    away = g.add("Add", [mean, g.scalar(0.25, x.kind)], [(x.kind, one, square.bound + 1, 0)])
     root = g.add("Sqrt", [away], [(x.kind, one, x.bound + 1, 0)])
     return g.like(x, "Div", [x, root], 2 * math.sqrt(x.shape[-1]))
 
