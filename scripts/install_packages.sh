@@ -23,11 +23,9 @@ test_packages="$build_packages libcli11-dev libgtest-dev libgmock-dev libonnx-te
     clang-13 clang-19 g++-mingw-w64-x86-64-posix gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm
     g++-aarch64-linux-gnu g++-arm-linux-gnueabihf bash zsh fish groff-base dpkg-dev lintian python3-venv"
 bench_packages=$test_packages
-# Pinned, so that a comparison means the same thing next year.
-bench_modules="onnxruntime==1.31.1 openvino==2026.4.1 numpy==2.4.6 onnx==1.23.2"
-# Without what they say they need, torch for one: only the converter within pnnx is used.
-bench_modules_alone="ncnn==1.0.20261020 pnnx==20261020"
-sass_modules="nvidia-cuda-nvdisasm==13.2.51"
+# Modules of Python are pinned with the digests of their files (scripts/modules), so that a comparison means the same
+# thing next year, and that nothing else is installed under their names. Debian signs its packages.
+modules=$root/scripts/modules
 
 case $#:$set_name in
     [01]:build) wanted=$build_packages ;;
@@ -84,32 +82,31 @@ fi
 report="packages for $set_name: installed$missing"
 [ -n "$missing" ] || report="packages for $set_name: all present"
 
-if [ "$set_name" = bench ]; then
-    venv=${BUILD_DIR:-$root/build}/bench_venv
-    # The stamp names what is inside, so that a changed pin makes the environment anew.
-    if [ "$(cat "$venv/modules.txt" 2>/dev/null)" = "$bench_modules $bench_modules_alone" ]; then
+# Makes a Python environment of lists of modules; the stamp says what is inside, so that a changed pin makes it anew.
+#     make_environment FOLDER LIST...
+make_environment() {
+    venv=$1
+    shift
+    wanted_modules=$(cat "$@")
+    if [ "$(cat "$venv/modules.txt" 2>/dev/null)" = "$wanted_modules" ]; then
         report="$report; $venv present"
-    else
-        rm -rf "$venv"
-        quietly /usr/bin/python3 -m venv "$venv"
-        # shellcheck disable=SC2086
-        quietly "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $bench_modules
-        # shellcheck disable=SC2086
-        quietly "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps $bench_modules_alone
-        echo "$bench_modules $bench_modules_alone" >"$venv/modules.txt"
-        report="$report; $venv made with $bench_modules $bench_modules_alone"
+        return
     fi
+    rm -rf "$venv"
+    quietly /usr/bin/python3 -m venv "$venv"
+    for list in "$@"; do
+        # Each list is complete.
+        quietly "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+            --only-binary=:all: -r "$list"
+    done
+    printf '%s\n' "$wanted_modules" >"$venv/modules.txt"
+    report="$report; $venv made"
+}
+
+if [ "$set_name" = bench ]; then
+    make_environment "${BUILD_DIR:-$root/build}/bench_venv" "$modules/bench.txt" "$modules/bench_alone.txt"
 fi
 if [ "$set_name" = sass ]; then
-    venv=${BUILD_DIR:-$root/build}/sass_venv
-    if [ "$(cat "$venv/modules.txt" 2>/dev/null)" = "$sass_modules" ]; then
-        report="$report; $venv present"
-    else
-        rm -rf "$venv"
-        quietly /usr/bin/python3 -m venv "$venv"
-        quietly "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps $sass_modules
-        echo "$sass_modules" >"$venv/modules.txt"
-        report="$report; $venv made with $sass_modules"
-    fi
+    make_environment "${BUILD_DIR:-$root/build}/sass_venv" "$modules/sass.txt"
 fi
 echo "$report"

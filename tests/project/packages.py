@@ -287,7 +287,7 @@ def case_shells(world):
         return world.run(["bash", "-c", line + "; _gcompile 2>/dev/null; echo ${COMPREPLY[@]}"],
                          cwd=world.folder).stdout.split()
 
-    equal(bash("gcompile", "ver"), ["verify"], "commands")
+    equal(bash("gcompile", "ver"), ["verify", "version"], "commands")
     equal(bash("gcompile", "verify", "--em"), ["--emulate"], "options of verify")
     equal(bash("gcompile", "check", "--em"), [], "options of check")
     equal(bash("gcompile", "m.onnx", "--target", "cu"), ["cuda"], "values")
@@ -306,7 +306,7 @@ def case_shells(world):
                           env={**os.environ, "HOME": str(world.folder)}).stdout
         return [row.split("\t")[0] for row in shown.splitlines()]
 
-    equal(fish_completes("gcompile ver"), ["verify"], "commands in fish")
+    equal(fish_completes("gcompile ver"), ["verify", "version"], "commands in fish")
     equal(fish_completes("gcompile verify --em"), ["--emulate"], "options in fish")
     equal(fish_completes("gcompile m.onnx --target cu"), ["cuda"], "values in fish")
 
