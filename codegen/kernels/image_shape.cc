@@ -38,6 +38,7 @@ void turn(ImageShape& s) {
   s.stride_w = std::exchange(s.stride_h, 1);
   s.dilation_w = std::exchange(s.dilation_h, 1);
   s.pad_left = std::exchange(s.pad_top, 0);
+  s.pad_right = std::exchange(s.pad_bottom, 0);
   s.pixel = s.row;
   s.row = s.pixel * s.in_w;
 }
@@ -67,6 +68,8 @@ ImageShape image_shape(const Shape& x, const ir::Shape& strides, const Shape& y,
   s.dilation_w = of(window.dilations, false);
   s.pad_top = flat ? 0 : window.begin(0);
   s.pad_left = window.begin(flat ? 0 : 1);
+  s.pad_bottom = flat ? 0 : window.end(0);
+  s.pad_right = window.end(flat ? 0 : 1);
   s.groups = groups;
   s.pixel = strides[w];
   s.row = flat ? s.pixel * s.in_w : strides[h];

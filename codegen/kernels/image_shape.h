@@ -13,6 +13,7 @@ namespace gcompile {
 struct ImageShape {
   ir::Dim batch, in_h, in_w, in_c, out_h, out_w, out_c;
   std::int64_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w, groups;
+  std::int64_t pad_bottom, pad_right;  // as the model has them; no part of a ConvShape
   ir::Dim pixel, row, image;
 
   /// Definition of a ConvShape, constexpr where the sizes are numbers.

@@ -18,11 +18,10 @@ Refusal refuses(const ir::Problem& problem) {
 const char* function_of(const ir::PoolWork& work) { return work.is_max ? "max_pool2d" : "average_pool2d"; }
 
 /// What a mean takes beside shape and operand.
-std::string options_of(const ir::PoolWork& work) {
+std::string options_of(const ir::PoolWork& work, const ImageShape& image) {
   if (work.is_max) return "";
-  const bool flat = work.window.spatial() == 1;
   return fmt::format("/*count_include_pad*/ {}, /*pad bottom, right*/ {}, {}, ", work.count_include_pad,
-                     flat ? 0 : work.window.end(0), work.window.end(flat ? 0 : 1));
+                     image.pad_bottom, image.pad_right);
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
@@ -38,8 +37,10 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   const auto& work = std::get<ir::PoolWork>(problem.work);
   writer.call().headers = {"gcrt/cpu/pool.h"};
   writer.operand(0, "x");
-  write_parallel(problem, image_of(problem, work.window, 1), writer, "pool2d_work_items(shape)",
-                 fmt::format("{}(shape, x, {}epilogue, begin, end)", function_of(work), options_of(work)));
+  const ImageShape image = image_of(problem, work.window, 1);
+  write_parallel(
+      problem, image, writer, "pool2d_work_items(shape)",
+      fmt::format("{}(shape, x, {}epilogue, begin, end)", function_of(work), options_of(work, image)));
 }
 
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
@@ -52,9 +53,10 @@ void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   const auto& work = std::get<ir::PoolWork>(problem.work);
   writer.call().headers = {"gcrt/cuda/pool.h"};
   writer.operand(0, "x");
+  const ImageShape image = image_of(problem, work.window, 1);
   writer.call().body =
-      shape_and_epilogue(problem, image_of(problem, work.window, 1), writer) +
-      fmt::format("  {}(queue, shape, x, {}epilogue);\n", function_of(work), options_of(work));
+      shape_and_epilogue(problem, image, writer) +
+      fmt::format("  {}(queue, shape, x, {}epilogue);\n", function_of(work), options_of(work, image));
 }
 
 }  // namespace

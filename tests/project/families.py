@@ -43,11 +43,13 @@ class Model:
 
 
 def images():
-    """Convolutions, pools and a product. Names of nodes are those of their results."""
+    """Convolutions, pools and a product; a mean over columns whose padding counts, of images that are one pixel wide. Names
+    of nodes are those of their results."""
     model = Model()
-    model.inputs = ["float[2,6,9,7] x"]
+    model.inputs = ["float[2,6,9,7] x", "float[2,5,8,1] s"]
     model.outputs = ["float[2,10,5,4] dense", "float[2,12,9,7] thin", "float[2,4,19,15] up", "float[2,6,4,3] high",
-                     "float[2,6,4,3] mean", "float[2,6,9,5] product"]
+                     "float[2,6,4,3] mean", "float[2,6,9,5] product",
+                     "float[2,5,3,1] column"]
     w, thin, up = (model.constant(n, "float", s) for n, s in
                    (("w", (10, 3, 3, 3)), ("t", (12, 1, 3, 3)), ("u", (6, 4, 3, 3))))
     model.constant("b", "float", (10,))
@@ -56,13 +58,16 @@ def images():
                    f"thin = Conv<group = 6, pads = [1, 1, 1, 1]>(x, {thin})",
                    f"up = ConvTranspose<strides = [2, 2]>(x, {up})",
                    "high = MaxPool<kernel_shape = [3, 3], strides = [2, 2]>(x)",
-                   "mean = AveragePool<kernel_shape = [3, 3], strides = [2, 2]>(x)", "product = MatMul(x, m)"]
+                   "mean = AveragePool<kernel_shape = [3, 3], strides = [2, 2]>(x)", "product = MatMul(x, m)",
+                   "column = AveragePool<kernel_shape = [3, 1], strides = [3, 3], pads = [0, 0, 2, 0], ceil_mode = 1, "
+                   "count_include_pad = 1>(s)"]
     return model
 
 
 FORCED = {"conv": ["conv.direct", "conv.loops"], "thin": ["conv.depthwise", "conv.direct", "conv.loops"],
           "up": ["conv_transpose.direct", "conv_transpose.loops"], "high": ["pool.window", "pool.loops"],
-          "mean": ["pool.window", "pool.loops"], "product": ["product.tile", "product.loops"]}
+          "mean": ["pool.window", "pool.loops"],
+          "column": ["pool.window", "pool.loops"], "product": ["product.tile", "product.loops"]}
 
 
 def lists():
