@@ -133,6 +133,13 @@ struct ConvTile {
   void border_by_taps(const ConvGroup<Dot>& group, TileTask<Dot>& task);
   void border_by_rows(const ConvGroup<Dot>& group, TileTask<Dot>& task);
   GCRT_INLINE void gather_border(const ConvGroup<Dot>& group, Left* to) const;
+  // What fills the last word of a window, which is multiplied by zeros, is written before the window is: runs
+  // may go on beyond its end.
+  GCRT_INLINE static void end_word(Left* to) {
+    if constexpr (Dot::kWordDepth > 1) {
+      for (int j = 0; j < Dot::kWordDepth; ++j) to[j] = Left(0);
+    }
+  }
   GCRT_INLINE int pixels_inside(const ConvGroup<Dot>& group, int most) const;
 };
 
@@ -373,9 +380,11 @@ void ConvTile<Dot>::gather(const ConvGroup<Dot>& group, std::ptrdiff_t m, int ro
   const std::ptrdiff_t length = s.kernel_w * group.channels, line = s.dilation_h * s.in_row_stride;
   const std::ptrdiff_t step = s.stride_w * s.in_pixel_stride;
   const int lines = s.kernel_h;
+  const std::ptrdiff_t depth = lines * length;
   for (int left = valid; left > 0;) {
     const int pixels = is_dense ? pixels_inside(group, left) : 0;
     if (pixels == 0) {
+      end_word(to + depth);
       gather_border(group, to);
       to += kGatheredStride;
       advance(s, 1);
@@ -386,6 +395,7 @@ void ConvTile<Dot>::gather(const ConvGroup<Dot>& group, std::ptrdiff_t m, int ro
         group.x + (image * s.in_image_stride + (row * s.stride_h - s.pad_top) * s.in_row_stride +
                    (column * s.stride_w - s.pad_left) * s.in_pixel_stride);
     for (int i = 0; i < pixels; ++i, from += step, to += kGatheredStride) {
+      end_word(to + depth);
       for (int kh = 0; kh < lines; ++kh) copy_run(from + kh * line, length, to + kh * length);
     }
     advance(s, pixels);
