@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -420,6 +421,8 @@ std::optional<Dim> exact_quotient(Dim a, Dim b) {
 std::int64_t content(Dim a) {
   std::int64_t common = a.constant();
   for (const DimTerm& term : a.terms()) common = std::gcd(common, term.coefficient);
+  // The lowest number has no opposite; half of it divides it as well.
+  if (common == std::numeric_limits<std::int64_t>::min()) return std::int64_t{1} << 62;
   return std::abs(common);
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "ir/diagnostics.h"
+#include "ir/magnitude.h"
 #include "ir/operator.h"
 #include "ir/verify.h"
 
@@ -295,7 +296,7 @@ class FormVerifier {
     std::vector<std::pair<std::int64_t, std::int64_t>> digits;  // |coefficient|, extent
     for (std::size_t axis = 0; axis < box.size(); ++axis) {
       if (box[axis].high == 1) continue;
-      digits.emplace_back(std::abs(position.coefficient_of(static_cast<int>(axis))), box[axis].high);
+      digits.emplace_back(magnitude(position.coefficient_of(static_cast<int>(axis))), box[axis].high);
     }
     std::sort(digits.begin(), digits.end());
     std::int64_t reach = 0;

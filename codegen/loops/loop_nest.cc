@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "ir/diagnostics.h"
+#include "ir/magnitude.h"
 
 namespace gcompile {
 
@@ -13,7 +14,7 @@ using ir::Range;
 using ir::ScalarOp;
 
 std::int64_t magnitude(ir::Dim step) {
-  return step.is_constant() ? std::abs(step.constant()) : std::max<std::int64_t>(ir::highest(step), 2);
+  return step.is_constant() ? ir::magnitude(step.constant()) : std::max<std::int64_t>(ir::highest(step), 2);
 }
 
 std::vector<ir::NumberFacts> number_facts(const ir::Dag& dag, const std::vector<KernelTensor>& operands) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/magnitude.h"
 #include "ir/ops/support.h"
 
 namespace gcompile::ir {
@@ -126,7 +127,7 @@ void infer_range(InferContext& context) {
   if (context.knows_sizes(0) || context.knows_sizes(1)) {
     const Dim span = context.known_sizes(1, "limit").at(0) - context.known_sizes(0, "start").at(0);
     const std::int64_t step = context.known_sizes(2, "delta").at(0);
-    context.set_result(0, type, {max(ceil_div(step > 0 ? span : -span, std::abs(step)), 0)});
+    context.set_result(0, type, {max(ceil_div(step > 0 ? span : -span, magnitude(step)), 0)});
     return;
   }
   const Scalar start = range_operand(context, 0, "start");

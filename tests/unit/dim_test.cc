@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 #include "ir/operator.h"
@@ -161,6 +162,8 @@ TEST(DimTest, MultiplesAreCoefficients) {
   const Dim h = Dim::symbol(7);  // "h"
   const Dim height = h * 32;
   EXPECT_EQ(content(height * 3 + 16), 16);
+  // The lowest number has no opposite.
+  EXPECT_EQ(content(Dim(std::numeric_limits<std::int64_t>::min())), std::int64_t{1} << 62);
   // Five halvings, as an image's, with the pads of windows of three rows.
   Dim size = height;
   for (int i = 0; i < 5; ++i) size = floor_div(size + 2 - 3, 2) + 1;
