@@ -11,6 +11,7 @@
 #include "frontend/tensor_import.h"
 #include "ir/diagnostics.h"
 #include "ir/operator.h"
+#include "ir/ops/spelling.h"
 
 namespace gcompile::frontend {
 namespace {
@@ -252,6 +253,10 @@ class Exporter {
 
 }  // namespace
 
-std::string export_model(const ir::Graph& graph) { return Exporter(graph).run(); }
+std::string export_model(const ir::Graph& graph) {
+  ir::Graph spelled = graph;
+  ir::spell_as_onnx(spelled);
+  return Exporter(spelled).run();
+}
 
 }  // namespace gcompile::frontend
