@@ -1,6 +1,8 @@
 // ConvTranspose: Y[n, g*M + m, i*stride + k*dilation - pad] += X[n, g*C + c, i] * W[g*C + c, m, k], plus B.
 // auto_pad, output_shape and output_padding become plain pads: output_padding is subtracted from the end
-// pads, which may then be negative (outputs there hold only the bias).
+// pads, which may then be negative (outputs there hold only the bias). By SAME the result has input * stride
+// elements, and where the windows do not reach that far (stride > kernel) only those that they reach, as
+// ONNX Runtime and ONNX's shape inference have it: no padding is negative.
 
 #include <fmt/format.h>
 
@@ -46,8 +48,9 @@ void normalise(RewriteContext& context) {
         (x[i + 2] - 1) * window.strides[i] + extra[i] + window.span(static_cast<int>(i));
     const std::int64_t total = std::max<std::int64_t>(0, full - goal);
     window.pads[i] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
-    // Whatever is missing or too much is settled at the end.
-    window.pads[i + spatial] = full - extra[i] - goal - window.pads[i];
+    // Of a size that is given, whatever is missing or too much is settled at the end.
+    const std::int64_t behind = wanted.empty() ? total : full - goal;
+    window.pads[i + spatial] = behind - window.pads[i] - extra[i];
   }
   attributes.set("pads", window.pads);
 }

@@ -60,6 +60,9 @@ bool is_open(Dim n, const Pads& pads, std::size_t axis) {
   return !are_constant(Shape{n, pads.begin[axis], pads.end[axis]});
 }
 
+/// Elements of an axis of n that negative pads leave: what is padded with is taken from them.
+Dim kept_of(Dim n, Dim begin, Dim end) { return n + min(begin, 0) + min(end, 0); }
+
 struct Segment {
   Range range;
   Index source;
@@ -101,7 +104,8 @@ void infer(InferContext& context) {
     if (!always_less_equal(0, size)) {
       operator_error(fmt::format("axis {} would have {} elements", i, to_string(size)));
     }
-    if (mode != "constant" && !always_less(0, out[i]) && !always_less_equal(size, 0)) {
+    const Dim kept = kept_of(out[i], pads.begin[i], pads.end[i]);
+    if (mode != "constant" && !always_less(0, kept) && !always_less_equal(size, 0)) {
       operator_error(fmt::format("axis {} has no elements to pad with", i));
     }
     if (mode != "constant" && is_open(out[i], pads, i)) {
@@ -112,9 +116,9 @@ void infer(InferContext& context) {
   context.set_result(0, context.element(0), std::move(out));
 }
 
-/// Segments of one axis of `n` elements seen through result[i] = extended[i - begin].
-std::vector<Segment> segments_of(const std::string& mode, int axis, std::int64_t n, std::int64_t begin,
-                                 std::int64_t size) {
+/// Segments of one axis of `n` elements from `first` on seen through result[i] = extended[i - begin].
+std::vector<Segment> segments_of(const std::string& mode, int axis, std::int64_t first, std::int64_t n,
+                                 std::int64_t begin, std::int64_t size) {
   std::vector<Segment> out;
   const Index i = Index::axis(axis);
   std::int64_t at = 0;
@@ -145,6 +149,7 @@ std::vector<Segment> segments_of(const std::string& mode, int axis, std::int64_t
       }
     }
     at = segment.range.high;
+    segment.source = segment.source + Index(first);
     out.push_back(std::move(segment));
   }
   return out;
@@ -211,10 +216,12 @@ Form lower(const LowerContext& context) {
   }
   std::vector<std::vector<Segment>> segments;
   for (std::size_t axis = 0; axis < in.size(); ++axis) {
-    segments.push_back(
-        is_open(in[axis], pads, axis)
-            ? open_segments(mode, static_cast<int>(axis), in[axis], pads.begin[axis], pads.end[axis])
-            : segments_of(mode, static_cast<int>(axis), in[axis], pads.begin[axis], result.shape[axis]));
+    const Dim begin = pads.begin[axis], end = pads.end[axis];
+    const auto at = static_cast<int>(axis);
+    segments.push_back(is_open(in[axis], pads, axis)
+                           ? open_segments(mode, at, in[axis], begin, end)
+                           : segments_of(mode, at, max(-begin, 0), kept_of(in[axis], begin, end),
+                                         max(begin, 0), result.shape[axis]));
   }
   add_products(form, segments, result.element);
   return form;

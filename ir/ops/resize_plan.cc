@@ -14,8 +14,9 @@ namespace {
 /// Position in the input, in units of pixels, of output position `x`.
 double source_of(const ResizeAxis& axis, const std::string& mode, double x) {
   const double in = static_cast<double>(axis.in), scale = *axis.scale;
+  // Corners are those of the result, as exporters and ONNX Runtime have it: whole numbers of elements.
+  if (mode == "align_corners") return axis.out == 1 ? 0 : x * (in - 1) / (static_cast<double>(axis.out) - 1);
   const double length = scale * in;  // not rounded, as the reference has it
-  if (mode == "align_corners") return axis.out == 1 ? 0 : x * (in - 1) / (length - 1);
   if (mode == "asymmetric") return x / scale;
   if (mode == "tf_crop_and_resize") {
     const double extent = axis.roi_end - axis.roi_begin;
@@ -38,7 +39,7 @@ class Source {
     const int x = dag_.cast(at, type_);
     if (mode == "align_corners") {
       const int zero = number(0);
-      return if_several(spread(x), zero);
+      return if_several(spread(x, size(axis_.out)), zero);
     }
     if (mode == "asymmetric") return div(x, scale());
     if (mode == "tf_crop_and_resize") return cropped(x);
@@ -79,16 +80,16 @@ class Source {
     const int half = dag_.constant(dag_.type(x), 0.5);
     return sub(div(add(x, half), scale), half);
   }
-  /// From the first to the last element.
-  int spread(int x) const {
-    const int one = number(1), steps = sub(length(), one);
+  /// From the first to the last of `length` elements.
+  int spread(int x, int length) const {
+    const int one = number(1), steps = sub(length, one);
     return div(mul(x, last()), steps);
   }
   int cropped(int x) const {
     const int begin = number(axis_.roi_begin), end = number(axis_.roi_end);
     const int top = last(), sum = add(begin, end);
     const int middle = mul(mul(number(0.5), sum), top);
-    const int width = spread(mul(x, sub(end, begin)));
+    const int width = spread(mul(x, sub(end, begin)), length());
     return if_several(add(mul(begin, top), width), middle);
   }
   int symmetric(int x) const {
@@ -217,10 +218,15 @@ bool copies(const ResizeAxis& axis, const ResizeMethod& method) {
 }
 
 NearestElement nearest_element(Dag& dag, const ResizeAxis& axis, const ResizeMethod& method, int at) {
+  NearestElement element;
+  // Whatever the coordinates: centres that are rounded up would be the next elements.
+  if (keeps(axis, method)) {
+    element.position = dag.cast(at, ElementType::kInt64);
+    return element;
+  }
   const Source source(dag, axis, ElementType::kFloat32);
   const int x = source.of(method.coordinates, at);
   const int zero = source.number(0), last = source.last();
-  NearestElement element;
   const int nearest = nearest_of(dag, source, method.nearest, axis.scale.value_or(1) < 1, x);
   const int inside = dag.apply(ScalarOp::kMin, {dag.apply(ScalarOp::kMax, {nearest, zero}), last});
   element.position = dag.cast(inside, ElementType::kInt64);

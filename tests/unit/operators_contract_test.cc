@@ -67,6 +67,26 @@ TEST(ConvTranspose, AutoPadAndOutputShapeBecomePads) {
   EXPECT_EQ(pads({{"output_shape", Ints{1, 1, 8}}, {"strides", Ints{2}}}), (Ints{1, 0}));
 }
 
+// The specification's text asks for input * stride elements; ONNX's shape inference and ONNX Runtime, by
+// which models are built, have those that the windows reach.
+TEST(ConvTranspose, BySameWindowsThatAreSmallerThanTheStrideArePaddedByNothing) {
+  const Tensor x = ramp({1, 1, 3});
+  for (const char* mode : {"SAME_UPPER", "SAME_LOWER"}) {
+    for (const std::int64_t kernel : {1, 2, 3}) {
+      const Tensor w = ramp({1, 1, kernel});
+      OneNode node{.op = "ConvTranspose",
+                   .attributes = attributes({{"auto_pad", std::string(mode)}, {"strides", Ints{3}}}),
+                   .operands = {&x, &w}};
+      const ir::Graph graph = graph_of(node);
+      EXPECT_EQ(graph.node(graph.nodes()[0]).attributes.ints_of("pads"), (Ints{0, 0}));
+      EXPECT_EQ(ir::evaluate_graph(graph, {x, w})[0].shape(), (ir::Shape{1, 1, 6 + kernel})) << mode;
+      // What output_padding adds is no padding.
+      node.attributes.set("output_padding", Ints{1});
+      EXPECT_EQ(run(node)[0].shape(), (ir::Shape{1, 1, std::min<std::int64_t>(7 + kernel, 9)})) << mode;
+    }
+  }
+}
+
 TEST(ConvTranspose, RefusesWhatDoesNotFit) {
   const Tensor x = ramp({1, 2, 4});
   const Tensor w = ramp({3, 1, 3});

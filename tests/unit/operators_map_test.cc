@@ -156,6 +156,25 @@ TEST(Pad, CropsWithNegativePads) {
   EXPECT_EQ(reals(run({.op = "Pad", .operands = {&x, &all}, .known = true})[0]), (std::vector<double>{0, 0}));
 }
 
+TEST(Pad, PadsWithWhatNegativePadsLeave) {
+  const Tensor x = floats({0, 1, 2, 3, 4}, {5});
+  const auto padded = [&](const char* mode, std::vector<std::int64_t> both) {
+    const Tensor pads = ints(std::move(both), {2});
+    OneNode pad{.op = "Pad", .operands = {&x, &pads}, .known = true};
+    pad.attributes.set("mode", std::string(mode));
+    return reals(run(pad)[0]);
+  };
+  using Reals = std::vector<double>;
+  EXPECT_EQ(padded("wrap", {-2, 4}), (Reals{2, 3, 4, 2, 3, 4, 2}));  // as ONNX Runtime
+  EXPECT_EQ(padded("wrap", {4, -2}), (Reals{2, 0, 1, 2, 0, 1, 2}));
+  EXPECT_EQ(padded("wrap", {-4, 3}), (Reals{4, 4, 4, 4}));
+  EXPECT_EQ(padded("edge", {4, -2}), (Reals{0, 0, 0, 0, 0, 1, 2}));
+  EXPECT_EQ(padded("edge", {-4, 3}), (Reals{4, 4, 4, 4}));
+  EXPECT_EQ(padded("reflect", {-2, 2}), (Reals{2, 3, 4, 3, 2}));
+  EXPECT_EQ(padded("reflect", {3, -2}), (Reals{1, 2, 1, 0, 1, 2}));
+  EXPECT_EQ(error_of([&] { padded("wrap", {-5, 3}); }), "axis 0 has no elements to pad with");
+}
+
 TEST(Pad, RefusesPadsWhoseSumIsNoSize) {
   const Tensor x = floats({1, 2, 3, 4}, {4});
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();

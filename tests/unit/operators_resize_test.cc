@@ -48,6 +48,19 @@ TEST(ResizePlan, NearestOfOpset11ReadsAtTheCentresOfTensorFlow) {
   EXPECT_EQ(ir::axis_table({4, 6, 1.5}, method).positions, (std::vector<std::int64_t>{0, 1, 1, 2, 3, 3}));
 }
 
+// A scale of 1 reads every element where it is, also where its centre, rounded up, is the next one.
+TEST(ResizePlan, AnAxisThatKeepsItsSizeIsReadWhereItIs) {
+  for (const char* coordinates : {"tf_half_pixel_for_nn", "half_pixel", "asymmetric", "align_corners"}) {
+    for (const char* nearest : {"ceil", "floor", "round_prefer_floor", "round_prefer_ceil"}) {
+      ResizeMethod method;
+      method.coordinates = coordinates;
+      method.nearest = nearest;
+      EXPECT_EQ(ir::axis_table({4, 4, 1}, method).positions, (std::vector<std::int64_t>{0, 1, 2, 3}))
+          << coordinates << ' ' << nearest;
+    }
+  }
+}
+
 /// ONNX Runtime computes in float32: element 137 of 100 enlarged by 1.37 is read at 100 x 1.37f / 1.37f.
 TEST(ResizePlan, NearestPositionsAreThoseOfFloat32) {
   ResizeMethod method;
@@ -79,6 +92,19 @@ TEST(Resize, NearestOfTwoAxesWithoutFormulas) {
   OneNode resize{.op = "Resize", .operands = {&x, nullptr, &scales}, .known = true};
   resize.attributes.set("nearest_mode", std::string("ceil"));
   EXPECT_EQ(reals(run(resize)[0]).size(), 35u);
+}
+
+// What exporters and ONNX Runtime mean by corners: first and last elements, also where scales leave part of
+// one.
+TEST(ResizePlan, AlignedCornersAreWholeElements) {
+  ResizeMethod method;
+  method.coordinates = "align_corners";
+  method.mode = "linear";
+  const AxisTable linear = ir::axis_table({5, 2, 0.5, true}, method);  // 2.5 elements
+  EXPECT_EQ(linear.positions, (std::vector<std::int64_t>{0, 4}));
+  method.mode = "nearest";
+  EXPECT_EQ(ir::axis_table({5, 2, 0.5, true}, method).positions, (std::vector<std::int64_t>{0, 4}));
+  EXPECT_EQ(ir::axis_table({4, 6, 1.7, true}, method).positions.back(), 3);
 }
 
 TEST(ResizePlan, OneElementIsReadEverywhere) {
