@@ -1,5 +1,6 @@
 // Lowers every node to its form and writes single-element constants into the expressions.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -41,6 +42,24 @@ bool may_reassociate(const ir::Graph& graph, ir::NodeId id, const ir::ContractFo
                      const PassContext& context) {
   return ir::is_float(contract.accumulator) && context.options().tier >= Tier::kReassociate &&
          !feeds_integer_decision(graph, graph.node(id).results[0]);
+}
+
+/// Whether a contraction has nothing to sum: its result has no elements, or one of its factors has none.
+bool sums_nothing(const ir::Graph& graph, const ir::Node& node, const ir::ContractForm& contract) {
+  const auto is_empty = [&](ir::ValueId id) {
+    return id.valid() && graph.value(id).type.count() == ir::Dim(0);
+  };
+  const auto factors = node.operands.begin() + std::min(contract.base_operands, 2);
+  return is_empty(node.results[0]) || std::any_of(node.operands.begin(), factors, is_empty);
+}
+
+/// What a contraction without a sum stores: its epilogue of zeros. So no kernel family is ever asked for a
+/// product of nothing, whose blocks and tiles would have no size.
+ir::Form without_sums(const ir::ContractForm& contract) {
+  return rebuild(contract.epilogue, [](ir::Dag& dag, const ir::ScalarNode& leaf) {
+    return leaf.op == ir::ScalarOp::kLoad ? dag.load(leaf.operand, leaf.type, leaf.index)
+                                          : dag.constant(leaf.type, 0);
+  });
 }
 
 /// Of sizes that only a run knows, and that something reads in memory, a node that writes them there.
@@ -103,6 +122,7 @@ bool attach_forms(ir::Graph& graph, PassContext& context) {
       ir::Form form = ir::form_of(graph, id);
       if (auto* contract = std::get_if<ir::ContractForm>(&form)) {
         contract->reassociates = may_reassociate(graph, id, *contract, context);
+        if (sums_nothing(graph, graph.node(id), *contract)) form = without_sums(*contract);
       }
       set_form(graph, id, std::move(form));
       inline_scalars(graph, id);

@@ -43,6 +43,16 @@ Refusal refusal_of(const KernelFamily& family, const ir::Problem& problem, const
   return recipe.refuses ? recipe.refuses(typical, machine) : std::nullopt;
 }
 
+/// With one element where an axis of an operand or a result has none: plans are made for something to do.
+ir::Problem with_elements(ir::Problem problem) {
+  for (auto* list : {&problem.operands, &problem.results}) {
+    for (ir::ProblemOperand& operand : *list) {
+      for (ir::Dim& size : operand.shape) size = size == 0 ? ir::Dim(1) : size;
+    }
+  }
+  return problem;
+}
+
 /// Families by their fastest plan; within a family the fastest plan first, or that with the least scratch: a
 /// slower family is no way to save scratch.
 void sort_by_preference(std::vector<Candidate>& candidates, const Machine& machine) {
@@ -93,18 +103,18 @@ void average(std::vector<Candidate>& candidates, const ir::Problem& problem, con
 Ranking rank(const ir::Problem& problem, const Machine& machine, const KernelFamily* forced) {
   Ranking ranking;
   // Formulas are legal where a family says so, and cost what they do at the typical sizes.
-  const ir::Problem typical = ir::at_typical(problem);
+  const ir::Problem typical = ir::at_typical(problem), planned = with_elements(typical);
   for (const KernelFamily* family : families()) {
     if (family->kind != problem.kind() || (forced && family != forced)) continue;
     if (Refusal refusal = refusal_of(*family, problem, typical, machine)) {
       ranking.refused.emplace_back(family->name, *std::move(refusal));
       continue;
     }
-    for (PlannedCost& planned : family->recipe(machine.target).plans(typical, machine)) {
-      ranking.taken.push_back({family, std::move(planned)});
+    for (PlannedCost& plan : family->recipe(machine.target).plans(planned, machine)) {
+      ranking.taken.push_back({family, std::move(plan)});
     }
   }
-  average(ranking.taken, typical, machine);
+  average(ranking.taken, planned, machine);
   sort_by_preference(ranking.taken, machine);
   return ranking;
 }

@@ -291,7 +291,7 @@ void choose_group(CudaLoopPlan& plan, KeptRow kept, std::int64_t row, std::int64
   const std::int64_t rows = ir::typical(plan.workers);
   const std::int64_t packs = depth / plan.lanes;
   for (const int threads : {kWarpThreads, 128, 256, 512}) {
-    if (kept.is_empty()) break;
+    if (kept.is_empty() || depth == 0) break;
     const std::int64_t each = ceil_div(packs, threads);
     if (each * plan.lanes * kept.words > kKeptWords) continue;
     if (each > kFewPacks && rows < kManyRows && threads < 512) continue;

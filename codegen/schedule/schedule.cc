@@ -230,6 +230,7 @@ std::map<ValueId, Storage> Scheduler::copy_operands(Scope& scope, NodeId id, con
     }
     if (!order) continue;
     const ir::Value& value = graph.value(operand);
+    if (value.type.count() == 0) continue;  // in any layout
     const Storage copied = temporary(value.type, *order, value.name);
     emit(scope, copy_call(value.type, scope.homes.storage.at(operand), copied, machine()),
          {{"layout", std::nullopt}}, "layout of the next step", to_string(value.type));

@@ -10,6 +10,7 @@
 #include "ir/ops/convolution.h"
 #include "ir/ops/product_shape.h"
 #include "ir/ops/reduced.h"
+#include "ir/ops/reshaped.h"
 
 namespace gcompile::ir {
 namespace {
@@ -129,7 +130,7 @@ void normalise_matmul(RewriteContext& context) {
   const ValueId product = context.emit("MatMulInteger", operands);
   if (b_vector) out.pop_back();
   if (a_vector) out.erase(out.end() - (b_vector ? 1 : 2));
-  context.replace_with("Reshape", {product, context.constant_ints(out)});
+  become_reshape(context, product, out);
 }
 
 /// A zero point is one value, one per row of A (column of B), or the operand's shape with the inner dimension

@@ -6,6 +6,7 @@
 #include "ir/interrupt.h"
 #include "ir/ops/product_shape.h"
 #include "ir/ops/reduced.h"
+#include "ir/ops/reshaped.h"
 
 namespace gcompile::ir {
 namespace {
@@ -21,17 +22,17 @@ void normalise(RewriteContext& context) {
   ValueId right = context.operand_id(1);
   if (a_vector) {
     a = {1, a[0]};
-    left = context.emit("Reshape", {left, context.constant_ints(a)});
+    left = emit_reshape(context, left, a);
   }
   if (b_vector) {
     b = {b[0], 1};
-    right = context.emit("Reshape", {right, context.constant_ints(b)});
+    right = emit_reshape(context, right, b);
   }
   Shape out = product_shape(a, b);
   const ValueId product = context.emit("MatMul", {left, right});
   if (b_vector) out.pop_back();
   if (a_vector) out.erase(out.end() - (b_vector ? 1 : 2));
-  context.replace_with("Reshape", {product, context.constant_ints(out)});
+  become_reshape(context, product, out);
 }
 
 void infer(InferContext& context) {

@@ -5,6 +5,7 @@
 
 #include "ir/ops/convolution.h"
 #include "ir/ops/product_shape.h"
+#include "ir/ops/reshaped.h"
 #include "ir/ops/rewrite.h"
 
 namespace gcompile::ir {
@@ -138,7 +139,7 @@ void normalise_matmul(RewriteContext& context) {
   Shape out = context.type(product).shape;
   if (b_vector) out.pop_back();
   if (a_vector) out.erase(out.end() - (b_vector ? 1 : 2));
-  context.replace_with("Reshape", {product, context.constant_ints(out)});
+  become_reshape(context, product, out);
 }
 
 void infer_matmul(InferContext& context) {

@@ -139,7 +139,6 @@ Form lower_dequantize(const LowerContext& context) {
 
 void infer_dynamic(InferContext& context) {
   if (context.element(0) != kReal) operator_error("input 0 must be float32");
-  if (element_count(context.shape(0)) == 0) operator_error("no elements have no range");
   context.set_result(0, ElementType::kUInt8, context.shape(0));
   context.set_result(1, kReal, {});
   context.set_result(2, ElementType::kUInt8, {});

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ir/ops/reshaped.h"
+
 namespace gcompile::ir {
 
 namespace {
@@ -245,12 +247,12 @@ void normalise_flattened_axis(RewriteContext& context) {
   const int axis = given == rank ? rank : normalise_axis(given, rank);
   Shape matrix = {1, 1};
   for (int i = 0; i < rank; ++i) matrix[i < axis ? 0 : 1] *= shape[static_cast<std::size_t>(i)];
-  const ValueId flat = context.emit("Reshape", {context.operand_id(0), context.constant_ints(matrix)});
+  const ValueId flat = emit_reshape(context, context.operand_id(0), matrix);
   Attributes attributes;
   attributes.set("axis", std::int64_t{-1});
   const ValueId result = context.emit(std::string(context.node().op->name), {flat}, attributes);
   // The node itself becomes the reshape back: types are inferred when the importer visits it next.
-  context.replace_with("Reshape", {result, context.constant_ints(shape)});
+  become_reshape(context, result, shape);
 }
 
 void require_computable(const NodeView& node, int i) {

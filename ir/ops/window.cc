@@ -114,7 +114,8 @@ Window window_of(const Attributes& attributes) {
 Dim window_count(const Window& window, int i, Dim input, bool ceil_mode) {
   const auto at = static_cast<std::size_t>(i);
   const Dim room = input + window.begin(i) + window.end(i) - window.span(i);
-  if (!always_less_equal(0, room)) {
+  // Where the last window would begin a stride before the first there is none, and the result is empty.
+  if (!always_less_equal(0, room + (room.is_constant() ? window.strides[at] : 0))) {
     operator_error(fmt::format("a window of {} does not fit spatial axis {} of size {}", window.span(i), i,
                                to_string(input)));
   }

@@ -25,6 +25,7 @@
 #include "tests/conformance/case_project.h"
 #include "tests/conformance/expectations.h"
 #include "tests/conformance/official_case.h"
+#include "tests/conformance/rotation.h"
 
 namespace gcompile::conformance {
 namespace {
@@ -57,22 +58,6 @@ std::vector<Folder> all_cases(const std::string& root) {
   }
   std::sort(out.begin(), out.end(), [](const Folder& a, const Folder& b) { return a.name < b.name; });
   return out;
-}
-
-struct Rotation {
-  std::size_t number = 0;
-  std::string source;
-};
-
-Rotation rotation() {
-  if (const char* given = std::getenv("GCOMPILE_ROTATION")) {
-    return {std::stoul(given), "GCOMPILE_ROTATION"};
-  }
-  const ProcessResult commit =
-      run_process({"git", "-C", GCOMPILE_SOURCE_DIR, "rev-parse", "--short=7", "HEAD"});
-  if (commit.status != 0) return {0, "no commit"};
-  const std::string id = commit.output.substr(0, 7);
-  return {std::stoul(id, nullptr, 16), "commit " + id};
 }
 
 /// Every stride-th from the rotation on, and one of each operator; of these the shard's.

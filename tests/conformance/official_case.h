@@ -1,6 +1,8 @@
 #pragma once
 // One official case of ONNX: a folder with model.onnx and test_data_set_0.
 
+#include <onnx/onnx_pb.h>
+
 #include <set>
 #include <string>
 #include <vector>
@@ -28,6 +30,11 @@ std::set<std::string> operator_kinds(const std::string& folder);
 
 /// Inputs that an operator must know at compile time become constants, as few as it takes.
 OfficialCase read_official_case(const std::string& folder, const std::string& name, Target target);
+
+/// The same of a model at hand and the values of its inputs; `out` holds what else is known of the case, and
+/// in `known` which inputs become constants at least.
+OfficialCase bind_inputs(const onnx::ModelProto& model, const std::vector<ir::Tensor>& inputs,
+                         const std::string& folder, Target target, OfficialCase out);
 
 /// Optimised at `level` and lowered under the prefix `name`. Throws ir::CompileError.
 Program lower_case(const OfficialCase& given, int level, const std::string& name, Target target);
