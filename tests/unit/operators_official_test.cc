@@ -67,8 +67,8 @@ const std::set<std::string> kCorrectedSince112 = {
     "test_resize_downsample_sizes_nearest_tf_half_pixel_for_nn",
 };
 
-/// Cases in which a product of scale and size that is no whole number is the distance of corners; ONNX Runtime
-/// and exporters count whole elements (docs/differences.md).
+/// Cases in which a product of scale and size that is no whole number is the distance of corners; ONNX
+/// Runtime and exporters count whole elements (docs/differences.md).
 const std::set<std::string> kOtherCorners = {
     "test_resize_downsample_scales_cubic_align_corners",
     "test_resize_downsample_scales_linear_align_corners",
