@@ -342,6 +342,28 @@ TEST(MaxPool, CeilModeAddsAPartialWindow) {
   EXPECT_EQ(pool(1), (std::vector<double>{2, 3}));
 }
 
+// As many windows as the formula says, as in ONNX Runtime: none.
+TEST(Pools, WindowsThatBeginLessThanAStrideOutsideMakeNothing) {
+  const auto pooled = [](std::int64_t size, std::int64_t kernel, std::int64_t stride) {
+    const Tensor x = ramp({1, 1, size});
+    return run({.op = "MaxPool",
+                .attributes = attributes({{"kernel_shape", Ints{kernel}}, {"strides", Ints{stride}}}),
+                .operands = {&x}})[0]
+        .shape();
+  };
+  EXPECT_EQ(pooled(1, 2, 1), (ir::Shape{1, 1, 0}));
+  EXPECT_EQ(pooled(1, 3, 2), (ir::Shape{1, 1, 0}));
+  EXPECT_EQ(pooled(0, 2, 2), (ir::Shape{1, 1, 0}));
+  EXPECT_EQ(error_of([&] { pooled(1, 3, 1); }), "a window of 3 does not fit spatial axis 0 of size 1");
+}
+
+TEST(MatMul, VectorsTimesEmptyMatricesAreEmpty) {
+  const Tensor a = ramp({4}), b = ramp({3, 4, 0});
+  EXPECT_EQ(run({.op = "MatMul", .operands = {&a, &b}})[0].shape(), (ir::Shape{3, 0}));
+  const Tensor c = ramp({0, 4, 3});
+  EXPECT_EQ(run({.op = "MatMul", .operands = {&a, &c}})[0].shape(), (ir::Shape{0, 3}));
+}
+
 TEST(MaxPool, CountsPositionsInTheStorageOrder) {
   const Tensor x = floats({0, 0, 0, 0, 0, 9}, {1, 1, 2, 3});
   const auto position = [&](std::int64_t order) {
