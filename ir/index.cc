@@ -1,7 +1,5 @@
 #include "ir/index.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -190,6 +188,57 @@ std::pair<Index, Index> split_multiples(const Index& index, Dim divisor) {
   return {quotient, rest};
 }
 
+/// The greatest size found that divides both; positive.
+Dim common_factor(Dim a, Dim b) {
+  const std::int64_t number = std::gcd(content(a), content(b));
+  if (number == 0 || (a.is_constant() && b.is_constant())) return number;
+  for (const Dim whole : {a, b}) {
+    const std::optional<Dim> factor = exact_quotient(whole, content(whole) / number);
+    if (factor && always_less(0, *factor) && exact_quotient(a, *factor) && exact_quotient(b, *factor))
+      return *factor;
+  }
+  return number;
+}
+
+/// What the divisor has in common with coefficients, one or several of them: formulas first, then from the
+/// greatest number down.
+std::vector<Dim> factors_of_terms(const Index& index, Dim divisor) {
+  constexpr std::size_t kMost = 24;
+  std::vector<Dim> factors;
+  const auto add = [&](Dim factor) {
+    if (factor != 1 && std::find(factors.begin(), factors.end(), factor) == factors.end())
+      factors.push_back(factor);
+  };
+  for (const Index::Term& t : index.terms()) {
+    if (factors.size() < kMost) add(common_factor(t.coefficient, divisor));
+  }
+  for (std::size_t i = 1; i < factors.size(); ++i) {
+    for (std::size_t k = 0; k < i && factors.size() < kMost; ++k) add(common_factor(factors[i], factors[k]));
+  }
+  std::stable_sort(factors.begin(), factors.end(), [](Dim a, Dim b) {
+    return a.is_constant() ? b.is_constant() && a.constant() > b.constant() : b.is_constant();
+  });
+  return factors;
+}
+
+/// index == factor * multiple + rest with rest in [0, factor), and factor * quotient == divisor.
+struct Factored {
+  Dim factor, quotient;
+  Index multiple, rest;
+};
+
+/// nullopt: of no factor that divisor and coefficients share is the rest proven to lie below it.
+std::optional<Factored> factored(const Index& index, Dim divisor, std::span<const Range> axes) {
+  for (const Dim factor : factors_of_terms(index, divisor)) {
+    const std::optional<Dim> quotient = exact_quotient(divisor, factor);
+    if (!quotient || !always_less(0, *quotient)) continue;
+    auto [multiple, rest] = split_multiples(index, factor);
+    const std::optional<Dim> whole = common_quotient(range_of(rest, axes), factor);
+    if (whole) return Factored{factor, *quotient, multiple + Index(*whole), rest - Index(*whole * factor)};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Index Index::of(const IndexAtom& atom) {
@@ -236,6 +285,9 @@ Index floor_div(const Index& index, Dim divisor, std::span<const Range> axes) {
       reduced = reduced + Index::of(t.atom) * (t.coefficient / common);
     return quotient + floor_div(reduced, divisor / common, axes);
   }
+  // floor((g*x + s) / (g*e)) == floor(x / e) for s in [0, g)
+  if (const std::optional<Factored> part = factored(rest, divisor, axes))
+    return quotient + floor_div(part->multiple, part->quotient, axes);
   return quotient + of_atom(IndexAtom::Kind::kFloorDiv, rest, divisor);
 }
 
@@ -260,6 +312,9 @@ Index modulo(const Index& index, Dim divisor, std::span<const Range> axes) {
       reduced = reduced + Index::of(t.atom) * (t.coefficient / common);
     return modulo(reduced, divisor / common, axes) * common;
   }
+  // (g*x + s) mod (g*e) == g * (x mod e) + s for s in [0, g)
+  if (const std::optional<Factored> part = factored(rest, divisor, axes))
+    return modulo(part->multiple, part->quotient, axes) * part->factor + part->rest;
   return of_atom(IndexAtom::Kind::kMod, rest, divisor);
 }
 
@@ -375,63 +430,6 @@ std::vector<Index> delinearise(const Index& position, std::span<const Dim> shape
     out[i] = *std::move(found);
     stride *= extent;
     as_given *= shape[i];
-  }
-  return out;
-}
-
-std::string name_of_size(Dim size) {
-  const bool is_single = size.is_constant() || size.as_symbol();
-  return is_single ? to_string(size) : "(" + to_string(size) + ")";
-}
-
-std::string to_string(const Index& index) {
-  return to_string(
-      index, [](int axis) { return fmt::format("i{}", axis); }, [](int id) { return fmt::format("%{}", id); },
-      name_of_size);
-}
-
-std::string to_string(const Index& index, const std::function<std::string(int)>& axis_name,
-                      const std::function<std::string(int)>& scalar_name,
-                      const std::function<std::string(Dim)>& size_name) {
-  std::string out;
-  for (const Index::Term& t : index.terms()) {
-    std::string atom;
-    switch (t.atom.kind) {
-      case IndexAtom::Kind::kAxis:
-        atom = axis_name(t.atom.axis);
-        break;
-      case IndexAtom::Kind::kLoaded:
-        atom = scalar_name(t.atom.axis);
-        break;
-      case IndexAtom::Kind::kFloorDiv:
-      case IndexAtom::Kind::kMod: {
-        std::string inner = to_string(*t.atom.inner, axis_name, scalar_name, size_name);
-        const bool single = t.atom.inner->terms().size() == 1 && t.atom.inner->constant() == 0 &&
-                            t.atom.inner->terms()[0].coefficient == 1;
-        if (!single) inner = "(" + inner + ")";
-        atom = fmt::format("{} {} {}", inner, t.atom.kind == IndexAtom::Kind::kMod ? "%" : "/",
-                           size_name(t.atom.divisor));
-        if (t.coefficient != 1 && t.coefficient != -1) atom = "(" + atom + ")";
-      }
-    }
-    const bool is_negative = t.coefficient.is_constant() && t.coefficient < 0;
-    const Dim magnitude = is_negative ? -t.coefficient : t.coefficient;
-    if (out.empty()) {
-      if (is_negative) out += "-";
-    } else {
-      out += is_negative ? " - " : " + ";
-    }
-    out += magnitude == 1 ? (is_negative && t.atom.kind >= IndexAtom::Kind::kFloorDiv &&
-                                     t.atom.kind <= IndexAtom::Kind::kMod
-                                 ? "(" + atom + ")"
-                                 : atom)
-                          : fmt::format("{} * {}", size_name(magnitude), atom);
-  }
-  if (index.constant() != 0 || out.empty()) {
-    if (out.empty()) return size_name(index.constant());
-    const bool is_negative = index.constant().is_constant() && index.constant() < 0;
-    out += fmt::format(" {} {}", is_negative ? '-' : '+',
-                       size_name(is_negative ? -index.constant() : index.constant()));
   }
   return out;
 }
