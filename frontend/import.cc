@@ -200,9 +200,12 @@ void Importer::import_outputs(const onnx::GraphProto& graph, Scope& scope) {
       scope.graph->add_output(made->value, info.name());
     }
   }
+  std::map<std::string, int> numbers;  // of a name, the last that a copy of it has
   for (const std::string& name : repeated) {
-    int number = 2;
-    while (!seen.insert(fmt::format("{}_{}", name, number)).second) ++number;
+    int& number = numbers.emplace(name, 1).first->second;
+    do {
+      ++number;
+    } while (!seen.insert(fmt::format("{}_{}", name, number)).second);
     const std::string copy = fmt::format("{}_{}", name, number);
     warning("W0507", fmt::format("the output '{}' is listed twice; the copy is called '{}'", printable(name),
                                  printable(copy)));

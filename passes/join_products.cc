@@ -217,7 +217,7 @@ class Joiner {
   }
 
   bool is_apart_elsewhere(const Join& join) const {
-    const std::vector<ir::Graph*>& graphs = context_.graphs();
+    const std::vector<ir::Graph*> graphs = context_.graphs();
     return std::any_of(graphs.begin(), graphs.end(), [&](const ir::Graph* graph) {
       if (graph == &graph_) return false;
       const Finder other(*graph);

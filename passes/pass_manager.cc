@@ -16,15 +16,11 @@ namespace {
 /// Rounds of a loop of passes. Each round of the required ones takes apart one level of nested Ifs.
 constexpr int kRoundLimit = 100;
 
-/// The graph and every subgraph below it, innermost last.
-std::vector<ir::Graph*> all_graphs(ir::Graph& graph) {
-  std::vector<ir::Graph*> graphs = {&graph};
-  for (std::size_t i = 0; i < graphs.size(); ++i) {
-    for (const ir::NodeId id : graphs[i]->nodes()) {
-      for (ir::Graph& branch : graphs[i]->node(id).subgraphs) graphs.push_back(&branch);
-    }
+/// The graphs that the nodes of a graph hold.
+void add_subgraphs(std::vector<ir::Graph*>& graphs, ir::Graph& of) {
+  for (const ir::NodeId id : of.nodes()) {
+    for (ir::Graph& branch : of.node(id).subgraphs) graphs.push_back(&branch);
   }
-  return graphs;
 }
 
 /// A bug of ours: the graph was sound before the pass.
@@ -38,7 +34,7 @@ void verify_after(const std::string& pass, const ir::Graph& graph) {
 
 class Runner {
  public:
-  Runner(ir::Graph& graph, const Options& options) : graph_(graph), options_(options) {}
+  Runner(ir::Graph& graph, const Options& options) : graph_(graph), options_(options) { context_.see(graph); }
 
   /// Runs passes [begin, end) of a loop, or the one pass that stands alone.
   void run(const Pass* begin, const Pass* end) {
@@ -59,14 +55,13 @@ class Runner {
     context_.enter(pass.name);
     const auto start = std::chrono::steady_clock::now();
     bool changed = false;
-    // Inlining a branch deletes the graph it came from, so the list is taken anew after every change outside.
-    std::vector<ir::Graph*> graphs = all_graphs(graph_);
+    // A pass changes its graph and what lies in it alone, but may delete or move all of that (by inlining a
+    // branch): subgraphs are looked for when the pass has gone over the graph that holds them.
+    std::vector<ir::Graph*> graphs = {&graph_};
     for (std::size_t i = 0; i < graphs.size(); ++i) {
       ir::poll_interrupt();
-      context_.see(graphs);
-      if (!run(pass, *graphs[i])) continue;
-      changed = true;
-      graphs = all_graphs(graph_);
+      changed |= run(pass, *graphs[i]);
+      add_subgraphs(graphs, *graphs[i]);
     }
     PassStatistics& statistics = statistics_of(pass.name);
     ++statistics.runs;
@@ -112,6 +107,12 @@ class Runner {
 };
 
 }  // namespace
+
+std::vector<ir::Graph*> PassContext::graphs() const {
+  std::vector<ir::Graph*> graphs = {model_};
+  for (std::size_t i = 0; i < graphs.size(); ++i) add_subgraphs(graphs, *graphs[i]);
+  return graphs;
+}
 
 void PassContext::remark(const std::string& subject, const std::string& text, bool refused) {
   if (refused && !refusals_.insert({subject, text}).second) return;

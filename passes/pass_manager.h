@@ -76,9 +76,9 @@ class PassContext {
   void refused(const std::string& subject, const std::string& text) { remark(subject, text, true); }
   void count(const std::string& rule) { ++report_.rule_counts[rule]; }
   void enter(std::string pass) { pass_ = std::move(pass); }
-  /// The whole model: the graph, and every subgraph below it.
-  const std::vector<ir::Graph*>& graphs() const { return graphs_; }
-  void see(std::vector<ir::Graph*> graphs) { graphs_ = std::move(graphs); }
+  /// The whole model as it is now: the graph, and every subgraph below it. Found anew by every call.
+  std::vector<ir::Graph*> graphs() const;
+  void see(ir::Graph& model) { model_ = &model; }
   FoldingBudget& folding_budget() { return folding_budget_; }
 
  private:
@@ -86,7 +86,7 @@ class PassContext {
   const Options& options_;
   Report& report_;
   std::string pass_;
-  std::vector<ir::Graph*> graphs_;
+  ir::Graph* model_ = nullptr;
   std::set<std::pair<std::string, std::string>> refusals_;  // said once, however often a pass comes by
   FoldingBudget folding_budget_;
 };

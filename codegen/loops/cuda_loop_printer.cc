@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <set>
 
 #include "codegen/loops/cuda_kernel_writer.h"
 #include "codegen/loops/cuda_nest_printer.h"
+#include "codegen/loops/region_form.h"
 #include "ir/diagnostics.h"
+#include "ir/interrupt.h"
 #include "ir/sizes.h"
 
 namespace gcompile {
@@ -66,10 +69,15 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
                            const KernelTensor& result, const std::vector<CudaParameter>& parameters,
                            const gcrt::DeviceModel& device, SizeParameters& sizes) {
   sizes.take_mentioned();
+  std::deque<ir::LoopForm> alone;               // forms of regions, to which their nests point
   std::vector<std::pair<LoopNest, int>> nests;  // with their roots
   for (const ir::Region& region : form.regions) {
+    ir::poll_interrupt();
     if (region.is_empty()) continue;
-    nests.emplace_back(build_nest(form, region, operands, result), region.root);
+    if (form.regions.size() > 1) alone.push_back(form_of_region(form, region));
+    const ir::LoopForm& from = alone.empty() ? form : alone.back();
+    const ir::Region& printed = alone.empty() ? region : from.regions[0];
+    nests.emplace_back(build_nest(from, printed, operands, result), printed.root);
   }
   // Sizes that parts of one kernel share are of one type.
   ir::Dim workers = 0;
@@ -81,6 +89,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   bool checks_itself = false;
   std::string choice;
   for (auto& [nest, root] : nests) {
+    ir::poll_interrupt();
     PrintedNest& part = parts.emplace_back();
     part.plan = plan_cuda_loops(nest, root, operands, result, device);
     CodeText code(1);
@@ -103,16 +112,15 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   int checks = 0;
   for (const ir::BoundsCheck& check : form.checks) {
     if (checks_itself) break;
-    ir::LoopForm probe = form;
-    probe.stages.clear();
-    probe.parallel = static_cast<int>(form.extents.size());
-    probe.set_root(check.scalar);
+    ir::poll_interrupt();
+    const ir::LoopForm probe = form_of_check(form, check);
+    const int scalar = probe.regions[0].root;
     KernelTensor none;
     none.strides.assign(form.store.size(), 0);
     LoopNest nest = build_nest(probe, probe.regions[0], operands, none);
     nest.vector_axis = -1;
     // Only the axes that the index depends on are walked.
-    const std::uint64_t mask = nest.dependence()[static_cast<std::size_t>(check.scalar)];
+    const std::uint64_t mask = nest.dependence()[static_cast<std::size_t>(scalar)];
     nest.parallel.erase(std::remove_if(nest.parallel.begin(), nest.parallel.end(),
                                        [&](int a) { return (mask >> a & 1) == 0; }),
                         nest.parallel.end());
@@ -121,7 +129,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     CodeText code(1);
     const bool narrow = fits_32_bits(nest);
     CudaNestPrinter printer(std::move(nest), operands, nullptr, part.plan, narrow, code, sizes);
-    printer.print_check(check.scalar, check.range);
+    printer.print_check(scalar, check.range);
     part.counter = printer.counter_type();
     part.body = code.plain();
     part.parameters = parameters_in(printer.mentions(), operands, none);
@@ -129,7 +137,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     part.sizes = sizes.take_mentioned();
     writer.add_threads({part}, fmt::format("_check{}", checks++ ? std::to_string(checks) : ""), false);
   }
-  std::vector<PrintedNest> alone;
+  std::vector<PrintedNest> by_threads;
   int groups = 0;
   bool rows = false, tiles = false, packs = false;
   const bool is_guarded = !checks_itself;
@@ -138,12 +146,12 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     if (part.plan.worker == Worker::kTile) tiles = true;
     if (part.plan.packs > 1) packs = true;
     if (part.plan.worker == Worker::kThread) {
-      alone.push_back(std::move(part));
+      by_threads.push_back(std::move(part));
     } else {
       writer.add_groups(part, groups++ ? std::to_string(groups) : "", is_guarded);
     }
   }
-  if (!alone.empty()) writer.add_threads(alone, groups ? "_rest" : "", is_guarded);
+  if (!by_threads.empty()) writer.add_threads(by_threads, groups ? "_rest" : "", is_guarded);
   CudaLoops loops = writer.finish();
   loops.choice = std::move(choice);
   if (rows) loops.headers.push_back("gcrt/cuda/row.h");

@@ -6,6 +6,8 @@
 
 #include "codegen/loops/c_types.h"
 #include "codegen/loops/nest_printer.h"
+#include "codegen/loops/region_form.h"
+#include "ir/interrupt.h"
 
 namespace gcompile {
 
@@ -128,13 +130,17 @@ PrintedLoops print_loops(const ir::LoopForm& form, const std::vector<KernelTenso
   std::size_t live = 0;
   for (const ir::Region& region : form.regions) live += !region.is_empty();
   for (const ir::Region& region : form.regions) {
+    ir::poll_interrupt();
     if (region.is_empty()) continue;
     if (live > 1) code.open("{");
-    LoopNest nest = build_nest(form, region, operands, result);
+    const std::optional<ir::LoopForm> alone =
+        live > 1 ? std::optional(form_of_region(form, region)) : std::nullopt;
+    const ir::Region& printed_region = alone ? alone->regions[0] : region;
+    LoopNest nest = build_nest(alone ? *alone : form, printed_region, operands, result);
     const bool is_worth_it = work_of(nest) >= least_work;
     CpuNestPrinter printer(std::move(nest), operands, &result, code, sizes);
     const bool threaded = is_worth_it && printer.is_splittable();
-    printer.print(region.root, threaded);
+    printer.print(printed_region.root, threaded);
     printed.threaded = printed.threaded || threaded;
     if (live > 1) code.close();
   }
@@ -146,15 +152,13 @@ std::string print_checks(const ir::LoopForm& form, const std::vector<KernelTenso
                          SizeParameters& sizes) {
   CodeText code(depth);
   for (const ir::BoundsCheck& check : form.checks) {
-    ir::LoopForm probe = form;
-    probe.stages.clear();
-    probe.parallel = static_cast<int>(form.extents.size());
-    probe.set_root(check.scalar);
+    ir::poll_interrupt();
+    const ir::LoopForm probe = form_of_check(form, check);
     KernelTensor none;
     none.strides.assign(form.store.size(), 0);
     code.open("{");
     CpuNestPrinter(build_nest(probe, probe.regions[0], operands, none), operands, nullptr, code, sizes)
-        .print_check(check.scalar, check.range);
+        .print_check(probe.regions[0].root, check.range);
     code.close();
   }
   return code.plain();
