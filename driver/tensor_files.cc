@@ -4,7 +4,7 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <limits>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -13,6 +13,7 @@
 #include "driver/file_system.h"
 #include "driver/npy.h"
 #include "driver/zip_archive.h"
+#include "frontend/file_bytes.h"
 #include "ir/diagnostics.h"
 
 namespace gcompile {
@@ -22,16 +23,9 @@ const std::string kSuffix = ".npy";
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-std::string read_bytes(const std::string& path) {
-  const File file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (!file) throw_errno("read", path);
-  std::string bytes;
-  std::string chunk(std::size_t{1} << 20, '\0');
-  while (const std::size_t count = std::fread(chunk.data(), 1, chunk.size(), file.get())) {
-    bytes.append(chunk, 0, count);
-  }
-  if (std::ferror(file.get()) != 0) throw_errno("read", path);
-  return bytes;
+/// A pipe or a device has no end that could be waited for: only regular files are read.
+frontend::FileBytes open_regular(const std::string& path) {
+  return {frontend::open_file(path), path, std::numeric_limits<std::int64_t>::max()};
 }
 
 void write_bytes(const std::string& path, const std::string& bytes) {
@@ -52,38 +46,37 @@ auto with_path(const char* action, const std::string& path, const Work& work) {
   }
 }
 
-std::vector<NamedTensor> parse_npz(const std::string& bytes) {
+/// An archive may unpack to so many times its size, and to this much in any case.
+constexpr std::uint64_t kMostTimes = 16;
+constexpr std::uint64_t kUnpackedInAnyCase = std::uint64_t{1} << 28;
+
+std::vector<NamedTensor> parse_npz(std::string_view bytes) {
   std::vector<NamedTensor> tensors;
   std::set<std::string> names;
-  for (const ZipEntry& entry : read_zip(bytes)) {
-    const std::string shown = ir::printable(entry.name);
+  read_zip(bytes, kUnpackedInAnyCase + kMostTimes * bytes.size(), [&](const ZipEntry& entry) {
     const bool is_array =
         entry.name.size() > kSuffix.size() &&
         entry.name.compare(entry.name.size() - kSuffix.size(), kSuffix.size(), kSuffix) == 0;
-    if (!is_array) throw std::invalid_argument(fmt::format("'{}' in it is not an array", shown));
+    if (!is_array) throw std::invalid_argument("it is not an array");
     const std::string name = entry.name.substr(0, entry.name.size() - kSuffix.size());
-    if (!names.insert(name).second) throw std::invalid_argument(fmt::format("'{}' is in it twice", shown));
-    try {
-      tensors.push_back({name, parse_npy(entry.bytes)});
-    } catch (const std::invalid_argument& problem) {
-      throw std::invalid_argument(fmt::format("in '{}': {}", shown, problem.what()));
-    }
-  }
+    if (!names.insert(name).second) throw std::invalid_argument("its name is in it twice");
+    tensors.push_back({name, parse_npy(entry.bytes)});
+  });
   return tensors;
 }
 
 }  // namespace
 
 ir::Tensor read_npy(const std::string& path) {
-  const std::string bytes = read_bytes(path);
-  return with_path("read", path, [&] { return parse_npy(bytes); });
+  const frontend::FileBytes file = open_regular(path);
+  return with_path("read", path, [&] { return parse_npy(file.text()); });
 }
 
 void write_npy(const std::string& path, const ir::Tensor& tensor) { write_bytes(path, to_npy(tensor)); }
 
 std::vector<NamedTensor> read_npz(const std::string& path) {
-  const std::string bytes = read_bytes(path);
-  return with_path("read", path, [&] { return parse_npz(bytes); });
+  const frontend::FileBytes file = open_regular(path);
+  return with_path("read", path, [&] { return parse_npz(file.text()); });
 }
 
 void write_npz(const std::string& path, const std::vector<NamedTensor>& tensors) {

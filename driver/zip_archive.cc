@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 
 #include "ir/diagnostics.h"
+#include "ir/interrupt.h"
 
 namespace gcompile {
 namespace {
@@ -149,8 +151,9 @@ std::string inflate_bytes(std::string_view packed, std::uint64_t size) {
   char overflow = 0;
   int status = Z_OK;
   // zlib counts in 32 bits, so both sides go in pieces.
-  constexpr std::size_t kPiece = std::size_t{1} << 30;
+  constexpr std::size_t kPiece = std::size_t{1} << 24;
   while (status == Z_OK) {
+    ir::poll_interrupt();
     const std::size_t in = std::min(packed.size() - packed_done, kPiece);
     const std::size_t out = std::min(bytes.size() - done, kPiece);
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data() + packed_done));
@@ -219,22 +222,37 @@ std::string common_fields(const ZipEntry& entry) {
 }  // namespace
 
 std::vector<ZipEntry> read_zip(std::string_view archive) {
+  std::vector<ZipEntry> entries;
+  read_zip(archive, std::numeric_limits<std::uint64_t>::max(),
+           [&](ZipEntry entry) { entries.push_back(std::move(entry)); });
+  return entries;
+}
+
+void read_zip(std::string_view archive, std::uint64_t most_bytes, const std::function<void(ZipEntry)>& take) {
   const Directory directory = find_directory(archive);
   Reader reader(archive, directory.offset);
-  std::vector<ZipEntry> entries;
-  std::uint64_t extracted = 0;
+  std::vector<DirectoryEntry> entries;
+  std::uint64_t packed = 0, unpacked = 0;
   for (std::uint64_t i = 0; i < directory.count; ++i) {
-    const DirectoryEntry entry = read_entry(reader);
+    const DirectoryEntry& entry = entries.emplace_back(read_entry(reader));
     // Files of an honest archive do not overlap; those of a zip bomb do.
-    extracted += entry.packed_size;
-    if (extracted > archive.size()) throw std::invalid_argument("its directory is damaged");
+    if (entry.packed_size > archive.size() - packed) throw std::invalid_argument("its directory is damaged");
+    packed += entry.packed_size;
+    if (entry.size > most_bytes - unpacked) {
+      throw std::invalid_argument(fmt::format(
+          "its files have more than {} bytes unpacked, although it has {}; store them without compression",
+          most_bytes, archive.size()));
+    }
+    unpacked += entry.size;
+  }
+  for (const DirectoryEntry& entry : entries) {
+    ir::poll_interrupt();
     try {
-      entries.push_back({entry.name, extract(archive, entry)});
+      take({entry.name, extract(archive, entry)});
     } catch (const std::invalid_argument& problem) {
       throw std::invalid_argument(fmt::format("in '{}': {}", ir::printable(entry.name), problem.what()));
     }
   }
-  return entries;
 }
 
 std::string write_zip(const std::vector<ZipEntry>& entries) {

@@ -132,11 +132,13 @@ SuggestedSizes Importer::legal_sizes(const std::vector<DeclaredInput>& declared)
   const auto has_no_rank = [](const DeclaredInput& input) { return !input.dims; };
   if (std::any_of(declared.begin(), declared.end(), has_no_rank)) return {};
   if (model_.ByteSizeLong() > kLongestLook) return {};
+  int looked_at = 0;  // nodes
   for (const bool with_first : {false, true}) {
     for (const std::int64_t size : kSizes) {
       const SuggestedSizes sizes{with_first ? size : 1, size};
       ImportOptions options = options_;
       options.bindings = with_sizes(declared, options_.bindings, options_.limits, sizes);
+      options.limits.nodes = std::min(options_.limits.nodes, options_.limits.nodes_of_trials - looked_at);
       ir::Diagnostics ignored;
       Importer trial(model_, "", options, ignored);
       trial.is_trial_ = true;
@@ -144,6 +146,7 @@ SuggestedSizes Importer::legal_sizes(const std::vector<DeclaredInput>& declared)
         trial.run();
         return sizes;
       } catch (const ir::CompileError& error) {
+        looked_at += trial.nodes_;
         // Sizes mend errors of types and shapes only.
         const auto& found = error.diagnostics();
         const auto other = [](const ir::Diagnostic& d) { return d.code.compare(0, 3, "E02") != 0; };

@@ -36,10 +36,7 @@ void as_operator_error(Body body) {
 
 void Importer::import_node(const onnx::NodeProto& node, Scope& scope) {
   ir::poll_interrupt();
-  if (++nodes_ > options_.limits.nodes) {
-    throw ir::CompileError(ir::ExitCode::kModel, fmt::format("the model has more nodes than the limit of {}",
-                                                             options_.limits.nodes));
-  }
+  count_node(node, scope);
   const std::string domain = canonical_domain(node.domain());
   if (const auto at = functions_.find({domain, node.op_type()}); at != functions_.end()) {
     import_call(node, *at->second.proto, scope);
@@ -58,6 +55,33 @@ void Importer::import_node(const onnx::NodeProto& node, Scope& scope) {
     import_constant(node, *op, scope);
   } else {
     import_operator(node, *op, scope);
+  }
+}
+
+/// Throws at once where a limit is passed: what is wrong besides is of no interest.
+void Importer::count_node(const onnx::NodeProto& node, const Scope& scope) {
+  const auto fail = [](std::string message, std::string help) {
+    ir::Diagnostic diagnostic;
+    diagnostic.code = "E0004";
+    diagnostic.message = std::move(message);
+    diagnostic.help = std::move(help);
+    throw ir::CompileError(ir::ExitCode::kModel, std::vector<ir::Diagnostic>{std::move(diagnostic)});
+  };
+  const Limits& limits = options_.limits;
+  if (++nodes_ > limits.nodes)
+    fail(fmt::format("the model has more nodes than the limit of {}", limits.nodes), "");
+  if (scope.calls.empty()) return;
+  const char* const help = "functions that call functions several times multiply; inline them by other means";
+  if (++nodes_of_calls_ > limits.nodes_of_calls) {
+    fail(fmt::format("calls of functions make more nodes than the limit of {}", limits.nodes_of_calls), help);
+  }
+  // Names get the prefix, a call also says where it is.
+  const std::size_t names = scope.prefix.size() * static_cast<std::size_t>(node.output_size() + 1);
+  bytes_of_calls_ += static_cast<std::int64_t>(node.ByteSizeLong() + names + scope.place.size());
+  if (bytes_of_calls_ > limits.bytes_of_calls) {
+    fail(fmt::format("calls of functions make more bytes of names and values than the limit of {}",
+                     limits.bytes_of_calls),
+         help);
   }
 }
 

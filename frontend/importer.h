@@ -102,6 +102,7 @@ class Importer {
   void import_node(const onnx::NodeProto& node, Scope& scope);
   void import_constant(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
   void import_operator(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
+  void count_node(const onnx::NodeProto& node, const Scope& scope);
   void check_opset(const onnx::NodeProto& node, const ir::Operator& op, const Scope& scope);
   /// Operands in order; nullopt when one is poisoned.
   std::optional<std::vector<ir::ValueId>> operands_of(const onnx::NodeProto& node, const Scope& scope);
@@ -143,6 +144,8 @@ class Importer {
   std::set<std::string> warned_;  // operators older models do not have; domains not imported
   bool is_trial_ = false;         // of sizes; it does not try others itself
   int nodes_ = 0;
+  int nodes_of_calls_ = 0;
+  std::int64_t bytes_of_calls_ = 0;
   std::int64_t folded_bytes_ = 0;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "ir/interrupt.h"
+
 namespace gcompile {
 
 namespace {
@@ -227,6 +229,7 @@ std::string with_short_lines(std::string_view path, std::string text) {
   out.reserve(text.size());
   Markdown markdown;
   for (std::size_t begin = 0; begin < text.size();) {
+    ir::poll_interrupt();
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line(text.data() + begin, end - begin);
     begin = end + 1;

@@ -15,6 +15,7 @@
 #include "codegen/report/report_json.h"
 #include "gcrt/cuda/run_plan.h"
 #include "ir/diagnostics.h"
+#include "ir/interrupt.h"
 #include "ir/sha256.h"
 #include "template/text.h"
 
@@ -49,6 +50,7 @@ std::int64_t instance_bytes(const Schedule& schedule, std::size_t sizes) {
 Json comments_of(const Kernel& kernel) {
   Json lines = Json::array();
   for (const std::string& comment : kernel.comments) {
+    ir::poll_interrupt();
     for (std::string& line : comment_lines(comment, kCommentWidth)) lines.push_back(std::move(line));
   }
   return lines;
@@ -60,6 +62,7 @@ Json kernel_files_json(const Program& program, int kernels_per_file) {
     std::set<std::string> headers, functors;
     Json kernels = Json::array();
     for (const std::size_t i : file.kernels) {
+      ir::poll_interrupt();
       const Kernel& kernel = program.kernels[i];
       headers.insert(kernel.headers.begin(), kernel.headers.end());
       functors.insert(kernel.functors.begin(), kernel.functors.end());

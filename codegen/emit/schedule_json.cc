@@ -9,6 +9,7 @@
 
 #include "codegen/emit/size_text.h"
 #include "ir/diagnostics.h"
+#include "ir/interrupt.h"
 #include "template/text.h"
 
 namespace gcompile {
@@ -26,6 +27,7 @@ class ScheduleWriter {
 
   void add(const std::vector<Step>& steps, int depth) {
     for (const Step& step : steps) {
+      ir::poll_interrupt();
       switch (step.kind) {
         case Step::Kind::kCall:
           add_call(step, depth);

@@ -11,6 +11,7 @@
 #include "codegen/report/charts.h"
 #include "codegen/report/quantities.h"
 #include "ir/diagnostics.h"
+#include "ir/interrupt.h"
 
 namespace gcompile {
 namespace {
@@ -164,6 +165,7 @@ std::string memory_map_svg(const std::vector<Buffer>& buffers, const MemoryPlan&
                    [&](size_t a, size_t b) { return buffers[a].size > buffers[b].size; });
   svg += "<g class=\"buffers\">\n";
   for (size_t i : order) {
+    ir::poll_interrupt();
     if (buffers[i].size > 0) draw_buffer(buffers[i], plan.offsets[i], scale, svg);
   }
   svg += "</g>\n";

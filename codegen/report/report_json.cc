@@ -8,6 +8,7 @@
 #include "codegen/program/statistics.h"
 #include "codegen/report/quantities.h"
 #include "codegen/report/report_parts.h"
+#include "ir/interrupt.h"
 #include "template/text.h"
 
 namespace gcompile {
@@ -40,6 +41,7 @@ std::string markdown_escape(std::string_view name) {
 Json ports(const std::vector<Port>& list) {
   Json out = Json::array();
   for (const Port& port : list) {
+    ir::poll_interrupt();
     out.push_back({{"c_name", port.c_name},
                    {"c_type", port.c_type},
                    {"model_name", markdown_escape(port.model_name)},
@@ -92,6 +94,7 @@ Json families(const Schedule& schedule) {
   };
   std::map<std::string, Sum> sums;
   for (const Layer& layer : schedule.layers) {
+    ir::poll_interrupt();
     Sum& sum = sums[layer.family];
     sum.family = layer.family;
     ++sum.calls;

@@ -36,6 +36,7 @@ std::int64_t peak_step(const std::vector<Buffer>& buffers) {
 }
 
 Json buffer_row(const Schedule& schedule, std::size_t i, std::int64_t whole) {
+  ir::poll_interrupt();
   const Buffer& buffer = schedule.buffers[i];
   return {{"name", buffer.name},
           {"kind", buffer_kind_name(buffer.kind)},
@@ -71,7 +72,6 @@ Json memory_part(const Schedule& schedule) {
   for (const std::size_t i : at_peak) out["peak"].push_back(buffer_row(schedule, i, live));
   out["buffers"] = Json::array();
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    ir::poll_interrupt();
     out["buffers"].push_back(buffer_row(schedule, i, schedule.arena_bytes));
   }
   out["count"] = counted(static_cast<std::int64_t>(buffers.size()), "buffer");

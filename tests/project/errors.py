@@ -234,6 +234,69 @@ def case_interrupt_anywhere(world):
     check(stopped >= 10, f"only {stopped} runs were interrupted")
 
 
+def case_heard_at_once(world):
+    """What one node or a model has many of, in every printer: SIGINT is heard within a second there too."""
+    stopped = 0
+    for name, graph, flags in (("joined", growth.joined_inputs(40_000), []),
+                               ("rows", growth.checked_rows(8_000), ["--target", "cuda"]),
+                               ("outputs", growth.many_outputs(20_000), [])):
+        model = world.path("model.onnx")
+        model.write_bytes(graph.model())
+        for delay in (0.3, 0.8, 1.3, 1.8):
+            code, seconds = processor_seconds_to_stop(world, model, delay, flags)
+            check(code in (0, INTERRUPTED), f"{name}: exit code {code} after {delay} s")
+            check(seconds <= 1.0, f"{name}: {seconds:.2f} s of processor time from SIGINT after {delay} s to the end")
+            if code == 0:
+                world.run(["rm", "-r", world.path("out")])
+                break
+            nothing_left(world, ["model.onnx"])
+            stopped += 1
+    check(stopped >= 6, f"only {stopped} runs were interrupted")
+
+
+def doubling_functions(levels, name="call", bytes_of_names=0):
+    """A function that calls another one twice, which does the same: 2**levels nodes of some hundred bytes."""
+    graph, functions = Graph(), []
+    for level in range(levels):
+        body = Graph()
+        operator, domain = (f"f{level - 1}", "here") if level else ("Softmax", "")
+        body.node(operator, ["a"], ["b"], "first", domain=domain)
+        body.node(operator, ["b"], ["c"], "second" + "x" * bytes_of_names, domain=domain)
+        functions.append(body.function(f"f{level}", ["a"], ["c"], "here", (("", 17), ("here", 1))))
+    graph.input("x", FLOAT, [4, 8])
+    graph.node(f"f{levels - 1}", ["x"], ["y"], name, domain="here")
+    graph.output("y", FLOAT, [4, 8])
+    return graph.model((("", 17), ("here", 1)), functions=functions)
+
+
+def answer_within(world, command, status, seconds=10.0, megabytes=1024):
+    """What is said by a command that ends with `status`, within processor time and memory."""
+    log = world.path("log.txt")
+    with open(log, "wb") as file:
+        process = os.posix_spawn(str(command[0]), [str(word) for word in command], os.environ,
+                                 file_actions=[(os.POSIX_SPAWN_DUP2, file.fileno(), 2)])
+        _, code, usage = os.wait4(process, 0)
+    said = log.read_text(encoding="utf-8", errors="replace")
+    log.unlink()
+    equal(os.waitstatus_to_exitcode(code), status, f"exit code\n{said[-1000:]}")
+    used, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024
+    check(used <= seconds and peak <= megabytes, f"{used:.1f} s and {peak} MB, at most {seconds} and {megabytes}")
+    return said
+
+
+def case_calls_that_multiply(world):
+    """Functions that call functions: what a small file grows to has limits in nodes and in bytes of names."""
+    for levels, names, said in ((24, 0, "calls of functions make more nodes than the limit of"),
+                                (15, 20_000, "calls of functions make more bytes of names and values than the limit of")):
+        model = world.path("model.onnx")
+        model.write_bytes(doubling_functions(levels, bytes_of_names=names))
+        contains(answer_within(world, [world.gcompile, model, "-o", world.path("out")], MODEL), "error[E0004]", said)
+        nothing_left(world, ["model.onnx"])
+    # Ten levels are a model like any other.
+    model.write_bytes(doubling_functions(10))
+    world.run([world.gcompile, "check", model])
+
+
 def case_run_time_indices(world):
     """An index out of range is a status, whichever operator takes it; one in range, negative ones too, is not."""
     world.compile(text_model("run_time_indices"), world.path("project"), "--name", "plain")

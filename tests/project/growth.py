@@ -12,7 +12,7 @@ import resource
 import shutil
 import sys
 
-from onnx_bytes import FLOAT, INT64, Graph
+from onnx_bytes import BOOL, FLOAT, INT64, Graph
 from support import Failure, check, run_main
 
 MEGABYTE = 1 << 20
@@ -110,6 +110,77 @@ def elementwise_chain(nodes):
     return graph
 
 
+def joined_inputs(nodes):
+    """One Concat of `nodes` operands."""
+    graph = Graph()
+    for i in range(nodes):
+        graph.input(f"x{i}", FLOAT, [1, 2])
+    graph.node("Concat", [f"x{i}" for i in range(nodes)], ["y"], "concat", axis=0)
+    graph.output("y", FLOAT, [nodes, 2])
+    return graph
+
+
+def added_inputs(nodes):
+    """One Sum of `nodes` operands."""
+    graph = Graph()
+    for i in range(nodes):
+        graph.input(f"x{i}", FLOAT, [1, 2])
+    graph.node("Sum", [f"x{i}" for i in range(nodes)], ["y"], "sum")
+    graph.output("y", FLOAT, [1, 2])
+    return graph
+
+
+def branch(operator, operand, result):
+    graph = Graph(result)
+    graph.node(operator, [operand], [result], result + "_node")
+    graph.output(result, FLOAT, [4, 8])
+    return graph
+
+
+def ifs_in_a_row(nodes):
+    graph, last = Graph(), "x"
+    graph.input("x", FLOAT, [4, 8])
+    graph.input("b", BOOL, [])
+    for i in range(nodes // 3):
+        graph.node("If", ["b"], [f"t{i}"], f"if{i}", then_branch=branch("Tanh", last, f"u{i}"),
+                   else_branch=branch("Sin", last, f"v{i}"))
+        last = f"t{i}"
+    graph.output(last, FLOAT, [4, 8])
+    return graph
+
+
+def checked_rows(nodes):
+    """Rows whose numbers are only known at run time, each of which is checked."""
+    graph = Graph()
+    graph.input("x", FLOAT, [4, 8])
+    graph.input("i", INT64, [nodes])
+    for i in range(nodes):
+        at = graph.constant(f"at{i}", INT64, [1], [i])
+        graph.node("Gather", ["i", at], [f"k{i}"], f"number{i}", axis=0)
+        graph.node("Gather", ["x", f"k{i}"], [f"g{i}"], f"row{i}", axis=0)
+    graph.node("Sum", [f"g{i}" for i in range(nodes)], ["y"], "sum")
+    graph.output("y", FLOAT, [1, 8])
+    return graph
+
+
+def output_listed_often(nodes):
+    graph = Graph()
+    graph.input("x", FLOAT, [4, 8])
+    graph.node("Exp", ["x"], ["y"], "exp")
+    for _ in range(nodes):
+        graph.output("y", FLOAT, [4, 8])
+    return graph
+
+
+def many_outputs(nodes):
+    graph = Graph()
+    graph.input("x", FLOAT, [4, 8])
+    for i in range(nodes):
+        graph.node("Add", ["x", graph.constant(f"c{i}", FLOAT, [1], [0.5 * i])], [f"y{i}"], f"add{i}")
+        graph.output(f"y{i}", FLOAT, [4, 8])
+    return graph
+
+
 def measure(world, make, nodes, target):
     """(processor seconds, peak bytes) of a full compile."""
     model = world.path(f"{make.__name__}_{nodes}.onnx")
@@ -153,6 +224,11 @@ def full(world, make, nodes, most_megabytes=None):
 
 
 SHAPES = (softmax_chain, dense_chain, paired_chain, split_and_join, sum_of_reductions, elementwise_chain)
+# Not chains: what one node, or a model, has many of. For both targets where a printer is concerned.
+WIDE = (joined_inputs, added_inputs, ifs_in_a_row, checked_rows, output_listed_often, many_outputs)
+WIDE_FOR_CUDA = (joined_inputs, checked_rows)
+# Operands of one node: processor seconds and megabytes for them.
+MANY_OPERANDS, MANY_SECONDS, MANY_MEGABYTES = 100_000, 15.0, 1024
 
 
 def add_cases():
@@ -162,8 +238,20 @@ def add_cases():
                 lambda world, make=make, target=target: grow(world, make, target, SMALL_NODES, SMALL_FACTOR, SMALL_RATIO))
         if make is not elementwise_chain:
             globals()[f"case_full_{make.__name__}"] = lambda world, make=make: full(world, make, FULL_NODES)
+    for make in WIDE:
+        for target in ("cpp", "cuda") if make in WIDE_FOR_CUDA else ("cpp",):
+            globals()[f"case_{make.__name__}_{target}"] = (
+                lambda world, make=make, target=target: grow(world, make, target, SMALL_NODES, SMALL_FACTOR, SMALL_RATIO))
     globals()["case_full_elementwise_chain"] = (
         lambda world: full(world, elementwise_chain, LONG_CHAIN, LONG_CHAIN_MEGABYTES))
+
+
+def case_full_operands(world):
+    for make in (joined_inputs, added_inputs):
+        seconds, peak = measure(world, make, MANY_OPERANDS, "cpp")
+        report(make, MANY_OPERANDS, "cpp", seconds, peak)
+        check(seconds <= MANY_SECONDS, f"{seconds:.1f} s, at most {MANY_SECONDS}")
+        check(peak <= MANY_MEGABYTES * MEGABYTE, f"{peak // MEGABYTE} MB, at most {MANY_MEGABYTES}")
 
 
 add_cases()

@@ -82,10 +82,18 @@ class Graph:
         return b"".join([blocks(1, self.nodes), block(2, self.name), blocks(5, self.constants),
                          blocks(11, self.inputs), blocks(12, self.outputs), blocks(13, self.infos)])
 
-    def model(self, opsets=(("", 17),), producer="test", documentation=""):
-        imports = [block(1, domain) + number(2, version) for domain, version in opsets]
+    def model(self, opsets=(("", 17),), producer="test", documentation="", functions=()):
         return b"".join([number(1, 8), block(2, producer), block(3, producer), block(6, documentation),
-                         block(7, self.content()), blocks(8, imports)])
+                         block(7, self.content()), blocks(8, imports(opsets)), blocks(25, functions)])
+
+    def function(self, name, inputs, outputs, domain, opsets=(("", 17),)):
+        """The nodes as the body of a function."""
+        return b"".join([block(1, name), blocks(4, inputs), blocks(5, outputs), blocks(7, self.nodes),
+                         blocks(9, imports(opsets)), block(10, domain)])
+
+
+def imports(opsets):
+    return [block(1, domain) + number(2, version) for domain, version in opsets]
 
 
 def fields(data):

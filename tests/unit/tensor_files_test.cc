@@ -330,6 +330,22 @@ class TensorFiles : public testing::Test {
   fs::path folder_;
 };
 
+TEST(ZipArchive, MoreThanMayBeUnpackedIsRefusedBeforeAnyIs) {
+  const std::string archive = write_zip({{"a", std::string(60, 'a')}, {"b", std::string(40, 'b')}});
+  int taken = 0;
+  const auto count = [&](const ZipEntry&) { ++taken; };
+  read_zip(archive, 100, count);
+  EXPECT_EQ(taken, 2);
+  taken = 0;
+  try {
+    read_zip(archive, 99, count);
+    ADD_FAILURE() << "100 bytes are unpacked where 99 may be";
+  } catch (const std::invalid_argument& problem) {
+    EXPECT_THAT(problem.what(), HasSubstr("more than 99 bytes unpacked"));
+  }
+  EXPECT_EQ(taken, 0);
+}
+
 TEST_F(TensorFiles, RoundTrip) {
   const ir::Tensor tensor = random_tensor(ElementType::kFloat32, {3, 500, 2000});
   write_npy(folder_ / "x.npy", tensor);
@@ -347,7 +363,7 @@ TEST_F(TensorFiles, RoundTrip) {
 TEST_F(TensorFiles, ErrorsNameTheFileAndTheReason) {
   const std::string path = folder_ / "x";
   EXPECT_THAT(error_of([&] { read_npy(path); }), HasSubstr("x': No such file or directory"));
-  EXPECT_THAT(error_of([&] { read_npy(folder_); }), HasSubstr("Is a directory"));
+  EXPECT_THAT(error_of([&] { read_npy(folder_); }), HasSubstr("it is a directory"));
   EXPECT_THAT(error_of([&] {
                 write_npy(folder_ / "no/such", ir::Tensor::of_ints(std::vector<std::int64_t>{1}, {1}));
               }),
@@ -359,12 +375,12 @@ TEST_F(TensorFiles, ErrorsNameTheFileAndTheReason) {
   EXPECT_THAT(error_of([&] { read_npy(path); }), HasSubstr("x': it is not a .npy file"));
   EXPECT_THAT(error_of([&] { read_npz(path); }), HasSubstr("x': it is not a zip archive"));
   std::ofstream(path, std::ios::binary) << write_zip({{"readme.txt", "text"}});
-  EXPECT_THAT(error_of([&] { read_npz(path); }), HasSubstr("'readme.txt' in it is not an array"));
+  EXPECT_THAT(error_of([&] { read_npz(path); }), HasSubstr("in 'readme.txt': it is not an array"));
   std::ofstream(path, std::ios::binary) << write_zip({{"a.npy", "text"}});
   EXPECT_THAT(error_of([&] { read_npz(path); }), HasSubstr("in 'a.npy': it is not a .npy file"));
   const std::string array = to_npy(ir::Tensor(ir::TensorType{ElementType::kInt8, {}}));
   std::ofstream(path, std::ios::binary) << write_zip({{"a.npy", array}, {"a.npy", array}});
-  EXPECT_THAT(error_of([&] { read_npz(path); }), HasSubstr("'a.npy' is in it twice"));
+  EXPECT_THAT(error_of([&] { read_npz(path); }), HasSubstr("in 'a.npy': its name is in it twice"));
   EXPECT_THAT(error_of([&] {
                 write_npz(path, {{"a", ir::Tensor()}, {"a", ir::Tensor()}});
               }),
