@@ -118,10 +118,10 @@ void check_early(const Options& options, Terminal& terminal) {
 frontend::ImportedModel import_model(const Options& options, Terminal& terminal, bool again) {
   ir::Diagnostics diagnostics;
   frontend::ImportedModel model = frontend::import_model_file(options.model, options.import, diagnostics);
-  const std::vector<ir::Diagnostic> said = terminal.diagnostics();
+  std::set<std::string> said;  // kinds
+  for (const ir::Diagnostic& diagnostic : terminal.diagnostics()) said.insert(diagnostic.code);
   for (const ir::Diagnostic& diagnostic : diagnostics.all()) {
-    const auto is_of_its_kind = [&](const ir::Diagnostic& other) { return other.code == diagnostic.code; };
-    if (!again || std::none_of(said.begin(), said.end(), is_of_its_kind)) terminal.diagnostic(diagnostic);
+    if (!again || said.count(diagnostic.code) == 0) terminal.diagnostic(diagnostic);
   }
   throw_if_interrupted();
   expect_state_names(model.graph, options.import.states);

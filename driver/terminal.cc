@@ -96,12 +96,8 @@ void Terminal::detail(std::string_view text) {
 }
 
 void Terminal::diagnostic(const ir::Diagnostic& diagnostic) {
-  if (diagnostic.severity == ir::Severity::kWarning &&
-      std::any_of(diagnostics_.begin(), diagnostics_.end(), [&](const ir::Diagnostic& said) {
-        return ir::to_string(said) == ir::to_string(diagnostic);
-      })) {
+  if (diagnostic.severity == ir::Severity::kWarning && !warnings_.insert(ir::to_string(diagnostic)).second)
     return;
-  }
   diagnostics_.push_back(diagnostic);
   ir::Diagnostic shown = diagnostic;
   if (verbosity_ != Verbosity::kVerbose && shown.details.size() > kMostDetails) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,6 +72,7 @@ class Terminal {
   std::string stage_;  // the one at hand; empty: none
   std::chrono::steady_clock::time_point stage_began_;
   std::vector<ir::Diagnostic> diagnostics_;
+  std::set<std::string> warnings_;  // their texts, each of which is shown once
 };
 
 /// `text` in at most `width` bytes: the middle becomes "...".
