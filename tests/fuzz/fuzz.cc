@@ -54,6 +54,7 @@ struct Options {
 struct Seed {
   std::string path;
   onnx::ModelProto model;
+  std::string text = {};  // of a model that is written so
 };
 
 /// In the order of the arguments, and of names inside a folder: the same wherever the folders lie.
@@ -82,8 +83,11 @@ std::vector<Seed> read_seeds(const std::vector<std::string>& paths) {
     if (fs::file_size(path) > static_cast<std::uintmax_t>(kSeedBytes)) continue;
     try {
       const std::string bytes = frontend::read_file(path, kSeedBytes);
-      seeds.push_back({path, frontend::is_text_name(path) ? frontend::parse_model_text(bytes, {})
-                                                          : frontend::parse_model_bytes(bytes, {})});
+      if (frontend::is_text_name(path)) {
+        seeds.push_back({path, frontend::parse_model_text(bytes, {}), bytes});
+      } else {
+        seeds.push_back({path, frontend::parse_model_bytes(bytes, {})});
+      }
     } catch (const ir::CompileError&) {
     }
   }
@@ -94,6 +98,8 @@ struct Case {
   std::string seed;
   onnx::ModelProto model;
   Setting setting;
+  std::string text = {};  // in place of the model, where the setting says so
+  std::string bytes() const { return setting.is_text ? text : model.SerializeAsString(); }
 };
 
 /// Cases of a random run, by number.
@@ -101,7 +107,14 @@ Case random_case(const std::vector<Seed>& seeds, std::uint64_t seed, std::uint64
   Choice choice = Choice::random(seed * 0x9e3779b97f4a7c15u + number);
   const Seed& from = seeds[choice.pick(seeds.size())];
   Case made{from.path, from.model, kSettings[choice.pick(std::size(kSettings))]};
-  mutate(made.model, choice);
+  // Of a model that is text, that one every other time.
+  made.setting.is_text = !from.text.empty() && choice.pick(2) == 0;
+  made.text = from.text;
+  if (made.setting.is_text) {
+    mutate(made.text, choice);
+  } else {
+    mutate(made.model, choice);
+  }
   return made;
 }
 
@@ -138,25 +151,37 @@ class AllCases {
   bool made_ = false;
 };
 
-std::string isolated_defect(const onnx::ModelProto& model, const Setting& setting) {
-  const std::string bytes = model.SerializeAsString();
+std::string isolated_defect(const std::string& bytes, const Setting& setting) {
   return run_isolated([&] { return compile_in_memory(bytes, setting); }).text;
 }
 
 /// Defects of one kind have one place in the source, or one signal.
 std::string kind_of(const std::string& text) { return text.substr(0, text.find(" does not hold")); }
 
-onnx::ModelProto minimised(onnx::ModelProto model, const Setting& setting, const std::string& kind) {
+/// The next smaller one that still has the defect, until there is none.
+template <class Model, class Smaller>
+Model minimised(Model model, const Smaller& smaller_ones, const std::function<bool(const Model&)>& fails) {
   for (bool smaller = true; smaller;) {
     smaller = false;
-    for (onnx::ModelProto& next : smaller_models(model)) {
-      if (kind_of(isolated_defect(next, setting)) != kind) continue;
+    for (Model& next : smaller_ones(model)) {
+      if (!fails(next)) continue;
       model = std::move(next);
       smaller = true;
       break;
     }
   }
   return model;
+}
+
+std::string minimised(const Case& found, const std::string& kind) {
+  const auto fails = [&](const std::string& bytes) {
+    return kind_of(isolated_defect(bytes, found.setting)) == kind;
+  };
+  if (found.setting.is_text) return minimised<std::string>(found.text, smaller_texts, fails);
+  return minimised<onnx::ModelProto>(
+             found.model, smaller_models,
+             [&](const onnx::ModelProto& model) { return fails(model.SerializeAsString()); })
+      .SerializeAsString();
 }
 
 class Report {
@@ -172,10 +197,10 @@ class Report {
               << std::flush;
     if (folder_.empty()) return true;
     fs::create_directories(folder_);
-    const std::string path = fmt::format("{}/{:03}.onnx", folder_, counts_.size());
-    std::ofstream(path, std::ios::binary)
-        << found.model.SerializeAsString();  // at once: the rest may take long
-    const std::string small = minimised(found.model, found.setting, kind).SerializeAsString();
+    const std::string path =
+        fmt::format("{}/{:03}.{}", folder_, counts_.size(), found.setting.is_text ? "onnxtxt" : "onnx");
+    std::ofstream(path, std::ios::binary) << found.bytes();  // at once: the rest may take long
+    const std::string small = minimised(found, kind);
     std::ofstream(path, std::ios::binary) << small;
     std::cout << "    " << path << "\n" << std::flush;
     return true;
@@ -208,7 +233,7 @@ int run_mutations(const Options& options) {
   };
   const auto run = [&](std::uint64_t number) {
     const Case made = make(number);
-    return compile_in_memory(made.model.SerializeAsString(), made.setting);
+    return compile_in_memory(made.bytes(), made.setting);
   };
   Report report(options.findings);
   Counts counts;
@@ -217,7 +242,7 @@ int run_mutations(const Options& options) {
     if (found.text.empty()) break;
     next = found.number + 1;
     const Case made = make(found.number);
-    if (found.is_hang && isolated_defect(made.model, made.setting).empty()) {
+    if (found.is_hang && isolated_defect(made.bytes(), made.setting).empty()) {
       std::cout << fmt::format("case {}: {}, but not again: the machine's\n", found.number, found.text);
       continue;
     }
@@ -231,10 +256,9 @@ int run_files(const Options& options) {
   const std::vector<std::string> files = files_of(options.paths);
   for (const std::string& path : files) {
     const std::string bytes = frontend::read_file(path, kSeedBytes);
-    const std::string model =
-        frontend::is_text_name(path) ? frontend::parse_model_text(bytes, {}).SerializeAsString() : bytes;
-    for (const Setting& setting : kSettings) {
-      const Finding found = run_isolated([&] { return compile_in_memory(model, setting); });
+    for (Setting setting : kSettings) {
+      setting.is_text = frontend::is_text_name(path);
+      const Finding found = run_isolated([&] { return compile_in_memory(bytes, setting); });
       if (found.text.empty()) continue;
       ++defects;
       std::cout << fmt::format("{} ({}): {}\n", path, to_string(setting), found.text);

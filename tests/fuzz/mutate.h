@@ -23,8 +23,13 @@ const std::vector<Mutator>& mutators();
 /// One to four mutations drawn by `choice`.
 void mutate(onnx::ModelProto& model, Choice& choice);
 
+/// The same of a model as text: its tokens and characters are left out, repeated, exchanged, replaced.
+void mutate(std::string& text, Choice& choice);
+
 /// Every smaller model that differs by one part left out: a node, an operand at the end, an attribute, an
 /// initializer, an input or output.
 std::vector<onnx::ModelProto> smaller_models(const onnx::ModelProto& model);
+/// Without each of a few pieces, the largest first.
+std::vector<std::string> smaller_texts(const std::string& text);
 
 }  // namespace gcompile::fuzz

@@ -16,7 +16,9 @@ namespace {
 
 void compile(const std::string& model, const Setting& setting) {
   ir::Diagnostics diagnostics;
-  frontend::ImportedModel imported = frontend::import_model_bytes(model, "", {}, diagnostics);
+  frontend::ImportedModel imported = setting.is_text
+                                         ? frontend::import_model_text(model, {}, diagnostics)
+                                         : frontend::import_model_bytes(model, "", {}, diagnostics);
   passes::Options options;
   options.level = setting.level;
   const Machine machine = default_machine(setting.cuda ? Target::kCuda : Target::kCpp);
@@ -34,7 +36,8 @@ void compile(const std::string& model, const Setting& setting) {
 }  // namespace
 
 std::string to_string(const Setting& setting) {
-  return fmt::format("{} -O{}", setting.cuda ? "cuda" : "cpp", setting.level);
+  return fmt::format("{}{} -O{}", setting.is_text ? "text, " : "", setting.cuda ? "cuda" : "cpp",
+                     setting.level);
 }
 
 Outcome compile_in_memory(const std::string& model, const Setting& setting) {

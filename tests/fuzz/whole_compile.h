@@ -7,7 +7,8 @@ namespace gcompile::fuzz {
 
 struct Setting {
   bool cuda = false;
-  int level = 3;  // -O0 ... -O3
+  int level = 3;         // -O0 ... -O3
+  bool is_text = false;  // the model is ONNX text
 };
 /// "cpp -O3"
 std::string to_string(const Setting& setting);
