@@ -19,7 +19,7 @@ from hostile_data import TOOL
 from hostile_models import KINDS
 from support import ROOT, check, equal, run_main
 
-COUNT, STEP = 1000, 40
+COUNT, STEP = 1000, 5
 SECONDS, MEGABYTES = 10.0, 1024
 # Of the model, of the command line, of files, of verify (something differs).
 ANSWERS = (0, 1, 2, 3, 4)
