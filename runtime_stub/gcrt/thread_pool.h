@@ -106,20 +106,34 @@ class ThreadPool {
   struct alignas(64) Job {
     std::atomic<Body> body{nullptr};  // none: the workers end
     std::atomic<void*> argument{nullptr};
-    std::atomic<std::ptrdiff_t> share{0};   // items that each thread finds waiting for it
-    std::atomic<std::ptrdiff_t> rest{0};    // items behind them
-    std::atomic<std::ptrdiff_t> chunks{0};  // of the rest, which differ by one item at most
-    std::atomic<std::uint32_t> shares{0};   // calls so far that had shares
+    std::atomic<std::ptrdiff_t> count{0};
     std::atomic<std::uint32_t> generation{0};
   };
-  // What workers tell each other and the caller.
-  struct alignas(64) Progress {
-    std::atomic<std::uint64_t> next{0};      // generation, and in the low half the next chunk
-    std::atomic<std::uint32_t> finished{0};  // shares and chunks
-  };
-  // Of a thread: calls of which its share is taken, by whomever. Cache lines of its own.
+  // The share of a thread: a generation, and in the low half the pieces of it that are taken, by whomever. In
+  // cache lines of its own.
   struct alignas(64) Share {
-    std::atomic<std::uint32_t> taken{0};
+    std::atomic<std::uint64_t> taken{0};
+  };
+
+  // Neighbouring items are the share of one thread, and always the same ones: what it reads it often wrote
+  // itself, where a line that another core wrote takes as long as a hundred additions. Three quarters of them
+  // are one piece, whose items a kernel does together; the rest are smaller ones, some of which the faster
+  // threads take over.
+  struct Pieces {
+    Pieces(std::ptrdiff_t items, int threads, int thread)
+        : begin(first_item(items, threads, thread)),
+          first((3 * (first_item(items, threads, thread + 1) - begin) + 3) / 4),
+          rest(first_item(items, threads, thread + 1) - begin - first),
+          count(first == 0 ? 0 : 1 + (rest < kSmall ? rest : kSmall)) {}
+    // Where piece `i` begins; that of `count` is the end.
+    std::ptrdiff_t at(std::ptrdiff_t i) const {
+      return i == 0 ? begin : begin + first + (count > 1 ? rest * (i - 1) / (count - 1) : 0);
+    }
+    static std::ptrdiff_t first_item(std::ptrdiff_t items, int threads, int thread) {
+      return items / threads * thread + items % threads * thread / threads;
+    }
+    static constexpr std::ptrdiff_t kSmall = 4;
+    std::ptrdiff_t begin, first, rest, count;
   };
 
   // Waits for something that another thread does soon: looks for it without a break at first, for less time
@@ -157,71 +171,47 @@ class ThreadPool {
   }
 
   void run_job(std::ptrdiff_t count, Body body, void* argument) {
-    // Three quarters go to the threads in one piece each, whose items a kernel does together, and always the
-    // same one: what it reads it often wrote itself. The faster threads take more of the rest.
-    const std::ptrdiff_t threads = threads_.count;
-    const std::ptrdiff_t share = shares_ ? (3 * (count / threads) + 3) / 4 : 0;
-    const std::ptrdiff_t rest = count - threads * share;
-    const std::ptrdiff_t chunks = rest < 4 * threads ? rest : 4 * threads;
+    if (!shares_) return body(argument, 0, count);
     const std::uint32_t generation = job_.generation.load(std::memory_order_relaxed) + 1;
-    progress_.finished.store(0, std::memory_order_relaxed);
-    progress_.next.store(std::uint64_t{generation} << 32, std::memory_order_relaxed);
+    finished_.store(0, std::memory_order_relaxed);
+    for (int i = 0; i < threads_.count; ++i) {
+      share(i).store(std::uint64_t{generation} << 32, std::memory_order_relaxed);
+    }
     job_.body.store(body, std::memory_order_relaxed);
     job_.argument.store(argument, std::memory_order_relaxed);
-    job_.share.store(share, std::memory_order_relaxed);
-    job_.rest.store(rest, std::memory_order_relaxed);
-    job_.chunks.store(chunks, std::memory_order_relaxed);
-    if (share > 0)
-      job_.shares.store(job_.shares.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    job_.count.store(count, std::memory_order_relaxed);
     job_.generation.store(generation, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) > 0) {
       { const std::lock_guard<std::mutex> lock(mutex_); }
       wake_.notify_all();
     }
     claim(0, generation);
-    const auto pieces = static_cast<std::uint32_t>(chunks + (share > 0 ? threads : 0));
-    for (Spin spin; progress_.finished.load(std::memory_order_acquire) != pieces;) spin.wait();
+    std::ptrdiff_t pieces = 0;
+    for (int i = 0; i < threads_.count; ++i) pieces += Pieces(count, threads_.count, i).count;
+    for (Spin spin; finished_.load(std::memory_order_acquire) != pieces;) spin.wait();
   }
 
-  // All that is left of a call, beginning with the share of thread `index`.
+  std::atomic<std::uint64_t>& share(int thread) { return shares_[static_cast<std::size_t>(thread)].taken; }
+
+  // All that is left of a call: the share of thread `index`, and then what others have not begun.
   void claim(int index, std::uint32_t generation) {
     const Body body = job_.body.load(std::memory_order_relaxed);
     void* const argument = job_.argument.load(std::memory_order_relaxed);
-    const std::ptrdiff_t share = job_.share.load(std::memory_order_relaxed);
-    const std::ptrdiff_t rest = job_.rest.load(std::memory_order_relaxed);
-    const std::ptrdiff_t chunks = job_.chunks.load(std::memory_order_relaxed);
-    const std::uint32_t shares = job_.shares.load(std::memory_order_relaxed);
-    const auto run_share = [&](int i) -> std::uint32_t {
-      std::atomic<std::uint32_t>& taken = shares_[static_cast<std::size_t>(i)].taken;
-      std::uint32_t before = shares - 1;
-      if (taken.load(std::memory_order_relaxed) != before ||
-          !taken.compare_exchange_strong(before, shares, std::memory_order_acq_rel))
-        return 0;
-      body(argument, i * share, (i + 1) * share);
-      return 1;
-    };
-    std::uint32_t finished = share > 0 ? run_share(index) : 0;
-    const std::ptrdiff_t first = share * threads_.count;
-    const auto chunk_begin = [&](std::ptrdiff_t chunk) {
-      return first + rest / chunks * chunk + rest % chunks * chunk / chunks;
-    };
-    std::uint64_t next = chunks > 0 ? progress_.next.load(std::memory_order_relaxed) : 0;
-    while (next >> 32 == generation && static_cast<std::ptrdiff_t>(next & 0xffffffff) < chunks) {
-      if (!progress_.next.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
-      const auto chunk = static_cast<std::ptrdiff_t>(next & 0xffffffff);
-      body(argument, chunk_begin(chunk), chunk_begin(chunk + 1));
-      ++finished;
-      ++next;
+    const std::ptrdiff_t count = job_.count.load(std::memory_order_relaxed);
+    for (int i = 0; i < threads_.count; ++i) {
+      const int thread = (index + i) % threads_.count;
+      const Pieces pieces(count, threads_.count, thread);
+      std::ptrdiff_t finished = 0;
+      std::uint64_t taken = share(thread).load(std::memory_order_relaxed);
+      while (taken >> 32 == generation && static_cast<std::ptrdiff_t>(taken & 0xffffffff) < pieces.count) {
+        if (!share(thread).compare_exchange_weak(taken, taken + 1, std::memory_order_acq_rel)) continue;
+        const auto piece = static_cast<std::ptrdiff_t>(taken & 0xffffffff);
+        body(argument, pieces.at(piece), pieces.at(piece + 1));
+        ++finished;
+        ++taken;
+      }
+      if (finished > 0) finished_.fetch_add(finished, std::memory_order_acq_rel);
     }
-    finish(finished);
-    // Shares of threads that have not come.
-    finished = 0;
-    for (int i = 0; share > 0 && i < threads_.count; ++i) finished += run_share(i);
-    finish(finished);
-  }
-
-  void finish(std::uint32_t pieces) {
-    if (pieces > 0) progress_.finished.fetch_add(pieces, std::memory_order_acq_rel);
   }
 
   void work(int index) {
@@ -249,7 +239,7 @@ class ThreadPool {
 
   Threads threads_;
   Job job_;
-  Progress progress_;
+  alignas(64) std::atomic<std::ptrdiff_t> finished_{0};  // pieces
   alignas(64) std::atomic<int> sleepers_{0};
   std::mutex mutex_;
   std::condition_variable wake_;
