@@ -21,9 +21,9 @@ using ir::Shape;
 /// Elements of a head.
 constexpr std::int64_t kLargestHeadOnCuda = 512;
 
-/// Key heads are packed for so many blocks of rows at a time: work for that many threads.
-constexpr std::int64_t kBlocksTogether = 16;
 constexpr std::int64_t kBlockRows = 24;  // of the widest vectors
+/// Parts that have panels of their own however small the result is.
+constexpr std::int64_t kFewCores = 4;
 
 ir::Dim whole_panels(ir::Dim columns) { return ceil_div(columns, 16) * 16; }
 
@@ -45,20 +45,20 @@ PlannedCost with_slots(const ir::Problem& problem, const Machine& machine, std::
   return out;
 }
 
-constexpr std::array<const char*, 1> kFields = {"packed heads"};
+constexpr std::array<const char*, 1> kFields = {"parts"};
 
-/// Work for all threads, but no more scratch than the result has, where one head does not need more; or one
-/// head.
+/// Each part of the work has panels of its own: as many as are worth a thread, but, beyond a few, in no more
+/// scratch than the result has; or one.
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
   const auto& work = std::get<ir::AttentionWork>(problem.work);
   const std::int64_t blocks = work.group * ((work.rows + kBlockRows - 1) / kBlockRows);
   const std::int64_t results = ir::element_count(problem.results[0].shape);
-  const std::int64_t most = std::max<std::int64_t>(1, results / panel_floats(work));
-  const std::int64_t slots = std::min<std::int64_t>(
-      {ir::element_count(work.key_heads), most, (kBlocksTogether + blocks - 1) / blocks});
-  std::vector<PlannedCost> out = {with_slots(problem, machine, slots)};
-  const std::int64_t least = std::min<std::int64_t>(slots, 1);
-  if (least != slots) out.push_back(with_slots(problem, machine, least));
+  const std::int64_t fits = std::max<std::int64_t>(kFewCores, results / panel_floats(work));
+  const std::int64_t time = with_slots(problem, machine, 1).cost.picoseconds;
+  const std::int64_t most = std::min<std::int64_t>(
+      {ir::element_count(work.key_heads) * blocks, fits, time / machine.least_item, machine.cores});
+  std::vector<PlannedCost> out = {with_slots(problem, machine, std::max<std::int64_t>(1, most))};
+  if (most > 1) out.push_back(with_slots(problem, machine, 1));
   return out;
 }
 
@@ -88,7 +88,6 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   KernelCall& out = writer.call();
   const auto size = [&](ir::Dim number) { return out.sizes(number); };
   out.headers = {"gcrt/cpu/attention.h"};
-  out.threaded = true;
   const KernelTensor q = writer.operand(0, "q");
   const KernelTensor k = writer.operand(1, "k");
   const KernelTensor v = writer.operand(2, "v");
@@ -104,9 +103,9 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   if (may_be_one) out.headers = {"gcrt/cpu/attention_row.h"};
   code.open(may_be_one ? "attention_of_run(" : "attention(");
   code.line(
-      fmt::format("threads, shape, /*heads of K and V*/ {}, /*query heads for each*/ {}, /*packed at a "
-                  "time*/ {}, packed,",
-                  size(ir::element_count(shape.key_heads)), shape.group, slots));
+      fmt::format("{}, shape, /*heads of K and V*/ {}, /*query heads for each*/ {}, /*parts*/ "
+                  "{}, packed,",
+                  threads_argument(out), size(ir::element_count(shape.key_heads)), shape.group, slots));
   if (may_be_one) {
     write_keys(shape, k, v, code, out.sizes);
   } else {

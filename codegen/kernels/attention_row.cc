@@ -39,7 +39,6 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   const auto& work = std::get<ir::AttentionWork>(problem.work);
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cpu/attention_row.h"};
-  out.threaded = true;
   const KernelTensor q = writer.operand(0, "q");
   const KernelTensor k = writer.operand(1, "k");
   const KernelTensor v = writer.operand(2, "v");
@@ -50,8 +49,8 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   CodeText code(1);
   write_attention_shape(work, code, out.sizes);
   code.open("attention_row(");
-  code.line(fmt::format("threads, shape, /*heads of K and V*/ {}, /*query heads for each*/ {},",
-                        out.sizes(ir::element_count(work.key_heads)), work.group));
+  code.line(fmt::format("{}, shape, /*heads of K and V*/ {}, /*query heads for each*/ {},",
+                        threads_argument(out), out.sizes(ir::element_count(work.key_heads)), work.group));
   write_keys(work, k, v, code, out.sizes);
   write_heads(work, "RowTask", false, q, mask, epilogue, code, out.sizes);
   out.body = code.text();

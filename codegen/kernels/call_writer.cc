@@ -239,15 +239,20 @@ KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Stor
   return call;
 }
 
+const char* threads_argument(KernelCall& out) {
+  if (out.is_short) return "nullptr";
+  out.threaded = true;
+  return "threads";
+}
+
 void call_in_parallel(KernelCall& out, CodeText& code, const std::string& work_items,
                       const std::string& call) {
   if (out.by_rows) {
     code.line(call + ";");
     return;
   }
-  out.threaded = true;
-  code.open(
-      fmt::format("parallel_for(threads, {}, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{", work_items));
+  code.open(fmt::format("parallel_for({}, {}, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{",
+                        threads_argument(out), work_items));
   code.line(call + ";");
   code.close("});");
 }

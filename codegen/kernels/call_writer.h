@@ -159,6 +159,9 @@ class EpilogueWriter {
   Text declaration_;
 };
 
+/// "threads", which the call then has; or "nullptr", if it is too short for more than the caller's.
+const char* threads_argument(KernelCall& out);
+
 /// "parallel_for(threads, WORK_ITEMS, ...{ CALL; });" where CALL is for work items [begin, end): the call is
 /// threaded. By rows, those are rows, and CALL stands alone.
 void call_in_parallel(KernelCall& out, CodeText& code, const std::string& work_items,

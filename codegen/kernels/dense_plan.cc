@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "codegen/kernels/call_writer.h"
+#include "codegen/kernels/hand_over.h"
 
 namespace gcompile {
 namespace {
@@ -136,14 +137,19 @@ struct DenseItem {
   std::int64_t rows, columns;
 };
 
-/// As many items as are worth a thread, and four for each core. Along the rows if these are more bytes than
-/// the right side, which each item then reads whole, else along the columns; along both where one has too few
-/// tiles.
+/// One item where a second thread is not worth it, else so many that all threads end at about the same time:
+/// up to four for each core, none so small that to find its tiles takes long. Along the rows if these are
+/// more bytes than the right side, which each item then reads whole, else along the columns; along both where
+/// one has too few tiles.
 DenseItem choose_item(const DenseWork& work, const Machine& machine, TileShape tile) {
+  constexpr std::int64_t kSmallest = 500'000;  // picoseconds
   const std::int64_t total =
       machine.picoseconds(work.rows * work.columns * work.depth, work.right_bytes) * work.groups;
-  const std::int64_t wanted =
-      std::clamp<std::int64_t>(total / machine.least_item, 1, 4 * machine.cores) / work.groups;
+  const std::int64_t activations = (work.left_bytes + work.rows * work.columns * 4) * work.groups;
+  const std::int64_t items = machine.is_short(total + hand_over(activations))
+                                 ? 1
+                                 : std::clamp<std::int64_t>(total / kSmallest, 2, 4 * machine.cores);
+  const std::int64_t wanted = ceil_div(items, work.groups);
   DenseItem item{work.rows, work.columns};
   if (wanted <= 1) return item;
   const auto cut = [&](std::int64_t size, std::int64_t pieces, std::int64_t unit) {

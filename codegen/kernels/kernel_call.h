@@ -54,15 +54,16 @@ struct KernelCall : Execution {
   Text shape;    // the first statements of the function: sizes that are the same whatever kernel serves
   Text body;     // those behind them, indented by one level as they are
   std::vector<CallArgument> arguments;
-  SizeParameters sizes;            // parameters behind them
-  bool checked = false;            // body ends by returning bool
-  bool on_host = false;            // of a CUDA program: a function of the host
-  bool traps = false;              // CUDA: kernels set the queue's trap word
-  std::int64_t counters = 0;       // CUDA: words of the queue in which its blocks count
-  bool is_fixed = false;           // CUDA: no update of a graph gives it other memory
-  bool in_tiles = false;           // multiplies in the tile unit where a level has one
-  bool threaded = false;           // last parameter `const Threads* threads`
-  bool by_rows = false;            // last parameters `begin, end`: makes these rows of its result
+  SizeParameters sizes;       // parameters behind them
+  bool checked = false;       // body ends by returning bool
+  bool on_host = false;       // of a CUDA program: a function of the host
+  bool traps = false;         // CUDA: kernels set the queue's trap word
+  std::int64_t counters = 0;  // CUDA: words of the queue in which its blocks count
+  bool is_fixed = false;      // CUDA: no update of a graph gives it other memory
+  bool in_tiles = false;      // multiplies in the tile unit where a level has one
+  bool threaded = false;      // last parameter `const Threads* threads`
+  bool is_short = false;      // takes less time than a second thread is worth: that parameter is not wanted
+  bool by_rows = false;       // last parameters `begin, end`: makes these rows of its result
   std::int64_t multiply_adds = 0;  // at the largest sizes
   RunFigures figures;              // bytes: set where the call joins a schedule
   bool multiplies_bytes = false;   // both sides of them are integers of 8 bits

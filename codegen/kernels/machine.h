@@ -71,7 +71,7 @@ struct Machine {
   /// Of one core, what it may hold of a shared cache.
   std::int64_t l1 = 32 << 10, l2 = 512 << 10, l3 = 8 << 20;
   int cores = 16;                       // that work is split for, at most
-  std::int64_t least_item = 8'000'000;  // picoseconds that are worth another thread
+  std::int64_t least_item = 3'000'000;  // picoseconds that are worth another thread, with its barrier
   GpuArchitecture architecture;         // CUDA
   gcrt::DeviceModel gpu = gcrt::device_model(80);
   Precision precision = Precision::kFp32;  // of products of floats
@@ -84,7 +84,9 @@ struct Machine {
   /// What is left of the time of `bytes` that a kernel reads, one line after the other, behind its
   /// multiply-adds, while `working_set` bytes are in use.
   std::int64_t stall(std::int64_t working_set, std::int64_t bytes) const;
-  /// Additions in a printed loop that are worth a second thread.
+  /// Whether a step that takes so long is not worth a second thread.
+  bool is_short(std::int64_t step) const { return step < 2 * least_item; }
+  /// Additions in a printed loop that are.
   double least_threaded_work() const;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "codegen/kernels/batch_items.h"
 #include "codegen/kernels/block_weights.h"
 
 namespace gcompile {
@@ -48,22 +49,31 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   out.headers = {"gcrt/cpu/decode.h"};
   writer.operand(0, "a");
   const std::string weights = block_weights_parameters(problem, writer);
-  if (few) writer.scratch(prepared_bytes(problem), "prepared", "float");
+  const ir::Problem largest = ir::at_highest(problem);
+  const std::int64_t bytes = few ? prepared_bytes(problem) : 0;
+  const std::int64_t time = plans(largest, writer.machine()).front().cost.picoseconds;
+  const BatchItems batch(product, batch_parts(largest, bytes, time, writer.machine()), out.sizes);
+  const std::string prepared = batch.of_part("prepared", bytes / 4);
+  if (few) writer.scratch(batch.elements(bytes), "prepared", "float");
   const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
   code.line(weights);
-  const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);
+  const auto open = [&] {
+    write_dense_plan(plan, code);
+    batch.open(out, code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", rows, product.columns),
+               epilogue.named_axes(), ir::Shape(product.b.size(), 0), few);
+  };
+  if (!batch.is_one()) open();
   if (few) {
-    code.line(fmt::format("prepare_rows({}, {}, {}, {}, weights, prepared);", rows, product.depth, batch.a,
-                          row_stride));
+    code.line(fmt::format("prepare_rows({}, {}, {}, {}, weights, {});", rows, product.depth, batch.a(),
+                          row_stride, prepared));
   }
   code.line(epilogue.declaration());
-  write_dense_plan(plan, code);
-  call_in_parallel(
-      out, code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", rows, product.columns),
-      fmt::format("gemm_decoded<Tile>({}, {}, {}, {}, {}, weights, {}, blocking, epilogue, begin, end)", rows,
-                  product.columns, product.depth, batch.a, row_stride, few ? "prepared" : "nullptr"));
-  for (int i = 0; i < batch.loops; ++i) code.close();
+  if (batch.is_one()) open();
+  code.line(
+      fmt::format("gemm_decoded<Tile>({}, {}, {}, {}, {}, weights, {}, blocking, epilogue, begin, end);",
+                  rows, product.columns, product.depth, batch.a(), row_stride, few ? prepared : "nullptr"));
+  batch.close(code);
   out.body = code.text();
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen/kernels/batch_items.h"
 #include "codegen/kernels/block_weights.h"
 
 namespace gcompile {
@@ -54,27 +55,35 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   out.headers = {"gcrt/cpu/decode_int8.h"};
   writer.operand(0, "a");
   const std::string weights = block_weights_parameters(problem, writer);
-  writer.scratch(rounded_bytes(problem), "rounded", "std::int8_t");
+  const ir::Problem largest = ir::at_highest(problem);
+  const std::int64_t bytes = rounded_bytes(problem);
+  const std::int64_t time = plans(largest, writer.machine()).front().cost.picoseconds;
+  const BatchItems batch(product, batch_parts(largest, bytes, time, writer.machine()), out.sizes);
+  const std::string rounded = batch.of_part("rounded", bytes);
+  writer.scratch(batch.elements(bytes), "rounded", "std::int8_t");
   const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
   code.line(weights);
-  const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);
-  const auto rounding = [&](const std::string& range) {
-    return fmt::format("round_rows({}, {}, {}, weights, rounded, {})", product.depth, batch.a, row_stride,
-                       range);
+  const auto open = [&] {
+    write_dense_plan(plan, code);
+    batch.open(out, code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", rows, product.columns),
+               epilogue.named_axes(), ir::Shape(product.b.size(), 0), true);
   };
-  if (ir::highest(axes.row_count) <= kFewRows) {
+  const auto rounding = [&](const std::string& range) {
+    return fmt::format("round_rows({}, {}, {}, weights, {}, {})", product.depth, batch.a(), row_stride,
+                       rounded, range);
+  };
+  if (!batch.is_one()) open();
+  if (!batch.is_one() || ir::highest(axes.row_count) <= kFewRows) {
     code.line(rounding("0, " + rows) + ";");
   } else {
     call_in_parallel(out, code, rows, rounding("begin, end"));
   }
   code.line(epilogue.declaration());
-  write_dense_plan(plan, code);
-  call_in_parallel(
-      out, code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", rows, product.columns),
-      fmt::format("gemm_rounded<Tile>({}, {}, {}, weights, rounded, blocking, epilogue, begin, end)", rows,
-                  product.columns, product.depth));
-  for (int i = 0; i < batch.loops; ++i) code.close();
+  if (batch.is_one()) open();
+  code.line(fmt::format("gemm_rounded<Tile>({}, {}, {}, weights, {}, blocking, epilogue, begin, end);", rows,
+                        product.columns, product.depth, rounded));
+  batch.close(code);
   out.body = code.text();
 }
 

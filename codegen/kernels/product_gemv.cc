@@ -47,12 +47,11 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   const Product product(problem);
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cpu/gemv.h"};
-  out.threaded = true;
   writer.operand(0, "a");
   const ir::Shape b_strides = writer.operand(1, "b").strides;
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
-  write_gemv(problem, b_strides, epilogue, code, out.sizes);
+  write_gemv(problem, b_strides, epilogue, code, out);
   out.body = code.text();
 }
 
@@ -81,7 +80,8 @@ Refusal refuse_in_place(const ir::Problem& problem) {
 }
 
 void write_gemv(const ir::Problem& problem, const ir::Shape& b_strides, const EpilogueWriter& epilogue,
-                CodeText& code, SizeParameters& sizes) {
+                CodeText& code, KernelCall& out) {
+  SizeParameters& sizes = out.sizes;
   const Product product(problem);
   ir::Shape entries(product.out.begin(), product.out.end() - 1);
   for (const int row : product.axes.rows) entries[static_cast<std::size_t>(row)] = 1;
@@ -99,9 +99,9 @@ void write_gemv(const ir::Problem& problem, const ir::Shape& b_strides, const Ep
   axes.insert(to_b.axes.begin(), to_b.axes.end());
   axes.insert(epilogue.named_axes().begin(), epilogue.named_axes().end());
   code.open(
-      fmt::format("for_columns(threads, /*products*/ {}, {}, [&](std::ptrdiff_t{}, std::ptrdiff_t begin, "
+      fmt::format("for_columns({}, /*products*/ {}, {}, [&](std::ptrdiff_t{}, std::ptrdiff_t begin, "
                   "std::ptrdiff_t end) {{",
-                  count, columns, axes.empty() ? "" : " entry"));
+                  threads_argument(out), count, columns, axes.empty() ? "" : " entry"));
   declare_coordinates(code, "entry", axes, entries, sizes);
   code.line(epilogue.declaration());
   code.line(fmt::format("gemv</*along the depth*/ {}>({}, a{}, b{}, {}, epilogue, begin, end);", along_depth,

@@ -11,6 +11,6 @@ Refusal refuse_in_place(const ir::Problem& problem);
 
 /// "for_columns(...);": the product where it has one row, whose right side has these strides.
 void write_gemv(const ir::Problem& problem, const ir::Shape& b_strides, const EpilogueWriter& epilogue,
-                CodeText& code, SizeParameters& sizes);
+                CodeText& code, KernelCall& out);
 
 }  // namespace gcompile

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "codegen/kernels/batch_items.h"
 #include "codegen/kernels/cuda_call.h"
 #include "codegen/kernels/dense_plan.h"
 #include "codegen/kernels/image_weights.h"
@@ -34,35 +35,50 @@ Refusal refuses(const ir::Problem& problem) {
   return std::nullopt;
 }
 
-/// Of one entry of the batch.
+/// Of one entry of the batch, beside the others.
 DenseWork row_work(const Product& product, const ir::Problem& problem) {
   DenseWork work = dense_work(product, bits_of(problem.operands[0].element) / 8);
   work.has_tile = false;
   if (are_bytes(problem)) work.run_bytes = work.depth;
+  for (const std::size_t axis : product.axes.batch) work.groups *= product.out[axis];
   return work;
+}
+
+/// Of both sides of an entry that the run computes: larger the more of anything there is.
+std::int64_t side_words(const Product& product) {
+  return gcrt::integer_sides_size(product.axes.row_count, product.columns, product.depth);
+}
+
+std::int64_t time_of(const ir::Problem& problem, const Plan& plan, const Machine& machine) {
+  // Computed sides are multiplied by the faster of two forms (gcrt/cpu/product_int8.h). To prepare them takes
+  // about as long as to pack floats.
+  const DenseWork work = row_work(Product(problem), problem);
+  const double of_words =
+      is_in_tiles(plan) ? byte_rate(work, plan, machine) : integer_rate(problem, machine.level);
+  const double rate = is_packed(problem) ? of_words : std::max(of_words, machine.level.int16_rate);
+  return machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7 * rate);
+}
+
+std::int64_t parts_of(const ir::Problem& problem, const Machine& machine) {
+  const Plan plan = dense_plan(row_work(Product(problem), problem), machine);
+  return batch_parts(problem, 4 * side_words(Product(problem)), time_of(problem, plan, machine), machine);
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
   const Product product(problem);
-  const DenseWork work = row_work(product, problem);
   const bool packed = is_packed(problem);
-  // Computed sides are multiplied by the faster of two forms (gcrt/cpu/product_int8.h). To prepare them takes
-  // about as long as to pack floats.
   PlannedCost only;
-  only.plan = dense_plan(work, machine);
-  const double of_words =
-      is_in_tiles(only.plan) ? byte_rate(work, only.plan, machine) : integer_rate(problem, machine.level);
-  const double rate = packed ? of_words : std::max(of_words, machine.level.int16_rate);
-  only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7 * rate);
+  only.plan = dense_plan(row_work(product, problem), machine);
+  only.cost.picoseconds = time_of(problem, only.plan, machine);
   only.cost.code_key = packed ? "gemm_integer" : "multiply_integers";
-  if (!packed)
-    only.cost.scratch = 4 * gcrt::integer_sides_size(product.axes.row_count, product.columns, product.depth);
+  if (!packed) only.cost.scratch = parts_of(problem, machine) * 4 * side_words(product);
   return {only};
 }
 
 void call_packed(const Product& product, const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
   const ZeroPoints zero = zero_points(writer);
-  writer.call().headers = {"gcrt/cpu/gemm_int8.h"};
+  KernelCall& out = writer.call();
+  out.headers = {"gcrt/cpu/gemm_int8.h"};
   writer.operand(0, "a");
   const IntegerWeights packed =
       integer_panels(*writer.constant(1), product_matrices(product.b), zero, problem.operands[0].element);
@@ -70,19 +86,20 @@ void call_packed(const Product& product, const ir::Problem& problem, const Plan&
   const std::string split = split_parameter(writer, packed);
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
-  const BatchLoops batch = open_batch_loops(product, code, writer.call().sizes);
-  code.line(epilogue.declaration());
-  write_dense_plan(plan, code);
-  SizeParameters& sizes = writer.call().sizes;
-  const std::string rows = sizes(product.axes.row_count), row_stride = sizes(product.axes.row_stride);
+  const BatchItems batch(product, 1, out.sizes);
+  const std::string rows = out.sizes(product.axes.row_count), row_stride = out.sizes(product.axes.row_stride);
   const char* const tiles = in_tiles(plan, packed.narrow, writer);
-  call_in_parallel(
-      writer.call(), code,
-      fmt::format("gemm_integer_work_items{}({}, {}, blocking)", tiles, rows, product.columns),
-      fmt::format("gemm_integer{}({}, {}, {}, {}, {}, b, offsets, {}, blocking, epilogue, begin, end)", tiles,
-                  rows, product.columns, product.depth, batch.a, row_stride, split));
-  for (int i = 0; i < batch.loops; ++i) code.close();
-  writer.call().body = code.text();
+  if (batch.is_one()) code.line(epilogue.declaration());
+  write_dense_plan(plan, code);
+  const ir::Shape same_for_all(product.b.size(), 0);
+  batch.open(out, code,
+             fmt::format("gemm_integer_work_items{}({}, {}, blocking)", tiles, rows, product.columns),
+             epilogue.named_axes(), same_for_all, false);
+  if (!batch.is_one()) code.line(epilogue.declaration());
+  code.line(fmt::format("gemm_integer{}({}, {}, {}, {}, {}, b, offsets, {}, blocking, epilogue, begin, end);",
+                        tiles, rows, product.columns, product.depth, batch.a(), row_stride, split));
+  batch.close(code);
+  out.body = code.text();
 }
 
 /// The zero point of operand `i` - 2 in the call.
@@ -94,37 +111,39 @@ std::string zero_point(CallWriter& writer, int i, const std::string& parameter) 
 }
 
 void call_computed(const Product& product, const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
-  writer.call().headers = {"gcrt/cpu/product_int8.h"};
+  KernelCall& out = writer.call();
+  out.headers = {"gcrt/cpu/product_int8.h"};
   writer.operand(0, "a");
   const ir::Shape b_strides = writer.operand(1, "b").strides;
   const std::string a_zero = zero_point(writer, 2, "a_zero"), b_zero = zero_point(writer, 3, "b_zero");
   const ProductAxes& axes = product.axes;
-  // Larger the more of anything there is.
-  writer.scratch(4 * gcrt::integer_sides_size(ir::highest(axes.row_count), ir::highest(product.columns),
-                                              ir::highest(product.depth)),
-                 "sides", "std::int32_t");
+  SizeParameters& sizes = out.sizes;
+  const ir::Problem largest = ir::at_highest(problem);
+  const BatchItems batch(product, parts_of(largest, writer.machine()), sizes);
+  const std::int64_t words = side_words(Product(largest));
+  writer.scratch(batch.elements(4 * words), "sides", "std::int32_t");
   const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
-  SizeParameters& sizes = writer.call().sizes;
-  const BatchLoops batch = open_batch_loops(product, code, sizes);
-  const std::string b = batch_entry_of_b(product, b_strides, sizes);
   const std::size_t last = product.b.size() - 1;
-  code.line(epilogue.declaration());
-  write_dense_plan(plan, code);
   const std::string rows = sizes(axes.row_count), columns = sizes(product.columns),
                     depth = sizes(product.depth), row_stride = sizes(axes.row_stride),
                     along_k = sizes(b_strides[last - 1]), along_n = sizes(b_strides[last]);
+  write_dense_plan(plan, code);
   code.line(fmt::format("const ProductSizes sizes{{/*rows*/ {}, /*columns*/ {}, /*depth*/ {}}};", rows,
                         columns, depth));
+  if (!batch.is_one()) batch.open(out, code, "", epilogue.named_axes(), b_strides, true);
+  code.line(epilogue.declaration());
   code.line(fmt::format("const IntegerRows<{}> left{{{}, /*stride*/ {}, /*zero*/ {}}};",
-                        kernel_type(problem.operands[0].element), batch.a, row_stride, a_zero));
+                        kernel_type(problem.operands[0].element), batch.a(), row_stride, a_zero));
   code.line(fmt::format("const IntegerMatrix<{}> right{{{}, /*strides*/ {}, {}, /*zero*/ {}}};",
-                        kernel_type(problem.operands[1].element), b, along_k, along_n, b_zero));
-  writer.call().threaded = true;
-  code.line(fmt::format("multiply_integers{}(threads, sizes, left, right, blocking, sides, epilogue);",
-                        in_tiles(plan, true, writer)));
-  for (int i = 0; i < batch.loops; ++i) code.close();
-  writer.call().body = code.text();
+                        kernel_type(problem.operands[1].element), batch.b(b_strides), along_k, along_n,
+                        b_zero));
+  // Threads are given entries; where there is one, it gives them pieces.
+  code.line(fmt::format("multiply_integers{}({}, sizes, left, right, blocking, {}, epilogue);",
+                        in_tiles(plan, true, writer), batch.is_one() ? threads_argument(out) : "nullptr",
+                        batch.of_part("sides", words)));
+  if (!batch.is_one()) batch.close(code);
+  out.body = code.text();
 }
 
 void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {

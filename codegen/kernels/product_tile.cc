@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen/kernels/batch_items.h"
 #include "codegen/kernels/cuda_call.h"
 #include "codegen/kernels/cuda_product.h"
 #include "codegen/kernels/dense_plan.h"
@@ -12,17 +13,39 @@
 namespace gcompile {
 namespace {
 
-std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
+/// Of one entry of the batch, which its plan cuts as those beside it leave work for threads.
+DenseWork entry_work(const ir::Problem& problem) {
   const Product product(problem);
-  const std::int64_t panels = (product.columns + 15) / 16 * 16 * product.depth;
-  const bool packs = !problem.operands[1].constant;
-  PlannedCost only;
   DenseWork work = dense_work(product, 4);
+  for (const std::size_t axis : product.axes.batch) work.groups *= product.out[axis];
+  return work;
+}
+
+/// Of the right side of an entry.
+ir::Dim panel_floats(const Product& product) { return ceil_div(product.columns, 16) * 16 * product.depth; }
+
+std::int64_t scratch_bytes(const ir::Problem& problem, const Plan& plan) {
+  const bool packs = !problem.operands[1].constant;
+  return (packs ? std::int64_t{panel_floats(Product(problem))} * 4 : 0) +
+         parked_bytes(entry_work(problem), plan);
+}
+
+std::int64_t time_of(const ir::Problem& problem, const DenseWork& work, const Machine& machine) {
+  return machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7 * float_rate(work, machine));
+}
+
+std::int64_t parts_of(const ir::Problem& problem, const Plan& plan, const Machine& machine) {
+  return batch_parts(problem, scratch_bytes(problem, plan), time_of(problem, entry_work(problem), machine),
+                     machine);
+}
+
+std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
+  PlannedCost only;
+  DenseWork work = entry_work(problem);
   work.may_cut_depth = !machine.smallest_scratch;
   only.plan = dense_plan(work, machine);
-  only.cost.picoseconds =
-      machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7 * float_rate(work, machine));
-  only.cost.scratch = (packs ? panels * 4 : 0) + parked_bytes(work, only.plan);
+  only.cost.picoseconds = time_of(problem, work, machine);
+  only.cost.scratch = parts_of(problem, only.plan, machine) * scratch_bytes(problem, only.plan);
   only.cost.code_key = "gemm";
   return {only};
 }
@@ -38,49 +61,56 @@ void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
   const Plan plan = ir::are_constant(problem) ? chosen : without_cuts_of_depth(chosen);
   const Product product(problem);
   const ProductAxes& axes = product.axes;
-  const ir::Problem typical = ir::at_typical(problem);
-  const DenseWork work = dense_work(Product(typical), 4);
+  const DenseWork work = entry_work(ir::at_typical(problem));
   const ir::Tensor* b_constant = writer.constant(1);
   KernelCall& out = writer.call();
   const std::string rows = out.sizes(axes.row_count), columns = out.sizes(product.columns),
                     depth = out.sizes(product.depth), row_stride = out.sizes(axes.row_stride);
   out.headers = {"gcrt/cpu/gemm.h"};
   writer.operand(0, "a");
-  const ir::Dim panel_floats = ceil_div(product.columns, 16) * 16 * product.depth;
+  // Memory is that of the largest sizes, whatever is typical.
+  const BatchItems batch(product, parts_of(ir::at_highest(problem), plan, writer.machine()), out.sizes);
+  const ir::Dim panels = panel_floats(product);
   ir::Shape b_strides;
   if (b_constant) {
     // One packed matrix per batch entry of the constant.
     writer.packed(1, pack_panels(*b_constant, product_matrices(product.b)), "packed for gemm", "b");
-    b_strides = product.packed_strides(panel_floats);
+    b_strides = product.packed_strides(panels);
   } else {
     b_strides = writer.operand(1, "b").strides;
-    writer.scratch(ir::highest(panel_floats * 4), "packed", "float");
+    writer.scratch(ir::highest(batch.elements(panels) * 4), "packed", "float");
   }
-  if (cuts_depth(plan)) writer.scratch(parked_bytes(work, plan), "sums", "float");
+  const std::int64_t parked = parked_bytes(work, plan);
+  if (parked > 0) writer.scratch(batch.elements(parked), "sums", "float");
   const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
   if (may_be_in_place(problem, product)) {
     out.headers.push_back("gcrt/cpu/gemv.h");
-    out.threaded = true;
     code.open(fmt::format("if ({} == 1) {{  // b is read where it lies", rows));
-    write_gemv(problem, b_strides, epilogue, code, out.sizes);
+    write_gemv(problem, b_strides, epilogue, code, out);
     code.line("return;");
     code.close();
   }
-  const BatchLoops batch = open_batch_loops(product, code, out.sizes);
-  const std::string b_source = batch_entry_of_b(product, b_strides, out.sizes);
-  if (!b_constant) {
+  const std::string packed = batch.of_part("packed", panels), sums = batch.of_part("sums", parked / 4);
+  const auto pack = [&] {
     const std::size_t last = product.b.size() - 1;
     const std::string along_k = out.sizes(b_strides[last - 1]), along_n = out.sizes(b_strides[last]);
-    code.line(fmt::format("pack_b({}, {}, {}, {}, {}, packed);", depth, columns, b_source, along_k, along_n));
-  }
+    code.line(fmt::format("pack_b({}, {}, {}, {}, {}, {});", depth, columns, batch.b(b_strides), along_k,
+                          along_n, packed));
+  };
+  const auto open = [&] {
+    write_dense_plan(plan, code, in_bfloat16(work, writer));
+    batch.open(out, code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", rows, columns),
+               epilogue.named_axes(), b_strides, !b_constant || parked > 0);
+  };
+  if (!batch.is_one()) open();
+  if (!b_constant) pack();
   code.line(epilogue.declaration());
-  write_dense_plan(plan, code, in_bfloat16(work, writer));
-  call_in_parallel(out, code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", rows, columns),
-                   fmt::format("gemm<Tile>({}, {}, {}, {}, {}, {}, blocking, epilogue, begin, end{})", rows,
-                               columns, depth, batch.a, row_stride, b_constant ? b_source : "packed",
-                               cuts_depth(plan) ? ", sums" : ""));
-  for (int i = 0; i < batch.loops; ++i) code.close();
+  if (batch.is_one()) open();
+  code.line(fmt::format("gemm<Tile>({}, {}, {}, {}, {}, {}, blocking, epilogue, begin, end{});", rows,
+                        columns, depth, batch.a(), row_stride, b_constant ? batch.b(b_strides) : packed,
+                        parked > 0 ? ", " + sums : ""));
+  batch.close(code);
   out.body = code.text();
 }
 

@@ -221,7 +221,6 @@ void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
   const gcrt::WinogradPlan plan = plan_of<V>(T, problem, chosen, writer.machine());
   const std::string function = fmt::format("winograd{}<{}>", kIsInteger<V> ? "_integer" : "", T);
   const std::string comment = "transformed for " + function;
-  writer.call().threaded = true;
   writer.operand(0, "x");
   std::string operands;
   if constexpr (kIsInteger<V>) {
@@ -247,8 +246,8 @@ void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
     definition = fmt::format("const WinogradPlan plan = winograd_fit({}, shape, {})", T, largest);
   }
   writer.call().body = shape_and_epilogue(problem, image, writer) +
-                       fmt::format("  {};\n  {}(threads, shape, plan, {}, scratch, epilogue);\n", definition,
-                                   function, operands);
+                       fmt::format("  {};\n  {}({}, shape, plan, {}, scratch, epilogue);\n", definition,
+                                   function, threads_argument(writer.call()), operands);
 }
 
 }  // namespace

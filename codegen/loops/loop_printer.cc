@@ -13,19 +13,22 @@ namespace gcompile {
 
 namespace {
 
-/// Of the expressions at every point of the nest: operators, loads, and the store.
+/// Of the expressions at every point of the nest: operators, loads, and the store; and until one core has
+/// what another wrote and reads.
 double work_of(const LoopNest& nest) {
-  double points = 1;
+  constexpr double kHandOver = 54;  // additions, of two elements: codegen/kernels/hand_over.h
+  double points = 1, results = 1;
   for (const std::vector<int>* axes : {&nest.parallel, &nest.reduced}) {
     for (const int a : *axes)
       points *= static_cast<double>(ir::typical(nest.axes[static_cast<std::size_t>(a)].extent()));
+    if (axes == &nest.parallel) results = points;
   }
   int work = 1;
   for (const int n : nest.nodes) {
     const ir::ScalarOp op = nest.form->dag[n].op;
     work += op == ir::ScalarOp::kLoad ? 1 : row_of(op).cost;
   }
-  return points * work;
+  return points * work + results * kHandOver;
 }
 
 /// Loops over packs.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "codegen/kernels/cuda_call.h"
+#include "codegen/kernels/hand_over.h"
 #include "codegen/kernels/image_weights.h"
 #include "codegen/kernels/instances.h"
 #include "codegen/schedule/cache_order.h"
@@ -101,6 +102,23 @@ std::vector<const Recipe*> Scheduler::best_recipes(const ir::Problem& problem,
   return recipes;
 }
 
+namespace {
+
+/// Of operands that are computed, and of results.
+std::int64_t activation_bytes(const ir::Problem& problem) {
+  std::int64_t bytes = 0;
+  for (const ir::ProblemOperand& operand : problem.operands) {
+    if (operand.present && !operand.constant)
+      bytes += ir::element_count(operand.shape) * bits_of(operand.element) / 8;
+  }
+  for (const ir::ProblemOperand& result : problem.results) {
+    bytes += ir::element_count(result.shape) * bits_of(result.element) / 8;
+  }
+  return bytes;
+}
+
+}  // namespace
+
 std::optional<KernelCall> Scheduler::call_of(const Wanted& wanted, const Candidate& chosen,
                                              const Machine& gpu, const SizeParameters& named) {
   const ir::Problem& problem = wanted.problem;
@@ -123,6 +141,8 @@ std::optional<KernelCall> Scheduler::call_of(const Wanted& wanted, const Candida
   call.figures.multiply_adds = figure(call.multiply_adds, [&] { return problem.multiply_adds(); });
   call.multiplies_bytes = are_bytes(problem);
   call.multiplies_floats = call.multiply_adds > 0 && is_float(problem.operands[0].element);
+  call.is_short = ir::are_constant(problem) &&
+                  gpu.is_short(chosen.planned.cost.picoseconds + hand_over(activation_bytes(problem)));
   call.launches = chosen.planned.cost.launches;
   call.time = chosen.planned.cost.time;
   call.overlaps = recipe.overlaps;

@@ -250,8 +250,8 @@ struct AttentionTask {
 };
 
 // All heads. Query head h reads key head h / group. `pack(key_head, packed)` calls pack_attention,
-// `run(head, task)` calls the task. `packed` has packed_attention_size floats for each of `slots` key heads,
-// which are worked on together.
+// `run(head, task)` calls the task. `packed` has packed_attention_size floats for each of `slots` parts of
+// the work: a key head is packed by each part that begins or goes on with it, so that none waits for another.
 template <class Pack, class Run>
 inline void attention(const Threads* threads, const AttentionShape& shape, std::ptrdiff_t key_heads,
                       std::ptrdiff_t group, std::ptrdiff_t slots, float* packed, const Pack& pack,
@@ -259,27 +259,17 @@ inline void attention(const Threads* threads, const AttentionShape& shape, std::
   const std::ptrdiff_t size = packed_attention_size(shape);
   const std::ptrdiff_t blocks = attention_row_blocks(shape);
   const std::ptrdiff_t tasks = group * blocks;  // of one key head
-  const auto run_task = [&](std::ptrdiff_t key_head, float* panels, std::ptrdiff_t task) {
-    run(key_head * group + task / blocks, AttentionTask{&shape, panels, task % blocks * kAttentionRows});
-  };
-  if (threads == nullptr || threads->count <= 1) {
-    for (std::ptrdiff_t head = 0; head < key_heads; ++head) {
-      pack(head, packed);
-      for (std::ptrdiff_t task = 0; task < tasks; ++task) run_task(head, packed, task);
-    }
-    return;
-  }
-  for (std::ptrdiff_t first = 0; first < key_heads; first += slots) {
-    const std::ptrdiff_t together = smaller(slots, key_heads - first);
-    parallel_for(threads, together, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
-      for (std::ptrdiff_t slot = begin; slot < end; ++slot) pack(first + slot, packed + slot * size);
-    });
-    parallel_for(threads, together * tasks, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
-      for (std::ptrdiff_t item = begin; item < end; ++item) {
-        run_task(first + item / tasks, packed + item / tasks * size, item % tasks);
-      }
-    });
-  }
+  parallel_parts(threads, key_heads * tasks, key_heads, slots,
+                 [&](std::ptrdiff_t part, std::ptrdiff_t item, std::ptrdiff_t end) {
+                   float* const panels = packed + part * size;
+                   for (std::ptrdiff_t at = -1; item < end; ++item) {
+                     const std::ptrdiff_t key_head = item / tasks, task = item % tasks;
+                     if (key_head != at) pack(key_head, panels);
+                     at = key_head;
+                     run(key_head * group + task / blocks,
+                         AttentionTask{&shape, panels, task % blocks * kAttentionRows});
+                   }
+                 });
 }
 
 }  // namespace GCRT_NAMESPACE
