@@ -4,7 +4,7 @@
     sanitized.py --gcompile GCOMPILE [CASE...]
 
 The models are those of the main suite, or the examples where ../shared/models is not there. Three of them are built in each
-run, others after each commit; with GCOMPILE_LONG_TESTS=1 all.
+run, one for each sanitizer, others after each commit; with GCOMPILE_LONG_TESTS=1 all for each.
 """
 
 import os
@@ -15,7 +15,7 @@ from onnx_bytes import shape_flags
 from support import (EXAMPLE_FLAGS, EXAMPLES, HERE, ROOT, SHARED_MODELS, Failure, Skip, check, contains, library_sources,
                      main_suite, march_flags, run_main)
 
-AT_A_TIME = 3
+SANITIZERS = ("memory", "address,undefined", "thread")
 # Of examples whose callers choose sizes.
 FIXED_SIZES = {"storyteller": ["--dim", "batch=1", "--dim", "rows=4", "--dim", "past=8"]}
 OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1", "UBSAN_OPTIONS": "print_stacktrace=1", "MSAN_OPTIONS": "print_stats=0"}
@@ -30,13 +30,13 @@ def models():
             for path in sorted(EXAMPLES.glob("*/model.onnx"))]
 
 
-def in_turn(names):
+def in_turn(names, place):
     if os.environ.get("GCOMPILE_LONG_TESTS") == "1":
         return names
     done = subprocess.run(["git", "rev-list", "--count", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     turn = int(done.stdout) if done.returncode == 0 else 0
-    print(f"         {min(AT_A_TIME, len(names))} of {len(names)} models, the others with other commits")
-    return [names[(turn * AT_A_TIME + i) % len(names)] for i in range(min(AT_A_TIME, len(names)))]
+    print(f"         1 of {len(names)} models, the others with other commits")
+    return [names[(turn * len(SANITIZERS) + place) % len(names)]]
 
 
 def build(world, project, compiler, sanitizer):
@@ -67,7 +67,7 @@ def clang():
 
 def run_sanitized(world, sanitizer):
     found = []
-    for name, model, flags in in_turn(models()):
+    for name, model, flags in in_turn(models(), SANITIZERS.index(sanitizer)):
         project = world.path("project")
         world.compile(model, project, "--name", "model", "--force", *flags)
         program = build(world, project, clang(), sanitizer)
