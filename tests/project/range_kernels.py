@@ -212,7 +212,8 @@ def case_windows(world):
 
 def case_byte_windows(world):
     """The same of bytes; and frames, whose weights one run would want together and another apart: plain loops take them."""
-    model = opened(byte_windows(), ["uint8[batch,18,height,width] x", "int8[batch,6,height,width] s", "int8[1,1,length,1] t"])
+    model = opened(byte_windows(), ["uint8[batch,18,height,width] x", "int8[batch,6,height,width] s", "int8[1,1,length,1] t",
+                                    "int32[batch,17,height,width] more"])
     model.integers("v", "int8", (18, 1, 3, 3), -128, 127)
     model.nodes.append("thin = ConvInteger<group = 18, pads = [1, 1, 1, 1], strides = [1, 2]>(x, v, x_zero)")
     model.outputs.append("int32[a,b,c,d] thin")
@@ -245,7 +246,7 @@ def case_byte_products(world):
     """Products of bytes by constants and by what a run computes, of any rows, columns and depth."""
     model = opened(byte_products(), ["uint8[batch,3,rows,19] a", "int8[3,19,columns] b", "int8[batch,1,rows,19] c",
                                      "uint8[1,19,columns] d", "uint8[1,rows,4,6] q", "uint8[1,columns,4,6] k", "float[rows,11] f",
-                                     "int8[11,3] g", "uint8 run_zero"])
+                                     "int8[11,3] g", "uint8 run_zero", "int32[batch,3,rows,columns] more"])
     bounds = ["--dim", "batch=1..3", "--dim", "rows=1..40@9", "--dim", "columns=1..50"]
     forced(world, "products", model, bounds, {node: families for node, families in FORCED_PRODUCTS.items() if node != "scores"})
 
