@@ -40,7 +40,8 @@ class Widener {
   bool is_wide(ValueId id) const { return halves_.count(id) != 0; }
   bool is_half_value(ValueId id) const { return id.valid() && is_half(graph_.value(id).type.element); }
 
-  /// What is exact on halves, as a movement of an input is, has nothing to round.
+  /// What is exact on halves, as a movement is, has nothing to round: it is widened where all that it reads
+  /// are, so that a state stays in 16 bits when something is written to it.
   bool is_widened(NodeId id) const {
     const ir::Node& node = graph_.node(id);
     if (chosen_ && chosen_->count(id) == 0) return false;
@@ -48,9 +49,11 @@ class Widener {
     const bool gives = std::any_of(node.results.begin(), node.results.end(),
                                    [&](ValueId result) { return is_half_value(result); });
     if (!gives) return false;
-    return node.op->accuracy != ir::Accuracy::kExact ||
-           std::any_of(node.operands.begin(), node.operands.end(),
-                       [&](ValueId operand) { return operand.valid() && is_wide(operand); });
+    if (node.op->accuracy != ir::Accuracy::kExact) return true;
+    const auto wide = [&](ValueId operand) { return operand.valid() && is_wide(operand); };
+    const auto fits = [&](ValueId operand) { return !is_half_value(operand) || graph_.constant(operand); };
+    return std::any_of(node.operands.begin(), node.operands.end(), wide) &&
+           std::all_of(node.operands.begin(), node.operands.end(), fits);
   }
 
   /// Lets the node compute in float32, if it can.
