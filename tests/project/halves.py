@@ -10,7 +10,7 @@ import zipfile
 
 from cuda import cxx
 from families import Model
-from support import contains, equal, run_main, write_npy
+from support import contains, equal, manifest, run_main, write_npy
 
 ROWS, COLUMNS = 5, 24
 NUMBERS = {"two": 2, "one": 1, "count": COLUMNS, "half": 0.5, "minus_half": -0.5, "eps": 2**-10}
@@ -114,6 +114,21 @@ def case_layers(world):
     for options in ([], ["--exact"]):
         done = world.run([world.gcompile, "verify", world.path("layers.onnxtxt"), *options])
         contains(done.stdout + done.stderr, "verified: 1 tensor is right")
+
+
+def case_state(world):
+    """A cache of 16 bits grows in its state, which keeps the model's type."""
+    model = Model(opset=18)
+    model.inputs, model.outputs = ["float16[1,past,4] old", "float16[1,rows,4] x"], ["float16[1,both,4] joined", "float16[1,both,4] y"]
+    model.nodes = ["t = Mul(x, x)", "new = Tanh(t)", "joined = Concat<axis = 1>(old, new)", "e = Exp(joined)", "y = Mul(e, e)"]
+    path = world.path("state.onnxtxt")
+    path.write_text(model.text())
+    options = ["--dim", "past=0..9", "--dim", "rows=1..5", "--dim", "past+rows=1..12", "--state", "old=joined"]
+    world.run([world.gcompile, path, "-o", world.path("state"), "--name", "net", *options])
+    states = manifest(world.path("state"), "net")
+    equal(states["state_bytes"], 192, "bytes of 12 rows of 4 halves, aligned, and of their length")
+    done = world.run([world.gcompile, "verify", path, *options])
+    contains(done.stdout + done.stderr, "verified: ", "are right")
 
 
 if __name__ == "__main__":

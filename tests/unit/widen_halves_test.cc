@@ -202,6 +202,19 @@ TEST(WidenHalves, WhatIsReadIsRoundedAsTheModelSays) {
   EXPECT_EQ(ir::print(moved), text);
 }
 
+TEST(WidenHalves, AStateStaysInHalvesWhenSomethingIsWrittenToIt) {
+  ir::Graph graph = parse(
+      "g (float16[2,3] past, float16[2,3] x) => (float16[4,3] present, float16[4,3] y) {"
+      " t = Mul(x, x) present = Concat<axis = 0>(past, t) u = Exp(present) y = Mul(u, u) }");
+  passes::widen_halves(graph, Widened::kAll);
+  for (const ir::NodeId id : graph.nodes()) {
+    if (graph.node(id).op->name != "Concat") continue;
+    for (const ir::ValueId operand : graph.node(id).operands)
+      EXPECT_EQ(graph.value(operand).type.element, ir::ElementType::kFloat16);
+    EXPECT_TRUE(graph.is_output(graph.node(id).results[0]));
+  }
+}
+
 TEST(WidenHalves, WhatOnlyNodesReadIsNotRounded) {
   for (const char* type : {"float16", "bfloat16"}) {
     const std::string inputs = std::string("(") + type + "[16] x, " + type + "[16] z) => (";
