@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "codegen/kernels/precision.h"
 #include "ir/tensor.h"
@@ -17,6 +18,8 @@ struct Comparison {
   double worst_ratio = 0;   // that error; infinite where one side is NaN or infinite and the other not
   double expected = 0, actual = 0;  // of the worst element
   double rms_error = 0;             // root mean square of the errors of floats that are finite on both sides
+  std::vector<float> ratios;        // of floats, the error of each element in units of its tolerance
+  std::int64_t line = 1;            // of so many neighbours in memory the errors are alike
   double rms_ratio = 0;             // the same in units of what is typical; products of float32: 0
 };
 

@@ -372,6 +372,7 @@ class Verifier {
       if (finding.comparison.same) continue;
       finding.noise = values.noise().by_name.at(name);
       finding.is_right = is_noise(finding.comparison, *finding.noise);
+      finding.forget_elements();
       findings_.push_back(finding);
       if (finding.is_right) continue;
       show_error(finding_text(finding), first ? "the first value that is off" : "");
@@ -409,6 +410,7 @@ class Verifier {
     } else {
       finding.is_right = finding.comparison.same;
     }
+    finding.forget_elements();
     findings_.push_back(std::move(finding));
     const std::string text = finding_text(findings_.back());
     if (findings_.back().is_right) {

@@ -22,6 +22,11 @@ struct Finding {
 
   /// Right, but only by the model's own noise.
   bool is_ill_conditioned() const { return is_right && !comparison.same; }
+  /// What only the judgement needs, as large as the tensor.
+  void forget_elements() {
+    comparison.ratios = {};
+    if (noise) noise->elements = {};
+  }
 };
 
 std::string finding_text(const Finding& finding);

@@ -14,13 +14,23 @@ namespace {
 using Operands = std::vector<const ir::Tensor*>;
 
 /// How far one result moves when the kernel rounds: as far as moving its operands by one rounding moves it,
-/// but at least by one rounding of its own, `unit`, times the roundings that meet in an element.
-Noise kernel_noise(const ir::Tensor& expected, const Comparison& moved, double unit, double roundings) {
+/// but at least by one rounding of its own, `unit`, times the roundings that meet in an element; and as far
+/// as rounding `inside` of it does.
+Noise kernel_noise(const ir::Tensor& expected, const Comparison& moved, const Comparison& inside, double unit,
+                   double roundings) {
   Noise noise;
   noise.include(moved);
   noise.worst_ratio *= roundings;
   noise.rms = roundings * std::max(noise.rms, unit * root_mean_square(expected));
+  noise.include(inside);
+  noise.elements.clear();
   return noise;
+}
+
+std::vector<ir::Tensor> evaluate_rounded(const ir::Graph& graph, ir::NodeId id, const Operands& operands) {
+  MovedRounding rounding(id.index + 1);
+  const ir::RoundingScope scope(&rounding);
+  return ir::evaluate_node(graph, id, operands);
 }
 
 /// The float type of the fewest digits that a kernel rounds to on its way, `type` where there is no shorter.
@@ -99,6 +109,7 @@ std::vector<KernelFinding> KernelCheck::run(const std::map<std::string, ir::Tens
     const ir::Form form = ir::form_of(graph_, id);
     const std::vector<ir::Tensor> expected = ir::evaluate_node(graph_, id, operands);
     const std::vector<ir::Tensor> other = ir::evaluate_node(graph_, id, moved_operands);
+    const std::vector<ir::Tensor> inside = evaluate_rounded(graph_, id, operands);
     for (std::size_t i = 0; i < node.results.size(); ++i) {
       const ir::ValueId result = node.results[i];
       if (!result.valid()) continue;
@@ -110,12 +121,14 @@ std::vector<KernelFinding> KernelCheck::run(const std::map<std::string, ir::Tens
       const Precision tolerance = precision_of(shortest, precision);
       finding.comparison = compare(expected[i], computed.at(result.index), quantised, tolerance);
       finding.noise = kernel_noise(expected[i], compare(expected[i], other[i], quantised, tolerance),
+                                   compare(expected[i], inside[i], quantised, tolerance),
                                    std::max(unit_roundoff(shortest), product_tolerance(precision)),
-                                   roundings(graph_, id));
+                                   ir::roundings(graph_, id));
       const double rms = root_mean_square(expected[i]);
       finding.relative = rms > 0 ? finding.noise.rms / rms : 0;
       finding.is_right = (finding.comparison.same || is_noise(finding.comparison, finding.noise)) &&
                          finding.comparison.rms_error <= kNoiseMargin * finding.noise.rms;
+      finding.comparison.ratios.clear();
       findings.push_back(std::move(finding));
     }
   }

@@ -23,43 +23,6 @@ ir::NodeId deciding_node(const ir::Graph& graph, ir::ValueId value) {
   }
 }
 
-/// ir::evaluate_all with every result moved by about what a kernel may round there. What no input reaches
-/// (sizes, scales) stays, and so does what operators do exactly.
-std::vector<std::optional<ir::Tensor>> evaluate_moved(const ir::Graph& graph,
-                                                      const std::vector<ir::Tensor>& inputs,
-                                                      std::uint64_t seed) {
-  std::uint32_t slots = 0;
-  for (const ir::ValueId id : graph.values()) slots = std::max(slots, id.index + 1);
-  std::vector<std::optional<ir::Tensor>> values(slots);
-  std::vector<bool> is_reached(slots);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    values[graph.inputs()[i].index] = inputs[i];
-    is_reached[graph.inputs()[i].index] = true;
-  }
-  for (const ir::ValueId id : graph.values()) {
-    if (const ir::Tensor* constant = graph.constant(id)) values[id.index] = *constant;
-  }
-  for (const ir::NodeId id : graph.topological_order()) {
-    const ir::Node& node = graph.node(id);
-    std::vector<const ir::Tensor*> operands;
-    bool reached = false;
-    for (const ir::ValueId operand : node.operands) {
-      operands.push_back(operand.valid() ? &*values[operand.index] : nullptr);
-      reached = reached || (operand.valid() && is_reached[operand.index]);
-    }
-    std::vector<ir::Tensor> results = ir::evaluate_node(graph, id, operands);
-    const bool rounds = reached && node.op->accuracy != ir::Accuracy::kExact;
-    for (std::size_t i = 0; i < node.results.size(); ++i) {
-      const ir::ValueId result = node.results[i];
-      if (!result.valid() || graph.use_count(result) == 0) continue;
-      is_reached[result.index] = reached;
-      values[result.index] =
-          rounds ? moved(results.at(i), roundings(graph, id), seed * slots + result.index) : results.at(i);
-    }
-  }
-  return values;
-}
-
 }  // namespace
 
 bool is_quantised(const ir::Graph& graph) {
@@ -92,8 +55,9 @@ ReferenceNoise Reference::noise(const std::map<std::string, ir::Tensor>& inputs,
   ReferenceNoise out;
   out.outputs.resize(values.outputs.size());
   for (int run = 0; run < kNoiseRuns; ++run) {
-    const ReferenceValues other =
-        named(evaluate_moved(graph_, in_order(inputs), static_cast<std::uint64_t>(run) + 1));
+    MovedRounding rounding(static_cast<std::uint64_t>(run) + 1);
+    const ir::RoundingScope scope(&rounding);
+    const ReferenceValues other = evaluate(inputs);
     for (std::size_t i = 0; i < out.outputs.size(); ++i) {
       out.outputs[i].include(compare(values.outputs[i], other.outputs[i], quantised, precision));
     }

@@ -187,32 +187,31 @@ void Importer::import_inputs(const onnx::GraphProto& graph, Scope& scope) {
 
 void Importer::import_outputs(const onnx::GraphProto& graph, Scope& scope) {
   if (graph.output_size() == 0) error("E0505", "the graph has no output");
-  std::set<std::string> seen;
-  std::vector<std::string> repeated;
+  std::map<std::string, int> numbers;  // of a name, the last that a copy of it has
+  std::set<std::string> seen, taken;
+  for (const onnx::ValueInfoProto& info : graph.output()) taken.insert(info.name());
   for (const onnx::ValueInfoProto& info : graph.output()) {
     const std::string shown = printable(info.name());
     const Binding* made = scope.find(info.name());
-    if (!seen.insert(info.name()).second) {
-      if (made && made->state == Binding::State::kValue) repeated.push_back(info.name());
-      continue;
-    }
+    const bool is_value = made && made->state == Binding::State::kValue;
     if (!made) {
-      error("E0501", fmt::format("nothing makes the graph's output '{}'", shown));
-    } else if (made->state == Binding::State::kValue) {
+      if (seen.insert(info.name()).second) {
+        error("E0501", fmt::format("nothing makes the graph's output '{}'", shown));
+      }
+    } else if (is_value && seen.insert(info.name()).second) {
       check_output_type(info, scope.graph->value(made->value).type);
       scope.graph->add_output(made->value, info.name());
+    } else if (is_value) {
+      // In its place: outputs are counted.
+      int& number = numbers.emplace(info.name(), 1).first->second;
+      do {
+        ++number;
+      } while (!taken.insert(fmt::format("{}_{}", info.name(), number)).second);
+      const std::string copy = fmt::format("{}_{}", info.name(), number);
+      warning("W0507", fmt::format("the output '{}' is listed twice; the copy is called '{}'", shown,
+                                   printable(copy)));
+      scope.graph->add_output(made->value, copy);
     }
-  }
-  std::map<std::string, int> numbers;  // of a name, the last that a copy of it has
-  for (const std::string& name : repeated) {
-    int& number = numbers.emplace(name, 1).first->second;
-    do {
-      ++number;
-    } while (!seen.insert(fmt::format("{}_{}", name, number)).second);
-    const std::string copy = fmt::format("{}_{}", name, number);
-    warning("W0507", fmt::format("the output '{}' is listed twice; the copy is called '{}'", printable(name),
-                                 printable(copy)));
-    scope.graph->add_output(scope.find(name)->value, copy);
   }
 }
 

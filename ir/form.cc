@@ -8,6 +8,7 @@
 #include "ir/diagnostics.h"
 #include "ir/interrupt.h"
 #include "ir/map_evaluator.h"
+#include "ir/rounding.h"
 
 namespace gcompile::ir {
 namespace {
@@ -121,6 +122,7 @@ class Interpreter {
         i = end;
       }
     });
+    if (Rounding::in_force() && real && !arg) round_inside(stage.combine, type, each, held);
     Tensor out({real && !arg ? ElementType::kFloat64 : ElementType::kInt64, points});
     for (std::size_t point = 0; point < held.size(); ++point) {
       const auto at = static_cast<std::int64_t>(point);
@@ -129,6 +131,15 @@ class Interpreter {
                       : Scalar::of_integer(ElementType::kInt64, arg ? best[point] : held[point].integer));
     }
     return out;
+  }
+
+  /// As floats have it that are combined one by one; only to see how far that moves the model.
+  static void round_inside(Combine combine, ElementType type, std::int64_t terms, std::vector<Scalar>& held) {
+    if (combine != Combine::kSum && combine != Combine::kProduct) return;
+    const double count = roundings_of_sum(static_cast<double>(terms));
+    for (Scalar& value : held) {
+      value.real = Rounding::in_force()->inside_unless_exact(value.real, type, count);
+    }
   }
 
   static Scalar value_at(const Values& values, std::int64_t i, ElementType type) {

@@ -5,6 +5,7 @@
 
 #include "ir/diagnostics.h"
 #include "ir/interrupt.h"
+#include "ir/rounding.h"
 #include "ir/strided_nest.h"
 
 namespace gcompile::ir {
@@ -22,7 +23,9 @@ class MapEvaluator {
  public:
   MapEvaluator(const LoopForm& form, const std::vector<const Tensor*>& operands,
                std::span<const Tensor> accumulators)
-      : form_(form), operands_(operands), accumulators_(accumulators), lanes_(form.dag.nodes().size()) {}
+      : form_(form), operands_(operands), accumulators_(accumulators), lanes_(form.dag.nodes().size()) {
+    if (Rounding::in_force() && !has_decision(form.dag)) rounding_ = Rounding::in_force();
+  }
 
   /// Writes a region of the result.
   void run(const Region& region, Tensor& result) {
@@ -241,7 +244,8 @@ class MapEvaluator {
       case ScalarOp::kCast:
         return cast_lanes(n, out);
       default:
-        return apply(n, out);
+        apply(n, out);
+        if (rounding_) rounding_->round_inside(n, {out.real, static_cast<std::size_t>(count_)});
     }
   }
 
@@ -457,6 +461,7 @@ class MapEvaluator {
   std::span<const Tensor> accumulators_;
   Tensor* result_ = nullptr;
   std::byte* out_ = nullptr;
+  Rounding* rounding_ = nullptr;
   std::vector<Lanes> lanes_;  // of each node
   std::vector<int> order_;    // nodes of the region's root
   std::vector<int> place_;    // of each leaf: its Affine, -1 when it has none

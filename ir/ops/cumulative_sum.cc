@@ -2,6 +2,7 @@
 
 #include "ir/interrupt.h"
 #include "ir/ops/support.h"
+#include "ir/rounding.h"
 
 namespace gcompile::ir {
 namespace {
@@ -26,6 +27,7 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
   const std::int64_t extent = x.shape()[axis];
   const std::int64_t inner = row_major_strides(x.shape())[axis];
   const std::int64_t lines = extent == 0 ? 0 : x.count() / extent;
+  Rounding* const rounding = Rounding::in_force();
   Tensor y(x.type());
   for (std::int64_t line = 0; line < lines; ++line) {
     poll_interrupt();
@@ -35,7 +37,10 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
     for (std::int64_t i = 0; i < extent; ++i) {
       const std::int64_t at = base + (reverse ? extent - 1 - i : i) * inner;
       const Scalar pair[] = {sum, x.at(at)};
-      const Scalar next = evaluate(ScalarOp::kAdd, pair);
+      Scalar next = evaluate(ScalarOp::kAdd, pair);
+      if (rounding && is_float(next.type)) {
+        next.real = rounding->inside_unless_exact(next.real, compute_type(next.type), 1);
+      }
       const Scalar& out = exclusive ? sum : next;
       y.set(at, is_float(out.type) ? Scalar::of_real(out.type, out.real) : out);
       sum = next;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "ir/interrupt.h"
+#include "ir/rounding.h"
 
 namespace gcompile::ir {
 namespace {
@@ -79,10 +80,12 @@ class Evaluator {
     const std::int64_t step = mask_ ? mask_strides_.back() : Dim();
     const std::int64_t a0 = added_ ? mask_offset(added_strides_, head, row) : 0;
     const std::int64_t added_step = added_ ? added_strides_.back() : Dim();
+    const auto terms = static_cast<double>(size);
     std::vector<double> scores;
     for (std::int64_t column = 0; column < columns; ++column) {
       double sum = 0;
       for (std::int64_t i = 0; i < size; ++i) sum += q_.real_at(q0 + i) * k_.real_at(k0 + column * size + i);
+      if (rounding_) sum = rounding_->inside(sum, ElementType::kFloat32, roundings_of_sum(terms));
       sum *= static_cast<double>(attention_.scale);
       if (mask_ && mask_->element() == ElementType::kBool) {
         if (mask_->int_at(m0 + column * step) == 0) sum = static_cast<double>(attention_.fill);
@@ -114,6 +117,7 @@ class Evaluator {
   }
 
   const AttentionWork attention_;
+  Rounding* const rounding_ = Rounding::in_force();
   const Tensor& q_;
   const Tensor& k_;
   const Tensor& v_;

@@ -8,6 +8,7 @@
 #include "ir/interrupt.h"
 #include "ir/ops/rewrite.h"
 #include "ir/work.h"
+#include "ir/rounding.h"
 
 namespace gcompile::ir {
 namespace {
@@ -175,6 +176,7 @@ class Evaluator {
   void update(std::int64_t token, std::int64_t head, std::int64_t column) {
     const std::int64_t group = w_.results() / w_.heads;
     const std::int64_t k = (token * w_.key_heads + head / (w_.heads / w_.key_heads)) * w_.size;
+    const auto terms = static_cast<double>(std::int64_t{w_.size});
     double fresh = at(2, (token * w_.heads + head) * w_.value_size + column), known = 0;
     for (std::int64_t row = 0; row < w_.size; ++row) {
       if (context_.value(kDecay)) {
@@ -182,8 +184,13 @@ class Evaluator {
       }
       known += entry(row, column) * at(1, k + row);
     }
+    if (rounding_) known = rounding_->inside(known, ElementType::kFloat32, roundings_of_sum(terms));
     if (context_.value(kRates)) fresh = (fresh - known) * of_token(kRates, token, head, w_.heads);
-    for (std::int64_t row = 0; row < w_.size; ++row) entry(row, column) += fresh * at(1, k + row);
+    for (std::int64_t row = 0; row < w_.size; ++row) {
+      double& sum = entry(row, column);
+      sum += fresh * at(1, k + row);
+      if (rounding_) sum = rounding_->inside_unless_exact(sum, ElementType::kFloat32, 2);
+    }
     for (std::int64_t result = head * group; result < (head + 1) * group; ++result) {
       const std::int64_t q = (token * w_.query_heads + result * w_.query_heads / w_.results()) * w_.size;
       double sum = 0;
@@ -195,6 +202,7 @@ class Evaluator {
 
   const LinearAttentionWork w_;
   const EvaluateContext& context_;
+  Rounding* const rounding_ = Rounding::in_force();
   Tensor y_, state_;
   std::vector<double> matrix_;
 };

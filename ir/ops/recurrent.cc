@@ -11,6 +11,7 @@
 
 #include "ir/interrupt.h"
 #include "ir/ops/rewrite.h"
+#include "ir/rounding.h"
 
 namespace gcompile::ir {
 namespace {
@@ -198,22 +199,27 @@ struct Step {
   const RecurrentActivation* functions;
   const RecurrentWork* options;
   bool flag;  // GRU: linear_before_reset, LSTM: input_forget
+  ElementType type;
+  Rounding* rounding;  // nullptr: none on the way
 
+  double rounded(double value, double terms = 0) const {
+    return rounding ? rounding->inside(value, type, roundings_of_sum(terms)) : value;
+  }
   double from_input(std::size_t gate, std::size_t j) const {
     const std::size_t row = gate * hidden + j;
     double sum = bias[row];
     for (std::size_t k = 0; k < inputs; ++k) sum += w[row * inputs + k] * x[k];
-    return sum;
+    return rounded(sum, static_cast<double>(inputs));
   }
   double from_state(std::size_t gate, std::size_t j, const double* state) const {
     const std::size_t row = gate * hidden + j;
     double sum = bias[gates * hidden + row];
     for (std::size_t k = 0; k < hidden; ++k) sum += r[row * hidden + k] * state[k];
-    return sum;
+    return rounded(sum, static_cast<double>(hidden));
   }
   double apply(int function, double v) const {
     if (options->has_clip) v = std::clamp(v, -options->clip, options->clip);
-    return activate(functions[function], v);
+    return rounded(activate(functions[function], rounded(v)));
   }
 };
 
@@ -236,7 +242,7 @@ void advance_gru(const Step& s) {
     const double recurrent =
         s.flag ? reset[j] * s.from_state(2, j, before.data()) : s.from_state(2, j, scaled.data());
     const double candidate = s.apply(1, s.from_input(2, j) + recurrent);
-    s.h[j] = (1 - update[j]) * candidate + update[j] * before[j];
+    s.h[j] = s.rounded((1 - update[j]) * candidate + update[j] * before[j]);
   }
 }
 
@@ -247,9 +253,9 @@ void advance_lstm(const Step& s) {
     const double input = s.apply(0, gate(0) + s.peep[j] * s.c[j]);
     const double forget = s.flag ? 1 - input : s.apply(0, gate(2) + s.peep[2 * s.hidden + j] * s.c[j]);
     const double candidate = s.apply(1, gate(3));
-    s.c[j] = forget * s.c[j] + input * candidate;
+    s.c[j] = s.rounded(forget * s.c[j] + input * candidate);
     const double output = s.apply(0, gate(1) + s.peep[s.hidden + j] * s.c[j]);
-    s.h[j] = output * s.apply(2, s.c[j]);
+    s.h[j] = s.rounded(output * s.apply(2, s.c[j]));
   }
 }
 
@@ -317,6 +323,8 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
         step.functions = r.activations.data() + d * static_cast<std::size_t>(kCell.functions);
         step.options = &r;
         step.flag = r.linear_before_reset || r.input_forget;
+        step.type = compute_type(context.value(0)->element());
+        step.rounding = Rounding::in_force();
         advance(step);
         std::copy_n(step.h, hidden, y.data() + ((t * directions + d) * batch + b) * hidden);
       }

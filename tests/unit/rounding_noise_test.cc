@@ -50,7 +50,7 @@ ir::Graph product(std::int64_t depth) {
 TEST(Roundings, GrowWithTheRootOfTheTermsOfASum) {
   for (const std::int64_t depth : {2, 32, 2048}) {
     const ir::Graph graph = product(depth);
-    EXPECT_DOUBLE_EQ(roundings(graph, graph.nodes()[0]), 1 + std::sqrt(static_cast<double>(depth) / 2));
+    EXPECT_DOUBLE_EQ(ir::roundings(graph, graph.nodes()[0]), 1 + std::sqrt(static_cast<double>(depth) / 2));
   }
 }
 
@@ -58,7 +58,7 @@ TEST(IsNoise, WithinFourTimesTheNoiseAndNeverForOtherShapes) {
   Noise noise;
   noise.worst_ratio = 2;
   noise.rms = 1e-4;
-  noise.wrong = 10;
+  noise.near = 10;
   Comparison c;
   c.same = false;
   c.worst_ratio = 7.9;
