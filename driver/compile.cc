@@ -28,6 +28,8 @@
 #include "driver/publish.h"
 #include "driver/size_choices.h"
 #include "driver/sizes_to_try.h"
+#include "driver/state_names.h"
+#include "driver/verify_passes.h"
 #include "driver/verify_reference.h"
 #include "driver/version.h"
 #include "frontend/export.h"
@@ -118,6 +120,7 @@ void check_early(const Options& options, Terminal& terminal) {
 frontend::ImportedModel import_model(const Options& options, Terminal& terminal, bool again) {
   ir::Diagnostics diagnostics;
   frontend::ImportedModel model = frontend::import_model_file(options.model, options.import, diagnostics);
+  for (ir::Diagnostic& each : crossed_states(model.graph, options.import.states)) diagnostics.add(each);
   std::set<std::string> said;  // kinds
   for (const ir::Diagnostic& diagnostic : terminal.diagnostics()) said.insert(diagnostic.code);
   for (const ir::Diagnostic& diagnostic : diagnostics.all()) {
@@ -250,6 +253,8 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
   const MachinePrices prices(machine_of(options));
   pass_options.prices = &prices;
   pass_options.pass_limit = options.pass_limit;
+  std::optional<PassChecker> checker;
+  if (options.verify_passes) checker.emplace(graph, options.seed);
   std::vector<Snapshot> snapshots;
   if (!options.save_onnx.empty()) snapshots.push_back({"import", graph});
   if (!options.dump_dir.empty()) {
@@ -263,6 +268,7 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
     terminal.detail(fmt::format("  pass {}: {}, {:.3f} s", pass, nodes_text(after),
                                 std::chrono::duration<double>(now - began).count()));
     began = now;
+    if (checker) checker->after(pass, position, after, pass_options.tier);
     if (!options.save_onnx.empty()) snapshots.push_back({pass, after});
     if (options.dump_dir.empty()) return;
     ir::PrintOptions print_options;
@@ -271,6 +277,7 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
                     ir::print(after, print_options));
   };
   passes::Report report = passes::optimise(graph, pass_options);
+  if (checker) tell(checker->result(), terminal);
   if (!options.dump_dir.empty() && options.verbosity == Verbosity::kVerbose)
     dump_times(report, options.dump_dir);
   report.remarks.insert(report.remarks.begin(), earlier.remarks.begin(), earlier.remarks.end());

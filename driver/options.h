@@ -51,6 +51,7 @@ struct Options {
   int pass_limit = -1;
   std::string save_onnx;
   std::string dump_dir;
+  bool verify_passes = false;  // every pass is judged by itself
 
   // What to emit.
   std::string output;  // -o

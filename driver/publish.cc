@@ -15,6 +15,7 @@
 #include "driver/interrupt.h"
 #include "driver/output_place.h"
 #include "driver/output_tree.h"
+#include "driver/overwritten.h"
 #include "driver/stage.h"
 #include "ir/diagnostics.h"
 
@@ -322,7 +323,10 @@ void expect_publishable(const std::string& directory, const PublishOptions& opti
 
 PublishResult publish(const FileSet& files, const std::string& directory, const PublishOptions& options,
                       FileSystem& system) {
-  return Publisher(files, directory, options, system).run();
+  std::vector<std::string> told = told_before_overwriting(files, directory);
+  PublishResult result = Publisher(files, directory, options, system).run();
+  result.warnings.insert(result.warnings.begin(), told.begin(), told.end());
+  return result;
 }
 
 }  // namespace gcompile

@@ -1,12 +1,14 @@
 #include "frontend/import.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "frontend/file_bytes.h"
 #include "frontend/importer.h"
 #include "frontend/model_file.h"
+#include "frontend/narrowed_sizes.h"
 #include "frontend/tensor_import.h"
 #include "ir/sha256.h"
 
@@ -54,6 +56,8 @@ ImportedModel Importer::run() {
   scope.graph_name = model_.graph().name();
   import_initializers(model_.graph(), scope);
   import_inputs(model_.graph(), scope);
+  if (places_ && ir::SizesScope::in_force())
+    places_->resize(std::max(places_->size(), ir::SizesScope::in_force()->checks().size()));
   import_nodes(model_.graph().node(), scope);
   import_outputs(model_.graph(), scope);
   unsupported_.report(diagnostics_);
@@ -157,21 +161,39 @@ SuggestedSizes Importer::legal_sizes(const std::vector<DeclaredInput>& declared)
   return {};
 }
 
+/// Before version 4 of the format every initializer had to be listed among the inputs.
+void Importer::warn_of_defaults(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNamed = 5;
+  if (names.empty() || model_.ir_version() < 4 || is_trial_) return;
+  const bool all = names.size() <= kMostNamed;
+  const std::vector<std::string> shown(names.begin(), all ? names.end() : names.begin() + kMostNamed);
+  const bool is_one = names.size() == 1;
+  warning("W0508", fmt::format("{} with a default became {}: '{}'{}",
+                               is_one ? "an input" : fmt::format("{} inputs", names.size()),
+                               is_one ? "a constant" : "constants", fmt::join(shown, "', '"),
+                               all ? "" : fmt::format(" and {} more", names.size() - kMostNamed)));
+}
+
 void Importer::import_inputs(const onnx::GraphProto& graph, Scope& scope) {
   std::vector<DeclaredInput> declared;
   std::set<std::string> seen;
+  std::vector<std::string> defaults;
   for (const onnx::ValueInfoProto& info : graph.input()) {
     if (!seen.insert(info.name()).second) {
       error("E0502", fmt::format("the input '{}' is declared twice", printable(info.name())));
       continue;
     }
-    if (scope.names.count(info.name()) > 0) continue;  // an initializer: a constant
+    if (scope.names.count(info.name()) > 0) {  // an initializer
+      defaults.push_back(printable(info.name()));
+      continue;
+    }
     if (auto input = declared_input(info)) {
       declared.push_back(std::move(*input));
     } else {
       bind(scope, info.name(), Binding{});
     }
   }
+  warn_of_defaults(defaults);
   const std::vector<ResolvedInput> resolved = resolve_sizes(declared);
   for (std::size_t i = 0; i < declared.size(); ++i) {
     const std::string& name = declared[i].name;
@@ -274,9 +296,11 @@ ImportedModel import_proto(const onnx::ModelProto& model, const std::string& dig
   std::shared_ptr<ir::Sizes> sizes;
   if (!options.bindings.ranges.empty()) sizes = std::make_shared<ir::Sizes>(sizes_of(options.bindings));
   const ir::SizesScope scope(sizes.get());
+  std::vector<std::string> places;
   for (std::size_t solved = 0; sizes; solved = sizes->solved_count()) {
     ir::Diagnostics ignored;
     Importer trial(model, folder, options, ignored, file);
+    trial.note_places(places);
     try {
       trial.run();
     } catch (const ir::CompileError&) {  // what is wrong then is told below
@@ -284,8 +308,13 @@ ImportedModel import_proto(const onnx::ModelProto& model, const std::string& dig
     if (sizes->solved_count() == solved) break;
   }
   Importer importer(model, folder, options, diagnostics, std::move(file));
+  importer.note_places(places);
   ImportedModel imported = importer.run();
   warn_of_nothing(imported.graph, diagnostics);
+  if (sizes) {
+    if (auto narrowed = narrowed_sizes(sizes_of(options.bindings), *sizes, places))
+      diagnostics.add(*narrowed);
+  }
   imported.sizes = std::move(sizes);
   imported.info.sha256 = digest_with(digest, importer.external_data());
   for (const auto& [location, held] : importer.external_data().files())

@@ -189,6 +189,13 @@ ir::NodeId Importer::add_node(const onnx::NodeProto& node, const ir::Operator& o
   return id;
 }
 
+/// What the sizes in force have to meet since the last node is what this one needs.
+void Importer::note_checks(const ir::Node& node) {
+  if (!places_ || !ir::SizesScope::in_force()) return;
+  const std::string place = fmt::format("node '{}' ({})", ir::printable(node.name), node.op->name);
+  places_->resize(std::max(places_->size(), ir::SizesScope::in_force()->checks().size()), place);
+}
+
 bool Importer::type_node(ir::NodeId id, Scope& scope, int opset) {
   ir::Graph& graph = *scope.graph;
   try {
@@ -204,6 +211,7 @@ bool Importer::type_node(ir::NodeId id, Scope& scope, int opset) {
       ir::infer_node(graph, id);
       check_result_sizes(graph, id);
     });
+    note_checks(graph.node(id));
   } catch (const ir::OperatorError& failure) {
     ir::Diagnostic diagnostic = ir::diagnose(graph, id, "E0201", failure);
     diagnostic.location += scope.place;

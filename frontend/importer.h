@@ -58,10 +58,14 @@ class Importer {
            ir::Diagnostics& diagnostics, std::shared_ptr<const FileBytes> file = nullptr);
   ImportedModel run();
   const ExternalData& external_data() const { return external_; }
+  /// Of the checks of the sizes in force, the node that needs each is noted there; "" of those before the
+  /// nodes.
+  void note_places(std::vector<std::string>& places) { places_ = &places; }
 
  private:
   // import.cc: the model
   void import_functions();
+  void warn_of_defaults(const std::vector<std::string>& names);
   void import_inputs(const onnx::GraphProto& graph, Scope& scope);
   std::optional<DeclaredInput> declared_input(const onnx::ValueInfoProto& info);
   std::vector<ResolvedInput> resolve_sizes(const std::vector<DeclaredInput>& declared);
@@ -110,6 +114,7 @@ class Importer {
                       ir::Attributes attributes, Scope& scope);
   /// Normalises, completes and infers; false after a diagnosed error.
   bool type_node(ir::NodeId id, Scope& scope, int opset);
+  void note_checks(const ir::Node& node);
   void propagate(ir::Graph& graph, ir::NodeId id);
   void check_result_sizes(const ir::Graph& graph, ir::NodeId id);
   void bind_results(const onnx::NodeProto& node, ir::NodeId id, Scope& scope);
@@ -143,6 +148,7 @@ class Importer {
   std::map<std::pair<std::string, std::string>, ir::Diagnostic> wrong_attributes_;  // by operator and message
   std::set<std::string> warned_;  // operators older models do not have; domains not imported
   bool is_trial_ = false;         // of sizes; it does not try others itself
+  std::vector<std::string>* places_ = nullptr;
   int nodes_ = 0;
   int nodes_of_calls_ = 0;
   std::int64_t bytes_of_calls_ = 0;

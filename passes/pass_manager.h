@@ -99,6 +99,8 @@ struct Pass {
   bool (*run)(ir::Graph&, PassContext&) = nullptr;  // one graph, not its subgraphs; true: changed
   /// Neighbours of one number other than 0 are run in turn until a round changes nothing.
   int loop = 0;
+  Tier tier = Tier::kExact;  // the highest of its rewrites
+  bool rounds = false;       // elsewhere than the graph before it, whatever tier is allowed
 };
 
 /// The pipeline table, in order.

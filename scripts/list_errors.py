@@ -76,11 +76,17 @@ HELP = {
     "W0405": "A name that occurs twice should mean one size; here the shapes say otherwise. Check the result.",
     "E0406": "The values of `--set` must fit the input's type and number of elements.",
     "W0407": "Nothing, if that is meant; else give the sizes that the model is to run with.",
+    "W0408": "Nodes of the graph need sizes to be equal, to each other or to a number that the exporter fixed, so that "
+             "runs at other sizes return a status. Give `--dim` what is left, or export the model with the dimension open "
+             "there too.",
+    "W0409": "Check which output is meant to feed the input. Names are a hint only: if the pair is right, nothing has to "
+             "be done.",
     "E0501": "The exporter or an editing tool lost a node. Load the model with `onnx.checker`.",
     "E0502": "Every name must be defined once.",
     "E0503": "A graph has no loops; the message lists the nodes of the cycle.",
     "E0504": "An If has one condition and two graphs without inputs that return the same number of values.",
     "E0505": "A model without outputs computes nothing.",
+    "W0508": "Nothing, if the defaults are what is wanted. To have such an input, remove its initializer from the model.",
     "W0507": "Nothing: both outputs hold the same. List the output once to be rid of the copy.",
     "W0506": "Nothing, if the Constant nodes agree.",
     "E0601": "`--save-onnx` writes standard operators; use `--dump-dir` to see this graph.",
@@ -89,6 +95,8 @@ HELP = {
              "far is no error.",
     "E0702": "Random inputs rarely are a sampling rate or an index that a model expects, and a model may have no outputs "
              "for others. `--set sr=16000` makes such an input a constant; `--data` gives all of them.",
+    "E0703": "It is a fault of gcompile's: report it with the model. Until then `--disable-pass` leaves the pass out where "
+             "it is not needed, and `--exact` all rewrites that change bits. Exit code 3.",
 }
 
 # What it means.
@@ -133,16 +141,20 @@ CAUSES = {
     "W0405": "Two inputs have a dimension of the same name, and the model's arithmetic treats them as different sizes.",
     "E0406": "The values that `--set` gives do not fill the input.",
     "W0407": "A size of 0 leaves every output without elements.",
+    "W0408": "The graph leaves fewer sizes than `--dim` asks for.",
+    "W0409": "Of two outputs of the same type `--state` names the one whose name is less like the input's.",
     "E0501": "A node reads a value that nothing makes.",
     "E0502": "Two nodes, inputs or constants make a value of the same name.",
     "E0503": "Nodes need each other's results, directly or through others.",
     "E0504": "An If of the model is not formed as the operator's definition says.",
     "E0505": "The graph lists no output.",
+    "W0508": "An input of the model has an initializer of its name, and gcompile takes that for its value.",
     "W0507": "The graph lists a value twice among its outputs.",
     "W0506": "Two constants have the same name.",
     "E0601": "The graph holds something that no operator of ONNX says.",
     "E0701": "The emitted program computed something else than the expected data, or the evaluator, beyond the tolerance.",
     "E0702": "At the inputs that were tried the model itself has no outputs: an index or a shape is out of range.",
+    "E0703": "`--verify-passes` evaluated the graph before and behind every pass, and this one changes an output.",
 }
 
 CODE = re.compile(r'"([EW]\d{4})"')

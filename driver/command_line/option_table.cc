@@ -144,6 +144,17 @@ std::vector<OptionRecord> graph_options() {
        [](Options& options, const std::string& value) {
          options.pass_limit = static_cast<int>(number_of("--pass-limit", value, 0, 1'000'000));
        }},
+      {"--verify-passes",
+       "",
+       "",
+       ValueKind::kText,
+       {},
+       kGraph,
+       {kVerify, kCheck, kOpt},
+       false,
+       "evaluates the graph behind every pass, on random, special and extreme inputs, and names the first "
+       "pass that changes what it computes",
+       [](Options& options, const std::string&) { options.verify_passes = true; }},
   };
 }
 

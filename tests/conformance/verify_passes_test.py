@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""No pass changes what real models compute: `gcompile opt --verify-passes`, with rewrites of tier reassociate and without.
+
+    verify_passes_test.py GCOMPILE [MODEL...]
+
+Without MODEL a few small models; with GCOMPILE_LONG_TESTS=1 the main suite. Exit: 0 right, 1 not, 77 there are no models.
+"""
+
+import subprocess
+import sys
+
+import real_models
+import threads_test
+
+SUBSET = ["acasxu_1_1", "gesture_point_history_lstm", "mlperf_tiny_kws_dscnn_int8"]
+LIMIT_S = 3600
+
+
+def main():
+    gcompile, names = sys.argv[1], sys.argv[2:]
+    folder = real_models.models_folder()
+    if not (folder / "INDEX.md").exists():
+        real_models.skip(f"no models in {folder}")
+    if not names:
+        names = real_models.main_suite(folder) if real_models.is_long() else SUBSET
+    failed = 0
+    for name in names:
+        for flags in ([], ["--exact"]):
+            command = [gcompile, "opt", str(folder / name / "model.onnx"), "--verify-passes", *flags,
+                       *threads_test.shape_options(folder / name)]
+            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
+                                  timeout=LIMIT_S)
+            failed += done.returncode != 0
+            said = [line for line in done.stderr.splitlines() if "compared" in line or line.startswith("error")]
+            print(f"{name} {' '.join(flags)}: exit {done.returncode}; {'; '.join(said)}", flush=True)
+    print(f"{failed} of {2 * len(names)} runs with a pass that differs")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
