@@ -7,8 +7,8 @@
 
 #include "ir/interrupt.h"
 #include "ir/ops/rewrite.h"
-#include "ir/work.h"
 #include "ir/rounding.h"
+#include "ir/work.h"
 
 namespace gcompile::ir {
 namespace {
