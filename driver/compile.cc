@@ -253,8 +253,7 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
   const MachinePrices prices(machine_of(options));
   pass_options.prices = &prices;
   pass_options.pass_limit = options.pass_limit;
-  std::optional<PassChecker> checker;
-  if (options.verify_passes) checker.emplace(graph, options.seed);
+  auto checker = options.verify_passes ? std::make_optional<PassChecker>(graph, options.seed) : std::nullopt;
   std::vector<Snapshot> snapshots;
   if (!options.save_onnx.empty()) snapshots.push_back({"import", graph});
   if (!options.dump_dir.empty()) {
