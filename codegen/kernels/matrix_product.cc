@@ -7,12 +7,13 @@
 
 namespace gcompile {
 
+namespace {
+
+/// Of an operand whose axes fall to the last ones of a result of `rank` axes.
 ir::Dim stride_along(std::size_t rank, const ir::Shape& shape, const ir::Shape& strides, std::size_t axis) {
   const std::size_t lead = rank - shape.size();
   return axis < lead || shape[axis - lead] == 1 ? ir::Dim() : strides[axis - lead];
 }
-
-namespace {
 
 /// The rows of one matrix that begin with those of `first`; `free`: the axes that may be rows.
 ProductAxes rows_from(std::size_t first, std::vector<std::size_t> free, const ir::Shape& result,
@@ -33,15 +34,22 @@ ProductAxes rows_from(std::size_t first, std::vector<std::size_t> free, const ir
 
 }  // namespace
 
+ir::Dim left_stride(std::size_t rank, const ir::Shape& a, const ir::Shape& strides, std::size_t axis) {
+  return axis + 1 == rank ? ir::Dim() : stride_along(rank, a, strides, axis);
+}
+
+ir::Dim right_stride(std::size_t rank, const ir::Shape& b, const ir::Shape& strides, std::size_t axis) {
+  return axis + 2 == rank ? ir::Dim() : stride_along(rank, b, strides, axis);
+}
+
 ProductAxes product_axes(const ir::Shape& result, const ir::Shape& a, const ir::Shape& a_strides,
                          const ir::Shape& b) {
   const std::size_t matrix = result.size() - 2;
   const ir::Shape b_strides = ir::row_major_strides(b);
-  const auto along_a = [&](std::size_t axis) { return stride_along(result.size(), a, a_strides, axis); };
+  const auto along_a = [&](std::size_t axis) { return left_stride(result.size(), a, a_strides, axis); };
   std::vector<std::size_t> free;  // innermost first
   for (std::size_t axis = matrix + 1; axis-- > 0;) {
-    const bool shares_b = axis == matrix || stride_along(result.size(), b, b_strides, axis) == 0;
-    if (shares_b && result[axis] != 1) free.push_back(axis);
+    if (right_stride(result.size(), b, b_strides, axis) == 0 && result[axis] != 1) free.push_back(axis);
   }
   ProductAxes best{{static_cast<int>(matrix)}, result[matrix], a_strides[a.size() - 2], {}};
   for (const std::size_t first : free) {

@@ -9,14 +9,17 @@
 
 namespace gcompile {
 
-/// Element stride of an operand of `shape` along an axis of a result of `rank` axes; 0 where it broadcasts.
-ir::Dim stride_along(std::size_t rank, const ir::Shape& shape, const ir::Shape& strides, std::size_t axis);
+/// Element strides of the sides of a product A (..., M, K) times B (..., K, N) along an axis of its result
+/// (..., M, N); 0 where a side broadcasts, along N of A, and along M of B, whose own axis at that place is K.
+ir::Dim left_stride(std::size_t rank, const ir::Shape& a, const ir::Shape& strides, std::size_t axis);
+ir::Dim right_stride(std::size_t rank, const ir::Shape& b, const ir::Shape& strides, std::size_t axis);
 
 struct ProductAxes {
   std::vector<int> rows;  // result axes that the rows count, outermost first; in any order
   ir::Dim row_count = 0;
-  ir::Dim row_stride = 0;          // elements of the left side
-  std::vector<std::size_t> batch;  // result axes that count batch entries, outermost first
+  ir::Dim row_stride = 0;  // elements of the left side
+  // Result axes that count batch entries, outermost first: M among them where other axes are more rows.
+  std::vector<std::size_t> batch;
 };
 
 /// Batch axes with a shared right side are rows as those of the matrix are: of all of them, the most that lie
@@ -37,9 +40,9 @@ struct Product {
 
   explicit Product(const ir::Problem& problem);
   std::size_t rank() const { return out.size(); }
-  ir::Dim along_a(std::size_t axis) const { return stride_along(rank(), a, a_strides, axis); }
+  ir::Dim along_a(std::size_t axis) const { return left_stride(rank(), a, a_strides, axis); }
   ir::Dim along_b(const ir::Shape& strides, std::size_t axis) const {
-    return stride_along(rank(), b, strides, axis);
+    return right_stride(rank(), b, strides, axis);
   }
   /// Strides of a constant B of which every matrix takes `matrix` elements when packed.
   ir::Shape packed_strides(ir::Dim matrix) const;

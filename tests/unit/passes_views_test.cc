@@ -130,6 +130,22 @@ TEST(ProductAxes, TheMostRowsWhereTheyAreNotOneMatrix) {
   EXPECT_EQ(axes.batch, std::vector<std::size_t>{1});
 }
 
+TEST(ProductAxes, EntriesThatAreRowsOfTheModelShareTheRightSide) {
+  // Of the result (..., M, N) a right side (..., K, N) has no M: K stands there.
+  for (const ir::Shape& b : {ir::Shape{4, 6}, ir::Shape{1, 4, 6}}) {
+    const ir::Shape strides = ir::row_major_strides(b);
+    EXPECT_EQ(right_stride(3, b, strides, 0), 0);
+    EXPECT_EQ(right_stride(3, b, strides, 1), 0);
+    EXPECT_EQ(right_stride(3, b, strides, 2), 1);
+  }
+  EXPECT_EQ(right_stride(3, {50, 4, 6}, {24, 6, 1}, 0), 24);
+  EXPECT_EQ(right_stride(3, {50, 4, 6}, {24, 6, 1}, 1), 0);
+  // And a left side (..., M, K) no N.
+  EXPECT_EQ(left_stride(3, {50, 2, 4}, {4, 300, 1}, 0), 4);
+  EXPECT_EQ(left_stride(3, {50, 2, 4}, {4, 300, 1}, 1), 300);
+  EXPECT_EQ(left_stride(3, {50, 2, 4}, {4, 300, 1}, 2), 0);
+}
+
 TEST(ProductAxes, MatricesOfTheirOwnAreBatchEntries) {
   const ProductAxes axes = product_axes({3, 1, 5, 6}, {3, 1, 5, 4}, {20, 20, 4, 1}, {3, 1, 4, 6});
   EXPECT_EQ(axes.rows, std::vector<int>{2});
