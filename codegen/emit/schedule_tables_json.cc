@@ -61,6 +61,26 @@ void add_plan(Json& out, const Schedule& schedule) {
   out["has_plan"] = !order.empty();
 }
 
+/// Dimensions of outputs, which are others for other choices of sizes where the model drops axes of one
+/// element.
+void add_output_ranks(Json& out, const Program& program, const Schedule& schedule) {
+  std::vector<int> ranks;
+  for (const Port& port : schedule.outputs) ranks.push_back(port.type.rank());
+  out["output_ranks"] = fmt::format("{}", fmt::join(ranks, ", "));
+  const std::vector<Port>& first = program.schedules.front().outputs;
+  bool differ = false;
+  for (const Schedule& each : program.schedules) {
+    differ |= !std::equal(first.begin(), first.end(), each.outputs.begin(), each.outputs.end(),
+                          [](const Port& a, const Port& b) { return a.type.rank() == b.type.rank(); });
+  }
+  out["output_ranks_differ"] = differ;
+  for (Json& port : out["outputs"]) {
+    port["rank_of_run"] =
+        differ ? fmt::format("{}_output_rank(&sizes, {})", program.name, port["index"].get<int>())
+               : std::to_string(port["rank"].get<int>());
+  }
+}
+
 void add_ports(Json& out, const Program& program, const Schedule& schedule) {
   const auto list = [&](const std::vector<Port>& ports) {
     Json entries = Json::array();
@@ -115,10 +135,13 @@ void add_ports(Json& out, const Program& program, const Schedule& schedule) {
   out["input_count"] = schedule.inputs.size();
   out["output_count"] = schedule.outputs.size();
   int rank = 1;
-  for (const Port& port : schedule.inputs) rank = std::max(rank, port.type.rank());
-  for (const Port& port : schedule.outputs) rank = std::max(rank, port.type.rank());
+  for (const Schedule& each : program.schedules) {
+    for (const Port& port : each.inputs) rank = std::max(rank, port.type.rank());
+    for (const Port& port : each.outputs) rank = std::max(rank, port.type.rank());
+  }
   for (const StateTensor& state : program.states) rank = std::max(rank, state.type.rank());
   out["max_rank"] = rank;
+  add_output_ranks(out, program, schedule);
 }
 
 void add_statistics(Json& out, const Program& program, const Schedule& schedule) {

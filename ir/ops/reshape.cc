@@ -91,7 +91,10 @@ Shape squeezed(const NodeView& node) {
     axes = normalise_axes(node.constant_ints(1, "axes"), static_cast<int>(in.size()));
   } else {
     for (std::size_t i = 0; i < in.size(); ++i) {
-      if (in[i] == 1) axes.push_back(static_cast<int>(i));
+      const std::string trouble =
+          fmt::format("no axes are named, and axis {} of {} is dropped only where {} is 1", i, to_string(in),
+                      to_string(in[i]));
+      if (is_one(in[i], trouble)) axes.push_back(static_cast<int>(i));
     }
   }
   Shape out;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "ir/ops/reshaped.h"
 
@@ -49,7 +50,52 @@ void require_same(Dim x, Dim y, const Shape& a, const Shape& b) {
   }
 }
 
+/// The only symbol that a form mentions.
+std::optional<int> only_symbol(Dim form, const Sizes& sizes) {
+  std::optional<int> found;
+  for (int symbol = 0; symbol < static_cast<int>(sizes.symbols().size()); ++symbol) {
+    if (!form.mentions(symbol)) continue;
+    if (found) return std::nullopt;
+    found = symbol;
+  }
+  return found;
+}
+
+/// "--dim rows=2..8": the longest stretch of a symbol's values at which the form is one, or is not; empty:
+/// there is none, or they are too many to be looked at.
+std::string option_where(bool is_one, Dim form, int number, const Sizes& sizes) {
+  constexpr std::int64_t kMostValues = 1 << 20;
+  const SizeSymbol& symbol = sizes.symbols()[static_cast<std::size_t>(number)];
+  if (symbol.bounds.high - symbol.bounds.low > kMostValues) return "";
+  Bounds best{0, -1}, here{0, -1};
+  for (std::int64_t value = symbol.bounds.low; value <= symbol.bounds.high; ++value) {
+    const bool fits = (form.at([&](int) { return value; }) == 1) == is_one;
+    here = !fits ? Bounds{0, -1} : here.high < here.low ? Bounds{value, value} : Bounds{here.low, value};
+    if (here.high - here.low > best.high - best.low) best = here;
+  }
+  if (best.high < best.low) return "";
+  const std::int64_t unit = symbol.unit;
+  std::string text = fmt::format("--dim {}={}", printable(symbol.name), best.low * unit);
+  if (best.low < best.high) text += fmt::format("..{}", best.high * unit);
+  if (best.low < best.high && unit > 1) text += fmt::format(":{}", unit);
+  return text;
+}
+
 }  // namespace
+
+bool is_one(Dim size, const std::string& trouble) {
+  const Truth truth = are_equal(size, 1);
+  if (truth != Truth::kUnknown) return truth == Truth::kYes;
+  const Sizes& sizes = *SizesScope::in_force();
+  const Dim form = sizes.resolved(size);
+  const std::optional<int> symbol = only_symbol(form, sizes);
+  const std::string never = symbol ? option_where(false, form, *symbol, sizes) : "";
+  const std::string always = symbol ? option_where(true, form, *symbol, sizes) : "";
+  operator_error(trouble,
+                 never.empty() || always.empty()
+                     ? fmt::format("give bounds within which {} is never 1, or always", to_string(size))
+                     : fmt::format("{}, where it never is, or {}", never, always));
+}
 
 Shape broadcast(const Shape& a, const Shape& b) {
   const std::size_t rank = std::max(a.size(), b.size());

@@ -13,6 +13,9 @@ namespace gcompile::ir {
 
 /// Numpy broadcasting (ONNX Broadcasting.md, multidirectional). Throws OperatorError.
 Shape broadcast(const Shape& a, const Shape& b);
+/// Whether a size is one, for what depends on that. OperatorError where it is one in some runs only:
+/// `trouble`, and the bounds that decide it.
+bool is_one(Dim size, const std::string& trouble);
 /// Axis in [0, rank) from one in [-rank, rank). Throws OperatorError.
 int normalise_axis(std::int64_t axis, int rank);
 /// Sorted, distinct, normalised.

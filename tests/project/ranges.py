@@ -245,6 +245,44 @@ def case_sum(world):
     check("--dim joined=past+rows where it is always that" in apart.stderr.replace("rows+past", "past+rows"), apart.stderr)
 
 
+def case_one_or_more(world):
+    """What a size of one makes another computation is refused, with the bounds that settle it, which are tried."""
+    squeeze = Model()
+    squeeze.inputs = ["float[b,t,5] x"]
+    squeeze.outputs = ["float[any] y"]
+    squeeze.nodes = ["s = Squeeze(x)", "y = Softmax<axis = 0>(s)"]
+    cut = Model()
+    cut.inputs = ["float[b,t,5] x"]
+    cut.outputs = ["float[any] y"]
+    cut.constants = ["int64[1] two = {2}", "int64[1] last = {99}", "int64[1] zero = {0}"]
+    cut.nodes = ["rest = Slice(x, two, last, zero)", "y = Squeeze(rest)"]
+    for name, model, options, good in (
+            ("squeeze", squeeze, ["b=1..4", "t=3"], (["b=2..4", "t=3"], ["b=1", "t=3"])),
+            ("squeeze", squeeze, ["b=2..4", "t=1..9"], (["b=2..4", "t=2..9"], ["b=2..4", "t=1"])),
+            ("squeeze", squeeze, ["b=0..4", "t=3"], (["b=2..4", "t=3"], ["b=1", "t=3"])),
+            ("cut", cut, ["b=2..8", "t=2..3"], (["b=4..8", "t=2..3"], ["b=3", "t=2..3"]))):
+        path = world.folder / f"{name}.onnxtxt"
+        path.write_text(model.text())
+        for target in ("cpp", "cuda"):
+            dims = [word for option in options for word in ("--dim", option)]
+            refused = world.run([world.gcompile, "check", path, *dims, "--target", target], status=1).stderr
+            for settled in good:
+                changed = next(new for old, new in zip(options, settled) if old != new)
+                check(f"--dim {changed}" in refused, refused)
+                dims = [word for option in settled for word in ("--dim", option)]
+                world.run([world.gcompile, "check", path, "--target", target, *dims])
+    verified(world, "squeeze", squeeze, "--dim", "b=2..4", "--dim", "t=3")
+    # An equality that the model needs settles it too.
+    model = Model()
+    model.inputs = ["float[b,t,5] x", "float[b,3] z"]
+    model.outputs = ["float[any] y"]
+    model.constants = ["int64[1] zero = {0}"]
+    model.nodes = ["row = Squeeze(z, zero)", "s = Squeeze(x)", "y = Add(s, row)"]
+    path = world.folder / "settled.onnxtxt"
+    path.write_text(model.text().replace("5] x", "3] x"))
+    world.run([world.gcompile, "check", path, "--dim", "b=1..4", "--dim", "t=2..4"])
+
+
 def case_refused(world):
     """What sizes with bounds cannot have is told, by the node where it is one, and nothing is written."""
     model = Model()

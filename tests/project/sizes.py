@@ -192,6 +192,66 @@ def case_interface(world):
     run_caller(world, out, C_PROGRAM)
 
 
+RANKS_PROGRAM = r"""
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+#include "net/net.hpp"
+
+#define CHECK(condition) \
+  if (!(condition)) { std::printf("line %d: %s\n", __LINE__, #condition); std::exit(1); }
+
+int main() {
+  const net_sizes one{1, 1}, flat{1, 3}, tall{4, 1}, full{4, 3}, bad{2, 3};
+  CHECK(net_output_rank(&one, 0) == 1 && net_output_rank(&flat, 0) == 2 && net_output_rank(&full, 0) == 3);
+  CHECK(net_output_rank(&full, 1) == 2 && net_output_rank(&flat, 1) == 2);
+  CHECK(net_output_rank(&bad, 0) == -1 && net_output_rank(nullptr, 0) == -1 && net_output_rank(&one, 2) == -1);
+  std::int64_t shape[NET_MAX_RANK] = {};
+  CHECK(net_output_shape(&flat, 0, shape) == NET_OK && shape[0] == 3 && shape[1] == 5);
+  CHECK(net_output_shape(&one, 0, shape) == NET_OK && shape[0] == 5);
+  CHECK(net_output_shape(&full, 0, shape) == NET_OK && shape[0] == 4 && shape[1] == 3 && shape[2] == 5);
+  net::Model model;
+  for (const net_sizes& sizes : {one, flat, tall, full}) {
+    const auto count = static_cast<std::size_t>(sizes.batch * sizes.rows) * 5;
+    const std::vector<float> x(count, 0.5f);
+    CHECK(model.run(sizes, net::Inputs{x}).y.size() == count && model.status() == NET_OK);
+    CHECK(model.run(net::Inputs{x}).y.size() == count && model.status() == NET_OK);
+#if __cplusplus >= 202002L
+    std::vector<float> y(count), sums(static_cast<std::size_t>(sizes.batch) * 5);
+    CHECK(model.run(sizes, net::InputSpans{x}, {y, sums}) == NET_OK && y[0] == 1.0f);
+    CHECK(model.run(sizes, net::InputSpans{x}, {std::span(y).first(count - 1), sums}) == NET_WRONG_SIZE);
+#endif
+  }
+  return 0;
+}
+"""
+
+
+def squeezed():
+    """The outputs' dimensions are fewer at sizes of one."""
+    model = Model()
+    model.inputs = ["float[batch,rows,5] x"]
+    model.outputs = ["float[any] y", "float[a,b] sums"]
+    model.constants = ["int64[1] axis = {1}"]
+    model.nodes = ["s = Squeeze(x)", "y = Add(s, s)", "sums = ReduceSum<keepdims = 0>(x, axis)"]
+    return model
+
+
+def case_ranks(world):
+    """Each choice has the dimensions that its sizes leave."""
+    options = ["--dim", "batch=1,4", "--dim", "rows=1,3"]
+    out = compiled(world, "ranks", squeezed(), *options)
+    runner = built(world, out)
+    run_caller(world, out, RANKS_PROGRAM)
+    for batch, rows, shape in ((1, 1, "(5,)"), (1, 3, "(3, 5)"), (4, 1, "(4, 5)"), (4, 3, "(4, 3, 5)")):
+        results(world, runner, world.path(f"{batch}_{rows}"), "--dim", f"batch={batch}", "--dim", f"rows={rows}")
+        header = (world.path(f"{batch}_{rows}") / "0_y.npy").read_bytes()[:128].decode("latin-1")
+        check(f"'shape': {shape}" in header, f"{header}, expected {shape}")
+    for target in (["--target", "cpp"], ["--target", "cuda", "--emulate"]):
+        shown = world.run([world.gcompile, "verify", world.folder / "ranks.onnxtxt", *options, *target])
+        check("verified: 8 tensors are right" in shown.stdout + shown.stderr, shown.stdout + shown.stderr)
+
+
 def case_refused(world):
     """One error names what is wrong; nothing is written."""
     path = world.folder / "refused.onnxtxt"

@@ -1,8 +1,8 @@
 // The sizes of a model's runs as its programs are told them: --dim NAME=SIZE. Host code.
 //
 // What T, the traits of a model, must have: kName; Sizes, and `sizes`, the ones of every run; size(name),
-// where one of them lies; kSizes, a line for each; input_shape, output_shape, status_text, the functions of
-// its C header.
+// where one of them lies; kSizes, a line for each; output_rank(index), of a run of these sizes; input_shape,
+// output_shape, status_text, the functions of its C header.
 #pragma once
 
 #include <cstdlib>
@@ -47,8 +47,10 @@ class SizedDescription {
         inputs_(largest->inputs, largest->inputs + largest->input_count),
         outputs_(largest->outputs, largest->outputs + largest->output_count) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) resize(T::input_shape, static_cast<int>(i), &inputs_[i]);
-    for (std::size_t i = 0; i < outputs_.size(); ++i)
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      outputs_[i].rank = T::output_rank(static_cast<int>(i));
       resize(T::output_shape, static_cast<int>(i), &outputs_[i]);
+    }
     description_.inputs = inputs_.data();
     description_.outputs = outputs_.data();
   }
