@@ -221,6 +221,14 @@ def tree(folder):
     return found
 
 
+def turn():
+    """A number that is another one with each commit, for what has its turn; GCOMPILE_ROTATION, if that is set."""
+    if "GCOMPILE_ROTATION" in os.environ:
+        return int(os.environ["GCOMPILE_ROTATION"])
+    done = subprocess.run(["git", "-C", str(ROOT), "rev-list", "--count", "HEAD"], capture_output=True, text=True, check=False)
+    return int(done.stdout) if done.returncode == 0 else 0
+
+
 def tail(text, lines=40):
     kept = text.splitlines()[-lines:]
     return "\n".join(line[:400] for line in kept) + ("\n" if kept else "")
