@@ -48,6 +48,17 @@ std::string parameter_list(const KernelCall& call) {
 
 namespace {
 
+void add_scratch(KernelCall& call, std::int64_t bytes, const std::string& parameter,
+                 const std::string& c_type) {
+  CallArgument argument;
+  argument.kind = CallArgument::Kind::kScratch;
+  argument.scratch_bytes = bytes;
+  argument.c_type = c_type;
+  argument.parameter = parameter;
+  argument.writes = true;
+  call.add(std::move(argument));
+}
+
 /// Body of a kernel that walks loops, for the target.
 void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
                 const KernelTensor& result, const Machine& machine) {
@@ -62,6 +73,11 @@ void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<Ke
     call.traps = !form.checks.empty();
     call.overlaps = true;
     call.reductions = static_cast<int>(form.stages.size());
+    call.joins = loops.joins;
+    call.rounds = loops.rounds;
+    call.bytes_again = loops.bytes_again;
+    call.counters = loops.counters;
+    if (loops.workspace_bytes > 0) add_scratch(call, loops.workspace_bytes, "workspace", "float");
     return;
   }
   call.headers = {"gcrt/loops.h"};
@@ -180,13 +196,7 @@ void CallWriter::packed(int i, Packing packing, const std::string& format, const
 }
 
 void CallWriter::scratch(std::int64_t bytes, const std::string& parameter, const std::string& c_type) {
-  CallArgument argument;
-  argument.kind = CallArgument::Kind::kScratch;
-  argument.scratch_bytes = bytes;
-  argument.c_type = c_type;
-  argument.parameter = parameter;
-  argument.writes = true;
-  call_.add(std::move(argument));
+  add_scratch(call_, bytes, parameter, c_type);
 }
 
 void CallWriter::loops(const ir::LoopForm& form) {

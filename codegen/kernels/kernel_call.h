@@ -43,6 +43,9 @@ struct Execution {
   gcrt::KernelTime time;          // CUDA: predicted; zero: as long as its bytes and multiply-adds take
   bool overlaps = false;          // CUDA: starts while the kernel before still works
   int reductions = 0;             // CUDA: sums over threads that wait for one another
+  int joins = 0;                  // CUDA: launches in which blocks wait for one another's sums
+  double rounds = 0;              // CUDA: how often a thread waits for memory, one time behind the other
+  double bytes_again = 0;         // CUDA: read once more, by later walks over rows
   double products_per_clock = 0;  // CUDA: of its multiply-adds by a multiprocessor; 0: without tensor cores
   std::string choice;             // CUDA: how it is spread over the grid, for the report
 };

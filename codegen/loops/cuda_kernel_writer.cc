@@ -26,6 +26,9 @@ bool is_small(ir::Dim size) {
 CudaKernelWriter::CudaKernelWriter(std::vector<CudaParameter> parameters, bool checked, SizeParameters& sizes)
     : parameters_(std::move(parameters)), checked_(checked), sizes_(sizes) {
   if (checked_) parameters_.push_back({"int* trap", kTrap, "queue.trap"});
+  parameters_.push_back({"float* workspace", kWorkspace, kWorkspace});
+  parameters_.push_back({"std::uint32_t* counters", kCounters, "queue.counters"});
+  parameters_.push_back({"int parts", kParts, kParts});
 }
 
 void CudaKernelWriter::add_threads(const std::vector<PrintedNest>& parts, const std::string& suffix,
@@ -87,7 +90,11 @@ void CudaKernelWriter::add_groups(const PrintedNest& part, const std::string& su
     if (content(plan.workers) % rows != 0)
       code.line(fmt::format("if (worker >= {}) return;", sizes_(plan.workers)));
   } else {
-    code.line(fmt::format("const {0} worker = static_cast<{0}>(blockIdx.x);", part.counter));
+    const SharedRows& rows_of = plan.shared;
+    code.line(fmt::format("const {0} worker = static_cast<{0}>(blockIdx.x){1};", part.counter,
+                          rows_of.is_empty()  ? std::string()
+                          : rows_of.is_open() ? " / parts"
+                                              : fmt::format(" / {}", rows_of.parts())));
     shared = part.shared.empty() ? fmt::format("Group<{}>::kScratchBytes", plan.threads) : part.shared;
   }
   code.append(part.body);
@@ -95,16 +102,50 @@ void CudaKernelWriter::add_groups(const PrintedNest& part, const std::string& su
   if (guarded && checked_) names.insert(kTrap);
   std::set<std::size_t> mentioned = part.sizes;
   mentioned.merge(sizes_.take_mentioned());
-  add(suffix, code.plain(), {std::move(names), std::move(mentioned), part.counter == "int"}, plan.workers,
-      rows, threads, shared);
+  const Named named = {std::move(names), std::move(mentioned), part.counter == "int"};
+  if (plan.shared.is_empty()) {
+    add(suffix, code.plain(), named, plan.workers, rows, threads, shared);
+    return;
+  }
+  add(suffix, code.plain(), named, shared_blocks(plan.shared),
+      ir::typical(plan.workers) * plan.shared.parts(), threads, shared);
+}
+
+std::string CudaKernelWriter::shared_blocks(const SharedRows& rows) {
+  if (!rows.is_open()) return fmt::format("{}", ir::typical(rows.rows) * rows.parts());
+  const std::string count = sizes_(rows.rows), elements = sizes_(rows.count);
+  sizes_.take_mentioned();
+  if (!has_parts_) {
+    launches_ +=
+        fmt::format("  const int parts = row_parts({}, {}, /*blocks*/ {}, /*elements of a part*/ {});\n",
+                    count, elements, rows.blocks, rows.least);
+  }
+  has_parts_ = true;
+  return fmt::format("static_cast<unsigned>({}) * static_cast<unsigned>(parts)", count);
 }
 
 CudaLoops CudaKernelWriter::finish() {
-  return {std::move(device_), std::move(launches_), count_, blocks_, {"gcrt/cuda/loops.h"}, ""};
+  CudaLoops loops;
+  loops.device = std::move(device_);
+  loops.launches = std::move(launches_);
+  loops.count = count_;
+  loops.blocks = blocks_;
+  loops.headers = {"gcrt/cuda/loops.h"};
+  return loops;
 }
 
 void CudaKernelWriter::add(const std::string& suffix, const std::string& body, const Named& named,
                            ir::Dim workers, std::int64_t each, int threads, const std::string& shared) {
+  // A grid without blocks is not launched.
+  const std::string blocks = workers.is_constant() ? fmt::format("{}", ir::ceil_div(workers, each))
+                                                   : fmt::format("blocks_for({}, {})", sizes_(workers), each);
+  sizes_.take_mentioned();
+  add(suffix, body, named, blocks, ir::typical(ir::ceil_div(workers, each)), threads, shared);
+}
+
+void CudaKernelWriter::add(const std::string& suffix, const std::string& body, const Named& named,
+                           const std::string& blocks, std::int64_t typical_blocks, int threads,
+                           const std::string& shared) {
   std::string declarations, arguments;
   const auto declare = [&](const std::string& declaration) {
     declarations += (declarations.empty() ? "" : ", ") + declaration;
@@ -119,16 +160,12 @@ void CudaKernelWriter::add(const std::string& suffix, const std::string& body, c
     declare(fmt::format("{} {}", named.narrow ? "int" : "std::int64_t", name));
     arguments += named.narrow ? fmt::format(", static_cast<int>({})", name) : ", " + name;
   }
-  // A grid without blocks is not launched.
-  const std::string blocks = workers.is_constant() ? fmt::format("{}", ir::ceil_div(workers, each))
-                                                   : fmt::format("blocks_for({}, {})", sizes_(workers), each);
-  sizes_.take_mentioned();
   const Text name = Text(Symbol::kKernel) + "_kernel" + suffix;
   device_ += fmt::format("GCRT_GLOBAL({}) void ", threads) + name +
              fmt::format("({}) {{\n  await_previous_grid();\n{}}}\n", declarations, body);
   launches_ += fmt::format("  launch_overlapping(queue, {}, {}, {}, ", blocks, threads, shared) + name +
                fmt::format("{});\n", arguments);
-  if (count_++ == 0) blocks_ = ir::typical(ir::ceil_div(workers, each));
+  if (count_++ == 0) blocks_ = typical_blocks;
 }
 
 }  // namespace gcompile

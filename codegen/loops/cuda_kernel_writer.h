@@ -31,6 +31,10 @@ class CudaKernelWriter {
 
   /// Name of the parameter that the trap word has.
   static constexpr const char* kTrap = "trap";
+  /// And those of rows that blocks share.
+  static constexpr const char* kWorkspace = "workspace";
+  static constexpr const char* kCounters = "counters";
+  static constexpr const char* kParts = "parts";
 
   /// Parts in which every thread works alone share one launch: each takes whole blocks of it.
   void add_threads(const std::vector<PrintedNest>& parts, const std::string& suffix, bool guarded);
@@ -50,6 +54,11 @@ class CudaKernelWriter {
   /// "_kernel" and the suffix. `workers`: of which a block has `each`.
   void add(const std::string& suffix, const std::string& body, const Named& named, ir::Dim workers,
            std::int64_t each, int threads, const std::string& shared);
+  /// The same of a grid in words, which has so many blocks at typical sizes.
+  void add(const std::string& suffix, const std::string& body, const Named& named, const std::string& blocks,
+           std::int64_t typical_blocks, int threads, const std::string& shared);
+  /// Blocks that share rows; a run's own number of parts is a variable of the host function.
+  std::string shared_blocks(const SharedRows& rows);
 
   std::vector<CudaParameter> parameters_;
   bool checked_;
@@ -57,6 +66,7 @@ class CudaKernelWriter {
   Text device_, launches_;
   std::int64_t blocks_ = 0;  // of the first launch
   int count_ = 0;
+  bool has_parts_ = false;
 };
 
 }  // namespace gcompile

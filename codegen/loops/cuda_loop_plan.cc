@@ -317,7 +317,8 @@ std::string CudaLoopPlan::summary() const {
     case Worker::kWarp:
       return fmt::format("warp per row{}", what);
     case Worker::kBlock:
-      return fmt::format("{} threads per row{}", threads, what);
+      return shared.is_empty() ? fmt::format("{} threads per row{}", threads, what)
+                               : fmt::format("{} blocks of {} threads per row", shared.parts(), threads);
     case Worker::kTile:
       return fmt::format("{}x{}, transposed", tile.read_side, tile.write_side);
   }

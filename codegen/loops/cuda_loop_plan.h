@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/loops/cuda_shared_rows.h"
 #include "codegen/loops/kept_row.h"
 #include "codegen/loops/loop_nest.h"
 #include "gcrt/cuda/tile_model.h"
@@ -31,6 +32,7 @@ struct CudaLoopPlan {
   ir::Dim workers = 1;     // in all
   int threads = 1;         // of one worker
   KeptRow kept;            // kWarp and kBlock
+  SharedRows shared;       // kBlock: by blocks, of which each has a part of the row
   TilePlan tile;           // kTile
 
   /// "warp per row, kept in registers": for the report.

@@ -63,6 +63,40 @@ std::set<std::string> parameters_in(const Mentions& mentions, const std::vector<
   return names;
 }
 
+/// A kernel for every group of stages, and one for what walks the rows at last.
+void print_shared_rows(std::vector<PrintedNest>& parts, const LoopNest& nest, int root,
+                       const std::vector<KernelTensor>& operands, const KernelTensor& result,
+                       const CudaLoopPlan& plan, bool narrow, SizeParameters& sizes) {
+  for (const auto& stages : plan.shared.kernels) {
+    PrintedNest& part = parts.emplace_back();
+    part.plan = plan;
+    CodeText code(1);
+    CudaNestPrinter printer(nest, operands, &result, part.plan, narrow, code, sizes);
+    printer.print_shared(root, stages);
+    part.counter = printer.counter_type();
+    part.body = code.plain();
+    part.parameters = parameters_in(printer.mentions(), operands, result);
+    part.parameters.insert(CudaKernelWriter::kWorkspace);
+    if (stages.first < stages.second) part.parameters.insert(CudaKernelWriter::kCounters);
+    if (plan.shared.is_open()) part.parameters.insert(CudaKernelWriter::kParts);
+    part.sizes = sizes.take_mentioned();
+  }
+}
+
+/// What the model of time has to know beside the bytes of operands and results.
+void note_walks(CudaLoops& loops, const CudaLoopPlan& plan, const LoopNest& nest, int root) {
+  if (nest.form->is_map()) return;
+  const RowWalks walks = row_walks(nest, root, !plan.kept.is_empty(), true);
+  loops.rounds += rounds_of(nest, plan, walks.walks);
+  loops.bytes_again += walks.again;
+  if (plan.shared.is_empty()) return;
+  loops.workspace_bytes = std::max(loops.workspace_bytes, plan.shared.workspace_bytes());
+  loops.counters = std::max(loops.counters, plan.shared.counters());
+  loops.joins +=
+      static_cast<int>(std::count_if(plan.shared.kernels.begin(), plan.shared.kernels.end(),
+                                     [](const auto& stages) { return stages.first < stages.second; }));
+}
+
 }  // namespace
 
 CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
@@ -88,10 +122,19 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   std::vector<PrintedNest> parts;
   bool checks_itself = false;
   std::string choice;
+  CudaLoops found;
   for (auto& [nest, root] : nests) {
     ir::poll_interrupt();
+    CudaLoopPlan plan = plan_cuda_loops(nest, root, operands, result, device);
+    share_rows(plan, nest, root, device);
+    note_walks(found, plan, nest, root);
+    if (choice.empty()) choice = plan.summary();
+    if (!plan.shared.is_empty()) {
+      print_shared_rows(parts, nest, root, operands, result, plan, are_narrow, sizes);
+      continue;
+    }
     PrintedNest& part = parts.emplace_back();
-    part.plan = plan_cuda_loops(nest, root, operands, result, device);
+    part.plan = std::move(plan);
     CodeText code(1);
     const bool narrow = are_narrow || (!ir::SizesScope::in_force() && fits_32_bits(nest));
     CudaNestPrinter printer(std::move(nest), operands, &result, part.plan, narrow, code, sizes);
@@ -106,7 +149,6 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     if (checks_itself) part.parameters.insert(CudaKernelWriter::kTrap);
     part.sizes = sizes.take_mentioned();
     part.shared = printer.shared_bytes();
-    if (choice.empty()) choice = part.plan.summary();
   }
   CudaKernelWriter writer(parameters, !form.checks.empty(), sizes);
   int checks = 0;
@@ -139,12 +181,13 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   }
   std::vector<PrintedNest> by_threads;
   int groups = 0;
-  bool rows = false, tiles = false, packs = false;
+  bool rows = false, tiles = false, packs = false, shared = false;
   const bool is_guarded = !checks_itself;
   for (PrintedNest& part : parts) {
     if (!part.plan.kept.is_empty()) rows = true;
     if (part.plan.worker == Worker::kTile) tiles = true;
     if (part.plan.packs > 1) packs = true;
+    if (!part.plan.shared.is_empty()) shared = true;
     if (part.plan.worker == Worker::kThread) {
       by_threads.push_back(std::move(part));
     } else {
@@ -154,9 +197,15 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   if (!by_threads.empty()) writer.add_threads(by_threads, groups ? "_rest" : "", is_guarded);
   CudaLoops loops = writer.finish();
   loops.choice = std::move(choice);
+  loops.workspace_bytes = found.workspace_bytes;
+  loops.counters = found.counters;
+  loops.joins = found.joins;
+  loops.rounds = found.rounds;
+  loops.bytes_again = found.bytes_again;
   if (rows) loops.headers.push_back("gcrt/cuda/row.h");
   if (tiles) loops.headers.push_back("gcrt/cuda/transpose.h");
   if (packs) loops.headers.push_back("gcrt/cuda/map.h");
+  if (shared) loops.headers.push_back("gcrt/cuda/row_parts.h");
   return loops;
 }
 

@@ -14,10 +14,15 @@ namespace gcompile {
 
 /// Text of the kernels of one loop form, and of the launches in order.
 struct CudaLoops {
-  Text device;              // definitions of __global__ functions
-  Text launches;            // statements of the host function; `queue` is in scope
-  int count = 0;            // of launches
-  std::int64_t blocks = 0;  // of the first, at typical sizes
+  Text device;                       // definitions of __global__ functions
+  Text launches;                     // statements of the host function; `queue` is in scope
+  int count = 0;                     // of launches
+  std::int64_t blocks = 0;           // of the first, at typical sizes
+  std::int64_t workspace_bytes = 0;  // of the parameter "workspace"; 0: there is none
+  std::int64_t counters = 0;         // words of the queue in which blocks count
+  int joins = 0;                     // launches whose blocks wait for one another
+  double rounds = 0;                 // how often a thread waits for memory
+  double bytes_again = 0;            // read once more than once, at the largest sizes
   std::vector<std::string> headers;
   std::string choice;  // how the first is spread over the grid, for the report
 };

@@ -62,6 +62,48 @@ class CudaNestPrinter final : public NestPrinter {
     point(region_root);
   }
 
+  /// The kernel of some stages of rows that blocks share; of none: the one that walks the rows at last.
+  void print_shared(int root, std::pair<int, int> stages) {
+    const int region_root = stored_root(nest_.form->dag, root);
+    const auto [first, end] = stages;
+    const bool finishes = first == end || (is_last(end) && !nest_.form->final_over_reduced);
+    bind_parallel_axes();
+    declare_row();
+    std::vector<int> own;
+    for (int k = first; k < end; ++k) own.push_back(stage(k).root);
+    if (finishes) own.push_back(region_root);
+    std::uint64_t needed = 0;
+    for (const int root_of : own) needed |= dependence_[static_cast<std::size_t>(root_of)];
+    for (int k = 0; k < first; ++k) {
+      if ((needed & bit(32 + k)) != 0)
+        code_.line(fmt::format("const {0} acc{1} = row.kept<{0}>({1});", accumulator_type(k), k));
+      bound_ |= bit(32 + k);
+    }
+    expressions_.declare(code_, own, bound_);
+    if (first == end) {
+      open_vector_loop(nest_.vector_axis);
+      store(region_root);
+      close_vector_loop();
+      return;
+    }
+    for (int k = first; k < end; ++k) reduce_part(k);
+    for (int k = first; k < end; ++k) code_.line(fmt::format("row.leave(group, {0}, part{0});", k));
+    code_.line("if (!row.arrives_last(counters)) return;");
+    for (int k = first; k < end; ++k) {
+      const bool arg = is_positional(stage(k));
+      code_.line(
+          fmt::format("const {0} acc{1} = join_{2}(group, row, {1}, part{1});", accumulator_type(k), k,
+                      arg ? fmt::format("arg<{}>", arg_reduction(stage(k))) : function_of(stage(k).combine)));
+      bound_ |= bit(32 + k);
+    }
+    if (finishes) {
+      expressions_.declare(code_, {region_root}, bound_);
+      store_reduced(region_root);
+      return;
+    }
+    for (int k = first; k < end; ++k) code_.line(fmt::format("row.keep(group, {0}, acc{0});", k));
+  }
+
   /// Whether a thread can check its own indices, and leave where one is out of range: it works alone, and its
   /// lanes have one in common.
   bool can_check(const std::vector<ir::BoundsCheck>& checks) const {
@@ -91,12 +133,53 @@ class CudaNestPrinter final : public NestPrinter {
   }
 
  private:
-  bool walks_rows() const override { return !plan_.kept.is_empty(); }
+  bool is_shared() const { return !plan_.shared.is_empty(); }
+  const ir::Stage& stage(int k) const { return nest_.form->stages[static_cast<std::size_t>(k)]; }
+  bool is_last(int end) const { return end == static_cast<int>(nest_.form->stages.size()); }
+  static bool is_positional(const ir::Stage& stage) {
+    return stage.combine == ir::Combine::kArgMax || stage.combine == ir::Combine::kArgMin;
+  }
+  std::string accumulator_type(int k) const {
+    return is_positional(stage(k)) ? "std::int64_t" : kernel_type(nest_.form->dag.type(stage(k).root));
+  }
+  /// const RowPart<int, 1> row(/*elements*/ 6220800, /*parts*/ 264, /*of whole*/ 128, workspace);
+  void declare_row() {
+    const SharedRows& rows = plan_.shared;
+    code_.line(
+        fmt::format("const RowPart<{}, {}> row(/*elements*/ {}, /*parts*/ {}, /*of whole*/ {}, workspace);",
+                    counter_type(), rows.stages(), sizes_(rows.count),
+                    rows.is_open() ? "parts" : fmt::format("{}", rows.parts()), rows.grain));
+  }
+  /// const float part0 = reduce_add<float, 4>(group, row, [&](auto lane, int i1) { return ...; });
+  void reduce_part(int k) {
+    const auto scope = expressions_.scope();
+    const std::uint64_t bound = bound_;
+    const ir::Stage& own = stage(k);
+    const int inner = nest_.vector_axis;
+    const std::string type = kernel_type(nest_.form->dag.type(own.root));
+    const std::string call = is_positional(own) ? fmt::format("arg_reduce<{}>(group, row", arg_reduction(own))
+                                                : reduce_call(function_of(own.combine),
+                                                              nest_.form->dag.type(own.root), inner, false);
+    code_.open(fmt::format("const {} part{} = {}{}", is_positional(own) ? "auto" : type, k, call,
+                           body_head(inner, varies(own.root, inner))));
+    enter_body(inner);
+    expressions_.declare(code_, {own.root}, bound_);
+    code_.line(fmt::format("return {};", expressions_.text(own.root, true)));
+    leave_body(inner);
+    code_.close("});");
+    bound_ = bound;
+    expressions_.restore(scope);
+  }
+
+  bool walks_rows() const override { return is_shared() || !plan_.kept.is_empty(); }
   std::string vectorize_call(int loop) const override {
+    if (is_shared()) return fmt::format("vectorize<{}>(group, row", plan_.lanes);
     return walks_rows() ? "vectorize(group, row"
                         : fmt::format("vectorize<{}>(group, {}", plan_.lanes, sizes_(axis(loop).extent()));
   }
   std::string reduce_call(const char* function, ir::ElementType type, int loop, bool is_part) const override {
+    if (is_shared())
+      return fmt::format("reduce_{}<{}, {}>(group, row", function, kernel_type(type), plan_.lanes);
     if (walks_rows()) return fmt::format("reduce_{}<{}>(group, row", function, kernel_type(type));
     return fmt::format("reduce_{}{}<{}, {}>(group, {}", function, is_part ? "_part" : "", kernel_type(type),
                        plan_.lanes, sizes_(axis(loop).extent()));
@@ -120,10 +203,11 @@ class CudaNestPrinter final : public NestPrinter {
 
   /// A place in a row is its position over all reduced axes, as an int: axes of which there are several, or
   /// whose addresses need 64 bits, are variables of their own.
-  bool is_place_an_axis() const { return nest_.reduced.size() == 1 && narrow_; }
+  bool is_place_an_axis() const { return nest_.reduced.size() == 1 && (narrow_ || is_shared()); }
   std::string place() const { return is_place_an_axis() ? axis_name(nest_.reduced[0]) : "place"; }
   std::string body_parameter(int loop, bool named) const override {
     if (!walks_rows()) return NestPrinter::body_parameter(loop, named);
+    if (is_shared()) return named ? counter_type() + " " + place() : counter_type();
     return named ? "auto " + place() : "auto";
   }
   void enter_body(int loop) override {
@@ -141,7 +225,7 @@ class CudaNestPrinter final : public NestPrinter {
 
   /// const auto kept0 = keep(group, row, [&](auto lane, auto i1) { return load(lane, x0 + i1); });
   void begin_stage(std::size_t k) override {
-    if (!walks_rows()) return;
+    if (plan_.kept.is_empty()) return;
     for (const int id : plan_.kept.nodes[k]) {
       const auto scope = expressions_.scope();
       const std::uint64_t bound = bound_;

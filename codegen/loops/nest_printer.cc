@@ -32,19 +32,6 @@ std::string identity_of(Combine combine, ElementType type) {
   }
 }
 
-const char* function_of(Combine combine) {
-  switch (combine) {
-    case Combine::kSum:
-      return "add";
-    case Combine::kProduct:
-      return "mul";
-    case Combine::kMax:
-      return "max";
-    default:
-      return "min";
-  }
-}
-
 /// Whether the text of the index is more than a name, a call or what has brackets.
 bool is_sum(const Index& index) {
   return index.terms().size() > 1 || index.constant() != 0 ||
@@ -64,6 +51,19 @@ NestPrinter::NestPrinter(LoopNest nest, const std::vector<KernelTensor>& operand
       expressions_(nest_.form->dag, dependence_, [this](int id, bool vector) { return leaf(id, vector); }) {
   expressions_.know(number_facts(nest_.form->dag, operands_));
   expressions_.address_by(nest_.address);
+}
+
+const char* NestPrinter::function_of(Combine combine) {
+  switch (combine) {
+    case Combine::kSum:
+      return "add";
+    case Combine::kProduct:
+      return "mul";
+    case Combine::kMax:
+      return "max";
+    default:
+      return "min";
+  }
 }
 
 std::string NestPrinter::axis_name(int i) { return fmt::format("i{}", i); }

@@ -90,6 +90,10 @@ class NestPrinter {
   virtual void finish_parts(const char* /*function*/, const std::string& /*name*/) {}
   /// Stores the value of a finished reduction.
   virtual void store_reduced(int region_root) { store(region_root); }
+  /// Whether the value changes along the loop that a body is for: else its parameter has no name.
+  bool varies(int root, int loop) const;
+  /// "add", of a reduction that has no positions.
+  static const char* function_of(ir::Combine combine);
 
   LoopNest nest_;
   const std::vector<KernelTensor>& operands_;
@@ -105,8 +109,6 @@ class NestPrinter {
   void open_loop(int loop, const std::string& begin, const std::string& end, const std::vector<int>& roots);
   void reduce(int k, int region_root);
   void reduce_lanes(const ir::Stage& stage, const std::string& name, std::vector<int> loops);
-  /// Whether the value changes along the loop that a body is for: else its parameter has no name.
-  bool varies(int root, int loop) const;
   void arg_reduce(const ir::Stage& stage, const std::string& name, const std::vector<int>& loops);
   std::string position(const std::string& pointer, const ir::Index& index) const;
   bool may_be_negative(const ir::Index& index) const;

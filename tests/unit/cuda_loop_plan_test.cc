@@ -359,5 +359,81 @@ TEST(PredictedTime, KernelsOfOlderDevicesWaitForTheOneBefore) {
   EXPECT_EQ(predicted_time(call, call.multiply_adds, hopper, {}).launch, gcrt::kGraphGap - gcrt::kOverlap);
 }
 
+/// The kernels of a form over one or more rows, for a device of many multiprocessors.
+CudaLoops printed(Rows& rows, int root) {
+  rows.form.set_root(root);
+  SizeParameters sizes;
+  const std::vector<CudaParameter> parameters = {
+      {"const float* x", "x", "x"}, {"const float* w", "w", "w"}, {"float* y", "y", "y"}};
+  return print_cuda_loops(rows.form, rows.operands, rows.result, parameters, gcrt::device_model(90), sizes);
+}
+
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(SharedRows, AWholeTensorIsReducedByTheWholeDevice) {
+  Rows rows(1, 1 << 22);
+  rows.form.final_over_reduced = false;
+  rows.form.store = {Index::axis(0)};
+  rows.result = tensor({1});
+  const CudaLoops loops = printed(rows, rows.stage(Combine::kMax, rows.x()));
+  EXPECT_EQ(loops.count, 1);
+  EXPECT_EQ(loops.blocks, 2 * 132);
+  EXPECT_EQ(loops.joins, 1);
+  EXPECT_EQ(loops.counters, 1);
+  EXPECT_EQ(loops.workspace_bytes, (1 + 264) * 16);
+}
+
+TEST(SharedRows, StagesThatNeedNotOneAnotherShareAKernel) {
+  Rows rows(2, 1 << 20);
+  rows.form.final_over_reduced = false;
+  rows.form.store = {Index::axis(0)};
+  rows.result = tensor({1});
+  ir::Dag& dag = rows.form.dag;
+  const int high = rows.stage(Combine::kMax, rows.x()), low = rows.stage(Combine::kMin, rows.x());
+  const CudaLoops loops = printed(rows, dag.apply(ScalarOp::kSub, {high, low}));
+  const std::string text = loops.device.spelled({"k", "f"});
+  EXPECT_EQ(loops.count, 1);
+  EXPECT_EQ(count_of(text, "row.arrives_last(counters)"), 1);
+  EXPECT_EQ(count_of(text, " = join_"), 2) << text;
+}
+
+TEST(SharedRows, EachStageThatNeedsAnotherIsAKernel) {
+  Rows rows(2, 1 << 20);
+  ir::Dag& dag = rows.form.dag;
+  const int centred = dag.apply(ScalarOp::kSub, {rows.x(), rows.stage(Combine::kSum, rows.x())});
+  const int squares = rows.stage(Combine::kSum, dag.apply(ScalarOp::kMul, {centred, centred}));
+  const CudaLoops loops = printed(rows, dag.apply(ScalarOp::kDiv, {centred, squares}));
+  const std::string text = loops.device.spelled({"k", "f"});
+  EXPECT_EQ(loops.count, 3);
+  EXPECT_EQ(loops.joins, 2);
+  EXPECT_EQ(count_of(text, "row.keep(group, "), 2);
+  EXPECT_EQ(count_of(text, "row.kept<float>(0)"), 2) << text;
+}
+
+TEST(SharedRows, RowsThatAreBlocksEnoughHaveOneEach) {
+  for (const auto& [rows, count] : {std::pair(264, 1 << 16), std::pair(1, 16000), std::pair(4096, 4096)}) {
+    Rows wide(rows, count);
+    wide.form.final_over_reduced = false;
+    wide.form.store = {Index::axis(0)};
+    wide.result = tensor({1});
+    const CudaLoops loops = printed(wide, wide.stage(Combine::kSum, wide.x()));
+    EXPECT_EQ(loops.workspace_bytes, 0) << rows << " x " << count;
+    EXPECT_EQ(loops.counters, 0);
+  }
+}
+
+/// Few blocks have the bandwidth of their multiprocessors.
+TEST(SharedRows, TheModelKnowsTheBlocks) {
+  const gcrt::DeviceModel h200 = gcrt::device_model(90);
+  const double bytes = 24883200;
+  const double one = gcrt::walking_time(h200, 1, bytes, 0, 1, 380).microseconds();
+  EXPECT_GT(one, 220);
+  EXPECT_LT(gcrt::walking_time(h200, 1, bytes, 0, 264, 3).microseconds(), 10);
+}
+
 }  // namespace
 }  // namespace gcompile

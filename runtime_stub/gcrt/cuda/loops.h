@@ -139,25 +139,28 @@ GCRT_GROUP_REDUCTION(max, max, std::numeric_limits<T>::has_infinity ? T(-kInfini
 GCRT_GROUP_REDUCTION(min, min, std::numeric_limits<T>::has_infinity ? kInfinity<T> : kLargest<T>)
 #undef GCRT_GROUP_REDUCTION
 
+// A value, and where it stands; -1: nowhere, for there was none.
+template <class T>
+struct ArgExtremum {
+  T value;
+  std::int64_t position;
+};
+
 // Position of the extremum of the values that a group offers, each thread in rising positions. The rules are
 // those of ArgReduction: NaN counts as the extremum, and the first one wins; equal values keep the first
 // position unless Last.
 template <class T, bool Max, bool Last>
 class GroupArgReduction {
  public:
+  using Best = ArgExtremum<T>;
+
   GCRT_DEVICE void offer(T value, std::int64_t position) { best_ = better(best_, {value, position}); }
 
-  // -1 if nothing was offered.
+  // Of all threads.
   template <int Threads>
-  GCRT_DEVICE std::int64_t position(Group<Threads>& group) const {
-    return group.combine(best_, [](Best a, Best b) GCRT_LAMBDA_INLINE { return better(a, b); }).position;
+  GCRT_DEVICE Best extremum(Group<Threads>& group) const {
+    return group.combine(best_, [](Best a, Best b) GCRT_LAMBDA_INLINE { return better(a, b); });
   }
-
- private:
-  struct Best {
-    T value;
-    std::int64_t position;
-  };
 
   // Which of the two the rules choose, wherever each stands.
   static GCRT_DEVICE Best better(Best a, Best b) {
@@ -169,12 +172,13 @@ class GroupArgReduction {
     return second.value != second.value || wins || (Last && second.value == first.value) ? second : first;
   }
 
+ private:
   Best best_ = {T(0), -1};
 };
 
-// The position in [0, count) of the extremum of body(Lanes<1>{}, i).
+// The extremum of body(Lanes<1>{}, i) for i in [0, count), and its position there.
 template <class T, bool Max, bool Last, int Threads, class F>
-GCRT_DEVICE std::int64_t arg_reduce(Group<Threads>& group, std::ptrdiff_t count, const F& body) {
+GCRT_DEVICE ArgExtremum<T> arg_extremum(Group<Threads>& group, std::ptrdiff_t count, const F& body) {
   GroupArgReduction<T, Max, Last> best;
   std::ptrdiff_t i = group.rank();
   for (; i + 3 * Threads < count; i += 4 * Threads) {
@@ -186,7 +190,11 @@ GCRT_DEVICE std::int64_t arg_reduce(Group<Threads>& group, std::ptrdiff_t count,
     for (int k = 0; k < 4; ++k) best.offer(values[k], i + k * Threads);
   }
   for (; i < count; i += Threads) best.offer(body(Lanes<1>{}, i), i);
-  return best.position(group);
+  return best.extremum(group);
+}
+template <class T, bool Max, bool Last, int Threads, class F>
+GCRT_DEVICE std::int64_t arg_reduce(Group<Threads>& group, std::ptrdiff_t count, const F& body) {
+  return arg_extremum<T, Max, Last>(group, count, body).position;
 }
 
 }  // namespace GCRT_NAMESPACE
