@@ -461,6 +461,23 @@ TEST(CudaAttention, PlanFillsTheDevice) {
   c.keys = 2048;
   EXPECT_EQ(plan().tile, AttentionTile::k16ByKeys);
   EXPECT_GT(plan().splits, 4);
+  // A prompt has blocks enough: parts would be a workspace and nothing else.
+  for (const int queries : {2048, 4096, 8192}) {
+    c = self_attention(32, queries, 128);
+    EXPECT_EQ(plan().splits, 1) << queries;
+    c.kv_heads = 8;
+    EXPECT_EQ(plan().splits, 1) << queries;
+  }
+  // What the parts move is in the time: through the cache, and through memory where they are more than it
+  // holds.
+  c = self_attention(32, 4096, 128);
+  const auto in_parts = [&](int parts) {
+    return attention_time(h100, Precision::kFp16, shape_of(c), AttentionTile::k64, parts, 2, 2);
+  };
+  const double part_bytes = 4.0 * 32 * 4096 * static_cast<double>(attention_part_floats(128));
+  EXPECT_EQ(in_parts(1).memory, 0);
+  EXPECT_GE(in_parts(4).memory, memory_microseconds(h100, 2 * 4 * part_bytes) * 0.999);
+  EXPECT_GT(in_parts(4).cache, in_parts(1).cache + cache_microseconds(h100, 7 * part_bytes, 8192));
   for (const DeviceModel& device : kDeviceModels) {
     for (const int head_size : {16, 64, 128, 192, 256, 512}) {
       const AttentionShape s = shape_of(self_attention(4, 200, head_size));

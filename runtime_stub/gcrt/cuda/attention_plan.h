@@ -111,6 +111,9 @@ constexpr bool attention_fits(const DeviceModel& device, AttentionTile tile, Pre
   return bytes <= device.shared_bytes && bytes <= kMostSharedBytes;
 }
 
+// Floats of workspace of a row in a part of the keys.
+constexpr std::ptrdiff_t attention_part_floats(int value_size) { return ceil_div(value_size, 4) * 4 + 2; }
+
 // Instructions of a warp for one mma of fp16, softmax and conversions included: 750 for 32, in machine code
 // of sm_90a. A warp issues at most one in a clock, a multiprocessor four [guide].
 constexpr double kAttentionIssue = 750.0 / 32;
@@ -146,18 +149,28 @@ constexpr KernelTime attention_time(const DeviceModel& device, Precision precisi
                  (rounds - 1) * time.fill;
   if (warps.keys > 1) time.join = clocks_to_microseconds(device, kReductionClocks);
   if (splits > 1) {
-    const double sums = 4.0 * attention_rows(tile) * s.value_size * splits;
-    time.join += clocks_to_microseconds(device, kArrivalClocks + sums / kCacheBytesPerClock);
+    // Sums and statistics of all parts are written to the workspace and read again, by blocks that come and
+    // go in rounds like the others; what the second-level cache does not hold goes through memory.
+    const double sums = 4.0 * attention_rows(tile) * attention_part_floats(s.value_size);
+    const double parts = real(blocks) * sums;
+    time.cache += cache_microseconds(device, 2 * parts, blocks);
+    if (!stays_in_cache(device, parts)) time.memory = memory_microseconds(device, 2 * parts);
+    time.join +=
+        clocks_to_microseconds(device, real(ceil_div(blocks / splits, device.multiprocessors * resident)) *
+                                           (kArrivalClocks + splits * sums / kCacheBytesPerClock));
   }
   return time;
 }
 
-// The fastest by the model. A part keeps what a block attends to in one step.
+// The fastest by the model. A part keeps what a block attends to in one step. Where blocks of whole rows of
+// keys keep every multiprocessor busy for several rounds, all that parts could gain is a shorter last round,
+// and they cost a workspace: keys are not split.
 constexpr AttentionPlan plan_attention(const DeviceModel& device, Precision precision,
                                        const AttentionShape& s, int q_bytes, int kv_bytes) {
   constexpr AttentionTile kTiles[] = {AttentionTile::k16, AttentionTile::k16ByKeys,
                                       AttentionTile::k16ByColumns, AttentionTile::k64};
   constexpr int kMostParts = 16;
+  constexpr int kBusyRounds = 4;
   const bool is_long = s.value_size > attention_largest_columns(precision);
   AttentionPlan best{is_long ? AttentionTile::k16ByColumns : AttentionTile::k16, 1, {}};
   bool is_first = true;
@@ -167,7 +180,10 @@ constexpr AttentionPlan plan_attention(const DeviceModel& device, Precision prec
       continue;
     }
     const int keys = attention_keys(precision, s.head_size, s.value_size) * attention_warps(tile).keys;
-    for (int splits = 1; splits <= kMostParts && (splits == 1 || s.keys >= splits * keys); splits *= 2) {
+    const std::ptrdiff_t whole =
+        ceil_div(s.rows(), attention_rows(tile)) * std::ptrdiff_t{s.batch} * s.kv_heads;
+    const int most = whole >= kBusyRounds * device.multiprocessors ? 1 : kMostParts;
+    for (int splits = 1; splits <= most && (splits == 1 || s.keys >= splits * keys); splits *= 2) {
       const KernelTime time = attention_time(device, precision, s, tile, splits, q_bytes, kv_bytes);
       if (is_first || time.microseconds() < best.time.microseconds()) best = {tile, splits, time};
       is_first = false;
@@ -175,9 +191,6 @@ constexpr AttentionPlan plan_attention(const DeviceModel& device, Precision prec
   }
   return best;
 }
-
-// Floats of workspace of a row in a part of the keys.
-constexpr std::ptrdiff_t attention_part_floats(int value_size) { return ceil_div(value_size, 4) * 4 + 2; }
 
 // Floats of workspace; 0 where keys are not split.
 constexpr std::ptrdiff_t attention_workspace_size(const AttentionShape& s, int splits) {
