@@ -32,6 +32,10 @@ double emulation_seconds(const Schedule& schedule) {
 }
 
 std::vector<std::string> gpus_to_emulate(const Program& program, const Options& options, std::size_t& turn) {
+  // Without a word the emulator is an sm_90a: too old for what is made for later devices.
+  constexpr int kUsual = 90;
+  const GpuArchitecture& oldest = program.architectures.front();
+  if (options.emulate && !program.has_instances && oldest.capability > kUsual) return {name_of(oldest)};
   if (!options.emulate || (!program.has_instances && !has_sm_75(program))) return {""};
   std::vector<std::string> names;
   for (const GpuArchitecture& gpu : program.architectures) names.insert(names.begin(), name_of(gpu));

@@ -414,6 +414,14 @@ void add_architectures(Json& out, const Program& program) {
                                                                   : test}});
   }
   out["architecture_bits"] = bits;
+  // Code of the oldest one has no instruction that another device of its capability, or a later one, lacks;
+  // but that of sm_90a runs nowhere else.
+  if (program.architectures.empty()) return;
+  const GpuArchitecture& oldest = program.architectures.front();
+  out["made_for"] = {{"name", name_of(oldest)},
+                     {"capability", oldest.capability},
+                     {"has_warpgroups", oldest.has_wgmma},
+                     {"needs", fmt::format("{{{}, {}}}", oldest.capability, oldest.has_wgmma)}};
 }
 
 Json program_json(const Program& program, const EmitOptions& options) {

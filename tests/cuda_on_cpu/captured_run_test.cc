@@ -213,5 +213,49 @@ TEST(CapturedRun, AStaleGraphIsSeen) {
   EXPECT_FALSE(model.runs_right({&count}, count, &x, &y));
 }
 
+// Made for devices that are not this one.
+struct ForLater : Doubling {
+  static constexpr CodeNeeds kNeeds = {990, false};
+};
+struct ForOldOnes : Doubling {
+  static constexpr CodeNeeds kNeeds = {75, false};
+};
+
+template <class Schedule>
+Status init_status(cudaError_t* error) {
+  struct alignas(64) Line {
+    unsigned char bytes[64];
+  };
+  const Device<float> arena(1024);
+  std::vector<Line> instance(Schedule::kBlocks.instance / 64 + 1);
+  Memory memory{};
+  memory.arena = arena.data();
+  memory.instance = instance.data();
+  const Status status = CapturedRun<Schedule>::init(&memory);
+  *error = CapturedRun<Schedule>::of(&memory)->error;
+  const Sizes sizes = {50};
+  const Inputs inputs = {arena.data()};
+  const Outputs outputs = {arena.data()};
+  if (status != Status::ok) {
+    EXPECT_NE(CapturedRun<Schedule>::run(&memory, &sizes, &inputs, &outputs), Status::ok);
+  } else {
+    CapturedRun<Schedule>::release(&memory);
+  }
+  return status;
+}
+
+// A device that does not run the code is a status, of init and of a run all the same, and nothing is broken:
+// the context takes other work, and no error waits for somebody else to find it.
+TEST(CapturedRun, CodeForOtherDevicesIsAStatus) {
+  cudaError_t error = cudaSuccess;
+  EXPECT_EQ(init_status<ForOldOnes>(&error), Status::ok);
+  EXPECT_EQ(init_status<ForLater>(&error), Status::device_error);
+  EXPECT_EQ(error, cudaErrorNoKernelImageForDevice);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  Model<Doubling> model;
+  Device<float> x(kMost), y(kMost);
+  EXPECT_TRUE(model.runs_right({50}, 50, &x, &y));
+}
+
 }  // namespace
 }  // namespace GCRT_NAMESPACE
