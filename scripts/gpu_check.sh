@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, in three parts of nine minutes that add up: (1) emitted CUDA projects are built and compared
-# with the reference on the GPU; (2) single kernels are timed beside what the device can do, and their tests run there,
-# plainly and under compute-sanitizer; (3) four large models are timed beside PyTorch, and each of their layers beside its
-# prediction. Numbers, logs, tables and the verdict (goal, reached, late layers) go where --results says.
+# Everything that needs a GPU, in one command of nine minutes: emitted CUDA projects are built and compared with the
+# reference on the GPU; the tests of single kernels run there, and kernels are timed beside what the device can do; four
+# large models are timed beside PyTorch, and each of their layers beside its prediction; the sanitizers have the rest.
+# Numbers, logs, tables and the verdict (goal, reached, late layers) are one file, --tarball.
 #
-#     scripts/gpu_check.sh --part N --results DIR [--prebuilt DIR] [...]     see --help
-#     scripts/gpu_check.sh                   all of it in ten minutes, as far as that goes
-#     scripts/gpu_check.sh --dry-run         without a GPU: builds everything for sm_90, runs nothing
+#     scripts/gpu_check.sh                   all of it
+#     scripts/gpu_check.sh --dry-run         without a GPU: builds everything for sm_90a, runs nothing
 #     scripts/gpu_check.sh --pack DIR        the same, and leaves in DIR what --prebuilt takes: for a machine that has
 #                                            a GPU but neither a network nor the packages gcompile is built from
+#     scripts/gpu_check.sh --prebuilt DIR --tarball FILE [...]               there; see --help
 #
 # Nothing is fetched. ${PYTHON:-python3} needs numpy and onnx; without torch the columns of torch stay empty, without ncu the
 # times of layers, without compute-sanitizer its tests, and CMake stands in for make. CUDA comes from

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """The steps of scripts/gpu_check.sh, which looks for a GPU first.
 
-Three parts, of which each fits ten minutes (--part N); what they find adds up in the folder that --results names.
-
-Every step has a limit of time, and all together --seconds; one that fails leaves the later ones their turn. Emitted
-projects are compiled in the background while correctness is checked; timing begins when all is quiet, and takes the
-time that is left.
+One command of nine minutes: emitted projects are right, then the kernels, then times, and the sanitizers at last. Every
+step has a limit of time, and all together --seconds; one that fails leaves the later ones their turn. While nvcc works on
+one half of the processors, the other half runs the projects for the CPU. All that was found is one file (--tarball), new
+after every step, so that a run that is cut short has brought back what it knows.
 """
 
 import argparse
 import concurrent.futures
 import datetime
+import functools
 import json
 import os
 import pathlib
@@ -20,7 +20,10 @@ import subprocess
 import sys
 import time
 
+import gpu_cpu
+import gpu_kernels
 import gpu_layers
+import gpu_pack
 import gpu_table
 import model_sizes
 import peers_on_gpu
@@ -34,17 +37,12 @@ import real_models  # noqa: E402
 
 EXAMPLES = ("shapes_classifier", "streaming_denoiser", "tiny_attention")
 EXAMPLE_FLAGS = {"streaming_denoiser": ["--state", "h_in=h_out", "--state", "cache_in=cache_out"]}
+# What goals are for, and the precision that most is known of, before all others.
+FIRST_CELLS = (("bert_base", 1), ("gpt2_decode", 1), ("resnet50", 1), ("vit_b16", 1), ("bert_base", 8), ("resnet50", 8))
 PARTS = ("models", "kernels", "timing")
-PART_SECONDS = 540
+ALL_SECONDS = 540
 # Distance to the reference over its norm. float32 sums in another order; else operands are rounded to 11 or 8 bits.
 MOST_DISTANCE = {"fp32": 1e-4, "tf32": 1e-2, "fp16": 1e-2, "bf16": 6e-2}
-# Small shapes of every kernel: what the sanitizers, which slow kernels down by tens, get through.
-SANITIZED = ":".join("""Barrier* Threads* Warp* CopyAsync* TensorCore* LoadMatrix* Reduce* CudaGemm.SmallTileFp32 CudaGemm.Fp16
-CudaGemm.LongDepth CudaGemm.SplitDepth* CudaGemm.PartsOfClusters CudaGemv.* CudaConv* CudaGemmInteger.*
-CudaAttention.TokensAroundTheTiles CudaAttention.*Mask* CudaAttention.SplitKeys CudaRnn.OneLaunch CudaRnn.LaunchPerStep CudaTopK.ShortLines CudaScatter*
-CudaCumulativeSum.Sizes CudaDepthwise* CudaPool*""".split())
-
-
 def jobs():
     return max(1, os.cpu_count() or 1)
 
@@ -58,7 +56,7 @@ def device(check):
     torch = f"torch {peers_on_gpu.torch.__version__}" if peers_on_gpu.torch is not None else "no torch"
     found = {"date": datetime.date.today().isoformat(), "name": name, "clock": f"{clock} (most {most})",
              "memory_clock": memory, "driver": driver, "cuda": cuda.group(1) if cuda else "none", "torch": torch}
-    save(check, "device", found)
+    check.save("device", found)
     check.architecture = architecture_of(capability)
     return ", ".join(f"{key} {value}" for key, value in found.items())
 
@@ -68,23 +66,15 @@ def architecture_of(capability):
     return "sm_" + capability.replace(".", "") + ("a" if capability == "9.0" else "")
 
 
-def save(check, key, value):
-    path = check.results_file
-    results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    if isinstance(value, dict) and key in ("layers", "predicted"):
-        value = {**results.get(key, {}), **value}
-    results[key] = value
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(results, indent=1), encoding="utf-8")
-
-
 def build(check):
     """gcompile and the programs of tests/cuda_on_gpu, unless they came along."""
     if check.arguments.prebuilt:
-        folder = check.arguments.prebuilt.resolve()
-        check.gcompile, check.programs = folder / "gcompile", folder
-        # Its libraries lie beside it; the folder is searched last, and by gcompile alone.
+        folder = gpu_pack.unpack(check.arguments.prebuilt.resolve(), check.work / "prebuilt")
+        check.gcompile, check.programs, check.tiles = folder / "gcompile", folder, folder / gpu_pack.TILES
+        # Libraries lie beside the programs; the folder is searched last, and by these programs alone.
         check.loader_path = str(folder / "lib")
+        if (folder / "models" / "INDEX.md").exists():
+            os.environ.setdefault("GCOMPILE_MODELS", str(folder / "models"))
         return f"from {folder}"
     folder = ROOT / os.environ.get("BUILD_DIR", "build")
     flags = ["-DGCOMPILE_TESTS=ON", "-DGCOMPILE_GPU_TESTS=ON",
@@ -95,10 +85,11 @@ def build(check):
         raise Failure("there is no nvcc")
     check.run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja" if shutil.which("ninja") else "Unix Makefiles", *flags,
                f"-DCMAKE_CUDA_COMPILER={check.nvcc}"], 120, "configure.log")
-    targets = ["cuda_kernels_on_gpu", "cuda_kernel_bench"] + ([] if check.gcompile else ["gcompile"])
+    targets = [*gpu_pack.PROGRAMS, gpu_pack.TILES] + ([] if check.gcompile else ["gcompile"])
     check.run(["cmake", "--build", folder, "-j", jobs(), "--target", *targets], 3000, "build.log")
     check.gcompile = check.gcompile or folder / "gcompile"
     check.programs = folder / "tests" / "cuda_on_gpu"
+    check.tiles = next(folder.glob(f"tests/**/{gpu_pack.TILES}"), None)
     return str(check.gcompile)
 
 
@@ -115,47 +106,50 @@ def compile_model(check, model, folder, *flags):
 
 
 def pack(check):
-    """gcompile with its libraries and the programs, for --prebuilt elsewhere."""
-    folder = check.arguments.pack
-    (folder / "lib").mkdir(parents=True, exist_ok=True)
-    for program in (check.gcompile, check.programs / "cuda_kernels_on_gpu", check.programs / "cuda_kernel_bench"):
-        shutil.copy2(program, folder / program.name)
-        subprocess.run(["strip", str(folder / program.name)], check=False)
-    for line in check.run(["ldd", check.gcompile], 30).splitlines():
-        found = re.search(r"=> (\S*/(lib(?:onnx|onnx_proto|protobuf|fmt|z)\.so\S*))", line)
-        if found:
-            shutil.copy2(found.group(1), folder / "lib" / found.group(2))
-    size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
-    return f"{folder}: {size / 2**20:.0f} MiB"
+    """What --prebuilt takes elsewhere, the main suite with it."""
+    suite = real_models.models_folder()
+    return gpu_pack.pack(check, suite, real_models.main_suite(suite) if (suite / "INDEX.md").exists() else [])
 
 
 def write_models(check):
-    for flags in (["--small"], []):
-        check.run([sys.executable, HERE / "big_models.py", *flags, "--out", check.work / "models",
-                   *check.arguments.models], 180)
+    """Small ones for verify, large ones for the rest."""
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:  # a process for each model
+        made = [pool.submit(check.run, [sys.executable, HERE / "big_models.py", *flags, "--out", check.work / "models", model], 120)
+                for flags in (["--small"], *([] if check.arguments.small else [[]])) for model in check.arguments.models]
+    for one in made:
+        one.result()
+    for model in check.arguments.models if check.arguments.small else []:
+        shutil.copytree(check.work / "models" / f"{model}_small", check.work / "models" / model, dirs_exist_ok=True)
     return str(check.work / "models")
 
 
-def project_name(model, batch, precision):
-    return f"{model}_b{batch}_{precision}"
+def project_name(model, batch, precision, twin=""):
+    return f"{model}_b{batch}_{precision}{'_' if twin else ''}{twin}"
 
 
-def build_project(check, model, batch, precision):
-    """An emitted CUDA project, built by make."""
-    folder = check.work / "projects" / project_name(model, batch, precision)
+def build_project(check, model, batch, precision, twin=""):
+    """An emitted CUDA project, built by make. `twin`: the architecture whose code it has instead of the device's own."""
+    folder = check.work / "projects" / project_name(model, batch, precision, twin)
     compile_model(check, check.work / "models" / model / "model.onnx", folder, "--dim", f"batch={batch}", "--target", "cuda",
-                  "--arch", check.architecture, "--weights", "file", "--name", model, "--precision", precision)
+                  "--arch", twin or check.architecture, "--weights", "file", "--name", model, "--precision", precision)
     build_emitted(check, folder, f"NVCC={check.nvcc}")
+
+
+def twins(check):
+    """Cells that are built for sm_90 too: if the kernels of sm_90a alone fail, there is something to time."""
+    return [(*cell, gpu_table.TWIN) for cell in cells(check)
+            if check.architecture == f"{gpu_table.TWIN}a" and cell[1] == 1 and cell[2] == "fp16"]
 
 
 def build_emitted(check, folder, *flags):
     """By make, or by CMake where there is no make."""
+    on = check.cores_of_builds
     if shutil.which("make"):
-        check.run(["make", "-C", folder, "-j4", *flags], 400)
+        check.run(gpu_cpu.pinned(["make", "-C", folder, "-j4", *flags], on), 400)
         return
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     check.run(["cmake", "-S", folder, "-B", folder / "build", *generator, f"-DCMAKE_CUDA_COMPILER={check.nvcc}"], 120)
-    check.run(["cmake", "--build", folder / "build", "-j", "4"], 400)
+    check.run(gpu_cpu.pinned(["cmake", "--build", folder / "build", "-j", "4"], on), 400)
 
 
 def build_reference(check, model):
@@ -171,28 +165,36 @@ def cells(check):
     if check.arguments.cells:
         return [(model, int(batch), precision) for model, batch, precision in
                 (cell.split(":") for cell in check.arguments.cells.split(","))]
-    order = [p for p in ("fp16", "tf32", "fp32", "bf16") if p in check.arguments.precisions]
-    return [(model, batch, precision) for batch in gpu_table.BATCHES for precision in order
-            for model in ("bert_base", "gpt2_decode", "vit_b16", "resnet50") if model in check.arguments.models]
+    found = [(model, batch, "fp16") for model, batch in FIRST_CELLS]
+    found += [(model, 1, precision) for precision in gpu_table.PRECISIONS for model, batch in FIRST_CELLS
+              if batch == 1 and precision != "fp16"]
+    return [cell for cell in found if cell[0] in check.arguments.models and cell[2] in check.arguments.precisions]
 
 
 class Background:
     """Builds that run while other steps do."""
 
     def __init__(self, check):
-        # A compilation of a large model takes 2 GB.
-        self.pool = concurrent.futures.ThreadPoolExecutor(max(1, min(8, jobs() // 2)))
+        # A compilation of a large model takes 2 GB. The projects for the CPU come first, for they are run meanwhile.
+        self.pool = concurrent.futures.ThreadPoolExecutor(max(1, min(8, len(check.cores_of_builds))))
         self.builds = {}
-        compares, times = ("models" in check.arguments.parts), ("timing" in check.arguments.parts)
-        for model in check.arguments.models if compares else []:
+        times = "timing" in check.arguments.parts
+        for model in check.arguments.models:
             self.builds[f"{model}_cpp"] = self.pool.submit(build_reference, check, model)
+        for twin in twins(check) if times else []:
+            self.builds[project_name(*twin)] = self.pool.submit(build_project, check, *twin)
         for cell in cells(check):
             if times or cell[1] == 1:
                 self.builds[project_name(*cell)] = self.pool.submit(build_project, check, *cell)
 
+    def references(self, check):
+        """Waits for the projects for the CPU alone."""
+        mine = [build for name, build in self.builds.items() if name.endswith("_cpp")]
+        concurrent.futures.wait(mine, timeout=min(90, check.left()))
+
     def wait(self, check):
         """Raises what went wrong, of all of them."""
-        limit = check.left() if check.arguments.dry_run else min(300, check.left())
+        limit = check.left() if check.arguments.dry_run else min(120, check.left())
         concurrent.futures.wait(self.builds.values(), timeout=max(1, limit))
         wrong = []
         for name, build_of_it in self.builds.items():
@@ -230,11 +232,12 @@ def verify(check):
     all_cases = list(verify_cases(check))
     if check.arguments.dry_run:
         raise Skip(f"{len(all_cases)} models would be verified")
-    deadline = time.monotonic() + min(200, check.left())
+    deadline = time.monotonic() + min(130, check.left())
 
     def complaint(case):
         name, arguments = case
         command = [check.gcompile, "verify", *arguments, "--target", "cuda", "--arch", check.architecture, "--name", "m"]
+        command = gpu_cpu.pinned(command, check.cores_of_builds)
         status, said = limited(command, deadline - time.monotonic(), gcompile_environment(check))
         if "no GPU is used" in said:
             return f"{name}: gcompile sees no GPU"
@@ -280,51 +283,15 @@ def run_once(check, model, project, *flags):
     return folder
 
 
-def program_environment(check):
-    """For programs that may need cuBLASLt: the libraries that come with a Python package of CUDA lie beside it."""
-    folders = [str(folder) for place in sys.path if place for folder in sorted(pathlib.Path(place).glob("nvidia/*/lib"))]
-    path = os.pathsep.join(filter(None, [check.environment.get("LD_LIBRARY_PATH"), *folders]))
-    return dict(check.environment, LD_LIBRARY_PATH=path)
-
-
-def kernel_tests(check, limit, tool=None):
-    """The tests of device code; `tool`: memcheck or racecheck, over small shapes."""
-    program = check.programs / "cuda_kernels_on_gpu"
-    if check.arguments.dry_run:
-        raise Skip(f"{program} was built" if program.exists() else "nothing was built")
-    command, shards = [str(program), "--gtest_brief=1"], 1
-    if tool:
-        sanitizer = shutil.which("compute-sanitizer", path=check.environment["PATH"])
-        if not sanitizer:
-            raise Skip("there is no compute-sanitizer")
-        command = [sanitizer, "--tool", tool, "--error-exitcode", "9", *command, f"--gtest_filter={SANITIZED}"]
-        shards = max(1, min(6, jobs() // 2))
-    limit = min(limit, check.left())
-
-    def complaint(shard):
-        environment = dict(program_environment(check), GTEST_TOTAL_SHARDS=str(shards), GTEST_SHARD_INDEX=str(shard))
-        status, said = limited(command, limit, environment)
-        (check.arguments.results / f"kernels_{tool or 'plain'}_{shard}.log").write_text(said, encoding="utf-8")
-        if tool and "Device not supported" in said:
-            raise Skip("compute-sanitizer does not work on this machine")
-        if status is None:
-            return f"part {shard} of {shards}: not done after {limit:.0f} s: {said[-300:]}"
-        return None if status == 0 else f"part {shard} of {shards}: exit status {status}: {said[-1200:]}"
-
-    with concurrent.futures.ThreadPoolExecutor(shards) as pool:
-        wrong = list(filter(None, pool.map(complaint, range(shards))))
-    if wrong:
-        raise Failure("\n".join(wrong))
-    return f"{shards} processes" if tool else "all tests"
-
-
 def kernel_bench(check):
-    program = check.programs / "cuda_kernel_bench"
-    if check.arguments.dry_run:
-        raise Skip(f"{program} was built" if program.exists() else "nothing was built")
-    said = check.run([program, "--json"], 90, "kernel_bench.log", program_environment(check)).splitlines()
-    rows = [json.loads(line) for line in said if line.startswith("{")]
-    save(check, "kernels", rows)
+    program = gpu_kernels.program(check, "cuda_kernel_bench")
+    # What is said until it stops, if it does, is worth having.
+    status, text = limited([program, "--json"], min(60, check.left()), gpu_kernels.environment(check))
+    (check.arguments.results / "kernel_bench.log").write_text(text, encoding="utf-8")
+    rows = [json.loads(line) for line in text.splitlines() if line.startswith("{") and line.endswith("}")]
+    check.save("kernels", rows)
+    if status != 0:
+        raise Failure(f"{'not done in time' if status is None else f'exit status {status}'} behind {len(rows)} kernels: {text[-300:]}")
     device(check)  # the clock right after work, not that of an idle device
     return "; ".join(f"{row['name']} {row['percent']:.0f} %" for row in rows if row["percent"] < 100)
 
@@ -337,7 +304,7 @@ def timing(check, with_compile):
     command = [sys.executable, "-u", HERE / "peers_on_gpu.py", "--projects", check.work / "projects", "--results",
                check.results_file]
     if not with_compile:
-        limit = min(150, 0.6 * check.left())  # torch.compile has the rest
+        limit = min(110, check.left())
         text = check.run([*command, "--cells", ",".join(wanted), "--seconds", limit - 20], limit, "timing.log")
         print(text, flush=True)
         return f"{len(wanted)} cells"
@@ -345,10 +312,10 @@ def timing(check, with_compile):
         raise Skip("there is no torch")
     done, wrong = 0, []
     for cell in wanted:
-        if check.left() < 45:
+        if check.left() < 70:  # the sanitizers have the rest
             break
         try:
-            print(check.run([*command, "--compile", "--cells", cell], check.left() - 12), flush=True)
+            print(check.run([*command, "--compile", "--cells", cell], check.left() - 60), flush=True)
             done += 1
         except Failure as failure:
             wrong.append(str(failure))
@@ -368,14 +335,14 @@ def layers(check):
             continue
         told = gpu_layers.predicted(manifest)
         whole = json.loads(manifest.read_text(encoding="utf-8"))["layers"]
-        save(check, "predicted", {model: sum(layer["picoseconds"] for layer in whole) / 1e6})
+        check.save("predicted", {model: sum(layer["picoseconds"] for layer in whole) / 1e6})
         if not ncu or check.arguments.dry_run:
             continue
         program = [place / "build" / f"{model}_run", "--weights", place / "data" / f"{model}.weights.bin", "--random", "1",
                    "--repeat", "2"]
         text = check.run(gpu_layers.command(ncu, *program), 60, f"layers_{model}.log")
         found = gpu_layers.measured(told, gpu_layers.durations(text))
-        save(check, "layers", {model: found})
+        check.save("layers", {model: found})
         said.append(f"{model}: {len(gpu_layers.worst(found, len(found)))} of {len(found)} late")
     if not ncu or check.arguments.dry_run:
         raise Skip("predictions alone" if check.arguments.dry_run else "there is no ncu: predictions alone")
@@ -397,36 +364,43 @@ def write_tables(check):
     return f"verdict.md and tables.md in {check.arguments.results}"
 
 
+def cpu_table(check, background, on):
+    """`on`: the cores, of which the first ones are for fewer threads."""
+    if background:
+        background.references(check)
+    return gpu_cpu.table(check, check.arguments.models, lambda model: check.work / "projects" / f"{model}_cpp", on)
+
+
 def parse():
     words = lambda text: [word for word in text.split(",") if word]
     parser = argparse.ArgumentParser(prog="scripts/gpu_check.sh", description="Checks and times CUDA projects on a GPU.",
                                      epilog="Exit: 0 all is well, 1 something failed, 2 usage, 3 there is no GPU.")
     parser.add_argument("--seconds", type=float, default=None,
-                        help=f"of the whole run (590; {PART_SECONDS} with --part; no limit with --dry-run)")
-    parser.add_argument("--part", type=int, choices=range(1, len(PARTS) + 1),
-                        help="one of the parts: " + ", ".join(f"{i} {part}" for i, part in enumerate(PARTS, 1)))
+                        help=f"of the whole run ({ALL_SECONDS}; no limit with --dry-run)")
     parser.add_argument("--prebuilt", type=pathlib.Path, help="what --pack left: nothing but emitted projects is built")
     parser.add_argument("--gcompile", type=pathlib.Path, help="a gcompile that is built already")
-    parser.add_argument("--dry-run", action="store_true", help="builds everything for sm_90 and runs nothing on a GPU")
+    parser.add_argument("--dry-run", action="store_true", help="builds everything for sm_90a and runs nothing on a GPU")
     parser.add_argument("--pack", type=pathlib.Path, help="as --dry-run, for the programs alone, which are left here")
     parser.add_argument("--parts", type=words, default=list(PARTS), help="of " + ",".join(PARTS))
     parser.add_argument("--models", type=words, default=list(model_sizes.ON_A_GPU), help="of the four large ones")
-    parser.add_argument("--precisions", type=words, default=list(gpu_table.PRECISIONS))
+    parser.add_argument("--precisions", type=words, default=["fp16", "fp32"], help="of " + ",".join(gpu_table.PRECISIONS))
     parser.add_argument("--cells", help="what is timed, in order: MODEL:BATCH:PRECISION,...")
     parser.add_argument("--work", type=pathlib.Path, help="where models and projects go (BUILD/gpu_check)")
     parser.add_argument("--results", type=pathlib.Path,
                         help="folder of numbers, logs and tables; a later run adds to them (WORK/results)")
+    parser.add_argument("--tarball", type=pathlib.Path, help="that folder as one file, new after every step (RESULTS.tgz)")
+    parser.add_argument("--suite-seconds", type=float, default=20, help="of the tests of one kind of kernel (20)")
+    parser.add_argument("--small", action="store_true", help="small models in the place of the large ones: a rehearsal")
     parser.add_argument("--document", action="store_true", help="writes the tables into docs/benchmarks.md too")
     arguments = parser.parse_args()
     for name, known in (("parts", PARTS), ("models", model_sizes.ON_A_GPU), ("precisions", gpu_table.PRECISIONS)):
         if unknown := [word for word in getattr(arguments, name) if word not in known]:
             parser.error(f"--{name}: {', '.join(unknown)} is not one of {', '.join(known)}")
     arguments.dry_run |= arguments.pack is not None
-    if arguments.part:
-        arguments.parts = [PARTS[arguments.part - 1]]
-    arguments.seconds = arguments.seconds or (86400 if arguments.dry_run else PART_SECONDS if arguments.part else 590)
+    arguments.seconds = arguments.seconds or (86400 if arguments.dry_run else ALL_SECONDS)
     arguments.work = (arguments.work or ROOT / os.environ.get("BUILD_DIR", "build") / "gpu_check").resolve()
     arguments.results = (arguments.results or arguments.work / "results").resolve()
+    arguments.tarball = (arguments.tarball or arguments.results.with_name(arguments.results.name + ".tgz")).resolve()
     return arguments
 
 
@@ -436,35 +410,45 @@ def run_steps(check):
         check.step("device", device, check)
     has_tools = check.step("build", build, check)
     if arguments.pack:
-        check.step("pack", pack, check)
+        if has_tools:
+            check.step("pack", pack, check)
         return
+    timed, check.cores_of_builds = gpu_cpu.shares(gpu_cpu.cores())
     background = None
     if check.gcompile and {"models", "timing"} & set(arguments.parts) and check.step("models", write_models, check):
         if check.nvcc:
             background = Background(check)
-        if "models" in arguments.parts:
-            check.step("emitted projects on the GPU", verify, check)
-    if "kernels" in arguments.parts and has_tools:
-        check.step("kernels alone", kernel_bench, check)
-        check.step("tests of the kernels", kernel_tests, check, 90)
-        check.step("tests of the kernels under memcheck", kernel_tests, check, 75, "memcheck")
-        check.step("tests of the kernels under racecheck", kernel_tests, check, 75, "racecheck")
+    if "models" in arguments.parts:
+        # On the GPU and on half of the processors; the others have a table of their own meanwhile.
+        with concurrent.futures.ThreadPoolExecutor(1) as beside:
+            cpu = beside.submit(check.step, "projects for the CPU", cpu_table, check, background, timed)
+            if background:
+                check.step("emitted projects on the GPU", verify, check)
+            cpu.result()
+        check.step("tile unit", gpu_cpu.tile_unit, check)
     if background:
         check.step("large projects", background.wait, check)
         if "models" in arguments.parts:
             check.step("large models on the GPU", compare_large, check)
-    if "timing" in arguments.parts:
-        if background:
-            check.step("timing", timing, check, False)
-            check.step("layers", layers, check)
-            check.step("timing with torch.compile", timing, check, True)
+    if "kernels" in arguments.parts and has_tools:
+        check.step("tests of the kernels", gpu_kernels.run_suites, check)
+        check.step("kernels alone", kernel_bench, check)
+    if "timing" in arguments.parts and background:
+        check.step("timing", timing, check, False)
+        check.step("layers", layers, check)
+        check.step("timing with torch.compile", timing, check, True)
     check.step("tables", write_tables, check)
+    if "kernels" in arguments.parts and has_tools:
+        for tool in ("memcheck", "racecheck"):
+            check.step(f"tests of the kernels under {tool}", gpu_kernels.sanitize, check, 75, tool, max(1, min(6, jobs() // 2)))
 
 
 def main():
     check = Check(parse())
     check.work.mkdir(parents=True, exist_ok=True)
     check.arguments.results.mkdir(parents=True, exist_ok=True)
+    if not check.arguments.pack:
+        check.after_step = functools.partial(gpu_pack.bring_back, check.arguments.results, check.arguments.tarball)
     if not check.nvcc:
         print("gpu_check: there is no nvcc: emitted projects cannot be built")
     run_steps(check)

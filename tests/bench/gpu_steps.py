@@ -1,11 +1,13 @@
 """Steps of gpu_check.py: each with a limit of time, none in the way of the next."""
 
+import json
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 
@@ -18,10 +20,14 @@ class Check:
         self.work = arguments.work
         self.results_file = arguments.results / "results.json"
         self.steps = []
+        self.lock = threading.RLock()  # of the results: steps run beside each other
         self.gcompile = None
         self.programs = None  # folder of cuda_kernels_on_gpu and cuda_kernel_bench
+        self.tiles = None  # the tests of the tile unit
+        self.cores_of_builds = list(range(os.cpu_count() or 1))
+        self.after_step = None  # what else is done when a step is over
         self.loader_path = None  # of a gcompile that was built elsewhere
-        self.architecture = "sm_90"
+        self.architecture = "sm_90a"
         self.environment = dict(os.environ)
         self.nvcc = next((p for p in (os.environ.get("NVCC"), shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc")
                           if p and os.access(p, os.X_OK)), None)
@@ -46,7 +52,23 @@ class Check:
         seconds = time.monotonic() - begin
         self.steps.append((name, state, seconds, said or ""))
         print(f"== {name}: {state} in {seconds:.0f} s{': ' + said if said else ''}", flush=True)
+        if self.after_step:
+            with self.lock:
+                self.after_step()
         return state == "ok"
+
+    def saved(self):
+        """What was found so far."""
+        return json.loads(self.results_file.read_text(encoding="utf-8")) if self.results_file.exists() else {}
+
+    def save(self, key, value):
+        with self.lock:
+            results = self.saved()
+            if isinstance(value, dict) and isinstance(results.get(key), dict) and key != "device":
+                value = {**results[key], **value}
+            results[key] = value
+            self.results_file.parent.mkdir(parents=True, exist_ok=True)
+            self.results_file.write_text(json.dumps(results, indent=1), encoding="utf-8")
 
     def run(self, command, limit, log=None, environment=None):
         """Output of a command that must succeed within `limit` seconds, or within what is left."""

@@ -12,7 +12,7 @@ import pathlib
 import sys
 
 import gpu_layers
-from model_sizes import GOALS
+from model_sizes import ON_A_GPU, goals_of
 
 BEGIN, END = "<!-- gpu_check: begin -->", "<!-- gpu_check: end -->"
 MODELS = {"resnet50": "ResNet-50, 224x224", "bert_base": "BERT-base, 128 tokens", "vit_b16": "ViT-B/16, 224x224",
@@ -20,6 +20,7 @@ MODELS = {"resnet50": "ResNet-50, 224x224", "bert_base": "BERT-base, 128 tokens"
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 BATCHES = (1, 8)
 PEERS = ("gcompile", "graph", "compile")  # gcompile, torch eager with CUDA graph, torch.compile
+TWIN = "sm_90"  # a peer too: gcompile without the instructions of sm_90a
 NOT_MEASURED = "not measured"
 
 
@@ -55,6 +56,19 @@ def kernel_rows(kernels):
         yield f"| {k['name']} | {k['min_ms']:.4f} / {k['median_ms']:.4f} | {k['rate']:.1f} {k['unit']} | {k['percent']:.0f} |"
 
 
+def cpu_rows(rows):
+    """A table of the processors that the machine has beside its GPU: nothing where they were not asked."""
+    if not rows:
+        return []
+    threads = sorted({row["threads"] for row in rows})
+    lines = ["", "On the processors of the same machine, ms (minimum), by threads:", "",
+             "| model | " + " | ".join(map(str, threads)) + " |", "|---|" + "---:|" * len(threads)]
+    for model in dict.fromkeys(row["model"] for row in rows):
+        found = {row["threads"]: f"{row['min_ms']:.2f}" for row in rows if row["model"] == model}
+        lines.append(f"| {MODELS[model]} | " + " | ".join(found.get(n, "") for n in threads) + " |")
+    return lines
+
+
 def render(results):
     """The text between the markers."""
     device = results.get("device")
@@ -70,18 +84,22 @@ def render(results):
               "attention", "and products, memory bandwidth for products with a vector and for maps.", "",
               "| kernel | ms: min / median | rate | percent |", "|---|---|---|---|"]
     lines += list(kernel_rows(results.get("kernels", []))) or [f"| attention, gemv, map, gemm | {NOT_MEASURED} | | |"]
+    lines += cpu_rows(results.get("cpu", []))
     return "\n".join(lines) + "\n"
 
 
 def verdict(results):
     """A row for each model that has a goal: what was wanted, what was reached, and which layers are late."""
     device = results.get("device", {}).get("name", "no GPU")
-    lines = [f"Verdict, batch 1, fp16, on {device}; goals are for an H200. Late layers take more than {gpu_layers.SUSPICIOUS} times what "
-             "was predicted, in us: measured / predicted.", "",
-             "| model | goal, us | predicted | reached | best peer | verdict | worst layers |", "|---|---:|---:|---:|---:|---|---|"]
+    goals = goals_of(device)
+    lines = [f"Verdict, batch 1, fp16, on {device}{'' if goals else ', for which there are no goals'}. Late layers take more than "
+             f"{gpu_layers.SUSPICIOUS} times what was predicted, in us: measured / predicted.", "",
+             "| model | goal, us | predicted | reached | for sm_90 | best peer | verdict | worst layers |",
+             "|---|---:|---:|---:|---:|---:|---|---|"]
     times = {(t["model"], t["peer"]): 1000 * t["min_ms"] for t in results.get("timings", [])
              if t["precision"] == "fp16" and t["batch"] == 1}
-    for model, goal in GOALS.items():
+    for model in ON_A_GPU:
+        goal = goals.get(model)
         reached = times.get((model, "gcompile"))
         peers = [times[model, peer] for peer in PEERS[1:] if (model, peer) in times]
         told = results.get("predicted", {}).get(model)
@@ -89,9 +107,11 @@ def verdict(results):
         late = "not measured" if layers is None else "; ".join(
             f"{layer['function']} {layer['measured_us']:.1f} / {layer['predicted_us']:.1f}"
             for layer in gpu_layers.worst(layers)) or "none is late"
-        said = NOT_MEASURED if reached is None else "reached" if reached <= goal else f"{reached / goal:.2f}x of the goal"
-        numbers = " | ".join("" if number is None else f"{number:.0f}" for number in (told, reached, min(peers, default=None)))
-        lines.append(f"| {MODELS[model]} | {goal} | {numbers} | {said} | {late} |")
+        said = NOT_MEASURED if reached is None else "" if goal is None else "reached" if reached <= goal else \
+            f"{reached / goal:.2f}x of the goal"
+        numbers = " | ".join("" if number is None else f"{number:.0f}"
+                             for number in (goal, told, reached, times.get((model, TWIN)), min(peers, default=None)))
+        lines.append(f"| {MODELS[model]} | {numbers} | {said} | {late} |")
     return "\n".join(lines) + "\n"
 
 

@@ -12,7 +12,7 @@ import gpu_layers
 import gpu_table
 import peers_on_gpu
 
-DEVICE = {"date": "2030-01-02", "name": "A GPU", "clock": "1980 MHz (most 1980 MHz)", "memory_clock": "2619 MHz",
+DEVICE = {"date": "2030-01-02", "name": "A GPU of kind H200", "clock": "1980 MHz (most 1980 MHz)", "memory_clock": "2619 MHz",
           "driver": "600.1", "cuda": "13.0", "torch": "torch 2.11"}
 DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
 
@@ -32,7 +32,7 @@ class Table(unittest.TestCase):
                     "percent": 62.4}]
         text = gpu_table.render({"device": DEVICE, "kernels": kernels, "timings": [
             row("gcompile", 0.25, 0.26), row("graph", 0.5, 0.51), row("compile", 0.4, 0.41), row("graph", 2, 3, batch=8)]})
-        self.assertIn("2030-01-02, A GPU, SM clock 1980 MHz (most 1980 MHz), memory clock 2619 MHz, driver 600.1, CUDA 13.0, "
+        self.assertIn("2030-01-02, A GPU of kind H200, SM clock 1980 MHz (most 1980 MHz), memory clock 2619 MHz, driver 600.1, CUDA 13.0, "
                       "torch 2.11.", text)
         self.assertNotIn("Not measured:", text)
         self.assertIn("30 of 32 rows were not measured.", text)
@@ -110,13 +110,27 @@ class Layers(unittest.TestCase):
 
     def test_verdict(self):
         text = gpu_table.verdict({})
-        self.assertEqual(text.count("| not measured | not measured |"), len(gpu_table.GOALS))
+        self.assertEqual(text.count("| not measured | not measured |"), len(gpu_table.ON_A_GPU))
+        self.assertIn("no goals", text)
         found = gpu_layers.measured(LAYERS, gpu_layers.durations(PROFILE))
         text = gpu_table.verdict({"device": DEVICE, "predicted": {"bert_base": 282.1}, "layers": {"bert_base": found}, "timings": [
-            row("gcompile", 0.300, 0.31), row("graph", 0.5, 0.51), row("compile", 0.4, 0.41),
+            row("gcompile", 0.300, 0.31), row("sm_90", 0.310, 0.32), row("graph", 0.5, 0.51), row("compile", 0.4, 0.41),
             row("gcompile", 0.4, 0.4, model="resnet50"), row("gcompile", 9, 9, batch=8)]})
-        self.assertIn("| BERT-base, 128 tokens | 330 | 282 | 300 | 400 | reached | product_1 9.0 / 3.0 |", text)
-        self.assertIn("| ResNet-50, 224x224 | 200 |  | 400 |  | 2.00x of the goal | not measured |", text)
+        self.assertIn("| BERT-base, 128 tokens | 330 | 282 | 300 | 310 | 400 | reached | product_1 9.0 / 3.0 |", text)
+        self.assertIn("| ResNet-50, 224x224 | 200 |  | 400 |  |  | 2.00x of the goal | not measured |", text)
+
+
+    def test_goals_are_those_of_the_device(self):
+        for name, goal in (("NVIDIA H100 80GB HBM3", 247), ("NVIDIA H200", 220)):
+            text = gpu_table.verdict({"device": {**DEVICE, "name": name}, "timings": [row("gcompile", 0.23, 0.24, model="gpt2_decode")]})
+            self.assertIn(f"| {goal} |  | 230 |", text)
+            self.assertIn("| reached |" if goal > 230 else "1.05x of the goal", text)
+        self.assertIn("there are no goals", gpu_table.verdict({"device": {**DEVICE, "name": "NVIDIA L4"}}))
+
+    def test_table_of_the_processors(self):
+        text = gpu_table.render({"cpu": [{"model": "bert_base", "threads": n, "min_ms": 80 / n, "median_ms": 90} for n in (1, 2, 4)]})
+        self.assertIn("| BERT-base, 128 tokens | 80.00 | 40.00 | 20.00 |", text)
+        self.assertNotIn("processors", gpu_table.render({}))
 
 
 class Parts(unittest.TestCase):
@@ -124,21 +138,19 @@ class Parts(unittest.TestCase):
         with unittest.mock.patch("sys.argv", ["gpu_check", *words]):
             return gpu_check.parse()
 
-    def test_each_part_fits_nine_minutes(self):
-        parts = [self.arguments("--part", str(n)) for n in (1, 2, 3)]
-        self.assertEqual([p.parts for p in parts], [["models"], ["kernels"], ["timing"]])
-        self.assertTrue(all(p.seconds <= 540 for p in parts))
-        self.assertEqual(self.arguments().seconds, 590)
+    def test_all_of_it_fits_nine_minutes(self):
+        self.assertEqual(self.arguments().seconds, 540)
+        self.assertEqual(self.arguments("--results", "/tmp/found").tarball, pathlib.Path("/tmp/found.tgz"))
         with self.assertRaises(SystemExit), unittest.mock.patch("sys.stderr"):
-            self.arguments("--part", "4")
+            self.arguments("--parts", "kernel")
 
     def test_results_add_up_where_they_are_told_to(self):
         with tempfile.TemporaryDirectory() as folder:
             check = gpu_check.Check(self.arguments("--results", f"{folder}/out", "--work", f"{folder}/work"))
             check.arguments.results.mkdir()
-            gpu_check.save(check, "device", DEVICE)
-            gpu_check.save(check, "layers", {"bert_base": []})
-            gpu_check.save(check, "layers", {"vit_b16": []})
+            check.save("device", DEVICE)
+            check.save("layers", {"bert_base": []})
+            check.save("layers", {"vit_b16": []})
             peers_on_gpu.update(check.results_file, [row("gcompile", 0.25, 0.26)])
             before = DOCUMENT.read_bytes()
             with unittest.mock.patch("builtins.print"):
@@ -153,7 +165,12 @@ class Parts(unittest.TestCase):
     def test_only_asked_cells_are_built(self):
         check = gpu_check.Check(self.arguments("--cells", "bert_base:8:fp16"))
         self.assertEqual(gpu_check.cells(check), [("bert_base", 8, "fp16")])
-        self.assertEqual(len(gpu_check.cells(gpu_check.Check(self.arguments()))), 32)
+        usual = gpu_check.Check(self.arguments())
+        self.assertEqual(gpu_check.cells(usual)[:3], [("bert_base", 1, "fp16"), ("gpt2_decode", 1, "fp16"), ("resnet50", 1, "fp16")])
+        self.assertEqual(len(gpu_check.cells(usual)), 10)
+        self.assertEqual(len(gpu_check.twins(usual)), 4)
+        usual.architecture = "sm_80"
+        self.assertEqual(gpu_check.twins(usual), [])
 
     def test_the_capability_is_passed(self):
         self.assertEqual([gpu_check.architecture_of(c) for c in ("8.7", "9.0", "12.0")], ["sm_87", "sm_90a", "sm_120"])

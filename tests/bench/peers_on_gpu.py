@@ -20,6 +20,8 @@ import subprocess
 import sys
 import time
 
+import gpu_table
+
 try:
     import torch
 except ImportError:
@@ -43,9 +45,8 @@ def update(results_file, rows):
 class Emitted:
     """The bench program of an emitted project."""
 
-    name = "gcompile"
-
-    def __init__(self, program):
+    def __init__(self, program, name="gcompile"):
+        self.name = name
         self.program = program
         self.repeat = 20
         self.repeat = repeat_for(self.times()[1])
@@ -115,6 +116,12 @@ def measure(projects, model, batch, precision, with_compile):
     except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
         said = (getattr(error, "stderr", None) or "").strip()
         complaints.append(f"gcompile: {error} {said}")
+    twin = projects / f"{model}_b{batch}_{precision}_{gpu_table.TWIN}" / "build" / f"{model}_bench"
+    if twin.exists():
+        try:
+            peers.append(Emitted(twin, gpu_table.TWIN))
+        except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+            complaints.append(f"{gpu_table.TWIN}: {error}")
     try:
         if torch is not None and torch.cuda.is_available():
             peers.extend(torch_peers(model, batch, precision, with_compile))
