@@ -56,6 +56,12 @@ void top_k_results(const ir::Problem& problem, CallWriter& writer) {
   }
 }
 
+void note_line_walks(KernelCall& call, const LineWalks& lines, std::int64_t bytes) {
+  call.time.blocks = lines.blocks;
+  call.rounds = lines.rounds;
+  call.bytes_again = static_cast<double>((lines.walks - 1) * bytes);
+}
+
 Lines::Lines(const ir::Shape& shape, int axis) : extent(shape[static_cast<std::size_t>(axis)]) {
   for (int i = 0; i < static_cast<int>(shape.size()); ++i) {
     if (i != axis) (i < axis ? outer : inner) *= shape[static_cast<std::size_t>(i)];

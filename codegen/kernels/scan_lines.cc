@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "codegen/kernels/library_support.h"
+#include "ir/sizes.h"
 
 namespace gcompile {
 namespace {
@@ -17,6 +18,15 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
       "  cumulative_sum({}/*outer, extent, inner*/ {}, /*exclusive*/ {}, /*reverse*/ {}, x, y);\n",
       writer.queue_argument(), writer.call().sizes.list({lines.outer, lines.extent, lines.inner}),
       work.exclusive, work.reverse);
+  if (!writer.on_device()) return;
+  // As cumulative_sum of gcrt/cuda/scan.h has it: a thread sums a short line, or one of many; a block a long
+  // one.
+  constexpr std::int64_t kManyLines = 8192, kShortLine = 64, kLineThreads = 128, kScanThreads = 1024;
+  const std::int64_t count = ir::typical(lines.outer * lines.inner), extent = ir::typical(lines.extent);
+  const bool is_of_thread = extent <= kShortLine || count >= kManyLines;
+  const std::int64_t blocks = is_of_thread ? (count + kLineThreads - 1) / kLineThreads : count;
+  const std::int64_t rounds = is_of_thread ? extent : (extent + kScanThreads - 1) / kScanThreads;
+  note_line_walks(writer.call(), {blocks, 1, static_cast<double>(rounds)}, 0);
 }
 
 }  // namespace

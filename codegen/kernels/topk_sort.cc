@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "codegen/kernels/library_support.h"
+#include "gcrt/cuda/sort_plan.h"
+#include "ir/sizes.h"
 
 namespace gcompile {
 namespace {
@@ -21,6 +23,16 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   }
   writer.call().body = fmt::format("  top_k<{}>({}/*outer, extent, inner, k*/ {}, x, values, positions);\n",
                                    work.largest, writer.queue_argument(), all);
+  if (!writer.on_device()) return;
+  // A block has a line: it looks at eight bits of all keys at a time, and gathers the best at last.
+  const std::int64_t count = ir::typical(lines.outer * lines.inner), extent = ir::typical(lines.extent);
+  const std::int64_t bytes = bits_of(problem.operands[0].element) / 8;
+  const bool is_sorted_whole = extent <= gcrt::kSortInBlock;
+  const std::int64_t walks = is_sorted_whole ? 1 : bytes + 1;
+  constexpr std::int64_t kThreads = 1024;
+  const double rounds =
+      is_sorted_whole ? 1 : static_cast<double>(walks * ((extent + kThreads - 1) / kThreads));
+  note_line_walks(writer.call(), {count, walks, rounds}, count * extent * bytes);
 }
 
 Refusal cuda_refuses(const ir::Problem& problem, const Machine&) {

@@ -206,6 +206,25 @@ def case_prediction(world):
     check(layer["predicted"]["cache"] >= 0.99 * one_multiprocessor, f"{layer['predicted']}: one multiprocessor moves 64 bytes a clock")
 
 
+def case_prediction_of_lines(world):
+    """One long line of TopK and of CumSum is one block's, which walks it in rounds."""
+    model = Model()
+    model.input("x", "float", "1, 1000000")
+    model.constant("k", "int64", "1", [100])
+    model.constant("last", "int64", "", [1])
+    model.outputs += ["float[1, 100] best", "int64[1, 100] where"]
+    model.nodes.append("best, where = TopK(x, k)")
+    model.output("float", "1, 1000000", "CumSum(x, last)")
+    world.compile(model.write(world, "lines"), world.path("lines"), "--force", "--name", "m", "--target", "cuda", "--arch", "sm_90a")
+    layers = {layer["function"]: layer for layer in manifest(world.path("lines"), "m")["layers"]}
+    check(len(layers) == 2, f"layers {list(layers)}")
+    for name, layer in layers.items():
+        equal(layer["blocks"], 1, f"blocks of {name}")
+        # Four megabytes, five times, by one multiprocessor; a thousand rounds, each as long as memory takes.
+        least = 4e6 * 5 / 64 / 1.755e3 if "top" in name else 976 * 479 / 1.755e3
+        check(layer["picoseconds"] / 1e6 > least, f"{name}: {layer['picoseconds'] / 1e6:.1f} us, at least {least:.1f}")
+
+
 def case_nvcc(world):
     """All of them by the real compiler, without warnings."""
     for name, made in (("norms", norms()), ("types", types())):
