@@ -58,6 +58,7 @@ constexpr const char* kErrors[] = {
     "must end in K",
     "disagrees with the weight's shape",
     "past_key and past_value must be",
+    "must have the same shape",
     "cos_cache and sin_cache",
     "has the value 0",
     // Lists that have an entry for each axis, channel, position or element.
@@ -80,6 +81,8 @@ constexpr const char* kErrors[] = {
     "do not split",
     "the weight must be",
     // Sizes that a split into heads, groups, pairs or blocks needs.
+    "heads of different sizes",
+    "must be multiples of their heads",
     "does not divide into",
     "cannot share",
     "no multiple of",

@@ -151,7 +151,7 @@ constexpr KernelTime attention_time(const DeviceModel& device, Precision precisi
   if (splits > 1) {
     // Sums and statistics of all parts are written to the workspace and read again, by blocks that come and
     // go in rounds like the others; what the second-level cache does not hold goes through memory.
-    const double sums = 4.0 * attention_rows(tile) * attention_part_floats(s.value_size);
+    const double sums = 4.0 * real(attention_rows(tile) * attention_part_floats(s.value_size));
     const double parts = real(blocks) * sums;
     time.cache += cache_microseconds(device, 2 * parts, blocks);
     if (!stays_in_cache(device, parts)) time.memory = memory_microseconds(device, 2 * parts);
