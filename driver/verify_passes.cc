@@ -76,6 +76,19 @@ std::string evaluate_into(std::vector<ir::Tensor>& outputs, const ir::Graph& gra
   }
 }
 
+/// Whether a value along the way is not finite. Where a float program overflows (the square of a
+/// normalisation that is spelled out), an order of its arithmetic that does not has other results, finite
+/// ones too.
+bool has_overflow(const ir::Graph& graph, const std::vector<ir::Tensor>& inputs) {
+  for (const std::optional<ir::Tensor>& value : ir::evaluate_all(graph, inputs)) {
+    if (!value || !ir::is_float(value->element())) continue;
+    for (std::int64_t i = 0; i < value->count(); ++i) {
+      if (!std::isfinite(value->real_at(i))) return true;
+    }
+  }
+  return false;
+}
+
 std::string element_text(const ir::Tensor& tensor, std::int64_t i) {
   return ir::is_float(tensor.element()) ? fmt::format("{:.9g}", tensor.real_at(i))
                                         : std::to_string(tensor.int_at(i));
@@ -147,15 +160,17 @@ PassChecker::PassChecker(const ir::Graph& imported, std::uint64_t seed, bool ran
     throw ir::CompileError(ir::ExitCode::kUsage, "--verify-passes takes sizes as numbers",
                            "give each dimension one with --dim NAME=SIZE");
   }
-  sets_.push_back({"random", InputKind::kRandom, {}, {}, {}});
+  sets_.push_back({"random", InputKind::kRandom});
   if (!random_only) {
-    sets_.push_back({"special", InputKind::kSpecial, {}, {}, {}});
-    sets_.push_back({"extreme", InputKind::kExtreme, {}, {}, {}});
+    sets_.push_back({"special", InputKind::kSpecial});
+    sets_.push_back({"extreme", InputKind::kExtreme});
   }
   for (Set& set : sets_) {
     set.inputs = inputs_of_kind(imported_, set.kind, seed);
     set.error = evaluate_into(set.outputs, imported_, set.inputs);
     check_.refused += set.error.empty() ? 0 : 1;
+    set.overflows =
+        set.error.empty() && set.kind == InputKind::kExtreme && has_overflow(imported_, set.inputs);
   }
 }
 
@@ -196,6 +211,7 @@ std::string PassChecker::judge(Set& set, std::size_t i, const ir::Tensor& actual
   const ir::Tensor& expected = set.outputs[i];
   const std::string difference = bit_difference(expected, actual);
   if (is_exact || difference.empty() || expected.type() != actual.type()) return difference;
+  if (set.overflows) return "";
   const bool is_real = ir::is_float(expected.element()), quantised = is_quantised(imported_);
   // A quotient that is no number decides as it likes.
   if (!is_real && set.kind != InputKind::kRandom) return "";

@@ -58,8 +58,9 @@ class PassChecker {
   struct Set {
     std::string name;
     InputKind kind;
-    std::vector<ir::Tensor> inputs, outputs;  // outputs: behind the last pass
-    std::string error;                        // why there are none
+    std::vector<ir::Tensor> inputs = {}, outputs = {};  // outputs: behind the last pass
+    std::string error = {};                             // why there are none
+    bool overflows = false;  // on the way: another order of the same arithmetic need not
     bool differs = false;
     std::optional<ReferenceNoise> noise = {};  // of the model, once it is asked for
     /// What an output was and is, as far as another order of the same arithmetic must not change it.

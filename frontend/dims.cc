@@ -331,12 +331,15 @@ class Resolver {
         fmt::format("{} of the inputs {} open; a project is compiled for given sizes, one or several",
                     details.size() == 1 ? "one dimension" : fmt::format("{} dimensions", details.size()),
                     details.size() == 1 ? "is" : "are");
-    std::string help = fmt::format("give sizes, for example {}", fmt::join(flags, " "));
-    if (!sizes_of_names.empty()) {
-      help +=
-          fmt::format("; with several, as --dim {0}=1,2,4, or bounds, as --dim {0}=1..4, the caller chooses",
-                      sizes_of_names.begin()->first);
-    }
+    std::string help = fmt::format("give sizes, {} {}",
+                                   suggested_.fail ? "but none that were tried fit; not" : "for example",
+                                   fmt::join(flags, " "));
+    const std::string dim = fmt::format("--dim {}=", printable(suggested_.name));
+    const bool several = !suggested_.choices.empty(), bounded = !suggested_.bounds.empty();
+    if (several) help += fmt::format("; with several, as {}{}", dim, suggested_.choices);
+    if (bounded)
+      help += fmt::format("{} bounds, as {}{}", several ? ", or" : "; with", dim, suggested_.bounds);
+    if (several || bounded) help += ", the caller chooses";
     error("E0401", message, std::move(help), std::move(details));
   }
 

@@ -32,6 +32,8 @@ Importer::Importer(const onnx::ModelProto& model, const std::string& folder, con
     : model_(model),
       options_(options),
       diagnostics_(diagnostics),
+      folder_(folder),
+      file_(file),
       external_(folder, options.allow_symlinks, options.limits, std::move(file)),
       opsets_(opset_imports(model), "the model", nullptr, diagnostics) {}
 
@@ -128,37 +130,105 @@ std::vector<ResolvedInput> Importer::resolve_sizes(const std::vector<DeclaredInp
   return resolved;
 }
 
-/// The smallest of a few sizes with which the model can be imported, found by importing it; 1 where none is
-/// found or looking would take long.
+/// Whether the model can be imported with these sizes; nullopt: something else is wrong that no size mends.
+std::optional<bool> Importer::fits(const InputBindings& bindings) {
+  ImportOptions options = options_;
+  options.bindings = bindings;
+  options.limits.nodes = std::min(options_.limits.nodes, options_.limits.nodes_of_trials - looked_at_);
+  ir::Diagnostics ignored;
+  std::optional<ir::Sizes> sizes;
+  Importer trial(model_, folder_, options, ignored, file_);
+  trial.is_trial_ = true;
+  try {
+    if (!bindings.ranges.empty()) sizes = sizes_of(bindings);
+    const ir::SizesScope scope(sizes ? &*sizes : nullptr);
+    trial.run();
+    looked_at_ += trial.nodes_;
+    return !sizes || sizes->checks().empty();
+  } catch (const ir::CompileError& error) {
+    looked_at_ += trial.nodes_;
+    // Sizes mend errors of types and shapes only.
+    const auto& found = error.diagnostics();
+    const auto other = [](const ir::Diagnostic& d) { return d.code.compare(0, 3, "E02") != 0; };
+    if (std::any_of(found.begin(), found.end(), other)) return std::nullopt;
+    return false;
+  }
+}
+
+/// The smallest of a few sizes with which the model can be imported, found by importing it; 1 where looking
+/// would take long, or something else is wrong.
 SuggestedSizes Importer::legal_sizes(const std::vector<DeclaredInput>& declared) {
   constexpr std::size_t kLongestLook = std::size_t{1} << 26;  // bytes of the model
   constexpr std::int64_t kSizes[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 224, 256, 384, 512};
   const auto has_no_rank = [](const DeclaredInput& input) { return !input.dims; };
   if (std::any_of(declared.begin(), declared.end(), has_no_rank)) return {};
   if (model_.ByteSizeLong() > kLongestLook) return {};
-  int looked_at = 0;  // nodes
   for (const bool with_first : {false, true}) {
     for (const std::int64_t size : kSizes) {
-      const SuggestedSizes sizes{with_first ? size : 1, size};
-      ImportOptions options = options_;
-      options.bindings = with_sizes(declared, options_.bindings, options_.limits, sizes);
-      options.limits.nodes = std::min(options_.limits.nodes, options_.limits.nodes_of_trials - looked_at);
-      ir::Diagnostics ignored;
-      Importer trial(model_, "", options, ignored);
-      trial.is_trial_ = true;
-      try {
-        trial.run();
-        return sizes;
-      } catch (const ir::CompileError& error) {
-        looked_at += trial.nodes_;
-        // Sizes mend errors of types and shapes only.
-        const auto& found = error.diagnostics();
-        const auto other = [](const ir::Diagnostic& d) { return d.code.compare(0, 3, "E02") != 0; };
-        if (std::any_of(found.begin(), found.end(), other)) return {};
-      }
+      SuggestedSizes sizes{with_first ? size : 1, size};
+      const auto fit = fits(with_sizes(declared, options_.bindings, options_.limits, sizes));
+      if (!fit) return {};
+      if (!*fit) continue;
+      suggest_choices(declared, sizes);
+      return sizes;
     }
   }
-  return {};
+  SuggestedSizes none;
+  none.fail = true;
+  return none;
+}
+
+/// Several sizes, and bounds, of the first open dimension that has a name.
+void Importer::suggest_choices(const std::vector<DeclaredInput>& declared, SuggestedSizes& sizes) {
+  const InputBindings& given = options_.bindings;
+  const auto is_given = [&](const std::string& name) {
+    const auto is_named = [&](const auto& dim) { return dim.name == name; };
+    return std::any_of(given.dims.begin(), given.dims.end(), is_named) ||
+           std::any_of(given.sums.begin(), given.sums.end(), is_named) ||
+           std::any_of(given.ranges.begin(), given.ranges.end(), [&](const DimRange& range) {
+             return std::count(range.names.begin(), range.names.end(), name) > 0;
+           });
+  };
+  InputBindings filled = with_sizes(declared, given, options_.limits, sizes);
+  std::set<std::string> names;
+  std::map<std::string, std::int64_t> size_of;
+  for (const DeclaredInput& input : declared) {
+    for (std::size_t axis = 0; axis < input.dims->size(); ++axis) {
+      const DeclaredDim& dim = (*input.dims)[axis];
+      if (dim.size || !is_dim_identifier(dim.name) || is_given(dim.name)) continue;
+      names.insert(dim.name);
+      size_of.emplace(dim.name, sizes.of(axis));
+    }
+  }
+  if (names.empty()) return;
+  sizes.name = *names.begin();
+  const std::int64_t size = size_of[sizes.name];
+  for (ShapeBinding& shape : filled.shapes) {
+    const auto input = std::find_if(declared.begin(), declared.end(),
+                                    [&](const DeclaredInput& each) { return each.name == shape.input; });
+    if (input == declared.end() || input->dims->size() != shape.dims.size()) continue;
+    for (std::size_t axis = 0; axis < shape.dims.size(); ++axis) {
+      if ((*input->dims)[axis].name == sizes.name) shape.dims[axis] = {std::nullopt, sizes.name};
+    }
+  }
+  const auto fits_at = [&](std::int64_t number) {
+    InputBindings bindings = filled;
+    bindings.dims.push_back({sizes.name, number});
+    return fits(bindings).value_or(false);
+  };
+  const auto fits_within = [&](std::int64_t low, std::int64_t high, std::int64_t multiple) {
+    InputBindings bindings = filled;
+    bindings.ranges.push_back({{sizes.name}, {low, high}, multiple, high});
+    return fits(bindings).value_or(false);
+  };
+  if (fits_at(2 * size) && fits_at(4 * size)) {
+    sizes.choices = fmt::format("{},{},{}", size, 2 * size, 4 * size);
+  }
+  if (fits_within(size, 4 * size, 1)) {
+    sizes.bounds = fmt::format("{}..{}", size, 4 * size);
+  } else if (size > 1 && fits_within(size, 4 * size, size)) {
+    sizes.bounds = fmt::format("{0}..{1}:{0}", size, 4 * size);
+  }
 }
 
 /// Before version 4 of the format every initializer had to be listed among the inputs.

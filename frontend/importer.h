@@ -70,6 +70,8 @@ class Importer {
   std::optional<DeclaredInput> declared_input(const onnx::ValueInfoProto& info);
   std::vector<ResolvedInput> resolve_sizes(const std::vector<DeclaredInput>& declared);
   SuggestedSizes legal_sizes(const std::vector<DeclaredInput>& declared);
+  std::optional<bool> fits(const InputBindings& bindings);
+  void suggest_choices(const std::vector<DeclaredInput>& declared, SuggestedSizes& sizes);
   void import_outputs(const onnx::GraphProto& graph, Scope& scope);
   void check_output_type(const onnx::ValueInfoProto& info, const ir::TensorType& type);
 
@@ -135,6 +137,8 @@ class Importer {
   const onnx::ModelProto& model_;
   const ImportOptions& options_;
   ir::Diagnostics& diagnostics_;
+  const std::string folder_;
+  const std::shared_ptr<const FileBytes> file_;
   ExternalData external_;
   OpsetTable opsets_;
   using FunctionKey = std::pair<std::string, std::string>;  // domain, name
@@ -150,6 +154,7 @@ class Importer {
   bool is_trial_ = false;         // of sizes; it does not try others itself
   std::vector<std::string>* places_ = nullptr;
   int nodes_ = 0;
+  int looked_at_ = 0;  // nodes, by trials
   int nodes_of_calls_ = 0;
   std::int64_t bytes_of_calls_ = 0;
   std::int64_t folded_bytes_ = 0;

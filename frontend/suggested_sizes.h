@@ -2,6 +2,7 @@
 // Sizes for dimensions that the user has left open, as the error about them proposes.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "frontend/dims.h"
@@ -12,6 +13,9 @@ namespace gcompile::frontend {
 struct SuggestedSizes {
   std::int64_t first = 1;
   std::int64_t other = 1;
+  bool fail = false;                      // they were tried, and so were others, and the model refuses all
+  std::string name = {};                  // a dimension whose caller may choose, the others being as they are
+  std::string choices = {}, bounds = {};  // of it, as --dim takes them; empty: none that fit are known
   std::int64_t of(std::size_t axis) const { return axis == 0 ? first : other; }
 };
 
