@@ -130,6 +130,22 @@ std::vector<ResolvedInput> Importer::resolve_sizes(const std::vector<DeclaredInp
   return resolved;
 }
 
+namespace {
+
+/// Whether a node's result has no elements: a window that is larger than its image, for one. No error, but
+/// nobody wants such sizes.
+bool makes_nothing(const ir::Graph& graph) {
+  const std::vector<ir::ValueId> values = graph.values();
+  return std::any_of(values.begin(), values.end(), [&](ir::ValueId id) {
+    const ir::Value& value = graph.value(id);
+    const ir::Shape& shape = value.type.shape;
+    return value.producer.valid() && !value.constant &&
+           std::any_of(shape.begin(), shape.end(), [](ir::Dim size) { return ir::highest(size) == 0; });
+  });
+}
+
+}  // namespace
+
 /// Whether the model can be imported with these sizes; nullopt: something else is wrong that no size mends.
 std::optional<bool> Importer::fits(const InputBindings& bindings) {
   ImportOptions options = options_;
@@ -142,9 +158,9 @@ std::optional<bool> Importer::fits(const InputBindings& bindings) {
   try {
     if (!bindings.ranges.empty()) sizes = sizes_of(bindings);
     const ir::SizesScope scope(sizes ? &*sizes : nullptr);
-    trial.run();
+    const ImportedModel imported = trial.run();
     looked_at_ += trial.nodes_;
-    return !sizes || sizes->checks().empty();
+    return !makes_nothing(imported.graph) && (!sizes || sizes->checks().empty());
   } catch (const ir::CompileError& error) {
     looked_at_ += trial.nodes_;
     // Sizes mend errors of types and shapes only.
