@@ -101,8 +101,8 @@ class ThreadPool {
   using Body = void (*)(void* argument, std::ptrdiff_t begin, std::ptrdiff_t end);
 
   // One call of parallel_for: what the caller tells the workers, in one cache line. A worker that comes late
-  // may read two calls mixed, and then claims nothing: a call ends when all of its pieces are finished, so
-  // who has claimed one of that generation has read that generation's.
+  // may read two calls mixed, and then claims nothing: a call ends when all of its pieces are finished, and
+  // who reads the next call's count finds its shares as well, which are of another generation.
   struct alignas(64) Job {
     std::atomic<Body> body{nullptr};  // none: the workers end
     std::atomic<void*> argument{nullptr};
@@ -179,7 +179,7 @@ class ThreadPool {
     }
     job_.body.store(body, std::memory_order_relaxed);
     job_.argument.store(argument, std::memory_order_relaxed);
-    job_.count.store(count, std::memory_order_relaxed);
+    job_.count.store(count, std::memory_order_release);
     job_.generation.store(generation, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) > 0) {
       { const std::lock_guard<std::mutex> lock(mutex_); }
@@ -197,7 +197,7 @@ class ThreadPool {
   void claim(int index, std::uint32_t generation) {
     const Body body = job_.body.load(std::memory_order_relaxed);
     void* const argument = job_.argument.load(std::memory_order_relaxed);
-    const std::ptrdiff_t count = job_.count.load(std::memory_order_relaxed);
+    const std::ptrdiff_t count = job_.count.load(std::memory_order_acquire);
     for (int i = 0; i < threads_.count; ++i) {
       const int thread = (index + i) % threads_.count;
       const Pieces pieces(count, threads_.count, thread);
