@@ -247,10 +247,14 @@ void Importer::suggest_choices(const std::vector<DeclaredInput>& declared, Sugge
   }
 }
 
-/// Before version 4 of the format every initializer had to be listed among the inputs.
+/// Before version 4 of the format every initializer had to be listed among the inputs, and some exporters
+/// still list all of their weights there: a long list of everything is that habit, and no choice of
+/// anybody's.
 void Importer::warn_of_defaults(const std::vector<std::string>& names) {
   constexpr std::size_t kMostNamed = 5;
   if (names.empty() || model_.ir_version() < 4 || is_trial_) return;
+  const auto initializers = static_cast<std::size_t>(model_.graph().initializer_size());
+  if (names.size() > kMostNamed && names.size() == initializers) return;
   const bool all = names.size() <= kMostNamed;
   const std::vector<std::string> shown(names.begin(), all ? names.end() : names.begin() + kMostNamed);
   const bool is_one = names.size() == 1;

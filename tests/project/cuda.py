@@ -367,8 +367,8 @@ def case_gpu_of_the_driver(world):
     compiler.chmod(0o755)
     for capability, arch, status, text in (
             (0, "sm_90a", 0, "no GPU is used"),
-            (90, "sm_80,sm_90a", 70, "-gencode arch=compute_90a,code=sm_90a "),
-            (120, "sm_80,compute_90", 70, "-gencode arch=compute_90,code=compute_90 "),
+            (90, "sm_80,sm_90a", 4, "-gencode arch=compute_90a,code=sm_90a "),
+            (120, "sm_80,compute_90", 4, "-gencode arch=compute_90,code=compute_90 "),
             (75, "sm_80,sm_90a", 2, "compute capability 7.5, which runs nothing of --arch sm_80,sm_90a")):
         done = world.run([world.gcompile, "verify", model, "--target", "cuda", "--arch", arch, "--cxx", cxx()], status=None,
                          env={**os.environ, "LD_LIBRARY_PATH": driver_of(world, capability), "NVCC": str(compiler)})

@@ -79,5 +79,23 @@ TEST(DefaultInputs, AreToldToBeConstants) {
               Not(HasSubstr("W0508")));
 }
 
+TEST(DefaultInputs, AreNotToldWhereAnExporterListsAllOfItsWeights) {
+  const auto with = [](int listed, int all) {
+    std::string inputs = "float[2] x", constants, nodes, last = "x";
+    for (int i = 0; i < all; ++i) {
+      if (i < listed) inputs += fmt::format(", float[2] w{}", i);
+      constants += fmt::format("{}float[2] w{} = {{1, 2}}", i > 0 ? ", " : "", i);
+      nodes += fmt::format("y{} = Mul({}, w{})\n", i, last, i);
+      last = fmt::format("y{}", i);
+    }
+    return import_text(
+               fmt::format("<ir_version: 8, opset_import: [\"\" : 17]>\nagraph ({}) => ({}) <{}>\n{{ {} }}",
+                           inputs, last, constants, nodes))
+        .warnings;
+  };
+  EXPECT_EQ(with(8, 8), "");
+  EXPECT_THAT(with(7, 8), HasSubstr("7 inputs with a default became constants"));
+}
+
 }  // namespace
 }  // namespace gcompile

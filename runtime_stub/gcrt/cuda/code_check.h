@@ -21,6 +21,7 @@ void code_kernel() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   __shared__ volatile int mark;
   mark = 0;
+  static_cast<void>(mark);
 #endif
 }
 
