@@ -35,7 +35,8 @@ class Model:
         return name
 
     def constant(self, name, element, shape, values):
-        self.constants.append(f"{element}[{shape}] {name} = {{{', '.join(map(str, values))}}}")
+        kind = f"{element}[{shape}]" if shape else element
+        self.constants.append(f"{kind} {name} = {{{', '.join(map(str, values))}}}")
         return name
 
     def output(self, element, shape, expression, name=None):
