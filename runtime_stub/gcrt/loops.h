@@ -5,21 +5,31 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "gcrt/pack.h"
 #include "gcrt/scalar.h"
 
 namespace GCRT_NAMESPACE {
 
-/// floor(a / b) for b > 0.
+/// floor(a / b) for b > 0, of one number (an index may be an int, and then b fits in one) or of a pack.
 template <class I>
 GCRT_INLINE I floor_divide(I a, std::int64_t b) {
-  const I quotient = a / b;
-  return quotient - blend(quotient * b > a, splat_like<I>(1), I{});
+  if constexpr (std::is_arithmetic_v<I>) {
+    const I divisor = static_cast<I>(b), quotient = a / divisor;
+    return quotient * divisor > a ? quotient - 1 : quotient;
+  } else {
+    const I quotient = a / b;
+    return quotient - blend(quotient * b > a, splat_like<I>(1), I{});
+  }
 }
 template <class I>
 GCRT_INLINE I floor_modulo(I a, std::int64_t b) {
-  return a - floor_divide(a, b) * b;
+  if constexpr (std::is_arithmetic_v<I>) {
+    return a - floor_divide(a, b) * static_cast<I>(b);
+  } else {
+    return a - floor_divide(a, b) * b;
+  }
 }
 
 template <int N, class T>
