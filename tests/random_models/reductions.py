@@ -115,7 +115,8 @@ def lp_norm(g):
 
 
 def mean_variance(g):
-    x = g.pick(lambda v: v.count > 0 and math.prod(v.shape[2:]) >= 4, kinds=("float32",), ranks=(4,))
+    x = g.pick(lambda v: v.count > 0 and math.prod(v.shape[2:]) >= 4 and not any(g.is_open(s) for s in v.shape[2:]),
+               kinds=("float32",), ranks=(4,))
     away = g.like(x, "Add", [x, g.constant("float32", g.array("float32", x.shape[2:], -4, 4))], x.bound + 4)
     return g.like(x, "MeanVarianceNormalization", [away], 100)
 
