@@ -75,9 +75,17 @@ class Widener {
       return;
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
+      if (results[i].valid()) widen_known(graph_.value(results[i]));
       if (!is_half(types[i]) || graph_.value(results[i]).type.element == types[i]) continue;
       keep(id, results[i], types[i]);
     }
+  }
+
+  /// What is known of a value has the value's type.
+  static void widen_known(ir::Value& value) {
+    if (!value.constant || !is_half(value.constant->element()) || is_half(value.type.element)) return;
+    const ir::Tensor half = *value.constant;
+    value.constant = computed(value.type, [&](std::int64_t i) { return half.real_at(i); });
   }
 
   /// The half as float32, converted once.
