@@ -57,7 +57,7 @@ constexpr StackUse kStackOfKernels[] = {
 };
 /// Of any schedule with its kernels' calls; the products of which kernels are made hold at most registers.
 constexpr std::int64_t kStackOfRun = 10 << 10;
-/// Of what products in the tile unit need beyond that: B as the unit wants it.
+/// The stack that products in the tile unit need beyond that holds B as the unit wants it.
 constexpr std::int64_t kStackOfTiles = 18 << 10;
 
 bool is_of(Which which, const StatusNeeds& needs) {

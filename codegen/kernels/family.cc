@@ -43,7 +43,7 @@ Refusal refusal_of(const KernelFamily& family, const ir::Problem& problem, const
   return recipe.refuses ? recipe.refuses(typical, machine) : std::nullopt;
 }
 
-/// With one element where an axis of an operand or a result has none: plans are made for something to do.
+/// The problem with one element where an axis has none, because plans are made for something to do.
 ir::Problem with_elements(ir::Problem problem) {
   for (auto* list : {&problem.operands, &problem.results}) {
     for (ir::ProblemOperand& operand : *list) {

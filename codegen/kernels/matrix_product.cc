@@ -9,7 +9,7 @@ namespace gcompile {
 
 namespace {
 
-/// Of an operand whose axes fall to the last ones of a result of `rank` axes.
+/// The stride of an operand whose axes fall to the last ones of a result of `rank` axes.
 ir::Dim stride_along(std::size_t rank, const ir::Shape& shape, const ir::Shape& strides, std::size_t axis) {
   const std::size_t lead = rank - shape.size();
   return axis < lead || shape[axis - lead] == 1 ? ir::Dim() : strides[axis - lead];

@@ -35,7 +35,7 @@ Refusal refuses(const ir::Problem& problem) {
   return std::nullopt;
 }
 
-/// Of one entry of the batch, beside the others.
+/// The work of one entry of the batch, which has the others beside it.
 DenseWork row_work(const Product& product, const ir::Problem& problem) {
   DenseWork work = dense_work(product, bits_of(problem.operands[0].element) / 8);
   work.has_tile = false;
@@ -44,7 +44,7 @@ DenseWork row_work(const Product& product, const ir::Problem& problem) {
   return work;
 }
 
-/// Of both sides of an entry that the run computes: larger the more of anything there is.
+/// The words that both computed sides of an entry take, which grow with each of its sizes.
 std::int64_t side_words(const Product& product) {
   return gcrt::integer_sides_size(product.axes.row_count, product.columns, product.depth);
 }

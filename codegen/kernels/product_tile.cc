@@ -13,7 +13,7 @@
 namespace gcompile {
 namespace {
 
-/// Of one entry of the batch, which its plan cuts as those beside it leave work for threads.
+/// The work of one entry of the batch, cut as the entries beside it leave work for threads.
 DenseWork entry_work(const ir::Problem& problem) {
   const Product product(problem);
   DenseWork work = dense_work(product, 4);
