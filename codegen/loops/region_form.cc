@@ -15,7 +15,7 @@ using ir::ScalarOp;
 /// Some nodes of a dag, made again in their order: what they say of each other stays as it is.
 class PartOfDag {
  public:
-  PartOfDag(const ir::Dag& from, const std::vector<int>& roots) : from_(from), ids_(from.reachable(roots)) {
+  PartOfDag(const ir::Dag& from, const std::vector<int>& roots) : ids_(from.reachable(roots)) {
     for (std::size_t i = 0; i < ids_.size(); ++i) GC_CHECK(add(from[ids_[i]]) == static_cast<int>(i));
   }
   int moved(int id) const {
@@ -65,7 +65,6 @@ class PartOfDag {
     return out;
   }
 
-  const ir::Dag& from_;
   const std::vector<int> ids_;
   ir::Dag part_;
 };
