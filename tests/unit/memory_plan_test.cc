@@ -166,6 +166,11 @@ TEST(MemoryPlan, IgnoresHintsThatWouldCost) {
     hinted.hint = hint;
     EXPECT_EQ(checked_plan({make_buffer(20, 0, 2), hinted}).arena_bytes, 30) << hint;
   }
+  // It begins where there is room, and ends where there is none.
+  Buffer fixed = make_buffer(30, 0, 2);
+  fixed.fixed_offset = 5;
+  hinted.hint = 0;
+  EXPECT_EQ(checked_plan({fixed, hinted}).arena_bytes, 45);
 }
 
 TEST(MemoryPlan, FindsTheOptimumOfSmallInstances) {

@@ -165,6 +165,29 @@ TEST(Resize, Opset10ReadsAtXOverScale) {
             (std::vector<double>{1, 1, 2, 3, 3, 4}));
 }
 
+/// The shape to which an image is resized whose ratio is kept.
+ir::Shape kept_ratio(const ir::Shape& image, std::vector<std::int64_t> wanted, const std::string& policy) {
+  const Tensor x =
+      Tensor::filled({ir::ElementType::kFloat32, image}, ir::Scalar::of_real(ir::ElementType::kFloat32, 1));
+  const Tensor sizes = ints(std::move(wanted), {2});
+  OneNode resize{.op = "Resize", .operands = {&x, nullptr, nullptr, &sizes}, .known = true};
+  resize.attributes.set("keep_aspect_ratio_policy", policy);
+  return run(resize)[0].shape();
+}
+
+// ONNX rounds to the nearest size, and a half up; evaluator and emitted code share the rule, so numbers stand
+// here.
+TEST(Resize, SizesThatKeepTheRatioAreRoundedToTheNearest) {
+  EXPECT_EQ(kept_ratio({10, 8}, {4, 4}, "not_larger"), (ir::Shape{4, 3}));   // 3.2
+  EXPECT_EQ(kept_ratio({10, 7}, {4, 4}, "not_larger"), (ir::Shape{4, 3}));   // 2.8
+  EXPECT_EQ(kept_ratio({10, 5}, {5, 5}, "not_larger"), (ir::Shape{5, 3}));   // 2.5
+  EXPECT_EQ(kept_ratio({8, 10}, {4, 4}, "not_larger"), (ir::Shape{3, 4}));   // 3.2
+  EXPECT_EQ(kept_ratio({10, 8}, {4, 3}, "not_smaller"), (ir::Shape{4, 3}));  // 3.2
+  EXPECT_EQ(kept_ratio({10, 7}, {4, 1}, "not_smaller"), (ir::Shape{4, 3}));  // 2.8
+  EXPECT_EQ(kept_ratio({3, 4}, {7, 3}, "not_smaller"), (ir::Shape{7, 9}));   // 9.33
+  EXPECT_EQ(kept_ratio({10, 8}, {4, 4}, "stretch"), (ir::Shape{4, 4}));
+}
+
 TEST(Upsample, IsAResize) {
   const Tensor x = floats({1, 2}, {1, 1, 1, 2}), scales = floats({1, 1, 1, 2}, {4});
   OneNode attribute{.op = "Upsample", .operands = {&x}, .opset = 7, .known = true};

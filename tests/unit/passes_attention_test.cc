@@ -17,11 +17,14 @@ std::string model(const std::string& steps, const std::string& more_inputs = "",
          "> { kt = Transpose<perm = [0,1,3,2]>(k)\n s = MatMul(q, kt)\n" + steps + "\n y = MatMul(p, v) }";
 }
 
-/// Triangle of 5 x 7 whose row i keeps i + 3 columns.
-std::string triangle(const std::string& kept, const std::string& left_out) {
+/// Triangle of 5 x 7 whose row i keeps i + 3 columns, but for element `other` in the order of rows.
+std::string triangle(const std::string& kept, const std::string& left_out, int other = -1) {
   std::string text;
   for (int i = 0; i < 5; ++i) {
-    for (int j = 0; j < 7; ++j) text += (text.empty() ? "" : ",") + (j <= i + 2 ? kept : left_out);
+    for (int j = 0; j < 7; ++j) {
+      const bool is_kept = (j <= i + 2) != (i * 7 + j == other);
+      text += (text.empty() ? "" : ",") + (is_kept ? kept : left_out);
+    }
   }
   return "{" + text + "}";
 }
@@ -134,6 +137,20 @@ TEST(Attention, CausalMasks) {
   expect_attention(model("t = Add(s, m)\n p = Softmax(t)", "", weak), {1, true});
   expect_attention(
       model("t = Where(m, s, low)\n u = Add(t, n)\n p = Softmax(u)", ", float[2,1,1,7] n", keeps), {1, true});
+}
+
+// A triangle with one element more or less is no triangle, wherever that element is.
+TEST(Attention, MasksThatKeepAlmostWhatCausalOnesDo) {
+  const Wanted masked = {1, true, false, 0, -3e38f};
+  for (int other = 0; other < 5 * 7; ++other) {
+    const std::string low = "float low = {-3e38}, bool[5,7] m = ";
+    expect_attention(model("t = Where(m, s, low)\n p = Softmax(t)", "", low + triangle("1", "0", other)),
+                     masked);
+    expect_attention(model("t = Where(m, low, s)\n p = Softmax(t)", "", low + triangle("0", "1", other)),
+                     masked);
+    const std::string added = "float[5,7] m = " + triangle("0.0", "-3e38", other);
+    expect_attention(model("t = Add(s, m)\n p = Softmax(t)", "", added), {1, true});
+  }
 }
 
 TEST(Attention, MasksThatDoNotJoin) {
