@@ -102,6 +102,17 @@ TEST(Compare, NanAndInfinityOnlyInTheSamePlaces) {
           .same);
 }
 
+TEST(Compare, AnInfinityIsNearNoOtherNumber) {
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+    for (const double infinity : {kInfinity, -kInfinity}) {
+      for (const double other : {0.0, 1.0, 3e38, -infinity}) {
+        EXPECT_FALSE(reduced({infinity, 1}, {other, 1}, precision).same) << other << " for " << infinity;
+        EXPECT_FALSE(reduced({other, 1}, {infinity, 1}, precision).same) << infinity << " for " << other;
+      }
+    }
+  }
+}
+
 TEST(Compare, SixteenBitFloatsAreCoarser) {
   EXPECT_TRUE(compare(reals(ElementType::kFloat16, {1}), reals(ElementType::kFloat16, {1.01})).same);
   EXPECT_FALSE(compare(reals(ElementType::kFloat16, {1}), reals(ElementType::kFloat16, {1.02})).same);

@@ -1,5 +1,7 @@
 // Rules of identities, arithmetic with constants and reductions: each law, and each reason not to.
 
+#include <fmt/ranges.h>
+
 #include "passes/rules/support.h"
 #include "tests/unit/pass_fixture.h"
 
@@ -71,6 +73,43 @@ TEST(Movements, ThatDoNotMove) {
   expect_fires("concat-of-one", "g (float[2] x) => (float[2] y) { y = Concat<axis = 0>(x) }", "");
   expect_fires("concat-of-one",
                "g (float[2,2] x, float[2,0] n) => (float[2,2] y) { y = Concat<axis = -1>(n, x) }", "");
+}
+
+/// Whether a transpose of row-major elements gives row-major elements, by the place of each.
+bool keeps_places(const ir::Shape& shape, const std::vector<std::int64_t>& perm) {
+  const ir::Shape strides = ir::row_major_strides(shape);
+  std::int64_t count = 1;
+  for (const ir::Dim size : shape) count *= size;
+  std::vector<std::int64_t> at(shape.size(), 0);  // in the result
+  for (std::int64_t place = 0; place < count; ++place) {
+    std::int64_t from = 0;
+    for (std::size_t i = 0; i < perm.size(); ++i) from += at[i] * strides[static_cast<std::size_t>(perm[i])];
+    if (from != place) return false;
+    for (std::size_t i = perm.size(); i-- > 0;) {
+      if (++at[i] < shape[static_cast<std::size_t>(perm[i])]) break;
+      at[i] = 0;
+    }
+  }
+  return true;
+}
+
+/// Of every choice of axes with one element, and in every order of the axes.
+TEST(Movements, TransposesThatKeepThePlacesOfElements) {
+  for (unsigned units = 0; units < 16; ++units) {
+    ir::Shape shape = {2, 3, 4, 5};
+    for (std::size_t i = 0; i < shape.size(); ++i) shape[i] = units >> i & 1 ? ir::Dim{1} : shape[i];
+    std::vector<std::int64_t> perm = {0, 1, 2, 3};
+    while (std::next_permutation(perm.begin(), perm.end())) {
+      const std::string text =
+          fmt::format("g (float[{}] x) => (float[{},{},{},{}] y) {{ y = Transpose<perm = [{}]>(x) }}",
+                      fmt::join(shape, ","), shape[perm[0]], shape[perm[1]], shape[perm[2]], shape[perm[3]],
+                      fmt::join(perm, ","));
+      SCOPED_TRACE(text);
+      ir::Graph graph = parse(text);
+      apply_rule(graph, "transpose-of-unit-axes");
+      EXPECT_EQ(operators(graph) != "Transpose", keeps_places(shape, perm));
+    }
+  }
 }
 
 /// A linear layer over rows [4, 3] that becomes [2, 2, 5].
@@ -196,6 +235,10 @@ TEST(Where, WithAKnownCondition) {
 TEST(Division, ByPowersOfTwoOnly) {
   expect_fires("div-by-power-of-two", with_constant("float[3] c = {4.0,-0.5,1.0}", "Div(x, c)"), "Mul");
   expect_refuses("div-by-power-of-two", with_constant("float c = {3.0}", "Div(x, c)"), "power of two");
+  // In float64 the reciprocal of 3 as the compiler computes it is a number of the type.
+  expect_refuses("div-by-power-of-two",
+                 "g (double[2] x) => (double[2] y) <double[2] c = {2.0,3.0}> { y = Div(x, c) }",
+                 "power of two");
   expect_refuses("div-by-power-of-two", with_constant("float c = {0.0}", "Div(x, c)"), "power of two");
   // The reciprocal of 2^127 is a denormal number.
   expect_refuses("div-by-power-of-two",

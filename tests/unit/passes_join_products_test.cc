@@ -109,7 +109,8 @@ TEST(JoinProducts, MovementsOfAnotherOperand) {
 }
 
 TEST(JoinProducts, Refusals) {
-  expect_products(model(kPlain, "", ", float[1,5,8] k"), 2, "is an output");
+  expect_products(model(kPlain, "", ", float[1,5,8] k"), 2, "the product is an output");
+  expect_products(model(kPlain, "", ", float[1,5,2,4] ks"), 2, "a view of it is an output");
   expect_products(model("q0 = MatMul(x, w_q)\n q = Relu(q0)\n k = MatMul(x, w_k)\n v = MatMul(x, w_v)"), 2,
                   "no longer be its epilogue");
   // Rows and columns merge into one axis: no view of a slice is that.
