@@ -93,7 +93,7 @@ bool keeps_places(const ir::Shape& shape, const std::vector<std::int64_t>& perm)
   return true;
 }
 
-/// Of every choice of axes with one element, and in every order of the axes.
+/// Whichever axes have one element, and in every order of the axes.
 TEST(Movements, TransposesThatKeepThePlacesOfElements) {
   for (unsigned units = 0; units < 16; ++units) {
     ir::Shape shape = {2, 3, 4, 5};
