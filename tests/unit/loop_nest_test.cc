@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "codegen/loops/cuda_loop_plan.h"
 #include "tests/unit/index_value.h"
 #include "tests/unit/memory_instances.h"
 
@@ -51,6 +52,7 @@ std::vector<int> random_order(Dice& dice, std::size_t rank) {
 KernelTensor random_tensor(Dice& dice, const Shape& shape) {
   KernelTensor tensor;
   tensor.strides = ir::strides_in_order(shape, random_order(dice, shape.size()));
+  tensor.alignment = std::int64_t{4} << dice.roll(0, 4);
   return tensor;
 }
 
@@ -167,6 +169,57 @@ TEST(LoopNestTest, VisitsEveryPointOfItsFormOnce) {
       ASSERT_EQ(actual, expected) << "round " << round << "\n" << to_string(kernel.form);
     }
   }
+}
+
+/// Addresses of what a thread of a map reads or writes by packs: those whose step along the vector axis is
+/// one.
+std::vector<std::pair<Index, std::int64_t>> pack_streams(const Kernel& kernel, const LoopNest& nest) {
+  std::vector<std::pair<Index, std::int64_t>> streams;
+  const auto add = [&](const Index& address, const KernelTensor& tensor) {
+    const auto divides = [&](const Index::Term& t) {
+      return t.atom.inner && t.atom.inner->mentions(nest.vector_axis);
+    };
+    if (address.coefficient_of(nest.vector_axis) == 1 &&
+        std::none_of(address.terms().begin(), address.terms().end(), divides)) {
+      streams.emplace_back(address, tensor.alignment);
+    }
+  };
+  for (const int id : nest.nodes) {
+    const ir::ScalarNode& node = kernel.form.dag[id];
+    if (node.op == ir::ScalarOp::kLoad)
+      add(nest.address[static_cast<std::size_t>(id)],
+          kernel.operands[static_cast<std::size_t>(node.operand)]);
+  }
+  add(nest.store, kernel.result);
+  return streams;
+}
+
+TEST(LoopNestTest, PacksOfThreadsAreAlignedAtEveryPoint) {
+  Dice dice(6);
+  int packed = 0;
+  for (int round = 0; round < 4000; ++round) {
+    const Kernel kernel = random_kernel(dice);
+    if (!kernel.form.is_map()) continue;
+    for (const ir::Region& region : kernel.form.regions) {
+      LoopNest nest = build_nest(kernel.form, region, kernel.operands, kernel.result);
+      const CudaLoopPlan plan =
+          plan_cuda_loops(nest, region.root, kernel.operands, kernel.result, gcrt::device_model(90));
+      if (plan.worker != CudaLoopPlan::Worker::kThread || plan.lanes == 1) continue;
+      ++packed;
+      std::vector<ir::Range> ranges;
+      for (const NestAxis& axis : nest.axes) ranges.push_back(axis.dead ? ir::Range{0, 1} : axis.range);
+      for (const auto& [address, alignment] : pack_streams(kernel, nest)) {
+        EXPECT_EQ(alignment % (4 * plan.lanes), 0);
+        for_each_point(ranges, [&, &a = address](std::span<const std::int64_t> at) {
+          if (at[static_cast<std::size_t>(nest.vector_axis)] % plan.lanes != 0) return;
+          ASSERT_EQ(value_at(a, at) % plan.lanes, 0) << "round " << round << "\n" << to_string(kernel.form);
+        });
+      }
+      const std::int64_t extent = nest.axes[static_cast<std::size_t>(nest.vector_axis)].extent();
+      EXPECT_EQ(extent % plan.lanes, 0);
+    }
+  }
+  EXPECT_GT(packed, 400);
 }
 
 /// x[i / 4, i mod 4] over all rows and over some: where the box ends within a row, the axis stays whole.
