@@ -173,7 +173,7 @@ OPERATORS = [
 
 PACKING, INTEGER_PACKING = "codegen/kernels/packing.cc", "codegen/kernels/integer_packing.cc"
 ASSIGNER, NEST = "codegen/schedule/storage_assigner.cc", "codegen/loops/loop_nest.cc"
-GREEDY = "codegen/memory/greedy.cc"
+GREEDY, EPILOGUE = "codegen/memory/greedy.cc", "codegen/kernels/epilogue.cc"
 
 CODEGEN = [
     fault("codegen/half-open-lives", "codegen/memory/packing.cc",
@@ -228,9 +228,18 @@ CODEGEN = [
           "loop_nest_test"),
     fault("codegen/offset-of-packs", "codegen/loops/cuda_loop_plan.cc",
           "|| content(address.constant()) % lanes != 0) return false;", ") return false;", "loop_nest_test"),
-    fault("codegen/strided-epilogue", "codegen/kernels/epilogue.cc",
+    fault("codegen/strided-epilogue", EPILOGUE,
           'return a.column == 1 ? fmt::format("{}(lane, {})"', 'return a.column != 0 ? fmt::format("{}(lane, {})"',
-          "random_models.cpp"),
+          "random_models.epilogues_cpp"),
+    fault("codegen/rows-as-one", EPILOGUE,
+          "collapses = collapses && step == *row * inner;", "collapses = collapses && step != 0;",
+          "random_models.epilogues_cpp"),
+    fault("codegen/column-of-operand", EPILOGUE, "mask = a.column != 0 ? 1 : 0;", "mask = a.column == 1 ? 1 : 0;",
+          "random_models.epilogues_cpp"),
+    fault("codegen/batch-of-operand", EPILOGUE,
+          'code.line(fmt::format("moved.{} += {};", step.field, step.elements));',
+          'if (step.field == "y") code.line(fmt::format("moved.{} += {};", step.field, step.elements));',
+          "random_models.epilogues_cuda"),
     fault("codegen/turned-image", "codegen/kernels/image_shape.cc",
           "s.stride_w = std::exchange(s.stride_h, 1);", "s.stride_w = 1;", "image_shape_test"),
 ]
