@@ -76,15 +76,35 @@ std::string evaluate_into(std::vector<ir::Tensor>& outputs, const ir::Graph& gra
   }
 }
 
-/// Whether a value along the way is not finite. Where a float program overflows (the square of a
-/// normalisation that is spelled out), an order of its arithmetic that does not has other results, finite
-/// ones too.
+bool is_all_finite(const ir::Tensor& tensor) {
+  if (!ir::is_float(tensor.element())) return true;
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    if (!std::isfinite(tensor.real_at(i))) return false;
+  }
+  return true;
+}
+
+/// Whether a value along the way is not finite, in the branches taken too. Where a float program overflows
+/// (the square of a normalisation that is spelled out), an order of its arithmetic that does not has other
+/// results, finite ones too.
 bool has_overflow(const ir::Graph& graph, const std::vector<ir::Tensor>& inputs) {
-  for (const std::optional<ir::Tensor>& value : ir::evaluate_all(graph, inputs)) {
-    if (!value || !ir::is_float(value->element())) continue;
-    for (std::int64_t i = 0; i < value->count(); ++i) {
-      if (!std::isfinite(value->real_at(i))) return true;
+  const std::vector<std::optional<ir::Tensor>> values = ir::evaluate_all(graph, inputs);
+  for (const std::optional<ir::Tensor>& value : values) {
+    if (value && !is_all_finite(*value)) return true;
+  }
+  for (const ir::NodeId id : graph.nodes()) {
+    const ir::Node& node = graph.node(id);
+    if (node.subgraphs.empty()) continue;
+    std::vector<ir::Tensor> operands;
+    for (const ir::ValueId operand : node.operands) {
+      // What no result needs has no value.
+      if (!values[operand.index]) break;
+      operands.push_back(*values[operand.index]);
     }
+    if (operands.size() != node.operands.size()) continue;
+    const ir::Graph& branch = node.subgraphs[operands[0].int_at(0) ? 0 : 1];
+    operands.erase(operands.begin());
+    if (has_overflow(branch, operands)) return true;
   }
   return false;
 }

@@ -125,15 +125,31 @@ void inline_scalars(ir::Graph& graph, ir::NodeId id) {
     if (!at.is_constant()) return std::nullopt;
     return value.sizes->at(static_cast<std::size_t>(at.constant()));
   };
+  // Along an axis of one element a position that is computed is 0, and nothing has to compute it.
+  const auto is_only_element = [&](const ScalarNode& load, std::size_t axis) {
+    const ir::Shape& shape = graph.value(node.operands[static_cast<std::size_t>(load.operand)]).type.shape;
+    return load.index[axis].has_loaded() && load.index.size() == shape.size() && shape[axis] == ir::Dim(1);
+  };
+  const auto has_only_element = [&](const ScalarNode& load) {
+    for (std::size_t axis = 0; axis < load.index.size(); ++axis) {
+      if (is_only_element(load, axis)) return true;
+    }
+    return false;
+  };
   const std::vector<ScalarNode>& nodes = loops->dag.nodes();
   const bool none = std::none_of(nodes.begin(), nodes.end(), [&](const ScalarNode& scalar) {
-    return scalar.op == ScalarOp::kLoad && (scalar_of(scalar) || size_of(scalar));
+    return scalar.op == ScalarOp::kLoad && (scalar_of(scalar) || size_of(scalar) || has_only_element(scalar));
   });
   if (none && is_rebuilt(*loops)) return set_loops(graph, id, *loops, node.operands);
   LoopForm changed = rebuild(*loops, [&](Dag& dag, const ScalarNode& leaf) {
     if (leaf.op == ScalarOp::kLoad) {
       if (const ir::Tensor* constant = scalar_of(leaf)) return dag.constant(constant->at(0));
       if (const auto size = size_of(leaf)) return dag.cast(dag.size(*size), leaf.type);
+      std::vector<ir::Index> index = leaf.index;
+      for (std::size_t axis = 0; axis < index.size(); ++axis) {
+        if (is_only_element(leaf, axis)) index[axis] = 0;
+      }
+      return dag.load(leaf.operand, leaf.type, index);
     }
     return same_leaf(dag, leaf, leaf.operand);
   });

@@ -15,7 +15,8 @@ const ir::LoopForm* loops_of(const ir::Node& node);
 /// Operands of the node that its own kernel reads before any expression does (the base of a contraction).
 int base_operands(const ir::Node& node);
 
-/// Writes constants of one element into the expressions and drops operands that no load names any more.
+/// Writes constants of one element into the expressions, reads axes of one element at 0, and drops operands
+/// that no load names any more.
 void inline_scalars(ir::Graph& graph, ir::NodeId id);
 
 /// The form with every expression rebuilt: loads and accumulators go through `leaf`, which returns an id of

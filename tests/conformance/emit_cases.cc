@@ -25,6 +25,7 @@
 #include "tests/conformance/case_project.h"
 #include "tests/conformance/expectations.h"
 #include "tests/conformance/official_case.h"
+#include "tests/conformance/project_arguments.h"
 #include "tests/conformance/rotation.h"
 
 namespace gcompile::conformance {
@@ -240,11 +241,7 @@ int run_main(int argc, char** argv) {
   CLI::App app("The official cases of ONNX, emitted, compiled, run and compared.");
   app.add_option("--cases", options.cases, "Folder with node/, simple/, ...")->required();
   app.add_option("--expected", options.expected, "List of expectations")->required();
-  app.add_option("--build", options.project.folder, "Folder for the emitted code; emptied")->required();
-  app.add_option("--cxx", options.project.compiler, "Compiler")->default_val("c++");
-  app.add_option("--cxxflags", options.project.flags, "Its further flags");
-  app.add_flag_callback(
-      "--cuda", [&] { options.project.target = Target::kCuda; }, "Emits for CUDA, and runs on the emulator");
+  add_project_arguments(app, options.project);
   app.add_option("--exceptions", options.exceptions, "List of what differs from the expectations");
   app.add_option("--stride", options.stride, "Every Nth case, and one of each operator")
       ->check(CLI::PositiveNumber);
@@ -252,13 +249,10 @@ int run_main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--shard", options.shard, "Which of them this one is, from 0");
   app.add_option("--only", options.only, "Cases whose name contains this");
-  app.add_option("--jobs", options.project.jobs, "Compiler processes");
   app.add_flag("--bless", options.bless, "Writes what happens into the list");
   app.add_flag("--verbose", options.verbose, "Prints every case before it is compiled");
   CLI11_PARSE(app, argc, argv);
-  // The same switch as for the other long tests.
-  const char* const is_long = std::getenv("GCOMPILE_LONG_TESTS");
-  if (is_long != nullptr && std::string(is_long) == "1") options.stride = 1;
+  if (is_long_test()) options.stride = 1;
   return Test(options).run();
 }
 

@@ -32,6 +32,7 @@
 #include "tests/conformance/case_project.h"
 #include "tests/conformance/edge_cells.h"
 #include "tests/conformance/official_case.h"
+#include "tests/conformance/project_arguments.h"
 #include "tests/conformance/rotation.h"
 
 namespace gcompile::conformance {
@@ -355,19 +356,13 @@ int run_main(int argc, char** argv) {
   CLI::App app("Every operator with axes of size 0 and 1: emitted, compiled, run and compared.");
   app.add_option("--cases", options.cases, "Folder with node/")->required();
   app.add_option("--models", options.models, "File of further models")->required();
-  app.add_option("--build", options.project.folder, "Folder for the emitted code; emptied")->required();
-  app.add_option("--cxx", options.project.compiler, "Compiler")->default_val("c++");
-  app.add_option("--cxxflags", options.project.flags, "Its further flags");
-  app.add_flag_callback(
-      "--cuda", [&] { options.project.target = Target::kCuda; }, "Emits for CUDA, and runs on the emulator");
+  add_project_arguments(app, options.project);
   app.add_option("--stride", options.stride, "Every Nth cell is run")->check(CLI::PositiveNumber);
   app.add_option("--only", options.only, "Cells whose name contains this");
   app.add_option("--write", options.write, "Folder for the cells as models with their data");
-  app.add_option("--jobs", options.project.jobs, "Compiler processes");
   app.add_flag("--verbose", options.verbose, "Prints every cell before it is compiled");
   CLI11_PARSE(app, argc, argv);
-  const char* const is_long = std::getenv("GCOMPILE_LONG_TESTS");
-  if (is_long != nullptr && std::string(is_long) == "1") options.stride = 1;
+  if (is_long_test()) options.stride = 1;
   return Test(options).run();
 }
 

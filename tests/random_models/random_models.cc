@@ -6,7 +6,9 @@
 // model is lowered at -O3 and at -O0; its outputs are compared with the evaluator's on the graph as imported,
 // and with output_K.pb where ONNX Runtime made them. What rounding alone moves (driver/rounding_noise.h) is
 // no difference. The types that the generator wrote into the model are a second opinion on the inference of
-// shapes. One line a finding. Exit: 0 nothing found, 1 something, 2 usage, 77 there are no models.
+// shapes. The model is evaluated behind each pass too, on random, special and extreme inputs. One line a
+// finding. Exit: 0 nothing found, 1 something, 2 usage, 77 there
+// are no models.
 
 #include <fmt/format.h>
 #include <onnx/onnx_pb.h>
@@ -20,6 +22,7 @@
 #include "codegen/kernels/prices.h"
 #include "codegen/program/lowering.h"
 #include "driver/compare.h"
+#include "driver/verify_passes.h"
 #include "driver/verify_reference.h"
 #include "frontend/data_files.h"
 #include "frontend/file_bytes.h"
@@ -27,6 +30,7 @@
 #include "ir/diagnostics.h"
 #include "passes/pass_manager.h"
 #include "tests/conformance/case_project.h"
+#include "tests/conformance/project_arguments.h"
 
 namespace gcompile::conformance {
 namespace {
@@ -82,9 +86,10 @@ class Test {
     const std::map<std::string, std::string> ran = project_.build_and_run();
     for (const auto& [program, running] : running_) judge(program, running, ran);
     std::cout << fmt::format(
-        "{} models, {} programs, {} tensors compared, {} of them with ONNX Runtime; {} refused, "
-        "{} findings\n",
-        names.size(), running_.size(), compared_, with_runtime_, refused_, findings_);
+        "{} models, {} outputs compared behind passes, {} programs, {} tensors compared, {} of them with "
+        "ONNX "
+        "Runtime; {} refused, {} findings\n",
+        names.size(), by_pass_, running_.size(), compared_, with_runtime_, refused_, findings_);
     return findings_ == 0 ? 0 : 1;
   }
 
@@ -110,7 +115,9 @@ class Test {
         options.level = level;
         const MachinePrices prices(default_machine(options_.target));
         options.prices = &prices;
-        passes::optimise(graph, options);
+        const PassCheck check = check_passes(graph, options, models_.size());
+        by_pass_ += check.compared;
+        for (const PassDifference& difference : check.differences) find(name, to_string(difference));
         LoweringOptions lowering;
         lowering.kernels.machine = default_machine(options_.target);
         lowering.name = fmt::format("{}{}", level == 3 ? "c" : "b", number);
@@ -188,6 +195,7 @@ class Test {
   CaseProject project_;
   std::map<std::string, RandomModel> models_;
   std::map<std::string, Running> running_;  // by program
+  std::int64_t by_pass_ = 0;
   int compared_ = 0, with_runtime_ = 0, refused_ = 0, findings_ = 0;
 };
 
@@ -196,12 +204,7 @@ int run_main(int argc, char** argv) {
   ProjectOptions options;
   CLI::App app("Random models, emitted, compiled, run and compared.");
   app.add_option("--cases", cases, "Folder of what generate.py wrote")->required();
-  app.add_option("--build", options.folder, "Folder for the emitted code; emptied")->required();
-  app.add_option("--cxx", options.compiler, "Compiler")->default_val("c++");
-  app.add_option("--cxxflags", options.flags, "Its further flags");
-  app.add_flag_callback(
-      "--cuda", [&] { options.target = Target::kCuda; }, "Emits for CUDA, and runs on the emulator");
-  app.add_option("--jobs", options.jobs, "Compiler processes");
+  add_project_arguments(app, options);
   app.add_option("--per-unit", options.cases_per_unit, "Programs in one translation unit");
   CLI11_PARSE(app, argc, argv);
   return Test(options).run(cases);

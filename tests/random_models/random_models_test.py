@@ -3,10 +3,10 @@
 
     random_models_test.py RANDOM_MODELS GCOMPILE cpp|cuda|open COUNT [--cxx COMPILER] [--python INTERPRETER]
 
-cpp, cuda: RANDOM_MODELS judges them at -O3 and -O0, on the CPU or in the emulator. open: `gcompile verify` judges them with
-an open first axis, at four sizes. The seeds follow from the number in seed.txt, which changes from day to day;
-GCOMPILE_SEED=NUMBER tries others. With GCOMPILE_LONG_TESTS=1 there are fifty times as many, and the INTERPRETER that has
-ONNX Runtime, where it is there, makes expected outputs too. reduce.py shrinks what fails.
+cpp, cuda: RANDOM_MODELS judges them at -O3 and -O0, on the CPU or in the emulator, and behind each pass.
+open: `gcompile verify` judges them with an open first axis, at four sizes. The seeds follow from the number in seed.txt,
+which changes from day to day; GCOMPILE_SEED=NUMBER tries others. With GCOMPILE_LONG_TESTS=1 there are fifty times as many,
+and the INTERPRETER that has ONNX Runtime, where it is there, makes expected outputs too. reduce.py shrinks what fails.
 Exit: 0 nothing found, 1 something.
 """
 

@@ -155,5 +155,23 @@ TEST(ProductAxes, MatricesOfTheirOwnAreBatchEntries) {
   EXPECT_TRUE(single.batch.empty());
 }
 
+/// Along an axis of one element a position that is computed can only be 0, so nothing is read to compute it.
+TEST(Views, AnAxisOfOneElementNeedsNoPositions) {
+  for (const char* text : {
+           "g (double[1,2,2,4] x) => (double[1,2,2,4] y) <int64[2] n = {1,0}> {"
+           " y = ReverseSequence<time_axis = 0, batch_axis = 1>(x, n) }",
+           "g (float[4,1] x) => (float[4,1] y) <int64[4] n = {1,1,0,1}> {"
+           " y = ReverseSequence<time_axis = 1, batch_axis = 0>(x, n) }",
+       }) {
+    ir::Graph graph = parse(text);
+    prepare(graph);
+    const ir::Graph before = graph;
+    run_pass(graph, "forms");
+    expect_same(before, graph, 0);
+    for (const ir::NodeId id : graph.nodes())
+      EXPECT_EQ(graph.node(id).operands.size(), 1u) << ir::print(graph);
+  }
+}
+
 }  // namespace
 }  // namespace gcompile::testing

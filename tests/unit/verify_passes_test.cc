@@ -131,6 +131,25 @@ TEST(VerifyPasses, SpecialAndExtremeInputsAreTried) {
               HasSubstr("extreme"));
 }
 
+/// A square that overflows makes 0 of its element, and the kernel that scales first does not: in a branch
+/// too.
+TEST(VerifyPasses, OverflowInABranchIsNoDifference) {
+  const std::string spelled =
+      "q = Mul (x, x) m = ReduceMean <keepdims = 1> (q, last) e = Add (m, half) r = Sqrt (e) y = Div (x, r)";
+  const std::string scaled = "s = Mul (x, tiny) y = Div (s, s)";
+  const std::string head =
+      "m (float[64,8] x, bool c) => (y) <int64[1] last = {-1}, float half = {0.5}, float tiny = "
+      "{1e-30}> { ";
+  const auto branch = [&](const std::string& body) {
+    return parse(head + "y = If (c) <then_branch = t () => (float[64,8] y) { " + body +
+                 " }, else_branch = f () => (float[64,8] y) { y = Identity (x) }> }");
+  };
+  PassChecker checker(branch(spelled), 1);
+  checker.after("rules", 1, branch(scaled), Tier::kReassociate);
+  for (const PassDifference& each : checker.result().differences)
+    EXPECT_NE(each.inputs, "extreme") << each.text;
+}
+
 TEST(VerifyPasses, InputsAreOfTheirKindAndTheSameForTheSameSeed) {
   const ir::Graph graph = parse("m (float16[400] x, double[400] d, int32[9] i) => (x, d, i) { }");
   for (const InputKind kind : {InputKind::kRandom, InputKind::kSpecial, InputKind::kExtreme}) {
