@@ -74,6 +74,7 @@ void add_output_ranks(Json& out, const Program& program, const Schedule& schedul
                           [](const Port& a, const Port& b) { return a.type.rank() == b.type.rank(); });
   }
   out["output_ranks_differ"] = differ;
+  out["output_rank"] = differ ? "kOutputRanks[choice][output]" : "kOutputs[output].rank";
   for (Json& port : out["outputs"]) {
     port["rank_of_run"] =
         differ ? fmt::format("{}_output_rank(&sizes, {})", program.name, port["index"].get<int>())

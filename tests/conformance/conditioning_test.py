@@ -18,12 +18,8 @@ SUBSET = ["acasxu_1_1", "deeploy_cct_opset20", "dtln_2"]
 
 
 def main():
-    gcompile, names = sys.argv[1], sys.argv[2:]
-    folder = real_models.models_folder()
-    if not (folder / "INDEX.md").exists():
-        real_models.skip(f"no models in {folder}")
-    if not names:
-        names = real_models.main_suite(folder) if real_models.is_long() else SUBSET
+    gcompile, *names = sys.argv[1:]
+    folder, names = real_models.chosen(names, SUBSET)
     alarms = 0
     for name in names:
         problem, report = real_models.verify(gcompile, folder / name / "model.onnx", None,

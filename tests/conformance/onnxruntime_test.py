@@ -176,11 +176,7 @@ def check_model(gcompile, folder, name):
 
 def main():
     gcompile, *names = sys.argv[1:]
-    folder = real_models.models_folder()
-    if not (folder / "INDEX.md").exists():
-        real_models.skip(f"no models in {folder}")
-    if not names:
-        names = real_models.main_suite(folder) if real_models.is_long() else SUBSET
+    folder, names = real_models.chosen(names, SUBSET)
     failures = [name for name in names if check_model(gcompile, folder, name)]
     print(f"{len(names) - len(failures)} of {len(names)} models agree with ONNX Runtime")
     return 1 if failures else 0

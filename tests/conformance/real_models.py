@@ -50,6 +50,15 @@ def all_models(folder):
     return sorted(path.parent.name for path in folder.glob("*/model.onnx"))
 
 
+def chosen(names, subset, everything=main_suite):
+    """The folder of models, and which of them a test takes: `names` where there are any, else `everything` in long tests and
+    `subset` in others. Skips where there are none."""
+    folder = models_folder()
+    if not (folder / "INDEX.md").exists():
+        skip(f"no models in {folder}")
+    return folder, names or (everything(folder) if is_long() else subset)
+
+
 def has_expected_outputs(model):
     return any(model.glob("test_data_set_*/output_0.pb")) or (model / "outputs.npz").exists()
 

@@ -79,12 +79,8 @@ def check(gcompile, model, folder):
 
 
 def main():
-    gcompile, names = sys.argv[1], sys.argv[2:]
-    folder = real_models.models_folder()
-    if not (folder / "INDEX.md").exists():
-        real_models.skip(f"no models in {folder}")
-    if not names:
-        names = real_models.all_models(folder) if real_models.is_long() else SUBSET
+    gcompile, *names = sys.argv[1:]
+    folder, names = real_models.chosen(names, SUBSET, real_models.all_models)
     right, compiled, refused = 0, 0, []
     for name in names:
         with tempfile.TemporaryDirectory() as scratch:

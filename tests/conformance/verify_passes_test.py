@@ -17,12 +17,8 @@ LIMIT_S = 3600
 
 
 def main():
-    gcompile, names = sys.argv[1], sys.argv[2:]
-    folder = real_models.models_folder()
-    if not (folder / "INDEX.md").exists():
-        real_models.skip(f"no models in {folder}")
-    if not names:
-        names = real_models.main_suite(folder) if real_models.is_long() else SUBSET
+    gcompile, *names = sys.argv[1:]
+    folder, names = real_models.chosen(names, SUBSET)
     failed = 0
     for name in names:
         for flags in ([], ["--exact"]):
