@@ -7,6 +7,7 @@
 #include "codegen/loops/c_types.h"
 #include "codegen/loops/cuda_loop_printer.h"
 #include "codegen/loops/loop_printer.h"
+#include "codegen/loops/region_form.h"
 #include "ir/diagnostics.h"
 
 namespace gcompile {
@@ -199,7 +200,15 @@ void CallWriter::scratch(std::int64_t bytes, const std::string& parameter, const
   add_scratch(call_, bytes, parameter, c_type);
 }
 
-void CallWriter::loops(const ir::LoopForm& form) {
+ir::Shape CallWriter::strides_of(int i) const {
+  return constant(i) ? ir::row_major_strides(type(i).shape)
+                     : home_(view_.node().operands[static_cast<std::size_t>(i)]).strides;
+}
+
+void CallWriter::loops(const ir::LoopForm& whole) {
+  const std::optional<ir::LoopForm> less =
+      form_without_idle_lookups(whole, [&](int i) { return strides_of(i); });
+  const ir::LoopForm& form = less ? *less : whole;
   const std::size_t count = view_.node().operands.size();
   std::vector<int> loads(count, 0);
   std::vector<int> roots;

@@ -81,7 +81,7 @@ class CallWriter {
   void by_rows() { call_.by_rows = true; }
 
   /// Body of a kernel that walks loops over operands of the node and its result 0: "x0", "x1"..., "y".
-  void loops(const ir::LoopForm& form);
+  void loops(const ir::LoopForm& whole);
 
  private:
   const ir::Value& value(int operand) const {
@@ -90,6 +90,7 @@ class CallWriter {
   KernelTensor stored(ir::ValueId id, bool writes, const std::string& parameter);
   KernelTensor placed(const Storage& place, const ir::TensorType& type, bool writes,
                       const std::string& parameter);
+  ir::Shape strides_of(int i) const;
   /// Adds the parameter for a value: an entry of the weights for constants, its home otherwise.
   KernelTensor parameter_for(ir::ValueId id, const std::string& parameter);
 

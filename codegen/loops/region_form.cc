@@ -98,4 +98,36 @@ ir::LoopForm form_of_check(const ir::LoopForm& form, const ir::BoundsCheck& chec
   return out;
 }
 
+std::optional<ir::LoopForm> form_without_idle_lookups(const ir::LoopForm& form,
+                                                      const std::function<ir::Shape(int)>& strides_of) {
+  const auto& nodes = form.dag.nodes();
+  if (std::none_of(nodes.begin(), nodes.end(), [](const ScalarNode& node) {
+        return node.op == ScalarOp::kLoad && std::any_of(node.index.begin(), node.index.end(),
+                                                         [](const Index& i) { return i.has_loaded(); });
+      })) {
+    return std::nullopt;
+  }
+  bool found = false;
+  ir::LoopForm out = form;
+  out.dag = {};
+  const auto leaf = [&](const ScalarNode& node) {
+    if (node.op == ScalarOp::kAccumulator) return out.dag.accumulator(node.operand, node.type);
+    std::vector<Index> index = node.index;
+    const ir::Shape strides = strides_of(node.operand);
+    for (std::size_t i = 0; i < index.size(); ++i) {
+      if (!index[i].has_loaded() || strides[i] != 0) continue;
+      index[i] = 0;
+      found = true;
+    }
+    return out.dag.load(node.operand, node.type, std::move(index));
+  };
+  const auto moved = [&](int root) {
+    return out.dag.import(form.dag, root, form.identity(), form.ranges(), leaf);
+  };
+  for (ir::Stage& stage : out.stages) stage.root = moved(stage.root);
+  for (ir::Region& region : out.regions) region.root = moved(region.root);
+  for (ir::BoundsCheck& check : out.checks) check.scalar = moved(check.scalar);
+  return found ? std::optional(std::move(out)) : std::nullopt;
+}
+
 }  // namespace gcompile

@@ -1,5 +1,8 @@
 #pragma once
-// Loop forms that are one part of a form.
+// Loop forms that are one part of a form, or all of it but what memory makes idle.
+
+#include <functional>
+#include <optional>
 
 #include "ir/form.h"
 
@@ -12,5 +15,10 @@ ir::LoopForm form_of_region(const ir::LoopForm& form, const ir::Region& region);
 
 /// A map over all axes whose value is the scalar, an index that is to be checked.
 ir::LoopForm form_of_check(const ir::LoopForm& form, const ir::BoundsCheck& check);
+
+/// The form without what it looks up to find a place along an axis that has no step in memory; nullopt: it
+/// does not. `strides_of`: an operand's.
+std::optional<ir::LoopForm> form_without_idle_lookups(const ir::LoopForm& form,
+                                                      const std::function<ir::Shape(int)>& strides_of);
 
 }  // namespace gcompile

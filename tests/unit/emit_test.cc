@@ -11,6 +11,7 @@
 #include "driver/process.h"
 #include "ir/operator.h"
 #include "passes/pass_manager.h"
+#include "tests/unit/pass_fixture.h"
 
 namespace gcompile {
 namespace {
@@ -168,6 +169,26 @@ TEST(Emit, CompilesWithoutOptimisationAndWithWeightsInAFile) {
 
 TEST(Emit, CompilesWithTheCallersWeights) {
   expect_compiles(emit(hostile_program(3), with_weights(WeightsMode::kExtern)), "hostile");
+}
+
+/// One element that is repeated has no step: no position in it is looked up. What is not negative is not
+/// wrapped.
+TEST(Emit, CompilesWhereNothingReadsThePositions) {
+  ir::Graph graph = testing::parse(
+      "g (float[5] x) => (float[3] a, float[3] b, float[3] c, float[3,1] d)"
+      " <int64[2] shape = {4,1}, int64[1] four = {4}, int64[3] i = {0,-1,2}, int64[3] positive = {0,3,2},"
+      " int64[3,1] j = {0,3,2}> { m = ReduceMax<keepdims = 0>(x)\n u = Expand(m, four)\n"
+      " v = Expand(m, shape)\n a = GatherElements<axis = 0>(u, i)\n"
+      " b = GatherElements<axis = 0>(u, positive)\n c = GatherND(u, j)\n"
+      " d = GatherElements<axis = 0>(v, j) }");
+  passes::Options options;
+  options.level = 0;
+  passes::optimise(graph, options);
+  LoweringOptions lowering;
+  lowering.name = "positions";
+  Program program = lower_graph(graph, lowering);
+  program.tool_version = "0";
+  expect_compiles(emit(program, with_weights(WeightsMode::kArray)), "positions");
 }
 
 TEST(Emit, GivesTheSameFilesTwice) {
