@@ -103,6 +103,26 @@ TEST_P(ThreadPoolTest, ResultsAreVisibleToTheCaller) {
   }
 }
 
+// A call ends when every piece is finished, also where another thread has begun the last one and is slow.
+TEST(ThreadPool, WaitsForPiecesThatOthersHaveBegun) {
+  for (const int threads : {2, 3, 4}) {
+    std::atomic<int> begun{0}, finished{0};  // items are finished before the pool ends
+    ThreadPool pool(threads);
+    const std::thread::id caller = std::this_thread::get_id();
+    parallel_for(pool.threads(), 64, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
+      if (std::this_thread::get_id() != caller) {
+        ++begun;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      } else {
+        for (int wait = 0; wait < 5000 && begun < threads - 1; ++wait)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      finished += static_cast<int>(end - begin);
+    });
+    EXPECT_EQ(finished.load(), 64) << threads << " threads";
+  }
+}
+
 TEST(ThreadPool, UsesMoreThanOneThread) {
   ThreadPool pool(4);
   std::mutex mutex;

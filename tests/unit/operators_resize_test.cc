@@ -1,6 +1,9 @@
 // Resize and Upsample: which axes get a formula, which a table, and the histories before opset 19.
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
 
 #include "ir/ops/resize_plan.h"
 #include "tests/unit/one_node.h"
@@ -186,6 +189,42 @@ TEST(Resize, SizesThatKeepTheRatioAreRoundedToTheNearest) {
   EXPECT_EQ(kept_ratio({10, 7}, {4, 1}, "not_smaller"), (ir::Shape{4, 3}));  // 2.8
   EXPECT_EQ(kept_ratio({3, 4}, {7, 3}, "not_smaller"), (ir::Shape{7, 9}));   // 9.33
   EXPECT_EQ(kept_ratio({10, 8}, {4, 4}, "stretch"), (ir::Shape{4, 4}));
+}
+
+/// Where the specification reads element `x` of an axis that grows from `in` to `out` elements.
+double position(const std::string& mode, double x, double in, double out, double scale) {
+  if (mode == "asymmetric") return x / scale;
+  if (mode == "align_corners") return out == 1 ? 0 : x * (in - 1) / (out - 1);
+  if (mode == "pytorch_half_pixel" && out == 1) return 0;
+  const double centre = (x + 0.5) / scale - 0.5;
+  return mode == "half_pixel_symmetric" ? in / 2 * (1 - out / (scale * in)) + centre : centre;
+}
+
+/// Between elements that are their own positions, linear weights give positions.
+TEST(Resize, ReadsWhereTheSpecificationSays) {
+  for (const char* mode :
+       {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric", "align_corners"}) {
+    for (const std::int64_t in : {2, 4, 5, 7}) {
+      for (const float scale : {0.3f, 0.5f, 0.6f, 1.3f, 1.5f, 2.0f, 2.7f}) {
+        std::vector<float> places;
+        for (std::int64_t i = 0; i < in; ++i) places.push_back(static_cast<float>(i));
+        const auto out = static_cast<std::int64_t>(std::floor(static_cast<float>(in) * scale));
+        if (out == 0) continue;
+        const Tensor x = floats(places, {in}), scales = floats({scale}, {1});
+        OneNode resize{.op = "Resize", .operands = {&x, nullptr, &scales}, .known = true};
+        resize.attributes.set("mode", std::string("linear"));
+        resize.attributes.set("coordinate_transformation_mode", std::string(mode));
+        std::vector<double> expected;
+        for (std::int64_t i = 0; i < out; ++i) {
+          const double at = position(mode, static_cast<double>(i), static_cast<double>(in),
+                                     static_cast<double>(out), static_cast<double>(scale));
+          expected.push_back(std::clamp(at, 0.0, static_cast<double>(in - 1)));
+        }
+        EXPECT_THAT(reals(run(resize)[0]), ::testing::Pointwise(::testing::DoubleNear(1e-5), expected))
+            << mode << ", " << in << " by " << scale;
+      }
+    }
+  }
 }
 
 TEST(Upsample, IsAResize) {
