@@ -89,6 +89,8 @@ RULES = [
           "if (std::abs(bias->factor(at) - wanted) > kRounding * 1e30) return {};", "passes_integers_test"),
 ]
 
+FUSE = "passes/fuse.cc"
+
 PASSES = [
     fault("passes/mask-beyond-causal", "passes/attention_mask.cc",
           "if (is_kept(step, *tensor, at) != (j <= i + past)) return false;",
@@ -123,6 +125,13 @@ PASSES = [
     fault("passes/factor-that-is-kept", "passes/store_factors.cc",
           "return (is_state || !graph_.is_output(id)) && loops_of(node) != nullptr && !is_kept(node);",
           "return (is_state || !graph_.is_output(id)) && loops_of(node) != nullptr;", "passes_store_factors_test"),
+    fault("passes/costly-producer", FUSE,
+          "if (reads[k].at_own_index && substitute(", "if (substitute(", "passes_fuse_test"),
+    fault("passes/axes-of-chain", FUSE, ".as_axis() != axis) return false;", ".as_axis() != axis) continue;",
+          "passes_fuse_test"),
+    fault("passes/checks-that-are-taken", FUSE,
+          "if (std::find(fused.checks.begin(), fused.checks.end(), taken) == fused.checks.end())",
+          "if (fused.checks.empty() && shift < 0)", "passes_fuse_test"),
     fault("passes/square-of-halves", "passes/rules/half_squares.cc",
           "return exponent && all_equal(*exponent, 2);", "return exponent && all_equal(*exponent, 3);",
           "widen_halves_test"),
@@ -245,6 +254,12 @@ CODEGEN = [
           'code.line(fmt::format("moved.{} += {};", step.field, step.elements));',
           'if (step.field == "y") code.line(fmt::format("moved.{} += {};", step.field, step.elements));',
           "random_models.epilogues_cuda"),
+    fault("codegen/end-of-life", "codegen/schedule/made_steps.cc",
+          "std::max(buffer.end_step, now_ + 1)", "std::max(buffer.end_step, now_)", "random_models.epilogues_cpp"),
+    fault("codegen/rows-of-strips", "codegen/schedule/strips.cc",
+          "rows = (rows - 1) * reader.stride + reader.span;", "rows = rows * reader.stride;", "strips_test"),
+    fault("codegen/sums-of-winograd", "codegen/kernels/winograd_conv.cc",
+          "if ((is_signed ? 128 : 255) *", "if ((is_signed ? 128 : 127) *", "kernel_choice_test"),
     fault("codegen/turned-image", "codegen/kernels/image_shape.cc",
           "s.stride_w = std::exchange(s.stride_h, 1);", "s.stride_w = 1;", "image_shape_test"),
 ]
