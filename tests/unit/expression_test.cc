@@ -163,6 +163,7 @@ TEST(NumberFacts, SayWhatIsNeverNanAndWhatIsWhole) {
   const int foreign = dag.apply(ScalarOp::kMul, {sum, unknown});
   const int infinite = dag.apply(ScalarOp::kMul, {product, dag.constant(kFloat, 1e38)});
   const int difference = dag.apply(ScalarOp::kSub, {infinite, infinite});
+  const int scaled = dag.apply(ScalarOp::kMul, {infinite, scale});
   const auto facts = number_facts(
       dag, [](const ScalarNode& load) { return load.operand == 0 ? std::optional(0.5) : std::nullopt; });
   const auto at = [&](int id) { return facts[static_cast<std::size_t>(id)]; };
@@ -172,6 +173,7 @@ TEST(NumberFacts, SayWhatIsNeverNanAndWhatIsWhole) {
   EXPECT_FALSE(at(foreign).number);
   EXPECT_TRUE(at(infinite).number);
   EXPECT_FALSE(at(difference).number);  // infinity - infinity
+  EXPECT_FALSE(at(scaled).number);      // infinity * 0
   // The cast rounds and adds nothing by itself.
   EXPECT_EQ(saturation_of(dag, facts, byte)->arguments(), Arguments{product});
   EXPECT_TRUE(saturation_of(dag, facts, byte)->fits);

@@ -76,6 +76,28 @@ TEST(LayerNormalization, DoesNotCancelFarFromZero) {
   EXPECT_NEAR(y[3], 1.5 / std::sqrt(1.25), 1e-6);
 }
 
+TEST(LayerNormalization, ScalesAndBiasesBroadcastFromTheRight) {
+  std::vector<float> numbers, scales, biases;
+  for (int i = 0; i < 24; ++i) {
+    numbers.push_back(static_cast<float>(i * i % 11));
+    scales.push_back(static_cast<float>(2 + i / 4 % 3));
+    biases.push_back(static_cast<float>(5 + i % 4));
+  }
+  const Tensor x = floats(numbers, {2, 3, 4}), column = floats({2, 3, 4}, {3, 1}), one = floats({2}, {1}),
+               row = floats({5, 6, 7, 8}, {4}), columns = floats(scales, {2, 3, 4}),
+               ones = floats(std::vector<float>(24, 2), {2, 3, 4}), rows = floats(biases, {2, 3, 4});
+  for (const std::int64_t axis : {1, 2}) {
+    const auto norm = [&](const Tensor& scale, const Tensor& bias) {
+      OneNode node{.op = "LayerNormalization", .operands = {&x, &scale, &bias}};
+      node.attributes.set("axis", axis);
+      return reals(run(node)[0]);
+    };
+    EXPECT_EQ(norm(column, row), norm(columns, rows));
+    EXPECT_EQ(norm(one, column), norm(ones, columns));
+    EXPECT_EQ(norm(row, one), norm(rows, ones));
+  }
+}
+
 TEST(LayerNormalization, IsOneKernelUnlessTheStatisticsAreUsed) {
   const Tensor x = floats({1, 3}, {1, 2}), scale = floats({1, 1}, {2});
   ir::Graph one = graph_of({.op = "LayerNormalization", .operands = {&x, &scale}});

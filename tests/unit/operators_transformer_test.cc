@@ -346,5 +346,61 @@ TEST(MatMulNBits, RefusesWhatDoesNotFit) {
             "groups of rows that are not neighbours (g_idx) are not supported");
 }
 
+// Rotary embedding
+// -------------------------------------------------------------------------------------------
+
+/// x (batch, heads, rows, size), whose first `rotated` elements turn by the angles of tables (positions,
+/// rotated / 2).
+Tensor rotated(const Tensor& x, const Tensor& cos, const Tensor& sin, const Tensor& positions,
+               std::int64_t count, bool interleaved) {
+  const std::int64_t heads = x.shape()[1], rows = x.shape()[2], size = x.shape()[3], half = count / 2;
+  std::vector<float> y;
+  for (std::int64_t i = 0; i < x.count(); ++i) {
+    const std::int64_t d = i % size, row = i / size % rows, batch = i / size / rows / heads;
+    if (d >= count) {
+      y.push_back(static_cast<float>(x.real_at(i)));
+      continue;
+    }
+    const std::int64_t pair = interleaved ? d / 2 : d % half;
+    const bool second = interleaved ? d % 2 == 1 : d >= half;
+    const std::int64_t angle = positions.int_at(batch * rows + row) * half + pair,
+                       step = interleaved ? 1 : half;
+    const double other = x.real_at(second ? i - step : i + step);
+    y.push_back(static_cast<float>(x.real_at(i) * cos.real_at(angle) +
+                                   (second ? other : -other) * sin.real_at(angle)));
+  }
+  return floats(y, x.shape());
+}
+
+/// The same with heads beside each other in rows: (batch, rows, heads * size).
+Tensor beside(const Tensor& x) {
+  const std::int64_t batch = x.shape()[0], heads = x.shape()[1], rows = x.shape()[2], size = x.shape()[3];
+  std::vector<float> y;
+  for (std::int64_t i = 0; i < x.count(); ++i) {
+    const std::int64_t d = i % size, head = i / size % heads, row = i / size / heads % rows,
+                       b = i / size / heads / rows;
+    y.push_back(static_cast<float>(x.real_at(((b * heads + head) * rows + row) * size + d)));
+  }
+  return floats(y, {batch, rows, heads * size});
+}
+
+TEST(RotaryEmbedding, TurnsPairsByThePositionsOfRows) {
+  const Tensor x = wave({2, 3, 4, 6}, 0), positions = ints({7, 0, 3, 1, 2, 2, 6, 5}, {2, 4});
+  for (const std::int64_t count : {0, 4}) {
+    const std::int64_t half = count == 0 ? 3 : 2;
+    const Tensor cos = wave({8, half}, 1), sin = wave({8, half}, 2);
+    for (const std::int64_t interleaved : {0, 1}) {
+      const Tensor expected = rotated(x, cos, sin, positions, 2 * half, interleaved == 1), flat = beside(x);
+      OneNode node = {.op = "RotaryEmbedding", .operands = {&x, &cos, &sin, &positions}};
+      node.attributes.set("interleaved", interleaved);
+      node.attributes.set("rotary_embedding_dim", count);
+      expect_near(run(node)[0], expected);
+      node.operands[0] = &flat;
+      node.attributes.set("num_heads", std::int64_t{3});
+      expect_near(run(node)[0], beside(expected));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gcompile::testing

@@ -114,6 +114,22 @@ TEST(RowOrder, IsThatOfTheModelWhereAReaderWantsIt) {
                   .empty());
 }
 
+/// Heads that are merged behind a product: it writes them where they will be, along its own last axis.
+TEST(RowOrder, IsThatOfTheOnlyReaderThatMovesRows) {
+  const std::string model = "g (float[2,3,5,4] x, float[2,3,4,6] w_b) => (float y) { p = MatMul(x, w_b)\n ";
+  const std::string merged = "t = Transpose<perm = [0,2,1,3]>(p)\n",
+                    turned = "t = Transpose<perm = [0,1,3,2]>(p)\n";
+  EXPECT_EQ(order_of(model + merged + "s = Sigmoid(t)\n" + " y = ReduceMax<keepdims = 0>(s) }", "p"),
+            (std::vector<int>{0, 2, 1, 3}));
+  EXPECT_TRUE(
+      order_of(model + turned + "s = Sigmoid(t)\n" + " y = ReduceMax<keepdims = 0>(s) }", "p").empty());
+  EXPECT_TRUE(order_of(model + merged +
+                           "s0 = Softmax(p)\n s1 = ReduceMax<keepdims = 0>(s0)\n s2 = Sigmoid(t)\n"
+                           " s3 = ReduceMax<keepdims = 0>(s2)\n y = Add(s1, s3) }",
+                       "p")
+                  .empty());
+}
+
 TEST(ProductAxes, RowsOfOneMatrixInAnyOrder) {
   const ProductAxes axes = product_axes({5, 2, 6}, {5, 2, 4}, {4, 20, 1}, {4, 6});
   EXPECT_EQ(axes.rows, (std::vector<int>{1, 0}));
