@@ -307,10 +307,8 @@ void add_sizes(Schedule& schedule, const Program& program, const SizedModel& mod
   if (model.formulas) {
     for (const ir::SizeFact& fact : model.formulas->facts())
       schedule.conditions.push_back({fact.form, fact.bounds});
-    for (const ir::SizeCheck& check : model.formulas->checks()) {
-      const ir::Dim difference = check.a - check.b;
-      schedule.conditions.push_back({difference, {0, 0}});
-    }
+    for (const ir::SizeCheck& check : model.formulas->checks())
+      schedule.conditions.push_back({check.a - check.b, {0, 0}});
   }
   schedule.sizes = largest_sizes(program, schedule);
 }
@@ -323,6 +321,8 @@ void lower_compilation(Compilation& compilation, const Options& options) {
     lowering.kernels.later.assign(gpus.begin() + 1, gpus.end());
   }
   lowering.kernels.forced = options.forced_kernels;
+  const frontend::SingleNumbers& numbers = compilation.info.numbers;
+  lowering.kernels.trained = {numbers.with_axes, numbers.without_axes, numbers.written};
   lowering.name = program_name(options);
   lowering.states = options.import.states;
   lowering.optimize_for_size = options.optimize_for_size;

@@ -24,6 +24,20 @@ bool begins_with(const std::string& text, const std::string& beginning) {
   return text.compare(0, beginning.size(), beginning) == 0;
 }
 
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+/// In which turn a file changes: the header that says which texts are of its run first, and the sources last,
+/// which ask it, so that nothing builds while some files are new and some old; the manifest when all are.
+enum Turn : int { kFiles, kOthers, kSources, kManifest };
+
+int turn_of(const std::string& path, const std::string& manifest) {
+  if (path == manifest) return kManifest;
+  if (!begins_with(path, "src/")) return kOthers;
+  return ends_with(path, "_files.h") ? kFiles : kSources;
+}
+
 }  // namespace
 
 bool Stage::open(bool create) {
@@ -128,7 +142,18 @@ void Stage::write(const Plan& plan, const FileSet& files, bool durable) {
 }
 
 void Stage::commit(const Plan& plan, const FileSet& files, const std::set<std::string>& listed) {
-  // First what goes: a directory of old files may give way to a file, and the other way round.
+  const auto bring = [&](const std::string& path) {
+    const bool replaces = plan.leaving.count(path) > 0;
+    if (replaces) set_aside(path, true);
+    bring_in(path, replaces);
+  };
+  std::set<std::string> brought;
+  for (const std::string& path : plan.arriving) {
+    if (turn_of(path, files.manifest_path()) != kFiles || plan.leaving.count(path) == 0) continue;
+    bring(path);
+    brought.insert(path);
+  }
+  // Then what goes: a directory of old files may give way to a file, and the other way round.
   for (const std::string& path : plan.leaving) {
     if (plan.arriving.count(path) == 0) set_aside(path, false);
   }
@@ -139,15 +164,11 @@ void Stage::commit(const Plan& plan, const FileSet& files, const std::set<std::s
       throw_errno("delete", target_.shown() + "/" + *path);
     }
   }
-  const auto bring = [&](const std::string& path) {
-    const bool replaces = plan.leaving.count(path) > 0;
-    if (replaces) set_aside(path, true);
-    bring_in(path, replaces);
-  };
-  for (const std::string& path : plan.arriving) {
-    if (path != files.manifest_path()) bring(path);
+  for (int now = kFiles; now <= kManifest; ++now) {
+    for (const std::string& path : plan.arriving) {
+      if (turn_of(path, files.manifest_path()) == now && brought.count(path) == 0) bring(path);
+    }
   }
-  if (plan.arriving.count(files.manifest_path()) > 0) bring(files.manifest_path());
 }
 
 void Stage::set_aside(const std::string& path, bool keep_in_place) {
@@ -175,13 +196,21 @@ void Stage::bring_in(const std::string& path, bool replaces) {
 /// Idempotent: it may be interrupted as well. A path that arrives and replaces nothing is ours in the target
 /// exactly when it is gone from the stage.
 void Stage::undo(const Plan& plan) {
+  for (const int now : {kSources, kOthers, kManifest, kFiles}) undo(plan, now);
+  // What is deleted from the stage from now on must not look as if it had arrived.
+  rename_list(kJournal, kUnfinishedManifest);
+}
+
+/// Of the files of one turn.
+void Stage::undo(const Plan& plan, int turn) {
+  const auto is_of_it = [&](const std::string& path) { return turn_of(path, "") == turn; };
   for (const std::string& path : plan.arriving) {
-    if (plan.leaving.count(path) > 0 || stage_->is_file(kNew + path)) continue;
+    if (!is_of_it(path) || plan.leaving.count(path) > 0 || stage_->is_file(kNew + path)) continue;
     if (!target_.remove(path, 0)) throw_errno("delete", target_.shown() + "/" + path);
   }
   for (auto path = plan.made.rbegin(); path != plan.made.rend(); ++path) target_.remove(*path, AT_REMOVEDIR);
   for (const std::string& path : plan.leaving) {
-    if (!stage_->is_file(kOld + path)) continue;
+    if (!is_of_it(path) || !stage_->is_file(kOld + path)) continue;
     const Descriptor from = stage_->open_parent(kOld + path, false);
     const Descriptor to = target_.open_parent(path, true);
     const std::string name = last_part(path);
@@ -192,8 +221,6 @@ void Stage::undo(const Plan& plan) {
                            : rename_to_free_place(system_, from.get(), name, to.get(), name) == 0);
     if (!back && errno != EEXIST) throw_errno("restore", target_.shown() + "/" + path);
   }
-  // What is deleted from the stage from now on must not look as if it had arrived.
-  rename_list(kJournal, kUnfinishedManifest);
 }
 
 /// Deletes what the plan lists, and the list last: as long as there is one, what is left is known as ours.

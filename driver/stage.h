@@ -51,6 +51,7 @@ class Stage {
   void set_aside(const std::string& path, bool keep_in_place);
   void bring_in(const std::string& path, bool replaces);
   void undo(const Plan& plan);
+  void undo(const Plan& plan, int turn);
   void clear(const std::optional<Plan>& plan);
   void rename_list(const char* from, const char* to);
 

@@ -407,6 +407,7 @@ ImportedModel import_proto(const onnx::ModelProto& model, const std::string& dig
   }
   imported.sizes = std::move(sizes);
   imported.info.sha256 = digest_with(digest, importer.external_data());
+  imported.info.numbers = importer.numbers();
   for (const auto& [location, held] : importer.external_data().files())
     imported.info.data_files.push_back(location);
   return imported;

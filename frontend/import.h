@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,13 @@ struct ImportOptions {
   Limits limits;
 };
 
+/// Floats of one element by value: initialisers with axes, which are weights, by their names; those without,
+/// which are weights or constants of formulas; and what Constant nodes hold, which is the model's text.
+struct SingleNumbers {
+  std::map<double, std::string> with_axes, without_axes;
+  std::set<double> written;
+};
+
 /// What the model says about itself; for the manifest.
 struct ModelInfo {
   /// Of the bytes that were read, as 64 hexadecimal digits. For a model with external data that of a text as
@@ -46,6 +54,7 @@ struct ModelInfo {
   std::string domain;
   std::string graph_name;
   std::map<std::string, std::int64_t> opsets;  // by domain; "" is ai.onnx
+  SingleNumbers numbers = {};
 };
 
 struct ImportedModel {

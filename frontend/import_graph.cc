@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "frontend/importer.h"
@@ -44,6 +45,18 @@ static void add_external_errors(const std::vector<std::pair<std::string, Externa
   for (const std::string& message : order) diagnostics.add(std::move(by_message[message]));
 }
 
+void Importer::note_number(const ir::Tensor& value, const std::string& initializer) {
+  if (!is_float(value.element()) || value.count() != 1) return;
+  const double number = value.at(0).as_double();
+  if (!std::isfinite(number)) return;
+  if (initializer.empty()) {
+    numbers_.written.insert(number);
+  } else {
+    auto& of_its_kind = value.shape().empty() ? numbers_.without_axes : numbers_.with_axes;
+    of_its_kind.try_emplace(number, initializer);
+  }
+}
+
 void Importer::import_initializers(const onnx::GraphProto& graph, Scope& scope) {
   std::vector<std::pair<std::string, ExternalDataError>> external_errors;
   for (const onnx::TensorProto& tensor : graph.initializer()) {
@@ -55,6 +68,7 @@ void Importer::import_initializers(const onnx::GraphProto& graph, Scope& scope) 
     }
     try {
       ir::Tensor value = import_tensor(tensor, options_.limits, &external_);
+      note_number(value, tensor.name());
       bind(scope, tensor.name(),
            Binding::of(scope.graph->add_constant(std::move(value), scope.prefix + tensor.name())));
     } catch (const ExternalDataError& failure) {

@@ -122,6 +122,7 @@ void Importer::import_constant(const onnx::NodeProto& node, const ir::Operator& 
     ir::complete_attributes(op, alone.node(id).attributes);
     ir::infer_node(alone, id);
     ir::Tensor value = ir::evaluate_node(alone, id, {}).at(0);
+    note_number(value, "");
     bind(scope, node.output(0),
          Binding::of(scope.graph->add_constant(std::move(value), scope.prefix + node.output(0))));
   } catch (const ExternalDataError& failure) {

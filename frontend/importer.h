@@ -61,6 +61,7 @@ class Importer {
   /// Of the checks of the sizes in force, the node that needs each is noted there; "" of those before the
   /// nodes.
   void note_places(std::vector<std::string>& places) { places_ = &places; }
+  const SingleNumbers& numbers() const { return numbers_; }
 
  private:
   // import.cc: the model
@@ -77,6 +78,7 @@ class Importer {
 
   // import_graph.cc: graphs, branches and functions
   void import_initializers(const onnx::GraphProto& graph, Scope& scope);
+  void note_number(const ir::Tensor& value, const std::string& initializer);  // "" of a Constant node
   void import_nodes(const NodeList& nodes, Scope& scope);
   void import_call(const onnx::NodeProto& node, const onnx::FunctionProto& function, Scope& scope);
   AttributeEnvironment call_environment(const onnx::NodeProto& node, const onnx::FunctionProto& function,
@@ -140,6 +142,7 @@ class Importer {
   const std::string folder_;
   const std::shared_ptr<const FileBytes> file_;
   ExternalData external_;
+  SingleNumbers numbers_;
   OpsetTable opsets_;
   using FunctionKey = std::pair<std::string, std::string>;  // domain, name
   struct Function {

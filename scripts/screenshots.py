@@ -57,6 +57,8 @@ for (const element of document.body.querySelectorAll('*')) {
   if (element.tagName === 'title') continue;
   ++texts;
   const style = getComputedStyle(element);
+  const isLong = element.textContent.trim().length > 8 && style.whiteSpace !== 'nowrap';
+  if (element.matches('td') && isLong && box.width < 90) say('a column of a few letters', element);
   if (isSvg) {
     const frame = (element.parentElement.querySelector(':scope > rect.tile') || element.closest('svg')).getBoundingClientRect();
     if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1) say('text leaves its picture', element);

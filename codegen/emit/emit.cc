@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <set>
 
 #include "codegen/emit/embedded.h"
+#include "codegen/emit/file_marks.h"
 #include "ir/diagnostics.h"
+#include "ir/sha256.h"
 #include "template/engine.h"
 #include "template/line_breaks.h"
 
@@ -67,6 +68,8 @@ class Emitter {
 
   FileSet run() {
     const std::string& name = program_.name;
+    data_["mark_name"] = kMarkNameStandIn;
+    data_["mark"] = kMarkStandIn;
     add_build_files();
     render("model.h.j2", fmt::format("include/{0}/{0}.h", name));
     render(of_target("model.hpp.j2"), fmt::format("include/{0}/{0}.hpp", name));
@@ -80,7 +83,6 @@ class Emitter {
       render(of_target("threads.cpp.j2"), fmt::format("src/{}_threads.cpp", name));
     }
     add_kernels();
-    add_weights();
     render(of_target("support.h.j2"), "apps/support.h");
     render("run.cpp.j2", "apps/run.cpp");
     render("bench.cpp.j2", fmt::format("apps/bench.{}", target_.source_suffix));
@@ -93,6 +95,8 @@ class Emitter {
       }
     }
     add_runtime();
+    settle_texts();
+    add_weights();
     for (const std::string& pack : options_.packs) add_pack(pack);
     render(of_target("README.md.j2"), "README.md");
     render("report.html.j2", "report.html");
@@ -109,7 +113,44 @@ class Emitter {
   }
   void render(const std::string& from, const std::string& to) { render(from, to, data_); }
   void render(const std::string& from, const std::string& to, const Json& data) {
-    files_.add(to, with_short_lines(to, engine_.render(from, data)));
+    std::string text = with_short_lines(to, engine_.render(from, data));
+    if (is_settled_) {
+      files_.add(to, std::move(text));
+    } else {
+      texts_.emplace_back(to, std::move(text));
+    }
+  }
+
+  /// Of the code that reads weights, which decides which weights it can read: they may be exchanged as long
+  /// as the schedule and the kernels stay the same to the letter.
+  std::string structure() const {
+    const std::string api = source_path(fmt::format("{}_api", program_.name));
+    const std::string threads = source_path(fmt::format("{}_threads", program_.name));
+    std::string lines = fmt::format("{} {}\n", program_.tool_version, options_.cpu);
+    for (const auto& [path, text] : texts_) {
+      if (path.compare(0, 4, "src/") == 0 && path != api && path != threads)
+        lines += fmt::format("{}  {}\n", sha256_hex(text), path);
+    }
+    return sha256_hex(lines);
+  }
+
+  /// What is derived from texts: their digests take their places in them. None of it follows from the bytes
+  /// of the weights, so that a model which was only trained further changes no text.
+  void settle_texts() {
+    const std::string hash = structure();
+    // The mark of an instance that this very program has initialised.
+    const std::string own = fmt::format("{} {} {}", program_.name, hash, program_.options);
+    data_["structure"] = hash.substr(0, 16);
+    data_["instance_mark"] = sha256_hex(own).substr(0, 16);
+    std::string runtime;
+    for (const auto& [path, file] : files_.files()) {
+      if (path.compare(0, 5, "gcrt/") == 0) runtime += fmt::format("{}  {}\n", sha256_hex(file.bytes), path);
+    }
+    data_.update(mark_texts(program_.name, texts_, runtime));
+    for (auto& [path, text] : texts_) files_.add(path, std::move(text));
+    texts_.clear();
+    is_settled_ = true;
+    render("files.h.j2", fmt::format("src/{}_files.h", program_.name));
   }
 
   /// NAME of a model of one size, else NAME_batch_4.
@@ -228,7 +269,8 @@ class Emitter {
   void add_copies(const std::string& folder) {
     const std::string include = fmt::format("include/{0}/{0}", program_.name);
     std::vector<std::string> sources = library_sources();
-    sources.push_back(fmt::format("src/{}_internal.h", program_.name));
+    for (const char* header : {"internal", "files"})
+      sources.push_back(fmt::format("src/{}_{}.h", program_.name, header));
     std::vector<std::string> headers;
     for (const std::string& source : sources) {
       const OutputFile file = *files_.find(source);
@@ -246,13 +288,15 @@ class Emitter {
 
   void add_kernels() {
     for (const Json& file : data_["kernel_files"]) {
-      const Json data = {{"name", data_["name"]}, {"tool_version", data_["tool_version"]}, {"file", file}};
+      Json data = {{"file", file}};
+      for (const char* key : {"name", "upper", "tool_version", "mark_name", "mark"}) data[key] = data_[key];
       render("kernels.cpp.j2", source_path(file["stem"].get<std::string>()), data);
     }
   }
 
   void add_weights() {
     if (program_.weights_bytes == 0) return;
+    program_.weights.name_structure(std::stoull(data_["structure"].get<std::string>(), nullptr, 16));
     const SharedBytes& bytes = program_.weights.bytes;
     if (options_.weights == WeightsMode::kArray) {
       const Json data = {{"name", data_["name"]},
@@ -271,9 +315,8 @@ class Emitter {
   /// The headers that the files so far include, and those that these include.
   void add_runtime() {
     std::vector<std::string> included;
-    for (const auto& [path, file] : files_.files()) {
-      if (path.rfind("data/", 0) == 0) continue;
-      for (std::string& header : included_by(file.bytes)) included.push_back(std::move(header));
+    for (const auto& [path, text] : texts_) {
+      for (std::string& header : included_by(text)) included.push_back(std::move(header));
     }
     for (const std::string& header : runtime_headers(included)) {
       files_.add(header, std::string(find_embedded_file(fmt::format("{}{}", kRuntime, header))->contents));
@@ -286,6 +329,7 @@ class Emitter {
     content["name"] = program_.name;
     content["target"] = target_.name;
     content["model_sha256"] = program_.model_sha256;
+    if (program_.weights_bytes > 0) content["weights_structure"] = data_["structure"];
     content["producer"] = program_.producer;
     content["opset"] = program_.opset;
     content["options"] = program_.options;
@@ -334,6 +378,8 @@ class Emitter {
   TemplateEngine engine_;
   Json data_;
   FileSet files_;
+  std::vector<PathAndText> texts_;  // with stand-ins for their digests
+  bool is_settled_ = false;         // whether texts are files at once
 };
 
 }  // namespace

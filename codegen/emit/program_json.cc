@@ -16,7 +16,6 @@
 #include "gcrt/cuda/run_plan.h"
 #include "ir/diagnostics.h"
 #include "ir/interrupt.h"
-#include "ir/sha256.h"
 #include "template/text.h"
 
 namespace gcompile {
@@ -93,14 +92,9 @@ void add_sizes(Json& out, const Program& program) {
   out["payload_bytes"] = program.weights_bytes;
   out["weights_bytes"] = weights_file_bytes(program);
   out["weights_header_bytes"] = kWeightsHeaderBytes;
-  out["weights_checksum"] = fmt::format("0x{:016x}u", program.weights.checksum);
   out["instance_bytes"] = instance_bytes(program);
   out["alignment"] = program.alignment;
   out["buffer_alignment"] = program.buffer_alignment;
-  // Marks an instance as initialised by this very program.
-  out["instance_mark"] = fmt::format(
-      "0x{}u",
-      sha256_hex(fmt::format("{} {} {}", program.name, program.model_sha256, program.options)).substr(0, 16));
   out["in_tiles"] = program.in_tiles;
   out["zeroes_denormals"] = program.zeroes_denormals;
   out["has_arena"] = arena_bytes(program) > 0;

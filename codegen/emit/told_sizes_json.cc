@@ -66,6 +66,53 @@ class SizesOfSchedule {
   const Schedule& schedule_;
 };
 
+/// C++ of what the shapes of files tell in a run of one schedule; what they do not tell stays as it is.
+Json candidate_json(const Program& program, const Schedule& schedule, std::size_t index) {
+  Json sizes = Json::array();
+  const auto add = [&](std::size_t at, std::string text) {
+    sizes.push_back({{"index", at}, {"c_name", program.sizes[at].c_name}, {"text", std::move(text)}});
+  };
+  if (!program.has_ranges) {
+    for (std::size_t at = 0; at < schedule.sizes.size(); ++at) add(at, std::to_string(schedule.sizes[at]));
+    return {{"index", index}, {"sizes", std::move(sizes)}};
+  }
+  const ir::SizesScope scope(schedule.formulas.get());
+  std::vector<ir::Dim> axes;
+  std::vector<std::string> places;
+  const auto add_axes = [&](const ir::Shape& shape, const char* kind, std::size_t tensor) {
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      axes.push_back(shape[axis]);
+      places.push_back(fmt::format("shapes.{}({}, {})", kind, tensor, axis));
+    }
+  };
+  for (std::size_t i = 0; i < schedule.inputs.size(); ++i)
+    add_axes(schedule.inputs[i].type.shape, "input", i);
+  for (std::size_t i = 0; i < program.states.size(); ++i) {
+    if (program.states[i].grows()) add_axes(program.states[i].type.shape, "state", i);
+  }
+  const auto symbols = ir::solve_symbols(axes, static_cast<int>(program.sizes.size()));
+  for (const int symbol : symbols.open) {
+    const auto at = static_cast<std::size_t>(symbol);
+    const ir::Bounds& bounds = schedule.bounds[at];
+    if (bounds.low == bounds.high) add(at, std::to_string(bounds.low));
+  }
+  for (const ir::SolvedSymbol& solved : symbols.solved) {
+    const auto at = static_cast<std::size_t>(solved.symbol);
+    const Size& size = program.sizes[at];
+    std::string text = size_text(program, solved.rest, "found.");
+    const std::string times = size.multiple > 1 ? fmt::format("{} * ", size.multiple) : "";
+    if (solved.form) {
+      const std::string now = size.multiple > 1 ? fmt::format("found.{} / {}", size.c_name, size.multiple)
+                                                : "found." + size.c_name;
+      text = fmt::format("GCRT_NAMESPACE::size_in({}, {}, {}, {}, {})", places[*solved.form],
+                         size_text(program, solved.factor, "found."), text,
+                         schedule.bounds[at].high / size.multiple, now);
+    }
+    add(at, times + (solved.form || times.empty() ? text : "(" + text + ")"));
+  }
+  return {{"index", index}, {"sizes", std::move(sizes)}};
+}
+
 }  // namespace
 
 void add_told_sizes(Json& out, const Program& program) {
@@ -79,6 +126,10 @@ void add_told_sizes(Json& out, const Program& program) {
     found.push_back(std::move(sizes.found));
     counts_elements |= sizes.counts_elements;
   }
+  out["size_candidates"] = Json::array();
+  for (std::size_t i = 0; i < program.schedules.size() && !program.sizes.empty(); ++i)
+    out["size_candidates"].push_back(candidate_json(program, program.schedules[i], i));
+  out["size_candidate_count"] = out["size_candidates"].size();
   std::vector<std::int64_t> example;  // of the sizes that are told
   for (const std::size_t size : open) {
     told.push_back(told_json(program.sizes[size]));

@@ -60,6 +60,9 @@ void add_scratch(KernelCall& call, std::int64_t bytes, const std::string& parame
   call.add(std::move(argument));
 }
 
+/// The variable that holds what the parameter of a number points to.
+std::string number_of(const std::string& parameter) { return "of_" + parameter; }
+
 /// Body of a kernel that walks loops, for the target.
 void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
                 const KernelTensor& result, const Machine& machine) {
@@ -87,6 +90,10 @@ void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<Ke
   const PrintedLoops loops =
       print_loops(form, operands, result, 1, machine.least_threaded_work(), call.sizes);
   call.body += loops.text;
+  std::string numbers;  // are read once, before the loops
+  for (const std::string& parameter : call.sizes.take_mentioned_numbers())
+    numbers += fmt::format("  const float {} = {}[0];\n", number_of(parameter), parameter);
+  call.body = numbers + call.body;
   call.threaded = loops.threaded;
   if (call.checked) call.body += "  return true;\n";
 }
@@ -190,6 +197,17 @@ void CallWriter::weights(int entry, const std::string& parameter, const std::str
   call_.add(std::move(argument));
 }
 
+std::string CallWriter::number(const ir::Scalar& value) {
+  const std::optional<std::string> name = numbers_ == nullptr ? std::nullopt : numbers_->name_of(value);
+  if (!name) return "";
+  std::string& parameter = number_parameters_[value.as_double()];
+  if (parameter.empty()) {
+    parameter = fmt::format("s{}", number_parameters_.size() - 1);
+    weights(blob_.add_number(static_cast<float>(value.as_double()), *name), parameter, "float");
+  }
+  return parameter;
+}
+
 void CallWriter::packed(int i, Packing packing, const std::string& format, const std::string& parameter,
                         const std::string& c_type) {
   weights(blob_.add(std::move(packing), name(i), fmt::format("{} {}", to_string(type(i)), format)), parameter,
@@ -230,6 +248,12 @@ void CallWriter::loops(const ir::LoopForm& whole) {
     const bool is_table = all.is_constant() || most < ir::highest(all);
     call_.arguments.back().bytes = figure(
         most * bits / 8, [&] { return (is_table ? ir::min(all, loads[i] * points) : all) * bits / 8; });
+  }
+  for (const int n : form.dag.reachable(roots)) {
+    if (form.dag[n].op != ir::ScalarOp::kConstant) continue;
+    const std::string at = number(form.dag[n].constant);
+    if (at.empty()) continue;
+    call_.sizes.name_number(form.dag[n].constant.as_double(), at, on_device() ? at + "[0]" : number_of(at));
   }
   const KernelTensor y = result(0, "y");
   print_body(call_, form, operands, y, machine_);

@@ -9,6 +9,7 @@
 
 #include "codegen/kernels/family.h"
 #include "codegen/kernels/kernel_call.h"
+#include "codegen/kernels/trained_numbers.h"
 #include "codegen/kernels/weights.h"
 #include "codegen/loops/loop_nest.h"
 #include "ir/operator.h"
@@ -63,6 +64,11 @@ class CallWriter {
   void packed(int i, Packing packing, const std::string& format, const std::string& parameter,
               const std::string& c_type = "float");
   WeightBlob& blob() { return blob_; }
+  /// Numbers that training changes are read from the weights, at each call of the kernel; without it all are
+  /// literals.
+  void read_numbers(const TrainedNumbers& numbers) { numbers_ = &numbers; }
+  /// The parameter, which this adds, that points to the number; empty: it is a literal.
+  std::string number(const ir::Scalar& value);
 
   /// CUDA: every block is to make operand 0 by itself, by the loops of the node that computes it; false:
   /// these loops cannot be shared by a block. Takes the place of operand(0).
@@ -102,6 +108,8 @@ class CallWriter {
   KernelCall call_;
   Text made_rows_;
   JoinedOperands joined_;
+  const TrainedNumbers* numbers_ = nullptr;
+  std::map<double, std::string> number_parameters_;
 };
 
 /// Copies a tensor from one home to another.

@@ -225,8 +225,17 @@ void EpilogueWriter::write(CallWriter& writer) {
         is_printed[static_cast<std::size_t>(n)]) {
       const std::string field = fmt::format("c{}", constants.size());
       constants[n] = field;
+      const std::string at = writer.number(node.constant);
       types[field] = kernel_type(compute_type(node.type));
-      members_.push_back({field, literal(node.constant)});
+      if (at.empty()) {
+        members_.push_back({field, literal(node.constant)});
+      } else if (writer.on_device()) {  // whose memory the host does not read
+        types[field] = "const float*";
+        constants[n] = field + "[0]";
+        members_.push_back({field, at});
+      } else {
+        members_.push_back({field, at + "[0]"});
+      }
     }
     if (node.op == ScalarOp::kAccumulator) mask = 1;
     GC_CHECK(node.op != ScalarOp::kIota);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/kernels/machine.h"
+#include "codegen/kernels/trained_numbers.h"
 
 namespace gcompile {
 
@@ -17,6 +18,8 @@ struct KernelOptions {
   std::vector<GpuArchitecture> later;
   /// Names of nodes of the model, and of the family that has to serve each (--kernel NODE=family).
   std::vector<std::pair<std::string, std::string>> forced;
+  /// What kernels read from the weights although it is one number.
+  TrainedNumbers trained;
 };
 
 }  // namespace gcompile

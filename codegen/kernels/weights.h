@@ -30,6 +30,8 @@ class WeightBlob {
   int add(std::vector<std::uint8_t> bytes, std::string name, std::string what);
   /// The tensor's elements in row-major order, denormal float32 flushed to zero.
   int add_tensor(const ir::Tensor& tensor, std::string name);
+  /// One number, which is never merged with an equal one: equal numbers need not be after further training.
+  int add_number(float value, std::string name);
   int add_floats(const std::vector<float>& values, std::string name, std::string what);
   /// The same rounded to a floating type of 16 bits, to nearest even.
   int add_halves(const std::vector<float>& values, ir::ElementType type, std::string name, std::string what);

@@ -80,6 +80,7 @@ void print_shared_rows(std::vector<PrintedNest>& parts, const LoopNest& nest, in
     if (stages.first < stages.second) part.parameters.insert(CudaKernelWriter::kCounters);
     if (plan.shared.is_open()) part.parameters.insert(CudaKernelWriter::kParts);
     part.sizes = sizes.take_mentioned();
+    part.parameters.merge(sizes.take_mentioned_numbers());
   }
 }
 
@@ -103,6 +104,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
                            const KernelTensor& result, const std::vector<CudaParameter>& parameters,
                            const gcrt::DeviceModel& device, SizeParameters& sizes) {
   sizes.take_mentioned();
+  sizes.take_mentioned_numbers();
   std::deque<ir::LoopForm> alone;               // forms of regions, to which their nests point
   std::vector<std::pair<LoopNest, int>> nests;  // with their roots
   for (const ir::Region& region : form.regions) {
@@ -148,6 +150,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     part.parameters = parameters_in(printer.mentions(), operands, result);
     if (checks_itself) part.parameters.insert(CudaKernelWriter::kTrap);
     part.sizes = sizes.take_mentioned();
+    part.parameters.merge(sizes.take_mentioned_numbers());
     part.shared = printer.shared_bytes();
   }
   CudaKernelWriter writer(parameters, !form.checks.empty(), sizes);
@@ -177,6 +180,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     part.parameters = parameters_in(printer.mentions(), operands, none);
     part.parameters.insert(CudaKernelWriter::kTrap);
     part.sizes = sizes.take_mentioned();
+    part.parameters.merge(sizes.take_mentioned_numbers());
     writer.add_threads({part}, fmt::format("_check{}", checks++ ? std::to_string(checks) : ""), false);
   }
   std::vector<PrintedNest> by_threads;

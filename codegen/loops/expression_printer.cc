@@ -139,6 +139,7 @@ std::string ExpressionPrinter::compute(int id, bool vector) const {
   const ScalarNode& node = dag_[id];
   switch (node.op) {
     case ScalarOp::kConstant: {
+      if (leaves_.count(id) > 0) return leaf_(id, vector);
       const auto named = constants_.find(id);
       return named != constants_.end() ? named->second : literal(node.constant);
     }

@@ -38,6 +38,9 @@ class ExpressionPrinter {
   /// Spells constants by name instead of as literals (fields of a functor).
   void name_constants(std::map<int, std::string> names) { constants_ = std::move(names); }
 
+  /// Constants that are printed as leaves are.
+  void print_as_leaves(std::set<int> constants) { leaves_ = std::move(constants); }
+
   /// What is known of the dag's nodes; without it, everything may be NaN.
   void know(std::vector<ir::NumberFacts> facts) { facts_ = std::move(facts); }
 
@@ -72,6 +75,7 @@ class ExpressionPrinter {
   const std::vector<ir::Index>* addresses_ = nullptr;
   std::vector<ir::NumberFacts> facts_;
   std::map<int, std::string> constants_;
+  std::set<int> leaves_;
   std::uint64_t vector_mask_ = 0;
   std::map<int, Binding> scope_;
   int next_ = 0;

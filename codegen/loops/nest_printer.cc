@@ -51,6 +51,12 @@ NestPrinter::NestPrinter(LoopNest nest, const std::vector<KernelTensor>& operand
       expressions_(nest_.form->dag, dependence_, [this](int id, bool vector) { return leaf(id, vector); }) {
   expressions_.know(number_facts(nest_.form->dag, operands_));
   expressions_.address_by(nest_.address);
+  std::set<int> named;
+  for (std::size_t id = 0; id < nest_.form->dag.nodes().size(); ++id) {
+    const ScalarNode& node = nest_.form->dag.nodes()[id];
+    if (node.op == ScalarOp::kConstant && sizes.is_named(node.constant)) named.insert(static_cast<int>(id));
+  }
+  expressions_.print_as_leaves(std::move(named));
 }
 
 const char* NestPrinter::function_of(Combine combine) {
@@ -342,6 +348,7 @@ bool NestPrinter::index_varies_only_affinely(const Index& index) const {
 std::string NestPrinter::leaf(int id, bool vector) const {
   const ScalarNode& node = nest_.form->dag[id];
   const Index& index = nest_.address[static_cast<std::size_t>(id)];
+  if (node.op == ScalarOp::kConstant) return sizes_(node.constant);
   if (node.op == ScalarOp::kAccumulator) {
     return fmt::format("acc{}", node.operand);
   }

@@ -1,18 +1,21 @@
 #pragma once
 // The sizes that a kernel's text mentions and that only a run knows: its parameters n0, n1, ..., in the order
 // in which they are first mentioned. What is passed for them is whole formulas, so that kernels compute no
-// sizes, and have one text wherever they differ in sizes alone.
+// sizes, and have one text wherever they differ in sizes alone. Beside them, numbers that are read from the
+// weights.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <initializer_list>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ir/dim.h"
+#include "ir/tensor.h"
 
 namespace gcompile {
 
@@ -41,13 +44,35 @@ class SizeParameters {
   }
   const std::vector<ir::Dim>& sizes() const { return sizes_; }
 
+  /// A float32 of the kernel's expressions that is no literal in its text: `text` reads it from what the
+  /// parameter points to.
+  void name_number(double value, std::string parameter, std::string text) {
+    numbers_[value] = {std::move(parameter), std::move(text)};
+  }
+  bool is_named(const ir::Scalar& number) const {
+    return number.type == ir::ElementType::kFloat32 && numbers_.count(number.as_double()) > 0;
+  }
+  const std::string& operator()(const ir::Scalar& named) {
+    const Number& number = numbers_.at(named.as_double());
+    mentioned_numbers_.insert(number.parameter);
+    return number.text;
+  }
+
   /// Those that were mentioned since this was asked last: of a function within the kernel's text, which takes
   /// no others.
   std::set<std::size_t> take_mentioned() { return std::exchange(mentioned_, {}); }
+  /// The same of numbers: their parameters.
+  std::set<std::string> take_mentioned_numbers() { return std::exchange(mentioned_numbers_, {}); }
 
  private:
+  struct Number {
+    std::string parameter, text;
+  };
+
   std::vector<ir::Dim> sizes_;
   std::set<std::size_t> mentioned_;
+  std::map<double, Number> numbers_;
+  std::set<std::string> mentioned_numbers_;
 };
 
 }  // namespace gcompile

@@ -9,7 +9,7 @@ namespace gcompile {
 namespace {
 
 constexpr std::string_view kMagic = "GCWEIGHT";
-constexpr std::uint64_t kLayoutVersion = 1;
+constexpr std::uint64_t kLayoutVersion = 2;
 
 std::uint64_t little_endian_word(const char* at) {
   std::uint64_t word;
@@ -35,6 +35,10 @@ std::uint64_t weights_checksum(std::string_view payload) {
   return hash;
 }
 
+void WeightsFile::name_structure(std::uint64_t structure) const {
+  if (header != nullptr) put_word(header + 32, structure);
+}
+
 WeightsFile weights_file(ir::ZeroedMemory bytes) {
   GC_CHECK(bytes.size() >= kWeightsHeaderBytes);
   const std::string_view payload = bytes.text().substr(kWeightsHeaderBytes);
@@ -46,6 +50,7 @@ WeightsFile weights_file(ir::ZeroedMemory bytes) {
   put_word(bytes.data() + 8, kLayoutVersion);
   put_word(bytes.data() + 16, payload_bytes);
   put_word(bytes.data() + 24, file.checksum);
+  file.header = bytes.data();
   file.bytes = SharedBytes(std::move(bytes));
   return file;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// data/NAME.weights.bin: a header of 64 bytes (magic, version, size and checksum of the payload), the
-// payload.
+// data/NAME.weights.bin: a header of 64 bytes (magic, version, size and checksum of the payload, a hash of
+// the code that it is packed for), the payload.
 
 #include <cstdint>
 #include <memory>
@@ -46,6 +46,11 @@ std::uint64_t weights_checksum(std::string_view payload);
 struct WeightsFile {
   SharedBytes bytes;
   std::uint64_t checksum = weights_checksum({});
+
+  /// Writes into the header which code the payload is packed for, which is known when all of that is printed.
+  void name_structure(std::uint64_t structure) const;
+
+  char* header = nullptr;  // of the bytes; there are none without weights
 };
 
 /// `bytes` holds kWeightsHeaderBytes, which are overwritten, and the payload.

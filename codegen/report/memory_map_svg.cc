@@ -10,6 +10,7 @@
 
 #include "codegen/report/charts.h"
 #include "codegen/report/quantities.h"
+#include "codegen/report/report_parts.h"
 #include "ir/diagnostics.h"
 #include "ir/interrupt.h"
 
@@ -99,7 +100,7 @@ void draw_buffer(const Buffer& buffer, int64_t offset, const Scale& scale, std::
       std::back_inserter(svg),
       "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" class=\"k{}\"><title>{}\n"
       "{}, {} ({} bytes)\noffset {}, steps {} to {}</title></rect>\n",
-      x, top, width, height, kind_index(buffer), svg_text(buffer.name), buffer_kind_name(buffer.kind),
+      x, top, width, height, kind_index(buffer), svg_text(shown_name(buffer)), buffer_kind_name(buffer.kind),
       human_bytes(buffer.size), buffer.size, offset, buffer.begin_step, buffer.end_step - 1);
 }
 

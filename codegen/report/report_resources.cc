@@ -35,10 +35,18 @@ std::int64_t peak_step(const std::vector<Buffer>& buffers) {
   return at;
 }
 
+}  // namespace
+
+std::string shown_name(const Buffer& buffer) {
+  return buffer.name.empty() ? fmt::format("result of step {}", buffer.begin_step) : buffer.name;
+}
+
+namespace {
+
 Json buffer_row(const Schedule& schedule, std::size_t i, std::int64_t whole) {
   ir::poll_interrupt();
   const Buffer& buffer = schedule.buffers[i];
-  return {{"name", buffer.name},
+  return {{"name", shown_name(buffer)},
           {"kind", buffer_kind_name(buffer.kind)},
           {"size", whole_bytes(buffer)},
           {"bytes", human_bytes(whole_bytes(buffer))},

@@ -123,6 +123,7 @@ std::optional<KernelCall> Scheduler::call_of(const Wanted& wanted, const Candida
                                              const Machine& gpu, const SizeParameters& named) {
   const ir::Problem& problem = wanted.problem;
   CallWriter writer(wanted.graph, wanted.id, wanted.form, wanted.home, weights_, gpu);
+  writer.read_numbers(options_.kernels.trained);
   KernelCall& call = writer.call();
   call.sizes = named;
   const Recipe& recipe = chosen.family->recipe(gpu.target);
@@ -219,6 +220,7 @@ void Scheduler::lower_node(Scope& scope, NodeId id) {
     }
     const HomeOf home = [&](ValueId value) -> const Storage& { return scope.homes.storage.at(value); };
     CallWriter writer(graph, id, form, home, weights_, machine());
+    writer.read_numbers(options_.kernels.trained);
     writer.call().family = remaining.is_map() ? "map" : "reduce";
     writer.loops(remaining);
     emit(scope, std::move(writer.call()), origins_of(node), comment_of(node), result);

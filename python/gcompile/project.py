@@ -133,13 +133,13 @@ class Project:
 
     def build(self, *, jobs: int | None = None, variables: Mapping[str, str] | None = None) -> Project:
         """Builds library and runner by make; `variables` are the Makefile's: {"CXX": "clang++", "ARCH": "levels"}.
-        Raises GcompileError (70) where the compiler fails."""
+        Raises GcompileError (4) where the compiler fails."""
         given = [f"{key}={value}" for key, value in (variables or {}).items()]
         program = f"build/{self.name}_run"
         done = subprocess.run(["make", "-C", str(self.path), f"-j{jobs or os.cpu_count() or 1}", program, *given],
                               capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise GcompileError(70, [], f"make {program} failed in {self.path}:\n{done.stderr}")
+            raise GcompileError(4, [], f"make {program} failed in {self.path}:\n{done.stderr}")
         self._runner = self.path / program
         return self
 
@@ -154,11 +154,11 @@ class Project:
         if len(arrays) == 1 and isinstance(arrays[0], Mapping):
             named, arrays = {**arrays[0], **named}, ()
         given = self._given(arrays, named)
-        schedule = self._schedule(given)
+        self._check_shapes(given)
         if self._runner is None:
             self.build()
         with tempfile.TemporaryDirectory(prefix="gcompile_run_") as folder:
-            return self._run_in(pathlib.Path(folder), given, schedule, threads)
+            return self._run_in(pathlib.Path(folder), given, threads)
 
     def _given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[numpy.ndarray[Any, Any]]:
         ports = self.inputs
@@ -182,23 +182,19 @@ class Project:
             given.append(numpy.array(array, port.dtype, order="C"))
         return given
 
-    def _schedule(self, given: Sequence[numpy.ndarray[Any, Any]]) -> list[str]:
-        """The words of the runner that choose the sizes that the arrays have."""
-        schedules = self.manifest.get("schedules") or [
-            {"sizes": [], "inputs": [port["shape"] for port in self.manifest["inputs"]]}]
-        shapes = [list(array.shape) for array in given]
-        for schedule in schedules:
-            if schedule["inputs"] == shapes:
-                pairs = zip(self.manifest.get("sizes", []), schedule["sizes"])
-                return [word for size, chosen in pairs for word in ("--dim", f"{size['c_name']}={chosen}")]
-        wanted = " or ".join(", ".join(f"'{port.name}' {tuple(shape)}" for port, shape in zip(self.inputs, schedule["inputs"]))
-                             for schedule in schedules)
-        shown = ", ".join(str(tuple(shape)) for shape in shapes)
-        raise ValueError(f"the arrays have shapes {shown}; the project takes {wanted}")
+    def _check_shapes(self, given: Sequence[numpy.ndarray[Any, Any]]) -> None:
+        """That a project without choices or bounds takes the arrays; else the runner finds sizes that fit."""
+        if self.manifest.get("sizes"):
+            return
+        for port, array in zip(self.inputs, given):
+            if tuple(array.shape) != port.shape:
+                shown = ", ".join(str(tuple(array.shape)) for array in given)
+                wanted = ", ".join(f"'{port.name}' {port.shape}" for port in self.inputs)
+                raise ValueError(f"the arrays have shapes {shown}; the project takes {wanted}")
 
-    def _run_in(self, folder: pathlib.Path, given: Sequence[numpy.ndarray[Any, Any]], schedule: Sequence[str],
+    def _run_in(self, folder: pathlib.Path, given: Sequence[numpy.ndarray[Any, Any]],
                 threads: int) -> dict[str, numpy.ndarray[Any, Any]]:
-        command = [str(self._runner), "--output-dir", str(folder / "out"), "--threads", str(threads), *schedule]
+        command = [str(self._runner), "--output-dir", str(folder / "out"), "--threads", str(threads)]
         for index, array in enumerate(given):
             numpy.save(folder / f"{index}.npy", array)
             command.append(str(folder / f"{index}.npy"))
@@ -206,6 +202,8 @@ class Project:
             numpy.save(folder / f"state_{name}.npy", state)
             command += ["--state", f"{name}={folder / f'state_{name}.npy'}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if "no run has inputs of these shapes" in done.stderr:
+            raise ValueError(done.stderr.strip().removeprefix("error: "))
         if done.returncode != 0:
             raise GcompileError(done.returncode, [], done.stderr.strip() or f"the program ended with {done.returncode}")
         outputs = {port["name"]: numpy.load(folder / "out" / f"{index}_{port['c_name']}.npy")

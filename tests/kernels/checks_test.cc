@@ -41,18 +41,21 @@ std::vector<std::byte> weights_of(const std::vector<std::uint8_t>& header, std::
 TEST(WeightsCheck, KnowsItsOwnPayloadAlone) {
   // FNV-1a over words of 8 bytes: one word of zeros.
   const std::uint64_t checksum = 0xcbf29ce484222325u * 0x100000001b3u;
-  std::vector<std::uint8_t> header = {'G', 'C', 'W', 'E', 'I', 'G', 'H', 'T', 1, 0, 0, 0,
+  std::vector<std::uint8_t> header = {'G', 'C', 'W', 'E', 'I', 'G', 'H', 'T', 2, 0, 0, 0,
                                       0,   0,   0,   0,   8,   0,   0,   0,   0, 0, 0, 0};
   for (int i = 0; i < 8; ++i) header.push_back(static_cast<std::uint8_t>(checksum >> (8 * i)));
-  const WeightsPayload payload = {8, checksum};
+  const std::uint64_t structure = 0x0123456789abcdefu;
+  for (int i = 0; i < 8; ++i) header.push_back(static_cast<std::uint8_t>(structure >> (8 * i)));
+  const WeightsPayload payload = {8, structure};
   std::vector<std::byte> weights = weights_of(header, 8);
   EXPECT_TRUE(weights_are_good(weights.data(), payload));
-  EXPECT_FALSE(weights_are_good(weights.data(), {16, checksum}));
-  EXPECT_FALSE(weights_are_good(weights.data(), {8, checksum + 1}));
-  for (const std::size_t damaged : {0u, 8u, 16u, 24u, 64u, 71u}) {
+  EXPECT_FALSE(weights_are_good(weights.data(), {16, structure}));
+  EXPECT_FALSE(weights_are_good(weights.data(), {8, structure + 1}));
+  for (const std::size_t damaged : {0u, 8u, 16u, 24u, 31u, 32u, 39u, 64u, 71u}) {
+    const bool is_of_content = damaged >= kWeightsHeaderBytes || (damaged >= 24 && damaged < 32);
     weights[damaged] ^= std::byte{1};
     EXPECT_FALSE(weights_are_good(weights.data(), payload)) << damaged;
-    EXPECT_EQ(header_is_good(weights.data(), payload), damaged >= kWeightsHeaderBytes) << damaged;
+    EXPECT_EQ(header_is_good(weights.data(), payload), is_of_content) << damaged;
     weights[damaged] ^= std::byte{1};
   }
 }

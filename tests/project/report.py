@@ -219,6 +219,10 @@ def case_browser(world: World):
     done = subprocess.run([sys.executable, script, world.path("pictures"), wrong], capture_output=True, text=True, check=False, timeout=600)
     equal(done.returncode, 1, "exit code of a page that is wrong")
     contains(done.stdout, "contrast of", "beyond the window")
+    wrong.write_text(text.replace("{ min-width: 9em; }", "{ max-width: 2em; }"), encoding="utf-8")
+    done = subprocess.run([sys.executable, script, world.path("pictures"), wrong], capture_output=True, text=True, check=False, timeout=600)
+    equal(done.returncode, 1, "exit code of a page with a column that is too narrow")
+    contains(done.stdout, "a column of a few letters")
 
 
 if __name__ == "__main__":

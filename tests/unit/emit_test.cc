@@ -259,7 +259,7 @@ TEST(Emit, TheWeightsFileHasAHeaderAndAChecksum) {
   const std::string_view bytes = file.bytes;
   ASSERT_EQ(bytes.size(), 128u);
   EXPECT_EQ(bytes.substr(0, 8), "GCWEIGHT");
-  EXPECT_EQ(bytes[8], 1);
+  EXPECT_EQ(bytes[8], 2);
   EXPECT_EQ(bytes[16], 64);
   EXPECT_EQ(bytes[64], 1);
   // FNV-1a over words, computed by hand: (offset ^ 1) * prime, then seven times * prime.

@@ -177,9 +177,25 @@ class PublishFaults : public PublishFixture, public testing::WithParamInterface<
       const bool is_new = after.count(path) > 0 && after.at(path) == bytes;
       EXPECT_TRUE(is_old || is_new) << path << ", " << when;
     }
+    for (const Snapshot* all : {&before, &after}) expect_whole_if_it_builds(*all, ours, when);
     for (const auto& [path, bytes] : before) {
       const bool must_exist = after.count(path) > 0 && !GetParam().no_links;
       EXPECT_TRUE(!must_exist || ours.count(path) > 0) << path << " is missing, " << when;
+    }
+  }
+
+  /// Sources ask the header which of them are of its run: where all are of one, so is everything, but for the
+  /// manifest.
+  static void expect_whole_if_it_builds(const Snapshot& all, const Snapshot& ours, const std::string& when) {
+    const auto is_of_it = [&](const std::string& path) {
+      const auto at = ours.find(path), of = all.find(path);
+      return (at == ours.end()) == (of == all.end()) && (at == ours.end() || at->second == of->second);
+    };
+    for (const auto& [path, bytes] : all) {
+      if (path.find("src/") == 0 && !is_of_it(path)) return;
+    }
+    for (const auto& [path, bytes] : all) {
+      EXPECT_TRUE(path == "meta/net.json" || is_of_it(path)) << path << " is of another run, " << when;
     }
   }
 

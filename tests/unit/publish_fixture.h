@@ -57,6 +57,7 @@ inline Snapshot snapshot(const FileSet& files) {
 inline FileSet first_output() {
   FileSet files;
   files.add("CMakeLists.txt", "same in both\n");
+  files.add("src/net_files.h", "of the first version\n");
   files.add("src/net.cpp", "first version\n");
   files.add("src/only", "a file in the first\n");
   files.add("old/gone.h", "only in the first\n");
@@ -67,6 +68,7 @@ inline FileSet first_output() {
 inline FileSet second_output() {
   FileSet files;
   files.add("CMakeLists.txt", "same in both\n");
+  files.add("src/net_files.h", "of the second version\n");
   files.add("src/net.cpp", "second version, longer\n");
   files.add("src/only/inner.h", "a directory in the second\n");
   files.add("run.sh", "#!/bin/sh\n", true);

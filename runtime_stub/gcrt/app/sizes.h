@@ -13,6 +13,19 @@
 
 namespace GCRT_NAMESPACE {
 
+// Which fields of T::sizes the command line has told, in their order.
+template <class T>
+inline bool size_is_told[sizeof(typename T::Sizes) / sizeof(std::int64_t)] = {};
+
+// What an axis of a file tells of a size: n where it is `factor` n times and `rest` more, n up to `most`;
+// else `otherwise`, also where there is no file.
+inline std::int64_t size_in(std::int64_t axis, std::int64_t factor, std::int64_t rest, std::int64_t most,
+                            std::int64_t otherwise) {
+  const std::int64_t left = axis - rest;
+  return axis >= 0 && factor > 0 && left >= 0 && left % factor == 0 && left / factor <= most ? left / factor
+                                                                                             : otherwise;
+}
+
 // Takes every --dim off the command line, before the program reads what is left.
 template <class T>
 void take_sizes(int* argc, char** argv) {
@@ -34,6 +47,7 @@ void take_sizes(int* argc, char** argv) {
       fail("--dim '" + text + "' is not NAME=SIZE; the sizes are\n" + T::kSizes);
     }
     *size = number;
+    size_is_told<T>[size - reinterpret_cast<std::int64_t*>(&T::sizes)] = true;
   }
   *argc = kept;
 }
