@@ -1,6 +1,6 @@
 #include "codegen/target.h"
 
-#include "ir/diagnostics.h"
+#include "base/diagnostics.h"
 
 namespace gcompile {
 namespace {

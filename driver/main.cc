@@ -14,13 +14,13 @@
 #include <new>
 #include <utility>
 
+#include "base/diagnostics.h"
 #include "driver/command_line/option_table.h"
-#include "driver/commands.h"
-#include "driver/interrupt.h"
-#include "driver/model_source.h"
-#include "driver/version.h"
-#include "ir/diagnostics.h"
-#include "ir/operator.h"
+#include "driver/commands/commands.h"
+#include "driver/commands/model_source.h"
+#include "driver/machine/interrupt.h"
+#include "driver/machine/version.h"
+#include "ir/graph/operator.h"
 
 namespace {
 
@@ -61,14 +61,14 @@ Answer dispatch(const Options& options, Terminal& terminal) {
   GC_CHECK(false);
 }
 
-std::string general_advice(const ir::Diagnostic& diagnostic, ir::ExitCode code) {
+std::string general_advice(const Diagnostic& diagnostic, ExitCode code) {
   if (!diagnostic.code.empty()) return fmt::format("`gcompile explain {}` says what to do", diagnostic.code);
   switch (code) {
-    case ir::ExitCode::kUsage:
+    case ExitCode::kUsage:
       return "`gcompile help COMMAND` lists what a command takes";
-    case ir::ExitCode::kInputOutput:
+    case ExitCode::kInputOutput:
       return "check the path, its permissions and the space left";
-    case ir::ExitCode::kInternal:
+    case ExitCode::kInternal:
       return "this is a mistake in gcompile; report it with the model and the command line";
     default:
       return "";
@@ -76,9 +76,9 @@ std::string general_advice(const ir::Diagnostic& diagnostic, ir::ExitCode code) 
 }
 
 /// Says what was thrown; where it does not say what to do, where to read about it.
-Answer tell(const ir::CompileError& error, Terminal& terminal) {
+Answer tell(const CompileError& error, Terminal& terminal) {
   terminal.finish();
-  for (ir::Diagnostic diagnostic : error.diagnostics()) {
+  for (Diagnostic diagnostic : error.diagnostics()) {
     if (diagnostic.help.empty()) diagnostic.help = general_advice(diagnostic, error.exit_code());
     terminal.diagnostic(diagnostic);
   }
@@ -99,15 +99,15 @@ Answer answer_of(const Options& options, Terminal& terminal) {
   try {
     const ModelSource source(options);
     return dispatch(source.options(), terminal);
-  } catch (const ir::CompileError& error) {
+  } catch (const CompileError& error) {
     return tell(error, terminal);
-  } catch (const ir::OperatorError& error) {
-    return tell(ir::CompileError(ir::ExitCode::kModel, error.message), terminal);
+  } catch (const OperatorError& error) {
+    return tell(CompileError(ExitCode::kModel, error.message), terminal);
   } catch (const std::bad_alloc&) {
-    return tell(ir::CompileError(ir::ExitCode::kInputOutput, "out of memory"), terminal);
+    return tell(CompileError(ExitCode::kInputOutput, "out of memory"), terminal);
   } catch (const std::exception& error) {
     const std::string text = fmt::format("internal compiler error: {}", error.what());
-    return tell(ir::CompileError(ir::ExitCode::kInternal, text), terminal);
+    return tell(CompileError(ExitCode::kInternal, text), terminal);
   }
 }
 
@@ -124,7 +124,7 @@ void out_of_memory() {
 int last_words() {
   static constexpr char kText[] = "error: out of memory\n";
   static_cast<void>(!::write(STDERR_FILENO, kText, sizeof(kText) - 1));
-  return static_cast<int>(ir::ExitCode::kInputOutput);
+  return static_cast<int>(ExitCode::kInputOutput);
 }
 
 /// An exception that met a destructor or a function that may not throw.
@@ -138,7 +138,7 @@ int last_words() {
   std::abort();
 }
 
-/// Of the commands that print no data of their own; a person at a terminal has read it all above.
+/// Whether the command prints no data of its own; a person at a terminal has read it all above.
 bool prints_summary(const Options& options) {
   if (options.verbosity == Verbosity::kQuiet || ::isatty(STDOUT_FILENO) == 1) return false;
   return options.command == Command::kCompile || options.command == Command::kVerify ||
@@ -149,7 +149,7 @@ int run(int argc, char** argv) {
   Options options;
   try {
     options = parse_command_line(argc, argv);
-  } catch (const ir::CompileError& error) {
+  } catch (const CompileError& error) {
     Terminal terminal(std::cerr, examine_terminal(STDERR_FILENO, ColorMode::kAuto), Verbosity::kNormal);
     const Answer answer = tell(error, terminal);
     if (const char* command = json_command(argc, argv))
@@ -184,7 +184,7 @@ int with_output_written(int code) {
       "error: cannot write to standard output: %s\n   = help: make room where it leads, or close nothing "
       "that is written to\n",
       std::strerror(errno != 0 ? errno : EIO));
-  return code != 0 ? code : static_cast<int>(ir::ExitCode::kInputOutput);
+  return code != 0 ? code : static_cast<int>(ExitCode::kInputOutput);
 }
 
 }  // namespace

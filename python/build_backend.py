@@ -23,7 +23,7 @@ ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def version():
-    """Of project() in CMakeLists.txt, the one place that has it."""
+    """The version of project() in CMakeLists.txt, the one place that has it."""
     text = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
     return re.search(r"^project\(gcompile VERSION ([0-9.]+)", text, re.MULTILINE)[1]
 

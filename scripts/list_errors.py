@@ -17,7 +17,7 @@ TARGET = ROOT / "docs" / "errors.md"
 PAGES = ROOT / "docs" / "errors"
 # Command lines with their exact answers, which a test holds to the tool.
 ANSWERS = ROOT / "tests" / "project" / "wrong_inputs.txt"
-ROOMS = ["ir", "frontend", "passes", "codegen", "driver"]
+ROOMS = ["base", "ir", "frontend", "passes", "codegen", "driver"]
 
 GROUPS = {
     "00": "The file",

@@ -6,8 +6,8 @@
 #include <iterator>
 #include <sstream>
 
+#include "base/diagnostics.h"
 #include "codegen/emit/embedded.h"
-#include "ir/diagnostics.h"
 
 namespace gcompile {
 namespace {

@@ -6,12 +6,12 @@
 #include <optional>
 #include <set>
 
+#include "base/diagnostics.h"
+#include "base/sha256.h"
 #include "codegen/emit/embedded.h"
 #include "codegen/emit/file_marks.h"
-#include "ir/diagnostics.h"
-#include "ir/sha256.h"
-#include "template/engine.h"
-#include "template/line_breaks.h"
+#include "jinja/engine.h"
+#include "jinja/line_breaks.h"
 
 namespace gcompile {
 
@@ -121,8 +121,8 @@ class Emitter {
     }
   }
 
-  /// Of the code that reads weights, which decides which weights it can read: they may be exchanged as long
-  /// as the schedule and the kernels stay the same to the letter.
+  /// The digest of the code that reads weights, which decides which weights it can read: they may be
+  /// exchanged as long as the schedule and the kernels stay the same to the letter.
   std::string structure() const {
     const std::string api = source_path(fmt::format("{}_api", program_.name));
     const std::string threads = source_path(fmt::format("{}_threads", program_.name));
@@ -398,8 +398,8 @@ std::vector<std::string> runtime_headers(const std::vector<std::string>& headers
     pending.pop_back();
     const EmbeddedFile* file = find_embedded_file(fmt::format("{}{}", kRuntime, header));
     if (file == nullptr) {
-      throw ir::CompileError(ir::ExitCode::kInternal,
-                             fmt::format("internal compiler error: no runtime header '{}'", header));
+      throw CompileError(ExitCode::kInternal,
+                         fmt::format("internal compiler error: no runtime header '{}'", header));
     }
     for (std::string& included : included_by(file->contents)) {
       if (seen.insert(included).second) pending.push_back(std::move(included));

@@ -5,8 +5,8 @@
 #include <cctype>
 #include <map>
 
-#include "ir/sha256.h"
-#include "template/text.h"
+#include "base/sha256.h"
+#include "jinja/text.h"
 
 namespace gcompile {
 namespace {

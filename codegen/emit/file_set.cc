@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/diagnostics.h"
+#include "base/sha256.h"
 #include "fmt/format.h"
-#include "ir/diagnostics.h"
-#include "ir/sha256.h"
-#include "template/text.h"
+#include "jinja/text.h"
 
 namespace gcompile {
 namespace {
@@ -25,8 +25,8 @@ bool is_output_path_part(std::string_view part) {
 }
 
 [[noreturn]] void refuse(std::string_view path, std::string_view reason) {
-  throw ir::CompileError(ir::ExitCode::kInternal, fmt::format("internal compiler error: output path '{}' {}",
-                                                              ir::printable(path), reason));
+  throw CompileError(ExitCode::kInternal,
+                     fmt::format("internal compiler error: output path '{}' {}", printable(path), reason));
 }
 
 }  // namespace

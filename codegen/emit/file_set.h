@@ -23,7 +23,7 @@ bool is_output_path(std::string_view path);
 /// The files of one output, by path: what code generation hands to the driver.
 class FileSet {
  public:
-  /// Throws an internal ir::CompileError for a bad path, one that is taken, or one that would need a file to
+  /// Throws an internal CompileError for a bad path, one that is taken, or one that would need a file to
   /// be a directory as well.
   void add(std::string path, SharedBytes bytes, bool executable = false);
 

@@ -9,7 +9,7 @@
 #include "codegen/emit/schedule_tables_json.h"
 #include "codegen/emit/size_text.h"
 #include "codegen/program/state_tensors.h"
-#include "ir/sizes.h"
+#include "ir/sizes/sizes.h"
 
 namespace gcompile {
 
@@ -48,14 +48,15 @@ struct StackUse {
   std::int64_t bytes;
 };
 
-/// Of kernels, of which one runs at a time.
+/// The stack of kernels, of which one runs at a time.
 constexpr StackUse kStackOfKernels[] = {
     {"gcrt/cpu/attention.h", 36 << 10},  // scores and sums of some rows
     {"gcrt/cpu/conv_dot.h", 8 << 10},    // sums of some pixels
     {"gcrt/cpu/conv_tile.h", 20 << 10},  // edges of images, beside zeros
     {"gcrt/cpu/decode.h", 50 << 10},     // a part of the decoded weights, and sums
 };
-/// Of any schedule with its kernels' calls; the products of which kernels are made hold at most registers.
+/// The stack of any schedule with its kernels' calls; the products of which kernels are made hold at most
+/// registers.
 constexpr std::int64_t kStackOfRun = 10 << 10;
 /// The stack that products in the tile unit need beyond that holds B as the unit wants it.
 constexpr std::int64_t kStackOfTiles = 18 << 10;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/diagnostics.h"
+#include "base/interrupt.h"
 #include "codegen/emit/compile_flags.h"
 #include "codegen/emit/emit.h"
 #include "codegen/emit/interface_json.h"
@@ -14,9 +16,7 @@
 #include "codegen/emit/told_sizes_json.h"
 #include "codegen/report/report_json.h"
 #include "gcrt/cuda/run_plan.h"
-#include "ir/diagnostics.h"
-#include "ir/interrupt.h"
-#include "template/text.h"
+#include "jinja/text.h"
 
 namespace gcompile {
 
@@ -49,7 +49,7 @@ std::int64_t instance_bytes(const Schedule& schedule, std::size_t sizes) {
 Json comments_of(const Kernel& kernel) {
   Json lines = Json::array();
   for (const std::string& comment : kernel.comments) {
-    ir::poll_interrupt();
+    poll_interrupt();
     for (std::string& line : comment_lines(comment, kCommentWidth)) lines.push_back(std::move(line));
   }
   return lines;
@@ -61,7 +61,7 @@ Json kernel_files_json(const Program& program, int kernels_per_file) {
     std::set<std::string> headers, functors;
     Json kernels = Json::array();
     for (const std::size_t i : file.kernels) {
-      ir::poll_interrupt();
+      poll_interrupt();
       const Kernel& kernel = program.kernels[i];
       headers.insert(kernel.headers.begin(), kernel.headers.end());
       functors.insert(kernel.functors.begin(), kernel.functors.end());
@@ -453,7 +453,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["arithmetic_flags"] = arithmetic_flags(program.target);
   out["clang_flags"] = clang_flags();
   out["mingw_flags"] = mingw_flags();
-  // Of clang as compiler of CUDA: host and device have the same.
+  // The flags of clang as compiler of CUDA: host and device have the same.
   out["clang_arithmetic_flags"] = arithmetic_flags(Target::kCpp);
   out["selftest"] = !options.golden.empty();
   out["quantised"] = options.quantised;

@@ -46,7 +46,7 @@ std::vector<KernelFile> split_kernels(const Program& program, int kernels_per_fi
 /// templates print them through a filter that escapes.
 nlohmann::ordered_json program_json(const Program& program, const EmitOptions& options);
 
-/// Of the schedule that needs the most.
+/// The arena of the schedule that needs the most.
 std::int64_t arena_bytes(const Program& program);
 
 /// NAME_INSTANCE_BYTES.

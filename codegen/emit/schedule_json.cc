@@ -7,10 +7,10 @@
 #include <optional>
 #include <set>
 
+#include "base/diagnostics.h"
+#include "base/interrupt.h"
 #include "codegen/emit/size_text.h"
-#include "ir/diagnostics.h"
-#include "ir/interrupt.h"
-#include "template/text.h"
+#include "jinja/text.h"
 
 namespace gcompile {
 
@@ -27,7 +27,7 @@ class ScheduleWriter {
 
   void add(const std::vector<Step>& steps, int depth) {
     for (const Step& step : steps) {
-      ir::poll_interrupt();
+      poll_interrupt();
       switch (step.kind) {
         case Step::Kind::kCall:
           add_call(step, depth);
@@ -69,7 +69,7 @@ class ScheduleWriter {
       out[fmt::format("uses_{}", space)] = used_.count(space) > 0;
     }
     out["uses_threads"] = used_.count("threads") > 0;
-    // Of the function that runs the schedule.
+    // Parameters of the function that runs the schedule.
     out["unused_parameters"] = Json::array();
     if (used_.count("arena") + used_.count("state") + used_.count("threads") == 0) {
       out["unused_parameters"].push_back("memory");

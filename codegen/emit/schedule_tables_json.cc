@@ -7,10 +7,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/interrupt.h"
+#include "codegen/calls/cuda_call.h"
 #include "codegen/emit/size_text.h"
-#include "codegen/kernels/cuda_call.h"
-#include "ir/interrupt.h"
-#include "template/text.h"
+#include "jinja/text.h"
 
 namespace gcompile {
 
@@ -39,7 +39,7 @@ void add_plan(Json& out, const Schedule& schedule) {
   std::int64_t pairs = 0;
   std::size_t first = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    ir::poll_interrupt();
+    poll_interrupt();
     const Buffer& buffer = schedule.buffers[order[i]];
     plan.push_back({{"name", schedule.arena_offsets[order[i]].name},
                     {"bytes", (buffer.size + buffer.alignment - 1) / buffer.alignment * buffer.alignment},
@@ -86,7 +86,7 @@ void add_ports(Json& out, const Program& program, const Schedule& schedule) {
   const auto list = [&](const std::vector<Port>& ports) {
     Json entries = Json::array();
     for (std::size_t i = 0; i < ports.size(); ++i) {
-      ir::poll_interrupt();
+      poll_interrupt();
       entries.push_back(port_json(ports[i].c_name, ports[i].model_name, ports[i].c_type, ports[i].type, i));
       entries.back()["block"] = (&ports == &schedule.outputs ? schedule.inputs.size() : 0) + i;
       entries.back()["is_placed"] = !ports[i].place.empty();
@@ -159,7 +159,7 @@ void add_statistics(Json& out, const Program& program, const Schedule& schedule)
 void add_choices(Json& out, const Schedule& schedule) {
   out["choices"] = Json::array();
   for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
-    ir::poll_interrupt();
+    poll_interrupt();
     const Layer& layer = schedule.layers[i];
     if (layer.rivals.empty()) continue;
     Json families = Json::array();
@@ -248,7 +248,7 @@ void add_layers(Json& out, const Program& program, const Schedule& schedule) {
   std::vector<RunFigures> figures;
   bool joins = false;  // layers that hand each other strips have one time
   for (const Layer& layer : schedule.layers) {
-    ir::poll_interrupt();
+    poll_interrupt();
     const std::int64_t bytes = layer.bytes_read - layer.weight_bytes + layer.bytes_written;
     if (joins) {
       Json& whole = out["layers"].back();

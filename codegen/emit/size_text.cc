@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/operator.h"
+#include "ir/graph/operator.h"
 
 namespace gcompile {
 std::string size_text(const Program& program, ir::Dim size, const std::string& sizes) {
@@ -14,7 +14,7 @@ std::string size_text(const Program& program, ir::Dim size, const std::string& s
   };
   spelling.quotient = [&](ir::Dim a, std::int64_t divisor) {
     // C++ rounds towards zero.
-    if (!ir::always_less_equal(0, a)) ir::operator_error("a size is a quotient of what may be negative");
+    if (!ir::always_less_equal(0, a)) operator_error("a size is a quotient of what may be negative");
     return fmt::format("(({}) / {})", size_text(program, a, sizes), divisor);
   };
   spelling.extreme = [](bool is_min, const std::string& a, const std::string& b) {

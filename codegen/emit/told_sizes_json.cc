@@ -6,7 +6,7 @@
 #include <set>
 
 #include "codegen/emit/size_text.h"
-#include "ir/solve_sizes.h"
+#include "ir/sizes/solve_sizes.h"
 
 namespace gcompile {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "ir/diagnostics.h"
+#include "base/diagnostics.h"
 
 namespace gcompile {
 

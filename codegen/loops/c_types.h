@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "ir/element_type.h"
-#include "ir/tensor.h"
+#include "ir/tensors/element_type.h"
+#include "ir/tensors/tensor.h"
 
 namespace gcompile {
 

@@ -71,7 +71,7 @@ class CodeText {
   /// A line at an earlier place, as deep as the current one.
   void line_at(std::size_t mark, const Text& text);
   const Text& text() const { return text_; }
-  /// Of a text without symbols.
+  /// The text, which has no symbols.
   std::string plain() const { return text_.spelled({}); }
 
  private:

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ir/sizes.h"
+#include "ir/sizes/sizes.h"
 
 namespace gcompile {
 namespace {
@@ -71,7 +71,7 @@ void CudaKernelWriter::add_threads(const std::vector<PrintedNest>& parts, const 
   }
   if (guarded && checked_) names.insert(kTrap);
   mentioned.merge(sizes_.take_mentioned());
-  // Of one part, as many blocks as its workers fill.
+  // One part has as many blocks as its workers fill.
   add(suffix, code.plain(), {std::move(names), std::move(mentioned), narrow},
       parts.size() == 1 ? total : first, threads, threads, "0");
 }

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "gcrt/cuda/transpose_plan.h"
-#include "ir/sizes.h"
+#include "ir/sizes/sizes.h"
 
 namespace gcompile {
 
@@ -47,7 +47,7 @@ constexpr std::int64_t kBytesInFlight = 64;
 constexpr std::int64_t kMostPacks = 4;
 /// Elements whose values a thread may hold.
 constexpr std::int64_t kHeldElements = 32;
-/// Of a multiprocessor. Maps of fewer packs than that are on their way at once in any case.
+/// Threads that a multiprocessor holds. Maps of fewer packs than that are on their way at once in any case.
 constexpr std::int64_t kResidentThreads = 2048;
 
 /// Tensors of fewer elements are in the cache whatever the order; shorter axes leave a tile half empty.

@@ -6,12 +6,12 @@
 #include <deque>
 #include <set>
 
+#include "base/diagnostics.h"
+#include "base/interrupt.h"
 #include "codegen/loops/cuda_kernel_writer.h"
 #include "codegen/loops/cuda_nest_printer.h"
 #include "codegen/loops/region_form.h"
-#include "ir/diagnostics.h"
-#include "ir/interrupt.h"
-#include "ir/sizes.h"
+#include "ir/sizes/sizes.h"
 
 namespace gcompile {
 
@@ -108,7 +108,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   std::deque<ir::LoopForm> alone;               // forms of regions, to which their nests point
   std::vector<std::pair<LoopNest, int>> nests;  // with their roots
   for (const ir::Region& region : form.regions) {
-    ir::poll_interrupt();
+    poll_interrupt();
     if (region.is_empty()) continue;
     if (form.regions.size() > 1) alone.push_back(form_of_region(form, region));
     const ir::LoopForm& from = alone.empty() ? form : alone.back();
@@ -126,7 +126,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   std::string choice;
   CudaLoops found;
   for (auto& [nest, root] : nests) {
-    ir::poll_interrupt();
+    poll_interrupt();
     CudaLoopPlan plan = plan_cuda_loops(nest, root, operands, result, device);
     share_rows(plan, nest, root, device);
     note_walks(found, plan, nest, root);
@@ -157,7 +157,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
   int checks = 0;
   for (const ir::BoundsCheck& check : form.checks) {
     if (checks_itself) break;
-    ir::poll_interrupt();
+    poll_interrupt();
     const ir::LoopForm probe = form_of_check(form, check);
     const int scalar = probe.regions[0].root;
     KernelTensor none;

@@ -11,7 +11,7 @@
 #include "codegen/loops/c_types.h"
 #include "codegen/loops/cuda_loop_plan.h"
 #include "codegen/loops/nest_printer.h"
-#include "ir/sizes.h"
+#include "ir/sizes/sizes.h"
 
 namespace gcompile {
 

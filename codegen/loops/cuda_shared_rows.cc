@@ -4,7 +4,7 @@
 #include <set>
 
 #include "codegen/loops/cuda_loop_plan.h"
-#include "ir/sizes.h"
+#include "ir/sizes/sizes.h"
 
 namespace gcompile {
 
@@ -13,7 +13,7 @@ using Worker = CudaLoopPlan::Worker;
 namespace {
 
 constexpr int kWarpThreads = 32;
-/// Of a block that shares a row: two of them fill a multiprocessor's queue of loads.
+/// Threads of a block that shares a row: two of them fill a multiprocessor's queue of loads.
 constexpr int kPartThreads = 512;
 constexpr int kBlocksOfMultiprocessor = 2;
 /// Packs that a thread has on their way at a time (reduce_part of gcrt/cuda/loops.h).

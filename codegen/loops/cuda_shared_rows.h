@@ -29,7 +29,7 @@ struct SharedRows {
   /// At the typical sizes.
   int parts() const;
   int stages() const;
-  /// Of the workspace, and words in which blocks count, at the largest sizes.
+  /// Bytes of the workspace, and words in which blocks count, at the largest sizes.
   std::int64_t workspace_bytes() const;
   std::int64_t counters() const;
 };

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "base/diagnostics.h"
 #include "codegen/loops/c_types.h"
 #include "codegen/loops/loop_printer.h"
-#include "ir/diagnostics.h"
 
 namespace gcompile {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "ir/diagnostics.h"
-#include "ir/magnitude.h"
+#include "base/diagnostics.h"
+#include "ir/tensors/magnitude.h"
 
 namespace gcompile {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/form.h"
-#include "ir/number_facts.h"
+#include "ir/forms/form.h"
+#include "ir/loops/number_facts.h"
 
 namespace gcompile {
 
@@ -24,7 +24,7 @@ struct KernelTensor {
 /// What is known of the values of a dag that loads these operands.
 std::vector<ir::NumberFacts> number_facts(const ir::Dag& dag, const std::vector<KernelTensor>& operands);
 
-/// Of a step that only a run knows, as far as it can be: no formula is a unit stride.
+/// How large a step is, as far as that is known where only a run knows it: no formula is a unit stride.
 std::int64_t magnitude(ir::Dim step);
 
 struct NestAxis {

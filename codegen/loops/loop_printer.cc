@@ -4,19 +4,19 @@
 
 #include <algorithm>
 
+#include "base/interrupt.h"
 #include "codegen/loops/c_types.h"
 #include "codegen/loops/nest_printer.h"
 #include "codegen/loops/region_form.h"
-#include "ir/interrupt.h"
 
 namespace gcompile {
 
 namespace {
 
-/// Of the expressions at every point of the nest: operators, loads, and the store; and until one core has
-/// what another wrote and reads.
+/// What the expressions take at every point of the nest: operators, loads, and the store; and until one core
+/// has what another wrote and reads.
 double work_of(const LoopNest& nest) {
-  constexpr double kHandOver = 54;  // additions, of two elements: codegen/kernels/hand_over.h
+  constexpr double kHandOver = 54;  // additions, of two elements: codegen/calls/hand_over.h
   double points = 1, results = 1;
   for (const std::vector<int>* axes : {&nest.parallel, &nest.reduced}) {
     for (const int a : *axes)
@@ -133,7 +133,7 @@ PrintedLoops print_loops(const ir::LoopForm& form, const std::vector<KernelTenso
   std::size_t live = 0;
   for (const ir::Region& region : form.regions) live += !region.is_empty();
   for (const ir::Region& region : form.regions) {
-    ir::poll_interrupt();
+    poll_interrupt();
     if (region.is_empty()) continue;
     if (live > 1) code.open("{");
     const std::optional<ir::LoopForm> alone =
@@ -155,7 +155,7 @@ std::string print_checks(const ir::LoopForm& form, const std::vector<KernelTenso
                          SizeParameters& sizes) {
   CodeText code(depth);
   for (const ir::BoundsCheck& check : form.checks) {
-    ir::poll_interrupt();
+    poll_interrupt();
     const ir::LoopForm probe = form_of_check(form, check);
     KernelTensor none;
     none.strides.assign(form.store.size(), 0);

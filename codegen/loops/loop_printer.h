@@ -10,7 +10,7 @@
 #include "codegen/loops/code_text.h"
 #include "codegen/loops/loop_nest.h"
 #include "codegen/loops/size_parameters.h"
-#include "ir/number_facts.h"
+#include "ir/loops/number_facts.h"
 
 namespace gcompile {
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "base/diagnostics.h"
 #include "codegen/loops/c_types.h"
-#include "ir/diagnostics.h"
 
 namespace gcompile {
 

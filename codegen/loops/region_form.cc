@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/diagnostics.h"
+#include "base/diagnostics.h"
 
 namespace gcompile {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "ir/form.h"
+#include "ir/forms/form.h"
 
 namespace gcompile {
 

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/dim.h"
-#include "ir/tensor.h"
+#include "ir/sizes/dim.h"
+#include "ir/tensors/tensor.h"
 
 namespace gcompile {
 

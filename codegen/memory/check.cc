@@ -6,7 +6,7 @@
 #include <map>
 #include <numeric>
 
-#include "ir/interrupt.h"
+#include "base/interrupt.h"
 
 namespace gcompile {
 namespace {
@@ -68,7 +68,7 @@ bool are_disjoint(const std::vector<Buffer>& buffers, const MemoryPlan& plan) {
   auto ended = by_end.begin();
   std::map<std::int64_t, std::int64_t> live;  // offset -> end
   for (size_t j : sorted_by(buffers, &Buffer::begin_step)) {
-    ir::poll_interrupt();
+    poll_interrupt();
     for (; ended != by_end.end() && buffers[*ended].end_step <= buffers[j].begin_step; ++ended) {
       if (buffers[*ended].size > 0) live.erase(plan.offsets[*ended]);
     }
@@ -103,7 +103,7 @@ std::vector<std::string> check_memory_plan(const std::vector<Buffer>& buffers, c
   if (!violations.empty() || are_disjoint(buffers, plan)) return violations;
   std::vector<size_t> live;
   for (size_t j : sorted_by(buffers, &Buffer::begin_step)) {
-    ir::poll_interrupt();
+    poll_interrupt();
     std::erase_if(live, [&](size_t i) { return !share_a_step(buffers[i], buffers[j]); });
     for (size_t i : live) {
       if (violations.size() >= limit) return violations;

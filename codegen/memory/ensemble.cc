@@ -6,9 +6,9 @@
 #include <numeric>
 #include <string>
 
+#include "base/interrupt.h"
 #include "codegen/memory/greedy.h"
 #include "codegen/memory/skyline.h"
-#include "ir/interrupt.h"
 
 namespace gcompile::memory {
 namespace {
@@ -124,7 +124,7 @@ struct Contest {
 
   bool over() const { return best.height <= packing.lower_bound; }
   void enter(Placement candidate, std::string rule) {
-    ir::poll_interrupt();
+    poll_interrupt();
     if (candidate.height < 0) return;
     best = std::move(candidate);
     best.rule = std::move(rule);

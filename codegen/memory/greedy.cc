@@ -4,8 +4,8 @@
 #include <limits>
 #include <numeric>
 
-#include "ir/diagnostics.h"
-#include "ir/interrupt.h"
+#include "base/diagnostics.h"
+#include "base/interrupt.h"
 
 namespace gcompile::memory {
 namespace {
@@ -179,7 +179,7 @@ Placement GreedyPlacer::place(const std::vector<int32_t>& order, Fit fit, int64_
     }
   }
   for (int32_t index : order) {
-    ir::poll_interrupt();
+    poll_interrupt();
     const Block& block = packing_.blocks[static_cast<size_t>(index)];
     if (block.fixed_offset >= 0) continue;
     put(index, choose_offset(index, fit, use_hints, result.offsets));

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "ir/diagnostics.h"
+#include "base/diagnostics.h"
 
 namespace gcompile::memory {
 namespace {
@@ -13,9 +13,8 @@ namespace {
 /// With all sizes, paddings and fixed offsets below it together, no sum of the planner can overflow.
 constexpr int64_t kTotalLimit = int64_t{1} << 62;
 
-[[noreturn]] void fail(const Buffer& buffer, const std::string& what,
-                       ir::ExitCode code = ir::ExitCode::kInternal) {
-  throw ir::CompileError(code, fmt::format("memory plan: buffer '{}' {}", ir::printable(buffer.name), what));
+[[noreturn]] void fail(const Buffer& buffer, const std::string& what, ExitCode code = ExitCode::kInternal) {
+  throw CompileError(code, fmt::format("memory plan: buffer '{}' {}", printable(buffer.name), what));
 }
 
 void check_buffer(const Buffer& buffer) {
@@ -42,8 +41,7 @@ void check_total(const std::vector<Buffer>& buffers) {
                     __builtin_add_overflow(reach, buffer.alignment, &reach) ||
                     __builtin_add_overflow(reach, buffer.fixed_offset.value_or(0), &reach) ||
                     __builtin_add_overflow(total, reach, &total);
-    if (overflow || total > kTotalLimit)
-      fail(buffer, "takes the total beyond 2^62 bytes", ir::ExitCode::kModel);
+    if (overflow || total > kTotalLimit) fail(buffer, "takes the total beyond 2^62 bytes", ExitCode::kModel);
   }
 }
 

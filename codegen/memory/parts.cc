@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ir/diagnostics.h"
+#include "base/diagnostics.h"
 
 namespace gcompile::memory {
 namespace {

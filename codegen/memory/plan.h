@@ -18,7 +18,7 @@ struct Buffer {
   /// Life in schedule steps, half-open: [begin_step, end_step). A value nobody reads still lives one step.
   int64_t begin_step = 0;
   int64_t end_step = 1;
-  /// Of the offset, in bytes; a power of two.
+  /// The alignment of the offset, in bytes; a power of two.
   int64_t alignment = 64;
   /// The planner must put it here.
   std::optional<int64_t> fixed_offset;
@@ -51,7 +51,7 @@ struct MemoryPlanOptions {
 /// Gives every buffer an offset such that no two that live at the same time share a byte, in as small an
 /// arena as it can: an ensemble of greedy rules, then a search (improve.h) if none reaches the bound. Never
 /// worse than greedy-by-size first-fit (TensorFlow Lite Micro's planner) within kFirstFitLimit (ensemble.h).
-/// Throws ir::CompileError: exit code 70 if the buffers contradict themselves (negative size, empty life,
+/// Throws CompileError: exit code 70 if the buffers contradict themselves (negative size, empty life,
 /// alignment not a power of two, fixed offsets that collide), 1 if they need more than 2^62 bytes together.
 /// The text names the buffer.
 MemoryPlan plan_memory(const std::vector<Buffer>& buffers, const MemoryPlanOptions& options = {});

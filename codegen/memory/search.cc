@@ -5,7 +5,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "ir/interrupt.h"
+#include "base/interrupt.h"
 
 namespace gcompile::memory {
 namespace {
@@ -88,7 +88,7 @@ CapacitySearch::Outcome CapacitySearch::run(int64_t capacity, Focus focus, const
   while (agenda_ >= 0) {
     if (work_ > stop_at) return Outcome::kOutOfWork;
     if (work_ >= poll_at) {
-      ir::poll_interrupt();
+      poll_interrupt();
       poll_at = work_ + kPollInterval;
     }
     if (!descend()) return Outcome::kImpossible;

@@ -7,7 +7,7 @@
 #include <queue>
 #include <utility>
 
-#include "ir/diagnostics.h"
+#include "base/diagnostics.h"
 
 namespace gcompile::memory {
 namespace {

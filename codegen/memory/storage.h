@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/tensor.h"
+#include "ir/tensors/tensor.h"
 
 namespace gcompile {
 

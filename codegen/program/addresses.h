@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/kernels/kernel_call.h"
-#include "codegen/kernels/weights.h"
+#include "codegen/calls/kernel_call.h"
 #include "codegen/memory/storage.h"
+#include "codegen/packing/weights.h"
 #include "codegen/program/program.h"
 
 namespace gcompile {

@@ -6,7 +6,7 @@
 
 #include "codegen/loops/c_types.h"
 #include "codegen/program/names.h"
-#include "template/text.h"
+#include "jinja/text.h"
 
 namespace gcompile {
 namespace {

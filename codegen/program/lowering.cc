@@ -11,7 +11,8 @@
 namespace gcompile {
 namespace {
 
-/// Of buffers when size counts more than speed: still a whole vector of the smallest instruction sets.
+/// The alignment of buffers when size counts more than speed: still a whole vector of the smallest
+/// instruction sets.
 constexpr std::int64_t kSmallAlignment = 16;
 
 /// The best of the alternatives that the options leave.
@@ -56,10 +57,10 @@ std::vector<std::vector<StateTensor>> states_of(const std::vector<SizedGraph>& g
     for (const std::vector<StateTensor>& states : out) {
       const StateTensor& other = states[i];
       if (other.type != first.type || other.growing_axis != first.growing_axis) {
-        throw ir::CompileError(
-            ir::ExitCode::kModel,
+        throw CompileError(
+            ExitCode::kModel,
             fmt::format("the state '{}' would be {} in one run and {} in another",
-                        ir::printable(first.input_name), to_string(first.type), to_string(other.type)));
+                        printable(first.input_name), to_string(first.type), to_string(other.type)));
       }
       for (std::size_t axis = 0; axis < first.room.size(); ++axis)
         first.room[axis] = std::max(first.room[axis], other.room[axis]);
@@ -96,7 +97,7 @@ Program lower_graphs(const std::vector<SizedGraph>& graphs, const LoweringOption
   }
   program.states = states.front();
   program.held_sizes = held_sizes(graphs, states);
-  // Of a device, where the host does not look, the instance holds them.
+  // On a device, where the host does not look, the instance holds them.
   if (!program.held_sizes.empty() && !info_of(program.target).has_device_memory) {
     program.state_bytes = header_bytes(graphs.front().formulas->symbols().size());
   }

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "codegen/kernels/kernel_options.h"
+#include "codegen/choice/kernel_options.h"
 #include "codegen/program/program.h"
-#include "ir/graph.h"
-#include "ir/sizes.h"
+#include "ir/graph/graph.h"
+#include "ir/sizes/sizes.h"
 
 namespace gcompile {
 
@@ -24,7 +24,7 @@ struct LoweringOptions {
   std::int64_t extra_weights_percent = 100;
 };
 
-/// Of buffers within the arena, in bytes.
+/// The alignment of buffers within the arena, in bytes.
 std::int64_t buffer_alignment(const LoweringOptions& options);
 
 /// A model at one choice of its sizes.
@@ -34,7 +34,7 @@ struct SizedGraph {
 };
 
 /// One schedule for each graph, which are one model at several sizes: kernels of the same text and weights of
-/// the same bytes are there once. Throws ir::CompileError that lists every node without a kernel.
+/// the same bytes are there once. Throws CompileError that lists every node without a kernel.
 Program lower_graphs(const std::vector<SizedGraph>& graphs, const LoweringOptions& options);
 Program lower_graph(const ir::Graph& graph, const LoweringOptions& options);
 

@@ -96,7 +96,7 @@ std::string Names::operator()(std::string_view wanted, std::string_view prefix) 
   if (base[0] >= '0' && base[0] <= '9') base = "t_" + base;
   const auto [at, is_free] = taken_.try_emplace(base, 2);
   if (is_free && !is_reserved_word(base)) return base;
-  // Of the numbers from 2 on, those below the one noted are taken: many names alike cost no search.
+  // Numbers below the one noted are taken, so many names alike cost no search.
   std::string name;
   do {
     name = fmt::format("{}_{}", base, at->second++);

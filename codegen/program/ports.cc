@@ -113,13 +113,13 @@ GraphPorts make_ports(const ir::Graph& graph, const std::vector<StateTensor>& st
   return PortMaker(graph, target, buffers).run(states);
 }
 
-void check_port_elements(const ir::Graph& graph, ir::Diagnostics& diagnostics) {
+void check_port_elements(const ir::Graph& graph, Diagnostics& diagnostics) {
   const auto check = [&](const char* what, const std::string& name, const ir::TensorType& type) {
     if (is_computable(type.element)) return;
-    ir::Diagnostic diagnostic;
+    Diagnostic diagnostic;
     diagnostic.code = "E0304";
     diagnostic.message = fmt::format("{} '{}' has elements of {}, which is not supported", what,
-                                     ir::printable(name), name_of(type.element));
+                                     printable(name), name_of(type.element));
     diagnostics.add(std::move(diagnostic));
   };
   for (const ir::ValueId id : graph.inputs()) check("input", graph.value(id).name, graph.value(id).type);

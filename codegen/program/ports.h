@@ -3,10 +3,10 @@
 
 #include <vector>
 
+#include "base/diagnostics.h"
 #include "codegen/memory/storage.h"
 #include "codegen/program/program.h"
-#include "ir/diagnostics.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 namespace gcompile {
 
@@ -23,6 +23,6 @@ GraphPorts make_ports(const ir::Graph& graph, const std::vector<StateTensor>& st
                       const TargetInfo& target, std::vector<StorageBuffer>& buffers);
 
 /// An error for every input and output in whose elements nothing computes: only constants may have them.
-void check_port_elements(const ir::Graph& graph, ir::Diagnostics& diagnostics);
+void check_port_elements(const ir::Graph& graph, Diagnostics& diagnostics);
 
 }  // namespace gcompile

@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "codegen/kernels/kernel_call.h"
-#include "codegen/kernels/precision.h"
+#include "base/diagnostics.h"
+#include "codegen/calls/kernel_call.h"
+#include "codegen/choice/precision.h"
 #include "codegen/memory/plan.h"
 #include "codegen/program/weights_file.h"
 #include "codegen/schedule/strips.h"
 #include "codegen/target.h"
-#include "ir/diagnostics.h"
-#include "ir/sizes.h"
-#include "ir/tensor.h"
+#include "ir/sizes/sizes.h"
+#include "ir/tensors/tensor.h"
 
 namespace gcompile {
 
@@ -257,7 +257,7 @@ struct Program {
   std::vector<Kernel> kernels;
   std::vector<std::string> headers;  // gcrt headers of all kernels, sorted, with what they include
   std::vector<PackedWeight> packed_weights;
-  std::vector<ir::Diagnostic> warnings;  // for the terminal; among the remarks too
+  std::vector<Diagnostic> warnings;  // for the terminal; among the remarks too
 };
 
 }  // namespace gcompile

@@ -6,14 +6,14 @@
 #include <iterator>
 #include <set>
 
-#include "codegen/kernels/cuda_call.h"
+#include "base/interrupt.h"
+#include "codegen/calls/cuda_call.h"
 #include "codegen/memory/check.h"
 #include "codegen/program/placed_ports.h"
 #include "codegen/program/port_copies.h"
 #include "codegen/program/state_tensors.h"
 #include "codegen/program/weight_budget.h"
 #include "codegen/schedule/data_flow.h"
-#include "ir/interrupt.h"
 
 namespace gcompile {
 namespace {
@@ -35,11 +35,11 @@ std::int64_t most_counters(const std::vector<LoweredStep>& steps) {
 
 /// What the user may not expect of the products: for the terminal, once, and among the schedule's remarks.
 void warn(Program& program, Schedule& schedule, const std::string& subject, const std::string& text) {
-  ir::Diagnostic diagnostic;
-  diagnostic.severity = ir::Severity::kWarning;
+  Diagnostic diagnostic;
+  diagnostic.severity = Severity::kWarning;
   diagnostic.code = "W0305";
   diagnostic.message = fmt::format("{}: {}", subject, text);
-  const auto is_same = [&](const ir::Diagnostic& other) { return other.message == diagnostic.message; };
+  const auto is_same = [&](const Diagnostic& other) { return other.message == diagnostic.message; };
   if (std::none_of(program.warnings.begin(), program.warnings.end(), is_same)) {
     program.warnings.push_back(std::move(diagnostic));
   }
@@ -57,7 +57,7 @@ class StepConverter {
   std::vector<Step> convert(const std::vector<LoweredStep>& steps) {
     std::vector<Step> out;
     for (const LoweredStep& from : steps) {
-      ir::poll_interrupt();
+      poll_interrupt();
       Step step;
       step.comment = from.comment;
       step.result = from.result;
@@ -171,7 +171,7 @@ class StepConverter {
 }  // namespace
 
 void ScheduleBuilder::plan() {
-  ir::Diagnostics diagnostics;
+  Diagnostics diagnostics;
   check_port_elements(graph_, diagnostics);
   diagnostics.throw_if_errors();
   ports_ = make_ports(graph_, states_, target_, buffers_);
@@ -227,14 +227,14 @@ void ScheduleBuilder::warn_without_tensor_cores(Program& program) {
 }
 
 /// Every --kernel has to name a node that a kernel family of its kind serves.
-void ScheduleBuilder::check_forced(const std::set<std::size_t>& used, ir::Diagnostics& diagnostics) const {
+void ScheduleBuilder::check_forced(const std::set<std::size_t>& used, Diagnostics& diagnostics) const {
   for (std::size_t i = 0; i < options_.kernels.forced.size(); ++i) {
     if (used.count(i)) continue;
     const auto& [node, family] = options_.kernels.forced[i];
-    ir::Diagnostic diagnostic;
+    Diagnostic diagnostic;
     diagnostic.code = "E0306";
     diagnostic.message = fmt::format("--kernel asks for {}, but no step of its kind computes a node '{}'",
-                                     family, ir::printable(node));
+                                     family, printable(node));
     diagnostic.help = "the report lists the nodes that each step computes";
     diagnostics.add(std::move(diagnostic));
   }

@@ -38,7 +38,7 @@ class ScheduleBuilder {
 
  private:
   void warn_without_tensor_cores(Program& program);
-  void check_forced(const std::set<std::size_t>& used, ir::Diagnostics& diagnostics) const;
+  void check_forced(const std::set<std::size_t>& used, Diagnostics& diagnostics) const;
   void plan_arena(std::int64_t end);
   void add_zeroed_words();
 

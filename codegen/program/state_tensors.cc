@@ -7,33 +7,33 @@
 #include <map>
 #include <optional>
 
+#include "base/diagnostics.h"
+#include "base/nearest_name.h"
 #include "codegen/loops/c_types.h"
 #include "codegen/program/names.h"
 #include "codegen/schedule/growing_state.h"
-#include "ir/diagnostics.h"
-#include "ir/nearest_name.h"
-#include "ir/sizes.h"
+#include "ir/sizes/sizes.h"
 
 namespace gcompile {
 namespace {
 
 [[noreturn]] void usage_error(std::string message, std::string help) {
-  throw ir::CompileError(ir::ExitCode::kUsage, std::move(message), std::move(help));
+  throw CompileError(ExitCode::kUsage, std::move(message), std::move(help));
 }
 
 /// `what`: "input" or "output".
 [[noreturn]] void no_such(const char* what, const std::string& name, const std::vector<std::string>& names) {
-  std::string help = ir::did_you_mean(name, names);
+  std::string help = did_you_mean(name, names);
   if (help.empty()) {
     std::vector<std::string> shown;
-    for (const std::string& each : names) shown.push_back(ir::printable(each));
+    for (const std::string& each : names) shown.push_back(printable(each));
     help = fmt::format("the model's {}s: {}", what, fmt::join(shown, ", "));
   }
-  ir::Diagnostic diagnostic;
+  Diagnostic diagnostic;
   diagnostic.code = "E0402";
-  diagnostic.message = fmt::format("--state: the model has no {} '{}'", what, ir::printable(name));
+  diagnostic.message = fmt::format("--state: the model has no {} '{}'", what, printable(name));
   diagnostic.help = help;
-  throw ir::CompileError(ir::ExitCode::kUsage, {diagnostic});
+  throw CompileError(ExitCode::kUsage, {diagnostic});
 }
 
 std::vector<std::string> input_names(const ir::Graph& graph) {
@@ -64,14 +64,14 @@ ir::Shape room_of(const ir::TensorType& before, const ir::TensorType& after) {
   return room;
 }
 
-/// Of each size that the shapes of the states mention: what it is after a run.
+/// What each size that the shapes of the states mention is after a run.
 std::map<int, ir::Dim> sizes_after(const std::vector<StateTensor>& states, const ir::Sizes& formulas) {
   std::map<int, ir::Dim> after;
   const auto add = [&](const StateTensor& state, int symbol, ir::Dim size) {
     const ir::Dim other = after.try_emplace(symbol, size).first->second;
     if (other == size) return;
     usage_error(fmt::format("--state {}={}: '{}' is {} after a run, and {} for another state",
-                            ir::printable(state.input_name), ir::printable(state.output_name),
+                            printable(state.input_name), printable(state.output_name),
                             to_string(ir::Dim::symbol(symbol)), to_string(size), to_string(other)),
                 "states that grow together append as many rows as each other");
   };
@@ -129,7 +129,7 @@ std::vector<StateTensor> state_tensors(const ir::Graph& graph,
     state.type = type;
     state.c_type = api_type(type.element);
     if (after != type) {
-      const std::string pair = fmt::format("--state {}={}", ir::printable(input), ir::printable(output));
+      const std::string pair = fmt::format("--state {}={}", printable(input), printable(output));
       const std::optional<int> axis = growing_axis(type, after);
       if (!axis) {
         usage_error(fmt::format("{}: the types differ, {} and {}", pair, to_string(type), to_string(after)),

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codegen/program/lowering.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 namespace gcompile {
 

@@ -1,8 +1,8 @@
 #include "codegen/program/statistics.h"
 
-#include "codegen/kernels/cuda_call.h"
+#include "codegen/calls/cuda_call.h"
 #include "codegen/memory/bare_tensors.h"
-#include "ir/operator.h"
+#include "ir/graph/operator.h"
 
 namespace gcompile {
 

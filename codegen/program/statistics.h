@@ -2,7 +2,7 @@
 // The figures of a program that its graphs tell.
 
 #include "codegen/program/program.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 namespace gcompile {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ir/diagnostics.h"
+#include "base/diagnostics.h"
 
 namespace gcompile {
 namespace {
@@ -39,7 +39,7 @@ void WeightsFile::name_structure(std::uint64_t structure) const {
   if (header != nullptr) put_word(header + 32, structure);
 }
 
-WeightsFile weights_file(ir::ZeroedMemory bytes) {
+WeightsFile weights_file(ZeroedMemory bytes) {
   GC_CHECK(bytes.size() >= kWeightsHeaderBytes);
   const std::string_view payload = bytes.text().substr(kWeightsHeaderBytes);
   WeightsFile file;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ir/zeroed_memory.h"
+#include "base/zeroed_memory.h"
 
 namespace gcompile {
 
@@ -18,7 +18,7 @@ class SharedBytes {
   SharedBytes() = default;
   SharedBytes(std::string bytes) { own(std::move(bytes)); }          // NOLINT: text is bytes
   SharedBytes(const char* text) : SharedBytes(std::string(text)) {}  // NOLINT
-  explicit SharedBytes(ir::ZeroedMemory bytes) { own(std::move(bytes)); }
+  explicit SharedBytes(ZeroedMemory bytes) { own(std::move(bytes)); }
 
   std::string_view text() const { return text_; }
   operator std::string_view() const { return text_; }  // NOLINT
@@ -54,6 +54,6 @@ struct WeightsFile {
 };
 
 /// `bytes` holds kWeightsHeaderBytes, which are overwritten, and the payload.
-WeightsFile weights_file(ir::ZeroedMemory bytes);
+WeightsFile weights_file(ZeroedMemory bytes);
 
 }  // namespace gcompile

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/diagnostics.h"
 #include "codegen/report/quantities.h"
-#include "ir/diagnostics.h"
 
 namespace gcompile {
 namespace {
@@ -47,7 +47,7 @@ void draw_tile(const Tile& tile, const Box& box, std::string& svg) {
   if (box.width > 60 && box.height > 20) {
     const auto fits = static_cast<std::size_t>((box.width - 10) / kCharacter);
     fmt::format_to(out, "<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", box.x + 5, box.y + 15,
-                   svg_text(shortened(ir::printable(tile.name), fits)));
+                   svg_text(shortened(printable(tile.name), fits)));
   }
   svg += "</g>\n";
 }
@@ -103,10 +103,10 @@ double tick_of(double range) {
 
 std::string svg_text(const std::string& text) {
   constexpr std::size_t kLongest = 400;
-  std::string printable = ir::printable(text);
-  if (printable.size() > kLongest) printable = shortened(printable, kLongest);
+  std::string shown = printable(text);
+  if (shown.size() > kLongest) shown = shortened(shown, kLongest);
   std::string out;
-  for (const char c : printable) {
+  for (const char c : shown) {
     switch (c) {
       case '&':
         out += "&amp;";

@@ -8,11 +8,11 @@
 #include <map>
 #include <numeric>
 
+#include "base/diagnostics.h"
+#include "base/interrupt.h"
 #include "codegen/report/charts.h"
 #include "codegen/report/quantities.h"
 #include "codegen/report/report_parts.h"
-#include "ir/diagnostics.h"
-#include "ir/interrupt.h"
 
 namespace gcompile {
 namespace {
@@ -166,7 +166,7 @@ std::string memory_map_svg(const std::vector<Buffer>& buffers, const MemoryPlan&
                    [&](size_t a, size_t b) { return buffers[a].size > buffers[b].size; });
   svg += "<g class=\"buffers\">\n";
   for (size_t i : order) {
-    ir::poll_interrupt();
+    poll_interrupt();
     if (buffers[i].size > 0) draw_buffer(buffers[i], plan.offsets[i], scale, svg);
   }
   svg += "</g>\n";

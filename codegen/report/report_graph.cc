@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "base/interrupt.h"
 #include "codegen/report/quantities.h"
 #include "codegen/report/report_parts.h"
-#include "ir/interrupt.h"
 
 namespace gcompile {
 
@@ -81,7 +81,7 @@ std::int64_t bytes_saved(const std::vector<const ModelNode*>& nodes) {
 /// "Conv 'conv1'".
 std::string title_of(const ModelNode& node) { return fmt::format("{} '{}'", node.what, node.name); }
 
-/// Of the nodes that no call computes, by operator: "Shape: 12".
+/// A row for each operator whose nodes no call computes: "Shape: 12".
 Json rows_of_gone(const std::vector<const ModelNode*>& gone) {
   std::map<std::string, std::vector<std::string>> by_operator;
   for (const ModelNode* node : gone) by_operator[node->what].push_back(node->name);
@@ -106,7 +106,7 @@ Json graph_part(const Schedule& schedule) {
   Json rows = Json::array();
   std::int64_t groups = 0, saved_by_all = 0;
   for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
-    ir::poll_interrupt();
+    poll_interrupt();
     const Layer& layer = schedule.layers[i];
     std::vector<std::size_t> places;
     for (const std::string& node : layer.nodes) {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <map>
 
+#include "base/interrupt.h"
 #include "codegen/program/statistics.h"
 #include "codegen/report/quantities.h"
 #include "codegen/report/report_parts.h"
-#include "ir/interrupt.h"
-#include "template/text.h"
+#include "jinja/text.h"
 
 namespace gcompile {
 
@@ -41,7 +41,7 @@ std::string markdown_escape(std::string_view name) {
 Json ports(const std::vector<Port>& list) {
   Json out = Json::array();
   for (const Port& port : list) {
-    ir::poll_interrupt();
+    poll_interrupt();
     out.push_back({{"c_name", port.c_name},
                    {"c_type", port.c_type},
                    {"model_name", markdown_escape(port.model_name)},
@@ -94,7 +94,7 @@ Json families(const Schedule& schedule) {
   };
   std::map<std::string, Sum> sums;
   for (const Layer& layer : schedule.layers) {
-    ir::poll_interrupt();
+    poll_interrupt();
     Sum& sum = sums[layer.family];
     sum.family = layer.family;
     ++sum.calls;

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <map>
 
+#include "base/interrupt.h"
 #include "codegen/program/statistics.h"
 #include "codegen/report/charts.h"
 #include "codegen/report/memory_map_svg.h"
 #include "codegen/report/quantities.h"
 #include "codegen/report/report_parts.h"
-#include "ir/interrupt.h"
 
 namespace gcompile {
 
@@ -44,7 +44,7 @@ std::string shown_name(const Buffer& buffer) {
 namespace {
 
 Json buffer_row(const Schedule& schedule, std::size_t i, std::int64_t whole) {
-  ir::poll_interrupt();
+  poll_interrupt();
   const Buffer& buffer = schedule.buffers[i];
   return {{"name", shown_name(buffer)},
           {"kind", buffer_kind_name(buffer.kind)},
@@ -92,7 +92,7 @@ Json flash_part(const Program& program) {
   std::vector<Tile> tiles;
   out["rows"] = Json::array();
   for (const Offset& weight : program.weight_offsets) {
-    ir::poll_interrupt();
+    poll_interrupt();
     tiles.push_back({weight.what, human_bytes(weight.bytes), weight.bytes});
     out["rows"].push_back({{"constant", weight.name},
                            {"what", weight.what},
@@ -164,7 +164,7 @@ Json time_part(const Program& program, const Schedule& schedule) {
   out["rows"] = Json::array();
   std::vector<Bar> bars;
   for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
-    ir::poll_interrupt();
+    poll_interrupt();
     const Layer& layer = schedule.layers[i];
     const double microseconds = static_cast<double>(layer.picoseconds) / 1e6;
     const std::int64_t bytes = layer.bytes_read + layer.bytes_written;

@@ -7,7 +7,7 @@
 namespace gcompile {
 namespace {
 
-/// Of its buffer. An offset that only a run knows may be anywhere.
+/// Bytes of its buffer that an argument reaches. An offset that only a run knows may be anywhere.
 std::pair<std::int64_t, std::int64_t> bytes_of(const CallArgument& argument) {
   constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
   if (!argument.storage.offset.is_constant()) return {0, kEnd};

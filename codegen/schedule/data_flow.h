@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "codegen/kernels/kernel_call.h"
+#include "codegen/calls/kernel_call.h"
 
 namespace gcompile {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/operator.h"
+#include "ir/graph/operator.h"
 
 namespace gcompile {
 namespace {

@@ -2,7 +2,7 @@
 // Recognises outputs that may be written where an input lies: states that grow or change in place (DESIGN law
 // 13).
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 namespace gcompile {
 

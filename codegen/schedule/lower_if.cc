@@ -30,7 +30,7 @@ std::vector<LoweredStep> size_traps(const ir::Graph& graph, const ir::Node& node
       LoweredStep step;
       step.kind = LoweredStep::Kind::kTrap;
       step.trap = fmt::format("'{}' is {} here, and {} in the other branch",
-                              ir::printable(branch.output_names()[i]), to_string(own), to_string(wanted));
+                              printable(branch.output_names()[i]), to_string(own), to_string(wanted));
       step.trapped = trapped;
       traps.push_back(std::move(step));
     }

@@ -1,7 +1,7 @@
 // Chains of kernels that run in strips of image rows.
 #include <algorithm>
 
-#include "codegen/kernels/image_weights.h"
+#include "codegen/kinds/image_windows.h"
 #include "codegen/schedule/scope.h"
 
 namespace gcompile {
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostKernels = 64;  // of a chain
 
-/// Of convolutions and pools of images; nullptr: something else.
+/// The window of a convolution or a pool of images; nullptr: something else.
 const ir::Window* image_window(const ir::Form& form) {
   const ir::Work* work = ir::work_of(form);
   const auto* conv = work ? std::get_if<ir::ConvWork>(work) : nullptr;

@@ -17,7 +17,7 @@ using ir::ValueId;
 
 namespace {
 
-/// Of the two parts of a Concat, the one in front first; nullopt: its regions are no such parts.
+/// The two parts of a Concat, the one in front first; nullopt: its regions are no such parts.
 struct Parts {
   std::size_t axis;
   std::array<std::size_t, 2> regions;

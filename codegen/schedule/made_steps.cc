@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "codegen/kernels/cuda_call.h"
+#include "codegen/calls/cuda_call.h"
 #include "codegen/schedule/schedule.h"
 #include "codegen/schedule/scope.h"
 

@@ -6,8 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "base/diagnostics.h"
 #include "codegen/schedule/graph.h"
-#include "ir/diagnostics.h"
 
 namespace gcompile {
 namespace {

@@ -6,22 +6,22 @@
 #include <set>
 #include <utility>
 
-#include "codegen/kernels/cuda_call.h"
-#include "codegen/kernels/hand_over.h"
-#include "codegen/kernels/image_weights.h"
-#include "codegen/kernels/instances.h"
+#include "base/interrupt.h"
+#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/hand_over.h"
+#include "codegen/calls/instances.h"
+#include "codegen/kinds/image_windows.h"
 #include "codegen/schedule/cache_order.h"
 #include "codegen/schedule/peak_order.h"
 #include "codegen/schedule/scope.h"
 #include "codegen/schedule/storage_assigner.h"
-#include "ir/interrupt.h"
 
 namespace gcompile {
 
 using ir::NodeId;
 using ir::ValueId;
 
-Scheduler::Scheduler(std::vector<StorageBuffer>& buffers, WeightBlob& weights, ir::Diagnostics& diagnostics,
+Scheduler::Scheduler(std::vector<StorageBuffer>& buffers, WeightBlob& weights, Diagnostics& diagnostics,
                      ScheduleOptions options)
     : buffers_(buffers), weights_(weights), diagnostics_(diagnostics), options_(std::move(options)) {
   machines_.push_back(machine());
@@ -55,9 +55,8 @@ std::vector<Rival> rivals_of(const Ranking& ranking, Target target) {
   for (const auto& [name, reason] : ranking.refused) {
     reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", name, reason);
   }
-  if (forced)
-    ir::operator_error(fmt::format("--kernel asks for {}, which refuses: {}", forced->name, reasons));
-  ir::operator_error(
+  if (forced) operator_error(fmt::format("--kernel asks for {}, which refuses: {}", forced->name, reasons));
+  operator_error(
       fmt::format("has no kernel: {}", reasons),
       "`gcompile ops` lists what is supported; --explain NODE says what every kernel family needs");
 }
@@ -80,8 +79,8 @@ const KernelFamily* Scheduler::forced_family(const ir::Node& node, const ir::For
   return nullptr;
 }
 
-/// Of the family that the user asks for, where it takes the problem; on a GPU where it does not, though it
-/// does on another, of all families.
+/// The ranking of the family that the user asks for, where it takes the problem; on a GPU where it does not,
+/// though it does on another, of all families.
 Ranking Scheduler::ranking_on(const Machine& gpu, const ir::Problem& problem,
                               const KernelFamily* forced) const {
   Ranking ranking = rank(problem, gpu, forced);
@@ -104,7 +103,7 @@ std::vector<const Recipe*> Scheduler::best_recipes(const ir::Problem& problem,
 
 namespace {
 
-/// Of operands that are computed, and of results.
+/// Bytes of operands that are computed, and of results.
 std::int64_t activation_bytes(const ir::Problem& problem) {
   std::int64_t bytes = 0;
   for (const ir::ProblemOperand& operand : problem.operands) {
@@ -295,16 +294,16 @@ void Scheduler::check_steers(const Scope& scope, ValueId value) const {
   const ir::Graph& graph = scope.graph;
   if (scope.host_homes.count(value)) return;
   const auto refuse = [&](const std::string& why) {
-    ir::operator_error(fmt::format(
+    operator_error(fmt::format(
         "the condition depends on {}, which --target cuda has on the device only; --set fixes an input",
         why));
   };
   const NodeId producer = graph.value(value).producer;
-  if (!producer.valid()) refuse(fmt::format("'{}'", ir::printable(graph.value(value).name)));
+  if (!producer.valid()) refuse(fmt::format("'{}'", printable(graph.value(value).name)));
   const ir::Node& node = graph.node(producer);
   const auto* loops = std::get_if<ir::LoopForm>(&scope.forms.at(producer));
   if (!loops || !loops->checks.empty() || graph.value(value).type.count() > kMostHostElements) {
-    refuse(fmt::format("{} '{}'", node.op->name, ir::printable(node.name)));
+    refuse(fmt::format("{} '{}'", node.op->name, printable(node.name)));
   }
 }
 
@@ -394,7 +393,7 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
   for (const NodeId id : order) {
     try {
       scope.forms.emplace(id, ir::form_of(graph, id));
-    } catch (const ir::OperatorError& error) {
+    } catch (const OperatorError& error) {
       diagnostics_.add(ir::diagnose(graph, id, "E0301", error));
     }
   }
@@ -415,7 +414,7 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
       order.end());
   std::size_t next = 0;
   while (next < order.size()) {
-    ir::poll_interrupt();
+    poll_interrupt();
     const NodeId id = order[next];
     try {
       if (const std::size_t lowered = lower_in_strips(scope, std::span(order).subspan(next)); lowered > 0) {
@@ -432,7 +431,7 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
         continue;
       }
       lower_node(scope, id);
-    } catch (const ir::OperatorError& error) {
+    } catch (const OperatorError& error) {
       diagnostics_.add(ir::diagnose(graph, id, "E0302", error));
     }
   }

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "codegen/kernels/call_writer.h"
-#include "codegen/kernels/kernel_options.h"
+#include "base/diagnostics.h"
+#include "codegen/calls/call_writer.h"
+#include "codegen/choice/kernel_options.h"
 #include "codegen/schedule/strips.h"
-#include "ir/diagnostics.h"
 
 namespace gcompile {
 
@@ -52,14 +52,14 @@ class Instances;
 
 class Scheduler {
  public:
-  Scheduler(std::vector<StorageBuffer>& buffers, WeightBlob& weights, ir::Diagnostics& diagnostics,
+  Scheduler(std::vector<StorageBuffer>& buffers, WeightBlob& weights, Diagnostics& diagnostics,
             ScheduleOptions options);
 
   /// `inputs`: homes of the graph's inputs; `outputs`: homes its outputs must have.
   /// CUDA: `host_inputs`: where the host finds them; invalid entries are on the device only.
   std::vector<LoweredStep> run(const ir::Graph& graph, const std::vector<Storage>& inputs,
                                const std::vector<Storage>& outputs, const std::vector<Storage>& host_inputs);
-  /// Of the values that the host computes to choose branches.
+  /// Bytes of the values that the host computes to choose branches.
   std::int64_t host_bytes() const { return host_bytes_; }
   std::int64_t now() const { return now_; }
   /// Positions in options.kernels.forced that named a step.
@@ -121,7 +121,7 @@ class Scheduler {
   bool add_instance(Instances& instances, const Wanted& wanted, const Machine& gpu,
                     const KernelFamily* forced, const Candidate& oldest);
   Ranking ranking_on(const Machine& gpu, const ir::Problem& problem, const KernelFamily* forced) const;
-  /// Of the best family on each machine; empty: one has none.
+  /// The best family's recipe on each machine; empty if some machine has no family.
   std::vector<const Recipe*> best_recipes(const ir::Problem& problem, const KernelFamily* forced) const;
   std::map<ir::ValueId, Storage> copy_operands(Scope& scope, ir::NodeId id, const ir::Form& form);
   const Machine& machine() const { return options_.kernels.machine; }
@@ -131,7 +131,7 @@ class Scheduler {
 
   std::vector<StorageBuffer>& buffers_;
   WeightBlob& weights_;
-  ir::Diagnostics& diagnostics_;
+  Diagnostics& diagnostics_;
   ScheduleOptions options_;
   std::vector<Machine> machines_;  // that calls are made for: CUDA: of each GPU, oldest first
   const KernelFamily* forced_family(const ir::Node& node, const ir::Form& form);

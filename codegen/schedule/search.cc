@@ -2,8 +2,8 @@
 #include <map>
 #include <utility>
 
+#include "base/interrupt.h"
 #include "codegen/schedule/graph.h"
-#include "ir/interrupt.h"
 
 namespace gcompile::schedule {
 namespace {
@@ -111,7 +111,7 @@ DownSetResult search_down_sets(const Graph& graph, int64_t limit, int64_t state_
     std::vector<State> next;
     std::vector<Origin> origins;
     std::map<StepSet, size_t> found;
-    ir::poll_interrupt();
+    poll_interrupt();
     for (size_t parent = 0; parent < states.size(); ++parent) {
       const State& state = states[parent];
       for (int32_t step : state.ready) {

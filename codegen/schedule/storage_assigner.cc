@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ir/diagnostics.h"
-#include "ir/interrupt.h"
+#include "base/diagnostics.h"
+#include "base/interrupt.h"
 
 namespace gcompile {
 
@@ -92,7 +92,7 @@ std::optional<Storage> StorageAssigner::home_behind_view(NodeId id, const Storag
   return Storage{home.buffer, home.offset, std::move(strides)};
 }
 
-/// Of an input, or of a view of one.
+/// The home of an input, or of a view of one.
 std::optional<Storage> StorageAssigner::home_of_view(ValueId id) const {
   const ir::Value& value = graph_.value(id);
   if (graph_.is_input(id)) return result_.storage.at(id);
@@ -355,7 +355,7 @@ StorageAssigner::Result StorageAssigner::run(const std::vector<NodeId>& order,
   }
 
   for (const NodeId id : order) {
-    ir::poll_interrupt();
+    poll_interrupt();
     const ir::Node& node = graph_.node(id);
     for (const ValueId result : node.results) {
       if (!result.valid() || result_.storage.count(result)) continue;

@@ -9,7 +9,7 @@
 
 #include "codegen/loops/loop_nest.h"
 #include "codegen/memory/storage.h"
-#include "ir/operator.h"
+#include "ir/graph/operator.h"
 
 namespace gcompile {
 

@@ -10,16 +10,16 @@
 #include <string>
 #include <vector>
 
-#include "codegen/kernels/machine.h"
+#include "codegen/choice/machine.h"
 #include "gcrt/cpu/strip_plan.h"
-#include "ir/sizes.h"
+#include "ir/sizes/sizes.h"
 
 namespace gcompile {
 
 /// A kernel of a chain, as far as its price depends on it.
 struct StripKernel {
   ir::Dim rows = 0;  // of its result
-  /// Of the windows through which it reads what the kernel before it makes: see gcrt::StripImage.
+  /// The windows through which it reads what the kernel before it makes: see gcrt::StripImage.
   std::int64_t span = 1, stride = 1, pad = 0;
   ir::Dim row_bytes = 0;          // of its result
   std::int64_t weight_bytes = 0;  // that every strip reads again
@@ -33,7 +33,7 @@ struct StripKernel {
 struct StripPlan {
   std::int64_t rows = 0, step = 1, parts = 1;
   std::vector<gcrt::StripImage> images;  // between the kernels
-  /// Of the results of all kernels, in a run.
+  /// The sizes of the results of all kernels, in a run.
   struct Size {
     ir::Dim rows, row_bytes;
   };

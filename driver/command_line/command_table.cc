@@ -107,7 +107,7 @@ std::size_t place_of_command(const std::vector<std::string>& words) {
 }
 
 void usage_error(std::string message, std::string help) {
-  throw ir::CompileError(ir::ExitCode::kUsage, std::move(message), std::move(help));
+  throw CompileError(ExitCode::kUsage, std::move(message), std::move(help));
 }
 
 std::string help_hint(Command command) {

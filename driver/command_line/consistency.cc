@@ -66,8 +66,8 @@ void expect_kept_values(const Options& options) {
 void expect_one_size(const Options& options, const char* what) {
   if (options.choices.empty()) return;
   usage_error(fmt::format("{} takes a model of one size, and --dim gives '{}' several", what,
-                          ir::printable(options.choices.front().name)),
-              fmt::format("for example --dim {}={}", ir::printable(options.choices.front().name),
+                          printable(options.choices.front().name)),
+              fmt::format("for example --dim {}={}", printable(options.choices.front().name),
                           options.choices.front().sizes.front()));
 }
 
@@ -91,7 +91,7 @@ void expect_consistent(const Options& options) {
     for (const frontend::SetBinding& set : options.import.bindings.sets) {
       if (set.input != input) continue;
       usage_error(fmt::format("--state and --set contradict each other: both give the input '{}' its value",
-                              ir::printable(input)),
+                              printable(input)),
                   "leave one of them out");
     }
   }

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "driver/command_line/option_table.h"
-#include "driver/version.h"
+#include "driver/machine/version.h"
 
 namespace gcompile {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "driver/options.h"
+#include "driver/command_line/options.h"
 
 namespace gcompile {
 
@@ -75,7 +75,7 @@ void expect_consistent(const Options& options);
 std::string general_help();
 std::string help_of(const CommandRecord& command);
 std::string manual_page();
-/// Of "bash", "zsh" or "fish".
+/// The script for "bash", "zsh" or "fish".
 std::string completion_script(std::string_view shell);
 inline constexpr const char* kShells[] = {"bash", "zsh", "fish"};
 

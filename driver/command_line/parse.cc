@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <deque>
 
-#include "codegen/kernels/machine.h"
+#include "base/nearest_name.h"
+#include "codegen/choice/machine.h"
 #include "driver/command_line/option_table.h"
-#include "ir/nearest_name.h"
 
 namespace gcompile {
 namespace {
@@ -114,7 +114,7 @@ class Parser {
     if (!record->is_of(options_.command)) not_of_this_command(*record);
     if (record->is_flag()) {
       if (has_value) {
-        usage_error(fmt::format("'{}': {} takes no value", ir::printable(word), record->typed()),
+        usage_error(fmt::format("'{}': {} takes no value", printable(word), record->typed()),
                     fmt::format("write {} alone", record->typed()));
       }
       set(*record, "");
@@ -145,11 +145,10 @@ class Parser {
     }
     if (record.kind != ValueKind::kOneOf) return;
     if (std::find(record.values.begin(), record.values.end(), value) != record.values.end()) return;
-    const std::string nearest = ir::did_you_mean(value, record.values);
+    const std::string nearest = did_you_mean(value, record.values);
     const std::string all = fmt::format("it takes {}", fmt::join(record.values, ", "));
-    usage_error(
-        fmt::format("{}: there is no such {}", with_value(record, ir::printable(value)), record.metavar),
-        nearest.empty() ? all : nearest + " " + all);
+    usage_error(fmt::format("{}: there is no such {}", with_value(record, printable(value)), record.metavar),
+                nearest.empty() ? all : nearest + " " + all);
   }
 
   void set(const OptionRecord& record, const std::string& value) {
@@ -163,14 +162,14 @@ class Parser {
   [[noreturn]] void no_such_option(const std::string& word, const std::string& typed) const {
     for (const OfOtherTools& other : kOfOtherTools) {
       if (word.rfind(other.begin, 0) == 0)
-        usage_error(fmt::format("there is no option '{}'", ir::printable(word)), other.help);
+        usage_error(fmt::format("there is no option '{}'", printable(word)), other.help);
     }
     std::vector<std::string> names;
     for (const OptionRecord& record : option_table()) {
       if (record.is_of(options_.command)) names.emplace_back(record.typed());
     }
-    const std::string nearest = typed[1] == '-' ? ir::did_you_mean(typed, names) : "";
-    usage_error(fmt::format("there is no option '{}'", ir::printable(typed)),
+    const std::string nearest = typed[1] == '-' ? did_you_mean(typed, names) : "";
+    usage_error(fmt::format("there is no option '{}'", printable(typed)),
                 nearest.empty() ? help_hint(options_.command) : nearest);
   }
 
@@ -230,19 +229,19 @@ class Parser {
   /// A first word that is no file and looks like a command.
   static void expect_no_typo(const std::string& word) {
     if (word.find_first_of("./") != std::string::npos || exists(word)) return;
-    if (!ir::did_you_mean(word, names_of_commands()).empty()) no_such_command(word);
+    if (!did_you_mean(word, names_of_commands()).empty()) no_such_command(word);
   }
 
   [[noreturn]] static void no_such_command(const std::string& word) {
-    const std::string nearest = ir::did_you_mean(word, names_of_commands());
+    const std::string nearest = did_you_mean(word, names_of_commands());
     usage_error(
-        fmt::format("there is no command '{}'", ir::printable(word)),
+        fmt::format("there is no command '{}'", printable(word)),
         nearest.empty() ? fmt::format("there are {}", fmt::join(names_of_commands(), ", ")) : nearest);
   }
 
   [[noreturn]] void too_many(const CommandRecord& record, std::string_view taken) const {
     std::vector<std::string> shown;
-    for (const std::string& word : operands_) shown.push_back("'" + ir::printable(word) + "'");
+    for (const std::string& word : operands_) shown.push_back("'" + printable(word) + "'");
     usage_error(fmt::format("gcompile {} takes {}, and these are given: {}", record.name, taken,
                             fmt::join(shown, ", ")),
                 fmt::format("gcompile {}{}{}", record.name, *record.usage != '\0' ? " " : "", record.usage));
@@ -253,7 +252,7 @@ class Parser {
     if (operands_.size() == 1 && std::find(shells.begin(), shells.end(), operands_[0]) != shells.end())
       return;
     usage_error(operands_.size() == 1
-                    ? fmt::format("there is no completion for '{}'", ir::printable(operands_[0]))
+                    ? fmt::format("there is no completion for '{}'", printable(operands_[0]))
                     : std::string("gcompile completion needs the name of one shell"),
                 fmt::format("there are {}", fmt::join(shells, ", ")));
   }

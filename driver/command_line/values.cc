@@ -7,17 +7,16 @@
 #include <charconv>
 #include <string_view>
 
-#include "codegen/kernels/family.h"
+#include "base/nearest_name.h"
+#include "codegen/choice/family.h"
 #include "driver/command_line/option_table.h"
-#include "frontend/dims.h"
-#include "ir/nearest_name.h"
+#include "frontend/sizes/dims.h"
 
 namespace gcompile {
 namespace {
 
 [[noreturn]] void given_twice(const char* option, const std::string& name) {
-  usage_error(fmt::format("{} is given twice for '{}'", option, ir::printable(name)),
-              "leave one of them out");
+  usage_error(fmt::format("{} is given twice for '{}'", option, printable(name)), "leave one of them out");
 }
 
 template <class List, class Name>
@@ -33,8 +32,8 @@ std::int64_t number_of(const char* option, const std::string& text, std::int64_t
   std::int64_t value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure != std::errc() || end != text.data() + text.size() || value < lowest || value > highest) {
-    usage_error(fmt::format("{} '{}': that is no whole number from {} to {}", option, ir::printable(text),
-                            lowest, highest),
+    usage_error(fmt::format("{} '{}': that is no whole number from {} to {}", option, printable(text), lowest,
+                            highest),
                 fmt::format("for example {} {}", option, std::max<std::int64_t>(lowest, 1)));
   }
   return value;
@@ -84,7 +83,7 @@ void add_set(Options& options, const std::string& text) {
 void add_state(Options& options, const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-    usage_error(fmt::format("--state '{}' is not of the form INPUT=OUTPUT", ir::printable(text)),
+    usage_error(fmt::format("--state '{}' is not of the form INPUT=OUTPUT", printable(text)),
                 "for example --state h_in=h_out");
   }
   const std::string input = text.substr(0, equals), output = text.substr(equals + 1);
@@ -97,17 +96,16 @@ void add_state(Options& options, const std::string& text) {
 void add_forced_kernel(Options& options, const std::string& text) {
   const std::size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-    usage_error(fmt::format("--kernel '{}' is not of the form NODE=FAMILY", ir::printable(text)),
+    usage_error(fmt::format("--kernel '{}' is not of the form NODE=FAMILY", printable(text)),
                 "for example --kernel conv1=conv.direct; --explain NODE lists the families");
   }
   const std::string node = text.substr(0, equals), name = text.substr(equals + 1);
   if (!find_family(name)) {
     std::vector<std::string> known;
     for (const KernelFamily* family : families()) known.emplace_back(family->name);
-    const std::string nearest = ir::did_you_mean(name, known);
-    usage_error(
-        fmt::format("--kernel '{}': there is no family '{}'", ir::printable(text), ir::printable(name)),
-        nearest.empty() ? fmt::format("there are {}", fmt::join(known, ", ")) : nearest);
+    const std::string nearest = did_you_mean(name, known);
+    usage_error(fmt::format("--kernel '{}': there is no family '{}'", printable(text), printable(name)),
+                nearest.empty() ? fmt::format("there are {}", fmt::join(known, ", ")) : nearest);
   }
   expect_new(options.forced_kernels, "--kernel", node, [](const auto& forced) { return forced.first; });
   options.forced_kernels.emplace_back(node, name);
@@ -119,7 +117,7 @@ void set_cpu(Options& options, const std::string& text) {
            std::string_view("-_.+").find(c) != std::string_view::npos;
   };
   if (text.empty() || !std::all_of(text.begin(), text.end(), is_of_a_name)) {
-    usage_error(fmt::format("--cpu '{}' is not a name that -march= takes", ir::printable(text)),
+    usage_error(fmt::format("--cpu '{}' is not a name that -march= takes", printable(text)),
                 "for example --cpu x86-64-v3 or --cpu cortex-a53");
   }
   options.cpu = text;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "driver/options.h"
+#include "driver/command_line/options.h"
 
 namespace gcompile {
 

@@ -51,7 +51,7 @@ class GraphWriter:
 
 
 def closest_calls(probabilities, labels):
-    """Of each class the sample that is named right by the smallest margin: the one that shows an error in a runtime
+    """The sample of each class that is named right by the smallest margin: the one that shows an error in a runtime
     first, where a saturated softmax would hide it."""
     ordered = np.sort(probabilities, axis=1)
     margin = np.where(probabilities.argmax(axis=1) == labels, ordered[:, -1] - ordered[:, -2], 2)

@@ -131,7 +131,7 @@ def score(network, random, count):
 
 
 def subjects(ids):
-    """Of every word the last name or thing before it or at it that its sentence is about: a fact's name, what a question asks
+    """The last name or thing before or at every word that its sentence is about: a fact's name, what a question asks
     for."""
     about = np.zeros_like(ids)
     for row, words in enumerate(ids):
@@ -145,7 +145,7 @@ def subjects(ids):
 
 
 def loss_of(network, probe, ids):
-    """Of every next word, and of those of answers once more: the others are half chance. A probe reads what a sentence is
+    """The loss of every next word, and of those of answers once more: the others are half chance. A probe reads what a sentence is
     about from the first layer: it makes the layer look back early in the training, and is then thrown away."""
     hints = []
 

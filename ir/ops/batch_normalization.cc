@@ -5,8 +5,8 @@
 #include <cmath>
 #include <optional>
 
-#include "ir/constant_range.h"
 #include "ir/ops/support.h"
+#include "ir/tensors/constant_range.h"
 
 namespace gcompile::ir {
 namespace {

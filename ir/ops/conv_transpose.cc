@@ -48,7 +48,7 @@ void normalise(RewriteContext& context) {
         (x[i + 2] - 1) * window.strides[i] + extra[i] + window.span(static_cast<int>(i));
     const std::int64_t total = std::max<std::int64_t>(0, full - goal);
     window.pads[i] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
-    // Of a size that is given, whatever is missing or too much is settled at the end.
+    // Where the size is given, whatever is missing or too much is settled at the end.
     const std::int64_t behind = wanted.empty() ? total : full - goal;
     window.pads[i + spatial] = behind - window.pads[i] - extra[i];
   }

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ir/interrupt.h"
+#include "base/interrupt.h"
 #include "ir/ops/rewrite.h"
 
 namespace gcompile::ir {

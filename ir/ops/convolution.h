@@ -18,7 +18,7 @@ RealTensor reals_of(const Tensor& tensor);
 /// Where the padding depends on sizes that only a run knows, operand 0 is padded with its zero point, if it
 /// has one.
 void normalise_window_of(RewriteContext& context, int weights, int zero_point = -1);
-/// Of operand 1, where 0 is 0.
+/// The same with the weights as operand 1, without a zero point.
 void normalise_convolution(RewriteContext& context);
 /// Shape of the result of a convolution of operand 0 with operand 1. Throws OperatorError when they do not
 /// fit.

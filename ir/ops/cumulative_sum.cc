@@ -1,8 +1,8 @@
 // CumSum: running sum along an axis, optionally exclusive of the element itself or from the end.
 
-#include "ir/interrupt.h"
+#include "base/interrupt.h"
+#include "ir/forms/rounding.h"
 #include "ir/ops/support.h"
-#include "ir/rounding.h"
 
 namespace gcompile::ir {
 namespace {

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/interrupt.h"
-#include "ir/rounding.h"
+#include "base/interrupt.h"
+#include "ir/forms/rounding.h"
 
 namespace gcompile::ir {
 namespace {
@@ -17,7 +17,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Shape leading(const Shape& shape) { return {shape.begin(), shape.end() - 2}; }
 
-/// Of the attention alone, whatever an epilogue makes of it.
+/// The result of the attention alone, whatever an epilogue makes of it.
 TensorType result_type(const AttentionWork& attention) {
   Shape shape = attention.heads;
   shape.push_back(attention.rows);

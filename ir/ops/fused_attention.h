@@ -2,8 +2,8 @@
 // softmax(scale * Q K' + mask) V as one operator (internal): what the pass "attention" makes of the products
 // and the softmax between them.
 
+#include "ir/forms/work.h"
 #include "ir/ops/support.h"
-#include "ir/work.h"
 
 namespace gcompile::ir {
 

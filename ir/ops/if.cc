@@ -5,9 +5,9 @@
 
 #include <optional>
 
-#include "ir/inline.h"
+#include "ir/graph/inline.h"
 #include "ir/ops/support.h"
-#include "ir/sizes.h"
+#include "ir/sizes/sizes.h"
 
 namespace gcompile::ir {
 namespace {
@@ -57,7 +57,7 @@ std::optional<TensorType> joint_type(const TensorType& a, const TensorType& b) {
   return joint;
 }
 
-/// Of no elements, whatever the sizes, where the other has some: no run is of both.
+/// Always empty where the other never is, so no run has both.
 bool is_nothing_beside(const TensorType& a, const TensorType& b) {
   if (a.count() != 0 || b.count() == 0) return false;
   bool differs = a.rank() != b.rank();

@@ -5,10 +5,10 @@
 
 #include <cmath>
 
-#include "ir/interrupt.h"
+#include "base/interrupt.h"
+#include "ir/forms/rounding.h"
+#include "ir/forms/work.h"
 #include "ir/ops/rewrite.h"
-#include "ir/rounding.h"
-#include "ir/work.h"
 
 namespace gcompile::ir {
 namespace {

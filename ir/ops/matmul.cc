@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/interrupt.h"
+#include "base/interrupt.h"
 #include "ir/ops/product_shape.h"
 #include "ir/ops/reduced.h"
 #include "ir/ops/reshaped.h"

@@ -12,7 +12,7 @@
 #include <limits>
 #include <span>
 
-#include "ir/interrupt.h"
+#include "base/interrupt.h"
 #include "ir/ops/product_shape.h"
 
 namespace gcompile::ir {

@@ -32,7 +32,7 @@ struct Sizes {
   bool knows_whether_prompt() const { return total && are_equal(*total, rows) != Truth::kUnknown; }
 };
 
-/// Of total_sequence_length; with nothing before the new rows it is their number.
+/// The value of total_sequence_length; with nothing before the new rows it is their number.
 std::optional<Dim> known_total(const NodeView& node, Dim past, Dim rows) {
   if (past == 0) return rows;
   if (node.knows_sizes(kTotal)) return node.known_sizes(kTotal, "total_sequence_length").at(0);

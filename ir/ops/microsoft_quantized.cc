@@ -11,7 +11,7 @@
 namespace gcompile::ir {
 namespace {
 
-/// Of the tensor, its scale and its zero point, operands i, i + 1 and i + 2.
+/// The real numbers of a tensor whose elements, scale and zero point are operands i, i + 1 and i + 2.
 ValueId dequantised(RewriteContext& context, int i) {
   for (const int needed : {i, i + 1}) {
     if (!context.has_operand(needed)) operator_error(fmt::format("input {} is missing", needed));
@@ -78,7 +78,7 @@ void normalise_softmax(RewriteContext& context) {
   quantise(context, emit_reshape(context, context.emit("Softmax", {x}, std::move(attributes)), shape), 3);
 }
 
-// Of several: the scale and the zero point of the result, and then three for each tensor.
+// The operands are the scale and the zero point of the result, and then three for each tensor.
 void normalise_concat(RewriteContext& context) {
   const int count = static_cast<int>(context.node().operands.size()) - 2;
   if (count < 3 || count % 3 != 0) operator_error("the inputs must be a scale, a zero point and triples");

@@ -68,8 +68,8 @@ struct Segment {
   Index source;
 };
 
-/// Of an axis of a size that only a run knows: the input, and what is before and behind it, which repeats it
-/// once at most.
+/// The parts of an axis whose size only a run knows: the input, and what is before and behind it, which
+/// repeats it once at most.
 std::vector<Segment> open_segments(const std::string& mode, int axis, Dim n, Dim begin, Dim end) {
   const Index i = Index::axis(axis);
   if (begin == 0 && end == 0) return {{{0, n}, i}};

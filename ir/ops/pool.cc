@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/interrupt.h"
+#include "base/interrupt.h"
+#include "ir/graph/plain_loops.h"
 #include "ir/ops/convolution.h"
-#include "ir/plain_loops.h"
 
 namespace gcompile::ir {
 namespace {

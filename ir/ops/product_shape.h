@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ir/tensor.h"
+#include "ir/tensors/tensor.h"
 
 namespace gcompile::ir {
 

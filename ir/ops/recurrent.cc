@@ -9,9 +9,9 @@
 #include <array>
 #include <cmath>
 
-#include "ir/interrupt.h"
+#include "base/interrupt.h"
+#include "ir/forms/rounding.h"
 #include "ir/ops/rewrite.h"
-#include "ir/rounding.h"
 
 namespace gcompile::ir {
 namespace {

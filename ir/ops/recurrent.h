@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/operator.h"
-#include "ir/work.h"
+#include "ir/forms/work.h"
+#include "ir/graph/operator.h"
 
 namespace gcompile::ir {
 

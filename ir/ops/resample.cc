@@ -78,8 +78,8 @@ class Sampler {
     for (const Table& table : tables_) weighted_ = weighted_ || table.has_weights;
   }
 
-  /// Of the last open axis, what reads within it whatever the phase; nullopt: there is none, or no such part
-  /// at some size.
+  /// The part of the last open axis that reads within it whatever the phase; nullopt: there is none, or no
+  /// such part at some size.
   std::optional<std::pair<std::size_t, Range>> inner_part() const {
     const auto table = std::find_if(tables_.rbegin(), tables_.rend(), [&](const Table& candidate) {
       return context_.attributes().ints_of("sizes")[candidate.axis] < 0;

@@ -1,7 +1,7 @@
 #pragma once
 // Nodes that become a Reshape of what they compute.
 
-#include "ir/operator.h"
+#include "ir/graph/operator.h"
 
 namespace gcompile::ir {
 

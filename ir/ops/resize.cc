@@ -28,8 +28,8 @@ std::vector<double> floats_of(const NodeView& node, int i, std::string_view what
   return values;
 }
 
-/// Of an axis whose size only a run knows. ONNX rounds the product to float32 before it is rounded down: a
-/// formula is right where it gives the same at every size.
+/// The size of a result whose axis only a run knows. ONNX rounds the product to float32 before it is rounded
+/// down: a formula is right where it gives the same at every size.
 Dim scaled_size(Dim in, double scale) {
   constexpr std::int64_t kMostTried = 1 << 20;
   const std::optional<Fraction> fraction = fraction_of(scale);
@@ -178,7 +178,7 @@ bool computes_reads(const std::vector<ResizeAxis>& plan, const ResizeMethod& met
 struct AxisReads {
   bool keeps = false;  // as it lies
   AxisTable table = {};
-  /// Of sizes that only a run knows; their table has one row for each phase.
+  /// The scale where only a run knows the sizes; the table then has one row for each phase.
   std::optional<Fraction> scale = std::nullopt;
 };
 
@@ -346,7 +346,7 @@ int weighed_sum(const LowerContext& context, Dag& dag,
   return total;
 }
 
-/// Of linear and cubic; axes that copy stay as they lie, or have one element.
+/// Linear and cubic interpolation; axes that copy stay as they lie, or have one element.
 Form lower_sums(const LowerContext& context, const std::vector<ResizeAxis>& plan,
                 const ResizeMethod& method) {
   LoopForm form = LoopForm::over(context.result(0).shape);
@@ -363,7 +363,7 @@ Form lower_sums(const LowerContext& context, const std::vector<ResizeAxis>& plan
   return form;
 }
 
-/// Of sizes that only a run knows.
+/// Sizes that only a run knows are lowered by formulas.
 Form lower(const LowerContext& context) {
   const ResizeMethod method = method_of(context.attributes());
   const std::vector<ResizeAxis> plan = plan_of(context);

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/operator.h"
-#include "ir/sizes.h"
+#include "ir/graph/operator.h"
+#include "ir/sizes/sizes.h"
 
 namespace gcompile::ir {
 namespace {
@@ -69,7 +69,8 @@ class Source {
     const int below = size(b);
     return div(size(a), below);
   }
-  /// Of the result: in the reference and in ONNX Runtime the same, wherever that is a whole number.
+  /// The length of the result: in the reference and in ONNX Runtime the same, wherever that is a whole
+  /// number.
   int length() const {
     if (!axis_.is_scaled) return size(axis_.out);
     const int factor = scale();
@@ -100,7 +101,7 @@ class Source {
     const int position = half_pixel(dag_.cast(x, kDouble), precise);
     return dag_.cast(add(dag_.cast(offset, kDouble), position), type_);
   }
-  /// Of a result of several elements, or of one.
+  /// `several` where the result has several elements, `one` where it has one.
   int if_several(int several, int one) const {
     if (axis_.out.is_constant()) return axis_.out == 1 ? one : several;
     if (always_less(1, axis_.out)) return several;
@@ -358,7 +359,8 @@ std::optional<AxisFormula> formula_of_all_sizes(const ResizeAxis& axis, const Re
   if (keeps(axis, method)) return AxisFormula{};
   if (axis.in == 1 && !method.crops()) return AxisFormula{0, 0, 1};
   if (refuse_repetition(axis, method) || highest(axis.out) > kMostTried) return std::nullopt;
-  // Of the largest size, every position that rounding could move; of the smallest, ends with every rest.
+  // The largest size is tried at every position that rounding could move, the smallest at its ends with every
+  // rest.
   const Fraction scale = *fraction_of(*axis.scale);
   std::optional<AxisFormula> found;
   for (std::int64_t in = highest(axis.in), next = 2 * scale.denominator + 2; in >= 1; in = next--) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/expression.h"
+#include "ir/loops/expression.h"
 
 namespace gcompile::ir {
 
@@ -16,7 +16,7 @@ namespace gcompile::ir {
 struct ResizeAxis {
   Dim in = 1;
   Dim out = 1;
-  /// Of sizes that only a run knows nullopt where it is no number: then it is out / in.
+  /// nullopt where only a run knows the sizes and it is no number: then it is out / in.
   std::optional<double> scale = 1;
   /// `out` follows from the scale, not the scale from it.
   bool is_scaled = false;
@@ -48,7 +48,7 @@ struct NearestElement {
   int position = 0;
   int is_outside = -1;
 };
-/// Of output position `at`, int64.
+/// The input element nearest to output position `at`, int64.
 NearestElement nearest_element(Dag& dag, const ResizeAxis& axis, const ResizeMethod& method, int at);
 
 /// An element of a sum: its position on the operand's axis, int64, and its weight, float64.
@@ -58,7 +58,7 @@ struct WeighedElement {
 };
 /// Whether a run can compute them at any size: of linear and cubic that no edge and no factor changes.
 bool sums_anywhere(const ResizeMethod& method);
-/// Of output position `at`, int64.
+/// The input elements that output position `at`, int64, is a sum of, with their weights.
 std::vector<WeighedElement> weighed_elements(Dag& dag, const ResizeAxis& axis, const ResizeMethod& method,
                                              int at);
 
@@ -72,7 +72,7 @@ struct AxisTable {
   std::vector<double> weights;          // rows * taps, or empty
 };
 
-/// Of sizes that are numbers.
+/// The table of an axis whose sizes are numbers.
 AxisTable axis_table(const ResizeAxis& axis, const ResizeMethod& method);
 
 /// position(i) = floor((multiplier * i + offset) / divisor).

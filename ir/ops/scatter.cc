@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/interrupt.h"
+#include "base/interrupt.h"
 #include "ir/ops/support.h"
 
 namespace gcompile::ir {

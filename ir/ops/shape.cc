@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/magnitude.h"
 #include "ir/ops/support.h"
+#include "ir/tensors/magnitude.h"
 
 namespace gcompile::ir {
 namespace {

@@ -43,7 +43,7 @@ AxisSlice slice_axis(Dim start, Dim end, std::int64_t step, Dim n) {
   } else {
     slice.start = clamped(start, 0, max(n - 1, 0));
     const Dim span = max(0, slice.start - clamped(end, -1, n - 1));
-    // Of the smallest number there is no opposite, but it is as far as any.
+    // -INT64_MIN overflows; it is as far as any.
     slice.count = ceil_div(span, step == std::numeric_limits<std::int64_t>::min() ? kDimLimit : -step);
     if (!always_less(0, n)) slice.count = min(slice.count, n);  // of no elements, none
   }

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "ir/operator.h"
+#include "ir/graph/operator.h"
 #include "ir/ops/rewrite.h"
 
 namespace gcompile::ir {

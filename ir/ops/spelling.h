@@ -1,7 +1,7 @@
 #pragma once
 // What ONNX, and runtimes that read it, have in place of forms that normalisation and rewriting make.
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 namespace gcompile::ir {
 

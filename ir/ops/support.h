@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/operator.h"
-#include "ir/sizes.h"
+#include "ir/graph/operator.h"
+#include "ir/sizes/sizes.h"
 
 namespace gcompile::ir {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "ir/interrupt.h"
+#include "base/interrupt.h"
 #include "ir/ops/support.h"
 
 namespace gcompile::ir {

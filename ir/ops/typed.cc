@@ -40,7 +40,7 @@ Form lower_cast(const LowerContext& context) {
   return form;
 }
 
-/// Of the other tensor only the type counts: nothing is to wait for its elements, or to move them.
+/// The other tensor gives its type alone: nothing is to wait for its elements, or to move them.
 void normalise_cast_like(RewriteContext& context) {
   if (!context.has_operand(0) || !context.has_operand(1)) return;  // inference says what is missing
   require_computable(context, 1);

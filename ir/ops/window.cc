@@ -22,7 +22,7 @@ void fill(Attributes& attributes, const char* name, std::size_t count, std::int6
   check_sizes(name, attributes.ints_of(name), count, lowest);
 }
 
-/// Of SAME_UPPER and SAME_LOWER: as many windows as strides begin on the axis.
+/// The padding of SAME_UPPER and SAME_LOWER: as many windows as strides begin on the axis.
 Dim same_padding(Dim input, std::int64_t stride, std::int64_t span) {
   const Dim total = (ceil_div(input, stride) - 1) * stride + span - input;
   // It is span - stride at least, and less than span.

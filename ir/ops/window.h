@@ -4,8 +4,8 @@
 #include <functional>
 #include <optional>
 
+#include "ir/forms/work.h"
 #include "ir/ops/support.h"
-#include "ir/work.h"
 
 namespace gcompile::ir {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ir/constant_range.h"
+#include "ir/tensors/constant_range.h"
 #include "passes/rules/support.h"
 
 namespace gcompile::passes {

@@ -72,7 +72,7 @@ std::string guard_product(const Match& match) {
   return "";
 }
 
-/// Of unsigned types the middle of their range is taken off.
+/// The middle of an unsigned type's range, which is taken off; 0 for signed types.
 std::int64_t middle_of(ElementType type) {
   return type == ElementType::kUInt8 ? 128 : type == ElementType::kUInt4 ? 8 : 0;
 }

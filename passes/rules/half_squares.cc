@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "passes/rules/support.h"
-#include "passes/widen_halves.h"
+#include "passes/rules/widen_halves.h"
 
 namespace gcompile::passes {
 namespace {

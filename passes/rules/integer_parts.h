@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "ir/tensor.h"
+#include "ir/tensors/tensor.h"
 
 namespace gcompile::passes {
 

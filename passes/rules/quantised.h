@@ -18,10 +18,10 @@ struct Quantised {
 /// nullopt: something is computed or blocked, or a scale is no positive float32 far from the ends of its
 /// range.
 std::optional<Quantised> parameters_of(const ir::Graph& graph, const ir::Node& node);
-/// Of the DequantizeLinear to float32 that is bound to `name`.
+/// The parts of the DequantizeLinear to float32 that is bound to `name`.
 std::optional<Quantised> quantised(const Match& match, std::string_view name);
 
-/// Of what is read.
+/// The type of the integers that are read.
 ir::ElementType element_of(const Match& match, const Quantised& q);
 bool is_byte(ir::ElementType type);
 /// An integer of 8 or 16 bits.

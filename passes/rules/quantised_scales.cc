@@ -12,8 +12,8 @@
 #include <cmath>
 #include <optional>
 
-#include "ir/interrupt.h"
-#include "passes/passes.h"
+#include "base/interrupt.h"
+#include "passes/engine/passes.h"
 #include "passes/rules/support.h"
 
 namespace gcompile::passes {
@@ -60,10 +60,9 @@ class ScaleMover {
   bool run() {
     bool changed = false;
     for (const NodeId id : graph_.topological_order()) {
-      ir::poll_interrupt();
+      poll_interrupt();
       if (!is_operator(graph_.node(id), "QuantizeLinear") || !move_scale(id)) continue;
-      context_.did(fmt::format("QuantizeLinear '{}'", ir::printable(graph_.node(id).name)),
-                   "quantised-scales");
+      context_.did(fmt::format("QuantizeLinear '{}'", printable(graph_.node(id).name)), "quantised-scales");
       context_.count("quantised-scales");
       changed = true;
     }

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "passes/rule.h"
+#include "passes/engine/rule.h"
 
 namespace gcompile::passes {
 

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "ir/constant_range.h"
 #include "ir/ops/window.h"
-#include "ir/strided_nest.h"
+#include "ir/tensors/constant_range.h"
+#include "ir/tensors/strided_nest.h"
 #include "passes/rules/support.h"
 
 namespace gcompile::passes {

@@ -23,7 +23,7 @@ class GcompileError(Exception):
 
 
 def executable() -> str:
-    """Of the package, or what the environment variable GCOMPILE_EXECUTABLE names."""
+    """The executable of the package, or what the environment variable GCOMPILE_EXECUTABLE names."""
     return os.environ.get("GCOMPILE_EXECUTABLE") or str(EXECUTABLE)
 
 

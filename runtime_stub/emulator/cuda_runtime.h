@@ -39,7 +39,7 @@ struct dim3 {
       : x(x_size), y(y_size), z(z_size) {}
 };
 
-// Of the running thread; all 0 outside kernels.
+// The place of the running thread; all 0 outside kernels.
 extern __thread uint3 threadIdx;
 extern __thread uint3 blockIdx;
 extern __thread dim3 blockDim;
@@ -249,7 +249,7 @@ struct cudaMemsetParams {
   std::size_t width;
   std::size_t height;
 };
-/// Of bytes, in one row.
+/// Sets bytes, in one row.
 cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
                                              const cudaMemsetParams* parameters);
 

@@ -11,8 +11,8 @@ constexpr int kMostThreads = 1024;
 constexpr unsigned kMostClusterThreads = 1024;  // that are run together
 constexpr std::size_t kSharedBytesWithoutAsking = 48 << 10;
 
-/// Of one block, on such a device (CUDA C++ Programming Guide, technical specifications per compute
-/// capability).
+/// Shared memory of one block, on such a device (CUDA C++ Programming Guide, technical specifications per
+/// compute capability).
 std::size_t most_shared_bytes();
 
 /// Keeps `error` for cudaGetLastError and returns it.

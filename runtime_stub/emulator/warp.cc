@@ -216,8 +216,8 @@ void do_multiply_int8(Lanes32 lanes) {
   }
 }
 
-// Of 8 rows and 8 columns: row m of a in lanes 4m and on, column n of b in lanes 4n and on, elements (m, n)
-// and (m, n + 1) of d in lane 4m + n/2.
+// A product of 8 rows and 8 columns: row m of a in lanes 4m and on, column n of b in lanes 4n and on,
+// elements (m, n) and (m, n + 1) of d in lane 4m + n/2.
 template <bool ASigned, bool BSigned>
 void do_multiply_int8_k16(Lanes32 lanes) {
   require_whole_warp(lanes, "mma");

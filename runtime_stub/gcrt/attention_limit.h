@@ -1,5 +1,5 @@
 // What every attention kernel takes, whatever the target. The compiler has the same number in
-// codegen/kernels/attention_flash.cc, kLargestHead.
+// codegen/families/attention_flash.cc, kLargestHead.
 #pragma once
 
 #include "gcrt/config.h"

@@ -35,7 +35,7 @@ BUILDERS = {
     "vit_b16": lambda size: vit(size, "vit_b16"),
     "gpt2_decode": gpt2_decode,
 }
-# Of which model each is made, and by which function of quantised_models.py.
+# The model of which each is made, and by which function of quantised_models.py.
 QUANTISED = {
     "resnet50_qdq": ("resnet50", "with_integer_edges"),
     "mobilenet_v2_qdq": ("mobilenet_v2", "with_integer_edges"),

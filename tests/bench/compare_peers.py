@@ -160,7 +160,7 @@ class Case:
         return [np.load(next(folder.glob(f"{k}_*.npy"))) for k in range(len(self.outputs))]
 
     def our_times(self, threads, repeat):
-        """Of one turn: what a round adds to the minimum and to the median, in milliseconds."""
+        """The times of one turn: what a round adds to the minimum and to the median, in milliseconds."""
         done = subprocess.run([*self.runner, "--repeat", str(repeat), "--threads", str(threads), "--json"], check=True,
                               capture_output=True, text=True)
         result = json.loads(done.stdout[done.stdout.index("{"):])

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACK = "gpu_check_pack.tar.xz"
 PROGRAMS = ("cuda_kernels_on_gpu", "cuda_kernel_bench")
 TILES = "kernels_tiles_test"
-# Of the tree, and of the pack beside it: what is taken along is 64 MiB at most.
+# The most bytes of the tree, and of the pack beside it: what is taken along is 64 MiB at most.
 MOST_BYTES = 60 << 20
 # Symbols of the C and C++ libraries of Ubuntu 24.04.
 MOST_SYMBOLS = {"GLIBC": (2, 39), "GLIBCXX": (3, 4, 33), "CXXABI": (1, 3, 15)}
@@ -55,7 +55,7 @@ def missing(folder):
 
 
 def tree_bytes():
-    """Of the files that travel with the tree: what git knows, and what it does not ignore."""
+    """The files that travel with the tree: what git knows, and what it does not ignore."""
     said = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                           capture_output=True, check=True).stdout
     files = [ROOT / name for name in said.decode().split("\0") if name]

@@ -73,7 +73,7 @@ GOALS = {"H200": {"bert_base": 330, "vit_b16": 380, "resnet50": 200, "gpt2_decod
 
 
 def goals_of(device):
-    """Of the device that nvidia-smi names so; of no other one there are any."""
+    """The goals of the device that nvidia-smi names so; there are none for others."""
     return next((goals for name, goals in GOALS.items() if name in device), {})
 
 

@@ -23,7 +23,7 @@ class ModelWriter(GraphWriter):
         return self.constant(name, numbers * np.float32(deviation) + np.float32(mean))
 
     def scalar(self, name, value, dtype=np.float32):
-        """Of no dimension, which `constant` would make one."""
+        """A constant of no dimension, which `constant` would give one."""
         self.constants.setdefault(name, numpy_helper.from_array(np.array(value, dtype), name))
         return name
 

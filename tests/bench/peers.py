@@ -77,7 +77,7 @@ class OpenVino:
 
 
 class Ncnn:
-    """Of tensors of one sample in floats; pnnx turns the model into its format."""
+    """Takes tensors of one sample in floats; pnnx turns the model into its format."""
 
     ELEMENTS = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "uint8": "u8", "bool": "bool"}
 

@@ -10,12 +10,12 @@
 #include <span>
 #include <sstream>
 
+#include "base/diagnostics.h"
 #include "codegen/emit/compile_flags.h"
 #include "codegen/emit/embedded.h"
 #include "codegen/emit/emit.h"
-#include "driver/local_files.h"
-#include "driver/process.h"
-#include "ir/diagnostics.h"
+#include "driver/machine/local_files.h"
+#include "driver/machine/process.h"
 
 namespace gcompile::conformance {
 namespace {
@@ -95,7 +95,7 @@ bool is_library_source(const std::string& path, const std::string& name) {
   return (suffix == ".cpp" || suffix == ".cu") && path != fmt::format("src/{}_threads.cpp", name);
 }
 
-/// Of the runtime, but not of the programs and the thread pool.
+/// Whether it is of the runtime, but not of the programs and the thread pool.
 bool is_library_header(const std::string& path) {
   return path.rfind("gcrt/", 0) == 0 && path.rfind("gcrt/app/", 0) != 0 && path != "gcrt/npy.h" &&
          path != "gcrt/thread_pool.h";
@@ -231,7 +231,7 @@ void CaseProject::link(const std::vector<Unit>& units) const {
        fmt::format("cd {} && {}{} -pthread -o runner", options_.folder, options_.compiler, objects)}));
   for (const ProcessResult& result : results) {
     if (result.status == 0) continue;
-    throw ir::CompileError(ir::ExitCode::kInternal, "linking failed: " + result.output);
+    throw CompileError(ExitCode::kInternal, "linking failed: " + result.output);
   }
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codegen/program/program.h"
-#include "ir/tensor.h"
+#include "ir/tensors/tensor.h"
 
 namespace gcompile::conformance {
 

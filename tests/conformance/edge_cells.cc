@@ -12,19 +12,19 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "driver/local_files.h"
-#include "frontend/data_files.h"
-#include "frontend/file_bytes.h"
-#include "frontend/tensor_import.h"
-#include "ir/diagnostics.h"
-#include "ir/operator.h"
+#include "base/diagnostics.h"
+#include "driver/machine/local_files.h"
+#include "frontend/files/file_bytes.h"
+#include "frontend/import/data_files.h"
+#include "frontend/import/tensor_import.h"
+#include "ir/graph/operator.h"
 
 namespace gcompile::conformance {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Of each operator.
+/// How many official cases of each operator are taken.
 constexpr std::size_t kMostOfficial = 4;
 
 std::string operator_name(const onnx::NodeProto& node) {
@@ -134,7 +134,7 @@ std::vector<EdgeModel> official_models(const std::string& folder) {
     try {
       for (auto& input : frontend::read_test_data(path + "/test_data_set_0", {}).inputs)
         given.inputs.push_back(std::move(input.value));
-    } catch (const ir::CompileError&) {
+    } catch (const CompileError&) {
       continue;
     }
     if (static_cast<int>(given.inputs.size()) != given.model.graph().input_size()) continue;

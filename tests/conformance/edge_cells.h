@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/tensor.h"
+#include "ir/tensors/tensor.h"
 
 namespace gcompile::conformance {
 

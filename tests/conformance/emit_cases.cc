@@ -18,10 +18,10 @@
 #include <map>
 #include <set>
 
+#include "base/diagnostics.h"
 #include "codegen/emit/program_json.h"
-#include "driver/compare.h"
-#include "driver/process.h"
-#include "ir/diagnostics.h"
+#include "driver/machine/process.h"
+#include "driver/verify/compare.h"
 #include "tests/conformance/case_project.h"
 #include "tests/conformance/expectations.h"
 #include "tests/conformance/official_case.h"
@@ -164,7 +164,7 @@ class Test {
       add(best, given, 3);
       if (!are_same(best, lower_case(given, 0, "c" + number, target)))
         add(lower_case(given, 0, "b" + number, target), given, 0);
-    } catch (const ir::CompileError& error) {
+    } catch (const CompileError& error) {
       result = fmt::format("wrong: {}", error.what());
     }
   }

@@ -95,7 +95,7 @@ def runtime_values(model, inputs, names, folder):
 
 
 def emitted_values(gcompile, path, data, folder):
-    """Of `verify --layers`, whose verdict is not the question here."""
+    """The report of `verify --layers`, whose verdict is not the question here."""
     keep = folder / "keep"
     done = subprocess.run([gcompile, "verify", path, "--data", data, "--layers", "--name", "m", "--keep", keep, "-q",
                            "--cxx", real_models.compiler()], capture_output=True, text=True, check=False)

@@ -33,7 +33,7 @@ def element_types(graph, outer):
 
 
 def quantised_type(node, types, position):
-    """Of a result with a zero point among the operands, which is uint8 where it is left out."""
+    """The type of a result with a zero point among the operands, which is uint8 where it is left out."""
     has_zero_point = len(node.input) > position and node.input[position]
     if has_zero_point and node.input[position] in types:
         return types[node.input[position]]
@@ -64,7 +64,7 @@ def decisions_of(node, types):
 
 
 def decisions_in(graph, outer):
-    """Of a graph without its branches, then of its branches."""
+    """The decisions of a graph without its branches, then of its branches."""
     types = element_types(graph, outer)
     own, inner = [], []
     for node in graph.node:

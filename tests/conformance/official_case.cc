@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <optional>
 
-#include "codegen/kernels/prices.h"
+#include "codegen/choice/prices.h"
 #include "codegen/program/lowering.h"
-#include "frontend/data_files.h"
-#include "frontend/file_bytes.h"
-#include "frontend/import.h"
-#include "ir/operator.h"
-#include "passes/pass_manager.h"
+#include "frontend/files/file_bytes.h"
+#include "frontend/import/data_files.h"
+#include "frontend/import/import.h"
+#include "ir/graph/operator.h"
+#include "passes/engine/pass_manager.h"
 
 namespace gcompile::conformance {
 namespace {
@@ -33,7 +33,7 @@ onnx::ModelProto read_model(const std::string& folder) {
   onnx::ModelProto model;
   const std::string path = folder + "/model.onnx";
   if (!model.ParseFromString(frontend::read_file(path, INT32_MAX))) {
-    throw ir::CompileError(ir::ExitCode::kModel, path + " is no model");
+    throw CompileError(ExitCode::kModel, path + " is no model");
   }
   return model;
 }
@@ -84,7 +84,7 @@ void import_bound(const onnx::ModelProto& model, const std::vector<ir::Tensor>& 
   for (const auto& input : model.graph().input()) {
     if (removed.count(input.name()) == 0) *bound.mutable_graph()->add_input() = input;
   }
-  ir::Diagnostics diagnostics;
+  Diagnostics diagnostics;
   out.graph = frontend::import_model_bytes(bound.SerializeAsString(), folder, options, diagnostics).graph;
 }
 
@@ -118,7 +118,7 @@ ir::Graph optimised(const OfficialCase& given, int level, Target target) {
   return graph;
 }
 
-std::string first_line(const ir::CompileError& error) {
+std::string first_line(const CompileError& error) {
   if (!error.diagnostics().empty()) return error.diagnostics().front().message;
   const std::string text = error.what();
   return text.substr(0, text.find('\n'));
@@ -131,7 +131,7 @@ std::set<std::string> operator_kinds(const std::string& folder) {
   try {
     const onnx::ModelProto model = read_model(folder);
     for (const auto& node : model.graph().node()) kinds.insert(node.op_type());
-  } catch (const ir::CompileError&) {
+  } catch (const CompileError&) {
     // read_official_case says so.
   }
   return kinds;
@@ -149,7 +149,7 @@ OfficialCase read_official_case(const std::string& folder, const std::string& na
       return out;
     }
     data = frontend::read_test_data(folder + "/test_data_set_0", {});
-  } catch (const ir::CompileError& error) {
+  } catch (const CompileError& error) {
     out.refusal = first_line(error);
     return out;
   }
@@ -180,9 +180,9 @@ OfficialCase bind_inputs(const onnx::ModelProto& model, const std::vector<ir::Te
       if (!has_computed_weights(program)) return out;
       if (!by_plain_loops) by_plain_loops = out;
       continue;
-    } catch (const ir::CompileError& error) {
+    } catch (const CompileError& error) {
       out.refusal = first_line(error);
-      out.is_bug = error.exit_code() == ir::ExitCode::kInternal;
+      out.is_bug = error.exit_code() == ExitCode::kInternal;
     }
     if (out.is_bug || !needs_constants(out.refusal)) break;
   }

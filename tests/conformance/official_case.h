@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "codegen/program/program.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 namespace gcompile::conformance {
 
@@ -36,7 +36,7 @@ OfficialCase read_official_case(const std::string& folder, const std::string& na
 OfficialCase bind_inputs(const onnx::ModelProto& model, const std::vector<ir::Tensor>& inputs,
                          const std::string& folder, Target target, OfficialCase out);
 
-/// Optimised at `level` and lowered under the prefix `name`. Throws ir::CompileError.
+/// Optimised at `level` and lowered under the prefix `name`. Throws CompileError.
 Program lower_case(const OfficialCase& given, int level, const std::string& name, Target target);
 
 /// "operator Foo", "strings", ...: why a case is refused, by what the message says; empty when a refusal of

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "driver/process.h"
+#include "driver/machine/process.h"
 
 namespace gcompile::conformance {
 

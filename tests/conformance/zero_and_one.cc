@@ -24,11 +24,11 @@
 #include <optional>
 #include <set>
 
-#include "driver/compare.h"
-#include "driver/local_files.h"
-#include "frontend/data_files.h"
-#include "ir/diagnostics.h"
-#include "ir/operator.h"
+#include "base/diagnostics.h"
+#include "driver/machine/local_files.h"
+#include "driver/verify/compare.h"
+#include "frontend/import/data_files.h"
+#include "ir/graph/operator.h"
 #include "tests/conformance/case_project.h"
 #include "tests/conformance/edge_cells.h"
 #include "tests/conformance/official_case.h"
@@ -119,10 +119,10 @@ std::string first_line(const char* text) {
 std::optional<std::vector<ir::Tensor>> expected_of(const OfficialCase& given) {
   try {
     return ir::evaluate_graph(given.graph, given.inputs);
-  } catch (const ir::OperatorError&) {
+  } catch (const OperatorError&) {
     return std::nullopt;
-  } catch (const ir::CompileError& error) {
-    if (error.exit_code() != ir::ExitCode::kModel) throw;
+  } catch (const CompileError& error) {
+    if (error.exit_code() != ExitCode::kModel) throw;
     return std::nullopt;
   }
 }
@@ -180,9 +180,9 @@ Verdict judge_apart(const EdgeCell& cell, Target target) {
     Verdict verdict;
     try {
       verdict = judge_cell(cell, target);
-    } catch (const ir::CompileError& error) {
+    } catch (const CompileError& error) {
       verdict.text = first_line(error.what());
-    } catch (const ir::OperatorError& error) {
+    } catch (const OperatorError& error) {
       verdict.text = "not caught: " + error.message;
     } catch (const std::exception& error) {
       verdict.text = first_line(error.what());

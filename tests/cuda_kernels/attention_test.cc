@@ -452,7 +452,7 @@ TEST(CudaAttention, PlanFillsTheDevice) {
   const DeviceModel h100 = device_model(90);
   const auto plan = [&] { return plan_attention(h100, Precision::kFp16, shape_of(c), 2, 2); };
   EXPECT_EQ(plan().tile, AttentionTile::k64);
-  // Of 128 queries 64 rows would be 24 blocks.
+  // With 128 queries 64 rows would be 24 blocks.
   c.queries = c.keys = 128;
   EXPECT_EQ(plan().tile, AttentionTile::k16ByKeys);
   EXPECT_EQ(plan().splits, 1);

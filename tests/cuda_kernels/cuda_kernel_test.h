@@ -149,7 +149,7 @@ inline void expect_no_error(const CountingQueue& queue) {
 template <Precision P>
 struct PrecisionOf {
   using Weight = float;
-  // Of a factor the rest is below 2^-10, of which tensor cores read all but 3 units of 2^-23: what is dropped
+  // The rest of a factor is below 2^-10, of which tensor cores read all but 3 units of 2^-23: what is dropped
   // are the product of two rests and those units of both factors, 2^-20 + 6 * 2^-23.
   static constexpr double kTolerance = 1.7e-6;
 };

@@ -94,7 +94,7 @@ def check_copies(name, function, most):
 
 
 def check_kernel(name, function, most):
-    """Of a whole kernel: instructions, those of paths that are seldom taken too, and no local memory."""
+    """Checks a whole kernel: instructions, those of paths that are seldom taken too, and no local memory."""
     texts = issued(text for label, text, _ in function if text)
     local = sum(text.startswith(("LDL", "STL")) for text in texts)
     return f"{len(texts)} instructions, at most {most}; {local} local accesses", 0 < len(texts) <= most and not local
@@ -190,7 +190,7 @@ def check_cluster(name, function, parts):
     return f"{loads} parts read before the first sum, of {parts}; {stores} stores of parts", loads == parts and stores == 0
 
 
-# Of sm_90a, in hopper_instances.cu.
+# Kernels of sm_90a, in hopper_instances.cu.
 WARPGROUPS = [
     ("9PrecisionE2ELNS_9WgmmaTileE4ELi2Ef", check_warpgroups, 232),
     ("9PrecisionE2ELNS_9WgmmaTileE4ELi2ENS_4Half", check_warpgroups, 232),
@@ -204,7 +204,7 @@ WARPGROUPS = [
     ("ClusterSumsILi8E", check_cluster, 8),
 ]
 
-# Of sm_90 and later.
+# Checks for sm_90 and later.
 WAITS = [("gemv_kernel", check_waits, 1), ("tile_kernel", check_waits, 1)]
 
 # Parts of names of tile_kernel.
@@ -212,7 +212,7 @@ TILE = "tile_kernelINS_10TileConfigILNS_4TileE"
 FP16 = "EEENS_12FloatProductILNS_9PrecisionE2EEENS_8PartSumsIfLi1EEENS_"
 HALF = "INS_4HalfELi16EEE"
 
-# Of instances: a part of the mangled name, the check, its bound.
+# Checks of instances: a part of the mangled name, the check, its bound.
 GATES = [
     ("slab_kernelILNS_9PrecisionE0", check_slab, 220),
     ("slab_kernelILNS_9PrecisionE1", check_slab, 80),

@@ -83,7 +83,7 @@ int run(std::string_view bug) {
   Queue queue;
   queue.counters = counters;
   queue.error = read_architecture<Architectures>(&queue.architecture);
-  // Of the oldest, whatever the device runs; of none.
+  // The kernels of the oldest, whatever the device runs; those of none.
   if (bug == "always_the_oldest") queue.architecture = sm_80;
   if (bug == "not_asked") queue.architecture = 0;
   // A device of 9.0 is not yet one whose code is that of sm_90a.

@@ -19,9 +19,9 @@
 #include <iostream>
 #include <map>
 
-#include "frontend/file_bytes.h"
-#include "frontend/model_file.h"
-#include "ir/diagnostics.h"
+#include "base/diagnostics.h"
+#include "frontend/files/file_bytes.h"
+#include "frontend/files/model_file.h"
 #include "tests/fuzz/isolated.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/whole_compile.h"
@@ -88,7 +88,7 @@ std::vector<Seed> read_seeds(const std::vector<std::string>& paths) {
       } else {
         seeds.push_back({path, frontend::parse_model_bytes(bytes, {})});
       }
-    } catch (const ir::CompileError&) {
+    } catch (const CompileError&) {
     }
   }
   return seeds;
@@ -107,7 +107,7 @@ Case random_case(const std::vector<Seed>& seeds, std::uint64_t seed, std::uint64
   Choice choice = Choice::random(seed * 0x9e3779b97f4a7c15u + number);
   const Seed& from = seeds[choice.pick(seeds.size())];
   Case made{from.path, from.model, kSettings[choice.pick(std::size(kSettings))]};
-  // Of a model that is text, that one every other time.
+  // A model that is text is taken as text every other time.
   made.setting.is_text = !from.text.empty() && choice.pick(2) == 0;
   made.text = from.text;
   if (made.setting.is_text) {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <set>
 
-#include "ir/operator.h"
+#include "ir/graph/operator.h"
 
 namespace gcompile::fuzz {
 namespace {

@@ -4,18 +4,18 @@
 
 #include <new>
 
+#include "codegen/choice/prices.h"
 #include "codegen/emit/emit.h"
-#include "codegen/kernels/prices.h"
 #include "codegen/program/lowering.h"
-#include "frontend/import.h"
-#include "ir/operator.h"
-#include "passes/pass_manager.h"
+#include "frontend/import/import.h"
+#include "ir/graph/operator.h"
+#include "passes/engine/pass_manager.h"
 
 namespace gcompile::fuzz {
 namespace {
 
 void compile(const std::string& model, const Setting& setting) {
-  ir::Diagnostics diagnostics;
+  Diagnostics diagnostics;
   frontend::ImportedModel imported = setting.is_text
                                          ? frontend::import_model_text(model, {}, diagnostics)
                                          : frontend::import_model_bytes(model, "", {}, diagnostics);
@@ -44,10 +44,10 @@ Outcome compile_in_memory(const std::string& model, const Setting& setting) {
   try {
     compile(model, setting);
     return {true, ""};
-  } catch (const ir::CompileError& error) {
-    if (error.exit_code() == ir::ExitCode::kModel) return {};
+  } catch (const CompileError& error) {
+    if (error.exit_code() == ExitCode::kModel) return {};
     return {false, fmt::format("exit {}: {}", static_cast<int>(error.exit_code()), error.what())};
-  } catch (const ir::OperatorError& error) {
+  } catch (const OperatorError& error) {
     return {false, "an error of an operator that nobody caught: " + error.message};
   } catch (const std::bad_alloc&) {
     return {false, "out of memory"};

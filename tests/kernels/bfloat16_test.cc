@@ -22,7 +22,7 @@ float flushed(float value) {
   return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value;
 }
 
-// Of one row and one column, by the machine's fused multiply-add.
+// The product of one row and one column, by the machine's fused multiply-add.
 float dot(const std::vector<std::uint16_t>& a, const std::vector<std::uint16_t>& b, float start) {
   float sums[2] = {};
   for (std::size_t k = 0; k < a.size(); ++k) {

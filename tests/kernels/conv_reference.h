@@ -96,7 +96,7 @@ inline ConvShape make_transposed(int in_h, int in_w, int in_c, int out_c, int ke
   return s;
 }
 
-// Of a transposed convolution with the weights [tap][channel of the group][output channel].
+// The result of a transposed convolution with the weights [tap][channel of the group][output channel].
 template <class T, class W>
 std::vector<double> transposed_reference(const ConvShape& s, const std::vector<T>& x,
                                          const std::vector<W>& w) {

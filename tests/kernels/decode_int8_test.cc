@@ -134,8 +134,8 @@ TEST(Rounded, EightBits) { check_products<8, void>(); }
 TEST(Rounded, EightBitsWithZeroPoints) { check_products<8, std::int8_t>(); }
 TEST(Rounded, EightBitsWithBrokenZeroPoints) { check_products<8, float>(); }
 
-// Of elements -127, 0 and 127 and scales of 1 every sum is an integer that float32 holds: nothing saturates,
-// nothing is rounded.
+// With elements -127, 0 and 127 and scales of 1 every sum is an integer that float32 holds: nothing
+// saturates, nothing is rounded.
 template <int Bits>
 void check_extremes(int depth, int block) {
   constexpr int kRows = 7, kColumns = 40;

@@ -8,7 +8,7 @@
 namespace kernel_test {
 namespace {
 
-// Of a kernel that is asked for tiles where there are any.
+// A kernel that is asked for tiles where there are any.
 template <class TX, class TW>
 constexpr bool kAsksForTiles = kInTiles && (kAreBytes<TX, TW>);
 

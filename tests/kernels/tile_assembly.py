@@ -3,7 +3,7 @@
 
     tile_assembly.py SOURCE_DIR COMPILER [FLAG...]
 
-Tiles are those of codegen/kernels/machine.cc, with the epilogue of a layer that clips its sums: its constants may not
+Tiles are those of codegen/choice/machine.cc, with the epilogue of a layer that clips its sums: its constants may not
 take registers from them. In the loop over k, four steps at a time, no vector may go to the stack or come from there, and
 at most one instruction in six multiply-adds may touch it: row pointers that are reloaded once for the four steps are
 hidden behind the multiply-adds, those that are reloaded at every step are not. A tile that is too large must be found to
@@ -34,7 +34,7 @@ class Machine:
 MACHINES = {
     "x86_64": Machine({"kTiles16": "x86-64-v2", "kTiles32": "x86-64-v3", "kTiles64": "x86-64-v4"}, ("x86-64-v4", 14, 2),
                       1 / 6, r"\s+j\w+\s+(\.L\w+)", r"\tv?(fmadd\d+|mul)ps\s", None),
-    # Of integers: level, multiply-adds of four steps, lanes that are spread first.
+    # Machines for integers: level, multiply-adds of four steps, lanes that are spread first.
     "aarch64": Machine({"kTiles16Of32": "armv8-a"}, ("armv8-a", 8, 4), 0, r"\s+(?:b\.?\w*|cbn?z\t\w+,)\s+(\.L\w+)",
                        r"\t(fmla|sdot|smull2?)\t", r"\[(sp|x29)[],]",
                        {"armv8.2-a+dotprod": (STEPS * 8 * 2, 0), "armv8-a": (STEPS * 4 * 2 * 2, STEPS * 4)}),
@@ -75,7 +75,7 @@ template void multiply_steps<SIGNED, 2, 2>(ByteTiles&, const TileSteps&);
 #endif
 }  // namespace gcrt
 """
-# Of bfloat16, for each of float32: the registers that a step loads.
+# Products of bfloat16, for each of float32: the registers that a step loads.
 PART_LOADS = {1: 4, 3: 8, 6: 14}
 
 
@@ -124,7 +124,7 @@ def main():
     if not machine:
         print(f"nothing is known of {target.strip()}")
         return 77
-    table = (source_dir / "codegen/kernels/machine.cc").read_text()
+    table = (source_dir / "codegen/choice/machine.cc").read_text()
     tiles = [(level, int(rows), int(vectors))
              for name, level in machine.levels.items()
              for rows, vectors in re.findall(r"\{(\d+), (\d+)\}", re.search(name + r"\[\] = \{(.*)\};", table)[1])]

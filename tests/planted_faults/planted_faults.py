@@ -31,8 +31,8 @@ def place_of(test):
     """The source of a test, and the name that CTest has for it: executables are called what their tests are."""
     if test.startswith("random_models."):
         return "tests/random_models/random_models.cc", test.replace(".", r"\.")
-    if (TESTS / "unit" / f"{test}.cc").exists():
-        return f"tests/unit/{test}.cc", rf"unit\.{test}"
+    for source in sorted((TESTS / "unit").rglob(f"{test}.cc")):
+        return source.relative_to(TESTS.parent).as_posix(), rf"unit\.{test}"
     if test.startswith("cuda_"):
         return f"tests/cuda_kernels/{test[len('cuda_'):]}.cc", rf"cuda_kernels\.{test}\.seed_[0-9]+"
     return f"tests/kernels/{test.rpartition('_')[0]}.cc", rf"kernels\.{test}"

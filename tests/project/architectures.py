@@ -76,7 +76,7 @@ def case_one_architecture(world):
         for word in ("rchitecture", "OnlyOn"):
             check(word not in text, f"{word} in a project of one architecture")
     kernels = compiled(world, layers_model(world), "sm_90,compute_100")[0]
-    # Of one class: what differs is left.
+    # Architectures of one class: what differs is left.
     check("case sm_90:\n    case sm_100: {" in kernels or "switch" not in kernels, kernels[-2000:])
 
 

@@ -83,7 +83,7 @@ def compare(expected, actual, where):
 
 
 def excess(expected, actual, rms):
-    """Of the tolerance."""
+    """The share of the tolerance that the difference takes."""
     if not math.isfinite(expected):
         return 0 if str(expected) == str(actual) else math.inf
     return abs(actual - expected) / (1e-4 * abs(expected) + 1e-5 * max(1, rms))
@@ -180,11 +180,11 @@ def case_integers(world):
 
 
 def case_short_integers(world):
-    """Of 16 bits, by SMLAL on pairs of int16: bytes of weights are widened."""
+    """Integers of 16 bits, by SMLAL on pairs of int16: bytes of weights are widened."""
     same_everywhere(world, saved(world, short_integers()))
 
 
-# Of values, not of types, operators or attributes, which stand between angle brackets.
+# Names of values, not of types, operators or attributes, which stand between angle brackets.
 VALUE_NAME = re.compile(r"(?<!\w)(?!float\b|int\d+\b)([a-z]\w*)")
 
 

@@ -20,7 +20,7 @@ LEAST = int(re.search(r'"Clang (\d+) or later is needed to compile CUDA',
                       (ROOT / "runtime_stub/gcrt/config.h").read_text(encoding="utf-8"))[1])
 ARCHITECTURES = ["sm_80", "sm_90a"]
 TOLERANT = [*WARNINGS, "-Wno-unknown-cuda-version"]
-# Of the compiler as a program: what stands in place of it, with the words of an older toolkit.
+# A program in front of the compiler: what stands in place of it, with the words of an older toolkit.
 WORDS = r"s/^sm_52$/sm_75/; s/=sm_52,/=sm_75,/; s/^--image=profile=sm_/--image3=kind=elf,sm=/"
 
 

@@ -28,7 +28,7 @@ def nvcc():
 
 
 def toolkit_folder(world):
-    """Of the CUDA Toolkit that `nvcc` belongs to, by its own word: what is on the path may be a script that calls it."""
+    """The folder of the CUDA Toolkit that `nvcc` belongs to, by its own word: what is on the path may be a script that calls it."""
     top = re.search(r"^#\$ TOP=(.+)", world.run([nvcc(), "-dryrun", "x.cu"]).stderr, re.M)
     return pathlib.Path(top[1]).resolve()
 
@@ -72,7 +72,7 @@ def case_emulate_cublaslt(world):
 
 
 PRECISIONS = ["tf32", "fp16", "bf16"]
-# Of weights in 16 bits. Biases, tables, depthwise filters and recurrences stay float32.
+# The share of weights that are in 16 bits. Biases, tables, depthwise filters and recurrences stay float32.
 SHARES = {"classifier": "0.55", "denoiser": "0.82", "attention": "0.53"}
 
 

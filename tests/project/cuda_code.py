@@ -24,7 +24,7 @@ def project(world, arch, name="m"):
 
 def preprocessed(world, folder, source, code):
     """Exit status and words of the preprocessor, which sees the architecture: the rest would take minutes."""
-    # Of -arch=sm_90a nvcc makes PTX of compute_90 besides, which has none of its instructions.
+    # For -arch=sm_90a nvcc makes PTX of compute_90 besides, which has none of its instructions.
     target = f"arch={code.replace('sm_', 'compute_')},code={code}"
     done = world.run([nvcc(), "-std=c++17", "-gencode", target, "-E", f"-I{folder}", f"-I{folder}/include", folder / "src" / source,
                       "-o", world.path("preprocessed")], status=None)

@@ -138,7 +138,7 @@ def case_nvtx(world):
 
 
 def case_sizes(world):
-    """Of several sizes the layers of the one that runs, and with bounds those that there are."""
+    """With several sizes the layers of the one that runs, and with bounds those that there are."""
     model = world.path("rows.onnxtxt")
     model.write_text(ROWS.replace("NUMBERS", ", ".join(str(i % 7 - 3) for i in range(48))))
     for dims, rows in (("3,5", ("3", "5")), ("1..8", ("3", "8"))):

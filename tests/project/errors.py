@@ -61,7 +61,7 @@ def case_open_dimensions(world):
 
 
 def case_wrong_declarations(world):
-    """Of two imports of a domain the last one counts, and a declared output shape is a hint: Softmax of opset 13 on
+    """The last of two imports of a domain counts, and a declared output shape is a hint: Softmax of opset 13 on
     axis 0 of [2, 3], though opset 9 and [1, 7] are declared."""
     said = world.compile(text_model("wrong_declarations"), world.path("project"), "--name", "plain")
     contains(said, "imports opset 9 of ai.onnx and later 13", "'y' is declared with shape [1, 7], but has [2, 3]")

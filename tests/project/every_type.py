@@ -67,7 +67,7 @@ def pool(x, kernel, strides, pads, reduce, outside):
 
 
 def positions(x, kernel, strides, pads, lowest, by_columns=False):
-    """Of the first maximum of every window, in all of x; `by_columns`: the first spatial axis of a plane goes fastest."""
+    """The place of the first maximum of every window, in all of x; `by_columns`: the first spatial axis of a plane goes fastest."""
     planes = x.reshape((-1,) + x.shape[2:])
     numbers = np.arange(x.size).reshape(planes.shape)
     if by_columns:

@@ -256,7 +256,7 @@ def case_byte_products_cuda(world):
 
 
 def families_of(world, path, folder, *options):
-    """Of the steps that had a choice."""
+    """The families of the steps that had a choice."""
     world.compile(path, world.folder / folder, *options)
     return [choice["families"][0]["family"] for choice in manifest(world.path(folder), path.stem)["choices"]]
 

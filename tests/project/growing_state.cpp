@@ -65,7 +65,7 @@ class Sequence {
   net_memory memory_{};
 };
 
-// Of `rows` rows behind `past`, in all states: each element, and whether it is of the first in the batch.
+// Visits `rows` rows behind `past`, in all states: each element, and whether it is of the first in the batch.
 template <class Visit>
 void visit_rows(const Sequence& sequence, std::int64_t past, std::int64_t rows, const Visit& visit) {
   const net_description* const what = net_describe();

@@ -21,7 +21,7 @@ from support import ROOT, check, equal, run_main
 
 COUNT, STEP = 1000, 5
 SECONDS, MEGABYTES = 10.0, 1024
-# Of the model, of the command line, of files, of verify (something differs).
+# Exit codes of the model, of the command line, of files, of verify (something differs).
 ANSWERS = (0, 1, 2, 3, 4)
 NO_COMPILER = "/bin/false"
 

@@ -176,7 +176,7 @@ def calls_that_multiply(r, folder):
 
 @kind
 def names(r, folder):
-    """Of everything: for terminals, file systems, C++, HTML, formats."""
+    """Names for everything: for terminals, file systems, C++, HTML, formats."""
     odd = r.choice((b"../../../../tmp/x", b"/etc/passwd", b"\x1b[2J\x1b]0;x\x07", b"a\0b", b"\xff\xfe",
                     b"*/ #include </etc/passwd> /*",
                     b"%s%n{}{0}{{", b"</script><script>", b'";system("x");//', b"??/\n\\\n", b"$(x)`x`${x}",

@@ -126,7 +126,7 @@ def compile_for_gpus(world, name, folder, architectures, precision, *more):
 
 
 def launches_of(world, name):
-    """Of one run of the model in fp16, by layers, and the list of them."""
+    """The times of one run of the model in fp16, by layers, and the list of them."""
     dump = world.path("dump")
     compile_for_gpus(world, name, "big", "sm_90a", "fp16", "--dump-dir", dump)
     layers = layers_of(dump)

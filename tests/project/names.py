@@ -115,7 +115,7 @@ DIGEST = re.compile(rb"0x(?:[0-9a-f]{8}|[0-9a-f]{16}u)")
 
 
 def is_digest(before):
-    """Of texts, in which names stand in comments, or of the file: by the tokens in front of it."""
+    """Whether a name stands in a text, whose comments hold names, or is one of the file: by the tokens in front of it."""
     return any(word in text for _, text in before for word in (b"MARK", b"STRUCTURE"))
 
 

@@ -335,7 +335,7 @@ def case_documents(world):
                if not (page.parent / link).exists()]
     equal(missing, [], "links to pages that are not there")
     said = world.run([world.gcompile, "explain", "E0101"]).stdout
-    check(not re.search(r"\((ir|frontend|passes|codegen|driver)/", said), said)
+    check(not re.search(r"\((base|ir|frontend|passes|jinja|codegen|driver)/", said), said)
 
 
 def case_target_alone(world):

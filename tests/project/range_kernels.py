@@ -205,7 +205,7 @@ def case_windows(world):
     """Convolutions of 3x3 windows and of few channels, by Winograd's algorithm, dot products and tiles."""
     model = opened(windows(), ["float[batch,17,height,width] x", "float[batch,5,height,width] s", "float[batch,1,height,width] n",
                                "float[batch,5,height,1] t", "float[batch,1,length] r"])
-    # Of three tiles of 4x4 behind each other the errors add up to the tolerance.
+    # The errors of three tiles of 4x4 behind each other add up to the tolerance.
     families = {**FORCED_WINDOWS, "one": ["conv.dot", "conv.winograd2", "conv.direct", "conv.loops"]}
     forced(world, "windows", model, [*IMAGES, "--dim", "length=20..90"], families)
 

@@ -16,7 +16,7 @@ from support import (EXAMPLE_FLAGS, EXAMPLES, HERE, ROOT, SHARED_MODELS, Failure
                      main_suite, march_flags, run_main)
 
 SANITIZERS = ("memory", "address,undefined", "thread")
-# Of examples whose callers choose sizes.
+# Sizes of examples whose callers choose them.
 FIXED_SIZES = {"storyteller": ["--dim", "batch=1", "--dim", "rows=4", "--dim", "past=8"]}
 OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1", "UBSAN_OPTIONS": "print_stacktrace=1", "MSAN_OPTIONS": "print_stats=0"}
 

@@ -11,7 +11,7 @@ import re
 from cuda import cxx, nvcc
 from support import check, contains, equal, flags, manifest, run_main
 
-# Of 108 multiprocessors: 216 blocks share what has fewer rows, in parts of some thousand elements.
+# A GPU of 108 multiprocessors: 216 blocks share what has fewer rows, in parts of some thousand elements.
 ARCH = ["--target", "cuda", "--arch", "sm_80"]
 LONG = 90001  # no multiple of anything
 
@@ -73,7 +73,7 @@ def verified(world, model, tensors, *options):
 
 
 def reductions():
-    """Of floats: every way to combine, one row and three, through views that no axis joins."""
+    """Sums of floats: every way to combine, one row and three, through views that no axis joins."""
     model = Model()
     model.input("x", "float", f"3, {LONG}")
     model.input("image", "float", "1, 2, 300, 300")

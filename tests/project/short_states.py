@@ -15,7 +15,7 @@ from families import Model
 from sizes import compiled, encoder
 from support import EXAMPLE_FLAGS, EXAMPLES, HERE, check, contains, equal, manifest, run_main
 
-# Of growing caches, at the corners of fewer sizes.
+# Sizes of growing caches, at the corners of fewer sizes.
 FEW = ["--dim", "batch=1..2", "--dim", "sequence=1..9", "--dim", "past=0..11", "--dim", "joined=past+sequence", "--dim", "past+sequence=1..12"]
 
 

@@ -35,7 +35,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 
 
 def flags(*names):
-    """Of runtime_stub/flags: what every build of an emitted library is given."""
+    """The flags of runtime_stub/flags: what every build of an emitted library is given."""
     return [word for name in names for word in (ROOT / "runtime_stub" / "flags" / f"{name}.txt").read_text().split()]
 
 
@@ -198,7 +198,7 @@ def manifest(project, name):
 
 
 def layers_of(dump):
-    """Of the program that the templates saw, by --dump-dir: what the report says of each call, in order."""
+    """The calls of the program that the templates saw, by --dump-dir: what the report says of each call, in order."""
     report = json.loads((pathlib.Path(dump) / "program.json").read_text(encoding="utf-8"))["report"]
     return [{**of_graph, **of_time} for of_graph, of_time in zip(report["graph"]["rows"], report["time"]["rows"])]
 

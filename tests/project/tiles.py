@@ -182,7 +182,7 @@ def case_floats_for_one_level(world):
 
 
 def case_every_product_may_be_in_tiles(world):
-    """Of the models that the other cases run."""
+    """Compares the models that the other cases run."""
     for label, model, count in (("network", network(), 5), ("products", products(), 3)):
         path, project = written(world, label, model), world.path(label)
         world.compile(path, project, "--name", "plain")

@@ -160,7 +160,7 @@ def conv(part, attributes, weights):
 
 @reader
 def conv_many(part):
-    """Of channels enough for Winograd's algorithm."""
+    """A convolution with channels enough for Winograd's algorithm."""
     x, _ = part.viewed(1, 16, 8, 9, fixed=[1])
     part.output(part.node("Conv", x, part.weights(16, 16, 3, 3), pads=(1, 1, 1, 1)), 4)
 

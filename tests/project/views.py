@@ -187,7 +187,7 @@ def fast_compiler(world):
 
 
 def wrong_cells(world, cells, target, name="cells", typical=""):
-    """Of cells that gcompile takes, those that are wrong: {cell: what is off}."""
+    """The cells that gcompile takes and that are wrong: {cell: what is off}."""
     if not cells:
         return {}
     path, options, owners = written(world, cells, name, typical)
@@ -230,7 +230,7 @@ def case_in_turn_cuda(world):
 
 
 def case_refusals(world):
-    """Of all cells; long."""
+    """What is refused of all cells; long."""
     found = {target: refusals(world, all_cells(), target) for target in TARGETS}
     if os.environ.get("VIEWS_BLESS") == "1":
         write_refusals(found)

@@ -38,7 +38,7 @@ product (float[{rows}, {depth}] x) => (float[{rows}, {columns}] y)
 
 
 def families(world, model, *flags):
-    """Of the layers."""
+    """The families of the layers."""
     dump = world.path("dump")
     world.compile(model, world.path("out"), "--force", "--target", "cuda", "--dump-dir", dump, *flags)
     return [layer["family"] for layer in layers_of(dump)]

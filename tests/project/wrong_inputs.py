@@ -111,7 +111,7 @@ def files():
 
 
 def entries_of_transcript():
-    """Of the transcript: (comment lines, command, answer, exit code)."""
+    """The entries of the transcript: (comment lines, command, answer, exit code)."""
     found, comment, command, answer = [], [], None, []
     for line in TRANSCRIPT.read_text(encoding="utf-8").splitlines():
         if command is None and line.startswith("$ "):

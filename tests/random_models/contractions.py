@@ -169,7 +169,7 @@ def recurrent(g):
 
 
 def attention(g):
-    """Of opset 23, or as exporters spell it: products, a scale, a mask, a softmax."""
+    """Attention of opset 23, or as exporters spell it: products, a scale, a mask, a softmax."""
     x = g.pick(lambda v: small(v) and 0 not in v.shape and not g.is_open(v.shape[-1]) and v.shape[1] <= 12, ranks=(3,))
     batch, length, width = x.shape
     heads, size = g.integer(1, 3), g.one_of([2, 4, 8])

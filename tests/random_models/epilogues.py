@@ -100,7 +100,7 @@ def outermost_last(m, shape):
 
 
 def part(m, shape, axis, before, step):
-    """Of a larger value, from `before` elements on, each step-th."""
+    """A part of a larger value, from `before` elements on, each step-th."""
     whole = list(shape)
     whole[axis] = before + shape[axis] * abs(step) + 2
     end = before + shape[axis] * step if step > 0 else before - 1

@@ -91,7 +91,7 @@ class Graph:
         return self.random.random() < probability
 
     def integer(self, low, high):
-        """Of low ... high, both among them."""
+        """A number of low ... high, both among them."""
         return int(self.random.integers(low, high + 1))
 
     def one_of(self, items):

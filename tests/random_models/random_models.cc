@@ -4,11 +4,11 @@
 //
 // FOLDER holds what tests/random_models/generate.py wrote: NAME/model.onnx and NAME/test_data_set_0. Each
 // model is lowered at -O3 and at -O0; its outputs are compared with the evaluator's on the graph as imported,
-// and with output_K.pb where ONNX Runtime made them. What rounding alone moves (driver/rounding_noise.h) is
-// no difference. The types that the generator wrote into the model are a second opinion on the inference of
-// shapes. The model is evaluated behind each pass too, on random, special and extreme inputs. One line a
-// finding. Exit: 0 nothing found, 1 something, 2 usage, 77 there
-// are no models.
+// and with output_K.pb where ONNX Runtime made them. What rounding alone moves
+// (driver/verify/rounding_noise.h) is no difference. The types that the generator wrote into the model are a
+// second opinion on the inference of shapes. The model is evaluated behind each pass too, on random, special
+// and extreme inputs. One line a finding. Exit: 0 nothing found, 1 something, 2 usage, 77 there are no
+// models.
 
 #include <fmt/format.h>
 #include <onnx/onnx_pb.h>
@@ -19,16 +19,16 @@
 #include <iostream>
 #include <map>
 
-#include "codegen/kernels/prices.h"
+#include "base/diagnostics.h"
+#include "codegen/choice/prices.h"
 #include "codegen/program/lowering.h"
-#include "driver/compare.h"
-#include "driver/verify_passes.h"
-#include "driver/verify_reference.h"
-#include "frontend/data_files.h"
-#include "frontend/file_bytes.h"
-#include "frontend/import.h"
-#include "ir/diagnostics.h"
-#include "passes/pass_manager.h"
+#include "driver/verify/compare.h"
+#include "driver/verify/verify_passes.h"
+#include "driver/verify/verify_reference.h"
+#include "frontend/files/file_bytes.h"
+#include "frontend/import/data_files.h"
+#include "frontend/import/import.h"
+#include "passes/engine/pass_manager.h"
 #include "tests/conformance/case_project.h"
 #include "tests/conformance/project_arguments.h"
 
@@ -131,7 +131,7 @@ class Test {
         for (const Port& port : program.schedules.back().outputs) running.outputs.push_back(port.type);
         running_.emplace(program.name, std::move(running));
       }
-    } catch (const ir::CompileError& error) {
+    } catch (const CompileError& error) {
       ++refused_;
       find(name, std::string("refused: ") + error.what());
     }
@@ -141,7 +141,7 @@ class Test {
     RandomModel out;
     const std::string bytes = frontend::read_file(folder + "/model.onnx", INT32_MAX);
     onnx::ModelProto proto;
-    if (!proto.ParseFromString(bytes)) throw ir::CompileError(ir::ExitCode::kModel, "no model");
+    if (!proto.ParseFromString(bytes)) throw CompileError(ExitCode::kModel, "no model");
     frontend::ImportOptions options;
     const frontend::TestData data = frontend::read_test_data(folder + "/test_data_set_0", {});
     for (std::size_t i = 0; i < data.inputs.size(); ++i) {
@@ -150,7 +150,7 @@ class Test {
       out.inputs.emplace(input, data.inputs[i].value);
     }
     for (const auto& output : data.outputs) out.from_runtime.push_back(output.value);
-    ir::Diagnostics diagnostics;
+    Diagnostics diagnostics;
     out.graph = frontend::import_model_bytes(bytes, folder, options, diagnostics).graph;
     const std::string difference = shape_difference(proto.graph(), out.graph);
     if (!difference.empty()) find(name, "shape: " + difference);

@@ -10,10 +10,10 @@ import pathlib
 import re
 import sys
 
-SOURCES = ("ir", "frontend", "passes", "template", "codegen", "driver", "runtime_stub", "templates", "tests", "scripts", "cmake",
+SOURCES = ("base", "ir", "frontend", "passes", "jinja", "codegen", "driver", "runtime_stub", "templates", "tests", "scripts", "cmake",
            "docs")
 KINDS = (".cc", ".h", ".cu", ".cpp", ".py", ".sh", ".txt", ".j2", ".cmake", ".def", ".md")
-TOOL = r"(ir|frontend|passes|template|codegen|driver)/.*\.(cc|h)"
+TOOL = r"(base|ir|frontend|passes|jinja|codegen|driver)/.*\.(cc|h)"
 
 # (what, how it is written, in which files that would be a second copy, where it stands)
 FACTS = [
@@ -28,11 +28,11 @@ FACTS = [
     ("bytes as people read them", r"^std::string human_bytes\([^;]*\{", TOOL, "codegen/report/quantities.cc"),
 ]
 # One number that rooms which must not know each other both need.
-SAME_NUMBER = [("codegen/kernels/attention_heads.h", r"kLargestHead = (\d+);"),
+SAME_NUMBER = [("codegen/kinds/attention_heads.h", r"kLargestHead = (\d+);"),
                ("runtime_stub/gcrt/attention_limit.h", r"kAttentionLargestHead = (\d+);")]
 # What tells targets apart outside their kernels: codegen/target.h.
 TARGETS = re.compile(r'[!=]= *"(cuda|cpp)"|[!=]= *Target::k|Target::k\w+ *[!=]=')
-MAY_TELL_TARGETS_APART = ("codegen/kernels/", "codegen/loops/", "codegen/target.")
+MAY_TELL_TARGETS_APART = ("codegen/choice/", "codegen/calls/", "codegen/kinds/", "codegen/families/", "codegen/packing/", "codegen/loops/", "codegen/target.")
 
 
 def files_of(root):

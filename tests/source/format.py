@@ -7,6 +7,7 @@ Exit: 0 clean, 1 not.
 """
 
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -29,6 +30,10 @@ def is_data(name):
     return name.endswith(".txt") and not name.endswith("CMakeLists.txt")
 
 
+# A comment is a sentence that names its subject.
+FRAGMENT = re.compile(r"""(^|\s)(//[/<]*|/\*+|\{#|#|\"\"\"|<!--)\s*Of\b""")
+
+
 def complaints_of(name, text):
     found = []
     lines = text.split("\n")
@@ -39,6 +44,8 @@ def complaints_of(name, text):
     for number, line in enumerate(lines, 1):
         if line != line.rstrip():
             found.append(f"{name}:{number}: whitespace at the end of the line")
+        if FRAGMENT.search(line):
+            found.append(f"{name}:{number}: a comment that begins with 'Of': say what it is that is of something")
         if "\t" in line and not name.endswith("Makefile.j2"):
             found.append(f"{name}:{number}: a tab")
     return found
@@ -47,6 +54,7 @@ def complaints_of(name, text):
 def main():
     root, clang_format = pathlib.Path(sys.argv[1]), sys.argv[2]
     assert complaints_of("x.cc", "a \n") and complaints_of("x.cc", "a") and complaints_of("x.cc", "a\n" * 501)
+    assert all(complaints_of("x.cc", mark + " Of a form.\n") for mark in ("///", "//", "a;  //", "/*", "#"))
     assert not complaints_of("x.txt", "a\n" * 501)
     names = files_of(root)
     sources = [name for name in names if name.endswith((".cc", ".h"))]

@@ -13,13 +13,13 @@ import sys
 
 ROOMS = ["frontend", "passes", "codegen", "driver"]
 # Patterns: their subject are given operators, which they name in a table or through is_operator().
-PATTERNS = re.compile(r"passes/(rules/(?!support)|attention|join_products)")
+PATTERNS = re.compile(r"passes/(rules/(?!support)|forms/attention|forms/join_products)")
 # Lines that may stay, and why.
 ALLOWED = {
-    "passes/rule.cc": (1, "is_operator(), which all patterns ask"),
-    "frontend/unsupported.cc": (1, "compares two names of the file, to say in which domain an operator does exist"),
-    "frontend/name_order.cc": (1, "Constant is how the file writes a tensor"),
-    "frontend/import_node.cc": (2, "Constant and If have a syntax of their own in the file: a tensor, two graphs"),
+    "passes/engine/rule.cc": (1, "is_operator(), which all patterns ask"),
+    "frontend/import/unsupported.cc": (1, "compares two names of the file, to say in which domain an operator does exist"),
+    "frontend/import/name_order.cc": (1, "Constant is how the file writes a tensor"),
+    "frontend/import/import_node.cc": (2, "Constant and If have a syntax of their own in the file: a tensor, two graphs"),
 }
 COMPARES = re.compile(r"op(?:->|\.)name\s*[!=]=|[!=]=\s*[\w>.()-]*op(?:->|\.)name\b|op_type\(\)\s*[!=]="
                       r"|op(?:->|\.)name\.(?:find|substr|compare|starts_with|rfind)")
@@ -43,15 +43,15 @@ def complaints_of(file, text, names):
 
 def try_rules():
     names = {"Div", "Relu", "TopK", "Identity"}
-    refused = [("passes/fold.cc", 'if (node.op->name == other) return;'), ("passes/fold.cc", 'is("Relu")'),
-               ("driver/verify.cc", 'static const std::set<std::string_view> kOps = {"Gemm", "TopK"};'),
+    refused = [("passes/graph/fold.cc", 'if (node.op->name == other) return;'), ("passes/graph/fold.cc", 'is("Relu")'),
+               ("driver/commands/verify.cc", 'static const std::set<std::string_view> kOps = {"Gemm", "TopK"};'),
                ("passes/rules/weights.cc", 'if (match.node("c").op->name == "Div") f();'),
-               ("passes/attention.cc", 'return name != "Relu";'), ("frontend/a.cc", 'node.op_type() == kind'), ("passes/rules/support.cc", 'decides = {"TopK"}'),
-               ("codegen/kernels/a.cc", 'op->name.substr(0, 7)')]
-    allowed = [("passes/layout.cc", 'graph.add_node(ir::operator_named("Identity"), {from}, {}, 1)'),
-               ("passes/rules/weights.cc", 'op("Div", {x, c})'), ("passes/fold.cc", 'x.emit("Relu", {y})'),
-               ("passes/fold.cc", 'return 1;  // "Relu" of a'), ("driver/verify.cc", 'fail("E0101")'),
-               ("passes/attention.cc", 'if (is(id, "Div")) return;'), ("passes/cse.cc", "seen[{node.op->name}]")]
+               ("passes/forms/attention.cc", 'return name != "Relu";'), ("frontend/a.cc", 'node.op_type() == kind'), ("passes/rules/support.cc", 'decides = {"TopK"}'),
+               ("codegen/families/a.cc", 'op->name.substr(0, 7)')]
+    allowed = [("passes/forms/layout.cc", 'graph.add_node(ir::operator_named("Identity"), {from}, {}, 1)'),
+               ("passes/rules/weights.cc", 'op("Div", {x, c})'), ("passes/graph/fold.cc", 'x.emit("Relu", {y})'),
+               ("passes/graph/fold.cc", 'return 1;  // "Relu" of a'), ("driver/commands/verify.cc", 'fail("E0101")'),
+               ("passes/forms/attention.cc", 'if (is(id, "Div")) return;'), ("passes/graph/cse.cc", "seen[{node.op->name}]")]
     for file, line in refused:
         assert complaints_of(file, line, names), f"the rules allow {line} in {file}"
     for file, line in allowed:

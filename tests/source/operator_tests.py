@@ -31,7 +31,7 @@ def main():
     gcompile, root = sys.argv[1], pathlib.Path(sys.argv[2])
     listed = json.loads(subprocess.run([gcompile, "ops", "--json"], capture_output=True, check=True).stdout)["operators"]
     words = set()
-    for path in (root / "tests" / "unit").glob("*_test.cc"):
+    for path in (root / "tests" / "unit").rglob("*_test.cc"):
         words |= set(re.findall(r"[A-Za-z][A-Za-z0-9]+", path.read_text(encoding="utf-8")))
     assert "Quux" not in words and "Relu" in words
     cases = named_in_cases(os.environ.get("GCOMPILE_ONNX_CASES") or DEBIAN)

@@ -14,19 +14,19 @@ INSTALL = re.compile(r"\bpip3?(?:[\"']\s*,\s*[\"']|\s+)install\b")
 PIN = re.compile(r"[a-z0-9_.-]+==[0-9][\w.]*(?: --hash=sha256:[0-9a-f]{64})+")
 # Numbers of SECURITY.md: its words, the file and the text that gives the number.
 LIMITS = {
-    "bytes of the model's file": ("frontend/limits.h", r"file_bytes = \(std::int64_t\{1\} << (\d+)\) - 1", "2^{}"),
-    "bytes of external data": ("frontend/limits.h", r"external_bytes = std::int64_t\{1\} << (\d+)", "2^{}"),
-    "elements of one tensor": ("frontend/limits.h", r"tensor_elements = \(std::int64_t\{1\} << (\d+)\) - 1", "2^{}"),
-    "axes of one tensor": ("frontend/limits.h", r"int rank = (\d+)", "{}"),
-    "bytes computed while importing": ("frontend/limits.h", r"folded_bytes = std::int64_t\{1\} << (\d+)", "2^{}"),
-    "nodes, functions inlined": ("frontend/limits.h", r"int nodes = ([\d']+)", "{}"),
-    "nodes that calls of functions make": ("frontend/limits.h", r"int nodes_of_calls = ([\d']+)", "{}"),
-    "bytes of names and values that calls of functions make": ("frontend/limits.h", r"bytes_of_calls = std::int64_t\{1\} << (\d+)",
+    "bytes of the model's file": ("frontend/files/limits.h", r"file_bytes = \(std::int64_t\{1\} << (\d+)\) - 1", "2^{}"),
+    "bytes of external data": ("frontend/files/limits.h", r"external_bytes = std::int64_t\{1\} << (\d+)", "2^{}"),
+    "elements of one tensor": ("frontend/files/limits.h", r"tensor_elements = \(std::int64_t\{1\} << (\d+)\) - 1", "2^{}"),
+    "axes of one tensor": ("frontend/files/limits.h", r"int rank = (\d+)", "{}"),
+    "bytes computed while importing": ("frontend/files/limits.h", r"folded_bytes = std::int64_t\{1\} << (\d+)", "2^{}"),
+    "nodes, functions inlined": ("frontend/files/limits.h", r"int nodes = ([\d']+)", "{}"),
+    "nodes that calls of functions make": ("frontend/files/limits.h", r"int nodes_of_calls = ([\d']+)", "{}"),
+    "bytes of names and values that calls of functions make": ("frontend/files/limits.h", r"bytes_of_calls = std::int64_t\{1\} << (\d+)",
                                                                "2^{}"),
-    "Ifs inside Ifs": ("frontend/limits.h", r"int graph_nesting = (\d+)", "{}"),
-    "functions inside functions": ("frontend/limits.h", r"int function_nesting = (\d+)", "{}"),
-    "messages inside messages": ("frontend/wire_scan.h", r"kMaximumMessageDepth = (\d+)", "{}"),
-    "combinations of sizes": ("driver/size_choices.cc", r"kMostChoices = (\d+)", "{}"),
+    "Ifs inside Ifs": ("frontend/files/limits.h", r"int graph_nesting = (\d+)", "{}"),
+    "functions inside functions": ("frontend/files/limits.h", r"int function_nesting = (\d+)", "{}"),
+    "messages inside messages": ("frontend/files/wire_scan.h", r"kMaximumMessageDepth = (\d+)", "{}"),
+    "combinations of sizes": ("driver/data/size_choices.cc", r"kMostChoices = (\d+)", "{}"),
 }
 
 

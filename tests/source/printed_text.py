@@ -15,8 +15,8 @@ SEARCH = re.compile(r"""\.r?find\(['"]|\.find\((?:fmt::|\w*name)|\.substr\(|\bre
                     r"""|\.find_(?:first|last)_(?:not_)?of\(|\bstrlen\(|\.compare\(|\bstd::regex|\.(?:starts|ends)_with\(""")
 ALLOWED = {
     # What is read is no printed code.
-    "codegen/kernels/machine.cc": (1, "names of processors by how they begin"),
-    "codegen/kernels/trained_numbers.cc": (2, "digits of a number"),
+    "codegen/choice/machine.cc": (1, "names of processors by how they begin"),
+    "codegen/choice/trained_numbers.cc": (2, "digits of a number"),
     "codegen/emit/file_set.cc": (5, "paths of files"),
     "codegen/emit/compile_flags.cc": (1, "the first line of a file of flags"),
     "codegen/emit/emit.cc": (6, "the #includes of embedded headers; paths"),

@@ -12,7 +12,7 @@
 
 namespace GCRT_NAMESPACE {
 
-// Of its states, too.
+// Describes its states, too.
 template <class T, class Description, class Entry>
 class GrowingDescription : public SizedDescription<T, Description, Entry> {
  public:

@@ -63,7 +63,7 @@ class HostModel {
     return {memory_.threads->context, memory_.threads->count, memory_.threads->parallel_for};
   }
 
-  // Of runs on a device, which this is not.
+  // Times of runs on a device, which this is not.
   std::vector<double> device_times(int) const { return {}; }
 
  protected:

@@ -100,7 +100,7 @@ auto run_traced(Trace* trace, LayerClock* clock, const Memory* memory, Arguments
   return L::run(&traced, arguments..., clock);
 }
 
-// Of L, the layers of a model: all() lists them, run(memory, inputs, outputs, clock) is the model's run with
+// L are the layers of a model: all() lists them, run(memory, inputs, outputs, clock) is the model's run with
 // a clock.
 template <class L>
 struct LayerProfile {

@@ -9,7 +9,7 @@
 
 namespace GCRT_NAMESPACE {
 
-// Of inputs and states, by their places; none of those without a file.
+// Shapes of inputs and states, by their places; none for those without a file.
 struct ShapesOfFiles {
   std::vector<std::vector<std::int64_t>> inputs, states;
   std::vector<bool> has_input, has_state;

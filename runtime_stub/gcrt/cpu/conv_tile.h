@@ -63,7 +63,7 @@ struct ConvGroup {
   }
 };
 
-// Of windows that are copied together the most elements: of integers, whose weights are packed for that, and
+// The most elements of windows that are copied together: of integers, whose weights are packed for that, and
 // of others where vectors are so wide that a tile is done before the runs of its kernel rows have begun.
 template <class Dot>
 constexpr std::ptrdiff_t gathered_depth() {
@@ -354,8 +354,8 @@ GCRT_INLINE void ConvTile<Dot>::gather_border(const ConvGroup<Dot>& group, Left*
   }
 }
 
-// Of the next `most` output pixels those in one row whose windows lie inside the image, and may be copied in
-// whole vectors.
+// Counts those of the next `most` output pixels that are in one row, whose windows lie inside the image, and
+// may be copied in whole vectors.
 template <class Dot>
 GCRT_INLINE int ConvTile<Dot>::pixels_inside(const ConvGroup<Dot>& group, int most) const {
   const ConvShape& s = group.shape;

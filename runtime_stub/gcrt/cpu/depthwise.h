@@ -125,7 +125,7 @@ struct DepthwiseRow {
       return Vector<L>{};
     }
   }
-  // Of kernel position `tap`, and of those behind it.
+  // The weights of kernel position `tap`, and of those behind it.
   GCRT_INLINE Places<typename Dot::Right> weights_from(int tap) const {
     return {w + (tap * std::ptrdiff_t{shape.out_c} + channel), shape.out_c};
   }

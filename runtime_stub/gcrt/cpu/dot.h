@@ -61,7 +61,7 @@ struct RegisterTile {
   static constexpr int kPrefetches = Prefetches;
 };
 
-// Of four tiles the one for what the file is compiled for: 16-byte vectors in 16 registers or in 32, 32-byte
+// The one of four tiles for what the file is compiled for: 16-byte vectors in 16 registers or in 32, 32-byte
 // vectors in 16, 64-byte vectors in 32.
 #if GCRT_VECTOR_BYTES == 64
 template <class, class, class, class V64>
@@ -77,10 +77,10 @@ template <class V16, class, class, class>
 using TileOfLevel = V16;
 #endif
 
-// Of kernels whose plan names no tile.
+// The tile of kernels whose plan names none.
 using UsualTile = TileOfLevel<RegisterTile<4, 2>, RegisterTile<8, 2>, RegisterTile<6, 2>, RegisterTile<8, 3>>;
 
-// Of a work item that multiplies in vector registers.
+// The unit of a work item that multiplies in vector registers.
 struct NoUnit {};
 
 // Lanes of one machine vector of T.

@@ -220,7 +220,7 @@ class TiledFloatSum : public TaskParts<Dot> {
     }
   }
 
-  // Of a row and of a panel the first value of a piece.
+  // The first value of a piece in a row, and in a panel.
   const float* left(int row, const Piece& piece) const {
     const float* const from = task_.rows == nullptr ? task_.base + row * task_.row_stride
                                                     : task_.rows[piece.run * task_.rows_step + row];

@@ -90,7 +90,7 @@ struct IntegerDot {
   static constexpr bool kIsFlipped = sizeof(Factor) == 1 ? std::is_signed<TX>::value != kReadsSigned
                                                          : std::is_same<TX, std::uint16_t>::value;
   static constexpr std::uint32_t kFlip = sizeof(Factor) == 1 ? 0x80808080u : 0x80008000u;
-  // Of sets of offsets.
+  // The number of sets of offsets.
   static constexpr int kOffsetSets = sizeof(Factor) == 1 ? 2 : 1;
 
   // Tiles of kRows, half of them, and 1. Rows too many are computed and dropped where that is cheaper than
@@ -130,7 +130,7 @@ struct IntegerDot {
     if constexpr (kIsFlipped && sizeof(Factor) == 2) keep_in_register(words);
     return flipped(words);
   }
-  // Of single values of A.
+  // Single values of A, as signed ones.
   template <class V>
   static GCRT_INLINE auto signed_values(V values) {
     if constexpr (kIsFlipped && sizeof(TX) == 2) {
@@ -256,7 +256,7 @@ struct Int16Dot : IntegerDot<std::int16_t, std::int16_t, Tile> {
   static constexpr bool kHasOffsets = false;
 };
 
-// Of the offsets of all columns those for how A is read.
+// The part of the offsets of all columns that is for how A is read.
 template <class Dot>
 GCRT_INLINE const std::int32_t* offsets_as_read(const std::int32_t* offsets, std::ptrdiff_t columns) {
   return Dot::kReadsSigned ? offsets + columns : offsets;

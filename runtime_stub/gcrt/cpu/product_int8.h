@@ -161,7 +161,7 @@ struct RowOffsets {
   }
 };
 
-// Of bytes that are summed four at a time, modulo 2^32.
+// The sum of bytes, four at a time, modulo 2^32.
 template <class T>
 GCRT_INLINE std::uint32_t sum_of_bytes(const T* bytes, std::ptrdiff_t count) {
   using V = Pack<std::int32_t, kLanes>;
@@ -248,7 +248,7 @@ inline void multiply_integers(const Threads* threads, const ProductSizes& sizes,
   const Sides sides{sizes, a, b, scratch};
   const std::ptrdiff_t items = WorkItems<Dot>(sizes.rows, sizes.columns, 1, blocking).count();
   const std::ptrdiff_t panels = ceil_div(sizes.columns, kPanelColumns);
-  // Of the preparation: each some panels and some rows, as many as are worth a thread.
+  // Work items of the preparation: each has some panels and some rows, as many as are worth a thread.
   constexpr std::ptrdiff_t kWorth = 32768;
   const std::ptrdiff_t size = (sizes.rows + sizes.columns) * sizes.depth;
   const std::ptrdiff_t pieces =

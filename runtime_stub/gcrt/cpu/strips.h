@@ -7,7 +7,7 @@
 
 namespace GCRT_NAMESPACE {
 
-// Of kernel i, the rows [begin[i], end[i]) of its result; there may be none.
+// Kernel i makes the rows [begin[i], end[i]) of its result; there may be none.
 template <int Images>
 struct Strip {
   std::ptrdiff_t begin[Images + 1], end[Images + 1];

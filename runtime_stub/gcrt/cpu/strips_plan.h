@@ -5,7 +5,7 @@
 
 namespace GCRT_NAMESPACE {
 
-// Of two parts both make the rows between them: at most that share of theirs.
+// Two parts both make the rows between them: at most that share of their own rows.
 constexpr int kPartsPerOverlap = 4;
 
 // So many parts, or as many as make few rows twice; at least one.

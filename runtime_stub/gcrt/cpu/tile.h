@@ -35,7 +35,7 @@ struct SplitWords {
   const std::int32_t* words = nullptr;
   const std::int8_t* rests = nullptr;  // of each word [16 columns][4]
 
-  // Of a table [panels + 1] of starts, then words, then rests; or null.
+  // Reads a table [panels + 1] of starts, then words, then rests; or null.
   static GCRT_INLINE SplitWords of(const std::int32_t* table, std::ptrdiff_t panels) {
     if (table == nullptr) return {};
     const std::int32_t* const words = table + panels + 1;

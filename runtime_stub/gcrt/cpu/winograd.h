@@ -339,7 +339,7 @@ inline void winograd_strips(const Threads* threads, const Winograd<Form>& conv, 
                  });
 }
 
-// Of float32. `zero_row`: in_c zeros.
+// Convolution of float32. `zero_row`: in_c zeros.
 template <int T, class E>
 inline void winograd(const Threads* threads, const ConvShape& shape, const WinogradPlan& plan, const float* x,
                      const float* w, const float* zero_row, void* scratch, const E& epilogue) {

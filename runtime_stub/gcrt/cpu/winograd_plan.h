@@ -95,7 +95,7 @@ constexpr std::ptrdiff_t kWinogradColumns = 32;
 constexpr std::ptrdiff_t winograd_weights_size(int T, std::ptrdiff_t words, std::ptrdiff_t out_c) {
   return winograd_positions(T) * words * (ceil_div(out_c, 16) * 16);
 }
-// Of them the one at a position, for a word of input channels and output channel n.
+// The place of the weight at a position, for a word of input channels and output channel n.
 constexpr std::ptrdiff_t winograd_weights_place(int T, std::ptrdiff_t words, std::ptrdiff_t out_c,
                                                 int position, std::ptrdiff_t word, std::ptrdiff_t n) {
   const std::ptrdiff_t first = n - n % kWinogradColumns;

@@ -259,7 +259,7 @@ void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const T
   const int part = static_cast<int>(blockIdx.y);
   const int first_key = part * grid.split_keys;
   int end_key = first_key + grid.split_keys < s.keys ? first_key + grid.split_keys : s.keys;
-  // Of the blocks that read the same keys, the last along the rows writes them to the cache, all of them.
+  // Among the blocks that read the same keys, the last along the rows writes them to the cache, all of them.
   const bool writes_cache = Cache::kIsThere && blockIdx.x + 1 == gridDim.x;
   if (s.is_causal && !writes_cache) {
     const int last = first_row + kRows < grid.rows ? first_row + kRows - 1 : grid.rows - 1;

@@ -118,7 +118,7 @@ constexpr std::ptrdiff_t attention_part_floats(int value_size) { return ceil_div
 // of sm_90a. A warp issues at most one in a clock, a multiprocessor four [guide].
 constexpr double kAttentionIssue = 750.0 / 32;
 
-// Of one launch. A block loads K, then V, and waits for either in every step.
+// The time of one launch. A block loads K, then V, and waits for either in every step.
 constexpr KernelTime attention_time(const DeviceModel& device, Precision precision, const AttentionShape& s,
                                     AttentionTile tile, int splits, int q_bytes, int kv_bytes) {
   constexpr double kFp16Products = 2048;  // of one mma

@@ -28,7 +28,7 @@ struct CachedRows {
   GCRT_INLINE bool writes(int row) const { return row >= first_written && row < end_written; }
 };
 
-// Of attention whose operands k and v are new rows alone.
+// The cache of attention whose operands k and v are new rows alone.
 template <class T>
 struct AttentionCache {
   static constexpr bool kIsThere = true;
@@ -122,7 +122,7 @@ inline int attention_copy_bytes(const T* data, const AttentionStrides& strides) 
                              : static_cast<int>(sizeof(T));
 }
 
-// Of what may lie in two places.
+// The least width for what may lie in two places.
 template <class T>
 inline int least_copy_bytes(int bytes, const CachedRows<T>& rows) {
   const int of_past = attention_copy_bytes(rows.past, rows.past_strides);

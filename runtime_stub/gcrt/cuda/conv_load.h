@@ -57,7 +57,7 @@ struct ConvSource {
     int ih[Share::kCopies];
     int iw[Share::kCopies];
     Place place;
-    // Of copies of 16 bytes: the next chunk of each row, and how many bytes of it exist: all or none.
+    // In copies of 16 bytes: the next chunk of each row, and how many bytes of it exist: all or none.
     const T* from[Share::kCopies] = {};
     int valid[Share::kCopies] = {};
 

@@ -55,7 +55,7 @@ struct WgmmaPixels {
   int dilation_w, dilation_h;
   int pad_left, pad_top;
 
-  // Of one tap after the other, all channels.
+  // The boxes of one tap after the other, with all channels.
   struct Boxes {
     const WgmmaPixels& grid;
     BoxPosition at;

@@ -156,7 +156,7 @@ class GroupArgReduction {
 
   GCRT_DEVICE void offer(T value, std::int64_t position) { best_ = better(best_, {value, position}); }
 
-  // Of all threads.
+  // The extremum of all threads.
   template <int Threads>
   GCRT_DEVICE Best extremum(Group<Threads>& group) const {
     return group.combine(best_, [](Best a, Best b) GCRT_LAMBDA_INLINE { return better(a, b); });

@@ -63,7 +63,7 @@ struct RnnPlace {
   GCRT_DEVICE int sequence() const { return first_sequence + local_sequence; }
   GCRT_DEVICE int unit() const { return first_unit + local_unit; }
 
-  // Of step `i` of the launch.
+  // The step of the sequence that step `i` of the launch is.
   GCRT_DEVICE int time(const RnnWork& w, int i) const {
     return is_reverse ? w.shape.steps - 1 - w.first - i : w.first + i;
   }
@@ -141,7 +141,7 @@ class RnnProduct {
     }
   }
 
-  // Of the owned unit and gate first_gate + g, after a barrier.
+  // The sum of the owned unit and gate first_gate + g, after a barrier.
   GCRT_DEVICE float sum(const float* sums, const RnnPlace<kBatchTile>& place, int g) const {
     const float* const column = sums + place.local_sequence * columns_ + g * block_units_ + place.local_unit;
     float result = column[0];

@@ -42,7 +42,7 @@ constexpr EntryOf<Run> sized_entry() {
           Run::release};
 }
 
-// Of a model whose state does not remember sizes. Else goes_on(held, sizes) and append(&held, sizes, choice)
+// For a model whose state does not remember sizes. Else goes_on(held, sizes) and append(&held, sizes, choice)
 // are as in ScheduleDefaults.
 struct HoldsNothing {
   static constexpr bool kHoldsSizes = false;
@@ -96,7 +96,7 @@ class SizedRun {
     return entries_[0]->check_initialized(&own);
   }
   static Stream stream_of(const Memory* memory) { return static_cast<Stream>(memory->stream); }
-  // Of what sizes the state is.
+  // The sizes of the state.
   static Sizes* held_by(const Memory* memory) { return &head_of(memory)->held; }
   Status status_of(const Memory* memory, cudaError_t failure) const {
     const int last = last_of(memory);

@@ -16,7 +16,7 @@ void top_k_by_rank_kernel(std::ptrdiff_t count, TopKByRank<Largest, T> store) {
   if (element < count) store(element);
 }
 
-// Of `count` elements, in one launch.
+// Ranks `count` elements, in one launch.
 template <bool Largest, class T>
 inline void top_k_by_rank(Queue& queue, std::ptrdiff_t count, const TopKByRank<Largest, T>& store) {
   if (count == 0) return;

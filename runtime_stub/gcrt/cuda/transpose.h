@@ -36,7 +36,7 @@ struct SharedTile {
   I first_j, extent_j;
 
   static constexpr int kStride = tile_stride(SideI);
-  // Of dynamic shared memory, for elements of this many bytes.
+  // Bytes of dynamic shared memory, for elements of this many bytes.
   static constexpr int bytes(int element_bytes) { return tile_bytes(SideI, SideJ, element_bytes); }
 
   // Puts body(lane, i, j) into shared memory, `offset` bytes from its start, in packs of L along i; L divides

@@ -12,7 +12,7 @@ constexpr int kTileThreads = 256;
 // column lie in different banks.
 constexpr int tile_stride(int side_i) { return side_i + 1; }
 
-// Of shared memory.
+// Bytes of shared memory.
 constexpr int tile_bytes(int side_i, int side_j, int element_bytes) {
   return (tile_stride(side_i) * side_j * element_bytes + 15) / 16 * 16;
 }

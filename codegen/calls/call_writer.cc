@@ -1,0 +1,303 @@
+#include "codegen/calls/call_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/diagnostics.h"
+#include "codegen/loops/c_types.h"
+#include "codegen/loops/cuda_loop_printer.h"
+#include "codegen/loops/loop_printer.h"
+#include "codegen/loops/region_form.h"
+
+namespace gcompile {
+
+using ir::ValueId;
+
+namespace {
+
+/// The alignment of the memory blocks that the caller gives on CUDA, and of inputs and outputs there.
+constexpr std::int64_t kBlockAlignment = 16;
+
+/// Proven alignment in bytes, at most kBlockAlignment, of element `offset` of a block.
+std::int64_t alignment_of(ir::Dim offset, ir::ElementType element) {
+  const std::int64_t bytes = content(offset) * (bits_of(element) / 8);
+  std::int64_t alignment = kBlockAlignment;
+  while (bytes % alignment != 0) alignment /= 2;
+  return alignment;
+}
+
+std::vector<CudaParameter> parameters_of(const KernelCall& call) {
+  std::vector<CudaParameter> out;
+  for (const CallArgument& a : call.arguments) {
+    out.push_back(
+        {fmt::format("{}{}* {}", a.writes ? "" : "const ", a.c_type, a.parameter), a.parameter, a.parameter});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string parameter_list(const KernelCall& call) {
+  std::string text;
+  for (const CudaParameter& p : parameters_of(call)) text += (text.empty() ? "" : ", ") + p.declaration;
+  for (std::size_t i = 0; i < call.sizes.sizes().size(); ++i) {
+    text += fmt::format("{}std::ptrdiff_t n{}", text.empty() ? "" : ", ", i);
+  }
+  return text;
+}
+
+namespace {
+
+void add_scratch(KernelCall& call, std::int64_t bytes, const std::string& parameter,
+                 const std::string& c_type) {
+  CallArgument argument;
+  argument.kind = CallArgument::Kind::kScratch;
+  argument.scratch_bytes = bytes;
+  argument.c_type = c_type;
+  argument.parameter = parameter;
+  argument.writes = true;
+  call.add(std::move(argument));
+}
+
+/// The variable that holds what the parameter of a number points to.
+std::string number_of(const std::string& parameter) { return "of_" + parameter; }
+
+/// Body of a kernel that walks loops, for the target.
+void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
+                const KernelTensor& result, const Machine& machine) {
+  if (machine.target == Target::kCuda) {
+    CudaLoops loops = print_cuda_loops(form, operands, result, parameters_of(call), machine.gpu, call.sizes);
+    call.headers = std::move(loops.headers);
+    call.device = std::move(loops.device);
+    call.body = std::move(loops.launches);
+    call.launches = loops.count;
+    call.choice = std::move(loops.choice);
+    call.time.blocks = loops.blocks;
+    call.traps = !form.checks.empty();
+    call.overlaps = true;
+    call.reductions = static_cast<int>(form.stages.size());
+    call.joins = loops.joins;
+    call.rounds = loops.rounds;
+    call.bytes_again = loops.bytes_again;
+    call.counters = loops.counters;
+    if (loops.workspace_bytes > 0) add_scratch(call, loops.workspace_bytes, "workspace", "float");
+    return;
+  }
+  call.headers = {"gcrt/loops.h"};
+  call.checked = !form.checks.empty();
+  if (call.checked) call.body += print_checks(form, operands, 1, call.sizes);
+  const PrintedLoops loops =
+      print_loops(form, operands, result, 1, machine.least_threaded_work(), call.sizes);
+  call.body += loops.text;
+  std::string numbers;  // are read once, before the loops
+  for (const std::string& parameter : call.sizes.take_mentioned_numbers())
+    numbers += fmt::format("  const float {} = {}[0];\n", number_of(parameter), parameter);
+  call.body = numbers + call.body;
+  call.threaded = loops.threaded;
+  if (call.checked) call.body += "  return true;\n";
+}
+
+}  // namespace
+
+bool CallWriter::has_operand(int operand) const {
+  const auto* contract = std::get_if<ir::ContractForm>(&form_);
+  return (contract == nullptr || operand < contract->base_operands) && view_.has_operand(operand);
+}
+
+bool CallWriter::wants_result(int i) const {
+  return view_.has_result(i) &&
+         view_.graph().use_count(view_.node().results[static_cast<std::size_t>(i)]) > 0;
+}
+
+KernelTensor CallWriter::stored(ValueId id, bool writes, const std::string& parameter) {
+  return placed(home_(id), view_.graph().value(id).type, writes, parameter);
+}
+
+const JoinedOperand* CallWriter::joined(int i) const {
+  const auto at = joined_.find(i);
+  return at == joined_.end() ? nullptr : &at->second;
+}
+
+void CallWriter::rows_of(int i, const Storage& place, ir::Dim rows, bool writes,
+                         const std::string& parameter) {
+  ir::TensorType part = type(i);
+  part.shape[part.shape.size() - 2] = rows;
+  placed(place, part, writes, parameter);
+}
+
+KernelTensor CallWriter::placed(const Storage& place, const ir::TensorType& type, bool writes,
+                                const std::string& parameter) {
+  CallArgument argument;
+  argument.storage = place;
+  argument.bytes = type.bytes();
+  argument.element = type.element;
+  argument.c_type = kernel_type(type.element);
+  argument.parameter = parameter;
+  argument.writes = writes;
+  call_.add(argument);
+  return {parameter, type.element, argument.storage.strides,
+          alignment_of(argument.storage.offset, type.element)};
+}
+
+KernelTensor CallWriter::operand(int i, const std::string& parameter) {
+  return parameter_for(view_.node().operands[static_cast<std::size_t>(i)], parameter);
+}
+
+bool CallWriter::make_rows(ir::NodeId producer, const ir::LoopForm& loops, int threads) {
+  const ir::Node& node = view_.graph().node(producer);
+  std::vector<KernelTensor> operands(node.operands.size());
+  std::string members, values;
+  const auto nodes = loops.dag.nodes();
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const bool is_read = std::any_of(nodes.begin(), nodes.end(), [&](const ir::ScalarNode& scalar) {
+      return scalar.op == ir::ScalarOp::kLoad && scalar.operand == static_cast<int>(i);
+    });
+    if (!is_read) continue;
+    const std::string name = fmt::format("r{}", i);
+    operands[i] = parameter_for(node.operands[i], name);
+    members += fmt::format("  const {}* {};\n", kernel_type(operands[i].element), name);
+    values += (values.empty() ? "" : ", ") + name;
+  }
+  const ir::Shape& shape = view_.graph().value(node.results[0]).type.shape;
+  const KernelTensor y{"y", ir::ElementType::kFloat32, ir::row_major_strides(shape), kBlockAlignment};
+  const std::optional<CudaRows> rows = print_cuda_rows(loops, operands, y, machine_.gpu, threads);
+  if (!rows) return false;
+  const Text name = Text(Symbol::kKernel) + "_rows";
+  call_.device = Text("struct ") + name + " {\n" + members +
+                 "  GCRT_DEVICE void operator()(float* y, std::ptrdiff_t scratch) const {\n" + rows->body +
+                 "  }\n};\n";
+  call_.headers.insert(call_.headers.end(), rows->headers.begin(), rows->headers.end());
+  made_rows_ = name + "{" + values + "}";
+  return true;
+}
+
+KernelTensor CallWriter::parameter_for(ValueId id, const std::string& parameter) {
+  const ir::Tensor* tensor = view_.graph().constant(id);
+  if (!tensor) return stored(id, false, parameter);
+  const ir::Value& value = view_.graph().value(id);
+  const ir::TensorType& operand_type = value.type;
+  weights(blob_.add_tensor(*tensor, value.name), parameter, kernel_type(operand_type.element));
+  KernelTensor out{parameter, operand_type.element, ir::row_major_strides(operand_type.shape),
+                   kBlockAlignment};
+  if (is_float(operand_type.element)) out.bound = ir::bound_of(*tensor);
+  return out;
+}
+
+KernelTensor CallWriter::result(int i, const std::string& parameter) {
+  return stored(view_.node().results[static_cast<std::size_t>(i)], true, parameter);
+}
+
+void CallWriter::weights(int entry, const std::string& parameter, const std::string& c_type) {
+  CallArgument argument;
+  argument.kind = CallArgument::Kind::kWeights;
+  argument.weights = entry;
+  argument.c_type = c_type;
+  argument.parameter = parameter;
+  call_.add(std::move(argument));
+}
+
+std::string CallWriter::number(const ir::Scalar& value) {
+  const std::optional<std::string> name = numbers_ == nullptr ? std::nullopt : numbers_->name_of(value);
+  if (!name) return "";
+  std::string& parameter = number_parameters_[value.as_double()];
+  if (parameter.empty()) {
+    parameter = fmt::format("s{}", number_parameters_.size() - 1);
+    weights(blob_.add_number(static_cast<float>(value.as_double()), *name), parameter, "float");
+  }
+  return parameter;
+}
+
+void CallWriter::packed(int i, Packing packing, const std::string& format, const std::string& parameter,
+                        const std::string& c_type) {
+  weights(blob_.add(std::move(packing), name(i), fmt::format("{} {}", to_string(type(i)), format)), parameter,
+          c_type);
+}
+
+void CallWriter::scratch(std::int64_t bytes, const std::string& parameter, const std::string& c_type) {
+  add_scratch(call_, bytes, parameter, c_type);
+}
+
+ir::Shape CallWriter::strides_of(int i) const {
+  return constant(i) ? ir::row_major_strides(type(i).shape)
+                     : home_(view_.node().operands[static_cast<std::size_t>(i)]).strides;
+}
+
+void CallWriter::loops(const ir::LoopForm& whole) {
+  const std::optional<ir::LoopForm> less =
+      form_without_idle_lookups(whole, [&](int i) { return strides_of(i); });
+  const ir::LoopForm& form = less ? *less : whole;
+  const std::size_t count = view_.node().operands.size();
+  std::vector<int> loads(count, 0);
+  std::vector<int> roots;
+  for (const ir::Stage& stage : form.stages) roots.push_back(stage.root);
+  for (const ir::Region& region : form.regions) roots.push_back(region.root);
+  for (const ir::BoundsCheck& check : form.checks) roots.push_back(check.scalar);
+  for (const int n : form.dag.reachable(roots)) {
+    if (form.dag[n].op == ir::ScalarOp::kLoad) ++loads[static_cast<std::size_t>(form.dag[n].operand)];
+  }
+  std::vector<KernelTensor> operands(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (loads[i] == 0) continue;
+    operands[i] = operand(static_cast<int>(i), fmt::format("x{}", i));
+    // A table that is looked up in counts for no more than each point of the loops reads.
+    const ir::TensorType& operand_type = type(static_cast<int>(i));
+    const std::int64_t bits = bits_of(operand_type.element);
+    const ir::Dim all = ir::element_count(operand_type.shape), points = ir::element_count(form.extents);
+    const std::int64_t most = std::min(ir::highest(all), loads[i] * ir::highest(points));
+    const bool is_table = all.is_constant() || most < ir::highest(all);
+    call_.arguments.back().bytes = figure(
+        most * bits / 8, [&] { return (is_table ? ir::min(all, loads[i] * points) : all) * bits / 8; });
+  }
+  for (const int n : form.dag.reachable(roots)) {
+    if (form.dag[n].op != ir::ScalarOp::kConstant) continue;
+    const std::string at = number(form.dag[n].constant);
+    if (at.empty()) continue;
+    call_.sizes.name_number(form.dag[n].constant.as_double(), at, on_device() ? at + "[0]" : number_of(at));
+  }
+  const KernelTensor y = result(0, "y");
+  print_body(call_, form, operands, y, machine_);
+}
+
+KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Storage& to,
+                     const Machine& machine) {
+  KernelCall call;
+  call.family = "copy";
+  CallArgument source;
+  source.storage = from;
+  source.bytes = type.bytes();
+  source.element = type.element;
+  source.c_type = kernel_type(type.element);
+  source.parameter = "x0";
+  call.add(source);
+  CallArgument target = source;
+  target.storage = to;
+  target.parameter = "y";
+  target.writes = true;
+  call.add(target);
+  ir::LoopForm form = ir::LoopForm::over(type.shape);
+  form.set_root(form.dag.load(0, type.element, form.identity()));
+  print_body(call, form, {{"x0", type.element, from.strides, alignment_of(from.offset, type.element)}},
+             {"y", type.element, to.strides, alignment_of(to.offset, type.element)}, machine);
+  return call;
+}
+
+const char* threads_argument(KernelCall& out) {
+  if (out.is_short) return "nullptr";
+  out.threaded = true;
+  return "threads";
+}
+
+void call_in_parallel(KernelCall& out, CodeText& code, const std::string& work_items,
+                      const std::string& call) {
+  if (out.by_rows) {
+    code.line(call + ";");
+    return;
+  }
+  code.open(fmt::format("parallel_for({}, {}, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{",
+                        threads_argument(out), work_items));
+  code.line(call + ";");
+  code.close("});");
+}
+
+}  // namespace gcompile

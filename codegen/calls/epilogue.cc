@@ -1,0 +1,335 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/diagnostics.h"
+#include "codegen/calls/call_writer.h"
+#include "codegen/loops/c_types.h"
+#include "codegen/loops/loop_printer.h"
+
+namespace gcompile {
+
+using ir::Index;
+using ir::ScalarNode;
+using ir::ScalarOp;
+
+namespace {
+
+/// Work up to which an epilogue runs on every register of a tile; beyond, its code is kept once
+/// (gcrt/cpu/tile.h).
+constexpr int kLightEpilogue = 6;
+
+/// Constants that say what an operation is rather than how much: they stay literals. All others are fields of
+/// the functor, so that layers which differ only in scales and zero points share one type (DESIGN law 3).
+bool is_plain(const ir::Scalar& value) {
+  const double v = value.as_double();
+  return v == 0 || v == 1 || v == -1 || !std::isfinite(v);
+}
+
+}  // namespace
+
+int EpilogueWriter::aligned_lanes(const Index& address, const KernelTensor& tensor, int lanes) const {
+  if (address.coefficient_of(column_) != 1) return lanes;
+  const std::int64_t bytes = bits_of(tensor.element) / 8;
+  const auto fits = [&](std::int64_t l) {
+    if (l * bytes > 16 || tensor.alignment % (l * bytes) != 0 || content(address.constant()) % l != 0)
+      return false;
+    return std::all_of(address.terms().begin(), address.terms().end(), [&](const Index::Term& t) {
+      return t.atom.axis == column_ || content(t.coefficient) % l == 0;
+    });
+  };
+  while (lanes > 1 && !fits(lanes)) lanes /= 2;
+  return lanes;
+}
+
+EpilogueWriter::Access EpilogueWriter::access(const Index& address, const KernelTensor& tensor,
+                                              const std::string& field) {
+  GC_CHECK(address.is_affine());
+  lanes_ = aligned_lanes(address, tensor, lanes_);
+  Access out;
+  out.field = field;
+  out.column = address.coefficient_of(column_);
+  // Batch axes move the pointer; row axes must walk as one, or are recovered from m by division.
+  std::string base = tensor.pointer;
+  BatchStep step{field, "", {}};
+  for (std::size_t axis = 0; axis < loops_.extents.size(); ++axis) {
+    const int a = static_cast<int>(axis);
+    const ir::Dim stride = address.coefficient_of(a);
+    if (a == column_ || stride == 0 || loops_.extents[axis] == 1) continue;
+    if (std::find(grid_axes_.begin(), grid_axes_.end(), a) != grid_axes_.end()) {
+      step.elements +=
+          fmt::format("{}{} * b{}", step.axes.empty() ? "" : " + ", in_functor(stride, field), a);
+      step.axes.push_back(a);
+    } else if (std::find(rows_.begin(), rows_.end(), a) == rows_.end()) {
+      base += fmt::format(" + {} * b{}", sizes_(stride), a);
+      named_axes_.push_back(a);
+    }
+  }
+  if (!step.axes.empty()) batch_steps_.push_back(std::move(step));
+  if (address.constant() != 0) base += fmt::format(" + {}", sizes_(address.constant()));
+  members_.push_back({field, base});
+  std::string position = row_position(address, field);
+  if (out.column == 1) {
+    position += " + n";
+  } else if (out.column != 0) {
+    out.column_step = in_functor(out.column, field);
+    position += fmt::format(" + n * {}", out.column_step);
+  }
+  out.position = field + position;
+  return out;
+}
+
+std::string EpilogueWriter::row_position(const Index& address, const std::string& field) {
+  bool collapses = true;
+  std::optional<ir::Dim> row;
+  ir::Dim inner = 1;
+  for (auto at = rows_.rbegin(); at != rows_.rend(); ++at) {
+    const ir::Dim extent = loops_.extents[static_cast<std::size_t>(*at)];
+    if (extent == 1) continue;
+    const ir::Dim step = address.coefficient_of(*at);
+    if (!row) row = step;
+    collapses = collapses && step == *row * inner;
+    inner *= extent;
+  }
+  if (collapses) {
+    if (!row || *row == 0) return "";
+    has_rows_ = true;
+    members_.push_back({field + "_row", sizes_(*row)});
+    return fmt::format(" + m * {}_row", field);
+  }
+  std::string position;
+  ir::Dim below = 1;
+  for (auto at = rows_.rbegin(); at != rows_.rend(); ++at) {
+    const ir::Dim extent = loops_.extents[static_cast<std::size_t>(*at)];
+    const ir::Dim step = address.coefficient_of(*at);
+    if (extent != 1 && step != 0) {
+      std::string coordinate = below == 1 ? "m" : fmt::format("m / {}", in_functor(below, field));
+      if (below * extent != inner)
+        coordinate = fmt::format("({}) % {}", coordinate, in_functor(extent, field));
+      position += fmt::format(" + {} * ({})", in_functor(step, field), coordinate);
+    }
+    below *= extent;
+  }
+  return position;
+}
+
+std::string EpilogueWriter::in_functor(ir::Dim size, const std::string& field) {
+  if (size.is_constant()) return sizes_(size);
+  const std::string value = sizes_(size), member = fmt::format("{}_{}", field, value);
+  const std::pair<std::string, std::string> entry{member, value};
+  if (std::find(members_.begin(), members_.end(), entry) == members_.end()) members_.push_back(entry);
+  return member;
+}
+
+/// Definitions of the coordinates of an entry of the batch that the grid walks.
+std::vector<std::string> EpilogueWriter::batch_coordinates() {
+  std::vector<std::string> lines;
+  ir::Dim below = 1, count = 1;
+  for (const int a : grid_axes_) count *= loops_.extents[static_cast<std::size_t>(a)];
+  for (auto at = grid_axes_.rbegin(); at != grid_axes_.rend(); ++at) {
+    const ir::Dim extent = loops_.extents[static_cast<std::size_t>(*at)];
+    const bool used = std::any_of(batch_steps_.begin(), batch_steps_.end(), [&](const BatchStep& step) {
+      return std::find(step.axes.begin(), step.axes.end(), *at) != step.axes.end();
+    });
+    if (used) {
+      std::string text = below == 1 ? "z" : fmt::format("z / {}", in_functor(below, "batch"));
+      if (below * extent != count) text += fmt::format(" % {}", in_functor(extent, "batch"));
+      lines.push_back(fmt::format("const std::ptrdiff_t b{} = {};", *at, text));
+    }
+    below *= extent;
+  }
+  return lines;
+}
+
+/// The functor of one entry of the batch that the grid walks.
+void EpilogueWriter::write_at_batch(CodeText& code, const std::vector<std::string>& coordinates) const {
+  const Text head = Text("GCRT_INLINE ") + Symbol::kFunctor;
+  if (batch_steps_.empty()) {
+    code.line(head + " at_batch(std::ptrdiff_t) const { return *this; }");
+    return;
+  }
+  code.open(head + " at_batch(std::ptrdiff_t z) const {");
+  for (const std::string& line : coordinates) code.line(line);
+  code.line(Text(Symbol::kFunctor) + " moved = *this;");
+  for (const BatchStep& step : batch_steps_) {
+    code.line(fmt::format("moved.{} += {};", step.field, step.elements));
+  }
+  code.line("return moved;");
+  code.close();
+}
+
+EpilogueWriter::EpilogueWriter(CallWriter& writer, std::vector<int> rows, int column,
+                               std::vector<int> grid_axes)
+    : loops_(writer.epilogue()),
+      sizes_(writer.call().sizes),
+      rows_(std::move(rows)),
+      column_(column),
+      grid_axes_(std::move(grid_axes)) {
+  write(writer);
+}
+
+std::string EpilogueWriter::role_of(int load, const Index& address, bool is_constant) const {
+  const auto moves = [&](int axis) {
+    return loops_.extents[static_cast<std::size_t>(axis)] != 1 && address.coefficient_of(axis) != 0;
+  };
+  const bool by_rows = std::any_of(rows_.begin(), rows_.end(), moves);
+  bool is_added = false, is_multiplied = false;
+  const int roots[] = {loops_.regions[0].root};
+  for (const int n : loops_.dag.reachable(roots)) {
+    const ScalarNode& node = loops_.dag[n];
+    if (std::find(node.arguments.begin(), node.arguments.end(), load) == node.arguments.end()) continue;
+    is_added = is_added || node.op == ScalarOp::kAdd || node.op == ScalarOp::kSub;
+    is_multiplied = is_multiplied || node.op == ScalarOp::kMul;
+  }
+  if (is_added == is_multiplied) return "operand";
+  if (is_added) return !is_constant ? "residual" : by_rows ? "addend" : "bias";
+  return is_constant && !by_rows ? "scale" : "factor";
+}
+
+void EpilogueWriter::write(CallWriter& writer) {
+  GC_CHECK(loops_.is_map() && loops_.regions.size() == 1);
+  const int whole = loops_.regions[0].root;
+  const int root = writer.on_device() ? stored_root(loops_.dag, whole) : whole;
+  const int roots[] = {root};
+  std::map<int, Access> loads;
+  std::map<int, KernelTensor> tensors;  // by operand
+  std::map<std::string, std::string> types;
+  std::map<int, std::string> constants;
+  std::map<std::string, int> roles;  // of loads so far
+  std::vector<std::uint64_t> dependence(loops_.dag.nodes().size(), 0);
+  const std::vector<ir::Range> ranges = loops_.ranges();
+  for (const int n : loops_.dag.reachable(roots)) {
+    const ScalarNode& node = loops_.dag[n];
+    if (node.op != ScalarOp::kLoad || tensors.count(node.operand)) continue;
+    tensors[node.operand] = writer.operand(node.operand, fmt::format("x{}", node.operand));
+  }
+  std::vector<KernelTensor> operands;
+  for (const auto& [operand, tensor] : tensors) {
+    operands.resize(static_cast<std::size_t>(operand) + 1);
+    operands.back() = tensor;
+  }
+  const std::vector<ir::NumberFacts> facts = number_facts(loops_.dag, operands);
+  std::vector<bool> is_printed(loops_.dag.nodes().size(), false);
+  is_printed[static_cast<std::size_t>(root)] = true;
+  for (int n = root; n >= 0; --n) {
+    if (!is_printed[static_cast<std::size_t>(n)]) continue;
+    for (const int argument : printed_arguments(loops_.dag, facts, n))
+      is_printed[static_cast<std::size_t>(argument)] = true;
+  }
+  for (const int n : loops_.dag.reachable(roots)) {
+    const ScalarNode& node = loops_.dag[n];
+    std::uint64_t& mask = dependence[static_cast<std::size_t>(n)];
+    for (const int argument : node.arguments) mask |= dependence[static_cast<std::size_t>(argument)];
+    if (node.op == ScalarOp::kConstant && !is_plain(node.constant) &&
+        is_printed[static_cast<std::size_t>(n)]) {
+      const std::string field = fmt::format("c{}", constants.size());
+      constants[n] = field;
+      const std::string at = writer.number(node.constant);
+      types[field] = kernel_type(compute_type(node.type));
+      if (at.empty()) {
+        members_.push_back({field, literal(node.constant)});
+      } else if (writer.on_device()) {  // whose memory the host does not read
+        types[field] = "const float*";
+        constants[n] = field + "[0]";
+        members_.push_back({field, at});
+      } else {
+        members_.push_back({field, at + "[0]"});
+      }
+    }
+    if (node.op == ScalarOp::kAccumulator) mask = 1;
+    GC_CHECK(node.op != ScalarOp::kIota);
+    if (node.op != ScalarOp::kLoad) continue;
+    const KernelTensor& tensor = tensors.at(node.operand);
+    const Index address = ir::recombine(ir::address_of(node.index, tensor.strides), ranges);
+    std::string field = role_of(n, address, writer.constant(node.operand) != nullptr);
+    if (const int count = ++roles[field]; count > 1) field += fmt::format("_{}", count);
+    const std::string type = kernel_type(node.type);
+    Access a = access(address, tensor, field);
+    types[field] = "const " + type + "*";
+    mask = a.column != 0 ? 1 : 0;
+    loads[n] = std::move(a);
+  }
+  const KernelTensor result = writer.result(0, "y");
+  const Access store =
+      access(ir::recombine(ir::address_of(loops_.store, result.strides), ranges), result, "y");
+  types["y"] = kernel_type(result.element) + "*";
+
+  const std::vector<std::string> coordinates = batch_coordinates();
+  CodeText code;
+  code.open(Text("struct ") + Symbol::kFunctor + " {");
+  for (const auto& [member, value] : members_) {
+    code.line(types.count(member) ? fmt::format("{} {};", types[member], member)
+                                  : fmt::format("std::ptrdiff_t {};", member));
+  }
+  int work = 0;
+  for (const int n : loops_.dag.reachable(roots)) work += row_of(loops_.dag[n].op).cost;
+  if (writer.on_device()) {
+    code.line(fmt::format("static constexpr int kMaxLanes = {};", lanes_));
+    write_at_batch(code, coordinates);
+  } else if (work > kLightEpilogue) {
+    code.line("static constexpr bool kIsHeavy = true;");
+  }
+  code.line("template <class L, class V>");
+  const bool in_parts =
+      writer.on_device();  // what a thread reads for several elements, it reads before it stores
+  code.open(fmt::format("GCRT_INLINE {}(L lane, V acc0, std::ptrdiff_t m, std::ptrdiff_t n) const {{",
+                        in_parts ? "auto value" : "void operator()"));
+  if (in_parts) {
+    code.line("static_cast<void>(lane), static_cast<void>(m), static_cast<void>(n);");
+  } else if (!has_rows_) {
+    code.line("static_cast<void>(m);");
+  }
+  const auto half = [](ir::ElementType type) { return compute_type(type) != type; };
+  ExpressionPrinter printer(loops_.dag, dependence, [&](int n, bool vector) -> std::string {
+    const ScalarNode& node = loops_.dag[n];
+    if (node.op == ScalarOp::kAccumulator) return "acc0";
+    const Access& a = loads.at(n);
+    const char* function = half(node.type) ? "load_as_float" : "load";
+    if (!vector) return fmt::format("{}(Lanes<1>{{}}, {})", function, a.position);
+    return a.column == 1 ? fmt::format("{}(lane, {})", function, a.position)
+                         : fmt::format("{}_strided(lane, {}, {})", function, a.position, a.column_step);
+  });
+  printer.know(facts);
+  printer.name_constants(std::move(constants));
+  printer.set_vector_mask(1);
+  printer.declare(code, {root}, 1);
+  std::string value = printer.text(root, true);
+  if (in_parts) {
+    code.line(fmt::format("return {};", value));
+    code.close();
+    code.line("template <class L, class V>");
+    code.open("GCRT_INLINE void put(L lane, V result, std::ptrdiff_t m, std::ptrdiff_t n) const {");
+    if (!has_rows_) code.line("static_cast<void>(m);");
+    value = "result";
+  }
+  const char* function = half(result.element) ? "store_from_float" : "store";
+  code.line(
+      store.column == 1 || loops_.extents[static_cast<std::size_t>(column_)] == 1
+          ? fmt::format("{}(lane, {}, {});", function, store.position, value)
+          : fmt::format("{}_strided(lane, {}, {}, {});", function, store.position, store.column_step, value));
+  code.close();
+  if (in_parts) {
+    code.line("template <class L, class V>");
+    code.open("GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {");
+    code.line("put(lane, value(lane, sums, m, n), m, n);");
+    code.close();
+  }
+  code.close("};");
+  writer.call().functor = code.text();
+  // Loads, stores and plain arithmetic come with every kernel's own header.
+  for (const int n : loops_.dag.reachable(roots)) {
+    const ScalarOp op = loops_.dag[n].op;
+    if (op == ScalarOp::kAccumulator || op == ScalarOp::kLoad || op == ScalarOp::kConstant ||
+        op == ScalarOp::kAdd || op == ScalarOp::kMul) {
+      continue;
+    }
+    writer.call().headers.push_back("gcrt/scalar.h");
+    break;
+  }
+  std::string fields;
+  for (const auto& [member, value] : members_) fields += (fields.empty() ? "" : ", ") + value;
+  declaration_ = Text("const ") + Symbol::kFunctor + fmt::format(" epilogue{{{}}};", fields);
+}
+
+}  // namespace gcompile

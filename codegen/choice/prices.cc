@@ -1,0 +1,44 @@
+#include "codegen/choice/prices.h"
+
+#include <fmt/format.h>
+
+namespace gcompile {
+
+ir::Price MachinePrices::price(const ir::Problem& problem) const {
+  const Ranking ranking = rank(problem, machine_);
+  ir::Price price;
+  if (!ranking.taken.empty()) {
+    price.picoseconds = ranking.taken.front().planned.cost.picoseconds;
+    return price;
+  }
+  for (const auto& [family, reason] : ranking.refused) {
+    price.refusal += fmt::format("{}{} does not take {}", price.refusal.empty() ? "" : "; ", family, reason);
+  }
+  return price;
+}
+
+std::optional<ir::ElementType> MachinePrices::factor_type() const {
+  const ir::ElementType stored = facts_of(machine_.precision).weight;
+  const bool is_short = machine_.target == Target::kCuda && stored != ir::ElementType::kFloat32 &&
+                        gcrt::has_tensor_cores(machine_.architecture.capability, machine_.precision);
+  return is_short ? std::optional(stored) : std::nullopt;
+}
+
+std::vector<std::int64_t> MachinePrices::channel_units() const {
+  // 8 or 16 bytes.
+  return machine_.target == Target::kCuda ? std::vector<std::int64_t>{4, 8} : std::vector<std::int64_t>{};
+}
+
+std::vector<ir::LayoutOffer> MachinePrices::offers(const ir::Problem& problem) const {
+  std::vector<ir::LayoutOffer> offers;
+  for (const Candidate& candidate : rank(problem, machine_).taken) {
+    const Recipe& recipe = candidate.family->recipe(machine_.target);
+    ir::LayoutOffer offer;
+    if (recipe.layout) offer = recipe.layout(problem);
+    offer.picoseconds = candidate.planned.cost.picoseconds;
+    offers.push_back(std::move(offer));
+  }
+  return offers;
+}
+
+}  // namespace gcompile

@@ -1,0 +1,57 @@
+// conv.depthwise: every channel by itself, a vector of channels at a time, the window's taps in registers.
+
+#include <fmt/format.h>
+
+#include "codegen/kinds/conv_call.h"
+
+namespace gcompile {
+namespace {
+
+Refusal refuses(const ir::Problem& problem) {
+  if (Refusal image = refuse_image(problem, true)) return image;
+  if (!is_depthwise(problem)) return "several input channels in a group";
+  return refuse_unless_float32(problem);
+}
+
+/// [taps][channels]
+Packing pack(const ir::Tensor& weights) {
+  return pack_rows(weights, depthwise_rows(weights.shape()), weights.shape()[0]);
+}
+
+std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
+  return conv_plans(problem, machine, 0.5, "depthwise2d");
+}
+
+void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+  const ImageShape image = conv_image(problem);
+  writer.call().headers = {"gcrt/cpu/depthwise.h"};
+  writer.operand(0, "x");
+  writer.packed(1, pack(*writer.constant(1)), "packed for depthwise2d", "w");
+  write_parallel(problem, image, writer, "depthwise2d_work_items(shape)",
+                 fmt::format("depthwise2d_fixed<{}>(shape, x, w, epilogue, begin, end)",
+                             depthwise_arguments(conv_image(ir::at_typical(problem)))));
+}
+
+void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+  writer.call().headers = {"gcrt/cuda/depthwise.h"};
+  writer.operand(0, "x");
+  // It has no tensor cores to feed, and its weights are few: float32 in every mode.
+  packed_weights(writer, pack(*writer.constant(1)), "depthwise2d", "w", Precision::kFp32);
+  write_depthwise_cuda(problem, writer, "depthwise2d", "x, w");
+}
+
+}  // namespace
+
+const KernelFamily& family_conv_depthwise() {
+  static const KernelFamily family = {
+      "conv.depthwise", ir::Kind::kConv, refuses,
+      for_channels_last(
+          {.takes_formulas = takes_open_images, .plans = plans, .call = call, .makes_rows = true},
+          {.takes_formulas = takes_open_images,
+           .plans = depthwise_cuda_plans,
+           .call = cuda_call,
+           .overlaps = true})};
+  return family;
+}
+
+}  // namespace gcompile

@@ -1,0 +1,84 @@
+// conv.direct: an implicit product of a window's taps and input channels with panels of weights. Source: the
+// micro-kernels of BLIS (Van Zee and van de Geijn, 2015), over pixels that are read where they lie.
+
+#include "codegen/kinds/conv_call.h"
+#include "codegen/kinds/dense_plan.h"
+
+namespace gcompile {
+namespace {
+
+Refusal refuses(const ir::Problem& problem) { return refuse_image(problem, true); }
+
+Refusal refuses_elements(const ir::Problem& problem, const Machine& machine) {
+  return refuse_unless_factors(problem, machine, 2, {0});
+}
+
+/// The kernel for few pixels reads them as floats, and no asynchronous copy moves one element of 16 bits.
+Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
+  if (Refusal elements = refuses_elements(problem, machine)) return elements;
+  if (Refusal large = refuse_image_beyond_32_bits(problem, machine)) return large;
+  const bool is_short = element_bytes(problem, 0) != 4;
+  const gcrt::ConvShape shape = conv_shape(conv_image(problem));
+  if (is_short && (shape.in_c / shape.groups % 2 != 0 || shape.in_pixel_stride % 2 != 0)) {
+    return "an odd number of channels of 16 bits";
+  }
+  const Plan plan = tiled_conv_plans(problem, machine, precision_of(problem, machine)).front().plan;
+  if (gcrt::is_gemv(tile_of(plan)) && is_short) return "few pixels of 16 bits";
+  return std::nullopt;
+}
+
+/// The share of a panel's 16 columns that holds output channels.
+double used_columns(const ir::Problem& problem) {
+  const std::int64_t columns = problem.shape(1)[0] / std::get<ir::ConvWork>(problem.work).groups;
+  return static_cast<double>(columns) / static_cast<double>((columns + 15) / 16 * 16);
+}
+
+std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
+  const double rate = float_rate(dense_conv_work(problem), machine);
+  return dense_conv_plans(problem, machine, 0.7 * rate * used_columns(problem), "conv2d");
+}
+
+void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+  const ImageShape image = conv_image(problem);
+  writer.call().headers = {"gcrt/cpu/conv.h"};
+  writer.operand(0, "x");
+  const ir::Tensor& weights = *writer.constant(1);
+  writer.packed(1, pack_panels(weights, conv_matrices(weights.shape(), image.groups)), "packed for conv2d",
+                "w");
+  writer.weights(writer.blob().zeros((problem.shape(1)[1] + 16) * 4), "zeros", "float");
+  write_dense_conv(problem, plan, writer, {"conv2d", "<Tile>"}, "x, w, zeros");
+}
+
+std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
+  return tiled_conv_plans(problem, machine, precision_of(problem, machine));
+}
+
+void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+  const gcrt::ConvShape shape =
+      conv_shape(conv_image(ir::at_typical(problem)));  // of which weights know no size
+  const KernelTensor x = writer.operand(0, "x");
+  const Precision precision = precision_of(problem, writer.machine());
+  warn_of_precision(problem, writer);
+  packed_conv_weights(writer, shape, precision);
+  write_direct_conv(problem, plan, x, writer, precision);
+}
+
+}  // namespace
+
+const KernelFamily& family_conv_direct() {
+  static const KernelFamily family = {"conv.direct", ir::Kind::kConv, refuses,
+                                      for_channels_last({.refuses = refuses_elements,
+                                                         .takes_formulas = takes_open_images,
+                                                         .fields = dense_fields(),
+                                                         .plans = plans,
+                                                         .call = call,
+                                                         .makes_rows = true},
+                                                        {.refuses = cuda_refuses,
+                                                         .takes_formulas = takes_open_images_of_32_bits,
+                                                         .fields = tile_fields(),
+                                                         .plans = cuda_plans,
+                                                         .call = cuda_call})};
+  return family;
+}
+
+}  // namespace gcompile

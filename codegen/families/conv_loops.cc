@@ -1,0 +1,13 @@
+// conv.loops: the sum over its terms as plain loops, of every element type, with weights of the run: so that
+// no conv is refused for want of a faster kernel.
+
+#include "codegen/kinds/plain_loops.h"
+
+namespace gcompile {
+
+const KernelFamily& family_conv_loops() {
+  static const KernelFamily family = plain_loops_family("conv.loops", ir::Kind::kConv);
+  return family;
+}
+
+}  // namespace gcompile

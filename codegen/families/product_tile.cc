@@ -1,0 +1,161 @@
+// product.tile: tiles of accumulators in registers over panels of B. Source: the micro-kernels of BLIS (Van
+// Zee and van de Geijn, 2015); CUDA: tensor cores fed through shared memory.
+
+#include <fmt/format.h>
+
+#include "codegen/calls/cuda_call.h"
+#include "codegen/kinds/batch_items.h"
+#include "codegen/kinds/cuda_product.h"
+#include "codegen/kinds/dense_plan.h"
+#include "codegen/kinds/image_windows.h"
+#include "codegen/kinds/product_gemv.h"
+
+namespace gcompile {
+namespace {
+
+/// The work of one entry of the batch, cut as the entries beside it leave work for threads.
+DenseWork entry_work(const ir::Problem& problem) {
+  const Product product(problem);
+  DenseWork work = dense_work(product, 4);
+  for (const std::size_t axis : product.axes.batch) work.groups *= product.out[axis];
+  return work;
+}
+
+/// Floats of the right side of an entry.
+ir::Dim panel_floats(const Product& product) { return ceil_div(product.columns, 16) * 16 * product.depth; }
+
+std::int64_t scratch_bytes(const ir::Problem& problem, const Plan& plan) {
+  const bool packs = !problem.operands[1].constant;
+  return (packs ? std::int64_t{panel_floats(Product(problem))} * 4 : 0) +
+         parked_bytes(entry_work(problem), plan);
+}
+
+std::int64_t time_of(const ir::Problem& problem, const DenseWork& work, const Machine& machine) {
+  return machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7 * float_rate(work, machine));
+}
+
+std::int64_t parts_of(const ir::Problem& problem, const Plan& plan, const Machine& machine) {
+  return batch_parts(problem, scratch_bytes(problem, plan), time_of(problem, entry_work(problem), machine),
+                     machine);
+}
+
+std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
+  PlannedCost only;
+  DenseWork work = entry_work(problem);
+  work.may_cut_depth = !machine.smallest_scratch;
+  only.plan = dense_plan(work, machine);
+  only.cost.picoseconds = time_of(problem, work, machine);
+  only.cost.scratch = parts_of(problem, only.plan, machine) * scratch_bytes(problem, only.plan);
+  only.cost.code_key = "gemm";
+  return {only};
+}
+
+/// Whether some run, but not every one, is one row by a matrix that need not be packed: product.gemv.
+bool may_be_in_place(const ir::Problem& problem, const Product& product) {
+  const ir::Dim rows = product.axes.row_count;
+  return !rows.is_constant() && ir::lowest(rows) <= 1 && !refuse_unless_float32(problem) &&
+         !refuse_in_place(problem);
+}
+
+void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
+  const Plan plan = ir::are_constant(problem) ? chosen : without_cuts_of_depth(chosen);
+  const Product product(problem);
+  const ProductAxes& axes = product.axes;
+  const DenseWork work = entry_work(ir::at_typical(problem));
+  const ir::Tensor* b_constant = writer.constant(1);
+  KernelCall& out = writer.call();
+  const std::string rows = out.sizes(axes.row_count), columns = out.sizes(product.columns),
+                    depth = out.sizes(product.depth), row_stride = out.sizes(axes.row_stride);
+  out.headers = {"gcrt/cpu/gemm.h"};
+  writer.operand(0, "a");
+  // Memory is that of the largest sizes, whatever is typical.
+  const BatchItems batch(product, parts_of(ir::at_highest(problem), plan, writer.machine()), out.sizes);
+  const ir::Dim panels = panel_floats(product);
+  ir::Shape b_strides;
+  if (b_constant) {
+    // One packed matrix per batch entry of the constant.
+    writer.packed(1, pack_panels(*b_constant, product_matrices(product.b)), "packed for gemm", "b");
+    b_strides = product.packed_strides(panels);
+  } else {
+    b_strides = writer.operand(1, "b").strides;
+    writer.scratch(ir::highest(batch.elements(panels) * 4), "packed", "float");
+  }
+  const std::int64_t parked = parked_bytes(work, plan);
+  if (parked > 0) writer.scratch(batch.elements(parked), "sums", "float");
+  const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
+  CodeText code(1);
+  if (may_be_in_place(problem, product)) {
+    out.headers.push_back("gcrt/cpu/gemv.h");
+    code.open(fmt::format("if ({} == 1) {{  // b is read where it lies", rows));
+    write_gemv(problem, b_strides, epilogue, code, out);
+    code.line("return;");
+    code.close();
+  }
+  const std::string packed = batch.of_part("packed", panels), sums = batch.of_part("sums", parked / 4);
+  const auto pack = [&] {
+    const std::size_t last = product.b.size() - 1;
+    const std::string along_k = out.sizes(b_strides[last - 1]), along_n = out.sizes(b_strides[last]);
+    code.line(fmt::format("pack_b({}, {}, {}, {}, {}, {});", depth, columns, batch.b(b_strides), along_k,
+                          along_n, packed));
+  };
+  const auto open = [&] {
+    write_dense_plan(plan, code, in_bfloat16(work, writer));
+    batch.open(out, code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", rows, columns),
+               epilogue.named_axes(), b_strides, !b_constant || parked > 0);
+  };
+  if (!batch.is_one()) open();
+  if (!b_constant) pack();
+  code.line(epilogue.declaration());
+  if (batch.is_one()) open();
+  code.line(fmt::format("gemm<Tile>({}, {}, {}, {}, {}, {}, blocking, epilogue, begin, end{});", rows,
+                        columns, depth, batch.a(), row_stride, b_constant ? batch.b(b_strides) : packed,
+                        parked > 0 ? ", " + sums : ""));
+  batch.close(code);
+  out.body = code.text();
+}
+
+Refusal refuses_elements(const ir::Problem& problem, const Machine& machine) {
+  return refuse_unless_factors(problem, machine, 2, {0});
+}
+
+/// Few rows of a constant B are product.gemv's.
+Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
+  if (Refusal elements = refuses_elements(problem, machine)) return elements;
+  if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;
+  if (element_bytes(problem, 0) != 4 && Product(problem).axes.row_stride % 2 != 0) {
+    return "rows of an odd number of elements of 16 bits";
+  }
+  if (is_gemv(problem, machine)) return "at most eight rows of packed weights";
+  return std::nullopt;
+}
+
+std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
+  return {product_plan(problem, machine)};
+}
+
+void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+  write_tensor_core_product(problem, plan, writer);
+}
+
+}  // namespace
+
+const KernelFamily& family_product_tile() {
+  static const KernelFamily family = {"product.tile",
+                                      ir::Kind::kProduct,
+                                      refuse_block_weights,
+                                      {{{.refuses = refuses_elements,
+                                         .takes_formulas = takes_dense_formulas,
+                                         .needs = needs_dense_rows,
+                                         .fields = dense_fields(),
+                                         .plans = plans,
+                                         .call = call},
+                                        {.refuses = cuda_refuses,
+                                         .takes_formulas = takes_open_products,
+                                         .needs = needs_dense_rows,
+                                         .fields = tile_fields(),
+                                         .plans = cuda_plans,
+                                         .call = cuda_call}}}};
+  return family;
+}
+
+}  // namespace gcompile

@@ -1,0 +1,160 @@
+#include "codegen/kinds/image_windows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "codegen/calls/cuda_call.h"
+
+namespace gcompile {
+
+using ir::Shape;
+
+namespace {
+
+NeededOrder needs_channels_last(const ir::Problem& problem, std::size_t i) {
+  const ir::ProblemOperand& operand = problem.operands[i];
+  if (i != 0 || operand.shape[1] == 1 || operand.strides[1] == 1) return std::nullopt;
+  return ir::channels_last(operand.shape.size());
+}
+
+}  // namespace
+
+ImageShape image_of(const ir::Problem& problem, const ir::Window& window, std::int64_t groups) {
+  return image_shape(problem.shape(0), problem.operands[0].strides, problem.results[0].shape, window, groups);
+}
+
+bool is_depthwise(const ir::Problem& problem) {
+  return std::get<ir::ConvWork>(problem.work).groups > 1 && problem.shape(1)[1] == 1;
+}
+
+Refusal refuse_image(const ir::Problem& problem, bool has_weights) {
+  if (problem.shape(0).size() > 4) return "three and more spatial axes";
+  if (has_weights && !problem.operands[1].constant) return "weights that only the run knows";
+  return std::nullopt;
+}
+
+Refusal refuse_unless_float32(const ir::Problem& problem) {
+  const auto* product = std::get_if<ir::ProductWork>(&problem.work);
+  if (product && product->block > 0) return "weights with scales of their own";
+  const ir::ElementType element = problem.operands[0].element;
+  if (element != ir::ElementType::kFloat32) return fmt::format("elements of {}", name_of(element));
+  return std::nullopt;
+}
+
+Refusal refuse_unless_bytes(const ir::Problem& problem) {
+  const auto is_8_bit = [](ir::ElementType type) {
+    return type == ir::ElementType::kInt8 || type == ir::ElementType::kUInt8;
+  };
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!is_8_bit(problem.operands[i].element))
+      return fmt::format("elements of {}", name_of(problem.operands[i].element));
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+Refusal refuse_zero_points(const ir::Problem& problem) {
+  for (std::size_t i = 2; i < problem.operands.size(); ++i) {
+    const ir::ProblemOperand& zero = problem.operands[i];
+    if (!zero.present) continue;
+    if (!zero.constant) return "zero points that only the run knows";
+    if (i == 2 && ir::element_count(zero.shape) != 1) return "several zero points of the input";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Refusal refuse_unless_integer(const ir::Problem& problem) {
+  if (Refusal elements = refuse_unless_bytes(problem)) return elements;
+  return refuse_zero_points(problem);
+}
+
+Refusal refuse_unless_short_integer(const ir::Problem& problem) {
+  if (Refusal zero = refuse_zero_points(problem)) return zero;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const ir::ElementType element = problem.operands[i].element;
+    if (!is_integer(element) || bits_of(element) < 8 || bits_of(element) > 16)
+      return fmt::format("elements of {}", name_of(element));
+  }
+  if (bits_of(problem.operands[1].element) == 8) return std::nullopt;
+  if (!problem.operands[1].constant) return "weights that only the run knows";
+  const ir::ConstantFacts weights = *problem.operands[1].constant;
+  ir::ConstantFacts zero;
+  if (problem.operands.size() > 3 && problem.operands[3].present) zero = *problem.operands[3].constant;
+  if (weights.low - zero.high < -32768 || weights.high - zero.low > 32767) return "weights beyond int16";
+  return std::nullopt;
+}
+
+Refusal cuda_refuse_unless_bytes(const ir::Problem& problem, const Machine& machine) {
+  if (Refusal elements = refuse_unless_bytes(problem)) return elements;
+  return refuse_beyond_32_bits(problem, machine);
+}
+
+bool are_bytes(const ir::Problem& problem) {
+  const auto is_byte = [](const ir::ProblemOperand& operand) {
+    return is_integer(operand.element) && bits_of(operand.element) == 8;
+  };
+  return problem.operands.size() >= 2 && is_byte(problem.operands[0]) && is_byte(problem.operands[1]);
+}
+
+double integer_rate(const ir::Problem& problem, const Level& level) {
+  return are_bytes(problem) ? level.byte_rate : level.int16_rate;
+}
+
+bool takes_open_images(const ir::Problem& problem) {
+  const auto fits = [](ir::Dim size) { return ir::highest(size) <= INT32_MAX; };
+  const ir::Shape &x = problem.shape(0), &y = problem.results[0].shape;
+  return x[1].is_constant() && y[1].is_constant() && std::all_of(x.begin(), x.end(), fits) &&
+         std::all_of(y.begin(), y.end(), fits);
+}
+
+Refusal refuse_image_beyond_32_bits(const ir::Problem& problem, const Machine& machine) {
+  if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;
+  const ir::ProblemOperand& image = problem.operands[0];
+  double last = 0;
+  for (std::size_t axis = 0; axis < image.shape.size(); ++axis) {
+    last += static_cast<double>(ir::highest(image.shape[axis]) - 1) *
+            static_cast<double>(ir::highest(image.strides[axis]));
+  }
+  if (last > INT32_MAX) return "an image of more than 2^31 elements";
+  return std::nullopt;
+}
+
+bool takes_open_images_of_32_bits(const ir::Problem& problem) {
+  return takes_open_images(problem) && !refuse_image_beyond_32_bits(ir::at_highest(problem), {});
+}
+
+ir::LayoutOffer offers_channels_last(const ir::Problem& problem) {
+  ir::LayoutOffer offer;
+  offer.operands.assign(problem.operands.size(), std::nullopt);
+  offer.operands[0] = offer.result = ir::channels_last(problem.shape(0).size());
+  return offer;
+}
+
+std::array<Recipe, 2> for_channels_last(Recipe cpp, Recipe cuda) {
+  for (Recipe* recipe : {&cpp, &cuda}) {
+    recipe->needs = needs_channels_last;
+    recipe->layout = offers_channels_last;
+  }
+  if (cuda.refuses == nullptr) cuda.refuses = refuse_beyond_32_bits;
+  return {cpp, cuda};
+}
+
+Text shape_and_epilogue(const ir::Problem& problem, const ImageShape& image, CallWriter& writer) {
+  const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
+  writer.call().shape = image.text("shape", writer.call().sizes);
+  return Text("  ") + epilogue.declaration() + "\n";
+}
+
+void write_parallel(const ir::Problem& problem, const ImageShape& image, CallWriter& writer,
+                    const std::string& work_items, const std::string& call) {
+  CodeText code(1);
+  call_in_parallel(writer.call(), code, work_items, call);
+  writer.call().body = shape_and_epilogue(problem, image, writer) + code.text();
+}
+
+}  // namespace gcompile

@@ -1,0 +1,54 @@
+#pragma once
+// What families of sliding windows share: geometry of the weights, and refusals.
+
+#include <array>
+
+#include "codegen/calls/call_writer.h"
+#include "codegen/calls/image_shape.h"
+#include "codegen/choice/family.h"
+
+namespace gcompile {
+
+/// Geometry of a problem over (N, C, spatial...) operand 0.
+ImageShape image_of(const ir::Problem& problem, const ir::Window& window, std::int64_t groups);
+
+/// One input channel in each of several groups.
+bool is_depthwise(const ir::Problem& problem);
+
+/// What the tuned kernels of images do not take: three and more spatial axes, computed weights.
+Refusal refuse_image(const ir::Problem& problem, bool has_weights);
+Refusal refuse_unless_float32(const ir::Problem& problem);
+Refusal refuse_unless_bytes(const ir::Problem& problem);
+/// 8-bit integers with constant weights and zero points, that of x being one.
+Refusal refuse_unless_integer(const ir::Problem& problem);
+/// The same of 8 or 16 bits, of which the kernels of the CPU multiply all that are int16 less their zero
+/// points.
+Refusal refuse_unless_short_integer(const ir::Problem& problem);
+/// What recipes for CUDA refuse that take bytes only.
+Refusal cuda_refuse_unless_bytes(const ir::Problem& problem, const Machine& machine);
+/// Whether both factors are integers of 8 bits.
+bool are_bytes(const ir::Problem& problem);
+/// Multiply-adds in the time of one of float32: of bytes, or of int16 where an operand is of 16 bits.
+double integer_rate(const ir::Problem& problem, const Level& level);
+
+/// Images of any batch, height and width; their channels are numbers.
+bool takes_open_images(const ir::Problem& problem);
+
+/// On CUDA offsets within the image of a contraction are of 32 bits.
+Refusal refuse_image_beyond_32_bits(const ir::Problem& problem, const Machine& machine);
+bool takes_open_images_of_32_bits(const ir::Problem& problem);
+
+/// Operand 0 of images and the result channels-last.
+ir::LayoutOffer offers_channels_last(const ir::Problem& problem);
+
+/// The recipes of a family for images: operand 0 channels-last on both targets, and CUDA within 32 bits.
+std::array<Recipe, 2> for_channels_last(Recipe cpp, Recipe cuda);
+
+/// The last step of every call over images: adds the parameters of the epilogue, sets the definition of
+/// "shape" and returns that of "epilogue".
+Text shape_and_epilogue(const ir::Problem& problem, const ImageShape& image, CallWriter& writer);
+/// The same with the call of a kernel of the CPU behind it, by call_in_parallel().
+void write_parallel(const ir::Problem& problem, const ImageShape& image, CallWriter& writer,
+                    const std::string& work_items, const std::string& call);
+
+}  // namespace gcompile

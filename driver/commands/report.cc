@@ -1,0 +1,271 @@
+// gcompile report: adds to a project's report what only a build or a run of it tells.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <stdexcept>
+
+#include "codegen/emit/emit.h"
+#include "codegen/report/charts.h"
+#include "codegen/report/quantities.h"
+#include "codegen/report/report_parts.h"
+#include "driver/command_line/option_table.h"
+#include "driver/commands/code_sizes.h"
+#include "driver/commands/commands.h"
+#include "driver/machine/local_files.h"
+
+namespace gcompile {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+[[noreturn]] void refuse(std::string message, std::string help) {
+  throw CompileError(ExitCode::kInputOutput, std::move(message), std::move(help));
+}
+
+Json json_of(const std::string& path, const std::string& help) {
+  Json value = Json::parse(read_local_file(path), nullptr, false);
+  if (!value.is_object()) refuse(fmt::format("'{}' is not what was expected", printable(path)), help);
+  return value;
+}
+
+/// The manifest of a project: meta/NAME.json.
+Json manifest_of(const std::string& project) {
+  const std::string help = "name a folder that `gcompile MODEL -o DIR` made";
+  std::error_code error;
+  std::vector<std::string> found;
+  for (fs::directory_iterator at(fs::path(project) / "meta", error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().extension() == ".json") found.push_back(at->path().string());
+  }
+  std::sort(found.begin(), found.end());
+  for (const std::string& path : found) {
+    const Json value = json_of(path, help);
+    if (value.contains("name") && value.contains("generator")) return value;
+  }
+  refuse(fmt::format("'{}' is no project of gcompile", printable(project)), help);
+}
+
+/// What a schedule is called in the page, and its layers.
+struct Part {
+  std::string id;
+  Json layers;
+};
+
+std::vector<Part> parts_of(const Json& manifest) {
+  if (!manifest.contains("schedules")) return {{"run", manifest.value("layers", Json::array())}};
+  std::vector<Part> parts;
+  for (const Json& schedule : manifest["schedules"]) {
+    parts.push_back({schedule.value("label", ""), schedule.value("layers", Json::array())});
+  }
+  return parts;
+}
+
+/// Puts a part of the page where its template left a place for it.
+void insert(std::string& page, const std::string& mark, const std::string& part) {
+  const std::size_t at = page.find(mark);
+  if (at == std::string::npos) {
+    refuse("report.html is not the one that this gcompile wrote",
+           "compile the model again with this gcompile");
+  }
+  page.insert(at + mark.size(), "\n" + part);
+}
+
+/// Whether a timed layer is that layer of the schedule; layers that hand each other strips have one time.
+bool fits(const Json& timed, const Json& layers) {
+  return std::all_of(timed.begin(), timed.end(), [&](const Json& layer) {
+    const std::size_t i = layer.value("layer", ~std::size_t{0});
+    return i < layers.size() && layers[i]["function"] == layer.value("kernel", "");
+  });
+}
+
+/// How the least measured time of a layer compares to the predicted one: "1.3 x".
+std::string factor(double measured, double predicted) {
+  return predicted > 0 ? fmt::format("{:.2g} x", measured / predicted) : "";
+}
+
+Json measured_rows(const Json& times, const Part& part, double sum, std::vector<Bar>& bars) {
+  Json rows = Json::array();
+  for (const Json& timed : times["layers"]) {
+    const Json& layer = part.layers[timed["layer"].get<std::size_t>()];
+    const double predicted = layer["picoseconds"].get<double>() / 1e6;
+    const double least = timed.value("min_ms", 0.0) * 1000, bound = timed.value("bound_ms", 0.0) * 1000;
+    rows.push_back(
+        {{"layer", timed["layer"]},
+         {"function", layer["function"]},
+         {"origins", layer["origins"]},
+         {"nanoseconds", static_cast<std::int64_t>(least * 1000)},
+         {"time", human_time(least)},
+         {"share", share_text(static_cast<std::int64_t>(least * 1000), static_cast<std::int64_t>(sum * 1e6))},
+         {"predicted", human_time(predicted)},
+         {"picoseconds", layer["picoseconds"]},
+         {"factor", factor(least, predicted)},
+         {"permille", predicted > 0 ? static_cast<std::int64_t>(1000 * least / predicted) : 0},
+         {"bound", bound > 0 ? human_time(bound) : ""},
+         {"bound_picoseconds", static_cast<std::int64_t>(bound * 1e6)}});
+    bars.push_back(
+        {fmt::format("layer {}: {}\n{} measured, {} predicted\n{}", timed["layer"].get<std::size_t>(),
+                     layer["function"].get<std::string>(), human_time(least), human_time(predicted),
+                     layer["origins"].get<std::string>()),
+         least, predicted});
+  }
+  return rows;
+}
+
+/// The times of NAME_bench --layers --json, beside the predicted ones.
+void add_times(std::string& page, const std::vector<Part>& parts, const std::string& path) {
+  const std::string help = "give the output of NAME_bench --layers --json of this project";
+  const Json times = json_of(path, help);
+  const bool has_layers = times.contains("layers") && times["layers"].is_array() && !times["layers"].empty();
+  const auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& candidate) {
+    return has_layers && fits(times["layers"], candidate.layers);
+  });
+  if (part == parts.end()) {
+    refuse(fmt::format("'{}' has no times of this project's layers", printable(path)), help);
+  }
+  const double run = times.value("run_min_ms", 0.0), sum = times.value("layers_min_ms", 0.0);
+  std::vector<Bar> bars;
+  Json data = Json::object();
+  data["rows"] = measured_rows(times, *part, sum, bars);
+  data["run"] = human_time(run * 1000);
+  data["sum"] = human_time(sum * 1000);
+  data["has_bound"] = times.contains("bound_ms");  // of a device there are predictions instead
+  data["bound"] = human_time(times.value("bound_ms", 0.0) * 1000);
+  data["predicted"] = human_time(times.value("predicted_ms", 0.0) * 1000);
+  data["event"] = human_time(times.value("event_ms", 0.0) * 1000);
+  data["threads"] = counted(times.value("threads", 1), "thread");
+  data["repeat"] = counted(times.value("repeat", 1), "run");
+  data["picture"] =
+      bars_svg("measured time of every layer", "bars: measured, least of all runs; lines: predicted", bars);
+  insert(page, fmt::format("<!-- gcompile: times of {} -->", part->id),
+         render_template("report_times.j2", data));
+}
+
+/// The library in a build folder, or the file itself.
+std::string library_in(const std::string& place, const std::string& name) {
+  std::error_code error;
+  if (fs::is_regular_file(place, error)) return place;
+  for (const char* suffix : {"a", "so"}) {
+    const fs::path library = fs::path(place) / fmt::format("lib{}.{}", name, suffix);
+    if (fs::is_regular_file(library, error)) return library.string();
+  }
+  refuse(fmt::format("there is no lib{}.a in '{}'", name, printable(place)),
+         "name the folder in which the project was built, or the library, program or object file itself");
+}
+
+/// The first word of a demangled name that is the name of a kernel.
+std::string kernel_in(const std::string& symbol, const std::vector<std::string>& kernels) {
+  const auto is_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  for (std::size_t at = 0; at < symbol.size();) {
+    std::size_t end = at;
+    while (end < symbol.size() && is_word(symbol[end])) ++end;
+    const std::string word = symbol.substr(at, end - at);
+    if (std::binary_search(kernels.begin(), kernels.end(), word)) return word;
+    at = std::max(end, at + 1);
+  }
+  return "";
+}
+
+/// "void gcrt::k::conv<A, B>(int)" -> "gcrt::k::conv": what several kernels share.
+std::string without_arguments(const std::string& symbol) {
+  const std::string name =
+      symbol.substr(0, symbol.find_first_of("<(", symbol.find("(anonymous") == 0 ? 1 : 0));
+  const std::size_t blank = name.rfind(' ');
+  return blank == std::string::npos ? name : name.substr(blank + 1);
+}
+
+struct CodeOfName {
+  std::string name;
+  std::int64_t bytes = 0, functions = 0;
+  bool is_kernel = false;
+};
+
+std::vector<CodeOfName> code_by_name(const CodeSizes& sizes, const std::vector<Part>& parts) {
+  std::vector<std::string> kernels;
+  for (const Part& part : parts) {
+    for (const Json& layer : part.layers) {
+      for (const Json& name : layer["functions"]) kernels.push_back(name);
+    }
+  }
+  std::sort(kernels.begin(), kernels.end());
+  std::map<std::string, CodeOfName> sums;
+  for (const CodeSymbol& symbol : sizes.symbols) {
+    if (!symbol.is_function) continue;
+    const std::string kernel = kernel_in(symbol.name, kernels);
+    const std::string name = kernel.empty() ? without_arguments(symbol.name) : kernel;
+    CodeOfName& sum = sums[name];
+    sum.name = name;
+    sum.is_kernel = !kernel.empty();
+    sum.bytes += symbol.bytes;
+    ++sum.functions;
+  }
+  std::vector<CodeOfName> rows;
+  for (const auto& [name, sum] : sums) rows.push_back(sum);
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const CodeOfName& a, const CodeOfName& b) { return a.bytes > b.bytes; });
+  return rows;
+}
+
+void add_code(std::string& page, const Json& manifest, const std::vector<Part>& parts,
+              const std::string& place) {
+  const std::string path = library_in(place, manifest["name"]);
+  CodeSizes sizes;
+  try {
+    sizes = read_code_sizes(read_local_file(path));
+  } catch (const std::invalid_argument& reason) {
+    refuse(fmt::format("the sizes of '{}' cannot be read: {}", printable(path), reason.what()),
+           "name a library, a program or an object file of ELF");
+  }
+  std::int64_t weights = 0;
+  for (const CodeSymbol& symbol : sizes.symbols) {
+    if (!symbol.is_function && symbol.name == manifest["name"].get<std::string>() + "_weights_data")
+      weights += symbol.bytes;
+  }
+  std::vector<Tile> tiles;
+  Json data = Json::object();
+  data["rows"] = Json::array();
+  for (const CodeOfName& row : code_by_name(sizes, parts)) {
+    data["rows"].push_back({{"name", row.name},
+                            {"what", row.is_kernel ? "kernel" : "shared, or not a kernel"},
+                            {"size", row.bytes},
+                            {"bytes", human_bytes(row.bytes)},
+                            {"share", share_text(row.bytes, sizes.code)},
+                            {"functions", row.functions}});
+    const std::size_t last = row.name.rfind("::");
+    tiles.push_back({last == std::string::npos ? row.name : row.name.substr(last + 2), human_bytes(row.bytes),
+                     row.bytes});
+  }
+  data["code"] = human_bytes(sizes.code);
+  data["device"] = human_bytes(sizes.device);
+  data["has_device"] = sizes.device > 0;
+  data["constants"] = human_bytes(sizes.constants - weights - sizes.device);
+  data["variables"] = human_bytes(sizes.variables);
+  data["zeros"] = human_bytes(sizes.zeros);
+  data["picture"] = tile_map_svg("code by function", std::move(tiles));
+  // The code of all schedules together stands at the first.
+  insert(page, fmt::format("<!-- gcompile: code of {} -->", parts.front().id),
+         render_template("report_code.j2", data));
+}
+
+}  // namespace
+
+Answer run_report(const Options& options) {
+  const std::string& project = options.operands.front();
+  const Json manifest = manifest_of(project);
+  const std::vector<Part> parts = parts_of(manifest);
+  std::string page = read_local_file((fs::path(project) / "report.html").string());
+  if (!options.layer_times.empty()) add_times(page, parts, options.layer_times);
+  if (!options.sizes_from.empty()) add_code(page, manifest, parts, options.sizes_from);
+  write_local_file(options.output, page);
+  Answer answer;
+  answer.result["name"] = manifest["name"];
+  answer.result["output"] = options.output;
+  return answer;
+}
+
+}  // namespace gcompile

@@ -1,0 +1,26 @@
+#pragma once
+// Inputs and expected outputs for verify.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "driver/command_line/options.h"
+#include "ir/tensors/tensor.h"
+
+namespace gcompile {
+
+struct TestCase {
+  std::string name;  // "test_data_set_0", "random 1"
+  std::map<std::string, ir::Tensor> inputs;
+  /// In graph order, unless named.
+  std::vector<std::pair<std::string, ir::Tensor>> outputs;
+  bool outputs_named = false;
+};
+
+/// All cases of a folder: input_K.pb and output_K.pb in it, inputs.npz and outputs.npz in it, and the same in
+/// its folders test_data_set_*. Inputs are matched with the model's by name, and where the names are others,
+/// by position. Throws CompileError (kInputOutput or kModel).
+std::vector<TestCase> read_test_cases(const std::string& folder, const Options& options);
+
+}  // namespace gcompile

@@ -1,0 +1,64 @@
+#include "driver/verify/emulation.h"
+
+#include <optional>
+
+#include "driver/machine/cuda_arch.h"
+#include "driver/machine/gpu.h"
+#include "driver/verify/build_project.h"
+
+namespace gcompile {
+
+namespace {
+
+/// The oldest there is, whose code is another one whatever the kernels.
+bool has_sm_75(const Program& program) { return program.architectures.front().capability == 75; }
+
+}  // namespace
+
+void choose_gpu(Options& options) {
+  if (options.emulate || !info_of(options.target).has_device_memory) return;
+  const std::optional<int> capability = gpu_capability();
+  options.emulate = !capability;
+  if (capability) options.gpu_code = code_for(*capability, cuda_architectures(options.arch));
+}
+
+double emulation_seconds(const Schedule& schedule) {
+  // Multiply-adds and bytes per second as measured on x86-64 at 2 to 3 GHz.
+  constexpr double kMultiplyAdds = 2e8, kBytes = 1e8;
+  double bytes = 0;
+  for (const Layer& layer : schedule.layers)
+    bytes += static_cast<double>(layer.bytes_read + layer.bytes_written);
+  return static_cast<double>(schedule.statistics.multiply_adds) / kMultiplyAdds + bytes / kBytes;
+}
+
+std::vector<std::string> gpus_to_emulate(const Program& program, const Options& options, std::size_t& turn) {
+  // Without a word the emulator is an sm_90a: too old for what is made for later devices.
+  constexpr int kUsual = 90;
+  const GpuArchitecture& oldest = program.architectures.front();
+  if (options.emulate && !program.has_instances && oldest.capability > kUsual) return {name_of(oldest)};
+  if (!options.emulate || (!program.has_instances && !has_sm_75(program))) return {""};
+  std::vector<std::string> names;
+  for (const GpuArchitecture& gpu : program.architectures) names.insert(names.begin(), name_of(gpu));
+  if (options.arch == kDefaultCudaArch) return {names[turn++ % names.size()]};
+  return names;
+}
+
+Runners::Runners(const FileSet& files, const Program& program, const std::string& folder,
+                 const Options& options, Terminal& terminal) {
+  const bool has_older = options.emulate && has_sm_75(program);
+  if (has_older) {
+    Options older = options;
+    older.gpu_code = "sm_75";
+    of_sm_75_ = build_runner(files, program.name, folder + "/sm_75", older, terminal);
+  }
+  if (!has_older || program.architectures.size() > 1)
+    usual_ = build_runner(files, program.name, folder, options, terminal);
+}
+
+CommandLine Runners::command_as(const std::string& gpu) const {
+  if (gpu.empty()) return {usual_};
+  return {"env", "CUDA_ON_CPU_ARCHITECTURE=" + gpu.substr(gpu.find('_') + 1),
+          gpu == "sm_75" ? of_sm_75_ : usual_};
+}
+
+}  // namespace gcompile

@@ -1,7 +1,0 @@
-#include "driver/version.h"
-
-namespace gcompile {
-
-const char* tool_version() { return GCOMPILE_VERSION; }
-
-}  // namespace gcompile

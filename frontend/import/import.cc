@@ -1,0 +1,436 @@
+#include "frontend/import/import.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/sha256.h"
+#include "frontend/files/file_bytes.h"
+#include "frontend/files/model_file.h"
+#include "frontend/import/importer.h"
+#include "frontend/import/tensor_import.h"
+#include "frontend/sizes/narrowed_sizes.h"
+
+namespace gcompile::frontend {
+
+namespace {
+
+/// Before version 3 of the format a model could not say its opset, which was the first.
+OpsetTable::Imports opset_imports(const onnx::ModelProto& model) {
+  OpsetTable::Imports imports = model.opset_import();
+  if (imports.empty() && model.ir_version() < 3) imports.Add()->set_version(kOldestOpset);
+  return imports;
+}
+
+}  // namespace
+
+Importer::Importer(const onnx::ModelProto& model, const std::string& folder, const ImportOptions& options,
+                   Diagnostics& diagnostics, std::shared_ptr<const FileBytes> file)
+    : model_(model),
+      options_(options),
+      diagnostics_(diagnostics),
+      folder_(folder),
+      file_(file),
+      external_(folder, options.allow_symlinks, options.limits, std::move(file)),
+      opsets_(opset_imports(model), "the model", nullptr, diagnostics) {}
+
+ImportedModel Importer::run() {
+  ImportedModel imported;
+  imported.info = {{},
+                   {},
+                   model_.ir_version(),
+                   model_.model_version(),
+                   model_.producer_name(),
+                   model_.producer_version(),
+                   model_.domain(),
+                   model_.graph().name(),
+                   opsets_.all()};
+  imported.graph.name = model_.graph().name();
+  if (model_.training_info_size() > 0) warning("W0115", "the model's training information is ignored");
+  import_functions();
+  Scope scope;
+  scope.graph = &imported.graph;
+  scope.opsets = &opsets_;
+  scope.findings = &diagnostics_;
+  scope.graph_name = model_.graph().name();
+  import_initializers(model_.graph(), scope);
+  import_inputs(model_.graph(), scope);
+  if (places_ && ir::SizesScope::in_force())
+    places_->resize(std::max(places_->size(), ir::SizesScope::in_force()->checks().size()));
+  import_nodes(model_.graph().node(), scope);
+  import_outputs(model_.graph(), scope);
+  unsupported_.report(diagnostics_);
+  report_attribute_errors();
+  diagnostics_.throw_if_errors();
+  imported.graph.erase_unused_constants();
+  return imported;
+}
+
+void Importer::import_functions() {
+  for (const onnx::FunctionProto& function : model_.functions()) {
+    const std::string shown = printable(function.name());
+    const auto [at, added] =
+        functions_.emplace(FunctionKey{canonical_domain(function.domain()), function.name()}, Function());
+    if (!added) {
+      error("E0121", fmt::format("the function '{}' is defined twice", shown));
+      continue;
+    }
+    at->second.proto = &function;
+    at->second.opsets =
+        OpsetTable(function.opset_import(), fmt::format("function '{}'", shown), &opsets_, diagnostics_);
+    at->second.defaults = attribute_defaults(function);
+  }
+}
+
+std::optional<DeclaredInput> Importer::declared_input(const onnx::ValueInfoProto& info) {
+  const std::string where =
+      fmt::format("graph '{}', input '{}'", printable(model_.graph().name()), printable(info.name()));
+  if (!info.type().has_tensor_type()) {
+    error("E0304", fmt::format("input '{}' is no tensor", printable(info.name())), where,
+          "sequences, maps, optional and sparse values are not supported");
+    return std::nullopt;
+  }
+  const onnx::TypeProto::Tensor& type = info.type().tensor_type();
+  const auto element = element_type_of(type.elem_type());
+  if (!element) {
+    error("E0304",
+          fmt::format("input '{}' has elements of {}, which is not supported", printable(info.name()),
+                      onnx_type_name(type.elem_type())),
+          where);
+    return std::nullopt;
+  }
+  DeclaredInput declared;
+  declared.name = info.name();
+  declared.element = *element;
+  if (!type.has_shape()) return declared;
+  declared.dims.emplace();
+  for (const onnx::TensorShapeProto::Dimension& dim : type.shape().dim()) {
+    DeclaredDim& added = declared.dims->emplace_back();
+    if (dim.has_dim_value() && dim.dim_value() >= 0) added.size = dim.dim_value();
+    if (dim.has_dim_param()) added.name = dim.dim_param();
+  }
+  return declared;
+}
+
+/// The types of the inputs; empty after errors.
+std::vector<ResolvedInput> Importer::resolve_sizes(const std::vector<DeclaredInput>& declared) {
+  Diagnostics findings;
+  std::vector<ResolvedInput> resolved =
+      resolve_inputs(declared, options_.bindings, options_.limits, findings);
+  if (findings.has_errors() && !is_trial_) {
+    const SuggestedSizes sizes = legal_sizes(declared);
+    findings = {};
+    resolve_inputs(declared, options_.bindings, options_.limits, sizes, findings);
+  }
+  for (const Diagnostic& finding : findings.all()) diagnostics_.add(finding);
+  if (findings.has_errors()) resolved.clear();
+  return resolved;
+}
+
+namespace {
+
+/// Whether a node's result has no elements: a window that is larger than its image, for one. No error, but
+/// nobody wants such sizes.
+bool makes_nothing(const ir::Graph& graph) {
+  const std::vector<ir::ValueId> values = graph.values();
+  return std::any_of(values.begin(), values.end(), [&](ir::ValueId id) {
+    const ir::Value& value = graph.value(id);
+    const ir::Shape& shape = value.type.shape;
+    return value.producer.valid() && !value.constant &&
+           std::any_of(shape.begin(), shape.end(), [](ir::Dim size) { return ir::highest(size) == 0; });
+  });
+}
+
+}  // namespace
+
+/// Whether the model can be imported with these sizes; nullopt: something else is wrong that no size mends.
+std::optional<bool> Importer::fits(const InputBindings& bindings) {
+  ImportOptions options = options_;
+  options.bindings = bindings;
+  options.limits.nodes = std::min(options_.limits.nodes, options_.limits.nodes_of_trials - looked_at_);
+  Diagnostics ignored;
+  std::optional<ir::Sizes> sizes;
+  Importer trial(model_, folder_, options, ignored, file_);
+  trial.is_trial_ = true;
+  try {
+    if (!bindings.ranges.empty()) sizes = sizes_of(bindings);
+    const ir::SizesScope scope(sizes ? &*sizes : nullptr);
+    const ImportedModel imported = trial.run();
+    looked_at_ += trial.nodes_;
+    return !makes_nothing(imported.graph) && (!sizes || sizes->checks().empty());
+  } catch (const CompileError& error) {
+    looked_at_ += trial.nodes_;
+    // Sizes mend errors of types and shapes only.
+    const auto& found = error.diagnostics();
+    const auto other = [](const Diagnostic& d) { return d.code.compare(0, 3, "E02") != 0; };
+    if (std::any_of(found.begin(), found.end(), other)) return std::nullopt;
+    return false;
+  }
+}
+
+/// The smallest of a few sizes with which the model can be imported, found by importing it; 1 where looking
+/// would take long, or something else is wrong.
+SuggestedSizes Importer::legal_sizes(const std::vector<DeclaredInput>& declared) {
+  constexpr std::size_t kLongestLook = std::size_t{1} << 26;  // bytes of the model
+  constexpr std::int64_t kSizes[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 224, 256, 384, 512};
+  const auto has_no_rank = [](const DeclaredInput& input) { return !input.dims; };
+  if (std::any_of(declared.begin(), declared.end(), has_no_rank)) return {};
+  if (model_.ByteSizeLong() > kLongestLook) return {};
+  for (const bool with_first : {false, true}) {
+    for (const std::int64_t size : kSizes) {
+      SuggestedSizes sizes{with_first ? size : 1, size};
+      const auto fit = fits(with_sizes(declared, options_.bindings, options_.limits, sizes));
+      if (!fit) return {};
+      if (!*fit) continue;
+      suggest_choices(declared, sizes);
+      return sizes;
+    }
+  }
+  SuggestedSizes none;
+  none.fail = true;
+  return none;
+}
+
+/// Several sizes, and bounds, of the first open dimension that has a name.
+void Importer::suggest_choices(const std::vector<DeclaredInput>& declared, SuggestedSizes& sizes) {
+  const InputBindings& given = options_.bindings;
+  const auto is_given = [&](const std::string& name) {
+    const auto is_named = [&](const auto& dim) { return dim.name == name; };
+    return std::any_of(given.dims.begin(), given.dims.end(), is_named) ||
+           std::any_of(given.sums.begin(), given.sums.end(), is_named) ||
+           std::any_of(given.ranges.begin(), given.ranges.end(), [&](const DimRange& range) {
+             return std::count(range.names.begin(), range.names.end(), name) > 0;
+           });
+  };
+  InputBindings filled = with_sizes(declared, given, options_.limits, sizes);
+  std::set<std::string> names;
+  std::map<std::string, std::int64_t> size_of;
+  for (const DeclaredInput& input : declared) {
+    for (std::size_t axis = 0; axis < input.dims->size(); ++axis) {
+      const DeclaredDim& dim = (*input.dims)[axis];
+      if (dim.size || !is_dim_identifier(dim.name) || is_given(dim.name)) continue;
+      names.insert(dim.name);
+      size_of.emplace(dim.name, sizes.of(axis));
+    }
+  }
+  if (names.empty()) return;
+  sizes.name = *names.begin();
+  const std::int64_t size = size_of[sizes.name];
+  for (ShapeBinding& shape : filled.shapes) {
+    const auto input = std::find_if(declared.begin(), declared.end(),
+                                    [&](const DeclaredInput& each) { return each.name == shape.input; });
+    if (input == declared.end() || input->dims->size() != shape.dims.size()) continue;
+    for (std::size_t axis = 0; axis < shape.dims.size(); ++axis) {
+      if ((*input->dims)[axis].name == sizes.name) shape.dims[axis] = {std::nullopt, sizes.name};
+    }
+  }
+  const auto fits_at = [&](std::int64_t number) {
+    InputBindings bindings = filled;
+    bindings.dims.push_back({sizes.name, number});
+    return fits(bindings).value_or(false);
+  };
+  const auto fits_within = [&](std::int64_t low, std::int64_t high, std::int64_t multiple) {
+    InputBindings bindings = filled;
+    bindings.ranges.push_back({{sizes.name}, {low, high}, multiple, high});
+    return fits(bindings).value_or(false);
+  };
+  if (fits_at(2 * size) && fits_at(4 * size)) {
+    sizes.choices = fmt::format("{},{},{}", size, 2 * size, 4 * size);
+  }
+  if (fits_within(size, 4 * size, 1)) {
+    sizes.bounds = fmt::format("{}..{}", size, 4 * size);
+  } else if (size > 1 && fits_within(size, 4 * size, size)) {
+    sizes.bounds = fmt::format("{0}..{1}:{0}", size, 4 * size);
+  }
+}
+
+/// Before version 4 of the format every initializer had to be listed among the inputs, and some exporters
+/// still list all of their weights there: a long list of everything is that habit, and no choice of
+/// anybody's.
+void Importer::warn_of_defaults(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNamed = 5;
+  if (names.empty() || model_.ir_version() < 4 || is_trial_) return;
+  const auto initializers = static_cast<std::size_t>(model_.graph().initializer_size());
+  if (names.size() > kMostNamed && names.size() == initializers) return;
+  const bool all = names.size() <= kMostNamed;
+  const std::vector<std::string> shown(names.begin(), all ? names.end() : names.begin() + kMostNamed);
+  const bool is_one = names.size() == 1;
+  warning("W0508", fmt::format("{} with a default became {}: '{}'{}",
+                               is_one ? "an input" : fmt::format("{} inputs", names.size()),
+                               is_one ? "a constant" : "constants", fmt::join(shown, "', '"),
+                               all ? "" : fmt::format(" and {} more", names.size() - kMostNamed)));
+}
+
+void Importer::import_inputs(const onnx::GraphProto& graph, Scope& scope) {
+  std::vector<DeclaredInput> declared;
+  std::set<std::string> seen;
+  std::vector<std::string> defaults;
+  for (const onnx::ValueInfoProto& info : graph.input()) {
+    if (!seen.insert(info.name()).second) {
+      error("E0502", fmt::format("the input '{}' is declared twice", printable(info.name())));
+      continue;
+    }
+    if (scope.names.count(info.name()) > 0) {  // an initializer
+      defaults.push_back(printable(info.name()));
+      continue;
+    }
+    if (auto input = declared_input(info)) {
+      declared.push_back(std::move(*input));
+    } else {
+      bind(scope, info.name(), Binding{});
+    }
+  }
+  warn_of_defaults(defaults);
+  const std::vector<ResolvedInput> resolved = resolve_sizes(declared);
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    const std::string& name = declared[i].name;
+    if (resolved.empty()) {
+      bind(scope, name, Binding{});
+    } else if (resolved[i].constant) {
+      bind(scope, name, Binding::of(scope.graph->add_constant(*resolved[i].constant, name)));
+    } else {
+      bind(scope, name, Binding::of(scope.graph->add_input(name, resolved[i].type)));
+    }
+  }
+}
+
+void Importer::import_outputs(const onnx::GraphProto& graph, Scope& scope) {
+  if (graph.output_size() == 0) error("E0505", "the graph has no output");
+  std::map<std::string, int> numbers;  // of a name, the last that a copy of it has
+  std::set<std::string> seen, taken;
+  for (const onnx::ValueInfoProto& info : graph.output()) taken.insert(info.name());
+  for (const onnx::ValueInfoProto& info : graph.output()) {
+    const std::string shown = printable(info.name());
+    const Binding* made = scope.find(info.name());
+    const bool is_value = made && made->state == Binding::State::kValue;
+    if (!made) {
+      if (seen.insert(info.name()).second) {
+        error("E0501", fmt::format("nothing makes the graph's output '{}'", shown));
+      }
+    } else if (is_value && seen.insert(info.name()).second) {
+      check_output_type(info, scope.graph->value(made->value).type);
+      scope.graph->add_output(made->value, info.name());
+    } else if (is_value) {
+      // In its place: outputs are counted.
+      int& number = numbers.emplace(info.name(), 1).first->second;
+      do {
+        ++number;
+      } while (!taken.insert(fmt::format("{}_{}", info.name(), number)).second);
+      const std::string copy = fmt::format("{}_{}", info.name(), number);
+      warning("W0507", fmt::format("the output '{}' is listed twice; the copy is called '{}'", shown,
+                                   printable(copy)));
+      scope.graph->add_output(made->value, copy);
+    }
+  }
+}
+
+/// Declared shapes of outputs are hints (DESIGN law 9), declared element types are not.
+void Importer::check_output_type(const onnx::ValueInfoProto& info, const ir::TensorType& type) {
+  if (!info.type().has_tensor_type()) return;
+  const onnx::TypeProto::Tensor& declared = info.type().tensor_type();
+  const std::string shown = printable(info.name());
+  if (declared.elem_type() != 0 && element_type_of(declared.elem_type()) != type.element) {
+    error("E0204", fmt::format("the output '{}' is declared as {}, but its elements are {}", shown,
+                               onnx_type_name(declared.elem_type()), ir::name_of(type.element)));
+  }
+  if (!declared.has_shape()) return;
+  const auto& dims = declared.shape().dim();
+  bool same = dims.size() == type.rank();
+  std::string text;
+  for (int i = 0; i < dims.size(); ++i) {
+    const bool given = dims[i].has_dim_value() && dims[i].dim_value() > 0;
+    text += fmt::format("{}{}", i > 0 ? ", " : "", given ? fmt::format("{}", dims[i].dim_value()) : "?");
+    same = same && (!given || dims[i].dim_value() == type.shape[static_cast<std::size_t>(i)]);
+  }
+  if (same) return;
+  warning("W0205",
+          fmt::format("the output '{}' is declared with shape [{}], but has {}; the declaration is ignored",
+                      shown, text, ir::to_string(type.shape)));
+}
+
+namespace {
+
+/// A digest of the model's own digest, and of those of the files its tensors lie in.
+std::string digest_with(const std::string& model_digest, const ExternalData& external) {
+  if (external.files().empty()) return model_digest;
+  std::string lines = fmt::format("{}  model\n", model_digest);
+  for (const auto& [location, file] : external.files()) {
+    lines += fmt::format("{}  {}\n", sha256_of(*file), location);
+  }
+  return sha256_hex(lines);
+}
+
+/// A model whose outputs are all empty is rarely what somebody wanted who typed --dim batch=0.
+void warn_of_nothing(const ir::Graph& graph, Diagnostics& diagnostics) {
+  const auto is_empty = [&](ir::ValueId id) {
+    const ir::Shape& shape = graph.value(id).type.shape;
+    return std::any_of(shape.begin(), shape.end(), [](ir::Dim size) { return ir::highest(size) == 0; });
+  };
+  const std::vector<ir::ValueId>& outputs = graph.outputs();
+  if (outputs.empty() || !std::all_of(outputs.begin(), outputs.end(), is_empty)) return;
+  Diagnostic warning;
+  warning.severity = Severity::kWarning;
+  warning.code = "W0407";
+  warning.message = "no output has an element at these sizes, so that the project computes nothing";
+  warning.help = "give sizes of 1 or more by --dim or --shape";
+  diagnostics.add(std::move(warning));
+}
+
+ImportedModel import_proto(const onnx::ModelProto& model, const std::string& digest,
+                           const std::string& folder, const ImportOptions& options, Diagnostics& diagnostics,
+                           std::shared_ptr<const FileBytes> file = nullptr) {
+  // An equality that gives a size makes formulas of what had been found before it.
+  std::shared_ptr<ir::Sizes> sizes;
+  if (!options.bindings.ranges.empty()) sizes = std::make_shared<ir::Sizes>(sizes_of(options.bindings));
+  const ir::SizesScope scope(sizes.get());
+  std::vector<std::string> places;
+  for (std::size_t solved = 0; sizes; solved = sizes->solved_count()) {
+    Diagnostics ignored;
+    Importer trial(model, folder, options, ignored, file);
+    trial.note_places(places);
+    try {
+      trial.run();
+    } catch (const CompileError&) {  // what is wrong then is told below
+    }
+    if (sizes->solved_count() == solved) break;
+  }
+  Importer importer(model, folder, options, diagnostics, std::move(file));
+  importer.note_places(places);
+  ImportedModel imported = importer.run();
+  warn_of_nothing(imported.graph, diagnostics);
+  if (sizes) {
+    if (auto narrowed = narrowed_sizes(sizes_of(options.bindings), *sizes, places))
+      diagnostics.add(*narrowed);
+  }
+  imported.sizes = std::move(sizes);
+  imported.info.sha256 = digest_with(digest, importer.external_data());
+  imported.info.numbers = importer.numbers();
+  for (const auto& [location, held] : importer.external_data().files())
+    imported.info.data_files.push_back(location);
+  return imported;
+}
+
+}  // namespace
+
+ImportedModel import_model_file(const std::string& path, const ImportOptions& options,
+                                Diagnostics& diagnostics) {
+  const auto file = std::make_shared<const FileBytes>(open_file(path), path, options.limits.file_bytes);
+  const onnx::ModelProto model = is_text_name(path)
+                                     ? parse_model_text(std::string(file->text()), options.limits)
+                                     : parse_model_bytes(file->text(), options.limits, RawData::kLeft);
+  return import_proto(model, sha256_of(*file), folder_of(path), options, diagnostics, file);
+}
+
+ImportedModel import_model_bytes(std::string_view bytes, const std::string& folder,
+                                 const ImportOptions& options, Diagnostics& diagnostics) {
+  return import_proto(parse_model_bytes(bytes, options.limits), sha256_hex(bytes), folder, options,
+                      diagnostics);
+}
+
+ImportedModel import_model_text(const std::string& text, const ImportOptions& options,
+                                Diagnostics& diagnostics) {
+  return import_proto(parse_model_text(text, options.limits), sha256_hex(text), "", options, diagnostics);
+}
+
+}  // namespace gcompile::frontend

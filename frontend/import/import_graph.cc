@@ -1,0 +1,432 @@
+// Graphs: initializers and nodes; model-local functions inlined; If with both branches.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "frontend/import/importer.h"
+#include "frontend/import/tensor_import.h"
+
+namespace gcompile::frontend {
+
+const Binding* Scope::find(const std::string& name) const {
+  for (const Scope* scope = this; scope; scope = scope->outer) {
+    if (const auto at = scope->names.find(name); at != scope->names.end()) return &at->second;
+  }
+  return nullptr;
+}
+
+const ir::Tensor* Scope::constant(const std::string& name) const {
+  const Binding* binding = find(name);
+  return binding && binding->state == Binding::State::kValue ? graph->constant(binding->value) : nullptr;
+}
+
+/// One error for all tensors that miss the same thing.
+static void add_external_errors(const std::vector<std::pair<std::string, ExternalDataError>>& errors,
+                                const std::string& graph_name, Diagnostics& diagnostics) {
+  std::map<std::string, Diagnostic> by_message;
+  std::vector<std::string> order;
+  for (const auto& [tensor, failure] : errors) {
+    Diagnostic& diagnostic = by_message[failure.message];
+    if (diagnostic.message.empty()) {
+      order.push_back(failure.message);
+      diagnostic.code = "E0307";
+      diagnostic.message = failure.message;
+      diagnostic.location = fmt::format("graph '{}'", printable(graph_name));
+      diagnostic.help = failure.help;
+    }
+    diagnostic.details.push_back(fmt::format("initializer '{}'{}{}", printable(tensor),
+                                             failure.detail.empty() ? "" : ": ", failure.detail));
+  }
+  for (const std::string& message : order) diagnostics.add(std::move(by_message[message]));
+}
+
+void Importer::note_number(const ir::Tensor& value, const std::string& initializer) {
+  if (!is_float(value.element()) || value.count() != 1) return;
+  const double number = value.at(0).as_double();
+  if (!std::isfinite(number)) return;
+  if (initializer.empty()) {
+    numbers_.written.insert(number);
+  } else {
+    auto& of_its_kind = value.shape().empty() ? numbers_.without_axes : numbers_.with_axes;
+    of_its_kind.try_emplace(number, initializer);
+  }
+}
+
+void Importer::import_initializers(const onnx::GraphProto& graph, Scope& scope) {
+  std::vector<std::pair<std::string, ExternalDataError>> external_errors;
+  for (const onnx::TensorProto& tensor : graph.initializer()) {
+    const std::string where =
+        fmt::format("graph '{}', initializer '{}'", printable(scope.graph_name), printable(tensor.name()));
+    if (scope.names.count(tensor.name()) > 0) {
+      error("E0502", fmt::format("the initializer '{}' is given twice", printable(tensor.name())), where);
+      continue;
+    }
+    try {
+      ir::Tensor value = import_tensor(tensor, options_.limits, &external_);
+      note_number(value, tensor.name());
+      bind(scope, tensor.name(),
+           Binding::of(scope.graph->add_constant(std::move(value), scope.prefix + tensor.name())));
+    } catch (const ExternalDataError& failure) {
+      external_errors.emplace_back(tensor.name(), failure);
+      bind(scope, tensor.name(), Binding{});
+    } catch (const OperatorError& failure) {
+      error("E0301", fmt::format("initializer '{}': {}", printable(tensor.name()), failure.message), where,
+            failure.help);
+      bind(scope, tensor.name(), Binding{});
+    }
+  }
+  add_external_errors(external_errors, scope.graph_name, diagnostics_);
+  for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) {
+    error(
+        "E0302",
+        fmt::format("initializer '{}': sparse tensors are not supported", printable(tensor.values().name())),
+        fmt::format("graph '{}'", printable(scope.graph_name)),
+        "store it as a dense initializer: all its elements, the zeros too");
+    bind(scope, tensor.values().name(), Binding{});
+  }
+}
+
+void Importer::import_nodes(const NodeList& nodes, Scope& scope) {
+  std::set<std::string> unusable;
+  const auto known = [&](const std::string& name) { return scope.knows(name); };
+  // A name of the graph around may be defined again inside; only names of this very graph may not.
+  const auto order = order_nodes(
+      nodes, known, [&](const std::string& name) { return scope.names.count(name) > 0; }, scope.graph_name,
+      diagnostics_, unusable);
+  for (const std::string& name : unusable) scope.names[name] = Binding{};
+  std::vector<bool> imported(static_cast<std::size_t>(nodes.size()), false);
+  for (const int i : order) {
+    import_node(nodes[i], scope);
+    imported[static_cast<std::size_t>(i)] = true;
+  }
+  // Nodes of a cycle, and what hangs on them: already reported.
+  for (int i = 0; i < nodes.size(); ++i) {
+    if (!imported[static_cast<std::size_t>(i)]) poison_results(nodes[i], scope);
+  }
+}
+
+AttributeEnvironment Importer::call_environment(const onnx::NodeProto& node,
+                                                const onnx::FunctionProto& function, const Scope& scope) {
+  const Function& entry = functions_.at({canonical_domain(function.domain()), function.name()});
+  AttributeEnvironment environment;
+  std::set<std::string> declared(function.attribute().begin(), function.attribute().end());
+  for (const onnx::AttributeProto& attribute : entry.defaults) {
+    declared.insert(attribute.name());
+    environment[attribute.name()] = &attribute;
+  }
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (declared.count(attribute.name()) == 0) {
+      operator_error(
+          fmt::format("attribute '{}' is not known for this function", printable(attribute.name())));
+    }
+    if (const onnx::AttributeProto* given = frontend::resolve(attribute, scope.environment))
+      environment[attribute.name()] = given;
+  }
+  return environment;
+}
+
+void Importer::import_call(const onnx::NodeProto& node, const onnx::FunctionProto& function, Scope& scope) {
+  const Function& entry = functions_.at({canonical_domain(function.domain()), function.name()});
+  AttributeEnvironment environment;
+  try {
+    if (std::find(scope.calls.begin(), scope.calls.end(), &function) != scope.calls.end()) {
+      operator_error("the function calls itself");
+    }
+    if (static_cast<int>(scope.calls.size()) >= options_.limits.function_nesting) {
+      operator_error(
+          fmt::format("functions are nested deeper than the limit of {}", options_.limits.function_nesting));
+    }
+    if (node.input_size() > function.input_size() || node.output_size() > function.output_size()) {
+      operator_error(fmt::format("the function has {} inputs and {} outputs, the node {} and {}",
+                                 function.input_size(), function.output_size(), node.input_size(),
+                                 node.output_size()));
+    }
+    environment = call_environment(node, function, scope);
+  } catch (const OperatorError& failure) {
+    node_error(diagnostics_, node, scope, "E0120", failure);
+    poison_results(node, scope);
+    return;
+  }
+  Scope body;
+  body.graph = scope.graph;
+  body.opsets = &entry.opsets;
+  body.environment = &environment;
+  body.findings = scope.findings;
+  body.graph_name = scope.graph_name;
+  body.prefix = scope.prefix + name_of(node) + "/";
+  body.place = fmt::format(", in function '{}' called by node {}{}", printable(function.name()),
+                           shown_name(node), scope.place);
+  body.graph_depth = scope.graph_depth;
+  body.calls = scope.calls;
+  body.calls.push_back(&function);
+  for (int i = 0; i < function.input_size(); ++i) {
+    const std::string name = i < node.input_size() ? node.input(i) : std::string();
+    const Binding* given = name.empty() ? nullptr : scope.find(name);
+    bind(body, function.input(i), name.empty() ? Binding::omitted() : given ? *given : Binding{});
+  }
+  import_nodes(function.node(), body);
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty()) continue;
+    const Binding* made = body.find(function.output(i));
+    if (!made) {
+      error("E0501",
+            fmt::format("function '{}' has an output '{}', which nothing makes", printable(function.name()),
+                        printable(function.output(i))),
+            location(node, scope));
+    }
+    bind(scope, node.output(i), made ? *made : Binding{});
+  }
+}
+
+bool Importer::check_branch(const onnx::NodeProto& node, const onnx::GraphProto& branch, const char* name,
+                            const Scope& scope) {
+  std::set<std::string> initialized;
+  for (const auto& tensor : branch.initializer()) initialized.insert(tensor.name());
+  const bool inputs = std::any_of(branch.input().begin(), branch.input().end(),
+                                  [&](const auto& input) { return initialized.count(input.name()) == 0; });
+  OperatorError failure;
+  if (inputs) failure.message = fmt::format("{} must not have inputs", name);
+  if (branch.output_size() < node.output_size()) {
+    failure.message =
+        fmt::format("{} has {} outputs, the node {}", name, branch.output_size(), node.output_size());
+  }
+  if (scope.graph_depth >= options_.limits.graph_nesting) {
+    failure.message =
+        fmt::format("graphs are nested deeper than the limit of {}", options_.limits.graph_nesting);
+  }
+  if (failure.message.empty()) return true;
+  node_error(diagnostics_, node, scope, "E0504", failure);
+  return false;
+}
+
+/// Where a result is larger in one branch, the other one is a trap.
+void Importer::trap_smaller(ir::Graph& a, ir::Graph& b, Diagnostics& to) {
+  if (!a.trap.empty() || !b.trap.empty()) return;
+  for (std::size_t i = 0; i < std::min(a.outputs().size(), b.outputs().size()); ++i) {
+    const ir::Shape& of_a = a.value(a.outputs()[i]).type.shape;
+    const ir::Shape& of_b = b.value(b.outputs()[i]).type.shape;
+    if (of_a == of_b) continue;
+    ir::Graph& smaller = ir::numbers_of(of_a) < ir::numbers_of(of_b) ? a : b;
+    Diagnostics findings;
+    Diagnostic finding;
+    finding.code = "E0202";
+    finding.message = fmt::format("'{}' has not the sizes that it has in the other branch",
+                                  printable(smaller.output_names()[i]));
+    findings.add(std::move(finding));
+    smaller = trapped_branch(smaller, findings, to);
+    return;
+  }
+}
+
+void Importer::import_if(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope) {
+  const onnx::GraphProto* branches[2] = {nullptr, nullptr};
+  constexpr const char* kNames[2] = {"then_branch", "else_branch"};
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    for (int i = 0; i < 2; ++i) {
+      if (attribute.name() == kNames[i] && attribute.has_g()) branches[i] = &attribute.g();
+    }
+  }
+  const bool complete = node.attribute_size() == 2 && branches[0] && branches[1] && node.input_size() == 1;
+  if (!complete) {
+    node_error(diagnostics_, node, scope, "E0504",
+               {"an If has one input, the condition, and two graphs, then_branch and else_branch", ""});
+  }
+  if (!complete || !check_branch(node, *branches[0], kNames[0], scope) ||
+      !check_branch(node, *branches[1], kNames[1], scope)) {
+    poison_results(node, scope);
+    return;
+  }
+  const ir::Tensor* condition = scope.constant(node.input(0));
+  if (condition && condition->count() == 1 && condition->element() == ir::ElementType::kBool) {
+    inline_branch(node, *branches[condition->int_at(0) ? 0 : 1], scope);
+    return;
+  }
+  Captures captures = captures_of({branches[0], branches[1]}, scope);
+  std::vector<const std::string*> fed = fed_inputs(node);
+  for (const std::string*& input : fed) {
+    const Binding* binding = input ? scope.find(*input) : nullptr;
+    const bool is_value =
+        binding && binding->state == Binding::State::kValue && !scope.graph->constant(binding->value);
+    if (!is_value) input = nullptr;
+    if (!input || std::count(captures.names.begin(), captures.names.end(), *input) > 0) continue;
+    captures.names.push_back(*input);
+  }
+  const std::string name = scope.prefix + name_of(node);
+  Branch then_branch = import_branch(*branches[0], captures, scope, name + "/then", fed);
+  Branch else_branch = import_branch(*branches[1], captures, scope, name + "/else", fed);
+  if (options_.of_one_run && !then_branch.poisoned && !else_branch.poisoned) {
+    trap_smaller(then_branch.graph, else_branch.graph, *scope.findings);
+  }
+  if (then_branch.poisoned || else_branch.poisoned || !operands_of(node, scope)) {
+    poison_results(node, scope);
+    return;
+  }
+  if (!then_branch.graph.trap.empty() && !else_branch.graph.trap.empty()) {
+    node_error(*scope.findings, node, scope, "E0202",
+               {fmt::format("neither branch can be typed; then: {}; else: {}", then_branch.graph.trap,
+                            else_branch.graph.trap),
+                ""});
+    poison_results(node, scope);
+    return;
+  }
+  std::vector<ir::ValueId> operands = *operands_of(node, scope);
+  for (const std::string& captured : captures.names) operands.push_back(scope.find(captured)->value);
+  const ir::NodeId id = add_node(node, op, std::move(operands), {}, scope);
+  std::vector<ir::Graph>& graphs = scope.graph->node(id).subgraphs;
+  graphs.push_back(std::move(then_branch.graph));
+  graphs.push_back(std::move(else_branch.graph));
+  if (type_node(id, scope, scope.opsets->version("").value_or(1))) {
+    bind_results(node, id, scope);
+  } else {
+    poison_results(node, scope);
+  }
+}
+
+/// The condition is known: the taken branch becomes part of the graph around it, the other one is not looked
+/// at.
+void Importer::inline_branch(const onnx::NodeProto& node, const onnx::GraphProto& branch, Scope& scope) {
+  Scope inner;
+  inner.graph = scope.graph;
+  inner.outer = &scope;
+  inner.opsets = scope.opsets;
+  inner.environment = scope.environment;
+  inner.findings = scope.findings;
+  inner.graph_name = branch.name();
+  inner.prefix = scope.prefix;
+  inner.place = fmt::format(", in If {}{}", shown_name(node), scope.place);
+  inner.graph_depth = scope.graph_depth + 1;
+  inner.calls = scope.calls;
+  import_initializers(branch, inner);
+  import_nodes(branch.node(), inner);
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty()) continue;
+    const Binding* made = inner.find(branch.output(i).name());
+    if (!made) {
+      error("E0501",
+            fmt::format("branch '{}' has an output '{}', which nothing makes", printable(branch.name()),
+                        printable(branch.output(i).name())),
+            location(node, scope));
+    }
+    bind(scope, node.output(i), made ? *made : Binding{});
+  }
+}
+
+std::vector<const std::string*> Importer::fed_inputs(const onnx::NodeProto& node) const {
+  std::vector<const std::string*> fed;
+  for (const std::string& result : node.output()) {
+    const auto state = std::find_if(options_.states.begin(), options_.states.end(),
+                                    [&](const auto& pair) { return pair.second == result; });
+    fed.push_back(state == options_.states.end() ? nullptr : &state->first);
+  }
+  return fed;
+}
+
+Importer::Captures Importer::captures_of(const std::vector<const onnx::GraphProto*>& branches,
+                                         const Scope& scope) {
+  Captures captures;
+  std::set<std::string> seen;
+  for (const onnx::GraphProto* branch : branches) {
+    for (const std::string& name : free_names(*branch)) {
+      const Binding* binding = scope.find(name);
+      if (!binding || !seen.insert(name).second) continue;  // unknown names are reported where they are used
+      if (binding->state == Binding::State::kValue && !scope.graph->constant(binding->value)) {
+        captures.names.push_back(name);
+      } else {
+        captures.others.emplace(name, *binding);
+      }
+    }
+  }
+  return captures;
+}
+
+ir::Graph Importer::trapped_branch(const ir::Graph& branch, const Diagnostics& findings, Diagnostics& to) {
+  ir::Graph trapped;
+  trapped.name = branch.name;
+  for (const ir::ValueId input : branch.inputs()) {
+    trapped.add_input(branch.value(input).name, branch.value(input).type);
+  }
+  Diagnostic warning;
+  warning.severity = Severity::kWarning;
+  warning.code = "W0203";
+  warning.message =
+      fmt::format("the branch '{}' of an If cannot be typed; a run that takes it returns an error status",
+                  printable(branch.name));
+  for (const Diagnostic& finding : findings.all()) {
+    if (finding.severity != Severity::kError) continue;
+    if (trapped.trap.empty()) trapped.trap = finding.message;
+    warning.details.push_back(finding.message);
+  }
+  warning.help = "--set makes the condition constant when an input decides it";
+  to.add(std::move(warning));
+  return trapped;
+}
+
+Importer::Branch Importer::import_branch(const onnx::GraphProto& proto, const Captures& captures,
+                                         const Scope& scope, const std::string& node_name,
+                                         const std::vector<const std::string*>& fed) {
+  Branch branch;
+  branch.graph.name = node_name;
+  Diagnostics findings;
+  Scope inner;
+  inner.graph = &branch.graph;
+  inner.opsets = scope.opsets;
+  inner.environment = scope.environment;
+  inner.findings = &findings;
+  inner.graph_name = proto.name().empty() ? node_name : proto.name();
+  inner.prefix = scope.prefix;
+  inner.place = scope.place;
+  inner.graph_depth = scope.graph_depth + 1;
+  inner.calls = scope.calls;
+  // Names defined inside hide those around, which then are not captured by this branch.
+  std::set<std::string> used;
+  for (const std::string& name : free_names(proto)) used.insert(name);
+  std::map<std::string, ir::ValueId> captured;
+  for (const std::string& name : captures.names) {
+    const ir::ValueId outside = scope.find(name)->value;
+    const ir::Value& value = scope.graph->value(outside);
+    const ir::ValueId inside = branch.graph.add_input(value.name, value.type);
+    captured.emplace(name, inside);
+    if (used.count(name) > 0) bind(inner, name, Binding::of(inside));
+  }
+  for (const auto& [name, binding] : captures.others) {
+    if (used.count(name) == 0) continue;
+    const bool constant = binding.state == Binding::State::kValue;
+    const ir::Value* value = constant ? &scope.graph->value(binding.value) : nullptr;
+    bind(inner, name,
+         constant ? Binding::of(branch.graph.add_constant(*value->constant, value->name)) : binding);
+  }
+  import_initializers(proto, inner);
+  import_nodes(proto.node(), inner);
+  std::vector<std::pair<ir::ValueId, std::string>> outputs;
+  for (const onnx::ValueInfoProto& output : proto.output()) {
+    const Binding* made = inner.find(output.name());
+    if (!made) {
+      error("E0501", fmt::format("branch '{}' has an output '{}', which nothing makes",
+                                 printable(inner.graph_name), printable(output.name())));
+    }
+    if (!made || made->state != Binding::State::kValue) {
+      branch.poisoned = true;
+    } else {
+      // Nothing where a state is fed: exporters who merge decoders mean that it stays.
+      const std::string* input = outputs.size() < fed.size() ? fed[outputs.size()] : nullptr;
+      const ir::Tensor* constant = branch.graph.constant(made->value);
+      const bool stays = input && constant && constant->count() == 0;
+      outputs.emplace_back(stays ? captured.at(*input) : made->value, output.name());
+    }
+  }
+  if (findings.has_errors()) {
+    branch.graph = trapped_branch(branch.graph, findings, *scope.findings);
+    branch.poisoned = false;
+    return branch;
+  }
+  for (const Diagnostic& finding : findings.all()) scope.findings->add(finding);
+  if (branch.poisoned) return branch;
+  for (auto& [value, name] : outputs) branch.graph.add_output(value, name);
+  branch.graph.erase_unused_constants();
+  return branch;
+}
+
+}  // namespace gcompile::frontend

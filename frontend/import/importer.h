@@ -1,0 +1,165 @@
+#pragma once
+// The work behind import.h; for frontend/import*.cc only.
+
+#include <onnx/onnx_pb.h>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "frontend/files/external_data.h"
+#include "frontend/import/attribute_import.h"
+#include "frontend/import/import.h"
+#include "frontend/import/name_order.h"
+#include "frontend/import/opset_table.h"
+#include "frontend/import/unsupported.h"
+#include "frontend/sizes/suggested_sizes.h"
+#include "ir/graph/operator.h"
+
+namespace gcompile::frontend {
+
+/// What a name of the model stands for. Users of a poisoned name are left out without a word: the error is
+/// elsewhere.
+struct Binding {
+  enum class State { kValue, kPoisoned, kOmitted };
+  State state = State::kPoisoned;
+  ir::ValueId value;
+
+  static Binding of(ir::ValueId value) { return {State::kValue, value}; }
+  static Binding omitted() { return {State::kOmitted, {}}; }
+};
+
+/// Names of one graph, function body or branch.
+struct Scope {
+  ir::Graph* graph = nullptr;
+  const Scope* outer = nullptr;  // a branch imported into the graph around it: its names are visible too
+  std::map<std::string, Binding> names;
+  const OpsetTable* opsets = nullptr;
+  const AttributeEnvironment* environment = nullptr;  // of the function call
+  Diagnostics* findings = nullptr;                    // where errors of types and shapes go
+  std::string graph_name;
+  std::string prefix;  // of names that come from a function body: "call/"
+  std::string place;   // for messages: ", in function 'f'"
+  int graph_depth = 0;
+  std::vector<const onnx::FunctionProto*> calls;  // functions being inlined, outermost first
+
+  const Binding* find(const std::string& name) const;
+  bool knows(const std::string& name) const { return find(name) != nullptr; }
+  const ir::Tensor* constant(const std::string& name) const;
+};
+
+class Importer {
+ public:
+  /// `file`: what `model` was parsed from with RawData::kLeft, else null.
+  Importer(const onnx::ModelProto& model, const std::string& folder, const ImportOptions& options,
+           Diagnostics& diagnostics, std::shared_ptr<const FileBytes> file = nullptr);
+  ImportedModel run();
+  const ExternalData& external_data() const { return external_; }
+  /// The node that needs each check of the sizes in force is noted there; "" for those before the
+  /// nodes.
+  void note_places(std::vector<std::string>& places) { places_ = &places; }
+  const SingleNumbers& numbers() const { return numbers_; }
+
+ private:
+  // import.cc: the model
+  void import_functions();
+  void warn_of_defaults(const std::vector<std::string>& names);
+  void import_inputs(const onnx::GraphProto& graph, Scope& scope);
+  std::optional<DeclaredInput> declared_input(const onnx::ValueInfoProto& info);
+  std::vector<ResolvedInput> resolve_sizes(const std::vector<DeclaredInput>& declared);
+  SuggestedSizes legal_sizes(const std::vector<DeclaredInput>& declared);
+  std::optional<bool> fits(const InputBindings& bindings);
+  void suggest_choices(const std::vector<DeclaredInput>& declared, SuggestedSizes& sizes);
+  void import_outputs(const onnx::GraphProto& graph, Scope& scope);
+  void check_output_type(const onnx::ValueInfoProto& info, const ir::TensorType& type);
+
+  // import_graph.cc: graphs, branches and functions
+  void import_initializers(const onnx::GraphProto& graph, Scope& scope);
+  void note_number(const ir::Tensor& value, const std::string& initializer);  // "" of a Constant node
+  void import_nodes(const NodeList& nodes, Scope& scope);
+  void import_call(const onnx::NodeProto& node, const onnx::FunctionProto& function, Scope& scope);
+  AttributeEnvironment call_environment(const onnx::NodeProto& node, const onnx::FunctionProto& function,
+                                        const Scope& scope);
+  void import_if(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
+  bool check_branch(const onnx::NodeProto& node, const onnx::GraphProto& branch, const char* name,
+                    const Scope& scope);
+  void inline_branch(const onnx::NodeProto& node, const onnx::GraphProto& branch, Scope& scope);
+  struct Captures {
+    std::vector<std::string> names;         // run-time values, in the order of the If's operands 1...
+    std::map<std::string, Binding> others;  // constants of the graph around, poisoned and omitted names
+  };
+  Captures captures_of(const std::vector<const onnx::GraphProto*>& branches, const Scope& scope);
+  /// For each result of an If, the input that it feeds as a state; nullptr: none.
+  std::vector<const std::string*> fed_inputs(const onnx::NodeProto& node) const;
+  struct Branch {
+    ir::Graph graph;
+    bool poisoned = false;
+  };
+  Branch import_branch(const onnx::GraphProto& proto, const Captures& captures, const Scope& scope,
+                       const std::string& node_name, const std::vector<const std::string*>& fed);
+
+  /// What stands for a branch with errors of types: the same inputs and the reason, which becomes a warning.
+  static ir::Graph trapped_branch(const ir::Graph& branch, const Diagnostics& findings, Diagnostics& to);
+  static void trap_smaller(ir::Graph& a, ir::Graph& b, Diagnostics& to);
+
+  // import_node.cc: one node
+  void import_node(const onnx::NodeProto& node, Scope& scope);
+  void import_constant(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
+  void import_operator(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
+  void count_node(const onnx::NodeProto& node, const Scope& scope);
+  void check_opset(const onnx::NodeProto& node, const ir::Operator& op, const Scope& scope);
+  /// Operands in order; nullopt when one is poisoned.
+  std::optional<std::vector<ir::ValueId>> operands_of(const onnx::NodeProto& node, const Scope& scope);
+  ir::NodeId add_node(const onnx::NodeProto& node, const ir::Operator& op, std::vector<ir::ValueId> operands,
+                      ir::Attributes attributes, Scope& scope);
+  /// Normalises, completes and infers; false after a diagnosed error.
+  bool type_node(ir::NodeId id, Scope& scope, int opset);
+  void note_checks(const ir::Node& node);
+  void propagate(ir::Graph& graph, ir::NodeId id);
+  void check_result_sizes(const ir::Graph& graph, ir::NodeId id);
+  void bind_results(const onnx::NodeProto& node, ir::NodeId id, Scope& scope);
+  void poison_results(const onnx::NodeProto& node, Scope& scope);
+  void bind(Scope& scope, const std::string& name, Binding binding);
+  std::string describe_operands(const onnx::NodeProto& node, const Scope& scope);
+
+  void error(std::string code, std::string message, std::string location = {}, std::string help = {});
+  void warning(std::string code, std::string message, std::string location = {}, std::string help = {});
+  /// An error of one node, with operator, name and place.
+  void node_error(Diagnostics& to, const onnx::NodeProto& node, const Scope& scope, std::string code,
+                  const OperatorError& error);
+  std::string location(const onnx::NodeProto& node, const Scope& scope);
+  /// Errors of attributes, one for all nodes of an operator that have it.
+  void add_attribute_error(const onnx::NodeProto& node, const Scope& scope, const OperatorError& error);
+  void report_attribute_errors();
+
+  const onnx::ModelProto& model_;
+  const ImportOptions& options_;
+  Diagnostics& diagnostics_;
+  const std::string folder_;
+  const std::shared_ptr<const FileBytes> file_;
+  ExternalData external_;
+  SingleNumbers numbers_;
+  OpsetTable opsets_;
+  using FunctionKey = std::pair<std::string, std::string>;  // domain, name
+  struct Function {
+    const onnx::FunctionProto* proto = nullptr;
+    OpsetTable opsets;
+    std::vector<onnx::AttributeProto> defaults;
+  };
+  std::map<FunctionKey, Function> functions_;
+  Unsupported unsupported_;
+  std::map<std::pair<std::string, std::string>, Diagnostic> wrong_attributes_;  // by operator and message
+  std::set<std::string> warned_;  // operators older models do not have; domains not imported
+  bool is_trial_ = false;         // of sizes; it does not try others itself
+  std::vector<std::string>* places_ = nullptr;
+  int nodes_ = 0;
+  int looked_at_ = 0;  // nodes, by trials
+  int nodes_of_calls_ = 0;
+  std::int64_t bytes_of_calls_ = 0;
+  std::int64_t folded_bytes_ = 0;
+};
+
+}  // namespace gcompile::frontend

@@ -1,0 +1,105 @@
+#include "frontend/sizes/narrowed_sizes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace gcompile::frontend {
+namespace {
+
+/// Combinations that are tried one by one.
+constexpr std::int64_t kMostTried = 20'000;
+
+using Values = std::vector<std::int64_t>;
+
+std::int64_t value_of(ir::Dim form, const Values& values) {
+  return form.at([&](int symbol) { return values[static_cast<std::size_t>(symbol)]; });
+}
+
+bool holds(const ir::Sizes& sizes, const Values& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!sizes.symbols()[i].bounds.contains(values[i])) return false;
+  }
+  const auto is_met = [&](const ir::SizeFact& fact) {
+    return fact.bounds.contains(value_of(fact.form, values));
+  };
+  const auto is_equal = [&](const ir::SizeCheck& check) {
+    return value_of(check.a, values) == value_of(check.b, values);
+  };
+  return std::all_of(sizes.facts().begin(), sizes.facts().end(), is_met) &&
+         std::all_of(sizes.checks().begin(), sizes.checks().end(), is_equal);
+}
+
+/// How many combinations of values the sizes allow; -1: too many to count. Those of symbols that an equality
+/// gives follow from the others.
+std::int64_t combinations(const ir::Sizes& sizes) {
+  std::vector<int> free;
+  std::int64_t count = 1;
+  const int symbols = static_cast<int>(sizes.symbols().size());
+  Values values;
+  for (int symbol = 0; symbol < symbols; ++symbol) {
+    const ir::Bounds& bounds = sizes.symbols()[static_cast<std::size_t>(symbol)].bounds;
+    values.push_back(bounds.low);
+    if (sizes.resolved(ir::Dim::symbol(symbol)) != ir::Dim::symbol(symbol)) continue;
+    free.push_back(symbol);
+    if (bounds.high - bounds.low >= kMostTried) return -1;
+    count *= bounds.high - bounds.low + 1;
+    if (count > kMostTried) return -1;
+  }
+  std::int64_t allowed = 0;
+  for (std::int64_t number = 0; number < count; ++number) {
+    std::int64_t rest = number;
+    for (const int symbol : free) {
+      const ir::Bounds& bounds = sizes.symbols()[static_cast<std::size_t>(symbol)].bounds;
+      const std::int64_t extent = bounds.high - bounds.low + 1;
+      values[static_cast<std::size_t>(symbol)] = bounds.low + rest % extent;
+      rest /= extent;
+    }
+    Values all = values;
+    for (int symbol = 0; symbol < symbols; ++symbol) {
+      const ir::Dim solved = sizes.resolved(ir::Dim::symbol(symbol));
+      if (solved != ir::Dim::symbol(symbol)) all[static_cast<std::size_t>(symbol)] = value_of(solved, values);
+    }
+    allowed += holds(sizes, all) ? 1 : 0;
+  }
+  return allowed;
+}
+
+/// How many combinations the bounds leave; a fact of the user's that is not counted makes it an upper bound.
+double combinations_asked(const ir::Sizes& asked) {
+  const std::int64_t counted = combinations(asked);
+  if (counted >= 0) return static_cast<double>(counted);
+  double count = 1;
+  for (const ir::SizeSymbol& symbol : asked.symbols())
+    count *= static_cast<double>(symbol.bounds.high - symbol.bounds.low + 1);
+  return count;
+}
+
+}  // namespace
+
+std::optional<Diagnostic> narrowed_sizes(const ir::Sizes& asked, const ir::Sizes& left,
+                                         const std::vector<std::string>& places) {
+  std::vector<std::string> needs;
+  for (std::size_t i = 0; i < left.checks().size() && i < places.size(); ++i) {
+    const ir::SizeCheck& check = left.checks()[i];
+    if (places[i].empty()) continue;
+    needs.push_back(fmt::format("{} needs {} = {}", places[i], to_string(check.a), to_string(check.b)));
+  }
+  if (needs.empty()) return std::nullopt;
+  const double before = combinations_asked(asked);
+  const std::int64_t after = combinations(left);
+  if (after >= 0 && static_cast<double>(after) == before) return std::nullopt;
+  Diagnostic diagnostic;
+  diagnostic.severity = Severity::kWarning;
+  diagnostic.code = "W0408";
+  const std::string of = fmt::format("{:.0f} combinations of sizes", before);
+  diagnostic.message = fmt::format("the model runs at {} of the {}: {}",
+                                   after >= 0 ? fmt::format("{}", after) : "fewer", of, needs.front());
+  diagnostic.details.assign(needs.begin() + 1, needs.end());
+  diagnostic.help = after == 1 ? "give --dim that one size: memory is planned for the largest"
+                               : "runs at other sizes return a status; memory is planned for the largest";
+  return diagnostic;
+}
+
+}  // namespace gcompile::frontend

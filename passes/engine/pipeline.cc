@@ -1,0 +1,40 @@
+#include "passes/engine/passes.h"
+
+namespace gcompile::passes {
+
+const std::vector<Pass>& pipeline() {
+  static const std::vector<Pass> passes = {
+      // Every level of nested Ifs whose condition becomes known takes one round.
+      {"captures", "moves constants into the branches of Ifs", 0, true, simplify_captures, 1},
+      {"fold", "evaluates nodes whose operands are known", 0, true, fold_constants, 1},
+      {"integers", "computes quantised layers in integers", 1, false, compute_in_integers, 1,
+       Tier::kReassociate},
+      {"scales", "moves the scale of a quantisation into what is quantised", 1, false, move_quantised_scales,
+       1, Tier::kReassociate},
+      {"decompose", "expresses operators in simpler ones", 0, true, decompose, 1},
+      {"half", "contracts 16-bit floats in float32", 0, true, legalise_half, 1, Tier::kExact, true},
+      {"blocks", "makes floats of packed weights that no kernel decodes", 0, true, legalise_blocks, 1},
+      {"nibbles", "makes bytes of constants of 4 bits", 0, true, legalise_nibbles, 1},
+      {"dce", "removes what no output needs", 0, true, eliminate_dead_code, 1},
+      // Again from the start: what rules simplify can be folded, merged and simplified further.
+      {"cse", "merges equal constants and equal nodes", 1, false, eliminate_common_subexpressions, 2},
+      {"rules", "applies the rewrite rules", 1, false, rewrite_by_rules, 2, Tier::kReassociate},
+      {"fold-again", "evaluates what rules left constant", 1, false, fold_all_constants, 2},
+      {"attention", "fuses products around a softmax", 1, false, fuse_attention, 2, Tier::kReassociate},
+      {"join-products", "makes one product of those for queries, keys and values", 1, false, join_products,
+       2},
+      {"dce-again", "removes what rules left behind", 1, false, eliminate_dead_code, 2},
+      {"forms", "lowers every node to its form", 0, true, attach_forms, 0, Tier::kExact, true},
+      {"views", "makes one view of movements that are one together", 1, false, join_views},
+      {"pad-channels", "adds channels of zeros where convolutions then copy wider", 1, false, pad_channels},
+      {"layout", "chooses channels-last or row-major for every value", 0, true, assign_layout},
+      {"fuse", "merges element-wise chains into loops and epilogues", 1, false, fuse},
+      {"keep-in-float", "does not make integers of floats that are floats again", 1, false, keep_in_float},
+      {"store-factors", "keeps what only products read in the 16 bits that they multiply", 1, false,
+       store_factors},
+      {"dce-final", "removes what fusion left behind", 0, true, eliminate_dead_code},
+  };
+  return passes;
+}
+
+}  // namespace gcompile::passes

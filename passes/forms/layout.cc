@@ -1,0 +1,297 @@
+// Layout assignment (DESIGN law 4): the physical axis order of every value. Contractions over images walk
+// channels-last, so inside convolution regions values lie channels-last; graph inputs and outputs are
+// row-major. A conversion is a kernel of its own only where a contraction meets a graph input or output;
+// everywhere else the data movement or element-wise kernel that is there anyway writes the order that its
+// reader wants.
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/interrupt.h"
+#include "ir/graph/operator.h"
+#include "ir/graph/problem.h"
+#include "passes/engine/form_edit.h"
+#include "passes/engine/passes.h"
+#include "passes/forms/view_reach.h"
+
+namespace gcompile::passes {
+namespace {
+
+using ir::LoopForm;
+using ir::NodeId;
+using ir::ScalarNode;
+using ir::ScalarOp;
+using ir::Shape;
+using ir::ValueId;
+using Order = std::vector<int>;
+
+/// Axes by descending stride: the physical order of a strided tensor. Empty when it is row-major.
+Order order_of(const Shape& shape, const Shape& strides) {
+  Order order(shape.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    const auto x = static_cast<std::size_t>(a), y = static_cast<std::size_t>(b);
+    if (shape[x] == 1 || shape[y] == 1) return false;  // extent one: any place will do
+    return ir::highest(strides[x]) > ir::highest(strides[y]);
+  });
+  return std::is_sorted(order.begin(), order.end()) ? Order{} : order;
+}
+
+/// Whether the load walks result axis i along operand axis i only (element-wise, Pad, Slice, Concat, Resize).
+bool keeps_axes(const LoopForm& form, const ScalarNode& load) {
+  if (load.index.size() != form.store.size()) return false;
+  for (std::size_t i = 0; i < load.index.size(); ++i) {
+    for (std::size_t j = 0; j < form.extents.size(); ++j) {
+      if (form.dag.index_depends_on_axis(load.index[i], static_cast<int>(j)) !=
+              form.store[i].mentions(static_cast<int>(j)) &&
+          form.dag.index_depends_on_axis(load.index[i], static_cast<int>(j))) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+class Assigner {
+ public:
+  Assigner(ir::Graph& graph, const ir::KernelPrices* prices) : graph_(graph), prices_(prices) {}
+
+  bool run() {
+    const std::vector<NodeId> order = graph_.topological_order();
+    for (const NodeId id : order) {
+      if (auto offer = offer_of(id)) offers_.emplace(id, *std::move(offer));
+    }
+    for (const ValueId input : graph_.inputs())
+      strides_[input] = ir::row_major_strides(graph_.value(input).type.shape);
+    for (const NodeId id : order) forward(id);
+    for (auto at = order.rbegin(); at != order.rend(); ++at) backward(*at);
+    // Choices made backwards change what views look like: settle strides once more, then convert at the
+    // edges.
+    settled_ = true;
+    for (const NodeId id : order) forward(id);
+    for (const NodeId id : order) convert_operand(id);
+    for (std::size_t i = 0; i < graph_.outputs().size(); ++i) convert_output(i);
+    return true;
+  }
+
+ private:
+  const Shape& shape(ValueId id) const { return graph_.value(id).type.shape; }
+
+  /// The layout of the fastest kernel; nullopt: it has no wish.
+  std::optional<ir::LayoutOffer> offer_of(NodeId id) const {
+    const auto dense = [&](ValueId value) { return ir::row_major_strides(shape(value)); };
+    const std::optional<ir::Problem> problem =
+        std::holds_alternative<ir::ContractForm>(*graph_.node(id).form)
+            ? ir::problem_of(graph_, id, *graph_.node(id).form, dense, false)
+            : std::nullopt;
+    if (!problem) return std::nullopt;
+    if (prices_) {
+      const std::vector<ir::LayoutOffer> offers = prices_->offers(*problem);
+      return offers.empty() || !offers[0].result ? std::nullopt : std::optional(offers[0]);
+    }
+    const ir::Kind kind = problem->kind();
+    if (kind != ir::Kind::kConv && kind != ir::Kind::kConvTranspose && kind != ir::Kind::kPool)
+      return std::nullopt;
+    const Order order = ir::channels_last(problem->results[0].shape.size());
+    return ir::LayoutOffer{{order}, order, 0};
+  }
+  const ir::LayoutOffer* offer(NodeId id) const {
+    const auto at = offers_.find(id);
+    return at == offers_.end() ? nullptr : &at->second;
+  }
+  /// Order in which the reader wants operand `slot`.
+  const Order* wish(const ir::Use& use) const {
+    const ir::LayoutOffer* wanted = offer(use.node);
+    const auto slot = static_cast<std::size_t>(use.slot);
+    return wanted && slot < wanted->operands.size() && wanted->operands[slot] ? &*wanted->operands[slot]
+                                                                              : nullptr;
+  }
+
+  void decide(ValueId id, Order order) {
+    strides_[id] = ir::strides_in_order(shape(id), order);
+    graph_.value(id).order = std::move(order);
+  }
+
+  void forward(NodeId id) {
+    poll_interrupt();
+    const ir::Node& node = graph_.node(id);
+    for (const ValueId result : node.results) {
+      if (!result.valid()) continue;
+      if (const ir::LayoutOffer* settled = offer(id)) {
+        decide(result, *settled->result);
+      } else if (const auto* loops = std::get_if<LoopForm>(node.form.get())) {
+        forward_loops(node, *loops, result);
+      } else if (settled_) {
+        decide(result, graph_.value(result).order);
+      } else {
+        Order order = merged_heads_order(node, result);
+        decide(result, order.empty() ? order_of_rows(node, result) : std::move(order));
+      }
+    }
+  }
+
+  void forward_loops(const ir::Node& node, const LoopForm& loops, ValueId result) {
+    if (const ScalarNode* load = ir::pure_load(loops)) {
+      const ValueId operand = node.operands[static_cast<std::size_t>(load->operand)];
+      if (const auto known = strides_.find(operand); known != strides_.end()) {
+        if (const auto view = ir::view_strides(loops, known->second); view && !wanted_.count(result)) {
+          graph_.value(result).order = order_of(shape(result), view->strides);
+          strides_[result] = view->strides;
+          return;
+        }
+      }
+    }
+    if (wanted_.count(result)) {
+      decide(result, wanted_.at(result));
+      return;
+    }
+    // The largest operand whose axes the result keeps passes its order on.
+    std::int64_t largest = 0;
+    Order order;
+    for (const ScalarNode& load : loops.dag.nodes()) {
+      if (load.op != ScalarOp::kLoad || !keeps_axes(loops, load)) continue;
+      const ValueId operand = node.operands[static_cast<std::size_t>(load.operand)];
+      const auto known = strides_.find(operand);
+      if (known == strides_.end() || ir::highest(ir::element_count(shape(operand))) <= largest) continue;
+      largest = ir::highest(ir::element_count(shape(operand)));
+      order = order_of(shape(operand), known->second);
+    }
+    decide(result, std::move(order));
+  }
+
+  /// A product whose only reader permutes its axes is written in the permuted order at once, when the last
+  /// axis (along which the kernel stores) stays last: the heads of attention are merged for free.
+  Order merged_heads_order(const ir::Node& node, ValueId result) const {
+    if (!std::holds_alternative<ir::ContractForm>(*node.form)) return {};
+    const auto& uses = graph_.value(result).uses;
+    if (uses.size() != 1 || !uses[0].node.valid()) return {};
+    const ir::Node& reader = graph_.node(uses[0].node);
+    const auto* loops = std::get_if<LoopForm>(reader.form.get());
+    const ScalarNode* load = loops ? ir::pure_load(*loops) : nullptr;
+    if (!load || load->operand != uses[0].slot || load->index.size() != loops->extents.size()) return {};
+    Order order(load->index.size(), -1);
+    for (std::size_t axis = 0; axis < load->index.size(); ++axis) {
+      const auto to = load->index[axis].as_axis();
+      if (!to || order[static_cast<std::size_t>(*to)] != -1) return {};
+      order[static_cast<std::size_t>(*to)] = static_cast<int>(axis);
+    }
+    const bool dense =
+        loops->extents.size() == shape(result).size() && order.back() == static_cast<int>(order.size()) - 1;
+    return dense && !std::is_sorted(order.begin(), order.end()) ? order : Order{};
+  }
+
+  /// A product by a matrix that all share writes its rows in the order in which the left side's lie: they are
+  /// those of one matrix on both sides. Only where every reader can take them so.
+  Order order_of_rows(const ir::Node& node, ValueId result) const {
+    const auto* contract = std::get_if<ir::ContractForm>(node.form.get());
+    if (!contract || !std::holds_alternative<ir::ProductWork>(contract->work)) return {};
+    const Shape& left = shape(node.operands[0]);
+    const auto known = strides_.find(node.operands[0]);
+    if (known == strides_.end() || left.size() != shape(result).size()) return {};
+    const Shape& right = shape(node.operands[1]);
+    if (right.size() < 2) return {};
+    if (std::any_of(right.begin(), right.end() - 2, [](ir::Dim extent) { return extent != 1; })) return {};
+    Order order = order_of(left, known->second);
+    if (order.empty() || order.back() != static_cast<int>(order.size()) - 1) return {};
+    return may_lie(result, ir::strides_in_order(shape(result), order)) ? order : Order{};
+  }
+
+  /// Whether every reader can take the value so; a map that becomes the epilogue of what it reads writes the
+  /// same order.
+  bool may_lie(ValueId value, const Shape& strides) const {
+    if (graph_.is_output(value) || !unless_views_reach(graph_, value, strides).empty()) return false;
+    const std::vector<ir::Use>& uses = graph_.value(value).uses;
+    if (uses.size() != 1) return true;
+    const ir::Node& reader = graph_.node(uses[0].node);
+    const auto* map = std::get_if<LoopForm>(reader.form.get());
+    const bool follows =
+        map && map->is_map() && !ir::pure_load(*map) && shape(reader.results[0]) == shape(value);
+    return !follows || may_lie(reader.results[0], strides);
+  }
+
+  /// Values that a map writes anyway take the order that their reader wants.
+  void backward(NodeId id) {
+    const ir::Node& node = graph_.node(id);
+    const auto* loops = std::get_if<LoopForm>(node.form.get());
+    if (!loops) return;
+    const ValueId result = node.results[0];
+    if (graph_.is_output(result)) {
+      if (!ir::pure_load(*loops)) wanted_[result] = {};
+      return;
+    }
+    if (shape(result).size() < 3) return;
+    std::optional<Order> wanted;
+    for (const ir::Use& use : graph_.value(result).uses) {
+      const ir::Node& reader = graph_.node(use.node);
+      if (const Order* order = wish(use)) wanted = *order;
+      const auto* map = std::get_if<LoopForm>(reader.form.get());
+      if (!map || shape(reader.results[0]).size() != shape(result).size()) continue;
+      const auto of_reader = wanted_.find(reader.results[0]);
+      if (of_reader == wanted_.end() || of_reader->second.empty()) continue;
+      for (const ScalarNode& load : map->dag.nodes()) {
+        if (load.op == ScalarOp::kLoad && load.operand == use.slot && keeps_axes(*map, load)) {
+          wanted = of_reader->second;
+        }
+      }
+    }
+    if (!wanted || wanted->empty() || lies_along(result, wanted->back())) return;
+    wanted_[result] = *std::move(wanted);
+  }
+
+  /// Whether a kernel that wants the axis innermost can read the value as it lies: a view stays a view.
+  bool lies_along(ValueId value, int inner) const {
+    const auto at = static_cast<std::size_t>(inner);
+    return shape(value)[at] == 1 || strides_.at(value)[at] == 1;
+  }
+
+  ValueId converted(ValueId from, const Order& order) {
+    Order key = order;
+    const auto [at, inserted] = conversions_.try_emplace({from, key});
+    if (!inserted) return at->second;
+    const NodeId copy = graph_.add_node(ir::operator_named("Identity"), {from}, {}, 1);
+    ir::infer_node(graph_, copy);
+    LoopForm form = LoopForm::over(shape(from));
+    form.set_root(form.dag.load(0, graph_.value(from).type.element, form.identity()));
+    set_form(graph_, copy, std::move(form));
+    const ValueId result = graph_.node(copy).results[0];
+    graph_.value(result).name = graph_.value(from).name;
+    graph_.node(copy).origins = {{"layout", std::nullopt}};
+    decide(result, order);
+    return at->second = result;
+  }
+
+  void convert_operand(NodeId id) {
+    const ir::LayoutOffer* settled = offer(id);
+    for (std::size_t i = 0; settled && i < settled->operands.size(); ++i) {
+      const ValueId operand = graph_.node(id).operands[i];
+      const std::optional<Order>& order = settled->operands[i];
+      if (!order || order->empty() || !strides_.count(operand) || lies_along(operand, order->back()))
+        continue;
+      graph_.set_operand(id, static_cast<int>(i), converted(operand, *order));
+    }
+  }
+
+  void convert_output(std::size_t position) {
+    const ValueId id = graph_.outputs()[position];
+    const auto known = strides_.find(id);
+    if (known == strides_.end() || !graph_.value(id).producer.valid()) return;
+    if (ir::same_layout(shape(id), known->second, ir::row_major_strides(shape(id)))) return;
+    graph_.set_output(position, converted(id, {}));
+  }
+
+  ir::Graph& graph_;
+  const ir::KernelPrices* prices_;
+  std::map<NodeId, ir::LayoutOffer> offers_;
+  bool settled_ = false;
+  std::map<ValueId, Shape> strides_;  // predicted; absent for constants
+  std::map<ValueId, Order> wanted_;
+  std::map<std::pair<ValueId, Order>, ValueId> conversions_;
+};
+
+}  // namespace
+
+bool assign_layout(ir::Graph& graph, PassContext& context) {
+  return Assigner(graph, context.options().prices).run();
+}
+
+}  // namespace gcompile::passes

@@ -1,0 +1,320 @@
+// Sizes as formulas: canonical forms against numbers, and what follows from bounds.
+#include "ir/sizes/dim.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+#include "ir/graph/operator.h"
+#include "ir/sizes/sizes.h"
+#include "ir/sizes/solve_sizes.h"
+
+namespace gcompile::ir {
+namespace {
+
+using Values = std::vector<std::int64_t>;
+
+std::string text(const Dim& dim) {
+  return to_string(dim, plain_spelling([](int symbol) -> DimSpelling::Name {
+                     return {std::string(1, static_cast<char>('a' + symbol))};
+                   }));
+}
+
+std::int64_t at(const Dim& dim, const Values& values) {
+  return dim.at([&](int symbol) { return values[static_cast<std::size_t>(symbol)]; });
+}
+
+std::int64_t floor_of(std::int64_t a, std::int64_t b) { return (a - ((a % b + b) % b)) / b; }
+
+/// A formula, and the same in numbers.
+struct Formula {
+  Dim dim;
+  std::function<std::int64_t(const Values&)> number;
+};
+
+class Formulas {
+ public:
+  explicit Formulas(std::uint32_t seed) : random_(seed) {}
+  static constexpr int kSymbols = 3;
+
+  Formula make(int depth) {
+    const int kind = depth == 0 ? pick(0, 1) : pick(0, 7);
+    if (kind == 0) {
+      const std::int64_t number = pick(-6, 9);
+      return {Dim(number), [=](const Values&) { return number; }};
+    }
+    if (kind == 1) {
+      const int symbol = pick(0, kSymbols - 1);
+      return {Dim::symbol(symbol), [=](const Values& v) { return v[static_cast<std::size_t>(symbol)]; }};
+    }
+    const Formula a = make(depth - 1);
+    if (kind == 2) {
+      const std::int64_t divisor = pick(1, 6);
+      return {floor_div(a.dim, divisor), [=](const Values& v) { return floor_of(a.number(v), divisor); }};
+    }
+    const Formula b = make(depth - 1);
+    switch (kind) {
+      case 3:
+        return {min(a.dim, b.dim), [=](const Values& v) { return std::min(a.number(v), b.number(v)); }};
+      case 4:
+        return {max(a.dim, b.dim), [=](const Values& v) { return std::max(a.number(v), b.number(v)); }};
+      case 5:
+        return {a.dim * b.dim, [=](const Values& v) { return a.number(v) * b.number(v); }};
+      case 6:
+        return {a.dim - b.dim, [=](const Values& v) { return a.number(v) - b.number(v); }};
+      default:
+        return {a.dim + b.dim, [=](const Values& v) { return a.number(v) + b.number(v); }};
+    }
+  }
+  Values values(const std::vector<Bounds>& bounds) {
+    Values out;
+    for (const Bounds& b : bounds) out.push_back(pick(static_cast<int>(b.low), static_cast<int>(b.high)));
+    return out;
+  }
+  int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
+
+ private:
+  std::mt19937 random_;
+};
+
+/// Calls visit(formulas, bounds) with many seeds; formulas that grow too long are left out.
+template <class F>
+void for_many(int count, const F& visit) {
+  int made = 0;
+  for (std::uint32_t seed = 1; made < count; ++seed) {
+    ASSERT_LT(seed, 4u * static_cast<std::uint32_t>(count)) << "formulas are too long too often";
+    Formulas formulas(seed);
+    std::vector<Bounds> bounds;
+    for (int i = 0; i < Formulas::kSymbols; ++i) {
+      const std::int64_t low = formulas.pick(-3, 8);
+      bounds.push_back({low, low + formulas.pick(0, 20)});
+    }
+    try {
+      visit(formulas, bounds);
+      ++made;
+    } catch (const OperatorError&) {
+    }
+  }
+}
+
+TEST(DimTest, FormsHaveTheValueOfTheirNumbers) {
+  for_many(5000, [](Formulas& formulas, const std::vector<Bounds>& bounds) {
+    const Formula formula = formulas.make(4);
+    for (int i = 0; i < 10; ++i) {
+      const Values values = formulas.values(bounds);
+      ASSERT_EQ(at(formula.dim, values), formula.number(values)) << text(formula.dim);
+    }
+  });
+}
+
+TEST(DimTest, EqualFormsCompareEqual) {
+  for_many(2000, [](Formulas& formulas, const std::vector<Bounds>&) {
+    const Dim a = formulas.make(2).dim, b = formulas.make(2).dim, c = formulas.make(2).dim;
+    EXPECT_EQ(a + b, b + a);
+    EXPECT_EQ((a + b) + c, a + (b + c));
+    EXPECT_EQ(a - a, Dim(0));
+    EXPECT_EQ(a * b, b * a);
+    EXPECT_EQ((a + b) * c, a * c + b * c);
+    EXPECT_EQ(min(a, b), min(b, a));
+    EXPECT_EQ(max(a + 5, b + 5), max(a, b) + 5);
+    EXPECT_EQ(floor_div(a * 6, 3), a * 2);
+    EXPECT_EQ(floor_div(a * 12 + b * 12 + 7, 12), a + b);
+    const Dim linear =
+        Dim::symbol(0) * formulas.pick(-9, 9) + Dim::symbol(1) * formulas.pick(-9, 9) + formulas.pick(-9, 9);
+    EXPECT_EQ(floor_div(floor_div(linear, 3), 4), floor_div(linear, 12));
+    EXPECT_EQ(floor_div(a * 2 + 1, 4), floor_div(a, 2));
+    EXPECT_TRUE(Dim::compare(a, a) == 0);
+    EXPECT_TRUE(a == b || (Dim::compare(a, b) < 0) != (Dim::compare(b, a) < 0));
+  });
+}
+
+TEST(DimTest, QuotientsAreExactOrNone) {
+  for_many(2000, [](Formulas& formulas, const std::vector<Bounds>&) {
+    const Dim a = formulas.make(2).dim, b = formulas.make(2).dim;
+    if (b == Dim(0)) return;
+    const auto quotient = exact_quotient(a * b, b);
+    ASSERT_TRUE(quotient) << text(a) << " times " << text(b);
+    EXPECT_EQ(*quotient, a) << text(b);
+    const auto other = exact_quotient(a, b);
+    EXPECT_TRUE(!other || *other * b == a);
+  });
+  const Dim h = Dim::symbol(0), w = Dim::symbol(1);
+  EXPECT_EQ(exact_quotient(h * w * 16, w * 4), h * 4);
+  EXPECT_FALSE(exact_quotient(h * w + 1, w));
+  EXPECT_FALSE(exact_quotient(h, 2));
+  EXPECT_FALSE(exact_quotient(h, 0));
+}
+
+TEST(DimTest, SubstitutionIsEvaluation) {
+  for_many(2000, [](Formulas& formulas, const std::vector<Bounds>& bounds) {
+    const Formula formula = formulas.make(3), inner = formulas.make(2);
+    const Dim changed =
+        formula.dim.replaced([&](int symbol) { return symbol == 1 ? inner.dim : Dim::symbol(symbol); });
+    Values values = formulas.values(bounds);
+    const std::int64_t direct = at(changed, values);
+    values[1] = inner.number(values);
+    EXPECT_EQ(direct, formula.number(values));
+  });
+}
+
+TEST(DimTest, MultiplesAreCoefficients) {
+  const Dim h = Dim::symbol(7);  // "h"
+  const Dim height = h * 32;
+  EXPECT_EQ(content(height * 3 + 16), 16);
+  // The lowest number has no opposite.
+  EXPECT_EQ(content(Dim(std::numeric_limits<std::int64_t>::min())), std::int64_t{1} << 62);
+  // Five halvings, as an image's, with the pads of windows of three rows.
+  Dim size = height;
+  for (int i = 0; i < 5; ++i) size = floor_div(size + 2 - 3, 2) + 1;
+  EXPECT_EQ(size, h);
+  EXPECT_EQ(text(floor_div(h * 3 + 1, 2)), "h + floor((h + 1) / 2)");
+  EXPECT_EQ(text(h * -2 * Dim::symbol(0) - 1), "-2 x a x h - 1");
+}
+
+TEST(DimTest, UnitsLeaveTheCoefficient) {
+  Sizes sizes;
+  const Dim batch = Dim::symbol(sizes.add_symbol({"batch", {1, 4}, 1}));
+  const Dim height = Dim::symbol(sizes.add_symbol({"height", {1, 10}, 1, 32})) * 32;
+  const SizesScope scope(&sizes);
+  EXPECT_EQ(to_string(height), "height");
+  EXPECT_EQ(to_string(floor_div(height, 2) + 1), "height / 2 + 1");
+  EXPECT_EQ(to_string(batch * height * -3), "-3 x batch x height");
+  EXPECT_EQ(to_string(floor_div(height * height, 512) * 3), "3 x height x height / 512");
+  EXPECT_EQ(to_string(floor_div(height, 64)), "floor(height / 32 / 2)");
+}
+
+TEST(DimTest, GrowthIsAnError) {
+  EXPECT_THROW(Dim(std::int64_t{1} << 40) * (std::int64_t{1} << 40), OperatorError);
+  EXPECT_THROW(Dim::symbol(0) * ((std::int64_t{1} << 61) + 1) * 2, OperatorError);
+  Dim power = Dim::symbol(0);
+  EXPECT_THROW(power * power * power * power * power, OperatorError);
+  Dim many;
+  EXPECT_THROW(for (int i = 0; i < 40; ++i) many = many + Dim::symbol(i), OperatorError);
+  Dim deep = Dim::symbol(0);
+  EXPECT_THROW(for (int i = 0; i < 12; ++i) deep = min(deep * 2, Dim::symbol(1)), OperatorError);
+}
+
+TEST(SizesTest, BoundsEncloseAndComparisonsHold) {
+  for_many(3000, [](Formulas& formulas, const std::vector<Bounds>& bounds) {
+    Sizes sizes;
+    for (const Bounds& b : bounds) sizes.add_symbol({"s", b, b.low});
+    const Formula a = formulas.make(3), b = formulas.make(3);
+    const Bounds range = sizes.bounds(a.dim);
+    const Truth equal = sizes.equal(a.dim, b.dim), less_equal = sizes.less_equal(a.dim, b.dim);
+    for (int i = 0; i < 20; ++i) {
+      const Values values = formulas.values(bounds);
+      const std::int64_t x = a.number(values), y = b.number(values);
+      ASSERT_TRUE(range.contains(x)) << text(a.dim);
+      ASSERT_TRUE(equal == Truth::kUnknown || (equal == Truth::kYes) == (x == y)) << text(a.dim - b.dim);
+      ASSERT_TRUE(less_equal == Truth::kUnknown || (less_equal == Truth::kYes) == (x <= y));
+    }
+  });
+}
+
+TEST(SizesTest, EqualitiesAreSolvedAndChecked) {
+  Sizes sizes;
+  const Dim past = Dim::symbol(sizes.add_symbol({"past", {0, 1023}, 127}));
+  const Dim rows = Dim::symbol(sizes.add_symbol({"rows", {1, 1024}, 1}));
+  const Dim total = Dim::symbol(sizes.add_symbol({"total", {1, 1024}, 128}));
+  EXPECT_EQ(sizes.equal(total, past + rows), Truth::kUnknown);
+  EXPECT_TRUE(sizes.assume_equal(total, past + rows));
+  EXPECT_EQ(sizes.resolved(total * 2), (past + rows) * 2);
+  EXPECT_EQ(sizes.equal(total - past, rows), Truth::kYes);
+  ASSERT_EQ(sizes.checks().size(), 1u);
+  // The bounds of the total hold for the sum: a cache of 1,024 rows has room, and a slice needs no minimum.
+  EXPECT_EQ(sizes.less_equal(past + rows, 1024), Truth::kYes);
+  EXPECT_EQ(sizes.bounds(past + rows).high, 1024);
+  EXPECT_EQ(sizes.at_typical(total), 128);
+  // A contradiction is one.
+  EXPECT_FALSE(sizes.assume_equal(total, past + rows + 1));
+  EXPECT_FALSE(sizes.assume_equal(rows * 2, past * 2 + 1));
+}
+
+TEST(SizesTest, RemaindersBound) {
+  Sizes sizes;
+  const Dim s = Dim::symbol(sizes.add_symbol({"s", {1, 1000}, 7}));
+  EXPECT_EQ(sizes.bounds(s - 4 * floor_div(s, 4)), (Bounds{0, 3}));
+  EXPECT_EQ(sizes.bounds(2 * s - 8 * floor_div(s, 4)), (Bounds{0, 6}));
+  EXPECT_EQ(sizes.bounds(4 * floor_div(s, 4) - s), (Bounds{-3, 0}));
+  // s and a remainder: it grows, but never below the least s.
+  EXPECT_EQ(sizes.bounds(2 * s - 4 * floor_div(s, 4)), (Bounds{1, 1003}));
+  // The padding of a window of 3 at stride 2, and its smaller half.
+  const Dim padding = 2 * floor_div(s + 1, 2) - s + 1;
+  EXPECT_EQ(sizes.bounds(padding), (Bounds{1, 2}));
+  EXPECT_EQ(sizes.bounds(floor_div(padding, 2)), (Bounds{0, 1}));
+}
+
+TEST(SizesTest, FactsOfSumsBound) {
+  Sizes sizes;
+  const Dim past = Dim::symbol(sizes.add_symbol({"past", {0, 1024}, 0}));
+  const Dim rows = Dim::symbol(sizes.add_symbol({"rows", {1, 1024}, 1}));
+  EXPECT_EQ(sizes.less_equal(past + rows, 1024), Truth::kUnknown);
+  sizes.add_fact(past + rows, {1, 1024});
+  EXPECT_EQ(sizes.less_equal(past + rows, 1024), Truth::kYes);
+  EXPECT_EQ(sizes.less_equal(past * 2 + rows * 2, 2048), Truth::kYes);
+  EXPECT_EQ(sizes.less_equal(past, 1023), Truth::kYes);
+}
+
+TEST(SizesTest, WhatCannotBeSolvedIsCheckedOnly) {
+  Sizes sizes;
+  const Dim a = Dim::symbol(sizes.add_symbol({"a", {1, 100}, 10}));
+  const Dim b = Dim::symbol(sizes.add_symbol({"b", {1, 100}, 10}));
+  EXPECT_TRUE(sizes.assume_equal(a * 2, b * 3));
+  EXPECT_EQ(sizes.resolved(a), a);
+  EXPECT_EQ(sizes.checks().size(), 1u);
+  EXPECT_FALSE(sizes.assume_equal(a * 2, b * 2 + 1));
+}
+
+TEST(SolveSymbols, OneAfterTheOther) {
+  Sizes sizes;
+  for (const char* name : {"a", "b", "c"}) sizes.add_symbol({name, {1, 9}, 1, 1});
+  const SizesScope scope(&sizes);
+  const Dim a = Dim::symbol(0), b = Dim::symbol(1), c = Dim::symbol(2);
+  const std::vector<Dim> forms = {7, a * (b + c), a * b * 4 + a, a * 3};
+  const SolvedSymbols found = solve_symbols(forms, 3);
+  EXPECT_TRUE(found.open.empty());
+  ASSERT_EQ(found.solved.size(), 3u);
+  const std::vector<std::string> expected = {"a = (form 3 - 0) / 3", "b = (form 2 - a) / 4 x a",
+                                             "c = (form 1 - a x b) / a"};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const SolvedSymbol& each = found.solved[i];
+    EXPECT_EQ(fmt::format("{} = (form {} - {}) / {}", text(Dim::symbol(each.symbol)), each.form.value(),
+                          text(each.rest), text(each.factor)),
+              expected[i]);
+  }
+}
+
+/// Past keys and past values, each with a length that has a name of its own; and a length that a constant
+/// mask fixes.
+TEST(SolveSymbols, EqualitiesTellWhatNoFormDoes) {
+  Sizes sizes;
+  for (const char* name : {"keys", "values", "length"}) sizes.add_symbol({name, {1, 9}, 1, 1});
+  const SizesScope scope(&sizes);
+  const Dim keys = Dim::symbol(0), values = Dim::symbol(1), length = Dim::symbol(2);
+  EXPECT_TRUE(sizes.assume_equal(keys + 1, values + 1));
+  EXPECT_TRUE(sizes.assume_equal(length, 5));
+  const SolvedSymbols found = solve_symbols(std::vector<Dim>{sizes.resolved(keys) * 8}, 3);
+  EXPECT_TRUE(found.open.empty());
+  ASSERT_EQ(found.solved.size(), 3u);
+  EXPECT_EQ(found.solved[0].form, 0u);
+  for (const std::size_t i : {1u, 2u}) EXPECT_FALSE(found.solved[i].form.has_value());
+  EXPECT_EQ(text(found.solved[1].rest), text(Dim::symbol(found.solved[0].symbol)));
+  EXPECT_EQ(text(found.solved[2].rest), "5");
+}
+
+TEST(SolveSymbols, WhatFormsDoNotTellIsOpen) {
+  Sizes sizes;
+  for (const char* name : {"a", "b", "c"}) sizes.add_symbol({name, {1, 9}, 1, 1});
+  const SizesScope scope(&sizes);
+  const Dim a = Dim::symbol(0), b = Dim::symbol(1), c = Dim::symbol(2);
+  const auto open = [&](std::vector<Dim> forms) { return solve_symbols(forms, 3).open; };
+  EXPECT_EQ(open({a * b, b * c}), std::vector<int>({0}));
+  EXPECT_EQ(open({a * b, b * b, c}), std::vector<int>({0}));        // a square tells nothing
+  EXPECT_EQ(open({floor_div(a, 2), b, c}), std::vector<int>({0}));  // nor does a quotient
+  EXPECT_EQ(open({a, b, 9 - c}), std::vector<int>({2}));            // nor what shrinks
+  EXPECT_EQ(open({}), std::vector<int>({0, 1, 2}));
+}
+
+}  // namespace
+}  // namespace gcompile::ir

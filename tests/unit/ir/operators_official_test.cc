@@ -1,0 +1,224 @@
+// The official single-operator cases of ONNX through the importer and the reference evaluation, once with the
+// nodes as imported and once decomposed. The folder is GCOMPILE_ONNX_CASES or
+// ../shared/sets/onnx-backend/node.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "frontend/files/file_bytes.h"
+#include "frontend/import/data_files.h"
+#include "frontend/import/import.h"
+#include "tests/unit/ir/one_node.h"
+
+namespace gcompile::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ir::Tensor;
+
+fs::path cases_folder() {
+  if (const char* given = std::getenv("GCOMPILE_ONNX_CASES")) return given;
+  return fs::path(GCOMPILE_SOURCE_DIR) / ".." / "shared" / "sets" / "onnx-backend" / "node";
+}
+
+/// Refusals that are right: the message says what is not supported.
+constexpr const char* kRefusals[] = {
+    "is not supported; the model has",  // the operator has no record
+    "in which nothing computes",        // 4-bit integers and 8-bit floats
+    "quantising to",                    // the same, as results
+    "training mode is not supported",
+    "opsets before 6 are not supported",
+    "the size of the result depends on data",
+    "tensors of",   // data of types that are not read
+    "as value of",  // sequences and optionals
+};
+
+/// Cases whose expected output is itself rounded to four digits.
+const std::set<std::string> kRoundedOutputs = {"test_averagepool_2d_ceil_last_window_starts_on_pad"};
+
+/// Cases of ONNX 1.12, which Debian has, that later versions corrected: there pi has four digits, bfloat16 is
+/// uint16, the shape of `like` is not that of its data, the global pools are of opset 1, and
+/// tf_half_pixel_for_nn is a mode that opset 13 took back.
+const std::set<std::string> kCorrectedSince112 = {
+    "test_blackmanwindow_expanded",
+    "test_blackmanwindow_symmetric_expanded",
+    "test_cast_BFLOAT16_to_FLOAT",
+    "test_cast_FLOAT_to_BFLOAT16",
+    "test_castlike_BFLOAT16_to_FLOAT",
+    "test_castlike_BFLOAT16_to_FLOAT_expanded",
+    "test_castlike_FLOAT_to_BFLOAT16",
+    "test_castlike_FLOAT_to_BFLOAT16_expanded",
+    "test_globalaveragepool",
+    "test_globalaveragepool_precomputed",
+    "test_globalmaxpool",
+    "test_globalmaxpool_precomputed",
+    "test_hammingwindow_expanded",
+    "test_hammingwindow_symmetric_expanded",
+    "test_hannwindow_expanded",
+    "test_hannwindow_symmetric_expanded",
+    "test_resize_downsample_sizes_nearest_tf_half_pixel_for_nn",
+};
+
+/// Cases in which a product of scale and size that is no whole number is the distance of corners; ONNX
+/// Runtime and exporters count whole elements (docs/differences.md).
+const std::set<std::string> kOtherCorners = {
+    "test_resize_downsample_scales_cubic_align_corners",
+    "test_resize_downsample_scales_linear_align_corners",
+};
+
+/// Where results differ, or an empty string.
+std::string difference(const Tensor& got, const Tensor& want) {
+  if (got.type() != want.type()) return to_string(got.type()) + " instead of " + to_string(want.type());
+  double squares = 0;
+  std::int64_t finite = 0;
+  for (std::int64_t i = 0; i < want.count(); ++i) {
+    const double value = want.real_at(i);
+    if (!std::isfinite(value)) continue;
+    squares += value * value;
+    ++finite;
+  }
+  const double scale = std::max(1.0, finite ? std::sqrt(squares / static_cast<double>(finite)) : 0.0);
+  const bool half =
+      want.element() == ir::ElementType::kFloat16 || want.element() == ir::ElementType::kBFloat16;
+  for (std::int64_t i = 0; i < want.count(); ++i) {
+    const ir::Scalar a = got.at(i), b = want.at(i);
+    const bool same = ir::is_float(b.type) ? a.real == b.real || (std::isnan(a.real) && std::isnan(b.real))
+                                           : a.integer == b.integer;
+    if (same) continue;
+    const double bound =
+        half ? 1e-2 * std::fabs(b.real) + 1e-3 * scale : 1e-4 * std::fabs(b.real) + 1e-5 * scale;
+    if (!ir::is_float(b.type) || !(std::fabs(a.real - b.real) <= bound)) {
+      return fmt::format("element {} is {} instead of {}", i, a.as_double(), b.as_double());
+    }
+  }
+  return {};
+}
+
+/// Which inputs become constants: operators that need to know some cannot be compiled without.
+enum class Known { kNone, kIntegers, kSmall, kAll };
+
+bool is_known(Known known, const Tensor& value, std::size_t position) {
+  if (known == Known::kAll) return true;
+  if (position == 0 || known == Known::kNone) return false;
+  return known == Known::kSmall ? value.count() <= 32 : !ir::is_float(value.element());
+}
+
+struct Case {
+  onnx::ModelProto model;
+  frontend::TestData data;
+};
+
+/// The model with the known inputs as initializers; `inputs` gets the values of the others.
+std::string bound_model(const Case& given, const fs::path& data, Known known,
+                        frontend::ImportOptions& options, std::vector<Tensor>& inputs) {
+  onnx::ModelProto model = given.model;
+  model.mutable_graph()->clear_input();
+  std::size_t position = 0;
+  for (const auto& input : given.model.graph().input()) {
+    if (position >= given.data.inputs.size()) break;
+    const Tensor& value = given.data.inputs[position].value;
+    if (is_known(known, value, position)) {
+      onnx::TensorProto& tensor = *model.mutable_graph()->add_initializer();
+      const std::string file = (data / fmt::format("input_{}.pb", position)).string();
+      tensor.ParseFromString(frontend::read_file(file, INT32_MAX));
+      tensor.set_name(input.name());
+    } else {
+      *model.mutable_graph()->add_input() = input;
+      options.bindings.data_shapes[input.name()] = value.shape();
+      inputs.push_back(value);
+    }
+    ++position;
+  }
+  return model.SerializeAsString();
+}
+
+std::string compare_all(const std::vector<Tensor>& got, const frontend::TestData& data) {
+  if (got.size() != data.outputs.size()) return "another number of outputs";
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const std::string found = difference(got[i], data.outputs[i].value);
+    if (!found.empty()) return fmt::format("output {}: {}", i, found);
+  }
+  return {};
+}
+
+/// "" when the results are right; "refused: ..." when the model is refused; else what is wrong.
+std::string run_case(const fs::path& folder) {
+  Case given;
+  const fs::path data = folder / "test_data_set_0";
+  given.model.ParseFromString(frontend::read_file((folder / "model.onnx").string(), INT32_MAX));
+  std::string refusal;
+  try {
+    given.data = frontend::read_test_data(data.string(), {});
+  } catch (const CompileError& error) {
+    // Sequences and optionals are other messages than TensorProto; strings and some types are not read.
+    for (const auto& value : {given.model.graph().input(), given.model.graph().output()}) {
+      for (const auto& info : value) {
+        if (!info.type().has_tensor_type()) return "refused: as value of a sequence or optional";
+      }
+    }
+    return std::string("refused: ") + error.what();
+  }
+  for (const Known known : {Known::kNone, Known::kIntegers, Known::kSmall, Known::kAll}) {
+    try {
+      frontend::ImportOptions options;
+      Diagnostics diagnostics;
+      std::vector<Tensor> inputs;
+      const std::string bytes = bound_model(given, data, known, options, inputs);
+      ir::Graph graph = frontend::import_model_bytes(bytes, {}, options, diagnostics).graph;
+      std::string found = compare_all(ir::evaluate_graph(graph, inputs), given.data);
+      if (!found.empty()) return "as imported, " + found;
+      decompose_all(graph);
+      found = compare_all(ir::evaluate_graph(graph, inputs), given.data);
+      return found.empty() ? found : "decomposed, " + found;
+    } catch (const CompileError& error) {
+      if (error.exit_code() != ExitCode::kModel) return error.what();
+      refusal = std::string("refused: ") + error.what();
+    } catch (const OperatorError& error) {
+      refusal = "refused: " + error.message;
+    }
+    if (refusal.find("must be known at compile time") == std::string::npos) break;
+  }
+  return refusal;
+}
+
+bool is_expected(const std::string& refusal) {
+  if (refusal.rfind("refused: ", 0) != 0) return false;
+  return std::any_of(std::begin(kRefusals), std::end(kRefusals),
+                     [&](const char* reason) { return refusal.find(reason) != std::string::npos; });
+}
+
+TEST(OfficialCases, EvaluateRightOrAreRefusedWithAReason) {
+  std::error_code error;
+  if (!fs::is_directory(cases_folder(), error)) GTEST_SKIP() << "no folder of official cases";
+  std::vector<fs::path> cases;
+  for (const auto& entry : fs::directory_iterator(cases_folder())) {
+    if (fs::exists(entry.path() / "model.onnx")) cases.push_back(entry.path());
+  }
+  std::sort(cases.begin(), cases.end());
+  int right = 0;
+  for (const fs::path& folder : cases) {
+    const std::string name = folder.filename().string();
+    const std::string result = run_case(folder);
+    if (kRoundedOutputs.count(name) + kOtherCorners.count(name) > 0) {
+      EXPECT_NE(result, "") << name << " is right after all: remove it from the list";
+    } else if (result.empty()) {
+      ++right;
+    } else if (kCorrectedSince112.count(name) == 0) {
+      EXPECT_TRUE(is_expected(result)) << name << ": " << result;
+    }
+  }
+  // So that a mistake that refuses everything cannot pass.
+  EXPECT_GE(right * 3, static_cast<int>(cases.size()) * 2);
+  std::cout << fmt::format("{} of {} cases are right\n", right, cases.size());
+}
+
+}  // namespace
+}  // namespace gcompile::testing
