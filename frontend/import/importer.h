@@ -1,5 +1,5 @@
 #pragma once
-// The work behind import.h; for frontend/import*.cc only.
+// The work behind import.h; for frontend/import/import*.cc only.
 
 #include <onnx/onnx_pb.h>
 

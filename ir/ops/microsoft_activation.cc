@@ -1,4 +1,4 @@
-// com.microsoft: Gelu and its relatives (docs/ContribOperators.md of ONNX Runtime).
+// com.microsoft: Gelu and its relatives (ContribOperators.md of ONNX Runtime).
 
 #include "ir/ops/rewrite.h"
 

@@ -54,7 +54,7 @@ float half_to_float(std::uint16_t bits);
 std::uint16_t float_to_half(float value);
 float bfloat16_to_float(std::uint16_t bits);
 std::uint16_t float_to_bfloat16(float value);
-/// Decodes one float8 code (ONNX "Float stored in 8 bits", docs/docsgen/source/technical/float8.md).
+/// Decodes one float8 code (ONNX, "Float stored in 8 bits").
 float float8_to_float(ElementType type, std::uint8_t bits);
 
 /// `value` rounded to the nearest representable value of floating `type`.
