@@ -91,7 +91,6 @@ void add_sizes(Json& out, const Program& program) {
   out["state_bytes"] = program.state_bytes;
   out["payload_bytes"] = program.weights_bytes;
   out["weights_bytes"] = weights_file_bytes(program);
-  out["weights_header_bytes"] = kWeightsHeaderBytes;
   out["instance_bytes"] = instance_bytes(program);
   out["alignment"] = program.alignment;
   out["buffer_alignment"] = program.buffer_alignment;
@@ -115,7 +114,6 @@ void add_weights_mode(Json& out, const Program& program, WeightsMode mode) {
   weights["file"] = present && mode == WeightsMode::kFile;
   weights["caller"] = present && mode == WeightsMode::kExtern;
   weights["linked"] = present && (mode == WeightsMode::kIncbin || mode == WeightsMode::kArray);
-  weights["on_disk"] = present && mode != WeightsMode::kArray;
   weights["loaded"] = present && (mode == WeightsMode::kFile || mode == WeightsMode::kExtern);
   // What the wrapper of a processor allocates: blocks of large pages miss the TLB less.
   const std::int64_t block =

@@ -51,7 +51,6 @@ class ScheduleWriter {
               (step.trapped.is_constant() ? "this branch cannot be computed: " : "") + step.comment;
           entry["guard"] = step.trapped.is_constant() ? std::string()
                                                       : fmt::format("if ({} != 0) ", size_of(step.trapped));
-          trapped_ = true;
           break;
         }
       }
@@ -80,9 +79,6 @@ class ScheduleWriter {
     }
     out["uses_strips"] = used_.count("fixed_strips") + used_.count("open_strips") > 0;
     out["fits_strips"] = used_.count("open_strips") > 0;
-    out["uses_copies"] = used_.count("copies") > 0;
-    out["calls_checked"] = checked_;
-    out["has_traps"] = trapped_;
     out["has_branches"] = branches_;
     for (const int port : steering_) {
       out["inputs"][static_cast<std::size_t>(port)]["remark"] = "; host memory, for it chooses a branch";
@@ -111,7 +107,6 @@ class ScheduleWriter {
       tell(step.comment);
       tell(result);
     }
-    if (entry["is_copy"].get<bool>()) used_.insert("copies");
     steps_.push_back(std::move(entry));
     return steps_.back();
   }
@@ -121,7 +116,6 @@ class ScheduleWriter {
     entry["is_checked"] = step.checked;
     entry["function"] = step.function;
     if (!step.on_host && step.strip_kernel < 0) end_layer(entry);
-    checked_ = checked_ || step.checked;
     std::vector<std::string> arguments;
     on_host_ = step.on_host;
     for (const Argument& a : step.arguments) arguments.push_back(argument(a));
@@ -281,8 +275,6 @@ class ScheduleWriter {
   Json steps_ = Json::array();
   std::set<std::string> used_;
   std::int64_t layers_ = 0;  // written so far, in the order of Program::layers
-  bool checked_ = false;
-  bool trapped_ = false;
   bool branches_ = false;
   bool on_host_ = false;    // of the arguments that are being written
   std::set<int> steering_;  // inputs that the host reads

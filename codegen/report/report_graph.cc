@@ -134,7 +134,6 @@ Json graph_part(const Schedule& schedule) {
                     {"family", layer.family},
                     {"result", layer.result},
                     {"reads", layer.reads},
-                    {"has_reads", !layer.reads.empty()},
                     {"saved", saved},
                     {"saved_text", saved > 0 ? human_bytes(saved) : ""}});
   }

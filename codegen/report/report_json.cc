@@ -167,7 +167,6 @@ void add_report(Json& out, const Program& program, const Schedule& schedule) {
   report["arena_of_bound"] = share_text(schedule.arena_bytes, s.arena_lower_bound);
   report["lower_bound"] = human_bytes(s.arena_lower_bound);
   report["bare_first_fit"] = human_bytes(s.bare_first_fit);
-  report["arena_of_bare"] = share_text(schedule.arena_bytes, s.bare_first_fit);
   report["scratch"] = human_bytes(s.scratch_bytes);
   report["weights"] = human_bytes(weights_file_bytes(program));
   report["state"] = human_bytes(program.state_bytes);
