@@ -6,7 +6,7 @@
 namespace gcompile {
 
 /// Dense row-major operands.
-/// For kernels that take every size as an argument.
+/// Takes a problem of any formulas, as kernels can that take every size as an argument.
 bool takes_all_formulas(const ir::Problem& problem);
 NeededOrder needs_row_major(const ir::Problem& problem, std::size_t i);
 Refusal refuse_half(const ir::Problem& problem);

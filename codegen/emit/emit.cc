@@ -128,7 +128,7 @@ class Emitter {
     const std::string threads = source_path(fmt::format("{}_threads", program_.name));
     std::string lines = fmt::format("{} {}\n", program_.tool_version, options_.cpu);
     for (const auto& [path, text] : texts_) {
-      if (path.compare(0, 4, "src/") == 0 && path != api && path != threads)
+      if (path.starts_with("src/") && path != api && path != threads)
         lines += fmt::format("{}  {}\n", sha256_hex(text), path);
     }
     return sha256_hex(lines);
@@ -144,7 +144,7 @@ class Emitter {
     data_["instance_mark"] = sha256_hex(own).substr(0, 16);
     std::string runtime;
     for (const auto& [path, file] : files_.files()) {
-      if (path.compare(0, 5, "gcrt/") == 0) runtime += fmt::format("{}  {}\n", sha256_hex(file.bytes), path);
+      if (path.starts_with("gcrt/")) runtime += fmt::format("{}  {}\n", sha256_hex(file.bytes), path);
     }
     data_.update(mark_texts(program_.name, texts_, runtime));
     for (auto& [path, text] : texts_) files_.add(path, std::move(text));

@@ -13,10 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool begins_with(const std::string& text, const std::string& beginning) {
-  return text.compare(0, beginning.size(), beginning) == 0;
-}
-
 std::string capitals(std::string text) {
   for (char& c : text) {
     const unsigned char byte = static_cast<unsigned char>(c);
@@ -34,7 +30,7 @@ std::string mark_name(const std::string& model, const std::string& path) {
 
 }  // namespace
 
-bool is_interface(const std::string& path) { return begins_with(path, "include/"); }
+bool is_interface(const std::string& path) { return path.starts_with("include/"); }
 
 Json mark_texts(const std::string& model, std::vector<PathAndText>& texts, const std::string& runtime) {
   std::map<std::string, std::string> marked;  // by the name of the digest: what that is the digest of

@@ -291,6 +291,7 @@ void add_schedules(Json& out, const Program& program) {
   out["run_type"] = program.sizes.empty() ? "Run" : "Run* const";
   out["run_declaration"] = program.sizes.empty() ? "Run run;" : "extern Run* const schedules[];";
   out["size_names"] = Json::array();
+  std::vector<std::string> equalities;
   for (std::size_t i = 0; i < program.sizes.size(); ++i) {
     std::set<std::int64_t> choices;
     for (const Schedule& schedule : program.schedules) choices.insert(schedule.bounds[i].low);
@@ -301,7 +302,9 @@ void add_schedules(Json& out, const Program& program) {
          {"c_name", program.sizes[i].c_name},
          {"choices", is_range ? range_text(program.sizes[i].bounds, program.sizes[i].multiple)
                               : fmt::format("{}", fmt::join(choices, ", "))}});
+    equalities.push_back(fmt::format("sizes->{0} == kChoices[i].{0}", program.sizes[i].c_name));
   }
+  out["equals_choice"] = fmt::format("{}", fmt::join(equalities, " && "));
   out["schedules"] = Json::array();
   if (program.sizes.empty()) {
     move_members(out, schedule_json(program, program.schedules.back(), 0));

@@ -75,6 +75,9 @@ void add_output_ranks(Json& out, const Program& program, const Schedule& schedul
   }
   out["output_ranks_differ"] = differ;
   out["output_rank"] = differ ? "kOutputRanks[choice][output]" : "kOutputs[output].rank";
+  out["output_rank_of_sizes"] = fmt::format(
+      fmt::runtime(differ ? "{}_output_rank(&sizes, output)" : "{}_describe()->outputs[output].rank"),
+      program.name);
   for (Json& port : out["outputs"]) {
     port["rank_of_run"] =
         differ ? fmt::format("{}_output_rank(&sizes, {})", program.name, port["index"].get<int>())

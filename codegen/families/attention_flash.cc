@@ -98,7 +98,7 @@ void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
 
   CodeText code(1);
   write_attention_shape(shape, code, out.sizes);
-  // For one row K and V are not packed: attention.row.
+  // A run of one row does not pack K and V, and is that of attention.row.
   const bool may_be_one = !shape.rows.is_constant() && ir::lowest(shape.rows) <= 1 && has_dense_keys(problem);
   if (may_be_one) out.headers = {"gcrt/cpu/attention_row.h"};
   code.open(may_be_one ? "attention_of_run(" : "attention(");

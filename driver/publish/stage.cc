@@ -20,22 +20,15 @@ const std::string kNew = "new/";
 const std::string kOld = "old/";
 const std::string kMade = "made/";  // names a directory; nothing lies there
 
-bool begins_with(const std::string& text, const std::string& beginning) {
-  return text.compare(0, beginning.size(), beginning) == 0;
-}
-
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
-/// In which turn a file changes: the header that says which texts are of its run first, and the sources last,
-/// which ask it, so that nothing builds while some files are new and some old; the manifest when all are.
+/// The turn in which a file changes: the header that says which texts are of its run first, and the sources
+/// last, which ask it, so that nothing builds while some files are new and some old; the manifest when all
+/// are.
 enum Turn : int { kFiles, kOthers, kSources, kManifest };
 
 int turn_of(const std::string& path, const std::string& manifest) {
   if (path == manifest) return kManifest;
-  if (!begins_with(path, "src/")) return kOthers;
-  return ends_with(path, "_files.h") ? kFiles : kSources;
+  if (!path.starts_with("src/")) return kOthers;
+  return path.ends_with("_files.h") ? kFiles : kSources;
 }
 
 }  // namespace
@@ -85,9 +78,9 @@ std::optional<Stage::Plan> Stage::read_plan(const std::string& name) const {
   if (!listed) return std::nullopt;
   Plan plan;
   for (const std::string& path : *listed) {
-    if (begins_with(path, kNew)) plan.arriving.insert(path.substr(kNew.size()));
-    if (begins_with(path, kOld)) plan.leaving.insert(path.substr(kOld.size()));
-    if (begins_with(path, kMade)) plan.made.insert(path.substr(kMade.size()));
+    if (path.starts_with(kNew)) plan.arriving.insert(path.substr(kNew.size()));
+    if (path.starts_with(kOld)) plan.leaving.insert(path.substr(kOld.size()));
+    if (path.starts_with(kMade)) plan.made.insert(path.substr(kMade.size()));
   }
   return plan;
 }

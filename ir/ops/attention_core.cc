@@ -87,7 +87,7 @@ class Emitter {
           emit_reshape(context_, emit_cast(context_, core_.lengths, ElementType::kInt64), {batch_, 1, 1, 1});
       scores = keep_where(context_.emit("Less", {counting(0, columns_, 3), lengths}), scores);
     }
-    // In every row, the column at a distance from its position.
+    // The bound of a row is the column at a distance from its position.
     const auto bound = [&](std::int64_t distance) {
       return lengths.valid() ? context_.emit("Add", {lengths, counting(distance - rows_, rows_, 2)})
                              : counting(distance + core_.past, rows_, 2);

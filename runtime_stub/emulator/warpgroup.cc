@@ -94,7 +94,7 @@ float element(const std::uint32_t (&words)[8], int i) {
   return Type::value(words[i / Type::kPerRegister], i % Type::kPerRegister);
 }
 
-// In warp w, lane l: a[i] holds row 16 w + l/4 + 8 (i % 2), columns p (l%4 + 4 (i/2)) and on, with p elements
+// Lane l of warp w: a[i] holds row 16 w + l/4 + 8 (i % 2), columns p (l%4 + 4 (i/2)) and on, with p elements
 // in a register; d[4 j + i] row 16 w + l/4 + 8 (i/2), column 8 j + 2 (l%4) + i%2.
 template <class Type>
 __attribute__((always_inline)) inline void multiply(const Step& step) {

@@ -57,7 +57,7 @@ struct ConvSource {
     int ih[Share::kCopies];
     int iw[Share::kCopies];
     Place place;
-    // In copies of 16 bytes: the next chunk of each row, and how many bytes of it exist: all or none.
+    // Copies of 16 bytes take the next chunk of each row, of which all bytes exist or none.
     const T* from[Share::kCopies] = {};
     int valid[Share::kCopies] = {};
 
