@@ -11,8 +11,12 @@ std::int64_t clamped(__int128 number) {
   return static_cast<std::int64_t>(std::clamp<__int128>(number, -kDimLimit, kDimLimit));
 }
 
+/// A bound beyond kDimLimit is none, and a sum with it neither.
 Bounds operator+(const Bounds& a, const Bounds& b) {
-  return {clamped(static_cast<__int128>(a.low) + b.low), clamped(static_cast<__int128>(a.high) + b.high)};
+  const bool is_open_below = a.low <= -kDimLimit || b.low <= -kDimLimit;
+  const bool is_open_above = a.high >= kDimLimit || b.high >= kDimLimit;
+  return {is_open_below ? -kDimLimit : clamped(static_cast<__int128>(a.low) + b.low),
+          is_open_above ? kDimLimit : clamped(static_cast<__int128>(a.high) + b.high)};
 }
 
 Bounds operator*(const Bounds& a, const Bounds& b) {
@@ -22,30 +26,108 @@ Bounds operator*(const Bounds& a, const Bounds& b) {
   return {clamped(std::min(ends)), clamped(std::max(ends))};
 }
 
+/// Rounded down.
+Bounds divided(const Bounds& a, std::int64_t divisor) {
+  return {a.low <= -kDimLimit ? -kDimLimit : floor_div(a.low, divisor).constant(),
+          a.high >= kDimLimit ? kDimLimit : floor_div(a.high, divisor).constant()};
+}
+
 /// Quotients within quotients whose remainders are looked at: each looks at all of the next level.
 constexpr int kRemainderLevels = 2;
 
 Bounds enclosure_by_remainders(Dim dim, const std::vector<SizeSymbol>& symbols, int levels);
 
-/// By interval arithmetic, from the symbols alone.
-Bounds enclosure(Dim dim, const std::vector<SizeSymbol>& symbols, int levels) {
-  const auto of = [&](const DimAtom& atom) -> Bounds {
+/// Atoms whose ends are tried one by one: each doubles the work.
+constexpr std::size_t kMostCornerAtoms = 6;
+
+/// An atom of a polynomial, and what is known of its values.
+struct BoundedAtom {
+  const DimAtom* atom;
+  Bounds bounds;
+  int terms;        // in how many of them it is
+  bool is_squared;  // several times in one of them
+};
+
+/// A polynomial over atoms that take any of their values independently.
+class Polynomial {
+ public:
+  Polynomial(Dim dim, const std::vector<SizeSymbol>& symbols, int levels) : dim_(dim) {
+    for (const DimTerm& term : dim.terms()) {
+      std::vector<std::size_t>& factors = factors_.emplace_back();
+      for (const DimAtom& atom : term.atoms) {
+        const std::size_t number = number_of(atom, symbols, levels);
+        BoundedAtom& known = atoms_[number];
+        const bool is_again = !factors.empty() && factors.back() == number;  // atoms of a term are sorted
+        known.is_squared |= is_again;
+        known.terms += is_again ? 0 : 1;
+        factors.push_back(number);
+      }
+    }
+  }
+
+  /// A polynomial is affine in an atom that no term has twice, and an affine function is least and greatest
+  /// at ends. Those of atoms that several terms share are tried, all combinations of them; everything else is
+  /// interval arithmetic, which is exact for an atom of one term.
+  Bounds bounds() {
+    std::vector<std::size_t> shared;
+    for (std::size_t i = 0; i < atoms_.size(); ++i) {
+      const bool has_ends = atoms_[i].bounds.low > -kDimLimit && atoms_[i].bounds.high < kDimLimit;
+      if (atoms_[i].terms > 1 && !atoms_[i].is_squared && has_ends) shared.push_back(i);
+    }
+    if (shared.size() > kMostCornerAtoms) shared.resize(kMostCornerAtoms);
+    std::vector<Bounds> ends;
+    for (const BoundedAtom& atom : atoms_) ends.push_back(atom.bounds);
+    std::int64_t low = kDimLimit, high = -kDimLimit;
+    for (std::size_t corner = 0; corner < std::size_t{1} << shared.size(); ++corner) {
+      for (std::size_t i = 0; i < shared.size(); ++i) {
+        const Bounds& both = atoms_[shared[i]].bounds;
+        const std::int64_t end = corner >> i & 1 ? both.high : both.low;
+        ends[shared[i]] = {end, end};
+      }
+      const Bounds here = sum_of_terms(ends);
+      low = std::min(low, here.low);
+      high = std::max(high, here.high);
+    }
+    return {low, high};
+  }
+
+ private:
+  std::size_t number_of(const DimAtom& atom, const std::vector<SizeSymbol>& symbols, int levels) {
+    for (std::size_t i = 0; i < atoms_.size(); ++i) {
+      if (compare(*atoms_[i].atom, atom) == 0) return i;
+    }
+    atoms_.push_back({&atom, bounds_of(atom, symbols, levels), 0, false});
+    return atoms_.size() - 1;
+  }
+
+  static Bounds bounds_of(const DimAtom& atom, const std::vector<SizeSymbol>& symbols, int levels) {
     if (atom.kind == DimAtom::Kind::kSymbol) return symbols[static_cast<std::size_t>(atom.symbol)].bounds;
     const Bounds a = enclosure_by_remainders(atom.a, symbols, levels - 1);
-    if (atom.kind == DimAtom::Kind::kFloorDiv) {
-      return {floor_div(a.low, atom.divisor).constant(), floor_div(a.high, atom.divisor).constant()};
-    }
+    if (atom.kind == DimAtom::Kind::kFloorDiv) return divided(a, atom.divisor);
     const Bounds b = enclosure_by_remainders(atom.b, symbols, levels - 1);
     if (atom.kind == DimAtom::Kind::kMin) return {std::min(a.low, b.low), std::min(a.high, b.high)};
     return {std::max(a.low, b.low), std::max(a.high, b.high)};
-  };
-  Bounds sum{dim.constant(), dim.constant()};
-  for (const DimTerm& term : dim.terms()) {
-    Bounds product{term.coefficient, term.coefficient};
-    for (const DimAtom& atom : term.atoms) product = product * of(atom);
-    sum = sum + product;
   }
-  return sum;
+
+  Bounds sum_of_terms(const std::vector<Bounds>& ends) const {
+    Bounds sum{dim_.constant(), dim_.constant()};
+    for (std::size_t i = 0; i < factors_.size(); ++i) {
+      const std::int64_t coefficient = dim_.terms()[i].coefficient;
+      Bounds product{coefficient, coefficient};
+      for (const std::size_t factor : factors_[i]) product = product * ends[factor];
+      sum = sum + product;
+    }
+    return sum;
+  }
+
+  Dim dim_;
+  std::vector<BoundedAtom> atoms_;
+  std::vector<std::vector<std::size_t>> factors_;  // of each term
+};
+
+/// From the symbols alone.
+Bounds enclosure(Dim dim, const std::vector<SizeSymbol>& symbols, int levels) {
+  return Polynomial(dim, symbols, levels).bounds();
 }
 
 /// The same where a quotient and what it is of partly cancel: floor(a / c) is (a - r) / c, with a remainder r
@@ -60,8 +142,8 @@ Bounds enclosure_by_remainders(Dim dim, const std::vector<SizeSymbol>& symbols, 
     // c times the form, with b (a - r) in place of b c floor(a / c).
     const Dim rest = (dim - floor_div(quotient.a, c) * b) * c + quotient.a * b;
     const Bounds times = enclosure(rest, symbols, levels) + Bounds{0, c - 1} * Bounds{-b, -b};
-    best = {std::max(best.low, ceil_div(times.low, c).constant()),
-            std::min(best.high, floor_div(times.high, c).constant())};
+    best = {std::max(best.low, divided(times + Bounds{c - 1, c - 1}, c).low),
+            std::min(best.high, divided(times, c).high)};
   }
   return best;
 }

@@ -17,7 +17,7 @@ import re
 import shutil
 
 from families import Model
-from support import HERE, check, equal, run_main, turn
+from support import HERE, check, run_main, turn
 import view_products
 import view_readers
 from view_cells import BOUNDS, READERS, NotACell, Part, views
@@ -163,13 +163,19 @@ def write_refusals(found):
     (HERE / "views.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def taken_of(world, cells, target):
-    """Those that gcompile takes, where it refuses those that are known, by what is known."""
+def check_refusals(found, target):
+    """`found`: {cell: message or empty}."""
     known = read_refusals(target)
     surprises = [f"{shown(cell)}: {text or 'is taken'}, expected: {known.get(cell) or 'is taken'}"
-                 for cell, text in refusals(world, cells, target).items() if text != known.get(cell, "")]
+                 for cell, text in found.items() if text != known.get(cell, "")]
     check(not surprises, "\n".join(surprises))
-    return [cell for cell in cells if cell not in known]
+
+
+def taken_of(world, cells, target):
+    """Those that gcompile takes, where it refuses those that are known, by what is known."""
+    found = refusals(world, cells, target)
+    check_refusals(found, target)
+    return [cell for cell in cells if not found[cell]]
 
 
 # Results -----------------------------------------------------------------------------------------------------------------
@@ -235,8 +241,7 @@ def case_refusals(world):
     if os.environ.get("VIEWS_BLESS") == "1":
         write_refusals(found)
     for target, cells in found.items():
-        known = {cell: text for cell, text in read_refusals(target).items() if cell in cells}
-        equal({cell: text for cell, text in cells.items() if text}, known, f"cells that are refused for {target}")
+        check_refusals(cells, target)
 
 
 def shard(place, target):

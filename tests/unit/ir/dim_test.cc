@@ -245,6 +245,59 @@ TEST(SizesTest, RemaindersBound) {
   EXPECT_EQ(sizes.bounds(floor_div(padding, 2)), (Bounds{0, 1}));
 }
 
+/// Products of different symbols: affine in each.
+TEST(SizesTest, PolynomialsAreBoundedAtTheCorners) {
+  std::mt19937 random(20);
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  for (int turn = 0; turn < 2000; ++turn) {
+    Sizes sizes;
+    std::vector<Bounds> bounds;
+    for (int i = 0; i < 4; ++i) {
+      const std::int64_t low = pick(-3, 9);
+      bounds.push_back({low, low + pick(1, 9)});
+      sizes.add_symbol({std::string(1, static_cast<char>('a' + i)), bounds.back()});
+    }
+    Dim form = pick(-20, 20);
+    for (int term = 0; term < 5; ++term) {
+      Dim product = pick(-5, 5);
+      for (int symbol = 0; symbol < 4; ++symbol) {
+        if (pick(0, 1) == 1) product *= Dim::symbol(symbol);
+      }
+      form += product;
+    }
+    Bounds exact{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
+    for (int corner = 0; corner < 16; ++corner) {
+      const std::int64_t value = form.at([&](int symbol) {
+        const Bounds& both = bounds[static_cast<std::size_t>(symbol)];
+        return (corner >> symbol & 1) != 0 ? both.high : both.low;
+      });
+      exact = {std::min(exact.low, value), std::max(exact.high, value)};
+    }
+    EXPECT_EQ(sizes.bounds(form), exact) << text(form);
+  }
+}
+
+/// Powers are no corners' business: -a * a + 4 a is most in the middle.
+TEST(SizesTest, PowersAreBoundedBetweenTheCorners) {
+  Sizes sizes;
+  const Dim a = Dim::symbol(sizes.add_symbol({"a", {0, 4}}));
+  EXPECT_GE(sizes.bounds(a * 4 - a * a).high, 4);
+  EXPECT_LE(sizes.bounds(a * 4 - a * a).low, 0);
+}
+
+/// What has no bound has none with something added, nor divided.
+TEST(SizesTest, BeyondTheLimitNothingIsKnown) {
+  Sizes sizes;
+  const std::int64_t high = std::int64_t{1} << 40;
+  const Dim a = Dim::symbol(sizes.add_symbol({"a", {1, high}}));
+  const Dim b = Dim::symbol(sizes.add_symbol({"b", {1, high}}));
+  const Dim c = Dim::symbol(sizes.add_symbol({"c", {1, high}}));
+  EXPECT_EQ(sizes.less_equal(a * b * 4, b * c * 4096), Truth::kUnknown);
+  EXPECT_EQ(sizes.less_equal(floor_div(b * c, 4096), a * b), Truth::kUnknown);
+}
+
 TEST(SizesTest, FactsOfSumsBound) {
   Sizes sizes;
   const Dim past = Dim::symbol(sizes.add_symbol({"past", {0, 1024}, 0}));
