@@ -33,21 +33,21 @@ struct Pressure {
   std::vector<double> sum;
 };
 
-Pressure measure_pressure(const Packing& packing) {
+Pressure measure_pressure(const PlacementProblem& problem) {
   Pressure pressure;
-  std::vector<double> prefix(static_cast<size_t>(packing.section_count) + 1, 0.0);
-  for (size_t i = 0; i < packing.section_bytes.size(); ++i) {
-    prefix[i + 1] = prefix[i] + static_cast<double>(packing.section_bytes[i]);
+  std::vector<double> prefix(static_cast<size_t>(problem.section_count) + 1, 0.0);
+  for (size_t i = 0; i < problem.section_bytes.size(); ++i) {
+    prefix[i + 1] = prefix[i] + static_cast<double>(problem.section_bytes[i]);
   }
   // Sparse table of maxima: level k holds maxima over 2^k sections.
-  std::vector<std::vector<int64_t>> levels{packing.section_bytes};
-  for (size_t width = 1; 2 * width <= packing.section_bytes.size(); width *= 2) {
+  std::vector<std::vector<int64_t>> levels{problem.section_bytes};
+  for (size_t width = 1; 2 * width <= problem.section_bytes.size(); width *= 2) {
     const std::vector<int64_t>& below = levels.back();
     std::vector<int64_t> level(below.size() - width);
     for (size_t i = 0; i < level.size(); ++i) level[i] = std::max(below[i], below[i + width]);
     levels.push_back(std::move(level));
   }
-  for (const Block& block : packing.blocks) {
+  for (const Block& block : problem.blocks) {
     const auto begin = static_cast<size_t>(block.begin);
     const auto end = static_cast<size_t>(block.end);
     size_t level = 0;
@@ -60,8 +60,8 @@ Pressure measure_pressure(const Packing& packing) {
 }
 
 /// For first-fit and best-fit.
-std::vector<Rule> make_rules(const Packing& packing, const Pressure& pressure) {
-  const Block* first = packing.blocks.data();
+std::vector<Rule> make_rules(const PlacementProblem& problem, const Pressure& pressure) {
+  const Block* first = problem.blocks.data();
   auto size = [](const Block& b) { return static_cast<double>(b.size); };
   auto life = [](const Block& b) { return static_cast<double>(b.lifetime); };
   auto peak = [first, &pressure](const Block& b) { return pressure.peak[static_cast<size_t>(&b - first)]; };
@@ -83,8 +83,8 @@ std::vector<Rule> make_rules(const Packing& packing, const Pressure& pressure) {
 }
 
 /// For the skyline.
-std::vector<Rule> make_skyline_rules(const Packing& packing, const Pressure& pressure) {
-  const Block* first = packing.blocks.data();
+std::vector<Rule> make_skyline_rules(const PlacementProblem& problem, const Pressure& pressure) {
+  const Block* first = problem.blocks.data();
   auto sections = [](const Block& b) { return static_cast<double>(b.end - b.begin); };
   auto size = [](const Block& b) { return static_cast<double>(b.size); };
   auto peak = [first, &pressure](const Block& b) { return pressure.peak[static_cast<size_t>(&b - first)]; };
@@ -99,10 +99,10 @@ std::vector<Rule> make_skyline_rules(const Packing& packing, const Pressure& pre
 }
 
 /// By falling keys of the rule, ties by falling second keys.
-std::vector<int32_t> sorted_by(const Packing& packing, const Rule& rule, const Key& second = {}) {
+std::vector<int32_t> sorted_by(const PlacementProblem& problem, const Rule& rule, const Key& second = {}) {
   std::vector<std::pair<double, double>> keys;
-  for (const Block& block : packing.blocks) keys.emplace_back(rule.key(block), second ? second(block) : 0.0);
-  std::vector<int32_t> order(packing.blocks.size());
+  for (const Block& block : problem.blocks) keys.emplace_back(rule.key(block), second ? second(block) : 0.0);
+  std::vector<int32_t> order(problem.blocks.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     return keys[static_cast<size_t>(a)] > keys[static_cast<size_t>(b)];
@@ -111,18 +111,18 @@ std::vector<int32_t> sorted_by(const Packing& packing, const Rule& rule, const K
 }
 
 /// Hinted blocks first, so that a whole earlier plan given as hints is found again.
-std::vector<int32_t> hinted_first(const Packing& packing, std::vector<int32_t> order) {
+std::vector<int32_t> hinted_first(const PlacementProblem& problem, std::vector<int32_t> order) {
   std::stable_partition(order.begin(), order.end(),
-                        [&](int32_t i) { return packing.blocks[static_cast<size_t>(i)].hint >= 0; });
+                        [&](int32_t i) { return problem.blocks[static_cast<size_t>(i)].hint >= 0; });
   return order;
 }
 
 /// Keeps the lowest placement; ties go to the earlier one.
 struct Contest {
-  const Packing& packing;
+  const PlacementProblem& problem;
   Placement best{{}, kNever, ""};
 
-  bool over() const { return best.height <= packing.lower_bound; }
+  bool over() const { return best.height <= problem.lower_bound; }
   void enter(Placement candidate, std::string rule) {
     poll_interrupt();
     if (candidate.height < 0) return;
@@ -132,17 +132,17 @@ struct Contest {
 };
 
 void try_first_fit(Contest& contest, const Pressure& pressure, GreedyPlacer& placer) {
-  const Packing& packing = contest.packing;
-  const std::vector<Rule> rules = make_rules(packing, pressure);
-  const std::vector<int32_t> by_size = sorted_by(packing, rules[0]);
+  const PlacementProblem& problem = contest.problem;
+  const std::vector<Rule> rules = make_rules(problem, pressure);
+  const std::vector<int32_t> by_size = sorted_by(problem, rules[0]);
   contest.enter(placer.place(by_size, Fit::kFirst, kNever), "size/first-fit");
-  if (packing.has_hints) {
+  if (problem.has_hints) {
     // Wins ties, hence the limit one above the best.
-    const std::vector<int32_t> order = hinted_first(packing, by_size);
+    const std::vector<int32_t> order = hinted_first(problem, by_size);
     contest.enter(placer.place(order, Fit::kFirst, contest.best.height + 1, true), "hints");
   }
   for (const Rule& rule : rules) {
-    const std::vector<int32_t> order = sorted_by(packing, rule);
+    const std::vector<int32_t> order = sorted_by(problem, rule);
     for (Fit fit : {Fit::kFirst, Fit::kBest}) {
       if (contest.over() || placer.work() > kFirstFitWork) return;
       contest.enter(placer.place(order, fit, contest.best.height),
@@ -154,23 +154,23 @@ void try_first_fit(Contest& contest, const Pressure& pressure, GreedyPlacer& pla
 void try_skyline(Contest& contest, const Pressure& pressure) {
   const Key area = [](const Block& b) { return static_cast<double>(b.size) * (b.end - b.begin); };
   int64_t work = 0;
-  for (const Rule& rule : make_skyline_rules(contest.packing, pressure)) {
+  for (const Rule& rule : make_skyline_rules(contest.problem, pressure)) {
     if (contest.over() || work > kSkylineWork) return;
-    const std::vector<int32_t> order = sorted_by(contest.packing, rule, area);
-    contest.enter(fill_skyline(contest.packing, order, contest.best.height, work),
+    const std::vector<int32_t> order = sorted_by(contest.problem, rule, area);
+    contest.enter(fill_skyline(contest.problem, order, contest.best.height, work),
                   std::string(rule.name) + "/skyline");
   }
 }
 
 }  // namespace
 
-Placement best_greedy(const Packing& packing) {
-  Contest contest{packing};
-  const Pressure pressure = measure_pressure(packing);
-  GreedyPlacer placer(packing);
-  const bool must = packing.has_fixed || packing.has_hints;
+Placement best_greedy(const PlacementProblem& problem) {
+  Contest contest{problem};
+  const Pressure pressure = measure_pressure(problem);
+  GreedyPlacer placer(problem);
+  const bool must = problem.has_fixed || problem.has_hints;
   if (must || placer.most_work_of_an_order() <= kFirstFitLimit) try_first_fit(contest, pressure, placer);
-  if (!packing.has_fixed) try_skyline(contest, pressure);
+  if (!problem.has_fixed) try_skyline(contest, pressure);
   return std::move(contest.best);
 }
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "codegen/memory/packing.h"
+#include "codegen/memory/placement_problem.h"
 
 namespace gcompile::memory {
 
@@ -12,8 +12,8 @@ inline constexpr int64_t kFirstFitLimit = 150'000'000;
 
 /// The best placement of an ensemble of greedy rules, each only followed until it is no better than the best
 /// so far; stops at the lower bound. Ties go to the earlier rule. The first is greedy by size first-fit, for
-/// packings within kFirstFitLimit and for those with hints or fixed blocks; then the other orders and fits,
+/// problems within kFirstFitLimit and for those with hints or fixed blocks; then the other orders and fits,
 /// then the skyline's, while counted work lasts: near-linear in the blocks, about a second at most.
-Placement best_greedy(const Packing& packing);
+Placement best_greedy(const PlacementProblem& problem);
 
 }  // namespace gcompile::memory

@@ -13,13 +13,13 @@ namespace {
 /// Listing all pairs costs 4 bytes each way.
 constexpr int64_t kListedPairsLimit = 4'000'000;
 
-int64_t count_conflict_pairs(const Packing& packing) {
+int64_t count_conflict_pairs(const PlacementProblem& problem) {
   std::vector<int32_t> begins;
-  for (const Block& block : packing.blocks) begins.push_back(block.begin);
+  for (const Block& block : problem.blocks) begins.push_back(block.begin);
   std::sort(begins.begin(), begins.end());
   int64_t pairs = 0;
   for (size_t i = 0; i < begins.size(); ++i) pairs -= static_cast<int64_t>(i) + 1;
-  for (const Block& block : packing.blocks) {
+  for (const Block& block : problem.blocks) {
     pairs += std::lower_bound(begins.begin(), begins.end(), block.end) - begins.begin();
   }
   return pairs;
@@ -57,12 +57,12 @@ class GapFinder {
 
 }  // namespace
 
-GreedyPlacer::GreedyPlacer(const Packing& packing) : packing_(packing) {
-  if (count_conflict_pairs(packing) <= kListedPairsLimit) list_conflicts();
+GreedyPlacer::GreedyPlacer(const PlacementProblem& problem) : problem_(problem) {
+  if (count_conflict_pairs(problem) <= kListedPairsLimit) list_conflicts();
 }
 
 void GreedyPlacer::list_conflicts() {
-  const std::vector<Block>& blocks = packing_.blocks;
+  const std::vector<Block>& blocks = problem_.blocks;
   std::vector<int32_t> by_begin(blocks.size());
   std::iota(by_begin.begin(), by_begin.end(), 0);
   std::stable_sort(by_begin.begin(), by_begin.end(), [&](int32_t a, int32_t b) {
@@ -90,7 +90,7 @@ void GreedyPlacer::list_conflicts() {
 }
 
 int64_t GreedyPlacer::most_work_of_an_order() const {
-  const auto blocks = static_cast<int64_t>(packing_.blocks.size());
+  const auto blocks = static_cast<int64_t>(problem_.blocks.size());
   return listed_ ? 5 * static_cast<int64_t>(conflicts_.size()) : blocks * (blocks - 1) / 2;
 }
 
@@ -100,7 +100,7 @@ void GreedyPlacer::collect_listed(int32_t index, const std::vector<int64_t>& off
   for (int64_t i = conflict_start_[block]; i < conflict_start_[block + 1]; ++i) {
     const auto other = static_cast<size_t>(conflicts_[static_cast<size_t>(i)]);
     const int64_t offset = offsets[other];
-    if (offset >= 0) neighbours_.push_back({offset, offset + packing_.blocks[other].size, 0, 0});
+    if (offset >= 0) neighbours_.push_back({offset, offset + problem_.blocks[other].size, 0, 0});
   }
   work_ += conflict_start_[block + 1] - conflict_start_[block] + 4 * static_cast<int64_t>(neighbours_.size());
   std::sort(neighbours_.begin(), neighbours_.end(),
@@ -121,7 +121,7 @@ void GreedyPlacer::collect_chunk(const std::vector<Placed>& chunk, const Block& 
 
 int64_t GreedyPlacer::choose_offset(int32_t index, Fit fit, bool use_hints,
                                     const std::vector<int64_t>& offsets) {
-  const Block& block = packing_.blocks[static_cast<size_t>(index)];
+  const Block& block = problem_.blocks[static_cast<size_t>(index)];
   GapFinder finder(block, fit);
   bool hint_free = use_hints && block.hint >= 0 && block.hint % block.alignment == 0;
   const auto feed = [&] {
@@ -145,7 +145,7 @@ int64_t GreedyPlacer::choose_offset(int32_t index, Fit fit, bool use_hints,
 
 void GreedyPlacer::remember(int32_t index, int64_t offset) {
   if (listed_) return;
-  const Block& block = packing_.blocks[static_cast<size_t>(index)];
+  const Block& block = problem_.blocks[static_cast<size_t>(index)];
   const Placed placed{offset, offset + block.size, block.begin, block.end};
   auto chunk = std::partition_point(chunks_.begin(), chunks_.end(),
                                     [&](const auto& c) { return c.back().offset < offset; });
@@ -166,21 +166,21 @@ void GreedyPlacer::remember(int32_t index, int64_t offset) {
 Placement GreedyPlacer::place(const std::vector<int32_t>& order, Fit fit, int64_t give_up_at,
                               bool use_hints) {
   Placement result;
-  result.offsets.assign(packing_.blocks.size(), -1);
+  result.offsets.assign(problem_.blocks.size(), -1);
   chunks_.clear();
   auto put = [&](int32_t index, int64_t offset) {
     result.offsets[static_cast<size_t>(index)] = offset;
-    result.height = std::max(result.height, offset + packing_.blocks[static_cast<size_t>(index)].size);
+    result.height = std::max(result.height, offset + problem_.blocks[static_cast<size_t>(index)].size);
     remember(index, offset);
   };
-  if (packing_.has_fixed) {
-    for (size_t i = 0; i < packing_.blocks.size(); ++i) {
-      if (packing_.blocks[i].fixed_offset >= 0) put(static_cast<int32_t>(i), packing_.blocks[i].fixed_offset);
+  if (problem_.has_fixed) {
+    for (size_t i = 0; i < problem_.blocks.size(); ++i) {
+      if (problem_.blocks[i].fixed_offset >= 0) put(static_cast<int32_t>(i), problem_.blocks[i].fixed_offset);
     }
   }
   for (int32_t index : order) {
     poll_interrupt();
-    const Block& block = packing_.blocks[static_cast<size_t>(index)];
+    const Block& block = problem_.blocks[static_cast<size_t>(index)];
     if (block.fixed_offset >= 0) continue;
     put(index, choose_offset(index, fit, use_hints, result.offsets));
     if (result.height >= give_up_at) {
@@ -191,8 +191,8 @@ Placement GreedyPlacer::place(const std::vector<int32_t>& order, Fit fit, int64_
   return result;
 }
 
-void sink_blocks(const Packing& packing, GreedyPlacer& placer, Placement& placement) {
-  std::vector<int32_t> order(packing.blocks.size());
+void sink_blocks(const PlacementProblem& problem, GreedyPlacer& placer, Placement& placement) {
+  std::vector<int32_t> order(problem.blocks.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     return placement.offsets[static_cast<size_t>(a)] < placement.offsets[static_cast<size_t>(b)];

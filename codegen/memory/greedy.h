@@ -1,6 +1,6 @@
 #pragma once
 
-#include "codegen/memory/packing.h"
+#include "codegen/memory/placement_problem.h"
 
 namespace gcompile::memory {
 
@@ -13,7 +13,7 @@ enum class Fit {
 /// Conflicts are listed once if there are few; else the placed blocks are kept sorted by offset and swept.
 class GreedyPlacer {
  public:
-  explicit GreedyPlacer(const Packing& packing);
+  explicit GreedyPlacer(const PlacementProblem& problem);
 
   /// Places the fixed blocks, then the others in this order. Gives up (height -1) as soon as the top reaches
   /// `give_up_at`. With `use_hints`, a block whose hint is free goes there.
@@ -39,7 +39,7 @@ class GreedyPlacer {
   void collect_chunk(const std::vector<Placed>& chunk, const Block& block);
   void remember(int32_t block, int64_t offset);
 
-  const Packing& packing_;
+  const PlacementProblem& problem_;
   bool listed_ = false;
   std::vector<int64_t> conflict_start_;
   std::vector<int32_t> conflicts_;
@@ -52,6 +52,6 @@ class GreedyPlacer {
 
 /// Lets every free block sink as far as it can, the lowest first. None ends higher than it was: what it stood
 /// on has sunk as well, so its old place is still free.
-void sink_blocks(const Packing& packing, GreedyPlacer& placer, Placement& placement);
+void sink_blocks(const PlacementProblem& problem, GreedyPlacer& placer, Placement& placement);
 
 }  // namespace gcompile::memory

@@ -7,10 +7,10 @@
 #include <optional>
 #include <utility>
 
+#include "codegen/memory/capacity_search.h"
 #include "codegen/memory/ensemble.h"
 #include "codegen/memory/greedy.h"
 #include "codegen/memory/parts.h"
-#include "codegen/memory/search.h"
 
 namespace gcompile::memory {
 namespace {
@@ -42,15 +42,15 @@ double rank_key(const Block& block, RankKey key) {
 
 /// Ranks the blocks by falling key, ties by larger area. From round 1 on the keys are shaken by up to a
 /// third, another way each round: the run time of such searches has a heavy tail, which restarts cut off.
-std::vector<int32_t> make_rank(const Packing& packing, RankKey key, uint64_t round) {
+std::vector<int32_t> make_rank(const PlacementProblem& problem, RankKey key, uint64_t round) {
   uint64_t state = 0x9E3779B97F4A7C15u * (round + 1);
   std::vector<std::pair<double, double>> keys;
-  for (const Block& block : packing.blocks) {
+  for (const Block& block : problem.blocks) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     const double noise = round == 0 ? 0.0 : static_cast<double>(state >> 40) / static_cast<double>(1 << 24);
     keys.emplace_back(rank_key(block, key) * (1.0 + noise / 3.0), rank_key(block, RankKey::kArea));
   }
-  std::vector<int32_t> order(packing.blocks.size());
+  std::vector<int32_t> order(problem.blocks.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     return keys[static_cast<size_t>(a)] > keys[static_cast<size_t>(b)];
@@ -62,11 +62,11 @@ std::vector<int32_t> make_rank(const Packing& packing, RankKey key, uint64_t rou
 
 /// Every height that a pushed-down placement can have is a multiple of this: the offsets are sums of sizes,
 /// rounded up where an alignment asks for more than the sizes give by themselves.
-int64_t common_unit(const Packing& packing) {
+int64_t common_unit(const PlacementProblem& problem) {
   int64_t sizes = 0;
-  for (const Block& block : packing.blocks) sizes = std::gcd(sizes, block.size);
+  for (const Block& block : problem.blocks) sizes = std::gcd(sizes, block.size);
   int64_t unit = sizes;
-  for (const Block& block : packing.blocks) {
+  for (const Block& block : problem.blocks) {
     if (sizes % block.alignment != 0) unit = std::gcd(unit, block.alignment);
   }
   return std::max<int64_t>(unit, 1);
@@ -79,17 +79,17 @@ class PartSearch {
   /// `whole`: a placement of all blocks, of which the part's own make the start.
   PartSearch(const Part& part, const Placement& whole)
       : part_(part),
-        unit_(common_unit(part.packing)),
-        floor_(part.base + part.packing.lower_bound),
-        placer_(std::make_unique<GreedyPlacer>(part.packing)) {
-    for (const Block& block : part.packing.blocks) pairs_ += block.end - block.begin;
+        unit_(common_unit(part.problem)),
+        floor_(part.base + part.problem.lower_bound),
+        placer_(std::make_unique<GreedyPlacer>(part.problem)) {
+    for (const Block& block : part.problem.blocks) pairs_ += block.end - block.begin;
     if (!can_search()) {
-      best_ = best_greedy(part.packing);
+      best_ = best_greedy(part.problem);
       return;
     }
     best_.height = whole.height;
     for (int32_t i : part.blocks) best_.offsets.push_back(whole.offsets[static_cast<size_t>(i)]);
-    sink_blocks(part.packing, *placer_, best_);
+    sink_blocks(part.problem, *placer_, best_);
   }
 
   const Placement& best() const { return best_; }
@@ -105,7 +105,7 @@ class PartSearch {
   /// for it, or for one on the way there. Returns the work done.
   int64_t attempt(int64_t goal, int64_t work_limit, int64_t work_left) {
     if (!search_) {
-      search_ = std::make_unique<CapacitySearch>(part_.packing);
+      search_ = std::make_unique<CapacitySearch>(part_.problem);
       // At least what a descent without a wrong turn takes.
       slice_ = std::max(work_limit / 200, 400 * pairs_);
     }
@@ -117,7 +117,7 @@ class PartSearch {
     const auto focus =
         tactic % 2 == 0 ? CapacitySearch::Focus::kLowestValley : CapacitySearch::Focus::kFewestCases;
     const std::vector<int32_t> rank =
-        make_rank(part_.packing, static_cast<RankKey>(tactic / 2), rounds_[tactic]++);
+        make_rank(part_.problem, static_cast<RankKey>(tactic / 2), rounds_[tactic]++);
     const auto outcome = search_->run(capacity - part_.base, focus, rank, std::min(slice_, work_left));
     if (outcome == CapacitySearch::Outcome::kFound) favourite_ = tactic;
     learn(outcome, capacity, goal);
@@ -151,8 +151,8 @@ class PartSearch {
     best_.offsets = search_->offsets();
     best_.height = 0;
     for (size_t i = 0; i < best_.offsets.size(); ++i)
-      best_.height = std::max(best_.height, best_.offsets[i] + part_.packing.blocks[i].size);
-    sink_blocks(part_.packing, *placer_, best_);
+      best_.height = std::max(best_.height, best_.offsets[i] + part_.problem.blocks[i].size);
+    sink_blocks(part_.problem, *placer_, best_);
     improved_ = true;
   }
 
@@ -191,13 +191,14 @@ Placement join(const Parts& parts, const std::vector<PartSearch>& searches) {
 
 }  // namespace
 
-SearchResult improve_placement(const Packing& packing, Placement& best, const MemoryPlanOptions& options) {
+SearchResult improve_placement(const PlacementProblem& problem, Placement& best,
+                               const MemoryPlanOptions& options) {
   SearchResult result;
-  if (packing.has_fixed) return result;
-  const Parts parts = split_packing(packing);
+  if (problem.has_fixed) return result;
+  const Parts parts = split_problem(problem);
   std::vector<PartSearch> searches;
   for (const Part& part : parts.parts) searches.emplace_back(part, best);
-  int64_t goal = packing.lower_bound;
+  int64_t goal = problem.lower_bound;
   for (;;) {
     const auto tallest = std::max_element(searches.begin(), searches.end(), [](const auto& a, const auto& b) {
       return a.height() < b.height();

@@ -13,11 +13,11 @@ constexpr int64_t kDepth = 100;
 
 class Splitter {
  public:
-  explicit Splitter(const Packing& whole) {
+  explicit Splitter(const PlacementProblem& whole) {
     for (const Block& block : whole.blocks) alignment_ = std::max(alignment_, block.alignment);
     result_.settled.assign(whole.blocks.size(), -1);
     Part part;
-    part.packing = whole;
+    part.problem = whole;
     part.blocks.resize(whole.blocks.size());
     work_left_ = kDepth * static_cast<int64_t>(whole.blocks.size());
     std::iota(part.blocks.begin(), part.blocks.end(), 0);
@@ -38,7 +38,7 @@ class Splitter {
  private:
   /// False if there is nothing to divide. Else its pieces are open, the first of them on top.
   bool divide(const Part& part) {
-    const std::vector<int32_t> piece_of = number_pieces(part.packing);
+    const std::vector<int32_t> piece_of = number_pieces(part.problem);
     const auto count = static_cast<size_t>(piece_of.back()) + 1;
     std::vector<int32_t> begin(count + 1, 0);
     for (size_t s = 0; s < piece_of.size(); ++s)
@@ -46,7 +46,7 @@ class Splitter {
     std::vector<Piece> pieces(count);
     bool settled = false;
     for (size_t i = 0; i < part.blocks.size(); ++i) {
-      const Block& block = part.packing.blocks[i];
+      const Block& block = part.problem.blocks[i];
       const auto p = static_cast<size_t>(piece_of[static_cast<size_t>(block.begin)]);
       const bool spans = block.begin == begin[p] && block.end == begin[p + 1];
       if (spans && block.size % alignment_ == 0) {
@@ -69,10 +69,10 @@ class Splitter {
   };
 
   /// By section; a piece ends where no block crosses into the next section.
-  static std::vector<int32_t> number_pieces(const Packing& packing) {
-    const auto sections = static_cast<size_t>(packing.section_count);
+  static std::vector<int32_t> number_pieces(const PlacementProblem& problem) {
+    const auto sections = static_cast<size_t>(problem.section_count);
     std::vector<int32_t> crossing(sections + 1, 0);
-    for (const Block& block : packing.blocks) {
+    for (const Block& block : problem.blocks) {
       ++crossing[static_cast<size_t>(block.begin) + 1];
       --crossing[static_cast<size_t>(block.end)];
     }
@@ -91,11 +91,11 @@ class Splitter {
     std::vector<Block> blocks;
     std::vector<Life> lives;
     for (size_t i : piece.members) {
-      blocks.push_back(part.packing.blocks[i]);
+      blocks.push_back(part.problem.blocks[i]);
       lives.push_back({blocks.back().begin, blocks.back().end});
       result.blocks.push_back(part.blocks[i]);
     }
-    result.packing = squeeze_time(std::move(blocks), lives);
+    result.problem = squeeze_time(std::move(blocks), lives);
     return result;
   }
 
@@ -107,9 +107,9 @@ class Splitter {
 
 }  // namespace
 
-Parts split_packing(const Packing& packing) {
-  GC_CHECK(!packing.has_fixed);
-  return Splitter(packing).run();
+Parts split_problem(const PlacementProblem& problem) {
+  GC_CHECK(!problem.has_fixed);
+  return Splitter(problem).run();
 }
 
 }  // namespace gcompile::memory

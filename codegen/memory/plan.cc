@@ -8,26 +8,26 @@
 
 #include "codegen/memory/ensemble.h"
 #include "codegen/memory/improve.h"
-#include "codegen/memory/packing.h"
+#include "codegen/memory/placement_problem.h"
 
 namespace gcompile {
 MemoryPlan plan_memory(const std::vector<Buffer>& buffers, const MemoryPlanOptions& options) {
-  const memory::Packing packing = memory::make_packing(buffers);
-  memory::Placement best = memory::best_greedy(packing);
+  const memory::PlacementProblem problem = memory::make_problem(buffers);
+  memory::Placement best = memory::best_greedy(problem);
   MemoryPlan plan;
-  plan.lower_bound = packing.lower_bound;
-  plan.proven_optimal = best.height <= packing.lower_bound;
+  plan.lower_bound = problem.lower_bound;
+  plan.proven_optimal = best.height <= problem.lower_bound;
   if (!plan.proven_optimal && options.search_budget > 0) {
-    const memory::SearchResult found = memory::improve_placement(packing, best, options);
+    const memory::SearchResult found = memory::improve_placement(problem, best, options);
     plan.search_work = found.work;
     plan.proven_optimal = found.proven_optimal;
   }
   plan.order_used = best.rule;
-  plan.arena_bytes = std::max(best.height, packing.lower_bound);
+  plan.arena_bytes = std::max(best.height, problem.lower_bound);
   plan.offsets.assign(buffers.size(), 0);
   for (size_t i = 0; i < buffers.size(); ++i) plan.offsets[i] = buffers[i].fixed_offset.value_or(0);
-  for (size_t i = 0; i < packing.blocks.size(); ++i) {
-    plan.offsets[static_cast<size_t>(packing.blocks[i].source)] = best.offsets[i];
+  for (size_t i = 0; i < problem.blocks.size(); ++i) {
+    plan.offsets[static_cast<size_t>(problem.blocks[i].source)] = best.offsets[i];
   }
   return plan;
 }
@@ -69,7 +69,7 @@ class Gaps {
 }  // namespace
 
 int64_t first_fit_reference(const std::vector<Buffer>& buffers) {
-  memory::make_packing(buffers);  // for its checks
+  memory::make_problem(buffers);  // for its checks
   std::vector<size_t> by_begin(buffers.size());
   std::iota(by_begin.begin(), by_begin.end(), size_t{0});
   std::stable_sort(by_begin.begin(), by_begin.end(),

@@ -169,15 +169,15 @@ class Skyline {
 
 }  // namespace
 
-Placement fill_skyline(const Packing& packing, const std::vector<int32_t>& order, int64_t give_up_at,
+Placement fill_skyline(const PlacementProblem& problem, const std::vector<int32_t>& order, int64_t give_up_at,
                        int64_t& work) {
-  GC_CHECK(!packing.has_fixed);
+  GC_CHECK(!problem.has_fixed);
   Placement result;
-  result.offsets.assign(packing.blocks.size(), -1);
+  result.offsets.assign(problem.blocks.size(), -1);
   std::vector<int32_t> rank(order.size());
   for (size_t i = 0; i < order.size(); ++i) rank[static_cast<size_t>(order[i])] = static_cast<int32_t>(i);
-  LifeTree open(packing.blocks, rank);
-  Skyline skyline(packing.section_count);
+  LifeTree open(problem.blocks, rank);
+  Skyline skyline(problem.section_count);
   for (size_t left = order.size(); left > 0;) {
     const int32_t valley = skyline.lowest();
     const int64_t floor = skyline.run(valley).height;
@@ -187,7 +187,7 @@ Placement fill_skyline(const Packing& packing, const std::vector<int32_t>& order
       continue;
     }
     const int32_t index = order[static_cast<size_t>(best)];
-    const Block& block = packing.blocks[static_cast<size_t>(index)];
+    const Block& block = problem.blocks[static_cast<size_t>(index)];
     const int64_t offset = align_up(floor, block.alignment);
     result.offsets[static_cast<size_t>(index)] = offset;
     result.height = std::max(result.height, offset + block.size);

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "codegen/memory/packing.h"
+#include "codegen/memory/placement_problem.h"
 
 namespace gcompile::memory {
 
@@ -15,7 +15,7 @@ namespace gcompile::memory {
 /// `order` lists all blocks, and none may be fixed; hints are ignored. Gives up (height -1) as soon as the
 /// top reaches `give_up_at`. Adds the elementary steps to `work`.
 /// After Burke, Kendall and Whitwell's best-fit heuristic for strip packing (2004), with fixed abscissae.
-Placement fill_skyline(const Packing& packing, const std::vector<int32_t>& order, int64_t give_up_at,
+Placement fill_skyline(const PlacementProblem& problem, const std::vector<int32_t>& order, int64_t give_up_at,
                        int64_t& work);
 
 }  // namespace gcompile::memory

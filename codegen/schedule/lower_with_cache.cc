@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "codegen/schedule/cache_order.h"
+#include "codegen/order/cache_order.h"
 #include "codegen/schedule/schedule.h"
 #include "codegen/schedule/scope.h"
 

@@ -11,8 +11,8 @@
 #include "codegen/calls/hand_over.h"
 #include "codegen/calls/instances.h"
 #include "codegen/kinds/image_windows.h"
-#include "codegen/schedule/cache_order.h"
-#include "codegen/schedule/peak_order.h"
+#include "codegen/order/cache_order.h"
+#include "codegen/order/peak_order.h"
 #include "codegen/schedule/scope.h"
 #include "codegen/schedule/storage_assigner.h"
 
@@ -334,7 +334,7 @@ void Scheduler::compute_on_host(Scope& scope, ValueId value) {
 namespace {
 
 /// Nodes that nothing but the choice of branches needs. `order`: every node before its readers.
-std::set<NodeId> host_only_nodes(const ir::Graph& graph, const StorageAssigner::Forms& forms,
+std::set<NodeId> host_only_nodes(const ir::Graph& graph, const NodeForms& forms,
                                  const std::vector<NodeId>& order) {
   std::set<NodeId> found;
   const auto steers = [&](const ir::Use& use) {

@@ -12,7 +12,7 @@ namespace gcompile {
 /// One graph, the model's or a branch's, while its steps are made.
 struct Scheduler::Scope {
   const ir::Graph& graph;
-  StorageAssigner::Forms forms;
+  NodeForms forms;
   StorageAssigner::Result homes;
   std::map<int, int> values_in_buffer;        // of `homes`
   std::map<ir::ValueId, Storage> host_homes;  // CUDA: of the values that the host knows

@@ -9,6 +9,7 @@
 
 #include "codegen/loops/loop_nest.h"
 #include "codegen/memory/storage.h"
+#include "codegen/order/node_forms.h"
 #include "ir/graph/operator.h"
 
 namespace gcompile {
@@ -18,7 +19,6 @@ namespace gcompile {
 /// `forms`: one per node. Fills `storage`; nodes in `elided` need no kernel.
 class StorageAssigner {
  public:
-  using Forms = std::map<ir::NodeId, ir::Form>;
   struct Result {
     std::map<ir::ValueId, Storage> storage;
     std::set<ir::NodeId> elided;                                 // pure aliases
@@ -30,7 +30,7 @@ class StorageAssigner {
   /// `place_parts`: write operands of Concat where the result lies (no copy, but the result lives from the
   /// first part). `copy_views`: but not views of what cannot be written there, for which placing is a copy of
   /// its own (fewer kernels, but what is viewed lives until Concat).
-  StorageAssigner(const ir::Graph& graph, const Forms& forms, std::vector<StorageBuffer>& buffers,
+  StorageAssigner(const ir::Graph& graph, const NodeForms& forms, std::vector<StorageBuffer>& buffers,
                   bool place_parts, bool copy_views)
       : graph_(graph), forms_(forms), buffers_(buffers), place_parts_(place_parts), copy_views_(copy_views) {}
   Result run(const std::vector<ir::NodeId>& order, const std::vector<Storage>& inputs,
@@ -57,7 +57,7 @@ class StorageAssigner {
   void settle(ir::ValueId id, Storage home);
 
   const ir::Graph& graph_;
-  const Forms& forms_;
+  const NodeForms& forms_;
   std::vector<StorageBuffer>& buffers_;
   bool place_parts_, copy_views_;
   Result result_;

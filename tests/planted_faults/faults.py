@@ -203,10 +203,10 @@ ASSIGNER, NEST = "codegen/schedule/storage_assigner.cc", "codegen/loops/loop_nes
 GREEDY, EPILOGUE = "codegen/memory/greedy.cc", "codegen/calls/epilogue.cc"
 
 CODEGEN = [
-    fault("codegen/half-open-lives", "codegen/memory/packing.cc",
+    fault("codegen/half-open-lives", "codegen/memory/placement_problem.cc",
           "return a.step != b.step ? a.step < b.step : a.begins < b.begins;",
           "return a.step != b.step ? a.step < b.step : a.begins > b.begins;", "memory_plan_test"),
-    fault("codegen/size-of-block", "codegen/memory/packing.cc",
+    fault("codegen/size-of-block", "codegen/memory/placement_problem.cc",
           "block.size = align_up(buffer.size, buffer.alignment);", "block.size = buffer.size;", "memory_plan_test"),
     fault("codegen/top-of-conflicts", GREEDY,
           "floor_ = std::max(floor_, conflict_top);", "floor_ = conflict_top;", "memory_plan_test"),

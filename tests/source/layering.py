@@ -26,7 +26,7 @@ STOREYS = {
     "ir": ["sizes", "tensors", "loops", "forms", "graph", "ops"],
     "frontend": ["files", "sizes", "import", "export"],
     "passes": ["engine", "graph", "rules", "forms"],
-    "codegen": ["memory", "loops", "packing", "choice", "calls", "kinds", "families", "schedule", "program", "report", "emit"],
+    "codegen": ["memory", "loops", "packing", "choice", "calls", "kinds", "families", "order", "schedule", "program", "report", "emit"],
     "driver": ["machine", "command_line", "data", "publish", "verify", "commands"],
 }
 # Lies in its room itself, and sees all of it.

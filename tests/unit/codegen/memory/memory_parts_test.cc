@@ -22,38 +22,38 @@ void add_chain(std::vector<Buffer>& buffers, int64_t begin, int64_t size, int64_
     buffers.push_back(make_buffer(size, begin + 3 * link, begin + 3 * link + 4, alignment));
 }
 
-TEST(SplitPacking, LeavesAloneWhatHangsTogether) {
+TEST(SplitProblem, LeavesAloneWhatHangsTogether) {
   std::vector<Buffer> buffers;
   add_chain(buffers, 0, 4);
-  const Packing packing = make_packing(buffers);
-  const Parts parts = split_packing(packing);
+  const PlacementProblem problem = make_problem(buffers);
+  const Parts parts = split_problem(problem);
   ASSERT_THAT(parts.parts, SizeIs(1));
   EXPECT_THAT(parts.parts[0].blocks, ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(parts.parts[0].base, 0);
   EXPECT_THAT(parts.settled, ElementsAre(-1, -1, -1, -1));
-  EXPECT_EQ(parts.parts[0].packing.section_bytes, packing.section_bytes);
+  EXPECT_EQ(parts.parts[0].problem.section_bytes, problem.section_bytes);
 }
 
-TEST(SplitPacking, CutsWhereNoBufferCrosses) {
+TEST(SplitProblem, CutsWhereNoBufferCrosses) {
   // The first chain ends where the other begins; in the list they come the other way round.
   std::vector<Buffer> buffers;
   add_chain(buffers, 13, 7);
   add_chain(buffers, 0, 4);
-  const Parts parts = split_packing(make_packing(buffers));
+  const Parts parts = split_problem(make_problem(buffers));
   ASSERT_THAT(parts.parts, SizeIs(2));
   EXPECT_THAT(parts.parts[0].blocks, ElementsAre(4, 5, 6, 7));
-  EXPECT_EQ(parts.parts[0].packing.lower_bound, 8);
+  EXPECT_EQ(parts.parts[0].problem.lower_bound, 8);
   EXPECT_THAT(parts.parts[1].blocks, ElementsAre(0, 1, 2, 3));
-  EXPECT_EQ(parts.parts[1].packing.lower_bound, 14);
-  EXPECT_EQ(parts.parts[1].packing.section_count, 3);
+  EXPECT_EQ(parts.parts[1].problem.lower_bound, 14);
+  EXPECT_EQ(parts.parts[1].problem.section_count, 3);
 }
 
-TEST(SplitPacking, PutsWhatLivesThroughoutToTheBottomAndCutsTheRestAgain) {
+TEST(SplitProblem, PutsWhatLivesThroughoutToTheBottomAndCutsTheRestAgain) {
   // Under both chains 10; under the second 20 more.
   std::vector<Buffer> buffers{make_buffer(10, 0, 26), make_buffer(20, 13, 26)};
   add_chain(buffers, 0, 4);
   add_chain(buffers, 13, 7);
-  const Parts parts = split_packing(make_packing(buffers));
+  const Parts parts = split_problem(make_problem(buffers));
   EXPECT_THAT(parts.settled, ElementsAre(0, 10, -1, -1, -1, -1, -1, -1, -1, -1));
   EXPECT_EQ(parts.settled_height, 30);
   ASSERT_THAT(parts.parts, SizeIs(2));
@@ -63,50 +63,50 @@ TEST(SplitPacking, PutsWhatLivesThroughoutToTheBottomAndCutsTheRestAgain) {
   EXPECT_THAT(parts.parts[1].blocks, ElementsAre(6, 7, 8, 9));
 }
 
-TEST(SplitPacking, LeavesWhatWouldMisalignTheRest) {
+TEST(SplitProblem, LeavesWhatWouldMisalignTheRest) {
   std::vector<Buffer> buffers{make_buffer(8, 0, 13, 8)};
   add_chain(buffers, 0, 64, 64);
-  const Parts parts = split_packing(make_packing(buffers));
+  const Parts parts = split_problem(make_problem(buffers));
   ASSERT_THAT(parts.parts, SizeIs(1));
   EXPECT_THAT(parts.parts[0].blocks, SizeIs(5));
 }
 
-TEST(SplitPacking, NeedsNoSquareOfTheBuffersForNestedLives) {
+TEST(SplitProblem, NeedsNoSquareOfTheBuffersForNestedLives) {
   std::vector<Buffer> buffers;
   const int64_t count = 50'000;
   for (int64_t i = 0; i < count; ++i) buffers.push_back(make_buffer(4, i, 2 * count - i));
-  const Parts parts = split_packing(make_packing(buffers));
+  const Parts parts = split_problem(make_problem(buffers));
   int64_t height = parts.settled_height;
-  for (const Part& part : parts.parts) height = std::max(height, part.base + part.packing.lower_bound);
+  for (const Part& part : parts.parts) height = std::max(height, part.base + part.problem.lower_bound);
   EXPECT_EQ(height, 4 * count);
 }
 
 /// The largest base plus bound over the parts is the bound of the whole: the split gives nothing away.
-TEST(SplitPacking, KeepsTheBoundAndEveryBuffer) {
+TEST(SplitProblem, KeepsTheBoundAndEveryBuffer) {
   Dice dice(31);
   for (int round = 0; round < 200; ++round) {
     const int count = static_cast<int>(dice.roll(1, 40));
-    const Packing packing =
-        make_packing(memory_instances::random_buffers(dice, count, 60, dice.roll(1, 20), 100, 0));
-    const Parts parts = split_packing(packing);
+    const PlacementProblem problem =
+        make_problem(memory_instances::random_buffers(dice, count, 60, dice.roll(1, 20), 100, 0));
+    const Parts parts = split_problem(problem);
     int64_t bound = parts.settled_height;
     size_t blocks = 0;
     for (const Part& part : parts.parts) {
-      bound = std::max(bound, part.base + part.packing.lower_bound);
+      bound = std::max(bound, part.base + part.problem.lower_bound);
       blocks += part.blocks.size();
       for (int32_t i : part.blocks) EXPECT_EQ(parts.settled[static_cast<size_t>(i)], -1);
     }
-    EXPECT_EQ(bound, packing.lower_bound);
+    EXPECT_EQ(bound, problem.lower_bound);
     EXPECT_EQ(blocks, static_cast<size_t>(std::count(parts.settled.begin(), parts.settled.end(), -1)));
   }
 }
 
-std::vector<int32_t> longest_first(const Packing& packing) {
-  std::vector<int32_t> order(packing.blocks.size());
+std::vector<int32_t> longest_first(const PlacementProblem& problem) {
+  std::vector<int32_t> order(problem.blocks.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    const Block& left = packing.blocks[static_cast<size_t>(a)];
-    const Block& right = packing.blocks[static_cast<size_t>(b)];
+    const Block& left = problem.blocks[static_cast<size_t>(a)];
+    const Block& right = problem.blocks[static_cast<size_t>(b)];
     return left.end - left.begin > right.end - right.begin;
   });
   return order;
@@ -115,20 +115,21 @@ std::vector<int32_t> longest_first(const Packing& packing) {
 TEST(FillSkyline, TakesTheLowestValleyAndTheFirstThatFitsIt) {
   // Four sections. 0 spans all; 1 and 2 stand on it side by side; 3 fits the valley that 2 leaves beside 1,
   // 4 has to wait until the skyline is even.
-  const Packing packing = make_packing({make_buffer(5, 0, 8), make_buffer(9, 0, 3), make_buffer(4, 4, 8),
-                                        make_buffer(3, 4, 6), make_buffer(2, 2, 8), make_buffer(1, 6, 8)});
+  const PlacementProblem problem =
+      make_problem({make_buffer(5, 0, 8), make_buffer(9, 0, 3), make_buffer(4, 4, 8), make_buffer(3, 4, 6),
+                    make_buffer(2, 2, 8), make_buffer(1, 6, 8)});
   int64_t work = 0;
-  const Placement placed = fill_skyline(packing, {0, 1, 2, 3, 4, 5}, INT64_MAX, work);
+  const Placement placed = fill_skyline(problem, {0, 1, 2, 3, 4, 5}, INT64_MAX, work);
   EXPECT_THAT(placed.offsets, ElementsAre(0, 5, 5, 9, 14, 9));
   EXPECT_EQ(placed.height, 16);
-  EXPECT_EQ(fill_skyline(packing, {0, 1, 2, 3, 4, 5}, 16, work).height, -1);
-  EXPECT_THAT(fill_skyline(make_packing({}), {}, INT64_MAX, work).offsets, IsEmpty());
+  EXPECT_EQ(fill_skyline(problem, {0, 1, 2, 3, 4, 5}, 16, work).height, -1);
+  EXPECT_THAT(fill_skyline(make_problem({}), {}, INT64_MAX, work).offsets, IsEmpty());
 }
 
 int64_t skyline_work(const std::vector<Buffer>& buffers) {
-  const Packing packing = make_packing(buffers);
+  const PlacementProblem problem = make_problem(buffers);
   int64_t work = 0;
-  fill_skyline(packing, longest_first(packing), INT64_MAX, work);
+  fill_skyline(problem, longest_first(problem), INT64_MAX, work);
   return work;
 }
 

@@ -18,7 +18,7 @@ using memory_instances::Dice;
 
 struct Placed {
   ir::Graph graph;
-  StorageAssigner::Forms forms;
+  NodeForms forms;
   std::vector<NodeId> order;
   std::vector<StorageBuffer> buffers;
   StorageAssigner::Result homes;

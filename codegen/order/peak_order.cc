@@ -1,16 +1,16 @@
-#include "codegen/schedule/peak_order.h"
+#include "codegen/order/peak_order.h"
 
 #include <algorithm>
 #include <map>
 
-#include "codegen/schedule/order.h"
+#include "codegen/order/order.h"
 
 namespace gcompile {
 
 using ir::NodeId;
 using ir::ValueId;
 
-std::vector<NodeId> lowest_peak_order(const ir::Graph& graph, const StorageAssigner::Forms& forms,
+std::vector<NodeId> lowest_peak_order(const ir::Graph& graph, const NodeForms& forms,
                                       const std::vector<NodeId>& given) {
   std::vector<ScheduleStep> steps;
   std::vector<ScheduleValue> values;

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "codegen/memory/packing.h"
+#include "codegen/memory/placement_problem.h"
 
 namespace gcompile::memory {
 
@@ -39,7 +39,7 @@ class CapacitySearch {
   };
 
   /// Blocks must be free (no fixed offsets).
-  explicit CapacitySearch(const Packing& packing);
+  explicit CapacitySearch(const PlacementProblem& problem);
 
   /// Searches until `work_limit` elementary steps are used. `rank` orders the blocks: smaller is tried first.
   Outcome run(int64_t capacity, Focus focus, const std::vector<int32_t>& rank, int64_t work_limit);
@@ -119,7 +119,7 @@ class CapacitySearch {
     return twin >= 0 && offset_[static_cast<size_t>(twin)] < 0;
   }
 
-  const Packing& packing_;
+  const PlacementProblem& problem_;
   const std::vector<int32_t>* rank_ = nullptr;
   Focus focus_ = Focus::kFewestCases;
   int64_t work_ = 0;

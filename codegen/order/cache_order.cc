@@ -1,4 +1,4 @@
-#include "codegen/schedule/cache_order.h"
+#include "codegen/order/cache_order.h"
 
 #include <algorithm>
 #include <set>
@@ -14,7 +14,7 @@ bool is_attention(const ir::Form& form) {
   return work && ir::kind_of(*work) == ir::Kind::kAttention;
 }
 
-bool joins_two_parts(const ir::Graph& graph, const StorageAssigner::Forms& forms, NodeId id) {
+bool joins_two_parts(const ir::Graph& graph, const NodeForms& forms, NodeId id) {
   const auto* form = std::get_if<LoopForm>(&forms.at(id));
   if (!form || !form->is_map() || form->regions.size() != 2 || !form->has_identity_store()) return false;
   return std::all_of(form->regions.begin(), form->regions.end(), [&](const ir::Region& region) {
@@ -27,7 +27,7 @@ bool joins_two_parts(const ir::Graph& graph, const StorageAssigner::Forms& forms
 namespace {
 
 /// The node that joins the operand and the views between, nearest first; empty: there is none.
-std::vector<NodeId> chain_of(const ir::Graph& graph, const StorageAssigner::Forms& forms, ValueId value) {
+std::vector<NodeId> chain_of(const ir::Graph& graph, const NodeForms& forms, ValueId value) {
   std::vector<NodeId> chain;
   while (true) {
     const NodeId id = graph.value(value).producer;
@@ -77,7 +77,7 @@ bool move_late(const ir::Graph& graph, const std::set<NodeId>& chain, NodeId att
 
 }  // namespace
 
-std::vector<NodeId> with_caches_late(const ir::Graph& graph, const StorageAssigner::Forms& forms,
+std::vector<NodeId> with_caches_late(const ir::Graph& graph, const NodeForms& forms,
                                      std::vector<NodeId> order) {
   std::set<NodeId> done;  // each once: two that share their keys would pass each other for ever
   for (std::size_t at = 0; at < order.size(); ++at) {

@@ -1,4 +1,4 @@
-#include "codegen/schedule/order.h"
+#include "codegen/order/order.h"
 
 #include <algorithm>
 #include <numeric>
@@ -7,19 +7,19 @@
 #include <tuple>
 
 #include "base/diagnostics.h"
-#include "codegen/schedule/graph.h"
+#include "codegen/order/step_graph.h"
 
 namespace gcompile {
 namespace {
 
 using schedule::Effect;
-using schedule::Graph;
+using schedule::StepGraph;
 
 /// Steps that run one after the other. Counts say what a step would free, so that nobody looks at all readers
 /// of a value each time that one of them runs.
 class Progress {
  public:
-  explicit Progress(const Graph& graph) : graph_(graph) {
+  explicit Progress(const StepGraph& graph) : graph_(graph) {
     for (const std::vector<int32_t>& users : graph.users) {
       waiting_.push_back({users.size(), std::accumulate(users.begin(), users.end(), int64_t{0})});
     }
@@ -49,11 +49,11 @@ class Progress {
   };
   const Waiting& waiting(int32_t value) const { return waiting_[static_cast<size_t>(value)]; }
 
-  const Graph& graph_;
+  const StepGraph& graph_;
   std::vector<Waiting> waiting_;
 };
 
-int64_t peak_of(const Graph& graph, const std::vector<int32_t>& order) {
+int64_t peak_of(const StepGraph& graph, const std::vector<int32_t>& order) {
   Progress progress(graph);
   int64_t live = graph.start_bytes;
   int64_t peak = live;
@@ -67,7 +67,7 @@ int64_t peak_of(const Graph& graph, const std::vector<int32_t>& order) {
 }
 
 /// No order can do with less than what the hungriest step touches.
-int64_t peak_bound(const Graph& graph) {
+int64_t peak_bound(const StepGraph& graph) {
   int64_t bound = graph.start_bytes;
   for (const ScheduleStep& step : graph.steps) {
     int64_t touched = step.scratch;
@@ -79,7 +79,7 @@ int64_t peak_bound(const Graph& graph) {
 }
 
 /// From each sink in turn, what it needs first, down to the sources.
-std::vector<int32_t> depth_first(const Graph& graph) {
+std::vector<int32_t> depth_first(const StepGraph& graph) {
   std::vector<int32_t> order;
   std::vector<size_t> visited(graph.steps.size(), 0);  // 0: not yet; k + 1: k predecessors are through
   std::vector<int32_t> stack;
@@ -107,7 +107,7 @@ std::vector<int32_t> depth_first(const Graph& graph) {
 
 /// Always the ready step that leaves the fewest bytes behind, then the one that needs the fewest to run, then
 /// the first.
-std::vector<int32_t> least_growth(const Graph& graph) {
+std::vector<int32_t> least_growth(const StepGraph& graph) {
   using Key = std::tuple<int64_t, int64_t, int32_t>;
   std::vector<int32_t> order;
   Progress progress(graph);
@@ -143,7 +143,7 @@ std::vector<int32_t> least_growth(const Graph& graph) {
 
 /// The same from the end: always the step all whose readers are placed and which, seen backwards, adds the
 /// fewest bytes: its operands come to life unless a later step has kept them, its results go. Then the last.
-std::vector<int32_t> least_growth_backwards(const Graph& graph) {
+std::vector<int32_t> least_growth_backwards(const StepGraph& graph) {
   using Key = std::pair<int64_t, int32_t>;  // growth, the step's number negated
   std::vector<int32_t> order;
   std::vector<bool> live(graph.values.size(), false);
@@ -198,13 +198,13 @@ std::vector<int32_t> least_growth_backwards(const Graph& graph) {
 int64_t schedule_peak(const std::vector<ScheduleStep>& steps, const std::vector<ScheduleValue>& values,
                       const std::vector<int32_t>& order) {
   GC_CHECK(order.size() == steps.size());
-  return peak_of(schedule::make_graph(steps, values), order);
+  return peak_of(schedule::make_step_graph(steps, values), order);
 }
 
 ScheduleOrder choose_schedule_order(const std::vector<ScheduleStep>& steps,
                                     const std::vector<ScheduleValue>& values,
                                     const ScheduleOrderOptions& options) {
-  const Graph graph = schedule::make_graph(steps, values);
+  const StepGraph graph = schedule::make_step_graph(steps, values);
   const int64_t bound = peak_bound(graph);
   ScheduleOrder best;
   best.steps.resize(steps.size());
@@ -213,7 +213,7 @@ ScheduleOrder choose_schedule_order(const std::vector<ScheduleStep>& steps,
   best.rule = "given";
   struct Rule {
     const char* name;
-    std::vector<int32_t> (*run)(const Graph&);
+    std::vector<int32_t> (*run)(const StepGraph&);
   };
   for (const Rule& rule : {Rule{"depth-first", depth_first}, Rule{"least-growth", least_growth},
                            Rule{"least-growth backwards", least_growth_backwards}}) {

@@ -2,7 +2,7 @@
 #include <numeric>
 
 #include "base/diagnostics.h"
-#include "codegen/schedule/order.h"
+#include "codegen/order/order.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/codegen/memory/memory_instances.h"

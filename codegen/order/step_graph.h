@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "codegen/schedule/order.h"
+#include "codegen/order/order.h"
 
 namespace gcompile::schedule {
 
 /// Steps and values with the links between them. Lists are sorted and free of duplicates.
-struct Graph {
+struct StepGraph {
   std::vector<ScheduleStep> steps;
   std::vector<ScheduleValue> values;
   std::vector<std::vector<int32_t>> users;         // by value
@@ -21,7 +21,7 @@ struct Graph {
 };
 
 /// Checks what choose_schedule_order() asks for.
-Graph make_graph(const std::vector<ScheduleStep>& steps, const std::vector<ScheduleValue>& values);
+StepGraph make_step_graph(const std::vector<ScheduleStep>& steps, const std::vector<ScheduleValue>& values);
 
 /// Bytes that running a step changes: while it runs, and what stays or goes for good.
 struct Effect {
@@ -31,7 +31,7 @@ struct Effect {
 
 /// `is_last(value)`: all other readers of the value have run.
 template <typename IsLast>
-Effect effect_of(const Graph& graph, int32_t index, const IsLast& is_last) {
+Effect effect_of(const StepGraph& graph, int32_t index, const IsLast& is_last) {
   const ScheduleStep& step = graph.steps[static_cast<size_t>(index)];
   Effect effect;
   int64_t freed = 0;
@@ -55,6 +55,6 @@ struct DownSetResult {
   int64_t peak = 0;
   bool complete = false;  // no set was dropped: nothing is below what was found, or below the limit
 };
-DownSetResult search_down_sets(const Graph& graph, int64_t limit, int64_t state_budget);
+DownSetResult search_down_sets(const StepGraph& graph, int64_t limit, int64_t state_budget);
 
 }  // namespace gcompile::schedule

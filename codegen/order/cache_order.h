@@ -4,17 +4,17 @@
 
 #include <vector>
 
-#include "codegen/schedule/storage_assigner.h"
+#include "codegen/order/node_forms.h"
 
 namespace gcompile {
 
 bool is_attention(const ir::Form& form);
 /// Whether the node joins two values, moved as they may be.
-bool joins_two_parts(const ir::Graph& graph, const StorageAssigner::Forms& forms, ir::NodeId id);
+bool joins_two_parts(const ir::Graph& graph, const NodeForms& forms, ir::NodeId id);
 
 /// `order`, in which every node comes before its readers, with the Concats of keys and of values, and views
 /// of them, moved right before their attention where nothing that it needs reads them.
-std::vector<ir::NodeId> with_caches_late(const ir::Graph& graph, const StorageAssigner::Forms& forms,
+std::vector<ir::NodeId> with_caches_late(const ir::Graph& graph, const NodeForms& forms,
                                          std::vector<ir::NodeId> order);
 
 }  // namespace gcompile

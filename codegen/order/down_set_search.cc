@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/interrupt.h"
-#include "codegen/schedule/graph.h"
+#include "codegen/order/step_graph.h"
 
 namespace gcompile::schedule {
 namespace {
@@ -36,7 +36,7 @@ struct Origin {
   int32_t step;
 };
 
-State advance(const Graph& graph, const State& from, int32_t step, const Effect& effect, StepSet done) {
+State advance(const StepGraph& graph, const State& from, int32_t step, const Effect& effect, StepSet done) {
   State to;
   to.done = std::move(done);
   to.live = from.live + effect.after;
@@ -55,14 +55,14 @@ State advance(const Graph& graph, const State& from, int32_t step, const Effect&
 }
 
 /// Whether all readers of the value but `step` are done.
-bool is_last_reader(const Graph& graph, const StepSet& done, int32_t value, int32_t step) {
+bool is_last_reader(const StepGraph& graph, const StepSet& done, int32_t value, int32_t step) {
   const std::vector<int32_t>& users = graph.users[static_cast<size_t>(value)];
   return std::all_of(users.begin(), users.end(),
                      [&](int32_t user) { return user == step || contains(done, user); });
 }
 
 /// Machine words that looking at a step from one state touches: the readers of what it uses, and the set.
-int64_t work_of(const Graph& graph, const State& state, int32_t step) {
+int64_t work_of(const StepGraph& graph, const State& state, int32_t step) {
   auto words = static_cast<int64_t>(state.done.size() + state.ready.size());
   for (int32_t value : graph.steps[static_cast<size_t>(step)].uses) {
     words += static_cast<int64_t>(graph.users[static_cast<size_t>(value)].size());
@@ -92,7 +92,7 @@ bool keep_best(std::vector<State>& states, std::vector<Origin>& origins, size_t 
 
 }  // namespace
 
-DownSetResult search_down_sets(const Graph& graph, int64_t limit, int64_t state_budget) {
+DownSetResult search_down_sets(const StepGraph& graph, int64_t limit, int64_t state_budget) {
   DownSetResult result;
   result.complete = true;
   const size_t width =

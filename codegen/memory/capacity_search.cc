@@ -1,4 +1,4 @@
-#include "codegen/memory/search.h"
+#include "codegen/memory/capacity_search.h"
 
 #include <algorithm>
 #include <map>
@@ -28,45 +28,45 @@ std::vector<int32_t> find_twins(const std::vector<Block>& blocks) {
 
 }  // namespace
 
-CapacitySearch::CapacitySearch(const Packing& packing) : packing_(packing) {
-  const auto sections = static_cast<size_t>(packing.section_count);
+CapacitySearch::CapacitySearch(const PlacementProblem& problem) : problem_(problem) {
+  const auto sections = static_cast<size_t>(problem.section_count);
   section_start_.assign(sections + 1, 0);
-  for (const Block& block : packing.blocks) {
+  for (const Block& block : problem.blocks) {
     for (int32_t s = block.begin; s < block.end; ++s) ++section_start_[static_cast<size_t>(s) + 1];
     largest_alignment_ = std::max(largest_alignment_, block.alignment);
   }
   std::partial_sum(section_start_.begin(), section_start_.end(), section_start_.begin());
   section_blocks_.resize(static_cast<size_t>(section_start_.back()));
   std::vector<int32_t> next(section_start_.begin(), section_start_.end() - 1);
-  for (size_t i = 0; i < packing.blocks.size(); ++i) {
+  for (size_t i = 0; i < problem.blocks.size(); ++i) {
     member_start_.push_back(static_cast<int64_t>(member_.size()));
-    for (int32_t s = packing.blocks[i].begin; s < packing.blocks[i].end; ++s) {
+    for (int32_t s = problem.blocks[i].begin; s < problem.blocks[i].end; ++s) {
       member_.push_back(next[static_cast<size_t>(s)]);
       section_blocks_[static_cast<size_t>(next[static_cast<size_t>(s)]++)] = static_cast<int32_t>(i);
     }
   }
   starting_.resize(sections);
-  for (size_t i = 0; i < packing.blocks.size(); ++i) {
-    starting_[static_cast<size_t>(packing.blocks[i].begin)].push_back(static_cast<int32_t>(i));
+  for (size_t i = 0; i < problem.blocks.size(); ++i) {
+    starting_[static_cast<size_t>(problem.blocks[i].begin)].push_back(static_cast<int32_t>(i));
   }
-  twin_before_ = find_twins(packing.blocks);
+  twin_before_ = find_twins(problem.blocks);
   is_dirty_.assign(sections, 0);
 }
 
 void CapacitySearch::reset(int64_t capacity) {
-  const auto sections = static_cast<size_t>(packing_.section_count);
+  const auto sections = static_cast<size_t>(problem_.section_count);
   height_.assign(sections, 0);
   next_low_.assign(sections, kInfinity);
   ceiling_.assign(sections, capacity);
-  to_come_ = packing_.section_bytes;
+  to_come_ = problem_.section_bytes;
   crossing_.assign(sections, 0);
-  for (const Block& block : packing_.blocks) {
+  for (const Block& block : problem_.blocks) {
     for (int32_t s = block.begin; s + 1 < block.end; ++s) ++crossing_[static_cast<size_t>(s)];
   }
   open_count_.clear();
   for (size_t s = 0; s < sections; ++s) open_count_.push_back(section_start_[s + 1] - section_start_[s]);
-  low_.assign(packing_.blocks.size(), 0);
-  offset_.assign(packing_.blocks.size(), -1);
+  low_.assign(problem_.blocks.size(), 0);
+  offset_.assign(problem_.blocks.size(), -1);
   trail_.clear();
   parts_.clear();
   frames_.clear();
@@ -83,7 +83,7 @@ CapacitySearch::Outcome CapacitySearch::run(int64_t capacity, Focus focus, const
   for (int64_t bytes : to_come_) {
     if (bytes > capacity) return Outcome::kImpossible;
   }
-  split({0, packing_.section_count, -1, -1}, -1, -1);
+  split({0, problem_.section_count, -1, -1}, -1, -1);
   int64_t poll_at = work_;
   while (agenda_ >= 0) {
     if (work_ > stop_at) return Outcome::kOutOfWork;
@@ -174,7 +174,7 @@ void CapacitySearch::undo_to(size_t trail_size) {
     } else if (entry.change == Change::kLow) {
       low_[index] = entry.old_value;
     } else {
-      const Block& block = packing_.blocks[index];
+      const Block& block = problem_.blocks[index];
       offset_[index] = -1;
       for (int32_t s = block.begin; s < block.end; ++s) {
         to_come_[static_cast<size_t>(s)] += block.size;
@@ -194,7 +194,7 @@ void CapacitySearch::set_height(int32_t section, int64_t height) {
 /// Takes the block out of its sections' open ones. undo_to() only counts it in again: it finds it right
 /// behind them.
 void CapacitySearch::close_block(int32_t index, int64_t offset) {
-  const Block& block = packing_.blocks[static_cast<size_t>(index)];
+  const Block& block = problem_.blocks[static_cast<size_t>(index)];
   trail_.push_back({0, index, Change::kPlaced});
   offset_[static_cast<size_t>(index)] = offset;
   const auto member = static_cast<size_t>(member_start_[static_cast<size_t>(index)]);
@@ -205,7 +205,7 @@ void CapacitySearch::close_block(int32_t index, int64_t offset) {
     const int32_t last_place = section_start_[s] + --open_count_[s];
     const int32_t last = section_blocks_[static_cast<size_t>(last_place)];
     const int64_t last_member =
-        member_start_[static_cast<size_t>(last)] + t - packing_.blocks[static_cast<size_t>(last)].begin;
+        member_start_[static_cast<size_t>(last)] + t - problem_.blocks[static_cast<size_t>(last)].begin;
     std::swap(section_blocks_[static_cast<size_t>(place)], section_blocks_[static_cast<size_t>(last_place)]);
     std::swap(place, member_[static_cast<size_t>(last_member)]);
   }
@@ -213,7 +213,7 @@ void CapacitySearch::close_block(int32_t index, int64_t offset) {
 }
 
 void CapacitySearch::place_on_floor(int32_t index) {
-  const Block& block = packing_.blocks[static_cast<size_t>(index)];
+  const Block& block = problem_.blocks[static_cast<size_t>(index)];
   const int64_t offset = low_[static_cast<size_t>(index)];
   close_block(index, offset);
   for (int32_t s = block.begin; s < block.end; ++s) {
@@ -228,7 +228,7 @@ bool CapacitySearch::place_spanning_on_ceiling(int32_t begin, int32_t end) {
   const auto first = static_cast<size_t>(section_start_[static_cast<size_t>(begin)]);
   for (size_t k = first; k < first + static_cast<size_t>(open_count_[static_cast<size_t>(begin)]);) {
     const int32_t index = section_blocks_[k];
-    const Block& block = packing_.blocks[static_cast<size_t>(index)];
+    const Block& block = problem_.blocks[static_cast<size_t>(index)];
     const int64_t offset = ceiling_[static_cast<size_t>(begin)] - block.size;
     if (block.begin != begin || block.end != end || block.size % largest_alignment_ != 0 ||
         offset % block.alignment != 0) {
@@ -261,7 +261,7 @@ bool CapacitySearch::propagate() {
       for (int32_t i : open_blocks(s)) {
         int64_t& low = low_[static_cast<size_t>(i)];
         if (low >= height) continue;
-        const Block& block = packing_.blocks[static_cast<size_t>(i)];
+        const Block& block = problem_.blocks[static_cast<size_t>(i)];
         trail_.push_back({low, i, Change::kLow});
         low = align_up(height, block.alignment);
         for (int32_t t = block.begin; t < block.end; ++t) mark(t);
@@ -314,7 +314,7 @@ bool CapacitySearch::recheck(int32_t section) {
 bool CapacitySearch::fits_in_order(int32_t section) {
   releases_.clear();
   for (int32_t i : open_blocks(section)) {
-    releases_.emplace_back(low_[static_cast<size_t>(i)], packing_.blocks[static_cast<size_t>(i)].size);
+    releases_.emplace_back(low_[static_cast<size_t>(i)], problem_.blocks[static_cast<size_t>(i)].size);
   }
   work_ += 4 * static_cast<int64_t>(releases_.size());
   std::sort(releases_.begin(), releases_.end());
@@ -404,7 +404,7 @@ bool CapacitySearch::examine_valley(int32_t begin, int32_t end, Choice& best) {
     for (int32_t i : starting_[static_cast<size_t>(s)]) {
       const auto block_index = static_cast<size_t>(i);
       if (offset_[block_index] >= 0 || low_[block_index] != floor || has_open_twin(i)) continue;
-      const Block& block = packing_.blocks[block_index];
+      const Block& block = problem_.blocks[block_index];
       const auto from = static_cast<size_t>(s - begin);
       const auto to = static_cast<size_t>(block.end - begin);
       ++cover_[from];
@@ -439,8 +439,8 @@ bool CapacitySearch::weigh_section(int32_t section, int32_t cover, int64_t besid
   const int64_t slack = ceiling_[s] - height_[s] - to_come_[s];
   std::array<int64_t, 2> cost{cases, slack};
   if (focus_ == Focus::kLowestValley && cases > 1) {
-    const bool covered = favourite >= 0 && packing_.blocks[static_cast<size_t>(favourite)].begin <= section &&
-                         section < packing_.blocks[static_cast<size_t>(favourite)].end;
+    const bool covered = favourite >= 0 && problem_.blocks[static_cast<size_t>(favourite)].begin <= section &&
+                         section < problem_.blocks[static_cast<size_t>(favourite)].end;
     cost[0] = covered ? 2 : 3;
   }
   if (cost < best.cost) {

@@ -13,7 +13,7 @@ struct Block {
   /// Bytes, a multiple of the alignment.
   int64_t size = 0;
   int64_t alignment = 1;
-  /// Half-open range of sections (see Packing).
+  /// Half-open range of sections (see PlacementProblem).
   int32_t begin = 0;
   int32_t end = 0;
   /// -1: free to move.
@@ -28,7 +28,7 @@ struct Block {
 /// The problem with empty buffers left out and time squeezed to sections. A section is a longest run of steps
 /// in which no buffer begins after another has ended; all its buffers are live together at one moment, so two
 /// buffers conflict exactly if they share a section, and the sections' sums are the peaks of live bytes.
-struct Packing {
+struct PlacementProblem {
   std::vector<Block> blocks;
   int32_t section_count = 0;
   std::vector<int64_t> section_bytes;
@@ -43,13 +43,13 @@ struct Life {
   int64_t end = 0;
 };
 
-/// The packing of blocks with these lives: sets begin and end of each, and all that follows from them.
-Packing squeeze_time(std::vector<Block> blocks, const std::vector<Life>& lives);
+/// The problem of blocks with these lives: sets begin and end of each, and all that follows from them.
+PlacementProblem squeeze_time(std::vector<Block> blocks, const std::vector<Life>& lives);
 
 /// Checks the buffers and squeezes time. Throws like plan_memory().
-Packing make_packing(const std::vector<Buffer>& buffers);
+PlacementProblem make_problem(const std::vector<Buffer>& buffers);
 
-/// Offsets of all blocks of a Packing and the top of the highest.
+/// Offsets of all blocks of a problem and the top of the highest.
 struct Placement {
   std::vector<int64_t> offsets;
   int64_t height = 0;

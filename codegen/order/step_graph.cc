@@ -1,4 +1,4 @@
-#include "codegen/schedule/graph.h"
+#include "codegen/order/step_graph.h"
 
 #include <algorithm>
 
@@ -18,8 +18,8 @@ void check_indices(const std::vector<int32_t>& list, size_t count) {
 
 }  // namespace
 
-Graph make_graph(const std::vector<ScheduleStep>& steps, const std::vector<ScheduleValue>& values) {
-  Graph graph{steps, values, {}, {}, {}, {}, 0};
+StepGraph make_step_graph(const std::vector<ScheduleStep>& steps, const std::vector<ScheduleValue>& values) {
+  StepGraph graph{steps, values, {}, {}, {}, {}, 0};
   graph.users.resize(values.size());
   graph.maker.assign(values.size(), -1);
   graph.predecessors.resize(steps.size());

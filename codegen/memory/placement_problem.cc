@@ -1,4 +1,4 @@
-#include "codegen/memory/packing.h"
+#include "codegen/memory/placement_problem.h"
 
 #include <fmt/format.h>
 
@@ -83,14 +83,14 @@ int32_t assign_sections(const std::vector<Life>& lives, std::vector<Block>& bloc
 }
 
 /// Fixed blocks that are live together must not overlap: sweep over time with the live ones sorted by offset.
-void check_fixed(const std::vector<Buffer>& buffers, const Packing& packing) {
+void check_fixed(const std::vector<Buffer>& buffers, const PlacementProblem& problem) {
   struct Event {
     int32_t section;
     bool begins;
     const Block* block;
   };
   std::vector<Event> events;
-  for (const Block& block : packing.blocks) {
+  for (const Block& block : problem.blocks) {
     if (block.fixed_offset < 0) continue;
     events.push_back({block.begin, true, &block});
     events.push_back({block.end, false, &block});
@@ -123,27 +123,27 @@ void check_fixed(const std::vector<Buffer>& buffers, const Packing& packing) {
 
 }  // namespace
 
-Packing squeeze_time(std::vector<Block> blocks, const std::vector<Life>& lives) {
-  Packing packing;
-  packing.blocks = std::move(blocks);
-  packing.section_count = assign_sections(lives, packing.blocks);
-  std::vector<int64_t> change(static_cast<size_t>(packing.section_count) + 1, 0);
-  for (const Block& block : packing.blocks) {
+PlacementProblem squeeze_time(std::vector<Block> blocks, const std::vector<Life>& lives) {
+  PlacementProblem problem;
+  problem.blocks = std::move(blocks);
+  problem.section_count = assign_sections(lives, problem.blocks);
+  std::vector<int64_t> change(static_cast<size_t>(problem.section_count) + 1, 0);
+  for (const Block& block : problem.blocks) {
     change[static_cast<size_t>(block.begin)] += block.size;
     change[static_cast<size_t>(block.end)] -= block.size;
-    packing.has_fixed = packing.has_fixed || block.fixed_offset >= 0;
-    packing.has_hints = packing.has_hints || block.hint >= 0;
+    problem.has_fixed = problem.has_fixed || block.fixed_offset >= 0;
+    problem.has_hints = problem.has_hints || block.hint >= 0;
   }
   int64_t live = 0;
   for (size_t section = 0; section + 1 < change.size(); ++section) {
     live += change[section];
-    packing.section_bytes.push_back(live);
-    packing.lower_bound = std::max(packing.lower_bound, live);
+    problem.section_bytes.push_back(live);
+    problem.lower_bound = std::max(problem.lower_bound, live);
   }
-  return packing;
+  return problem;
 }
 
-Packing make_packing(const std::vector<Buffer>& buffers) {
+PlacementProblem make_problem(const std::vector<Buffer>& buffers) {
   for (const Buffer& buffer : buffers) check_buffer(buffer);
   check_total(buffers);
   std::vector<Block> blocks;
@@ -168,10 +168,10 @@ Packing make_packing(const std::vector<Buffer>& buffers) {
     blocks.push_back(block);
     lives.push_back({buffer.begin_step, buffer.end_step});
   }
-  Packing packing = squeeze_time(std::move(blocks), lives);
-  packing.lower_bound = std::max(packing.lower_bound, fixed_top);
-  check_fixed(buffers, packing);
-  return packing;
+  PlacementProblem problem = squeeze_time(std::move(blocks), lives);
+  problem.lower_bound = std::max(problem.lower_bound, fixed_top);
+  check_fixed(buffers, problem);
+  return problem;
 }
 
 }  // namespace gcompile::memory
