@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What --json prints: every command and every outcome, held to docs/gcompile.schema.json, and figures that agree.
+"""What --json prints: every command and every outcome, held to docs/gcompile.schema.json, and figures that agree; and
+manifests, held to docs/manifest.schema.json.
 
     json_answers.py --gcompile GCOMPILE [CASE...]
 """
@@ -11,11 +12,13 @@ import shutil
 from support import EXAMPLES, EXAMPLE_FLAGS, ROOT, check, contains, equal, manifest, run_main
 
 SCHEMA = json.loads((ROOT / "docs" / "gcompile.schema.json").read_text(encoding="utf-8"))
+MANIFEST = json.loads((ROOT / "docs" / "manifest.schema.json").read_text(encoding="utf-8"))
 CLASSIFIER = EXAMPLES / "shapes_classifier"
 DENOISER = EXAMPLES / "streaming_denoiser"
 TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None), "object": dict,
          "array": list}
-KNOWN = {"type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "$ref", "minimum"}
+KNOWN = {"type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "$ref", "minimum",
+         "description"}
 OPEN = """<ir_version: 8, opset_import: ["" : 17]>
 open (float[batch, 3] x) => (float[batch, 4] y) { y = Relu (x) }
 """
@@ -25,15 +28,15 @@ def is_of(value, name):
     return isinstance(value, TYPES[name]) and not (isinstance(value, bool) and name in ("integer", "number"))
 
 
-def complaints(value, schema, place="answer"):
-    """What of `value` is not as the part of JSON Schema that the schema uses says."""
+def complaints(value, schema, place="answer", of=SCHEMA):
+    """What of `value` is not as the part of JSON Schema that the schema `of` uses says."""
     if "$ref" in schema:
-        return complaints(value, SCHEMA["$defs"][schema["$ref"].rsplit("/", 1)[1]], place)
+        return complaints(value, of["$defs"][schema["$ref"].rsplit("/", 1)[1]], place, of)
     unknown = set(schema) - KNOWN - {"$schema", "title", "$defs"}
     check(not unknown, f"the schema uses {unknown}, which this test does not read")
     found = []
     if "anyOf" in schema:
-        tried = [complaints(value, each, place) for each in schema["anyOf"]]
+        tried = [complaints(value, each, place, of) for each in schema["anyOf"]]
         found += min(tried, key=len)
     if "enum" in schema and not any(value == each and isinstance(value, bool) == isinstance(each, bool)
                                     for each in schema["enum"]):
@@ -52,10 +55,10 @@ def complaints(value, schema, place="answer"):
             if key not in known and rest is False:
                 found.append(f"{place}.{key} is not in the schema")
             elif key in known or isinstance(rest, dict):
-                found += complaints(inner, known.get(key, rest), f"{place}.{key}")
+                found += complaints(inner, known.get(key, rest), f"{place}.{key}", of)
     if isinstance(value, list):
         for i, inner in enumerate(value):
-            found += complaints(inner, schema.get("items", {}), f"{place}[{i}]")
+            found += complaints(inner, schema.get("items", {}), f"{place}[{i}]", of)
     return found
 
 
@@ -154,6 +157,34 @@ def case_verify(world):
     told = answer(world, "verify", CLASSIFIER / "model.onnx", "--data", "data", status=3)
     check(not told["ok"] and told["off"] == 1, "verify finds the difference")
     equal([error["code"] for error in told["errors"]], ["E0701"], "codes")
+
+
+# Projects whose manifests have together every member of the schema.
+PROJECTS = [
+    ("shapes_classifier", []), ("tiny_attention", ["--target", "cuda"]), ("tiny_attention", ["--weight-bits", "8"]),
+    ("tiny_attention", ["--weight-bits", "4", "--weights", "array", "--pack", "arduino"]),
+    ("shapes_classifier", ["--target", "cuda", "--arch", "sm_80,sm_90a", "--precision", "fp16"]),
+    ("streaming_denoiser", EXAMPLE_FLAGS["streaming_denoiser"]), ("storyteller", EXAMPLE_FLAGS["storyteller"]),
+    ("storyteller", [*EXAMPLE_FLAGS["storyteller"], "--target", "cuda"]),
+]
+
+
+def case_manifests(world):
+    """As the schema says, which says nothing that no project has; and each member of the top is told in words."""
+    open_model = world.path("open.onnxtxt")
+    open_model.write_text(OPEN.replace("[batch, 4]", "[batch, 3]"))
+    seen = set()
+    for i, (example, flags) in enumerate([*PROJECTS, (None, ["--dim", "batch=1,2,4"])]):
+        model = EXAMPLES / example / "model.onnx" if example else open_model
+        world.compile(model, world.path(str(i)), "--name", "m", *flags)
+        found = complaints(manifest(world.path(str(i)), "m"), MANIFEST, "manifest", MANIFEST)
+        check(not found, f"{example} {flags}: {found[:5]}; what the manifest has, docs/manifest.schema.json tells")
+        seen |= set(manifest(world.path(str(i)), "m"))
+    equal(sorted(set(MANIFEST["properties"]) - seen), [], "members of the schema that no manifest has")
+    for name, schema in MANIFEST["properties"].items():
+        check(schema.get("description"), f"docs/manifest.schema.json does not say what {name} is")
+    bad = {**manifest(world.path("0"), "m"), "more": 1, "arena_bytes": "1"}
+    equal(len(complaints(bad, MANIFEST, "manifest", MANIFEST)), 2, "complaints of a manifest that is wrong twice")
 
 
 if __name__ == "__main__":
