@@ -131,5 +131,9 @@ def case_convolutions_refused(world):
         contains(done.stdout + done.stderr, reason)
 
 
+# What is forced here, for tests/project/every_family.py.
+FORCED_FAMILIES = (FAMILY, CONVOLUTION)
+
+
 if __name__ == "__main__":
     run_main(globals())
