@@ -1,6 +1,6 @@
 #pragma once
-// A graph for every row of the tables of rules, in which it fires, for tests of all rules at once. `T` stands
-// for a type of floats and `TO` for its number in Cast.
+// A graph for every row of the tables of rules in which it fires, and graphs that a rule's guard refuses, for
+// tests of all rules at once. `T` stands for a type of floats and `TO` for its number in Cast.
 
 #include <string>
 #include <string_view>
@@ -18,6 +18,8 @@ struct RuleCase {
   bool weights_flush =
       false;              // denormal weights are zeros (DESIGN law 5), and lose what infinity times them is
   bool must_fire = true;  // false: the rule refuses on some types or on all, and if it fires it must be right
+  /// Not empty: the guard refuses this graph, for a reason that contains these words.
+  std::string refuses = {};
 };
 
 inline std::string unary(const std::string& nodes, const std::string& more = "",
@@ -116,6 +118,9 @@ inline std::vector<RuleCase> movement_cases() {
       {"concat-of-one", unary("y = Concat<axis = 0>(x)")},
       {"where-constant", unary("y = Where(c, x, z)", ", bool c, T[20] z"), {{"c", 1}}},
       {"where-constant", unary("y = Where(c, x, z)", ", bool c, T[20] z"), {{"c", 0}}},
+      {.rule = "cast-of-cast",
+       .graph = "g (T[20] x) => (T[20] y) { t = Cast<to = 10>(x) y = Cast<to = TO>(t) }",
+       .refuses = "loses values"},
       {"transpose-of-transpose",
        "g (T[4,5] x) => (T[4,5] y) { t = Transpose<perm = [1,0]>(x) y = Transpose<perm = [1,0]>(t) }"},
       {"reshape-of-reshape",
