@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Every kernel family that the tool knows is forced by a test on every target that has it, and says why on the other.
+"""Every kernel family that the tool knows is forced by a test on every target that has it, and says why on the other; here
+those that families.py has no model for.
 
     every_family.py --gcompile GCOMPILE [CASE...]
 """
 
+import os
 import re
 
 import families
 import warpgroups
-from support import check, contains, run_main
+from model_text import Model
+from support import check, contains, run_main, turn
 
 # Families that a target does not have, and words of the reason. Quantised weights are floats there, and so are packed ones.
 IMAGES = "images on the GPU, whose tensor cores the families for all windows use"
@@ -24,6 +27,43 @@ NOT_THERE = {
 ASKED = {"conv.wgmma": ("windows_cpp", "first"), "product.wgmma": ("images_cpp", "product")}
 
 
+def rows():
+    """One row by what only the run knows: attention and a product; a product of a few rows by constants; linear attention;
+    and convolutions of bytes, which CUDA has too."""
+    model = Model(opset=23)
+    model.domains = ', "com.microsoft" : 1'
+    model.inputs = ["float[1,2,1,12] q", "float[1,2,9,12] k", "float[1,2,9,7] v", "float[2,1,19] row", "float[2,19,21] matrix",
+                    "float[3,19] few", "float[2,5,8] a", "float[2,5,8] b", "float[2,5,6] c", "uint8[1,6,5,7] bytes"]
+    model.outputs = ["float[1,2,1,7] heads", "float[2,1,21] one", "float[3,13] thin", "float[2,5,6] steps",
+                     "int32[1,9,5,7] dense", "int32[1,6,3,5] each"]
+    model.constant("w", "float", (19, 13))
+    model.integers("d", "int8", (9, 6, 3, 3), -128, 127), model.integers("e", "int8", (6, 1, 3, 3), -128, 127)
+    model.nodes = ["heads = Attention(q, k, v)", "one = MatMul(row, matrix)", "thin = MatMul(few, w)",
+                   'steps, state = com.microsoft.LinearAttention<q_num_heads = 2, kv_num_heads = 2, update_rule = "linear">(a, b, c)',
+                   "dense = ConvInteger<pads = [1, 1, 1, 1]>(bytes, d)", "each = ConvInteger<group = 6>(bytes, e)"]
+    return model
+
+
+FORCED_ROWS = {"heads": ["attention.row", "attention.flash"], "one": ["product.gemv", "product.tile"],
+               "thin": ["product.tile", "product.loops"], "steps": ["linear_attention.loops"], "dense": ["conv.integer"],
+               "each": ["conv.depthwise_integer"]}
+FORCED_ROWS_CUDA = {"heads": ["attention.flash"], "one": ["product.cublaslt"], "thin": ["product.gemv"],
+                    "steps": ["linear_attention.loops"], "dense": ["conv.integer"], "each": ["conv.depthwise_integer"]}
+
+
+RUNS = {**families.RUNS, "rows_cpp": (rows, FORCED_ROWS, ()),
+        "rows_cuda": (rows, FORCED_ROWS_CUDA, (*families.CUDA, "--gemm", "cublaslt"))}
+
+
+def case_forced_cpp(world):
+    """One round in turn, both in the long run."""
+    families.force(world, "rows_cpp", (3, 1), None if os.environ.get("GCOMPILE_LONG_TESTS") == "1" else turn() % 2, RUNS)
+
+
+def case_forced_cuda(world):
+    families.force(world, "rows_cuda", runs=RUNS)
+
+
 def known(world):
     """The families, as the tool lists them."""
     model = world.path("no.onnxtxt")
@@ -35,14 +75,14 @@ def known(world):
 def forced_pairs():
     """(family, target): run and node that force it."""
     pairs = {(family, "cuda"): None for family in warpgroups.FORCED_FAMILIES}
-    for run, (_, forced, options) in families.RUNS.items():
+    for run, (_, forced, options) in RUNS.items():
         target = "cuda" if "cuda" in options else "cpp"
         pairs.update({(family, target): (run, node) for node, names in forced.items() for family in names})
     return pairs
 
 
 def case_is_forced(world):
-    """A family that is new has a row in a table of FORCED in families.py for each target, or one in NOT_THERE."""
+    """A family that is new has a row in a table FORCED_... for each target, here or in families.py, or one in NOT_THERE."""
     names, forced = known(world), forced_pairs()
     check(len(names) > 30, f"{names}")
     gone = sorted({family for family, _ in [*forced, *NOT_THERE]} - set(names))
@@ -59,7 +99,7 @@ def case_says_why(world):
     for (family, target), reason in NOT_THERE.items():
         run, node = ASKED.get(family) or forced[(family, "cuda" if target == "cpp" else "cpp")]
         model = world.path("asked.onnxtxt")
-        model.write_text(families.RUNS[run][0]().text())
+        model.write_text(RUNS[run][0]().text())
         told = world.compile(model, world.path("refused"), "--target", target, "--kernel", f"{node}={family}", status=1)
         contains(told, "E0302", f"refuses: {family}: ", reason)
 

@@ -7,10 +7,9 @@ the reference; and what no fast kernel takes is computed all the same.
 
 import html
 import math
-import os
 
 from model_text import Model
-from support import check, contains, manifest, read_npy, run_main, turn
+from support import check, contains, manifest, read_npy, run_main
 
 
 def images():
@@ -235,30 +234,6 @@ def rounded():
 FORCED_ROUNDED = {node: ["product.decode_integer"] for node in ("nibbles", "bytes", "crumbs")}
 
 
-def rows():
-    """One row by what only the run knows: attention and a product; a product of a few rows by constants; linear attention;
-    and convolutions of bytes, which CUDA has too."""
-    model = Model(opset=23)
-    model.domains = ', "com.microsoft" : 1'
-    model.inputs = ["float[1,2,1,12] q", "float[1,2,9,12] k", "float[1,2,9,7] v", "float[2,1,19] row", "float[2,19,21] matrix",
-                    "float[3,19] few", "float[2,5,8] a", "float[2,5,8] b", "float[2,5,6] c", "uint8[1,6,5,7] bytes"]
-    model.outputs = ["float[1,2,1,7] heads", "float[2,1,21] one", "float[3,13] thin", "float[2,5,6] steps",
-                     "int32[1,9,5,7] dense", "int32[1,6,3,5] each"]
-    model.constant("w", "float", (19, 13))
-    model.integers("d", "int8", (9, 6, 3, 3), -128, 127), model.integers("e", "int8", (6, 1, 3, 3), -128, 127)
-    model.nodes = ["heads = Attention(q, k, v)", "one = MatMul(row, matrix)", "thin = MatMul(few, w)",
-                   'steps, state = com.microsoft.LinearAttention<q_num_heads = 2, kv_num_heads = 2, update_rule = "linear">(a, b, c)',
-                   "dense = ConvInteger<pads = [1, 1, 1, 1]>(bytes, d)", "each = ConvInteger<group = 6>(bytes, e)"]
-    return model
-
-
-FORCED_ROWS = {"heads": ["attention.row", "attention.flash"], "one": ["product.gemv", "product.tile"],
-               "thin": ["product.tile", "product.loops"], "steps": ["linear_attention.loops"], "dense": ["conv.integer"],
-               "each": ["conv.depthwise_integer"]}
-FORCED_ROWS_CUDA = {"heads": ["attention.flash"], "one": ["product.cublaslt"], "thin": ["product.gemv"],
-                    "steps": ["linear_attention.loops"], "dense": ["conv.integer"], "each": ["conv.depthwise_integer"]}
-
-
 def rounds(forced):
     """Options that together force every family once."""
     for i in range(max(map(len, forced.values()))):
@@ -273,14 +248,13 @@ RUNS = {
     "windows_cpp": (windows, FORCED_WINDOWS, ()), "byte_windows_cpp": (byte_windows, FORCED_BYTES, ()),
     "byte_images_cpp": (byte_images, FORCED_IMAGES, ()), "byte_products_cpp": (byte_products, FORCED_PRODUCTS, ()),
     "byte_products_cuda": (byte_products, FORCED_PRODUCTS_CUDA, CUDA), "packed_cpp": (packed, FORCED_PACKED, ()),
-    "rounded_cpp": (rounded, FORCED_ROUNDED, ()), "rows_cpp": (rows, FORCED_ROWS, ()),
-    "rows_cuda": (rows, FORCED_ROWS_CUDA, (*CUDA, "--gemm", "cublaslt")),
+    "rounded_cpp": (rounded, FORCED_ROUNDED, ()),
 }
 
 
-def force(world, name, threads=(), only=None):
-    """Every family of RUNS[name], round after round; or one of the rounds."""
-    model, forced, more = RUNS[name]
+def force(world, name, threads=(), only=None, runs=RUNS):
+    """Every family of a run, round after round; or one of the rounds."""
+    model, forced, more = runs[name]
     for i, options in enumerate(rounds(forced)):
         if only not in (None, i):
             continue
@@ -352,15 +326,6 @@ def case_larger_weights_have_a_budget(world):
     model.nodes.append("y = ArgMax<axis = 1>(z)")
     path.write_text(model.text())
     check(families_of(world, path, "decides", "--extra-weights", "300") == ["conv.winograd4", "conv.direct"], "a decision")
-
-
-def case_forced_rows_cpp(world):
-    """One round in turn, both in the long run."""
-    force(world, "rows_cpp", (3, 1), None if os.environ.get("GCOMPILE_LONG_TESTS") == "1" else turn() % 2)
-
-
-def case_forced_rows_cuda(world):
-    force(world, "rows_cuda")
 
 
 def case_forced_lists_cpp(world):
