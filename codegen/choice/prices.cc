@@ -4,8 +4,15 @@
 
 namespace gcompile {
 
+/// Passes learn of formulas while they run, so that only what is said in numbers is remembered.
+const Ranking& MachinePrices::ranking_of(const ir::Problem& problem) const {
+  if (ir::at_typical(problem) == problem) return rankings_.of(problem);
+  latest_ = rank(problem, machine_);
+  return latest_;
+}
+
 ir::Price MachinePrices::price(const ir::Problem& problem) const {
-  const Ranking ranking = rank(problem, machine_);
+  const Ranking& ranking = ranking_of(problem);
   ir::Price price;
   if (!ranking.taken.empty()) {
     price.picoseconds = ranking.taken.front().planned.cost.picoseconds;
@@ -31,7 +38,7 @@ std::vector<std::int64_t> MachinePrices::channel_units() const {
 
 std::vector<ir::LayoutOffer> MachinePrices::offers(const ir::Problem& problem) const {
   std::vector<ir::LayoutOffer> offers;
-  for (const Candidate& candidate : rank(problem, machine_).taken) {
+  for (const Candidate& candidate : ranking_of(problem).taken) {
     const Recipe& recipe = candidate.family->recipe(machine_.target);
     ir::LayoutOffer offer;
     if (recipe.layout) offer = recipe.layout(problem);

@@ -1,13 +1,13 @@
 #pragma once
 // The kernel families of a machine as the passes see them.
 
-#include "codegen/choice/family.h"
+#include "codegen/choice/rankings.h"
 
 namespace gcompile {
 
 class MachinePrices final : public ir::KernelPrices {
  public:
-  explicit MachinePrices(Machine machine) : machine_(std::move(machine)) {}
+  explicit MachinePrices(Machine machine) : machine_(std::move(machine)), rankings_(machine_) {}
   ir::Price price(const ir::Problem& problem) const override;
   std::optional<ir::ElementType> factor_type() const override;
   std::vector<std::int64_t> channel_units() const override;
@@ -15,7 +15,11 @@ class MachinePrices final : public ir::KernelPrices {
   std::vector<ir::LayoutOffer> offers(const ir::Problem& problem) const override;
 
  private:
+  const Ranking& ranking_of(const ir::Problem& problem) const;
+
   Machine machine_;
+  mutable Rankings rankings_;
+  mutable Ranking latest_;  // of a problem that is not remembered
 };
 
 }  // namespace gcompile

@@ -19,24 +19,27 @@ constexpr std::int64_t kSmallAlignment = 16;
 std::unique_ptr<ScheduleBuilder> planned_schedule(const SizedGraph& sized,
                                                   const std::vector<StateTensor>& states,
                                                   const LoweringOptions& options) {
-  KernelOptions kernels = options.kernels;
-  const auto planned = [&](const ScheduleOptions& schedule) {
-    auto builder = std::make_unique<ScheduleBuilder>(sized, states, options, schedule);
-    builder->plan();
+  const auto planned = [&](const ScheduleOptions& choices, KernelChooser& chooser) {
+    auto builder = std::make_unique<ScheduleBuilder>(sized, states, options);
+    builder->plan(choices, chooser);
     return builder;
   };
-  std::unique_ptr<ScheduleBuilder> best = planned({false, true, kernels});
+  KernelOptions kernels = options.kernels;
+  KernelChooser fastest(kernels);
+  std::unique_ptr<ScheduleBuilder> best = planned({}, fastest);
   if (const double price = best->weight_price(); price > kernels.machine.weight_price) {
     kernels.machine.weight_price = price;
-    best = planned({false, true, kernels});
+    KernelChooser thrifty(kernels);
+    best = planned({}, thrifty);
   }
   if (!options.optimize_for_size) return best;
   // What an order or a copy saves shows only in the plan: every combination is planned, the first smallest
   // wins.
   kernels.machine.smallest_scratch = true;
+  KernelChooser smallest(kernels);
   for (const bool place_parts : {true, false}) {
     for (const bool lowest_peak : {false, true}) {
-      std::unique_ptr<ScheduleBuilder> other = planned({lowest_peak, place_parts, kernels});
+      std::unique_ptr<ScheduleBuilder> other = planned({lowest_peak, place_parts}, smallest);
       if (other->arena_bytes() < best->arena_bytes()) best = std::move(other);
     }
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codegen/program/program.h"
-#include "codegen/schedule/schedule.h"
+#include "codegen/schedule/lowered_step.h"
 
 namespace gcompile {
 

@@ -170,15 +170,15 @@ class StepConverter {
 
 }  // namespace
 
-void ScheduleBuilder::plan() {
+void ScheduleBuilder::plan(const ScheduleOptions& choices, KernelChooser& chooser) {
   Diagnostics diagnostics;
   check_port_elements(graph_, diagnostics);
   diagnostics.throw_if_errors();
   ports_ = make_ports(graph_, states_, target_, buffers_);
-  Scheduler scheduler(buffers_, weights_, diagnostics, schedule_options_);
+  Scheduler scheduler(buffers_, weights_, diagnostics, chooser, choices);
   steps_ = scheduler.run(graph_, ports_.input_homes, ports_.output_homes, ports_.host_homes);
   schedule_.host_bytes = scheduler.host_bytes();
-  check_forced(scheduler.forced_used(), diagnostics);
+  check_forced(chooser.forced_used(), diagnostics);
   diagnostics.throw_if_errors();
   plan_arena(scheduler.now());
   if (target_.has_device_memory) add_zeroed_words();

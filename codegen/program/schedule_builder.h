@@ -15,17 +15,16 @@ namespace gcompile {
 class ScheduleBuilder {
  public:
   ScheduleBuilder(const SizedGraph& sized, const std::vector<StateTensor>& states,
-                  const LoweringOptions& options, ScheduleOptions schedule)
+                  const LoweringOptions& options)
       : graph_(*sized.graph),
         states_(states),
         options_(options),
-        schedule_options_(schedule),
         target_(info_of(options.kernels.machine.target)) {
     schedule_.formulas = sized.formulas;
   }
 
   /// Kernels, order and memory; what an alternative is judged by.
-  void plan();
+  void plan(const ScheduleOptions& choices, KernelChooser& chooser);
   std::int64_t arena_bytes() const { return schedule_.arena_bytes; }
   /// 0: the weights are within their budget. Else the price of a byte that brings them there.
   double weight_price() const;
@@ -45,7 +44,6 @@ class ScheduleBuilder {
   const ir::Graph& graph_;
   const std::vector<StateTensor>& states_;
   const LoweringOptions& options_;
-  ScheduleOptions schedule_options_;
   const TargetInfo& target_;
   Schedule schedule_;
   std::vector<LoweredStep> steps_;

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "codegen/schedule/schedule.h"
+#include "codegen/schedule/lowered_step.h"
 
 namespace gcompile {
 

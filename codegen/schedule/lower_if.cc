@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "codegen/schedule/schedule.h"
-#include "codegen/schedule/scope.h"
 
 namespace gcompile {
 
@@ -40,7 +39,7 @@ std::vector<LoweredStep> size_traps(const ir::Graph& graph, const ir::Node& node
 
 }  // namespace
 
-void Scheduler::lower_if(Scope& scope, NodeId id) {
+void Scheduler::lower_if(ScheduleScope& scope, NodeId id) {
   const ir::Node& node = scope.graph.node(id);
   LoweredStep step;
   step.kind = LoweredStep::Kind::kIf;
@@ -55,9 +54,9 @@ void Scheduler::lower_if(Scope& scope, NodeId id) {
     buffers_.push_back(std::move(buffer));
     return Storage{static_cast<int>(buffers_.size()) - 1, 0, ir::row_major_strides(constant->shape())};
   };
-  step.condition = on_device() ? steer(scope, node.operands[0]) : home_of(node.operands[0]);
-  touch(step.condition);
-  ++now_;
+  step.condition = chooser_.on_device() ? host_.steer(scope, node.operands[0]) : home_of(node.operands[0]);
+  steps_.touch(step.condition);
+  steps_.pass();
   std::vector<Storage> inputs, outputs, host_inputs;
   for (std::size_t i = 1; i < node.operands.size(); ++i) {
     inputs.push_back(home_of(node.operands[i]));
@@ -66,7 +65,7 @@ void Scheduler::lower_if(Scope& scope, NodeId id) {
   }
   for (const ValueId result : node.results) {
     outputs.push_back(result.valid() ? scope.homes.storage.at(result) : Storage{});
-    if (result.valid()) touch(outputs.back());
+    if (result.valid()) steps_.touch(outputs.back());
   }
   for (std::size_t b = 0; b < 2; ++b) {
     const ir::Graph& branch = node.subgraphs[b];
@@ -81,15 +80,15 @@ void Scheduler::lower_if(Scope& scope, NodeId id) {
       std::vector<LoweredStep> calls = run(branch, inputs, outputs, host_inputs);
       std::move(calls.begin(), calls.end(), std::back_inserter(steps));
     }
-    ++now_;
+    steps_.pass();
   }
   // Captures and results live until both branches have ended.
-  for (const Storage& s : inputs) touch(s);
+  for (const Storage& s : inputs) steps_.touch(s);
   for (const Storage& s : outputs) {
-    if (s.valid()) touch(s);
+    if (s.valid()) steps_.touch(s);
   }
   scope.steps.push_back(std::move(step));
-  ++now_;
+  steps_.pass();
 }
 
 }  // namespace gcompile

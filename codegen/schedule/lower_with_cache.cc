@@ -6,7 +6,6 @@
 
 #include "codegen/order/cache_order.h"
 #include "codegen/schedule/schedule.h"
-#include "codegen/schedule/scope.h"
 
 namespace gcompile {
 
@@ -67,10 +66,8 @@ std::optional<std::vector<int>> axes_of_view(const Shape& seen_shape, const Stor
   return axes;
 }
 
-}  // namespace
-
 /// Where a part of a Concat lies, along the axes of the result.
-std::optional<Storage> Scheduler::home_of_part(const Scope& scope, NodeId id, std::size_t r) {
+std::optional<Storage> home_of_part(const ScheduleScope& scope, NodeId id, std::size_t r) {
   const auto& form = std::get<LoopForm>(scope.forms.at(id));
   const ir::Node& node = scope.graph.node(id);
   const ir::Region& region = form.regions[r];
@@ -93,8 +90,8 @@ std::optional<Storage> Scheduler::home_of_part(const Scope& scope, NodeId id, st
 }
 
 /// Operand `i` of `reader`, a matrix of rows, as what the Concat `id` joins.
-std::optional<JoinedOperand> Scheduler::joined_operand(const Scope& scope, NodeId id, NodeId reader,
-                                                       std::size_t i) {
+std::optional<JoinedOperand> joined_operand(const ScheduleScope& scope, NodeId id, NodeId reader,
+                                            std::size_t i) {
   const ir::Graph& graph = scope.graph;
   if (!joins_two_parts(graph, scope.forms, id)) return std::nullopt;
   const ValueId result = graph.node(id).results[0], operand = graph.node(reader).operands[i];
@@ -125,8 +122,10 @@ std::optional<JoinedOperand> Scheduler::joined_operand(const Scope& scope, NodeI
   return out;
 }
 
-std::size_t Scheduler::lower_with_cache(Scope& scope, std::span<const NodeId> order) {
-  if (!on_device() || order.size() < 3 || !is_attention(scope.forms.at(order[2]))) return 0;
+}  // namespace
+
+std::size_t Scheduler::lower_with_cache(ScheduleScope& scope, std::span<const NodeId> order) {
+  if (!chooser_.on_device() || order.size() < 3 || !is_attention(scope.forms.at(order[2]))) return 0;
   const NodeId reader = order[2];
   for (const auto& [of_keys, of_values] : {std::pair(order[0], order[1]), std::pair(order[1], order[0])}) {
     const auto keys = joined_operand(scope, of_keys, reader, 1);
@@ -139,7 +138,7 @@ std::size_t Scheduler::lower_with_cache(Scope& scope, std::span<const NodeId> or
       return copy != copies.end() ? copy->second : scope.homes.storage.at(value);
     };
     const JoinedOperands joined = {{1, *keys}, {2, *values}};
-    KernelCall call = chosen_call(scope.graph, reader, form, home, false, nullptr, &joined);
+    KernelCall call = chooser_.call_for({scope.graph, reader, form, home, false, nullptr, &joined}, weights_);
     if (call.family.empty()) return 0;
     std::vector<ir::Origin> origins;
     std::string comment;
@@ -148,8 +147,8 @@ std::size_t Scheduler::lower_with_cache(Scope& scope, std::span<const NodeId> or
       origins.insert(origins.end(), own.begin(), own.end());
       comment += (comment.empty() ? "" : ", ") + comment_of(scope.graph.node(id));
     }
-    emit(scope, std::move(call), std::move(origins), std::move(comment),
-         to_string(scope.graph.value(scope.graph.node(reader).results[0]).type));
+    steps_.emit(scope, std::move(call), std::move(origins), std::move(comment),
+                to_string(scope.graph.value(scope.graph.node(reader).results[0]).type));
     return 3;
   }
   return 0;

@@ -2,7 +2,6 @@
 // product makes the rows for itself.
 
 #include "codegen/schedule/schedule.h"
-#include "codegen/schedule/scope.h"
 
 namespace gcompile {
 
@@ -25,11 +24,11 @@ bool is_private_result(const ir::Graph& graph, ir::ValueId value, NodeId maker,
 
 }  // namespace
 
-bool Scheduler::lower_with_rows(Scope& scope, NodeId maker, NodeId reader) {
+bool Scheduler::lower_with_rows(ScheduleScope& scope, NodeId maker, NodeId reader) {
   const auto* loops = std::get_if<ir::LoopForm>(&scope.forms.at(maker));
   const ir::Form& form = scope.forms.at(reader);
   const ir::Graph& graph = scope.graph;
-  if (!on_device() || !loops || loops->is_map() || !std::holds_alternative<ir::ContractForm>(form) ||
+  if (!chooser_.on_device() || !loops || loops->is_map() || !std::holds_alternative<ir::ContractForm>(form) ||
       scope.host_only.count(maker) || ir::SizesScope::in_force()) {
     return false;
   }
@@ -49,14 +48,14 @@ bool Scheduler::lower_with_rows(Scope& scope, NodeId maker, NodeId reader) {
   }
   const HomeOf home = [&](ValueId value) -> const Storage& { return scope.homes.storage.at(value); };
   const RowMaker made_by{maker, *loops};
-  KernelCall call = chosen_call(graph, reader, form, home, false, &made_by);
+  KernelCall call = chooser_.call_for({graph, reader, form, home, false, &made_by}, weights_);
   if (call.family.empty()) return false;
   std::vector<ir::Origin> origins = origins_of(graph.node(maker));
   const std::vector<ir::Origin> later = origins_of(graph.node(reader));
   origins.insert(origins.end(), later.begin(), later.end());
-  emit(scope, std::move(call), std::move(origins),
-       comment_of(graph.node(maker)) + ", " + comment_of(graph.node(reader)),
-       to_string(graph.value(graph.node(reader).results[0]).type));
+  steps_.emit(scope, std::move(call), std::move(origins),
+              comment_of(graph.node(maker)) + ", " + comment_of(graph.node(reader)),
+              to_string(graph.value(graph.node(reader).results[0]).type));
   return true;
 }
 

@@ -267,7 +267,7 @@ CODEGEN = [
           'code.line(fmt::format("moved.{} += {};", step.field, step.elements));',
           'if (step.field == "y") code.line(fmt::format("moved.{} += {};", step.field, step.elements));',
           "random_models.epilogues_cuda"),
-    fault("codegen/end-of-life", "codegen/schedule/made_steps.cc",
+    fault("codegen/end-of-life", "codegen/schedule/step_maker.cc",
           "std::max(buffer.end_step, now_ + 1)", "std::max(buffer.end_step, now_)", "random_models.epilogues_cpp"),
     fault("codegen/rows-of-strips", "codegen/schedule/strips.cc",
           "rows = (rows - 1) * reader.stride + reader.span;", "rows = rows * reader.stride;", "strips_test"),

@@ -1,29 +1,26 @@
-// Steps of a schedule as they are appended: the lives of their buffers, their bytes, and the time predicted
-// for them.
+#include "codegen/schedule/step_maker.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "codegen/calls/cuda_call.h"
-#include "codegen/schedule/schedule.h"
-#include "codegen/schedule/scope.h"
 
 namespace gcompile {
 
-void Scheduler::touch(const Storage& storage) {
+void StepMaker::touch(const Storage& storage) {
   StorageBuffer& buffer = buffers_[static_cast<std::size_t>(storage.buffer)];
   if (buffer.first_step < 0) buffer.first_step = now_;
   buffer.end_step = std::max(buffer.end_step, now_ + 1);
 }
 
-void Scheduler::emit(Scope& scope, KernelCall call, std::vector<ir::Origin> origins, std::string comment,
-                     std::string result) {
+void StepMaker::emit(ScheduleScope& scope, KernelCall call, std::vector<ir::Origin> origins,
+                     std::string comment, std::string result) {
   scope.steps.push_back(
       made_step(std::move(call), std::move(origins), std::move(comment), std::move(result)));
-  ++now_;
+  pass();
 }
 
-Storage Scheduler::scratch(std::int64_t bytes, const char* name) {
+Storage StepMaker::scratch(std::int64_t bytes, const char* name) {
   StorageBuffer buffer;
   buffer.bytes = bytes;
   buffer.name = name;
@@ -32,14 +29,28 @@ Storage Scheduler::scratch(std::int64_t bytes, const char* name) {
   return {static_cast<int>(buffers_.size()) - 1, 0, {}};
 }
 
-/// CUDA: whether what the arena holds is still in the second-level cache when the next kernel wants it.
+Storage StepMaker::temporary(const ir::TensorType& type, const std::vector<int>& order,
+                             const std::string& name) {
+  StorageBuffer buffer;
+  buffer.bytes = ir::highest(type.bytes());
+  buffer.name = name;
+  buffer.type = type;
+  buffers_.push_back(std::move(buffer));
+  return {static_cast<int>(buffers_.size()) - 1, 0, ir::strides_in_order(type.shape, order)};
+}
+
+namespace {
+
+/// Whether what the arena of a device holds is still in the second-level cache when the next kernel wants it.
 /// Inputs, outputs and states are not: weights pass through between two runs.
-static bool stays_in_cache(const StorageBuffer& buffer, const gcrt::DeviceModel& gpu) {
+bool stays_in_cache(const StorageBuffer& buffer, const gcrt::DeviceModel& gpu) {
   const bool is_of_the_caller = buffer.space != Space::kArena || buffer.port >= 0;
   return !is_of_the_caller && 2 * buffer.bytes <= std::int64_t{gpu.cache_megabytes} << 20;
 }
 
-LoweredStep Scheduler::made_step(KernelCall call, std::vector<ir::Origin> origins, std::string comment,
+}  // namespace
+
+LoweredStep StepMaker::made_step(KernelCall call, std::vector<ir::Origin> origins, std::string comment,
                                  std::string result) {
   LoweredStep step;
   std::vector<std::pair<int, std::int64_t>> bytes_by_buffer;
@@ -72,25 +83,30 @@ LoweredStep Scheduler::made_step(KernelCall call, std::vector<ir::Origin> origin
   if (call.figures.bytes.is_constant()) call.figures.bytes += step.scratch_bytes;
   call.figures.weight_bytes = sum_of(of_weights, step.weight_bytes);
   step.bytes_read += step.weight_bytes;
-  if (on_device()) {
-    const auto predicted = [&](const Execution& execution, const Machine& gpu) {
-      // What is written to scratch is read again.
-      Traffic traffic = {step.bytes_read + step.bytes_written + step.scratch_bytes, step.weight_bytes};
-      for (const auto& [buffer, bytes] : bytes_by_buffer) {
-        if (!stays_in_cache(buffers_[static_cast<std::size_t>(buffer)], gpu.gpu)) traffic.memory += bytes;
-      }
-      return predicted_time(execution, call.multiply_adds, gpu, traffic);
-    };
-    if (machines_.size() > 1 && call.executions.empty()) call.executions.assign(machines_.size(), call);
-    for (std::size_t i = 0; i < call.executions.size(); ++i)
-      call.executions[i].time = predicted(call.executions[i], machines_[i]);
-    call.time = call.executions.empty() ? predicted(call, machine()) : call.executions.front().time;
-  }
+  if (chooser_.on_device()) predict(call, step, bytes_by_buffer);
   step.call = std::move(call);
   step.origins = std::move(origins);
   step.comment = std::move(comment);
   step.result = std::move(result);
   return step;
+}
+
+/// The time of the call on each GPU.
+void StepMaker::predict(KernelCall& call, const LoweredStep& step,
+                        const std::vector<std::pair<int, std::int64_t>>& bytes_by_buffer) const {
+  const auto predicted = [&](const Execution& execution, const Machine& gpu) {
+    // What is written to scratch is read again.
+    Traffic traffic = {step.bytes_read + step.bytes_written + step.scratch_bytes, step.weight_bytes};
+    for (const auto& [buffer, bytes] : bytes_by_buffer) {
+      if (!stays_in_cache(buffers_[static_cast<std::size_t>(buffer)], gpu.gpu)) traffic.memory += bytes;
+    }
+    return predicted_time(execution, call.multiply_adds, gpu, traffic);
+  };
+  if (chooser_.machine_count() > 1 && call.executions.empty())
+    call.executions.assign(chooser_.machine_count(), call);
+  for (std::size_t i = 0; i < call.executions.size(); ++i)
+    call.executions[i].time = predicted(call.executions[i], chooser_.machine(i));
+  call.time = call.executions.empty() ? predicted(call, chooser_.machine()) : call.executions.front().time;
 }
 
 std::vector<ir::Origin> origins_of(const ir::Node& node) {

@@ -1,8 +1,8 @@
-// Chains of kernels that run in strips of image rows.
+#include "codegen/schedule/strip_lowering.h"
+
 #include <algorithm>
 
 #include "codegen/kinds/image_windows.h"
-#include "codegen/schedule/scope.h"
 
 namespace gcompile {
 
@@ -22,42 +22,11 @@ const ir::Window* image_window(const ir::Form& form) {
   return window && window->spatial() == 2 ? window : nullptr;
 }
 
-}  // namespace
-
-/// nullopt: no convolution or pool of one image whose kernel makes single rows, or not as its operands lie.
-std::optional<StripKernel> Scheduler::strip_kernel(const Scope& scope, NodeId id) {
-  const ir::Form& form = scope.forms.at(id);
-  const ir::Window* window = image_window(form);
-  const ir::Node& node = scope.graph.node(id);
-  if (!window) return std::nullopt;
-  const auto problem = ir::problem_of(
-      scope.graph, id, form, [&](ValueId value) { return scope.homes.storage.at(value).strides; }, false);
-  const Ranking ranking = rank(*problem, machine(), forced_family(node, form));
-  if (ranking.taken.empty()) return std::nullopt;
-  const Recipe& recipe = ranking.taken.front().family->recipe(machine().target);
-  const ir::Shape& result = scope.graph.value(node.results[0]).type.shape;
-  if (!recipe.makes_rows || result[0] != 1 || (recipe.needs && recipe.needs(*problem, 0)))
-    return std::nullopt;
-  const ImageShape shape = image_of(*problem, *window, 1);
-  if (shape.out_h != result[2]) return std::nullopt;  // rows are columns: see image_shape()
-  StripKernel kernel;
-  kernel.rows = shape.out_h;
-  kernel.span = window->span(0);
-  kernel.stride = shape.stride_h;
-  kernel.pad = shape.pad_top;
-  kernel.row_bytes = scope.homes.storage.at(node.results[0]).strides[2] *
-                     bits_of(scope.graph.value(node.results[0]).type.element) / 8;
-  if (problem->operands.size() > 1) {
-    kernel.weight_bytes = scope.graph.value(node.operands[1]).type.bytes();
-  }
-  return kernel;
-}
-
 /// Whether the last result takes the place of nothing that is still read: of no operand of the kernels before
 /// the last; or of what the first one reads, row for row, while no rows above those that it makes are needed
 /// again.
-bool Scheduler::spares_operands(const Scope& scope, std::span<const NodeId> order,
-                                std::span<const StripKernel> chain, const StripPlan& plan) const {
+bool spares_operands(const ScheduleScope& scope, std::span<const NodeId> order,
+                     std::span<const StripKernel> chain, const StripPlan& plan) {
   const auto home = [&](ValueId value) -> const Storage& { return scope.homes.storage.at(value); };
   const Storage& last = home(scope.graph.node(order.back()).results[0]);
   const bool in_step = plan.parts == 1 && chain.front().span == 1 &&
@@ -77,8 +46,39 @@ bool Scheduler::spares_operands(const Scope& scope, std::span<const NodeId> orde
   return true;
 }
 
+}  // namespace
+
+/// nullopt: no convolution or pool of one image whose kernel makes single rows, or not as its operands lie.
+std::optional<StripKernel> StripLowering::strip_kernel(const ScheduleScope& scope, NodeId id) {
+  const ir::Form& form = scope.forms.at(id);
+  const ir::Window* window = image_window(form);
+  const ir::Node& node = scope.graph.node(id);
+  if (!window) return std::nullopt;
+  const HomeOf home = [&](ValueId value) -> const Storage& { return scope.homes.storage.at(value); };
+  const KernelTask task = {scope.graph, id, form, home};
+  const ir::Problem problem = chooser_.problem_of(task);
+  const Ranking& ranking = chooser_.ranking_of(task, problem);
+  if (ranking.taken.empty()) return std::nullopt;
+  const Recipe& recipe = ranking.taken.front().family->recipe(chooser_.machine().target);
+  const ir::Shape& result = scope.graph.value(node.results[0]).type.shape;
+  if (!recipe.makes_rows || result[0] != 1 || (recipe.needs && recipe.needs(problem, 0))) return std::nullopt;
+  const ImageShape shape = image_of(problem, *window, 1);
+  if (shape.out_h != result[2]) return std::nullopt;  // rows are columns: see image_shape()
+  StripKernel kernel;
+  kernel.rows = shape.out_h;
+  kernel.span = window->span(0);
+  kernel.stride = shape.stride_h;
+  kernel.pad = shape.pad_top;
+  kernel.row_bytes = scope.homes.storage.at(node.results[0]).strides[2] *
+                     bits_of(scope.graph.value(node.results[0]).type.element) / 8;
+  if (problem.operands.size() > 1) {
+    kernel.weight_bytes = scope.graph.value(node.operands[1]).type.bytes();
+  }
+  return kernel;
+}
+
 /// Whether what a kernel hands to the next lies dense, for itself, and nobody else reads it.
-bool Scheduler::hands_over(const Scope& scope, NodeId from, NodeId to) const {
+bool StripLowering::hands_over(const ScheduleScope& scope, NodeId from, NodeId to) const {
   const ValueId id = scope.graph.node(from).results[0];
   const ir::Value& value = scope.graph.value(id);
   const Storage& home = scope.homes.storage.at(id);
@@ -90,7 +90,7 @@ bool Scheduler::hands_over(const Scope& scope, NodeId from, NodeId to) const {
 }
 
 /// Cuts the chain that `order` begins with; none has its first node for itself.
-void Scheduler::cut_chain(Scope& scope, std::span<const NodeId> order) {
+void StripLowering::cut_chain(ScheduleScope& scope, std::span<const NodeId> order) {
   const auto is_image = [&](NodeId id) { return image_window(scope.forms.at(id)) != nullptr; };
   std::vector<StripKernel> chain;
   const auto goes_on = [&] {
@@ -112,11 +112,11 @@ void Scheduler::cut_chain(Scope& scope, std::span<const NodeId> order) {
     chain.push_back(std::move(*kernel));
   }
   std::size_t first = 0;
-  for (StripGroup& group :
-       cut_into_groups(chain, machine(), [&](std::size_t from, std::size_t length, const StripPlan&plan) {
-         return spares_operands(scope, order.subspan(from, length), std::span(chain).subspan(from, length),
-                                plan);
-       })) {
+  for (StripGroup& group : cut_into_groups(
+           chain, chooser_.machine(), [&](std::size_t from, std::size_t length, const StripPlan&plan) {
+             return spares_operands(scope, order.subspan(from, length),
+                                    std::span(chain).subspan(from, length), plan);
+           })) {
     const std::size_t length = group.length;
     scope.strips.emplace(order[first], std::move(group));
     first += length;
@@ -124,8 +124,8 @@ void Scheduler::cut_chain(Scope& scope, std::span<const NodeId> order) {
   if (chain.empty()) scope.strips.emplace(order[0], StripGroup{});
 }
 
-std::size_t Scheduler::lower_in_strips(Scope& scope, std::span<const NodeId> order) {
-  if (on_device()) return 0;
+std::size_t StripLowering::lower(ScheduleScope& scope, std::span<const NodeId> order) {
+  if (chooser_.on_device()) return 0;
   if (!scope.strips.count(order[0])) cut_chain(scope, order);
   const StripGroup& group = scope.strips.at(order[0]);
   if (!group.plan) return 0;
@@ -139,22 +139,22 @@ std::size_t Scheduler::lower_in_strips(Scope& scope, std::span<const NodeId> ord
   LoweredStep step;
   step.kind = LoweredStep::Kind::kStrips;
   step.strips = *group.plan;
-  step.strip_buffers = scratch(group.plan->parts * group.plan->part_bytes(), "strips");
-  touch(step.strip_buffers);
+  step.strip_buffers = steps_.scratch(group.plan->parts * group.plan->part_bytes(), "strips");
+  steps_.touch(step.strip_buffers);
   for (const NodeId id : nodes) {
     const ir::Node& node = graph.node(id);
-    KernelCall call = chosen_call(graph, id, scope.forms.at(id), home, true);
+    KernelCall call = chooser_.call_for({graph, id, scope.forms.at(id), home, /*by_rows=*/true}, weights_);
     for (CallArgument& argument : call.arguments) {
       const auto image = images.find(argument.storage.buffer);
       if (argument.kind != CallArgument::Kind::kStorage || image == images.end()) continue;
       argument.kind = CallArgument::Kind::kStrip;
       argument.strip = image->second;
     }
-    step.strip_steps.push_back(made_step(std::move(call), origins_of(node), comment_of(node),
-                                         to_string(graph.value(node.results[0]).type)));
+    step.strip_steps.push_back(steps_.made_step(std::move(call), origins_of(node), comment_of(node),
+                                                to_string(graph.value(node.results[0]).type)));
   }
   scope.steps.push_back(std::move(step));
-  ++now_;
+  steps_.pass();
   return group.length;
 }
 

@@ -1,0 +1,31 @@
+#pragma once
+// What ranks the families of a machine asks each problem once, however many stages ask.
+
+#include <list>
+#include <map>
+#include <string>
+
+#include "codegen/choice/family.h"
+
+namespace gcompile {
+
+/// The rankings of one machine, each made when it is first asked for. What is known of formulas must not
+/// change meanwhile.
+class Rankings {
+ public:
+  explicit Rankings(Machine machine) : machine_(std::move(machine)) {}
+  const Machine& machine() const { return machine_; }
+  /// As rank() says; the reference stays good.
+  const Ranking& of(const ir::Problem& problem, const KernelFamily* forced = nullptr);
+
+ private:
+  struct Known {
+    ir::Problem problem;
+    const KernelFamily* forced;
+    Ranking ranking;
+  };
+  Machine machine_;
+  std::map<std::string, std::list<Known>> known_;  // by the text of the problem, which does not say all of it
+};
+
+}  // namespace gcompile
