@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/diagnostics.h"
+#include "codegen/calls/kernel_name.h"
 #include "codegen/loops/c_types.h"
 #include "codegen/loops/cuda_loop_printer.h"
 #include "codegen/loops/loop_printer.h"
@@ -99,6 +100,12 @@ void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<Ke
 }
 
 }  // namespace
+
+CallWriter::CallWriter(const ir::Graph& graph, ir::NodeId id, const ir::Form& form, HomeOf home,
+                       WeightBlob& weights, const Machine& machine)
+    : view_(graph, id), form_(form), home_(std::move(home)), blob_(weights), machine_(machine) {
+  call_.name = kernel_name(view_, form_);
+}
 
 bool CallWriter::has_operand(int operand) const {
   const auto* contract = std::get_if<ir::ContractForm>(&form_);
@@ -208,6 +215,16 @@ std::string CallWriter::number(const ir::Scalar& value) {
   return parameter;
 }
 
+std::string CallWriter::unused_parameter(const std::string& wanted) const {
+  std::string name = wanted;
+  const auto is_taken = [&] {
+    return std::any_of(call_.arguments.begin(), call_.arguments.end(),
+                       [&](const CallArgument& argument) { return argument.parameter == name; });
+  };
+  for (int count = 2; is_taken(); ++count) name = fmt::format("{}_{}", wanted, count);
+  return name;
+}
+
 void CallWriter::packed(int i, Packing packing, const std::string& format, const std::string& parameter,
                         const std::string& c_type) {
   weights(blob_.add(std::move(packing), name(i), fmt::format("{} {}", to_string(type(i)), format)), parameter,
@@ -256,6 +273,10 @@ void CallWriter::loops(const ir::LoopForm& whole) {
     call_.sizes.name_number(form.dag[n].constant.as_double(), at, on_device() ? at + "[0]" : number_of(at));
   }
   const KernelTensor y = result(0, "y");
+  if (const ir::ScalarNode* load = ir::pure_load(form); load != nullptr && form.has_identity_store()) {
+    const ir::Shape& from = operands[static_cast<std::size_t>(load->operand)].strides;
+    if (load->index == form.identity()) call_.name = copy_name(type(load->operand).shape, from, y.strides);
+  }
   print_body(call_, form, operands, y, machine_);
 }
 
@@ -277,6 +298,7 @@ KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Stor
   call.add(target);
   ir::LoopForm form = ir::LoopForm::over(type.shape);
   form.set_root(form.dag.load(0, type.element, form.identity()));
+  call.name = copy_name(type.shape, from.strides, to.strides);
   print_body(call, form, {{"x0", type.element, from.strides, alignment_of(from.offset, type.element)}},
              {"y", type.element, to.strides, alignment_of(to.offset, type.element)}, machine);
   return call;

@@ -32,8 +32,7 @@ using JoinedOperands = std::map<int, JoinedOperand>;  // by their places among t
 class CallWriter {
  public:
   CallWriter(const ir::Graph& graph, ir::NodeId id, const ir::Form& form, HomeOf home, WeightBlob& weights,
-             const Machine& machine)
-      : view_(graph, id), form_(form), home_(std::move(home)), blob_(weights), machine_(machine) {}
+             const Machine& machine);
 
   KernelCall& call() { return call_; }
   const Machine& machine() const { return machine_; }
@@ -63,6 +62,8 @@ class CallWriter {
   /// The same for constant operand i in the format of a family; `format` says which: "packed for conv2d".
   void packed(int i, Packing packing, const std::string& format, const std::string& parameter,
               const std::string& c_type = "float");
+  /// `wanted`, with a number where the call has such a parameter.
+  std::string unused_parameter(const std::string& wanted) const;
   WeightBlob& blob() { return blob_; }
   /// Numbers that training changes are read from the weights, at each call of the kernel; without it all are
   /// literals.
@@ -124,7 +125,7 @@ class EpilogueWriter {
   /// batch axes, walked by loops b<axis> outside the kernel. CUDA: those of `grid_axes`, outermost first, are
   /// walked by the grid.
   EpilogueWriter(CallWriter& writer, std::vector<int> rows, int column, std::vector<int> grid_axes = {});
-  /// "const FUNCTOR epilogue{x2, y, 58};", inside the batch loops.
+  /// "const FUNCTOR epilogue{bias, y, 58};", inside the batch loops.
   const Text& declaration() const { return declaration_; }
   /// Batch axes b<axis> that the declaration names.
   const std::vector<int>& named_axes() const { return named_axes_; }
@@ -132,7 +133,7 @@ class EpilogueWriter {
  private:
   struct Access {
     std::string field;        // pointer member
-    std::string position;     // "m * x2_row + n" or literal formula
+    std::string position;     // "m * residual_row + n" or literal formula
     ir::Dim column = 0;       // stride along n
     std::string column_step;  // its text
   };

@@ -5,6 +5,7 @@
 
 #include "base/diagnostics.h"
 #include "codegen/calls/call_writer.h"
+#include "codegen/calls/kernel_name.h"
 #include "codegen/loops/c_types.h"
 #include "codegen/loops/loop_printer.h"
 
@@ -202,7 +203,9 @@ void EpilogueWriter::write(CallWriter& writer) {
   for (const int n : loops_.dag.reachable(roots)) {
     const ScalarNode& node = loops_.dag[n];
     if (node.op != ScalarOp::kLoad || tensors.count(node.operand)) continue;
-    tensors[node.operand] = writer.operand(node.operand, fmt::format("x{}", node.operand));
+    const Index address = ir::address_of(node.index, ir::row_major_strides(writer.type(node.operand).shape));
+    const std::string role = role_of(n, address, writer.constant(node.operand) != nullptr);
+    tensors[node.operand] = writer.operand(node.operand, writer.unused_parameter(role));
   }
   std::vector<KernelTensor> operands;
   for (const auto& [operand, tensor] : tensors) {
@@ -273,7 +276,7 @@ void EpilogueWriter::write(CallWriter& writer) {
   code.line("template <class L, class V>");
   const bool in_parts =
       writer.on_device();  // what a thread reads for several elements, it reads before it stores
-  code.open(fmt::format("GCRT_INLINE {}(L lane, V acc0, std::ptrdiff_t m, std::ptrdiff_t n) const {{",
+  code.open(fmt::format("GCRT_INLINE {}(L lane, V sum, std::ptrdiff_t m, std::ptrdiff_t n) const {{",
                         in_parts ? "auto value" : "void operator()"));
   if (in_parts) {
     code.line("static_cast<void>(lane), static_cast<void>(m), static_cast<void>(n);");
@@ -283,7 +286,7 @@ void EpilogueWriter::write(CallWriter& writer) {
   const auto half = [](ir::ElementType type) { return compute_type(type) != type; };
   ExpressionPrinter printer(loops_.dag, dependence, [&](int n, bool vector) -> std::string {
     const ScalarNode& node = loops_.dag[n];
-    if (node.op == ScalarOp::kAccumulator) return "acc0";
+    if (node.op == ScalarOp::kAccumulator) return "sum";
     const Access& a = loads.at(n);
     const char* function = half(node.type) ? "load_as_float" : "load";
     if (!vector) return fmt::format("{}(Lanes<1>{{}}, {})", function, a.position);
@@ -311,12 +314,13 @@ void EpilogueWriter::write(CallWriter& writer) {
   code.close();
   if (in_parts) {
     code.line("template <class L, class V>");
-    code.open("GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {");
-    code.line("put(lane, value(lane, sums, m, n), m, n);");
+    code.open("GCRT_INLINE void operator()(L lane, V sum, std::ptrdiff_t m, std::ptrdiff_t n) const {");
+    code.line("put(lane, value(lane, sum, m, n), m, n);");
     code.close();
   }
   code.close("};");
   writer.call().functor = code.text();
+  writer.call().functor_name = type_name(expression_words(loops_, whole, true));
   // Loads, stores and plain arithmetic come with every kernel's own header.
   for (const int n : loops_.dag.reachable(roots)) {
     const ScalarOp op = loops_.dag[n].op;

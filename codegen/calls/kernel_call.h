@@ -36,6 +36,13 @@ struct Rival {
   std::string refusal;             // empty: it takes the problem
 };
 
+/// "depthwise3x3_64_relu", and the words that tell it from another function of that name, in the order in
+/// which they join it: "at_60x80".
+struct KernelName {
+  std::string base;
+  std::vector<std::string> details;
+};
+
 /// How a call runs on one GPU.
 struct Execution {
   std::string family;             // "conv.direct", "map"
@@ -51,11 +58,13 @@ struct Execution {
 };
 
 struct KernelCall : Execution {
+  KernelName name;
   std::vector<std::string> headers;
-  Text functor;  // text of the functor type; empty: none
-  Text device;   // CUDA: __global__ functions that the body launches
-  Text shape;    // the first statements of the function: sizes that are the same whatever kernel serves
-  Text body;     // those behind them, indented by one level as they are
+  std::string functor_name;  // "BiasRelu"
+  Text functor;              // text of the functor type; empty: none
+  Text device;               // CUDA: __global__ functions that the body launches
+  Text shape;  // the first statements of the function: sizes that are the same whatever kernel serves
+  Text body;   // those behind them, indented by one level as they are
   std::vector<CallArgument> arguments;
   SizeParameters sizes;       // parameters behind them
   bool checked = false;       // body ends by returning bool

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "codegen/loops/c_types.h"
 #include "codegen/program/names.h"
@@ -13,6 +15,7 @@ namespace {
 
 constexpr std::size_t kLineWidth = 110;   // of emitted code
 constexpr std::size_t kMostComments = 3;  // of the calls that share a kernel
+constexpr int kNewFunctor = -2;           // a type of a call that no kernel has yet
 
 bool takes_halves(const KernelCall& call) {
   return std::any_of(call.arguments.begin(), call.arguments.end(), [](const CallArgument& a) {
@@ -33,49 +36,47 @@ Text KernelTable::signature(const KernelCall& call) const {
   return Text(call.checked ? "bool " : "void ") + Symbol::kKernel + "(" + parameters + ")";
 }
 
-/// "com.microsoft.MatMulNBits" -> "MatMulNBits".
-static std::string_view without_domain(const std::string& what) {
-  const auto dot = std::find(what.rbegin(), what.rend(), '.');
-  const auto begin = static_cast<std::size_t>(what.rend() - dot);
-  return {what.data() + begin, what.size() - begin};
+/// The shortest of what the name may be that is not taken yet.
+std::string KernelTable::unused(const KernelName& name, const std::string& owner) {
+  std::string text = name.base;
+  for (const std::string& detail : name.details) {
+    if (names_.insert(text).second) return text;
+    text += "_" + detail;
+  }
+  if (names_.insert(text).second) return text;
+  text += "_of_" + owner;
+  for (std::string numbered = text;; numbered = fmt::format("{}_{}", text, ++repeats_[text])) {
+    if (names_.insert(numbered).second) return numbered;
+  }
 }
 
-/// Names of the operators, shortened: "conv_relu_12".
-std::string KernelTable::new_name(const LoweredStep& step) const {
-  constexpr std::size_t kMostWords = 3;
-  std::string words;
-  for (std::size_t i = 0; i < std::min(kMostWords, step.origins.size()); ++i) {
-    words += (words.empty() ? "" : "_") + identifier_words(without_domain(step.origins[i].what), 20);
-  }
-  if (words.empty()) words = identifier_words(step.call.family, 20);
-  return fmt::format("{}_{}", words, kernels_.size());
-}
-
-int KernelTable::functor_of(const LoweredStep& step, const std::string& kernel) {
-  const KernelCall& call = step.call;
-  if (call.functor.empty()) return -1;
-  const auto [at, inserted] = functor_by_text_.try_emplace(call.functor, static_cast<int>(functors_.size()));
-  if (inserted) {
-    // Profilers of a device show kernels of gcrt by the types that they are made for.
-    const std::string name = target_.has_device_memory ? fmt::format("Epilogue_of_{}", kernel)
-                                                       : fmt::format("Epilogue{}", functors_.size());
-    functors_.push_back({name, wrap_signatures(call.functor.spelled({"", name}), kLineWidth)});
-  }
-  return at->second;
+int KernelTable::add_functor(const KernelCall& call, const std::string& kernel) {
+  // Profilers of a device show kernels of gcrt by the types that they are made for.
+  const std::string name = target_.has_device_memory
+                               ? unused({fmt::format("{}_of_{}", call.functor_name, kernel), {}}, kernel)
+                               : unused({call.functor_name, {}}, kernel);
+  const int functor = static_cast<int>(functors_.size());
+  functors_.push_back({name, wrap_signatures(call.functor.spelled({"", name}), kLineWidth)});
+  functor_by_text_[call.functor] = functor;
+  return functor;
 }
 
 std::string KernelTable::name_of(const LoweredStep& step) {
+  constexpr std::size_t kLongestOwner = 24;
   const KernelCall& call = step.call;
-  const std::string name = new_name(step);
-  const int functor = functor_of(step, name);
+  const auto known = functor_by_text_.find(call.functor);
+  int functor = call.functor.empty() ? -1 : known != functor_by_text_.end() ? known->second : kNewFunctor;
   Text text = call.device;
   if (!text.empty()) text += "\n";
   text += signature(call) + " {\n" + call.shape + call.body + "}\n";
-  const auto [at, inserted] = kernel_by_text_.try_emplace({functor, text}, kernels_.size());
-  if (inserted) {
+  auto at = kernel_by_text_.find({functor, text});
+  if (at == kernel_by_text_.end()) {
+    const std::optional<std::string> owner =
+        step.origins.empty() ? std::nullopt : std::optional(step.origins[0].name.value_or(""));
     Kernel kernel;
-    kernel.name = name;
+    kernel.name = unused(call.name, identifier_words(owner.value_or(""), kLongestOwner));
     kernel.family = call.family;
+    if (functor == kNewFunctor) functor = add_functor(call, kernel.name);
     if (functor >= 0) kernel.functors = {functors_[static_cast<std::size_t>(functor)].name};
     const SymbolNames names{kernel.name, functor >= 0 ? kernel.functors[0] : ""};
     kernel.declaration = wrap_signatures(signature(call).spelled(names) + ";", kLineWidth);
@@ -84,6 +85,7 @@ std::string KernelTable::name_of(const LoweredStep& step) {
     kernel.takes_halves = takes_halves(call);
     const std::string header = target_.last_parameter.header;
     if (call.threaded && !header.empty()) kernel.headers.push_back(header);
+    at = kernel_by_text_.emplace(std::pair(functor, std::move(text)), kernels_.size()).first;
     kernels_.push_back(std::move(kernel));
   }
   Kernel& kernel = kernels_[at->second];

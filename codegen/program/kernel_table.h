@@ -2,6 +2,7 @@
 // The functions of a program: calls that need the same text share one.
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,14 +23,16 @@ class KernelTable {
 
  private:
   Text signature(const KernelCall& call) const;
-  /// Index of the functor type of the step's call; -1: it has none. The kernel will be called `kernel` if it
-  /// is new.
-  int functor_of(const LoweredStep& step, const std::string& kernel);
-  std::string new_name(const LoweredStep& step) const;
+  /// `owner`: what tells a kernel apart at last.
+  std::string unused(const KernelName& name, const std::string& owner);
+  /// Index of the call's functor type, which joins those that there are. The kernel is called `kernel`.
+  int add_functor(const KernelCall& call, const std::string& kernel);
 
   const TargetInfo& target_;
   std::vector<Kernel> kernels_;
   std::vector<Functor> functors_;
+  std::set<std::string> names_;         // of both
+  std::map<std::string, int> repeats_;  // of names that nothing else tells apart
   std::map<Text, int> functor_by_text_;
   std::map<std::pair<int, Text>, std::size_t> kernel_by_text_;  // by functor and text
 };

@@ -1,0 +1,472 @@
+#include "codegen/calls/kernel_name.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ir/sizes/sizes.h"
+
+namespace gcompile {
+
+using ir::ScalarNode;
+using ir::ScalarOp;
+
+namespace {
+
+constexpr std::size_t kMostWords = 3;  // of an expression
+
+/// A number, the name of a size that a run chooses, or "n" for what follows from such sizes.
+std::string size_word(ir::Dim size) {
+  if (size.is_constant()) return fmt::format("{}", size.constant());
+  const ir::Sizes* sizes = ir::SizesScope::in_force();
+  const std::optional<int> symbol = size.as_symbol();
+  if (!sizes || !symbol) return "n";
+  std::string word;
+  for (const char c : sizes->symbols()[static_cast<std::size_t>(*symbol)].name) {
+    const bool is_upper = c >= 'A' && c <= 'Z';
+    const bool is_word = is_upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (is_word) word += is_upper ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return word.empty() ? "n" : word;
+}
+
+/// "128x768", without axes of one element; "1" of a single element.
+std::string shape_words(std::span<const ir::Dim> shape) {
+  std::string out;
+  for (const ir::Dim size : shape) {
+    if (size != 1) out += (out.empty() ? "" : "x") + size_word(size);
+  }
+  return out.empty() ? "1" : out;
+}
+
+std::string product_word(std::span<const ir::Dim> shape) {
+  ir::Dim count = 1;
+  for (const ir::Dim size : shape) count *= size;
+  return size_word(count);
+}
+
+/// "3x3", and "s2" and "d2" where windows step or spread.
+std::string window_words(const ir::Window& window) {
+  const auto joined = [](const std::vector<std::int64_t>& numbers) {
+    const bool are_alike = std::equal(numbers.begin() + 1, numbers.end(), numbers.begin());
+    return are_alike ? fmt::format("{}", numbers.front()) : fmt::format("{}", fmt::join(numbers, "x"));
+  };
+  std::string out = fmt::format("{}", fmt::join(window.kernel, "x"));
+  const auto is_one = [](std::int64_t number) { return number == 1; };
+  if (window.kernel.empty()) return out;
+  if (!std::all_of(window.strides.begin(), window.strides.end(), is_one)) out += "s" + joined(window.strides);
+  if (!std::all_of(window.dilations.begin(), window.dilations.end(), is_one))
+    out += "d" + joined(window.dilations);
+  return out;
+}
+
+bool is_constant_of(const ir::Dag& dag, int id, double value) {
+  return dag[id].op == ScalarOp::kConstant && dag[id].constant.as_double() == value;
+}
+
+/// What an operator of the expression is called where it is no part of something with a name of its own;
+/// empty: it says nothing.
+std::string word_of(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::kLoad:
+    case ScalarOp::kConstant:
+    case ScalarOp::kIota:
+    case ScalarOp::kAccumulator:
+    case ScalarOp::kCast:
+    case ScalarOp::kRound:
+      return "";
+    case ScalarOp::kRoundHalfEven:
+      return "round";
+    case ScalarOp::kSelect:
+      return "where";
+    case ScalarOp::kLogicalAnd:
+      return "and";
+    case ScalarOp::kLogicalOr:
+      return "or";
+    case ScalarOp::kLogicalXor:
+      return "xor";
+    case ScalarOp::kLogicalNot:
+      return "not";
+    default:
+      return std::string(ir::row_of(op).name);
+  }
+}
+
+/// Names the operators of an expression one by one; what has a name as a whole takes its parts with it.
+class ExpressionWords {
+ public:
+  ExpressionWords(const ir::LoopForm& loops, bool names_bias)
+      : loops_(loops), dag_(loops.dag), names_bias_(names_bias) {}
+
+  std::vector<std::string> of(int root) {
+    const int roots[] = {root};
+    const std::vector<int> nodes = dag_.reachable(roots);
+    for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) name(*at);
+    std::vector<std::string> words;
+    for (const int id : nodes) {
+      const auto found = words_.find(id);
+      const std::string word = found != words_.end() ? found->second
+                               : taken_.count(id)    ? std::string()
+                                                     : word_of(dag_[id].op);
+      if (!word.empty() && (words.empty() || words.back() != word)) words.push_back(word);
+    }
+    return words;
+  }
+
+ private:
+  /// Notes what the node and others below it are together.
+  void name(int id) {
+    if (taken_.count(id)) return;
+    const ScalarNode& node = dag_[id];
+    switch (node.op) {
+      case ScalarOp::kMax:
+        if (is_constant_of(dag_, node.arguments[0], 0) || is_constant_of(dag_, node.arguments[1], 0)) {
+          words_[id] = "relu";
+        } else if (clips(node, ScalarOp::kMin)) {
+          words_[id] = "clip";
+        }
+        return;
+      case ScalarOp::kMin:
+        if (clips(node, ScalarOp::kMax)) words_[id] = "clip";
+        return;
+      case ScalarOp::kMul:
+        name_product(id);
+        return;
+      case ScalarOp::kAdd:
+        if (names_bias_ && (is_bias(node.arguments[0]) || is_bias(node.arguments[1]))) words_[id] = "bias";
+        return;
+      case ScalarOp::kSelect:
+        name_choice(id);
+        return;
+      default:
+        return;
+    }
+  }
+
+  /// Whether one argument is the other extremum of a value and a constant, which is then taken.
+  bool clips(const ScalarNode& node, ScalarOp other) {
+    for (const int argument : node.arguments) {
+      const ScalarNode& inner = dag_[argument];
+      if (inner.op != other) continue;
+      for (const int limit : inner.arguments) {
+        if (dag_[limit].op != ScalarOp::kConstant) continue;
+        taken_.insert(argument);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void name_product(int id) {
+    const ScalarNode& node = dag_[id];
+    for (int i = 0; i < 2; ++i) {
+      const int function = node.arguments[static_cast<std::size_t>(i)];
+      const int value = node.arguments[static_cast<std::size_t>(1 - i)];
+      if (dag_[function].op == ScalarOp::kSigmoid && dag_[function].arguments[0] == value) {
+        words_[id] = "silu";
+        taken_.insert(function);
+      }
+    }
+  }
+
+  /// x < 0 ? a * x : x.
+  void name_choice(int id) {
+    const ScalarNode& node = dag_[id];
+    const int condition = node.arguments[0];
+    const ScalarNode& test = dag_[condition];
+    const bool compares = test.op == ScalarOp::kLess || test.op == ScalarOp::kLessEqual;
+    if (!compares || !is_constant_of(dag_, test.arguments[1], 0)) return;
+    const int value = test.arguments[0], scaled = node.arguments[1];
+    if (node.arguments[2] != value || dag_[scaled].op != ScalarOp::kMul) return;
+    words_[id] = "leaky_relu";
+    taken_.insert(condition);
+    taken_.insert(scaled);
+  }
+
+  /// A load that one axis of several moves.
+  bool is_bias(int id) const {
+    if (dag_[id].op == ScalarOp::kCast) return is_bias(dag_[id].arguments[0]);
+    if (dag_[id].op != ScalarOp::kLoad) return false;
+    int axes = 0, wide = 0;
+    for (int axis = 0; axis < static_cast<int>(loops_.extents.size()); ++axis) {
+      if (loops_.extents[static_cast<std::size_t>(axis)] == 1) continue;
+      ++wide;
+      axes += dag_.depends_on_axis(id, axis) ? 1 : 0;
+    }
+    return axes <= 1 && wide > 1;
+  }
+
+  const ir::LoopForm& loops_;
+  const ir::Dag& dag_;
+  bool names_bias_;
+  std::map<int, std::string> words_;
+  std::set<int> taken_;  // parts of what has a name as a whole
+};
+
+/// Adding, multiplying and the like say less than what stands beside them.
+bool is_plain(const std::string& word) {
+  static constexpr std::string_view kPlain[] = {"add", "sub", "mul", "div", "neg", "bias"};
+  return std::find(std::begin(kPlain), std::end(kPlain), word) != std::end(kPlain);
+}
+
+std::string joined(std::vector<std::string> words) {
+  for (auto at = words.begin(); words.size() > kMostWords && at != words.end();)
+    at = is_plain(*at) ? words.erase(at) : at + 1;
+  if (words.size() > kMostWords) words.erase(words.begin() + 1, words.end() - (kMostWords - 1));
+  return fmt::format("{}", fmt::join(words, "_"));
+}
+
+void append(std::string& name, const std::string& words) {
+  if (!words.empty()) name += "_" + words;
+}
+
+/// How a value is moved that nothing is computed of.
+std::string movement_word(const ir::LoopForm& loops) {
+  if (loops.regions.size() > 1) {
+    const auto is_constant = [&](const ir::Region& region) {
+      return loops.dag[region.root].op == ScalarOp::kConstant;
+    };
+    return std::any_of(loops.regions.begin(), loops.regions.end(), is_constant) ? "pad" : "concat";
+  }
+  const ScalarNode& load = loops.dag[loops.regions[0].root];
+  if (load.op != ScalarOp::kLoad) return load.op == ScalarOp::kConstant ? "fill" : "copy";
+  std::set<int> axes;
+  bool turns = false;
+  int last = -1;
+  for (const ir::Index& index : load.index) {
+    if (index.has_loaded()) return "gather";
+    const std::optional<int> axis = index.as_axis();
+    if (!axis || loops.extents[static_cast<std::size_t>(*axis)] == 1) continue;
+    turns = turns || *axis < last;
+    last = *axis;
+  }
+  return turns ? "transpose" : "copy";
+}
+
+bool has(const std::vector<std::string>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+std::string stage_word(const ir::Stage& stage) {
+  switch (stage.combine) {
+    case ir::Combine::kSum:
+      return "sum";
+    case ir::Combine::kProduct:
+      return "product";
+    case ir::Combine::kMax:
+      return "max";
+    case ir::Combine::kMin:
+      return "min";
+    case ir::Combine::kArgMax:
+      return "arg_max";
+    case ir::Combine::kArgMin:
+      return "arg_min";
+  }
+  return "";
+}
+
+/// What reductions over some axes, and what follows over all of them, are together.
+std::string reduction_words(const ir::LoopForm& loops) {
+  std::vector<std::string> before, folds;
+  for (const ir::Stage& stage : loops.stages) {
+    for (const std::string& word : expression_words(loops, stage.root, false)) before.push_back(word);
+    folds.push_back(stage_word(stage));
+  }
+  const std::vector<std::string> behind = loops.regions.empty()
+                                              ? std::vector<std::string>{}
+                                              : expression_words(loops, loops.regions[0].root, false);
+  if (loops.final_over_reduced && has(before, "exp") && has(folds, "sum"))
+    return has(behind, "log") ? "log_softmax" : "softmax";
+  const bool has_root = has(behind, "sqrt") || has(behind, "rsqrt");
+  if (loops.final_over_reduced && has_root && has(folds, "sum"))
+    return folds.size() > 1 ? "layer_norm" : "rms_norm";
+  const bool divides =
+      !loops.final_over_reduced && folds.size() == 1 && has(folds, "sum") &&
+      (behind == std::vector<std::string>{"mul"} || behind == std::vector<std::string>{"div"});
+  if (divides && before.empty()) return "mean";
+  std::vector<std::string> words = before;
+  words.insert(words.end(), folds.begin(), folds.end());
+  words.insert(words.end(), behind.begin(), behind.end());
+  return joined(std::move(words));
+}
+
+/// "int8" where the factors are bytes, and the like.
+std::string element_words(const ir::TensorType& type) {
+  return is_float(type.element) ? "" : std::string(name_of(type.element));
+}
+
+class ContentName {
+ public:
+  ContentName(const ir::NodeView& node, const ir::Form& form) : node_(node), form_(form) {}
+
+  KernelName make() {
+    std::visit([&](const auto& work) { name(work); }, *ir::work_of(form_));
+    append(out_.base, element_words(node_.operand(0)));
+    if (const auto* contract = std::get_if<ir::ContractForm>(&form_)) {
+      std::vector<std::string> words =
+          expression_words(contract->epilogue, contract->epilogue.regions[0].root, true);
+      std::erase(words, "bias");
+      append(out_.base, joined(std::move(words)));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  std::span<const ir::Dim> result() const { return node_.result(0).shape; }
+  /// Behind batch and channels.
+  static std::span<const ir::Dim> spatial(std::span<const ir::Dim> shape) {
+    return shape.size() > 2 ? shape.subspan(2) : std::span<const ir::Dim>();
+  }
+  void at_size(std::span<const ir::Dim> shape) {
+    out_.details.push_back("at_" + shape_words(spatial(shape)));
+    if (!shape.empty() && shape[0] != 1) out_.details.push_back("batch_" + size_word(shape[0]));
+  }
+  ir::Dim channels(int operand) const {
+    const ir::Shape& shape = node_.shape(operand);
+    return shape.size() > 1 ? shape[1] : ir::Dim(1);
+  }
+
+  void name_conv(const char* word, const ir::Window& window, std::int64_t groups, ir::Dim out) {
+    const ir::Dim in = channels(0);
+    const bool is_depthwise = groups > 1 && in == groups;
+    out_.base = fmt::format("{}{}{}", is_depthwise ? "depthwise" : "conv", word, window_words(window));
+    out_.base += is_depthwise && in == out ? "_" + size_word(in)
+                                           : fmt::format("_{}x{}", size_word(in), size_word(out));
+    if (groups > 1 && !is_depthwise) out_.base += fmt::format("_groups{}", groups);
+    at_size(accumulators());
+  }
+  /// The axes of a contraction's accumulators, whatever its epilogue stores.
+  std::span<const ir::Dim> accumulators() const {
+    const auto* contract = std::get_if<ir::ContractForm>(&form_);
+    return contract ? std::span<const ir::Dim>(contract->epilogue.extents) : result();
+  }
+  void name(const ir::ConvWork& work) {
+    name_conv("", work.window, work.groups, node_.shape(1).empty() ? ir::Dim(1) : node_.shape(1)[0]);
+  }
+  void name(const ir::ConvTransposeWork& work) {
+    const ir::Dim out = node_.shape(1).size() > 1 ? node_.shape(1)[1] * work.groups : ir::Dim(1);
+    name_conv("_transpose", work.window, work.groups, out);
+  }
+  void name(const ir::ProductWork& work) {
+    const ir::Shape &a = node_.shape(0), &b = node_.shape(1);
+    const ir::Dim depth = a.empty() ? ir::Dim(1) : a.back(), columns = b.empty() ? ir::Dim(1) : b.back();
+    std::span<const ir::Dim> batch = b;
+    batch = batch.size() > 2 ? batch.first(batch.size() - 2) : std::span<const ir::Dim>();
+    const bool has_batch = shape_words(batch) != "1";
+    out_.base = has_batch ? fmt::format("product_{}_of_{}x{}", product_word(batch), size_word(depth),
+                                        size_word(columns))
+                          : fmt::format("product_{}x{}", size_word(depth), size_word(columns));
+    if (work.block != 0) out_.base += "_packed";
+    if (a.size() > 1) {
+      const std::span<const ir::Dim> rows = std::span<const ir::Dim>(a).first(a.size() - 1);
+      out_.details.push_back("rows_" + (has_batch ? size_word(rows.back()) : product_word(rows)));
+    }
+  }
+  void name(const ir::PoolWork& work) {
+    out_.base = fmt::format("{}_pool{}_{}", work.is_max ? "max" : "average", window_words(work.window),
+                            size_word(channels(0)));
+    at_size(result());
+  }
+  void name(const ir::AttentionWork& work) {
+    out_.base =
+        fmt::format("{}attention_{}x{}", work.causal ? "causal_" : "", product_word(work.heads), work.size);
+    out_.details = {"rows_" + size_word(work.rows), "columns_" + size_word(work.columns)};
+  }
+  void name(const ir::RecurrentWork& work) {
+    const char* cell = work.cell == ir::RecurrentCell::kLstm  ? "lstm"
+                       : work.cell == ir::RecurrentCell::kGru ? "gru"
+                                                              : "rnn";
+    out_.base =
+        fmt::format("{}{}_{}x{}", work.directions > 1 ? "two_way_" : "", cell, work.inputs, work.hidden);
+    out_.details = {"steps_" + size_word(work.steps)};
+  }
+  void name(const ir::TopKWork& work) {
+    out_.base = fmt::format("{}_{}_of_{}", work.largest ? "largest" : "smallest", size_word(work.k),
+                            shape_words(node_.shape(0)));
+  }
+  void name(const ir::ScatterWork& work) {
+    static constexpr std::string_view kWords[] = {"", "_add", "_mul", "_max", "_min"};
+    out_.base = fmt::format("scatter{}_{}", kWords[static_cast<std::size_t>(work.combine)],
+                            shape_words(node_.shape(0)));
+    out_.details = {"from_" + shape_words(node_.shape(2))};
+  }
+  void name(const ir::ScanWork&) { out_.base = fmt::format("running_sum_{}", shape_words(node_.shape(0))); }
+  void name(const ir::LinearAttentionWork& work) {
+    out_.base = fmt::format("linear_attention_{}x{}", work.heads, work.size);
+    out_.details = {"steps_" + size_word(work.steps)};
+  }
+
+  const ir::NodeView& node_;
+  const ir::Form& form_;
+  KernelName out_;
+};
+
+KernelName loop_name(const ir::LoopForm& loops) {
+  const std::span<const ir::Dim> extents = loops.extents;
+  const auto parallel = static_cast<std::size_t>(loops.parallel);
+  if (!loops.is_map()) {
+    const std::string rows = shape_words(extents.first(parallel));
+    return {fmt::format("{}_{}", reduction_words(loops), shape_words(extents.subspan(parallel))),
+            {"rows_" + rows}};
+  }
+  std::vector<std::string> words;
+  for (const ir::Region& region : loops.regions) {
+    for (std::string& word : expression_words(loops, region.root, false)) {
+      if (!has(words, word)) words.push_back(std::move(word));
+    }
+  }
+  if (loops.regions.size() > 1 && !words.empty()) words.insert(words.begin(), "parts");
+  const std::string what = loops.regions.empty() ? "fill"
+                           : words.empty()       ? movement_word(loops)
+                                                 : joined(words);
+  return {fmt::format("{}_{}", what, shape_words(extents)), {}};
+}
+
+/// Axes in the order in which they lie in memory: "0231" of channels last.
+std::string order_words(const ir::Shape& shape, const ir::Shape& strides) {
+  std::vector<std::size_t> axes;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] != 1) axes.push_back(axis);
+  }
+  std::stable_sort(axes.begin(), axes.end(), [&](std::size_t a, std::size_t b) {
+    return ir::typical(strides[a]) > ir::typical(strides[b]);
+  });
+  return fmt::format("{}", fmt::join(axes, ""));
+}
+
+}  // namespace
+
+std::vector<std::string> expression_words(const ir::LoopForm& loops, int root, bool names_bias) {
+  return ExpressionWords(loops, names_bias).of(root);
+}
+
+std::string type_name(const std::vector<std::string>& words) {
+  if (words.empty()) return "Store";
+  std::vector<std::string> kept = words;
+  std::string name;
+  bool begins = true;
+  for (const char c : joined(std::move(kept))) {
+    if (c == '_') {
+      begins = true;
+      continue;
+    }
+    name += begins && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    begins = false;
+  }
+  return name;
+}
+
+KernelName copy_name(const ir::Shape& shape, const ir::Shape& from, const ir::Shape& to) {
+  const std::string before = order_words(shape, from), behind = order_words(shape, to);
+  if (before == behind) return {"copy_" + shape_words(shape), {}};
+  return {"reorder_" + shape_words(shape), {fmt::format("{}_to_{}", before, behind)}};
+}
+
+KernelName kernel_name(const ir::NodeView& node, const ir::Form& form) {
+  if (const auto* loops = std::get_if<ir::LoopForm>(&form)) return loop_name(*loops);
+  return ContentName(node, form).make();
+}
+
+}  // namespace gcompile

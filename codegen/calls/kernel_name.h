@@ -1,0 +1,25 @@
+#pragma once
+// What functions of emitted code are called: by what they compute, so that a layer more or less in a model
+// leaves the names of all others as they are (DESIGN law 21).
+
+#include <string>
+#include <vector>
+
+#include "codegen/calls/kernel_call.h"
+#include "ir/graph/operator.h"
+
+namespace gcompile {
+
+/// The name of a node's kernel, by its form, its operator's sizes, and nothing of the model's own names.
+KernelName kernel_name(const ir::NodeView& node, const ir::Form& form);
+/// The name of a copy of a tensor from strides to strides.
+KernelName copy_name(const ir::Shape& shape, const ir::Shape& from, const ir::Shape& to);
+
+/// What an expression does to its operands, in few words: {"add", "relu"}. `bias` stands for the addition of
+/// a value that changes along one axis alone.
+std::vector<std::string> expression_words(const ir::LoopForm& loops, int root, bool names_bias);
+
+/// "BiasRelu" of the words; "Store" of none.
+std::string type_name(const std::vector<std::string>& words);
+
+}  // namespace gcompile
