@@ -7,8 +7,8 @@
 A block of code after a line `<!-- quote FILE "START" TO "END" -->` is the part of FILE from the first line that
 contains START to the next one that contains END, both included. `shapes:src/shapes.cpp` is a file of the project that
 GCOMPILE makes of examples/shapes_classifier, `attention:src/attention.cu` one of examples/tiny_attention for CUDA; other
-names are files of the repository. Lines that begin with + in a
-block of kind `diff` must be lines of the file that the last `+++ b/FILE` names. Links to files must lead somewhere.
+names are files of the repository. Lines that begin with + in a block of kind `diff` must be lines of the file that the last
+`+++ b/FILE` names, but for additions, which tests/source/additions.py tries. Links to files must lead somewhere.
 """
 
 import pathlib
@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROJECTS = {"shapes": ["examples/shapes_classifier/model.onnx"],
             "attention": ["examples/tiny_attention/model.onnx", "--target", "cuda"]}
 QUOTE = re.compile(r'(<!-- quote (\S+) "([^\n]*?)" TO "([^\n]*?)" -->\n+```\w*\n)((?:(?!```).*\n)*)(```\n)')
-DIFF = re.compile(r"```diff\n(.*?)```", re.DOTALL)
+DIFF = re.compile(r"(?<!-->\n)```diff\n(.*?)```", re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
