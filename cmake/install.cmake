@@ -36,9 +36,10 @@ install(FILES ${WRITTEN}/_gcompile DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vend
 install(FILES ${WRITTEN}/gcompile.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT tool)
 
 # Debian's names of the lists of changes, ours and the package's, and of the licence. The newest version that
-# CHANGELOG.md tells of is the one that project() names.
+# CHANGELOG.md tells of, but for one that is not released yet, is the one that project() names.
 file(STRINGS ${CMAKE_SOURCE_DIR}/CHANGELOG.md HEADINGS REGEX "^## ")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/CHANGELOG.md)
+list(FILTER HEADINGS EXCLUDE REGEX "[(]unreleased[)]$")
 list(GET HEADINGS 0 NEWEST)
 if(NOT NEWEST MATCHES "^## ([0-9.]+), (.*)$" OR NOT CMAKE_MATCH_1 STREQUAL PROJECT_VERSION)
   message(FATAL_ERROR "CHANGELOG.md begins with '${NEWEST}', project() names version ${PROJECT_VERSION}")

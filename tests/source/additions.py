@@ -181,6 +181,9 @@ def try_operator(copy, tool):
 
 def try_rules_of(copy, tool):
     told = run([tool, "opt", model(copy, "rules", "g (float[9] x) => (float[9] y) { t = Neg(x) u = Abs(t) y = Relu(u) }")])
+    kept = run([tool, "opt", copy.made / "rules.onnxtxt", "--disable-pass", "relu-of-abs"])
+    if "Relu(" not in kept or "Neg(" in kept:
+        raise Failure(f"a rule that is disabled:\n{kept}")
     if "Abs(" not in told or "Neg(" in told or "Relu(" in told:
         raise Failure(f"the rules do not fire:\n{told}")
 
