@@ -61,7 +61,7 @@ install(FILES ${CMAKE_SOURCE_DIR}/cmake/debian_copyright DESTINATION ${CMAKE_INS
   COMPONENT tool)
 # All of them, for they point to each other.
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool
-  FILES_MATCHING PATTERN "*.md" PATTERN "*.schema.json")
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.schema.json" PATTERN "*.svg")
 
 # cpack -G DEB
 set(CPACK_GENERATOR DEB)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keeps the code that README.md and docs/ show equal to the code that there is.
+"""Keeps the code that README.md and docs/ show equal to the code that there is, and the picture to the report.
 
     scripts/quote.py GCOMPILE            rewrites the quoted blocks
     scripts/quote.py GCOMPILE --check    exit 1 unless they are what the files say
@@ -9,6 +9,7 @@ contains START to the next one that contains END, both included. `shapes:src/sha
 GCOMPILE makes of examples/shapes_classifier, `attention:src/attention.cu` one of examples/tiny_attention for CUDA; other
 names are files of the repository. Lines that begin with + in a block of kind `diff` must be lines of the file that the last
 `+++ b/FILE` names, but for additions, which tests/source/additions.py tries. Links to files must lead somewhere.
+docs/report.svg has the pictures of memory and time of the report of `shapes`, in the report's own colours.
 """
 
 import pathlib
@@ -22,6 +23,8 @@ PROJECTS = {"shapes": ["examples/shapes_classifier/model.onnx"],
             "attention": ["examples/tiny_attention/model.onnx", "--target", "cuda"]}
 QUOTE = re.compile(r'(<!-- quote (\S+) "([^\n]*?)" TO "([^\n]*?)" -->\n+```\w*\n)((?:(?!```).*\n)*)(```\n)')
 DIFF = re.compile(r"(?<!-->\n)```diff\n(.*?)```", re.DOTALL)
+DRAWING = re.compile(r'<svg [^>]*aria-label="(?:memory plan|predicted time of every step)">.*?</svg>', re.DOTALL)
+PICTURE = ROOT / "docs" / "report.svg"
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -54,6 +57,22 @@ def diff_complaints(name, text):
     return found
 
 
+def picture(report):
+    """Memory and time as the report shows them, one below the other, for a page that is none."""
+    style = re.search(r"<style>(.*?)</style>", report, re.DOTALL)[1]
+    rules = [rule for rule in style.partition("@media print")[0].split("\n") if rule.startswith("svg .")]
+    colours = style.partition("* {")[0].strip()
+    drawings, parts, top = DRAWING.findall(report), [], 8
+    assert len(drawings) == 2, len(drawings)
+    for part in drawings:
+        height = int(re.match(r'<svg viewBox="0 0 1000 (\d+)"', part)[1])
+        parts.append(part.replace("<svg ", f'<svg x="0" y="{top}" width="1000" height="{height}" ', 1))
+        top += height + 20
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 {top}" width="1000" height="{top}">', "<style>",
+                      colours, "svg { font: 12px system-ui, sans-serif; fill: var(--ink); }", *rules, ".page { fill: var(--page); }",
+                      "</style>", f'<rect class="page" width="1000" height="{top}"/>', *parts, "</svg>"]) + "\n"
+
+
 def main():
     if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--check"]):
         sys.exit(__doc__)
@@ -65,6 +84,12 @@ def main():
         for project, (model, *options) in PROJECTS.items():
             subprocess.run([sys.argv[1], "compile", str(ROOT / model), *options, "--name", project,
                             "-o", str(pathlib.Path(folder) / project), "-q"], check=True)
+
+        drawn = picture((pathlib.Path(folder) / "shapes" / "report.html").read_text(encoding="utf-8"))
+        if check and (not PICTURE.exists() or PICTURE.read_text(encoding="utf-8") != drawn):
+            found.append("docs/report.svg is out of date; run scripts/quote.py GCOMPILE")
+        elif not check:
+            PICTURE.write_text(drawn, encoding="utf-8")
 
         def renewed(match):
             nonlocal blocks
