@@ -125,7 +125,7 @@ void add_weights_mode(Json& out, const Program& program, WeightsMode mode) {
 /// Weights that --weight-bits packed; manifest and report tell it from here.
 void add_packed_weights(Json& out, const Program& program) {
   out["packed_weights"] = Json::array();
-  for (const PackedWeight& weight : program.packed_weights) {
+  for (const ir::PackedWeight& weight : program.packed_weights) {
     out["packed_weights"].push_back({{"name", weight.name},
                                      {"rows", weight.rows},
                                      {"columns", weight.columns},

@@ -14,6 +14,7 @@
 #include "codegen/program/weights_file.h"
 #include "codegen/schedule/strips.h"
 #include "codegen/target.h"
+#include "ir/graph/pass_report.h"
 #include "ir/sizes/sizes.h"
 #include "ir/tensors/tensor.h"
 
@@ -127,37 +128,11 @@ struct Offset {
   std::string what;  // "relu_1 float32[1, 8, 4, 4]"; escaped when rendered
 };
 
-/// A line of the fusion log and the report.
-struct Remark {
-  std::string pass;
-  std::string subject;
-  std::string text;
-};
-
-/// A weight of the model that was packed on request, and what that cost it.
-struct PackedWeight {
-  std::string name;
-  std::int64_t rows = 0, columns = 0, bytes = 0;
-  double relative_error = 0;      // root mean square of the differences, over that of the weight
-  double largest_difference = 0;  // of an element
-};
-
 /// A node of the model as it was read.
 struct ModelNode {
   std::string name, what;       // "conv1", "Conv"; without a name it is not followed
   std::int64_t bytes = 0;       // of its results
   bool keeps_elements = false;  // its result has the elements of its operand
-};
-
-/// A pass of the pipeline, or a law of it, and what it came to.
-struct PassRow {
-  std::string name;
-  std::int64_t runs = 0, changes = 0;
-  std::int64_t nodes = 0;  // of the graph behind its last run
-};
-struct LawRow {
-  std::string name;
-  std::int64_t count = 0;
 };
 
 /// One layer as the report lists it.
@@ -223,13 +198,11 @@ struct Schedule {
   std::int64_t arena_bytes = 0;
   std::vector<Step> steps;
   std::vector<Layer> layers;
-  std::vector<Remark> remarks;
+  ir::PassReport report;        // remarks of code generation, then what passes told
   std::vector<Buffer> buffers;  // what was planned, with lives; offsets in plan
   MemoryPlan plan;
   Statistics statistics;
   std::vector<ModelNode> nodes;  // of the model, operands before users
-  std::vector<PassRow> passes;
-  std::vector<LawRow> laws;  // that changed something, by name
 };
 
 struct Program {
@@ -256,7 +229,7 @@ struct Program {
   std::vector<Functor> functors;
   std::vector<Kernel> kernels;
   std::vector<std::string> headers;  // gcrt headers of all kernels, sorted, with what they include
-  std::vector<PackedWeight> packed_weights;
+  std::vector<ir::PackedWeight> packed_weights;
   std::vector<Diagnostic> warnings;  // for the terminal; among the remarks too
 };
 

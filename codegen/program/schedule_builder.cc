@@ -43,7 +43,7 @@ void warn(Program& program, Schedule& schedule, const std::string& subject, cons
   if (std::none_of(program.warnings.begin(), program.warnings.end(), is_same)) {
     program.warnings.push_back(std::move(diagnostic));
   }
-  schedule.remarks.push_back({"precision", subject, text});
+  schedule.report.remarks.push_back({"precision", subject, text});
 }
 
 /// Steps as the program has them: with names of functions and addresses. Their kernels join the table, what
@@ -86,7 +86,7 @@ class StepConverter {
             schedule_.layers.back().hands_over_strips = i + 1 < from.strip_steps.size();
             step.strip_steps.push_back(std::move(call));
           }
-          schedule_.remarks.push_back(
+          schedule_.report.remarks.push_back(
               {"strips",
                fmt::format("{} to {}", from.strip_steps.front().comment, from.strip_steps.back().comment),
                to_string(from.strips)});

@@ -162,14 +162,15 @@ Json graph_part(const Schedule& schedule) {
 Json rewrites_part(const Schedule& schedule) {
   Json out = Json::object();
   out["passes"] = Json::array();
-  for (const PassRow& pass : schedule.passes) {
+  for (const ir::PassStatistics& pass : schedule.report.passes) {
     out["passes"].push_back(
         {{"name", pass.name}, {"runs", pass.runs}, {"changes", pass.changes}, {"nodes", pass.nodes}});
   }
-  out["has_passes"] = !schedule.passes.empty();
+  out["has_passes"] = !schedule.report.passes.empty();
   out["laws"] = Json::array();
-  for (const LawRow& law : schedule.laws) out["laws"].push_back({{"name", law.name}, {"count", law.count}});
-  out["has_laws"] = !schedule.laws.empty();
+  for (const auto& [law, count] : schedule.report.rule_counts)
+    out["laws"].push_back({{"name", law}, {"count", count}});
+  out["has_laws"] = !schedule.report.rule_counts.empty();
   // Remarks of one pass with one text, in the order in which they come first.
   struct Group {
     std::string pass, text, subjects;
@@ -177,9 +178,10 @@ Json rewrites_part(const Schedule& schedule) {
   };
   std::vector<Group> groups;
   std::map<std::pair<std::string, std::string>, std::size_t> place;
-  for (const Remark& remark : schedule.remarks) {
-    const auto [at, is_new] = place.try_emplace({remark.pass, remark.text}, groups.size());
-    if (is_new) groups.push_back({remark.pass, remark.text, "", 0});
+  for (const ir::Remark& remark : schedule.report.remarks) {
+    const std::string text = to_string(remark);
+    const auto [at, is_new] = place.try_emplace({remark.pass, text}, groups.size());
+    if (is_new) groups.push_back({remark.pass, text, "", 0});
     Group& group = groups[at->second];
     constexpr std::int64_t kShown = 6;
     if (++group.count <= kShown && !remark.subject.empty())

@@ -149,7 +149,7 @@ void add_report(Json& out, const Program& program, const Schedule& schedule) {
   report["has_choices"] = !report["choices"].empty();
   report["families"] = families(schedule);
   report["packed_weights"] = Json::array();
-  for (const PackedWeight& weight : program.packed_weights) {
+  for (const ir::PackedWeight& weight : program.packed_weights) {
     report["packed_weights"].push_back(
         {{"name", weight.name},
          {"shape", fmt::format("{} x {}", weight.rows, weight.columns)},

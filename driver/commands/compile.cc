@@ -146,30 +146,23 @@ Machine machine_of(const Options& options) {
   return machine;
 }
 
-/// The fusion log of the report: as much of it as somebody may read.
-void add_remarks(Schedule& schedule, const std::vector<passes::Remark>& remarks) {
+/// The report of the passes behind what code generation has told, with as many remarks as somebody may read.
+void add_report(Schedule& schedule, const passes::Report& report) {
   constexpr std::size_t kMost = 10'000;
-  for (const passes::Remark& remark : std::span(remarks).first(std::min(kMost, remarks.size()))) {
-    schedule.remarks.push_back(
-        {remark.pass, remark.subject, remark.refused ? "not " + remark.text : remark.text});
-  }
-  if (remarks.size() <= kMost) return;
-  schedule.remarks.push_back(
-      {"", fmt::format("{} more", remarks.size() - kMost), "`gcompile opt MODEL --json` lists all"});
-}
-
-/// Without their times: the same model gives the same report.
-void add_passes(Schedule& schedule, const passes::Report& report) {
-  for (const passes::PassStatistics& pass : report.passes) {
-    schedule.passes.push_back({pass.name, pass.runs, pass.changes, static_cast<std::int64_t>(pass.nodes)});
-  }
-  for (const auto& [rule, count] : report.rule_counts) schedule.laws.push_back({rule, count});
+  std::vector<ir::Remark>& remarks = schedule.report.remarks;
+  const std::size_t count = report.remarks.size();
+  remarks.insert(remarks.end(), report.remarks.begin(),
+                 report.remarks.begin() + static_cast<std::ptrdiff_t>(std::min(kMost, count)));
+  if (count > kMost)
+    remarks.push_back({"", fmt::format("{} more", count - kMost), "`gcompile opt MODEL --json` lists all"});
+  schedule.report.passes = report.passes;
+  schedule.report.rule_counts = report.rule_counts;
 }
 
 /// The worst of them; the report has all.
-void tell_packed_weights(const std::vector<passes::PackedWeight>& weights, int bits, Terminal& terminal) {
+void tell_packed_weights(const std::vector<ir::PackedWeight>& weights, int bits, Terminal& terminal) {
   const auto worst = std::max_element(weights.begin(), weights.end(),
-                                      [](const passes::PackedWeight& a, const passes::PackedWeight& b) {
+                                      [](const ir::PackedWeight& a, const ir::PackedWeight& b) {
                                         return a.relative_error < b.relative_error;
                                       });
   if (worst == weights.end()) {
@@ -188,7 +181,7 @@ namespace {
 /// What prepare_graph() does and tells.
 struct Preparation {
   passes::Report report;
-  std::vector<passes::PackedWeight> packed;
+  std::vector<ir::PackedWeight> packed;
   std::int64_t rounded_products = 0;
 };
 
@@ -206,7 +199,7 @@ Preparation prepared(ir::Graph& graph, const Options& options) {
 }  // namespace
 
 passes::Report prepare_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
-                             std::vector<passes::PackedWeight>& packed) {
+                             std::vector<ir::PackedWeight>& packed) {
   Preparation preparation = prepared(graph, options);
   packed = std::move(preparation.packed);
   if (options.weight_bits != 0) tell_packed_weights(packed, options.weight_bits, terminal);
@@ -347,13 +340,9 @@ void lower_compilation(Compilation& compilation, const Options& options) {
     const ir::SizesScope scope(model.formulas.get());
     add_sizes(schedule, program, model);
     add_graph_statistics(schedule, model.imported, model.optimised);
-    add_passes(schedule, model.report);
-    add_remarks(schedule, model.report.remarks);
+    add_report(schedule, model.report);
   }
-  for (const passes::PackedWeight& weight : compilation.packed_weights) {
-    program.packed_weights.push_back({weight.name, weight.rows, weight.columns, weight.bytes,
-                                      weight.relative_error, weight.largest_difference});
-  }
+  program.packed_weights = compilation.packed_weights;
 }
 
 void optimise_model(SizedModel& model, const Options& options, Terminal& terminal,

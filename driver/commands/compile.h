@@ -31,7 +31,7 @@ struct SizedModel {
 struct Compilation {
   frontend::ModelInfo info;
   std::vector<SizedModel> models;  // one for each schedule
-  std::vector<passes::PackedWeight> packed_weights;
+  std::vector<ir::PackedWeight> packed_weights;
   Program program;
 };
 
@@ -45,7 +45,7 @@ frontend::ImportedModel import_model(const Options& options, Terminal& terminal,
 /// What changes a model's arithmetic, and is therefore the oracle's as well: weights are packed where that is
 /// asked for, and rows rounded where the model allows it. Returns remarks, and the weights in `packed`.
 passes::Report prepare_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
-                             std::vector<passes::PackedWeight>& packed);
+                             std::vector<ir::PackedWeight>& packed);
 
 /// The graph at sizes that a caller of the program may choose, one for each of Program::sizes, after
 /// prepare_graph().

@@ -9,7 +9,7 @@ Answer run_opt(const Options& options, Terminal& terminal) {
   check_early(options, terminal);
   frontend::ImportedModel model = import_model(options, terminal);
   const ir::SizesScope scope(model.sizes.get());
-  std::vector<passes::PackedWeight> packed;
+  std::vector<ir::PackedWeight> packed;
   const passes::Report earlier = prepare_graph(model.graph, options, terminal, packed);
   const passes::Report report = optimise_graph(model.graph, options, terminal, earlier);
   terminal.finish();

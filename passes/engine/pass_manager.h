@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/graph/graph.h"
+#include "ir/graph/pass_report.h"
 #include "ir/graph/problem.h"
 
 namespace gcompile::passes {
@@ -38,24 +39,9 @@ struct Options {
   std::function<void(const std::string& pass, int position, const ir::Graph&)> dump = {};
 };
 
-/// Why something was done or refused, for the fusion log.
-struct Remark {
-  std::string pass, subject, text;
-  bool refused = false;
-};
-
-struct PassStatistics {
-  std::string name;
-  int runs = 0, changes = 0;
-  std::size_t nodes = 0;  // of the graph behind the last run
-  double seconds = 0;
-};
-
-struct Report {
-  std::vector<Remark> remarks;
-  std::vector<PassStatistics> passes;
-  std::map<std::string, int> rule_counts;
-};
+using ir::PassStatistics;
+using ir::Remark;
+using Report = ir::PassReport;
 
 /// What folding may spend on the whole model, all rounds and branches together. Above it nodes stay for run
 /// time.

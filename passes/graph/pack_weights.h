@@ -6,14 +6,7 @@
 
 namespace gcompile::passes {
 
-/// A weight that was packed, and what that cost it.
-struct PackedWeight {
-  std::string name;  // of the constant
-  std::int64_t rows = 0, columns = 0;
-  std::int64_t bytes = 0;         // packed, with scales
-  double relative_error = 0;      // root mean square of the differences, over that of the weight
-  double largest_difference = 0;  // of an element
-};
+using ir::PackedWeight;
 
 /// Takes composite operators apart, and folds constants.
 void take_apart(ir::Graph& graph);

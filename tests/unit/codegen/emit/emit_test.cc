@@ -83,7 +83,7 @@ Program hostile_program(int level) {
   program.opset = hostile_names()[2];
   program.options = "--set '" + hostile_names()[8] + "'";
   for (const std::string& name : hostile_names())
-    program.schedules.back().remarks.push_back({name, name, name});
+    program.schedules.back().report.remarks.push_back({name, name, name});
   return program;
 }
 
