@@ -37,8 +37,6 @@
 #include "ir/graph/print.h"
 #include "jinja/text.h"
 #include "passes/engine/rule.h"
-#include "passes/graph/round_rows.h"
-#include "passes/rules/widen_halves.h"
 
 namespace gcompile {
 namespace {
@@ -176,40 +174,29 @@ void tell_packed_weights(const std::vector<ir::PackedWeight>& weights, int bits,
 
 }  // namespace
 
-namespace {
-
-/// What prepare_graph() does and tells.
-struct Preparation {
-  passes::Report report;
-  std::vector<ir::PackedWeight> packed;
-  std::int64_t rounded_products = 0;
-};
-
-Preparation prepared(ir::Graph& graph, const Options& options) {
-  Preparation out;
-  if (options.weight_bits != 0) out.packed = passes::pack_weights(graph, options.weight_bits, out.report);
-  if (options.exact || options.level == 0) return out;
-  out.rounded_products = passes::round_rows(graph, MachinePrices(machine_of(options)), out.report);
-  // A GPU moves and multiplies 16 bits at twice the speed of 32.
-  const bool is_gpu = info_of(options.target).has_device_memory;
-  passes::widen_halves(graph, is_gpu ? passes::Widened::kSquares : passes::Widened::kAll);
-  return out;
+static passes::Prepared prepared(ir::Graph& graph, const Options& options) {
+  passes::PreparationOptions preparation;
+  preparation.weight_bits = options.weight_bits;
+  const bool keeps_arithmetic = options.exact || options.level == 0;
+  const MachinePrices prices(machine_of(options));
+  preparation.rounds_rows = !keeps_arithmetic;
+  preparation.prices = &prices;
+  if (!keeps_arithmetic) {
+    const bool is_gpu = info_of(options.target).has_device_memory;
+    preparation.widened = is_gpu ? passes::Widened::kSquares : passes::Widened::kAll;
+  }
+  return passes::prepare(graph, preparation);
 }
 
-}  // namespace
-
-passes::Report prepare_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
-                             std::vector<ir::PackedWeight>& packed) {
-  Preparation preparation = prepared(graph, options);
-  packed = std::move(preparation.packed);
-  if (options.weight_bits != 0) tell_packed_weights(packed, options.weight_bits, terminal);
-  if (preparation.rounded_products > 0) {
+passes::Prepared prepare_graph(ir::Graph& graph, const Options& options, Terminal& terminal) {
+  passes::Prepared out = prepared(graph, options);
+  if (options.weight_bits != 0) tell_packed_weights(out.packed_weights, options.weight_bits, terminal);
+  if (out.rounded_products > 0) {
     terminal.note(fmt::format(
         "accuracy_level 4: {} {} activations to 8 bits, as the model allows; --exact keeps floats",
-        counted(preparation.rounded_products, "product"),
-        preparation.rounded_products == 1 ? "rounds its" : "round their"));
+        counted(out.rounded_products, "product"), out.rounded_products == 1 ? "rounds its" : "round their"));
   }
-  return std::move(preparation.report);
+  return out;
 }
 
 ir::Graph bound_graph(const Options& options, const Program& program,
@@ -342,7 +329,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
     add_graph_statistics(schedule, model.imported, model.optimised);
     add_report(schedule, model.report);
   }
-  program.packed_weights = compilation.packed_weights;
+  program.packed_weights = compilation.models.back().prepared.packed_weights;
 }
 
 void optimise_model(SizedModel& model, const Options& options, Terminal& terminal,
@@ -351,7 +338,7 @@ void optimise_model(SizedModel& model, const Options& options, Terminal& termina
   const std::string at = model.text.empty() ? "" : model.text + ": ";
   terminal.stage(2, kStages, "optimise", at + nodes_text(model.imported));
   model.optimised = model.imported;
-  model.report = optimise_graph(model.optimised, options, terminal, model.prepared, full_states);
+  model.report = optimise_graph(model.optimised, options, terminal, model.prepared.report, full_states);
   throw_if_interrupted();
   terminal.stage(
       3, kStages, "lower",
@@ -398,7 +385,7 @@ SizedModel optimised_model(const SizeChoice& choice, Compilation& compilation, T
   SizedModel model{choice.sizes, choice.text, std::move(read.sizes), std::move(read.graph), {}, {}, {}};
   {
     const ir::SizesScope scope(model.formulas.get());
-    model.prepared = prepare_graph(model.imported, options, terminal, compilation.packed_weights);
+    model.prepared = prepare_graph(model.imported, options, terminal);
   }
   optimise_model(model, options, terminal, {});
   return model;

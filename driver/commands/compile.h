@@ -11,8 +11,7 @@
 #include "driver/machine/terminal.h"
 #include "frontend/import/import.h"
 #include "nlohmann/json.hpp"
-#include "passes/engine/pass_manager.h"
-#include "passes/graph/pack_weights.h"
+#include "passes/engine/preparation.h"
 
 namespace gcompile {
 
@@ -22,7 +21,7 @@ struct SizedModel {
   std::string text;                       // "batch=4"; empty: nothing is chosen
   std::shared_ptr<ir::Sizes> formulas;    // of the graphs; null where every size is a number
   ir::Graph imported;                     // as read, then prepare_graph(): the oracle's input
-  passes::Report prepared;                // of prepare_graph()
+  passes::Prepared prepared;              // what prepare_graph() did
   ir::Graph optimised;                    // every node has a form
   passes::Report report;
 };
@@ -31,7 +30,6 @@ struct SizedModel {
 struct Compilation {
   frontend::ModelInfo info;
   std::vector<SizedModel> models;  // one for each schedule
-  std::vector<ir::PackedWeight> packed_weights;
   Program program;
 };
 
@@ -42,10 +40,9 @@ void check_early(const Options& options, Terminal& terminal);
 /// yet: what they say of the model at other sizes differs in the sizes alone.
 frontend::ImportedModel import_model(const Options& options, Terminal& terminal, bool again = false);
 
-/// What changes a model's arithmetic, and is therefore the oracle's as well: weights are packed where that is
-/// asked for, and rows rounded where the model allows it. Returns remarks, and the weights in `packed`.
-passes::Report prepare_graph(ir::Graph& graph, const Options& options, Terminal& terminal,
-                             std::vector<ir::PackedWeight>& packed);
+/// Does what changes a model's arithmetic, and is therefore the oracle's as well
+/// (passes/engine/preparation.h).
+passes::Prepared prepare_graph(ir::Graph& graph, const Options& options, Terminal& terminal);
 
 /// The graph at sizes that a caller of the program may choose, one for each of Program::sizes, after
 /// prepare_graph().

@@ -9,9 +9,8 @@ Answer run_opt(const Options& options, Terminal& terminal) {
   check_early(options, terminal);
   frontend::ImportedModel model = import_model(options, terminal);
   const ir::SizesScope scope(model.sizes.get());
-  std::vector<ir::PackedWeight> packed;
-  const passes::Report earlier = prepare_graph(model.graph, options, terminal, packed);
-  const passes::Report report = optimise_graph(model.graph, options, terminal, earlier);
+  const passes::Prepared prepared = prepare_graph(model.graph, options, terminal);
+  const passes::Report report = optimise_graph(model.graph, options, terminal, prepared.report);
   terminal.finish();
   if (!options.json) {
     ir::PrintOptions print_options;
@@ -20,7 +19,7 @@ Answer run_opt(const Options& options, Terminal& terminal) {
     return {};
   }
   nlohmann::ordered_json passes = nlohmann::ordered_json::array();
-  for (const passes::PassStatistics& pass : report.passes) {
+  for (const ir::PassStatistics& pass : report.passes) {
     passes.push_back(
         {{"name", pass.name}, {"runs", pass.runs}, {"changes", pass.changes}, {"seconds", pass.seconds}});
   }

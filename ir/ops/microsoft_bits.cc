@@ -3,7 +3,7 @@
 // scales (N, blocks), then where given zero points (packed as B, (N, ceil(blocks * bits / 8)), or unpacked in
 // the type of A), g_idx, bias (N). Source: the schema in ONNX Runtime's ContribOperators.md. accuracy_level
 // says how coarsely A may be rounded: 4 allows int8, per block and row. Whether that is done is decided
-// later, by price (passes/graph/round_rows.h); the types of 16 bits that 2 and 3 allow are not used.
+// later, by price (passes/graph/round_rows.cc); the types of 16 bits that 2 and 3 allow are not used.
 
 #include <fmt/format.h>
 

@@ -87,6 +87,8 @@ struct Pass {
   int loop = 0;
   Tier tier = Tier::kExact;  // the highest of its rewrites
   bool rounds = false;       // elsewhere than the graph before it, whatever tier is allowed
+  /// Also runs in front of preparations that look into composite operators (passes/engine/preparation.h).
+  bool takes_apart = false;
 };
 
 /// The pipeline table, in order.

@@ -1,5 +1,3 @@
-#include "passes/graph/pack_weights.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "base/interrupt.h"
 #include "ir/graph/operator.h"
+#include "passes/engine/passes.h"
 
 namespace gcompile::passes {
 namespace {
@@ -70,7 +69,7 @@ class Packer {
 
   const Tensor& integers() const { return integers_; }
   const Tensor& scales() const { return scales_; }
-  PackedWeight result(const std::string& name) const {
+  ir::PackedWeight result(const std::string& name) const {
     return {name,
             rows_,
             columns_,
@@ -160,17 +159,17 @@ ir::ValueId add_packed(ir::Graph& graph, ir::ValueId weight, const Packer& packe
   return graph.node(id).results[0];
 }
 
-void pack_products(ir::Graph& graph, int bits, std::vector<PackedWeight>& packed, Report& report) {
+void pack_products(ir::Graph& graph, int bits, Prepared& prepared) {
   std::map<std::uint32_t, ir::ValueId> done;  // by index of the constant; invalid: it stays
   for (const ir::NodeId id : graph.topological_order()) {
-    for (ir::Graph& branch : graph.node(id).subgraphs) pack_products(branch, bits, packed, report);
+    for (ir::Graph& branch : graph.node(id).subgraphs) pack_products(branch, bits, prepared);
     const ir::ValueId weight = weight_of(graph, id);
     if (!weight.valid()) continue;
     const auto [at, is_new] = done.try_emplace(weight.index);
     const std::string name = graph.value(weight).name;
     if (is_new) {
       const auto stays = [&](const char* reason) {
-        report.remarks.push_back({"weight-bits", name, fmt::format("packed: {}", reason), true});
+        prepared.report.remarks.push_back({"weight-bits", name, fmt::format("packed: {}", reason), true});
       };
       const Tensor& tensor = *graph.constant(weight);
       if (tensor.shape()[0] < kBlock) {
@@ -183,7 +182,7 @@ void pack_products(ir::Graph& graph, int bits, std::vector<PackedWeight>& packed
         continue;
       }
       packer.run();
-      packed.push_back(packer.result(name));
+      prepared.packed_weights.push_back(packer.result(name));
       at->second = add_packed(graph, weight, packer);
     }
     if (at->second.valid()) graph.set_operand(id, 1, at->second);
@@ -193,19 +192,8 @@ void pack_products(ir::Graph& graph, int bits, std::vector<PackedWeight>& packed
 
 }  // namespace
 
-void take_apart(ir::Graph& graph) {
-  std::vector<Pass> first;
-  for (const Pass& pass : pipeline()) {
-    if (pass.name == "captures" || pass.name == "fold" || pass.name == "decompose") first.push_back(pass);
-  }
-  run_passes(graph, first, {});
-}
-
-std::vector<PackedWeight> pack_weights(ir::Graph& graph, int bits, Report& report) {
-  take_apart(graph);
-  std::vector<PackedWeight> packed;
-  pack_products(graph, bits, packed, report);
-  return packed;
+void pack_weights(ir::Graph& graph, const PreparationOptions& options, Prepared& prepared) {
+  pack_products(graph, options.weight_bits, prepared);
 }
 
 }  // namespace gcompile::passes

@@ -1,26 +1,24 @@
-#include "passes/graph/round_rows.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "ir/graph/operator.h"
-#include "passes/graph/pack_weights.h"
+#include "passes/engine/passes.h"
 
 namespace gcompile::passes {
-namespace {
 
-/// Whether a node says by an attribute that 8 bits are accurate enough.
-bool allows_bytes(const ir::Graph& graph) {
+bool allows_rounding(const ir::Graph& graph) {
   constexpr const char* kAttribute = "accuracy_level";
   constexpr std::int64_t kBytes = 4;
   for (const ir::NodeId id : graph.nodes()) {
     const ir::Node& node = graph.node(id);
     if (node.attributes.has(kAttribute) && node.attributes.int_of(kAttribute) == kBytes) return true;
-    if (std::any_of(node.subgraphs.begin(), node.subgraphs.end(), allows_bytes)) return true;
+    if (std::any_of(node.subgraphs.begin(), node.subgraphs.end(), allows_rounding)) return true;
   }
   return false;
 }
+
+namespace {
 
 /// Why the rows of a product stay floats; empty: they are rounded.
 std::string reason_against(ir::Problem problem, const ir::KernelPrices& prices) {
@@ -57,10 +55,8 @@ std::int64_t round_products(ir::Graph& graph, const ir::KernelPrices& prices, Re
 
 }  // namespace
 
-std::int64_t round_rows(ir::Graph& graph, const ir::KernelPrices& prices, Report& report) {
-  if (!allows_bytes(graph)) return 0;
-  take_apart(graph);
-  return round_products(graph, prices, report);
+void round_rows(ir::Graph& graph, const PreparationOptions& options, Prepared& prepared) {
+  prepared.rounded_products += round_products(graph, *options.prices, prepared.report);
 }
 
 }  // namespace gcompile::passes

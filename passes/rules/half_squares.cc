@@ -1,10 +1,9 @@
-// Which nodes of 16-bit floats sum squares, and what belongs to them.
+#include "passes/rules/half_squares.h"
 
 #include <algorithm>
 #include <string_view>
 
 #include "passes/rules/support.h"
-#include "passes/rules/widen_halves.h"
 
 namespace gcompile::passes {
 namespace {

@@ -1,4 +1,4 @@
-#include "passes/rules/widen_halves.h"
+// Models of 16-bit floats, computed in float32 between what others read (DESIGN law 15).
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,8 @@
 #include "base/interrupt.h"
 #include "ir/graph/operator.h"
 #include "ir/ops/support.h"
-#include "passes/graph/pack_weights.h"
+#include "passes/engine/passes.h"
+#include "passes/rules/half_squares.h"
 #include "passes/rules/support.h"
 
 namespace gcompile::passes {
@@ -145,13 +146,18 @@ class Widener {
 
 }  // namespace
 
-namespace {
-
 bool has_halves(const ir::Graph& graph) {
   const std::vector<ValueId> values = graph.values();
+  const std::vector<NodeId> nodes = graph.nodes();
   return std::any_of(values.begin(), values.end(),
-                     [&](ValueId id) { return is_half(graph.value(id).type.element); });
+                     [&](ValueId id) { return is_half(graph.value(id).type.element); }) ||
+         std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+           const std::vector<ir::Graph>& branches = graph.node(id).subgraphs;
+           return std::any_of(branches.begin(), branches.end(), has_halves);
+         });
 }
+
+namespace {
 
 std::int64_t widen_all(ir::Graph& graph, Widened widened) {
   std::int64_t count = 0;
@@ -165,10 +171,8 @@ std::int64_t widen_all(ir::Graph& graph, Widened widened) {
 
 }  // namespace
 
-std::int64_t widen_halves(ir::Graph& graph, Widened widened) {
-  // Which constants there are shows when they are folded.
-  if (widened == Widened::kSquares && has_halves(graph)) take_apart(graph);
-  return widen_all(graph, widened);
+void widen_halves(ir::Graph& graph, const PreparationOptions& options, Prepared& prepared) {
+  prepared.widened_values += widen_all(graph, options.widened);
 }
 
 }  // namespace gcompile::passes

@@ -2,7 +2,7 @@
 // decodes.
 
 #include "ir/ops/support.h"
-#include "passes/graph/round_rows.h"
+#include "passes/engine/preparation.h"
 #include "tests/unit/passes/pass_fixture.h"
 
 namespace gcompile::testing {
@@ -168,11 +168,19 @@ ir::Graph with_levels(const std::string& first, const std::string& second) {
   return model;
 }
 
+passes::Prepared round_rows(ir::Graph& model, const Prices& prices) {
+  passes::PreparationOptions options;
+  options.rounds_rows = true;
+  options.prices = &prices;
+  return passes::prepare(model, options);
+}
+
 TEST(RoundedRows, WhereTheModelAllowsItAndItIsNoSlower) {
   const Prices faster(150, 100), slower(150, 200), none(150);
   const auto count = [](ir::Graph model, const Prices& prices, std::string remark) {
-    passes::Report report;
-    const std::int64_t rounded = passes::round_rows(model, prices, report);
+    const passes::Prepared prepared = round_rows(model, prices);
+    const passes::Report& report = prepared.report;
+    const std::int64_t rounded = prepared.rounded_products;
     EXPECT_EQ(report.remarks.size(), 1u);
     EXPECT_NE(report.remarks.at(0).text.find(remark), std::string::npos) << report.remarks.at(0).text;
     std::vector<std::int64_t> roundings;
@@ -199,10 +207,10 @@ TEST(RoundedRows, LeaveOtherModelsAsTheyAre) {
   const Prices faster(150, 100);
   for (const char* level : {"", ", accuracy_level = 0", ", accuracy_level = 3"}) {
     ir::Graph model = with_levels(level, level);
-    passes::Report report;
-    EXPECT_EQ(passes::round_rows(model, faster, report), 0);
+    const passes::Prepared prepared = round_rows(model, faster);
+    EXPECT_EQ(prepared.rounded_products, 0);
     EXPECT_EQ(operators(model), "MatMulNBits MatMulNBits");
-    EXPECT_TRUE(report.remarks.empty());
+    EXPECT_TRUE(prepared.report.remarks.empty());
   }
 }
 

@@ -1,16 +1,22 @@
 // 16-bit floats in float32 between what others read: normalisations in every spelling keep outliers and small
 // numbers, and what somebody reads is rounded as the model says.
 
-#include "passes/rules/widen_halves.h"
-
 #include <gmock/gmock.h>
 
+#include "passes/engine/preparation.h"
 #include "tests/unit/passes/pass_fixture.h"
 
 namespace gcompile::testing {
 namespace {
 
 using passes::Widened;
+
+/// The number of values that are no longer rounded.
+std::int64_t widen(ir::Graph& graph, Widened widened) {
+  passes::PreparationOptions options;
+  options.widened = widened;
+  return passes::prepare(graph, options).widened_values;
+}
 
 /// x / sqrt(mean(x * x) + eps) over the last 8, spelled out.
 struct Spelling {
@@ -104,7 +110,7 @@ double worst_error(const std::string& type, double scale, Widened widened, const
   ir::Graph graph = norm(type, spelling, frame);
   const ir::ElementType element = graph.value(graph.inputs()[0]).type.element;
   const std::vector<ir::Tensor> inputs = {numbers_of(element, {4, 8}, scale), numbers_of(element, {8}, 0.02)};
-  passes::widen_halves(graph, widened);
+  widen(graph, widened);
   passes::optimise(graph, {});
   const ir::Tensor actual = ir::evaluate_graph(graph, inputs)[0];
   double worst = 0;
@@ -155,7 +161,7 @@ TEST(WidenHalves, RmsNormsKeepOutliersInEverySpelling) {
 TEST(WidenHalves, NormsAreStillRecognised) {
   const auto recognised = [](ir::Graph graph, Widened widened) {
     set_numbers(graph);
-    passes::widen_halves(graph, widened);
+    widen(graph, widened);
     prepare(graph);
     for (const char* pass : {"cse", "rules", "fold-again", "rules", "dce-again"}) run_pass(graph, pass);
     return operators(graph);
@@ -182,7 +188,7 @@ void expect_unchanged(const std::string& text, Widened widened = Widened::kAll) 
   SCOPED_TRACE(text);
   const ir::Graph before = parse(text);
   ir::Graph after = before;
-  passes::widen_halves(after, widened);
+  widen(after, widened);
   expect_same(before, after, 0);
 }
 
@@ -198,7 +204,7 @@ TEST(WidenHalves, WhatIsReadIsRoundedAsTheModelSays) {
   // Movements of what is read stay in 16 bits.
   ir::Graph moved = parse("g (float16[2,3] x) => (float16[3,2] y) { t = Transpose(x) y = Relu(t) }");
   const std::string text = ir::print(moved);
-  EXPECT_EQ(passes::widen_halves(moved, Widened::kAll), 0);
+  EXPECT_EQ(widen(moved, Widened::kAll), 0);
   EXPECT_EQ(ir::print(moved), text);
 }
 
@@ -206,7 +212,7 @@ TEST(WidenHalves, AStateStaysInHalvesWhenSomethingIsWrittenToIt) {
   ir::Graph graph = parse(
       "g (float16[2,3] past, float16[2,3] x) => (float16[4,3] present, float16[4,3] y) {"
       " t = Mul(x, x) present = Concat<axis = 0>(past, t) u = Exp(present) y = Mul(u, u) }");
-  passes::widen_halves(graph, Widened::kAll);
+  widen(graph, Widened::kAll);
   for (const ir::NodeId id : graph.nodes()) {
     if (graph.node(id).op->name != "Concat") continue;
     for (const ir::ValueId operand : graph.node(id).operands)
@@ -219,7 +225,7 @@ TEST(WidenHalves, WhatOnlyNodesReadIsNotRounded) {
   for (const char* type : {"float16", "bfloat16"}) {
     const std::string inputs = std::string("(") + type + "[16] x, " + type + "[16] z) => (";
     ir::Graph graph = parse("g " + inputs + type + "[16] y) { t = Mul(x, z) u = Mul(t, z) y = Sub(u, x) }");
-    EXPECT_EQ(passes::widen_halves(graph, Widened::kAll), 2);
+    EXPECT_EQ(widen(graph, Widened::kAll), 2);
     for (const ir::Violation& violation : ir::verify(graph)) ADD_FAILURE() << ir::to_string(violation);
     const std::vector<ir::Tensor> inputs_of = random_inputs(graph, false);
     const ir::Tensor y = ir::evaluate_graph(graph, inputs_of)[0];
@@ -233,7 +239,7 @@ TEST(WidenHalves, WhatOnlyNodesReadIsNotRounded) {
 TEST(WidenHalves, OfGpusOnlySumsOfSquares) {
   ir::Graph graph = parse(
       "g (float16[16] x, float16[16] z) => (float16[16] y) { t = Mul(x, x) u = Mul(t, z) y = Sub(u, x) }");
-  EXPECT_EQ(passes::widen_halves(graph, Widened::kSquares), 0);
+  EXPECT_EQ(widen(graph, Widened::kSquares), 0);
 }
 
 }  // namespace
