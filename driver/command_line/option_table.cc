@@ -88,7 +88,7 @@ std::vector<OptionRecord> graph_options() {
        kGraph,
        kOfModels,
        false,
-       "how much is optimised (3)",
+       "how much is optimised, from nothing to everything (3)",
        [](Options& options, const std::string& value) { options.level = value[0] - '0'; }},
       {"--optimize-for",
        "",
@@ -98,7 +98,7 @@ std::vector<OptionRecord> graph_options() {
        kGraph,
        kOfModels,
        false,
-       "what for; for size: the least arena, images in strips of rows (speed; size where --cpu names a "
+       "the goal; size takes the least arena, and images in strips of rows (speed; size where --cpu names a "
        "microcontroller)",
        [](Options& options, const std::string& value) { options.optimize_for_size = value == "size"; }},
       {"--exact",
@@ -109,7 +109,7 @@ std::vector<OptionRecord> graph_options() {
        kGraph,
        kOfModels,
        false,
-       "only rewrites that keep every bit, and denormal numbers stay",
+       "takes only rewrites that keep every bit, and keeps denormal numbers",
        [](Options& options, const std::string&) { options.exact = true; }},
       {"--weight-bits",
        "",
@@ -178,7 +178,7 @@ std::vector<OptionRecord> target_options() {
        kTarget,
        kOfModels,
        false,
-       "of --target cpp: what the build files pass as -march=, or as -mcpu= for a core of ARM (native)",
+       "what the build files of a C++ project pass as -march=, or as -mcpu= for a core of ARM (native)",
        set_cpu},
       {"--arch",
        "",
@@ -188,7 +188,7 @@ std::vector<OptionRecord> target_options() {
        kTarget,
        kOfModels,
        false,
-       fmt::format("of --target cuda: the GPUs to build for, each with the kernels that are fastest on it; "
+       fmt::format("the GPUs that a CUDA project is built for, each with the kernels that are fastest on it; "
                    "compute_NN is PTX, for later ones ({})",
                    kDefaultCudaArch),
        [](Options& options, const std::string& value) {
@@ -203,7 +203,7 @@ std::vector<OptionRecord> target_options() {
        kTarget,
        kOfModels,
        false,
-       "of --target cuda: who computes products of more than 8 rows (builtin)",
+       "who computes products of more than 8 rows in a CUDA project (builtin)",
        [](Options& options, const std::string& value) { options.cublaslt = value == "cublaslt"; }},
       {"--keep-fp32",
        "",
@@ -213,12 +213,12 @@ std::vector<OptionRecord> target_options() {
        kTarget,
        kOfModels,
        true,
-       "of --precision fp16 and bf16: the results of the kernel that computes this node lie in memory as "
-       "float32, whoever reads them",
+       "keeps the results of the kernel that computes this node as float32 in memory, whoever "
+       "reads them; for --precision fp16 and bf16",
        [](Options& options, const std::string& value) { options.kept_fp32.push_back(value); }},
       {"--precision", "", "FORMAT", ValueKind::kOneOf, precision_names(), kTarget, kOfModels, false,
-       "how floats are multiplied: of --target cuda fp32, tf32, fp16 or bf16, else fp32, or bf16, bf16x3 or "
-       "bf16x6 where a processor has a tile unit (fp32)",
+       "how floats are multiplied: a CUDA project takes fp32, tf32, fp16 or bf16, a C++ project fp32, "
+       "or bf16, bf16x3 or bf16x6 for processors with a tile unit (fp32)",
        [](Options& options, const std::string& value) { options.precision = *precision_from_name(value); }},
   };
 }
@@ -281,7 +281,8 @@ std::vector<OptionRecord> project_options() {
        kProject,
        kOfPrograms,
        false,
-       "of all names in the project, [a-z][a-z0-9_]* (the model's file; of model.onnx DIR)",
+       "the prefix of all names in the project, [a-z][a-z0-9_]* (the name of the model's file; DIR for "
+       "model.onnx)",
        [](Options& options, const std::string& value) {
          options.name = value;
          static_cast<void>(program_name(options));
@@ -294,7 +295,8 @@ std::vector<OptionRecord> project_options() {
        kProject,
        {kCompile, kVerify},
        false,
-       "linked in as a file or as an array in C, loaded by the runner, or handed over by the caller (incbin)",
+       "where the weights are: linked in as a file or as an array in C, loaded by the runner, or handed "
+       "over by the caller (incbin)",
        set_weights},
       {"--selftest",
        "",
@@ -394,7 +396,7 @@ std::vector<OptionRecord> talk_options() {
        kTalk,
        kOfTalk,
        false,
-       "of messages on a terminal (auto)",
+       "when messages are coloured (auto: on a terminal)",
        [](Options& options, const std::string& value) { options.color = *parse_color_mode(value); }},
   };
 }

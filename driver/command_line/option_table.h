@@ -50,7 +50,7 @@ struct OptionRecord {
   std::string help;  // a clause without full stop, with the value that counts where none is given
   void (*apply)(Options& options, const std::string& value);
 
-  /// As it is typed: its name, or its letter where it has no other.
+  /// How the option is typed: by its name, or by its letter where it has no other.
   std::string_view typed() const { return *name != '\0' ? name : letter; }
   bool is_flag() const { return *metavar == '\0'; }
   bool is_of(Command command) const;

@@ -39,7 +39,7 @@ std::vector<OptionRecord> verify_options() {
        Group::kRun,
        verify,
        false,
-       "of the random inputs (1)",
+       "the seed of the random inputs (1)",
        [](Options& options, const std::string& value) {
          options.seed = static_cast<std::uint64_t>(number_of("--seed", value, 0, INT64_MAX));
        }},
@@ -63,7 +63,7 @@ std::vector<OptionRecord> verify_options() {
        Group::kRun,
        verify,
        false,
-       "of the runner (1)",
+       "how many threads the runner has (1)",
        [](Options& options, const std::string& value) {
          options.threads = static_cast<int>(number_of("--threads", value, 1, 1024));
        }},
@@ -85,7 +85,7 @@ std::vector<OptionRecord> verify_options() {
        Group::kRun,
        verify,
        false,
-       "of --target cuda: runs on the CPU, also where there is a GPU",
+       "runs a CUDA project on the CPU, also where there is a GPU",
        [](Options& options, const std::string&) { options.emulate = true; }},
       {"--keep",
        "",
