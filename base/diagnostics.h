@@ -1,6 +1,6 @@
 #pragma once
-// Errors and warnings about the user's model, collected per stage and shown together; and checks on
-// ourselves.
+// Errors and warnings about the user's model, collected per stage and shown together;
+// and checks on ourselves.
 
 #include <exception>
 #include <string>

@@ -4,8 +4,8 @@
 
 namespace gcompile {
 
-/// Called where work may last: per node, per candidate, per few thousand elements. Throws what the hook
-/// throws.
+/// Called where work may last: per node, per candidate, per few thousand elements.
+/// Throws what the hook throws.
 void poll_interrupt();
 
 /// nullptr: nobody interrupts. Not for several threads.

@@ -6,8 +6,8 @@
 #
 # The project lies in the build folder. It is written when CMake runs, for only gcompile knows which files it has, and
 # written anew before the next build when the model, its external data or gcompile has changed; files that stay the
-# same keep their times, so that only what changed is compiled. A cross build takes the gcompile of the machine that
-# builds.
+# same keep their times, so that only what changed is compiled.
+# A cross build takes the gcompile of the machine that builds.
 function(gcompile_add_model)
   cmake_parse_arguments(PARSE_ARGV 0 GIVEN "" "TARGET;MODEL" "OPTIONS")
   if(GIVEN_UNPARSED_ARGUMENTS OR NOT GIVEN_TARGET OR NOT GIVEN_MODEL)

@@ -192,7 +192,7 @@ class Markdown {
     out += '\n';
   }
 
-  /// As it is, or filled anew where a line is too long.
+  /// The paragraph as it is, or filled anew where a line is too long.
   void end_paragraph(std::string& out) {
     const bool is_long = std::any_of(paragraph_.begin(), paragraph_.end(),
                                      [](std::string_view line) { return line.size() > kMostColumns; });

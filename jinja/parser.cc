@@ -92,8 +92,8 @@ class Parser {
     Parser& parser_;
   };
 
-  /// Nodes up to the end or up to a tag that is not a statement of its own (`endif`, `else`, ...): that tag
-  /// stays.
+  /// Nodes up to the end or up to a tag that is not a statement of its own (`endif`, `else`, ...):
+  /// that tag stays.
   TemplateBody parse_body() {
     const Nesting nesting(*this);
     TemplateBody body;

@@ -30,8 +30,8 @@ std::string c_identifier(std::string_view name, std::size_t index, std::string_v
 std::string comment_escape(std::string_view name);
 
 /// The inside of a C string literal that denotes `bytes`: printable ASCII stays, `"` and `\` get a backslash,
-/// and all else, `?` too because of trigraphs, is a three-digit octal escape (hexadecimal ones run on into
-/// digits).
+/// and all else, `?` too because of trigraphs,
+/// is a three-digit octal escape (hexadecimal ones run on into digits).
 std::string c_string_escape(std::string_view bytes);
 
 /// `text` for HTML element content and quoted attribute values. Bytes that are not UTF-8, and control
@@ -39,20 +39,20 @@ std::string c_string_escape(std::string_view bytes);
 std::string html_escape(std::string_view text);
 
 /// `bytes` as one word of a line for a shell: plain where it may be, else quoted. Control characters and
-/// bytes that are not UTF-8 are escapes within $'...', so that it is always one line that a terminal can
-/// show.
+/// bytes that are not UTF-8 are escapes within $'...',
+/// so that it is always one line that a terminal can show.
 std::string shell_word(std::string_view bytes);
 
-/// JSON text in ASCII, indented by two blanks, with a newline at the end. Bytes that are not UTF-8 become
-/// U+FFFD.
+/// JSON text in ASCII, indented by two blanks, with a newline at the end.
+/// Bytes that are not UTF-8 become U+FFFD.
 std::string json_text(const nlohmann::ordered_json& value);
 
 /// The shortest decimal literal of C++17 that reads back as exactly `value`, with suffix f: "0.1f", "-0.0f",
-/// "1e-45f". Infinities and NaN are "INFINITY", "-INFINITY" and "NAN", macros of <cmath>; a NaN loses its
-/// payload.
+/// "1e-45f". Infinities and NaN are "INFINITY", "-INFINITY" and "NAN", macros of <cmath>;
+/// a NaN loses its payload.
 std::string float_literal(float value);
 
-/// As float_literal for double, without suffix; infinities and NaN are casts of the same macros.
+/// Like float_literal, for double, without suffix; infinities and NaN are casts of the same macros.
 std::string double_literal(double value);
 
 /// Lines of C++ that are longer than `width`, broken after commas: those that begin at the margin in the

@@ -1,6 +1,6 @@
 #pragma once
-// The commands. What they print for people goes to the terminal, what they print in place of JSON to standard
-// output.
+// The commands. What they print for people goes to the terminal,
+// what they print in place of JSON to standard output.
 
 #include "driver/commands/answer.h"
 #include "driver/commands/compile.h"

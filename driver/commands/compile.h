@@ -44,8 +44,8 @@ frontend::ImportedModel import_model(const Options& options, Terminal& terminal,
 /// (passes/engine/preparation.h).
 passes::Prepared prepare_graph(ir::Graph& graph, const Options& options, Terminal& terminal);
 
-/// The graph at sizes that a caller of the program may choose, one for each of Program::sizes, after
-/// prepare_graph().
+/// The graph at sizes that a caller of the program may choose,
+/// one for each of Program::sizes, after prepare_graph().
 ir::Graph bound_graph(const Options& options, const Program& program, const std::vector<std::int64_t>& sizes);
 
 /// Runs the passes that the options ask for on `graph`. The report begins with the remarks of `earlier`.

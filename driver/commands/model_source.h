@@ -14,7 +14,7 @@ class ModelSource {
   /// Throws CompileError: kInputOutput where there is no such file, with the one that may be meant; kModel
   /// for a folder, with what it seems to be.
   explicit ModelSource(const Options& options);
-  /// As given, with the path of the model in place of "-".
+  /// The options as given, with the path of the model in place of "-".
   const Options& options() const { return options_; }
 
  private:

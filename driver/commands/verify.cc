@@ -172,8 +172,8 @@ class Verifier {
     }
   }
 
-  /// Those whose inputs have the schedule's shapes; all where there is one schedule, which tells what is
-  /// wrong with them.
+  /// The cases whose inputs have the schedule's shapes; all cases where there is one schedule, which tells
+  /// what is wrong with them.
   static Cases cases_of(const Running& running, const Cases& cases) {
     if (running.program.schedules.size() == 1) return cases;
     Cases own;

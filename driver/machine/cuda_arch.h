@@ -12,8 +12,8 @@ namespace gcompile {
 /// other GPU's (CUDA C++ Programming Guide, 1.4.2 "Binary Compatibility"), and PTX for every later one.
 inline constexpr const char* kDefaultCudaArch = "sm_80,sm_87,sm_90,compute_90";
 
-/// The entries of "sm_87,sm_90a,compute_90", each once, as nvcc's code= takes them. Throws CompileError
-/// (kUsage).
+/// The entries of "sm_87,sm_90a,compute_90", each once, as nvcc's code= takes them.
+/// Throws CompileError (kUsage).
 std::vector<std::string> cuda_architectures(const std::string& list);
 
 /// What the entries name, each once, oldest first. sm_90a is another GPU than that of PTX for 90, which later

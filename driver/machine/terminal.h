@@ -30,8 +30,8 @@ struct TerminalFacts {
 };
 
 /// The facts about a file descriptor: a terminal unless TERM is "dumb"; width from the window size, else
-/// COLUMNS, else 80. In kAuto colour is for terminals, unless NO_COLOR is set and not empty
-/// (https://no-color.org).
+/// COLUMNS, else 80. In kAuto colour is for terminals,
+/// unless NO_COLOR is set and not empty (https://no-color.org).
 TerminalFacts examine_terminal(int descriptor, ColorMode mode);
 
 /// All that the tool says to people; results for programs go to standard output and not through here. On a

@@ -63,8 +63,8 @@ class OutputTree {
   /// The open directory above `path`, made if `create`; none, with errno, on failure.
   Descriptor open_parent(const std::string& path, bool create) const;
 
-  /// Moves everything to the same place in `home`, where that place is free, except `ours`. Errors are
-  /// skipped.
+  /// Moves everything to the same place in `home`, where that place is free, except `ours`.
+  /// Errors are skipped.
   void move_rest_to(OutputTree& home, const std::set<std::string>& ours);
 
  private:

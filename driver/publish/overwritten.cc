@@ -34,7 +34,7 @@ std::optional<std::string> read_regular(const fs::path& path) {
   return bytes.str();
 }
 
-/// Those of the listed files that are not what the manifest says, nor what is going to be written.
+/// Adds the listed files that are neither what the manifest says nor what is going to be written.
 void add_edited(const nlohmann::ordered_json& manifest, const FileSet& files, const fs::path& directory,
                 std::vector<std::string>& edited) {
   for (const auto& entry : manifest.value("files", nlohmann::ordered_json::array())) {

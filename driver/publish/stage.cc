@@ -21,8 +21,8 @@ const std::string kOld = "old/";
 const std::string kMade = "made/";  // names a directory; nothing lies there
 
 /// The turn in which a file changes: the header that says which texts are of its run first, and the sources
-/// last, which ask it, so that nothing builds while some files are new and some old; the manifest when all
-/// are.
+/// last, which ask it, so that nothing builds while some files are new and some old;
+/// the manifest when all are.
 enum Turn : int { kFiles, kOthers, kSources, kManifest };
 
 int turn_of(const std::string& path, const std::string& manifest) {

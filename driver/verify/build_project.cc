@@ -37,7 +37,7 @@ CommandLine compiler_command(const Options& options) {
   return command;
 }
 
-/// As the project's Makefile asks: by the name of the compiler.
+/// Decided as in the project's Makefile: by the name of the compiler.
 bool is_clang(const CommandLine& compiler) {
   return std::any_of(compiler.begin(), compiler.end(),
                      [](const std::string& word) { return word.find("clang") != std::string::npos; });
@@ -114,7 +114,7 @@ CommandLine cuda_compile_command(const CommandLine& compiler, const std::string&
     append(command, words_of(arithmetic_flags(Target::kCpp)));
     if (options.gpu_code == "sm_75") add({"-DGCRT_EMULATE_SM_75"});
   } else {
-    // As the project's build files have it. nvcc's own "native" leaves out what sm_90a has more than sm_90.
+    // The same as in the project's build files. nvcc's own "native" leaves out what sm_90a has more than sm_90.
     const std::string ptx = "compute" + options.gpu_code.substr(options.gpu_code.find('_'));
     add({"-O3", "-gencode", fmt::format("arch={},code={}", ptx, options.gpu_code)});
     append(command, words_of(arithmetic_flags(options.target)));

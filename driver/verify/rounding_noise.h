@@ -16,8 +16,8 @@
 
 namespace gcompile {
 
-/// Half a unit in the last place of 1: the largest relative error of one rounding. 0 where nothing is
-/// rounded.
+/// Half a unit in the last place of 1: the largest relative error of one rounding.
+/// 0 where nothing is rounded.
 double unit_roundoff(ir::ElementType type);
 
 /// Every float moved by a random part, equally distributed, of at most `units` times its own unit roundoff.
@@ -50,8 +50,8 @@ struct Noise {
 };
 
 /// Runs with moved roundings from which the noise of a model is taken, and how many times that noise an error
-/// may be: the noise is a sample, and kernels round in ways of their own (exp within some units, divisions by
-/// reciprocals).
+/// may be: the noise is a sample, and kernels round in ways of their own (exp within some units,
+/// divisions by reciprocals).
 constexpr int kNoiseRuns = 5;
 constexpr double kNoiseMargin = 4;
 constexpr std::int64_t kOddElements = 32;

@@ -40,8 +40,8 @@ class Reference {
                        Precision precision) const;
 
   /// Whether `output` is an index found by comparing floats (ArgMax, ArgMin, TopK), and wherever the two
-  /// differ, the floats they point at differ by less than the float tolerance of `precision`: both are
-  /// right.
+  /// differ, the floats they point at differ by less than the float tolerance of `precision`:
+  /// both are right.
   bool is_close_decision(const std::string& output, const std::map<std::string, ir::Tensor>& inputs,
                          const ir::Tensor& expected, const ir::Tensor& actual, Precision precision) const;
 

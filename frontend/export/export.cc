@@ -138,8 +138,8 @@ class Exporter {
     }
   }
 
-  /// Those that differ from their default: newer definitions have more attributes, which opset 21 does not
-  /// know.
+  /// Writes the attributes that differ from their default: newer definitions have more of them,
+  /// which opset 21 does not know.
   static void write_attributes(const ir::Node& node, onnx::NodeProto& proto) {
     ir::Attributes defaults;
     for (const ir::AttributeSpec& spec : node.op->attributes) {
@@ -153,8 +153,8 @@ class Exporter {
     }
   }
 
-  /// Names of all values. Outputs of the outermost graph keep theirs; `captured` names the inputs of a
-  /// branch.
+  /// Names of all values. Outputs of the outermost graph keep theirs;
+  /// `captured` names the inputs of a branch.
   Names name_values(const ir::Graph& graph, const std::vector<std::string>& captured) {
     Names names;
     const bool outermost = &graph == &root_;

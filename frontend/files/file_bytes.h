@@ -26,8 +26,8 @@ class File {
   int descriptor_;
 };
 
-/// Size of an open file; throws CompileError (kInputOutput) when it is not a regular file. `name` is for
-/// messages.
+/// Size of an open file; throws CompileError (kInputOutput) when it is not a regular file.
+/// `name` is for messages.
 std::int64_t regular_size(const File& file, const std::string& name);
 /// Opens a file for reading, whatever it is. Throws CompileError (kInputOutput).
 File open_file(const std::string& path);

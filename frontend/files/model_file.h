@@ -1,6 +1,6 @@
 #pragma once
-// Files and bytes -> ModelProto, with sizes and nesting checked first. Internal to the frontend: needs
-// protobuf.
+// Files and bytes -> ModelProto, with sizes and nesting checked first.
+// Internal to the frontend: needs protobuf.
 
 #include <onnx/onnx_pb.h>
 

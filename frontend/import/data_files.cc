@@ -64,8 +64,8 @@ std::vector<NamedTensor> read_all(const std::string& folder, std::string_view pr
 NamedTensor read_tensor_file(const std::string& path, const Limits& limits) {
   const std::string bytes = read_file(path, limits.file_bytes);
   onnx::TensorProto proto;
-  // Sequences and optional values have the same file names in ONNX's own test suite; as tensors they have no
-  // type.
+  // Sequences and optional values have the same file names in ONNX's own test suite;
+  // as tensors they have no type.
   if (!proto.ParseFromString(bytes) || proto.data_type() == 0) {
     fail(ExitCode::kModel, path, "the file holds no tensor");
   }

@@ -14,8 +14,8 @@ struct NamedTensor {
   ir::Tensor value;
 };
 
-/// One TensorProto file. Throws CompileError: kInputOutput when it cannot be read, kModel when it is no
-/// tensor.
+/// One TensorProto file. Throws CompileError:
+/// kInputOutput when it cannot be read, kModel when it is no tensor.
 NamedTensor read_tensor_file(const std::string& path, const Limits& limits);
 /// The bytes of such a file.
 std::string write_tensor(const NamedTensor& tensor);

@@ -246,8 +246,8 @@ void Importer::suggest_choices(const std::vector<DeclaredInput>& declared, Sugge
 }
 
 /// Before version 4 of the format every initializer had to be listed among the inputs, and some exporters
-/// still list all of their weights there: a long list of everything is that habit, and no choice of
-/// anybody's.
+/// still list all of their weights there:
+/// a long list of everything is that habit, and no choice of anybody's.
 void Importer::warn_of_defaults(const std::vector<std::string>& names) {
   constexpr std::size_t kMostNamed = 5;
   if (names.empty() || model_.ir_version() < 4 || is_trial_) return;

@@ -285,8 +285,8 @@ void Importer::import_if(const onnx::NodeProto& node, const ir::Operator& op, Sc
   }
 }
 
-/// The condition is known: the taken branch becomes part of the graph around it, the other one is not looked
-/// at.
+/// The condition is known: the taken branch becomes part of the graph around it,
+/// the other one is not looked at.
 void Importer::inline_branch(const onnx::NodeProto& node, const onnx::GraphProto& branch, Scope& scope) {
   Scope inner;
   inner.graph = scope.graph;

@@ -21,8 +21,8 @@
 
 namespace gcompile::frontend {
 
-/// What a name of the model stands for. Users of a poisoned name are left out without a word: the error is
-/// elsewhere.
+/// What a name of the model stands for. Users of a poisoned name are left out without a word:
+/// the error is elsewhere.
 struct Binding {
   enum class State { kValue, kPoisoned, kOmitted };
   State state = State::kPoisoned;
@@ -58,8 +58,8 @@ class Importer {
            Diagnostics& diagnostics, std::shared_ptr<const FileBytes> file = nullptr);
   ImportedModel run();
   const ExternalData& external_data() const { return external_; }
-  /// The node that needs each check of the sizes in force is noted there; "" for those before the
-  /// nodes.
+  /// The node that needs each check of the sizes in force is noted there;
+  /// "" for those before the nodes.
   void note_places(std::vector<std::string>& places) { places_ = &places; }
   const SingleNumbers& numbers() const { return numbers_; }
 

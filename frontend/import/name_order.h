@@ -14,8 +14,8 @@ namespace gcompile::frontend {
 
 using NodeList = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
-/// The node's name for messages: its own, else that of its first output: "'conv1'", "unnamed node making
-/// 'y'".
+/// The node's name for messages: its own, else that of its first output:
+/// "'conv1'", "unnamed node making 'y'".
 std::string shown_name(const onnx::NodeProto& node);
 /// Its own name, else that of its first output.
 std::string name_of(const onnx::NodeProto& node);

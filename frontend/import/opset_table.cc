@@ -12,8 +12,8 @@ void add(Diagnostics& diagnostics, Severity severity, std::string code, std::str
   diagnostics.add({severity, std::move(code), std::move(message), {}, {}, std::move(help)});
 }
 
-/// ONNX makes two or three opsets a year: so far ahead of this compiler there is none, and the file is
-/// damaged.
+/// ONNX makes two or three opsets a year:
+/// so far ahead of this compiler there is none, and the file is damaged.
 constexpr std::int64_t kOpsetsAhead = 30;
 
 std::string shown(const std::string& domain) { return domain.empty() ? "ai.onnx" : printable(domain); }

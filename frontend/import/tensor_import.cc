@@ -75,8 +75,8 @@ EntryRange entry_range(ElementType type) {
   return {0, (std::int64_t{1} << bits) - 1};
 }
 
-/// Stores each entry's low bytes, little-endian. Values beyond the type are refused: truncation would be
-/// silent.
+/// Stores each entry's low bytes, little-endian.
+/// Values beyond the type are refused: truncation would be silent.
 template <class Entries>
 void narrow(const Entries& entries, ElementType type, std::vector<std::byte>& out) {
   const auto width = static_cast<std::size_t>(std::max(ir::bits_of(type), 8) / 8);
@@ -203,7 +203,7 @@ ir::Tensor import_tensor(const onnx::TensorProto& proto, const Limits& limits, E
     operator_error(
         fmt::format("raw_data has {} bytes, {} needs {}", given, ir::to_string(tensor_type), bytes));
   };
-  // As they lie in a file, if they may stay there.
+  // The bytes stay as they lie in a file, if they may.
   const auto of_file = [&](FilePart part) {
     ir::Tensor tensor(tensor_type, part.bytes, std::move(part.file));
     if (needs_canonical(*type, count)) canonicalise(*type, count, tensor.mutable_bytes());

@@ -24,8 +24,8 @@ std::string onnx_type_name(int onnx_type);
 ir::Shape checked_shape(const google::protobuf::RepeatedField<std::int64_t>& dims, const Limits& limits);
 
 /// The value of a tensor. `external` reads external data; nullptr: refused. Throws OperatorError with a
-/// message about the tensor ("raw_data has 7 bytes, ..."), CompileError for external files that cannot be
-/// read.
+/// message about the tensor ("raw_data has 7 bytes, ..."),
+/// CompileError for external files that cannot be read.
 ir::Tensor import_tensor(const onnx::TensorProto& proto, const Limits& limits, ExternalData* external);
 
 }  // namespace gcompile::frontend

@@ -226,8 +226,8 @@ class Resolver {
     return sizes;
   }
 
-  /// One size of an identifier is the size of all dimensions of that name; two sizes say nothing about a
-  /// third.
+  /// One size of an identifier is the size of all dimensions of that name;
+  /// two sizes say nothing about a third.
   void spread_names() {
     const std::map<std::string, std::set<ir::Dim, InOrderOfForm>> sizes = sizes_of_names();
     for (Pending& pending : pending_) {

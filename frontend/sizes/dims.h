@@ -36,8 +36,8 @@ struct DimPart {
   std::string name = {};
 };
 
-/// `--dim joined=past+seq`: a dimension that is always the sum of others, or of multiples of them, and of
-/// numbers.
+/// `--dim joined=past+seq`: a dimension that is always the sum of others, or of multiples of them,
+/// and of numbers.
 struct DimSum {
   std::string name;
   std::vector<DimPart> parts;

@@ -110,7 +110,7 @@ class Interpreter {
         element_count(Shape(form_.extents.begin() + form_.parallel, form_.extents.end()));
     for_each_value(form_, stage.root, operands_, accumulators_, [&](const Values& values) {
       for (std::int64_t i = 0; i < values.count;) {
-        // As far as they belong to one point.
+        // Values are combined as far as they belong to one point.
         const std::int64_t position = (values.first + i) % each;
         const std::int64_t end = std::min(values.count, i + each - position);
         const auto point = static_cast<std::size_t>((values.first + i) / each);
@@ -133,7 +133,7 @@ class Interpreter {
     return out;
   }
 
-  /// As floats have it that are combined one by one; only to see how far that moves the model.
+  /// Rounds as floats do that are combined one by one; only to see how far that moves the model.
   static void round_inside(Combine combine, ElementType type, std::int64_t terms, std::vector<Scalar>& held) {
     if (combine != Combine::kSum && combine != Combine::kProduct) return;
     const double count = roundings_of_sum(static_cast<double>(terms));
@@ -174,8 +174,8 @@ class Interpreter {
     }
   }
 
-  /// NaN counts as the extremum, the first one wins (numpy.argmax). `position`: of values[begin] in its
-  /// point.
+  /// NaN counts as the extremum, the first one wins (numpy.argmax).
+  /// `position`: of values[begin] in its point.
   static void find(const Stage& stage, const Values& values, std::int64_t begin, std::int64_t end,
                    std::int64_t position, Scalar& held, std::int64_t& best) {
     const bool real = is_float(held.type);

@@ -1,7 +1,7 @@
 #pragma once
 // What a contraction or library kernel computes, beyond the types of its operands: the kinds that kernel
-// families serve (DESIGN law 11). A form carries its Work; whoever makes kernels reads it, and no operator's
-// name.
+// families serve (DESIGN law 11). A form carries its Work;
+// whoever makes kernels reads it, and no operator's name.
 
 #include <cstdint>
 #include <string>
@@ -115,8 +115,8 @@ int gates_of(RecurrentCell cell);
 /// Activations of each direction: RNN f; GRU f, g; LSTM f, g, h.
 int functions_of(RecurrentCell cell);
 
-/// Operands X, W, R, B, sequence_lens, initial_h, then of LSTM initial_c and P; those from B on may be
-/// absent.
+/// Operands X, W, R, B, sequence_lens, initial_h, then of LSTM initial_c and P;
+/// those from B on may be absent.
 struct RecurrentWork {
   RecurrentCell cell = RecurrentCell::kRnn;
   Dim steps = 0, batch = 0;

@@ -18,8 +18,8 @@ namespace gcompile::ir {
 struct Operator;
 class Graph;
 
-/// Index of a slot plus the slot's generation: a stale id is caught, not followed. Default: "none" (omitted
-/// operand).
+/// Index of a slot plus the slot's generation: a stale id is caught, not followed.
+/// Default: "none" (omitted operand).
 template <class Tag>
 struct SlotId {
   std::uint32_t index = ~0u;
@@ -50,8 +50,8 @@ struct Value {
   NodeId producer;  // invalid for graph inputs and constants
   int result_index = 0;
   bool is_input = false;  // of its graph
-  /// Set for constants, and for computed values that are known at compile time until folding removes the
-  /// producer.
+  /// Set for constants, and for computed values that are known at compile time until folding
+  /// removes the producer.
   std::optional<Tensor> constant;
   /// The elements of integers that are formulas of the model's dimensions, at least one of them not a number.
   /// Without a producer the value is nothing else.

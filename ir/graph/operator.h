@@ -109,8 +109,8 @@ class RewriteContext : public NodeView {
   /// Moves an int-list attribute to operand i (opset change "axes became an input"); absent attribute:
   /// nothing.
   void attribute_to_operand(std::string_view name, int i);
-  /// Adds a node, infers its type (defaults filled) and returns result 0. Origins are those of the rewritten
-  /// node.
+  /// Adds a node, infers its type (defaults filled) and returns result 0.
+  /// Origins are those of the rewritten node.
   ValueId emit(std::string_view op, std::vector<ValueId> operands, Attributes attributes = {});
   NodeId emit_node(std::string_view op, std::vector<ValueId> operands, Attributes attributes,
                    int result_count);
@@ -209,8 +209,8 @@ void complete_attributes(const Operator& op, Attributes& attributes);
 void infer_node(Graph& graph, NodeId id);
 /// The form of a node: the one attached by passes, else op.lower.
 Form form_of(const Graph& graph, NodeId id);
-/// Results of one node on given operand values (node.form when attached, else op.evaluate, else the lowered
-/// form).
+/// Results of one node on given operand values (node.form when attached, else op.evaluate,
+/// else the lowered form).
 std::vector<Tensor> evaluate_node(const Graph& graph, NodeId id, const std::vector<const Tensor*>& operands);
 /// Results of the whole graph on given inputs (in graph order).
 std::vector<Tensor> evaluate_graph(const Graph& graph, const std::vector<Tensor>& inputs);

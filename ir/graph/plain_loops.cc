@@ -321,8 +321,8 @@ class Builder {
                : dag().constant(Scalar::of_integer(type, integer_lowest(problem_.operands[0].element)));
   }
 
-  /// The index itself when it is always in [0, extent); else one that is, and `inside` learns when it is the
-  /// same.
+  /// The index itself when it is always in [0, extent);
+  /// else one that is, and `inside` learns when it is the same.
   Index clamped(const Index& at, Dim extent, int& inside) {
     const Range range = range_of(at, ranges());
     if (always_less_equal(0, range.low) && always_less_equal(range.high, extent)) return at;

@@ -13,8 +13,8 @@ std::optional<Shape> known_integers(const Graph& graph, ValueId value);
 
 /// Elements of result 0 of a node some of whose operands are formulas (Value::sizes, Value::fractions): its
 /// loops, interpreted over formulas. Comparisons are decided by the bounds in force. Floats are followed as
-/// long as they are exact, and through one quotient that is rounded. nullopt: not all elements are known that
-/// way.
+/// long as they are exact, and through one quotient that is rounded.
+/// nullopt: not all elements are known that way.
 std::optional<SizeFractions> evaluate_sizes(const Graph& graph, NodeId node);
 
 }  // namespace gcompile::ir

@@ -71,8 +71,8 @@ class Dag {
   int apply(ScalarOp op, Arguments arguments);
 
   /// Copies expression `root` of `other` here. Loads and accumulators go through the callbacks (which receive
-  /// the node with its indices already rewritten and return an id here), axes through `axes` with ranges
-  /// `ranges`.
+  /// the node with its indices already rewritten and return an id here),
+  /// axes through `axes` with ranges `ranges`.
   int import(const Dag& other, int root, std::span<const Index> axes, std::span<const Range> ranges,
              const std::function<int(const ScalarNode&)>& leaf);
 
@@ -81,8 +81,8 @@ class Dag {
   std::uint64_t hash() const;
 
   /// Load of operand k becomes a load of numbers[k], -1 where there is none. Only when that keeps the
-  /// operands apart and in their order, on which the order of arguments rests; else false, and nothing is
-  /// changed.
+  /// operands apart and in their order, on which the order of arguments rests;
+  /// else false, and nothing is changed.
   bool renumber_operands(std::span<const int> numbers);
 
   /// Ids reachable from the roots, ascending.

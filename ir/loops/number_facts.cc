@@ -144,8 +144,8 @@ std::optional<Saturation> saturation_of(const Dag& dag, const std::vector<Number
   const ScalarNode& sum = dag[unrounded(dag, argument)];
   if (sum.op == ScalarOp::kAdd && dag[sum.arguments[1]].op == ScalarOp::kConstant &&
       facts[static_cast<std::size_t>(sum.arguments[0])].whole) {
-    // Float32 holds every sum that lies within the range. Adding 0 makes 0 of -0, and both are the same
-    // integer.
+    // Float32 holds every sum that lies within the range.
+    // Adding 0 makes 0 of -0, and both are the same integer.
     shift = dag[sum.arguments[1]].constant.as_double();
     if (shift == std::trunc(shift) && std::abs(shift) <= 255) {
       out.value = sum.arguments[0];

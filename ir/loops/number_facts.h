@@ -26,8 +26,8 @@ std::vector<NumberFacts> number_facts(
 /// The node itself, or what a kRound of it rounds.
 int unrounded(const Dag& dag, int id);
 
-/// What a cast to an integer of 8 bits does at once: `value` rounded to nearest even, plus `shift`,
-/// saturated.
+/// What a cast to an integer of 8 bits does at once:
+/// `value` rounded to nearest even, plus `shift`, saturated.
 struct Saturation {
   int value = 0;
   std::optional<int> shift = {};  // a whole constant of at most 8 bits; none: nothing is added

@@ -1,5 +1,5 @@
-// Attention: softmax(scale * Q K' + mask) V per head, taken apart into MatMul, Softmax and element-wise
-// operators.
+// Attention: softmax(scale * Q K' + mask) V per head, taken apart into MatMul,
+// Softmax and element-wise operators.
 
 #include "ir/ops/attention.h"
 

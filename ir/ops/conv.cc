@@ -1,5 +1,5 @@
-// Conv: Y[n, oc, o...] = B[oc] + sum over ic, k of X[n, g*IC + ic, o*stride + k*dilation - pad] * W[oc, ic,
-// k].
+// Conv: Y[n, oc, o...] = B[oc] + sum over ic, k of X[n, g*IC + ic,
+// o*stride + k*dilation - pad] * W[oc, ic, k].
 
 #include "ir/ops/convolution.h"
 

@@ -1,7 +1,7 @@
 // ConvTransposeInteger: the exact transposed convolution of integers of 8 or 16 bits less their zero points,
 // in int32. // ONNX has none: it is what a ConvTranspose between DequantizeLinear and QuantizeLinear becomes.
-// Operands x and w (C, M/group, kernel...), then their zero points: one of x, of w one or one per output
-// channel.
+// Operands x and w (C, M/group, kernel...), then their zero points:
+// one of x, of w one or one per output channel.
 
 #include "ir/ops/convolution.h"
 

@@ -20,8 +20,8 @@ RealTensor reals_of(const Tensor& tensor);
 void normalise_window_of(RewriteContext& context, int weights, int zero_point = -1);
 /// The same with the weights as operand 1, without a zero point.
 void normalise_convolution(RewriteContext& context);
-/// Shape of the result of a convolution of operand 0 with operand 1. Throws OperatorError when they do not
-/// fit.
+/// Shape of the result of a convolution of operand 0 with operand 1.
+/// Throws OperatorError when they do not fit.
 Shape convolution_shape(const NodeView& node);
 /// Y[n, m, o...] = sum over c, k of X[n, g*C + c, o*stride + k*dilation - pad] * W[m, c, k], `out` is the
 /// shape of Y; taps in the padding count as 0.

@@ -1,5 +1,5 @@
-// Element-wise operators of one operand: rows of a name and an expression. Those with attributes are in
-// activation.cc.
+// Element-wise operators of one operand: rows of a name and an expression.
+// Those with attributes are in activation.cc.
 
 #include "ir/ops/support.h"
 

@@ -20,8 +20,8 @@ Form lower_expand(const LowerContext& context) {
   return form;
 }
 
-/// Before opset 6 operand 1 was the repeats of one axis, and operand 2 that axis: scalars of any numeric
-/// type.
+/// Before opset 6 operand 1 was the repeats of one axis, and operand 2 that axis:
+/// scalars of any numeric type.
 void normalise_tile(RewriteContext& context) {
   if (context.opset() >= 6) return;
   const std::optional<Scalar> tiles = constant_scalar(context, 1), axis = constant_scalar(context, 2);

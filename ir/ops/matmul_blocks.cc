@@ -46,8 +46,8 @@ void infer(InferContext& context) {
 }
 
 /// Makes of a block what its int8 stand for. In float32, step by step as the kernel, so that both round every
-/// element alike; what is below 2^-119 throughout is zero, and a block with an element that is not finite is
-/// NaN.
+/// element alike; what is below 2^-119 throughout is zero,
+/// and a block with an element that is not finite is NaN.
 void round_block(std::span<double> values) {
   float largest = 0;
   bool is_finite = true;

@@ -204,8 +204,8 @@ class Decomposition {
     if (context_.has_result(i)) context_.replace_result(i, value);
   }
 
-  /// Keys of every sample, and those before the new ones; a prompt has none of these, however much of it is
-  /// padding.
+  /// Keys of every sample, and those before the new ones;
+  /// a prompt has none of these, however much of it is padding.
   void find_lengths() {
     const ValueId given = emit_cast(context_, context_.operand_id(kLengths), ElementType::kInt64);
     lengths_ = add(emit_reshape(context_, given, {s_.batch}), 1);

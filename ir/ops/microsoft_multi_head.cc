@@ -1,5 +1,5 @@
-// com.microsoft.MultiHeadAttention: attention of projected queries, keys and values, whose bias is still to
-// add.
+// com.microsoft.MultiHeadAttention: attention of projected queries, keys and values,
+// whose bias is still to add.
 
 #include <fmt/format.h>
 

@@ -144,7 +144,7 @@ void infer_dynamic(InferContext& context) {
   context.set_result(2, ElementType::kUInt8, {});
 }
 
-/// As the operator's definition has it, but where all elements are 0: there it has 0 / 0, and the scale is 1
+/// What the operator's definition says, but where all elements are 0: there it says 0 / 0, and the scale is 1
 /// as in ONNX Runtime.
 bool decompose_dynamic(RewriteContext& context) {
   const auto constant = [&](double value) { return context.constant_scalar(kReal, value); };

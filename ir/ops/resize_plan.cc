@@ -69,8 +69,8 @@ class Source {
     const int below = size(b);
     return div(size(a), below);
   }
-  /// The length of the result: in the reference and in ONNX Runtime the same, wherever that is a whole
-  /// number.
+  /// The length of the result: in the reference and in ONNX Runtime the same,
+  /// wherever that is a whole number.
   int length() const {
     if (!axis_.is_scaled) return size(axis_.out);
     const int factor = scale();
@@ -252,7 +252,7 @@ std::vector<WeighedElement> weighed_elements(Dag& dag, const ResizeAxis& axis, c
   std::vector<int> weights = {rest, ratio};
   if (method.mode == "cubic") {
     const double a = method.cubic_a;
-    // As cubic_weight(), of a distance up to 1 and of one beyond.
+    // What cubic_weight() computes, for a distance up to 1 and for one beyond.
     const auto polynomial = [&](int d, double c3, double c2, double c1, double c0) {
       const int quadratic = source.number(c2);
       int sum = source.add(source.mul(source.number(c3), d), quadratic);
@@ -359,8 +359,8 @@ std::optional<AxisFormula> formula_of_all_sizes(const ResizeAxis& axis, const Re
   if (keeps(axis, method)) return AxisFormula{};
   if (axis.in == 1 && !method.crops()) return AxisFormula{0, 0, 1};
   if (refuse_repetition(axis, method) || highest(axis.out) > kMostTried) return std::nullopt;
-  // The largest size is tried at every position that rounding could move, the smallest at its ends with every
-  // rest.
+  // The largest size is tried at every position that rounding could move,
+  // the smallest at its ends with every rest.
   const Fraction scale = *fraction_of(*axis.scale);
   std::optional<AxisFormula> found;
   for (std::int64_t in = highest(axis.in), next = 2 * scale.denominator + 2; in >= 1; in = next--) {

@@ -169,8 +169,8 @@ const Operator& operator_RotaryEmbedding() {
   return op;
 }
 
-/// `is_packed_batching` says how rows came about, `scale` is read by no kernel: both leave the result as it
-/// is.
+/// `is_packed_batching` says how rows came about, `scale` is read by no kernel:
+/// both leave the result as it is.
 const Operator& operator_MicrosoftRotaryEmbedding() {
   static const Operator op = [] {
     Operator o = record<kMicrosoft>({4, 4});

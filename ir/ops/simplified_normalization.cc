@@ -12,8 +12,8 @@ bool is_read(const NodeView& node, int i) {
   return node.has_result(i) && node.graph().use_count(node.node().results[static_cast<std::size_t>(i)]) > 0;
 }
 
-/// Replaces result 0 by RMSNormalization of x, and result `inverse`, where read, by 1 / sqrt(mean(x^2) +
-/// epsilon).
+/// Replaces result 0 by RMSNormalization of x, and result `inverse`, where read,
+/// by 1 / sqrt(mean(x^2) + epsilon).
 void normalise_rows(RewriteContext& context, ValueId x, ValueId scale, std::int64_t axis, int inverse) {
   const auto epsilon = static_cast<double>(context.attributes().float_of("epsilon"));
   if (is_read(context, inverse)) {
@@ -62,8 +62,8 @@ bool decompose_simplified(RewriteContext& context) {
   return true;
 }
 
-// SkipSimplifiedLayerNormalization: operands input, skip, gamma, bias; results output, mean, inv_std_var,
-// sum.
+// SkipSimplifiedLayerNormalization: operands input, skip, gamma, bias;
+// results output, mean, inv_std_var, sum.
 
 constexpr int kSkip = 1, kGamma = 2, kBias = 3;
 constexpr int kMean = 1, kInverse = 2, kSum = 3;

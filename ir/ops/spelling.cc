@@ -69,8 +69,8 @@ struct PackedBlocks {
   std::int64_t blocks() const { return ceil_div(depth, block); }
 };
 
-/// Row-major (columns, count) of numbers, the least significant bits of a byte first; rows begin in new
-/// bytes.
+/// Row-major (columns, count) of numbers, the least significant bits of a byte first;
+/// rows begin in new bytes.
 template <class F>
 Tensor packed(const Shape& shape, std::int64_t columns, std::int64_t count, std::int64_t bits, F number) {
   Tensor out(TensorType{ElementType::kUInt8, shape});

@@ -20,8 +20,8 @@ std::string sum_option(Dim x, Dim y) {
   return fmt::format("; --dim {}={} where it is always that", to_string(x), sum);
 }
 
-/// What makes the two equal, where one is the other or a number, whichever is less: rows of a table of
-/// positions.
+/// What makes the two equal, where one is the other or a number, whichever is less:
+/// rows of a table of positions.
 std::string bound_option(Dim x, Dim y) {
   if (!y.as_symbol()) std::swap(x, y);
   if (!y.as_symbol()) return "";

@@ -1,5 +1,5 @@
-// Element-wise operators whose operands differ in type or role: Cast, CastLike, Clip, Dropout, Identity, Pow,
-// Where.
+// Element-wise operators whose operands differ in type or role:
+// Cast, CastLike, Clip, Dropout, Identity, Pow, Where.
 
 #include <fmt/format.h>
 

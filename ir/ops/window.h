@@ -21,8 +21,8 @@ void pad_open_axes(RewriteContext& context, const std::vector<std::int64_t>& ker
 /// Nothing where auto_pad says otherwise, or where that is known.
 std::optional<Shape> open_padding(const RewriteContext& context, const std::vector<std::int64_t>& kernel);
 Window window_of(const Attributes& attributes);
-/// floor or ceil((in + pads - span) / stride) + 1; with ceil_mode, windows that start in the end padding are
-/// dropped.
+/// floor or ceil((in + pads - span) / stride) + 1;
+/// with ceil_mode, windows that start in the end padding are dropped.
 Dim window_count(const Window& window, int i, Dim input, bool ceil_mode);
 
 /// Refuses an attribute that has not `count` values from `lowest` to 2^30.

@@ -47,8 +47,8 @@ class Dim {
   }
   static Dim symbol(int number);
 
-  /// Equal for equal sizes, and for them alone; of forms it depends on what came before: no order to print
-  /// in.
+  /// Equal for equal sizes, and for them alone. The word of a formula depends on what was made before it:
+  /// never sort output by it.
   constexpr std::int64_t word() const { return word_; }
   constexpr bool is_constant() const { return word_ < kFirstForm || word_ >= kEndForm; }
   /// nullopt: it depends on symbols.
@@ -172,7 +172,7 @@ bool always_less_equal(Dim a, Dim b);
 /// floor(a / divisor), divisor > 0: multiples leave the division, divisions of divisions are one.
 Dim floor_div(Dim a, std::int64_t divisor);
 Dim ceil_div(Dim a, std::int64_t divisor);
-/// That one of them where the bounds in force tell which.
+/// Simplified to one argument where the bounds in force decide.
 Dim min(Dim a, Dim b);
 Dim max(Dim a, Dim b);
 

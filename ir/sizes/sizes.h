@@ -1,7 +1,7 @@
 #pragma once
 // The symbols of a model's sizes, what is known of them, and what follows (DESIGN law 13): legality uses
-// proofs from bounds, cost the typical value, and an equality that a model needs is solved or checked when it
-// runs.
+// proofs from bounds, cost the typical value, and an equality that a model needs is solved or
+// checked when it runs.
 
 #include <cstdint>
 #include <span>
@@ -43,7 +43,7 @@ struct SizeFact {
 
 class Sizes {
  public:
-  /// One whose bounds leave one number is that number.
+  /// A symbol with equal bounds becomes a constant.
   int add_symbol(SizeSymbol symbol);
   /// What is known of a form beyond its symbols' bounds: that the past and the new rows fit a cache.
   void add_fact(Dim form, Bounds bounds);

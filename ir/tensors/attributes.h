@@ -32,8 +32,8 @@ class Attributes {
   }
   const std::map<std::string, AttributeValue, std::less<>>& all() const { return values_; }
 
-  // Each throws an internal error when the attribute is absent or of another kind: the import has checked
-  // both.
+  // Each throws an internal error when the attribute is absent or of another kind:
+  // the import has checked both.
   std::int64_t int_of(std::string_view name) const { return get<std::int64_t>(name); }
   bool flag(std::string_view name) const { return int_of(name) != 0; }
   float float_of(std::string_view name) const { return get<float>(name); }

@@ -33,8 +33,8 @@ struct TensorType {
 /// "float32[1, 3, 224, 224]".
 std::string to_string(const TensorType& type);
 
-/// One element, wide enough for every type: floats as double, integers and bool as int64 (uint64 by bit
-/// pattern).
+/// One element, wide enough for every type:
+/// floats as double, integers and bool as int64 (uint64 by bit pattern).
 struct Scalar {
   ElementType type = ElementType::kFloat32;
   double real = 0;

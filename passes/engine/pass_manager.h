@@ -43,8 +43,8 @@ using ir::PassStatistics;
 using ir::Remark;
 using Report = ir::PassReport;
 
-/// What folding may spend on the whole model, all rounds and branches together. Above it nodes stay for run
-/// time.
+/// What folding may spend on the whole model, all rounds and branches together.
+/// Above it nodes stay for run time.
 struct FoldingBudget {
   bool is_set = false;
   std::int64_t work = 0;   // in steps of the evaluator, about a nanosecond each

@@ -70,8 +70,8 @@ class Joiner {
   }
 
   /// A constant of (1..., rows, columns) whose row i keeps columns up to i + past needs no memory. A number
-  /// that is not infinite would show in rows of which nothing else is kept, so there it must be the only
-  /// mask.
+  /// that is not infinite would show in rows of which nothing else is kept,
+  /// so there it must be the only mask.
   bool join_causal(const Step& step) {
     const Tensor* tensor = graph_.constant(step.mask);
     if (mask_.causal || !tensor || tensor->count() != rows_ * columns_ || tensor->shape().size() < 2)

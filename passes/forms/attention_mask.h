@@ -1,6 +1,6 @@
 #pragma once
-// What stands between a product and its softmax, brought into the one scale and the one mask of
-// FusedAttention.
+// What stands between a product and its softmax,
+// brought into the one scale and the one mask of FusedAttention.
 
 #include <limits>
 #include <string>

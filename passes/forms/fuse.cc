@@ -4,8 +4,8 @@
 //   expression
 //   3. inlining:             map or reduction reading a map at any computed index      -> the reader computes
 //   it
-// Element edges of former nodes keep their rounding (Dag::round), so a fused graph evaluates to the same
-// bits.
+// Element edges of former nodes keep their rounding (Dag::round),
+// so a fused graph evaluates to the same bits.
 
 #include <fmt/format.h>
 

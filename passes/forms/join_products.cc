@@ -2,8 +2,8 @@
 //   x A + a, x B + b -> slices of x (A | B) + (a | b)
 // The slices are views. Parts live as long as the longest-lived one, so only products that meet again in one
 // attention are joined; and none of which another branch multiplies by the weights one by one, or they would
-// be stored twice: merged decoders have the keys of a prompt as a result, and those of later words behind
-// others.
+// be stored twice: merged decoders have the keys of a prompt as a result,
+// and those of later words behind others.
 
 #include <fmt/format.h>
 

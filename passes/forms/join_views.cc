@@ -68,8 +68,8 @@ class ViewJoiner {
     });
   }
 
-  /// As far back as all from there on is one view. What is no view on the way there ends the search: indices
-  /// of movements that do not undo each other grow with every step.
+  /// Goes back as far as all from there on is one view. What is no view on the way there ends the search:
+  /// indices of movements that do not undo each other grow with every step.
   bool visit(NodeId id) {
     std::optional<Movement> next = movement(id);
     if (!next) return false;

@@ -65,8 +65,8 @@ class Assigner {
       strides_[input] = ir::row_major_strides(graph_.value(input).type.shape);
     for (const NodeId id : order) forward(id);
     for (auto at = order.rbegin(); at != order.rend(); ++at) backward(*at);
-    // Choices made backwards change what views look like: settle strides once more, then convert at the
-    // edges.
+    // Choices made backwards change what views look like:
+    // settle strides once more, then convert at the edges.
     settled_ = true;
     for (const NodeId id : order) forward(id);
     for (const NodeId id : order) convert_operand(id);

@@ -163,8 +163,8 @@ class Padder {
     return wanted;
   }
 
-  /// As it will be: what is written for products alone lies in the bits that they multiply
-  /// (store_factors.cc).
+  /// The problem with more channels, and its operands as they will be: what is written for products alone
+  /// lies in the bits that they multiply (store_factors.cc).
   ir::Problem padded(ir::Problem problem, std::int64_t channels) const {
     ir::ProblemOperand& image = problem.operands[0];
     image.shape[kChannelAxis] = problem.operands[1].shape[kChannelAxis] = channels;

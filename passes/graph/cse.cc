@@ -65,7 +65,7 @@ bool merge_constants(ir::Graph& graph) {
   return changed;
 }
 
-/// The same of elements that are formulas.
+/// The same for elements that are formulas.
 bool merge_sizes(ir::Graph& graph) {
   bool changed = false;
   std::vector<ir::ValueId> kept;

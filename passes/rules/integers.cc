@@ -114,8 +114,8 @@ std::string guard_conv(const Match& match) {
                           : guard_price(match, ir::ConvWork{ir::window_of(match.attributes("conv")), groups});
 }
 
-/// (C, M/group, kernel...): every output sums all input channels of its group, the first one's here, and some
-/// taps.
+/// (C, M/group, kernel...): every output sums all input channels of its group, the first one's here,
+/// and some taps.
 WeightAxes transposed_axes(const Match& match) {
   const Shape& w = match.shape("w");
   const std::int64_t groups = match.attributes("conv").int_of("group"), taps = taps_of(w);

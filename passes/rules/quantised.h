@@ -15,8 +15,8 @@ struct Quantised {
   double factor(std::int64_t i) const { return factors->real_at(axis < 0 ? 0 : i); }
 };
 
-/// nullopt: something is computed or blocked, or a scale is no positive float32 far from the ends of its
-/// range.
+/// nullopt: something is computed or blocked,
+/// or a scale is no positive float32 far from the ends of its range.
 std::optional<Quantised> parameters_of(const ir::Graph& graph, const ir::Node& node);
 /// The parts of the DequantizeLinear to float32 that is bound to `name`.
 std::optional<Quantised> quantised(const Match& match, std::string_view name);

@@ -2,8 +2,8 @@
 //   Q(f(DQ(x, a), c), s, z) -> Q(f(DQ(x, a / s), c / s), 1, z)    with f(x / s) = f(x) / s for all s > 0
 // so that a layer between integers multiplies each of its operands once and divides nothing: of a convolution
 // it makes the requantisation of DESIGN law 7, of a residual two multipliers. The quotient is rounded
-// elsewhere than the model says, so a step is decided otherwise where it lies within a few last bits of a
-// half.
+// elsewhere than the model says, so a step is decided otherwise where it lies within a few last
+// bits of a half.
 
 #include <fmt/format.h>
 

@@ -296,8 +296,8 @@ void warp_barrier();
 /// What every thread of a grid that may start early must call; dies at the end of one that has not.
 void await_previous_grid();
 
-/// Called once when the last live lane of a warp arrives; lanes[i] is what lane i published, null if it has
-/// returned.
+/// Called once when the last live lane of a warp arrives;
+/// lanes[i] is what lane i published, null if it has returned.
 using Collective = void (*)(void* const (&lanes)[32]);
 /// Waits for all live lanes of the warp, which must all come with the same `name`.
 void warp_collective(const char* name, void* operands, Collective function);

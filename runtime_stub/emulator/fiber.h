@@ -7,8 +7,8 @@
 #include "cuda_on_cpu.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
-/// Saves the callee-saved registers on the stack and the stack pointer in *saved, then goes on from
-/// `continued`.
+/// Saves the callee-saved registers on the stack and the stack pointer in *saved,
+/// then goes on from `continued`.
 extern "C" void cuda_on_cpu_switch(void** saved, void* continued);
 #endif
 

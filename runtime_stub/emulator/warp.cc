@@ -1,5 +1,5 @@
-// What the lanes of a warp do together: shuffles, ballots, and the matrix loads and products of the tensor
-// cores.
+// What the lanes of a warp do together: shuffles, ballots,
+// and the matrix loads and products of the tensor cores.
 #include <cstring>
 
 #include "cuda_on_cpu.h"
@@ -85,8 +85,8 @@ void do_load_matrices(Lanes32 lanes) {
   }
 }
 
-// d += a[0] * b[0] + ... + a[terms - 1] * b[terms - 1]; `is_apart`: the terms are summed before they are
-// added.
+// d += a[0] * b[0] + ... + a[terms - 1] * b[terms - 1]; `is_apart`:
+// the terms are summed before they are added.
 struct Product {
   void* d;
   int rows;

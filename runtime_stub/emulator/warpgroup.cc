@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kMostColumns = 256;
 
-// The matrix descriptor of an operand whose rows are contiguous along the depth (PTX ISA,
-// "Matrix-descriptor").
+// The matrix descriptor of an operand whose rows are contiguous along the depth
+// (PTX ISA, "Matrix-descriptor").
 struct Descriptor {
   std::uint32_t start;
   std::uint32_t leading;  // bytes from 16 of depth to the next 16; without swizzle only

@@ -72,8 +72,8 @@ class TileUnit {
       __builtin_memcpy(static_cast<char*>(to) + i * stride, registers_[T][i], shapes_.row_bytes[T]);
     }
   }
-  // S += A . B modulo 2^32: words of four bytes of A, unsigned or signed ones, times those of signed bytes of
-  // B.
+  // S += A . B modulo 2^32: words of four bytes of A, unsigned or signed ones,
+  // times those of signed bytes of B.
   template <bool Signed, int S, int A, int B>
   void multiply_add() {
     check_factors<S, A, B>();

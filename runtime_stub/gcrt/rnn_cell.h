@@ -139,8 +139,8 @@ GCRT_INLINE V lstm_unit(const RnnGate<IsUsual, T>& gate, V i, V o, V f, V c, boo
   return gate.template apply<0>(o) * gate.output(state);
 }
 
-// The output of a GRU unit: (1 - z) * candidate + z * h. z and candidate are the sums that enter the
-// activations.
+// The output of a GRU unit: (1 - z) * candidate + z * h.
+// z and candidate are the sums that enter the activations.
 template <bool IsUsual, class T, class V>
 GCRT_INLINE V gru_unit(const RnnGate<IsUsual, T>& gate, V z, V candidate, V h) {
   z = gate.template apply<0>(z);

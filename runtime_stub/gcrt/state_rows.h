@@ -6,8 +6,8 @@
 namespace GCRT_NAMESPACE {
 
 // Calls move(dense, placed, bytes), all in bytes, for every part of a tensor that lies in one piece both
-// among its elements one after another and in a memory for `room`. Of both `rank` sizes; none of `shape` is
-// larger.
+// among its elements one after another and in a memory for `room`.
+// Both have `rank` sizes; none of `shape` is larger.
 template <class Move>
 void for_each_row(const std::int64_t* shape, const std::int64_t* room, int rank, std::size_t element_bytes,
                   const Move& move) {

@@ -83,8 +83,8 @@ void bench(const std::string& name, double flops, double bytes, const F& body) {
 }
 
 // Floats on a cache line boundary, as the emitted arena and weights are. Buffers start at different distances
-// from a page, else every load of an input waits for the store to the same place of the output (4 KiB
-// aliasing).
+// from a page, else every load of an input waits for the store to the same place of the
+// output (4 KiB aliasing).
 class Buffer {
  public:
   explicit Buffer(double count) {

@@ -1,6 +1,6 @@
 #pragma once
-// What the runner of emitted cases knows of each: compiled into the emitted project, C++17, no compiler
-// headers.
+// What the runner of emitted cases knows of each:
+// compiled into the emitted project, C++17, no compiler headers.
 
 #include <cstddef>
 

@@ -10,13 +10,13 @@ namespace gcompile::conformance {
 /// time), "unsupported: REASON", or "wrong: REASON" for a case that we know to fail.
 using Expectations = std::map<std::string, std::string>;
 
-/// Throws std::runtime_error with path and line for a line that is none of these, and for a name that occurs
-/// twice.
+/// Throws std::runtime_error with path and line for a line that is none of these,
+/// and for a name that occurs twice.
 Expectations read_expectations(const std::string& path);
 void write_expectations(const std::string& path, const Expectations& expectations);
 
-/// Whether `result`, "wrong: WHAT" included, is what `expected` says. What is wrong may be worded
-/// differently.
+/// Whether `result`, "wrong: WHAT" included, is what `expected` says.
+/// What is wrong may be worded differently.
 bool agrees(const std::string& expected, const std::string& result);
 
 }  // namespace gcompile::conformance

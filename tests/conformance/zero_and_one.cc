@@ -150,8 +150,8 @@ Verdict judge_model(const EdgeModel& model, Target target) {
   return verdict;
 }
 
-/// The first variant that compiles and has results; else one that compiles; else why the first one is
-/// refused.
+/// The first variant that compiles and has results; else one that compiles;
+/// else why the first one is refused.
 Verdict judge_cell(const EdgeCell& cell, Target target) {
   std::optional<Verdict> best;
   const std::vector<EdgeModel> models = resized_models(cell);

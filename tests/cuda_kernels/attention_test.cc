@@ -468,8 +468,8 @@ TEST(CudaAttention, PlanFillsTheDevice) {
     c.kv_heads = 8;
     EXPECT_EQ(plan().splits, 1) << queries;
   }
-  // What the parts move is in the time: through the cache, and through memory where they are more than it
-  // holds.
+  // What the parts move is in the time: through the cache,
+  // and through memory where they are more than it holds.
   c = self_attention(32, 4096, 128);
   const auto in_parts = [&](int parts) {
     return attention_time(h100, Precision::kFp16, shape_of(c), AttentionTile::k64, parts, 2, 2);

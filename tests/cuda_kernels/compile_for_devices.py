@@ -18,8 +18,8 @@ ARCHITECTURES = ["sm_75", "sm_80", "sm_87", "sm_90a", "sm_110"]
 if os.environ.get("GCOMPILE_LONG_TESTS") != "1":
     ARCHITECTURES = ["sm_80"]
 FLAGS = (pathlib.Path(sys.argv[1]) / "flags" / "cuda.txt").read_text().split()
-# What may have local memory, and how many bytes spill: recurrences by their definition, which call the functions of any
-# activation.
+# What may have local memory, and how many bytes spill: recurrences by their definition,
+# which call the functions of any activation.
 MAY_SPILL = re.compile(r"recurrence_by_definition_kernel")
 MOST_SPILLED = 256
 SOURCES = sorted(pathlib.Path(__file__).parent.glob("*instances.cu"))

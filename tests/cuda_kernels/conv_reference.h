@@ -42,8 +42,8 @@ inline ConvShape shape_of(const ConvCase& c) {
   return s;
 }
 
-// The same with input and output sizes exchanged, and `extra` output rows and columns: a transposed
-// convolution.
+// The same with input and output sizes exchanged, and `extra` output rows and columns:
+// a transposed convolution.
 inline ConvShape transposed_shape_of(const ConvCase& c, int extra) {
   ConvShape s = shape_of(c);
   s.out_h =

@@ -81,8 +81,8 @@ void check_sizes() {
   }
 }
 
-// Tensor cores cut off what they add to a sum: of thousands of products of one sign a part in 30000 would be
-// lost.
+// Tensor cores cut off what they add to a sum:
+// of thousands of products of one sign a part in 30000 would be lost.
 TEST(CudaGemm, SumsOfFloatsAreNotCutOff) {
   constexpr int kRows = 16, kColumns = 8, kDepth = 4096;
   auto a = random_values<float>(size(kRows * kDepth), 3);

@@ -1,5 +1,5 @@
-// Inputs and outputs of a run: which are used where the caller has them, and what is copied when they are
-// not.
+// Inputs and outputs of a run: which are used where the caller has them,
+// and what is copied when they are not.
 #include "gcrt/cuda/caller.h"
 
 #include "device_memory.h"

@@ -45,8 +45,8 @@ struct Sizes {
 int g_walks[4];
 int walks(QueueMode mode) { return g_walks[static_cast<int>(mode)]; }
 
-// y = 2 * x, and for many elements a word of the arena, which is zero, is added; all through a buffer that is
-// cleared.
+// y = 2 * x, and for many elements a word of the arena, which is zero, is added;
+// all through a buffer that is cleared.
 struct Doubling : ScheduleDefaults {
   using Memory = GCRT_NAMESPACE::Memory;
   using Inputs = GCRT_NAMESPACE::Inputs;
@@ -79,8 +79,8 @@ struct Doubling : ScheduleDefaults {
   }
 };
 
-// Its sizes are told apart by where they stand, not by what they are: a graph of other sizes may pass for
-// theirs.
+// Its sizes are told apart by where they stand, not by what they are:
+// a graph of other sizes may pass for theirs.
 struct Mistaken : Doubling {
   struct Sizes {
     const std::int64_t* count;

@@ -34,8 +34,8 @@ struct Schedule {
   }
 };
 
-// A launch that may start early leaves an edge with data behind, which a query that does not take it must not
-// lose.
+// A launch that may start early leaves an edge with data behind,
+// which a query that does not take it must not lose.
 TEST(Graph, EdgesOfEarlyLaunchesHaveData) {
   const Device<float> x(std::vector<float>{1.0f}), y(std::vector<float>{0.0f});
   Queue queue;

@@ -1,5 +1,5 @@
-// Loops and reductions of groups: every element once, every thread the same result, NaN and ties as on the
-// CPU.
+// Loops and reductions of groups: every element once, every thread the same result,
+// NaN and ties as on the CPU.
 #include "gcrt/cuda/loops.h"
 
 #include <cmath>

@@ -21,8 +21,8 @@ inline bool differs(const char* name, int element, float got, float expected) {
   return true;
 }
 
-// main() of a program whose cases have a name each, the first without a bug; `run` returns 0 where all is
-// right.
+// main() of a program whose cases have a name each, the first without a bug;
+// `run` returns 0 where all is right.
 template <class Case, std::size_t kCount>
 int run_planted(const Case (&cases)[kCount], int (*run)(const Case&), int count, char** arguments) {
   for (const Case& test : cases) {

@@ -1,6 +1,6 @@
 // ldmatrix, mma.sync and dot4 against plain loops. The fragments are filled through ldmatrix from matrices in
-// shared memory, and also element by element from the tables of the PTX manual, so neither layout vouches for
-// itself.
+// shared memory, and also element by element from the tables of the PTX manual,
+// so neither layout vouches for itself.
 #include <cmath>
 #include <cstring>
 
@@ -55,8 +55,8 @@ GCRT_DEVICE void multiply_add(D (&d)[2][3][4], const std::uint32_t (&a)[2][4], c
   }
 }
 
-// D[32][24] += A[32][k] * B[k][24], one warp. A row is 32 bytes; B is stored with its columns as rows of 32
-// bytes.
+// D[32][24] += A[32][k] * B[k][24], one warp.
+// A row is 32 bytes; B is stored with its columns as rows of 32 bytes.
 template <int K, class D>
 GCRT_GLOBAL(32)
 void product(const std::uint32_t* a, const std::uint32_t* b, D* d, bool tiles, bool by_ldmatrix) {

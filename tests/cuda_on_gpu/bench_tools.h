@@ -97,8 +97,8 @@ Time measure(const F& body) {
 
 bool g_json = false;
 
-// `work`: operations or bytes of one call; `ceiling`: the most of them per second, 0 where this is the
-// ceiling.
+// `work`: operations or bytes of one call; `ceiling`:
+// the most of them per second, 0 where this is the ceiling.
 double report(const std::string& name, const char* unit, Time time, double work, double ceiling) {
   const double rate = work / time.least * 1e3;
   const double part = ceiling > 0 ? 100 * rate / ceiling : 100;

@@ -1,5 +1,5 @@
-// Reductions of whole tensors in percent of what memory gives: by one block, and by blocks that share the
-// row.
+// Reductions of whole tensors in percent of what memory gives:
+// by one block, and by blocks that share the row.
 #pragma once
 
 #include "bench_tools.h"

@@ -1,12 +1,12 @@
-// Compiles mutated models in memory and tells what ends in an internal error, a crash, a hang or too much
-// memory.
+// Compiles mutated models in memory and tells what ends in an internal error, a crash,
+// a hang or too much memory.
 //
 //     fuzz [--seconds N] [--seed N] [--all] [--findings DIR] SEED...   mutates the models SEED (files or
 //     folders) fuzz --run FILE...                                              compiles models as they are
 //
 // --all takes every mutation of every model in turn, in place of random ones. Case N of a seed is the same on
-// every machine. Exit: 0 nothing found, 1 something found, 2 usage. Findings are made smaller and written to
-// DIR.
+// every machine. Exit: 0 nothing found, 1 something found, 2 usage.
+// Findings are made smaller and written to DIR.
 
 #include <fmt/format.h>
 #include <onnx/onnx_pb.h>

@@ -1,5 +1,5 @@
-// Direct convolution against plain loops: tile edges, borders, strides, dilations, groups, slices, work
-// items.
+// Direct convolution against plain loops:
+// tile edges, borders, strides, dilations, groups, slices, work items.
 #include "gcrt/cpu/conv.h"
 
 #include "conv_reference.h"

@@ -1,5 +1,5 @@
-// Depthwise convolution against plain loops: channel and pixel tails, borders, strides, dilations,
-// multipliers.
+// Depthwise convolution against plain loops:
+// channel and pixel tails, borders, strides, dilations, multipliers.
 #include "gcrt/cpu/depthwise.h"
 
 #include "conv_reference.h"

@@ -135,8 +135,8 @@ TEST(ThreadPool, UsesMoreThanOneThread) {
   EXPECT_GT(ids.size(), 1u);
 }
 
-// A limit on address space stops threads from starting: the pool says so and does all the work with those it
-// has.
+// A limit on address space stops threads from starting:
+// the pool says so and does all the work with those it has.
 TEST(ThreadPool, TellsWhenThreadsCannotStart) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer ends the program when address space runs out";

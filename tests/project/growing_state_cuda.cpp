@@ -34,8 +34,8 @@ class Block {
   void* data_ = nullptr;
 };
 
-// The same words always, and a state that goes through them. Inputs and outputs lie in one of two sets of
-// buffers.
+// The same words always, and a state that goes through them.
+// Inputs and outputs lie in one of two sets of buffers.
 class Sequence {
  public:
   Sequence() : instance_(NET_INSTANCE_BYTES / 8 + 8) {
@@ -147,8 +147,8 @@ void steps(const Sequence& sequence, const Floats& expected, std::int64_t prompt
   require(made <= (is_known ? 0 : 4), "graphs that were captured");
 }
 
-// A run writes its own rows and no others, and reads none that nobody wrote: those are NaN from the
-// beginning.
+// A run writes its own rows and no others, and reads none that nobody wrote:
+// those are NaN from the beginning.
 void rows_alone() {
   const Sequence sequence;
   std::int64_t past = 0;

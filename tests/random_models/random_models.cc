@@ -7,8 +7,8 @@
 // and with output_K.pb where ONNX Runtime made them. What rounding alone moves
 // (driver/verify/rounding_noise.h) is no difference. The types that the generator wrote into the model are a
 // second opinion on the inference of shapes. The model is evaluated behind each pass too, on random, special
-// and extreme inputs. One line a finding. Exit: 0 nothing found, 1 something, 2 usage, 77 there are no
-// models.
+// and extreme inputs. One line a finding.
+// Exit: 0 nothing found, 1 something, 2 usage, 77 there are no models.
 
 #include <fmt/format.h>
 #include <onnx/onnx_pb.h>

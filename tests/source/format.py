@@ -34,9 +34,30 @@ def is_data(name):
 FRAGMENT = re.compile(r"""(^|\s)(//[/<]*|/\*+|\{#|#|\"\"\"|<!--)\s*Of\b""")
 
 
+# A line that is a comment and nothing else: its indent and mark, and what it says.
+COMMENT = re.compile(r"(\s*(?://[/!]?|#))(?: (\S.*))?$")
+
+
+def orphans_of(lines):
+    """Lines, by their places, that are the one last word of a sentence above them."""
+    found, above = [], None
+    for i, line in enumerate([*lines, ""]):
+        match = COMMENT.match(line)
+        said = (match[1], match[2]) if match and match[2] else None
+        if above and i > 1 and (said is None or said[0] != above[0]):
+            before = COMMENT.match(lines[i - 2])
+            goes_on = before and before[1] == above[0] and before[2] and not before[2].endswith((".", ":", ";", "!", "?", "|", "}", ")"))
+            if goes_on and re.fullmatch(r"[\w('`\"-][^\s]*", above[1]) and not re.search(r"[{}=<>\\]|^[-=]+$", above[1]):
+                found.append(i - 1)
+        above = said
+    return found
+
+
 def complaints_of(name, text):
     found = []
     lines = text.split("\n")
+    if name.endswith((".cc", ".h", ".cu", ".cuh", ".cpp", ".def", ".py", ".sh", ".cmake", "CMakeLists.txt")) and not name.startswith("codegen/"):
+        found += [f"{name}:{i + 1}: '{lines[i].strip()}' ends a comment alone: break its lines elsewhere" for i in orphans_of(lines)]
     if len(lines) - 1 > MOST_LINES and not is_data(name):
         found.append(f"{name}: {len(lines) - 1} lines; at most {MOST_LINES}")
     if text and not text.endswith("\n"):
@@ -56,12 +77,17 @@ def main():
     assert complaints_of("x.cc", "a \n") and complaints_of("x.cc", "a") and complaints_of("x.cc", "a\n" * 501)
     assert all(complaints_of("x.cc", mark + " Of a form.\n") for mark in ("///", "//", "a;  //", "/*", "#"))
     assert not complaints_of("x.txt", "a\n" * 501)
+    assert all(complaints_of("x.h", text) for text in ("// One word is\n// left.\nint x;\n", "  /// One (word\n  /// is) left\n  /// (gcrt/pack.h).\n",
+                                                       "# One word is\n# left\n"))
+    assert not any(complaints_of("x.h", text) for text in ("// One sentence.\n// Another.\n", "// Two words\n// are left.\n",
+                                                           "int x;  // one\n        // word\n", "// a is\n// }\n", "// left.\n",
+                                                           "// A paragraph is\n//\n// left\n"))
     names = files_of(root)
     sources = [name for name in names if name.endswith((".cc", ".h"))]
     assert len(sources) > 100, f"only {len(sources)} sources found"
     found = []
     for name in names:
-        if name.endswith((".cc", ".h", ".py", ".sh", ".cmake", ".j2", ".txt", ".def")):
+        if name.endswith((".cc", ".h", ".cu", ".cuh", ".cpp", ".py", ".sh", ".cmake", ".j2", ".txt", ".def")):
             found += complaints_of(name, (root / name).read_text(encoding="utf-8"))
     result = subprocess.run([clang_format, "--dry-run", "-Werror", "--ferror-limit=3", *sources], cwd=root,
                             capture_output=True, text=True, check=False)

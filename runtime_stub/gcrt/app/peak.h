@@ -19,8 +19,8 @@
 namespace GCRT_NAMESPACE {
 
 // Every loop is compiled for the instructions that it measures, and chosen when it runs: the figures are the
-// machine's, whatever flags a build has. Twelve chains hide the latency; more would not fit into 16
-// registers.
+// machine's, whatever flags a build has.
+// Twelve chains hide the latency; more would not fit into 16 registers.
 #define GCRT_PEAK_LOOP(NAME, TARGET, VECTOR, STEP)                   \
   TARGET GCRT_NOINLINE inline void NAME(std::ptrdiff_t count) {      \
     VECTOR a[12], x, y;                                              \

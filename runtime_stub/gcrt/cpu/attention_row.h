@@ -47,7 +47,7 @@ struct RowTask {
   GCRT_INLINE void operator()(const float* q, const Mask& mask, const E& epilogue) const {
     attend_row(*shape, q, head, mask, epilogue);
   }
-  // As AttentionTask is called; there is no next row.
+  // Called like AttentionTask; there is no next row.
   template <class Mask, class E>
   GCRT_INLINE void operator()(const float* q, std::ptrdiff_t, const Mask& mask, const E& epilogue) const {
     attend_row(*shape, q, head, mask, epilogue);
@@ -64,7 +64,7 @@ inline void attention_row(const Threads* threads, const AttentionShape& shape, s
   });
 }
 
-// The same of as many rows as the run has, in the panels of attention.h where they are several; `slots` and
+// The same for as many rows as the run has, in the panels of attention.h where they are several; `slots` and
 // `packed` as there.
 template <class Keys, class Run>
 inline void attention_of_run(const Threads* threads, const AttentionShape& shape, std::ptrdiff_t key_heads,

@@ -21,8 +21,8 @@ struct ConvOperands {
   SplitWords split;
 };
 
-// Some output pixels and columns of one group. A kernel of more taps than a tile has room for is summed in
-// parts.
+// Some output pixels and columns of one group.
+// A kernel of more taps than a tile has room for is summed in parts.
 template <class Dot>
 GCRT_NOINLINE void conv2d_block(ConvGroup<Dot>& group, const Block& block, ConvTile<Dot>& tile,
                                 const TileEpilogue<Dot>& epilogue) {
@@ -64,7 +64,7 @@ GCRT_NOINLINE void conv2d_block(ConvGroup<Dot>& group, const Block& block, ConvT
   }
 }
 
-// The same of windows that are copied together.
+// The same for windows that are copied together.
 template <class Dot>
 GCRT_NOINLINE void conv2d_gathered_block(const ConvGroup<Dot>& group, const Block& block, ConvTile<Dot>& tile,
                                          const TileEpilogue<Dot>& epilogue) {

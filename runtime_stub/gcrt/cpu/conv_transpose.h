@@ -1,6 +1,6 @@
 // Transposed 2-D convolution, channels last, without a scatter: the output pixels of one phase (row and
-// column modulo the stride) see the same taps, so each phase is a direct convolution of stride 1 over those
-// taps.
+// column modulo the stride) see the same taps,
+// so each phase is a direct convolution of stride 1 over those taps.
 #pragma once
 
 #include "gcrt/cpu/conv_shape.h"

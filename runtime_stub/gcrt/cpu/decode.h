@@ -74,8 +74,8 @@ constexpr std::ptrdiff_t prepared_row_size(std::ptrdiff_t depth, std::ptrdiff_t 
   return ceil_div(depth, PackedBits<Bits>::kDepth) * PackedBits<Bits>::kDepth + ceil_div(depth, chunk);
 }
 
-// A as few rows multiply it: element j of a word divided by excess(j), zeros up to whole words; then the
-// sums.
+// A as few rows multiply it: element j of a word divided by excess(j), zeros up to whole words;
+// then the sums.
 template <int Bits, class Zero>
 GCRT_NOINLINE void prepare_rows(std::ptrdiff_t rows, std::ptrdiff_t depth, const float* a, std::ptrdiff_t lda,
                                 const BlockWeights<Bits, Zero>& b, float* prepared) {

@@ -219,7 +219,7 @@ GCRT_NOINLINE void multiply_rounded_panel(std::ptrdiff_t depth, const std::int8_
   using Dot = RoundedDot<Bits>;
   using Vector = Pack<float, kLanes>;
   constexpr Lanes<kLanes> lane{};
-  // As many as share what is read of A, and leave registers for what they multiply.
+  // Columns that share what is read of A, as many as leave registers for what they multiply.
   constexpr int kPanel = kWordColumns / kLanes, kMost = Rows == 1 ? 4 : 2;
   constexpr int kVectors = kPanel < kMost ? kPanel : kMost;
   constexpr std::ptrdiff_t kAhead = 32 * kWordColumns;  // words that are fetched ahead

@@ -337,8 +337,8 @@ class TiledSum : public TaskParts<Dot> {
       const bool is_last = first + 1 == run_steps_;
       const int tail = is_last ? task_.tail : 0;
       const std::ptrdiff_t word = first_word(first);
-      // Those that follow each other without a copy; a last one that begins earlier, or has a tail, is by
-      // itself.
+      // Those that follow each other without a copy;
+      // a last one that begins earlier, or has a tail, is by itself.
       const std::ptrdiff_t together = is_even ? smaller(count, run_steps_ - 1 - first) : 0;
       steps.count = larger(1, together);
       if (together == count - 1 && twice_ == 0 && task_.tail == 0 && is_even) steps.count = count;

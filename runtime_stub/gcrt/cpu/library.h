@@ -114,8 +114,8 @@ inline bool scatter_nd(std::ptrdiff_t count, std::ptrdiff_t tuples, std::ptrdiff
   return true;
 }
 
-// y = data with y[..., indices[p], ...] combined with updates[p] along `axis`; p runs over the box of the
-// indices.
+// y = data with y[..., indices[p], ...] combined with updates[p] along `axis`;
+// p runs over the box of the indices.
 template <class Combine, class T, class I>
 inline bool scatter_elements(std::ptrdiff_t count, int rank, int axis, const std::int64_t* extents,
                              const std::int64_t* strides, const std::int64_t* box, const T* data,

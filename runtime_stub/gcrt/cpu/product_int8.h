@@ -42,8 +42,8 @@ struct ProductSizes {
 
 // Packing ------------------------------------------------------------------------------------------------
 
-// Panels of B - `less` as words of uint16_t or uint8_t, modulo their range; zeros behind the last k and
-// column.
+// Panels of B - `less` as words of uint16_t or uint8_t, modulo their range;
+// zeros behind the last k and column.
 template <class Stored, class T>
 struct IntegerPanels {
   static constexpr int kDepth = 4 / static_cast<int>(sizeof(Stored));

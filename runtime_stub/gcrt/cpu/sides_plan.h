@@ -5,8 +5,8 @@
 
 namespace GCRT_NAMESPACE {
 
-// Words of 32 bits for both sides of an integer product, in the larger of two forms: the same for every
-// machine.
+// Words of 32 bits for both sides of an integer product, in the larger of two forms:
+// the same for every machine.
 constexpr std::ptrdiff_t integer_sides_size(std::ptrdiff_t rows, std::ptrdiff_t columns,
                                             std::ptrdiff_t depth) {
   const std::ptrdiff_t lines = ceil_div(columns, 16) * 16;

@@ -41,7 +41,7 @@ struct SplitWords {
     const std::int32_t* const words = table + panels + 1;
     return {table, words, reinterpret_cast<const std::int8_t*>(words + table[panels])};
   }
-  // Those of the panels from `panel` on.
+  // The words of the panels from `panel` on.
   GCRT_INLINE SplitWords from(std::ptrdiff_t panel) const {
     return {starts != nullptr ? starts + panel : nullptr, words, rests};
   }

@@ -68,7 +68,7 @@ struct WinogradIntegers<4> {
   }
 };
 
-// As WinogradTileOfFloats.
+// Like WinogradTileOfFloats, for integers.
 using WinogradTileOfIntegers =
     TileOfLevel<Int16Tile, Int16Tile, RegisterTile<6, 2, 2>, RegisterTile<8, 2, 4>>;
 

@@ -31,8 +31,8 @@ GCRT_INLINE AttentionRow attention_row(const AttentionShape& s, int group, int k
   return {kv_head * group + in_group, row - in_group * s.queries};
 }
 
-// The largest number of fragments of 8 columns, at most `most` and even, of which whole ones make up `size`
-// columns.
+// The largest number of fragments of 8 columns, at most `most` and even,
+// of which whole ones make up `size` columns.
 constexpr int attention_fragments(int size, int most) {
   int fragments = most;
   while (size / 8 % fragments != 0) fragments -= 2;

@@ -37,8 +37,8 @@ struct AttentionShape {
 };
 
 // Rows of queries of a block, and what its warps divide: rows of 16, keys (each attends to a quarter of those
-// of a step, and the sums of all are joined), or the columns of the result, which else has no room in
-// registers.
+// of a step, and the sums of all are joined), or the columns of the result,
+// which else has no room in registers.
 enum class AttentionTile { k16, k16ByKeys, k16ByColumns, k64 };
 
 // The warps of a block along each.
@@ -62,21 +62,21 @@ constexpr AttentionWarps attention_warps(AttentionTile tile) {
 
 // A head size as the kernel is compiled for it.
 constexpr int attention_padded(int size) { return (size + 15) / 16 * 16; }
-// That of the result: every warp has as many columns.
+// The size of the result as the kernel is compiled for it: every warp has as many columns.
 constexpr int attention_columns(AttentionTile tile, int value_size) {
   const int unit = 16 * attention_warps(tile).columns;
   return (value_size + unit - 1) / unit * unit;
 }
 
 constexpr int attention_rows(AttentionTile tile) { return 16 * attention_warps(tile).rows; }
-// Keys of a warp per step. Beside a long result, and the sums of floats by parts, fewer have room in
-// registers.
+// Keys of a warp per step. Beside a long result, and the sums of floats by parts,
+// fewer have room in registers.
 constexpr int attention_keys(Precision precision, int head_size, int value_size) {
   const int longest = head_size > value_size ? head_size : value_size;
   return longest > (precision == Precision::kFp32 ? 64 : 128) ? 16 : 32;
 }
-// Elements between the rows of V in shared memory, and floats between those of the result; they avoid bank
-// conflicts.
+// Elements between the rows of V in shared memory, and floats between those of the result;
+// they avoid bank conflicts.
 constexpr int attention_value_stride(int columns, int bytes) { return columns + 16 / bytes; }
 constexpr int attention_result_stride(int columns) { return columns + 8; }
 

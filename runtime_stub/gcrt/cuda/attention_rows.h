@@ -1,5 +1,5 @@
-// Where rows of queries, keys and values lie, and how they come to shared memory. Included by
-// cuda/attention.h.
+// Where rows of queries, keys and values lie, and how they come to shared memory.
+// Included by cuda/attention.h.
 //
 // Keys and values may lie in two places: those of earlier runs, and new ones behind them. Attention reads
 // both where they are, and writes them joined, for the next run, from the copies that it makes in shared

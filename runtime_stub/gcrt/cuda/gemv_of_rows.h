@@ -46,7 +46,7 @@ struct MadeRows {
   }
 };
 
-// As gemm() with a tile of vectors. rows * depth floats fit the shared memory that needs no permission.
+// Like gemm() with a tile of vectors. rows * depth floats fit the shared memory that needs no permission.
 template <Precision P, Tile kTile, class F, class B, class E>
 inline void gemv_of_rows(Queue& queue, int rows, int columns, int depth, const F& make, B b,
                          std::ptrdiff_t ldb, const E& epilogue) {

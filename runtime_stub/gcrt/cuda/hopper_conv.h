@@ -44,7 +44,7 @@ struct PatchEpilogue {
   }
 };
 
-// As WgmmaGrid, of images.
+// Like WgmmaGrid, for images.
 struct WgmmaPixels {
   PixelPatch patch;
   int columns;
@@ -98,7 +98,7 @@ struct WgmmaPixels {
   }
 };
 
-// As conv2d() in cuda/conv.h, of one group and of strides of 1. Data and strides are multiples of 16 bytes,
+// Like conv2d() in cuda/conv.h, for one group and strides of 1. Data and strides are multiples of 16 bytes,
 // channels whole steps of wgmma_depth(P).
 template <Precision P, WgmmaTile kTile, int kCluster, class TX, class E>
 inline void conv2d_wgmma(Queue& queue, const ConvShape& s, const TX* x, const typename WgmmaOf<P>::Weight* w,

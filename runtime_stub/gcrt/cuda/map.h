@@ -15,8 +15,8 @@ namespace GCRT_NAMESPACE {
 // Packs of them. Threads call it that are numbered from 0 to Threads - 1.
 //
 // A thread computes all its values before it stores the first. The result may lie where an operand does, so
-// the compiler lets no read pass a write: pack by pack, one read of each operand would be on its way at a
-// time.
+// the compiler lets no read pass a write: pack by pack,
+// one read of each operand would be on its way at a time.
 template <int Packs, std::ptrdiff_t Threads, std::ptrdiff_t Count, class I, class Value, class Store>
 GCRT_DEVICE void map_packs(I thread, const Value& value, const Store& store_value) {
   static_assert((Packs - 1) * Threads < Count && Count <= Packs * Threads, "only the last round has gaps");
@@ -35,7 +35,7 @@ GCRT_DEVICE void map_packs(I thread, const Value& value, const Store& store_valu
   }
 }
 
-// The same of as many packs as only the run knows; `threads` is at least a Packs-th of them.
+// The same for a number of packs that only the run knows; `threads` is at least a Packs-th of them.
 template <int Packs, class I, class Value, class Store>
 GCRT_DEVICE void map_packs(I threads, I count, I thread, const Value& value, const Store& store_value) {
   if (thread >= count) return;

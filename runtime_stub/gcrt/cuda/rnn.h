@@ -157,8 +157,8 @@ void recurrence_kernel(RnnWork w) {
 }
 
 // GRU whose candidate comes from reset gate * state: two products per step. kFirst: the gates z and r;
-// kSecond: the candidate and the new state. A launch that computes one of them hands over through w.z and
-// w.reset_h.
+// kSecond: the candidate and the new state.
+// A launch that computes one of them hands over through w.z and w.reset_h.
 template <bool kFirst, bool kSecond, int kBatchTile, int kKept, bool kIsUsual>
 GCRT_GLOBAL(kRnnThreads)
 void gru_kernel(RnnWork w) {

@@ -1,5 +1,5 @@
-// What the blocks of a recurrence are made of: their place in the work, and products of the state with
-// weights.
+// What the blocks of a recurrence are made of:
+// their place in the work, and products of the state with weights.
 #pragma once
 
 #include "gcrt/cuda/gemm.h"

@@ -1,5 +1,5 @@
-// How a recurrence is spread over blocks and launches, computed when the model is compiled. Needs no CUDA
-// header.
+// How a recurrence is spread over blocks and launches, computed when the model is compiled.
+// Needs no CUDA header.
 #pragma once
 
 #include "gcrt/cuda/tile_model.h"
@@ -32,8 +32,8 @@ GCRT_INLINE constexpr int rnn_parts(int columns) {
   return parts < kRnnParts ? parts : kRnnParts;
 }
 
-// gates: LSTM 4, GRU 3, RNN 1. is_reset_first: of a GRU, whose candidate waits for the reset gate of all
-// units.
+// gates: LSTM 4, GRU 3, RNN 1. is_reset_first:
+// of a GRU, whose candidate waits for the reset gate of all units.
 //
 // One block walks all steps of its sequences while the weights are few: it reads those that its registers do
 // not hold in every step, at the speed of one multiprocessor. Beyond that a launch per step, over many

@@ -40,8 +40,8 @@ class RowPart {
   GCRT_DEVICE void leave(const Group<Threads>& group, int stage, const T& value) const {
     if (parts_ > 1 && group.rank() == 0) *cell<T>(rows() * kStages + stage * blocks() + block()) = value;
   }
-  // Whether all other parts of the row are left, and seen. `counters`: a word for each row, zero between
-  // kernels.
+  // Whether all other parts of the row are left, and seen.
+  // `counters`: a word for each row, zero between kernels.
   GCRT_DEVICE bool arrives_last(std::uint32_t* counters) const {
     return parts_ == 1 || GCRT_NAMESPACE::arrives_last(counters + row(), static_cast<std::uint32_t>(parts_));
   }

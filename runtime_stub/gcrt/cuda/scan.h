@@ -104,8 +104,8 @@ void cumulative_sum_long_kernel(CumulativeSum s, const T* x, T* y) {
 }
 
 // Running sums along the middle axis of [outer][extent][inner]; x may be y. Exclusive: the element itself is
-// not counted. One launch. Sums of floats are rounded in another order than on the CPU where a block sums a
-// line.
+// not counted. One launch. Sums of floats are rounded in another order than on the CPU where a
+// block sums a line.
 template <class T>
 inline void cumulative_sum(Queue& queue, std::ptrdiff_t outer, std::ptrdiff_t extent, std::ptrdiff_t inner,
                            bool exclusive, bool reverse, const T* x, T* y) {

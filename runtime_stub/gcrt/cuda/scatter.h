@@ -196,8 +196,8 @@ inline void scatter(Queue& queue, const ScatterSize& s, const Address& address, 
 
 // y = data with y[indices[t]...] combined with updates[t]: `tuples` index tuples of `depth` axes with
 // extents, each addressing `slice` consecutive elements. data may be y. scratch: scatter_scratch_words with
-// the product of the extents as targets, which is below 2^31, and tuples as updates; at most scatter_launches
-// launches.
+// the product of the extents as targets, which is below 2^31, and tuples as updates;
+// at most scatter_launches launches.
 template <class Combine, class T, class I, int kAxes>
 inline void scatter_nd(Queue& queue, std::ptrdiff_t count, int tuples, int depth, std::ptrdiff_t slice,
                        const std::int64_t (&extents)[kAxes], const T* data, const I* indices,
@@ -229,8 +229,8 @@ inline void scatter_nd(Queue& queue, std::ptrdiff_t count, int tuples, int depth
 }
 
 // y = data with y[..., indices[p], ...] combined with updates[p] along `axis`; p runs over the box of the
-// indices. scratch: scatter_scratch_words with `count` targets, below 2^31, and the size of the box as
-// updates.
+// indices. scratch: scatter_scratch_words with `count` targets, below 2^31,
+// and the size of the box as updates.
 template <class Combine, class T, class I, int kAxes>
 inline void scatter_elements(Queue& queue, std::ptrdiff_t count, int rank, int axis,
                              const std::int64_t (&extents)[kAxes], const std::int64_t (&strides)[kAxes],

@@ -36,8 +36,8 @@ GCRT_DEVICE void sort_in_block(int count, const Before& before, const Swap& swap
   }
 }
 
-// ---- Stable sort of pairs by one digit of 8 bits after the other. A block counts and moves kSortChunk
-// pairs.
+// ---- Stable sort of pairs by one digit of 8 bits after the other.
+// A block counts and moves kSortChunk pairs.
 
 GCRT_HOST_DEVICE int count_bits(std::uint32_t bits) {
   bits = bits - ((bits >> 1) & 0x55555555u);

@@ -152,8 +152,8 @@ class PublishFaults : public PublishFixture, public testing::WithParamInterface<
   Snapshot new_state() const { return with_foreign(snapshot(second_output())); }
 
   /// What holds at every instant. Every file of the user is in its place, and so is a folder that has to
-  /// stay; our files are the old ones or the new ones, all of them or, in a folder that stays, each by
-  /// itself.
+  /// stay; our files are the old ones or the new ones, all of them or, in a folder that stays,
+  /// each by itself.
   void expect_no_harm(const std::string& when) const {
     Snapshot ours;
     for (const auto& [path, bytes] : snapshot(target_)) {
@@ -184,8 +184,8 @@ class PublishFaults : public PublishFixture, public testing::WithParamInterface<
     }
   }
 
-  /// Sources ask the header which of them are of its run: where all are of one, so is everything, but for the
-  /// manifest.
+  /// Sources ask the header which of them are of its run:
+  /// where all are of one, so is everything, but for the manifest.
   static void expect_whole_if_it_builds(const Snapshot& all, const Snapshot& ours, const std::string& when) {
     const auto is_of_it = [&](const std::string& path) {
       const auto at = ours.find(path), of = all.find(path);

@@ -131,8 +131,8 @@ TEST(VerifyPasses, SpecialAndExtremeInputsAreTried) {
               HasSubstr("extreme"));
 }
 
-/// A square that overflows makes 0 of its element, and the kernel that scales first does not: in a branch
-/// too.
+/// A square that overflows makes 0 of its element, and the kernel that scales first does not:
+/// in a branch too.
 TEST(VerifyPasses, OverflowInABranchIsNoDifference) {
   const std::string spelled =
       "q = Mul (x, x) m = ReduceMean <keepdims = 1> (q, last) e = Add (m, half) r = Sqrt (e) y = Div (x, r)";

@@ -33,8 +33,8 @@ Floats random_floats(std::int64_t count, double scale, std::uint64_t seed) {
   return out;
 }
 
-/// Whether the first output of the model is right as verify has it; `same`: whether the tolerance alone says
-/// so.
+/// Whether the first output of the model is right as verify has it; `same`:
+/// whether the tolerance alone says so.
 struct Judgement {
   bool right = false, same = false;
 };
@@ -54,8 +54,8 @@ constexpr std::size_t kSteps = 60, kHidden = 24, kInputs = 4;
 
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
-/// One row of one direction as a kernel of floats computes it. `planted`: what is added to a state at one
-/// step.
+/// One row of one direction as a kernel of floats computes it.
+/// `planted`: what is added to a state at one step.
 struct Recurrence {
   std::size_t gates;
   Floats x, w, r, b;

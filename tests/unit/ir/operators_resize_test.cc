@@ -97,8 +97,8 @@ TEST(Resize, NearestOfTwoAxesWithoutFormulas) {
   EXPECT_EQ(reals(run(resize)[0]).size(), 35u);
 }
 
-// What exporters and ONNX Runtime mean by corners: first and last elements, also where scales leave part of
-// one.
+// What exporters and ONNX Runtime mean by corners:
+// first and last elements, also where scales leave part of one.
 TEST(ResizePlan, AlignedCornersAreWholeElements) {
   ResizeMethod method;
   method.coordinates = "align_corners";
@@ -178,8 +178,8 @@ ir::Shape kept_ratio(const ir::Shape& image, std::vector<std::int64_t> wanted, c
   return run(resize)[0].shape();
 }
 
-// ONNX rounds to the nearest size, and a half up; evaluator and emitted code share the rule, so numbers stand
-// here.
+// ONNX rounds to the nearest size, and a half up;
+// evaluator and emitted code share the rule, so numbers stand here.
 TEST(Resize, SizesThatKeepTheRatioAreRoundedToTheNearest) {
   EXPECT_EQ(kept_ratio({10, 8}, {4, 4}, "not_larger"), (ir::Shape{4, 3}));   // 3.2
   EXPECT_EQ(kept_ratio({10, 7}, {4, 4}, "not_larger"), (ir::Shape{4, 3}));   // 2.8

@@ -122,8 +122,8 @@ TEST(CommentEscape, HostileNamesStayInsideOneComment) {
     EXPECT_TRUE(is_printable_ascii(text)) << text;
     EXPECT_LE(text.size(), 200u);
     EXPECT_EQ(text.find_first_of("*\\?"), std::string::npos) << text;
-    // The tightest comment that a template can write still ends where it should, and gcc's -Wcomment is
-    // silent.
+    // The tightest comment that a template can write still ends where it should,
+    // and gcc's -Wcomment is silent.
     const std::string comment = "/*" + text + "*/";
     EXPECT_EQ(comment.find("*/", 2), comment.size() - 2) << comment;
     EXPECT_EQ(comment.find("/*", 1), std::string::npos) << comment;

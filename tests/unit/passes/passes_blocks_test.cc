@@ -1,5 +1,5 @@
-// Products by packed weights: what becomes one, what does not, and what is made of it where no kernel
-// decodes.
+// Products by packed weights: what becomes one, what does not,
+// and what is made of it where no kernel decodes.
 
 #include "ir/ops/support.h"
 #include "passes/engine/preparation.h"

@@ -1,5 +1,5 @@
-// What is computed together: the same numbers as one by one, nothing costly again and again, and no check
-// lost.
+// What is computed together: the same numbers as one by one, nothing costly again and again,
+// and no check lost.
 
 #include "base/diagnostics.h"
 #include "codegen/choice/prices.h"

@@ -60,8 +60,8 @@ TEST(StoreFactors, NotWhatSomethingElseReads) {
       Names());
 }
 
-/// Element types of what a run begins with and of what it leaves: a cache of rows, joined with those of the
-/// run.
+/// Element types of what a run begins with and of what it leaves:
+/// a cache of rows, joined with those of the run.
 std::pair<ir::ElementType, ir::ElementType> state_types(const std::string& more_outputs = "",
                                                         const std::string& more = "",
                                                         const std::set<std::string>& kept = {}) {

@@ -149,8 +149,8 @@ ir::Graph import(const std::string& text) {
   return frontend::import_model_text(header + text, {}, diagnostics).graph;
 }
 
-/// Makes constants of the inputs that are. Values are those of type `t`, whatever type the graph is written
-/// in.
+/// Makes constants of the inputs that are. Values are those of type `t`,
+/// whatever type the graph is written in.
 ir::Graph with_constants(ir::Graph graph, const RuleCase& row, const FloatType& t, Fill fill,
                          double rounding = 0) {
   Numbers numbers(7), noise(11);
@@ -186,8 +186,8 @@ bool close(double a, double e, const FloatType& t, double more = 0) {
   return std::isinf(a) && (a > 0) == (e > 0) && std::abs(e) + room >= t.max;
 }
 
-/// The model's real arithmetic on the same numbers: in float64, with how far rounding of what it reads moves
-/// it.
+/// The model's real arithmetic on the same numbers:
+/// in float64, with how far rounding of what it reads moves it.
 class RealArithmetic {
  public:
   RealArithmetic(const RuleCase& row, const FloatType& t, Fill fill) : t_(t) {

@@ -171,8 +171,8 @@ TEST(Emit, CompilesWithTheCallersWeights) {
   expect_compiles(emit(hostile_program(3), with_weights(WeightsMode::kExtern)), "hostile");
 }
 
-/// One element that is repeated has no step: no position in it is looked up. What is not negative is not
-/// wrapped.
+/// One element that is repeated has no step: no position in it is looked up.
+/// What is not negative is not wrapped.
 TEST(Emit, CompilesWhereNothingReadsThePositions) {
   ir::Graph graph = testing::parse(
       "g (float[5] x) => (float[3] a, float[3] b, float[3] c, float[3,1] d)"

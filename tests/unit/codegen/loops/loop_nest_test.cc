@@ -171,8 +171,8 @@ TEST(LoopNestTest, VisitsEveryPointOfItsFormOnce) {
   }
 }
 
-/// Addresses of what a thread of a map reads or writes by packs: those whose step along the vector axis is
-/// one.
+/// Addresses of what a thread of a map reads or writes by packs:
+/// those whose step along the vector axis is one.
 std::vector<std::pair<Index, std::int64_t>> pack_streams(const Kernel& kernel, const LoopNest& nest) {
   std::vector<std::pair<Index, std::int64_t>> streams;
   const auto add = [&](const Index& address, const KernelTensor& tensor) {

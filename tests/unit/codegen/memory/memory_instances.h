@@ -116,8 +116,8 @@ inline std::vector<Buffer> stages(Dice& dice, int count, int pieces, int64_t ste
   return buffers;
 }
 
-/// What a residual network looks like: a chain with skip connections, scratch of one step, and a few long
-/// lives.
+/// What a residual network looks like: a chain with skip connections, scratch of one step,
+/// and a few long lives.
 inline std::vector<Buffer> network_buffers(Dice& dice, int layers) {
   std::vector<Buffer> buffers;
   for (int64_t step = 0; step < layers; ++step) {

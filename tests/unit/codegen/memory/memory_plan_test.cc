@@ -33,8 +33,8 @@ MemoryPlan checked_plan(const std::vector<Buffer>& buffers, const MemoryPlanOpti
   return plan;
 }
 
-/// First-fit in the order of the offsets of an optimal plan is an optimal plan, so the best order of all is
-/// optimal.
+/// First-fit in the order of the offsets of an optimal plan is an optimal plan,
+/// so the best order of all is optimal.
 int64_t optimum_by_brute_force(const std::vector<Buffer>& buffers) {
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});

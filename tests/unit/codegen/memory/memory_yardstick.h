@@ -10,8 +10,8 @@
 
 namespace gcompile::memory_yardstick {
 
-/// Height if the buffers are placed in this order, each into the first gap in space among those that share a
-/// step.
+/// Height if the buffers are placed in this order,
+/// each into the first gap in space among those that share a step.
 inline int64_t first_fit(const std::vector<Buffer>& buffers, const std::vector<size_t>& order) {
   struct Placed {
     int64_t offset, top, begin, end;

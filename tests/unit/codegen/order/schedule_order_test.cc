@@ -39,8 +39,8 @@ bool is_valid_order(const Problem& problem, const std::vector<int32_t>& order) {
   return true;
 }
 
-/// Straight from the definition: for each step the sum over all values whose first and last positions enclose
-/// it.
+/// Straight from the definition: for each step the sum over all values whose first and last
+/// positions enclose it.
 int64_t peak_by_definition(const Problem& problem, const std::vector<int32_t>& order) {
   const auto count = static_cast<int32_t>(order.size());
   int64_t peak = 0;
