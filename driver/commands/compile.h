@@ -40,8 +40,8 @@ void check_early(const Options& options, Terminal& terminal);
 /// yet: what they say of the model at other sizes differs in the sizes alone.
 frontend::ImportedModel import_model(const Options& options, Terminal& terminal, bool again = false);
 
-/// Does what changes a model's arithmetic, and is therefore the oracle's as well
-/// (passes/engine/preparation.h).
+/// Does what changes a model's arithmetic,
+/// and is therefore the oracle's as well (passes/engine/preparation.h).
 passes::Prepared prepare_graph(ir::Graph& graph, const Options& options, Terminal& terminal);
 
 /// The graph at sizes that a caller of the program may choose,
