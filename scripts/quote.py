@@ -34,8 +34,8 @@ def part(text, start, end):
     first = next((i for i, line in enumerate(lines) if start in line), None)
     if first is None:
         raise LookupError(f"no line contains {start!r}")
-    # A lone brace has to be the whole line.
-    last = next((i for i in range(first, len(lines)) if (lines[i] == end if end == "}" else end in lines[i])), None)
+    # A closing brace has to be the whole line.
+    last = next((i for i in range(first, len(lines)) if (lines[i] == end if end in ("}", "};") else end in lines[i])), None)
     if last is None:
         raise LookupError(f"no line after {start!r} contains {end!r}")
     taken = lines[first:last + 1]

@@ -27,9 +27,13 @@ FACTS = [
     ("digits in groups", r"^std::string grouped\([^;]*\{", TOOL, "codegen/report/quantities.cc"),
     ("bytes as people read them", r"^std::string human_bytes\([^;]*\{", TOOL, "codegen/report/quantities.cc"),
 ]
-# One number that rooms which must not know each other both need.
-SAME_NUMBER = [("codegen/kinds/attention_heads.h", r"kLargestHead = (\d+);"),
-               ("runtime_stub/gcrt/attention_limit.h", r"kAttentionLargestHead = (\d+);")]
+# Numbers that stand in two files: of rooms which must not know each other, or of a document that quotes another.
+SAME_NUMBERS = [
+    [("codegen/kinds/attention_heads.h", r"kLargestHead = (\d+);"),
+     ("runtime_stub/gcrt/attention_limit.h", r"kAttentionLargestHead = (\d+);")],
+    [("README.md", r"takes ([\d.]+) times less time"), ("docs/benchmarks.md", r"The main suite; geometric means ([\d.]+) with one thread")],
+    [("README.md", r"\bbert_base (\d+) ms"), ("docs/benchmarks.md", r"\| bert_base \| (\d+)")],
+]
 # What tells targets apart outside their kernels: codegen/target.h.
 TARGETS = re.compile(r'[!=]= *"(cuda|cpp)"|[!=]= *Target::k|Target::k\w+ *[!=]=')
 MAY_TELL_TARGETS_APART = ("codegen/choice/", "codegen/calls/", "codegen/kinds/", "codegen/families/", "codegen/packing/", "codegen/loops/", "codegen/target.")
@@ -62,9 +66,10 @@ def main():
             for match in TARGETS.finditer(text):
                 line = text.count("\n", 0, match.start()) + 1
                 found.append(f"{name}:{line}: {match[0]}: what differs between targets is a member of TargetInfo")
-    numbers = {re.search(written, (root / name).read_text(encoding="utf-8"))[1] for name, written in SAME_NUMBER}
-    if len(numbers) != 1:
-        found.append(f"{' and '.join(name for name, _ in SAME_NUMBER)} say {' and '.join(sorted(numbers))}")
+    for places in SAME_NUMBERS:
+        numbers = {re.search(written, (root / name).read_text(encoding="utf-8"))[1] for name, written in places}
+        if len(numbers) != 1:
+            found.append(f"{' and '.join(name for name, _ in places)} say {' and '.join(sorted(numbers))}")
     found += [f"{where}: it should have {what}" for what, _, _, where in FACTS if stands[where] == 0]
     print("\n".join(found) or f"{len(FACTS)} facts, each in one place")
     return 1 if found else 0
