@@ -53,11 +53,24 @@ def orphans_of(lines):
     return found
 
 
+def long_prose(text):
+    """Numbers of the lines of Markdown that could be broken and are longer than 127 columns: no code, no tables."""
+    found, is_code = [], False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("```"):
+            is_code = not is_code
+        elif not is_code and len(line) > 127 and not line.startswith(("|", "    ", "<!--", "![")) and " " in line.strip()[:127]:
+            found.append(number)
+    return found
+
+
 def complaints_of(name, text):
     found = []
     lines = text.split("\n")
     if name.endswith((".cc", ".h", ".cu", ".cuh", ".cpp", ".def", ".py", ".sh", ".cmake", "CMakeLists.txt")) and not name.startswith("codegen/"):
         found += [f"{name}:{i + 1}: '{lines[i].strip()}' ends a comment alone: break its lines elsewhere" for i in orphans_of(lines)]
+    if name.endswith(".md"):
+        return [f"{name}:{number}: a line of more than 127 columns" for number in long_prose(text)]
     if len(lines) - 1 > MOST_LINES and not is_data(name):
         found.append(f"{name}: {len(lines) - 1} lines; at most {MOST_LINES}")
     if text and not text.endswith("\n"):
@@ -77,6 +90,7 @@ def main():
     assert complaints_of("x.cc", "a \n") and complaints_of("x.cc", "a") and complaints_of("x.cc", "a\n" * 501)
     assert all(complaints_of("x.cc", mark + " Of a form.\n") for mark in ("///", "//", "a;  //", "/*", "#"))
     assert not complaints_of("x.txt", "a\n" * 501)
+    assert complaints_of("x.md", "word " * 30) and not complaints_of("x.md", "| " + "word " * 30 + "\n```\n" + "word " * 30 + "\n```\n")
     assert all(complaints_of("x.h", text) for text in ("// One word is\n// left.\nint x;\n", "  /// One (word\n  /// is) left\n  /// (gcrt/pack.h).\n",
                                                        "# One word is\n# left\n"))
     assert not any(complaints_of("x.h", text) for text in ("// One sentence.\n// Another.\n", "// Two words\n// are left.\n",
@@ -87,7 +101,8 @@ def main():
     assert len(sources) > 100, f"only {len(sources)} sources found"
     found = []
     for name in names:
-        if name.endswith((".cc", ".h", ".cu", ".cuh", ".cpp", ".py", ".sh", ".cmake", ".j2", ".txt", ".def")):
+        if name.endswith((".cc", ".h", ".cu", ".cuh", ".cpp", ".py", ".sh", ".cmake", ".j2", ".txt", ".def")) \
+                or name.endswith(".md") and not name.startswith("docs/errors"):
             found += complaints_of(name, (root / name).read_text(encoding="utf-8"))
     result = subprocess.run([clang_format, "--dry-run", "-Werror", "--ferror-limit=3", *sources], cwd=root,
                             capture_output=True, text=True, check=False)
