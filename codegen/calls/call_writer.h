@@ -65,8 +65,8 @@ class CallWriter {
   /// `wanted`, with a number where the call has such a parameter.
   std::string unused_parameter(const std::string& wanted) const;
   WeightBlob& blob() { return blob_; }
-  /// Numbers that training changes are read from the weights, at each call of the kernel; without it all are
-  /// literals.
+  /// Numbers that training changes are read from the weights, at each call of the kernel;
+  /// without it all are literals.
   void read_numbers(const TrainedNumbers& numbers) { numbers_ = &numbers; }
   /// The parameter, which this adds, that points to the number; empty: it is a literal.
   std::string number(const ir::Scalar& value);
@@ -117,8 +117,8 @@ class CallWriter {
 KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Storage& to,
                      const Machine& machine);
 
-/// The epilogue functor of a contraction whose accumulators lie at (row m, column n). Sets the call's
-/// functor.
+/// The epilogue functor of a contraction whose accumulators lie at (row m, column n).
+/// Sets the call's functor.
 class EpilogueWriter {
  public:
   /// `rows`: result axes that m counts, outermost first; `column`: the axis n runs along; other axes are

@@ -48,7 +48,7 @@ void note_plan(CallWriter& writer, const Plan& plan, Precision precision);
 /// knows how many floats these are, the workspace is that of the typical sizes, and a run whose parts do not
 /// fit it has none: larger sizes have blocks enough without. `counters`: at the largest sizes.
 std::string split_argument(CallWriter& writer, int splits, ir::Dim floats_of_part, std::int64_t counters);
-/// The same of a product with fields {tile, splits}: "SplitInCluster<4>{}", without either, where the blocks
+/// The same for a product with fields {tile, splits}: "SplitInCluster<4>{}", without either, where the blocks
 /// that share its depth add their sums in a cluster.
 std::string split_argument(CallWriter& writer, const Plan& plan, ir::Dim floats_of_part,
                            std::int64_t counters);

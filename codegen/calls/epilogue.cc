@@ -17,8 +17,8 @@ using ir::ScalarOp;
 
 namespace {
 
-/// Work up to which an epilogue runs on every register of a tile; beyond, its code is kept once
-/// (gcrt/cpu/tile.h).
+/// Work up to which an epilogue runs on every register of a tile;
+/// beyond, its code is kept once (gcrt/cpu/tile.h).
 constexpr int kLightEpilogue = 6;
 
 /// Constants that say what an operation is rather than how much: they stay literals. All others are fields of

@@ -21,7 +21,7 @@ struct CallArgument {
   ir::ElementType element = ir::ElementType::kFloat32;
   int weights = -1;                // kWeights: entry of the blob
   std::int64_t scratch_bytes = 0;  // kScratch
-  std::optional<ir::Dim> bytes;    // of it that the kernel reads or writes; nullopt: all
+  std::optional<ir::Dim> bytes;    // bytes of the tensor that the kernel touches; nullopt: all
   bool writes = false;
   std::string c_type;  // pointee in the signature, without const
   std::string parameter;

@@ -10,7 +10,7 @@
 
 namespace gcompile {
 
-/// As formulas of the sizes of the run.
+/// Figures of a call, as formulas of the sizes of the run.
 struct RunFigures {
   ir::Dim multiply_adds = 0;
   ir::Dim bytes = 0;  // read and written, weights apart

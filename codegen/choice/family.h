@@ -65,8 +65,8 @@ struct Recipe {
   std::span<const char* const> fields = {};
   /// At least one for what is not refused; the first is the fastest.
   std::vector<PlannedCost> (*plans)(const ir::Problem&, const Machine&) = nullptr;
-  /// Writes the call: parameters, weights in their format (which follows from the problem alone), scratch,
-  /// body.
+  /// Writes the call: parameters, weights in their format (which follows from the problem
+  /// alone), scratch, body.
   void (*call)(const ir::Problem&, const Plan&, CallWriter&) = nullptr;
   /// CUDA: whether operand 0 may be the result of loops over rows that every block makes for itself
   /// (CallWriter::makes_rows). Null: never.

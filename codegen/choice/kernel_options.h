@@ -1,5 +1,5 @@
 #pragma once
-// For what kernels are made.
+// What kernels are generated for.
 
 #include <string>
 #include <utility>

@@ -30,10 +30,10 @@ struct Level {
   int registers = 16;
   /// Multiply-adds of bytes and of int16, with sums of 32 bits, in the time of one of float32.
   double byte_rate = 1, int16_rate = 1;
-  /// Whose sums, factors and row pointers fit the registers of both compilers; of equal ones the first is
-  /// taken.
+  /// The tiles whose sums, factors and row pointers fit the registers of both compilers;
+  /// of equal ones the first is taken.
   std::span<const TileShape> tiles = {};
-  /// As byte_rate, of whole registers of a tile unit (gcrt/isa_tiles.h); 0: there is none.
+  /// Like byte_rate, for whole registers of a tile unit (gcrt/isa_tiles.h); 0: there is none.
   double tile_unit_rate = 0;
 };
 
@@ -57,10 +57,10 @@ struct Machine {
   std::string name = "generic";
   Target target = Target::kCpp;
   Level level = generic_level();  // the usual one
-  /// That the project may be built for, in the order of TileOfLevel (gcrt/cpu/dot.h).
+  /// The levels that the project may be built for, in the order of TileOfLevel (gcrt/cpu/dot.h).
   std::vector<Level> levels = generic_levels();
-  /// That families are chosen for besides the usual one: all share one set of weights, so that what costs
-  /// least on average is taken.
+  /// The levels that families are chosen for besides the usual one: all share one set of weights,
+  /// so that what costs least on average is taken.
   std::vector<Level> rivals = generic_rivals();
   bool has_tile_unit = true;  // the project may be built for a level that has one
   double gigahertz = 3;       // of one core

@@ -15,7 +15,7 @@ class Rankings {
  public:
   explicit Rankings(Machine machine) : machine_(std::move(machine)) {}
   const Machine& machine() const { return machine_; }
-  /// As rank() says; the reference stays good.
+  /// What rank() says; the reference stays good.
   const Ranking& of(const ir::Problem& problem, const KernelFamily* forced = nullptr);
 
  private:

@@ -14,8 +14,8 @@ namespace gcompile {
 class TrainedNumbers {
  public:
   TrainedNumbers() = default;
-  /// Floats of one element by value: initialisers with axes, those without, and the numbers of Constant
-  /// nodes.
+  /// Floats of one element by value: initialisers with axes, those without,
+  /// and the numbers of Constant nodes.
   TrainedNumbers(std::map<double, std::string> with_axes, std::map<double, std::string> without_axes,
                  std::set<double> written)
       : with_axes_(std::move(with_axes)),

@@ -23,7 +23,7 @@ Refusal refuse_block_weights_on_cuda(const ir::Problem& problem, const Machine& 
 DenseWork block_weights_work(const ir::Problem& problem);
 /// The plan; work items have whole panels.
 Plan block_weights_plan(const ir::Problem& problem, const Machine& machine);
-/// That the product reads and writes.
+/// How many bytes the product reads and writes.
 std::int64_t block_weights_bytes(const ir::Problem& problem);
 
 /// Adds the parameters of the weights; returns what defines `weights`.

@@ -33,7 +33,7 @@ std::pair<ir::Dim, ir::Dim> steps_of_b(const ir::Problem& problem, const Product
   return {strides[product.b.size() - 2], strides[product.b.size() - 1]};
 }
 
-/// As the kernel reads them.
+/// Both operands as the kernel reads them.
 struct Operands {
   KernelTensor a, b;
 };

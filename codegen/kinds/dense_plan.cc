@@ -79,8 +79,8 @@ bool pays_in_tiles(const DenseWork& work) {
 }
 
 /// The share of the time that as many multiply-adds by FMA take: products of bfloat16, and the splitting of
-/// both sides, which a task of so many rows and columns does once for each of its values
-/// (gcrt/cpu/dot_bfloat16.h).
+/// both sides, which a task of so many rows and columns does once for each of
+/// its values (gcrt/cpu/dot_bfloat16.h).
 double bfloat16_time(const DenseWork& work, int products) {
   constexpr double kTaskRows = 128, kTaskColumns = 64;
   // In multiply-adds: instructions for 32 values, two of which take as long as 32 multiply-adds.

@@ -25,8 +25,8 @@ struct DenseWork {
 /// Fields: rows and columns of a work item, rows of a block, depth of a part of K (0: all of them); then, for
 /// each level of the machine, rows and vectors of the tile and the lines that it fetches ahead.
 std::span<const char* const> dense_fields();
-/// The fields for products of bytes: the same four, then "in tiles", 1, if the machine has a tile unit and it
-/// pays.
+/// The fields for products of bytes: the same four, then "in tiles", 1,
+/// if the machine has a tile unit and it pays.
 std::span<const char* const> integer_fields();
 
 /// The work of one entry of a product's batch.

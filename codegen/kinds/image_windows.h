@@ -21,8 +21,8 @@ Refusal refuse_unless_float32(const ir::Problem& problem);
 Refusal refuse_unless_bytes(const ir::Problem& problem);
 /// 8-bit integers with constant weights and zero points, that of x being one.
 Refusal refuse_unless_integer(const ir::Problem& problem);
-/// The same of 8 or 16 bits, of which the kernels of the CPU multiply all that are int16 less their zero
-/// points.
+/// The same for 8 or 16 bits: the kernels of the CPU multiply all elements that are int16 less
+/// their zero points.
 Refusal refuse_unless_short_integer(const ir::Problem& problem);
 /// What recipes for CUDA refuse that take bytes only.
 Refusal cuda_refuse_unless_bytes(const ir::Problem& problem, const Machine& machine);

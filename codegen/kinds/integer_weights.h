@@ -1,7 +1,7 @@
 #pragma once
 // Packing of integer weights (DESIGN law 5): as int8 when every (weight - zero point) fits, in groups of four
-// depths, or of two beside elements of 16 bits; else as int16 in groups of two. All accumulate exactly in
-// int32.
+// depths, or of two beside elements of 16 bits; else as int16 in groups of two.
+// All accumulate exactly in int32.
 
 #include <cstdint>
 #include <optional>
@@ -25,7 +25,7 @@ struct IntegerWeights {
       offsets.push_back(static_cast<std::int32_t>(static_cast<std::uint32_t>(-x_zero_point * sum)));
     }
   }
-  /// Those of panels that multiply elements of type `x`: the sets that dot_int8.h asks for.
+  /// Adds the offsets of panels that multiply elements of type `x`: the sets that dot_int8.h asks for.
   void add_panel_offsets(std::int64_t x_zero_point, const std::vector<std::int64_t>& sums,
                          ir::ElementType x) {
     const bool is_signed = x == ir::ElementType::kInt8;

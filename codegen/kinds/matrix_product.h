@@ -62,8 +62,8 @@ std::string batch_entry_of_b(const Product& product, const ir::Shape& strides, S
 /// Rows of A must be dense; B is packed from any strides.
 NeededOrder needs_dense_rows(const ir::Problem& problem, std::size_t i);
 
-/// Constants have numbers; of what is computed every size may be a formula, where rows of A are dense as they
-/// lie.
+/// Constants have numbers; of what is computed every size may be a formula,
+/// where rows of A are dense as they lie.
 bool takes_dense_formulas(const ir::Problem& problem);
 
 /// Weights that are decoded as they are multiplied have families of their own.

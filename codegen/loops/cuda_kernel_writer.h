@@ -54,7 +54,7 @@ class CudaKernelWriter {
   /// "_kernel" and the suffix. `workers`: of which a block has `each`.
   void add(const std::string& suffix, const std::string& body, const Named& named, ir::Dim workers,
            std::int64_t each, int threads, const std::string& shared);
-  /// The same of a grid in words, which has so many blocks at typical sizes.
+  /// The same for a grid in words, which has so many blocks at typical sizes.
   void add(const std::string& suffix, const std::string& body, const Named& named, const std::string& blocks,
            std::int64_t typical_blocks, int threads, const std::string& shared);
   /// Blocks that share rows; a run's own number of parts is a variable of the host function.

@@ -44,7 +44,7 @@ struct CudaLoopPlan {
 CudaLoopPlan plan_cuda_loops(LoopNest& nest, int region_root, const std::vector<KernelTensor>& operands,
                              const KernelTensor& result, const gcrt::DeviceModel& device);
 
-/// The same of rows that one block of so many threads makes one after the other; nullopt: they are no rows
+/// The same for rows that one block of so many threads makes one after the other; nullopt: they are no rows
 /// that a group can share.
 std::optional<CudaLoopPlan> plan_rows_of_block(LoopNest& nest, int region_root,
                                                const std::vector<KernelTensor>& operands,

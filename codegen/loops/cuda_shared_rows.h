@@ -1,7 +1,7 @@
 #pragma once
 // Rows of a reduction that are so few that a block for each would leave most of the device idle: several
-// blocks share each row, and what a later stage needs of a whole row it gets from a kernel of its own
-// (gcrt/cuda/row_parts.h).
+// blocks share each row, and what a later stage needs of a whole row it gets from a kernel
+// of its own (gcrt/cuda/row_parts.h).
 
 #include <cstdint>
 #include <utility>

@@ -98,8 +98,8 @@ void drop_single_axes(LoopNest& nest) {
   }
 }
 
-/// Walks outer and inner as one axis when every index has coefficient(outer) == coefficient(inner) *
-/// extent(inner).
+/// Walks outer and inner as one axis when every index has coefficient(outer) ==
+/// coefficient(inner) * extent(inner).
 bool merge(LoopNest& nest, int outer, int inner) {
   const NestAxis& a = nest.axes[static_cast<std::size_t>(outer)];
   NestAxis& b = nest.axes[static_cast<std::size_t>(inner)];
@@ -117,8 +117,8 @@ bool merge(LoopNest& nest, int outer, int inner) {
   return true;
 }
 
-/// How well the kernel streams along an axis: unit strides and broadcasts are free, everything else costs a
-/// gather.
+/// How well the kernel streams along an axis:
+/// unit strides and broadcasts are free, everything else costs a gather.
 int stream_score(const LoopNest& nest, int axis) {
   int score = 0;
   const auto rate = [&](const Index& index, int weight) {

@@ -1,6 +1,6 @@
 #pragma once
-// Prints loop forms and expressions as C++17 over the packs of gcrt (the one printer of Map and Reduce
-// kernels).
+// Prints loop forms and expressions as C++17 over the packs of gcrt (the one printer of Map
+// and Reduce kernels).
 
 #include <functional>
 #include <map>
@@ -20,8 +20,8 @@ ir::Arguments printed_arguments(const ir::Dag& dag, const std::vector<ir::Number
 /// What is handed to the store of a root: a store of 16-bit floats rounds by itself.
 int stored_root(const ir::Dag& dag, int root);
 
-/// Prints expressions of a dag. A binding is a variable that holds a node; vector ones hold one value per
-/// lane.
+/// Prints expressions of a dag. A binding is a variable that holds a node;
+/// vector ones hold one value per lane.
 class ExpressionPrinter {
  public:
   struct Binding {

@@ -190,8 +190,8 @@ void NestPrinter::reduce(int k, int region_root) {
   }
   bound_ = bound;
   expressions_.restore(scope);
-  // From here on Accumulator(k) is a variable; it varies per lane when the parallel axis is the vector
-  // axis.
+  // From here on Accumulator(k) is a variable;
+  // it varies per lane when the parallel axis is the vector axis.
   bound_ |= bit(32 + k);
   if (vector_axis_ >= 0) {
     vector_mask_ |= bit(32 + k);

@@ -1,8 +1,8 @@
 #pragma once
 // The sizes that a kernel's text mentions and that only a run knows: its parameters n0, n1, ..., in the order
 // in which they are first mentioned. What is passed for them is whole formulas, so that kernels compute no
-// sizes, and have one text wherever they differ in sizes alone. Beside them, numbers that are read from the
-// weights.
+// sizes, and have one text wherever they differ in sizes alone.
+// Beside them, numbers that are read from the weights.
 
 #include <fmt/format.h>
 
@@ -58,10 +58,10 @@ class SizeParameters {
     return number.text;
   }
 
-  /// Those that were mentioned since this was asked last: of a function within the kernel's text, which takes
+  /// The sizes that were mentioned since this was asked last: a function within the kernel's text takes
   /// no others.
   std::set<std::size_t> take_mentioned() { return std::exchange(mentioned_, {}); }
-  /// The same of numbers: their parameters.
+  /// The same for numbers: their parameters.
   std::set<std::string> take_mentioned_numbers() { return std::exchange(mentioned_numbers_, {}); }
 
  private:

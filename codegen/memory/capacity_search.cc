@@ -96,8 +96,8 @@ CapacitySearch::Outcome CapacitySearch::run(int64_t capacity, Focus focus, const
   return Outcome::kFound;
 }
 
-/// Opens the next part and takes its first case; on a refutation goes back until a case is left. False: none
-/// is.
+/// Opens the next part and takes its first case; on a refutation goes back until a case is left.
+/// False: none is.
 bool CapacitySearch::descend() {
   bool alive = open_next_part();
   int32_t failed =

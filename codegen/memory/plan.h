@@ -22,8 +22,8 @@ struct Buffer {
   int64_t alignment = 64;
   /// The planner must put it here.
   std::optional<int64_t> fixed_offset;
-  /// The planner puts it here if the arena gets no larger by it (keeps plans stable between versions of a
-  /// model).
+  /// The planner puts it here if the arena gets no larger by it (keeps plans stable between
+  /// versions of a model).
   std::optional<int64_t> hint;
 };
 
@@ -43,8 +43,8 @@ struct MemoryPlan {
 
 struct MemoryPlanOptions {
   /// Elementary steps the search may take once the greedy rules miss the bound (about 2 * 10^8 per second). A
-  /// count and not a time, so that the same model gives the same bytes on every machine. 0 turns the search
-  /// off.
+  /// count and not a time, so that the same model gives the same bytes on every machine.
+  /// 0 turns the search off.
   int64_t search_budget = 200'000'000;
 };
 

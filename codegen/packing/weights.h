@@ -43,8 +43,8 @@ class WeightBlob {
   /// Forgets what was added behind the first `count` entries.
   void keep(std::size_t count);
 
-  /// Before finish() as they were added, with their sizes; afterwards merged, in the same order, with
-  /// offsets.
+  /// Before finish() as they were added, with their sizes;
+  /// afterwards merged, in the same order, with offsets.
   const std::vector<Entry>& entries() const { return entries_; }
   /// After finish(): the place in entries() of what add() returned.
   std::size_t place_of(int added) const { return places_[static_cast<std::size_t>(added)]; }

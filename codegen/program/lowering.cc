@@ -33,8 +33,8 @@ std::unique_ptr<ScheduleBuilder> planned_schedule(const SizedGraph& sized,
     best = planned({}, thrifty);
   }
   if (!options.optimize_for_size) return best;
-  // What an order or a copy saves shows only in the plan: every combination is planned, the first smallest
-  // wins.
+  // What an order or a copy saves shows only in the plan:
+  // every combination is planned, the first smallest wins.
   kernels.machine.smallest_scratch = true;
   KernelChooser smallest(kernels);
   for (const bool place_parts : {true, false}) {

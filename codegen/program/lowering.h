@@ -1,6 +1,6 @@
 #pragma once
-// Graphs of forms -> Program: schedules, storage, kernels, weights, memory plans. Every node must carry a
-// form.
+// Graphs of forms -> Program: schedules, storage, kernels, weights, memory plans.
+// Every node must carry a form.
 
 #include <memory>
 #include <string>

@@ -65,8 +65,8 @@ constexpr std::size_t kLongestName = 40;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// The first words, where they are short and end with a number: "blocks_13_" of
-/// "blocks_13_mobile_inverted_conv_...".
+/// The first words, where they are short and end with a number:
+/// "blocks_13_" of "blocks_13_mobile_inverted_conv_...".
 std::string numbered_head(const std::string& identifier) {
   constexpr std::size_t kLongestHead = 16;
   for (std::size_t i = 1; i < kLongestHead; ++i) {

@@ -66,8 +66,8 @@ class PortMaker {
     out_.host_homes.push_back(host_home(std::move(buffer)));
   }
 
-  /// Where the host finds an input of a program for a device: at the caller's pointer. States lie on the
-  /// device.
+  /// Where the host finds an input of a program for a device: at the caller's pointer.
+  /// States lie on the device.
   Storage host_home(StorageBuffer on_device) {
     if (!target_.has_device_memory || on_device.space != Space::kArena) return {};
     on_device.space = Space::kInput;
