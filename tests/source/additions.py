@@ -80,7 +80,11 @@ class Copy:
         """As `git apply` does, whatever the numbers of lines."""
         path = self.made / f"{name}.patch"
         path.write_text(patch)
-        run(["git", "apply", "--check", path], cwd=self.tree)
+        try:
+            run(["git", "apply", "--check", path], cwd=self.tree)
+        except Failure as failure:
+            raise Failure(f"the addition '{name}' that a document shows does not apply any more: make the same change by hand in a "
+                          f"copy, and put the new `git diff -U1` into the document\n{failure}") from None
         run(["git", "apply", path], cwd=self.tree)
         self.changed += [line[6:] for line in patch.splitlines() if line.startswith("+++ ")]
 

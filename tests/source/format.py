@@ -31,7 +31,7 @@ def is_data(name):
 
 
 # A comment is a sentence that names its subject.
-FRAGMENT = re.compile(r"""(^|\s)(//[/<]*|/\*+|\{#|#|\"\"\"|<!--)\s*Of\b""")
+FRAGMENT = re.compile(r"""(^|\s)(//[/<]*|/\*+|\{#|#|\"\"\"|<!--)\s*(Of|Whose)\b""")
 
 
 # A line that is a comment and nothing else: its indent and mark, and what it says.
@@ -79,7 +79,7 @@ def complaints_of(name, text):
         if line != line.rstrip():
             found.append(f"{name}:{number}: whitespace at the end of the line")
         if FRAGMENT.search(line):
-            found.append(f"{name}:{number}: a comment that begins with 'Of': say what it is that is of something")
+            found.append(f"{name}:{number}: a comment that begins with 'Of' or 'Whose': say what it is that is of something")
         if "\t" in line and not name.endswith("Makefile.j2"):
             found.append(f"{name}:{number}: a tab")
     return found
