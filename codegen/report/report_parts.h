@@ -13,7 +13,7 @@ std::string share_text(std::int64_t part, std::int64_t whole);
 /// What the buffer is called: the tensor in it; where a pass made that and gave it no name, by its step.
 std::string shown_name(const Buffer& buffer);
 
-/// What lives at the step at which most does, all buffers, and the map of them.
+/// What is alive at the peak, all buffers, and the map of them.
 nlohmann::ordered_json memory_part(const Schedule& schedule);
 /// The weights by tensor, and a map of them.
 nlohmann::ordered_json flash_part(const Program& program);

@@ -118,7 +118,7 @@ def case_parts(world: World):
         check(all(layer["picoseconds"] > 0 for layer in layers), f"{name}: layers without a prediction")
         for layer in layers:
             contains(text, f"<code>{layer['functions'][0]}</code>")
-        contains(text, "aria-label=\"map of the arena\"", "What lives at step", "aria-label=\"time by step\"", "aria-label=\"calls in their order\"")
+        contains(text, "aria-label=\"map of the arena\"", "What is alive at the peak, step", "aria-label=\"time by step\"", "aria-label=\"calls in their order\"")
 
 
 def case_lanes(world: World):
