@@ -70,18 +70,19 @@ void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<Ke
   if (machine.target == Target::kCuda) {
     CudaLoops loops = print_cuda_loops(form, operands, result, parameters_of(call), machine.gpu, call.sizes);
     call.headers = std::move(loops.headers);
-    call.device = std::move(loops.device);
     call.body = std::move(loops.launches);
-    call.launches = loops.count;
-    call.choice = std::move(loops.choice);
-    call.time.blocks = loops.blocks;
-    call.traps = !form.checks.empty();
-    call.overlaps = true;
-    call.reductions = static_cast<int>(form.stages.size());
-    call.joins = loops.joins;
-    call.rounds = loops.rounds;
-    call.bytes_again = loops.bytes_again;
-    call.counters = loops.counters;
+    DeviceCall& device = *call.device;
+    device.functions = std::move(loops.device);
+    device.launches = loops.count;
+    device.choice = std::move(loops.choice);
+    device.time.blocks = loops.blocks;
+    device.traps = !form.checks.empty();
+    device.overlaps = true;
+    device.reductions = static_cast<int>(form.stages.size());
+    device.joins = loops.joins;
+    device.rounds = loops.rounds;
+    device.bytes_again = loops.bytes_again;
+    device.counters = loops.counters;
     if (loops.workspace_bytes > 0) add_scratch(call, loops.workspace_bytes, "workspace", "float");
     return;
   }
@@ -105,6 +106,7 @@ CallWriter::CallWriter(const ir::Graph& graph, ir::NodeId id, const ir::Form& fo
                        WeightBlob& weights, const Machine& machine)
     : view_(graph, id), form_(form), home_(std::move(home)), blob_(weights), machine_(machine) {
   call_.name = kernel_name(view_, form_);
+  if (info_of(machine.target).has_device_memory) call_.device.emplace();
 }
 
 bool CallWriter::has_operand(int operand) const {
@@ -171,9 +173,9 @@ bool CallWriter::make_rows(ir::NodeId producer, const ir::LoopForm& loops, int t
   const std::optional<CudaRows> rows = print_cuda_rows(loops, operands, y, machine_.gpu, threads);
   if (!rows) return false;
   const Text name = Text(Symbol::kKernel) + "_rows";
-  call_.device = Text("struct ") + name + " {\n" + members +
-                 "  GCRT_DEVICE void operator()(float* y, std::ptrdiff_t scratch) const {\n" + rows->body +
-                 "  }\n};\n";
+  call_.device->functions = Text("struct ") + name + " {\n" + members +
+                            "  GCRT_DEVICE void operator()(float* y, std::ptrdiff_t scratch) const {\n" +
+                            rows->body + "  }\n};\n";
   call_.headers.insert(call_.headers.end(), rows->headers.begin(), rows->headers.end());
   made_rows_ = name + "{" + values + "}";
   return true;
@@ -284,6 +286,7 @@ KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Stor
                      const Machine& machine) {
   KernelCall call;
   call.family = "copy";
+  if (info_of(machine.target).has_device_memory) call.device.emplace();
   CallArgument source;
   source.storage = from;
   source.bytes = type.bytes();

@@ -35,8 +35,10 @@ class CallWriter {
              const Machine& machine);
 
   KernelCall& call() { return call_; }
+  /// What only a call of a device has; asked for where the target is one.
+  DeviceCall& device() { return *call_.device; }
   const Machine& machine() const { return machine_; }
-  bool on_device() const { return machine_.target == Target::kCuda; }
+  bool on_device() const { return call_.device.has_value(); }
   /// First argument of calls of device code.
   const char* queue_argument() const { return on_device() ? "queue, " : ""; }
 

@@ -22,13 +22,20 @@ bool is_same(const CallArgument& a, const CallArgument& b) {
 
 }  // namespace
 
+Execution execution_of(const KernelCall& call) {
+  Execution execution = *call.device;
+  execution.family = call.family;
+  return execution;
+}
+
 Instances::Instances(KernelCall oldest, std::string gpu) : call_(std::move(oldest)) {
-  call_.executions = {call_};
+  device().executions = {execution_of(call_)};
   instances_ = {{call_.body, {std::move(gpu)}}};
 }
 
 bool Instances::can_join(const KernelCall& other) const {
-  if (other.functor != call_.functor || other.device != call_.device || other.shape != call_.shape)
+  if (other.functor != call_.functor || other.device->functions != call_.device->functions ||
+      other.shape != call_.shape)
     return false;
   std::vector<CallArgument> own = call_.arguments;
   return std::all_of(other.arguments.begin(), other.arguments.end(), [&](const CallArgument& a) {
@@ -48,12 +55,12 @@ bool Instances::add(const KernelCall& call, const std::string& gpu) {
     }
   }
   call_.sizes = call.sizes;
-  call_.counters = std::max(call_.counters, call.counters);
+  device().counters = std::max(device().counters, call.device->counters);
   for (const std::string& header : call.headers) {
     if (std::find(call_.headers.begin(), call_.headers.end(), header) == call_.headers.end())
       call_.headers.push_back(header);
   }
-  call_.executions.push_back(call);
+  device().executions.push_back(execution_of(call));
   const auto same = std::find_if(instances_.begin(), instances_.end(),
                                  [&](const Instance& i) { return i.body == call.body; });
   if (same == instances_.end()) {
@@ -65,16 +72,17 @@ bool Instances::add(const KernelCall& call, const std::string& gpu) {
 }
 
 void Instances::add_oldest(const gcrt::KernelTime& time, const std::string& gpu) {
-  call_.executions.push_back(call_.executions.front());
-  call_.executions.back().time = time;
+  std::vector<Execution>& executions = device().executions;
+  executions.push_back(executions.front());
+  executions.back().time = time;
   instances_.front().gpus.push_back(gpu);
 }
 
 KernelCall Instances::finish() {
-  for (const Execution& execution : call_.executions)
-    call_.launches = std::max(call_.launches, execution.launches);
+  for (const Execution& execution : device().executions)
+    device().launches = std::max(device().launches, execution.launches);
   if (instances_.size() == 1) return std::move(call_);
-  call_.has_instances = true;
+  device().has_instances = true;
   CodeText code(1);
   code.line("switch (queue.architecture) {");
   for (const Instance& instance : instances_) {

@@ -1,5 +1,5 @@
 #pragma once
-// CUDA: one call for several GPUs. Where the kernels that are chosen for them differ, the call's function
+// One call for several GPUs. Where the kernels that are chosen for them differ, the call's function
 // holds an instance for each, and starts the one for which the code was compiled that the device runs
 // (gcrt/cuda/architectures.h). Everything else there is once: parameters, epilogue, weights, a workspace of
 // the largest size.
@@ -10,6 +10,9 @@
 #include "codegen/calls/kernel_call.h"
 
 namespace gcompile {
+
+/// How a call of a device runs on the GPU that it was made for.
+Execution execution_of(const KernelCall& call);
 
 class Instances {
  public:
@@ -33,6 +36,7 @@ class Instances {
     std::vector<std::string> gpus;
   };
   bool can_join(const KernelCall& other) const;
+  DeviceCall& device() { return *call_.device; }
 
   KernelCall call_;
   std::vector<Instance> instances_;

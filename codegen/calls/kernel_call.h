@@ -46,47 +46,51 @@ struct KernelName {
 /// How a call runs on one GPU.
 struct Execution {
   std::string family;             // "conv.direct", "map"
-  int launches = 1;               // CUDA: at most
-  gcrt::KernelTime time;          // CUDA: predicted; zero: as long as its bytes and multiply-adds take
-  bool overlaps = false;          // CUDA: starts while the kernel before still works
-  int reductions = 0;             // CUDA: sums over threads that wait for one another
-  int joins = 0;                  // CUDA: launches in which blocks wait for one another's sums
-  double rounds = 0;              // CUDA: how often a thread waits for memory, one time behind the other
-  double bytes_again = 0;         // CUDA: read once more, by later walks over rows
-  double products_per_clock = 0;  // CUDA: of its multiply-adds by a multiprocessor; 0: without tensor cores
-  std::string choice;             // CUDA: how it is spread over the grid, for the report
+  int launches = 1;               // at most
+  gcrt::KernelTime time;          // predicted; zero: as long as its bytes and multiply-adds take
+  bool overlaps = false;          // starts while the kernel before still works
+  int reductions = 0;             // sums over threads that wait for one another
+  int joins = 0;                  // launches in which blocks wait for one another's sums
+  double rounds = 0;              // how often a thread waits for memory, one time behind the other
+  double bytes_again = 0;         // read once more, by later walks over rows
+  double products_per_clock = 0;  // of its multiply-adds by a multiprocessor; 0: without tensor cores
+  std::string choice;             // how it is spread over the grid, for the report
 };
 
-struct KernelCall : Execution {
+/// What only a call of a device has. As an execution it is that on the oldest GPU.
+struct DeviceCall : Execution {
+  Text functions;                     // __global__ functions that the body launches
+  bool traps = false;                 // kernels set the queue's trap word
+  std::int64_t counters = 0;          // words of the queue in which its blocks count
+  bool is_fixed = false;              // no update of a graph gives it other memory
+  std::string warning;                // why the products are not formed as asked for; empty: they are
+  std::vector<Execution> executions;  // on each GPU that kernels are chosen for, where there are several
+  bool has_instances = false;         // not all of them start the same kernels
+};
+
+struct KernelCall {
   KernelName name;
+  std::string family;                // "conv.direct", "map"
+  std::optional<DeviceCall> device;  // none for what runs on the host
   std::vector<std::string> headers;
   std::string functor_name;  // "BiasRelu"
   Text functor;              // text of the functor type; empty: none
-  Text device;               // CUDA: __global__ functions that the body launches
   Text shape;  // the first statements of the function: sizes that are the same whatever kernel serves
   Text body;   // those behind them, indented by one level as they are
   std::vector<CallArgument> arguments;
-  SizeParameters sizes;       // parameters behind them
-  bool checked = false;       // body ends by returning bool
-  bool on_host = false;       // of a CUDA program: a function of the host
-  bool traps = false;         // CUDA: kernels set the queue's trap word
-  std::int64_t counters = 0;  // CUDA: words of the queue in which its blocks count
-  bool is_fixed = false;      // CUDA: no update of a graph gives it other memory
-  bool in_tiles = false;      // multiplies in the tile unit where a level has one
-  bool threaded = false;      // last parameter `const Threads* threads`
-  bool is_short = false;      // takes less time than a second thread is worth: that parameter is not wanted
-  bool by_rows = false;       // last parameters `begin, end`: makes these rows of its result
+  SizeParameters sizes;   // parameters behind them
+  bool checked = false;   // body ends by returning bool
+  bool on_host = false;   // a function of the host in a program for a device
+  bool in_tiles = false;  // multiplies in the tile unit where a level has one
+  bool threaded = false;  // last parameter `const Threads* threads`
+  bool is_short = false;  // takes less time than a second thread is worth: that parameter is not wanted
+  bool by_rows = false;   // last parameters `begin, end`: makes these rows of its result
   std::int64_t multiply_adds = 0;  // at the largest sizes
   RunFigures figures;              // bytes: set where the call joins a schedule
   bool multiplies_bytes = false;   // both sides of them are integers of 8 bits
   bool multiplies_floats = false;  // one side of them is
-  /// CUDA: on each GPU that kernels are chosen for, where there are several. What the call is itself is then
-  /// on the oldest.
-  std::vector<Execution> executions;
-  bool has_instances = false;  // CUDA: not all of them start the same kernels
-  std::string warning;         // CUDA: why the products are not formed as asked for; empty: they are
-  std::string problem;         // what families were asked, for the report
-  std::vector<Rival> rivals;   // of the family, in the order of preference; the one that was taken is first
+  std::string problem;             // what families were asked, for the report
+  std::vector<Rival> rivals;  // of the family, in the order of preference; the one that was taken is first
 
   CallArgument& add(CallArgument argument) {
     arguments.push_back(std::move(argument));

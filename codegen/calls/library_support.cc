@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_time.h"
 #include "codegen/loops/c_types.h"
 #include "ir/sizes/sizes.h"
 
@@ -56,7 +56,7 @@ void top_k_results(const ir::Problem& problem, CallWriter& writer) {
   }
 }
 
-void note_line_walks(KernelCall& call, const LineWalks& lines, std::int64_t bytes) {
+void note_line_walks(DeviceCall& call, const LineWalks& lines, std::int64_t bytes) {
   call.time.blocks = lines.blocks;
   call.rounds = lines.rounds;
   call.bytes_again = static_cast<double>((lines.walks - 1) * bytes);

@@ -23,12 +23,12 @@ struct Lines {
   Lines(const ir::Shape& shape, int axis);
 };
 
-/// CUDA: how lines are spread over the grid, for the model of time, at the typical sizes.
+/// On a device: how lines are spread over the grid, for the model of time, at the typical sizes.
 struct LineWalks {
   std::int64_t blocks = 1;  // of all lines
   std::int64_t walks = 1;   // over each line
   double rounds = 1;        // in which a thread waits for memory, one behind the other
 };
-void note_line_walks(KernelCall& call, const LineWalks& lines, std::int64_t bytes);
+void note_line_walks(DeviceCall& call, const LineWalks& lines, std::int64_t bytes);
 
 }  // namespace gcompile

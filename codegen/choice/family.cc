@@ -99,7 +99,7 @@ Ranking rank(const ir::Problem& problem, const Machine& machine, const KernelFam
   return ranking;
 }
 
-std::string to_string(const Recipe& recipe, const Plan& plan) {
+std::string to_string(const Recipe& recipe, const KernelPlan& plan) {
   std::string text;
   for (std::size_t i = 0; i < plan.fields.size(); ++i) {
     text += fmt::format("{}{} {}", i ? ", " : "", recipe.fields[i], plan.fields[i]);

@@ -26,9 +26,9 @@ using Refusal = std::optional<std::string>;
 
 /// Numbers that a family chooses for a problem: tile, blocking, prefetch, split axis. What they mean is said
 /// by the recipe's `fields`, in the same order.
-struct Plan {
+struct KernelPlan {
   std::vector<std::int64_t> fields;
-  bool operator==(const Plan&) const = default;
+  bool operator==(const KernelPlan&) const = default;
 };
 
 /// What one plan costs on a machine.
@@ -42,7 +42,7 @@ struct Cost {
 };
 
 struct PlannedCost {
-  Plan plan;
+  KernelPlan plan;
   Cost cost;
 };
 
@@ -67,7 +67,7 @@ struct Recipe {
   std::vector<PlannedCost> (*plans)(const ir::Problem&, const Machine&) = nullptr;
   /// Writes the call: parameters, weights in their format (which follows from the problem
   /// alone), scratch, body.
-  void (*call)(const ir::Problem&, const Plan&, CallWriter&) = nullptr;
+  void (*call)(const ir::Problem&, const KernelPlan&, CallWriter&) = nullptr;
   /// CUDA: whether operand 0 may be the result of loops over rows that every block makes for itself
   /// (CallWriter::makes_rows). Null: never.
   bool (*takes_made_rows)(const ir::Problem&, const Machine&) = nullptr;
@@ -109,6 +109,6 @@ struct Ranking {
 Ranking rank(const ir::Problem& problem, const Machine& machine, const KernelFamily* forced = nullptr);
 
 /// "tile k64x64, splits 2" of a plan, by the names of its fields; empty when there are none.
-std::string to_string(const Recipe& recipe, const Plan& plan);
+std::string to_string(const Recipe& recipe, const KernelPlan& plan);
 
 }  // namespace gcompile

@@ -40,8 +40,9 @@ std::string upper(std::string text) {
 std::int64_t instance_bytes(const Schedule& schedule, std::size_t sizes) {
   const auto ports = static_cast<std::int64_t>(std::max<std::size_t>(1, schedule.inputs.size()) +
                                                std::max<std::size_t>(1, schedule.outputs.size()));
-  const std::int64_t bytes = gcrt::instance_room(std::max<std::int64_t>(1, schedule.graph_steps), ports,
-                                                 static_cast<std::int64_t>(sizes), schedule.host_bytes);
+  const std::int64_t bytes =
+      gcrt::instance_room(std::max<std::int64_t>(1, schedule.device->graph_steps), ports,
+                          static_cast<std::int64_t>(sizes), schedule.device->host_bytes);
   return (bytes + kInstanceBytes - 1) / kInstanceBytes * kInstanceBytes;
 }
 
@@ -394,11 +395,12 @@ std::string cmake_architectures(const std::vector<std::string>& architectures) {
 /// CUDA: which kernels code has, tested from the latest architecture to the oldest, whose code all other code
 /// has.
 void add_architectures(Json& out, const Program& program) {
-  out["has_instances"] = program.has_instances;
+  const DeviceProgram device = program.device.value_or(DeviceProgram{});
+  out["has_instances"] = device.has_instances;
   out["architectures"] = Json::array();
   std::string bits;
-  for (std::size_t i = program.architectures.size(); i-- > 0;) {
-    const GpuArchitecture& gpu = program.architectures[i];
+  for (std::size_t i = device.architectures.size(); i-- > 0;) {
+    const GpuArchitecture& gpu = device.architectures[i];
     bits = fmt::format("{} = {}{}", name_of(gpu), std::uint64_t{1} << i, bits.empty() ? "" : ", " + bits);
     // Tiles for few multiprocessors are for no other GPU.
     const std::string test =
@@ -411,8 +413,8 @@ void add_architectures(Json& out, const Program& program) {
   out["architecture_bits"] = bits;
   // Code of the oldest one has no instruction that another device of its capability, or a later one, lacks;
   // but that of sm_90a runs nowhere else.
-  if (program.architectures.empty()) return;
-  const GpuArchitecture& oldest = program.architectures.front();
+  if (device.architectures.empty()) return;
+  const GpuArchitecture& oldest = device.architectures.front();
   out["made_for"] = {{"name", name_of(oldest)},
                      {"capability", oldest.capability},
                      {"has_warpgroups", oldest.has_wgmma},

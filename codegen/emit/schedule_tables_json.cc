@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "base/interrupt.h"
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_time.h"
 #include "codegen/emit/size_text.h"
 #include "jinja/text.h"
 
@@ -192,13 +192,13 @@ Json terms_json(const gcrt::KernelTime& time) {
   return terms;
 }
 
-/// CUDA: what the model of time says of a layer, and the bytes that it moves beside those that it cannot do
-/// without; with several architectures, what runs on each.
+/// On a device: what the model of time says of a layer, and the bytes that it moves beside those that it
+/// cannot do without; with several architectures, what runs on each.
 void add_terms(Json& layer, const Layer& from, const Program& program) {
-  layer["predicted"] = terms_json(from.time);
+  layer["predicted"] = terms_json(from.execution.time);
   for (std::size_t i = 0; i < from.executions.size(); ++i) {
     const Execution& on = from.executions[i];
-    Json entry = {{"architecture", name_of(program.architectures[i])},
+    Json entry = {{"architecture", name_of(program.device->architectures[i])},
                   {"family", on.family},
                   {"choice", on.choice},
                   {"launches", on.launches},
@@ -207,8 +207,8 @@ void add_terms(Json& layer, const Layer& from, const Program& program) {
     if (on.time.blocks > 0) entry["blocks"] = on.time.blocks;
     layer["architectures"].push_back(std::move(entry));
   }
-  layer["launches"] = from.launches;
-  if (from.time.blocks > 0) layer["blocks"] = from.time.blocks;
+  layer["launches"] = from.execution.launches;
+  if (from.execution.time.blocks > 0) layer["blocks"] = from.execution.time.blocks;
   layer["necessary_bytes"] = from.bytes_read + from.bytes_written - from.scratch_bytes;
   layer["moved_bytes"] = from.bytes_read + from.bytes_written + from.scratch_bytes;
 }
@@ -351,16 +351,17 @@ void add_schedule_tables(Json& out, const Program& program, const Schedule& sche
   add_ports(out, program, schedule);
   out["arena_offsets"] = Json::array();
   for (const Offset& offset : schedule.arena_offsets) out["arena_offsets"].push_back(offset_json(offset));
-  out["graph_steps"] = std::max<std::int64_t>(1, schedule.graph_steps);
-  out["has_host"] = schedule.host_bytes > 0;
-  out["host_bytes"] = schedule.host_bytes;
-  out["has_trap"] = schedule.trap_offset >= 0;
-  out["trap_offset"] = schedule.trap_offset;
-  out["has_counters"] = schedule.counters_offset >= 0;
-  out["counters_offset"] = schedule.counters_offset;
-  out["has_zeroed"] = schedule.zeroed_bytes > 0;
-  out["zeroed_offset"] = schedule.zeroed_offset;
-  out["zeroed_bytes"] = schedule.zeroed_bytes;
+  const DeviceSchedule device = schedule.device.value_or(DeviceSchedule{});
+  out["graph_steps"] = std::max<std::int64_t>(1, device.graph_steps);
+  out["has_host"] = device.host_bytes > 0;
+  out["host_bytes"] = device.host_bytes;
+  out["has_trap"] = device.trap_offset >= 0;
+  out["trap_offset"] = device.trap_offset;
+  out["has_counters"] = device.counters_offset >= 0;
+  out["counters_offset"] = device.counters_offset;
+  out["has_zeroed"] = device.zeroed_bytes > 0;
+  out["zeroed_offset"] = device.zeroed_offset;
+  out["zeroed_bytes"] = device.zeroed_bytes;
   out["has_steps"] = !schedule.steps.empty();
   add_plan(out, schedule);
   add_statistics(out, program, schedule);

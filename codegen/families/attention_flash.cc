@@ -8,7 +8,11 @@
 #include <cmath>
 #include <set>
 
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_precision.h"
+#include "codegen/calls/cuda_shapes.h"
+#include "codegen/calls/cuda_tiles.h"
+#include "codegen/calls/cuda_time.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/attention_heads.h"
 #include "codegen/loops/c_types.h"
 #include "gcrt/cuda/attention_plan.h"
@@ -79,7 +83,7 @@ void write_packing(const ir::AttentionWork& work, const KernelTensor& k, const K
   code.close("},");
 }
 
-void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const auto& shape = std::get<ir::AttentionWork>(problem.work);
   // What is packed at a time has memory at the largest sizes, whatever is typical.
   const std::int64_t slots = ir::are_constant(problem)
@@ -218,7 +222,7 @@ Shape keys_or_values(CallWriter& writer, int i, const std::string& name) {
   return joined->fresh.strides;
 }
 
-void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const auto& shape = std::get<ir::AttentionWork>(problem.work);
   const HeadAxes axes(shape.heads);
   const std::size_t rank = shape.heads.size() + 2;
@@ -264,7 +268,7 @@ void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer)
                      gcrt::attention_counters(tile, largest, splits));
   const Precision precision = precision_of(problem, writer.machine(), 3);
   warn_of_precision(problem, writer, 3);
-  out.products_per_clock = gcrt::products_per_clock(writer.machine().gpu, precision);
+  writer.device().products_per_clock = gcrt::products_per_clock(writer.machine().gpu, precision);
   std::vector<int> grid_axes;
   if (axes.batch) grid_axes.push_back(static_cast<int>(*axes.batch));
   if (axes.head && sizes.heads > 1) grid_axes.push_back(static_cast<int>(*axes.head));

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_precision.h"
 #include "codegen/kinds/attention_heads.h"
 
 namespace gcompile {
@@ -35,7 +35,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   return {only};
 }
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const auto& work = std::get<ir::AttentionWork>(problem.work);
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cpu/attention_row.h"};

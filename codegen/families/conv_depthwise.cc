@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "codegen/calls/cuda_precision.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/conv_call.h"
 
 namespace gcompile {
@@ -22,7 +24,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   return conv_plans(problem, machine, 0.5, "depthwise2d");
 }
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
   writer.call().headers = {"gcrt/cpu/depthwise.h"};
   writer.operand(0, "x");
@@ -32,7 +34,7 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
                              depthwise_arguments(conv_image(ir::at_typical(problem)))));
 }
 
-void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void cuda_call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   writer.call().headers = {"gcrt/cuda/depthwise.h"};
   writer.operand(0, "x");
   // It has no tensor cores to feed, and its weights are few: float32 in every mode.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/conv_call.h"
 #include "codegen/kinds/integer_weights.h"
 #include "codegen/loops/c_types.h"
@@ -29,7 +30,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   return conv_plans(problem, machine, 0.3, "depthwise2d_integer");
 }
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
   writer.call().headers = {"gcrt/cpu/depthwise_int8.h"};
   const std::string arguments = parameters(problem, writer, "zero point times column sums");
@@ -38,7 +39,7 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
                              depthwise_arguments(conv_image(ir::at_typical(problem))), arguments));
 }
 
-void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void cuda_call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   writer.call().headers = {"gcrt/cuda/depthwise_integer.h"};
   const std::string arguments = parameters(problem, writer, "zero point times sums of rows");
   write_depthwise_cuda(problem, writer, "depthwise2d_integer", arguments);

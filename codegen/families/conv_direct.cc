@@ -1,6 +1,9 @@
 // conv.direct: an implicit product of a window's taps and input channels with panels of weights. Source: the
 // micro-kernels of BLIS (Van Zee and van de Geijn, 2015), over pixels that are read where they lie.
 
+#include "codegen/calls/cuda_precision.h"
+#include "codegen/calls/cuda_shapes.h"
+#include "codegen/calls/cuda_tiles.h"
 #include "codegen/kinds/conv_call.h"
 #include "codegen/kinds/dense_plan.h"
 
@@ -22,7 +25,7 @@ Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
   if (is_short && (shape.in_c / shape.groups % 2 != 0 || shape.in_pixel_stride % 2 != 0)) {
     return "an odd number of channels of 16 bits";
   }
-  const Plan plan = tiled_conv_plans(problem, machine, precision_of(problem, machine)).front().plan;
+  const KernelPlan plan = tiled_conv_plans(problem, machine, precision_of(problem, machine)).front().plan;
   if (gcrt::is_gemv(tile_of(plan)) && is_short) return "few pixels of 16 bits";
   return std::nullopt;
 }
@@ -38,7 +41,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   return dense_conv_plans(problem, machine, 0.7 * rate * used_columns(problem), "conv2d");
 }
 
-void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
   writer.call().headers = {"gcrt/cpu/conv.h"};
   writer.operand(0, "x");
@@ -53,7 +56,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   return tiled_conv_plans(problem, machine, precision_of(problem, machine));
 }
 
-void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const gcrt::ConvShape shape =
       conv_shape(conv_image(ir::at_typical(problem)));  // of which weights know no size
   const KernelTensor x = writer.operand(0, "x");

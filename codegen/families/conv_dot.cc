@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "codegen/calls/cuda_tiles.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/conv_call.h"
 
 namespace gcompile {
@@ -52,7 +54,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   return plans;
 }
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
   writer.call().headers = {"gcrt/cpu/conv_dot.h"};
   writer.operand(0, "x");

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "codegen/calls/cuda_shapes.h"
+#include "codegen/calls/cuda_tiles.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/conv_call.h"
 #include "codegen/kinds/integer_weights.h"
 #include "codegen/loops/c_types.h"
@@ -30,7 +33,7 @@ bool takes_formulas(const ir::Problem& problem) {
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
   const DenseWork work = dense_conv_work(problem);
-  const Plan plan = dense_plan(work, machine);
+  const KernelPlan plan = dense_plan(work, machine);
   const double rate =
       is_in_tiles(plan) ? byte_rate(work, plan, machine) : integer_rate(problem, machine.level);
   std::vector<PlannedCost> plans = conv_plans(problem, machine, 0.7 * rate, "conv2d_integer");
@@ -48,7 +51,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   return plans;
 }
 
-void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
   const ZeroPoints zero = zero_points(writer);
   writer.call().headers = {"gcrt/cpu/conv_int8.h"};
@@ -73,7 +76,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   return tiled_conv_plans(problem, machine, Precision::kInt8);
 }
 
-void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const gcrt::ConvShape shape =
       conv_shape(conv_image(ir::at_typical(problem)));  // of which weights know no size
   const ZeroPoints zero = zero_points(writer);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "codegen/calls/cuda_precision.h"
+#include "codegen/calls/cuda_shapes.h"
+#include "codegen/calls/cuda_tiles.h"
 #include "codegen/kinds/conv_call.h"
 #include "codegen/kinds/image_windows.h"
 
@@ -29,7 +32,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   return {only};
 }
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const auto& work = std::get<ir::ConvTransposeWork>(problem.work);
   const ir::Tensor& weights = *writer.constant(1);
   writer.call().headers = {"gcrt/cpu/conv_transpose.h"};
@@ -71,7 +74,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
                   shape.stride_h * shape.stride_w, shape.groups)};
 }
 
-void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const auto& work = std::get<ir::ConvTransposeWork>(problem.work);
   const ImageShape image = image_of(problem, work.window, work.groups);
   // Weights know no size of the images.

@@ -6,7 +6,8 @@
 
 #include <algorithm>
 
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_shapes.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/image_windows.h"
 #include "codegen/kinds/integer_weights.h"
 
@@ -45,7 +46,7 @@ MatrixView phase_of(MatrixView view, const gcrt::ConvShape& s, int row_phase, in
   return view;
 }
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const auto& work = std::get<ir::ConvTransposeWork>(problem.work);
   const ImageShape image = image_of(problem, work.window, work.groups);
   // The shape of phases, which know no size of the images.

@@ -6,6 +6,10 @@
 
 #include <array>
 
+#include "codegen/calls/cuda_precision.h"
+#include "codegen/calls/cuda_shapes.h"
+#include "codegen/calls/cuda_tiles.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/conv_call.h"
 
 namespace gcompile {
@@ -44,7 +48,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
                   1)};
 }
 
-void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
   const gcrt::ConvShape shape = conv_shape(image);
   const KernelTensor x = writer.operand(0, "x");

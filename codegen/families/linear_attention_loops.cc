@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_time.h"
 #include "codegen/calls/library_support.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/image_windows.h"
 #include "codegen/loops/c_types.h"
 
@@ -38,7 +39,7 @@ std::int64_t numbers_of_step(const ir::Problem& problem, int operand) {
   return at < problem.operands.size() && problem.operands[at].present ? problem.shape(at).back() : ir::Dim(1);
 }
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const auto& work = std::get<LinearAttentionWork>(problem.work);
   KernelCall& out = writer.call();
   out.headers = {writer.on_device() ? "gcrt/cuda/linear_attention.h" : "gcrt/cpu/linear_attention.h"};

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_time.h"
 #include "codegen/kinds/image_windows.h"
 
 namespace gcompile {
@@ -33,7 +33,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   return {only};
 }
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const auto& work = std::get<ir::PoolWork>(problem.work);
   writer.call().headers = {"gcrt/cpu/pool.h"};
   writer.operand(0, "x");
@@ -49,7 +49,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   return {only};
 }
 
-void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void cuda_call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const auto& work = std::get<ir::PoolWork>(problem.work);
   writer.call().headers = {"gcrt/cuda/pool.h"};
   writer.operand(0, "x");

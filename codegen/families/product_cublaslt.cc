@@ -1,5 +1,6 @@
 // product.cublaslt: products of more than eight rows, left to NVIDIA's library where the user asks for it.
 
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/cuda_product.h"
 #include "codegen/kinds/image_windows.h"
 
@@ -22,7 +23,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine&) 
   return {only};
 }
 
-void cuda_call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void cuda_call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   write_library_product(problem, writer);
 }
 

@@ -40,7 +40,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   return {only};
 }
 
-void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const Product product(problem);
   const ProductAxes& axes = product.axes;
   const bool few = may_be_few(axes.row_count);

@@ -47,7 +47,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   return {only};
 }
 
-void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const Product product(problem);
   const ProductAxes& axes = product.axes;
   KernelCall& out = writer.call();

@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "codegen/calls/cuda_tiles.h"
 #include "codegen/calls/head_coordinates.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/cuda_product.h"
 #include "codegen/kinds/dense_plan.h"
 #include "codegen/kinds/image_windows.h"
@@ -44,7 +46,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   return {only};
 }
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const Product product(problem);
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cpu/gemv.h"};
@@ -66,7 +68,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   return {product_plan(problem, machine)};
 }
 
-void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   write_tensor_core_product(problem, plan, writer);
 }
 

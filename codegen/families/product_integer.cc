@@ -6,7 +6,8 @@
 
 #include <algorithm>
 
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_tiles.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/batch_items.h"
 #include "codegen/kinds/dense_plan.h"
 #include "codegen/kinds/image_windows.h"
@@ -49,7 +50,7 @@ std::int64_t side_words(const Product& product) {
   return gcrt::integer_sides_size(product.axes.row_count, product.columns, product.depth);
 }
 
-std::int64_t time_of(const ir::Problem& problem, const Plan& plan, const Machine& machine) {
+std::int64_t time_of(const ir::Problem& problem, const KernelPlan& plan, const Machine& machine) {
   // Computed sides are multiplied by the faster of two forms (gcrt/cpu/product_int8.h). To prepare them takes
   // about as long as to pack floats.
   const DenseWork work = row_work(Product(problem), problem);
@@ -60,7 +61,7 @@ std::int64_t time_of(const ir::Problem& problem, const Plan& plan, const Machine
 }
 
 std::int64_t parts_of(const ir::Problem& problem, const Machine& machine) {
-  const Plan plan = dense_plan(row_work(Product(problem), problem), machine);
+  const KernelPlan plan = dense_plan(row_work(Product(problem), problem), machine);
   return batch_parts(problem, 4 * side_words(Product(problem)), time_of(problem, plan, machine), machine);
 }
 
@@ -75,7 +76,8 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   return {only};
 }
 
-void call_packed(const Product& product, const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void call_packed(const Product& product, const ir::Problem& problem, const KernelPlan& plan,
+                 CallWriter& writer) {
   const ZeroPoints zero = zero_points(writer);
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cpu/gemm_int8.h"};
@@ -110,7 +112,8 @@ std::string zero_point(CallWriter& writer, int i, const std::string& parameter) 
   return "*" + parameter;
 }
 
-void call_computed(const Product& product, const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void call_computed(const Product& product, const ir::Problem& problem, const KernelPlan& plan,
+                   CallWriter& writer) {
   KernelCall& out = writer.call();
   out.headers = {"gcrt/cpu/product_int8.h"};
   writer.operand(0, "a");
@@ -146,7 +149,7 @@ void call_computed(const Product& product, const ir::Problem& problem, const Pla
   out.body = code.text();
 }
 
-void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const Product product(problem);
   (is_packed(problem) ? call_packed : call_computed)(product, problem, plan, writer);
 }
@@ -173,7 +176,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
                   machine, entries)};
 }
 
-void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const Product product(problem);
   const ir::Dim rows = product.axes.row_count;
   const ZeroPoints zero = zero_points(writer);

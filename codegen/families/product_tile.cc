@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_precision.h"
+#include "codegen/calls/cuda_tiles.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/batch_items.h"
 #include "codegen/kinds/cuda_product.h"
 #include "codegen/kinds/dense_plan.h"
@@ -24,7 +26,7 @@ DenseWork entry_work(const ir::Problem& problem) {
 /// Floats of the right side of an entry.
 ir::Dim panel_floats(const Product& product) { return ceil_div(product.columns, 16) * 16 * product.depth; }
 
-std::int64_t scratch_bytes(const ir::Problem& problem, const Plan& plan) {
+std::int64_t scratch_bytes(const ir::Problem& problem, const KernelPlan& plan) {
   const bool packs = !problem.operands[1].constant;
   return (packs ? std::int64_t{panel_floats(Product(problem))} * 4 : 0) +
          parked_bytes(entry_work(problem), plan);
@@ -34,7 +36,7 @@ std::int64_t time_of(const ir::Problem& problem, const DenseWork& work, const Ma
   return machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7 * float_rate(work, machine));
 }
 
-std::int64_t parts_of(const ir::Problem& problem, const Plan& plan, const Machine& machine) {
+std::int64_t parts_of(const ir::Problem& problem, const KernelPlan& plan, const Machine& machine) {
   return batch_parts(problem, scratch_bytes(problem, plan), time_of(problem, entry_work(problem), machine),
                      machine);
 }
@@ -57,8 +59,8 @@ bool may_be_in_place(const ir::Problem& problem, const Product& product) {
          !refuse_in_place(problem);
 }
 
-void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
-  const Plan plan = ir::are_constant(problem) ? chosen : without_cuts_of_depth(chosen);
+void call(const ir::Problem& problem, const KernelPlan& chosen, CallWriter& writer) {
+  const KernelPlan plan = ir::are_constant(problem) ? chosen : without_cuts_of_depth(chosen);
   const Product product(problem);
   const ProductAxes& axes = product.axes;
   const DenseWork work = entry_work(ir::at_typical(problem));
@@ -133,7 +135,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   return {product_plan(problem, machine)};
 }
 
-void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   write_tensor_core_product(problem, plan, writer);
 }
 

@@ -1,6 +1,9 @@
 // product.wgmma: products of many rows by the warpgroup instructions of sm_90a, which tensor maps feed. The
 // weights are those of product.tile.
 
+#include "codegen/calls/cuda_precision.h"
+#include "codegen/calls/cuda_tiles.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/cuda_product.h"
 #include "codegen/kinds/image_windows.h"
 
@@ -47,7 +50,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   return {planned(plan, batch.host_entries)};
 }
 
-void cuda_call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   write_warpgroup_product(problem, plan, writer);
 }
 

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <array>
 
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_shapes.h"
+#include "codegen/calls/cuda_tiles.h"
+#include "codegen/calls/cuda_time.h"
 #include "codegen/calls/library_support.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/image_windows.h"
 #include "codegen/kinds/recurrent_operands.h"
 #include "gcrt/cuda/rnn_plan.h"
@@ -72,7 +75,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   return out;
 }
 
-void call(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const auto& r = std::get<ir::RecurrentWork>(problem.work);
   // Scratch is that of the largest sizes, whatever is typical; a run takes as many steps at once as it holds.
   const bool is_fixed = ir::are_constant(problem);
@@ -159,7 +162,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   return {out};
 }
 
-void cuda_call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
+void cuda_call(const ir::Problem& problem, const KernelPlan& chosen, CallWriter& writer) {
   const auto& r = std::get<ir::RecurrentWork>(problem.work);
   const int gates = gates_of(r.cell);
   const CudaPlans plans(r, writer.machine());

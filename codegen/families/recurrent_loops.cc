@@ -3,8 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_time.h"
 #include "codegen/calls/library_support.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/image_windows.h"
 #include "codegen/kinds/recurrent_operands.h"
 #include "codegen/loops/c_types.h"
@@ -60,7 +61,7 @@ const char* cell_of(const ir::RecurrentWork& work) {
   GC_CHECK(false);
 }
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const auto& work = std::get<ir::RecurrentWork>(problem.work);
   const ir::ElementType element = problem.operands[0].element;
   KernelCall& out = writer.call();

@@ -8,7 +8,7 @@
 namespace gcompile {
 namespace {
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const auto& work = std::get<ir::ScanWork>(problem.work);
   const Lines lines(problem.shape(0), work.axis);
   writer.call().headers = {writer.on_device() ? "gcrt/cuda/scan.h" : "gcrt/cpu/library.h"};
@@ -26,7 +26,7 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   const bool is_of_thread = extent <= kShortLine || count >= kManyLines;
   const std::int64_t blocks = is_of_thread ? (count + kLineThreads - 1) / kLineThreads : count;
   const std::int64_t rounds = is_of_thread ? extent : (extent + kScanThreads - 1) / kScanThreads;
-  note_line_walks(writer.call(), {blocks, 1, static_cast<double>(rounds)}, 0);
+  note_line_walks(writer.device(), {blocks, 1, static_cast<double>(rounds)}, 0);
 }
 
 }  // namespace

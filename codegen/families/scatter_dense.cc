@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_tiles.h"
 #include "codegen/calls/library_support.h"
 #include "gcrt/cuda/scatter_plan.h"
 
@@ -79,7 +79,7 @@ struct Counts {
   }
 };
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const auto& work = std::get<ir::ScatterWork>(problem.work);
   const ir::Shape& data = problem.shape(0);
   const ir::Shape& strides = problem.results[0].strides;
@@ -89,7 +89,7 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   SizeParameters& sizes = out.sizes;
   out.headers = {on_device ? "gcrt/cuda/scatter.h" : "gcrt/cpu/library.h"};
   out.checked = !on_device;
-  out.traps = on_device;
+  if (on_device) writer.device().traps = true;
   writer.operand(0, "data");
   writer.operand(1, "indices");
   writer.operand(2, "updates");
@@ -98,7 +98,8 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
     const bool replaces = work.combine == ir::ScatterCombine::kReplace;
     const std::int64_t targets = ir::highest(counts.targets), updates = ir::highest(counts.updates);
     const std::int64_t words = gcrt::scatter_scratch_words(replaces, targets, updates);
-    out.launches = std::max(out.launches, gcrt::scatter_launches(replaces, targets, updates));
+    DeviceCall& device = writer.device();
+    device.launches = std::max(device.launches, gcrt::scatter_launches(replaces, targets, updates));
     writer.scratch(std::max<std::int64_t>(1, words) * 4, "scratch", "std::uint32_t");
   }
   const std::string begin = on_device ? "" : "return ", end = on_device ? "y, scratch" : "y";

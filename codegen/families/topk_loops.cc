@@ -32,7 +32,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   return out;
 }
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const auto& work = std::get<ir::TopKWork>(problem.work);
   const ir::ElementType element = problem.operands[0].element;
   const Lines lines(problem.shape(0), work.axis);

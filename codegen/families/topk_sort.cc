@@ -9,7 +9,7 @@
 namespace gcompile {
 namespace {
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const auto& work = std::get<ir::TopKWork>(problem.work);
   const Lines lines(problem.shape(0), work.axis);
   writer.call().headers = {writer.on_device() ? "gcrt/cuda/library.h" : "gcrt/cpu/library.h"};
@@ -32,7 +32,7 @@ void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
   constexpr std::int64_t kThreads = 1024;
   const double rounds =
       is_sorted_whole ? 1 : static_cast<double>(walks * ((extent + kThreads - 1) / kThreads));
-  note_line_walks(writer.call(), {count, walks, rounds}, count * extent * bytes);
+  note_line_walks(writer.device(), {count, walks, rounds}, count * extent * bytes);
 }
 
 Refusal cuda_refuses(const ir::Problem& problem, const Machine&) {

@@ -63,8 +63,8 @@ DenseWork block_weights_work(const ir::Problem& problem) {
   return work;
 }
 
-Plan block_weights_plan(const ir::Problem& problem, const Machine& machine) {
-  Plan plan = dense_plan(block_weights_work(problem), machine);
+KernelPlan block_weights_plan(const ir::Problem& problem, const Machine& machine) {
+  KernelPlan plan = dense_plan(block_weights_work(problem), machine);
   plan.fields[kItemColumns] = whole_panels(plan.fields[kItemColumns]);
   return plan;
 }

@@ -22,7 +22,7 @@ Refusal refuse_block_weights_on_cuda(const ir::Problem& problem, const Machine& 
 /// The product as its plan sees it, with packed weights.
 DenseWork block_weights_work(const ir::Problem& problem);
 /// The plan; work items have whole panels.
-Plan block_weights_plan(const ir::Problem& problem, const Machine& machine);
+KernelPlan block_weights_plan(const ir::Problem& problem, const Machine& machine);
 /// How many bytes the product reads and writes.
 std::int64_t block_weights_bytes(const ir::Problem& problem);
 

@@ -4,6 +4,12 @@
 
 #include <algorithm>
 
+#include "codegen/calls/cuda_precision.h"
+#include "codegen/calls/cuda_shapes.h"
+#include "codegen/calls/cuda_tiles.h"
+#include "codegen/calls/cuda_time.h"
+#include "codegen/choice/refusals.h"
+
 namespace gcompile {
 
 ImageShape conv_image(const ir::Problem& problem) {
@@ -51,7 +57,7 @@ std::vector<PlannedCost> dense_conv_plans(const ir::Problem& problem, const Mach
   return plans;
 }
 
-void write_dense_conv(const ir::Problem& problem, const Plan& plan, CallWriter& writer,
+void write_dense_conv(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer,
                       const DenseFunction& function, const std::string& arguments) {
   Text definitions = shape_and_epilogue(problem, conv_image(problem), writer);
   CodeText code(1);
@@ -109,8 +115,8 @@ std::vector<PlannedCost> tiled_conv_plans(const ir::Problem& problem, const Mach
                   shape.groups)};
 }
 
-void write_tiled_conv(const ir::Problem& problem, const Plan& plan, CallWriter& writer, Precision precision,
-                      const TiledConv& conv) {
+void write_tiled_conv(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer,
+                      Precision precision, const TiledConv& conv) {
   const ImageShape image = conv_image(problem);
   const bool pointwise = is_pointwise(image);
   const Text definitions = shape_and_epilogue(problem, image, writer);
@@ -135,7 +141,7 @@ void packed_conv_weights(CallWriter& writer, const gcrt::ConvShape& shape, Preci
                  "conv2d", "w", precision);
 }
 
-void write_direct_conv(const ir::Problem& problem, const Plan& plan, const KernelTensor& x,
+void write_direct_conv(const ir::Problem& problem, const KernelPlan& plan, const KernelTensor& x,
                        CallWriter& writer, Precision precision) {
   writer.call().headers = {"gcrt/cuda/conv.h"};
   write_tiled_conv(problem, plan, writer, precision,

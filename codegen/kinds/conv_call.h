@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_tiles.h"
 #include "codegen/kinds/dense_plan.h"
 #include "codegen/kinds/image_windows.h"
 
@@ -27,7 +27,7 @@ struct DenseFunction {
   const char* tile = "";  // its template argument: "<Tile>"
 };
 /// Its call on the CPU: NAME(shape, ARGUMENTS, blocking, epilogue, begin, end).
-void write_dense_conv(const ir::Problem& problem, const Plan& plan, CallWriter& writer,
+void write_dense_conv(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer,
                       const DenseFunction& function, const std::string& arguments);
 
 /// "3, 1, false": the window of a depthwise convolution, as gcrt's kernels of the CPU are compiled for it.
@@ -50,12 +50,12 @@ struct TiledConv {
 std::string copied_image(const ImageShape& image, const KernelTensor& x);
 std::vector<PlannedCost> tiled_conv_plans(const ir::Problem& problem, const Machine& machine,
                                           Precision precision);
-void write_tiled_conv(const ir::Problem& problem, const Plan& plan, CallWriter& writer, Precision precision,
-                      const TiledConv& conv);
+void write_tiled_conv(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer,
+                      Precision precision, const TiledConv& conv);
 
 /// The weights of float convolutions on CUDA, parameter "w", and the call of conv2d on them.
 void packed_conv_weights(CallWriter& writer, const gcrt::ConvShape& shape, Precision precision);
-void write_direct_conv(const ir::Problem& problem, const Plan& plan, const KernelTensor& x,
+void write_direct_conv(const ir::Problem& problem, const KernelPlan& plan, const KernelTensor& x,
                        CallWriter& writer, Precision precision);
 
 }  // namespace gcompile

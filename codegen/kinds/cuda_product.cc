@@ -5,6 +5,10 @@
 #include <algorithm>
 
 #include "base/diagnostics.h"
+#include "codegen/calls/cuda_precision.h"
+#include "codegen/calls/cuda_shapes.h"
+#include "codegen/calls/cuda_tiles.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/loops/c_types.h"
 
 namespace gcompile {
@@ -178,7 +182,8 @@ namespace {
 
 /// The rest of a call by gcrt's own tiles, behind the operands.
 void write_tile_call(const ir::Problem& problem, const Product& product, const ProductBatch& batch,
-                     const Operands& operands, const Plan& plan, Precision precision, CallWriter& writer) {
+                     const Operands& operands, const KernelPlan& plan, Precision precision,
+                     CallWriter& writer) {
   const bool makes_rows = !writer.made_rows().empty();
   std::vector<std::string>& headers = writer.call().headers;
   headers.insert(headers.begin(), makes_rows ? "gcrt/cuda/gemv_of_rows.h" : "gcrt/cuda/gemm.h");
@@ -190,7 +195,7 @@ void write_tile_call(const ir::Problem& problem, const Product& product, const P
                           ir::highest(batch.entries), splits_of(plan)));
   const std::int64_t launches =
       gcrt::product_launches(writer.machine().gpu, ir::highest(batch.entries), splits_of(plan));
-  writer.call().launches = std::max(writer.call().launches, narrow(batch.host_entries * launches));
+  writer.device().launches = std::max(writer.device().launches, narrow(batch.host_entries * launches));
   note_plan(writer, plan, precision);
   const bool is_dense =
       problem.operands[1].constant || steps_of_b(problem, product).first == 1 || product.depth == 1;
@@ -207,7 +212,7 @@ void write_tile_call(const ir::Problem& problem, const Product& product, const P
 
 }  // namespace
 
-void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void write_tensor_core_product(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const Product product(problem);
   const Precision precision = precision_of(problem, writer.machine());
   warn_of_precision(problem, writer);
@@ -215,7 +220,7 @@ void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, Cal
   write_tile_call(problem, product, ProductBatch(product), given, plan, precision, writer);
 }
 
-void write_warpgroup_product(const ir::Problem& problem, const Plan& plan, CallWriter& writer) {
+void write_warpgroup_product(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const Product product(problem);
   const ProductBatch batch(product);
   const Precision precision = precision_of(problem, writer.machine());
@@ -244,11 +249,12 @@ void write_library_product(const ir::Problem& problem, CallWriter& writer) {
                                 batch.grid_axes);
   KernelCall& call = writer.call();
   call.headers.insert(call.headers.begin(), "gcrt/cuda/cublaslt.h");
-  call.is_fixed = true;
+  DeviceCall& device = writer.device();
+  device.is_fixed = true;
   writer.scratch(gcrt::cublaslt_workspace_size(product.axes.row_count, product.columns, batch.entries) * 4,
                  "workspace", "float");
-  call.choice = "cuBLASLt";
-  call.products_per_clock = gcrt::products_per_clock(machine.gpu, precision);
+  device.choice = "cuBLASLt";
+  device.products_per_clock = gcrt::products_per_clock(machine.gpu, precision);
   write_body(problem, product, batch, epilogue,
              fmt::format("gemm_cublaslt<{}>", precision_argument(precision)), false, {}, "workspace", writer);
 }

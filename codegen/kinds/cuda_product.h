@@ -1,7 +1,6 @@
 #pragma once
 // What the families of float products share on CUDA.
 
-#include "codegen/calls/cuda_call.h"
 #include "codegen/kinds/matrix_product.h"
 
 namespace gcompile {
@@ -23,9 +22,9 @@ bool is_gemv(const ir::Problem& problem, const Machine& machine);
 /// The tile and the splits that the device's model predicts to be fastest.
 PlannedCost product_plan(const ir::Problem& problem, const Machine& machine);
 /// The call with gcrt's own tiles.
-void write_tensor_core_product(const ir::Problem& problem, const Plan& plan, CallWriter& writer);
+void write_tensor_core_product(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer);
 /// The call with warpgroups of sm_90a; plan {WgmmaTile, blocks of a cluster}.
-void write_warpgroup_product(const ir::Problem& problem, const Plan& plan, CallWriter& writer);
+void write_warpgroup_product(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer);
 /// The call by cuBLASLt.
 void write_library_product(const ir::Problem& problem, CallWriter& writer);
 /// Launches of that call.

@@ -191,15 +191,15 @@ DenseWork dense_work(const Product& product, std::int64_t element_bytes) {
   return work;
 }
 
-Plan dense_plan(DenseWork work, const Machine& machine) {
+KernelPlan dense_plan(DenseWork work, const Machine& machine) {
   for (std::int64_t* size : {&work.rows, &work.columns, &work.depth})
     *size = std::max<std::int64_t>(1, *size);
   const TileShape usual = choose_tile(work, machine.level, machine);
   const DenseItem item = choose_item(work, machine, usual);
   const DenseBlock block = choose_block(work, machine, usual, tile_columns(machine.level, usual));
   const auto unless_all = [](std::int64_t size, std::int64_t all) { return size < all ? size : 0; };
-  Plan plan{{unless_all(item.rows, work.rows), unless_all(item.columns, work.columns),
-             unless_all(block.rows, work.rows), unless_all(block.depth, work.depth)}};
+  KernelPlan plan{{unless_all(item.rows, work.rows), unless_all(item.columns, work.columns),
+                   unless_all(block.rows, work.rows), unless_all(block.depth, work.depth)}};
   // One tile, whatever its rows are on a level: fewer are rounded up.
   if (block.rows < work.rows && block.rows <= usual.rows) plan.fields[kBlockRows] = 1;
   for (const Level& level : machine.levels) {
@@ -211,7 +211,7 @@ Plan dense_plan(DenseWork work, const Machine& machine) {
   return plan;
 }
 
-void write_dense_plan(const Plan& plan, CodeText& code, int bfloat16_products) {
+void write_dense_plan(const KernelPlan& plan, CodeText& code, int bfloat16_products) {
   std::string tiles;
   for (std::size_t at = kFirstTile; at + kTileFields <= plan.fields.size(); at += kTileFields) {
     const std::int64_t prefetches = plan.fields[at + 2];
@@ -226,16 +226,16 @@ void write_dense_plan(const Plan& plan, CodeText& code, int bfloat16_products) {
                         plan.fields[kDepth]));
 }
 
-Plan without_cuts_of_depth(Plan plan) {
+KernelPlan without_cuts_of_depth(KernelPlan plan) {
   plan.fields[kDepth] = 0;
   return plan;
 }
 
-bool cuts_depth(const Plan& plan) { return plan.fields[kDepth] > 0; }
+bool cuts_depth(const KernelPlan& plan) { return plan.fields[kDepth] > 0; }
 
-bool is_in_tiles(const Plan& plan) { return plan.fields.size() == kInTiles + 1; }
+bool is_in_tiles(const KernelPlan& plan) { return plan.fields.size() == kInTiles + 1; }
 
-double byte_rate(const DenseWork& work, const Plan& plan, const Machine& machine) {
+double byte_rate(const DenseWork& work, const KernelPlan& plan, const Machine& machine) {
   if (!is_in_tiles(plan) || machine.level.tile_unit_rate == 0) return machine.level.byte_rate;
   // A step takes as long whatever its words and columns.
   const auto share = [](std::int64_t size, std::int64_t unit) {
@@ -266,13 +266,13 @@ double float_rate(const DenseWork& work, const Machine& machine) {
   return products > 0 && machine.level.tile_unit_rate > 0 ? 1 / bfloat16_time(work, products) : 1;
 }
 
-const char* in_tiles(const Plan& plan, bool narrow, CallWriter& writer) {
+const char* in_tiles(const KernelPlan& plan, bool narrow, CallWriter& writer) {
   if (!is_in_tiles(plan) || !narrow) return "";
   writer.call().in_tiles = true;
   return "<kInTiles>";
 }
 
-std::int64_t parked_bytes(const DenseWork& work, const Plan& plan) {
+std::int64_t parked_bytes(const DenseWork& work, const KernelPlan& plan) {
   return cuts_depth(plan) ? (work.rows + 1) * round_up(work.columns, kPanelColumns) * 4 : 0;
 }
 

@@ -32,17 +32,17 @@ std::span<const char* const> integer_fields();
 /// The work of one entry of a product's batch.
 DenseWork dense_work(const Product& product, std::int64_t element_bytes);
 /// The fastest.
-Plan dense_plan(DenseWork work, const Machine& machine);
+KernelPlan dense_plan(DenseWork work, const Machine& machine);
 
 /// Defines `blocking`, and `Tile` where the plan names tiles: those of all levels, or in the tile unit by so
 /// many products of bfloat16 where a level has one.
-void write_dense_plan(const Plan& plan, CodeText& code, int bfloat16_products = 0);
-bool cuts_depth(const Plan& plan);
+void write_dense_plan(const KernelPlan& plan, CodeText& code, int bfloat16_products = 0);
+bool cuts_depth(const KernelPlan& plan);
 /// The same with all of K at once: of rows that only a run knows, no memory is planned for sums that wait.
-Plan without_cuts_of_depth(Plan plan);
-bool is_in_tiles(const Plan& plan);
+KernelPlan without_cuts_of_depth(KernelPlan plan);
+bool is_in_tiles(const KernelPlan& plan);
 /// Multiply-adds of bytes by this plan, as Level::byte_rate.
-double byte_rate(const DenseWork& work, const Plan& plan, const Machine& machine);
+double byte_rate(const DenseWork& work, const KernelPlan& plan, const Machine& machine);
 /// By which each of float32 is formed in the tile unit, as the machine's precision says; 0: none are.
 int bfloat16_products(const DenseWork& work, const Machine& machine);
 /// The same, and what the call then needs.
@@ -51,8 +51,8 @@ int in_bfloat16(const DenseWork& work, CallWriter& writer);
 double float_rate(const DenseWork& work, const Machine& machine);
 /// The template argument of a function that multiplies in tiles, which it notes in the call; else nothing.
 /// `narrow`: its words are bytes, as those of tiles are.
-const char* in_tiles(const Plan& plan, bool narrow, CallWriter& writer);
+const char* in_tiles(const KernelPlan& plan, bool narrow, CallWriter& writer);
 /// Bytes of the sums that wait (gcrt/cpu/gemm.h, parked_sums_size); 0: none do.
-std::int64_t parked_bytes(const DenseWork& work, const Plan& plan);
+std::int64_t parked_bytes(const DenseWork& work, const KernelPlan& plan);
 
 }  // namespace gcompile

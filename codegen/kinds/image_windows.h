@@ -1,11 +1,11 @@
 #pragma once
-// What families of sliding windows share: geometry of the weights, and refusals.
+// What families of sliding windows share: geometry, layouts, and the end of every call.
 
 #include <array>
 
 #include "codegen/calls/call_writer.h"
 #include "codegen/calls/image_shape.h"
-#include "codegen/choice/family.h"
+#include "codegen/choice/refusals.h"
 
 namespace gcompile {
 
@@ -17,19 +17,6 @@ bool is_depthwise(const ir::Problem& problem);
 
 /// What the tuned kernels of images do not take: three and more spatial axes, computed weights.
 Refusal refuse_image(const ir::Problem& problem, bool has_weights);
-Refusal refuse_unless_float32(const ir::Problem& problem);
-Refusal refuse_unless_bytes(const ir::Problem& problem);
-/// 8-bit integers with constant weights and zero points, that of x being one.
-Refusal refuse_unless_integer(const ir::Problem& problem);
-/// The same for 8 or 16 bits: the kernels of the CPU multiply all elements that are int16 less
-/// their zero points.
-Refusal refuse_unless_short_integer(const ir::Problem& problem);
-/// What recipes for CUDA refuse that take bytes only.
-Refusal cuda_refuse_unless_bytes(const ir::Problem& problem, const Machine& machine);
-/// Whether both factors are integers of 8 bits.
-bool are_bytes(const ir::Problem& problem);
-/// Multiply-adds in the time of one of float32: of bytes, or of int16 where an operand is of 16 bits.
-double integer_rate(const ir::Problem& problem, const Level& level);
 
 /// Images of any batch, height and width; their channels are numbers.
 bool takes_open_images(const ir::Problem& problem);

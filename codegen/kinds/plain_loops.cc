@@ -1,7 +1,7 @@
 #include "codegen/kinds/plain_loops.h"
 
 #include "codegen/calls/call_writer.h"
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_time.h"
 #include "codegen/kinds/image_windows.h"
 #include "ir/graph/plain_loops.h"
 
@@ -42,7 +42,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   return {only};
 }
 
-void call(const ir::Problem& problem, const Plan&, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   writer.loops(ir::plain_loops(
       problem, writer.is_contraction() ? writer.epilogue() : ir::LoopForm::over(problem.results[0].shape)));
 }

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstring>
 
+#include "codegen/calls/cuda_shapes.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/conv_call.h"
 #include "codegen/kinds/integer_weights.h"
 #include "codegen/loops/c_types.h"
@@ -133,7 +135,8 @@ gcrt::WinogradPlan plan_of(int T, const gcrt::ConvShape& shape, const Machine& m
 
 /// What scratch is for: of formulas, by the largest sizes, whichever is typical; a run fits its own plan in.
 template <class V>
-gcrt::WinogradPlan plan_of(int T, const ir::Problem& problem, const Plan& chosen, const Machine& machine) {
+gcrt::WinogradPlan plan_of(int T, const ir::Problem& problem, const KernelPlan& chosen,
+                           const Machine& machine) {
   if (!ir::are_constant(problem)) return plan_of<V>(T, geometry(ir::at_highest(problem)), machine);
   return {narrow(chosen.fields[0]), narrow(chosen.fields[1]), narrow(chosen.fields[2])};
 }
@@ -215,7 +218,7 @@ Packing pack_integers(const ir::Tensor& weights, const ZeroPoints& zero) {
 }
 
 template <int T, class V>
-void call(const ir::Problem& problem, const Plan& chosen, CallWriter& writer) {
+void call(const ir::Problem& problem, const KernelPlan& chosen, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
   const std::int64_t words = problem.shape(1)[1] / kWord<V>;
   const gcrt::WinogradPlan plan = plan_of<V>(T, problem, chosen, writer.machine());

@@ -66,7 +66,7 @@ std::string KernelTable::name_of(const LoweredStep& step) {
   const KernelCall& call = step.call;
   const auto known = functor_by_text_.find(call.functor);
   int functor = call.functor.empty() ? -1 : known != functor_by_text_.end() ? known->second : kNewFunctor;
-  Text text = call.device;
+  Text text = call.device ? call.device->functions : Text();
   if (!text.empty()) text += "\n";
   text += signature(call) + " {\n" + call.shape + call.body + "}\n";
   auto at = kernel_by_text_.find({functor, text});

@@ -85,8 +85,9 @@ Program lower_graphs(const std::vector<SizedGraph>& graphs, const LoweringOption
   program.name = options.name;
   program.precision = options.kernels.machine.precision;
   if (info_of(program.target).has_device_memory) {
-    program.architectures = options.kernels.later;
-    program.architectures.insert(program.architectures.begin(), options.kernels.machine.architecture);
+    std::vector<GpuArchitecture>& gpus = program.device.emplace().architectures;
+    gpus = options.kernels.later;
+    gpus.insert(gpus.begin(), options.kernels.machine.architecture);
   }
   program.buffer_alignment = buffer_alignment(options);
   std::vector<std::unique_ptr<ScheduleBuilder>> builders;

@@ -14,7 +14,7 @@ struct Uses {
       for (const CallArgument& a : step.call.arguments) {
         if (a.kind != CallArgument::Kind::kStorage) continue;
         if (a.writes) written.insert(a.storage.buffer);
-        if (step.call.is_fixed) fixed.insert(a.storage.buffer);
+        if (step.call.device && step.call.device->is_fixed) fixed.insert(a.storage.buffer);
       }
       add(step.then_steps);
       add(step.else_steps);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,8 @@ struct Port {
   std::string model_name;  // as in the model; reaches text only through escape filters
   ir::TensorType type;
   std::string c_type;  // "float", "int64_t", "uint16_t" (16-bit floats as bits), "uint8_t" for bool
-  /// CUDA: kernels may use it in the caller's memory; else it lies at this constant of the arena. Empty: no
-  /// kernel names it, or it is always copied.
+  /// On a device: kernels may use it in the caller's memory; else it lies at this constant of the arena.
+  /// Empty: no kernel names it, or it is always copied.
   std::string place = {};
 };
 
@@ -65,7 +66,7 @@ struct Argument {
     kWeights,
     kInput,
     kOutput,
-    kPlacedInput,  // CUDA: where an input lies during the run; outputs likewise
+    kPlacedInput,  // where an input lies on the device during the run; outputs likewise
     kPlacedOutput,
     kState,
     kHost,
@@ -86,7 +87,7 @@ struct Step {
   Kind kind = Kind::kCall;
   std::string function;   // kCall: kernel function
   bool checked = false;   // kCall: the function returns false when a run-time index is out of range
-  bool on_host = false;   // kCall: a function of the host in a CUDA program
+  bool on_host = false;   // kCall: a function of the host in a program for a device
   bool threaded = false;  // kCall: takes the thread pool as last argument
   int strip_kernel = -1;  // kCall: position among the kernels of strips; takes its rows at last
   // kCall: in parameter order; kCopy: {from, to}; kIf: {condition}; kStrips: {buffers}
@@ -145,10 +146,8 @@ struct Layer {
   std::int64_t bytes_read = 0, bytes_written = 0;
   std::int64_t weight_bytes = 0;      // among those read
   std::int64_t scratch_bytes = 0;     // among those written, which it reads again
-  gcrt::KernelTime time;              // CUDA: predicted
-  int launches = 0;                   // CUDA: of kernels
-  std::string choice;                 // CUDA: how it is spread over the grid
-  std::vector<Execution> executions;  // CUDA: on each of the program's architectures, if they are several
+  Execution execution;                // on a device, on the oldest of its GPUs
+  std::vector<Execution> executions;  // on each of the program's architectures, if they are several
   std::vector<std::string> nodes;     // of the model that it computes
   std::vector<std::size_t> reads;     // layers that wrote what it reads
   std::int64_t picoseconds = 0;       // predicted; of what no family serves, by its arithmetic and bytes
@@ -182,6 +181,15 @@ struct SizeCondition {
   ir::Bounds bounds;
 };
 
+/// What only the schedule of a device has.
+struct DeviceSchedule {
+  std::int64_t graph_steps = 0;       // launches and copies of one run, at most
+  std::int64_t host_bytes = 0;        // what the host computes to choose branches
+  std::int64_t trap_offset = -1;      // of the word in the arena that tells of an index out of range
+  std::int64_t counters_offset = -1;  // and of those in which blocks count
+  std::int64_t zeroed_offset = 0, zeroed_bytes = 0;  // of the arena, what is 0 when a run begins
+};
+
 /// A run of the model at one choice of its sizes: calls in order, and where everything lies meanwhile.
 struct Schedule {
   std::vector<ir::Bounds> bounds;       // of each of Program::sizes; of one number where it is chosen
@@ -190,11 +198,7 @@ struct Schedule {
   std::vector<std::int64_t> sizes;  // the largest
   std::vector<Port> inputs, outputs;
   std::vector<Offset> arena_offsets;
-  std::int64_t graph_steps = 0;       // CUDA: launches and copies of one run, at most
-  std::int64_t host_bytes = 0;        // CUDA: what the host computes to choose branches
-  std::int64_t trap_offset = -1;      // CUDA: of the word in the arena that tells of an index out of range
-  std::int64_t counters_offset = -1;  // CUDA: and of those in which blocks count
-  std::int64_t zeroed_offset = 0, zeroed_bytes = 0;  // CUDA: of the arena, what is 0 when a run begins
+  std::optional<DeviceSchedule> device;  // of a program for a device
   std::int64_t arena_bytes = 0;
   std::vector<Step> steps;
   std::vector<Layer> layers;
@@ -203,6 +207,12 @@ struct Schedule {
   MemoryPlan plan;
   Statistics statistics;
   std::vector<ModelNode> nodes;  // of the model, operands before users
+};
+
+/// What only a program for a device has.
+struct DeviceProgram {
+  std::vector<GpuArchitecture> architectures;  // that kernels were chosen for, oldest first
+  bool has_instances = false;                  // some kernels are for some of them alone
 };
 
 struct Program {
@@ -219,8 +229,7 @@ struct Program {
   std::vector<HeldSize> held_sizes;  // by size
   std::vector<Offset> weight_offsets;
   std::int64_t state_bytes = 0, weights_bytes = 0;
-  std::vector<GpuArchitecture> architectures;  // CUDA: that kernels were chosen for, oldest first
-  bool has_instances = false;                  // CUDA: some kernels are for some of them alone
+  std::optional<DeviceProgram> device;
   bool in_tiles = false;               // some kernel multiplies in the tile unit where a level has one
   bool zeroes_denormals = false;       // a run counts denormal numbers as zeros
   std::int64_t alignment = 64;         // of the memory blocks that the caller gives

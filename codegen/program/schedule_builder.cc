@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/interrupt.h"
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_time.h"
 #include "codegen/memory/check.h"
 #include "codegen/program/placed_ports.h"
 #include "codegen/program/port_copies.h"
@@ -20,7 +20,7 @@ namespace {
 
 bool has_traps(const std::vector<LoweredStep>& steps) {
   return std::any_of(steps.begin(), steps.end(), [](const LoweredStep& s) {
-    return s.call.traps || has_traps(s.then_steps) || has_traps(s.else_steps);
+    return (s.call.device && s.call.device->traps) || has_traps(s.then_steps) || has_traps(s.else_steps);
   });
 }
 
@@ -28,7 +28,8 @@ bool has_traps(const std::vector<LoweredStep>& steps) {
 std::int64_t most_counters(const std::vector<LoweredStep>& steps) {
   std::int64_t most = 0;
   for (const LoweredStep& s : steps) {
-    most = std::max({most, s.call.counters, most_counters(s.then_steps), most_counters(s.else_steps)});
+    const std::int64_t own = s.call.device ? s.call.device->counters : 0;
+    most = std::max({most, own, most_counters(s.then_steps), most_counters(s.else_steps)});
   }
   return most;
 }
@@ -69,7 +70,7 @@ class StepConverter {
           break;
         case LoweredStep::Kind::kIf:
           step.kind = Step::Kind::kIf;
-          ++schedule_.graph_steps;
+          if (schedule_.device) ++schedule_.device->graph_steps;
           step.arguments = {addresses_.of(from.condition, ir::ElementType::kBool)};
           step.then_steps = convert(from.then_steps);
           step.else_steps = convert(from.else_steps);
@@ -117,11 +118,13 @@ class StepConverter {
       }
       return step;
     }
-    if (!from.call.warning.empty()) warn(program_, schedule_, from.comment, from.call.warning);
+    if (const std::optional<DeviceCall>& device = from.call.device) {
+      if (!device->warning.empty()) warn(program_, schedule_, from.comment, device->warning);
+      program_.device->has_instances |= device->has_instances;
+      schedule_.device->graph_steps += device->launches;
+    }
     program_.in_tiles |= from.call.in_tiles;
-    program_.has_instances |= from.call.has_instances;
     if (from.call.multiplies_floats) program_.zeroes_denormals = !options_.keeps_denormals;
-    schedule_.graph_steps += from.call.launches;
     schedule_.statistics.multiply_adds += from.call.multiply_adds;
     schedule_.layers.push_back(layer_of(from, step.function));
     schedule_.layers.back().reads = flow_.add(from.call, schedule_.layers.size() - 1);
@@ -141,10 +144,10 @@ class StepConverter {
     layer.weight_bytes = from.weight_bytes;
     layer.bytes_written = from.bytes_written;
     layer.scratch_bytes = from.scratch_bytes;
-    layer.time = from.call.time;
-    layer.launches = from.call.launches;
-    layer.choice = from.call.choice;
-    layer.executions = from.call.executions;
+    if (from.call.device) {
+      layer.execution = *from.call.device;
+      layer.executions = from.call.device->executions;
+    }
     layer.problem = from.call.problem;
     layer.rivals = from.call.rivals;
     layer.picoseconds = predicted(layer);
@@ -155,7 +158,7 @@ class StepConverter {
   }
 
   std::int64_t predicted(const Layer& layer) const {
-    if (layer.time.microseconds() > 0) return picoseconds_of(layer.time);
+    if (layer.execution.time.microseconds() > 0) return picoseconds_of(layer.execution.time);
     if (!layer.rivals.empty()) return layer.rivals.front().picoseconds;
     return options_.kernels.machine.picoseconds(layer.multiply_adds, layer.bytes_read + layer.bytes_written);
   }
@@ -177,7 +180,7 @@ void ScheduleBuilder::plan(const ScheduleOptions& choices, KernelChooser& choose
   ports_ = make_ports(graph_, states_, target_, buffers_);
   Scheduler scheduler(buffers_, weights_, diagnostics, chooser, choices);
   steps_ = scheduler.run(graph_, ports_.input_homes, ports_.output_homes, ports_.host_homes);
-  schedule_.host_bytes = scheduler.host_bytes();
+  if (target_.has_device_memory) schedule_.device.emplace().host_bytes = scheduler.host_bytes();
   check_forced(chooser.forced_used(), diagnostics);
   diagnostics.throw_if_errors();
   plan_arena(scheduler.now());
@@ -207,9 +210,12 @@ Schedule ScheduleBuilder::finish(Program& program, KernelTable& kernels, std::ve
   append(StepConverter(options_, addresses, program, kernels, schedule_).convert(steps_));
   append(state_copies(ports_, graph_.output_names(), addresses));
   if (target_.has_device_memory) append(output_copies(ports_, buffers_, addresses));
-  for (const Step& step : schedule_.steps) schedule_.graph_steps += step.kind == Step::Kind::kCopy;
-  schedule_.graph_steps += static_cast<std::int64_t>(addresses.placed.size());
-  schedule_.graph_steps += schedule_.zeroed_bytes > 0;
+  if (schedule_.device) {
+    std::int64_t& graph_steps = schedule_.device->graph_steps;
+    for (const Step& step : schedule_.steps) graph_steps += step.kind == Step::Kind::kCopy;
+    graph_steps += static_cast<std::int64_t>(addresses.placed.size());
+    graph_steps += schedule_.device->zeroed_bytes > 0;
+  }
   schedule_.inputs = std::move(ports_.inputs);
   schedule_.outputs = std::move(ports_.outputs);
   return std::move(schedule_);
@@ -218,7 +224,7 @@ Schedule ScheduleBuilder::finish(Program& program, KernelTable& kernels, std::ve
 void ScheduleBuilder::warn_without_tensor_cores(Program& program) {
   const Precision precision = options_.kernels.machine.precision;
   if (precision == Precision::kFp32) return;
-  for (const GpuArchitecture& gpu : program.architectures) {
+  for (const GpuArchitecture& gpu : program.device->architectures) {
     if (gcrt::has_tensor_cores(gpu.capability, precision)) continue;
     warn(program, schedule_, name_of(gpu),
          fmt::format("its tensor cores do not take {}: products are float32 (FFMA)",
@@ -275,15 +281,16 @@ void ScheduleBuilder::plan_arena(std::int64_t end) {
 /// of their own.
 void ScheduleBuilder::add_zeroed_words() {
   constexpr std::int64_t kWord = 4;
-  schedule_.zeroed_offset = schedule_.arena_bytes;
+  DeviceSchedule& device = *schedule_.device;
+  device.zeroed_offset = schedule_.arena_bytes;
   const auto words = [&](std::int64_t count) {
-    const std::int64_t at = schedule_.zeroed_offset + schedule_.zeroed_bytes;
-    schedule_.zeroed_bytes += count * kWord;
+    const std::int64_t at = device.zeroed_offset + device.zeroed_bytes;
+    device.zeroed_bytes += count * kWord;
     return count > 0 ? at : -1;
   };
-  schedule_.trap_offset = words(has_traps(steps_) ? 1 : 0);
-  schedule_.counters_offset = words(most_counters(steps_));
-  schedule_.arena_bytes += whole_units(schedule_.zeroed_bytes);
+  device.trap_offset = words(has_traps(steps_) ? 1 : 0);
+  device.counters_offset = words(most_counters(steps_));
+  schedule_.arena_bytes += whole_units(device.zeroed_bytes);
 }
 
 }  // namespace gcompile

@@ -1,6 +1,6 @@
 #include "codegen/program/statistics.h"
 
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_time.h"
 #include "codegen/memory/bare_tensors.h"
 #include "ir/graph/operator.h"
 

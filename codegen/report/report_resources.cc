@@ -131,12 +131,13 @@ std::string grid_text(const std::string& choice, const gcrt::KernelTime& time) {
 /// CUDA: the cells of a layer; with several architectures, "sm_80, sm_90: 16x64; 96 blocks. sm_87: ...".
 Json cells_of(const Program& program, const Layer& layer) {
   if (layer.executions.empty())
-    return Json::array({grid_text(layer.choice, layer.time), terms_text(layer.time)});
+    return Json::array(
+        {grid_text(layer.execution.choice, layer.execution.time), terms_text(layer.execution.time)});
   std::vector<std::pair<std::string, std::string>> grids;  // and who has them
   std::string terms;
   for (std::size_t i = 0; i < layer.executions.size(); ++i) {
     const Execution& on = layer.executions[i];
-    const std::string gpu = name_of(program.architectures[i]), grid = grid_text(on.choice, on.time);
+    const std::string gpu = name_of(program.device->architectures[i]), grid = grid_text(on.choice, on.time);
     const auto same =
         std::find_if(grids.begin(), grids.end(), [&](const auto& g) { return g.first == grid; });
     if (same == grids.end()) {
@@ -171,7 +172,7 @@ Json time_part(const Program& program, const Schedule& schedule) {
     out["rows"].push_back({{"step", i},
                            {"function", layer.function},
                            {"origins", layer.origins},
-                           {"launches", layer.launches},
+                           {"launches", layer.execution.launches},
                            {"picoseconds", layer.picoseconds},
                            {"time", human_time(microseconds)},
                            {"share", share_text(layer.picoseconds, total)},

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_tiles.h"
 #include "codegen/calls/hand_over.h"
 #include "codegen/calls/instances.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/image_windows.h"
 #include "codegen/schedule/lowered_step.h"
 
@@ -132,10 +133,12 @@ std::optional<KernelCall> KernelChooser::call_of(const Wanted& wanted, const Can
   call.multiplies_floats = call.multiply_adds > 0 && is_float(problem.operands[0].element);
   call.is_short = ir::are_constant(problem) &&
                   on.is_short(chosen.planned.cost.picoseconds + hand_over(activation_bytes(problem)));
-  call.launches = chosen.planned.cost.launches;
-  call.time = chosen.planned.cost.time;
-  call.overlaps = recipe.overlaps;
-  if (task.maker) call.reductions = static_cast<int>(task.maker->loops.stages.size());
+  if (call.device) {
+    call.device->launches = chosen.planned.cost.launches;
+    call.device->time = chosen.planned.cost.time;
+    call.device->overlaps = recipe.overlaps;
+    if (task.maker) call.device->reductions = static_cast<int>(task.maker->loops.stages.size());
+  }
   recipe.call(problem, chosen.planned.plan, writer);
   return std::move(call);
 }

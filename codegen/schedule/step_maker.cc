@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_tiles.h"
+#include "codegen/calls/cuda_time.h"
+#include "codegen/calls/instances.h"
 
 namespace gcompile {
 
@@ -83,7 +85,7 @@ LoweredStep StepMaker::made_step(KernelCall call, std::vector<ir::Origin> origin
   if (call.figures.bytes.is_constant()) call.figures.bytes += step.scratch_bytes;
   call.figures.weight_bytes = sum_of(of_weights, step.weight_bytes);
   step.bytes_read += step.weight_bytes;
-  if (chooser_.on_device()) predict(call, step, bytes_by_buffer);
+  if (call.device) predict(call, step, bytes_by_buffer);
   step.call = std::move(call);
   step.origins = std::move(origins);
   step.comment = std::move(comment);
@@ -102,11 +104,13 @@ void StepMaker::predict(KernelCall& call, const LoweredStep& step,
     }
     return predicted_time(execution, call.multiply_adds, gpu, traffic);
   };
-  if (chooser_.machine_count() > 1 && call.executions.empty())
-    call.executions.assign(chooser_.machine_count(), call);
-  for (std::size_t i = 0; i < call.executions.size(); ++i)
-    call.executions[i].time = predicted(call.executions[i], chooser_.machine(i));
-  call.time = call.executions.empty() ? predicted(call, chooser_.machine()) : call.executions.front().time;
+  DeviceCall& device = *call.device;
+  std::vector<Execution>& executions = device.executions;
+  if (chooser_.machine_count() > 1 && executions.empty())
+    executions.assign(chooser_.machine_count(), execution_of(call));
+  for (std::size_t i = 0; i < executions.size(); ++i)
+    executions[i].time = predicted(executions[i], chooser_.machine(i));
+  device.time = executions.empty() ? predicted(device, chooser_.machine()) : executions.front().time;
 }
 
 std::vector<ir::Origin> origins_of(const ir::Node& node) {

@@ -31,8 +31,8 @@ void explain(const Program& program, const Schedule& schedule, const std::string
     }
     for (std::size_t a = 0; a < layer.executions.size(); ++a) {
       const Execution& on = layer.executions[a];
-      terminal.note(fmt::format("  {}: {}{}{}, {:.3f} us", name_of(program.architectures[a]), on.family,
-                                on.choice.empty() ? "" : " ", on.choice, on.time.microseconds()));
+      terminal.note(fmt::format("  {}: {}{}{}, {:.3f} us", name_of(program.device->architectures[a]),
+                                on.family, on.choice.empty() ? "" : " ", on.choice, on.time.microseconds()));
     }
   }
 }

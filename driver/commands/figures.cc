@@ -27,9 +27,10 @@ nlohmann::ordered_json figures_of(const Program& program) {
                                 {"weights_bytes", weights_file_bytes(program)},
                                 {"instance_bytes", instance_bytes(program)},
                                 {"multiply_adds", s.multiply_adds}};
-  for (std::size_t i = 0; program.architectures.size() > 1 && i < program.architectures.size(); ++i) {
-    out["architectures"].push_back(
-        {{"name", name_of(program.architectures[i])}, {"picoseconds", predicted_picoseconds(largest, i)}});
+  if (!program.device || program.device->architectures.size() == 1) return out;
+  for (std::size_t i = 0; i < program.device->architectures.size(); ++i) {
+    out["architectures"].push_back({{"name", name_of(program.device->architectures[i])},
+                                    {"picoseconds", predicted_picoseconds(largest, i)}});
   }
   return out;
 }

@@ -55,8 +55,8 @@ bool Stage::open(bool create) {
   return true;
 }
 
-Stage::Plan Stage::plan(const FileSet& files, const std::set<std::string>& listed) const {
-  Plan plan;
+Stage::Publication Stage::plan(const FileSet& files, const std::set<std::string>& listed) const {
+  Publication plan;
   for (const auto& [path, file] : files.files()) {
     struct timespec modified = {};
     const bool replaces = listed.count(path) > 0 && target_.is_file(path);
@@ -73,10 +73,10 @@ Stage::Plan Stage::plan(const FileSet& files, const std::set<std::string>& liste
   return plan;
 }
 
-std::optional<Stage::Plan> Stage::read_plan(const std::string& name) const {
+std::optional<Stage::Publication> Stage::read_plan(const std::string& name) const {
   const auto listed = stage_->read_manifest(name);
   if (!listed) return std::nullopt;
-  Plan plan;
+  Publication plan;
   for (const std::string& path : *listed) {
     if (path.starts_with(kNew)) plan.arriving.insert(path.substr(kNew.size()));
     if (path.starts_with(kOld)) plan.leaving.insert(path.substr(kOld.size()));
@@ -87,13 +87,13 @@ std::optional<Stage::Plan> Stage::read_plan(const std::string& name) const {
 
 void Stage::recover() {
   if (!open(false)) return;
-  const std::optional<Plan> interrupted = read_plan(kJournal);
+  const std::optional<Publication> interrupted = read_plan(kJournal);
   if (interrupted) undo(*interrupted);
   clear(interrupted ? interrupted : read_plan(kUnfinishedManifest));
 }
 
 int Stage::publish(const FileSet& files, const std::set<std::string>& listed, bool durable) {
-  const Plan plan = this->plan(files, listed);
+  const Publication plan = this->plan(files, listed);
   open(true);
   bool begun = false;
   try {
@@ -118,7 +118,7 @@ int Stage::publish(const FileSet& files, const std::set<std::string>& listed, bo
   return static_cast<int>(plan.arriving.size());
 }
 
-void Stage::write(const Plan& plan, const FileSet& files, bool durable) {
+void Stage::write(const Publication& plan, const FileSet& files, bool durable) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::set<std::string> written;
   for (const std::string& path : plan.arriving) written.insert(kNew + path);
@@ -134,7 +134,7 @@ void Stage::write(const Plan& plan, const FileSet& files, bool durable) {
   if (durable) stage_->sync_directories(written);
 }
 
-void Stage::commit(const Plan& plan, const FileSet& files, const std::set<std::string>& listed) {
+void Stage::commit(const Publication& plan, const FileSet& files, const std::set<std::string>& listed) {
   const auto bring = [&](const std::string& path) {
     const bool replaces = plan.leaving.count(path) > 0;
     if (replaces) set_aside(path, true);
@@ -188,14 +188,14 @@ void Stage::bring_in(const std::string& path, bool replaces) {
 
 /// Idempotent: it may be interrupted as well. A path that arrives and replaces nothing is ours in the target
 /// exactly when it is gone from the stage.
-void Stage::undo(const Plan& plan) {
+void Stage::undo(const Publication& plan) {
   for (const int now : {kSources, kOthers, kManifest, kFiles}) undo(plan, now);
   // What is deleted from the stage from now on must not look as if it had arrived.
   rename_list(kJournal, kUnfinishedManifest);
 }
 
 /// Takes back the files of one turn.
-void Stage::undo(const Plan& plan, int turn) {
+void Stage::undo(const Publication& plan, int turn) {
   const auto is_of_it = [&](const std::string& path) { return turn_of(path, "") == turn; };
   for (const std::string& path : plan.arriving) {
     if (!is_of_it(path) || plan.leaving.count(path) > 0 || stage_->is_file(kNew + path)) continue;
@@ -218,7 +218,7 @@ void Stage::undo(const Plan& plan, int turn) {
 
 /// Deletes what the plan lists, and the list last: as long as there is one, what is left is known as ours.
 /// Errors are no reason to fail: the next run tries again.
-void Stage::clear(const std::optional<Plan>& plan) {
+void Stage::clear(const std::optional<Publication>& plan) {
   std::set<std::string> files;
   if (plan) {
     for (const std::string& path : plan->arriving) files.insert(kNew + path);

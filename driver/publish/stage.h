@@ -37,22 +37,22 @@ class Stage {
 
  private:
   /// What a publication is about to do, as the journal tells it.
-  struct Plan {
+  struct Publication {
     std::set<std::string> arriving;  ///< paths that are written
     std::set<std::string> leaving;   ///< paths whose old file goes, or is replaced
     std::set<std::string> made;      ///< directories that are missing
   };
-  Plan plan(const FileSet& files, const std::set<std::string>& listed) const;
-  std::optional<Plan> read_plan(const std::string& name) const;
+  Publication plan(const FileSet& files, const std::set<std::string>& listed) const;
+  std::optional<Publication> read_plan(const std::string& name) const;
 
   bool open(bool create);
-  void write(const Plan& plan, const FileSet& files, bool durable);
-  void commit(const Plan& plan, const FileSet& files, const std::set<std::string>& listed);
+  void write(const Publication& plan, const FileSet& files, bool durable);
+  void commit(const Publication& plan, const FileSet& files, const std::set<std::string>& listed);
   void set_aside(const std::string& path, bool keep_in_place);
   void bring_in(const std::string& path, bool replaces);
-  void undo(const Plan& plan);
-  void undo(const Plan& plan, int turn);
-  void clear(const std::optional<Plan>& plan);
+  void undo(const Publication& plan);
+  void undo(const Publication& plan, int turn);
+  void clear(const std::optional<Publication>& plan);
   void rename_list(const char* from, const char* to);
 
   FileSystem& system_;

@@ -11,7 +11,9 @@ namespace gcompile {
 namespace {
 
 /// The oldest there is, whose code is another one whatever the kernels.
-bool has_sm_75(const Program& program) { return program.architectures.front().capability == 75; }
+bool has_sm_75(const Program& program) {
+  return program.device && program.device->architectures.front().capability == 75;
+}
 
 }  // namespace
 
@@ -32,13 +34,14 @@ double emulation_seconds(const Schedule& schedule) {
 }
 
 std::vector<std::string> gpus_to_emulate(const Program& program, const Options& options, std::size_t& turn) {
+  if (!options.emulate || !program.device) return {""};
   // Without a word the emulator is an sm_90a: too old for what is made for later devices.
   constexpr int kUsual = 90;
-  const GpuArchitecture& oldest = program.architectures.front();
-  if (options.emulate && !program.has_instances && oldest.capability > kUsual) return {name_of(oldest)};
-  if (!options.emulate || (!program.has_instances && !has_sm_75(program))) return {""};
+  const GpuArchitecture& oldest = program.device->architectures.front();
+  if (!program.device->has_instances && oldest.capability > kUsual) return {name_of(oldest)};
+  if (!program.device->has_instances && !has_sm_75(program)) return {""};
   std::vector<std::string> names;
-  for (const GpuArchitecture& gpu : program.architectures) names.insert(names.begin(), name_of(gpu));
+  for (const GpuArchitecture& gpu : program.device->architectures) names.insert(names.begin(), name_of(gpu));
   if (options.arch == kDefaultCudaArch) return {names[turn++ % names.size()]};
   return names;
 }
@@ -51,7 +54,7 @@ Runners::Runners(const FileSet& files, const Program& program, const std::string
     older.gpu_code = "sm_75";
     of_sm_75_ = build_runner(files, program.name, folder + "/sm_75", older, terminal);
   }
-  if (!has_older || program.architectures.size() > 1)
+  if (!has_older || program.device->architectures.size() > 1)
     usual_ = build_runner(files, program.name, folder, options, terminal);
 }
 

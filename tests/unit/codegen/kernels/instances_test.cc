@@ -11,6 +11,7 @@ using ::testing::ElementsAre;
 
 KernelCall call(const char* tile, std::int64_t scratch_bytes = 0, int weights = 0) {
   KernelCall out;
+  out.device.emplace();
   out.functor = Text("struct ") + Symbol::kFunctor + " {};\n";
   out.body = Text("  const ") + Symbol::kFunctor + " epilogue{y};\n  gemm<" + tile + ">(b, y, epilogue);\n";
   CallArgument b;
@@ -40,20 +41,20 @@ TEST(Instances, AreOneWhereKernelsAreTheSame) {
   EXPECT_TRUE(instances.add(call("k16"), "sm_90"));
   const KernelCall joined = instances.finish();
   EXPECT_EQ(body_of(joined), body_of(call("k16")));
-  EXPECT_FALSE(joined.has_instances);
-  EXPECT_EQ(joined.executions.size(), 2U);
+  EXPECT_FALSE(joined.device->has_instances);
+  EXPECT_EQ(joined.device->executions.size(), 2U);
 }
 
 TEST(Instances, StartTheirOwnAndShareTheLargestWorkspace) {
   KernelCall small = call("k16", 64), large = call("k32", 256), none = call("k64");
-  large.counters = 5;
-  large.launches = 2;
+  large.device->counters = 5;
+  large.device->launches = 2;
   Instances instances(small, "sm_80");
   EXPECT_TRUE(instances.add(large, "sm_87"));
   EXPECT_TRUE(instances.add(none, "sm_90"));
   EXPECT_TRUE(instances.add(small, "sm_100"));
   const KernelCall joined = instances.finish();
-  EXPECT_TRUE(joined.has_instances);
+  EXPECT_TRUE(joined.device->has_instances);
   EXPECT_EQ(body_of(joined), R"(  switch (queue.architecture) {
     case sm_80:
     case sm_100: {
@@ -75,10 +76,10 @@ TEST(Instances, StartTheirOwnAndShareTheLargestWorkspace) {
 )");
   ASSERT_EQ(joined.arguments.size(), 3U);
   EXPECT_EQ(joined.arguments[2].scratch_bytes, 256);
-  EXPECT_EQ(joined.counters, 5);
-  EXPECT_EQ(joined.launches, 2);
+  EXPECT_EQ(joined.device->counters, 5);
+  EXPECT_EQ(joined.device->launches, 2);
   std::vector<int> launches;
-  for (const Execution& on : joined.executions) launches.push_back(on.launches);
+  for (const Execution& on : joined.device->executions) launches.push_back(on.launches);
   EXPECT_THAT(launches, ElementsAre(1, 2, 1, 1));
 }
 
@@ -96,7 +97,7 @@ TEST(Instances, RefuseOtherWeightsAndOtherEpilogues) {
   instances.add_oldest(time, "sm_90");
   const KernelCall joined = instances.finish();
   EXPECT_EQ(body_of(joined), body_of(call("k16")));
-  EXPECT_EQ(joined.executions[1].time.launch, 3);
+  EXPECT_EQ(joined.device->executions[1].time.launch, 3);
 }
 
 TEST(Instances, NeedAnEpilogueToDiffer) {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "codegen/calls/cuda_call.h"
+#include "codegen/calls/cuda_time.h"
 #include "codegen/loops/cuda_loop_printer.h"
 #include "ir/sizes/sizes.h"
 
@@ -322,22 +322,23 @@ TEST(MapPacks, CoverTheMapInWholeWarps) {
 TEST(PredictedTime, IsThatOfTheMemoryOrOfTheProductsWhicheverIsLonger) {
   constexpr std::int64_t kGigabyte = 1'000'000'000;
   const Machine machine = machine_of_gpu({90}, Precision::kFp32, false);
-  const auto time = [&](const KernelCall& call, std::int64_t all, std::int64_t of_memory) {
-    return predicted_time(call, call.multiply_adds, machine, {all, of_memory}).microseconds();
+  std::int64_t multiply_adds = 0;
+  const auto time = [&](const Execution& call, std::int64_t all, std::int64_t of_memory) {
+    return predicted_time(call, multiply_adds, machine, {all, of_memory}).microseconds();
   };
-  KernelCall call;
+  Execution call;
   const double launch = time(call, 0, 0);
   EXPECT_GT(launch, 1.3) << "a graph's kernels follow one another in 1.3 us";
   EXPECT_LT(launch, 3);
   EXPECT_NEAR(time(call, 43 * kGigabyte, 43 * kGigabyte), launch + 10'000, 1) << "4300 GB/s";
   EXPECT_NEAR(time(call, 55 * kGigabyte, 0), launch + 10'000, 1) << "5500 GB/s in the cache";
-  call.multiply_adds = 1'000'000;
+  multiply_adds = 1'000'000;
   EXPECT_NEAR(time(call, 43 * kGigabyte, 43 * kGigabyte), launch + 10'000, 1);
-  call.multiply_adds = 1000 * kGigabyte;
+  multiply_adds = 1000 * kGigabyte;
   EXPECT_GT(time(call, 43 * kGigabyte, 43 * kGigabyte), 30'000);
   call.products_per_clock = 1e4;
   EXPECT_NEAR(time(call, 43 * kGigabyte, 43 * kGigabyte), launch + 10'000, 1);
-  call.multiply_adds = 0;
+  multiply_adds = 0;
   call.launches = 3;
   EXPECT_NEAR(time(call, 0, 0), 3 * launch, 1e-9);
   call.overlaps = true;
@@ -351,12 +352,12 @@ TEST(PredictedTime, IsThatOfTheMemoryOrOfTheProductsWhicheverIsLonger) {
 }
 
 TEST(PredictedTime, KernelsOfOlderDevicesWaitForTheOneBefore) {
-  KernelCall call;
+  Execution call;
   call.overlaps = true;
   const Machine ampere = machine_of_gpu({80}, Precision::kFp32, false);
   const Machine hopper = machine_of_gpu({90}, Precision::kFp32, false);
-  EXPECT_EQ(predicted_time(call, call.multiply_adds, ampere, {}).launch, gcrt::kGraphGap);
-  EXPECT_EQ(predicted_time(call, call.multiply_adds, hopper, {}).launch, gcrt::kGraphGap - gcrt::kOverlap);
+  EXPECT_EQ(predicted_time(call, 0, ampere, {}).launch, gcrt::kGraphGap);
+  EXPECT_EQ(predicted_time(call, 0, hopper, {}).launch, gcrt::kGraphGap - gcrt::kOverlap);
 }
 
 /// The kernels of a form over one or more rows, for a device of many multiprocessors.
