@@ -1,5 +1,5 @@
-// product.decode: floats by weights of 4 or 8 bits with scales for blocks of rows, which are decoded in
-// registers.
+// product.decode: floats by weights of 4 or 8 bits with scales for blocks of rows,
+// which are decoded in registers.
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // product.gemv. CUDA: at most eight rows by packed weights, which are read once, at the speed of memory. CPU:
 // one row by a matrix of the run, as a cache of keys is, which is read where it lies; one row by packed
-// weights is product.tile's, which reads them at the speed of memory: one panel after the other was no
-// faster.
+// weights is product.tile's, which reads them at the speed of memory:
+// one panel after the other was no faster.
 
 #include "codegen/kinds/product_gemv.h"
 
@@ -17,8 +17,8 @@
 namespace gcompile {
 namespace {
 
-/// Whether the right side lies along the depth, from one column to the next, and not from one row to the
-/// next.
+/// Whether the right side lies along the depth, from one column to the next,
+/// and not from one row to the next.
 bool is_along_depth(const ir::Problem& problem) {
   const ir::ProblemOperand& b = problem.operands[1];
   return b.strides.back() != 1 && b.strides[b.strides.size() - 2] == 1;
