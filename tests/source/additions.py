@@ -23,8 +23,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "project
 from json_answers import MANIFEST  # noqa: E402
 from support import turn  # noqa: E402
 
-# What an addition may take: files, lines that begin with +.
-MOST = {"operator": (5, 98), "rules": (2, 23), "family": (5, 120), "manifest": (2, 2)}
+# What an addition may take: files, lines that begin with +. Of an operator a script writes one more, its row of operators.md.
+MOST = {"operator": (4, 97), "rules": (2, 23), "family": (5, 120), "manifest": (2, 2)}
 MARKED = re.compile(r"<!-- addition (\w+) -->\n+((?:```diff\n(?:(?!```).*\n)*```\n+)+)")
 BLOCK = re.compile(r"```diff\n((?:(?!```).*\n)*)```")
 HEADER = '<ir_version: 8, opset_import: ["" : 21]>\n'
@@ -178,6 +178,9 @@ def try_operator(copy, tool):
     grid = model(copy, "grid", "g (float[2,2,3] t) => (float[2,3,5,2] y) <int64[4] n = {2, 7, 3, 5}> { y = AffineGrid(t, n) }")
     for target in ((), ("--target", "cuda", "--emulate")):
         run([tool, "verify", grid, "-q", *target])
+    chosen = model(copy, "chosen", "g (float[2,2,3] t, float[2,1,h,w] x) => (float[2,h,w,2] y) "
+                                   "{ n = Shape(x) y = AffineGrid<align_corners = 1>(t, n) }")
+    run([tool, "verify", chosen, "-q", "--dim", "h=1..9", "--dim", "w=2..70"])
     for row in (copy.tree / "docs" / "operators.md", copy.tree / "tests" / "conformance" / "edge_models.onnxtxt"):
         if "AffineGrid" not in row.read_text():
             raise Failure(f"{row} does not name the operator")
@@ -195,6 +198,12 @@ def try_rules_of(copy, tool):
 def try_family(copy, tool):
     pool = model(copy, "pool", "g (float[2,40,7,5] x) => (float[2,40,1,1] y) { y = AveragePool<kernel_shape = [7, 5]>(x) }")
     run([tool, "verify", pool, "-q", "--kernel", "y=pool.whole", "--threads", "3"])
+    many = model(copy, "many", "g (float[n,40,7,5] x) => (float[n,40,1,1] y) { y = MaxPool<kernel_shape = [7, 5]>(x) }")
+    run([tool, "verify", many, "-q", "--kernel", "y=pool.whole", "--dim", "n=1..5"])
+    large = model(copy, "large", "g (float[1,40,h,5] x) => (float[1,40,k,1] y) { y = MaxPool<kernel_shape = [7, 5]>(x) }")
+    told = run([tool, large, "-o", copy.made / "large", "--kernel", "y=pool.whole", "--dim", "h=7..9@7"], status=1)
+    if "sizes that only a run knows" not in told:
+        raise Failure(told)
     told = run([tool, pool, "-o", copy.made / "pool", "--explain", "y"])
     if "-> pool.whole" not in told:
         raise Failure(f"pool.whole is not the first of its price:\n{told}")
