@@ -10,7 +10,7 @@
 
 namespace gcompile {
 
-/// Those that keep a product and a sum two roundings, for the compiler of the target.
+/// The flags that keep a product and a sum two roundings, for the compiler of the target.
 std::string_view arithmetic_flags(Target target);
 
 /// What a library that throws nothing can do without: "-fno-exceptions -fno-rtti -fvisibility=hidden".
@@ -19,8 +19,8 @@ std::string_view library_flags();
 /// What clang needs to keep vectors of 64 bytes whole.
 std::string_view clang_flags();
 
-/// What GCC for Windows needs: it aligns the stack to 16 bytes and moves larger vectors as if they were
-/// aligned.
+/// What GCC for Windows needs: it aligns the stack to 16 bytes and moves larger vectors as if
+/// they were aligned.
 std::string_view mingw_flags();
 
 /// A set of instructions that a library for every processor of an architecture holds its kernels for (x86-64

@@ -19,8 +19,8 @@ inline constexpr const char* kMarkStandIn = "\1MARK\1";
 /// A text by its path in the project.
 using PathAndText = std::pair<std::string, std::string>;
 
-/// Whether digests of `path` are those of the public headers, which know no other file and have one in
-/// common.
+/// Whether digests of `path` are those of the public headers,
+/// which know no other file and have one in common.
 bool is_interface(const std::string& path);
 
 /// Puts names and digests in the places of what stands for them. `runtime`: digests of the runtime's headers,

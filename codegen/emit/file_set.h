@@ -29,8 +29,8 @@ class FileSet {
 
   /// Adds the manifest meta/NAME.json: the members of `content` after "generator": "gcompile", and before
   /// "files", which lists path, size in bytes and SHA-256 of all files so far (the manifest itself has no
-  /// digest). By it a later run knows the directory as ours, and which files in it. Must be the last file
-  /// added.
+  /// digest). By it a later run knows the directory as ours, and which files in it.
+  /// Must be the last file added.
   void add_manifest(const std::string& name, const nlohmann::ordered_json& content);
 
   /// The path of the manifest, empty before add_manifest().

@@ -55,8 +55,8 @@ constexpr StackUse kStackOfKernels[] = {
     {"gcrt/cpu/conv_tile.h", 20 << 10},  // edges of images, beside zeros
     {"gcrt/cpu/decode.h", 50 << 10},     // a part of the decoded weights, and sums
 };
-/// The stack of any schedule with its kernels' calls; the products of which kernels are made hold at most
-/// registers.
+/// The stack of any schedule with its kernels' calls;
+/// the products of which kernels are made hold at most registers.
 constexpr std::int64_t kStackOfRun = 10 << 10;
 /// The stack that products in the tile unit need beyond that holds B as the unit wants it.
 constexpr std::int64_t kStackOfTiles = 18 << 10;

@@ -392,8 +392,8 @@ std::string cmake_architectures(const std::vector<std::string>& architectures) {
   return out;
 }
 
-/// CUDA: which kernels code has, tested from the latest architecture to the oldest, whose code all other code
-/// has.
+/// CUDA: which kernels code has, tested from the latest architecture to the oldest,
+/// whose code all other code has.
 void add_architectures(Json& out, const Program& program) {
   const DeviceProgram device = program.device.value_or(DeviceProgram{});
   out["has_instances"] = device.has_instances;

@@ -24,8 +24,8 @@ struct EmitOptions {
   std::vector<std::string> golden;
   /// The model computes with quantised integers: the self test lets 0.1 % of them be off by one.
   bool quantised = false;
-  /// Build systems of microcontrollers that the project is packed for: "esp-idf", "zephyr", "platformio",
-  /// "arduino".
+  /// Build systems of microcontrollers that the project is packed for:
+  /// "esp-idf", "zephyr", "platformio", "arduino".
   std::vector<std::string> packs;
   /// Most kernels of one source file. 0: as many as the target's compiler takes in a few seconds.
   int kernels_per_file = 0;

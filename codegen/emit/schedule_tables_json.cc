@@ -61,8 +61,8 @@ void add_plan(Json& out, const Schedule& schedule) {
   out["has_plan"] = !order.empty();
 }
 
-/// Dimensions of outputs, which are others for other choices of sizes where the model drops axes of one
-/// element.
+/// Dimensions of outputs, which are others for other choices of sizes where the model drops
+/// axes of one element.
 void add_output_ranks(Json& out, const Program& program, const Schedule& schedule) {
   std::vector<int> ranks;
   for (const Port& port : schedule.outputs) ranks.push_back(port.type.rank());

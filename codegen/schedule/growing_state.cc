@@ -188,7 +188,7 @@ bool changes_in_place(const ir::Graph& graph, ir::ValueId result, ir::ValueId in
       if (!branch.trap.empty()) return true;
       const ir::ValueId out = branch_result(branch, node, result);
       const ir::ValueId inside = captured(branch, node, input);
-      // As it is, or made anew where nobody reads the old one.
+      // The view as it is, or made anew where nobody reads the old one.
       if (out == inside || !inside.valid() || branch.value(inside).uses.empty()) return true;
       return changes_in_place(branch, out, inside);
     });

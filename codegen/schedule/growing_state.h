@@ -1,6 +1,6 @@
 #pragma once
-// Recognises outputs that may be written where an input lies: states that grow or change in place (DESIGN law
-// 13).
+// Recognises outputs that may be written where an input lies:
+// states that grow or change in place (DESIGN law 13).
 
 #include "ir/graph/graph.h"
 
@@ -12,7 +12,7 @@ namespace gcompile {
 /// moves, and through what is scattered into rows that nothing else reads.
 bool keeps_rows(const ir::Graph& graph, ir::ValueId result, ir::ValueId input, int axis);
 
-/// The same of shapes that do not differ. Elements may also be computed, each from the one in its place,
+/// The same for shapes that do not differ. Elements may also be computed, each from the one in its place,
 /// where nothing else reads that.
 bool changes_in_place(const ir::Graph& graph, ir::ValueId result, ir::ValueId input);
 

@@ -43,7 +43,7 @@ class KernelChooser {
   /// The machine that decides what a project has once; on CUDA the oldest GPU.
   const Machine& machine() const { return options_.machine; }
   bool on_device() const { return info_of(machine().target).has_device_memory; }
-  /// Those that calls are made for: that one, then the newer GPUs.
+  /// The machines that calls are made for: that one, then the newer GPUs.
   std::size_t machine_count() const { return rankings_.size(); }
   const Machine& machine(std::size_t i) const { return rankings_[i].machine(); }
 

@@ -21,8 +21,8 @@ struct ScheduleOptions {
   bool place_parts = true;  // see StorageAssigner
 };
 
-/// Builds the schedule of a graph and, inside If steps, of its branches. Storage lives are filled in on the
-/// way.
+/// Builds the schedule of a graph and, inside If steps, of its branches.
+/// Storage lives are filled in on the way.
 class Scheduler {
  public:
   Scheduler(std::vector<StorageBuffer>& buffers, WeightBlob& weights, Diagnostics& diagnostics,

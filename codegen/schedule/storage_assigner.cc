@@ -67,8 +67,8 @@ std::optional<Storage> StorageAssigner::home_behind_view(NodeId id, const Storag
   const bool split =
       std::any_of(root.index.begin(), root.index.end(), [](const Index& i) { return !i.is_affine(); });
   if (split) {
-    // A reshape that merges operand axes: possible when the operand, dense in its own order, looks like the
-    // home.
+    // A reshape that merges operand axes: possible when the operand, dense in its own order,
+    // looks like the home.
     strides = strides_in_order(shape, graph_.value(operand).order);
     const auto view = view_strides(form, strides);
     if (!view || view->offset != 0 || !same_layout(form.extents, view->strides, home.strides))

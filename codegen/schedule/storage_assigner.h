@@ -1,7 +1,7 @@
 #pragma once
 // Where every value of the scheduled graph lives: which buffer, at which element offset, with which strides
-// (DESIGN law 4). Views are aliases; Concat operands are placed inside the result; outputs are written in
-// place.
+// (DESIGN law 4). Views are aliases; Concat operands are placed inside the result;
+// outputs are written in place.
 
 #include <map>
 #include <set>

@@ -23,8 +23,8 @@ const ir::Window* image_window(const ir::Form& form) {
 }
 
 /// Whether the last result takes the place of nothing that is still read: of no operand of the kernels before
-/// the last; or of what the first one reads, row for row, while no rows above those that it makes are needed
-/// again.
+/// the last; or of what the first one reads, row for row,
+/// while no rows above those that it makes are needed again.
 bool spares_operands(const ScheduleScope& scope, std::span<const NodeId> order,
                      std::span<const StripKernel> chain, const StripPlan& plan) {
   const auto home = [&](ValueId value) -> const Storage& { return scope.homes.storage.at(value); };
