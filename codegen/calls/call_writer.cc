@@ -120,7 +120,11 @@ bool CallWriter::wants_result(int i) const {
 }
 
 KernelTensor CallWriter::stored(ValueId id, bool writes, const std::string& parameter) {
-  return placed(home_(id), view_.graph().value(id).type, writes, parameter);
+  const ir::Value& value = view_.graph().value(id);
+  const KernelTensor out = placed(home_(id), value.type, writes, parameter);
+  call_.arguments.back().value = value.name;
+  call_.arguments.back().layout = fmt::format("{} {}", value.name, layout_text(value.type, out.strides));
+  return out;
 }
 
 const JoinedOperand* CallWriter::joined(int i) const {

@@ -25,6 +25,8 @@ struct CallArgument {
   bool writes = false;
   std::string c_type;  // pointee in the signature, without const
   std::string parameter;
+  std::string value = {};   // kStorage: name of the value in the model, where it is one
+  std::string layout = {};  // "relu_1 float32[1, 4, 4, 8] channels last"
 };
 
 /// A family that could have served, or why it did not.

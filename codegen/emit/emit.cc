@@ -173,7 +173,21 @@ class Emitter {
     return program_.sizes.empty() || (target_.has_device_memory && program_.schedules.size() == 1);
   }
 
+  /// The header that says where everything lies, of each schedule.
+  std::vector<std::pair<std::string, std::size_t>> plans() const {
+    if (!data_["has_offsets"].get<bool>()) return {};
+    const auto path = [](const Json& data) {
+      return fmt::format("src/{}.h", data["plan_stem"].get<std::string>());
+    };
+    if (program_.sizes.empty()) return {{path(data_), 0}};
+    std::vector<std::pair<std::string, std::size_t>> out;
+    for (std::size_t i = 0; i < sized_schedules(); ++i) out.emplace_back(path(data_["schedules"][i]), i);
+    return out;
+  }
+
   void add_schedules() {
+    for (const auto& [path, schedule] : plans())
+      render("plan.h.j2", path, program_.sizes.empty() ? data_ : data_of(schedule));
     const std::string schedule = of_target(fmt::format("model.{}.j2", target_.source_suffix));
     if (has_one_source()) {
       render(schedule, source_path(program_.name));
@@ -271,6 +285,7 @@ class Emitter {
     std::vector<std::string> sources = library_sources();
     for (const char* header : {"internal", "files"})
       sources.push_back(fmt::format("src/{}_{}.h", program_.name, header));
+    for (const auto& [path, schedule] : plans()) sources.push_back(path);
     std::vector<std::string> headers;
     for (const std::string& source : sources) {
       const OutputFile file = *files_.find(source);

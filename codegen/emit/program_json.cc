@@ -246,6 +246,8 @@ Json schedule_json(const Program& program, const Schedule& schedule, std::size_t
   out["schedule_index"] = index;
   out["label"] = label_of(program, schedule);
   out["entry"] = program.sizes.empty() ? "run" : "run_" + label_of(program, schedule);
+  out["plan_scope"] = program.sizes.empty() ? "plan" : label_of(program, schedule) + "_plan";
+  out["plan_stem"] = fmt::format("{}_{}", program.name, out["plan_scope"].get<std::string>());
   out["sizes"] = schedule.sizes;
   out["sizes_text"] = fmt::format("{}", fmt::join(schedule.sizes, ", "));
   const std::vector<std::string> texts = size_texts(program, schedule);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -23,7 +24,13 @@ constexpr std::size_t kLineWidth = 110;
 class ScheduleWriter {
  public:
   ScheduleWriter(const Program& program, const Schedule& schedule)
-      : program_(program), schedule_(schedule), last_(info_of(program.target).last_parameter) {}
+      : program_(program), schedule_(schedule), last_(info_of(program.target).last_parameter) {
+    for (const Offset& offset : schedule.arena_offsets) element_types_[offset.name] = offset.c_type;
+    for (const BufferPart& part : schedule.parts) element_types_[part.name] = part.c_type;
+    for (const Offset& offset : program.weight_offsets) element_types_[offset.name] = offset.c_type;
+    for (const StateTensor& state : program.states)
+      element_types_["state_" + state.c_name] = state.place_type;
+  }
 
   void add(const std::vector<Step>& steps, int depth) {
     for (const Step& step : steps) {
@@ -74,7 +81,10 @@ class ScheduleWriter {
       out["unused_parameters"].push_back("memory");
     }
     if (program_.has_ranges && used_.count("sizes") == 0) out["unused_parameters"].push_back("sizes");
-    for (const char* parameter : {"weights", "inputs", "outputs"}) {
+    const bool uses_weights = used_.count("weights") > 0;
+    if (!uses_weights && !info_of(program_.target).has_device_memory)
+      out["unused_parameters"].push_back("payload");
+    for (const char* parameter : {"inputs", "outputs"}) {
       if (used_.count(parameter) == 0) out["unused_parameters"].push_back(parameter);
     }
     out["uses_strips"] = used_.count("fixed_strips") + used_.count("open_strips") > 0;
@@ -165,7 +175,9 @@ class ScheduleWriter {
 
   void add_strips(const Step& step, int depth) {
     Json& entry = open(step, depth, "is_strips");
-    entry["name"] = fmt::format("strips_{}", layers_);
+    const std::string name = step.strip_steps.front().function + "_strips";
+    const int count = ++strips_[name];
+    entry["name"] = count == 1 ? name : fmt::format("{}_{}", name, count);
     entry["images"] = Json::array();
     const std::vector<StripPlan::Size>& sizes = step.strips.sizes;
     for (std::size_t i = 0; i < step.strips.images.size(); ++i) {
@@ -202,29 +214,38 @@ class ScheduleWriter {
     open(step, depth, "is_end");
   }
 
-  /// "at<float>(arena, at_relu_1 + 128)".
+  /// "arena[at_relu_1]": a place in a block, as the elements that it is declared of or as others.
+  std::string place(const char* block, const Argument& a) {
+    const auto declared = element_types_.find(a.place);
+    const bool has_its_type = declared != element_types_.end() && declared->second == a.c_type;
+    const std::string start = has_its_type ? fmt::format("{}[{}]", block, a.place)
+                                           : fmt::format("{}.as<{}>({})", block, a.c_type, a.place);
+    if (a.extra == 0) return start;
+    if (a.elements) return fmt::format("{} + {}", start, size_of(*a.elements));
+    return fmt::format("as<{}>({}, {})", a.c_type, start, size_of(a.extra));
+  }
+
   std::string argument(const Argument& a) {
-    const std::string offset =
-        a.extra != 0 ? fmt::format("{} + {}", a.offset_constant, offset_of(a.extra)) : a.offset_constant;
     switch (a.space) {
       case Argument::Space::kArena:
         used_.insert("arena");
-        return fmt::format("at<{}>(arena, {})", a.c_type, offset);
+        return place("arena", a);
       case Argument::Space::kPlacedInput:
         return placed("in", schedule_.inputs, a);
       case Argument::Space::kPlacedOutput:
         return placed("out", schedule_.outputs, a);
       case Argument::Space::kState:
         used_.insert("state");
-        return fmt::format("at<{}>(state, {})", a.c_type, offset);
+        return place("state", a);
       case Argument::Space::kWeights:
         used_.insert("weights");
-        return fmt::format("weight<{}>(weights, {})", a.c_type, offset);
+        return place("weights", a);
       case Argument::Space::kHost:
-        return fmt::format("at<{}>(host, {})", a.c_type, offset);
+        return fmt::format("at<{}>(host, {})", a.c_type,
+                           a.extra == 0 ? a.place : fmt::format("{} + {}", a.place, offset_of(a.extra)));
       case Argument::Space::kHostWeights:
         used_.insert("host_weights");
-        return fmt::format("weight<{}>(host_weights, {})", a.c_type, offset);
+        return place("host_weights", a);
       case Argument::Space::kStrip:
         return fmt::format("strip.image<{}>({})", a.c_type, a.port);
       case Argument::Space::kInput:
@@ -273,6 +294,8 @@ class ScheduleWriter {
   const Schedule& schedule_;
   const LastParameter& last_;
   Json steps_ = Json::array();
+  std::map<std::string, std::string> element_types_;  // of places
+  std::map<std::string, int> strips_;                 // names of strips so far
   std::set<std::string> used_;
   std::int64_t layers_ = 0;  // written so far, in the order of Program::layers
   bool branches_ = false;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/interrupt.h"
 #include "codegen/calls/cuda_time.h"
@@ -27,6 +28,38 @@ Json shape_json(const ir::Shape& shape) {
   return dims;
 }
 
+/// A line of the plan, `what` behind it where it fits, else above it.
+Json place_json(const std::string& name, const std::string& c_type, const std::string& initialiser,
+                const std::string& what) {
+  // Behind the constant where it fits.
+  constexpr std::size_t kLineWidth = 110;
+  const std::string line =
+      fmt::format("constexpr Buffer<{}> {}{{{}}};  // {}", c_type, name, initialiser, what);
+  const bool is_long = line.size() > kLineWidth;
+  Json lines = Json::array();
+  if (is_long) {
+    for (std::string& part : comment_lines(what, kLineWidth - 3)) lines.push_back(std::move(part));
+  }
+  return {{"name", name},
+          {"c_type", c_type.empty() ? "std::byte" : c_type},
+          {"what", what},
+          {"is_long", is_long},
+          {"comment_lines", std::move(lines)}};
+}
+
+/// A list of names in lines that fit behind four columns.
+Json wrapped(const std::vector<std::string>& names) {
+  constexpr std::size_t kListWidth = 106;
+  Json lines = Json::array();
+  std::string line;
+  for (const std::string& name : names) {
+    if (!line.empty() && line.size() + name.size() + 2 > kListWidth) lines.push_back(std::exchange(line, ""));
+    line += fmt::format("{}{},", line.empty() ? "" : " ", name);
+  }
+  if (!line.empty()) lines.push_back(std::move(line));
+  return lines;
+}
+
 /// The plan as emitted code checks it: sorted by the begin of lives, so that only pairs that overlap in time
 /// are compared, in several constants of bounded work.
 void add_plan(Json& out, const Schedule& schedule) {
@@ -36,15 +69,22 @@ void add_plan(Json& out, const Schedule& schedule) {
     return schedule.buffers[a].begin_step < schedule.buffers[b].begin_step;
   });
   Json plan = Json::array(), checks = Json::array();
+  std::vector<std::string> names;
   std::int64_t pairs = 0;
   std::size_t first = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     poll_interrupt();
     const Buffer& buffer = schedule.buffers[order[i]];
-    plan.push_back({{"name", schedule.arena_offsets[order[i]].name},
-                    {"bytes", (buffer.size + buffer.alignment - 1) / buffer.alignment * buffer.alignment},
-                    {"begin", buffer.begin_step},
-                    {"end", buffer.end_step}});
+    const Offset& offset = schedule.arena_offsets[order[i]];
+    const std::int64_t bytes = (buffer.size + buffer.alignment - 1) / buffer.alignment * buffer.alignment;
+    plan.push_back(place_json(
+        offset.name, offset.c_type,
+        fmt::format("{}, {}, {}, {}", offset.value, bytes, buffer.begin_step, buffer.end_step), offset.what));
+    plan.back()["offset"] = offset.value;
+    plan.back()["bytes"] = bytes;
+    plan.back()["begin"] = buffer.begin_step;
+    plan.back()["end"] = buffer.end_step;
+    names.push_back(offset.name);
     const auto behind = order.begin() + static_cast<std::ptrdiff_t>(i) + 1;
     pairs += std::partition_point(
                  behind, order.end(),
@@ -57,6 +97,7 @@ void add_plan(Json& out, const Schedule& schedule) {
     }
   }
   out["plan"] = std::move(plan);
+  out["plan_lines"] = wrapped(names);
   out["plan_checks"] = std::move(checks);
   out["has_plan"] = !order.empty();
 }
@@ -335,22 +376,22 @@ std::string shapes_text(const Program& program, const std::vector<ir::Shape>& sh
 }
 
 Json offset_json(const Offset& offset) {
-  // Behind the constant where it fits.
-  constexpr std::size_t kLineWidth = 110;
-  const std::string line =
-      fmt::format("constexpr std::size_t {} = {};  // {}", offset.name, offset.value, offset.what);
-  return {{"name", offset.name},
-          {"value", offset.value},
-          {"bytes", offset.bytes},
-          {"what", offset.what},
-          {"is_long", line.size() > kLineWidth},
-          {"comment_lines", comment_lines(offset.what, kLineWidth - 3)}};
+  Json place = place_json(offset.name, offset.c_type, std::to_string(offset.value), offset.what);
+  place["offset"] = offset.value;
+  return place;
 }
 
 void add_schedule_tables(Json& out, const Program& program, const Schedule& schedule) {
   add_ports(out, program, schedule);
-  out["arena_offsets"] = Json::array();
-  for (const Offset& offset : schedule.arena_offsets) out["arena_offsets"].push_back(offset_json(offset));
+  out["has_parts"] = !schedule.parts.empty();
+  out["parts"] = Json::array();
+  for (const BufferPart& part : schedule.parts) {
+    Json entry =
+        place_json(part.name, part.c_type, fmt::format("{}.offset + {}", part.whole, part.offset), part.what);
+    entry["whole"] = part.whole;
+    entry["offset"] = part.offset;
+    out["parts"].push_back(std::move(entry));
+  }
   const DeviceSchedule device = schedule.device.value_or(DeviceSchedule{});
   out["graph_steps"] = std::max<std::int64_t>(1, device.graph_steps);
   out["has_host"] = device.host_bytes > 0;

@@ -16,8 +16,9 @@ struct StorageBuffer {
   Space space = Space::kArena;
   int port = -1;  // kInput, kOutput: position in the graph's lists; kState: state tensor; kHost: byte offset
   std::int64_t bytes = 0;
-  std::string name;     // of the value it was made for
-  ir::TensorType type;  // likewise, for comments
+  std::string name;        // of the value it was made for
+  ir::TensorType type;     // likewise, for comments
+  ir::Shape strides = {};  // likewise
   bool scratch = false;
   std::int64_t first_step = -1;  // kArena: life in schedule time, half-open
   std::int64_t end_step = -1;
@@ -30,5 +31,9 @@ struct Storage {
   ir::Shape strides;
   bool valid() const { return buffer >= 0; }
 };
+
+/// "float32[1, 120, 160, 16] channels last": axes in the order in which they lie in memory, and which they
+/// are where that is not the order of the type.
+std::string layout_text(const ir::TensorType& type, const ir::Shape& strides);
 
 }  // namespace gcompile

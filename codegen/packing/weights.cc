@@ -116,7 +116,7 @@ std::vector<int> WeightBlob::take(WeightBlob other) {
 }
 
 int WeightBlob::zeros(std::int64_t bytes) {
-  if (zero_entry_ < 0) zero_entry_ = add_entry({}, "zeros", "zeros read at image borders");
+  if (zero_entry_ < 0) zero_entry_ = add_entry({}, "zeros", "read at image borders");
   Entry& entry = entries_[static_cast<std::size_t>(zero_entry_)];
   entry.bytes = std::max(entry.bytes, bytes);
   return zero_entry_;

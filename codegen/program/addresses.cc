@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+#include <tuple>
+
 #include "codegen/loops/c_types.h"
 #include "codegen/program/names.h"
 
@@ -11,10 +14,11 @@ Argument Addresses::of(const Storage& storage, ir::ElementType element) const {
   const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(storage.buffer)];
   Argument argument;
   argument.extra = storage.offset * (bits_of(element) / 8);
+  argument.elements = storage.offset;
   switch (buffer.space) {
     case Space::kArena:
       argument.space = Argument::Space::kArena;
-      argument.offset_constant = arena_names.at(storage.buffer);
+      argument.place = arena_names.at(storage.buffer);
       if (const auto at = placed.find(storage.buffer); at != placed.end()) argument.space = at->second;
       break;
     case Space::kInput:
@@ -25,16 +29,15 @@ Argument Addresses::of(const Storage& storage, ir::ElementType element) const {
       break;
     case Space::kState:
       argument.space = Argument::Space::kState;
-      argument.offset_constant =
-          fmt::format("state_{}", program_.states[static_cast<std::size_t>(buffer.port)].c_name);
+      argument.place = fmt::format("state_{}", program_.states[static_cast<std::size_t>(buffer.port)].c_name);
       break;
     case Space::kHost:
       argument.space = Argument::Space::kHost;
-      argument.offset_constant = std::to_string(buffer.port);
+      argument.place = std::to_string(buffer.port);
       break;
     case Space::kWeights:
       argument.space = Argument::Space::kWeights;
-      argument.offset_constant = name_of_weight(buffer.weights_entry);
+      argument.place = name_of_weight(buffer.weights_entry);
       break;
   }
   argument.port = buffer.port;
@@ -46,14 +49,17 @@ Argument Addresses::of(const CallArgument& from) const {
   Argument argument;
   if (from.kind == CallArgument::Kind::kWeights) {
     argument.space = Argument::Space::kWeights;
-    argument.offset_constant = name_of_weight(from.weights);
+    argument.place = name_of_weight(from.weights);
   } else if (from.kind == CallArgument::Kind::kStrip) {
     argument.space = Argument::Space::kStrip;
     argument.port = from.strip;
   } else {
     argument = of(from.storage, from.element);
   }
+  if (argument.c_type != from.c_type && argument.extra != 0) argument.elements.reset();
   argument.c_type = from.c_type;
+  argument.value = from.value;
+  argument.layout = from.layout;
   argument.writes = from.writes;
   return argument;
 }
@@ -63,21 +69,69 @@ std::string Addresses::name_of_weight(int entry) const {
 }
 
 std::map<int, std::string> name_arena(Schedule& schedule, const std::vector<StorageBuffer>& buffers,
-                                      const std::vector<int>& planned) {
+                                      const std::vector<int>& planned, Names& names) {
   std::map<int, std::string> by_buffer;
-  Names names;
   for (std::size_t i = 0; i < planned.size(); ++i) {
     const StorageBuffer& buffer = buffers[static_cast<std::size_t>(planned[i])];
     Offset offset;
     offset.name = names(buffer.name.empty() ? "value" : buffer.name, "at_");
     offset.value = schedule.plan.offsets[i];
     offset.bytes = buffer.bytes;
-    offset.what =
-        buffer.scratch ? "scratch of one step" : fmt::format("{} {}", buffer.name, to_string(buffer.type));
+    offset.what = buffer.scratch
+                      ? "scratch of one step"
+                      : fmt::format("{} {}", buffer.name, layout_text(buffer.type, buffer.strides));
     by_buffer[planned[i]] = offset.name;
     schedule.arena_offsets.push_back(std::move(offset));
   }
   return by_buffer;
+}
+
+namespace {
+
+/// Visits the arguments of all steps.
+void each_argument(std::vector<Step>& steps, const std::function<void(Argument&)>& visit) {
+  for (Step& step : steps) {
+    for (Argument& argument : step.arguments) visit(argument);
+    each_argument(step.then_steps, visit);
+    each_argument(step.else_steps, visit);
+    each_argument(step.strip_steps, visit);
+  }
+}
+
+void note(std::string& type, const std::string& found) {
+  if (type.empty()) type = found;
+}
+
+}  // namespace
+
+void name_parts(Schedule& schedule, Names& names) {
+  std::map<std::string, std::size_t> buffers;
+  for (std::size_t i = 0; i < schedule.arena_offsets.size(); ++i) buffers[schedule.arena_offsets[i].name] = i;
+  std::map<std::tuple<std::string, std::int64_t, std::string>, std::string> known;
+  each_argument(schedule.steps, [&](Argument& argument) {
+    if (argument.space != Argument::Space::kArena || argument.value.empty()) return;
+    if (!argument.extra.is_constant() || argument.extra == 0) return;
+    const std::string& whole = schedule.arena_offsets[buffers.at(argument.place)].name;
+    std::string& name = known[{whole, argument.extra.constant(), argument.value}];
+    if (name.empty()) {
+      name = names(argument.value, "at_");
+      schedule.parts.push_back({name, whole, argument.extra.constant(), argument.layout, argument.c_type});
+    }
+    argument.place = name;
+    argument.extra = 0;
+    argument.elements = 0;
+  });
+}
+
+void note_element_types(Program& program, Schedule& schedule) {
+  std::map<std::string, std::string*> types;
+  for (Offset& offset : schedule.arena_offsets) types[offset.name] = &offset.c_type;
+  for (Offset& offset : program.weight_offsets) types[offset.name] = &offset.c_type;
+  for (StateTensor& state : program.states) types["state_" + state.c_name] = &state.place_type;
+  each_argument(schedule.steps, [&](Argument& argument) {
+    const auto at = types.find(argument.place);
+    if (at != types.end() && argument.extra == 0) note(*at->second, argument.c_type);
+  });
 }
 
 void name_weights(Program& program, const WeightBlob& weights) {

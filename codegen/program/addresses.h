@@ -9,6 +9,7 @@
 #include "codegen/calls/kernel_call.h"
 #include "codegen/memory/storage.h"
 #include "codegen/packing/weights.h"
+#include "codegen/program/names.h"
 #include "codegen/program/program.h"
 
 namespace gcompile {
@@ -36,7 +37,11 @@ class Addresses {
 
 /// Names the offsets of planned buffers (`planned`: in the order of the plan); returns the names by buffer.
 std::map<int, std::string> name_arena(Schedule& schedule, const std::vector<StorageBuffer>& buffers,
-                                      const std::vector<int>& planned);
+                                      const std::vector<int>& planned, Names& names);
+/// Names the values of the steps that lie within buffers of others.
+void name_parts(Schedule& schedule, Names& names);
+/// Notes as what elements the steps see what lies in arena, weights and state.
+void note_element_types(Program& program, Schedule& schedule);
 /// Names the offsets of weights, which are finished.
 void name_weights(Program& program, const WeightBlob& weights);
 

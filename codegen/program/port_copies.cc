@@ -68,7 +68,7 @@ std::vector<Step> state_copies(const GraphPorts& ports, const std::vector<std::s
     const Argument from = addresses.of(ports.output_homes[i], state->type.element);
     Argument to;
     to.space = Argument::Space::kState;
-    to.offset_constant = fmt::format("state_{}", state->c_name);
+    to.place = fmt::format("state_{}", state->c_name);
     to.c_type = from.c_type;
     steps.push_back(
         copy_step(from, to, state->type, fmt::format("state '{}' for the next run", state->input_name)));

@@ -38,11 +38,12 @@ struct StateTensor {
   std::string input_name, output_name;  // model names
   ir::TensorType type;                  // of the input
   std::string c_type;
-  std::int64_t offset = 0;  // bytes in the state memory
-  ir::Shape room;           // numbers: for how many elements there is memory along each axis
-  int growing_axis = -1;    // along which runs append rows to those that are there, in the layout of `room`
-  ir::Dim rows_after;       // a run: where it grows
-  bool in_place = false;    // kernels write the next value where the last one is; always so where it grows
+  std::int64_t offset = 0;               // bytes in the state memory
+  std::string place_type = "std::byte";  // of its elements, as the first call has them
+  ir::Shape room;                        // numbers: for how many elements there is memory along each axis
+  int growing_axis = -1;  // along which runs append rows to those that are there, in the layout of `room`
+  ir::Dim rows_after;     // a run: where it grows
+  bool in_place = false;  // kernels write the next value where the last one is; always so where it grows
 
   std::int64_t bytes() const { return ir::TensorType{type.element, room}.bytes(); }
   bool grows() const { return growing_axis >= 0; }
@@ -74,10 +75,13 @@ struct Argument {
     kStrip
   };
   Space space = Space::kArena;
-  int port = -1;                // kInput, kOutput, kPlaced*: index of the port; kStrip: of the image
-  std::string offset_constant;  // kArena, kWeights, kState: name of the constant that holds the byte offset
-  ir::Dim extra = 0;            // further bytes (views)
-  std::string c_type;           // pointee
+  int port = -1;      // kInput, kOutput, kPlaced*: index of the port; kStrip: of the image
+  std::string place;  // kArena, kWeights, kState: the constant that says where it lies. kHost: a byte offset
+  ir::Dim extra = 0;  // further bytes (views)
+  std::optional<ir::Dim> elements = 0;  // the same in elements of c_type, where it is a multiple of those
+  std::string value = {};               // name of the value in the model, where it is one
+  std::string layout = {};              // likewise: "relu_1 float32[1, 4, 4, 8] channels last"
+  std::string c_type;                   // pointee
   bool writes = false;
 };
 
@@ -121,12 +125,22 @@ struct Functor {
   std::string text;
 };
 
-/// A named byte offset in arena, weights or state.
+/// A named byte offset in arena or weights.
 struct Offset {
-  std::string name;  // "kRelu1"
+  std::string name;  // "at_relu_1"
   std::int64_t value = 0;
   std::int64_t bytes = 0;
-  std::string what;  // "relu_1 float32[1, 8, 4, 4]"; escaped when rendered
+  std::string what;         // "relu_1 float32[1, 4, 4, 8] channels last"; escaped when rendered
+  std::string c_type = {};  // of its elements, as the first call has them
+};
+
+/// A value that lies within the buffer of another one.
+struct BufferPart {
+  std::string name;   // "at_row"
+  std::string whole;  // the buffer's
+  std::int64_t offset = 0;
+  std::string what;
+  std::string c_type;
 };
 
 /// A node of the model as it was read.
@@ -198,6 +212,7 @@ struct Schedule {
   std::vector<std::int64_t> sizes;  // the largest
   std::vector<Port> inputs, outputs;
   std::vector<Offset> arena_offsets;
+  std::vector<BufferPart> parts;
   std::optional<DeviceSchedule> device;  // of a program for a device
   std::int64_t arena_bytes = 0;
   std::vector<Step> steps;

@@ -198,7 +198,8 @@ double ScheduleBuilder::weight_price() const {
 Schedule ScheduleBuilder::finish(Program& program, KernelTable& kernels, std::vector<std::size_t> places) {
   warn_without_tensor_cores(program);
   Addresses addresses(buffers_, std::move(places), program);
-  addresses.arena_names = name_arena(schedule_, buffers_, planned_);
+  Names names;
+  addresses.arena_names = name_arena(schedule_, buffers_, planned_, names);
   const auto append = [&](std::vector<Step> more) {
     std::move(more.begin(), more.end(), std::back_inserter(schedule_.steps));
   };
@@ -210,6 +211,8 @@ Schedule ScheduleBuilder::finish(Program& program, KernelTable& kernels, std::ve
   append(StepConverter(options_, addresses, program, kernels, schedule_).convert(steps_));
   append(state_copies(ports_, graph_.output_names(), addresses));
   if (target_.has_device_memory) append(output_copies(ports_, buffers_, addresses));
+  name_parts(schedule_, names);
+  note_element_types(program, schedule_);
   if (schedule_.device) {
     std::int64_t& graph_steps = schedule_.device->graph_steps;
     for (const Step& step : schedule_.steps) graph_steps += step.kind == Step::Kind::kCopy;

@@ -148,7 +148,8 @@ std::size_t Scheduler::lower_with_cache(ScheduleScope& scope, std::span<const No
       comment += (comment.empty() ? "" : ", ") + comment_of(scope.graph.node(id));
     }
     steps_.emit(scope, std::move(call), std::move(origins), std::move(comment),
-                to_string(scope.graph.value(scope.graph.node(reader).results[0]).type));
+                layout_text(scope.graph.value(scope.graph.node(reader).results[0]).type,
+                            home(scope.graph.node(reader).results[0]).strides));
     return 3;
   }
   return 0;

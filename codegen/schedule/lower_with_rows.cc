@@ -55,7 +55,8 @@ bool Scheduler::lower_with_rows(ScheduleScope& scope, NodeId maker, NodeId reade
   origins.insert(origins.end(), later.begin(), later.end());
   steps_.emit(scope, std::move(call), std::move(origins),
               comment_of(graph.node(maker)) + ", " + comment_of(graph.node(reader)),
-              to_string(graph.value(graph.node(reader).results[0]).type));
+              layout_text(graph.value(graph.node(reader).results[0]).type,
+                          home(graph.node(reader).results[0]).strides));
   return true;
 }
 

@@ -39,7 +39,7 @@ void Scheduler::lower_node(ScheduleScope& scope, NodeId id) {
   if (is_empty) return;
   const ValueId first =
       *std::find_if(node.results.begin(), node.results.end(), [](ValueId result) { return result.valid(); });
-  const std::string result = to_string(graph.value(first).type);
+  const std::string result = layout_text(graph.value(first).type, scope.homes.storage.at(first).strides);
   if (const auto* loops = std::get_if<ir::LoopForm>(&form)) {
     ir::LoopForm remaining = *loops;
     if (const auto at = scope.homes.elided_regions.find(id); at != scope.homes.elided_regions.end()) {
@@ -87,7 +87,8 @@ std::map<ValueId, Storage> Scheduler::copy_operands(ScheduleScope& scope, NodeId
     if (value.type.count() == 0) continue;  // in any layout
     const Storage copied = steps_.temporary(value.type, *order, value.name);
     steps_.emit(scope, copy_call(value.type, scope.homes.storage.at(operand), copied, chooser_.machine()),
-                {{"layout", std::nullopt}}, "layout of the next step", to_string(value.type));
+                {{"layout", std::nullopt}}, "layout of the next step",
+                layout_text(value.type, copied.strides));
     copies[operand] = copied;
   }
   return copies;
@@ -109,14 +110,14 @@ void Scheduler::copy_outputs(ScheduleScope& scope, const std::vector<Storage>& o
       source.parameter = "x0";
       call.arguments[0] = source;
       steps_.emit(scope, std::move(call), {{"constant", std::nullopt}}, "constant output",
-                  to_string(value.type));
+                  layout_text(value.type, outputs[i].strides));
       continue;
     }
     const Storage& at = scope.homes.storage.at(id);
     const bool there = at.buffer == outputs[i].buffer && at.offset == outputs[i].offset;
     if (!there)
       steps_.emit(scope, copy_call(value.type, at, outputs[i], chooser_.machine()),
-                  {{"output", std::nullopt}}, "output", to_string(value.type));
+                  {{"output", std::nullopt}}, "output", layout_text(value.type, outputs[i].strides));
   }
 }
 

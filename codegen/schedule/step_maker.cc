@@ -37,8 +37,9 @@ Storage StepMaker::temporary(const ir::TensorType& type, const std::vector<int>&
   buffer.bytes = ir::highest(type.bytes());
   buffer.name = name;
   buffer.type = type;
-  buffers_.push_back(std::move(buffer));
-  return {static_cast<int>(buffers_.size()) - 1, 0, ir::strides_in_order(type.shape, order)};
+  buffer.strides = ir::strides_in_order(type.shape, order);
+  buffers_.push_back(buffer);
+  return {static_cast<int>(buffers_.size()) - 1, 0, std::move(buffer.strides)};
 }
 
 namespace {

@@ -235,8 +235,9 @@ Storage StorageAssigner::fresh(ValueId id) {
   buffer.bytes = ir::highest(value.type.bytes());
   buffer.name = value.name;
   buffer.type = value.type;
-  buffers_.push_back(std::move(buffer));
-  return {static_cast<int>(buffers_.size()) - 1, 0, strides_in_order(value.type.shape, value.order)};
+  buffer.strides = strides_in_order(value.type.shape, value.order);
+  buffers_.push_back(buffer);
+  return {static_cast<int>(buffers_.size()) - 1, 0, std::move(buffer.strides)};
 }
 
 void StorageAssigner::settle(ValueId id, Storage home) {

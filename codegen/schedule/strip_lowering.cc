@@ -150,8 +150,9 @@ std::size_t StripLowering::lower(ScheduleScope& scope, std::span<const NodeId> o
       argument.kind = CallArgument::Kind::kStrip;
       argument.strip = image->second;
     }
-    step.strip_steps.push_back(steps_.made_step(std::move(call), origins_of(node), comment_of(node),
-                                                to_string(graph.value(node.results[0]).type)));
+    step.strip_steps.push_back(
+        steps_.made_step(std::move(call), origins_of(node), comment_of(node),
+                         layout_text(graph.value(node.results[0]).type, home(node.results[0]).strides)));
   }
   scope.steps.push_back(std::move(step));
   steps_.pass();

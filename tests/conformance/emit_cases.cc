@@ -111,7 +111,7 @@ std::string difference(const ir::Tensor& expected, const ir::Tensor& actual, boo
 bool are_same(const Program& a, const Program& b) {
   if (!(a.weights.bytes == b.weights.bytes) || arena_bytes(a) != arena_bytes(b)) return false;
   const nlohmann::ordered_json x = program_json(a, {}), y = program_json(b, {});
-  for (const char* part : {"steps", "kernel_files", "arena_offsets", "weight_offsets"}) {
+  for (const char* part : {"steps", "kernel_files", "plan", "parts", "weight_offsets"}) {
     if (x.at(part) != y.at(part)) return false;
   }
   return true;

@@ -7,7 +7,7 @@
 
 #include "gcrt/cpu/instance.h"
 #include "gcrt/memory_check.h"
-#include "gcrt/plan_check.h"
+#include "gcrt/plan.h"
 #include "gcrt/weights_check.h"
 
 namespace GCRT_NAMESPACE {

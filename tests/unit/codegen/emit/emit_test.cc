@@ -298,26 +298,27 @@ Program branching_program() {
   program.schedules.emplace_back();
   program.schedules.back().inputs = {{"x", "x", type, "uint16_t"}};
   program.schedules.back().outputs = {{"y", "y", type, "uint16_t"}};
-  const auto argument = [](Argument::Space space, std::string constant, std::int64_t extra,
-                           std::string type) {
+  const auto argument = [](Argument::Space space, std::string place, std::int64_t extra, std::string type,
+                           std::int64_t element_bytes) {
     Argument a;
     a.space = space;
     a.port = 0;
-    a.offset_constant = std::move(constant);
+    a.place = std::move(place);
     a.extra = extra;
+    a.elements = extra / element_bytes;
     a.c_type = std::move(type);
     return a;
   };
   Step branch;
   branch.kind = Step::Kind::kIf;
-  branch.arguments = {argument(Argument::Space::kArena, "at_c", 3, "std::uint8_t")};
+  branch.arguments = {argument(Argument::Space::kArena, "at_c", 3, "std::uint8_t", 1)};
   Step call;
   call.function = "gather_0";
   call.checked = true;
   call.threaded = true;
-  call.arguments = {argument(Argument::Space::kInput, "", 4, "Half"),
-                    argument(Argument::Space::kWeights, "w_c", 64, "float"),
-                    argument(Argument::Space::kOutput, "", 0, "Half")};
+  call.arguments = {argument(Argument::Space::kInput, "", 4, "Half", 2),
+                    argument(Argument::Space::kWeights, "w_c", 64, "float", 4),
+                    argument(Argument::Space::kOutput, "", 0, "Half", 2)};
   Step trap;
   trap.kind = Step::Kind::kTrap;
   trap.comment = "X must have rank 3";
@@ -332,12 +333,12 @@ TEST(ProgramJson, FlattensBranches) {
   const auto& steps = json["steps"];
   ASSERT_EQ(steps.size(), 5u);
   EXPECT_TRUE(steps[0]["is_if"].get<bool>());
-  EXPECT_EQ(steps[0]["condition"], "at<std::uint8_t>(arena, at_c + 3)");
+  EXPECT_EQ(steps[0]["condition"], "arena.as<std::uint8_t>(at_c) + 3");
   EXPECT_TRUE(steps[1]["is_call"].get<bool>());
   EXPECT_TRUE(steps[1]["is_checked"].get<bool>());
   EXPECT_EQ(steps[1]["indent"], "    ");
   EXPECT_EQ(steps[1]["arguments"],
-            "as<const Half>(inputs->x, 4), weight<float>(weights, w_c + 64), as<Half>(outputs->y, 0),\n"
+            "as<const Half>(inputs->x, 4), weights.as<float>(w_c) + 16, as<Half>(outputs->y, 0),\n"
             "                  threads");
   EXPECT_TRUE(steps[2]["is_else"].get<bool>());
   EXPECT_TRUE(steps[3]["is_trap"].get<bool>());

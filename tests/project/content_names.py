@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Functions of emitted code are named by what they compute: a layer more leaves the names and the text of all others as they
+are, and what lies where stands in the plan alone.
+
+    content_names.py --gcompile GCOMPILE [CASE...]
+"""
+
+import difflib
+import re
+
+from model_text import Model
+from support import check, contains, equal, run_main
+
+TARGETS = {"cpp": "cpp", "cuda": "cu"}
+
+
+def network(has_pool):
+    """Convolutions, depthwise ones among them, whose sizes a pool at their head does not change."""
+    model = Model()
+    model.inputs, model.outputs = ["float[1,3,16,16] x"], ["float[1,10] y"]
+    last = "x"
+
+    def convolution(name, inputs, outputs, kernel, groups=1, stride=1):
+        nonlocal last
+        weight = model.constant(f"{name}_w", "float", (outputs, inputs // groups, kernel, kernel))
+        bias = model.constant(f"{name}_b", "float", (outputs,))
+        pad = kernel // 2
+        model.nodes += [f"{name} = Conv<pads = [{pad}, {pad}, {pad}, {pad}], strides = [{stride}, {stride}], group = {groups}>"
+                        f"({last}, {weight}, {bias})", f"{name}_relu = Relu({name})"]
+        last = f"{name}_relu"
+
+    convolution("stem", 3, 16, 3)
+    if has_pool:
+        model.nodes.append(f"pooled = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1], strides = [1, 1]>({last})")
+        last = "pooled"
+    for i in range(6):
+        convolution(f"deep{i}", 16, 16, 3, groups=16)
+        convolution(f"point{i}", 16, 16, 1)
+    convolution("wide", 16, 32, 3, stride=2)
+    product, bias = model.constant("head_w", "float", (32, 10)), model.constant("head_b", "float", (10,))
+    model.nodes += [f"mean = GlobalAveragePool({last})", "flat = Flatten(mean)", f"head = MatMul(flat, {product})",
+                    f"sum = Add(head, {bias})", "y = Softmax(sum)"]
+    return model
+
+
+def sources(world, name, model, target):
+    """{file: its lines without the marks of the run} of what is in src/."""
+    path, project = world.path(f"{name}.onnxtxt"), world.path(f"{name}_{target}")
+    path.write_text(model.text(), encoding="utf-8")
+    world.run([world.gcompile, path, "-q", "--target", target, "--name", "net", "-o", project])
+    return {file.name: [line for line in file.read_text(encoding="utf-8").splitlines() if "_MARK_OF_" not in line]
+            for file in (project / "src").iterdir() if file.suffix in (".cpp", ".cu", ".h")}
+
+
+def functions(lines):
+    return [found.group(1) for line in lines if (found := re.match(r"(?:void|bool) (\w+)\(", line))]
+
+
+def case_a_layer_more(world):
+    """A pool behind the first activation: its own function, its call, and what reads it."""
+    for target, suffix in TARGETS.items():
+        before, behind = (sources(world, name, network(has_pool), target) for name, has_pool in (("few", False), ("more", True)))
+        equal(sorted(before), sorted(behind), "files")
+        changed = {name: [line for line in difflib.unified_diff(before[name], behind[name], n=0, lineterm="")
+                          if line[0] in "+-" and not line.startswith(("---", "+++"))] for name in before}
+        schedule, declared = changed[f"net.{suffix}"], changed["net_internal.h"]
+        schedule = [line for line in schedule if "kSteps" not in line]
+        removed = [line for line in schedule if line[0] == "-"]
+        check(len(removed) <= 2 and len(schedule) <= 8, "\n".join(["the schedule:", *schedule]))
+        check(not [line for line in declared if line[0] == "-"], "\n".join(["declarations:", *declared]))
+        kernels = [line for name, lines in changed.items() if "kernels" in name for line in lines]
+        check(not [line for line in kernels if line[0] == "-"], "\n".join(["kernels:", *kernels]))
+        print(f"         {target}: {len(schedule)} lines of the schedule, {len(kernels)} of kernels", flush=True)
+
+
+def case_names(world):
+    """They say what a function computes, and none is numbered."""
+    for target in TARGETS:
+        files = sources(world, "named", network(True), target)
+        names = {name for file, lines in files.items() if "kernels" in file for name in functions(lines)}
+        contains(" ".join(sorted(names)), "conv3x3_3x16_relu", "max_pool3x3_16", "depthwise3x3_16_relu", "conv1x1_16x16_relu",
+                 "conv3x3s2_16x32_relu", "product_32x10", "softmax_10")
+        numbered = [name for name in names if re.search(r"_\d+$", name) and re.sub(r"_\d+$", "", name) in names]
+        equal(numbered, [], f"numbered functions for {target}")
+
+
+def case_the_schedule_comes_first(world):
+    """A reader of a schedule's file meets its calls, not tables."""
+    for target, suffix in TARGETS.items():
+        lines = sources(world, "short", network(False), target)[f"net.{suffix}"]
+        begin = next(i for i, line in enumerate(lines) if " run(" in line or "Schedule::enqueue(" in line)
+        check(begin < (60 if target == "cpp" else 120), f"{target}: the run begins in line {begin}")
+        check(not [line for line in lines if "at<float>(arena" in line], f"{target}: casts at calls")
+
+
+if __name__ == "__main__":
+    run_main(globals())

@@ -1,0 +1,69 @@
+// Names of functions: by what they compute.
+#include "codegen/calls/kernel_name.h"
+
+#include <gtest/gtest.h>
+
+#include "codegen/memory/storage.h"
+
+namespace gcompile {
+namespace {
+
+using ir::ElementType;
+using ir::Index;
+using ir::LoopForm;
+using ir::ScalarOp;
+using Words = std::vector<std::string>;
+
+constexpr ElementType kFloat = ElementType::kFloat32;
+
+TEST(ExpressionWords, SayWhatAnEpilogueDoes) {
+  LoopForm form = LoopForm::over({1, 8, 4});
+  const int sum = form.dag.accumulator(0, kFloat);
+  const int bias = form.dag.load(1, kFloat, {Index::axis(1)});
+  const int residual = form.dag.load(2, kFloat, form.identity());
+  const int zero = form.dag.constant(kFloat, 0);
+  const int with_bias = form.dag.apply(ScalarOp::kAdd, {sum, bias});
+  EXPECT_EQ(expression_words(form, with_bias, true), (Words{"bias"}));
+  EXPECT_EQ(expression_words(form, with_bias, false), (Words{"add"}));
+  const int both = form.dag.apply(ScalarOp::kAdd, {with_bias, residual});
+  const int relu = form.dag.apply(ScalarOp::kMax, {both, zero});
+  EXPECT_EQ(expression_words(form, relu, true), (Words{"bias", "add", "relu"}));
+  EXPECT_EQ(type_name(expression_words(form, relu, true)), "BiasAddRelu");
+  EXPECT_EQ(type_name({}), "Store");
+}
+
+TEST(ExpressionWords, NameActivationsAsAWhole) {
+  LoopForm form = LoopForm::over({4, 8});
+  const int x = form.dag.load(0, kFloat, form.identity());
+  const int gate = form.dag.apply(ScalarOp::kSigmoid, {x});
+  EXPECT_EQ(expression_words(form, gate, false), (Words{"sigmoid"}));
+  EXPECT_EQ(expression_words(form, form.dag.apply(ScalarOp::kMul, {x, gate}), false), (Words{"silu"}));
+  const int low = form.dag.constant(kFloat, -1), high = form.dag.constant(kFloat, 6);
+  const int above = form.dag.apply(ScalarOp::kMax, {x, low});
+  EXPECT_EQ(expression_words(form, form.dag.apply(ScalarOp::kMin, {above, high}), false), (Words{"clip"}));
+  const int zero = form.dag.constant(kFloat, 0), slope = form.dag.constant(kFloat, 0.1);
+  const int is_below = form.dag.apply(ScalarOp::kLess, {x, zero});
+  const int scaled = form.dag.apply(ScalarOp::kMul, {x, slope});
+  const int leaky = form.dag.apply(ScalarOp::kSelect, {is_below, scaled, x});
+  EXPECT_EQ(expression_words(form, leaky, false), (Words{"leaky_relu"}));
+}
+
+TEST(CopyName, SaysWhichAxesTurn) {
+  const ir::Shape shape = {1, 16, 4, 5};
+  EXPECT_EQ(copy_name(shape, {320, 20, 5, 1}, {640, 40, 10, 1}).base, "copy_16x4x5");
+  const KernelName turned = copy_name(shape, {320, 20, 5, 1}, {320, 1, 80, 16});
+  EXPECT_EQ(turned.base, "reorder_16x4x5");
+  EXPECT_EQ(turned.details, (Words{"123_to_231"}));
+}
+
+TEST(LayoutText, SaysHowAxesLie) {
+  const ir::TensorType image{kFloat, {1, 16, 4, 5}};
+  EXPECT_EQ(layout_text(image, {320, 20, 5, 1}), "float32[1, 16, 4, 5]");
+  EXPECT_EQ(layout_text(image, {320, 1, 80, 16}), "float32[1, 4, 5, 16] channels last");
+  EXPECT_EQ(layout_text({kFloat, {3, 4}}, {1, 3}), "float32[4, 3] of axes 1, 0");
+  EXPECT_EQ(layout_text({kFloat, {1, 4}}, {1, 1}), "float32[1, 4]");
+  EXPECT_EQ(layout_text({kFloat, {}}, {}), "float32[]");
+}
+
+}  // namespace
+}  // namespace gcompile
