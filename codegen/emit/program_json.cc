@@ -217,14 +217,14 @@ Json size_conditions(const Program& program, const Schedule& schedule) {
     const std::int64_t multiple = program.sizes[i].multiple;
     if (multiple > 1) out.push_back(fmt::format("{} % {} == 0", field, multiple));
   }
-  for (const SizeCondition& condition : schedule.conditions) {
-    const std::string form = size_text(program, condition.form);
+  for (const ir::SizeFact& condition : schedule.conditions) {
+    const std::string formula = size_text(program, condition.formula);
     if (condition.bounds.low == condition.bounds.high) {
-      out.push_back(fmt::format("{} == {}", form, condition.bounds.low));
+      out.push_back(fmt::format("{} == {}", formula, condition.bounds.low));
       continue;
     }
-    out.push_back(fmt::format("{} >= {}", form, condition.bounds.low));
-    out.push_back(fmt::format("{} <= {}", form, condition.bounds.high));
+    out.push_back(fmt::format("{} >= {}", formula, condition.bounds.low));
+    out.push_back(fmt::format("{} <= {}", formula, condition.bounds.high));
   }
   return out;
 }

@@ -38,7 +38,7 @@ class SizesOfSchedule {
     }
     for (const ir::SolvedSymbol& solved : symbols.solved) {
       found.push_back(found_json(solved));
-      counts_elements |= solved.form.has_value();
+      counts_elements |= solved.formula.has_value();
     }
   }
 
@@ -51,12 +51,12 @@ class SizesOfSchedule {
     const auto at = static_cast<std::size_t>(solved.symbol);
     const Size& size = program_.sizes[at];
     const std::string rest = size_text(program_, solved.rest, "sizes.");
-    if (!solved.form) {
+    if (!solved.formula) {
       return {{"c_name", size.c_name},
               {"text", size.multiple > 1 ? fmt::format("{} * ({})", size.multiple, rest) : rest}};
     }
     const std::string times = fmt::format(
-        "times_in(inputs.{}.count, {}, {}, {})", schedule_.inputs[*solved.form].c_name,
+        "times_in(inputs.{}.count, {}, {}, {})", schedule_.inputs[*solved.formula].c_name,
         size_text(program_, solved.factor, "sizes."), rest, schedule_.bounds[at].high / size.multiple);
     return {{"c_name", size.c_name},
             {"text", size.multiple > 1 ? fmt::format("{} * {}", size.multiple, times) : times}};
@@ -101,14 +101,14 @@ Json candidate_json(const Program& program, const Schedule& schedule, std::size_
     const Size& size = program.sizes[at];
     std::string text = size_text(program, solved.rest, "found.");
     const std::string times = size.multiple > 1 ? fmt::format("{} * ", size.multiple) : "";
-    if (solved.form) {
+    if (solved.formula) {
       const std::string now = size.multiple > 1 ? fmt::format("found.{} / {}", size.c_name, size.multiple)
                                                 : "found." + size.c_name;
-      text = fmt::format("GCRT_NAMESPACE::size_in({}, {}, {}, {}, {})", places[*solved.form],
+      text = fmt::format("GCRT_NAMESPACE::size_in({}, {}, {}, {}, {})", places[*solved.formula],
                          size_text(program, solved.factor, "found."), text,
                          schedule.bounds[at].high / size.multiple, now);
     }
-    add(at, times + (solved.form || times.empty() ? text : "(" + text + ")"));
+    add(at, times + (solved.formula || times.empty() ? text : "(" + text + ")"));
   }
   return {{"index", index}, {"sizes", std::move(sizes)}};
 }

@@ -189,12 +189,6 @@ struct Size {
   std::int64_t multiple = 1;
 };
 
-/// What a run needs of its sizes beyond their own bounds.
-struct SizeCondition {
-  ir::Dim form;
-  ir::Bounds bounds;
-};
-
 /// What only the schedule of a device has.
 struct DeviceSchedule {
   std::int64_t graph_steps = 0;       // launches and copies of one run, at most
@@ -206,10 +200,10 @@ struct DeviceSchedule {
 
 /// A run of the model at one choice of its sizes: calls in order, and where everything lies meanwhile.
 struct Schedule {
-  std::vector<ir::Bounds> bounds;       // of each of Program::sizes; of one number where it is chosen
-  std::shared_ptr<ir::Sizes> formulas;  // whose symbols are Program::sizes; null where each is a number
-  std::vector<SizeCondition> conditions;
-  std::vector<std::int64_t> sizes;  // the largest
+  std::vector<ir::Bounds> bounds;        // of each of Program::sizes; of one number where it is chosen
+  std::shared_ptr<ir::Sizes> formulas;   // whose symbols are Program::sizes; null where each is a number
+  std::vector<ir::SizeFact> conditions;  // what a run needs of its sizes beyond their own bounds
+  std::vector<std::int64_t> sizes;       // the largest
   std::vector<Port> inputs, outputs;
   std::vector<Offset> arena_offsets;
   std::vector<BufferPart> parts;

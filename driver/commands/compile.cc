@@ -265,7 +265,7 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
 }
 
 /// The sizes that a caller chooses, with bounds over all schedules.
-std::vector<Size> sizes_of(const std::vector<SizedModel>& models) {
+std::vector<Size> chosen_sizes(const std::vector<SizedModel>& models) {
   std::vector<Size> sizes;
   Names names;
   for (const frontend::DimRange& range : models.front().sizes) {
@@ -285,8 +285,7 @@ std::vector<Size> sizes_of(const std::vector<SizedModel>& models) {
 void add_sizes(Schedule& schedule, const Program& program, const SizedModel& model) {
   for (const frontend::DimRange& range : model.sizes) schedule.bounds.push_back(range.bounds);
   if (model.formulas) {
-    for (const ir::SizeFact& fact : model.formulas->facts())
-      schedule.conditions.push_back({fact.form, fact.bounds});
+    schedule.conditions = model.formulas->facts();
     for (const ir::SizeCheck& check : model.formulas->checks())
       schedule.conditions.push_back({check.a - check.b, {0, 0}});
   }
@@ -314,7 +313,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   throw_if_interrupted();
 
   Program& program = compilation.program;
-  program.sizes = sizes_of(compilation.models);
+  program.sizes = chosen_sizes(compilation.models);
   program.has_ranges = compilation.models.front().formulas != nullptr;
   program.tool_version = tool_version();
   program.model_sha256 = compilation.info.sha256;

@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t kMostCorners = 16;
 constexpr int kMostDraws = 1000;
 
-std::int64_t value_of(ir::Dim form, const Program& program, const std::vector<std::int64_t>& sizes) {
-  return form.at([&](int symbol) {
+std::int64_t value_of(ir::Dim formula, const Program& program, const std::vector<std::int64_t>& sizes) {
+  return formula.at([&](int symbol) {
     const auto at = static_cast<std::size_t>(symbol);
     return sizes[at] / program.sizes[at].multiple;
   });
@@ -26,18 +26,18 @@ bool is_allowed(const Program& program, const Schedule& schedule, const std::vec
     if (!schedule.bounds[i].contains(sizes[i]) || sizes[i] % program.sizes[i].multiple != 0) return false;
   }
   return std::all_of(schedule.conditions.begin(), schedule.conditions.end(),
-                     [&](const SizeCondition& condition) {
-                       return condition.bounds.contains(value_of(condition.form, program, sizes));
+                     [&](const ir::SizeFact& condition) {
+                       return condition.bounds.contains(value_of(condition.formula, program, sizes));
                      });
 }
 
-/// Whether every condition holds somewhere between the two, as far as forms grow and shrink evenly.
+/// Whether every condition holds somewhere between the two, as far as formulas grow and shrink evenly.
 bool may_be_allowed(const Program& program, const Schedule& schedule, const std::vector<std::int64_t>& low,
                     const std::vector<std::int64_t>& high) {
   return std::all_of(
-      schedule.conditions.begin(), schedule.conditions.end(), [&](const SizeCondition& condition) {
-        const auto [least, most] =
-            std::minmax({value_of(condition.form, program, low), value_of(condition.form, program, high)});
+      schedule.conditions.begin(), schedule.conditions.end(), [&](const ir::SizeFact& condition) {
+        const auto [least, most] = std::minmax(
+            {value_of(condition.formula, program, low), value_of(condition.formula, program, high)});
         return least <= condition.bounds.high && most >= condition.bounds.low;
       });
 }
@@ -64,17 +64,17 @@ std::vector<std::int64_t> largest_within(const Program& program, const Schedule&
 std::optional<std::vector<std::int64_t>> sizes_of_case(const Program& program, const Schedule& schedule,
                                                        const TestCase& test, std::string& why) {
   const ir::SizesScope scope(schedule.formulas.get());
-  std::vector<ir::Dim> forms;
+  std::vector<ir::Dim> formulas;
   std::vector<std::int64_t> numbers;
   const auto add_shape = [&](const std::string& name, const ir::Shape& shape) {
     const auto given = test.inputs.find(name);
     if (given == test.inputs.end() || given->second.shape().size() != shape.size()) return;
-    forms.insert(forms.end(), shape.begin(), shape.end());
+    formulas.insert(formulas.end(), shape.begin(), shape.end());
     for (const ir::Dim size : given->second.shape()) numbers.push_back(size);
   };
   for (const Port& input : schedule.inputs) add_shape(input.model_name, input.type.shape);
   for (const StateTensor& state : program.states) add_shape(state.input_name, state.type.shape);
-  const ir::SolvedSymbols symbols = ir::solve_symbols(forms, static_cast<int>(program.sizes.size()));
+  const ir::SolvedSymbols symbols = ir::solve_symbols(formulas, static_cast<int>(program.sizes.size()));
   std::vector<std::int64_t> sizes(program.sizes.size(), 0);
   const auto fail = [&](std::string text) {
     why = std::move(text);
@@ -90,12 +90,12 @@ std::optional<std::vector<std::int64_t>> sizes_of_case(const Program& program, c
   for (const ir::SolvedSymbol& solved : symbols.solved) {
     const auto at = static_cast<std::size_t>(solved.symbol);
     const std::int64_t rest = value_of(solved.rest, program, sizes);
-    if (!solved.form) {
+    if (!solved.formula) {
       sizes[at] = rest * program.sizes[at].multiple;
       continue;
     }
     const std::int64_t factor = value_of(solved.factor, program, sizes);
-    const std::int64_t left = numbers[*solved.form] - rest;
+    const std::int64_t left = numbers[*solved.formula] - rest;
     if (factor == 0 || left % factor != 0)
       return fail(
           fmt::format("its inputs are of no size that '{}' may have", printable(program.sizes[at].name)));
@@ -104,8 +104,8 @@ std::optional<std::vector<std::int64_t>> sizes_of_case(const Program& program, c
   if (!is_allowed(program, schedule, sizes))
     return fail(fmt::format("the project does not run at {}", sizes_text(program, sizes)));
   // What is wrong with shapes of the only schedule is told by the name of the input.
-  for (std::size_t i = 0; i < forms.size() && program.schedules.size() > 1; ++i) {
-    if (value_of(forms[i], program, sizes) != numbers[i])
+  for (std::size_t i = 0; i < formulas.size() && program.schedules.size() > 1; ++i) {
+    if (value_of(formulas[i], program, sizes) != numbers[i])
       return fail("no choice of --dim gives the inputs these shapes");
   }
   return sizes;

@@ -154,7 +154,7 @@ std::optional<bool> Importer::fits(const InputBindings& bindings) {
   Importer trial(model_, folder_, options, ignored, file_);
   trial.is_trial_ = true;
   try {
-    if (!bindings.ranges.empty()) sizes = sizes_of(bindings);
+    if (!bindings.ranges.empty()) sizes = size_symbols(bindings);
     const ir::SizesScope scope(sizes ? &*sizes : nullptr);
     const ImportedModel imported = trial.run();
     looked_at_ += trial.nodes_;
@@ -382,7 +382,7 @@ ImportedModel import_proto(const onnx::ModelProto& model, const std::string& dig
                            std::shared_ptr<const FileBytes> file = nullptr) {
   // An equality that gives a size makes formulas of what had been found before it.
   std::shared_ptr<ir::Sizes> sizes;
-  if (!options.bindings.ranges.empty()) sizes = std::make_shared<ir::Sizes>(sizes_of(options.bindings));
+  if (!options.bindings.ranges.empty()) sizes = std::make_shared<ir::Sizes>(size_symbols(options.bindings));
   const ir::SizesScope scope(sizes.get());
   std::vector<std::string> places;
   for (std::size_t solved = 0; sizes; solved = sizes->solved_count()) {
@@ -400,7 +400,7 @@ ImportedModel import_proto(const onnx::ModelProto& model, const std::string& dig
   ImportedModel imported = importer.run();
   warn_of_nothing(imported.graph, diagnostics);
   if (sizes) {
-    if (auto narrowed = narrowed_sizes(sizes_of(options.bindings), *sizes, places))
+    if (auto narrowed = narrowed_sizes(size_symbols(options.bindings), *sizes, places))
       diagnostics.add(*narrowed);
   }
   imported.sizes = std::move(sizes);

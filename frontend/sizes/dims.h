@@ -109,7 +109,7 @@ bool is_dim_identifier(std::string_view name);
 
 /// What ranges say, as symbols in their order and facts. Throws CompileError (kUsage) where a sum has a name
 /// without a size of its own, or is never within its bounds.
-ir::Sizes sizes_of(const InputBindings& bindings);
+ir::Sizes size_symbols(const InputBindings& bindings);
 
 /// The type of every input, in order; formulas over the symbols of the sizes in force. Everything that is
 /// wrong or still open goes to `diagnostics`: one error lists all open dimensions with the flags to type. The

@@ -13,8 +13,8 @@ constexpr std::int64_t kMostTried = 20'000;
 
 using Values = std::vector<std::int64_t>;
 
-std::int64_t value_of(ir::Dim form, const Values& values) {
-  return form.at([&](int symbol) { return values[static_cast<std::size_t>(symbol)]; });
+std::int64_t value_of(ir::Dim formula, const Values& values) {
+  return formula.at([&](int symbol) { return values[static_cast<std::size_t>(symbol)]; });
 }
 
 bool holds(const ir::Sizes& sizes, const Values& values) {
@@ -22,7 +22,7 @@ bool holds(const ir::Sizes& sizes, const Values& values) {
     if (!sizes.symbols()[i].bounds.contains(values[i])) return false;
   }
   const auto is_met = [&](const ir::SizeFact& fact) {
-    return fact.bounds.contains(value_of(fact.form, values));
+    return fact.bounds.contains(value_of(fact.formula, values));
   };
   const auto is_equal = [&](const ir::SizeCheck& check) {
     return value_of(check.a, values) == value_of(check.b, values);

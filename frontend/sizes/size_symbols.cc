@@ -9,7 +9,7 @@
 
 namespace gcompile::frontend {
 
-ir::Sizes sizes_of(const InputBindings& bindings) {
+ir::Sizes size_symbols(const InputBindings& bindings) {
   ir::Sizes sizes;
   std::map<std::string, ir::Dim> by_name;
   for (const DimBinding& dim : bindings.dims) by_name.emplace(dim.name, dim.size);

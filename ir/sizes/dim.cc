@@ -79,12 +79,12 @@ std::optional<std::vector<DimAtom>> without(const std::vector<DimAtom>& a, const
   return out;
 }
 
-struct DimForm {
+struct DimFormula {
   std::int64_t constant = 0;
   std::vector<DimTerm> terms;  // sorted, of distinct products, at least one
 };
 
-std::strong_ordering compare_forms(const DimForm& a, const DimForm& b) {
+std::strong_ordering compare_formulas(const DimFormula& a, const DimFormula& b) {
   const std::vector<DimTerm>&x = a.terms, &y = b.terms;
   for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
     if (const auto order = compare_products(x[i].atoms, y[i].atoms); order != 0) return order;
@@ -96,11 +96,11 @@ std::strong_ordering compare_forms(const DimForm& a, const DimForm& b) {
 
 }  // namespace
 
-/// Sums terms into the canonical form.
+/// Sums terms into the canonical formula.
 class DimBuilder {
  public:
-  static const DimForm& form(Dim dim) {
-    return forms()[static_cast<std::size_t>(dim.word_ - Dim::kFirstForm)]->first;
+  static const DimFormula& formula(Dim dim) {
+    return formulas()[static_cast<std::size_t>(dim.word_ - Dim::kFirstFormula)]->first;
   }
   void add(std::int64_t constant) { constant_ = plus(constant_, constant); }
   void add(std::int64_t coefficient, std::vector<DimAtom> atoms) {
@@ -137,19 +137,20 @@ class DimBuilder {
 
  private:
   struct Before {
-    bool operator()(const DimForm& a, const DimForm& b) const { return compare_forms(a, b) < 0; }
+    bool operator()(const DimFormula& a, const DimFormula& b) const { return compare_formulas(a, b) < 0; }
   };
-  using Numbers = std::map<DimForm, std::int64_t, Before>;
-  static std::vector<Numbers::const_iterator>& forms() {
+  using Numbers = std::map<DimFormula, std::int64_t, Before>;
+  static std::vector<Numbers::const_iterator>& formulas() {
     static std::vector<Numbers::const_iterator> kept;
     return kept;
   }
-  static Dim kept(DimForm form) {
+  static Dim kept(DimFormula formula) {
     static Numbers numbers;
-    const auto [at, is_new] = numbers.emplace(std::move(form), static_cast<std::int64_t>(forms().size()));
-    if (is_new) forms().push_back(at);
+    const auto [at, is_new] =
+        numbers.emplace(std::move(formula), static_cast<std::int64_t>(formulas().size()));
+    if (is_new) formulas().push_back(at);
     Dim dim;
-    dim.word_ = Dim::kFirstForm + at->second;
+    dim.word_ = Dim::kFirstFormula + at->second;
     return dim;
   }
   std::int64_t constant_ = 0;
@@ -166,16 +167,16 @@ std::optional<std::int64_t> Dim::as_constant() const {
   return is_constant() ? std::optional(word_) : std::nullopt;
 }
 
-std::int64_t Dim::constant() const { return is_constant() ? word_ : DimBuilder::form(*this).constant; }
+std::int64_t Dim::constant() const { return is_constant() ? word_ : DimBuilder::formula(*this).constant; }
 
 const std::vector<DimTerm>& Dim::terms() const {
   static const std::vector<DimTerm> kNone;
-  return is_constant() ? kNone : DimBuilder::form(*this).terms;
+  return is_constant() ? kNone : DimBuilder::formula(*this).terms;
 }
 
 void Dim::refuse_number() { too_large(); }
 
-void Dim::refuse_form() {
+void Dim::refuse_formula() {
   operator_error("sizes that are known only when the model runs are not supported here",
                  "give the dimensions numbers with --dim or --shape");
 }
@@ -260,24 +261,24 @@ std::strong_ordering Dim::compare(Dim a, Dim b) {
   if (is_same(a, b)) return std::strong_ordering::equal;
   if (a.is_constant()) return std::strong_ordering::less;
   if (b.is_constant()) return std::strong_ordering::greater;
-  return compare_forms(DimBuilder::form(a), DimBuilder::form(b));
+  return compare_formulas(DimBuilder::formula(a), DimBuilder::formula(b));
 }
 
-Dim Dim::sum_of_forms(Dim a, Dim b) {
+Dim Dim::sum_of_formulas(Dim a, Dim b) {
   DimBuilder builder;
   builder.add(a);
   builder.add(b);
   return builder.finish();
 }
 
-Dim Dim::difference_of_forms(Dim a, Dim b) {
+Dim Dim::difference_of_formulas(Dim a, Dim b) {
   DimBuilder builder;
   builder.add(a);
   builder.add(b, -1);
   return builder.finish();
 }
 
-Dim Dim::product_of_forms(Dim a, Dim b) {
+Dim Dim::product_of_formulas(Dim a, Dim b) {
   DimBuilder builder;
   builder.add(a, b.constant());
   for (const DimTerm& y : b.terms()) {
@@ -291,7 +292,7 @@ Dim Dim::product_of_forms(Dim a, Dim b) {
 Dim Dim::quotient(Dim a, Dim b) {
   if (are_constant(a, b)) return a.word_ / b.word_;
   if (const auto exact = exact_quotient(a, b)) return *exact;
-  if (!b.is_constant() || b.word_ <= 0 || is_less(a, 0)) refuse_form();
+  if (!b.is_constant() || b.word_ <= 0 || is_less(a, 0)) refuse_formula();
   return floor_div(a, b.word_);
 }
 
@@ -300,9 +301,9 @@ Dim Dim::remainder(Dim a, Dim b) {
   return difference(a, product(quotient(a, b), b));
 }
 
-bool Dim::is_less_form(Dim a, Dim b) {
+bool Dim::is_less_formula(Dim a, Dim b) {
   const bool is_less = always_less(a, b);
-  if (!is_less && !always_less_equal(b, a)) refuse_form();
+  if (!is_less && !always_less_equal(b, a)) refuse_formula();
   return is_less;
 }
 

@@ -3,7 +3,7 @@
 // maxima of such (DESIGN law 13). Canonical, so that equal sizes compare equal, and a multiple is a property
 // of coefficients. A constant is a plain number and allocates nothing.
 //
-// After the affine forms of isl and the SymInt expressions of PyTorch, without their division by sizes.
+// After the affine expressions of isl and the SymInt expressions of PyTorch, without their division by sizes.
 
 #include <fmt/format.h>
 
@@ -32,10 +32,10 @@ template <class A, class B>
 concept WithDim = (std::same_as<A, Dim> && (std::same_as<B, Dim> || Number<B>)) ||
                   (std::same_as<B, Dim> && Number<A>);
 
-/// One word: a number, or the number of a form, of which the process keeps one of each kind for good (a model
-/// has some thousands). The compiler runs in one thread.
+/// A size in one word: a number, or the number of a formula, of which the process keeps one of each kind for
+/// good (a model has some thousands). The compiler runs in one thread.
 ///
-/// A size reads like a number wherever numbers are all that is understood; there a form is refused, by an
+/// A size reads like a number wherever numbers are all that is understood; there a formula is refused, by an
 /// OperatorError that says so, and never given a number that it may not be. `==` means equal for all values
 /// of the symbols. `<` and the like are decided by the bounds in force (SizesScope), or refused.
 class Dim {
@@ -43,18 +43,18 @@ class Dim {
   constexpr Dim() = default;
   template <Number T>
   constexpr Dim(T number) : word_(static_cast<std::int64_t>(number)) {  // NOLINT: a number is a size
-    if (word_ >= kFirstForm && word_ < kEndForm) refuse_number();
+    if (word_ >= kFirstFormula && word_ < kEndFormula) refuse_number();
   }
   static Dim symbol(int number);
 
   /// Equal for equal sizes, and for them alone. The word of a formula depends on what was made before it:
   /// never sort output by it.
   constexpr std::int64_t word() const { return word_; }
-  constexpr bool is_constant() const { return word_ < kFirstForm || word_ >= kEndForm; }
+  constexpr bool is_constant() const { return word_ < kFirstFormula || word_ >= kEndFormula; }
   /// nullopt: it depends on symbols.
   std::optional<std::int64_t> as_constant() const;
   constexpr operator std::int64_t() const {  // NOLINT
-    if (!is_constant()) refuse_form();
+    if (!is_constant()) refuse_formula();
     return word_;
   }
   /// What stands beside the terms.
@@ -70,34 +70,34 @@ class Dim {
   /// With something in place of each symbol.
   Dim replaced(const std::function<Dim(int)>& by) const;
 
-  /// In an order of form alone: neither of values nor of addresses.
+  /// In an order of how they are written: neither of values nor of addresses.
   static std::strong_ordering compare(Dim a, Dim b);
   static constexpr bool is_same(Dim a, Dim b) { return a.word_ == b.word_; }
 
-  // What the operators below do. They throw OperatorError where a number does not fit, where one in a form
-  // reaches kDimLimit, or a form grows beyond 32 terms, products of four atoms, or eight levels of divisions,
-  // minima and maxima.
+  // What the operators below do. They throw OperatorError where a number does not fit, where one in a formula
+  // reaches kDimLimit, or a formula grows beyond 32 terms, products of four atoms, or eight levels of
+  // divisions, minima and maxima.
   static Dim sum(Dim a, Dim b) {
     std::int64_t number;
     if (are_constant(a, b) && !__builtin_add_overflow(a.word_, b.word_, &number)) return number;
-    return sum_of_forms(a, b);
+    return sum_of_formulas(a, b);
   }
   static Dim difference(Dim a, Dim b) {
     std::int64_t number;
     if (are_constant(a, b) && !__builtin_sub_overflow(a.word_, b.word_, &number)) return number;
-    return difference_of_forms(a, b);
+    return difference_of_formulas(a, b);
   }
   static Dim product(Dim a, Dim b) {
     std::int64_t number;
     if (are_constant(a, b) && !__builtin_mul_overflow(a.word_, b.word_, &number)) return number;
-    return product_of_forms(a, b);
+    return product_of_formulas(a, b);
   }
   /// Numbers divide as in C++. A formula that is never negative is divided by a number, rounded down, and by
   /// a formula only when that divides a for every value. Else refused.
   static Dim quotient(Dim a, Dim b);
   static Dim remainder(Dim a, Dim b);
   /// Whether a < b for all values (true) or none (false) within the bounds in force; otherwise refused.
-  static bool is_less(Dim a, Dim b) { return are_constant(a, b) ? a.word_ < b.word_ : is_less_form(a, b); }
+  static bool is_less(Dim a, Dim b) { return are_constant(a, b) ? a.word_ < b.word_ : is_less_formula(a, b); }
 
   Dim& operator+=(Dim other) { return *this = sum(*this, other); }
   Dim& operator-=(Dim other) { return *this = difference(*this, other); }
@@ -110,16 +110,16 @@ class Dim {
  private:
   friend class DimBuilder;
   // Numbers that no size is: so near the lowest one.
-  static constexpr std::int64_t kFirstForm =
+  static constexpr std::int64_t kFirstFormula =
       std::numeric_limits<std::int64_t>::min() + (std::int64_t{1} << 40);
-  static constexpr std::int64_t kEndForm = kFirstForm + (std::int64_t{1} << 40);
+  static constexpr std::int64_t kEndFormula = kFirstFormula + (std::int64_t{1} << 40);
   static constexpr bool are_constant(Dim a, Dim b) { return a.is_constant() && b.is_constant(); }
-  static Dim sum_of_forms(Dim a, Dim b);
-  static Dim difference_of_forms(Dim a, Dim b);
-  static Dim product_of_forms(Dim a, Dim b);
-  static bool is_less_form(Dim a, Dim b);
+  static Dim sum_of_formulas(Dim a, Dim b);
+  static Dim difference_of_formulas(Dim a, Dim b);
+  static Dim product_of_formulas(Dim a, Dim b);
+  static bool is_less_formula(Dim a, Dim b);
   [[noreturn]] static void refuse_number();
-  [[noreturn]] static void refuse_form();
+  [[noreturn]] static void refuse_formula();
   std::int64_t word_ = 0;
 };
 
@@ -200,9 +200,9 @@ std::string to_string(Dim a);
 
 using Shape = std::vector<Dim>;
 Shape shape_of(std::span<const std::int64_t> numbers);
-/// Refuses forms.
+/// Refuses formulas.
 std::vector<std::int64_t> numbers_of(std::span<const Dim> dims);
-/// None of them is a form.
+/// None of them is a formula.
 bool are_constant(std::span<const Dim> dims);
 std::string to_string(const Shape& shape);
 

@@ -49,7 +49,7 @@ std::string to_string(Dim a, const DimSpelling& spelling) {
   };
   for (const DimTerm& term : a.terms()) {
     sign(term.coefficient < 0);
-    text += text_of(term, std::abs(term.coefficient), spelling);  // numbers in forms have opposites
+    text += text_of(term, std::abs(term.coefficient), spelling);  // numbers in formulas have opposites
   }
   if (a.constant() == 0 && !text.empty()) return text;
   sign(a.constant() < 0);

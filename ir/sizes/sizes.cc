@@ -139,7 +139,7 @@ Bounds enclosure_by_remainders(Dim dim, const std::vector<SizeSymbol>& symbols, 
     if (term.atoms.size() != 1 || term.atoms[0].kind != DimAtom::Kind::kFloorDiv) continue;
     const DimAtom& quotient = term.atoms[0];
     const std::int64_t c = quotient.divisor, b = term.coefficient;
-    // c times the form, with b (a - r) in place of b c floor(a / c).
+    // c times the formula, with b (a - r) in place of b c floor(a / c).
     const Dim rest = (dim - floor_div(quotient.a, c) * b) * c + quotient.a * b;
     const Bounds times = enclosure(rest, symbols, levels) + Bounds{0, c - 1} * Bounds{-b, -b};
     best = {std::max(best.low, divided(times + Bounds{c - 1, c - 1}, c).low),
@@ -182,7 +182,7 @@ int Sizes::add_symbol(SizeSymbol symbol) {
   return number;
 }
 
-void Sizes::add_fact(Dim form, Bounds bounds) { facts_.push_back({resolved(form), bounds}); }
+void Sizes::add_fact(Dim formula, Bounds bounds) { facts_.push_back({resolved(formula), bounds}); }
 
 Dim Sizes::resolved(Dim dim) const {
   return dim.is_constant()
@@ -192,11 +192,11 @@ Dim Sizes::resolved(Dim dim) const {
 
 Bounds Sizes::bounds(Dim dim) const {
   if (dim.is_constant()) return {dim.constant(), dim.constant()};
-  const Dim form = resolved(dim);
-  Bounds best = enclosure_by_remainders(form, symbols_, kRemainderLevels);
+  const Dim formula = resolved(dim);
+  Bounds best = enclosure_by_remainders(formula, symbols_, kRemainderLevels);
   for (const SizeFact& fact : facts_) {
     for (const std::int64_t factor : {-2, -1, 1, 2}) {
-      const Bounds other = enclosure(form - fact.form * factor, symbols_, kRemainderLevels) +
+      const Bounds other = enclosure(formula - fact.formula * factor, symbols_, kRemainderLevels) +
                            fact.bounds * Bounds{factor, factor};
       best = {std::max(best.low, other.low), std::min(best.high, other.high)};
     }
@@ -242,7 +242,7 @@ bool Sizes::assume_equal(Dim a, Dim b) {
   };
   for (Dim& value : solved_) value = value.replaced(by);
   // What was known of the symbol is known of what it is.
-  for (SizeFact& fact : facts_) fact.form = fact.form.replaced(by);
+  for (SizeFact& fact : facts_) fact.formula = fact.formula.replaced(by);
   facts_.push_back({solution->value, symbols_[static_cast<std::size_t>(solution->symbol)].bounds});
   return true;
 }

@@ -35,9 +35,9 @@ struct SizeCheck {
   Dim a, b;  // that are equal
 };
 
-/// Bounds of a form that its symbols' own do not give.
+/// Bounds of a formula that its symbols' own do not give.
 struct SizeFact {
-  Dim form;
+  Dim formula;
   Bounds bounds;
 };
 
@@ -45,8 +45,8 @@ class Sizes {
  public:
   /// A symbol with equal bounds becomes a constant.
   int add_symbol(SizeSymbol symbol);
-  /// What is known of a form beyond its symbols' bounds: that the past and the new rows fit a cache.
-  void add_fact(Dim form, Bounds bounds);
+  /// What is known of a formula beyond its symbols' bounds: that the past and the new rows fit a cache.
+  void add_fact(Dim formula, Bounds bounds);
 
   const std::vector<SizeSymbol>& symbols() const { return symbols_; }
   const std::vector<SizeCheck>& checks() const { return checks_; }

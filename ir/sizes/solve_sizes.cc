@@ -9,33 +9,33 @@
 namespace gcompile::ir {
 namespace {
 
-/// The form as factor * symbol + rest.
-std::optional<SolvedSymbol> as_linear(Dim form, int symbol) {
+/// The formula as factor * symbol + rest.
+std::optional<SolvedSymbol> as_linear(Dim formula, int symbol) {
   const auto with = [&](Dim value) {
-    return form.replaced([&](int other) { return other == symbol ? value : Dim::symbol(other); });
+    return formula.replaced([&](int other) { return other == symbol ? value : Dim::symbol(other); });
   };
   SolvedSymbol out{symbol, std::nullopt, with(1) - with(0), with(0)};
-  const bool is_even = out.factor * Dim::symbol(symbol) + out.rest == form;
+  const bool is_even = out.factor * Dim::symbol(symbol) + out.rest == formula;
   if (!is_even || out.factor == 0 || !always_less_equal(0, out.factor)) return std::nullopt;
   return out;
 }
 
 }  // namespace
 
-SolvedSymbols solve_symbols(std::span<const Dim> forms, int count) {
+SolvedSymbols solve_symbols(std::span<const Dim> formulas, int count) {
   SolvedSymbols out;
   std::set<int> unknown;
   for (int symbol = 0; symbol < count; ++symbol) unknown.insert(symbol);
   const auto solve_one = [&] {
-    for (std::size_t i = 0; i < forms.size(); ++i) {
+    for (std::size_t i = 0; i < formulas.size(); ++i) {
       std::vector<int> mentioned;
       for (const int symbol : unknown) {
-        if (forms[i].mentions(symbol)) mentioned.push_back(symbol);
+        if (formulas[i].mentions(symbol)) mentioned.push_back(symbol);
       }
       if (mentioned.size() != 1) continue;
-      std::optional<SolvedSymbol> found = as_linear(forms[i], mentioned[0]);
+      std::optional<SolvedSymbol> found = as_linear(formulas[i], mentioned[0]);
       if (!found) continue;
-      found->form = i;
+      found->formula = i;
       out.solved.push_back(*found);
       unknown.erase(mentioned[0]);
       return true;

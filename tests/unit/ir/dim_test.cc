@@ -350,7 +350,7 @@ TEST(SolveSymbols, EqualitiesTellWhatNoFormDoes) {
   const SolvedSymbols found = solve_symbols(std::vector<Dim>{sizes.resolved(keys) * 8}, 3);
   EXPECT_TRUE(found.open.empty());
   ASSERT_EQ(found.solved.size(), 3u);
-  EXPECT_EQ(found.solved[0].form, 0u);
+  EXPECT_EQ(found.solved[0].formula, 0u);
   for (const std::size_t i : {1u, 2u}) EXPECT_FALSE(found.solved[i].form.has_value());
   EXPECT_EQ(text(found.solved[1].rest), text(Dim::symbol(found.solved[0].symbol)));
   EXPECT_EQ(text(found.solved[2].rest), "5");
