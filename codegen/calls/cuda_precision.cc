@@ -58,8 +58,8 @@ void warn_of_precision(const ir::Problem& problem, CallWriter& writer, std::size
                   printable(writer.name(operand)));
 }
 
-void packed_weights(CallWriter& writer, Packing packing, const std::string& kernel,
-                    const std::string& parameter, Precision precision) {
+void weights_in_format(CallWriter& writer, Packing packing, const std::string& kernel,
+                       const std::string& parameter, Precision precision) {
   const ir::ElementType stored = facts_of(precision).weight;
   std::string format = "packed for " + kernel;
   if (stored != ir::ElementType::kFloat32) format += fmt::format(" as {}", name_of(stored));

@@ -25,7 +25,7 @@ Precision precision_of(const ir::Problem& problem, const Machine& machine, std::
 void warn_of_precision(const ir::Problem& problem, CallWriter& writer, std::size_t factors = 2);
 
 /// Adds the parameter for the constant operand 1, packed for `kernel`, in the type that the precision stores.
-void packed_weights(CallWriter& writer, Packing packing, const std::string& kernel,
-                    const std::string& parameter, Precision precision);
+void weights_in_format(CallWriter& writer, Packing packing, const std::string& kernel,
+                       const std::string& parameter, Precision precision);
 
 }  // namespace gcompile

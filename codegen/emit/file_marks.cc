@@ -9,7 +9,6 @@
 #include "jinja/text.h"
 
 namespace gcompile {
-namespace {
 
 using Json = nlohmann::ordered_json;
 
@@ -20,6 +19,8 @@ std::string capitals(std::string text) {
   }
   return text;
 }
+
+namespace {
 
 /// NET_MARK_OF_SRC_KERNELS of src/net_kernels.cpp.
 std::string mark_name(const std::string& model, const std::string& path) {

@@ -16,6 +16,9 @@ namespace gcompile {
 inline constexpr const char* kMarkNameStandIn = "\1NAME\1";
 inline constexpr const char* kMarkStandIn = "\1MARK\1";
 
+/// What macros of that name begin with: "SRC_NET_H" of "src/net.h".
+std::string capitals(std::string text);
+
 /// A text by its path in the project.
 using PathAndText = std::pair<std::string, std::string>;
 

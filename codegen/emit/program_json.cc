@@ -9,6 +9,7 @@
 #include "base/interrupt.h"
 #include "codegen/emit/compile_flags.h"
 #include "codegen/emit/emit.h"
+#include "codegen/emit/file_marks.h"
 #include "codegen/emit/interface_json.h"
 #include "codegen/emit/schedule_json.h"
 #include "codegen/emit/schedule_tables_json.h"
@@ -28,13 +29,6 @@ namespace {
 constexpr std::int64_t kInstanceBytes = 64;
 constexpr std::size_t kCommentWidth = 107;                  // of emitted lines of 110 columns
 constexpr std::int64_t kLargePage = std::int64_t{2} << 20;  // of x86-64 and of AArch64
-
-std::string upper(std::string text) {
-  for (char& c : text) {
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  }
-  return text;
-}
 
 /// CUDA: of the graphs of a schedule that are remembered. `sizes`: that a run is told.
 std::int64_t instance_bytes(const Schedule& schedule, std::size_t sizes) {
@@ -427,7 +421,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   const ir::SizesScope scope(program.schedules.back().formulas.get());  // shapes at most
   Json out = Json::object();
   out["name"] = program.name;
-  out["upper"] = upper(program.name);
+  out["upper"] = capitals(program.name);
   out["cuda"] = info_of(program.target).has_device_memory;
   out["cuda_archs"] = fmt::format("{}", fmt::join(options.cuda_archs, " "));
   out["cuda_cmake_archs"] = cmake_architectures(options.cuda_archs);

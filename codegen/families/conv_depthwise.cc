@@ -38,7 +38,7 @@ void cuda_call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer
   writer.call().headers = {"gcrt/cuda/depthwise.h"};
   writer.operand(0, "x");
   // It has no tensor cores to feed, and its weights are few: float32 in every mode.
-  packed_weights(writer, pack(*writer.constant(1)), "depthwise2d", "w", Precision::kFp32);
+  weights_in_format(writer, pack(*writer.constant(1)), "depthwise2d", "w", Precision::kFp32);
   write_depthwise_cuda(problem, writer, "depthwise2d", "x, w");
 }
 

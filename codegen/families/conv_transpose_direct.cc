@@ -84,8 +84,8 @@ void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& w
   const KernelTensor x = writer.operand(0, "x");
   const Precision precision = precision_of(problem, writer.machine());
   warn_of_precision(problem, writer);
-  packed_weights(writer, pack_phases(*writer.constant(1), work, shape, facts_of(precision).weight),
-                 "conv_transpose2d", "w", precision);
+  weights_in_format(writer, pack_phases(*writer.constant(1), work, shape, facts_of(precision).weight),
+                    "conv_transpose2d", "w", precision);
   note_plan(writer, plan, precision);
   out.body = shape_and_epilogue(problem, image, writer) +
              fmt::format("  conv_transpose2d<{}, Tile::{}>(queue, shape, {}, w, epilogue);\n",

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "codegen/kinds/batch_items.h"
-#include "codegen/kinds/block_weights.h"
+#include "codegen/kinds/packed_weights.h"
 
 namespace gcompile {
 namespace {
@@ -15,7 +15,7 @@ constexpr std::int64_t kFewRows = 4;  // gcrt/cpu/decode.h, kDecodedRows
 
 Refusal refuses(const ir::Problem& problem) {
   if (product_work(problem).rounding == ir::RowRounding::kDone) return "rows that are rounded to int8";
-  return refuse_unless_block_weights(problem);
+  return refuse_unless_packed_weights(problem);
 }
 
 /// Whether some run may have few rows.
@@ -30,11 +30,11 @@ std::int64_t prepared_bytes(const ir::Problem& problem) {
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
-  const bool few = block_weights_work(problem).rows <= kFewRows;
+  const bool few = packed_weights_work(problem).rows <= kFewRows;
   PlannedCost only;
-  only.plan = block_weights_plan(problem, machine);
+  only.plan = packed_weights_plan(problem, machine);
   only.cost.picoseconds =
-      machine.picoseconds(problem.multiply_adds(), block_weights_bytes(problem), few ? 0.5 : 0.65);
+      machine.picoseconds(problem.multiply_adds(), packed_weights_bytes(problem), few ? 0.5 : 0.65);
   only.cost.scratch = prepared_bytes(problem);
   only.cost.code_key = fmt::format("decode{}", bits_of_weights(problem));
   return {only};
@@ -48,7 +48,7 @@ void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer
   const std::string rows = out.sizes(axes.row_count), row_stride = out.sizes(axes.row_stride);
   out.headers = {"gcrt/cpu/decode.h"};
   writer.operand(0, "a");
-  const std::string weights = block_weights_parameters(problem, writer);
+  const std::string weights = packed_weights_parameters(problem, writer);
   const ir::Problem largest = ir::at_highest(problem);
   const std::int64_t bytes = few ? prepared_bytes(problem) : 0;
   const std::int64_t time = plans(largest, writer.machine()).front().cost.picoseconds;
@@ -88,7 +88,7 @@ const KernelFamily& family_product_decode() {
                                          .fields = dense_fields(),
                                          .plans = plans,
                                          .call = call},
-                                        {.refuses = refuse_block_weights_on_cuda}}}};
+                                        {.refuses = refuse_packed_weights_on_cuda}}}};
   return family;
 }
 

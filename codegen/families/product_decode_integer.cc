@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "codegen/kinds/batch_items.h"
-#include "codegen/kinds/block_weights.h"
+#include "codegen/kinds/packed_weights.h"
 
 namespace gcompile {
 namespace {
@@ -14,7 +14,7 @@ constexpr std::int64_t kMost = 1 << 16;  // products of 255 * 127 that fit an in
 constexpr std::int64_t kFewRows = 8;     // that are not worth threads before those of the product
 
 Refusal refuses(const ir::Problem& problem) {
-  if (Refusal other = refuse_unless_block_weights(problem)) return other;
+  if (Refusal other = refuse_unless_packed_weights(problem)) return other;
   if (product_work(problem).rounding != ir::RowRounding::kDone) return "rows that are not to be rounded";
   const std::int64_t block = rows_of_block(problem);
   if (blocks_of_weights(problem) > 1 && block % kGroup != 0) {
@@ -39,8 +39,8 @@ double efficiency(const ir::Problem& problem, const Machine& machine) {
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
   PlannedCost only;
-  only.plan = block_weights_plan(problem, machine);
-  only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), block_weights_bytes(problem),
+  only.plan = packed_weights_plan(problem, machine);
+  only.cost.picoseconds = machine.picoseconds(problem.multiply_adds(), packed_weights_bytes(problem),
                                               efficiency(problem, machine));
   only.cost.scratch = rounded_bytes(problem);
   only.cost.code_key = fmt::format("decode_integer{}", bits_of_weights(problem));
@@ -54,7 +54,7 @@ void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer
   const std::string rows = out.sizes(axes.row_count), row_stride = out.sizes(axes.row_stride);
   out.headers = {"gcrt/cpu/decode_int8.h"};
   writer.operand(0, "a");
-  const std::string weights = block_weights_parameters(problem, writer);
+  const std::string weights = packed_weights_parameters(problem, writer);
   const ir::Problem largest = ir::at_highest(problem);
   const std::int64_t bytes = rounded_bytes(problem);
   const std::int64_t time = plans(largest, writer.machine()).front().cost.picoseconds;
@@ -98,7 +98,7 @@ const KernelFamily& family_product_decode_integer() {
                                          .fields = dense_fields(),
                                          .plans = plans,
                                          .call = call},
-                                        {.refuses = refuse_block_weights_on_cuda}}}};
+                                        {.refuses = refuse_packed_weights_on_cuda}}}};
   return family;
 }
 

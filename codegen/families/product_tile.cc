@@ -144,7 +144,7 @@ void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& w
 const KernelFamily& family_product_tile() {
   static const KernelFamily family = {"product.tile",
                                       ir::Kind::kProduct,
-                                      refuse_block_weights,
+                                      refuse_packed_weights,
                                       {{{.refuses = refuses_elements,
                                          .takes_formulas = takes_dense_formulas,
                                          .needs = needs_dense_rows,

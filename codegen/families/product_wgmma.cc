@@ -59,7 +59,7 @@ void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& w
 const KernelFamily& family_product_wgmma() {
   static const KernelFamily family = {"product.wgmma",
                                       ir::Kind::kProduct,
-                                      refuse_block_weights,
+                                      refuse_packed_weights,
                                       {{{.refuses = refuses_on_cpu},
                                         {.refuses = cuda_refuses,
                                          .needs = needs_dense_rows,

@@ -135,10 +135,10 @@ void write_tiled_conv(const ir::Problem& problem, const KernelPlan& plan, CallWr
 
 void packed_conv_weights(CallWriter& writer, const gcrt::ConvShape& shape, Precision precision) {
   const ir::Tensor& weights = *writer.constant(1);
-  packed_weights(writer,
-                 pack_rows(weights, conv_matrices(weights.shape(), shape.groups),
-                           gcrt::conv_weight_stride(shape), facts_of(precision).weight),
-                 "conv2d", "w", precision);
+  weights_in_format(writer,
+                    pack_rows(weights, conv_matrices(weights.shape(), shape.groups),
+                              gcrt::conv_weight_stride(shape), facts_of(precision).weight),
+                    "conv2d", "w", precision);
 }
 
 void write_direct_conv(const ir::Problem& problem, const KernelPlan& plan, const KernelTensor& x,

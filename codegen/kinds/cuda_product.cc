@@ -46,7 +46,7 @@ Operands operands(const Product& product, CallWriter& writer, Precision stored) 
   Operands out;
   if (writer.made_rows().empty()) out.a = writer.operand(0, "a");
   if (const ir::Tensor* b = writer.constant(1)) {
-    packed_weights(
+    weights_in_format(
         writer, pack_rows(*b, product_matrices(product.b), packed_column(product), facts_of(stored).weight),
         "gemm", "b", stored);
   } else {

@@ -112,7 +112,7 @@ NeededOrder needs_dense_rows(const ir::Problem& problem, std::size_t i) {
 
 bool takes_dense_formulas(const ir::Problem& problem) { return problem.operands[0].strides.back() == 1; }
 
-Refusal refuse_block_weights(const ir::Problem& problem) {
+Refusal refuse_packed_weights(const ir::Problem& problem) {
   return std::get<ir::ProductWork>(problem.work).block > 0 ? Refusal("weights with scales of their own")
                                                            : std::nullopt;
 }

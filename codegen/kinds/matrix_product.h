@@ -67,6 +67,6 @@ NeededOrder needs_dense_rows(const ir::Problem& problem, std::size_t i);
 bool takes_dense_formulas(const ir::Problem& problem);
 
 /// Weights that are decoded as they are multiplied have families of their own.
-Refusal refuse_block_weights(const ir::Problem& problem);
+Refusal refuse_packed_weights(const ir::Problem& problem);
 
 }  // namespace gcompile

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/diagnostics.h"
+#include "ir/forms/rebuild.h"
 
 namespace gcompile {
 namespace {
@@ -108,10 +109,8 @@ std::optional<ir::LoopForm> form_without_idle_lookups(const ir::LoopForm& form,
     return std::nullopt;
   }
   bool found = false;
-  ir::LoopForm out = form;
-  out.dag = {};
-  const auto leaf = [&](const ScalarNode& node) {
-    if (node.op == ScalarOp::kAccumulator) return out.dag.accumulator(node.operand, node.type);
+  ir::LoopForm out = rebuild(form, [&](ir::Dag& dag, const ScalarNode& node) {
+    if (node.op == ScalarOp::kAccumulator) return dag.accumulator(node.operand, node.type);
     std::vector<Index> index = node.index;
     const ir::Shape strides = strides_of(node.operand);
     for (std::size_t i = 0; i < index.size(); ++i) {
@@ -119,14 +118,8 @@ std::optional<ir::LoopForm> form_without_idle_lookups(const ir::LoopForm& form,
       index[i] = 0;
       found = true;
     }
-    return out.dag.load(node.operand, node.type, std::move(index));
-  };
-  const auto moved = [&](int root) {
-    return out.dag.import(form.dag, root, form.identity(), form.ranges(), leaf);
-  };
-  for (ir::Stage& stage : out.stages) stage.root = moved(stage.root);
-  for (ir::Region& region : out.regions) region.root = moved(region.root);
-  for (ir::BoundsCheck& check : out.checks) check.scalar = moved(check.scalar);
+    return dag.load(node.operand, node.type, std::move(index));
+  });
   return found ? std::optional(std::move(out)) : std::nullopt;
 }
 

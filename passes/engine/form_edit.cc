@@ -28,28 +28,6 @@ int base_operands(const ir::Node& node) {
   return contract ? contract->base_operands : 0;
 }
 
-LoopForm rebuild(const LoopForm& form, const std::function<int(Dag&, const ScalarNode&)>& leaf, Dag start) {
-  LoopForm out;  // all but the expressions
-  out.dag = std::move(start);
-  out.extents = form.extents;
-  out.parallel = form.parallel;
-  out.stages = form.stages;
-  out.final_over_reduced = form.final_over_reduced;
-  out.regions = form.regions;
-  out.store = form.store;
-  out.checks = form.checks;
-  const std::vector<ir::Index> axes = form.identity();
-  const std::vector<ir::Range> ranges = form.ranges();
-  const auto move = [&](int root) {
-    return out.dag.import(form.dag, root, axes, ranges,
-                          [&](const ScalarNode& node) { return leaf(out.dag, node); });
-  };
-  for (ir::Stage& stage : out.stages) stage.root = move(stage.root);
-  for (ir::Region& region : out.regions) region.root = move(region.root);
-  for (ir::BoundsCheck& check : out.checks) check.scalar = move(check.scalar);
-  return out;
-}
-
 bool is_rebuilt(const LoopForm& form) {
   if (!form.is_map() || !form.checks.empty() || form.regions.size() != 1) return false;
   const int root[] = {form.regions[0].root};

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 
+#include "ir/forms/rebuild.h"
 #include "ir/graph/graph.h"
 
 namespace gcompile::passes {
@@ -19,12 +20,7 @@ int base_operands(const ir::Node& node);
 /// that no load names any more.
 void inline_scalars(ir::Graph& graph, ir::NodeId id);
 
-/// The form with every expression rebuilt: loads and accumulators go through `leaf`, which returns an id of
-/// the new dag. Regions, stages and checks keep their structure. `start`: what the new dag holds before.
-ir::LoopForm rebuild(const ir::LoopForm& form,
-                     const std::function<int(ir::Dag&, const ir::ScalarNode&)>& leaf, ir::Dag start = {});
-
-/// Whether rebuilding the form with the same leaves would give the same dag: one root, nothing that it does
+/// Whether ir::rebuild() of the form with the same leaves would give the same dag: one root, nothing that it does
 /// not need, and no index that could become simpler.
 bool is_rebuilt(const ir::LoopForm& form);
 

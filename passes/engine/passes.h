@@ -29,7 +29,7 @@ bool simplify_captures(ir::Graph& graph, PassContext& context);
 bool eliminate_common_subexpressions(ir::Graph& graph, PassContext& context);
 bool legalise_half(ir::Graph& graph, PassContext& context);
 bool legalise_nibbles(ir::Graph& graph, PassContext& context);
-bool legalise_blocks(ir::Graph& graph, PassContext& context);
+bool legalise_packed_weights(ir::Graph& graph, PassContext& context);
 bool rewrite_by_rules(ir::Graph& graph, PassContext& context);
 bool compute_in_integers(ir::Graph& graph, PassContext& context);
 bool move_quantised_scales(ir::Graph& graph, PassContext& context);

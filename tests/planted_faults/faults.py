@@ -81,7 +81,7 @@ RULES = [
     fault("rules/axis-of-softmax", "passes/rules/composites.cc",
           'kept_axes(match, "sum", "axes2") != axes) {', 'kept_axes(match, "sum", "axes2").empty()) {',
           "passes_composites_test"),
-    fault("rules/scale-of-block", "passes/rules/blocks.cc",
+    fault("rules/scale-of-block", "passes/rules/packed_weights.cc",
           "return transposed ? column * block_count() + row_block :", "return transposed ? row_block * columns() + column :",
           "passes_blocks_test"),
     fault("rules/scale-of-bias", "passes/rules/integers.cc",

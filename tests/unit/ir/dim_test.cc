@@ -328,11 +328,11 @@ TEST(SolveSymbols, OneAfterTheOther) {
   const SolvedSymbols found = solve_symbols(forms, 3);
   EXPECT_TRUE(found.open.empty());
   ASSERT_EQ(found.solved.size(), 3u);
-  const std::vector<std::string> expected = {"a = (form 3 - 0) / 3", "b = (form 2 - a) / 4 x a",
-                                             "c = (form 1 - a x b) / a"};
+  const std::vector<std::string> expected = {"a = (formula 3 - 0) / 3", "b = (formula 2 - a) / 4 x a",
+                                             "c = (formula 1 - a x b) / a"};
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const SolvedSymbol& each = found.solved[i];
-    EXPECT_EQ(fmt::format("{} = (form {} - {}) / {}", text(Dim::symbol(each.symbol)), each.form.value(),
+    EXPECT_EQ(fmt::format("{} = (formula {} - {}) / {}", text(Dim::symbol(each.symbol)), each.formula.value(),
                           text(each.rest), text(each.factor)),
               expected[i]);
   }
@@ -351,7 +351,7 @@ TEST(SolveSymbols, EqualitiesTellWhatNoFormDoes) {
   EXPECT_TRUE(found.open.empty());
   ASSERT_EQ(found.solved.size(), 3u);
   EXPECT_EQ(found.solved[0].formula, 0u);
-  for (const std::size_t i : {1u, 2u}) EXPECT_FALSE(found.solved[i].form.has_value());
+  for (const std::size_t i : {1u, 2u}) EXPECT_FALSE(found.solved[i].formula.has_value());
   EXPECT_EQ(text(found.solved[1].rest), text(Dim::symbol(found.solved[0].symbol)));
   EXPECT_EQ(text(found.solved[2].rest), "5");
 }

@@ -16,17 +16,17 @@ std::int64_t rows_of_block(const ir::Problem& problem);
 std::int64_t blocks_of_weights(const ir::Problem& problem);
 
 /// What cannot be packed so.
-Refusal refuse_unless_block_weights(const ir::Problem& problem);
-Refusal refuse_block_weights_on_cuda(const ir::Problem& problem, const Machine& machine);
+Refusal refuse_unless_packed_weights(const ir::Problem& problem);
+Refusal refuse_packed_weights_on_cuda(const ir::Problem& problem, const Machine& machine);
 
 /// The product as its plan sees it, with packed weights.
-DenseWork block_weights_work(const ir::Problem& problem);
+DenseWork packed_weights_work(const ir::Problem& problem);
 /// The plan; work items have whole panels.
-KernelPlan block_weights_plan(const ir::Problem& problem, const Machine& machine);
+KernelPlan packed_weights_plan(const ir::Problem& problem, const Machine& machine);
 /// How many bytes the product reads and writes.
-std::int64_t block_weights_bytes(const ir::Problem& problem);
+std::int64_t packed_weights_bytes(const ir::Problem& problem);
 
 /// Adds the parameters of the weights; returns what defines `weights`.
-std::string block_weights_parameters(const ir::Problem& problem, CallWriter& writer);
+std::string packed_weights_parameters(const ir::Problem& problem, CallWriter& writer);
 
 }  // namespace gcompile

@@ -33,7 +33,7 @@ bool is_served(const ir::Problem& packed, const ir::KernelPrices& prices) {
 
 }  // namespace
 
-bool legalise_blocks(ir::Graph& graph, PassContext& pass) {
+bool legalise_packed_weights(ir::Graph& graph, PassContext& pass) {
   const ir::KernelPrices* prices = pass.options().prices;
   bool changed = false;
   for (const ir::NodeId id : graph.nodes()) {

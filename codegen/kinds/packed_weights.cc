@@ -1,4 +1,4 @@
-#include "codegen/kinds/block_weights.h"
+#include "codegen/kinds/packed_weights.h"
 
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ std::int64_t rows_of_block(const ir::Problem& problem) {
 
 std::int64_t blocks_of_weights(const ir::Problem& problem) { return problem.shape(2)[0]; }
 
-Refusal refuse_unless_block_weights(const ir::Problem& problem) {
+Refusal refuse_unless_packed_weights(const ir::Problem& problem) {
   if (product_work(problem).block == 0) return "weights without scales of their own";
   for (std::size_t i = 1; i < problem.operands.size(); ++i) {
     if (problem.operands[i].present && !problem.operands[i].constant)
@@ -50,11 +50,11 @@ Refusal refuse_unless_block_weights(const ir::Problem& problem) {
   return std::nullopt;
 }
 
-Refusal refuse_block_weights_on_cuda(const ir::Problem&, const Machine&) {
+Refusal refuse_packed_weights_on_cuda(const ir::Problem&, const Machine&) {
   return "on CUDA packed weights are made floats";
 }
 
-DenseWork block_weights_work(const ir::Problem& problem) {
+DenseWork packed_weights_work(const ir::Problem& problem) {
   const Product product(problem);
   const std::int64_t zero_bytes = has_zeros(problem) ? bits_of(problem.operands[3].element) / 8 : 0;
   DenseWork work = dense_work(product, 4);
@@ -63,19 +63,19 @@ DenseWork block_weights_work(const ir::Problem& problem) {
   return work;
 }
 
-KernelPlan block_weights_plan(const ir::Problem& problem, const Machine& machine) {
-  KernelPlan plan = dense_plan(block_weights_work(problem), machine);
+KernelPlan packed_weights_plan(const ir::Problem& problem, const Machine& machine) {
+  KernelPlan plan = dense_plan(packed_weights_work(problem), machine);
   plan.fields[kItemColumns] = whole_panels(plan.fields[kItemColumns]);
   return plan;
 }
 
-std::int64_t block_weights_bytes(const ir::Problem& problem) {
-  const DenseWork work = block_weights_work(problem);
+std::int64_t packed_weights_bytes(const ir::Problem& problem) {
+  const DenseWork work = packed_weights_work(problem);
   return work.right_bytes + work.left_bytes +
          ir::TensorType{problem.results[0].element, problem.results[0].shape}.bytes();
 }
 
-std::string block_weights_parameters(const ir::Problem& problem, CallWriter& writer) {
+std::string packed_weights_parameters(const ir::Problem& problem, CallWriter& writer) {
   const int bits = bits_of_weights(problem);
   writer.packed(1, pack_words(*writer.constant(1), bits), fmt::format("{} bits, packed for gemm", bits), "b",
                 "std::uint32_t");
