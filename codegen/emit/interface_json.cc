@@ -130,7 +130,7 @@ nlohmann::ordered_json statuses_json(const std::string& model, const StatusNeeds
     // Meanings stand below each other, whether a comma stands before them or not.
     std::string behind = row == rows.back() ? "" : ",";
     if (!meaning.empty())
-      behind += fmt::format("{:{}}/* {} */", "", widest - width_of(row) + 2 - behind.size(), meaning);
+      behind += fmt::format("{:{}}/**< {} */", "", widest - width_of(row) + 2 - behind.size(), meaning);
     out.push_back({{"name", row->name}, {"number", row->number}, {"behind", behind}});
   }
   return out;

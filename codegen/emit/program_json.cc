@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/diagnostics.h"
 #include "base/interrupt.h"
@@ -417,6 +418,23 @@ void add_architectures(Json& out, const Program& program) {
                      {"needs", fmt::format("{{{}, {}}}", oldest.capability, oldest.has_wgmma)}};
 }
 
+namespace {
+
+/// 10203 of "1.2.3": what preprocessors compare.
+int version_number(const std::string& version) {
+  int number = 0, part = 0;
+  for (const char c : version + ".") {
+    if (c == '.') {
+      number = 100 * number + std::exchange(part, 0);
+    } else if (c >= '0' && c <= '9') {
+      part = 10 * part + (c - '0');
+    }
+  }
+  return number;
+}
+
+}  // namespace
+
 Json program_json(const Program& program, const EmitOptions& options) {
   const ir::SizesScope scope(program.schedules.back().formulas.get());  // shapes at most
   Json out = Json::object();
@@ -428,6 +446,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   add_architectures(out, program);
   out["precision"] = precision_json(program.precision);
   out["tool_version"] = program.tool_version;
+  out["tool_version_number"] = version_number(program.tool_version);
   out["producer"] = program.producer;
   out["opset"] = program.opset;
   out["model_sha256"] = program.model_sha256;

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Copies land when no thread of the cluster can run. From their issue on the target holds NaN, so whoever
 // reads too early, or has it overwritten while it is still read, gets no number.
 #include "async_copies.h"

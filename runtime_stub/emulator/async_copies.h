@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // mbarriers and copies of tensors to shared memory, of one block.
 #pragma once
 

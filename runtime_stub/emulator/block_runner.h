@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Runs the threads of one block, or of the blocks of one cluster, at a time over fibers.
 #pragma once
 

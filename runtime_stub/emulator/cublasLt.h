@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // The part of cuBLASLt that emitted projects call with --gemm cublaslt: float products, columns contiguous.
 // Misuse that the library punishes with undefined behaviour or an error ends the process here.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // cuBLASLt as one kernel: a thread for each element, sums in double. Reduced compute types are not rounded,
 // for the library is free to use more.
 #include "cublasLt.h"

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // The part of the CUDA driver's interface that emitted projects use: maps of tensors. Included as <cuda.h>.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // The host threads over which the blocks of a grid are spread, and how a broken rule is reported.
 #include "cuda_on_cpu.h"
 

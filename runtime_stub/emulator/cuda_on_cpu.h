@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // What the parts of the emulator share. Kernels and emitted projects see cuda_runtime.h only.
 #pragma once
 

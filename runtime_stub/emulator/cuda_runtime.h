@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // CUDA on a CPU: the part of the CUDA runtime that emitted projects use, as ordinary C++. Sources written for
 // nvcc compile with `g++ -x c++ -I runtime_stub/emulator` and link with cuda_on_cpu.cc; kernels then run
 // on the CPU, to the letter of the programming model and as unkindly as it allows:

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Stacks of their own and the switch between them. Only callee-saved registers travel; the floating-point
 // control words are the same on all fibers of a host thread.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Device memory, its guarded ends, copies, errors and the properties of the device that is none.
 #include <cstdio>
 #include <cstdlib>

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // What the host side of the emulator shares: limits, errors, checks of copies.
 #pragma once
 

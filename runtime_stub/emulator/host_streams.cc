@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Launches, streams, events and graphs. Work runs when it is given to a stream; a stream that captures keeps
 // it as the nodes of a graph instead.
 #include <atomic>

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Maps of tensors: how they are made, and which of them the driver refuses.
 #include "tensor_map.h"
 

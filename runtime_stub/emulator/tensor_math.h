@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // How the tensor cores of the emulator read numbers and add products. Shared by warp.cc and warpgroup.cc.
 #pragma once
 

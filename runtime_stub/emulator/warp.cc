@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // What the lanes of a warp do together: shuffles, ballots,
 // and the matrix loads and products of the tensor cores.
 #include <cstring>

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // wgmma: 64 rows by up to 256 columns, a warpgroup together. Products are recorded where they are issued and
 // formed at the wait, by the last thread to come: an operand that has changed by then, or sums that are read
 // before, show.

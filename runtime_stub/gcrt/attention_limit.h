@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // What every attention kernel takes, whatever the target. The compiler has the same number in
 // codegen/families/attention_flash.cc, kLargestHead.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // The tile unit of x86-64 (AMX): eight registers of up to 16 rows of 64 bytes, and products of two of them
 // that are added to a third. Two bodies: the instructions, and, where GCRT_EMULATE_TILES is defined, loops
 // that read and write the same bytes and trap where the instructions would fault, for tests on any machine.

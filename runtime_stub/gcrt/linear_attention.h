@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Linear attention by its definition, a column of values at a time: no column reads what another one makes.
 // What the kernels of the CPU and of CUDA share.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 #pragma once
 // What printed loops use besides packs: reductions along a vector axis, arg-reductions, floor division, and
 // strided access to 16-bit floats.

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // What pooling does to the elements of a window, over packs and scalars.
 #pragma once
 

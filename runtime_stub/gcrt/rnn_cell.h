@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // What the recurrent kernels of the CPU and of CUDA share: options, activations, and the arithmetic of one
 // unit of a cell, on vectors of any width.
 #pragma once

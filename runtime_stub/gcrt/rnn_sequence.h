@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // LSTM, GRU and RNN by their definition, of any floating type and with weights where ONNX has them: one
 // sequence in one direction, a unit at a time. What plain loops of the CPU and of CUDA share.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Sizes of LSTM, GRU and RNN. Needs no other header, so the compiler includes it too.
 #pragma once
 

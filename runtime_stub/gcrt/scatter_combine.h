@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // How a scatter combines an element with an update, and how it reads indices.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // States that grow: rows one after another outside, with room for more of them inside.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // The runner's threads. A model only sees Threads (parallel.h); any pool of the caller's own does as well.
 // Work is claimed by an atomic counter and the caller claims too, so that it can finish every piece alone:
 // nobody ever waits for a thread that has not begun. Builds with and without exceptions and throws none: what

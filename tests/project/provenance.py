@@ -52,5 +52,19 @@ def case_normalised(world):
     shared(world, "mlperf_tiny_vww_mobilenet_fp32")
 
 
+def case_licences(world):
+    """Every file of text says whose it is, and under which licence; formats without comments have LICENSE beside them."""
+    for example, options in (("shapes_classifier", ["--pack", "zephyr", "--pack", "arduino", "--weights", "array"]), ("tiny_attention", ["--target", "cuda"])):
+        project = world.path(f"licences_{example}")
+        world.run([world.gcompile, EXAMPLES / example / "model.onnx", "-q", "-o", project, *options])
+        silent = []
+        for path in sorted(project.rglob("*")):
+            is_text = path.suffix in (".c", ".cpp", ".cu", ".h", ".hpp", ".S", ".html", ".txt") or path.name == "Makefile"
+            head = path.read_text(encoding="utf-8")[:2000] if is_text and path.is_file() else None
+            if head is not None and not ("SPDX-License-Identifier: 0BSD" in head and "SPDX-FileCopyrightText: " in head):
+                silent.append(str(path.relative_to(project)))
+        check(not silent, f"{example}: files that name no licence: {silent}")
+
+
 if __name__ == "__main__":
     run_main(globals())

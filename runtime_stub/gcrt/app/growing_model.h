@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // A model whose state remembers sizes, as its programs use it: states hold what runs of Traits::sizes begin
 // with. Host code.
 //

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // A model with all memory that it needs, as its programs use it. Host code.
 //
 // What T, the traits of a model, must have: kName; kBlocks; Memory, Inputs, Outputs; describe, status_text,

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // NAME_bench --layers: the time of every layer, beside the time that the machine needs at least. Host code.
 #pragma once
 

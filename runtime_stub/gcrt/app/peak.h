@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // What the machine does at most: multiply-adds of floats, dot products of bytes, bytes read. Host code.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // A library that was built with NAME_PROFILE: every run notes when its layers ran and on which threads, and
 // the end of the process writes that into a file. Host code.
 #pragma once

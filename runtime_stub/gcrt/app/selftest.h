@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // NAME_selftest: runs a model on stored inputs and compares with stored outputs. Host code.
 //
 // The file: "GCGOLDEN", then little-endian words of 8 bytes: version 1, number of runs; then for each run the

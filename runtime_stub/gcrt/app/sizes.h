@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // The sizes of a model's runs as its programs are told them: --dim NAME=SIZE. Host code.
 //
 // What T, the traits of a model, must have: kName; Sizes, and `sizes`, the ones of every run; size(name),

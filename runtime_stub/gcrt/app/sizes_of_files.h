@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // The sizes of a run, by the shapes of the files that it is given: what --dim does not say. Host code.
 //
 // What T must have beside what sizes.h asks for: kSizeCandidates, and told_by(shapes, is_told, candidate),

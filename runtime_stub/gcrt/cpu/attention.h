@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Attention: softmax(scale * Q K' + mask) V, one block of rows of one head at a time. The scores of a block
 // lie on the stack; blocks of columns follow each other with a running maximum and sum (online softmax), so
 // that no more memory is needed for longer sequences.

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Attention of a single row, as a decoder has it: K and V are read where they lie, every element once for
 // each query head, and nothing is packed. Rows of K and V are contiguous. Else as attention.h, whose masks
 // and online softmax these are.

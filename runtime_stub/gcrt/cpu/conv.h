@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Direct 2-D convolution, channels last, with the epilogue on the register tile.
 //
 // The output pixels of all images are the rows of a matrix product whose K runs over kernel taps and input

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Convolution with few output channels, channels last: each output is the dot product of its window, whose
 // kernel rows are runs of elements, with weights that lie alike. Lanes hold parts of one sum, so that no lane
 // is without work where output channels do not fill a vector.

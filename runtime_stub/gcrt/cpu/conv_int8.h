@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Direct 2-D convolution of integer images with constant weights, exact modulo 2^32, channels last.
 //
 //   acc(m, n) = offsets[n] + sum over taps and k of x * w        modulo 2^32

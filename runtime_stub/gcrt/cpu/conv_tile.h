@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // The rows of a register tile of a convolution: pointers to the input pixels of its output pixels, and the
 // runs of kernel taps that they share.
 //

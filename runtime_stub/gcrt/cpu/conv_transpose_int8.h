@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Transposed 2-D convolution of integer images with constant weights, exact in int32, channels last.
 //
 //   acc(m, n) = offsets[phase of m][n] + sum over taps and k of x * w        modulo 2^32

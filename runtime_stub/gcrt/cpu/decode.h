@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Matrix product C = A * B by a B of 4 or 8 bit integers with a scale for each column of each block of rows,
 //   B[k][n] = (q[k][n] - middle - zero[k / block][n]) * scale[k / block][n]
 // which stay packed in memory and are decoded in registers: few rows run at the speed at which memory

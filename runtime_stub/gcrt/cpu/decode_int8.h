@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Matrix product C = A * B by the packed integers of decode.h, in integers: a row of A is rounded once, to
 // int8 with a scale for each block of rows of B, as models with an accuracy_level of 4 allow (MatMulNBits of
 // ONNX Runtime):

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Depthwise 2-D convolution, channels last: vectors along channels, several output pixels per step.
 //
 // Square kernels go through the channels of a tile of neighbouring output pixels before the next tile: memory

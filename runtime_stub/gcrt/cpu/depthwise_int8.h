@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Depthwise 2-D convolution of integer images with int16 weights, exact modulo 2^32, channels last.
 #pragma once
 

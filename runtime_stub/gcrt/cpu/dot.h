@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // What a register tile multiplies, and how. The tile, the matrix product and the convolution (tile.h, gemm.h,
 // conv.h) are written once, over a policy `Dot` that tells them what depends on the element types:
 //

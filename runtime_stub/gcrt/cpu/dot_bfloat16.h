@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Products of float32 by those of bfloat16 in the tile unit (isa_tiles.h), for the drivers of gemm.h and
 // conv.h: a policy, and what sums a task of up to 128 rows and four panels of columns.
 //

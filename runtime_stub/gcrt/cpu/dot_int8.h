@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // The dot product of integer contractions: A of 8 or 16 bits times packed B of int8 or int16, with int32 sums
 // that are exact modulo 2^32.
 //

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Products of bytes in the registers of the tile unit (isa_tiles.h), for the drivers of gemm.h and conv.h: a
 // policy, and what sums a task of up to 64 rows and two panels of columns.
 //

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Optional instructions of x86 processors and, under Linux, those of ARM: those that a source is compiled to
 // use, and those that this machine has. Elsewhere none are asked for: both sets are empty. Sources: Intel SDM
 // volume 2, CPUID and XGETBV; x86-64 psABI, micro-architecture levels; Linux, Documentation/arm64/

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Matrix product C = A * B with B in packed panels and the result handed to an epilogue.
 //
 // A is M x K, rows `lda` elements apart, contiguous along k. B is packed as [ceil(N / 16)][K][16], zero

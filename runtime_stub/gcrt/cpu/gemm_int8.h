@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Matrix product of A of 8 or 16 bits with packed constant B, in int32.
 //
 //   acc(m, n) = offsets[n] + sum over k of a[m * lda + k] * b(k, n)       modulo 2^32

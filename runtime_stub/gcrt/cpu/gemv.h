@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // One row times a matrix of the run, which is read where it lies, once, and not packed: of one row that would
 // take longer than the product. The matrix is contiguous along the depth (columns are dot products) or along
 // the columns (a sum of rows). The epilogue is that of gemm.h. For products with packed matrices see there.

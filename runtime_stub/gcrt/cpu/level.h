@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // A library for more than one processor holds its schedule and kernels several times, each compiled for one
 // level, a set of instructions, and runs the best that the machine can.
 #pragma once

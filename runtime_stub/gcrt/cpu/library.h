@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Kernels with their own control: TopK, ScatterND, ScatterElements, CumSum. Dense row-major tensors; nothing
 // is allocated. Functions that take run-time indices return false when one is out of range.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Linear attention: vectors of columns, whose part of the state stays in the first cache from step to step.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Max and average pooling, channels last: vectors along channels, windows clipped to the image.
 #pragma once
 

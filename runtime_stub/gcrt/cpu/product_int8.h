@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Matrix product of two 8-bit matrices that only the run knows, exact in int32:
 //
 //   acc(m, n) = sum over k of (a(m, k) - p) * (b(k, n) - q)        modulo 2^32

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // LSTM, GRU and RNN as ONNX defines them, layout 0, float.
 //
 // X * W + bias is one matrix product for a block of steps; each step then multiplies the state by the packed

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // LSTM, GRU and RNN as plain loops over units.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // What the compiler shares with the kernel of product_int8.h: the size of its scratch.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // How kernels that follow each other are cut into strips of image rows (cpu/strips.h): what the compiler
 // plans with and the library runs by.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Kernels that follow each other, run in strips of image rows: of what one hands to the next, only the rows
 // that the next strip reads exist, so that they stay in a cache and no memory holds whole images.
 #pragma once

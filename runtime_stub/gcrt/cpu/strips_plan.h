@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Strips of images whose sizes only a run knows: planned for the largest ones, and fitted into their memory.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // The register tile that every dense kernel shares: rows of A times packed panels of B, accumulated in
 // registers and handed to an epilogue.
 //

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // What a library asks of a processor, and of its system, whose kernels multiply in tiles (isa_tiles.h).
 // Sources: Intel SDM volume 1, 18.3; Linux, Documentation/arch/x86/xstate.rst.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Convolution of 3x3 windows by minimal filtering: Winograd's F(T x T, 3 x 3), T = 2 or 4, channels last, for
 // stride and dilation 1 and one group. Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural
 // Networks" (2016).

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // How the tiles of an image whose size only a run knows are taken, in the scratch that is planned for the
 // largest (winograd_plan.h).
 #pragma once

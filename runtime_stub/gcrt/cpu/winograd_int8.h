@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Winograd's convolution of 8-bit images with constant weights, exact in int32: winograd.h over integers.
 //
 //   acc(m, n) = offsets[n] + sum over taps and k of x * w        modulo 2^32

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // What the compiler shares with the kernels of cpu/winograd.h and cpu/winograd_int8.h: the points of
 // Winograd's F(T x T, 3 x 3), its transform of weights, and what lies where in weights and scratch. Sizes
 // count words of 32 bits: one float32 each, or two int16.

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Fused attention: softmax(Q K^T * scale + mask) V in one pass over the keys, without a matrix of scores.
 //
 // A block takes 16 or 64 rows of queries and walks over tiles of keys with a running maximum and a running

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // How what warps and blocks make of their keys is joined, in order: in shared memory, then by the block that
 // ends last. Included by cuda/attention.h.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // The sizes of fused attention, which the compiler shares with the kernels. Needs no CUDA header.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Where rows of queries, keys and values lie, and how they come to shared memory.
 // Included by cuda/attention.h.
 //

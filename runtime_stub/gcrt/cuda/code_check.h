@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Which machine code of this library the driver has loaded, asked before the first kernel is started: a
 // launch that finds no code is an error that a product has to handle anywhere, and code that lacks the
 // instructions of a kernel would end the context. Nothing runs, and the context stays as it is.

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // 2-D convolution, channels last, as a product whose rows are output pixels.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // How the input of a convolution comes into shared memory: rows are output pixels, k runs over kernel taps
 // and then channels. No im2col buffer exists: a cursor knows the input pixel of each of its rows, and the tap
 // and channel of its next k.

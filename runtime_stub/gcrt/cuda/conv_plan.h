@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // The arithmetic of convolutions that the compiler shares with the kernels: sizes of packed weights, tiles,
 // phases of transposed convolutions. Needs no CUDA header.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Transposed 2-D convolution, channels last, without a scatter: the output pixels of one phase (row and
 // column modulo the stride) see the same taps, so each phase is a convolution of stride 1 over those taps,
 // with a dilation of at most 0.

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Matrix products by cuBLASLt, for projects compiled with --gemm cublaslt. The library writes plain sums; one
 // kernel more hands them to the epilogue. Nothing is allocated: descriptors lie on the stack, memory is the
 // caller's. The library chooses its algorithm at each call, so a run that is not replayed as a graph pays for

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Depthwise 2-D convolution, channels last: a thread sums several output pixels of one row for four channels,
 // neighbouring threads take neighbouring channels.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Depthwise 2-D convolution of 8-bit images with int16 weights, exact in int32, channels last.
 #pragma once
 

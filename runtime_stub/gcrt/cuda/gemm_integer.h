@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Matrix product of 8-bit A with constant B, exact in int32.
 //
 //   acc(m, n) = offsets[n] + sum over k of a[m * lda + k] * b[n * ldb + k]       modulo 2^32

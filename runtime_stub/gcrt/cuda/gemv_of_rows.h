@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Products of up to 8 rows that every block makes for itself, in shared memory: the normalisation ahead of a
 // product with weights costs no launch, and less than one to do again in each block.
 //

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Convolutions by warpgroups on sm_90a: the pipeline of cuda/hopper_gemm.h, whose rows are patches of output
 // pixels. For each tap of the kernel a patch sees a box of the image, so one map of the image copies them
 // all: there is no im2col, and what lies outside the image arrives as zeros.

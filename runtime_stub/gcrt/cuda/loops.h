@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Loops and reductions of the threads that work on one row together: the lanes of a warp, or a whole block.
 // They stand where the CPU has vectorize, reduce_add and so on of gcrt/loops.h, with the group as first
 // argument and the same bodies: body(lane, i) handles the elements i to i + lane - 1.

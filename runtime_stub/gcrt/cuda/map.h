@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Maps of which every thread computes several packs.
 //
 //     map_packs<4, 1024, 4000>(thread, [&](int pack) {

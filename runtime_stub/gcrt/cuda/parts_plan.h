@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Into how many parts rows are divided that several blocks share, which the compiler shares with the kernels.
 // Needs no CUDA header.
 #pragma once

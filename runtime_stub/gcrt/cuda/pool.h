@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Max and average pooling, channels last: a thread combines the window of one output pixel for four channels,
 // neighbouring threads take neighbouring channels.
 #pragma once

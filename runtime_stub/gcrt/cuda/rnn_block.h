@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // What the blocks of a recurrence are made of:
 // their place in the work, and products of the state with weights.
 #pragma once

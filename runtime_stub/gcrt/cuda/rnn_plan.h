@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // How a recurrence is spread over blocks and launches, computed when the model is compiled.
 // Needs no CUDA header.
 #pragma once

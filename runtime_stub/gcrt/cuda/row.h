@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Rows that a group of threads keeps in registers: each element is read or computed once, however many
 // reductions go over the row. The calls are those of cuda/loops.h with a Row in place of the count:
 //

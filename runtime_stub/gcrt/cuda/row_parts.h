@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Rows that several blocks share: each reduces a part, and the block that ends last joins what all of them
 // have left in memory, in the order of the parts. So a result depends on the sizes alone, never on which
 // block was the last one. The calls are those of cuda/loops.h with a RowPart in place of the count:

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // ScatterND and ScatterElements on dense row-major tensors.
 //
 // Updates of the same place are combined in their order, so the results are those of the CPU, bit for bit.

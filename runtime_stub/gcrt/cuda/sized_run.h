@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // A model of several sizes: a captured run for each choice, side by side in the instance. Host code.
 //
 // The instance: which run was the last, and of what sizes the state is; then what each run needs. Arena,

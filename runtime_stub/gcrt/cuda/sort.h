@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Sorting: by one block in place, and stably by many blocks.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Sizes of sorts that the compiler shares with the kernels. Needs no CUDA header.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // TopK by its definition: a thread for every element, which counts those before it.
 #pragma once
 

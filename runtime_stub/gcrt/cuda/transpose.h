@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // Tiles through shared memory, for maps that read along one axis and write along another: then what a warp
 // reads lies side by side in memory, and so does what it writes.
 //

@@ -1,3 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
 // How large the tiles of cuda/transpose.h are. Needs no CUDA header.
 #pragma once
 
