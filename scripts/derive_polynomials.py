@@ -188,7 +188,8 @@ def table(name, coefficients):
 
 
 def header():
-    lines = ["// Written by scripts/derive_polynomials.py; do not edit. Lowest order first.", "#pragma once", "",
+    lines = ["// SPDX-FileCopyrightText: 2026 the gcompile project", "// SPDX-License-Identifier: 0BSD",
+             "// Written by scripts/derive_polynomials.py; do not edit. Lowest order first.", "#pragma once", "",
              '#include "gcrt/config.h"', "", "namespace GCRT_NAMESPACE {", ""]
     for name, comment, coefficients, error in tables():
         lines.append("// %s; relative error %s." % (comment, nstr(error, 2)))

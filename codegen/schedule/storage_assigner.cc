@@ -55,6 +55,23 @@ bool StorageAssigner::placeable(ValueId id, const ir::Shape& strides) const {
   return true;
 }
 
+namespace {
+
+/// Whether every axis of a view moves along one axis of its operand. A view that repeats its operand along one
+/// axis and leaves parts of it out along another has as many elements, and no place for those that it leaves out.
+bool reads_each_element_once(const LoopForm& form, const ScalarNode& load) {
+  std::vector<int> moved(form.extents.size(), 0);
+  for (const Index& index : load.index) {
+    for (const Index::Term& term : index.terms()) ++moved[static_cast<std::size_t>(term.atom.axis)];
+  }
+  for (std::size_t axis = 0; axis < moved.size(); ++axis) {
+    if (form.extents[axis] != 1 && moved[axis] != 1) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 /// Where the operand of a view must be written for the view to lie at `home`, if it can be written there.
 std::optional<Storage> StorageAssigner::home_behind_view(NodeId id, const Storage& home) const {
   // Inverts result = view(operand): every operand axis is a sum of result axes, whose strides must agree.
@@ -74,6 +91,7 @@ std::optional<Storage> StorageAssigner::home_behind_view(NodeId id, const Storag
     if (!view || view->offset != 0 || !same_layout(form.extents, view->strides, home.strides))
       return std::nullopt;
   } else {
+    if (!reads_each_element_once(form, root)) return std::nullopt;
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
       std::optional<ir::Dim> stride;
       if (root.index[axis].constant() != 0) return std::nullopt;

@@ -213,5 +213,39 @@ TEST(StorageAssignerTest, EveryKernelFindsItsOperands) {
   EXPECT_GT(overwritten, 500);
 }
 
+/// A view of as many elements as its operand has, some of them several times: what it leaves out has no place
+/// where the view lies.
+TEST(StorageAssignerTest, AViewThatRepeatsAndLeavesOutIsNoHome) {
+  const std::string models[] = {
+      R"(g (float[1,4,5,4] x) => (float[4,5,2,2] y) <float[4] scales = {1, 1, 0.5, 2}> {
+           t = Transpose<perm = [1, 2, 3, 0]>(x)
+           y = Resize<coordinate_transformation_mode = "asymmetric", mode = "nearest", nearest_mode = "floor">(t, , scales)
+         })",
+      R"(g (float[4,4,7,5] x) => (float[4,2,2,7,5] y) <int64[2,2] places = {0, 0, -4, -4}> {
+           s = Exp(x)
+           y = Gather<axis = 1>(s, places)
+         })",
+      R"(g (float[6,2] x) => (float[3,2,2] y)
+         <int64[1] zero = {0}, int64[1] end = {6}, int64[1] two = {2}, int64[1] one = {1}, int64[3] shape = {3, 2, 2}> {
+           s = Exp(x)
+           half = Slice(s, zero, end, zero, two)
+           apart = Unsqueeze(half, one)
+           y = Expand(apart, shape)
+         })"};
+  for (const std::string& text : models) {
+    for (const bool optimises : {false, true}) {
+      ir::Graph graph = parse(text);
+      if (optimises) {
+        passes::optimise(graph, {});
+      } else {
+        prepare(graph);
+      }
+      const Placed program = placed(std::move(graph), true, true);
+      const Execution execution(program, false);
+      EXPECT_EQ(execution.complaints(), "") << text << "\n" << ir::print(program.graph);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gcompile::testing
