@@ -320,7 +320,8 @@ void EpilogueWriter::write(CallWriter& writer) {
   }
   code.close("};");
   writer.call().functor = code.text();
-  writer.call().functor_name = type_name(expression_words(loops_, whole, true));
+  writer.call().functor_name = type_name(
+      expression_words(loops_, whole, [&](int operand) { return writer.constant(operand) != nullptr; }));
   // Loads, stores and plain arithmetic come with every kernel's own header.
   for (const int n : loops_.dag.reachable(roots)) {
     const ScalarOp op = loops_.dag[n].op;

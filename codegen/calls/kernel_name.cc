@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "ir/sizes/sizes.h"
 
@@ -97,8 +99,8 @@ std::string word_of(ScalarOp op) {
 /// Names the operators of an expression one by one; what has a name as a whole takes its parts with it.
 class ExpressionWords {
  public:
-  ExpressionWords(const ir::LoopForm& loops, bool names_bias)
-      : loops_(loops), dag_(loops.dag), names_bias_(names_bias) {}
+  ExpressionWords(const ir::LoopForm& loops, const std::function<bool(int)>& is_constant)
+      : loops_(loops), dag_(loops.dag), is_constant_(is_constant) {}
 
   std::vector<std::string> of(int root) {
     const int roots[] = {root};
@@ -135,7 +137,7 @@ class ExpressionWords {
         name_product(id);
         return;
       case ScalarOp::kAdd:
-        if (names_bias_ && (is_bias(node.arguments[0]) || is_bias(node.arguments[1]))) words_[id] = "bias";
+        if (is_constant_ && (is_bias(node.arguments[0]) || is_bias(node.arguments[1]))) words_[id] = "bias";
         return;
       case ScalarOp::kSelect:
         name_choice(id);
@@ -161,14 +163,59 @@ class ExpressionWords {
 
   void name_product(int id) {
     const ScalarNode& node = dag_[id];
-    for (int i = 0; i < 2; ++i) {
-      const int function = node.arguments[static_cast<std::size_t>(i)];
-      const int value = node.arguments[static_cast<std::size_t>(1 - i)];
+    for (std::size_t i = 0; i < 2; ++i) {
+      const int function = node.arguments[i], value = node.arguments[1 - i];
       if (dag_[function].op == ScalarOp::kSigmoid && dag_[function].arguments[0] == value) {
         words_[id] = "silu";
         taken_.insert(function);
+        return;
+      }
+      if (is_gate(function)) {
+        words_[id] = "gelu";
+        take_gate(function, scaled_by_number(value).value_or(value));
+        if (scaled_by_number(value)) taken_.insert(value);
+        return;
+      }
+      // 0.5 times that.
+      const std::optional<int> inner = scaled_by_number(id);
+      if (inner && dag_[*inner].op == ScalarOp::kMul && !taken_.count(*inner)) {
+        name_product(*inner);
+        if (words_.count(*inner)) {
+          words_[id] = std::exchange(words_[*inner], "");
+          taken_.insert(*inner);
+        }
+        return;
       }
     }
+  }
+
+  /// 1 + erf(...), or 1 + tanh(...).
+  bool is_gate(int id) const {
+    const ScalarNode& node = dag_[id];
+    if (node.op != ScalarOp::kAdd) return false;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const ScalarOp op = dag_[node.arguments[i]].op;
+      if ((op == ScalarOp::kErf || op == ScalarOp::kTanh) && is_constant_of(dag_, node.arguments[1 - i], 1))
+        return true;
+    }
+    return false;
+  }
+
+  /// What the node multiplies by a number, or divides by one.
+  std::optional<int> scaled_by_number(int id) const {
+    const ScalarNode& node = dag_[id];
+    if (node.op != ScalarOp::kMul && node.op != ScalarOp::kDiv) return std::nullopt;
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (dag_[node.arguments[1 - i]].op == ScalarOp::kConstant) return node.arguments[i];
+    }
+    return std::nullopt;
+  }
+
+  /// Takes what a gate is computed by from `value` on.
+  void take_gate(int id, int value) {
+    if (id == value || dag_[id].arguments.empty()) return;
+    taken_.insert(id);
+    for (const int argument : dag_[id].arguments) take_gate(argument, value);
   }
 
   /// x < 0 ? a * x : x.
@@ -185,22 +232,21 @@ class ExpressionWords {
     taken_.insert(scaled);
   }
 
-  /// A load that one axis of several moves.
+  /// A constant that one axis at most moves.
   bool is_bias(int id) const {
     if (dag_[id].op == ScalarOp::kCast) return is_bias(dag_[id].arguments[0]);
-    if (dag_[id].op != ScalarOp::kLoad) return false;
-    int axes = 0, wide = 0;
+    if (dag_[id].op != ScalarOp::kLoad || !is_constant_(dag_[id].operand)) return false;
+    int axes = 0;
     for (int axis = 0; axis < static_cast<int>(loops_.extents.size()); ++axis) {
-      if (loops_.extents[static_cast<std::size_t>(axis)] == 1) continue;
-      ++wide;
-      axes += dag_.depends_on_axis(id, axis) ? 1 : 0;
+      const bool is_wide = loops_.extents[static_cast<std::size_t>(axis)] != 1;
+      axes += is_wide && dag_.depends_on_axis(id, axis) ? 1 : 0;
     }
-    return axes <= 1 && wide > 1;
+    return axes <= 1;
   }
 
   const ir::LoopForm& loops_;
   const ir::Dag& dag_;
-  bool names_bias_;
+  const std::function<bool(int)>& is_constant_;
   std::map<int, std::string> words_;
   std::set<int> taken_;  // parts of what has a name as a whole
 };
@@ -211,7 +257,21 @@ bool is_plain(const std::string& word) {
   return std::find(std::begin(kPlain), std::end(kPlain), word) != std::end(kPlain);
 }
 
+bool has(const std::vector<std::string>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// Scaling, rounding, a zero point and a range are one thing; what they are done to has its own words.
+std::vector<std::string> with_quantisation(std::vector<std::string> words) {
+  if (!has(words, "round")) return words;
+  std::erase_if(words,
+                [](const std::string& word) { return is_plain(word) || word == "round" || word == "clip"; });
+  words.push_back("quantize");
+  return words;
+}
+
 std::string joined(std::vector<std::string> words) {
+  words = with_quantisation(std::move(words));
   for (auto at = words.begin(); words.size() > kMostWords && at != words.end();)
     at = is_plain(*at) ? words.erase(at) : at + 1;
   if (words.size() > kMostWords) words.erase(words.begin() + 1, words.end() - (kMostWords - 1));
@@ -245,10 +305,6 @@ std::string movement_word(const ir::LoopForm& loops) {
   return turns ? "transpose" : "copy";
 }
 
-bool has(const std::vector<std::string>& words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
 std::string stage_word(const ir::Stage& stage) {
   switch (stage.combine) {
     case ir::Combine::kSum:
@@ -271,12 +327,11 @@ std::string stage_word(const ir::Stage& stage) {
 std::string reduction_words(const ir::LoopForm& loops) {
   std::vector<std::string> before, folds;
   for (const ir::Stage& stage : loops.stages) {
-    for (const std::string& word : expression_words(loops, stage.root, false)) before.push_back(word);
+    for (const std::string& word : expression_words(loops, stage.root)) before.push_back(word);
     folds.push_back(stage_word(stage));
   }
-  const std::vector<std::string> behind = loops.regions.empty()
-                                              ? std::vector<std::string>{}
-                                              : expression_words(loops, loops.regions[0].root, false);
+  const std::vector<std::string> behind =
+      loops.regions.empty() ? std::vector<std::string>{} : expression_words(loops, loops.regions[0].root);
   if (loops.final_over_reduced && has(before, "exp") && has(folds, "sum"))
     return has(behind, "log") ? "log_softmax" : "softmax";
   const bool has_root = has(behind, "sqrt") || has(behind, "rsqrt");
@@ -306,8 +361,12 @@ class ContentName {
     append(out_.base, element_words(node_.operand(0)));
     if (const auto* contract = std::get_if<ir::ContractForm>(&form_)) {
       std::vector<std::string> words =
-          expression_words(contract->epilogue, contract->epilogue.regions[0].root, true);
+          expression_words(contract->epilogue, contract->epilogue.regions[0].root,
+                           [&](int operand) { return node_.constant(operand) != nullptr; });
       std::erase(words, "bias");
+      // The result of integers is quantised, whatever else becomes of it.
+      if (!is_float(node_.operand(0).element)) words = with_quantisation(std::move(words));
+      if (!is_float(node_.operand(0).element)) std::erase(words, "quantize");
       append(out_.base, joined(std::move(words)));
     }
     return std::move(out_);
@@ -413,7 +472,7 @@ KernelName loop_name(const ir::LoopForm& loops) {
   }
   std::vector<std::string> words;
   for (const ir::Region& region : loops.regions) {
-    for (std::string& word : expression_words(loops, region.root, false)) {
+    for (std::string& word : expression_words(loops, region.root)) {
       if (!has(words, word)) words.push_back(std::move(word));
     }
   }
@@ -438,8 +497,9 @@ std::string order_words(const ir::Shape& shape, const ir::Shape& strides) {
 
 }  // namespace
 
-std::vector<std::string> expression_words(const ir::LoopForm& loops, int root, bool names_bias) {
-  return ExpressionWords(loops, names_bias).of(root);
+std::vector<std::string> expression_words(const ir::LoopForm& loops, int root,
+                                          const std::function<bool(int)>& is_constant) {
+  return ExpressionWords(loops, is_constant).of(root);
 }
 
 std::string type_name(const std::vector<std::string>& words) {
