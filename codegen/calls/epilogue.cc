@@ -5,9 +5,9 @@
 
 #include "base/diagnostics.h"
 #include "codegen/calls/call_writer.h"
-#include "codegen/calls/kernel_name.h"
 #include "codegen/loops/c_types.h"
 #include "codegen/loops/loop_printer.h"
+#include "ir/forms/expression_words.h"
 
 namespace gcompile {
 
@@ -320,8 +320,8 @@ void EpilogueWriter::write(CallWriter& writer) {
   }
   code.close("};");
   writer.call().functor = code.text();
-  writer.call().functor_name = type_name(
-      expression_words(loops_, whole, [&](int operand) { return writer.constant(operand) != nullptr; }));
+  writer.call().functor_name = ir::type_name(
+      ir::expression_words(loops_, whole, [&](int operand) { return writer.constant(operand) != nullptr; }));
   // Loads, stores and plain arithmetic come with every kernel's own header.
   for (const int n : loops_.dag.reachable(roots)) {
     const ScalarOp op = loops_.dag[n].op;

@@ -1,0 +1,27 @@
+#pragma once
+// Expressions in few words, for names of functions and of epilogues.
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/forms/form.h"
+
+namespace gcompile::ir {
+
+/// What an expression does to its operands, in few words: {"add", "relu"}. The addition of a constant operand that
+/// moves along one axis at most is "bias", where `is_constant` tells which operands are.
+std::vector<std::string> expression_words(const LoopForm& loops, int root,
+                                          const std::function<bool(int operand)>& is_constant = nullptr);
+
+/// "BiasRelu" of the words; "Store" of none.
+std::string type_name(const std::vector<std::string>& words);
+
+bool has_word(const std::vector<std::string>& words, std::string_view word);
+/// Scaling, rounding, a zero point and a range are one word, "quantize", behind those of what they are done to.
+std::vector<std::string> with_quantization(std::vector<std::string> words);
+/// "add_relu": the words that say most.
+std::string joined_words(std::vector<std::string> words);
+
+}  // namespace gcompile::ir
