@@ -226,7 +226,7 @@ Schedule ScheduleBuilder::finish(Program& program, KernelTable& kernels, std::ve
 
 void ScheduleBuilder::warn_without_tensor_cores(Program& program) {
   const Precision precision = options_.kernels.machine.precision;
-  if (precision == Precision::kFp32) return;
+  if (!program.device || precision == Precision::kFp32) return;
   for (const GpuArchitecture& gpu : program.device->architectures) {
     if (gcrt::has_tensor_cores(gpu.capability, precision)) continue;
     warn(program, schedule_, name_of(gpu),
