@@ -134,9 +134,10 @@ def plant_in(world, model, flags):
     text = (project / "src" / "m_kernels.cpp").read_text(encoding="utf-8")
     blocks = blocks_of(text)
     calls = [(function, origins) for function, origins in kernel_calls(project) if noise.get(origins, 0) > 0]
-    # What each block takes part in: its own calls, or those of the kernels that use it as a functor.
+    # What each block takes part in: its own calls, or those of the kernels that use it as a functor, comments apart.
+    code = {name: re.sub(r"//.*", "", text[slice(*span)]) for name, span in blocks.items()}
     users = {name: sorted({origins for function, origins in calls
-                           if function == name or re.search(rf"\b{name}\b", text[slice(*blocks[function])])})
+                           if function == name or re.search(rf"\b{name}\b", code[function])})
              for name, span in blocks.items() if planted(text[slice(*span)], 1) is not None}
     users = {name: origins for name, origins in users.items() if origins}
     reached = {origins for found in users.values() for origins in found}
