@@ -27,7 +27,7 @@ def verified(world, model, *options):
 def states_of(project, name="net"):
     """The element type of each state, as the header says."""
     text = (project / "include" / name / f"{name}.h").read_text()
-    return re.findall(r"^  \w+ \w+\[\d+\]; /\* \".*\" (\w+)\[", text, re.MULTILINE)
+    return re.findall(r"^  \w+ \w+\[\d+\]; /\*\*< \".*\" (\w+)\[", text, re.MULTILINE)
 
 
 def case_storyteller(world):
