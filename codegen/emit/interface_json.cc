@@ -155,7 +155,7 @@ void add_states(Json& out, const Program& program) {
     entry["type"] = to_string(state.type);
     entry["output_name"] = state.output_name;
     entry["offset"] = state.offset;
-    entry["place_type"] = state.place_type;
+    entry["place_type"] = state.place_type.empty() ? "std::byte" : state.place_type;
     entry["grows"] = state.grows();
     const std::int64_t end =
         i + 1 < program.states.size() ? program.states[i + 1].offset : program.state_bytes;

@@ -38,9 +38,9 @@ struct StateTensor {
   std::string input_name, output_name;  // model names
   ir::TensorType type;                  // of the input
   std::string c_type;
-  std::int64_t offset = 0;               // bytes in the state memory
-  std::string place_type = "std::byte";  // of its elements, as the first call has them
-  ir::Shape room;                        // numbers: for how many elements there is memory along each axis
+  std::int64_t offset = 0;      // bytes in the state memory
+  std::string place_type = {};  // of its elements, as the first call has them
+  ir::Shape room;               // numbers: for how many elements there is memory along each axis
   int growing_axis = -1;  // along which runs append rows to those that are there, in the layout of `room`
   ir::Dim rows_after;     // a run: where it grows
   bool in_place = false;  // kernels write the next value where the last one is; always so where it grows

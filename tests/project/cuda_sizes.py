@@ -148,7 +148,7 @@ def stepped(world, name, model, *options, element_bytes=4):
     rows = 2 * decoder_models.CONTEXT * decoder_models.SIZE * element_bytes
     equal(manifest(project, "net")["state_bytes"], 4 * rows * model.heads_of_caches, "bytes of the state")
     schedule = (project / "src" / "net.cu").read_text()
-    check("copy(queue, at<float>(state" not in schedule, "the state is copied")
+    check("copy(queue, state[" not in schedule, "the state is copied")
     program = linked(world, f"{name}_caller", objects(world, project, HERE / "growing_state_cuda.cpp"))
     print(world.run([program]).stdout, end="")
     return project

@@ -208,7 +208,7 @@ def case_recognised(world):
             model.nodes.append("twice = Add(b, b)")
         out = compiled(world, name, model, *grows)
         text = "".join(path.read_text() for path in (out / "src").glob("net*.cpp"))
-        check("memcpy(at<float>(state" not in text, f"{name}: the state is copied")
+        check("memcpy(state[" not in text, f"{name}: the state is copied")
         world.run([world.gcompile, "verify", world.folder / f"{name}.onnxtxt", "-q", *grows])
     for name, nodes, text in (
             ("before", ["joined = Concat<axis = 1>(new, old)"], "does not hold the input with more behind it"),
@@ -261,7 +261,7 @@ def case_attention_operators(world):
         options = [*sizes, *(word for state in states for word in ("--state", state))]
         out = compiled(world, name, model, *options)
         text = "".join(path.read_text() for path in (out / "src").glob("net*.cpp"))
-        check("memcpy(at<float>(state" not in text, f"{name}: the state is copied")
+        check("memcpy(state[" not in text, f"{name}: the state is copied")
         world.run([world.gcompile, "verify", world.folder / f"{name}.onnxtxt", "-q", *options])
 
 
@@ -301,7 +301,7 @@ def case_fixed_room(world):
     for name, model, copies in (("scatter", scatter, 0), ("choice", choice, 0), ("read_before", read_before, 1)):
         out = compiled(world, name, model, "--state", "cache=joined", "--selftest")
         text = "".join(path.read_text() for path in (out / "src").glob("net*.cpp"))
-        equal(text.count("memcpy(at<float>(state"), copies, f"copies to the state of {name}")
+        equal(text.count("memcpy(state["), copies, f"copies to the state of {name}")
         built(world, out, "net_selftest")
         world.run(["make", "-s", "-C", out, "ARCH=native", f"BUILD={out / 'build'}", "test"])
         world.run([world.gcompile, "verify", world.folder / f"{name}.onnxtxt", "-q", "--state", "cache=joined"])

@@ -111,7 +111,7 @@ def case_selftest(world):
     golden, schedule = next((project / "data").glob("*.golden.bin")), project / "src" / "net.cu"
     program = linked(world, "right", objects(world, project, project / "tests" / "selftest.cpp"))
     contains(world.run([program, golden]).stdout, "ok   run 0: y, 0 of", "ok   run 1: y, 0 of")
-    kept = "copy(queue, at<Half>(state, state_cache), at<Half>(arena, at_next), 4096)"
+    kept = "copy(queue, state[state_cache], arena[at_next], 4096)"
     contains(schedule.read_text(), kept)
     schedule.write_text(schedule.read_text().replace("4096)", "2048)"))
     program = linked(world, "wrong", objects(world, project, project / "tests" / "selftest.cpp"))
