@@ -123,7 +123,7 @@ KernelTensor CallWriter::stored(ValueId id, bool writes, const std::string& para
   const ir::Value& value = view_.graph().value(id);
   const KernelTensor out = placed(home_(id), value.type, writes, parameter);
   call_.arguments.back().value = value.name;
-  call_.arguments.back().layout = fmt::format("{} {}", value.name, layout_text(value.type, out.strides));
+  call_.arguments.back().layout = layout_text(value.name, value.type, out.strides);
   return out;
 }
 

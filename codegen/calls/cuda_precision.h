@@ -1,5 +1,5 @@
 #pragma once
-// In which precision a product of floats is formed on CUDA, and what its kernel then reads.
+// The precision in which a product of floats is formed on CUDA says what its kernel reads.
 
 #include <initializer_list>
 #include <string>

@@ -15,9 +15,9 @@ struct Traffic {
 /// moves or by its multiply-adds.
 gcrt::KernelTime predicted_time(const Execution& execution, std::int64_t multiply_adds,
                                 const Machine& machine, const Traffic& traffic);
-/// In whole picoseconds.
+/// The predicted time in whole picoseconds.
 std::int64_t picoseconds_of(const gcrt::KernelTime& time);
-/// In picoseconds, of a kernel that streams its operands and results.
+/// The time in picoseconds of a kernel that streams its operands and results.
 std::int64_t streaming_picoseconds(const ir::Problem& problem, const Machine& machine);
 
 }  // namespace gcompile

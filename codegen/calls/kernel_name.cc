@@ -1,9 +1,9 @@
 #include "codegen/calls/kernel_name.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -267,24 +267,13 @@ KernelName loop_name(const ir::LoopForm& loops) {
   return {fmt::format("{}_{}", what, shape_words(extents)), {}};
 }
 
-/// Axes in the order in which they lie in memory: "0231" of channels last.
-std::string order_words(const ir::Shape& shape, const ir::Shape& strides) {
-  std::vector<std::size_t> axes;
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    if (shape[axis] != 1) axes.push_back(axis);
-  }
-  std::stable_sort(axes.begin(), axes.end(), [&](std::size_t a, std::size_t b) {
-    return ir::typical(strides[a]) > ir::typical(strides[b]);
-  });
-  return fmt::format("{}", fmt::join(axes, ""));
-}
-
 }  // namespace
 
 KernelName copy_name(const ir::Shape& shape, const ir::Shape& from, const ir::Shape& to) {
-  const std::string before = order_words(shape, from), behind = order_words(shape, to);
+  const std::vector<std::size_t> before = axes_in_memory(shape, from), behind = axes_in_memory(shape, to);
   if (before == behind) return {"copy_" + shape_words(shape), {}};
-  return {"reorder_" + shape_words(shape), {fmt::format("{}_to_{}", before, behind)}};
+  return {"reorder_" + shape_words(shape),
+          {fmt::format("{}_to_{}", fmt::join(before, ""), fmt::join(behind, ""))}};
 }
 
 KernelName kernel_name(const ir::NodeView& node, const ir::Form& form) {

@@ -19,7 +19,7 @@ void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
       writer.queue_argument(), writer.call().sizes.list({lines.outer, lines.extent, lines.inner}),
       work.exclusive, work.reverse);
   if (!writer.on_device()) return;
-  // As cumulative_sum of gcrt/cuda/scan.h has it: a thread sums a short line, or one of many;
+  // The plan is that of cumulative_sum in gcrt/cuda/scan.h: a thread sums a short line, or one of many;
   // a block a long one.
   constexpr std::int64_t kManyLines = 8192, kShortLine = 64, kLineThreads = 128, kScanThreads = 1024;
   const std::int64_t count = ir::typical(lines.outer * lines.inner), extent = ir::typical(lines.extent);

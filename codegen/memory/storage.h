@@ -32,8 +32,13 @@ struct Storage {
   bool valid() const { return buffer >= 0; }
 };
 
+/// Axes of more than one element in the order in which they lie in memory, outermost first.
+std::vector<std::size_t> axes_in_memory(const ir::Shape& shape, const ir::Shape& strides);
+
 /// "float32[1, 120, 160, 16] channels last": axes in the order in which they lie in memory, and which they
 /// are where that is not the order of the type.
 std::string layout_text(const ir::TensorType& type, const ir::Shape& strides);
+/// The same behind the name of the value, if it has one.
+std::string layout_text(const std::string& name, const ir::TensorType& type, const ir::Shape& strides);
 
 }  // namespace gcompile

@@ -77,9 +77,8 @@ std::map<int, std::string> name_arena(Schedule& schedule, const std::vector<Stor
     offset.name = names(buffer.name.empty() ? "value" : buffer.name, "at_");
     offset.value = schedule.plan.offsets[i];
     offset.bytes = buffer.bytes;
-    offset.what = buffer.scratch
-                      ? "scratch of one step"
-                      : fmt::format("{} {}", buffer.name, layout_text(buffer.type, buffer.strides));
+    offset.what =
+        buffer.scratch ? "scratch of one step" : layout_text(buffer.name, buffer.type, buffer.strides);
     by_buffer[planned[i]] = offset.name;
     schedule.arena_offsets.push_back(std::move(offset));
   }
@@ -98,24 +97,18 @@ void each_argument(std::vector<Step>& steps, const std::function<void(Argument&)
   }
 }
 
-void note(std::string& type, const std::string& found) {
-  if (type.empty()) type = found;
-}
-
 }  // namespace
 
 void name_parts(Schedule& schedule, Names& names) {
-  std::map<std::string, std::size_t> buffers;
-  for (std::size_t i = 0; i < schedule.arena_offsets.size(); ++i) buffers[schedule.arena_offsets[i].name] = i;
   std::map<std::tuple<std::string, std::int64_t, std::string>, std::string> known;
   each_argument(schedule.steps, [&](Argument& argument) {
     if (argument.space != Argument::Space::kArena || argument.value.empty()) return;
     if (!argument.extra.is_constant() || argument.extra == 0) return;
-    const std::string& whole = schedule.arena_offsets[buffers.at(argument.place)].name;
-    std::string& name = known[{whole, argument.extra.constant(), argument.value}];
+    std::string& name = known[{argument.place, argument.extra.constant(), argument.value}];
     if (name.empty()) {
       name = names(argument.value, "at_");
-      schedule.parts.push_back({name, whole, argument.extra.constant(), argument.layout, argument.c_type});
+      schedule.parts.push_back(
+          {name, argument.place, argument.extra.constant(), argument.layout, argument.c_type});
     }
     argument.place = name;
     argument.extra = 0;
@@ -130,7 +123,7 @@ void note_element_types(Program& program, Schedule& schedule) {
   for (StateTensor& state : program.states) types["state_" + state.c_name] = &state.place_type;
   each_argument(schedule.steps, [&](Argument& argument) {
     const auto at = types.find(argument.place);
-    if (at != types.end() && argument.extra == 0) note(*at->second, argument.c_type);
+    if (at != types.end() && argument.extra == 0 && at->second->empty()) *at->second = argument.c_type;
   });
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "codegen/loops/c_types.h"
@@ -71,10 +70,9 @@ std::string KernelTable::name_of(const LoweredStep& step) {
   text += signature(call) + " {\n" + call.shape + call.body + "}\n";
   auto at = kernel_by_text_.find({functor, text});
   if (at == kernel_by_text_.end()) {
-    const std::optional<std::string> owner =
-        step.origins.empty() ? std::nullopt : std::optional(step.origins[0].name.value_or(""));
+    const std::string owner = step.origins.empty() ? "" : step.origins[0].name.value_or("");
     Kernel kernel;
-    kernel.name = unused(call.name, identifier_words(owner.value_or(""), kLongestOwner));
+    kernel.name = unused(call.name, identifier_words(owner, kLongestOwner));
     kernel.family = call.family;
     if (functor == kNewFunctor) functor = add_functor(call, kernel.name);
     if (functor >= 0) kernel.functors = {functors_[static_cast<std::size_t>(functor)].name};

@@ -13,7 +13,7 @@ struct Remark {
   std::string pass, subject, text;
   bool refused = false;
 };
-/// As one reads it: what was refused begins with "not".
+/// The line as one reads it: what was refused begins with "not".
 inline std::string to_string(const Remark& remark) {
   return remark.refused ? "not " + remark.text : remark.text;
 }
