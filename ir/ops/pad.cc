@@ -105,8 +105,10 @@ void infer(InferContext& context) {
       operator_error(fmt::format("axis {} would have {} elements", i, to_string(size)));
     }
     const Dim kept = kept_of(out[i], pads.begin[i], pads.end[i]);
-    if (mode != "constant" && !always_less(0, kept) && !always_less_equal(size, 0)) {
-      operator_error(fmt::format("axis {} has no elements to pad with", i));
+    if (mode != "constant" && kept != size && !always_less(0, kept) && !always_less_equal(size, 0)) {
+      if (kept.is_constant()) operator_error(fmt::format("axis {} has no elements to pad with", i));
+      operator_error(fmt::format("axis {} of {} elements may have none to pad with", i, to_string(out[i])),
+                     fmt::format("bounds of --dim that keep {} at 1 or more", to_string(kept)));
     }
     if (mode != "constant" && is_open(out[i], pads, i)) {
       open_segments(mode, static_cast<int>(i), out[i], pads.begin[i], pads.end[i]);

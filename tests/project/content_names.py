@@ -93,5 +93,24 @@ def case_the_schedule_comes_first(world):
         check(not [line for line in lines if "at<float>(arena" in line], f"{target}: casts at calls")
 
 
+UNARY = ["Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu",
+         "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Mish", "Neg", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign",
+         "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu"]
+
+
+def case_epilogues_of_one_function(world):
+    """A project of its own builds where an epilogue is called as the function in it."""
+    model = Model(opset=20)
+    model.inputs = ["float[3,8] x"]
+    for i, function in enumerate(UNARY):
+        model.inputs.append(f"float[8,9] w{i}")
+        model.outputs.append(f"float[3,9] y{i}")
+        model.nodes += [f"p{i} = MatMul(x, w{i})", f"y{i} = {function}(p{i})"]
+    path = world.path("functions.onnxtxt")
+    path.write_text(model.text(), encoding="utf-8")
+    for target in TARGETS:
+        world.run([world.gcompile, "verify", path, "-q", "--target", target, *(["--emulate"] if target == "cuda" else [])])
+
+
 if __name__ == "__main__":
     run_main(globals())

@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+
 namespace gcompile::ir {
 namespace {
 
@@ -60,6 +65,45 @@ TEST(ExpressionWords, NameGeluHoweverItIsSpelled) {
   const int other = form.dag.apply(ScalarOp::kMul, {halved, form.dag.apply(ScalarOp::kAdd, {tanh, one})});
   EXPECT_EQ(expression_words(form, other), (Words{"gelu"}));
   EXPECT_EQ(expression_words(form, erf), (Words{"div", "erf"}));
+}
+
+/// "BiasAddRelu" as {"bias", "add", "relu"}.
+Words words_of_type(const std::string& name) {
+  Words words;
+  for (const char c : name) {
+    const bool is_upper = c >= 'A' && c <= 'Z';
+    if (is_upper || words.empty()) words.emplace_back();
+    words.back() += is_upper ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return words;
+}
+
+// An epilogue stands in the namespace of the runtime, under a name made of these words.
+TEST(ExpressionWords, NameNoTypeOfTheRuntime) {
+  std::set<std::string> vocabulary = {"relu", "clip", "bias", "silu",     "gelu", "leaky", "where",
+                                      "and",  "or",   "xor",  "quantize", "not",  "round"};
+  for (int op = 0; op < kScalarOpCount; ++op) {
+    if (static_cast<ScalarOp>(op) == ScalarOp::kRoundHalfEven) continue;  // "round"
+    for (const std::string& word :
+         words_of_type(type_name({std::string(row_of(static_cast<ScalarOp>(op)).name)})))
+      vocabulary.insert(word);
+  }
+  EXPECT_TRUE(vocabulary.count("tanh"));
+  const std::regex declares("^(?:struct|class|enum class|using) (\\w+)");
+  int types = 0;
+  for (const auto& file :
+       std::filesystem::recursive_directory_iterator(GCOMPILE_SOURCE_DIR "/runtime_stub/gcrt")) {
+    std::ifstream stream(file.path());
+    for (std::string line; std::getline(stream, line);) {
+      std::smatch found;
+      if (!std::regex_search(line, found, declares)) continue;
+      ++types;
+      const Words words = words_of_type(found[1].str());
+      const auto is_known = [&](const std::string& word) { return vocabulary.count(word) > 0; };
+      EXPECT_FALSE(std::all_of(words.begin(), words.end(), is_known)) << file.path() << ": " << line;
+    }
+  }
+  EXPECT_GT(types, 200);
 }
 
 }  // namespace
