@@ -24,7 +24,9 @@ enum class Words { kWhole, kMayBreak };
 /// Between words; where a word alone is too long and may break, behind a mark that names have between their
 /// parts, and where there is none anywhere.
 Break break_of_words(std::string_view line, std::size_t begin, Words words) {
-  const std::size_t space = line.rfind(' ', kMostColumns);
+  std::size_t space = line.rfind(' ', kMostColumns);
+  // The end of a comment goes to the next line with the word before it, not alone.
+  if (space != kNone && space > 0 && line.substr(space) == " */") space = line.rfind(' ', space - 1);
   if (space != kNone && space > begin) return {line.find_last_not_of(' ', space) + 1, space + 1};
   if (words == Words::kWhole) return {};
   for (const char* marks : {";/,:", "_."}) {

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-enum class Which { kAll, kHost, kDevice, kSized, kHolding };
+enum class Which { kAll, kSized, kHolding };
 
 struct StatusRow {
   const char* name;
@@ -33,8 +33,8 @@ constexpr StatusRow kStatuses[] = {
     {"SHAPE_MISMATCH", 3, Which::kAll, "the model took a branch whose shapes contradict each other"},
     {"BAD_WEIGHTS", 4, Which::kAll, "the weights are not this model's, or damaged"},
     {"NOT_INITIALIZED", 5, Which::kAll, "{}_init was not called on this instance and these weights"},
-    {"DEVICE_ERROR", 6, Which::kDevice, "the CUDA runtime refused; see {}_device_error"},
-    {"UNSUPPORTED_PROCESSOR", 7, Which::kHost, "it lacks instructions that the library was built for"},
+    {"DEVICE_ERROR", 6, Which::kAll, "CUDA: the runtime refused; see {}_device_error"},
+    {"UNSUPPORTED_PROCESSOR", 7, Which::kAll, "C++: it lacks instructions that the library was built for"},
     {"INVALID_SIZES", 8, Which::kSized, "not among those that {}_sizes lists"},
     {"INVALID_STATE", 9, Which::kHolding, "the state does not hold what a run of these sizes begins with"},
     {"NULL_POINTER", 10, Which::kAll, "where there should be memory, inputs or outputs"},
@@ -65,10 +65,6 @@ bool is_of(Which which, const StatusNeeds& needs) {
   switch (which) {
     case Which::kAll:
       return true;
-    case Which::kHost:
-      return !needs.has_device;
-    case Which::kDevice:
-      return needs.has_device;
     case Which::kSized:
       return needs.has_sizes;
     case Which::kHolding:

@@ -12,7 +12,6 @@ namespace gcompile {
 
 /// Which statuses a project has, beside those that all have.
 struct StatusNeeds {
-  bool has_device = false;
   bool has_sizes = false;
   bool has_held_sizes = false;
 };

@@ -93,6 +93,11 @@ void add_sizes(Json& out, const Program& program) {
   out["in_tiles"] = program.in_tiles;
   out["zeroes_denormals"] = program.zeroes_denormals;
   out["has_arena"] = arena_bytes(program) > 0;
+  out["has_state_bytes"] = program.state_bytes > 0;
+  // The macros of blocks that are not needed say 1, because C and C++ have no array of 0; init asks for none.
+  const std::string prefix = capitals(program.name);
+  out["arena_to_check"] = arena_bytes(program) > 0 ? prefix + "_ARENA_BYTES" : "0";
+  out["state_to_check"] = program.state_bytes > 0 ? prefix + "_STATE_BYTES" : "0";
   out["has_weights"] = has_weights;
   out["weights_of_run"] =
       has_weights ? "static_cast<const std::byte*>(weights) + kWeightsHeaderBytes" : "nullptr";
@@ -480,8 +485,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   add_told_sizes(out, program);
   out["stack_bytes"] = stack_bytes(runtime_headers(program.headers), false);
   out["stack_bytes_with_tiles"] = stack_bytes(runtime_headers(program.headers), true);
-  out["statuses"] = statuses_json(program.name, {info_of(program.target).has_device_memory,
-                                                 !program.sizes.empty(), !program.held_sizes.empty()});
+  out["statuses"] = statuses_json(program.name, {!program.sizes.empty(), !program.held_sizes.empty()});
   return out;
 }
 

@@ -23,12 +23,12 @@ int main(int argc, char** argv) {
       ids.push_back(row * 7 % kWords);
       positions.push_back(row);
     }
-    const net::Outputs outputs = model.run(net::Inputs{ids, mask, positions});
+    const net::Result outputs = model.run(net::Inputs{ids, mask, positions});
     require(model.status() == NET_OK, "run");
     past += rows;
     require(model.state()->held.past == past, "what the state holds");
-    file.write(reinterpret_cast<const char*>(outputs.logits.data()),
-               static_cast<std::streamsize>(outputs.logits.size() * sizeof(float)));
+    file.write(reinterpret_cast<const char*>(outputs->logits.data()),
+               static_cast<std::streamsize>(outputs->logits.size() * sizeof(float)));
   }
   const std::vector<std::int64_t> two(2, 0), mask(static_cast<std::size_t>(past + 2), 1);
   static_cast<void>(model.run(net::Inputs{two, mask, two}));

@@ -208,13 +208,13 @@ int main() {
     CHECK(net_output_shape(&bad, 0, shape) == NET_INVALID_SIZES && net_input_shape(&bad, 0, shape) == NET_INVALID_SIZES);
   }
   const std::vector<float> x(3 * 6 * 8, 0.5f);
-  const net::Outputs found = model.run(good, net::Inputs{x});
-  CHECK(model.status() == NET_OK && found.y.size() == 6 * 3 * 4);
-  CHECK(model.run(high, net::Inputs{x}).y.empty() && model.status() == NET_INVALID_SIZES);
-  std::vector<float> y(found.y.size(), -1.0f);
+  const net::Result found = model.run(good, net::Inputs{x});
+  CHECK(model.status() == NET_OK && found->y.size() == 6 * 3 * 4);
+  CHECK(!model.run(high, net::Inputs{x}) && model.status() == NET_INVALID_SIZES);
+  std::vector<float> y(found->y.size(), -1.0f);
   CHECK(model.run(off, {x.data()}, {y.data()}) == NET_INVALID_SIZES);
   for (const float value : y) CHECK(value == -1.0f);
-  CHECK(model.run(good, {x.data()}, {y.data()}) == NET_OK && y == found.y);
+  CHECK(model.run(good, {x.data()}, {y.data()}) == NET_OK && y == found->y);
   return 0;
 }
 """

@@ -148,26 +148,26 @@ int main() {
   CHECK(std::strstr(net_status_text(NET_INVALID_SIZES), "sizes") != nullptr);
 
   const std::vector<float> x(3 * 5 * 12, 0.5f), mask(3 * 5, 0.0f);
-  const net::Outputs found = model.run(net::Inputs{x, mask});
-  CHECK(model.status() == NET_OK && found.y.size() == x.size() && found.mean.size() == 36);
-  const net::Outputs named = model.run(good, net::Inputs{x, {mask.data(), mask.size()}});
-  CHECK(model.status() == NET_OK && named.y == found.y);
-  CHECK(model.run(net::Inputs{x, x}).y.empty() && model.status() == NET_INVALID_SIZES);
-  CHECK(model.run(bad, net::Inputs{x, mask}).y.empty() && model.status() == NET_INVALID_SIZES);
-  CHECK(model.run(good, net::Inputs{x, x}).y.empty() && model.status() == NET_WRONG_SIZE);
+  const net::Result found = model.run(net::Inputs{x, mask});
+  CHECK(model.status() == NET_OK && found->y.size() == x.size() && found->mean.size() == 36);
+  const net::Result named = model.run(good, net::Inputs{x, {mask.data(), mask.size()}});
+  CHECK(model.status() == NET_OK && named->y == found->y);
+  CHECK(!model.run(net::Inputs{x, x}) && model.status() == NET_INVALID_SIZES);
+  CHECK(!model.run(bad, net::Inputs{x, mask}) && model.status() == NET_INVALID_SIZES);
+  CHECK(!model.run(good, net::Inputs{x, x}) && model.status() == NET_WRONG_SIZE);
 
   std::vector<float> y(x.size(), -1.0f), mean(36, -1.0f);
   CHECK(model.run(bad, {x.data(), mask.data()}, {y.data(), mean.data()}) == NET_INVALID_SIZES);
   for (const float value : y) CHECK(value == -1.0f);
   CHECK(net_run(&model.memory(), nullptr, nullptr, nullptr) == NET_NULL_POINTER);
-  CHECK(model.run(good, {x.data(), mask.data()}, {y.data(), mean.data()}) == NET_OK && y == found.y);
+  CHECK(model.run(good, {x.data(), mask.data()}, {y.data(), mean.data()}) == NET_OK && y == found->y);
   static_assert(net::inputs::x::rank == 3 && net::outputs::y::elements == NET_OUTPUT_Y_ELEMENTS);
 #if __cplusplus >= 202002L
   y.assign(y.size(), -1.0f);
   CHECK(model.run(bad, net::InputSpans{x, mask}, {y, mean}) == NET_INVALID_SIZES);
   CHECK(model.run(good, net::InputSpans{x, mask}, {y, std::span(mean).first(35)}) == NET_WRONG_SIZE && y[0] == -1.0f);
   CHECK(model.run(good, net::InputSpans{x, x}, {y, mean}) == NET_WRONG_SIZE && y[0] == -1.0f);
-  CHECK(model.run(good, net::InputSpans{x, mask}, {y, mean}) == NET_OK && y == found.y);
+  CHECK(model.run(good, net::InputSpans{x, mask}, {y, mean}) == NET_OK && y == found->y);
 #endif
   return 0;
 }
@@ -214,8 +214,8 @@ int main() {
   for (const net_sizes& sizes : {one, flat, tall, full}) {
     const auto count = static_cast<std::size_t>(sizes.batch * sizes.rows) * 5;
     const std::vector<float> x(count, 0.5f);
-    CHECK(model.run(sizes, net::Inputs{x}).y.size() == count && model.status() == NET_OK);
-    CHECK(model.run(net::Inputs{x}).y.size() == count && model.status() == NET_OK);
+    CHECK(model.run(sizes, net::Inputs{x})->y.size() == count && model.status() == NET_OK);
+    CHECK(model.run(net::Inputs{x})->y.size() == count && model.status() == NET_OK);
 #if __cplusplus >= 202002L
     std::vector<float> y(count), sums(static_cast<std::size_t>(sizes.batch) * 5);
     CHECK(model.run(sizes, net::InputSpans{x}, {y, sums}) == NET_OK && y[0] == 1.0f);

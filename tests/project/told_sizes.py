@@ -26,31 +26,31 @@ int main() {
   CHECK(model.status() == NET_OK);
   const std::vector<float> x(3 * 8, 0.5f), y(3 * 6 * 2, 0.25f), mask(3 * (4 + 6), 0.0f), odd(7, 0.0f), many(3 * 2 * 30, 0.0f);
   // length and rows by the inputs, the latter behind the former; batch is told.
-  const net::Outputs expected = model.run(net_sizes{3, 4, 6}, net::Inputs{x, y, mask});
-  CHECK(model.status() == NET_OK && expected.z.size() == 3 * 4 * 2 && expected.sums.size() == 3 * 10);
-  const net::Outputs found = model.run(net::Told{3}, net::Inputs{x, y, mask});
-  CHECK(model.status() == NET_OK && found.z == expected.z && found.sums == expected.sums);
+  const net::Result expected = model.run(net_sizes{3, 4, 6}, net::Inputs{x, y, mask});
+  CHECK(model.status() == NET_OK && expected->z.size() == 3 * 4 * 2 && expected->sums.size() == 3 * 10);
+  const net::Result found = model.run(net::Told{3}, net::Inputs{x, y, mask});
+  CHECK(model.status() == NET_OK && found->z == expected->z && found->sums == expected->sums);
   const net_sizes sizes = net::Model::sizes_of(net::Told{3}, net::Inputs{x, y, mask});
   CHECK(sizes.batch == 3 && sizes.length == 4 && sizes.rows == 6);
-  CHECK(model.run(net::Told{1}, net::Inputs{x, y, mask}).z.empty() && model.status() == NET_INVALID_SIZES);
+  CHECK(!model.run(net::Told{1}, net::Inputs{x, y, mask}) && model.status() == NET_INVALID_SIZES);
   for (const std::int64_t batch : {std::int64_t{0}, std::int64_t{-3}, std::int64_t{4}, INT64_MAX, INT64_MIN}) {
-    CHECK(model.run(net::Told{batch}, net::Inputs{x, y, mask}).z.empty() && model.status() == NET_INVALID_SIZES);
+    CHECK(!model.run(net::Told{batch}, net::Inputs{x, y, mask}) && model.status() == NET_INVALID_SIZES);
   }
   for (const net::Inputs& wrong : {net::Inputs{odd, y, mask}, {x, odd, mask}, {x, many, mask}}) {
-    CHECK(model.run(net::Told{3}, wrong).z.empty() && model.status() == NET_INVALID_SIZES);
+    CHECK(!model.run(net::Told{3}, wrong) && model.status() == NET_INVALID_SIZES);
   }
   for (const net::Inputs& wrong : {net::Inputs{x, y, odd}, {x, y, x}, {{}, y, mask}}) {
-    CHECK(model.run(net::Told{3}, wrong).z.empty() && model.status() == NET_WRONG_SIZE);
-    CHECK(model.run(net_sizes{3, 4, 6}, wrong).z.empty() && model.status() == NET_WRONG_SIZE);
+    CHECK(!model.run(net::Told{3}, wrong) && model.status() == NET_WRONG_SIZE);
+    CHECK(!model.run(net_sizes{3, 4, 6}, wrong) && model.status() == NET_WRONG_SIZE);
   }
   const net::Span<float> endless(x.data(), SIZE_MAX);
-  CHECK(model.run(net::Told{3}, net::Inputs{endless, endless, endless}).z.empty() && model.status() == NET_INVALID_SIZES);
+  CHECK(!model.run(net::Told{3}, net::Inputs{endless, endless, endless}) && model.status() == NET_INVALID_SIZES);
 #if __cplusplus >= 202002L
-  std::vector<float> z(expected.z.size(), -1.0f), sums(expected.sums.size(), -1.0f);
+  std::vector<float> z(expected->z.size(), -1.0f), sums(expected->sums.size(), -1.0f);
   CHECK(model.run(net::Told{3}, net::InputSpans{x, y, odd}, {z, sums}) == NET_WRONG_SIZE && z[0] == -1.0f);
   CHECK(model.run(net::Told{3}, net::InputSpans{odd, y, mask}, {z, sums}) == NET_INVALID_SIZES && z[0] == -1.0f);
   CHECK(model.run(net::Told{3}, net::InputSpans{x, y, mask}, {z, std::span(sums).first(29)}) == NET_WRONG_SIZE && z[0] == -1.0f);
-  CHECK(model.run(net::Told{3}, net::InputSpans{x, y, mask}, {z, sums}) == NET_OK && z == expected.z && sums == expected.sums);
+  CHECK(model.run(net::Told{3}, net::InputSpans{x, y, mask}, {z, sums}) == NET_OK && z == expected->z && sums == expected->sums);
 #endif
   return 0;
 }
@@ -68,12 +68,12 @@ ALONE_PROGRAM = r"""
 int main() {
   net::Model model;
   const std::vector<float> x(2 * 8, 0.5f), y(2 * 6 * 2, 0.25f), mask(2 * (4 + 6), 0.0f);
-  const net::Outputs found = model.run(net::Inputs{x, y, mask});
-  CHECK(model.status() == NET_OK && found.z.size() == 2 * 4 * 2);
-  CHECK(model.run(net::Inputs{mask, y, x}).z.empty() && model.status() == NET_INVALID_SIZES);
+  const net::Result found = model.run(net::Inputs{x, y, mask});
+  CHECK(model.status() == NET_OK && found->z.size() == 2 * 4 * 2);
+  CHECK(!model.run(net::Inputs{mask, y, x}) && model.status() == NET_INVALID_SIZES);
 #if __cplusplus >= 202002L
-  std::vector<float> z(found.z.size()), sums(2 * 10);
-  CHECK(model.run(net::InputSpans{x, y, mask}, {z, sums}) == NET_OK && z == found.z && sums == found.sums);
+  std::vector<float> z(found->z.size()), sums(2 * 10);
+  CHECK(model.run(net::InputSpans{x, y, mask}, {z, sums}) == NET_OK && z == found->z && sums == found->sums);
 #endif
   return 0;
 }
@@ -98,7 +98,7 @@ def case_wrapper(world):
         built(world, out)
         run_caller(world, out, program)
     header = (world.folder / "told" / "include" / "net" / "net.hpp").read_text()
-    check("model.run(net::Told{3}, {x, y, mask});" in header, "the example of the header")
+    check("model.run(net::Told{3}, {x, y, mask}))" in header, "the example of the header")
     readme = words_of(world.folder / "told" / "README.md")
     contains(readme, "which tell the sizes of the run but those in `Told`", "model.run(net::Told{3}, {x, y, mask})")
     check("sizes_of" not in (compiled(world, "nothing", image(), "--dim", "height=2", "--dim", "width=4") / "include" / "net" /

@@ -43,6 +43,9 @@ TEST(LineBreaks, CommentsBetweenWordsAndWithinNames) {
             "// " + kLong + "/\n// " + kLong + "\n");
   EXPECT_EQ(with_short_lines("a.h", "/* " + kLong + " some further words */\n"),
             "/* " + kLong + " some further\n   words */\n");
+  // The mark at the end is no word.
+  EXPECT_EQ(with_short_lines("a.h", "/* " + kLong + " some further w */\n"),
+            "/* " + kLong + " some further\n   w */\n");
 }
 
 TEST(LineBreaks, BodiesOfOneLine) {
