@@ -1,6 +1,6 @@
 # gcompile_embed(TARGET PATH...): a static library that carries the given files, and every file below the given
 # directories, so that the installed tool is one executable. The files come back through codegen/emit/embedded.h, sorted by
-# path, named relative to the top of the source tree ("templates/model.h.j2"). Hidden files and editor backups stay out.
+# path, relative to the top of the source tree ("templates/interface/model.h.j2"). Hidden files and editor backups stay out.
 #
 # The library is rebuilt when a file changes, appears or disappears.
 function(gcompile_embed TARGET)

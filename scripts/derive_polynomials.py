@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Derives the minimax polynomials and rational functions of runtime_stub/gcrt/scalar_coefficients.h.
+"""Derives the minimax polynomials and rational functions of runtime_stub/gcrt/scalar/coefficients.h.
 
 Usage: derive_polynomials.py            print the header
        derive_polynomials.py --check    exit 1 unless the committed header equals what is derived
@@ -18,7 +18,7 @@ from mpmath import (cos, erf, expm1, factorial, linspace, log, log1p, lu_solve, 
                     tanh)
 
 mp.dps = 40
-HEADER = os.path.join(os.path.dirname(__file__), "..", "runtime_stub", "gcrt", "scalar_coefficients.h")
+HEADER = os.path.join(os.path.dirname(__file__), "..", "runtime_stub", "gcrt", "scalar", "coefficients.h")
 GRID = 300
 
 
@@ -217,7 +217,7 @@ def main():
             committed = file.read()
         # Line breaks are the formatter's.
         if committed.split() != text.split():
-            sys.exit("scalar_coefficients.h differs from what derive_polynomials.py derives")
+            sys.exit("gcrt/scalar/coefficients.h differs from what derive_polynomials.py derives")
     else:
         sys.stdout.write(text)
 

@@ -2,7 +2,7 @@
 // Shapes as the kernels of gcrt for CUDA have them: numbers of 32 bits.
 
 #include "codegen/calls/image_shape.h"
-#include "gcrt/cuda/conv_plan.h"
+#include "gcrt/cuda/image/conv_plan.h"
 
 namespace gcompile {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "codegen/calls/call_writer.h"
-#include "gcrt/cuda/hopper_model.h"
+#include "gcrt/cuda/product/hopper_model.h"
 
 namespace gcompile {
 

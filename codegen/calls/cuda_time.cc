@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gcrt/cuda/tile_model.h"
+#include "gcrt/cuda/product/tile_model.h"
 
 namespace gcompile {
 

@@ -18,7 +18,7 @@ using ir::ScalarOp;
 namespace {
 
 /// Work up to which an epilogue runs on every register of a tile;
-/// beyond, its code is kept once (gcrt/cpu/tile.h).
+/// beyond, its code is kept once (gcrt/cpu/product/tile.h).
 constexpr int kLightEpilogue = 6;
 
 /// Constants that say what an operation is rather than how much: they stay literals. All others are fields of
@@ -329,7 +329,7 @@ void EpilogueWriter::write(CallWriter& writer) {
         op == ScalarOp::kAdd || op == ScalarOp::kMul) {
       continue;
     }
-    writer.call().headers.push_back("gcrt/scalar.h");
+    writer.call().headers.push_back("gcrt/scalar/scalar.h");
     break;
   }
   std::string fields;

@@ -1,8 +1,8 @@
 #pragma once
 // One call for several GPUs. Where the kernels that are chosen for them differ, the call's function
 // holds an instance for each, and starts the one for which the code was compiled that the device runs
-// (gcrt/cuda/architectures.h). Everything else there is once: parameters, epilogue, weights, a workspace of
-// the largest size.
+// (gcrt/cuda/device/architectures.h). Everything else there is once: parameters, epilogue, weights, a workspace
+// of the largest size.
 
 #include <string>
 #include <vector>

@@ -9,7 +9,7 @@
 #include "codegen/loops/code_text.h"
 #include "codegen/loops/size_parameters.h"
 #include "codegen/memory/storage.h"
-#include "gcrt/cuda/time_model.h"
+#include "gcrt/cuda/device/time_model.h"
 
 namespace gcompile {
 

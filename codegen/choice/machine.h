@@ -33,7 +33,7 @@ struct Level {
   /// The tiles whose sums, factors and row pointers fit the registers of both compilers;
   /// of equal ones the first is taken.
   std::span<const TileShape> tiles = {};
-  /// Like byte_rate, for whole registers of a tile unit (gcrt/isa_tiles.h); 0: there is none.
+  /// Like byte_rate, for whole registers of a tile unit (gcrt/isa/tiles.h); 0: there is none.
   double tile_unit_rate = 0;
 };
 
@@ -57,7 +57,7 @@ struct Machine {
   std::string name = "generic";
   Target target = Target::kCpp;
   Level level = generic_level();  // the usual one
-  /// The levels that the project may be built for, in the order of TileOfLevel (gcrt/cpu/dot.h).
+  /// The levels that the project may be built for, in the order of TileOfLevel (gcrt/cpu/product/dot.h).
   std::vector<Level> levels = generic_levels();
   /// The levels that families are chosen for besides the usual one: all share one set of weights,
   /// so that what costs least on average is taken.

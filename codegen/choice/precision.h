@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "gcrt/cuda/tile_model.h"
+#include "gcrt/cuda/product/tile_model.h"
 #include "ir/tensors/element_type.h"
 #include "ir/tensors/tensor.h"
 
@@ -22,7 +22,7 @@ struct PrecisionFacts {
   ir::ElementType weight;  // of packed weights, on CUDA
   bool is_of_cuda;
   /// Products of bfloat16 for each of float32, which the CPU forms where it has a tile unit
-  /// (gcrt/cpu/dot_bfloat16.h); 0: it multiplies floats; -1: it is not asked to.
+  /// (gcrt/cpu/product/dot_bfloat16.h); 0: it multiplies floats; -1: it is not asked to.
   int bfloat16_products;
 };
 

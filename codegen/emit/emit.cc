@@ -71,25 +71,25 @@ class Emitter {
     data_["mark_name"] = kMarkNameStandIn;
     data_["mark"] = kMarkStandIn;
     add_build_files();
-    render("model.h.j2", fmt::format("include/{0}/{0}.h", name));
+    render("interface/model.h.j2", fmt::format("include/{0}/{0}.h", name));
     render(of_target("model.hpp.j2"), fmt::format("include/{0}/{0}.hpp", name));
     add_schedules();
     if (target_.has_levels) {
       render(of_target(fmt::format("api.{}.j2", target_.source_suffix)),
              source_path(fmt::format("{}_api", name)));
     }
-    render("internal.h.j2", fmt::format("src/{}_internal.h", name));
+    render("library/internal.h.j2", fmt::format("src/{}_internal.h", name));
     if (target_.has_thread_pool) {
       render(of_target("threads.cpp.j2"), fmt::format("src/{}_threads.cpp", name));
     }
     add_kernels();
     render(of_target("support.h.j2"), "apps/support.h");
-    render("run.cpp.j2", "apps/run.cpp");
-    render("bench.cpp.j2", fmt::format("apps/bench.{}", target_.source_suffix));
+    render("programs/run.cpp.j2", "apps/run.cpp");
+    render("programs/bench.cpp.j2", fmt::format("apps/bench.{}", target_.source_suffix));
     add_timed_schedules();
     if (!target_.has_device_memory) render(of_target("profile.cpp.j2"), "apps/profile.cpp");
     if (!options_.golden.empty()) {
-      render("selftest.cpp.j2", "tests/selftest.cpp");
+      render("programs/selftest.cpp.j2", "tests/selftest.cpp");
       for (std::size_t i = 0; i < options_.golden.size(); ++i) {
         files_.add(fmt::format("data/{}.golden.bin", stem_of(i)), options_.golden[i]);
       }
@@ -99,7 +99,7 @@ class Emitter {
     add_weights();
     for (const std::string& pack : options_.packs) add_pack(pack);
     render(of_target("README.md.j2"), "README.md");
-    render("report.html.j2", "report.html");
+    render("report/report.html.j2", "report.html");
     add_manifest();
     return std::move(files_);
   }
@@ -150,7 +150,7 @@ class Emitter {
     for (auto& [path, text] : texts_) files_.add(path, std::move(text));
     texts_.clear();
     is_settled_ = true;
-    render("files.h.j2", fmt::format("src/{}_files.h", program_.name));
+    render("library/files.h.j2", fmt::format("src/{}_files.h", program_.name));
   }
 
   /// NAME of a model of one size, else NAME_batch_4.
@@ -187,7 +187,7 @@ class Emitter {
 
   void add_schedules() {
     for (const auto& [path, schedule] : plans())
-      render("plan.h.j2", path, program_.sizes.empty() ? data_ : data_of(schedule));
+      render("library/plan.h.j2", path, program_.sizes.empty() ? data_ : data_of(schedule));
     const std::string schedule = of_target(fmt::format("model.{}.j2", target_.source_suffix));
     if (has_one_source()) {
       render(schedule, source_path(program_.name));
@@ -250,7 +250,7 @@ class Emitter {
     data_["sources"] = std::move(sources);
     render(of_target("CMakeLists.txt.j2"), "CMakeLists.txt");
     render(of_target("Makefile.j2"), "Makefile");
-    render("LICENSE.j2", "LICENSE");
+    render("project/LICENSE.j2", "LICENSE");
   }
 
   /// What a build system for microcontrollers compiles: the library, without its threads.
@@ -267,11 +267,11 @@ class Emitter {
     data_["pack_sources"] = library_sources();
     const std::string folder = fmt::format("pack/{}/{}", pack, name);
     if (pack == "esp-idf") {
-      render("pack_esp_idf.j2", folder + "/CMakeLists.txt");
+      render("pack/esp_idf.j2", folder + "/CMakeLists.txt");
     } else if (pack == "zephyr") {
-      render("pack_zephyr.j2", "pack/zephyr/CMakeLists.txt");
-      render("pack_zephyr_kconfig.j2", "pack/zephyr/Kconfig");
-      render("pack_zephyr_module.j2", "pack/zephyr/zephyr/module.yml");
+      render("pack/zephyr.j2", "pack/zephyr/CMakeLists.txt");
+      render("pack/zephyr_kconfig.j2", "pack/zephyr/Kconfig");
+      render("pack/zephyr_module.j2", "pack/zephyr/zephyr/module.yml");
     } else {
       render(fmt::format("pack_{}.j2", pack),
              folder + (pack == "arduino" ? "/library.properties" : "/library.json"));
@@ -305,7 +305,7 @@ class Emitter {
     for (const Json& file : data_["kernel_files"]) {
       Json data = {{"file", file}};
       for (const char* key : {"name", "upper", "tool_version", "mark_name", "mark"}) data[key] = data_[key];
-      render("kernels.cpp.j2", source_path(file["stem"].get<std::string>()), data);
+      render("library/kernels.cpp.j2", source_path(file["stem"].get<std::string>()), data);
     }
   }
 
@@ -318,11 +318,12 @@ class Emitter {
                          {"alignment", data_["alignment"]},
                          {"weights_words", words_of(bytes)},
                          {"weights_words_count", (bytes.size() + 3) / 4}};
-      files_.add(fmt::format("src/{}_weights.c", program_.name), engine_.render("weights.c.j2", data));
+      files_.add(fmt::format("src/{}_weights.c", program_.name),
+                 engine_.render("library/weights.c.j2", data));
       return;
     }
     if (options_.weights == WeightsMode::kIncbin) {
-      render("weights.S.j2", fmt::format("src/{}_weights.S", program_.name));
+      render("library/weights.S.j2", fmt::format("src/{}_weights.S", program_.name));
     }
     files_.add(fmt::format("data/{}.weights.bin", program_.name), bytes);
   }

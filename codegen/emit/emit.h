@@ -11,7 +11,7 @@ namespace gcompile {
 /// All files, the manifest last.
 FileSet emit(const Program& program, const EmitOptions& options);
 
-/// One embedded template by itself, "report_times.j2".
+/// One embedded template by itself, "report/times.j2".
 std::string render_template(const std::string& name, const nlohmann::ordered_json& data);
 
 /// The runtime headers in `headers` and all that they include, sorted: "gcrt/config.h".

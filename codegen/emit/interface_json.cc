@@ -50,10 +50,10 @@ struct StackUse {
 
 /// The stack of kernels, of which one runs at a time.
 constexpr StackUse kStackOfKernels[] = {
-    {"gcrt/cpu/attention.h", 36 << 10},  // scores and sums of some rows
-    {"gcrt/cpu/conv_dot.h", 8 << 10},    // sums of some pixels
-    {"gcrt/cpu/conv_tile.h", 20 << 10},  // edges of images, beside zeros
-    {"gcrt/cpu/decode.h", 50 << 10},     // a part of the decoded weights, and sums
+    {"gcrt/cpu/attention.h", 36 << 10},        // scores and sums of some rows
+    {"gcrt/cpu/image/conv_dot.h", 8 << 10},    // sums of some pixels
+    {"gcrt/cpu/image/conv_tile.h", 20 << 10},  // edges of images, beside zeros
+    {"gcrt/cpu/product/decode.h", 50 << 10},   // a part of the decoded weights, and sums
 };
 /// The stack of any schedule with its kernels' calls;
 /// the products of which kernels are made hold at most registers.

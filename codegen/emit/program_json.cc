@@ -17,7 +17,7 @@
 #include "codegen/emit/size_text.h"
 #include "codegen/emit/told_sizes_json.h"
 #include "codegen/report/report_json.h"
-#include "gcrt/cuda/run_plan.h"
+#include "gcrt/cuda/device/run_plan.h"
 #include "jinja/text.h"
 
 namespace gcompile {
@@ -468,8 +468,8 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["uses_halves"] = halves;
   out["kernel_files"] = kernel_files_json(program, options.kernels_per_file);
   out["headers"] = program.headers;
-  out["uses_cublaslt"] = std::find(program.headers.begin(), program.headers.end(), "gcrt/cuda/cublaslt.h") !=
-                         program.headers.end();
+  out["uses_cublaslt"] = std::find(program.headers.begin(), program.headers.end(),
+                                   "gcrt/cuda/product/cublaslt.h") != program.headers.end();
   out["cpu"] = options.cpu;
   out["is_native"] = options.cpu == "native";
   add_levels(out, info_of(program.target), options, program.in_tiles);

@@ -225,7 +225,7 @@ void add_choices(Json& out, const Schedule& schedule) {
   }
 }
 
-/// In microseconds, term by term (gcrt/cuda/time_model.h).
+/// In microseconds, term by term (gcrt/cuda/device/time_model.h).
 Json terms_json(const gcrt::KernelTime& time) {
   Json terms = Json::object();
   for (const auto& [name, microseconds] : terms_of(time))

@@ -15,7 +15,7 @@
 #include "codegen/choice/refusals.h"
 #include "codegen/kinds/attention_heads.h"
 #include "codegen/loops/c_types.h"
-#include "gcrt/cuda/attention_plan.h"
+#include "gcrt/cuda/attention/attention_plan.h"
 
 namespace gcompile {
 namespace {
@@ -230,7 +230,7 @@ void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& w
   const gcrt::AttentionShape sizes = cuda_sizes(std::get<ir::AttentionWork>(typical.work));
   const int splits = static_cast<int>(plan.fields[1]);
   KernelCall& out = writer.call();
-  out.headers = {"gcrt/cuda/attention.h"};
+  out.headers = {"gcrt/cuda/attention/attention.h"};
   const auto strides = [&](const Shape& all) {
     std::string text;
     for (const ir::Dim stride :

@@ -26,7 +26,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
 
 void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
-  writer.call().headers = {"gcrt/cpu/depthwise.h"};
+  writer.call().headers = {"gcrt/cpu/image/depthwise.h"};
   writer.operand(0, "x");
   writer.packed(1, pack(*writer.constant(1)), "packed for depthwise2d", "w");
   write_parallel(problem, image, writer, "depthwise2d_work_items(shape)",
@@ -35,7 +35,7 @@ void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
 }
 
 void cuda_call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
-  writer.call().headers = {"gcrt/cuda/depthwise.h"};
+  writer.call().headers = {"gcrt/cuda/image/depthwise.h"};
   writer.operand(0, "x");
   // It has no tensor cores to feed, and its weights are few: float32 in every mode.
   weights_in_format(writer, pack(*writer.constant(1)), "depthwise2d", "w", Precision::kFp32);

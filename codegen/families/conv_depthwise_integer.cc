@@ -32,7 +32,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
 
 void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
-  writer.call().headers = {"gcrt/cpu/depthwise_int8.h"};
+  writer.call().headers = {"gcrt/cpu/image/depthwise_int8.h"};
   const std::string arguments = parameters(problem, writer, "zero point times column sums");
   write_parallel(problem, image, writer, "depthwise2d_work_items(shape)",
                  fmt::format("depthwise2d_integer_fixed<{}>(shape, {}, epilogue, begin, end)",
@@ -40,7 +40,7 @@ void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
 }
 
 void cuda_call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
-  writer.call().headers = {"gcrt/cuda/depthwise_integer.h"};
+  writer.call().headers = {"gcrt/cuda/image/depthwise_integer.h"};
   const std::string arguments = parameters(problem, writer, "zero point times sums of rows");
   write_depthwise_cuda(problem, writer, "depthwise2d_integer", arguments);
 }

@@ -43,7 +43,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
 
 void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
-  writer.call().headers = {"gcrt/cpu/conv.h"};
+  writer.call().headers = {"gcrt/cpu/image/conv.h"};
   writer.operand(0, "x");
   const ir::Tensor& weights = *writer.constant(1);
   writer.packed(1, pack_panels(weights, conv_matrices(weights.shape(), image.groups)), "packed for conv2d",

@@ -56,7 +56,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
 
 void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
-  writer.call().headers = {"gcrt/cpu/conv_dot.h"};
+  writer.call().headers = {"gcrt/cpu/image/conv_dot.h"};
   writer.operand(0, "x");
   const ir::Tensor& weights = *writer.constant(1);
   const std::int64_t window = image.kernel_h * image.kernel_w * image.in_c;

@@ -54,7 +54,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
 void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
   const ZeroPoints zero = zero_points(writer);
-  writer.call().headers = {"gcrt/cpu/conv_int8.h"};
+  writer.call().headers = {"gcrt/cpu/image/conv_int8.h"};
   writer.operand(0, "x");
   const ir::Tensor& weights = *writer.constant(1);
   MatrixView view = conv_matrices(weights.shape(), image.groups);
@@ -80,7 +80,7 @@ void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& w
   const gcrt::ConvShape shape =
       conv_shape(conv_image(ir::at_typical(problem)));  // of which weights know no size
   const ZeroPoints zero = zero_points(writer);
-  writer.call().headers = {"gcrt/cuda/conv_integer.h"};
+  writer.call().headers = {"gcrt/cuda/image/conv_integer.h"};
   const KernelTensor x = writer.operand(0, "x");
   const ir::Tensor& weights = *writer.constant(1);
   const IntegerWeights packed = integer_rows(weights, conv_matrices(weights.shape(), shape.groups), zero,

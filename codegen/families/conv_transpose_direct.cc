@@ -35,7 +35,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
 void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const auto& work = std::get<ir::ConvTransposeWork>(problem.work);
   const ir::Tensor& weights = *writer.constant(1);
-  writer.call().headers = {"gcrt/cpu/conv_transpose.h"};
+  writer.call().headers = {"gcrt/cpu/image/conv_transpose.h"};
   writer.operand(0, "x");
   writer.packed(1, pack_panels(weights, conv_transpose_matrices(weights.shape(), work.groups)),
                 "packed for conv_transpose2d", "w");
@@ -80,7 +80,7 @@ void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& w
   // Weights know no size of the images.
   const gcrt::ConvShape shape = conv_shape(image_of(ir::at_typical(problem), work.window, work.groups));
   KernelCall& out = writer.call();
-  out.headers = {"gcrt/cuda/conv_transpose.h"};
+  out.headers = {"gcrt/cuda/image/conv_transpose.h"};
   const KernelTensor x = writer.operand(0, "x");
   const Precision precision = precision_of(problem, writer.machine());
   warn_of_precision(problem, writer);

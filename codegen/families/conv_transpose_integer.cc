@@ -55,7 +55,7 @@ void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const ZeroPoints zero = zero_points(writer);
   const ir::Tensor& weights = *writer.constant(1);
   const MatrixView view = conv_transpose_matrices(weights.shape(), work.groups);
-  writer.call().headers = {"gcrt/cpu/conv_transpose_int8.h"};
+  writer.call().headers = {"gcrt/cpu/image/conv_transpose_int8.h"};
   writer.operand(0, "x");
   IntegerWeights packed = integer_panels(weights, view, zero, x);
   packed.offsets.clear();

@@ -60,7 +60,7 @@ void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& w
     return write_direct_conv(problem, tiled_conv_plans(problem, writer.machine(), precision).front().plan, x,
                              writer, precision);
   }
-  writer.call().headers = {"gcrt/cuda/hopper_conv.h"};
+  writer.call().headers = {"gcrt/cuda/image/hopper_conv.h"};
   writer.call().body =
       shape_and_epilogue(problem, image, writer) +
       fmt::format("  conv2d_wgmma{}<{}>(queue, shape, x, w, epilogue);\n",

@@ -42,7 +42,8 @@ std::int64_t numbers_of_step(const ir::Problem& problem, int operand) {
 void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const auto& work = std::get<LinearAttentionWork>(problem.work);
   KernelCall& out = writer.call();
-  out.headers = {writer.on_device() ? "gcrt/cuda/linear_attention.h" : "gcrt/cpu/linear_attention.h"};
+  out.headers = {writer.on_device() ? "gcrt/cuda/attention/linear_attention.h"
+                                    : "gcrt/cpu/linear_attention.h"};
   std::vector<std::string> tensors;
   const auto add_operand = [&](int i, const char* name) {
     if (writer.has_operand(i)) writer.operand(i, name);

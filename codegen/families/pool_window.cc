@@ -35,7 +35,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
 
 void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const auto& work = std::get<ir::PoolWork>(problem.work);
-  writer.call().headers = {"gcrt/cpu/pool.h"};
+  writer.call().headers = {"gcrt/cpu/image/pool.h"};
   writer.operand(0, "x");
   const ImageShape image = image_of(problem, work.window, 1);
   write_parallel(
@@ -51,7 +51,7 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
 
 void cuda_call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const auto& work = std::get<ir::PoolWork>(problem.work);
-  writer.call().headers = {"gcrt/cuda/pool.h"};
+  writer.call().headers = {"gcrt/cuda/image/pool.h"};
   writer.operand(0, "x");
   const ImageShape image = image_of(problem, work.window, 1);
   writer.call().body =

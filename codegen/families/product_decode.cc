@@ -11,7 +11,7 @@
 namespace gcompile {
 namespace {
 
-constexpr std::int64_t kFewRows = 4;  // gcrt/cpu/decode.h, kDecodedRows
+constexpr std::int64_t kFewRows = 4;  // gcrt/cpu/product/decode.h, kDecodedRows
 
 Refusal refuses(const ir::Problem& problem) {
   if (product_work(problem).rounding == ir::RowRounding::kDone) return "rows that are rounded to int8";
@@ -46,7 +46,7 @@ void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer
   const bool few = may_be_few(axes.row_count);
   KernelCall& out = writer.call();
   const std::string rows = out.sizes(axes.row_count), row_stride = out.sizes(axes.row_stride);
-  out.headers = {"gcrt/cpu/decode.h"};
+  out.headers = {"gcrt/cpu/product/decode.h"};
   writer.operand(0, "a");
   const std::string weights = packed_weights_parameters(problem, writer);
   const ir::Problem largest = ir::at_highest(problem);

@@ -9,7 +9,7 @@
 namespace gcompile {
 namespace {
 
-constexpr std::int64_t kGroup = 8;       // gcrt/cpu/decode_int8.h: bytes of A that are written together
+constexpr std::int64_t kGroup = 8;  // gcrt/cpu/product/decode_int8.h: bytes of A that are written together
 constexpr std::int64_t kMost = 1 << 16;  // products of 255 * 127 that fit an int32
 constexpr std::int64_t kFewRows = 8;     // that are not worth threads before those of the product
 
@@ -52,7 +52,7 @@ void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer
   const ProductAxes& axes = product.axes;
   KernelCall& out = writer.call();
   const std::string rows = out.sizes(axes.row_count), row_stride = out.sizes(axes.row_stride);
-  out.headers = {"gcrt/cpu/decode_int8.h"};
+  out.headers = {"gcrt/cpu/product/decode_int8.h"};
   writer.operand(0, "a");
   const std::string weights = packed_weights_parameters(problem, writer);
   const ir::Problem largest = ir::at_highest(problem);

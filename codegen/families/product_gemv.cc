@@ -49,7 +49,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
 void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const Product product(problem);
   KernelCall& out = writer.call();
-  out.headers = {"gcrt/cpu/gemv.h"};
+  out.headers = {"gcrt/cpu/product/gemv.h"};
   writer.operand(0, "a");
   const ir::Shape b_strides = writer.operand(1, "b").strides;
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1);

@@ -14,7 +14,7 @@
 #include "codegen/kinds/integer_weights.h"
 #include "codegen/kinds/matrix_product.h"
 #include "codegen/loops/c_types.h"
-#include "gcrt/cpu/sides_plan.h"
+#include "gcrt/cpu/product/sides_plan.h"
 
 namespace gcompile {
 namespace {
@@ -51,8 +51,8 @@ std::int64_t side_words(const Product& product) {
 }
 
 std::int64_t time_of(const ir::Problem& problem, const KernelPlan& plan, const Machine& machine) {
-  // Computed sides are multiplied by the faster of two forms (gcrt/cpu/product_int8.h). To prepare them takes
-  // about as long as to pack floats.
+  // Computed sides are multiplied by the faster of two forms (gcrt/cpu/product/product_int8.h). To prepare them
+  // takes about as long as to pack floats.
   const DenseWork work = row_work(Product(problem), problem);
   const double of_words =
       is_in_tiles(plan) ? byte_rate(work, plan, machine) : integer_rate(problem, machine.level);
@@ -80,7 +80,7 @@ void call_packed(const Product& product, const ir::Problem& problem, const Kerne
                  CallWriter& writer) {
   const ZeroPoints zero = zero_points(writer);
   KernelCall& out = writer.call();
-  out.headers = {"gcrt/cpu/gemm_int8.h"};
+  out.headers = {"gcrt/cpu/product/gemm_int8.h"};
   writer.operand(0, "a");
   const IntegerWeights packed =
       integer_panels(*writer.constant(1), product_matrices(product.b), zero, problem.operands[0].element);
@@ -115,7 +115,7 @@ std::string zero_point(CallWriter& writer, int i, const std::string& parameter) 
 void call_computed(const Product& product, const ir::Problem& problem, const KernelPlan& plan,
                    CallWriter& writer) {
   KernelCall& out = writer.call();
-  out.headers = {"gcrt/cpu/product_int8.h"};
+  out.headers = {"gcrt/cpu/product/product_int8.h"};
   writer.operand(0, "a");
   const ir::Shape b_strides = writer.operand(1, "b").strides;
   const std::string a_zero = zero_point(writer, 2, "a_zero"), b_zero = zero_point(writer, 3, "b_zero");
@@ -181,7 +181,7 @@ void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& w
   const ir::Dim rows = product.axes.row_count;
   const ZeroPoints zero = zero_points(writer);
   KernelCall& out = writer.call();
-  out.headers = {"gcrt/cuda/gemm_integer.h"};
+  out.headers = {"gcrt/cuda/product/gemm_integer.h"};
   const KernelTensor a = writer.operand(0, "a");
   const std::int64_t stride = gcrt::integer_weight_stride(product.depth);
   const IntegerWeights packed = integer_rows(*writer.constant(1), product_matrices(product.b), zero, stride);

@@ -68,7 +68,7 @@ void call(const ir::Problem& problem, const KernelPlan& chosen, CallWriter& writ
   KernelCall& out = writer.call();
   const std::string rows = out.sizes(axes.row_count), columns = out.sizes(product.columns),
                     depth = out.sizes(product.depth), row_stride = out.sizes(axes.row_stride);
-  out.headers = {"gcrt/cpu/gemm.h"};
+  out.headers = {"gcrt/cpu/product/gemm.h"};
   writer.operand(0, "a");
   // Memory is that of the largest sizes, whatever is typical.
   const BatchItems batch(product, parts_of(ir::at_highest(problem), plan, writer.machine()), out.sizes);
@@ -87,7 +87,7 @@ void call(const ir::Problem& problem, const KernelPlan& chosen, CallWriter& writ
   const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
   if (may_be_in_place(problem, product)) {
-    out.headers.push_back("gcrt/cpu/gemv.h");
+    out.headers.push_back("gcrt/cpu/product/gemv.h");
     code.open(fmt::format("if ({} == 1) {{  // b is read where it lies", rows));
     write_gemv(problem, b_strides, epilogue, code, out);
     code.line("return;");

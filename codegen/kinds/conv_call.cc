@@ -143,7 +143,7 @@ void packed_conv_weights(CallWriter& writer, const gcrt::ConvShape& shape, Preci
 
 void write_direct_conv(const ir::Problem& problem, const KernelPlan& plan, const KernelTensor& x,
                        CallWriter& writer, Precision precision) {
-  writer.call().headers = {"gcrt/cuda/conv.h"};
+  writer.call().headers = {"gcrt/cuda/image/conv.h"};
   write_tiled_conv(problem, plan, writer, precision,
                    {"conv2d", precision_argument(precision) + ", ", x, "w", ""});
 }

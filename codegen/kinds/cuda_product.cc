@@ -186,7 +186,8 @@ void write_tile_call(const ir::Problem& problem, const Product& product, const P
                      CallWriter& writer) {
   const bool makes_rows = !writer.made_rows().empty();
   std::vector<std::string>& headers = writer.call().headers;
-  headers.insert(headers.begin(), makes_rows ? "gcrt/cuda/gemv_of_rows.h" : "gcrt/cuda/gemm.h");
+  headers.insert(headers.begin(),
+                 makes_rows ? "gcrt/cuda/product/gemv_of_rows.h" : "gcrt/cuda/product/gemm.h");
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1,
                                 batch.grid_axes);
   const std::string split = split_argument(
@@ -231,7 +232,7 @@ void write_warpgroup_product(const ir::Problem& problem, const KernelPlan& plan,
     return write_tile_call(problem, product, batch, given, product_plan(problem, writer.machine()).plan,
                            precision, writer);
   }
-  writer.call().headers = {"gcrt/cuda/hopper_gemm.h"};
+  writer.call().headers = {"gcrt/cuda/product/hopper_gemm.h"};
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1,
                                 batch.grid_axes);
   write_body(problem, product, batch, epilogue,
@@ -248,7 +249,7 @@ void write_library_product(const ir::Problem& problem, CallWriter& writer) {
   const EpilogueWriter epilogue(writer, product.axes.rows, static_cast<int>(product.rank()) - 1,
                                 batch.grid_axes);
   KernelCall& call = writer.call();
-  call.headers.insert(call.headers.begin(), "gcrt/cuda/cublaslt.h");
+  call.headers.insert(call.headers.begin(), "gcrt/cuda/product/cublaslt.h");
   DeviceCall& device = writer.device();
   device.is_fixed = true;
   writer.scratch(gcrt::cublaslt_workspace_size(product.axes.row_count, product.columns, batch.entries) * 4,

@@ -11,7 +11,7 @@
 namespace gcompile {
 namespace {
 
-constexpr std::int64_t kPanelColumns = 16;  // gcrt/cpu/tile.h
+constexpr std::int64_t kPanelColumns = 16;  // gcrt/cpu/product/tile.h
 enum Field : std::size_t { kItemRows, kItemColumns, kBlockRows, kDepth, kFirstTile, kInTiles = kFirstTile };
 constexpr std::size_t kTileFields = 3;
 
@@ -23,7 +23,7 @@ std::int64_t tile_columns(const Level& level, TileShape tile) {
 }
 
 /// Quarters of a clock for one step of k of a tile: its multiply-adds, its loads, or the latency of few sums,
-/// of which a tile keeps several for each element (gcrt/cpu/tile.h, tile_phases).
+/// of which a tile keeps several for each element (gcrt/cpu/product/tile.h, tile_phases).
 std::int64_t step_cost(std::int64_t rows, std::int64_t vectors, const Machine& machine) {
   const std::int64_t sums = rows * vectors;
   const std::int64_t phases = sums >= 8 ? 1 : sums >= 4 ? 2 : 4;
@@ -80,7 +80,7 @@ bool pays_in_tiles(const DenseWork& work) {
 
 /// The share of the time that as many multiply-adds by FMA take: products of bfloat16, and the splitting of
 /// both sides, which a task of so many rows and columns does once for each of
-/// its values (gcrt/cpu/dot_bfloat16.h).
+/// its values (gcrt/cpu/product/dot_bfloat16.h).
 double bfloat16_time(const DenseWork& work, int products) {
   constexpr double kTaskRows = 128, kTaskColumns = 64;
   // In multiply-adds: instructions for 32 values, two of which take as long as 32 multiply-adds.
@@ -255,7 +255,7 @@ int bfloat16_products(const DenseWork& work, const Machine& machine) {
 int in_bfloat16(const DenseWork& work, CallWriter& writer) {
   const int products = bfloat16_products(work, writer.machine());
   if (products > 0) {
-    writer.call().headers.push_back("gcrt/cpu/dot_bfloat16.h");
+    writer.call().headers.push_back("gcrt/cpu/product/dot_bfloat16.h");
     writer.call().in_tiles = true;
   }
   return products;

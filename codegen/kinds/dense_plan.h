@@ -1,6 +1,6 @@
 #pragma once
 // How a dense kernel of the CPU cuts its product into register tiles, blocks and work items, which it is told
-// by its call (gcrt/cpu/gemm.h, Blocking). Model of the caches: Goto and van de Geijn, "Anatomy of
+// by its call (gcrt/cpu/product/gemm.h, Blocking). Model of the caches: Goto and van de Geijn, "Anatomy of
 // high-performance matrix multiplication", 2008.
 
 #include <span>
@@ -18,8 +18,8 @@ struct DenseWork {
   std::int64_t right_bytes = 0;  // of one group, packed
   std::int64_t taps = 0;         // of a convolution whose rows are pointers for each of them; 0: they are not
   bool may_cut_depth = false;    // if that is faster, sums wait in memory between parts of K
-  bool has_tile = true;          // a plan says which; else it follows from the elements (gcrt/cpu/dot_int8.h)
-  std::int64_t run_bytes = 0;    // of products of bytes: so many of k lie together in the left side
+  bool has_tile = true;  // a plan says which; else it follows from the elements (gcrt/cpu/product/dot_int8.h)
+  std::int64_t run_bytes = 0;  // of products of bytes: so many of k lie together in the left side
 };
 
 /// Fields: rows and columns of a work item, rows of a block, depth of a part of K (0: all of them); then, for
@@ -52,7 +52,7 @@ double float_rate(const DenseWork& work, const Machine& machine);
 /// The template argument of a function that multiplies in tiles, which it notes in the call; else nothing.
 /// `narrow`: its words are bytes, as those of tiles are.
 const char* in_tiles(const KernelPlan& plan, bool narrow, CallWriter& writer);
-/// Bytes of the sums that wait (gcrt/cpu/gemm.h, parked_sums_size); 0: none do.
+/// Bytes of the sums that wait (gcrt/cpu/product/gemm.h, parked_sums_size); 0: none do.
 std::int64_t parked_bytes(const DenseWork& work, const KernelPlan& plan);
 
 }  // namespace gcompile

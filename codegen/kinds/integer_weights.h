@@ -15,8 +15,8 @@ namespace gcompile {
 struct IntegerWeights {
   bool narrow = true;  // int8, else int16
   Packing packing;     // cpp: panels of 16 columns; cuda: rows of one output channel each
-  /// -x_zero_point * sum over k of the column: what the kernel starts from. Of narrow panels beside bytes two
-  /// sets: for those of x read as unsigned ones, then for those read as signed ones (gcrt/cpu/dot_int8.h).
+  /// -x_zero_point * sum over k of the column: what the kernel starts from. Narrow panels beside bytes have two
+  /// sets (gcrt/cpu/product/dot_int8.h): for bytes of x read as unsigned ones, then for those read as signed.
   std::vector<std::int32_t> offsets;
   std::optional<SplitTable> split = {};  // of narrow panels, where few enough words are split to be worth it
 

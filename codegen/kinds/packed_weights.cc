@@ -9,7 +9,7 @@
 namespace gcompile {
 namespace {
 
-constexpr std::int64_t kPanelColumns = 32;  // gcrt/cpu/decode.h, kWordColumns
+constexpr std::int64_t kPanelColumns = 32;  // gcrt/cpu/product/decode.h, kWordColumns
 constexpr std::size_t kItemColumns = 1;     // field of a dense plan
 
 std::int64_t whole_panels(std::int64_t columns) {

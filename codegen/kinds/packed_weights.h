@@ -1,5 +1,5 @@
 #pragma once
-// Weights of 4 or 8 bits with scales for blocks of rows, as the products of gcrt/cpu/decode.h and
+// Weights of 4 or 8 bits with scales for blocks of rows, as the products of gcrt/cpu/product/decode.h and
 // decode_int8.h take them: words, scales and zero points. What is packed in 4 bits follows from the values:
 // all lie in [-8, 7].
 

@@ -11,7 +11,7 @@
 #include "codegen/kinds/conv_call.h"
 #include "codegen/kinds/integer_weights.h"
 #include "codegen/loops/c_types.h"
-#include "gcrt/cpu/winograd_plan.h"
+#include "gcrt/cpu/image/winograd_plan.h"
 
 namespace gcompile {
 namespace {
@@ -227,7 +227,7 @@ void call(const ir::Problem& problem, const KernelPlan& chosen, CallWriter& writ
   writer.operand(0, "x");
   std::string operands;
   if constexpr (kIsInteger<V>) {
-    writer.call().headers = {"gcrt/cpu/winograd_int8.h"};
+    writer.call().headers = {"gcrt/cpu/image/winograd_int8.h"};
     const ZeroPoints zero = zero_points(writer);
     const ir::Tensor& weights = *writer.constant(1);
     writer.packed(1, pack_integers<T>(weights, zero), comment, "w", "std::int16_t");
@@ -235,7 +235,7 @@ void call(const ir::Problem& problem, const KernelPlan& chosen, CallWriter& writ
     border_row(writer, problem, problem.shape(1)[1], zero);
     operands = "x, w, offsets, border";
   } else {
-    writer.call().headers = {"gcrt/cpu/winograd.h"};
+    writer.call().headers = {"gcrt/cpu/image/winograd.h"};
     writer.packed(1, pack_floats<T>(*writer.constant(1)), comment, "w");
     writer.weights(writer.blob().zeros((problem.shape(1)[1] + 16) * 4), "zeros", "float");
     operands = "x, w, zeros";
@@ -245,7 +245,7 @@ void call(const ir::Problem& problem, const KernelPlan& chosen, CallWriter& writ
       fmt::format("{{/*strip*/ {}, /*block*/ {}, /*parts*/ {}}}", plan.strip, plan.block, plan.parts);
   std::string definition = "constexpr WinogradPlan plan" + largest;
   if (!ir::are_constant(problem)) {
-    writer.call().headers.push_back("gcrt/cpu/winograd_fit.h");
+    writer.call().headers.push_back("gcrt/cpu/image/winograd_fit.h");
     definition = fmt::format("const WinogradPlan plan = winograd_fit({}, shape, {})", T, largest);
   }
   writer.call().body = shape_and_epilogue(problem, image, writer) +

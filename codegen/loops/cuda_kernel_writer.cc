@@ -130,7 +130,7 @@ CudaLoops CudaKernelWriter::finish() {
   loops.launches = std::move(launches_);
   loops.count = count_;
   loops.blocks = blocks_;
-  loops.headers = {"gcrt/cuda/loops.h"};
+  loops.headers = {"gcrt/cuda/device/loops.h"};
   return loops;
 }
 

@@ -9,7 +9,7 @@
 #include "codegen/loops/cuda_shared_rows.h"
 #include "codegen/loops/kept_row.h"
 #include "codegen/loops/loop_nest.h"
-#include "gcrt/cuda/tile_model.h"
+#include "gcrt/cuda/product/tile_model.h"
 
 namespace gcompile {
 

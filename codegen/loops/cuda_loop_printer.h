@@ -8,7 +8,7 @@
 #include "codegen/loops/code_text.h"
 #include "codegen/loops/loop_nest.h"
 #include "codegen/loops/size_parameters.h"
-#include "gcrt/cuda/tile_model.h"
+#include "gcrt/cuda/product/tile_model.h"
 
 namespace gcompile {
 

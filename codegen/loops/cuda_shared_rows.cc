@@ -16,7 +16,7 @@ constexpr int kWarpThreads = 32;
 /// Threads of a block that shares a row: two of them fill a multiprocessor's queue of loads.
 constexpr int kPartThreads = 512;
 constexpr int kBlocksOfMultiprocessor = 2;
-/// Packs that a thread has on their way at a time (reduce_part of gcrt/cuda/loops.h).
+/// Packs that a thread has on their way at a time (reduce_part of gcrt/cuda/device/loops.h).
 constexpr std::int64_t kPacksInFlight = 4;
 /// Blocks of a warp's rows have so many of them.
 constexpr std::int64_t kWarpsOfBlock = 4;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "codegen/loops/loop_nest.h"
-#include "gcrt/cuda/parts_plan.h"
-#include "gcrt/cuda/tile_model.h"
+#include "gcrt/cuda/device/parts_plan.h"
+#include "gcrt/cuda/product/tile_model.h"
 
 namespace gcompile {
 

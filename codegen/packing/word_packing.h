@@ -1,5 +1,5 @@
 #pragma once
-// Weights of few bits as the kernels of gcrt/cpu/decode.h read them.
+// Weights of few bits as the kernels of gcrt/cpu/product/decode.h read them.
 
 #include "codegen/packing/packing.h"
 

@@ -112,7 +112,7 @@ struct Kernel {
   std::string family;                 // "loops", "conv2d", "gemm", ...: for the report
   std::string declaration;            // "void relu_3(const float* x0, float* y);"
   std::string text;                   // complete definition, C++17
-  std::vector<std::string> headers;   // gcrt headers, "gcrt/cpu/conv.h"
+  std::vector<std::string> headers;   // gcrt headers, "gcrt/cpu/image/conv.h"
   std::vector<std::string> functors;  // names of Functor it uses
   bool takes_halves = false;          // a parameter has elements of 16 bits that are floats
   int calls = 0;

@@ -141,7 +141,7 @@ void add_times(std::string& page, const std::vector<Part>& parts, const std::str
   data["picture"] =
       bars_svg("measured time of every layer", "bars: measured, least of all runs; lines: predicted", bars);
   insert(page, fmt::format("<!-- gcompile: times of {} -->", part->id),
-         render_template("report_times.j2", data));
+         render_template("report/times.j2", data));
 }
 
 /// The library in a build folder, or the file itself.
@@ -249,7 +249,7 @@ void add_code(std::string& page, const Json& manifest, const std::vector<Part>& 
   data["picture"] = tile_map_svg("code by function", std::move(tiles));
   // The code of all schedules together stands at the first.
   insert(page, fmt::format("<!-- gcompile: code of {} -->", parts.front().id),
-         render_template("report_code.j2", data));
+         render_template("report/code.j2", data));
 }
 
 }  // namespace

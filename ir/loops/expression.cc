@@ -77,7 +77,7 @@ bool same_node(const ScalarNode& a, const ScalarNode& b) {
 }
 
 /// Operators whose result is the same to the bit when the arguments change places, NaN payloads aside. Not
-/// Min and Max of floats: which zero min(0, -0) is, is not stated (gcrt/scalar_arithmetic.h).
+/// Min and Max of floats: which zero min(0, -0) is, is not stated (gcrt/scalar/arithmetic.h).
 bool commutes(ScalarOp op, ElementType type) {
   switch (op) {
     case ScalarOp::kAdd:

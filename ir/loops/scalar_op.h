@@ -1,6 +1,6 @@
 #pragma once
 // The scalar operators of expressions: one row each. The evaluator computes them in double with libm, the
-// printer spells them as calls of the same name in gcrt/scalar.h.
+// printer spells them as calls of the same name in gcrt/scalar/scalar.h.
 
 #include <cstdint>
 #include <span>
@@ -86,7 +86,7 @@ enum class ScalarOp : std::uint8_t {
 constexpr int kScalarOpCount = static_cast<int>(ScalarOp::kAtanh) + 1;
 
 struct ScalarOpRow {
-  std::string_view name;  // also the function in gcrt/scalar.h
+  std::string_view name;  // also the function in gcrt/scalar/scalar.h
   int arity;
   bool bool_result;
   /// Rough cost in units of one addition, for the fusion bound (DESIGN law 1).
@@ -98,7 +98,7 @@ const ScalarOpRow& row_of(ScalarOp op);
 /// One operator on values of equal type (kSelect: bool, a, a). Floats are computed in double and NOT rounded:
 /// rounding happens at kRound, kCast and the final store. Integers wrap at their width.
 Scalar evaluate(ScalarOp op, std::span<const Scalar> arguments);
-/// ONNX Cast with the stated results for NaN and overflow (gcrt/cast.h has the same table).
+/// ONNX Cast with the stated results for NaN and overflow (gcrt/scalar/cast.h has the same table).
 Scalar cast(const Scalar& value, ElementType to);
 
 }  // namespace gcompile::ir

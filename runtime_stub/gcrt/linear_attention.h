@@ -5,7 +5,7 @@
 #pragma once
 
 #include "gcrt/pack.h"
-#include "gcrt/scalar.h"
+#include "gcrt/scalar/scalar.h"
 
 namespace GCRT_NAMESPACE {
 

@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "gcrt/pack.h"
-#include "gcrt/scalar.h"
+#include "gcrt/scalar/scalar.h"
 
 namespace GCRT_NAMESPACE {
 

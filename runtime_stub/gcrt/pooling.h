@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "gcrt/scalar_arithmetic.h"
+#include "gcrt/scalar/arithmetic.h"
 
 namespace GCRT_NAMESPACE {
 

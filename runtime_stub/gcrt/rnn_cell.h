@@ -5,7 +5,7 @@
 #pragma once
 
 #include "gcrt/rnn_shape.h"
-#include "gcrt/scalar.h"
+#include "gcrt/scalar/scalar.h"
 
 namespace GCRT_NAMESPACE {
 

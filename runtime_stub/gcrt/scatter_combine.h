@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "gcrt/scalar.h"
+#include "gcrt/scalar/scalar.h"
 
 namespace GCRT_NAMESPACE {
 

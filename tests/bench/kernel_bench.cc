@@ -11,14 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "gcrt/cpu/conv.h"
-#include "gcrt/cpu/conv_transpose.h"
-#include "gcrt/cpu/decode_int8.h"
-#include "gcrt/cpu/depthwise.h"
-#include "gcrt/cpu/gemm.h"
-#include "gcrt/cpu/pool.h"
+#include "gcrt/cpu/image/conv.h"
+#include "gcrt/cpu/image/conv_transpose.h"
+#include "gcrt/cpu/image/depthwise.h"
+#include "gcrt/cpu/image/pool.h"
+#include "gcrt/cpu/image/winograd.h"
+#include "gcrt/cpu/product/decode_int8.h"
+#include "gcrt/cpu/product/gemm.h"
 #include "gcrt/cpu/rnn.h"
-#include "gcrt/cpu/winograd.h"
 
 namespace {
 

@@ -143,13 +143,13 @@ void CaseProject::add(const Program& program, const std::vector<ir::Tensor>& inp
 
 void CaseProject::write_unit(const Unit& unit) const {
   std::set<std::string> headers = {"gcrt/pack_types.h"};
-  headers.insert(is_cuda() ? "gcrt/cuda/launch.h" : "gcrt/parallel.h");
+  headers.insert(is_cuda() ? "gcrt/cuda/device/launch.h" : "gcrt/parallel.h");
   for (const Entry* entry : unit.entries) headers.insert(entry->headers.begin(), entry->headers.end());
   std::string text =
       "#include <cstddef>\n#include <cstdint>\n#include <cstring>\n#include <cmath>\n#include "
       "\"case_abi.h\"\n"
       "#define GCRT_NAMESPACE conformance_gcrt\n";
-  if (is_cuda()) text += "#include \"gcrt/cuda/device.h\"\n";
+  if (is_cuda()) text += "#include \"gcrt/cuda/device/device.h\"\n";
   for (const std::string& header : headers) text += fmt::format("#include \"{}\"\n", header);
   // Inside the runtime's namespace, so that the cases find it as if it were compiled into their own.
   text += "#undef GCRT_NAMESPACE\nnamespace conformance_gcrt {\n";

@@ -1,5 +1,5 @@
 // Fused attention on the emulator against the formula in double.
-#include "gcrt/cuda/attention.h"
+#include "gcrt/cuda/attention/attention.h"
 
 #include <algorithm>
 

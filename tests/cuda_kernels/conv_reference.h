@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda_kernel_test.h"
-#include "gcrt/cpu/conv_shape.h"
+#include "gcrt/conv_shape.h"
 
 namespace cuda_kernel_test {
 

@@ -1,8 +1,8 @@
 // Convolutions on the emulator against plain loops: borders, strides, dilations, groups, narrow channels.
-#include "gcrt/cuda/conv.h"
+#include "gcrt/cuda/image/conv.h"
 
 #include "conv_reference.h"
-#include "gcrt/cuda/conv_transpose.h"
+#include "gcrt/cuda/image/conv_transpose.h"
 
 namespace cuda_kernel_test {
 namespace {

@@ -1,6 +1,6 @@
 // Products that are left to cuBLASLt: layouts, batches, alignments and recorded graphs, over the emulator's
 // library, which checks what it is promised.
-#include "gcrt/cuda/cublaslt.h"
+#include "gcrt/cuda/product/cublaslt.h"
 
 #include "cuda_kernel_test.h"
 

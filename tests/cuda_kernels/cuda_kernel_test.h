@@ -12,8 +12,8 @@
 
 #include "../cuda_on_cpu/device_memory.h"
 #include "../kernels/random_values.h"
-#include "gcrt/cuda/launch.h"
-#include "gcrt/cuda/tile_kernel.h"
+#include "gcrt/cuda/device/launch.h"
+#include "gcrt/cuda/product/tile_kernel.h"
 
 namespace cuda_kernel_test {
 

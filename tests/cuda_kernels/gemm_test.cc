@@ -1,6 +1,6 @@
 // Matrix products on the emulator against three plain loops, over sizes around every tile edge.
 #include "cuda_kernel_test.h"
-#include "gcrt/cuda/gemv_of_rows.h"
+#include "gcrt/cuda/product/gemv_of_rows.h"
 
 namespace cuda_kernel_test {
 namespace {

@@ -1,7 +1,7 @@
 // Products by warpgroups, and by blocks that add their sums in clusters, as emitted projects instantiate
 // them: compiled for sm_90a and disassembled by
 // sass.py, never run.
-#include "gcrt/cuda/hopper_conv.h"
+#include "gcrt/cuda/image/hopper_conv.h"
 
 namespace GCRT_NAMESPACE {
 

@@ -1,6 +1,6 @@
 // Matrix products by warpgroups on the emulator against three plain loops, over sizes around every tile edge.
 #include "conv_reference.h"
-#include "gcrt/cuda/hopper_conv.h"
+#include "gcrt/cuda/image/hopper_conv.h"
 
 namespace cuda_kernel_test {
 namespace {

@@ -1,12 +1,11 @@
 // The kernels as emitted projects instantiate them, for nvcc: compiled for every architecture, never run.
-#include "gcrt/cuda/attention.h"
-#include "gcrt/cuda/conv_integer.h"
-#include "gcrt/cuda/conv_transpose.h"
-#include "gcrt/cuda/depthwise_integer.h"
-#include "gcrt/cuda/pool.h"
-
-#include "gcrt/cast.h"
-#include "gcrt/scalar.h"
+#include "gcrt/cuda/attention/attention.h"
+#include "gcrt/cuda/image/conv_integer.h"
+#include "gcrt/cuda/image/conv_transpose.h"
+#include "gcrt/cuda/image/depthwise_integer.h"
+#include "gcrt/cuda/image/pool.h"
+#include "gcrt/scalar/cast.h"
+#include "gcrt/scalar/scalar.h"
 
 namespace GCRT_NAMESPACE {
 namespace {

@@ -1,7 +1,7 @@
 // Integer products and convolutions on the emulator against plain loops: exact.
 #include "conv_reference.h"
-#include "gcrt/cuda/conv_integer.h"
-#include "gcrt/cuda/depthwise_integer.h"
+#include "gcrt/cuda/image/conv_integer.h"
+#include "gcrt/cuda/image/depthwise_integer.h"
 
 namespace cuda_kernel_test {
 namespace {

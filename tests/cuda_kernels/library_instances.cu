@@ -1,7 +1,7 @@
 // The kernels of recurrences, linear attention, TopK, scatters and running sums as emitted projects
 // instantiate them, for nvcc: compiled for every architecture, never run.
+#include "gcrt/cuda/attention/linear_attention.h"
 #include "gcrt/cuda/library.h"
-#include "gcrt/cuda/linear_attention.h"
 #include "gcrt/cuda/rnn.h"
 #include "gcrt/cuda/rnn_loops.h"
 #include "gcrt/cuda/scan.h"

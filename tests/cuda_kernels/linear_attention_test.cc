@@ -1,5 +1,5 @@
 // Linear attention on the emulator against its recurrence in double.
-#include "gcrt/cuda/linear_attention.h"
+#include "gcrt/cuda/attention/linear_attention.h"
 
 #include "../kernels/linear_attention_reference.h"
 #include "cuda_kernel_test.h"

@@ -1,9 +1,8 @@
 // Rows, tiles and maps at the limits of what the code generator prints: a row has 32 floats per thread, a tile 16
 // elements, a map 32.
 // Compiled by nvcc for every architecture, never run; nothing of them may lie in local memory.
-#include "gcrt/cuda/device.h"
-
-#include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/device/device.h"
+#include "gcrt/cuda/device/launch.h"
 #include "gcrt/cuda/map.h"
 #include "gcrt/cuda/row.h"
 #include "gcrt/cuda/transpose.h"
@@ -11,12 +10,13 @@
 namespace GCRT_NAMESPACE {
 
 template <int Threads, int Count, int L>
-GCRT_GLOBAL(Threads == 32 ? 256 : Threads) void softmax_rows(const float* x, float* y) {
+GCRT_GLOBAL(Threads == 32 ? 256 : Threads)
+void softmax_rows(const float* x, float* y) {
   auto group = make_group<Threads>();
   const int i0 = static_cast<int>(blockIdx.x);
   constexpr Row<Count, L> row{};
-  const auto kept0 =
-      keep(group, row, [&](auto lane, auto i1) GCRT_LAMBDA_INLINE { return load(lane, x + Count * i0 + i1); });
+  const auto kept0 = keep(
+      group, row, [&](auto lane, auto i1) GCRT_LAMBDA_INLINE { return load(lane, x + Count * i0 + i1); });
   const float acc0 = reduce_max<float>(group, row, kept0);
   const auto kept1 =
       keep(group, row, [&](auto lane, auto i1) GCRT_LAMBDA_INLINE { return exp(kept0(lane, i1) - acc0); });
@@ -27,31 +27,35 @@ GCRT_GLOBAL(Threads == 32 ? 256 : Threads) void softmax_rows(const float* x, flo
 }
 
 template <class T, int SideI, int SideJ, int ReadLanes, int WriteLanes>
-GCRT_GLOBAL(kTileThreads) void transpose(const T* x, T* y) {
+GCRT_GLOBAL(kTileThreads)
+void transpose(const T* x, T* y) {
   constexpr int kWidth = 40 * SideI, kHeight = 48;
   const int worker = static_cast<int>(blockIdx.x);
   const SharedTile<SideI, SideJ> tile{worker * SideI, kWidth, 0, kHeight};
   const auto tile0 = tile.template stage<T, ReadLanes>(
       0, [&](auto lane, int i, int j) GCRT_LAMBDA_INLINE { return load(lane, x + kWidth * j + i); });
   barrier();
-  tile.template visit<WriteLanes>(
-      [&](auto lane, int i, int j) GCRT_LAMBDA_INLINE { store(lane, y + kHeight * i + j, tile0(lane, i, j)); });
+  tile.template visit<WriteLanes>([&](auto lane, int i, int j) GCRT_LAMBDA_INLINE {
+    store(lane, y + kHeight * i + j, tile0(lane, i, j));
+  });
 }
 
 // exp(x) * z, where z is read as a T too.
 template <class T, int L, int Packs>
-GCRT_GLOBAL(256) void map(const T* x, const T* z, T* y) {
+GCRT_GLOBAL(256)
+void map(const T* x, const T* z, T* y) {
   constexpr int kThreads = 100000, kCount = Packs * kThreads - 77;
   const int worker = global_thread<int>();
   if (worker >= kThreads) return;
   constexpr Lanes<L> lane{};
-  map_packs<Packs, kThreads, kCount>(worker, [&](int pack) GCRT_LAMBDA_INLINE {
-    const int i0 = pack / 50 % 700, i1 = pack % 50 * L;
-    const auto value = exp(cast<float>(lane, load(lane, x + 50 * L * i0 + i1)));
-    return cast<T>(lane, value * cast<float>(lane, load(lane, z + i1)));
-  }, [&](int pack, auto value) GCRT_LAMBDA_INLINE {
-    store(lane, y + L * pack, value);
-  });
+  map_packs<Packs, kThreads, kCount>(
+      worker,
+      [&](int pack) GCRT_LAMBDA_INLINE {
+        const int i0 = pack / 50 % 700, i1 = pack % 50 * L;
+        const auto value = exp(cast<float>(lane, load(lane, x + 50 * L * i0 + i1)));
+        return cast<T>(lane, value * cast<float>(lane, load(lane, z + i1)));
+      },
+      [&](int pack, auto value) GCRT_LAMBDA_INLINE { store(lane, y + L * pack, value); });
 }
 
 void rows(Queue& q, const float* x, float* y) {

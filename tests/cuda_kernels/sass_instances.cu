@@ -1,7 +1,7 @@
 // Inner loops of the kernels, each a kernel of its own, for sass.py: compiled, disassembled, never run. A
 // loop runs as often as an argument says, so that it is one loop in machine code as well.
-#include "gcrt/cuda/attention.h"
-#include "gcrt/cuda/conv.h"
+#include "gcrt/cuda/attention/attention.h"
+#include "gcrt/cuda/image/conv.h"
 
 namespace GCRT_NAMESPACE {
 

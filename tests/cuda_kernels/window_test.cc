@@ -1,7 +1,7 @@
 // Depthwise convolution and pooling on the emulator against plain loops.
 #include "conv_reference.h"
-#include "gcrt/cuda/depthwise.h"
-#include "gcrt/cuda/pool.h"
+#include "gcrt/cuda/image/depthwise.h"
+#include "gcrt/cuda/image/pool.h"
 
 namespace cuda_kernel_test {
 namespace {

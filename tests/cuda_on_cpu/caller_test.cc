@@ -1,9 +1,9 @@
 // Inputs and outputs of a run: which are used where the caller has them,
 // and what is copied when they are not.
-#include "gcrt/cuda/caller.h"
+#include "gcrt/cuda/device/caller.h"
 
 #include "device_memory.h"
-#include "gcrt/cuda/device.h"
+#include "gcrt/cuda/device/device.h"
 
 namespace GCRT_NAMESPACE {
 namespace {

@@ -1,12 +1,12 @@
-// The primitives of cuda/device.h, each in a kernel of its own.
-#include "gcrt/cuda/device.h"
+// The primitives of cuda/device/device.h, each in a kernel of its own.
+#include "gcrt/cuda/device/device.h"
 
 #include <cmath>
 #include <cstring>
 
 #include "device_memory.h"
-#include "gcrt/cuda/launch.h"
-#include "gcrt/scalar.h"
+#include "gcrt/cuda/device/launch.h"
+#include "gcrt/scalar/scalar.h"
 
 namespace GCRT_NAMESPACE {
 namespace {

@@ -1,9 +1,9 @@
-// Every element-wise function of gcrt/scalar.h and every conversion, by number, as the printer spells them.
-// Included by code for the CPU and for CUDA alike, in the namespace GCRT_NAMESPACE.
+// Every element-wise function of gcrt/scalar/scalar.h and every conversion, by number, as the printer spells
+// them. Included by code for the CPU and for CUDA alike, in the namespace GCRT_NAMESPACE.
 #pragma once
 
 #include "gcrt/loops.h"
-#include "gcrt/scalar.h"
+#include "gcrt/scalar/scalar.h"
 
 namespace GCRT_NAMESPACE {
 

@@ -1,7 +1,7 @@
 // Queues that run, record a graph, and update it: what a replay computes and which nodes an update touches.
 #include "device_memory.h"
-#include "gcrt/cuda/device.h"
-#include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/device/device.h"
+#include "gcrt/cuda/device/launch.h"
 
 namespace GCRT_NAMESPACE {
 namespace {

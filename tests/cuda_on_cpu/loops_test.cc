@@ -1,12 +1,12 @@
 // Loops and reductions of groups: every element once, every thread the same result,
 // NaN and ties as on the CPU.
-#include "gcrt/cuda/loops.h"
+#include "gcrt/cuda/device/loops.h"
 
 #include <cmath>
 #include <cstring>
 
 #include "device_memory.h"
-#include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/device/launch.h"
 
 namespace GCRT_NAMESPACE {
 namespace {

@@ -1,7 +1,7 @@
 // Packs in kernels against scalars: memory access at every lane count, and every element-wise function bit
 // for bit against the packs of the CPU, which every_function_on_cpu.cc runs.
 // clang-format off
-#include "gcrt/cuda/device.h"  // before any other header of gcrt
+#include "gcrt/cuda/device/device.h"  // before any other header of gcrt
 // clang-format on
 
 #include <cstring>
@@ -9,7 +9,7 @@
 
 #include "device_memory.h"
 #include "every_function.h"
-#include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/device/launch.h"
 
 #define DECLARE_ON_CPU(T) \
   bool apply_on_cpu(int number, int lanes, const T* a, const T* b, const T* c, T* out, std::size_t n);

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gcrt/cuda/gemm.h"
+#include "gcrt/cuda/product/gemm.h"
 
 namespace GCRT_NAMESPACE {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/device/launch.h"
 
 namespace GCRT_NAMESPACE {
 

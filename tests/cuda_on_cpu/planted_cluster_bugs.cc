@@ -3,8 +3,8 @@
 // notices what.
 #include <vector>
 
-#include "gcrt/cuda/cluster.h"
-#include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/device/cluster.h"
+#include "gcrt/cuda/device/launch.h"
 #include "planted_case.h"
 
 namespace GCRT_NAMESPACE {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gcrt/cuda/hopper.h"
+#include "gcrt/cuda/product/hopper.h"
 #include "gcrt/pack.h"
 #include "planted_case.h"
 

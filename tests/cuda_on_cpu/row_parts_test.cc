@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "device_memory.h"
-#include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/device/launch.h"
 
 namespace GCRT_NAMESPACE {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "device_memory.h"
-#include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/device/launch.h"
 
 namespace GCRT_NAMESPACE {
 namespace {

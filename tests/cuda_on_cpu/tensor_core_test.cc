@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "device_memory.h"
-#include "gcrt/cuda/device.h"
-#include "gcrt/cuda/launch.h"
-#include "gcrt/scalar.h"
+#include "gcrt/cuda/device/device.h"
+#include "gcrt/cuda/device/launch.h"
+#include "gcrt/scalar/scalar.h"
 
 namespace GCRT_NAMESPACE {
 namespace {

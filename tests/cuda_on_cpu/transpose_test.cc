@@ -3,8 +3,8 @@
 #include "gcrt/cuda/transpose.h"
 
 #include "device_memory.h"
-#include "gcrt/cuda/launch.h"
-#include "gcrt/scalar.h"
+#include "gcrt/cuda/device/launch.h"
+#include "gcrt/scalar/scalar.h"
 
 namespace GCRT_NAMESPACE {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "gcrt/cuda/device.h"
-#include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/device/device.h"
+#include "gcrt/cuda/device/launch.h"
 #include "gcrt/pack.h"
 
 namespace GCRT_NAMESPACE {

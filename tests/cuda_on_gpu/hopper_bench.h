@@ -3,8 +3,8 @@
 #pragma once
 
 #include "bench_tools.h"
-#include "gcrt/cuda/gemm.h"
-#include "gcrt/cuda/hopper_conv.h"
+#include "gcrt/cuda/image/hopper_conv.h"
+#include "gcrt/cuda/product/gemm.h"
 
 namespace GCRT_NAMESPACE {
 namespace {

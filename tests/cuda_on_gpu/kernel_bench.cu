@@ -13,11 +13,11 @@
 #include <string>
 
 #include "bench_tools.h"
-#include "gcrt/cuda/attention.h"
-#include "gcrt/cuda/conv.h"
-#include "gcrt/cuda/gemm.h"
+#include "gcrt/cuda/attention/attention.h"
+#include "gcrt/cuda/image/conv.h"
 #include "gcrt/cuda/map.h"
-#include "gcrt/scalar.h"
+#include "gcrt/cuda/product/gemm.h"
+#include "gcrt/scalar/scalar.h"
 #include "hopper_bench.h"
 #include "row_bench.h"
 

@@ -2,9 +2,9 @@
 // of a number, matrix products and convolutions against plain loops, numbers that no parts hold, and the
 // errors that docs/precision.md states.
 #include "conv_reference.h"
-#include "gcrt/cpu/conv.h"
-#include "gcrt/cpu/dot_bfloat16.h"
-#include "gcrt/cpu/gemm.h"
+#include "gcrt/cpu/image/conv.h"
+#include "gcrt/cpu/product/dot_bfloat16.h"
+#include "gcrt/cpu/product/gemm.h"
 
 namespace kernel_test {
 namespace {

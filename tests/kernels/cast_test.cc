@@ -1,5 +1,5 @@
 // Casts between every pair of element types, with the results that C++ leaves undefined.
-#include "gcrt/cast.h"
+#include "gcrt/scalar/cast.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Convolutions to few output channels against plain loops: runs of every length around a vector, borders,
 // strides, dilated rows, images apart, work items.
-#include "gcrt/cpu/conv_dot.h"
+#include "gcrt/cpu/image/conv_dot.h"
 
 #include "conv_reference.h"
 

@@ -1,7 +1,7 @@
 // Convolutions written as plain loops in double, and the packing of their weights.
 #pragma once
 
-#include "gcrt/cpu/conv_shape.h"
+#include "gcrt/conv_shape.h"
 #include "kernel_test.h"
 
 namespace kernel_test {

@@ -1,6 +1,6 @@
 // Direct convolution against plain loops:
 // tile edges, borders, strides, dilations, groups, slices, work items.
-#include "gcrt/cpu/conv.h"
+#include "gcrt/cpu/image/conv.h"
 
 #include "conv_reference.h"
 

@@ -1,6 +1,6 @@
 // Transposed convolutions of integers against a plain scatter: every kind of operand, phases that see none,
 // few and many taps, borders of the zero point, channels that fill no word, groups, split words.
-#include "gcrt/cpu/conv_transpose_int8.h"
+#include "gcrt/cpu/image/conv_transpose_int8.h"
 
 #include "conv_reference.h"
 #include "integer_operands.h"

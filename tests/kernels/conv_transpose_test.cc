@@ -1,5 +1,5 @@
 // Transposed convolution against a plain scatter.
-#include "gcrt/cpu/conv_transpose.h"
+#include "gcrt/cpu/image/conv_transpose.h"
 
 #include "conv_reference.h"
 

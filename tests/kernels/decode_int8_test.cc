@@ -1,6 +1,6 @@
 // Products of rounded rows by packed weights against plain loops: the rounding to the bit, the product with
 // every kind of zero point, blocks and sizes around every edge, and extremes that saturate where sums do.
-#include "gcrt/cpu/decode_int8.h"
+#include "gcrt/cpu/product/decode_int8.h"
 
 #include "packed_matrix.h"
 

@@ -1,6 +1,6 @@
 // Products by packed weights against plain loops in double: both widths, every kind of zero point, blocks and
 // sizes around every edge.
-#include "gcrt/cpu/decode.h"
+#include "gcrt/cpu/product/decode.h"
 
 #include "packed_matrix.h"
 

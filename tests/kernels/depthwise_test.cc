@@ -1,6 +1,6 @@
 // Depthwise convolution against plain loops:
 // channel and pixel tails, borders, strides, dilations, multipliers.
-#include "gcrt/cpu/depthwise.h"
+#include "gcrt/cpu/image/depthwise.h"
 
 #include "conv_reference.h"
 

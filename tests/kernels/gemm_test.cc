@@ -1,5 +1,5 @@
 // Matrix products against three plain loops, over sizes around every tile edge.
-#include "gcrt/cpu/gemm.h"
+#include "gcrt/cpu/product/gemm.h"
 
 #include "kernel_test.h"
 

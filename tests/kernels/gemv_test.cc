@@ -1,5 +1,5 @@
 // One row by a matrix where it lies, against plain loops, over sizes around every vector and block.
-#include "gcrt/cpu/gemv.h"
+#include "gcrt/cpu/product/gemv.h"
 
 #include "kernel_test.h"
 

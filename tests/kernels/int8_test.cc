@@ -1,8 +1,8 @@
 // Integer contractions against plain 64-bit loops: every kind of operand, awkward sizes, borders, extremes.
 #include "conv_reference.h"
-#include "gcrt/cpu/conv_int8.h"
-#include "gcrt/cpu/depthwise_int8.h"
-#include "gcrt/cpu/gemm_int8.h"
+#include "gcrt/cpu/image/conv_int8.h"
+#include "gcrt/cpu/image/depthwise_int8.h"
+#include "gcrt/cpu/product/gemm_int8.h"
 #include "integer_operands.h"
 
 namespace kernel_test {

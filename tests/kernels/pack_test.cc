@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gcrt/parallel.h"
-#include "gcrt/scalar.h"
+#include "gcrt/scalar/scalar.h"
 
 namespace GCRT_NAMESPACE {
 namespace {

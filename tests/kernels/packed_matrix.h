@@ -1,7 +1,7 @@
 // Matrices of packed integers for the tests of products by them, and what they stand for.
 #pragma once
 
-#include "gcrt/cpu/decode.h"
+#include "gcrt/cpu/product/decode.h"
 #include "kernel_test.h"
 
 namespace kernel_test {

@@ -1,5 +1,5 @@
 // Pooling against plain loops: types, borders, padding counted or not, windows past the end (ceil_mode).
-#include "gcrt/cpu/pool.h"
+#include "gcrt/cpu/image/pool.h"
 
 #include <algorithm>
 #include <limits>

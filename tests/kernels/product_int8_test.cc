@@ -1,6 +1,6 @@
 // Integer products of two matrices that only the run knows against plain 64-bit sums: every kind of operand,
 // in both forms, awkward sizes and strides, extreme zero points, threads.
-#include "gcrt/cpu/product_int8.h"
+#include "gcrt/cpu/product/product_int8.h"
 
 #include <limits>
 #include <memory>

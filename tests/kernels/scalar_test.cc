@@ -1,5 +1,5 @@
 // Element-wise functions against libm in double (floating) and against wide arithmetic (integers).
-#include "gcrt/scalar.h"
+#include "gcrt/scalar/scalar.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "conv_reference.h"
-#include "gcrt/cpu/conv.h"
-#include "gcrt/cpu/depthwise.h"
+#include "gcrt/cpu/image/conv.h"
+#include "gcrt/cpu/image/depthwise.h"
 #include "gcrt/cpu/strips_plan.h"
 
 namespace kernel_test {

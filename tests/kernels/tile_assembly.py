@@ -8,8 +8,8 @@ take registers from them. In the loop over k, four steps at a time, no vector ma
 at most one instruction in six multiply-adds may touch it: row pointers that are reloaded once for the four steps are
 hidden behind the multiply-adds, those that are reloaded at every step are not. A tile that is too large must be found to
 be so. On AArch64, whose registers hold four steps of all rows, nothing at all may touch the stack, of the tiles of integers
-(gcrt/cpu/dot_int8.h) neither, and no multiply-add needs a lane spread first where an instruction takes lanes. Steps of the
-tile unit (gcrt/cpu/dot_tiles.h) are four products and their four loads, and little else. Exit: 0 right, 1 not, 77 no
+(gcrt/cpu/product/dot_int8.h) neither, and no multiply-add needs a lane spread first where an instruction takes lanes. Steps of
+the tile unit (gcrt/cpu/product/dot_tiles.h) are four products and their four loads, and little else. Exit: 0 right, 1 not, 77 no
 compiler for x86-64 or AArch64.
 """
 
@@ -41,8 +41,8 @@ MACHINES = {
 }
 
 SOURCE = """
-#include "gcrt/cpu/gemm_int8.h"
-#include "gcrt/scalar.h"
+#include "gcrt/cpu/product/gemm_int8.h"
+#include "gcrt/scalar/scalar.h"
 namespace gcrt {
 template <class T>
 struct Clip {
@@ -65,7 +65,7 @@ template void finish_whole_tiles<Dot, Clip<Dot::Sum>>(const TileTask<Dot>&, cons
 
 TILE_UNIT_LEVEL = "x86_64_v4_amx"  # runtime_stub/flags/levels.txt
 TILE_UNIT_SOURCE = """
-#include "gcrt/cpu/dot_bfloat16.h"
+#include "gcrt/cpu/product/dot_bfloat16.h"
 namespace gcrt {
 #if PRODUCTS
 template void multiply_block<2, 2>(PartTiles<PRODUCTS>&, int, int, const float*, const float*, std::ptrdiff_t, float*,

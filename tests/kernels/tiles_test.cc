@@ -1,7 +1,7 @@
 // The body of the tile unit that tests run on, against plain loops and what the instructions refuse; and that
 // kernels of bytes go through it. What they compute is int8_test's and product_int8_test's, which are built
 // with tiles as well.
-#include "gcrt/cpu/gemm_int8.h"
+#include "gcrt/cpu/product/gemm_int8.h"
 #include "gcrt/cpu/tile_features.h"
 #include "integer_operands.h"
 

@@ -1,6 +1,6 @@
 // Winograd's convolution of bytes against plain sums: every type of input, tile edges, borders, wrapping
 // sums, threads.
-#include "gcrt/cpu/winograd_int8.h"
+#include "gcrt/cpu/image/winograd_int8.h"
 
 #include <limits>
 

@@ -1,5 +1,5 @@
 // Winograd's convolution against plain loops: tile edges, borders, slices, batches, every plan, threads.
-#include "gcrt/cpu/winograd.h"
+#include "gcrt/cpu/image/winograd.h"
 
 #include "conv_reference.h"
 #include "gcrt/thread_pool.h"

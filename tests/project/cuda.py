@@ -286,7 +286,7 @@ def case_cublaslt(world):
     plain = world.example(MODELS["attention"], "plain", "--target", "cuda", "--name", "m")
     project = world.example(MODELS["attention"], "library", "--target", "cuda", "--name", "m", "--gemm", "cublaslt")
     for folder, wanted in ((plain, False), (project, True)):
-        equal((folder / "gcrt" / "cuda" / "cublaslt.h").exists(), wanted, "brings the header")
+        equal((folder / "gcrt/cuda/product/cublaslt.h").exists(), wanted, "brings the header")
         for build in ("Makefile", "CMakeLists.txt"):
             equal("cublasLt" in (folder / build).read_text(), wanted, f"{build} links the library")
     world.run(["make", "-j2", f"NVCC={compiler}", "ARCH=sm_80", "build/m_run"], cwd=project)

@@ -47,7 +47,7 @@ def case_marks(world):
     """What tells code of sm_90a from that of sm_90 when it was loaded: the runtime has the same version for both."""
     source = world.path("marks.cu")
     source.write_text("""#define GCRT_NAMESPACE marked
-#include "gcrt/cuda/code_check.h"
+#include "gcrt/cuda/device/code_check.h"
 struct Owner {};
 int main() { return static_cast<int>(marked::check_code<Owner>({90, true})); }
 """)

@@ -32,7 +32,7 @@ def verified(world, name, model, *options, tensors):
 def case_encoder(world):
     verified(world, "encoder", encoder(), *ranges.BOUNDS, tensors=16)
     out = compiled(world, "bounded", encoder(), *ranges.BOUNDS, *CUDA)
-    check((out / "gcrt" / "cuda" / "attention.h").exists(), "scores of attention in memory")
+    check((out / "gcrt/cuda/attention/attention.h").exists(), "scores of attention in memory")
 
 
 class OpenEncoder(Encoder):
@@ -157,7 +157,7 @@ def stepped(world, name, model, *options, element_bytes=4):
 def case_gpt2(world):
     project = stepped(world, "gpt2", decoder_models.gpt2())
     # The planted error: a remembered graph serves runs of other sizes.
-    header = project / "gcrt" / "cuda" / "captured_run.h"
+    header = project / "gcrt/cuda/device/captured_run.h"
     is_same = "std::memcmp(&sizes, &s, sizeof(s)) == 0"
     contains(header.read_text(), is_same)
     header.write_text(header.read_text().replace(is_same, "sizeof(s) > 0"))

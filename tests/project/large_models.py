@@ -103,7 +103,7 @@ def case_planted_cache_cuda(world):
     planter = world.path("planter")
     planter.write_text("""#!/bin/sh
 for word; do
-  header=${word#-I}/gcrt/cuda/attention_rows.h
+  header=${word#-I}/gcrt/cuda/attention/attention_rows.h
   [ ! -f "$header" ] || sed -i 's/i < count ?/i <= count ?/' "$header"
 done
 exec g++ "$@"
@@ -153,7 +153,7 @@ def predicted_row(name, layers):
 
 
 def check_predicted(world, name):
-    """The sum of the layers, by the terms that gcrt/cuda/time_model.h has sources for, and what the document says."""
+    """The sum of the layers, by the terms that gcrt/cuda/device/time_model.h has sources for, and what the document says."""
     launches_of(world, name)
     layers = json.loads((world.path("big") / "meta" / "big.json").read_text())["layers"]
     total = sum(layer["picoseconds"] for layer in layers) / 1e6

@@ -13,7 +13,7 @@ import sys
 from onnx_bytes import FLOAT, INT64, Graph
 from support import EXAMPLES, ROOT, SHARED_MODELS, SKIPPED, Skip, World, check, contains, equal, manifest, run_main
 
-STYLE = (ROOT / "templates" / "report_style.j2").read_text(encoding="utf-8")
+STYLE = (ROOT / "templates" / "report" / "style.j2").read_text(encoding="utf-8")
 # What is read on what; WCAG 2.1, 1.4.3.
 TEXTS = [("ink", "page"), ("ink", "panel"), ("faint", "page"), ("faint", "panel"), ("link", "page"), ("link", "panel"), ("ink", "tile")]
 # What is told apart from what by its colour; 1.4.11.

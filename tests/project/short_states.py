@@ -48,7 +48,7 @@ def case_llama(world):
     equal(states_of(project), ["bfloat16"] * 4, "states")
     verified(world, world.folder / "llama.onnxtxt", *FEW, *model.states(), "--precision", "bf16")
     # The planted error: rows are loaded as if their elements had 32 bits.
-    header = project / "gcrt" / "cuda" / "state_copy.h"
+    header = project / "gcrt/cuda/device/state_copy.h"
     text = header.read_text()
     begin = text.index("load_rows(")
     contains(text[begin:], "rows.rank, rows.element_bytes")

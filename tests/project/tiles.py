@@ -204,7 +204,7 @@ def case_levels(world):
     emulated = {"CPPFLAGS": EMULATED}
     equal(outputs(world, project, "emulated", "levels", **emulated), found, "outputs of the level with tiles")
     # The level ran: with a unit that multiplies wrongly others come out.
-    header = project / "gcrt" / "isa_tiles.h"
+    header = project / "gcrt/isa/tiles.h"
     text = header.read_text()
     spoiled = text.replace("factor * ", "2 * factor * ")
     check(spoiled != text, "nothing is spoiled")

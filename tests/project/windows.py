@@ -21,7 +21,7 @@ FOREIGN = re.compile(r'__attribute__|__builtin_|__asm__|__extension__|_Pragma|__
                      r"ssize_t|isatty|fileno|strcasecmp|setenv|dlopen)\b")
 ASSEMBLY = re.compile(r"\basm\b")
 # Headers of functions for the device alone, whose bodies the host's compiler never gets.
-OF_THE_DEVICE = re.compile(r"gcrt/cuda/(device|tensor_core|cluster|hopper\w*)\.h$")
+OF_THE_DEVICE = re.compile(r"gcrt/cuda/(device/(device|tensor_core|cluster)|\w+/hopper\w*)\.h$")
 
 
 def mingw():

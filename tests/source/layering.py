@@ -54,14 +54,26 @@ HOST_HEADERS = re.compile(r"gcrt/(app/[a-z_]+|npy|thread_pool)\.h")
 LIBRARY_MAY_INCLUDE = {"arm_neon.h", "sys/auxv.h", "cpuid.h", "immintrin.h", "cmath", "cstddef", "cstdint", "cstring", "limits", "type_traits",
                        "utility", "algorithm", "atomic"}
 DEVICE_MAY_INCLUDE = LIBRARY_MAY_INCLUDE | {"cuda_runtime.h"}
-OPT_IN = {("gcrt/cuda/hopper.h", "cuda.h"), ("gcrt/cuda/cublaslt.h", "cublasLt.h")}
+OPT_IN = {("gcrt/cuda/product/hopper.h", "cuda.h"), ("gcrt/cuda/product/cublaslt.h", "cublasLt.h")}
 
 # Stands for the CUDA runtime where there is no GPU. A process of its own: it knows the machine, but neither the headers
 # that it runs nor the compiler.
 EMULATOR = "emulator/"
 
+# The folders of the runtime, and which each may include beside itself. What both targets share knows neither of them; within a
+# target whole kernels see the parts, and programs see all.
+SHARED = {"gcrt", "gcrt/isa", "gcrt/scalar"}
+PRODUCTS = {"gcrt/cuda/device", "gcrt/cuda/product"}
+FOLDERS_OF_RUNTIME = {
+    "gcrt": SHARED, "gcrt/isa": {"gcrt"}, "gcrt/scalar": {"gcrt"},
+    "gcrt/cpu/product": SHARED, "gcrt/cpu/image": SHARED | {"gcrt/cpu/product"}, "gcrt/cpu": SHARED | {"gcrt/cpu/product", "gcrt/cpu/image"},
+    "gcrt/cuda/device": SHARED, "gcrt/cuda/product": SHARED | {"gcrt/cuda/device"}, "gcrt/cuda/image": SHARED | PRODUCTS,
+    "gcrt/cuda/attention": SHARED | PRODUCTS, "gcrt/cuda": SHARED | PRODUCTS | {"gcrt/cuda/image", "gcrt/cuda/attention"},
+    "gcrt/app": SHARED | {"gcrt/cpu", "gcrt/cuda", "gcrt/cuda/device"},
+}
+
 # Pure arithmetic that the emitted code and the compiler share: tiles and the sizes of packed weights.
-SHARED_PLANS = re.compile(r"gcrt/(cpu|cuda)/[a-z]+_(plan|model)\.h")
+SHARED_PLANS = re.compile(r"gcrt/(cpu|cuda)/([a-z]+/)?[a-z]+_(plan|model)\.h")
 
 
 def is_one_of(header, prefixes):
@@ -79,6 +91,14 @@ def storey_complaint(room, file, header):
     return f"{room}/{file.split('/')[0]} is below {room}/{header.split('/')[0]}"
 
 
+def runtime_complaint(file, header):
+    """Why one header of the runtime may not include another."""
+    above, below = file.rsplit("/", 1)[0], header.rsplit("/", 1)[0]
+    if HOST_HEADERS.fullmatch(header) and not HOST_HEADERS.fullmatch(file):
+        return "the emitted library includes this header"
+    return "" if below == above or below in FOLDERS_OF_RUNTIME.get(above, ()) else f"{above} must not know {below}"
+
+
 def complaint(room, file, header):
     """Why `file` of `room` may not include `header`, or an empty string. `file` is relative to the room."""
     first = header.split("/")[0]
@@ -88,8 +108,8 @@ def complaint(room, file, header):
         return ""
     if room == "runtime_stub" and file.startswith(EMULATOR):
         return "the emulator knows nobody" if first in ROOMS or first in ("gcrt", "tests") else ""
-    if room == "runtime_stub" and HOST_HEADERS.fullmatch(header) and not HOST_HEADERS.fullmatch(file):
-        return "the emitted library includes this header"
+    if room == "runtime_stub" and first == "gcrt":
+        return runtime_complaint(file, header)
     if first in ROOMS or first == "gcrt" or first == "tests":
         return "" if first in ROOMS[room] else f"{room} must not know {first}"
     if room == "runtime_stub":
@@ -117,13 +137,15 @@ def try_rules():
                ("codegen", "emit/emit.cc", "passes/engine/passes.h"), ("frontend", "sizes/dims.cc", "driver/data/npy.h"),
                ("driver", "main.cc", "onnx/onnx_pb.h"), ("driver", "main.cc", "google/protobuf/message.h"),
                ("runtime_stub", "gcrt/pack.h", "ir/graph/graph.h"), ("runtime_stub", "gcrt/pack.h", "vector"), ("runtime_stub", "gcrt/pack.h", "gcrt/app/run.h"),
-               ("runtime_stub", "gcrt/cuda/pack.h", "vector"), ("runtime_stub", "gcrt/cuda/gemm.h", "cublasLt.h"), ("runtime_stub", "gcrt/pack.h", "cuda_runtime.h"),
+               ("runtime_stub", "gcrt/cuda/device/pack.h", "vector"), ("runtime_stub", "gcrt/pack.h", "gcrt/cpu/level.h"),
+               ("runtime_stub", "gcrt/cpu/product/dot.h", "gcrt/cpu/image/conv.h"), ("runtime_stub", "gcrt/cuda/image/conv.h", "gcrt/cpu/image/conv.h"),
+               ("runtime_stub", "gcrt/cuda/product/gemm.h", "cublasLt.h"), ("runtime_stub", "gcrt/pack.h", "cuda_runtime.h"),
                ("runtime_stub", "emulator/warp.cc", "gcrt/pack.h"), ("runtime_stub", "emulator/warp.cc", "ir/graph/graph.h"),
                ("ir", "graph/graph.h", "sys/stat.h"), ("codegen", "emit/emit.cc", "unordered_map"),
                ("ir", "graph/graph.h", "nlohmann/json.hpp"), ("codegen", "emit/emit.cc", "gcrt/pack.h")]
-    allowed = [("ir", "graph/graph.h", "ir/tensors/tensor.h"), ("runtime_stub", "gcrt/cuda/launch.h", "cuda_runtime.h"),
+    allowed = [("ir", "graph/graph.h", "ir/tensors/tensor.h"), ("runtime_stub", "gcrt/cuda/device/launch.h", "cuda_runtime.h"), ("runtime_stub", "gcrt/cpu/image/conv_dot.h", "gcrt/cpu/product/tile.h"),
                ("driver", "main.cc", "passes/engine/passes.h"), ("codegen", "memory/plan.cc", "codegen/target.h"), ("codegen", "emit/emit.cc", "codegen/memory/plan.h"),
-               ("codegen", "calls/cuda_shape.h", "gcrt/cuda/conv_plan.h"),
+               ("codegen", "calls/cuda_shape.h", "gcrt/cuda/image/conv_plan.h"),
                ("frontend", "import/import.cc", "onnx/onnx_pb.h"), ("runtime_stub", "gcrt/npy.h", "vector"), ("runtime_stub", "gcrt/app/run.h", "gcrt/app/measure.h"),
                ("codegen", "emit/emit.cc", "nlohmann/json.hpp"), ("driver", "machine/terminal.cc", "unistd.h"), ("driver", "main.cc", "driver/commands/compile.h"),
                ("runtime_stub", "emulator/fiber.cc", "sys/mman.h")]
@@ -149,8 +171,8 @@ def main():
                 if reason:
                     line = text.count("\n", 0, match.start(match.lastindex)) + 1
                     complaints.append(f"{room}/{file}:{line}: {match[1] or match[2]}: {reason}")
-    logic = [root / room for room in ROOMS if room != "runtime_stub"] + [root / "tests" / "unit"]
-    for folder in sorted({path.parent for room in logic for path in room.rglob("*.*")}):
+    tidy = [root / room for room in (*ROOMS, "templates", "tests/unit")]
+    for folder in sorted({path.parent for room in tidy for path in room.rglob("*.*")}):
         files = len(list(folder.glob("*.*")))
         if files > MOST_FILES_OF_A_FOLDER and folder.relative_to(root).as_posix() not in FOLDERS_OF_RECORDS:
             complaints.append(f"{folder.relative_to(root)}: {files} files, more than {MOST_FILES_OF_A_FOLDER}")

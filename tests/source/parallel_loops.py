@@ -67,7 +67,7 @@ def try_rule():
 def main():
     try_rule()
     root, gcompile = pathlib.Path(sys.argv[1]), sys.argv[2]
-    files = sorted([*(root / "runtime_stub" / "gcrt").glob("*.h"), *(root / "runtime_stub" / "gcrt" / "cpu").glob("*.h")])
+    files = sorted([*(root / "runtime_stub" / "gcrt").glob("*.h"), *(root / "runtime_stub" / "gcrt" / "cpu").rglob("*.h")])
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         (folder / "batches.onnxtxt").write_text(BATCHES, encoding="utf-8")

@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #include "gcrt/attention_limit.h"
-#include "gcrt/cpu/gemm.h"
+#include "gcrt/cpu/product/gemm.h"
 #include "gcrt/loops.h"
 #include "gcrt/parallel.h"
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "gcrt/cpu/attention.h"
-#include "gcrt/cpu/gemv.h"
+#include "gcrt/cpu/product/gemv.h"
 
 namespace GCRT_NAMESPACE {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "gcrt/config.h"
-#include "gcrt/scalar.h"
+#include "gcrt/scalar/scalar.h"
 #include "gcrt/scatter_combine.h"
 #include "gcrt/top_k_order.h"
 

@@ -8,7 +8,7 @@
 // handed out.
 #pragma once
 
-#include "gcrt/cpu/gemm.h"
+#include "gcrt/cpu/product/gemm.h"
 #include "gcrt/rnn_cell.h"
 
 namespace GCRT_NAMESPACE {

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the gcompile project
 // SPDX-License-Identifier: 0BSD
-// What a library asks of a processor, and of its system, whose kernels multiply in tiles (isa_tiles.h).
+// What a library asks of a processor, and of its system, whose kernels multiply in tiles (isa/tiles.h).
 // Sources: Intel SDM volume 1, 18.3; Linux, Documentation/arch/x86/xstate.rst.
 #pragma once
 
 #include "gcrt/cpu/features.h"
-#include "gcrt/isa_tiles.h"
+#include "gcrt/isa/tiles.h"
 
 namespace GCRT_NAMESPACE {
 

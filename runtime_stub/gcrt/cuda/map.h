@@ -9,7 +9,7 @@
 //     });
 #pragma once
 
-#include "gcrt/cuda/device.h"
+#include "gcrt/cuda/device/device.h"
 
 namespace GCRT_NAMESPACE {
 

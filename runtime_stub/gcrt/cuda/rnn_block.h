@@ -4,7 +4,7 @@
 // their place in the work, and products of the state with weights.
 #pragma once
 
-#include "gcrt/cuda/gemm.h"
+#include "gcrt/cuda/product/gemm.h"
 #include "gcrt/cuda/rnn_plan.h"
 #include "gcrt/rnn_cell.h"
 

@@ -3,8 +3,8 @@
 // LSTM, GRU and RNN as plain loops over units: a block for every sequence and direction.
 #pragma once
 
-#include "gcrt/cuda/device.h"
-#include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/device/device.h"
+#include "gcrt/cuda/device/launch.h"
 #include "gcrt/rnn_sequence.h"
 
 namespace GCRT_NAMESPACE {

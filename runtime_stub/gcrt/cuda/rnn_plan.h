@@ -4,7 +4,7 @@
 // Needs no CUDA header.
 #pragma once
 
-#include "gcrt/cuda/tile_model.h"
+#include "gcrt/cuda/product/tile_model.h"
 #include "gcrt/rnn_shape.h"
 
 namespace GCRT_NAMESPACE {

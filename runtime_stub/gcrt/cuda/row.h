@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the gcompile project
 // SPDX-License-Identifier: 0BSD
 // Rows that a group of threads keeps in registers: each element is read or computed once, however many
-// reductions go over the row. The calls are those of cuda/loops.h with a Row in place of the count:
+// reductions go over the row. The calls are those of cuda/device/loops.h with a Row in place of the count:
 //
 //     constexpr Row<128, 4> row{};
 //     const auto kept0 = keep(group, row, [&](auto lane, auto i) { return load(lane, x + i); });
@@ -13,7 +13,7 @@
 // No loop is left at run time, so what is kept has registers for its home.
 #pragma once
 
-#include "gcrt/cuda/loops.h"
+#include "gcrt/cuda/device/loops.h"
 
 namespace GCRT_NAMESPACE {
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: 0BSD
 // Rows that several blocks share: each reduces a part, and the block that ends last joins what all of them
 // have left in memory, in the order of the parts. So a result depends on the sizes alone, never on which
-// block was the last one. The calls are those of cuda/loops.h with a RowPart in place of the count:
+// block was the last one. The calls are those of cuda/device/loops.h with a RowPart in place of the count:
 //
 //     const RowPart<int, 1> row(/*elements*/ 6220800, /*parts*/ 264, /*of whole*/ 128, workspace);
 //     const float part0 = reduce_max<float, 4>(group, row, [&](auto lane, int i) { return load(lane, x + i);
@@ -12,8 +12,8 @@
 // What a later kernel needs of a row is kept in memory: row.keep(group, 0, acc0), row.kept<float>(0).
 #pragma once
 
-#include "gcrt/cuda/loops.h"
-#include "gcrt/cuda/parts_plan.h"
+#include "gcrt/cuda/device/loops.h"
+#include "gcrt/cuda/device/parts_plan.h"
 
 namespace GCRT_NAMESPACE {
 

@@ -3,9 +3,9 @@
 // Running sums: of a block, and along an axis.
 #pragma once
 
-#include "gcrt/cuda/device.h"
-#include "gcrt/cuda/launch.h"
-#include "gcrt/scalar.h"
+#include "gcrt/cuda/device/device.h"
+#include "gcrt/cuda/device/launch.h"
+#include "gcrt/scalar/scalar.h"
 
 namespace GCRT_NAMESPACE {
 

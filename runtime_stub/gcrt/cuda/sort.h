@@ -3,7 +3,7 @@
 // Sorting: by one block in place, and stably by many blocks.
 #pragma once
 
-#include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/device/launch.h"
 #include "gcrt/cuda/scan.h"
 #include "gcrt/cuda/sort_plan.h"
 

@@ -3,8 +3,8 @@
 // TopK by its definition: a thread for every element, which counts those before it.
 #pragma once
 
-#include "gcrt/cuda/device.h"
-#include "gcrt/cuda/launch.h"
+#include "gcrt/cuda/device/device.h"
+#include "gcrt/cuda/device/launch.h"
 #include "gcrt/top_k_order.h"
 
 namespace GCRT_NAMESPACE {

@@ -11,7 +11,7 @@
 //     tile.visit<2>([&](auto lane, int i, int j) { store(lane, y + 300 * i + j, tile0(lane, i, j)); });
 #pragma once
 
-#include "gcrt/cuda/device.h"
+#include "gcrt/cuda/device/device.h"
 #include "gcrt/cuda/transpose_plan.h"
 #include "gcrt/pack.h"
 

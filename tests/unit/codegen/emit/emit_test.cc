@@ -245,7 +245,7 @@ TEST(Emit, CopiesExactlyTheHeadersThatAreIncluded) {
 TEST(Emit, AnUnknownRuntimeHeaderIsABug) {
   EXPECT_THROW(runtime_headers({"gcrt/no_such.h"}), CompileError);
   const std::vector<std::string> closure = runtime_headers({"gcrt/parallel.h"});
-  EXPECT_EQ(closure, (std::vector<std::string>{"gcrt/config.h", "gcrt/float_mode.h", "gcrt/isa_intrinsics.h",
+  EXPECT_EQ(closure, (std::vector<std::string>{"gcrt/config.h", "gcrt/float_mode.h", "gcrt/isa/intrinsics.h",
                                                "gcrt/parallel.h"}));
 }
 

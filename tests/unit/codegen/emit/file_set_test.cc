@@ -10,7 +10,7 @@ namespace gcompile {
 namespace {
 
 TEST(OutputPath, AcceptsWhatGcompileEmits) {
-  for (const char* path : {"CMakeLists.txt", "src/resnet.cpp", "gcrt/cpu/gemm.h", "meta/a-b_C.9.json",
+  for (const char* path : {"CMakeLists.txt", "src/resnet.cpp", "gcrt/cpu/product/gemm.h", "meta/a-b_C.9.json",
                            ".gitignore", "a..b", "..."}) {
     EXPECT_TRUE(is_output_path(path)) << path;
   }

@@ -1,0 +1,422 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
+// Fused attention: softmax(Q K^T * scale + mask) V in one pass over the keys, without a matrix of scores.
+//
+// A block takes 16 or 64 rows of queries and walks over tiles of keys with a running maximum and a running
+// sum per row (online softmax, in base 2). Its warps divide the rows, the keys of a tile, or the columns of
+// the result (AttentionTile). Scores stay in registers: the sums of Q K^T lie in the fragments as the left
+// operand of the product with V wants them, up to an order of the keys that V follows. The heads that share
+// keys and values (grouped queries) are rows of the same product. What warps or blocks make of their keys is
+// joined in order: in shared memory, then by the block that ends last.
+#pragma once
+
+#include "gcrt/cuda/attention/attention_join.h"
+#include "gcrt/cuda/attention/attention_rows.h"
+#include "gcrt/cuda/device/architectures.h"
+
+namespace GCRT_NAMESPACE {
+
+enum class AttentionMaskKind {
+  kNone,
+  kAdditive,             // float, added to the scaled scores
+  kBoolean,              // uint8_t, 0 hides the key
+  kBooleanThenAdditive,  // uint8_t, 0 leaves another score; float, added to that or to the key's own
+};
+
+// Factor of a row whose weights sum up to `total`. Without a visible key the row's sums are zero, and the
+// factor of infinity makes them NaN, as a softmax over nothing is.
+GCRT_INLINE float attention_scale(const AttentionShape& s, float total) {
+  return total == 0.0f && s.is_zero_where_empty ? 0.0f : 1.0f / total;
+}
+
+// A mask of the shape (batch, heads, queries, keys) by strides in elements, 0 where it is broadcast.
+struct AddedAttentionMask {
+  const float* data = nullptr;
+  std::ptrdiff_t batch = 0;
+  std::ptrdiff_t head = 0;
+  std::ptrdiff_t query = 0;
+  std::ptrdiff_t key = 0;
+};
+struct AttentionMask {
+  const void* data = nullptr;
+  std::ptrdiff_t batch = 0;
+  std::ptrdiff_t head = 0;
+  std::ptrdiff_t query = 0;
+  std::ptrdiff_t key = 0;
+  float fill = 0;  // of kBooleanThenAdditive: the score of keys whose mask is 0
+  AddedAttentionMask behind = {};
+};
+
+// The score in base 2 and what a mask adds to it.
+GCRT_DEVICE float masked_score(float score, float added) {
+  constexpr float kLog2E = 1.44269504f;
+  // The lowest float stays one in base 2: a row of nothing else is the mean of V, not empty.
+  const float in_base_2 = kLog2E * added;
+  return score + (in_base_2 < kLowest<float> && added >= kLowest<float> ? kLowest<float> : in_base_2);
+}
+
+// Scores of a warp as the left operand: quarter t of a row of 16 keys is keys 2t, 2t + 1, 2t + 8, 2t + 9.
+template <bool kIsShuffled, int kFragments>
+struct ScoreSlab {
+  using Element = float;
+  const float (&scores)[1][kFragments][4];
+  int slab;
+  GCRT_DEVICE void quarter(float (&values)[4], int row, int t) const {
+    const int h = (row & 8) != 0 ? 2 : 0;
+    values[0] = scores[0][2 * slab][h];
+    values[1] = scores[0][2 * slab][h + 1];
+    values[2] = scores[0][2 * slab + 1][h];
+    values[3] = scores[0][2 * slab + 1][h + 1];
+    if constexpr (kIsShuffled) {  // without tensor cores a thread reads the keys of its neighbours too
+      GCRT_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        values[i] = shuffle(values[i], (static_cast<int>(threadIdx.x) & 28) | t);
+      }
+    }
+  }
+};
+
+// 16 rows of V as the right operand, in the same order of keys, from column `first` on.
+template <class T, int kStride>
+struct ValueSlab {
+  using Element = float;
+  const T* data;
+  int first;
+  GCRT_DEVICE void quarter(float (&values)[4], int n, int t) const {
+    GCRT_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      values[i] = load_as_float(Lanes<1>{}, data + (2 * t + (i & 1) + 8 * (i >> 1)) * kStride + first + n);
+    }
+  }
+};
+
+// The fragments of N x 8 columns of V that is stored in the precision of the product.
+template <int N, class T, int kStride>
+GCRT_DEVICE void read_values(std::uint32_t (&columns)[N][2], const ValueSlab<T, kStride>& slab) {
+  static_assert(N % 2 == 0, "columns in pairs of eight");
+  const int lane = lane_rank();
+  const T* const from = slab.data + (lane & 15) * kStride + slab.first + (lane >> 4 << 3);
+  const void* addresses[N / 2];
+  std::uint32_t loaded[N / 2][4];
+  GCRT_UNROLL
+  for (int j = 0; j < N / 2; ++j) addresses[j] = from + j * 16;
+  ldmatrix_x4_several<true>(loaded, addresses);
+  GCRT_UNROLL
+  for (int j = 0; j < 2 * N; ++j) columns[j / 2][j % 2] = loaded[j / 4][j % 4];
+}
+
+struct TwoFloats {
+  float value[2];
+};
+GCRT_DEVICE TwoFloats max_over_quarters(TwoFloats x) {
+  return combine_lanes<4>(x, [](const TwoFloats& a, const TwoFloats& b) {
+    return TwoFloats{{b.value[0] > a.value[0] ? b.value[0] : a.value[0],
+                      b.value[1] > a.value[1] ? b.value[1] : a.value[1]}};
+  });
+}
+
+// Scores become weights 2^(score - maximum); returns the factor by which earlier sums shrink.
+template <int kFragments>
+GCRT_DEVICE TwoFloats update_softmax(float (&scores)[1][kFragments][4], SoftmaxState& state) {
+  TwoFloats largest{{state.largest[0], state.largest[1]}};
+  GCRT_UNROLL
+  for (int j = 0; j < kFragments; ++j) {
+    GCRT_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      float& so_far = largest.value[i / 2];
+      if (scores[0][j][i] > so_far) so_far = scores[0][j][i];
+    }
+  }
+  largest = max_over_quarters(largest);
+  TwoFloats factor;
+  GCRT_UNROLL
+  for (int h = 0; h < 2; ++h) {
+    // No key yet: any finite base does, all weights are 0.
+    const float base = largest.value[h] == -kInfinity<float> ? 0.0f : largest.value[h];
+    factor.value[h] = ::exp2f(state.largest[h] - base);
+    state.largest[h] = largest.value[h];
+    float sum = state.sum[h] * factor.value[h];
+    GCRT_UNROLL
+    for (int j = 0; j < kFragments; ++j) {
+      GCRT_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        float& score = scores[0][j][2 * h + i];
+        score = ::exp2f(score - base);
+        sum += score;
+      }
+    }
+    state.sum[h] = sum;
+  }
+  return factor;
+}
+
+// Scales scores and hides what a row does not see. `first_row` is the thread's first row, the other 8 below.
+template <AttentionMaskKind kMask, int kFragments>
+GCRT_DEVICE void mask_scores(float (&scores)[1][kFragments][4], const AttentionShape& s,
+                             const AttentionGrid& grid, const AttentionMask& mask, int b, int kv_head,
+                             int first_row, int first_key, int end_key) {
+  constexpr float kLog2E = 1.44269504f;
+  const float scale = s.scale * kLog2E;
+  GCRT_UNROLL
+  for (int h = 0; h < 2; ++h) {
+    const int row = first_row + 8 * h;
+    const AttentionRow at = attention_row(s, grid.group, kv_head, row < grid.rows ? row : 0);
+    const int limit =
+        s.is_causal && at.query + s.causal_offset + 1 < end_key ? at.query + s.causal_offset + 1 : end_key;
+    const std::ptrdiff_t line = b * mask.batch + at.head * mask.head + at.query * mask.query;
+    GCRT_UNROLL
+    for (int j = 0; j < kFragments; ++j) {
+      GCRT_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        const int key = first_key + 8 * j + i;
+        float& score = scores[0][j][2 * h + i];
+        bool is_seen = key < limit;
+        score *= scale;
+        if constexpr (kMask == AttentionMaskKind::kAdditive) {
+          if (is_seen)
+            score = masked_score(score, static_cast<const float*>(mask.data)[line + key * mask.key]);
+        } else if constexpr (kMask == AttentionMaskKind::kBooleanThenAdditive) {
+          if (is_seen) {
+            const bool is_kept = static_cast<const std::uint8_t*>(mask.data)[line + key * mask.key] != 0;
+            const AddedAttentionMask& behind = mask.behind;
+            score = masked_score(is_kept ? score : kLog2E * mask.fill,
+                                 behind.data[b * behind.batch + at.head * behind.head +
+                                             at.query * behind.query + key * behind.key]);
+          }
+        } else if constexpr (kMask == AttentionMaskKind::kBoolean) {
+          is_seen = is_seen && static_cast<const std::uint8_t*>(mask.data)[line + key * mask.key] != 0;
+        }
+        if (!is_seen) score = -kInfinity<float>;
+      }
+    }
+  }
+}
+
+// sums = sums * factor + the products of the scores with `kSlabs` slabs of V from column `first` on.
+template <Precision P, class Config, class TK, int kScores>
+GCRT_DEVICE void add_values(float (&sums)[1][Config::kFragments][4], const TwoFloats& factor,
+                            const float (&scores)[1][kScores][4], const TK* values, int first,
+                            LanePosition at) {
+  using Product = FloatProduct<P>;
+  constexpr int kFragments = Config::kFragments;
+  constexpr bool kIsStored = std::is_same<TK, StoredHalf<P>>::value && kHasTensorCores<P>;
+  typename Product::template Sums<1, kFragments> step;
+  if constexpr (!Product::kIsSplit) {
+    GCRT_UNROLL
+    for (int i = 0; i < 4 * kFragments; ++i) {
+      step.sums[0][i / 4][i % 4] = sums[0][i / 4][i % 4] * factor.value[i % 4 / 2];
+    }
+  }
+  GCRT_UNROLL
+  for (int slab = 0; slab < kScores / 2; ++slab) {
+    const ScoreSlab<!kHasTensorCores<P>, kScores> slab_p{scores, slab};
+    const ValueSlab<TK, Config::kValueStride> slab_v{values + slab * 16 * Config::kValueStride, first};
+    if constexpr (kIsStored) {
+      std::uint32_t rows[1][4], columns[kFragments][2];
+      read_pairs<P>(rows[0][0], rows[0][2], slab_p, at.group, at.thread);
+      read_pairs<P>(rows[0][1], rows[0][3], slab_p, at.group + 8, at.thread);
+      read_values(columns, slab_v);
+      multiply_pairs<P>(step, rows, columns);
+    } else {
+      Product::multiply(step, slab_p, slab_v, at);
+    }
+  }
+  GCRT_UNROLL
+  for (int i = 0; i < 4 * kFragments; ++i) {
+    float& sum = sums[0][i / 4][i % 4];
+    const float value = step.value(0, i / 4, i % 4);
+    sum = Product::kIsSplit ? multiply_add(sum, factor.value[i % 4 / 2], value) : value;
+  }
+}
+
+// blockIdx: x rows, y part of the keys, z batch and head of the keys.
+template <Precision P, class Config, AttentionMaskKind kMask, int kParts, class TQ, class TK, class E,
+          class Cache>
+GCRT_GLOBAL_BLOCKS(Config::kThreads, 1)
+void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const TK* k, const TK* v,
+                      AttentionMask mask, AttentionCopies copies, E epilogue, Cache cache) {
+  if (!is_compiled_here<E>()) return;
+  await_previous_grid();
+  using Product = FloatProduct<P>;
+  constexpr int kRows = Config::kRows;
+  constexpr int kKeys = Config::kKeys;
+  constexpr int kScores = Config::kWarpKeys / 8;
+  constexpr int kSlabs = Config::kHeadSize / 16;
+  constexpr int kElements = 16 / static_cast<int>(sizeof(TK));  // of a copy
+  GCRT_DYNAMIC_SHARED(unsigned char, shared);
+  TQ* const shared_q = reinterpret_cast<TQ*>(shared);                                // [slab][row][16]
+  TK* const shared_k = reinterpret_cast<TK*>(shared_q + kRows * Config::kHeadSize);  // [slab][key][16]
+  TK* const shared_v = shared_k + kKeys * Config::kHeadSize;                         // [key][kValueStride]
+  const int thread = static_cast<int>(threadIdx.x);
+  const LanePosition at = lane_position();
+  const int z = static_cast<int>(blockIdx.z);
+  const int b = z / s.kv_heads;
+  const int kv_head = z - b * s.kv_heads;
+  const int first_row = static_cast<int>(blockIdx.x) * kRows;
+  const int warp = thread / 32;
+  const int warp_row = warp % Config::kWarps.rows * 16;
+  const int key_warp = warp % Config::kWarps.keys;
+  const int warp_key = key_warp * Config::kWarpKeys;
+  const int first_column = warp % Config::kWarps.columns * Config::kWarpColumns;
+  const int part = static_cast<int>(blockIdx.y);
+  const int first_key = part * grid.split_keys;
+  int end_key = first_key + grid.split_keys < s.keys ? first_key + grid.split_keys : s.keys;
+  // Among the blocks that read the same keys, the last along the rows writes them to the cache, all of them.
+  const bool writes_cache = Cache::kIsThere && blockIdx.x + 1 == gridDim.x;
+  if (s.is_causal && !writes_cache) {
+    const int last = first_row + kRows < grid.rows ? first_row + kRows - 1 : grid.rows - 1;
+    const AttentionRow from = attention_row(s, grid.group, 0, first_row);
+    const AttentionRow to = attention_row(s, grid.group, 0, last);
+    const int seen = (from.head == to.head ? to.query : s.queries - 1) + s.causal_offset + 1;
+    if (seen < end_key) end_key = seen;
+  }
+
+  // Every thread visits the same 16 bytes of a tile each time, and so stores what it has copied itself.
+  const auto each_of_keys = [&](const auto& visit) {
+    constexpr int kChunks = 16 / kElements;  // of a row of a slab
+    for (int i = thread; i < kKeys * kSlabs * kChunks; i += Config::kThreads) {
+      const int chunk = i % kChunks * kElements;
+      const int row = i / kChunks % kKeys;
+      const int slab = i / kChunks / kKeys;
+      visit(row, slab * 16 + chunk, shared_k + slab * kKeys * 16 + slab_offset<TK, 16>(row, chunk));
+    }
+  };
+  const auto each_of_values = [&](const auto& visit) {
+    constexpr int kChunks = Config::kColumns / kElements;
+    for (int i = thread; i < kKeys * kChunks; i += Config::kThreads) {
+      const int row = i / kChunks;
+      const int column = i % kChunks * kElements;
+      visit(row, column, shared_v + row * Config::kValueStride + column);
+    }
+  };
+  const auto keys = head_rows(k, s.k, cache.k, cache.past, b, kv_head);
+  const auto values = head_rows(v, s.v, cache.v, cache.past, b, kv_head);
+  const auto load_keys = [&](int key) {
+    each_of_keys([&](int row, int column, TK* place) GCRT_LAMBDA_INLINE {
+      const bool exists = key + row < s.keys;
+      copy_columns(place, keys.row(exists ? key + row : 0), column, s.head_size, s.k.column, copies.k,
+                   exists);
+    });
+    cp_async_commit();
+  };
+  const auto load_values = [&](int key) {
+    each_of_values([&](int row, int column, TK* place) GCRT_LAMBDA_INLINE {
+      const bool exists = key + row < s.keys;
+      copy_columns(place, values.row(exists ? key + row : 0), column, s.value_size, s.v.column, copies.v,
+                   exists);
+    });
+    cp_async_commit();
+  };
+  const auto store_keys = [&](int key) {
+    if constexpr (Cache::kIsThere) {
+      if (!writes_cache) return;
+      each_of_keys([&](int row, int column, const TK* place) GCRT_LAMBDA_INLINE {
+        if (!cache.k.writes(key + row)) return;
+        store_columns(cache.k.joined_row(b, kv_head, key + row), place, column, s.head_size, copies.joined);
+      });
+    }
+  };
+  const auto store_values = [&](int key) {
+    if constexpr (Cache::kIsThere) {
+      if (!writes_cache) return;
+      each_of_values([&](int row, int column, const TK* place) GCRT_LAMBDA_INLINE {
+        if (!cache.v.writes(key + row)) return;
+        store_columns(cache.v.joined_row(b, kv_head, key + row), place, column, s.value_size, copies.joined);
+      });
+    }
+  };
+  {
+    constexpr int kCopied = 16 / static_cast<int>(sizeof(TQ));
+    constexpr int kChunks = 16 / kCopied;
+    for (int i = thread; i < kRows * kSlabs * kChunks; i += Config::kThreads) {
+      const int chunk = i % kChunks * kCopied;
+      const int row = i / kChunks % kRows;
+      const int slab = i / kChunks / kRows;
+      const bool exists = first_row + row < grid.rows;
+      const AttentionRow from = attention_row(s, grid.group, kv_head, exists ? first_row + row : 0);
+      copy_columns(shared_q + slab * kRows * 16 + slab_offset<TQ, 16>(row, chunk),
+                   q + b * s.q.batch + from.head * s.q.head + from.query * s.q.row, slab * 16 + chunk,
+                   s.head_size, s.q.column, copies.q, exists);
+    }
+  }
+  load_keys(first_key);
+
+  SoftmaxState state{{-kInfinity<float>, -kInfinity<float>}, {0.0f, 0.0f}};
+  float sums[Config::kChunks][1][Config::kFragments][4] = {};
+  GCRT_NO_UNROLL
+  for (int key = first_key; key < end_key; key += kKeys) {
+    cp_async_wait<0>();
+    barrier();  // K is there, and V of the step before is no longer read
+    load_values(key);
+    store_keys(key);
+    typename Product::template Sums<1, kScores> products;
+    GCRT_NO_UNROLL
+    for (int slab = 0; slab < kSlabs; ++slab) {
+      const RowSlab<TQ, 16> slab_q{shared_q + (slab * kRows + warp_row) * 16};
+      const RowSlab<TK, 16> slab_k{shared_k + (slab * kKeys + warp_key) * 16};
+      Product::multiply(products, slab_q, slab_k, at);
+    }
+    float scores[1][kScores][4];
+    GCRT_UNROLL
+    for (int i = 0; i < 4 * kScores; ++i) scores[0][i / 4][i % 4] = products.value(0, i / 4, i % 4);
+    mask_scores<kMask>(scores, s, grid, mask, b, kv_head, first_row + warp_row + at.group,
+                       key + warp_key + 2 * at.thread, end_key);
+    const TwoFloats factor = update_softmax(scores, state);
+    cp_async_wait<0>();
+    barrier();  // V is there, and K is no longer read
+    if (key + kKeys < end_key) load_keys(key + kKeys);
+    store_values(key);
+    GCRT_UNROLL
+    for (int c = 0; c < Config::kChunks; ++c) {
+      add_values<P, Config>(sums[c], factor, scores, shared_v + warp_key * Config::kValueStride,
+                            first_column + c * Config::kFragments * 8, at);
+    }
+  }
+  cp_async_wait<0>();
+  barrier();
+  float* const result = reinterpret_cast<float*>(shared);
+  park_result<Config>(result, state, sums, key_warp, warp_row, first_column, at);
+  barrier();
+  finish_attention<Config, kParts>(s, grid, result, z, part, first_row, epilogue);
+}
+
+// q, and k and v, are float or stored in the precision of the products. kHeadSize and kValueSize are
+// attention_padded(head_size) and attention_padded(value_size); kTile and the parts of `split` come from
+// plan_attention, the workspace from attention_workspace_size, and the queue has attention_counters words
+// that are 0. batch * kv_heads < 65536. The epilogue is called as in gemm.h, on at_batch(b * heads + h), with
+// m = query and n = column of the head. With an AttentionCache, k and v are the new rows alone.
+template <Precision P, AttentionTile kTile, int kHeadSize, int kValueSize, AttentionMaskKind kMask,
+          int kParts, class TQ, class TK, class E, class Cache = NoAttentionCache>
+inline void attention(Queue& queue, const AttentionShape& s, const TQ* q, const TK* k, const TK* v,
+                      const AttentionMask& mask, const SplitDepth<kParts>& split, const E& epilogue,
+                      const Cache& cache = {}) {
+  using Config = AttentionConfig<P, kTile, kHeadSize, kValueSize, TQ, TK>;
+  if (s.batch <= 0 || s.rows() <= 0) return;
+  const AttentionCopies copies = attention_copies(attention_copy_bytes(q, s.q), s, k, v, cache);
+  const unsigned entries = static_cast<unsigned>(s.batch * s.kv_heads);
+  const std::ptrdiff_t stride = ceil_div(s.value_size, 4) * 4;
+  float* const statistics =
+      split.workspace + std::ptrdiff_t{s.batch} * s.kv_heads * kParts * s.rows() * stride;
+  const int steps = (s.keys + Config::kKeys - 1) / Config::kKeys;
+  const int split_keys = (steps + kParts - 1) / kParts * Config::kKeys;
+  const AttentionGrid grid{s.rows(), s.heads / s.kv_heads, split_keys, split.workspace, statistics,
+                           stride,   queue.counters};
+  launch_overlapping(
+      queue,
+      dim3(static_cast<unsigned>(ceil_div(s.rows(), Config::kRows)), static_cast<unsigned>(kParts), entries),
+      dim3(Config::kThreads), Config::kSharedBytes,
+      attention_kernel<P, Config, kMask, kParts, TQ, TK, E, Cache>, s, grid, q, k, v, mask, copies, epilogue,
+      cache);
+}
+
+template <Precision P, AttentionTile kTile, int kHeadSize, int kValueSize, AttentionMaskKind kMask,
+          int kParts, class TQ, class TK, class E, class Cache = NoAttentionCache>
+inline void attention(Queue& queue, const AttentionShape& s, const TQ* q, const TK* k, const TK* v,
+                      const AttentionMask& mask, const SplitWithin<kParts>& split, const E& epilogue,
+                      const Cache& cache = {}) {
+  with_split(split, [&](const auto& key_split) {
+    attention<P, kTile, kHeadSize, kValueSize, kMask>(queue, s, q, k, v, mask, key_split, epilogue, cache);
+  });
+}
+
+}  // namespace GCRT_NAMESPACE

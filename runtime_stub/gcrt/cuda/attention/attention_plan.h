@@ -1,0 +1,208 @@
+// SPDX-FileCopyrightText: 2026 the gcompile project
+// SPDX-License-Identifier: 0BSD
+// The sizes of fused attention, which the compiler shares with the kernels. Needs no CUDA header.
+#pragma once
+
+#include "gcrt/cuda/product/tile_model.h"
+
+namespace GCRT_NAMESPACE {
+
+// Where element (batch, head, row, column) of an operand lies, in elements.
+struct AttentionStrides {
+  std::ptrdiff_t batch;
+  std::ptrdiff_t head;
+  std::ptrdiff_t row;     // query or key
+  std::ptrdiff_t column;  // inside a head
+};
+
+// out(b, h, i) = sum over j of softmax over j (scale * q(b, h, i) . k(b, h / group, j) + mask) * v(b, h /
+// group, j) with group = heads / kv_heads. With is_causal query i sees keys j <= i + causal_offset only. A
+// query that sees no key gets 0.
+struct AttentionShape {
+  int batch;
+  int heads;
+  int kv_heads;
+  int queries;
+  int keys;
+  int head_size;
+  int value_size;
+  float scale;
+  bool is_causal;
+  int causal_offset;
+  bool is_zero_where_empty;  // a row that sees no key is zero, not NaN
+  AttentionStrides q;
+  AttentionStrides k;
+  AttentionStrides v;
+
+  // Rows of one product: the queries of all heads that share keys and values.
+  GCRT_INLINE constexpr int rows() const { return heads / kv_heads * queries; }
+};
+
+// Rows of queries of a block, and what its warps divide: rows of 16, keys (each attends to a quarter of those
+// of a step, and the sums of all are joined), or the columns of the result,
+// which else has no room in registers.
+enum class AttentionTile { k16, k16ByKeys, k16ByColumns, k64 };
+
+// The warps of a block along each.
+struct AttentionWarps {
+  int rows, keys, columns;
+  constexpr int count() const { return rows * keys * columns; }
+};
+constexpr AttentionWarps attention_warps(AttentionTile tile) {
+  switch (tile) {
+    case AttentionTile::k16:
+      return {1, 1, 1};
+    case AttentionTile::k16ByKeys:
+      return {1, 4, 1};
+    case AttentionTile::k16ByColumns:
+      return {1, 1, 4};
+    case AttentionTile::k64:
+      return {4, 1, 1};
+  }
+  return {};
+}
+
+// A head size as the kernel is compiled for it.
+constexpr int attention_padded(int size) { return (size + 15) / 16 * 16; }
+// The size of the result as the kernel is compiled for it: every warp has as many columns.
+constexpr int attention_columns(AttentionTile tile, int value_size) {
+  const int unit = 16 * attention_warps(tile).columns;
+  return (value_size + unit - 1) / unit * unit;
+}
+
+constexpr int attention_rows(AttentionTile tile) { return 16 * attention_warps(tile).rows; }
+// Keys of a warp per step. Beside a long result, and the sums of floats by parts,
+// fewer have room in registers.
+constexpr int attention_keys(Precision precision, int head_size, int value_size) {
+  const int longest = head_size > value_size ? head_size : value_size;
+  return longest > (precision == Precision::kFp32 ? 64 : 128) ? 16 : 32;
+}
+// Elements between the rows of V in shared memory, and floats between those of the result;
+// they avoid bank conflicts.
+constexpr int attention_value_stride(int columns, int bytes) { return columns + 16 / bytes; }
+constexpr int attention_result_stride(int columns) { return columns + 8; }
+
+// `q_bytes`, `kv_bytes`: of an element.
+constexpr int attention_shared_bytes(AttentionTile tile, Precision precision, int head_size, int value_size,
+                                     int q_bytes, int kv_bytes) {
+  const AttentionWarps warps = attention_warps(tile);
+  const int keys = attention_keys(precision, head_size, value_size) * warps.keys;
+  const int head = attention_padded(head_size);
+  const int columns = attention_columns(tile, value_size);
+  const int rows = attention_rows(tile);
+  const int operands =
+      rows * head * q_bytes + keys * (head + attention_value_stride(columns, kv_bytes)) * kv_bytes;
+  const int result = 4 * rows * warps.keys * (attention_result_stride(columns) + 2);
+  return operands > result ? operands : result;
+}
+
+struct AttentionPlan {
+  AttentionTile tile;
+  int splits;       // parts of the keys, each attended to by its own blocks
+  KernelTime time;  // predicted
+};
+
+// What a thread of k16, k16ByKeys and k64 holds of the result, without running out of registers.
+constexpr int attention_largest_columns(Precision precision) {
+  return precision == Precision::kFp32 ? 128 : 256;
+}
+
+constexpr bool attention_fits(const DeviceModel& device, AttentionTile tile, Precision precision,
+                              const AttentionShape& s, int q_bytes, int kv_bytes) {
+  const int bytes = attention_shared_bytes(tile, precision, s.head_size, s.value_size, q_bytes, kv_bytes);
+  return bytes <= device.shared_bytes && bytes <= kMostSharedBytes;
+}
+
+// Floats of workspace of a row in a part of the keys.
+constexpr std::ptrdiff_t attention_part_floats(int value_size) { return ceil_div(value_size, 4) * 4 + 2; }
+
+// Instructions of a warp for one mma of fp16, softmax and conversions included: 750 for 32, in machine code
+// of sm_90a. A warp issues at most one in a clock, a multiprocessor four [guide].
+constexpr double kAttentionIssue = 750.0 / 32;
+
+// The time of one launch. A block loads K, then V, and waits for either in every step.
+constexpr KernelTime attention_time(const DeviceModel& device, Precision precision, const AttentionShape& s,
+                                    AttentionTile tile, int splits, int q_bytes, int kv_bytes) {
+  constexpr double kFp16Products = 2048;  // of one mma
+  const AttentionWarps warps = attention_warps(tile);
+  const int warp_keys = attention_keys(precision, s.head_size, s.value_size);
+  const int step_keys = warp_keys * warps.keys;
+  const int head = attention_padded(s.head_size), columns = attention_columns(tile, s.value_size);
+  const std::ptrdiff_t blocks =
+      ceil_div(s.rows(), attention_rows(tile)) * std::ptrdiff_t{s.batch} * s.kv_heads * splits;
+  const double steps = real(ceil_div(ceil_div(s.keys, step_keys), splits));
+  const double slower = products_per_clock(device, Precision::kFp16) / products_per_clock(device, precision);
+  const double issue =
+      16.0 * warp_keys * (head + columns / warps.columns) / kFp16Products * slower * kAttentionIssue;
+  const double step_bytes = 1.0 * step_keys * (s.head_size + s.value_size) * kv_bytes;
+  const double row_bytes = 1.0 * attention_rows(tile) * (s.head_size * q_bytes + 4 * s.value_size);
+  int resident = device.shared_bytes /
+                 attention_shared_bytes(tile, precision, s.head_size, s.value_size, q_bytes, kv_bytes);
+  constexpr int kResidentWarps = 12;  // with 160 registers for each thread
+  if (resident > kResidentWarps / warps.count()) resident = kResidentWarps / warps.count();
+  if (resident < 1) resident = 1;
+  const double turns = real(ceil_div(blocks, device.multiprocessors));
+  const double rounds = real(ceil_div(blocks, device.multiprocessors * resident));
+  KernelTime time = started(device, true);
+  time.blocks = blocks;
+  time.cache = cache_microseconds(device, real(blocks) * (steps * step_bytes + row_bytes), blocks);
+  time.math = clocks_to_microseconds(device, turns * steps * issue * warps.count() / 4);
+  time.latency = clocks_to_microseconds(device, rounds * steps * (issue + kCacheLatency + kSetupClocks)) +
+                 (rounds - 1) * time.fill;
+  if (warps.keys > 1) time.join = clocks_to_microseconds(device, kReductionClocks);
+  if (splits > 1) {
+    // Sums and statistics of all parts are written to the workspace and read again, by blocks that come and
+    // go in rounds like the others; what the second-level cache does not hold goes through memory.
+    const double sums = 4.0 * real(attention_rows(tile) * attention_part_floats(s.value_size));
+    const double parts = real(blocks) * sums;
+    time.cache += cache_microseconds(device, 2 * parts, blocks);
+    if (!stays_in_cache(device, parts)) time.memory = memory_microseconds(device, 2 * parts);
+    time.join +=
+        clocks_to_microseconds(device, real(ceil_div(blocks / splits, device.multiprocessors * resident)) *
+                                           (kArrivalClocks + splits * sums / kCacheBytesPerClock));
+  }
+  return time;
+}
+
+// The fastest by the model. A part keeps what a block attends to in one step. Where blocks of whole rows of
+// keys keep every multiprocessor busy for several rounds, all that parts could gain is a shorter last round,
+// and they cost a workspace: keys are not split.
+constexpr AttentionPlan plan_attention(const DeviceModel& device, Precision precision,
+                                       const AttentionShape& s, int q_bytes, int kv_bytes) {
+  constexpr AttentionTile kTiles[] = {AttentionTile::k16, AttentionTile::k16ByKeys,
+                                      AttentionTile::k16ByColumns, AttentionTile::k64};
+  constexpr int kMostParts = 16;
+  constexpr int kBusyRounds = 4;
+  const bool is_long = s.value_size > attention_largest_columns(precision);
+  AttentionPlan best{is_long ? AttentionTile::k16ByColumns : AttentionTile::k16, 1, {}};
+  bool is_first = true;
+  for (const AttentionTile tile : kTiles) {
+    if ((tile == AttentionTile::k16ByColumns) != is_long ||
+        !attention_fits(device, tile, precision, s, q_bytes, kv_bytes)) {
+      continue;
+    }
+    const int keys = attention_keys(precision, s.head_size, s.value_size) * attention_warps(tile).keys;
+    const std::ptrdiff_t whole =
+        ceil_div(s.rows(), attention_rows(tile)) * std::ptrdiff_t{s.batch} * s.kv_heads;
+    const int most = whole >= kBusyRounds * device.multiprocessors ? 1 : kMostParts;
+    for (int splits = 1; splits <= most && (splits == 1 || s.keys >= splits * keys); splits *= 2) {
+      const KernelTime time = attention_time(device, precision, s, tile, splits, q_bytes, kv_bytes);
+      if (is_first || time.microseconds() < best.time.microseconds()) best = {tile, splits, time};
+      is_first = false;
+    }
+  }
+  return best;
+}
+
+// Floats of workspace; 0 where keys are not split.
+constexpr std::ptrdiff_t attention_workspace_size(const AttentionShape& s, int splits) {
+  const std::ptrdiff_t rows = std::ptrdiff_t{s.batch} * s.kv_heads * splits * s.rows();
+  return splits > 1 ? rows * attention_part_floats(s.value_size) : 0;
+}
+
+// Words of Queue::counters.
+constexpr std::ptrdiff_t attention_counters(AttentionTile tile, const AttentionShape& s, int splits) {
+  return splits > 1 ? ceil_div(s.rows(), attention_rows(tile)) * s.batch * s.kv_heads : 0;
+}
+
+}  // namespace GCRT_NAMESPACE
