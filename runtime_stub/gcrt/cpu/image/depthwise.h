@@ -146,20 +146,22 @@ struct DepthwiseRow {
   GCRT_INLINE bool has_row(int kh) const { return Dot::kSkipsBorder || (kh >= rows.begin && kh < rows.end); }
 };
 
-// Hands `Pixels` sums from output pixel m on to the epilogue.
+// Hands the sums of `count` output pixels from m on to the epilogue: all of them, or all but the last.
 template <int Pixels, int L, class Dot, class E>
 GCRT_INLINE void depthwise_finish(const DepthwiseRow<Dot>& row,
                                   const Pack<typename Dot::Sum, L> (&sum)[Pixels], std::ptrdiff_t m,
-                                  const E& epilogue) {
+                                  int count, const E& epilogue) {
   if (row.skip == 0) {
     GCRT_UNROLL
-    for (int p = 0; p < Pixels; ++p) epilogue(Lanes<L>{}, sum[p], m + p, row.channel);
+    for (int p = 0; p < Pixels; ++p) {
+      if (p + 1 < Pixels || count == Pixels) epilogue(Lanes<L>{}, sum[p], m + p, row.channel);
+    }
     return;
   }
   alignas(64) typename Dot::Sum spilled[Pixels * L];
   GCRT_UNROLL
   for (int p = 0; p < Pixels; ++p) store(Lanes<L>{}, spilled + p * L, sum[p]);
-  finish_block(spilled + row.skip, L, Pixels, L - row.skip, m, row.channel + row.skip, epilogue);
+  finish_block(spilled + row.skip, L, count, L - row.skip, m, row.channel + row.skip, epilogue);
 }
 
 // Output columns whose taps are all inside: [begin, end).
@@ -175,12 +177,15 @@ GCRT_INLINE TapRange inner_columns(const ConvShape& s) {
 
 // Where the taps of a tile of output pixels lie.
 enum class DepthwisePlace { inside, at_side, anywhere };
+// What serves the sides of an image for so many rows.
+template <int Rows>
+constexpr DepthwisePlace kDepthwiseSide = Rows > 1 ? DepthwisePlace::at_side : DepthwisePlace::anywhere;
 
 // `Pixels` output pixels of `Rows` rows of a square kernel. inside: no tap leaves the image. at_side: all
 // kernel rows are inside; pixels left and right of the image count as outside(). anywhere: kernel rows leave
 // the image as well, and Rows is 1. With several rows, all strides are StrideW, and the dilation is 1.
 template <DepthwisePlace Place, int Rows, int Pixels, int Kernel, int StrideW, int L, class Dot, class E>
-GCRT_INLINE void depthwise_pixels(const DepthwiseRow<Dot>& row, int ow, const E& epilogue) {
+GCRT_INLINE void depthwise_pixels(const DepthwiseRow<Dot>& row, int ow, int count, const E& epilogue) {
   using V = Pack<typename Dot::Sum, L>;
   using W = typename Dot::template ChannelFactor<L>;
   const ConvShape& s = row.shape;
@@ -194,14 +199,13 @@ GCRT_INLINE void depthwise_pixels(const DepthwiseRow<Dot>& row, int ow, const E&
     GCRT_UNROLL
     for (int p = 0; p < Pixels; ++p) sum[r][p] = row.template start<L>();
   }
-  // Input row `ih`, counted from the first tap.
-  const auto add_row = [&](int ih, bool is_row) GCRT_LAMBDA_INLINE {
+  // Input row `ih`, counted from the first tap, for the rows [Begin, End) of the tile.
+  const auto add_row = [&](auto begin_row, auto end_row, int ih, bool is_row) GCRT_LAMBDA_INLINE {
+    constexpr int Begin = decltype(begin_row)::value, End = decltype(end_row)::value;
     W weights[Rows][Kernel];
     GCRT_UNROLL
-    for (int r = 0; r < Rows; ++r) {
-      const int kh = ih - r * StrideW;
-      if (Rows > 1 && (kh < 0 || kh >= Kernel)) continue;
-      auto taps = row.weights_from(kh * Kernel);
+    for (int r = Begin; r < End; ++r) {
+      auto taps = row.weights_from((ih - r * StrideW) * Kernel);
       GCRT_UNROLL
       for (int kw = 0; kw < Kernel; ++kw) {
         if (kw > 0 && kw % taps.kGroup == 0) taps.skip(taps.kGroup);
@@ -217,9 +221,7 @@ GCRT_INLINE void depthwise_pixels(const DepthwiseRow<Dot>& row, int ow, const E&
       const W value = is_outside ? row.template outside<L>()
                                  : Dot::channel_values(load(Lanes<L>{}, line[i % line.kGroup]));
       GCRT_UNROLL
-      for (int r = 0; r < Rows; ++r) {
-        const int kh = ih - r * StrideW;
-        if (Rows > 1 && (kh < 0 || kh >= Kernel)) continue;
+      for (int r = Begin; r < End; ++r) {
         GCRT_UNROLL
         for (int kw = 0; kw < Kernel; ++kw) {
           const int shift = i - kw;
@@ -230,36 +232,60 @@ GCRT_INLINE void depthwise_pixels(const DepthwiseRow<Dot>& row, int ow, const E&
       }
     }
   };
-  if constexpr (Place == DepthwisePlace::anywhere) {
-    const TapRange rows = row.summed_rows();
-    for (int kh = rows.begin; kh < rows.end; ++kh) add_row(kh, row.has_row(kh));
-  } else {
+  constexpr Lanes<0> kFirst{};
+  constexpr Lanes<1> kSecond{};
+  constexpr Lanes<Rows> kEnd{};
+  if constexpr (Rows > 1) {
+    // Input rows that the first row of the tile reaches alone, those of both, and those of the second alone.
     GCRT_UNROLL
-    for (int ih = 0; ih < (Rows - 1) * StrideW + Kernel; ++ih) add_row(ih, true);
+    for (int ih = 0; ih < StrideW; ++ih) add_row(kFirst, kSecond, ih, true);
+    GCRT_UNROLL
+    for (int ih = StrideW; ih < Kernel; ++ih) add_row(kFirst, kEnd, ih, true);
+    GCRT_UNROLL
+    for (int ih = Kernel; ih < Kernel + StrideW; ++ih) add_row(kSecond, kEnd, ih, true);
+  } else {
+    const bool is_inside = Place == DepthwisePlace::inside;
+    const TapRange rows = is_inside ? TapRange{0, Kernel} : row.summed_rows();
+    for (int kh = rows.begin; kh < rows.end; ++kh) add_row(kFirst, kEnd, kh, is_inside || row.has_row(kh));
   }
   GCRT_UNROLL
   for (int r = 0; r < Rows; ++r) {
-    depthwise_finish<Pixels, L>(row, sum[r], row.m + std::ptrdiff_t{r} * s.out_w + ow, epilogue);
+    depthwise_finish<Pixels, L>(row, sum[r], row.m + std::ptrdiff_t{r} * s.out_w + ow, count, epilogue);
   }
 }
 
-// Output columns [ow, end) in whole tiles, of all channels, at least L; returns the first column that is
-// left. The last vector overlaps the one before it and skips what that has done.
+// Output columns [ow, end) in tiles, of channels from row.channel on, the first row.skip of which are handed
+// over already; the last vector overlaps the one before it and skips what that has done. Returns the first
+// column that is left: a tile may have one pixel more than there are columns, but where all is inside.
 template <DepthwisePlace Place, int Rows, int Pixels, int Kernel, int StrideW, int L, class Dot, class E>
 GCRT_NOINLINE GCRT_LEAVE_CONSTANTS int depthwise_tiles(const DepthwiseRow<Dot>& given_row, int ow, int end,
                                                        const E& given) {
+  constexpr bool kIsInside = Place == DepthwisePlace::inside;
   const E epilogue = given;  // a copy, as in finish_block
   const DepthwiseRow<Dot> row = given_row;
-  const std::ptrdiff_t channels = row.shape.out_c;
-  for (; ow + Pixels <= end; ow += Pixels) {
-    std::ptrdiff_t channel = 0;
-    for (; channel + L <= channels; channel += L) {
-      depthwise_pixels<Place, Rows, Pixels, Kernel, StrideW, L>(row.at(channel, 0), ow, epilogue);
+  const int begin = ow;
+  const std::ptrdiff_t last = row.shape.out_c - L;
+  while (ow + Pixels <= end + (kIsInside ? 0 : 1)) {
+    const int count = kIsInside ? Pixels : static_cast<int>(smaller(Pixels, end - ow));
+    std::ptrdiff_t channel = row.channel;
+    int skip = row.skip;
+    do {
+      depthwise_pixels<Place, Rows, Pixels, Kernel, StrideW, L>(row.at(channel, kIsInside ? 0 : skip), ow,
+                                                                count, epilogue);
+      channel += L;
+      if (!kIsInside && channel > last) {
+        skip = static_cast<int>(channel - last);
+        channel = last;
+      }
+    } while (kIsInside ? channel <= last : skip < L);
+    ow += count;
+  }
+  if constexpr (kIsInside) {
+    const int done = row.shape.out_c % L;
+    if (done > 0) {  // the last vector, in code that is there for the sides of the image
+      depthwise_tiles<kDepthwiseSide<Rows>, Rows, Pixels, Kernel, StrideW, L>(row.at(last, L - done), begin,
+                                                                              ow, epilogue);
     }
-    if (channel == channels) continue;
-    const std::ptrdiff_t last = channels - L;
-    depthwise_pixels<Place, Rows, Pixels, Kernel, StrideW, L>(row.at(last, static_cast<int>(channel - last)),
-                                                              ow, epilogue);
   }
   return ow;
 }
@@ -268,10 +294,10 @@ GCRT_NOINLINE GCRT_LEAVE_CONSTANTS int depthwise_tiles(const DepthwiseRow<Dot>& 
 template <DepthwisePlace Place, int Rows, int Pixels, int Kernel, int StrideW, int L, class Dot, class E>
 GCRT_INLINE void depthwise_rest(const DepthwiseRow<Dot>& row, int ow, const E& epilogue) {
   const int end = row.shape.out_w;
-  if (ow + Pixels <= end) {
+  if (ow + Pixels <= end + 1) {
     ow = depthwise_tiles<Place, Rows, Pixels, Kernel, StrideW, L>(row, ow, end, epilogue);
   }
-  if constexpr (Pixels > 1) {
+  if constexpr (Pixels > 2) {
     if (ow < end) depthwise_rest<Place, Rows, Pixels / 2, Kernel, StrideW, L>(row, ow, epilogue);
   }
 }
@@ -281,14 +307,13 @@ template <int Rows, int Kernel, int StrideW, int L, class Dot, class E>
 GCRT_INLINE void depthwise_inner_rows(const DepthwiseRow<Dot>& row, const TapRange& inner,
                                       const E& epilogue) {
   constexpr int P = kDepthwisePixels;
+  constexpr DepthwisePlace kSide = kDepthwiseSide<Rows>;
   int ow = 0;
   if (inner.end >= 2 * P) {
-    if (inner.begin > 0) {
-      ow = depthwise_tiles<DepthwisePlace::at_side, Rows, P, Kernel, StrideW, L>(row, 0, P, epilogue);
-    }
+    if (inner.begin > 0) ow = depthwise_tiles<kSide, Rows, P, Kernel, StrideW, L>(row, 0, P, epilogue);
     ow = depthwise_tiles<DepthwisePlace::inside, Rows, P, Kernel, StrideW, L>(row, ow, inner.end, epilogue);
   }
-  depthwise_rest<DepthwisePlace::at_side, Rows, P, Kernel, StrideW, L>(row, ow, epilogue);
+  depthwise_rest<kSide, Rows, P, Kernel, StrideW, L>(row, ow, epilogue);
 }
 
 // Output rows [row_begin, row_end) of a square kernel with known width and stride.
@@ -301,15 +326,15 @@ GCRT_INLINE void depthwise_known_rows(const ConvShape& s, const DepthwiseOperand
   for (int oh = row_begin; oh < row_end;) {
     const DepthwiseRow<Dot> row(s, image, b, oh);
     const int last = oh + R - 1;
-    if (row.rows.begin > 0 || row.rows.end < Kernel) {
-      depthwise_rest<DepthwisePlace::anywhere, 1, kDepthwisePixels, Kernel, StrideW, L>(row, 0, epilogue);
-    } else if (R > 1 && shares_rows && last < row_end && last * s.stride_h - s.pad_top + Kernel <= s.in_h) {
+    const bool is_inside = row.rows.begin == 0 && row.rows.end == Kernel &&
+                           (R == 1 || last * s.stride_h - s.pad_top + Kernel <= s.in_h);
+    if (is_inside && (R == 1 || (shares_rows && last < row_end))) {
       depthwise_inner_rows<R, Kernel, StrideW, L>(row, inner, epilogue);
-      oh = last;
+      oh = last + 1;
     } else {
-      depthwise_inner_rows<1, Kernel, StrideW, L>(row, inner, epilogue);
+      depthwise_rest<DepthwisePlace::anywhere, 1, kDepthwisePixels, Kernel, StrideW, L>(row, 0, epilogue);
+      ++oh;
     }
-    ++oh;
   }
 }
 
@@ -341,7 +366,7 @@ GCRT_INLINE void depthwise_any(const DepthwiseRow<Dot>& row, const Load& load_ch
       }
     }
   }
-  depthwise_finish<Pixels, L>(row, sum, row.m + ow, epilogue);
+  depthwise_finish<Pixels, L>(row, sum, row.m + ow, Pixels, epilogue);
 }
 
 template <int L, class Load, class Dot, class E>
