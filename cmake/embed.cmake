@@ -17,19 +17,14 @@ function(gcompile_embed TARGET)
   # Byte order, as std::string compares: the lookup is a binary search.
   list(SORT FILES COMPARE STRING)
 
-  set(LIST_FILE ${CMAKE_CURRENT_BINARY_DIR}/${TARGET}.list)
-  set(OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${TARGET}.cc)
+  set(LIST ${CMAKE_CURRENT_BINARY_DIR}/${TARGET}.list)
+  set(OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${TARGET}.S)
   list(JOIN FILES "\n" LISTING)
-  file(CONFIGURE OUTPUT ${LIST_FILE} CONTENT "${LISTING}\n" @ONLY)
-  list(TRANSFORM FILES PREPEND ${CMAKE_SOURCE_DIR}/ OUTPUT_VARIABLE DEPENDENCIES)
+  file(CONFIGURE OUTPUT ${LIST} CONTENT "${LISTING}\n" @ONLY)
+  include(${CMAKE_SOURCE_DIR}/cmake/embed_files.cmake)
 
-  add_custom_command(
-    OUTPUT ${OUTPUT}
-    COMMAND ${CMAKE_COMMAND} -DROOT=${CMAKE_SOURCE_DIR} -DLIST=${LIST_FILE} -DOUTPUT=${OUTPUT}
-            -P ${CMAKE_SOURCE_DIR}/cmake/embed_files.cmake
-    DEPENDS ${DEPENDENCIES} ${LIST_FILE} ${CMAKE_SOURCE_DIR}/cmake/embed_files.cmake
-    COMMENT "Embedding templates and runtime files"
-    VERBATIM)
+  list(TRANSFORM FILES PREPEND ${CMAKE_SOURCE_DIR}/ OUTPUT_VARIABLE DEPENDENCIES)
+  set_source_files_properties(${OUTPUT} PROPERTIES OBJECT_DEPENDS "${DEPENDENCIES}")
   add_library(${TARGET} STATIC ${OUTPUT})
-  target_link_libraries(${TARGET} PUBLIC gcompile_flags)
+  target_include_directories(${TARGET} PRIVATE ${CMAKE_SOURCE_DIR})  # where the assembler finds them
 endfunction()

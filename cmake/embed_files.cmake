@@ -1,40 +1,43 @@
-# Run by gcompile_embed at build time: writes OUTPUT, a C++ file with the bytes of every file named in LIST
-# (one path per line, relative to ROOT).
+# Writes OUTPUT, an assembly file that carries every file named in LIST (one path a line, relative to ROOT, sorted as bytes
+# are): the assembler reads them, which takes a tenth of a second where a compiler reads arrays of numbers for seconds. The
+# table has, for each file, where its path, its contents and the end of them lie. codegen/emit/embedded.cc reads it.
+#
+# Included by gcompile_embed; also a script: cmake -DLIST=... -DOUTPUT=... -P embed_files.cmake.
 file(STRINGS ${LIST} PATHS)
-set(ARRAYS)
 set(ROWS)
+set(BYTES)
 set(INDEX 0)
 foreach(FILE_PATH IN LISTS PATHS)
-  file(SIZE ${ROOT}/${FILE_PATH} SIZE)
-  file(READ ${ROOT}/${FILE_PATH} BYTES HEX)
-  string(REGEX REPLACE "(................................................................)" "\\1\n" BYTES "${BYTES}")
-  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," BYTES "${BYTES}")
-  # The closing zero keeps the array of an empty file legal; it is not counted in the size.
-  string(APPEND ARRAYS "// ${FILE_PATH}\nconst unsigned char bytes_${INDEX}[] = {\n${BYTES}0};\n")
-  string(APPEND ROWS "      {\"${FILE_PATH}\", view(bytes_${INDEX}, ${SIZE})},\n")
+  string(APPEND ROWS "    .long LABEL(path_${INDEX}) - bytes, LABEL(file_${INDEX}) - bytes, LABEL(end_${INDEX}) - bytes\n")
+  string(APPEND BYTES "LABEL(path_${INDEX}):\n    .ascii \"${FILE_PATH}\"\nLABEL(file_${INDEX}):\n    .incbin \"${FILE_PATH}\"\nLABEL(end_${INDEX}):\n")
   math(EXPR INDEX "${INDEX} + 1")
 endforeach()
 
-if(INDEX EQUAL 0)
-  set(BODY "  return {};\n")
-else()
-  set(BODY "  static const EmbeddedFile kFiles[] = {\n${ROWS}  };\n  return kFiles;\n")
-endif()
-file(WRITE ${OUTPUT} "// Written by cmake/embed_files.cmake.
-#include \"codegen/emit/embedded.h\"
-
-namespace gcompile {
-namespace {
-
-[[maybe_unused]] std::string_view view(const unsigned char* bytes, std::size_t size) {
-  return {reinterpret_cast<const char*>(bytes), size};
-}
-
-${ARRAYS}
-}  // namespace
-
-std::span<const EmbeddedFile> embedded_files() {
-${BODY}}
-
-}  // namespace gcompile
+file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT "/* Written by cmake/embed_files.cmake. */
+#if defined(__APPLE__)
+#define bytes _gcompile_embedded_bytes
+#define table _gcompile_embedded_table
+#define count _gcompile_embedded_count
+#define LABEL(name) L##name
+    .const
+#else
+#define bytes gcompile_embedded_bytes
+#define table gcompile_embedded_table
+#define count gcompile_embedded_count
+#define LABEL(name) .L##name
+    .section .rodata
+#endif
+    .globl bytes
+    .globl table
+    .globl count
+    .p2align 2
+count:
+    .long ${INDEX}
+table:
+${ROWS}
+bytes:
+${BYTES}
+#if defined(__ELF__)
+    .section .note.GNU-stack, \"\", %progbits
+#endif
 ")

@@ -123,13 +123,11 @@ class Copy:
         listed = sorted(path.relative_to(self.tree).as_posix() for top in ("templates", "runtime_stub", "docs/errors")
                         for path in (self.tree / top).rglob("*") if path.is_file())
         (self.made / "embedded.list").write_text("".join(f"{name}\n" for name in listed))
-        source = self.made / "embedded.cc"
-        run(["cmake", f"-DROOT={self.tree}", f"-DLIST={self.made / 'embedded.list'}", f"-DOUTPUT={source}", "-P",
-             self.tree / "cmake" / "embed_files.cmake"])
+        source, target = self.made / "embedded.S", self.made / "embedded.o"
+        run(["cmake", f"-DLIST={self.made / 'embedded.list'}", f"-DOUTPUT={source}", "-P", self.tree / "cmake" / "embed_files.cmake"])
         command, _ = self.command_of("codegen/emit/emit.cc")
-        target = self.made / "embedded.o"
-        command[command.index("-o") + 1], command[command.index("-c") + 1] = str(target), str(source)
-        run(command, cwd=self.build)
+        compiler = next(word for word in command if not word.endswith("ccache"))
+        run([compiler, f"-I{self.tree}", "-c", source, "-o", target])
         return target
 
     def link(self, target, path, objects=()):
