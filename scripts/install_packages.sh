@@ -21,7 +21,7 @@ build_packages="g++ cmake ninja-build make python3 libonnx-dev libprotobuf-dev p
 test_packages="$build_packages libcli11-dev libgtest-dev libgmock-dev libonnx-testdata python3-jinja2 python3-mpmath python3-numpy
     python3-onnx clang-14 clang-format-14 libclang-rt-14-dev qemu-user
     clang-13 clang-19 g++-mingw-w64-x86-64-posix gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm
-    g++-aarch64-linux-gnu g++-arm-linux-gnueabihf bash zsh fish groff-base dpkg-dev lintian python3-venv"
+    g++-aarch64-linux-gnu g++-arm-linux-gnueabihf bash zsh fish groff-base dpkg-dev lintian pkgconf python3-venv"
 bench_packages=$test_packages
 # Modules of Python are pinned with the digests of their files (scripts/modules), so that a comparison means the same
 # thing next year, and that nothing else is installed under their names. Debian signs its packages.

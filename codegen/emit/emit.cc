@@ -251,6 +251,17 @@ class Emitter {
     render(of_target("CMakeLists.txt.j2"), "CMakeLists.txt");
     render(of_target("Makefile.j2"), "Makefile");
     render("project/LICENSE.j2", "LICENSE");
+    add_package();
+  }
+
+  /// What installs the library, and tells CMake and pkg-config of what was installed.
+  void add_package() {
+    const std::string& name = program_.name;
+    render("package/install.j2", "package/install.cmake");
+    render("package/config.j2", fmt::format("package/{}-config.cmake.in", name));
+    render("package/pc.j2", fmt::format("package/{}.pc.in", name));
+    if (target_.has_thread_pool)
+      render("package/threads_pc.j2", fmt::format("package/{}_threads.pc.in", name));
   }
 
   /// What a build system for microcontrollers compiles: the library, without its threads.

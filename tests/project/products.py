@@ -4,11 +4,15 @@
     products.py --gcompile GCOMPILE [CASE...]
 """
 
+import os
 import re
 import signal
 
+from cuda import nvcc, toolkit_folder
 from interface import MODEL, program_of, project_of
-from support import ROOT, WARNINGS, c_compiler, check, compilers, equal, manifest, run_main
+from support import ROOT, WARNINGS, c_compiler, check, compilers, contains, equal, manifest, run_main
+
+VERSION = re.search(r"project\(gcompile VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
 
 CONDITIONS = """
 #include "net/net.hpp"
@@ -130,6 +134,167 @@ def case_blocks_of_no_bytes(world):
     for compiler in compilers():
         program_of(world, project, text, compiler)
         world.run([world.path("caller")])
+
+
+CONSUMER = """
+cmake_minimum_required(VERSION 3.16)
+project(consumer LANGUAGES C CXX)
+find_package(first ${VERSION} CONFIG REQUIRED)
+find_package(second CONFIG REQUIRED)
+add_executable(consumer main.cpp)
+target_compile_features(consumer PRIVATE cxx_std_17)
+target_compile_definitions(consumer PRIVATE WEIGHTS="${SECOND_WEIGHTS}")
+target_link_libraries(consumer PRIVATE first::first second::second first::threads)
+"""
+CONSUMER_MAIN = """
+#include "first/first.hpp"
+#include "second/second.hpp"
+int main() {
+  first::Threads threads(2);
+  first::Model one(threads.get());
+  second::Model other(WEIGHTS);
+  const float x[4] = {1, 2, 3, 4};
+  const auto sums = one.run({x});
+  const auto again = other.run({x});
+  return sums && again && sums->y[0] == 10 && sums->y == again->y ? 0 : 1;
+}
+"""
+VENDOR = """
+cmake_minimum_required(VERSION 3.16)
+project(vendor LANGUAGES C CXX ASM)
+add_subdirectory(${FIRST} first)
+"""
+
+
+def two_projects(world, *flags):
+    """Two models for one product; the weights of the second lie in a file."""
+    source = world.path("sum.onnxtxt")
+    source.write_text(MODEL.partition("net (")[0] + "net (float[1,4] x) => (float[1,2] y) <float[4,2] w = "
+                      "{1, 0, 1, 0, 1, 0, 1, 0}> { y = MatMul(x, w) }", encoding="utf-8")
+    projects = [world.path("first_project"), world.path("second_project")]
+    world.compile(source, projects[0], "--name", "first", *flags)
+    world.compile(source, projects[1], "--name", "second", "--weights", "file", *flags)
+    return projects
+
+
+def consumer(world, prefix, *flags, version=VERSION.rpartition(".")[0], status=0):
+    """A product that finds both packages."""
+    place = world.path("consumer")
+    place.mkdir(exist_ok=True)
+    (place / "CMakeLists.txt").write_text(CONSUMER, encoding="utf-8")
+    (place / "main.cpp").write_text(CONSUMER_MAIN, encoding="utf-8")
+    build = world.path(f"consumer_of_{prefix.name}_{version}")
+    configured = world.run(["cmake", "-S", place, "-B", build, "-G", "Unix Makefiles", f"-DCMAKE_PREFIX_PATH={prefix}",
+                            f"-DVERSION={version}", *flags], status=status)
+    if status == 0:
+        world.run(["cmake", "--build", build])
+        world.run([build / "consumer"])
+    return configured
+
+
+def consumer_by_pkg_config(world, place, *words):
+    """The same, by what pkg-config says."""
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(place / "pkgconfig"), "PKG_CONFIG_ALLOW_SYSTEM_CFLAGS": "1"}
+
+    def told(*query):
+        return world.run(["pkg-config", *words, *query], env=environment).stdout.split()
+    source = world.path("main.cpp")
+    source.write_text(CONSUMER_MAIN, encoding="utf-8")
+    world.run(["g++", "-std=c++17", f'-DWEIGHTS="{told("--variable=weights", "second")[0]}"', source,
+               *told("--cflags", "--libs", "first_threads", "second"), "-o", world.path("by_pkg_config")])
+    world.run([world.path("by_pkg_config")])
+    equal(told("--modversion", "first"), [VERSION], "the version")
+
+
+def files_below(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def case_installed_by_cmake(world):
+    """Two projects in one prefix, which then is moved; a product finds them by CMake and by pkg-config. A product that takes a
+    project in installs nothing of it unless it says so."""
+    projects = two_projects(world)
+    for name, project in zip(("first", "second"), projects):
+        build = world.path(f"build_{name}")
+        world.run(["cmake", "-S", project, "-B", build, "-G", "Unix Makefiles", f"-D{name.upper()}_ARCH=", "-DCMAKE_BUILD_TYPE=Debug",
+                   f"-D{name.upper()}_BUILD_APPS=OFF"])
+        world.run(["cmake", "--build", build, "-j2"])
+        world.run(["cmake", "--install", build, "--prefix", world.path("made")])
+    prefix = world.path("moved")
+    world.path("made").rename(prefix)
+    for project in projects:
+        project.rename(world.path(f"{project.name}_elsewhere"))
+    check({"include/first/first.h", "include/first/first.hpp", "lib/libfirst.a", "lib/libfirst_threads.a",
+           "share/licenses/first/LICENSE", "share/second/second.weights.bin"} <= set(files_below(prefix)), files_below(prefix))
+    consumer(world, prefix, "-DCMAKE_BUILD_TYPE=Release")
+    refused = consumer(world, prefix, version="99", status=1)
+    contains(refused.stderr, VERSION)
+    consumer_by_pkg_config(world, prefix / "lib")
+    vendor = world.path("vendor")
+    vendor.mkdir()
+    (vendor / "CMakeLists.txt").write_text(VENDOR, encoding="utf-8")
+    for said, installs in (([], False), (["-DFIRST_INSTALL=ON"], True)):
+        build = world.path(f"vendor_{installs}")
+        world.run(["cmake", "-S", vendor, "-B", build, "-G", "Unix Makefiles", "-DFIRST_ARCH=", "-DCMAKE_BUILD_TYPE=Debug",
+                   f"-DFIRST={world.path('first_project_elsewhere')}", *said])
+        world.run(["cmake", "--build", build, "-j2"])
+        world.run(["cmake", "--install", build, "--prefix", world.path(f"of_{installs}")])
+        equal(world.path(f"of_{installs}").exists(), installs, "whether the product installs the model")
+        cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
+        equal("CMAKE_INSTALL_LIBDIR" in cache, installs, "whether the product's cache has folders to install to")
+
+
+def case_installed_by_make(world):
+    """The same by make, through the root of a package that is being made."""
+    for name, project in zip(("first", "second"), two_projects(world)):
+        world.run(["make", "-C", project, "-j2", "install", "ARCH=", "CXXFLAGS=-O0", "PREFIX=/opt/product",
+                   f"DESTDIR={world.path('root of all')}"])
+        check(not (project / "build" / f"{name}_run").exists(), "programs are built as well")
+    root = world.path("root of all")
+    check({"opt/product/lib/libfirst_threads.a", "opt/product/include/second/second.hpp", "opt/product/lib/pkgconfig/first.pc",
+           "opt/product/share/licenses/second/LICENSE"} <= set(files_below(root)), files_below(root))
+    root.rename(world.path("root"))
+    consumer_by_pkg_config(world, world.path("root/opt/product/lib"),
+                           *(f"--define-variable={name}={world.path('root')}/opt/product/{folder}" for name, folder in
+                             (("libdir", "lib"), ("includedir", "include"),
+                              ("weights", "share/second/second.weights.bin"))))
+
+
+CUDA_CONSUMER = """
+cmake_minimum_required(VERSION 3.18)
+project(consumer LANGUAGES C CXX)
+find_package(net CONFIG REQUIRED)
+add_executable(consumer main.cpp)
+target_compile_features(consumer PRIVATE cxx_std_17)
+target_link_libraries(consumer PRIVATE net::net)
+"""
+
+
+def case_installed_for_cuda(world):
+    """A CUDA project, of which a product that has no CUDA sources of its own finds all that it is linked with."""
+    compiler = nvcc()
+    toolkit = toolkit_folder(world)
+    project = world.path("project")
+    source = world.path("net.onnxtxt")
+    source.write_text(MODEL.partition("net (")[0] + "net (float[2,3] x) => (float[2,3] y) { y = Relu(x) }", encoding="utf-8")
+    world.compile(source, project, "--name", "net", "--target", "cuda", "--arch", "sm_80")
+    build, prefix = world.path("build"), world.path("prefix")
+    world.run(["cmake", "-S", project, "-B", build, "-G", "Unix Makefiles", f"-DCMAKE_CUDA_COMPILER={compiler}",
+               "-DNET_BUILD_APPS=OFF"])
+    world.run(["cmake", "--build", build])
+    world.run(["cmake", "--install", build, "--prefix", prefix])
+    place = world.path("consumer")
+    place.mkdir()
+    (place / "CMakeLists.txt").write_text(CUDA_CONSUMER, encoding="utf-8")
+    main = place / "main.cpp"
+    main.write_text('#include "net/net.hpp"\nint main() { net::Model model; return model.status().ok(); }\n', encoding="utf-8")
+    world.run(["cmake", "-S", place, "-B", place / "build", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCUDAToolkit_ROOT={toolkit}"])
+    world.run(["cmake", "--build", place / "build"])
+    made = world.path("made")
+    world.run(["make", "-C", project, "install", f"PREFIX={made}", f"NVCC={compiler}", "ARCH=sm_80"])
+    flags = world.run(["pkg-config", "--cflags", "--libs", "net"],
+                      env={**os.environ, "PKG_CONFIG_PATH": str(made / "lib" / "pkgconfig")}).stdout.split()
+    world.run(["g++", "-std=c++17", main, f"-I{toolkit}/include", *flags, f"-L{toolkit}/lib64", "-o", world.path("by_pkg_config")])
 
 
 if __name__ == "__main__":
