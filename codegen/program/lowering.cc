@@ -59,7 +59,12 @@ std::vector<std::vector<StateTensor>> states_of(const std::vector<SizedGraph>& g
     StateTensor& first = out.front()[i];
     for (const std::vector<StateTensor>& states : out) {
       const StateTensor& other = states[i];
-      if (other.type != first.type || other.growing_axis != first.growing_axis) {
+      if (other.type == first.type && other.growing_axis != first.growing_axis) {
+        throw CompileError(ExitCode::kModel,
+                           fmt::format("the state '{}' grows in one run and not in another",
+                                       printable(first.input_name)));
+      }
+      if (other.type != first.type) {
         throw CompileError(
             ExitCode::kModel,
             fmt::format("the state '{}' would be {} in one run and {} in another",

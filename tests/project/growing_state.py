@@ -323,5 +323,17 @@ def case_two_that_disagree(world):
     check("after a run, and" in done.stderr, done.stderr)
 
 
+def case_a_run_of_no_rows(world):
+    """Within bounds it leaves the state as it is; as a choice it is a schedule that appends nothing, and refused."""
+    path = world.path("none.onnxtxt")
+    path.write_text(cache("batch,n,4", ["joined = Concat<axis = 1>(old, new)"]).text())
+    options = ["--state", "old=joined", "--dim", "batch=1", "--dim", "past=0..9"]
+    world.run([world.gcompile, "verify", path, "-q", *options, "--dim", "rows=0..5"])
+    done = subprocess.run([world.gcompile, path, "-o", world.path("none"), *options, "--dim", "rows=0,5"], capture_output=True,
+                          text=True, check=False)
+    equal(done.returncode, 1, f"exit code: {done.stderr}")
+    check("the state 'old' grows in one run and not in another" in done.stderr, done.stderr)
+
+
 if __name__ == "__main__":
     run_main(globals())

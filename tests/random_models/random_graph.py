@@ -79,7 +79,7 @@ class Graph:
     def __init__(self, random, float_kind="float32", open_axis=False, outer=None):
         self.random, self.float_kind, self.open_axis, self.outer = random, float_kind, open_axis, outer
         self.nodes, self.initializers, self.inputs, self.values, self.infos = [], [], [], [], {}
-        self.data, self.used = {}, set()
+        self.data, self.used, self.symbols, self.fed_back = {}, set(), {}, []
         self.prefix = "" if outer is None else f"{outer.prefix}b{len(outer.nodes)}_{outer.branches}_"
         self.branches = 0
         self.number = 0
@@ -150,9 +150,11 @@ class Graph:
         kind = kind or self.float_kind
         return self.constant(kind, np.array(number, dtype=np.float32 if kind == "bfloat16" else kind), unit=2.0 ** -10)
 
-    def input(self, kind, shape):
+    def input(self, kind, shape, symbol="n"):
+        """`symbol`: the name of the axis of OPEN elements."""
         value = Value(self.fresh("x"), kind, tuple(shape), 4.0, 0.125 if kind in FLOATS else 0.0)
         self.inputs.append(value)
+        self.symbols[value.name] = symbol
         self.data[value.name] = self.array(kind, shape)
         self.values.append(value)
         return value
@@ -219,7 +221,8 @@ class Graph:
 
     def proto(self, outputs, name):
         def info(value):
-            shape = ["n" if self.is_open(size) and size == OPEN else None if self.is_open(size) else size
+            symbol = self.symbols.get(value.name, "n")
+            shape = [symbol if self.is_open(size) and size == OPEN else None if self.is_open(size) else size
                      for size in value.shape]
             return helper.make_tensor_value_info(value.name, KIND[value.kind], shape)
 

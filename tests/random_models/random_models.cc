@@ -85,10 +85,10 @@ class Test {
     for (const std::string& name : names) emit(name, folder + "/" + name);
     const std::map<std::string, std::string> ran = project_.build_and_run();
     for (const auto& [program, running] : running_) judge(program, running, ran);
+    if (refused_ * 10 > static_cast<int>(names.size())) find("all models", "too many are refused");
     std::cout << fmt::format(
         "{} models, {} outputs compared behind passes, {} programs, {} tensors compared, {} of them with "
-        "ONNX "
-        "Runtime; {} refused, {} findings\n",
+        "ONNX Runtime; {} refused, {} findings\n",
         names.size(), by_pass_, running_.size(), compared_, with_runtime_, refused_, findings_);
     return findings_ == 0 ? 0 : 1;
   }
@@ -133,7 +133,11 @@ class Test {
       }
     } catch (const CompileError& error) {
       ++refused_;
-      find(name, std::string("refused: ") + error.what());
+      // The host of a CUDA project does not know what kernels find out: such a condition is refused by name.
+      const std::string_view text = error.what();
+      const bool is_expected =
+          options_.target == Target::kCuda && text.find("has on the device only") != text.npos;
+      if (!is_expected) find(name, fmt::format("refused: {}", text));
     }
   }
 
