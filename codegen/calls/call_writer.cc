@@ -43,7 +43,7 @@ std::string parameter_list(const KernelCall& call) {
   std::string text;
   for (const CudaParameter& p : parameters_of(call)) text += (text.empty() ? "" : ", ") + p.declaration;
   for (std::size_t i = 0; i < call.sizes.sizes().size(); ++i) {
-    text += fmt::format("{}std::ptrdiff_t n{}", text.empty() ? "" : ", ", i);
+    text += fmt::format("{}std::ptrdiff_t {}", text.empty() ? "" : ", ", SizeParameters::name(i));
   }
   return text;
 }

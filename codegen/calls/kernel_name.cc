@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/names.h"
 #include "ir/forms/expression_words.h"
 #include "ir/sizes/sizes.h"
 
@@ -24,13 +25,10 @@ std::string size_word(ir::Dim size) {
   const ir::Sizes* sizes = ir::SizesScope::in_force();
   const std::optional<int> symbol = size.as_symbol();
   if (!sizes || !symbol) return "n";
-  std::string word;
-  for (const char c : sizes->symbols()[static_cast<std::size_t>(*symbol)].name) {
-    const bool is_upper = c >= 'A' && c <= 'Z';
-    const bool is_word = is_upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    if (is_word) word += is_upper ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return word.empty() ? "n" : word;
+  std::string word =
+      identifier_words(sizes->symbols()[static_cast<std::size_t>(*symbol)].name, std::string::npos);
+  std::erase(word, '_');
+  return word;
 }
 
 /// "128x768", without axes of one element; "1" of a single element.
@@ -268,6 +266,24 @@ KernelName loop_name(const ir::LoopForm& loops) {
 }
 
 }  // namespace
+
+std::string size_name(ir::Dim size) {
+  constexpr std::size_t kLongest = 28;
+  if (ir::SizesScope::in_force() == nullptr || size.is_constant()) return "";
+  const std::int64_t factor = ir::content(size);
+  const std::optional<ir::Dim> rest = ir::exact_quotient(size, factor);
+  std::string words;
+  for (const char c : ir::to_string(rest.value_or(size))) {
+    words += c == '+' ? "plus" : c == '-' ? "minus" : c == '/' ? "over" : std::string(1, c);
+  }
+  // The sign of products stands between words, and is none.
+  for (std::size_t at = 0; (at = words.find(" x ", at)) != std::string::npos;)
+    words.replace(at, 3, " times ");
+  std::string name = identifier_words(words, std::string::npos);
+  if (rest && factor != 1) name += fmt::format("_times_{}", factor);
+  const bool is_identifier = name[0] < '0' || name[0] > '9';
+  return is_identifier && name.size() <= kLongest ? name : "";
+}
 
 KernelName copy_name(const ir::Shape& shape, const ir::Shape& from, const ir::Shape& to) {
   const std::vector<std::size_t> before = axes_in_memory(shape, from), behind = axes_in_memory(shape, to);

@@ -41,10 +41,10 @@ std::int64_t instance_bytes(const Schedule& schedule, std::size_t sizes) {
   return (bytes + kInstanceBytes - 1) / kInstanceBytes * kInstanceBytes;
 }
 
-/// The nodes of the calls that a kernel serves.
-Json comments_of(const Kernel& kernel) {
+/// The nodes of the calls that a kernel serves, or its sizes, in lines.
+Json comments_of(const std::vector<std::string>& comments) {
   Json lines = Json::array();
-  for (const std::string& comment : kernel.comments) {
+  for (const std::string& comment : comments) {
     poll_interrupt();
     for (std::string& line : comment_lines(comment, kCommentWidth)) lines.push_back(std::move(line));
   }
@@ -64,7 +64,8 @@ Json kernel_files_json(const Program& program, int kernels_per_file) {
       const auto told = static_cast<int>(kernel.comments.size());
       kernels.push_back({{"name", kernel.name},
                          {"text", kernel.text},
-                         {"comments", comments_of(kernel)},
+                         {"comments", comments_of(kernel.comments)},
+                         {"sizes", comments_of(kernel.sizes)},
                          {"is_shared", kernel.calls > told},
                          {"more_calls", kernel.calls - told}});
     }

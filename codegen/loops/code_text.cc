@@ -1,8 +1,39 @@
 #include "codegen/loops/code_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace gcompile {
+
+namespace {
+
+constexpr char kSizeMark = '\x1f';  // no name and no code has it
+constexpr char kFirstIndex = ' ';
+
+std::size_t index_of(Symbol size) {
+  return static_cast<std::size_t>(size) - static_cast<std::size_t>(Symbol::kFirstSize);
+}
+
+}  // namespace
+
+std::string size_symbol(std::size_t index) { return {kSizeMark, static_cast<char>(kFirstIndex + index)}; }
+
+Text::Text(std::string characters) {
+  if (characters.find(kSizeMark) == std::string::npos) {
+    characters_ = std::move(characters);
+    return;
+  }
+  for (std::size_t i = 0; i < characters.size(); ++i) {
+    if (characters[i] != kSizeMark) {
+      characters_ += characters[i];
+      continue;
+    }
+    const auto size = static_cast<std::size_t>(characters[++i] - kFirstIndex);
+    marks_.push_back(
+        {characters_.size(), static_cast<Symbol>(static_cast<std::size_t>(Symbol::kFirstSize) + size)});
+  }
+}
 
 void Text::insert(std::size_t position, const Text& more) {
   const auto behind =
@@ -47,15 +78,31 @@ Text Text::indented(std::string_view margin) const {
   return out;
 }
 
-std::string Text::spelled(const SymbolNames& names) const {
+std::string Text::spelled_by(const std::function<std::string(Symbol)>& name) const {
   std::string out;
   std::size_t done = 0;
   for (const Mark& m : marks_) {
     out.append(characters_, done, m.at - done);
-    out += m.symbol == Symbol::kKernel ? names.kernel : names.functor;
+    out += name(m.symbol);
     done = m.at;
   }
   return out.append(characters_, done);
+}
+
+std::string Text::spelled(const SymbolNames& names) const {
+  return spelled_by([&](Symbol symbol) {
+    if (symbol == Symbol::kKernel) return names.kernel;
+    if (symbol == Symbol::kFunctor) return names.functor;
+    const std::size_t size = index_of(symbol);
+    return size < names.sizes.size() && !names.sizes[size].empty() ? names.sizes[size]
+                                                                   : fmt::format("n{}", size);
+  });
+}
+
+std::string Text::with_size_symbols() const {
+  return spelled_by([](Symbol symbol) {
+    return symbol < Symbol::kFirstSize ? std::string() : size_symbol(index_of(symbol));
+  });
 }
 
 Text CodeText::as_line(const Text& text) const {

@@ -1,27 +1,33 @@
 #pragma once
-// Emitted text while it grows. Names that are settled later (a kernel's, a functor's) are symbols in it, not
-// spellings to be searched for (DESIGN law 12).
+// Emitted text while it grows. Names that are settled later (a kernel's, a functor's, its sizes') are symbols in it,
+// not spellings to be searched for (DESIGN law 12).
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace gcompile {
 
-enum class Symbol : std::uint8_t { kKernel, kFunctor };
+/// From kFirstSize on: the parameters of a kernel that are sizes, in their order.
+enum class Symbol : std::uint8_t { kKernel, kFunctor, kFirstSize };
+
+/// What stands for the name of a size in strings that become texts.
+std::string size_symbol(std::size_t index);
 
 /// What symbols are called once it is known.
 struct SymbolNames {
   std::string kernel, functor;
+  std::vector<std::string> sizes = {};  // those behind its last, and empty ones: n0, n1...
 };
 
 /// Characters with symbols between them. Equal texts are equal for all names.
 class Text {
  public:
   Text() = default;
-  Text(std::string characters) : characters_(std::move(characters)) {}
+  Text(std::string characters);
   Text(const char* characters) : characters_(characters) {}
   Text(Symbol symbol) : marks_{{0, symbol}} {}
 
@@ -41,6 +47,8 @@ class Text {
   /// In characters; symbols have no length.
   std::size_t size() const { return characters_.size(); }
   std::string spelled(const SymbolNames& names) const;
+  /// A string that becomes this text again; it has no symbols but those of sizes.
+  std::string with_size_symbols() const;
 
   bool operator==(const Text&) const = default;
   std::strong_ordering operator<=>(const Text&) const = default;
@@ -52,6 +60,8 @@ class Text {
     bool operator==(const Mark&) const = default;
     std::strong_ordering operator<=>(const Mark&) const = default;
   };
+  std::string spelled_by(const std::function<std::string(Symbol)>& name) const;
+
   std::string characters_;
   std::vector<Mark> marks_;  // ascending
 };
@@ -71,8 +81,8 @@ class CodeText {
   /// A line at an earlier place, as deep as the current one.
   void line_at(std::size_t mark, const Text& text);
   const Text& text() const { return text_; }
-  /// The text, which has no symbols.
-  std::string plain() const { return text_.spelled({}); }
+  /// The text, which has no symbols but those of sizes.
+  std::string plain() const { return text_.with_size_symbols(); }
 
  private:
   Text as_line(const Text& text) const;

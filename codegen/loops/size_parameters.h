@@ -1,7 +1,7 @@
 #pragma once
-// The sizes that a kernel's text mentions and that only a run knows: its parameters n0, n1, ..., in the order
-// in which they are first mentioned. What is passed for them is whole formulas, so that kernels compute no
-// sizes, and have one text wherever they differ in sizes alone.
+// The sizes that a kernel's text mentions and that only a run knows: its parameters, in the order in which they
+// are first mentioned. What is passed for them is whole formulas, so that kernels compute no sizes, and have one
+// text wherever they differ in sizes alone. They are called as the size is that all calls pass, n0, n1... else.
 // Beside them, numbers that are read from the weights.
 
 #include <fmt/format.h>
@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/loops/code_text.h"
 #include "ir/sizes/dim.h"
 #include "ir/tensors/tensor.h"
 
@@ -35,7 +36,8 @@ class SizeParameters {
   std::string as_int(ir::Dim size) {
     return size.is_constant() ? (*this)(size) : fmt::format("static_cast<int>({})", (*this)(size));
   }
-  static std::string name(std::size_t index) { return fmt::format("n{}", index); }
+  /// What stands for it in the text until the kernels of all calls are known (`KernelTable`).
+  static std::string name(std::size_t index) { return size_symbol(index); }
   /// "12, n0, n1": in the order of the list.
   std::string list(std::initializer_list<ir::Dim> sizes) {
     std::string text;

@@ -5,8 +5,8 @@
 #include <functional>
 #include <tuple>
 
+#include "base/names.h"
 #include "codegen/loops/c_types.h"
-#include "codegen/program/names.h"
 
 namespace gcompile {
 

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/names.h"
 #include "codegen/calls/kernel_call.h"
 #include "codegen/memory/storage.h"
 #include "codegen/packing/weights.h"
-#include "codegen/program/names.h"
 #include "codegen/program/program.h"
 
 namespace gcompile {

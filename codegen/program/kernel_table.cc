@@ -1,12 +1,14 @@
 #include "codegen/program/kernel_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "base/names.h"
+#include "codegen/calls/kernel_name.h"
 #include "codegen/loops/c_types.h"
-#include "codegen/program/names.h"
 #include "jinja/text.h"
 
 namespace gcompile {
@@ -21,6 +23,22 @@ bool takes_halves(const KernelCall& call) {
     return a.c_type == kernel_type(ir::ElementType::kFloat16) ||
            a.c_type == kernel_type(ir::ElementType::kBFloat16) || a.c_type == "Tf32";
   });
+}
+
+/// All identifiers of a text, but for those in comments within its lines.
+std::set<std::string> identifiers_of(const std::string& text) {
+  const auto is_part = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  std::set<std::string> out;
+  for (std::size_t i = 0; i < text.size();) {
+    if (text.compare(i, 2, "/*") == 0) i = std::min(text.find("*/", i), text.size());
+    std::size_t end = i;
+    while (end < text.size() && is_part(text[end])) ++end;
+    if (end > i) out.insert(text.substr(i, end - i));
+    i = std::max(end, i + 1);
+  }
+  return out;
 }
 
 }  // namespace
@@ -76,17 +94,21 @@ std::string KernelTable::name_of(const LoweredStep& step) {
     kernel.family = call.family;
     if (functor == kNewFunctor) functor = add_functor(call, kernel.name);
     if (functor >= 0) kernel.functors = {functors_[static_cast<std::size_t>(functor)].name};
-    const SymbolNames names{kernel.name, functor >= 0 ? kernel.functors[0] : ""};
-    kernel.declaration = wrap_signatures(signature(call).spelled(names) + ";", kLineWidth);
-    kernel.text = wrap_signatures(text.spelled(names), kLineWidth);
     kernel.headers = call.headers;
     kernel.takes_halves = takes_halves(call);
     const std::string header = target_.last_parameter.header;
     if (call.threaded && !header.empty()) kernel.headers.push_back(header);
+    Draft draft{signature(call), text, {}, {}};
+    for (const ir::Dim size : call.sizes.sizes()) draft.names.push_back(size_name(size));
+    draft.sizes.resize(draft.names.size());
+    drafts_.push_back(std::move(draft));
     at = kernel_by_text_.emplace(std::pair(functor, std::move(text)), kernels_.size()).first;
     kernels_.push_back(std::move(kernel));
   }
   Kernel& kernel = kernels_[at->second];
+  for (std::size_t i = 0; i < call.sizes.sizes().size(); ++i) {
+    drafts_[at->second].sizes[i].insert(ir::to_string(call.sizes.sizes()[i]));
+  }
   ++kernel.calls;
   if (kernel.comments.size() < kMostComments) {
     kernel.comments.push_back(fmt::format("{} -> {}", step.comment, step.result));
@@ -94,7 +116,23 @@ std::string KernelTable::name_of(const LoweredStep& step) {
   return kernel.name;
 }
 
+void KernelTable::settle(Kernel& kernel, const Draft& draft) {
+  SymbolNames names{kernel.name, kernel.functors.empty() ? "" : kernel.functors[0], {}};
+  std::set<std::string> taken = identifiers_of(draft.text.spelled(names));
+  for (std::size_t i = 0; i < draft.sizes.size(); ++i) {
+    const bool is_one = draft.sizes[i].size() == 1;
+    std::string name = is_one ? draft.names[i] : "";
+    if (!name.empty() && (is_reserved_word(name) || taken.count(name) > 0)) name += "_size";
+    if (!name.empty() && !taken.insert(name).second) name.clear();
+    if (name.empty()) kernel.sizes.push_back(fmt::format("n{}: {}", i, fmt::join(draft.sizes[i], ", or ")));
+    names.sizes.push_back(std::move(name));
+  }
+  kernel.declaration = wrap_signatures(draft.signature.spelled(names) + ";", kLineWidth);
+  kernel.text = wrap_signatures(draft.text.spelled(names), kLineWidth);
+}
+
 void KernelTable::finish(Program& program) {
+  for (std::size_t i = 0; i < kernels_.size(); ++i) settle(kernels_[i], drafts_[i]);
   std::vector<std::string>& headers = program.headers;
   for (const Kernel& kernel : kernels_) {
     headers.insert(headers.end(), kernel.headers.begin(), kernel.headers.end());

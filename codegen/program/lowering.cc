@@ -60,9 +60,8 @@ std::vector<std::vector<StateTensor>> states_of(const std::vector<SizedGraph>& g
     for (const std::vector<StateTensor>& states : out) {
       const StateTensor& other = states[i];
       if (other.type == first.type && other.growing_axis != first.growing_axis) {
-        throw CompileError(ExitCode::kModel,
-                           fmt::format("the state '{}' grows in one run and not in another",
-                                       printable(first.input_name)));
+        throw CompileError(ExitCode::kModel, fmt::format("the state '{}' grows in one run and not in another",
+                                                         printable(first.input_name)));
       }
       if (other.type != first.type) {
         throw CompileError(

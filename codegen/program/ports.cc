@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "base/names.h"
 #include "codegen/loops/c_types.h"
-#include "codegen/program/names.h"
 
 namespace gcompile {
 namespace {

@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "base/diagnostics.h"
+#include "base/names.h"
 #include "base/nearest_name.h"
 #include "codegen/loops/c_types.h"
-#include "codegen/program/names.h"
 #include "codegen/schedule/growing_state.h"
 #include "ir/sizes/sizes.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/diagnostics.h"
-#include "codegen/program/names.h"
+#include "base/names.h"
 #include "driver/command_line/option_table.h"
 #include "jinja/text.h"
 

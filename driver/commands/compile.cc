@@ -10,11 +10,11 @@
 #include <set>
 #include <span>
 
+#include "base/names.h"
 #include "base/nearest_name.h"
 #include "codegen/choice/prices.h"
 #include "codegen/emit/emit.h"
 #include "codegen/program/lowering.h"
-#include "codegen/program/names.h"
 #include "codegen/program/state_tensors.h"
 #include "codegen/program/statistics.h"
 #include "codegen/report/quantities.h"

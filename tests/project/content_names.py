@@ -43,11 +43,11 @@ def network(has_pool):
     return model
 
 
-def sources(world, name, model, target):
+def sources(world, name, model, target, *flags):
     """{file: its lines without the marks of the run} of what is in src/."""
     path, project = world.path(f"{name}.onnxtxt"), world.path(f"{name}_{target}")
     path.write_text(model.text(), encoding="utf-8")
-    world.run([world.gcompile, path, "-q", "--target", target, "--name", "net", "-o", project])
+    world.run([world.gcompile, path, "-q", "--target", target, "--name", "net", "-o", project, *flags])
     return {file.name: [line for line in file.read_text(encoding="utf-8").splitlines() if "_MARK_OF_" not in line]
             for file in (project / "src").iterdir() if file.suffix in (".cpp", ".cu", ".h")}
 
@@ -82,6 +82,32 @@ def case_names(world):
                  "conv3x3s2_16x32_relu", "product_32x10", "softmax_10")
         numbered = [name for name in names if re.search(r"_\d+$", name) and re.sub(r"_\d+$", "", name) in names]
         equal(numbered, [], f"numbered functions for {target}")
+
+
+def sized():
+    """Rows along two sizes by the same text, a product of both, and a pool whose size is a formula."""
+    model = Model()
+    model.inputs = ["float[batch,seq_len,8] x", "float[1,seq_len,8] z", "float[1,3,height,8] image"]
+    model.outputs = ["float[batch,seq_len,8] y", "float[1,seq_len,8] w", "float[seq_len,seq_len] both", "float[1,3,rows,8] small"]
+    weight, other = model.constant("m", "float", (8, 8)), model.constant("k", "float", (8, 8))
+    model.nodes = [f"a = MatMul(x, {weight})", "y = Softmax(a)", f"b = MatMul(z, {other})", "w = Softmax(b)",
+                    "first = ReduceMean<axes = [0], keepdims = 0>(x)", "turned = Transpose<perm = [1, 0]>(first)", "both = MatMul(first, turned)",
+                    "small = MaxPool<kernel_shape = [3, 1], strides = [2, 1], pads = [1, 0, 1, 0]>(image)"]
+    return model
+
+
+def case_sizes(world):
+    """Parameters that are sizes of a run are called as these, where every call of the function passes the same one."""
+    bounds = ["--dim", "batch=1..8", "--dim", "seq_len=1..32", "--dim", "height=1..64"]
+    for target in TARGETS:
+        files = sources(world, "sized", sized(), target, *bounds)
+        text = "\n".join(line for file, lines in files.items() if "kernels" in file for line in lines)
+        found = set(re.findall(r"std::ptrdiff_t (\w+)(?=[,)])", text))
+        check({"batch", "seq_len"} <= found, f"{target}: {found}")
+        contains(text, "n0: batch x seq_len, or seq_len")
+        numbered = {name for name in found if re.fullmatch(r"n\d+", name)}
+        noted = set(re.findall(r"^// (n\d+): ", text, re.MULTILINE))
+        equal(sorted(numbered), sorted(noted), f"{target}: numbered sizes, and notes on them")
 
 
 def case_the_schedule_comes_first(world):

@@ -1,4 +1,4 @@
-#include "codegen/program/names.h"
+#include "base/names.h"
 
 #include <fmt/format.h>
 
