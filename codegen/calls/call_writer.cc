@@ -10,6 +10,7 @@
 #include "codegen/loops/cuda_loop_printer.h"
 #include "codegen/loops/loop_printer.h"
 #include "codegen/loops/region_form.h"
+#include "ir/forms/expression_words.h"
 
 namespace gcompile {
 
@@ -260,9 +261,10 @@ void CallWriter::loops(const ir::LoopForm& whole) {
     if (form.dag[n].op == ir::ScalarOp::kLoad) ++loads[static_cast<std::size_t>(form.dag[n].operand)];
   }
   std::vector<KernelTensor> operands(count);
+  const std::vector<std::string> words = ir::operand_words(form, count);
   for (std::size_t i = 0; i < count; ++i) {
     if (loads[i] == 0) continue;
-    operands[i] = operand(static_cast<int>(i), fmt::format("x{}", i));
+    operands[i] = operand(static_cast<int>(i), unused_parameter(words[i]));
     // A table that is looked up in counts for no more than each point of the loops reads.
     const ir::TensorType& operand_type = type(static_cast<int>(i));
     const std::int64_t bits = bits_of(operand_type.element);
@@ -296,7 +298,7 @@ KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Stor
   source.bytes = type.bytes();
   source.element = type.element;
   source.c_type = kernel_type(type.element);
-  source.parameter = "x0";
+  source.parameter = "x";
   call.add(source);
   CallArgument target = source;
   target.storage = to;
@@ -306,7 +308,7 @@ KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Stor
   ir::LoopForm form = ir::LoopForm::over(type.shape);
   form.set_root(form.dag.load(0, type.element, form.identity()));
   call.name = copy_name(type.shape, from.strides, to.strides);
-  print_body(call, form, {{"x0", type.element, from.strides, alignment_of(from.offset, type.element)}},
+  print_body(call, form, {{"x", type.element, from.strides, alignment_of(from.offset, type.element)}},
              {"y", type.element, to.strides, alignment_of(to.offset, type.element)}, machine);
   return call;
 }

@@ -76,7 +76,8 @@ class CudaNestPrinter final : public NestPrinter {
     for (const int root_of : own) needed |= dependence_[static_cast<std::size_t>(root_of)];
     for (int k = 0; k < first; ++k) {
       if ((needed & bit(32 + k)) != 0)
-        code_.line(fmt::format("const {0} acc{1} = row.kept<{0}>({1});", accumulator_type(k), k));
+        code_.line(
+            fmt::format("const {0} {2} = row.kept<{0}>({1});", accumulator_type(k), k, accumulator(k)));
       bound_ |= bit(32 + k);
     }
     expressions_.declare(code_, own, bound_);
@@ -92,8 +93,9 @@ class CudaNestPrinter final : public NestPrinter {
     for (int k = first; k < end; ++k) {
       const bool arg = is_positional(stage(k));
       code_.line(
-          fmt::format("const {0} acc{1} = join_{2}(group, row, {1}, part{1});", accumulator_type(k), k,
-                      arg ? fmt::format("arg<{}>", arg_reduction(stage(k))) : function_of(stage(k).combine)));
+          fmt::format("const {0} {3} = join_{2}(group, row, {1}, part{1});", accumulator_type(k), k,
+                      arg ? fmt::format("arg<{}>", arg_reduction(stage(k))) : function_of(stage(k).combine),
+                      accumulator(k)));
       bound_ |= bit(32 + k);
     }
     if (finishes) {
@@ -101,7 +103,7 @@ class CudaNestPrinter final : public NestPrinter {
       store_reduced(region_root);
       return;
     }
-    for (int k = first; k < end; ++k) code_.line(fmt::format("row.keep(group, {0}, acc{0});", k));
+    for (int k = first; k < end; ++k) code_.line(fmt::format("row.keep(group, {}, {});", k, accumulator(k)));
   }
 
   /// Whether a thread can check its own indices, and leave where one is out of range: it works alone, and its

@@ -6,6 +6,7 @@
 
 #include "base/diagnostics.h"
 #include "codegen/loops/c_types.h"
+#include "ir/forms/expression_words.h"
 
 namespace gcompile {
 
@@ -174,7 +175,7 @@ void NestPrinter::reduce(int k, int region_root) {
   const auto scope = expressions_.scope();
   const std::uint64_t bound = bound_;
   std::vector<int> loops = nest_.reduced;
-  const std::string name = fmt::format("acc{}", k);
+  const std::string name = accumulator(k);
   if (stage.combine == Combine::kArgMax || stage.combine == Combine::kArgMin) {
     arg_reduce(stage, name, loops);
   } else if (vector_axis_ < 0 && !loops.empty() && nest_.vector_axis >= 0) {
@@ -226,6 +227,13 @@ void NestPrinter::reduce_lanes(const ir::Stage& stage, const std::string& name, 
   code_.close(loops.empty() ? "});" : "}));");
   for (std::size_t i = 0; i < loops.size(); ++i) code_.close();
   if (!loops.empty()) finish_parts(function, name);
+}
+
+std::string NestPrinter::accumulator(int k) const {
+  const std::vector<std::string> words = ir::stage_words(*nest_.form);
+  const auto before = words.begin() + k;
+  const auto alike = std::count(words.begin(), before, *before);
+  return alike == 0 ? *before : fmt::format("{}_{}", *before, alike + 1);
 }
 
 bool NestPrinter::varies(int root, int loop) const {
@@ -350,7 +358,7 @@ std::string NestPrinter::leaf(int id, bool vector) const {
   const Index& index = nest_.address[static_cast<std::size_t>(id)];
   if (node.op == ScalarOp::kConstant) return sizes_(node.constant);
   if (node.op == ScalarOp::kAccumulator) {
-    return fmt::format("acc{}", node.operand);
+    return accumulator(node.operand);
   }
   if (node.op == ScalarOp::kIota) {
     if (!vector) return fmt::format("std::int64_t{{{}}}", scalar_index(index));

@@ -32,6 +32,8 @@ class NestPrinter {
  protected:
   static std::uint64_t bit(int axis) { return std::uint64_t{1} << axis; }
   static std::string axis_name(int i);
+  /// The variable of what stage `k` leaves.
+  std::string accumulator(int k) const;
   /// The axis' name, noted as mentioned.
   std::string mentioned(int i) const {
     mentions_.axes |= bit(i);

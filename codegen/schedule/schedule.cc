@@ -107,7 +107,7 @@ void Scheduler::copy_outputs(ScheduleScope& scope, const std::vector<Storage>& o
       source.kind = CallArgument::Kind::kWeights;
       source.weights = weights_.add_tensor(*value.constant, value.name);
       source.c_type = call.arguments[0].c_type;
-      source.parameter = "x0";
+      source.parameter = "x";
       call.arguments[0] = source;
       steps_.emit(scope, std::move(call), {{"constant", std::nullopt}}, "constant output",
                   layout_text(value.type, outputs[i].strides));

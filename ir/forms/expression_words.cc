@@ -55,13 +55,20 @@ class ExpressionWords {
 
   std::vector<std::string> of(int root) {
     const int roots[] = {root};
-    const std::vector<int> nodes = dag_.reachable(roots);
+    std::vector<int> nodes = dag_.reachable(roots);
+    // Where elements lie is computed as well, but is not what is done to them.
+    std::set<int> of_elements = {root};
+    for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
+      if (of_elements.count(*at)) of_elements.insert(dag_[*at].arguments.begin(), dag_[*at].arguments.end());
+    }
+    std::erase_if(nodes, [&](int id) { return of_elements.count(id) == 0; });
     for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) name(*at);
     std::vector<std::string> words;
     for (const int id : nodes) {
       const auto found = words_.find(id);
       const std::string word = found != words_.end() ? found->second
                                : taken_.count(id)    ? std::string()
+                               : is_lookup(dag_[id]) ? "gather"
                                                      : word_of(dag_[id].op);
       if (!word.empty() && (words.empty() || words.back() != word)) words.push_back(word);
     }
@@ -69,6 +76,11 @@ class ExpressionWords {
   }
 
  private:
+  static bool is_lookup(const ScalarNode& node) {
+    return std::any_of(node.index.begin(), node.index.end(),
+                       [](const Index& index) { return index.has_loaded(); });
+  }
+
   /// Notes what the node and others below it are together.
   void name(int id) {
     if (taken_.count(id)) return;
@@ -202,6 +214,113 @@ class ExpressionWords {
   std::set<int> taken_;  // parts of what has a name as a whole
 };
 
+/// Words for operands of loops, by what becomes of their elements.
+class OperandWords {
+ public:
+  OperandWords(const LoopForm& loops, std::size_t count) : loops_(loops), dag_(loops.dag), words_(count) {
+    std::vector<int> roots;
+    for (const Stage& stage : loops.stages) roots.push_back(stage.root);
+    for (const Region& region : loops.regions) roots.push_back(region.root);
+    for (const BoundsCheck& check : loops.checks) roots.push_back(check.scalar);
+    nodes_ = dag_.reachable(roots);
+  }
+
+  std::vector<std::string> take() {
+    for (const int id : nodes_) name_lookups(id);
+    const std::optional<int> main = main_operand();
+    if (main) words_[static_cast<std::size_t>(*main)] = loops_.regions.size() > 1 ? "input" : "x";
+    for (const int id : nodes_) name_partners(id);
+    for (std::string& word : words_) {
+      if (word.empty()) word = loops_.regions.size() > 1 ? "input" : "other";
+    }
+    return std::move(words_);
+  }
+
+ private:
+  std::string& word_of_operand(int load) { return words_[static_cast<std::size_t>(dag_[load].operand)]; }
+  bool is_load(int id) const { return dag_[id].op == ScalarOp::kLoad; }
+  /// The load that a scalar is, as some type.
+  std::optional<int> load_of(int id) const {
+    while (dag_[id].op == ScalarOp::kCast) id = dag_[id].arguments[0];
+    return is_load(id) ? std::optional<int>(id) : std::nullopt;
+  }
+
+  static void add_loaded(const Index& index, std::vector<int>& out) {
+    for (const Index::Term& term : index.terms()) {
+      if (term.atom.kind == IndexAtom::Kind::kLoaded) out.push_back(term.atom.axis);
+      if (term.atom.inner) add_loaded(*term.atom.inner, out);
+    }
+  }
+
+  /// What is looked up where the run says so, what says where, and what says which.
+  void name_lookups(int id) {
+    const ScalarNode& node = dag_[id];
+    std::vector<int> positions;
+    for (const Index& index : node.index) add_loaded(index, positions);
+    for (const int below : dag_.reachable(positions)) {
+      if (is_load(below)) word_of_operand(below) = "indices";
+    }
+    if (is_load(id) && !positions.empty()) word_of_operand(id) = "table";
+    if (node.op != ScalarOp::kSelect) return;
+    if (const std::optional<int> load = load_of(node.arguments[0])) word_of_operand(*load) = "condition";
+  }
+
+  /// Whether the element differs at every point of the loops.
+  bool is_everywhere(int load) const {
+    for (int axis = 0; axis < static_cast<int>(loops_.extents.size()); ++axis) {
+      if (loops_.extents[static_cast<std::size_t>(axis)] != 1 && !dag_.depends_on_axis(load, axis))
+        return false;
+    }
+    return true;
+  }
+
+  /// The operand that the loops are about: of those without a word the first that is everywhere, or the first.
+  std::optional<int> main_operand() {
+    std::optional<int> first, whole;
+    for (const int id : nodes_) {
+      if (!is_load(id) || !word_of_operand(id).empty()) continue;
+      const int operand = dag_[id].operand;
+      if (!first || operand < *first) first = operand;
+      if (is_everywhere(id) && (!whole || operand < *whole)) whole = operand;
+    }
+    return whole ? whole : first;
+  }
+
+  void name_partners(int id) {
+    const ScalarNode& node = dag_[id];
+    for (std::size_t i = 0; i < node.arguments.size(); ++i) {
+      const std::optional<int> load = load_of(node.arguments[i]);
+      if (!load || !word_of_operand(*load).empty()) continue;
+      word_of_operand(*load) = partner_word(node.op, i, is_everywhere(*load));
+    }
+  }
+
+  static std::string partner_word(ScalarOp op, std::size_t argument, bool is_everywhere) {
+    switch (op) {
+      case ScalarOp::kAdd:
+        return is_everywhere ? "residual" : "bias";
+      case ScalarOp::kSub:
+        return argument == 1 && !is_everywhere ? "offset" : "";
+      case ScalarOp::kMul:
+        return is_everywhere ? "factor" : "scale";
+      case ScalarOp::kDiv:
+        return argument == 1 ? "divisor" : "";
+      case ScalarOp::kPow:
+        return argument == 1 ? "exponent" : "";
+      case ScalarOp::kMax:
+      case ScalarOp::kMin:
+        return is_everywhere ? "" : "bound";
+      default:
+        return "";
+    }
+  }
+
+  const LoopForm& loops_;
+  const Dag& dag_;
+  std::vector<std::string> words_;
+  std::vector<int> nodes_;
+};
+
 /// Adding, multiplying and the like say less than what stands beside them.
 bool is_plain(const std::string& word) {
   static constexpr std::string_view kPlain[] = {"add", "sub", "mul", "div", "neg", "bias"};
@@ -213,6 +332,40 @@ bool is_plain(const std::string& word) {
 std::vector<std::string> expression_words(const LoopForm& loops, int root,
                                           const std::function<bool(int)>& is_constant) {
   return ExpressionWords(loops, is_constant).of(root);
+}
+
+std::vector<std::string> operand_words(const LoopForm& loops, std::size_t count) {
+  return OperandWords(loops, count).take();
+}
+
+std::vector<std::string> stage_words(const LoopForm& loops) {
+  std::vector<std::string> words;
+  for (const Stage& stage : loops.stages) {
+    switch (stage.combine) {
+      case Combine::kSum: {
+        const ScalarNode& root = loops.dag[stage.root];
+        const bool squares = root.op == ScalarOp::kMul && root.arguments[0] == root.arguments[1];
+        words.push_back(squares ? "squares" : "sum");
+        break;
+      }
+      case Combine::kProduct:
+        words.push_back("product");
+        break;
+      case Combine::kMax:
+        words.push_back("highest");
+        break;
+      case Combine::kMin:
+        words.push_back("lowest");
+        break;
+      case Combine::kArgMax:
+        words.push_back("at_highest");
+        break;
+      case Combine::kArgMin:
+        words.push_back("at_lowest");
+        break;
+    }
+  }
+  return words;
 }
 
 bool has_word(const std::vector<std::string>& words, std::string_view word) {

@@ -15,6 +15,11 @@ namespace gcompile::ir {
 std::vector<std::string> expression_words(const LoopForm& loops, int root,
                                           const std::function<bool(int operand)>& is_constant = nullptr);
 
+/// What each of `count` operands is to the loops: "x", "bias", "indices". Operands that are alike have one word.
+std::vector<std::string> operand_words(const LoopForm& loops, std::size_t count);
+/// What each stage leaves: "highest", "sum", "at_highest". Stages that are alike have one word.
+std::vector<std::string> stage_words(const LoopForm& loops);
+
 /// "BiasRelu" of the words; "Store" of none.
 std::string type_name(const std::vector<std::string>& words);
 

@@ -110,6 +110,34 @@ def case_sizes(world):
         equal(sorted(numbered), sorted(noted), f"{target}: numbered sizes, and notes on them")
 
 
+def parts():
+    """Loops of several kinds."""
+    model = Model()
+    model.inputs = ["float[4,32] x", "float[4,32] z", "int64[4] at", "bool[4,32] which"]
+    model.outputs = ["float[4,32] norm", "float[4,32] soft", "float[4,32] rows", "float[4,32] sum", "float[4,32] chosen",
+                     "float[8,32] both", "int64[4] best"]
+    scale, bias = model.constant("s", "float", (32,)), model.constant("t", "float", (32,))
+    table = model.constant("u", "float", (9, 32))
+    model.nodes = [f"norm = LayerNormalization(x, {scale}, {bias})", "soft = Softmax(x)", f"rows = Gather({table}, at)",
+                   "sum = Add(x, z)", "chosen = Where(which, x, z)", "m = Exp(x)", "n = Log(z)", "both = Concat<axis = 0>(m, n)",
+                   "best = ArgMax<axis = 1, keepdims = 0>(x)"]
+    return model
+
+
+def case_operands(world):
+    """Parameters and sums of loops are called by what they are; a lookup is called so, whatever its positions are computed of."""
+    for target in TARGETS:
+        files = sources(world, "parts", parts(), target)
+        text = "\n".join(line for file, lines in files.items() if "kernels" in file for line in lines)
+        for function, parameters in {"layer_norm_32": "x scale bias y", "softmax_32": "x y", "gather_4x32": "indices table y",
+                                     "add_4x32": "x residual y", "where_4x32": "condition x other y"}.items():
+            found = re.search(rf"^(?:void|bool) {function}\(([^)]*)\)", text, re.MULTILINE)
+            check(found, f"{target} has no {function}:\n{text}")
+            equal(" ".join(re.findall(r"\* (\w+)", found[1])), parameters, f"{target}: operands of {function}")
+        contains(text, "highest", "squares")
+        equal(re.findall(r"\b(?:x|acc)\d+\b", text), [], f"{target}: numbered operands and sums")
+
+
 def case_the_schedule_comes_first(world):
     """A reader of a schedule's file meets its calls, not tables."""
     for target, suffix in TARGETS.items():

@@ -166,7 +166,7 @@ def case_reductions(world):
 
 def case_norms(world):
     text, _ = static(world, norms(), "norms")
-    contains(text, "vectorize<1>(group, row, ", "row.keep(group, 0, acc0);", "row.kept<float>(1);")
+    contains(text, "vectorize<1>(group, row, ", "row.keep(group, 0, sum);", "row.kept<float>(1);")
 
 
 def case_types(world):
