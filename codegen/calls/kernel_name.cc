@@ -269,17 +269,19 @@ KernelName loop_name(const ir::LoopForm& loops) {
 
 std::string size_name(ir::Dim size) {
   constexpr std::size_t kLongest = 28;
-  if (ir::SizesScope::in_force() == nullptr || size.is_constant()) return "";
+  const ir::Sizes* sizes = ir::SizesScope::in_force();
+  if (sizes == nullptr || size.is_constant()) return "";
+  ir::DimSpelling words = ir::plain_spelling([&](int symbol) -> ir::DimSpelling::Name {
+    const ir::SizeSymbol& known = sizes->symbols()[static_cast<std::size_t>(symbol)];
+    return {identifier_words(known.name, std::string::npos), known.unit};
+  });
+  words.times = " times ";
   const std::int64_t factor = ir::content(size);
   const std::optional<ir::Dim> rest = ir::exact_quotient(size, factor);
-  std::string words;
-  for (const char c : ir::to_string(rest.value_or(size))) {
-    words += c == '+' ? "plus" : c == '-' ? "minus" : c == '/' ? "over" : std::string(1, c);
-  }
-  // The sign of products stands between words, and is none.
-  for (std::size_t at = 0; (at = words.find(" x ", at)) != std::string::npos;)
-    words.replace(at, 3, " times ");
-  std::string name = identifier_words(words, std::string::npos);
+  std::string text;
+  for (const char c : ir::to_string(rest.value_or(size), words))
+    text += c == '+' ? "plus" : c == '-' ? "minus" : c == '/' ? "over" : std::string(1, c);
+  std::string name = identifier_words(text, std::string::npos);
   if (rest && factor != 1) name += fmt::format("_times_{}", factor);
   const bool is_identifier = name[0] < '0' || name[0] > '9';
   return is_identifier && name.size() <= kLongest ? name : "";

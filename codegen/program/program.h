@@ -117,7 +117,7 @@ struct Kernel {
   bool takes_halves = false;          // a parameter has elements of 16 bits that are floats
   int calls = 0;
   std::vector<std::string> comments;  // of the first calls, with their results; escaped when rendered
-  std::vector<std::string> sizes;     // "n0: (height + 1) / 2", of parameters that no words name for all calls
+  std::vector<std::string> sizes;  // "n0: (height + 1) / 2", of parameters that no words name for all calls
 };
 
 /// An epilogue functor type, shared by all kernels with the same expression.
