@@ -19,8 +19,8 @@ void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
       writer.queue_argument(), writer.call().sizes.list({lines.outer, lines.extent, lines.inner}),
       work.exclusive, work.reverse);
   if (!writer.on_device()) return;
-  // The plan is that of cumulative_sum in gcrt/cuda/scan.h: a thread sums a short line, or one of many;
-  // a block a long one.
+  // The plan is that of cumulative_sum in gcrt/cuda/scan.h: a thread sums a short line or one of many lines, and a block
+  // sums a long one.
   constexpr std::int64_t kManyLines = 8192, kShortLine = 64, kLineThreads = 128, kScanThreads = 1024;
   const std::int64_t count = ir::typical(lines.outer * lines.inner), extent = ir::typical(lines.extent);
   const bool is_of_thread = extent <= kShortLine || count >= kManyLines;

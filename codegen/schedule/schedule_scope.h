@@ -18,10 +18,9 @@ struct ScheduleScope {
   std::map<int, int> values_in_buffer = {};      // of `homes`
   std::map<ir::NodeId, StripGroup> strips = {};  // of chains that have been cut, by the first node of a group
   std::vector<LoweredStep> steps = {};
-  /// For a program on a device: where the host finds the values that it knows, and the nodes that nothing but
-  /// the choice of branches needs.
+  /// Where the host of a device finds the values that it knows.
   std::map<ir::ValueId, Storage> host_homes = {};
-  std::set<ir::NodeId> host_only = {};
+  std::set<ir::NodeId> host_only = {};  // nodes of which a device needs nothing but the choice of branches
 };
 
 }  // namespace gcompile

@@ -16,6 +16,8 @@ from . import tool
 from .tool import GcompileError
 
 Model = Union[str, "os.PathLike[str]", bytes, Any]
+# With which a project's runner ends where no run has inputs of the arrays' shapes; gcrt/app/tensor.h has it.
+NO_SUCH_SHAPES = 3
 Sizes = Mapping[str, Union[int, Sequence[int]]]
 
 
@@ -202,7 +204,7 @@ class Project:
             numpy.save(folder / f"state_{name}.npy", state)
             command += ["--state", f"{name}={folder / f'state_{name}.npy'}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if "no run has inputs of these shapes" in done.stderr:
+        if done.returncode == NO_SUCH_SHAPES:
             raise ValueError(done.stderr.strip().removeprefix("error: "))
         if done.returncode != 0:
             raise GcompileError(done.returncode, [], done.stderr.strip() or f"the program ended with {done.returncode}")

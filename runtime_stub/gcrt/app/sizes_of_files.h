@@ -102,7 +102,7 @@ void tell_sizes(int argc, char** argv) {
       text += (k > 0 ? ", " : "") + std::to_string(shapes.inputs[i][k]);
     text += "]";
   }
-  fail("no run has inputs of these shapes: " + text + "; the sizes are\n" + T::kSizes);
+  fail("no run has inputs of these shapes: " + text + "; the sizes are\n" + T::kSizes, kNoSuchShapes);
 }
 
 }  // namespace GCRT_NAMESPACE
