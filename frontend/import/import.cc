@@ -158,14 +158,25 @@ std::optional<bool> Importer::fits(const InputBindings& bindings) {
     const ir::SizesScope scope(sizes ? &*sizes : nullptr);
     const ImportedModel imported = trial.run();
     looked_at_ += trial.nodes_;
+    if (!unsupported_anyway_) unsupported_anyway_.emplace();
     return !makes_nothing(imported.graph) && (!sizes || sizes->checks().empty());
   } catch (const CompileError& error) {
     looked_at_ += trial.nodes_;
-    // Sizes mend errors of types and shapes only.
-    const auto& found = error.diagnostics();
-    const auto other = [](const Diagnostic& d) { return d.code.compare(0, 3, "E02") != 0; };
-    if (std::any_of(found.begin(), found.end(), other)) return std::nullopt;
-    return false;
+    // Sizes mend errors of types and shapes only. What is not supported has an error of its own, beside which sizes are
+    // proposed for the rest of the model.
+    std::set<std::pair<std::string, std::string>> unsupported;
+    bool is_mendable = false;
+    for (const Diagnostic& found : error.diagnostics()) {
+      if (found.severity != Severity::kError) continue;
+      const std::string kind = found.code.substr(0, 3);
+      if (kind != "E01" && kind != "E02") return std::nullopt;
+      if (kind == "E01") unsupported.emplace(found.code, found.location);
+      is_mendable = is_mendable || kind == "E02";
+    }
+    if (!unsupported_anyway_) unsupported_anyway_ = unsupported;
+    const bool is_new = !std::includes(unsupported_anyway_->begin(), unsupported_anyway_->end(),
+                                       unsupported.begin(), unsupported.end());
+    return !is_mendable && !is_new && !unsupported.empty() && (!sizes || sizes->checks().empty());
   }
 }
 

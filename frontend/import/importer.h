@@ -157,6 +157,8 @@ class Importer {
   std::vector<std::string>* places_ = nullptr;
   int nodes_ = 0;
   int looked_at_ = 0;  // nodes, by trials
+  /// Codes and places of what the first trial found unsupported, at whatever sizes.
+  std::optional<std::set<std::pair<std::string, std::string>>> unsupported_anyway_;
   int nodes_of_calls_ = 0;
   std::int64_t bytes_of_calls_ = 0;
   std::int64_t folded_bytes_ = 0;

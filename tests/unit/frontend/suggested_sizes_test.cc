@@ -46,6 +46,17 @@ TEST(SuggestedSizes, OfAModelThatFixesOne) {
   EXPECT_THAT(text, Not(HasSubstr("n=1,2,4")));
 }
 
+/// What is not supported is not at any size: what is proposed has been tried on the rest.
+TEST(SuggestedSizes, BesideWhatIsNotSupported) {
+  const std::string text =
+      errors("(float[n, 4] x) => (float y, float z)",
+             "s = Constant <value_ints = [-1, 8]> ()\ny = Reshape(x, s)\nz = Unheard(x)");
+  EXPECT_THAT(text, HasSubstr("operator Unheard"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("for example --dim n=2; with several, as --dim n=2,4,8, or bounds, as --dim n=2..8:2,"));
+}
+
 TEST(SuggestedSizes, WhereNoneFitsThatIsSaid) {
   EXPECT_THAT(
       errors("(float[n, 4] x) => (float y)", "s = Constant <value_ints = [-1, 4004]> ()\ny = Reshape(x, s)"),
