@@ -7,7 +7,7 @@
 #include "base/diagnostics.h"
 #include "codegen/calls/kernel_name.h"
 #include "codegen/loops/c_types.h"
-#include "codegen/loops/cuda_loop_printer.h"
+#include "codegen/loops/cuda/cuda_loop_printer.h"
 #include "codegen/loops/loop_printer.h"
 #include "codegen/loops/region_form.h"
 #include "ir/forms/expression_words.h"
@@ -92,6 +92,7 @@ void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<Ke
   if (call.checked) call.body += print_checks(form, operands, 1, call.sizes);
   const PrintedLoops loops =
       print_loops(form, operands, result, 1, machine.least_threaded_work(), call.sizes);
+  call.headers.insert(call.headers.end(), loops.headers.begin(), loops.headers.end());
   call.body += loops.text;
   std::string numbers;  // are read once, before the loops
   for (const std::string& parameter : call.sizes.take_mentioned_numbers())

@@ -202,13 +202,6 @@ void shift_to_zero(LoopNest& nest) {
   }
 }
 
-void vector_axis_last(LoopNest& nest) {
-  for (std::vector<int>* axes : {&nest.parallel, &nest.reduced}) {
-    const auto at = std::find(axes->begin(), axes->end(), nest.vector_axis);
-    if (at != axes->end()) std::rotate(at, at + 1, axes->end());
-  }
-}
-
 }  // namespace
 
 std::vector<Range> LoopNest::ranges() const {
@@ -278,9 +271,17 @@ LoopNest build_nest(const ir::LoopForm& form, const ir::Region& region,
   }
   shift_to_zero(nest);
   choose_vector_axis(nest);
-  order_axes(nest);
-  vector_axis_last(nest);
+  set_vector_axis(nest, nest.vector_axis);
   return nest;
+}
+
+void set_vector_axis(LoopNest& nest, int axis) {
+  nest.vector_axis = axis;
+  order_axes(nest);
+  for (std::vector<int>* axes : {&nest.parallel, &nest.reduced}) {
+    const auto at = std::find(axes->begin(), axes->end(), axis);
+    if (at != axes->end()) std::rotate(at, at + 1, axes->end());
+  }
 }
 
 }  // namespace gcompile

@@ -54,4 +54,7 @@ struct LoopNest {
 LoopNest build_nest(const ir::LoopForm& form, const ir::Region& region,
                     const std::vector<KernelTensor>& operands, const KernelTensor& result);
 
+/// Packs run along this live axis, whose loop becomes the innermost of its kind.
+void set_vector_axis(LoopNest& nest, int axis);
+
 }  // namespace gcompile

@@ -8,6 +8,8 @@
 #include "codegen/loops/c_types.h"
 #include "codegen/loops/nest_printer.h"
 #include "codegen/loops/region_form.h"
+#include "codegen/loops/turned_tiles.h"
+#include "codegen/loops/walk_price.h"
 
 namespace gcompile {
 
@@ -39,6 +41,8 @@ class CpuNestPrinter final : public NestPrinter {
   /// In one thread, or `threaded`: the items of parallel_for are the outermost axis, or blocks of the vector
   /// axis where it is that.
   void print(int region_root, bool threaded) {
+    if (const std::optional<TurnedTiles> tiles = turned_tiles(nest_))
+      return print_tiles(*tiles, region_root, threaded);
     const bool parallel_vector = nest_.vector_axis >= 0 && !axis(nest_.vector_axis).reduced;
     const std::vector<int> all = roots(region_root);
     std::vector<int> loops = nest_.parallel;
@@ -59,7 +63,9 @@ class CpuNestPrinter final : public NestPrinter {
         open_loop(loop, all);
       }
     }
-    if (parallel_vector) {
+    if (parallel_vector && has_columns()) {
+      print_columns(region_root);
+    } else if (parallel_vector) {
       open_vector_loop(nest_.vector_axis);
       if (inside.empty()) expressions_.declare(code_, all, bound_);
       for (const int loop : inside) open_loop(loop, all);
@@ -72,6 +78,8 @@ class CpuNestPrinter final : public NestPrinter {
     for (std::size_t i = 0; i < loops.size(); ++i) code_.close();
     if (threaded) code_.close("});");
   }
+
+  const std::set<std::string>& headers() const { return headers_; }
 
   /// Whether there is an axis to split.
   bool is_splittable() const {
@@ -104,6 +112,105 @@ class CpuNestPrinter final : public NestPrinter {
            ir::always_less(0, step(loop)) && ir::always_less(step(loop), step(nest_.vector_axis));
   }
 
+  /// Whether the rows of a matrix are reduced to one row, which is long enough for packs side by side.
+  bool has_columns() const {
+    constexpr std::int64_t kLeastColumns = 32;
+    const std::vector<ir::Stage>& stages = nest_.form->stages;
+    return stages.size() == 1 && nest_.reduced.size() == 1 && !nest_.form->final_over_reduced &&
+           (dependence_[static_cast<std::size_t>(stages[0].root)] & bit(nest_.vector_axis)) != 0 &&
+           ir::typical(axis(nest_.vector_axis).extent()) >= kLeastColumns;
+  }
+
+  void print_columns(int region_root) {
+    headers_.insert("gcrt/cpu/columns.h");
+    const int columns = nest_.vector_axis, rows = nest_.reduced[0];
+    const ir::Stage& stage = nest_.form->stages[0];
+    const std::string count = sizes_(axis(columns).extent());
+    const std::string part =
+        in_blocks_ ? fmt::format("vector_part(begin, end, {})", count) : fmt::format("{{0, {}}}", count);
+    const auto head = [&](const std::string& more) {
+      return fmt::format("[&](auto lane, std::ptrdiff_t {}, {}) GCRT_LAMBDA_INLINE {{", axis_name(columns),
+                         more);
+    };
+    code_.open(fmt::format("{}_columns<{}{}>({}, {}, {}", function_of(stage.combine),
+                           kernel_type(nest_.form->dag.type(stage.root)),
+                           has_wide_elements(columns) ? ", kLanes / 2" : "", part,
+                           sizes_(axis(rows).extent()), head("std::ptrdiff_t " + axis_name(rows))));
+    const auto scope = expressions_.scope();
+    const std::uint64_t bound = bound_;
+    bound_ |= bit(rows);
+    enter_lanes(columns);
+    expressions_.declare(code_, {stage.root}, bound_);
+    code_.line(fmt::format("return {};", expressions_.text(stage.root, true)));
+    leave_lanes();
+    bound_ = bound;
+    expressions_.restore(scope);
+    code_.reopen("}, " + head("auto acc0"));
+    enter_lanes(columns);
+    settle(0);
+    store(region_root);
+    leave_body(columns);
+    code_.close("});");
+  }
+
+  /// Loops over tiles of the vector axis and the one that loads are packs along; the others lie around them.
+  void print_tiles(const TurnedTiles& tiles, int region_root, bool threaded) {
+    const int along = tiles.along, across = nest_.vector_axis;
+    const std::vector<int> all = roots(region_root);
+    std::vector<int> loops;
+    for (const int loop : nest_.parallel) {
+      if (loop != along && loop != across) loops.push_back(loop);
+    }
+    expressions_.declare(code_, all, bound_);
+    const std::string counts[] = {sizes_(axis(along).extent()), sizes_(axis(across).extent())};
+    std::string parts[] = {fmt::format("{{0, {}}}", counts[0]), fmt::format("{{0, {}}}", counts[1])};
+    headers_.insert("gcrt/cpu/turned_tiles.h");
+    if (threaded && loops.empty()) {
+      const bool splits_across = ir::typical(axis(across).extent()) >= ir::typical(axis(along).extent());
+      std::string& part = parts[splits_across];
+      const std::string& count = counts[splits_across];
+      code_.open(fmt::format(
+          "parallel_for(threads, turned_blocks({}), [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{",
+          count));
+      part = fmt::format("turned_part(begin, end, {})", count);
+    } else if (threaded) {
+      open_items(loops.front(), false);
+    }
+    for (const int loop : loops) {
+      if (threaded && loop == loops.front()) {
+        open_item_loop(loop, all);
+      } else {
+        open_loop(loop, all);
+      }
+    }
+    const auto head = [&](const std::string& more) {
+      return fmt::format("[&](auto lane, std::ptrdiff_t {}, std::ptrdiff_t {}{}) GCRT_LAMBDA_INLINE {{",
+                         axis_name(along), axis_name(across), more);
+    };
+    const bool is_wide = has_wide_elements(across) || has_wide_elements(along);
+    code_.open(
+        fmt::format("turn_tiles{}({}, {}, {}", is_wide ? "<kLanes / 2>" : "", parts[0], parts[1], head("")));
+    bound_ |= bit(across);
+    enter_lanes(along);
+    std::string loads;
+    for (const int id : tiles.loads) loads += (loads.empty() ? "" : ", ") + expressions_.text(id, true);
+    const bool is_one = tiles.loads.size() == 1;
+    code_.line(is_one ? fmt::format("return {};", loads) : fmt::format("return packs({});", loads));
+    leave_lanes();
+    code_.reopen(fmt::format("}}, {}", head(is_one ? ", auto turned" : ", const auto& turned")));
+    enter_lanes(across);
+    std::string rest = "turned";
+    for (const int id : tiles.loads) {
+      expressions_.bind(id, id == tiles.loads.back() ? rest : rest + ".first", true);
+      rest += ".rest";
+    }
+    store(region_root);
+    leave_body(across);
+    code_.close("});");
+    for (std::size_t i = 0; i < loops.size(); ++i) code_.close();
+    if (threaded) code_.close("});");
+  }
+
   void open_items(int loop, bool in_blocks) {
     in_blocks_ = in_blocks;
     const std::string extent = sizes_(axis(loop).extent());
@@ -121,6 +228,7 @@ class CpuNestPrinter final : public NestPrinter {
     return fmt::format("reduce_{}<{}>({}", function, kernel_type(type), sizes_(axis(loop).extent()));
   }
 
+  std::set<std::string> headers_;
   bool in_blocks_ = false;  // the vector axis is the items
 };
 
@@ -140,10 +248,13 @@ PrintedLoops print_loops(const ir::LoopForm& form, const std::vector<KernelTenso
         live > 1 ? std::optional(form_of_region(form, region)) : std::nullopt;
     const ir::Region& printed_region = alone ? alone->regions[0] : region;
     LoopNest nest = build_nest(alone ? *alone : form, printed_region, operands, result);
+    fold_packs_where_cheaper(nest);
+    store_packs_where_loads_turn(nest);
     const bool is_worth_it = work_of(nest) >= least_work;
     CpuNestPrinter printer(std::move(nest), operands, &result, code, sizes);
     const bool threaded = is_worth_it && printer.is_splittable();
     printer.print(printed_region.root, threaded);
+    printed.headers.insert(printer.headers().begin(), printer.headers().end());
     printed.threaded = printed.threaded || threaded;
     if (live > 1) code.close();
   }

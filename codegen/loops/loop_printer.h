@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,7 @@ class ExpressionPrinter {
 struct PrintedLoops {
   std::string text;
   bool threaded = false;  // names `threads`
+  std::set<std::string> headers;
 };
 
 /// Body of a kernel function (without signature): loops over all regions. Those of `least_work` units of work

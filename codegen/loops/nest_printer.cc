@@ -191,14 +191,15 @@ void NestPrinter::reduce(int k, int region_root) {
   }
   bound_ = bound;
   expressions_.restore(scope);
-  // From here on Accumulator(k) is a variable;
-  // it varies per lane when the parallel axis is the vector axis.
-  bound_ |= bit(32 + k);
-  if (vector_axis_ >= 0) {
-    vector_mask_ |= bit(32 + k);
-    expressions_.set_vector_mask(vector_mask_);
-  }
+  settle(k);
   expressions_.declare(code_, later, bound_);
+}
+
+void NestPrinter::settle(int k) {
+  bound_ |= bit(32 + k);
+  if (vector_axis_ < 0) return;
+  vector_mask_ |= bit(32 + k);
+  expressions_.set_vector_mask(vector_mask_);
 }
 
 /// Lanes run along the reduced axis; partial results are folded at its end.

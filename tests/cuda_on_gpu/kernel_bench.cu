@@ -287,7 +287,7 @@ void bench_map(double ceiling) {
          "GB/s", time, (Operands + 1) * 4.0 * Count, ceiling);
 }
 
-// The choice of codegen/loops/cuda_loop_plan.cc: 4 packs of one operand, 2 of two, where threads are many.
+// The choice of codegen/loops/cuda/cuda_loop_plan.cc: 4 packs of one operand, 2 of two, where threads are many.
 template <int Count>
 void bench_maps(double ceiling) {
   bench_map<1, 1, Count>(ceiling);

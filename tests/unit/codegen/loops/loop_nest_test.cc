@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "codegen/loops/cuda_loop_plan.h"
+#include "codegen/loops/cuda/cuda_loop_plan.h"
 #include "tests/unit/codegen/memory/memory_instances.h"
 #include "tests/unit/ir/index_value.h"
 

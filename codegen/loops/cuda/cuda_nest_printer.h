@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "codegen/loops/c_types.h"
-#include "codegen/loops/cuda_loop_plan.h"
+#include "codegen/loops/cuda/cuda_loop_plan.h"
 #include "codegen/loops/nest_printer.h"
 #include "ir/sizes/sizes.h"
 

@@ -1,4 +1,4 @@
-#include "codegen/loops/kept_row.h"
+#include "codegen/loops/cuda/kept_row.h"
 
 #include <algorithm>
 #include <functional>

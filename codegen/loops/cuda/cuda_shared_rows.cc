@@ -1,9 +1,9 @@
-#include "codegen/loops/cuda_shared_rows.h"
+#include "codegen/loops/cuda/cuda_shared_rows.h"
 
 #include <algorithm>
 #include <set>
 
-#include "codegen/loops/cuda_loop_plan.h"
+#include "codegen/loops/cuda/cuda_loop_plan.h"
 #include "ir/sizes/sizes.h"
 
 namespace gcompile {

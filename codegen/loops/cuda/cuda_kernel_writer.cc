@@ -1,4 +1,4 @@
-#include "codegen/loops/cuda_kernel_writer.h"
+#include "codegen/loops/cuda/cuda_kernel_writer.h"
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/loops/cuda_shared_rows.h"
-#include "codegen/loops/kept_row.h"
+#include "codegen/loops/cuda/cuda_shared_rows.h"
+#include "codegen/loops/cuda/kept_row.h"
 #include "codegen/loops/loop_nest.h"
 #include "gcrt/cuda/product/tile_model.h"
 

@@ -1,4 +1,4 @@
-#include "codegen/loops/cuda_loop_printer.h"
+#include "codegen/loops/cuda/cuda_loop_printer.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 
 #include "base/diagnostics.h"
 #include "base/interrupt.h"
-#include "codegen/loops/cuda_kernel_writer.h"
-#include "codegen/loops/cuda_nest_printer.h"
+#include "codegen/loops/cuda/cuda_kernel_writer.h"
+#include "codegen/loops/cuda/cuda_nest_printer.h"
 #include "codegen/loops/region_form.h"
 #include "ir/sizes/sizes.h"
 

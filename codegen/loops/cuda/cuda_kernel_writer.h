@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/loops/cuda_loop_plan.h"
-#include "codegen/loops/cuda_loop_printer.h"
+#include "codegen/loops/cuda/cuda_loop_plan.h"
+#include "codegen/loops/cuda/cuda_loop_printer.h"
 #include "codegen/loops/size_parameters.h"
 
 namespace gcompile {

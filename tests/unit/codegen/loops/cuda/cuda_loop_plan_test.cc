@@ -1,11 +1,11 @@
 // How loop nests are spread over a GPU: what a group keeps of its row, which reads pass through tiles, and
 // that small or awkward shapes keep the simple form.
-#include "codegen/loops/cuda_loop_plan.h"
+#include "codegen/loops/cuda/cuda_loop_plan.h"
 
 #include <gtest/gtest.h>
 
 #include "codegen/calls/cuda_time.h"
-#include "codegen/loops/cuda_loop_printer.h"
+#include "codegen/loops/cuda/cuda_loop_printer.h"
 #include "ir/sizes/sizes.h"
 
 namespace gcompile {

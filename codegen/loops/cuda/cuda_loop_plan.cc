@@ -1,4 +1,4 @@
-#include "codegen/loops/cuda_loop_plan.h"
+#include "codegen/loops/cuda/cuda_loop_plan.h"
 
 #include <fmt/format.h>
 

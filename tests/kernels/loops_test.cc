@@ -1,0 +1,116 @@
+// Loops over tiles that are turned, and over the columns of a matrix: every element once, at every size.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "gcrt/cpu/columns.h"
+#include "gcrt/cpu/turned_tiles.h"
+#include "gcrt/scalar/scalar.h"
+
+namespace GCRT_NAMESPACE {
+namespace {
+
+/// y[i][j] = x[j][i] of a matrix of `rows` by `columns`, on a part of each axis; how often each element is written.
+template <class T, int L>
+void expect_turned(AxisPart along, AxisPart across, std::ptrdiff_t rows, std::ptrdiff_t columns) {
+  std::vector<T> x(static_cast<std::size_t>(rows * columns)), y(x.size(), T(0));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(i * 37 + 1);
+  std::vector<int> written(x.size(), 0);
+  turn_tiles<L>(
+      along, across,
+      [&](auto lane, std::ptrdiff_t i, std::ptrdiff_t j) { return load(lane, x.data() + i + rows * j); },
+      [&](auto lane, std::ptrdiff_t i, std::ptrdiff_t j, auto turned) {
+        store(lane, y.data() + columns * i + j, turned);
+        for (int k = 0; k < kLanesOf<decltype(turned)>; ++k)
+          ++written[static_cast<std::size_t>(columns * i + j + k)];
+      });
+  for (std::ptrdiff_t i = 0; i < rows; ++i) {
+    for (std::ptrdiff_t j = 0; j < columns; ++j) {
+      const bool is_inside = i >= along.begin && i < along.end && j >= across.begin && j < across.end;
+      const auto at = static_cast<std::size_t>(columns * i + j);
+      ASSERT_EQ(written[at], is_inside ? 1 : 0) << rows << " by " << columns << " at " << i << ", " << j;
+      const T expected = is_inside ? x[static_cast<std::size_t>(rows * j + i)] : T(0);
+      ASSERT_EQ(y[at], expected) << rows << " by " << columns << " at " << i << ", " << j;
+    }
+  }
+}
+
+template <class T, int L = kLanes>
+void expect_turned_at_all_sizes() {
+  for (const std::ptrdiff_t rows : {0, 1, 3, 4, 7, 8, 9, 12, 15, 16, 17, 31, 33}) {
+    for (const std::ptrdiff_t columns : {0, 1, 2, 4, 5, 8, 15, 16, 19, 20, 32, 35, 1030})
+      expect_turned<T, L>({0, rows}, {0, columns}, rows, columns);
+  }
+  expect_turned<T, L>({32, 64}, {0, 50}, 70, 50);
+  expect_turned<T, L>({0, 13}, {64, 90}, 13, 90);
+}
+
+TEST(TurnedTiles, HoldEveryElementOnce) {
+  expect_turned_at_all_sizes<float>();
+  expect_turned_at_all_sizes<std::uint8_t>();
+  expect_turned_at_all_sizes<std::int32_t>();
+  expect_turned_at_all_sizes<double, kLanes / 2>();
+  expect_turned_at_all_sizes<std::int64_t, kLanes / 2>();
+}
+
+TEST(TurnedTiles, TurnSeveralTensorsSideBySide) {
+  constexpr std::ptrdiff_t kRows = 21, kColumns = 39;
+  std::vector<float> x(kRows * kColumns), w(x.size()), y(x.size());
+  std::vector<std::uint8_t> b(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<float>(i);
+    w[i] = static_cast<float>(i * 3 % 101);
+    b[i] = static_cast<std::uint8_t>(i % 3);
+  }
+  turn_tiles(
+      {0, kRows}, {0, kColumns},
+      [&](auto lane, std::ptrdiff_t i, std::ptrdiff_t j) {
+        const std::ptrdiff_t at = i + kRows * j;
+        return packs(load(lane, x.data() + at), load(lane, w.data() + at), load(lane, b.data() + at));
+      },
+      [&](auto lane, std::ptrdiff_t i, std::ptrdiff_t j, const auto& turned) {
+        store(lane, y.data() + kColumns * i + j,
+              turned.first - turned.rest.first + cast<float>(lane, turned.rest.rest));
+      });
+  for (std::ptrdiff_t i = 0; i < kRows; ++i) {
+    for (std::ptrdiff_t j = 0; j < kColumns; ++j) {
+      const auto from = static_cast<std::size_t>(kRows * j + i);
+      ASSERT_EQ(y[static_cast<std::size_t>(kColumns * i + j)],
+                x[from] - w[from] + static_cast<float>(b[from]));
+    }
+  }
+}
+
+template <class T, int L = kLanes>
+void expect_columns(std::ptrdiff_t rows, AxisPart part, std::ptrdiff_t columns) {
+  std::vector<T> x(static_cast<std::size_t>(rows * columns)), y(static_cast<std::size_t>(columns), T(-1));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(static_cast<T>(i * 29 % 97) / T(7));
+  add_columns<T, L>(
+      part, rows,
+      [&](auto lane, std::ptrdiff_t i, std::ptrdiff_t row) {
+        return load(lane, x.data() + columns * row + i);
+      },
+      [&](auto lane, std::ptrdiff_t i, auto sum) { store(lane, y.data() + i, sum); });
+  for (std::ptrdiff_t i = 0; i < columns; ++i) {
+    T sum = T(0);
+    for (std::ptrdiff_t row = 0; row < rows; ++row)
+      sum = sum + x[static_cast<std::size_t>(columns * row + i)];
+    const T expected = i >= part.begin && i < part.end ? sum : T(-1);
+    ASSERT_EQ(y[static_cast<std::size_t>(i)], expected) << rows << " rows, column " << i << " of " << columns;
+  }
+}
+
+TEST(Columns, AreReducedInTheOrderOfRows) {
+  for (const std::ptrdiff_t rows : {0, 1, 2, 9}) {
+    for (const std::ptrdiff_t columns : {0, 1, 15, 16, 17, 33, 64, 127, 128, 129, 300}) {
+      expect_columns<float>(rows, {0, columns}, columns);
+      expect_columns<double, kLanes / 2>(rows, {0, columns}, columns);
+      expect_columns<std::int32_t>(rows, {0, columns}, columns);
+    }
+  }
+  expect_columns<float>(5, {16, 200}, 230);
+}
+
+}  // namespace
+}  // namespace GCRT_NAMESPACE
