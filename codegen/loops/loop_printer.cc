@@ -145,7 +145,7 @@ class CpuNestPrinter final : public NestPrinter {
     leave_lanes();
     bound_ = bound;
     expressions_.restore(scope);
-    code_.reopen("}, " + head("auto acc0"));
+    code_.reopen("}, " + head("auto " + accumulator(0)));
     enter_lanes(columns);
     settle(0);
     store(region_root);

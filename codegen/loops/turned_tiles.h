@@ -1,6 +1,6 @@
 #pragma once
-// Maps that read along one axis what they write along another, in tiles that are turned in registers
-// (gcrt/cpu/turned_tiles.h).
+// Maps that read along one axis what they write along another: gcrt/cpu/turned_tiles.h walks them in
+// tiles that it turns in registers.
 
 #include <optional>
 #include <vector>
