@@ -1,7 +1,9 @@
 #include "base/names.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -61,35 +63,91 @@ std::string identifier_words(std::string_view text, std::size_t limit) {
 
 namespace {
 
-constexpr std::size_t kLongestName = 40;
+constexpr std::size_t kLongestName = 48;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// The first words, where they are short and end with a number:
-/// "blocks_13_" of "blocks_13_mobile_inverted_conv_...".
-std::string numbered_head(const std::string& identifier) {
-  constexpr std::size_t kLongestHead = 16;
-  for (std::size_t i = 1; i < kLongestHead; ++i) {
-    if (is_digit(identifier[i - 1]) && identifier[i] == '_') return identifier.substr(0, i + 1);
+/// The numbered words of the first `end` characters, or their numbers alone where that is long: "layer_1_", of
+/// "encoder_layer_1_attention_...". What has another number is another thing.
+std::string numbered_words(const std::string& identifier, std::size_t end) {
+  constexpr std::size_t kLongestHead = 20;
+  std::string words, numbers, before;
+  for (std::size_t begin = 0; begin < end;) {
+    const std::size_t next = std::min(identifier.find('_', begin), identifier.size()) + 1;
+    const std::string word = identifier.substr(begin, next - 1 - begin);
+    begin = next;
+    const bool is_number = !word.empty() && std::all_of(word.begin(), word.end(), is_digit);
+    if (is_number) {
+      words += before + word + "_";
+      numbers += word + "_";
+    } else if (!word.empty() && is_digit(word.back())) {
+      words += word + "_";
+      numbers += word + "_";
+    }
+    before = is_number ? "" : word + "_";
   }
-  return "";
+  return words.size() <= kLongestHead ? words : numbers.size() <= kLongestHead ? numbers : "";
 }
 
-/// The number of the block, and the last words that fit, from a letter on: models write scopes in front, and
+/// The numbers of what it lies in, and the last words that fit, from a letter on: models write scopes in front, and
 /// what tells two names apart behind. What exporters append to every name goes first: "_output_0".
 std::string words_that_fit(std::string identifier) {
   if (identifier.size() <= kLongestName) return identifier;
   constexpr std::string_view kOfEveryName = "_output_0";
   if (identifier.ends_with(kOfEveryName)) identifier.resize(identifier.size() - kOfEveryName.size());
   if (identifier.size() <= kLongestName) return identifier;
-  const std::string head = numbered_head(identifier);
-  const std::size_t earliest = identifier.size() - (kLongestName - head.size());
+  const std::size_t longest_head = numbered_words(identifier, identifier.size() - kLongestName / 2).size();
+  const std::size_t earliest = identifier.size() - (kLongestName - longest_head);
   std::size_t begin = earliest;
   while (begin < identifier.size() && (identifier[begin - 1] != '_' || is_digit(identifier[begin]))) ++begin;
-  return head + identifier.substr(begin < identifier.size() ? begin : earliest);
+  if (begin == identifier.size()) begin = earliest;
+  return numbered_words(identifier, begin) + identifier.substr(begin);
 }
 
 }  // namespace
+
+namespace {
+
+bool is_of_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
+
+/// "qkv" of queries, keys and values, each a word or its letter; empty where one is something else.
+std::string letters_of(const std::vector<std::string>& parts) {
+  std::string letters;
+  for (const std::string& part : parts) {
+    const bool is_known =
+        part == "query" || part == "key" || part == "value" || part == "q" || part == "k" || part == "v";
+    if (!is_known) return "";
+    letters += part[0];
+  }
+  return letters;
+}
+
+}  // namespace
+
+std::string joined_name(const std::vector<std::string>& names) {
+  std::size_t before = names[0].size(), behind = names[0].size();
+  std::size_t shortest = names[0].size();
+  for (const std::string& name : names) {
+    shortest = std::min(shortest, name.size());
+    before = std::min(
+        before,
+        static_cast<std::size_t>(
+            std::mismatch(name.begin(), name.end(), names[0].begin(), names[0].end()).first - name.begin()));
+    behind = std::min(
+        behind, static_cast<std::size_t>(
+                    std::mismatch(name.rbegin(), name.rend(), names[0].rbegin(), names[0].rend()).first -
+                    name.rbegin()));
+  }
+  // What is shared ends and begins between words.
+  while (before > 0 && is_of_word(names[0][before - 1])) --before;
+  behind = std::min(behind, shortest - std::min(shortest, before));
+  while (behind > 0 && is_of_word(names[0][names[0].size() - behind])) --behind;
+  std::vector<std::string> parts;
+  for (const std::string& name : names) parts.push_back(name.substr(before, name.size() - before - behind));
+  const std::string letters = letters_of(parts);
+  return names[0].substr(0, before) + (letters.empty() ? fmt::format("{}", fmt::join(parts, "_")) : letters) +
+         names[0].substr(names[0].size() - behind);
+}
 
 std::string Names::operator()(std::string_view wanted, std::string_view prefix) {
   std::string base = std::string(prefix) + words_that_fit(identifier_words(wanted, std::string::npos));

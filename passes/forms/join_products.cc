@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/interrupt.h"
+#include "base/names.h"
 #include "ir/ops/rewrite.h"
 #include "passes/engine/passes.h"
 #include "passes/engine/rule.h"
@@ -235,6 +236,17 @@ class Joiner {
     return fmt::format("{} '{}'", graph_.node(id).op->name, printable(graph_.node(id).name));
   }
 
+  /// What all of the parts' values are together; those that a part lacks have no name.
+  std::string joined_name_of(const std::vector<Part>& parts,
+                             const std::function<ValueId(const Part&)>& value_of) const {
+    std::vector<std::string> names;
+    for (const Part& part : parts) {
+      const ValueId value = value_of(part);
+      if (value.valid() && !graph_.value(value).name.empty()) names.push_back(graph_.value(value).name);
+    }
+    return names.empty() ? "" : joined_name(names);
+  }
+
   void rewrite(ValueId left, const std::vector<Part>& parts) {
     const std::int64_t depth = parts[0].weights->shape()[0];
     const ir::ElementType type = parts[0].weights->element();
@@ -260,9 +272,17 @@ class Joiner {
     }
     ir::RewriteContext context(graph_, parts[0].product, 0);
     const ValueId first_weights = graph_.node(parts[0].product).operands[1];
-    ValueId joined = context.emit("MatMul", {left, context.constant(std::move(weights), first_weights)});
+    const ValueId all_weights = context.constant(std::move(weights), first_weights);
+    graph_.value(all_weights).name =
+        joined_name_of(parts, [&](const Part& part) { return graph_.node(part.product).operands[1]; });
+    ValueId joined = context.emit("MatMul", {left, all_weights});
     const NodeId product = graph_.value(joined).producer;
-    if (biased.valid()) joined = context.emit("Add", {joined, context.constant(std::move(bias), biased)});
+    if (biased.valid()) {
+      const ValueId all_biases = context.constant(std::move(bias), biased);
+      graph_.value(all_biases).name = joined_name_of(parts, [](const Part& part) { return part.bias_value; });
+      joined = context.emit("Add", {joined, all_biases});
+    }
+    graph_.value(joined).name = joined_name_of(parts, [](const Part& part) { return part.result; });
     const NodeId sum = graph_.value(joined).producer;
     std::vector<ir::Origin> product_origins, sum_origins;
     const auto append = [](std::vector<ir::Origin>& all, const std::vector<ir::Origin>& more) {
