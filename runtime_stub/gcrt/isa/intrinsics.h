@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the gcompile project
 // SPDX-License-Identifier: 0BSD
-// The vendor's header of intrinsics, where there is one. Only the headers of gcrt/isa may use what it declares.
+// The vendor's header of intrinsics, where there is one. Only headers of gcrt/isa may use what it declares.
 #pragma once
 
 #include "gcrt/config.h"
