@@ -80,6 +80,8 @@ def complaints_of(name, text):
             found.append(f"{name}:{number}: whitespace at the end of the line")
         if FRAGMENT.search(line):
             found.append(f"{name}:{number}: a comment that begins with 'Of' or 'Whose': say what it is that is of something")
+        if name.startswith("runtime_stub/gcrt/") and len(line) > 110:
+            found.append(f"{name}:{number}: beyond the 110 columns of emitted files")
         if "\t" in line and not name.endswith("Makefile.j2"):
             found.append(f"{name}:{number}: a tab")
     return found
@@ -90,6 +92,7 @@ def main():
     assert complaints_of("x.cc", "a \n") and complaints_of("x.cc", "a") and complaints_of("x.cc", "a\n" * 501)
     assert all(complaints_of("x.cc", mark + " Of a form.\n") for mark in ("///", "//", "a;  //", "/*", "#"))
     assert not complaints_of("x.txt", "a\n" * 501)
+    assert complaints_of("runtime_stub/gcrt/x.h", "// " + "word " * 22 + "a\n") and not complaints_of("x.h", "// " + "word " * 22 + "a\n")
     assert complaints_of("x.md", "word " * 30) and not complaints_of("x.md", "| " + "word " * 30 + "\n```\n" + "word " * 30 + "\n```\n")
     assert all(complaints_of("x.h", text) for text in ("// One word is\n// left.\nint x;\n", "  /// One (word\n  /// is) left\n  /// (gcrt/pack.h).\n",
                                                        "# One word is\n# left\n"))

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the gcompile project
 // SPDX-License-Identifier: 0BSD
 #pragma once
-// Reductions of the rows of a matrix to one: the columns of several packs are reduced side by side, so that no pack
-// waits for its own last sum, and every row is read in long runs.
+// Reductions of the rows of a matrix to one: the columns of several packs are reduced side by side, so that
+// no pack waits for its own last sum, and every row is read in long runs.
 
 #include <cstddef>
 #include <limits>
@@ -27,8 +27,8 @@ GCRT_INLINE void reduce_packs(Lanes<N> lane, std::ptrdiff_t i, std::ptrdiff_t ro
   for (int p = 0; p < Packs; ++p) body(lane, i + p * N, sums[p]);
 }
 
-/// term(lane, i, row) gives a pack of columns from i on, and body(lane, i, pack) takes the reduction of all rows,
-/// which are taken one after another, whatever the width of a pack.
+/// term(lane, i, row) gives a pack of columns from i on, and body(lane, i, pack) takes the reduction of all
+/// rows, which are taken one after another, whatever the width of a pack.
 template <class T, int L, class Combine, class Term, class Body>
 GCRT_INLINE void reduce_columns(AxisPart columns, std::ptrdiff_t rows, T identity, const Combine& combine,
                                 const Term& term, const Body& body) {

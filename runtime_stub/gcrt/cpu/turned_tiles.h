@@ -62,8 +62,9 @@ GCRT_INLINE auto side_by_side(const Packs<P, Rest>& low, const Packs<P, Rest>& h
   return packs(concatenate(low.first, high.first), side_by_side(low.rest, high.rest));
 }
 
-/// Element j of rows[i] and element i of rows[j] change places, in log2(N) steps that exchange blocks across the
-/// diagonal (Eklundh, "A fast computer method for matrix transposing", IEEE Transactions on Computers, 1972).
+/// Element j of rows[i] and element i of rows[j] change places, in log2(N) steps that exchange blocks
+/// across the diagonal (Eklundh, "A fast computer method for matrix transposing", IEEE Transactions on
+/// Computers, 1972).
 template <int Block, int N, class P>
 GCRT_INLINE void turn(P (&rows)[N]) {
   if constexpr (Block > 0) {
@@ -109,9 +110,9 @@ GCRT_INLINE AxisPart filled(AxisPart part) {
   return {part.begin, part.end - (part.end - part.begin) % N};
 }
 
-/// read(lane, i, j) gives a pack along i, at each j; body(lane, i, j, pack) takes one along j, at each i, and every
-/// element once. Edges are tiles of four by four, and single elements. Of j so much is walked for one block of i
-/// that the lines which it shares with the next are still near.
+/// read(lane, i, j) gives a pack along i, at each j; body(lane, i, j, pack) takes one along j, at each i, and
+/// every element once. Edges are tiles of four by four, and single elements. Of j so much is walked for one
+/// block of i that the lines which it shares with the next are still near.
 template <int L = kLanes, int M = (L < 8 ? L : 8), class Read, class Body>
 GCRT_INLINE void turn_tiles(AxisPart along, AxisPart across, const Read& read, const Body& body) {
   constexpr int W = M < 8 ? M : 16;

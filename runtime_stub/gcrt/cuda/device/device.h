@@ -4,9 +4,9 @@
 // this one first. Each function has two bodies: instructions of the machine for nvcc, and calls of the CPU
 // emulator for everything else, so that every kernel also runs where there is no GPU.
 //
-// Rules for kernels: no inline assembly and no intrinsics outside cuda/device/device.h, cuda/device/cluster.h,
-// cuda/device/tensor_core.h and cuda/hopper*.h;
-// shared memory only through GCRT_DYNAMIC_SHARED; no allocation and no launch on the device.
+// Rules for kernels: no inline assembly and no intrinsics outside cuda/device/device.h,
+// cuda/device/cluster.h, cuda/device/tensor_core.h and cuda/hopper*.h; shared memory only through
+// GCRT_DYNAMIC_SHARED; no allocation and no launch on the device.
 #pragma once
 
 #ifndef GCRT_CUDA

@@ -80,8 +80,8 @@ constexpr double wgmma_products_per_clock(Precision precision) {
 // still works.
 constexpr double kClusterBarrierClocks = kClusterJoinClocks / 3;
 
-// Like tile_time(), for blocks of which one fits a multiprocessor: copies write shared memory, floats of A are
-// read once, B by every consumer. `tiles`: along the rows.
+// Like tile_time(), for blocks of which one fits a multiprocessor: copies write shared memory, floats of A
+// are read once, B by every consumer. `tiles`: along the rows.
 constexpr KernelTime wgmma_time(const DeviceModel& device, Precision precision, WgmmaTile tile, int cluster,
                                 std::ptrdiff_t tiles, std::ptrdiff_t rows, std::ptrdiff_t columns,
                                 std::ptrdiff_t depth, std::ptrdiff_t batch, int bytes_of_a) {

@@ -32,8 +32,8 @@ struct SplitDepth {
   float* workspace = nullptr;
 };
 
-// The same for sizes that only a run knows: in one piece where the sums of all parts do not fit the workspace,
-// for then there are blocks enough without.
+// The same for sizes that only a run knows: in one piece where the sums of all parts do not fit the
+// workspace, for then there are blocks enough without.
 template <int kParts>
 struct SplitWithin {
   float* workspace;
