@@ -11,14 +11,20 @@ namespace {
 void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const auto& work = std::get<ir::ScanWork>(problem.work);
   const Lines lines(problem.shape(0), work.axis);
-  writer.call().headers = {writer.on_device() ? "gcrt/cuda/scan.h" : "gcrt/cpu/library.h"};
+  writer.call().headers = {writer.on_device() ? "gcrt/cuda/scan.h" : "gcrt/cpu/scan.h"};
   writer.operand(0, "x");
   writer.result(0, "y");
+  const std::string sizes = writer.call().sizes.list({lines.outer, lines.extent, lines.inner});
+  if (!writer.on_device()) {
+    writer.call().body = fmt::format(
+        "  const ScanShape shape{{/*outer, extent, inner*/ {}, /*exclusive*/ {}, /*reverse*/ {}}};\n"
+        "  cumulative_sum(shape, x, y, {});\n",
+        sizes, work.exclusive, work.reverse, threads_argument(writer.call()));
+    return;
+  }
   writer.call().body = fmt::format(
       "  cumulative_sum({}/*outer, extent, inner*/ {}, /*exclusive*/ {}, /*reverse*/ {}, x, y);\n",
-      writer.queue_argument(), writer.call().sizes.list({lines.outer, lines.extent, lines.inner}),
-      work.exclusive, work.reverse);
-  if (!writer.on_device()) return;
+      writer.queue_argument(), sizes, work.exclusive, work.reverse);
   // The plan is that of cumulative_sum in gcrt/cuda/scan.h: a thread sums a short line or one of many lines, and a block
   // sums a long one.
   constexpr std::int64_t kManyLines = 8192, kShortLine = 64, kLineThreads = 128, kScanThreads = 1024;

@@ -1,10 +1,12 @@
-// Loops over tiles that are turned, and over the columns of a matrix: every element once, at every size.
+// Loops over tiles that are turned, over the columns of a matrix, and over lines that are summed as they go: every
+// element once, at every size.
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <vector>
 
 #include "gcrt/cpu/columns.h"
+#include "gcrt/cpu/scan.h"
 #include "gcrt/cpu/turned_tiles.h"
 #include "gcrt/scalar/scalar.h"
 
@@ -110,6 +112,45 @@ TEST(Columns, AreReducedInTheOrderOfRows) {
     }
   }
   expect_columns<float>(5, {16, 200}, 230);
+}
+
+template <class T>
+void expect_sums(const ScanShape& shape) {
+  std::vector<T> x(static_cast<std::size_t>(shape.outer * shape.extent * shape.inner)), expected(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(static_cast<T>(i * 31 % 89) / T(3));
+  for (std::ptrdiff_t o = 0; o < shape.outer; ++o) {
+    for (std::ptrdiff_t i = 0; i < shape.inner; ++i) {
+      T sum = T(0);
+      for (std::ptrdiff_t j = 0; j < shape.extent; ++j) {
+        const std::ptrdiff_t row = shape.reverse ? shape.extent - 1 - j : j;
+        const auto at = static_cast<std::size_t>((o * shape.extent + row) * shape.inner + i);
+        if (shape.exclusive) expected[at] = sum;
+        sum = sum + x[at];
+        if (!shape.exclusive) expected[at] = sum;
+      }
+    }
+  }
+  std::vector<T> y(x.size());
+  cumulative_sum(shape, x.data(), y.data(), nullptr);
+  EXPECT_EQ(y, expected) << shape.outer << ", " << shape.extent << ", " << shape.inner;
+  cumulative_sum(shape, x.data(), x.data(), nullptr);
+  EXPECT_EQ(x, expected) << "in place";
+}
+
+TEST(Scan, SumsEveryLineInItsOrder) {
+  for (const std::ptrdiff_t outer : {0, 1, 3, 4, 9}) {
+    for (const std::ptrdiff_t extent : {0, 1, 2, 17}) {
+      for (const std::ptrdiff_t inner : {1, 2, 8, 19, 128, 150}) {
+        for (const int flags : {0, 1, 2, 3}) {
+          const ScanShape shape{outer, extent, inner, (flags & 1) != 0, (flags & 2) != 0};
+          expect_sums<float>(shape);
+          expect_sums<double>(shape);
+          expect_sums<std::int32_t>(shape);
+          expect_sums<std::int64_t>(shape);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -142,22 +142,4 @@ inline bool scatter_elements(std::ptrdiff_t count, int rank, int axis, const std
   return true;
 }
 
-// Running sums along the middle axis of [outer][extent][inner]. Exclusive: the element itself is not counted.
-template <class T>
-inline void cumulative_sum(std::ptrdiff_t outer, std::ptrdiff_t extent, std::ptrdiff_t inner, bool exclusive,
-                           bool reverse, const T* x, T* y) {
-  for (std::ptrdiff_t o = 0; o < outer; ++o) {
-    for (std::ptrdiff_t i = 0; i < inner; ++i) {
-      T sum = T(0);
-      for (std::ptrdiff_t j = 0; j < extent; ++j) {
-        const std::ptrdiff_t at = (o * extent + (reverse ? extent - 1 - j : j)) * inner + i;
-        const T value = x[at];
-        if (exclusive) y[at] = sum;
-        sum = add(sum, value);
-        if (!exclusive) y[at] = sum;
-      }
-    }
-  }
-}
-
 }  // namespace GCRT_NAMESPACE
