@@ -14,8 +14,8 @@ import os
 import struct
 import sys
 
-from mpmath import (cos, erf, expm1, factorial, linspace, log, log1p, lu_solve, matrix, mp, mpf, nstr, pi, sin, sqrt,
-                    tanh)
+from mpmath import (asin, atan, cos, erf, expm1, factorial, linspace, log, log1p, lu_solve, matrix, mp, mpf, nstr, pi, sin,
+                    sqrt, tan, tanh)
 
 mp.dps = 40
 HEADER = os.path.join(os.path.dirname(__file__), "..", "runtime_stub", "gcrt", "scalar", "coefficients.h")
@@ -151,16 +151,42 @@ def tables():
                               series(lambda k: mpf((-1)**k) / factorial(2 * k + 4)))
     yield ("CosTail", "cos(r) = 1 - r^2 / 2 + r^4 * P(r^2), |r| <= pi / 4",
            *derive(cos_tail, lambda z: z**2 / cos(sqrt(z)) + mpf("1e-9"), mpf(0), quarter, 2))
+    atan_tail = away_from_zero(lambda z: (atan(sqrt(z)) / sqrt(z) - 1) / z,
+                               series(lambda k: mpf((-1)**(k + 1)) / (2 * k + 3)))
+    yield ("AtanTail", "atan(t) = t + t^3 * P(t^2), |t| <= tan(pi / 8)",
+           *derive(atan_tail, lambda z: z + mpf("1e-9"), mpf(0), (tan(pi / 8) * mpf("1.001"))**2, 3))
+    asin_tail = away_from_zero(lambda z: (asin(sqrt(z)) / sqrt(z) - 1) / z,
+                               series(lambda k: factorial(2 * k + 2) / (4**(k + 1) * factorial(k + 1)**2 * (2 * k + 3))))
+    yield ("AsinTail", "asin(t) = t + t^3 * P(t^2), |t| <= 1 / 2",
+           *derive(asin_tail, lambda z: z + mpf("1e-9"), mpf(0), mpf("0.2501"), 4))
+
+
+def with_one(found):
+    """The polynomial whose coefficient 0 was fixed at 1."""
+    coefficients, error = found
+    return [mpf(1), *coefficients], error
+
+
+def doubles():
+    """The same of those that are computed in double: pow alone, whose logarithm is multiplied by up to 150."""
+    log2_tail = away_from_zero(lambda z: (log((1 + sqrt(z)) / (1 - sqrt(z))) / (log(2) * sqrt(z))),
+                               series(lambda k: 2 / (log(mpf(2)) * (2 * k + 1))))
+    most = ((sqrt(mpf(2)) - 1) / (sqrt(mpf(2)) + 1))**2 * mpf("1.001")
+    yield ("Log2Factor", "log2((1 + t) / (1 - t)) = t * P(t^2), (1 + t) / (1 - t) in [sqrt(1/2), sqrt(2)]",
+           *remez(log2_tail, lambda z: 1 / log2_tail(z), mpf(0), most, list(range(6)), {}))
+    yield ("Exp2Terms", "2^f = P(f), |f| <= 1 / 2",
+           *with_one(remez(lambda f: mpf(2)**f, lambda f: 1 / mpf(2)**f, mpf("-0.5"), mpf("0.5"), list(range(1, 9)),
+                           {0: mpf(1)})))
 
 
 def rationals():
     """(name, comment, numerator, denominator, error, x from where it is 1) of each quotient of polynomials."""
     over_x = away_from_zero(lambda z: erf(sqrt(z)) / sqrt(z),
                             series(lambda k: 2 / sqrt(pi) * (-1)**k / (factorial(k) * (2 * k + 1))))
-    yield ("Erf", "erf(x) = x * P(x^2) / Q(x^2), |x| <= 3.93",
+    yield ("ErfCoefficients", "erf(x) = x * P(x^2) / Q(x^2), |x| <= 3.93",
            *derive_rational(over_x, lambda z: 1 / over_x(z), mpf(0), mpf("3.93")**2, 5), 4.0)
     tanh_over_x = lambda z: tanh(sqrt(z)) / sqrt(z) if z else mpf(1)
-    yield ("Tanh", "tanh(x) = x * P(x^2) / Q(x^2), |x| <= 9.02",
+    yield ("TanhCoefficients", "tanh(x) = x * P(x^2) / Q(x^2), |x| <= 9.02",
            *derive_rational(tanh_over_x, lambda z: 1 / tanh_over_x(z), mpf(0), mpf("9.02")**2, 4), 9.1)
 
 
@@ -182,9 +208,15 @@ def literal(value):
     return shortest + ("f" if any(c in shortest for c in ".e") else ".0f")
 
 
-def table(name, coefficients):
+def double_literal(value):
+    shortest = repr(float(value))
+    return shortest if "." in shortest or "e" in shortest else shortest + ".0"
+
+
+def table(name, coefficients, element="float"):
+    spell = literal if element == "float" else double_literal
     return ["struct %s {" % name, "static constexpr int kCount = %d;" % len(coefficients),
-            "static constexpr float kValues[] = {%s};" % ", ".join(literal(c) for c in coefficients), "};"]
+            "static constexpr %s kValues[] = {%s};" % (element, ", ".join(spell(c) for c in coefficients)), "};"]
 
 
 def header():
@@ -194,6 +226,10 @@ def header():
     for name, comment, coefficients, error in tables():
         lines.append("// %s; relative error %s." % (comment, nstr(error, 2)))
         lines += table(name, coefficients)
+        lines.append("")
+    for name, comment, coefficients, error in doubles():
+        lines.append("// %s; relative error %s." % (comment, nstr(error, 2)))
+        lines += table(name, coefficients, "double")
         lines.append("")
     for name, comment, numerator, denominator, error, one in rationals():
         lines += ["// %s; relative error %s." % (comment, nstr(error, 2)), "struct %s {" % name,
@@ -205,7 +241,7 @@ def header():
     lines.append("// pi / 2 as a sum; products of the first three parts and integers below 2^13 are exact.")
     lines += table("HalfPiParts", split(pi / 2, 11, 4))
     lines += ["", "// One of them, as a constant that device code may use: it may not refer to the arrays.",
-              "template <class Table, int I>", "constexpr float kCoefficient = Table::kValues[I];",
+              "template <class Table, int I>", "constexpr auto kCoefficient = Table::kValues[I];",
               "", "}  // namespace GCRT_NAMESPACE", ""]
     return "\n".join(lines)
 

@@ -6,4 +6,5 @@
 #include "gcrt/scalar/arithmetic.h"
 #include "gcrt/scalar/cast.h"
 #include "gcrt/scalar/math.h"
+#include "gcrt/scalar/power.h"
 #include "gcrt/scalar/trigonometry.h"
