@@ -320,12 +320,13 @@ const char* threads_argument(KernelCall& out) {
   return "threads";
 }
 
+void call_with_threads(KernelCall& out, CodeText& code, const std::string& function, const Text& arguments) {
+  const std::string first = out.by_rows ? "" : fmt::format("{}, ", threads_argument(out));
+  code.line(Text(function) + "(" + first + arguments + (out.by_rows ? ", begin, end);" : ");"));
+}
+
 void call_in_parallel(KernelCall& out, CodeText& code, const std::string& work_items,
                       const std::string& call) {
-  if (out.by_rows) {
-    code.line(call + ";");
-    return;
-  }
   code.open(fmt::format("parallel_for({}, {}, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {{",
                         threads_argument(out), work_items));
   code.line(call + ";");

@@ -127,6 +127,8 @@ class EpilogueWriter {
   /// batch axes, walked by loops b<axis> outside the kernel. CUDA: those of `grid_axes`, outermost first, are
   /// walked by the grid.
   EpilogueWriter(CallWriter& writer, std::vector<int> rows, int column, std::vector<int> grid_axes = {});
+  /// "FUNCTOR{bias, y, 58}".
+  const Text& value() const { return value_; }
   /// "const FUNCTOR epilogue{bias, y, 58};", inside the batch loops.
   const Text& declaration() const { return declaration_; }
   /// Batch axes b<axis> that the declaration names.
@@ -168,14 +170,17 @@ class EpilogueWriter {
   std::vector<int> named_axes_;
   std::vector<BatchStep> batch_steps_;
   std::vector<std::pair<std::string, std::string>> members_;  // declaration, initialiser
-  Text declaration_;
+  Text value_, declaration_;
 };
 
 /// "threads", which the call then has; or "nullptr", if it is too short for more than the caller's.
 const char* threads_argument(KernelCall& out);
 
+/// "FUNCTION(threads, ARGUMENTS);": a function of gcrt that shares its work among threads. By rows,
+/// "FUNCTION(ARGUMENTS, begin, end);".
+void call_with_threads(KernelCall& out, CodeText& code, const std::string& function, const Text& arguments);
 /// "parallel_for(threads, WORK_ITEMS, ...{ CALL; });" where CALL is for work items [begin, end): the call is
-/// threaded. By rows, those are rows, and CALL stands alone.
+/// threaded.
 void call_in_parallel(KernelCall& out, CodeText& code, const std::string& work_items,
                       const std::string& call);
 

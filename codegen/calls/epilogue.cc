@@ -334,7 +334,15 @@ void EpilogueWriter::write(CallWriter& writer) {
   }
   std::string fields;
   for (const auto& [member, value] : members_) fields += (fields.empty() ? "" : ", ") + value;
-  declaration_ = Text("const ") + Symbol::kFunctor + fmt::format(" epilogue{{{}}};", fields);
+  Text type = Symbol::kFunctor;
+  if (!writer.on_device() && loops_.dag[root].op == ScalarOp::kAccumulator && !half(result.element) &&
+      (store.position == "y + m * y_row + n" || store.position == "y + n")) {  // which gcrt has
+    writer.call().functor = Text();
+    type = fmt::format("StoreRows<{}>", kernel_type(result.element));
+    if (!has_rows_) fields += ", 0";
+  }
+  value_ = type + "{" + fields + "}";
+  declaration_ = "const " + type + " epilogue{" + fields + "};";
 }
 
 }  // namespace gcompile

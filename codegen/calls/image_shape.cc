@@ -9,23 +9,31 @@ namespace gcompile {
 using ir::Shape;
 
 std::string ImageShape::text(const std::string& name, SizeParameters& sizes) const {
+  constexpr std::size_t kLineWidth = 110;
   const ir::Dim all[] = {batch, in_h, in_w, in_c, out_h, out_w, out_c, pixel, row, image};
-  const bool is_fixed = ir::are_constant(all);
   // Its members are ints, but for strides.
   const auto count = [&](ir::Dim size) { return sizes.as_int(size); };
-  const std::string head = fmt::format("  {} ConvShape {}{{", is_fixed ? "constexpr" : "const", name);
-  const std::string margin = "\n" + std::string(head.size(), ' ');
-  std::string text = head + fmt::format("/*batch*/ {},", count(batch)) + margin;
-  const std::string in[] = {count(in_h), count(in_w), count(in_c)};
+  const std::string in[] = {count(batch), count(in_h), count(in_w), count(in_c)};
   const std::string out[] = {count(out_h), count(out_w), count(out_c)};
-  text += fmt::format("/*in h, w, c*/ {}, {}, {},", in[0], in[1], in[2]);
-  text += (is_fixed ? " " : margin) + fmt::format("/*out h, w, c*/ {}, {}, {},", out[0], out[1], out[2]);
-  text += margin + fmt::format("/*kernel*/ {}, {}, /*stride*/ {}, {}, /*pad top, left*/ {}, {},", kernel_h,
-                               kernel_w, stride_h, stride_w, pad_top, pad_left);
-  text += margin + fmt::format("/*dilation*/ {}, {}, /*groups*/ {},", dilation_h, dilation_w, groups);
   const std::string steps[] = {sizes(pixel), sizes(row), sizes(image)};
-  text += margin + fmt::format("/*strides of pixel, row, image*/ {}, {}, {}", steps[0], steps[1], steps[2]);
-  return text + "};\n";
+  const std::string members[] = {
+      fmt::format("/*batch*/ {},", in[0]),
+      fmt::format("/*in h, w, c*/ {}, {}, {},", in[1], in[2], in[3]),
+      fmt::format("/*out h, w, c*/ {}, {}, {},", out[0], out[1], out[2]),
+      fmt::format("/*kernel*/ {}, {},", kernel_h, kernel_w),
+      fmt::format("/*stride*/ {}, {},", stride_h, stride_w),
+      fmt::format("/*pad top, left*/ {}, {},", pad_top, pad_left),
+      fmt::format("/*dilation*/ {}, {},", dilation_h, dilation_w),
+      fmt::format("/*groups*/ {},", groups),
+      fmt::format("/*strides of pixel, row, image*/ {}, {}, {}}};", steps[0], steps[1], steps[2])};
+  std::string text =
+      fmt::format("  {} ConvShape {}{{\n", ir::are_constant(all) ? "static constexpr" : "const", name);
+  std::string line(5, ' ');
+  for (const std::string& member : members) {
+    if (line.size() + 1 + member.size() > kLineWidth) text += std::exchange(line, std::string(5, ' ')) + "\n";
+    line += " " + member;
+  }
+  return text + line + "\n";
 }
 
 namespace {

@@ -29,9 +29,9 @@ void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   writer.call().headers = {"gcrt/cpu/image/depthwise.h"};
   writer.operand(0, "x");
   writer.packed(1, pack(*writer.constant(1)), "packed for depthwise2d", "w");
-  write_parallel(problem, image, writer, "depthwise2d_work_items(shape)",
-                 fmt::format("depthwise2d_fixed<{}>(shape, x, w, epilogue, begin, end)",
-                             depthwise_arguments(conv_image(ir::at_typical(problem)))));
+  const ImageShape typical = conv_image(ir::at_typical(problem));
+  write_parallel(problem, image, writer, fmt::format("depthwise2d_fixed<{}>", depthwise_arguments(typical)),
+                 "x, w");
 }
 
 void cuda_call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {

@@ -34,9 +34,9 @@ void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
   writer.call().headers = {"gcrt/cpu/image/depthwise_int8.h"};
   const std::string arguments = parameters(problem, writer, "zero point times column sums");
-  write_parallel(problem, image, writer, "depthwise2d_work_items(shape)",
-                 fmt::format("depthwise2d_integer_fixed<{}>(shape, {}, epilogue, begin, end)",
-                             depthwise_arguments(conv_image(ir::at_typical(problem))), arguments));
+  const ImageShape typical = conv_image(ir::at_typical(problem));
+  write_parallel(problem, image, writer,
+                 fmt::format("depthwise2d_integer_fixed<{}>", depthwise_arguments(typical)), arguments);
 }
 
 void cuda_call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {

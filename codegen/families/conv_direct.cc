@@ -49,7 +49,7 @@ void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer
   writer.packed(1, pack_panels(weights, conv_matrices(weights.shape(), image.groups)), "packed for conv2d",
                 "w");
   writer.weights(writer.blob().zeros((problem.shape(1)[1] + 16) * 4), "zeros", "float");
-  write_dense_conv(problem, plan, writer, {"conv2d", "<Tile>"}, "x, w, zeros");
+  write_dense_conv(problem, plan, writer, "conv2d", "", "x, w, zeros");
 }
 
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {

@@ -71,10 +71,9 @@ void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   }
   const EpilogueWriter epilogue(writer, rows, column);
   CodeText code(1);
-  call_in_parallel(writer.call(), code, "conv2d_dot_work_items(shape)",
-                   fmt::format("conv2d_dot<{}>(shape, x, w, epilogue, begin, end)", image.out_c));
-  writer.call().body =
-      Text(image.text("shape", writer.call().sizes)) + "  " + epilogue.declaration() + "\n" + code.text();
+  call_with_threads(writer.call(), code, fmt::format("conv2d_dot<{}>", image.out_c),
+                    "shape, x, w, " + epilogue.value());
+  writer.call().body = Text(image.text("shape", writer.call().sizes)) + code.text();
 }
 
 std::array<Recipe, 2> recipes() {

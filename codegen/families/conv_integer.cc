@@ -63,7 +63,7 @@ void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer
   integer_parameters(writer, packed, "conv2d_integer", "w", "zero point times column sums");
   const std::string split = split_parameter(writer, packed);
   border_row(writer, problem, problem.shape(1)[1], zero);
-  write_dense_conv(problem, plan, writer, {"conv2d_integer", in_tiles(plan, packed.narrow, writer)},
+  write_dense_conv(problem, plan, writer, "conv2d_integer", in_tiles(plan, packed.narrow, writer),
                    fmt::format("x, w, offsets, {}, border", split));
 }
 

@@ -40,9 +40,8 @@ void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   writer.packed(1, pack_panels(weights, conv_transpose_matrices(weights.shape(), work.groups)),
                 "packed for conv_transpose2d", "w");
   writer.weights(writer.blob().zeros((problem.shape(1)[0] / work.groups + 16) * 4), "zeros", "float");
-  write_parallel(problem, image_of(problem, work.window, work.groups), writer,
-                 "conv_transpose2d_work_items(shape)",
-                 "conv_transpose2d(shape, x, w, zeros, epilogue, begin, end)");
+  write_parallel(problem, image_of(problem, work.window, work.groups), writer, "conv_transpose2d",
+                 "x, w, zeros");
 }
 
 /// Rows of every phase after the other: [phase][output][tap of the phase][input], rows padded.

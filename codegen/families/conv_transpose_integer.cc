@@ -67,9 +67,8 @@ void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
                      "zero point times column sums of each phase");
   const std::string split = split_parameter(writer, packed);
   border_row(writer, problem, problem.shape(0)[1] / work.groups, zero);
-  write_parallel(
-      problem, image, writer, "conv_transpose2d_work_items(shape)",
-      fmt::format("conv_transpose2d_integer(shape, x, w, offsets, {}, border, epilogue, begin, end)", split));
+  write_parallel(problem, image, writer, "conv_transpose2d_integer",
+                 fmt::format("x, w, offsets, {}, border", split));
 }
 
 Refusal cuda_refuses(const ir::Problem&, const Machine&) {

@@ -20,7 +20,7 @@ const char* function_of(const ir::PoolWork& work) { return work.is_max ? "max_po
 /// What a mean takes beside shape and operand.
 std::string options_of(const ir::PoolWork& work, const ImageShape& image) {
   if (work.is_max) return "";
-  return fmt::format("/*count_include_pad*/ {}, /*pad bottom, right*/ {}, {}, ", work.count_include_pad,
+  return fmt::format(", /*count_include_pad*/ {}, /*pad bottom, right*/ {}, {}", work.count_include_pad,
                      image.pad_bottom, image.pad_right);
 }
 
@@ -38,9 +38,7 @@ void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   writer.call().headers = {"gcrt/cpu/image/pool.h"};
   writer.operand(0, "x");
   const ImageShape image = image_of(problem, work.window, 1);
-  write_parallel(
-      problem, image, writer, "pool2d_work_items(shape)",
-      fmt::format("{}(shape, x, {}epilogue, begin, end)", function_of(work), options_of(work, image)));
+  write_parallel(problem, image, writer, function_of(work), "x" + options_of(work, image));
 }
 
 std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& machine) {
@@ -56,7 +54,7 @@ void cuda_call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer
   const ImageShape image = image_of(problem, work.window, 1);
   writer.call().body =
       shape_and_epilogue(problem, image, writer) +
-      fmt::format("  {}(queue, shape, x, {}epilogue);\n", function_of(work), options_of(work, image));
+      fmt::format("  {}(queue, shape, x{}, epilogue);\n", function_of(work), options_of(work, image));
 }
 
 }  // namespace

@@ -58,9 +58,10 @@ void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer
   const EpilogueWriter epilogue(writer, axes.rows, static_cast<int>(product.rank()) - 1);
   CodeText code(1);
   code.line(weights);
+  const std::string tile = dense_tile(plan);
   const auto open = [&] {
-    write_dense_plan(plan, code);
-    batch.open(out, code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", rows, product.columns),
+    write_blocking(plan, code);
+    batch.open(out, code, fmt::format("gemm_work_items<{}>({}, {}, blocking)", tile, rows, product.columns),
                epilogue.named_axes(), ir::Shape(product.b.size(), 0), few);
   };
   if (!batch.is_one()) open();
@@ -70,9 +71,9 @@ void call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer
   }
   code.line(epilogue.declaration());
   if (batch.is_one()) open();
-  code.line(
-      fmt::format("gemm_decoded<Tile>({}, {}, {}, {}, {}, weights, {}, blocking, epilogue, begin, end);",
-                  rows, product.columns, product.depth, batch.a(), row_stride, few ? prepared : "nullptr"));
+  code.line(fmt::format("gemm_decoded<{}>({}, {}, {}, {}, {}, weights, {}, blocking, epilogue, begin, end);",
+                        tile, rows, product.columns, product.depth, batch.a(), row_stride,
+                        few ? prepared : "nullptr"));
   batch.close(code);
   out.body = code.text();
 }

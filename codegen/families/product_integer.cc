@@ -92,7 +92,7 @@ void call_packed(const Product& product, const ir::Problem& problem, const Kerne
   const std::string rows = out.sizes(product.axes.row_count), row_stride = out.sizes(product.axes.row_stride);
   const char* const tiles = in_tiles(plan, packed.narrow, writer);
   if (batch.is_one()) code.line(epilogue.declaration());
-  write_dense_plan(plan, code);
+  write_blocking(plan, code);
   const ir::Shape same_for_all(product.b.size(), 0);
   batch.open(out, code,
              fmt::format("gemm_integer_work_items{}({}, {}, blocking)", tiles, rows, product.columns),
@@ -131,7 +131,7 @@ void call_computed(const Product& product, const ir::Problem& problem, const Ker
   const std::string rows = sizes(axes.row_count), columns = sizes(product.columns),
                     depth = sizes(product.depth), row_stride = sizes(axes.row_stride),
                     along_k = sizes(b_strides[last - 1]), along_n = sizes(b_strides[last]);
-  write_dense_plan(plan, code);
+  write_blocking(plan, code);
   code.line(fmt::format("const ProductSizes sizes{{/*rows*/ {}, /*columns*/ {}, /*depth*/ {}}};", rows,
                         columns, depth));
   if (!batch.is_one()) batch.open(out, code, "", epilogue.named_axes(), b_strides, true);

@@ -100,19 +100,24 @@ void call(const ir::Problem& problem, const KernelPlan& chosen, CallWriter& writ
     code.line(fmt::format("pack_b({}, {}, {}, {}, {}, {});", depth, columns, batch.b(b_strides), along_k,
                           along_n, packed));
   };
-  const auto open = [&] {
-    write_dense_plan(plan, code, in_bfloat16(work, writer));
-    batch.open(out, code, fmt::format("gemm_work_items<Tile>({}, {}, blocking)", rows, columns),
+  const std::string tile = dense_tile(plan, in_bfloat16(work, writer));
+  if (!batch.is_one()) {
+    write_blocking(plan, code);
+    batch.open(out, code, fmt::format("gemm_work_items<{}>({}, {}, blocking)", tile, rows, columns),
                epilogue.named_axes(), b_strides, !b_constant || parked > 0);
-  };
-  if (!batch.is_one()) open();
+  }
   if (!b_constant) pack();
-  code.line(epilogue.declaration());
-  if (batch.is_one()) open();
-  code.line(fmt::format("gemm<Tile>({}, {}, {}, {}, {}, {}, blocking, epilogue, begin, end{});", rows,
-                        columns, depth, batch.a(), row_stride, b_constant ? batch.b(b_strides) : packed,
-                        parked > 0 ? ", " + sums : ""));
-  batch.close(code);
+  const Text operands = fmt::format("{}, {}, {}, {}, {}, {}, blocking, ", rows, columns, depth, batch.a(),
+                                    row_stride, b_constant ? batch.b(b_strides) : packed);
+  const std::string parts = parked > 0 ? ", " + sums : "";
+  if (batch.is_one()) {
+    write_blocking(plan, code);
+    call_with_threads(out, code, fmt::format("gemm<{}>", tile), operands + epilogue.value() + parts);
+  } else {
+    code.line(epilogue.declaration());
+    code.line(fmt::format("gemm<{}>(", tile) + operands + "epilogue, begin, end" + parts + ");");
+    batch.close(code);
+  }
   out.body = code.text();
 }
 

@@ -58,21 +58,25 @@ std::vector<PlannedCost> dense_conv_plans(const ir::Problem& problem, const Mach
 }
 
 void write_dense_conv(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer,
-                      const DenseFunction& function, const std::string& arguments) {
-  Text definitions = shape_and_epilogue(problem, conv_image(problem), writer);
+                      const std::string& name, const std::string& options, const std::string& arguments) {
   CodeText code(1);
-  write_dense_plan(plan, code, in_bfloat16(dense_conv_work(ir::at_typical(problem)), writer));
-  call_in_parallel(writer.call(), code,
-                   fmt::format("{}_work_items{}(shape, blocking)", function.name, function.tile),
-                   fmt::format("{}{}{}(shape, {}, blocking, epilogue, begin, end)", function.name,
-                               writer.call().by_rows ? "_rows" : "", function.tile, arguments));
-  writer.call().body = std::move(definitions) + code.text();
+  const std::string tile = dense_tile(plan, in_bfloat16(dense_conv_work(ir::at_typical(problem)), writer));
+  write_blocking(plan, code);
+  writer.call().body = code.text();
+  write_parallel(problem, conv_image(problem), writer,
+                 fmt::format("{}{}{}", name, writer.call().by_rows ? "_rows" : "",
+                             tile.empty() ? options : "<" + tile + ">"),
+                 arguments + ", blocking");
 }
 
 std::string depthwise_arguments(const ImageShape& image) {
+  constexpr std::int64_t kManyChannels = 16;  // gcrt/cpu/image/depthwise.h
   const bool is_known = gcrt::has_known_window(conv_shape(image));
-  return fmt::format("{}, {}, {}", is_known ? image.kernel_w : 0, is_known ? image.stride_w : 0,
-                     image.out_c != image.in_c);
+  const char* channels = image.out_c != image.in_c      ? "multiplied"
+                         : image.out_c >= kManyChannels ? "many"
+                                                        : "few";
+  return fmt::format("{}, {}, DepthwiseChannels::{}", is_known ? image.kernel_w : 0,
+                     is_known ? image.stride_w : 0, channels);
 }
 
 std::vector<PlannedCost> depthwise_cuda_plans(const ir::Problem& problem, const Machine& machine) {

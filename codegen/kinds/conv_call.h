@@ -21,16 +21,14 @@ DenseWork dense_conv_work(const ir::Problem& problem);
 /// The same with its dense_plan().
 std::vector<PlannedCost> dense_conv_plans(const ir::Problem& problem, const Machine& machine,
                                           double efficiency, const char* function);
-/// gcrt's function of that name for a range of NAME_work_items; NAME_rows is the same for rows of one image.
-struct DenseFunction {
-  const char* name;
-  const char* tile = "";  // its template argument: "<Tile>"
-};
-/// Its call on the CPU: NAME(shape, ARGUMENTS, blocking, epilogue, begin, end).
+/// The call of gcrt's function of that name on the CPU: NAME<TILE>(threads, shape, ARGUMENTS, blocking, EPILOGUE),
+/// where the plan names tiles, else NAME with `options`, its template arguments. NAME_rows is the same for rows
+/// of one image.
 void write_dense_conv(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer,
-                      const DenseFunction& function, const std::string& arguments);
+                      const std::string& name, const std::string& options, const std::string& arguments);
 
-/// "3, 1, false": the window of a depthwise convolution, as gcrt's kernels of the CPU are compiled for it.
+/// "3, 1, DepthwiseChannels::many": window and channels of a depthwise convolution, as gcrt's kernels of the CPU
+/// are compiled for them.
 std::string depthwise_arguments(const ImageShape& image);
 /// A kernel of CUDA without tiles.
 std::vector<PlannedCost> depthwise_cuda_plans(const ir::Problem& problem, const Machine& machine);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kPanelColumns = 16;  // gcrt/cpu/product/tile.h
 enum Field : std::size_t { kItemRows, kItemColumns, kBlockRows, kDepth, kFirstTile, kInTiles = kFirstTile };
-constexpr std::size_t kTileFields = 3;
+constexpr std::size_t kTileFields = 2;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t unit) { return ceil_div(a, unit) * unit; }
@@ -58,15 +58,6 @@ TileShape choose_tile(const DenseWork& work, const Level& level, const Machine& 
     limit = cost;
   }
   return best;
-}
-
-/// Lines that a tile fetches ahead every 4 words of k, so that the tiles of a panel fetch all of the next
-/// one. Wide tiles fetch two however many they are: one code serves them all.
-std::int64_t prefetches(const DenseWork& work, const Level& level, TileShape tile) {
-  const std::int64_t lines = 4 * ceil_div(tile_columns(level, tile), kPanelColumns);
-  const std::int64_t tiles = ceil_div(work.rows, tile.rows);
-  constexpr std::int64_t kWide = 12;
-  return lines >= kWide || (tiles > 1 && tiles < lines) ? 2 : 1;
 }
 
 /// Rows of a register of the tile unit, and bytes of one.
@@ -169,10 +160,9 @@ DenseItem choose_item(const DenseWork& work, const Machine& machine, TileShape t
 }  // namespace
 
 std::span<const char* const> dense_fields() {
-  static constexpr const char* kFields[] = {"item rows",  "item columns", "block rows", "depth",
-                                            "tile rows",  "vectors",      "prefetches", "tile rows",
-                                            "vectors",    "prefetches",   "tile rows",  "vectors",
-                                            "prefetches", "tile rows",    "vectors",    "prefetches"};
+  static constexpr const char* kFields[] = {"item rows", "item columns", "block rows", "depth",
+                                            "tile rows", "vectors",      "tile rows",  "vectors",
+                                            "tile rows", "vectors",      "tile rows",  "vectors"};
   return kFields;
 }
 
@@ -205,22 +195,29 @@ KernelPlan dense_plan(DenseWork work, const Machine& machine) {
   for (const Level& level : machine.levels) {
     if (!work.has_tile) break;
     const TileShape tile = choose_tile(work, level, machine);
-    plan.fields.insert(plan.fields.end(), {tile.rows, tile.vectors, prefetches(work, level, tile)});
+    plan.fields.insert(plan.fields.end(), {tile.rows, tile.vectors});
   }
   if (machine.has_tile_unit && pays_in_tiles(work)) plan.fields.push_back(1);
   return plan;
 }
 
-void write_dense_plan(const KernelPlan& plan, CodeText& code, int bfloat16_products) {
-  std::string tiles;
+std::string dense_tile(const KernelPlan& plan, int bfloat16_products) {
+  std::vector<std::string> tiles;
   for (std::size_t at = kFirstTile; at + kTileFields <= plan.fields.size(); at += kTileFields) {
-    const std::int64_t prefetches = plan.fields[at + 2];
-    tiles += fmt::format("{}RegisterTile<{}, {}{}>", tiles.empty() ? "" : ", ", plan.fields[at],
-                         plan.fields[at + 1], prefetches == 1 ? "" : fmt::format(", {}", prefetches));
+    tiles.push_back(fmt::format("RegisterTile<{}, {}>", plan.fields[at], plan.fields[at + 1]));
   }
-  if (plan.fields.size() > kFirstTile + kTileFields) tiles = "TileOfLevel<" + tiles + ">";
-  if (bfloat16_products > 0) tiles = fmt::format("InBfloat16<{}, {}>", bfloat16_products, tiles);
-  if (!tiles.empty()) code.line("using Tile = " + tiles + ";");
+  if (tiles.empty()) return "";
+  // Those that gcrt/cpu/product/dot.h has names for.
+  const std::string all = fmt::format("{}", fmt::join(tiles, ", "));
+  const std::string shared = "RegisterTile<4, 2>, RegisterTile<8, 2>, RegisterTile<6, 2>, ";
+  const std::string tile = all == shared + "RegisterTile<8, 3>"   ? "UsualTile"
+                           : all == shared + "RegisterTile<6, 4>" ? "WideTile"
+                           : tiles.size() > 1                     ? "TileOfLevel<" + all + ">"
+                                                                  : all;
+  return bfloat16_products > 0 ? fmt::format("InBfloat16<{}, {}>", bfloat16_products, tile) : tile;
+}
+
+void write_blocking(const KernelPlan& plan, CodeText& code) {
   code.line(fmt::format("constexpr Blocking blocking{{/*item*/ {}, {}, /*block*/ {}, /*depth*/ {}}};",
                         plan.fields[kItemRows], plan.fields[kItemColumns], plan.fields[kBlockRows],
                         plan.fields[kDepth]));

@@ -23,7 +23,7 @@ struct DenseWork {
 };
 
 /// Fields: rows and columns of a work item, rows of a block, depth of a part of K (0: all of them); then, for
-/// each level of the machine, rows and vectors of the tile and the lines that it fetches ahead.
+/// each level of the machine, rows and vectors of the tile.
 std::span<const char* const> dense_fields();
 /// The fields for products of bytes: the same four, then "in tiles", 1,
 /// if the machine has a tile unit and it pays.
@@ -34,9 +34,11 @@ DenseWork dense_work(const Product& product, std::int64_t element_bytes);
 /// The fastest.
 KernelPlan dense_plan(DenseWork work, const Machine& machine);
 
-/// Defines `blocking`, and `Tile` where the plan names tiles: those of all levels, or in the tile unit by so
-/// many products of bfloat16 where a level has one.
-void write_dense_plan(const KernelPlan& plan, CodeText& code, int bfloat16_products = 0);
+/// "UsualTile": the plan's tiles of all levels, or in the tile unit by so many products of bfloat16 where a
+/// level has one; empty, if it names none.
+std::string dense_tile(const KernelPlan& plan, int bfloat16_products = 0);
+/// Defines `blocking`.
+void write_blocking(const KernelPlan& plan, CodeText& code);
 bool cuts_depth(const KernelPlan& plan);
 /// The same with all of K at once: of rows that only a run knows, no memory is planned for sums that wait.
 KernelPlan without_cuts_of_depth(KernelPlan plan);

@@ -81,10 +81,12 @@ Text shape_and_epilogue(const ir::Problem& problem, const ImageShape& image, Cal
 }
 
 void write_parallel(const ir::Problem& problem, const ImageShape& image, CallWriter& writer,
-                    const std::string& work_items, const std::string& call) {
+                    const std::string& function, const std::string& arguments) {
+  const EpilogueWriter epilogue(writer, pixel_axes(problem.shape(0).size()), 1);
   CodeText code(1);
-  call_in_parallel(writer.call(), code, work_items, call);
-  writer.call().body = shape_and_epilogue(problem, image, writer) + code.text();
+  call_with_threads(writer.call(), code, function, fmt::format("shape, {}, ", arguments) + epilogue.value());
+  writer.call().shape = image.text("shape", writer.call().sizes);
+  writer.call().body += code.text();
 }
 
 }  // namespace gcompile

@@ -34,8 +34,8 @@ std::array<Recipe, 2> for_channels_last(Recipe cpp, Recipe cuda);
 /// The last step of every call over images: adds the parameters of the epilogue, sets the definition of
 /// "shape" and returns that of "epilogue".
 Text shape_and_epilogue(const ir::Problem& problem, const ImageShape& image, CallWriter& writer);
-/// The same with the call of a kernel of the CPU behind it, by call_in_parallel().
+/// The same for a kernel of the CPU, with its call: FUNCTION(threads, shape, ARGUMENTS, EPILOGUE).
 void write_parallel(const ir::Problem& problem, const ImageShape& image, CallWriter& writer,
-                    const std::string& work_items, const std::string& call);
+                    const std::string& function, const std::string& arguments);
 
 }  // namespace gcompile

@@ -354,10 +354,10 @@ void bench_pool(int size, int channels, int kernel, int stride) {
   const double operations = pixels * channels * kernel * kernel;
   const double bytes = 4.0 * (static_cast<double>(s.in_image_stride) + pixels * channels);
   bench("max " + name, operations, bytes, [&] {
-    max_pool2d(s, x.data(), BiasRelu{y.data(), channels, bias.data()});
+    max_pool2d(nullptr, s, x.data(), BiasRelu{y.data(), channels, bias.data()});
   });
   bench("average " + name, operations, bytes, [&] {
-    average_pool2d(s, x.data(), true, 1, 1, BiasRelu{y.data(), channels, bias.data()});
+    average_pool2d(nullptr, s, x.data(), true, 1, 1, BiasRelu{y.data(), channels, bias.data()});
   });
 }
 

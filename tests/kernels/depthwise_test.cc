@@ -18,15 +18,16 @@ void check_depthwise(ConvShape s, double tolerance = 1e-5) {
                                     << s.dilation_h << "," << s.dilation_w);
   const auto x = random_values<T>(input_size(s), 21);
   const auto w = random_values<T>(static_cast<std::size_t>(s.kernel_h * s.kernel_w * s.out_c), 22);
-  const Recorded<T> result = in_any_pieces<T>(
-      out_pixels(s), s.out_c, depthwise2d_work_items(s),
-      [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
-        if constexpr (Kernel == 0) {
-          depthwise2d(s, x.data(), w.data(), epilogue, begin, end);
-        } else {
-          depthwise2d_fixed<Kernel, StrideW, false>(s, x.data(), w.data(), epilogue, begin, end);
-        }
-      });
+  const Recorded<T> result =
+      in_any_pieces<T>(out_pixels(s), s.out_c, depthwise2d_work_items(s),
+                       [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+                         if constexpr (Kernel == 0) {
+                           depthwise2d(s, x.data(), w.data(), epilogue, begin, end);
+                         } else {
+                           depthwise2d_fixed<Kernel, StrideW, DepthwiseChannels::few>(s, x.data(), w.data(),
+                                                                                      epilogue, begin, end);
+                         }
+                       });
   result.check(conv_reference(s, x, w), tolerance);
 }
 

@@ -26,7 +26,7 @@ std::vector<Wide> reference(int rows, int columns, int depth, const std::vector<
 /// Tiles of columns are whole panels, or divide one, for elements of any size.
 using OtherTile =
     TileOfLevel<RegisterTile<2, 2, 2>, RegisterTile<4, 4>, RegisterTile<4, 2, 2>, RegisterTile<6, 4, 2>>;
-using WideTile = RegisterTile<6, 2>;
+using SixRows = RegisterTile<6, 2>;
 
 /// Bits depend on how the depth is cut, not on items and blocks.
 constexpr Blocking kBlockings[] = {{0, 0, 0, 0}, {1, 1, 1, 0}, {20, 0, 7, 0}, {0, 40, 0, 0}, {30, 17, 16, 0}};
@@ -62,7 +62,7 @@ void check_product(int rows, int columns, int depth, double tolerance) {
     check_product<UsualTile, T, Wide>(rows, columns, depth, tolerance);
     check_product<OtherTile, T, Wide>(rows, columns, depth, tolerance);
   } else {
-    check_product<WideTile, T, Wide>(rows, columns, depth, tolerance);
+    check_product<SixRows, T, Wide>(rows, columns, depth, tolerance);
   }
 }
 
@@ -118,7 +118,7 @@ TEST(Gemm, SignedIntegersWrap) {
   std::int32_t packed[2 * kPanelColumns];
   pack_b(2, 1, b, 1, 1, packed);
   Recorded<std::int32_t> result(1, 1);
-  gemm<WideTile>(1, 1, 2, a, 2, packed, result.epilogue());
+  gemm<SixRows>(1, 1, 2, a, 2, packed, result.epilogue());
   EXPECT_EQ(result.y[0], -2);
 }
 

@@ -127,7 +127,7 @@ TEST(Pool, MaxKeepsNaN) {
   x[17 + 3] = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> y(17);
   std::vector<int> calls(18);
-  max_pool2d(s, x.data(), RecordingEpilogue<float>{y.data(), calls.data(), 1, 17});
+  max_pool2d(nullptr, s, x.data(), RecordingEpilogue<float>{y.data(), calls.data(), 1, 17});
   for (std::size_t c = 0; c < 17; ++c) EXPECT_EQ(std::isnan(y[c]), c == 3);
 }
 

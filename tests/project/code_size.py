@@ -42,5 +42,21 @@ def case_depthwise(world):
     print(f"         {count} instances of depthwise_tiles, {size} bytes", flush=True)
 
 
+def case_threads(world):
+    """Kernels that differ in sizes alone share the loop over their work items, and are short themselves."""
+    model = Model()
+    model.inputs, model.outputs = ["float[1,32,40,40] x"], ["float[1,96,40,40] y"]
+    last, channels = "x", 32
+    for i in range(6):
+        width = 96 if i == 5 else 32 + 16 * (i % 2) + 16 * (i % 3)
+        weight, bias = model.constant(f"w{i}", "float", (width, channels, 1, 1)), model.constant(f"b{i}", "float", (width,))
+        model.nodes += [f"c{i} = Conv({last}, {weight}, {bias})", f"{'y' if i == 5 else f'r{i}'} = Relu(c{i})"]
+        last, channels = f"r{i}", width
+    found = functions_of(world, "threads", model)
+    kernels = {name: size for name, (_, size) in found.items() if name.startswith("conv1x1_")}
+    check(len(kernels) >= 5 and max(kernels.values()) <= 160, f"{kernels}")
+    check(found["run"][0] <= 3, f"{found['run'][0]} functions named run: of threads for {len(kernels)} kernels")
+
+
 if __name__ == "__main__":
     run_main(globals())

@@ -70,6 +70,8 @@ def case_a_layer_more(world):
         check(not [line for line in declared if line[0] == "-"], "\n".join(["declarations:", *declared]))
         kernels = [line for name, lines in changed.items() if "kernels" in name for line in lines]
         check(not [line for line in kernels if line[0] == "-"], "\n".join(["kernels:", *kernels]))
+        # Elsewhere an epilogue has members of its own.
+        check(target != "cpp" or len(schedule) + len(kernels) <= 15, "\n".join(["lines of a pool:", *schedule, *kernels]))
         print(f"         {target}: {len(schedule)} lines of the schedule, {len(kernels)} of kernels", flush=True)
 
 
@@ -136,6 +138,16 @@ def case_operands(world):
             equal(" ".join(re.findall(r"\* (\w+)", found[1])), parameters, f"{target}: operands of {function}")
         contains(text, "highest", "squares")
         equal(re.findall(r"\b(?:x|acc)\d+\b", text), [], f"{target}: numbered operands and sums")
+
+
+def case_what_repeats_is_in_gcrt(world):
+    """Kernels of the CPU name their tile, hand their threads on, and have no epilogue that only stores."""
+    lines = sources(world, "repeats", network(True), "cpp")["net_kernels.cpp"]
+    text = "\n".join(lines)
+    contains(text, "conv2d<UsualTile>(threads, shape, x, w, zeros, blocking, ", "max_pool2d(threads, shape, x, StoreRows<float>{y, 16});",
+             "gemm<")
+    found = [line for line in lines if re.search(r"TileOfLevel|_work_items|const \w+ epilogue\{", line)]
+    equal(found, [], "lines that repeat")
 
 
 def case_the_schedule_comes_first(world):

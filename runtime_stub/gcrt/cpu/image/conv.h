@@ -10,6 +10,7 @@
 #pragma once
 
 #include "gcrt/cpu/image/conv_tile.h"
+#include "gcrt/parallel.h"
 
 namespace GCRT_NAMESPACE {
 
@@ -205,6 +206,15 @@ inline void conv2d(const ConvShape& s, const T* x, const T* w_packed, const T* z
   typename Dot::Unit unit;
   conv2d_items(s, ConvOperands<Dot>{x, w_packed, zero_row, nullptr, {}}, blocking,
                tile_epilogue<Dot>(epilogue, &unit), work_begin, work_end);
+}
+
+// All of them, shared among threads.
+template <class Tile = UsualTile, class T, class E>
+GCRT_NOINLINE void conv2d(const Threads* threads, const ConvShape& s, const T* x, const T* w_packed,
+                          const T* zero_row, const Blocking& blocking, const E& epilogue) {
+  parallel_for(threads, conv2d_work_items<Tile>(s, blocking), [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
+    conv2d<Tile>(s, x, w_packed, zero_row, blocking, epilogue, begin, end);
+  });
 }
 
 // The same for output rows [begin, end) of one image, whatever the work items.

@@ -7,6 +7,7 @@
 
 #include "gcrt/conv_shape.h"
 #include "gcrt/cpu/product/tile.h"
+#include "gcrt/parallel.h"
 #include "gcrt/scalar/arithmetic.h"
 
 namespace GCRT_NAMESPACE {
@@ -125,6 +126,15 @@ inline void conv2d_dot(const ConvShape& s, const float* x, const float* w, const
       finish_block(sums, N, static_cast<int>(pixels), N, row * s.out_w + first, 0, epilogue);
     }
   }
+}
+
+// All of them, shared among threads.
+template <int N, class E>
+GCRT_NOINLINE void conv2d_dot(const Threads* threads, const ConvShape& s, const float* x, const float* w,
+                              const E& epilogue) {
+  parallel_for(threads, conv2d_dot_work_items(s), [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
+    conv2d_dot<N>(s, x, w, epilogue, begin, end);
+  });
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -47,6 +47,18 @@ inline void conv2d_integer(const ConvShape& s, const TX* x, const TW* w_packed, 
                tile_epilogue<Dot>(epilogue, &unit), work_begin, work_end);
 }
 
+// All of them, shared among threads.
+template <bool InTiles = false, class TX, class TW, class E>
+GCRT_NOINLINE void conv2d_integer(const Threads* threads, const ConvShape& s, const TX* x, const TW* w_packed,
+                                  const std::int32_t* offsets, const std::int32_t* split,
+                                  const TX* border_row, const Blocking& blocking, const E& epilogue) {
+  parallel_for(threads, conv2d_integer_work_items<InTiles>(s, blocking),
+               [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
+                 conv2d_integer<InTiles>(s, x, w_packed, offsets, split, border_row, blocking, epilogue,
+                                         begin, end);
+               });
+}
+
 // The same for output rows [begin, end) of one image, whatever the work items.
 template <bool InTiles = false, class TX, class TW, class E>
 inline void conv2d_integer_rows(const ConvShape& s, const TX* x, const TW* w_packed,

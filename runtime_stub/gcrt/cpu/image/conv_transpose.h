@@ -237,4 +237,13 @@ inline void conv_transpose2d(const ConvShape& s, const T* x, const T* w_packed, 
   conv_transpose2d(s, x, w_packed, zero_row, epilogue, 0, conv_transpose2d_work_items(s));
 }
 
+// All work items, shared among threads.
+template <class T, class E>
+GCRT_NOINLINE void conv_transpose2d(const Threads* threads, const ConvShape& s, const T* x, const T* w_packed,
+                                    const T* zero_row, const E& epilogue) {
+  parallel_for(threads, conv_transpose2d_work_items(s), [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
+    conv_transpose2d(s, x, w_packed, zero_row, epilogue, begin, end);
+  });
+}
+
 }  // namespace GCRT_NAMESPACE

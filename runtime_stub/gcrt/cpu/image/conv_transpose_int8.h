@@ -35,5 +35,15 @@ inline void conv_transpose2d_integer(const ConvShape& s, const TX* x, const TW* 
                                         SplitWords::of(split, panels)};
   conv_transpose2d_items(s, operands, epilogue, work_begin, work_end);
 }
+// All of them, shared among threads.
+template <class TX, class TW, class E>
+GCRT_NOINLINE void conv_transpose2d_integer(const Threads* threads, const ConvShape& s, const TX* x,
+                                            const TW* w_packed, const std::int32_t* offsets,
+                                            const std::int32_t* split, const TX* border_row,
+                                            const E& epilogue) {
+  parallel_for(threads, conv_transpose2d_work_items(s), [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
+    conv_transpose2d_integer(s, x, w_packed, offsets, split, border_row, epilogue, begin, end);
+  });
+}
 
 }  // namespace GCRT_NAMESPACE

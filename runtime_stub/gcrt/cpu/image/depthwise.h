@@ -15,6 +15,7 @@
 
 #include "gcrt/conv_shape.h"
 #include "gcrt/cpu/product/tile.h"
+#include "gcrt/parallel.h"
 
 namespace GCRT_NAMESPACE {
 
@@ -51,6 +52,11 @@ template <int Kernel>
 constexpr int kDepthwiseTileRows = Kernel <= 5 ? 2 : 1;
 // Output rows through which one vector of channels is carried by kernels that are not square.
 constexpr int kDepthwiseRows = 4;
+
+// What is known of the channels: those that fill a vector of any machine, fewer, or several output channels for
+// each input channel.
+enum class DepthwiseChannels { many, few, multiplied };
+constexpr int kManyChannels = 16;
 
 // Input channels of L consecutive output channels, of which `multiplier` share one input channel.
 template <bool IsMultiplied, int L>
@@ -418,24 +424,28 @@ GCRT_INLINE void depthwise_any_rows(const ConvShape& s, const DepthwiseOperands<
 }
 
 // Output rows [row_begin, row_end) of one image. Kernel is 0 if not known.
-template <int Kernel, int StrideW, bool IsMultiplied, class Dot, class E>
+template <int Kernel, int StrideW, DepthwiseChannels Channels, class Dot, class E>
 GCRT_INLINE void depthwise_rows(const ConvShape& s, const DepthwiseOperands<Dot>& image, int b, int row_begin,
                                 int row_end, const E& epilogue) {
   constexpr int L = kVectorLanes<typename Dot::Sum>;
+  static_assert(L <= kManyChannels, "many channels fill a vector");
   if constexpr (Kernel != 0) {
-    if (s.out_c >= L) {
+    if (Channels == DepthwiseChannels::many || s.out_c >= L) {
       depthwise_known_rows<Kernel, StrideW, L>(s, image, b, row_begin, row_end, epilogue);
       return;
     }
   }
-  depthwise_any_rows<IsMultiplied, L>(s, image, 0, b, row_begin, row_end, epilogue);
+  if constexpr (Kernel == 0 || Channels != DepthwiseChannels::many) {
+    constexpr bool kIsMultiplied = Channels == DepthwiseChannels::multiplied;
+    depthwise_any_rows<kIsMultiplied, L>(s, image, 0, b, row_begin, row_end, epilogue);
+  }
 }
 
 inline std::ptrdiff_t depthwise2d_work_items(const ConvShape& s) { return std::ptrdiff_t{s.batch} * s.out_h; }
 
 // Work items [work_begin, work_end) of a depthwise convolution with a square Kernel x Kernel window and
 // stride StrideW along the row, dilation_w 1 and out_c == in_c; or of any other, with Kernel 0.
-template <int Kernel, int StrideW, bool IsMultiplied, class Dot, class E>
+template <int Kernel, int StrideW, DepthwiseChannels Channels, class Dot, class E>
 inline void depthwise2d_items(const ConvShape& s, const DepthwiseOperands<Dot>& operands, const E& epilogue,
                               std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
   while (work_begin < work_end) {
@@ -445,15 +455,23 @@ inline void depthwise2d_items(const ConvShape& s, const DepthwiseOperands<Dot>& 
     const int end = static_cast<int>(smaller(smaller(s.out_h, row + rows), row + (work_end - work_begin)));
     DepthwiseOperands<Dot> image = operands;
     image.x += b * s.in_image_stride;
-    depthwise_rows<Kernel, StrideW, IsMultiplied>(s, image, b, row, end, epilogue);
+    depthwise_rows<Kernel, StrideW, Channels>(s, image, b, row, end, epilogue);
     work_begin += end - row;
   }
 }
-template <int Kernel, int StrideW, bool IsMultiplied, class T, class E>
+template <int Kernel, int StrideW, DepthwiseChannels Channels, class T, class E>
 inline void depthwise2d_fixed(const ConvShape& s, const T* x, const T* w, const E& epilogue,
                               std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
   const DepthwiseOperands<FmaDot<T>> operands{x, w, nullptr, T(0)};
-  depthwise2d_items<Kernel, StrideW, IsMultiplied>(s, operands, epilogue, work_begin, work_end);
+  depthwise2d_items<Kernel, StrideW, Channels>(s, operands, epilogue, work_begin, work_end);
+}
+// All of them, shared among threads.
+template <int Kernel, int StrideW, DepthwiseChannels Channels, class T, class E>
+GCRT_NOINLINE void depthwise2d_fixed(const Threads* threads, const ConvShape& s, const T* x, const T* w,
+                                     const E& epilogue) {
+  parallel_for(threads, depthwise2d_work_items(s), [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
+    depthwise2d_fixed<Kernel, StrideW, Channels>(s, x, w, epilogue, begin, end);
+  });
 }
 
 // The same, for a window known at run time: with code of their own for a few sizes.
@@ -461,15 +479,15 @@ template <class Dot, class E>
 inline void depthwise2d_any(const ConvShape& s, const DepthwiseOperands<Dot>& operands, const E& epilogue,
                             std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
   if (s.out_c != s.in_c) {
-    depthwise2d_items<0, 0, true>(s, operands, epilogue, work_begin, work_end);
+    depthwise2d_items<0, 0, DepthwiseChannels::multiplied>(s, operands, epilogue, work_begin, work_end);
   } else if (has_known_window(s) && s.kernel_w == 3 && s.stride_w == 1) {
-    depthwise2d_items<3, 1, false>(s, operands, epilogue, work_begin, work_end);
+    depthwise2d_items<3, 1, DepthwiseChannels::few>(s, operands, epilogue, work_begin, work_end);
   } else if (has_known_window(s) && s.kernel_w == 3) {
-    depthwise2d_items<3, 2, false>(s, operands, epilogue, work_begin, work_end);
+    depthwise2d_items<3, 2, DepthwiseChannels::few>(s, operands, epilogue, work_begin, work_end);
   } else if (has_known_window(s) && s.kernel_w == 5 && s.stride_w == 1) {
-    depthwise2d_items<5, 1, false>(s, operands, epilogue, work_begin, work_end);
+    depthwise2d_items<5, 1, DepthwiseChannels::few>(s, operands, epilogue, work_begin, work_end);
   } else {
-    depthwise2d_items<0, 0, false>(s, operands, epilogue, work_begin, work_end);
+    depthwise2d_items<0, 0, DepthwiseChannels::few>(s, operands, epilogue, work_begin, work_end);
   }
 }
 

@@ -9,12 +9,21 @@
 namespace GCRT_NAMESPACE {
 
 // Work items [work_begin, work_end), as depthwise2d_fixed.
-template <int Kernel, int StrideW, bool IsMultiplied, class TX, class E>
+template <int Kernel, int StrideW, DepthwiseChannels Channels, class TX, class E>
 inline void depthwise2d_integer_fixed(const ConvShape& s, const TX* x, const std::int16_t* w,
                                       const std::int32_t* offsets, TX border, const E& epilogue,
                                       std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
   const DepthwiseOperands<IntegerDot<TX, std::int16_t>> operands{x, w, offsets, border};
-  depthwise2d_items<Kernel, StrideW, IsMultiplied>(s, operands, epilogue, work_begin, work_end);
+  depthwise2d_items<Kernel, StrideW, Channels>(s, operands, epilogue, work_begin, work_end);
+}
+// All of them, shared among threads.
+template <int Kernel, int StrideW, DepthwiseChannels Channels, class TX, class E>
+GCRT_NOINLINE void depthwise2d_integer_fixed(const Threads* threads, const ConvShape& s, const TX* x,
+                                             const std::int16_t* w, const std::int32_t* offsets, TX border,
+                                             const E& epilogue) {
+  parallel_for(threads, depthwise2d_work_items(s), [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
+    depthwise2d_integer_fixed<Kernel, StrideW, Channels>(s, x, w, offsets, border, epilogue, begin, end);
+  });
 }
 
 // Work items [work_begin, work_end) of a depthwise convolution: groups == in_c, out_c a multiple of in_c,

@@ -5,6 +5,7 @@
 
 #include "gcrt/conv_shape.h"
 #include "gcrt/cpu/product/tile.h"
+#include "gcrt/parallel.h"
 #include "gcrt/pooling.h"
 #include "gcrt/scalar/arithmetic.h"
 
@@ -118,9 +119,11 @@ inline void max_pool2d(const ConvShape& s, const T* x, const E& epilogue, std::p
                        std::ptrdiff_t work_end) {
   pool2d(s, x, MaxPooling{}, false, 0, 0, epilogue, work_begin, work_end);
 }
+// All of them, shared among threads.
 template <class T, class E>
-inline void max_pool2d(const ConvShape& s, const T* x, const E& epilogue) {
-  max_pool2d(s, x, epilogue, 0, pool2d_work_items(s));
+GCRT_NOINLINE void max_pool2d(const Threads* threads, const ConvShape& s, const T* x, const E& epilogue) {
+  parallel_for(threads, pool2d_work_items(s),
+               [&](std::ptrdiff_t begin, std::ptrdiff_t end) { max_pool2d(s, x, epilogue, begin, end); });
 }
 
 // Work items [work_begin, work_end) of an average pooling over float or double. With count_include_pad the
@@ -132,10 +135,13 @@ inline void average_pool2d(const ConvShape& s, const T* x, bool count_include_pa
   pool2d(s, x, AveragePooling{}, count_include_pad, s.in_h + pad_bottom, s.in_w + pad_right, epilogue,
          work_begin, work_end);
 }
+// All of them, shared among threads.
 template <class T, class E>
-inline void average_pool2d(const ConvShape& s, const T* x, bool count_include_pad, int pad_bottom,
-                           int pad_right, const E& epilogue) {
-  average_pool2d(s, x, count_include_pad, pad_bottom, pad_right, epilogue, 0, pool2d_work_items(s));
+GCRT_NOINLINE void average_pool2d(const Threads* threads, const ConvShape& s, const T* x,
+                                  bool count_include_pad, int pad_bottom, int pad_right, const E& epilogue) {
+  parallel_for(threads, pool2d_work_items(s), [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
+    average_pool2d(s, x, count_include_pad, pad_bottom, pad_right, epilogue, begin, end);
+  });
 }
 
 }  // namespace GCRT_NAMESPACE

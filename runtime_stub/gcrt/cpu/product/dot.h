@@ -54,7 +54,7 @@ struct FmaDot;
 // The largest register tile: rows, and vectors of sums per row. A panel has 4 lines for every 4 words of the
 // next columns; where few tiles share the fetching each takes several. A tile says which policy multiplies
 // elements of one type in it.
-template <int Rows, int Vectors, int Prefetches = 1>
+template <int Rows, int Vectors, int Prefetches = (Vectors > 2 ? 2 : 1)>
 struct RegisterTile {
   template <class T>
   using Dot = FmaDot<T, RegisterTile>;
@@ -79,8 +79,9 @@ template <class V16, class, class, class>
 using TileOfLevel = V16;
 #endif
 
-// The tile of kernels whose plan names none.
+// The tile of kernels whose plan names none, and the one for columns that fill four vectors.
 using UsualTile = TileOfLevel<RegisterTile<4, 2>, RegisterTile<8, 2>, RegisterTile<6, 2>, RegisterTile<8, 3>>;
+using WideTile = TileOfLevel<RegisterTile<4, 2>, RegisterTile<8, 2>, RegisterTile<6, 2>, RegisterTile<6, 4>>;
 
 // The unit of a work item that multiplies in vector registers.
 struct NoUnit {};

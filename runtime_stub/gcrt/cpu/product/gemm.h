@@ -17,6 +17,7 @@
 #pragma once
 
 #include "gcrt/cpu/product/tile.h"
+#include "gcrt/parallel.h"
 
 namespace GCRT_NAMESPACE {
 
@@ -341,6 +342,17 @@ inline void gemm(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t dep
   typename Dot::Unit unit;
   gemm_items(Product<Dot>{depth, a, lda, b_packed, 0, rows, nullptr, 0, sums}, columns, blocking,
              tile_epilogue<Dot>(epilogue, &unit), work_begin, work_end);
+}
+
+// All of them, shared among threads.
+template <class Tile = UsualTile, class T, class E>
+GCRT_NOINLINE void gemm(const Threads* threads, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                        std::ptrdiff_t depth, const T* a, std::ptrdiff_t lda, const T* b_packed,
+                        const Blocking& blocking, const E& epilogue, T* sums = nullptr) {
+  parallel_for(threads, gemm_work_items<Tile>(rows, columns, blocking),
+               [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
+                 gemm<Tile>(rows, columns, depth, a, lda, b_packed, blocking, epilogue, begin, end, sums);
+               });
 }
 
 // The whole product.

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "gcrt/cpu/product/dot.h"
+#include "gcrt/cpu/store.h"
 
 namespace GCRT_NAMESPACE {
 
