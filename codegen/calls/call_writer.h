@@ -179,8 +179,8 @@ const char* threads_argument(KernelCall& out);
 /// "FUNCTION(threads, ARGUMENTS);": a function of gcrt that shares its work among threads. By rows,
 /// "FUNCTION(ARGUMENTS, begin, end);".
 void call_with_threads(KernelCall& out, CodeText& code, const std::string& function, const Text& arguments);
-/// "parallel_for(threads, WORK_ITEMS, ...{ CALL; });" where CALL is for work items [begin, end): the call is
-/// threaded.
+/// "parallel_for(threads, WORK_ITEMS, ...{ CALL; });" where CALL is for work items [begin, end). The call is
+/// threaded then.
 void call_in_parallel(KernelCall& out, CodeText& code, const std::string& work_items,
                       const std::string& call);
 

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "gcrt/cpu/product/dot.h"
-#include "gcrt/cpu/store.h"
+#include "gcrt/cpu/product/store.h"
 
 namespace GCRT_NAMESPACE {
 
