@@ -7,6 +7,7 @@
 #include "jinja/ast.h"
 #include "jinja/parser.h"
 #include "jinja/render.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 

@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "jinja/text.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 namespace {

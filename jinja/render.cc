@@ -5,6 +5,7 @@
 
 #include "base/interrupt.h"
 #include "jinja/filters.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "jinja/ast.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace gcompile {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 // Names in a model are chosen by strangers and are any bytes at all. Nothing in the output may carry one
 // except through a function of this file; each says for which kind of text its result is safe.

@@ -117,8 +117,7 @@ bool CallWriter::has_operand(int operand) const {
 }
 
 bool CallWriter::wants_result(int i) const {
-  return view_.has_result(i) &&
-         view_.graph().use_count(view_.node().results[static_cast<std::size_t>(i)]) > 0;
+  return view_.has_result(i) && view_.graph().use_count(view_.node().results[i]) > 0;
 }
 
 KernelTensor CallWriter::stored(ValueId id, bool writes, const std::string& parameter) {
@@ -128,6 +127,8 @@ KernelTensor CallWriter::stored(ValueId id, bool writes, const std::string& para
   call_.arguments.back().layout = layout_text(value.name, value.type, out.strides);
   return out;
 }
+
+void CallWriter::join(JoinedOperands operands) { joined_ = std::move(operands); }
 
 const JoinedOperand* CallWriter::joined(int i) const {
   const auto at = joined_.find(i);
@@ -156,7 +157,7 @@ KernelTensor CallWriter::placed(const Storage& place, const ir::TensorType& type
 }
 
 KernelTensor CallWriter::operand(int i, const std::string& parameter) {
-  return parameter_for(view_.node().operands[static_cast<std::size_t>(i)], parameter);
+  return parameter_for(view_.node().operands[i], parameter);
 }
 
 bool CallWriter::make_rows(ir::NodeId producer, const ir::LoopForm& loops, int threads) {
@@ -200,7 +201,7 @@ KernelTensor CallWriter::parameter_for(ValueId id, const std::string& parameter)
 }
 
 KernelTensor CallWriter::result(int i, const std::string& parameter) {
-  return stored(view_.node().results[static_cast<std::size_t>(i)], true, parameter);
+  return stored(view_.node().results[i], true, parameter);
 }
 
 void CallWriter::weights(int entry, const std::string& parameter, const std::string& c_type) {
@@ -244,8 +245,7 @@ void CallWriter::scratch(std::int64_t bytes, const std::string& parameter, const
 }
 
 ir::Shape CallWriter::strides_of(int i) const {
-  return constant(i) ? ir::row_major_strides(type(i).shape)
-                     : home_(view_.node().operands[static_cast<std::size_t>(i)]).strides;
+  return constant(i) ? ir::row_major_strides(type(i).shape) : home_(view_.node().operands[i]).strides;
 }
 
 void CallWriter::loops(const ir::LoopForm& whole) {
@@ -259,7 +259,7 @@ void CallWriter::loops(const ir::LoopForm& whole) {
   for (const ir::Region& region : form.regions) roots.push_back(region.root);
   for (const ir::BoundsCheck& check : form.checks) roots.push_back(check.scalar);
   for (const int n : form.dag.reachable(roots)) {
-    if (form.dag[n].op == ir::ScalarOp::kLoad) ++loads[static_cast<std::size_t>(form.dag[n].operand)];
+    if (form.dag[n].op == ir::ScalarOp::kLoad) ++loads[form.dag[n].operand];
   }
   std::vector<KernelTensor> operands(count);
   const std::vector<std::string> words = ir::operand_words(form, count);
@@ -283,7 +283,7 @@ void CallWriter::loops(const ir::LoopForm& whole) {
   }
   const KernelTensor y = result(0, "y");
   if (const ir::ScalarNode* load = ir::pure_load(form); load != nullptr && form.has_identity_store()) {
-    const ir::Shape& from = operands[static_cast<std::size_t>(load->operand)].strides;
+    const ir::Shape& from = operands[load->operand].strides;
     if (load->index == form.identity()) call_.name = copy_name(type(load->operand).shape, from, y.strides);
   }
   print_body(call_, form, operands, y, machine_);

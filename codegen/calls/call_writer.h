@@ -73,14 +73,14 @@ class CallWriter {
   /// The parameter, which this adds, that points to the number; empty: it is a literal.
   std::string number(const ir::Scalar& value);
 
-  /// CUDA: every block is to make operand 0 by itself, by the loops of the node that computes it; false:
+  /// Every block of a device is to make operand 0 by itself, by the loops of the node that computes it; false:
   /// these loops cannot be shared by a block. Takes the place of operand(0).
   bool make_rows(ir::NodeId producer, const ir::LoopForm& loops, int threads);
   /// "gemm_4_rows{r0, r1}" of those loops; empty: operand 0 lies in memory.
   const Text& made_rows() const { return made_rows_; }
 
-  /// CUDA: these operands lie in two places each, and are written joined.
-  void join(JoinedOperands operands) { joined_ = std::move(operands); }
+  /// These operands lie in two places each, and are written joined, as a recipe for a device may say.
+  void join(JoinedOperands operands);
   /// nullptr: operand i lies in one place.
   const JoinedOperand* joined(int i) const;
   /// Adds the parameter for `rows` rows of operand i at a place of their own.
@@ -93,9 +93,7 @@ class CallWriter {
   void loops(const ir::LoopForm& whole);
 
  private:
-  const ir::Value& value(int operand) const {
-    return view_.graph().value(view_.node().operands[static_cast<std::size_t>(operand)]);
-  }
+  const ir::Value& value(int operand) const { return view_.graph().value(view_.node().operands[operand]); }
   KernelTensor stored(ir::ValueId id, bool writes, const std::string& parameter);
   KernelTensor placed(const Storage& place, const ir::TensorType& type, bool writes,
                       const std::string& parameter);
@@ -124,8 +122,8 @@ KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Stor
 class EpilogueWriter {
  public:
   /// `rows`: result axes that m counts, outermost first; `column`: the axis n runs along; other axes are
-  /// batch axes, walked by loops b<axis> outside the kernel. CUDA: those of `grid_axes`, outermost first, are
-  /// walked by the grid.
+  /// batch axes, walked by loops b<axis> outside the kernel; a device walks those of `grid_axes`, outermost first,
+  /// by its grid.
   EpilogueWriter(CallWriter& writer, std::vector<int> rows, int column, std::vector<int> grid_axes = {});
   /// "FUNCTOR{bias, y, 58}".
   const Text& value() const { return value_; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "codegen/loops/c_types.h"
+#include "gcrt/cuda/product/tile_model.h"
 
 namespace gcompile {
 

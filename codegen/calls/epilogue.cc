@@ -86,7 +86,7 @@ std::string EpilogueWriter::row_position(const Index& address, const std::string
   std::optional<ir::Dim> row;
   ir::Dim inner = 1;
   for (auto at = rows_.rbegin(); at != rows_.rend(); ++at) {
-    const ir::Dim extent = loops_.extents[static_cast<std::size_t>(*at)];
+    const ir::Dim extent = loops_.extents[*at];
     if (extent == 1) continue;
     const ir::Dim step = address.coefficient_of(*at);
     if (!row) row = step;
@@ -102,7 +102,7 @@ std::string EpilogueWriter::row_position(const Index& address, const std::string
   std::string position;
   ir::Dim below = 1;
   for (auto at = rows_.rbegin(); at != rows_.rend(); ++at) {
-    const ir::Dim extent = loops_.extents[static_cast<std::size_t>(*at)];
+    const ir::Dim extent = loops_.extents[*at];
     const ir::Dim step = address.coefficient_of(*at);
     if (extent != 1 && step != 0) {
       std::string coordinate = below == 1 ? "m" : fmt::format("m / {}", in_functor(below, field));
@@ -129,7 +129,7 @@ std::vector<std::string> EpilogueWriter::batch_coordinates() {
   ir::Dim below = 1, count = 1;
   for (const int a : grid_axes_) count *= loops_.extents[static_cast<std::size_t>(a)];
   for (auto at = grid_axes_.rbegin(); at != grid_axes_.rend(); ++at) {
-    const ir::Dim extent = loops_.extents[static_cast<std::size_t>(*at)];
+    const ir::Dim extent = loops_.extents[*at];
     const bool used = std::any_of(batch_steps_.begin(), batch_steps_.end(), [&](const BatchStep& step) {
       return std::find(step.axes.begin(), step.axes.end(), *at) != step.axes.end();
     });
@@ -171,9 +171,7 @@ EpilogueWriter::EpilogueWriter(CallWriter& writer, std::vector<int> rows, int co
 }
 
 std::string EpilogueWriter::role_of(int load, const Index& address, bool is_constant) const {
-  const auto moves = [&](int axis) {
-    return loops_.extents[static_cast<std::size_t>(axis)] != 1 && address.coefficient_of(axis) != 0;
-  };
+  const auto moves = [&](int axis) { return loops_.extents[axis] != 1 && address.coefficient_of(axis) != 0; };
   const bool by_rows = std::any_of(rows_.begin(), rows_.end(), moves);
   bool is_added = false, is_multiplied = false;
   const int roots[] = {loops_.regions[0].root};
@@ -214,18 +212,16 @@ void EpilogueWriter::write(CallWriter& writer) {
   }
   const std::vector<ir::NumberFacts> facts = number_facts(loops_.dag, operands);
   std::vector<bool> is_printed(loops_.dag.nodes().size(), false);
-  is_printed[static_cast<std::size_t>(root)] = true;
+  is_printed[root] = true;
   for (int n = root; n >= 0; --n) {
-    if (!is_printed[static_cast<std::size_t>(n)]) continue;
-    for (const int argument : printed_arguments(loops_.dag, facts, n))
-      is_printed[static_cast<std::size_t>(argument)] = true;
+    if (!is_printed[n]) continue;
+    for (const int argument : printed_arguments(loops_.dag, facts, n)) is_printed[argument] = true;
   }
   for (const int n : loops_.dag.reachable(roots)) {
     const ScalarNode& node = loops_.dag[n];
-    std::uint64_t& mask = dependence[static_cast<std::size_t>(n)];
-    for (const int argument : node.arguments) mask |= dependence[static_cast<std::size_t>(argument)];
-    if (node.op == ScalarOp::kConstant && !is_plain(node.constant) &&
-        is_printed[static_cast<std::size_t>(n)]) {
+    std::uint64_t& mask = dependence[n];
+    for (const int argument : node.arguments) mask |= dependence[argument];
+    if (node.op == ScalarOp::kConstant && !is_plain(node.constant) && is_printed[n]) {
       const std::string field = fmt::format("c{}", constants.size());
       constants[n] = field;
       const std::string at = writer.number(node.constant);

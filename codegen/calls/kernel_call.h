@@ -94,10 +94,15 @@ struct KernelCall {
   std::string problem;             // what families were asked, for the report
   std::vector<Rival> rivals;  // of the family, in the order of preference; the one that was taken is first
 
-  CallArgument& add(CallArgument argument) {
-    arguments.push_back(std::move(argument));
-    return arguments.back();
-  }
+  // Defined in one file: what dozens of files would each make again of so many members.
+  KernelCall();
+  KernelCall(const KernelCall&);
+  KernelCall(KernelCall&&) noexcept;
+  KernelCall& operator=(const KernelCall&);
+  KernelCall& operator=(KernelCall&&) noexcept;
+  ~KernelCall();
+
+  CallArgument& add(CallArgument argument);
 };
 
 /// "const float* x0, float* y".

@@ -80,7 +80,7 @@ std::string movement_word(const ir::LoopForm& loops) {
   for (const ir::Index& index : load.index) {
     if (index.has_loaded()) return "gather";
     const std::optional<int> axis = index.as_axis();
-    if (!axis || loops.extents[static_cast<std::size_t>(*axis)] == 1) continue;
+    if (!axis || loops.extents[*axis] == 1) continue;
     turns = turns || *axis < last;
     last = *axis;
   }

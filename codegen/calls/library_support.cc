@@ -62,9 +62,9 @@ void note_line_walks(DeviceCall& call, const LineWalks& lines, std::int64_t byte
   call.bytes_again = static_cast<double>((lines.walks - 1) * bytes);
 }
 
-Lines::Lines(const ir::Shape& shape, int axis) : extent(shape[static_cast<std::size_t>(axis)]) {
+Lines::Lines(const ir::Shape& shape, int axis) : extent(shape[axis]) {
   for (int i = 0; i < static_cast<int>(shape.size()); ++i) {
-    if (i != axis) (i < axis ? outer : inner) *= shape[static_cast<std::size_t>(i)];
+    if (i != axis) (i < axis ? outer : inner) *= shape[i];
   }
 }
 

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "ir/graph/operator.h"
+#include "base/operator_error.h"
 #include "ir/sizes/dim.h"
 
 namespace gcompile {

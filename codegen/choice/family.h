@@ -38,7 +38,7 @@ struct Cost {
   std::int64_t extra_weights = 0;                 // bytes by which packing enlarges the constants
   std::string code_key = {};                      // calls with the same key share their code
   int launches = 1;
-  gcrt::KernelTime time = {};  // CUDA: as predicted; zero: streams its bytes
+  gcrt::KernelTime time = {};  // on a device, as predicted; zero: streams its bytes
 };
 
 struct PlannedCost {
@@ -49,6 +49,17 @@ struct PlannedCost {
 /// Physical order of an operand's axes that a kernel needs, outermost first; empty: row-major. nullopt: it
 /// reads the operand as it lies.
 using NeededOrder = std::optional<ir::AxisOrder>;
+
+/// What a recipe for a device says beside the rest.
+struct DeviceRecipe {
+  /// Whether operand 0 may be the result of loops over rows that every block makes for itself
+  /// (CallWriter::make_rows). Null: never.
+  bool (*takes_made_rows)(const ir::Problem&, const Machine&) = nullptr;
+  /// Its kernels start while the one before still works.
+  bool overlaps = false;
+  /// Operands may lie in two places, and are written joined (CallWriter::joined).
+  bool joins_operands = false;
+};
 
 /// How a family serves one target.
 struct Recipe {
@@ -68,13 +79,7 @@ struct Recipe {
   /// Writes the call: parameters, weights in their format (which follows from the problem
   /// alone), scratch, body.
   void (*call)(const ir::Problem&, const KernelPlan&, CallWriter&) = nullptr;
-  /// CUDA: whether operand 0 may be the result of loops over rows that every block makes for itself
-  /// (CallWriter::makes_rows). Null: never.
-  bool (*takes_made_rows)(const ir::Problem&, const Machine&) = nullptr;
-  /// CUDA: its kernels start while the one before still works.
-  bool overlaps = false;
-  /// CUDA: operands may lie in two places, and are written joined (CallWriter::joined).
-  bool joins_operands = false;
+  DeviceRecipe device = {};  // where the target is one
   /// Whether a call of a convolution or a pool of one image makes rows: the call may be for some rows of the
   /// result (CallWriter::by_rows), and then reads only the rows of operand 0 that their windows reach.
   bool makes_rows = false;

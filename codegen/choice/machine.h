@@ -10,6 +10,7 @@
 
 #include "codegen/choice/precision.h"
 #include "codegen/target.h"
+#include "gcrt/cuda/device/time_model.h"
 
 namespace gcompile {
 

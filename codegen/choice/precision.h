@@ -6,9 +6,8 @@
 #include <optional>
 #include <string_view>
 
-#include "gcrt/cuda/product/tile_model.h"
+#include "gcrt/precision.h"
 #include "ir/tensors/element_type.h"
-#include "ir/tensors/tensor.h"
 
 namespace gcompile {
 

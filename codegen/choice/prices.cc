@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "gcrt/cuda/product/tile_model.h"
+
 namespace gcompile {
 
 /// Passes learn of formulas while they run, so that only what is said in numbers is remembered.

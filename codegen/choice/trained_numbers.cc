@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace gcompile {
 namespace {
@@ -39,6 +40,12 @@ bool is_fraction_or_root(double size) {
 bool is_epsilon(double size) { return size < 1e-3 && digits_of(static_cast<float>(size)) <= 2; }
 
 }  // namespace
+
+TrainedNumbers::TrainedNumbers(std::map<double, std::string> with_axes,
+                               std::map<double, std::string> without_axes, std::set<double> written)
+    : with_axes_(std::move(with_axes)),
+      without_axes_(std::move(without_axes)),
+      written_(std::move(written)) {}
 
 std::optional<std::string> TrainedNumbers::name_of(const ir::Scalar& value) const {
   if (value.type != ir::ElementType::kFloat32) return std::nullopt;

@@ -17,10 +17,7 @@ class TrainedNumbers {
   /// Floats of one element by value: initialisers with axes, those without,
   /// and the numbers of Constant nodes.
   TrainedNumbers(std::map<double, std::string> with_axes, std::map<double, std::string> without_axes,
-                 std::set<double> written)
-      : with_axes_(std::move(with_axes)),
-        without_axes_(std::move(without_axes)),
-        written_(std::move(written)) {}
+                 std::set<double> written);
 
   /// The name of the number where training may change it. Whole numbers are not changed, nor what is not
   /// finite, an epsilon, a sixth or the root of two. Of others, an initialiser with axes is a weight, the

@@ -12,6 +12,7 @@
 #include "codegen/emit/file_marks.h"
 #include "jinja/engine.h"
 #include "jinja/line_breaks.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 

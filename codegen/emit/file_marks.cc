@@ -7,6 +7,7 @@
 
 #include "base/sha256.h"
 #include "jinja/text.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "codegen/program/weights_file.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace gcompile {
 

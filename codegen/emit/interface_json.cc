@@ -10,6 +10,7 @@
 #include "codegen/emit/size_text.h"
 #include "codegen/program/state_tensors.h"
 #include "ir/sizes/sizes.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 

@@ -2,7 +2,7 @@
 // What the C header of an emitted library says beside its tensors.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -19,6 +19,7 @@
 #include "codegen/report/report_json.h"
 #include "gcrt/cuda/device/run_plan.h"
 #include "jinja/text.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 

@@ -3,7 +3,7 @@
 
 #include "codegen/program/program.h"
 #include "codegen/program/statistics.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace gcompile {
 

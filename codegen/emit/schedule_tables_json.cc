@@ -12,6 +12,7 @@
 #include "codegen/calls/cuda_time.h"
 #include "codegen/emit/size_text.h"
 #include "jinja/text.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 

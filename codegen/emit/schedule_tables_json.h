@@ -2,7 +2,7 @@
 // What templates see of one schedule beside its steps: ports, offsets, the memory plan, layers and figures.
 
 #include "codegen/program/program.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace gcompile {
 

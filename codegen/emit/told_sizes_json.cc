@@ -7,6 +7,7 @@
 
 #include "codegen/emit/size_text.h"
 #include "ir/sizes/solve_sizes.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 

@@ -1,7 +1,7 @@
 #pragma once
 // How the C++ wrapper of an emitted library learns the sizes of a run.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "codegen/program/program.h"
 

@@ -326,7 +326,7 @@ const KernelFamily& family_attention_flash() {
                                          .fields = tile_fields(),
                                          .plans = cuda_plans,
                                          .call = cuda_call,
-                                         .joins_operands = true}}}};
+                                         .device = {.joins_operands = true}}}}};
   return family;
 }
 

@@ -52,7 +52,7 @@ const KernelFamily& family_conv_depthwise() {
           {.takes_formulas = takes_open_images,
            .plans = depthwise_cuda_plans,
            .call = cuda_call,
-           .overlaps = true})};
+           .device = {.overlaps = true}})};
   return family;
 }
 

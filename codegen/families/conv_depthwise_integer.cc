@@ -56,7 +56,7 @@ const KernelFamily& family_conv_depthwise_integer() {
            .takes_formulas = takes_open_images,
            .plans = depthwise_cuda_plans,
            .call = cuda_call,
-           .overlaps = true})};
+           .device = {.overlaps = true}})};
   return family;
 }
 

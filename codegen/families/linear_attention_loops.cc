@@ -50,7 +50,7 @@ void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
     tensors.emplace_back(writer.has_operand(i) ? name : "nullptr");
   };
   const auto add_result = [&](int i, const char* name) {
-    const ir::Shape& shape = problem.results[static_cast<std::size_t>(i)].shape;
+    const ir::Shape& shape = problem.results[i].shape;
     if (writer.has_result(i)) {
       writer.result(i, name);
     } else {

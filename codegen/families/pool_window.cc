@@ -64,7 +64,10 @@ const KernelFamily& family_pool_window() {
       "pool.window", ir::Kind::kPool, refuses,
       for_channels_last(
           {.takes_formulas = takes_open_images, .plans = plans, .call = call, .makes_rows = true},
-          {.takes_formulas = takes_open_images, .plans = cuda_plans, .call = cuda_call, .overlaps = true})};
+          {.takes_formulas = takes_open_images,
+           .plans = cuda_plans,
+           .call = cuda_call,
+           .device = {.overlaps = true}})};
   return family;
 }
 

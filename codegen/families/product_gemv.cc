@@ -87,7 +87,7 @@ void write_gemv(const ir::Problem& problem, const ir::Shape& b_strides, const Ep
   SizeParameters& sizes = out.sizes;
   const Product product(problem);
   ir::Shape entries(product.out.begin(), product.out.end() - 1);
-  for (const int row : product.axes.rows) entries[static_cast<std::size_t>(row)] = 1;
+  for (const int row : product.axes.rows) entries[row] = 1;
   ir::Shape along_a, along_b;
   for (std::size_t axis = 0; axis < entries.size(); ++axis) {
     along_a.push_back(product.along_a(axis));
@@ -126,7 +126,7 @@ const KernelFamily& family_product_gemv() {
                                          .fields = tile_fields(),
                                          .plans = cuda_plans,
                                          .call = cuda_call,
-                                         .takes_made_rows = takes_made_rows}}}};
+                                         .device = {.takes_made_rows = takes_made_rows}}}}};
   return family;
 }
 

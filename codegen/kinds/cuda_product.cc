@@ -138,8 +138,8 @@ ProductBatch::ProductBatch(const Product& product) {
     std::vector<int>& list = grid_axes.size() < 2 ? grid_axes : host_axes;
     list.insert(list.begin(), static_cast<int>(*axis));
   }
-  for (const int axis : grid_axes) entries *= product.out[static_cast<std::size_t>(axis)];
-  for (const int axis : host_axes) host_entries *= product.out[static_cast<std::size_t>(axis)];
+  for (const int axis : grid_axes) entries *= product.out[axis];
+  for (const int axis : host_axes) host_entries *= product.out[axis];
 }
 
 bool takes_open_products(const ir::Problem& problem) {
@@ -263,8 +263,7 @@ void write_library_product(const ir::Problem& problem, CallWriter& writer) {
 int library_launches(const ir::Problem& problem) {
   const Product product(problem);
   const ProductBatch batch(product);
-  const std::int64_t calls =
-      batch.grid_axes.size() == 2 ? product.out[static_cast<std::size_t>(batch.grid_axes[0])] : ir::Dim(1);
+  const std::int64_t calls = batch.grid_axes.size() == 2 ? product.out[batch.grid_axes[0]] : ir::Dim(1);
   return narrow(batch.host_entries * (calls + gcrt::ceil_div(batch.entries, gcrt::kMaxGridZ)));
 }
 

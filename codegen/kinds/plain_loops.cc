@@ -19,7 +19,7 @@ std::int64_t terms_of_element(const ir::Problem& problem) {
   }
   if (const auto* scatter = std::get_if<ir::ScatterWork>(&problem.work)) {
     const ir::Shape& indices = problem.shape(1);
-    return scatter->by_tuples ? ir::element_count(indices) : indices[static_cast<std::size_t>(scatter->axis)];
+    return scatter->by_tuples ? ir::element_count(indices) : indices[scatter->axis];
   }
   return 0;
 }

@@ -166,8 +166,8 @@ void ExpressionPrinter::declare(CodeText& code, const std::vector<int>& roots, s
   std::map<int, bool> used_deeper;
   // Nodes behind a binding that is already in scope are not needed again.
   std::vector<bool> live(dag_.nodes().size(), false);
-  for (const int root : roots) live[static_cast<std::size_t>(root)] = true;
-  const auto settled = [&](int id) { return (dependence_[static_cast<std::size_t>(id)] & ~bound) == 0; };
+  for (const int root : roots) live[root] = true;
+  const auto settled = [&](int id) { return (dependence_[id] & ~bound) == 0; };
   const std::function<void(const ir::Index&, const std::function<void(int)>&)> loaded =
       [&](const ir::Index& index, const std::function<void(int)>& visit) {
         for (const ir::Index::Term& t : index.terms()) {
@@ -176,22 +176,22 @@ void ExpressionPrinter::declare(CodeText& code, const std::vector<int>& roots, s
         }
       };
   for (auto at = needed.rbegin(); at != needed.rend(); ++at) {
-    if (!live[static_cast<std::size_t>(*at)] || scope_.count(*at)) continue;
+    if (!live[*at] || scope_.count(*at)) continue;
     const auto use = [&, user = *at](int id, bool in_index) {
-      live[static_cast<std::size_t>(id)] = true;
+      live[id] = true;
       uses[id] += in_index ? 2 : 1;  // an index part is named, so that addresses stay readable
       if (!settled(user)) used_deeper[id] = true;
     };
     for (const int argument : printed_arguments(dag_, facts_, *at)) use(argument, false);
     const auto use_in_index = [&](const ir::Index& index) { loaded(index, [&](int id) { use(id, true); }); };
     if (addresses_ != nullptr) {
-      use_in_index((*addresses_)[static_cast<std::size_t>(*at)]);
+      use_in_index((*addresses_)[*at]);
     } else {
       for (const ir::Index& index : dag_[*at].index) use_in_index(index);
     }
   }
   for (const int id : needed) {
-    if (!live[static_cast<std::size_t>(id)] || !settled(id) || scope_.count(id)) continue;
+    if (!live[id] || !settled(id) || scope_.count(id)) continue;
     const ScalarNode& node = dag_[id];
     if (node.op == ScalarOp::kConstant || node.op == ScalarOp::kAccumulator) continue;
     const bool root = std::find(roots.begin(), roots.end(), id) != roots.end();

@@ -44,21 +44,20 @@ bool occurs_in_division(const Index& index, int axis) {
 
 template <class F>
 void for_each_index(LoopNest& nest, const F& visit) {
-  for (const int id : nest.nodes) visit(nest.address[static_cast<std::size_t>(id)]);
+  for (const int id : nest.nodes) visit(nest.address[id]);
   visit(nest.store);
 }
 
 template <class F>
 bool all_indices(const LoopNest& nest, const F& holds) {
-  return std::all_of(nest.nodes.begin(), nest.nodes.end(),
-                     [&](int id) { return holds(nest.address[static_cast<std::size_t>(id)]); }) &&
+  return std::all_of(nest.nodes.begin(), nest.nodes.end(), [&](int id) { return holds(nest.address[id]); }) &&
          holds(nest.store);
 }
 
 void substitute_axis(LoopNest& nest, int axis, const Index& by) {
   std::vector<Index> axes;
   for (std::size_t i = 0; i < nest.axes.size(); ++i) axes.push_back(Index::axis(static_cast<int>(i)));
-  axes[static_cast<std::size_t>(axis)] = by;
+  axes[axis] = by;
   const std::vector<Range> ranges = nest.ranges();
   for_each_index(
       nest, [&](Index& index) { index = ir::substitute(index, axes, ranges, [](int id) { return id; }); });
@@ -80,11 +79,11 @@ bool split_one(LoopNest& nest) {
     });
   });
   if (axis < 0) return false;
-  NestAxis inner = nest.axes[static_cast<std::size_t>(axis)];
+  NestAxis inner = nest.axes[axis];
   inner.range = {0, divisor};
   const int added = static_cast<int>(nest.axes.size());
   nest.axes.push_back(inner);
-  NestAxis& outer = nest.axes[static_cast<std::size_t>(axis)];
+  NestAxis& outer = nest.axes[axis];
   outer.range = {outer.range.low / divisor, outer.range.high / divisor};
   substitute_axis(nest, axis, Index::axis(axis) * divisor + Index::axis(added));
   return true;
@@ -101,8 +100,8 @@ void drop_single_axes(LoopNest& nest) {
 /// Walks outer and inner as one axis when every index has coefficient(outer) ==
 /// coefficient(inner) * extent(inner).
 bool merge(LoopNest& nest, int outer, int inner) {
-  const NestAxis& a = nest.axes[static_cast<std::size_t>(outer)];
-  NestAxis& b = nest.axes[static_cast<std::size_t>(inner)];
+  const NestAxis& a = nest.axes[outer];
+  NestAxis& b = nest.axes[inner];
   if (a.dead || b.dead || a.reduced != b.reduced || b.range.low != 0) return false;
   const ir::Dim extent = b.extent();
   const bool walks_as_one = all_indices(nest, [&](const Index& index) {
@@ -112,7 +111,7 @@ bool merge(LoopNest& nest, int outer, int inner) {
   if (!walks_as_one) return false;
   const Range merged = {a.range.low * extent, a.range.high * extent};
   substitute_axis(nest, outer, Index(0));
-  nest.axes[static_cast<std::size_t>(outer)].dead = true;
+  nest.axes[outer].dead = true;
   b.range = merged;
   return true;
 }
@@ -133,16 +132,14 @@ int stream_score(const LoopNest& nest, int axis) {
   for (const int id : nest.nodes) {
     const ir::ScalarNode& node = nest.form->dag[id];
     if (node.op != ScalarOp::kLoad) continue;
-    const bool indirect = (dependence[static_cast<std::size_t>(id)] >> axis & 1) != 0 &&
-                          !nest.address[static_cast<std::size_t>(id)].mentions(axis);
+    const bool indirect = (dependence[id] >> axis & 1) != 0 && !nest.address[id].mentions(axis);
     if (indirect) {
       score -= 3;
     } else {
-      rate(nest.address[static_cast<std::size_t>(id)], 1);
+      rate(nest.address[id], 1);
     }
   }
-  if (!nest.axes[static_cast<std::size_t>(axis)].reduced || nest.form->final_over_reduced)
-    rate(nest.store, 2);
+  if (!nest.axes[axis].reduced || nest.form->final_over_reduced) rate(nest.store, 2);
   return score;
 }
 
@@ -175,7 +172,7 @@ void order_axes(LoopNest& nest) {
   const auto weight = [&](int axis) {
     std::int64_t largest = 0;
     for (const int id : nest.nodes) {
-      largest = std::max(largest, magnitude(nest.address[static_cast<std::size_t>(id)].coefficient_of(axis)));
+      largest = std::max(largest, magnitude(nest.address[id].coefficient_of(axis)));
     }
     return std::pair(magnitude(nest.store.coefficient_of(axis)), largest);
   };
@@ -216,17 +213,17 @@ std::vector<std::uint64_t> LoopNest::dependence() const {
     std::uint64_t mask = 0;
     for (const Index::Term& t : index.terms()) {
       if (t.atom.kind == IndexAtom::Kind::kAxis) mask |= std::uint64_t{1} << t.atom.axis;
-      if (t.atom.kind == IndexAtom::Kind::kLoaded) mask |= out[static_cast<std::size_t>(t.atom.axis)];
+      if (t.atom.kind == IndexAtom::Kind::kLoaded) mask |= out[t.atom.axis];
       if (t.atom.inner) mask |= of_index(*t.atom.inner);
     }
     return mask;
   };
   for (const int id : nodes) {
     const ir::ScalarNode& node = form->dag[id];
-    std::uint64_t mask = of_index(address[static_cast<std::size_t>(id)]);
-    for (const int argument : node.arguments) mask |= out[static_cast<std::size_t>(argument)];
+    std::uint64_t mask = of_index(address[id]);
+    for (const int argument : node.arguments) mask |= out[argument];
     if (node.op == ScalarOp::kAccumulator) mask |= std::uint64_t{1} << (32 + node.operand);
-    out[static_cast<std::size_t>(id)] = mask;
+    out[id] = mask;
   }
   return out;
 }
@@ -248,11 +245,10 @@ LoopNest build_nest(const ir::LoopForm& form, const ir::Region& region,
   for (const int id : nest.nodes) {
     const ir::ScalarNode& node = form.dag[id];
     if (node.op == ScalarOp::kLoad) {
-      nest.address[static_cast<std::size_t>(id)] =
-          ir::recombine(ir::address_of(node.index, operands[static_cast<std::size_t>(node.operand)].strides),
-                        nest.ranges());
+      nest.address[id] =
+          ir::recombine(ir::address_of(node.index, operands[node.operand].strides), nest.ranges());
     } else if (node.op == ScalarOp::kIota) {
-      nest.address[static_cast<std::size_t>(id)] = node.index[0];
+      nest.address[id] = node.index[0];
     }
   }
   nest.store = address_of(form.store, result.strides);

@@ -51,7 +51,7 @@ class ExpressionPrinter {
 
   /// Which axes (and accumulators) vary per lane; 0 outside vector loops.
   void set_vector_mask(std::uint64_t mask) { vector_mask_ = mask; }
-  bool is_vector(int id) const { return (dependence_[static_cast<std::size_t>(id)] & vector_mask_) != 0; }
+  bool is_vector(int id) const { return (dependence_[id] & vector_mask_) != 0; }
 
   void bind(int id, std::string name, bool vector, std::string holder = {}) {
     scope_[id] = {std::move(name), vector, std::move(holder)};
@@ -68,7 +68,7 @@ class ExpressionPrinter {
  private:
   std::string compute(int id, bool vector) const;
   std::string apply(int id, bool vector) const;
-  bool is_number(int id) const { return !facts_.empty() && facts_[static_cast<std::size_t>(id)].number; }
+  bool is_number(int id) const { return !facts_.empty() && facts_[id].number; }
 
   const ir::Dag& dag_;
   std::vector<std::uint64_t> dependence_;

@@ -121,8 +121,7 @@ void NestPrinter::open_vector_loop(int loop) {
 
 bool NestPrinter::has_wide_elements(int loop) const {
   return std::any_of(nest_.nodes.begin(), nest_.nodes.end(), [&](int id) {
-    return (dependence_[static_cast<std::size_t>(id)] & bit(loop)) != 0 &&
-           bits_of(nest_.form->dag.type(id)) == 64;
+    return (dependence_[id] & bit(loop)) != 0 && bits_of(nest_.form->dag.type(id)) == 64;
   });
 }
 
@@ -166,7 +165,7 @@ void NestPrinter::point(int region_root) {
 }
 
 void NestPrinter::reduce(int k, int region_root) {
-  const ir::Stage& stage = nest_.form->stages[static_cast<std::size_t>(k)];
+  const ir::Stage& stage = nest_.form->stages[k];
   std::vector<int> later = {region_root};
   for (std::size_t j = static_cast<std::size_t>(k); j < nest_.form->stages.size(); ++j) {
     later.push_back(nest_.form->stages[j].root);
@@ -242,7 +241,7 @@ bool NestPrinter::varies(int root, int loop) const {
   if (walks_rows()) {
     for (const int reduced : nest_.reduced) axes |= bit(reduced);
   }
-  return (dependence_[static_cast<std::size_t>(root)] & axes) != 0;
+  return (dependence_[root] & axes) != 0;
 }
 
 std::string NestPrinter::arg_reduction(const ir::Stage& stage) const {
@@ -356,7 +355,7 @@ bool NestPrinter::index_varies_only_affinely(const Index& index) const {
 
 std::string NestPrinter::leaf(int id, bool vector) const {
   const ScalarNode& node = nest_.form->dag[id];
-  const Index& index = nest_.address[static_cast<std::size_t>(id)];
+  const Index& index = nest_.address[id];
   if (node.op == ScalarOp::kConstant) return sizes_(node.constant);
   if (node.op == ScalarOp::kAccumulator) {
     return accumulator(node.operand);
@@ -368,7 +367,7 @@ std::string NestPrinter::leaf(int id, bool vector) const {
     }
     return "(" + index_text(index, true) + ")";
   }
-  const KernelTensor& operand = operands_[static_cast<std::size_t>(node.operand)];
+  const KernelTensor& operand = operands_[node.operand];
   mentions_.operands.insert(node.operand);
   const bool half = compute_type(node.type) != node.type;
   const std::string function = half ? "load_as_float" : "load";

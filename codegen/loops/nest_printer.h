@@ -39,7 +39,7 @@ class NestPrinter {
     mentions_.axes |= bit(i);
     return axis_name(i);
   }
-  const NestAxis& axis(int i) const { return nest_.axes[static_cast<std::size_t>(i)]; }
+  const NestAxis& axis(int i) const { return nest_.axes[i]; }
   /// The final expression's root, then those of all stages.
   std::vector<int> roots(int region_root) const;
 

@@ -19,8 +19,7 @@ bool joins_two_parts(const ir::Graph& graph, const NodeForms& forms, NodeId id) 
   if (!form || !form->is_map() || form->regions.size() != 2 || !form->has_identity_store()) return false;
   return std::all_of(form->regions.begin(), form->regions.end(), [&](const ir::Region& region) {
     const ir::ScalarNode& root = form->dag[region.root];
-    return root.op == ir::ScalarOp::kLoad &&
-           !graph.constant(graph.node(id).operands[static_cast<std::size_t>(root.operand)]);
+    return root.op == ir::ScalarOp::kLoad && !graph.constant(graph.node(id).operands[root.operand]);
   });
 }
 
@@ -37,7 +36,7 @@ std::vector<NodeId> chain_of(const ir::Graph& graph, const NodeForms& forms, Val
     const auto* form = std::get_if<LoopForm>(&forms.at(id));
     const ir::ScalarNode* load = form ? ir::pure_load(*form) : nullptr;
     if (!load) return {};
-    value = graph.node(id).operands[static_cast<std::size_t>(load->operand)];
+    value = graph.node(id).operands[load->operand];
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "ir/forms/form.h"
 #include "ir/graph/graph.h"
 
 namespace gcompile {

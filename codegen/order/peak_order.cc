@@ -36,12 +36,12 @@ std::vector<NodeId> lowest_peak_order(const ir::Graph& graph, const NodeForms& f
     const auto number = static_cast<std::int32_t>(steps.size());
     const auto* loops = std::get_if<ir::LoopForm>(&forms.at(id));
     const ir::ScalarNode* load = loops ? ir::pure_load(*loops) : nullptr;
-    const bool view = load && !graph.is_output(node.results[0]) &&
-                      !graph.constant(node.operands[static_cast<std::size_t>(load->operand)]);
+    const bool view =
+        load && !graph.is_output(node.results[0]) && !graph.constant(node.operands[load->operand]);
     for (const ValueId result : node.results) {
       if (!result.valid()) continue;
       if (view) {
-        const ValueId operand = node.operands[static_cast<std::size_t>(load->operand)];
+        const ValueId operand = node.operands[load->operand];
         index[result] = index.at(operand);
         views[result] = number;  // which comes after the view that it is of, if it is of one
       } else {

@@ -11,7 +11,7 @@
 namespace gcompile {
 
 Argument Addresses::of(const Storage& storage, ir::ElementType element) const {
-  const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(storage.buffer)];
+  const StorageBuffer& buffer = buffers_[storage.buffer];
   Argument argument;
   argument.extra = storage.offset * (bits_of(element) / 8);
   argument.elements = storage.offset;
@@ -72,7 +72,7 @@ std::map<int, std::string> name_arena(Schedule& schedule, const std::vector<Stor
                                       const std::vector<int>& planned, Names& names) {
   std::map<int, std::string> by_buffer;
   for (std::size_t i = 0; i < planned.size(); ++i) {
-    const StorageBuffer& buffer = buffers[static_cast<std::size_t>(planned[i])];
+    const StorageBuffer& buffer = buffers[planned[i]];
     Offset offset;
     offset.name = names(buffer.name.empty() ? "value" : buffer.name, "at_");
     offset.value = schedule.plan.offsets[i];

@@ -34,7 +34,7 @@ std::vector<Step> input_copies(const GraphPorts& ports, const std::vector<Storag
   for (std::size_t i = 0; i < ports.inputs.size(); ++i) {
     const Port& port = ports.inputs[i];
     const int id = ports.input_buffers[i];
-    const StorageBuffer& buffer = buffers[static_cast<std::size_t>(id)];
+    const StorageBuffer& buffer = buffers[id];
     if (buffer.first_step < 0 || addresses.placed.count(id) > 0) continue;  // nothing reads a copy
     steps.push_back(copy_step(at_the_caller(Argument::Space::kInput, i, port.c_type),
                               addresses.of(Storage{id, 0, {}}, buffer.type.element), port.type,
@@ -49,7 +49,7 @@ std::vector<Step> output_copies(const GraphPorts& ports, const std::vector<Stora
   for (std::size_t i = 0; i < ports.outputs.size(); ++i) {
     const Port& port = ports.outputs[i];
     const int id = ports.output_buffers[i];
-    const StorageBuffer& buffer = buffers[static_cast<std::size_t>(id)];
+    const StorageBuffer& buffer = buffers[id];
     if (buffer.bytes == 0 || addresses.placed.count(id) > 0) continue;
     steps.push_back(copy_step(addresses.of(Storage{id, 0, {}}, buffer.type.element),
                               at_the_caller(Argument::Space::kOutput, i, port.c_type), port.type,

@@ -14,6 +14,7 @@
 #include "codegen/program/state_tensors.h"
 #include "codegen/program/weight_budget.h"
 #include "codegen/schedule/data_flow.h"
+#include "gcrt/cuda/product/tile_model.h"
 
 namespace gcompile {
 namespace {
@@ -255,7 +256,7 @@ void ScheduleBuilder::plan_arena(std::int64_t end) {
     if (buffer.space == Space::kArena) buffer.end_step = end + 1;  // read by the copy behind the last step
   }
   for (const int i : ports_.input_buffers) {
-    StorageBuffer& buffer = buffers_[static_cast<std::size_t>(i)];
+    StorageBuffer& buffer = buffers_[i];
     if (buffer.space == Space::kArena && buffer.first_step >= 0) buffer.first_step = 0;
   }
   Statistics& statistics = schedule_.statistics;

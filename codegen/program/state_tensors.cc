@@ -141,7 +141,7 @@ std::vector<StateTensor> state_tensors(const ir::Graph& graph,
                     "a state that grows along an axis keeps what it holds where it is");
       }
       state.growing_axis = *axis;
-      state.rows_after = after.shape[static_cast<std::size_t>(*axis)];
+      state.rows_after = after.shape[*axis];
     }
     state.in_place = state.grows() || changes_in_place(graph, from, *in);
     state.room = room_of(type, after);

@@ -6,6 +6,7 @@
 #include "base/interrupt.h"
 #include "codegen/report/quantities.h"
 #include "codegen/report/report_parts.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 

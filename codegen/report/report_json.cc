@@ -10,6 +10,7 @@
 #include "codegen/report/quantities.h"
 #include "codegen/report/report_parts.h"
 #include "jinja/text.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "codegen/program/program.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace gcompile {
 

@@ -3,7 +3,7 @@
 // sort has numbers beside their texts.
 
 #include "codegen/program/program.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace gcompile {
 

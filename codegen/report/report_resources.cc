@@ -9,6 +9,7 @@
 #include "codegen/report/memory_map_svg.h"
 #include "codegen/report/quantities.h"
 #include "codegen/report/report_parts.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 

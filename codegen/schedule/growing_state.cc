@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/forms/form.h"
 #include "ir/graph/operator.h"
 
 namespace gcompile {
@@ -61,7 +62,7 @@ class RowTracer {
     if (node.results[0] != value) return false;
     if (const auto* library = std::get_if<ir::LibraryForm>(&form)) {
       if (library->in_place_operand < 0 || !is_identity(index, ranges)) return false;
-      const ir::ValueId data = node.operands[static_cast<std::size_t>(library->in_place_operand)];
+      const ir::ValueId data = node.operands[library->in_place_operand];
       return is_input(data, index, ranges, true);
     }
     const auto* loops = std::get_if<ir::LoopForm>(&form);
@@ -83,7 +84,7 @@ class RowTracer {
         if (each.has_loaded()) return false;
         behind.push_back(ir::substitute(each, settled(index, own), own, [](int) { return -1; }));
       }
-      return is_input(node.operands[static_cast<std::size_t>(root.operand)], behind, own, alone);
+      return is_input(node.operands[root.operand], behind, own, alone);
     });
   }
 
@@ -142,7 +143,7 @@ class RowTracer {
         continue;
       const std::optional<int> axis = (index[i] - Index(index[i].constant())).as_axis();
       if (!axis) return Overlap::kUnknown;
-      Range& range = ranges[static_cast<std::size_t>(*axis)];
+      Range& range = ranges[*axis];
       const auto low = later(range.low, box[i].low - index[i].constant());
       const auto high = earlier(range.high, box[i].high - index[i].constant());
       if (!low || !high) return Overlap::kUnknown;
@@ -201,7 +202,7 @@ bool changes_in_place(const ir::Graph& graph, ir::ValueId result, ir::ValueId in
   if (!loops.is_map() || !loops.has_identity_store()) return false;
   bool reads = false;
   for (const ir::ScalarNode& load : loops.dag.nodes()) {
-    if (load.op != ir::ScalarOp::kLoad || operands[static_cast<std::size_t>(load.operand)] != input) continue;
+    if (load.op != ir::ScalarOp::kLoad || operands[load.operand] != input) continue;
     reads = true;
     for (std::size_t i = 0; i < load.index.size(); ++i) {
       if (load.index[i].as_axis() != static_cast<int>(i)) return false;

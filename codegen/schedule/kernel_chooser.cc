@@ -117,11 +117,11 @@ std::optional<KernelCall> KernelChooser::call_of(const Wanted& wanted, const Can
   call.sizes = named;
   const Recipe& recipe = chosen.family->recipe(on.target);
   if (task.joined) {
-    if (!recipe.joins_operands) return std::nullopt;
+    if (!recipe.device.joins_operands) return std::nullopt;
     writer.join(*task.joined);
   }
   if (task.maker) {
-    const bool takes = recipe.takes_made_rows && recipe.takes_made_rows(problem, on) &&
+    const bool takes = recipe.device.takes_made_rows && recipe.device.takes_made_rows(problem, on) &&
                        writer.make_rows(task.maker->node, task.maker->loops, gcrt::kGemvThreads);
     if (!takes) return std::nullopt;
   }
@@ -136,7 +136,7 @@ std::optional<KernelCall> KernelChooser::call_of(const Wanted& wanted, const Can
   if (call.device) {
     call.device->launches = chosen.planned.cost.launches;
     call.device->time = chosen.planned.cost.time;
-    call.device->overlaps = recipe.overlaps;
+    call.device->overlaps = recipe.device.overlaps;
     if (task.maker) call.device->reductions = static_cast<int>(task.maker->loops.stages.size());
   }
   recipe.call(problem, chosen.planned.plan, writer);

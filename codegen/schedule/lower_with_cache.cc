@@ -41,7 +41,7 @@ Storage along(const Storage& storage, const std::vector<int>& axes) {
   Storage out = storage;
   out.strides.clear();
   for (const int axis : axes) {
-    out.strides.push_back(axis < 0 ? ir::Dim(0) : storage.strides[static_cast<std::size_t>(axis)]);
+    out.strides.push_back(axis < 0 ? ir::Dim(0) : storage.strides[axis]);
   }
   return out;
 }
@@ -75,7 +75,7 @@ std::optional<Storage> home_of_part(const ScheduleScope& scope, NodeId id, std::
   const auto elided = scope.homes.elided_regions.find(id);
   if (elided == scope.homes.elided_regions.end() || !elided->second.count(r)) {
     const ir::ScalarNode& root = form.dag[region.root];
-    const Storage& home = scope.homes.storage.at(node.operands[static_cast<std::size_t>(root.operand)]);
+    const Storage& home = scope.homes.storage.at(node.operands[root.operand]);
     const ir::Index address = ir::address_of(root.index, home.strides);
     if (!address.is_affine()) return std::nullopt;
     out = {home.buffer, home.offset + address.constant(), {}};

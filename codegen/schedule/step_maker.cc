@@ -10,7 +10,7 @@
 namespace gcompile {
 
 void StepMaker::touch(const Storage& storage) {
-  StorageBuffer& buffer = buffers_[static_cast<std::size_t>(storage.buffer)];
+  StorageBuffer& buffer = buffers_[storage.buffer];
   if (buffer.first_step < 0) buffer.first_step = now_;
   buffer.end_step = std::max(buffer.end_step, now_ + 1);
 }
@@ -63,14 +63,14 @@ LoweredStep StepMaker::made_step(KernelCall call, std::vector<ir::Origin> origin
       argument.storage.buffer = scratch(argument.scratch_bytes, "scratch").buffer;
     }
     if (argument.kind == CallArgument::Kind::kWeights) {
-      const ir::Dim all = weights_.entries()[static_cast<std::size_t>(argument.weights)].bytes;
+      const ir::Dim all = weights_.entries()[argument.weights].bytes;
       of_weights.push_back(argument.bytes.value_or(all));
       step.weight_bytes += ir::highest(of_weights.back());
       continue;
     }
     if (argument.kind == CallArgument::Kind::kStrip) continue;
     touch(argument.storage);
-    const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(argument.storage.buffer)];
+    const StorageBuffer& buffer = buffers_[argument.storage.buffer];
     const ir::Dim in_run = argument.bytes.value_or(buffer.bytes);
     const std::int64_t bytes = ir::highest(in_run);
     (argument.writes ? step.bytes_written : step.bytes_read) += bytes;
@@ -101,7 +101,7 @@ void StepMaker::predict(KernelCall& call, const LoweredStep& step,
     // What is written to scratch is read again.
     Traffic traffic = {step.bytes_read + step.bytes_written + step.scratch_bytes, step.weight_bytes};
     for (const auto& [buffer, bytes] : bytes_by_buffer) {
-      if (!stays_in_cache(buffers_[static_cast<std::size_t>(buffer)], gpu.gpu)) traffic.memory += bytes;
+      if (!stays_in_cache(buffers_[buffer], gpu.gpu)) traffic.memory += bytes;
     }
     return predicted_time(execution, call.multiply_adds, gpu, traffic);
   };

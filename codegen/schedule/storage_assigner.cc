@@ -22,7 +22,7 @@ const LoopForm* StorageAssigner::loops(NodeId id) const { return std::get_if<Loo
 
 bool StorageAssigner::is_alias_candidate(NodeId id) const {
   const ScalarNode* load = loops(id) ? ir::pure_load(*loops(id)) : nullptr;
-  return load && !graph_.constant(graph_.node(id).operands[static_cast<std::size_t>(load->operand)]);
+  return load && !graph_.constant(graph_.node(id).operands[load->operand]);
 }
 
 ValueId StorageAssigner::viewed(NodeId id) const {
@@ -62,7 +62,7 @@ namespace {
 bool reads_each_element_once(const LoopForm& form, const ScalarNode& load) {
   std::vector<int> moved(form.extents.size(), 0);
   for (const Index& index : load.index) {
-    for (const Index::Term& term : index.terms()) ++moved[static_cast<std::size_t>(term.atom.axis)];
+    for (const Index::Term& term : index.terms()) ++moved[term.atom.axis];
   }
   for (std::size_t axis = 0; axis < moved.size(); ++axis) {
     if (form.extents[axis] != 1 && moved[axis] != 1) return false;
@@ -96,8 +96,8 @@ std::optional<Storage> StorageAssigner::home_behind_view(NodeId id, const Storag
       std::optional<ir::Dim> stride;
       if (root.index[axis].constant() != 0) return std::nullopt;
       for (const Index::Term& t : root.index[axis].terms()) {
-        if (form.extents[static_cast<std::size_t>(t.atom.axis)] == 1) continue;
-        const ir::Dim of_axis = home.strides[static_cast<std::size_t>(t.atom.axis)];
+        if (form.extents[t.atom.axis] == 1) continue;
+        const ir::Dim of_axis = home.strides[t.atom.axis];
         if (!ir::always_less(0, t.coefficient)) return std::nullopt;
         const std::optional<ir::Dim> own = exact_quotient(of_axis, t.coefficient);
         if (!own || (stride && *stride != *own)) return std::nullopt;
@@ -120,7 +120,7 @@ std::optional<Storage> StorageAssigner::home_of_view(ValueId id) const {
 }
 
 bool StorageAssigner::lies_in_state(const Storage& home) const {
-  return buffers_[static_cast<std::size_t>(home.buffer)].space == Space::kState;
+  return buffers_[home.buffer].space == Space::kState;
 }
 
 /// Whether what would be written to `home` is there already: rows of a state that grows.
@@ -170,7 +170,7 @@ void StorageAssigner::place_parts(NodeId id, const Storage& home) {
     const ir::Region& region = form.regions[r];
     const ScalarNode& root = form.dag[region.root];
     if (root.op != ScalarOp::kLoad) continue;
-    const ValueId operand = node.operands[static_cast<std::size_t>(root.operand)];
+    const ValueId operand = node.operands[root.operand];
     const Shape& shape = graph_.value(operand).type.shape;
     Storage part{home.buffer, home.offset, Shape(shape.size(), 0)};
     bool shifted = shape.size() == form.extents.size();
@@ -212,7 +212,7 @@ void StorageAssigner::place_overwritten(NodeId id) {
   const ir::Node& node = graph_.node(id);
   const auto home = result_.storage.find(node.results[0]);
   if (home == result_.storage.end() || !lies_in_state(home->second)) return;
-  const ValueId operand = node.operands[static_cast<std::size_t>(library->in_place_operand)];
+  const ValueId operand = node.operands[library->in_place_operand];
   if (graph_.is_input(operand)) return;
   result_.storage[operand] = Storage(home->second);
   fixed_.insert(operand);
@@ -283,10 +283,10 @@ std::optional<Storage> StorageAssigner::in_place(NodeId id, std::int64_t now) co
   const ir::Value& result = graph_.value(node.results[0]);
   if (const auto* library = std::get_if<ir::LibraryForm>(&form)) {
     if (library->in_place_operand < 0) return std::nullopt;
-    const ValueId operand = node.operands[static_cast<std::size_t>(library->in_place_operand)];
+    const ValueId operand = node.operands[library->in_place_operand];
     const auto at = result_.storage.find(operand);
     if (at == result_.storage.end() || graph_.constant(operand)) return std::nullopt;
-    const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(at->second.buffer)];
+    const StorageBuffer& buffer = buffers_[at->second.buffer];
     if (buffer.space != Space::kArena || last_use_.at(operand) > now ||
         buffer.bytes != ir::highest(result.type.bytes())) {
       return std::nullopt;
@@ -315,14 +315,14 @@ std::optional<Storage> StorageAssigner::in_place(NodeId id, std::int64_t now) co
   std::vector<bool> elsewhere(node.operands.size());
   for (const ScalarNode& load : map->dag.nodes()) {
     if (load.op != ScalarOp::kLoad) continue;
-    if (!reads_own_element(load, result.type.shape)) elsewhere[static_cast<std::size_t>(load.operand)] = true;
+    if (!reads_own_element(load, result.type.shape)) elsewhere[load.operand] = true;
   }
   for (std::size_t k = static_cast<std::size_t>(first_side_operand); k < node.operands.size(); ++k) {
     const ValueId operand = node.operands[k];
     if (!operand.valid() || graph_.constant(operand) || elsewhere[k]) continue;
     const auto at = result_.storage.find(operand);
     if (at == result_.storage.end() || last_use_.at(operand) > now) continue;
-    const StorageBuffer& buffer = buffers_[static_cast<std::size_t>(at->second.buffer)];
+    const StorageBuffer& buffer = buffers_[at->second.buffer];
     if (buffer.space != Space::kArena || buffer.bytes != ir::highest(result.type.bytes()) ||
         at->second.offset != 0)
       continue;
@@ -364,7 +364,7 @@ StorageAssigner::Result StorageAssigner::run(const std::vector<NodeId>& order,
     if (!is_alias_candidate(*at) || fixed_.count(graph_.node(*at).results[0])) continue;
     const ir::Node& node = graph_.node(*at);
     const int k = loops(*at)->dag[loops(*at)->regions[0].root].operand;
-    std::int64_t& last = last_use_[node.operands[static_cast<std::size_t>(k)]];
+    std::int64_t& last = last_use_[node.operands[k]];
     last = std::max(last, last_use_[node.results[0]]);
   }
 
@@ -381,8 +381,7 @@ StorageAssigner::Result StorageAssigner::run(const std::vector<NodeId>& order,
       std::optional<Storage> home;
       if (is_alias_candidate(id)) {
         const LoopForm& form = *loops(id);
-        const ValueId operand =
-            node.operands[static_cast<std::size_t>(form.dag[form.regions[0].root].operand)];
+        const ValueId operand = node.operands[form.dag[form.regions[0].root].operand];
         home = alias(form, result_.storage.at(operand), graph_.value(result));
         if (home) result_.elided.insert(id);
       } else if (result == node.results[0]) {

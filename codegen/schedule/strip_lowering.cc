@@ -84,7 +84,7 @@ bool StripLowering::hands_over(const ScheduleScope& scope, NodeId from, NodeId t
   const Storage& home = scope.homes.storage.at(id);
   const ir::Shape& shape = value.type.shape;
   return value.uses.size() == 1 && value.uses[0].node == to && value.uses[0].slot == 0 &&
-         buffers_[static_cast<std::size_t>(home.buffer)].space == Space::kArena && home.offset == 0 &&
+         buffers_[home.buffer].space == Space::kArena && home.offset == 0 &&
          ir::same_layout(shape, home.strides, ir::strides_in_order(shape, ir::channels_last(shape.size()))) &&
          scope.values_in_buffer.at(home.buffer) == 1;
 }
@@ -106,7 +106,7 @@ void StripLowering::cut_chain(ScheduleScope& scope, std::span<const NodeId> orde
     for (std::size_t i = chain.empty() ? 0 : 1; i < node.operands.size(); ++i) {
       if (!node.operands[i].valid() || scope.graph.constant(node.operands[i])) continue;
       const int buffer = scope.homes.storage.at(node.operands[i]).buffer;
-      kernel->reads[buffer] = buffers_[static_cast<std::size_t>(buffer)].bytes;
+      kernel->reads[buffer] = buffers_[buffer].bytes;
     }
     kernel->result = scope.homes.storage.at(node.results[0]).buffer;
     chain.push_back(std::move(*kernel));

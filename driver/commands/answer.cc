@@ -6,6 +6,7 @@
 
 #include "driver/machine/version.h"
 #include "jinja/text.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 namespace {

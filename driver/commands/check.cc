@@ -1,4 +1,5 @@
 #include "driver/commands/commands.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 

@@ -36,6 +36,7 @@
 #include "frontend/export/export.h"
 #include "ir/graph/print.h"
 #include "jinja/text.h"
+#include "nlohmann/json.hpp"
 #include "passes/engine/rule.h"
 
 namespace gcompile {

@@ -10,7 +10,7 @@
 #include "driver/command_line/options.h"
 #include "driver/machine/terminal.h"
 #include "frontend/import/import.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 #include "passes/engine/preparation.h"
 
 namespace gcompile {

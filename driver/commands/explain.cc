@@ -7,6 +7,7 @@
 #include "codegen/emit/embedded.h"
 #include "driver/command_line/option_table.h"
 #include "driver/commands/commands.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 namespace {

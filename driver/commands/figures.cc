@@ -6,6 +6,7 @@
 #include "codegen/program/statistics.h"
 #include "codegen/report/quantities.h"
 #include "driver/commands/compile.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 

@@ -7,6 +7,7 @@
 #include "driver/command_line/option_table.h"
 #include "driver/commands/commands.h"
 #include "ir/graph/operator.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 namespace {

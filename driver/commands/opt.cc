@@ -2,6 +2,7 @@
 
 #include "driver/commands/commands.h"
 #include "ir/graph/print.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 

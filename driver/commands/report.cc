@@ -15,6 +15,7 @@
 #include "driver/commands/code_sizes.h"
 #include "driver/commands/commands.h"
 #include "driver/machine/local_files.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 namespace {

@@ -21,6 +21,7 @@
 #include "driver/verify/verify_kernels.h"
 #include "driver/verify/verify_reference.h"
 #include "ir/graph/operator.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 namespace {

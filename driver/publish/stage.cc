@@ -10,6 +10,7 @@
 #include "base/diagnostics.h"
 #include "driver/machine/interrupt.h"
 #include "jinja/text.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 namespace {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/diagnostics.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 // What verify has found, as text and as JSON.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 

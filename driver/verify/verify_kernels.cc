@@ -6,6 +6,7 @@
 #include <set>
 
 #include "codegen/choice/precision.h"
+#include "ir/forms/form.h"
 #include "ir/graph/operator.h"
 
 namespace gcompile {

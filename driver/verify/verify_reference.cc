@@ -109,7 +109,7 @@ bool Reference::is_close_decision(const std::string& output, const std::map<std:
   const ir::Shape& shape = data->shape();
   std::int64_t axis = node.attributes.int_of("axis");
   if (axis < 0) axis += static_cast<std::int64_t>(shape.size());
-  std::int64_t inner = 1, length = shape[static_cast<std::size_t>(axis)];
+  std::int64_t inner = 1, length = shape[axis];
   for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < shape.size(); ++i) inner *= shape[i];
   if (length == 0 || data->count() == 0) return false;
   const std::int64_t kept = expected.count() / (data->count() / length);  // indices along the axis

@@ -352,7 +352,7 @@ void Importer::check_output_type(const onnx::ValueInfoProto& info, const ir::Ten
   for (int i = 0; i < dims.size(); ++i) {
     const bool given = dims[i].has_dim_value() && dims[i].dim_value() > 0;
     text += fmt::format("{}{}", i > 0 ? ", " : "", given ? fmt::format("{}", dims[i].dim_value()) : "?");
-    same = same && (!given || dims[i].dim_value() == type.shape[static_cast<std::size_t>(i)]);
+    same = same && (!given || dims[i].dim_value() == type.shape[i]);
   }
   if (same) return;
   warning("W0205",

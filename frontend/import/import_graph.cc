@@ -100,11 +100,11 @@ void Importer::import_nodes(const NodeList& nodes, Scope& scope) {
   std::vector<bool> imported(static_cast<std::size_t>(nodes.size()), false);
   for (const int i : order) {
     import_node(nodes[i], scope);
-    imported[static_cast<std::size_t>(i)] = true;
+    imported[i] = true;
   }
   // Nodes of a cycle, and what hangs on them: already reported.
   for (int i = 0; i < nodes.size(); ++i) {
-    if (!imported[static_cast<std::size_t>(i)]) poison_results(nodes[i], scope);
+    if (!imported[i]) poison_results(nodes[i], scope);
   }
 }
 

@@ -94,7 +94,7 @@ std::vector<int> find_cycle(const std::vector<std::vector<int>>& producers_of_no
   while (position.emplace(node, path.size()).second) {
     path.push_back(node);
     for (const int producer : producers_of_node[static_cast<std::size_t>(node)]) {
-      if (waiting[static_cast<std::size_t>(producer)] == 0) continue;
+      if (waiting[producer] == 0) continue;
       node = producer;
       break;
     }
@@ -163,13 +163,13 @@ std::vector<int> order_nodes(const NodeList& nodes, const NameTest& known, const
     for (const std::string& name : used_names(nodes[i])) {
       if (const auto at = producers.find(name); at != producers.end()) {
         users[static_cast<std::size_t>(at->second)].push_back(i);
-        inputs[static_cast<std::size_t>(i)].push_back(at->second);
-        ++waiting[static_cast<std::size_t>(i)];
+        inputs[i].push_back(at->second);
+        ++waiting[i];
       } else if (!known(name) && unusable.insert(name).second) {
         report_unknown(nodes[i], name, producers, graph_name, diagnostics);
       }
     }
-    if (waiting[static_cast<std::size_t>(i)] == 0 && found.superseded.count(i) == 0) ready.push(i);
+    if (waiting[i] == 0 && found.superseded.count(i) == 0) ready.push(i);
   }
   std::vector<int> order;
   while (!ready.empty()) {

@@ -382,7 +382,7 @@ class Resolver {
     }
     ir::Tensor tensor(input.type);
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::string& text = set.values[static_cast<std::size_t>(given == 1 ? 0 : i)];
+      const std::string& text = set.values[given == 1 ? 0 : i];
       const auto value = parse_value(input.type.element, text);
       if (!value) {
         error("E0406",

@@ -14,7 +14,7 @@ constexpr std::int64_t kMostTried = 20'000;
 using Values = std::vector<std::int64_t>;
 
 std::int64_t value_of(ir::Dim formula, const Values& values) {
-  return formula.at([&](int symbol) { return values[static_cast<std::size_t>(symbol)]; });
+  return formula.at([&](int symbol) { return values[symbol]; });
 }
 
 bool holds(const ir::Sizes& sizes, const Values& values) {
@@ -39,7 +39,7 @@ std::int64_t combinations(const ir::Sizes& sizes) {
   const int symbols = static_cast<int>(sizes.symbols().size());
   Values values;
   for (int symbol = 0; symbol < symbols; ++symbol) {
-    const ir::Bounds& bounds = sizes.symbols()[static_cast<std::size_t>(symbol)].bounds;
+    const ir::Bounds& bounds = sizes.symbols()[symbol].bounds;
     values.push_back(bounds.low);
     if (sizes.resolved(ir::Dim::symbol(symbol)) != ir::Dim::symbol(symbol)) continue;
     free.push_back(symbol);
@@ -51,15 +51,15 @@ std::int64_t combinations(const ir::Sizes& sizes) {
   for (std::int64_t number = 0; number < count; ++number) {
     std::int64_t rest = number;
     for (const int symbol : free) {
-      const ir::Bounds& bounds = sizes.symbols()[static_cast<std::size_t>(symbol)].bounds;
+      const ir::Bounds& bounds = sizes.symbols()[symbol].bounds;
       const std::int64_t extent = bounds.high - bounds.low + 1;
-      values[static_cast<std::size_t>(symbol)] = bounds.low + rest % extent;
+      values[symbol] = bounds.low + rest % extent;
       rest /= extent;
     }
     Values all = values;
     for (int symbol = 0; symbol < symbols; ++symbol) {
       const ir::Dim solved = sizes.resolved(ir::Dim::symbol(symbol));
-      if (solved != ir::Dim::symbol(symbol)) all[static_cast<std::size_t>(symbol)] = value_of(solved, values);
+      if (solved != ir::Dim::symbol(symbol)) all[symbol] = value_of(solved, values);
     }
     allowed += holds(sizes, all) ? 1 : 0;
   }

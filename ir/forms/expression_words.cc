@@ -201,7 +201,7 @@ class ExpressionWords {
     if (dag_[id].op != ScalarOp::kLoad || !is_constant_(dag_[id].operand)) return false;
     int axes = 0;
     for (int axis = 0; axis < static_cast<int>(loops_.extents.size()); ++axis) {
-      const bool is_wide = loops_.extents[static_cast<std::size_t>(axis)] != 1;
+      const bool is_wide = loops_.extents[axis] != 1;
       axes += is_wide && dag_.depends_on_axis(id, axis) ? 1 : 0;
     }
     return axes <= 1;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -233,6 +234,10 @@ LoopForm LoopForm::over(const Shape& shape) {
   return form;
 }
 
+bool Region::is_empty() const {
+  return std::any_of(box.begin(), box.end(), [](const Range& r) { return always_less_equal(r.high, r.low); });
+}
+
 void LoopForm::set_root(int root) {
   std::vector<Range> box = ranges();
   box.resize(static_cast<std::size_t>(final_axes()));
@@ -279,8 +284,8 @@ Shape strides_in_order(const Shape& shape, const std::vector<int>& order) {
   Shape strides(shape.size(), 1);
   Dim stride = 1;
   for (std::size_t i = order.size(); i-- > 0;) {
-    strides[static_cast<std::size_t>(order[i])] = stride;
-    stride *= shape[static_cast<std::size_t>(order[i])];
+    strides[order[i]] = stride;
+    stride *= shape[order[i]];
   }
   return strides;
 }

@@ -2,7 +2,6 @@
 // The four forms every operator lowers to, which are also the four kinds of kernel (DESIGN, "How a model
 // flows"). Map and Reduce share one structure, LoopForm: a Map is a LoopForm without stages.
 
-#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,10 +29,7 @@ struct Stage {
 struct Region {
   std::vector<Range> box;
   int root = 0;
-  bool is_empty() const {
-    return std::any_of(box.begin(), box.end(),
-                       [](const Range& r) { return always_less_equal(r.high, r.low); });
-  }
+  bool is_empty() const;
   bool operator==(const Region&) const = default;
 };
 
@@ -98,7 +94,10 @@ struct LibraryForm {
 /// Runs one of two subgraphs.
 struct IfForm {};
 
-using Form = std::variant<LoopForm, ContractForm, LibraryForm, IfForm>;
+/// A struct, which headers can name without its parts.
+struct Form : std::variant<LoopForm, ContractForm, LibraryForm, IfForm> {
+  using std::variant<LoopForm, ContractForm, LibraryForm, IfForm>::variant;
+};
 
 /// The form's work; nullptr for loops and If.
 const Work* work_of(const Form& form);

@@ -72,7 +72,7 @@ class MapEvaluator {
   }
 
   const ScalarNode& node(int id) const { return form_.dag[id]; }
-  Lanes& lanes(int id) { return lanes_[static_cast<std::size_t>(id)]; }
+  Lanes& lanes(int id) { return lanes_[id]; }
 
   /// Adds an Affine over all axes of the box; -1 when the index is none.
   int add_affine(const Index& index, const std::vector<Range>& box) {
@@ -104,19 +104,19 @@ class MapEvaluator {
       if (n.op == ScalarOp::kLoad) {
         const Tensor& operand = operand_of(n);
         Index address = address_of(n.index, row_major_strides(operand.shape()));
-        place_[static_cast<std::size_t>(id)] = add_checked(address, region.box, operand.count());
+        place_[id] = add_checked(address, region.box, operand.count());
       } else if (n.op == ScalarOp::kIota) {
-        place_[static_cast<std::size_t>(id)] = add_affine(n.index[0], region.box);
+        place_[id] = add_affine(n.index[0], region.box);
       } else if (n.op == ScalarOp::kAccumulator) {
         const Tensor& accumulator = accumulator_of(n);
         const std::vector<Index> axes = form_.identity();
         const Index address = address_of(std::span(axes).first(accumulator.shape().size()),
                                          row_major_strides(accumulator.shape()));
-        place_[static_cast<std::size_t>(id)] = add_checked(address, region.box, accumulator.count());
+        place_[id] = add_checked(address, region.box, accumulator.count());
       } else {
         continue;
       }
-      is_affine_ = is_affine_ && place_[static_cast<std::size_t>(id)] >= 0;
+      is_affine_ = is_affine_ && place_[id] >= 0;
     }
     store_place_ = add_checked(store, region.box, count);
     GC_CHECK(store_place_ >= 0);
@@ -190,7 +190,7 @@ class MapEvaluator {
       std::int64_t value = 0;
       switch (t.atom.kind) {
         case IndexAtom::Kind::kAxis:
-          value = axes_[static_cast<std::size_t>(t.atom.axis)];
+          value = axes_[t.atom.axis];
           break;
         case IndexAtom::Kind::kLoaded:
           value = lanes(t.atom.axis).integer[lane];
@@ -250,7 +250,7 @@ class MapEvaluator {
   }
 
   std::int64_t iota(int id, std::int64_t lane) {
-    const int place = place_[static_cast<std::size_t>(id)];
+    const int place = place_[id];
     if (place >= 0) return first_of(place) + lane * step_of(place);
     set_lane(lane);
     return value_of(node(id).index[0], lane);
@@ -264,7 +264,7 @@ class MapEvaluator {
 
   template <class F>
   void for_addresses(int id, const Tensor& tensor, F f) {
-    const int place = place_[static_cast<std::size_t>(id)];
+    const int place = place_[id];
     if (place >= 0) {
       const std::int64_t first = first_of(place), step = step_of(place);
       for (std::int64_t i = 0; i < count_; ++i) f(i, first + i * step);

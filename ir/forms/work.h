@@ -17,12 +17,10 @@ namespace gcompile::ir {
 struct Window {
   std::vector<std::int64_t> kernel, strides, dilations, pads;
   int spatial() const { return static_cast<int>(kernel.size()); }
-  std::int64_t begin(int i) const { return pads[static_cast<std::size_t>(i)]; }
-  std::int64_t end(int i) const { return pads[static_cast<std::size_t>(i + spatial())]; }
+  std::int64_t begin(int i) const { return pads[i]; }
+  std::int64_t end(int i) const { return pads[i + spatial()]; }
   /// Distance between the first and last tap, plus one.
-  std::int64_t span(int i) const {
-    return (kernel[static_cast<std::size_t>(i)] - 1) * dilations[static_cast<std::size_t>(i)] + 1;
-  }
+  std::int64_t span(int i) const { return (kernel[i] - 1) * dilations[i] + 1; }
   /// Taps of the whole window.
   std::int64_t taps() const;
   bool operator==(const Window&) const = default;

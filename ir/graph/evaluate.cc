@@ -1,9 +1,12 @@
 // Reference evaluation of nodes and graphs, also with the rounding that a program of floats has.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
 
 #include "base/interrupt.h"
+#include "ir/forms/form.h"
 #include "ir/forms/rounding.h"
 #include "ir/graph/operator.h"
 

@@ -173,7 +173,7 @@ void Graph::remove_use(ValueId id, Use use) {
 }
 
 void Graph::set_operand(NodeId id, int slot, ValueId to) {
-  ValueId& operand = node(id).operands[static_cast<std::size_t>(slot)];
+  ValueId& operand = node(id).operands[slot];
   if (operand.valid()) remove_use(operand, Use{id, slot});
   operand = to;
   if (to.valid()) add_use(to, Use{id, slot});
@@ -195,8 +195,7 @@ void Graph::replace_uses(ValueId from, ValueId to) {
   // Whole lists at once: one use after the other is quadratic in their number.
   const std::vector<Use> moved = std::exchange(value(from).uses, {});
   for (const Use& use : moved) {
-    ValueId& slot = use.node.valid() ? node(use.node).operands[static_cast<std::size_t>(use.slot)]
-                                     : outputs_[static_cast<std::size_t>(use.slot)];
+    ValueId& slot = use.node.valid() ? node(use.node).operands[use.slot] : outputs_[use.slot];
     slot = to;
   }
   std::vector<Use>& uses = value(to).uses;

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "ir/forms/form.h"
 #include "ir/tensors/attributes.h"
 #include "ir/tensors/tensor.h"
 
 namespace gcompile::ir {
 
+struct Form;
 struct Operator;
 class Graph;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/interrupt.h"
+#include "ir/forms/form.h"
 #include "ir/graph/size_evaluator.h"
 
 namespace gcompile::ir {
@@ -65,16 +66,16 @@ std::string_view kind_name(AttributeKind kind) {
 const TensorType& NodeView::operand(int i) const {
   // Also reached by normalise(), which runs before operands are counted: a mistake of the model, not ours.
   if (!has_operand(i)) operator_error(fmt::format("input {} is missing", i));
-  return graph_.value(node().operands[static_cast<std::size_t>(i)]).type;
+  return graph_.value(node().operands[i]).type;
 }
 
 const TensorType& NodeView::result(int i) const {
   GC_CHECK(has_result(i));
-  return graph_.value(node().results[static_cast<std::size_t>(i)]).type;
+  return graph_.value(node().results[i]).type;
 }
 
 const Tensor* NodeView::constant(int i) const {
-  return has_operand(i) ? graph_.constant(node().operands[static_cast<std::size_t>(i)]) : nullptr;
+  return has_operand(i) ? graph_.constant(node().operands[i]) : nullptr;
 }
 
 std::vector<std::int64_t> NodeView::constant_ints(int i, std::string_view what) const {
@@ -90,13 +91,13 @@ std::vector<std::int64_t> NodeView::constant_ints(int i, std::string_view what) 
 }
 
 Shape NodeView::known_sizes(int i, std::string_view what) const {
-  const std::optional<Shape> known = known_integers(graph_, node().operands[static_cast<std::size_t>(i)]);
+  const std::optional<Shape> known = known_integers(graph_, node().operands[i]);
   return known ? *known : shape_of(constant_ints(i, what));
 }
 
 bool NodeView::knows_sizes(int i) const {
   if (!has_operand(i)) return false;
-  const Value& value = graph_.value(node().operands[static_cast<std::size_t>(i)]);
+  const Value& value = graph_.value(node().operands[i]);
   return value.sizes || value.fractions;
 }
 
@@ -108,14 +109,14 @@ void InferContext::set_sizes(Shape elements) {
 void InferContext::set_result(int i, TensorType type) {
   if (has_result(i)) {
     element_count(type.shape);  // refuses shapes beyond 63 bits
-    mutable_graph_.value(node().results[static_cast<std::size_t>(i)]).type = std::move(type);
+    mutable_graph_.value(node().results[i]).type = std::move(type);
   }
 }
 
 void RewriteContext::set_operand(int i, ValueId value) {
   std::vector<ValueId> operands = node().operands;
   if (i >= static_cast<int>(operands.size())) operands.resize(static_cast<std::size_t>(i) + 1);
-  operands[static_cast<std::size_t>(i)] = value;
+  operands[i] = value;
   mutable_graph_.set_operands(id_, std::move(operands));
 }
 
@@ -172,7 +173,7 @@ void RewriteContext::replace_with(std::string_view op, std::vector<ValueId> oper
 
 void RewriteContext::replace_result(int i, ValueId value) {
   if (!has_result(i)) return;
-  const ValueId old = node().results[static_cast<std::size_t>(i)];
+  const ValueId old = node().results[i];
   GC_CHECK(graph_.value(old).type == graph_.value(value).type);
   Value& replacement = mutable_graph_.value(value);
   if (replacement.name.empty()) replacement.name = graph_.value(old).name;
@@ -217,7 +218,7 @@ void check_presence(const Node& node) {
     operator_error(fmt::format("{} inputs given, {} expected", given, describe_arity(operands)));
   }
   for (int i = 0; i < (operands.max < 0 ? given : operands.min); ++i) {
-    if (!node.operands[static_cast<std::size_t>(i)].valid()) {
+    if (!node.operands[i].valid()) {
       operator_error(fmt::format("input {} is missing", i));
     }
   }
@@ -225,7 +226,7 @@ void check_presence(const Node& node) {
     operator_error(fmt::format("{} outputs wanted, {} exist", wanted, describe_arity(results)));
   }
   for (int i = 0; i < (results.max < 0 ? 0 : results.min); ++i) {
-    if (!node.results[static_cast<std::size_t>(i)].valid()) {
+    if (!node.results[i].valid()) {
       operator_error(fmt::format("output {} has no name", i));
     }
   }

@@ -46,12 +46,8 @@ class NodeView {
   const Attributes& attributes() const { return node().attributes; }
   int operand_count() const { return static_cast<int>(node().operands.size()); }
   int result_count() const { return static_cast<int>(node().results.size()); }
-  bool has_operand(int i) const {
-    return i < operand_count() && node().operands[static_cast<std::size_t>(i)].valid();
-  }
-  bool has_result(int i) const {
-    return i < result_count() && node().results[static_cast<std::size_t>(i)].valid();
-  }
+  bool has_operand(int i) const { return i < operand_count() && node().operands[i].valid(); }
+  bool has_result(int i) const { return i < result_count() && node().results[i].valid(); }
   const TensorType& operand(int i) const;
   const Shape& shape(int i) const { return operand(i).shape; }
   ElementType element(int i) const { return operand(i).element; }
@@ -96,9 +92,7 @@ class RewriteContext : public NodeView {
   Attributes& mutable_attributes() { return mutable_graph_.node(id_).attributes; }
   int opset() const { return opset_; }  // of the operator's domain in the model; normalise only
   /// Operand i; invalid when omitted.
-  ValueId operand_id(int i) const {
-    return has_operand(i) ? node().operands[static_cast<std::size_t>(i)] : ValueId{};
-  }
+  ValueId operand_id(int i) const { return has_operand(i) ? node().operands[i] : ValueId{}; }
   /// Sets operand i (growing the list with omitted operands).
   void set_operand(int i, ValueId value);
   ValueId constant_ints(std::span<const std::int64_t> values);  // 1-D int64
@@ -131,9 +125,7 @@ class EvaluateContext : public NodeView {
   EvaluateContext(const Graph& graph, NodeId id, const std::vector<const Tensor*>& operands)
       : NodeView(graph, id), operands_(operands) {}
   /// Value of operand i; nullptr when omitted.
-  const Tensor* value(int i) const {
-    return i < static_cast<int>(operands_.size()) ? operands_[static_cast<std::size_t>(i)] : nullptr;
-  }
+  const Tensor* value(int i) const { return i < static_cast<int>(operands_.size()) ? operands_[i] : nullptr; }
   const std::vector<const Tensor*>& values() const { return operands_; }
 
  private:
@@ -171,16 +163,16 @@ struct Traits {
 };
 
 struct Operator {
-  std::string_view name;
-  std::string_view domain;    // "" is ai.onnx; "gcompile" for internal operators
-  std::vector<int> versions;  // opsets in which the definition changed, ascending
-  Arity operands;
-  Arity results;
-  std::vector<AttributeSpec> attributes;
+  std::string_view name = {};
+  std::string_view domain = {};    // "" is ai.onnx; "gcompile" for internal operators
+  std::vector<int> versions = {};  // opsets in which the definition changed, ascending
+  Arity operands = {};
+  Arity results = {};
+  std::vector<AttributeSpec> attributes = {};
   Accuracy accuracy = Accuracy::kExact;
-  bool deterministic = true;  // false: never folded, merged or dropped as duplicate (random numbers)
-  std::string_view summary;   // one line for `gcompile ops`
-  Traits traits;
+  bool deterministic = true;      // false: never folded, merged or dropped as duplicate (random numbers)
+  std::string_view summary = {};  // one line for `gcompile ops`
+  Traits traits = {};
 
   /// Older (or newer) opset -> internal form: attributes and operands of the newest definition listed in
   /// `versions`. Runs before defaults are filled. Null: every version reads alike.

@@ -89,9 +89,9 @@ class Builder {
 
   /// The sum of what lies before, or behind.
   LoopForm operator()(const ScanWork& work) {
-    const int other = reduce(problem_.shape(0)[static_cast<std::size_t>(work.axis)]);
+    const int other = reduce(problem_.shape(0)[work.axis]);
     std::vector<Index> from = result_axes();
-    from[static_cast<std::size_t>(work.axis)] = Index::axis(other);
+    from[work.axis] = Index::axis(other);
     int first = dag().iota(Index::axis(other)), second = dag().iota(Index::axis(work.axis));
     if (work.reverse) std::swap(first, second);
     const int counts = dag().apply(work.exclusive ? ScalarOp::kLess : ScalarOp::kLessEqual, {first, second});
@@ -231,11 +231,10 @@ class Builder {
   Updates lines(int axis) {
     const Shape& box = problem_.shape(1);
     Updates out;
-    out.axes = {reduce(box[static_cast<std::size_t>(axis)])};
+    out.axes = {reduce(box[axis])};
     out.places = {static_cast<std::size_t>(axis)};
     for (int k = 0; k < rank_; ++k) {
-      out.index.push_back(k == axis ? Index::axis(out.axes[0])
-                                    : clamped(Index::axis(k), box[static_cast<std::size_t>(k)], out.match));
+      out.index.push_back(k == axis ? Index::axis(out.axes[0]) : clamped(Index::axis(k), box[k], out.match));
     }
     require(out.match, hits(out.index, axis));
     return out;
@@ -243,7 +242,7 @@ class Builder {
 
   /// Whether the index at `at` names this element along `axis` of data, negative ones from the end.
   int hits(const std::vector<Index>& at, int axis) {
-    const Dim count = problem_.shape(0)[static_cast<std::size_t>(axis)];
+    const Dim count = problem_.shape(0)[axis];
     const int index = dag().cast(dag().load(1, problem_.operands[1].element, at), ElementType::kInt64);
     form_.checks.push_back({index, Range{-count, count}});
     const int wrapped = dag().apply(ScalarOp::kAdd, {index, integer(count)});
@@ -252,7 +251,7 @@ class Builder {
     return dag().apply(ScalarOp::kEqual, {counted, dag().iota(Index::axis(axis))});
   }
 
-  Dim extent(int axis) const { return form_.extents[static_cast<std::size_t>(axis)]; }
+  Dim extent(int axis) const { return form_.extents[axis]; }
   std::vector<Index> result_axes() const {
     std::vector<Index> axes;
     for (int axis = 0; axis < rank_; ++axis) axes.push_back(Index::axis(axis));
@@ -284,7 +283,7 @@ class Builder {
 
   /// Input channel of a group.
   Index group_channel(const Index& group, int channel) const {
-    return group * form_.extents[static_cast<std::size_t>(channel)] + Index::axis(channel);
+    return group * form_.extents[channel] + Index::axis(channel);
   }
   static Index window_position(const Window& window, std::size_t i, int tap) {
     return Index::axis(static_cast<int>(i) + 2) * window.strides[i] + Index::axis(tap) * window.dilations[i] -

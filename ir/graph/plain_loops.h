@@ -3,6 +3,7 @@
 // term, of every element type and with operands that only the run knows. Slow, and always right: the last
 // family of every kind prints it, and tests hold faster ones to it.
 
+#include "ir/forms/form.h"
 #include "ir/graph/problem.h"
 
 namespace gcompile::ir {

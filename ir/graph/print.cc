@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "base/diagnostics.h"
+#include "ir/forms/form.h"
 #include "ir/graph/operator.h"
 
 namespace gcompile::ir {

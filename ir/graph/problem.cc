@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "ir/forms/form.h"
 #include "ir/loops/scalar_op.h"
 #include "ir/tensors/strided_nest.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/forms/form.h"
+#include "ir/forms/work.h"
 #include "ir/graph/graph.h"
 
 namespace gcompile::ir {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "ir/forms/form.h"
 #include "ir/graph/operator.h"
 
 namespace gcompile::ir {
@@ -78,7 +79,7 @@ class Interpreter {
           if (!coordinate) return false;
           at += *coordinate * strides[axis];
         }
-        out[static_cast<std::size_t>(at)] = *value;
+        out[at] = *value;
         return true;
       });
     }
@@ -168,7 +169,7 @@ class Interpreter {
   }
 
   std::optional<Dim> part(const IndexAtom& atom) {
-    if (atom.kind == IndexAtom::Kind::kAxis) return position_[static_cast<std::size_t>(atom.axis)];
+    if (atom.kind == IndexAtom::Kind::kAxis) return position_[atom.axis];
     if (atom.kind == IndexAtom::Kind::kLoaded) {
       const Known loaded = value(atom.axis);
       return loaded ? std::optional(loaded->over) : std::nullopt;
@@ -191,7 +192,7 @@ class Interpreter {
     }
     const SizeFractions& known = *elements_[operand];
     if (!at.is_constant() || at < 0 || at >= known.elements.size()) return std::nullopt;
-    return Fraction(known.elements[static_cast<std::size_t>(at)], known.divisor);
+    return Fraction(known.elements[at], known.divisor);
   }
 
   Known value(int id) {

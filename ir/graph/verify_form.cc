@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/diagnostics.h"
+#include "ir/forms/form.h"
 #include "ir/graph/operator.h"
 #include "ir/graph/verify.h"
 #include "ir/tensors/magnitude.h"

@@ -196,7 +196,7 @@ bool Dag::renumber_operands(std::span<const int> numbers) {
     before = number;
   }
   for (ScalarNode& node : nodes_) {
-    if (node.op == ScalarOp::kLoad) node.operand = numbers[static_cast<std::size_t>(node.operand)];
+    if (node.op == ScalarOp::kLoad) node.operand = numbers[node.operand];
   }
   if (!table_.empty()) hash_all();
   return true;
@@ -365,8 +365,8 @@ std::vector<int> Dag::reachable(std::span<const int> roots) const {
   std::vector<bool> seen(nodes_.size());
   std::vector<int> found;
   const auto visit = [&](int id) {
-    if (seen[static_cast<std::size_t>(id)]) return;
-    seen[static_cast<std::size_t>(id)] = true;
+    if (seen[id]) return;
+    seen[id] = true;
     found.push_back(id);
   };
   for (const int root : roots) visit(root);
@@ -442,10 +442,10 @@ std::int64_t ExpressionEvaluator::index_value(const Index& index, std::span<cons
     std::int64_t value = 0;
     switch (t.atom.kind) {
       case IndexAtom::Kind::kAxis:
-        value = axes[static_cast<std::size_t>(t.atom.axis)];
+        value = axes[t.atom.axis];
         break;
       case IndexAtom::Kind::kLoaded:
-        value = values_[static_cast<std::size_t>(t.atom.axis)].integer;
+        value = values_[t.atom.axis].integer;
         break;
       case IndexAtom::Kind::kFloorDiv:
         value = floor_div(index_value(*t.atom.inner, axes), t.atom.divisor);
@@ -465,7 +465,7 @@ Scalar ExpressionEvaluator::operator()(std::span<const std::int64_t> axes) {
   std::vector<Scalar> arguments;
   for (const int id : order_) {
     const ScalarNode& node = dag_[id];
-    Scalar& out = values_[static_cast<std::size_t>(id)];
+    Scalar& out = values_[id];
     switch (node.op) {
       case ScalarOp::kConstant:
         out = node.constant;
@@ -482,16 +482,15 @@ Scalar ExpressionEvaluator::operator()(std::span<const std::int64_t> axes) {
         out = inputs_.load(node, position);
         break;
       case ScalarOp::kCast:
-        out = cast(values_[static_cast<std::size_t>(node.arguments[0])], node.type);
+        out = cast(values_[node.arguments[0]], node.type);
         break;
       default:
         arguments.clear();
-        for (const int argument : node.arguments)
-          arguments.push_back(values_[static_cast<std::size_t>(argument)]);
+        for (const int argument : node.arguments) arguments.push_back(values_[argument]);
         out = evaluate(node.op, arguments);
     }
   }
-  return values_[static_cast<std::size_t>(root_)];
+  return values_[root_];
 }
 
 }  // namespace gcompile::ir

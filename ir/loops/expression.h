@@ -54,7 +54,7 @@ struct ScalarNode {
 class Dag {
  public:
   const std::vector<ScalarNode>& nodes() const { return nodes_; }
-  const ScalarNode& operator[](int id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  const ScalarNode& operator[](int id) const { return nodes_[id]; }
   ElementType type(int id) const { return (*this)[id].type; }
 
   int load(int operand, ElementType type, std::vector<Index> index);

@@ -143,7 +143,7 @@ Range range_of_atom(const IndexAtom& atom, std::span<const Range> axes) {
   switch (atom.kind) {
     case IndexAtom::Kind::kAxis:
       GC_CHECK(atom.axis >= 0 && atom.axis < static_cast<int>(axes.size()));
-      return axes[static_cast<std::size_t>(atom.axis)];
+      return axes[atom.axis];
     case IndexAtom::Kind::kLoaded:
       return atom.range;
     case IndexAtom::Kind::kFloorDiv: {
@@ -320,13 +320,13 @@ Index modulo(const Index& index, Dim divisor, std::span<const Range> axes) {
 
 Index substitute(const Index& index, std::span<const Index> axes, std::span<const Range> ranges,
                  const std::function<int(int)>& scalar) {
-  if (const std::optional<int> axis = index.as_axis()) return axes[static_cast<std::size_t>(*axis)];
+  if (const std::optional<int> axis = index.as_axis()) return axes[*axis];
   Index out(index.constant());
   for (const Index::Term& t : index.terms()) {
     Index atom;
     switch (t.atom.kind) {
       case IndexAtom::Kind::kAxis:
-        atom = axes[static_cast<std::size_t>(t.atom.axis)];
+        atom = axes[t.atom.axis];
         break;
       case IndexAtom::Kind::kLoaded:
         atom = Index::loaded(scalar(t.atom.axis), t.atom.range);

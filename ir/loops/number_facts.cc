@@ -53,9 +53,7 @@ class Deduction {
   }
 
  private:
-  const NumberFacts& at(const ScalarNode& node, std::size_t i) const {
-    return facts_[static_cast<std::size_t>(node.arguments[i])];
-  }
+  const NumberFacts& at(const ScalarNode& node, std::size_t i) const { return facts_[node.arguments[i]]; }
   /// Infinity less infinity is NaN.
   static NumberFacts sum(const NumberFacts& a, const NumberFacts& b) {
     const bool finite = a.bound < kInfinity || b.bound < kInfinity;
@@ -137,13 +135,13 @@ std::optional<Saturation> saturation_of(const Dag& dag, const std::vector<Number
   const ScalarNode& node = dag[id];
   if (node.op != ScalarOp::kCast || !is_small_integer(node.type)) return std::nullopt;
   const int argument = node.arguments[0];
-  const NumberFacts& known = facts[static_cast<std::size_t>(argument)];
+  const NumberFacts& known = facts[argument];
   if (dag.type(argument) != ElementType::kFloat32 || !known.number || !known.whole) return std::nullopt;
   Saturation out{argument};
   double shift = 0;
   const ScalarNode& sum = dag[unrounded(dag, argument)];
   if (sum.op == ScalarOp::kAdd && dag[sum.arguments[1]].op == ScalarOp::kConstant &&
-      facts[static_cast<std::size_t>(sum.arguments[0])].whole) {
+      facts[sum.arguments[0]].whole) {
     // Float32 holds every sum that lies within the range.
     // Adding 0 makes 0 of -0, and both are the same integer.
     shift = dag[sum.arguments[1]].constant.as_double();

@@ -222,18 +222,16 @@ const Operator& operator_Swish() {
 }
 
 const Operator& operator_SwiGLU() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "SwiGLU";
-    o.versions = {28};
-    o.operands = {2, 2};
-    o.attributes = {{"alpha", AttributeKind::kFloat, 1.0f}};
-    o.accuracy = Accuracy::kFunction;
-    o.summary = "a * sigmoid(alpha * a) * b";
-    o.infer = infer_gated;
-    o.decompose = decompose_gated;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "SwiGLU",
+      .versions = {28},
+      .operands = {2, 2},
+      .attributes = {{"alpha", AttributeKind::kFloat, 1.0f}},
+      .accuracy = Accuracy::kFunction,
+      .summary = "a * sigmoid(alpha * a) * b",
+      .infer = infer_gated,
+      .decompose = decompose_gated,
+  };
   return op;
 }
 

@@ -76,18 +76,16 @@ const Operator& operator_ArgMin() {
 }
 
 const Operator& operator_Hardmax() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "Hardmax";
-    o.versions = {1, 11, 13};
-    o.attributes = {{"axis", AttributeKind::kInt, std::int64_t{-1}}};
-    o.summary = "one at the first maximum along an axis, zero elsewhere";
-    o.traits.decides = true;
-    o.normalise = normalise_flattened_axis;
-    o.infer = infer_hardmax;
-    o.lower = lower_hardmax;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "Hardmax",
+      .versions = {1, 11, 13},
+      .attributes = {{"axis", AttributeKind::kInt, std::int64_t{-1}}},
+      .summary = "one at the first maximum along an axis, zero elsewhere",
+      .traits = {.decides = true},
+      .normalise = normalise_flattened_axis,
+      .infer = infer_hardmax,
+      .lower = lower_hardmax,
+  };
   return op;
 }
 

@@ -185,27 +185,25 @@ bool decompose(RewriteContext& context) {
 }  // namespace
 
 const Operator& operator_Attention() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "Attention";
-    o.versions = {23, 24, 25};
-    o.operands = {3, 7};
-    o.results = {1, 4};
-    o.attributes = {{"is_causal", AttributeKind::kInt, std::int64_t{0}},
-                    {"kv_num_heads", AttributeKind::kInt, std::nullopt},
-                    {"left_window_size", AttributeKind::kInt, std::int64_t{-1}},
-                    {"q_num_heads", AttributeKind::kInt, std::nullopt},
-                    {"qk_matmul_output_mode", AttributeKind::kInt, std::int64_t{0}},
-                    {"right_window_size", AttributeKind::kInt, std::int64_t{-1}},
-                    {"scale", AttributeKind::kFloat, std::nullopt},
-                    {"softcap", AttributeKind::kFloat, 0.0f},
-                    {"softmax_precision", AttributeKind::kInt, std::nullopt}};
-    o.accuracy = Accuracy::kSum;
-    o.summary = "scaled dot-product attention per head";
-    o.infer = infer;
-    o.decompose = decompose;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "Attention",
+      .versions = {23, 24, 25},
+      .operands = {3, 7},
+      .results = {1, 4},
+      .attributes = {{"is_causal", AttributeKind::kInt, std::int64_t{0}},
+                     {"kv_num_heads", AttributeKind::kInt, std::nullopt},
+                     {"left_window_size", AttributeKind::kInt, std::int64_t{-1}},
+                     {"q_num_heads", AttributeKind::kInt, std::nullopt},
+                     {"qk_matmul_output_mode", AttributeKind::kInt, std::int64_t{0}},
+                     {"right_window_size", AttributeKind::kInt, std::int64_t{-1}},
+                     {"scale", AttributeKind::kFloat, std::nullopt},
+                     {"softcap", AttributeKind::kFloat, 0.0f},
+                     {"softmax_precision", AttributeKind::kInt, std::nullopt}},
+      .accuracy = Accuracy::kSum,
+      .summary = "scaled dot-product attention per head",
+      .infer = infer,
+      .decompose = decompose,
+  };
   return op;
 }
 

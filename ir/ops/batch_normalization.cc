@@ -95,7 +95,7 @@ ValueId as_written(RewriteContext& context, ValueId x, ElementType type, const S
 /// Old exporters name the statistics even where nobody reads them; only who reads them asks for training.
 void require_unused_statistics(const NodeView& node) {
   for (int i = 1; i < node.result_count(); ++i) {
-    if (node.has_result(i) && node.graph().use_count(node.node().results[static_cast<std::size_t>(i)]) > 0) {
+    if (node.has_result(i) && node.graph().use_count(node.node().results[i]) > 0) {
       operator_error("running statistics are not computed", "export the model for inference");
     }
   }
@@ -121,20 +121,18 @@ bool decompose(RewriteContext& context) {
 }  // namespace
 
 const Operator& operator_BatchNormalization() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "BatchNormalization";
-    o.versions = {1, 6, 7, 9, 14, 15};
-    o.operands = {5, 5};
-    o.results = {1, 5};
-    o.attributes = {{"epsilon", AttributeKind::kFloat, 1e-5f}};
-    o.accuracy = Accuracy::kRounding;
-    o.summary = "(x - mean) / sqrt(var + epsilon) * scale + bias per channel (inference only)";
-    o.normalise = normalise;
-    o.infer = infer;
-    o.decompose = decompose;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "BatchNormalization",
+      .versions = {1, 6, 7, 9, 14, 15},
+      .operands = {5, 5},
+      .results = {1, 5},
+      .attributes = {{"epsilon", AttributeKind::kFloat, 1e-5f}},
+      .accuracy = Accuracy::kRounding,
+      .summary = "(x - mean) / sqrt(var + epsilon) * scale + bias per channel (inference only)",
+      .normalise = normalise,
+      .infer = infer,
+      .decompose = decompose,
+  };
   return op;
 }
 

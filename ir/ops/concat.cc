@@ -56,18 +56,16 @@ Form lower(const LowerContext& context) {
 }  // namespace
 
 const Operator& operator_Concat() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "Concat";
-    o.versions = {1, 4, 11, 13};
-    o.operands = {1, -1};
-    o.attributes = {{"axis", AttributeKind::kInt, std::nullopt, true}};
-    o.summary = "operands one after another along an axis";
-    o.normalise = normalise;
-    o.infer = infer;
-    o.lower = lower;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "Concat",
+      .versions = {1, 4, 11, 13},
+      .operands = {1, -1},
+      .attributes = {{"axis", AttributeKind::kInt, std::nullopt, true}},
+      .summary = "operands one after another along an axis",
+      .normalise = normalise,
+      .infer = infer,
+      .lower = lower,
+  };
   return op;
 }
 

@@ -75,7 +75,7 @@ void infer(InferContext& context) {
   if (context.has_operand(2) && context.shape(2) != Shape{y[1]})
     operator_error("the bias must have M elements");
   for (int i = 0; i < window.spatial(); ++i) {
-    y.push_back(transposed_count(window, i, x[static_cast<std::size_t>(i + 2)]));
+    y.push_back(transposed_count(window, i, x[i + 2]));
     if (y.back() < 0) operator_error(fmt::format("spatial axis {} would have the size {}", i, y.back()));
   }
   context.set_result(0, context.element(0), std::move(y));

@@ -26,8 +26,7 @@ void infer(InferContext& context) {
         !(is_one || (i == 1 && context.shape(3) == Shape{y[1]})))
       operator_error("a zero point does not fit its input");
   }
-  for (int i = 0; i < window.spatial(); ++i)
-    y.push_back(transposed_count(window, i, x[static_cast<std::size_t>(i + 2)]));
+  for (int i = 0; i < window.spatial(); ++i) y.push_back(transposed_count(window, i, x[i + 2]));
   context.set_result(0, ElementType::kInt32, std::move(y));
 }
 
@@ -45,7 +44,7 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t group = i / taps / columns / (w.shape[0] / groups);
       const std::int64_t channel = group * columns + i / taps % columns;
-      w.values[static_cast<std::size_t>(i)] -= zero->real_at(zero->count() == 1 ? 0 : channel);
+      w.values[i] -= zero->real_at(zero->count() == 1 ? 0 : channel);
     }
   }
   return {wrapped(convolve_transposed(x, w, window_of(attributes), attributes.int_of("group")))};

@@ -28,8 +28,7 @@ std::int64_t product(const Shape& shape) {
 
 RealTensor reals_of(const Tensor& tensor) {
   RealTensor out{tensor.shape(), std::vector<double>(static_cast<std::size_t>(tensor.count()))};
-  for (std::int64_t i = 0; i < tensor.count(); ++i)
-    out.values[static_cast<std::size_t>(i)] = tensor.real_at(i);
+  for (std::int64_t i = 0; i < tensor.count(); ++i) out.values[i] = tensor.real_at(i);
   return out;
 }
 
@@ -64,7 +63,7 @@ Shape convolution_shape(const NodeView& node) {
   }
   Shape y = {x[0], w[0]};
   for (int i = 0; i < window.spatial(); ++i) {
-    y.push_back(window_count(window, i, x[static_cast<std::size_t>(i + 2)], false));
+    y.push_back(window_count(window, i, x[i + 2], false));
   }
   return y;
 }
@@ -74,7 +73,7 @@ RealTensor convolve(const RealTensor& x, const RealTensor& w, const Window& wind
   RealTensor y;
   y.shape = {x.shape[0], w.shape[0]};
   for (int i = 0; i < spatial; ++i) {
-    y.shape.push_back(window_count(window, i, x.shape[static_cast<std::size_t>(i + 2)], false));
+    y.shape.push_back(window_count(window, i, x.shape[i + 2], false));
   }
   y.values.assign(static_cast<std::size_t>(product(y.shape)), 0.0);
   const std::int64_t group_inputs = w.shape[1];
@@ -110,8 +109,7 @@ RealTensor convolve(const RealTensor& x, const RealTensor& w, const Window& wind
 }
 
 Dim transposed_count(const Window& window, int i, Dim input) {
-  return (input - 1) * window.strides[static_cast<std::size_t>(i)] + window.span(i) - window.begin(i) -
-         window.end(i);
+  return (input - 1) * window.strides[i] + window.span(i) - window.begin(i) - window.end(i);
 }
 
 RealTensor convolve_transposed(const RealTensor& x, const RealTensor& w, const Window& window,
@@ -122,7 +120,7 @@ RealTensor convolve_transposed(const RealTensor& x, const RealTensor& w, const W
   const std::int64_t group_inputs = w.shape[0] / group;
   y.shape = {x.shape[0], group_outputs * group};
   for (int i = 0; i < spatial; ++i) {
-    y.shape.push_back(transposed_count(window, i, x.shape[static_cast<std::size_t>(i + 2)]));
+    y.shape.push_back(transposed_count(window, i, x.shape[i + 2]));
   }
   y.values.assign(static_cast<std::size_t>(product(y.shape)), 0.0);
   const std::int64_t taps = product(shape_of(window.kernel));
@@ -181,7 +179,7 @@ Tensor wrapped(const RealTensor& sums) {
   // Differences of bytes are below 2^9: every sum below 2^35 taps is exact in double.
   Tensor y(TensorType{ElementType::kInt32, sums.shape});
   for (std::int64_t i = 0; i < y.count(); ++i) {
-    const auto exact = static_cast<std::int64_t>(sums.values[static_cast<std::size_t>(i)]);
+    const auto exact = static_cast<std::int64_t>(sums.values[i]);
     y.set(i, Scalar::of_integer(ElementType::kInt32, exact));
   }
   return y;
@@ -192,7 +190,7 @@ Tensor with_bias(const RealTensor& sums, ElementType type, const Tensor* bias) {
   const std::int64_t plane = y.count() == 0 ? Dim(1) : y.count() / (sums.shape[0] * sums.shape[1]);
   for (std::int64_t i = 0; i < y.count(); ++i) {
     const double start = bias ? bias->real_at(i / plane % sums.shape[1]) : 0;
-    y.set(i, Scalar::of_real(type, start + sums.values[static_cast<std::size_t>(i)]));
+    y.set(i, Scalar::of_real(type, start + sums.values[i]));
   }
   return y;
 }

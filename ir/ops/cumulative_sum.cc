@@ -57,21 +57,19 @@ Form lower(const LowerContext& context) {
 }  // namespace
 
 const Operator& operator_CumSum() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "CumSum";
-    o.versions = {11, 14};
-    o.operands = {2, 2};
-    o.attributes = {{"exclusive", AttributeKind::kInt, std::int64_t{0}},
-                    {"reverse", AttributeKind::kInt, std::int64_t{0}}};
-    o.accuracy = Accuracy::kSum;
-    o.summary = "running sum along an axis";
-    o.traits.computed_in_float = true;
-    o.infer = infer;
-    o.evaluate = evaluate;
-    o.lower = lower;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "CumSum",
+      .versions = {11, 14},
+      .operands = {2, 2},
+      .attributes = {{"exclusive", AttributeKind::kInt, std::int64_t{0}},
+                     {"reverse", AttributeKind::kInt, std::int64_t{0}}},
+      .accuracy = Accuracy::kSum,
+      .summary = "running sum along an axis",
+      .traits = {.computed_in_float = true},
+      .infer = infer,
+      .evaluate = evaluate,
+      .lower = lower,
+  };
   return op;
 }
 

@@ -78,32 +78,28 @@ Form lower_space_to_depth(const LowerContext& context) {
 }  // namespace
 
 const Operator& operator_DepthToSpace() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "DepthToSpace";
-    o.versions = {1, 11, 13, 28};
-    o.attributes = {{"blocksize", AttributeKind::kInt, std::nullopt, true},
-                    {"mode", AttributeKind::kString, std::string("DCR")}};
-    o.summary = "channels to blocks of pixels";
-    o.infer = infer_depth_to_space;
-    o.lower = lower_depth_to_space;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "DepthToSpace",
+      .versions = {1, 11, 13, 28},
+      .attributes = {{"blocksize", AttributeKind::kInt, std::nullopt, true},
+                     {"mode", AttributeKind::kString, std::string("DCR")}},
+      .summary = "channels to blocks of pixels",
+      .infer = infer_depth_to_space,
+      .lower = lower_depth_to_space,
+  };
   return op;
 }
 
 const Operator& operator_SpaceToDepth() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "SpaceToDepth";
-    o.versions = {1, 13, 28};
-    o.attributes = {{"blocksize", AttributeKind::kInt, std::nullopt, true},
-                    {"mode", AttributeKind::kString, std::string("DCR")}};
-    o.summary = "blocks of pixels to channels";
-    o.infer = infer_space_to_depth;
-    o.lower = lower_space_to_depth;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "SpaceToDepth",
+      .versions = {1, 13, 28},
+      .attributes = {{"blocksize", AttributeKind::kInt, std::nullopt, true},
+                     {"mode", AttributeKind::kString, std::string("DCR")}},
+      .summary = "blocks of pixels to channels",
+      .infer = infer_space_to_depth,
+      .lower = lower_space_to_depth,
+  };
   return op;
 }
 

@@ -107,7 +107,7 @@ Equation parse(const NodeView& node) {
   Equation equation;
   std::int64_t widest = 0;
   for (int i = 0; i < node.operand_count(); ++i) {
-    const std::string& term = terms[static_cast<std::size_t>(i)];
+    const std::string& term = terms[i];
     const Shape& shape = node.shape(i);
     const bool dots = term.find("...") != std::string::npos;
     const auto named = static_cast<std::int64_t>(term.size()) - (dots ? 3 : 0);
@@ -153,7 +153,7 @@ struct Factor {
 
 Dim extent_of(const RewriteContext& context, const Factor& factor, Label label) {
   const auto axis = std::find(factor.labels.begin(), factor.labels.end(), label) - factor.labels.begin();
-  return context.type(factor.value).shape[static_cast<std::size_t>(axis)];
+  return context.type(factor.value).shape[axis];
 }
 
 Factor permuted(RewriteContext& context, const Factor& factor, const Labels& labels) {
@@ -311,18 +311,16 @@ bool decompose(RewriteContext& context) {
 }  // namespace
 
 const Operator& operator_Einsum() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "Einsum";
-    o.versions = {12};
-    o.operands = {1, -1};
-    o.attributes = {{"equation", AttributeKind::kString, std::nullopt, true}};
-    o.accuracy = Accuracy::kSum;
-    o.summary = "sums of products named by an equation";
-    o.infer = infer;
-    o.decompose = decompose;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "Einsum",
+      .versions = {12},
+      .operands = {1, -1},
+      .attributes = {{"equation", AttributeKind::kString, std::nullopt, true}},
+      .accuracy = Accuracy::kSum,
+      .summary = "sums of products named by an equation",
+      .infer = infer,
+      .decompose = decompose,
+  };
   return op;
 }
 

@@ -109,7 +109,7 @@ class Evaluator {
     for (std::int64_t i = 0; i < size; ++i) {
       double sum = 0;
       for (std::int64_t column = 0; column < columns; ++column) {
-        const double weight = weights[static_cast<std::size_t>(column)];
+        const double weight = weights[column];
         sum += empty ? 0 : weight / total * v_.real_at(v0 + column * size + i);
       }
       y_.set((head * attention_.rows + row) * size + i, Scalar::of_real(ElementType::kFloat32, sum));
@@ -200,25 +200,23 @@ AttentionWork attention_work(const NodeView& node) {
 }
 
 const Operator& operator_FusedAttention() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "FusedAttention";
-    o.domain = "gcompile";
-    o.versions = {1};
-    o.operands = {3, 5};
-    o.attributes = {{"scale", AttributeKind::kFloat, 1.0f},
-                    {"fill", AttributeKind::kFloat, -std::numeric_limits<float>::infinity()},
-                    {"causal", AttributeKind::kInt, std::int64_t{0}},
-                    {"past", AttributeKind::kInt, std::int64_t{0}},
-                    {"zero_if_empty", AttributeKind::kInt, std::int64_t{0}}};
-    o.accuracy = Accuracy::kSum;
-    o.summary = "softmax(scale * Q K' + mask) V without the matrix of scores";
-    o.traits.takes_strides = true;
-    o.infer = infer;
-    o.evaluate = evaluate;
-    o.lower = lower;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "FusedAttention",
+      .domain = "gcompile",
+      .versions = {1},
+      .operands = {3, 5},
+      .attributes = {{"scale", AttributeKind::kFloat, 1.0f},
+                     {"fill", AttributeKind::kFloat, -std::numeric_limits<float>::infinity()},
+                     {"causal", AttributeKind::kInt, std::int64_t{0}},
+                     {"past", AttributeKind::kInt, std::int64_t{0}},
+                     {"zero_if_empty", AttributeKind::kInt, std::int64_t{0}}},
+      .accuracy = Accuracy::kSum,
+      .summary = "softmax(scale * Q K' + mask) V without the matrix of scores",
+      .traits = {.takes_strides = true},
+      .infer = infer,
+      .evaluate = evaluate,
+      .lower = lower,
+  };
   return op;
 }
 

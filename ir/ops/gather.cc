@@ -62,7 +62,7 @@ void infer_gather(InferContext& context) {
   require_index(context, 1);
   const Shape& x = context.shape(0);
   const int axis = normalise_axis(context.attributes().int_of("axis"), static_cast<int>(x.size()));
-  require_inside(context.constant(1), x[static_cast<std::size_t>(axis)]);
+  require_inside(context.constant(1), x[axis]);
   Shape out(x.begin(), x.begin() + axis);
   out.insert(out.end(), context.shape(1).begin(), context.shape(1).end());
   out.insert(out.end(), x.begin() + axis + 1, x.end());
@@ -73,7 +73,7 @@ Form lower_gather(const LowerContext& context) {
   const Shape& x = context.shape(0);
   const Shape& indices = context.shape(1);
   const int axis = normalise_axis(context.attributes().int_of("axis"), static_cast<int>(x.size()));
-  const Dim extent = x[static_cast<std::size_t>(axis)];
+  const Dim extent = x[axis];
   LoopForm form = LoopForm::over(context.result(0).shape);
   const std::vector<Index> axes = form.identity();
   const auto first = axes.begin() + axis;
@@ -109,7 +109,7 @@ void infer_gather_elements(InferContext& context) {
                                  to_string(indices[i]), i, to_string(x[i])));
     }
   }
-  require_inside(context.constant(1), x[static_cast<std::size_t>(axis)]);
+  require_inside(context.constant(1), x[axis]);
   context.set_result(0, context.element(0), indices);
 }
 

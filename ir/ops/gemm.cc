@@ -69,22 +69,20 @@ bool decompose(RewriteContext& context) {
 }  // namespace
 
 const Operator& operator_Gemm() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "Gemm";
-    o.versions = {1, 6, 7, 9, 11, 13};
-    o.operands = {2, 3};
-    o.attributes = {{"alpha", AttributeKind::kFloat, 1.0f},
-                    {"beta", AttributeKind::kFloat, 1.0f},
-                    {"transA", AttributeKind::kInt, std::int64_t{0}},
-                    {"transB", AttributeKind::kInt, std::int64_t{0}}};
-    o.accuracy = Accuracy::kSum;
-    o.summary = "alpha * A * B + beta * C";
-    o.normalise = normalise;
-    o.infer = infer;
-    o.decompose = decompose;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "Gemm",
+      .versions = {1, 6, 7, 9, 11, 13},
+      .operands = {2, 3},
+      .attributes = {{"alpha", AttributeKind::kFloat, 1.0f},
+                     {"beta", AttributeKind::kFloat, 1.0f},
+                     {"transA", AttributeKind::kInt, std::int64_t{0}},
+                     {"transB", AttributeKind::kInt, std::int64_t{0}}},
+      .accuracy = Accuracy::kSum,
+      .summary = "alpha * A * B + beta * C",
+      .normalise = normalise,
+      .infer = infer,
+      .decompose = decompose,
+  };
   return op;
 }
 

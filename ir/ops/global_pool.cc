@@ -55,7 +55,7 @@ bool decompose_lrn(RewriteContext& context) {
   const ElementType type = compute_type(x.element);
   const ValueId wide = emit_cast(context, context.operand_id(0), type);
   Dim pixels = 1;
-  for (int i = 2; i < x.rank(); ++i) pixels *= x.shape[static_cast<std::size_t>(i)];
+  for (int i = 2; i < x.rank(); ++i) pixels *= x.shape[i];
   const ValueId square =
       emit_reshape(context, context.emit("Mul", {wide, wide}), {x.shape[0], 1, x.shape[1], pixels});
   Attributes pool;
@@ -85,20 +85,18 @@ const Operator& operator_GlobalMaxPool() {
 }
 
 const Operator& operator_LRN() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "LRN";
-    o.versions = {1, 13};
-    o.attributes = {{"alpha", AttributeKind::kFloat, 1e-4f},
-                    {"beta", AttributeKind::kFloat, 0.75f},
-                    {"bias", AttributeKind::kFloat, 1.0f},
-                    {"size", AttributeKind::kInt, std::nullopt, true}};
-    o.accuracy = Accuracy::kSum;
-    o.summary = "x over a power of the mean square of neighbouring channels";
-    o.infer = infer_lrn;
-    o.decompose = decompose_lrn;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "LRN",
+      .versions = {1, 13},
+      .attributes = {{"alpha", AttributeKind::kFloat, 1e-4f},
+                     {"beta", AttributeKind::kFloat, 0.75f},
+                     {"bias", AttributeKind::kFloat, 1.0f},
+                     {"size", AttributeKind::kInt, std::nullopt, true}},
+      .accuracy = Accuracy::kSum,
+      .summary = "x over a power of the mean square of neighbouring channels",
+      .infer = infer_lrn,
+      .decompose = decompose_lrn,
+  };
   return op;
 }
 

@@ -12,9 +12,7 @@
 namespace gcompile::ir {
 namespace {
 
-const TensorType& output_type(const Graph& branch, int i) {
-  return branch.value(branch.outputs()[static_cast<std::size_t>(i)]).type;
-}
+const TensorType& output_type(const Graph& branch, int i) { return branch.value(branch.outputs()[i]).type; }
 
 /// The branch that a known condition selects, or nullptr.
 const Graph* selected_branch(const NodeView& node) {
@@ -71,8 +69,7 @@ bool is_nothing_beside(const TensorType& a, const TensorType& b) {
 void refuse_nothing(const NodeView& node, int i, const TensorType& a, const TensorType& b) {
   const bool is_a = is_nothing_beside(a, b);
   if (!node.has_result(i) || (!is_a && !is_nothing_beside(b, a))) return;
-  const std::string name =
-      printable(node.graph().value(node.node().results[static_cast<std::size_t>(i)]).name);
+  const std::string name = printable(node.graph().value(node.node().results[i]).name);
   operator_error(
       fmt::format("output '{}' is {} in one branch, which is nothing, and {} in the other", name,
                   to_string(is_a ? a : b), to_string(is_a ? b : a)),
@@ -123,7 +120,7 @@ bool decompose(RewriteContext& context) {
   const std::vector<ValueId> arguments(context.node().operands.begin() + 1, context.node().operands.end());
   const std::vector<ValueId> values = inline_graph(context.mutable_graph(), *branch, arguments);
   for (int i = 0; i < context.result_count(); ++i) {
-    context.replace_result(i, values[static_cast<std::size_t>(i)]);
+    context.replace_result(i, values[i]);
   }
   return true;
 }
@@ -133,18 +130,16 @@ Form lower(const LowerContext&) { return IfForm{}; }
 }  // namespace
 
 const Operator& operator_If() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "If";
-    o.versions = {1, 11, 13, 16, 19, 21, 23, 24, 25};
-    o.operands = {1, -1};
-    o.results = {1, -1};
-    o.summary = "one of two subgraphs, chosen by a condition";
-    o.infer = infer;
-    o.decompose = decompose;
-    o.lower = lower;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "If",
+      .versions = {1, 11, 13, 16, 19, 21, 23, 24, 25},
+      .operands = {1, -1},
+      .results = {1, -1},
+      .summary = "one of two subgraphs, chosen by a condition",
+      .infer = infer,
+      .decompose = decompose,
+      .lower = lower,
+  };
   return op;
 }
 

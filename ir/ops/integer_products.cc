@@ -284,20 +284,18 @@ const Operator& operator_ConvInteger() {
 }
 
 const Operator& operator_MatMulInteger() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "MatMulInteger";
-    o.versions = {10};
-    o.operands = {2, 4};
-    o.summary = "matrix product of integers of 8 or 16 bits in int32, batched";
-    o.traits.quantised = true;
-    o.normalise = normalise_matmul;
-    o.infer = infer_matmul;
-    o.decompose = decompose_matmul;
-    o.evaluate = evaluate_matmul;
-    o.lower = lower_matmul;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "MatMulInteger",
+      .versions = {10},
+      .operands = {2, 4},
+      .summary = "matrix product of integers of 8 or 16 bits in int32, batched",
+      .traits = {.quantised = true},
+      .normalise = normalise_matmul,
+      .infer = infer_matmul,
+      .decompose = decompose_matmul,
+      .evaluate = evaluate_matmul,
+      .lower = lower_matmul,
+  };
   return op;
 }
 

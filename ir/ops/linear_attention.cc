@@ -160,7 +160,7 @@ class Evaluator {
   void walk(std::int64_t number) {
     const std::int64_t count = w_.size * w_.value_size, head = number % w_.heads;
     for (std::int64_t i = 0; i < count; ++i) {
-      matrix_[static_cast<std::size_t>(i)] = context_.value(kPast) ? at(kPast, number * count + i) : 0;
+      matrix_[i] = context_.value(kPast) ? at(kPast, number * count + i) : 0;
     }
     for (std::int64_t step = 0; step < w_.steps; ++step) {
       poll_interrupt();
@@ -168,8 +168,7 @@ class Evaluator {
       for (std::int64_t column = 0; column < w_.value_size; ++column) update(token, head, column);
     }
     for (std::int64_t i = 0; i < count; ++i) {
-      state_.set(number * count + i,
-                 Scalar::of_real(ElementType::kFloat32, matrix_[static_cast<std::size_t>(i)]));
+      state_.set(number * count + i, Scalar::of_real(ElementType::kFloat32, matrix_[i]));
     }
   }
 

@@ -42,8 +42,7 @@ void infer_pool(InferContext& context) {
   const Shape& x = context.shape(0);
   Shape y = {x[0], x[1]};
   for (int i = 0; i < window.spatial(); ++i) {
-    y.push_back(
-        window_count(window, i, x[static_cast<std::size_t>(i + 2)], context.attributes().flag("ceil_mode")));
+    y.push_back(window_count(window, i, x[i + 2], context.attributes().flag("ceil_mode")));
   }
   context.set_result(0, context.element(0), std::move(y));
 }

@@ -109,21 +109,18 @@ Form lower(const LowerContext& context) {
 }  // namespace
 
 const Operator& operator_MatMul() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "MatMul";
-    o.versions = {1, 9, 13};
-    o.operands = {2, 2};
-    o.accuracy = Accuracy::kSum;
-    o.summary = "matrix product, batched";
-    o.traits.computed_in_float = true;
-    o.traits.takes_strides = true;
-    o.normalise = normalise;
-    o.infer = infer;
-    o.evaluate = evaluate;
-    o.lower = lower;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "MatMul",
+      .versions = {1, 9, 13},
+      .operands = {2, 2},
+      .accuracy = Accuracy::kSum,
+      .summary = "matrix product, batched",
+      .traits = {.computed_in_float = true, .takes_strides = true},
+      .normalise = normalise,
+      .infer = infer,
+      .evaluate = evaluate,
+      .lower = lower,
+  };
   return op;
 }
 

@@ -101,12 +101,11 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
     for (std::int64_t k = 0; k < depth; ++k) {
       const std::int64_t at = k / block * columns + n;
       const double zero = zeros ? zeros->real_at(at) : 0;
-      column[static_cast<std::size_t>(k)] = (b.real_at(k * columns + n) - zero) * scales.real_at(at);
+      column[k] = (b.real_at(k * columns + n) - zero) * scales.real_at(at);
     }
     for (std::int64_t m = 0; m < rows; ++m) {
       double sum = 0;
-      for (std::int64_t k = 0; k < depth; ++k)
-        sum += a[static_cast<std::size_t>(m * depth + k)] * column[static_cast<std::size_t>(k)];
+      for (std::int64_t k = 0; k < depth; ++k) sum += a[static_cast<std::size_t>(m * depth + k)] * column[k];
       y.set(m * columns + n, Scalar::of_real(kReal, sum));
     }
   }
@@ -135,8 +134,8 @@ Tensor decoded(const Tensor& weights, const Tensor& scales, const Tensor* zeros,
       poll_interrupt();
       for (std::int64_t n = 0; n < columns; ++n) {
         const std::int64_t at = k / block * columns + n;
-        scale[static_cast<std::size_t>(n)] = static_cast<float>(scales.real_at(at));
-        if (zeros) zero[static_cast<std::size_t>(n)] = static_cast<float>(zeros->real_at(at));
+        scale[n] = static_cast<float>(scales.real_at(at));
+        if (zeros) zero[n] = static_cast<float>(zeros->real_at(at));
       }
     }
     for (std::size_t n = 0; n < scale.size(); ++n) *to++ = (static_cast<float>(*from++) - zero[n]) * scale[n];
@@ -145,22 +144,20 @@ Tensor decoded(const Tensor& weights, const Tensor& scales, const Tensor* zeros,
 }
 
 const Operator& operator_MatMulBlocks() {
-  static const Operator op = [] {
-    Operator o;
-    o.domain = "gcompile";
-    o.name = "MatMulBlocks";
-    o.versions = {1};
-    o.operands = {3, 4};
-    o.attributes = {{"block_size", AttributeKind::kInt, std::nullopt, true},
-                    {"rounding", AttributeKind::kInt, std::int64_t{0}}};
-    o.accuracy = Accuracy::kSum;
-    o.summary = "matrix product by 8-bit integers with a scale for each column of each block of rows";
-    o.traits.takes_strides = true;
-    o.infer = infer;
-    o.evaluate = evaluate;
-    o.lower = lower;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "MatMulBlocks",
+      .domain = "gcompile",
+      .versions = {1},
+      .operands = {3, 4},
+      .attributes = {{"block_size", AttributeKind::kInt, std::nullopt, true},
+                     {"rounding", AttributeKind::kInt, std::int64_t{0}}},
+      .accuracy = Accuracy::kSum,
+      .summary = "matrix product by 8-bit integers with a scale for each column of each block of rows",
+      .traits = {.takes_strides = true},
+      .infer = infer,
+      .evaluate = evaluate,
+      .lower = lower,
+  };
   return op;
 }
 

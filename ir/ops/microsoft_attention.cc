@@ -108,27 +108,25 @@ bool decompose(RewriteContext& context) {
 }  // namespace
 
 const Operator& operator_MicrosoftAttention() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "Attention";
-    o.domain = "com.microsoft";
-    o.versions = {1};
-    o.operands = {2, 7};
-    o.results = {1, 2};
-    o.attributes = {{"do_rotary", AttributeKind::kInt, std::int64_t{0}},
-                    {"mask_filter_value", AttributeKind::kFloat, -10000.0f},
-                    {"num_heads", AttributeKind::kInt, std::nullopt, true},
-                    {"past_present_share_buffer", AttributeKind::kInt, std::int64_t{0}},
-                    {"qkv_hidden_sizes", AttributeKind::kInts, std::nullopt},
-                    {"rotary_embedding_dim", AttributeKind::kInt, std::int64_t{0}},
-                    {"scale", AttributeKind::kFloat, 0.0f},
-                    {"unidirectional", AttributeKind::kInt, std::int64_t{0}}};
-    o.accuracy = Accuracy::kSum;
-    o.summary = "projections and scaled dot-product attention";
-    o.infer = infer;
-    o.decompose = decompose;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "Attention",
+      .domain = "com.microsoft",
+      .versions = {1},
+      .operands = {2, 7},
+      .results = {1, 2},
+      .attributes = {{"do_rotary", AttributeKind::kInt, std::int64_t{0}},
+                     {"mask_filter_value", AttributeKind::kFloat, -10000.0f},
+                     {"num_heads", AttributeKind::kInt, std::nullopt, true},
+                     {"past_present_share_buffer", AttributeKind::kInt, std::int64_t{0}},
+                     {"qkv_hidden_sizes", AttributeKind::kInts, std::nullopt},
+                     {"rotary_embedding_dim", AttributeKind::kInt, std::int64_t{0}},
+                     {"scale", AttributeKind::kFloat, 0.0f},
+                     {"unidirectional", AttributeKind::kInt, std::int64_t{0}}},
+      .accuracy = Accuracy::kSum,
+      .summary = "projections and scaled dot-product attention",
+      .infer = infer,
+      .decompose = decompose,
+  };
   return op;
 }
 

@@ -166,24 +166,22 @@ bool decompose(RewriteContext& context) {
 }  // namespace
 
 const Operator& operator_MatMulNBits() {
-  static const Operator op = [] {
-    Operator o;
-    o.domain = "com.microsoft";
-    o.name = "MatMulNBits";
-    o.versions = {1};
-    o.operands = {3, 6};
-    o.attributes = {{"K", AttributeKind::kInt, std::nullopt, true},
-                    {"N", AttributeKind::kInt, std::nullopt, true},
-                    {"accuracy_level", AttributeKind::kInt, std::int64_t{0}},
-                    {"bits", AttributeKind::kInt, std::int64_t{4}},
-                    {"block_size", AttributeKind::kInt, std::nullopt, true},
-                    {"weight_prepacked", AttributeKind::kInt, std::int64_t{0}}};
-    o.accuracy = Accuracy::kSum;
-    o.summary = "matrix product by constant weights of 2, 4 or 8 bits with a scale for each block of rows";
-    o.infer = infer;
-    o.decompose = decompose;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "MatMulNBits",
+      .domain = "com.microsoft",
+      .versions = {1},
+      .operands = {3, 6},
+      .attributes = {{"K", AttributeKind::kInt, std::nullopt, true},
+                     {"N", AttributeKind::kInt, std::nullopt, true},
+                     {"accuracy_level", AttributeKind::kInt, std::int64_t{0}},
+                     {"bits", AttributeKind::kInt, std::int64_t{4}},
+                     {"block_size", AttributeKind::kInt, std::nullopt, true},
+                     {"weight_prepacked", AttributeKind::kInt, std::int64_t{0}}},
+      .accuracy = Accuracy::kSum,
+      .summary = "matrix product by constant weights of 2, 4 or 8 bits with a scale for each block of rows",
+      .infer = infer,
+      .decompose = decompose,
+  };
   return op;
 }
 

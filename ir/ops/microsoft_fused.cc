@@ -106,7 +106,7 @@ void infer_matmul(InferContext& context) {
   for (int i = 0; i < 2; ++i) {
     if (context.shape(i).size() < 2) operator_error("both inputs must have rank 2 or more");
     for (const std::int64_t axis : permutation(context, i)) {
-      shapes[i].push_back(context.shape(i)[static_cast<std::size_t>(axis)]);
+      shapes[i].push_back(context.shape(i)[axis]);
     }
   }
   const auto& [a, b] = shapes;

@@ -324,34 +324,32 @@ bool decompose(RewriteContext& context) { return Decomposition(context).run(); }
 }  // namespace
 
 const Operator& operator_MicrosoftGroupQueryAttention() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "GroupQueryAttention";
-    o.domain = "com.microsoft";
-    o.versions = {1};
-    o.operands = {1, 16};
-    o.results = {1, 4};
-    o.attributes = {{"causal", AttributeKind::kInt, std::int64_t{1}},
-                    {"do_rotary", AttributeKind::kInt, std::int64_t{0}},
-                    {"k_quant_type", AttributeKind::kString, std::string("NONE")},
-                    {"kv_cache_bit_width", AttributeKind::kInt, std::int64_t{0}},
-                    {"kv_num_heads", AttributeKind::kInt, std::nullopt, true},
-                    {"local_window_size", AttributeKind::kInt, std::int64_t{-1}},
-                    {"num_heads", AttributeKind::kInt, std::nullopt, true},
-                    {"qk_norm_epsilon", AttributeKind::kFloat, 1e-6f},
-                    {"qk_output", AttributeKind::kInt, std::int64_t{0}},
-                    {"rotary_interleaved", AttributeKind::kInt, std::int64_t{0}},
-                    {"scale", AttributeKind::kFloat, 0.0f},
-                    {"sliding_window_cache", AttributeKind::kInt, std::int64_t{0}},
-                    {"smooth_softmax", AttributeKind::kInt, std::int64_t{-1}},
-                    {"softcap", AttributeKind::kFloat, 0.0f},
-                    {"v_quant_type", AttributeKind::kString, std::string("NONE")}};
-    o.accuracy = Accuracy::kSum;
-    o.summary = "causal attention of groups of query heads over a cache of keys and values";
-    o.infer = infer;
-    o.decompose = decompose;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "GroupQueryAttention",
+      .domain = "com.microsoft",
+      .versions = {1},
+      .operands = {1, 16},
+      .results = {1, 4},
+      .attributes = {{"causal", AttributeKind::kInt, std::int64_t{1}},
+                     {"do_rotary", AttributeKind::kInt, std::int64_t{0}},
+                     {"k_quant_type", AttributeKind::kString, std::string("NONE")},
+                     {"kv_cache_bit_width", AttributeKind::kInt, std::int64_t{0}},
+                     {"kv_num_heads", AttributeKind::kInt, std::nullopt, true},
+                     {"local_window_size", AttributeKind::kInt, std::int64_t{-1}},
+                     {"num_heads", AttributeKind::kInt, std::nullopt, true},
+                     {"qk_norm_epsilon", AttributeKind::kFloat, 1e-6f},
+                     {"qk_output", AttributeKind::kInt, std::int64_t{0}},
+                     {"rotary_interleaved", AttributeKind::kInt, std::int64_t{0}},
+                     {"scale", AttributeKind::kFloat, 0.0f},
+                     {"sliding_window_cache", AttributeKind::kInt, std::int64_t{0}},
+                     {"smooth_softmax", AttributeKind::kInt, std::int64_t{-1}},
+                     {"softcap", AttributeKind::kFloat, 0.0f},
+                     {"v_quant_type", AttributeKind::kString, std::string("NONE")}},
+      .accuracy = Accuracy::kSum,
+      .summary = "causal attention of groups of query heads over a cache of keys and values",
+      .infer = infer,
+      .decompose = decompose,
+  };
   return op;
 }
 

@@ -140,8 +140,7 @@ ValueId unpacked(RewriteContext& context, ValueId packed, std::int64_t i) {
 std::vector<ValueId> projected(RewriteContext& context, const Sizes& s) {
   std::vector<ValueId> parts = {context.operand_id(0), context.operand_id(kKey), context.operand_id(kValue)};
   if (s.layout == Layout::kPacked) {
-    for (std::int64_t i = 0; i < 3; ++i)
-      parts[static_cast<std::size_t>(i)] = unpacked(context, context.operand_id(0), i);
+    for (std::int64_t i = 0; i < 3; ++i) parts[i] = unpacked(context, context.operand_id(0), i);
   } else if (s.layout == Layout::kPackedKeys) {
     for (std::int64_t i = 0; i < 2; ++i)
       parts[static_cast<std::size_t>(i) + 1] = unpacked(context, context.operand_id(kKey), i);
@@ -193,23 +192,21 @@ bool decompose(RewriteContext& context) {
 }  // namespace
 
 const Operator& operator_MicrosoftMultiHeadAttention() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "MultiHeadAttention";
-    o.domain = "com.microsoft";
-    o.versions = {1};
-    o.operands = {1, 10};
-    o.results = {1, 4};
-    o.attributes = {{"mask_filter_value", AttributeKind::kFloat, -10000.0f},
-                    {"num_heads", AttributeKind::kInt, std::nullopt, true},
-                    {"scale", AttributeKind::kFloat, 0.0f},
-                    {"unidirectional", AttributeKind::kInt, std::int64_t{0}}};
-    o.accuracy = Accuracy::kSum;
-    o.summary = "scaled dot-product attention per head of projections, with their bias";
-    o.infer = infer;
-    o.decompose = decompose;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "MultiHeadAttention",
+      .domain = "com.microsoft",
+      .versions = {1},
+      .operands = {1, 10},
+      .results = {1, 4},
+      .attributes = {{"mask_filter_value", AttributeKind::kFloat, -10000.0f},
+                     {"num_heads", AttributeKind::kInt, std::nullopt, true},
+                     {"scale", AttributeKind::kFloat, 0.0f},
+                     {"unidirectional", AttributeKind::kInt, std::int64_t{0}}},
+      .accuracy = Accuracy::kSum,
+      .summary = "scaled dot-product attention per head of projections, with their bias",
+      .infer = infer,
+      .decompose = decompose,
+  };
   return op;
 }
 

@@ -30,7 +30,7 @@ void normalise_rows(RewriteContext& context, ValueId x, ValueId gamma, ValueId b
   const int results = statistics ? 3 : 1;
   const NodeId node = context.emit_node("LayerNormalization", std::move(operands), attributes, results);
   for (int i = 0; i < results; ++i) {
-    context.replace_result(i, context.graph().node(node).results[static_cast<std::size_t>(i)]);
+    context.replace_result(i, context.graph().node(node).results[i]);
   }
 }
 
@@ -55,7 +55,7 @@ void infer_skip(InferContext& context) {
 
 bool wants_statistics(const NodeView& node) {
   for (int i = 1; i < 3; ++i) {
-    if (node.has_result(i) && node.graph().use_count(node.node().results[static_cast<std::size_t>(i)]) > 0) {
+    if (node.has_result(i) && node.graph().use_count(node.node().results[i]) > 0) {
       return true;
     }
   }

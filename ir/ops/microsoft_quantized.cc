@@ -72,7 +72,7 @@ void normalise_softmax(RewriteContext& context) {
   attributes.set("axis", std::int64_t{is_flattened ? -1 : axis});
   if (is_flattened) {
     Shape matrix = {1, 1};
-    for (int i = 0; i < rank; ++i) matrix[i < axis ? 0 : 1] *= shape[static_cast<std::size_t>(i)];
+    for (int i = 0; i < rank; ++i) matrix[i < axis ? 0 : 1] *= shape[i];
     x = emit_reshape(context, x, matrix);
   }
   quantise(context, emit_reshape(context, context.emit("Softmax", {x}, std::move(attributes)), shape), 3);

@@ -45,16 +45,14 @@ Form lower(const LowerContext&) {
 }  // namespace
 
 const Operator& operator_NonZero() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "NonZero";
-    o.versions = {9, 13};
-    o.summary = "coordinates of elements that are not zero; of known values only";
-    o.infer = infer;
-    o.evaluate = evaluate;
-    o.lower = lower;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "NonZero",
+      .versions = {9, 13},
+      .summary = "coordinates of elements that are not zero; of known values only",
+      .infer = infer,
+      .evaluate = evaluate,
+      .lower = lower,
+  };
   return op;
 }
 

@@ -78,33 +78,29 @@ Form lower_trilu(const LowerContext& context) {
 }  // namespace
 
 const Operator& operator_OneHot() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "OneHot";
-    o.versions = {9, 11, 28};
-    o.operands = {3, 3};
-    o.attributes = {{"axis", AttributeKind::kInt, std::int64_t{-1}}};
-    o.summary = "on at the index, off elsewhere";
-    o.traits.decides = true;
-    o.infer = infer_one_hot;
-    o.lower = lower_one_hot;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "OneHot",
+      .versions = {9, 11, 28},
+      .operands = {3, 3},
+      .attributes = {{"axis", AttributeKind::kInt, std::int64_t{-1}}},
+      .summary = "on at the index, off elsewhere",
+      .traits = {.decides = true},
+      .infer = infer_one_hot,
+      .lower = lower_one_hot,
+  };
   return op;
 }
 
 const Operator& operator_Trilu() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "Trilu";
-    o.versions = {14};
-    o.operands = {1, 2};
-    o.attributes = {{"upper", AttributeKind::kInt, std::int64_t{1}}};
-    o.summary = "upper or lower triangle of matrices";
-    o.infer = infer_trilu;
-    o.lower = lower_trilu;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "Trilu",
+      .versions = {14},
+      .operands = {1, 2},
+      .attributes = {{"upper", AttributeKind::kInt, std::int64_t{1}}},
+      .summary = "upper or lower triangle of matrices",
+      .infer = infer_trilu,
+      .lower = lower_trilu,
+  };
   return op;
 }
 

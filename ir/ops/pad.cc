@@ -38,8 +38,8 @@ Pads pads_of(const NodeView& node) {
     }
   }
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    out.begin[static_cast<std::size_t>(axes[i])] = pads[i];
-    out.end[static_cast<std::size_t>(axes[i])] = pads[i + axes.size()];
+    out.begin[axes[i]] = pads[i];
+    out.end[axes[i]] = pads[i + axes.size()];
   }
   return out;
 }
@@ -232,18 +232,16 @@ Form lower(const LowerContext& context) {
 }  // namespace
 
 const Operator& operator_Pad() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "Pad";
-    o.versions = {1, 2, 11, 13, 18, 19, 21, 23, 24, 25};
-    o.operands = {2, 4};
-    o.attributes = {{"mode", AttributeKind::kString, std::string("constant")}};
-    o.summary = "elements before and after every axis: constant, reflect, edge or wrap; negative pads crop";
-    o.normalise = normalise;
-    o.infer = infer;
-    o.lower = lower;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "Pad",
+      .versions = {1, 2, 11, 13, 18, 19, 21, 23, 24, 25},
+      .operands = {2, 4},
+      .attributes = {{"mode", AttributeKind::kString, std::string("constant")}},
+      .summary = "elements before and after every axis: constant, reflect, edge or wrap; negative pads crop",
+      .normalise = normalise,
+      .infer = infer,
+      .lower = lower,
+  };
   return op;
 }
 

@@ -62,8 +62,7 @@ Shape pooled_shape(const NodeView& node) {
   const Shape& x = node.shape(0);
   Shape y = {x[0], x[1]};
   for (int i = 0; i < window.spatial(); ++i) {
-    y.push_back(
-        window_count(window, i, x[static_cast<std::size_t>(i + 2)], node.attributes().flag("ceil_mode")));
+    y.push_back(window_count(window, i, x[i + 2], node.attributes().flag("ceil_mode")));
   }
   return y;
 }

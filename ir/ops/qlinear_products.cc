@@ -79,7 +79,7 @@ void infer_conv(InferContext& context) {
   }
   Shape y = {x[0], w[0]};
   for (int i = 0; i < window.spatial(); ++i) {
-    y.push_back(window_count(window, i, x[static_cast<std::size_t>(i + 2)], false));
+    y.push_back(window_count(window, i, x[i + 2], false));
   }
   context.set_result(0, context.element(7), std::move(y));
 }
@@ -231,22 +231,20 @@ bool decompose_gemm(RewriteContext& context) {
 }  // namespace
 
 const Operator& operator_QGemm() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "QGemm";
-    o.domain = "com.microsoft";
-    o.versions = {1};
-    o.operands = {6, 9};
-    o.attributes = {{"alpha", AttributeKind::kFloat, 1.0f},
-                    {"transA", AttributeKind::kInt, std::int64_t{0}},
-                    {"transB", AttributeKind::kInt, std::int64_t{0}}};
-    o.accuracy = Accuracy::kRounding;
-    o.summary = "quantised alpha * (A * B + C)";
-    o.traits.quantised = true;
-    o.infer = infer_gemm;
-    o.decompose = decompose_gemm;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "QGemm",
+      .domain = "com.microsoft",
+      .versions = {1},
+      .operands = {6, 9},
+      .attributes = {{"alpha", AttributeKind::kFloat, 1.0f},
+                     {"transA", AttributeKind::kInt, std::int64_t{0}},
+                     {"transB", AttributeKind::kInt, std::int64_t{0}}},
+      .accuracy = Accuracy::kRounding,
+      .summary = "quantised alpha * (A * B + C)",
+      .traits = {.quantised = true},
+      .infer = infer_gemm,
+      .decompose = decompose_gemm,
+  };
   return op;
 }
 
@@ -270,19 +268,17 @@ const Operator& operator_QLinearConv() {
 }
 
 const Operator& operator_QLinearMatMul() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "QLinearMatMul";
-    o.versions = {10, 21};
-    o.operands = {8, 8};
-    o.accuracy = Accuracy::kRounding;
-    o.summary = "quantised matrix product";
-    o.traits.quantised = true;
-    o.normalise = normalise_matmul;
-    o.infer = infer_matmul;
-    o.decompose = decompose_matmul;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "QLinearMatMul",
+      .versions = {10, 21},
+      .operands = {8, 8},
+      .accuracy = Accuracy::kRounding,
+      .summary = "quantised matrix product",
+      .traits = {.quantised = true},
+      .normalise = normalise_matmul,
+      .infer = infer_matmul,
+      .decompose = decompose_matmul,
+  };
   return op;
 }
 

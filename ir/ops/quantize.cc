@@ -76,7 +76,7 @@ int load_parameter(LoopForm& form, const NodeView& node, int i) {
     index[0] = Index::axis(axis);
   } else if (axis >= 0) {
     index = form.identity();
-    index[static_cast<std::size_t>(axis)] = floor_div(Index::axis(axis), block, form.ranges());
+    index[axis] = floor_div(Index::axis(axis), block, form.ranges());
   }
   return form.dag.load(i, node.element(i), std::move(index));
 }
@@ -175,7 +175,7 @@ std::vector<Index> requantize_index(const NodeView& node, int i) {
   if (is_scalar(shape)) return std::vector<Index>(shape.size(), Index(0));
   if (shape.size() == 1) {
     const int axis = normalise_axis(node.attributes().int_of("axis"), static_cast<int>(result.size()));
-    if (shape[0] != result[static_cast<std::size_t>(axis)]) {
+    if (shape[0] != result[axis]) {
       operator_error(fmt::format("input {} has {} elements for axis {}", i, shape[0], axis));
     }
     return {Index::axis(axis)};

@@ -151,15 +151,14 @@ bool decompose(RewriteContext& context) {
   std::vector<ValueId> operands = context.node().operands;
   for (const int i : {0, kInitialH, kInitialC}) {
     if (context.has_operand(i)) {
-      operands[static_cast<std::size_t>(i)] =
-          emit_transpose(context, operands[static_cast<std::size_t>(i)], {1, 0, 2});
+      operands[i] = emit_transpose(context, operands[i], {1, 0, 2});
     }
   }
   const int results = context.result_count();
   const NodeId inner = context.emit_node(context.node().op->name, std::move(operands), attributes, results);
   for (int i = 0; i < results; ++i) {
     if (!context.has_result(i)) continue;
-    const ValueId result = context.graph().node(inner).results[static_cast<std::size_t>(i)];
+    const ValueId result = context.graph().node(inner).results[i];
     const std::vector<std::int64_t> perm =
         i == 0 ? std::vector<std::int64_t>{2, 0, 1, 3} : std::vector<std::int64_t>{1, 0, 2};
     context.replace_result(i, emit_transpose(context, result, perm));
@@ -274,7 +273,7 @@ Tensor stored(const RecurrentWork& r, const Reals& values, ElementType type, boo
     const std::int64_t j = i % r.hidden, b = i / r.hidden % batch, d = i / r.hidden / batch % r.directions,
                        t = i / r.hidden / batch / r.directions;
     const std::int64_t to = r.batch_first ? ((b * outer + t) * r.directions + d) * r.hidden + j : i;
-    tensor.set(to, Scalar::of_real(type, values[static_cast<std::size_t>(i)]));
+    tensor.set(to, Scalar::of_real(type, values[i]));
   }
   return tensor;
 }

@@ -8,7 +8,7 @@ Shape reduced_shape(const Shape& shape, const std::vector<int>& axes, bool keep)
   Shape out;
   for (int i = 0; i < static_cast<int>(shape.size()); ++i) {
     if (!std::binary_search(axes.begin(), axes.end(), i)) {
-      out.push_back(shape[static_cast<std::size_t>(i)]);
+      out.push_back(shape[i]);
     } else if (keep) {
       out.push_back(1);
     }
@@ -30,8 +30,8 @@ ReducedAxes::ReducedAxes(const Shape& shape, const std::vector<int>& axes, bool 
   }
   form.parallel = static_cast<int>(form.extents.size());
   for (const int axis : axes) {
-    index[static_cast<std::size_t>(axis)] = Index::axis(static_cast<int>(form.extents.size()));
-    form.extents.push_back(shape[static_cast<std::size_t>(axis)]);
+    index[axis] = Index::axis(static_cast<int>(form.extents.size()));
+    form.extents.push_back(shape[axis]);
   }
 }
 

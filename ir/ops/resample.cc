@@ -195,23 +195,21 @@ Form lower(const LowerContext& context) {
 }  // namespace
 
 const Operator& operator_Resample() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "Resample";
-    o.domain = "gcompile";
-    o.versions = {1};
-    o.operands = {1, -1};
-    o.attributes = {{"sizes", AttributeKind::kInts, std::nullopt, true},
-                    {"multipliers", AttributeKind::kInts, std::nullopt, true},
-                    {"offsets", AttributeKind::kInts, std::nullopt, true},
-                    {"divisors", AttributeKind::kInts, std::nullopt, true},
-                    {"table_axes", AttributeKind::kInts, std::nullopt, true}};
-    o.accuracy = Accuracy::kSum;
-    o.summary = "reads every axis at computed or tabulated positions";
-    o.infer = infer;
-    o.lower = lower;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "Resample",
+      .domain = "gcompile",
+      .versions = {1},
+      .operands = {1, -1},
+      .attributes = {{"sizes", AttributeKind::kInts, std::nullopt, true},
+                     {"multipliers", AttributeKind::kInts, std::nullopt, true},
+                     {"offsets", AttributeKind::kInts, std::nullopt, true},
+                     {"divisors", AttributeKind::kInts, std::nullopt, true},
+                     {"table_axes", AttributeKind::kInts, std::nullopt, true}},
+      .accuracy = Accuracy::kSum,
+      .summary = "reads every axis at computed or tabulated positions",
+      .infer = infer,
+      .lower = lower,
+  };
   return op;
 }
 

@@ -80,7 +80,7 @@ Shape flattened(const NodeView& node) {
   const std::int64_t given = node.attributes().int_of("axis");
   const int axis = given == rank ? rank : normalise_axis(given, rank);
   Shape out = {1, 1};
-  for (int i = 0; i < rank; ++i) out[i < axis ? 0 : 1] *= in[static_cast<std::size_t>(i)];
+  for (int i = 0; i < rank; ++i) out[i < axis ? 0 : 1] *= in[i];
   return out;
 }
 
@@ -154,20 +154,18 @@ Operator record(std::string_view name, std::vector<int> versions, Arity operands
 }  // namespace
 
 const Operator& operator_Reshape() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "Reshape";
-    o.versions = {1, 5, 13, 14, 19, 21, 23, 24, 25};
-    o.operands = {2, 2};
-    o.attributes = {{"allowzero", AttributeKind::kInt, std::int64_t{0}}};
-    o.summary = "the same elements with other dims";
-    o.traits.keeps_elements = true;
-    o.normalise = normalise_reshape;
-    o.infer = infer_reshape;
-    o.evaluate = evaluate_reshape;
-    o.lower = lower_reshape;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "Reshape",
+      .versions = {1, 5, 13, 14, 19, 21, 23, 24, 25},
+      .operands = {2, 2},
+      .attributes = {{"allowzero", AttributeKind::kInt, std::int64_t{0}}},
+      .summary = "the same elements with other dims",
+      .traits = {.keeps_elements = true},
+      .normalise = normalise_reshape,
+      .infer = infer_reshape,
+      .evaluate = evaluate_reshape,
+      .lower = lower_reshape,
+  };
   return op;
 }
 

@@ -54,7 +54,7 @@ void apply_sizes(const NodeView& node, const std::vector<int>& axes, std::vector
   const std::string& policy = node.attributes().string_of("keep_aspect_ratio_policy");
   double kept = policy == "not_larger" ? HUGE_VAL : 0;
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    ResizeAxis& axis = plan[static_cast<std::size_t>(axes[i])];
+    ResizeAxis& axis = plan[axes[i]];
     axis.out = sizes[i];
     if (axis.is_open()) {
       const std::optional<Fraction> times = fraction_of(axis.out, axis.in);
@@ -72,7 +72,7 @@ void apply_sizes(const NodeView& node, const std::vector<int>& axes, std::vector
     operator_error("an aspect ratio that only a run knows");
   }
   for (const int i : axes) {
-    ResizeAxis& axis = plan[static_cast<std::size_t>(i)];
+    ResizeAxis& axis = plan[i];
     axis.scale = kept;
     axis.is_scaled = true;
     axis.out = static_cast<std::int64_t>(std::floor(kept * static_cast<double>(axis.in) + 0.5));
@@ -99,7 +99,7 @@ std::vector<ResizeAxis> plan_of(const NodeView& node) {
   if (!scales.empty()) {
     if (scales.size() != axes.size()) operator_error("scales must have one entry per axis");
     for (std::size_t i = 0; i < axes.size(); ++i) {
-      ResizeAxis& axis = plan[static_cast<std::size_t>(axes[i])];
+      ResizeAxis& axis = plan[axes[i]];
       if (!(scales[i] > 0) || scales[i] > 1 << 20) operator_error(fmt::format("a scale is {}", scales[i]));
       axis.scale = scales[i];
       axis.is_scaled = true;
@@ -120,8 +120,8 @@ std::vector<ResizeAxis> plan_of(const NodeView& node) {
     const std::vector<double> roi = floats_of(node, 1, "roi");
     if (roi.size() != 2 * axes.size()) operator_error("roi must have two entries per axis");
     for (std::size_t i = 0; i < axes.size(); ++i) {
-      plan[static_cast<std::size_t>(axes[i])].roi_begin = roi[i];
-      plan[static_cast<std::size_t>(axes[i])].roi_end = roi[i + axes.size()];
+      plan[axes[i]].roi_begin = roi[i];
+      plan[axes[i]].roi_end = roi[i + axes.size()];
     }
   }
   return plan;
@@ -193,7 +193,7 @@ AxisReads reads_of(const ResizeAxis& axis, const ResizeMethod& method) {
   AxisTable table = axis_table(axis, method);
   bool keeps = table.taps == 1 && table.rows == axis.in;
   for (std::int64_t i = 0; keeps && i < table.rows; ++i) {
-    keeps = table.positions[static_cast<std::size_t>(i)] == i;
+    keeps = table.positions[i] == i;
   }
   return {.keeps = keeps, .table = std::move(table)};
 }
@@ -254,7 +254,7 @@ ValueId emit_resample(RewriteContext& context, ValueId x, const std::vector<Axis
     const ElementType element = is_float(type.element) ? compute_type(type.element) : ElementType::kFloat32;
     Tensor weights(TensorType{element, shape});
     for (std::int64_t k = 0; k < weights.count(); ++k) {
-      weights.set(k, Scalar::of_real(element, table.weights[static_cast<std::size_t>(k)]));
+      weights.set(k, Scalar::of_real(element, table.weights[k]));
     }
     operands.push_back(context.constant(std::move(weights), context.node().results[0]));
   }
@@ -470,19 +470,17 @@ const Operator& operator_Resize() {
 }
 
 const Operator& operator_Upsample() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "Upsample";
-    o.versions = {1, 7, 9};
-    o.operands = {1, 2};
-    o.attributes = {{"mode", AttributeKind::kString, std::string("nearest")},
-                    {"scales", AttributeKind::kFloats, std::nullopt}};
-    o.accuracy = Accuracy::kSum;
-    o.summary = "the operator before Resize";
-    o.normalise = normalise_upsample;
-    o.infer = infer_upsample;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "Upsample",
+      .versions = {1, 7, 9},
+      .operands = {1, 2},
+      .attributes = {{"mode", AttributeKind::kString, std::string("nearest")},
+                     {"scales", AttributeKind::kFloats, std::nullopt}},
+      .accuracy = Accuracy::kSum,
+      .summary = "the operator before Resize",
+      .normalise = normalise_upsample,
+      .infer = infer_upsample,
+  };
   return op;
 }
 

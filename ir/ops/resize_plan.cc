@@ -304,7 +304,7 @@ std::optional<AxisFormula> formula_of(const AxisTable& table) {
       for (std::int64_t offset = first * divisor; offset < (first + 1) * divisor; ++offset) {
         bool fits = true;
         for (std::int64_t i = 0; i < table.rows && fits; ++i) {
-          fits = table.positions[static_cast<std::size_t>(i)] == floor_div(multiplier * i + offset, divisor);
+          fits = table.positions[i] == floor_div(multiplier * i + offset, divisor);
         }
         if (fits) return AxisFormula{multiplier, offset, divisor};
       }
@@ -372,7 +372,7 @@ std::optional<AxisFormula> formula_of_all_sizes(const ResizeAxis& axis, const Re
     if (!found) return std::nullopt;
     for (std::int64_t i = 0, end = sample.out; i < end; ++i) {
       const std::int64_t position = floor_div(found->multiplier * i + found->offset, found->divisor);
-      if (position != table.positions[static_cast<std::size_t>(i)]) return std::nullopt;
+      if (position != table.positions[i]) return std::nullopt;
     }
   }
   return found;

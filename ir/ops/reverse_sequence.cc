@@ -29,7 +29,7 @@ void infer_reverse(InferContext& context) {
     operator_error("sequence_lens must have one length per sequence");
   }
   const Tensor* lengths = context.constant(1);
-  const Dim longest = context.shape(0)[static_cast<std::size_t>(axes.time)];
+  const Dim longest = context.shape(0)[axes.time];
   for (std::int64_t i = 0; lengths && i < lengths->count(); ++i) {
     if (lengths->int_at(i) < 0 || !always_less_equal(lengths->int_at(i), longest)) {
       operator_error(fmt::format("the length {} is outside [0, {}]", lengths->int_at(i), to_string(longest)));
@@ -41,7 +41,7 @@ void infer_reverse(InferContext& context) {
 /// Reads at t < length ? length - 1 - t : t.
 Form lower_reverse(const LowerContext& context) {
   const SequenceAxes axes = axes_of(context);
-  const Dim longest = context.shape(0)[static_cast<std::size_t>(axes.time)];
+  const Dim longest = context.shape(0)[axes.time];
   LoopForm form = LoopForm::over(context.result(0).shape);
   Dag& dag = form.dag;
   const int length = dag.load(1, ElementType::kInt64, {Index::axis(axes.batch)});
@@ -51,8 +51,7 @@ Form lower_reverse(const LowerContext& context) {
   const int reversed = dag.apply(ScalarOp::kSub, {last, time});
   const int inside = dag.apply(ScalarOp::kLess, {time, length});
   std::vector<Index> index = form.identity();
-  index[static_cast<std::size_t>(axes.time)] =
-      Index::loaded(dag.apply(ScalarOp::kSelect, {inside, reversed, time}), Range{0, longest});
+  index[axes.time] = Index::loaded(dag.apply(ScalarOp::kSelect, {inside, reversed, time}), Range{0, longest});
   form.set_root(dag.load(0, context.element(0), std::move(index)));
   return form;
 }
@@ -100,33 +99,29 @@ bool decompose_crop(RewriteContext& context) {
 }  // namespace
 
 const Operator& operator_ReverseSequence() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "ReverseSequence";
-    o.versions = {10, 28};
-    o.operands = {2, 2};
-    o.attributes = {{"batch_axis", AttributeKind::kInt, std::int64_t{1}},
-                    {"time_axis", AttributeKind::kInt, std::int64_t{0}}};
-    o.summary = "sequences of given lengths backwards";
-    o.infer = infer_reverse;
-    o.lower = lower_reverse;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "ReverseSequence",
+      .versions = {10, 28},
+      .operands = {2, 2},
+      .attributes = {{"batch_axis", AttributeKind::kInt, std::int64_t{1}},
+                     {"time_axis", AttributeKind::kInt, std::int64_t{0}}},
+      .summary = "sequences of given lengths backwards",
+      .infer = infer_reverse,
+      .lower = lower_reverse,
+  };
   return op;
 }
 
 const Operator& operator_CenterCropPad() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "CenterCropPad";
-    o.versions = {18};
-    o.operands = {2, 2};
-    o.attributes = {{"axes", AttributeKind::kInts, std::nullopt}};
-    o.summary = "axes cropped or padded about their middle";
-    o.infer = infer_crop;
-    o.decompose = decompose_crop;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "CenterCropPad",
+      .versions = {18},
+      .operands = {2, 2},
+      .attributes = {{"axes", AttributeKind::kInts, std::nullopt}},
+      .summary = "axes cropped or padded about their middle",
+      .infer = infer_crop,
+      .decompose = decompose_crop,
+  };
   return op;
 }
 

@@ -9,7 +9,7 @@ namespace gcompile::ir {
 namespace {
 
 bool is_read(const NodeView& node, int i) {
-  return node.has_result(i) && node.graph().use_count(node.node().results[static_cast<std::size_t>(i)]) > 0;
+  return node.has_result(i) && node.graph().use_count(node.node().results[i]) > 0;
 }
 
 /// Replaces result 0 by RMSNormalization of x, and result `inverse`, where read,
@@ -102,39 +102,35 @@ bool decompose_skip(RewriteContext& context) {
 }  // namespace
 
 const Operator& operator_SimplifiedLayerNormalization() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "SimplifiedLayerNormalization";
-    o.versions = {1};
-    o.operands = {2, 2};
-    o.results = {1, 2};
-    o.attributes = {{"axis", AttributeKind::kInt, std::int64_t{-1}},
-                    {"epsilon", AttributeKind::kFloat, 1e-5f},
-                    {"stash_type", AttributeKind::kInt, std::int64_t{1}}};
-    o.accuracy = Accuracy::kSum;
-    o.summary = "RMSNormalization, as ONNX Runtime adds it to ai.onnx";
-    o.infer = infer_simplified;
-    o.decompose = decompose_simplified;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "SimplifiedLayerNormalization",
+      .versions = {1},
+      .operands = {2, 2},
+      .results = {1, 2},
+      .attributes = {{"axis", AttributeKind::kInt, std::int64_t{-1}},
+                     {"epsilon", AttributeKind::kFloat, 1e-5f},
+                     {"stash_type", AttributeKind::kInt, std::int64_t{1}}},
+      .accuracy = Accuracy::kSum,
+      .summary = "RMSNormalization, as ONNX Runtime adds it to ai.onnx",
+      .infer = infer_simplified,
+      .decompose = decompose_simplified,
+  };
   return op;
 }
 
 const Operator& operator_MicrosoftSkipSimplifiedLayerNormalization() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "SkipSimplifiedLayerNormalization";
-    o.domain = "com.microsoft";
-    o.versions = {1};
-    o.operands = {3, 4};
-    o.results = {1, 4};
-    o.attributes = {{"epsilon", AttributeKind::kFloat, 1e-12f}};
-    o.accuracy = Accuracy::kSum;
-    o.summary = "RMSNormalization of x + skip + bias";
-    o.infer = infer_skip;
-    o.decompose = decompose_skip;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "SkipSimplifiedLayerNormalization",
+      .domain = "com.microsoft",
+      .versions = {1},
+      .operands = {3, 4},
+      .results = {1, 4},
+      .attributes = {{"epsilon", AttributeKind::kFloat, 1e-12f}},
+      .accuracy = Accuracy::kSum,
+      .summary = "RMSNormalization of x + skip + bias",
+      .infer = infer_skip,
+      .decompose = decompose_skip,
+  };
   return op;
 }
 

@@ -108,7 +108,7 @@ void normalise_split(RewriteContext& context) {
 
 Shape split_lengths(const NodeView& node) {
   const int axis = normalise_axis(node.attributes().int_of("axis"), node.operand(0).rank());
-  const Dim n = node.shape(0)[static_cast<std::size_t>(axis)];
+  const Dim n = node.shape(0)[axis];
   const std::int64_t parts = node.result_count();
   Shape lengths;
   if (node.has_operand(1)) {
@@ -141,7 +141,7 @@ void infer_split(InferContext& context) {
   const int axis = normalise_axis(attributes.int_of("axis"), context.operand(0).rank());
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     TensorType type = context.operand(0);
-    type.shape[static_cast<std::size_t>(axis)] = lengths[i];
+    type.shape[axis] = lengths[i];
     context.set_result(static_cast<int>(i), std::move(type));
   }
 }
@@ -187,36 +187,32 @@ std::vector<Tensor> evaluate_split(const EvaluateContext& context) {
 }  // namespace
 
 const Operator& operator_Slice() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "Slice";
-    o.versions = {1, 10, 11, 13};
-    o.operands = {3, 5};
-    o.summary = "a range of every axis";
-    o.normalise = normalise_slice;
-    o.infer = infer_slice;
-    o.lower = lower_slice;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "Slice",
+      .versions = {1, 10, 11, 13},
+      .operands = {3, 5},
+      .summary = "a range of every axis",
+      .normalise = normalise_slice,
+      .infer = infer_slice,
+      .lower = lower_slice,
+  };
   return op;
 }
 
 const Operator& operator_Split() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "Split";
-    o.versions = {1, 2, 11, 13, 18};
-    o.operands = {1, 2};
-    o.results = {1, -1};
-    o.attributes = {{"axis", AttributeKind::kInt, std::int64_t{0}},
-                    {"num_outputs", AttributeKind::kInt, std::nullopt}};
-    o.summary = "consecutive parts along an axis";
-    o.normalise = normalise_split;
-    o.infer = infer_split;
-    o.decompose = decompose_split;
-    o.evaluate = evaluate_split;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "Split",
+      .versions = {1, 2, 11, 13, 18},
+      .operands = {1, 2},
+      .results = {1, -1},
+      .attributes = {{"axis", AttributeKind::kInt, std::int64_t{0}},
+                     {"num_outputs", AttributeKind::kInt, std::nullopt}},
+      .summary = "consecutive parts along an axis",
+      .normalise = normalise_split,
+      .infer = infer_split,
+      .decompose = decompose_split,
+      .evaluate = evaluate_split,
+  };
   return op;
 }
 

@@ -24,11 +24,11 @@ Form lower(const LowerContext& context) {
   std::vector<Index> index(static_cast<std::size_t>(rank));
   for (int i = 0; i < rank; ++i) {
     if (i == axis) continue;
-    index[static_cast<std::size_t>(i)] = Index::axis(static_cast<int>(form.extents.size()));
-    form.extents.push_back(type.shape[static_cast<std::size_t>(i)]);
+    index[i] = Index::axis(static_cast<int>(form.extents.size()));
+    form.extents.push_back(type.shape[i]);
   }
-  index[static_cast<std::size_t>(axis)] = Index::axis(rank - 1);
-  form.extents.push_back(type.shape[static_cast<std::size_t>(axis)]);
+  index[axis] = Index::axis(rank - 1);
+  form.extents.push_back(type.shape[axis]);
   form.store = index;
   Dag& dag = form.dag;
   const ElementType compute = compute_type(type.element);

@@ -292,7 +292,7 @@ void normalise_flattened_axis(RewriteContext& context) {
   }
   const int axis = given == rank ? rank : normalise_axis(given, rank);
   Shape matrix = {1, 1};
-  for (int i = 0; i < rank; ++i) matrix[i < axis ? 0 : 1] *= shape[static_cast<std::size_t>(i)];
+  for (int i = 0; i < rank; ++i) matrix[i < axis ? 0 : 1] *= shape[i];
   const ValueId flat = emit_reshape(context, context.operand_id(0), matrix);
   Attributes attributes;
   attributes.set("axis", std::int64_t{-1});

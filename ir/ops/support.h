@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/forms/form.h"
 #include "ir/graph/operator.h"
 #include "ir/sizes/sizes.h"
 

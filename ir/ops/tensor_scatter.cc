@@ -96,18 +96,16 @@ bool decompose(RewriteContext& context) {
 }  // namespace
 
 const Operator& operator_TensorScatter() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "TensorScatter";
-    o.versions = {24};
-    o.operands = {2, 3};
-    o.attributes = {{"axis", AttributeKind::kInt, std::int64_t{-2}},
-                    {"mode", AttributeKind::kString, std::string("linear")}};
-    o.summary = "a cache with rows replaced, of every sample from a place of its own on";
-    o.infer = infer;
-    o.decompose = decompose;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "TensorScatter",
+      .versions = {24},
+      .operands = {2, 3},
+      .attributes = {{"axis", AttributeKind::kInt, std::int64_t{-2}},
+                     {"mode", AttributeKind::kString, std::string("linear")}},
+      .summary = "a cache with rows replaced, of every sample from a place of its own on",
+      .infer = infer,
+      .decompose = decompose,
+  };
   return op;
 }
 

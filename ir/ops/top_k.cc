@@ -28,7 +28,7 @@ void infer(InferContext& context) {
   const Shape k = context.known_sizes(1, "k");
   if (k.size() != 1) operator_error("k must be one value");
   Shape shape = context.shape(0);
-  Dim& extent = shape[static_cast<std::size_t>(axis)];
+  Dim& extent = shape[axis];
   if (!always_less_equal(0, k[0]) || !always_less_equal(k[0], extent)) {
     operator_error(fmt::format("k = {} is outside [0, {}], the size of axis {}", to_string(k[0]),
                                to_string(extent), axis),
@@ -73,7 +73,7 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
       return largest ? less(q, p) : less(p, q);
     });
     for (std::int64_t i = 0; i < k; ++i) {
-      const std::int64_t from = order[static_cast<std::size_t>(i)];
+      const std::int64_t from = order[i];
       values.set(out_base + i * inner, x.at(base + from * inner));
       positions.set(out_base + i * inner, Scalar::of_integer(ElementType::kInt64, from));
     }
@@ -92,25 +92,21 @@ Form lower(const LowerContext& context) {
 }  // namespace
 
 const Operator& operator_TopK() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "TopK";
-    o.versions = {1, 10, 11, 24};
-    o.operands = {1, 2};
-    o.results = {0, 2};
-    o.attributes = {{"axis", AttributeKind::kInt, std::int64_t{-1}},
-                    {"largest", AttributeKind::kInt, std::int64_t{1}},
-                    {"sorted", AttributeKind::kInt, std::int64_t{1}}};
-    o.summary = "k largest or smallest values along an axis";
-    o.traits.decides = true;
-    o.traits.gives_positions = true;
-    o.traits.computed_in_float = true;
-    o.normalise = normalise;
-    o.infer = infer;
-    o.evaluate = evaluate;
-    o.lower = lower;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "TopK",
+      .versions = {1, 10, 11, 24},
+      .operands = {1, 2},
+      .results = {0, 2},
+      .attributes = {{"axis", AttributeKind::kInt, std::int64_t{-1}},
+                     {"largest", AttributeKind::kInt, std::int64_t{1}},
+                     {"sorted", AttributeKind::kInt, std::int64_t{1}}},
+      .summary = "k largest or smallest values along an axis",
+      .traits = {.decides = true, .gives_positions = true, .computed_in_float = true},
+      .normalise = normalise,
+      .infer = infer,
+      .evaluate = evaluate,
+      .lower = lower,
+  };
   return op;
 }
 

@@ -23,7 +23,7 @@ void infer(InferContext& context) {
   std::vector<int> sorted = normalise_axes(perm, static_cast<int>(shape.size()));
   if (counts_from_end || sorted.size() != shape.size()) operator_error("perm must name every axis once");
   Shape out;
-  for (const std::int64_t axis : perm) out.push_back(shape[static_cast<std::size_t>(axis)]);
+  for (const std::int64_t axis : perm) out.push_back(shape[axis]);
   context.set_result(0, context.element(0), std::move(out));
 }
 
@@ -32,7 +32,7 @@ Form lower(const LowerContext& context) {
   const auto& perm = context.attributes().ints_of("perm");
   std::vector<Index> index(perm.size());
   for (std::size_t i = 0; i < perm.size(); ++i) {
-    index[static_cast<std::size_t>(perm[i])] = Index::axis(static_cast<int>(i));
+    index[perm[i]] = Index::axis(static_cast<int>(i));
   }
   form.set_root(form.dag.load(0, context.element(0), std::move(index)));
   return form;
@@ -41,17 +41,15 @@ Form lower(const LowerContext& context) {
 }  // namespace
 
 const Operator& operator_Transpose() {
-  static const Operator op = [] {
-    Operator o;
-    o.name = "Transpose";
-    o.versions = {1, 13, 21};
-    o.attributes = {{"perm", AttributeKind::kInts, std::nullopt}};
-    o.summary = "permutes axes";
-    o.normalise = normalise;
-    o.infer = infer;
-    o.lower = lower;
-    return o;
-  }();
+  static const Operator op = {
+      .name = "Transpose",
+      .versions = {1, 13, 21},
+      .attributes = {{"perm", AttributeKind::kInts, std::nullopt}},
+      .summary = "permutes axes",
+      .normalise = normalise,
+      .infer = infer,
+      .lower = lower,
+  };
   return op;
 }
 

@@ -5,8 +5,6 @@
 //
 // After the affine expressions of isl and the SymInt expressions of PyTorch, without their division by sizes.
 
-#include <fmt/format.h>
-
 #include <compare>
 #include <concepts>
 #include <cstdint>
@@ -207,12 +205,3 @@ bool are_constant(std::span<const Dim> dims);
 std::string to_string(const Shape& shape);
 
 }  // namespace gcompile::ir
-
-/// Prints numbers; formulas are refused, lest they slip into emitted text. Messages have to_string.
-template <>
-struct fmt::formatter<gcompile::ir::Dim> : fmt::formatter<std::int64_t> {
-  template <class Context>
-  auto format(const gcompile::ir::Dim& dim, Context& context) const {
-    return fmt::formatter<std::int64_t>::format(static_cast<std::int64_t>(dim), context);
-  }
-};

@@ -76,7 +76,7 @@ std::string to_string(Dim a) {
   const Sizes* sizes = SizesScope::in_force();
   std::string text = to_string(a, plain_spelling([&](int symbol) -> DimSpelling::Name {
                                  if (sizes == nullptr) return {fmt::format("s{}", symbol)};
-                                 const SizeSymbol& known = sizes->symbols()[static_cast<std::size_t>(symbol)];
+                                 const SizeSymbol& known = sizes->symbols()[symbol];
                                  return {known.name, known.unit};
                                }));
   // It stands in comments of emitted code, which an asterisk in a name might end.

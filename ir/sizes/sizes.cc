@@ -101,7 +101,7 @@ class Polynomial {
   }
 
   static Bounds bounds_of(const DimAtom& atom, const std::vector<SizeSymbol>& symbols, int levels) {
-    if (atom.kind == DimAtom::Kind::kSymbol) return symbols[static_cast<std::size_t>(atom.symbol)].bounds;
+    if (atom.kind == DimAtom::Kind::kSymbol) return symbols[atom.symbol].bounds;
     const Bounds a = enclosure_by_remainders(atom.a, symbols, levels - 1);
     if (atom.kind == DimAtom::Kind::kFloorDiv) return divided(a, atom.divisor);
     const Bounds b = enclosure_by_remainders(atom.b, symbols, levels - 1);
@@ -185,9 +185,7 @@ int Sizes::add_symbol(SizeSymbol symbol) {
 void Sizes::add_fact(Dim formula, Bounds bounds) { facts_.push_back({resolved(formula), bounds}); }
 
 Dim Sizes::resolved(Dim dim) const {
-  return dim.is_constant()
-             ? dim
-             : dim.replaced([&](int symbol) { return solved_[static_cast<std::size_t>(symbol)]; });
+  return dim.is_constant() ? dim : dim.replaced([&](int symbol) { return solved_[symbol]; });
 }
 
 Bounds Sizes::bounds(Dim dim) const {
@@ -205,7 +203,7 @@ Bounds Sizes::bounds(Dim dim) const {
 }
 
 std::int64_t Sizes::at_typical(Dim dim) const {
-  return resolved(dim).at([&](int symbol) { return symbols_[static_cast<std::size_t>(symbol)].typical; });
+  return resolved(dim).at([&](int symbol) { return symbols_[symbol].typical; });
 }
 
 Truth Sizes::equal(Dim a, Dim b) const {
@@ -243,7 +241,7 @@ bool Sizes::assume_equal(Dim a, Dim b) {
   for (Dim& value : solved_) value = value.replaced(by);
   // What was known of the symbol is known of what it is.
   for (SizeFact& fact : facts_) fact.formula = fact.formula.replaced(by);
-  facts_.push_back({solution->value, symbols_[static_cast<std::size_t>(solution->symbol)].bounds});
+  facts_.push_back({solution->value, symbols_[solution->symbol].bounds});
   return true;
 }
 

@@ -45,7 +45,7 @@ SolvedSymbols solve_symbols(std::span<const Dim> formulas, int count) {
   const Sizes* sizes = SizesScope::in_force();
   const auto equate_one = [&] {
     for (const int symbol : unknown) {
-      const Bounds& bounds = sizes->symbols()[static_cast<std::size_t>(symbol)].bounds;
+      const Bounds& bounds = sizes->symbols()[symbol].bounds;
       const Dim value = sizes->resolved(Dim::symbol(symbol));
       const auto is_mentioned = [&](int other) { return value.mentions(other); };
       if (bounds.low == bounds.high || std::any_of(unknown.begin(), unknown.end(), is_mentioned)) continue;

@@ -28,6 +28,25 @@ bool identical_values(const AttributeValue& a, const AttributeValue& b) {
 
 }  // namespace
 
+AttributeKind kind_of(const AttributeValue& value) { return static_cast<AttributeKind>(value.index()); }
+
+Attributes::Attributes() = default;
+Attributes::Attributes(const Attributes&) = default;
+Attributes::Attributes(Attributes&&) noexcept = default;
+Attributes& Attributes::operator=(const Attributes&) = default;
+Attributes& Attributes::operator=(Attributes&&) noexcept = default;
+Attributes::~Attributes() = default;
+
+bool Attributes::has(std::string_view name) const { return values_.find(name) != values_.end(); }
+
+void Attributes::set(std::string name, AttributeValue value) {
+  values_.insert_or_assign(std::move(name), std::move(value));
+}
+
+void Attributes::erase(std::string_view name) {
+  if (const auto at = values_.find(name); at != values_.end()) values_.erase(at);
+}
+
 template <class T>
 const T& Attributes::get(std::string_view name) const {
   const auto at = values_.find(name);
@@ -35,13 +54,19 @@ const T& Attributes::get(std::string_view name) const {
   return std::get<T>(at->second);
 }
 
-template const std::int64_t& Attributes::get(std::string_view) const;
-template const float& Attributes::get(std::string_view) const;
-template const std::string& Attributes::get(std::string_view) const;
-template const std::vector<std::int64_t>& Attributes::get(std::string_view) const;
-template const std::vector<float>& Attributes::get(std::string_view) const;
-template const std::vector<std::string>& Attributes::get(std::string_view) const;
-template const Tensor& Attributes::get(std::string_view) const;
+std::int64_t Attributes::int_of(std::string_view name) const { return get<std::int64_t>(name); }
+float Attributes::float_of(std::string_view name) const { return get<float>(name); }
+const std::string& Attributes::string_of(std::string_view name) const { return get<std::string>(name); }
+const std::vector<std::int64_t>& Attributes::ints_of(std::string_view name) const {
+  return get<std::vector<std::int64_t>>(name);
+}
+const std::vector<float>& Attributes::floats_of(std::string_view name) const {
+  return get<std::vector<float>>(name);
+}
+const std::vector<std::string>& Attributes::strings_of(std::string_view name) const {
+  return get<std::vector<std::string>>(name);
+}
+const Tensor& Attributes::tensor_of(std::string_view name) const { return get<Tensor>(name); }
 
 bool Attributes::identical(const Attributes& other) const {
   if (values_.size() != other.values_.size()) return false;

@@ -17,35 +17,33 @@ enum class AttributeKind : std::uint8_t { kInt, kFloat, kString, kInts, kFloats,
 using AttributeValue = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>,
                                     std::vector<float>, std::vector<std::string>, Tensor>;
 
-inline AttributeKind kind_of(const AttributeValue& value) {
-  return static_cast<AttributeKind>(value.index());
-}
+AttributeKind kind_of(const AttributeValue& value);
 
 class Attributes {
  public:
-  bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
-  void set(std::string name, AttributeValue value) {
-    values_.insert_or_assign(std::move(name), std::move(value));
-  }
-  void erase(std::string_view name) {
-    if (const auto at = values_.find(name); at != values_.end()) values_.erase(at);
-  }
+  // Defined in one file, as the members below are: every file that knows a graph would make the same map again.
+  Attributes();
+  Attributes(const Attributes&);
+  Attributes(Attributes&&) noexcept;
+  Attributes& operator=(const Attributes&);
+  Attributes& operator=(Attributes&&) noexcept;
+  ~Attributes();
+
+  bool has(std::string_view name) const;
+  void set(std::string name, AttributeValue value);
+  void erase(std::string_view name);
   const std::map<std::string, AttributeValue, std::less<>>& all() const { return values_; }
 
   // Each throws an internal error when the attribute is absent or of another kind:
   // the import has checked both.
-  std::int64_t int_of(std::string_view name) const { return get<std::int64_t>(name); }
+  std::int64_t int_of(std::string_view name) const;
   bool flag(std::string_view name) const { return int_of(name) != 0; }
-  float float_of(std::string_view name) const { return get<float>(name); }
-  const std::string& string_of(std::string_view name) const { return get<std::string>(name); }
-  const std::vector<std::int64_t>& ints_of(std::string_view name) const {
-    return get<std::vector<std::int64_t>>(name);
-  }
-  const std::vector<float>& floats_of(std::string_view name) const { return get<std::vector<float>>(name); }
-  const std::vector<std::string>& strings_of(std::string_view name) const {
-    return get<std::vector<std::string>>(name);
-  }
-  const Tensor& tensor_of(std::string_view name) const { return get<Tensor>(name); }
+  float float_of(std::string_view name) const;
+  const std::string& string_of(std::string_view name) const;
+  const std::vector<std::int64_t>& ints_of(std::string_view name) const;
+  const std::vector<float>& floats_of(std::string_view name) const;
+  const std::vector<std::string>& strings_of(std::string_view name) const;
+  const Tensor& tensor_of(std::string_view name) const;
 
   /// Same names and values; floats by bit pattern.
   bool identical(const Attributes& other) const;

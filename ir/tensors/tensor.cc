@@ -278,7 +278,7 @@ std::int64_t Tensor::int_at(std::int64_t index) const {
 
 std::vector<std::int64_t> Tensor::ints() const {
   std::vector<std::int64_t> values(static_cast<std::size_t>(count_));
-  for (std::int64_t i = 0; i < count_; ++i) values[static_cast<std::size_t>(i)] = int_at(i);
+  for (std::int64_t i = 0; i < count_; ++i) values[i] = int_at(i);
   return values;
 }
 

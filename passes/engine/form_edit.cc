@@ -59,22 +59,21 @@ void set_loops(ir::Graph& graph, ir::NodeId id, LoopForm loops, std::vector<ir::
   const int base = base_operands(graph.node(id));
   std::vector<int> renumber(operands.size(), -1);
   std::vector<ir::ValueId> kept(operands.begin(), operands.begin() + base);
-  for (int i = 0; i < base; ++i) renumber[static_cast<std::size_t>(i)] = i;
+  for (int i = 0; i < base; ++i) renumber[i] = i;
   std::map<ir::ValueId, int> numbers;  // of the operands behind the base
   for (const int n : loops.dag.reachable(roots_and_checks(loops))) {
     const ScalarNode& node = loops.dag[n];
     if (node.op != ScalarOp::kLoad) continue;
-    int& number = renumber[static_cast<std::size_t>(node.operand)];
+    int& number = renumber[node.operand];
     if (number >= base || (number >= 0 && node.operand < base)) continue;
-    const ir::ValueId value = operands[static_cast<std::size_t>(node.operand)];
+    const ir::ValueId value = operands[node.operand];
     const auto [at, is_new] = numbers.try_emplace(value, static_cast<int>(kept.size()));
     number = at->second;
     if (is_new) kept.push_back(value);
   }
   if (!is_rebuilt(loops) || !loops.dag.renumber_operands(renumber)) {
     loops = rebuild(loops, [&](Dag& dag, const ScalarNode& node) {
-      return same_leaf(dag, node,
-                       node.op == ScalarOp::kLoad ? renumber[static_cast<std::size_t>(node.operand)] : 0);
+      return same_leaf(dag, node, node.op == ScalarOp::kLoad ? renumber[node.operand] : 0);
     });
   }
   graph.set_operands(id, std::move(kept));
@@ -92,12 +91,12 @@ void inline_scalars(ir::Graph& graph, ir::NodeId id) {
   const LoopForm* loops = loops_of(node);
   if (!loops) return;
   const auto scalar_of = [&](const ScalarNode& load) -> const ir::Tensor* {
-    const ir::Tensor* constant = graph.constant(node.operands[static_cast<std::size_t>(load.operand)]);
+    const ir::Tensor* constant = graph.constant(node.operands[load.operand]);
     return constant && constant->count() == 1 && is_computable(constant->element()) ? constant : nullptr;
   };
   // What only a run knows is a parameter of the kernel, and lies nowhere.
   const auto size_of = [&](const ScalarNode& load) -> std::optional<ir::Dim> {
-    const ir::Value& value = graph.value(node.operands[static_cast<std::size_t>(load.operand)]);
+    const ir::Value& value = graph.value(node.operands[load.operand]);
     if (!value.sizes) return std::nullopt;
     const ir::Index at = address_of(load.index, ir::row_major_strides(value.type.shape));
     if (!at.is_constant()) return std::nullopt;
@@ -105,7 +104,7 @@ void inline_scalars(ir::Graph& graph, ir::NodeId id) {
   };
   // Along an axis of one element a position that is computed is 0, and nothing has to compute it.
   const auto is_only_element = [&](const ScalarNode& load, std::size_t axis) {
-    const ir::Shape& shape = graph.value(node.operands[static_cast<std::size_t>(load.operand)]).type.shape;
+    const ir::Shape& shape = graph.value(node.operands[load.operand]).type.shape;
     return load.index[axis].has_loaded() && load.index.size() == shape.size() && shape[axis] == ir::Dim(1);
   };
   const auto has_only_element = [&](const ScalarNode& load) {

@@ -98,7 +98,7 @@ void store_sizes(ir::Graph& graph) {
     const auto* library = std::get_if<ir::LibraryForm>(graph.node(id).form.get());
     const std::vector<ir::ValueId> operands = graph.node(id).operands;
     for (int i = 0; i < static_cast<int>(operands.size()); ++i) {
-      const ir::ValueId operand = operands[static_cast<std::size_t>(i)];
+      const ir::ValueId operand = operands[i];
       if (!operand.valid() || !graph.value(operand).sizes || (library && library->unread_operand == i))
         continue;
       graph.set_operand(id, i, in_memory(operand));

@@ -87,7 +87,7 @@ std::vector<OperandReads> reads_of(const LoopForm& form, std::size_t count) {
     for (const int id : form.dag.reachable(one)) {
       const ScalarNode& load = form.dag[id];
       if (load.op != ScalarOp::kLoad) continue;
-      OperandReads& read = reads[static_cast<std::size_t>(load.operand)];
+      OperandReads& read = reads[load.operand];
       read.elements += points;
       read.at_own_index = read.at_own_index && is_identity_load(form, load);
       for (const Index& index : load.index) read.indirect |= index.has_loaded();
@@ -275,7 +275,7 @@ class Fuser {
   bool is_free_view(NodeId id, const LoopForm& form) const {
     const ScalarNode* load = ir::pure_load(form);
     if (!load) return false;
-    const ValueId operand = node(id).operands[static_cast<std::size_t>(load->operand)];
+    const ValueId operand = node(id).operands[load->operand];
     const ir::Value& value = graph_.value(operand);
     const ir::Value& result = graph_.value(node(id).results[0]);
     const auto view = ir::view_strides(form, ir::strides_in_order(value.type.shape, value.order));
@@ -296,7 +296,7 @@ class Fuser {
     for (const ScalarNode& scalar : inner.dag.nodes()) {
       for (const Index& index : scalar.index) {
         const std::optional<int> axis = index.as_axis();
-        if (axis && nodes[0].index[static_cast<std::size_t>(*axis)].as_axis() != axis) return false;
+        if (axis && nodes[0].index[*axis].as_axis() != axis) return false;
       }
     }
     return true;

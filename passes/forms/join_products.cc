@@ -134,14 +134,14 @@ class Finder {
     const std::vector<ir::Use>& uses = graph_.value(part.result).uses;
     if (uses.size() != 1 || !uses[0].node.valid() || !is(uses[0].node, "Add")) return;
     const Node& add = graph_.node(uses[0].node);
-    const Tensor* bias = graph_.constant(add.operands[static_cast<std::size_t>(1 - uses[0].slot)]);
+    const Tensor* bias = graph_.constant(add.operands[1 - uses[0].slot]);
     if (!bias || bias->count() != part.columns() || bias->shape().empty() ||
         bias->shape().back() != part.columns() ||
         graph_.value(add.results[0]).type != graph_.value(part.result).type) {
       return;
     }
     part.bias = bias;
-    part.bias_value = add.operands[static_cast<std::size_t>(1 - uses[0].slot)];
+    part.bias_value = add.operands[1 - uses[0].slot];
     part.result = add.results[0];
   }
 

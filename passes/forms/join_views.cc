@@ -49,7 +49,7 @@ class ViewJoiner {
                              [](const Index& index) { return index.has_loaded(); })) {
       return std::nullopt;
     }
-    return Movement{form, node.operands[static_cast<std::size_t>(load->operand)]};
+    return Movement{form, node.operands[load->operand]};
   }
 
   /// Whatever strides the operand has, the result is a view of it.

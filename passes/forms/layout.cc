@@ -132,7 +132,7 @@ class Assigner {
 
   void forward_loops(const ir::Node& node, const LoopForm& loops, ValueId result) {
     if (const ScalarNode* load = ir::pure_load(loops)) {
-      const ValueId operand = node.operands[static_cast<std::size_t>(load->operand)];
+      const ValueId operand = node.operands[load->operand];
       if (const auto known = strides_.find(operand); known != strides_.end()) {
         if (const auto view = ir::view_strides(loops, known->second); view && !wanted_.count(result)) {
           graph_.value(result).order = order_of(shape(result), view->strides);
@@ -150,7 +150,7 @@ class Assigner {
     Order order;
     for (const ScalarNode& load : loops.dag.nodes()) {
       if (load.op != ScalarOp::kLoad || !keeps_axes(loops, load)) continue;
-      const ValueId operand = node.operands[static_cast<std::size_t>(load.operand)];
+      const ValueId operand = node.operands[load.operand];
       const auto known = strides_.find(operand);
       if (known == strides_.end() || ir::highest(ir::element_count(shape(operand))) <= largest) continue;
       largest = ir::highest(ir::element_count(shape(operand)));

@@ -41,7 +41,7 @@ std::vector<ValueId> moved_operands(const ir::Graph& graph, const ir::Node& node
   for (const ir::Region& region : loops->regions) {
     const ScalarNode& root = loops->dag[region.root];
     if (root.op != ScalarOp::kLoad || root.type != ElementType::kFloat32) return {};
-    const ValueId operand = node.operands[static_cast<std::size_t>(root.operand)];
+    const ValueId operand = node.operands[root.operand];
     if (graph.constant(operand)) return {};
     moved.push_back(operand);
   }
@@ -162,8 +162,7 @@ class FactorStore {
     const auto& loops = std::get<LoopForm>(*node.form);
     const ScalarNode* load = ir::pure_load(loops);
     if (!load) return true;
-    const auto view =
-        ir::view_strides(loops, strides_of(node.operands[static_cast<std::size_t>(load->operand)]));
+    const auto view = ir::view_strides(loops, strides_of(node.operands[load->operand]));
     const ValueId result = node.results[0];
     return view && ir::same_layout(graph_.value(result).type.shape, view->strides, strides_of(result));
   }
@@ -177,7 +176,7 @@ class FactorStore {
     const ir::Node& node = graph_.node(use.node);
     const std::vector<ValueId> moved = moved_operands(graph_, node);
     if (!moved.empty()) {
-      const ValueId operand = node.operands[static_cast<std::size_t>(use.slot)];
+      const ValueId operand = node.operands[use.slot];
       return std::find(moved.begin(), moved.end(), operand) != moved.end() && is_short(node.results[0]);
     }
     const auto* contract = node.form ? std::get_if<ir::ContractForm>(node.form.get()) : nullptr;
@@ -251,7 +250,7 @@ class FactorStore {
       const std::vector<ValueId> operands = node.operands;
       LoopForm changed = rebuild(*loops, [&](ir::Dag& dag, const ScalarNode& leaf) {
         if (leaf.op != ScalarOp::kLoad) return dag.accumulator(leaf.operand, leaf.type);
-        const ValueId operand = operands[static_cast<std::size_t>(leaf.operand)];
+        const ValueId operand = operands[leaf.operand];
         return dag.load(leaf.operand, is_short(operand) ? half_ : leaf.type, leaf.index);
       });
       if (is_short(node.results[0])) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/forms/form.h"
 #include "ir/graph/operator.h"
 
 namespace gcompile::passes {

@@ -96,7 +96,7 @@ class Rewriting {
     double shift = -narrowing.zero;
     const ScalarNode& sum = from_[ir::unrounded(from_, value)];
     if (sum.op == ScalarOp::kAdd && from_[sum.arguments[1]].op == ScalarOp::kConstant &&
-        facts_[static_cast<std::size_t>(sum.arguments[0])].whole) {
+        facts_[sum.arguments[0]].whole) {
       shift += from_[sum.arguments[1]].constant.as_double();
       value = sum.arguments[0];
     }
@@ -122,7 +122,7 @@ bool rewrite(ir::Graph& graph, ir::NodeId id) {
   if (!narrows) return false;
   const std::vector<ir::ValueId> operands = graph.node(id).operands;
   const auto facts = ir::number_facts(dag, [&](const ScalarNode& load) -> std::optional<double> {
-    const ir::Tensor* constant = graph.constant(operands[static_cast<std::size_t>(load.operand)]);
+    const ir::Tensor* constant = graph.constant(operands[load.operand]);
     return constant ? ir::bound_of(*constant) : std::nullopt;
   });
   LoopForm changed = *loops;

@@ -29,8 +29,7 @@ void widen(ir::Graph& graph, ir::NodeId id) {
   for (int i = 0; i < context.result_count(); ++i) {
     if (!context.has_result(i)) continue;
     const ir::ElementType type = context.result(i).element;
-    context.replace_result(
-        i, ir::emit_cast(context, graph.node(wide).results[static_cast<std::size_t>(i)], type));
+    context.replace_result(i, ir::emit_cast(context, graph.node(wide).results[i], type));
   }
   graph.erase_node(id);
 }

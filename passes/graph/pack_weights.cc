@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/interrupt.h"
+#include "ir/forms/form.h"
 #include "ir/graph/operator.h"
 #include "passes/engine/passes.h"
 

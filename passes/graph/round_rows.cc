@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/forms/form.h"
 #include "ir/graph/operator.h"
 #include "passes/engine/passes.h"
 

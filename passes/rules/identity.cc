@@ -60,7 +60,7 @@ std::string guard_pad(const Match& match) {
 std::string guard_transpose(const Match& match) {
   std::int64_t last = -1;
   for (const std::int64_t axis : match.attributes("transpose").ints_of("perm")) {
-    if (match.shape("x")[static_cast<std::size_t>(axis)] == 1) continue;
+    if (match.shape("x")[axis] == 1) continue;
     if (axis < last) return "axes with several elements change places";
     last = axis;
   }
@@ -120,7 +120,7 @@ ValueId build_transposes(Rewriter& rewriter) {
   const Ints& inner = rewriter.attributes("inner").ints_of("perm");
   const Ints& outer = rewriter.attributes("outer").ints_of("perm");
   Ints perm;
-  for (const std::int64_t axis : outer) perm.push_back(inner[static_cast<std::size_t>(axis)]);
+  for (const std::int64_t axis : outer) perm.push_back(inner[axis]);
   if (std::is_sorted(perm.begin(), perm.end())) return rewriter.value("x");
   ir::Attributes attributes;
   attributes.set("perm", perm);

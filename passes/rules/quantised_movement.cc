@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/loops/scalar_op.h"
 #include "passes/rules/quantised.h"
 
 namespace gcompile::passes {

@@ -31,7 +31,7 @@ Ints outer_axes(const Match& match) {
     if (!std::binary_search(inner.begin(), inner.end(), i)) left.push_back(i);
   }
   Ints out;
-  for (const std::int64_t axis : outer) out.push_back(left[static_cast<std::size_t>(axis)]);
+  for (const std::int64_t axis : outer) out.push_back(left[axis]);
   return out;
 }
 
@@ -65,7 +65,7 @@ ValueId build_twice(Rewriter& rewriter) {
 std::string guard_single(const Match& match) {
   const int rank = match.type("x").rank();
   for (const std::int64_t axis : axes_of(match, "outer", "axes2", rank)) {
-    if (match.shape("x")[static_cast<std::size_t>(axis)] != 1) return "an axis has several elements, or none";
+    if (match.shape("x")[axis] != 1) return "an axis has several elements, or none";
   }
   return "";
 }

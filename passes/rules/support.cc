@@ -17,10 +17,10 @@ std::optional<std::vector<double>> along_axis(const Tensor& tensor, const Shape&
     const bool here = static_cast<int>(i + lead) == axis;
     if (dims[i] != 1 && (!here || dims[i] != shape[i + lead])) return std::nullopt;
   }
-  const std::int64_t extent = shape[static_cast<std::size_t>(axis)];
+  const std::int64_t extent = shape[axis];
   std::vector<double> values(static_cast<std::size_t>(extent));
   for (std::int64_t i = 0; i < extent; ++i) {
-    values[static_cast<std::size_t>(i)] = tensor.real_at(tensor.count() == 1 ? 0 : i);
+    values[i] = tensor.real_at(tensor.count() == 1 ? 0 : i);
   }
   return values;
 }
@@ -52,7 +52,7 @@ Reader reader_of(const ir::Graph& graph, const ir::Node& node, int slot) {
   if (traits.decides || !node.subgraphs.empty()) return Reader::kDecides;
   if (traits.reads_types_only) return Reader::kEnds;
   const auto is_real = [&](ir::ValueId id) { return ir::is_float(graph.value(id).type.element); };
-  if (!is_real(node.operands[static_cast<std::size_t>(slot)])) return Reader::kEnds;
+  if (!is_real(node.operands[slot])) return Reader::kEnds;
   for (const ir::ValueId result : node.results) {
     if (result.valid() && !is_real(result)) return Reader::kDecides;
   }

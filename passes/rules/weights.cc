@@ -169,9 +169,7 @@ ValueId build_scale_output(Rewriter& rewriter) {
 Tensor shifted_bias(const Match& match, const Factors& shifts) {
   const ir::TensorType type{match.type("w").element, {static_cast<std::int64_t>(shifts.size())}};
   const Tensor* bias = match.has("b") ? &match.constant("b") : nullptr;
-  return computed(type, [&](std::int64_t i) {
-    return shifts[static_cast<std::size_t>(i)] + (bias ? bias->real_at(i) : 0);
-  });
+  return computed(type, [&](std::int64_t i) { return shifts[i] + (bias ? bias->real_at(i) : 0); });
 }
 
 std::string guard_shift_output(const Match& match) {
@@ -301,9 +299,8 @@ ValueId build_scale_columns(Rewriter& rewriter) {
 Tensor scaled_addend(const Match& match, const Factors& factors) {
   const Shape& shape = match.shape("product");
   const Factors addends = *along_axis(match.constant("b"), shape, last_axis(shape));
-  return computed({match.type("w").element, {shape.back()}}, [&](std::int64_t i) {
-    return addends[static_cast<std::size_t>(i)] * factors[static_cast<std::size_t>(i)];
-  });
+  return computed({match.type("w").element, {shape.back()}},
+                  [&](std::int64_t i) { return addends[i] * factors[i]; });
 }
 
 std::string guard_scale_past_bias(const Match& match) {

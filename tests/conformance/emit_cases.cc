@@ -22,6 +22,7 @@
 #include "codegen/emit/program_json.h"
 #include "driver/machine/process.h"
 #include "driver/verify/compare.h"
+#include "nlohmann/json.hpp"
 #include "tests/conformance/case_project.h"
 #include "tests/conformance/expectations.h"
 #include "tests/conformance/official_case.h"

@@ -73,7 +73,7 @@ FOLDERS_OF_RUNTIME = {
 }
 
 # Pure arithmetic that the emitted code and the compiler share: tiles and the sizes of packed weights.
-SHARED_PLANS = re.compile(r"gcrt/(cpu|cuda)/([a-z]+/)?[a-z]+_(plan|model)\.h")
+SHARED_PLANS = re.compile(r"gcrt/(precision|(cpu|cuda)/([a-z]+/)?[a-z]+_(plan|model))\.h")
 
 
 def is_one_of(header, prefixes):

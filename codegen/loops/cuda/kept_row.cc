@@ -35,10 +35,9 @@ class RowKeeper {
     for (const int id : nest.nodes) {
       const ScalarNode& node = nest.form->dag[id];
       const std::vector<int> sources = sources_of(node);
-      reads_[static_cast<std::size_t>(id)] = (node.op == ScalarOp::kLoad && varies(id)) ||
-                                             std::any_of(sources.begin(), sources.end(), [&](int source) {
-                                               return reads_[static_cast<std::size_t>(source)];
-                                             });
+      reads_[id] = (node.op == ScalarOp::kLoad && varies(id)) ||
+                   std::any_of(sources.begin(), sources.end(),
+                               [&](int source) { return reads_[static_cast<std::size_t>(source)]; });
     }
   }
 
@@ -57,7 +56,7 @@ class RowKeeper {
   }
 
  private:
-  bool varies(int id) const { return (dependence_[static_cast<std::size_t>(id)] & row_) != 0; }
+  bool varies(int id) const { return (dependence_[id] & row_) != 0; }
 
   /// Nodes that vary along the row and that `phase` computes, or takes from what phases before `known` keep.
   /// Nothing is looked for behind the latter, nor behind nodes that `stops` holds.
@@ -93,7 +92,7 @@ class RowKeeper {
     kept_.assign(roots_.size(), {});
     for (std::size_t phase = 0; phase + 1 < roots_.size(); ++phase) {
       const auto is_shared = [&](int id) {
-        return reads_[static_cast<std::size_t>(id)] && !is_kept(id, phase) && is_wanted_after(id, phase);
+        return reads_[id] && !is_kept(id, phase) && is_wanted_after(id, phase);
       };
       std::set<int> found;
       for (const int id : wanted(phase, phase, is_shared)) {

@@ -12,6 +12,7 @@
 
 #include "codegen/emit/file_set.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 

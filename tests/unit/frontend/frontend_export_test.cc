@@ -6,6 +6,7 @@
 #include <onnx/onnx_pb.h>
 
 #include "frontend/export/export.h"
+#include "ir/forms/form.h"
 #include "tests/unit/frontend/frontend_fixture.h"
 #include "tests/unit/ir/one_node.h"
 

@@ -1,6 +1,7 @@
 // Sizes as formulas: canonical forms against numbers, and what follows from bounds.
 #include "ir/sizes/dim.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <limits>

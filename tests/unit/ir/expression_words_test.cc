@@ -8,6 +8,8 @@
 #include <regex>
 #include <set>
 
+#include "ir/forms/form.h"
+
 namespace gcompile::ir {
 namespace {
 

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "ir/forms/form.h"
+
 namespace gcompile::ir {
 namespace {
 

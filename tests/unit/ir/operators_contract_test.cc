@@ -1,6 +1,7 @@
 // Convolutions, integer products, Gemm and pools: values from the definition, normal forms, refusals.
 
 #include "gtest/gtest.h"
+#include "ir/forms/form.h"
 #include "tests/unit/ir/one_node.h"
 
 namespace gcompile::testing {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "gtest/gtest.h"
+#include "ir/forms/form.h"
 #include "tests/unit/ir/one_node.h"
 
 namespace gcompile::testing {

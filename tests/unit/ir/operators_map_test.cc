@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/forms/form.h"
 #include "tests/unit/ir/one_node.h"
 
 namespace gcompile::testing {

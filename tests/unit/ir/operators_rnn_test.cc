@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "gtest/gtest.h"
+#include "ir/forms/form.h"
 #include "ir/ops/recurrent.h"
 #include "tests/unit/ir/one_node.h"
 

@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ir/forms/form.h"
 #include "ir/graph/inline.h"
 #include "ir/graph/print.h"
 #include "tests/unit/ir/one_node.h"

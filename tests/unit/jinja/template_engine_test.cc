@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "jinja/engine.h"
+#include "nlohmann/json.hpp"
 
 // White space and the order of evaluation are compared with jinja2 itself in jinja_differential.py; here
 // stand the parts where this engine is stricter or different, and its messages.

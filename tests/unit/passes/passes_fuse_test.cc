@@ -3,6 +3,7 @@
 
 #include "base/diagnostics.h"
 #include "codegen/choice/prices.h"
+#include "ir/forms/form.h"
 #include "tests/unit/codegen/loops/random_views.h"
 #include "tests/unit/passes/pass_fixture.h"
 

@@ -1,6 +1,7 @@
 // Channels of zeros in front of convolutions that then copy wider.
 
 #include "codegen/choice/prices.h"
+#include "ir/forms/form.h"
 #include "tests/unit/passes/pass_fixture.h"
 
 namespace gcompile::testing {

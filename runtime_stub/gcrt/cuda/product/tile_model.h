@@ -5,19 +5,9 @@
 #pragma once
 
 #include "gcrt/cuda/device/time_model.h"
+#include "gcrt/precision.h"
 
 namespace GCRT_NAMESPACE {
-
-// How the products of a contraction are formed. Sums are float in every mode, int32 in kInt8.
-enum class Precision {
-  kFp32,  // three TF32 products per product: at most 14 * 2^-23 of the sum of magnitudes; FFMA below sm_80
-  kTf32,  // operands rounded to 11 significant bits
-  kFp16,
-  kBf16,
-  kInt8,
-  kBf16x3,  // of the CPU: three products of bfloat16 per product (cpu/product/dot_bfloat16.h)
-  kBf16x6,
-};
 
 // Tile of rows x columns per block, or one row of warps over up to that many rows for a product of a vector.
 enum class Tile { k16x64, k32x64, k64x64, k128x32, k128x64, k128x128, kGemv1, kGemv2, kGemv4, kGemv8 };

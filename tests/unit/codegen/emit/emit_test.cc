@@ -10,6 +10,7 @@
 #include "driver/machine/local_files.h"
 #include "driver/machine/process.h"
 #include "ir/graph/operator.h"
+#include "nlohmann/json.hpp"
 #include "passes/engine/pass_manager.h"
 #include "tests/unit/passes/pass_fixture.h"
 

@@ -5,6 +5,7 @@
 #include "base/diagnostics.h"
 #include "base/sha256.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 namespace gcompile {
 namespace {

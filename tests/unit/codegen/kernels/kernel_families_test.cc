@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "codegen/choice/family.h"
+#include "ir/forms/form.h"
 #include "ir/graph/plain_loops.h"
 #include "tests/unit/codegen/kernels/one_problem.h"
 

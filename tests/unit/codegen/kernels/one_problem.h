@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/forms/form.h"
 #include "ir/graph/problem.h"
 #include "tests/unit/ir/one_node.h"
 

@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include "ir/forms/form.h"
 #include "tests/unit/codegen/loops/random_views.h"
 #include "tests/unit/ir/index_value.h"
 #include "tests/unit/passes/pass_fixture.h"

@@ -6,6 +6,7 @@
 
 #include "codegen/calls/cuda_time.h"
 #include "codegen/loops/cuda/cuda_loop_printer.h"
+#include "ir/forms/form.h"
 #include "ir/sizes/sizes.h"
 
 namespace gcompile {
