@@ -224,13 +224,11 @@ std::string CallWriter::number(const ir::Scalar& value) {
   return parameter;
 }
 
-std::string CallWriter::unused_parameter(const std::string& wanted) const {
+std::string CallWriter::unused_parameter(const std::string& wanted) {
+  for (; listed_ < call_.arguments.size(); ++listed_) parameters_.insert(call_.arguments[listed_].parameter);
   std::string name = wanted;
-  const auto is_taken = [&] {
-    return std::any_of(call_.arguments.begin(), call_.arguments.end(),
-                       [&](const CallArgument& argument) { return argument.parameter == name; });
-  };
-  for (int count = 2; is_taken(); ++count) name = fmt::format("{}_{}", wanted, count);
+  int& number = counts_.try_emplace(wanted, 1).first->second;
+  while (parameters_.count(name) > 0) name = fmt::format("{}_{}", wanted, ++number);
   return name;
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,7 +66,7 @@ class CallWriter {
   void packed(int i, Packing packing, const std::string& format, const std::string& parameter,
               const std::string& c_type = "float");
   /// `wanted`, with a number where the call has such a parameter.
-  std::string unused_parameter(const std::string& wanted) const;
+  std::string unused_parameter(const std::string& wanted);
   WeightBlob& blob() { return blob_; }
   /// Numbers that training changes are read from the weights, at each call of the kernel;
   /// without it all are literals.
@@ -107,6 +108,10 @@ class CallWriter {
   WeightBlob& blob_;
   const Machine& machine_;
   KernelCall call_;
+  // Names that the first arguments of the call have, so that the next one costs the same whatever their number.
+  std::size_t listed_ = 0;
+  std::set<std::string> parameters_;
+  std::map<std::string, int> counts_;  // the last number behind each word
   Text made_rows_;
   JoinedOperands joined_;
   const TrainedNumbers* numbers_ = nullptr;

@@ -285,7 +285,7 @@ class Emitter {
       render("pack/zephyr_kconfig.j2", "pack/zephyr/Kconfig");
       render("pack/zephyr_module.j2", "pack/zephyr/zephyr/module.yml");
     } else {
-      render(fmt::format("pack_{}.j2", pack),
+      render(fmt::format("pack/{}.j2", pack),
              folder + (pack == "arduino" ? "/library.properties" : "/library.json"));
       add_copies(folder + "/src/");
     }

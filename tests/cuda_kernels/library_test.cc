@@ -8,6 +8,7 @@
 
 #include "cuda_kernel_test.h"
 #include "gcrt/cpu/library.h"
+#include "gcrt/cpu/scan.h"
 #include "gcrt/cuda/scan.h"
 #include "gcrt/cuda/scatter.h"
 
@@ -275,7 +276,7 @@ void check_sum(int outer, int extent, int inner) {
                                         << (exclusive ? " exclusive" : "") << (reverse ? " reverse" : ""));
       const auto x = random_values<T>(size(outer * extent * inner), 1);
       std::vector<T> expected(x.size());
-      cumulative_sum(outer, extent, inner, exclusive, reverse, x.data(), expected.data());
+      cumulative_sum(ScanShape{outer, extent, inner, exclusive, reverse}, x.data(), expected.data(), nullptr);
       const DeviceArray<T> x_device(x);
       DeviceArray<T> y(x.size());
       Queue queue;

@@ -120,7 +120,7 @@ def case_large_maps(world):
     verified(world, "maps", model, *options, tensors=32)
     out = compiled(world, "maps_project", model, *options, *CUDA)
     kernels = "".join(path.read_text() for path in (out / "src").glob("net_kernels*.cu"))
-    contains(kernels, "SharedTile<", "make_group<32>", "vectorize<1>(group, n")
+    contains(kernels, "SharedTile<", "make_group<32>", "vectorize<1>(group, length")
 
 
 def objects(world, project, *extra):

@@ -51,7 +51,8 @@ GCRT_INLINE V simple_power(V x, ElementOf<V> y, bool& known) {
   return x;
 }
 
-// 2^(exponent * log2(mantissa * 2^power)) in double, of mantissas in [sqrt(1/2), sqrt(2)): 0.501 ulp of a float.
+// 2^(exponent * log2(mantissa * 2^power)) in double, for mantissas in [sqrt(1/2), sqrt(2)): as a float, it is
+// within 0.501 ulp.
 template <class V>
 GCRT_INLINE V power_in_double(V mantissa, V power, V exponent) {
   const V one = splat_like<V>(1.0);
@@ -99,8 +100,8 @@ GCRT_INLINE V finite_power(V base, V exponent) {
   return blend(is_no_number, splat_like<V>(kNan<float>), of_whole);
 }
 
-// base^exponent with C's special cases. float: 0.501 ulp; an exponent of 2, 0.5, 1 or -1 is correctly rounded, 3 is
-// within 1.1 ulp. double: libm's, lane by lane.
+// base^exponent with C's special cases. float: 0.501 ulp; an exponent of 2, 0.5, 1 or -1 is correctly
+// rounded, 3 is within 1.1 ulp. double: libm's, lane by lane.
 template <class V>
 GCRT_INLINE V pow(V base, V exponent) {
   using T = ElementOf<V>;
@@ -132,10 +133,11 @@ GCRT_INLINE V pow(V base, V exponent) {
           result = blend(exponent == splat_like<V>(y), simple_power(base, y, is_simple), result);
       }
       const V infinity = splat_like<V>(kInfinity<T>);
-      const auto is_finite = (abs(base) < infinity) & (abs(exponent) < infinity);
+      const auto has_base = abs(base) < infinity, has_exponent = abs(exponent) < infinity;
       if (reduce_min(less(abs(base), infinity)) != 0 && reduce_min(less(abs(exponent), infinity)) != 0)
         return result;
-      return blend(is_finite, result, map_lanes(libm, base, exponent));
+      const V other = map_lanes(libm, base, exponent);
+      return blend(has_base, blend(has_exponent, result, other), other);
     }
   }
 }

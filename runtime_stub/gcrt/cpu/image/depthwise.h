@@ -29,8 +29,8 @@ constexpr int kDepthwiseTileRows = Kernel <= 5 ? 2 : 1;
 // Output rows through which one vector of channels is carried by kernels that are not square.
 constexpr int kDepthwiseRows = 4;
 
-// What is known of the channels: those that fill a vector of any machine, fewer, or several output channels for
-// each input channel.
+// What is known of the channels: those that fill a vector of any machine, fewer, or several output channels
+// for each input channel.
 enum class DepthwiseChannels { many, few, multiplied };
 constexpr int kManyChannels = 16;
 
