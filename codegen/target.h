@@ -20,7 +20,7 @@ struct TargetInfo {
   Target target;
   const char* name;           // of --target, of the manifest, and of the folder of its templates
   const char* source_suffix;  // of the schedule and the kernels
-  /// As many as the compiler takes in a few seconds; instances that several files need are compiled for each.
+  /// A file has as many as the compiler takes in a few seconds: what several files need, it compiles for each.
   int kernels_per_file;
   LastParameter last_parameter;
   /// Kernels reach the arena and the state, but the caller's memory only if it lies on the device: inputs and

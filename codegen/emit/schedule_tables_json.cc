@@ -226,7 +226,7 @@ void add_choices(Json& out, const Schedule& schedule) {
   }
 }
 
-/// In microseconds, term by term (gcrt/cuda/device/time_model.h).
+/// The terms of the model of time are in microseconds (gcrt/cuda/device/time_model.h).
 Json terms_json(const gcrt::KernelTime& time) {
   Json terms = Json::object();
   for (const auto& [name, microseconds] : terms_of(time))

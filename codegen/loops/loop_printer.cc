@@ -56,13 +56,7 @@ class CpuNestPrinter final : public NestPrinter {
     }
     expressions_.declare(code_, all, bound_);
     if (threaded) open_items(loops.empty() ? nest_.vector_axis : loops.front(), loops.empty());
-    for (const int loop : loops) {
-      if (threaded && loop == loops.front()) {
-        open_item_loop(loop, all);
-      } else {
-        open_loop(loop, all);
-      }
-    }
+    open_loops(loops, all, threaded);
     if (parallel_vector && has_columns()) {
       print_columns(region_root);
     } else if (parallel_vector) {
@@ -176,13 +170,7 @@ class CpuNestPrinter final : public NestPrinter {
     } else if (threaded) {
       open_items(loops.front(), false);
     }
-    for (const int loop : loops) {
-      if (threaded && loop == loops.front()) {
-        open_item_loop(loop, all);
-      } else {
-        open_loop(loop, all);
-      }
-    }
+    open_loops(loops, all, threaded);
     const auto head = [&](const std::string& more) {
       return fmt::format("[&](auto lane, std::ptrdiff_t {}, std::ptrdiff_t {}{}) GCRT_LAMBDA_INLINE {{",
                          axis_name(along), axis_name(across), more);
@@ -209,6 +197,17 @@ class CpuNestPrinter final : public NestPrinter {
     code_.close("});");
     for (std::size_t i = 0; i < loops.size(); ++i) code_.close();
     if (threaded) code_.close("});");
+  }
+
+  /// One inside the other; `threaded`: the first one over the items of a thread.
+  void open_loops(const std::vector<int>& loops, const std::vector<int>& all, bool threaded) {
+    for (const int loop : loops) {
+      if (threaded && loop == loops.front()) {
+        open_item_loop(loop, all);
+      } else {
+        open_loop(loop, all);
+      }
+    }
   }
 
   void open_items(int loop, bool in_blocks) {

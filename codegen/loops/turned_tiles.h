@@ -14,7 +14,7 @@ struct TurnedTiles {
   std::vector<int> loads;  // of unit stride along it, and of another one along the vector axis; ascending
 };
 
-/// For a map; nullopt where every load that changes along the vector axis is best read along it.
+/// How a map is walked in tiles; nullopt where no load is better read along another axis than the vector axis.
 std::optional<TurnedTiles> turned_tiles(const LoopNest& nest);
 
 /// Moves the packs of a map, whose results would be scattered, to the axis that results are stored along, where all

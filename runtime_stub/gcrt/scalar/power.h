@@ -116,8 +116,10 @@ GCRT_INLINE V pow(V base, V exponent) {
     }
     const bool is_shared = reduce_min(equal(exponent, splat_like<V>(shared))) != 0;
     bool is_simple = false;
-    const V simple = simple_power(base, shared, is_simple);
-    if (is_shared && is_simple) return simple;
+    if (is_shared) {
+      const V simple = simple_power(base, shared, is_simple);
+      if (is_simple) return simple;
+    }
     const auto libm = [](T x, T y) {
       bool known = false;
       const T result = simple_power(x, y, known);

@@ -85,9 +85,12 @@ GCRT_INLINE V tan(V x) {
   }
 }
 
-// asin(t) for 0 <= t <= 1/2, given its square.
-template <class V>
-GCRT_INLINE V asin_of_small(V t, V square) {
+// asin(magnitude) where that is small, else asin(sqrt((1 - magnitude) / 2)).
+template <class M, class V>
+GCRT_INLINE V asin_or_half(M is_small, V magnitude) {
+  const V rest = (splat_like<V>(1.0f) - magnitude) * splat_like<V>(0.5f);
+  const V square = blend(is_small, magnitude * magnitude, rest);
+  const V t = blend(is_small, magnitude, sqrt(square));
   return fma(t * square, polynomial<AsinTail>(square), t);
 }
 
@@ -103,10 +106,9 @@ GCRT_INLINE V asin(V x) {
   if constexpr (kIsDouble<V>) {
     return GCRT_LIBM_LANES(std::asin, x);
   } else {
-    const V magnitude = abs(x), half = splat_like<V>(0.5f);
-    const auto is_small = magnitude <= half;
-    const V square = blend(is_small, x * x, (splat_like<V>(1.0f) - magnitude) * half);
-    const V angle = asin_of_small(blend(is_small, magnitude, sqrt(square)), square);
+    const V magnitude = abs(x);
+    const auto is_small = magnitude <= splat_like<V>(0.5f);
+    const V angle = asin_or_half(is_small, magnitude);
     return copy_sign(blend(is_small, angle, from_right_angle(angle + angle)), x);
   }
 }
@@ -117,10 +119,9 @@ GCRT_INLINE V acos(V x) {
   if constexpr (kIsDouble<V>) {
     return GCRT_LIBM_LANES(std::acos, x);
   } else {
-    const V magnitude = abs(x), half = splat_like<V>(0.5f);
-    const auto is_small = magnitude <= half;
-    const V square = blend(is_small, x * x, (splat_like<V>(1.0f) - magnitude) * half);
-    const V angle = asin_of_small(blend(is_small, magnitude, sqrt(square)), square);
+    const V magnitude = abs(x);
+    const auto is_small = magnitude <= splat_like<V>(0.5f);
+    const V angle = asin_or_half(is_small, magnitude);
     const V twice = angle + angle;
     const V wide =
         blend(x > V{}, twice, (splat_like<V>(3.14159274f) - twice) - splat_like<V>(8.74227766e-08f));
