@@ -324,29 +324,50 @@ def timing(check, with_compile):
     return f"{done} of {len(wanted)} cells in the time there was"
 
 
+def layered(check):
+    """Cells whose layers are looked at: (name in the results, program with its arguments, manifest)."""
+    for model in check.arguments.models:
+        for batch in (1, 8):
+            place = check.work / "projects" / project_name(model, batch, "fp16")
+            manifest = place / "meta" / f"{model}.json"
+            if manifest.exists() and (batch == 1 or (model, batch) in FIRST_CELLS):
+                yield model if batch == 1 else f"{model} b{batch}", [
+                    place / "build" / f"{model}_run", "--weights", place / "data" / f"{model}.weights.bin", "--random", "1"], manifest
+
+
 def layers(check):
     """Every layer of the models that have goals, by Nsight Compute, beside its prediction."""
     said = []
     ncu = shutil.which("ncu", path=check.environment["PATH"])
-    for model in check.arguments.models:
-        place = check.work / "projects" / project_name(model, 1, "fp16")
-        manifest = place / "meta" / f"{model}.json"
-        if not manifest.exists():
-            continue
+    for name, program, manifest in layered(check):
         told = gpu_layers.predicted(manifest)
         whole = json.loads(manifest.read_text(encoding="utf-8"))["layers"]
-        check.save("predicted", {model: sum(layer["picoseconds"] for layer in whole) / 1e6})
+        check.save("predicted", {name: sum(layer["picoseconds"] for layer in whole) / 1e6})
+        shutil.copy2(manifest, check.arguments.results / f"manifest_{name.replace(' ', '_')}.json")
         if not ncu or check.arguments.dry_run:
             continue
-        program = [place / "build" / f"{model}_run", "--weights", place / "data" / f"{model}.weights.bin", "--random", "1",
-                   "--repeat", "2"]
-        text = check.run(gpu_layers.command(ncu, *program), 60, f"layers_{model}.log")
+        text = check.run(gpu_layers.command(ncu, *program, "--repeat", "2"), 60, f"layers_{name.replace(' ', '_')}.log")
         found = gpu_layers.measured(told, gpu_layers.durations(text))
-        check.save("layers", {model: found})
-        said.append(f"{model}: {len(gpu_layers.worst(found, len(found)))} of {len(found)} late")
+        check.save("layers", {name: found})
+        said.append(f"{name}: {len(gpu_layers.worst(found, len(found)))} of {len(found)} late")
     if not ncu or check.arguments.dry_run:
         raise Skip("predictions alone" if check.arguments.dry_run else "there is no ncu: predictions alone")
     return "; ".join(said)
+
+
+def layers_in_detail(check):
+    """What Nsight Compute counts in each layer: a file for each model, for whoever makes its kernels faster."""
+    ncu = shutil.which("ncu", path=check.environment["PATH"])
+    if not ncu or check.arguments.dry_run:
+        raise Skip("runs on a GPU, with ncu")
+    done = 0
+    for name, program, manifest in layered(check):
+        if check.left() < 40:
+            break
+        kernels = sum(layer["launches"] for layer in gpu_layers.predicted(manifest))
+        check.run(gpu_layers.detail_command(ncu, kernels, *program), 60, f"detail_{name.replace(' ', '_')}.csv")
+        done += 1
+    return f"{done} models"
 
 
 def write_tables(check):
@@ -364,11 +385,11 @@ def write_tables(check):
     return f"verdict.md and tables.md in {check.arguments.results}"
 
 
-def cpu_table(check, background, on):
-    """`on`: the cores, of which the first ones are for fewer threads."""
+def cpu_table(check, background, on, more_than=0):
+    """`on`: the cores, of which the first ones are for fewer threads; of more threads than `more_than`."""
     if background:
         background.references(check)
-    return gpu_cpu.table(check, check.arguments.models, lambda model: check.work / "projects" / f"{model}_cpp", on)
+    return gpu_cpu.table(check, check.arguments.models, lambda model: check.work / "projects" / f"{model}_cpp", on, more_than)
 
 
 def parse():
@@ -429,6 +450,7 @@ def run_steps(check):
     if background:
         check.step("large projects", background.wait, check)
         if "models" in arguments.parts:
+            check.step("projects for the CPU on all processors", cpu_table, check, background, gpu_cpu.cores(), len(timed))
             check.step("large models on the GPU", compare_large, check)
     if "kernels" in arguments.parts and has_tools:
         check.step("tests of the kernels", gpu_kernels.run_suites, check)
@@ -436,6 +458,7 @@ def run_steps(check):
     if "timing" in arguments.parts and background:
         check.step("timing", timing, check, False)
         check.step("layers", layers, check)
+        check.step("layers in detail", layers_in_detail, check)
         check.step("timing with torch.compile", timing, check, True)
     check.step("tables", write_tables, check)
     if "kernels" in arguments.parts and has_tools:

@@ -13,6 +13,18 @@ def command(ncu, program, *arguments):
             "none", "--clock-control", "none", "--csv", program, *arguments]
 
 
+# What ncu tells of a kernel in some ten passes: what it moves, what its warps wait for, how many there are.
+SECTIONS = ("SpeedOfLight", "MemoryWorkloadAnalysis", "ComputeWorkloadAnalysis", "SchedulerStats", "WarpStateStats", "LaunchStats",
+            "Occupancy")
+
+
+def detail_command(ncu, kernels, program, *arguments):
+    """As command(), everything about the first `kernels` kernels of a program."""
+    sections = [word for section in SECTIONS for word in ("--section", section)]
+    return [ncu, "--graph-profiling", "node", *sections, "--page", "raw", "--print-units", "base", "--cache-control", "none",
+            "--clock-control", "none", "--csv", "--launch-count", kernels, program, *arguments]
+
+
 def durations(text):
     """Microseconds of each kernel, in order, of what ncu printed among other things."""
     lines = text.splitlines()

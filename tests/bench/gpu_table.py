@@ -61,10 +61,12 @@ def cpu_rows(rows):
     if not rows:
         return []
     threads = sorted({row["threads"] for row in rows})
-    lines = ["", "On the processors of the same machine, ms (minimum), by threads:", "",
+    peer = next((row["peer"] for row in rows if "peer" in row), None)
+    lines = ["", f"On the processors of the same machine, ms (minimum), by threads{f'; {peer} behind the stroke' if peer else ''}:", "",
              "| model | " + " | ".join(map(str, threads)) + " |", "|---|" + "---:|" * len(threads)]
     for model in dict.fromkeys(row["model"] for row in rows):
-        found = {row["threads"]: f"{row['min_ms']:.2f}" for row in rows if row["model"] == model}
+        found = {row["threads"]: f"{row['min_ms']:.2f}" + (f" / {row['peer_min_ms']:.2f}" if "peer" in row else "")
+                 for row in rows if row["model"] == model}
         lines.append(f"| {MODELS[model]} | " + " | ".join(found.get(n, "") for n in threads) + " |")
     return lines
 

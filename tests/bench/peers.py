@@ -159,12 +159,13 @@ def serve(runtime, model, inputs, threads, outputs):
 class Peer:
     """A runtime's process, seen from outside. Raises Refused where the model does not run."""
 
-    def __init__(self, runtime, model, inputs, threads, folder):
+    def __init__(self, runtime, model, inputs, threads, folder, started_by=()):
+        """`started_by`: words before its own command, which name the processors it may use, say."""
         folder.mkdir(parents=True)
         self.outputs_file = folder / "outputs.npz"
         self.log = (folder / "log").open("w+")
         self.process = subprocess.Popen(
-            [sys.executable, str(pathlib.Path(__file__).resolve()), runtime, str(pathlib.Path(model).resolve()),
+            [*started_by, sys.executable, str(pathlib.Path(__file__).resolve()), runtime, str(pathlib.Path(model).resolve()),
              str(inputs.resolve()), str(threads), str(self.outputs_file.resolve())],
             cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
         try:

@@ -20,6 +20,7 @@
 #include "gcrt/scalar/scalar.h"
 #include "hopper_bench.h"
 #include "row_bench.h"
+#include "terms_bench.h"
 
 namespace GCRT_NAMESPACE {
 namespace {
@@ -314,6 +315,7 @@ int run() {
   bench_graph_nodes(false);
   bench_graph_nodes(true);
   const double bytes = memory_ceiling();
+  bench_terms(bytes, 10 * device.major + device.minor);
   const double fp16 = product_ceiling<Precision::kFp16>("fp16", multiprocessors);
   const double bf16 = product_ceiling<Precision::kBf16>("bf16", multiprocessors);
   const double tf32 = product_ceiling<Precision::kTf32>("tf32", multiprocessors);
