@@ -91,9 +91,6 @@ class ScheduleWriter {
     out["uses_strips"] = used_.count("fixed_strips") + used_.count("open_strips") > 0;
     out["fits_strips"] = used_.count("open_strips") > 0;
     out["has_branches"] = branches_;
-    for (const int port : steering_) {
-      out["inputs"][static_cast<std::size_t>(port)]["remark"] = "; host memory, for it chooses a branch";
-    }
   }
 
  private:
@@ -128,10 +125,8 @@ class ScheduleWriter {
     entry["function"] = step.function;
     if (!step.on_host && step.strip_kernel < 0) end_layer(entry);
     std::vector<std::string> arguments;
-    on_host_ = step.on_host;
     for (const Argument& a : step.arguments) arguments.push_back(argument(a));
     for (const ir::Dim size : step.sizes) arguments.push_back(size_of(size));
-    on_host_ = false;
     if (!step.on_host && (last_.is_for_every_call || step.threaded)) {
       arguments.push_back(last_.argument);
       used_.insert(last_.argument);
@@ -205,9 +200,7 @@ class ScheduleWriter {
 
   void add_if(const Step& step, int depth) {
     Json& entry = open(step, depth, "is_if");
-    on_host_ = info_of(program_.target).has_device_memory;
     entry["condition"] = argument(step.arguments.at(0));
-    on_host_ = false;
     branches_ = true;
     add(step.then_steps, depth + 1);
     open(step, depth, "is_else");
@@ -251,7 +244,6 @@ class ScheduleWriter {
         return fmt::format("strip.image<{}>({})", a.c_type, a.port);
       case Argument::Space::kInput:
         used_.insert("inputs");
-        if (on_host_) steering_.insert(a.port);
         return port("inputs", schedule_.inputs.at(static_cast<std::size_t>(a.port)), a);
       case Argument::Space::kOutput:
         used_.insert("outputs");
@@ -300,8 +292,6 @@ class ScheduleWriter {
   std::set<std::string> used_;
   std::int64_t layers_ = 0;  // written so far, in the order of Program::layers
   bool branches_ = false;
-  bool on_host_ = false;    // of the arguments that are being written
-  std::set<int> steering_;  // inputs that the host reads
 };
 
 }  // namespace

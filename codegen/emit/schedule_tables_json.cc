@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "base/interrupt.h"
@@ -147,6 +148,18 @@ void add_ports(Json& out, const Program& program, const Schedule& schedule) {
   };
   out["inputs"] = list(schedule.inputs);
   out["outputs"] = list(schedule.outputs);
+  // At any sizes, for the caller has one place for an input.
+  std::set<int> host_inputs;
+  for (const Schedule& each : program.schedules) {
+    if (each.device) host_inputs.insert(each.device->host_inputs.begin(), each.device->host_inputs.end());
+  }
+  out["host_inputs"] = Json::array();
+  for (const int index : host_inputs) {
+    Json& input = out["inputs"][static_cast<std::size_t>(index)];
+    input["remark"] = "; host memory, for it chooses a branch";
+    out["host_inputs"].push_back({{"index", index}, {"c_name", input["c_name"]}});
+  }
+  out["has_host_inputs"] = !host_inputs.empty();
   const auto is_placed = [](const Port& port) { return !port.place.empty(); };
   out["has_placed"] = std::any_of(schedule.inputs.begin(), schedule.inputs.end(), is_placed) ||
                       std::any_of(schedule.outputs.begin(), schedule.outputs.end(), is_placed);

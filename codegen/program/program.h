@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -194,6 +195,7 @@ struct Size {
 struct DeviceSchedule {
   std::int64_t graph_steps = 0;       // launches and copies of one run, at most
   std::int64_t host_bytes = 0;        // what the host computes to choose branches
+  std::set<int> host_inputs = {};     // by index, that the host reads for it
   std::int64_t trap_offset = -1;      // of the word in the arena that tells of an index out of range
   std::int64_t counters_offset = -1;  // and of those in which blocks count
   std::int64_t zeroed_offset = 0, zeroed_bytes = 0;  // of the arena, what is 0 when a run begins

@@ -73,6 +73,7 @@ class StepConverter {
           step.kind = Step::Kind::kIf;
           if (schedule_.device) ++schedule_.device->graph_steps;
           step.arguments = {addresses_.of(from.condition, ir::ElementType::kBool)};
+          note_host_inputs(step);
           step.then_steps = convert(from.then_steps);
           step.else_steps = convert(from.else_steps);
           break;
@@ -117,6 +118,7 @@ class StepConverter {
       for (Argument& a : step.arguments) {
         if (a.space == Argument::Space::kWeights) a.space = Argument::Space::kHostWeights;
       }
+      note_host_inputs(step);
       return step;
     }
     if (const std::optional<DeviceCall>& device = from.call.device) {
@@ -130,6 +132,14 @@ class StepConverter {
     schedule_.layers.push_back(layer_of(from, step.function));
     schedule_.layers.back().reads = flow_.add(from.call, schedule_.layers.size() - 1);
     return step;
+  }
+
+  /// On a device only the host's own steps read inputs where the caller has them.
+  void note_host_inputs(const Step& step) {
+    if (!schedule_.device) return;
+    for (const Argument& a : step.arguments) {
+      if (a.space == Argument::Space::kInput) schedule_.device->host_inputs.insert(a.port);
+    }
   }
 
   Layer layer_of(const LoweredStep& from, const std::string& function) const {

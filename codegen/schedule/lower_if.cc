@@ -82,8 +82,11 @@ void Scheduler::lower_if(ScheduleScope& scope, NodeId id) {
     }
     steps_.pass();
   }
-  // Captures and results live until both branches have ended.
-  for (const Storage& s : inputs) steps_.touch(s);
+  // Captures and results live until both branches have ended. A capture that no step has touched is an input
+  // that the host alone reads, of which the device needs no copy.
+  for (const Storage& s : inputs) {
+    if (buffers_[static_cast<std::size_t>(s.buffer)].first_step >= 0) steps_.touch(s);
+  }
   for (const Storage& s : outputs) {
     if (s.valid()) steps_.touch(s);
   }

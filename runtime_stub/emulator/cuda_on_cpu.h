@@ -24,10 +24,14 @@ constexpr int kPoison = 0xff;
 /// The address at which shared memory starts. Kernels are promised a multiple of 128.
 constexpr std::uint32_t kSharedAddress = 1024 + 128;
 
-/// A block of exactly `bytes` bytes, poisoned. Its end is guarded: by AddressSanitizer where that is compiled
-/// in, else by bytes behind it that ends_are_whole() compares.
+/// Bytes behind a block that end_is_whole() compares. AddressSanitizer sees its ends by itself.
+constexpr std::size_t kGuardBytes = CUDA_ON_CPU_ADDRESS_SANITIZER ? 0 : 256;
+
+/// A block of exactly `bytes` bytes, poisoned, with a guarded end.
 unsigned char* allocate_exact(std::size_t bytes, std::size_t alignment);
 void free_exact(unsigned char* memory);
+/// Makes memory such a block: the guard lies behind its `bytes` bytes.
+void poison(unsigned char* memory, std::size_t bytes);
 bool end_is_whole(const unsigned char* memory, std::size_t bytes);
 /// Whether all of it is device memory of one allocation.
 bool is_device_memory(const void* memory, std::size_t bytes);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the gcompile project
 // SPDX-License-Identifier: 0BSD
-// Device memory, its guarded ends, copies, errors and the properties of the device that is none.
+// Blocks of memory, their guarded ends, copies, errors and the properties of the device that is none.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -8,14 +8,13 @@
 #include <mutex>
 
 #include "cuda_on_cpu.h"
+#include "device_memory.h"
 #include "host_state.h"
 
 namespace cuda_on_cpu {
 namespace {
 
-constexpr std::size_t kGuardBytes = 256;
 constexpr int kGuard = 0xa5;
-constexpr std::size_t kGuards = CUDA_ON_CPU_ADDRESS_SANITIZER ? 0 : kGuardBytes;
 
 struct Allocation {
   std::size_t bytes;
@@ -45,7 +44,7 @@ cudaError_t allocate(void** pointer, std::size_t bytes, bool on_device) {
   if (pointer == nullptr) return fail(cudaErrorInvalidValue);
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
-  *pointer = allocate_exact(bytes, 256);
+  *pointer = on_device ? allocate_on_device(bytes) : allocate_exact(bytes, 256);
   const std::lock_guard<std::mutex> lock(memory().mutex);
   memory().allocations[reinterpret_cast<std::uintptr_t>(*pointer)] = {bytes, on_device};
   return cudaSuccess;
@@ -53,16 +52,18 @@ cudaError_t allocate(void** pointer, std::size_t bytes, bool on_device) {
 
 cudaError_t release(void* pointer, bool on_device) {
   if (pointer == nullptr) return cudaSuccess;
+  const DeviceAccess access;
   const std::lock_guard<std::mutex> lock(memory().mutex);
   auto& all = memory().allocations;
   const auto found = all.find(reinterpret_cast<std::uintptr_t>(pointer));
   if (found == all.end() || found->second.on_device != on_device) return fail(cudaErrorInvalidValue);
   const std::size_t bytes = found->second.bytes;
-  if (!end_is_whole(static_cast<unsigned char*>(pointer), bytes)) {
+  auto* const block = static_cast<unsigned char*>(pointer);
+  if (!end_is_whole(block, bytes)) {
     die("something wrote beyond a block of %zu bytes of device memory", bytes);
   }
   all.erase(found);
-  free_exact(static_cast<unsigned char*>(pointer));
+  on_device ? free_on_device(block, bytes) : free_exact(block);
   return cudaSuccess;
 }
 
@@ -77,23 +78,28 @@ cudaError_t fail(cudaError_t error) {
 
 unsigned char* allocate_exact(std::size_t bytes, std::size_t alignment) {
   void* block = nullptr;
-  if (posix_memalign(&block, alignment, bytes + kGuards) != 0) die("no memory for %zu bytes", bytes);
+  if (posix_memalign(&block, alignment, bytes + kGuardBytes) != 0) die("no memory for %zu bytes", bytes);
   auto* begin = static_cast<unsigned char*>(block);
-  std::memset(begin, kPoison, bytes);
-  std::memset(begin + bytes, kGuard, kGuards);
+  poison(begin, bytes);
   return begin;
 }
 void free_exact(unsigned char* block) { std::free(block); }
 
+void poison(unsigned char* block, std::size_t bytes) {
+  std::memset(block, kPoison, bytes);
+  std::memset(block + bytes, kGuard, kGuardBytes);
+}
+
 bool end_is_whole(const unsigned char* block, std::size_t bytes) {
-  for (std::size_t i = 0; block != nullptr && i < kGuards; ++i) {
+  for (std::size_t i = 0; block != nullptr && i < kGuardBytes; ++i) {
     if (block[bytes + i] != kGuard) return false;
   }
   return true;
 }
 
 void check_ends() {
-  if (kGuards == 0) return;
+  if (kGuardBytes == 0) return;
+  const DeviceAccess access;
   const std::lock_guard<std::mutex> lock(memory().mutex);
   for (const auto& [address, allocation] : memory().allocations) {
     if (!end_is_whole(reinterpret_cast<const unsigned char*>(address), allocation.bytes)) {

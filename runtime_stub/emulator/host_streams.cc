@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cuda_on_cpu.h"
+#include "device_memory.h"
 #include "host_state.h"
 
 using namespace cuda_on_cpu;
@@ -115,6 +116,7 @@ void record(cudaEvent_t event) {
 }
 
 void execute(const CUgraphNode_st& node) {
+  const DeviceAccess access;
   if (node.kind == CUgraphNode_st::Kind::kCopy) {
     std::memmove(node.target, node.source, node.bytes);
   } else if (node.kind == CUgraphNode_st::Kind::kFill) {
@@ -371,6 +373,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
     for (const auto& node : exec->nodes) submit(stream, copy_of(*node));
     return cudaSuccess;
   }
+  const DeviceAccess access;  // once for all nodes
   for (const auto& node : exec->nodes) execute(*node);
   return cudaSuccess;
 }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include "device_memory.h"
 #include "gcrt/cuda/device/launch.h"
@@ -279,6 +280,31 @@ TEST(Memory, CopiesStayInsideTheirBlocks) {
   EXPECT_EQ(attributes.type, cudaMemoryTypeDevice);
   EXPECT_EQ(cudaPointerGetAttributes(&attributes, host.data()), cudaSuccess);
   EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
+}
+
+// Blocks of many sizes that come and go keep what they hold.
+TEST(Memory, BlocksDoNotOverlap) {
+  struct Held {
+    Device<int> block;
+    std::vector<int> values;
+  };
+  std::vector<std::unique_ptr<Held>> held;
+  std::uint32_t random = 1;
+  const auto below = [&](std::uint32_t bound) {
+    random = random * 1664525u + 1013904223u;
+    return (random >> 8) % bound;
+  };
+  for (int i = 0; i < 2000; ++i) {
+    if (held.size() > 40 || (!held.empty() && below(2) == 0)) {
+      const std::size_t which = below(static_cast<std::uint32_t>(held.size()));
+      ASSERT_EQ(held[which]->block.read(), held[which]->values);
+      held.erase(held.begin() + static_cast<std::ptrdiff_t>(which));
+      continue;
+    }
+    const std::vector<int> values(1 + below(below(20) == 0 ? 600000 : 3000), i);
+    held.push_back(std::unique_ptr<Held>(new Held{Device<int>(values), values}));
+  }
+  for (const auto& each : held) ASSERT_EQ(each->block.read(), each->values);
 }
 #endif
 

@@ -192,6 +192,9 @@ void join_parts(const float* x, float* y) {
   y[rank] = shared[rank] + static_cast<float>(*counter);
 }
 
+// What host code does with device memory, which its planted bug is.
+enum class HostUse { kNone, kReads, kWrites };
+
 struct Case {
   const char* name;
   void (*right)(const float*, float*);
@@ -200,6 +203,7 @@ struct Case {
   std::size_t wrong_shared;
   int distance;        // y[i] is x[i + distance]
   bool early = false;  // by launch_early
+  HostUse host = HostUse::kNone;
 };
 
 constexpr std::size_t kBytes = kThreads * sizeof(float);
@@ -222,6 +226,8 @@ const Case kCases[] = {
     {"missing_lane", &multiply_without_lane<false>, &multiply_without_lane<true>, 0, 0, 0},
     {"unwritten_result", &forget_the_tail<false>, &forget_the_tail<true>, 0, 0, 0},
     {"missing_wait_for_grid", &start_early<false>, &start_early<true>, 0, 0, 0, true},
+    {"host_reads", &forget_the_tail<false>, &forget_the_tail<false>, 0, 0, 0, false, HostUse::kReads},
+    {"host_writes", &forget_the_tail<false>, &forget_the_tail<false>, 0, 0, 0, false, HostUse::kWrites},
 };
 
 int run(const Case& test, bool wrong) {
@@ -244,6 +250,9 @@ int run(const Case& test, bool wrong) {
   } else {
     launch(queue, 1, kThreads, wrong ? test.wrong_shared : test.right_shared, kernel, x, y);
   }
+  volatile float* const used = wrong && test.host != HostUse::kNone ? y + 3 : &output[3];
+  if (test.host == HostUse::kReads) static_cast<void>(*used);
+  if (test.host == HostUse::kWrites) *used = 3;
   copy(queue, output.data(), y, kBytes);
   bool right = queue.error == cudaSuccess;
   if (!right) std::printf("%s: %s\n", test.name, cudaGetErrorString(queue.error));
