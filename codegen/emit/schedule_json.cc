@@ -72,7 +72,7 @@ class ScheduleWriter {
       }
     }
     out["steps"] = std::move(steps_);
-    for (const char* space : {"arena", "weights", "inputs", "outputs", "state", "sizes", "host_weights"}) {
+    for (const char* space : {"arena", "weights", "inputs", "outputs", "state", "sizes"}) {
       out[fmt::format("uses_{}", space)] = used_.count(space) > 0;
     }
     out["uses_threads"] = used_.count("threads") > 0;
@@ -237,9 +237,6 @@ class ScheduleWriter {
       case Argument::Space::kHost:
         return fmt::format("at<{}>(host, {})", a.c_type,
                            a.extra == 0 ? a.place : fmt::format("{} + {}", a.place, offset_of(a.extra)));
-      case Argument::Space::kHostWeights:
-        used_.insert("host_weights");
-        return place("host_weights", a);
       case Argument::Space::kStrip:
         return fmt::format("strip.image<{}>({})", a.c_type, a.port);
       case Argument::Space::kInput:

@@ -410,6 +410,10 @@ void add_schedule_tables(Json& out, const Program& program, const Schedule& sche
   out["graph_steps"] = std::max<std::int64_t>(1, device.graph_steps);
   out["has_host"] = device.host_bytes > 0;
   out["host_bytes"] = device.host_bytes;
+  out["has_host_weights"] = !device.host_weights.empty();
+  out["host_weights"] = Json::array();
+  for (const HostWeights& weights : device.host_weights)
+    out["host_weights"].push_back({{"place", weights.place}, {"at", weights.at}, {"bytes", weights.bytes}});
   out["has_trap"] = device.trap_offset >= 0;
   out["trap_offset"] = device.trap_offset;
   out["has_counters"] = device.counters_offset >= 0;

@@ -72,7 +72,6 @@ struct Argument {
     kPlacedOutput,
     kState,
     kHost,
-    kHostWeights,
     kStrip
   };
   Space space = Space::kArena;
@@ -191,11 +190,18 @@ struct Size {
   std::int64_t multiple = 1;
 };
 
+/// Weights that the host reads: it has a copy, of which `at` is the first byte.
+struct HostWeights {
+  std::string place;
+  std::int64_t at = 0, bytes = 0;
+};
+
 /// What only the schedule of a device has.
 struct DeviceSchedule {
-  std::int64_t graph_steps = 0;       // launches and copies of one run, at most
-  std::int64_t host_bytes = 0;        // what the host computes to choose branches
-  std::set<int> host_inputs = {};     // by index, that the host reads for it
+  std::int64_t graph_steps = 0;    // launches and copies of one run, at most
+  std::int64_t host_bytes = 0;     // what the host computes to choose branches, and weights for it
+  std::set<int> host_inputs = {};  // by index, that the host reads for it
+  std::vector<HostWeights> host_weights = {};
   std::int64_t trap_offset = -1;      // of the word in the arena that tells of an index out of range
   std::int64_t counters_offset = -1;  // and of those in which blocks count
   std::int64_t zeroed_offset = 0, zeroed_bytes = 0;  // of the arena, what is 0 when a run begins

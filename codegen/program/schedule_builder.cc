@@ -116,7 +116,7 @@ class StepConverter {
     step.sizes = from.call.sizes.sizes();
     if (step.on_host) {
       for (Argument& a : step.arguments) {
-        if (a.space == Argument::Space::kWeights) a.space = Argument::Space::kHostWeights;
+        if (a.space == Argument::Space::kWeights) give_to_host(a);
       }
       note_host_inputs(step);
       return step;
@@ -140,6 +140,21 @@ class StepConverter {
     for (const Argument& a : step.arguments) {
       if (a.space == Argument::Space::kInput) schedule_.device->host_inputs.insert(a.port);
     }
+  }
+
+  void give_to_host(Argument& weights) {
+    DeviceSchedule& device = *schedule_.device;
+    const auto is_it = [&](const auto& each) { return each.place == weights.place; };
+    auto found = std::find_if(device.host_weights.begin(), device.host_weights.end(), is_it);
+    if (found == device.host_weights.end()) {
+      const auto offset = std::find_if(program_.weight_offsets.begin(), program_.weight_offsets.end(),
+                                       [&](const Offset& each) { return each.name == weights.place; });
+      if (offset->c_type.empty()) offset->c_type = weights.c_type;
+      found = device.host_weights.insert(found, {weights.place, device.host_bytes, offset->bytes});
+      device.host_bytes += (offset->bytes + 63) / 64 * 64;
+    }
+    weights.space = Argument::Space::kHost;
+    weights.place = std::to_string(found->at);
   }
 
   Layer layer_of(const LoweredStep& from, const std::string& function) const {

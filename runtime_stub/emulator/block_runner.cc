@@ -341,6 +341,8 @@ void BlockRunner::run_cluster(const Launch& launch, unsigned index, std::uint32_
   runner = nullptr;
 }
 
+bool in_kernel() { return runner != nullptr; }
+
 unsigned char* shared_memory() {
   if (runner->shared() == nullptr) die("the kernel was launched without shared memory");
   return runner->shared();

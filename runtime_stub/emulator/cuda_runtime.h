@@ -281,6 +281,11 @@ inline void check_alignment(const void* pointer, std::size_t bytes) {
         static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(pointer) % bytes));
   }
 }
+/// The same of an access by code that is also compiled for the host, where any address will do.
+bool in_kernel();
+inline void check_alignment_in_kernel(const void* pointer, std::size_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(pointer) % bytes != 0 && in_kernel()) check_alignment(pointer, bytes);
+}
 /// The running thread's place in its block, x fastest.
 extern __thread unsigned linear_thread;
 /// The block's dynamic shared memory; dies if the launch gave none.

@@ -1,9 +1,12 @@
 // Inputs and outputs of a run: which are used where the caller has them,
 // and what is copied when they are not.
+// clang-format off
+#include "gcrt/cuda/device/device.h"  // before any other header of gcrt
+// clang-format on
+
 #include "gcrt/cuda/device/caller.h"
 
 #include "device_memory.h"
-#include "gcrt/cuda/device/device.h"
 
 namespace GCRT_NAMESPACE {
 namespace {

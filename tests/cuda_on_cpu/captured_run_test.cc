@@ -1,9 +1,12 @@
 // What an instance remembers: which runs start at once, which change a graph, and which capture one; and that
 // each computes what it is asked for.
+// clang-format off
+#include "gcrt/cuda/device/device.h"  // before any other header of gcrt
+// clang-format on
+
 #include "gcrt/cuda/device/captured_run.h"
 
 #include "device_memory.h"
-#include "gcrt/cuda/device/device.h"
 
 namespace GCRT_NAMESPACE {
 namespace {

@@ -40,6 +40,26 @@ steered (bool flag, int64 mode, float[3] levels, int64[2, 2] table, float[rows, 
   copied = Identity (table)
 }
 """
+# Steps of the host that read weights, at addresses of any alignment, in whole packs and the rest.
+COMPUTED = """
+<ir_version: 8, opset_import: ["" : 17]>
+computed (float[19] levels, int64[7] counts, float[4, 8] x) => (float[4, 8] y)
+<float[19] w = {WEIGHTS}, float typical = {10.0}, int64[1] begin = {1}, int64[1] end = {18}, int64[7] ones = {1, 1, 1, 1, 1, 1, 1}>
+{
+  scaled = Mul (levels, w)
+  between = Sigmoid (scaled)
+  part = Slice (between, begin, end)
+  sum = ReduceSum <keepdims = 0> (part)
+  more = Add (counts, ones)
+  numbers = Cast <to = 1> (more)
+  most = ReduceMax <keepdims = 0> (numbers)
+  total = Add (sum, most)
+  chosen = Greater (total, typical)
+  y = If (chosen) < then_branch = y_then () => (float[4, 8] y1) { y1 = Softmax (x) },
+                    else_branch = y_else () => (float[4, 8] y2) { y2 = Exp (x) } >
+}
+"""
+
 ON_HOST = ("flag", "mode", "levels", "inner")
 
 CALLER = r"""
@@ -96,6 +116,22 @@ def case_programs(world):
         check(world.run([bench, "--repeat", "2", *options]).stdout != "", f"{options} says nothing")
     main.write_text(CALLER)
     world.run([built(world, project, main)])
+
+
+def case_steps_of_the_host(world):
+    """The same answer wherever the weights are; as a project whose name is that of what the emitted code has, too."""
+    model = world.path("host.onnxtxt")
+    # Seventeen numbers around a half, of which the sum is near 8.5, and counts of 1 or 2: seeds decide.
+    model.write_text(COMPUTED.replace("WEIGHTS", ", ".join(["40.0", *(f"{i % 5}.5" for i in range(17)), "-40.0"])))
+    done = world.run([world.gcompile, "verify", model, "--target", "cuda", "--emulate", "--cxx", cxx(), "--cases", "3"])
+    contains(done.stdout + done.stderr, "verified: 3 tensors are right")
+    answers = []
+    for mode in ("incbin", "file"):
+        project = world.path(mode)
+        world.compile(model, project, "--name", "plain", "--target", "cuda", "--weights", mode)
+        run = built(world, project, project / "apps" / "run.cpp")
+        answers.append(world.run([run, "--random", "1"], cwd=project).stdout)
+    equal(answers[1], answers[0], "answers with weights in a file")
 
 
 if __name__ == "__main__":

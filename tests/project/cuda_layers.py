@@ -159,9 +159,9 @@ def case_sizes(world):
 
 
 BRANCHES = r"""
-#include "support.h"
-
 #include "layers.h"
+
+#include "support.h"
 
 int main() {
   using namespace plain_app;

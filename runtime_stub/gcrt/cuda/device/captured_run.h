@@ -55,12 +55,15 @@ struct ScheduleDefaults {
   // sizes can begin with it; append(&held, sizes), what it is of afterwards; and each_cleared(visit), which
   // calls visit(offset, bytes) for what a reset sets to zero.
   static constexpr bool kHoldsSizes = false;
-  static constexpr std::size_t kHostBytes = 0;           // what the host computes to choose branches
+  static constexpr std::size_t kHostBytes = 0;           // what the host reads to choose branches
   static constexpr std::size_t kTrap = kNoTrap;          // arena offset of the word that tells of a bad index
   static constexpr std::size_t kCounters = kNoCounters;  // and of the words in which blocks count
   static constexpr std::size_t kZeroed = 0;              // where both lie: 0 when a run begins
   static constexpr std::size_t kZeroedBytes = 0;
   static const void* linked_weights() { return nullptr; }
+  // Calls visit(at, offset, bytes) for the weights among those bytes.
+  template <class Visit>
+  static void each_host_weight(const Visit&) {}
   // Which architecture's kernels run here, in a project with kernels for several.
   static cudaError_t find_architecture(unsigned* found) {
     *found = 0;
@@ -155,6 +158,8 @@ struct CapturedRun {
     if (has_code != cudaSuccess) return instance->status_of(has_code);
     const Status status = instance->prepare_weights(memory);
     if (status != Status::ok) return status;
+    const cudaError_t fetched = instance->fetch_host_weights(memory);
+    if (fetched != cudaSuccess) return instance->status_of(fetched);
     const cudaError_t found = Schedule::find_architecture(&instance->architecture);
     if (found != cudaSuccess) return instance->status_of(found);
     const cudaError_t opened = Schedule::open_library(&instance->library);
@@ -336,6 +341,18 @@ struct CapturedRun {
     } else {
       return Status::ok;
     }
+  }
+
+  // Wherever the weights came from, they are on the device now.
+  cudaError_t fetch_host_weights(const Memory* memory) {
+    cudaError_t copied = cudaSuccess;
+    Schedule::each_host_weight([&](std::size_t at, std::size_t offset, std::size_t bytes) {
+      if (copied != cudaSuccess) return;
+      const std::byte* const from =
+          static_cast<const std::byte*>(memory->weights) + kWeightsHeaderBytes + offset;
+      copied = copy_now(memory, host + at, from, bytes, cudaMemcpyDeviceToHost);
+    });
+    return copied;
   }
 
   static cudaError_t copy_now(const Memory* memory, void* target, const void* source, std::size_t bytes,

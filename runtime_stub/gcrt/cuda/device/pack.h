@@ -249,20 +249,20 @@ struct alignas(Bytes) AlignedBytes {
 };
 
 #if defined(__CUDACC__)
-#define GCRT_CHECK_ACCESS(p, bytes) static_cast<void>(0)
+#define GCRT_CHECK_ACCESS(p, bytes) static_cast<void>(bytes)
 #else
-#define GCRT_CHECK_ACCESS(p, bytes) cuda_on_cpu::check_alignment(p, bytes)
+#define GCRT_CHECK_ACCESS(p, bytes) cuda_on_cpu::check_alignment_in_kernel(p, bytes)
 #endif
 
-// The address is a multiple of the pack's size, or of 16 for larger packs:
-// whoever prints the access proves it.
+// On the device the address is a multiple of the pack's size, or of 16 for larger packs: whoever prints the
+// access proves it. Steps of the host read and write at any address.
 template <class T, int N>
 GCRT_INLINE LanePack<T, N> load_aligned(const T* p) {
   constexpr int total = static_cast<int>(sizeof(T)) * N;
   constexpr int bytes = total < 16 ? total : 16;
   GCRT_CHECK_ACCESS(p, bytes);
   LanePack<T, N> result;
-#if defined(__CUDACC__)
+#if defined(__CUDA_ARCH__)
   using Chunk = AlignedBytes<bytes>;
   Chunk chunks[total / bytes];
   GCRT_UNROLL
@@ -278,7 +278,7 @@ GCRT_INLINE void store_aligned(T* p, LanePack<T, N> value) {
   constexpr int total = static_cast<int>(sizeof(T)) * N;
   constexpr int bytes = total < 16 ? total : 16;
   GCRT_CHECK_ACCESS(p, bytes);
-#if defined(__CUDACC__)
+#if defined(__CUDA_ARCH__)
   using Chunk = AlignedBytes<bytes>;
   Chunk chunks[total / bytes];
   memcpy(chunks, &value, sizeof(value));
