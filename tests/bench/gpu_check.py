@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The steps of scripts/gpu_check.sh, which looks for a GPU first.
 
-One command of nine minutes: emitted projects are right, then the kernels, then times, and the sanitizers at last. Every
-step has a limit of time, and all together --seconds; one that fails leaves the later ones their turn. While nvcc works on
+One command of nine minutes: emitted projects are right, then the kernels, then times, the sanitizers, and details of layers in
+what is left. Every step has a limit of time, and all together --seconds; one that fails leaves the later ones their turn. While nvcc works on
 one half of the processors, the other half runs the projects for the CPU. All that was found is one file (--tarball), new
 after every step, so that a run that is cut short has brought back what it knows.
 """
@@ -41,6 +41,7 @@ EXAMPLE_FLAGS = {"streaming_denoiser": ["--state", "h_in=h_out", "--state", "cac
 FIRST_CELLS = (("bert_base", 1), ("gpt2_decode", 1), ("resnet50", 1), ("vit_b16", 1), ("bert_base", 8), ("resnet50", 8))
 PARTS = ("models", "kernels", "timing")
 ALL_SECONDS = 540
+COMPILE_SECONDS = 120  # of torch.compile, which would take all there are
 # Distance to the reference over its norm. float32 sums in another order; else operands are rounded to 11 or 8 bits.
 MOST_DISTANCE = {"fp32": 1e-4, "tf32": 1e-2, "fp16": 1e-2, "bf16": 6e-2}
 def jobs():
@@ -311,11 +312,12 @@ def timing(check, with_compile):
     if peers_on_gpu.torch is None:
         raise Skip("there is no torch")
     done, wrong = 0, []
+    end = time.monotonic() + min(COMPILE_SECONDS, check.left() - 60)
     for cell in wanted:
-        if check.left() < 70:  # the sanitizers have the rest
+        if end - time.monotonic() < 10:
             break
         try:
-            print(check.run([*command, "--compile", "--cells", cell], check.left() - 60), flush=True)
+            print(check.run([*command, "--compile", "--cells", cell], end - time.monotonic()), flush=True)
             done += 1
         except Failure as failure:
             wrong.append(str(failure))
@@ -362,7 +364,7 @@ def layers_in_detail(check):
         raise Skip("runs on a GPU, with ncu")
     done = 0
     for name, program, manifest in layered(check):
-        if check.left() < 40:
+        if check.left() < 10:
             break
         kernels = sum(layer["launches"] for layer in gpu_layers.predicted(manifest))
         check.run(gpu_layers.detail_command(ncu, kernels, *program), 60, f"detail_{name.replace(' ', '_')}.csv")
@@ -457,13 +459,14 @@ def run_steps(check):
         check.step("kernels alone", kernel_bench, check)
     if "timing" in arguments.parts and background:
         check.step("timing", timing, check, False)
-        check.step("layers", layers, check)
-        check.step("layers in detail", layers_in_detail, check)
         check.step("timing with torch.compile", timing, check, True)
+        check.step("layers", layers, check)
     check.step("tables", write_tables, check)
     if "kernels" in arguments.parts and has_tools:
         for tool in ("memcheck", "racecheck"):
             check.step(f"tests of the kernels under {tool}", gpu_kernels.sanitize, check, 75, tool, max(1, min(6, jobs() // 2)))
+    if "timing" in arguments.parts and background:
+        check.step("layers in detail", layers_in_detail, check)  # takes minutes: what is left
 
 
 def main():

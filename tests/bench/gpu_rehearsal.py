@@ -112,6 +112,8 @@ def case_run(gcompile, folder):
     order = [steps.index(step) for step in ("emitted projects on the GPU", "tests of the kernels", "timing",
                                             "tests of the kernels under memcheck")]
     check(order == sorted(order), f"steps are in the order {steps}")
+    check(steps[steps.index("timing") + 1] == "timing with torch.compile", f"what is behind the timing: {steps}")
+    check(steps[-1] == "layers in detail", f"what takes minutes is not the last step: {steps}")
     print(f"         {time.monotonic() - begin:.0f} s", flush=True)
     with tarfile.open(folder / "back.tgz") as archive:
         archive.extractall(folder / "back")

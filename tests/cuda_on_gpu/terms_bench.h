@@ -14,14 +14,14 @@ namespace {
 
 constexpr int kTermThreads = 256;
 
-// Each block reads `bytes_of_block` from its own part of x, from the beginning again where x ends; 8 loads of 16 bytes
-// of each thread are in flight.
+// Each block reads `bytes_of_block` from its own part of x, the first one at `start`, from the beginning again where x
+// ends; 8 loads of 16 bytes of each thread are in flight.
 GCRT_GLOBAL(kTermThreads)
-void read_part(const char* x, std::size_t bytes, std::size_t bytes_of_block, float* out) {
+void read_part(const char* x, std::size_t bytes, std::size_t start, std::size_t bytes_of_block, float* out) {
   constexpr std::size_t kSweep = std::size_t{16} * kTermThreads;
   constexpr int kLoads = 8;
   float sum = 0;
-  std::size_t at = blockIdx.x * bytes_of_block % bytes + threadIdx.x * std::size_t{16};
+  std::size_t at = (start + blockIdx.x * bytes_of_block) % bytes + threadIdx.x * std::size_t{16};
   for (std::size_t done = 0; done < bytes_of_block; done += kSweep * kLoads) {
     std::uint32_t words[kLoads][4];
     GCRT_UNROLL
@@ -40,17 +40,18 @@ void read_part(const char* x, std::size_t bytes, std::size_t bytes_of_block, flo
 }
 
 void bench_bandwidth(double ceiling) {
-  constexpr std::size_t kMemory = std::size_t{1} << 30, kCached = std::size_t{1} << 24;
+  constexpr std::size_t kMemory = std::size_t{2} << 30, kCached = std::size_t{1} << 24;
   const Memory<float> x(kMemory / 4), out(1);
+  // A call reads behind the one before, so that no cache has what it reads until all of the memory was read.
+  std::size_t start = 0;
   for (const bool cached : {false, true}) {
     for (const int blocks : {1, 8, 32, 66, 132, 264, 528}) {
       const std::size_t bytes = cached ? kCached : kMemory;
       const std::size_t of_block = std::size_t{1} << (blocks >= 132 ? 21 : 20);
-      const Time time = measure([&](Queue& queue, int call) {
-        const std::size_t offset = cached ? 0 : (static_cast<std::size_t>(call) % 4) * (kMemory / 4);
+      const Time time = measure([&](Queue& queue, int) {
         launch(queue, static_cast<unsigned>(blocks), kTermThreads, 0, &read_part,
-               reinterpret_cast<const char*>(x.data()) + offset, cached ? bytes : kMemory / 4, of_block,
-               out.data());
+               reinterpret_cast<const char*>(x.data()), bytes, start, of_block, out.data());
+        start = (start + static_cast<std::size_t>(blocks) * of_block) % bytes;
       });
       report(std::string(cached ? "cache" : "memory") + " read by " + std::to_string(blocks) + " blocks",
              "GB/s", time, static_cast<double>(of_block) * blocks, ceiling);
@@ -66,10 +67,12 @@ void write_ring(std::uint32_t* x, std::uint32_t lines) {
   }
 }
 
-GCRT_GLOBAL(32) void follow_ring(const std::uint32_t* x, int steps, std::uint32_t* out) {
+// From where the call before ended: lines come again when all of them have been read. A plain load, for a volatile one
+// passes the first-level cache by.
+GCRT_GLOBAL(32) void follow_ring(const std::uint32_t* x, std::uint32_t lines, int steps, std::uint32_t* out) {
   if (threadIdx.x != 0) return;
-  std::uint32_t at = 0;
-  for (int i = 0; i < steps; ++i) at = *static_cast<const volatile std::uint32_t*>(x + std::size_t{at} * 32);
+  std::uint32_t at = out[0] & (lines - 1);
+  for (int i = 0; i < steps; ++i) at = x[std::size_t{at} * 32];
   out[0] = at;
 }
 
@@ -84,7 +87,7 @@ void bench_latency() {
     Queue queue;
     launch(queue, 1024, kTermThreads, 0, &write_ring, x, lines);
     const Time time =
-        measure([&](Queue& inner, int) { launch(inner, 1, 32, 0, &follow_ring, x, kSteps, out); });
+        measure([&](Queue& inner, int) { launch(inner, 1, 32, 0, &follow_ring, x, lines, kSteps, out); });
     report("a load behind a load in " + std::to_string(lines / 8) + " KiB", "loads/us",
            {time.least / kSteps, time.median / kSteps}, 1e6, 0);
   }
