@@ -58,10 +58,10 @@ enum cudaError {
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorIllegalState = 401,
+  cudaErrorLossyQuery = 402,
   cudaErrorNotReady = 600,
   cudaErrorNotSupported = 801,
   cudaErrorStreamCaptureUnsupported = 900,
-  cudaErrorLossyQuery = 912,
   cudaErrorUnknown = 999
 };
 using cudaError_t = cudaError;

@@ -60,6 +60,7 @@ struct CUstream_st {
 struct CUevent_st {
   std::chrono::steady_clock::time_point time;
   bool recorded = false;
+  bool captured = false;  // last recorded inside a capture, where it stands for a place in the graph
 };
 
 namespace {
@@ -97,10 +98,11 @@ cudaError_t check_launch(CUgraphNode_st& node) {
   const auto within = [](dim3 size, unsigned x, unsigned y, unsigned z) {
     return size.x >= 1 && size.y >= 1 && size.z >= 1 && size.x <= x && size.y <= y && size.z <= z;
   };
+  // An H200 with driver 580 says so of each of these.
   const std::size_t threads = std::size_t{node.block.x} * node.block.y * node.block.z;
   if (!within(node.block, 1024, 1024, 64) || threads > kMostThreads ||
       !within(node.grid, 0x7fffffff, 65535, 65535)) {
-    return fail(cudaErrorInvalidConfiguration);
+    return fail(cudaErrorInvalidValue);
   }
   if (node.cluster > 1 && capability() < 90) return fail(cudaErrorNotSupported);
   if (node.grid.x % node.cluster != 0 ||
@@ -113,6 +115,7 @@ cudaError_t check_launch(CUgraphNode_st& node) {
 void record(cudaEvent_t event) {
   event->time = std::chrono::steady_clock::now();
   event->recorded = true;
+  event->captured = false;
 }
 
 void execute(const CUgraphNode_st& node) {
@@ -292,7 +295,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   const bool captures = stream != nullptr && stream->capture != nullptr;
   if (flags == cudaEventRecordDefault) {
-    if (!captures) record(event);
+    if (!captures) {
+      record(event);
+    } else {
+      event->captured = true;
+    }
     return cudaSuccess;
   }
   auto node = std::make_unique<CUgraphNode_st>();
@@ -303,6 +310,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  if (start->captured || end->captured) return fail(cudaErrorInvalidValue);
   if (!start->recorded || !end->recorded) return fail(cudaErrorInvalidResourceHandle);
   *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
   return cudaSuccess;
@@ -333,11 +341,9 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
   if (id != nullptr) *id = 1;
   if (graph != nullptr) *graph = stream->capture.get();
   if (dependencies != nullptr) *dependencies = &stream->last;
-  // A programmatic edge has data, which the caller must take.
-  static constexpr cudaGraphEdgeData kProgrammatic = {1, 0, 1};
-  const bool is_programmatic = stream->last != nullptr && stream->last->starts_early;
-  if (dependencies != nullptr && edges == nullptr && is_programmatic) return fail(cudaErrorLossyQuery);
-  if (edges != nullptr) *edges = is_programmatic ? &kProgrammatic : nullptr;
+  // The data are those of the edge to the node that comes next, whose launch says what that is. That of a
+  // kernel which may start early lies behind it, at the edge from the node before.
+  if (edges != nullptr) *edges = nullptr;
   if (count != nullptr) *count = stream->last == nullptr ? 0 : 1;
   return cudaSuccess;
 }

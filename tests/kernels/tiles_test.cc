@@ -73,8 +73,26 @@ TEST(Tiles, WhatTheInstructionsRefuse) {
     unit.configure(shapes);
   };
   configure(shapes_of(16, 16, 16));
+  // The unit takes two that no kernel means: without a palette registers have no shape, and a row to start
+  // with goes on with a load that was interrupted. The emulation refuses them, where they are mistakes.
+  TileShapes no_palette = shapes_of(16, 16, 16), interrupted = no_palette;
+  no_palette.palette = 0;
+  interrupted.start_row = 1;
+#ifdef GCRT_EMULATE_TILES
+  EXPECT_DEATH(configure(no_palette), "");
+  EXPECT_DEATH(configure(interrupted), "");
+#else
+  configure(no_palette);
+  configure(interrupted);
+  const auto load = [](const TileShapes& shapes) {
+    char bytes[kTileRows * kTileRowBytes] = {};
+    TileUnit unit;
+    unit.configure(shapes);
+    unit.load<0>(bytes, kTileRowBytes);
+  };
+  EXPECT_DEATH(load(no_palette), "");
+#endif
   for (const auto& spoil : std::initializer_list<void (*)(TileShapes&)>{
-           [](TileShapes& s) { s.palette = 0; }, [](TileShapes& s) { s.start_row = 1; },
            [](TileShapes& s) { s.reserved[13] = 1; }, [](TileShapes& s) { s.rows[0] = 17; },
            [](TileShapes& s) { s.row_bytes[0] = 65; }, [](TileShapes& s) { s.rows[0] = 0; },
            [](TileShapes& s) { s.row_bytes[1] = 0; },

@@ -47,6 +47,8 @@ class TileUnit {
   TileUnit(const TileUnit&) = delete;
   TileUnit& operator=(const TileUnit&) = delete;
 
+  // The unit itself takes palette 0, which leaves no register a shape, and a first row, with which an
+  // interrupted load goes on; no kernel means either.
   void configure(const TileShapes& shapes) {
     check(shapes.palette == 1 && shapes.start_row == 0);
     for (const std::uint8_t byte : shapes.reserved) check(byte == 0);
