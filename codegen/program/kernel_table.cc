@@ -50,7 +50,8 @@ Text KernelTable::signature(const KernelCall& call) const {
     parameters += (parameters.empty() ? "" : ", ") + std::string(last.declaration);
   }
   if (call.by_rows) parameters += ", std::ptrdiff_t begin, std::ptrdiff_t end";
-  return Text(call.checked ? "bool " : "void ") + Symbol::kKernel + "(" + parameters + ")";
+  return Text(call.on_host ? "GCRT_HOST_STEP " : "") + (call.checked ? "bool " : "void ") + Symbol::kKernel +
+         "(" + parameters + ")";
 }
 
 /// The shortest of what the name may be that is not taken yet.

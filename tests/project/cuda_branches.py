@@ -6,9 +6,9 @@
 The emulator ends a program whose host code touches device memory.
 """
 
-from cuda import cxx
+from cuda import cxx, nvcc
 from cuda_layers import built
-from support import check, contains, equal, run_main
+from support import check, contains, equal, flags, run_main
 
 # Conditions that are an input, come of one, of several, of an element of one, and lie within each other; what decides is read by
 # kernels too, and one input is for kernels alone.
@@ -132,6 +132,18 @@ def case_steps_of_the_host(world):
         run = built(world, project, project / "apps" / "run.cpp")
         answers.append(world.run([run, "--random", "1"], cwd=project).stdout)
     equal(answers[1], answers[0], "answers with weights in a file")
+
+
+def case_nvcc(world):
+    """The device's own compiler has nothing to say about steps of the host, either."""
+    compiler = nvcc()
+    model, project = world.path("model.onnxtxt"), world.path("project")
+    model.write_text(COMPUTED.replace("WEIGHTS", ", ".join(["1.5"] * 19)))
+    world.compile(model, project, "--name", "plain", "--target", "cuda")
+    for source in [*sorted((project / "src").glob("*.cu")), project / "apps" / "bench.cu"]:
+        world.run([compiler, "-std=c++17", *flags("cuda"), "-arch=sm_80", "-Werror", "all-warnings", "-Xcompiler",
+                   "-Wall,-Wextra,-Wconversion,-Wshadow,-Werror", f"-I{project}", f"-I{project}/include", f"-I{project}/apps", "-c",
+                   source, "-o", world.path("object.o")])
 
 
 if __name__ == "__main__":
