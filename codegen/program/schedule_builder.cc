@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
+#include <string>
 
 #include "base/interrupt.h"
 #include "codegen/calls/cuda_time.h"
@@ -143,18 +145,18 @@ class StepConverter {
   }
 
   void give_to_host(Argument& weights) {
-    DeviceSchedule& device = *schedule_.device;
-    const auto is_it = [&](const auto& each) { return each.place == weights.place; };
-    auto found = std::find_if(device.host_weights.begin(), device.host_weights.end(), is_it);
-    if (found == device.host_weights.end()) {
-      const auto offset = std::find_if(program_.weight_offsets.begin(), program_.weight_offsets.end(),
-                                       [&](const Offset& each) { return each.name == weights.place; });
-      if (offset->c_type.empty()) offset->c_type = weights.c_type;
-      found = device.host_weights.insert(found, {weights.place, device.host_bytes, offset->bytes});
-      device.host_bytes += (offset->bytes + 63) / 64 * 64;
+    if (offsets_.empty()) {
+      for (Offset& offset : program_.weight_offsets) offsets_[offset.name] = &offset;
+    }
+    const auto [at, is_new] = at_host_.emplace(weights.place, schedule_.device->host_bytes);
+    if (is_new) {
+      Offset& offset = *offsets_.at(weights.place);
+      if (offset.c_type.empty()) offset.c_type = weights.c_type;
+      schedule_.device->host_weights.push_back({offset.name, at->second, offset.bytes});
+      schedule_.device->host_bytes += (offset.bytes + 63) / 64 * 64;
     }
     weights.space = Argument::Space::kHost;
-    weights.place = std::to_string(found->at);
+    weights.place = std::to_string(at->second);
   }
 
   Layer layer_of(const LoweredStep& from, const std::string& function) const {
@@ -195,6 +197,8 @@ class StepConverter {
   KernelTable& kernels_;
   Schedule& schedule_;
   DataFlow flow_;
+  std::map<std::string, Offset*> offsets_;       // of weights, once the host reads some
+  std::map<std::string, std::int64_t> at_host_;  // where its copies of them are
 };
 
 }  // namespace
