@@ -195,6 +195,14 @@ const char* tile_name(gcrt::AttentionTile tile) {
       return "k16ByColumns";
     case gcrt::AttentionTile::k64:
       return "k64";
+    case gcrt::AttentionTile::k1ByLanes:
+      return "k1ByLanes";
+    case gcrt::AttentionTile::k2ByLanes:
+      return "k2ByLanes";
+    case gcrt::AttentionTile::k4ByLanes:
+      return "k4ByLanes";
+    case gcrt::AttentionTile::k8ByLanes:
+      return "k8ByLanes";
   }
   GC_CHECK(false);
 }

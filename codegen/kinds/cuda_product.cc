@@ -55,7 +55,7 @@ Operands operands(const Product& product, CallWriter& writer, Precision stored) 
   return out;
 }
 
-/// What each copy of a and of b moves (copied_in()); empty: the kernel takes pointers.
+/// What each copy of a and of b moves (copied_in(), weights_in()); empty: the kernel takes pointers.
 struct CopyWidths {
   std::string a, b;
 };
@@ -68,7 +68,7 @@ CopyWidths copy_widths(const ir::Problem& problem, const Product& product, const
     steps_b.push_back(product.along_b(b_strides, axis));
   }
   // Packed weights lie in whole units of 64 bytes.
-  const std::string b = problem.operands[1].constant ? "copied_in<16>" : copied_in(operands.b, steps_b);
+  const std::string b = problem.operands[1].constant ? "weights_in<16>" : copied_in(operands.b, steps_b);
   return {copied_in(operands.a, steps_a), is_dense ? b : ""};
 }
 

@@ -39,6 +39,23 @@ ValueId build_reciprocal(Rewriter& rewriter) {
   return rewriter.emit("Mul", {rewriter.value("x"), rewriter.add_constant(factors, "c")});
 }
 
+/// The quotient that a smooth function is taken of: what it rounds differs by a place, which the function
+/// leaves as small as it was. What is compared or made an integer behind a division is another matter.
+std::string guard_smooth_quotient(const Match& match) {
+  if (!is_real(match)) return "integers divide with truncation";
+  const Tensor& c = match.constant("c");
+  for (std::int64_t i = 0; i < c.count(); ++i) {
+    const double number = std::abs(c.real_at(i));
+    if (!(number >= 0x1p-20 && number <= 0x1p20)) return "a divisor near the ends of the type's range";
+  }
+  const std::string reason = unless_type_is_kept(match);
+  return reason.empty() ? unless_decisions_stay(match) : reason;
+}
+
+ValueId build_smooth_product(Rewriter& rewriter) {
+  return rewriter.emit("Erf", {build_reciprocal(rewriter)});
+}
+
 std::string guard_numerator(const Match& match) {
   if (!is_real(match)) return "integers divide with truncation";
   return all_equal(match.constant("c"), 1) && keeps_type(match, "x") ? "" : "the numerator is not 1";
@@ -244,6 +261,9 @@ const RuleTable& arithmetic_rules() {
         {"sub-constant", Tier::kExact, op("Sub", {x, c}), guard_negated, build_negated},
         // x / 2^k -> x * 2^-k
         {"div-by-power-of-two", Tier::kExact, op("Div", {x, c}), guard_reciprocal, build_reciprocal},
+        // Erf(x / c) -> Erf(x * (1 / c))
+        {"erf-of-quotient", Tier::kReassociate, op("Erf", {op("Div", {x, c}, "quotient")}),
+         guard_smooth_quotient, build_smooth_product},
         // 1 / x -> Reciprocal(x)
         {"one-over", Tier::kExact, op("Div", {c, x}), guard_numerator, build_numerator},
         // x ^ 2 -> x * x

@@ -1,104 +1,8 @@
 // Fused attention on the emulator against the formula in double.
-#include "gcrt/cuda/attention/attention.h"
-
-#include <algorithm>
-
-#include "cuda_kernel_test.h"
+#include "attention_case.h"
 
 namespace cuda_kernel_test {
 namespace {
-
-std::size_t size(std::ptrdiff_t count) { return static_cast<std::size_t>(count); }
-
-struct AttentionCase {
-  int batch = 1, heads = 1, kv_heads = 1, queries = 1, keys = 1, head_size = 16, value_size = 16;
-  bool is_causal = false;
-  int causal_offset = 0;
-  bool is_heads_inside = false;  // [batch][row][head][column] in place of [batch][head][row][column]
-  bool is_k_transposed = false;  // [batch][head][column][row]
-  bool is_zero_where_empty = true;
-};
-
-AttentionStrides strides_of(int heads, int rows, int columns, bool is_heads_inside) {
-  if (is_heads_inside)
-    return {std::ptrdiff_t{heads} * rows * columns, columns, std::ptrdiff_t{heads} * columns, 1};
-  return {std::ptrdiff_t{heads} * rows * columns, std::ptrdiff_t{rows} * columns, columns, 1};
-}
-
-AttentionShape shape_of(const AttentionCase& c) {
-  AttentionShape s{c.batch,
-                   c.heads,
-                   c.kv_heads,
-                   c.queries,
-                   c.keys,
-                   c.head_size,
-                   c.value_size,
-                   0.37f,
-                   c.is_causal,
-                   c.causal_offset,
-                   c.is_zero_where_empty,
-                   {},
-                   {},
-                   {}};
-  s.q = strides_of(c.heads, c.queries, c.head_size, c.is_heads_inside);
-  s.k = strides_of(c.kv_heads, c.keys, c.head_size, c.is_heads_inside);
-  s.v = strides_of(c.kv_heads, c.keys, c.value_size, c.is_heads_inside);
-  if (c.is_k_transposed) {
-    s.k = {std::ptrdiff_t{c.kv_heads} * c.keys * c.head_size, std::ptrdiff_t{c.keys} * c.head_size, 1,
-           c.keys};
-  }
-  return s;
-}
-
-struct HostMask {
-  AttentionMask strides;  // data is not used
-  std::vector<float> additive;
-  std::vector<std::uint8_t> keep;
-};
-
-// The sums, and their magnitudes: what |v| weighs.
-void add_reference(const AttentionShape& s, const std::vector<float>& q, const std::vector<float>& k,
-                   const std::vector<float>& v, const HostMask& mask, std::vector<double>& expected,
-                   std::vector<double>& bound) {
-  const auto place = [](const AttentionStrides& t, int b, int h, int row, int column) {
-    return size(b * t.batch + h * t.head + row * t.row + column * t.column);
-  };
-  for (int b = 0; b < s.batch; ++b) {
-    for (int h = 0; h < s.heads; ++h) {
-      const int g = h / (s.heads / s.kv_heads);
-      for (int i = 0; i < s.queries; ++i) {
-        std::vector<double> scores(size(s.keys), -std::numeric_limits<double>::infinity());
-        double largest = -std::numeric_limits<double>::infinity();
-        for (int j = 0; j < s.keys; ++j) {
-          if (s.is_causal && j > i + s.causal_offset) continue;
-          const std::size_t m = size(b * mask.strides.batch + h * mask.strides.head + i * mask.strides.query +
-                                     j * mask.strides.key);
-          const bool is_hidden = !mask.keep.empty() && mask.keep[m] == 0;
-          if (is_hidden && mask.additive.empty()) continue;
-          double dot = 0;
-          for (int d = 0; d < s.head_size; ++d) {
-            dot += double{q[place(s.q, b, h, i, d)]} * double{k[place(s.k, b, g, j, d)]};
-          }
-          scores[size(j)] = (is_hidden ? double{mask.strides.fill} : double{s.scale} * dot) +
-                            (mask.additive.empty() ? 0.0 : double{mask.additive[m]});
-          largest = std::max(largest, scores[size(j)]);
-        }
-        double total = 0;
-        for (double& score : scores) {
-          score = score == -std::numeric_limits<double>::infinity() ? 0 : std::exp(score - largest);
-          total += score;
-        }
-        for (int d = 0; d < s.value_size; ++d) {
-          double sum = 0;
-          for (int j = 0; j < s.keys; ++j) sum += scores[size(j)] * double{v[place(s.v, b, g, j, d)]};
-          const double empty = s.is_zero_where_empty ? 0.0 : std::numeric_limits<double>::quiet_NaN();
-          expected.push_back(total > 0 ? sum / total : empty);
-          bound.push_back(1.0);
-        }
-      }
-    }
-  }
-}
 
 // How queries, and keys and values, lie in memory.
 template <class Q = float, class K = float>
@@ -148,14 +52,6 @@ void check_attention(const AttentionCase& c, const HostMask& mask = {}) {
   add_reference(s, q, k, v, mask, expected, bound);
   const double tolerance = P == Precision::kFp32 ? 3e-6 : PrecisionOf<P>::kTolerance * 2;
   result.check(expected, bound, tolerance);
-}
-
-AttentionCase self_attention(int heads, int tokens, int head_size) {
-  AttentionCase c;
-  c.heads = c.kv_heads = heads;
-  c.queries = c.keys = tokens;
-  c.head_size = c.value_size = head_size;
-  return c;
 }
 
 TEST(CudaAttention, TokensAroundTheTiles) {
@@ -269,122 +165,50 @@ void check_split() {
   c.is_zero_where_empty = false;
   check_attention<Precision::kFp32, kTile, 64, 32, kNone, StoredAs<>, kParts>(c);
 }
+// A few queries, whose keys lanes divide: of every number of rows, width of an access, head and mask.
+template <AttentionTile kTile, class Types>
+void check_lanes() {
+  constexpr auto kNone = AttentionMaskKind::kNone;
+  constexpr Precision P = sizeof(typename Types::TK) == 4 ? Precision::kFp32 : Precision::kFp16;
+  for (const int keys : {1, 31, 129, 300}) {
+    AttentionCase c = self_attention(2, keys, 64);
+    c.queries = 1;
+    check_attention<P, kTile, 64, 64, kNone, Types>(c);
+    c.heads = 8;  // four rows share keys: beyond one block or in one
+    c.batch = 2;
+    check_attention<P, kTile, 64, 64, kNone, Types, 2>(c);
+    c.head_size = 128;
+    c.value_size = 48;
+    check_attention<P, kTile, 128, 48, kNone, Types>(c);
+    c.head_size = 30;  // accesses of one element
+    c.value_size = 21;
+    check_attention<P, kTile, 32, 32, kNone, Types, 3>(c);
+    c.is_causal = true;
+    c.queries = 3;
+    c.causal_offset = keys - 4;  // the first row may see nothing
+    check_attention<P, kTile, 32, 32, kNone, Types>(c);
+  }
+  AttentionCase wide = self_attention(2, 40, 256);
+  wide.queries = 2;
+  wide.is_k_transposed = true;
+  check_attention<P, kTile, 256, 256, kNone, Types>(wide);
+}
+TEST(CudaAttention, FewRowsByLanes) {
+  check_lanes<AttentionTile::k1ByLanes, StoredAs<>>();
+  check_lanes<AttentionTile::k2ByLanes, StoredAs<Half, Half>>();
+  check_lanes<AttentionTile::k4ByLanes, StoredAs<float, Half>>();
+  check_lanes<AttentionTile::k8ByLanes, StoredAs<>>();
+  check_lanes<AttentionTile::k1ByLanes, StoredAs<Half, Half>>();
+}
+
 TEST(CudaAttention, SplitKeys) {
+  check_split<AttentionTile::k1ByLanes, 2>();
+  check_split<AttentionTile::k8ByLanes, 3>();
   check_split<AttentionTile::k16, 2>();
   check_split<AttentionTile::k16, 3>();
   check_split<AttentionTile::k16, 8>();
   check_split<AttentionTile::k16ByKeys, 1>();
   check_split<AttentionTile::k16ByKeys, 3>();
-}
-
-// Rows of a cache and new ones, in layouts of their own, and where the kernel joins them.
-template <class T>
-struct CachedOperand {
-  static constexpr int kRoom = 3;  // rows behind those of a head that stay as they are
-  std::vector<T> past, fresh, joined;
-  AttentionStrides past_strides, fresh_strides, joined_strides;
-
-  // `all`: dense [batch][head][row][column].
-  CachedOperand(const AttentionCase& c, int past_rows, int columns, const std::vector<T>& all, bool grows)
-      : past_strides(strides_of(c.kv_heads, past_rows, columns, false)),
-        fresh_strides(strides_of(c.kv_heads, c.keys - past_rows, columns, true)),
-        joined_strides(strides_of(c.kv_heads, c.keys + kRoom, columns, false)) {
-    past.resize(size(c.batch * past_strides.batch));
-    fresh.resize(size(c.batch * fresh_strides.batch));
-    joined.resize(size(c.batch * joined_strides.batch), T{});
-    each(c, columns, [&](int b, int h, int row, int d, std::size_t at) {
-      const bool is_past = row < past_rows;
-      const AttentionStrides& to = is_past ? past_strides : fresh_strides;
-      const int own = is_past ? row : row - past_rows;
-      (is_past ? past : fresh)[size(b * to.batch + h * to.head + own * to.row + d)] = all[at];
-      if (is_past && grows) joined[place(b, h, row, d)] = all[at];
-    });
-  }
-  template <class Visit>
-  static void each(const AttentionCase& c, int columns, const Visit& visit) {
-    std::size_t at = 0;
-    for (int b = 0; b < c.batch; ++b)
-      for (int h = 0; h < c.kv_heads; ++h)
-        for (int row = 0; row < c.keys; ++row)
-          for (int d = 0; d < columns; ++d) visit(b, h, row, d, at++);
-  }
-  std::size_t place(int b, int h, int row, int d) const {
-    return size(b * joined_strides.batch + h * joined_strides.head + row * joined_strides.row + d);
-  }
-  // What `joined` should be in the end.
-  std::vector<T> expected(const AttentionCase& c, int columns, const std::vector<T>& all) const {
-    std::vector<T> out(joined.size(), T{});
-    each(c, columns,
-         [&](int b, int h, int row, int d, std::size_t at) { out[place(b, h, row, d)] = all[at]; });
-    return out;
-  }
-};
-
-// What grows has its past where the joined rows belong.
-enum class Grows { kNone, kBoth, kKeys };
-template <Precision P, AttentionTile kTile, int kHeadSize, int kValueSize, int kParts = 1>
-void check_cached(const AttentionCase& c, int past, Grows grows) {
-  SCOPED_TRACE(::testing::Message() << c.queries << " queries, " << past << " of " << c.keys
-                                    << " keys cached, " << kParts << " parts"
-                                    << (grows != Grows::kNone ? ", in place" : "")
-                                    << (c.is_causal ? ", causal" : ""));
-  if (!has_room(AttentionConfig<P, kTile, kHeadSize, kValueSize, float, float>::kSharedBytes)) return;
-  AttentionShape s = shape_of(c);
-  auto q = random_values<float>(size(c.batch * c.heads * c.queries * c.head_size), 1);
-  auto k = random_values<float>(size(c.batch * c.kv_heads * c.keys * c.head_size), 2);
-  auto v = random_values<float>(size(c.batch * c.kv_heads * c.keys * c.value_size), 3);
-  std::vector<double> expected, bound;
-  add_reference(s, q, k, v, {}, expected, bound);
-  const CachedOperand<float> keys(c, past, c.head_size, k, grows != Grows::kNone),
-      values(c, past, c.value_size, v, grows == Grows::kBoth);
-  const DeviceArray<float> device_q(q), past_k(keys.past), past_v(values.past), new_k(keys.fresh),
-      new_v(values.fresh), joined_k(keys.joined), joined_v(values.joined);
-  const auto cached = [&](const CachedOperand<float>& rows, const DeviceArray<float>& apart,
-                          const DeviceArray<float>& joined, bool in_place) {
-    return CachedRows<float>{in_place ? joined.data() : apart.data(),
-                             in_place ? rows.joined_strides : rows.past_strides,
-                             joined.data(),
-                             rows.joined_strides,
-                             in_place ? past : 0,
-                             c.keys};
-  };
-  const AttentionCache<float> cache{past, cached(keys, past_k, joined_k, grows != Grows::kNone),
-                                    cached(values, past_v, joined_v, grows == Grows::kBoth)};
-  s.k = keys.fresh_strides;
-  s.v = values.fresh_strides;
-  DeviceArray<float> workspace(size(attention_workspace_size(s, kParts)));
-  Recorded<float> result(c.queries, c.value_size, c.batch * c.heads);
-  CountingQueue queue;
-  attention<P, kTile, kHeadSize, kValueSize, AttentionMaskKind::kNone>(
-      queue, s, device_q.data(), new_k.data(), new_v.data(), AttentionMask{},
-      SplitDepth<kParts>{workspace.data()}, result.epilogue<4>(), cache);
-  expect_no_error(queue);
-  result.check(expected, bound, 3e-6);
-  EXPECT_EQ(joined_k.read(), keys.expected(c, c.head_size, k));
-  EXPECT_EQ(joined_v.read(), values.expected(c, c.value_size, v));
-}
-
-TEST(CudaAttention, Cache) {
-  constexpr auto kFp32 = Precision::kFp32;
-  for (const Grows grows : {Grows::kNone, Grows::kBoth, Grows::kKeys}) {
-    AttentionCase c = self_attention(4, 129, 64);
-    c.queries = 1;
-    check_cached<kFp32, AttentionTile::k16ByKeys, 64, 64>(c, 128, grows);
-    check_cached<kFp32, AttentionTile::k16ByKeys, 64, 64, 3>(c, 128, grows);
-    check_cached<kFp32, AttentionTile::k16, 64, 64>(c, 0, grows);
-    c.is_causal = true;  // a prompt behind a cache, of heads that share keys, beyond one block
-    c.batch = 2;
-    c.kv_heads = 2;
-    c.queries = 50;
-    c.causal_offset = 79;
-    check_cached<kFp32, AttentionTile::k64, 64, 64>(c, 79, grows);
-    check_cached<kFp32, AttentionTile::k16, 64, 64, 4>(c, 79, grows);
-    c.causal_offset = 20;  // the last keys are seen by nobody, and are kept all the same
-    check_cached<kFp32, AttentionTile::k16, 64, 64>(c, 79, grows);
-    c.head_size = 30;  // copies of four bytes
-    c.value_size = 21;
-    check_cached<kFp32, AttentionTile::k16, 32, 32>(c, 33, grows);
-  }
 }
 
 // Every combination of broadcast axes.
@@ -417,6 +241,7 @@ void check_masks() {
       for (std::ptrdiff_t i = 0; i < count; ++i) mask.keep.push_back(random.unit() > 0 ? 1 : 0);
     }
     check_attention<Precision::kFp32, AttentionTile::k64, 32, 32, kMask>(c, mask);
+    if (axes % 3 == 0) check_attention<Precision::kFp32, AttentionTile::k8ByLanes, 32, 32, kMask>(c, mask);
   }
 }
 TEST(CudaAttention, AdditiveMask) { check_masks<AttentionMaskKind::kAdditive>(); }
@@ -448,7 +273,7 @@ TEST(CudaAttention, LargeScoresDoNotOverflow) {
 }
 
 TEST(CudaAttention, PlanFillsTheDevice) {
-  AttentionCase c = self_attention(12, 1024, 64);
+  AttentionCase c = self_attention(12, 4096, 64);
   const DeviceModel h100 = device_model(90);
   const auto plan = [&] { return plan_attention(h100, Precision::kFp16, shape_of(c), 2, 2); };
   EXPECT_EQ(plan().tile, AttentionTile::k64);
@@ -457,8 +282,13 @@ TEST(CudaAttention, PlanFillsTheDevice) {
   EXPECT_EQ(plan().tile, AttentionTile::k16ByKeys);
   EXPECT_EQ(plan().splits, 1);
   c.queries = 1;
+  EXPECT_EQ(plan().tile, AttentionTile::k1ByLanes);
   EXPECT_EQ(plan().splits, 1);
   c.keys = 2048;
+  EXPECT_EQ(plan().tile, AttentionTile::k1ByLanes);
+  EXPECT_GT(plan().splits, 2);
+  c.kv_heads = 2;  // six rows read each key: of floats by lanes, of halves a lane would hold too much
+  EXPECT_EQ(plan_attention(h100, Precision::kFp16, shape_of(c), 4, 4).tile, AttentionTile::k8ByLanes);
   EXPECT_EQ(plan().tile, AttentionTile::k16ByKeys);
   EXPECT_GT(plan().splits, 4);
   // A prompt has blocks enough: parts would be a workspace and nothing else.

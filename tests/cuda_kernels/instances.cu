@@ -123,6 +123,20 @@ template void attend_cached<AttentionTile::k16ByKeys, 64>(Queue&, const Attentio
                                                           const AttentionCache<float>&);
 template void attend_cached<AttentionTile::k64, 128>(Queue&, const AttentionShape&, const float*, float*,
                                                      const AttentionCache<float>&);
+template void attend_cached<AttentionTile::k1ByLanes, 64>(Queue&, const AttentionShape&, const float*, float*,
+                                                          const AttentionCache<float>&);
+template void attend_cached<AttentionTile::k8ByLanes, 128>(Queue&, const AttentionShape&, const float*,
+                                                           float*, const AttentionCache<float>&);
+template void attend<Precision::kFp16, AttentionTile::k1ByLanes, 64, AttentionMaskKind::kAdditive, Half>(
+    Queue&, const AttentionShape&, const Half*, float*, const AttentionMask&);
+template void attend<Precision::kFp16, AttentionTile::k4ByLanes, 128, AttentionMaskKind::kAdditive, Half>(
+    Queue&, const AttentionShape&, const Half*, float*, const AttentionMask&);
+template void attend<Precision::kFp32, AttentionTile::k1ByLanes, 256, AttentionMaskKind::kAdditive>(
+    Queue&, const AttentionShape&, const float*, float*, const AttentionMask&);
+template void attend<Precision::kFp16, AttentionTile::k2ByLanes, 256, AttentionMaskKind::kBoolean, Half>(
+    Queue&, const AttentionShape&, const Half*, float*, const AttentionMask&);
+template void attend<Precision::kFp32, AttentionTile::k4ByLanes, 256, AttentionMaskKind::kNone>(
+    Queue&, const AttentionShape&, const float*, float*, const AttentionMask&);
 template void attend<Precision::kFp32, AttentionTile::k64, 64, AttentionMaskKind::kNone>(
     Queue&, const AttentionShape&, const float*, float*, const AttentionMask&);
 template void attend<Precision::kFp32, AttentionTile::k64, 128, AttentionMaskKind::kAdditive>(

@@ -210,7 +210,7 @@ WAITS = [("gemv_kernel", check_waits, 1), ("tile_kernel", check_waits, 1)]
 # Parts of names of tile_kernel.
 TILE = "tile_kernelINS_10TileConfigILNS_4TileE"
 FP16 = "EEENS_12FloatProductILNS_9PrecisionE2EEENS_8PartSumsIfLi1EEENS_"
-HALF = "INS_4HalfELi16EEE"
+HALF = "INS_4HalfELi16E"
 
 # Checks of instances: a part of the mangled name, the check, its bound.
 GATES = [

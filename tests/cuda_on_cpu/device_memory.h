@@ -16,7 +16,7 @@ class Device {
  public:
   // Poisoned, or a copy of `values`.
   explicit Device(std::size_t count) : count_(count) {
-    EXPECT_EQ(cudaMalloc(&data_, count * sizeof(T) + (count == 0 ? 1 : 0)), cudaSuccess);
+    EXPECT_EQ(cudaMalloc(&data_, allocated_bytes(count * sizeof(T))), cudaSuccess);
     EXPECT_EQ(cudaMemset(data_, 0xff, count * sizeof(T)), cudaSuccess);
   }
   explicit Device(const std::vector<T>& values) : Device(values.size()) { write(values); }
@@ -37,6 +37,15 @@ class Device {
   }
 
  private:
+  // memcheck takes a copy of 16 bytes for a read of 16, however few of them exist (cp.async with a source size),
+  // and ends the kernel: on a device the last 16 bytes are whole. The emulator knows better.
+  static std::size_t allocated_bytes(std::size_t bytes) {
+#if defined(__CUDACC__)
+    return bytes / 16 * 16 + 16;
+#else
+    return bytes + (bytes == 0 ? 1 : 0);
+#endif
+  }
   T* data_ = nullptr;
   std::size_t count_;
 };

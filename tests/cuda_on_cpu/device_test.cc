@@ -154,8 +154,7 @@ void count_up(float* sum, std::int32_t* extremes, std::uint64_t* many, std::uint
   atomic_max(extremes, rank);
   atomic_min(extremes + 1, -rank);
   atomic_add(many, std::uint64_t{1} << 33);
-  const std::uint32_t ticket = atomic_add(tickets, 1u);
-  memory_fence();
+  const std::uint32_t ticket = count_in_order(tickets);
   atomic_add(tickets + 1 + ticket, 1u);
 }
 

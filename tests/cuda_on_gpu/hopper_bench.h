@@ -71,6 +71,10 @@ void bench_warpgroup_conv(int side, int channels, double ceiling) {
 void bench_warpgroups(double ceiling) {
   bench_warpgroup_product<Half, WgmmaTile::k64x64, 1>("halves", 128, 2304, 768, ceiling);
   bench_warpgroup_product<float, WgmmaTile::k64x64, 1>("floats", 128, 3072, 768, ceiling);
+  bench_warpgroup_product<Half, WgmmaTile::k64x64, 2>("halves", 128, 2304, 768, ceiling);
+  bench_warpgroup_product<float, WgmmaTile::k64x64, 2>("floats", 128, 3072, 768, ceiling);
+  bench_warpgroup_product<Half, WgmmaTile::k64x128, 1>("halves, wide", 128, 2304, 768, ceiling);
+  bench_warpgroup_product<Half, WgmmaTile::k64x64, 1>("halves", 128, 768, 3072, ceiling);
   bench_warpgroup_product<Half, WgmmaTile::k128x128, 1>("halves", 4096, 4096, 4096, ceiling);
   bench_warpgroup_product<Half, WgmmaTile::k128x256, 1>("halves", 4096, 4096, 4096, ceiling);
   bench_warpgroup_product<Half, WgmmaTile::k128x128, 2>("halves", 4096, 4096, 4096, ceiling);

@@ -145,7 +145,7 @@ double memory_ceiling() {
   return std::max(copy_rate, report("read", "GB/s", read, 4.0 * kReadCount, 0));
 }
 
-template <Precision P>
+template <Precision P, AttentionTile kTile = AttentionTile::k64>
 void bench_attention(const char* name, int tokens, double ceiling) {
   constexpr int kHeads = 12;
   constexpr int kSize = 64;
@@ -156,8 +156,8 @@ void bench_attention(const char* name, int tokens, double ceiling) {
   const Memory<float> q(count), k(count), v(count), y(count);
   const StoreEpilogue epilogue{y.data(), kSize, std::ptrdiff_t{tokens} * kSize};
   const Time time = measure([&](Queue& queue, int) {
-    attention<P, AttentionTile::k64, kSize, kSize, AttentionMaskKind::kNone>(
-        queue, shape, q.data(), k.data(), v.data(), AttentionMask{}, SplitDepth<>{}, epilogue);
+    attention<P, kTile, kSize, kSize, AttentionMaskKind::kNone>(queue, shape, q.data(), k.data(), v.data(),
+                                                                AttentionMask{}, SplitDepth<>{}, epilogue);
   });
   report("attention " + std::string(name) + " 1x12x" + std::to_string(tokens) + "x64", "TFLOP/s", time,
          4.0 * kHeads * tokens * tokens * kSize, ceiling);
@@ -218,7 +218,8 @@ void bench_layer(const char* model, int rows, int columns, int depth, double cei
 }
 
 // A step of decoding: one query of 12 heads, float32 as caches are, and the cache written behind.
-void bench_decode(int past, double ceiling) {
+template <AttentionTile kTile>
+void bench_decode(const char* name, int past, double ceiling) {
   constexpr int kHeads = 12, kSize = 64;
   const int keys = past + 1;
   const auto rows = [](int count) {
@@ -235,11 +236,11 @@ void bench_decode(int past, double ceiling) {
   const AttentionCache<float> cache = {past, cached(past_k, all_k), cached(past_v, all_v)};
   const StoreEpilogue epilogue{y.data(), kSize, kSize};
   const Time time = measure([&](Queue& queue, int) {
-    attention<Precision::kFp16, AttentionTile::k16ByKeys, kSize, kSize, AttentionMaskKind::kNone>(
+    attention<Precision::kFp16, kTile, kSize, kSize, AttentionMaskKind::kNone>(
         queue, shape, q.data(), k.data(), v.data(), AttentionMask{}, SplitDepth<>{}, epilogue, cache);
   });
-  report("decode attention behind " + std::to_string(past), "GB/s", time, 4.0 * 4 * kHeads * keys * kSize,
-         ceiling);
+  report("decode attention " + std::string(name) + " behind " + std::to_string(past), "GB/s", time,
+         4.0 * 4 * kHeads * keys * kSize, ceiling);
 }
 
 // A convolution of 3 x 3 over a square image.
@@ -325,10 +326,16 @@ int run() {
   bench_layer<Tile::k32x64, 1>("BERT queries, keys, values", 128, 2304, 768, peak);
   bench_layer<Tile::k64x64, 4>("BERT narrowing", 128, 768, 3072, peak);
   bench_layer<Tile::k32x64, 1>("ViT widening", 197, 3072, 768, peak);
-  for (const int past : {128, 1023}) bench_decode(past, bytes);
+  for (const int past : {128, 1023, 8191}) {
+    bench_decode<AttentionTile::k1ByLanes>("by lanes", past, bytes);
+    bench_decode<AttentionTile::k16ByKeys>("by tiles", past, bytes);
+  }
   bench_conv<Tile::k64x64>(56, 64, peak);
   bench_conv<Tile::k32x64>(14, 256, peak);
   for (const int tokens : {512, 1024, 2048, 4096}) bench_attention<Precision::kFp16>("fp16", tokens, fp16);
+  for (const int tokens : {128, 1024, 4096}) {
+    bench_attention<Precision::kFp16, AttentionTile::k16ByKeys>("fp16 by keys", tokens, fp16);
+  }
   bench_attention<Precision::kBf16>("bf16", 4096, bf16);
   bench_attention<Precision::kTf32>("tf32", 4096, tf32);
   bench_vectors<Precision::kFp32, float>("fp32", bytes);

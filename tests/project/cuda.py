@@ -73,7 +73,7 @@ def case_emulate_cublaslt(world):
 
 PRECISIONS = ["tf32", "fp16", "bf16"]
 # The share of weights that are in 16 bits. Biases, tables, depthwise filters and recurrences stay float32.
-SHARES = {"classifier": "0.55", "denoiser": "0.82", "attention": "0.53"}
+SHARES = {"classifier": "0.55", "denoiser": "0.84", "attention": "0.53"}
 
 
 def weights_bytes(project):

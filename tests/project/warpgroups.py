@@ -61,10 +61,10 @@ def case_forced_tf32(world):
 
 
 def case_chosen(world):
-    """By price: for large products on sm_90a alone."""
-    large, small = product(world, 1024, 3072, 768), product(world, 144, 80, 80)
+    """By price, where products are not vectors; on sm_90a alone."""
+    large, small, few = product(world, 1024, 3072, 768), product(world, 144, 80, 80), product(world, 64, 80, 80)
     for model, arch, precision, expected in ((large, "sm_90a", "fp16", FAMILY), (large, "sm_90a", "bf16", FAMILY),
-                                             (small, "sm_90a", "fp16", "product.tile"),
+                                             (small, "sm_90a", "fp16", FAMILY), (few, "sm_90a", "fp16", "product.tile"),
                                              (large, "sm_90a", "fp32", "product.tile"),
                                              (large, "sm_90a,sm_80", "fp16", "product.tile"),
                                              (large, "sm_90", "fp16", "product.tile")):

@@ -35,6 +35,16 @@ GCRT_INLINE V polynomial(V x) {
   }
 }
 
+// a / b for a denominator from 2^-60 to 2^60. On a device the last bit of quotients below 2^-100 may differ.
+template <class V>
+GCRT_INLINE V divide_tame(V a, V b) {
+#if defined(__CUDA_ARCH__)
+  return map_lanes([](float x, float y) { return quotient_on_device(x, y); }, a, b);
+#else
+  return a / b;
+#endif
+}
+
 // x, or the bound that it passes; NaN stays.
 template <class V>
 GCRT_INLINE V limited(V x, float low, float high) {
@@ -46,8 +56,8 @@ template <class Function, class V>
 GCRT_INLINE V odd_rational(V x) {
   x = limited(x, -Function::kOne, Function::kOne);
   const V square = x * x;
-  const V value = x * polynomial<typename Function::Numerator>(square) /
-                  polynomial<typename Function::Denominator>(square);
+  const V value = divide_tame(x * polynomial<typename Function::Numerator>(square),
+                              polynomial<typename Function::Denominator>(square));
   return limited(value, -1.0f, 1.0f);
 }
 
@@ -224,7 +234,7 @@ GCRT_INLINE V sigmoid(V x) {
   } else {
     const V one = splat_like<V>(1.0f);
     const V e = exp_of_negative(x);
-    return blend(bit_cast<std::int32_t>(x) < 0, e, one) / (one + e);
+    return divide_tame(blend(bit_cast<std::int32_t>(x) < 0, e, one), one + e);
   }
 }
 

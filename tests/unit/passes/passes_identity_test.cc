@@ -246,6 +246,12 @@ TEST(Division, ByPowersOfTwoOnly) {
                  "power of two");
   expect_refuses("div-by-power-of-two", "g (int32[2] x) => (int32[2] y) <int32 c = {2}> { y = Div(x, c) }",
                  "truncation");
+  const auto erf_of = [](const std::string& c) {
+    return "g (float[3] x) => (float[3] y) <float c = {" + c + "}> { t = Div(x, c) y = Erf(t) }";
+  };
+  expect_fires("erf-of-quotient", erf_of("1.41421356"), "Mul Erf");
+  expect_refuses("erf-of-quotient", erf_of("0.0"), "near the ends");
+  expect_refuses("erf-of-quotient", erf_of("1.0e30"), "near the ends");
   expect_fires("one-over", with_constant("float c = {1.0}", "Div(c, x)"), "Reciprocal");
   expect_refuses("one-over", with_constant("float c = {2.0}", "Div(c, x)"), "not 1");
 }

@@ -33,8 +33,8 @@ std::int64_t channels(const ir::Graph& graph) {
 
 std::string stem(int image_channels, const std::string& front = "a = Identity(x)\n") {
   const std::string c = std::to_string(image_channels);
-  return "g (float[1," + c + ",32,32] x, float[16," + c + ",7,7] w_a) => (float[1,16,16,16] y) {\n" + front +
-         "b = Conv<strides = [2, 2], pads = [3, 3, 3, 3]>(a, w_a)\n y = Relu(b) }";
+  return "g (float[1," + c + ",224,224] x, float[32," + c + ",7,7] w_a) => (float[1,32,112,112] y) {\n" +
+         front + "b = Conv<strides = [2, 2], pads = [3, 3, 3, 3]>(a, w_a)\n y = Relu(b) }";
 }
 
 TEST(PadChannels, OfAnImageOfThree) {
@@ -112,8 +112,8 @@ TEST(PadChannels, OnlyWhereAKernelWritesTheImageAnyway) {
 TEST(PadChannels, BehindAView) {
   const MachinePrices prices = prices_of(Precision::kFp16);
   const ir::Graph graph = optimised(
-      "g (float[1,32,32,3] x, float[16,3,7,7] w_a) => (float[1,16,26,26] y) { t = Tanh(x)\n "
-      "a = Transpose<perm = [0, 3, 1, 2]>(t)\n b = Conv(a, w_a)\n y = Relu(b) }",
+      "g (float[1,224,224,3] x, float[32,3,7,7] w_a) => (float[1,32,109,109] y) { t = Tanh(x)\n "
+      "a = Transpose<perm = [0, 3, 1, 2]>(t)\n b = Conv<strides = [2, 2]>(a, w_a)\n y = Relu(b) }",
       &prices);
   EXPECT_EQ(channels(graph), 4);
   EXPECT_EQ(graph.nodes().size(), 4);  // the map, what shows its result, the convolution, the result's layout

@@ -177,6 +177,8 @@ inline std::vector<RuleCase> arithmetic_cases() {
       {"div-by-power-of-two", unary("y = Div(x, c)", c), {{"c", -0x1p-13}}},
       {"div-by-power-of-two", unary("y = Div(x, c)", c), {{"c", 0x1p14}}},
       {"div-by-power-of-two", unary("y = Div(x, w_c)", w), {}, false, false, false},
+      {"erf-of-quotient", unary("t = Div(x, c) y = Erf(t)", c), {{"c", 1.41421356}}},
+      {"erf-of-quotient", unary("t = Div(x, c) y = Erf(t)", c), {{"c", 0}}, false, false, false},
       {"one-over", unary("y = Div(c, x)", c), {{"c", 1}}},
       {"pow-two", unary("y = Pow(x, c)", c), {{"c", 2}}},
       {"pow-half", unary("t = Abs(x) y = Pow(t, c)", c), {{"c", 0.5}}},

@@ -10,50 +10,10 @@
 // joined in order: in shared memory, then by the block that ends last.
 #pragma once
 
-#include "gcrt/cuda/attention/attention_join.h"
-#include "gcrt/cuda/attention/attention_rows.h"
+#include "gcrt/cuda/attention/attention_lanes.h"
 #include "gcrt/cuda/device/architectures.h"
 
 namespace GCRT_NAMESPACE {
-
-enum class AttentionMaskKind {
-  kNone,
-  kAdditive,             // float, added to the scaled scores
-  kBoolean,              // uint8_t, 0 hides the key
-  kBooleanThenAdditive,  // uint8_t, 0 leaves another score; float, added to that or to the key's own
-};
-
-// Factor of a row whose weights sum up to `total`. Without a visible key the row's sums are zero, and the
-// factor of infinity makes them NaN, as a softmax over nothing is.
-GCRT_INLINE float attention_scale(const AttentionShape& s, float total) {
-  return total == 0.0f && s.is_zero_where_empty ? 0.0f : 1.0f / total;
-}
-
-// A mask of the shape (batch, heads, queries, keys) by strides in elements, 0 where it is broadcast.
-struct AddedAttentionMask {
-  const float* data = nullptr;
-  std::ptrdiff_t batch = 0;
-  std::ptrdiff_t head = 0;
-  std::ptrdiff_t query = 0;
-  std::ptrdiff_t key = 0;
-};
-struct AttentionMask {
-  const void* data = nullptr;
-  std::ptrdiff_t batch = 0;
-  std::ptrdiff_t head = 0;
-  std::ptrdiff_t query = 0;
-  std::ptrdiff_t key = 0;
-  float fill = 0;  // of kBooleanThenAdditive: the score of keys whose mask is 0
-  AddedAttentionMask behind = {};
-};
-
-// The score in base 2 and what a mask adds to it.
-GCRT_DEVICE float masked_score(float score, float added) {
-  constexpr float kLog2E = 1.44269504f;
-  // The lowest float stays one in base 2: a row of nothing else is the mean of V, not empty.
-  const float in_base_2 = kLog2E * added;
-  return score + (in_base_2 < kLowest<float> && added >= kLowest<float> ? kLowest<float> : in_base_2);
-}
 
 // Scores of a warp as the left operand: quarter t of a row of 16 keys is keys 2t, 2t + 1, 2t + 8, 2t + 9.
 template <bool kIsShuffled, int kFragments>
@@ -155,38 +115,19 @@ template <AttentionMaskKind kMask, int kFragments>
 GCRT_DEVICE void mask_scores(float (&scores)[1][kFragments][4], const AttentionShape& s,
                              const AttentionGrid& grid, const AttentionMask& mask, int b, int kv_head,
                              int first_row, int first_key, int end_key) {
-  constexpr float kLog2E = 1.44269504f;
   const float scale = s.scale * kLog2E;
   GCRT_UNROLL
   for (int h = 0; h < 2; ++h) {
     const int row = first_row + 8 * h;
     const AttentionRow at = attention_row(s, grid.group, kv_head, row < grid.rows ? row : 0);
-    const int limit =
-        s.is_causal && at.query + s.causal_offset + 1 < end_key ? at.query + s.causal_offset + 1 : end_key;
-    const std::ptrdiff_t line = b * mask.batch + at.head * mask.head + at.query * mask.query;
+    const int limit = seen_keys(s, at, end_key);
+    const std::ptrdiff_t line = mask_line(mask, b, at);
     GCRT_UNROLL
     for (int j = 0; j < kFragments; ++j) {
       GCRT_UNROLL
       for (int i = 0; i < 2; ++i) {
-        const int key = first_key + 8 * j + i;
         float& score = scores[0][j][2 * h + i];
-        bool is_seen = key < limit;
-        score *= scale;
-        if constexpr (kMask == AttentionMaskKind::kAdditive) {
-          if (is_seen)
-            score = masked_score(score, static_cast<const float*>(mask.data)[line + key * mask.key]);
-        } else if constexpr (kMask == AttentionMaskKind::kBooleanThenAdditive) {
-          if (is_seen) {
-            const bool is_kept = static_cast<const std::uint8_t*>(mask.data)[line + key * mask.key] != 0;
-            const AddedAttentionMask& behind = mask.behind;
-            score = masked_score(is_kept ? score : kLog2E * mask.fill,
-                                 behind.data[b * behind.batch + at.head * behind.head +
-                                             at.query * behind.query + key * behind.key]);
-          }
-        } else if constexpr (kMask == AttentionMaskKind::kBoolean) {
-          is_seen = is_seen && static_cast<const std::uint8_t*>(mask.data)[line + key * mask.key] != 0;
-        }
-        if (!is_seen) score = -kInfinity<float>;
+        score = seen_score<kMask>(score * scale, mask, line, b, at, first_key + 8 * j + i, limit);
       }
     }
   }
@@ -401,12 +342,17 @@ inline void attention(Queue& queue, const AttentionShape& s, const TQ* q, const 
   const int split_keys = (steps + kParts - 1) / kParts * Config::kKeys;
   const AttentionGrid grid{s.rows(), s.heads / s.kv_heads, split_keys, split.workspace, statistics,
                            stride,   queue.counters};
-  launch_overlapping(
-      queue,
-      dim3(static_cast<unsigned>(ceil_div(s.rows(), Config::kRows)), static_cast<unsigned>(kParts), entries),
-      dim3(Config::kThreads), Config::kSharedBytes,
-      attention_kernel<P, Config, kMask, kParts, TQ, TK, E, Cache>, s, grid, q, k, v, mask, copies, epilogue,
-      cache);
+  const dim3 blocks(static_cast<unsigned>(ceil_div(s.rows(), Config::kRows)), static_cast<unsigned>(kParts),
+                    entries);
+  const auto start = [&](auto kernel) {
+    launch_overlapping(queue, blocks, dim3(Config::kThreads), Config::kSharedBytes, kernel, s, grid, q, k, v,
+                       mask, copies, epilogue, cache);
+  };
+  if constexpr (is_by_lanes(kTile)) {
+    start(attention_lanes_kernel<Config, kMask, kParts, TQ, TK, E, Cache>);
+  } else {
+    start(attention_kernel<P, Config, kMask, kParts, TQ, TK, E, Cache>);
+  }
 }
 
 template <Precision P, AttentionTile kTile, int kHeadSize, int kValueSize, AttentionMaskKind kMask,

@@ -48,17 +48,26 @@ struct AttentionConfig {
   static constexpr int kHeadSize = kHead;
   static constexpr int kRows = attention_rows(kTile);
   static constexpr int kThreads = kWarps.count() * 32;
-  static constexpr int kWarpKeys = attention_keys(P, kHead, kValue);
+  static constexpr int kWarpKeys = attention_keys(kTile, P, kHead, kValue, static_cast<int>(sizeof(TK)));
   static constexpr int kKeys = kWarpKeys * kWarps.keys;              // of a step
   static constexpr int kColumns = attention_columns(kTile, kValue);  // of the result
   static constexpr int kWarpColumns = kColumns / kWarps.columns;
-  static_assert(kWarpColumns <= attention_largest_columns(P), "more columns do not fit into registers");
+  static_assert(is_by_lanes(kTile) || kWarpColumns <= attention_largest_columns(P),
+                "more columns do not fit into registers");
   static constexpr int kValueStride = attention_value_stride(kColumns, static_cast<int>(sizeof(TK)));
   static constexpr int kResultStride = attention_result_stride(kColumns);
   static constexpr int kSharedBytes = attention_shared_bytes(
       kTile, P, kHead, kValue, static_cast<int>(sizeof(TQ)), static_cast<int>(sizeof(TK)));
   static constexpr int kFragments = attention_fragments(kWarpColumns, kWarpColumns > 64 ? 2 : 8);  // at once
   static constexpr int kChunks = kWarpColumns / 8 / kFragments;
+  // By lanes.
+  static constexpr int kElements = 16 / static_cast<int>(sizeof(TK));  // of an access
+  static constexpr int kLanes = attention_lanes(kHead, kColumns, static_cast<int>(sizeof(TK)));
+  static constexpr int kLaneChunks = attention_lane_chunks(kHead, kColumns, static_cast<int>(sizeof(TK)));
+  static constexpr int kLoads = attention_lane_loads(kTile, kHead, kColumns, static_cast<int>(sizeof(TK)));
+  GCRT_INLINE static constexpr int column_of(int lane, int chunk) {
+    return (chunk * kLanes + lane) * kElements;
+  }
 };
 
 // The running softmax of the two rows of a thread.

@@ -39,9 +39,11 @@ struct AttentionShape {
 };
 
 // Rows of queries of a block, and what its warps divide: rows of 16, keys (each attends to a quarter of those
-// of a step, and the sums of all are joined), or the columns of the result,
-// which else has no room in registers.
-enum class AttentionTile { k16, k16ByKeys, k16ByColumns, k64 };
+// of a step, and the sums of all are joined), or the columns of the result, which else has no room in
+// registers. By lanes: keys, without tensor cores (attention_lanes.h).
+enum class AttentionTile { k16, k16ByKeys, k16ByColumns, k64, k1ByLanes, k2ByLanes, k4ByLanes, k8ByLanes };
+
+constexpr bool is_by_lanes(AttentionTile tile) { return tile >= AttentionTile::k1ByLanes; }
 
 // The warps of a block along each.
 struct AttentionWarps {
@@ -58,6 +60,12 @@ constexpr AttentionWarps attention_warps(AttentionTile tile) {
       return {1, 1, 4};
     case AttentionTile::k64:
       return {4, 1, 1};
+    case AttentionTile::k1ByLanes:
+      return {1, 16, 1};
+    case AttentionTile::k2ByLanes:
+    case AttentionTile::k4ByLanes:
+    case AttentionTile::k8ByLanes:
+      return {1, 8, 1};
   }
   return {};
 }
@@ -70,10 +78,36 @@ constexpr int attention_columns(AttentionTile tile, int value_size) {
   return (value_size + unit - 1) / unit * unit;
 }
 
-constexpr int attention_rows(AttentionTile tile) { return 16 * attention_warps(tile).rows; }
+constexpr int attention_rows(AttentionTile tile) {
+  return is_by_lanes(tile) ? 1 << (static_cast<int>(tile) - static_cast<int>(AttentionTile::k1ByLanes))
+                           : 16 * attention_warps(tile).rows;
+}
+
+// By lanes: those that have the same key, with 16 bytes of it each, or several times 16; keys that a lane
+// asks for at once, fewer where many rows or bytes are held beside them.
+constexpr int attention_lanes(int head_size, int value_size, int bytes) {
+  const std::ptrdiff_t chunks = ceil_div(head_size > value_size ? head_size : value_size, 16 / bytes);
+  int lanes = 1;
+  while (lanes < chunks && lanes < 32) lanes *= 2;
+  return lanes;
+}
+constexpr int attention_lane_chunks(int head_size, int value_size, int bytes) {
+  const int longest = head_size > value_size ? head_size : value_size;
+  return static_cast<int>(ceil_div(longest, attention_lanes(head_size, value_size, bytes) * (16 / bytes)));
+}
+constexpr int attention_lane_loads(AttentionTile tile, int head_size, int value_size, int bytes) {
+  const int held = attention_rows(tile) * attention_lane_chunks(head_size, value_size, bytes) * (16 / bytes);
+  return held <= 4 ? 4 : 2;
+}
 // Keys of a warp per step. Beside a long result, and the sums of floats by parts,
 // fewer have room in registers.
-constexpr int attention_keys(Precision precision, int head_size, int value_size) {
+constexpr int attention_keys(AttentionTile tile, Precision precision, int head_size, int value_size,
+                             int kv_bytes) {
+  if (is_by_lanes(tile)) {
+    const int head = attention_padded(head_size), columns = attention_columns(tile, value_size);
+    return 32 / attention_lanes(head, columns, kv_bytes) *
+           attention_lane_loads(tile, head, columns, kv_bytes);
+  }
   const int longest = head_size > value_size ? head_size : value_size;
   return longest > (precision == Precision::kFp32 ? 64 : 128) ? 16 : 32;
 }
@@ -86,12 +120,14 @@ constexpr int attention_result_stride(int columns) { return columns + 8; }
 constexpr int attention_shared_bytes(AttentionTile tile, Precision precision, int head_size, int value_size,
                                      int q_bytes, int kv_bytes) {
   const AttentionWarps warps = attention_warps(tile);
-  const int keys = attention_keys(precision, head_size, value_size) * warps.keys;
+  const int keys = attention_keys(tile, precision, head_size, value_size, kv_bytes) * warps.keys;
   const int head = attention_padded(head_size);
   const int columns = attention_columns(tile, value_size);
   const int rows = attention_rows(tile);
   const int operands =
-      rows * head * q_bytes + keys * (head + attention_value_stride(columns, kv_bytes)) * kv_bytes;
+      is_by_lanes(tile)
+          ? 0
+          : rows * head * q_bytes + keys * (head + attention_value_stride(columns, kv_bytes)) * kv_bytes;
   const int result = 4 * rows * warps.keys * (attention_result_stride(columns) + 2);
   return operands > result ? operands : result;
 }
@@ -107,33 +143,57 @@ constexpr int attention_largest_columns(Precision precision) {
   return precision == Precision::kFp32 ? 128 : 256;
 }
 
+// By lanes: registers of a thread, for queries and sums of its columns, keys and values that are on their way
+// and are converted, and some 44 more; a third on top of them is what ptxas needs beyond. All threads of a
+// block share 65536.
+constexpr bool attention_fits_lanes(AttentionTile tile, int head_size, int value_size, int bytes) {
+  const int head = attention_padded(head_size), columns = attention_columns(tile, value_size);
+  const int held = attention_lane_chunks(head, columns, bytes) * (16 / bytes);
+  const int registers =
+      2 * held * (attention_rows(tile) + attention_lane_loads(tile, head, columns, bytes)) + 44;
+  const int available = 65536 / (32 * attention_warps(tile).count());
+  return registers * 27 / 20 <= (available < 255 ? available : 255);
+}
+
 constexpr bool attention_fits(const DeviceModel& device, AttentionTile tile, Precision precision,
                               const AttentionShape& s, int q_bytes, int kv_bytes) {
   const int bytes = attention_shared_bytes(tile, precision, s.head_size, s.value_size, q_bytes, kv_bytes);
+  if (is_by_lanes(tile) && !attention_fits_lanes(tile, s.head_size, s.value_size, kv_bytes)) return false;
   return bytes <= device.shared_bytes && bytes <= kMostSharedBytes;
 }
 
 // Floats of workspace of a row in a part of the keys.
 constexpr std::ptrdiff_t attention_part_floats(int value_size) { return ceil_div(value_size, 4) * 4 + 2; }
 
-// Instructions of a warp for one mma of fp16, softmax and conversions included: 750 for 32, in machine code
-// of sm_90a. A warp issues at most one in a clock, a multiprocessor four [guide].
-constexpr double kAttentionIssue = 750.0 / 32;
+// Clocks for which a warp keeps its scheduler busy for one mma of fp16, softmax and conversions included,
+// where others wait beside it, and how many times as long it takes alone: measured on an H200, 4096 queries
+// of 12 heads of 64 in 661 us, and blocks of 128 keys of BERT's heads in 6 us, of floats that are converted
+// in 17.
+constexpr double kAttentionIssue = 48;
+constexpr double kAttentionAlone = 3;
 
 // The time of one launch. A block loads K, then V, and waits for either in every step.
 constexpr KernelTime attention_time(const DeviceModel& device, Precision precision, const AttentionShape& s,
                                     AttentionTile tile, int splits, int q_bytes, int kv_bytes) {
   constexpr double kFp16Products = 2048;  // of one mma
   const AttentionWarps warps = attention_warps(tile);
-  const int warp_keys = attention_keys(precision, s.head_size, s.value_size);
+  const int warp_keys = attention_keys(tile, precision, s.head_size, s.value_size, kv_bytes);
   const int step_keys = warp_keys * warps.keys;
   const int head = attention_padded(s.head_size), columns = attention_columns(tile, s.value_size);
   const std::ptrdiff_t blocks =
       ceil_div(s.rows(), attention_rows(tile)) * std::ptrdiff_t{s.batch} * s.kv_heads * splits;
   const double steps = real(ceil_div(ceil_div(s.keys, step_keys), splits));
   const double slower = products_per_clock(device, Precision::kFp16) / products_per_clock(device, precision);
-  const double issue =
-      16.0 * warp_keys * (head + columns / warps.columns) / kFp16Products * slower * kAttentionIssue;
+  // By lanes a score and a value take two instructions for each element of a lane, with the conversion, and
+  // as many to be summed over the lanes as the logarithm of their number, twice; a turn's own come to 60.
+  const double lanes = attention_lanes(head, columns, kv_bytes);
+  double logarithm = 0;
+  for (int n = 1; n < lanes; n *= 2) logarithm += 2;
+  const double of_key =
+      real(attention_lane_chunks(head, columns, kv_bytes)) * (16.0 / kv_bytes) * 4 + logarithm + 12;
+  const double issue = is_by_lanes(tile) ? 60 + warp_keys * lanes / 32 * (16 + attention_rows(tile) * of_key)
+                                         : 16.0 * warp_keys * (head + columns / warps.columns) /
+                                               kFp16Products * slower * kAttentionIssue;
   const double step_bytes = 1.0 * step_keys * (s.head_size + s.value_size) * kv_bytes;
   const double row_bytes = 1.0 * attention_rows(tile) * (s.head_size * q_bytes + 4 * s.value_size);
   int resident = device.shared_bytes /
@@ -147,8 +207,14 @@ constexpr KernelTime attention_time(const DeviceModel& device, Precision precisi
   time.blocks = blocks;
   time.cache = cache_microseconds(device, real(blocks) * (steps * step_bytes + row_bytes), blocks);
   time.math = clocks_to_microseconds(device, turns * steps * issue * warps.count() / 4);
-  time.latency = clocks_to_microseconds(device, rounds * steps * (issue + kCacheLatency + kSetupClocks)) +
-                 (rounds - 1) * time.fill;
+  // Warps of a scheduler that hide each other's waits.
+  const double beside = (turns < resident ? turns : resident) * warps.count() / 4;
+  const double slowed = (kv_bytes == 4 ? 2 : 1) * kAttentionAlone / (beside > 1 ? beside : 1);
+  // By lanes all warps of a block ask at the same time, and wait together.
+  const double alone = is_by_lanes(tile) ? warps.count() / 4.0 : slowed < 1 ? 1 : slowed;
+  time.latency =
+      clocks_to_microseconds(device, rounds * steps * (alone * issue + kCacheLatency + kSetupClocks)) +
+      (rounds - 1) * time.fill;
   if (warps.keys > 1) time.join = clocks_to_microseconds(device, kReductionClocks);
   if (splits > 1) {
     // Sums and statistics of all parts are written to the workspace and read again, by blocks that come and
@@ -169,19 +235,27 @@ constexpr KernelTime attention_time(const DeviceModel& device, Precision precisi
 // and they cost a workspace: keys are not split.
 constexpr AttentionPlan plan_attention(const DeviceModel& device, Precision precision,
                                        const AttentionShape& s, int q_bytes, int kv_bytes) {
-  constexpr AttentionTile kTiles[] = {AttentionTile::k16, AttentionTile::k16ByKeys,
-                                      AttentionTile::k16ByColumns, AttentionTile::k64};
+  // Those that read the keys least often come first: they stay where others are as fast.
+  constexpr AttentionTile kTiles[] = {AttentionTile::k64,       AttentionTile::k16ByKeys,
+                                      AttentionTile::k16,       AttentionTile::k16ByColumns,
+                                      AttentionTile::k1ByLanes, AttentionTile::k2ByLanes,
+                                      AttentionTile::k4ByLanes, AttentionTile::k8ByLanes};
   constexpr int kMostParts = 16;
   constexpr int kBusyRounds = 4;
   const bool is_long = s.value_size > attention_largest_columns(precision);
   AttentionPlan best{is_long ? AttentionTile::k16ByColumns : AttentionTile::k16, 1, {}};
   bool is_first = true;
   for (const AttentionTile tile : kTiles) {
-    if ((tile == AttentionTile::k16ByColumns) != is_long ||
-        !attention_fits(device, tile, precision, s, q_bytes, kv_bytes)) {
+    if (is_by_lanes(tile)) {
+      // All rows in one block, or the keys are read again; the least such tile.
+      const int rows = attention_rows(tile);
+      if (s.rows() > rows || (rows > 1 && s.rows() <= rows / 2)) continue;
+    } else if ((tile == AttentionTile::k16ByColumns) != is_long) {
       continue;
     }
-    const int keys = attention_keys(precision, s.head_size, s.value_size) * attention_warps(tile).keys;
+    if (!attention_fits(device, tile, precision, s, q_bytes, kv_bytes)) continue;
+    const int keys =
+        attention_keys(tile, precision, s.head_size, s.value_size, kv_bytes) * attention_warps(tile).keys;
     const std::ptrdiff_t whole =
         ceil_div(s.rows(), attention_rows(tile)) * std::ptrdiff_t{s.batch} * s.kv_heads;
     const int most = whole >= kBusyRounds * device.multiprocessors ? 1 : kMostParts;

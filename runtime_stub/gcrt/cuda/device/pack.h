@@ -223,6 +223,19 @@ GCRT_INLINE std::uint16_t floats_to_bfloat16_on_device(float value) {
   return static_cast<std::uint16_t>(floats_to_bfloat16_on_device(value, 0.0f));
 }
 #endif
+// a / b for a positive b as nvcc divides, to nearest even, without its test for operands near the ends
+// of their range, whose branch keeps the lanes of a pack from being divided side by side. A zero keeps
+// its sign.
+#if defined(__CUDA_ARCH__)
+GCRT_INLINE float quotient_on_device(float a, float b) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(b));
+  r = ::fmaf(::fmaf(-b, r, 1.0f), r, r);
+  const float quotient = a * r;
+  return ::copysignf(::fmaf(::fmaf(-b, quotient, a), r, quotient), a);
+}
+#endif
+
 // Mode: RoundingMode of isa/round.h.
 template <int Mode, class T>
 GCRT_INLINE T round_on_device(T value) {

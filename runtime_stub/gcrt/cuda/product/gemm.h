@@ -49,6 +49,12 @@ inline DenseSource<T, kBytes> dense_source(CopiedIn<kBytes, T> a, int rows, int 
   return {a.data, row_stride, rows, depth, CopyWidth<kBytes>(kBytes), batch};
 }
 
+template <int kBytes, class T>
+inline DenseSource<T, kBytes, true> dense_source(WeightsIn<kBytes, T> b, int rows, int depth,
+                                                 std::ptrdiff_t row_stride, const BatchStrides& batch) {
+  return {b.data, row_stride, rows, depth, CopyWidth<kBytes>(kBytes), batch};
+}
+
 // B stored as [N][ldb], contiguous along k: constant weights (ldb = K rounded up to 16, zero padded, float,
 // Half for kFp16, BFloat16 for kBf16), or a matrix of floats known at run time, any ldb.
 template <Precision P, Tile kTile, class A, class B, class Split, class E>

@@ -25,6 +25,7 @@ struct RawChunk {
   static constexpr int kCount = 16 / static_cast<int>(sizeof(TB));
   Bytes16 bytes;
 
+  GCRT_DEVICE RawChunk() : bytes{} {}
   GCRT_DEVICE explicit RawChunk(const TB* p) : bytes(load_streaming_16(p)) {}
   GCRT_DEVICE Pack<float, 4> four(int first) const {
     if constexpr (sizeof(TB) == 4) {
@@ -139,12 +140,27 @@ void gemv_kernel(A a, B b, GemvGrid grid, Output output) {
     const int clamped = column + n < b.rows ? column + n : b.rows - 1;
     b_rows[n] = b.data + b.batch.offset(entry) + clamped * b.row_stride;
   }
-  // What the first loads of B will want, while the kernel before still makes A.
   const int step = grid.parts * 32 * kChunk;
   int k = (part * 32 + lane) * kChunk;
-  GCRT_UNROLL
-  for (int n = 0; n < kGemvColumns; ++n) {
-    if (k < grid.depth) prefetch(b_rows[n] + k);
+  const bool is_a_aligned = a.is_aligned();
+  const bool is_b_aligned = b.width.bytes() == 16;
+  const bool is_aligned = is_a_aligned && is_b_aligned;
+  // The first of B is on its way while the kernel before still makes A: weights into registers, of what a
+  // kernel may have written the lines into the cache.
+  RawChunk<TB> raw[kGemvColumns];
+  const auto read_b = [&]() GCRT_LAMBDA_INLINE {
+    GCRT_UNROLL
+    for (int n = 0; n < kGemvColumns; ++n) raw[n] = RawChunk<TB>(b_rows[n] + k);
+  };
+  bool is_read = false;
+  if constexpr (B::kIsConstant) {
+    is_read = is_aligned && k + kChunk <= grid.depth;
+    if (is_read) read_b();
+  } else {
+    GCRT_UNROLL
+    for (int n = 0; n < kGemvColumns; ++n) {
+      if (k < grid.depth) prefetch(b_rows[n] + k);
+    }
   }
   await_previous_grid();
   a.template make<kSumBytes>();
@@ -152,12 +168,10 @@ void gemv_kernel(A a, B b, GemvGrid grid, Output output) {
   GCRT_UNROLL
   for (int m = 0; m < kRows; ++m) a_rows[m] = a.template row<kSumBytes>(entry, m);
   float sums[kCount] = {};
-  const bool is_a_aligned = a.is_aligned();
-  const bool is_b_aligned = b.width.bytes() == 16;
-  if (is_a_aligned && is_b_aligned) {
+  if (is_aligned) {
     for (; k + kChunk <= grid.depth; k += step) {
-      const RawChunk<TB> raw[kGemvColumns] = {RawChunk<TB>(b_rows[0] + k), RawChunk<TB>(b_rows[1] + k),
-                                              RawChunk<TB>(b_rows[2] + k), RawChunk<TB>(b_rows[3] + k)};
+      if (!is_read) read_b();
+      is_read = false;
       GCRT_UNROLL
       for (int i = 0; i < kChunk; i += 4) {
         Pack<float, 4> rows[kRows], columns[kGemvColumns];

@@ -4,9 +4,10 @@
 // the others multiply them and hand their sums to the epilogue. The interface is that of cuda/product/gemm.h,
 // whose packed weights it reads.
 //
-// A stage holds rows of A and of B, 128 bytes of depth each, swizzled. `full` of a stage counts the bytes of
-// its copies; `empty` counts the warps that have read it. In a cluster of two blocks, which share columns,
-// each copies half of B to both, so a stage is empty when the warps of both have read it.
+// B is weights: it is read before the kernel in front has ended. A stage holds rows of A and of B, 128
+// bytes of depth each, swizzled. `full` of a stage counts the bytes of its copies; `empty` counts the warps
+// that have read it. In a cluster of two blocks, which share columns, each copies half of B to both, so a
+// stage is empty when the warps of both have read it.
 #pragma once
 
 #include "gcrt/cuda/product/gemm.h"
@@ -133,34 +134,42 @@ struct WgmmaGrid {
   GCRT_DEVICE int inner() const { return static_cast<int>(blockIdx.z) - outer() * inner_count; }
 };
 
-// What one thread of a block does: all copies.
+// What one thread of a block does: all copies. B is weights, which are there before the kernel in front has
+// ended: as many of its boxes as there are stages are on their way while that one still works.
 template <class Config, class Grid>
 GCRT_DEVICE void copy_steps(const WgmmaStages<Config>& stages, const TensorMap& map_a, const TensorMap& map_b,
                             const Grid& grid, int column) {
-  auto boxes = grid.template boxes<Config>();
   BoxPosition at_b = grid.first_of_b(column);
   const int bytes = Config::kBoxesOfA * grid.template box_bytes<Config>() + Config::kBytesOfB;
   constexpr int kShare = Config::kColumns / Config::kCluster;  // of the columns, that this block copies
   const int first = Config::kCluster > 1 ? cluster_rank() * kShare : 0;
   at_b.row += first;
+  const auto copy_b = [&](int stage) GCRT_LAMBDA_INLINE {
+    barrier_expect(stages.full(stage), bytes);
+    unsigned char* const b = stages.b(stage) + first * kSwizzleBytes;
+    if constexpr (Config::kCluster > 1) {
+      copy_box_to_cluster(b, map_b, at_b, stages.full(stage), (1u << Config::kCluster) - 1);
+    } else {
+      copy_box(b, map_b, at_b, stages.full(stage));
+    }
+    at_b.depth += Config::kDepth;
+  };
+  GCRT_NO_UNROLL
+  for (int step = 0; step < Config::kStages && step < grid.steps; ++step) copy_b(step);
+  await_previous_grid();
+  auto boxes = grid.template boxes<Config>();
   RingPosition<Config::kStages> at;
   GCRT_NO_UNROLL
   for (int step = 0; step < grid.steps; ++step, at.advance()) {
-    barrier_wait(stages.empty(at.stage), at.parity ^ 1);
-    SharedBarrier* const full = stages.full(at.stage);
-    barrier_expect(full, bytes);
+    if (step >= Config::kStages) {
+      barrier_wait(stages.empty(at.stage), at.parity ^ 1);
+      copy_b(at.stage);
+    }
     GCRT_UNROLL
     for (int box = 0; box < Config::kBoxesOfA; ++box) {
-      copy_box(stages.a(at.stage) + box * Config::kBoxBytesOfA, map_a, boxes.at, full);
+      copy_box(stages.a(at.stage) + box * Config::kBoxBytesOfA, map_a, boxes.at, stages.full(at.stage));
       boxes.advance(Config::kBoxDepth);
     }
-    unsigned char* const b = stages.b(at.stage) + first * kSwizzleBytes;
-    if constexpr (Config::kCluster > 1) {
-      copy_box_to_cluster(b, map_b, at_b, full, (1u << Config::kCluster) - 1);
-    } else {
-      copy_box(b, map_b, at_b, full);
-    }
-    at_b.depth += Config::kDepth;
   }
 }
 
@@ -301,11 +310,15 @@ void wgmma_kernel(GCRT_GRID_CONSTANT TensorMap map_a, GCRT_GRID_CONSTANT TensorM
   } else {
     barrier();
   }
-  await_previous_grid();
   if (warpgroup == Config::kConsumers) {
     if constexpr (Config::kConsumers > 1) give_registers_back<40>();
-    if (thread % kWarpgroupThreads == 0) copy_steps(stages, map_a, map_b, grid, column);
+    if (thread % kWarpgroupThreads == 0) {
+      copy_steps(stages, map_a, map_b, grid, column);
+    } else {
+      await_previous_grid();
+    }
   } else {
+    await_previous_grid();  // what the epilogue reads
     if constexpr (Config::kConsumers > 1) take_registers<232>();
     float sums[Config::kColumns / 2] = {};
     multiply_steps<Config, P>(sums, stages, grid.steps, warpgroup);

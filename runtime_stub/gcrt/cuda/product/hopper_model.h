@@ -85,7 +85,11 @@ constexpr double kClusterBarrierClocks = kClusterJoinClocks / 3;
 constexpr KernelTime wgmma_time(const DeviceModel& device, Precision precision, WgmmaTile tile, int cluster,
                                 std::ptrdiff_t tiles, std::ptrdiff_t rows, std::ptrdiff_t columns,
                                 std::ptrdiff_t depth, std::ptrdiff_t batch, int bytes_of_a) {
-  constexpr double kWgmmaStepClocks = 120;  // latency of a step: barrier, fragments, the start of wgmma
+  // A step by itself, barriers, fragments and the start of products included, of halves and of floats, and
+  // what arrivals at two blocks add to it: of products of 128 x 2304 and 3072 x 768 and of 4096 cubed on
+  // an H200.
+  const double step_clocks = bytes_of_a == 4 ? 750 : 460;
+  constexpr double kClusterStepClocks = 120;
   const WgmmaSize size = size_of(tile);
   const double step_depth = wgmma_depth(precision);
   const double bytes_a = size.rows * step_depth * bytes_of_a;
@@ -99,15 +103,22 @@ constexpr KernelTime wgmma_time(const DeviceModel& device, Precision precision, 
   const double steps = real(ceil_div(depth, wgmma_depth(precision)));
   KernelTime time = started(device, true);
   time.blocks = blocks;
-  if (cluster > 1) time.fill += clocks_to_microseconds(device, kClusterBarrierClocks);
+  if (cluster > 1) {
+    time.fill += clocks_to_microseconds(device, kClusterBarrierClocks);
+    time.join = clocks_to_microseconds(device, rounds * steps * kClusterStepClocks);
+  }
   time.memory = memory_microseconds(device, real(columns * depth * batch) * weight_bytes(precision));
+  // What is copied to both blocks of a cluster takes as long as if each asked for it.
   time.cache = cache_microseconds(
-      device, real(blocks) * steps * (bytes_a + bytes_b / cluster) + 4 * real(rows * columns * batch),
-      blocks);
-  time.math = clocks_to_microseconds(device, rounds * steps * (products > shared ? products : shared));
-  time.latency = clocks_to_microseconds(
-                     device, rounds * steps * (copies > kWgmmaStepClocks ? copies : kWgmmaStepClocks)) +
-                 (rounds - 1) * time.fill;
+      device, real(blocks) * steps * (bytes_a + bytes_b) + 4 * real(rows * columns * batch), blocks);
+  const double finish = kFinishClocks * size.rows * size.columns / (128.0 * size.consumers());
+  time.fill += clocks_to_microseconds(device, finish);  // of the last block; of others it is work
+  time.math = clocks_to_microseconds(
+      device, rounds * steps * (products > shared ? products : shared) + (rounds - 1) * finish);
+  time.latency =
+      clocks_to_microseconds(
+          device, rounds * steps * (copies > step_clocks ? copies : step_clocks) + (rounds - 1) * finish) +
+      (rounds - 1) * time.fill;
   return time;
 }
 

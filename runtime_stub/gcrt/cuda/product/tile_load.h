@@ -35,7 +35,17 @@ constexpr CopiedIn<kBytes, T> copied_in(const T* data) {
   return {data};
 }
 
-// The element behind a pointer, or behind what copied_in() makes of it.
+// The same of weights, which no kernel of a run writes: they are read before the kernel in front has ended.
+template <int kBytes, class T>
+struct WeightsIn {
+  const T* data;
+};
+template <int kBytes, class T>
+constexpr WeightsIn<kBytes, T> weights_in(const T* data) {
+  return {data};
+}
+
+// The element behind a pointer, or behind what copied_in() or weights_in() makes of it.
 template <class A>
 struct OperandElement;
 template <class T>
@@ -44,6 +54,10 @@ struct OperandElement<T*> {
 };
 template <int kBytes, class T>
 struct OperandElement<CopiedIn<kBytes, T>> {
+  using Type = T;
+};
+template <int kBytes, class T>
+struct OperandElement<WeightsIn<kBytes, T>> {
   using Type = T;
 };
 template <class A>
@@ -125,9 +139,10 @@ struct ChunkShare {
 
 // A matrix whose rows are contiguous along k: A, and B stored as [columns][k]. kBytes: of one copy; 0: known
 // at run time.
-template <class T, int kBytes = 0>
+template <class T, int kBytes = 0, bool kAreWeights = false>
 struct DenseSource {
   using Element = T;
+  static constexpr bool kIsConstant = kAreWeights;
   static constexpr bool kIsDepthMajor = false;
 
   const T* data;

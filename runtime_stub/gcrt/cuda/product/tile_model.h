@@ -184,12 +184,17 @@ constexpr int chained_products(Precision precision) {
   return precision == Precision::kFp32 ? 4 : (precision == Precision::kTf32 ? 2 : 1);
 }
 
-// One step of a pipeline of copies: a barrier, the fragments of the first slab (ldmatrix, 33 clocks), those
-// of the others while products run, and products (mma, 33 clocks, [hopper]), with some 50 instructions for
-// addresses and copies between them: an estimate of these.
+// One step of a pipeline of copies for a block by itself: a barrier, fragments, products, addresses and
+// copies, of one warp for each scheduler, whose every wait shows. Fitted to tiles of 32 x 64 and 64 x 64 on
+// an H200, whose steps of 64 halves take 1100 to 1600 clocks.
 constexpr double tile_step_clocks(Precision precision, int step) {
-  return 33 * (1.0 + chained_products(precision) * (step / slab_depth(precision))) + 80;
+  return 250 + (200.0 + 33 * chained_products(precision)) * (step / slab_depth(precision));
 }
+
+// The parts of what mma.sync and shared memory can do that tiles get where all multiprocessors are busy:
+// 167 of 644 TFLOP/s in 4096 cubed by tiles of 128 x 128 on an H200.
+constexpr double kTileProductsReached = 0.29;
+constexpr double kTileSharedReached = 0.37;
 
 // A copy of less than 16 bytes of the window of a pixel finds by itself where it reads: instructions, counted
 // in the code of such kernels.
@@ -211,8 +216,9 @@ constexpr KernelTime tile_time(const DeviceModel& device, Precision precision, T
   const double fragments =
       (size.warps_along_columns * size.rows * bytes.a + size.warps_along_rows * size.columns * bytes.b) *
       step;
-  const double products = 1.0 * size.rows * size.columns * step / products_per_clock(device, precision);
-  const double shared = (fragments + step_bytes) / kSharedBytesPerClock;
+  const double products =
+      1.0 * size.rows * size.columns * step / (products_per_clock(device, precision) * kTileProductsReached);
+  const double shared = (fragments + step_bytes) / (kSharedBytesPerClock * kTileSharedReached);
   const double copies = kMemoryLatency / (size.stages - 1);
   const double step_pieces = real(depth) / splits / steps * bytes.a / bytes.copied_a;  // of a row
   const double pieces = bytes.copied_a < 16 ? size.rows * step_pieces : 0;
@@ -230,9 +236,13 @@ constexpr KernelTime tile_time(const DeviceModel& device, Precision precision, T
   // What lies beyond the depth is not read.
   const double read = (size.rows * bytes.a + size.columns * bytes.b) * real(depth) / splits;
   time.cache = cache_microseconds(device, real(blocks) * read + 4 * real(rows * columns * batch), blocks);
-  time.math = clocks_to_microseconds(device, turns * steps * (busiest > issued ? busiest : issued));
+  const double finish = kFinishClocks * size.rows * size.columns / size.threads();
+  time.fill += clocks_to_microseconds(device, finish);  // of the last block; of others it is work
+  time.math = clocks_to_microseconds(
+      device, turns * steps * (busiest > issued ? busiest : issued) + (turns - 1) * finish);
   time.latency =
-      clocks_to_microseconds(device, rounds * steps * (copies > step_clocks ? copies : step_clocks)) +
+      clocks_to_microseconds(
+          device, rounds * steps * (copies > step_clocks ? copies : step_clocks) + (rounds - 1) * finish) +
       (rounds - 1) * time.fill;
   if (splits > 1 && adds_in_clusters(device)) {
     // A block's own part is at hand.
@@ -305,12 +315,18 @@ constexpr Plan plan_tiles(const DeviceModel& device, Precision precision, std::p
   constexpr Tile kTiles[] = {Tile::k16x64,  Tile::k32x64,  Tile::k64x64,
                              Tile::k128x32, Tile::k128x64, Tile::k128x128};
   constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16};
+  constexpr int kBusyTurns = 8;
   Plan best{Tile::k16x64, 1, {}};
   bool is_first = true;
   for (const Tile tile : kTiles) {
     if (shared_bytes_of(tile) > device.shared_bytes || !fits_registers(device, precision, tile)) continue;
+    // Where whole sums keep every multiprocessor busy for several turns, parts gain a shorter last one
+    // at most.
+    const TileSize size = size_of(tile);
+    const std::ptrdiff_t blocks = ceil_div(rows, size.rows) * ceil_div(columns, size.columns) * batch;
+    const bool is_busy = blocks >= kBusyTurns * device.multiprocessors;
     for (const int splits : kSplits) {
-      if (splits > 1 && (!allow_split || depth < splits * least_part(precision))) continue;
+      if (splits > 1 && (is_busy || !allow_split || depth < splits * least_part(precision))) continue;
       if (adds_in_clusters(device) && !is_cluster(size_of(tile), splits)) continue;
       const KernelTime time = tile_time(device, precision, tile, splits, rows, columns, depth, batch, bytes);
       if (is_first || time.microseconds() < best.time.microseconds()) best = {tile, splits, time};
