@@ -135,12 +135,15 @@ class Case:
         return ({name: load("input", i) for i, name in enumerate(names)},
                 [load("output", i) for i in range(len(graph.output))])
 
+    def sizes(self):
+        """Words for gcompile."""
+        return [word for name, value in self.inputs.items() if value.ndim
+                for word in ("--shape", f"{name}:{'x'.join(map(str, value.shape))}")]
+
     def compile(self):
         """Makes and builds the project. Raises CannotCompile."""
-        shapes = [word for name, value in self.inputs.items() if value.ndim
-                  for word in ("--shape", f"{name}:{'x'.join(map(str, value.shape))}")]
         project, build = self.folder / "project", self.folder / "build"
-        for command in ([self.arguments.gcompile, self.model, "-o", project, "--name", "m", "-q", *shapes],
+        for command in ([self.arguments.gcompile, self.model, "-o", project, "--name", "m", "-q", *self.sizes()],
                         ["cmake", "-S", project, "-B", build, "-DCMAKE_BUILD_TYPE=Release"],
                         ["cmake", "--build", build, "-j2", "--target", "m_run"]):
             done = subprocess.run([str(word) for word in command], capture_output=True, text=True)

@@ -39,7 +39,7 @@ EXAMPLES = ("shapes_classifier", "streaming_denoiser", "tiny_attention")
 EXAMPLE_FLAGS = {"streaming_denoiser": ["--state", "h_in=h_out", "--state", "cache_in=cache_out"]}
 # What goals are for, and the precision that most is known of, before all others.
 FIRST_CELLS = (("bert_base", 1), ("gpt2_decode", 1), ("resnet50", 1), ("vit_b16", 1), ("bert_base", 8), ("resnet50", 8))
-PARTS = ("models", "kernels", "timing")
+PARTS = ("models", "large", "kernels", "timing")  # large: outputs of the large models alone
 ALL_SECONDS = 540
 COMPILE_SECONDS = 120  # of torch.compile, which would take all there are
 # Distance to the reference over its norm. float32 sums in another order; else operands are rounded to 11 or 8 bits.
@@ -437,8 +437,10 @@ def run_steps(check):
             check.step("pack", pack, check)
         return
     timed, check.cores_of_builds = gpu_cpu.shares(gpu_cpu.cores())
+    if "models" not in arguments.parts:
+        check.cores_of_builds = gpu_cpu.cores()  # no table is made beside them
     background = None
-    if check.gcompile and {"models", "timing"} & set(arguments.parts) and check.step("models", write_models, check):
+    if check.gcompile and {"models", "large", "timing"} & set(arguments.parts) and check.step("models", write_models, check):
         if check.nvcc:
             background = Background(check)
     if "models" in arguments.parts:
@@ -453,6 +455,7 @@ def run_steps(check):
         check.step("large projects", background.wait, check)
         if "models" in arguments.parts:
             check.step("projects for the CPU on all processors", cpu_table, check, background, gpu_cpu.cores(), len(timed))
+        if {"models", "large"} & set(arguments.parts):
             check.step("large models on the GPU", compare_large, check)
     if "kernels" in arguments.parts and has_tools:
         check.step("tests of the kernels", gpu_kernels.run_suites, check)

@@ -52,8 +52,10 @@ def timing_rows(timings):
 
 
 def kernel_rows(kernels):
+    """In microseconds; what is a ceiling itself, or is bound by another, has no percent."""
     for k in kernels:
-        yield f"| {k['name']} | {k['min_ms']:.4f} / {k['median_ms']:.4f} | {k['rate']:.1f} {k['unit']} | {k['percent']:.0f} |"
+        percent = f"{k['percent']:.0f}" if k["percent"] < 100 else ""
+        yield f"| {k['name']} | {1000 * k['min_ms']:.3g} / {1000 * k['median_ms']:.3g} | {k['rate']:.1f} {k['unit']} | {percent} |"
 
 
 def cpu_rows(rows):
@@ -78,13 +80,13 @@ def render(results):
     if not device:
         lines += ["Not measured: no GPU was at hand.", ""]
     else:
-        lines += [f"{device['date']}, {device['name']}, SM clock {device['clock']}, memory clock {device['memory_clock']}, driver "
-                  f"{device['driver']}, CUDA {device['cuda']}, {device['torch']}.", ""]
+        lines += [f"{device['date']}, {device['name']}, SM clock {device['clock']}, memory clock {device['memory_clock']},",
+                  f"driver {device['driver']}, CUDA {device['cuda']}, {device['torch']}.", ""]
     lines += ["| model | precision | batch | gcompile, ms: min / median | torch eager with CUDA graph | torch.compile "
               "max-autotune | ratio of minima |", "|---|---|---|---|---|---|---|", *timing_rows(results.get("timings", []))]
     lines += ["", "Kernels alone, in percent of what the same run measured as the ceiling: `mma.sync` of the same precision for "
               "attention", "and products, memory bandwidth for products with a vector and for maps.", "",
-              "| kernel | ms: min / median | rate | percent |", "|---|---|---|---|"]
+              "| kernel | us: min / median | rate | percent |", "|---|---|---|---|"]
     lines += list(kernel_rows(results.get("kernels", []))) or [f"| attention, gemv, map, gemm | {NOT_MEASURED} | | |"]
     lines += cpu_rows(results.get("cpu", []))
     return "\n".join(lines) + "\n"
