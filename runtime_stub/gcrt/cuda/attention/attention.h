@@ -91,8 +91,7 @@ GCRT_DEVICE TwoFloats update_softmax(float (&scores)[1][kFragments][4], SoftmaxS
   TwoFloats factor;
   GCRT_UNROLL
   for (int h = 0; h < 2; ++h) {
-    // No key yet: any finite base does, all weights are 0.
-    const float base = largest.value[h] == -kInfinity<float> ? 0.0f : largest.value[h];
+    const float base = softmax_base(largest.value[h]);
     factor.value[h] = ::exp2f(state.largest[h] - base);
     state.largest[h] = largest.value[h];
     float sum = state.sum[h] * factor.value[h];

@@ -76,6 +76,9 @@ struct SoftmaxState {
   float sum[2];  // of this thread's keys
 };
 
+// What scores are taken from before they are exponents. No key yet: any finite base does, all weights are 0.
+GCRT_INLINE float softmax_base(float largest) { return largest == -kInfinity<float> ? 0.0f : largest; }
+
 // What several parts of the keys make of four columns of a row: the sum of their weighted sums, and the
 // maximum and the sum of the weights that belong to it.
 struct JoinedRow {
@@ -101,8 +104,7 @@ GCRT_DEVICE JoinedRow join_parts(const Statistics& statistics, const Sums& sums)
     for (int part = 1; part < kParts; ++part) {
       if (of_part[part][0] > row.largest) row.largest = of_part[part][0];
     }
-    // No key in any of them: any finite base does.
-    const float base = row.largest == -kInfinity<float> ? 0.0f : row.largest;
+    const float base = softmax_base(row.largest);
     row.sums = splat(Lanes<4>{}, 0.0f);
     row.total = 0.0f;
     GCRT_UNROLL

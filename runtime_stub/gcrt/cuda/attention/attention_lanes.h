@@ -119,8 +119,7 @@ struct LaneSums {
     float most = largest[r];
     GCRT_UNROLL
     for (int l = 0; l < Config::kLoads; ++l) most = scores[l] > most ? scores[l] : most;
-    // No key yet: any finite base does, all weights are 0.
-    const float base = most == -kInfinity<float> ? 0.0f : most;
+    const float base = softmax_base(most);
     const float factor = ::exp2f(largest[r] - base);
     largest[r] = most;
     float weights[Config::kLoads];
@@ -147,7 +146,7 @@ struct LaneSums {
       for (int r = 0; r < Config::kRows; ++r) {
         const float other = shuffle_xor(largest[r], distance);
         const float most = other > largest[r] ? other : largest[r];
-        const float base = most == -kInfinity<float> ? 0.0f : most;
+        const float base = softmax_base(most);
         const float mine = ::exp2f(largest[r] - base);
         largest[r] = most;
         const auto joined = [&](float value) GCRT_LAMBDA_INLINE {
