@@ -282,7 +282,7 @@ void CallWriter::loops(const ir::LoopForm& whole) {
   const KernelTensor y = result(0, "y");
   if (const ir::ScalarNode* load = ir::pure_load(form); load != nullptr && form.has_identity_store()) {
     const ir::Shape& from = operands[load->operand].strides;
-    if (load->index == form.identity()) call_.name = copy_name(type(load->operand).shape, from, y.strides);
+    if (load->index == form.identity()) call_.name = copy_name(form.extents, from, y.strides);
   }
   print_body(call_, form, operands, y, machine_);
 }

@@ -90,7 +90,7 @@ class CallWriter {
   /// The call is to make rows [begin, end) of its result, which the kernel is told.
   void by_rows() { call_.by_rows = true; }
 
-  /// Body of a kernel that walks loops over operands of the node and its result 0: "x0", "x1"..., "y".
+  /// Body of a kernel that walks loops over operands of the node and its result 0: "x", "residual"..., "y".
   void loops(const ir::LoopForm& whole);
 
  private:

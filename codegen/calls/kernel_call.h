@@ -105,7 +105,7 @@ struct KernelCall {
   CallArgument& add(CallArgument argument);
 };
 
-/// "const float* x0, float* y".
+/// "const float* x, float* y".
 std::string parameter_list(const KernelCall& call);
 
 }  // namespace gcompile

@@ -4,8 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
-#include <set>
+#include <sstream>
 #include <utility>
 
 #include "base/names.h"
@@ -19,31 +20,103 @@ using ir::ScalarOp;
 
 namespace {
 
-/// A number, the name of a size that a run chooses, or "n" for what follows from such sizes.
+constexpr std::size_t kLongestFormula = 28;
+
+bool is_number(const std::string& word) {
+  return std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// The words of a formula's text: "past_plus_rows" of "past + rows", "height_over_4_times_3" of
+/// "3 times height / 4". A factor stands behind its term, for an identifier begins with a letter.
+std::string words_of_formula(const std::string& formula) {
+  std::vector<std::string> words;
+  std::string factor;  // of the term that is being read
+  const auto end_term = [&] {
+    if (!factor.empty()) words.insert(words.end(), {"times", std::exchange(factor, "")});
+  };
+  bool is_first = true;  // of its term
+  std::istringstream text(formula);
+  for (std::string word, times; text >> word; is_first = word == "plus" || word == "minus") {
+    if (word[0] == '-' && word.size() > 1) {  // a formula may begin with a sign
+      words.push_back("minus");
+      word.erase(0, 1);
+      is_first = true;
+    }
+    if (word == "+" || word == "-") {
+      end_term();
+      word = word == "+" ? "plus" : "minus";
+    } else if (is_first && is_number(word) && text >> times) {
+      factor = word;
+      continue;
+    } else if (word == "/") {
+      word = "over";
+    }
+    words.push_back(word);
+  }
+  end_term();
+  return fmt::format("{}", fmt::join(words, "_"));
+}
+
+/// The words of a size that is no number.
+std::string size_words(ir::Dim size, const ir::Sizes& sizes) {
+  ir::DimSpelling spelling;
+  spelling.times = " times ";
+  spelling.name = [&](int symbol) -> ir::DimSpelling::Name {
+    const ir::SizeSymbol& known = sizes.symbols()[static_cast<std::size_t>(symbol)];
+    return {identifier_words(known.name, std::string::npos), known.unit};
+  };
+  spelling.quotient = [&](ir::Dim a, std::int64_t divisor) {
+    return fmt::format("floor_{}_over_{}", size_words(a, sizes), divisor);
+  };
+  spelling.extreme = [](bool is_min, const std::string& a, const std::string& b) {
+    return fmt::format("{}_of_{}_and_{}", is_min ? "min" : "max", words_of_formula(a), words_of_formula(b));
+  };
+  return words_of_formula(ir::to_string(size, spelling));
+}
+
+/// A number, the words of a size that a run chooses, or "n" where a formula has many.
 std::string size_word(ir::Dim size) {
   if (size.is_constant()) return fmt::format("{}", size.constant());
   const ir::Sizes* sizes = ir::SizesScope::in_force();
-  const std::optional<int> symbol = size.as_symbol();
-  if (!sizes || !symbol) return "n";
-  std::string word =
-      identifier_words(sizes->symbols()[static_cast<std::size_t>(*symbol)].name, std::string::npos);
-  std::erase(word, '_');
-  return word;
+  if (sizes == nullptr) return "n";
+  std::string words = size_words(size, *sizes);
+  const auto is_name = [&](const ir::SizeSymbol& symbol) {
+    return identifier_words(symbol.name, std::string::npos) == words;
+  };
+  const bool is_short = words.size() <= kLongestFormula;
+  return is_short || std::any_of(sizes->symbols().begin(), sizes->symbols().end(), is_name) ? words : "n";
+}
+
+/// Sizes with "x" between them, from which words are set apart: "3x3", "batch_x_length_x64".
+std::string joined_sizes(std::span<const ir::Dim> sizes) {
+  std::string out, before;
+  for (const ir::Dim size : sizes) {
+    const std::string word = size_word(size);
+    if (!out.empty()) out += fmt::format("{}x{}", is_number(before) ? "" : "_", is_number(word) ? "" : "_");
+    out += word;
+    before = word;
+  }
+  return out;
+}
+
+std::vector<ir::Dim> without_ones(std::span<const ir::Dim> shape) {
+  std::vector<ir::Dim> out;
+  std::copy_if(shape.begin(), shape.end(), std::back_inserter(out), [](ir::Dim size) { return size != 1; });
+  return out;
 }
 
 /// "128x768", without axes of one element; "1" of a single element.
 std::string shape_words(std::span<const ir::Dim> shape) {
-  std::string out;
-  for (const ir::Dim size : shape) {
-    if (size != 1) out += (out.empty() ? "" : "x") + size_word(size);
-  }
-  return out.empty() ? "1" : out;
+  const std::vector<ir::Dim> sizes = without_ones(shape);
+  return sizes.empty() ? "1" : joined_sizes(sizes);
 }
 
-std::string product_word(std::span<const ir::Dim> shape) {
+/// How many elements the axes have together: one number, or axis by axis where a run chooses one of them.
+std::vector<ir::Dim> counted(std::span<const ir::Dim> shape) {
   ir::Dim count = 1;
   for (const ir::Dim size : shape) count *= size;
-  return size_word(count);
+  if (count.is_constant()) return {count};
+  return without_ones(shape);
 }
 
 /// "3x3", and "s2" and "d2" where windows step or spread.
@@ -162,7 +235,9 @@ class ContentName {
   }
   void at_size(std::span<const ir::Dim> shape) {
     out_.details.push_back("at_" + shape_words(spatial(shape)));
-    if (!shape.empty() && shape[0] != 1) out_.details.push_back("batch_" + size_word(shape[0]));
+    if (shape.empty() || shape[0] == 1) return;
+    const ir::Dim batch = shape[0];
+    out_.details.push_back((batch.is_constant() ? "batch_" : "") + size_word(batch));
   }
   ir::Dim channels(int operand) const {
     const ir::Shape& shape = node_.shape(operand);
@@ -173,8 +248,7 @@ class ContentName {
     const ir::Dim in = channels(0);
     const bool is_depthwise = groups > 1 && in == groups;
     out_.base = fmt::format("{}{}{}", is_depthwise ? "depthwise" : "conv", word, window_words(window));
-    out_.base += is_depthwise && in == out ? "_" + size_word(in)
-                                           : fmt::format("_{}x{}", size_word(in), size_word(out));
+    out_.base += "_" + (is_depthwise && in == out ? size_word(in) : joined_sizes(std::vector{in, out}));
     if (groups > 1 && !is_depthwise) out_.base += fmt::format("_groups{}", groups);
     at_size(accumulators());
   }
@@ -196,13 +270,13 @@ class ContentName {
     std::span<const ir::Dim> batch = b;
     batch = batch.size() > 2 ? batch.first(batch.size() - 2) : std::span<const ir::Dim>();
     const bool has_batch = shape_words(batch) != "1";
-    out_.base = has_batch ? fmt::format("product_{}_of_{}x{}", product_word(batch), size_word(depth),
-                                        size_word(columns))
-                          : fmt::format("product_{}x{}", size_word(depth), size_word(columns));
+    const std::string matrix = joined_sizes(std::vector{depth, columns});
+    out_.base = has_batch ? fmt::format("product_{}_of_{}", joined_sizes(counted(batch)), matrix)
+                          : "product_" + matrix;
     if (work.block != 0) out_.base += "_packed";
     if (a.size() > 1) {
       const std::span<const ir::Dim> rows = std::span<const ir::Dim>(a).first(a.size() - 1);
-      out_.details.push_back("rows_" + (has_batch ? size_word(rows.back()) : product_word(rows)));
+      out_.details.push_back("rows_" + (has_batch ? size_word(rows.back()) : joined_sizes(counted(rows))));
     }
   }
   void name(const ir::PoolWork& work) {
@@ -211,8 +285,9 @@ class ContentName {
     at_size(result());
   }
   void name(const ir::AttentionWork& work) {
-    out_.base =
-        fmt::format("{}attention_{}x{}", work.causal ? "causal_" : "", product_word(work.heads), work.size);
+    std::vector<ir::Dim> sizes = counted(work.heads);
+    sizes.push_back(work.size);
+    out_.base = fmt::format("{}attention_{}", work.causal ? "causal_" : "", joined_sizes(sizes));
     out_.details = {"rows_" + size_word(work.rows), "columns_" + size_word(work.columns)};
   }
   void name(const ir::RecurrentWork& work) {
@@ -268,23 +343,11 @@ KernelName loop_name(const ir::LoopForm& loops) {
 }  // namespace
 
 std::string size_name(ir::Dim size) {
-  constexpr std::size_t kLongest = 28;
   const ir::Sizes* sizes = ir::SizesScope::in_force();
   if (sizes == nullptr || size.is_constant()) return "";
-  ir::DimSpelling words = ir::plain_spelling([&](int symbol) -> ir::DimSpelling::Name {
-    const ir::SizeSymbol& known = sizes->symbols()[static_cast<std::size_t>(symbol)];
-    return {identifier_words(known.name, std::string::npos), known.unit};
-  });
-  words.times = " times ";
-  const std::int64_t factor = ir::content(size);
-  const std::optional<ir::Dim> rest = ir::exact_quotient(size, factor);
-  std::string text;
-  for (const char c : ir::to_string(rest.value_or(size), words))
-    text += c == '+' ? "plus" : c == '-' ? "minus" : c == '/' ? "over" : std::string(1, c);
-  std::string name = identifier_words(text, std::string::npos);
-  if (rest && factor != 1) name += fmt::format("_times_{}", factor);
-  const bool is_identifier = name[0] < '0' || name[0] > '9';
-  return is_identifier && name.size() <= kLongest ? name : "";
+  const std::string words = size_words(size, *sizes);
+  const bool is_identifier = words[0] < '0' || words[0] > '9';
+  return is_identifier && words.size() <= kLongestFormula ? words : "";
 }
 
 KernelName copy_name(const ir::Shape& shape, const ir::Shape& from, const ir::Shape& to) {

@@ -9,6 +9,11 @@
 
 namespace gcompile {
 
+const std::string& name_in_code(const StorageBuffer& buffer) {
+  static const std::string kValue = "value";
+  return !buffer.name.empty() ? buffer.name : !buffer.maker.empty() ? buffer.maker : kValue;
+}
+
 std::vector<std::size_t> axes_in_memory(const ir::Shape& shape, const ir::Shape& strides) {
   std::vector<std::size_t> axes;
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {

@@ -17,6 +17,7 @@ struct StorageBuffer {
   int port = -1;  // kInput, kOutput: position in the graph's lists; kState: state tensor; kHost: byte offset
   std::int64_t bytes = 0;
   std::string name;        // of the value it was made for
+  std::string maker;       // the node that makes a value without a name, which emitted code calls it after
   ir::TensorType type;     // likewise, for comments
   ir::Shape strides = {};  // likewise
   bool scratch = false;
@@ -24,6 +25,9 @@ struct StorageBuffer {
   std::int64_t end_step = -1;
   int weights_entry = -1;  // kWeights: entry of the blob
 };
+
+/// What emitted code calls the buffer.
+const std::string& name_in_code(const StorageBuffer& buffer);
 
 struct Storage {
   int buffer = -1;

@@ -74,7 +74,7 @@ std::map<int, std::string> name_arena(Schedule& schedule, const std::vector<Stor
   for (std::size_t i = 0; i < planned.size(); ++i) {
     const StorageBuffer& buffer = buffers[planned[i]];
     Offset offset;
-    offset.name = names(buffer.name.empty() ? "value" : buffer.name, "at_");
+    offset.name = names(name_in_code(buffer), "at_");
     offset.value = schedule.plan.offsets[i];
     offset.bytes = buffer.bytes;
     offset.what =

@@ -110,7 +110,7 @@ struct Step {
 struct Kernel {
   std::string name;
   std::string family;                 // "loops", "conv2d", "gemm", ...: for the report
-  std::string declaration;            // "void relu_3(const float* x0, float* y);"
+  std::string declaration;            // "void relu_64(const float* x, float* y);"
   std::string text;                   // complete definition, C++17
   std::vector<std::string> headers;   // gcrt headers, "gcrt/cpu/image/conv.h"
   std::vector<std::string> functors;  // names of Functor it uses

@@ -32,6 +32,8 @@ struct LoweredStep {
 
 /// Where a node came from; its own name when it says nothing of that.
 std::vector<ir::Origin> origins_of(const ir::Node& node);
+/// The first of the model's nodes that the value comes from, or its operator; empty for a value that no node makes.
+std::string maker_of(const ir::Graph& graph, ir::ValueId value);
 /// "Conv 'conv1', Relu 'relu1'".
 std::string comment_of(const ir::Node& node);
 

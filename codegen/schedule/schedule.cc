@@ -85,7 +85,7 @@ std::map<ValueId, Storage> Scheduler::copy_operands(ScheduleScope& scope, NodeId
     if (!order) continue;
     const ir::Value& value = graph.value(operand);
     if (value.type.count() == 0) continue;  // in any layout
-    const Storage copied = steps_.temporary(value.type, *order, value.name);
+    const Storage copied = steps_.temporary(value.type, *order, value.name, maker_of(graph, operand));
     steps_.emit(scope, copy_call(value.type, scope.homes.storage.at(operand), copied, chooser_.machine()),
                 {{"layout", std::nullopt}}, "layout of the next step",
                 layout_text(value.type, copied.strides));

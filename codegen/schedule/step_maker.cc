@@ -22,20 +22,21 @@ void StepMaker::emit(ScheduleScope& scope, KernelCall call, std::vector<ir::Orig
   pass();
 }
 
-Storage StepMaker::scratch(std::int64_t bytes, const char* name) {
+Storage StepMaker::scratch(std::int64_t bytes, std::string name) {
   StorageBuffer buffer;
   buffer.bytes = bytes;
-  buffer.name = name;
+  buffer.name = std::move(name);
   buffer.scratch = true;
   buffers_.push_back(std::move(buffer));
   return {static_cast<int>(buffers_.size()) - 1, 0, {}};
 }
 
 Storage StepMaker::temporary(const ir::TensorType& type, const std::vector<int>& order,
-                             const std::string& name) {
+                             const std::string& name, std::string maker) {
   StorageBuffer buffer;
   buffer.bytes = ir::highest(type.bytes());
   buffer.name = name;
+  buffer.maker = std::move(maker);
   buffer.type = type;
   buffer.strides = ir::strides_in_order(type.shape, order);
   buffers_.push_back(buffer);
@@ -51,6 +52,15 @@ bool stays_in_cache(const StorageBuffer& buffer, const gcrt::DeviceModel& gpu) {
   return !is_of_the_caller && 2 * buffer.bytes <= std::int64_t{gpu.cache_megabytes} << 20;
 }
 
+/// The name of what a call makes, after which its scratch is named: a step more leaves it as it is.
+std::string name_of_result(const KernelCall& call, const std::vector<StorageBuffer>& buffers) {
+  for (const CallArgument& argument : call.arguments) {
+    if (!argument.writes || argument.kind != CallArgument::Kind::kStorage) continue;
+    return argument.value.empty() ? name_in_code(buffers[argument.storage.buffer]) : argument.value;
+  }
+  return "";
+}
+
 }  // namespace
 
 LoweredStep StepMaker::made_step(KernelCall call, std::vector<ir::Origin> origins, std::string comment,
@@ -58,9 +68,10 @@ LoweredStep StepMaker::made_step(KernelCall call, std::vector<ir::Origin> origin
   LoweredStep step;
   std::vector<std::pair<int, std::int64_t>> bytes_by_buffer;
   std::vector<ir::Dim> moved, of_weights;
+  const std::string made = name_of_result(call, buffers_);
   for (CallArgument& argument : call.arguments) {
     if (argument.kind == CallArgument::Kind::kScratch) {
-      argument.storage.buffer = scratch(argument.scratch_bytes, "scratch").buffer;
+      argument.storage.buffer = scratch(argument.scratch_bytes, made + " scratch").buffer;
     }
     if (argument.kind == CallArgument::Kind::kWeights) {
       const ir::Dim all = weights_.entries()[argument.weights].bytes;
@@ -117,6 +128,16 @@ void StepMaker::predict(KernelCall& call, const LoweredStep& step,
 std::vector<ir::Origin> origins_of(const ir::Node& node) {
   return node.origins.empty() ? std::vector<ir::Origin>{{std::string(node.op->name), node.name}}
                               : node.origins;
+}
+
+std::string maker_of(const ir::Graph& graph, ir::ValueId value) {
+  const ir::NodeId producer = graph.value(value).producer;
+  if (!producer.valid()) return "";
+  const std::vector<ir::Origin> origins = origins_of(graph.node(producer));
+  for (const ir::Origin& origin : origins) {
+    if (origin.name && !origin.name->empty()) return *origin.name;
+  }
+  return origins[0].what;
 }
 
 std::string comment_of(const ir::Node& node) {

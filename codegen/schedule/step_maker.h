@@ -24,9 +24,11 @@ class StepMaker {
                         std::string result);
   /// The buffer lives during the step that comes next.
   void touch(const Storage& storage);
-  Storage scratch(std::int64_t bytes, const char* name);
+  /// A buffer that lives during one step, whose name says for what.
+  Storage scratch(std::int64_t bytes, std::string name);
   /// A buffer for a value whose axes lie in this order.
-  Storage temporary(const ir::TensorType& type, const std::vector<int>& order, const std::string& name);
+  Storage temporary(const ir::TensorType& type, const std::vector<int>& order, const std::string& name,
+                    std::string maker);
   /// The number of the step that comes next.
   std::int64_t now() const { return now_; }
   void pass() { ++now_; }

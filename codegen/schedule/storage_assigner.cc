@@ -4,6 +4,7 @@
 
 #include "base/diagnostics.h"
 #include "base/interrupt.h"
+#include "codegen/schedule/lowered_step.h"
 
 namespace gcompile {
 
@@ -252,6 +253,7 @@ Storage StorageAssigner::fresh(ValueId id) {
   StorageBuffer buffer;
   buffer.bytes = ir::highest(value.type.bytes());
   buffer.name = value.name;
+  buffer.maker = maker_of(graph_, id);
   buffer.type = value.type;
   buffer.strides = strides_in_order(value.type.shape, value.order);
   buffers_.push_back(buffer);

@@ -139,7 +139,9 @@ std::size_t StripLowering::lower(ScheduleScope& scope, std::span<const NodeId> o
   LoweredStep step;
   step.kind = LoweredStep::Kind::kStrips;
   step.strips = *group.plan;
-  step.strip_buffers = steps_.scratch(group.plan->parts * group.plan->part_bytes(), "strips");
+  step.strip_buffers =
+      steps_.scratch(group.plan->parts * group.plan->part_bytes(),
+                     name_in_code(buffers_[home(graph.node(nodes.back()).results[0]).buffer]) + " strips");
   steps_.touch(step.strip_buffers);
   for (const NodeId id : nodes) {
     const ir::Node& node = graph.node(id);

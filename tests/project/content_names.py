@@ -86,6 +86,31 @@ def case_names(world):
         equal(numbered, [], f"numbered functions for {target}")
 
 
+def case_buffers(world):
+    """What a step needs for itself and a value without a name are called after what makes them, whatever stands before."""
+    def plan(has_pool, target):
+        model = Model()
+        model.inputs, model.outputs = ["float16[1,32,32,32] x"], ["float16[1,32,32,32] y"]
+        last = "x"
+        for i in range(5):
+            if i == 1 and has_pool:
+                model.nodes.append(f"pooled = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1], strides = [1, 1]>({last})")
+                last = "pooled"
+            weight = model.constant(f"w{i}", "float", (32, 32, 3, 3))
+            model.nodes += [f"half{i} = Cast<to = 10>({weight})", f"c{i} = Conv<pads = [1, 1, 1, 1]>({last}, half{i})",
+                            f"{'y' if i == 4 else f'r{i}'} = Relu(c{i})"]
+            last = f"r{i}"
+        lines = sources(world, f"buffers_{has_pool}", model, target)["net_plan.h"]
+        return {name for line in lines for name in re.findall(r"^constexpr Buffer<[^>]*> (at_\w+)", line)}
+
+    for target in TARGETS:
+        few, more = plan(False, target), plan(True, target)
+        equal(sorted(few - more), [], f"{target}: names that a pool changes")
+        found = [name for name in more if re.match(r"at_(value|scratch|strips)(_\d+)?$", name)]
+        equal(sorted(found), [], f"{target}: buffers that are called after nothing")
+        check(target != "cpp" or [name for name in more if "scratch" in name], f"no scratch: {sorted(more)}")
+
+
 def sized():
     """Rows along two sizes by the same text, a product of both, and a pool whose size is a formula."""
     model = Model()

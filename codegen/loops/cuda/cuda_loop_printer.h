@@ -28,8 +28,8 @@ struct CudaLoops {
 };
 
 struct CudaParameter {
-  std::string declaration;  // "const float* x0"
-  std::string name;         // "x0"
+  std::string declaration;  // "const float* x"
+  std::string name;         // "x"
   std::string argument;     // what the host passes
 };
 

@@ -225,7 +225,7 @@ class CudaNestPrinter final : public NestPrinter {
     declare_mentioned(digits(nest_.reduced, place(), extent_of(nest_, nest_.reduced), -1));
   }
 
-  /// const auto kept0 = keep(group, row, [&](auto lane, auto i1) { return load(lane, x0 + i1); });
+  /// const auto kept0 = keep(group, row, [&](auto lane, auto i1) { return load(lane, x + i1); });
   void begin_stage(std::size_t k) override {
     if (plan_.kept.is_empty()) return;
     for (const int id : plan_.kept.nodes[k]) {
@@ -250,7 +250,7 @@ class CudaNestPrinter final : public NestPrinter {
     return at->second.holder;
   }
 
-  /// map_packs<4, 1024, 4000>(worker, [&](int pack) { return exp(load(lane, x0 + 4 * pack)); },
+  /// map_packs<4, 1024, 4000>(worker, [&](int pack) { return exp(load(lane, x + 4 * pack)); },
   ///                                  [&](int pack, auto value) { store(lane, y + 4 * pack, value); });
   void print_packs(int region_root) {
     const bool vector = plan_.lanes > 1;
