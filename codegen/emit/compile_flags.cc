@@ -31,6 +31,11 @@ std::string_view library_flags() { return line_of("library"); }
 std::string_view clang_flags() { return line_of("clang"); }
 std::string_view mingw_flags() { return line_of("mingw"); }
 
+std::string link_flags(Target target, bool uses_cublaslt) {
+  if (!info_of(target).has_device_memory) return "-lm";
+  return fmt::format("{}-lcudart_static -lstdc++ -lm -ldl -lrt -pthread", uses_cublaslt ? "-lcublasLt " : "");
+}
+
 std::vector<LevelSet> library_levels() {
   std::vector<LevelSet> sets;
   std::istringstream text{std::string(text_of("levels"))};

@@ -23,6 +23,9 @@ std::string_view clang_flags();
 /// they were aligned.
 std::string_view mingw_flags();
 
+/// What a program is linked with besides the library, in its pkg-config file.
+std::string link_flags(Target target, bool uses_cublaslt);
+
 /// A set of instructions that a library for every processor of an architecture holds its kernels for (x86-64
 /// psABI, micro-architecture levels; Arm Architecture Reference Manual, A2.3).
 struct LevelFlags {

@@ -88,6 +88,7 @@ Json rows_after(const Program& program, const HeldSize& held) {
 /// what can be held.
 void add_held_sizes(Json& out, const Program& program) {
   out["has_held_sizes"] = !program.held_sizes.empty();
+  out["description_type"] = program.held_sizes.empty() ? "SizedDescription" : "GrowingDescription";
   for (const char* list : {"goes_on", "goes_on_text", "held_bounds", "rows_after"}) out[list] = Json::array();
   for (const HeldSize& held : program.held_sizes) {
     const Size& size = program.sizes[held.size];

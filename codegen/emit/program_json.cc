@@ -472,6 +472,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["headers"] = program.headers;
   out["uses_cublaslt"] = std::find(program.headers.begin(), program.headers.end(),
                                    "gcrt/cuda/product/cublaslt.h") != program.headers.end();
+  out["link_flags"] = link_flags(program.target, out["uses_cublaslt"]);
   out["cpu"] = options.cpu;
   out["is_native"] = options.cpu == "native";
   add_levels(out, info_of(program.target), options, program.in_tiles);

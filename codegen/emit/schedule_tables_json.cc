@@ -153,13 +153,16 @@ void add_ports(Json& out, const Program& program, const Schedule& schedule) {
   for (const Schedule& each : program.schedules) {
     if (each.device) host_inputs.insert(each.device->host_inputs.begin(), each.device->host_inputs.end());
   }
-  out["host_inputs"] = Json::array();
+  std::vector<std::string> named, tests;
   for (const int index : host_inputs) {
     Json& input = out["inputs"][static_cast<std::size_t>(index)];
     input["remark"] = "; host memory, for it chooses a branch";
-    out["host_inputs"].push_back({{"index", index}, {"c_name", input["c_name"]}});
+    named.push_back(fmt::format("`{}`", input["c_name"].get<std::string>()));
+    tests.push_back(fmt::format("input == {}", index));
   }
   out["has_host_inputs"] = !host_inputs.empty();
+  out["host_inputs_text"] = fmt::format("{}", fmt::join(named, ", "));
+  out["is_host_input"] = fmt::format("{}", fmt::join(tests, " || "));
   const auto is_placed = [](const Port& port) { return !port.place.empty(); };
   out["has_placed"] = std::any_of(schedule.inputs.begin(), schedule.inputs.end(), is_placed) ||
                       std::any_of(schedule.outputs.begin(), schedule.outputs.end(), is_placed);
@@ -171,6 +174,9 @@ void add_ports(Json& out, const Program& program, const Schedule& schedule) {
   };
   out["example_inputs"] = names(schedule.inputs);
   out["example_outputs"] = names(schedule.outputs);
+  out["first_input"] = schedule.inputs.empty() ? "" : schedule.inputs[0].c_name;
+  out["first_result"] = schedule.outputs.empty() ? "" : "outputs->" + schedule.outputs[0].c_name;
+  out["first_result_type"] = schedule.outputs.empty() ? "" : schedule.outputs[0].c_type;
   const auto shapes = [&](const std::vector<Port>& ports) {
     std::vector<ir::Shape> each;
     for (const Port& port : ports) each.push_back(port.type.shape);

@@ -155,8 +155,9 @@ Json graph_part(const Schedule& schedule) {
   out["has_gone"] = !gone.empty();
   const auto unnamed = std::count_if(schedule.nodes.begin(), schedule.nodes.end(),
                                      [](const ModelNode& node) { return node.name.empty(); });
-  out["unnamed"] = counted(unnamed, "node has no name and is", "nodes have no names and are");
-  out["has_unnamed"] = unnamed > 0;
+  out["unnamed"] = unnamed == 0 ? ""
+                                : " " + counted(unnamed, "node has no name and is not followed.",
+                                                "nodes have no names and are not followed.");
   return out;
 }
 
