@@ -233,7 +233,7 @@ class Emitter {
            {"entry", schedule["entry"]},
            {"layers", layers},
            {"largest",
-            program_.has_ranges ? fmt::format("{{{}}}", schedule["sizes_text"].get<std::string>()) : ""}});
+            program_.has_bounds ? fmt::format("{{{}}}", schedule["sizes_text"].get<std::string>()) : ""}});
     }
     return runs;
   }

@@ -161,7 +161,7 @@ void add_levels(Json& out, const TargetInfo& target, const EmitOptions& options,
 }
 
 /// "32 to 960, a multiple of 32"; "128".
-std::string range_text(const ir::Bounds& bounds, std::int64_t multiple) {
+std::string bounds_text(const ir::Bounds& bounds, std::int64_t multiple) {
   if (bounds.low == bounds.high) return std::to_string(bounds.low);
   const std::string steps = multiple > 1 ? fmt::format(", a multiple of {}", multiple) : "";
   return fmt::format("{} to {}{}", bounds.low, bounds.high, steps);
@@ -184,7 +184,7 @@ std::string label_of(const Program& program, const Schedule& schedule) {
 std::vector<std::string> size_texts(const Program& program, const Schedule& schedule) {
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < program.sizes.size(); ++i)
-    texts.push_back(range_text(schedule.bounds[i], program.sizes[i].multiple));
+    texts.push_back(bounds_text(schedule.bounds[i], program.sizes[i].multiple));
   return texts;
 }
 
@@ -259,7 +259,7 @@ Json schedule_json(const Program& program, const Schedule& schedule, std::size_t
   out["size_conditions"] = size_conditions(program, schedule);
   out["dim_flags"] = dim_flags(program, schedule);
   out["own_instance_bytes"] =
-      instance_bytes(schedule, program.has_ranges ? program.sizes.size() : 0);  // CUDA
+      instance_bytes(schedule, program.has_bounds ? program.sizes.size() : 0);  // CUDA
   out["uploads_weights"] = index == 0;
   out["arena_of_sizes"] = schedule.arena_bytes;
   add_schedule_tables(out, program, schedule);
@@ -276,19 +276,19 @@ void move_members(Json& into, Json from) {
 /// Each by itself, and at the top the largest: what is said of tensors is said of them at most.
 void add_schedules(Json& out, const Program& program) {
   out["has_sizes"] = !program.sizes.empty();
-  out["has_ranges"] = program.has_ranges;
+  out["has_bounds"] = program.has_bounds;
   out["has_choices"] = program.schedules.size() > 1;
   // What figures of tensors are of, in comments.
   out["at_sizes"] = program.sizes.empty() ? "" : ", at the largest sizes";
   out["beside_sizes"] =
       program.schedules.size() > 1 ? " Beside them: tensors as they are at the largest." : "";
   out["schedule_count"] = program.schedules.size();
-  out["sizes_of_runs"] = program.has_ranges ? program.name + "_sizes" : "NoSizes";  // CUDA, a type
+  out["sizes_of_runs"] = program.has_bounds ? program.name + "_sizes" : "NoSizes";  // CUDA, a type
   out["of_runs"] = program.schedules.size() > 1 ? "kRuns." : "Run::";  // CUDA: whose functions run them
   // Within the lists of parameters and arguments of runs.
   out["sizes_parameter"] =
-      program.has_ranges ? fmt::format("const {}_sizes* sizes,\n    ", program.name) : std::string();
-  out["sizes_argument"] = program.has_ranges ? "sizes, " : "";
+      program.has_bounds ? fmt::format("const {}_sizes* sizes,\n    ", program.name) : std::string();
+  out["sizes_argument"] = program.has_bounds ? "sizes, " : "";
   out["sizes_is_null"] = program.sizes.empty() ? "" : "sizes == nullptr || ";
   out["of_level"] = program.sizes.empty() ? "level." : "";
   // What a level has: its run, or a table of them.
@@ -300,13 +300,13 @@ void add_schedules(Json& out, const Program& program) {
   for (std::size_t i = 0; i < program.sizes.size(); ++i) {
     std::set<std::int64_t> choices;
     for (const Schedule& schedule : program.schedules) choices.insert(schedule.bounds[i].low);
-    const bool is_range = !is_chosen(program.schedules.front().bounds[i]);
+    const bool has_bounds = !is_chosen(program.schedules.front().bounds[i]);
     out["size_names"].push_back(
         {{"index", i},
          {"name", program.sizes[i].name},
          {"c_name", program.sizes[i].c_name},
-         {"choices", is_range ? range_text(program.sizes[i].bounds, program.sizes[i].multiple)
-                              : fmt::format("{}", fmt::join(choices, ", "))}});
+         {"choices", has_bounds ? bounds_text(program.sizes[i].bounds, program.sizes[i].multiple)
+                                : fmt::format("{}", fmt::join(choices, ", "))}});
     equalities.push_back(fmt::format("sizes->{0} == kChoices[i].{0}", program.sizes[i].c_name));
   }
   out["equals_choice"] = fmt::format("{}", fmt::join(equalities, " && "));
@@ -354,7 +354,7 @@ const char* weights_mode_name(WeightsMode mode) {
 
 std::int64_t instance_bytes(const Program& program) {
   if (!info_of(program.target).has_device_memory) return kInstanceBytes;
-  const std::size_t sizes = program.has_ranges ? program.sizes.size() : 0;
+  const std::size_t sizes = program.has_bounds ? program.sizes.size() : 0;
   if (program.schedules.size() == 1) return instance_bytes(program.schedules[0], sizes);
   // Which of them ran last, and of what sizes the state is.
   const std::int64_t head = 8 * (1 + static_cast<std::int64_t>(sizes));

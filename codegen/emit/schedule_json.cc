@@ -81,7 +81,7 @@ class ScheduleWriter {
     if (used_.count("arena") + used_.count("state") + used_.count("threads") == 0) {
       out["unused_parameters"].push_back("memory");
     }
-    if (program_.has_ranges && used_.count("sizes") == 0) out["unused_parameters"].push_back("sizes");
+    if (program_.has_bounds && used_.count("sizes") == 0) out["unused_parameters"].push_back("sizes");
     const bool uses_weights = used_.count("weights") > 0;
     if (!uses_weights && !info_of(program_.target).has_device_memory)
       out["unused_parameters"].push_back("payload");

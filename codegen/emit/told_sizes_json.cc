@@ -28,7 +28,7 @@ class SizesOfSchedule {
     std::vector<ir::Dim> counts;
     for (const Port& input : schedule.inputs) counts.push_back(input.type.count());
     const auto symbols = ir::solve_symbols(counts, static_cast<int>(program.sizes.size()));
-    for (const int symbol : symbols.open) {
+    for (const int symbol : symbols.told) {
       const auto at = static_cast<std::size_t>(symbol);
       const ir::Bounds& bounds = schedule.bounds[at];
       if (bounds.low < bounds.high) {
@@ -73,7 +73,7 @@ Json candidate_json(const Program& program, const Schedule& schedule, std::size_
   const auto add = [&](std::size_t at, std::string text) {
     sizes.push_back({{"index", at}, {"c_name", program.sizes[at].c_name}, {"text", std::move(text)}});
   };
-  if (!program.has_ranges) {
+  if (!program.has_bounds) {
     for (std::size_t at = 0; at < schedule.sizes.size(); ++at) add(at, std::to_string(schedule.sizes[at]));
     return {{"index", index}, {"sizes", std::move(sizes)}};
   }
@@ -92,7 +92,7 @@ Json candidate_json(const Program& program, const Schedule& schedule, std::size_
     if (program.states[i].grows()) add_axes(program.states[i].type.shape, "state", i);
   }
   const auto symbols = ir::solve_symbols(axes, static_cast<int>(program.sizes.size()));
-  for (const int symbol : symbols.open) {
+  for (const int symbol : symbols.told) {
     const auto at = static_cast<std::size_t>(symbol);
     const ir::Bounds& bounds = schedule.bounds[at];
     if (bounds.low == bounds.high) add(at, std::to_string(bounds.low));
@@ -121,7 +121,7 @@ void add_told_sizes(Json& out, const Program& program) {
   Json told = Json::array(), found = Json::array();
   bool counts_elements = false;
   for (const Schedule& schedule : program.schedules) {
-    if (!program.has_ranges) continue;
+    if (!program.has_bounds) continue;
     SizesOfSchedule sizes(program, schedule);
     open.insert(sizes.told.begin(), sizes.told.end());
     found.push_back(std::move(sizes.found));

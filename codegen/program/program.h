@@ -241,7 +241,7 @@ struct Program {
   std::string model_sha256, producer, opset;  // provenance; escaped when rendered
   std::string options;                        // command line options that shape the output, canonical order
   std::vector<Size> sizes;                    // empty: all are fixed
-  bool has_ranges = false;                    // some have bounds, and formulas of them are in the schedules
+  bool has_bounds = false;                    // some have bounds, and formulas of them are in the schedules
   std::vector<Schedule> schedules;  // one for each choice, the largest last; they have the same ports
   std::vector<StateTensor> states;
   std::vector<HeldSize> held_sizes;  // by size

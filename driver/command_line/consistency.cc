@@ -64,11 +64,11 @@ void expect_kept_values(const Options& options) {
 }
 
 void expect_one_size(const Options& options, const char* what) {
-  if (options.choices.empty()) return;
+  if (options.size_lists.empty()) return;
   usage_error(fmt::format("{} takes a model of one size, and --dim gives '{}' several", what,
-                          printable(options.choices.front().name)),
-              fmt::format("for example --dim {}={}", printable(options.choices.front().name),
-                          options.choices.front().sizes.front()));
+                          printable(options.size_lists.front().name)),
+              fmt::format("for example --dim {}={}", printable(options.size_lists.front().name),
+                          options.size_lists.front().sizes.front()));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ struct Options {
   // How to read the model.
   frontend::ImportOptions import;
   std::vector<std::string> dims, shapes, sets;  // as typed
-  std::vector<frontend::DimChoices> choices;    // --dim with several sizes
+  std::vector<frontend::DimList> size_lists;    // --dim with several sizes
 
   // What to do with the graph.
   int level = 3;

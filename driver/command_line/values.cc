@@ -40,8 +40,8 @@ std::int64_t number_of(const char* option, const std::string& text, std::int64_t
 }
 
 void add_dim(Options& options, const std::string& text) {
-  if (auto range = frontend::parse_dim_range(text)) {
-    options.import.bindings.ranges.push_back(std::move(*range));
+  if (auto bounds = frontend::parse_dim_bounds(text)) {
+    options.import.bindings.bounds.push_back(std::move(*bounds));
     options.dims.push_back(text);
     return;
   }
@@ -52,16 +52,16 @@ void add_dim(Options& options, const std::string& text) {
     options.dims.push_back(text);
     return;
   }
-  frontend::DimChoices choices = frontend::parse_dim_choices(text);
+  frontend::DimList list = frontend::parse_dim_list(text);
   const auto name_of = [](const auto& dim) { return dim.name; };
-  expect_new(options.choices, "--dim", choices.name, name_of);
-  expect_new(options.import.bindings.dims, "--dim", choices.name, name_of);
+  expect_new(options.size_lists, "--dim", list.name, name_of);
+  expect_new(options.import.bindings.dims, "--dim", list.name, name_of);
   options.dims.push_back(text);
-  if (choices.sizes.size() == 1) {
-    options.import.bindings.dims.push_back({std::move(choices.name), choices.sizes.front()});
+  if (list.sizes.size() == 1) {
+    options.import.bindings.dims.push_back({std::move(list.name), list.sizes.front()});
   } else {
-    choices.ranges_before = options.import.bindings.ranges.size();
-    options.choices.push_back(std::move(choices));
+    list.bounds_before = options.import.bindings.bounds.size();
+    options.size_lists.push_back(std::move(list));
   }
 }
 

@@ -205,7 +205,7 @@ ir::Graph bound_graph(const Options& options, const Program& program,
   frontend::ImportOptions import = options.import;
   for (std::size_t i = 0; i < sizes.size(); ++i)
     import.bindings.dims.push_back({program.sizes[i].name, sizes[i]});
-  import.bindings.ranges.clear();
+  import.bindings.bounds.clear();
   import.of_one_run = true;
   Diagnostics told_before;
   ir::Graph graph = frontend::import_model_file(options.model, import, told_before).graph;
@@ -269,8 +269,8 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
 std::vector<Size> chosen_sizes(const std::vector<SizedModel>& models) {
   std::vector<Size> sizes;
   Names names;
-  for (const frontend::DimRange& range : models.front().sizes) {
-    sizes.push_back({range.names[0], names(range.names[0], ""), range.bounds, range.multiple});
+  for (const frontend::DimBounds& dim : models.front().sizes) {
+    sizes.push_back({dim.names[0], names(dim.names[0], ""), dim.bounds, dim.multiple});
   }
   for (const SizedModel& model : models) {
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -284,7 +284,7 @@ std::vector<Size> chosen_sizes(const std::vector<SizedModel>& models) {
 
 /// What a run of the schedule needs of its sizes, and the largest that it takes.
 void add_sizes(Schedule& schedule, const Program& program, const SizedModel& model) {
-  for (const frontend::DimRange& range : model.sizes) schedule.bounds.push_back(range.bounds);
+  for (const frontend::DimBounds& dim : model.sizes) schedule.bounds.push_back(dim.bounds);
   if (model.formulas) {
     schedule.conditions = model.formulas->facts();
     for (const ir::SizeCheck& check : model.formulas->checks())
@@ -315,7 +315,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
 
   Program& program = compilation.program;
   program.sizes = chosen_sizes(compilation.models);
-  program.has_ranges = compilation.models.front().formulas != nullptr;
+  program.has_bounds = compilation.models.front().formulas != nullptr;
   program.tool_version = tool_version();
   program.model_sha256 = compilation.info.sha256;
   program.producer = producer_text(compilation.info);

@@ -17,12 +17,12 @@ namespace gcompile {
 
 /// A model at one choice of its sizes.
 struct SizedModel {
-  std::vector<frontend::DimRange> sizes;  // as SizeChoice has them
-  std::string text;                       // "batch=4"; empty: nothing is chosen
-  std::shared_ptr<ir::Sizes> formulas;    // of the graphs; null where every size is a number
-  ir::Graph imported;                     // as read, then prepare_graph(): the oracle's input
-  passes::Prepared prepared;              // what prepare_graph() did
-  ir::Graph optimised;                    // every node has a form
+  std::vector<frontend::DimBounds> sizes;  // as SizeChoice has them
+  std::string text;                        // "batch=4"; empty: nothing is chosen
+  std::shared_ptr<ir::Sizes> formulas;     // of the graphs; null where every size is a number
+  ir::Graph imported;                      // as read, then prepare_graph(): the oracle's input
+  passes::Prepared prepared;               // what prepare_graph() did
+  ir::Graph optimised;                     // every node has a form
   passes::Report report;
 };
 

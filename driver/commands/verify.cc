@@ -66,7 +66,7 @@ class Verifier {
   Answer run() {
     check_early(options_, terminal_);
     if (!options_.keep.empty()) claim_folder(options_.keep);
-    const bool has_sizes = !options_.choices.empty() || !options_.import.bindings.ranges.empty();
+    const bool has_sizes = !options_.size_lists.empty() || !options_.import.bindings.bounds.empty();
     if (has_sizes && !options_.layers) {
       verify_project(options_, options_.data.empty() ? Cases() : read_test_cases(options_.data, options_));
     } else if (options_.data.empty()) {
@@ -84,8 +84,8 @@ class Verifier {
       }
       for (const std::string& shapes : order) {
         Options options = options_;
-        options.choices.clear();
-        options.import.bindings.ranges.clear();
+        options.size_lists.clear();
+        options.import.bindings.bounds.clear();
         bind_shapes(options, groups[shapes].front());
         verify_project(options, std::move(groups[shapes]));
       }
@@ -108,7 +108,7 @@ class Verifier {
     if (info_of(options_.target).has_device_memory && options_.emulate)
       announce_emulation(compilation.program);
     kernels_.reset();
-    if (options_.layers && compilation.program.has_ranges) {
+    if (options_.layers && compilation.program.has_bounds) {
       throw CompileError(ExitCode::kUsage, "--layers takes sizes as numbers",
                          "give each dimension one with --dim NAME=SIZE");
     }
@@ -121,7 +121,7 @@ class Verifier {
     const Runners runners(emit_project(compilation, options), compilation.program, folder, options,
                           terminal_);
     std::set<std::string> served;
-    if (compilation.program.has_ranges) {
+    if (compilation.program.has_bounds) {
       verify_ranges(options, compilation.program, cases, runners, folder);
       return;
     }

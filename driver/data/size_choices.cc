@@ -12,21 +12,21 @@ namespace {
 constexpr std::size_t kMostChoices = 64;
 
 /// What the caller tells, and what else --dim bounds, in the order of the command line.
-struct Combination {
+struct Chosen {
   std::string text;
-  std::vector<frontend::DimRange> ranges;
+  std::vector<frontend::DimBounds> bounds;
 };
 
-/// Each combination with each size of `dim`, before which `dims_before` others were chosen.
-std::vector<Combination> longer(const std::vector<Combination>& combinations, const frontend::DimChoices& dim,
-                                std::size_t dims_before) {
-  const auto place = static_cast<std::ptrdiff_t>(dim.ranges_before + dims_before);
-  std::vector<Combination> out;
-  for (const Combination& shorter : combinations) {
+/// Each choice with each size of `dim`, before which `dims_before` others were chosen.
+std::vector<Chosen> longer(const std::vector<Chosen>& choices_so_far, const frontend::DimList& dim,
+                           std::size_t dims_before) {
+  const auto place = static_cast<std::ptrdiff_t>(dim.bounds_before + dims_before);
+  std::vector<Chosen> out;
+  for (const Chosen& shorter : choices_so_far) {
     for (const std::int64_t size : dim.sizes) {
-      Combination& own = out.emplace_back(shorter);
+      Chosen& own = out.emplace_back(shorter);
       own.text += fmt::format("{}{}={}", own.text.empty() ? "" : ", ", printable(dim.name), size);
-      own.ranges.insert(own.ranges.begin() + place, {{dim.name}, {size, size}, 1, size});
+      own.bounds.insert(own.bounds.begin() + place, {{dim.name}, {size, size}, 1, size});
     }
   }
   return out;
@@ -34,18 +34,18 @@ std::vector<Combination> longer(const std::vector<Combination>& combinations, co
 
 /// Numbers where all sizes are chosen. Beside bounds, bounds that leave one number: a symbol is the same size
 /// in all schedules.
-SizeChoice choice_of(const Options& options, Combination combination) {
-  SizeChoice choice{{}, std::move(combination.text), options};
-  choice.options.choices.clear();
+SizeChoice choice_of(const Options& options, Chosen chosen) {
+  SizeChoice choice{{}, std::move(chosen.text), options};
+  choice.options.size_lists.clear();
   if (!choice.text.empty() && !options.dump_dir.empty()) choice.options.dump_dir += "/" + choice.text;
   frontend::InputBindings& bindings = choice.options.import.bindings;
-  const bool has_bounds = !bindings.ranges.empty();
-  for (const frontend::DimRange& range : combination.ranges) {
-    if (range.names.size() > 1) continue;
-    choice.sizes.push_back(range);
-    if (!has_bounds) bindings.dims.push_back({range.names[0], range.bounds.low});
+  const bool has_bounds = !bindings.bounds.empty();
+  for (const frontend::DimBounds& dim : chosen.bounds) {
+    if (dim.names.size() > 1) continue;
+    choice.sizes.push_back(dim);
+    if (!has_bounds) bindings.dims.push_back({dim.names[0], dim.bounds.low});
   }
-  if (has_bounds) bindings.ranges = std::move(combination.ranges);
+  if (has_bounds) bindings.bounds = std::move(chosen.bounds);
   return choice;
 }
 
@@ -53,17 +53,17 @@ SizeChoice choice_of(const Options& options, Combination combination) {
 
 std::vector<SizeChoice> size_choices(const Options& options) {
   std::size_t count = 1;
-  std::vector<Combination> combinations = {{"", options.import.bindings.ranges}};
-  for (std::size_t i = 0; i < options.choices.size(); ++i) {
-    count *= options.choices[i].sizes.size();
+  std::vector<Chosen> choices_so_far = {{"", options.import.bindings.bounds}};
+  for (std::size_t i = 0; i < options.size_lists.size(); ++i) {
+    count *= options.size_lists[i].sizes.size();
     if (count > kMostChoices) {
-      usage_error(fmt::format("--dim: more than {} combinations of sizes", kMostChoices),
+      usage_error(fmt::format("--dim: more than {} choices of sizes", kMostChoices),
                   "give fewer sizes, and pad inputs to the next larger one");
     }
-    combinations = longer(combinations, options.choices[i], i);
+    choices_so_far = longer(choices_so_far, options.size_lists[i], i);
   }
   std::vector<SizeChoice> choices;
-  for (Combination& combination : combinations) choices.push_back(choice_of(options, std::move(combination)));
+  for (Chosen& chosen : choices_so_far) choices.push_back(choice_of(options, std::move(chosen)));
   return choices;
 }
 

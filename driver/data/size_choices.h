@@ -1,5 +1,5 @@
 #pragma once
-// The sizes that the caller of a model chooses from (--dim N=1,2,4): one set of options for each combination.
+// The sizes that the caller of a model chooses from (--dim N=1,2,4): one set of options for each choice.
 
 #include <cstdint>
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace gcompile {
 
-/// One combination: options that bind every size, or give it bounds.
+/// One choice: options that bind every size, or give it bounds.
 struct SizeChoice {
-  std::vector<frontend::DimRange> sizes;  // that the caller tells, in the order of the command line
-  std::string text;                       // "batch=4, length=128"; empty: there is nothing to choose
-  Options options;                        // without choices
+  std::vector<frontend::DimBounds> sizes;  // that the caller tells, in the order of the command line
+  std::string text;                        // "batch=4, length=128"; empty: there is nothing to choose
+  Options options;                         // without lists of sizes
 };
 
-/// Every combination, the largest last; one where there is nothing to choose. Throws CompileError (kUsage)
+/// Every choice, the largest last; one where there is nothing to choose. Throws CompileError (kUsage)
 /// where there are too many.
 std::vector<SizeChoice> size_choices(const Options& options);
 

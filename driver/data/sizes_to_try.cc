@@ -80,7 +80,7 @@ std::optional<std::vector<std::int64_t>> sizes_of_case(const Program& program, c
     why = std::move(text);
     return std::nullopt;
   };
-  for (const int symbol : symbols.open) {
+  for (const int symbol : symbols.told) {
     const auto at = static_cast<std::size_t>(symbol);
     const ir::Bounds& bounds = schedule.bounds[at];
     if (bounds.low < bounds.high)

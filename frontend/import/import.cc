@@ -154,7 +154,7 @@ std::optional<bool> Importer::fits(const InputBindings& bindings) {
   Importer trial(model_, folder_, options, ignored, file_);
   trial.is_trial_ = true;
   try {
-    if (!bindings.ranges.empty()) sizes = size_symbols(bindings);
+    if (!bindings.bounds.empty()) sizes = size_symbols(bindings);
     const ir::SizesScope scope(sizes ? &*sizes : nullptr);
     const ImportedModel imported = trial.run();
     looked_at_ += trial.nodes_;
@@ -210,8 +210,8 @@ void Importer::suggest_choices(const std::vector<DeclaredInput>& declared, Sugge
     const auto is_named = [&](const auto& dim) { return dim.name == name; };
     return std::any_of(given.dims.begin(), given.dims.end(), is_named) ||
            std::any_of(given.sums.begin(), given.sums.end(), is_named) ||
-           std::any_of(given.ranges.begin(), given.ranges.end(), [&](const DimRange& range) {
-             return std::count(range.names.begin(), range.names.end(), name) > 0;
+           std::any_of(given.bounds.begin(), given.bounds.end(), [&](const DimBounds& bounded) {
+             return std::count(bounded.names.begin(), bounded.names.end(), name) > 0;
            });
   };
   InputBindings filled = with_sizes(declared, given, options_.limits, sizes);
@@ -243,7 +243,7 @@ void Importer::suggest_choices(const std::vector<DeclaredInput>& declared, Sugge
   };
   const auto fits_within = [&](std::int64_t low, std::int64_t high, std::int64_t multiple) {
     InputBindings bindings = filled;
-    bindings.ranges.push_back({{sizes.name}, {low, high}, multiple, high});
+    bindings.bounds.push_back({{sizes.name}, {low, high}, multiple, high});
     return fits(bindings).value_or(false);
   };
   if (fits_at(2 * size) && fits_at(4 * size)) {
@@ -393,7 +393,7 @@ ImportedModel import_proto(const onnx::ModelProto& model, const std::string& dig
                            std::shared_ptr<const FileBytes> file = nullptr) {
   // An equality that gives a size makes formulas of what had been found before it.
   std::shared_ptr<ir::Sizes> sizes;
-  if (!options.bindings.ranges.empty()) sizes = std::make_shared<ir::Sizes>(size_symbols(options.bindings));
+  if (!options.bindings.bounds.empty()) sizes = std::make_shared<ir::Sizes>(size_symbols(options.bindings));
   const ir::SizesScope scope(sizes.get());
   std::vector<std::string> places;
   for (std::size_t solved = 0; sizes; solved = sizes->solved_count()) {

@@ -81,10 +81,10 @@ class Resolver {
     for (const ShapeBinding& shape : bindings_.shapes) name_dims(shape);
     for (const DimBinding& dim : bindings_.dims) bind_name(dim.name, dim.size);
     int symbol = 0;
-    for (const DimRange& range : bindings_.ranges) {
-      if (range.names.size() > 1) continue;
-      bind_name(range.names[0],
-                ir::SizesScope::in_force()->resolved(ir::Dim::symbol(symbol++)) * range.multiple);
+    for (const DimBounds& given : bindings_.bounds) {
+      if (given.names.size() > 1) continue;
+      bind_name(given.names[0],
+                ir::SizesScope::in_force()->resolved(ir::Dim::symbol(symbol++)) * given.multiple);
     }
     for (const ShapeBinding& shape : bindings_.shapes) {
       if (Pending* pending = find(shape.input, "--shape")) bind_shape(*pending, shape.dims, "--shape");
@@ -210,12 +210,12 @@ class Resolver {
     }
   }
 
-  struct InOrderOfForm {
+  struct InOrderOfText {
     bool operator()(ir::Dim a, ir::Dim b) const { return ir::Dim::compare(a, b) < 0; }
   };
 
-  std::map<std::string, std::set<ir::Dim, InOrderOfForm>> sizes_of_names() const {
-    std::map<std::string, std::set<ir::Dim, InOrderOfForm>> sizes;
+  std::map<std::string, std::set<ir::Dim, InOrderOfText>> sizes_of_names() const {
+    std::map<std::string, std::set<ir::Dim, InOrderOfText>> sizes;
     for (const auto& [name, size] : given_) sizes[name].insert(size);
     for (const Pending& pending : pending_) {
       for (std::size_t axis = 0; pending.dims && axis < pending.dims->size(); ++axis) {
@@ -229,7 +229,7 @@ class Resolver {
   /// One size of an identifier is the size of all dimensions of that name;
   /// two sizes say nothing about a third.
   void spread_names() {
-    const std::map<std::string, std::set<ir::Dim, InOrderOfForm>> sizes = sizes_of_names();
+    const std::map<std::string, std::set<ir::Dim, InOrderOfText>> sizes = sizes_of_names();
     for (Pending& pending : pending_) {
       if (!pending.dims) continue;
       for (Slot& slot : *pending.dims) {
@@ -260,7 +260,7 @@ class Resolver {
 
   /// "past + 1" and "8*height" have the sizes of their names.
   void bind_sums() {
-    const std::map<std::string, std::set<ir::Dim, InOrderOfForm>> sizes = sizes_of_names();
+    const std::map<std::string, std::set<ir::Dim, InOrderOfText>> sizes = sizes_of_names();
     std::set<std::string> found;
     for (Pending& pending : pending_) {
       for (std::size_t axis = 0; pending.dims && axis < pending.dims->size(); ++axis) {

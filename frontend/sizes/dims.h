@@ -1,5 +1,5 @@
 #pragma once
-// Shapes of graph inputs: symbolic dimensions keyed (input, axis), and what the user binds them to.
+// Shapes of graph inputs: open dimensions keyed (input, axis), and what the user binds them to.
 // Names of dimensions are merged only when they are identifiers: '?' and '' are used for unlike sizes (DESIGN
 // law 9).
 
@@ -23,7 +23,7 @@ struct DimBinding {
 };
 
 /// `--dim seq=1..512`, `--dim h=32..960:32@320`, `--dim past+seq=1..1024`: sizes known when the model runs.
-struct DimRange {
+struct DimBounds {
   std::vector<std::string> names;  // one; or several, of whose sum the bounds are
   ir::Bounds bounds;               // multiples of `multiple`
   std::int64_t multiple = 1;
@@ -43,11 +43,11 @@ struct DimSum {
   std::vector<DimPart> parts;
 };
 
-/// `--dim N=1,2,4`: sizes from which the caller of the model chooses, ascending.
-struct DimChoices {
+/// `--dim N=1,2,4`: a list of sizes from which the caller of the model chooses, ascending.
+struct DimList {
   std::string name;
   std::vector<std::int64_t> sizes;
-  std::size_t ranges_before = 0;  // on the command line
+  std::size_t bounds_before = 0;  // on the command line
 };
 
 /// A dimension as the model or a binding declares it: a size, or open with a name that may be empty.
@@ -69,9 +69,9 @@ struct SetBinding {
 };
 
 // Each throws CompileError (kUsage) that shows the expected form.
-DimChoices parse_dim_choices(std::string_view text);
-/// nullopt: the text gives no range.
-std::optional<DimRange> parse_dim_range(std::string_view text);
+DimList parse_dim_list(std::string_view text);
+/// nullopt: the text gives no bounds.
+std::optional<DimBounds> parse_dim_bounds(std::string_view text);
 /// nullopt: the text gives no sum.
 std::optional<DimSum> parse_dim_sum_binding(std::string_view text);
 /// The parts of "past_sequence_length + 1" or "8*height", as exporters call axes; nullopt: it is neither a
@@ -84,7 +84,7 @@ SetBinding parse_set_binding(std::string_view text);
 
 struct InputBindings {
   std::vector<DimBinding> dims;
-  std::vector<DimRange> ranges;
+  std::vector<DimBounds> bounds;
   std::vector<DimSum> sums;
   std::vector<ShapeBinding> shapes;
   std::vector<SetBinding> sets;
@@ -107,7 +107,7 @@ struct ResolvedInput {
 /// Whether dimensions of this name are one dimension: [A-Za-z_][A-Za-z0-9_]*, also several with dots between.
 bool is_dim_identifier(std::string_view name);
 
-/// What ranges say, as symbols in their order and facts. Throws CompileError (kUsage) where a sum has a name
+/// What bounds say, as symbols in their order and facts. Throws CompileError (kUsage) where a sum has a name
 /// without a size of its own, or is never within its bounds.
 ir::Sizes size_symbols(const InputBindings& bindings);
 

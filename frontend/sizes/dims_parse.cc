@@ -85,24 +85,24 @@ std::optional<std::vector<DeclaredDim>> parse_dims(std::string_view text) {
 
 }  // namespace
 
-DimChoices parse_dim_choices(std::string_view text) {
+DimList parse_dim_list(std::string_view text) {
   constexpr std::string_view kForm = "NAME=SIZE or NAME=SIZE,SIZE,...", kExample = "batch=1,4";
   const std::size_t at = text.rfind('=');
   if (at == std::string_view::npos || at == 0) usage("--dim", text, kForm, kExample);
-  DimChoices choices{std::string(text.substr(0, at)), {}};
+  DimList list{std::string(text.substr(0, at)), {}};
   for (const std::string& part : split(text.substr(at + 1), ",")) {
     const auto size = parse_size(part);
     if (!size) usage("--dim", text, kForm, kExample);
-    choices.sizes.push_back(*size);
+    list.sizes.push_back(*size);
   }
-  std::sort(choices.sizes.begin(), choices.sizes.end());
-  if (std::adjacent_find(choices.sizes.begin(), choices.sizes.end()) != choices.sizes.end()) {
+  std::sort(list.sizes.begin(), list.sizes.end());
+  if (std::adjacent_find(list.sizes.begin(), list.sizes.end()) != list.sizes.end()) {
     usage("--dim", text, "NAME=SIZE,SIZE,... with each size once", kExample);
   }
-  return choices;
+  return list;
 }
 
-std::optional<DimRange> parse_dim_range(std::string_view text) {
+std::optional<DimBounds> parse_dim_bounds(std::string_view text) {
   constexpr std::string_view kForm = "NAME=LOW..HIGH, NAME=LOW..HIGH:MULTIPLE or NAME=LOW..HIGH@TYPICAL";
   constexpr std::string_view kExample = "length=1..512";
   constexpr std::int64_t kHighest = std::int64_t{1} << 40;
@@ -118,31 +118,31 @@ std::optional<DimRange> parse_dim_range(std::string_view text) {
     high = high.substr(0, at);
     return value;
   };
-  DimRange range;
+  DimBounds given;
   const std::optional<std::int64_t> typical = cut('@');
-  range.multiple = cut(':').value_or(1);
+  given.multiple = cut(':').value_or(1);
   const auto lowest = parse_size(text.substr(equals + 1, dots - equals - 1)), highest = parse_size(high);
   if (lowest && highest && *highest > kHighest) too_large(high);
   if (lowest && highest && *lowest > *highest) {
     usage("--dim", text, "NAME=LOW..HIGH with a HIGH that is not below LOW", kExample);
   }
   const bool are_bounds = lowest && highest;
-  if (!are_bounds || range.multiple < 1 || range.multiple > kHighest) usage("--dim", text, kForm, kExample);
-  range.bounds = {(*lowest + range.multiple - 1) / range.multiple * range.multiple,
-                  *highest / range.multiple * range.multiple};
-  if (range.bounds.low > range.bounds.high) {
+  if (!are_bounds || given.multiple < 1 || given.multiple > kHighest) usage("--dim", text, kForm, kExample);
+  given.bounds = {(*lowest + given.multiple - 1) / given.multiple * given.multiple,
+                  *highest / given.multiple * given.multiple};
+  if (given.bounds.low > given.bounds.high) {
     usage("--dim", text, "NAME=LOW..HIGH:MULTIPLE with a multiple between the bounds", "height=32..960:32");
   }
-  range.typical = typical.value_or(range.bounds.high);
-  if (!range.bounds.contains(range.typical) || range.typical % range.multiple != 0) {
+  given.typical = typical.value_or(given.bounds.high);
+  if (!given.bounds.contains(given.typical) || given.typical % given.multiple != 0) {
     usage("--dim", text, "NAME=LOW..HIGH@TYPICAL with a typical size that the bounds allow",
           "length=1..512@64");
   }
-  range.names = split(text.substr(0, equals), "+");
-  for (const std::string& name : range.names) {
+  given.names = split(text.substr(0, equals), "+");
+  for (const std::string& name : given.names) {
     if (!is_dim_identifier(name)) usage("--dim", text, kForm, kExample);
   }
-  return range;
+  return given;
 }
 
 std::optional<std::vector<DimPart>> parse_dim_sum(std::string_view text) {

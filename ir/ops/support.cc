@@ -31,7 +31,7 @@ std::string bound_option(Dim x, Dim y) {
                      to_string(most));
 }
 
-/// Neither is known to be one, and they differ in form. They may be taken for equal where neither can be one:
+/// Neither is known to be one, and they are written differently. They may be taken for equal where neither can be one:
 /// a size that is one at some runs only would make another shape there.
 void require_same(Dim x, Dim y, const Shape& a, const Shape& b) {
   const bool may_be_one = !always_less(1, x) && !always_less(1, y) && !(x.is_constant() && y.is_constant());
@@ -50,26 +50,26 @@ void require_same(Dim x, Dim y, const Shape& a, const Shape& b) {
   }
 }
 
-/// The only symbol that a form mentions.
-std::optional<int> only_symbol(Dim form, const Sizes& sizes) {
+/// The only symbol that a formula mentions.
+std::optional<int> only_symbol(Dim formula, const Sizes& sizes) {
   std::optional<int> found;
   for (int symbol = 0; symbol < static_cast<int>(sizes.symbols().size()); ++symbol) {
-    if (!form.mentions(symbol)) continue;
+    if (!formula.mentions(symbol)) continue;
     if (found) return std::nullopt;
     found = symbol;
   }
   return found;
 }
 
-/// "--dim rows=2..8": the longest stretch of a symbol's values at which the form is one, or is not; empty:
+/// "--dim rows=2..8": the longest stretch of a symbol's values at which the formula is one, or is not; empty:
 /// there is none, or they are too many to be looked at.
-std::string option_where(bool is_one, Dim form, int number, const Sizes& sizes) {
+std::string option_where(bool is_one, Dim formula, int number, const Sizes& sizes) {
   constexpr std::int64_t kMostValues = 1 << 20;
   const SizeSymbol& symbol = sizes.symbols()[static_cast<std::size_t>(number)];
   if (symbol.bounds.high - symbol.bounds.low > kMostValues) return "";
   Bounds best{0, -1}, here{0, -1};
   for (std::int64_t value = symbol.bounds.low; value <= symbol.bounds.high; ++value) {
-    const bool fits = (form.at([&](int) { return value; }) == 1) == is_one;
+    const bool fits = (formula.at([&](int) { return value; }) == 1) == is_one;
     here = !fits ? Bounds{0, -1} : here.high < here.low ? Bounds{value, value} : Bounds{here.low, value};
     if (here.high - here.low > best.high - best.low) best = here;
   }
@@ -87,10 +87,10 @@ bool is_one(Dim size, const std::string& trouble) {
   const Truth truth = are_equal(size, 1);
   if (truth != Truth::kUnknown) return truth == Truth::kYes;
   const Sizes& sizes = *SizesScope::in_force();
-  const Dim form = sizes.resolved(size);
-  const std::optional<int> symbol = only_symbol(form, sizes);
-  const std::string never = symbol ? option_where(false, form, *symbol, sizes) : "";
-  const std::string always = symbol ? option_where(true, form, *symbol, sizes) : "";
+  const Dim formula = sizes.resolved(size);
+  const std::optional<int> symbol = only_symbol(formula, sizes);
+  const std::string never = symbol ? option_where(false, formula, *symbol, sizes) : "";
+  const std::string always = symbol ? option_where(true, formula, *symbol, sizes) : "";
   operator_error(trouble,
                  never.empty() || always.empty()
                      ? fmt::format("give bounds within which {} is never 1, or always", to_string(size))

@@ -57,7 +57,7 @@ SolvedSymbols solve_symbols(std::span<const Dim> formulas, int count) {
   };
   while (!unknown.empty()) {
     if (solve_one() || (sizes && equate_one())) continue;
-    out.open.push_back(*unknown.begin());
+    out.told.push_back(*unknown.begin());
     unknown.erase(unknown.begin());
   }
   return out;

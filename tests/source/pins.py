@@ -26,7 +26,7 @@ LIMITS = {
     "Ifs inside Ifs": ("frontend/files/limits.h", r"int graph_nesting = (\d+)", "{}"),
     "functions inside functions": ("frontend/files/limits.h", r"int function_nesting = (\d+)", "{}"),
     "messages inside messages": ("frontend/files/wire_scan.h", r"kMaximumMessageDepth = (\d+)", "{}"),
-    "combinations of sizes": ("driver/data/size_choices.cc", r"kMostChoices = (\d+)", "{}"),
+    "choices of sizes": ("driver/data/size_choices.cc", r"kMostChoices = (\d+)", "{}"),
 }
 
 

@@ -26,9 +26,9 @@ std::vector<std::optional<std::int64_t>> sizes_of(const frontend::ShapeBinding& 
 }
 
 TEST(FrontendDims, ParsesTheFlags) {
-  EXPECT_EQ(frontend::parse_dim_choices("N=4").sizes, std::vector<std::int64_t>{4});
-  EXPECT_EQ(frontend::parse_dim_choices("past=0").sizes, std::vector<std::int64_t>{0});
-  EXPECT_EQ(frontend::parse_dim_choices("N=8,1,4").sizes, (std::vector<std::int64_t>{1, 4, 8}));
+  EXPECT_EQ(frontend::parse_dim_list("N=4").sizes, std::vector<std::int64_t>{4});
+  EXPECT_EQ(frontend::parse_dim_list("past=0").sizes, std::vector<std::int64_t>{0});
+  EXPECT_EQ(frontend::parse_dim_list("N=8,1,4").sizes, (std::vector<std::int64_t>{1, 4, 8}));
   for (const char* text : {"x:1x3x?x224", "x=1,3,?,224", "x:[1,3,?,224]", "x:1,3,?x224"}) {
     const frontend::ShapeBinding binding = frontend::parse_shape_binding(text);
     EXPECT_EQ(binding.input, "x");
@@ -59,7 +59,7 @@ TEST(FrontendDims, RefusesMalformedFlagsAsUsageErrors) {
   };
   for (const char* text :
        {"N", "=4", "N=", "N=-1", "N=4x", "N=1,", "N=1,,2", "N=1,4,1", "N=99999999999999999999"}) {
-    EXPECT_EQ(code_of(frontend::parse_dim_choices, text), ExitCode::kUsage) << text;
+    EXPECT_EQ(code_of(frontend::parse_dim_list, text), ExitCode::kUsage) << text;
   }
   for (const char* text : {"", ":1x2", "x:1xx2", "x:1x-2", "x:1a"}) {
     EXPECT_EQ(code_of(frontend::parse_shape_binding, text), ExitCode::kUsage) << text;
@@ -137,7 +137,7 @@ TEST(FrontendDims, NamesMayHaveDots) {
   for (const char* name : {"", ".a", "a.", "a..b", "0.a", "a b", "?"}) {
     EXPECT_FALSE(frontend::is_dim_identifier(name)) << name;
   }
-  EXPECT_EQ(frontend::parse_dim_range("DynamicDimension.0=1..4")->names,
+  EXPECT_EQ(frontend::parse_dim_bounds("DynamicDimension.0=1..4")->names,
             std::vector<std::string>{"DynamicDimension.0"});
 }
 

@@ -14,15 +14,15 @@ using frontend_test::model_text;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-frontend::DimRange range(std::vector<std::string> names, std::int64_t low, std::int64_t high,
-                         std::int64_t multiple = 1) {
+frontend::DimBounds bounded(std::vector<std::string> names, std::int64_t low, std::int64_t high,
+                            std::int64_t multiple = 1) {
   return {std::move(names), {low, high}, multiple, high};
 }
 
 std::string warnings(const std::string& signature, const std::string& body,
-                     std::vector<frontend::DimRange> ranges) {
+                     std::vector<frontend::DimBounds> bounds) {
   frontend::ImportOptions options;
-  options.bindings.ranges = std::move(ranges);
+  options.bindings.bounds = std::move(bounds);
   const auto outcome = import_text(model_text(signature, body), options);
   EXPECT_TRUE(outcome.model) << outcome.errors;
   return outcome.warnings;
@@ -30,37 +30,38 @@ std::string warnings(const std::string& signature, const std::string& body,
 
 TEST(NarrowedSizes, ABakedLengthLeavesOne) {
   const std::string text =
-      warnings("(float[s, 4] x, float[9, 4] e) => (y)", "y = Add(x, e)", {range({"s"}, 2, 32)});
+      warnings("(float[s, 4] x, float[9, 4] e) => (y)", "y = Add(x, e)", {bounded({"s"}, 2, 32)});
   EXPECT_THAT(text, HasSubstr("W0408"));
   EXPECT_THAT(text, HasSubstr("1 of the 31 combinations of sizes: node 'y' (Add) needs s = 9"));
   EXPECT_THAT(text, HasSubstr("give --dim that one size"));
 }
 
 TEST(NarrowedSizes, EveryNodeIsNamedAndCombinationsAreCounted) {
-  const std::string text =
-      warnings("(float[a, 4] x, float[b, 4] y, float[c, 3] z, float[7, 3] e) => (p, q)",
-               "p = Add(x, y)\nq = Mul(z, e)", {range({"a"}, 2, 9), range({"b"}, 5, 12), range({"c"}, 2, 8)});
+  const std::string text = warnings("(float[a, 4] x, float[b, 4] y, float[c, 3] z, float[7, 3] e) => (p, q)",
+                                    "p = Add(x, y)\nq = Mul(z, e)",
+                                    {bounded({"a"}, 2, 9), bounded({"b"}, 5, 12), bounded({"c"}, 2, 8)});
   EXPECT_THAT(text, HasSubstr("5 of the 448 combinations"));
   EXPECT_THAT(text, HasSubstr("(Add) needs a = b"));
   EXPECT_THAT(text, HasSubstr("(Mul) needs c = 7"));
 }
 
 TEST(NarrowedSizes, MultiplesAndSumsCountAsAskedFor) {
-  EXPECT_THAT(warnings("(float[s, 4] x, float[32, 4] e) => (y)", "y = Add(x, e)", {range({"s"}, 16, 64, 16)}),
-              HasSubstr("1 of the 4 combinations"));
+  EXPECT_THAT(
+      warnings("(float[s, 4] x, float[32, 4] e) => (y)", "y = Add(x, e)", {bounded({"s"}, 16, 64, 16)}),
+      HasSubstr("1 of the 4 combinations"));
   EXPECT_THAT(warnings("(float[a, 4] x, float[b, 4] y) => (z)", "z = Add(x, y)",
-                       {range({"a"}, 2, 4), range({"b"}, 2, 4), range({"a", "b"}, 4, 6)}),
+                       {bounded({"a"}, 2, 4), bounded({"b"}, 2, 4), bounded({"a", "b"}, 4, 6)}),
               HasSubstr("2 of the 6 combinations"));
 }
 
 TEST(NarrowedSizes, NothingIsToldWhereAllIsLeft) {
-  EXPECT_EQ(warnings("(float[s, 4] x, float[s, 4] e) => (y)", "y = Add(x, e)", {range({"s"}, 2, 32)}), "");
-  EXPECT_EQ(warnings("(float[s, 4] x) => (y)", "y = Relu(x)", {range({"s"}, 1, 1'000'000)}), "");
+  EXPECT_EQ(warnings("(float[s, 4] x, float[s, 4] e) => (y)", "y = Add(x, e)", {bounded({"s"}, 2, 32)}), "");
+  EXPECT_EQ(warnings("(float[s, 4] x) => (y)", "y = Relu(x)", {bounded({"s"}, 1, 1'000'000)}), "");
 }
 
 TEST(NarrowedSizes, ManyCombinationsAreNotCounted) {
   EXPECT_THAT(warnings("(float[a, 4] x, float[b, 4] y) => (z)", "z = Add(x, y)",
-                       {range({"a"}, 2, 1'000'000), range({"b"}, 2, 1'000'000)}),
+                       {bounded({"a"}, 2, 1'000'000), bounded({"b"}, 2, 1'000'000)}),
               HasSubstr("fewer of the 999998000001 combinations"));
 }
 

@@ -327,7 +327,7 @@ TEST(SolveSymbols, OneAfterTheOther) {
   const Dim a = Dim::symbol(0), b = Dim::symbol(1), c = Dim::symbol(2);
   const std::vector<Dim> forms = {7, a * (b + c), a * b * 4 + a, a * 3};
   const SolvedSymbols found = solve_symbols(forms, 3);
-  EXPECT_TRUE(found.open.empty());
+  EXPECT_TRUE(found.told.empty());
   ASSERT_EQ(found.solved.size(), 3u);
   const std::vector<std::string> expected = {"a = (formula 3 - 0) / 3", "b = (formula 2 - a) / 4 x a",
                                              "c = (formula 1 - a x b) / a"};
@@ -349,7 +349,7 @@ TEST(SolveSymbols, EqualitiesTellWhatNoFormDoes) {
   EXPECT_TRUE(sizes.assume_equal(keys + 1, values + 1));
   EXPECT_TRUE(sizes.assume_equal(length, 5));
   const SolvedSymbols found = solve_symbols(std::vector<Dim>{sizes.resolved(keys) * 8}, 3);
-  EXPECT_TRUE(found.open.empty());
+  EXPECT_TRUE(found.told.empty());
   ASSERT_EQ(found.solved.size(), 3u);
   EXPECT_EQ(found.solved[0].formula, 0u);
   for (const std::size_t i : {1u, 2u}) EXPECT_FALSE(found.solved[i].formula.has_value());
@@ -362,12 +362,12 @@ TEST(SolveSymbols, WhatFormsDoNotTellIsOpen) {
   for (const char* name : {"a", "b", "c"}) sizes.add_symbol({name, {1, 9}, 1, 1});
   const SizesScope scope(&sizes);
   const Dim a = Dim::symbol(0), b = Dim::symbol(1), c = Dim::symbol(2);
-  const auto open = [&](std::vector<Dim> forms) { return solve_symbols(forms, 3).open; };
-  EXPECT_EQ(open({a * b, b * c}), std::vector<int>({0}));
-  EXPECT_EQ(open({a * b, b * b, c}), std::vector<int>({0}));        // a square tells nothing
-  EXPECT_EQ(open({floor_div(a, 2), b, c}), std::vector<int>({0}));  // nor does a quotient
-  EXPECT_EQ(open({a, b, 9 - c}), std::vector<int>({2}));            // nor what shrinks
-  EXPECT_EQ(open({}), std::vector<int>({0, 1, 2}));
+  const auto told = [&](std::vector<Dim> forms) { return solve_symbols(forms, 3).told; };
+  EXPECT_EQ(told({a * b, b * c}), std::vector<int>({0}));
+  EXPECT_EQ(told({a * b, b * b, c}), std::vector<int>({0}));        // a square tells nothing
+  EXPECT_EQ(told({floor_div(a, 2), b, c}), std::vector<int>({0}));  // nor does a quotient
+  EXPECT_EQ(told({a, b, 9 - c}), std::vector<int>({2}));            // nor what shrinks
+  EXPECT_EQ(told({}), std::vector<int>({0, 1, 2}));
 }
 
 }  // namespace
