@@ -66,7 +66,7 @@ Refusal refuse_wgmma(const Machine& machine) {
 
 PlannedCost planned(const gcrt::WgmmaPlan& plan, std::int64_t products) {
   PlannedCost out;
-  out.plan.fields = {static_cast<std::int64_t>(plan.tile), plan.cluster};
+  out.plan.fields = {static_cast<std::int64_t>(plan.tile), plan.parts};
   out.cost.time = plan.time.times(static_cast<double>(products));
   out.cost.picoseconds = picoseconds_of(out.cost.time);
   out.cost.launches = narrow(products);
@@ -74,7 +74,7 @@ PlannedCost planned(const gcrt::WgmmaPlan& plan, std::int64_t products) {
 }
 
 std::span<const char* const> wgmma_fields() {
-  static constexpr std::array<const char*, 2> kFields = {"tile", "cluster"};
+  static constexpr std::array<const char*, 2> kFields = {"tile", "parts"};
   return kFields;
 }
 
@@ -100,11 +100,10 @@ const char* tile_name(gcrt::WgmmaTile tile) {
 
 std::string wgmma_arguments(CallWriter& writer, const KernelPlan& plan, Precision precision) {
   const char* const tile = tile_name(static_cast<gcrt::WgmmaTile>(plan.fields.at(0)));
-  const std::int64_t cluster = plan.fields.at(1);
-  writer.device().choice =
-      fmt::format("wgmma {}{}, {}", tile + 1, cluster > 1 ? fmt::format(", clusters of {}", cluster) : "",
-                  facts_of(precision).name);
-  return fmt::format("{}, WgmmaTile::{}, /*cluster*/ {}", precision_argument(precision), tile, cluster);
+  const std::int64_t parts = plan.fields.at(1);
+  const std::string split = parts > 1 ? fmt::format(", depth in {} parts of a cluster", parts) : "";
+  writer.device().choice = fmt::format("wgmma {}{}, {}", tile + 1, split, facts_of(precision).name);
+  return fmt::format("{}, WgmmaTile::{}, /*parts*/ {}", precision_argument(precision), tile, parts);
 }
 
 void note_plan(CallWriter& writer, const KernelPlan& plan, Precision precision) {

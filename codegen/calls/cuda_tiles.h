@@ -21,8 +21,8 @@ std::span<const char* const> tile_fields();
 gcrt::Tile tile_of(const KernelPlan& plan);
 int splits_of(const KernelPlan& plan);
 
-/// Products by warpgroups of sm_90a: why there are none, the plan as fields {WgmmaTile, blocks of a cluster},
-/// their names, and the template arguments, "Precision::kFp16, WgmmaTile::k64x64, /*cluster*/ 2", which it
+/// Products by warpgroups of sm_90a: why there are none, the plan as fields {WgmmaTile, parts of the depth},
+/// their names, and the template arguments, "Precision::kFp16, WgmmaTile::k64x64, /*parts*/ 2", which it
 /// notes in the call.
 constexpr std::int64_t kTensorMapAlignment = 16;  // bytes, of addresses and strides
 Refusal refuse_wgmma(const Machine& machine);

@@ -15,7 +15,7 @@
 namespace gcompile {
 namespace {
 
-constexpr std::int64_t kLeastPixels = 128;
+constexpr std::int64_t kLeastPixels = 33;  // as rows of product.wgmma
 
 Refusal refuses(const ir::Problem& problem) { return refuse_image(problem, true); }
 
@@ -28,7 +28,7 @@ Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
   const gcrt::ConvShape s = conv_shape(conv_image(problem));
   if (s.groups != 1) return "groups";
   if (s.stride_h != 1 || s.stride_w != 1) return "strides";
-  if (gcrt::output_pixels(s) < kLeastPixels) return "fewer than 128 pixels";
+  if (gcrt::output_pixels(s) < kLeastPixels) return "fewer than 33 pixels";
   if (s.out_c * s.in_c == 0 || s.out_c > gcrt::kMaxGridZ * std::int64_t{64}) {
     return "no channels, or more than a grid has";
   }

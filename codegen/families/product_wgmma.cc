@@ -10,7 +10,8 @@
 namespace gcompile {
 namespace {
 
-constexpr std::int64_t kLeastRows = 128;
+// Fewer rows fill less than half of the smallest tile, and mma.sync has smaller ones.
+constexpr std::int64_t kLeastRows = 33;
 
 Refusal refuses_on_cpu(const ir::Problem&, const Machine&) { return "warpgroups of sm_90a"; }
 
@@ -32,7 +33,7 @@ Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
   if (!problem.operands[1].constant) return "a right side of the run, of 32 bits";
   const Product product(problem);
   const ProductBatch batch(product);
-  if (product.axes.row_count < kLeastRows) return "fewer than 128 rows";
+  if (product.axes.row_count < kLeastRows) return "fewer than 33 rows";
   if (product.columns * product.depth * batch.entries == 0) return "no elements";
   if (batch.entries > gcrt::kMaxGridZ || product.columns > gcrt::kMaxGridZ * std::int64_t{64}) {
     return "more batch entries or columns than a grid has";

@@ -23,7 +23,7 @@ bool is_gemv(const ir::Problem& problem, const Machine& machine);
 PlannedCost product_plan(const ir::Problem& problem, const Machine& machine);
 /// The call with gcrt's own tiles.
 void write_tensor_core_product(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer);
-/// The call with warpgroups of sm_90a; plan {WgmmaTile, blocks of a cluster}.
+/// The call with warpgroups of sm_90a; plan {WgmmaTile, parts of the depth}.
 void write_warpgroup_product(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer);
 /// The call by cuBLASLt.
 void write_library_product(const ir::Problem& problem, CallWriter& writer);

@@ -81,7 +81,7 @@ void AsyncCopies::require_shown(std::size_t offset) const {
   for (std::size_t i = 0; i < shown_; ++i) {
     if (barriers_[i].offset == offset) return;
   }
-  die("an mbarrier at %zu of shared memory that no fence has shown to copies and other blocks", offset);
+  die("an mbarrier at %zu of shared memory that no fence has shown to copies", offset);
 }
 
 void AsyncCopies::settle(Barrier& barrier) {
@@ -169,25 +169,6 @@ void fence_barrier_init() { mine().show_barriers(); }
 void barrier_arrive(void* barrier) { mine().arrive(shared_offset(barrier, 8)); }
 void barrier_expect(void* barrier, int bytes) { mine().expect(shared_offset(barrier, 8), bytes); }
 
-namespace {
-
-// A block of the cluster whose shared memory another one touches.
-Block& block_of_cluster(unsigned rank) {
-  if (rank >= runner->cluster_size()) die("block %u of a cluster of %u", rank, runner->cluster_size());
-  Block& block = runner->block(rank);
-  if (block.live == 0) die("shared memory of block %u of the cluster, which has ended, is used", rank);
-  return block;
-}
-
-}  // namespace
-
-void barrier_arrive_in(void* barrier, unsigned rank) {
-  Block& block = block_of_cluster(rank);
-  const std::size_t offset = shared_offset(barrier, 8);
-  if (&block != &runner->block()) block.async.require_shown(offset);
-  block.async.arrive(offset);
-}
-
 void barrier_wait(void* barrier, int parity) {
   struct Wanted {
     const AsyncCopies* copies;
@@ -201,7 +182,7 @@ void barrier_wait(void* barrier, int parity) {
   runner->poll(parity == 0 ? "mbarrier, phase 0" : "mbarrier, phase 1", {is_there, &wanted});
 }
 
-void copy_tensor(void* shared, const void* map, const int (&at)[4], void* barrier, unsigned blocks) {
+void copy_tensor(void* shared, const void* map, const int (&at)[4], void* barrier) {
   require_capability(90, "cp.async.bulk.tensor");
   TensorCopy copy = {fields_of(map), {at[0], at[1], at[2], at[3]}, 0, shared_offset(barrier, 8)};
   if (copy.map.rank != 4) die("a copy of 4 axes by a tensor map of %d", copy.map.rank);
@@ -213,17 +194,16 @@ void copy_tensor(void* shared, const void* map, const int (&at)[4], void* barrie
     die("a copy of %zu bytes to %zu of %zu bytes of shared memory", copy.bytes(), copy.target,
         runner->shared_bytes());
   }
-  if (blocks == 0) die("a copy to no block");
-  for (unsigned rank = 0; rank < 32; ++rank) {
-    if ((blocks >> rank & 1u) != 0) block_of_cluster(rank).async.issue(copy);
-  }
+  mine().issue(copy);
 }
 
 void fence_async_proxy() { mine().fence(); }
 
 void load_from_block(void* to, const void* shared, std::size_t bytes, unsigned rank) {
   const std::size_t offset = shared_offset(shared, bytes);
-  const Block& block = block_of_cluster(rank);
+  if (rank >= runner->cluster_size()) die("block %u of a cluster of %u", rank, runner->cluster_size());
+  const Block& block = runner->block(rank);
+  if (block.live == 0) die("shared memory of block %u of the cluster, which has ended, is used", rank);
   for (std::size_t i = 0; i < bytes; ++i) {
     const unsigned char now = block.shared[offset + i];
     static_cast<unsigned char*>(to)[i] =

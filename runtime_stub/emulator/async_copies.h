@@ -30,8 +30,6 @@ class AsyncCopies {
   void expect(std::size_t barrier, int bytes);
   /// Whether a phase of that parity is complete.
   bool is_complete(std::size_t barrier, int parity) const;
-  /// Dies unless others than the block's own threads may know the barrier.
-  void require_shown(std::size_t barrier) const;
 
   void issue(const TensorCopy& copy);
   bool is_under_way() const { return !copies_.empty(); }
@@ -52,6 +50,8 @@ class AsyncCopies {
     int phase;
   };
   Barrier& find(std::size_t barrier);
+  /// Dies unless others than the block's own threads may know the barrier.
+  void require_shown(std::size_t barrier) const;
   void settle(Barrier& barrier);
   void land(const TensorCopy& copy);
 

@@ -19,10 +19,10 @@ __thread unsigned linear_thread = 0;
 
 namespace {
 
-// The first set bit of `mask` at or after `from`, around the end. `mask` is not 0, `from` at most 32.
-inline unsigned first_from(std::uint32_t mask, unsigned from) {
-  const std::uint32_t later = from < 32 ? mask & (~0u << from) : 0;
-  return static_cast<unsigned>(__builtin_ctz(later != 0 ? later : mask));
+// The first set bit of `mask` at or after `from`, around the end. `mask` is not 0, `from` at most 63.
+inline unsigned first_from(std::uint64_t mask, unsigned from) {
+  const std::uint64_t later = mask & (~std::uint64_t{0} << from);
+  return static_cast<unsigned>(__builtin_ctzll(later != 0 ? later : mask));
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ Fiber* BlockRunner::take_fiber() {
 
 void BlockRunner::make_runnable(unsigned position, std::uint32_t lanes) {
   warps_[position].runnable |= lanes;
-  if (warps_[position].runnable != 0) ready_warps_ |= 1u << position;
+  if (warps_[position].runnable != 0) ready_warps_ |= std::uint64_t{1} << position;
 }
 
 // Whether a thread that polled can run now. Copies to shared memory land when nothing else can happen: the
@@ -80,7 +80,7 @@ inline Thread* BlockRunner::choose() {
   const unsigned lane = first_from(warp.runnable, warp.next_lane);
   warp.next_lane = lane + 1;
   warp.runnable &= ~(1u << lane);
-  if (warp.runnable == 0) ready_warps_ &= ~(1u << position_);
+  if (warp.runnable == 0) ready_warps_ &= ~(std::uint64_t{1} << position_);
   return &threads_[warp.first_thread + lane];
 }
 
@@ -319,7 +319,7 @@ void BlockRunner::prepare(const Launch& launch, unsigned index, std::uint32_t se
     warp.first_thread = i / warps_per_block * count + first;
     warp.next_lane = seed == 0 ? 0 : mix(seed, index * 64 + 32 + i) % kWarp;
   }
-  ready_warps_ = warps == 32 ? ~0u : (1u << warps) - 1;
+  ready_warps_ = ~std::uint64_t{0} >> (64 - warps);
   position_ = 0;
   live_ = count * cluster_;
   polling_.clear();

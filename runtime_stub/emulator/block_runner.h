@@ -124,7 +124,7 @@ class BlockRunner {
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;            // in the order in which they run
   std::vector<unsigned> position_of_;  // of a warp in warps_
-  std::uint32_t ready_warps_ = 0;      // positions of warps that have a runnable lane
+  std::uint64_t ready_warps_ = 0;      // positions of warps that have a runnable lane
   std::vector<Block> blocks_;
   std::vector<Thread*> polling_;
   unsigned cluster_ = 1;

@@ -344,17 +344,16 @@ void mma_int8_k16(std::int32_t* d, const std::uint32_t* a, const std::uint32_t* 
 std::uint32_t shared_address(const void* pointer);
 
 /// mbarriers, 8 bytes of shared memory each. A phase is complete when all arrivals have come and all expected
-/// bytes have landed. `fence_barrier_init` shows new barriers to copies and to other blocks of the cluster.
+/// bytes have landed. `fence_barrier_init` shows new barriers to copies.
 void barrier_init(void* barrier, int arrivals);
 void fence_barrier_init();
 void barrier_arrive(void* barrier);
-void barrier_expect(void* barrier, int bytes);          // and arrives
-void barrier_arrive_in(void* barrier, unsigned block);  // at the same place in a block of the cluster
-void barrier_wait(void* barrier, int parity);           // until the phase of that parity is complete
-/// Copies a box of a tensor to `shared`, in each block of `blocks`, one bit each, and counts its bytes at
-/// `barrier` there. From here on until that phase is complete the target holds NaN. `map`: CUtensorMap of
-/// four axes; at: of the box's first element, innermost first.
-void copy_tensor(void* shared, const void* map, const int (&at)[4], void* barrier, unsigned blocks);
+void barrier_expect(void* barrier, int bytes);  // and arrives
+void barrier_wait(void* barrier, int parity);   // until the phase of that parity is complete
+/// Copies a box of a tensor to `shared` and counts its bytes at `barrier`. From here on until that phase is
+/// complete the target holds NaN. `map`: CUtensorMap of four axes; at: of the box's first element, the
+/// innermost axis first.
+void copy_tensor(void* shared, const void* map, const int (&at)[4], void* barrier);
 /// What threads wrote to shared memory before is read by products of warpgroups from here on, not earlier.
 void fence_async_proxy();
 

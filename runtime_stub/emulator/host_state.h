@@ -10,7 +10,7 @@ namespace cuda_on_cpu {
 // A device with few multiprocessors, so that kernels which size their grids by the device stay small.
 constexpr int kMultiprocessors = 4;
 constexpr int kMostThreads = 1024;
-constexpr unsigned kMostClusterThreads = 1024;  // that are run together
+constexpr unsigned kMostClusterThreads = 2048;  // that are run together: 64 warps
 constexpr std::size_t kSharedBytesWithoutAsking = 48 << 10;
 
 /// Shared memory of one block, on such a device (CUDA C++ Programming Guide, technical specifications per

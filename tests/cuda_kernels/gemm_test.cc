@@ -201,7 +201,6 @@ TEST(CudaGemm, PlansOfClusters) {
   EXPECT_TRUE(has_any);
   EXPECT_FALSE(is_cluster(size_of(Tile::k64x64), 16));
   EXPECT_FALSE(is_cluster(size_of(Tile::k64x64), 6));
-  EXPECT_FALSE(is_cluster(size_of(Tile::k128x128), 8));
   EXPECT_EQ(product_launches(device_model(80), kMaxGridZ, 2), 2);
   EXPECT_EQ(product_launches(device_model(90), kMaxGridZ, 2), 1);
 }

@@ -26,26 +26,28 @@ struct ResidualEpilogue {
   GCRT_INLINE ResidualEpilogue at_batch(std::ptrdiff_t) const { return *this; }
 };
 
-template <Precision P, WgmmaTile kTile, int kCluster, class TA>
+template <Precision P, WgmmaTile kTile, int kParts, class TA>
 void multiply(Queue& queue, const TA* a, const typename WgmmaOf<P>::Weight* b, float* y) {
-  gemm_wgmma<P, kTile, kCluster>(queue, 64, 64, 64, a, 64, b, 64, GemmBatch{}, ResidualEpilogue{y, y, 64});
+  gemm_wgmma<P, kTile, kParts>(queue, 64, 64, 64, a, 64, b, 64, GemmBatch{}, ResidualEpilogue{y, y, 64});
 }
 
-template void multiply<Precision::kFp16, WgmmaTile::k128x256, 2>(Queue&, const float*, const Half*, float*);
+template void multiply<Precision::kFp16, WgmmaTile::k128x256, 1>(Queue&, const float*, const Half*, float*);
 template void multiply<Precision::kFp16, WgmmaTile::k128x256, 2>(Queue&, const Half*, const Half*, float*);
+template void multiply<Precision::kFp16, WgmmaTile::k64x64, 4>(Queue&, const Half*, const Half*, float*);
+template void multiply<Precision::kFp16, WgmmaTile::k64x64, 8>(Queue&, const float*, const Half*, float*);
 template void multiply<Precision::kBf16, WgmmaTile::k128x128, 1>(Queue&, const BFloat16*, const BFloat16*,
                                                                  float*);
 template void multiply<Precision::kBf16, WgmmaTile::k64x64, 1>(Queue&, const float*, const BFloat16*, float*);
 template void multiply<Precision::kTf32, WgmmaTile::k64x128, 2>(Queue&, const float*, const Tf32*, float*);
 
-template <Precision P, WgmmaTile kTile, int kCluster, class TX>
+template <Precision P, WgmmaTile kTile, int kParts, class TX>
 void convolve(Queue& queue, const ConvShape& s, const TX* x, const typename WgmmaOf<P>::Weight* w, float* y) {
-  conv2d_wgmma<P, kTile, kCluster>(queue, s, x, w, ResidualEpilogue{y, y, 64});
+  conv2d_wgmma<P, kTile, kParts>(queue, s, x, w, ResidualEpilogue{y, y, 64});
 }
 
 template void convolve<Precision::kFp16, WgmmaTile::k64x128, 2>(Queue&, const ConvShape&, const Half*,
                                                                 const Half*, float*);
-template void convolve<Precision::kBf16, WgmmaTile::k64x64, 2>(Queue&, const ConvShape&, const float*,
+template void convolve<Precision::kBf16, WgmmaTile::k64x64, 8>(Queue&, const ConvShape&, const BFloat16*,
                                                                const BFloat16*, float*);
 
 template <Precision P, Tile kTile, int kParts, class TA, class TW>

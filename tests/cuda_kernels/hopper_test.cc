@@ -84,7 +84,7 @@ void reference(const Operands<TA, TW>& from, std::vector<double>& sums, std::vec
   }
 }
 
-template <Precision P, WgmmaTile kTile, int kCluster, class TA, int kLanesTaken = 4>
+template <Precision P, WgmmaTile kTile, int kParts, class TA, int kLanesTaken = 4>
 void check_product(int rows, int columns, int depth, int padding = 0, const Batch& batch = {}) {
   SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " x " << depth << " + " << padding << ", "
                                     << batch.outer << " x " << batch.inner);
@@ -94,8 +94,8 @@ void check_product(int rows, int columns, int depth, int padding = 0, const Batc
   const DeviceArray<Weight> b(from.b);
   Recorded<float> result(rows, columns, batch.outer * batch.inner);
   Queue queue;
-  gemm_wgmma<P, kTile, kCluster>(queue, rows, columns, depth, a.data(), from.lda, b.data(), from.ldb,
-                                 from.strides(), result.template epilogue<kLanesTaken>());
+  gemm_wgmma<P, kTile, kParts>(queue, rows, columns, depth, a.data(), from.lda, b.data(), from.ldb,
+                               from.strides(), result.template epilogue<kLanesTaken>());
   expect_no_error(queue);
   std::vector<double> sums, magnitudes;
   reference(from, sums, magnitudes);
@@ -105,15 +105,15 @@ void check_product(int rows, int columns, int depth, int padding = 0, const Batc
 }
 
 // Every edge of the tile alone, and a depth that is no whole number of steps, boxes or products.
-template <Precision P, WgmmaTile kTile, int kCluster, class TA>
+template <Precision P, WgmmaTile kTile, int kParts, class TA>
 void check_sizes() {
   constexpr WgmmaSize kSize = size_of(kTile);
   constexpr int kDepth = wgmma_depth(P);
-  check_product<P, kTile, kCluster, TA>(kSize.rows, kSize.columns, kDepth);
-  check_product<P, kTile, kCluster, TA>(kSize.rows + 1, kSize.columns + 1, kDepth + 1);
-  check_product<P, kTile, kCluster, TA>(2 * kSize.rows - 1, 7, 3, 1);
-  check_product<P, kTile, kCluster, TA>(5, kSize.columns - 2, kDepth * kSize.stages - 8);
-  check_product<P, kTile, kCluster, TA>(2 * kSize.rows + 9, 33, 2 * kDepth * kSize.stages + 9, 2);
+  check_product<P, kTile, kParts, TA>(kSize.rows, kSize.columns, kDepth);
+  check_product<P, kTile, kParts, TA>(kSize.rows + 1, kSize.columns + 1, kDepth + 1);
+  check_product<P, kTile, kParts, TA>(2 * kSize.rows - 1, 7, 3, 1);
+  check_product<P, kTile, kParts, TA>(5, kSize.columns - 2, kDepth * kSize.stages - 8);
+  check_product<P, kTile, kParts, TA>(2 * kSize.rows + 9, 33, 2 * kDepth * kSize.stages + 9, 2);
 }
 
 TEST(CudaHopper, FloatsByHalves) { check_sizes<Precision::kFp16, WgmmaTile::k128x128, 1, float>(); }
@@ -121,12 +121,149 @@ TEST(CudaHopper, FloatsByBFloats) { check_sizes<Precision::kBf16, WgmmaTile::k12
 TEST(CudaHopper, FloatsByTf32) { check_sizes<Precision::kTf32, WgmmaTile::k64x128, 1, float>(); }
 TEST(CudaHopper, Halves) { check_sizes<Precision::kFp16, WgmmaTile::k64x64, 1, Half>(); }
 TEST(CudaHopper, BFloats) { check_sizes<Precision::kBf16, WgmmaTile::k128x128, 1, BFloat16>(); }
-TEST(CudaHopper, FloatsInClusters) { check_sizes<Precision::kFp16, WgmmaTile::k64x128, 2, float>(); }
-TEST(CudaHopper, HalvesInClusters) { check_sizes<Precision::kFp16, WgmmaTile::k128x64, 2, Half>(); }
-TEST(CudaHopper, Tf32InClusters) { check_sizes<Precision::kTf32, WgmmaTile::k64x64, 2, float>(); }
 TEST(CudaHopper, WidestTile) {
   check_product<Precision::kFp16, WgmmaTile::k128x256, 2, float>(130, 260, 72);
   check_product<Precision::kBf16, WgmmaTile::k128x256, 1, BFloat16>(100, 256, 200);
+}
+
+// A step for each part, parts of unequal length, and parts that fill the ring more than once; rows that a block
+// of the cluster finishes of whole tiles, of tiles at the edges, and none.
+template <Precision P, WgmmaTile kTile, int kParts, class TA>
+void check_parts() {
+  constexpr WgmmaSize kSize = size_of(kTile);
+  constexpr int kDepth = wgmma_depth(P);
+  check_product<P, kTile, kParts, TA>(kSize.rows, kSize.columns, kParts * kDepth);
+  check_product<P, kTile, kParts, TA>(kSize.rows + 9, 7, (2 * kParts - 1) * kDepth - 5, 1);
+  check_product<P, kTile, kParts, TA>(1, kSize.columns + 6, (kParts + 1) * kDepth);
+  check_product<P, kTile, kParts, TA>(13, kSize.columns - 3, (kParts * (2 * kSize.stages + 1) - 1) * kDepth);
+}
+TEST(CudaHopper, TwoParts) {
+  check_parts<Precision::kFp16, WgmmaTile::k64x64, 2, Half>();
+  check_parts<Precision::kBf16, WgmmaTile::k128x64, 2, float>();
+  check_parts<Precision::kTf32, WgmmaTile::k64x128, 2, float>();
+}
+TEST(CudaHopper, FourParts) {
+  check_parts<Precision::kFp16, WgmmaTile::k64x64, 4, float>();
+  check_parts<Precision::kBf16, WgmmaTile::k128x128, 4, BFloat16>();
+  check_parts<Precision::kTf32, WgmmaTile::k128x64, 4, float>();
+}
+TEST(CudaHopper, EightParts) {
+  check_parts<Precision::kFp16, WgmmaTile::k64x128, 8, Half>();
+  check_parts<Precision::kBf16, WgmmaTile::k64x64, 8, BFloat16>();
+  check_parts<Precision::kTf32, WgmmaTile::k64x64, 8, float>();
+}
+TEST(CudaHopper, RowsOfParts) {
+  for (const int rows : {1, 2, 63, 64, 65, 127, 129, 200}) {
+    check_product<Precision::kFp16, WgmmaTile::k64x64, 4, Half>(rows, 72, 7 * 64);
+  }
+}
+
+// Parts are added in their order, whichever block ends first: the same bits as of products of each part alone.
+TEST(CudaHopper, PartsAreAddedInOrder) {
+  constexpr int kRows = 70, kColumns = 72, kSteps = 7;
+  const Operands<Half, Half> from(kRows, kColumns, kSteps * 64, 0, {});
+  const DeviceArray<Half> a(from.a), b(from.b);
+  const auto run = [&](auto parts, int first, int steps) {
+    Recorded<float> result(kRows, kColumns);
+    Queue queue;
+    gemm_wgmma<Precision::kFp16, WgmmaTile::k64x64, decltype(parts)::value>(
+        queue, kRows, kColumns, steps * 64, a.data() + first * 64, from.lda, b.data() + first * 64, from.ldb,
+        GemmBatch{}, result.epilogue<4>());
+    expect_no_error(queue);
+    return result.y.read();
+  };
+  std::vector<float> sums = run(Lanes<1>{}, 0, 2);
+  for (const auto& part : {std::pair<int, int>(2, 2), {4, 2}, {6, 1}}) {
+    const std::vector<float> next = run(Lanes<1>{}, part.first, part.second);
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += next[i];
+  }
+  EXPECT_EQ(run(Lanes<4>{}, 0, kSteps), sums);
+}
+
+// At most eight blocks, of 2048 threads together, share a depth, and each has two steps of it at least.
+TEST(CudaHopper, PlansOfParts) {
+  const DeviceModel device = device_model(90);
+  const auto parts = [&](int rows, int columns, int depth, int bytes_of_a) {
+    const WgmmaPlan plan = plan_wgmma(device, Precision::kFp16, rows, columns, depth, 1, bytes_of_a);
+    EXPECT_TRUE(is_cluster(size_of(plan.tile), plan.parts)) << rows << " x " << columns << " x " << depth;
+    EXPECT_GE(depth, (2 * plan.parts - 1) * 64 * (plan.parts > 1)) << rows << " x " << columns;
+    return plan.parts;
+  };
+  EXPECT_FALSE(is_cluster(size_of(WgmmaTile::k128x128), 8));
+  EXPECT_TRUE(is_cluster(size_of(WgmmaTile::k128x128), 4));
+  EXPECT_TRUE(is_cluster(size_of(WgmmaTile::k64x128), 8));
+  EXPECT_GE(parts(128, 768, 3072, 2), 4);
+  EXPECT_GE(parts(128, 768, 768, 2), 2);
+  EXPECT_GE(parts(49, 512, 4608, 2), 4);
+  EXPECT_EQ(parts(4096, 4096, 4096, 2), 1);
+  EXPECT_EQ(parts(128, 768, 64, 4), 1);
+  for (const int depth : {128, 192, 256, 448, 512, 1024}) EXPECT_GE(parts(64, 64, depth, 4), 1);
+  // What a cluster costs does not come with a short depth, and pays where the depth is long.
+  const auto time = [&](int number, int depth) {
+    return wgmma_time(device, Precision::kFp16, WgmmaTile::k64x64, number, 2, 128, 768, depth, 1, 2);
+  };
+  EXPECT_LT(time(4, 3072).microseconds(), 0.5 * time(1, 3072).microseconds());
+  EXPECT_GT(time(4, 256).microseconds(), time(1, 256).microseconds());
+  EXPECT_GT(time(2, 3072).join, 0.6);
+}
+
+// A depth of fewer steps than parts: the call says so and starts nothing.
+TEST(CudaHopper, FewerStepsThanParts) {
+  const DeviceArray<Half> a(std::vector<Half>(64 * 192)), b(std::vector<Half>(64 * 192));
+  Recorded<float> result(64, 64);
+  Queue queue;
+  gemm_wgmma<Precision::kFp16, WgmmaTile::k64x64, 4>(queue, 64, 64, 192, a.data(), 192, b.data(), 192,
+                                                     GemmBatch{}, result.epilogue<4>());
+  EXPECT_EQ(queue.error, cudaErrorInvalidValue);
+  EXPECT_EQ(result.calls.read().front(), 0);
+}
+
+// An epilogue in two parts, as of a residual, reads the rows that it writes.
+struct ResidualEpilogue {
+  static constexpr int kMaxLanes = 4;
+  RecordingEpilogue<float, 4> to;
+  const float* residual;
+  template <class L, class V>
+  GCRT_INLINE auto value(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    return sums + load(lane, residual + m * to.columns + n);
+  }
+  template <class L, class V>
+  GCRT_INLINE void put(L lane, V result, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    to(lane, result, m, n);
+  }
+  template <class L, class V>
+  GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m, std::ptrdiff_t n) const {
+    put(lane, value(lane, sums, m, n), m, n);
+  }
+  GCRT_INLINE ResidualEpilogue at_batch(std::ptrdiff_t) const { return *this; }
+};
+
+template <WgmmaTile kTile, int kParts, class TA>
+void check_residual(int rows, int columns) {
+  constexpr int kDepth = 9 * 64;
+  const Operands<TA, Half> from(rows, columns, kDepth, 0, {});
+  const std::vector<float> residual = random_values<float>(size(rows * columns), 5);
+  const DeviceArray<TA> a(from.a);
+  const DeviceArray<Half> b(from.b);
+  const DeviceArray<float> added(residual);
+  Recorded<float> result(rows, columns);
+  Queue queue;
+  gemm_wgmma<Precision::kFp16, kTile, kParts>(queue, rows, columns, kDepth, a.data(), from.lda, b.data(),
+                                              from.ldb, GemmBatch{},
+                                              ResidualEpilogue{result.epilogue<4>(), added.data()});
+  expect_no_error(queue);
+  std::vector<double> sums, magnitudes;
+  reference(from, sums, magnitudes);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    sums[i] += double{residual[i]};
+    magnitudes[i] += std::fabs(double{residual[i]});
+  }
+  result.check(sums, magnitudes, PrecisionOf<Precision::kFp16>::kTolerance);
+}
+TEST(CudaHopper, ResidualsOfParts) {
+  check_residual<WgmmaTile::k64x64, 8, Half>(128, 128);
+  check_residual<WgmmaTile::k64x64, 4, float>(100, 76);
+  check_residual<WgmmaTile::k128x128, 2, Half>(130, 260);
 }
 
 TEST(CudaHopper, FewerLanes) {
@@ -139,7 +276,7 @@ TEST(CudaHopper, FewerLanes) {
 TEST(CudaHopper, Batches) {
   const auto check = [](const Batch& batch) {
     check_product<Precision::kFp16, WgmmaTile::k64x64, 1, float>(65, 40, 20, 1, batch);
-    check_product<Precision::kBf16, WgmmaTile::k64x64, 2, BFloat16>(65, 40, 20, 0, batch);
+    check_product<Precision::kBf16, WgmmaTile::k64x64, 2, BFloat16>(65, 40, 180, 0, batch);
   };
   check({3, 1});
   check({1, 3});
@@ -191,7 +328,7 @@ TEST(CudaHopper, StridesThatNoMapHas) {
   EXPECT_EQ(result.calls.read().front(), 0);
 }
 
-template <Precision P, WgmmaTile kTile, int kCluster, class TX>
+template <Precision P, WgmmaTile kTile, int kParts, class TX>
 void check_conv(const ConvCase& c) {
   using Weight = typename WgmmaOf<P>::Weight;
   const ConvShape s = shape_of(c);
@@ -206,10 +343,10 @@ void check_conv(const ConvCase& c) {
   Recorded<float> result(output_pixels(s), s.out_c);
   Queue queue;
   if (is_pointwise(s)) {
-    conv2d_wgmma_pointwise<P, kTile, kCluster>(queue, s, x_device.data(), w_device.data(),
-                                               result.epilogue<4>());
+    conv2d_wgmma_pointwise<P, kTile, kParts>(queue, s, x_device.data(), w_device.data(),
+                                             result.epilogue<4>());
   } else {
-    conv2d_wgmma<P, kTile, kCluster>(queue, s, x_device.data(), w_device.data(), result.epilogue<4>());
+    conv2d_wgmma<P, kTile, kParts>(queue, s, x_device.data(), w_device.data(), result.epilogue<4>());
   }
   expect_no_error(queue);
   const ConvReference reference = convolve(s, x, w, 0);
@@ -237,6 +374,14 @@ TEST(CudaHopper, Convolutions) {
   check_conv<Precision::kTf32, WgmmaTile::k64x64, 2, float>(image(1, 9, 11, 32, 17, 3, 2));
   check_conv<Precision::kFp16, WgmmaTile::k64x64, 1, Half>(image(3, 3, 130, 64, 9, 1, 1));
 }
+// Parts begin at any tap, and within one.
+TEST(CudaHopper, ConvolutionsInParts) {
+  check_conv<Precision::kFp16, WgmmaTile::k64x64, 4, Half>(image(1, 14, 14, 128, 70, 3, 1));
+  check_conv<Precision::kFp16, WgmmaTile::k64x64, 8, Half>(image(1, 7, 7, 64, 64, 3, 1));
+  check_conv<Precision::kFp16, WgmmaTile::k64x64, 8, float>(image(2, 7, 7, 192, 40, 3, 1));
+  check_conv<Precision::kBf16, WgmmaTile::k128x64, 4, BFloat16>(image(3, 7, 7, 128, 66, 3, 1));
+  check_conv<Precision::kTf32, WgmmaTile::k64x128, 8, float>(image(1, 9, 11, 32, 17, 5, 2));
+}
 TEST(CudaHopper, ConvolutionsOfUnequalTaps) {
   ConvCase c = image(1, 12, 10, 64, 24, 3, 0);
   c.kernel_h = 2;
@@ -245,6 +390,7 @@ TEST(CudaHopper, ConvolutionsOfUnequalTaps) {
   c.pad_top = 4;
   c.pad_right = 3;
   check_conv<Precision::kFp16, WgmmaTile::k64x64, 1, Half>(c);
+  check_conv<Precision::kFp16, WgmmaTile::k64x64, 4, Half>(c);
 }
 TEST(CudaHopper, PointwiseConvolutions) {
   check_conv<Precision::kFp16, WgmmaTile::k64x64, 2, Half>(image(2, 9, 8, 72, 70, 1, 0));
@@ -265,7 +411,7 @@ TEST(CudaHopper, PatchesCoverImages) {
 
 // A recorded run follows its operands: maps are encoded anew, and only nodes whose maps differ are changed.
 TEST(CudaHopper, MapsOfARecordedRunFollowTheirOperands) {
-  constexpr int kRows = 130, kColumns = 64, kDepth = 64;
+  constexpr int kRows = 130, kColumns = 64, kDepth = 128;
   const Operands<Half, Half> one(kRows, kColumns, kDepth, 0, {});
   Operands<Half, Half> other = one;
   for (Half& element : other.a) element = to_weight<Half>(-2.0f * value_of(element));

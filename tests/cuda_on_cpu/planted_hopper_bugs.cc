@@ -1,5 +1,5 @@
-// A product by a warpgroup over copies by tensor maps, in a cluster of two, with one mistake each of the
-// kinds that sm_90a has. Usage: planted_hopper_bugs NAME; "none" has no mistake.
+// A product by a warpgroup over copies by tensor maps, its depth in two parts of a cluster, with one mistake
+// each of the kinds that sm_90a has. Usage: planted_hopper_bugs NAME; "none" has no mistake.
 // tests/cuda_on_cpu/CMakeLists.txt lists who notices what.
 #include <cmath>
 #include <string_view>
@@ -26,20 +26,21 @@ enum class Bug {
   kMissingRegisterFence,
   kMissingBarrierFence,
   kMissingProxyFence,
-  kWrongRank,
-  kReleasedAtHome,
+  kMissingClusterBarrier,
+  kOwnPartTwice,
   kEndsBeforeItsPeer,
   kWrongSwizzle,
   kBarrierWrittenOver,
 };
 
-constexpr int kRows = 64, kColumns = 64, kStages = 2, kSteps = 5, kDepth = 64 * kSteps;
+constexpr int kRows = 64, kColumns = 64, kStages = 2, kSteps = 9, kDepth = 64 * kSteps;
 constexpr int kFlippedStep = 2, kFlippedColumns = 4;
 constexpr int kTileBytes = 64 * kSwizzleBytes;
 constexpr int kStageBytes = 2 * kTileBytes;
 constexpr int kSharedBytes = 1024 + kStages * kStageBytes + 16 * kStages;
+constexpr int kSumStride = kColumns + 8;
 
-// Two blocks: 64 rows of A each, all columns of B, of which each copies half to both.
+// Two blocks: of nine steps the first sums five, the other four; each adds and stores half of the rows.
 template <Bug kBug>
 GCRT_GLOBAL_BLOCKS(256, 1)
 void multiply(GCRT_GRID_CONSTANT TensorMap map_a, GCRT_GRID_CONSTANT TensorMap map_b, float* y) {
@@ -48,36 +49,36 @@ void multiply(GCRT_GRID_CONSTANT TensorMap map_a, GCRT_GRID_CONSTANT TensorMap m
   auto* const barriers = reinterpret_cast<SharedBarrier*>(unaligned + kSharedBytes - 16 * kStages);
   const int thread = thread_rank();
   const int rank = cluster_rank();
+  const int first = rank == 0 ? 0 : (kSteps + 1) / 2, steps = rank == 0 ? (kSteps + 1) / 2 : kSteps / 2;
   if (thread == 0) {
     for (int i = 0; i < kStages; ++i) {
       barrier_init(&barriers[2 * i], 1);
-      barrier_init(&barriers[2 * i + 1], 2 * 4);
+      barrier_init(&barriers[2 * i + 1], 4);
     }
     if (kBug != Bug::kMissingBarrierFence) fence_barrier_init();
   }
-  cluster_barrier();
+  barrier();
   await_previous_grid();
+  auto* const parked = reinterpret_cast<float*>(shared);
   if (thread == 128) {
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < steps; ++step) {
       const int stage = step % kStages, parity = step / kStages % 2;
       unsigned char* const a = shared + stage * kStageBytes;
       SharedBarrier* const full = &barriers[2 * stage];
       if (kBug != Bug::kMissingWaitForRoom) barrier_wait(&barriers[2 * stage + 1], parity ^ 1);
       barrier_expect(full, kBug == Bug::kWrongBytes ? kStageBytes + 128 : kStageBytes);
-      copy_box(a, map_a, {step * 64, rank * kRows, 0, 0}, full);
-      const int half = kBug == Bug::kWrongRank ? 0 : rank;
-      copy_box_to_cluster(a + kTileBytes + half * kTileBytes / 2, map_b, {step * 64, half * 32, 0, 0}, full,
-                          3);
+      copy_box(a, map_a, {(first + step) * 64, 0, 0, 0}, full);
+      copy_box(a + kTileBytes, map_b, {(first + step) * 64, 0, 0, 0}, full);
     }
   } else if (thread < 128) {
     float sums[kColumns / 2] = {};
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < steps; ++step) {
       const int stage = step % kStages, parity = step / kStages % 2;
       unsigned char* const a = shared + stage * kStageBytes;
       if (kBug != Bug::kMissingWaitForCopy) {
         barrier_wait(&barriers[2 * stage], kBug == Bug::kWrongPhase ? parity ^ 1 : parity);
       }
-      if (step == kFlippedStep) {
+      if (first + step == kFlippedStep) {
         // Threads change the signs of kFlippedColumns columns.
         reinterpret_cast<std::uint32_t*>(a + kTileBytes)[thread] ^= 0x80008000u;
         if (kBug != Bug::kMissingProxyFence) fence_async_proxy();
@@ -99,18 +100,27 @@ void multiply(GCRT_GRID_CONSTANT TensorMap map_a, GCRT_GRID_CONSTANT TensorMap m
         wgmma_wait<0>();
       }
       SharedBarrier* const empty = &barriers[2 * stage + 1];
-      if (kBug == Bug::kReleasedAtHome) {
-        if (lane_rank() < 2) barrier_arrive(empty);
-      } else if (lane_rank() < 2) {
-        barrier_arrive_in(empty, lane_rank());
-      }
+      if (lane_rank() == 0) barrier_arrive(empty);
       if (kBug == Bug::kBarrierWrittenOver && thread == 0) *empty = 0;
     }
-    const int row = rank * kRows + thread / 32 * 16 + thread % 32 / 4;
+    // Nobody reads stages any more.
+    named_barrier<1, 128>();
+    const int row = thread / 32 * 16 + thread % 32 / 4;
     for (int i = 0; i < kColumns / 2; ++i) {
-      y[(row + i % 4 / 2 * 8) * kColumns + i / 4 * 8 + thread % 4 * 2 + i % 2] = sums[i];
+      parked[(row + i % 4 / 2 * 8) * kSumStride + i / 4 * 8 + thread % 4 * 2 + i % 2] = sums[i];
     }
     wgmma_wait<0>();
+  }
+  if (kBug == Bug::kMissingClusterBarrier) {
+    barrier();
+  } else {
+    cluster_barrier();
+  }
+  for (int i = thread; i < kRows / 2 * kColumns / 4; i += 256) {
+    const int row = rank * kRows / 2 + i / (kColumns / 4), column = i % (kColumns / 4) * 4;
+    const float* const from = parked + row * kSumStride + column;
+    const int peer = kBug == Bug::kOwnPartTwice ? rank : rank ^ 1;
+    store(Lanes<4>{}, y + row * kColumns + column, load(Lanes<4>{}, from) + load_from_block(from, peer));
   }
   if (kBug != Bug::kEndsBeforeItsPeer) cluster_barrier();
 }
@@ -133,8 +143,8 @@ const Case kCases[] = {
     {"missing_register_fence", &multiply<Bug::kMissingRegisterFence>},
     {"missing_barrier_fence", &multiply<Bug::kMissingBarrierFence>},
     {"missing_proxy_fence", &multiply<Bug::kMissingProxyFence>},
-    {"wrong_rank", &multiply<Bug::kWrongRank>},
-    {"released_at_home", &multiply<Bug::kReleasedAtHome>},
+    {"missing_cluster_barrier", &multiply<Bug::kMissingClusterBarrier>},
+    {"own_part_twice", &multiply<Bug::kOwnPartTwice>},
     {"ends_before_its_peer", &multiply<Bug::kEndsBeforeItsPeer>},
     {"wrong_swizzle", &multiply<Bug::kWrongSwizzle>},
     {"barrier_written_over", &multiply<Bug::kBarrierWrittenOver>},
@@ -162,24 +172,24 @@ int run(const Case& test) {
     store_from_float(Lanes<1>{}, &half, value);
     to.push_back(half);
   };
-  for (int i = 0; i < 2 * kRows * kDepth; ++i) put(a, element(i / kDepth, i % kDepth, 3));
+  for (int i = 0; i < kRows * kDepth; ++i) put(a, element(i / kDepth, i % kDepth, 3));
   for (int i = 0; i < kColumns * kDepth; ++i) put(b, element(i / kDepth, i % kDepth, 5));
   Half *a_device = nullptr, *b_device = nullptr;
   float* y_device = nullptr;
-  std::vector<float> y(2 * kRows * kColumns);
+  std::vector<float> y(kRows * kColumns);
   cudaMalloc(&a_device, a.size() * 2), cudaMalloc(&b_device, b.size() * 2);
   cudaMalloc(&y_device, y.size() * 4);
   Queue queue;
   copy(queue, a_device, a.data(), a.size() * 2);
   copy(queue, b_device, b.data(), b.size() * 2);
   const bool is_wrong = std::string_view(test.name) == "wrong_swizzle";
-  const TensorMap map_a = map_of(queue, a_device, 2 * kRows, kRows, is_wrong);
-  const TensorMap map_b = map_of(queue, b_device, kColumns, kColumns / 2, false);
+  const TensorMap map_a = map_of(queue, a_device, kRows, kRows, is_wrong);
+  const TensorMap map_b = map_of(queue, b_device, kColumns, kColumns, false);
   launch_clusters(queue, 2, dim3(2), dim3(256), kSharedBytes, test.kernel, map_a, map_b, y_device);
   copy(queue, y.data(), y_device, y.size() * 4);
   cudaFree(a_device), cudaFree(b_device), cudaFree(y_device);
   if (has_failed(test.name, queue)) return 1;
-  for (int m = 0; m < 2 * kRows; ++m) {
+  for (int m = 0; m < kRows; ++m) {
     for (int n = 0; n < kColumns; ++n) {
       float expected = 0;
       for (int k = 0; k < kDepth; ++k) {

@@ -33,7 +33,9 @@ void bench_clusters(double ceiling) {
   bench_cluster<Tile::k32x64, 8>(64, 512, 8192, ceiling);
 }
 
-template <class TA, WgmmaTile kTile, int kCluster>
+std::string parts_text(int parts) { return parts > 1 ? ", parts of " + std::to_string(parts) : ""; }
+
+template <class TA, WgmmaTile kTile, int kParts>
 void bench_warpgroup_product(const char* name, int rows, int columns, int depth, double ceiling) {
   const auto count = [](int a, int b) { return static_cast<std::size_t>(a) * static_cast<std::size_t>(b); };
   const Memory<TA> a(count(rows, depth));
@@ -41,15 +43,15 @@ void bench_warpgroup_product(const char* name, int rows, int columns, int depth,
   const Memory<float> y(count(rows, columns));
   const StoreEpilogue epilogue{y.data(), columns, 0};
   const Time time = measure([&](Queue& queue, int) {
-    gemm_wgmma<Precision::kFp16, kTile, kCluster>(queue, rows, columns, depth, a.data(), depth, b.data(),
-                                                  depth, GemmBatch{}, epilogue);
+    gemm_wgmma<Precision::kFp16, kTile, kParts>(queue, rows, columns, depth, a.data(), depth, b.data(), depth,
+                                                GemmBatch{}, epilogue);
   });
   report("wgmma " + std::string(name) + " " + std::to_string(rows) + " x " + std::to_string(columns) + " x " +
-             std::to_string(depth) + (kCluster > 1 ? ", clusters" : ""),
+             std::to_string(depth) + parts_text(kParts),
          "TFLOP/s", time, 2.0 * rows * columns * depth, ceiling);
 }
 
-template <WgmmaTile kTile, int kCluster>
+template <WgmmaTile kTile, int kParts>
 void bench_warpgroup_conv(int side, int channels, double ceiling) {
   const std::ptrdiff_t row = std::ptrdiff_t{side} * channels;
   const ConvShape shape = {1, side, side, channels, side, side, channels, 3,   3,         1,
@@ -61,26 +63,32 @@ void bench_warpgroup_conv(int side, int channels, double ceiling) {
   const Memory<float> y(pixels);
   const StoreEpilogue epilogue{y.data(), channels, 0};
   const Time time = measure([&](Queue& queue, int) {
-    conv2d_wgmma<Precision::kFp16, kTile, kCluster>(queue, shape, x.data(), w.data(), epilogue);
+    conv2d_wgmma<Precision::kFp16, kTile, kParts>(queue, shape, x.data(), w.data(), epilogue);
   });
   report("wgmma conv 3x3 " + std::to_string(side) + " x " + std::to_string(side) + " x " +
-             std::to_string(channels),
+             std::to_string(channels) + parts_text(kParts),
          "TFLOP/s", time, 2.0 * 9 * static_cast<double>(pixels) * channels, ceiling);
 }
 
 void bench_warpgroups(double ceiling) {
   bench_warpgroup_product<Half, WgmmaTile::k64x64, 1>("halves", 128, 2304, 768, ceiling);
   bench_warpgroup_product<float, WgmmaTile::k64x64, 1>("floats", 128, 3072, 768, ceiling);
-  bench_warpgroup_product<Half, WgmmaTile::k64x64, 2>("halves", 128, 2304, 768, ceiling);
-  bench_warpgroup_product<float, WgmmaTile::k64x64, 2>("floats", 128, 3072, 768, ceiling);
   bench_warpgroup_product<Half, WgmmaTile::k64x128, 1>("halves, wide", 128, 2304, 768, ceiling);
   bench_warpgroup_product<Half, WgmmaTile::k64x64, 1>("halves", 128, 768, 3072, ceiling);
+  bench_warpgroup_product<Half, WgmmaTile::k64x64, 4>("halves", 128, 768, 3072, ceiling);
+  bench_warpgroup_product<Half, WgmmaTile::k64x64, 8>("halves", 128, 768, 3072, ceiling);
+  bench_warpgroup_product<Half, WgmmaTile::k64x64, 1>("halves", 128, 768, 768, ceiling);
+  bench_warpgroup_product<Half, WgmmaTile::k64x64, 2>("halves", 128, 768, 768, ceiling);
+  bench_warpgroup_product<Half, WgmmaTile::k64x64, 4>("halves", 128, 768, 768, ceiling);
+  bench_warpgroup_product<float, WgmmaTile::k64x64, 2>("floats", 128, 2304, 768, ceiling);
   bench_warpgroup_product<Half, WgmmaTile::k128x128, 1>("halves", 4096, 4096, 4096, ceiling);
   bench_warpgroup_product<Half, WgmmaTile::k128x256, 1>("halves", 4096, 4096, 4096, ceiling);
-  bench_warpgroup_product<Half, WgmmaTile::k128x128, 2>("halves", 4096, 4096, 4096, ceiling);
-  bench_warpgroup_product<float, WgmmaTile::k128x128, 2>("floats", 4096, 4096, 4096, ceiling);
+  bench_warpgroup_product<float, WgmmaTile::k128x128, 1>("floats", 4096, 4096, 4096, ceiling);
   bench_warpgroup_conv<WgmmaTile::k64x64, 1>(56, 64, ceiling);
   bench_warpgroup_conv<WgmmaTile::k64x64, 1>(14, 256, ceiling);
+  bench_warpgroup_conv<WgmmaTile::k64x64, 4>(14, 256, ceiling);
+  bench_warpgroup_conv<WgmmaTile::k64x64, 8>(14, 256, ceiling);
+  bench_warpgroup_conv<WgmmaTile::k64x64, 8>(7, 512, ceiling);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ def case_layers(world):
     """Convolutions and products in parts: through memory on the older ones, in clusters from sm_90 on."""
     kernels, shared, told = compiled(world, layers_model(world), ARCH, "--precision", "fp16")
     equal(kernels.count("switch (queue.architecture)"), 2, "functions with several kernels")
-    for word in ("SplitDepth<", "SplitInCluster<", "case sm_87:", "OnlyOn<sm_90a, "):
+    for word in ("SplitDepth<", "gemm_wgmma<", "conv2d_wgmma<", "case sm_87:", "OnlyOn<sm_90a, "):
         contains(kernels, word)
     contains(shared, "if (has_warpgroups) return sm_90a;", "if (capability == 87) return sm_87;", "return sm_80;")
     product = next(layer for layer in told["layers"] if "MatMul" in layer["origins"])

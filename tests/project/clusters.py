@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Long sums in parts: by clusters of blocks from sm_90 on, through memory before.
+"""Long sums in parts: by clusters of blocks from sm_90 on, through memory before. Those of sm_90a are of warpgroups.py.
 
     clusters.py --gcompile GCOMPILE [CASE...]
 """
@@ -35,13 +35,13 @@ def compiled(world, rows, arch, precision, *flags):
 
 
 def verify(world, precision):
-    kernels, layers = compiled(world, 50, "sm_90a", precision)
+    kernels, layers = compiled(world, 50, "sm_90", precision)
     equal(kernels.count("SplitInCluster<"), 2, "calls whose parts are added in clusters")
     for word in ("SplitDepth<", "workspace"):
         check(word not in kernels, f"{word} among the kernels")
     for layer in layers:
         equal(layer["moved_bytes"], layer["necessary_bytes"], f"bytes that {layer['function']} moves")
-    done = world.run([world.gcompile, "verify", layers_model(world, 50), "--target", "cuda", "--arch", "sm_90a", "--precision",
+    done = world.run([world.gcompile, "verify", layers_model(world, 50), "--target", "cuda", "--arch", "sm_90", "--precision",
                       precision, "--emulate", "--cases", "1"])
     contains(done.stdout + done.stderr, "verified: 2 tensors")
 
@@ -70,7 +70,7 @@ def case_older_devices(world):
     kernels, _ = compiled(world, 50, "sm_80", "fp16")
     contains(kernels, "{workspace}")
     check("SplitInCluster<" not in kernels, "clusters for sm_80")
-    kernels, _ = compiled(world, 50, "sm_80,sm_90a", "fp16")
+    kernels, _ = compiled(world, 50, "sm_80,sm_90", "fp16")
     contains(kernels, "{workspace}", "SplitInCluster<")
 
 

@@ -5,6 +5,8 @@ refused.
     warpgroups.py --gcompile GCOMPILE [CASE...]
 """
 
+import re
+
 from encoder import Encoder, Sizes
 from families import Model
 from support import check, contains, equal, layers_of, run_main
@@ -62,7 +64,7 @@ def case_forced_tf32(world):
 
 def case_chosen(world):
     """By price, where products are not vectors; on sm_90a alone."""
-    large, small, few = product(world, 1024, 3072, 768), product(world, 144, 80, 80), product(world, 64, 80, 80)
+    large, small, few = product(world, 1024, 3072, 768), product(world, 144, 80, 80), product(world, 32, 80, 80)
     for model, arch, precision, expected in ((large, "sm_90a", "fp16", FAMILY), (large, "sm_90a", "bf16", FAMILY),
                                              (small, "sm_90a", "fp16", FAMILY), (few, "sm_90a", "fp16", "product.tile"),
                                              (large, "sm_90a", "fp32", "product.tile"),
@@ -76,7 +78,7 @@ def case_refused(world):
     """In words."""
     for sizes, flags, reason in (((1024, 64, 64), ("--arch", "sm_90", "--precision", "fp16"), "other machine code"),
                                  ((1024, 64, 64), ("--arch", "sm_90a"), "--precision fp32"),
-                                 ((127, 64, 64), ("--arch", "sm_90a", "--precision", "fp16"), "fewer than 128 rows"),
+                                 ((32, 64, 64), ("--arch", "sm_90a", "--precision", "fp16"), "fewer than 33 rows"),
                                  ((128, 64, 65), ("--arch", "sm_90a", "--precision", "fp16"), "no multiple of 16 bytes")):
         done = world.run([world.gcompile, product(world, *sizes), "--target", "cuda", "-o", world.path("refused"), "--force",
                           "--explain", "y", *flags])
@@ -120,11 +122,39 @@ def case_convolutions_tf32(world):
     verify_convolutions(world, "tf32")
 
 
+def calls_in_parts(world, model, *flags):
+    """The calls whose sums the blocks of a cluster share."""
+    out = world.path("in_parts")
+    world.compile(model, out, "--force", "--target", "cuda", *flags)
+    text = "".join(source.read_text() for source in sorted((out / "src").glob("*.cu")))
+    return re.findall(r"(?:gemm|conv2d)_wgmma\w*<.*/\*parts\*/ [248]>", text)
+
+
+def case_parts(world):
+    """Long sums of few tiles, of 16 bits from end to end and of floats, where an epilogue reads a residual."""
+    model = Model()
+    model.inputs, model.outputs = ["float[70,1096] x"], ["float[70,76] y"]
+    for name, shape in (("w1", (1096, 700)), ("b", (700,)), ("w2", (700, 76)), ("w3", (1096, 76))):
+        model.constant(name, "float", shape)
+    model.nodes = ["wide = MatMul(x, w1)", "biased = Add(wide, b)", "hidden = Relu(biased)", "back = MatMul(hidden, w2)",
+                   "side = MatMul(x, w3)", "y = Add(back, side)"]
+    path = world.path("long_sums.onnxtxt")
+    path.write_text(model.text())
+    flags = ("--arch", "sm_90a", "--precision", "fp16")
+    done = world.run([world.gcompile, "verify", path, "--target", "cuda", "--emulate", "--cases", "1", *flags])
+    contains(done.stdout + done.stderr, "verified: 1 tensor")
+    found = calls_in_parts(world, path, *flags)
+    equal(len(found), 3, f"calls in parts: {found}")
+    # Above the emulator runs convolutions in parts too.
+    found = calls_in_parts(world, convolutions(world), *flags, *FORCED_WINDOWS)
+    check(found, "no convolution in parts")
+
+
 def case_convolutions_refused(world):
     """In words."""
     half = ("--arch", "sm_90a", "--precision", "fp16")
     for sizes, flags, reason in (((13, 14, 64), ("--arch", "sm_90", "--precision", "fp16"), "other machine code"),
-                                 ((9, 14, 64), half, "fewer than 128 pixels"), ((13, 14, 40), half, "no whole steps"),
+                                 ((2, 14, 64), half, "fewer than 33 pixels"), ((13, 14, 40), half, "no whole steps"),
                                  ((13, 14, 66), half, "no multiple of 16 bytes")):
         done = world.run([world.gcompile, convolutions(world, *sizes), "--target", "cuda", "-o", world.path("refused"), "--force",
                           "--explain", "taps", *flags])

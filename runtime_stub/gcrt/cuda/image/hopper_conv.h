@@ -73,40 +73,57 @@ struct WgmmaPixels {
       at.inner += grid.dilation_h;
     }
   };
-  // The first pixel of the block.
-  GCRT_DEVICE BoxPosition first() const {
+  // The first pixel of the block's patch.
+  template <class Config>
+  GCRT_DEVICE BoxPosition first_pixel() const {
     const int across = (out_w + patch.width - 1) / patch.width;
     const int down = (out_h + patch.height - 1) / patch.height;
-    const int line = static_cast<int>(blockIdx.x) / across;
+    const int tile = static_cast<int>(blockIdx.x) / Config::kParts;
+    const int line = tile / across;
     const int image = line / down;
-    return {0, (static_cast<int>(blockIdx.x) - line * across) * patch.width,
-            (line - image * down) * patch.height, image * patch.images};
+    return {0, (tile - line * across) * patch.width, (line - image * down) * patch.height,
+            image * patch.images};
   }
   template <class Config>
-  GCRT_DEVICE Boxes boxes() const {
-    const BoxPosition pixel = first();
-    return {*this, {0, pixel.row - pad_left, pixel.inner - pad_top, pixel.outer}};
+  GCRT_DEVICE Boxes boxes(int step) const {
+    const BoxPosition pixel = first_pixel<Config>();
+    const int element = step * Config::kDepth;  // of all taps
+    const int tap = element / channels;
+    const int line = tap / kernel_w;
+    const int of_line = tap - line * kernel_w;
+    return {*this,
+            {element - tap * channels, pixel.row - pad_left + of_line * dilation_w,
+             pixel.inner - pad_top + line * dilation_h, pixel.outer},
+            of_line};
   }
-  GCRT_DEVICE BoxPosition first_of_b(int column) const { return {0, column, 0, 0}; }
+  template <class Config>
+  GCRT_DEVICE BoxPosition first_of_b(int step, int column) const {
+    return {step * Config::kDepth, column, 0, 0};
+  }
   template <class Config>
   GCRT_DEVICE int box_bytes() const {
-    return patch.width * patch.height * patch.images * kSwizzleBytes;
+    return tile_rows<Config>() * kSwizzleBytes;
+  }
+  // Pixels of the patch.
+  template <class Config>
+  GCRT_DEVICE int tile_rows() const {
+    return patch.width * patch.height * patch.images;
   }
   template <class Config, class E>
-  GCRT_DEVICE void finish(const E& epilogue, const float* parked, int column) const {
-    const BoxPosition at = first();
+  GCRT_DEVICE void finish(const E& epilogue, const float* sums, int first, int column) const {
+    const BoxPosition at = first_pixel<Config>();
     const PatchEpilogue<E> mapped{epilogue, patch, out_w, out_h, batch, at.row, at.inner, at.outer};
-    finish_tile<Config>(mapped, parked, Config::kRows, columns - column, 0, column);
+    finish_tile<Config, Config::kShare>(mapped, sums, Config::kRows - first, columns - column, first, column);
   }
 };
 
 // Like conv2d() in cuda/image/conv.h, for one group and strides of 1. Data and strides are multiples of 16
 // bytes, channels whole steps of wgmma_depth(P).
-template <Precision P, WgmmaTile kTile, int kCluster, class TX, class E>
+template <Precision P, WgmmaTile kTile, int kParts, class TX, class E>
 inline void conv2d_wgmma(Queue& queue, const ConvShape& s, const TX* x, const typename WgmmaOf<P>::Weight* w,
                          const E& epilogue) {
   using Weight = typename WgmmaOf<P>::Weight;
-  using Config = WgmmaConfig<P, kTile, kCluster, TX>;
+  using Config = WgmmaConfig<P, kTile, kParts, TX>;
   const int depth = s.kernel_h * s.kernel_w * s.in_c;
   if (output_pixels(s) <= 0 || s.out_c <= 0 || depth <= 0) return;
   const PixelPatch patch = patch_of(Config::kRows, s);
@@ -114,8 +131,7 @@ inline void conv2d_wgmma(Queue& queue, const ConvShape& s, const TX* x, const ty
                         {s.in_c, s.in_w, s.in_h, s.batch},
                         {s.in_pixel_stride, s.in_row_stride, s.in_image_stride},
                         {patch.width, patch.height, patch.images}};
-  const TensorBox box_w{
-      w, {depth, s.out_c, 1, 1}, {conv_weight_stride(s), 0, 0}, {Config::kColumns / kCluster, 1, 1}};
+  const TensorBox box_w{w, {depth, s.out_c, 1, 1}, {conv_weight_stride(s), 0, 0}, {Config::kColumns, 1, 1}};
   const WgmmaPixels grid{patch,   s.out_c,    depth / Config::kDepth, s.in_c,       s.out_w,    s.out_h,
                          s.batch, s.kernel_w, s.dilation_w,           s.dilation_h, s.pad_left, s.pad_top};
   launch_wgmma<Config, P>(queue, tensor_map<TX>(queue, box_x), tensor_map<Weight>(queue, box_w), grid,
@@ -123,11 +139,11 @@ inline void conv2d_wgmma(Queue& queue, const ConvShape& s, const TX* x, const ty
 }
 
 // The same where is_pointwise(s), of any channels.
-template <Precision P, WgmmaTile kTile, int kCluster, class TX, class E>
+template <Precision P, WgmmaTile kTile, int kParts, class TX, class E>
 inline void conv2d_wgmma_pointwise(Queue& queue, const ConvShape& s, const TX* x,
                                    const typename WgmmaOf<P>::Weight* w, const E& epilogue) {
-  gemm_wgmma<P, kTile, kCluster>(queue, static_cast<int>(output_pixels(s)), s.out_c, s.in_c, x,
-                                 s.in_pixel_stride, w, conv_weight_stride(s), GemmBatch{}, epilogue);
+  gemm_wgmma<P, kTile, kParts>(queue, static_cast<int>(output_pixels(s)), s.out_c, s.in_c, x,
+                               s.in_pixel_stride, w, conv_weight_stride(s), GemmBatch{}, epilogue);
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -59,8 +59,7 @@ GCRT_DEVICE void barrier_init(SharedBarrier* barrier, int arrivals) {
                : "memory");
 #endif
 }
-// By the thread that has initialised barriers: copies and other blocks of the cluster may use them behind the
-// next barrier of the block or cluster.
+// By the thread that has initialised barriers: copies may use them behind the next barrier of the block.
 GCRT_DEVICE void fence_barrier_init() {
 #if !defined(__CUDACC__)
   cuda_on_cpu::fence_barrier_init();
@@ -74,23 +73,6 @@ GCRT_DEVICE void barrier_arrive(SharedBarrier* barrier) {
   cuda_on_cpu::barrier_arrive(barrier);
 #elif defined(GCRT_SM_90A)
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
-#endif
-}
-// At the same barrier of a block of the cluster, by a warp that has read what it says is read: products have
-// ended, and values lie in registers. With .cluster for a scope, which only writes of this thread would need,
-// the machine waits for all its memory operations at every arrival: on an H200 a kernel took twice as long.
-GCRT_DEVICE void barrier_arrive_in(SharedBarrier* barrier, int block) {
-#if !defined(__CUDACC__)
-  cuda_on_cpu::barrier_arrive_in(barrier, static_cast<unsigned>(block));
-#elif defined(GCRT_SM_90A)
-  asm volatile(
-      "{\n"
-      ".reg .b32 remote;\n"
-      "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
-      "}" ::"r"(shared_address(barrier)),
-      "r"(block)
-      : "memory");
 #endif
 }
 // Arrives; this phase is not complete before so many more bytes have landed.
@@ -235,28 +217,12 @@ struct BoxPosition {
 // One thread starts the copy of a box to `shared`, a multiple of 128, and counts its bytes at `barrier`.
 GCRT_DEVICE void copy_box(void* shared, const TensorMap& map, const BoxPosition& at, SharedBarrier* barrier) {
 #if !defined(__CUDACC__)
-  cuda_on_cpu::copy_tensor(shared, &map, {at.depth, at.row, at.inner, at.outer}, barrier,
-                           1u << cuda_on_cpu::cluster_rank());
+  cuda_on_cpu::copy_tensor(shared, &map, {at.depth, at.row, at.inner, at.outer}, barrier);
 #elif defined(GCRT_SM_90A)
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
       "[%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(shared_address(shared)),
       "l"(&map), "r"(at.depth), "r"(at.row), "r"(at.inner), "r"(at.outer), "r"(shared_address(barrier))
-      : "memory");
-#endif
-}
-// The same to the same place, and the same barrier, of every block in `blocks`,
-// a bit for each of the cluster.
-GCRT_DEVICE void copy_box_to_cluster(void* shared, const TensorMap& map, const BoxPosition& at,
-                                     SharedBarrier* barrier, unsigned blocks) {
-#if !defined(__CUDACC__)
-  cuda_on_cpu::copy_tensor(shared, &map, {at.depth, at.row, at.inner, at.outer}, barrier, blocks);
-#elif defined(GCRT_SM_90A)
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(shared_address(shared)),
-      "l"(&map), "r"(at.depth), "r"(at.row), "r"(at.inner), "r"(at.outer), "r"(shared_address(barrier)),
-      "h"(static_cast<std::uint16_t>(blocks))
       : "memory");
 #endif
 }

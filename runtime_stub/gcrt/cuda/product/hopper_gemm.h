@@ -6,8 +6,8 @@
 //
 // B is weights: it is read before the kernel in front has ended. A stage holds rows of A and of B, 128
 // bytes of depth each, swizzled. `full` of a stage counts the bytes of its copies; `empty` counts the warps
-// that have read it. In a cluster of two blocks, which share columns, each copies half of B to both, so a
-// stage is empty when the warps of both have read it.
+// that have read it. The blocks of a cluster share a tile: each sums the steps of a part of the depth, and
+// then adds and finishes rows of its own out of the shared memory of all, as those of ClusterSums do.
 #pragma once
 
 #include "gcrt/cuda/product/gemm.h"
@@ -34,7 +34,7 @@ struct WgmmaOf<Precision::kTf32> {
   using Weight = Tf32;
 };
 
-template <Precision P, WgmmaTile kTile, int kClusterBlocks, class TA>
+template <Precision P, WgmmaTile kTile, int kDepthParts, class TA>
 struct WgmmaConfig {
   static constexpr WgmmaSize kSize = size_of(kTile);
   static constexpr int kRows = kSize.rows;
@@ -43,7 +43,8 @@ struct WgmmaConfig {
   static constexpr int kConsumers = kSize.consumers();
   static constexpr int kThreads = kConsumers * kWarpgroupThreads;  // that multiply: the first of the block
   static constexpr int kBlockThreads = kSize.threads();
-  static constexpr int kCluster = kClusterBlocks;
+  static constexpr int kParts = kDepthParts;     // of the depth, each of a block of the cluster
+  static constexpr int kShare = kRows / kParts;  // rows that a block finishes
   static constexpr bool kHasFloatsOfA = sizeof(TA) == 4;
   static constexpr int kDepth = wgmma_depth(P);
   static constexpr int kBoxDepth = kSwizzleBytes / static_cast<int>(sizeof(TA));
@@ -55,10 +56,10 @@ struct WgmmaConfig {
   static constexpr int kStageBytes = kBytesOfA + kBytesOfB;
   static constexpr int kSumStride = wgmma_sum_stride(kSize, sizeof(TA));
   static constexpr int kSharedBytes = wgmma_shared_bytes(kSize, P, sizeof(TA));
-  static constexpr int kEmptyArrivals = kCluster * kConsumers * kWarpgroupThreads / kWarpThreads;
+  static constexpr int kEmptyArrivals = kThreads / kWarpThreads;
   static_assert(kStageBytes == wgmma_stage_bytes(kSize, P, sizeof(TA)), "as the model has it");
   static_assert(kStageBytes % kSwizzlePattern == 0 && kBoxBytesOfA % kSwizzlePattern == 0, "whole patterns");
-  static_assert(kColumns / kCluster % 8 == 0, "each block copies whole patterns of B");
+  static_assert(is_cluster(kSize, kParts), "as many blocks as run together");
 };
 
 // Stages and barriers of a block. The block's sums take the place of the stages in the end.
@@ -95,8 +96,27 @@ struct RingPosition {
   }
 };
 
-// What the blocks of a launch compute, tiles of rows along x and of columns along y. Where A comes from, and
-// where results go, is different for matrices and for images (hopper_conv.h).
+// The steps that a block sums.
+struct StepRange {
+  int first;
+  int count;
+};
+// Those of its part of the depth: parts differ by one at most.
+template <int kParts>
+GCRT_DEVICE StepRange steps_of_part(int steps) {
+  if constexpr (kParts == 1) {
+    return {0, steps};
+  } else {
+    const int part = cluster_rank();
+    const int least = steps / kParts;
+    const int longer = steps - least * kParts;  // parts, the first ones
+    return {part * least + (part < longer ? part : longer), part < longer ? least + 1 : least};
+  }
+}
+
+// What the blocks of a launch compute: tiles of rows along x, of each of which the parts of the depth follow
+// one another, and tiles of columns along y. Where A comes from, and where results go, is different for
+// matrices and for images (hopper_conv.h).
 struct WgmmaGrid {
   int rows;
   int columns;
@@ -110,26 +130,37 @@ struct WgmmaGrid {
     GCRT_INLINE void advance(int elements) { at.depth += elements; }
   };
   template <class Config>
-  GCRT_DEVICE Boxes boxes() const {
-    const int row = static_cast<int>(blockIdx.x) * Config::kRows;
-    return {{0, row, a_has_inner ? inner() : 0, a_has_outer ? outer() : 0}};
+  GCRT_DEVICE Boxes boxes(int step) const {
+    return {
+        {step * Config::kDepth, first_row<Config>(), a_has_inner ? inner() : 0, a_has_outer ? outer() : 0}};
   }
-  GCRT_DEVICE BoxPosition first_of_b(int column) const {
-    return {0, column, b_has_inner ? inner() : 0, b_has_outer ? outer() : 0};
+  template <class Config>
+  GCRT_DEVICE BoxPosition first_of_b(int step, int column) const {
+    return {step * Config::kDepth, column, b_has_inner ? inner() : 0, b_has_outer ? outer() : 0};
   }
   // Bytes of a copied box of A.
   template <class Config>
   GCRT_DEVICE constexpr int box_bytes() const {
     return Config::kBoxBytesOfA;
   }
+  // Rows of the tile that exist; where it reaches beyond the matrix it has more.
+  template <class Config>
+  GCRT_DEVICE int tile_rows() const {
+    return rows - first_row<Config>();
+  }
+  // Rows of the tile from `first` on, which lie at `sums`.
   template <class Config, class E>
-  GCRT_DEVICE void finish(const E& epilogue, const float* parked, int column) const {
-    const int row = static_cast<int>(blockIdx.x) * Config::kRows;
-    finish_tile<Config>(epilogue.at_batch(static_cast<int>(blockIdx.z)), parked, rows - row, columns - column,
-                        row, column);
+  GCRT_DEVICE void finish(const E& epilogue, const float* sums, int first, int column) const {
+    finish_tile<Config, Config::kShare>(epilogue.at_batch(static_cast<int>(blockIdx.z)), sums,
+                                        tile_rows<Config>() - first, columns - column,
+                                        first_row<Config>() + first, column);
   }
 
  private:
+  template <class Config>
+  GCRT_DEVICE int first_row() const {
+    return static_cast<int>(blockIdx.x) / Config::kParts * Config::kRows;
+  }
   GCRT_DEVICE int outer() const { return static_cast<int>(blockIdx.z) / inner_count; }
   GCRT_DEVICE int inner() const { return static_cast<int>(blockIdx.z) - outer() * inner_count; }
 };
@@ -138,29 +169,21 @@ struct WgmmaGrid {
 // ended: as many of its boxes as there are stages are on their way while that one still works.
 template <class Config, class Grid>
 GCRT_DEVICE void copy_steps(const WgmmaStages<Config>& stages, const TensorMap& map_a, const TensorMap& map_b,
-                            const Grid& grid, int column) {
-  BoxPosition at_b = grid.first_of_b(column);
+                            const Grid& grid, const StepRange& steps, int column) {
+  BoxPosition at_b = grid.template first_of_b<Config>(steps.first, column);
   const int bytes = Config::kBoxesOfA * grid.template box_bytes<Config>() + Config::kBytesOfB;
-  constexpr int kShare = Config::kColumns / Config::kCluster;  // of the columns, that this block copies
-  const int first = Config::kCluster > 1 ? cluster_rank() * kShare : 0;
-  at_b.row += first;
   const auto copy_b = [&](int stage) GCRT_LAMBDA_INLINE {
     barrier_expect(stages.full(stage), bytes);
-    unsigned char* const b = stages.b(stage) + first * kSwizzleBytes;
-    if constexpr (Config::kCluster > 1) {
-      copy_box_to_cluster(b, map_b, at_b, stages.full(stage), (1u << Config::kCluster) - 1);
-    } else {
-      copy_box(b, map_b, at_b, stages.full(stage));
-    }
+    copy_box(stages.b(stage), map_b, at_b, stages.full(stage));
     at_b.depth += Config::kDepth;
   };
   GCRT_NO_UNROLL
-  for (int step = 0; step < Config::kStages && step < grid.steps; ++step) copy_b(step);
+  for (int step = 0; step < Config::kStages && step < steps.count; ++step) copy_b(step);
   await_previous_grid();
-  auto boxes = grid.template boxes<Config>();
+  auto boxes = grid.template boxes<Config>(steps.first);
   RingPosition<Config::kStages> at;
   GCRT_NO_UNROLL
-  for (int step = 0; step < grid.steps; ++step, at.advance()) {
+  for (int step = 0; step < steps.count; ++step, at.advance()) {
     if (step >= Config::kStages) {
       barrier_wait(stages.empty(at.stage), at.parity ^ 1);
       copy_b(at.stage);
@@ -173,15 +196,10 @@ GCRT_DEVICE void copy_steps(const WgmmaStages<Config>& stages, const TensorMap& 
   }
 }
 
-// A step is done with: the lane says so to the blocks that copy into the stage.
+// A step is done with: a lane of each warp says so.
 template <class Config>
 GCRT_DEVICE void release_stage(const WgmmaStages<Config>& stages, int stage) {
-  const int lane = lane_rank();
-  if constexpr (Config::kCluster > 1) {
-    if (lane < Config::kCluster) barrier_arrive_in(stages.empty(stage), lane);
-  } else {
-    if (lane == 0) barrier_arrive(stages.empty(stage));
-  }
+  if (lane_rank() == 0) barrier_arrive(stages.empty(stage));
 }
 
 // Floats of A as fragments. Lane l holds rows 2 (l/4 % 4) + l/16 and that + 8 of its warp, in place of l/4
@@ -305,52 +323,68 @@ void wgmma_kernel(GCRT_GRID_CONSTANT TensorMap map_a, GCRT_GRID_CONSTANT TensorM
     prefetch_map(map_b);
     stages.init();
   }
-  if constexpr (Config::kCluster > 1) {
-    cluster_barrier();
-  } else {
-    barrier();
-  }
+  barrier();
+  const StepRange steps = steps_of_part<Config::kParts>(grid.steps);
   if (warpgroup == Config::kConsumers) {
     if constexpr (Config::kConsumers > 1) give_registers_back<40>();
     if (thread % kWarpgroupThreads == 0) {
-      copy_steps(stages, map_a, map_b, grid, column);
+      copy_steps(stages, map_a, map_b, grid, steps, column);
     } else {
       await_previous_grid();
+    }
+    if constexpr (Config::kParts > 1) {
+      // The two of those that multiply.
+      cluster_barrier();
+      cluster_barrier();
     }
   } else {
     await_previous_grid();  // what the epilogue reads
     if constexpr (Config::kConsumers > 1) take_registers<232>();
     float sums[Config::kColumns / 2] = {};
-    multiply_steps<Config, P>(sums, stages, grid.steps, warpgroup);
+    multiply_steps<Config, P>(sums, stages, steps.count, warpgroup);
     // Nobody reads stages any more, and all copies have landed.
     named_barrier<1, Config::kThreads>();
     float* const parked = reinterpret_cast<float*>(stages.shared);
     park_wgmma_sums<Config>(sums, parked, warpgroup);
-    named_barrier<1, Config::kThreads>();
-    grid.template finish<Config>(epilogue, parked, column);
+    if constexpr (Config::kParts > 1) {
+      const int part = cluster_rank();
+      const int first = part * Config::kShare;
+      float* const mine = parked + first * Config::kSumStride;
+      cluster_barrier();
+      add_parts_of_cluster<Config, Config::kParts, Config::kShare>(
+          mine, part, grid.template tile_rows<Config>() - first, grid.columns - column);
+      // All sums of this block are there, and nobody reads its shared memory any more.
+      cluster_barrier();
+      grid.template finish<Config>(epilogue, mine, first, column);
+    } else {
+      named_barrier<1, Config::kThreads>();
+      grid.template finish<Config>(epilogue, parked, 0, column);
+    }
   }
-  // What the other block of a cluster still says to this one must find it.
-  if constexpr (Config::kCluster > 1) cluster_barrier();
 }
 
-// Launches it over so many tiles of rows, and batch entries.
+// Launches it over so many tiles of rows, and batch entries. The depth has a step at least for each part.
 template <class Config, Precision P, class Grid, class E>
 inline void launch_wgmma(Queue& queue, const TensorMap& map_a, const TensorMap& map_b, const Grid& grid,
                          std::ptrdiff_t tiles, int entries, const E& epilogue) {
-  const unsigned row_tiles = blocks_for(tiles, Config::kCluster) * Config::kCluster;
-  const dim3 blocks(row_tiles, blocks_for(grid.columns, Config::kColumns), static_cast<unsigned>(entries));
-  launch_clusters(queue, Config::kCluster, blocks, dim3(Config::kBlockThreads), Config::kSharedBytes,
+  if (grid.steps < Config::kParts) {
+    keep_error(queue, cudaErrorInvalidValue);
+    return;
+  }
+  const dim3 blocks(static_cast<unsigned>(tiles) * Config::kParts, blocks_for(grid.columns, Config::kColumns),
+                    static_cast<unsigned>(entries));
+  launch_clusters(queue, Config::kParts, blocks, dim3(Config::kBlockThreads), Config::kSharedBytes,
                   wgmma_kernel<Config, P, Grid, E>, map_a, map_b, grid, epilogue);
 }
 
 // Like gemm(), for a B that is stored as [N][ldb]. A is float, or what the weights are. Data and strides are
 // multiples of 16 bytes. A grid has at most kMaxGridZ column tiles and batch entries.
-template <Precision P, WgmmaTile kTile, int kCluster, class TA, class E>
+template <Precision P, WgmmaTile kTile, int kParts, class TA, class E>
 inline void gemm_wgmma(Queue& queue, int rows, int columns, int depth, const TA* a, std::ptrdiff_t lda,
                        const typename WgmmaOf<P>::Weight* b, std::ptrdiff_t ldb, const GemmBatch& batch,
                        const E& epilogue) {
   using Weight = typename WgmmaOf<P>::Weight;
-  using Config = WgmmaConfig<P, kTile, kCluster, TA>;
+  using Config = WgmmaConfig<P, kTile, kParts, TA>;
   if (rows <= 0 || columns <= 0 || depth <= 0 || batch.count <= 0) return;
   const int outer_count = batch.count / batch.inner_count;
   // Where all entries share a matrix there is one.
@@ -366,7 +400,7 @@ inline void gemm_wgmma(Queue& queue, int rows, int columns, int depth, const TA*
       b,
       {depth, columns, entries(batch.b_inner, batch.inner_count), entries(batch.b_outer, outer_count)},
       {ldb, batch.b_inner, batch.b_outer},
-      {Config::kColumns / kCluster, 1, 1}};
+      {Config::kColumns, 1, 1}};
   const WgmmaGrid grid{rows,
                        columns,
                        (depth + Config::kDepth - 1) / Config::kDepth,

@@ -63,7 +63,7 @@ constexpr int wgmma_shared_bytes(const WgmmaSize& size, Precision precision, int
 
 struct WgmmaPlan {
   WgmmaTile tile;
-  int cluster;      // blocks along the rows that share what they read of B: 1 or 2
+  int parts;        // of the depth, each of a block of a cluster
   KernelTime time;  // predicted
 };
 
@@ -76,20 +76,23 @@ constexpr double wgmma_products_per_clock(Precision precision) {
   return kPeak * kReached * (precision == Precision::kTf32 ? 0.5 : 1.0);
 }
 
-// The last barrier of a cluster, a way between multiprocessors; the first passes while the kernel before
-// still works.
-constexpr double kClusterBarrierClocks = kClusterJoinClocks / 3;
+// The fewest steps of a part of the depth.
+constexpr int kLeastPartSteps = 2;
+
+// The multiprocessors that clusters of so many blocks fill: they lie in groups of 16 or 18 of the same 132,
+// and a cluster lies in one group (H100 architecture, above, "thread block clusters").
+constexpr int multiprocessors_of_clusters(const DeviceModel& device, int blocks) {
+  return blocks <= 2 ? device.multiprocessors : device.multiprocessors / 16 * 16;
+}
 
 // Like tile_time(), for blocks of which one fits a multiprocessor: copies write shared memory, floats of A
 // are read once, B by every consumer. `tiles`: along the rows.
-constexpr KernelTime wgmma_time(const DeviceModel& device, Precision precision, WgmmaTile tile, int cluster,
+constexpr KernelTime wgmma_time(const DeviceModel& device, Precision precision, WgmmaTile tile, int parts,
                                 std::ptrdiff_t tiles, std::ptrdiff_t rows, std::ptrdiff_t columns,
                                 std::ptrdiff_t depth, std::ptrdiff_t batch, int bytes_of_a) {
-  // A step by itself, barriers, fragments and the start of products included, of halves and of floats, and
-  // what arrivals at two blocks add to it: of products of 128 x 2304 and 3072 x 768 and of 4096 cubed on
-  // an H200.
+  // A step by itself, barriers, fragments and the start of products included, of halves and of floats: of
+  // products of 128 x 2304 and 3072 x 768 on an H200.
   const double step_clocks = bytes_of_a == 4 ? 750 : 460;
-  constexpr double kClusterStepClocks = 120;
   const WgmmaSize size = size_of(tile);
   const double step_depth = wgmma_depth(precision);
   const double bytes_a = size.rows * step_depth * bytes_of_a;
@@ -97,21 +100,20 @@ constexpr KernelTime wgmma_time(const DeviceModel& device, Precision precision, 
   const double products = size.rows * size.columns * step_depth / wgmma_products_per_clock(precision);
   const double shared = (2 * bytes_a + (1 + size.consumers()) * bytes_b) / kSharedBytesPerClock;
   const double copies = kMemoryLatency / (size.stages - 1);
-  const std::ptrdiff_t row_tiles = ceil_div(tiles, cluster) * cluster;
-  const std::ptrdiff_t blocks = row_tiles * ceil_div(columns, size.columns) * batch;
-  const double rounds = real(ceil_div(blocks, device.multiprocessors));
-  const double steps = real(ceil_div(depth, wgmma_depth(precision)));
+  const std::ptrdiff_t blocks = tiles * ceil_div(columns, size.columns) * batch * parts;
+  const double rounds = real(ceil_div(blocks, multiprocessors_of_clusters(device, parts)));
+  const double steps = real(ceil_div(ceil_div(depth, wgmma_depth(precision)), parts));  // the longest part
   KernelTime time = started(device, true);
   time.blocks = blocks;
-  if (cluster > 1) {
-    time.fill += clocks_to_microseconds(device, kClusterBarrierClocks);
-    time.join = clocks_to_microseconds(device, rounds * steps * kClusterStepClocks);
+  if (parts > 1) {
+    // A block's own part is at hand.
+    const double sums = 4.0 * size.rows / parts * size.columns * (parts - 1);
+    time.join = clocks_to_microseconds(device, rounds * (kClusterJoinClocks + sums / kClusterBytesPerClock));
   }
   time.memory = memory_microseconds(device, real(columns * depth * batch) * weight_bytes(precision));
-  // What is copied to both blocks of a cluster takes as long as if each asked for it.
   time.cache = cache_microseconds(
       device, real(blocks) * steps * (bytes_a + bytes_b) + 4 * real(rows * columns * batch), blocks);
-  const double finish = kFinishClocks * size.rows * size.columns / (128.0 * size.consumers());
+  const double finish = kFinishClocks * size.rows * size.columns / (128.0 * size.consumers() * parts);
   time.fill += clocks_to_microseconds(device, finish);  // of the last block; of others it is work
   time.math = clocks_to_microseconds(
       device, rounds * steps * (products > shared ? products : shared) + (rounds - 1) * finish);
@@ -122,7 +124,7 @@ constexpr KernelTime wgmma_time(const DeviceModel& device, Precision precision, 
   return time;
 }
 
-// The fastest by that model. tiles_of(size): how many tiles the rows make. Clusters need two of them.
+// The fastest by that model. tiles_of(size): how many tiles the rows make.
 template <class F>
 constexpr WgmmaPlan plan_wgmma_tiles(const DeviceModel& device, Precision precision, const F& tiles_of,
                                      std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth,
@@ -135,11 +137,12 @@ constexpr WgmmaPlan plan_wgmma_tiles(const DeviceModel& device, Precision precis
     const WgmmaSize size = size_of(tile);
     if (wgmma_shared_bytes(size, precision, bytes_of_a) > device.shared_bytes) continue;
     const std::ptrdiff_t tiles = tiles_of(size);
-    for (int cluster = 1; cluster <= 2; ++cluster) {
-      if (tiles < cluster) continue;
+    for (const int parts : {1, 2, 4, 8}) {
+      const bool has_steps = ceil_div(depth, wgmma_depth(precision)) >= parts * kLeastPartSteps;
+      if (parts > 1 && (!has_steps || !is_cluster(size, parts))) continue;
       const KernelTime time =
-          wgmma_time(device, precision, tile, cluster, tiles, rows, columns, depth, batch, bytes_of_a);
-      if (is_first || time.microseconds() < best.time.microseconds()) best = {tile, cluster, time};
+          wgmma_time(device, precision, tile, parts, tiles, rows, columns, depth, batch, bytes_of_a);
+      if (is_first || time.microseconds() < best.time.microseconds()) best = {tile, parts, time};
       is_first = false;
     }
   }

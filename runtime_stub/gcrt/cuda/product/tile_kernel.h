@@ -149,6 +149,17 @@ GCRT_DEVICE void add_parts(T* parked, int rows, int columns, const F& read) {
   }
 }
 
+// The same out of the shared memory of the blocks of a cluster: at the place that `mine` has in that of this
+// one, which is block `rank`.
+template <class Config, int kParts, int kTileRows, class T>
+GCRT_DEVICE void add_parts_of_cluster(T* mine, int rank, int rows, int columns) {
+  add_parts<Config, kParts, kTileRows>(
+      mine, rows, columns, [mine, rank](int of, int r, int c) GCRT_LAMBDA_INLINE {
+        const T* const from = mine + r * Config::kSumStride + c;
+        return of == rank ? load(Lanes<4>{}, from) : load_from_block(from, of);
+      });
+}
+
 // The stages of one block in shared memory.
 template <class Config, class Product, class A, class B>
 struct TileStages {
@@ -317,11 +328,7 @@ void tile_kernel(A source_a, B source_b, TileGrid grid, Parts parts, Output outp
     Sum* const mine = parked + first * Config::kSumStride;
     cluster_barrier();
     if (first < Config::kRows) {
-      add_parts<Config, Parts::kCount, kShare>(
-          mine, rows - first, columns, [mine, part](int of, int r, int c) GCRT_LAMBDA_INLINE {
-            const Sum* const from = mine + r * Config::kSumStride + c;
-            return of == part ? load(Lanes<4>{}, from) : load_from_block(from, of);
-          });
+      add_parts_of_cluster<Config, Parts::kCount, kShare>(mine, part, rows - first, columns);
     }
     cluster_barrier();
     if (first < Config::kRows) {

@@ -123,8 +123,9 @@ constexpr bool adds_in_clusters(const DeviceModel& device) { return device.capab
 
 // Blocks and threads of a cluster: of what every device takes, as many as the emulator runs together.
 constexpr int kMostClusterBlocks = 8;
-constexpr int kMostClusterThreads = 1024;
-constexpr bool is_cluster(const TileSize& size, int blocks) {
+constexpr int kMostClusterThreads = 2048;
+template <class Size>
+constexpr bool is_cluster(const Size& size, int blocks) {
   return blocks <= kMostClusterBlocks && (blocks & (blocks - 1)) == 0 &&
          blocks * size.threads() <= kMostClusterThreads;
 }

@@ -53,8 +53,9 @@ TEST(Choice, WarpgroupsTakeManyRowsOnSm90aAlone) {
     return rank(problem_of_node(graph), machine, find_family("product.wgmma"));
   };
   EXPECT_EQ(ranking(128, Precision::kFp16, true).taken.size(), 1u);
+  EXPECT_EQ(ranking(33, Precision::kFp16, true).taken.size(), 1u);
   EXPECT_EQ(ranking(128, Precision::kTf32, true).taken.size(), 1u);
-  EXPECT_THAT(refusal_of(ranking(127, Precision::kFp16, true), "product.wgmma"), HasSubstr("128 rows"));
+  EXPECT_THAT(refusal_of(ranking(32, Precision::kFp16, true), "product.wgmma"), HasSubstr("33 rows"));
   EXPECT_THAT(refusal_of(ranking(128, Precision::kFp32, true), "product.wgmma"), HasSubstr("fp32"));
   EXPECT_THAT(refusal_of(ranking(128, Precision::kFp16, false), "product.wgmma"), HasSubstr("--arch"));
 }
