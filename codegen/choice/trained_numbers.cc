@@ -29,6 +29,15 @@ bool is_small_and_whole(double number) {
 
 constexpr std::ptrdiff_t kDigitsOfComputed = 7;
 
+/// Whether few digits read back as the number of 16 bits: two for float16, one for bfloat16, of whose numbers
+/// a third are the rounding of one with two.
+bool is_short_decimal(double number, ir::ElementType type) {
+  const double size = std::abs(number);
+  const int digits = type == ir::ElementType::kFloat16 ? 2 : 1;
+  const double unit = std::pow(10, std::floor(std::log10(size)) + 1 - digits);
+  return ir::Scalar::of_real(type, std::round(size / unit) * unit).real == size;
+}
+
 /// A sixth, the root of two, one through the root of 64, with as many digits as floats have.
 bool is_fraction_or_root(double size) {
   return digits_of(static_cast<float>(size)) >= kDigitsOfComputed &&
@@ -37,28 +46,48 @@ bool is_fraction_or_root(double size) {
 }
 
 /// What keeps a divisor off zero: 1e-5, 5e-4.
-bool is_epsilon(double size) { return size < 1e-3 && digits_of(static_cast<float>(size)) <= 2; }
+constexpr double kLargestEpsilon = 1e-3;
+
+bool is_epsilon(double size) { return size < kLargestEpsilon && digits_of(static_cast<float>(size)) <= 2; }
 
 }  // namespace
 
 TrainedNumbers::TrainedNumbers(std::map<double, std::string> with_axes,
-                               std::map<double, std::string> without_axes, std::set<double> written)
+                               std::map<double, std::string> without_axes, std::set<double> written,
+                               bool has_16_bits)
     : with_axes_(std::move(with_axes)),
       without_axes_(std::move(without_axes)),
-      written_(std::move(written)) {}
+      written_(std::move(written)),
+      has_16_bits_(has_16_bits) {}
 
 std::optional<std::string> TrainedNumbers::name_of(const ir::Scalar& value) const {
-  if (value.type != ir::ElementType::kFloat32) return std::nullopt;
   const double number = value.as_double();
   // Denormal numbers are zeros among the weights.
   if (!std::isnormal(static_cast<float>(number)) || number == std::trunc(number)) return std::nullopt;
+  const std::optional<ir::ElementType> type = type_of_numbers_like(value);
+  if (!type) return std::nullopt;
   const double size = std::abs(number);
-  if (is_epsilon(size) || is_fraction_or_root(size)) return std::nullopt;
-  if (const auto at = with_axes_.find(number); at != with_axes_.end()) return at->second;
-  if (written_.count(number) > 0 || digits_of(static_cast<float>(number)) < kDigitsOfComputed)
+  const bool is_float32 = *type == ir::ElementType::kFloat32;
+  if (is_float32 ? is_epsilon(size) || is_fraction_or_root(size)
+                 : size < kLargestEpsilon && is_short_decimal(size, *type))
     return std::nullopt;
+  if (const auto at = with_axes_.find(number); at != with_axes_.end()) return at->second;
+  const bool is_short =
+      is_float32 ? digits_of(static_cast<float>(number)) < kDigitsOfComputed : is_short_decimal(size, *type);
+  if (is_short || written_.count(number) > 0) return std::nullopt;
   const auto at = without_axes_.find(number);
   return at != without_axes_.end() ? at->second : "number";
+}
+
+std::optional<ir::ElementType> TrainedNumbers::type_of_numbers_like(const ir::Scalar& value) const {
+  if (value.type == ir::ElementType::kFloat16 || value.type == ir::ElementType::kBFloat16) return value.type;
+  if (value.type != ir::ElementType::kFloat32) return std::nullopt;
+  if (has_16_bits_) {
+    for (const ir::ElementType type : {ir::ElementType::kBFloat16, ir::ElementType::kFloat16}) {
+      if (ir::Scalar::of_real(type, value.real).real == value.real) return type;
+    }
+  }
+  return value.type;
 }
 
 }  // namespace gcompile

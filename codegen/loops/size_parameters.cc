@@ -35,7 +35,8 @@ void SizeParameters::name_number(double value, std::string parameter, std::strin
 }
 
 bool SizeParameters::is_named(const ir::Scalar& number) const {
-  return number.type == ir::ElementType::kFloat32 && numbers_.count(number.as_double()) > 0;
+  return ir::is_float(number.type) && number.type != ir::ElementType::kFloat64 &&
+         numbers_.count(number.as_double()) > 0;
 }
 
 const std::string& SizeParameters::operator()(const ir::Scalar& named) {

@@ -28,8 +28,8 @@ class SizeParameters {
   std::string list(std::initializer_list<ir::Dim> sizes);
   const std::vector<ir::Dim>& sizes() const { return sizes_; }
 
-  /// A float32 of the kernel's expressions that is no literal in its text: `text` reads it from what the
-  /// parameter points to.
+  /// A float of the kernel's expressions, of 32 or 16 bits, that is no literal in its text: `text` reads it, as
+  /// float32, from what the parameter points to.
   void name_number(double value, std::string parameter, std::string text);
   bool is_named(const ir::Scalar& number) const;
   const std::string& operator()(const ir::Scalar& named);

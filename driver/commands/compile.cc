@@ -302,7 +302,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
   }
   lowering.kernels.forced = options.forced_kernels;
   const frontend::SingleNumbers& numbers = compilation.info.numbers;
-  lowering.kernels.trained = {numbers.with_axes, numbers.without_axes, numbers.written};
+  lowering.kernels.trained = {numbers.with_axes, numbers.without_axes, numbers.written, numbers.has_16_bits};
   lowering.name = program_name(options);
   lowering.states = options.import.states;
   lowering.optimize_for_size = options.optimize_for_size;

@@ -301,6 +301,7 @@ void Importer::import_inputs(const onnx::GraphProto& graph, Scope& scope) {
     } else if (resolved[i].constant) {
       bind(scope, name, Binding::of(scope.graph->add_constant(*resolved[i].constant, name)));
     } else {
+      note_type(resolved[i].type.element);
       bind(scope, name, Binding::of(scope.graph->add_input(name, resolved[i].type)));
     }
   }

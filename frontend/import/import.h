@@ -37,6 +37,7 @@ struct ImportOptions {
 struct SingleNumbers {
   std::map<double, std::string> with_axes, without_axes;
   std::set<double> written;
+  bool has_16_bits = false;  // an initialiser or an input is of floats of 16 bits
 };
 
 /// What the model says about itself; for the manifest.

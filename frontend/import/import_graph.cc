@@ -43,7 +43,12 @@ static void add_external_errors(const std::vector<std::pair<std::string, Externa
   for (const std::string& message : order) diagnostics.add(std::move(by_message[message]));
 }
 
+void Importer::note_type(ir::ElementType type) {
+  if (type == ir::ElementType::kFloat16 || type == ir::ElementType::kBFloat16) numbers_.has_16_bits = true;
+}
+
 void Importer::note_number(const ir::Tensor& value, const std::string& initializer) {
+  note_type(value.element());
   if (!is_float(value.element()) || value.count() != 1) return;
   const double number = value.at(0).as_double();
   if (!std::isfinite(number)) return;

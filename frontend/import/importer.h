@@ -78,6 +78,7 @@ class Importer {
 
   // import_graph.cc: graphs, branches and functions
   void import_initializers(const onnx::GraphProto& graph, Scope& scope);
+  void note_type(ir::ElementType type);  // of an initialiser, a Constant node or an input
   void note_number(const ir::Tensor& value, const std::string& initializer);  // "" of a Constant node
   void import_nodes(const NodeList& nodes, Scope& scope);
   void import_call(const onnx::NodeProto& node, const onnx::FunctionProto& function, Scope& scope);

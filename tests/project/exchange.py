@@ -143,6 +143,41 @@ def case_parts(world):
         check(number not in text, f"{number} is a literal")
 
 
+PARTS_OF_16_BITS = """<ir_version: 8, opset_import: ["" : 22]>
+net (TYPE[6, 8] x) => (TYPE[9, 10] p, TYPE[6, 8] s, TYPE[6, 8] m, float[6, 8] c)
+<int64[4] pads = {1, 1, 2, 1}, float[1] fill = {{fill}}, float other = {{other}}, float[1] scale = {{scale}}, float[1] slope = {{slope}}>
+{
+  fill_16 = Cast <to = NUMBER> (fill)
+  other_16 = Cast <to = NUMBER> (other)
+  scale_16 = Cast <to = NUMBER> (scale)
+  slope_16 = Cast <to = NUMBER> (slope)
+  p = Pad (x, pads, fill_16)
+  zero = Sub (x, x)
+  above = Greater (x, zero)
+  s = Where (above, x, other_16)
+  m = Mul (x, scale_16)
+  a = PRelu (x, slope_16)
+  c = Cast <to = 1> (a)
+}
+"""
+
+
+def case_of_16_bits(world):
+    """What training changes is no literal where it is a number of 16 bits, on the CPU and the GPU, moved or computed with."""
+    for type_name, number in (("float16", "10"), ("bfloat16", "16")):
+        text = PARTS_OF_16_BITS.replace("TYPE", type_name).replace("NUMBER", number)
+        trained = [text.replace("{fill}", values[0]).replace("{other}", values[1]).replace("{scale}", values[2])
+                   .replace("{slope}", values[3]) for values in (("0.4444", "-0.7171", "1.2345", "0.2525"),
+                                                                 ("0.5678", "0.3131", "-0.8765", "0.1818"))]
+        for options in ((), ("--exact",), ("--target", "cuda")):
+            label = type_name + "".join(options)
+            places = [emitted(world, f"{label}_{i}", one, "--weights", "file", *options) for i, one in enumerate(trained)]
+            equal(changed(*places), {"data/net.weights.bin", "meta/net.json", "report.html"}, label)
+        world.path(f"{type_name}.onnxtxt").write_text(trained[0])
+        options = ("--exact",) if number == "10" else ("--target", "cuda", "--emulate")
+        world.run([world.gcompile, "verify", world.path(f"{type_name}.onnxtxt"), *options])
+
+
 def mixed(project, other, path):
     """The files of one project with one of another's in it, in a folder of their own."""
     place = project.parent / "mixed"

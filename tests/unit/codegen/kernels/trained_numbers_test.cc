@@ -53,5 +53,26 @@ TEST(TrainedNumbers, FewOfThoseThatTrainingMakesAreTakenForSuch) {
   EXPECT_LT(missed, 500);
 }
 
+TEST(TrainedNumbers, NumbersOf16BitsAreJudgedByTheDigitsOfTheirType) {
+  for (const ir::ElementType type : {ir::ElementType::kFloat16, ir::ElementType::kBFloat16}) {
+    const auto of = [type](double value) { return ir::Scalar::of_real(type, value); };
+    const TrainedNumbers numbers({{of(0.25).real, "slope"}, {of(0.1).real, "tenth"}},
+                                 {{of(0.317).real, "scale"}}, {of(0.7978846).real});
+    EXPECT_EQ(numbers.name_of(of(0.25)), "slope");
+    EXPECT_EQ(numbers.name_of(of(0.1)), "tenth");
+    EXPECT_EQ(numbers.name_of(of(0.317)), "scale");
+    int missed = 0;
+    for (int i = 1; i < 1000; ++i) missed += numbers.name_of(of(0.7 + 0.000317 * i)) == std::nullopt;
+    EXPECT_LT(missed, 100);
+    // Kernels for the CPU have them as floats, which have few digits.
+    const TrainedNumbers of_floats({}, {}, {}, true);
+    const float widened = static_cast<float>(of(0.4437).real);
+    EXPECT_EQ(of_floats.name_of(number(widened)), "number");
+    EXPECT_EQ(of_floats.name_of(number(0.5f)), std::nullopt);
+    for (const double value : {0.5, 0.2, -0.7, 3.0, 1e-5, 0.7978846, 1e-42})
+      EXPECT_EQ(numbers.name_of(of(value)), std::nullopt) << value;
+  }
+}
+
 }  // namespace
 }  // namespace gcompile
