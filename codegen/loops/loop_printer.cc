@@ -126,10 +126,10 @@ class CpuNestPrinter final : public NestPrinter {
       return fmt::format("[&](auto lane, std::ptrdiff_t {}, {}) GCRT_LAMBDA_INLINE {{", axis_name(columns),
                          more);
     };
-    code_.open(fmt::format("{}_columns<{}{}>({}, {}, {}", function_of(stage.combine),
-                           kernel_type(nest_.form->dag.type(stage.root)),
-                           has_wide_elements(columns) ? ", kLanes / 2" : "", part,
-                           sizes_(axis(rows).extent()), head("std::ptrdiff_t " + axis_name(rows))));
+    code_.open(fmt::format(
+        "{}_columns<{}{}>({}, {}, {}", function_of(stage.combine),
+        kernel_type(nest_.form->dag.type(stage.root)), has_wide_elements(columns) ? ", kLanes / 2" : "", part,
+        sizes_(axis(rows).extent()), head(body_parameter(rows, varies(stage.root, rows)))));
     const auto scope = expressions_.scope();
     const std::uint64_t bound = bound_;
     bound_ |= bit(rows);

@@ -152,8 +152,8 @@ std::vector<OptionRecord> graph_options() {
        kGraph,
        {kVerify, kCheck, kOpt},
        false,
-       "evaluates the graph behind every pass, on random, special and extreme inputs, and names the first "
-       "pass that changes what it computes",
+       "evaluates the graph behind every pass, on random, special and extreme inputs, at several sizes where "
+       "they are open, and names the first pass that changes what it computes",
        [](Options& options, const std::string&) { options.verify_passes = true; }},
   };
 }

@@ -11,6 +11,7 @@
 #include "driver/data/random_inputs.h"
 #include "driver/verify/compare.h"
 #include "driver/verify/verify_reference.h"
+#include "ir/graph/at_sizes.h"
 #include "ir/graph/operator.h"
 #include "ir/sizes/sizes.h"
 
@@ -145,6 +146,10 @@ std::pair<ir::Tensor, ir::Tensor> where_finite(ir::Tensor a, ir::Tensor b) {
   return {std::move(a), std::move(b)};
 }
 
+ir::Graph graph_at(const ir::Graph& graph, const SymbolValues& values) {
+  return ir::at_sizes(graph, [&](int symbol) { return values[static_cast<std::size_t>(symbol)]; });
+}
+
 /// Whether the pass keeps every bit where rewrites of the tier are allowed.
 bool keeps_bits(const std::string& pass, passes::Tier allowed) {
   for (const passes::Pass& row : passes::pipeline()) {
@@ -170,35 +175,55 @@ std::vector<ir::Tensor> inputs_of_kind(const ir::Graph& graph, InputKind kind, s
 }
 
 std::string to_string(const PassDifference& d) {
-  return fmt::format("pass '{}' (number {}) changes the output '{}' of {} inputs: {}", d.pass, d.position,
-                     printable(d.output), d.inputs, d.text);
+  return fmt::format("pass '{}' (number {}) changes the output '{}' of {} inputs{}: {}", d.pass, d.position,
+                     printable(d.output), d.inputs, d.sizes.empty() ? "" : " at " + d.sizes, d.text);
 }
 
-PassChecker::PassChecker(const ir::Graph& imported, std::uint64_t seed, bool random_only)
-    : imported_(imported) {
-  if (ir::SizesScope::in_force()) {
-    throw CompileError(ExitCode::kUsage, "--verify-passes takes sizes as numbers",
-                       "give each dimension one with --dim NAME=SIZE");
+PassChecker::PassChecker(const ir::Graph& imported, std::uint64_t seed, bool random_only) {
+  const ir::Sizes* sizes = ir::SizesScope::in_force();
+  if (!sizes || sizes->symbols().empty()) {
+    instances_.push_back({.imported = imported});
+  } else {
+    for (const SymbolValues& values : judged_sizes(*sizes, imported))
+      instances_.push_back({values, to_string(*sizes, values), graph_at(imported, values)});
+    if (instances_.empty()) {
+      throw CompileError(ExitCode::kUsage, "--verify-passes finds no sizes that the model allows",
+                         "give each dimension one with --dim NAME=SIZE");
+    }
+    check_.sizes = static_cast<std::int64_t>(instances_.size());
   }
-  sets_.push_back({"random", InputKind::kRandom});
-  if (!random_only) {
-    sets_.push_back({"special", InputKind::kSpecial});
-    sets_.push_back({"extreme", InputKind::kExtreme});
+  for (std::size_t i = 0; i < instances_.size(); ++i) {
+    add_set({"random", InputKind::kRandom, i}, seed);
+    // Sizes add nothing to what floats can be.
+    if (random_only || i > 0) continue;
+    add_set({"special", InputKind::kSpecial, i}, seed);
+    add_set({"extreme", InputKind::kExtreme, i}, seed);
   }
-  for (Set& set : sets_) {
-    set.inputs = inputs_of_kind(imported_, set.kind, seed);
-    set.error = evaluate_into(set.outputs, imported_, set.inputs);
-    check_.refused += set.error.empty() ? 0 : 1;
-    set.overflows =
-        set.error.empty() && set.kind == InputKind::kExtreme && has_overflow(imported_, set.inputs);
-  }
+}
+
+void PassChecker::add_set(Set set, std::uint64_t seed) {
+  const ir::Graph& graph = imported(set);
+  set.inputs = inputs_of_kind(graph, set.kind, seed);
+  set.error = evaluate_into(set.outputs, graph, set.inputs);
+  check_.refused += set.error.empty() ? 0 : 1;
+  set.overflows = set.error.empty() && set.kind == InputKind::kExtreme && has_overflow(graph, set.inputs);
+  sets_.push_back(std::move(set));
 }
 
 void PassChecker::after(const std::string& pass, int position, const ir::Graph& graph, passes::Tier allowed) {
   ++check_.passes;
   const bool is_exact = keeps_bits(pass, allowed);
-  for (Set& set : sets_) {
-    if (!set.differs) compare_set(set, {pass, position, set.name, {}, {}}, graph, is_exact);
+  const ir::Sizes* sizes = ir::SizesScope::in_force();
+  for (std::size_t i = 0; i < instances_.size(); ++i) {
+    const Instance& instance = instances_[i];
+    // What a pass learns of the sizes may exclude some.
+    if (!instance.sizes.empty() && !are_allowed(*sizes, instance.sizes)) continue;
+    const ir::Graph at = instance.sizes.empty() ? ir::Graph() : graph_at(graph, instance.sizes);
+    for (Set& set : sets_) {
+      if (set.instance != i || set.differs) continue;
+      compare_set(set, {pass, position, set.name, {}, {}, instance.text}, instance.sizes.empty() ? graph : at,
+                  is_exact);
+    }
   }
 }
 
@@ -221,7 +246,7 @@ void PassChecker::compare_set(Set& set, const PassDifference& where, const ir::G
     if (text.empty()) continue;
     set.differs = true;
     check_.differences.push_back(where);
-    check_.differences.back().output = imported_.output_names()[i];
+    check_.differences.back().output = imported(set).output_names()[i];
     check_.differences.back().text = text;
   }
   set.outputs = std::move(outputs);
@@ -232,7 +257,7 @@ std::string PassChecker::judge(Set& set, std::size_t i, const ir::Tensor& actual
   const std::string difference = bit_difference(expected, actual);
   if (is_exact || difference.empty() || expected.type() != actual.type()) return difference;
   if (set.overflows) return "";
-  const bool is_real = ir::is_float(expected.element()), quantised = is_quantised(imported_);
+  const bool is_real = ir::is_float(expected.element()), quantised = is_quantised(imported(set));
   // A quotient that is no number decides as it likes.
   if (!is_real && set.kind != InputKind::kRandom) return "";
   const auto [before, behind] = set.comparable(expected, actual);
@@ -248,11 +273,12 @@ std::string PassChecker::judge(Set& set, std::size_t i, const ir::Tensor& actual
 
 const Noise& PassChecker::noise_of(Set& set, std::size_t i) const {
   if (!set.noise) {
+    const ir::Graph& graph = imported(set);
     std::map<std::string, ir::Tensor> inputs;
     for (std::size_t k = 0; k < set.inputs.size(); ++k) {
-      inputs[imported_.value(imported_.inputs()[k]).name] = set.inputs[k];
+      inputs[graph.value(graph.inputs()[k]).name] = set.inputs[k];
     }
-    const Reference reference(imported_);
+    const Reference reference(graph);
     set.noise = reference.noise(inputs, reference.evaluate(inputs), Precision::kFp32);
   }
   return set.noise->outputs[i];
@@ -260,8 +286,9 @@ const Noise& PassChecker::noise_of(Set& set, std::size_t i) const {
 
 void tell(const PassCheck& check, Terminal& terminal) {
   terminal.note(fmt::format(
-      "{} changed something: {} compared{}", counted(check.passes, "pass", "passes"),
+      "{} changed something: {} compared{}{}", counted(check.passes, "pass", "passes"),
       counted(check.compared, "output"),
+      check.sizes > 0 ? fmt::format(" at {} choices of sizes", check.sizes) : "",
       check.refused > 0 ? fmt::format("; {} of inputs have none", counted(check.refused, "set")) : ""));
   if (check.differences.empty()) return;
   const auto first = std::min_element(

@@ -1,6 +1,7 @@
 #pragma once
-// Every pass judged by itself: the graph is evaluated before and behind it, with the forms that it has then.
-// So a pass that changes what a model computes is named, also where the passes behind it hide that.
+// Every pass judged by itself: the graph is evaluated before and behind it, with the forms that it has then, and
+// at several sizes where they are open. So a pass that changes what a model computes is named, also where the
+// passes behind it hide that.
 
 #include <cstdint>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "driver/machine/terminal.h"
+#include "driver/verify/judged_sizes.h"
 #include "driver/verify/verify_reference.h"
 #include "ir/graph/graph.h"
 #include "passes/engine/pass_manager.h"
@@ -31,6 +33,7 @@ struct PassDifference {
   std::string pass;
   int position = 0;  // of the pass among those that ran, as --pass-limit counts them
   std::string inputs, output, text;
+  std::string sizes = {};  // "batch=4"; empty where none is open
 };
 
 std::string to_string(const PassDifference& difference);
@@ -38,6 +41,7 @@ std::string to_string(const PassDifference& difference);
 struct PassCheck {
   int passes = 0;                           // that changed something
   std::int64_t compared = 0;                // outputs
+  std::int64_t sizes = 0;                   // at which it was judged; 0: none is open
   std::int64_t refused = 0;                 // sets of inputs for which the model itself has no outputs
   std::vector<PassDifference> differences;  // of the first pass that differs with each set of inputs
 };
@@ -47,7 +51,7 @@ struct PassCheck {
 /// rounding noise of the model, in elements that are finite on both sides.
 class PassChecker {
  public:
-  /// Throws CompileError (kUsage) where sizes are open.
+  /// Takes the sizes in force. Throws CompileError (kUsage) where it finds none that the model allows.
   PassChecker(const ir::Graph& imported, std::uint64_t seed, bool random_only = false);
 
   /// Options::dump of the passes.
@@ -55,9 +59,16 @@ class PassChecker {
   const PassCheck& result() const { return check_; }
 
  private:
+  /// The model at some sizes.
+  struct Instance {
+    SymbolValues sizes = {};
+    std::string text = {};
+    ir::Graph imported;
+  };
   struct Set {
     std::string name;
     InputKind kind;
+    std::size_t instance = 0;
     std::vector<ir::Tensor> inputs = {}, outputs = {};  // outputs: behind the last pass
     std::string error = {};                             // why there are none
     bool overflows = false;  // on the way: another order of the same arithmetic need not
@@ -70,8 +81,10 @@ class PassChecker {
   /// What is off in output `i`; empty where nothing is.
   std::string judge(Set& set, std::size_t i, const ir::Tensor& actual, bool is_exact) const;
   const Noise& noise_of(Set& set, std::size_t i) const;
+  const ir::Graph& imported(const Set& set) const { return instances_[set.instance].imported; }
+  void add_set(Set set, std::uint64_t seed);
 
-  const ir::Graph imported_;
+  std::vector<Instance> instances_;
   std::vector<Set> sets_;
   PassCheck check_;
 };

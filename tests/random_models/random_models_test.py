@@ -4,7 +4,8 @@
     random_models_test.py RANDOM_MODELS GCOMPILE cpp|cuda|open COUNT [--cxx COMPILER] [--python INTERPRETER]
 
 cpp, cuda: RANDOM_MODELS judges them at -O3 and -O0, on the CPU or in the emulator, and behind each pass.
-open: `gcompile verify` judges them with an open first axis and states, by bounds and by a list in turn, at five sizes.
+open: `gcompile verify` judges them with an open first axis and states, by bounds and by a list in turn, at five sizes, and
+behind each pass.
 The seeds follow from the number in seed.txt, which changes from day to day; GCOMPILE_SEED=NUMBER tries others. With
 GCOMPILE_LONG_TESTS=1 there are fifty times as many, and the INTERPRETER that has ONNX Runtime, where it is there, makes
 expected outputs too. reduce.py shrinks what fails.
@@ -43,8 +44,8 @@ def verified(arguments, folder):
     right = True
     for place in sorted(folder.iterdir()):
         options = (place / "options.txt").read_text(encoding="utf-8").split()
-        done = subprocess.run([arguments.gcompile, "verify", place / "model.onnx", "-q", *options, "--data", place,
-                               "--cxx", arguments.cxx], capture_output=True, text=True, check=False)
+        done = subprocess.run([arguments.gcompile, "verify", place / "model.onnx", "-q", "--verify-passes", *options,
+                               "--data", place, "--cxx", arguments.cxx], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             right = False
             print(f"{place.name} {' '.join(options)}: exit {done.returncode}\n{done.stderr[-2000:]}", flush=True)

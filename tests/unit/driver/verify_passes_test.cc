@@ -161,9 +161,57 @@ TEST(VerifyPasses, InputsAreOfTheirKindAndTheSameForTheSameSeed) {
   }
 }
 
-TEST(VerifyPasses, OpenSizesAreRefused) {
+/// With `rows` from 1 to 6 and `columns` from 2 to 9.
+frontend::ImportedModel open_model(const std::string& graph_text) {
+  frontend::ImportOptions options;
+  options.bindings.bounds = {{{"rows"}, {1, 6}}, {{"columns"}, {2, 9}}};
+  Diagnostics diagnostics;
+  return frontend::import_model_text("<ir_version: 8, opset_import: [\"\" : 20]>\n" + graph_text, options,
+                                     diagnostics);
+}
+
+TEST(VerifyPasses, OpenSizesAreJudgedAtSeveral) {
+  for (const char* text :
+       {"m (float[rows, columns] x, float[columns, rows] z) => (y, p) <int64[1] last = {1}> {\n"
+        "  t = Transpose (x)\n  c = Concat <axis = 1> (t, z)\n  y = Softmax (c)\n  r = Relu (x)\n"
+        "  s = ReduceMean (r, last)\n  p = Sub (x, s)\n}",
+        "m (float[rows, 3, columns] x) => (y) <int64[4] shape = {0, 0, 1, -1}, float[2, 3, 1, 1] w = "
+        "{1, 2, 3, 4, 5, 6}> {\n  r = Reshape (x, shape)\n  y = Conv (r, w)\n}",
+        "m (float[rows, columns] x) => (y) {\n  s = Shape (x)\n  y = ConstantOfShape (s)\n}"}) {
+    frontend::ImportedModel model = open_model(text);
+    const ir::SizesScope scope(model.sizes.get());
+    const PassCheck check = check_passes(model.graph, {}, 1);
+    EXPECT_GE(check.sizes, 5) << text;
+    EXPECT_GE(check.compared, check.passes * check.sizes) << text;
+    EXPECT_EQ(check.refused, 0) << text;
+    for (const PassDifference& difference : check.differences)
+      ADD_FAILURE() << text << ": " << to_string(difference);
+  }
+}
+
+TEST(VerifyPasses, WhatDiffersAtSomeSizesAloneIsToldWithThem) {
+  const std::string head =
+      "m (float[rows, columns] x) => (y) <int64[1] zero = {0}, int64[1] six = {6}, int64[1] one = {1}> {\n";
+  const frontend::ImportedModel before = open_model(head + "y = Identity (x) }");
+  const frontend::ImportedModel behind =
+      open_model(head +
+                 "s = Shape (x)\n r = Gather (s, zero)\n d = Div (r, six)\n f = Add (d, one)\n"
+                 "c = Cast <to = 1> (f)\n y = Mul (x, c)\n}");
+  const ir::SizesScope scope(before.sizes.get());
+  PassChecker checker(before.graph, 1);
+  checker.after("fold", 3, before.graph, Tier::kExact);
+  EXPECT_TRUE(checker.result().differences.empty());
+  checker.after("fuse", 4, behind.graph, Tier::kExact);
+  ASSERT_FALSE(checker.result().differences.empty());
+  for (const PassDifference& each : checker.result().differences)
+    EXPECT_THAT(each.sizes, HasSubstr("rows=6"));
+}
+
+TEST(VerifyPasses, WhereNoSizesAreAllowedItSaysSo) {
   ir::Sizes sizes;
   const ir::SizesScope scope(&sizes);
+  sizes.add_symbol({"rows", {1, 4}, 1});
+  sizes.add_fact(ir::Dim::symbol(0), {9, 9});
   EXPECT_THROW(PassChecker(ir::Graph(), 1), CompileError);
 }
 
