@@ -161,6 +161,13 @@ class EpilogueWriter {
   int aligned_lanes(const ir::Index& address, const KernelTensor& tensor, int lanes) const;
   std::vector<std::string> batch_coordinates();
   void write_at_batch(CodeText& code, const std::vector<std::string>& coordinates) const;
+  struct Parts;
+  void add_operands(CallWriter& writer, Parts& parts) const;
+  void add_constant(CallWriter& writer, int node, Parts& parts);
+  void add_members(CallWriter& writer, Parts& parts);
+  std::string write_value(CodeText& code, const Parts& parts) const;
+  void write_functions(CodeText& code, const Parts& parts) const;
+  Text functor_text(const Parts& parts);
   void write(CallWriter& writer);
 
   const ir::LoopForm& loops_;

@@ -186,115 +186,128 @@ std::string EpilogueWriter::role_of(int load, const Index& address, bool is_cons
   return is_constant && !by_rows ? "scale" : "factor";
 }
 
-void EpilogueWriter::write(CallWriter& writer) {
-  GC_CHECK(loops_.is_map() && loops_.regions.size() == 1);
-  const int whole = loops_.regions[0].root;
-  const int root = writer.on_device() ? stored_root(loops_.dag, whole) : whole;
-  const int roots[] = {root};
+/// What the functor reads, computes and stores, as it is found out.
+struct EpilogueWriter::Parts {
+  int whole = 0;           // the expression
+  int root = 0;            // as much of it as one store writes
+  bool on_device = false;  // what a thread reads for several elements, it reads before it stores
   std::map<int, Access> loads;
-  std::map<int, KernelTensor> tensors;  // by operand
-  std::map<std::string, std::string> types;
+  std::map<int, KernelTensor> tensors;       // by operand
+  std::map<std::string, std::string> types;  // of members
   std::map<int, std::string> constants;
-  std::map<std::string, int> roles;  // of loads so far
-  std::vector<std::uint64_t> dependence(loops_.dag.nodes().size(), 0);
-  const std::vector<ir::Range> ranges = loops_.ranges();
+  std::vector<std::uint64_t> dependence;
+  std::vector<ir::NumberFacts> facts;
+  KernelTensor result;
+  Access store;
+};
+
+namespace {
+
+bool is_half(ir::ElementType type) { return compute_type(type) != type; }
+
+}  // namespace
+
+/// The operands of the call, by the roles that their loads have.
+void EpilogueWriter::add_operands(CallWriter& writer, Parts& parts) const {
+  const int roots[] = {parts.root};
   for (const int n : loops_.dag.reachable(roots)) {
     const ScalarNode& node = loops_.dag[n];
-    if (node.op != ScalarOp::kLoad || tensors.count(node.operand)) continue;
+    if (node.op != ScalarOp::kLoad || parts.tensors.count(node.operand)) continue;
     const Index address = ir::address_of(node.index, ir::row_major_strides(writer.type(node.operand).shape));
     const std::string role = role_of(n, address, writer.constant(node.operand) != nullptr);
-    tensors[node.operand] = writer.operand(node.operand, writer.unused_parameter(role));
+    parts.tensors[node.operand] = writer.operand(node.operand, writer.unused_parameter(role));
   }
   std::vector<KernelTensor> operands;
-  for (const auto& [operand, tensor] : tensors) {
+  for (const auto& [operand, tensor] : parts.tensors) {
     operands.resize(static_cast<std::size_t>(operand) + 1);
     operands.back() = tensor;
   }
-  const std::vector<ir::NumberFacts> facts = number_facts(loops_.dag, operands);
-  std::vector<bool> is_printed(loops_.dag.nodes().size(), false);
-  is_printed[root] = true;
-  for (int n = root; n >= 0; --n) {
-    if (!is_printed[n]) continue;
-    for (const int argument : printed_arguments(loops_.dag, facts, n)) is_printed[argument] = true;
+  parts.facts = number_facts(loops_.dag, operands);
+}
+
+void EpilogueWriter::add_constant(CallWriter& writer, int node, Parts& parts) {
+  const ir::Scalar& value = loops_.dag[node].constant;
+  const std::string field = fmt::format("c{}", parts.constants.size());
+  parts.constants[node] = field;
+  const std::string at = writer.number(value);
+  parts.types[field] = kernel_type(compute_type(loops_.dag[node].type));
+  if (at.empty()) {
+    members_.push_back({field, literal(value)});
+  } else if (parts.on_device) {  // whose memory the host does not read
+    parts.types[field] = "const float*";
+    parts.constants[node] = field + "[0]";
+    members_.push_back({field, at});
+  } else {
+    members_.push_back({field, at + "[0]"});
   }
+}
+
+/// The members of the functor: constants and operands in the order of the expression, and the result.
+void EpilogueWriter::add_members(CallWriter& writer, Parts& parts) {
+  const int roots[] = {parts.root};
+  const std::vector<ir::Range> ranges = loops_.ranges();
+  std::vector<bool> is_printed(loops_.dag.nodes().size(), false);
+  is_printed[parts.root] = true;
+  for (int n = parts.root; n >= 0; --n) {
+    if (!is_printed[n]) continue;
+    for (const int argument : printed_arguments(loops_.dag, parts.facts, n)) is_printed[argument] = true;
+  }
+  std::map<std::string, int> roles;  // of loads so far
+  parts.dependence.assign(loops_.dag.nodes().size(), 0);
   for (const int n : loops_.dag.reachable(roots)) {
     const ScalarNode& node = loops_.dag[n];
-    std::uint64_t& mask = dependence[n];
-    for (const int argument : node.arguments) mask |= dependence[argument];
-    if (node.op == ScalarOp::kConstant && !is_plain(node.constant) && is_printed[n]) {
-      const std::string field = fmt::format("c{}", constants.size());
-      constants[n] = field;
-      const std::string at = writer.number(node.constant);
-      types[field] = kernel_type(compute_type(node.type));
-      if (at.empty()) {
-        members_.push_back({field, literal(node.constant)});
-      } else if (writer.on_device()) {  // whose memory the host does not read
-        types[field] = "const float*";
-        constants[n] = field + "[0]";
-        members_.push_back({field, at});
-      } else {
-        members_.push_back({field, at + "[0]"});
-      }
-    }
+    std::uint64_t& mask = parts.dependence[n];
+    for (const int argument : node.arguments) mask |= parts.dependence[argument];
+    if (node.op == ScalarOp::kConstant && !is_plain(node.constant) && is_printed[n])
+      add_constant(writer, n, parts);
     if (node.op == ScalarOp::kAccumulator) mask = 1;
     GC_CHECK(node.op != ScalarOp::kIota);
     if (node.op != ScalarOp::kLoad) continue;
-    const KernelTensor& tensor = tensors.at(node.operand);
+    const KernelTensor& tensor = parts.tensors.at(node.operand);
     const Index address = ir::recombine(ir::address_of(node.index, tensor.strides), ranges);
     std::string field = role_of(n, address, writer.constant(node.operand) != nullptr);
     if (const int count = ++roles[field]; count > 1) field += fmt::format("_{}", count);
-    const std::string type = kernel_type(node.type);
     Access a = access(address, tensor, field);
-    types[field] = "const " + type + "*";
+    parts.types[field] = fmt::format("const {}*", kernel_type(node.type));
     mask = a.column != 0 ? 1 : 0;
-    loads[n] = std::move(a);
+    parts.loads[n] = std::move(a);
   }
-  const KernelTensor result = writer.result(0, "y");
-  const Access store =
-      access(ir::recombine(ir::address_of(loops_.store, result.strides), ranges), result, "y");
-  types["y"] = kernel_type(result.element) + "*";
+  parts.result = writer.result(0, "y");
+  parts.store =
+      access(ir::recombine(ir::address_of(loops_.store, parts.result.strides), ranges), parts.result, "y");
+  parts.types["y"] = kernel_type(parts.result.element) + "*";
+}
 
-  const std::vector<std::string> coordinates = batch_coordinates();
-  CodeText code;
-  code.open(Text("struct ") + Symbol::kFunctor + " {");
-  for (const auto& [member, value] : members_) {
-    code.line(types.count(member) ? fmt::format("{} {};", types[member], member)
-                                  : fmt::format("std::ptrdiff_t {};", member));
-  }
-  int work = 0;
-  for (const int n : loops_.dag.reachable(roots)) work += row_of(loops_.dag[n].op).cost;
-  if (writer.on_device()) {
-    code.line(fmt::format("static constexpr int kMaxLanes = {};", lanes_));
-    write_at_batch(code, coordinates);
-  } else if (work > kLightEpilogue) {
-    code.line("static constexpr bool kIsHeavy = true;");
-  }
+/// Opens the function that computes, and writes its body up to the value, which it returns.
+std::string EpilogueWriter::write_value(CodeText& code, const Parts& parts) const {
   code.line("template <class L, class V>");
-  const bool in_parts =
-      writer.on_device();  // what a thread reads for several elements, it reads before it stores
   code.open(fmt::format("GCRT_INLINE {}(L lane, V sum, std::ptrdiff_t m, std::ptrdiff_t n) const {{",
-                        in_parts ? "auto value" : "void operator()"));
-  if (in_parts) {
+                        parts.on_device ? "auto value" : "void operator()"));
+  if (parts.on_device) {
     code.line("static_cast<void>(lane), static_cast<void>(m), static_cast<void>(n);");
   } else if (!has_rows_) {
     code.line("static_cast<void>(m);");
   }
-  const auto half = [](ir::ElementType type) { return compute_type(type) != type; };
-  ExpressionPrinter printer(loops_.dag, dependence, [&](int n, bool vector) -> std::string {
+  ExpressionPrinter printer(loops_.dag, parts.dependence, [&](int n, bool vector) -> std::string {
     const ScalarNode& node = loops_.dag[n];
     if (node.op == ScalarOp::kAccumulator) return "sum";
-    const Access& a = loads.at(n);
-    const char* function = half(node.type) ? "load_as_float" : "load";
+    const Access& a = parts.loads.at(n);
+    const char* function = is_half(node.type) ? "load_as_float" : "load";
     if (!vector) return fmt::format("{}(Lanes<1>{{}}, {})", function, a.position);
     return a.column == 1 ? fmt::format("{}(lane, {})", function, a.position)
                          : fmt::format("{}_strided(lane, {}, {})", function, a.position, a.column_step);
   });
-  printer.know(facts);
-  printer.name_constants(std::move(constants));
+  printer.know(parts.facts);
+  printer.name_constants(parts.constants);
   printer.set_vector_mask(1);
-  printer.declare(code, {root}, 1);
-  std::string value = printer.text(root, true);
-  if (in_parts) {
+  printer.declare(code, {parts.root}, 1);
+  return printer.text(parts.root, true);
+}
+
+/// A device computes a value, puts it, or both.
+void EpilogueWriter::write_functions(CodeText& code, const Parts& parts) const {
+  std::string value = write_value(code, parts);
+  if (parts.on_device) {
     code.line(fmt::format("return {};", value));
     code.close();
     code.line("template <class L, class V>");
@@ -302,39 +315,73 @@ void EpilogueWriter::write(CallWriter& writer) {
     if (!has_rows_) code.line("static_cast<void>(m);");
     value = "result";
   }
-  const char* function = half(result.element) ? "store_from_float" : "store";
+  const char* function = is_half(parts.result.element) ? "store_from_float" : "store";
+  const Access& store = parts.store;
   code.line(
       store.column == 1 || loops_.extents[static_cast<std::size_t>(column_)] == 1
           ? fmt::format("{}(lane, {}, {});", function, store.position, value)
           : fmt::format("{}_strided(lane, {}, {}, {});", function, store.position, store.column_step, value));
   code.close();
-  if (in_parts) {
-    code.line("template <class L, class V>");
-    code.open("GCRT_INLINE void operator()(L lane, V sum, std::ptrdiff_t m, std::ptrdiff_t n) const {");
-    code.line("put(lane, value(lane, sum, m, n), m, n);");
-    code.close();
+  if (!parts.on_device) return;
+  code.line("template <class L, class V>");
+  code.open("GCRT_INLINE void operator()(L lane, V sum, std::ptrdiff_t m, std::ptrdiff_t n) const {");
+  code.line("put(lane, value(lane, sum, m, n), m, n);");
+  code.close();
+}
+
+Text EpilogueWriter::functor_text(const Parts& parts) {
+  const int roots[] = {parts.root};
+  const std::vector<std::string> coordinates = batch_coordinates();
+  CodeText code;
+  code.open(Text("struct ") + Symbol::kFunctor + " {");
+  for (const auto& [member, value] : members_) {
+    const auto type = parts.types.find(member);
+    code.line(type != parts.types.end() ? fmt::format("{} {};", type->second, member)
+                                        : fmt::format("std::ptrdiff_t {};", member));
   }
+  int work = 0;
+  for (const int n : loops_.dag.reachable(roots)) work += row_of(loops_.dag[n].op).cost;
+  if (parts.on_device) {
+    code.line(fmt::format("static constexpr int kMaxLanes = {};", lanes_));
+    write_at_batch(code, coordinates);
+  } else if (work > kLightEpilogue) {
+    code.line("static constexpr bool kIsHeavy = true;");
+  }
+  write_functions(code, parts);
   code.close("};");
-  writer.call().functor = code.text();
-  writer.call().functor_name = ir::type_name(
-      ir::expression_words(loops_, whole, [&](int operand) { return writer.constant(operand) != nullptr; }));
+  return code.text();
+}
+
+void EpilogueWriter::write(CallWriter& writer) {
+  GC_CHECK(loops_.is_map() && loops_.regions.size() == 1);
+  Parts parts;
+  parts.on_device = writer.on_device();
+  parts.whole = loops_.regions[0].root;
+  parts.root = parts.on_device ? stored_root(loops_.dag, parts.whole) : parts.whole;
+  add_operands(writer, parts);
+  add_members(writer, parts);
+  writer.call().functor = functor_text(parts);
+  writer.call().functor_name = ir::type_name(ir::expression_words(
+      loops_, parts.whole, [&](int operand) { return writer.constant(operand) != nullptr; }));
   // Loads, stores and plain arithmetic come with every kernel's own header.
-  for (const int n : loops_.dag.reachable(roots)) {
+  const auto has_own_header = [&](int n) {
     const ScalarOp op = loops_.dag[n].op;
-    if (op == ScalarOp::kAccumulator || op == ScalarOp::kLoad || op == ScalarOp::kConstant ||
-        op == ScalarOp::kAdd || op == ScalarOp::kMul) {
-      continue;
-    }
+    return op != ScalarOp::kAccumulator && op != ScalarOp::kLoad && op != ScalarOp::kConstant &&
+           op != ScalarOp::kAdd && op != ScalarOp::kMul;
+  };
+  const int roots[] = {parts.root};
+  const std::vector<int> nodes = loops_.dag.reachable(roots);
+  if (std::any_of(nodes.begin(), nodes.end(), has_own_header))
     writer.call().headers.push_back("gcrt/scalar/scalar.h");
-    break;
-  }
   std::string fields;
   for (const auto& [member, value] : members_) fields += (fields.empty() ? "" : ", ") + value;
   Text type = Symbol::kFunctor;
-  if (!writer.on_device() && loops_.dag[root].op == ScalarOp::kAccumulator && !half(result.element) &&
-      (store.position == "y + m * y_row + n" || store.position == "y + n")) {  // which gcrt has
+  const std::string& position = parts.store.position;
+  if (!parts.on_device && loops_.dag[parts.root].op == ScalarOp::kAccumulator &&
+      !is_half(parts.result.element) &&
+      (position == "y + m * y_row + n" || position == "y + n")) {  // which gcrt has
     writer.call().functor = Text();
-    type = fmt::format("StoreRows<{}>", kernel_type(result.element));
+    type = fmt::format("StoreRows<{}>", kernel_type(parts.result.element));
     if (!has_rows_) fields += ", 0";
   }
   value_ = type + "{" + fields + "}";

@@ -128,27 +128,27 @@ void add_output_ranks(Json& out, const Program& program, const Schedule& schedul
   }
 }
 
-void add_ports(Json& out, const Program& program, const Schedule& schedule) {
-  const auto list = [&](const std::vector<Port>& ports) {
-    Json entries = Json::array();
-    for (std::size_t i = 0; i < ports.size(); ++i) {
-      poll_interrupt();
-      entries.push_back(port_json(ports[i].c_name, ports[i].model_name, ports[i].c_type, ports[i].type, i));
-      entries.back()["block"] = (&ports == &schedule.outputs ? schedule.inputs.size() : 0) + i;
-      entries.back()["is_placed"] = !ports[i].place.empty();
-      entries.back()["place"] = ports[i].place;
-      const ir::Dim bytes = ports[i].type.bytes();
-      const std::string text = size_text(program, bytes);
-      entries.back()["run_bytes"] =
-          bytes.is_constant() ? text : fmt::format("static_cast<std::size_t>({})", text);
-      // Behind the tensor where that leaves room for it in a line of 110 columns.
-      entries.back()["has_long_bytes"] = !bytes.is_constant() && ports[i].c_name.size() + text.size() > 60;
-    }
-    return entries;
-  };
-  out["inputs"] = list(schedule.inputs);
-  out["outputs"] = list(schedule.outputs);
-  // At any sizes, for the caller has one place for an input.
+/// `first_block`: where their pointers begin among those of a run.
+Json ports_json(const Program& program, const std::vector<Port>& ports, std::size_t first_block) {
+  Json entries = Json::array();
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    poll_interrupt();
+    entries.push_back(port_json(ports[i].c_name, ports[i].model_name, ports[i].c_type, ports[i].type, i));
+    entries.back()["block"] = first_block + i;
+    entries.back()["is_placed"] = !ports[i].place.empty();
+    entries.back()["place"] = ports[i].place;
+    const ir::Dim bytes = ports[i].type.bytes();
+    const std::string text = size_text(program, bytes);
+    entries.back()["run_bytes"] =
+        bytes.is_constant() ? text : fmt::format("static_cast<std::size_t>({})", text);
+    // Behind the tensor where that leaves room for it in a line of 110 columns.
+    entries.back()["has_long_bytes"] = !bytes.is_constant() && ports[i].c_name.size() + text.size() > 60;
+  }
+  return entries;
+}
+
+/// What the host reads, at any sizes, for the caller has one place for an input.
+void add_host_inputs(Json& out, const Program& program) {
   std::set<int> host_inputs;
   for (const Schedule& each : program.schedules) {
     if (each.device) host_inputs.insert(each.device->host_inputs.begin(), each.device->host_inputs.end());
@@ -163,10 +163,11 @@ void add_ports(Json& out, const Program& program, const Schedule& schedule) {
   out["has_host_inputs"] = !host_inputs.empty();
   out["host_inputs_text"] = fmt::format("{}", fmt::join(named, ", "));
   out["is_host_input"] = fmt::format("{}", fmt::join(tests, " || "));
-  const auto is_placed = [](const Port& port) { return !port.place.empty(); };
-  out["has_placed"] = std::any_of(schedule.inputs.begin(), schedule.inputs.end(), is_placed) ||
-                      std::any_of(schedule.outputs.begin(), schedule.outputs.end(), is_placed);
-  // The braces of an initialiser in examples: "input3, mask".
+}
+
+/// How documents and comments run the model.
+void add_examples(Json& out, const Schedule& schedule) {
+  // The braces of an initialiser: "input3, mask".
   const auto names = [](const std::vector<Port>& ports) {
     std::string text;
     for (const Port& port : ports) text += (text.empty() ? "" : ", ") + port.c_name;
@@ -177,6 +178,16 @@ void add_ports(Json& out, const Program& program, const Schedule& schedule) {
   out["first_input"] = schedule.inputs.empty() ? "" : schedule.inputs[0].c_name;
   out["first_result"] = schedule.outputs.empty() ? "" : "outputs->" + schedule.outputs[0].c_name;
   out["first_result_type"] = schedule.outputs.empty() ? "" : schedule.outputs[0].c_type;
+}
+
+void add_ports(Json& out, const Program& program, const Schedule& schedule) {
+  out["inputs"] = ports_json(program, schedule.inputs, 0);
+  out["outputs"] = ports_json(program, schedule.outputs, schedule.inputs.size());
+  add_host_inputs(out, program);
+  add_examples(out, schedule);
+  const auto is_placed = [](const Port& port) { return !port.place.empty(); };
+  out["has_placed"] = std::any_of(schedule.inputs.begin(), schedule.inputs.end(), is_placed) ||
+                      std::any_of(schedule.outputs.begin(), schedule.outputs.end(), is_placed);
   const auto shapes = [&](const std::vector<Port>& ports) {
     std::vector<ir::Shape> each;
     for (const Port& port : ports) each.push_back(port.type.shape);

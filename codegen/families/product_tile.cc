@@ -96,9 +96,8 @@ void call(const ir::Problem& problem, const KernelPlan& chosen, CallWriter& writ
   const std::string packed = batch.of_part("packed", panels), sums = batch.of_part("sums", parked / 4);
   const auto pack = [&] {
     const std::size_t last = product.b.size() - 1;
-    const std::string along_k = out.sizes(b_strides[last - 1]), along_n = out.sizes(b_strides[last]);
-    code.line(fmt::format("pack_b({}, {}, {}, {}, {}, {});", depth, columns, batch.b(b_strides), along_k,
-                          along_n, packed));
+    const std::string step = out.sizes(b_strides[last - 1]) + ", " + out.sizes(b_strides[last]);
+    code.line(fmt::format("pack_b({}, {}, {}, {}, {});", depth, columns, batch.b(b_strides), step, packed));
   };
   const std::string tile = dense_tile(plan, in_bfloat16(work, writer));
   if (!batch.is_one()) {

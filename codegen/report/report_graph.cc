@@ -97,6 +97,18 @@ Json rows_of_gone(const std::vector<const ModelNode*>& gone) {
   return out;
 }
 
+/// Where the model has the nodes that a call computes, each once, in the model's order.
+std::vector<std::size_t> places_of(const Layer& layer, const std::map<std::string, std::size_t>& position) {
+  std::vector<std::size_t> places;
+  for (const std::string& node : layer.nodes) {
+    const auto at = position.find(node);
+    if (at != position.end()) places.push_back(at->second);
+  }
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  return places;
+}
+
 }  // namespace
 
 Json graph_part(const Schedule& schedule) {
@@ -109,16 +121,9 @@ Json graph_part(const Schedule& schedule) {
   for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
     poll_interrupt();
     const Layer& layer = schedule.layers[i];
-    std::vector<std::size_t> places;
-    for (const std::string& node : layer.nodes) {
-      const auto at = position.find(node);
-      if (at != position.end()) places.push_back(at->second);
-    }
-    std::sort(places.begin(), places.end());
-    places.erase(std::unique(places.begin(), places.end()), places.end());
     std::vector<const ModelNode*> nodes;
     Json before = Json::array();
-    for (const std::size_t place : places) {
+    for (const std::size_t place : places_of(layer, position)) {
       is_seen[place] = true;
       nodes.push_back(&schedule.nodes[place]);
       before.push_back(title_of(schedule.nodes[place]));

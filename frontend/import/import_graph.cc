@@ -226,21 +226,29 @@ void Importer::trap_smaller(ir::Graph& a, ir::Graph& b, Diagnostics& to) {
   }
 }
 
-void Importer::import_if(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope) {
-  const onnx::GraphProto* branches[2] = {nullptr, nullptr};
-  constexpr const char* kNames[2] = {"then_branch", "else_branch"};
+namespace {
+
+constexpr const char* kBranches[2] = {"then_branch", "else_branch"};
+
+/// A graph of an If; nullptr: it has none of that name.
+const onnx::GraphProto* branch_of(const onnx::NodeProto& node, const char* name) {
   for (const onnx::AttributeProto& attribute : node.attribute()) {
-    for (int i = 0; i < 2; ++i) {
-      if (attribute.name() == kNames[i] && attribute.has_g()) branches[i] = &attribute.g();
-    }
+    if (attribute.name() == name && attribute.has_g()) return &attribute.g();
   }
+  return nullptr;
+}
+
+}  // namespace
+
+void Importer::import_if(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope) {
+  const onnx::GraphProto* const branches[2] = {branch_of(node, kBranches[0]), branch_of(node, kBranches[1])};
   const bool complete = node.attribute_size() == 2 && branches[0] && branches[1] && node.input_size() == 1;
   if (!complete) {
     node_error(diagnostics_, node, scope, "E0504",
                {"an If has one input, the condition, and two graphs, then_branch and else_branch", ""});
   }
-  if (!complete || !check_branch(node, *branches[0], kNames[0], scope) ||
-      !check_branch(node, *branches[1], kNames[1], scope)) {
+  if (!complete || !check_branch(node, *branches[0], kBranches[0], scope) ||
+      !check_branch(node, *branches[1], kBranches[1], scope)) {
     poison_results(node, scope);
     return;
   }

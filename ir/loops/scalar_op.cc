@@ -170,6 +170,15 @@ double evaluate_real(ScalarOp op, double a, double b) {
   }
 }
 
+/// Modulo 2^64.
+std::uint64_t power_of(std::uint64_t base, std::uint64_t exponent) {
+  std::uint64_t power = 1;
+  for (; exponent != 0; exponent >>= 1, base *= base) {
+    if (exponent & 1) power *= base;
+  }
+  return power;
+}
+
 /// Two's complement arithmetic in 64 bits; the caller wraps to the width. Division by zero gives 0.
 std::int64_t evaluate_integer(ScalarOp op, std::int64_t a, std::int64_t b, bool is_signed, int bits) {
   const auto ua = static_cast<std::uint64_t>(a);
@@ -201,14 +210,9 @@ std::int64_t evaluate_integer(ScalarOp op, std::int64_t a, std::int64_t b, bool 
       return is_signed ? std::min(a, b) : wrap(std::min(ua, ub));
     case ScalarOp::kMax:
       return is_signed ? std::max(a, b) : wrap(std::max(ua, ub));
-    case ScalarOp::kPow: {
+    case ScalarOp::kPow:
       if (is_signed && b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
-      std::uint64_t base = ua, power = 1;
-      for (std::uint64_t e = ub; e != 0; e >>= 1, base *= base) {
-        if (e & 1) power *= base;
-      }
-      return wrap(power);
-    }
+      return wrap(power_of(ua, ub));
     case ScalarOp::kNeg:
       return wrap(0 - ua);
     case ScalarOp::kAbs:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/interrupt.h"
 #include "ir/ops/rewrite.h"
@@ -22,6 +23,21 @@ std::int64_t product(const Shape& shape) {
   std::int64_t count = 1;
   for (const std::int64_t dim : shape) count *= dim;
   return count;
+}
+
+/// How far from its image's first element a tap of the window of `at` lies; nullopt: outside of the image.
+std::optional<std::int64_t> tap_offset(const Window& window, std::int64_t tap, const Shape& at,
+                                       const Shape& image, const Shape& strides) {
+  std::int64_t offset = 0;
+  for (int i = window.spatial(); i-- > 0;) {
+    const auto s = static_cast<std::size_t>(i);
+    const std::int64_t k = tap % window.kernel[s];
+    tap /= window.kernel[s];
+    const std::int64_t coordinate = at[s + 2] * window.strides[s] + k * window.dilations[s] - window.begin(i);
+    if (coordinate < 0 || coordinate >= image[s + 2]) return std::nullopt;
+    offset += coordinate * strides[s + 2];
+  }
+  return offset;
 }
 
 }  // namespace
@@ -87,18 +103,9 @@ RealTensor convolve(const RealTensor& x, const RealTensor& w, const Window& wind
     double sum = 0;
     for (std::int64_t tap = 0; tap < taps; ++tap) {
       std::int64_t offset = at[0] * x_strides[0] + at[1] / group_outputs * group_inputs * x_strides[1];
-      std::int64_t left = tap;
-      bool inside = true;
-      for (int i = spatial; i-- > 0 && inside;) {
-        const auto s = static_cast<std::size_t>(i);
-        const std::int64_t k = left % window.kernel[s];
-        left /= window.kernel[s];
-        const std::int64_t coordinate =
-            at[s + 2] * window.strides[s] + k * window.dilations[s] - window.begin(i);
-        inside = coordinate >= 0 && coordinate < x.shape[s + 2];
-        offset += coordinate * x_strides[s + 2];
-      }
-      if (!inside) continue;
+      const std::optional<std::int64_t> spot = tap_offset(window, tap, at, x.shape, x_strides);
+      if (!spot) continue;
+      offset += *spot;
       const double* xp = x.values.data() + offset;
       const double* wp = w.values.data() + at[1] * group_inputs * taps + tap;
       for (std::int64_t c = 0; c < group_inputs; ++c) sum += xp[c * x_strides[1]] * wp[c * taps];
@@ -131,18 +138,9 @@ RealTensor convolve_transposed(const RealTensor& x, const RealTensor& w, const W
     unravel(static_cast<std::int64_t>(position), x.shape, at);
     for (std::int64_t tap = 0; tap < taps; ++tap) {
       std::int64_t offset = at[0] * y_strides[0] + at[1] / group_inputs * group_outputs * y_strides[1];
-      std::int64_t left = tap;
-      bool inside = true;
-      for (int i = spatial; i-- > 0 && inside;) {
-        const auto s = static_cast<std::size_t>(i);
-        const std::int64_t k = left % window.kernel[s];
-        left /= window.kernel[s];
-        const std::int64_t coordinate =
-            at[s + 2] * window.strides[s] + k * window.dilations[s] - window.begin(i);
-        inside = coordinate >= 0 && coordinate < y.shape[s + 2];
-        offset += coordinate * y_strides[s + 2];
-      }
-      if (!inside) continue;
+      const std::optional<std::int64_t> spot = tap_offset(window, tap, at, y.shape, y_strides);
+      if (!spot) continue;
+      offset += *spot;
       const double* wp = w.values.data() + at[1] * group_outputs * taps + tap;
       for (std::int64_t m = 0; m < group_outputs; ++m) {
         y.values[static_cast<std::size_t>(offset + m * y_strides[1])] += x.values[position] * wp[m * taps];
