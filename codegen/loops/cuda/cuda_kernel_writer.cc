@@ -52,8 +52,9 @@ void CudaKernelWriter::add_threads(const std::vector<PrintedNest>& parts, const 
   for (const PrintedNest& part : parts) {
     const ir::Dim count = part.plan.workers;
     if (parts.size() == 1) {
-      code.line(fmt::format("const {0} worker = global_thread<{0}>();", type));
-      if (content(count) % threads != 0) code.line(fmt::format("if (worker >= {}) return;", sizes_(count)));
+      code.line(fmt::format("const {0} {1} = global_thread<{0}>();", type, part.worker));
+      if (content(count) % threads != 0)
+        code.line(fmt::format("if ({} >= {}) return;", part.worker, sizes_(count)));
       code.append(part.body);
     } else {
       if (first == 0) code.line(fmt::format("const {0} thread = global_thread<{0}>();", type));
@@ -61,9 +62,9 @@ void CudaKernelWriter::add_threads(const std::vector<PrintedNest>& parts, const 
       code.open(first == 0 ? fmt::format("if (thread < {}) {{", end)
                            : fmt::format("if (thread >= {} && thread < {}) {{", begin, end));
       const std::string place = first == 0 ? "thread" : fmt::format("thread - {}", begin);
-      code.line(part.counter == type
-                    ? fmt::format("const {} worker = {};", type, place)
-                    : fmt::format("const {0} worker = static_cast<{0}>({1});", part.counter, place));
+      code.line(part.counter == type ? fmt::format("const {} {} = {};", type, part.worker, place)
+                                     : fmt::format("const {0} {1} = static_cast<{0}>({2});", part.counter,
+                                                   part.worker, place));
       code.append(part.body, 1);
       code.close();
     }
@@ -86,12 +87,13 @@ void CudaKernelWriter::add_groups(const PrintedNest& part, const std::string& su
   std::string shared = "0";
   if (plan.worker != Worker::kTile) code.line(fmt::format("auto group = make_group<{}>();", plan.threads));
   if (warp) {
-    code.line(fmt::format("const {0} worker = global_thread<{0}>() / {1};", part.counter, kWarpThreads));
+    code.line(
+        fmt::format("const {0} {1} = global_thread<{0}>() / {2};", part.counter, part.worker, kWarpThreads));
     if (content(plan.workers) % rows != 0)
-      code.line(fmt::format("if (worker >= {}) return;", sizes_(plan.workers)));
+      code.line(fmt::format("if ({} >= {}) return;", part.worker, sizes_(plan.workers)));
   } else {
     const SharedRows& rows_of = plan.shared;
-    code.line(fmt::format("const {0} worker = static_cast<{0}>(blockIdx.x){1};", part.counter,
+    code.line(fmt::format("const {0} {1} = static_cast<{0}>(blockIdx.x){2};", part.counter, part.worker,
                           rows_of.is_empty()  ? std::string()
                           : rows_of.is_open() ? " / parts"
                                               : fmt::format(" / {}", rows_of.parts())));

@@ -17,7 +17,8 @@ bool is_small(ir::Dim size);
 /// One nest, ready to be put into a kernel.
 struct PrintedNest {
   CudaLoopPlan plan;
-  std::string counter;  // type of `worker`
+  std::string worker;   // what its index is called
+  std::string counter;  // type of that
   std::string body;
   std::string shared;                // of tiles: bytes
   std::set<std::string> parameters;  // that the body names

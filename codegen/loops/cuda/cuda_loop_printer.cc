@@ -73,6 +73,7 @@ void print_shared_rows(std::vector<PrintedNest>& parts, const LoopNest& nest, in
     CodeText code(1);
     CudaNestPrinter printer(nest, operands, &result, part.plan, narrow, code, sizes);
     printer.print_shared(root, stages);
+    part.worker = printer.worker_name();
     part.counter = printer.counter_type();
     part.body = code.plain();
     part.parameters = parameters_in(printer.mentions(), operands, result);
@@ -145,6 +146,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
       checks_itself = !form.checks.empty();
     }
     printer.print(root);
+    part.worker = printer.worker_name();
     part.counter = printer.counter_type();
     part.body = code.plain();
     part.parameters = parameters_in(printer.mentions(), operands, result);
@@ -175,6 +177,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     const bool narrow = fits_32_bits(nest);
     CudaNestPrinter printer(std::move(nest), operands, nullptr, part.plan, narrow, code, sizes);
     printer.print_check(scalar, check.range);
+    part.worker = printer.worker_name();
     part.counter = printer.counter_type();
     part.body = code.plain();
     part.parameters = parameters_in(printer.mentions(), operands, none);
@@ -226,11 +229,11 @@ std::optional<CudaRows> print_cuda_rows(const ir::LoopForm& form, const std::vec
   code.line(fmt::format("auto group = make_group<{}>(scratch);", threads));
   const bool narrow = fits_32_bits(nest);
   CudaNestPrinter printer(std::move(nest), operands, &result, *plan, narrow, code, sizes);
-  const std::string counter = printer.counter_type();
+  const std::string counter = printer.counter_type(), worker = printer.worker_name();
   if (plan->workers > 1) {
-    code.open(fmt::format("for ({0} worker = 0; worker < {1}; ++worker) {{", counter, plan->workers));
+    code.open(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", counter, worker, plan->workers));
   } else {
-    code.line(fmt::format("constexpr {} worker = 0;", counter));
+    code.line(fmt::format("constexpr {} {} = 0;", counter, worker));
   }
   printer.print(form.regions[0].root);
   if (plan->workers > 1) code.close();

@@ -15,7 +15,7 @@
 
 namespace gcompile {
 
-/// One nest, walked by the grid. The index of the worker is in scope as `worker`.
+/// One nest, walked by the grid. The index of the worker is in scope by its name.
 class CudaNestPrinter final : public NestPrinter {
  public:
   using Worker = CudaLoopPlan::Worker;
@@ -26,6 +26,12 @@ class CudaNestPrinter final : public NestPrinter {
       : NestPrinter(std::move(nest), operands, result, code, sizes), plan_(plan), narrow_(narrow) {}
 
   std::string counter_type() const override { return narrow_ ? "int" : "std::int64_t"; }
+  /// What the index of a worker is called: "i1" where it is the place along that axis, else "worker".
+  std::string worker_name() const {
+    if (plan_.worker == Worker::kTile || plan_.packs > 1 || nest_.parallel.size() != 1) return "worker";
+    const Digit digit = parallel_digits().front();
+    return digit.lanes == 1 && digit.count == digit.total ? axis_name(digit.axis) : "worker";
+  }
 
   void print(int root) {
     const int region_root = stored_root(nest_.form->dag, root);
@@ -348,8 +354,11 @@ class CudaNestPrinter final : public NestPrinter {
   /// i0 = worker / 64, i1 = worker % 64 * 4: the last axis varies fastest, so that neighbouring threads touch
   /// neighbouring memory.
   void bind_parallel_axes() {
-    const int packed = plan_.worker == Worker::kThread ? nest_.vector_axis : -1;
-    declare_axes(digits(nest_.parallel, "worker", plan_.workers, packed));
+    if (worker_name() != "worker") {
+      bound_ |= bit(nest_.parallel.front());
+      return;
+    }
+    declare_axes(parallel_digits());
     if (nest_.parallel.empty()) code_.line("static_cast<void>(worker);");
   }
 
@@ -371,6 +380,10 @@ class CudaNestPrinter final : public NestPrinter {
       below *= out.back().count;
     }
     return out;
+  }
+  std::vector<Digit> parallel_digits() const {
+    const int packed = plan_.worker == Worker::kThread ? nest_.vector_axis : -1;
+    return digits(nest_.parallel, "worker", plan_.workers, packed);
   }
   /// "const int i0 = worker / 64;"
   std::string line_of(const Digit& digit) const {
