@@ -42,6 +42,8 @@ def reduction(g):
 def position(g):
     x = g.pick(lambda v: v.rank >= 1 and v.count > 0, kinds=("float32", "int32"), exact=True)
     axis, keeps = g.integer(0, x.rank - 1), g.integer(0, 1)
+    if g.is_open(x.shape[axis]):  # may be empty, and has no position then
+        raise NoFit
     return g.add(g.one_of(["ArgMax", "ArgMin"]), [x],
                  [("int64", without(x.shape, [axis], keeps), x.shape[axis], 0)], axis=axis - x.rank if g.chance(0.3) else axis,
                  keepdims=keeps, select_last_index=g.integer(0, 1))
