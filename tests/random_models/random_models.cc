@@ -178,8 +178,37 @@ class Test {
                    actual);
       if (model.from_runtime.empty()) continue;
       ++with_runtime_;
-      compare_with(running.model, label + " and ONNX Runtime", values, i, model.from_runtime.at(i), actual);
+      const ir::Tensor& expected = model.from_runtime.at(i);
+      if (is_rounding_of_constants(model, i, expected, actual)) continue;
+      compare_with(running.model, label + " and ONNX Runtime", values, i, expected, actual);
     }
+  }
+
+  /// ONNX Runtime keeps float32 between nodes of 16-bit floats also where no input reaches them, and folding
+  /// rounds behind each, as the model says (docs/differences.md). The noise of that is measured as if such
+  /// constants were inputs.
+  static bool is_rounding_of_constants(const RandomModel& model, std::size_t i, const ir::Tensor& expected,
+                                       const ir::Tensor& actual) {
+    const Comparison c = compare(expected, actual, false);
+    if (c.same || !c.mismatch.empty()) return c.same;
+    ir::Graph graph = model.graph;
+    std::map<std::string, ir::Tensor> inputs = model.inputs;
+    for (const ir::ValueId id : graph.values()) {
+      const ir::Tensor* constant = graph.constant(id);
+      if (!constant || !is_float(constant->element()) || bits_of(constant->element()) != 16) continue;
+      const std::string name = fmt::format("constant {}", id.index);
+      const ir::Tensor tensor = *constant;
+      if (graph.value(id).producer.valid()) {  // found by the import
+        graph.value(id).constant.reset();
+        continue;
+      }
+      inputs.emplace(name, tensor);
+      graph.replace_uses(id, graph.add_input(name, tensor.type()));
+    }
+    if (inputs.size() == model.inputs.size()) return false;
+    const Reference reference(graph);
+    const CaseReference values(reference, inputs, Precision::kFp32);
+    return is_noise(c, values.noise().outputs[i]);
   }
 
   void compare_with(const std::string& model, const std::string& label, const CaseReference& values,
