@@ -279,10 +279,15 @@ void Importer::propagate(ir::Graph& graph, ir::NodeId id) {
 }
 
 void Importer::bind_results(const onnx::NodeProto& node, ir::NodeId id, Scope& scope) {
-  const std::vector<ir::ValueId>& results = scope.graph->node(id).results;
+  const std::vector<ir::ValueId> results = scope.graph->node(id).results;
+  bool has_names = false;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (results[i].valid()) bind(scope, node.output(static_cast<int>(i)), Binding::of(results[i]));
+    if (!results[i].valid()) continue;
+    has_names = true;
+    bind(scope, node.output(static_cast<int>(i)), Binding::of(results[i]));
   }
+  // Nobody can read what has no name, and no pass has to think of a node without results.
+  if (!has_names) scope.graph->erase_node(id);
 }
 
 void Importer::poison_results(const onnx::NodeProto& node, Scope& scope) {

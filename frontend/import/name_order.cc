@@ -53,7 +53,8 @@ Producers producers_of(const NodeList& nodes, const NameTest& defined_here, cons
           "'{}' by node {} ({}) and by {}", printable(output), shown_name(nodes[i]),
           printable(nodes[i].op_type()),
           added ? "an input or initializer of the graph" : "node " + shown_name(nodes[at->second]));
-      if (!added && is_constant(nodes[i]) && is_constant(nodes[at->second]) && !defined_here(output)) {
+      const bool is_again = !added && at->second != i;  // and not twice by one node
+      if (is_again && is_constant(nodes[i]) && is_constant(nodes[at->second]) && !defined_here(output)) {
         producers.superseded.insert(at->second);
         at->second = i;
         warnings.push_back(std::move(detail));

@@ -126,7 +126,7 @@ class Folder {
   /// A node of which a formula of the model's dimensions is all that is wanted.
   bool fold_sizes(ir::NodeId id) {
     const ir::Node& node = graph_.node(id);
-    if (node.results.size() != 1) return false;
+    if (node.results.size() != 1 || !node.results[0].valid()) return false;
     const ir::Value& value = graph_.value(node.results[0]);
     if (!value.sizes || value.uses.empty()) return false;
     graph_.replace_uses(node.results[0],
