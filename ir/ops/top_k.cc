@@ -25,6 +25,7 @@ void infer(InferContext& context) {
   require_computable(context, 0);
   const int axis = normalise_axis(context.attributes().int_of("axis"), context.operand(0).rank());
   if (!context.has_operand(1)) operator_error("input 1 (k) is missing");
+  if (is_float(context.element(1))) operator_error("k must be an integer");
   const Shape k = context.known_sizes(1, "k");
   if (k.size() != 1) operator_error("k must be one value");
   Shape shape = context.shape(0);
