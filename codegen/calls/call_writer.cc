@@ -196,6 +196,7 @@ KernelTensor CallWriter::parameter_for(ValueId id, const std::string& parameter)
   weights(blob_.add_tensor(*tensor, value.name), parameter, kernel_type(operand_type.element));
   KernelTensor out{parameter, operand_type.element, ir::row_major_strides(operand_type.shape),
                    kBlockAlignment};
+  out.is_weight = true;
   if (is_float(operand_type.element)) out.bound = ir::bound_of(*tensor);
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/diagnostics.h"
 #include "codegen/calls/call_writer.h"
@@ -174,10 +175,13 @@ std::string EpilogueWriter::role_of(int load, const Index& address, bool is_cons
   const auto moves = [&](int axis) { return loops_.extents[axis] != 1 && address.coefficient_of(axis) != 0; };
   const bool by_rows = std::any_of(rows_.begin(), rows_.end(), moves);
   bool is_added = false, is_multiplied = false;
+  std::set<int> values = {load};  // and the same widened
   const int roots[] = {loops_.regions[0].root};
   for (const int n : loops_.dag.reachable(roots)) {
     const ScalarNode& node = loops_.dag[n];
-    if (std::find(node.arguments.begin(), node.arguments.end(), load) == node.arguments.end()) continue;
+    const auto is_value = [&](int argument) { return values.count(argument) != 0; };
+    if (std::none_of(node.arguments.begin(), node.arguments.end(), is_value)) continue;
+    if (node.op == ScalarOp::kCast) values.insert(n);
     is_added = is_added || node.op == ScalarOp::kAdd || node.op == ScalarOp::kSub;
     is_multiplied = is_multiplied || node.op == ScalarOp::kMul;
   }

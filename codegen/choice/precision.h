@@ -1,6 +1,6 @@
 #pragma once
-// How a program multiplies floats: the choices of --precision. Sums, and values in memory other than the
-// packed weights of CUDA, are float32 in every mode.
+// How a program multiplies floats: the choices of --precision. Sums are float32 in every mode; on CUDA packed
+// weights, and what products read (passes/forms/store_factors.cc), lie in memory as they are multiplied.
 
 #include <array>
 #include <optional>

@@ -19,6 +19,7 @@ struct KernelTensor {
   ir::Shape strides;
   std::int64_t alignment = 1;                  // bytes, a power of two: of the pointer, proven
   std::optional<double> bound = std::nullopt;  // of the magnitude of floats, where they are known and finite
+  bool is_weight = false;                      // no kernel writes it
 };
 
 /// What is known of the values of a dag that loads these operands.

@@ -29,6 +29,7 @@ struct OfTarget {
 
 constexpr OfTarget kOfTargets[] = {
     {"--arch", Target::kCuda, "it names GPUs"},
+    {"--activations", Target::kCuda, "elsewhere all values lie in memory as float32"},
     {"--keep-fp32", Target::kCuda, "elsewhere all values lie in memory as float32"},
     {"--gemm", Target::kCuda, "it chooses between kernels of the GPU"},
     {"--emulate", Target::kCuda, "it stands for a GPU"},
@@ -63,6 +64,16 @@ void expect_kept_values(const Options& options) {
               "add --precision fp16 or bf16, or leave it out");
 }
 
+void expect_activations_of_precision(const Options& options) {
+  const std::string& name = options.activations;
+  const char* precision = facts_of(options.precision).name;
+  if (name.empty() || name == "fp32" || name == precision) return;
+  usage_error(fmt::format("--activations {} needs --precision {}: what lies in memory in 16 bits is what "
+                          "products multiply, here {}",
+                          name, name, precision),
+              fmt::format("add --precision {}, or leave --activations out", name));
+}
+
 void expect_one_size(const Options& options, const char* what) {
   if (options.size_lists.empty()) return;
   usage_error(fmt::format("{} takes a model of one size, and --dim gives '{}' several", what,
@@ -87,6 +98,7 @@ void expect_consistent(const Options& options) {
   }
   expect_precision_of_target(options);
   expect_kept_values(options);
+  expect_activations_of_precision(options);
   for (const auto& [input, output] : options.import.states) {
     for (const frontend::SetBinding& set : options.import.bindings.sets) {
       if (set.input != input) continue;

@@ -54,6 +54,7 @@ std::string canonical_options(const Options& options) {
   if (info_of(options.target).has_device_memory) add("--arch", options.arch);
   if (options.cublaslt) add("--gemm", "cublaslt");
   if (options.precision != Precision::kFp32) add("--precision", facts_of(options.precision).name);
+  if (!options.activations.empty()) add("--activations", options.activations);
   for (const std::string& node : options.kept_fp32) add("--keep-fp32", node);
   for (const auto& [node, family] : options.forced_kernels) add("--kernel", node + "=" + family);
   if (options.extra_weights_percent != 100) {

@@ -64,6 +64,7 @@ struct Options {
   std::vector<std::string> explained;                               // --explain: nodes of the model
   std::int64_t extra_weights_percent = 100;                         // by which kernels may enlarge weights
   Precision precision = Precision::kFp32;
+  std::string activations;             // --activations: the name of a precision; empty: that of `precision`
   std::vector<std::string> kept_fp32;  // --keep-fp32: nodes of the model
   WeightsMode weights = WeightsMode::kIncbin;
   bool selftest = false;

@@ -183,13 +183,31 @@ static passes::Prepared prepared(ir::Graph& graph, const Options& options) {
   preparation.rounds_rows = !keeps_arithmetic;
   preparation.prices = &prices;
   if (!keeps_arithmetic) {
+    // Where products multiply 16 bits, what they read is rounded again where it is stored.
     const bool is_gpu = info_of(options.target).has_device_memory;
-    preparation.widened = is_gpu ? passes::Widened::kSquares : passes::Widened::kAll;
+    preparation.widened =
+        is_gpu && !prices.factor_type() ? passes::Widened::kSquares : passes::Widened::kAll;
   }
   return passes::prepare(graph, preparation);
 }
 
+/// Weights that are read as they are stored are half as large, and take one product for three.
+static void tell_of_halves(const ir::Graph& graph, const Options& options, Terminal& terminal) {
+  if (!info_of(options.target).has_device_memory || options.precision != Precision::kFp32) return;
+  const std::vector<ir::ValueId> values = graph.values();
+  for (const ir::ElementType element : {ir::ElementType::kFloat16, ir::ElementType::kBFloat16}) {
+    const bool is_stored = std::any_of(values.begin(), values.end(), [&](ir::ValueId id) {
+      const ir::Tensor* constant = graph.constant(id);
+      return constant && constant->element() == element && constant->type().shape.size() > 1;
+    });
+    if (!is_stored) continue;
+    terminal.note(fmt::format("the model has weights in {}: --precision {} multiplies them as they are",
+                              name_of(element), element == ir::ElementType::kFloat16 ? "fp16" : "bf16"));
+  }
+}
+
 passes::Prepared prepare_graph(ir::Graph& graph, const Options& options, Terminal& terminal) {
+  tell_of_halves(graph, options, terminal);
   passes::Prepared out = prepared(graph, options);
   if (options.weight_bits != 0) tell_packed_weights(out.packed_weights, options.weight_bits, terminal);
   if (out.rounded_products > 0) {
@@ -229,6 +247,8 @@ passes::Report optimise_graph(ir::Graph& graph, const Options& options, Terminal
   pass_options.tier = options.exact ? passes::Tier::kExact : passes::Tier::kReassociate;
   pass_options.disabled = {options.disabled.begin(), options.disabled.end()};
   pass_options.keep_fp32 = {options.kept_fp32.begin(), options.kept_fp32.end()};
+  pass_options.short_activations =
+      options.activations.empty() ? !options.exact : options.activations != "fp32";
   pass_options.states = options.import.states;
   pass_options.full_states = full_states;
   const MachinePrices prices(machine_of(options));

@@ -267,7 +267,13 @@ int Dag::accumulator(int which, ElementType type) {
 
 int Dag::cast(int argument, ElementType to) {
   if (type(argument) == to) return argument;
-  if ((*this)[argument].op == ScalarOp::kConstant) return constant(ir::cast((*this)[argument].constant, to));
+  const ScalarNode& from = (*this)[argument];
+  if (from.op == ScalarOp::kConstant) return constant(ir::cast(from.constant, to));
+  // What was 16 bits before it was widened is that again.
+  if (from.op == ScalarOp::kCast && type(from.arguments[0]) == to && is_float(to) && bits_of(to) == 16 &&
+      from.type == ElementType::kFloat32) {
+    return from.arguments[0];
+  }
   ScalarNode node;
   node.op = ScalarOp::kCast;
   node.type = to;

@@ -28,6 +28,8 @@ struct Options {
   Tier tier = Tier::kReassociate;
   std::set<std::string> disabled = {};   // pass or rule names
   std::set<std::string> keep_fp32 = {};  // nodes of the model whose results lie in memory as float32
+  /// What a product reads in 16 bits lies so in memory whoever else reads it (passes/forms/store_factors.cc).
+  bool short_activations = false;
   /// Names of inputs and of the outputs that are those of the next run.
   std::vector<std::pair<std::string, std::string>> states = {};
   std::set<std::string> full_states = {};  // inputs among them that stay as the model has them

@@ -22,7 +22,8 @@ const std::vector<Preparation>& preparation() {
            },
        .takes_apart = true,
        .run = round_rows},
-      // A device moves and multiplies 16 bits at twice the speed of 32: there only what overflows is widened.
+      // A device moves 16 bits at twice the speed of 32: where no product rounds them again, only what overflows
+      // is widened.
       {.name = "widen-squares",
        .summary = "computes sums of squares of 16-bit floats in float32",
        .is_wanted =

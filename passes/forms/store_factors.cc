@@ -1,14 +1,20 @@
-// Values that nothing but products read lie in memory as the products round them, in 16 bits where the target
+// Values that products read lie in memory as the products round them, in 16 bits where the target
 // multiplies such (KernelPrices::factor_type): which changes no bit of any result, for a factor is rounded
-// once either way, and halves what is moved. Sums, norms, softmax and residual streams stay float32, and so
-// does what leads to a decision: they are read by something else as well.
+// once either way, and halves what is moved. Sums, softmax and residual streams that no product reads stay
+// float32, and so does what leads to a decision.
 //
-//   v in 16 bits  <=>  every reader of v is a product that takes it as a factor in 16 bits, or a movement
-//   whose
-//                      result is in 16 bits; and if v is a view or a Concat, what it shows is in 16 bits.
+//   v in 16 bits  <=>  every reader of v is a product that takes it as a factor in 16 bits, a movement whose
+//                      result is in 16 bits, or an expression that rounds it first; and if v is a view or a
+//                      Concat, what it shows is in 16 bits.
+//
+// With Options::short_activations it is enough that one reader is such, if the others compute floats of v
+// element by element, reduce it, or add it behind their own sums. Those then read what the products read: a
+// rounding more in the sum of a residual stream, as large as the one that each product makes of the same
+// value; and no range is lost, for what float16 cannot hold the product could not read either.
 //
 // A state is two values, what a run begins with and what it leaves: both are in 16 bits, or none is. So a
-// cache of keys takes half of the bytes, and what lies in it is what a product would have made of it.
+// cache of keys takes half of the bytes, and what lies in it is what a product would have made of it. Nobody
+// reads a state, or what movements make of it, who would not round it: it is what the caller sees.
 
 #include <fmt/format.h>
 
@@ -48,6 +54,44 @@ std::vector<ValueId> moved_operands(const ir::Graph& graph, const ir::Node& node
   return moved;
 }
 
+/// Whether a small change of what it reads may become a step: a rounding to whole numbers, or a comparison
+/// with something else than zero, whose sign a rounding keeps.
+bool decides(const ir::Dag& dag, const ScalarNode& node) {
+  const auto is_zero = [&](int id) {
+    return dag[id].op == ScalarOp::kConstant && dag[id].constant.as_double() == 0;
+  };
+  switch (node.op) {
+    case ScalarOp::kCast:
+      return ir::is_float(dag[node.arguments[0]].type) && !ir::is_float(node.type);
+    case ScalarOp::kLess:
+    case ScalarOp::kLessEqual:
+    case ScalarOp::kGreater:
+    case ScalarOp::kGreaterEqual:
+    case ScalarOp::kEqual:
+    case ScalarOp::kNotEqual:
+      return ir::is_float(dag[node.arguments[0]].type) && !is_zero(node.arguments[0]) &&
+             !is_zero(node.arguments[1]);
+    case ScalarOp::kMod:
+    case ScalarOp::kFmod:
+    case ScalarOp::kFloor:
+    case ScalarOp::kCeil:
+    case ScalarOp::kTrunc:
+    case ScalarOp::kRoundHalfEven:
+      return ir::is_float(node.type);
+    default:
+      return false;
+  }
+}
+
+/// Whether expressions give floats, and nothing in them decides.
+bool computes_floats(const LoopForm& loops) {
+  const std::vector<ScalarNode>& nodes = loops.dag.nodes();
+  return std::none_of(nodes.begin(), nodes.end(),
+                      [&](const ScalarNode& node) { return decides(loops.dag, node); }) &&
+         std::all_of(loops.regions.begin(), loops.regions.end(),
+                     [&](const ir::Region& region) { return ir::is_float(loops.dag[region.root].type); });
+}
+
 class FactorStore {
  public:
   FactorStore(ir::Graph& graph, PassContext& context)
@@ -76,8 +120,8 @@ class FactorStore {
     }
     if (short_.empty()) return false;
     apply();
-    context_.did("factors", fmt::format("{} value{} that only products read lie in memory as {}",
-                                        short_.size(), short_.size() == 1 ? "" : "s", name_of(half_)));
+    context_.did("factors", fmt::format("{} value{} that products read lie in memory as {}", short_.size(),
+                                        short_.size() == 1 ? "" : "s", name_of(half_)));
     return true;
   }
 
@@ -138,9 +182,35 @@ class FactorStore {
     const auto other = other_of_state_.find(id);
     const bool is_state = other != other_of_state_.end();
     if (is_state && !is_short(other->second)) return false;
-    return shows_short(value.producer) &&
-           std::all_of(value.uses.begin(), value.uses.end(),
-                       [&](const ir::Use& use) { return use.node.valid() ? is_factor(use) : is_state; });
+    bool is_multiplied = false;
+    const auto takes_short = [&](const ir::Use& use) {
+      if (!use.node.valid()) return is_state;
+      const bool multiplies = is_factor(use);
+      is_multiplied = is_multiplied || multiplies;
+      return multiplies || (!is_state && reads_rounded(use));
+    };
+    return shows_short(value.producer) && std::all_of(value.uses.begin(), value.uses.end(), takes_short) &&
+           (is_state ? !is_read_rounded(id) : is_multiplied);
+  }
+
+  /// Whether somebody who would not round it reads the value, or what movements make of it.
+  bool is_read_rounded(ValueId id) {
+    const std::vector<ir::Use>& uses = graph_.value(id).uses;
+    return std::any_of(uses.begin(), uses.end(), [&](const ir::Use& use) {
+      if (!use.node.valid()) return false;
+      const ir::Node& node = graph_.node(use.node);
+      if (moved_operands(graph_, node).empty()) return !is_factor(use);
+      return is_short(node.results[0]) && is_read_rounded(node.results[0]);
+    });
+  }
+
+  /// Whether an expression, or what a contraction does with its sums, may read what a product has rounded.
+  bool reads_rounded(const ir::Use& use) {
+    const ir::Node& node = graph_.node(use.node);
+    const LoopForm* loops = loops_of(node);
+    if (!context_.options().short_activations || !loops || !computes_floats(*loops)) return false;
+    if (use.slot < base_operands(node) || !moved_operands(graph_, node).empty()) return false;
+    return !std::holds_alternative<ir::ContractForm>(*node.form) || takes_short_factors(use.node);
   }
 
   /// Whether all that the result of a movement shows in its own memory is short.
@@ -174,6 +244,9 @@ class FactorStore {
 
   bool is_factor(const ir::Use& use) {
     const ir::Node& node = graph_.node(use.node);
+    if (const LoopForm* loops = loops_of(node)) {
+      if (use.slot >= base_operands(node) && rounds(*loops, use.slot)) return true;
+    }
     const std::vector<ValueId> moved = moved_operands(graph_, node);
     if (!moved.empty()) {
       const ValueId operand = node.operands[use.slot];
@@ -181,18 +254,35 @@ class FactorStore {
     }
     const auto* contract = node.form ? std::get_if<ir::ContractForm>(node.form.get()) : nullptr;
     return contract && use.slot < contract->base_operands && !is_mask(*contract, use.slot) &&
-           !epilogue_reads(*contract, use.slot) && rounds_at_all_sizes(use.node) &&
+           may_be_added(*contract, use.slot) && rounds_at_all_sizes(use.node) &&
            takes_short_factors(use.node);
+  }
+
+  /// Whether an expression makes 16 bits of all that it loads of an operand, before anything else.
+  bool rounds(const LoopForm& loops, int operand) const {
+    const ir::Dag& dag = loops.dag;
+    const auto is_load = [&](int id) { return dag[id].op == ScalarOp::kLoad && dag[id].operand == operand; };
+    const auto reads_as_it_is = [&](const ScalarNode& node) {
+      return !(node.op == ScalarOp::kCast && node.type == half_) &&
+             std::any_of(node.arguments.begin(), node.arguments.end(), is_load);
+    };
+    return std::none_of(dag.nodes().begin(), dag.nodes().end(), reads_as_it_is) &&
+           std::none_of(loops.stages.begin(), loops.stages.end(),
+                        [&](const ir::Stage& stage) { return is_load(stage.root); }) &&
+           std::none_of(loops.regions.begin(), loops.regions.end(),
+                        [&](const ir::Region& region) { return is_load(region.root); });
   }
 
   static bool is_mask(const ir::ContractForm& contract, int slot) {
     return ir::kind_of(contract.work) == ir::Kind::kAttention && slot >= ir::AttentionWork::kMask;
   }
-  static bool epilogue_reads(const ir::ContractForm& contract, int slot) {
+  /// Whether what is done with the sums does not read the factor, or may read it rounded.
+  bool may_be_added(const ir::ContractForm& contract, int slot) const {
     const std::vector<ScalarNode>& nodes = contract.epilogue.dag.nodes();
-    return std::any_of(nodes.begin(), nodes.end(), [&](const ScalarNode& node) {
+    const bool is_read = std::any_of(nodes.begin(), nodes.end(), [&](const ScalarNode& node) {
       return node.op == ScalarOp::kLoad && node.operand == slot;
     });
+    return !is_read || (context_.options().short_activations && computes_floats(contract.epilogue));
   }
 
   /// The few rows of a run may be vectors, whose products with weights round these alone.
@@ -251,20 +341,14 @@ class FactorStore {
       LoopForm changed = rebuild(*loops, [&](ir::Dag& dag, const ScalarNode& leaf) {
         if (leaf.op != ScalarOp::kLoad) return dag.accumulator(leaf.operand, leaf.type);
         const ValueId operand = operands[leaf.operand];
-        return dag.load(leaf.operand, is_short(operand) ? half_ : leaf.type, leaf.index);
+        const int load = dag.load(leaf.operand, is_short(operand) ? half_ : leaf.type, leaf.index);
+        return is_short(operand) ? dag.cast(load, leaf.type) : load;
       });
       if (is_short(node.results[0])) {
-        for (ir::Region& region : changed.regions) region.root = in_half(changed.dag, region.root);
+        for (ir::Region& region : changed.regions) region.root = changed.dag.cast(region.root, half_);
       }
       set_loops(graph_, id, std::move(changed), operands);
     }
-  }
-
-  /// What was 16 bits before it was widened passes through as it is.
-  int in_half(ir::Dag& dag, int root) const {
-    const ScalarNode& node = dag[root];
-    if (node.op == ScalarOp::kCast && dag.type(node.arguments[0]) == half_) return node.arguments[0];
-    return dag.cast(root, half_);
   }
 
   ir::Graph& graph_;

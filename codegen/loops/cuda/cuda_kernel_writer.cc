@@ -89,8 +89,10 @@ void CudaKernelWriter::add_groups(const PrintedNest& part, const std::string& su
   if (warp) {
     code.line(
         fmt::format("const {0} {1} = global_thread<{0}>() / {2};", part.counter, part.worker, kWarpThreads));
+    // Who leaves has waited as well.
     if (content(plan.workers) % rows != 0)
-      code.line(fmt::format("if ({} >= {}) return;", part.worker, sizes_(plan.workers)));
+      code.line(fmt::format("if ({} >= {}) return{};", part.worker, sizes_(plan.workers),
+                            part.awaits_itself ? " await_previous_grid()" : ""));
   } else {
     const SharedRows& rows_of = plan.shared;
     code.line(fmt::format("const {0} {1} = static_cast<{0}>(blockIdx.x){2};", part.counter, part.worker,
@@ -104,7 +106,7 @@ void CudaKernelWriter::add_groups(const PrintedNest& part, const std::string& su
   if (guarded && checked_) names.insert(kTrap);
   std::set<std::size_t> mentioned = part.sizes;
   mentioned.merge(sizes_.take_mentioned());
-  const Named named = {std::move(names), std::move(mentioned), part.counter == "int"};
+  const Named named = {std::move(names), std::move(mentioned), part.counter == "int", part.awaits_itself};
   if (plan.shared.is_empty()) {
     add(suffix, code.plain(), named, plan.workers, rows, threads, shared);
     return;
@@ -164,7 +166,8 @@ void CudaKernelWriter::add(const std::string& suffix, const std::string& body, c
   }
   const Text name = Text(Symbol::kKernel) + "_kernel" + suffix;
   device_ += fmt::format("GCRT_GLOBAL({}) void ", threads) + name +
-             fmt::format("({}) {{\n  await_previous_grid();\n{}}}\n", declarations, body);
+             fmt::format("({}) {{\n{}{}}}\n", declarations,
+                         named.awaits_itself ? "" : "  await_previous_grid();\n", body);
   launches_ += fmt::format("  launch_overlapping(queue, {}, {}, {}, ", blocks, threads, shared) + name +
                fmt::format("{});\n", arguments);
   if (count_++ == 0) blocks_ = typical_blocks;

@@ -23,6 +23,7 @@ struct PrintedNest {
   std::string shared;                // of tiles: bytes
   std::set<std::string> parameters;  // that the body names
   std::set<std::size_t> sizes;       // likewise, of SizeParameters
+  bool awaits_itself = false;        // the grid ahead
 };
 
 class CudaKernelWriter {
@@ -48,7 +49,8 @@ class CudaKernelWriter {
   struct Named {
     std::set<std::string> parameters;
     std::set<std::size_t> sizes;
-    bool narrow;  // sizes are ints
+    bool narrow;                 // sizes are ints
+    bool awaits_itself = false;  // the grid ahead
   };
 
   /// A kernel takes only the parameters that its body names. It is called as the host function, with

@@ -286,8 +286,10 @@ void choose_packs(CudaLoopPlan& plan, const LoopNest& nest, const gcrt::DeviceMo
     plan.workers = ceil_div(ceil_div(plan.workers, plan.packs), kWarpThreads) * kWarpThreads;
 }
 
-/// Chooses the group for rows of `depth` elements, walked along an axis of `row`, and whether it keeps them.
-void choose_group(CudaLoopPlan& plan, KeptRow kept, std::int64_t row, std::int64_t depth) {
+/// Chooses the group for rows of `depth` elements, walked along an axis of `row`, and whether it keeps them,
+/// and the weights that all of them take.
+void choose_group(CudaLoopPlan& plan, KeptRow kept, std::vector<int> weights, std::int64_t row,
+                  std::int64_t depth) {
   const std::int64_t rows = ir::typical(plan.workers);
   const std::int64_t packs = depth / plan.lanes;
   for (const int threads : {kWarpThreads, 128, 256, 512}) {
@@ -298,6 +300,8 @@ void choose_group(CudaLoopPlan& plan, KeptRow kept, std::int64_t row, std::int64
     plan.threads = threads;
     plan.worker = threads == kWarpThreads ? Worker::kWarp : Worker::kBlock;
     plan.kept = std::move(kept);
+    const auto words = plan.kept.words + static_cast<std::int64_t>(weights.size());
+    if (each * plan.lanes * words <= kKeptWords) plan.kept.ahead = std::move(weights);
     return;
   }
   plan.worker = row <= kWarpRow ? Worker::kWarp : Worker::kBlock;
@@ -365,8 +369,8 @@ CudaLoopPlan plan_cuda_loops(LoopNest& nest, int region_root, const std::vector<
     plan.workers = points;
     // What is kept has a register for each element.
     const bool keeps = !arg && depth.is_constant();
-    choose_group(plan, keeps ? keep_row(nest, region_root) : KeptRow{}, extent(nest.vector_axis),
-                 ir::typical(depth));
+    choose_group(plan, keeps ? keep_row(nest, region_root) : KeptRow{}, weights_of_rows(nest, operands),
+                 extent(nest.vector_axis), ir::typical(depth));
     return plan;
   }
   const bool parallel = nest.vector_axis >= 0 && !is_reduced(nest.vector_axis);
@@ -385,6 +389,7 @@ std::optional<CudaLoopPlan> plan_rows_of_block(LoopNest& nest, int region_root,
   if (plan.worker != Worker::kWarp && plan.worker != Worker::kBlock) return std::nullopt;
   plan.worker = Worker::kBlock;
   plan.threads = threads;
+  plan.kept.ahead.clear();
   const std::int64_t each = ceil_div(extent_of(nest, nest.reduced) / plan.lanes, threads);
   if (each * plan.lanes * plan.kept.words > kKeptWords) plan.kept = {};
   return plan;

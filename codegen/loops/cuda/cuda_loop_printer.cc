@@ -137,6 +137,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
       continue;
     }
     PrintedNest& part = parts.emplace_back();
+    if (!form.checks.empty()) plan.kept.ahead.clear();  // the trap word is read first
     part.plan = std::move(plan);
     CodeText code(1);
     const bool narrow = are_narrow || (!ir::SizesScope::in_force() && fits_32_bits(nest));
@@ -154,6 +155,7 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     part.sizes = sizes.take_mentioned();
     part.parameters.merge(sizes.take_mentioned_numbers());
     part.shared = printer.shared_bytes();
+    part.awaits_itself = printer.awaits_itself();
   }
   CudaKernelWriter writer(parameters, !form.checks.empty(), sizes);
   int checks = 0;

@@ -51,6 +51,7 @@ class CudaNestPrinter final : public NestPrinter {
     }
     if (walks_rows()) {
       code_.line(fmt::format("constexpr Row<{}, {}> row{{}};", extent_of(nest_, nest_.reduced), plan_.lanes));
+      keep_weights();
     }
     for (std::size_t i = 0; i < checks_.size(); ++i) {
       const ir::BoundsCheck& check = checks_[i];
@@ -123,6 +124,9 @@ class CudaNestPrinter final : public NestPrinter {
            std::all_of(checks.begin(), checks.end(), is_common);
   }
   void check(std::vector<ir::BoundsCheck> checks) { checks_ = std::move(checks); }
+
+  /// Whether the body says from where on it reads what other kernels write; else it does from the beginning.
+  bool awaits_itself() const { return !plan_.kept.ahead.empty(); }
 
   /// Bytes of shared memory of a tile.
   std::string shared_bytes() const {
@@ -234,21 +238,29 @@ class CudaNestPrinter final : public NestPrinter {
   /// const auto kept0 = keep(group, row, [&](auto lane, auto i1) { return load(lane, x + i1); });
   void begin_stage(std::size_t k) override {
     if (plan_.kept.is_empty()) return;
-    for (const int id : plan_.kept.nodes[k]) {
-      const auto scope = expressions_.scope();
-      const std::uint64_t bound = bound_;
-      const int inner = nest_.vector_axis;
-      const std::string name = fmt::format("kept{}", kept_++);
-      code_.open(fmt::format("const auto {} = keep(group, row{}", name, body_head(inner, true)));
-      enter_body(inner);
-      const bool vector = expressions_.is_vector(id);
-      expressions_.declare(code_, {id}, bound_);
-      code_.line(fmt::format("return {};", expressions_.text(id, vector)));
-      close_vector_loop();
-      bound_ = bound;
-      expressions_.restore(scope);
-      expressions_.bind(id, fmt::format("{}(lane, {})", name, place()), vector, name);
+    for (const int id : plan_.kept.nodes[k]) keep(id, fmt::format("kept{}", kept_++));
+  }
+  void keep(int id, const std::string& name) {
+    const auto scope = expressions_.scope();
+    const std::uint64_t bound = bound_;
+    const int inner = nest_.vector_axis;
+    code_.open(fmt::format("const auto {} = keep(group, row{}", name, body_head(inner, true)));
+    enter_body(inner);
+    const bool vector = expressions_.is_vector(id);
+    expressions_.declare(code_, {id}, bound_);
+    code_.line(fmt::format("return {};", expressions_.text(id, vector)));
+    close_vector_loop();
+    bound_ = bound;
+    expressions_.restore(scope);
+    expressions_.bind(id, fmt::format("{}(lane, {})", name, place()), vector, name);
+  }
+  /// Weights are on their way while the kernel ahead still works: nothing that it writes is read before.
+  void keep_weights() {
+    for (const int id : plan_.kept.ahead) {
+      const std::size_t operand = static_cast<std::size_t>(nest_.form->dag[id].operand);
+      keep(id, fmt::format("kept_{}", operands_[operand].pointer));
     }
+    if (awaits_itself()) code_.line("await_previous_grid();");
   }
   std::string values_of(int root) const override {
     const auto at = expressions_.scope().find(root);

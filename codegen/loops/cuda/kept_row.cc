@@ -134,6 +134,21 @@ class RowKeeper {
 
 }  // namespace
 
+std::vector<int> weights_of_rows(const LoopNest& nest, const std::vector<KernelTensor>& operands) {
+  const std::vector<std::uint64_t> dependence = nest.dependence();
+  std::uint64_t row = 0;
+  for (const int a : nest.reduced) row |= std::uint64_t{1} << a;
+  std::vector<int> loads;
+  for (const int id : nest.nodes) {
+    const ScalarNode& node = nest.form->dag[id];
+    if (node.op != ScalarOp::kLoad || !operands[static_cast<std::size_t>(node.operand)].is_weight) continue;
+    const std::uint64_t axes = dependence[static_cast<std::size_t>(id)];
+    if (axes != 0 && (axes & ~row) == 0 && sources_of(node).empty() && bits_of(node.type) <= 32)
+      loads.push_back(id);
+  }
+  return loads;
+}
+
 KeptRow keep_row(const LoopNest& nest, int region_root) { return RowKeeper(nest, region_root).run(); }
 
 }  // namespace gcompile

@@ -12,13 +12,14 @@ const MachinePrices& prices() {
 }
 
 ir::Graph optimised(const std::string& text, const std::set<std::string>& kept = {},
-                    const ir::KernelPrices* of = &prices()) {
+                    const ir::KernelPrices* of = &prices(), bool short_activations = false) {
   ir::Graph graph = parse(text);
   // Each node has the name of its result.
   for (const ir::NodeId id : graph.nodes()) graph.node(id).name = graph.value(graph.node(id).results[0]).name;
   passes::Options options;
   options.prices = of;
   options.keep_fp32 = kept;
+  options.short_activations = short_activations;
   return run_pipeline(std::move(graph), options, 0.1);  // sums of 64 products of up to 40, rounded to 11 bits
 }
 
@@ -33,6 +34,11 @@ std::set<std::string> short_values(const ir::Graph& graph) {
 }
 
 using Names = std::set<std::string>;
+
+/// The same where what products read is rounded for all readers.
+std::set<std::string> short_activations(const std::string& text) {
+  return short_values(optimised(text, {}, &prices(), true));
+}
 
 /// A product of 16 rows on the left of another, both with activations.
 std::string chain(const std::string& more_outputs = "", const std::string& more = "") {
@@ -58,6 +64,43 @@ TEST(StoreFactors, NotWhatSomethingElseReads) {
       short_values(optimised("g (float[16,64] x, float[64,64] w_a, float[64,64] w_b) => (float[16,64] y) "
                              "{ a = MatMul(x, w_a)\n b = MatMul(a, w_b)\n y = Add(a, b) }")),
       Names());
+}
+
+TEST(StoreFactors, ActivationsForAllReaders) {
+  // Element by element, in a reduction, in a norm, and behind the sums of a product: also behind those of
+  // which it is a factor.
+  EXPECT_EQ(short_activations(chain(", float[16,64] z", "z = Add(r, x)")), Names({"r"}));
+  EXPECT_EQ(short_activations(chain(", float[16,64] z", "z = Softmax(r)")), Names({"r"}));
+  EXPECT_EQ(short_activations(chain(", float[16,64] z", "z = Max(r, x)")), Names({"r"}));
+  const std::string both =
+      "g (float[16,64] x, float[64,64] w_a, float[64,64] w_b, float[64,64] w_c) => (float[16,64] y) "
+      "{ a = MatMul(x, w_a)\n b = MatMul(a, w_b)\n s = Add(a, b)\n c = MatMul(s, w_c)\n y = Add(c, s) }";
+  EXPECT_EQ(short_activations(both), Names({"a", "s"}));
+  EXPECT_EQ(short_values(optimised(both)), Names());
+  EXPECT_EQ(short_activations("g (float[16,64] x, float[64,64] w_a, float[64,64] w_b) => (float[16,64] y) "
+                              "{ a = MatMul(x, w_a)\n b = MatMul(a, w_b)\n y = Add(a, b) }"),
+            Names({"a"}));
+}
+
+TEST(StoreFactors, ActivationsThatNoProductReads) {
+  // A residual stream whose norm alone is a factor may leave the range of 16 bits.
+  EXPECT_EQ(short_activations("g (float[16,64] x, float[64,64] w_a, float[64,64] w_b) => (float[16,64] y) "
+                              "{ a = MatMul(x, w_a)\n n = Softmax(a)\n b = MatMul(n, w_b)\n y = Add(a, b) }"),
+            Names({"n"}));
+  EXPECT_EQ(short_activations(chain(", float[16,64] r")), Names());  // an output
+}
+
+TEST(StoreFactors, ActivationsThatDecide) {
+  EXPECT_EQ(short_activations(chain(", int64[16,1] z", "z = ArgMax<axis = 1>(r)")), Names());
+  EXPECT_EQ(short_activations(chain(", float[16,64] z", "z = Floor(r)")), Names());
+  EXPECT_EQ(short_activations(chain(", int64[16,64] z", "z = Cast<to = 7>(r)")), Names());
+  EXPECT_EQ(short_activations(chain(", bool[16,64] z", "z = Greater(r, x)")), Names());
+  EXPECT_EQ(short_activations(chain(", float[16,64] z", "m = Greater(r, x)\n z = Where(m, r, x)")), Names());
+  EXPECT_EQ(short_activations(chain(", float[16,4] z, int64[16,4] i", "k = Constant<value_ints = [4]>()\n "
+                                                                      "z, i = TopK(r, k)")),
+            Names());
+  // The sign is kept: a slope is no step.
+  EXPECT_EQ(short_activations(chain(", float[16,64] z", "z = LeakyRelu(r)")), Names({"r"}));
 }
 
 /// Element types of what a run begins with and of what it leaves:

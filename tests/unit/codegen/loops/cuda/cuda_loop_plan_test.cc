@@ -110,6 +110,50 @@ TEST(KeptRow, IsEmptyWithoutASecondWalkOrWithoutMemory) {
   EXPECT_TRUE(counted.plan(dag.apply(ScalarOp::kDiv, {place, sum})).kept.is_empty());
 }
 
+/// A norm whose last factor is a weight: its loads that a group has before the kernel ahead has ended.
+std::size_t loads_ahead(std::int64_t points, std::int64_t count, bool is_weight, bool by_rows = true) {
+  Rows rows(points, count);
+  rows.operands[1].is_weight = is_weight;
+  if (!by_rows) rows.operands[1].strides = {count, 1};
+  ir::Dag& dag = rows.form.dag;
+  const int scale = by_rows ? rows.weight() : dag.load(1, kFloat, rows.form.identity());
+  const int centred = dag.apply(ScalarOp::kSub, {rows.x(), rows.stage(Combine::kSum, rows.x())});
+  const CudaLoopPlan plan = rows.plan(dag.apply(ScalarOp::kMul, {centred, scale}));
+  EXPECT_FALSE(plan.kept.is_empty());
+  return plan.kept.ahead.size();
+}
+
+TEST(KeptRow, HasWeightsAhead) {
+  EXPECT_EQ(loads_ahead(64, 128, true), 1u);
+  EXPECT_EQ(loads_ahead(64, 128, false), 0u) << "a kernel ahead may write them";
+  EXPECT_EQ(loads_ahead(64, 128, true, false), 0u) << "each row has its own";
+  EXPECT_EQ(loads_ahead(5000, 512, true), 1u);
+  EXPECT_EQ(loads_ahead(5000, 1024, true), 0u) << "the row itself takes the registers";
+}
+
+TEST(KeptRow, WaitsBehindItsWeights) {
+  const auto text = [](bool is_weight, std::int64_t points) {
+    Rows rows(points, 128);
+    rows.operands[1] = {"scale", kFloat, {1}, 64, std::nullopt, is_weight};
+    ir::Dag& dag = rows.form.dag;
+    const int centred = dag.apply(ScalarOp::kSub, {rows.x(), rows.stage(Combine::kSum, rows.x())});
+    rows.form.set_root(dag.apply(ScalarOp::kMul, {centred, rows.weight()}));
+    SizeParameters sizes;
+    return print_cuda_loops(rows.form, rows.operands, rows.result,
+                            {{"const float* x", "x", "x"}, {"const float* scale", "scale", "scale"}}, kDevice,
+                            sizes)
+        .device.spelled({"k", ""});
+  };
+  const std::string wait = "await_previous_grid()";
+  const std::string ahead = text(true, 5000), behind = text(false, 5000);
+  EXPECT_LT(ahead.find("kept_scale = keep("), ahead.find(wait)) << ahead;
+  EXPECT_LT(ahead.find(wait), ahead.find("load(lane, x"));
+  EXPECT_EQ(ahead.find(wait), ahead.rfind(wait)) << "once";
+  EXPECT_LT(behind.find(wait), behind.find("load(lane, scale")) << behind;
+  // A warp that has no row waits all the same.
+  EXPECT_NE(text(true, 5001).find("return await_previous_grid();"), std::string::npos);
+}
+
 TEST(KeptRow, ChoosesTheGroupThatHasTheRegisters) {
   const auto plan_of = [](std::int64_t count, std::int64_t points) {
     Rows rows(points, count);
