@@ -135,11 +135,11 @@ const JoinedOperand* CallWriter::joined(int i) const {
   return at == joined_.end() ? nullptr : &at->second;
 }
 
-void CallWriter::rows_of(int i, const Storage& place, ir::Dim rows, bool writes,
-                         const std::string& parameter) {
+KernelTensor CallWriter::rows_of(int i, const Storage& place, ir::Dim rows, bool writes,
+                                 const std::string& parameter) {
   ir::TensorType part = type(i);
   part.shape[part.shape.size() - 2] = rows;
-  placed(place, part, writes, parameter);
+  return placed(place, part, writes, parameter);
 }
 
 KernelTensor CallWriter::placed(const Storage& place, const ir::TensorType& type, bool writes,

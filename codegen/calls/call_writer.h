@@ -85,7 +85,7 @@ class CallWriter {
   /// nullptr: operand i lies in one place.
   const JoinedOperand* joined(int i) const;
   /// Adds the parameter for `rows` rows of operand i at a place of their own.
-  void rows_of(int i, const Storage& place, ir::Dim rows, bool writes, const std::string& parameter);
+  KernelTensor rows_of(int i, const Storage& place, ir::Dim rows, bool writes, const std::string& parameter);
 
   /// The call is to make rows [begin, end) of its result, which the kernel is told.
   void by_rows() { call_.by_rows = true; }

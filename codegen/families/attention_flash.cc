@@ -218,16 +218,27 @@ std::vector<PlannedCost> cuda_plans(const ir::Problem& problem, const Machine& m
   return {only};
 }
 
-/// Adds the parameters for keys or values, and returns the strides of those that `name` points to: of all, or
-/// of the new ones beside a cache.
-Shape keys_or_values(CallWriter& writer, int i, const std::string& name) {
+/// Adds the parameters for keys or values, and returns all places that the kernel copies from or to; that of
+/// `name`, of all or of the new ones beside a cache, first.
+std::vector<KernelTensor> keys_or_values(CallWriter& writer, int i, const std::string& name) {
   const JoinedOperand* const joined = writer.joined(i);
-  if (!joined) return writer.operand(i, name).strides;
+  if (!joined) return {writer.operand(i, name)};
   const Shape& all = writer.type(i).shape;
-  writer.rows_of(i, joined->fresh, all[all.size() - 2] - joined->past_rows, false, name);
-  writer.rows_of(i, joined->past, joined->past_rows, false, name + "_past");
-  writer.rows_of(i, joined->joined, joined->end_written - joined->first_written, true, name + "_joined");
-  return joined->fresh.strides;
+  return {
+      writer.rows_of(i, joined->fresh, all[all.size() - 2] - joined->past_rows, false, name),
+      writer.rows_of(i, joined->past, joined->past_rows, false, name + "_past"),
+      writer.rows_of(i, joined->joined, joined->end_written - joined->first_written, true, name + "_joined")};
+}
+
+/// Whether every copy of the operands moves 16 bytes at all sizes: see attention() of gcrt.
+bool copies_whole_chunks(const std::vector<KernelTensor>& places, const gcrt::AttentionShape& sizes,
+                         gcrt::AttentionTile tile) {
+  const bool is_padded = gcrt::attention_padded(sizes.head_size) != sizes.head_size ||
+                         gcrt::attention_columns(tile, sizes.value_size) != sizes.value_size;
+  return !is_padded && std::all_of(places.begin(), places.end(), [](const KernelTensor& place) {
+    const std::span<const ir::Dim> steps(place.strides);
+    return steps.back() == 1 && copied_in(place, steps.first(steps.size() - 1)) == "copied_in<16>";
+  });
 }
 
 void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& writer) {
@@ -248,8 +259,10 @@ void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& w
     return text;
   };
   const KernelTensor q = writer.operand(0, "q");
-  const std::string of_k = strides(keys_or_values(writer, 1, "k"));
-  const std::string of_v = strides(keys_or_values(writer, 2, "v"));
+  const std::vector<KernelTensor> k = keys_or_values(writer, 1, "k"), v = keys_or_values(writer, 2, "v");
+  std::vector<KernelTensor> places = {q};
+  places.insert(places.end(), k.begin(), k.end());
+  places.insert(places.end(), v.begin(), v.end());
   std::string mask = "AttentionMask{}";
   const char* kind = "kNone";
   if (shape.has_mask) {
@@ -290,8 +303,8 @@ void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& w
                   "empty*/ {}, {}, {},",
                   queries, keys, sizes.head_size, sizes.value_size, literal_of(shape.scale), shape.causal,
                   shape.past, shape.zero_if_empty));
-  code.line(
-      fmt::format("    /*strides of q, k, v*/ {{{}}}, {{{}}}, {{{}}}}};", strides(q.strides), of_k, of_v));
+  code.line(fmt::format("    /*strides of q, k, v*/ {{{}}}, {{{}}}, {{{}}}}};", strides(q.strides),
+                        strides(k.front().strides), strides(v.front().strides)));
   out.shape = code.text();
   code = CodeText(1);
   code.line(epilogue.declaration());
@@ -307,10 +320,10 @@ void cuda_call(const ir::Problem& problem, const KernelPlan& plan, CallWriter& w
                       out.sizes.as_int(rows.first_written), out.sizes.as_int(rows.end_written), end));
     }
   }
-  code.line(fmt::format("attention<{}, AttentionTile::{}, {}, {}, AttentionMaskKind::{}>(",
+  code.line(fmt::format("attention<{}, AttentionTile::{}, {}, {}, AttentionMaskKind::{}{}>(",
                         precision_argument(precision), tile_name(tile),
                         gcrt::attention_padded(sizes.head_size), gcrt::attention_padded(sizes.value_size),
-                        kind));
+                        kind, copies_whole_chunks(places, sizes, tile) ? ", /*bytes of a copy*/ 16" : ""));
   code.line(
       fmt::format("    queue, shape, q, k, v, {}, {}, epilogue{});", mask, split, joined ? ", cache" : ""));
   out.body = code.text();

@@ -82,7 +82,8 @@ void check_cached(const AttentionCase& c, int past, Grows grows) {
   DeviceArray<float> workspace(size(attention_workspace_size(s, kParts)));
   Recorded<float> result(c.queries, c.value_size, c.batch * c.heads);
   CountingQueue queue;
-  attention<P, kTile, kHeadSize, kValueSize, AttentionMaskKind::kNone>(
+  constexpr int kCopied = kHeadSize == 64 ? 16 : 0;
+  attention<P, kTile, kHeadSize, kValueSize, AttentionMaskKind::kNone, kCopied>(
       queue, s, device_q.data(), new_k.data(), new_v.data(), AttentionMask{},
       SplitDepth<kParts>{workspace.data()}, result.epilogue<4>(), cache);
   expect_no_error(queue);

@@ -156,8 +156,8 @@ void bench_attention(const char* name, int tokens, double ceiling) {
   const Memory<float> q(count), k(count), v(count), y(count);
   const StoreEpilogue epilogue{y.data(), kSize, std::ptrdiff_t{tokens} * kSize};
   const Time time = measure([&](Queue& queue, int) {
-    attention<P, kTile, kSize, kSize, AttentionMaskKind::kNone>(queue, shape, q.data(), k.data(), v.data(),
-                                                                AttentionMask{}, SplitDepth<>{}, epilogue);
+    attention<P, kTile, kSize, kSize, AttentionMaskKind::kNone, 16>(
+        queue, shape, q.data(), k.data(), v.data(), AttentionMask{}, SplitDepth<>{}, epilogue);
   });
   report("attention " + std::string(name) + " 1x12x" + std::to_string(tokens) + "x64", "TFLOP/s", time,
          4.0 * kHeads * tokens * tokens * kSize, ceiling);
@@ -236,7 +236,7 @@ void bench_decode(const char* name, int past, double ceiling) {
   const AttentionCache<float> cache = {past, cached(past_k, all_k), cached(past_v, all_v)};
   const StoreEpilogue epilogue{y.data(), kSize, kSize};
   const Time time = measure([&](Queue& queue, int) {
-    attention<Precision::kFp16, kTile, kSize, kSize, AttentionMaskKind::kNone>(
+    attention<Precision::kFp16, kTile, kSize, kSize, AttentionMaskKind::kNone, 16>(
         queue, shape, q.data(), k.data(), v.data(), AttentionMask{}, SplitDepth<>{}, epilogue, cache);
   });
   report("decode attention " + std::string(name) + " behind " + std::to_string(past), "GB/s", time,

@@ -92,7 +92,7 @@ GCRT_DEVICE TwoFloats update_softmax(float (&scores)[1][kFragments][4], SoftmaxS
   GCRT_UNROLL
   for (int h = 0; h < 2; ++h) {
     const float base = softmax_base(largest.value[h]);
-    factor.value[h] = ::exp2f(state.largest[h] - base);
+    factor.value[h] = softmax_weight(state.largest[h] - base);
     state.largest[h] = largest.value[h];
     float sum = state.sum[h] * factor.value[h];
     GCRT_UNROLL
@@ -100,7 +100,7 @@ GCRT_DEVICE TwoFloats update_softmax(float (&scores)[1][kFragments][4], SoftmaxS
       GCRT_UNROLL
       for (int i = 0; i < 2; ++i) {
         float& score = scores[0][j][2 * h + i];
-        score = ::exp2f(score - base);
+        score = softmax_weight(score - base);
         sum += score;
       }
     }
@@ -119,14 +119,14 @@ GCRT_DEVICE void mask_scores(float (&scores)[1][kFragments][4], const AttentionS
   for (int h = 0; h < 2; ++h) {
     const int row = first_row + 8 * h;
     const AttentionRow at = attention_row(s, grid.group, kv_head, row < grid.rows ? row : 0);
-    const int limit = seen_keys(s, at, end_key);
-    const std::ptrdiff_t line = mask_line(mask, b, at);
+    const int seen = seen_keys(s, at, end_key) - first_key;
+    const RowMask<kMask> row_mask(mask, b, at, first_key);
     GCRT_UNROLL
     for (int j = 0; j < kFragments; ++j) {
       GCRT_UNROLL
       for (int i = 0; i < 2; ++i) {
         float& score = scores[0][j][2 * h + i];
-        score = seen_score<kMask>(score * scale, mask, line, b, at, first_key + 8 * j + i, limit);
+        score = row_mask.seen(score * scale, 8 * j + i, seen);
       }
     }
   }
@@ -169,9 +169,9 @@ GCRT_DEVICE void add_values(float (&sums)[1][Config::kFragments][4], const TwoFl
   }
 }
 
-// blockIdx: x rows, y part of the keys, z batch and head of the keys.
-template <Precision P, class Config, AttentionMaskKind kMask, int kParts, class TQ, class TK, class E,
-          class Cache>
+// blockIdx: x rows, y part of the keys, z batch and head of the keys. kCopied: see attention().
+template <Precision P, class Config, AttentionMaskKind kMask, int kCopied, int kParts, class TQ, class TK,
+          class E, class Cache>
 GCRT_GLOBAL_BLOCKS(Config::kThreads, 1)
 void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const TK* k, const TK* v,
                       AttentionMask mask, AttentionCopies copies, E epilogue, Cache cache) {
@@ -182,11 +182,10 @@ void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const T
   constexpr int kKeys = Config::kKeys;
   constexpr int kScores = Config::kWarpKeys / 8;
   constexpr int kSlabs = Config::kHeadSize / 16;
-  constexpr int kElements = 16 / static_cast<int>(sizeof(TK));  // of a copy
   GCRT_DYNAMIC_SHARED(unsigned char, shared);
   TQ* const shared_q = reinterpret_cast<TQ*>(shared);                                // [slab][row][16]
   TK* const shared_k = reinterpret_cast<TK*>(shared_q + kRows * Config::kHeadSize);  // [slab][key][16]
-  TK* const shared_v = shared_k + kKeys * Config::kHeadSize;                         // [key][kValueStride]
+  TK* const shared_v = shared_k + Config::kStages * kKeys * Config::kHeadSize;       // [key][kValueStride]
   const int thread = static_cast<int>(threadIdx.x);
   const LanePosition at = lane_position();
   const int z = static_cast<int>(blockIdx.z);
@@ -211,90 +210,110 @@ void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const T
     if (seen < end_key) end_key = seen;
   }
 
-  // Every thread visits the same 16 bytes of a tile each time, and so stores what it has copied itself.
-  const auto each_of_keys = [&](const auto& visit) {
-    constexpr int kChunks = 16 / kElements;  // of a row of a slab
-    for (int i = thread; i < kKeys * kSlabs * kChunks; i += Config::kThreads) {
-      const int chunk = i % kChunks * kElements;
-      const int row = i / kChunks % kKeys;
-      const int slab = i / kChunks / kKeys;
-      visit(row, slab * 16 + chunk, shared_k + slab * kKeys * 16 + slab_offset<TK, 16>(row, chunk));
-    }
+  // Where the keys and values of a step lie.
+  constexpr bool kIsAhead = Config::kStages == 2;
+  const auto stage_of = [&](int key)
+                            GCRT_LAMBDA_INLINE { return kIsAhead ? (key - first_key) / kKeys % 2 : 0; };
+  const auto keys_at = [&](int key) GCRT_LAMBDA_INLINE {
+    return shared_k + stage_of(key) * kKeys * Config::kHeadSize;
   };
-  const auto each_of_values = [&](const auto& visit) {
-    constexpr int kChunks = Config::kColumns / kElements;
-    for (int i = thread; i < kKeys * kChunks; i += Config::kThreads) {
-      const int row = i / kChunks;
-      const int column = i % kChunks * kElements;
-      visit(row, column, shared_v + row * Config::kValueStride + column);
-    }
+  const auto values_at = [&](int key) GCRT_LAMBDA_INLINE {
+    return shared_v + stage_of(key) * kKeys * Config::kValueStride;
+  };
+  // Every thread visits the same 16 bytes of a tile each time, and so stores what it has copied itself.
+  const auto each_of_keys = [&](int key, const auto& visit) GCRT_LAMBDA_INLINE {
+    TK* const tile = keys_at(key);
+    each_chunk<kCopied, TK, kKeys, Config::kHeadSize, Config::kThreads>(
+        thread, [&](int row, int column) GCRT_LAMBDA_INLINE {
+          const int slab = column / 16;
+          visit(row, column, tile + slab * kKeys * 16 + slab_offset<TK, 16>(row, column % 16));
+        });
+  };
+  const auto each_of_values = [&](int key, const auto& visit) GCRT_LAMBDA_INLINE {
+    TK* const tile = values_at(key);
+    each_chunk<kCopied, TK, kKeys, Config::kColumns, Config::kThreads>(
+        thread, [&](int row, int column)
+                    GCRT_LAMBDA_INLINE { visit(row, column, tile + row * Config::kValueStride + column); });
   };
   const auto keys = head_rows(k, s.k, cache.k, cache.past, b, kv_head);
   const auto values = head_rows(v, s.v, cache.v, cache.past, b, kv_head);
   const auto load_keys = [&](int key) {
-    each_of_keys([&](int row, int column, TK* place) GCRT_LAMBDA_INLINE {
+    each_of_keys(key, [&](int row, int column, TK* place) GCRT_LAMBDA_INLINE {
       const bool exists = key + row < s.keys;
-      copy_columns(place, keys.row(exists ? key + row : 0), column, s.head_size, s.k.column, copies.k,
-                   exists);
+      copy_columns<kCopied>(place, keys.row(exists ? key + row : 0), column, s.head_size, s.k.column,
+                            copies.k, exists);
     });
     cp_async_commit();
   };
   const auto load_values = [&](int key) {
-    each_of_values([&](int row, int column, TK* place) GCRT_LAMBDA_INLINE {
+    each_of_values(key, [&](int row, int column, TK* place) GCRT_LAMBDA_INLINE {
       const bool exists = key + row < s.keys;
-      copy_columns(place, values.row(exists ? key + row : 0), column, s.value_size, s.v.column, copies.v,
-                   exists);
+      copy_columns<kCopied>(place, values.row(exists ? key + row : 0), column, s.value_size, s.v.column,
+                            copies.v, exists);
     });
     cp_async_commit();
   };
   const auto store_keys = [&](int key) {
     if constexpr (Cache::kIsThere) {
       if (!writes_cache) return;
-      each_of_keys([&](int row, int column, const TK* place) GCRT_LAMBDA_INLINE {
+      each_of_keys(key, [&](int row, int column, const TK* place) GCRT_LAMBDA_INLINE {
         if (!cache.k.writes(key + row)) return;
-        store_columns(cache.k.joined_row(b, kv_head, key + row), place, column, s.head_size, copies.joined);
+        store_columns<kCopied>(cache.k.joined_row(b, kv_head, key + row), place, column, s.head_size,
+                               copies.joined);
       });
     }
   };
   const auto store_values = [&](int key) {
     if constexpr (Cache::kIsThere) {
       if (!writes_cache) return;
-      each_of_values([&](int row, int column, const TK* place) GCRT_LAMBDA_INLINE {
+      each_of_values(key, [&](int row, int column, const TK* place) GCRT_LAMBDA_INLINE {
         if (!cache.v.writes(key + row)) return;
-        store_columns(cache.v.joined_row(b, kv_head, key + row), place, column, s.value_size, copies.joined);
+        store_columns<kCopied>(cache.v.joined_row(b, kv_head, key + row), place, column, s.value_size,
+                               copies.joined);
       });
     }
   };
-  {
-    constexpr int kCopied = 16 / static_cast<int>(sizeof(TQ));
-    constexpr int kChunks = 16 / kCopied;
-    for (int i = thread; i < kRows * kSlabs * kChunks; i += Config::kThreads) {
-      const int chunk = i % kChunks * kCopied;
-      const int row = i / kChunks % kRows;
-      const int slab = i / kChunks / kRows;
-      const bool exists = first_row + row < grid.rows;
-      const AttentionRow from = attention_row(s, grid.group, kv_head, exists ? first_row + row : 0);
-      copy_columns(shared_q + slab * kRows * 16 + slab_offset<TQ, 16>(row, chunk),
-                   q + b * s.q.batch + from.head * s.q.head + from.query * s.q.row, slab * 16 + chunk,
-                   s.head_size, s.q.column, copies.q, exists);
-    }
-  }
+  each_chunk<kCopied, TQ, kRows, Config::kHeadSize, Config::kThreads>(
+      thread, [&](int row, int column) GCRT_LAMBDA_INLINE {
+        const bool exists = first_row + row < grid.rows;
+        const AttentionRow from = attention_row(s, grid.group, kv_head, exists ? first_row + row : 0);
+        const int slab = column / 16;
+        copy_columns<kCopied>(shared_q + slab * kRows * 16 + slab_offset<TQ, 16>(row, column % 16),
+                              q + b * s.q.batch + from.head * s.q.head + from.query * s.q.row, column,
+                              s.head_size, s.q.column, copies.q, exists);
+      });
   load_keys(first_key);
+  if (kIsAhead) load_values(first_key);
 
   SoftmaxState state{{-kInfinity<float>, -kInfinity<float>}, {0.0f, 0.0f}};
   float sums[Config::kChunks][1][Config::kFragments][4] = {};
   GCRT_NO_UNROLL
   for (int key = first_key; key < end_key; key += kKeys) {
-    cp_async_wait<0>();
+    const int next_key = key + kKeys;
+    cp_async_wait<kIsAhead ? 1 : 0>();
     barrier();  // K is there, and V of the step before is no longer read
-    load_values(key);
+    if constexpr (!kIsAhead) {
+      load_values(key);
+    } else if (next_key < end_key) {
+      load_keys(next_key);
+      load_values(next_key);
+    } else {
+      cp_async_commit();  // groups of nothing, so that each step counts as many
+      cp_async_commit();
+    }
     store_keys(key);
     typename Product::template Sums<1, kScores> products;
-    GCRT_NO_UNROLL
-    for (int slab = 0; slab < kSlabs; ++slab) {
+    const auto multiply_slab = [&](int slab) GCRT_LAMBDA_INLINE {
       const RowSlab<TQ, 16> slab_q{shared_q + (slab * kRows + warp_row) * 16};
-      const RowSlab<TK, 16> slab_k{shared_k + (slab * kKeys + warp_key) * 16};
+      const RowSlab<TK, 16> slab_k{keys_at(key) + (slab * kKeys + warp_key) * 16};
       Product::multiply(products, slab_q, slab_k, at);
+    };
+    if constexpr (kSlabs <= 4 && !Product::kIsSplit) {
+      GCRT_UNROLL
+      for (int slab = 0; slab < kSlabs; ++slab) multiply_slab(slab);
+    } else {
+      GCRT_NO_UNROLL
+      for (int slab = 0; slab < kSlabs; ++slab) multiply_slab(slab);
     }
     float scores[1][kScores][4];
     GCRT_UNROLL
@@ -302,13 +321,13 @@ void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const T
     mask_scores<kMask>(scores, s, grid, mask, b, kv_head, first_row + warp_row + at.group,
                        key + warp_key + 2 * at.thread, end_key);
     const TwoFloats factor = update_softmax(scores, state);
-    cp_async_wait<0>();
+    cp_async_wait<kIsAhead ? 2 : 0>();
     barrier();  // V is there, and K is no longer read
-    if (key + kKeys < end_key) load_keys(key + kKeys);
+    if (!kIsAhead && next_key < end_key) load_keys(next_key);
     store_values(key);
     GCRT_UNROLL
     for (int c = 0; c < Config::kChunks; ++c) {
-      add_values<P, Config>(sums[c], factor, scores, shared_v + warp_key * Config::kValueStride,
+      add_values<P, Config>(sums[c], factor, scores, values_at(key) + warp_key * Config::kValueStride,
                             first_column + c * Config::kFragments * 8, at);
     }
   }
@@ -323,10 +342,12 @@ void attention_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const T
 // q, and k and v, are float or stored in the precision of the products. kHeadSize and kValueSize are
 // attention_padded(head_size) and attention_padded(value_size); kTile and the parts of `split` come from
 // plan_attention, the workspace from attention_workspace_size, and the queue has attention_counters words
-// that are 0. batch * kv_heads < 65536. The epilogue is called as in gemm.h, on at_batch(b * heads + h), with
-// m = query and n = column of the head. With an AttentionCache, k and v are the new rows alone.
+// that are 0. kCopied 16: rows of all operands begin at multiples of 16 bytes, columns are dense, and
+// neither kHeadSize nor the tile's columns are padded; 0: that is asked at run time. batch * kv_heads <
+// 65536. The epilogue is called as in gemm.h, on at_batch(b * heads + h), with m = query and n = column of
+// the head. With an AttentionCache, k and v are the new rows alone.
 template <Precision P, AttentionTile kTile, int kHeadSize, int kValueSize, AttentionMaskKind kMask,
-          int kParts, class TQ, class TK, class E, class Cache = NoAttentionCache>
+          int kCopied = 0, int kParts, class TQ, class TK, class E, class Cache = NoAttentionCache>
 inline void attention(Queue& queue, const AttentionShape& s, const TQ* q, const TK* k, const TK* v,
                       const AttentionMask& mask, const SplitDepth<kParts>& split, const E& epilogue,
                       const Cache& cache = {}) {
@@ -348,19 +369,20 @@ inline void attention(Queue& queue, const AttentionShape& s, const TQ* q, const 
                        mask, copies, epilogue, cache);
   };
   if constexpr (is_by_lanes(kTile)) {
-    start(attention_lanes_kernel<Config, kMask, kParts, TQ, TK, E, Cache>);
+    start(attention_lanes_kernel<Config, kMask, kCopied, kParts, TQ, TK, E, Cache>);
   } else {
-    start(attention_kernel<P, Config, kMask, kParts, TQ, TK, E, Cache>);
+    start(attention_kernel<P, Config, kMask, kCopied, kParts, TQ, TK, E, Cache>);
   }
 }
 
 template <Precision P, AttentionTile kTile, int kHeadSize, int kValueSize, AttentionMaskKind kMask,
-          int kParts, class TQ, class TK, class E, class Cache = NoAttentionCache>
+          int kCopied = 0, int kParts, class TQ, class TK, class E, class Cache = NoAttentionCache>
 inline void attention(Queue& queue, const AttentionShape& s, const TQ* q, const TK* k, const TK* v,
                       const AttentionMask& mask, const SplitWithin<kParts>& split, const E& epilogue,
                       const Cache& cache = {}) {
   with_split(split, [&](const auto& key_split) {
-    attention<P, kTile, kHeadSize, kValueSize, kMask>(queue, s, q, k, v, mask, key_split, epilogue, cache);
+    attention<P, kTile, kHeadSize, kValueSize, kMask, kCopied>(queue, s, q, k, v, mask, key_split, epilogue,
+                                                               cache);
   });
 }
 

@@ -58,6 +58,8 @@ struct AttentionConfig {
   static constexpr int kResultStride = attention_result_stride(kColumns);
   static constexpr int kSharedBytes = attention_shared_bytes(
       kTile, P, kHead, kValue, static_cast<int>(sizeof(TQ)), static_cast<int>(sizeof(TK)));
+  static constexpr int kStages =
+      attention_stages(kTile, P, kHead, kValue, static_cast<int>(sizeof(TQ)), static_cast<int>(sizeof(TK)));
   static constexpr int kFragments = attention_fragments(kWarpColumns, kWarpColumns > 64 ? 2 : 8);  // at once
   static constexpr int kChunks = kWarpColumns / 8 / kFragments;
   // By lanes.
@@ -78,6 +80,18 @@ struct SoftmaxState {
 
 // What scores are taken from before they are exponents. No key yet: any finite base does, all weights are 0.
 GCRT_INLINE float softmax_base(float largest) { return largest == -kInfinity<float> ? 0.0f : largest; }
+
+// 2^x of what is at most 0. Below 2^-126 it is 0: beside the weight of the largest score, which is 1, no sum
+// would show it.
+GCRT_DEVICE float softmax_weight(float x) {
+#if defined(__CUDA_ARCH__)
+  float weight;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(weight) : "f"(x));
+  return weight;
+#else
+  return ::exp2f(x);
+#endif
+}
 
 // What several parts of the keys make of four columns of a row: the sum of their weighted sums, and the
 // maximum and the sum of the weights that belong to it.
@@ -109,7 +123,7 @@ GCRT_DEVICE JoinedRow join_parts(const Statistics& statistics, const Sums& sums)
     row.total = 0.0f;
     GCRT_UNROLL
     for (int part = 0; part < kParts; ++part) {
-      const float factor = ::exp2f(of_part[part][0] - base);
+      const float factor = softmax_weight(of_part[part][0] - base);
       row.total = multiply_add(of_part[part][1], factor, row.total);
       row.sums = multiply_add(columns[part], splat(Lanes<4>{}, factor), row.sums);
     }

@@ -17,9 +17,10 @@ struct alignas(16) RowChunk {
   static constexpr int kElements = 16 / static_cast<int>(sizeof(T));
   T element[kElements];
 
-  // From `column` on of a row of `size`; zeros where nothing is. `bytes`: of the widest access.
+  // From `column` on of a row of `size`; zeros where nothing is. kCopied, `bytes`: see copy_columns().
+  template <int kCopied>
   GCRT_DEVICE void read(const T* row, int column, int size, std::ptrdiff_t stride, int bytes, bool exists) {
-    if (bytes == 16 && exists && column + kElements <= size) {
+    if (exists && (kCopied == 16 || bytes == 16) && column + kElements <= size) {
       std::uint32_t words[4];
       load_words(words, row + column);
       memcpy(element, words, sizeof(words));
@@ -27,7 +28,7 @@ struct alignas(16) RowChunk {
     }
     GCRT_UNROLL
     for (int i = 0; i < kElements; ++i) {
-      element[i] = exists && column + i < size ? row[(column + i) * stride] : T{};
+      element[i] = kCopied != 16 && exists && column + i < size ? row[(column + i) * stride] : T{};
     }
   }
   GCRT_DEVICE float operator[](int i) const { return load_as_float(Lanes<1>{}, element + i); }
@@ -37,18 +38,18 @@ struct alignas(16) RowChunk {
 template <class Config, class T>
 struct LaneRows {
   RowChunk<T> chunk[Config::kLaneChunks];
-  template <class Rows>
+  template <int kCopied, class Rows>
   GCRT_DEVICE void read(const Rows& rows, int key, int lane, int size, std::ptrdiff_t stride, int bytes,
                         bool exists) {
     const T* const row = rows.row(exists ? key : 0);
     GCRT_UNROLL
     for (int c = 0; c < Config::kLaneChunks; ++c)
-      chunk[c].read(row, Config::column_of(lane, c), size, stride, bytes, exists);
+      chunk[c].template read<kCopied>(row, Config::column_of(lane, c), size, stride, bytes, exists);
   }
   GCRT_DEVICE void write(T* row, int lane, int size, int bytes) const {
     GCRT_UNROLL
     for (int c = 0; c < Config::kLaneChunks; ++c)
-      store_columns(row, chunk[c].element, Config::column_of(lane, c), size, bytes);
+      store_columns<0>(row, chunk[c].element, Config::column_of(lane, c), size, bytes);
   }
 };
 
@@ -56,15 +57,13 @@ struct LaneRows {
 template <class Config>
 struct LaneQueries {
   float scaled[Config::kRows][Config::kLaneChunks][Config::kElements];  // by the factor of scores, in base 2
-  std::ptrdiff_t mask_line[Config::kRows];
   AttentionRow at[Config::kRows];
   int limit[Config::kRows];  // keys that the row sees
 };
 
 template <class Config, class TQ>
 GCRT_DEVICE LaneQueries<Config> read_queries(const AttentionShape& s, const AttentionGrid& grid, const TQ* q,
-                                             const AttentionMask& mask, int b, int kv_head, int first_row,
-                                             int lane, int end_key) {
+                                             int b, int kv_head, int first_row, int lane, int end_key) {
   LaneQueries<Config> queries;
   GCRT_UNROLL
   for (int r = 0; r < Config::kRows; ++r) {
@@ -84,7 +83,6 @@ GCRT_DEVICE LaneQueries<Config> read_queries(const AttentionShape& s, const Atte
     }
     queries.at[r] = at;
     queries.limit[r] = seen_keys(s, at, end_key);
-    queries.mask_line[r] = mask_line(mask, b, at);
   }
   return queries;
 }
@@ -120,13 +118,13 @@ struct LaneSums {
     GCRT_UNROLL
     for (int l = 0; l < Config::kLoads; ++l) most = scores[l] > most ? scores[l] : most;
     const float base = softmax_base(most);
-    const float factor = ::exp2f(largest[r] - base);
+    const float factor = softmax_weight(largest[r] - base);
     largest[r] = most;
     float weights[Config::kLoads];
     float sum = total[r] * factor;
     GCRT_UNROLL
     for (int l = 0; l < Config::kLoads; ++l) {
-      weights[l] = ::exp2f(scores[l] - base);
+      weights[l] = softmax_weight(scores[l] - base);
       sum += weights[l];
     }
     total[r] = sum;
@@ -147,7 +145,7 @@ struct LaneSums {
         const float other = shuffle_xor(largest[r], distance);
         const float most = other > largest[r] ? other : largest[r];
         const float base = softmax_base(most);
-        const float mine = ::exp2f(largest[r] - base);
+        const float mine = softmax_weight(largest[r] - base);
         largest[r] = most;
         const auto joined = [&](float value) GCRT_LAMBDA_INLINE {
           const float scaled = value * mine;
@@ -161,7 +159,8 @@ struct LaneSums {
 };
 
 // blockIdx: x rows, y part of the keys, z batch and head of the keys.
-template <class Config, AttentionMaskKind kMask, int kParts, class TQ, class TK, class E, class Cache>
+template <class Config, AttentionMaskKind kMask, int kCopied, int kParts, class TQ, class TK, class E,
+          class Cache>
 GCRT_GLOBAL_BLOCKS(Config::kThreads, 1)
 void attention_lanes_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, const TK* k, const TK* v,
                             AttentionMask mask, AttentionCopies copies, E epilogue, Cache cache) {
@@ -182,7 +181,7 @@ void attention_lanes_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, c
   const int end_key = first_key + grid.split_keys < s.keys ? first_key + grid.split_keys : s.keys;
   // Among the blocks that read the same keys, the last along the rows writes them to the cache.
   const bool writes_cache = Cache::kIsThere && blockIdx.x + 1 == gridDim.x;
-  const auto queries = read_queries<Config>(s, grid, q, mask, b, kv_head, first_row, lane, end_key);
+  const auto queries = read_queries<Config>(s, grid, q, b, kv_head, first_row, lane, end_key);
   const auto key_rows = head_rows(k, s.k, cache.k, cache.past, b, kv_head);
   const auto value_rows = head_rows(v, s.v, cache.v, cache.past, b, kv_head);
 
@@ -193,12 +192,13 @@ void attention_lanes_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, c
     GCRT_UNROLL
     for (int l = 0; l < kLoads; ++l) {
       const int key = first + l * kWorkers;
-      keys[l].read(key_rows, key, lane, s.head_size, s.k.column, copies.k, key < end_key);
+      keys[l].template read<kCopied>(key_rows, key, lane, s.head_size, s.k.column, copies.k, key < end_key);
     }
     GCRT_UNROLL
     for (int l = 0; l < kLoads; ++l) {
       const int key = first + l * kWorkers;
-      values[l].read(value_rows, key, lane, s.value_size, s.v.column, copies.v, key < end_key);
+      values[l].template read<kCopied>(value_rows, key, lane, s.value_size, s.v.column, copies.v,
+                                       key < end_key);
     }
     if constexpr (Cache::kIsThere) {
       GCRT_UNROLL
@@ -227,8 +227,7 @@ void attention_lanes_kernel(AttentionShape s, AttentionGrid grid, const TQ* q, c
         GCRT_UNROLL
         for (int distance = 1; distance < Config::kLanes; distance *= 2) sum += shuffle_xor(sum, distance);
         const int key = first + l * kWorkers;
-        scores[l] =
-            seen_score<kMask>(sum, mask, queries.mask_line[r], b, queries.at[r], key, queries.limit[r]);
+        scores[l] = RowMask<kMask>(mask, b, queries.at[r], key).seen(sum, 0, queries.limit[r] - key);
       }
       sums.add(r, scores, values);
     }

@@ -116,19 +116,33 @@ constexpr int attention_keys(AttentionTile tile, Precision precision, int head_s
 constexpr int attention_value_stride(int columns, int bytes) { return columns + 16 / bytes; }
 constexpr int attention_result_stride(int columns) { return columns + 8; }
 
+// The keys and values of one step, and of all that are on their way at once: those of the next step too,
+// where several blocks have room for that.
+constexpr int attention_step_bytes(AttentionTile tile, Precision precision, int head_size, int value_size,
+                                   int kv_bytes) {
+  const int keys =
+      attention_keys(tile, precision, head_size, value_size, kv_bytes) * attention_warps(tile).keys;
+  const int columns = attention_columns(tile, value_size);
+  return keys * (attention_padded(head_size) + attention_value_stride(columns, kv_bytes)) * kv_bytes;
+}
+constexpr int attention_stages(AttentionTile tile, Precision precision, int head_size, int value_size,
+                               int q_bytes, int kv_bytes) {
+  constexpr int kRoom = 52 * 1024;
+  const int queries = attention_rows(tile) * attention_padded(head_size) * q_bytes;
+  return queries + 2 * attention_step_bytes(tile, precision, head_size, value_size, kv_bytes) <= kRoom ? 2
+                                                                                                       : 1;
+}
+
 // `q_bytes`, `kv_bytes`: of an element.
 constexpr int attention_shared_bytes(AttentionTile tile, Precision precision, int head_size, int value_size,
                                      int q_bytes, int kv_bytes) {
-  const AttentionWarps warps = attention_warps(tile);
-  const int keys = attention_keys(tile, precision, head_size, value_size, kv_bytes) * warps.keys;
-  const int head = attention_padded(head_size);
-  const int columns = attention_columns(tile, value_size);
   const int rows = attention_rows(tile);
-  const int operands =
-      is_by_lanes(tile)
-          ? 0
-          : rows * head * q_bytes + keys * (head + attention_value_stride(columns, kv_bytes)) * kv_bytes;
-  const int result = 4 * rows * warps.keys * (attention_result_stride(columns) + 2);
+  const int result = 4 * rows * attention_warps(tile).keys *
+                     (attention_result_stride(attention_columns(tile, value_size)) + 2);
+  if (is_by_lanes(tile)) return result;
+  const int operands = rows * attention_padded(head_size) * q_bytes +
+                       attention_stages(tile, precision, head_size, value_size, q_bytes, kv_bytes) *
+                           attention_step_bytes(tile, precision, head_size, value_size, kv_bytes);
   return operands > result ? operands : result;
 }
 

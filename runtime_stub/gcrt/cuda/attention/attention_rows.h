@@ -77,11 +77,12 @@ GCRT_DEVICE JoinedHeadRows<T> head_rows(const T* data, const AttentionStrides& s
   return {head_rows(cached.past, cached.past_strides, b, head), head_rows(data, strides, b, head), past};
 }
 
-// Writes 16 bytes of a row of `size` that lie in shared memory, from `column` on.
-template <class T>
+// Writes 16 bytes of a row of `size` that lie in shared memory, from `column` on. kCopied 16: it has them,
+// and they begin at a multiple of 16 bytes; 0: `bytes` of them do.
+template <int kCopied, class T>
 GCRT_DEVICE void store_columns(T* row, const T* shared, int column, int size, int bytes) {
   constexpr int kElements = 16 / static_cast<int>(sizeof(T));
-  if (bytes == 16 && column + kElements <= size) {
+  if (kCopied == 16 || (bytes == 16 && column + kElements <= size)) {
     store_aligned<T, kElements>(row + column, load_aligned<T, kElements>(shared));
     return;
   }
@@ -92,9 +93,13 @@ GCRT_DEVICE void store_columns(T* row, const T* shared, int column, int size, in
 }
 
 // Starts the copy of 16 bytes of a row of `size`, from `column` on; what does not exist becomes zeros.
-template <class T>
+template <int kCopied, class T>
 GCRT_DEVICE void copy_columns(T* shared, const T* row, int column, int size, std::ptrdiff_t stride, int bytes,
                               bool exists) {
+  if constexpr (kCopied == 16) {
+    cp_async<16>(shared, row + column, exists ? 16 : 0);
+    return;
+  }
   constexpr int kElements = 16 / static_cast<int>(sizeof(T));
   const int left = exists ? size - column : 0;
   const int valid = left < 0 ? 0 : (left < kElements ? left : kElements);
@@ -110,6 +115,32 @@ GCRT_DEVICE void copy_columns(T* shared, const T* row, int column, int size, std
         shared[i] = i < valid ? *from : T{};
       }
     }
+  }
+}
+
+// visit(row, column) of each 16 bytes of a tile of kRows rows of kColumns elements of T that are the
+// thread's: the same ones each time. Neighbours are neighbours in memory. Written out where a copy is one
+// instruction.
+template <int kCopied, class T, int kRows, int kColumns, int kThreads, class F>
+GCRT_DEVICE void each_chunk(int thread, const F& visit) {
+  constexpr int kElements = 16 / static_cast<int>(sizeof(T));
+  constexpr int kChunks = kColumns / kElements;  // of a row
+  constexpr int kCount = kRows * kChunks;
+  const auto visit_from = [&](int first) GCRT_LAMBDA_INLINE {
+    const int chunk = first + thread;
+    if (kCount % kThreads != 0 && chunk >= kCount) return;
+    if constexpr (kThreads % kChunks == 0) {
+      visit(first / kChunks + thread / kChunks, thread % kChunks * kElements);
+    } else {
+      visit(chunk / kChunks, chunk % kChunks * kElements);
+    }
+  };
+  if constexpr (kCopied == 16) {
+    GCRT_UNROLL
+    for (int first = 0; first < kCount; first += kThreads) visit_from(first);
+  } else {
+    GCRT_NO_UNROLL
+    for (int first = 0; first < kCount; first += kThreads) visit_from(first);
   }
 }
 

@@ -47,31 +47,53 @@ GCRT_DEVICE int seen_keys(const AttentionShape& s, const AttentionRow& at, int e
   return s.is_causal && seen < end_key ? seen : end_key;
 }
 
-// Where the masks of a row begin.
-GCRT_DEVICE std::ptrdiff_t mask_line(const AttentionMask& mask, int b, const AttentionRow& at) {
-  return b * mask.batch + at.head * mask.head + at.query * mask.query;
-}
-
-// A score in base 2 as the mask leaves it, minus infinity where the row does not see the key.
+// The masks of one row, from one key on: addresses are made once, and keys are counted in 32 bits.
 template <AttentionMaskKind kMask>
-GCRT_DEVICE float seen_score(float score, const AttentionMask& mask, std::ptrdiff_t line, int b,
-                             const AttentionRow& at, int key, int limit) {
-  bool is_seen = key < limit;
-  if constexpr (kMask == AttentionMaskKind::kAdditive) {
-    if (is_seen) score = masked_score(score, static_cast<const float*>(mask.data)[line + key * mask.key]);
-  } else if constexpr (kMask == AttentionMaskKind::kBooleanThenAdditive) {
-    if (is_seen) {
-      const bool is_kept = static_cast<const std::uint8_t*>(mask.data)[line + key * mask.key] != 0;
-      const AddedAttentionMask& behind = mask.behind;
-      score = masked_score(
-          is_kept ? score : kLog2E * mask.fill,
-          behind.data[b * behind.batch + at.head * behind.head + at.query * behind.query + key * behind.key]);
+struct RowMask {
+  static constexpr bool kIsAdded = kMask == AttentionMaskKind::kAdditive;
+  static constexpr bool kIsBoth = kMask == AttentionMaskKind::kBooleanThenAdditive;
+  const float* added = nullptr;
+  const std::uint8_t* kept = nullptr;
+  int added_step = 0;
+  int kept_step = 0;
+  float fill = 0;
+
+  GCRT_DEVICE RowMask(const AttentionMask& mask, int b, const AttentionRow& at, int first_key) {
+    const std::ptrdiff_t line = line_of(mask, b, at, first_key);
+    if constexpr (kIsAdded) {
+      added = static_cast<const float*>(mask.data) + line;
+      added_step = static_cast<int>(mask.key);
+    } else if constexpr (kMask != AttentionMaskKind::kNone) {
+      kept = static_cast<const std::uint8_t*>(mask.data) + line;
+      kept_step = static_cast<int>(mask.key);
     }
-  } else if constexpr (kMask == AttentionMaskKind::kBoolean) {
-    is_seen = is_seen && static_cast<const std::uint8_t*>(mask.data)[line + key * mask.key] != 0;
+    if constexpr (kIsBoth) {
+      added = mask.behind.data + line_of(mask.behind, b, at, first_key);
+      added_step = static_cast<int>(mask.behind.key);
+      fill = kLog2E * mask.fill;
+    }
+    static_cast<void>(line);
   }
-  static_cast<void>(line), static_cast<void>(b), static_cast<void>(at), static_cast<void>(mask);
-  return is_seen ? score : -kInfinity<float>;
-}
+
+  // The score of a key in base 2 as the masks leave it, minus infinity where the row, which sees the first
+  // `count` of its keys, does not see it.
+  GCRT_DEVICE float seen(float score, int key, int count) const {
+    bool is_seen = key < count;
+    if constexpr (kIsAdded) {
+      if (is_seen) score = masked_score(score, added[key * added_step]);
+    } else if constexpr (kIsBoth) {
+      if (is_seen) score = masked_score(kept[key * kept_step] != 0 ? score : fill, added[key * added_step]);
+    } else if constexpr (kMask == AttentionMaskKind::kBoolean) {
+      is_seen = is_seen && kept[key * kept_step] != 0;
+    }
+    return is_seen ? score : -kInfinity<float>;
+  }
+
+ private:
+  template <class Mask>
+  GCRT_DEVICE static std::ptrdiff_t line_of(const Mask& mask, int b, const AttentionRow& at, int first_key) {
+    return b * mask.batch + at.head * mask.head + at.query * mask.query + first_key * mask.key;
+  }
+};
 
 }  // namespace GCRT_NAMESPACE
