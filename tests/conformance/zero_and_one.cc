@@ -94,6 +94,8 @@ constexpr const char* kErrors[] = {
     "an empty axis cannot be resized",
     "is outside [",
     "sequence_lens has the length",
+    "the grid must be (",
+    "an image that may be empty has no elements to read",
 };
 
 bool is_error_of_the_model(const std::string& message) {
