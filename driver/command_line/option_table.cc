@@ -205,8 +205,16 @@ std::vector<OptionRecord> target_options() {
        false,
        "who computes products of more than 8 rows in a CUDA project (builtin)",
        [](Options& options, const std::string& value) { options.cublaslt = value == "cublaslt"; }},
-      {"--activations", "", "FORMAT", ValueKind::kOneOf, {"fp32", "fp16", "bf16"}, kTarget, kOfModels, false,
-       "what lies in memory between kernels: with --precision fp16 or bf16 that format for all that a product "
+      {"--activations",
+       "",
+       "FORMAT",
+       ValueKind::kOneOf,
+       {"fp32", "fp16", "bf16"},
+       kTarget,
+       kOfModels,
+       false,
+       "what lies in memory between kernels: with --precision fp16 or bf16 that format for all that a "
+       "product "
        "reads, whoever else does (as it is), or fp32 but where no bit of a result depends on it",
        [](Options& options, const std::string& value) { options.activations = value; }},
       {"--keep-fp32",

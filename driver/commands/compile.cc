@@ -185,8 +185,7 @@ static passes::Prepared prepared(ir::Graph& graph, const Options& options) {
   if (!keeps_arithmetic) {
     // Where products multiply 16 bits, what they read is rounded again where it is stored.
     const bool is_gpu = info_of(options.target).has_device_memory;
-    preparation.widened =
-        is_gpu && !prices.factor_type() ? passes::Widened::kSquares : passes::Widened::kAll;
+    preparation.widened = is_gpu && !prices.factor_type() ? passes::Widened::kSquares : passes::Widened::kAll;
   }
   return passes::prepare(graph, preparation);
 }

@@ -270,10 +270,8 @@ int Dag::cast(int argument, ElementType to) {
   const ScalarNode& from = (*this)[argument];
   if (from.op == ScalarOp::kConstant) return constant(ir::cast(from.constant, to));
   // What was 16 bits before it was widened is that again.
-  if (from.op == ScalarOp::kCast && type(from.arguments[0]) == to && is_float(to) && bits_of(to) == 16 &&
-      from.type == ElementType::kFloat32) {
-    return from.arguments[0];
-  }
+  const bool is_widened = from.op == ScalarOp::kCast && from.type == ElementType::kFloat32;
+  if (is_widened && bits_of(to) == 16 && type(from.arguments[0]) == to) return from.arguments[0];
   ScalarNode node;
   node.op = ScalarOp::kCast;
   node.type = to;

@@ -300,8 +300,9 @@ TEST(CudaAttention, PlanFillsTheDevice) {
   c.keys = 2048;
   EXPECT_EQ(plan().tile, AttentionTile::k1ByLanes);
   EXPECT_GT(plan().splits, 2);
-  c.kv_heads = 2;  // six rows read each key: of floats by lanes, of halves a lane would hold too much
-  EXPECT_EQ(plan_attention(h100, Precision::kFp16, shape_of(c), 4, 4).tile, AttentionTile::k8ByLanes);
+  c.kv_heads = 4;  // three rows read each key
+  EXPECT_EQ(plan_attention(h100, Precision::kFp16, shape_of(c), 4, 4).tile, AttentionTile::k4ByLanes);
+  c.kv_heads = 2;  // six: of halves a lane would hold too much
   EXPECT_EQ(plan().tile, AttentionTile::k16ByKeys);
   EXPECT_GT(plan().splits, 4);
   // A prompt has blocks enough: parts would be a workspace and nothing else.

@@ -13,8 +13,8 @@ struct KeptRow {
   std::vector<std::vector<int>> nodes;
   /// Loads of weights that are the same for all rows: a group has them before the kernel ahead has ended.
   std::vector<int> ahead;
-  /// Most 32-bit registers per element of the row that are wanted between one stage and the next, without the
-  /// weights.
+  /// Most 32-bit registers per element of the row that are wanted between one stage and the next, beside those
+  /// that weights take.
   int words = 0;
 
   bool is_empty() const { return words == 0; }

@@ -96,8 +96,9 @@ TEST(StoreFactors, ActivationsThatDecide) {
   EXPECT_EQ(short_activations(chain(", int64[16,64] z", "z = Cast<to = 7>(r)")), Names());
   EXPECT_EQ(short_activations(chain(", bool[16,64] z", "z = Greater(r, x)")), Names());
   EXPECT_EQ(short_activations(chain(", float[16,64] z", "m = Greater(r, x)\n z = Where(m, r, x)")), Names());
-  EXPECT_EQ(short_activations(chain(", float[16,4] z, int64[16,4] i", "k = Constant<value_ints = [4]>()\n "
-                                                                      "z, i = TopK(r, k)")),
+  EXPECT_EQ(short_activations(chain(", float[16,4] z, int64[16,4] i",
+                                    "k = Constant<value_ints = [4]>()\n "
+                                    "z, i = TopK(r, k)")),
             Names());
   // The sign is kept: a slope is no step.
   EXPECT_EQ(short_activations(chain(", float[16,64] z", "z = LeakyRelu(r)")), Names({"r"}));

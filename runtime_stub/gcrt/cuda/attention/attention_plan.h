@@ -180,13 +180,15 @@ constexpr bool attention_fits(const DeviceModel& device, AttentionTile tile, Pre
 constexpr std::ptrdiff_t attention_part_floats(int value_size) { return ceil_div(value_size, 4) * 4 + 2; }
 
 // Clocks for which a warp keeps its scheduler busy for one mma of fp16, softmax and conversions included,
-// where others wait beside it, and how many times as long it takes alone: measured on an H200, 4096 queries
-// of 12 heads of 64 in 661 us, and blocks of 128 keys of BERT's heads in 6 us, of floats that are converted
-// in 17.
-constexpr double kAttentionIssue = 48;
-constexpr double kAttentionAlone = 3;
+// where others wait beside it, how many times as long it takes alone, and what a block takes before its first
+// product and behind its last: of 12 heads of 64 on an H200, 4096 queries in 441 us, 512 in 18, 128 of one
+// batch in 4 and of eight in 11 by blocks of 16 rows. Floats, which are converted, take three times as long:
+// a step of decoding by tiles behind 128 keys 9.8.
+constexpr double kAttentionIssue = 32;
+constexpr double kAttentionAlone = 1.8;
+constexpr double kAttentionSetup = 2000;
 
-// The time of one launch. A block loads K, then V, and waits for either in every step.
+// The time of one launch. A block loads K, then V, and waits for either in every step, or in the first alone.
 constexpr KernelTime attention_time(const DeviceModel& device, Precision precision, const AttentionShape& s,
                                     AttentionTile tile, int splits, int q_bytes, int kv_bytes) {
   constexpr double kFp16Products = 2048;  // of one mma
@@ -220,15 +222,19 @@ constexpr KernelTime attention_time(const DeviceModel& device, Precision precisi
   KernelTime time = started(device, true);
   time.blocks = blocks;
   time.cache = cache_microseconds(device, real(blocks) * (steps * step_bytes + row_bytes), blocks);
-  time.math = clocks_to_microseconds(device, turns * steps * issue * warps.count() / 4);
+  // By lanes all warps of a block begin and end together.
+  const double setup = is_by_lanes(tile) ? 0 : kAttentionSetup;
+  time.math = clocks_to_microseconds(device, turns * (steps * issue + setup) * warps.count() / 4);
   // Warps of a scheduler that hide each other's waits.
   const double beside = (turns < resident ? turns : resident) * warps.count() / 4;
-  const double slowed = (kv_bytes == 4 ? 2 : 1) * kAttentionAlone / (beside > 1 ? beside : 1);
+  const double slowed = (kv_bytes == 4 ? 3 : 1) * kAttentionAlone / (beside > 1 ? beside : 1);
   // By lanes all warps of a block ask at the same time, and wait together.
   const double alone = is_by_lanes(tile) ? warps.count() / 4.0 : slowed < 1 ? 1 : slowed;
-  time.latency =
-      clocks_to_microseconds(device, rounds * steps * (alone * issue + kCacheLatency + kSetupClocks)) +
-      (rounds - 1) * time.fill;
+  const bool is_ahead = !is_by_lanes(tile) &&
+                        attention_stages(tile, precision, s.head_size, s.value_size, q_bytes, kv_bytes) == 2;
+  const double waits = (is_ahead ? 1 : steps) * (kCacheLatency + kSetupClocks);
+  time.latency = clocks_to_microseconds(device, rounds * (steps * alone * issue + waits + kAttentionSetup)) +
+                 (rounds - 1) * time.fill;
   if (warps.keys > 1) time.join = clocks_to_microseconds(device, kReductionClocks);
   if (splits > 1) {
     // Sums and statistics of all parts are written to the workspace and read again, by blocks that come and
@@ -256,8 +262,10 @@ constexpr AttentionPlan plan_attention(const DeviceModel& device, Precision prec
                                       AttentionTile::k4ByLanes, AttentionTile::k8ByLanes};
   constexpr int kMostParts = 16;
   constexpr int kBusyRounds = 4;
+  constexpr double kWorthOfWorkspace = 1.1;  // what parts gain has to be more than the model may err
   const bool is_long = s.value_size > attention_largest_columns(precision);
   AttentionPlan best{is_long ? AttentionTile::k16ByColumns : AttentionTile::k16, 1, {}};
+  double least = 0;
   bool is_first = true;
   for (const AttentionTile tile : kTiles) {
     if (is_by_lanes(tile)) {
@@ -275,7 +283,10 @@ constexpr AttentionPlan plan_attention(const DeviceModel& device, Precision prec
     const int most = whole >= kBusyRounds * device.multiprocessors ? 1 : kMostParts;
     for (int splits = 1; splits <= most && (splits == 1 || s.keys >= splits * keys); splits *= 2) {
       const KernelTime time = attention_time(device, precision, s, tile, splits, q_bytes, kv_bytes);
-      if (is_first || time.microseconds() < best.time.microseconds()) best = {tile, splits, time};
+      const double worth = time.microseconds() * (splits > 1 ? kWorthOfWorkspace : 1);
+      if (!is_first && worth >= least) continue;
+      best = {tile, splits, time};
+      least = worth;
       is_first = false;
     }
   }

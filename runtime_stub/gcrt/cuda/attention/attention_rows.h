@@ -119,8 +119,8 @@ GCRT_DEVICE void copy_columns(T* shared, const T* row, int column, int size, std
 }
 
 // visit(row, column) of each 16 bytes of a tile of kRows rows of kColumns elements of T that are the
-// thread's: the same ones each time. Neighbours are neighbours in memory. Written out where a copy is one
-// instruction.
+// thread's: the same ones each time. Neighbours are neighbours in memory. The loop is written out where
+// a copy is one instruction.
 template <int kCopied, class T, int kRows, int kColumns, int kThreads, class F>
 GCRT_DEVICE void each_chunk(int thread, const F& visit) {
   constexpr int kElements = 16 / static_cast<int>(sizeof(T));
