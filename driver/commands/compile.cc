@@ -206,7 +206,6 @@ static void tell_of_halves(const ir::Graph& graph, const Options& options, Termi
 }
 
 passes::Prepared prepare_graph(ir::Graph& graph, const Options& options, Terminal& terminal) {
-  tell_of_halves(graph, options, terminal);
   passes::Prepared out = prepared(graph, options);
   if (options.weight_bits != 0) tell_packed_weights(out.packed_weights, options.weight_bits, terminal);
   if (out.rounded_products > 0) {
@@ -401,6 +400,7 @@ SizedModel optimised_model(const SizeChoice& choice, Compilation& compilation, T
     terminal.stage(1, kStages, "read", options.is_piped ? "standard input" : options.model);
   frontend::ImportedModel read = import_model(options, terminal, !compilation.models.empty());
   compilation.info = std::move(read.info);
+  if (compilation.models.empty()) tell_of_halves(read.graph, options, terminal);
   SizedModel model{choice.sizes, choice.text, std::move(read.sizes), std::move(read.graph), {}, {}, {}};
   {
     const ir::SizesScope scope(model.formulas.get());

@@ -9,7 +9,7 @@
 namespace gcompile::ir {
 
 /// The graph with a number in place of each symbol: in types, known elements, the loops of forms, and branches.
-/// For the evaluator: what else forms say of their work stays as it is.
+/// It is for the evaluator, so that what else forms say of their work stays as it is.
 Graph at_sizes(const Graph& graph, const std::function<std::int64_t(int symbol)>& value_of);
 
 }  // namespace gcompile::ir

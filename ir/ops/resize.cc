@@ -127,14 +127,6 @@ std::vector<ResizeAxis> plan_of(const NodeView& node) {
   return plan;
 }
 
-template <class List>
-void require_one_of(const Attributes& attributes, std::string_view name, const List& known) {
-  const std::string& value = attributes.string_of(name);
-  if (std::find(std::begin(known), std::end(known), value) == std::end(known)) {
-    operator_error(fmt::format("attribute '{}' is '{}', which is not known", name, printable(value)));
-  }
-}
-
 /// Resize-10 has scales as input 1, reads at x / scale and knows no other attribute than the mode.
 void normalise(RewriteContext& context) {
   if (context.operand_count() != 2 || context.opset() >= 11) return;
@@ -200,18 +192,14 @@ AxisReads reads_of(const ResizeAxis& axis, const ResizeMethod& method) {
 
 void infer(InferContext& context) {
   require_computable(context, 0);
-  constexpr std::string_view kModes[] = {"nearest", "linear", "cubic"};
-  constexpr std::string_view kCoordinates[] = {
-      "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",   "align_corners",
-      "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn",  // the last in opset 11 alone
-  };
-  constexpr std::string_view kNearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil",
-                                           "simple"};
-  constexpr std::string_view kPolicies[] = {"stretch", "not_larger", "not_smaller"};
-  require_one_of(context.attributes(), "mode", kModes);
-  require_one_of(context.attributes(), "coordinate_transformation_mode", kCoordinates);
-  require_one_of(context.attributes(), "nearest_mode", kNearest);
-  require_one_of(context.attributes(), "keep_aspect_ratio_policy", kPolicies);
+  const Attributes& attributes = context.attributes();
+  require_one_of(attributes, "mode", {"nearest", "linear", "cubic"});
+  require_one_of(attributes, "coordinate_transformation_mode",
+                 {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+                  "tf_crop_and_resize", "tf_half_pixel_for_nn"});  // the last in opset 11 alone
+  require_one_of(attributes, "nearest_mode",
+                 {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"});
+  require_one_of(attributes, "keep_aspect_ratio_policy", {"stretch", "not_larger", "not_smaller"});
   const ResizeMethod method = method_of(context.attributes());
   Shape out;
   const std::vector<ResizeAxis> plan = plan_of(context);

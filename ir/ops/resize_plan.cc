@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ir/graph/operator.h"
+#include "ir/ops/rounded_arithmetic.h"
 #include "ir/sizes/sizes.h"
 
 namespace gcompile::ir {
@@ -31,9 +32,9 @@ double source_of(const ResizeAxis& axis, const std::string& mode, double x) {
 }
 
 /// The same as an expression whose every step is rounded to its type, float32 or float64.
-class Source {
+class Source : public RoundedArithmetic {
  public:
-  Source(Dag& dag, const ResizeAxis& axis, ElementType type) : dag_(dag), axis_(axis), type_(type) {}
+  Source(Dag& dag, const ResizeAxis& axis, ElementType type) : RoundedArithmetic(dag, type), axis_(axis) {}
 
   int of(const std::string& mode, int at) const {
     const int x = dag_.cast(at, type_);
@@ -52,18 +53,11 @@ class Source {
     return mode == "pytorch_half_pixel" ? if_several(position, number(0)) : position;
   }
 
-  int number(double value) const { return dag_.constant(type_, value); }
-  int last() const { return dag_.size(type_, axis_.in - 1); }
-  int add(int a, int b) const { return apply(ScalarOp::kAdd, a, b); }
-  int sub(int a, int b) const { return apply(ScalarOp::kSub, a, b); }
-  int mul(int a, int b) const { return apply(ScalarOp::kMul, a, b); }
-  int div(int a, int b) const { return apply(ScalarOp::kDiv, a, b); }
+  int last() const { return size(axis_.in - 1); }
 
  private:
   static constexpr ElementType kDouble = ElementType::kFloat64;
 
-  int apply(ScalarOp op, int a, int b) const { return dag_.round(dag_.apply(op, {a, b})); }
-  int size(Dim size) const { return dag_.size(type_, size); }
   int scale() const { return axis_.scale ? number(*axis_.scale) : ratio(axis_.out, axis_.in); }
   int ratio(Dim a, Dim b) const {
     const int below = size(b);
@@ -109,9 +103,7 @@ class Source {
                       {dag_.apply(ScalarOp::kLess, {number(1), size(axis_.out)}), several, one});
   }
 
-  Dag& dag_;
   const ResizeAxis& axis_;
-  const ElementType type_;
 };
 
 /// The whole number that is nearest to x, a float32.
@@ -229,8 +221,7 @@ NearestElement nearest_element(Dag& dag, const ResizeAxis& axis, const ResizeMet
   const int x = source.of(method.coordinates, at);
   const int zero = source.number(0), last = source.last();
   const int nearest = nearest_of(dag, source, method.nearest, axis.scale.value_or(1) < 1, x);
-  const int inside = dag.apply(ScalarOp::kMin, {dag.apply(ScalarOp::kMax, {nearest, zero}), last});
-  element.position = dag.cast(inside, ElementType::kInt64);
+  element.position = dag.cast(source.clamped(nearest, zero, last), ElementType::kInt64);
   if (method.crops()) {
     element.is_outside = dag.apply(ScalarOp::kLogicalOr, {dag.apply(ScalarOp::kLess, {x, zero}),
                                                           dag.apply(ScalarOp::kGreater, {x, last})});
@@ -248,31 +239,18 @@ std::vector<WeighedElement> weighed_elements(Dag& dag, const ResizeAxis& axis, c
   const int x = source.of(method.coordinates, at), one = source.number(1);
   const int left = source.sub(dag.apply(ScalarOp::kCeil, {x}), one);
   const int ratio = source.sub(x, left);
-  const int rest = source.sub(one, ratio);
-  std::vector<int> weights = {rest, ratio};
+  std::vector<int> weights;
   if (method.mode == "cubic") {
-    const double a = method.cubic_a;
-    // What cubic_weight() computes, for a distance up to 1 and for one beyond.
-    const auto polynomial = [&](int d, double c3, double c2, double c1, double c0) {
-      const int quadratic = source.number(c2);
-      int sum = source.add(source.mul(source.number(c3), d), quadratic);
-      for (const double c : {c1, c0}) {
-        const int coefficient = source.number(c);
-        sum = source.add(source.mul(sum, d), coefficient);
-      }
-      return sum;
-    };
-    const auto near = [&](int d) { return polynomial(d, a + 2, -(a + 3), 0, 1); };
-    const auto far = [&](int d) { return polynomial(d, a, -5 * a, 8 * a, -4 * a); };
-    weights = {far(source.add(ratio, one)), near(ratio), near(rest), far(source.add(rest, one))};
+    weights = source.cubic_weights(method.cubic_a, ratio);
+  } else {
+    weights = {source.sub(one, ratio), ratio};
   }
   const std::int64_t first = kernel_of(method, 1).first;
   std::vector<WeighedElement> elements;
   for (std::size_t t = 0; t < weights.size(); ++t) {
     const int position = source.add(left, source.number(static_cast<double>(first) + static_cast<double>(t)));
-    const int inside =
-        dag.apply(ScalarOp::kMin, {dag.apply(ScalarOp::kMax, {position, source.number(0)}), source.last()});
-    elements.push_back({dag.cast(inside, ElementType::kInt64), weights[t]});
+    const int zero = source.number(0), last = source.last();
+    elements.push_back({dag.cast(source.clamped(position, zero, last), ElementType::kInt64), weights[t]});
   }
   return elements;
 }

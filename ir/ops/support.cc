@@ -175,6 +175,13 @@ void require_float(const NodeView& node, int i) {
   }
 }
 
+void require_one_of(const Attributes& attributes, std::string_view name,
+                    std::initializer_list<std::string_view> known) {
+  const std::string& value = attributes.string_of(name);
+  if (std::find(known.begin(), known.end(), value) != known.end()) return;
+  operator_error(fmt::format("attribute '{}' is '{}', which is not known", name, printable(value)));
+}
+
 namespace {
 
 // onnx.proto, enum TensorProto.DataType.

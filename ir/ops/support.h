@@ -2,6 +2,7 @@
 // What operator records share: broadcasting, axes, and builders of element-wise forms.
 
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,9 @@ void infer_elementwise(InferContext& context, ElementType result);
 /// All operands have one type, else OperatorError.
 ElementType same_type(const NodeView& node, int first = 0);
 void require_float(const NodeView& node, int i);
+/// The text of an attribute is one of those known, else OperatorError.
+void require_one_of(const Attributes& attributes, std::string_view name,
+                    std::initializer_list<std::string_view> known);
 
 /// The type that ONNX's TensorProto.DataType numbers `number`, as attributes `to` and `dtype` give it;
 /// nullopt for strings, complex numbers and numbers unknown.

@@ -1,7 +1,6 @@
-// Values that products read lie in memory as the products round them, in 16 bits where the target
+// Values that nothing but products read lie in memory as the products round them, in 16 bits where the target
 // multiplies such (KernelPrices::factor_type): which changes no bit of any result, for a factor is rounded
-// once either way, and halves what is moved. Sums, softmax and residual streams that no product reads stay
-// float32, and so does what leads to a decision.
+// once either way, and halves what is moved.
 //
 //   v in 16 bits  <=>  every reader of v is a product that takes it as a factor in 16 bits, a movement whose
 //                      result is in 16 bits, or an expression that rounds it first; and if v is a view or a
@@ -10,7 +9,8 @@
 // With Options::short_activations it is enough that one reader is such, if the others compute floats of v
 // element by element, reduce it, or add it behind their own sums. Those then read what the products read: a
 // rounding more in the sum of a residual stream, as large as the one that each product makes of the same
-// value; and no range is lost, for what float16 cannot hold the product could not read either.
+// value; and no range is lost, for what float16 cannot hold the product could not read either. Sums, softmax
+// and residual streams that no product reads stay float32, and so does what leads to a decision.
 //
 // A state is two values, what a run begins with and what it leaves: both are in 16 bits, or none is. So a
 // cache of keys takes half of the bytes, and what lies in it is what a product would have made of it. Nobody
@@ -60,27 +60,13 @@ bool decides(const ir::Dag& dag, const ScalarNode& node) {
   const auto is_zero = [&](int id) {
     return dag[id].op == ScalarOp::kConstant && dag[id].constant.as_double() == 0;
   };
-  switch (node.op) {
-    case ScalarOp::kCast:
-      return ir::is_float(dag[node.arguments[0]].type) && !ir::is_float(node.type);
-    case ScalarOp::kLess:
-    case ScalarOp::kLessEqual:
-    case ScalarOp::kGreater:
-    case ScalarOp::kGreaterEqual:
-    case ScalarOp::kEqual:
-    case ScalarOp::kNotEqual:
-      return ir::is_float(dag[node.arguments[0]].type) && !is_zero(node.arguments[0]) &&
-             !is_zero(node.arguments[1]);
-    case ScalarOp::kMod:
-    case ScalarOp::kFmod:
-    case ScalarOp::kFloor:
-    case ScalarOp::kCeil:
-    case ScalarOp::kTrunc:
-    case ScalarOp::kRoundHalfEven:
-      return ir::is_float(node.type);
-    default:
-      return false;
-  }
+  if (node.arguments.empty() || !ir::is_float(dag[node.arguments[0]].type)) return false;
+  if (node.op == ScalarOp::kCast) return !ir::is_float(node.type);
+  if (ir::row_of(node.op).bool_result && node.arguments.size() == 2)
+    return !is_zero(node.arguments[0]) && !is_zero(node.arguments[1]);
+  constexpr ScalarOp kSteps[] = {ScalarOp::kMod,  ScalarOp::kFmod,  ScalarOp::kFloor,
+                                 ScalarOp::kCeil, ScalarOp::kTrunc, ScalarOp::kRoundHalfEven};
+  return std::find(std::begin(kSteps), std::end(kSteps), node.op) != std::end(kSteps);
 }
 
 /// Whether expressions give floats, and nothing in them decides.

@@ -92,7 +92,7 @@ void CudaKernelWriter::add_groups(const PrintedNest& part, const std::string& su
     // Who leaves has waited as well.
     if (content(plan.workers) % rows != 0)
       code.line(fmt::format("if ({} >= {}) return{};", part.worker, sizes_(plan.workers),
-                            part.awaits_itself ? " await_previous_grid()" : ""));
+                            plan.awaits_itself() ? " await_previous_grid()" : ""));
   } else {
     const SharedRows& rows_of = plan.shared;
     code.line(fmt::format("const {0} {1} = static_cast<{0}>(blockIdx.x){2};", part.counter, part.worker,
@@ -106,7 +106,7 @@ void CudaKernelWriter::add_groups(const PrintedNest& part, const std::string& su
   if (guarded && checked_) names.insert(kTrap);
   std::set<std::size_t> mentioned = part.sizes;
   mentioned.merge(sizes_.take_mentioned());
-  const Named named = {std::move(names), std::move(mentioned), part.counter == "int", part.awaits_itself};
+  const Named named = {std::move(names), std::move(mentioned), part.counter == "int", plan.awaits_itself()};
   if (plan.shared.is_empty()) {
     add(suffix, code.plain(), named, plan.workers, rows, threads, shared);
     return;

@@ -23,7 +23,6 @@ struct PrintedNest {
   std::string shared;                // of tiles: bytes
   std::set<std::string> parameters;  // that the body names
   std::set<std::size_t> sizes;       // likewise, of SizeParameters
-  bool awaits_itself = false;        // the grid ahead
 };
 
 class CudaKernelWriter {

@@ -35,6 +35,8 @@ struct CudaLoopPlan {
   SharedRows shared;       // kBlock: by blocks, of which each has a part of the row
   TilePlan tile;           // kTile
 
+  /// Whether the body says from where on it reads what other kernels write; else it does from the beginning.
+  bool awaits_itself() const { return !kept.ahead.empty(); }
   /// "warp per row, kept in registers": for the report.
   std::string summary() const;
 };

@@ -155,7 +155,6 @@ CudaLoops print_cuda_loops(const ir::LoopForm& form, const std::vector<KernelTen
     part.sizes = sizes.take_mentioned();
     part.parameters.merge(sizes.take_mentioned_numbers());
     part.shared = printer.shared_bytes();
-    part.awaits_itself = printer.awaits_itself();
   }
   CudaKernelWriter writer(parameters, !form.checks.empty(), sizes);
   int checks = 0;

@@ -125,9 +125,6 @@ class CudaNestPrinter final : public NestPrinter {
   }
   void check(std::vector<ir::BoundsCheck> checks) { checks_ = std::move(checks); }
 
-  /// Whether the body says from where on it reads what other kernels write; else it does from the beginning.
-  bool awaits_itself() const { return !plan_.kept.ahead.empty(); }
-
   /// Bytes of shared memory of a tile.
   std::string shared_bytes() const {
     std::string sum;
@@ -260,7 +257,7 @@ class CudaNestPrinter final : public NestPrinter {
       const std::size_t operand = static_cast<std::size_t>(nest_.form->dag[id].operand);
       keep(id, fmt::format("kept_{}", operands_[operand].pointer));
     }
-    if (awaits_itself()) code_.line("await_previous_grid();");
+    if (plan_.awaits_itself()) code_.line("await_previous_grid();");
   }
   std::string values_of(int root) const override {
     const auto at = expressions_.scope().find(root);
