@@ -27,7 +27,9 @@ def document(operators):
              "is compiled, is an error that says so; `gcompile check MODEL` tells without writing anything.", "",
              "Every operator is there for both targets, `cpp` and `cuda`. The test conformance.cuda_cases runs official cases of",
              "each standard operator on the emulator; tests/conformance/expected_cuda.txt lists those that only `cpp` takes. The",
-             "operators of com.microsoft have no official cases: models that use them run on both targets.",
+             "operators of com.microsoft have no official cases: models that use them run on both targets.", "",
+             "What ONNX defines by a function of other operators needs no row: it is put in place of the node at import, as a",
+             "model's own functions are. So `NegativeLogLikelihoodLoss` and `SoftmaxCrossEntropyLoss` are read.",
              ""]
     for domain in sorted({op["domain"] for op in operators}):
         rows = [op for op in operators if op["domain"] == domain]

@@ -1,4 +1,4 @@
-// Graphs: initializers and nodes; model-local functions inlined; If with both branches.
+// Graphs: initializers and nodes; If with both branches.
 
 #include <fmt/format.h>
 
@@ -110,79 +110,6 @@ void Importer::import_nodes(const NodeList& nodes, Scope& scope) {
   // Nodes of a cycle, and what hangs on them: already reported.
   for (int i = 0; i < nodes.size(); ++i) {
     if (!imported[i]) poison_results(nodes[i], scope);
-  }
-}
-
-AttributeEnvironment Importer::call_environment(const onnx::NodeProto& node,
-                                                const onnx::FunctionProto& function, const Scope& scope) {
-  const Function& entry = functions_.at({canonical_domain(function.domain()), function.name()});
-  AttributeEnvironment environment;
-  std::set<std::string> declared(function.attribute().begin(), function.attribute().end());
-  for (const onnx::AttributeProto& attribute : entry.defaults) {
-    declared.insert(attribute.name());
-    environment[attribute.name()] = &attribute;
-  }
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (declared.count(attribute.name()) == 0) {
-      operator_error(
-          fmt::format("attribute '{}' is not known for this function", printable(attribute.name())));
-    }
-    if (const onnx::AttributeProto* given = frontend::resolve(attribute, scope.environment))
-      environment[attribute.name()] = given;
-  }
-  return environment;
-}
-
-void Importer::import_call(const onnx::NodeProto& node, const onnx::FunctionProto& function, Scope& scope) {
-  const Function& entry = functions_.at({canonical_domain(function.domain()), function.name()});
-  AttributeEnvironment environment;
-  try {
-    if (std::find(scope.calls.begin(), scope.calls.end(), &function) != scope.calls.end()) {
-      operator_error("the function calls itself");
-    }
-    if (static_cast<int>(scope.calls.size()) >= options_.limits.function_nesting) {
-      operator_error(
-          fmt::format("functions are nested deeper than the limit of {}", options_.limits.function_nesting));
-    }
-    if (node.input_size() > function.input_size() || node.output_size() > function.output_size()) {
-      operator_error(fmt::format("the function has {} inputs and {} outputs, the node {} and {}",
-                                 function.input_size(), function.output_size(), node.input_size(),
-                                 node.output_size()));
-    }
-    environment = call_environment(node, function, scope);
-  } catch (const OperatorError& failure) {
-    node_error(diagnostics_, node, scope, "E0120", failure);
-    poison_results(node, scope);
-    return;
-  }
-  Scope body;
-  body.graph = scope.graph;
-  body.opsets = &entry.opsets;
-  body.environment = &environment;
-  body.findings = scope.findings;
-  body.graph_name = scope.graph_name;
-  body.prefix = scope.prefix + name_of(node) + "/";
-  body.place = fmt::format(", in function '{}' called by node {}{}", printable(function.name()),
-                           shown_name(node), scope.place);
-  body.graph_depth = scope.graph_depth;
-  body.calls = scope.calls;
-  body.calls.push_back(&function);
-  for (int i = 0; i < function.input_size(); ++i) {
-    const std::string name = i < node.input_size() ? node.input(i) : std::string();
-    const Binding* given = name.empty() ? nullptr : scope.find(name);
-    bind(body, function.input(i), name.empty() ? Binding::omitted() : given ? *given : Binding{});
-  }
-  import_nodes(function.node(), body);
-  for (int i = 0; i < node.output_size(); ++i) {
-    if (node.output(i).empty()) continue;
-    const Binding* made = body.find(function.output(i));
-    if (!made) {
-      error("E0501",
-            fmt::format("function '{}' has an output '{}', which nothing makes", printable(function.name()),
-                        printable(function.output(i))),
-            location(node, scope));
-    }
-    bind(scope, node.output(i), made ? *made : Binding{});
   }
 }
 

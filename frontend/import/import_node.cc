@@ -37,11 +37,12 @@ void Importer::import_node(const onnx::NodeProto& node, Scope& scope) {
   count_node(node, scope);
   const std::string domain = canonical_domain(node.domain());
   if (const auto at = functions_.find({domain, node.op_type()}); at != functions_.end()) {
-    import_call(node, *at->second.proto, scope);
+    import_call(node, at->second, scope);
     return;
   }
   const ir::Operator* op = domain == "gcompile" ? nullptr : ir::find_operator(domain, node.op_type());
   if (!op) {
+    if (import_schema_function(node, scope)) return;
     unsupported_.add(node, scope.opsets->version(domain), describe_operands(node, scope), scope.place);
     poison_results(node, scope);
     return;

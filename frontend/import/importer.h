@@ -76,14 +76,11 @@ class Importer {
   void import_outputs(const onnx::GraphProto& graph, Scope& scope);
   void check_output_type(const onnx::ValueInfoProto& info, const ir::TensorType& type);
 
-  // import_graph.cc: graphs, branches and functions
+  // import_graph.cc: graphs and branches
   void import_initializers(const onnx::GraphProto& graph, Scope& scope);
   void note_type(ir::ElementType type);  // of an initialiser, a Constant node or an input
   void note_number(const ir::Tensor& value, const std::string& initializer);  // "" of a Constant node
   void import_nodes(const NodeList& nodes, Scope& scope);
-  void import_call(const onnx::NodeProto& node, const onnx::FunctionProto& function, Scope& scope);
-  AttributeEnvironment call_environment(const onnx::NodeProto& node, const onnx::FunctionProto& function,
-                                        const Scope& scope);
   void import_if(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
   bool check_branch(const onnx::NodeProto& node, const onnx::GraphProto& branch, const char* name,
                     const Scope& scope);
@@ -105,6 +102,18 @@ class Importer {
   /// What stands for a branch with errors of types: the same inputs and the reason, which becomes a warning.
   static ir::Graph trapped_branch(const ir::Graph& branch, const Diagnostics& findings, Diagnostics& to);
   static void trap_smaller(ir::Graph& a, ir::Graph& b, Diagnostics& to);
+
+  // import_function.cc: functions
+  struct Function {
+    const onnx::FunctionProto* proto = nullptr;
+    OpsetTable opsets;
+    std::vector<onnx::AttributeProto> defaults;
+  };
+  void import_call(const onnx::NodeProto& node, const Function& entry, Scope& scope);
+  AttributeEnvironment call_environment(const onnx::NodeProto& node, const Function& entry,
+                                        const Scope& scope);
+  /// An operator without a record, by the function that ONNX's schema has; false: it has none.
+  bool import_schema_function(const onnx::NodeProto& node, Scope& scope);
 
   // import_node.cc: one node
   void import_node(const onnx::NodeProto& node, Scope& scope);
@@ -145,11 +154,6 @@ class Importer {
   SingleNumbers numbers_;
   OpsetTable opsets_;
   using FunctionKey = std::pair<std::string, std::string>;  // domain, name
-  struct Function {
-    const onnx::FunctionProto* proto = nullptr;
-    OpsetTable opsets;
-    std::vector<onnx::AttributeProto> defaults;
-  };
   std::map<FunctionKey, Function> functions_;
   Unsupported unsupported_;
   std::map<std::pair<std::string, std::string>, Diagnostic> wrong_attributes_;  // by operator and message

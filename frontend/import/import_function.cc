@@ -1,0 +1,144 @@
+// Functions of the model, and those that ONNX's schemas have for operators without a record: inlined where they
+// are called.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontend/import/importer.h"
+#include "frontend/import/schema_function.h"
+#include "frontend/import/tensor_import.h"
+
+namespace gcompile::frontend {
+
+AttributeEnvironment Importer::call_environment(const onnx::NodeProto& node, const Function& entry,
+                                                const Scope& scope) {
+  const onnx::FunctionProto& function = *entry.proto;
+  AttributeEnvironment environment;
+  std::set<std::string> declared(function.attribute().begin(), function.attribute().end());
+  for (const onnx::AttributeProto& attribute : entry.defaults) {
+    declared.insert(attribute.name());
+    environment[attribute.name()] = &attribute;
+  }
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (declared.count(attribute.name()) == 0) {
+      operator_error(
+          fmt::format("attribute '{}' is not known for this function", printable(attribute.name())));
+    }
+    if (const onnx::AttributeProto* given = frontend::resolve(attribute, scope.environment))
+      environment[attribute.name()] = given;
+  }
+  return environment;
+}
+
+void Importer::import_call(const onnx::NodeProto& node, const Function& entry, Scope& scope) {
+  const onnx::FunctionProto& function = *entry.proto;
+  AttributeEnvironment environment;
+  try {
+    if (std::find(scope.calls.begin(), scope.calls.end(), &function) != scope.calls.end()) {
+      operator_error("the function calls itself");
+    }
+    if (static_cast<int>(scope.calls.size()) >= options_.limits.function_nesting) {
+      operator_error(
+          fmt::format("functions are nested deeper than the limit of {}", options_.limits.function_nesting));
+    }
+    if (node.input_size() > function.input_size() || node.output_size() > function.output_size()) {
+      operator_error(fmt::format("the function has {} inputs and {} outputs, the node {} and {}",
+                                 function.input_size(), function.output_size(), node.input_size(),
+                                 node.output_size()));
+    }
+    environment = call_environment(node, entry, scope);
+  } catch (const OperatorError& failure) {
+    node_error(diagnostics_, node, scope, "E0120", failure);
+    poison_results(node, scope);
+    return;
+  }
+  Scope body;
+  body.graph = scope.graph;
+  body.opsets = &entry.opsets;
+  body.environment = &environment;
+  body.findings = scope.findings;
+  body.graph_name = scope.graph_name;
+  body.prefix = scope.prefix + name_of(node) + "/";
+  body.place = fmt::format(", in function '{}' called by node {}{}", printable(function.name()),
+                           shown_name(node), scope.place);
+  body.graph_depth = scope.graph_depth;
+  body.calls = scope.calls;
+  body.calls.push_back(&function);
+  for (int i = 0; i < function.input_size(); ++i) {
+    const std::string name = i < node.input_size() ? node.input(i) : std::string();
+    const Binding* given = name.empty() ? nullptr : scope.find(name);
+    bind(body, function.input(i), name.empty() ? Binding::omitted() : given ? *given : Binding{});
+  }
+  import_nodes(function.node(), body);
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty()) continue;
+    const Binding* made = body.find(function.output(i));
+    if (!made) {
+      error("E0501",
+            fmt::format("function '{}' has an output '{}', which nothing makes", printable(function.name()),
+                        printable(function.output(i))),
+            location(node, scope));
+    }
+    bind(scope, node.output(i), made ? *made : Binding{});
+  }
+}
+
+namespace {
+
+/// The type of an operand with those sizes that are numbers. One that is omitted has none; of one whose error
+/// is elsewhere any will do.
+onnx::TypeProto operand_type(const Scope& scope, const std::string& name) {
+  onnx::TypeProto proto;
+  const Binding* binding = name.empty() ? nullptr : scope.find(name);
+  if (name.empty() || (binding && binding->state == Binding::State::kOmitted)) return proto;
+  if (!binding || binding->state == Binding::State::kPoisoned) {
+    proto.mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+    return proto;
+  }
+  const ir::TensorType& type = scope.graph->value(binding->value).type;
+  proto.mutable_tensor_type()->set_elem_type(onnx_type_of(type.element));
+  onnx::TensorShapeProto* shape = proto.mutable_tensor_type()->mutable_shape();
+  for (const ir::Dim size : type.shape) {
+    onnx::TensorShapeProto::Dimension* dim = shape->add_dim();
+    if (size.is_constant()) dim->set_dim_value(size);
+  }
+  return proto;
+}
+
+/// The node with the attributes of the call around it in place of references to them.
+onnx::NodeProto resolved_node(const onnx::NodeProto& node, const Scope& scope) {
+  onnx::NodeProto resolved = node;
+  resolved.clear_attribute();
+  for (const onnx::AttributeProto& written : node.attribute()) {
+    const onnx::AttributeProto* given = resolve(written, scope.environment);
+    if (!given) continue;
+    onnx::AttributeProto* added = resolved.add_attribute();
+    *added = *given;
+    added->set_name(written.name());
+  }
+  return resolved;
+}
+
+}  // namespace
+
+bool Importer::import_schema_function(const onnx::NodeProto& node, Scope& scope) {
+  const std::optional<int> opset = scope.opsets->version("");
+  if (!canonical_domain(node.domain()).empty() || !opset) return false;
+  try {
+    const onnx::NodeProto resolved = resolved_node(node, scope);
+    std::vector<onnx::TypeProto> types;
+    for (const std::string& name : node.input()) types.push_back(operand_type(scope, name));
+    const std::optional<SchemaFunction> made = schema_function(resolved, *opset, types);
+    if (!made) return false;
+    const std::string where = fmt::format("operator {}", printable(node.op_type()));
+    OpsetTable opsets(made->proto.opset_import(), where, &opsets_, diagnostics_);
+    import_call(resolved, {&made->proto, std::move(opsets), made->defaults}, scope);
+  } catch (const OperatorError& failure) {
+    node_error(diagnostics_, node, scope, "E0120", failure);
+    poison_results(node, scope);
+  }
+  return true;
+}
+
+}  // namespace gcompile::frontend
