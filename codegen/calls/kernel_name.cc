@@ -308,7 +308,10 @@ class ContentName {
                             shape_words(node_.shape(0)));
     out_.details = {"from_" + shape_words(node_.shape(2))};
   }
-  void name(const ir::ScanWork&) { out_.base = fmt::format("running_sum_{}", shape_words(node_.shape(0))); }
+  void name(const ir::ScanWork& work) {
+    const char* const combined = work.is_product ? "product" : "sum";
+    out_.base = fmt::format("running_{}_{}", combined, shape_words(node_.shape(0)));
+  }
   void name(const ir::LinearAttentionWork& work) {
     out_.base = fmt::format("linear_attention_{}x{}", work.heads, work.size);
     out_.details = {"steps_" + size_word(work.steps)};

@@ -1,4 +1,4 @@
-// scan.lines: running sums, one line after the other; CUDA: lines in blocks whose sums are carried.
+// scan.lines: running sums and products, one line after the other; CUDA: lines in blocks whose sums are carried.
 
 #include <fmt/format.h>
 
@@ -14,19 +14,20 @@ void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   writer.call().headers = {writer.on_device() ? "gcrt/cuda/scan.h" : "gcrt/cpu/scan.h"};
   writer.operand(0, "x");
   writer.result(0, "y");
+  const char* const function = work.is_product ? "cumulative_product" : "cumulative_sum";
   const std::string sizes = writer.call().sizes.list({lines.outer, lines.extent, lines.inner});
   if (!writer.on_device()) {
     writer.call().body = fmt::format(
         "  const ScanShape shape{{/*outer, extent, inner*/ {}, /*exclusive*/ {}, /*reverse*/ {}}};\n"
-        "  cumulative_sum(shape, x, y, {});\n",
-        sizes, work.exclusive, work.reverse, threads_argument(writer.call()));
+        "  {}(shape, x, y, {});\n",
+        sizes, work.exclusive, work.reverse, function, threads_argument(writer.call()));
     return;
   }
-  writer.call().body = fmt::format(
-      "  cumulative_sum({}/*outer, extent, inner*/ {}, /*exclusive*/ {}, /*reverse*/ {}, x, y);\n",
-      writer.queue_argument(), sizes, work.exclusive, work.reverse);
-  // The plan is that of cumulative_sum in gcrt/cuda/scan.h: a thread sums a short line or one of many lines, and a block
-  // sums a long one.
+  writer.call().body =
+      fmt::format("  {}({}/*outer, extent, inner*/ {}, /*exclusive*/ {}, /*reverse*/ {}, x, y);\n", function,
+                  writer.queue_argument(), sizes, work.exclusive, work.reverse);
+  // The plan is that of cumulative() in gcrt/cuda/scan.h: a thread takes a short line or one of many lines, and a block
+  // a long one.
   constexpr std::int64_t kManyLines = 8192, kShortLine = 64, kLineThreads = 128, kScanThreads = 1024;
   const std::int64_t count = ir::typical(lines.outer * lines.inner), extent = ir::typical(lines.extent);
   const bool is_of_thread = extent <= kShortLine || count >= kManyLines;

@@ -65,8 +65,8 @@ struct Texts {
                        kNames[static_cast<std::size_t>(w.combine)]);
   }
   std::string operator()(const ScanWork& w) const {
-    return fmt::format(" along axis {}{}{}", w.axis, w.exclusive ? ", exclusive" : "",
-                       w.reverse ? ", reverse" : "");
+    return fmt::format("{} along axis {}{}{}", w.is_product ? " of products" : "", w.axis,
+                       w.exclusive ? ", exclusive" : "", w.reverse ? ", reverse" : "");
   }
   std::string operator()(const LinearAttentionWork& w) const {
     return fmt::format(" {} steps, {} query heads, {} heads of {}x{}, batch {}", to_string(w.steps),

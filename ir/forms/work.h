@@ -148,10 +148,10 @@ struct ScatterWork {
   bool operator==(const ScatterWork&) const = default;
 };
 
-/// Running sums along an axis.
+/// Running sums, or products, along an axis.
 struct ScanWork {
   int axis = 0;
-  bool exclusive = false, reverse = false;
+  bool exclusive = false, reverse = false, is_product = false;
   bool operator==(const ScanWork&) const = default;
 };
 

@@ -87,7 +87,7 @@ class Builder {
     return std::move(form_);
   }
 
-  /// The sum of what lies before, or behind.
+  /// The sum, or product, of what lies before, or behind.
   LoopForm operator()(const ScanWork& work) {
     const int other = reduce(problem_.shape(0)[work.axis]);
     std::vector<Index> from = result_axes();
@@ -95,8 +95,9 @@ class Builder {
     int first = dag().iota(Index::axis(other)), second = dag().iota(Index::axis(work.axis));
     if (work.reverse) std::swap(first, second);
     const int counts = dag().apply(work.exclusive ? ScalarOp::kLess : ScalarOp::kLessEqual, {first, second});
-    const int zero = dag().constant(type_of(0), 0);
-    form_.stages = {{Combine::kSum, where(counts, widened(0, std::move(from)), zero)}};
+    const Combine combine = work.is_product ? Combine::kProduct : Combine::kSum;
+    const int other_element = dag().constant(identity_of(combine, type_of(0)));
+    form_.stages = {{combine, where(counts, widened(0, std::move(from)), other_element)}};
     return finished(dag().accumulator(0, type_of(0)));
   }
 

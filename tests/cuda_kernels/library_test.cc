@@ -309,6 +309,22 @@ TEST(CudaCumulativeSum, Sizes) {
   check_sum<float>(91, 70, 91);
 }
 
+TEST(CudaCumulativeProduct, Lines) {
+  for (const int extent : {1, 64, 1025}) {
+    for (const bool exclusive : {false, true}) {
+      const auto x = random_values<std::int32_t>(size(extent), 1);
+      std::vector<std::int32_t> expected(x.size());
+      cumulative_product(ScanShape{1, extent, 1, exclusive, true}, x.data(), expected.data(), nullptr);
+      const DeviceArray<std::int32_t> x_device(x);
+      DeviceArray<std::int32_t> y(x.size());
+      Queue queue;
+      cumulative_product(queue, 1, extent, 1, exclusive, true, x_device.data(), y.data());
+      expect_no_error(queue);
+      expect_same(y, expected, "y");
+    }
+  }
+}
+
 TEST(CudaCumulativeSum, Infinities) {
   std::vector<float> x(2000, 1.0f);
   x[500] = kInfinity<float>;

@@ -114,39 +114,54 @@ TEST(Columns, AreReducedInTheOrderOfRows) {
   expect_columns<float>(5, {16, 200}, 230);
 }
 
-template <class T>
-void expect_sums(const ScanShape& shape) {
+template <class Combine, class T>
+void expect_running(const ScanShape& shape) {
   std::vector<T> x(static_cast<std::size_t>(shape.outer * shape.extent * shape.inner)), expected(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(static_cast<T>(i * 31 % 89) / T(3));
   for (std::ptrdiff_t o = 0; o < shape.outer; ++o) {
     for (std::ptrdiff_t i = 0; i < shape.inner; ++i) {
-      T sum = T(0);
+      T sum = Combine::template identity<T>();
       for (std::ptrdiff_t j = 0; j < shape.extent; ++j) {
         const std::ptrdiff_t row = shape.reverse ? shape.extent - 1 - j : j;
         const auto at = static_cast<std::size_t>((o * shape.extent + row) * shape.inner + i);
         if (shape.exclusive) expected[at] = sum;
-        sum = sum + x[at];
+        sum = Combine::of(sum, x[at]);
         if (!shape.exclusive) expected[at] = sum;
       }
     }
   }
   std::vector<T> y(x.size());
-  cumulative_sum(shape, x.data(), y.data(), nullptr);
+  cumulative<Combine>(shape, x.data(), y.data(), nullptr);
   EXPECT_EQ(y, expected) << shape.outer << ", " << shape.extent << ", " << shape.inner;
-  cumulative_sum(shape, x.data(), x.data(), nullptr);
+  cumulative<Combine>(shape, x.data(), x.data(), nullptr);
   EXPECT_EQ(x, expected) << "in place";
 }
 
-TEST(Scan, SumsEveryLineInItsOrder) {
+template <class Combine>
+void expect_running(const ScanShape& shape) {
+  expect_running<Combine, float>(shape);
+  expect_running<Combine, double>(shape);
+  expect_running<Combine, std::int32_t>(shape);
+  expect_running<Combine, std::int64_t>(shape);
+}
+
+TEST(Scan, SumsAndMultiplies) {
+  const std::vector<float> x = {2, 3, 4};
+  std::vector<float> sums(3), products(3);
+  cumulative_sum(ScanShape{1, 3, 1, false, false}, x.data(), sums.data(), nullptr);
+  cumulative_product(ScanShape{1, 3, 1, true, true}, x.data(), products.data(), nullptr);
+  EXPECT_EQ(sums, (std::vector<float>{2, 5, 9}));
+  EXPECT_EQ(products, (std::vector<float>{12, 4, 1}));
+}
+
+TEST(Scan, TakesEveryLineInItsOrder) {
   for (const std::ptrdiff_t outer : {0, 1, 3, 4, 9}) {
     for (const std::ptrdiff_t extent : {0, 1, 2, 17}) {
       for (const std::ptrdiff_t inner : {1, 2, 8, 19, 128, 150}) {
         for (const int flags : {0, 1, 2, 3}) {
           const ScanShape shape{outer, extent, inner, (flags & 1) != 0, (flags & 2) != 0};
-          expect_sums<float>(shape);
-          expect_sums<double>(shape);
-          expect_sums<std::int32_t>(shape);
-          expect_sums<std::int64_t>(shape);
+          expect_running<RunningSum>(shape);
+          expect_running<RunningProduct>(shape);
         }
       }
     }

@@ -158,7 +158,7 @@ class Case:
 
 
 def three_axes(element):
-    case = Case(18)
+    case = Case(26)
     x, w = case.reals("x", element, 2, 4, 5, 6, 4), case.reals("w", element, 6, 2, 3, 2, 3)
     b, u, v = case.reals("b", element, 6), case.reals("u", element, 4, 3, 2, 3, 2), case.reals("v", element, 6)
     case.node("y = Conv<group = 2, strides = [2, 1, 1], pads = [1, 0, 2, 1, 1, 1], dilations = [1, 2, 1]>(x, w, b)",
@@ -235,7 +235,7 @@ def recurrences(element):
 
 def halves():
     """Elements that 16 bits hold exactly; sums that they do not hold on the way."""
-    case = Case(18)
+    case = Case(26)
     x = case.input("x", (case.random.permutation(2 * 9 * 3).reshape(2, 9, 3) / 4 - 5).astype(np.float16))
     order = np.argsort(-x, 1, kind="stable")[:, :4]
     case.model.constants.extend(["int64[1] four = {4}", "int64 one = {1}"])
@@ -249,6 +249,7 @@ def halves():
     case.node('counts = ScatterND<reduction = "add">(start, bins, ones)',
               counts=(start.astype(np.float32) + np.bincount(bins)).astype(np.float16))
     low = case.input("low", np.array([[3, -2, 1], [0, 5, -7]], np.float16))
+    case.node("products = CumProd<exclusive = 1>(low, one)", products=np.array([[1, 3, -6], [1, 0, 0]], np.float16))
     index, update = case.input("index", np.array([[2, 0]])), case.input("update", np.array([[-4, 9]], np.float16))
     for name, combine in (("add", np.add), ("mul", np.multiply), ("max", np.maximum), ("min", np.minimum)):
         y = low.copy()

@@ -42,15 +42,16 @@ FORCED = {"conv": ["conv.direct", "conv.loops"], "thin": ["conv.depthwise", "con
 
 def lists():
     """Kernels with their own control."""
-    model = Model()
+    model = Model(opset=26)
     model.inputs = ["float[2,9,5] x", "int32[4,7] n", "int64[3,2] at", "float[3,5] rows", "int32[2,7] by", "int32[2,7] more"]
-    model.outputs = ["float[2,4,5] best", "int64[2,4,5] where", "float[2,9,5] sums", "float[2,9,5] put", "int32[4,7] added",
-                     "float[2,1,9,6] states"]
+    model.outputs = ["float[2,4,5] best", "int64[2,4,5] where", "float[2,9,5] sums", "float[2,9,5] products", "float[2,9,5] put",
+                     "int32[4,7] added", "float[2,1,9,6] states"]
     model.constants = ["int64[1] k = {4}", "int64 axis = {1}"]
     for gate, width in (("w", 5), ("r", 6)):
         model.constant(gate, "float", (1, 18, width))
     model.constant("b", "float", (1, 36))
     model.nodes = ["best, where = TopK<axis = 1>(x, k)", "sums = CumSum<exclusive = 1, reverse = 1>(x, axis)",
+                   "products = CumProd<exclusive = 1>(x, axis)",
                    "put = ScatterND(x, at, rows)",
                    'added = ScatterElements<axis = 0, reduction = "add">(n, by, more)',
                    "states = GRU<hidden_size = 6>(x, w, r, b)"]
@@ -64,6 +65,7 @@ def verify(world, name, model, *options):
 
 
 FORCED_LISTS = {"best": ["topk.sort", "topk.loops"], "sums": ["scan.lines", "scan.loops"],
+                "products": ["scan.lines", "scan.loops"],
                 "put": ["scatter.dense", "scatter.loops"], "added": ["scatter.dense", "scatter.loops"],
                 "states": ["recurrent.cell", "recurrent.loops"]}
 

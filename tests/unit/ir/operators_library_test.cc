@@ -1,4 +1,4 @@
-// TopK, scatters, CumSum and NonZero.
+// TopK, scatters, CumSum, CumProd and NonZero.
 
 #include <cmath>
 #include <limits>
@@ -166,6 +166,21 @@ TEST(CumSum, RunsExclusiveAndReverse) {
               run({.op = "CumSum", .operands = {&x, &axis}});
             }),
             "axis must be known at compile time");
+}
+
+TEST(CumProd, RunsExclusiveAndReverseFromEitherEndOfTheAxes) {
+  const Tensor x = floats({2, 3, 4, 5, 6, 7}, {2, 3});
+  const auto product = [&](std::int64_t axis, std::int64_t exclusive, std::int64_t reverse) {
+    const Tensor along = ints({axis}, {});
+    OneNode node = {.op = "CumProd", .operands = {&x, &along}, .known = true};
+    node.attributes.set("exclusive", exclusive);
+    node.attributes.set("reverse", reverse);
+    return reals(run(node)[0]);
+  };
+  EXPECT_EQ(product(1, 0, 0), (Reals{2, 6, 24, 5, 30, 210}));
+  EXPECT_EQ(product(-1, 1, 0), (Reals{1, 2, 6, 1, 5, 30}));
+  EXPECT_EQ(product(0, 0, 1), (Reals{10, 18, 28, 5, 6, 7}));
+  EXPECT_EQ(product(-2, 1, 1), (Reals{5, 6, 7, 1, 1, 1}));
 }
 
 TEST(NonZero, HasASizeForKnownValuesOnly) {
