@@ -106,8 +106,8 @@ void cumulative_long_kernel(CumulativeLines s, const T* x, T* y) {
 }
 
 // Running sums or products along the middle axis of [outer][extent][inner]; x may be y. Exclusive: the
-// element itself is not counted. One launch. Sums of floats are rounded in another order than on the CPU where a
-// block sums a line.
+// element itself is not counted. One launch. Where a block takes a line, sums of floats are rounded in
+// another order than on the CPU.
 template <class Combine, class T>
 inline void cumulative(Queue& queue, std::ptrdiff_t outer, std::ptrdiff_t extent, std::ptrdiff_t inner,
                        bool exclusive, bool reverse, const T* x, T* y) {
