@@ -309,10 +309,10 @@ bool Dim::is_less_formula(Dim a, Dim b) {
 
 bool always_less_equal(Dim a, Dim b) {
   if (a.is_constant() && b.is_constant()) return a.constant() <= b.constant();
-  const Dim left = b - a;
-  if (left.is_constant()) return left.constant() >= 0;
   const Sizes* sizes = SizesScope::in_force();
-  return sizes && sizes->less_equal(a, b) == Truth::kYes;
+  if (sizes) return sizes->less_equal(a, b) == Truth::kYes;
+  const Dim left = b - a;
+  return left.is_constant() && left.constant() >= 0;
 }
 
 bool always_less(Dim a, Dim b) {

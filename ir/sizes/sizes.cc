@@ -4,8 +4,21 @@
 #include <initializer_list>
 #include <optional>
 
+#include "base/operator_error.h"
+
 namespace gcompile::ir {
 namespace {
+
+/// A formula that only a proof needs. Where it is too large or too long, the proof goes on without it: no model
+/// is refused for what somebody wanted to know of it.
+template <class Make>
+std::optional<Dim> tried(const Make& make) {
+  try {
+    return make();
+  } catch (const OperatorError&) {
+    return std::nullopt;
+  }
+}
 
 std::int64_t clamped(__int128 number) {
   return static_cast<std::int64_t>(std::clamp<__int128>(number, -kDimLimit, kDimLimit));
@@ -140,8 +153,9 @@ Bounds enclosure_by_remainders(Dim dim, const std::vector<SizeSymbol>& symbols, 
     const DimAtom& quotient = term.atoms[0];
     const std::int64_t c = quotient.divisor, b = term.coefficient;
     // c times the formula, with b (a - r) in place of b c floor(a / c).
-    const Dim rest = (dim - floor_div(quotient.a, c) * b) * c + quotient.a * b;
-    const Bounds times = enclosure(rest, symbols, levels) + Bounds{0, c - 1} * Bounds{-b, -b};
+    const auto rest = tried([&] { return (dim - floor_div(quotient.a, c) * b) * c + quotient.a * b; });
+    if (!rest) continue;
+    const Bounds times = enclosure(*rest, symbols, levels) + Bounds{0, c - 1} * Bounds{-b, -b};
     best = {std::max(best.low, divided(times + Bounds{c - 1, c - 1}, c).low),
             std::min(best.high, divided(times, c).high)};
   }
@@ -164,6 +178,12 @@ std::optional<Solution> solve(Dim difference) {
     return Solution{symbol, rest * -term->coefficient};
   }
   return std::nullopt;
+}
+
+/// The bounds of a - b, also where that is too long a formula.
+Bounds bounds_of_difference(const Sizes& sizes, Dim a, Dim b) {
+  if (const auto difference = tried([&] { return a - b; })) return sizes.bounds(*difference);
+  return sizes.bounds(a) + sizes.bounds(b) * Bounds{-1, -1};
 }
 
 }  // namespace
@@ -190,12 +210,14 @@ Dim Sizes::resolved(Dim dim) const {
 
 Bounds Sizes::bounds(Dim dim) const {
   if (dim.is_constant()) return {dim.constant(), dim.constant()};
-  const Dim formula = resolved(dim);
+  const Dim formula = tried([&] { return resolved(dim); }).value_or(dim);
   Bounds best = enclosure_by_remainders(formula, symbols_, kRemainderLevels);
   for (const SizeFact& fact : facts_) {
     for (const std::int64_t factor : {-2, -1, 1, 2}) {
-      const Bounds other = enclosure(formula - fact.formula * factor, symbols_, kRemainderLevels) +
-                           fact.bounds * Bounds{factor, factor};
+      const auto rest = tried([&] { return formula - fact.formula * factor; });
+      if (!rest) continue;
+      const Bounds other =
+          enclosure(*rest, symbols_, kRemainderLevels) + fact.bounds * Bounds{factor, factor};
       best = {std::max(best.low, other.low), std::min(best.high, other.high)};
     }
   }
@@ -207,18 +229,18 @@ std::int64_t Sizes::at_typical(Dim dim) const {
 }
 
 Truth Sizes::equal(Dim a, Dim b) const {
-  const Dim difference = resolved(a) - resolved(b);
-  if (difference.is_constant()) return difference.constant() == 0 ? Truth::kYes : Truth::kNo;
-  const Bounds range = bounds(difference);
+  const auto difference = tried([&] { return resolved(a) - resolved(b); });
+  const Bounds range = difference ? bounds(*difference) : bounds_of_difference(*this, a, b);
   if (range == Bounds{0, 0}) return Truth::kYes;
   if (!range.contains(0)) return Truth::kNo;
+  if (!difference) return Truth::kUnknown;
   // Never equal either if a number divides everything but the constant.
-  const std::int64_t divisor = content(difference - difference.constant());
-  return difference.constant() % divisor != 0 ? Truth::kNo : Truth::kUnknown;
+  const std::int64_t divisor = content(*difference - difference->constant());
+  return difference->constant() % divisor != 0 ? Truth::kNo : Truth::kUnknown;
 }
 
 Truth Sizes::less_equal(Dim a, Dim b) const {
-  const Bounds range = bounds(b - a);
+  const Bounds range = bounds_of_difference(*this, b, a);
   return range.low >= 0 ? Truth::kYes : range.high < 0 ? Truth::kNo : Truth::kUnknown;
 }
 
@@ -233,7 +255,8 @@ bool Sizes::assume_equal(Dim a, Dim b) {
   }
   const auto is_known = [&](const SizeCheck& check) { return check.a == a && check.b == b; };
   if (std::none_of(checks_.begin(), checks_.end(), is_known)) checks_.push_back({a, b});
-  const auto solution = solve(resolved(a) - resolved(b));
+  const auto difference = tried([&] { return resolved(a) - resolved(b); });
+  const auto solution = difference ? solve(*difference) : std::nullopt;
   if (!solution) return true;
   const auto by = [&](int symbol) {
     return symbol == solution->symbol ? solution->value : Dim::symbol(symbol);

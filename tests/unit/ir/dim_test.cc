@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "base/operator_error.h"
 #include "ir/graph/operator.h"
 #include "ir/sizes/sizes.h"
 #include "ir/sizes/solve_sizes.h"
@@ -297,6 +298,39 @@ TEST(SizesTest, BeyondTheLimitNothingIsKnown) {
   const Dim c = Dim::symbol(sizes.add_symbol({"c", {1, high}}));
   EXPECT_EQ(sizes.less_equal(a * b * 4, b * c * 4096), Truth::kUnknown);
   EXPECT_EQ(sizes.less_equal(floor_div(b * c, 4096), a * b), Truth::kUnknown);
+}
+
+/// What a proof forms on its way is longer, or has larger numbers, than the formulas that it is about.
+TEST(SizesTest, NoQuestionIsTooLong) {
+  Sizes sizes;
+  const SizesScope scope(&sizes);
+  std::vector<Dim> symbols;
+  for (int i = 0; i < 9; ++i) symbols.push_back(Dim::symbol(sizes.add_symbol({"s", {1, 4}, 1})));
+  Dim few(0), many(2000), between(100);
+  int pair = 0;
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const Dim product = symbols[i] * symbols[j];
+      if (pair++ % 2 == 0) {
+        few = few + product;
+      } else {
+        many = many + product;
+        between = between + product;
+      }
+    }
+  }
+  EXPECT_THROW(many - few, OperatorError);
+  EXPECT_TRUE(always_less(few, many));
+  EXPECT_FALSE(always_less(many, few));
+  EXPECT_EQ(sizes.equal(few, many), Truth::kNo);
+  EXPECT_EQ(sizes.equal(few, between), Truth::kUnknown);
+  EXPECT_TRUE(sizes.assume_equal(few, between));
+  EXPECT_EQ(sizes.checks().size(), 1U);
+  sizes.add_fact(many, {2018, 2100});
+  EXPECT_EQ(sizes.bounds(few), (Bounds{18, 288}));
+  const Dim large = floor_div(symbols[0] + 1, 4) + symbols[0] * (std::int64_t{1} << 59);
+  EXPECT_THROW(large * 8, OperatorError);
+  EXPECT_EQ(sizes.bounds(large), (Bounds{std::int64_t{1} << 59, (std::int64_t{1} << 61) + 1}));
 }
 
 TEST(SizesTest, FactsOfSumsBound) {
