@@ -96,6 +96,19 @@ constexpr const char* kErrors[] = {
     "sequence_lens has the length",
     "the grid must be (",
     "an image that may be empty has no elements to read",
+    "do not divide into",
+    "must be a square matrix",
+    "the regions must be (",
+    "does not fit into a signal",
+    "frame_length is",
+    "the last axis must have 1 element or 2",
+    "must be (batch, length, 1 or 2)",
+    "a complex signal has no one-sided transform",
+    "the transform has ",
+    "the window must have one axis",
+    "output_shape must have",
+    "image_shape has no sizes",
+    "attribute 'block_shape' has ",
 };
 
 bool is_error_of_the_model(const std::string& message) {
