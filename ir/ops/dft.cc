@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/interrupt.h"
 #include "ir/ops/rewrite.h"
 
 namespace gcompile::ir {
@@ -14,7 +15,7 @@ namespace {
 /// Up to so many bytes a matrix of float32 is multiplied as it is.
 constexpr std::int64_t kMatrixBytes = std::int64_t{4} << 20;
 /// The same for a length that has no divisors, which nothing smaller makes up.
-constexpr std::int64_t kMostMatrixBytes = std::int64_t{256} << 20;
+constexpr std::int64_t kMostMatrixBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kLongest = std::int64_t{1} << 24;
 
 /// cos and sin of 2 pi * product / length, for which angles beyond one turn are brought into it.
@@ -30,7 +31,10 @@ Turn turn_of(std::int64_t product, std::int64_t length) {
 template <class Value>
 ValueId filled(RewriteContext& context, ElementType type, const Shape& shape, Value value) {
   Tensor out(TensorType{type, shape});
-  for (std::int64_t i = 0; i < out.count(); ++i) out.set(i, Scalar::of_real(type, value(i)));
+  for (std::int64_t i = 0; i < out.count(); ++i) {
+    if (i % 65536 == 0) poll_interrupt();
+    out.set(i, Scalar::of_real(type, value(i)));
+  }
   return context.constant(std::move(out));
 }
 

@@ -172,7 +172,8 @@ std::vector<EdgeModel> written_models(const std::string& path) {
   for (const std::string& text : texts) {
     EdgeModel given;
     const std::string whole = fmt::format(
-        "<ir_version: 10, opset_import: [\"\" : {}, \"com.microsoft\" : 1]>\ncell {}", newest_opset(), text);
+        "<ir_version: 10, opset_import: [\"\" : {}, \"com.microsoft\" : 1, \"ai.onnx.ml\" : 1]>\ncell {}",
+        newest_opset(), text);
     const auto status = onnx::OnnxParser(whole.c_str()).Parse(given.model);
     if (!status.IsOK()) throw std::runtime_error(fmt::format("{}: {}", text, status.ErrorMessage()));
     given.operator_name = operator_name(given.model.graph().node(0));

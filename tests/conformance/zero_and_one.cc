@@ -98,6 +98,7 @@ constexpr const char* kErrors[] = {
     "an image that may be empty has no elements to read",
     "do not divide into",
     "must be a square matrix",
+    "must have the type",
     "the regions must be (",
     "does not fit into a signal",
     "frame_length is",
