@@ -1,7 +1,8 @@
-// TopK, scatters, CumSum, CumProd and NonZero.
+// TopK, scatters, CumSum, CumProd, NonZero and Compress.
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "gtest/gtest.h"
 #include "ir/forms/form.h"
@@ -188,6 +189,27 @@ TEST(NonZero, HasASizeForKnownValuesOnly) {
   EXPECT_EQ(run({.op = "NonZero", .operands = {&x}, .known = true})[0].ints(), (Ints{0, 1, 1, 0}));
   EXPECT_EQ(error_of([&] { run({.op = "NonZero", .operands = {&x}}); }),
             "the size of the result depends on data");
+}
+
+TEST(Compress, TakesWhatAKnownConditionSays) {
+  const Tensor x = floats({1, 2, 3, 4, 5, 6}, {3, 2});
+  const Tensor second = integers(ElementType::kBool, {0, 1}, {2}),
+               none = integers(ElementType::kBool, {0}, {1});
+  const Tensor last = integers(ElementType::kBool, {1, 0, 0, 0, 0, 1}, {6});
+  const auto kept = [&](const Tensor& condition, std::optional<std::int64_t> axis) {
+    OneNode node{.op = "Compress", .operands = {&x, &condition}, .known = true};
+    if (axis) node.attributes.set("axis", *axis);
+    return run(node)[0];
+  };
+  EXPECT_EQ(reals(kept(last, std::nullopt)), (Reals{1, 6}));
+  EXPECT_EQ(reals(kept(second, 0)), (Reals{3, 4}));
+  EXPECT_EQ(reals(kept(second, -1)), (Reals{2, 4, 6}));
+  EXPECT_EQ(kept(none, 1).shape(), (Shape{3, 0}));
+  EXPECT_EQ(error_of([&] { kept(last, 0); }), "the condition does not fit: it holds for element 5 of 3");
+  EXPECT_EQ(error_of([&] {
+              run({.op = "Compress", .operands = {&x, &second}});
+            }),
+            "the condition must be known at compile time");
 }
 
 }  // namespace
