@@ -15,6 +15,7 @@
 #include "driver/commands/code_sizes.h"
 #include "driver/commands/commands.h"
 #include "driver/machine/local_files.h"
+#include "frontend/files/file_bytes.h"
 #include "nlohmann/json.hpp"
 
 namespace gcompile {
@@ -23,12 +24,15 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+/// Bytes of a page, a manifest or a table of times, and of a library with its weights.
+constexpr std::int64_t kMostText = std::int64_t{1} << 26, kMostCode = std::int64_t{1} << 31;
+
 [[noreturn]] void refuse(std::string message, std::string help) {
   throw CompileError(ExitCode::kInputOutput, std::move(message), std::move(help));
 }
 
 Json json_of(const std::string& path, const std::string& help) {
-  Json value = Json::parse(read_local_file(path), nullptr, false);
+  Json value = Json::parse(frontend::read_file(path, kMostText), nullptr, false);
   if (!value.is_object()) refuse(fmt::format("'{}' is not what was expected", printable(path)), help);
   return value;
 }
@@ -45,7 +49,7 @@ Json manifest_of(const std::string& project) {
   std::sort(found.begin(), found.end());
   for (const std::string& path : found) {
     const Json value = json_of(path, help);
-    if (value.contains("name") && value.contains("generator")) return value;
+    if (value.contains("name") && value["name"].is_string() && value.contains("generator")) return value;
   }
   refuse(fmt::format("'{}' is no project of gcompile", printable(project)), help);
 }
@@ -217,7 +221,7 @@ void add_code(std::string& page, const Json& manifest, const std::vector<Part>& 
   const std::string path = library_in(place, manifest["name"]);
   CodeSizes sizes;
   try {
-    sizes = read_code_sizes(read_local_file(path));
+    sizes = read_code_sizes(frontend::read_file(path, kMostCode));
   } catch (const std::invalid_argument& reason) {
     refuse(fmt::format("the sizes of '{}' cannot be read: {}", printable(path), reason.what()),
            "name a library, a program or an object file of ELF");
@@ -258,10 +262,18 @@ void add_code(std::string& page, const Json& manifest, const std::vector<Part>& 
 Answer run_report(const Options& options) {
   const std::string& project = options.operands.front();
   const Json manifest = manifest_of(project);
-  const std::vector<Part> parts = parts_of(manifest);
-  std::string page = read_local_file((fs::path(project) / "report.html").string());
-  if (!options.layer_times.empty()) add_times(page, parts, options.layer_times);
-  if (!options.sizes_from.empty()) add_code(page, manifest, parts, options.sizes_from);
+  std::string page = frontend::read_file((fs::path(project) / "report.html").string(), kMostText);
+  std::string read = project;  // whose members are looked at
+  try {
+    const std::vector<Part> parts = parts_of(manifest);
+    read = options.layer_times;
+    if (!options.layer_times.empty()) add_times(page, parts, options.layer_times);
+    read = project;
+    if (!options.sizes_from.empty()) add_code(page, manifest, parts, options.sizes_from);
+  } catch (const Json::exception&) {
+    refuse(fmt::format("'{}' is not what was expected: a member is of another kind", printable(read)),
+           "give what gcompile, and NAME_bench --layers --json, have written");
+  }
   write_local_file(options.output, page);
   Answer answer;
   answer.result["name"] = manifest["name"];

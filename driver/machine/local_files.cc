@@ -95,19 +95,6 @@ void write_text_file(const std::string& folder, const std::string& name, std::st
   write_local_file(folder + "/" + name, text);
 }
 
-std::string read_local_file(const std::string& path) {
-  std::FILE* const file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) throw_errno("open", path);
-  std::string bytes;
-  char block[65536];
-  for (std::size_t count = 0; (count = std::fread(block, 1, sizeof(block), file)) > 0;)
-    bytes.append(block, count);
-  const bool good = std::ferror(file) == 0;
-  std::fclose(file);
-  if (!good) throw_errno("read", path);
-  return bytes;
-}
-
 std::string shell_quoted(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:,@=";

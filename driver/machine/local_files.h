@@ -18,9 +18,6 @@ void write_text_file(const std::string& folder, const std::string& name, std::st
 void claim_folder(const std::string& folder);
 inline constexpr const char* kClaim = ".gcompile";
 
-/// The whole file. Throws CompileError (kInputOutput).
-std::string read_local_file(const std::string& path);
-
 /// `word` as one word of a POSIX shell.
 std::string shell_quoted(const std::string& word);
 
