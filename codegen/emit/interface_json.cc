@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -43,24 +44,42 @@ constexpr StatusRow kStatuses[] = {
     {"WRONG_SIZE", 12, Which::kAll, "a span has another number of elements than its tensor"},
 };
 
-/// Arrays on the stack, with the registers that are saved around them, of the widest level.
+/// Arrays on the stack, with the registers that are saved around them, in KiB: of 16-byte vectors in 16 registers
+/// and in 32, of 32-byte ones, of 64-byte ones, as tiles are chosen (TileOfLevel in gcrt/cpu/product/dot.h).
+using OfVectors = std::array<std::int64_t, 4>;
 struct StackUse {
   const char* header;
-  std::int64_t bytes;
+  OfVectors kibibytes;
 };
 
 /// The stack of kernels, of which one runs at a time.
 constexpr StackUse kStackOfKernels[] = {
-    {"gcrt/cpu/attention.h", 36 << 10},        // scores and sums of some rows
-    {"gcrt/cpu/image/conv_dot.h", 8 << 10},    // sums of some pixels
-    {"gcrt/cpu/image/conv_tile.h", 20 << 10},  // edges of images, beside zeros
-    {"gcrt/cpu/product/decode.h", 50 << 10},   // a part of the decoded weights, and sums
+    {"gcrt/cpu/attention.h", {18, 36, 27, 36}},        // scores and sums of some rows
+    {"gcrt/cpu/image/conv_dot.h", {5, 5, 6, 8}},       // sums of some pixels
+    {"gcrt/cpu/image/conv_tile.h", {18, 18, 18, 19}},  // edges of images, beside zeros
+    {"gcrt/cpu/image/winograd.h", {3, 3, 4, 6}},       // products of a strip of tiles
+    {"gcrt/cpu/product/decode.h", {21, 21, 21, 50}},   // a part of the decoded weights, and sums
 };
 /// The stack of any schedule with its kernels' calls;
 /// the products of which kernels are made hold at most registers.
-constexpr std::int64_t kStackOfRun = 10 << 10;
+constexpr OfVectors kStackOfRun = {5, 5, 6, 12};
 /// The stack that products in the tile unit need beyond that holds B as the unit wants it.
-constexpr std::int64_t kStackOfTiles = 18 << 10;
+constexpr std::int64_t kStackOfTiles = 18;
+
+std::size_t column_of(const Level& level) {
+  if (level.vector_bytes >= 32) return level.vector_bytes >= 64 ? 3 : 2;
+  return level.registers >= 32 ? 1 : 0;
+}
+
+/// What a run takes with vectors of one column, in bytes.
+std::int64_t stack_of(const std::vector<std::string>& headers, std::size_t column) {
+  std::int64_t largest = 0;
+  for (const StackUse& use : kStackOfKernels) {
+    if (std::find(headers.begin(), headers.end(), use.header) != headers.end())
+      largest = std::max(largest, use.kibibytes[column]);
+  }
+  return (kStackOfRun[column] + largest) << 10;
+}
 
 bool is_of(Which which, const StatusNeeds& needs) {
   switch (which) {
@@ -134,13 +153,16 @@ nlohmann::ordered_json statuses_json(const std::string& model, const StatusNeeds
   return out;
 }
 
-std::int64_t stack_bytes(const std::vector<std::string>& headers, bool in_tiles) {
-  const auto use_of = [&](const StackUse& use) {
-    return std::find(headers.begin(), headers.end(), use.header) == headers.end() ? 0 : use.bytes;
-  };
-  std::int64_t largest = 0;
-  for (const StackUse& use : kStackOfKernels) largest = std::max(largest, use_of(use));
-  return kStackOfRun + largest + (in_tiles ? kStackOfTiles : 0);
+void add_stack(Json& out, const std::vector<std::string>& headers, const Machine& machine, bool in_tiles) {
+  constexpr std::size_t kNeon64 = 1, kNarrow = 0;
+  std::int64_t most = 0;
+  for (const Level& level : machine.levels) most = std::max(most, stack_of(headers, column_of(level)));
+  if (in_tiles && machine.has_tile_unit) most += kStackOfTiles << 10;
+  const bool is_for_all = machine.levels.size() > 1;
+  out["has_stacks"] = is_for_all;
+  out["stack_bytes"] = is_for_all ? stack_of(headers, kNarrow) : most;
+  out["stack_bytes_aarch64"] = is_for_all ? stack_of(headers, kNeon64) : most;
+  out["stack_bytes_x86_64"] = most;
 }
 
 void add_states(Json& out, const Program& program) {

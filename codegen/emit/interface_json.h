@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/choice/machine.h"
 #include "codegen/program/program.h"
 
 namespace gcompile {
@@ -21,8 +22,11 @@ struct StatusNeeds {
 nlohmann::ordered_json statuses_json(const std::string& model, const StatusNeeds& needs);
 
 /// Bytes that a run on a processor takes of the stack of each thread that it runs on, at most, compiled with
-/// optimisation. `headers`: of gcrt, all that its kernels include. `project.interface.stack` measures.
-std::int64_t stack_bytes(const std::vector<std::string>& headers, bool in_tiles);
+/// optimisation, of the widest vectors that the machine has; a project for all machines tells it of each
+/// architecture. `headers`: of gcrt, all that its kernels include. `project.interface.stack` and
+/// `project.stack` measure.
+void add_stack(nlohmann::ordered_json& out, const std::vector<std::string>& headers, const Machine& machine,
+               bool in_tiles);
 
 /// The state: its tensors, and the sizes that it remembers.
 void add_states(nlohmann::ordered_json& out, const Program& program);

@@ -486,8 +486,7 @@ Json program_json(const Program& program, const EmitOptions& options) {
   add_packed_weights(out, program);
   add_schedules(out, program);
   add_told_sizes(out, program);
-  out["stack_bytes"] = stack_bytes(runtime_headers(program.headers), false);
-  out["stack_bytes_with_tiles"] = stack_bytes(runtime_headers(program.headers), true);
+  add_stack(out, runtime_headers(program.headers), machine_of_cpu(options.cpu), program.in_tiles);
   out["statuses"] = statuses_json(program.name, {!program.sizes.empty(), !program.held_sizes.empty()});
   return out;
 }

@@ -179,19 +179,23 @@ wide (uint8[64, 256] x) => (int32[64, 256] y)
 
 
 def case_stack(world):
-    """The stack that NAME_STACK_BYTES tells has room for a tile unit only where there may be one."""
+    """The stack that NAME_STACK_BYTES tells has room for a tile unit only where there may be one, and for vectors of a width
+    only where they are of it."""
     needed()
     world.path("wide.onnxtxt").write_text(TILES)
     world.path("stack.c").write_text('#include "wide/wide.h"\nint bytes = WIDE_STACK_BYTES;\n')
     found = {}
-    for cpu in ("native", "x86-64-v3", "cortex-m7"):
+    for cpu in ("native", "x86-64-v4", "x86-64-v3", "cortex-m7"):
         project = world.path(f"wide_{cpu}")
         world.compile(world.path("wide.onnxtxt"), project, "--name", "wide", "--cpu", cpu)
         for compiler in ("gcc", f"{TRIPLE}-gcc"):
             text = world.run([compiler, "-E", "-P", f"-I{project}/include", world.path("stack.c")]).stdout
             found[cpu, compiler] = int(re.search(r"int bytes = (\d+)u;", text)[1])
-    tiles = found["native", "gcc"]
-    check(all(bytes == tiles - (18 << 10) for key, bytes in found.items() if key != ("native", "gcc")), f"{found}")
+    arm = f"{TRIPLE}-gcc"
+    equal(found["native", "gcc"], found["x86-64-v4", "gcc"] + (18 << 10), "with a tile unit")
+    equal(found["native", arm], found["cortex-m7", arm], "of a core of ARM")
+    check(found["cortex-m7", arm] < found["x86-64-v3", "gcc"] < found["x86-64-v4", "gcc"], f"{found}")
+    check(all(found[cpu, "gcc"] == found[cpu, arm] for cpu, _ in found if cpu != "native"), f"{found}")
 
 
 if __name__ == "__main__":
