@@ -100,6 +100,8 @@ std::string ExpressionPrinter::apply(int id, bool vector) const {
       if (node.type == ElementType::kBool) return fmt::format("cast_bool({}, {})", lane, argument(0));
       return fmt::format("cast<{}>({}, {})", kernel_type(node.type), lane, argument(0));
     }
+    case ScalarOp::kBits:
+      return fmt::format("bit_cast<{}>({})", kernel_type(node.type), argument(0));
     case ScalarOp::kIsPositiveInf:
       return fmt::format("is_inf({}, false, true)", argument(0));
     case ScalarOp::kIsNegativeInf:

@@ -37,6 +37,8 @@ class PartOfDag {
         return part_.accumulator(node.operand, node.type);
       case ScalarOp::kCast:
         return part_.cast(moved(node.arguments[0]), node.type);
+      case ScalarOp::kBits:
+        return part_.bits(moved(node.arguments[0]), node.type);
       case ScalarOp::kRound:
         return part_.round(moved(node.arguments[0]));
       default: {

@@ -28,6 +28,7 @@ std::string word_of(ScalarOp op) {
     case ScalarOp::kIota:
     case ScalarOp::kAccumulator:
     case ScalarOp::kCast:
+    case ScalarOp::kBits:
     case ScalarOp::kRound:
       return "";
     case ScalarOp::kRoundHalfEven:

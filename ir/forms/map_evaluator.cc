@@ -243,6 +243,8 @@ class MapEvaluator {
         return load(id, operand_of(n), out);
       case ScalarOp::kCast:
         return cast_lanes(n, out);
+      case ScalarOp::kBits:
+        return bits_lanes(n, out);
       default:
         apply(n, out);
         if (rounding_) rounding_->round_inside(n, {out.real, static_cast<std::size_t>(count_)});
@@ -351,6 +353,10 @@ class MapEvaluator {
       return wrap_lanes(n.type, out, [integers](std::int64_t i) { return integers[i]; });
     }
     for (std::int64_t i = 0; i < count_; ++i) set(out, i, cast(scalar_of(argument, i), n.type));
+  }
+
+  void bits_lanes(const ScalarNode& n, Lanes& out) {
+    for (std::int64_t i = 0; i < count_; ++i) set(out, i, bits_as(scalar_of(n.arguments[0], i), n.type));
   }
 
   /// out = f(lane) at the width of the type.

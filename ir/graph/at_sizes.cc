@@ -58,6 +58,9 @@ std::vector<int> copy(const Dag& from, Dag& to, const ValueOf& value_of) {
       case ScalarOp::kCast:
         ids.push_back(to.cast(arguments[0], node.type));
         break;
+      case ScalarOp::kBits:
+        ids.push_back(to.bits(arguments[0], node.type));
+        break;
       case ScalarOp::kRound:
         ids.push_back(to.round(arguments[0]));
         break;

@@ -279,11 +279,23 @@ int Dag::cast(int argument, ElementType to) {
   return intern(std::move(node));
 }
 
+int Dag::bits(int argument, ElementType to) {
+  const ElementType from = type(argument);
+  if (from == to) return argument;
+  GC_CHECK(bits_of(from) == bits_of(to) && compute_type(from) == from && compute_type(to) == to);
+  if ((*this)[argument].op == ScalarOp::kConstant) return constant(bits_as((*this)[argument].constant, to));
+  ScalarNode node;
+  node.op = ScalarOp::kBits;
+  node.type = to;
+  node.arguments = {argument};
+  return intern(std::move(node));
+}
+
 int Dag::round(int argument) {
   const ScalarNode& node = (*this)[argument];
   const bool exact = !is_float(node.type) || node.op == ScalarOp::kLoad || node.op == ScalarOp::kConstant ||
-                     node.op == ScalarOp::kRound || node.op == ScalarOp::kCast || node.op == ScalarOp::kNeg ||
-                     node.op == ScalarOp::kAbs;
+                     node.op == ScalarOp::kRound || node.op == ScalarOp::kCast ||
+                     node.op == ScalarOp::kBits || node.op == ScalarOp::kNeg || node.op == ScalarOp::kAbs;
   if (exact) return argument;
   ScalarNode rounded;
   rounded.op = ScalarOp::kRound;
@@ -356,6 +368,8 @@ int Dag::import(const Dag& other, int root, std::span<const Index> axes, std::sp
       moved(id) = round(node.arguments[0]);
     } else if (node.op == ScalarOp::kCast) {
       moved(id) = cast(node.arguments[0], node.type);
+    } else if (node.op == ScalarOp::kBits) {
+      moved(id) = bits(node.arguments[0], node.type);
     } else if (node.op > ScalarOp::kRound) {
       moved(id) = apply(node.op, node.arguments);
     } else {
@@ -424,7 +438,8 @@ std::string to_string(const Dag& dag, int root) {
       return fmt::format("acc{}", node.operand);
     default: {
       std::string text(row_of(node.op).name);
-      if (node.op == ScalarOp::kCast) text += fmt::format("<{}>", name_of(node.type));
+      if (node.op == ScalarOp::kCast || node.op == ScalarOp::kBits)
+        text += fmt::format("<{}>", name_of(node.type));
       text += "(";
       for (std::size_t i = 0; i < node.arguments.size(); ++i) {
         text += (i ? ", " : "") + fmt::format("%{}", node.arguments[i]);
@@ -432,69 +447,6 @@ std::string to_string(const Dag& dag, int root) {
       return text + ")";
     }
   }
-}
-
-ExpressionEvaluator::ExpressionEvaluator(const Dag& dag, int root, ExpressionInputs inputs)
-    : dag_(dag), root_(root), inputs_(std::move(inputs)), values_(dag.nodes().size()) {
-  const int roots[] = {root};
-  order_ = dag.reachable(roots);
-}
-
-std::int64_t ExpressionEvaluator::index_value(const Index& index, std::span<const std::int64_t> axes) const {
-  std::int64_t sum = index.constant();
-  for (const Index::Term& t : index.terms()) {
-    std::int64_t value = 0;
-    switch (t.atom.kind) {
-      case IndexAtom::Kind::kAxis:
-        value = axes[t.atom.axis];
-        break;
-      case IndexAtom::Kind::kLoaded:
-        value = values_[t.atom.axis].integer;
-        break;
-      case IndexAtom::Kind::kFloorDiv:
-        value = floor_div(index_value(*t.atom.inner, axes), t.atom.divisor);
-        break;
-      case IndexAtom::Kind::kMod: {
-        const std::int64_t inner = index_value(*t.atom.inner, axes);
-        value = inner - floor_div(inner, t.atom.divisor) * t.atom.divisor;
-      }
-    }
-    sum += t.coefficient * value;
-  }
-  return sum;
-}
-
-Scalar ExpressionEvaluator::operator()(std::span<const std::int64_t> axes) {
-  std::vector<std::int64_t> position;
-  std::vector<Scalar> arguments;
-  for (const int id : order_) {
-    const ScalarNode& node = dag_[id];
-    Scalar& out = values_[id];
-    switch (node.op) {
-      case ScalarOp::kConstant:
-        out = node.constant;
-        break;
-      case ScalarOp::kIota:
-        out = Scalar::of_integer(ElementType::kInt64, index_value(node.index[0], axes));
-        break;
-      case ScalarOp::kAccumulator:
-        out = inputs_.accumulator(node.operand);
-        break;
-      case ScalarOp::kLoad:
-        position.clear();
-        for (const Index& index : node.index) position.push_back(index_value(index, axes));
-        out = inputs_.load(node, position);
-        break;
-      case ScalarOp::kCast:
-        out = cast(values_[node.arguments[0]], node.type);
-        break;
-      default:
-        arguments.clear();
-        for (const int argument : node.arguments) arguments.push_back(values_[argument]);
-        out = evaluate(node.op, arguments);
-    }
-  }
-  return values_[root_];
 }
 
 }  // namespace gcompile::ir

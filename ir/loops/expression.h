@@ -62,6 +62,7 @@ class Dag {
   int constant(ElementType type, double value);  // converted to the type
   int iota(const Index& index);                  // int64
   int size(Dim size);                            // int64
+  int bits(int argument, ElementType to);        // the same bits, ScalarOp::kBits
   int size(ElementType type, Dim size);          // converted to the type
   int accumulator(int which, ElementType type);
   int cast(int argument, ElementType to);  // folds no-op casts

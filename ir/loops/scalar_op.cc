@@ -1,5 +1,6 @@
 #include "ir/loops/scalar_op.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -14,6 +15,7 @@ constexpr ScalarOpRow kRows[] = {
     {"iota", 0, false, 1},
     {"accumulator", 0, false, 0},
     {"cast", 1, false, 1},
+    {"bit_cast", 1, false, 0},
     {"round", 1, false, 0},
     {"add", 2, false, 1},
     {"sub", 2, false, 1},
@@ -260,6 +262,20 @@ Scalar of_bool(bool value) { return Scalar::of_integer(ElementType::kBool, value
 }  // namespace
 
 const ScalarOpRow& row_of(ScalarOp op) { return kRows[static_cast<int>(op)]; }
+
+Scalar bits_as(const Scalar& value, ElementType to) {
+  GC_CHECK(bits_of(value.type) == bits_of(to));
+  const bool is_wide = bits_of(to) == 64;
+  std::int64_t bits = value.integer;
+  if (is_float(value.type)) {
+    bits = is_wide ? std::bit_cast<std::int64_t>(value.real)
+                   : std::bit_cast<std::int32_t>(static_cast<float>(value.real));
+  }
+  if (!is_float(to)) return Scalar::of_integer(to, bits);
+  const double real = is_wide ? std::bit_cast<double>(bits)
+                              : static_cast<double>(std::bit_cast<float>(static_cast<std::int32_t>(bits)));
+  return Scalar::of_real(to, real);
+}
 
 Scalar evaluate(ScalarOp op, std::span<const Scalar> arguments) {
   const Scalar& a = arguments[0];

@@ -18,6 +18,7 @@ enum class ScalarOp : std::uint8_t {
   kAccumulator,  // result k of the reductions, or of the contraction, before this expression
   // Type changes.
   kCast,   // ONNX Cast: float to integer truncates, saturates, NaN gives 0; anything to bool is != 0
+  kBits,   // the same bits as another type of the same width; neither is of 16-bit floats or bool
   kRound,  // explicit rounding to the element type: the edge of an ONNX operator inside a fused expression
   // Arithmetic of one type.
   kAdd,
@@ -98,6 +99,8 @@ const ScalarOpRow& row_of(ScalarOp op);
 /// One operator on values of equal type (kSelect: bool, a, a). Floats are computed in double and NOT rounded:
 /// rounding happens at kRound, kCast and the final store. Integers wrap at their width.
 Scalar evaluate(ScalarOp op, std::span<const Scalar> arguments);
+/// The bits of a value, of which a float is rounded first, as another type of the same width.
+Scalar bits_as(const Scalar& value, ElementType to);
 /// ONNX Cast with the stated results for NaN and overflow (gcrt/scalar/cast.h has the same table).
 Scalar cast(const Scalar& value, ElementType to);
 

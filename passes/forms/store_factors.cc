@@ -61,7 +61,7 @@ bool decides(const ir::Dag& dag, const ScalarNode& node) {
     return dag[id].op == ScalarOp::kConstant && dag[id].constant.as_double() == 0;
   };
   if (node.arguments.empty() || !ir::is_float(dag[node.arguments[0]].type)) return false;
-  if (node.op == ScalarOp::kCast) return !ir::is_float(node.type);
+  if (node.op == ScalarOp::kCast || node.op == ScalarOp::kBits) return !ir::is_float(node.type);
   if (ir::row_of(node.op).bool_result && node.arguments.size() == 2)
     return !is_zero(node.arguments[0]) && !is_zero(node.arguments[1]);
   constexpr ScalarOp kSteps[] = {ScalarOp::kMod,  ScalarOp::kFmod,  ScalarOp::kFloor,

@@ -79,6 +79,8 @@ class Rewriting {
         return to.accumulator(node.operand, node.type);
       case ScalarOp::kCast:
         return to.cast(ids_.at(node.arguments[0]), node.type);
+      case ScalarOp::kBits:
+        return to.bits(ids_.at(node.arguments[0]), node.type);
       case ScalarOp::kRound:
         return to.round(ids_.at(node.arguments[0]));
       default:

@@ -72,6 +72,28 @@ constexpr ElementType kTypes[] = {ElementType::kFloat32,  ElementType::kFloat64,
                                   ElementType::kInt16,    ElementType::kInt32,   ElementType::kInt64,
                                   ElementType::kUInt64,   ElementType::kBool};
 
+TEST(MapEvaluator, ReadsBitsOfASum) {
+  constexpr std::pair<ElementType, ElementType> kPairs[] = {{ElementType::kFloat32, ElementType::kInt32},
+                                                            {ElementType::kFloat64, ElementType::kUInt64}};
+  for (const auto& [real, whole] : kPairs) {
+    const Tensor x = numbers(real, {5, 60});
+    LoopForm form = LoopForm::over({5, 60});
+    const int element = form.dag.load(0, real, form.identity());
+    const int sum = form.dag.apply(ScalarOp::kAdd, {element, form.dag.constant(real, 0.1)});
+    const int bits = form.dag.bits(sum, whole);
+    form.set_root(bits);
+    expect_same(form, {&x}, {whole, {5, 60}});
+    const Tensor got = evaluate(form, {&x}, {whole, {5, 60}});
+    LoopForm back = LoopForm::over({5, 60});
+    back.set_root(back.dag.bits(back.dag.load(0, whole, back.identity()), real));
+    const Tensor again = evaluate(back, {&got}, {real, {5, 60}});
+    EXPECT_EQ(again.real_at(0), Scalar::of_real(real, x.real_at(0) + Scalar::of_real(real, 0.1).real).real);
+    EXPECT_EQ(back.dag.bits(back.dag.constant(real, 1), whole),
+              back.dag.constant(bits_as(Scalar::of_real(real, 1), whole)));
+  }
+  EXPECT_EQ(bits_as(Scalar::of_real(ElementType::kFloat32, 1), ElementType::kUInt32).integer, 0x3f800000);
+}
+
 TEST(MapEvaluator, MovesEveryType) {
   for (const ElementType type : kTypes) {
     const Tensor x = numbers(type, {5, 70, 33});

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "ir/forms/form.h"
+#include "ir/ops/support.h"
 #include "tests/unit/ir/one_node.h"
 
 namespace gcompile::testing {
@@ -379,6 +380,35 @@ TEST(OneHot, IndicesOutsideTheDepthAreOffEverywhere) {
   const Tensor indices = ints({-1, 3, 0}, {3}), depth = ints({3}, {}), values = floats({2, 5}, {2});
   const Tensor y = run({.op = "OneHot", .operands = {&indices, &depth, &values}, .known = true})[0];
   EXPECT_EQ(reals(y), (std::vector<double>{2, 2, 5, 2, 2, 2, 5, 2, 2}));
+}
+
+TEST(BitCast, KeepsEveryBit) {
+  const auto as = [](const Tensor& x, ElementType to) {
+    OneNode node{.op = "BitCast", .operands = {&x}};
+    node.attributes.set("to", ir::onnx_number_of(to));
+    ir::Graph graph = graph_of(node);
+    const Tensor y = ir::evaluate_graph(graph, {x})[0];
+    // The expression says the same as the record.
+    const ir::LoopForm form = loops_of(graph);
+    const ir::ScalarNode& root = form.dag[form.regions[0].root];
+    EXPECT_EQ(root.op == ir::ScalarOp::kBits, is_float(x.element()) != is_float(to));
+    return y;
+  };
+  const Tensor x = floats({1, -0.0f, std::numeric_limits<float>::infinity()}, {3});
+  EXPECT_EQ(as(x, ElementType::kInt32).ints(),
+            (std::vector<std::int64_t>{0x3f800000, INT32_MIN, 0x7f800000}));
+  EXPECT_EQ(as(x, ElementType::kUInt32).ints(),
+            (std::vector<std::int64_t>{0x3f800000, 0x80000000, 0x7f800000}));
+  const Tensor signalling = integers(ElementType::kInt32, {0x7f800001, 0x40490fdb}, {2});
+  const Tensor numbers = as(signalling, ElementType::kFloat32);
+  EXPECT_NEAR(numbers.real_at(1), 3.14159265, 1e-6);
+  EXPECT_EQ(as(numbers, ElementType::kInt32).ints(), signalling.ints());
+  EXPECT_EQ(as(ints({0x3ff0000000000000}, {1}), ElementType::kFloat64).real_at(0), 1);
+  EXPECT_EQ(as(integers(ElementType::kInt8, {-1, 3}, {2}), ElementType::kUInt8).ints(),
+            (std::vector<std::int64_t>{255, 3}));
+  EXPECT_EQ(as(integers(ElementType::kUInt8, {0, 2}, {2}), ElementType::kBool).ints(),
+            (std::vector<std::int64_t>{0, 1}));
+  EXPECT_EQ(error_of([&] { as(x, ElementType::kInt64); }), "float32 has 32 bits, int64 has 64");
 }
 
 TEST(Cast, RefusesTypesThatNothingComputesIn) {
