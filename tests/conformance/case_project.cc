@@ -16,6 +16,7 @@
 #include "codegen/emit/emit.h"
 #include "driver/machine/local_files.h"
 #include "driver/machine/process.h"
+#include "frontend/files/file_bytes.h"
 
 namespace gcompile::conformance {
 namespace {
@@ -187,7 +188,7 @@ std::vector<CaseProject::Unit> CaseProject::compile(const std::vector<Unit>& uni
 }
 
 std::string CaseProject::first_error(const std::string& unit) const {
-  std::istringstream lines(read_local_file(fmt::format("{}/{}.log", options_.folder, unit)));
+  std::istringstream lines(frontend::read_file(fmt::format("{}/{}.log", options_.folder, unit), INT32_MAX));
   for (std::string line; std::getline(lines, line);) {
     if (line.find("error") != std::string::npos) return line;
   }
@@ -271,7 +272,8 @@ std::map<std::string, std::string> CaseProject::build_and_run() {
 }
 
 ir::Tensor CaseProject::output(const std::string& name, int index, const ir::TensorType& type) const {
-  const std::string text = read_local_file(fmt::format("{}/data/{}.out{}", options_.folder, name, index));
+  const std::string text =
+      frontend::read_file(fmt::format("{}/data/{}.out{}", options_.folder, name, index), INT32_MAX);
   std::vector<std::byte> bytes(text.size());
   if (!text.empty()) std::memcpy(bytes.data(), text.data(), text.size());
   return ir::Tensor(type, std::move(bytes));

@@ -158,7 +158,7 @@ std::vector<EdgeModel> official_models(const std::string& folder) {
 }
 
 std::vector<EdgeModel> written_models(const std::string& path) {
-  std::istringstream lines(read_local_file(path));
+  std::istringstream lines(frontend::read_file(path, INT32_MAX));
   std::vector<std::string> texts;
   for (std::string line; std::getline(lines, line);) {
     if (line.empty() || line[0] == '#') continue;
