@@ -180,7 +180,7 @@ def case_the_schedule_comes_first(world):
     for target, suffix in TARGETS.items():
         lines = sources(world, "short", network(False), target)[f"net.{suffix}"]
         begin = next(i for i, line in enumerate(lines) if " run(" in line or "Schedule::enqueue(" in line)
-        check(begin < (60 if target == "cpp" else 120), f"{target}: the run begins in line {begin}")
+        check(begin < 60, f"{target}: the run begins in line {begin}")
         check(not [line for line in lines if "at<float>(arena" in line], f"{target}: casts at calls")
 
 
