@@ -214,13 +214,16 @@ void CallWriter::weights(int entry, const std::string& parameter, const std::str
   call_.add(std::move(argument));
 }
 
-std::string CallWriter::number(const ir::Scalar& value) {
+std::string CallWriter::number(const ir::Scalar& value, const std::string& word) {
   const std::optional<std::string> name = numbers_ == nullptr ? std::nullopt : numbers_->name_of(value);
   if (!name) return "";
   std::string& parameter = number_parameters_[value.as_double()];
   if (parameter.empty()) {
-    parameter = fmt::format("s{}", number_parameters_.size() - 1);
-    weights(blob_.add_number(static_cast<float>(value.as_double()), *name), parameter, "float");
+    parameter = unused_parameter(word);
+    const std::string of_layer =
+        fmt::format("{}_{}", view_.graph().value(view_.node().results[0]).name, word);
+    weights(blob_.add_number(static_cast<float>(value.as_double()), name->empty() ? of_layer : *name),
+            parameter, "float");
   }
   return parameter;
 }
@@ -274,9 +277,10 @@ void CallWriter::loops(const ir::LoopForm& whole) {
     call_.arguments.back().bytes = figure(
         most * bits / 8, [&] { return (is_table ? ir::min(all, loads[i] * points) : all) * bits / 8; });
   }
-  for (const int n : form.dag.reachable(roots)) {
+  const std::vector<int> nodes = form.dag.reachable(roots);
+  for (const int n : nodes) {
     if (form.dag[n].op != ir::ScalarOp::kConstant) continue;
-    const std::string at = number(form.dag[n].constant);
+    const std::string at = number(form.dag[n].constant, ir::constant_word(form.dag, nodes, n));
     if (at.empty()) continue;
     call_.sizes.name_number(form.dag[n].constant.as_double(), at, on_device() ? at + "[0]" : number_of(at));
   }

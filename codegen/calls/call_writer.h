@@ -71,8 +71,8 @@ class CallWriter {
   /// Numbers that training changes are read from the weights, at each call of the kernel;
   /// without it all are literals.
   void read_numbers(const TrainedNumbers& numbers) { numbers_ = &numbers; }
-  /// The parameter, which this adds, that points to the number; empty: it is a literal.
-  std::string number(const ir::Scalar& value);
+  /// The parameter, which this adds by that word, that points to the number; empty: it is a literal.
+  std::string number(const ir::Scalar& value, const std::string& word);
 
   /// Every block of a device is to make operand 0 by itself, by the loops of the node that computes it; false:
   /// these loops cannot be shared by a block. Takes the place of operand(0).
@@ -160,12 +160,16 @@ class EpilogueWriter {
   /// Lanes of an aligned access along n, at most `lanes`.
   int aligned_lanes(const ir::Index& address, const KernelTensor& tensor, int lanes) const;
   std::vector<std::string> batch_coordinates();
-  void write_at_batch(CodeText& code, const std::vector<std::string>& coordinates) const;
+  void write_move_to_batch(CodeText& code, const std::vector<std::string>& coordinates) const;
   struct Parts;
   void add_operands(CallWriter& writer, Parts& parts) const;
-  void add_constant(CallWriter& writer, int node, Parts& parts);
+  void add_constant(CallWriter& writer, int node, const std::string& field, Parts& parts);
   void add_members(CallWriter& writer, Parts& parts);
   std::string write_value(CodeText& code, const Parts& parts) const;
+  std::string store_text(const Parts& parts, const std::string& value) const;
+  static bool stores_rows(const Parts& parts);
+  static void write_function(CodeText& code, const std::string& head, const std::string& body_input,
+                             const CodeText& body);
   void write_functions(CodeText& code, const Parts& parts) const;
   Text functor_text(const Parts& parts);
   void write(CallWriter& writer);
@@ -176,7 +180,6 @@ class EpilogueWriter {
   int column_;
   std::vector<int> grid_axes_;
   int lanes_ = 4;
-  bool has_rows_ = false;  // a member strides along m
   std::vector<int> named_axes_;
   std::vector<BatchStep> batch_steps_;
   std::vector<std::pair<std::string, std::string>> members_;  // declaration, initialiser

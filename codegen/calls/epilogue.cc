@@ -7,6 +7,7 @@
 #include "base/diagnostics.h"
 #include "codegen/calls/call_writer.h"
 #include "codegen/loops/c_types.h"
+#include "codegen/loops/identifiers.h"
 #include "codegen/loops/loop_printer.h"
 #include "ir/forms/expression_words.h"
 
@@ -96,7 +97,6 @@ std::string EpilogueWriter::row_position(const Index& address, const std::string
   }
   if (collapses) {
     if (!row || *row == 0) return "";
-    has_rows_ = true;
     members_.push_back({field + "_row", sizes_(*row)});
     return fmt::format(" + m * {}_row", field);
   }
@@ -144,20 +144,14 @@ std::vector<std::string> EpilogueWriter::batch_coordinates() {
   return lines;
 }
 
-/// The functor of one entry of the batch that the grid walks.
-void EpilogueWriter::write_at_batch(CodeText& code, const std::vector<std::string>& coordinates) const {
-  const Text head = Text("GCRT_INLINE ") + Symbol::kFunctor;
-  if (batch_steps_.empty()) {
-    code.line(head + " at_batch(std::ptrdiff_t) const { return *this; }");
-    return;
-  }
-  code.open(head + " at_batch(std::ptrdiff_t z) const {");
+/// What makes the functor that of one entry of the batch that the grid walks.
+void EpilogueWriter::write_move_to_batch(CodeText& code, const std::vector<std::string>& coordinates) const {
+  if (batch_steps_.empty()) return;
+  code.open("GCRT_INLINE void move_to_batch(std::ptrdiff_t z) {");
   for (const std::string& line : coordinates) code.line(line);
-  code.line(Text(Symbol::kFunctor) + " moved = *this;");
   for (const BatchStep& step : batch_steps_) {
-    code.line(fmt::format("moved.{} += {};", step.field, step.elements));
+    code.line(fmt::format("{} += {};", step.field, step.elements));
   }
-  code.line("return moved;");
   code.close();
 }
 
@@ -229,11 +223,10 @@ void EpilogueWriter::add_operands(CallWriter& writer, Parts& parts) const {
   parts.facts = number_facts(loops_.dag, operands);
 }
 
-void EpilogueWriter::add_constant(CallWriter& writer, int node, Parts& parts) {
+void EpilogueWriter::add_constant(CallWriter& writer, int node, const std::string& field, Parts& parts) {
   const ir::Scalar& value = loops_.dag[node].constant;
-  const std::string field = fmt::format("c{}", parts.constants.size());
   parts.constants[node] = field;
-  const std::string at = writer.number(value);
+  const std::string at = writer.number(value, field);
   parts.types[field] = kernel_type(compute_type(loops_.dag[node].type));
   if (at.empty()) {
     members_.push_back({field, literal(value)});
@@ -256,21 +249,25 @@ void EpilogueWriter::add_members(CallWriter& writer, Parts& parts) {
     if (!is_printed[n]) continue;
     for (const int argument : printed_arguments(loops_.dag, parts.facts, n)) is_printed[argument] = true;
   }
-  std::map<std::string, int> roles;  // of loads so far
+  std::map<std::string, int> roles;  // of members so far
+  const auto unused = [&](const std::string& role) {
+    const int count = ++roles[role];
+    return count > 1 ? fmt::format("{}_{}", role, count) : role;
+  };
   parts.dependence.assign(loops_.dag.nodes().size(), 0);
-  for (const int n : loops_.dag.reachable(roots)) {
+  const std::vector<int> nodes = loops_.dag.reachable(roots);
+  for (const int n : nodes) {
     const ScalarNode& node = loops_.dag[n];
     std::uint64_t& mask = parts.dependence[n];
     for (const int argument : node.arguments) mask |= parts.dependence[argument];
     if (node.op == ScalarOp::kConstant && !is_plain(node.constant) && is_printed[n])
-      add_constant(writer, n, parts);
+      add_constant(writer, n, unused(ir::constant_word(loops_.dag, nodes, n)), parts);
     if (node.op == ScalarOp::kAccumulator) mask = 1;
     GC_CHECK(node.op != ScalarOp::kIota);
     if (node.op != ScalarOp::kLoad) continue;
     const KernelTensor& tensor = parts.tensors.at(node.operand);
     const Index address = ir::recombine(ir::address_of(node.index, tensor.strides), ranges);
-    std::string field = role_of(n, address, writer.constant(node.operand) != nullptr);
-    if (const int count = ++roles[field]; count > 1) field += fmt::format("_{}", count);
+    const std::string field = unused(role_of(n, address, writer.constant(node.operand) != nullptr));
     Access a = access(address, tensor, field);
     parts.types[field] = fmt::format("const {}*", kernel_type(node.type));
     mask = a.column != 0 ? 1 : 0;
@@ -279,19 +276,15 @@ void EpilogueWriter::add_members(CallWriter& writer, Parts& parts) {
   parts.result = writer.result(0, "y");
   parts.store =
       access(ir::recombine(ir::address_of(loops_.store, parts.result.strides), ranges), parts.result, "y");
+  if (parts.store.position == "y + n") {  // one row, as those of many rows are stored
+    members_.push_back({"y_row", "0"});
+    parts.store.position = "y + m * y_row + n";
+  }
   parts.types["y"] = kernel_type(parts.result.element) + "*";
 }
 
-/// Opens the function that computes, and writes its body up to the value, which it returns.
+/// Writes the lines before the value, which it returns.
 std::string EpilogueWriter::write_value(CodeText& code, const Parts& parts) const {
-  code.line("template <class L, class V>");
-  code.open(fmt::format("GCRT_INLINE {}(L lane, V sum, std::ptrdiff_t m, std::ptrdiff_t n) const {{",
-                        parts.on_device ? "auto value" : "void operator()"));
-  if (parts.on_device) {
-    code.line("static_cast<void>(lane), static_cast<void>(m), static_cast<void>(n);");
-  } else if (!has_rows_) {
-    code.line("static_cast<void>(m);");
-  }
   ExpressionPrinter printer(loops_.dag, parts.dependence, [&](int n, bool vector) -> std::string {
     const ScalarNode& node = loops_.dag[n];
     if (node.op == ScalarOp::kAccumulator) return "sum";
@@ -308,29 +301,50 @@ std::string EpilogueWriter::write_value(CodeText& code, const Parts& parts) cons
   return printer.text(parts.root, true);
 }
 
-/// A device computes a value, puts it, or both.
-void EpilogueWriter::write_functions(CodeText& code, const Parts& parts) const {
-  std::string value = write_value(code, parts);
-  if (parts.on_device) {
-    code.line(fmt::format("return {};", value));
-    code.close();
-    code.line("template <class L, class V>");
-    code.open("GCRT_INLINE void put(L lane, V result, std::ptrdiff_t m, std::ptrdiff_t n) const {");
-    if (!has_rows_) code.line("static_cast<void>(m);");
-    value = "result";
-  }
+/// What stores a value.
+std::string EpilogueWriter::store_text(const Parts& parts, const std::string& value) const {
   const char* function = is_half(parts.result.element) ? "store_from_float" : "store";
   const Access& store = parts.store;
-  code.line(
-      store.column == 1 || loops_.extents[static_cast<std::size_t>(column_)] == 1
-          ? fmt::format("{}(lane, {}, {});", function, store.position, value)
-          : fmt::format("{}_strided(lane, {}, {}, {});", function, store.position, store.column_step, value));
-  code.close();
-  if (!parts.on_device) return;
+  return store.column == 1 || loops_.extents[static_cast<std::size_t>(column_)] == 1
+             ? fmt::format("{}(lane, {}, {});", function, store.position, value)
+             : fmt::format("{}_strided(lane, {}, {}, {});", function, store.position, store.column_step,
+                           value);
+}
+
+/// Whether row m begins at y + m * y_row, and elements of a row lie one behind the other.
+bool EpilogueWriter::stores_rows(const Parts& parts) { return parts.store.position == "y + m * y_row + n"; }
+
+/// A function of the functor. Parameters that its body does not mention have no name.
+void EpilogueWriter::write_function(CodeText& code, const std::string& head, const std::string& body_input,
+                                    const CodeText& body) {
+  const std::set<std::string> used = identifiers_of(body.plain());
+  const auto named = [&](const char* type, const char* name) {
+    return used.count(name) > 0 ? fmt::format("{} {}", type, name) : std::string(type);
+  };
   code.line("template <class L, class V>");
-  code.open("GCRT_INLINE void operator()(L lane, V sum, std::ptrdiff_t m, std::ptrdiff_t n) const {");
-  code.line("put(lane, value(lane, sum, m, n), m, n);");
+  code.open(fmt::format("GCRT_INLINE {}({}, {}, {}, {}) const {{", head, named("L", "lane"),
+                        named("V", body_input.c_str()), named("std::ptrdiff_t", "m"),
+                        named("std::ptrdiff_t", "n")));
+  code.append(body.text(), 2);
   code.close();
+}
+
+/// On the CPU one function computes and stores. On a device value() computes, and gcrt stores rows; put()
+/// stores what lies otherwise.
+void EpilogueWriter::write_functions(CodeText& code, const Parts& parts) const {
+  CodeText body;
+  const std::string value = write_value(body, parts);
+  if (!parts.on_device) {
+    body.line(store_text(parts, value));
+    write_function(code, "void operator()", "sum", body);
+    return;
+  }
+  body.line(fmt::format("return {};", value));
+  write_function(code, "auto value", "sum", body);
+  if (stores_rows(parts)) return;
+  CodeText put;
+  put.line(store_text(parts, "result"));
+  write_function(code, "void put", "result", put);
 }
 
 Text EpilogueWriter::functor_text(const Parts& parts) {
@@ -346,8 +360,7 @@ Text EpilogueWriter::functor_text(const Parts& parts) {
   int work = 0;
   for (const int n : loops_.dag.reachable(roots)) work += row_of(loops_.dag[n].op).cost;
   if (parts.on_device) {
-    code.line(fmt::format("static constexpr int kMaxLanes = {};", lanes_));
-    write_at_batch(code, coordinates);
+    write_move_to_batch(code, coordinates);
   } else if (work > kLightEpilogue) {
     code.line("static constexpr bool kIsHeavy = true;");
   }
@@ -377,16 +390,18 @@ void EpilogueWriter::write(CallWriter& writer) {
   const std::vector<int> nodes = loops_.dag.reachable(roots);
   if (std::any_of(nodes.begin(), nodes.end(), has_own_header))
     writer.call().headers.push_back("gcrt/scalar/scalar.h");
+  if (loops_.dag[parts.root].op == ScalarOp::kAccumulator && stores_rows(parts) && batch_steps_.empty() &&
+      (parts.on_device || !is_half(parts.result.element))) {  // which gcrt has
+    const std::string type = kernel_type(parts.result.element);
+    writer.call().functor = Text();
+    writer.call().functor_name = fmt::format("{}<{}>", parts.on_device ? "Sums" : "StoreRows", type);
+  }
   std::string fields;
   for (const auto& [member, value] : members_) fields += (fields.empty() ? "" : ", ") + value;
   Text type = Symbol::kFunctor;
-  const std::string& position = parts.store.position;
-  if (!parts.on_device && loops_.dag[parts.root].op == ScalarOp::kAccumulator &&
-      !is_half(parts.result.element) &&
-      (position == "y + m * y_row + n" || position == "y + n")) {  // which gcrt has
-    writer.call().functor = Text();
-    type = fmt::format("StoreRows<{}>", kernel_type(parts.result.element));
-    if (!has_rows_) fields += ", 0";
+  if (parts.on_device) {
+    type = "Epilogue<" + type + fmt::format(", {}>", lanes_);
+    writer.call().headers.push_back("gcrt/cuda/product/epilogue.h");
   }
   value_ = type + "{" + fields + "}";
   declaration_ = "const " + type + " epilogue{" + fields + "};";

@@ -34,8 +34,8 @@ Instances::Instances(KernelCall oldest, std::string gpu) : call_(std::move(oldes
 }
 
 bool Instances::can_join(const KernelCall& other) const {
-  if (other.functor != call_.functor || other.device->functions != call_.device->functions ||
-      other.shape != call_.shape)
+  if (other.functor_name != call_.functor_name || other.functor != call_.functor ||
+      other.device->functions != call_.device->functions || other.shape != call_.shape)
     return false;
   std::vector<CallArgument> own = call_.arguments;
   return std::all_of(other.arguments.begin(), other.arguments.end(), [&](const CallArgument& a) {

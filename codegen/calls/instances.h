@@ -19,7 +19,7 @@ class Instances {
   /// Begins with the call for the oldest GPU.
   explicit Instances(KernelCall oldest, std::string gpu);
   /// Whether there can be others: a kernel without an epilogue is the oldest GPU's on all of them.
-  bool can_differ() const { return !call_.functor.empty(); }
+  bool can_differ() const { return !call_.functor_name.empty(); }
   /// Whether a later GPU's call reads and writes the same, and so is an instance now. Weights are packed
   /// once, as the oldest GPU's kernel reads them.
   bool add(const KernelCall& call, const std::string& gpu);

@@ -75,8 +75,8 @@ struct KernelCall {
   std::string family;                // "conv.direct", "map"
   std::optional<DeviceCall> device;  // none for what runs on the host
   std::vector<std::string> headers;
-  std::string functor_name;  // "BiasRelu"
-  Text functor;              // text of the functor type; empty: none
+  std::string functor_name;  // "BiasRelu"; empty: there is no functor
+  Text functor;              // text of its type; empty: gcrt has it
   Text shape;  // the first statements of the function: sizes that are the same whatever kernel serves
   Text body;   // those behind them, indented by one level as they are
   std::vector<CallArgument> arguments;

@@ -76,7 +76,7 @@ std::optional<std::string> TrainedNumbers::name_of(const ir::Scalar& value) cons
       is_float32 ? digits_of(static_cast<float>(number)) < kDigitsOfComputed : is_short_decimal(size, *type);
   if (is_short || written_.count(number) > 0) return std::nullopt;
   const auto at = without_axes_.find(number);
-  return at != without_axes_.end() ? at->second : "number";
+  return at != without_axes_.end() ? at->second : "";
 }
 
 std::optional<ir::ElementType> TrainedNumbers::type_of_numbers_like(const ir::Scalar& value) const {

@@ -23,7 +23,7 @@ class TrainedNumbers {
   /// finite, an epsilon, a sixth or the root of two. Of others, an initialiser with axes is a weight, the
   /// slope of a PRelu for one; one without axes may be a scale or a constant of a formula, as may be what
   /// passes computed: such a number is trained where nobody would have written it. In 16 bits many numbers look
-  /// like a sixth, so that it lies among the weights.
+  /// like a sixth, so that it lies among the weights. What passes computed has an empty name.
   std::optional<std::string> name_of(const ir::Scalar& value) const;
 
  private:

@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "codegen/emit/embedded.h"
 #include "codegen/emit/file_marks.h"
+#include "codegen/emit/kernel_files.h"
 #include "jinja/engine.h"
 #include "jinja/line_breaks.h"
 #include "nlohmann/json.hpp"

@@ -12,6 +12,7 @@
 #include "codegen/emit/emit.h"
 #include "codegen/emit/file_marks.h"
 #include "codegen/emit/interface_json.h"
+#include "codegen/emit/kernel_files.h"
 #include "codegen/emit/schedule_json.h"
 #include "codegen/emit/schedule_tables_json.h"
 #include "codegen/emit/size_text.h"
@@ -75,7 +76,8 @@ Json kernel_files_json(const Program& program, int kernels_per_file) {
     entry["headers"] = headers;
     entry["functors"] = Json::array();
     for (const Functor& functor : program.functors) {
-      if (functors.count(functor.name) > 0) entry["functors"].push_back(functor.text);
+      if (!functor.text.empty() && functors.count(functor.name) > 0)
+        entry["functors"].push_back(functor.text);
     }
     entry["kernels"] = std::move(kernels);
     files.push_back(std::move(entry));
@@ -367,22 +369,6 @@ std::int64_t arena_bytes(const Program& program) {
   std::int64_t bytes = 0;
   for (const Schedule& schedule : program.schedules) bytes = std::max(bytes, schedule.arena_bytes);
   return bytes;
-}
-
-std::vector<KernelFile> split_kernels(const Program& program, int kernels_per_file) {
-  const std::size_t count = program.kernels.size();
-  const int usual = info_of(program.target).kernels_per_file;
-  const std::size_t limit = static_cast<std::size_t>(kernels_per_file > 0 ? kernels_per_file : usual);
-  const std::size_t files = std::max<std::size_t>(1, (count + limit - 1) / limit);
-  std::vector<KernelFile> out;
-  for (std::size_t f = 0; f < files; ++f) {
-    KernelFile file;
-    file.stem = fmt::format("{}_kernels", program.name);
-    if (files > 1) file.stem += fmt::format("_{}", f + 1);
-    for (std::size_t i = f * count / files; i < (f + 1) * count / files; ++i) file.kernels.push_back(i);
-    out.push_back(std::move(file));
-  }
-  return out;
 }
 
 /// {"sm_87", "compute_90"} as CMAKE_CUDA_ARCHITECTURES has it: "87-real;90-virtual".

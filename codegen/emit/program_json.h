@@ -35,13 +35,6 @@ struct EmitOptions {
   std::vector<std::string> cuda_archs = {"sm_80"};
 };
 
-/// The kernels of one source file: indices into Program::kernels.
-struct KernelFile {
-  std::string stem;  // "NAME_kernels" or "NAME_kernels_2"
-  std::vector<std::size_t> kernels;
-};
-std::vector<KernelFile> split_kernels(const Program& program, int kernels_per_file);
-
 /// Everything about the program except the bytes of its weights. Texts that came from the model are raw:
 /// templates print them through a filter that escapes.
 nlohmann::ordered_json program_json(const Program& program, const EmitOptions& options);

@@ -9,6 +9,7 @@
 #include "base/names.h"
 #include "codegen/calls/kernel_name.h"
 #include "codegen/loops/c_types.h"
+#include "codegen/loops/identifiers.h"
 #include "jinja/text.h"
 
 namespace gcompile {
@@ -23,22 +24,6 @@ bool takes_halves(const KernelCall& call) {
     return a.c_type == kernel_type(ir::ElementType::kFloat16) ||
            a.c_type == kernel_type(ir::ElementType::kBFloat16) || a.c_type == "Tf32";
   });
-}
-
-/// All identifiers of a text, but for those in comments within its lines.
-std::set<std::string> identifiers_of(const std::string& text) {
-  const auto is_part = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  std::set<std::string> out;
-  for (std::size_t i = 0; i < text.size();) {
-    if (text.compare(i, 2, "/*") == 0) i = std::min(text.find("*/", i), text.size());
-    std::size_t end = i;
-    while (end < text.size() && is_part(text[end])) ++end;
-    if (end > i) out.insert(text.substr(i, end - i));
-    i = std::max(end, i + 1);
-  }
-  return out;
 }
 
 }  // namespace
@@ -68,22 +53,31 @@ std::string KernelTable::unused(const KernelName& name, const std::string& owner
   }
 }
 
+namespace {
+
+/// What tells functor types apart: their text, and the names of those that gcrt has.
+Text functor_key(const KernelCall& call) {
+  return call.functor.empty() ? Text(call.functor_name) : call.functor;
+}
+
+}  // namespace
+
 int KernelTable::add_functor(const KernelCall& call, const std::string& kernel) {
-  // Profilers of a device show kernels of gcrt by the types that they are made for.
-  const std::string name = target_.has_device_memory
-                               ? unused({fmt::format("{}_of_{}", call.functor_name, kernel), {}}, kernel)
-                               : unused({call.functor_name, {}}, kernel);
+  const bool is_of_gcrt = call.functor.empty();
+  const std::string name = is_of_gcrt ? call.functor_name : unused({call.functor_name, {}}, kernel);
   const int functor = static_cast<int>(functors_.size());
   functors_.push_back({name, wrap_signatures(call.functor.spelled({"", name}), kLineWidth)});
-  functor_by_text_[call.functor] = functor;
+  functor_by_text_[functor_key(call)] = functor;
   return functor;
 }
 
 std::string KernelTable::name_of(const LoweredStep& step) {
   constexpr std::size_t kLongestOwner = 24;
   const KernelCall& call = step.call;
-  const auto known = functor_by_text_.find(call.functor);
-  int functor = call.functor.empty() ? -1 : known != functor_by_text_.end() ? known->second : kNewFunctor;
+  const auto known = functor_by_text_.find(functor_key(call));
+  int functor = call.functor_name.empty()         ? -1
+                : known != functor_by_text_.end() ? known->second
+                                                  : kNewFunctor;
   Text text = call.device ? call.device->functions : Text();
   if (!text.empty()) text += "\n";
   text += signature(call) + " {\n" + call.shape + call.body + "}\n";

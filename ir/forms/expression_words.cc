@@ -215,6 +215,27 @@ class ExpressionWords {
   std::set<int> taken_;  // parts of what has a name as a whole
 };
 
+/// What an argument of an operation is to the others.
+std::string partner_word(ScalarOp op, std::size_t argument, bool is_everywhere) {
+  switch (op) {
+    case ScalarOp::kAdd:
+      return is_everywhere ? "residual" : "bias";
+    case ScalarOp::kSub:
+      return argument == 1 && !is_everywhere ? "offset" : "";
+    case ScalarOp::kMul:
+      return is_everywhere ? "factor" : "scale";
+    case ScalarOp::kDiv:
+      return argument == 1 ? "divisor" : "";
+    case ScalarOp::kPow:
+      return argument == 1 ? "exponent" : "";
+    case ScalarOp::kMax:
+    case ScalarOp::kMin:
+      return is_everywhere ? "" : "bound";
+    default:
+      return "";
+  }
+}
+
 /// Words for operands of loops, by what becomes of their elements.
 class OperandWords {
  public:
@@ -296,26 +317,6 @@ class OperandWords {
     }
   }
 
-  static std::string partner_word(ScalarOp op, std::size_t argument, bool is_everywhere) {
-    switch (op) {
-      case ScalarOp::kAdd:
-        return is_everywhere ? "residual" : "bias";
-      case ScalarOp::kSub:
-        return argument == 1 && !is_everywhere ? "offset" : "";
-      case ScalarOp::kMul:
-        return is_everywhere ? "factor" : "scale";
-      case ScalarOp::kDiv:
-        return argument == 1 ? "divisor" : "";
-      case ScalarOp::kPow:
-        return argument == 1 ? "exponent" : "";
-      case ScalarOp::kMax:
-      case ScalarOp::kMin:
-        return is_everywhere ? "" : "bound";
-      default:
-        return "";
-    }
-  }
-
   const LoopForm& loops_;
   const Dag& dag_;
   std::vector<std::string> words_;
@@ -337,6 +338,19 @@ std::vector<std::string> expression_words(const LoopForm& loops, int root,
 
 std::vector<std::string> operand_words(const LoopForm& loops, std::size_t count) {
   return OperandWords(loops, count).take();
+}
+
+std::string constant_word(const Dag& dag, const std::vector<int>& nodes, int constant) {
+  for (const int id : nodes) {
+    const ScalarNode& node = dag[id];
+    for (std::size_t i = 0; i < node.arguments.size(); ++i) {
+      if (node.arguments[i] != constant) continue;
+      if (node.op == ScalarOp::kMax) return "least";
+      if (node.op == ScalarOp::kMin) return "most";
+      if (std::string word = partner_word(node.op, i, false); !word.empty()) return word;
+    }
+  }
+  return "number";
 }
 
 std::vector<std::string> stage_words(const LoopForm& loops) {

@@ -17,6 +17,8 @@ std::vector<std::string> expression_words(const LoopForm& loops, int root,
 
 /// What each of `count` operands is to the loops: "x", "bias", "indices". Operands that are alike have one word.
 std::vector<std::string> operand_words(const LoopForm& loops, std::size_t count);
+/// What a constant of an expression of these nodes is to the rest: "scale", "least"; "number" where no word says it.
+std::string constant_word(const Dag& dag, const std::vector<int>& nodes, int constant);
 /// What each stage leaves: "highest", "sum", "at_highest". Stages that are alike have one word.
 std::vector<std::string> stage_words(const LoopForm& loops);
 

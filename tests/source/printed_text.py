@@ -25,7 +25,7 @@ ALLOWED = {
     "codegen/emit/schedule_json.cc": (1, "types by their spelling"),
     "codegen/report/charts.cc": (1, "names are cut to their tiles"),
     "codegen/loops/c_types.cc": (1, "a literal needs a point"),
-    "codegen/program/kernel_table.cc": (2, "identifiers that the name of a size may not be"),
+    "codegen/loops/identifiers.cc": (2, "identifiers that the name of a size may not be"),
     "codegen/program/weights_file.cc": (1, "the payload behind its header"),
 }
 

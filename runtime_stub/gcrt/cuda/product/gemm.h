@@ -5,16 +5,7 @@
 // A is M x K, float or stored in the precision of the product, rows `lda` elements apart, contiguous along k.
 // Operands are pointers, or copied_in<BYTES>(pointer) where the width of their copies is known
 // (tile_load.h): then the kernel has code for that width alone.
-// The epilogue is a functor, passed by value:
-//
-//   struct Epilogue {
-//     static constexpr int kMaxLanes = 1, 2 or 4;   // widest L; 4 and 2 promise the alignment of its
-//     accesses template <class L, class V> GCRT_INLINE void operator()(L lane, V sums, std::ptrdiff_t m,
-//     std::ptrdiff_t n) const; GCRT_INLINE Epilogue at_batch(std::ptrdiff_t z) const;   // the epilogue of
-//     batch entry z
-//   };
-//
-// It is called once for every element, on final sums (Pack<float, L>), with n a multiple of L and n + L <= N.
+// The epilogue is one of epilogue.h, called on final sums (Pack<float, L>).
 // Nothing is allocated and nothing waits.
 #pragma once
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 #include "codegen/emit/embedded.h"
+#include "codegen/emit/kernel_files.h"
 #include "codegen/program/lowering.h"
 #include "driver/machine/local_files.h"
 #include "driver/machine/process.h"
@@ -272,23 +274,51 @@ TEST(Emit, TheWeightsFileHasAHeaderAndAChecksum) {
   EXPECT_NE(weights_file(std::move(other)).checksum, expected);
 }
 
-TEST(Emit, SplitsKernelsEvenly) {
+Program program_with_kernels(int count) {
   Program program;
   program.name = "m";
-  program.kernels.resize(81);
-  const std::vector<KernelFile> files = split_kernels(program, 40);
-  ASSERT_EQ(files.size(), 3u);
+  program.kernels.resize(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) program.kernels[static_cast<std::size_t>(i)].name = "k" + std::to_string(i);
+  return program;
+}
+
+TEST(Emit, SplitsKernelsIntoFiles) {
+  const std::vector<KernelFile> files = split_kernels(program_with_kernels(200), 30);
   EXPECT_EQ(files[0].stem, "m_kernels_1");
   std::size_t count = 0;
   for (const KernelFile& file : files) {
-    EXPECT_EQ(file.kernels.size(), 27u);
+    EXPECT_LE(file.kernels.size(), 40u);
+    EXPECT_TRUE(&file == &files.back() || file.kernels.size() >= 20u);
     for (const std::size_t kernel : file.kernels) EXPECT_EQ(kernel, count++);
   }
-  program.kernels.resize(40);
-  EXPECT_EQ(split_kernels(program, 40).size(), 1u);
-  EXPECT_EQ(split_kernels(program, 40)[0].stem, "m_kernels");
-  program.kernels.clear();
-  EXPECT_EQ(split_kernels(program, 40).size(), 1u);
+  EXPECT_EQ(count, 200u);
+  EXPECT_EQ(split_kernels(program_with_kernels(40), 30).size(), 1u);
+  EXPECT_EQ(split_kernels(program_with_kernels(40), 30)[0].stem, "m_kernels");
+  EXPECT_EQ(split_kernels(program_with_kernels(0), 30).size(), 1u);
+  EXPECT_EQ(split_kernels(program_with_kernels(3), 1).size(), 3u);
+}
+
+/// The kernels of each file, by name.
+std::set<std::vector<std::string>> files_of(const Program& program) {
+  std::set<std::vector<std::string>> out;
+  for (const KernelFile& file : split_kernels(program, 12)) {
+    std::vector<std::string> names;
+    for (const std::size_t kernel : file.kernels) names.push_back(program.kernels[kernel].name);
+    out.insert(std::move(names));
+  }
+  return out;
+}
+
+TEST(Emit, AKernelMoreLeavesMostFilesAlone) {
+  const Program program = program_with_kernels(120);
+  const std::set<std::vector<std::string>> before = files_of(program);
+  for (const int at : {0, 17, 60, 119}) {
+    Program more = program;
+    more.kernels.insert(more.kernels.begin() + at, Kernel())->name = "more";
+    std::size_t changed = 0;
+    for (const std::vector<std::string>& file : files_of(more)) changed += before.count(file) == 0 ? 1 : 0;
+    EXPECT_LE(changed, 2u) << at;
+  }
 }
 
 /// A schedule with a conditional, a trap, a copy and a checked call.

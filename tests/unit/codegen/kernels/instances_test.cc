@@ -12,6 +12,7 @@ using ::testing::ElementsAre;
 KernelCall call(const char* tile, std::int64_t scratch_bytes = 0, int weights = 0) {
   KernelCall out;
   out.device.emplace();
+  out.functor_name = "Bias";
   out.functor = Text("struct ") + Symbol::kFunctor + " {};\n";
   out.body = Text("  const ") + Symbol::kFunctor + " epilogue{y};\n  gemm<" + tile + ">(b, y, epilogue);\n";
   CallArgument b;
@@ -102,6 +103,7 @@ TEST(Instances, RefuseOtherWeightsAndOtherEpilogues) {
 
 TEST(Instances, NeedAnEpilogueToDiffer) {
   KernelCall plain = call("k16");
+  plain.functor_name.clear();
   plain.functor = {};
   EXPECT_FALSE(Instances(plain, "sm_80").can_differ());
   EXPECT_TRUE(Instances(call("k16"), "sm_80").can_differ());
