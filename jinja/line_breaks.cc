@@ -220,6 +220,56 @@ class Markdown {
   std::vector<std::string_view> paragraph_;  // so far
 };
 
+/// What a line of nothing but a comment begins with, blanks and all; empty: it is none.
+std::string_view comment_prefix(std::string_view line, bool is_c) {
+  const std::size_t indent = indent_of(line);
+  for (const std::string_view mark : {"// ", "* ", "# "}) {
+    if (line.substr(indent, mark.size()) == mark && is_c == (mark != "# "))
+      return line.substr(0, indent + mark.size());
+  }
+  return {};
+}
+
+/// Whether a line with that prefix goes on with the sentence of the one before it.
+bool goes_on(std::string_view line, std::string_view prefix) {
+  if (line.size() <= prefix.size() || line.substr(0, prefix.size()) != prefix) return false;
+  const char first = line[prefix.size()];
+  return first >= 'a' && first <= 'z';
+}
+
+/// `text` with the words of a comment that its line has no room for in front of the next line, where the comment
+/// goes on there.
+std::string with_filled_comments(std::string text, bool is_c) {
+  std::string out, carried;  // with its prefix
+  out.reserve(text.size());
+  for (std::size_t begin = 0; begin < text.size();) {
+    poll_interrupt();
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = std::move(carried);
+    carried.clear();
+    const std::string_view next(text.data() + begin, end - begin);
+    const std::string_view prefix = comment_prefix(next, is_c);
+    if (line.empty()) {
+      line = next;
+    } else {
+      line.append(" ").append(next.substr(prefix.size()));
+    }
+    begin = end + 1;
+    const std::string_view behind =
+        begin < text.size() ? std::string_view(text).substr(begin, text.find('\n', begin) - begin) : "";
+    if (line.size() > kMostColumns && !prefix.empty() && goes_on(behind, prefix)) {
+      const Break at = break_of_words(line, prefix.size(), Words::kWhole);
+      if (at.end != kNone && line.size() - at.next + prefix.size() < kMostColumns) {
+        carried = std::string(prefix) + line.substr(at.next);
+        line.resize(at.end);
+      }
+    }
+    out += line;
+    if (end < text.size()) out += '\n';
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string with_short_lines(std::string_view path, std::string text) {
@@ -227,6 +277,7 @@ std::string with_short_lines(std::string_view path, std::string text) {
   const bool is_hashed = ends_with_any(path, {"CMakeLists.txt", "Makefile"});
   const bool is_prose = ends_with_any(path, {".md"});
   if (!is_c && !is_hashed && !is_prose) return text;
+  if (!is_prose) text = with_filled_comments(std::move(text), is_c);
   std::string out;
   out.reserve(text.size());
   Markdown markdown;

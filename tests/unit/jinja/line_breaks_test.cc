@@ -48,6 +48,18 @@ TEST(LineBreaks, CommentsBetweenWordsAndWithinNames) {
             "/* " + kLong + " some further\n   w */\n");
 }
 
+TEST(LineBreaks, CommentsThatGoOnAreFilledAnew) {
+  EXPECT_EQ(with_short_lines("a.h", "  // " + kLong + " some further words\n  // and more.\n  // Another.\n"),
+            "  // " + kLong + " some further\n  // words and more.\n  // Another.\n");
+  // Not into another comment, nor into what begins anew.
+  EXPECT_EQ(with_short_lines("a.h", "// " + kLong + " some further words\n  // and more\n"),
+            "// " + kLong + " some further\n// words\n  // and more\n");
+  EXPECT_EQ(with_short_lines("a.h", "// " + kLong + " some further words\n// - and more\n"),
+            "// " + kLong + " some further\n// words\n// - and more\n");
+  EXPECT_EQ(with_short_lines("Makefile", "# " + kLong + " some further words\n# and " + kLong + " more\n"),
+            "# " + kLong + " some further\n# words and " + kLong + " more\n");
+}
+
 TEST(LineBreaks, BodiesOfOneLine) {
   EXPECT_EQ(with_short_lines("a.cpp", "int f(int " + kLong + ") { return call(1, 2); }\n"),
             "int f(int " + kLong + ") {\n  return call(1, 2);\n}\n");
