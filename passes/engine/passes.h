@@ -31,6 +31,7 @@ bool legalise_half(ir::Graph& graph, PassContext& context);
 bool legalise_nibbles(ir::Graph& graph, PassContext& context);
 bool legalise_packed_weights(ir::Graph& graph, PassContext& context);
 bool rewrite_by_rules(ir::Graph& graph, PassContext& context);
+bool rewrite_volumes(ir::Graph& graph, PassContext& context);
 bool compute_in_integers(ir::Graph& graph, PassContext& context);
 bool move_quantised_scales(ir::Graph& graph, PassContext& context);
 bool fuse_attention(ir::Graph& graph, PassContext& context);

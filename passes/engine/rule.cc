@@ -358,7 +358,8 @@ std::vector<const Rule*> rules_of(const std::vector<const RuleTable*>& tables) {
 const std::vector<const Rule*>& all_rules() {
   static const std::vector<const Rule*> rules =
       rules_of({&quantised_movement_rules(), &integer_rules(), &block_rules(), &identity_rules(),
-                &arithmetic_rules(), &reduce_rules(), &composite_rules(), &padding_rules(), &weight_rules()});
+                &arithmetic_rules(), &reduce_rules(), &composite_rules(), &padding_rules(), &weight_rules(),
+                &volume_rules()});
   return rules;
 }
 
@@ -372,8 +373,16 @@ bool compute_in_integers(ir::Graph& graph, PassContext& context) {
   return apply_rules(graph, rules, context);
 }
 
+bool rewrite_volumes(ir::Graph& graph, PassContext& context) {
+  static const std::vector<const Rule*> rules = rules_of({&volume_rules()});
+  return apply_rules(graph, rules, context);
+}
+
 bool rewrite_by_rules(ir::Graph& graph, PassContext& context) {
-  return apply_rules(graph, all_rules(), context);
+  static const std::vector<const Rule*> rules =
+      rules_of({&quantised_movement_rules(), &integer_rules(), &block_rules(), &identity_rules(),
+                &arithmetic_rules(), &reduce_rules(), &composite_rules(), &padding_rules(), &weight_rules()});
+  return apply_rules(graph, rules, context);
 }
 
 }  // namespace gcompile::passes

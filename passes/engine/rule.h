@@ -147,6 +147,7 @@ const RuleTable& reduce_rules();
 const RuleTable& composite_rules();
 const RuleTable& padding_rules();
 const RuleTable& weight_rules();
+const RuleTable& volume_rules();
 /// All of them, in the order in which they are tried.
 const std::vector<const Rule*>& all_rules();
 

@@ -265,10 +265,38 @@ inline std::vector<RuleCase> weight_cases() {
   return cases;
 }
 
+inline std::vector<RuleCase> volume_cases() {
+  const std::string head =
+      "g (T[3,2,4,4] x, T[4,2,3,3] w_w) => (T[1,4,3,4,4] y) <int64[5] s = {1,3,4,4,4}> {"
+      " c = Conv<pads = [1,1,1,1]>(x, w_w) v = Reshape(c, s) ";
+  const std::string with_bounds =
+      "g (T[3,2,4,4] x, T[4,2,3,3] w_w, T n_low, T n_high) => (T[1,4,3,4,4] y) <int64[5] s = {1,3,4,4,4}> {"
+      " c = Conv<pads = [1,1,1,1]>(x, w_w) v = Reshape(c, s) ";
+  std::vector<RuleCase> cases = {
+      // Of one product for each result: sums in another order are another matter.
+      {"volume-as-images",
+       "g (T[1,1,3,4,4] x, T[4,1,1,1,1] w_w, T[4] w_b) => (T[1,4,5,6,6] y)"
+       " { y = Conv<pads = [1,1,1,1,1,1]>(x, w_w, w_b) }"},
+      {"volume-as-images", "g (T[1,1,5,2,2] x, T[4,1,1,1,1] w_w) => (T[1,4,5,2,2] y) { y = Conv(x, w_w) }"},
+      {"transposed-depthwise-by-phases",
+       "g (T[1,2,3,3] x, T[2,1,2,2] w_w, T[2] w_b) => (T[1,2,6,6] y)"
+       " { y = ConvTranspose<strides = [2,2], group = 2>(x, w_w, w_b) }"},
+      {"transposed-volume-by-phases",
+       "g (T[1,1,2,2,2] x, T[1,3,2,2,2] w_w) => (T[1,3,4,4,4] y)"
+       " { y = ConvTranspose<strides = [2,2,2]>(x, w_w) }"},
+      {"map-below-views", head + "m = Relu(v) y = Transpose<perm = [0,2,1,3,4]>(m) }"},
+      {"clip-below-views", with_bounds + "m = Clip(v, n_low, n_high) y = Transpose<perm = [0,2,1,3,4]>(m) }"},
+      {"sum-below-views", head + "r = Relu(x) k = Conv<pads = [1,1,1,1]>(r, w_w) u = Reshape(k, s)"
+                                 " m = Add(v, u) y = Transpose<perm = [0,2,1,3,4]>(m) }"},
+  };
+  for (RuleCase& row : cases) row.float32_only = true;
+  return cases;
+}
+
 inline std::vector<RuleCase> rule_cases() {
   std::vector<RuleCase> all;
   for (auto cases : {quantised_cases(), movement_cases(), arithmetic_cases(), reduce_cases(),
-                     composite_cases(), weight_cases()}) {
+                     composite_cases(), weight_cases(), volume_cases()}) {
     all.insert(all.end(), cases.begin(), cases.end());
   }
   return all;
