@@ -9,6 +9,15 @@ namespace {
 /// The least of an axis that fills the smallest tile.
 constexpr std::int64_t kLeastExtent = 4;
 
+/// Elements from one result of a pack to the next up to which tiles are turned: a line of cache then still takes
+/// several of them. Pixels that interleave have two to four.
+constexpr std::int64_t kMostStep = 4;
+
+bool is_near(const ir::Index& store, int axis) {
+  const ir::Dim step = magnitude(store.coefficient_of(axis));
+  return step.is_constant() && step >= 1 && step <= kMostStep;
+}
+
 /// Whether the index is a sum of axes as far as it changes along this one.
 bool is_affine_along(const ir::Index& index, int axis, const std::vector<std::uint64_t>& dependence) {
   for (const ir::Index::Term& term : index.terms()) {
@@ -32,7 +41,7 @@ bool is_long(const LoopNest& nest, int axis) {
 std::optional<TurnedTiles> turned_tiles(const LoopNest& nest) {
   const int across = nest.vector_axis;
   if (!nest.form->is_map() || across < 0 || !is_long(nest, across)) return std::nullopt;
-  if (magnitude(nest.store.coefficient_of(across)) != 1) return std::nullopt;
+  if (!is_near(nest.store, across)) return std::nullopt;
   const std::vector<std::uint64_t> dependence = nest.dependence();
   TurnedTiles best;
   for (const int along : nest.parallel) {
@@ -55,22 +64,25 @@ std::optional<TurnedTiles> turned_tiles(const LoopNest& nest) {
 void store_packs_where_loads_turn(LoopNest& nest) {
   if (!nest.form->is_map() || nest.vector_axis < 0) return;
   if (magnitude(nest.store.coefficient_of(nest.vector_axis)) == 1) return;
+  std::optional<int> nearest;
   for (const int axis : nest.parallel) {
-    if (nest.store.coefficient_of(axis) != 1) continue;
-    LoopNest other = nest;
-    set_vector_axis(other, axis);
-    const std::optional<TurnedTiles> tiles = turned_tiles(other);
-    if (!tiles) return;
-    const std::vector<std::uint64_t> dependence = other.dependence();
-    const auto is_pack = [&](int id) {
-      const ir::Index& index = other.address[static_cast<std::size_t>(id)];
-      if (other.form->dag[id].op != ir::ScalarOp::kLoad) return true;
-      if (std::find(tiles->loads.begin(), tiles->loads.end(), id) != tiles->loads.end()) return true;
-      return is_affine_along(index, axis, dependence) && magnitude(index.coefficient_of(axis)) <= 1;
-    };
-    if (std::all_of(other.nodes.begin(), other.nodes.end(), is_pack)) nest = std::move(other);
-    return;
+    const ir::Dim step = nest.store.coefficient_of(axis);
+    if (!is_near(nest.store, axis) || ir::lowest(step) < 1 || !is_long(nest, axis)) continue;
+    if (!nearest || step < nest.store.coefficient_of(*nearest)) nearest = axis;
   }
+  if (!nearest) return;
+  LoopNest other = nest;
+  set_vector_axis(other, *nearest);
+  const std::optional<TurnedTiles> tiles = turned_tiles(other);
+  if (!tiles) return;
+  const std::vector<std::uint64_t> dependence = other.dependence();
+  const auto is_pack = [&](int id) {
+    const ir::Index& index = other.address[static_cast<std::size_t>(id)];
+    if (other.form->dag[id].op != ir::ScalarOp::kLoad) return true;
+    if (std::find(tiles->loads.begin(), tiles->loads.end(), id) != tiles->loads.end()) return true;
+    return is_affine_along(index, *nearest, dependence) && magnitude(index.coefficient_of(*nearest)) <= 1;
+  };
+  if (std::all_of(other.nodes.begin(), other.nodes.end(), is_pack)) nest = std::move(other);
 }
 
 }  // namespace gcompile
