@@ -76,15 +76,45 @@ double combinations_asked(const ir::Sizes& asked) {
   return count;
 }
 
+/// "past + rows = joined"; "rows <= all" where the larger of both is to be the second.
+std::string text_of(const ir::SizeCheck& check) {
+  const ir::Dim constant = check.a.constant();
+  const std::vector<ir::DimTerm>& terms = check.a.terms();
+  const bool is_atom = terms.size() == 1 && terms[0].coefficient == 1 && terms[0].atoms.size() == 1;
+  if (is_atom && terms[0].atoms[0].kind == ir::DimAtom::Kind::kMax) {
+    const ir::Dim a = terms[0].atoms[0].a + constant, b = terms[0].atoms[0].b + constant;
+    if (a == check.b || b == check.b)
+      return fmt::format("{} <= {}", to_string(a == check.b ? b : a), to_string(check.b));
+  }
+  return fmt::format("{} = {}", to_string(check.a), to_string(check.b));
+}
+
+/// What says the same with --dim, so that no size is narrowed; empty: nothing so short does.
+std::string option_of(const ir::SizeCheck& check) {
+  ir::Dim symbol = check.a, formula = check.b;
+  if (!symbol.as_symbol()) std::swap(symbol, formula);
+  if (!symbol.as_symbol()) return "";
+  const std::string name = to_string(symbol);
+  const ir::Dim most = ir::highest(formula);
+  if (formula == min(symbol, most))
+    return fmt::format("give {0} an upper bound of {1}: the model has {1} of what it meets", name,
+                       to_string(most));
+  std::string sum = to_string(formula);
+  if (formula.is_constant() || sum.find_first_of("*/()-") != std::string::npos) return "";
+  sum.erase(std::remove(sum.begin(), sum.end(), ' '), sum.end());
+  return fmt::format("--dim {}={} where it is always that", name, sum);
+}
+
 }  // namespace
 
 std::optional<Diagnostic> narrowed_sizes(const ir::Sizes& asked, const ir::Sizes& left,
                                          const std::vector<std::string>& places) {
-  std::vector<std::string> needs;
+  std::vector<std::string> needs, options;
   for (std::size_t i = 0; i < left.checks().size() && i < places.size(); ++i) {
     const ir::SizeCheck& check = left.checks()[i];
     if (places[i].empty()) continue;
-    needs.push_back(fmt::format("{} needs {} = {}", places[i], to_string(check.a), to_string(check.b)));
+    needs.push_back(fmt::format("{} needs {}", places[i], text_of(check)));
+    if (std::string option = option_of(check); !option.empty()) options.push_back(std::move(option));
   }
   if (needs.empty()) return std::nullopt;
   const double before = combinations_asked(asked);
@@ -99,6 +129,7 @@ std::optional<Diagnostic> narrowed_sizes(const ir::Sizes& asked, const ir::Sizes
   diagnostic.details.assign(needs.begin() + 1, needs.end());
   diagnostic.help = after == 1 ? "give --dim that one size: memory is planned for the largest"
                                : "runs at other sizes return a status; memory is planned for the largest";
+  for (const std::string& option : options) diagnostic.help += "; " + option;
   return diagnostic;
 }
 

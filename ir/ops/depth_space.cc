@@ -26,10 +26,12 @@ void infer_depth_to_space(InferContext& context) {
   const std::int64_t block = block_of(context);
   is_depth_first(context);
   const Shape& x = context.shape(0);
-  if (x[1] % (block * block) != 0) {
-    operator_error(fmt::format("{} channels are no multiple of blocksize squared, {}", x[1], block * block));
+  if (!assume_multiple(x[1], block * block)) {
+    operator_error(
+        fmt::format("{} channels are no multiple of blocksize squared, {}", to_string(x[1]), block * block));
   }
-  context.set_result(0, context.element(0), {x[0], x[1] / (block * block), x[2] * block, x[3] * block});
+  const Dim channels = floor_div(x[1], block * block);
+  context.set_result(0, context.element(0), {x[0], channels, x[2] * block, x[3] * block});
 }
 
 Form lower_depth_to_space(const LowerContext& context) {
@@ -52,21 +54,23 @@ void infer_space_to_depth(InferContext& context) {
   const std::int64_t block = block_of(context);
   is_depth_first(context);
   const Shape& x = context.shape(0);
-  if (x[2] % block != 0 || x[3] % block != 0) {
-    operator_error(fmt::format("{} x {} pixels are no multiple of blocksize {}", x[2], x[3], block));
+  if (!assume_multiple(x[2], block) || !assume_multiple(x[3], block)) {
+    operator_error(fmt::format("{} x {} pixels are no multiple of blocksize {}", to_string(x[2]),
+                               to_string(x[3]), block));
   }
-  context.set_result(0, context.element(0), {x[0], x[1] * block * block, x[2] / block, x[3] / block});
+  context.set_result(0, context.element(0),
+                     {x[0], x[1] * block * block, floor_div(x[2], block), floor_div(x[3], block)});
 }
 
 Form lower_space_to_depth(const LowerContext& context) {
   const std::int64_t block = block_of(context);
-  const std::int64_t channels = std::max<std::int64_t>(context.shape(0)[1], 1);
+  const Dim channels = max(context.shape(0)[1], 1);
   LoopForm form = LoopForm::over(context.result(0).shape);
   const std::vector<Index> axes = form.identity();
   const std::vector<Range> ranges = form.ranges();
   const bool depth_first = is_depth_first(context);
-  const Index outer = floor_div(axes[1], depth_first ? channels : block * block, ranges);
-  const Index inner = modulo(axes[1], depth_first ? channels : block * block, ranges);
+  const Index outer = floor_div(axes[1], depth_first ? channels : Dim(block * block), ranges);
+  const Index inner = modulo(axes[1], depth_first ? channels : Dim(block * block), ranges);
   const Index& inside = depth_first ? outer : inner;
   form.set_root(
       form.dag.load(0, context.element(0),

@@ -104,7 +104,7 @@ void infer_gather_elements(InferContext& context) {
   const int axis = normalise_axis(context.attributes().int_of("axis"), static_cast<int>(x.size()));
   if (indices.size() != x.size()) operator_error("the indices must have the rank of the data");
   for (std::size_t i = 0; i < x.size(); ++i) {
-    if (static_cast<int>(i) != axis && indices[i] > x[i]) {
+    if (static_cast<int>(i) != axis && !assume_less_equal(indices[i], x[i])) {
       operator_error(fmt::format("the indices have {} elements along axis {}, the data {}",
                                  to_string(indices[i]), i, to_string(x[i])));
     }
@@ -138,7 +138,8 @@ void infer_gather_nd(InferContext& context) {
   if (batch < 0 || batch >= smaller) {
     operator_error(fmt::format("batch_dims = {} must be in [0, {})", batch, smaller));
   }
-  if (!std::equal(x.begin(), x.begin() + batch, indices.begin())) {
+  if (!assume_equal_shapes(std::span(x).first(static_cast<std::size_t>(batch)),
+                           std::span(indices).first(static_cast<std::size_t>(batch)))) {
     operator_error("the batch axes of data and indices differ");
   }
   const std::int64_t depth = indices.back();

@@ -116,7 +116,8 @@ Shape split_lengths(const NodeView& node) {
   } else {
     // Equal chunks; the last one is smaller when they do not come out even (opset 18).
     const Dim chunk = ceil_div(n, parts);
-    for (std::int64_t i = 0; i < parts; ++i) lengths.push_back(max(0, min(n - i * chunk, chunk)));
+    const auto cut = [&](std::int64_t i) { return min(i * chunk, n); };
+    for (std::int64_t i = 0; i < parts; ++i) lengths.push_back(cut(i + 1) - cut(i));
   }
   Dim sum = 0;
   for (const Dim length : lengths) {

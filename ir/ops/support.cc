@@ -11,40 +11,9 @@ namespace gcompile::ir {
 
 namespace {
 
-/// "--dim joined=past+rows", where a dimension may be such a sum.
-std::string sum_option(Dim x, Dim y) {
-  if (!x.as_symbol()) std::swap(x, y);
-  std::string sum = to_string(y);
-  if (!x.as_symbol() || y.as_symbol() || sum.find_first_of("*/()-") != std::string::npos) return "";
-  sum.erase(std::remove(sum.begin(), sum.end(), ' '), sum.end());
-  return fmt::format("; --dim {}={} where it is always that", to_string(x), sum);
-}
-
-/// What makes the two equal, where one is the other or a number, whichever is less:
-/// rows of a table of positions.
-std::string bound_option(Dim x, Dim y) {
-  if (!y.as_symbol()) std::swap(x, y);
-  if (!y.as_symbol()) return "";
-  const Dim most = highest(x);
-  if (x != min(y, most)) return "";
-  return fmt::format("give {0} an upper bound of {1}: the model has {1} of what it meets", to_string(y),
-                     to_string(most));
-}
-
-/// Neither is known to be one, and they are written differently. They may be taken for equal where neither can be one:
-/// a size that is one at some runs only would make another shape there.
+/// Neither is known to be one, and they are written differently: from now on they are equal, which a run checks. A
+/// size that is one at some runs only would make another shape there; such runs are refused.
 void require_same(Dim x, Dim y, const Shape& a, const Shape& b) {
-  const bool may_be_one = !always_less(1, x) && !always_less(1, y) && !(x.is_constant() && y.is_constant());
-  if (may_be_one && are_equal(x, y) == Truth::kUnknown) {
-    std::string help = bound_option(x, y);
-    if (help.empty()) {
-      help = "give both one name with --shape, or a number to one of them, or lower bounds of 2" +
-             sum_option(x, y);
-    }
-    operator_error(fmt::format("shapes {} and {} broadcast in another way where {} or {} is 1", to_string(a),
-                               to_string(b), to_string(x), to_string(y)),
-                   help);
-  }
   if (!assume_equal(x, y)) {
     operator_error(fmt::format("shapes {} and {} do not broadcast", to_string(a), to_string(b)));
   }

@@ -30,7 +30,7 @@ void infer(InferContext& context) {
   if (k.size() != 1) operator_error("k must be one value");
   Shape shape = context.shape(0);
   Dim& extent = shape[axis];
-  if (!always_less_equal(0, k[0]) || !always_less_equal(k[0], extent)) {
+  if (!assume_less_equal(0, k[0]) || !assume_less_equal(k[0], extent)) {
     operator_error(fmt::format("k = {} is outside [0, {}], the size of axis {}", to_string(k[0]),
                                to_string(extent), axis),
                    extent.is_constant() ? "" : "bounds of --dim that keep it inside");

@@ -9,12 +9,13 @@
 #include <utility>
 
 #include "base/operator_error.h"
+#include "ir/sizes/dim_parts.h"
 #include "ir/sizes/sizes.h"
 
 namespace gcompile::ir {
 namespace {
 
-constexpr std::size_t kMostTerms = 32, kMostAtoms = 4;
+constexpr std::size_t kMostTerms = 64, kMostAtoms = 8;
 constexpr int kMostLevels = 8;
 
 [[noreturn]] void too_large() {
@@ -248,6 +249,25 @@ Dim Dim::replaced(const std::function<Dim(int)>& by) const {
   return sum;
 }
 
+Dim with_in_place(Dim dim, const DimAtom& atom, Dim value) {
+  Dim sum = dim.constant();
+  for (const DimTerm& term : dim.terms()) {
+    DimBuilder others;
+    std::vector<DimAtom> kept;
+    Dim product(1);
+    for (const DimAtom& factor : term.atoms) {
+      if (compare(factor, atom) == 0) {
+        product = product * value;
+      } else {
+        kept.push_back(factor);
+      }
+    }
+    others.add(term.coefficient, std::move(kept));
+    sum = sum + others.finish() * product;
+  }
+  return sum;
+}
+
 std::strong_ordering compare(const DimAtom& a, const DimAtom& b) {
   if (a.kind != b.kind) return a.kind <=> b.kind;
   if (a.kind == DimAtom::Kind::kSymbol) return a.symbol <=> b.symbol;
@@ -309,8 +329,7 @@ bool Dim::is_less_formula(Dim a, Dim b) {
 
 bool always_less_equal(Dim a, Dim b) {
   if (a.is_constant() && b.is_constant()) return a.constant() <= b.constant();
-  const Sizes* sizes = SizesScope::in_force();
-  if (sizes) return sizes->less_equal(a, b) == Truth::kYes;
+  if (const Sizes* sizes = SizesScope::in_force()) return sizes->less_equal(a, b) == Truth::kYes;
   const Dim left = b - a;
   return left.is_constant() && left.constant() >= 0;
 }

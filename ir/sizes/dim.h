@@ -73,7 +73,7 @@ class Dim {
   static constexpr bool is_same(Dim a, Dim b) { return a.word_ == b.word_; }
 
   // What the operators below do. They throw OperatorError where a number does not fit, where one in a formula
-  // reaches kDimLimit, or a formula grows beyond 32 terms, products of four atoms, or eight levels of
+  // reaches kDimLimit, or a formula grows beyond 64 terms, products of eight atoms, or eight levels of
   // divisions, minima and maxima.
   static Dim sum(Dim a, Dim b) {
     std::int64_t number;

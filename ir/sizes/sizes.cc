@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <initializer_list>
 #include <optional>
+#include <type_traits>
 
 #include "base/operator_error.h"
+#include "ir/sizes/dim_parts.h"
 
 namespace gcompile::ir {
 namespace {
@@ -12,7 +14,7 @@ namespace {
 /// A formula that only a proof needs. Where it is too large or too long, the proof goes on without it: no model
 /// is refused for what somebody wanted to know of it.
 template <class Make>
-std::optional<Dim> tried(const Make& make) {
+std::optional<std::invoke_result_t<Make>> tried(const Make& make) {
   try {
     return make();
   } catch (const OperatorError&) {
@@ -45,10 +47,10 @@ Bounds divided(const Bounds& a, std::int64_t divisor) {
           a.high >= kDimLimit ? kDimLimit : floor_div(a.high, divisor).constant()};
 }
 
-/// Quotients within quotients whose remainders are looked at: each looks at all of the next level.
-constexpr int kRemainderLevels = 2;
+/// Quotients and extremes within others that are looked at by their cases: each looks at all of the next level.
+constexpr int kCaseLevels = 2;
 
-Bounds enclosure_by_remainders(Dim dim, const std::vector<SizeSymbol>& symbols, int levels);
+Bounds enclosure_by_cases(Dim dim, const std::vector<SizeSymbol>& symbols, int levels);
 
 /// Atoms whose ends are tried one by one: each doubles the work.
 constexpr std::size_t kMostCornerAtoms = 6;
@@ -60,6 +62,16 @@ struct BoundedAtom {
   int terms;        // in how many of them it is
   bool is_squared;  // several times in one of them
 };
+
+/// Bounds of an atom by itself.
+Bounds bounds_of(const DimAtom& atom, const std::vector<SizeSymbol>& symbols, int levels) {
+  if (atom.kind == DimAtom::Kind::kSymbol) return symbols[atom.symbol].bounds;
+  const Bounds a = enclosure_by_cases(atom.a, symbols, levels - 1);
+  if (atom.kind == DimAtom::Kind::kFloorDiv) return divided(a, atom.divisor);
+  const Bounds b = enclosure_by_cases(atom.b, symbols, levels - 1);
+  if (atom.kind == DimAtom::Kind::kMin) return {std::min(a.low, b.low), std::min(a.high, b.high)};
+  return {std::max(a.low, b.low), std::max(a.high, b.high)};
+}
 
 /// A polynomial over atoms that take any of their values independently.
 class Polynomial {
@@ -113,15 +125,6 @@ class Polynomial {
     return atoms_.size() - 1;
   }
 
-  static Bounds bounds_of(const DimAtom& atom, const std::vector<SizeSymbol>& symbols, int levels) {
-    if (atom.kind == DimAtom::Kind::kSymbol) return symbols[atom.symbol].bounds;
-    const Bounds a = enclosure_by_remainders(atom.a, symbols, levels - 1);
-    if (atom.kind == DimAtom::Kind::kFloorDiv) return divided(a, atom.divisor);
-    const Bounds b = enclosure_by_remainders(atom.b, symbols, levels - 1);
-    if (atom.kind == DimAtom::Kind::kMin) return {std::min(a.low, b.low), std::min(a.high, b.high)};
-    return {std::max(a.low, b.low), std::max(a.high, b.high)};
-  }
-
   Bounds sum_of_terms(const std::vector<Bounds>& ends) const {
     Bounds sum{dim_.constant(), dim_.constant()};
     for (std::size_t i = 0; i < factors_.size(); ++i) {
@@ -143,11 +146,13 @@ Bounds enclosure(Dim dim, const std::vector<SizeSymbol>& symbols, int levels) {
   return Polynomial(dim, symbols, levels).bounds();
 }
 
+/// Bounds that hold both.
+Bounds both(const Bounds& a, const Bounds& b) { return {std::max(a.low, b.low), std::min(a.high, b.high)}; }
+
 /// The same where a quotient and what it is of partly cancel: floor(a / c) is (a - r) / c, with a remainder r
 /// from 0 to c - 1. 2 s - 8 floor(s / 4) is 2 r.
-Bounds enclosure_by_remainders(Dim dim, const std::vector<SizeSymbol>& symbols, int levels) {
-  Bounds best = enclosure(dim, symbols, levels);
-  if (levels <= 0) return best;
+Bounds by_remainders(Dim dim, const std::vector<SizeSymbol>& symbols, int levels) {
+  Bounds best{-kDimLimit, kDimLimit};
   for (const DimTerm& term : dim.terms()) {
     if (term.atoms.size() != 1 || term.atoms[0].kind != DimAtom::Kind::kFloorDiv) continue;
     const DimAtom& quotient = term.atoms[0];
@@ -156,10 +161,81 @@ Bounds enclosure_by_remainders(Dim dim, const std::vector<SizeSymbol>& symbols, 
     const auto rest = tried([&] { return (dim - floor_div(quotient.a, c) * b) * c + quotient.a * b; });
     if (!rest) continue;
     const Bounds times = enclosure(*rest, symbols, levels) + Bounds{0, c - 1} * Bounds{-b, -b};
-    best = {std::max(best.low, divided(times + Bounds{c - 1, c - 1}, c).low),
-            std::min(best.high, divided(times, c).high)};
+    best = both(best, {divided(times + Bounds{c - 1, c - 1}, c).low, divided(times, c).high});
   }
   return best;
+}
+
+/// The same where a minimum or a maximum and one of its two partly cancel: it is always one or the other, and never
+/// above either, or never below. n - min(n, 20) is at least n - n.
+Bounds by_extremes(Dim dim, const std::vector<SizeSymbol>& symbols, int levels) {
+  for (const DimTerm& term : dim.terms()) {
+    for (const DimAtom& atom : term.atoms) {
+      if (atom.kind != DimAtom::Kind::kMin && atom.kind != DimAtom::Kind::kMax) continue;
+      const Bounds a = enclosure_by_cases(with_in_place(dim, atom, atom.a), symbols, levels - 1);
+      const Bounds b = enclosure_by_cases(with_in_place(dim, atom, atom.b), symbols, levels - 1);
+      Bounds best{std::min(a.low, b.low), std::max(a.high, b.high)};
+      const auto mentions = [&](const DimTerm& other) {
+        return std::any_of(other.atoms.begin(), other.atoms.end(),
+                           [&](const DimAtom& factor) { return compare(factor, atom) == 0; });
+      };
+      // As a factor once, beside others that are never below 0.
+      const auto keeps_sign = [&](const DimAtom& factor) {
+        return compare(factor, atom) == 0 || bounds_of(factor, symbols, levels).low >= 0;
+      };
+      const auto is_atom = [&](const DimAtom& factor) { return compare(factor, atom) == 0; };
+      const bool is_alone = std::count_if(term.atoms.begin(), term.atoms.end(), is_atom) == 1 &&
+                            std::all_of(term.atoms.begin(), term.atoms.end(), keeps_sign) &&
+                            std::count_if(dim.terms().begin(), dim.terms().end(), mentions) == 1;
+      if (!is_alone) return best;
+      const bool is_least = (atom.kind == DimAtom::Kind::kMin) == (term.coefficient > 0);  // of both formulas
+      return is_least ? both(best, {-kDimLimit, std::min(a.high, b.high)})
+                      : both(best, {std::max(a.low, b.low), kDimLimit});
+    }
+  }
+  return {-kDimLimit, kDimLimit};
+}
+
+/// What two extremes of one kind are of beside the operand that they share.
+std::optional<std::pair<Dim, Dim>> unshared(const DimAtom& x, const DimAtom& y) {
+  if (x.kind != y.kind || (x.kind != DimAtom::Kind::kMin && x.kind != DimAtom::Kind::kMax))
+    return std::nullopt;
+  if (x.a == y.a) return std::pair(x.b, y.b);
+  if (x.b == y.b) return std::pair(x.a, y.a);
+  if (x.a == y.b) return std::pair(x.b, y.a);
+  if (x.b == y.a) return std::pair(x.a, y.b);
+  return std::nullopt;
+}
+
+/// The same where two extremes that share an operand partly cancel: min(n, a) - min(n, b) lies between 0 and a - b.
+Bounds by_pairs_of_extremes(Dim dim, const std::vector<SizeSymbol>& symbols, int levels) {
+  Bounds best{-kDimLimit, kDimLimit};
+  const std::vector<DimTerm>& terms = dim.terms();
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    for (std::size_t j = i + 1; j < terms.size(); ++j) {
+      if (terms[i].atoms.size() != 1 || terms[j].atoms.size() != 1) continue;
+      if (terms[i].coefficient != -terms[j].coefficient) continue;
+      const DimAtom &x = terms[i].atoms[0], &y = terms[j].atoms[0];
+      const auto others = unshared(x, y);
+      if (!others) continue;
+      const Bounds apart = enclosure_by_cases(others->first - others->second, symbols, levels - 1);
+      const Bounds between{std::min<std::int64_t>(0, apart.low), std::max<std::int64_t>(0, apart.high)};
+      const std::int64_t factor = terms[i].coefficient;
+      const Dim rest = with_in_place(with_in_place(dim, x, 0), y, 0);
+      best = both(best, enclosure(rest, symbols, levels) + between * Bounds{factor, factor});
+    }
+  }
+  return best;
+}
+
+Bounds enclosure_by_cases(Dim dim, const std::vector<SizeSymbol>& symbols, int levels) {
+  const Bounds best = enclosure(dim, symbols, levels);
+  if (levels <= 0 || dim.is_constant()) return best;
+  constexpr Bounds kNothing{-kDimLimit, kDimLimit};
+  const auto extremes = tried([&] { return by_extremes(dim, symbols, levels); });
+  const auto pairs = tried([&] { return by_pairs_of_extremes(dim, symbols, levels); });
+  const Bounds proven = both(extremes.value_or(kNothing), pairs.value_or(kNothing));
+  return both(both(best, by_remainders(dim, symbols, levels)), proven);
 }
 
 /// A symbol that a difference of zero gives, and what it is: of a term of its own with coefficient 1 or -1,
@@ -211,13 +287,12 @@ Dim Sizes::resolved(Dim dim) const {
 Bounds Sizes::bounds(Dim dim) const {
   if (dim.is_constant()) return {dim.constant(), dim.constant()};
   const Dim formula = tried([&] { return resolved(dim); }).value_or(dim);
-  Bounds best = enclosure_by_remainders(formula, symbols_, kRemainderLevels);
+  Bounds best = enclosure_by_cases(formula, symbols_, kCaseLevels);
   for (const SizeFact& fact : facts_) {
     for (const std::int64_t factor : {-2, -1, 1, 2}) {
       const auto rest = tried([&] { return formula - fact.formula * factor; });
       if (!rest) continue;
-      const Bounds other =
-          enclosure(*rest, symbols_, kRemainderLevels) + fact.bounds * Bounds{factor, factor};
+      const Bounds other = enclosure(*rest, symbols_, kCaseLevels) + fact.bounds * Bounds{factor, factor};
       best = {std::max(best.low, other.low), std::min(best.high, other.high)};
     }
   }
@@ -268,6 +343,17 @@ bool Sizes::assume_equal(Dim a, Dim b) {
   return true;
 }
 
+bool Sizes::assume_less_equal(Dim a, Dim b) {
+  const Truth is_less = less_equal(a, b);
+  if (is_less != Truth::kUnknown) return is_less == Truth::kYes;
+  const SizeCheck check{max(a, b), b};
+  const auto is_known = [&](const SizeCheck& other) { return other.a == check.a && other.b == check.b; };
+  if (std::any_of(checks_.begin(), checks_.end(), is_known)) return true;
+  checks_.push_back(check);
+  add_fact(b - a, {0, bounds(b - a).high});
+  return true;
+}
+
 Truth are_equal(Dim a, Dim b) {
   if (a == b) return Truth::kYes;
   const Sizes* sizes = SizesScope::in_force();
@@ -278,6 +364,15 @@ Truth are_equal(Dim a, Dim b) {
 bool assume_equal(Dim a, Dim b) {
   Sizes* sizes = SizesScope::in_force();
   return sizes ? sizes->assume_equal(a, b) : a == b;
+}
+
+bool assume_less_equal(Dim a, Dim b) {
+  Sizes* sizes = SizesScope::in_force();
+  return sizes ? sizes->assume_less_equal(a, b) : a <= b;
+}
+
+bool assume_multiple(Dim a, std::int64_t divisor) {
+  return a.is_constant() ? a.constant() % divisor == 0 : assume_equal(floor_div(a, divisor) * divisor, a);
 }
 
 bool assume_equal_shapes(std::span<const Dim> a, std::span<const Dim> b) {

@@ -65,6 +65,8 @@ class Sizes {
   /// From now on they are equal: by solving for a symbol that stands alone in their difference, or by a
   /// check. False: they never are.
   bool assume_equal(Dim a, Dim b);
+  /// From now on a is at most b, by a check where that is not known. False: it never is.
+  bool assume_less_equal(Dim a, Dim b);
 
  private:
   std::vector<SizeSymbol> symbols_;
@@ -90,6 +92,9 @@ class SizesScope {
 /// By what is in force; of numbers without it.
 Truth are_equal(Dim a, Dim b);
 bool assume_equal(Dim a, Dim b);
+bool assume_less_equal(Dim a, Dim b);
+/// From now on `a` is a multiple of the divisor, above 0.
+bool assume_multiple(Dim a, std::int64_t divisor);
 bool assume_equal_shapes(std::span<const Dim> a, std::span<const Dim> b);  // of one rank
 /// For costs and the like, never for what has to be right: of the typical values in force.
 std::int64_t typical(Dim dim);

@@ -356,10 +356,9 @@ std::vector<const Rule*> rules_of(const std::vector<const RuleTable*>& tables) {
 }  // namespace
 
 const std::vector<const Rule*>& all_rules() {
-  static const std::vector<const Rule*> rules =
-      rules_of({&quantised_movement_rules(), &integer_rules(), &block_rules(), &identity_rules(),
-                &arithmetic_rules(), &reduce_rules(), &composite_rules(), &padding_rules(), &weight_rules(),
-                &volume_rules()});
+  static const std::vector<const Rule*> rules = rules_of(
+      {&quantised_movement_rules(), &integer_rules(), &block_rules(), &identity_rules(), &arithmetic_rules(),
+       &reduce_rules(), &composite_rules(), &padding_rules(), &weight_rules(), &volume_rules()});
   return rules;
 }
 

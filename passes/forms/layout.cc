@@ -25,15 +25,24 @@ using ir::Shape;
 using ir::ValueId;
 using Order = std::vector<int>;
 
-/// Axes by descending stride: the physical order of a strided tensor. Empty when it is row-major.
+/// Axes by descending stride: the physical order of a strided tensor. Empty when it is row-major. An axis along which
+/// a tensor of open sizes is repeated keeps its place: behind the others it would have all that follows the tensor lie
+/// along sizes that only a run knows.
 Order order_of(const Shape& shape, const Shape& strides) {
-  Order order(shape.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+  const bool is_open = !ir::are_constant(shape) || !ir::are_constant(strides);
+  const auto moves = [&](std::size_t axis) { return !is_open || (shape[axis] != 1 && strides[axis] != 0); };
+  Order moving;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (moves(axis)) moving.push_back(static_cast<int>(axis));
+  }
+  std::stable_sort(moving.begin(), moving.end(), [&](int a, int b) {
     const auto x = static_cast<std::size_t>(a), y = static_cast<std::size_t>(b);
     if (shape[x] == 1 || shape[y] == 1) return false;  // extent one: any place will do
     return ir::highest(strides[x]) > ir::highest(strides[y]);
   });
+  Order order;
+  for (std::size_t axis = 0, next = 0; axis < shape.size(); ++axis)
+    order.push_back(moves(axis) ? moving[next++] : static_cast<int>(axis));
   return std::is_sorted(order.begin(), order.end()) ? Order{} : order;
 }
 
@@ -260,7 +269,29 @@ class Assigner {
     return at->second = result;
   }
 
+  /// Where no kernel takes attention over operands as they lie, because one of them has its last axis at steps that
+  /// only a run knows, these are copied.
+  void convert_rows_of_attention(NodeId id) {
+    const auto* contract = std::get_if<ir::ContractForm>(graph_.node(id).form.get());
+    if (!prices_ || !contract || !std::holds_alternative<ir::AttentionWork>(contract->work)) return;
+    const auto lies = [&](ValueId value) {
+      const auto known = strides_.find(value);
+      return known == strides_.end() ? ir::row_major_strides(shape(value)) : known->second;
+    };
+    const std::optional<ir::Problem> problem = ir::problem_of(graph_, id, *graph_.node(id).form, lies, false);
+    if (!problem || !prices_->offers(*problem).empty()) return;
+    const std::vector<ValueId> operands = graph_.node(id).operands;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      if (!operands[i].valid() || shape(operands[i]).empty() || lies(operands[i]).back().is_constant())
+        continue;
+      Order rows(shape(operands[i]).size());  // in so many words: no view of something else
+      std::iota(rows.begin(), rows.end(), 0);
+      graph_.set_operand(id, static_cast<int>(i), converted(operands[i], rows));
+    }
+  }
+
   void convert_operand(NodeId id) {
+    convert_rows_of_attention(id);
     const ir::LayoutOffer* settled = offer(id);
     for (std::size_t i = 0; settled && i < settled->operands.size(); ++i) {
       const ValueId operand = graph_.node(id).operands[i];

@@ -181,7 +181,7 @@ ValueId build_volume(Rewriter& rewriter) {
 
 // ConvTranspose by phases -----------------------------------------------------------------------------------
 
-/// Of one axis: y[q * stride + r] = sum over j of x[q + shift - j] * w[first + j * stride], for q below `count`.
+/// The phases of one axis: y[q * stride + r] = sum over j of x[q + shift - j] * w[first + j * stride], for q below `count`.
 struct Phases {
   std::int64_t stride, kernel, begin;
   Dim in, count;

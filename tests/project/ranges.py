@@ -241,7 +241,8 @@ def case_sum(world):
     verified(world, "sum", model, *bounds, "--dim", "joined=past+rows")
     apart = subprocess.run([world.gcompile, world.folder / "sum.onnxtxt", "-o", world.folder / "apart", *bounds, "--dim",
                             "joined=1..14"], capture_output=True, text=True, check=False)
-    equal(apart.returncode, 1, f"exit code: {apart.stderr}")
+    equal(apart.returncode, 0, f"exit code: {apart.stderr}")
+    check("runs at 50 of the 700 combinations" in apart.stderr, apart.stderr)
     check("--dim joined=past+rows where it is always that" in apart.stderr.replace("rows+past", "past+rows"), apart.stderr)
 
 
@@ -291,8 +292,7 @@ def case_refused(world):
     model.nodes = ["z = Add(x, y)"]
     path = world.folder / "refused.onnxtxt"
     path.write_text(model.text())
-    for options, text in ((["--dim", "a=1..4", "--dim", "b=1..4"], "broadcast in another way"),
-                          (["--dim", "a=1..4", "--dim", "a=2,3", "--dim", "b=1"], "--dim gives sizes for 'a' twice"),
+    for options, text in ((["--dim", "a=1..4", "--dim", "a=2,3", "--dim", "b=1"], "--dim gives sizes for 'a' twice"),
                           (["--dim", "a=1..4", "--dim", "b=a+d"], "nothing gives 'd' a size"),
                           (["--dim", "a=1..4", "--dim", "b=1", "--dim", "bb=a+1"], "--dim bb: no input has a dimension of that name"),
                           (["--dim", "a=1..4", "--dim", "b=a+1", "--dim", "b=a+2"], "--dim is given twice for 'b'"),
@@ -312,7 +312,7 @@ def case_refused(world):
     model.constants = ["float[3,2] table = {1, 2, 3, 4, 5, 6}", "int64[1] zero = {0}"]
     model.nodes = ["n = Shape<end = 1>(x)", "rows = Slice(table, zero, n)", "z = Add(x, rows)"]
     path.write_text(model.text())
-    result = world.run([world.gcompile, path, "-o", world.folder / "refused", "--dim", "s=1..4"], status=1)
+    result = world.run([world.gcompile, path, "-o", world.folder / "narrowed", "--dim", "s=1..4"])
     check("give s an upper bound of 3" in result.stderr, result.stderr)
     world.compile(path, world.folder / "bounded", "--dim", "s=1..3")
 

@@ -215,6 +215,13 @@ class RandomGraph {
              open_->at(i).type.rank() == 0;
     });
   }
+  /// Whether a tensor of that shape fits into memory at all sizes.
+  bool is_small(int list) const {
+    double count = 1;
+    for (const Dim element : open_->elements(list))
+      count *= static_cast<double>(std::max<std::int64_t>(1, highest(element)));
+    return count <= 1 << 20;
+  }
   std::int64_t rank(int i) const { return open_->at(i).type.rank(); }
 
   static Attributes with(const char* name, std::int64_t value) {
@@ -314,12 +321,12 @@ class RandomGraph {
       }
       case 12: {
         const int list = any_list();
-        if (list >= 0) apply("ConstantOfShape", {list});
+        if (list >= 0 && is_small(list)) apply("ConstantOfShape", {list});
         return;
       }
       case 13: {
         const int data = any_data(), list = any_list();
-        if (list >= 0) apply("Expand", {data, list});
+        if (list >= 0 && is_small(list)) apply("Expand", {data, list});
         return;
       }
       case 14: {

@@ -273,7 +273,7 @@ inline std::vector<RuleCase> volume_cases() {
       "g (T[3,2,4,4] x, T[4,2,3,3] w_w, T n_low, T n_high) => (T[1,4,3,4,4] y) <int64[5] s = {1,3,4,4,4}> {"
       " c = Conv<pads = [1,1,1,1]>(x, w_w) v = Reshape(c, s) ";
   std::vector<RuleCase> cases = {
-      // Of one product for each result: sums in another order are another matter.
+      // One product for each result: sums in another order are another matter.
       {"volume-as-images",
        "g (T[1,1,3,4,4] x, T[4,1,1,1,1] w_w, T[4] w_b) => (T[1,4,5,6,6] y)"
        " { y = Conv<pads = [1,1,1,1,1,1]>(x, w_w, w_b) }"},
