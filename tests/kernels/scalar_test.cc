@@ -292,6 +292,36 @@ TEST(Pow, IntegersWrapAndTruncate) {
   EXPECT_EQ(out[3], 1000000000);
 }
 
+/// Bit for bit: near multiples of the divisor, far from them, and whatever floats can be, in one pack.
+TEST(FloatArithmetic, FmodIsExact) {
+  std::mt19937 random(5);
+  const float special[] = {0.0f,  -0.0f, kInfinity, -kInfinity, std::nanf(""), 1.0f,
+                           -3.0f, 0.7f,  1e-45f,    3.4e38f,    16777216.0f,   1e-38f};
+  const auto any = [&](bool is_usual) {
+    const auto pick = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+    if (is_usual) return static_cast<float>(pick(200000) - 100000) * (pick(2) == 0 ? 0.7f : 0.37f);
+    if (pick(3) == 0) return special[pick(12)];
+    return bit_cast<float>(static_cast<std::uint32_t>(random()));
+  };
+  for_each_lane_count([&](auto lane) {
+    constexpr int n = decltype(lane)::value;
+    float a[n], b[n], out[n];
+    for (int round = 0; round < 20000; ++round) {
+      for (int i = 0; i < n; ++i) {
+        b[i] = any(round % 2 == 0);
+        a[i] = round % 4 == 0 ? b[i] * static_cast<float>(i + round) : any(round % 2 == 0);
+      }
+      store(lane, out, fmod(load(lane, a), load(lane, b)));
+      for (int i = 0; i < n; ++i) {
+        const float expected = std::fmod(a[i], b[i]);
+        if (std::isnan(expected) && std::isnan(out[i])) continue;
+        ASSERT_EQ(bit_cast<std::uint32_t>(out[i]), bit_cast<std::uint32_t>(expected))
+            << a[i] << " mod " << b[i];
+      }
+    }
+  });
+}
+
 TEST(FloatArithmetic, SpecialCases) {
   const float nan = std::nanf("");
   for_each_lane_count([&](auto lane) {
