@@ -254,25 +254,29 @@ class Interpreter {
   static Known unary_of_floats(ScalarOp op, const Fraction& a, ElementType from, ElementType to) {
     if (!holds_fractions(from)) return std::nullopt;
     // Rounding is away from where formulas are known to divide.
-    const bool is_positive = always_less_equal(0, a.over);
+    const bool is_positive = always_less_equal(0, a.over), is_negative = always_less_equal(a.over, 0);
     switch (op) {
       case ScalarOp::kRound:
         return a;
       case ScalarOp::kCast:
         if (is_float(to)) return a.is_exact() && holds_fractions(to) ? Known(a) : std::nullopt;
         if (to == ElementType::kBool) return truth(opposite(are_equal(a.over, 0)));
-        return is_positive ? limited(floor_div(a.over, a.under), to) : std::nullopt;
+        if (is_positive) return limited(floor_div(a.over, a.under), to);
+        return is_negative ? limited(ceil_div(a.over, a.under), to) : std::nullopt;
       case ScalarOp::kFloor:
+        return Known(floor_div(a.over, a.under));
       case ScalarOp::kTrunc:
-        return is_positive ? Known(floor_div(a.over, a.under)) : std::nullopt;
+        if (is_positive) return Known(floor_div(a.over, a.under));
+        return is_negative ? Known(ceil_div(a.over, a.under)) : std::nullopt;
       case ScalarOp::kCeil:
-        return is_positive ? Known(ceil_div(a.over, a.under)) : std::nullopt;
+        return Known(ceil_div(a.over, a.under));
       case ScalarOp::kRoundHalfEven:
         return a.under == 1 ? Known(a) : std::nullopt;
       case ScalarOp::kNeg:
         return Fraction(-a.over, a.under);
       case ScalarOp::kAbs:
-        return is_positive ? Known(a) : std::nullopt;
+        if (is_positive) return Known(a);
+        return is_negative ? Known(Fraction(-a.over, a.under)) : std::nullopt;
       default:
         return std::nullopt;
     }
@@ -348,12 +352,15 @@ class Interpreter {
       case ScalarOp::kMax:
         return Known(max(a, b));
       case ScalarOp::kDiv:
-        // Exact where a formula divides; else rounded down, which is towards zero.
+        // Exact where a formula divides; else rounded towards zero.
         if (!always_less(0, b) && !(a.is_constant() && b.is_constant() && b != 0)) return std::nullopt;
+        if (b.is_constant() && !a.is_constant() && always_less_equal(a, 0))
+          return limited(-floor_div(-a, b), type);
         return limited(a / b, type);
       case ScalarOp::kMod:
         // The remainder of numbers takes the sign of the divisor.
         if (!always_less(0, b)) return std::nullopt;
+        if (b.is_constant() && !a.is_constant()) return limited(a - floor_div(a, b) * b, type);
         if (always_less_equal(0, a)) return always_less(a, b) ? Known(a) : limited(a % b, type);
         return always_less(a, 0) && always_less_equal(-b, a) ? limited(a + b, type) : std::nullopt;
       default:

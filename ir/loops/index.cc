@@ -139,6 +139,9 @@ std::optional<Dim> common_quotient(const Range& range, Dim divisor) {
   return low && low == floor_quotient(range.high - 1, divisor) ? low : std::nullopt;
 }
 
+/// Where there is no formula for a bound, it is as far as sizes go, and so is that of all sums with it.
+const Range kNowhere = {-kDimLimit / 2, kDimLimit / 2};
+
 Range range_of_atom(const IndexAtom& atom, std::span<const Range> axes) {
   switch (atom.kind) {
     case IndexAtom::Kind::kAxis:
@@ -150,8 +153,7 @@ Range range_of_atom(const IndexAtom& atom, std::span<const Range> axes) {
       const Range inner = range_of(*atom.inner, axes);
       const std::optional<Dim> low = floor_quotient(inner.low, atom.divisor);
       const std::optional<Dim> last = floor_quotient(inner.high - 1, atom.divisor);
-      // Where there is no formula, the bounds are as far as sizes go.
-      return {low.value_or(-kDimLimit / 2), last ? *last + 1 : Dim(kDimLimit / 2)};
+      return {low.value_or(kNowhere.low), last ? *last + 1 : kNowhere.high};
     }
     case IndexAtom::Kind::kMod: {
       const Range inner = range_of(*atom.inner, axes);
@@ -253,6 +255,7 @@ Range range_of(const Index& index, std::span<const Range> axes) {
   for (const Index::Term& t : index.terms()) {
     const Range r = range_of_atom(t.atom, axes);
     if (always_less_equal(r.high, r.low)) return {0, 0};
+    if (r.low == kNowhere.low || r.high == kNowhere.high) return kNowhere;
     const Dim a = t.coefficient * r.low;
     const Dim b = t.coefficient * (r.high - 1);
     const bool rises = always_less_equal(0, t.coefficient), falls = always_less_equal(t.coefficient, 0);

@@ -44,6 +44,63 @@ def case_image(world):
     verified(world, "image", image(), "--dim", "height=2..14:2", "--dim", "width=4..12:4")
 
 
+def kinds():
+    """What the prover of sizes has to know: extremes that cancel, long products, remainders of negated sizes, rows of a mask
+    that is expanded, parts of which the last is smaller, positions in a concatenation of two open axes."""
+    model = Model(opset=18)
+    model.inputs = ["float[b,2,s,4] q", "float[b,2,s,4] k", "float[b,2,s,4] v", "float[b,1,1,s] seen", "float[2,n] scores",
+                    "float[d,3] parts", "float[2,w] row", "float[1,2,h,x] image", "float[b,4,h,x] map", "float[e,4,4] rows"]
+    model.outputs = ["float[o1,o2,o3,o4] attended", "float[2,o5] best", "float[o6,3] part0", "float[o7,3] part3",
+                     "float[2,o8] padded", "float[1,o9] pixels", "float[o10,o11,4] mixed", "float[o12,2,8] heads"]
+    model.constants = ["int64[1] one = {1}", "int64[1] two = {2}", "int64[1] three = {3}", "int64[1] minus = {-1}", "int64[1] four = {4}",
+                       "int64[1] twenty = {20}", "int64[1] zero = {0}", "float half = {0.5}", "int64[3] last = {0,2,8}",
+                       "int64[3] as_rows = {0,4,-1}"]
+    model.constant("filter", "float", (3, 2, 3, 3))
+    model.nodes = [
+        "bs = Shape<start = 0, end = 1>(q)", "ss = Shape<start = 2, end = 3>(q)", "wide = Concat<axis = 0>(bs, one, ss, ss)",
+        "mask = Expand(seen, wide)", "kt = Transpose<perm = [0,1,3,2]>(k)", "products = MatMul(q, kt)",
+        "scaled = Mul(products, half)", "masked = Add(scaled, mask)", "weights = Softmax<axis = -1>(masked)",
+        "attended = MatMul(weights, v)",
+        "count = Shape<start = 1, end = 2>(scores)", "most = Min(twenty, count)", "best, places = TopK<axis = 1>(scores, most)",
+        "part0, part1, part2, part3 = Split<axis = 0, num_outputs = 4>(parts)",
+        "width = Shape<start = 1, end = 2>(row)", "negated = Neg(width)", "missing = Mod(negated, four)",
+        "pads = Concat<axis = 0>(zero, zero, zero, missing)", "padded = Pad(row, pads)",
+        "strided = Conv<strides = [2,2]>(image, filter)", "flat = Flatten<axis = 1>(strided)", "pixels = Relu(flat)",
+        "tokens = Reshape(map, as_rows)", "turned = Transpose<perm = [0,2,1]>(tokens)", "gram = MatMul(turned, tokens)",
+        "shares = Softmax<axis = -1>(gram)", "mixed = MatMul(shares, turned)",
+        "heads = Reshape(rows, last)"]
+    return model
+
+
+def case_kinds(world):
+    sizes = ["b=1..2", "s=1..9", "n=1..40", "d=1..7", "w=5..11", "h=8..13", "x=8..13", "e=1..3"]
+    options = [word for size in sizes for word in ("--dim", size)]
+    verified(world, "kinds", kinds(), *options)
+    world.run([world.gcompile, "check", world.folder / "kinds.onnxtxt", "--target", "cuda", *options])
+
+
+def case_assumed(world):
+    """What is neither so at all sizes nor at none is checked by the run, and said."""
+    model = Model(opset=18)
+    model.inputs = ["float[1,2,e,4] image", "float[2,g] gated", "float[r,3] data", "int64[t,3] places", "float[c,4] left",
+                    "float[f,4] right", "float[2,m] ranked"]
+    model.outputs = ["float[1,8,o1,2] blocks", "float[2,o2] glu", "float[o3,3] found", "float[o4,4] sum", "float[2,3] top"]
+    model.constants = ["int64[1] three = {3}"]
+    model.nodes = ["blocks = SpaceToDepth<blocksize = 2>(image)", "a, b = Split<axis = 1, num_outputs = 2>(gated)",
+                   "s = Sigmoid(b)", "glu = Mul(a, s)", "found = GatherElements<axis = 1>(data, places)", "sum = Add(left, right)",
+                   "top, at = TopK<axis = 1>(ranked, three)"]
+    sizes = ["e=2..5", "g=2..5", "r=1..3", "t=1..3", "c=1..3", "f=1..3", "m=2..4"]
+    options = [word for size in sizes for word in ("--dim", size)]
+    path = world.folder / "assumed.onnxtxt"
+    path.write_text(model.text())
+    for target in ("cpp", "cuda"):
+        said = world.run([world.gcompile, "check", path, "--target", target, *options]).stderr
+        contains(said, "warning[W0408]", "2 x floor(e / 2) = e", "t <= r", "c = f", "3 <= m")
+    model.inputs = [text.replace("int64[t,3]", "int64[r,3]") for text in model.inputs]
+    verified(world, "assumed_alike", model, "--dim", "e=2..4:2", "--dim", "g=2..4:2", "--dim", "r=1..3", "--dim", "c=1..3",
+             "--dim", "f=1..3", "--dim", "m=3..4")
+
+
 def case_deep(world):
     """A product so deep that its sums would wait in memory between parts: what is planned holds whatever is typical."""
     model = Model()
