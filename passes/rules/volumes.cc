@@ -340,6 +340,46 @@ ValueId build_transposed_volume(Rewriter& rewriter) {
   return transpose(rewriter, slice(rewriter, all, 1, 0, y[2], 1), kDepthFirst);
 }
 
+// Depthwise windows with several results of a channel ------------------------------------------------------
+
+std::string guard_multiplied(const Match& match) {
+  const std::int64_t groups = match.attributes("conv").int_of("group");
+  const Shape& w = match.shape("w");
+  if (!is_float32(match)) return "not of float32";
+  if (groups < 2 || w[1] != 1 || match.shape("x")[1] != groups || w[0] == groups)
+    return "one result of a channel";
+  if (!match.graph().constant(match.value("w"))) return "weights that are not known";
+  return w[0] <= 8 * groups ? "" : "more than eight results of a channel";
+}
+
+/// One convolution for the first results of all channels, one for the second ones, and so on.
+ValueId build_multiplied(Rewriter& rewriter) {
+  const Window window = ir::window_of(rewriter.attributes("conv"));
+  const Shape w = rewriter.shape("w"), y = rewriter.result_type().shape;
+  const std::int64_t groups = rewriter.attributes("conv").int_of("group"), count = w[0] / groups;
+  Shape apart = {groups, count};
+  apart.insert(apart.end(), w.begin() + 1, w.end());
+  Shape one = w;
+  one[0] = groups;
+  std::vector<ValueId> results;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const ValueId split = reshape(rewriter, rewriter.value("w"), apart);
+    std::vector<ValueId> operands = {rewriter.value("x"),
+                                     reshape(rewriter, slice(rewriter, split, 1, i, 1, 1), one)};
+    if (rewriter.has("bias")) {
+      const ValueId biases = reshape(rewriter, rewriter.value("bias"), {groups, count});
+      operands.push_back(reshape(rewriter, slice(rewriter, biases, 1, i, 1, 1), {groups}));
+    }
+    results.push_back(rewriter.emit("Conv", std::move(operands), window_attributes(window, groups)));
+  }
+  Shape sides = {y[0], count, groups};
+  sides.insert(sides.end(), y.begin() + 2, y.end());
+  Ints perm = {0, 2, 1};
+  for (std::size_t i = 3; i < sides.size(); ++i) perm.push_back(static_cast<std::int64_t>(i));
+  return reshape(rewriter, transpose(rewriter, reshape(rewriter, concat(rewriter, results, 1), sides), perm),
+                 y);
+}
+
 // Maps of what these are ------------------------------------------------------------------------------------
 
 bool is_view(const ir::Node& node) { return is_operator(node, "Reshape") || is_operator(node, "Transpose"); }
@@ -394,6 +434,8 @@ const RuleTable& volume_rules() {
     RuleTable out;
     out.push_back({"volume-as-images", Tier::kReassociate, op("Conv", {x, w, bias}, "conv"), guard_volume,
                    build_volume, true});
+    out.push_back({"depthwise-by-results", Tier::kExact, op("Conv", {x, w, bias}, "conv"), guard_multiplied,
+                   build_multiplied, true});
     out.push_back({"transposed-depthwise-by-phases", Tier::kReassociate,
                    op("ConvTranspose", {x, w, bias}, "conv"), guard_transposed_depthwise,
                    build_transposed_depthwise, true});

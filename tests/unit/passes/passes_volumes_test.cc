@@ -62,6 +62,17 @@ TEST(Volumes, AreImages) {
   }
 }
 
+TEST(Depthwise, SeveralResultsOfAChannel) {
+  const std::string rule = "depthwise-by-results";
+  for (int count = 2; count <= 4; ++count) {
+    expect_taken(rule, "Conv", {{2, 3, 5, 6}, {3 * count, 1, 3, 2}, {2, 1}, {1, 0, 0, 1}, {}, 3});
+    expect_taken(rule, "Conv", {{1, 4, 7}, {4 * count, 1, 3}, {1}, {2, 0}, {2}, 4});
+  }
+  expect_refuses(
+      rule, "g (float[1,3,6,6] x, float[3,1,3,3] w_w) => (float[1,3,4,4] y) { y = Conv<group = 3>(x, w_w) }",
+      "one result of a channel");
+}
+
 TEST(Volumes, OpenSizes) {
   ir::Graph graph = parse(
       "g (float[1,2,5,4,4] x, float[3,2,3,3,3] w_w) => (float[1,3,5,4,4] y)"

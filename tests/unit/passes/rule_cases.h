@@ -284,6 +284,9 @@ inline std::vector<RuleCase> volume_cases() {
       {"transposed-volume-by-phases",
        "g (T[1,1,2,2,2] x, T[1,3,2,2,2] w_w) => (T[1,3,4,4,4] y)"
        " { y = ConvTranspose<strides = [2,2,2]>(x, w_w) }"},
+      {"depthwise-by-results",
+       "g (T[1,2,4,4] x, T[6,1,1,1] w_w, T[6] w_b) => (T[1,6,4,4] y)"
+       " { y = Conv<group = 2>(x, w_w, w_b) }"},
       {"map-below-views", head + "m = Relu(v) y = Transpose<perm = [0,2,1,3,4]>(m) }"},
       {"clip-below-views", with_bounds + "m = Clip(v, n_low, n_high) y = Transpose<perm = [0,2,1,3,4]>(m) }"},
       {"sum-below-views", head + "r = Relu(x) k = Conv<pads = [1,1,1,1]>(r, w_w) u = Reshape(k, s)"
