@@ -60,8 +60,8 @@ Sizes sizes_of(const NodeView& node) {
     operator_error(fmt::format("{} query heads cannot share {} key heads", s.query_heads, s.heads));
   }
   if ((s.flat ? k[2] / s.heads : k[3]) != s.size) operator_error("Q and K have heads of different sizes");
-  if (k[0] != s.batch || v[0] != s.batch || v[s.flat ? 1 : 2] != s.new_columns ||
-      (!s.flat && v[1] != s.heads)) {
+  if (!assume_equal(k[0], s.batch) || !assume_equal(v[0], s.batch) ||
+      !assume_equal(v[s.flat ? 1 : 2], s.new_columns) || (!s.flat && v[1] != s.heads)) {
     operator_error(
         fmt::format("the shapes {}, {} and {} do not fit", to_string(q), to_string(k), to_string(v)));
   }
@@ -73,8 +73,10 @@ void require_past(const NodeView& node, const Sizes& s) {
     operator_error("past_key and past_value come together");
   }
   if (!node.has_operand(kPastKey)) return;
-  if (node.shape(kPastKey) != Shape{s.batch, s.heads, s.past, s.size} ||
-      node.shape(kPastValue) != Shape{s.batch, s.heads, s.past, s.value_size}) {
+  const Shape keys = {s.batch, s.heads, s.past, s.size}, values = {s.batch, s.heads, s.past, s.value_size};
+  const Shape &past_keys = node.shape(kPastKey), &past_values = node.shape(kPastValue);
+  if (past_keys.size() != 4 || past_values.size() != 4 || !assume_equal_shapes(past_keys, keys) ||
+      !assume_equal_shapes(past_values, values)) {
     operator_error("past_key and past_value must be (batch, kv heads, past rows, head size)");
   }
 }

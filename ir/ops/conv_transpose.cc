@@ -66,10 +66,10 @@ void infer(InferContext& context) {
   if (!std::equal(window.kernel.begin(), window.kernel.end(), w.begin() + 2, w.end())) {
     operator_error("kernel_shape disagrees with the weight's shape");
   }
-  if (group < 1 || w[0] % group != 0 || w[0] != x[1]) {
-    operator_error(
-        fmt::format("the weight does not fit the input channels: W[0] = {}, expected {}", w[0], x[1]),
-        "the weight must be (C, M/group, kernel...) and C a multiple of group");
+  if (group < 1 || w[0] % group != 0 || !assume_equal(x[1], w[0])) {
+    operator_error(fmt::format("the weight does not fit the input channels: W[0] = {}, expected {}",
+                               to_string(w[0]), to_string(x[1])),
+                   "the weight must be (C, M/group, kernel...) and C a multiple of group");
   }
   Shape y = {x[0], w[1] * group};
   if (context.has_operand(2) && context.shape(2) != Shape{y[1]})

@@ -71,10 +71,10 @@ Shape convolution_shape(const NodeView& node) {
   if (!std::equal(window.kernel.begin(), window.kernel.end(), w.begin() + 2, w.end())) {
     operator_error("kernel_shape disagrees with the weight's shape");
   }
-  if (group < 1 || w[0] % group != 0 || w[1] * group != x[1]) {
+  if (group < 1 || w[0] % group != 0 || !assume_equal(x[1], w[1] * group)) {
     operator_error(
-        fmt::format("the weight does not fit the input channels: W[1] = {}, expected {} / group {}", w[1],
-                    x[1], group),
+        fmt::format("the weight does not fit the input channels: W[1] = {}, expected {} / group {}",
+                    to_string(w[1]), to_string(x[1]), group),
         "the weight must be (M, C/group, kernel...) and M a multiple of group");
   }
   Shape y = {x[0], w[0]};
