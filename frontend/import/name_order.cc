@@ -161,6 +161,7 @@ std::vector<int> order_nodes(const NodeList& nodes, const NameTest& known, const
   std::vector<int> waiting(count, 0);
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
   for (int i = 0; i < nodes.size(); ++i) {
+    if (found.superseded.count(i) > 0) continue;
     for (const std::string& name : used_names(nodes[i])) {
       if (const auto at = producers.find(name); at != producers.end()) {
         users[static_cast<std::size_t>(at->second)].push_back(i);
@@ -170,7 +171,7 @@ std::vector<int> order_nodes(const NodeList& nodes, const NameTest& known, const
         report_unknown(nodes[i], name, producers, graph_name, diagnostics);
       }
     }
-    if (waiting[i] == 0 && found.superseded.count(i) == 0) ready.push(i);
+    if (waiting[i] == 0) ready.push(i);
   }
   std::vector<int> order;
   while (!ready.empty()) {

@@ -5,6 +5,7 @@
 #include <onnx/shape_inference/implementation.h>
 
 #include <algorithm>
+#include <exception>
 #include <string_view>
 
 #include "base/diagnostics.h"
@@ -22,7 +23,7 @@ void check_types(const onnx::OpSchema& schema, onnx::NodeProto node, std::vector
   onnx::shape_inference::InferenceContextImpl context(node, by_name, {}, {});
   try {
     schema.GetTypeAndShapeInferenceFunction()(context);
-  } catch (const onnx::InferenceError& error) {
+  } catch (const std::exception& error) {
     constexpr std::string_view kTags[] = {"[ShapeInferenceError] ", "[TypeInferenceError] "};
     std::string_view message = error.what();
     for (const std::string_view tag : kTags) {
@@ -54,6 +55,10 @@ std::optional<SchemaFunction> schema_function(const onnx::NodeProto& node, int o
   if (node.input_size() < schema->min_input()) {
     operator_error(fmt::format("the operator has at least {} inputs", schema->min_input()));
   }
+  if (node.output_size() < schema->min_output() || node.output_size() > schema->max_output()) {
+    operator_error(fmt::format("{} results, where the operator has {} to {}", node.output_size(),
+                               schema->min_output(), schema->max_output()));
+  }
   check_types(*schema, node, types);
   check_texts(node);
   SchemaFunction function;
@@ -61,7 +66,11 @@ std::optional<SchemaFunction> schema_function(const onnx::NodeProto& node, int o
     function.proto = *schema->GetFunction();
   } else {
     const onnx::FunctionBodyBuildContextImpl context(node, types);
-    if (!schema->BuildContextDependentFunction(context, function.proto)) return std::nullopt;
+    try {
+      if (!schema->BuildContextDependentFunction(context, function.proto)) return std::nullopt;
+    } catch (const std::exception& error) {
+      operator_error(fmt::format("the operator's function has no body for these operands: {}", error.what()));
+    }
   }
   for (const auto& [name, attribute] : schema->attributes()) {
     if (attribute.default_value.name().empty()) continue;

@@ -91,6 +91,7 @@ std::vector<std::int64_t> NodeView::constant_ints(int i, std::string_view what) 
 }
 
 Shape NodeView::known_sizes(int i, std::string_view what) const {
+  if (is_float(element(i))) operator_error(fmt::format("{} must be integers", what));
   const std::optional<Shape> known = known_integers(graph_, node().operands[i]);
   return known ? *known : shape_of(constant_ints(i, what));
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/graph/size_evaluator.h"
 #include "ir/ops/support.h"
 #include "ir/tensors/magnitude.h"
 
@@ -125,8 +126,13 @@ void infer_range(InferContext& context) {
   const Scalar delta = range_operand(context, 2, "delta");
   if (delta.as_double() == 0) operator_error("delta is 0");
   if (context.knows_sizes(0) || context.knows_sizes(1)) {
-    const Dim span = context.known_sizes(1, "limit").at(0) - context.known_sizes(0, "start").at(0);
-    const std::int64_t step = context.known_sizes(2, "delta").at(0);
+    const auto known = [&](int i) {
+      const std::optional<Shape> numbers = known_integers(context.graph(), context.node().operands[i]);
+      if (!numbers) operator_error(fmt::format("{} must be a whole number", kNames[i]));
+      return numbers->at(0);
+    };
+    const Dim span = known(1) - known(0);
+    const std::int64_t step = known(2);
     context.set_result(0, type, {max(ceil_div(step > 0 ? span : -span, magnitude(step)), 0)});
     return;
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "ir/graph/size_evaluator.h"
 #include "ir/ops/reshaped.h"
 
 namespace gcompile::ir {
@@ -225,7 +226,8 @@ std::optional<Scalar> constant_scalar(const NodeView& node, int i) {
 
 int load_scalar(Dag& dag, const NodeView& node, int i) {
   if (const std::optional<Scalar> value = constant_scalar(node, i)) return dag.constant(*value);
-  if (node.knows_sizes(i)) return dag.cast(dag.size(node.known_sizes(i, "a scalar").at(0)), node.element(i));
+  if (node.knows_sizes(i))
+    return dag.cast(dag.size(known_integers(node.graph(), node.node().operands[i])->at(0)), node.element(i));
   return dag.load(i, node.element(i), std::vector<Index>(node.shape(i).size(), Index(0)));
 }
 

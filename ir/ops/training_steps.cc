@@ -27,6 +27,10 @@ void infer(InferContext& context) {
   require_scalar(context, kRate, "the rate");
   require_scalar(context, kCount, "the number of steps");
   if (context.element(kCount) != ElementType::kInt64) operator_error("the number of steps must be int64");
+  const int most = (kGroups - 1) * tensors;
+  if (context.result_count() > most)
+    operator_error(fmt::format("{} results, where the tensors and what is kept of them are {}",
+                               context.result_count(), most));
   for (int i = 0; i < tensors; ++i) {
     const TensorType& type = context.operand(kFirst + i);
     require_float(context, kFirst + i);

@@ -346,7 +346,7 @@ std::string guard_multiplied(const Match& match) {
   const std::int64_t groups = match.attributes("conv").int_of("group");
   const Shape& w = match.shape("w");
   if (!is_float32(match)) return "not of float32";
-  if (groups < 2 || w[1] != 1 || match.shape("x")[1] != groups || w[0] == groups)
+  if (groups < 2 || w[1] != 1 || match.shape("x")[1] != groups || w[0] <= groups)
     return "one result of a channel";
   if (!match.graph().constant(match.value("w"))) return "weights that are not known";
   return w[0] <= 8 * groups ? "" : "more than eight results of a channel";
